@@ -1,0 +1,51 @@
+/**
+ * A report: what a command has to say, apart from how it looks. Commands build one; `render.ts` turns
+ * it into a table, CSV or Markdown. JSON does not come from here but from the result object itself.
+ */
+
+/** How a piece of text should strike the eye; a colour on a terminal, nothing elsewhere. */
+export type Tone = 'plain' | 'dim' | 'strong' | 'good' | 'bad' | 'warning';
+
+/** One cell: the text that people read and the exact value that programs read (CSV). */
+export interface Cell {
+  readonly text: string;
+  /** Defaults to the text. */
+  readonly value?: string | number | boolean | undefined;
+  readonly tone?: Tone;
+}
+
+export interface Column {
+  /** Header for people. */
+  readonly title: string;
+  /** Header in CSV, with the unit in it: `srte_parameters`. */
+  readonly key: string;
+  readonly align?: 'left' | 'right';
+  /** Text that may be wrapped when the terminal is narrow. Numbers never are. */
+  readonly wrap?: boolean;
+}
+
+export interface TableBlock {
+  readonly kind: 'table';
+  readonly columns: readonly Column[];
+  /** Each row has a cell for each column. */
+  readonly rows: readonly (readonly Cell[])[];
+}
+
+export interface TextBlock {
+  readonly kind: 'heading' | 'note';
+  readonly text: string;
+  readonly tone?: Tone;
+}
+
+export type Block = TableBlock | TextBlock;
+
+export interface Report {
+  readonly blocks: readonly Block[];
+}
+
+export interface RenderOptions {
+  /** Columns of the terminal; `Number.POSITIVE_INFINITY` when there is none. */
+  readonly width: number;
+  /** chalk's colour level: 0 none, 1 basic, 2 256 colours, 3 millions. */
+  readonly colourLevel: 0 | 1 | 2 | 3;
+}
