@@ -60,7 +60,7 @@ export interface Rule<T> {
    * is right at all of them, so it never judges a value that is itself a mistake.
    */
   readonly reads: readonly [string, ...string[]];
-  readonly check: (document: T) => Finding | undefined;
+  check(document: T): Finding | undefined;
 }
 
 /** A key, or a value of a key, that people write by mistake, and what they should write. */

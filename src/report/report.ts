@@ -3,6 +3,11 @@
  * it into a table, CSV or Markdown. JSON does not come from here but from the result object itself.
  */
 
+/** The ways of printing an answer. JSON prints the result object, the others the report made of it. */
+export const FORMATS = ['table', 'json', 'csv', 'markdown'] as const;
+
+export type Format = (typeof FORMATS)[number];
+
 /** How a piece of text should strike the eye; a colour on a terminal, nothing elsewhere. */
 export type Tone = 'plain' | 'dim' | 'strong' | 'good' | 'bad' | 'warning';
 

@@ -1,0 +1,44 @@
+import { elementCount, type Shape, shapeText } from '../tensor/shape.js';
+import { LimitError } from './limits.js';
+
+/**
+ * A stored tensor. Two layers share a tensor by holding the same object: it is counted once, by
+ * identity, and used wherever it is held.
+ */
+export interface Param {
+  /** The name under which a checkpoint stores it. */
+  readonly name: string;
+  /** Further names under which the same storage stands in a state dict. */
+  readonly aliases: readonly string[];
+  readonly shape: Shape;
+  /** Product of the shape. */
+  readonly elements: number;
+  /** A buffer stands in a state dict but is not trained, and not counted as a parameter. */
+  readonly role: 'parameter' | 'buffer';
+}
+
+/** @throws LimitError when the tensor has more than 2^53 − 1 elements. */
+export function param(name: string, shape: Shape, aliases: readonly string[] = []): Param {
+  return tensor(name, shape, aliases, 'parameter');
+}
+
+/** @throws LimitError when the tensor has more than 2^53 − 1 elements. */
+export function buffer(name: string, shape: Shape, aliases: readonly string[] = []): Param {
+  return tensor(name, shape, aliases, 'buffer');
+}
+
+function tensor(
+  name: string,
+  shape: Shape,
+  aliases: readonly string[],
+  role: Param['role'],
+): Param {
+  const elements = elementCount(shape);
+  if (elements === undefined) {
+    throw new LimitError(
+      'model',
+      `describes ${name} of shape ${shapeText(shape)}, which has more than 2^53 − 1 elements`,
+    );
+  }
+  return { name, aliases, shape, elements, role };
+}

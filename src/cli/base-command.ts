@@ -1,0 +1,67 @@
+import { Command } from '@oclif/core/command';
+import type { Problem } from '../errors.js';
+import { toJson } from '../report/json.js';
+import type { Format, Report } from '../report/report.js';
+import { baseFlags } from './flags.js';
+import { writeFileWhole, writeStdout } from './output.js';
+import { renderOptions } from './terminal.js';
+
+/** What `baseFlags` parse to. */
+export interface OutputFlags {
+  readonly format: Format;
+  readonly json: boolean | undefined;
+  readonly output: string | undefined;
+  readonly force: boolean;
+  readonly quiet: boolean;
+  readonly 'no-color': boolean;
+}
+
+/** A command parses its flags, calls one function, and answers with what that returns. */
+export abstract class BaseCommand extends Command {
+  static override baseFlags = baseFlags;
+
+  /**
+   * Prints a result in the format that the user asked for, and returns it.
+   * @param result What `--json` prints; `schema` names its form.
+   * @param report Makes what the other formats print.
+   */
+  protected async answer<Result extends { readonly schema: string }>(
+    flags: OutputFlags,
+    result: Result,
+    report: (result: Result) => Report,
+  ): Promise<Result> {
+    const format = flags.json ? 'json' : flags.format;
+    const toFile = flags.output !== undefined && flags.output !== '-';
+    if (format === 'json') {
+      await this.write(flags, toJson(result));
+      return result;
+    }
+    const { render } = await import('../report/render.js');
+    const options = toFile
+      ? { width: Number.POSITIVE_INFINITY, colourLevel: 0 as const }
+      : renderOptions(process.stdout, flags['no-color']);
+    await this.write(flags, await render(report(result), format, options));
+    return result;
+  }
+
+  /** Writes text that is the answer: to stdout, or to the file that `-o` names. */
+  protected async write(flags: OutputFlags, text: string): Promise<void> {
+    if (flags.output === undefined || flags.output === '-') return writeStdout(text);
+    writeFileWhole(flags.output, text, flags.force);
+    this.note(flags, `wrote ${flags.output}`);
+  }
+
+  /** Prints warnings to stderr, unless the user wants quiet. */
+  protected async warnAbout(flags: OutputFlags, warnings: readonly Problem[]): Promise<void> {
+    if (flags.quiet || warnings.length === 0) return;
+    const { problemsText } = await import('../report/problems.js');
+    process.stderr.write(
+      problemsText(warnings, renderOptions(process.stderr, flags['no-color'])),
+    );
+  }
+
+  /** A line on stderr about what is going on, unless the user wants quiet. */
+  protected note(flags: OutputFlags, text: string): void {
+    if (!flags.quiet) process.stderr.write(`${text}\n`);
+  }
+}

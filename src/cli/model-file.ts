@@ -1,0 +1,116 @@
+/**
+ * A config file and the family that it speaks of, joined: what every command that takes a FILE starts
+ * with.
+ */
+import type { DocumentOf, Family } from '../architecture/family.js';
+import {
+  DEFAULT_FAMILY,
+  FAMILY_NAMES,
+  isFamilyName,
+  loadFamily,
+} from '../architecture/families.js';
+import type { LanguageModel } from '../architecture/layer.js';
+import { LimitError } from '../architecture/limits.js';
+import { checkDocument } from '../config/check.js';
+import { type ConfigDocument, readDocument } from '../config/document.js';
+import { nearest } from '../config/nearest.js';
+import { applyOverrides } from '../config/overrides.js';
+import { type Problem, UserError } from '../errors.js';
+
+/** A valid config and what it describes. */
+export interface ModelFile {
+  /** As the user wrote it; `<stdin>` for `-`. */
+  readonly file: string;
+  readonly family: Family;
+  /** The parsed document, with defaults filled in; of the type of the family's schema. */
+  readonly document: unknown;
+  readonly model: LanguageModel;
+  readonly warnings: readonly Problem[];
+}
+
+/**
+ * The document of a loaded file as that of one family, for commands that work on that family alone.
+ * @throws UserError when the file is of another family.
+ */
+export function documentOf<F extends Family>(loaded: ModelFile, family: F): DocumentOf<F> {
+  if (loaded.family.name !== family.name) {
+    throw new UserError(
+      'usage',
+      `${loaded.file} describes a ${loaded.family.name} model; this command is for ${family.name}`,
+      { suggestion: `give it a file whose model.family is ${family.name}` },
+    );
+  }
+  // The same family: its schema is what the document was parsed with.
+  return loaded.document as DocumentOf<F>;
+}
+
+export interface LoadOptions {
+  /** Overrides in the form `model.key=value`. */
+  readonly set?: readonly string[] | undefined;
+  /** Whether warnings are errors. */
+  readonly strict?: boolean;
+}
+
+/**
+ * Reads, overrides and checks a config, and describes its model.
+ * @param source A path, or `-` for stdin.
+ * @throws UserError with every problem that was found.
+ */
+export async function loadModelFile(
+  source: string,
+  { set = [], strict = false }: LoadOptions = {},
+): Promise<ModelFile> {
+  const written = applyOverrides(await readDocument(source), set);
+  const family = await familyOf(written);
+  const { value, problems: found } = checkDocument(written, family);
+  const problems = strict ? found.map(asError) : found;
+  const errors = problems.filter(({ severity }) => severity === 'error');
+  if (value === undefined || errors.length > 0) throw invalid(written.file, problems);
+  const model = describe(written, family, value, problems);
+  return { file: written.file, family, document: value, model, warnings: problems };
+}
+
+const asError = (problem: Problem): Problem => ({ ...problem, severity: 'error' });
+
+async function familyOf(document: ConfigDocument): Promise<Family> {
+  const section = document.value['model'];
+  const named =
+    typeof section === 'object' && section !== null && Object.hasOwn(section, 'family')
+      ? (section as Record<string, unknown>)['family']
+      : DEFAULT_FAMILY;
+  if (isFamilyName(named)) return loadFamily(named);
+  const close = typeof named === 'string' ? nearest(named, FAMILY_NAMES) : undefined;
+  throw invalid(document.file, [
+    {
+      severity: 'error',
+      ...document.locate(['model', 'family']),
+      path: 'model.family',
+      message: `${JSON.stringify(named)} is no family that is known here`,
+      suggestion: close
+        ? `write ${close}`
+        : `write one of ${FAMILY_NAMES.join(', ')}; minimind list describes them`,
+    },
+  ]);
+}
+
+function describe(
+  document: ConfigDocument,
+  family: Family,
+  value: unknown,
+  warnings: readonly Problem[],
+): LanguageModel {
+  try {
+    return family.build(value);
+  } catch (error) {
+    if (!(error instanceof LimitError)) throw error;
+    const { path, message } = error;
+    const place = document.locate(path.split('.'));
+    throw invalid(document.file, [...warnings, { severity: 'error', ...place, path, message }]);
+  }
+}
+
+function invalid(file: string, problems: readonly Problem[]): UserError {
+  const errors = problems.filter(({ severity }) => severity === 'error').length;
+  const counted = errors === 1 ? '1 error' : `${errors} errors`;
+  return new UserError('invalid-config', `${file} is not valid: ${counted}`, { problems });
+}

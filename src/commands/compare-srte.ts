@@ -1,0 +1,50 @@
+import * as Args from '@oclif/core/args';
+import * as Flags from '@oclif/core/flags';
+import { hybrid } from '../architecture/models/hybrid.js';
+import { compareSrte } from '../budget/srte.js';
+import { BaseCommand } from '../cli/base-command.js';
+import { counts, dtype, set } from '../cli/flags.js';
+import { documentOf, loadModelFile } from '../cli/model-file.js';
+import { srteReport } from '../report/srte.js';
+
+export default class CompareSrte extends BaseCommand {
+  static override summary = 'Compare the ways of building the SRTE of a hybrid model.';
+  static override description =
+    'One row per strategy: every layer its own table, one shared table, low rank, sines and cosines, ' +
+    'and the recommended setting. Each is described and counted exactly. The setting of the file is ' +
+    'marked; all savings are against the unshared model.';
+  static override examples = [
+    '<%= config.bin %> <%= command.id %> configs/hybrid/original.yaml',
+    '<%= config.bin %> <%= command.id %> configs/hybrid/original.yaml --ranks 256,128,64,32 --presets',
+    '<%= config.bin %> <%= command.id %> configs/hybrid/shared.yaml --max-positions 32768,16384 --tie --json',
+  ];
+
+  static override args = {
+    file: Args.string({ required: true, description: 'a config, or - for standard input' }),
+  };
+  static override flags = {
+    set,
+    dtype: dtype({ default: 'bf16', description: 'element type for the bytes' }),
+    ranks: counts({ default: [128, 64], description: 'ranks to compare' }),
+    'max-positions': counts({ description: 'add rows: the file with so many positions' }),
+    'vocab-sizes': counts({ description: 'add rows: the file with such a vocabulary' }),
+    tie: Flags.boolean({ description: 'add a row: the file with its head tied' }),
+    presets: Flags.boolean({ description: 'add rows: the three proposals of the published report' }),
+  };
+
+  async run() {
+    const { args, flags } = await this.parse(CompareSrte);
+    const loaded = await loadModelFile(args.file, flags);
+    await this.warnAbout(flags, loaded.warnings);
+    const comparison = compareSrte(documentOf(loaded, hybrid).model, {
+      dtype: flags.dtype,
+      ranks: flags.ranks,
+      maxPositions: flags['max-positions'] ?? [],
+      vocabSizes: flags['vocab-sizes'] ?? [],
+      tie: flags.tie,
+      presets: flags.presets,
+    });
+    const result = { schema: 'minimind/compare-srte@1', file: loaded.file, ...comparison } as const;
+    return this.answer(flags, result, srteReport);
+  }
+}

@@ -1,0 +1,34 @@
+import * as Args from '@oclif/core/args';
+import { BaseCommand } from '../cli/base-command.js';
+import { writeFileWhole, writeStdout } from '../cli/output.js';
+import { readPresetFile } from '../cli/preset-files.js';
+import { initReport } from '../report/init.js';
+
+export default class Init extends BaseCommand {
+  static override summary = 'Write a commented config to start from.';
+  static override description =
+    'Writes PRESET.yaml, or the file that -o names (- is standard output). minimind list shows the presets.';
+  static override examples = [
+    '<%= config.bin %> <%= command.id %>',
+    '<%= config.bin %> <%= command.id %> tiny -o my-model.yaml',
+    '<%= config.bin %> <%= command.id %> sincos -o -',
+  ];
+
+  static override args = {
+    preset: Args.string({ default: 'recommended', description: 'a preset, as minimind list shows' }),
+  };
+
+  async run() {
+    const { args, flags } = await this.parse(Init);
+    const { preset, family, text } = await readPresetFile(this.config.root, args.preset);
+    const file = flags.output ?? `${preset.split('/').at(-1)}.yaml`;
+    const result = { schema: 'minimind/init@1', preset, family, file } as const;
+    if (file === '-') {
+      await writeStdout(text);
+      return result;
+    }
+    writeFileWhole(file, text, flags.force);
+    // -o named the config, not the place for this answer.
+    return this.answer({ ...flags, output: undefined }, result, initReport);
+  }
+}

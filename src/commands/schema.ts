@@ -1,0 +1,37 @@
+import * as Args from '@oclif/core/args';
+import {
+  DEFAULT_FAMILY,
+  FAMILY_NAMES,
+  type FamilyName,
+  loadFamily,
+} from '../architecture/families.js';
+import { jsonSchemaOf } from '../architecture/family.js';
+import { BaseCommand } from '../cli/base-command.js';
+import { toJson } from '../report/json.js';
+
+export default class Schema extends BaseCommand {
+  static override summary = 'Print the JSON Schema of a config file, for editors.';
+  static override description =
+    'An editor that knows it completes keys and marks mistakes while you type. For the YAML language ' +
+    'server (VS Code, Neovim, JetBrains), let the first line of a config be:\n\n' +
+    '  # yaml-language-server: $schema=./hybrid.schema.json';
+  static override examples = [
+    '<%= config.bin %> <%= command.id %>',
+    '<%= config.bin %> <%= command.id %> hybrid -o hybrid.schema.json',
+  ];
+
+  static override args = {
+    family: Args.string({
+      options: [...FAMILY_NAMES],
+      default: DEFAULT_FAMILY,
+      description: 'the model family',
+    }),
+  };
+
+  async run() {
+    const { args, flags } = await this.parse(Schema);
+    const schema = jsonSchemaOf(await loadFamily(args.family as FamilyName));
+    await this.write(flags, toJson(schema));
+    return schema;
+  }
+}

@@ -1,0 +1,45 @@
+import * as Args from '@oclif/core/args';
+import * as Flags from '@oclif/core/flags';
+import { countParameters } from '../budget/parameters.js';
+import { BaseCommand } from '../cli/base-command.js';
+import { set } from '../cli/flags.js';
+import { loadAllFiles } from '../cli/load-all.js';
+import { validationReport } from '../report/validation.js';
+
+export default class Validate extends BaseCommand {
+  static override summary = 'Check configs: every mistake with its place and its remedy.';
+  static override description =
+    'Finds all mistakes of a file at once: wrong and unknown keys, values that contradict each other, ' +
+    'models that cannot be built. Exits with 0 when all files are valid, with 2 when one is not.';
+  static override examples = [
+    '<%= config.bin %> <%= command.id %> configs/hybrid/original.yaml',
+    '<%= config.bin %> <%= command.id %> configs/hybrid/*.yaml --strict',
+    '<%= config.bin %> <%= command.id %> configs/hybrid/tiny.yaml --set model.num_heads=8 --json',
+  ];
+
+  static override strict = false;
+  static override args = {
+    file: Args.string({
+      required: true,
+      description: 'one or more configs; - for standard input',
+    }),
+  };
+  static override flags = {
+    set,
+    strict: Flags.boolean({ description: 'treat warnings as errors' }),
+  };
+
+  async run() {
+    const { argv, flags } = await this.parse(Validate);
+    const loaded = await loadAllFiles(argv as string[], flags);
+    await this.warnAbout(flags, loaded.flatMap(({ warnings }) => warnings));
+    const files = loaded.map(({ file, family, model, warnings }) => ({
+      file,
+      valid: true,
+      family: family.name,
+      parameters: countParameters(model).parameters,
+      warnings,
+    }));
+    return this.answer(flags, { schema: 'minimind/validate@1', files } as const, validationReport);
+  }
+}

@@ -1,0 +1,35 @@
+/**
+ * The pure core as a library: describe a model and count it.
+ *
+ * @example
+ * const family = await loadFamily('hybrid');
+ * const model = family.build(family.schema.parse({ model: { num_layers: 24 } }));
+ * countParameters(model).parameters;
+ */
+export {
+  DEFAULT_FAMILY,
+  FAMILY_NAMES,
+  type FamilyName,
+  isFamilyName,
+  loadFamily,
+} from './architecture/families.js';
+export { type DocumentOf, type Family, jsonSchemaOf, type Preset } from './architecture/family.js';
+export {
+  COMPONENTS,
+  type Component,
+  type LanguageModel,
+  type Layer,
+  ownedTensors,
+  tensorsOf,
+  walk,
+} from './architecture/layer.js';
+export { LimitError, MAX_TENSORS } from './architecture/limits.js';
+export type { Param } from './architecture/param.js';
+export { countParameters, type ParameterBudget } from './budget/parameters.js';
+export {
+  compareSrte,
+  type SrteComparison,
+  type SrteOptions,
+  type SrteRow,
+} from './budget/srte.js';
+export { bytesIn, DTYPE_NAMES, DTYPES, type Dtype, parseDtype } from './tensor/dtype.js';

@@ -1,0 +1,31 @@
+import fs from 'node:fs';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+/** Folder of the package. */
+export const ROOT = fileURLToPath(new URL('..', import.meta.url));
+
+/** Absolute path of something in the package. */
+export const inPackage = (...parts: string[]) => path.join(ROOT, ...parts);
+
+export function readJson<T>(...parts: string[]): T {
+  return JSON.parse(fs.readFileSync(inPackage(...parts), 'utf8')) as T;
+}
+
+/** What the original implementation says of one configuration. */
+export interface HybridCase {
+  readonly name: string;
+  readonly config: Record<string, unknown>;
+  readonly aliases: Record<string, string>;
+  readonly parameters: number;
+  /** Name → shape of what its safetensors file holds. */
+  readonly layout: Record<string, number[]>;
+}
+
+export function hybridCases(): HybridCase[] {
+  return fs.readdirSync(inPackage('fixtures/hybrid')).map((name) => ({
+    ...readJson<Omit<HybridCase, 'name' | 'layout'>>('fixtures/hybrid', name, 'case.json'),
+    layout: readJson('fixtures/hybrid', name, 'layout.json'),
+    name,
+  }));
+}
