@@ -52,7 +52,7 @@ export const dtype = Flags.custom<Dtype>({
 export const counts = Flags.custom<number>({
   multiple: true,
   delimiter: ',',
-  helpValue: 'N,…',
+  helpValue: 'N,N',
   parse: async (text, _context, options) => {
     const value = Number(text);
     if (/^\s*\d+\s*$/.test(text) && Number.isSafeInteger(value) && value > 0) return value;

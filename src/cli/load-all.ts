@@ -23,12 +23,16 @@ export async function loadAllFiles(
   const [first, ...others] = failures;
   if (!first) return loaded;
   if (others.length === 0 && sources.length === 1) throw first.error;
-  const problems = failures.flatMap(({ source, error }) => problemsOf(source, error));
+  // A mistake in a --set shows in every file; once is enough.
+  const told = new Map<string, Problem>();
+  for (const { source, error } of failures) {
+    for (const problem of problemsOf(source, error)) told.set(JSON.stringify(problem), problem);
+  }
   const unreadable = failures.find(({ error }) => error.code !== 'invalid-config');
   throw new UserError(
     unreadable?.error.code ?? 'invalid-config',
     `${failures.length} of ${sources.length} files ${failures.length === 1 ? 'is' : 'are'} not valid`,
-    { problems },
+    { problems: [...told.values()] },
   );
 }
 

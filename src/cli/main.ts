@@ -2,6 +2,7 @@
 import { fileURLToPath } from 'node:url';
 import { Config } from '@oclif/core/config';
 import { run } from '@oclif/core/run';
+import { LimitError } from '../architecture/limits.js';
 import { nearest } from '../config/nearest.js';
 import { ERROR_CODES, UserError } from '../errors.js';
 import { renderOptions } from './terminal.js';
@@ -56,8 +57,11 @@ function refuseUnknownCommand(words: readonly string[], config: Config): void {
   });
 }
 
-/** The parser's complaints are the user's to mend; all else that is unknown is a bug of ours. */
+/** The parser's complaints, and a model that is too large, are the user's to mend; the rest are bugs. */
 function asUserError(error: unknown): unknown {
+  if (error instanceof LimitError) {
+    return new UserError('too-large', error.message, { cause: error });
+  }
   const isParserError = error instanceof Error && 'parse' in error && 'oclif' in error;
   if (!isParserError) return error;
   const [message = '', ...rest] = error.message.split('\n');

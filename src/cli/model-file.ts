@@ -12,9 +12,10 @@ import {
 import type { LanguageModel } from '../architecture/layer.js';
 import { LimitError } from '../architecture/limits.js';
 import { checkDocument } from '../config/check.js';
-import { type ConfigDocument, readDocument } from '../config/document.js';
+import type { ConfigDocument } from '../config/document.js';
 import { nearest } from '../config/nearest.js';
 import { applyOverrides } from '../config/overrides.js';
+import { readDocument } from '../config/read.js';
 import { type Problem, UserError } from '../errors.js';
 
 /** A valid config and what it describes. */

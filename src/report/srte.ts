@@ -24,7 +24,10 @@ export function srteReport(comparison: SrteComparison & { readonly file: string 
     count(row.srteParameters),
     share(row.srteParameters, row.parameters),
     ...(row.id === 'not-shared'
-      ? [{ text: '–', value: 0 }, { text: '–', value: 0 }]
+      ? [
+          { text: '–', value: 0 },
+          { text: '–', value: 0 },
+        ]
       : [
           { ...count(row.savedParameters), tone: tone(row.savedParameters) },
           { ...share(row.savedParameters, baseline), tone: tone(row.savedParameters) },

@@ -1,0 +1,182 @@
+import type { z } from 'zod';
+import type { Confusion, Problem, PropertyPath, Rule } from '../errors.js';
+import type { ConfigDocument } from './document.js';
+import { mistakesOf, OUR_WORDS, unrecognizedKeys } from './issues.js';
+import { areRelated, isMapping, pathKey, setOwn, splitDotted, valueAt } from './path.js';
+import { type Found, toProblems } from './problems.js';
+import { definitionOf, knownKeys, schemaAt } from './schema.js';
+import { explainUnknownKey, meantBy, type UnknownKey, unknownKeys } from './unknown-keys.js';
+
+/** What a document is checked against. */
+export interface Expectations<T> {
+  readonly schema: z.ZodType<T>;
+  /** What relates several values, and so cannot stand in the schema. */
+  readonly rules?: readonly Rule<T>[];
+  /** Known mistakes, each with better advice than what can be said in general. */
+  readonly confusions?: readonly Confusion[];
+}
+
+/** The value of a document, and all that is wrong or odd about it. */
+export interface Checked<T> {
+  /** Undefined when one of the problems is an error. */
+  readonly value: T | undefined;
+  /** In the order of the file, then of the overrides; at most `MAX_PROBLEMS`, then how many more. */
+  readonly problems: readonly Problem[];
+}
+
+/**
+ * Checks a document against a schema and rules. Never throws for what is in the document.
+ *
+ * Unknown keys are errors, also where zod would drop them without a word, and warnings in a loose
+ * object. A rule runs when the document is right at all that it reads, even if it is wrong elsewhere.
+ */
+export function checkDocument<T>(
+  document: ConfigDocument,
+  { schema, rules = [], confusions = [] }: Expectations<T>,
+): Checked<T> {
+  const check = new Check(document, schema);
+  check.findConfusions(confusions);
+  check.findUnknownKeys();
+  check.findMistakes();
+  check.runRules(rules);
+  const hasError = check.found.some(({ severity }) => severity === 'error');
+  return { value: hasError ? undefined : check.value, problems: toProblems(check.found) };
+}
+
+class Check<T> {
+  readonly found: Found[] = [];
+  readonly #document: ConfigDocument;
+  readonly #schema: z.ZodType<T>;
+  readonly #parsed: z.ZodSafeParseResult<T>;
+  /** Places of which all has been said. */
+  readonly #explained = new Set<string>();
+  /** Keys that are missing only because they were written wrong. */
+  readonly #meant = new Set<string>();
+  /** Where the document is wrong. */
+  readonly #wrong: PropertyPath[] = [];
+
+  constructor(document: ConfigDocument, schema: z.ZodType<T>) {
+    this.#document = document;
+    this.#schema = schema;
+    this.#parsed = this.#parse(document.value);
+  }
+
+  get value(): T | undefined {
+    return this.#parsed.data;
+  }
+
+  findConfusions(confusions: readonly Confusion[]): void {
+    for (const { path: dotted, value, message, suggestion } of confusions) {
+      const path = splitDotted(dotted);
+      if (!this.#document.has(path) || this.#isExplained(path)) continue;
+      if (value !== undefined && String(valueAt(this.#document.value, path)) !== value) continue;
+      const finding = suggestion === undefined ? { message } : { message, suggestion };
+      this.#error(path, value === undefined ? 'key' : 'value', finding);
+      this.#explained.add(pathKey(path));
+      this.#expectNamedKeys(path, `${message} ${suggestion ?? ''}`);
+    }
+  }
+
+  findUnknownKeys(): void {
+    for (const unknown of unknownKeys(this.#schema, this.#document.value)) this.#unknown(unknown);
+    const issues = this.#parsed.error?.issues ?? [];
+    for (const path of unrecognizedKeys(issues, this.#schema, this.#document.value)) {
+      const mappingPath = path.slice(0, -1);
+      const schema = schemaAt(this.#schema, this.#document.value, mappingPath);
+      const known = (schema && knownKeys(definitionOf(schema))) ?? [];
+      const mapping = valueAt(this.#document.value, mappingPath);
+      const key = String(path.at(-1));
+      const meant = isMapping(mapping) ? meantBy(key, known, mapping) : undefined;
+      this.#unknown({ path, severity: 'error', known, meant });
+    }
+  }
+
+  findMistakes(): void {
+    const issues = this.#parsed.error?.issues ?? [];
+    for (const mistake of mistakesOf(issues, this.#schema, this.#document.value)) {
+      const { path, kind, explain } = mistake;
+      this.#wrong.push(path);
+      if (this.#isExplained(path)) continue;
+      if (kind === 'missing' && this.#meant.has(pathKey(path))) continue;
+      const place = this.#document.place(path, kind === 'wrong' ? 'value' : 'key');
+      this.found.push({ severity: 'error', place, path, finding: explain });
+    }
+  }
+
+  runRules(rules: readonly Rule<T>[]): void {
+    const value = this.#wrong.length === 0 ? this.value : this.#valueWithout(this.#wrong);
+    if (value === undefined) return;
+    for (const { severity, reads, check } of rules) {
+      const paths = reads.map(splitDotted);
+      if (paths.some((path) => this.#wrong.some((wrong) => areRelated(path, wrong)))) continue;
+      const finding = check(value);
+      if (finding === undefined) continue;
+      // A default stands nowhere in the file: then what it clashes with is to be shown.
+      const path = paths.find((each) => this.#document.has(each)) ?? paths[0] ?? [];
+      this.found.push({ severity, place: this.#document.place(path), path, finding });
+    }
+  }
+
+  #unknown(unknown: UnknownKey): void {
+    const { path, severity, meant } = unknown;
+    if (this.#isExplained(path)) return;
+    this.#explained.add(pathKey(path));
+    if (severity === 'error') {
+      this.#wrong.push(path);
+      // A rule must not judge the default of what was meant to be written.
+      const meantPath = meant === undefined ? path : [...path.slice(0, -1), meant];
+      this.#wrong.push(meantPath);
+      this.#meant.add(pathKey(meantPath));
+    }
+    const finding = () => explainUnknownKey(unknown, this.#schema);
+    this.found.push({ severity, place: this.#document.place(path, 'key'), path, finding });
+  }
+
+  #error(path: PropertyPath, of: 'key' | 'value', finding: Found['finding']): void {
+    this.#wrong.push(path);
+    const place = this.#document.place(path, of);
+    this.found.push({ severity: 'error', place, path, finding });
+  }
+
+  /** Advice that names a key of the same mapping says already that it is missing. */
+  #expectNamedKeys(path: PropertyPath, advice: string): void {
+    const parent = path.slice(0, -1);
+    for (const [word] of advice.matchAll(/[\w-]+/g)) this.#meant.add(pathKey([...parent, word]));
+  }
+
+  /** Whether all has been said about `path`, or about something that it is in. */
+  #isExplained(path: PropertyPath): boolean {
+    for (let length = 1; length <= path.length; length++) {
+      if (this.#explained.has(pathKey(path.slice(0, length)))) return true;
+    }
+    return false;
+  }
+
+  #parse(value: unknown): z.ZodSafeParseResult<T> {
+    return this.#schema.safeParse(value, { error: () => OUR_WORDS });
+  }
+
+  /** The value with defaults in place of what is wrong; undefined where that does not do. */
+  #valueWithout(wrong: readonly PropertyPath[]): T | undefined {
+    return this.#parse(without(this.#document.value, wrong)).data;
+  }
+}
+
+/** A copy of `value` without the keys at `paths`; of a list with a wrong item, nothing is left. */
+function without(value: Record<string, unknown>, paths: readonly PropertyPath[]): object {
+  const below = new Map<string, PropertyPath[]>();
+  for (const [key, ...rest] of paths) {
+    const list = below.get(String(key));
+    if (list === undefined) below.set(String(key), [rest]);
+    else list.push(rest);
+  }
+  const copy = {};
+  for (const [key, inner] of Object.entries(value)) {
+    const rest = below.get(key);
+    if (rest === undefined) setOwn(copy, key, inner);
+    else if (isMapping(inner) && rest.every((path) => path.length > 0)) {
+      setOwn(copy, key, without(inner, rest));
+    }
+  }
+  return copy;
+}

@@ -1,0 +1,52 @@
+import { nearest } from './nearest.js';
+import { describeValue, quote } from './quote.js';
+import type { Definition } from './schema.js';
+import { limitsOf, type Wanted } from './wanted.js';
+
+/** What a person should write instead of `value`, where that can be guessed. */
+export function correction(wanted: Wanted, value: unknown): string | undefined {
+  if (typeof value === 'string') return correctionOfText(wanted, value);
+  if (typeof value !== 'number' && typeof value !== 'boolean') return undefined;
+  if (wanted.literals.includes(String(value)) || takes(wanted, 'string')) {
+    return `Put it in quotes: "${value}".`;
+  }
+  if (takes(wanted, 'array')) return `Write a list: [${value}].`;
+  return typeof value === 'number' ? nearestMultiples(wanted, value) : undefined;
+}
+
+function correctionOfText(wanted: Wanted, text: string): string | undefined {
+  const near = nearest(text, wanted.literals.map(String));
+  if (near !== undefined) {
+    return `Did you mean ${describeValue(wanted.literals.find((each) => String(each) === near))}?`;
+  }
+  if (takes(wanted, 'number')) return numberInText(text);
+  if (takes(wanted, 'boolean')) return booleanInText(text);
+  if (wanted.isNullable && /^(none|nil|undefined)$/i.test(text)) return 'Write null.';
+  return takes(wanted, 'array') ? `Write a list: [${quote(text)}].` : undefined;
+}
+
+function takes({ others }: Wanted, type: Definition['type']): boolean {
+  return others.some((definition) => definition.type === type);
+}
+
+function numberInText(text: string): string | undefined {
+  const digits = text.trim().replaceAll(/[_, ]/g, '');
+  if (digits === '' || digits.length > 40 || !Number.isFinite(Number(digits))) return undefined;
+  return digits === text ? `Remove the quotes: ${digits}.` : `Write ${digits}.`;
+}
+
+function booleanInText(text: string): string | undefined {
+  if (/^(yes|on|true|1|y)$/i.test(text)) return 'Write true.';
+  if (/^(no|off|false|0|n)$/i.test(text)) return 'Write false.';
+  return undefined;
+}
+
+/** The good values on both sides of a number that is no multiple of what it should be. */
+function nearestMultiples({ others }: Wanted, value: number): string | undefined {
+  const limit = others.flatMap(limitsOf).find(({ check }) => check === 'multiple_of');
+  if (limit?.check !== 'multiple_of' || !Number.isFinite(value)) return undefined;
+  const step = Number(limit.value);
+  if (value % step === 0) return undefined;
+  const below = Math.floor(value / step) * step;
+  return `The nearest are ${below} and ${below + step}.`;
+}

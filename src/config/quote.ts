@@ -1,0 +1,55 @@
+/** Text out of a stranger's file, made safe and short for a person to read. */
+
+/** Control characters, invisible and direction-changing ones, line separators, lone surrogates. */
+const UNPRINTABLE = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/u;
+
+const SHORT_ESCAPES: ReadonlyMap<string, string> = new Map([
+  ['\t', '\\t'],
+  ['\n', '\\n'],
+  ['\r', '\\r'],
+]);
+
+function escapeCharacter(character: string): string {
+  const short = SHORT_ESCAPES.get(character);
+  if (short !== undefined) return short;
+  if (!UNPRINTABLE.test(character)) return character;
+  const hex = (character.codePointAt(0) ?? 0).toString(16);
+  return hex.length > 4 ? `\\u{${hex}}` : `\\u${hex.padStart(4, '0')}`;
+}
+
+/**
+ * `text` with everything that a terminal would obey or hide written as an escape, so that printing it
+ * is safe. Cut to at most `limit` characters, the last of them `…`.
+ */
+export function escapeText(text: string, limit = Number.POSITIVE_INFINITY): string {
+  let escaped = '';
+  let length = 0;
+  let cut = 0;
+  for (const character of text) {
+    const piece = escapeCharacter(character);
+    if (length + piece.length > limit) return `${escaped.slice(0, cut)}…`;
+    escaped += piece;
+    length += piece.length;
+    if (length < limit) cut = escaped.length;
+  }
+  return escaped;
+}
+
+/**
+ * `text` in double quotes, escaped as in JSON and as `escapeText` does, and cut to about `limit`
+ * characters.
+ */
+export function quote(text: string, limit = 60): string {
+  // The cut first, so that a huge text costs nothing.
+  const head = text.slice(0, 2 * limit).replace(/["\\]/g, '\\$&');
+  return `"${escapeText(head, limit)}"`;
+}
+
+/** Any value of a document, in a few words: `"abc"`, `12`, `null`, `a list`, `a mapping`. */
+export function describeValue(value: unknown): string {
+  if (typeof value === 'string') return quote(value);
+  if (value === null || value === undefined) return 'null';
+  if (Array.isArray(value)) return value.length === 0 ? 'an empty list' : 'a list';
+  if (typeof value === 'object') return 'a mapping';
+  return String(value);
+}

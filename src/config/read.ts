@@ -1,0 +1,112 @@
+import { type FileHandle, open, readdir } from 'node:fs/promises';
+import { basename, dirname, extname, join } from 'node:path';
+import { type ErrorCode, UserError } from '../errors.js';
+import { MAX_DOCUMENT_BYTES, tooLarge } from './decode.js';
+import { type ConfigDocument, parseDocument } from './document.js';
+import { nearest } from './nearest.js';
+import { escapeText, quote } from './quote.js';
+
+/** What the system calls a failure, and what it is to the user. All others are the system's. */
+const FAILURES: Readonly<Record<string, { code: ErrorCode; what: string; suggestion?: string }>> = {
+  ENOENT: { code: 'usage', what: 'There is no file' },
+  ENOTDIR: { code: 'usage', what: 'There is no file' },
+  ENAMETOOLONG: { code: 'usage', what: 'There is no file' },
+  ERR_INVALID_ARG_VALUE: { code: 'usage', what: 'There is no file' },
+  EISDIR: { code: 'usage', what: 'This is a folder:', suggestion: 'Name a file in it.' },
+  EACCES: {
+    code: 'system',
+    what: 'No permission to read',
+    suggestion: 'Check the permissions of the file.',
+  },
+};
+
+/**
+ * Reads and parses the document at the path `source`; `-` is standard input, named `<stdin>`. Never
+ * reads more than `MAX_DOCUMENT_BYTES`, whatever the file claims about its size.
+ *
+ * @throws UserError `usage` when there is no such file, `system` when it cannot be read,
+ * `refused-file` and `invalid-config` as `parseDocument`.
+ */
+export async function readDocument(
+  source: string,
+  stdin: AsyncIterable<Uint8Array | string> = process.stdin,
+): Promise<ConfigDocument> {
+  const file = source === '-' ? '<stdin>' : source;
+  let bytes: Uint8Array;
+  try {
+    bytes = source === '-' ? await readAll(stdin, file) : await readPath(source);
+  } catch (cause) {
+    throw await explain(cause, file);
+  }
+  return parseDocument(bytes, file);
+}
+
+async function readPath(path: string): Promise<Uint8Array> {
+  const handle = await open(path, 'r');
+  try {
+    const status = await handle.stat();
+    if (status.isDirectory()) throw Object.assign(new Error(), { code: 'EISDIR' });
+    if (status.size > MAX_DOCUMENT_BYTES) throw tooLarge(path);
+    return await readAll(chunks(handle), path);
+  } finally {
+    await handle.close();
+  }
+}
+
+/** Reads by itself, for a pipe or a device has no size and a file may be growing. */
+async function* chunks(handle: FileHandle): AsyncGenerator<Uint8Array> {
+  for (;;) {
+    const { bytesRead, buffer } = await handle.read({ buffer: Buffer.alloc(64 * 1024) });
+    if (bytesRead === 0) return;
+    yield buffer.subarray(0, bytesRead);
+  }
+}
+
+async function readAll(
+  stream: AsyncIterable<Uint8Array | string>,
+  file: string,
+): Promise<Uint8Array> {
+  const parts: Buffer[] = [];
+  let size = 0;
+  for await (const chunk of stream) {
+    const part = Buffer.from(chunk);
+    parts.push(part);
+    size += part.length;
+    if (size > MAX_DOCUMENT_BYTES) throw tooLarge(file);
+  }
+  return Buffer.concat(parts);
+}
+
+async function explain(cause: unknown, file: string): Promise<unknown> {
+  if (cause instanceof UserError || !(cause instanceof Error)) return cause;
+  const systemCode = 'code' in cause ? String(cause.code) : undefined;
+  if (systemCode === undefined) return cause;
+  const failure = Object.hasOwn(FAILURES, systemCode) ? FAILURES[systemCode] : undefined;
+  if (failure === undefined) {
+    const message = `Cannot read ${quote(file, 200)}: ${escapeText(cause.message, 200)}.`;
+    return new UserError('system', message, { cause });
+  }
+  const near = systemCode === 'ENOENT' ? await similarFile(file) : undefined;
+  const suggestion = near === undefined ? failure.suggestion : `Did you mean ${quote(near, 200)}?`;
+  return new UserError(failure.code, `${failure.what} ${quote(file, 200)}.`, {
+    cause,
+    ...(suggestion === undefined ? {} : { suggestion }),
+  });
+}
+
+/** A file of the same folder with nearly the same name, or with the same and an extension. */
+async function similarFile(path: string): Promise<string | undefined> {
+  const folder = dirname(path);
+  const wanted = basename(path);
+  try {
+    const entries = await readdir(folder, { withFileTypes: true });
+    const names = entries.filter((entry) => !entry.isDirectory()).map(({ name }) => name);
+    const stem = (name: string) => basename(name, extname(name));
+    const found = names.find((name) => stem(name) === wanted) ?? nearest(wanted, names);
+    if (found === undefined) return undefined;
+    return folder === '.' && !path.startsWith('.') ? found : join(folder, found);
+  } catch {
+    // A suggestion is a courtesy: without the folder there is none.
+    return undefined;
+  }
+}

@@ -1,0 +1,151 @@
+import type { z } from 'zod';
+import type { PropertyPath } from '../errors.js';
+import { isMapping, valueAt } from './path.js';
+
+export type Schema = z.core.$ZodType;
+export type Definition = z.core.$ZodTypes['_zod']['def'];
+type UnionDefinition = Extract<Definition, { type: 'union' }> & { readonly discriminator?: string };
+
+/** What a schema is when the wrappers that say "may be left out" and the like are taken off. */
+export function definitionOf(schema: Schema): Definition {
+  let definition = bare(schema);
+  for (let inner = innerOf(definition); inner !== undefined; inner = innerOf(definition)) {
+    definition = bare(inner);
+  }
+  return definition;
+}
+
+/** Whether a value may be left out, so that a default or nothing takes its place. */
+export function isOptional(schema: Schema): boolean {
+  return schema._zod.optin !== undefined;
+}
+
+/** Whether `null` is a good value. */
+export function isNullable(schema: Schema): boolean {
+  for (let at: Schema | undefined = schema; at !== undefined; at = innerOf(bare(at))) {
+    const definition = bare(at);
+    if (definition.type === 'nullable' || definition.type === 'null') return true;
+    if (definition.type === 'union') return definition.options.some(isNullable);
+  }
+  return false;
+}
+
+/** The keys that a mapping may have; undefined when it may have any. */
+export function knownKeys(definition: Definition): readonly string[] | undefined {
+  if (definition.type === 'object') return Object.keys(definition.shape);
+  if (definition.type === 'intersection') {
+    const left = knownKeys(definitionOf(definition.left));
+    const right = knownKeys(definitionOf(definition.right));
+    return left && right && [...left, ...right];
+  }
+  if (definition.type !== 'record') return undefined;
+  const key = definitionOf(definition.keyType);
+  if (key.type === 'enum') return Object.values(key.entries).map(String);
+  return key.type === 'literal' ? key.values.map(String) : undefined;
+}
+
+/** The schema of what `value` holds at `key`; undefined where the schema knows nothing of it. */
+export function childOf(schema: Schema, value: unknown, key: string | number): Schema | undefined {
+  const definition = definitionOf(schema);
+  switch (definition.type) {
+    case 'object':
+      if (Object.hasOwn(definition.shape, key)) return definition.shape[key];
+      return definition.catchall;
+    case 'record':
+      return definition.valueType;
+    case 'array':
+      return definition.element;
+    case 'tuple':
+      return definition.items[Number(key)] ?? definition.rest ?? undefined;
+    case 'union': {
+      const option = definition.options[chooseOption(definition, value) ?? -1];
+      return option && childOf(option, value, key);
+    }
+    case 'intersection':
+      return childOf(definition.left, value, key) ?? childOf(definition.right, value, key);
+    default:
+      return undefined;
+  }
+}
+
+/** The schema at `path`, where `value` tells which options of a union are meant. */
+export function schemaAt(schema: Schema, value: unknown, path: PropertyPath): Schema | undefined {
+  let at: Schema | undefined = schema;
+  let inner = value;
+  for (const segment of path) {
+    if (at === undefined) return undefined;
+    at = childOf(at, inner, segment);
+    inner = valueAt(inner, [segment]);
+  }
+  return at;
+}
+
+/**
+ * The index of the option that a mapping or a list was most likely meant for: the one that has its
+ * fixed values, or the most of its keys. Undefined when none can hold it.
+ */
+export function chooseOption(definition: UnionDefinition, value: unknown): number | undefined {
+  let best: number | undefined;
+  let bestScore = Number.NEGATIVE_INFINITY;
+  for (const [index, option] of definition.options.entries()) {
+    const score = fitness(option, value, definition.discriminator);
+    if (score !== undefined && score > bestScore) {
+      best = index;
+      bestScore = score;
+    }
+  }
+  return best;
+}
+
+/** How well a mapping or a list fits a schema; undefined when it does not fit at all. */
+function fitness(schema: Schema, value: unknown, discriminator?: string): number | undefined {
+  const definition = definitionOf(schema);
+  if (Array.isArray(value)) return isListType(definition.type) ? 0 : undefined;
+  if (!isMapping(value)) return undefined;
+  if (definition.type === 'record') return 0;
+  if (definition.type === 'union') {
+    const index = chooseOption(definition, value);
+    const option = definition.options[index ?? -1];
+    return option && fitness(option, value, discriminator);
+  }
+  if (definition.type !== 'object') return undefined;
+  let score = 0;
+  for (const [key, child] of Object.entries(definition.shape)) {
+    const fixed = child._zod.values;
+    const has = Object.hasOwn(value, key);
+    const fits = fixed?.has(value[key] as z.core.util.Primitive) ?? false;
+    if (key === discriminator && !fits) return undefined;
+    // A fixed value says more than any number of keys that happen to have the same name.
+    if (has) score += fixed === undefined ? 1 : fits ? 1000 : -1000;
+  }
+  return score;
+}
+
+function isListType(type: Definition['type']): boolean {
+  return type === 'array' || type === 'tuple';
+}
+
+function bare(schema: Schema): Definition {
+  return (schema as z.core.$ZodTypes)._zod.def;
+}
+
+function innerOf(definition: Definition): Schema | undefined {
+  switch (definition.type) {
+    case 'optional':
+    case 'nullable':
+    case 'default':
+    case 'prefault':
+    case 'nonoptional':
+    case 'readonly':
+    case 'catch':
+    case 'success':
+      return definition.innerType;
+    case 'lazy':
+      return definition.getter();
+    case 'pipe':
+      // What people write is what goes in, unless that is a function, as in z.preprocess.
+      return bare(definition.in).type === 'transform' ? definition.out : definition.in;
+    default:
+      return undefined;
+  }
+}

@@ -1,0 +1,139 @@
+import {
+  Composer,
+  type CST,
+  type Document,
+  type ErrorCode,
+  Lexer,
+  type ParsedNode,
+  Parser,
+} from 'yaml';
+import type { Finding } from '../errors.js';
+import { type Found, MAX_PROBLEMS } from './problems.js';
+import type { Source } from './source.js';
+import { type Complaint, explainSyntax, MAX_DEPTH } from './syntax-messages.js';
+
+/** The document and the scalar that is being read stand on the parser's stack as well. */
+const STACK_ABOVE_COLLECTIONS = 2;
+
+/** So much does the parser complain before it is not asked any more: it may about each character. */
+const MAX_COMPLAINTS = 1000;
+
+/** YAML 1.2, of which JSON is a part. Keys are compared, aliases followed and tags refused by us. */
+const YAML_OPTIONS = {
+  schema: 'core',
+  version: '1.2',
+  merge: false,
+  uniqueKeys: false,
+  resolveKnownTags: false,
+  logLevel: 'error',
+} as const;
+
+const CONTROL_CHARACTER: Finding = {
+  message: 'a control character stands here',
+  suggestion: 'Remove it, or write it as an escape in double quotes, as in "\\u0007".',
+};
+
+type ComposeErrorHandler = (
+  at: number | readonly [number, number, ...unknown[]] | { offset: number; source?: string },
+  code: ErrorCode,
+  message: string,
+) => void;
+
+/** Thrown and caught in this file, to leave the parser when there is no use in going on. */
+class Stop extends Error {}
+
+/**
+ * The syntax tree of the one document in `text`, null when it is empty, and what is wrong with the
+ * syntax. The tree is whole only when nothing is wrong. Takes time and memory linear in the text.
+ */
+export function parseSyntax(
+  text: string,
+  source: Source,
+): { root: ParsedNode | null; found: readonly Found[] } {
+  const control = findControlCharacter(text);
+  if (control !== undefined) {
+    const place = { source, offset: control };
+    return { root: null, found: [{ severity: 'error', place, finding: CONTROL_CHARACTER }] };
+  }
+
+  const complaints: Complaint[] = [];
+  const complain = (complaint: Complaint): void => {
+    complaints.push(complaint);
+    if (complaints.length > MAX_COMPLAINTS) throw new Stop();
+  };
+  let first: Document.Parsed | undefined;
+  try {
+    const composer = new Composer(YAML_OPTIONS);
+    // The composer's own handler keeps an Error with a stack for each complaint: a gigabyte of them
+    // for a hostile file. Should it be renamed, they are still found in the document below.
+    Object.assign(composer, { onError: handlerOf(complain) });
+    for (const document of composer.compose(readTokens(text, complain), true, text.length)) {
+      if (first !== undefined) {
+        complain({ pos: document.range, code: 'MULTIPLE_DOCS', message: '' });
+        break;
+      }
+      first = document;
+      for (const complaint of [...document.errors, ...document.warnings]) complain(complaint);
+    }
+  } catch (error) {
+    if (!(error instanceof Stop)) throw error;
+  }
+  return { root: first?.contents ?? null, found: explain(complaints, first, text, source) };
+}
+
+/** One finding per line, for after the first mistake on a line the parser is only confused. */
+function explain(
+  complaints: readonly Complaint[],
+  document: Document.Parsed | undefined,
+  text: string,
+  source: Source,
+): Found[] {
+  const byLine = new Map<number, Found>();
+  for (const complaint of complaints.toSorted((a, b) => a.pos[0] - b.pos[0])) {
+    const line = source.lineAt(complaint.pos[0]);
+    if (byLine.has(line)) continue;
+    const [offset, finding] = explainSyntax(document, text, complaint);
+    byLine.set(line, { severity: 'error', place: { source, offset }, finding });
+    if (byLine.size > MAX_PROBLEMS) break;
+  }
+  return [...byLine.values()];
+}
+
+/** Reads `text` token by token, and stops before its nesting can exhaust the stack. */
+function* readTokens(
+  text: string,
+  complain: (complaint: Complaint) => void,
+): Generator<CST.Token, void, undefined> {
+  const parser = new Parser();
+  for (const lexeme of new Lexer().lex(text)) {
+    for (const token of parser.next(lexeme)) {
+      if (token.type !== 'error') yield token;
+      else complain({ pos: positionOf(token), code: 'UNEXPECTED_TOKEN', message: token.message });
+    }
+    if (parser.stack.length > MAX_DEPTH + STACK_ABOVE_COLLECTIONS) {
+      const pos = [parser.offset, parser.offset] as const;
+      complain({ pos, code: 'RESOURCE_EXHAUSTION', message: '' });
+      throw new Stop();
+    }
+  }
+  yield* parser.end();
+}
+
+function handlerOf(complain: (complaint: Complaint) => void): ComposeErrorHandler {
+  return (at, code, message) => complain({ pos: positionOf(at), code, message });
+}
+
+function positionOf(at: Parameters<ComposeErrorHandler>[0]): readonly [number, number] {
+  if (typeof at === 'number') return [at, at + 1];
+  if (Array.isArray(at)) return [at[0], at[1]];
+  return [at.offset, at.offset + (at.source?.length ?? 1)];
+}
+
+/** The offset of the first character that YAML allows nowhere, not even in quotes. */
+function findControlCharacter(text: string): number | undefined {
+  for (let i = 0; i < text.length; i++) {
+    const code = text.charCodeAt(i);
+    if (code < 0x20 && code !== 0x09 && code !== 0x0a) return i;
+  }
+  return undefined;
+}

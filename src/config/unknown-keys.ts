@@ -1,0 +1,118 @@
+import type { Finding, PropertyPath, Severity } from '../errors.js';
+import { nearest } from './nearest.js';
+import { formatPath, isMapping } from './path.js';
+import { quote } from './quote.js';
+import {
+  childOf,
+  chooseOption,
+  type Definition,
+  definitionOf,
+  knownKeys,
+  type Schema,
+} from './schema.js';
+
+/** A key that its mapping's schema does not have. */
+export interface UnknownKey {
+  readonly path: PropertyPath;
+  readonly severity: Severity;
+  /** The keys that are valid in its place. */
+  readonly known: readonly string[];
+  /** The key that was probably meant. */
+  readonly meant: string | undefined;
+}
+
+/** So many valid keys are named when none of them is near. */
+const LISTED_KEYS = 8;
+
+/** Every key of `value` that `schema` does not have: an error, but a warning in a loose object. */
+export function* unknownKeys(
+  schema: Schema,
+  value: unknown,
+  path: PropertyPath = [],
+): Generator<UnknownKey> {
+  const definition = definitionOf(schema);
+  if (definition.type === 'union') {
+    const option = definition.options[chooseOption(definition, value) ?? -1];
+    if (option !== undefined) yield* unknownKeys(option, value, path);
+  } else if (Array.isArray(value)) {
+    for (const [index, item] of value.entries()) {
+      const inner = childOf(schema, value, index);
+      if (inner !== undefined) yield* unknownKeys(inner, item, [...path, index]);
+    }
+  } else if (isMapping(value)) {
+    const known = knownKeys(definition) ?? [];
+    const isKnown = new Set(known);
+    for (const key of Object.keys(value)) {
+      const inner = [...path, key];
+      const verdict = judge(definition, isKnown, key);
+      if (verdict === 'error' || verdict === 'warning') {
+        yield { path: inner, severity: verdict, known, meant: meantBy(key, known, value) };
+      } else if (verdict !== undefined) {
+        yield* unknownKeys(verdict, value[key], inner);
+      }
+    }
+  }
+}
+
+/** How bad it is that a mapping has `key`, or the schema for what it holds if that is fine. */
+function judge(
+  definition: Definition,
+  known: ReadonlySet<string>,
+  key: string,
+): Severity | Schema | undefined {
+  if (definition.type === 'record') {
+    // zod would leave __proto__ out without a word.
+    if (key === '__proto__') return 'error';
+    return known.size === 0 || known.has(key) ? definition.valueType : 'error';
+  }
+  if (definition.type !== 'object') return undefined;
+  if (known.has(key)) return definition.shape[key];
+  const { catchall } = definition;
+  const type = catchall && definitionOf(catchall).type;
+  if (catchall === undefined || type === 'never') return 'error';
+  return type === 'unknown' || type === 'any' || key === '__proto__' ? 'warning' : catchall;
+}
+
+/** The key that was probably meant: one that is still missing rather than one that is there. */
+export function meantBy(
+  key: string,
+  known: readonly string[],
+  mapping: Record<string, unknown>,
+): string | undefined {
+  const missing = known.filter((each) => !Object.hasOwn(mapping, each));
+  return nearest(key, missing) ?? nearest(key, known);
+}
+
+/** What to say about an unknown key. `root` is the schema of the whole document. */
+export function explainUnknownKey({ path, known, meant }: UnknownKey, root: Schema): Finding {
+  const key = String(path.at(-1));
+  const message = `unknown key ${quote(key)}`;
+  if (meant !== undefined) return { message, suggestion: `Did you mean ${quote(meant)}?` };
+  const [name = ''] = key.split(':', 1);
+  if (known.includes(name)) {
+    return { message, suggestion: `Put a space after the colon: "${name}: …".` };
+  }
+  const elsewhere = findKey(root, key, []);
+  if (elsewhere !== undefined) {
+    const parent = formatPath(elsewhere.slice(0, -1));
+    const where = parent === '' ? 'at the top of the document' : `under ${parent}`;
+    return { message, suggestion: `It belongs ${where}.` };
+  }
+  if (known.length === 0) return { message, suggestion: 'Remove it.' };
+  const listed = known.slice(0, LISTED_KEYS).join(', ');
+  const rest = known.length > LISTED_KEYS ? `, … (${known.length} in all)` : '';
+  return { message, suggestion: `Valid keys here: ${listed}${rest}.` };
+}
+
+/** The first place where the schema has a key of exactly this name. */
+function findKey(schema: Schema, key: string, path: PropertyPath): PropertyPath | undefined {
+  const definition = definitionOf(schema);
+  // Schemas may be recursive; and a hint about a far place would help nobody.
+  if (definition.type !== 'object' || path.length > 4) return undefined;
+  if (Object.hasOwn(definition.shape, key)) return [...path, key];
+  for (const [name, child] of Object.entries(definition.shape)) {
+    const found = findKey(child, key, [...path, name]);
+    if (found !== undefined) return found;
+  }
+  return undefined;
+}

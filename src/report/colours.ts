@@ -1,0 +1,21 @@
+import { Chalk, type ChalkInstance } from 'chalk';
+import type { RenderOptions, Tone } from './report.js';
+
+/** Colours for a terminal of this level; level 0 leaves all text as it is. */
+export function colours(level: RenderOptions['colourLevel']): ChalkInstance {
+  return new Chalk({ level });
+}
+
+const TONES = {
+  plain: (_, text) => text,
+  dim: (chalk, text) => chalk.dim(text),
+  strong: (chalk, text) => chalk.bold(text),
+  good: (chalk, text) => chalk.green(text),
+  bad: (chalk, text) => chalk.red(text),
+  warning: (chalk, text) => chalk.yellow(text),
+} as const satisfies Record<Tone, (chalk: ChalkInstance, text: string) => string>;
+
+/** `text` in the colour of a tone. */
+export function tinted(chalk: ChalkInstance, tone: Tone, text: string): string {
+  return TONES[tone](chalk, text);
+}

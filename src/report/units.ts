@@ -1,0 +1,142 @@
+/**
+ * Numbers with their units, written and read. Integers are rounded by exact integer arithmetic, halves
+ * away from zero, so every digit shown is right, also just below 2^53.
+ */
+
+/** `22,143,967,232`. @throws RangeError for what is not an integer. */
+export function formatInteger(value: number | bigint): string {
+  return String(BigInt(value)).replace(/\B(?=(\d{3})+$)/g, ',');
+}
+
+const COUNT_UNITS = { B: 1_000_000_000n, M: 1_000_000n, K: 1_000n } as const;
+
+/** Thousands, millions or billions; `''` for plain integers. */
+export type CountUnit = keyof typeof COUNT_UNITS | '';
+
+/** The unit for a whole column whose largest number is `largest`. */
+export function countUnit(largest: number | bigint): CountUnit {
+  const units = Object.keys(COUNT_UNITS) as (keyof typeof COUNT_UNITS)[];
+  return units.find((unit) => largest >= COUNT_UNITS[unit]) ?? '';
+}
+
+/** `22.144B`: three decimals of `unit`. @throws RangeError for what is not an integer. */
+export function formatCount(
+  value: number | bigint,
+  unit: CountUnit = countUnit(absolute(BigInt(value))),
+): string {
+  if (unit === '') return formatInteger(value);
+  return `${decimal(BigInt(value), COUNT_UNITS[unit], 3)}${unit}`;
+}
+
+/** `38.8%`; `–` of nothing. @throws RangeError for what is not an integer. */
+export function formatShare(part: number | bigint, whole: number | bigint): string {
+  if (BigInt(whole) === 0n) return '–';
+  return `${decimal(BigInt(part) * 100n, BigInt(whole), 1)}%`;
+}
+
+/** `319.3 MB`, with MB = 10^6 bytes. @throws RangeError for what is not an integer. */
+export function formatBytes(bytes: number | bigint): string {
+  return scaled(BigInt(bytes), 1000n, ['B', 'kB', 'MB', 'GB', 'TB', 'PB', 'EB']);
+}
+
+/** `304.5 MiB`, with MiB = 2^20 bytes. @throws RangeError for what is not an integer. */
+export function formatBinaryBytes(bytes: number | bigint): string {
+  return scaled(BigInt(bytes), 1024n, ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB', 'EiB']);
+}
+
+/** `26.4 GFLOPs`: a number of operations, not a speed. @throws RangeError for what is not an integer. */
+export function formatFlops(flops: number | bigint): string {
+  const prefixes = ['', 'k', 'M', 'G', 'T', 'P', 'E', 'Z', 'Y'];
+  return scaled(
+    BigInt(flops),
+    1000n,
+    prefixes.map((prefix) => `${prefix}FLOPs`),
+  );
+}
+
+/** One decimal of the unit in which at most 999.9 (1023.9) of them are shown. */
+function scaled(value: bigint, base: bigint, units: readonly string[]): string {
+  const size = absolute(value);
+  const last = units.length - 1;
+  let index = 0;
+  let divisor = 1n;
+  // After rounding, so that 999,950 bytes are 1.0 MB and not 1000.0 kB.
+  while (index < last && rounded(size * 10n, divisor) >= base * 10n) {
+    index++;
+    divisor *= base;
+  }
+  const digits = index === 0 ? formatInteger(value) : decimal(value, divisor, 1);
+  return `${digits} ${units[index]}`;
+}
+
+/** `value / divisor` with a fixed number of decimals. */
+function decimal(value: bigint, divisor: bigint, decimals: number): string {
+  const scale = 10n ** BigInt(decimals);
+  const quotient = rounded(value * scale, divisor);
+  const size = absolute(quotient);
+  const fraction = String(size % scale).padStart(decimals, '0');
+  return `${quotient < 0n ? '-' : ''}${formatInteger(size / scale)}.${fraction}`;
+}
+
+/** `value / divisor` to the nearest integer, halves away from zero. */
+function rounded(value: bigint, divisor: bigint): bigint {
+  const negative = value < 0n !== divisor < 0n;
+  const by = absolute(divisor);
+  const size = (2n * absolute(value) + by) / (2n * by);
+  return negative ? -size : size;
+}
+
+function absolute(value: bigint): bigint {
+  return value < 0n ? -value : value;
+}
+
+/** Written in lower case: what people write differs in case, and no two units here differ only in that. */
+const READ_UNITS = {
+  bytes: {
+    '': 1n,
+    b: 1n,
+    kb: 10n ** 3n,
+    mb: 10n ** 6n,
+    gb: 10n ** 9n,
+    tb: 10n ** 12n,
+    pb: 10n ** 15n,
+    kib: 2n ** 10n,
+    mib: 2n ** 20n,
+    gib: 2n ** 30n,
+    tib: 2n ** 40n,
+    pib: 2n ** 50n,
+  },
+  count: { '': 1n, k: 10n ** 3n, m: 10n ** 6n, b: 10n ** 9n, t: 10n ** 12n },
+} as const satisfies Record<string, Record<string, bigint>>;
+
+/**
+ * The bytes that `24GB`, `512MiB`, `1.5 GB` or `123` mean; undefined when that cannot be read, is not a
+ * whole number of bytes, or is above 2^53 − 1.
+ */
+export function parseBytes(text: string): number | undefined {
+  return parseScaled(text, READ_UNITS.bytes);
+}
+
+/** The number that `26M`, `13.4B`, `1e9` or `7_000` means; undefined as for `parseBytes`. */
+export function parseCount(text: string): number | undefined {
+  return parseScaled(text, READ_UNITS.count);
+}
+
+const NUMBER_AND_UNIT = /^(\d+(?:_\d+)*)(?:\.(\d+))?(?:e\+?(\d{1,2}))? ?([a-z]*)$/;
+
+/** More than any sensible number needs, and few enough to work with at once. */
+const MAX_CHARACTERS = 64;
+
+/** Decimal arithmetic on the text: 13.4 × 10^9 in floating point need not be a whole number. */
+function parseScaled(text: string, units: Readonly<Record<string, bigint>>): number | undefined {
+  if (text.length > MAX_CHARACTERS) return undefined;
+  const [, whole, fraction = '', exponent = '0', unit = ''] =
+    NUMBER_AND_UNIT.exec(text.trim().toLowerCase()) ?? [];
+  if (whole === undefined || !Object.hasOwn(units, unit)) return undefined;
+  const digits = BigInt(whole.replaceAll('_', '') + fraction);
+  const multiplied = digits * (units[unit] ?? 0n) * 10n ** BigInt(exponent);
+  const divisor = 10n ** BigInt(fraction.length);
+  if (multiplied % divisor !== 0n) return undefined;
+  const value = Number(multiplied / divisor);
+  return Number.isSafeInteger(value) ? value : undefined;
+}

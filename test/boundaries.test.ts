@@ -1,0 +1,239 @@
+import { mkdir, mkdtemp, readdir, readFile, realpath, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { boundaryRules, findViolations, parseBoundaries } from './boundaries/rules.js';
+
+const root = fileURLToPath(new URL('..', import.meta.url));
+const tsConfig = path.join(root, 'tsconfig.json');
+const document = await readFile(path.join(root, 'docs/architecture.md'), 'utf8');
+const rows = parseBoundaries(document);
+const rules = boundaryRules(rows);
+
+describe('src', () => {
+  test('keeps to the table "Who may import whom"', async () => {
+    const { modules, violations } = await findViolations(root, rules, tsConfig);
+    // With a TypeScript that it cannot use, dependency-cruiser sees no module and finds nothing.
+    expect(modules.length).toBeGreaterThan(10);
+    expect(violations).toEqual([]);
+  });
+
+  test('has a row for each of its folders and files', async () => {
+    const found = await readdir(path.join(root, 'src'));
+    const named = rows.filter(({ name, planned }) => !name.includes('/') && !planned);
+    expect(found.sort()).toEqual(named.map(({ name }) => name).sort());
+  });
+
+  test('has a row for each folder that is described, and describes each that has a row', () => {
+    const [described = ''] = document.split('## Who may import whom');
+    const inProse = [...described.matchAll(/^\| `([^`]+?)\/?` \|/gm)].map(([, name]) => name);
+    const present = rows.filter(({ planned }) => !planned).map(({ name }) => name);
+    expect(inProse.sort()).toEqual(present.sort());
+  });
+
+  test('has each dependency of package.json in some row, and no other package', async () => {
+    const manifest = JSON.parse(await readFile(path.join(root, 'package.json'), 'utf8'));
+    const named = new Set(rows.flatMap(({ packages }) => packages));
+    expect([...named].sort()).toEqual(Object.keys(manifest.dependencies).sort());
+  });
+});
+
+describe('a planted import is found', () => {
+  let folder: string;
+  beforeEach(async () => {
+    folder = await mkdtemp(path.join(await realpath(tmpdir()), 'minimind-boundaries-'));
+  });
+  afterEach(async () => {
+    await rm(folder, { recursive: true, force: true });
+  });
+
+  /** Where anything may be imported from, as far as it keeps to the table. */
+  const house = {
+    'src/errors.ts': 'export const code = 1;',
+    'src/tensor/dtype.ts': "import { code } from '../errors.js'; export const bytes = code;",
+    'src/architecture/param.ts':
+      "import { bytes } from '../tensor/dtype.js'; export const param = bytes; export type Param = 1;",
+    'src/report/table.ts':
+      "import Table from 'cli-table3'; import type { Param } from '../architecture/param.js'; export const text = (p: Param) => [Table, p];",
+    'src/runtime/devices.ts': 'export const device = 1; export type Device = 1;',
+    'src/commands/count.ts':
+      "import { param } from '../architecture/param.js'; import type { Device } from '../runtime/devices.js'; export const run = async (d: Device) => [(await import('../runtime/devices.js')).device, param, d];",
+    'node_modules/cli-table3/package.json': '{"name":"cli-table3","main":"index.js"}',
+    'node_modules/cli-table3/index.js': 'module.exports = 1;',
+    'node_modules/left-pad/package.json': '{"name":"left-pad","main":"index.js"}',
+    'node_modules/left-pad/index.js': 'module.exports = 1;',
+    'package.json': '{"name":"planted","type":"module"}',
+    'outside.ts': 'export const outside = 1;',
+  };
+
+  const violationsWith = async (planted: Record<string, string>) => {
+    for (const [file, text] of Object.entries({ ...house, ...planted })) {
+      await mkdir(path.dirname(path.join(folder, file)), { recursive: true });
+      await writeFile(path.join(folder, file), `${text}\n`);
+    }
+    return findViolations(folder, rules, tsConfig);
+  };
+
+  test('but nothing in a house in order', async () => {
+    const { modules, violations } = await violationsWith({});
+    expect(modules).toHaveLength(6);
+    expect(violations).toEqual([]);
+  });
+
+  const plants: Record<string, { rule: string; file: string; text: string; to: string }> = {
+    'of a folder that the row does not name': {
+      rule: 'tensor-imports',
+      file: 'src/tensor/shape.ts',
+      text: "import { param } from '../architecture/param.js'; export const shape = param;",
+      to: 'src/architecture/param.ts',
+    },
+    'of a type from a folder that the row does not name': {
+      rule: 'tensor-imports',
+      file: 'src/tensor/shape.ts',
+      text: "import type { Param } from '../architecture/param.js'; export type Shape = Param;",
+      to: 'src/architecture/param.ts',
+    },
+    'by export … from': {
+      rule: 'tensor-imports',
+      file: 'src/tensor/shape.ts',
+      text: "export * from '../architecture/param.js';",
+      to: 'src/architecture/param.ts',
+    },
+    'by import() of a folder that the row does not name': {
+      rule: 'tensor-imports',
+      file: 'src/tensor/shape.ts',
+      text: "export const shape = () => import('../architecture/param.js');",
+      to: 'src/architecture/param.ts',
+    },
+    'from errors.ts, which imports nothing': {
+      rule: 'errors.ts-imports',
+      file: 'src/errors.ts',
+      text: "import type { Device } from './runtime/devices.js'; export const code: Device = 1;",
+      to: 'src/runtime/devices.ts',
+    },
+    "of another row's package": {
+      rule: 'package-cli-table3',
+      file: 'src/commands/show.ts',
+      text: "import Table from 'cli-table3'; export const show = Table;",
+      to: 'node_modules/cli-table3/index.js',
+    },
+    'of a package that no row names': {
+      rule: 'packages-in-the-table',
+      file: 'src/commands/show.ts',
+      text: "import pad from 'left-pad'; export const show = pad;",
+      to: 'node_modules/left-pad/index.js',
+    },
+    'of a node: module in a pure folder': {
+      rule: 'tensor-node-modules',
+      file: 'src/tensor/shape.ts',
+      text: "import fs from 'node:fs'; export const shape = fs;",
+      to: 'fs',
+    },
+    'of a node: module in a pure folder, without the prefix': {
+      rule: 'architecture-node-modules',
+      file: 'src/architecture/layer.ts',
+      text: "import { join } from 'path'; export const layer = join;",
+      to: 'path',
+    },
+    'that is static where only import() may be': {
+      rule: 'commands-lazily',
+      file: 'src/commands/verify.ts',
+      text: "import { device } from '../runtime/devices.js'; export const verify = device;",
+      to: 'src/runtime/devices.ts',
+    },
+    'of a value where only types may be': {
+      rule: 'report-types-only',
+      file: 'src/report/json.ts',
+      text: "import { param } from '../architecture/param.js'; export const json = param;",
+      to: 'src/architecture/param.ts',
+    },
+    'of a type that still loads the module': {
+      rule: 'report-types-only',
+      file: 'src/report/json.ts',
+      text: "import { type Param } from '../architecture/param.js'; export type Json = Param;",
+      to: 'src/architecture/param.ts',
+    },
+    'of an engine around the devices': {
+      rule: 'runtime-lazily',
+      file: 'src/runtime/devices.ts',
+      text: "import { run } from './onnx/engine.js'; export const device = run; export type Device = 1;",
+      to: 'src/runtime/onnx/engine.ts',
+    },
+    'of nothing that exists': {
+      rule: 'resolvable',
+      file: 'src/tensor/shape.ts',
+      text: "import { gone } from './gone.js'; export const shape = gone;",
+      to: './gone.js',
+    },
+    'of something outside src': {
+      rule: 'stays-in-src',
+      file: 'src/tensor/shape.ts',
+      text: "import { outside } from '../../outside.js'; export const shape = outside;",
+      to: 'outside.ts',
+    },
+  };
+
+  test.each(Object.entries(plants))('%s', async (_, { rule, file, text, to }) => {
+    const { violations } = await violationsWith({
+      'src/runtime/onnx/engine.ts': 'export const run = 1;',
+      [file]: text,
+    });
+    expect(violations).toEqual([{ rule, from: file, to }]);
+  });
+
+  test('in a cycle', async () => {
+    const { violations } = await violationsWith({
+      'src/tensor/a.ts': "import { b } from './b.js'; export const a = () => b;",
+      'src/tensor/b.ts': "import { a } from './a.js'; export const b = () => a;",
+    });
+    expect(new Set(violations.map(({ rule }) => rule))).toEqual(new Set(['no-cycles']));
+    expect(violations[0]?.from).toMatch(/^src\/tensor\/[ab]\.ts$/);
+  });
+
+  test('in a cycle of types', async () => {
+    const { violations } = await violationsWith({
+      'src/tensor/a.ts': "import type { B } from './b.js'; export type A = B[];",
+      'src/tensor/b.ts': "import type { A } from './a.js'; export type B = { a: A };",
+    });
+    expect(new Set(violations.map(({ rule }) => rule))).toEqual(new Set(['no-cycles']));
+  });
+});
+
+describe('a table that cannot be meant is refused', () => {
+  const table = (...lines: string[]) =>
+    [
+      '## Who may import whom',
+      '| folder | may import | may import lazily | packages that only it may name | `node:` modules |',
+      '|---|---|---|---|---|',
+      ...lines,
+    ].join('\n');
+
+  test.each([
+    ['a folder without a row', ['| `a` | `b` | — | — | no |'], 'a names `b`, which has no row'],
+    [
+      'two rows for one folder',
+      ['| `a` | — | — | — | no |', '| `a` | — | — | — | no |'],
+      'two rows for a',
+    ],
+    [
+      'one row named twice',
+      ['| `a` | `b` | `b` | — | no |', '| `b` | — | — | — | no |'],
+      'one row twice',
+    ],
+    ['a cell too few', ['| `a` | — | — | no |'], 'not 5 cells'],
+    ['neither yes nor no', ['| `a` | — | — | — | maybe |'], 'neither yes nor no'],
+    ['a package without code marks', ['| `a` | — | — | zod | no |'], 'names no package by zod'],
+    ['an unknown mark', ['| `a` (soon) | — | — | — | no |'], 'not the name of a folder'],
+  ])('%s', (_, lines, message) => {
+    expect(() => parseBoundaries(table(...lines))).toThrow(message);
+  });
+
+  test('other columns', () => {
+    expect(() => parseBoundaries('## Who may import whom\n| a |\n|---|\n')).toThrow('columns');
+  });
+  test('no table, no heading', () => {
+    expect(() => parseBoundaries('## Who may import whom\nanyone')).toThrow('no table');
+    expect(() => parseBoundaries('# Something else')).toThrow('no heading');
+  });
+});

@@ -1,0 +1,82 @@
+import { describe, expect, it } from 'vitest';
+import { runCli } from '../run-cli.js';
+
+const ORIGINAL = 'configs/hybrid/original.yaml';
+const compare = (...args: string[]) => runCli(['compare-srte', ...args]);
+
+describe('compare-srte', () => {
+  it('prints the published table digit for digit', () => {
+    const { code, stdout, stderr } = compare(ORIGINAL);
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    // As the published report prints them: total, SRTE (share), saved (share).
+    const published = [
+      ['not shared', '22.144B', '8.590B', '38.8%', '–', '–'],
+      ['shared', '13.822B', '0.268B', '1.9%', '8.321B', '37.6%'],
+      ['shared, rank 128', '13.563B', '0.009B', '0.1%', '8.581B', '38.8%'],
+      ['shared, rank 64', '13.558B', '0.004B', '0.0%', '8.585B', '38.8%'],
+      ['shared, sincos', '13.554B', '0.000B', '0.0%', '8.590B', '38.8%'],
+      ['recommended', '13.352B', '0.005B', '0.0%', '8.792B', '39.7%'],
+    ];
+    const rows = stdout
+      .split('\n')
+      .map((line) => line.replace(/^[● ] /, '').split(/ {2,}/))
+      .filter((cells) => cells[1]?.endsWith('B'));
+    expect(rows.map((cells) => cells.slice(0, 6))).toEqual(published);
+  });
+
+  it('gives the exact integers in JSON', () => {
+    const { rows } = JSON.parse(compare(ORIGINAL, '--json').stdout);
+    expect(
+      rows.map((row: Record<string, unknown>) => [
+        row['id'],
+        row['parameters'],
+        row['srteParameters'],
+        row['current'],
+      ]),
+    ).toEqual([
+      ['not-shared', 22_143_967_232, 8_589_934_592, true],
+      ['shared', 13_822_468_096, 268_435_456, false],
+      ['shared-rank-128', 13_562_945_536, 8_912_896, false],
+      ['shared-rank-64', 13_558_489_088, 4_456_448, false],
+      ['shared-sincos', 13_554_032_640, 0, false],
+      ['recommended', 13_352_181_760, 4_718_592, false],
+    ]);
+  });
+
+  it('gives exact integers in CSV and a table in Markdown', () => {
+    const csv = compare(ORIGINAL, '--format', 'csv').stdout.split('\n');
+    expect(csv[0]).toBe(
+      'strategy,parameters,srte_parameters,srte_share,saved_parameters,saved_share,bytes_bf16',
+    );
+    expect(csv[2]).toMatch(/^shared,13822468096,268435456,0\.0194\d+,8321499136,0\.3757\d+,27644936192$/);
+    expect(compare(ORIGINAL, '--format', 'markdown').stdout).toMatch(/^\| *shared *\| *13\.822B \|/m);
+  });
+
+  it('counts bytes in the dtype that is asked for', () => {
+    const { rows, dtype } = JSON.parse(compare(ORIGINAL, '--json', '--dtype', 'float32').stdout);
+    expect([dtype, rows[0].bytes]).toEqual(['f32', 4 * 22_143_967_232]);
+  });
+
+  it('reads standard input, JSON too', () => {
+    const input = JSON.stringify({ model: { srte_factorized_rank: 64 } });
+    const run = runCli(['compare-srte', '-', '--json'], { input });
+    const { file, rows } = JSON.parse(run.stdout);
+    expect(file).toBe('<stdin>');
+    expect(rows.filter((row: { current: boolean }) => row.current)).toMatchObject([
+      { id: 'shared-rank-64' },
+    ]);
+  });
+
+  it.each([
+    [['--ranks', '0'], '--ranks: "0" is no positive whole number'],
+    [['--ranks', '12,x'], '--ranks: "x" is no positive whole number'],
+    [['--dtype', 'f7'], '--dtype: "f7" is no element type'],
+    [['--format', 'xml'], 'Expected --format=xml to be one of: table, json, csv, markdown'],
+    [['--vocab-sizes', '9007199254740991'], 'more than 2^53 − 1 elements'],
+  ])('%j is the user’s mistake', (args, message) => {
+    const { code, stdout, stderr } = compare(ORIGINAL, ...args);
+    expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
+    expect(stderr).toContain(message);
+    expect(stderr).not.toMatch(/^\s+at /m);
+  });
+});

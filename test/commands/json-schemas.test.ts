@@ -1,0 +1,96 @@
+import { Ajv2020, type SchemaObject } from 'ajv/dist/2020.js';
+import fs from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { inPackage, readJson } from '../fixtures.js';
+import { runCli } from '../run-cli.js';
+
+/** Forbids what a schema does not mention, so that a field cannot appear without being described. */
+function closed(schema: unknown): unknown {
+  if (Array.isArray(schema)) return schema.map(closed);
+  if (typeof schema !== 'object' || schema === null) return schema;
+  const entries = Object.entries(schema).map(([key, value]) => [key, closed(value)]);
+  const copy = Object.fromEntries(entries);
+  return 'properties' in copy && copy.type === 'object'
+    ? { ...copy, additionalProperties: false }
+    : copy;
+}
+
+/** What is wrong with the output of a command by its schema in docs/schemas, whichever it names. */
+function complaints(output: string): unknown[] {
+  const value = JSON.parse(output);
+  const name = /^minimind\/([\w-]+)@1$/.exec(value.schema)?.[1];
+  const schema = closed(readJson('docs/schemas', `${name}.schema.json`)) as SchemaObject;
+  const validate = new Ajv2020({ allErrors: true, strict: true }).compile(schema);
+  validate(value);
+  return validate.errors ?? [];
+}
+
+const CONFIG = 'configs/hybrid/original.yaml';
+
+describe('JSON output keeps to docs/schemas', () => {
+  it.each([
+    ['compare-srte', [CONFIG]],
+    ['compare-srte', [CONFIG, '--presets', '--tie', '--max-positions', '5', '--vocab-sizes', '7']],
+    ['compare-srte', ['configs/hybrid/tiny.yaml']],
+    ['validate', [CONFIG, 'configs/hybrid/tiny.yaml']],
+    ['validate', ['configs/hybrid/tiny.yaml', '--set', 'model.gate_rank=99', '--set', 'x=1']],
+    ['list', []],
+  ])('%s %j', (command, args) => {
+    const { code, stdout } = runCli([command, ...args, '--json']);
+    expect(code).toBe(0);
+    expect(JSON.parse(stdout).schema).toBe(`minimind/${command}@1`);
+    expect(complaints(stdout)).toEqual([]);
+  });
+
+  it('init', () => {
+    const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'minimind-'));
+    const { stdout } = runCli(['init', 'tiny', '--json'], { cwd: folder });
+    fs.rmSync(folder, { recursive: true });
+    expect(JSON.parse(stdout).file).toBe('tiny.yaml');
+    expect(complaints(stdout)).toEqual([]);
+  });
+
+  it.each([
+    ['a broken flag', ['validate', CONFIG, '--nonsense']],
+    ['an unknown command', ['nonsense']],
+    ['a missing file', ['validate', 'no-such-file.yaml']],
+    ['three mistakes', ['validate', CONFIG, '--set', 'model.x=1', '--set', 'model.num_heads=3', '--set', 'y']],
+    ['a model that is too large', ['compare-srte', CONFIG, '--vocab-sizes', '9007199254740991']],
+  ])('an error: %s', (_, args) => {
+    const { code, stdout, stderr } = runCli([...args, '--json']);
+    expect(code).toBe(2);
+    expect(JSON.parse(stdout).schema).toBe('minimind/error@1');
+    expect(complaints(stdout)).toEqual([]);
+    expect(stderr).toMatch(/^error: /);
+  });
+
+  it('finds a field that is not described', () => {
+    const { stdout } = runCli(['list', '--json']);
+    expect(complaints(stdout.replace('"families"', '"extra": 1, "families"'))).toHaveLength(1);
+  });
+});
+
+describe('the JSON Schema of configs', () => {
+  const schema = readJson<SchemaObject>('docs/schemas/config-hybrid.schema.json');
+  const validate = new Ajv2020({ strict: true, allErrors: true }).compile(schema);
+
+  it('in docs is what minimind schema prints', () => {
+    expect(JSON.parse(runCli(['schema', 'hybrid']).stdout)).toEqual(schema);
+  });
+
+  it.each(fs.readdirSync(inPackage('configs/hybrid')))('accepts configs/hybrid/%s', async (name) => {
+    const { parse } = await import('yaml');
+    const config = parse(fs.readFileSync(inPackage('configs/hybrid', name), 'utf8'));
+    expect(validate(config), JSON.stringify(validate.errors)).toBe(true);
+  });
+
+  it.each([
+    { model: { srte_encoding: 'factorized' } },
+    { model: { num_hidden_layers: 3 } },
+    { model: { num_layers: 0 } },
+    { model: { hidden_size: '64' } },
+    { training: {} },
+  ])('refuses %j', (config) => expect(validate(config)).toBe(false));
+});

@@ -1,0 +1,148 @@
+import { spawn, spawnSync } from 'node:child_process';
+import fs from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { inPackage } from '../fixtures.js';
+import { runCli } from '../run-cli.js';
+
+const ORIGINAL = inPackage('configs/hybrid/original.yaml');
+const RUN = inPackage('bin/run.js');
+
+let folder = '';
+beforeAll(() => {
+  folder = fs.mkdtempSync(path.join(os.tmpdir(), 'minimind-'));
+});
+afterAll(() => fs.rmSync(folder, { recursive: true, force: true }));
+
+const shell = (line: string) =>
+  spawnSync('bash', ['-c', `set -o pipefail; ${line}`], { encoding: 'utf8', cwd: folder });
+
+describe('streams', () => {
+  it('ends quietly when the pipe closes', () => {
+    const { status, stderr } = shell(`node ${RUN} compare-srte ${ORIGINAL} | true`);
+    expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
+  });
+
+  it('says that the disk is full, and exits with 3', () => {
+    const { status, stderr } = shell(`node ${RUN} compare-srte ${ORIGINAL} > /dev/full`);
+    expect(status).toBe(3);
+    expect(stderr).toMatch(/^error: cannot write the answer: .*ENOSPC/);
+    expect(stderr).not.toMatch(/^\s+at /m);
+  });
+
+  it('writes a file whole, and none over another', () => {
+    const args = ['compare-srte', ORIGINAL, '--json', '-o', 'out.json'];
+    expect(runCli(args, { cwd: folder })).toEqual({ code: 0, stdout: '', stderr: 'wrote out.json\n' });
+    expect(JSON.parse(fs.readFileSync(path.join(folder, 'out.json'), 'utf8')).rows).toHaveLength(6);
+    expect(runCli(args, { cwd: folder })).toMatchObject({
+      code: 2,
+      stderr: 'error: out.json exists already\n  → choose another name, or replace it with --force\n',
+    });
+    expect(runCli([...args, '--force', '--quiet'], { cwd: folder })).toMatchObject({
+      code: 0,
+      stderr: '',
+    });
+  });
+
+  it('colours when forced, and not in a pipe', () => {
+    const plain = runCli(['compare-srte', ORIGINAL]).stdout;
+    const coloured = runCli(['compare-srte', ORIGINAL], { env: { FORCE_COLOR: '1' } }).stdout;
+    const escapes = new RegExp(`${String.fromCharCode(27)}\\[\\d+m`, 'g');
+    expect(plain).not.toMatch(escapes);
+    expect(coloured).toMatch(escapes);
+    expect(coloured.replace(escapes, '')).toBe(plain);
+    const off = runCli(['compare-srte', ORIGINAL, '--no-color'], { env: { FORCE_COLOR: '1' } });
+    expect(off.stdout).toBe(plain);
+  });
+});
+
+describe('signals', () => {
+  it('Ctrl-C ends with 130', async () => {
+    const child = spawn(process.execPath, [RUN, 'validate', '-'], {
+      stdio: ['pipe', 'ignore', 'pipe'],
+    });
+    let errors = '';
+    child.stderr.on('data', (chunk) => {
+      errors += chunk;
+    });
+    // It is ready for signals before it asks for input; half a second is ample, and no bound is tested.
+    await new Promise((resolve) => setTimeout(resolve, 1500));
+    child.kill('SIGINT');
+    const code = await new Promise((resolve) => child.on('close', resolve));
+    expect({ code, errors }).toEqual({ code: 130, errors: '' });
+  });
+});
+
+describe('the command line itself', () => {
+  it('shows help for nothing, help and --help', () => {
+    const help = runCli(['--help']).stdout;
+    expect(help).toContain('compare-srte  Compare the ways');
+    expect(runCli(['help']).stdout).toBe(help);
+    expect(runCli([])).toMatchObject({ code: 0, stdout: help });
+    expect(runCli(['help', 'validate']).stdout).toBe(runCli(['validate', '--help']).stdout);
+  });
+
+  it.each([
+    ['validte', 'did you mean validate?'],
+    ['nonsense', 'minimind --help lists them'],
+  ])('knows no %s', (word, suggestion) => {
+    expect(runCli([word])).toEqual({
+      code: 2,
+      stdout: '',
+      stderr: `error: there is no command "${word}"\n  → ${suggestion}\n`,
+    });
+  });
+
+  it('says what is missing', () => {
+    const { code, stderr } = runCli(['compare-srte']);
+    expect(code).toBe(2);
+    expect(stderr).toMatch(/^error: Missing 1 required arg/);
+    expect(stderr).not.toMatch(/^\s+at /m);
+  });
+
+  it('runs the examples of every help', () => {
+    for (const command of ['compare-srte', 'validate', 'list', 'schema', 'init']) {
+      const { stdout } = runCli([command, '--help']);
+      const examples = [...stdout.matchAll(/^ {2}\$ minimind (.+)$/gm)].slice(1).map(([, line]) => line);
+      expect(examples.length).toBeGreaterThan(1);
+      fs.cpSync(inPackage('configs'), path.join(folder, command, 'configs'), { recursive: true });
+      for (const example of examples) {
+        const { status, stderr } = spawnSync('bash', ['-c', `node ${RUN} ${example}`], {
+          cwd: path.join(folder, command),
+          encoding: 'utf8',
+        });
+        expect({ example, status, stderr: status === 0 ? '' : stderr }).toEqual({
+          example,
+          status: 0,
+          stderr: '',
+        });
+      }
+    }
+  });
+});
+
+describe('init and list', () => {
+  it('writes each preset as a file that is valid', () => {
+    const { families } = JSON.parse(runCli(['list', '--json']).stdout);
+    for (const { name, presets } of families) {
+      for (const preset of presets) {
+        const { stdout } = runCli(['init', `${name}/${preset.name}`, '-o', '-']);
+        const run = runCli(['validate', '-', '--strict', '--json'], { input: stdout });
+        expect(JSON.parse(run.stdout).files[0].parameters).toBe(preset.parameters);
+      }
+    }
+  });
+
+  it('writes a modeline that names a schema beside the file', () => {
+    const [first] = runCli(['init', 'tiny', '-o', '-']).stdout.split('\n');
+    expect(first).toBe('# yaml-language-server: $schema=./hybrid.schema.json');
+  });
+
+  it('knows no other preset', () => {
+    expect(runCli(['init', 'orignal'])).toMatchObject({
+      code: 2,
+      stderr: 'error: "orignal" is no preset\n  → write original\n',
+    });
+  });
+});

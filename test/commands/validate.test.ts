@@ -1,0 +1,148 @@
+import fs from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { inPackage } from '../fixtures.js';
+import { runCli } from '../run-cli.js';
+
+let folder = '';
+beforeAll(() => {
+  folder = fs.mkdtempSync(path.join(os.tmpdir(), 'minimind-'));
+});
+afterAll(() => fs.rmSync(folder, { recursive: true, force: true }));
+
+/** What `validate` says of a file with this text, run in the file's folder. */
+function validate(text: string, ...args: string[]) {
+  fs.writeFileSync(path.join(folder, 'model.yaml'), text);
+  return runCli(['validate', 'model.yaml', ...args], { cwd: folder });
+}
+
+describe('golden error texts', () => {
+  it('srte_encoding: factorized', () => {
+    const { code, stdout, stderr } = validate('model:\n  srte_encoding: factorized\n');
+    expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
+    expect(stderr).toBe(`error: model.yaml is not valid: 1 error
+
+error: model.yaml:2:18: model.srte_encoding: "factorized" is no encoding: a factorized SRTE is a learnable one with a rank
+  2 │   srte_encoding: factorized
+    │                  ^
+  → write srte_encoding: learnable and srte_factorized_rank: 128
+`);
+  });
+
+  it('num_hidden_layers', () => {
+    const { stderr } = validate('model:\n  num_hidden_layers: 24\n');
+    expect(stderr).toBe(`error: model.yaml is not valid: 1 error
+
+error: model.yaml:2:3: model.num_hidden_layers: num_hidden_layers is another configuration format's name for num_layers
+  2 │   num_hidden_layers: 24
+    │   ^
+  → write num_layers
+`);
+  });
+
+  it('three mistakes in one file', () => {
+    const { stderr } = validate('model:\n  num_heads: 48\n  gate_rnk: 128\n  vocab_size: "50432"\n');
+    expect(stderr).toBe(`error: model.yaml is not valid: 3 errors
+
+error: model.yaml:2:14: model.num_heads: 48 heads do not divide hidden_size 4096
+  2 │   num_heads: 48
+    │              ^
+  → write num_heads: 32
+
+error: model.yaml:3:3: model.gate_rnk: unknown key "gate_rnk"
+  3 │   gate_rnk: 128
+    │   ^
+  → write gate_rank
+
+error: model.yaml:4:15: model.vocab_size: must be an integer ≥ 1, but is "50432"
+  4 │   vocab_size: "50432"
+    │               ^
+  → write it without quotes: 50432
+`);
+  });
+
+  it('a mistake in a --set', () => {
+    const { stderr } = validate('model: {}\n', '--set', 'model.num_layer=24');
+    expect(stderr).toBe(`error: model.yaml is not valid: 1 error
+
+error: --set model.num_layer=24: unknown key "num_layer"
+  → write num_layers
+`);
+  });
+});
+
+describe('validate', () => {
+  const presets = fs
+    .readdirSync(inPackage('configs/hybrid'))
+    .map((name) => `configs/hybrid/${name}`);
+
+  it('finds every preset valid, without a warning', () => {
+    const { code, stdout, stderr } = runCli(['validate', '--strict', '--json', ...presets]);
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    const { files } = JSON.parse(stdout);
+    expect(files.map(({ file }: { file: string }) => file)).toEqual(presets);
+  });
+
+  it.each([
+    ['srte_factorized_rank: 4096', 'the full table will be built'],
+    ['global_heads: 33', 'all heads will be global'],
+    ['gate_rank: 2049', '2048 will be used'],
+    ['pad_token_id: 50432', 'outside a vocabulary of 50432'],
+  ])('warns of %s, and with --strict refuses it', (line, message) => {
+    const lax = validate(`model:\n  ${line}\n`);
+    expect(lax.code).toBe(0);
+    expect(lax.stderr).toContain('warning: model.yaml:2:');
+    expect(lax.stderr).toContain(message);
+    const strict = validate(`model:\n  ${line}\n`, '--strict');
+    expect(strict.code).toBe(2);
+    expect(strict.stderr).toContain('error: model.yaml:2:');
+  });
+
+  it('warns of what it does not know outside model', () => {
+    const { code, stderr } = validate('model: {}\ntraining:\n  lr: 1\nextra: 1\nhidden_size: 8\n');
+    expect(code).toBe(0);
+    expect(stderr).toContain('warning: model.yaml:3:3: training.lr: unknown key "lr"');
+    expect(stderr).toContain('warning: model.yaml:4:1: extra: unknown key "extra"');
+    expect(stderr).toContain('warning: model.yaml:5:1: hidden_size: hidden_size stands at the top level');
+    expect(stderr).toContain('move it under model:');
+  });
+
+  it('takes empty sections and 1e-5 without a word', () => {
+    const text = 'model:\n  layer_norm_eps: 1e-5\ntraining:\nsystem:\ndata: {anything: 1}\n';
+    expect(validate(text)).toMatchObject({ code: 0, stderr: '' });
+  });
+
+  it.each([
+    ['training: {max_seq_length: 70000}\nmodel: {}', 'longer than max_position_embeddings 65536'],
+    ['model: {hidden_size: 6, num_heads: 2}', 'the width must be even'],
+    ['model: {window_size: 0}', 'must be an integer ≥ 1, but is 0'],
+    ['model: {family: llama7}', '"llama7" is no family'],
+    ['model: {num_layers: 1e9}', '1,000,000,000'],
+    ['model: {vocab_size: 9007199254740991}', 'more than 2^53 − 1 elements'],
+    ['vocab_size: 100', 'model'],
+    ['model: 3', 'model'],
+    ['[]', 'must be a mapping'],
+    ['', 'empty'],
+  ])('refuses %s', (text, message) => {
+    const { code, stderr } = validate(text);
+    expect(code).toBe(2);
+    expect(stderr).toContain(message);
+    expect(stderr).not.toMatch(/^\s+at /m);
+  });
+
+  it('tells the mistakes of all files', () => {
+    fs.writeFileSync(path.join(folder, 'good.yaml'), 'model: {}\n');
+    fs.writeFileSync(path.join(folder, 'bad.yaml'), 'model: {x: 1}\n');
+    const run = runCli(['validate', 'good.yaml', 'bad.yaml', 'none.yaml', '--json'], { cwd: folder });
+    expect(run.code).toBe(2);
+    const { problems, message } = JSON.parse(run.stdout);
+    expect(message).toBe('2 of 3 files are not valid');
+    expect(problems.map(({ file }: { file: string }) => file)).toEqual(['bad.yaml', 'none.yaml']);
+  });
+
+  it('tells a mistake in a --set once, however many files', () => {
+    const { stderr } = runCli(['validate', ...presets, '--set', 'model.layerz=1']);
+    expect(stderr.match(/unknown key/g)).toHaveLength(1);
+  });
+});

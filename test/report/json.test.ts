@@ -1,0 +1,73 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { toJson } from '../../src/report/json.js';
+
+describe('toJson', () => {
+  it('indents by two spaces and ends with a newline', () => {
+    expect(toJson({ a: [1, 'b'], c: {} })).toBe(
+      '{\n  "a": [\n    1,\n    "b"\n  ],\n  "c": {}\n}\n',
+    );
+  });
+
+  it.each([
+    ['the largest safe integer', Number.MAX_SAFE_INTEGER, 9007199254740991],
+    ['one more', 2 ** 53, '9007199254740992'],
+    ['a large negative one', -(2 ** 53), '-9007199254740992'],
+    ['2^63, all digits', 2 ** 63, '9223372036854775808'],
+    ['a small bigint', 12n, 12],
+    ['a large bigint', 2n ** 64n, '18446744073709551616'],
+    ['no number', Number.NaN, 'NaN'],
+    ['infinity', Number.POSITIVE_INFINITY, 'Infinity'],
+    ['negative infinity', Number.NEGATIVE_INFINITY, '-Infinity'],
+    ['a fraction', 0.1, 0.1],
+    ['nothing', null, null],
+  ])('writes %s', (_, value, read) => {
+    expect(JSON.parse(toJson(value))).toBe(read);
+    expect(JSON.parse(toJson({ deep: [value] }))).toEqual({ deep: [read] });
+  });
+
+  it('writes -0 as 0', () => expect(toJson([-0])).toBe('[\n  0\n]\n'));
+
+  it('leaves out what is undefined and keeps the order of fields', () => {
+    expect(Object.keys(JSON.parse(toJson({ z: 1, gone: undefined, a: 2 })))).toEqual(['z', 'a']);
+  });
+
+  it('takes __proto__ for a name like any other', () => {
+    const value = JSON.parse('{"__proto__": {"polluted": true}, "constructor": 1}');
+    expect(toJson(value)).toContain('"__proto__"');
+    expect(JSON.parse(toJson(value))).toEqual(value);
+    expect(({} as { polluted?: boolean }).polluted).toBeUndefined();
+  });
+
+  it('escapes what a terminal obeys, in keys too', () => {
+    const value = { '\u2028\x9b': '\x1b[31m\u202e\u200b\ufeff\ud800\u{e0001}' };
+    const json = toJson(value);
+    expect(json).toMatch(/^[\n -~]*$/);
+    expect(JSON.parse(json)).toEqual(value);
+  });
+
+  it('refuses what is no data', () => {
+    const cycle: unknown[] = [];
+    cycle.push(cycle);
+    expect(() => toJson(cycle)).toThrow(TypeError);
+    expect(() => toJson(undefined)).toThrow('undefined is not JSON');
+    expect(() => toJson(() => 1)).toThrow('function is not JSON');
+  });
+
+  it('reads back as the same value', () => {
+    fc.assert(
+      fc.property(fc.jsonValue({ noUnicodeString: false }), (value) => {
+        fc.pre(!hasUnsafeInteger(value));
+        // JSON has no -0.
+        const plain = JSON.parse(JSON.stringify(value));
+        expect(JSON.parse(toJson(value))).toStrictEqual(plain);
+        expect(toJson(value)).toBe(toJson(plain));
+      }),
+    );
+  });
+});
+
+function hasUnsafeInteger(value: unknown): boolean {
+  if (typeof value === 'number') return Number.isInteger(value) && !Number.isSafeInteger(value);
+  return typeof value === 'object' && value !== null && Object.values(value).some(hasUnsafeInteger);
+}

@@ -1,0 +1,174 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { textWidth } from '../../src/report/layout.js';
+import { renderTable } from '../../src/report/render-table.js';
+import type { Column, RenderOptions, Report, Tone } from '../../src/report/report.js';
+import { hostileReport } from './hostile.js';
+
+const plain = (width: number): RenderOptions => ({ width, colourLevel: 0 });
+const WIDE = plain(Number.POSITIVE_INFINITY);
+
+// biome-ignore lint/suspicious/noControlCharactersInRegex: colours are control sequences
+const COLOUR = /\x1b\[\d+m/g;
+
+const columns: readonly Column[] = [
+  { title: 'strategy', key: 'strategy', wrap: true },
+  { title: 'total', key: 'total', align: 'right' },
+  { title: 'share', key: 'share', align: 'right' },
+];
+
+const report: Report = {
+  blocks: [
+    { kind: 'heading', text: 'Strategies' },
+    {
+      kind: 'table',
+      columns,
+      rows: [
+        [
+          { text: 'not shared between blocks', tone: 'strong' },
+          { text: '22.144B' },
+          { text: '38.8%' },
+        ],
+        [{ text: '共有 shared' }, { text: '8.912M' }, { text: '' }],
+      ],
+    },
+    { kind: 'note', text: 'Saved against not shared.' },
+    { kind: 'note', text: 'Buffers not counted.', tone: 'dim' },
+  ],
+};
+
+const lines = (options: RenderOptions, of: Report = report) => renderTable(of, options).split('\n');
+
+describe('renderTable', () => {
+  it('lines numbers up on the right, without bars or borders', () => {
+    expect(lines(WIDE)).toEqual([
+      'Strategies',
+      'strategy                     total  share',
+      '─────────────────────────  ───────  ─────',
+      'not shared between blocks  22.144B  38.8%',
+      '共有 shared                 8.912M',
+      '',
+      'Saved against not shared.',
+      'Buffers not counted.',
+    ]);
+  });
+
+  it('wraps what may be wrapped when the terminal is narrow', () => {
+    expect(lines(plain(30)).slice(1, 7)).toEqual([
+      'strategy          total  share',
+      '──────────────  ───────  ─────',
+      'not shared      22.144B  38.8%',
+      'between blocks',
+      '共有 shared      8.912M',
+      '',
+    ]);
+  });
+
+  it('lays each row out as a record when that does not help', () => {
+    expect(lines(plain(25)).slice(1, 9)).toEqual([
+      'strategy: not shared',
+      '  between blocks',
+      'total: 22.144B',
+      'share: 38.8%',
+      '',
+      'strategy: 共有 shared',
+      'total: 8.912M',
+      'share:',
+    ]);
+  });
+
+  it('never wraps numbers', () => {
+    const wide = { ...report, blocks: report.blocks.slice(1, 2) };
+    for (let width = 26; width < 50; width++) {
+      expect(renderTable(wide, plain(width))).toContain('22.144B  38.8%');
+    }
+  });
+
+  it('shrinks the widest column first', () => {
+    const text = (size: number) => ({ text: 'x'.repeat(size) });
+    const block = {
+      kind: 'table' as const,
+      columns: ['a', 'b', 'c'].map((key) => ({ title: key, key, wrap: true })),
+      rows: [[text(40), text(20), text(5)]],
+    };
+    expect(lines(plain(49), { blocks: [block] })[1]).toBe(
+      [20, 20, 5].map((width) => '─'.repeat(width)).join('  '),
+    );
+    expect(lines(plain(40), { blocks: [block] })[1]).toMatch(/^─{15,16} {2}─{15,16} {2}─{5}$/);
+  });
+
+  it('leaves out what is empty', () => {
+    const blocks = [{ kind: 'note' as const, text: '' }, ...report.blocks.slice(2)];
+    expect(lines(WIDE, { blocks })).toEqual(['Saved against not shared.', 'Buffers not counted.']);
+    expect(renderTable({ blocks: [{ kind: 'table', columns, rows: [] }] }, plain(20))).toBe('');
+    expect(renderTable({ blocks: [{ kind: 'table', columns, rows: [] }] }, plain(80))).toBe(
+      'strategy  total  share\n────────  ─────  ─────',
+    );
+  });
+
+  it('has one grid for a long table', () => {
+    const rows = Array.from({ length: 1000 }, (_, index) => [
+      { text: index === 900 ? 'the longest of all' : `row ${index}` },
+      { text: String(index) },
+      { text: '1' },
+    ]);
+    const rendered = lines(WIDE, { blocks: [{ kind: 'table', columns, rows }] });
+    expect(rendered).toHaveLength(1002);
+    expect(new Set(rendered.map((line) => line.length))).toEqual(
+      new Set(['the longest of all'.length + 14]),
+    );
+    expect(rendered.filter((line) => line.includes('─'))).toHaveLength(1);
+  });
+
+  it('colours by tone', () => {
+    const toned = (tone: Tone) => ({
+      blocks: [{ kind: 'note' as const, text: 'x', tone }],
+    });
+    const colour = (tone: Tone, colourLevel: 0 | 1) =>
+      renderTable(toned(tone), { width: 80, colourLevel });
+    expect(colour('plain', 1)).toBe('x');
+    expect(colour('dim', 1)).toBe('\x1b[2mx\x1b[22m');
+    expect(colour('strong', 1)).toBe('\x1b[1mx\x1b[22m');
+    expect(colour('good', 1)).toBe('\x1b[32mx\x1b[39m');
+    expect(colour('bad', 1)).toBe('\x1b[31mx\x1b[39m');
+    expect(colour('warning', 1)).toBe('\x1b[33mx\x1b[39m');
+    expect(colour('bad', 0)).toBe('x');
+  });
+
+  it('sets headings, titles and the rule apart by colour', () => {
+    const [heading, titles, rule, row] = lines({ width: 80, colourLevel: 1 });
+    expect(heading).toBe('\x1b[1mStrategies\x1b[22m');
+    expect(titles).toMatch(/^\x1b\[1mstrategy\x1b\[22m +\x1b\[1mtotal/);
+    expect(rule).toMatch(/^\x1b\[2m─+\x1b\[22m/);
+    expect(row).toMatch(/^\x1b\[1mnot shared between blocks\x1b\[22m {2}22\.144B/);
+  });
+
+  it('never passes the width, whatever is in the report', () => {
+    fc.assert(
+      fc.property(hostileReport, fc.integer({ min: 20, max: 120 }), (any, width) => {
+        for (const line of lines(plain(width), any)) {
+          expect(textWidth(line)).toBeLessThanOrEqual(width);
+        }
+      }),
+    );
+  });
+
+  it('has no spaces at the ends of lines', () => {
+    fc.assert(
+      fc.property(hostileReport, widths, (any, width) => {
+        for (const line of lines(plain(width), any)) expect(line).toBe(line.trimEnd());
+      }),
+    );
+  });
+
+  it('is laid out the same in colour', () => {
+    fc.assert(
+      fc.property(hostileReport, widths, fc.constantFrom(1, 2, 3), (any, width, colourLevel) => {
+        const coloured = renderTable(any, { width, colourLevel });
+        expect(coloured.replace(COLOUR, '')).toBe(renderTable(any, plain(width)));
+      }),
+    );
+  });
+});
+
+const widths = fc.oneof(fc.integer({ min: 0, max: 120 }), fc.constant(Number.POSITIVE_INFINITY));

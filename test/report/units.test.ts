@@ -1,0 +1,250 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import {
+  countUnit,
+  formatBinaryBytes,
+  formatBytes,
+  formatCount,
+  formatFlops,
+  formatInteger,
+  formatShare,
+  parseBytes,
+  parseCount,
+} from '../../src/report/units.js';
+
+const MAX = Number.MAX_SAFE_INTEGER;
+
+describe('formatInteger', () => {
+  it.each([
+    [0, '0'],
+    [-0, '0'],
+    [999, '999'],
+    [1000, '1,000'],
+    [-123456, '-123,456'],
+    [22_143_967_232, '22,143,967,232'],
+    [MAX, '9,007,199,254,740,991'],
+    [10n ** 21n, '1,000,000,000,000,000,000,000'],
+  ])('%s', (value, text) => expect(formatInteger(value)).toBe(text));
+
+  it('refuses fractions', () => expect(() => formatInteger(1.5)).toThrow(RangeError));
+});
+
+describe('formatCount', () => {
+  it.each([
+    [22_143_967_232, '22.144B'],
+    [13_822_468_096, '13.822B'],
+    [13_562_945_536, '13.563B'],
+    [13_558_489_088, '13.558B'],
+    [13_554_032_640, '13.554B'],
+    [13_352_181_760, '13.352B'],
+    [8_912_896, '0.009B'],
+    [4_456_448, '0.004B'],
+    [4_718_592, '0.005B'],
+    [0, '0.000B'],
+    [-400_000, '0.000B'],
+    [-8_321_499_136, '-8.321B'],
+  ])('%s in billions', (value, text) => expect(formatCount(value, 'B')).toBe(text));
+
+  it.each([
+    [999, '999'],
+    [1_000, '1.000K'],
+    [25_829_888, '25.830M'],
+    [-25_829_888, '-25.830M'],
+    [1_500_000_000_000n, '1,500.000B'],
+  ])('%s in its own unit', (value, text) => expect(formatCount(value)).toBe(text));
+
+  it.each([
+    // The double 1.0005 is below the half; the integer 1000500 is the half.
+    [1_000_500, '1.001M'],
+    [1_000_499, '1.000M'],
+    [-1_000_500, '-1.001M'],
+    [2_000_500, '2.001M'],
+    [MAX, '9,007,199.255B'],
+    [9_007_199_254_500_000, '9,007,199.255B'],
+    [9_007_199_254_499_999, '9,007,199.254B'],
+  ])('%s: halves away from zero, to the last digit', (value, text) =>
+    expect(formatCount(value)).toBe(text),
+  );
+});
+
+describe('countUnit', () => {
+  it.each([
+    [1_000_000_000, 'B'],
+    [999_999_999, 'M'],
+    [1_000_000, 'M'],
+    [999_999, 'K'],
+    [1_000, 'K'],
+    [999, ''],
+    [0, ''],
+    [Number.NEGATIVE_INFINITY, ''],
+    [10n ** 30n, 'B'],
+  ])('%s', (largest, unit) => expect(countUnit(largest)).toBe(unit));
+});
+
+describe('formatShare', () => {
+  it.each([
+    [8_589_934_592, 22_143_967_232, '38.8%'],
+    [268_435_456, 13_822_468_096, '1.9%'],
+    [8_791_785_472, 22_143_967_232, '39.7%'],
+    [-8_791_785_472, 22_143_967_232, '-39.7%'],
+    [3, 2, '150.0%'],
+    [1, 2000, '0.1%'],
+    [-1, 10_000, '0.0%'],
+    [MAX, MAX, '100.0%'],
+    [0, 0, '–'],
+    [5n, 0, '–'],
+  ])('%s of %s', (part, whole, text) => expect(formatShare(part, whole)).toBe(text));
+});
+
+describe('formatBytes', () => {
+  it.each([
+    [0, '0 B'],
+    [999, '999 B'],
+    [1_000, '1.0 kB'],
+    [319_300_000, '319.3 MB'],
+    [44_287_934_464, '44.3 GB'],
+    [999_949, '999.9 kB'],
+    [999_950, '1.0 MB'],
+    [999_950_000_000, '1.0 TB'],
+    [-44_287_934_464, '-44.3 GB'],
+    [MAX, '9.0 PB'],
+    [10n ** 22n, '10,000.0 EB'],
+  ])('%s', (bytes, text) => expect(formatBytes(bytes)).toBe(text));
+
+  it.each([
+    [1023, '1,023 B'],
+    [1024, '1.0 KiB'],
+    [24 * 2 ** 30, '24.0 GiB'],
+    [2 ** 20 - 1, '1.0 MiB'],
+    [1_047_500, '1,022.9 KiB'],
+  ])('%s in binary units', (bytes, text) => expect(formatBinaryBytes(bytes)).toBe(text));
+});
+
+describe('formatFlops', () => {
+  it.each([
+    [12, '12 FLOPs'],
+    [26_400_000_000, '26.4 GFLOPs'],
+    [6n * 10n ** 22n, '60.0 ZFLOPs'],
+  ])('%s', (flops, text) => expect(formatFlops(flops)).toBe(text));
+});
+
+describe('parseBytes', () => {
+  it.each([
+    ['123', 123],
+    ['0', 0],
+    ['7 B', 7],
+    ['24GB', 24_000_000_000],
+    ['24gb', 24_000_000_000],
+    ['1.5 GB', 1_500_000_000],
+    ['1.50 GB', 1_500_000_000],
+    ['512MiB', 536_870_912],
+    ['0.5KiB', 512],
+    ['0.001kB', 1],
+    [' 1_024 TiB ', 2 ** 50],
+    ['9007199254740991', MAX],
+  ])('reads %j', (text, bytes) => expect(parseBytes(text)).toBe(bytes));
+
+  it.each([
+    '',
+    'GB',
+    '24G',
+    '24 gigabytes',
+    '-1',
+    '+1',
+    '1.5',
+    '0.0005kB',
+    '0.3KiB',
+    '9007199254740992',
+    '10PB',
+    '1,000',
+    '1.',
+    '.5GB',
+    '1__0',
+    '_1',
+    '0x10',
+    '1e',
+    '1e999',
+    '1  GB',
+    '1\nGB',
+    '１GB',
+    '1toString',
+    '1constructor',
+    'NaN',
+    'Infinity',
+    '9'.repeat(10_000),
+  ])('does not read %j', (text) => expect(parseBytes(text)).toBeUndefined());
+});
+
+describe('parseCount', () => {
+  it.each([
+    ['26M', 26_000_000],
+    ['13.4B', 13_400_000_000],
+    ['13.4b', 13_400_000_000],
+    ['1e9', 1_000_000_000],
+    ['1.5E+3', 1500],
+    ['7_000', 7000],
+    ['2k', 2000],
+    ['0.0000000011T', 1100],
+    // In floating point, each of these is a fraction.
+    ['4.35K', 4350],
+    ['1.005K', 1005],
+    ['64.1M', 64_100_000],
+    ['0.0000011M', undefined],
+    ['1MB', undefined],
+    ['1e-3', undefined],
+    ['1.2345K', undefined],
+    ['9007199.254740991B', MAX],
+    ['9007199.254740992B', undefined],
+  ])('%j is %s', (text, count) => expect(parseCount(text)).toBe(count));
+});
+
+describe('what is written can be read', () => {
+  const integers = fc.maxSafeNat();
+
+  it('exactly, for plain numbers', () => {
+    fc.assert(
+      fc.property(integers, (value) => {
+        expect(parseBytes(String(value))).toBe(value);
+        expect(parseCount(formatInteger(value).replaceAll(',', '_'))).toBe(value);
+      }),
+    );
+  });
+
+  it('to half of the last digit, for rounded ones', () => {
+    const near = (text: string, value: number, halfDigit: number, parse: typeof parseBytes) => {
+      const read = parse(text.replaceAll(',', ''));
+      // Rounding up may pass 2^53 − 1.
+      if (read !== undefined) expect(Math.abs(read - value)).toBeLessThanOrEqual(halfDigit);
+      else expect(value).toBeGreaterThan(0.9 * MAX);
+    };
+    fc.assert(
+      fc.property(integers, fc.nat(50), (large, shift) => {
+        const value = Math.floor(large / 2 ** shift);
+        const power = Math.max(3, 3 * Math.floor(Math.log10(value * 1.0001) / 3));
+        near(formatBytes(value), value, 10 ** power / 20, parseBytes);
+        near(formatCount(value), value, value < 1e6 ? 0.5 : value < 1e9 ? 500 : 5e5, parseCount);
+      }),
+    );
+  });
+
+  it('and any decimal comes out as its digits say', () => {
+    fc.assert(
+      fc.property(fc.nat(999_999), fc.nat(999), (whole, thousandths) => {
+        const text = `${whole}.${String(thousandths).padStart(3, '0')}B`;
+        expect(parseCount(text)).toBe(whole * 1e9 + thousandths * 1e6);
+        expect(formatCount(whole * 1e9 + thousandths * 1e6, 'B').replaceAll(',', '')).toBe(text);
+      }),
+    );
+  });
+
+  it('and no text makes the reader throw or answer with a fraction', () => {
+    const alphabet = fc.constantFrom(...'0123456789._eE+-KMGTBib \n');
+    fc.assert(
+      fc.property(fc.string({ unit: alphabet }), (text) => {
+        for (const value of [parseBytes(text), parseCount(text)]) {
+          expect(value === undefined || (Number.isSafeInteger(value) && value >= 0)).toBe(true);
+        }
+      }),
+    );
+  });
+});
