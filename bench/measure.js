@@ -8,7 +8,8 @@ export function timeCommand([program, ...args], { expectedCode = 0 } = {}) {
   const start = process.hrtime.bigint();
   const { status, stderr } = spawnSync(program, args, { stdio: ['ignore', 'pipe', 'pipe'] });
   const elapsed = Number(process.hrtime.bigint() - start) / 1e6;
-  if (status !== expectedCode) throw new Error(`${program} ${args.join(' ')}: ${status}\n${stderr}`);
+  if (status !== expectedCode)
+    throw new Error(`${program} ${args.join(' ')}: ${status}\n${stderr}`);
   return elapsed;
 }
 

@@ -9,10 +9,14 @@ const require = createRequire(import.meta.url);
 
 rmSync(new URL('../dist', import.meta.url), { recursive: true, force: true });
 rmSync(new URL('../oclif.manifest.json', import.meta.url), { force: true });
-execFileSync(process.execPath, [require.resolve('typescript/bin/tsc'), '-p', 'tsconfig.build.json'], {
-  cwd: root,
-  stdio: 'inherit',
-});
+execFileSync(
+  process.execPath,
+  [require.resolve('typescript/bin/tsc'), '-p', 'tsconfig.build.json'],
+  {
+    cwd: root,
+    stdio: 'inherit',
+  },
+);
 
 const { Plugin } = await import('@oclif/core/config');
 const plugin = new Plugin({
@@ -24,4 +28,7 @@ const plugin = new Plugin({
 });
 await plugin.load();
 const manifest = plugin.manifest;
-writeFileSync(new URL('../oclif.manifest.json', import.meta.url), `${JSON.stringify(manifest, null, 1)}\n`);
+writeFileSync(
+  new URL('../oclif.manifest.json', import.meta.url),
+  `${JSON.stringify(manifest, null, 1)}\n`,
+);

@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import type { Confusion, Rule } from '../errors.js';
 import type { LanguageModel } from './layer.js';
 

@@ -207,7 +207,12 @@ interface LinearOptions {
 }
 
 /** `bias` is true unless said otherwise, as in PyTorch. */
-export function linear(name: string, from: number, to: number, options: LinearOptions = {}): Linear {
+export function linear(
+  name: string,
+  from: number,
+  to: number,
+  options: LinearOptions = {},
+): Linear {
   const { bias = true, component, aliases = [] } = options;
   const named = (leaf: string) => aliases.map((alias) => `${alias}.${leaf}`);
   return {
@@ -297,8 +302,7 @@ export function attention(name: string, sizes: AttentionSizes): Attention {
   const headDim = hidden / heads;
   const projection = (leaf: string) =>
     linear(`${name}.${leaf}`, hidden, hidden, { bias: leaf === 'out_proj' });
-  const cache = (leaf: string) =>
-    buffer(`${name}.rope.${leaf}`, [1, 1, rotaryPositions, headDim]);
+  const cache = (leaf: string) => buffer(`${name}.rope.${leaf}`, [1, 1, rotaryPositions, headDim]);
   return {
     kind: 'attention',
     name,

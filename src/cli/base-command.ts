@@ -55,9 +55,7 @@ export abstract class BaseCommand extends Command {
   protected async warnAbout(flags: OutputFlags, warnings: readonly Problem[]): Promise<void> {
     if (flags.quiet || warnings.length === 0) return;
     const { problemsText } = await import('../report/problems.js');
-    process.stderr.write(
-      problemsText(warnings, renderOptions(process.stderr, flags['no-color'])),
-    );
+    process.stderr.write(problemsText(warnings, renderOptions(process.stderr, flags['no-color'])));
   }
 
   /** A line on stderr about what is going on, unless the user wants quiet. */

@@ -2,13 +2,14 @@
  * A config file and the family that it speaks of, joined: what every command that takes a FILE starts
  * with.
  */
-import type { DocumentOf, Family } from '../architecture/family.js';
+
 import {
   DEFAULT_FAMILY,
   FAMILY_NAMES,
   isFamilyName,
   loadFamily,
 } from '../architecture/families.js';
+import type { DocumentOf, Family } from '../architecture/family.js';
 import type { LanguageModel } from '../architecture/layer.js';
 import { LimitError } from '../architecture/limits.js';
 import { checkDocument } from '../config/check.js';
@@ -74,10 +75,10 @@ export async function loadModelFile(
 const asError = (problem: Problem): Problem => ({ ...problem, severity: 'error' });
 
 async function familyOf(document: ConfigDocument): Promise<Family> {
-  const section = document.value['model'];
+  const section = document.value.model;
   const named =
     typeof section === 'object' && section !== null && Object.hasOwn(section, 'family')
-      ? (section as Record<string, unknown>)['family']
+      ? (section as Record<string, unknown>).family
       : DEFAULT_FAMILY;
   if (isFamilyName(named)) return loadFamily(named);
   const close = typeof named === 'string' ? nearest(named, FAMILY_NAMES) : undefined;

@@ -20,9 +20,9 @@ export function renderOptions(
 }
 
 function colourLevel(stream: Stream, env: NodeJS.ProcessEnv): RenderOptions['colourLevel'] {
-  const forced = env['FORCE_COLOR'];
+  const forced = env.FORCE_COLOR;
   if (forced !== undefined) return forcedLevel(forced);
-  if (env['NO_COLOR'] || !stream.isTTY) return 0;
+  if (env.NO_COLOR || !stream.isTTY) return 0;
   const depth = stream.getColorDepth(env);
   return COLOUR_LEVELS[depth as keyof typeof COLOUR_LEVELS] ?? 0;
 }

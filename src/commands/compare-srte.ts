@@ -29,7 +29,9 @@ export default class CompareSrte extends BaseCommand {
     'max-positions': counts({ description: 'add rows: the file with so many positions' }),
     'vocab-sizes': counts({ description: 'add rows: the file with such a vocabulary' }),
     tie: Flags.boolean({ description: 'add a row: the file with its head tied' }),
-    presets: Flags.boolean({ description: 'add rows: the three proposals of the published report' }),
+    presets: Flags.boolean({
+      description: 'add rows: the three proposals of the published report',
+    }),
   };
 
   async run() {

@@ -15,7 +15,10 @@ export default class Init extends BaseCommand {
   ];
 
   static override args = {
-    preset: Args.string({ default: 'recommended', description: 'a preset, as minimind list shows' }),
+    preset: Args.string({
+      default: 'recommended',
+      description: 'a preset, as minimind list shows',
+    }),
   };
 
   async run() {

@@ -32,7 +32,10 @@ export default class Validate extends BaseCommand {
   async run() {
     const { argv, flags } = await this.parse(Validate);
     const loaded = await loadAllFiles(argv as string[], flags);
-    await this.warnAbout(flags, loaded.flatMap(({ warnings }) => warnings));
+    await this.warnAbout(
+      flags,
+      loaded.flatMap(({ warnings }) => warnings),
+    );
     const files = loaded.map(({ file, family, model, warnings }) => ({
       file,
       valid: true,

@@ -20,7 +20,7 @@ export interface Expectations<T> {
 export interface Checked<T> {
   /** Undefined when one of the problems is an error. */
   readonly value: T | undefined;
-  /** In the order of the file, then of the overrides; at most `MAX_PROBLEMS`, then how many more. */
+  /** In the order of the file, then of the overrides; at most fifty, then how many more. */
   readonly problems: readonly Problem[];
 }
 

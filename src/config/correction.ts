@@ -19,10 +19,12 @@ function correctionOfText(wanted: Wanted, text: string): string | undefined {
   if (near !== undefined) {
     return `Did you mean ${describeValue(wanted.literals.find((each) => String(each) === near))}?`;
   }
-  if (takes(wanted, 'number')) return numberInText(text);
-  if (takes(wanted, 'boolean')) return booleanInText(text);
-  if (wanted.isNullable && /^(none|nil|undefined)$/i.test(text)) return 'Write null.';
-  return takes(wanted, 'array') ? `Write a list: [${quote(text)}].` : undefined;
+  return (
+    (takes(wanted, 'number') ? numberInText(text) : undefined) ??
+    (takes(wanted, 'boolean') ? booleanInText(text) : undefined) ??
+    (wanted.isNullable && /^(none|nil|undefined)$/i.test(text) ? 'Write null.' : undefined) ??
+    (takes(wanted, 'array') ? `Write a list: [${quote(text)}].` : undefined)
+  );
 }
 
 function takes({ others }: Wanted, type: Definition['type']): boolean {

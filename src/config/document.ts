@@ -64,16 +64,16 @@ export function parseDocument(text: string | Uint8Array, file: string): ConfigDo
  * @throws UserError `invalid-config`
  */
 export function parseValue(text: string, source: Source): { value: unknown; mark: Mark } {
-  const { root, found } = parseSyntax(text, source);
-  throwIfAny(source, found);
+  const { root, found, isCut } = parseSyntax(text, source);
+  throwIfAny(source, found, isCut);
   if (root === null) return { value: null, mark: { place: { source, offset: 0 } } };
   const built = buildValue(root, source);
-  throwIfAny(source, built.found);
+  throwIfAny(source, built.found, false);
   return built;
 }
 
-function throwIfAny(source: Source, found: readonly Found[]): void {
-  if (found.length > 0) throw invalidConfig(source.file, toProblems(found));
+function throwIfAny(source: Source, found: readonly Found[], isCut: boolean): void {
+  if (found.length > 0) throw invalidConfig(source.file, toProblems(found, isCut));
 }
 
 function rootProblem(value: unknown, location: Location): Problem {

@@ -18,7 +18,7 @@ export interface Entry {
 }
 
 /** The entry of `mark` at a key, or at an index given as a number or as text. */
-export function entryOf(mark: Mark, segment: string | number): Entry | undefined {
+function entryOf(mark: Mark, segment: string | number): Entry | undefined {
   if (mark.items !== undefined) return mark.items[Number(segment)];
   return mark.entries?.get(String(segment));
 }

@@ -3,7 +3,7 @@ import { ConfigDocument, parseValue } from './document.js';
 import type { Entry, Mark } from './mark.js';
 import { splitOverride } from './override-path.js';
 import { formatPath, isMapping, setOwn } from './path.js';
-import { type Found, invalidConfig, toProblems } from './problems.js';
+import { type Found, toProblems } from './problems.js';
 import { describeValue, quote } from './quote.js';
 import { OverrideSource, type Place, type Source } from './source.js';
 
@@ -44,7 +44,10 @@ export function applyOverrides(document: ConfigDocument, sets: readonly string[]
       found.push(...findings.map((finding) => ({ severity: 'error' as const, place, finding })));
     }
   }
-  if (found.length > 0) throw invalidConfig('--set', toProblems(found));
+  if (found.length > 0) {
+    const message = 'Not all --set overrides can be applied.';
+    throw new UserError('invalid-config', message, { problems: toProblems(found) });
+  }
   if (!isMapping(root.value)) throw new TypeError('An override replaced the document.');
   return new ConfigDocument(document.file, root.value, root.mark);
 }

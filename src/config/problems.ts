@@ -10,7 +10,7 @@ import { escapeText } from './quote.js';
 import type { Place } from './source.js';
 
 /** More problems than this are counted, not listed: nobody reads the hundredth. */
-export const MAX_PROBLEMS = 50;
+const MAX_PROBLEMS = 50;
 
 /** Something found wrong; it becomes a `Problem` if it is among those that are shown. */
 export interface Found {
@@ -21,16 +21,19 @@ export interface Found {
   readonly finding: Finding | (() => Finding);
 }
 
-/** At most `MAX_PROBLEMS` problems, errors before warnings when not all fit, in order of place. */
-export function toProblems(found: readonly Found[]): Problem[] {
+/**
+ * At most `MAX_PROBLEMS` problems, errors before warnings when not all fit, in order of place, then
+ * how many more there are. `isCut` when not all were looked for.
+ */
+export function toProblems(found: readonly Found[], isCut = false): Problem[] {
   const errors = inOrder(found.filter(({ severity }) => severity === 'error'));
   const warnings = inOrder(found.filter(({ severity }) => severity === 'warning'));
   const shownErrors = errors.slice(0, MAX_PROBLEMS);
   const shownWarnings = warnings.slice(0, MAX_PROBLEMS - shownErrors.length);
   return [
     ...inOrder([...shownErrors, ...shownWarnings]).map(toProblem),
-    ...andMore(errors, shownErrors.length),
-    ...andMore(warnings, shownWarnings.length),
+    ...andMore(errors, shownErrors.length, isCut),
+    ...andMore(warnings, shownWarnings.length, isCut),
   ];
 }
 
@@ -51,11 +54,11 @@ function toProblem({ severity, place, path, finding }: Found): Problem {
   };
 }
 
-function andMore(all: readonly Found[], shown: number): Problem[] {
+function andMore(all: readonly Found[], shown: number, isCut: boolean): Problem[] {
   const first = all[shown];
   if (first === undefined) return [];
   const count = all.length - shown;
-  const message = `and ${count} more ${first.severity}${count === 1 ? '' : 's'}`;
+  const message = `and ${isCut ? 'at least ' : ''}${count} more ${first.severity}${count === 1 ? '' : 's'}`;
   return [{ severity: first.severity, file: first.place.source.file, message }];
 }
 

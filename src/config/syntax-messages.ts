@@ -12,8 +12,8 @@ export interface Complaint {
 
 /** What to say for the parser's codes whose own messages do not help; `text` is the place meant. */
 const EXPLANATIONS: Partial<Record<ErrorCode, (text: string) => Finding>> = {
-  BAD_DQ_ESCAPE: (text) => ({
-    message: `${quote(text)} is no escape that YAML knows`,
+  BAD_DQ_ESCAPE: () => ({
+    message: 'this backslash begins no escape that YAML knows',
     suggestion: 'Write \\\\ for a backslash, or use single quotes.',
   }),
   BAD_INDENT: () => ({
@@ -68,7 +68,7 @@ const TABS: Finding = {
 };
 
 /** What an error is about when the parser only says where it ends. */
-type Unclosed = 'quotes' | 'brackets';
+type Unclosed = keyof Openings;
 
 /** The parser's own messages that can be said better, and what was left open, if that is it. */
 const PHRASES: readonly (readonly [RegExp, Finding, Unclosed?])[] = [
@@ -116,14 +116,34 @@ const PHRASES: readonly (readonly [RegExp, Finding, Unclosed?])[] = [
   ],
 ];
 
+/** By where a quoted text or a bracket ends, where it begins. */
+interface Openings {
+  readonly quotes: ReadonlyMap<number, number>;
+  readonly brackets: ReadonlyMap<number, number>;
+}
+
+/** The openings in a document, the innermost where several end together. */
+export function openingsOf(document: Document.Parsed | undefined): Openings {
+  const quotes = new Map<number, number>();
+  const brackets = new Map<number, number>();
+  visit(document ?? null, {
+    Node: (_, node) => {
+      if (!node.range) return;
+      if (isScalar(node)) quotes.set(node.range[1], node.range[0]);
+      else if (isCollection(node) && node.flow) brackets.set(node.range[1], node.range[0]);
+    },
+  });
+  return { quotes, brackets };
+}
+
 /**
  * Where the mistake is and what to say about it, in words for people who never read YAML's grammar.
  * `text` is the whole of the document.
  */
 export function explainSyntax(
-  document: Document.Parsed | undefined,
   text: string,
   error: Complaint,
+  openings: Openings,
 ): readonly [number, Finding] {
   const [start, end] = error.pos;
   const tab = tabInIndentation(text, start);
@@ -132,22 +152,10 @@ export function explainSyntax(
   const phrase = PHRASES.find(([pattern]) => pattern.test(error.message));
   if (phrase !== undefined) {
     const [, finding, unclosed] = phrase;
-    return [(unclosed && document && openingOf(document, unclosed, start)) ?? start, finding];
+    return [(unclosed && openings[unclosed].get(start)) ?? start, finding];
   }
   const explained = EXPLANATIONS[error.code]?.(text.slice(start, Math.min(end, start + 1000)));
   return [start, explained ?? { message: inLowerCase(error.message) }];
-}
-
-/** Where the innermost value begins that was still open when it ended at `end`. */
-function openingOf(document: Document.Parsed, kind: Unclosed, end: number): number | undefined {
-  let opening: number | undefined;
-  visit(document, {
-    Node: (_, node) => {
-      const isKind = kind === 'quotes' ? isScalar(node) : isCollection(node) && node.flow === true;
-      if (isKind && node.range?.[1] === end) opening = node.range[0];
-    },
-  });
-  return opening;
 }
 
 /** The offset of a tab before the first other character of the line that `offset` is on. */

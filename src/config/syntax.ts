@@ -8,12 +8,9 @@ import {
   Parser,
 } from 'yaml';
 import type { Finding } from '../errors.js';
-import { type Found, MAX_PROBLEMS } from './problems.js';
+import type { Found } from './problems.js';
 import type { Source } from './source.js';
-import { type Complaint, explainSyntax, MAX_DEPTH } from './syntax-messages.js';
-
-/** The document and the scalar that is being read stand on the parser's stack as well. */
-const STACK_ABOVE_COLLECTIONS = 2;
+import { type Complaint, explainSyntax, MAX_DEPTH, openingsOf } from './syntax-messages.js';
 
 /** So much does the parser complain before it is not asked any more: it may about each character. */
 const MAX_COMPLAINTS = 1000;
@@ -42,24 +39,31 @@ type ComposeErrorHandler = (
 /** Thrown and caught in this file, to leave the parser when there is no use in going on. */
 class Stop extends Error {}
 
+/** What the parser makes of a text. */
+interface Syntax {
+  /** Null when the text is empty. Whole only when nothing was found. */
+  readonly root: ParsedNode | null;
+  readonly found: readonly Found[];
+  /** Whether there may be more to find: the parser gave up. */
+  readonly isCut: boolean;
+}
+
 /**
- * The syntax tree of the one document in `text`, null when it is empty, and what is wrong with the
- * syntax. The tree is whole only when nothing is wrong. Takes time and memory linear in the text.
+ * The syntax tree of the one document in `text`, and what is wrong with the syntax. Takes time and
+ * memory linear in the text.
  */
-export function parseSyntax(
-  text: string,
-  source: Source,
-): { root: ParsedNode | null; found: readonly Found[] } {
+export function parseSyntax(text: string, source: Source): Syntax {
   const control = findControlCharacter(text);
   if (control !== undefined) {
     const place = { source, offset: control };
-    return { root: null, found: [{ severity: 'error', place, finding: CONTROL_CHARACTER }] };
+    const found = { severity: 'error', place, finding: CONTROL_CHARACTER } as const;
+    return { root: null, found: [found], isCut: true };
   }
 
   const complaints: Complaint[] = [];
   const complain = (complaint: Complaint): void => {
+    if (complaints.length === MAX_COMPLAINTS) throw new Stop();
     complaints.push(complaint);
-    if (complaints.length > MAX_COMPLAINTS) throw new Stop();
   };
   let first: Document.Parsed | undefined;
   try {
@@ -78,7 +82,11 @@ export function parseSyntax(
   } catch (error) {
     if (!(error instanceof Stop)) throw error;
   }
-  return { root: first?.contents ?? null, found: explain(complaints, first, text, source) };
+  return {
+    root: first?.contents ?? null,
+    found: explain(complaints, first, text, source),
+    isCut: complaints.length === MAX_COMPLAINTS,
+  };
 }
 
 /** One finding per line, for after the first mistake on a line the parser is only confused. */
@@ -88,13 +96,14 @@ function explain(
   text: string,
   source: Source,
 ): Found[] {
+  if (complaints.length === 0) return [];
   const byLine = new Map<number, Found>();
+  const openings = openingsOf(document);
   for (const complaint of complaints.toSorted((a, b) => a.pos[0] - b.pos[0])) {
     const line = source.lineAt(complaint.pos[0]);
     if (byLine.has(line)) continue;
-    const [offset, finding] = explainSyntax(document, text, complaint);
+    const [offset, finding] = explainSyntax(text, complaint, openings);
     byLine.set(line, { severity: 'error', place: { source, offset }, finding });
-    if (byLine.size > MAX_PROBLEMS) break;
   }
   return [...byLine.values()];
 }
@@ -110,7 +119,10 @@ function* readTokens(
       if (token.type !== 'error') yield token;
       else complain({ pos: positionOf(token), code: 'UNEXPECTED_TOKEN', message: token.message });
     }
-    if (parser.stack.length > MAX_DEPTH + STACK_ABOVE_COLLECTIONS) {
+    const top = parser.stack.at(-1);
+    // Besides mappings and lists, the document stands on the stack, and perhaps a text.
+    const depth = parser.stack.length - (top !== undefined && 'items' in top ? 1 : 2);
+    if (depth > MAX_DEPTH) {
       const pos = [parser.offset, parser.offset] as const;
       complain({ pos, code: 'RESOURCE_EXHAUSTION', message: '' });
       throw new Stop();
@@ -125,8 +137,8 @@ function handlerOf(complain: (complaint: Complaint) => void): ComposeErrorHandle
 
 function positionOf(at: Parameters<ComposeErrorHandler>[0]): readonly [number, number] {
   if (typeof at === 'number') return [at, at + 1];
-  if (Array.isArray(at)) return [at[0], at[1]];
-  return [at.offset, at.offset + (at.source?.length ?? 1)];
+  if ('offset' in at) return [at.offset, at.offset + (at.source?.length ?? 1)];
+  return [at[0], at[1]];
 }
 
 /** The offset of the first character that YAML allows nowhere, not even in quotes. */

@@ -22,7 +22,8 @@ export function renderTable(report: Report, options: RenderOptions): string {
     text += (before === undefined ? '' : separatorBetween(before, block)) + rendered;
     before = block;
   }
-  return text;
+  // The last row of a table may be empty.
+  return text.trimEnd();
 }
 
 /** Notes stand together, and what follows a heading stands right under it. */

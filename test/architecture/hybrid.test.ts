@@ -1,7 +1,7 @@
 import fs from 'node:fs';
 import path from 'node:path';
-import { parse } from 'yaml';
 import { describe, expect, it } from 'vitest';
+import { parse } from 'yaml';
 import { tensorsOf } from '../../src/architecture/layer.js';
 import { LimitError } from '../../src/architecture/limits.js';
 import { hybrid } from '../../src/architecture/models/hybrid.js';
@@ -61,15 +61,20 @@ describe('published totals', () => {
     ['rank 128', { ...shared, srte_factorized_rank: 128 }, 13_562_945_536, 8_912_896],
     ['rank 64', { ...shared, srte_factorized_rank: 64 }, 13_558_489_088, 4_456_448],
     ['sincos', { ...shared, srte_encoding: 'sincos' }, 13_554_032_640, 0],
-    ['2048 wide, 24 layers', {
-      hidden_size: 2048,
-      num_layers: 24,
-      num_heads: 16,
-      gate_rank: 128,
-      max_position_embeddings: 32768,
-      srte_factorized_rank: 128,
-      tie_word_embeddings: true,
-    }, 2_581_909_504, (32768 + 2048) * 128],
+    [
+      '2048 wide, 24 layers',
+      {
+        hidden_size: 2048,
+        num_layers: 24,
+        num_heads: 16,
+        gate_rank: 128,
+        max_position_embeddings: 32768,
+        srte_factorized_rank: 128,
+        tie_word_embeddings: true,
+      },
+      2_581_909_504,
+      (32768 + 2048) * 128,
+    ],
   ];
 
   it.each(rows)('%s', (_, config, parameters, srte) => {
@@ -103,11 +108,14 @@ describe('published totals', () => {
 });
 
 describe('presets', () => {
-  it.each(Object.keys(hybrid.presets))('configs/hybrid/%s.yaml says what the preset says', (name) => {
-    const text = fs.readFileSync(inPackage('configs/hybrid', `${name}.yaml`), 'utf8');
-    const { model } = hybrid.schema.parse(parse(text));
-    expect(model).toEqual(hybrid.schema.parse(hybrid.presets[name]?.document).model);
-  });
+  it.each(Object.keys(hybrid.presets))(
+    'configs/hybrid/%s.yaml says what the preset says',
+    (name) => {
+      const text = fs.readFileSync(inPackage('configs/hybrid', `${name}.yaml`), 'utf8');
+      const { model } = hybrid.schema.parse(parse(text));
+      expect(model).toEqual(hybrid.schema.parse(hybrid.presets[name]?.document).model);
+    },
+  );
 
   it('has a preset for every file', () => {
     const files = fs.readdirSync(inPackage('configs/hybrid')).map((file) => path.parse(file).name);
@@ -147,12 +155,22 @@ describe('windows', () => {
 
   it('truncates the windows of a pyramid towards zero', () => {
     // 512 + (14 − 512) · i / 5 = 512, 412.4, 312.8, 213.2, 113.6, 14
-    const pyramid = { attention_type: 'pyramidal', window_size: 14, num_layers: 6, global_heads: 0 };
+    const pyramid = {
+      attention_type: 'pyramidal',
+      window_size: 14,
+      num_layers: 6,
+      global_heads: 0,
+    };
     expect(windows(pyramid).map(([span]) => span?.window)).toEqual([512, 412, 312, 213, 113, 14]);
   });
 
   it('has a pyramid of one layer', () => {
-    const pyramid = { attention_type: 'pyramidal', window_size: 14, num_layers: 1, global_heads: 0 };
+    const pyramid = {
+      attention_type: 'pyramidal',
+      window_size: 14,
+      num_layers: 1,
+      global_heads: 0,
+    };
     expect(windows(pyramid).map(([span]) => span?.window)).toEqual([512]);
   });
 });

@@ -46,7 +46,7 @@ describe('the setting of the file', () => {
     [{}, ['shared']],
     [{ srte_factorized_rank: 64 }, ['shared-rank-64']],
     [{ srte_encoding: 'sincos' }, ['shared-sincos']],
-    [hybrid.presets['recommended']?.document.model ?? {}, ['shared-rank-128', 'recommended']],
+    [hybrid.presets.recommended?.document.model ?? {}, ['shared-rank-128', 'recommended']],
   ])('%j is marked', (config, expected) => expect(current(config)).toEqual(expected));
 
   it('is a row of its own when it is no strategy', () => {
@@ -55,7 +55,9 @@ describe('the setting of the file', () => {
   });
 
   it('knows that a rank without effect makes no difference', () => {
-    expect(current({ srte_encoding: 'sincos', srte_factorized_rank: 7 })).toEqual(['shared-sincos']);
+    expect(current({ srte_encoding: 'sincos', srte_factorized_rank: 7 })).toEqual([
+      'shared-sincos',
+    ]);
     expect(current({ srte_factorized_rank: 5000 })).toEqual(['shared']);
   });
 });
@@ -83,7 +85,10 @@ describe('rows that are asked for', () => {
 
   it('recommends no more positions than the file has', () => {
     const row = compare({ max_position_embeddings: 1000 }).rows.at(-1);
-    expect(row?.settings).toMatchObject({ max_position_embeddings: 1000, srte_factorized_rank: 128 });
+    expect(row?.settings).toMatchObject({
+      max_position_embeddings: 1000,
+      srte_factorized_rank: 128,
+    });
   });
 
   it('changes one key of the file for each lever', () => {

@@ -28,10 +28,10 @@ describe('compare-srte', () => {
     const { rows } = JSON.parse(compare(ORIGINAL, '--json').stdout);
     expect(
       rows.map((row: Record<string, unknown>) => [
-        row['id'],
-        row['parameters'],
-        row['srteParameters'],
-        row['current'],
+        row.id,
+        row.parameters,
+        row.srteParameters,
+        row.current,
       ]),
     ).toEqual([
       ['not-shared', 22_143_967_232, 8_589_934_592, true],
@@ -48,8 +48,12 @@ describe('compare-srte', () => {
     expect(csv[0]).toBe(
       'strategy,parameters,srte_parameters,srte_share,saved_parameters,saved_share,bytes_bf16',
     );
-    expect(csv[2]).toMatch(/^shared,13822468096,268435456,0\.0194\d+,8321499136,0\.3757\d+,27644936192$/);
-    expect(compare(ORIGINAL, '--format', 'markdown').stdout).toMatch(/^\| *shared *\| *13\.822B \|/m);
+    expect(csv[2]).toMatch(
+      /^shared,13822468096,268435456,0\.0194\d+,8321499136,0\.3757\d+,27644936192$/,
+    );
+    expect(compare(ORIGINAL, '--format', 'markdown').stdout).toMatch(
+      /^\| *shared *\| *13\.822B \|/m,
+    );
   });
 
   it('counts bytes in the dtype that is asked for', () => {

@@ -1,7 +1,7 @@
-import { Ajv2020, type SchemaObject } from 'ajv/dist/2020.js';
 import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
+import { Ajv2020, type SchemaObject } from 'ajv/dist/2020.js';
 import { describe, expect, it } from 'vitest';
 import { inPackage, readJson } from '../fixtures.js';
 import { runCli } from '../run-cli.js';
@@ -56,7 +56,10 @@ describe('JSON output keeps to docs/schemas', () => {
     ['a broken flag', ['validate', CONFIG, '--nonsense']],
     ['an unknown command', ['nonsense']],
     ['a missing file', ['validate', 'no-such-file.yaml']],
-    ['three mistakes', ['validate', CONFIG, '--set', 'model.x=1', '--set', 'model.num_heads=3', '--set', 'y']],
+    [
+      'three mistakes',
+      ['validate', CONFIG, '--set', 'model.x=1', '--set', 'model.num_heads=3', '--set', 'y'],
+    ],
     ['a model that is too large', ['compare-srte', CONFIG, '--vocab-sizes', '9007199254740991']],
   ])('an error: %s', (_, args) => {
     const { code, stdout, stderr } = runCli([...args, '--json']);
@@ -80,11 +83,14 @@ describe('the JSON Schema of configs', () => {
     expect(JSON.parse(runCli(['schema', 'hybrid']).stdout)).toEqual(schema);
   });
 
-  it.each(fs.readdirSync(inPackage('configs/hybrid')))('accepts configs/hybrid/%s', async (name) => {
-    const { parse } = await import('yaml');
-    const config = parse(fs.readFileSync(inPackage('configs/hybrid', name), 'utf8'));
-    expect(validate(config), JSON.stringify(validate.errors)).toBe(true);
-  });
+  it.each(fs.readdirSync(inPackage('configs/hybrid')))(
+    'accepts configs/hybrid/%s',
+    async (name) => {
+      const { parse } = await import('yaml');
+      const config = parse(fs.readFileSync(inPackage('configs/hybrid', name), 'utf8'));
+      expect(validate(config), JSON.stringify(validate.errors)).toBe(true);
+    },
+  );
 
   it.each([
     { model: { srte_encoding: 'factorized' } },

@@ -33,11 +33,16 @@ describe('streams', () => {
 
   it('writes a file whole, and none over another', () => {
     const args = ['compare-srte', ORIGINAL, '--json', '-o', 'out.json'];
-    expect(runCli(args, { cwd: folder })).toEqual({ code: 0, stdout: '', stderr: 'wrote out.json\n' });
+    expect(runCli(args, { cwd: folder })).toEqual({
+      code: 0,
+      stdout: '',
+      stderr: 'wrote out.json\n',
+    });
     expect(JSON.parse(fs.readFileSync(path.join(folder, 'out.json'), 'utf8')).rows).toHaveLength(6);
     expect(runCli(args, { cwd: folder })).toMatchObject({
       code: 2,
-      stderr: 'error: out.json exists already\n  → choose another name, or replace it with --force\n',
+      stderr:
+        'error: out.json exists already\n  → choose another name, or replace it with --force\n',
     });
     expect(runCli([...args, '--force', '--quiet'], { cwd: folder })).toMatchObject({
       code: 0,
@@ -104,7 +109,9 @@ describe('the command line itself', () => {
   it('runs the examples of every help', () => {
     for (const command of ['compare-srte', 'validate', 'list', 'schema', 'init']) {
       const { stdout } = runCli([command, '--help']);
-      const examples = [...stdout.matchAll(/^ {2}\$ minimind (.+)$/gm)].slice(1).map(([, line]) => line);
+      const examples = [...stdout.matchAll(/^ {2}\$ minimind (.+)$/gm)]
+        .slice(1)
+        .map(([, line]) => line);
       expect(examples.length).toBeGreaterThan(1);
       fs.cpSync(inPackage('configs'), path.join(folder, command, 'configs'), { recursive: true });
       for (const example of examples) {

@@ -42,7 +42,9 @@ error: model.yaml:2:3: model.num_hidden_layers: num_hidden_layers is another con
   });
 
   it('three mistakes in one file', () => {
-    const { stderr } = validate('model:\n  num_heads: 48\n  gate_rnk: 128\n  vocab_size: "50432"\n');
+    const { stderr } = validate(
+      'model:\n  num_heads: 48\n  gate_rnk: 128\n  vocab_size: "50432"\n',
+    );
     expect(stderr).toBe(`error: model.yaml is not valid: 3 errors
 
 error: model.yaml:2:14: model.num_heads: 48 heads do not divide hidden_size 4096
@@ -104,7 +106,9 @@ describe('validate', () => {
     expect(code).toBe(0);
     expect(stderr).toContain('warning: model.yaml:3:3: training.lr: unknown key "lr"');
     expect(stderr).toContain('warning: model.yaml:4:1: extra: unknown key "extra"');
-    expect(stderr).toContain('warning: model.yaml:5:1: hidden_size: hidden_size stands at the top level');
+    expect(stderr).toContain(
+      'warning: model.yaml:5:1: hidden_size: hidden_size stands at the top level',
+    );
     expect(stderr).toContain('move it under model:');
   });
 
@@ -134,7 +138,9 @@ describe('validate', () => {
   it('tells the mistakes of all files', () => {
     fs.writeFileSync(path.join(folder, 'good.yaml'), 'model: {}\n');
     fs.writeFileSync(path.join(folder, 'bad.yaml'), 'model: {x: 1}\n');
-    const run = runCli(['validate', 'good.yaml', 'bad.yaml', 'none.yaml', '--json'], { cwd: folder });
+    const run = runCli(['validate', 'good.yaml', 'bad.yaml', 'none.yaml', '--json'], {
+      cwd: folder,
+    });
     expect(run.code).toBe(2);
     const { problems, message } = JSON.parse(run.stdout);
     expect(message).toBe('2 of 3 files are not valid');

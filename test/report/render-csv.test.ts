@@ -56,7 +56,7 @@ describe('renderCsv', () => {
   ])('text %j cannot become a formula: %s', (text, csv) => {
     expect(renderCsv({ blocks: [table(['k'], [{ text }])] })).toBe(`k\n${csv}`);
     expect(renderCsv({ blocks: [table(['k'], [{ text: 'x', value: text }])] })).toBe(`k\n${csv}`);
-    expect(renderCsv({ blocks: [table([text], [])] })).toBe(csv);
+    expect(renderCsv({ blocks: [table([text])] })).toBe(csv);
   });
 
   it.each([

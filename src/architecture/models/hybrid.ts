@@ -3,7 +3,7 @@
  * (SRTE), beside an attention branch with local and global heads, aligned, gated and fused.
  * Names, shapes and order are those of the original PyTorch implementation's state dict.
  */
-import { z } from 'zod';
+import * as z from 'zod';
 import type { Confusion, Rule } from '../../errors.js';
 import { defineFamily, type Preset } from '../family.js';
 import {
@@ -245,7 +245,11 @@ function build({ model: config }: HybridDocument): LanguageModel {
   const names = blockNames('layers', config.num_layers, 'model.num_layers');
   const tokens = embedding('embed_tokens', vocabulary, hidden, tied ? ['lm_head.weight'] : []);
   const shared = config.srte_share_across_layers
-    ? srte('shared_srte', config, names.map((name) => `${name}.srte`))
+    ? srte(
+        'shared_srte',
+        config,
+        names.map((name) => `${name}.srte`),
+      )
     : undefined;
   return languageModel({
     embedding: tokens,
@@ -483,7 +487,11 @@ const presets = {
 } as const satisfies Record<string, Preset<z.input<typeof schema>>>;
 
 /** The three variants that the authors of the published report propose. */
-export const PROPOSED_PRESETS = ['aggressive', 'memory', 'performance'] as const satisfies readonly (keyof typeof presets)[];
+export const PROPOSED_PRESETS = [
+  'aggressive',
+  'memory',
+  'performance',
+] as const satisfies readonly (keyof typeof presets)[];
 
 export const hybrid = defineFamily({
   name: 'hybrid',

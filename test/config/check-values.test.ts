@@ -1,0 +1,135 @@
+import { describe, expect, it } from 'vitest';
+import { z } from 'zod';
+import { checkDocument } from '../../src/config/check.js';
+import { parseDocument } from '../../src/config/document.js';
+import { model } from './model-schema.js';
+import { line } from './support.js';
+
+describe('wrong values', () => {
+  it.each([
+    [
+      'vocab_size: abc',
+      'error model.vocab_size: must be an integer ≥ 1 and ≤ 1000000, but is "abc"',
+    ],
+    [
+      'vocab_size: "32"',
+      'error model.vocab_size: must be an integer ≥ 1 and ≤ 1000000, but is "32" → Remove the quotes: 32.',
+    ],
+    [
+      'vocab_size: 32_000',
+      'error model.vocab_size: must be an integer ≥ 1 and ≤ 1000000, but is "32_000" → Write 32000.',
+    ],
+    ['vocab_size: 1.5', 'error model.vocab_size: must be an integer ≥ 1 and ≤ 1000000, but is 1.5'],
+    ['vocab_size: 0', 'error model.vocab_size: must be an integer ≥ 1 and ≤ 1000000, but is 0'],
+    [
+      'vocab_size: 2e6',
+      'error model.vocab_size: must be an integer ≥ 1 and ≤ 1000000, but is 2000000',
+    ],
+    [
+      'vocab_size: .inf',
+      'error model.vocab_size: must be an integer ≥ 1 and ≤ 1000000, but is Infinity',
+    ],
+    [
+      'vocab_size: ',
+      'error model.vocab_size: must be an integer ≥ 1 and ≤ 1000000, but is null → Leave the key out, or give it a value.',
+    ],
+    [
+      'vocab_size: [1]',
+      'error model.vocab_size: must be an integer ≥ 1 and ≤ 1000000, but is a list',
+    ],
+    [
+      'hidden_size: 100',
+      'error model.hidden_size: must be a multiple of 8, but is 100 → The nearest are 96 and 104.',
+    ],
+    ['dropout: .nan', 'error model.dropout: must be a finite number ≥ 0 and < 1, but is NaN'],
+    ['dropout: 1', 'error model.dropout: must be a number ≥ 0 and < 1, but is 1'],
+    ['tie: yes', 'error model.tie: must be true or false, but is "yes" → Write true.'],
+    ['tie: off', 'error model.tie: must be true or false, but is "off" → Write false.'],
+    [
+      'rope: yran',
+      'error model.rope: must be one of "none", "linear", "yarn", but is "yran" → Did you mean "yarn"?',
+    ],
+    ['rope: 3', 'error model.rope: must be one of "none", "linear", "yarn", but is 3'],
+    [
+      'window: autp',
+      'error model.window: must be an integer ≥ 1 or "auto" or null, but is "autp" → Did you mean "auto"?',
+    ],
+    [
+      'window: None',
+      'error model.window: must be an integer ≥ 1 or "auto" or null, but is "None" → Write null.',
+    ],
+    [
+      'window: {}',
+      'error model.window: must be an integer ≥ 1 or "auto" or null, but is a mapping',
+    ],
+    [
+      'name: 3',
+      'error model.name: must be a text with at least 1 character and with at most 5 characters, but is 3 → Put it in quotes: "3".',
+    ],
+    ['pattern: b', 'error model.pattern: must be a text that matches /^a+$/, but is "b"'],
+    ['even: 3', 'error model.even: must be even'],
+    ['pair: [1]', 'error model.pair: must be a list of 2 items, but is a list'],
+    ['layers: []', 'error model.layers: must be a list with at least 1 item, but is an empty list'],
+    [
+      'layers: 3',
+      'error model.layers: must be a list with at least 1 item, but is 3 → Write a list: [3].',
+    ],
+    ['layers: [3]', 'error model.layers.0: must be a mapping, but is 3'],
+    [
+      'layers: [{}]',
+      'error model.layers.0.kind: the key "kind" is missing → Add kind: it must be one of "attention", "mamba", "mamba2".',
+    ],
+    [
+      'layers: [{kind: atention}]',
+      'error model.layers.0.kind: must be one of "attention", "mamba", "mamba2", but is "atention" → Did you mean "attention"?',
+    ],
+    [
+      'layers: [{kind: attention, heads: 0}]',
+      'error model.layers.0.heads: must be an integer ≥ 1, but is 0',
+    ],
+    [
+      'rope: "\u202e\\e"',
+      'error model.rope: must be one of "none", "linear", "yarn", but is "\\u202e\\u001b"',
+    ],
+  ])('%s', (text, problem) => {
+    expect(model(text)).toStrictEqual([problem]);
+  });
+
+  it('are cut when they are long', () => {
+    const [problem] = model(`name: ${'x'.repeat(500)}`);
+    expect(problem).toMatch(/but is "x{59}…"$/);
+  });
+
+  it('in a union are those of the option that was meant', () => {
+    const schema = z.strictObject({
+      u: z.union([
+        z.int(),
+        z.strictObject({ type: z.literal('a'), x: z.int() }),
+        z.strictObject({ type: z.literal('b'), y: z.int(), z: z.int() }),
+      ]),
+    });
+    const of = (text: string) =>
+      checkDocument(parseDocument(text, 'f'), { schema }).problems.map(line);
+    expect(of('u: {type: a, x: q}')).toStrictEqual([
+      'f:1:17 error u.x: must be an integer, but is "q"',
+    ]);
+    expect(of('u: {type: b, y: 1}')).toStrictEqual([
+      'f:1:1 error u.z: the key "z" is missing → Add z: it must be an integer.',
+    ]);
+    expect(of('u: q')).toStrictEqual([
+      'f:1:4 error u: must be an integer or a mapping, but is "q"',
+    ]);
+  });
+
+  it('are told with the words of the schema where it has its own', () => {
+    const schema = z.strictObject({
+      a: z.int({ error: 'is no good' }),
+      b: z.record(z.string().regex(/^x/, 'begins with x'), z.int()),
+    });
+    const { problems } = checkDocument(parseDocument('a: x\nb: {y: 1}', 'f'), { schema });
+    expect(problems.map(line)).toStrictEqual([
+      'f:1:4 error a: is no good',
+      'f:2:5 error b.y: "y" cannot be a key here: begins with x → Rename it or remove it.',
+    ]);
+  });
+});

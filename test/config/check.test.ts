@@ -1,0 +1,253 @@
+import { describe, expect, it } from 'vitest';
+import { z } from 'zod';
+import { checkDocument } from '../../src/config/check.js';
+import { parseDocument } from '../../src/config/document.js';
+import { type Config, check, model, problemsOf } from './model-schema.js';
+import { line } from './support.js';
+
+describe('a good document', () => {
+  it('gives the value with its defaults', () => {
+    const { value, problems } = check('model: {num_layers: 2}', ['model.dropout=0.1']);
+    expect(problems).toStrictEqual([]);
+    expect(value?.model).toStrictEqual({
+      num_layers: 2,
+      hidden_size: 64,
+      vocab_size: 100,
+      tie: true,
+      rope: 'none',
+      dropout: 0.1,
+      window: null,
+    });
+  });
+});
+
+describe('unknown keys', () => {
+  it.each([
+    ['num_layer: 1', 'error model.num_layer: unknown key "num_layer" → Did you mean "num_layers"?'],
+    [
+      'Hidden-Size: 8',
+      'error model.Hidden-Size: unknown key "Hidden-Size" → Did you mean "hidden_size"?',
+    ],
+    [
+      'notes: {}',
+      'error model.notes: unknown key "notes" → It belongs at the top of the document.',
+    ],
+    [
+      'tie:false',
+      'error model["tie:false"]: unknown key "tie:false" → Put a space after the colon: "tie: …".',
+    ],
+    [
+      'colour: 1',
+      'error model.colour: unknown key "colour" → Valid keys here: num_layers, hidden_size, vocab_size, tie, rope, dropout, layers, window, … (12 in all).',
+    ],
+    [
+      '__proto__: {x: 1}',
+      'error model.__proto__: unknown key "__proto__" → Valid keys here: num_layers, hidden_size, vocab_size, tie, rope, dropout, layers, window, … (12 in all).',
+    ],
+    [
+      'layers: [{kind: mamba, staet: 1}]',
+      'error model.layers.0.staet: unknown key "staet" → Did you mean "state"?',
+    ],
+  ])('%s', (text, problem) => {
+    expect(model(text)).toStrictEqual([problem]);
+  });
+
+  it('point at the key', () => {
+    expect(check('model:\n  num_layers: 1\n  "foo": {a: 1}').problems).toMatchObject([
+      { line: 3, column: 3, excerpt: '  "foo": {a: 1}', path: 'model.foo' },
+    ]);
+  });
+
+  it('belong elsewhere when they do', () => {
+    expect(problemsOf('model: {num_layers: 1}\nhidden_size: 8')).toStrictEqual([
+      'f:2:1 error hidden_size: unknown key "hidden_size" → It belongs under model.',
+    ]);
+  });
+
+  it('are warnings in a loose object, and stay in the value', () => {
+    const { value, problems } = check('model: {num_layers: 1}\nnotes: {authr: x, "\u202e": 1}');
+    expect(problems.map(line)).toStrictEqual([
+      'f:2:9 warning notes.authr: unknown key "authr" → Did you mean "author"?',
+      'f:2:19 warning notes["\\u202e"]: unknown key "\\u202e" → Valid keys here: author.',
+    ]);
+    expect(value?.notes).toStrictEqual({ authr: 'x', '\u202e': 1 });
+  });
+
+  it('are errors in a plain object, where zod says nothing', () => {
+    const schema = z.object({ a: z.object({ b: z.int().optional() }) });
+    const { value, problems } = checkDocument(parseDocument('a: {c: 1}', 'f'), { schema });
+    expect(value).toBeUndefined();
+    expect(problems.map(line)).toStrictEqual([
+      'f:1:5 error a.c: unknown key "c" → Valid keys here: b.',
+    ]);
+  });
+
+  it('are told in records, too', () => {
+    expect(
+      problemsOf('model: {num_layers: 1}\ntags: {a: 1, __proto__: 2}\nweights: {q: 1, Q_: 2}'),
+    ).toStrictEqual([
+      'f:2:14 error tags.__proto__: unknown key "__proto__" → Remove it.',
+      'f:3:17 error weights.Q_: unknown key "Q_" → Valid keys here: q, k.',
+    ]);
+  });
+
+  it.each([
+    ['optional', (inner: z.ZodObject) => inner.optional()],
+    ['nullable', (inner: z.ZodObject) => inner.nullable()],
+    ['default', (inner: z.ZodObject) => inner.default({})],
+    ['prefault', (inner: z.ZodObject) => inner.prefault({})],
+    ['readonly', (inner: z.ZodObject) => inner.readonly()],
+    ['transform', (inner: z.ZodObject) => inner.transform((value) => value)],
+    ['preprocess', (inner: z.ZodObject) => z.preprocess((value) => value, inner)],
+    ['lazy', (inner: z.ZodObject) => z.lazy(() => inner)],
+    ['union', (inner: z.ZodObject) => z.union([z.string(), inner])],
+    ['list', (inner: z.ZodObject) => z.array(inner)],
+    [
+      'intersection',
+      (inner: z.ZodObject) => z.intersection(inner, z.strictObject({ b: z.int().optional() })),
+    ],
+  ])('are found once behind %s', (name, wrap) => {
+    const schema = z.strictObject({ x: wrap(z.strictObject({ a: z.int().optional() })) });
+    const text = name === 'list' ? 'x: [{aa: 1}]' : 'x: {aa: 1}';
+    const { problems } = checkDocument(parseDocument(text, 'f'), { schema });
+    expect(problems.map(({ message }) => message)).toStrictEqual(['unknown key "aa"']);
+  });
+});
+
+describe('missing keys', () => {
+  it('are told at the mapping that should have them', () => {
+    expect(problemsOf('notes: {}\nmodel:\n  tie: true')).toStrictEqual([
+      'f:2:1 error model.num_layers: the key "num_layers" is missing → Add num_layers: it must be an integer ≥ 1.',
+    ]);
+    expect(problemsOf('notes: {}')).toStrictEqual([
+      'f:1:1 error model: the key "model" is missing → Add model: it must be a mapping.',
+    ]);
+  });
+
+  it('are not told when they are only misspelt', () => {
+    expect(problemsOf('model: {num_layer: 3}')).toStrictEqual([
+      'f:1:9 error model.num_layer: unknown key "num_layer" → Did you mean "num_layers"?',
+    ]);
+  });
+
+  it('are told when the misspelt key is only a warning', () => {
+    const schema = z.looseObject({ author: z.string() });
+    const { value, problems } = checkDocument(parseDocument('authr: x', 'f'), { schema });
+    expect(value).toBeUndefined();
+    expect(problems.map(({ severity }) => severity)).toStrictEqual(['error', 'warning']);
+  });
+});
+
+describe('confusions', () => {
+  const confusions = [
+    { path: 'model.n_layer', message: 'is what GPT-2 calls it', suggestion: 'Write num_layers.' },
+    { path: 'model.rope', value: 'rotary', message: 'is no scaling', suggestion: 'Write none.' },
+    { path: 'model.tie', value: 'true', message: 'is never right', suggestion: 'Write false.' },
+  ];
+
+  it('stand in place of what can be said in general', () => {
+    expect(problemsOf('model: {n_layer: 3, rope: rotary}', [], { confusions })).toStrictEqual([
+      'f:1:9 error model.n_layer: is what GPT-2 calls it → Write num_layers.',
+      'f:1:27 error model.rope: is no scaling → Write none.',
+    ]);
+  });
+
+  it('do not stand in the way of other values', () => {
+    expect(problemsOf('model: {num_layers: 1, rope: rotari}', [], { confusions })).toStrictEqual([
+      'f:1:30 error model.rope: must be one of "none", "linear", "yarn", but is "rotari"',
+    ]);
+  });
+
+  it('are errors where the schema has nothing to say', () => {
+    const { value, problems } = check('model: {num_layers: 1, tie: true}', [], { confusions });
+    expect(value).toBeUndefined();
+    expect(problems.map(line)).toStrictEqual([
+      'f:1:29 error model.tie: is never right → Write false.',
+    ]);
+  });
+});
+
+describe('rules', () => {
+  const severity = 'error';
+  const big = {
+    severity,
+    reads: ['model.hidden_size', 'model.num_layers'],
+    check: ({ model }: Config) =>
+      model.hidden_size > 10 * model.num_layers
+        ? {
+            message: `${model.hidden_size} is wide for ${model.num_layers}`,
+            suggestion: 'Add layers.',
+          }
+        : undefined,
+  } as const;
+
+  it('are told where the first value that they read stands', () => {
+    expect(
+      problemsOf('model:\n  num_layers: 1\n  hidden_size: 16', [], { rules: [big] }),
+    ).toStrictEqual(['f:3:16 error model.hidden_size: 16 is wide for 1 → Add layers.']);
+  });
+
+  it('are told at another that they read when that is a default', () => {
+    expect(problemsOf('model:\n  num_layers: 1', [], { rules: [big] })).toStrictEqual([
+      'f:2:15 error model.num_layers: 64 is wide for 1 → Add layers.',
+    ]);
+  });
+
+  it('are told at the mapping when all are defaults', () => {
+    const rule = { severity, reads: ['model.tie'], check: () => ({ message: 'no' }) } as const;
+    expect(problemsOf('model: {num_layers: 1}', [], { rules: [rule] })).toStrictEqual([
+      'f:1:1 error model.tie: no',
+    ]);
+  });
+
+  it('run when the document is wrong elsewhere only', () => {
+    const text = 'model: {num_layers: 1, tie: 3, layers: [{kind: x}], foo: 1}\ntags: {a: x, b: 1}';
+    const rule = {
+      severity: 'warning',
+      reads: ['tags.b'],
+      check: ({ tags }: Config) => ({ message: JSON.stringify(tags) }),
+    } as const;
+    const said = problemsOf(text, [], { rules: [big, rule] });
+    expect(said).toContain('f:1:21 error model.num_layers: 64 is wide for 1 → Add layers.');
+    expect(said).toContain('f:2:17 warning tags.b: {"b":1}');
+  });
+
+  it.each([
+    ['itself', 'model: {num_layers: 1, hidden_size: 9}'],
+    ['above', 'model: [1]'],
+    ['in a key that was meant', 'model: {num_layers: 1, hiden_size: 8}'],
+    ['missing', 'model: {hidden_size: 8}'],
+  ])('do not run when what they read is wrong (%s)', (_, text) => {
+    const rule = { ...big, check: () => ({ message: 'ran' }) };
+    expect(problemsOf(text, [], { rules: [rule] }).join()).not.toContain('ran');
+  });
+
+  it('do not run when something below what they read is wrong', () => {
+    const rule = { severity, reads: ['model'], check: () => ({ message: 'ran' }) } as const;
+    expect(problemsOf('model: {num_layers: x}', [], { rules: [rule] }).join()).not.toContain('ran');
+    expect(problemsOf('model: {num_layers: 1}', [], { rules: [rule] }).join()).toContain('ran');
+  });
+
+  it('that warn leave the value as it is', () => {
+    const { value, problems } = check('model: {num_layers: 1}', [], {
+      rules: [{ ...big, severity: 'warning' }],
+    });
+    expect(problems).toMatchObject([{ severity: 'warning' }]);
+    expect(value?.model.num_layers).toBe(1);
+  });
+});
+
+describe('the order of problems', () => {
+  it('is that of the file, then of the overrides', () => {
+    const text = 'tags: {a: x}\nmodel:\n  foo: 1\n  num_layers: 0\n';
+    const sets = ['zzz=1', 'model.tie=3', 'aaa=1'];
+    expect(problemsOf(text, sets).map((problem) => problem.split(': ', 1)[0])).toStrictEqual([
+      'f:1:11 error tags.a',
+      'f:3:3 error model.foo',
+      'f:4:15 error model.num_layers',
+      '--set error zzz',
+      '--set error model.tie',
+      '--set error aaa',
+    ]);
+  });
+});

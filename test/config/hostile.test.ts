@@ -1,0 +1,165 @@
+import { describe, expect, it } from 'vitest';
+import { z } from 'zod';
+import { checkDocument } from '../../src/config/check.js';
+import { MAX_DOCUMENT_BYTES } from '../../src/config/decode.js';
+import { parseDocument } from '../../src/config/document.js';
+import { line, userError } from './support.js';
+
+/** In characters: what a parser that is quadratic somewhere would need minutes for. */
+const SIZE = 250_000;
+
+const repeated = (text: string, before = '', after = '') =>
+  before + text.repeat(Math.floor(SIZE / text.length)) + after;
+
+/** Numbered pieces up to `size` characters. */
+function numbered(piece: (i: number) => string, size = SIZE): string {
+  const pieces: string[] = [];
+  for (let length = 0, i = 0; length < size; i++) {
+    const next = piece(i);
+    pieces.push(next);
+    length += next.length;
+  }
+  return pieces.slice(0, -1).join('');
+}
+
+const TOO_DEEP = 'nested deeper than 100 levels';
+const firstMessage = (text: string) =>
+  userError(() => parseDocument(text, 'f')).problems[0]?.message;
+
+describe('nesting', () => {
+  it.each([
+    ['lists in brackets', repeated('[', 'a: ')],
+    ['closed lists', `a: ${'['.repeat(SIZE / 2)}${']'.repeat(SIZE / 2)}`],
+    ['mappings in brackets', repeated('{a: ')],
+    ['lists on one line', repeated('- ')],
+    ['explicit keys', repeated('? ')],
+    ['indented mappings', numbered((i) => `${' '.repeat(i)}a:\n`)],
+    ['keys on one line', repeated('a: ')],
+    [
+      'aliases',
+      numbered(
+        (i) => `a${i}: &a${i} ${'['.repeat(9)}${i === 0 ? 1 : `*a${i - 1}`}${']'.repeat(9)}\n`,
+      ),
+    ],
+  ])('of %s is refused', (_, text) => {
+    expect(firstMessage(text)).toBe(TOO_DEEP);
+  });
+
+  it('is allowed a hundred deep, and not one more', () => {
+    const nested = (depth: number) => `a: ${'['.repeat(depth)}${']'.repeat(depth)}`;
+    expect(parseDocument(nested(99), 'f').value).toHaveProperty('a');
+    expect(firstMessage(nested(100))).toBe(TOO_DEEP);
+  });
+});
+
+describe('aliases that multiply', () => {
+  it('are refused while they are few bytes still', () => {
+    const laughs = Array.from({ length: 30 }, (_, i) => {
+      const items = i === 0 ? '1' : Array.from({ length: 10 }, () => `*a${i - 1}`).join(',');
+      return `a${i}: &a${i} [${items}]`;
+    });
+    expect(firstMessage(laughs.join('\n'))).toMatch(
+      /multiply this document to more than 1,000,000/,
+    );
+  });
+
+  it('are refused in merges too', () => {
+    const keys = numbered((i) => `k${i}: 1,`, 20_000);
+    const text = `m: &m {${keys}}\n${numbered((i) => `m${i}: {<<: *m}\n`, 20_000)}`;
+    expect(firstMessage(text)).toMatch(/multiply this document/);
+  });
+
+  it('are shared, not copied, below the limit', () => {
+    const { value } = parseDocument('a: &a [1, 2]\nb: [*a, *a]\n', 'f');
+    const [first, second] = value.b as unknown[];
+    expect(first).toBe(second);
+  });
+
+  it('are found by name among many anchors', () => {
+    const text = `a:\n${numbered((i) => `- &a${i} ${i}\n- *a${i}\n`, 200_000)}`;
+    const list = parseDocument(text, 'f').value.a as number[];
+    expect(list.slice(-2)).toStrictEqual([list.length / 2 - 1, list.length / 2 - 1]);
+  });
+});
+
+describe('size', () => {
+  it('is limited', () => {
+    const error = userError(() => parseDocument(`a: ${'x'.repeat(MAX_DOCUMENT_BYTES)}`, 'f'));
+    expect(error.code).toBe('refused-file');
+    expect(error.message).toBe('f is larger than 1 MB, the most that is read as a config.');
+  });
+
+  it('is counted in bytes', () => {
+    const text = `a: ${'é'.repeat(MAX_DOCUMENT_BYTES / 2)}`;
+    expect(userError(() => parseDocument(text, 'f')).code).toBe('refused-file');
+  });
+
+  it('of one value does not matter below the limit', () => {
+    const long = 'x'.repeat(MAX_DOCUMENT_BYTES - 10);
+    expect(parseDocument(`a: ${long}`, 'f').value).toStrictEqual({ a: long });
+    expect(parseDocument(`a: "${long}"`, 'f').value).toStrictEqual({ a: long });
+    expect(firstMessage(`a: ${'9'.repeat(MAX_DOCUMENT_BYTES - 10)}`)).toBe(
+      `${'9'.repeat(60)}… is beyond 2^53 − 1`,
+    );
+    expect(firstMessage(`${long}: 1`)).toBe('a key is longer than 1024 characters');
+  });
+});
+
+describe('many mistakes', () => {
+  it.each([
+    ['keys twice', repeated('a: 1\n'), /^the key "a" stands twice/],
+    ['tabs', repeated('\ta: 1\n'), /^a tab/],
+    ['quotes', repeated('- "a\n'), /^a double quote is not closed/],
+    ['bad values', repeated('- @\n'), /^a value cannot begin with "@"/],
+    [
+      'aliases of nothing',
+      numbered((i) => (i < 10_000 ? `- &a${i} 1\n` : `- *b${i}\n`)),
+      /^no anchor/,
+    ],
+    ['tags', repeated('- !a 1\n'), /^the tag "!a"/],
+    ['closing brackets', repeated('}\n'), /^a closing bracket/],
+  ])('(%s) are counted after the fiftieth', (_, text, message) => {
+    const { problems } = userError(() => parseDocument(text, 'f'));
+    expect(problems).toHaveLength(51);
+    expect(problems[0]?.message).toMatch(message);
+    expect(problems[50]?.message).toMatch(/^and (at least )?\d+ more errors$/);
+  });
+
+  it.each([
+    ['commas', repeated(',', '{', '}')],
+    ['stars', repeated('* ')],
+    ['brackets', repeated(']', 'a: ')],
+    ['escapes', repeated('\\q', 'a: "', '"')],
+  ])('(%s) on one line are one', (_, text) => {
+    expect(userError(() => parseDocument(text, 'f')).problems).toHaveLength(1);
+  });
+
+  it('of many documents are one', () => {
+    expect(firstMessage(repeated('---\n'))).toBe('a second document begins here');
+  });
+
+  it('in keys and values are counted after the fiftieth, errors first', () => {
+    const schema = z.looseObject({ a: z.record(z.string(), z.int()) });
+    const text = `{${numbered((i) => `u${i}: 1,`, 200_000)} a: {${numbered((i) => `k${i}: x,`, 200_000)}}}`;
+    const { value, problems } = checkDocument(parseDocument(text, 'f'), { schema });
+    expect(value).toBeUndefined();
+    expect(problems.slice(0, 50).every(({ severity }) => severity === 'error')).toBe(true);
+    expect(problems.slice(50).map(line)).toStrictEqual([
+      expect.stringMatching(/^f error: and \d+ more errors$/),
+      expect.stringMatching(/^f warning: and \d+ more warnings$/),
+    ]);
+  });
+
+  it('of many unknown keys are counted after the fiftieth', () => {
+    const schema = z.strictObject({ num_layers: z.int().optional() });
+    const document = parseDocument(
+      numbered((i) => `k${i}: 1\n`),
+      'f',
+    );
+    const { problems } = checkDocument(document, { schema });
+    expect(problems).toHaveLength(51);
+    expect(problems[50]?.message).toBe(
+      `and ${Object.keys(document.value).length - 50} more errors`,
+    );
+  });
+});

@@ -1,0 +1,27 @@
+import { describe, expect, it } from 'vitest';
+import { nearest } from '../../src/config/nearest.js';
+
+const KEYS = ['num_layers', 'hidden_size', 'vocab_size', 'rope', 'd'];
+
+describe('nearest', () => {
+  it.each([
+    ['num_layer', 'num_layers'],
+    ['num-layers', 'num_layers'],
+    ['NumLayers', 'num_layers'],
+    ['HIDDEN_SIZE', 'hidden_size'],
+    ['hidden_dim', 'hidden_size'],
+    ['vocabsize', 'vocab_size'],
+    ['ropr', 'rope'],
+    ['roep', 'rope'],
+    ['D', 'd'],
+    ['x', undefined],
+    ['', undefined],
+    ['colour', undefined],
+  ])('%s → %s', (name, key) => {
+    expect(nearest(name, KEYS)).toBe(key);
+  });
+
+  it('prefers the closest, then the first', () => {
+    expect(nearest('abcd', ['abxx', 'abcx', 'abcy'])).toBe('abcx');
+  });
+});

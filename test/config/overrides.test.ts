@@ -1,0 +1,141 @@
+import { describe, expect, it } from 'vitest';
+import { parseDocument } from '../../src/config/document.js';
+import { applyOverrides } from '../../src/config/overrides.js';
+import { line, userError } from './support.js';
+
+const TEXT = 'model:\n  layers: 3\n  list: [1, {x: 2}]\n  empty:\n';
+const document = parseDocument(TEXT, 'a.yaml');
+const withSets = (...sets: string[]) => applyOverrides(document, sets);
+const problemsOf = (...sets: string[]) => userError(() => withSets(...sets)).problems.map(line);
+
+describe('applyOverrides', () => {
+  it.each([
+    ['model.layers=4', ['model', 'layers'], 4],
+    ['model.layers=', ['model', 'layers'], null],
+    ['model.layers=1e-5', ['model', 'layers'], 1e-5],
+    ['model.layers="4"', ['model', 'layers'], '4'],
+    ['model.layers= true ', ['model', 'layers'], true],
+    ['model.layers=a=b', ['model', 'layers'], 'a=b'],
+    ['model.layers=two words', ['model', 'layers'], 'two words'],
+    ['model.layers=[1, 2]', ['model', 'layers'], [1, 2]],
+    ['model.layers={a: {b: 1}}', ['model', 'layers'], { a: { b: 1 } }],
+    ['model.layers={a: 1}', ['model', 'layers', 'a'], 1],
+    ['new=1', ['new'], 1],
+    ['new.er.est=1', ['new', 'er', 'est'], 1],
+    ['model.empty.x=1', ['model', 'empty', 'x'], 1],
+    ['model.list.0=9', ['model', 'list', 0], 9],
+    ['model.list[0]=9', ['model', 'list', 0], 9],
+    ['model.list.1.x=9', ['model', 'list', 1, 'x'], 9],
+    ['model.list.2=9', ['model', 'list', 2], 9],
+    ['model.list[2].y=9', ['model', 'list', 2, 'y'], 9],
+    ['a\\.b.c=1', ['a.b', 'c'], 1],
+    ['"a.b".c=1', ['a.b', 'c'], 1],
+    ["'a=b'=1", ['a=b'], 1],
+    ['m["a.b"].c=1', ['m', 'a.b', 'c'], 1],
+    ['m["a\\"b"]=1', ['m', 'a"b'], 1],
+    ['two words=1', ['two words'], 1],
+    ['größe=1', ['größe'], 1],
+  ])('%s', (set, path, value) => {
+    let at: unknown = withSets(set).value;
+    for (const key of path) at = (at as Record<string, unknown>)[key];
+    expect(at).toStrictEqual(value);
+  });
+
+  it('leaves all else, and the document itself, as it was', () => {
+    const changed = withSets('model.list.1.x=5', 'model.new=1');
+    expect(changed.value).toStrictEqual({
+      model: { layers: 3, list: [1, { x: 5 }], empty: null, new: 1 },
+    });
+    expect(document.value).toStrictEqual(parseDocument(TEXT, 'a.yaml').value);
+    expect(document.has(['model', 'new'])).toBe(false);
+    expect(document.locate(['model', 'list', 1, 'x'])).toMatchObject({ file: 'a.yaml' });
+  });
+
+  it('lets the later override win', () => {
+    expect(withSets('a=1', 'a={b: 2}', 'a.c=3').value.a).toStrictEqual({ b: 2, c: 3 });
+  });
+
+  it('changes only one of the places that share a value', () => {
+    const shared = parseDocument('a: &a {x: 1}\nb: *a\nc: {<<: *a}\n', 'a.yaml');
+    expect(applyOverrides(shared, ['b.x=2']).value).toStrictEqual({
+      a: { x: 1 },
+      b: { x: 2 },
+      c: { x: 1 },
+    });
+  });
+
+  it('knows where each value comes from', () => {
+    const changed = withSets('model.list.1.x=[5]');
+    const override = { file: '--set', excerpt: 'model.list.1.x=[5]' };
+    expect(changed.locate(['model', 'list', 1, 'x', 0])).toStrictEqual(override);
+    expect(changed.locate(['model', 'list', 1, 'x'], 'key')).toMatchObject({ line: 3, column: 14 });
+    expect(changed.locate(['model', 'layers'])).toMatchObject({ file: 'a.yaml', line: 2 });
+    expect(withSets('new.key=1').locate(['new', 'key'], 'key')).toMatchObject({ file: '--set' });
+  });
+
+  it('pollutes nothing', () => {
+    const { value } = withSets('__proto__.x=1', 'model.__proto__.y=2', 'constructor.prototype.z=3');
+    expect(Object.keys(value)).toContain('__proto__');
+    expect(Object.getPrototypeOf(value)).toBe(Object.prototype);
+    expect([{}, value, value.model].some((each) => 'x' in (each as object))).toBe(false);
+    expect('y' in {} || 'z' in {}).toBe(false);
+  });
+
+  it('says what is wrong with each', () => {
+    expect(
+      problemsOf(
+        'x',
+        '=3',
+        'a..b=2',
+        '.a=1',
+        'a.=1',
+        'm["a.b=3',
+        'model.layers.x=2',
+        'model.list.x=1',
+        'model.list.9=1',
+        'x=a: b',
+        'x=- b',
+        'x=#x',
+        'x=@y',
+        'x=[1',
+        'x=*y',
+        'x=!foo y',
+        'x=99999999999999999999',
+        'x=1\n---\n2',
+      ),
+    ).toStrictEqual([
+      '--set error: "x" has no = → Write --set path.to.key=value.',
+      '--set error: "=3" has an empty key → Write --set path.to.key=value.',
+      '--set error: "a..b=2" has an empty key → Write --set path.to.key=value.',
+      '--set error: ".a=1" has an empty key → Write --set path.to.key=value.',
+      '--set error: "a.=1" has an empty key → Write --set path.to.key=value.',
+      '--set error: "m[\\"a.b=3" cannot be read from character 2 on → Write --set path.to.key=value.',
+      '--set error: model.layers is 3, so it has no key "x" → Set model.layers itself, or check the path.',
+      '--set error: model.list is a list of 2 items, and has no "x" → Use an index from 0 to 1, or 2 to add an item.',
+      '--set error: model.list is a list of 2 items, and has no "9" → Use an index from 0 to 1, or 2 to add an item.',
+      '--set error: the value "a: b" is a mapping → Write {key: value} or [item, item], or put a text in quotes.',
+      '--set error: the value "- b" is a list → Write {key: value} or [item, item], or put a text in quotes.',
+      '--set error: the value "#x" is a comment in YAML → Put a value that begins with # in quotes inside the override.',
+      '--set error: a value cannot begin with "@" → Put the value in quotes.',
+      '--set error: a [ is not closed → Add the closing ].',
+      '--set error: no anchor "&y" stands above this alias → Put a text that begins with * in quotes.',
+      '--set error: the tag "!foo" does not fit or is not known here → Remove the tag: a config needs none.',
+      '--set error: 99999999999999999999 is beyond 2^53 − 1 → Larger integers cannot be read exactly. Write a smaller one.',
+      '--set error: a second document begins here → Keep one document, and remove the line "---" before the other.',
+    ]);
+  });
+
+  it('shows the override, safe to print', () => {
+    const { problems } = userError(() => withSets('a=[\u202e\u001b'));
+    expect(problems.map(({ excerpt }) => excerpt)).toStrictEqual(['a=[\\u202e\\u001b']);
+  });
+
+  it('is not led too deep', () => {
+    expect(problemsOf(`${'a.'.repeat(200)}b=1`)).toStrictEqual([
+      expect.stringContaining('its path has more than 100 keys'),
+    ]);
+    expect(problemsOf(`a=${'['.repeat(5000)}`)).toStrictEqual([
+      '--set error: nested deeper than 100 levels → Use fewer levels.',
+    ]);
+  });
+});

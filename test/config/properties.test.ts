@@ -1,0 +1,194 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { z } from 'zod';
+import { checkDocument } from '../../src/config/check.js';
+import { type ConfigDocument, parseDocument } from '../../src/config/document.js';
+import { applyOverrides } from '../../src/config/overrides.js';
+import { formatPath } from '../../src/config/path.js';
+import { line, userError } from './support.js';
+
+/** JSON whose integers can be kept, with any names at all. */
+const json = fc.letrec<{ value: unknown; object: Record<string, unknown> }>((tie) => ({
+  value: fc.oneof(
+    { maxDepth: 4 },
+    fc.string({ unit: 'binary' }),
+    fc.maxSafeInteger(),
+    fc.double({ noNaN: true, noDefaultInfinity: true }).filter((x) => Math.abs(x) < 2 ** 53),
+    fc.boolean(),
+    fc.constant(null),
+    fc.array(tie('value'), { maxLength: 4 }),
+    tie('object'),
+  ),
+  object: fc.dictionary(
+    fc.oneof(fc.string({ unit: 'binary' }), fc.constant('__proto__')),
+    tie('value'),
+    {
+      maxKeys: 5,
+    },
+  ),
+})).object;
+
+/** Text that is nearly YAML: far likelier to reach into the parser than random characters. */
+const nearlyYaml = fc
+  .array(
+    fc.constantFrom(
+      ...[
+        'a',
+        'b: ',
+        ': ',
+        '\n',
+        '\n  ',
+        '\n\t',
+        '- ',
+        '? ',
+        '[',
+        ']',
+        '{',
+        '}',
+        ',',
+        '"',
+        "'",
+        '#',
+        ' #',
+      ],
+      ...[
+        '&a ',
+        '*a',
+        '<<: ',
+        '!t ',
+        '!!str ',
+        '|',
+        '>',
+        '\n---\n',
+        '\n...\n',
+        '%YAML 1.1\n',
+        '@',
+        '\\',
+        '1',
+      ],
+      ...[
+        '1e9',
+        '99999999999999999999',
+        '\r',
+        '\u0007',
+        '\u2028',
+        '\ud800',
+        '__proto__',
+        'null',
+        '~',
+      ],
+    ),
+    { maxLength: 25 },
+  )
+  .map((pieces) => pieces.join(''));
+
+const bytes = fc.uint8Array({ maxLength: 60 });
+
+/** All that a user may see of a document: it must not throw, and must be safe to print. */
+function outcome(read: () => ConfigDocument): string {
+  const schema = z.strictObject({ a: z.int(), b: z.array(z.string()).optional() });
+  try {
+    const document = read();
+    document.locate(['a', 0, 'b'], 'key');
+    return checkDocument(document, { schema })
+      .problems.map((each) => line(each) + each.excerpt)
+      .join('');
+  } catch (error) {
+    const { message, problems } = userError(() => {
+      throw error;
+    });
+    return message + problems.map((each) => line(each) + each.excerpt).join('');
+  }
+}
+
+describe('parseDocument', () => {
+  it('reads back any JSON, compact or indented', () => {
+    fc.assert(
+      fc.property(json, fc.constantFrom('', '  ', '\t'), (value, indentation) => {
+        const text = JSON.stringify(value, null, indentation);
+        expect(parseDocument(text, 'f').value).toStrictEqual(JSON.parse(text));
+      }),
+    );
+  });
+
+  it('places every value of a document on its own text', () => {
+    fc.assert(
+      fc.property(fc.dictionary(fc.string(), fc.maxSafeInteger(), { minKeys: 1 }), (value) => {
+        const text = JSON.stringify(value, null, 1);
+        const document = parseDocument(text, 'f');
+        for (const [key, number] of Object.entries(value)) {
+          const { line: at = 0, column = 0 } = document.locate([key]);
+          const found = [...(text.split('\n')[at - 1] ?? '')].slice(column - 1).join('');
+          expect(found.replace(/,$/, '')).toBe(String(number));
+        }
+      }),
+    );
+  });
+
+  it.each([
+    ['text', fc.string({ unit: 'binary', maxLength: 60 })],
+    ['nearly YAML', nearlyYaml],
+    ['bytes', bytes],
+  ] as [string, fc.Arbitrary<string | Uint8Array>][])(
+    'says of any %s only what is safe',
+    (_, arbitrary) => {
+      fc.assert(
+        fc.property(arbitrary, (text) => {
+          expect(outcome(() => parseDocument(text, 'f'))).not.toMatch(
+            /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/u,
+          );
+        }),
+        { numRuns: 2000 },
+      );
+    },
+  );
+});
+
+describe('applyOverrides', () => {
+  const key = fc.oneof(fc.string({ minLength: 1, maxLength: 5 }), fc.constant('__proto__'));
+
+  it('sets what it says, and touches nothing else', () => {
+    fc.assert(
+      fc.property(
+        json,
+        fc.array(key, { minLength: 1, maxLength: 4 }),
+        fc.jsonValue(),
+        (value, path, set) => {
+          fc.pre(!JSON.stringify(set).match(/\d{16}/));
+          const document = parseDocument(JSON.stringify({ base: value }), 'f');
+          const before = structuredClone(document.value);
+          const segments = path.map((each) => `["${each.replace(/["\\]/g, '\\$&')}"]`).join('');
+          const changed = applyOverrides(document, [`new${segments}=${JSON.stringify(set)}`]);
+          let at: unknown = changed.value.new;
+          for (const each of path) at = Object.getOwnPropertyDescriptor(at, each)?.value;
+          expect(JSON.stringify(at)).toBe(JSON.stringify(set));
+          expect(changed.value.base).toBe(document.value.base);
+          expect(document.value).toStrictEqual(before);
+        },
+      ),
+    );
+  });
+
+  it('accepts the paths that problems show', () => {
+    const printable = fc.string({ minLength: 1, maxLength: 20 });
+    fc.assert(
+      fc.property(fc.array(printable, { minLength: 1, maxLength: 4 }), (path) => {
+        const changed = applyOverrides(parseDocument('{}', 'f'), [`${formatPath(path)}=1`]);
+        expect(changed.has(path)).toBe(true);
+      }),
+    );
+  });
+
+  it('says of any text only what is safe', () => {
+    const anything = fc.oneof(fc.string({ unit: 'binary' }), nearlyYaml);
+    fc.assert(
+      fc.property(anything, nearlyYaml, fc.boolean(), (path, value, hasValue) => {
+        const set = hasValue ? `${path}=${value}` : path;
+        const document = parseDocument('a: 1\nb: [x, {c: 2}]\n', 'f');
+        const said = outcome(() => applyOverrides(document, [set, `b.1.${set}`]));
+        expect(said).not.toMatch(/[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/u);
+      }),
+      { numRuns: 1000 },
+    );
+  });
+});

@@ -1,0 +1,30 @@
+import { type Problem, UserError } from '../../src/errors.js';
+
+/** One problem on one line, as the tests of this folder write it down. */
+export function line(problem: Problem): string {
+  const place = [problem.file, problem.line, problem.column].filter((part) => part !== undefined);
+  const subject = problem.path === undefined ? '' : ` ${problem.path}`;
+  const advice = problem.suggestion === undefined ? '' : ` → ${problem.suggestion}`;
+  return `${place.join(':')} ${problem.severity}${subject}: ${problem.message}${advice}`;
+}
+
+/** The error that `action` ends with, which must be one of the user's. */
+export function userError(action: () => unknown): UserError {
+  try {
+    action();
+  } catch (error) {
+    if (error instanceof UserError) return error;
+    throw error;
+  }
+  throw new Error('Nothing was thrown.');
+}
+
+/** As `userError`, for what is asynchronous. */
+export async function rejection(promise: Promise<unknown>): Promise<UserError> {
+  const error: unknown = await promise.then(
+    () => undefined,
+    (reason: unknown) => reason,
+  );
+  if (error instanceof UserError) return error;
+  throw error ?? new Error('Nothing was thrown.');
+}
