@@ -19,7 +19,8 @@ it('shows the comparison as it is printed', () => {
 
 it('shows the errors as they are printed', () => {
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'minimind-'));
-  const mistakes = 'model:\n  num_hidden_layers: 24\n  srte_encoding: factorized\n  num_heads: 48\n';
+  const mistakes =
+    'model:\n  num_hidden_layers: 24\n  srte_encoding: factorized\n  num_heads: 48\n';
   fs.writeFileSync(path.join(folder, 'model.yaml'), mistakes);
   const { stderr } = runCli(['validate', 'model.yaml'], { cwd: folder });
   fs.rmSync(folder, { recursive: true });

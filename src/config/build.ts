@@ -86,12 +86,12 @@ class Builder {
     if (WHOLE_NUMBER.test(source) && !Number.isSafeInteger(value)) {
       this.#report(offset, {
         message: `${source.slice(0, 60)}${source.length > 60 ? '…' : ''} is beyond 2^53 − 1`,
-        suggestion: 'Larger integers cannot be read exactly. Write a smaller one.',
+        suggestion: 'larger integers cannot be read exactly: write a smaller one',
       });
     } else if (!Number.isFinite(value) && !/inf|nan/i.test(source)) {
       this.#report(offset, {
         message: `${source.slice(0, 60)} is too large for a number`,
-        suggestion: 'Write .inf if infinity is meant.',
+        suggestion: 'write .inf if infinity is meant',
       });
     }
     return this.#leaf(value, offset);
@@ -107,7 +107,7 @@ class Builder {
     if (target === 'open') {
       this.#report(offset, {
         message: `the alias ${quote(`*${node.source}`)} stands inside what it names`,
-        suggestion: 'A value cannot contain itself. Remove the alias.',
+        suggestion: 'a value cannot contain itself: remove the alias',
       });
       return this.#leaf(undefined, offset);
     }
@@ -170,7 +170,7 @@ class Builder {
     if (node === null) return '';
     this.#report(offset, {
       message: `a key must be a text, but is ${describeValue(built.value)}`,
-      suggestion: 'Put a key that begins with a bracket in quotes.',
+      suggestion: 'put a key that begins with a bracket in quotes',
     });
     return undefined;
   }
@@ -194,7 +194,7 @@ class Builder {
       if (!isMapping(part.value)) {
         this.#report(offset, {
           message: `<< must name a mapping, or a list of mappings, but is ${describeValue(part.value)}`,
-          suggestion: 'Write "<<: *name", with the mapping marked as "&name" above.',
+          suggestion: 'write "<<: *name", with the mapping marked as "&name" above',
         });
         return;
       }
@@ -210,8 +210,8 @@ class Builder {
     const near = nearest(name, this.#anchors.keys());
     const message = `no anchor ${quote(`&${name}`)} stands above this alias`;
     return near === undefined
-      ? { message, suggestion: 'Put a text that begins with * in quotes.' }
-      : { message, suggestion: `Did you mean ${quote(`*${near}`)}?` };
+      ? { message, suggestion: 'put a text that begins with * in quotes' }
+      : { message, suggestion: `did you mean ${quote(`*${near}`)}?` };
   }
 
   #duplicate(key: string, offset: number, earlier: number): void {
@@ -220,7 +220,7 @@ class Builder {
       const where = line === undefined ? '' : `; the first is at ${line}:${column}`;
       return {
         message: `the key ${quote(key)} stands twice in this mapping${where}`,
-        suggestion: 'Remove one of them.',
+        suggestion: 'remove one of them',
       };
     });
   }
@@ -230,7 +230,7 @@ class Builder {
     if (this.#values <= MAX_VALUES) return;
     throw this.#stop(offset, {
       message: 'the aliases multiply this document to more than 1,000,000 values',
-      suggestion: 'Use fewer aliases.',
+      suggestion: 'use fewer aliases',
     });
   }
 

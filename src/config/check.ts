@@ -1,5 +1,5 @@
 import type { z } from 'zod';
-import type { Confusion, Problem, PropertyPath, Rule } from '../errors.js';
+import type { Confusion, Problem, PropertyPath, Rule, Severity } from '../errors.js';
 import type { ConfigDocument } from './document.js';
 import { mistakesOf, OUR_WORDS, unrecognizedKeys } from './issues.js';
 import { areRelated, isMapping, pathKey, setOwn, splitDotted, valueAt } from './path.js';
@@ -48,6 +48,7 @@ class Check<T> {
   readonly #document: ConfigDocument;
   readonly #schema: z.ZodType<T>;
   readonly #parsed: z.ZodSafeParseResult<T>;
+  readonly #unknownKeys: readonly UnknownKey[];
   /** Places of which all has been said. */
   readonly #explained = new Set<string>();
   /** Keys that are missing only because they were written wrong. */
@@ -59,6 +60,7 @@ class Check<T> {
     this.#document = document;
     this.#schema = schema;
     this.#parsed = this.#parse(document.value);
+    this.#unknownKeys = [...unknownKeys(schema, document.value)];
   }
 
   get value(): T | undefined {
@@ -71,14 +73,17 @@ class Check<T> {
       if (!this.#document.has(path) || this.#isExplained(path)) continue;
       if (value !== undefined && String(valueAt(this.#document.value, path)) !== value) continue;
       const finding = suggestion === undefined ? { message } : { message, suggestion };
-      this.#error(path, value === undefined ? 'key' : 'value', finding);
+      const severity = this.#severityAt(path);
+      if (severity === 'error') this.#wrong.push(path);
+      const place = this.#document.place(path, value === undefined ? 'key' : 'value');
+      this.found.push({ severity, place, path, finding });
       this.#explained.add(pathKey(path));
       this.#expectNamedKeys(path, `${message} ${suggestion ?? ''}`);
     }
   }
 
   findUnknownKeys(): void {
-    for (const unknown of unknownKeys(this.#schema, this.#document.value)) this.#unknown(unknown);
+    for (const unknown of this.#unknownKeys) this.#unknown(unknown);
     const issues = this.#parsed.error?.issues ?? [];
     for (const path of unrecognizedKeys(issues, this.#schema, this.#document.value)) {
       const mappingPath = path.slice(0, -1);
@@ -132,10 +137,10 @@ class Check<T> {
     this.found.push({ severity, place: this.#document.place(path, 'key'), path, finding });
   }
 
-  #error(path: PropertyPath, of: 'key' | 'value', finding: Found['finding']): void {
-    this.#wrong.push(path);
-    const place = this.#document.place(path, of);
-    this.found.push({ severity: 'error', place, path, finding });
+  /** A warning where unknown keys are no errors. */
+  #severityAt(path: PropertyPath): Severity {
+    const isHere = ({ path: other }: UnknownKey) => pathKey(other) === pathKey(path);
+    return this.#unknownKeys.find(isHere)?.severity ?? 'error';
   }
 
   /** Advice that names a key of the same mapping says already that it is missing. */

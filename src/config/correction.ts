@@ -8,22 +8,22 @@ export function correction(wanted: Wanted, value: unknown): string | undefined {
   if (typeof value === 'string') return correctionOfText(wanted, value);
   if (typeof value !== 'number' && typeof value !== 'boolean') return undefined;
   if (wanted.literals.includes(String(value)) || takes(wanted, 'string')) {
-    return `Put it in quotes: "${value}".`;
+    return `put it in quotes: "${value}"`;
   }
-  if (takes(wanted, 'array')) return `Write a list: [${value}].`;
+  if (takes(wanted, 'array')) return `write a list: [${value}]`;
   return typeof value === 'number' ? nearestMultiples(wanted, value) : undefined;
 }
 
 function correctionOfText(wanted: Wanted, text: string): string | undefined {
   const near = nearest(text, wanted.literals.map(String));
   if (near !== undefined) {
-    return `Did you mean ${describeValue(wanted.literals.find((each) => String(each) === near))}?`;
+    return `did you mean ${describeValue(wanted.literals.find((each) => String(each) === near))}?`;
   }
   return (
     (takes(wanted, 'number') ? numberInText(text) : undefined) ??
     (takes(wanted, 'boolean') ? booleanInText(text) : undefined) ??
-    (wanted.isNullable && /^(none|nil|undefined)$/i.test(text) ? 'Write null.' : undefined) ??
-    (takes(wanted, 'array') ? `Write a list: [${quote(text)}].` : undefined)
+    (wanted.isNullable && /^(none|nil|undefined)$/i.test(text) ? 'write null' : undefined) ??
+    (takes(wanted, 'array') ? `write a list: [${quote(text)}]` : undefined)
   );
 }
 
@@ -34,12 +34,12 @@ function takes({ others }: Wanted, type: Definition['type']): boolean {
 function numberInText(text: string): string | undefined {
   const digits = text.trim().replaceAll(/[_, ]/g, '');
   if (digits === '' || digits.length > 40 || !Number.isFinite(Number(digits))) return undefined;
-  return digits === text ? `Remove the quotes: ${digits}.` : `Write ${digits}.`;
+  return digits === text ? `remove the quotes: ${digits}` : `write ${digits}`;
 }
 
 function booleanInText(text: string): string | undefined {
-  if (/^(yes|on|true|1|y)$/i.test(text)) return 'Write true.';
-  if (/^(no|off|false|0|n)$/i.test(text)) return 'Write false.';
+  if (/^(yes|on|true|1|y)$/i.test(text)) return 'write true';
+  if (/^(no|off|false|0|n)$/i.test(text)) return 'write false';
   return undefined;
 }
 
@@ -50,5 +50,5 @@ function nearestMultiples({ others }: Wanted, value: number): string | undefined
   const step = Number(limit.value);
   if (value % step === 0) return undefined;
   const below = Math.floor(value / step) * step;
-  return `The nearest are ${below} and ${below + step}.`;
+  return `the nearest are ${below} and ${below + step}`;
 }

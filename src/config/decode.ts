@@ -9,7 +9,7 @@ export function tooLarge(file: string): UserError {
   return refuse(
     file,
     'is larger than 1 MB, the most that is read as a config',
-    'A config is a short YAML or JSON file. Is this the right file?',
+    'give a config: a short YAML or JSON file',
   );
 }
 
@@ -44,7 +44,7 @@ function decodeBytes(bytes: Buffer, file: string): string {
   throw refuse(
     file,
     `is not UTF-8 text: byte ${offset}, on line ${line}, is wrong`,
-    'Save the file as UTF-8.',
+    'save the file as UTF-8',
   );
 }
 
@@ -53,7 +53,7 @@ function decodeUtf16(littleEndian: Buffer, file: string): string {
     return new TextDecoder('utf-16le', { fatal: true }).decode(littleEndian);
   } catch (cause) {
     if (!(cause instanceof TypeError)) throw cause;
-    throw refuse(file, 'begins as UTF-16 text, but is not', 'Save the file as UTF-8.');
+    throw refuse(file, 'begins as UTF-16 text, but is not', 'save the file as UTF-8');
   }
 }
 
@@ -61,10 +61,10 @@ function notText(file: string): UserError {
   return refuse(
     file,
     'is not a text file: it contains NUL bytes',
-    'Give a YAML or JSON file, saved as UTF-8.',
+    'give a YAML or JSON file, saved as UTF-8',
   );
 }
 
 function refuse(file: string, what: string, suggestion: string): UserError {
-  return new UserError('refused-file', `${escapeText(file)} ${what}.`, { suggestion });
+  return new UserError('refused-file', `${escapeText(file)} ${what}`, { suggestion });
 }

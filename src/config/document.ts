@@ -79,13 +79,13 @@ function throwIfAny(source: Source, found: readonly Found[], isCut: boolean): vo
 function rootProblem(value: unknown, location: Location): Problem {
   const severity = 'error';
   if (value === null) {
-    const suggestion = 'Write at least one line such as "key: value".';
+    const suggestion = 'write at least one line such as "key: value"';
     return { severity, ...location, message: 'the document is empty', suggestion };
   }
   const message = `must be a mapping of keys to values, but is ${describeValue(value)}`;
   const suggestion =
     typeof value === 'string' && value.includes(':')
-      ? 'Put a space after the colon: "key: value".'
-      : 'Write lines such as "key: value".';
+      ? 'put a space after the colon: "key: value"'
+      : 'write lines such as "key: value"';
   return { severity, ...location, message, suggestion };
 }

@@ -112,7 +112,7 @@ function explainKey(key: string, issue: Extract<Issue, { code: 'invalid_key' }>)
   const own = issue.issues.map(({ message }) => message).find((message) => message !== OUR_WORDS);
   return {
     message: `${quote(key)} cannot be a key here${own === undefined ? '' : `: ${own}`}`,
-    suggestion: 'Rename it or remove it.',
+    suggestion: 'rename it or remove it',
   };
 }
 
@@ -120,7 +120,7 @@ function explainMissing(key: string, wanted: Wanted | undefined): Finding {
   return {
     message: `the key ${quote(key)} is missing`,
     suggestion:
-      wanted === undefined ? `Add ${key}.` : `Add ${key}: it must be ${expectation(wanted)}.`,
+      wanted === undefined ? `add ${key}` : `add ${key}: it must be ${expectation(wanted)}`,
   };
 }
 
@@ -133,7 +133,7 @@ function explainWrong(
   const words = expectation(wanted).replace(/^a number/, isInfinite ? 'a finite number' : '$&');
   const suggestion =
     correction(wanted, value) ??
-    (value === null && wanted.isOptional ? 'Leave the key out, or give it a value.' : undefined);
+    (value === null && wanted.isOptional ? 'leave the key out, or give it a value' : undefined);
   const message = `must be ${words}, but is ${describeValue(value)}`;
   return suggestion === undefined ? { message } : { message, suggestion };
 }

@@ -12,7 +12,8 @@ function isSwapped(a: string, b: string): boolean {
 
 /**
  * The candidate that a person most likely meant by `name`, or undefined when none is near: at most a
- * third of the letters may be wrong. Case, and `-` for `_`, count for nothing.
+ * third of the letters may be wrong, or some of its words be missing. Case, and `-` for `_`, count for
+ * nothing.
  */
 export function nearest(name: string, candidates: Iterable<string>): string | undefined {
   const wanted = fold(name);
@@ -30,5 +31,14 @@ export function nearest(name: string, candidates: Iterable<string>): string | un
       bestDistance = letters;
     }
   }
-  return best;
+  return best ?? onlyOneWith(wanted, candidates);
+}
+
+/** `num_layers` for `layers`: the one candidate of whose words `wanted` is the beginning or the end. */
+function onlyOneWith(wanted: string, candidates: Iterable<string>): string | undefined {
+  const fitting = [...candidates].filter((candidate) => {
+    const folded = fold(candidate);
+    return folded.startsWith(`${wanted}_`) || folded.endsWith(`_${wanted}`);
+  });
+  return fitting.length === 1 ? fitting[0] : undefined;
 }

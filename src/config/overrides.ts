@@ -45,7 +45,7 @@ export function applyOverrides(document: ConfigDocument, sets: readonly string[]
     }
   }
   if (found.length > 0) {
-    const message = 'Not all --set overrides can be applied.';
+    const message = 'not all --set overrides can be applied';
     throw new UserError('invalid-config', message, { problems: toProblems(found) });
   }
   if (!isMapping(root.value)) throw new TypeError('An override replaced the document.');
@@ -63,21 +63,21 @@ function readOverride(text: string, source: Source): { path: PropertyPath; part:
   if ('mistake' in split) {
     throw new Mistake({
       message: `${quote(text)} ${split.mistake}`,
-      suggestion: 'Write --set path.to.key=value.',
+      suggestion: 'write --set path.to.key=value',
     });
   }
   const value = split.value.trim();
   if (value.startsWith('#')) {
     throw new Mistake({
       message: `the value ${quote(value)} is a comment in YAML`,
-      suggestion: 'Put a value that begins with # in quotes inside the override.',
+      suggestion: 'put a value that begins with # in quotes inside the override',
     });
   }
   const part = parseValue(value, source);
   if (typeof part.value === 'object' && part.value !== null && !/^[[{&!]/.test(value)) {
     throw new Mistake({
       message: `the value ${quote(value)} is ${describeValue(part.value)}`,
-      suggestion: 'Write {key: value} or [item, item], or put a text in quotes.',
+      suggestion: 'write {key: value} or [item, item], or put a text in quotes',
     });
   }
   return { path: split.path, part };
@@ -103,7 +103,7 @@ function put(at: Part, path: PropertyPath, depth: number, part: Part, place: Pla
   if (at.value !== null && !isMapping(at.value)) {
     throw new Mistake({
       message: `${formatPath(path.slice(0, depth))} is ${describeValue(at.value)}, so it has no key ${quote(key)}`,
-      suggestion: `Set ${formatPath(path.slice(0, depth))} itself, or check the path.`,
+      suggestion: `set ${formatPath(path.slice(0, depth))} itself, or check the path`,
     });
   }
   const entry = at.mark.entries?.get(key);
@@ -124,8 +124,8 @@ function itemIndex(list: readonly unknown[], key: string, path: PropertyPath): n
     message: `${formatPath(path)} is a list of ${list.length} ${list.length === 1 ? 'item' : 'items'}, and has no ${quote(key)}`,
     suggestion:
       last < 0
-        ? 'Use the index 0 to add an item.'
-        : `Use an index from 0 to ${last}, or ${list.length} to add an item.`,
+        ? 'use the index 0 to add an item'
+        : `use an index from 0 to ${last}, or ${list.length} to add an item`,
   });
 }
 

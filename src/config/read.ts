@@ -8,15 +8,15 @@ import { escapeText, quote } from './quote.js';
 
 /** What the system calls a failure, and what it is to the user. All others are the system's. */
 const FAILURES: Readonly<Record<string, { code: ErrorCode; what: string; suggestion?: string }>> = {
-  ENOENT: { code: 'usage', what: 'There is no file' },
-  ENOTDIR: { code: 'usage', what: 'There is no file' },
-  ENAMETOOLONG: { code: 'usage', what: 'There is no file' },
-  ERR_INVALID_ARG_VALUE: { code: 'usage', what: 'There is no file' },
-  EISDIR: { code: 'usage', what: 'This is a folder:', suggestion: 'Name a file in it.' },
+  ENOENT: { code: 'usage', what: 'there is no file' },
+  ENOTDIR: { code: 'usage', what: 'there is no file' },
+  ENAMETOOLONG: { code: 'usage', what: 'there is no file' },
+  ERR_INVALID_ARG_VALUE: { code: 'usage', what: 'there is no file' },
+  EISDIR: { code: 'usage', what: 'this is a folder:', suggestion: 'name a file in it' },
   EACCES: {
     code: 'system',
-    what: 'No permission to read',
-    suggestion: 'Check the permissions of the file.',
+    what: 'no permission to read',
+    suggestion: 'check the permissions of the file',
   },
 };
 
@@ -83,12 +83,12 @@ async function explain(cause: unknown, file: string): Promise<unknown> {
   if (systemCode === undefined) return cause;
   const failure = Object.hasOwn(FAILURES, systemCode) ? FAILURES[systemCode] : undefined;
   if (failure === undefined) {
-    const message = `Cannot read ${quote(file, 200)}: ${escapeText(cause.message, 200)}.`;
+    const message = `cannot read ${quote(file, 200)}: ${escapeText(cause.message, 200)}`;
     return new UserError('system', message, { cause });
   }
   const near = systemCode === 'ENOENT' ? await similarFile(file) : undefined;
-  const suggestion = near === undefined ? failure.suggestion : `Did you mean ${quote(near, 200)}?`;
-  return new UserError(failure.code, `${failure.what} ${quote(file, 200)}.`, {
+  const suggestion = near === undefined ? failure.suggestion : `did you mean ${quote(near, 200)}?`;
+  return new UserError(failure.code, `${failure.what} ${quote(file, 200)}`, {
     cause,
     ...(suggestion === undefined ? {} : { suggestion }),
   });

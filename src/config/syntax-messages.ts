@@ -14,43 +14,43 @@ export interface Complaint {
 const EXPLANATIONS: Partial<Record<ErrorCode, (text: string) => Finding>> = {
   BAD_DQ_ESCAPE: () => ({
     message: 'this backslash begins no escape that YAML knows',
-    suggestion: 'Write \\\\ for a backslash, or use single quotes.',
+    suggestion: 'write \\\\ for a backslash, or use single quotes',
   }),
   BAD_INDENT: () => ({
     message: 'the indentation does not fit the lines above',
     suggestion:
-      'Indent all keys of one mapping by the same number of spaces, and close every bracket.',
+      'indent all keys of one mapping by the same number of spaces, and close every bracket',
   }),
   BAD_SCALAR_START: (text) => ({
     message: `a value cannot begin with ${quote(text.slice(0, 1))}`,
-    suggestion: 'Put the value in quotes.',
+    suggestion: 'put the value in quotes',
   }),
   BLOCK_AS_IMPLICIT_KEY: () => ({
     message: 'another key or list begins inside this value',
-    suggestion: 'Check the indentation of the next lines, and quote a value that contains ": ".',
+    suggestion: 'check the indentation of the next lines, and quote a value that contains ": "',
   }),
   BLOCK_IN_FLOW: () => ({
     message: 'indented lines cannot stand inside brackets',
-    suggestion: 'Close the bracket, or use brackets inside it too.',
+    suggestion: 'close the bracket, or use brackets inside it too',
   }),
   KEY_OVER_1024_CHARS: () => ({
     message: 'a key is longer than 1024 characters',
-    suggestion: 'Use a shorter key.',
+    suggestion: 'use a shorter key',
   }),
   MULTIPLE_DOCS: () => ({
     message: 'a second document begins here',
-    suggestion: 'Keep one document, and remove the line "---" before the other.',
+    suggestion: 'keep one document, and remove the line "---" before the other',
   }),
   RESOURCE_EXHAUSTION: () => TOO_DEEP,
   MULTILINE_IMPLICIT_KEY: () => ({
     message: 'this line is no "key: value", or a key goes over several lines',
-    suggestion: 'Write "key: value", with a space after the colon.',
+    suggestion: 'write "key: value", with a space after the colon',
   }),
   MULTIPLE_ANCHORS: () => ({ message: 'a value can have only one anchor' }),
   MULTIPLE_TAGS: () => ({ message: 'a value can have only one tag' }),
   TAG_RESOLVE_FAILED: (text) => ({
     message: `the tag ${quote(text)} does not fit or is not known here`,
-    suggestion: 'Remove the tag: a config needs none.',
+    suggestion: 'remove the tag: a config needs none',
   }),
 };
 
@@ -59,12 +59,12 @@ export const MAX_DEPTH = 100;
 
 export const TOO_DEEP: Finding = {
   message: `nested deeper than ${MAX_DEPTH} levels`,
-  suggestion: 'Use fewer levels.',
+  suggestion: 'use fewer levels',
 };
 
 const TABS: Finding = {
   message: 'a tab is used as indentation',
-  suggestion: 'Indent with spaces: YAML does not allow tabs.',
+  suggestion: 'indent with spaces: YAML does not allow tabs',
 };
 
 /** What an error is about when the parser only says where it ends. */
@@ -74,7 +74,7 @@ type Unclosed = keyof Openings;
 const PHRASES: readonly (readonly [RegExp, Finding, Unclosed?])[] = [
   [
     /^Missing closing "quote/,
-    { message: 'a double quote is not closed', suggestion: 'Add the closing ".' },
+    { message: 'a double quote is not closed', suggestion: 'add the closing "' },
     'quotes',
   ],
   [
@@ -82,36 +82,36 @@ const PHRASES: readonly (readonly [RegExp, Finding, Unclosed?])[] = [
     { message: 'a single quote is not closed', suggestion: "Add the closing '." },
     'quotes',
   ],
-  [/end with a \}/, { message: 'a { is not closed', suggestion: 'Add the closing }.' }, 'brackets'],
-  [/end with a \]/, { message: 'a [ is not closed', suggestion: 'Add the closing ].' }, 'brackets'],
+  [/end with a \}/, { message: 'a { is not closed', suggestion: 'add the closing }' }, 'brackets'],
+  [/end with a \]/, { message: 'a [ is not closed', suggestion: 'add the closing ]' }, 'brackets'],
   [
     /^Implicit map keys need/,
     {
       message: 'this line is no "key: value"',
-      suggestion: 'Write "key: value", with a space after the colon.',
+      suggestion: 'write "key: value", with a space after the colon',
     },
   ],
-  [/^Missing ,( or :)? between/, { message: 'a comma is missing', suggestion: 'Add a comma.' }],
+  [/^Missing ,( or :)? between/, { message: 'a comma is missing', suggestion: 'add a comma' }],
   [
     /^Missing space after :/,
-    { message: 'a space is missing after the colon', suggestion: 'Write ": ".' },
+    { message: 'a space is missing after the colon', suggestion: 'write ": "' },
   ],
   [
     /^Unexpected flow-(map|seq)-end/,
-    { message: 'a closing bracket has no opening one', suggestion: 'Remove it.' },
+    { message: 'a closing bracket has no opening one', suggestion: 'remove it' },
   ],
   [
     /^Unexpected block-seq-ind/,
     {
       message: 'a list cannot begin on the line of its key',
-      suggestion: 'Put each item on a line of its own, or write the list as [a, b].',
+      suggestion: 'put each item on a line of its own, or write the list as [a, b]',
     },
   ],
   [
     /at node end$|^Unexpected [a-z-]*scalar token/,
     {
       message: 'this text belongs to nothing: the value before it has ended',
-      suggestion: 'Put the whole value in quotes, or write "key: value" on a line of its own.',
+      suggestion: 'put the whole value in quotes, or write "key: value" on a line of its own',
     },
   ],
 ];

@@ -27,7 +27,7 @@ const YAML_OPTIONS = {
 
 const CONTROL_CHARACTER: Finding = {
   message: 'a control character stands here',
-  suggestion: 'Remove it, or write it as an escape in double quotes, as in "\\u0007".',
+  suggestion: 'remove it, or write it as an escape in double quotes, as in "\\u0007"',
 };
 
 type ComposeErrorHandler = (

@@ -87,21 +87,21 @@ export function meantBy(
 export function explainUnknownKey({ path, known, meant }: UnknownKey, root: Schema): Finding {
   const key = String(path.at(-1));
   const message = `unknown key ${quote(key)}`;
-  if (meant !== undefined) return { message, suggestion: `Did you mean ${quote(meant)}?` };
+  if (meant !== undefined) return { message, suggestion: `did you mean ${quote(meant)}?` };
   const [name = ''] = key.split(':', 1);
   if (known.includes(name)) {
-    return { message, suggestion: `Put a space after the colon: "${name}: …".` };
+    return { message, suggestion: `put a space after the colon: "${name}: …"` };
   }
   const elsewhere = findKey(root, key, []);
   if (elsewhere !== undefined) {
     const parent = formatPath(elsewhere.slice(0, -1));
     const where = parent === '' ? 'at the top of the document' : `under ${parent}`;
-    return { message, suggestion: `It belongs ${where}.` };
+    return { message, suggestion: `it belongs ${where}` };
   }
-  if (known.length === 0) return { message, suggestion: 'Remove it.' };
+  if (known.length === 0) return { message, suggestion: 'remove it' };
   const listed = known.slice(0, LISTED_KEYS).join(', ');
   const rest = known.length > LISTED_KEYS ? `, … (${known.length} in all)` : '';
-  return { message, suggestion: `Valid keys here: ${listed}${rest}.` };
+  return { message, suggestion: `valid keys here: ${listed}${rest}` };
 }
 
 /** The first place where the schema has a key of exactly this name. */

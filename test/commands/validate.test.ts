@@ -55,12 +55,12 @@ error: model.yaml:2:14: model.num_heads: 48 heads do not divide hidden_size 4096
 error: model.yaml:3:3: model.gate_rnk: unknown key "gate_rnk"
   3 │   gate_rnk: 128
     │   ^
-  → write gate_rank
+  → did you mean "gate_rank"?
 
 error: model.yaml:4:15: model.vocab_size: must be an integer ≥ 1, but is "50432"
   4 │   vocab_size: "50432"
     │               ^
-  → write it without quotes: 50432
+  → remove the quotes: 50432
 `);
   });
 
@@ -69,7 +69,7 @@ error: model.yaml:4:15: model.vocab_size: must be an integer ≥ 1, but is "5043
     expect(stderr).toBe(`error: model.yaml is not valid: 1 error
 
 error: --set model.num_layer=24: unknown key "num_layer"
-  → write num_layers
+  → did you mean "num_layers"?
 `);
   });
 });

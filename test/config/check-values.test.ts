@@ -13,11 +13,11 @@ describe('wrong values', () => {
     ],
     [
       'vocab_size: "32"',
-      'error model.vocab_size: must be an integer ≥ 1 and ≤ 1000000, but is "32" → Remove the quotes: 32.',
+      'error model.vocab_size: must be an integer ≥ 1 and ≤ 1000000, but is "32" → remove the quotes: 32',
     ],
     [
       'vocab_size: 32_000',
-      'error model.vocab_size: must be an integer ≥ 1 and ≤ 1000000, but is "32_000" → Write 32000.',
+      'error model.vocab_size: must be an integer ≥ 1 and ≤ 1000000, but is "32_000" → write 32000',
     ],
     ['vocab_size: 1.5', 'error model.vocab_size: must be an integer ≥ 1 and ≤ 1000000, but is 1.5'],
     ['vocab_size: 0', 'error model.vocab_size: must be an integer ≥ 1 and ≤ 1000000, but is 0'],
@@ -31,7 +31,7 @@ describe('wrong values', () => {
     ],
     [
       'vocab_size: ',
-      'error model.vocab_size: must be an integer ≥ 1 and ≤ 1000000, but is null → Leave the key out, or give it a value.',
+      'error model.vocab_size: must be an integer ≥ 1 and ≤ 1000000, but is null → leave the key out, or give it a value',
     ],
     [
       'vocab_size: [1]',
@@ -39,24 +39,24 @@ describe('wrong values', () => {
     ],
     [
       'hidden_size: 100',
-      'error model.hidden_size: must be a multiple of 8, but is 100 → The nearest are 96 and 104.',
+      'error model.hidden_size: must be a multiple of 8, but is 100 → the nearest are 96 and 104',
     ],
     ['dropout: .nan', 'error model.dropout: must be a finite number ≥ 0 and < 1, but is NaN'],
     ['dropout: 1', 'error model.dropout: must be a number ≥ 0 and < 1, but is 1'],
-    ['tie: yes', 'error model.tie: must be true or false, but is "yes" → Write true.'],
-    ['tie: off', 'error model.tie: must be true or false, but is "off" → Write false.'],
+    ['tie: yes', 'error model.tie: must be true or false, but is "yes" → write true'],
+    ['tie: off', 'error model.tie: must be true or false, but is "off" → write false'],
     [
       'rope: yran',
-      'error model.rope: must be one of "none", "linear", "yarn", but is "yran" → Did you mean "yarn"?',
+      'error model.rope: must be one of "none", "linear", "yarn", but is "yran" → did you mean "yarn"?',
     ],
     ['rope: 3', 'error model.rope: must be one of "none", "linear", "yarn", but is 3'],
     [
       'window: autp',
-      'error model.window: must be an integer ≥ 1 or "auto" or null, but is "autp" → Did you mean "auto"?',
+      'error model.window: must be an integer ≥ 1 or "auto" or null, but is "autp" → did you mean "auto"?',
     ],
     [
       'window: None',
-      'error model.window: must be an integer ≥ 1 or "auto" or null, but is "None" → Write null.',
+      'error model.window: must be an integer ≥ 1 or "auto" or null, but is "None" → write null',
     ],
     [
       'window: {}',
@@ -64,7 +64,7 @@ describe('wrong values', () => {
     ],
     [
       'name: 3',
-      'error model.name: must be a text with at least 1 character and with at most 5 characters, but is 3 → Put it in quotes: "3".',
+      'error model.name: must be a text with at least 1 character and with at most 5 characters, but is 3 → put it in quotes: "3"',
     ],
     ['pattern: b', 'error model.pattern: must be a text that matches /^a+$/, but is "b"'],
     ['even: 3', 'error model.even: must be even'],
@@ -72,16 +72,16 @@ describe('wrong values', () => {
     ['layers: []', 'error model.layers: must be a list with at least 1 item, but is an empty list'],
     [
       'layers: 3',
-      'error model.layers: must be a list with at least 1 item, but is 3 → Write a list: [3].',
+      'error model.layers: must be a list with at least 1 item, but is 3 → write a list: [3]',
     ],
     ['layers: [3]', 'error model.layers.0: must be a mapping, but is 3'],
     [
       'layers: [{}]',
-      'error model.layers.0.kind: the key "kind" is missing → Add kind: it must be one of "attention", "mamba", "mamba2".',
+      'error model.layers.0.kind: the key "kind" is missing → add kind: it must be one of "attention", "mamba", "mamba2"',
     ],
     [
       'layers: [{kind: atention}]',
-      'error model.layers.0.kind: must be one of "attention", "mamba", "mamba2", but is "atention" → Did you mean "attention"?',
+      'error model.layers.0.kind: must be one of "attention", "mamba", "mamba2", but is "atention" → did you mean "attention"?',
     ],
     [
       'layers: [{kind: attention, heads: 0}]',
@@ -114,7 +114,7 @@ describe('wrong values', () => {
       'f:1:17 error u.x: must be an integer, but is "q"',
     ]);
     expect(of('u: {type: b, y: 1}')).toStrictEqual([
-      'f:1:1 error u.z: the key "z" is missing → Add z: it must be an integer.',
+      'f:1:1 error u.z: the key "z" is missing → add z: it must be an integer',
     ]);
     expect(of('u: q')).toStrictEqual([
       'f:1:4 error u: must be an integer or a mapping, but is "q"',
@@ -129,7 +129,7 @@ describe('wrong values', () => {
     const { problems } = checkDocument(parseDocument('a: x\nb: {y: 1}', 'f'), { schema });
     expect(problems.map(line)).toStrictEqual([
       'f:1:4 error a: is no good',
-      'f:2:5 error b.y: "y" cannot be a key here: begins with x → Rename it or remove it.',
+      'f:2:5 error b.y: "y" cannot be a key here: begins with x → rename it or remove it',
     ]);
   });
 });

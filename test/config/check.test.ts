@@ -23,30 +23,27 @@ describe('a good document', () => {
 
 describe('unknown keys', () => {
   it.each([
-    ['num_layer: 1', 'error model.num_layer: unknown key "num_layer" → Did you mean "num_layers"?'],
+    ['num_layer: 1', 'error model.num_layer: unknown key "num_layer" → did you mean "num_layers"?'],
     [
       'Hidden-Size: 8',
-      'error model.Hidden-Size: unknown key "Hidden-Size" → Did you mean "hidden_size"?',
+      'error model.Hidden-Size: unknown key "Hidden-Size" → did you mean "hidden_size"?',
     ],
-    [
-      'notes: {}',
-      'error model.notes: unknown key "notes" → It belongs at the top of the document.',
-    ],
+    ['notes: {}', 'error model.notes: unknown key "notes" → it belongs at the top of the document'],
     [
       'tie:false',
-      'error model["tie:false"]: unknown key "tie:false" → Put a space after the colon: "tie: …".',
+      'error model["tie:false"]: unknown key "tie:false" → put a space after the colon: "tie: …"',
     ],
     [
       'colour: 1',
-      'error model.colour: unknown key "colour" → Valid keys here: num_layers, hidden_size, vocab_size, tie, rope, dropout, layers, window, … (12 in all).',
+      'error model.colour: unknown key "colour" → valid keys here: num_layers, hidden_size, vocab_size, tie, rope, dropout, layers, window, … (12 in all)',
     ],
     [
       '__proto__: {x: 1}',
-      'error model.__proto__: unknown key "__proto__" → Valid keys here: num_layers, hidden_size, vocab_size, tie, rope, dropout, layers, window, … (12 in all).',
+      'error model.__proto__: unknown key "__proto__" → valid keys here: num_layers, hidden_size, vocab_size, tie, rope, dropout, layers, window, … (12 in all)',
     ],
     [
       'layers: [{kind: mamba, staet: 1}]',
-      'error model.layers.0.staet: unknown key "staet" → Did you mean "state"?',
+      'error model.layers.0.staet: unknown key "staet" → did you mean "state"?',
     ],
   ])('%s', (text, problem) => {
     expect(model(text)).toStrictEqual([problem]);
@@ -60,15 +57,15 @@ describe('unknown keys', () => {
 
   it('belong elsewhere when they do', () => {
     expect(problemsOf('model: {num_layers: 1}\nhidden_size: 8')).toStrictEqual([
-      'f:2:1 error hidden_size: unknown key "hidden_size" → It belongs under model.',
+      'f:2:1 error hidden_size: unknown key "hidden_size" → it belongs under model',
     ]);
   });
 
   it('are warnings in a loose object, and stay in the value', () => {
     const { value, problems } = check('model: {num_layers: 1}\nnotes: {authr: x, "\u202e": 1}');
     expect(problems.map(line)).toStrictEqual([
-      'f:2:9 warning notes.authr: unknown key "authr" → Did you mean "author"?',
-      'f:2:19 warning notes["\\u202e"]: unknown key "\\u202e" → Valid keys here: author.',
+      'f:2:9 warning notes.authr: unknown key "authr" → did you mean "author"?',
+      'f:2:19 warning notes["\\u202e"]: unknown key "\\u202e" → valid keys here: author',
     ]);
     expect(value?.notes).toStrictEqual({ authr: 'x', '\u202e': 1 });
   });
@@ -78,7 +75,7 @@ describe('unknown keys', () => {
     const { value, problems } = checkDocument(parseDocument('a: {c: 1}', 'f'), { schema });
     expect(value).toBeUndefined();
     expect(problems.map(line)).toStrictEqual([
-      'f:1:5 error a.c: unknown key "c" → Valid keys here: b.',
+      'f:1:5 error a.c: unknown key "c" → valid keys here: b',
     ]);
   });
 
@@ -86,8 +83,8 @@ describe('unknown keys', () => {
     expect(
       problemsOf('model: {num_layers: 1}\ntags: {a: 1, __proto__: 2}\nweights: {q: 1, Q_: 2}'),
     ).toStrictEqual([
-      'f:2:14 error tags.__proto__: unknown key "__proto__" → Remove it.',
-      'f:3:17 error weights.Q_: unknown key "Q_" → Valid keys here: q, k.',
+      'f:2:14 error tags.__proto__: unknown key "__proto__" → remove it',
+      'f:3:17 error weights.Q_: unknown key "Q_" → valid keys here: q, k',
     ]);
   });
 
@@ -117,16 +114,16 @@ describe('unknown keys', () => {
 describe('missing keys', () => {
   it('are told at the mapping that should have them', () => {
     expect(problemsOf('notes: {}\nmodel:\n  tie: true')).toStrictEqual([
-      'f:2:1 error model.num_layers: the key "num_layers" is missing → Add num_layers: it must be an integer ≥ 1.',
+      'f:2:1 error model.num_layers: the key "num_layers" is missing → add num_layers: it must be an integer ≥ 1',
     ]);
     expect(problemsOf('notes: {}')).toStrictEqual([
-      'f:1:1 error model: the key "model" is missing → Add model: it must be a mapping.',
+      'f:1:1 error model: the key "model" is missing → add model: it must be a mapping',
     ]);
   });
 
   it('are not told when they are only misspelt', () => {
     expect(problemsOf('model: {num_layer: 3}')).toStrictEqual([
-      'f:1:9 error model.num_layer: unknown key "num_layer" → Did you mean "num_layers"?',
+      'f:1:9 error model.num_layer: unknown key "num_layer" → did you mean "num_layers"?',
     ]);
   });
 
@@ -140,15 +137,15 @@ describe('missing keys', () => {
 
 describe('confusions', () => {
   const confusions = [
-    { path: 'model.n_layer', message: 'is what GPT-2 calls it', suggestion: 'Write num_layers.' },
-    { path: 'model.rope', value: 'rotary', message: 'is no scaling', suggestion: 'Write none.' },
-    { path: 'model.tie', value: 'true', message: 'is never right', suggestion: 'Write false.' },
+    { path: 'model.n_layer', message: 'is what GPT-2 calls it', suggestion: 'write num_layers' },
+    { path: 'model.rope', value: 'rotary', message: 'is no scaling', suggestion: 'write none' },
+    { path: 'model.tie', value: 'true', message: 'is never right', suggestion: 'write false' },
   ];
 
   it('stand in place of what can be said in general', () => {
     expect(problemsOf('model: {n_layer: 3, rope: rotary}', [], { confusions })).toStrictEqual([
-      'f:1:9 error model.n_layer: is what GPT-2 calls it → Write num_layers.',
-      'f:1:27 error model.rope: is no scaling → Write none.',
+      'f:1:9 error model.n_layer: is what GPT-2 calls it → write num_layers',
+      'f:1:27 error model.rope: is no scaling → write none',
     ]);
   });
 
@@ -162,7 +159,7 @@ describe('confusions', () => {
     const { value, problems } = check('model: {num_layers: 1, tie: true}', [], { confusions });
     expect(value).toBeUndefined();
     expect(problems.map(line)).toStrictEqual([
-      'f:1:29 error model.tie: is never right → Write false.',
+      'f:1:29 error model.tie: is never right → write false',
     ]);
   });
 });
@@ -176,7 +173,7 @@ describe('rules', () => {
       model.hidden_size > 10 * model.num_layers
         ? {
             message: `${model.hidden_size} is wide for ${model.num_layers}`,
-            suggestion: 'Add layers.',
+            suggestion: 'add layers',
           }
         : undefined,
   } as const;
@@ -184,12 +181,12 @@ describe('rules', () => {
   it('are told where the first value that they read stands', () => {
     expect(
       problemsOf('model:\n  num_layers: 1\n  hidden_size: 16', [], { rules: [big] }),
-    ).toStrictEqual(['f:3:16 error model.hidden_size: 16 is wide for 1 → Add layers.']);
+    ).toStrictEqual(['f:3:16 error model.hidden_size: 16 is wide for 1 → add layers']);
   });
 
   it('are told at another that they read when that is a default', () => {
     expect(problemsOf('model:\n  num_layers: 1', [], { rules: [big] })).toStrictEqual([
-      'f:2:15 error model.num_layers: 64 is wide for 1 → Add layers.',
+      'f:2:15 error model.num_layers: 64 is wide for 1 → add layers',
     ]);
   });
 
@@ -208,7 +205,7 @@ describe('rules', () => {
       check: ({ tags }: Config) => ({ message: JSON.stringify(tags) }),
     } as const;
     const said = problemsOf(text, [], { rules: [big, rule] });
-    expect(said).toContain('f:1:21 error model.num_layers: 64 is wide for 1 → Add layers.');
+    expect(said).toContain('f:1:21 error model.num_layers: 64 is wide for 1 → add layers');
     expect(said).toContain('f:2:17 warning tags.b: {"b":1}');
   });
 

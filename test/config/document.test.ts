@@ -62,7 +62,7 @@ describe('aliases and merges', () => {
   it('puts in what an anchor names at that point', () => {
     const text = 'a: &x 1\nb: *x\nc: &x [2, *x]\n';
     expect(problemsOf(text)).toStrictEqual([
-      'a.yaml:3:11 error: the alias "*x" stands inside what it names → A value cannot contain itself. Remove the alias.',
+      'a.yaml:3:11 error: the alias "*x" stands inside what it names → a value cannot contain itself: remove the alias',
     ]);
     expect(parsed('a: &x 1\nb: *x\nc: &x 2\nd: *x\n')).toStrictEqual({ a: 1, b: 1, c: 2, d: 2 });
     expect(parsed('a: &x [&x 1, *x]\nb: *x\n')).toStrictEqual({ a: [1, 1], b: 1 });
@@ -94,19 +94,19 @@ describe('aliases and merges', () => {
   it.each([
     [
       '<<: 3',
-      'a.yaml:1:5 error: << must name a mapping, or a list of mappings, but is 3 → Write "<<: *name", with the mapping marked as "&name" above.',
+      'a.yaml:1:5 error: << must name a mapping, or a list of mappings, but is 3 → write "<<: *name", with the mapping marked as "&name" above',
     ],
     [
       'b: &base {}\na: *bsae',
-      'a.yaml:2:4 error: no anchor "&bsae" stands above this alias → Did you mean "*base"?',
+      'a.yaml:2:4 error: no anchor "&bsae" stands above this alias → did you mean "*base"?',
     ],
     [
       'a: *.py',
-      'a.yaml:1:4 error: no anchor "&.py" stands above this alias → Put a text that begins with * in quotes.',
+      'a.yaml:1:4 error: no anchor "&.py" stands above this alias → put a text that begins with * in quotes',
     ],
     [
       'a: &m {<<: *m}',
-      'a.yaml:1:12 error: the alias "*m" stands inside what it names → A value cannot contain itself. Remove the alias.',
+      'a.yaml:1:12 error: the alias "*m" stands inside what it names → a value cannot contain itself: remove the alias',
     ],
   ])('refuses %s', (text, problem) => {
     expect(problemsOf(text)).toStrictEqual([problem]);
@@ -174,29 +174,29 @@ describe('encodings', () => {
     [
       'UTF-16 without a mark',
       Buffer.from(text, 'utf16le'),
-      'a is not a text file: it contains NUL bytes.',
+      'a is not a text file: it contains NUL bytes',
     ],
-    ['NUL', Buffer.from('a: \0'), 'a is not a text file: it contains NUL bytes.'],
+    ['NUL', Buffer.from('a: \0'), 'a is not a text file: it contains NUL bytes'],
     [
       'Latin-1',
       Buffer.from('a: 1\nb: é\n', 'latin1'),
-      'a is not UTF-8 text: byte 8, on line 2, is wrong.',
+      'a is not UTF-8 text: byte 8, on line 2, is wrong',
     ],
     [
       'half a character',
       Buffer.from('a: é').subarray(0, 4),
-      'a is not UTF-8 text: byte 3, on line 1, is wrong.',
+      'a is not UTF-8 text: byte 3, on line 1, is wrong',
     ],
     [
       'lone surrogate',
       Buffer.from([0xff, 0xfe, 0, 0xd8, 0x61, 0]),
-      'a begins as UTF-16 text, but is not.',
+      'a begins as UTF-16 text, but is not',
     ],
-    ['odd UTF-16 LE', Buffer.from([0xff, 0xfe, 0x61]), 'a begins as UTF-16 text, but is not.'],
+    ['odd UTF-16 LE', Buffer.from([0xff, 0xfe, 0x61]), 'a begins as UTF-16 text, but is not'],
     [
       'odd UTF-16 BE',
       Buffer.from([0xfe, 0xff, 0x00, 0x61, 0x61]),
-      'a begins as UTF-16 text, but is not.',
+      'a begins as UTF-16 text, but is not',
     ],
   ])('refuses %s', (_, bytes, message) => {
     const error = userError(() => parseDocument(bytes, 'a'));

@@ -86,7 +86,7 @@ describe('size', () => {
   it('is limited', () => {
     const error = userError(() => parseDocument(`a: ${'x'.repeat(MAX_DOCUMENT_BYTES)}`, 'f'));
     expect(error.code).toBe('refused-file');
-    expect(error.message).toBe('f is larger than 1 MB, the most that is read as a config.');
+    expect(error.message).toBe('f is larger than 1 MB, the most that is read as a config');
   });
 
   it('is counted in bytes', () => {

@@ -25,3 +25,9 @@ describe('nearest', () => {
     expect(nearest('abcd', ['abxx', 'abcx', 'abcy'])).toBe('abcx');
   });
 });
+
+it('knows a name by some of its words, when only one has them', () => {
+  expect(nearest('layers', ['num_layers', 'num_heads'])).toBe('num_layers');
+  expect(nearest('tie_word', ['tie_word_embeddings'])).toBe('tie_word_embeddings');
+  expect(nearest('rank', ['gate_rank', 'srte_rank'])).toBeUndefined();
+});

@@ -104,24 +104,24 @@ describe('applyOverrides', () => {
         'x=1\n---\n2',
       ),
     ).toStrictEqual([
-      '--set error: "x" has no = → Write --set path.to.key=value.',
-      '--set error: "=3" has an empty key → Write --set path.to.key=value.',
-      '--set error: "a..b=2" has an empty key → Write --set path.to.key=value.',
-      '--set error: ".a=1" has an empty key → Write --set path.to.key=value.',
-      '--set error: "a.=1" has an empty key → Write --set path.to.key=value.',
-      '--set error: "m[\\"a.b=3" cannot be read from character 2 on → Write --set path.to.key=value.',
-      '--set error: model.layers is 3, so it has no key "x" → Set model.layers itself, or check the path.',
-      '--set error: model.list is a list of 2 items, and has no "x" → Use an index from 0 to 1, or 2 to add an item.',
-      '--set error: model.list is a list of 2 items, and has no "9" → Use an index from 0 to 1, or 2 to add an item.',
-      '--set error: the value "a: b" is a mapping → Write {key: value} or [item, item], or put a text in quotes.',
-      '--set error: the value "- b" is a list → Write {key: value} or [item, item], or put a text in quotes.',
-      '--set error: the value "#x" is a comment in YAML → Put a value that begins with # in quotes inside the override.',
-      '--set error: a value cannot begin with "@" → Put the value in quotes.',
-      '--set error: a [ is not closed → Add the closing ].',
-      '--set error: no anchor "&y" stands above this alias → Put a text that begins with * in quotes.',
-      '--set error: the tag "!foo" does not fit or is not known here → Remove the tag: a config needs none.',
-      '--set error: 99999999999999999999 is beyond 2^53 − 1 → Larger integers cannot be read exactly. Write a smaller one.',
-      '--set error: a second document begins here → Keep one document, and remove the line "---" before the other.',
+      '--set error: "x" has no = → write --set path.to.key=value',
+      '--set error: "=3" has an empty key → write --set path.to.key=value',
+      '--set error: "a..b=2" has an empty key → write --set path.to.key=value',
+      '--set error: ".a=1" has an empty key → write --set path.to.key=value',
+      '--set error: "a.=1" has an empty key → write --set path.to.key=value',
+      '--set error: "m[\\"a.b=3" cannot be read from character 2 on → write --set path.to.key=value',
+      '--set error: model.layers is 3, so it has no key "x" → set model.layers itself, or check the path',
+      '--set error: model.list is a list of 2 items, and has no "x" → use an index from 0 to 1, or 2 to add an item',
+      '--set error: model.list is a list of 2 items, and has no "9" → use an index from 0 to 1, or 2 to add an item',
+      '--set error: the value "a: b" is a mapping → write {key: value} or [item, item], or put a text in quotes',
+      '--set error: the value "- b" is a list → write {key: value} or [item, item], or put a text in quotes',
+      '--set error: the value "#x" is a comment in YAML → put a value that begins with # in quotes inside the override',
+      '--set error: a value cannot begin with "@" → put the value in quotes',
+      '--set error: a [ is not closed → add the closing ]',
+      '--set error: no anchor "&y" stands above this alias → put a text that begins with * in quotes',
+      '--set error: the tag "!foo" does not fit or is not known here → remove the tag: a config needs none',
+      '--set error: 99999999999999999999 is beyond 2^53 − 1 → larger integers cannot be read exactly: write a smaller one',
+      '--set error: a second document begins here → keep one document, and remove the line "---" before the other',
     ]);
   });
 
@@ -135,7 +135,7 @@ describe('applyOverrides', () => {
       expect.stringContaining('its path has more than 100 keys'),
     ]);
     expect(problemsOf(`a=${'['.repeat(5000)}`)).toStrictEqual([
-      '--set error: nested deeper than 100 levels → Use fewer levels.',
+      '--set error: nested deeper than 100 levels → use fewer levels',
     ]);
   });
 });

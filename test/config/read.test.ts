@@ -51,8 +51,8 @@ describe('readDocument', () => {
   ])('suggests a file for %s', async (name, suggested) => {
     const error = await rejection(readDocument(join(folder, name)));
     expect(error.code).toBe('usage');
-    expect(error.message).toBe(`There is no file "${join(folder, name)}".`);
-    expect(error.suggestion).toBe(suggested && `Did you mean "${join(folder, suggested)}"?`);
+    expect(error.message).toBe(`there is no file "${join(folder, name)}"`);
+    expect(error.suggestion).toBe(suggested && `did you mean "${join(folder, suggested)}"?`);
   });
 
   it.each(['nowhere/at/all.yaml', 'small.yaml/x', 'x'.repeat(5000), '', 'a\0b'])(
@@ -61,13 +61,13 @@ describe('readDocument', () => {
       const path = name === '' ? '' : join(folder, name);
       const error = await rejection(readDocument(path));
       expect(error.code).toBe('usage');
-      expect(error.message).toMatch(/^There is no file "/);
+      expect(error.message).toMatch(/^there is no file "/);
     },
   );
 
   it('refuses a folder', async () => {
     const error = await rejection(readDocument(folder));
-    expect(error).toMatchObject({ code: 'usage', suggestion: 'Name a file in it.' });
+    expect(error).toMatchObject({ code: 'usage', suggestion: 'name a file in it' });
   });
 
   it.skipIf(process.getuid?.() === 0 || process.platform === 'win32')(
@@ -77,7 +77,7 @@ describe('readDocument', () => {
       writeFileSync(path, 'a: 1');
       chmodSync(path, 0);
       const error = await rejection(readDocument(path));
-      expect(error).toMatchObject({ code: 'system', message: `No permission to read "${path}".` });
+      expect(error).toMatchObject({ code: 'system', message: `no permission to read "${path}"` });
     },
   );
 
@@ -89,7 +89,7 @@ describe('readDocument', () => {
     const error = await rejection(readDocument('-', failing()));
     expect(error).toMatchObject({
       code: 'system',
-      message: 'Cannot read "<stdin>": EIO: i/o error, read.',
+      message: 'cannot read "<stdin>": EIO: i/o error, read',
     });
   });
 

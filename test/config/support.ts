@@ -16,7 +16,7 @@ export function userError(action: () => unknown): UserError {
     if (error instanceof UserError) return error;
     throw error;
   }
-  throw new Error('Nothing was thrown.');
+  throw new Error('nothing was thrown');
 }
 
 /** As `userError`, for what is asynchronous. */
@@ -26,5 +26,5 @@ export async function rejection(promise: Promise<unknown>): Promise<UserError> {
     (reason: unknown) => reason,
   );
   if (error instanceof UserError) return error;
-  throw error ?? new Error('Nothing was thrown.');
+  throw error ?? new Error('nothing was thrown');
 }
