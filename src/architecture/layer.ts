@@ -392,7 +392,7 @@ export function stack<Block extends Layer>(
 // ── Walking ──────────────────────────────────────────────────────────────────────────────────────
 
 /** The layers that a layer holds, in the order in which PyTorch registers them. */
-export function childrenOf(layer: Layer): readonly Layer[] {
+function childrenOf(layer: Layer): readonly Layer[] {
   switch (layer.kind) {
     case 'languageModel':
       return [layer.embedding, ...layer.shared, ...layer.blocks, layer.norm, layer.head];
@@ -433,7 +433,7 @@ export function childrenOf(layer: Layer): readonly Layer[] {
 }
 
 /** The tensors that a layer itself holds, without those of its children. */
-export function ownTensors(layer: Layer): readonly Param[] {
+function ownTensors(layer: Layer): readonly Param[] {
   switch (layer.kind) {
     case 'embedding':
       return [layer.weight];
