@@ -1,51 +1,54 @@
 import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
-import { expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { inPackage } from './fixtures.js';
 import { runCli } from './run-cli.js';
 
-const readme = fs.readFileSync(inPackage('README.md'), 'utf8');
+/** Both languages show the same things. */
+describe.each(['README.md', 'README.zh-CN.md'])('%s', (name) => {
+  const readme = fs.readFileSync(inPackage(name), 'utf8');
 
-/** The contents of all fenced blocks of a language. */
-const blocks = (language: string) =>
-  [...readme.matchAll(new RegExp(`^\`\`\`${language}\n([^]*?)^\`\`\`$`, 'gm'))].map(
-    ([, text = '']) => text,
-  );
+  /** The contents of all fenced blocks of a language. */
+  const blocks = (language: string) =>
+    [...readme.matchAll(new RegExp(`^\`\`\`${language}\n([^]*?)^\`\`\`$`, 'gm'))].map(
+      ([, text = '']) => text,
+    );
 
-it('shows the comparison as it is printed', () => {
-  expect(blocks('text')[0]).toBe(runCli(['compare-srte', 'configs/hybrid/original.yaml']).stdout);
-});
+  it('shows the comparison as it is printed', () => {
+    expect(blocks('text')[0]).toBe(runCli(['compare-srte', 'configs/hybrid/original.yaml']).stdout);
+  });
 
-it('shows the errors as they are printed', () => {
-  const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'minimind-'));
-  const mistakes =
-    'model:\n  num_hidden_layers: 24\n  srte_encoding: factorized\n  num_heads: 48\n';
-  fs.writeFileSync(path.join(folder, 'model.yaml'), mistakes);
-  const { stderr } = runCli(['validate', 'model.yaml'], { cwd: folder });
-  fs.rmSync(folder, { recursive: true });
-  expect(blocks('text')[1]).toBe(stderr);
-});
+  it('shows the errors as they are printed', () => {
+    const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'minimind-'));
+    const mistakes =
+      'model:\n  num_hidden_layers: 24\n  srte_encoding: factorized\n  num_heads: 48\n';
+    fs.writeFileSync(path.join(folder, 'model.yaml'), mistakes);
+    const { stderr } = runCli(['validate', 'model.yaml'], { cwd: folder });
+    fs.rmSync(folder, { recursive: true });
+    expect(blocks('text')[1]).toBe(stderr);
+  });
 
-it('shows a config that is valid', () => {
-  const [config = ''] = blocks('yaml');
-  expect(runCli(['validate', '-', '--strict'], { input: config }).code).toBe(0);
-});
+  it('shows a config that is valid', () => {
+    const [config = ''] = blocks('yaml');
+    expect(runCli(['validate', '-', '--strict'], { input: config }).code).toBe(0);
+  });
 
-it('has the two lines that do all the set-up', () => {
-  expect(blocks('console').slice(0, 2)).toEqual([
-    'npm ci && npx minimind compare-srte configs/hybrid/original.yaml\n',
-    'npm ci && npm test\n',
-  ]);
-});
+  it('has the two lines that do all the set-up', () => {
+    expect(blocks('console').slice(0, 2)).toEqual([
+      'npm ci && npx minimind compare-srte configs/hybrid/original.yaml\n',
+      'npm ci && npm test\n',
+    ]);
+  });
 
-it('names every command', () => {
-  const names = fs.readdirSync(inPackage('src/commands')).map((file) => path.parse(file).name);
-  for (const name of names) expect(readme).toContain(`| \`minimind ${name}`);
-});
+  it('names every command', () => {
+    const names = fs.readdirSync(inPackage('src/commands')).map((file) => path.parse(file).name);
+    for (const name of names) expect(readme).toContain(`| \`minimind ${name}`);
+  });
 
-it('lists no command that is not there', () => {
-  const named = [...readme.matchAll(/^\| `minimind ([\w-]+)/gm)].map(([, name]) => name);
-  const names = fs.readdirSync(inPackage('src/commands')).map((file) => path.parse(file).name);
-  expect(named.sort()).toEqual(names.sort());
+  it('lists no command that is not there', () => {
+    const named = [...readme.matchAll(/^\| `minimind ([\w-]+)/gm)].map(([, name]) => name);
+    const names = fs.readdirSync(inPackage('src/commands')).map((file) => path.parse(file).name);
+    expect(named.sort()).toEqual(names.sort());
+  });
 });

@@ -10,6 +10,18 @@ export interface Preset<Input> {
   readonly document: Input;
 }
 
+/** What a document says of how its model is trained; undefined where it says nothing. */
+export interface TrainingHints {
+  /** Sequences on one device at a time. */
+  readonly batch?: number | undefined;
+  /** Tokens of a sequence. */
+  readonly context?: number | undefined;
+  /** 16-bit weights beside float32 ones, or float32 alone. */
+  readonly precision?: 'mixed' | 'float32' | undefined;
+  /** Whether activations are recomputed in the backward pass. */
+  readonly recompute?: boolean | undefined;
+}
+
 /**
  * Everything that minimind knows of a kind of model. `Schema` describes the whole document that a user
  * writes; the rest is derived from its parsed value.
@@ -30,6 +42,7 @@ export interface Family<Schema extends z.ZodType = z.ZodType> {
    * @throws LimitError when it is beyond what can be described or counted exactly.
    */
   build(document: z.output<Schema>): LanguageModel;
+  trainingHints?(document: z.output<Schema>): TrainingHints;
 }
 
 /** States a family and checks its parts against its own schema. */
@@ -42,8 +55,10 @@ export type DocumentOf<F extends Family> = z.output<F['schema']>;
 
 /** The JSON Schema (draft 2020-12) of the documents that users of the family write. */
 export function jsonSchemaOf(family: Family): Record<string, unknown> {
-  return {
-    ...z.toJSONSchema(family.schema, { io: 'input' }),
-    title: `minimind config, family ${family.name}`,
-  };
+  const schema = z.toJSONSchema(family.schema, { io: 'input' });
+  // That an integer is below 2^53 goes without saying, and an editor would say it of every key.
+  const terse = JSON.parse(JSON.stringify(schema), (key, value) =>
+    key === 'maximum' && value === Number.MAX_SAFE_INTEGER ? undefined : value,
+  );
+  return { ...terse, title: `minimind config, family ${family.name}` };
 }

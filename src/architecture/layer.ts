@@ -5,7 +5,7 @@
  *
  * Shapes in comments: B batch, T tokens, H hidden, V vocabulary.
  */
-import { checkTensorCount, LimitError } from './limits.js';
+import { checkElements, checkNames } from './limits.js';
 import { buffer, type Param, param } from './param.js';
 
 /** What a layer is for; budgets are broken down by it. In the order in which reports list them. */
@@ -169,6 +169,8 @@ export interface LanguageModel extends Node<'languageModel'> {
   readonly blocks: readonly Layer[];
   readonly norm: LayerNorm;
   readonly head: Linear;
+  /** The longest input, in tokens. */
+  readonly positions: number;
 }
 
 export type Layer =
@@ -349,29 +351,24 @@ export function gate(name: string, hidden: number, rank: number): Gate {
   };
 }
 
-/** @throws LimitError when all its tensors together have more than 2^53 − 1 elements. */
+/** @throws LimitError when it has too many tensor names, or more than 2^53 − 1 stored values. */
 export function languageModel(parts: Omit<LanguageModel, 'kind' | 'name'>): LanguageModel {
   const model: LanguageModel = { kind: 'languageModel', name: '', ...parts };
-  let total = 0;
-  for (const { elements } of tensorsOf(model)) total += elements;
-  if (!Number.isSafeInteger(total)) {
-    throw new LimitError(
-      'model',
-      `describes about ${total.toExponential(2)} stored values; counts are exact only up to 2^53 − 1`,
-    );
-  }
+  const tensors = tensorsOf(model);
+  checkNames('model', namesIn(tensors));
+  checkElements('model', elementsIn(tensors));
   return model;
 }
 
 /** `layers.0`, `layers.1`, …: the names of `count` blocks, refused when they alone are too many. */
 export function blockNames(prefix: string, count: number, countPath: string): string[] {
-  checkTensorCount(countPath, count, 1);
+  checkNames(countPath, count);
   return Array.from({ length: count }, (_, index) => `${prefix}.${index}`);
 }
 
 /**
- * Expands blocks one by one, in order. The first tells how many tensors to expect, so that an absurd
- * number of blocks is refused before they are built; blocks that grow are stopped on the way.
+ * Expands blocks one by one, in order. The first tells how much to expect, so that an absurd number of
+ * blocks is refused before they are built; blocks that grow are stopped on the way.
  */
 export function stack<Block extends Layer>(
   names: readonly string[],
@@ -379,15 +376,22 @@ export function stack<Block extends Layer>(
   make: (name: string, index: number) => Block,
 ): Block[] {
   const blocks: Block[] = [];
-  let tensors = 0;
+  let held = 0;
   for (const [index, name] of names.entries()) {
     const block = make(name, index);
-    tensors += tensorsOf(block).length;
-    checkTensorCount(countPath, index === 0 ? names.length : 1, tensors);
+    // Each tensor that a block holds stands in the state dict under a name of the block.
+    held += tensorsOf(block).length;
+    checkNames(countPath, index === 0 ? held * names.length : held);
     blocks.push(block);
   }
   return blocks;
 }
+
+const namesIn = (tensors: readonly Param[]) =>
+  tensors.reduce((total, { aliases }) => total + 1 + aliases.length, 0);
+
+const elementsIn = (tensors: readonly Param[]) =>
+  tensors.reduce((total, { elements }) => total + elements, 0);
 
 // ── Walking ──────────────────────────────────────────────────────────────────────────────────────
 
@@ -498,4 +502,32 @@ export function ownedTensors(layer: Layer): OwnedTensor[] {
 /** `ownedTensors` without their components. */
 export function tensorsOf(layer: Layer): Param[] {
   return ownedTensors(layer).map(({ tensor }) => tensor);
+}
+
+/** One entry of a state dict. */
+export interface StateDictEntry {
+  /** The tensor's own name, or the alias under which it stands here. */
+  readonly name: string;
+  readonly tensor: Param;
+}
+
+/**
+ * The state dict of a model as PyTorch writes it, aliases and buffers included: an entry for each place
+ * that holds a tensor, in the order of the places. The first has the tensor's name, the others its
+ * aliases in turn.
+ */
+export function stateDictOf(layer: Layer): StateDictEntry[] {
+  const met = new Map<Param, number>();
+  const entries: StateDictEntry[] = [];
+  for (const visit of walk(layer)) {
+    for (const tensor of ownTensors(visit.layer)) {
+      const times = met.get(tensor) ?? 0;
+      met.set(tensor, times + 1);
+      entries.push({
+        name: times === 0 ? tensor.name : (tensor.aliases[times - 1] ?? tensor.name),
+        tensor,
+      });
+    }
+  }
+  return entries;
 }

@@ -3,7 +3,7 @@
  * (`num_layers: 1e9`) before anything is built from it.
  */
 
-/** Most tensor names that a description may hold, aliases included. */
+/** Most names that a model's state dict may have, aliases and buffers included. */
 export const MAX_TENSORS = 1_000_000;
 
 /** A config that is valid but describes a model beyond the limits. */
@@ -18,14 +18,25 @@ export class LimitError extends Error {
   }
 }
 
-/** Refuses `count` copies of something that holds `tensorsEach` tensors when that is too many. */
-export function checkTensorCount(path: string, count: number, tensorsEach: number): void {
-  // Safe also past 2^53: the product may then be rounded, but not to below the limit.
-  const total = count * tensorsEach;
-  if (total > MAX_TENSORS) {
+const grouped = (value: number) =>
+  Number.isSafeInteger(value) ? value.toLocaleString('en-US') : `about ${value.toExponential(2)}`;
+
+/** Refuses a model of at least `names` tensor names when these are too many. */
+export function checkNames(path: string, names: number): void {
+  if (names > MAX_TENSORS) {
     throw new LimitError(
       path,
-      `describes at least ${total.toLocaleString('en-US')} tensors; the limit is ${MAX_TENSORS.toLocaleString('en-US')}`,
+      `describes at least ${grouped(names)} tensor names; the limit is ${grouped(MAX_TENSORS)}`,
+    );
+  }
+}
+
+/** Refuses a model of `elements` stored values (a sum of doubles) when these cannot be counted exactly. */
+export function checkElements(path: string, elements: number): void {
+  if (!Number.isSafeInteger(elements)) {
+    throw new LimitError(
+      path,
+      `describes ${grouped(elements)} stored values; counts are exact only up to 2^53 − 1`,
     );
   }
 }

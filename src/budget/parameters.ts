@@ -1,4 +1,11 @@
-import { COMPONENTS, type Component, type Layer, ownedTensors } from '../architecture/layer.js';
+import {
+  COMPONENTS,
+  type Component,
+  type Layer,
+  type OwnedTensor,
+  ownedTensors,
+} from '../architecture/layer.js';
+import { type Figure, figure } from './figure.js';
 
 /** Exact counts of stored values, each storage once. */
 export interface ParameterBudget {
@@ -9,11 +16,14 @@ export interface ParameterBudget {
   readonly buffers: number;
 }
 
+const COMPONENT_NAMES = Object.keys(COMPONENTS) as readonly Component[];
+
 /** Counts everything below and with `layer`. Exact for whatever `languageModel` accepts. */
 export function countParameters(layer: Layer): ParameterBudget {
-  const byComponent = Object.fromEntries(
-    Object.keys(COMPONENTS).map((component) => [component, 0]),
-  ) as Record<Component, number>;
+  const byComponent = Object.fromEntries(COMPONENT_NAMES.map((name) => [name, 0])) as Record<
+    Component,
+    number
+  >;
   let parameters = 0;
   let buffers = 0;
   for (const { tensor, component } of ownedTensors(layer)) {
@@ -26,3 +36,104 @@ export function countParameters(layer: Layer): ParameterBudget {
   }
   return { parameters, byComponent, buffers };
 }
+
+/** `countParameters` with its derivation. */
+export interface ParameterFigures {
+  readonly total: Figure;
+  readonly trainable: Figure;
+  readonly embedding: Figure;
+  readonly nonEmbedding: Figure;
+  readonly buffers: Figure;
+  /** Those that the model has, in the order of `COMPONENTS`. */
+  readonly components: readonly { readonly component: Component; readonly parameters: Figure }[];
+}
+
+/** The parameters of a model, from its tensors up. */
+export function parameterFigures(layer: Layer): ParameterFigures {
+  const owned = ownedTensors(layer);
+  const parameters = owned.filter(({ tensor }) => tensor.role === 'parameter');
+  const components = COMPONENT_NAMES.map((component) => ({
+    component,
+    parameters: elementsFigure(
+      COMPONENTS[component],
+      'parameters',
+      parameters.filter((each) => each.component === component),
+    ),
+  })).filter(({ parameters: { value } }) => value > 0);
+  const inputs = Object.fromEntries(
+    components.map(({ component, parameters: { value } }) => [component, value]),
+  );
+  const sumOf = (label: string, names: readonly string[], source: string) =>
+    figure({
+      label,
+      unit: 'parameters',
+      formula: names.join(' + ') || '0',
+      inputs: Object.fromEntries(names.map((name) => [name, inputs[name] ?? 0])),
+      source,
+    });
+  const names = Object.keys(inputs);
+  const isEmbedding = (name: string) => name === 'embedding';
+  return {
+    total: sumOf('parameters', names, 'each stored tensor once, however often it is used'),
+    trainable: sumOf('trainable', names, 'all parameters; buffers are not trained'),
+    embedding: sumOf(
+      'in the embedding',
+      names.filter(isEmbedding),
+      'the table of token vectors, with a head that is tied to it',
+    ),
+    nonEmbedding: sumOf(
+      'non-embedding',
+      names.filter((name) => !isEmbedding(name)),
+      'all but the table of token vectors; a head of its own is in it',
+    ),
+    buffers: elementsFigure(
+      'buffers',
+      'values',
+      owned.filter(({ tensor }) => tensor.role === 'buffer'),
+    ),
+    components,
+  };
+}
+
+/** The elements of some tensors: like tensors of several layers are one input, times the layers. */
+function elementsFigure(
+  label: string,
+  unit: Figure['unit'],
+  owned: readonly OwnedTensor[],
+): Figure {
+  const kinds = new Map<string, { pattern: string; elements: number; copies: number }>();
+  for (const { tensor } of owned) {
+    const pattern = tensor.name.replace(/\.\d+\./, '.*.');
+    const key = `${pattern} ${tensor.elements}`;
+    const kind = kinds.get(key);
+    if (kind) kind.copies += 1;
+    else kinds.set(key, { pattern, elements: tensor.elements, copies: 1 });
+  }
+  const inputs: Record<string, number> = {};
+  const terms: string[] = [];
+  const sources: string[] = [];
+  for (const { pattern, elements, copies } of kinds.values()) {
+    const name = freeName(pattern, inputs);
+    inputs[name] = elements;
+    terms.push(copies > 1 ? `${copies} * ${name}` : name);
+    sources.push(pattern);
+  }
+  const source = sources.length > 0 ? `tensors ${sources.join(', ')}` : 'no such tensors';
+  return figure({ label, unit, formula: terms.join(' + ') || '0', inputs, source });
+}
+
+/** An input's name from a tensor's: its last parts, as few as tell it from the others. */
+function freeName(pattern: string, taken: Readonly<Record<string, unknown>>): string {
+  const parts = pattern.split('.').filter((part) => part !== '*');
+  for (let length = Math.min(2, parts.length); length <= parts.length; length++) {
+    const name = identifier(parts.slice(-length).join('_'));
+    // `0_weight` says less than `small_mlp_0_weight`, and is no name.
+    if (/^[A-Za-z]/.test(name) && !Object.hasOwn(taken, name)) return name;
+  }
+  const full = `tensor_${identifier(parts.join('_'))}`;
+  let number = 2;
+  while (Object.hasOwn(taken, `${full}_${number}`)) number++;
+  return `${full}_${number}`;
+}
+
+const identifier = (text: string) => text.replace(/\W/g, '_');

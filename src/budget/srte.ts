@@ -2,6 +2,8 @@
  * What each way of building the SRTE costs, for one configuration of the hybrid model: the comparison
  * that the published report prints. Every row is a real description, counted; there is no formula here.
  */
+
+import { LimitError } from '../architecture/limits.js';
 import {
   type HybridConfig,
   hybrid,
@@ -10,7 +12,7 @@ import {
   srteRank,
 } from '../architecture/models/hybrid.js';
 import { bytesIn, type Dtype } from '../tensor/dtype.js';
-import { countParameters } from './parameters.js';
+import { countParameters, type ParameterBudget } from './parameters.js';
 
 /** The part of a configuration that the comparison varies. */
 type Settings = ReturnType<typeof settingsOf>;
@@ -29,10 +31,13 @@ export interface SrteRow {
   readonly srteParameters: number;
   /** srteParameters / parameters. */
   readonly srteShare: number;
-  /** Parameters fewer than the unshared model has; negative when there are more. */
-  readonly savedParameters: number;
+  /**
+   * Parameters fewer than the unshared model has; negative when there are more; null when the unshared
+   * model is too large to be counted.
+   */
+  readonly savedParameters: number | null;
   /** savedParameters / parameters of the unshared model. */
-  readonly savedShare: number;
+  readonly savedShare: number | null;
   /** Of the parameters, in the chosen dtype; buffers are not in it. */
   readonly bytes: number;
 }
@@ -56,6 +61,8 @@ export interface SrteOptions {
   readonly tie?: boolean;
   /** Adds the proposals of the published report. */
   readonly presets?: boolean;
+  /** Tokens that the file trains with, to note rows that are too short for it. */
+  readonly trainedContext?: number | undefined;
 }
 
 interface Candidate extends Pick<SrteRow, 'id' | 'label' | 'kind'> {
@@ -66,12 +73,13 @@ const FULL_TABLE = { srte_encoding: 'learnable', srte_factorized_rank: 0 } as co
 const NOT_SHARED = { ...FULL_TABLE, srte_share_across_layers: false } as const;
 const SHARED = { ...FULL_TABLE, srte_share_across_layers: true } as const;
 
+const distinct = (values: readonly number[]) => [...new Set(values)];
+
 const thousands = (value: number) => value.toLocaleString('en-US');
 
 /**
  * One row per SRTE strategy for `config`, then the levers and proposals that are asked for. All is
  * compared with the unshared model of the same configuration, which is the first row.
- * @throws LimitError when a variant is beyond what can be counted exactly.
  */
 export function compareSrte(config: HybridConfig, options: SrteOptions): SrteComparison {
   const notes: string[] = [];
@@ -82,10 +90,13 @@ export function compareSrte(config: HybridConfig, options: SrteOptions): SrteCom
     ...leverCandidates(config, options),
     ...(options.presets ? presetCandidates() : []),
   ];
-  const baseline = countParameters(describe({ ...config, ...NOT_SHARED })).parameters;
+  const counted = candidates.flatMap(countCandidate(notes));
+  // Each row is compared with the unshared model, when that can be built.
+  const baseline = counted.find(({ id }) => id === 'not-shared')?.budget.parameters;
   const own = fingerprint(config);
-  const rows = candidates.map(({ config: varied, ...row }): SrteRow => {
-    const { parameters, byComponent } = countParameters(describe(varied));
+  const rows = counted.map(({ config: varied, budget, ...row }): SrteRow => {
+    const { parameters, byComponent } = budget;
+    const saved = baseline === undefined ? null : baseline - parameters;
     return {
       ...row,
       current: fingerprint(varied) === own,
@@ -93,12 +104,45 @@ export function compareSrte(config: HybridConfig, options: SrteOptions): SrteCom
       parameters,
       srteParameters: byComponent.srte,
       srteShare: byComponent.srte / parameters,
-      savedParameters: baseline - parameters,
-      savedShare: (baseline - parameters) / baseline,
+      savedParameters: saved,
+      savedShare: saved === null || baseline === undefined ? null : saved / baseline,
       bytes: bytesIn(parameters, options.dtype),
     };
   });
+  notes.push(...tooShort(rows, options.trainedContext));
   return { dtype: options.dtype, rows, notes };
+}
+
+/** Counts candidates, like models once; one beyond the limits becomes a note instead of a row. */
+function countCandidate(notes: string[]) {
+  const known = new Map<string, ParameterBudget>();
+  return (candidate: Candidate): (Candidate & { readonly budget: ParameterBudget })[] => {
+    const key = fingerprint(candidate.config);
+    try {
+      const budget = known.get(key) ?? countParameters(hybrid.build({ model: candidate.config }));
+      known.set(key, budget);
+      return [{ ...candidate, budget }];
+    } catch (error) {
+      if (!(error instanceof LimitError)) throw error;
+      notes.push(`The row "${candidate.label}" is left out: it ${error.message}.`);
+      return [];
+    }
+  };
+}
+
+/** A setting with fewer positions than the file trains with cannot take its place as it is. */
+function tooShort(rows: readonly SrteRow[], trainedContext: number | undefined): string[] {
+  if (trainedContext === undefined) return [];
+  return rows
+    .filter(
+      ({ kind, settings }) =>
+        kind !== 'preset' && settings.max_position_embeddings < trainedContext,
+    )
+    .map(
+      ({ label, settings }) =>
+        `The row "${label}" has ${thousands(settings.max_position_embeddings)} positions, fewer than ` +
+        `the ${thousands(trainedContext)} tokens of training.max_seq_length.`,
+    );
 }
 
 function strategyCandidates(
@@ -123,7 +167,7 @@ function strategyCandidates(
   return [
     strategy('not-shared', 'not shared', NOT_SHARED),
     strategy('shared', 'shared', SHARED),
-    ...[...new Set(ranks)]
+    ...distinct(ranks)
       .filter((rank) => isLowRank(rank, `Rank ${rank}`))
       .map((rank) =>
         strategy(`shared-rank-${rank}`, `shared, rank ${rank}`, {
@@ -160,10 +204,10 @@ function leverCandidates(config: HybridConfig, options: SrteOptions): Candidate[
   });
   const { maxPositions = [], vocabSizes = [], tie = false } = options;
   return [
-    ...maxPositions.map((rows) =>
+    ...distinct(maxPositions).map((rows) =>
       lever(`positions-${rows}`, `${thousands(rows)} positions`, { max_position_embeddings: rows }),
     ),
-    ...vocabSizes.map((size) =>
+    ...distinct(vocabSizes).map((size) =>
       lever(`vocabulary-${size}`, `vocabulary ${thousands(size)}`, { vocab_size: size }),
     ),
     ...(tie ? [lever('tied', 'tied head', { tie_word_embeddings: true })] : []),
@@ -178,8 +222,6 @@ function presetCandidates(): Candidate[] {
     config: hybrid.schema.parse(hybrid.presets[name]?.document).model,
   }));
 }
-
-const describe = (config: HybridConfig) => hybrid.build({ model: config });
 
 function settingsOf(config: HybridConfig) {
   const { srte_encoding, srte_share_across_layers, srte_factorized_rank } = config;

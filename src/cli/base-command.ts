@@ -1,5 +1,6 @@
 import { Command } from '@oclif/core/command';
 import type { Problem } from '../errors.js';
+import { printable } from '../report/escape.js';
 import { toJson } from '../report/json.js';
 import type { Format, Report } from '../report/report.js';
 import { baseFlags } from './flags.js';
@@ -60,6 +61,6 @@ export abstract class BaseCommand extends Command {
 
   /** A line on stderr about what is going on, unless the user wants quiet. */
   protected note(flags: OutputFlags, text: string): void {
-    if (!flags.quiet) process.stderr.write(`${text}\n`);
+    if (!flags.quiet) process.stderr.write(`${printable(text)}\n`);
   }
 }

@@ -1,17 +1,25 @@
 /** Flags that mean the same in every command. */
 import * as Flags from '@oclif/core/flags';
+import type { PublishedNumber } from '../budget/published.js';
+import { quote } from '../config/quote.js';
 import { UserError } from '../errors.js';
-import { FORMATS } from '../report/report.js';
+import { FORMATS, type Format } from '../report/report.js';
+import { parseBytes, parseCount, parseRounded } from '../report/units.js';
 import { DTYPE_NAMES, type Dtype, parseDtype } from '../tensor/dtype.js';
+
+/** `--format`, of which the first is the default. */
+export const formatFlag = (options: readonly [Format, ...Format[]]) =>
+  Flags.option({
+    options: options as readonly Format[],
+    default: options[0],
+    multiple: false,
+    description: 'how to print the answer',
+    helpGroup: 'OUTPUT',
+  } as const)();
 
 /** Flags that every command takes. */
 export const baseFlags = {
-  format: Flags.option({
-    options: FORMATS,
-    default: 'table',
-    description: 'how to print the answer',
-    helpGroup: 'OUTPUT',
-  } as const)(),
+  format: formatFlag(FORMATS),
   json: Flags.boolean({ description: 'short for --format json', helpGroup: 'OUTPUT' }),
   output: Flags.string({
     char: 'o',
@@ -42,7 +50,7 @@ export const dtype = Flags.custom<Dtype>({
   parse: async (text) => {
     const parsed = parseDtype(text);
     if (parsed) return parsed;
-    throw new UserError('usage', `--dtype: ${JSON.stringify(text)} is no element type`, {
+    throw new UserError('usage', `--dtype: ${quote(text)} is no element type`, {
       suggestion: `use one of ${DTYPE_NAMES.join(', ')}`,
     });
   },
@@ -53,13 +61,45 @@ export const counts = Flags.custom<number>({
   multiple: true,
   delimiter: ',',
   helpValue: 'N,N',
-  parse: async (text, _context, options) => {
-    const value = Number(text);
-    if (/^\s*\d+\s*$/.test(text) && Number.isSafeInteger(value) && value > 0) return value;
-    throw new UserError(
-      'usage',
-      `--${options.name}: ${JSON.stringify(text)} is no positive whole number`,
-      { suggestion: `write numbers with commas between them, as in --${options.name} 128,64` },
-    );
-  },
+  parse: async (text, _context, options) => wholeNumber(text, options.name),
 });
+
+/** One positive whole number. */
+export const count = Flags.custom<number>({
+  helpValue: 'N',
+  parse: async (text, _context, options) => wholeNumber(text, options.name),
+});
+
+/** A number of things: `14B`, `13.4M`, `2e9`. */
+export const counted = Flags.custom<number>({
+  helpValue: 'N',
+  parse: async (text, _context, options) =>
+    parseCount(text) ??
+    unreadable(options.name, text, 'is no count', 'write one as 26M, 13.4B or 1000000'),
+});
+
+/** A size: `24GB`, `512MiB`. */
+export const bytes = Flags.custom<number>({
+  helpValue: 'SIZE',
+  parse: async (text, _context, options) =>
+    parseBytes(text) ??
+    unreadable(options.name, text, 'is no size', 'write one as 24GB, 512MiB or 1000000'),
+});
+
+/** A number as printed somewhere, with the digits that it has: `22,143,967,232`, `13.8B`. */
+export const publishedNumber = Flags.custom<PublishedNumber>({
+  helpValue: 'N',
+  parse: async (text, _context, options) =>
+    parseRounded(text) ??
+    unreadable(options.name, text, 'is no count', 'write one as 7B, 13.8B or 22,143,967,232'),
+});
+
+function wholeNumber(text: string, flag: string): number {
+  const value = Number(text);
+  if (/^\s*\d+\s*$/.test(text) && Number.isSafeInteger(value) && value > 0) return value;
+  return unreadable(flag, text, 'is no positive whole number', `write one as in --${flag} 128`);
+}
+
+function unreadable(flag: string, text: string, what: string, suggestion: string): never {
+  throw new UserError('usage', `--${flag}: ${quote(text)} ${what}`, { suggestion });
+}

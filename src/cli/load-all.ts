@@ -1,17 +1,25 @@
 import { type Problem, UserError } from '../errors.js';
 import { type LoadOptions, loadModelFile, type ModelFile } from './model-file.js';
 
-/**
- * Loads every file, so that the mistakes of all of them are told at once.
- * @throws UserError with the problems of all files, when one of them is not valid.
- */
+/** What came of several files. */
+export interface LoadedFiles {
+  readonly loaded: readonly ModelFile[];
+  /** What is wrong with the others, all of it; undefined when there are none. */
+  readonly error: UserError | undefined;
+}
+
+/** Loads every file, so that the mistakes of all of them are told at once. */
 export async function loadAllFiles(
   sources: readonly string[],
   options: LoadOptions,
-): Promise<ModelFile[]> {
+): Promise<LoadedFiles> {
+  if (sources.filter((source) => source === '-').length > 1) {
+    throw new UserError('usage', 'standard input can be read only once', {
+      suggestion: 'write - once',
+    });
+  }
   const loaded: ModelFile[] = [];
   const failures: { source: string; error: UserError }[] = [];
-  // One after the other: two of them may be standard input, and problems come in the order given.
   for (const source of sources) {
     try {
       loaded.push(await loadModelFile(source, options));
@@ -20,18 +28,25 @@ export async function loadAllFiles(
       failures.push({ source, error });
     }
   }
-  const [first, ...others] = failures;
-  if (!first) return loaded;
-  if (others.length === 0 && sources.length === 1) throw first.error;
+  const [first] = failures;
+  return { loaded, error: sources.length === 1 ? first?.error : joined(failures, sources.length) };
+}
+
+function joined(
+  failures: readonly { readonly source: string; readonly error: UserError }[],
+  files: number,
+): UserError | undefined {
+  if (failures.length === 0) return undefined;
   // A mistake in a --set shows in every file; once is enough.
   const told = new Map<string, Problem>();
   for (const { source, error } of failures) {
     for (const problem of problemsOf(source, error)) told.set(JSON.stringify(problem), problem);
   }
-  const unreadable = failures.find(({ error }) => error.code !== 'invalid-config');
-  throw new UserError(
-    unreadable?.error.code ?? 'invalid-config',
-    `${failures.length} of ${sources.length} files ${failures.length === 1 ? 'is' : 'are'} not valid`,
+  // What the system refuses is told as such, whatever else is wrong.
+  const system = failures.find(({ error }) => error.code === 'system');
+  return new UserError(
+    system ? 'system' : 'invalid-config',
+    `${failures.length} of ${files} files ${failures.length === 1 ? 'is' : 'are'} not valid`,
     { problems: [...told.values()] },
   );
 }

@@ -1,22 +1,35 @@
 /** The process around a command: streams, signals, and how a failure ends it. */
 import { fileURLToPath } from 'node:url';
 import { Config } from '@oclif/core/config';
+import type { LoadOptions } from '@oclif/core/interfaces';
 import { run } from '@oclif/core/run';
 import { LimitError } from '../architecture/limits.js';
 import { nearest } from '../config/nearest.js';
+import { escapeText, quote } from '../config/quote.js';
 import { ERROR_CODES, UserError } from '../errors.js';
 import { renderOptions } from './terminal.js';
+
+/** Kept in step with `additionalHelpFlags` and `additionalVersionFlags` in package.json. */
+const HELP_AND_VERSION: ReadonlySet<string> = new Set(['--help', '-h', '--version', '-v']);
+
+/** Lines that the parser adds to each of its messages, and which help nobody here. */
+const PARSER_ADVICE = /^(See more help|Note: |Alternatively, )/;
 
 /**
  * Runs one command line. Sets `process.exitCode`; never throws.
  * @param root Folder of the package, where its package.json stands.
+ * @param load How to find the commands, when not as package.json says.
  */
-export async function main(argv: readonly string[], root: URL): Promise<void> {
+export async function main(
+  argv: readonly string[],
+  root: URL,
+  load: Exclude<LoadOptions, Config | string | URL | undefined> | object = {},
+): Promise<void> {
   watchStreams();
   watchSignals();
   const words = argv[0] === 'help' ? [...argv.slice(1), '--help'] : [...argv];
   try {
-    const config = await Config.load(fileURLToPath(root));
+    const config = await Config.load({ root: fileURLToPath(root), ...load });
     refuseUnknownCommand(words, config);
     await run(words, config);
   } catch (error) {
@@ -32,7 +45,7 @@ function watchStreams(): void {
     stream.on('error', (error: NodeJS.ErrnoException) => {
       if (error.code === 'EPIPE') process.exit(process.exitCode ?? 0);
       try {
-        process.stderr.write(`error: cannot write the answer: ${error.message}\n`);
+        process.stderr.write(`error: cannot write the answer: ${escapeText(error.message)}\n`);
       } finally {
         process.exit(ERROR_CODES.system.exitCode);
       }
@@ -50,23 +63,32 @@ function watchSignals(): void {
 
 function refuseUnknownCommand(words: readonly string[], config: Config): void {
   const [word] = words;
-  if (word === undefined || word.startsWith('-') || config.findCommand(word)) return;
+  if (word === undefined || HELP_AND_VERSION.has(word) || config.findCommand(word)) return;
+  if (word.startsWith('-')) {
+    throw new UserError('usage', `${quote(word)} stands where a command should`, {
+      suggestion: 'name the command first; minimind --help lists them',
+    });
+  }
   const close = nearest(word, config.commandIDs);
-  throw new UserError('usage', `there is no command ${JSON.stringify(word)}`, {
+  throw new UserError('usage', `there is no command ${quote(word)}`, {
     suggestion: close ? `did you mean ${close}?` : 'minimind --help lists them',
   });
 }
 
-/** The parser's complaints, and a model that is too large, are the user's to mend; the rest are bugs. */
+/**
+ * What the command line's parser complains of, and a model that is too large, are the user's to mend;
+ * all else that is unknown is a bug of ours.
+ */
 function asUserError(error: unknown): unknown {
   if (error instanceof LimitError) {
     return new UserError('too-large', error.message, { cause: error });
   }
-  const isParserError = error instanceof Error && 'parse' in error && 'oclif' in error;
-  if (!isParserError) return error;
-  const [message = '', ...rest] = error.message.split('\n');
-  const details = rest.filter((line) => line.trim() && !line.startsWith('See more help'));
-  return new UserError('usage', [message, ...details].join('\n'), {
+  if (!(error instanceof Error && 'oclif' in error)) return error;
+  // A flag's own parser says it better than the wrapping does.
+  if (error.cause instanceof UserError) return error.cause;
+  const lines = error.message.split('\n').map((line) => line.trim());
+  const own = lines.filter((line) => line && !PARSER_ADVICE.test(line));
+  return new UserError('usage', own.join('; ').replace(/:; /, ': '), {
     suggestion: 'see --help',
     cause: error,
   });
@@ -85,10 +107,19 @@ async function fail(error: unknown, argv: readonly string[]): Promise<void> {
     const options = renderOptions(process.stderr, argv.includes('--no-color'));
     process.stderr.write(errorText(error, options));
   } else {
-    process.stderr.write(`${error instanceof Error ? error.stack : String(error)}\n`);
+    process.stderr.write(
+      `${printableLines(error instanceof Error ? (error.stack ?? '') : String(error))}\n`,
+    );
     process.stderr.write('This is a bug in minimind: see "Reporting a bug" in CONTRIBUTING.md.\n');
   }
 }
+
+/** Escaped line by line: a stack has line breaks of its own, and may quote what a stranger wrote. */
+const printableLines = (text: string) =>
+  text
+    .split('\n')
+    .map((line) => escapeText(line))
+    .join('\n');
 
 /** Whether the command line asks for JSON: read here, because it may be what could not be parsed. */
 function wantsJson(argv: readonly string[]): boolean {

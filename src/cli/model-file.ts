@@ -16,6 +16,7 @@ import { checkDocument } from '../config/check.js';
 import type { ConfigDocument } from '../config/document.js';
 import { nearest } from '../config/nearest.js';
 import { applyOverrides } from '../config/overrides.js';
+import { describeValue } from '../config/quote.js';
 import { readDocument } from '../config/read.js';
 import { type Problem, UserError } from '../errors.js';
 
@@ -87,7 +88,7 @@ async function familyOf(document: ConfigDocument): Promise<Family> {
       severity: 'error',
       ...document.locate(['model', 'family']),
       path: 'model.family',
-      message: `${JSON.stringify(named)} is no family that is known here`,
+      message: `${describeValue(named)} is no family that is known here`,
       suggestion: close
         ? `write ${close}`
         : `write one of ${FAMILY_NAMES.join(', ')}; minimind list describes them`,

@@ -9,8 +9,16 @@ import { UserError } from '../errors.js';
 /** Files that must not outlive the process; also removed when it is interrupted. */
 const temporaryFiles = new Set<string>();
 process.on('exit', () => {
-  for (const file of temporaryFiles) fs.rmSync(file, { force: true });
+  for (const file of temporaryFiles) removeQuietly(file);
 });
+
+function removeQuietly(file: string): void {
+  try {
+    fs.rmSync(file, { force: true });
+  } catch {
+    // What went wrong before is what the user has to know.
+  }
+}
 
 /** Writes to stdout and waits until it is taken. Failures reach the stream's own handler (`main.ts`). */
 export async function writeStdout(text: string): Promise<void> {
@@ -27,6 +35,7 @@ export async function writeStdout(text: string): Promise<void> {
  * @throws UserError when the file exists and `force` is off, or the system refuses.
  */
 export function writeFileWhole(file: string, text: string, force: boolean): void {
+  if (file === '') throw new UserError('usage', '-o: the name of the file is empty');
   try {
     const target = resolveTarget(file);
     const existing = fs.statSync(target, { throwIfNoEntry: false });
@@ -40,9 +49,9 @@ export function writeFileWhole(file: string, text: string, force: boolean): void
       return;
     }
     if (existing && !force) throw alreadyExists(file);
-    replaceWhole(target, text, force);
+    replaceWhole(target, text, force, existing?.mode);
   } catch (error) {
-    throw error instanceof UserError ? error : systemError(file, error, force);
+    throw error instanceof UserError ? error : systemError(file, error);
   }
 }
 
@@ -52,35 +61,61 @@ function resolveTarget(file: string): string {
   return isLink && fs.existsSync(file) ? fs.realpathSync(file) : file;
 }
 
-function replaceWhole(target: string, text: string, force: boolean): void {
-  const suffix = randomBytes(6).toString('hex');
-  const sibling = path.join(path.dirname(target), `.${path.basename(target)}.${suffix}.tmp`);
+/** @param mode Permissions of the file that is replaced, to keep. */
+function replaceWhole(
+  target: string,
+  text: string,
+  force: boolean,
+  mode: number | undefined,
+): void {
+  const name = `.minimind-${randomBytes(8).toString('hex')}.tmp`;
+  const sibling = path.join(path.dirname(target), name);
   temporaryFiles.add(sibling);
   try {
     const descriptor = fs.openSync(sibling, 'wx');
     try {
       fs.writeFileSync(descriptor, text);
+      if (mode !== undefined) fs.fchmodSync(descriptor, mode & 0o777);
       fs.fsyncSync(descriptor);
     } finally {
       fs.closeSync(descriptor);
     }
-    // A link fails when the name was taken meanwhile; a rename would replace what took it.
     if (force) fs.renameSync(sibling, target);
-    else fs.linkSync(sibling, target);
+    else nameExclusively(sibling, target);
   } finally {
-    fs.rmSync(sibling, { force: true });
+    removeQuietly(sibling);
     temporaryFiles.delete(sibling);
   }
 }
+
+/** A link fails when the name was taken meanwhile; a rename would replace what took it. */
+function nameExclusively(sibling: string, target: string): void {
+  try {
+    fs.linkSync(sibling, target);
+  } catch (error) {
+    const code = (error as NodeJS.ErrnoException).code ?? '';
+    if (!NO_LINKS.has(code)) throw error;
+    fs.copyFileSync(sibling, target, fs.constants.COPYFILE_EXCL);
+  }
+}
+
+/** What file systems without hard links (FAT, some network shares) answer. */
+const NO_LINKS: ReadonlySet<string> = new Set([
+  'EPERM',
+  'ENOTSUP',
+  'EOPNOTSUPP',
+  'ENOSYS',
+  'EMLINK',
+]);
 
 const alreadyExists = (file: string) =>
   new UserError('usage', `${file} exists already`, {
     suggestion: 'choose another name, or replace it with --force',
   });
 
-function systemError(file: string, error: unknown, force: boolean): UserError {
+function systemError(file: string, error: unknown): UserError {
   const code = (error as NodeJS.ErrnoException).code;
-  if (code === 'EEXIST' && !force) return alreadyExists(file);
+  if (code === 'EEXIST') return alreadyExists(file);
   if (code === 'ENOENT' || code === 'ENOTDIR') {
     return new UserError('usage', `cannot write ${file}: there is no such folder`, {
       suggestion: 'make the folder first, or choose another',

@@ -2,6 +2,7 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { FAMILY_NAMES, loadFamily } from '../architecture/families.js';
 import { nearest } from '../config/nearest.js';
+import { quote } from '../config/quote.js';
 import { UserError } from '../errors.js';
 
 /** The commented file of a preset, as it stands in the package's configs folder. */
@@ -32,7 +33,7 @@ export async function readPresetFile(root: string, name: string): Promise<Preset
     const [problem, choices] = only
       ? ['stands in several families', found.map(full).join(', ')]
       : ['is no preset', close ?? 'one that minimind list shows'];
-    throw new UserError('usage', `${JSON.stringify(name)} ${problem}`, {
+    throw new UserError('usage', `${quote(name)} ${problem}`, {
       suggestion: `write ${choices}`,
     });
   }

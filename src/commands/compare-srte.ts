@@ -38,13 +38,15 @@ export default class CompareSrte extends BaseCommand {
     const { args, flags } = await this.parse(CompareSrte);
     const loaded = await loadModelFile(args.file, flags);
     await this.warnAbout(flags, loaded.warnings);
-    const comparison = compareSrte(documentOf(loaded, hybrid).model, {
+    const { model, training } = documentOf(loaded, hybrid);
+    const comparison = compareSrte(model, {
       dtype: flags.dtype,
       ranks: flags.ranks,
       maxPositions: flags['max-positions'] ?? [],
       vocabSizes: flags['vocab-sizes'] ?? [],
       tie: flags.tie,
       presets: flags.presets,
+      trainedContext: training?.max_seq_length,
     });
     const result = { schema: 'minimind/compare-srte@1', file: loaded.file, ...comparison } as const;
     return this.answer(flags, result, srteReport);

@@ -3,6 +3,7 @@ import { BaseCommand } from '../cli/base-command.js';
 import { writeFileWhole, writeStdout } from '../cli/output.js';
 import { readPresetFile } from '../cli/preset-files.js';
 import { initReport } from '../report/init.js';
+import { toJson } from '../report/json.js';
 
 export default class Init extends BaseCommand {
   static override summary = 'Write a commented config to start from.';
@@ -27,7 +28,8 @@ export default class Init extends BaseCommand {
     const file = flags.output ?? `${preset.split('/').at(-1)}.yaml`;
     const result = { schema: 'minimind/init@1', preset, family, file } as const;
     if (file === '-') {
-      await writeStdout(text);
+      if (!flags.json && flags.format !== 'json') await writeStdout(text);
+      else await writeStdout(toJson({ ...result, text }));
       return result;
     }
     writeFileWhole(file, text, flags.force);

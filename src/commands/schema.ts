@@ -7,6 +7,7 @@ import {
 } from '../architecture/families.js';
 import { jsonSchemaOf } from '../architecture/family.js';
 import { BaseCommand } from '../cli/base-command.js';
+import { baseFlags, formatFlag } from '../cli/flags.js';
 import { toJson } from '../report/json.js';
 
 export default class Schema extends BaseCommand {
@@ -20,6 +21,8 @@ export default class Schema extends BaseCommand {
     '<%= config.bin %> <%= command.id %> hybrid -o hybrid.schema.json',
   ];
 
+  // A JSON Schema is JSON, and its own form: there is nothing else to print.
+  static override baseFlags = { ...baseFlags, format: formatFlag(['json']) };
   static override args = {
     family: Args.string({
       options: [...FAMILY_NAMES],

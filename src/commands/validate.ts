@@ -31,7 +31,7 @@ export default class Validate extends BaseCommand {
 
   async run() {
     const { argv, flags } = await this.parse(Validate);
-    const loaded = await loadAllFiles(argv as string[], flags);
+    const { loaded, error } = await loadAllFiles(argv as string[], flags);
     await this.warnAbout(
       flags,
       loaded.flatMap(({ warnings }) => warnings),
@@ -43,6 +43,11 @@ export default class Validate extends BaseCommand {
       parameters: countParameters(model).parameters,
       warnings,
     }));
-    return this.answer(flags, { schema: 'minimind/validate@1', files } as const, validationReport);
+    const result = { schema: 'minimind/validate@1', files } as const;
+    if (!error) return this.answer(flags, result, validationReport);
+    // The verdict on the others is part of the answer, except in JSON, where the error is all of it.
+    const wantsJson = flags.json || flags.format === 'json';
+    if (files.length > 0 && !wantsJson) await this.answer(flags, result, validationReport);
+    throw error;
   }
 }

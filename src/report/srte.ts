@@ -1,8 +1,10 @@
 import type { SrteComparison, SrteRow } from '../budget/srte.js';
-import type { Cell, Report, Tone } from './report.js';
+import type { Cell, Report } from './report.js';
 import { countUnit, formatBytes, formatCount, formatInteger, formatShare } from './units.js';
 
 const CURRENT_MARK = '●';
+
+const NOTHING: Cell = { text: '–', value: '' };
 
 /** The comparison as the published report prints it: billions and per cent. */
 export function srteReport(comparison: SrteComparison & { readonly file: string }): Report {
@@ -13,7 +15,21 @@ export function srteReport(comparison: SrteComparison & { readonly file: string 
     text: formatShare(part, whole),
     value: part / whole,
   });
-  const baseline = rows[0]?.parameters ?? 0;
+  const baseline = rows.find(({ id }) => id === 'not-shared')?.parameters ?? 0;
+  const savedCells = ({ id, savedParameters: saved }: SrteRow): Cell[] => {
+    if (saved === null) return [NOTHING, NOTHING];
+    // The row that all others are compared with.
+    if (id === 'not-shared')
+      return [
+        { ...NOTHING, value: 0 },
+        { ...NOTHING, value: 0 },
+      ];
+    const tone = saved >= 0 ? 'good' : 'bad';
+    return [
+      { ...count(saved), tone },
+      { ...share(saved, baseline), tone },
+    ];
+  };
   const cells = (row: SrteRow): Cell[] => [
     {
       text: `${row.current ? CURRENT_MARK : ' '} ${row.label}`,
@@ -23,15 +39,7 @@ export function srteReport(comparison: SrteComparison & { readonly file: string 
     { ...count(row.parameters), tone: 'strong' },
     count(row.srteParameters),
     share(row.srteParameters, row.parameters),
-    ...(row.id === 'not-shared'
-      ? [
-          { text: '–', value: 0 },
-          { text: '–', value: 0 },
-        ]
-      : [
-          { ...count(row.savedParameters), tone: tone(row.savedParameters) },
-          { ...share(row.savedParameters, baseline), tone: tone(row.savedParameters) },
-        ]),
+    ...savedCells(row),
     { text: formatBytes(row.bytes), value: row.bytes },
   ];
   return {
@@ -55,14 +63,15 @@ export function srteReport(comparison: SrteComparison & { readonly file: string 
   };
 }
 
-const tone = (saved: number): Tone => (saved >= 0 ? 'good' : 'bad');
-
 function notesOf(rows: readonly SrteRow[], notes: readonly string[], dtype: string) {
-  const first = rows[0];
+  const unshared = rows.find(({ id }) => id === 'not-shared');
   const has = (kind: SrteRow['kind']) => rows.some((row) => row.kind === kind);
   const recommended = rows.find(({ id }) => id === 'recommended');
   return [
-    `${CURRENT_MARK} as in the file. Saved against not shared: ${formatInteger(first?.parameters ?? 0)} parameters. ` +
+    `${CURRENT_MARK} as in the file. ` +
+      (unshared
+        ? `Saved against not shared: ${formatInteger(unshared.parameters)} parameters. `
+        : '') +
       `Bytes of the parameters in ${dtype}, buffers not counted.`,
     ...(recommended
       ? [

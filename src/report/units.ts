@@ -114,29 +114,48 @@ const READ_UNITS = {
  * whole number of bytes, or is above 2^53 − 1.
  */
 export function parseBytes(text: string): number | undefined {
-  return parseScaled(text, READ_UNITS.bytes);
+  return safeInteger(parseScaled(text, READ_UNITS.bytes)?.value);
 }
 
 /** The number that `26M`, `13.4B`, `1e9` or `7_000` means; undefined as for `parseBytes`. */
 export function parseCount(text: string): number | undefined {
-  return parseScaled(text, READ_UNITS.count);
+  return safeInteger(parseScaled(text, READ_UNITS.count)?.value);
 }
+
+/**
+ * A number as it was printed, with commas or a unit: `13.8B` may be anything within half of its last
+ * digit (50,000,000); a number with all its digits is exact. Undefined when it cannot be read.
+ */
+export function parseRounded(
+  text: string,
+): { readonly value: bigint; readonly tolerance: bigint } | undefined {
+  const scaled = parseScaled(text.replace(/,(?=\d{3}(?!\d))/g, ''), READ_UNITS.count);
+  return scaled && { value: scaled.value, tolerance: scaled.lastDigit / 2n };
+}
+
+const safeInteger = (value: bigint | undefined): number | undefined =>
+  value !== undefined && value <= BigInt(Number.MAX_SAFE_INTEGER) ? Number(value) : undefined;
 
 const NUMBER_AND_UNIT = /^(\d+(?:_\d+)*)(?:\.(\d+))?(?:e\+?(\d{1,2}))? ?([a-z]*)$/;
 
 /** More than any sensible number needs, and few enough to work with at once. */
 const MAX_CHARACTERS = 64;
 
-/** Decimal arithmetic on the text: 13.4 × 10^9 in floating point need not be a whole number. */
-function parseScaled(text: string, units: Readonly<Record<string, bigint>>): number | undefined {
+/**
+ * Decimal arithmetic on the text: 13.4 × 10^9 in floating point need not be a whole number.
+ * `lastDigit` is what the last digit that is written is worth.
+ */
+function parseScaled(
+  text: string,
+  units: Readonly<Record<string, bigint>>,
+): { readonly value: bigint; readonly lastDigit: bigint } | undefined {
   if (text.length > MAX_CHARACTERS) return undefined;
   const [, whole, fraction = '', exponent = '0', unit = ''] =
     NUMBER_AND_UNIT.exec(text.trim().toLowerCase()) ?? [];
   if (whole === undefined || !Object.hasOwn(units, unit)) return undefined;
   const digits = BigInt(whole.replaceAll('_', '') + fraction);
-  const multiplied = digits * (units[unit] ?? 0n) * 10n ** BigInt(exponent);
+  const scale = (units[unit] ?? 0n) * 10n ** BigInt(exponent);
   const divisor = 10n ** BigInt(fraction.length);
-  if (multiplied % divisor !== 0n) return undefined;
-  const value = Number(multiplied / divisor);
-  return Number.isSafeInteger(value) ? value : undefined;
+  if ((digits * scale) % divisor !== 0n) return undefined;
+  return { value: (digits * scale) / divisor, lastDigit: scale / divisor };
 }

@@ -114,4 +114,28 @@ describe('rows that are asked for', () => {
       ['preset-performance', 13_365_288_960],
     ]);
   });
+
+  it('names a lever once', () => {
+    const rows = ids(small, { ranks: [], maxPositions: [5, 5], vocabSizes: [7, 7] });
+    expect(new Set(rows).size).toBe(rows.length);
+  });
+
+  it('leaves out what is too large, with a note, and keeps the rest', () => {
+    const { rows, notes } = compare({ max_position_embeddings: 1e12, srte_factorized_rank: 8 });
+    expect(rows.map(({ id }) => id)).not.toContain('not-shared');
+    expect(rows.find(({ id }) => id === 'recommended')).toMatchObject({
+      parameters: 13_352_181_760,
+      savedParameters: null,
+      savedShare: null,
+    });
+    expect(notes[0]).toMatch(/^The row "not shared" is left out: it describes .* stored values/);
+  });
+
+  it('notes rows that are shorter than what the file trains with', () => {
+    const { notes } = compare({}, { trainedContext: 60_000, maxPositions: [1000] });
+    expect(notes).toEqual([
+      'The row "recommended" has 32,768 positions, fewer than the 60,000 tokens of training.max_seq_length.',
+      'The row "1,000 positions" has 1,000 positions, fewer than the 60,000 tokens of training.max_seq_length.',
+    ]);
+  });
 });

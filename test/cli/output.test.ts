@@ -37,6 +37,20 @@ describe('writeFileWhole', () => {
     expect(fs.lstatSync(inFolder('link')).isSymbolicLink()).toBe(true);
   });
 
+  it('keeps the permissions of what it replaces', () => {
+    fs.writeFileSync(inFolder('a'), 'old', { mode: 0o600 });
+    writeFileWhole(inFolder('a'), 'new', true);
+    expect(fs.statSync(inFolder('a')).mode & 0o777).toBe(0o600);
+  });
+
+  it('takes a name as long as the system does, and refuses a longer one', () => {
+    writeFileWhole(inFolder('a'.repeat(255)), 'text', false);
+    expect(fs.readdirSync(folder)).toEqual(['a'.repeat(255)]);
+    expect(() => writeFileWhole(inFolder('a'.repeat(256)), 'text', false)).toThrow(/ENAMETOOLONG/);
+    expect(() => writeFileWhole('', 'text', false)).toThrow('is empty');
+    expect(fs.readdirSync(folder)).toHaveLength(1);
+  });
+
   it('does not replace a device', () => {
     writeFileWhole('/dev/null', 'text', true);
     expect(fs.statSync('/dev/null').isCharacterDevice()).toBe(true);

@@ -36,6 +36,11 @@ describe('JSON output keeps to docs/schemas', () => {
     ['compare-srte', ['configs/hybrid/tiny.yaml']],
     ['validate', [CONFIG, 'configs/hybrid/tiny.yaml']],
     ['validate', ['configs/hybrid/tiny.yaml', '--set', 'model.gate_rank=99', '--set', 'x=1']],
+    ['profile', [CONFIG, '--layers', '--tensors', '--published', '7B', '--max-params', '30B']],
+    [
+      'profile',
+      ['configs/hybrid/tiny.yaml', '--batch', '1000000', '--set', 'model.num_layers=100'],
+    ],
     ['list', []],
   ])('%s %j', (command, args) => {
     const { code, stdout } = runCli([command, ...args, '--json']);

@@ -99,6 +99,34 @@ describe('the command line itself', () => {
     });
   });
 
+  it.each([
+    [['validate', ORIGINAL, '--set'], 'Flag --set expects a value'],
+    [['compare-srte', ORIGINAL, '--ranks'], 'Flag --ranks expects a value'],
+    [['--bogus'], '"--bogus" stands where a command should'],
+    [['--json'], '"--json" stands where a command should'],
+    [['validate', ORIGINAL, '--bogus'], 'Nonexistent flag: --bogus'],
+    [['schema', '--format', 'csv'], 'Expected --format=csv to be one of: json'],
+    [['validate', '-', '-'], 'standard input can be read only once'],
+    [['list', '-o', ''], 'the name of the file is empty'],
+  ])('%j is the user’s mistake', (args, message) => {
+    const { code, stderr } = runCli(args);
+    expect(stderr).toContain(`error: ${args.at(-1) === '' ? '-o: ' : ''}${message}`);
+    expect(stderr).not.toMatch(/^\s+at |See more help/m);
+    expect(code).toBe(2);
+  });
+
+  it('knows the short forms', () => {
+    expect(runCli(['-h']).stdout).toBe(runCli(['--help']).stdout);
+    expect(runCli(['-v']).stdout).toBe(runCli(['--version']).stdout);
+  });
+
+  it('prints no control characters of a name', () => {
+    const name = path.join(folder, 'w\u001b[31m\u202e');
+    const { stderr } = runCli(['list', '-o', name]);
+    expect(stderr).toContain('\\x1b[31m');
+    expect(stderr).not.toContain('\u001b');
+  });
+
   it('says what is missing', () => {
     const { code, stderr } = runCli(['compare-srte']);
     expect(code).toBe(2);

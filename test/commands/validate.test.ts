@@ -122,6 +122,7 @@ describe('validate', () => {
     ['model: {hidden_size: 6, num_heads: 2}', 'the width must be even'],
     ['model: {window_size: 0}', 'must be an integer ≥ 1, but is 0'],
     ['model: {family: llama7}', '"llama7" is no family'],
+    ['hidden_size: 64\nnum_hidden_layers: 2\nmodel_type: llama', 'the key "model" is missing'],
     ['model: {num_layers: 1e9}', '1,000,000,000'],
     ['model: {vocab_size: 9007199254740991}', 'more than 2^53 − 1 elements'],
     ['vocab_size: 100', 'model'],
@@ -145,6 +146,14 @@ describe('validate', () => {
     const { problems, message } = JSON.parse(run.stdout);
     expect(message).toBe('2 of 3 files are not valid');
     expect(problems.map(({ file }: { file: string }) => file)).toEqual(['bad.yaml', 'none.yaml']);
+  });
+
+  it('tells the verdict on the good files too', () => {
+    fs.writeFileSync(path.join(folder, 'good.yaml'), 'model: {}\n');
+    fs.writeFileSync(path.join(folder, 'bad.yaml'), 'model: {x: 1}\n');
+    const { stdout, code } = runCli(['validate', 'good.yaml', 'bad.yaml'], { cwd: folder });
+    expect(code).toBe(2);
+    expect(stdout).toMatch(/^good\.yaml +valid +hybrid/m);
   });
 
   it('tells a mistake in a --set once, however many files', () => {

@@ -257,7 +257,14 @@ function build({ model: config }: HybridDocument): LanguageModel {
     blocks: stack(names, 'model.num_layers', (name, index) => block(name, index, config, shared)),
     norm: layerNorm('norm', hidden, config.layer_norm_eps),
     head: head('lm_head', hidden, vocabulary, tied ? tokens : undefined),
+    positions: config.max_position_embeddings,
   });
+}
+
+/** Undefined when the file says nothing of number formats. */
+function mixedOrFull(bf16?: boolean, fp16?: boolean): 'mixed' | 'float32' | undefined {
+  if (bf16 === undefined && fp16 === undefined) return undefined;
+  return bf16 || fp16 ? 'mixed' : 'float32';
 }
 
 // ── What makes a configuration wrong, or odd ─────────────────────────────────────────────────────
@@ -428,6 +435,16 @@ const confusions: readonly Confusion[] = [
     message: `${key} stands at the top level, where nothing reads it`,
     suggestion: 'move it under model:',
   })),
+  ...Object.entries(FOREIGN_KEYS).map(([key, here]) => ({
+    path: key,
+    message: `${key} stands at the top level, and is another configuration format's name for ${here}`,
+    suggestion: `write ${here} under model:`,
+  })),
+  {
+    path: 'model_type',
+    message: 'this looks like a config.json of Hugging Face, not like a config of this family',
+    suggestion: 'write the sizes under model: with the keys that minimind schema shows',
+  },
 ];
 
 // ── Presets ──────────────────────────────────────────────────────────────────────────────────────
@@ -501,4 +518,10 @@ export const hybrid = defineFamily({
   confusions,
   presets,
   build,
+  trainingHints: ({ training }) => ({
+    batch: training?.batch_size,
+    context: training?.max_seq_length,
+    precision: mixedOrFull(training?.bf16, training?.fp16),
+    recompute: training?.gradient_checkpointing,
+  }),
 });

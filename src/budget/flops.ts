@@ -1,0 +1,208 @@
+/**
+ * FLOPs of a forward pass and of a training step, with their formulas. 1 multiply-accumulate (MAC) is
+ * 2 FLOP. Sums can pass 2^53 − 1; they stay exact.
+ */
+import { COMPONENTS, type Component, type Layer } from '../architecture/layer.js';
+import { visiblePairs } from '../architecture/masks.js';
+import { type Exact, exact, type Figure, figure, sumFigure } from './figure.js';
+import { type Operation, operationsOf } from './operations.js';
+
+/** What the backward pass computes a second time to save memory. */
+export type Recompute = 'none' | 'selective' | 'full';
+
+export interface FlopsSetting {
+  /** Sequences, B. */
+  readonly batch: number;
+  /** Tokens in each, T. */
+  readonly context: number;
+  /** Count only the pairs of query and key that the mask lets through, not the whole square. */
+  readonly causal: boolean;
+  readonly recompute: Recompute;
+}
+
+export interface ComponentFlops {
+  readonly component: Component;
+  readonly kind: Operation['kind'];
+  readonly forward: Figure;
+  /** One forward and one backward pass. */
+  readonly training: Figure;
+}
+
+export interface FlopsBudget {
+  /** By component and kind of work, in the order of the model. */
+  readonly parts: readonly ComponentFlops[];
+  readonly forward: Figure;
+  /** Multiply-accumulates of the matrix products alone: projections and attention scores. */
+  readonly macs: Figure;
+  /** One forward and one backward pass, without the optimizer. */
+  readonly training: Figure;
+}
+
+const FORWARD_SOURCE = 'matrix products of the description, 2 FLOP per multiply-accumulate';
+
+/** The names and sources of each kind of work. */
+const KINDS = {
+  projection: { label: 'projections', source: FORWARD_SOURCE },
+  scores: {
+    label: 'scores and values',
+    source: 'q·kᵀ and its sum over v: 2 products of head_dim multiply-accumulates per pair',
+  },
+  convolution: {
+    label: 'convolution',
+    source: 'depthwise: kernel multiply-accumulates per channel and token',
+  },
+  scan: {
+    label: 'scan',
+    source:
+      'per state value 7 multiplications and additions and 1 exponential: Δ·A, exp, h·, Δ·B, ·x, +, C·h, +; per channel D·x, +',
+  },
+} as const satisfies Record<Operation['kind'], { label: string; source: string }>;
+
+/** Counts one forward pass over batch × context tokens, and a training step of it. */
+export function flopsOf(model: Layer, setting: FlopsSetting): FlopsBudget {
+  const parts = grouped(operationsOf(model)).map((operations): ComponentFlops => {
+    const { component, kind } = operations[0];
+    const forward = forwardFigure(operations, setting);
+    return { component, kind, forward, training: trainingFigure(kind, forward, setting) };
+  });
+  const named = (of: 'forward' | 'training', kinds?: readonly Operation['kind'][]) =>
+    Object.fromEntries(
+      parts
+        .filter(({ kind }) => kinds?.includes(kind) ?? true)
+        .map((part) => [`${part.component}_${part.kind}`, part[of]]),
+    );
+  return {
+    parts,
+    forward: sumFigure('forward', 'FLOP', named('forward'), 'sum of the parts'),
+    macs: macs(named('forward', ['projection', 'scores'])),
+    training: sumFigure('training step', 'FLOP', named('training'), 'sum of the parts'),
+  };
+}
+
+type Group = readonly [Operation, ...Operation[]];
+
+/** Operations of the same component, kind and rows together, in the order of their first. */
+function grouped(operations: readonly Operation[]): Group[] {
+  const groups = new Map<string, [Operation, ...Operation[]]>();
+  for (const operation of operations) {
+    const key = `${operation.component} ${operation.kind}`;
+    const group = groups.get(key);
+    if (group) group.push(operation);
+    else groups.set(key, [operation]);
+  }
+  return [...groups.values()];
+}
+
+function forwardFigure(operations: Group, { batch, context, causal }: FlopsSetting): Figure {
+  const { component, kind } = operations[0];
+  const { label, source } = KINDS[kind];
+  const base = { label: `${COMPONENTS[component]}: ${label}`, unit: 'FLOP', source } as const;
+  const sum = (of: (operation: Operation) => number) =>
+    operations.reduce((total, operation) => total + of(operation), 0);
+  switch (kind) {
+    case 'projection': {
+      const weights = (rows: 'tokens' | 'positions') =>
+        sum((each) => (each.kind === 'projection' && each.rows === rows ? each.weights : 0));
+      // What is done once for each position costs the same for any batch.
+      const [perToken, perPosition] = [weights('tokens'), weights('positions')];
+      return perPosition === 0
+        ? figure({
+            ...base,
+            formula: '2 * batch * context * weights',
+            inputs: { batch, context, weights: perToken },
+          })
+        : figure({
+            ...base,
+            formula: '2 * context * (batch * weights + weights_per_position)',
+            inputs: { batch, context, weights: perToken, weights_per_position: perPosition },
+          });
+    }
+    case 'scores':
+      return figure({ ...base, ...scoresFormula(operations, batch, context, causal) });
+    case 'convolution':
+      return figure({
+        ...base,
+        formula: '2 * batch * context * weights',
+        inputs: {
+          batch,
+          context,
+          weights: sum((each) => (each.kind === 'convolution' ? each.channels * each.kernel : 0)),
+        },
+      });
+    case 'scan':
+      return figure({
+        ...base,
+        formula: 'batch * context * (8 * state_values + 2 * channels)',
+        inputs: {
+          batch,
+          context,
+          state_values: sum((each) => (each.kind === 'scan' ? each.inner * each.state : 0)),
+          channels: sum((each) => (each.kind === 'scan' ? each.inner : 0)),
+        },
+      });
+  }
+}
+
+/** 2 products of `head_dim` MACs for each head and pair; heads with the same window together. */
+function scoresFormula(
+  operations: Group,
+  batch: number,
+  context: number,
+  causal: boolean,
+): Pick<Figure, 'formula' | 'inputs'> {
+  // The width of heads is their number times head_dim, over all layers.
+  const widths = new Map<number | undefined, number>();
+  for (const operation of operations) {
+    if (operation.kind !== 'scores') continue;
+    for (const { heads, window } of operation.spans) {
+      widths.set(window, (widths.get(window) ?? 0) + heads * operation.headDim);
+    }
+  }
+  if (!causal) {
+    const width = [...widths.values()].reduce((total, each) => total + each, 0);
+    return {
+      formula: '4 * batch * context * context * width',
+      inputs: { batch, context, width },
+    };
+  }
+  const terms: string[] = [];
+  const inputs: Record<string, Exact> = { batch };
+  for (const [window, width] of widths) {
+    const suffix = window === undefined ? 'global' : `window_${window}`;
+    inputs[`width_${suffix}`] = width;
+    inputs[`pairs_${suffix}`] = exact(visiblePairs(context, window));
+    terms.push(`width_${suffix} * pairs_${suffix}`);
+  }
+  return { formula: `4 * batch * (${terms.join(' + ')})`, inputs };
+}
+
+/** `products`: FLOPs of projections and scores. */
+function macs(products: Readonly<Record<string, Figure>>): Figure {
+  const inputs = Object.fromEntries(
+    Object.entries(products).map(([name, { value }]) => [name, value]),
+  );
+  const formula = `(${Object.keys(inputs).join(' + ') || '0'}) / 2`;
+  const source = 'matrix products alone; 1 MAC is 2 FLOP';
+  return figure({ label: 'matrix products', unit: 'MAC', formula, inputs, source });
+}
+
+/** What selective recomputation computes a second time: what is large to keep and cheap to make. */
+const RECOMPUTED: readonly Operation['kind'][] = ['scores', 'scan'];
+
+/** A backward pass costs two forward passes: gradients of the inputs and of the weights. */
+function trainingFigure(
+  kind: Operation['kind'],
+  forward: Figure,
+  { recompute }: FlopsSetting,
+): Figure {
+  const again = recompute === 'full' || (recompute === 'selective' && RECOMPUTED.includes(kind));
+  return figure({
+    label: `${forward.label}, training`,
+    unit: 'FLOP',
+    formula: again ? '4 * forward' : '3 * forward',
+    inputs: { forward: forward.value },
+    source: again
+      ? 'backward = 2 × forward, and the forward pass once more (arXiv 2205.05198)'
+      : 'backward = 2 × forward (arXiv 2204.02311, appendix B)',
+  });
+}

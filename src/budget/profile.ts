@@ -1,0 +1,77 @@
+/** What a model weighs and costs: all budgets of one description together. */
+import type { LanguageModel } from '../architecture/layer.js';
+import { DTYPE_NAMES, DTYPES, type Dtype } from '../tensor/dtype.js';
+import { type Figure, figure, sumFigure } from './figure.js';
+import { type FlopsBudget, flopsOf } from './flops.js';
+import { type ParameterFigures, parameterFigures } from './parameters.js';
+import { type StateBudget, type StateSetting, stateOf } from './state.js';
+import { type TrainingBudget, type TrainingSetting, trainingMemoryOf } from './training.js';
+
+export interface ProfileSetting {
+  readonly inference: StateSetting & {
+    /** Count only the pairs of query and key that the mask lets through. */
+    readonly causal: boolean;
+  };
+  readonly training: TrainingSetting;
+}
+
+export interface InferenceBudget {
+  readonly weights: Figure;
+  readonly buffers: Figure;
+  readonly state: StateBudget;
+  /** Weights, buffers and state; activations of the step in hand come on top. */
+  readonly total: Figure;
+}
+
+export interface ModelProfile {
+  readonly parameters: ParameterFigures;
+  /** Of all parameters in every element type. */
+  readonly bytes: readonly { readonly dtype: Dtype; readonly bytes: Figure }[];
+  readonly inference: InferenceBudget;
+  readonly training: TrainingBudget;
+  /** A forward pass at the setting of inference. */
+  readonly forwardFlops: FlopsBudget;
+  /** A training step at the setting of training. */
+  readonly trainingFlops: FlopsBudget;
+}
+
+/** All budgets of a model. Nothing in it is as large as the model: only descriptions are counted. */
+export function profileModel(model: LanguageModel, setting: ProfileSetting): ModelProfile {
+  const { inference, training } = setting;
+  const parameters = parameterFigures(model);
+  const bytesIn = (dtype: Dtype) =>
+    figure({
+      label: `weights in ${dtype}`,
+      unit: 'bytes',
+      formula: 'ceildiv(parameters * bits, 8)',
+      inputs: { parameters: parameters.total.value, bits: DTYPES[dtype].bits },
+      source: 'packed without gaps',
+    });
+  return {
+    parameters,
+    bytes: DTYPE_NAMES.map((dtype) => ({ dtype, bytes: bytesIn(dtype) })),
+    inference: inferenceOf(model, bytesIn(inference.dtype), parameters.buffers, inference),
+    training: trainingMemoryOf(model, training),
+    forwardFlops: flopsOf(model, { ...inference, recompute: 'none' }),
+    trainingFlops: flopsOf(model, { ...training, causal: inference.causal }),
+  };
+}
+
+function inferenceOf(
+  model: LanguageModel,
+  weights: Figure,
+  bufferValues: Figure,
+  setting: StateSetting,
+): InferenceBudget {
+  const state = stateOf(model, setting);
+  const buffers = figure({
+    label: 'buffers',
+    unit: 'bytes',
+    formula: '4 * values',
+    inputs: { values: bufferValues.value },
+    source: 'in float32, as a checkpoint stores them',
+  });
+  const parts = { weights, buffers, state: state.total };
+  const total = sumFigure('inference memory', 'bytes', parts, 'sum of the parts');
+  return { weights, buffers, state, total };
+}

@@ -1,0 +1,114 @@
+/** Memory of training on one device: weights, gradients, optimizer, buffers, activations. */
+import { type LanguageModel, tensorsOf } from '../architecture/layer.js';
+import { type ActivationBudget, activationsOf } from './activations.js';
+import { type Figure, figure, sumFigure } from './figure.js';
+import type { Recompute } from './flops.js';
+
+/** Small tensors, and the scales of large ones, as the 8-bit optimizer of bitsandbytes keeps them. */
+const EIGHT_BIT_BLOCK = 256;
+const EIGHT_BIT_SMALLEST = 4096;
+
+/**
+ * Bytes that an optimizer keeps for each parameter besides the fp32 master copy of mixed precision:
+ * formulas over `parameters` and, for 8 bits, over those of large and small tensors.
+ */
+export const OPTIMIZERS = {
+  adamw: {
+    label: 'AdamW',
+    state: '8 * parameters',
+    source: 'two float32 moments (arXiv 1711.05101)',
+  },
+  'adamw-8bit': {
+    label: 'AdamW, 8 bits',
+    state: '2 * large + 8 * small + 8 * blocks',
+    source:
+      'two moments of 1 byte with a float32 scale for each block of 256 values; tensors below 4096 values in float32 (bitsandbytes, AdamW8bit)',
+  },
+  sgd: { label: 'SGD', state: '0 * parameters', source: 'no state without momentum' },
+  'sgd-momentum': {
+    label: 'SGD with momentum',
+    state: '4 * parameters',
+    source: 'one float32 velocity',
+  },
+} as const satisfies Record<string, { label: string; state: string; source: string }>;
+
+export type Optimizer = keyof typeof OPTIMIZERS;
+
+export const OPTIMIZER_NAMES = Object.keys(OPTIMIZERS) as readonly Optimizer[];
+
+export interface TrainingSetting {
+  /** Sequences on the device at a time. */
+  readonly batch: number;
+  readonly context: number;
+  /** 16-bit weights with an fp32 master copy, or all in float32. */
+  readonly precision: 'mixed' | 'float32';
+  readonly optimizer: Optimizer;
+  readonly recompute: Recompute;
+}
+
+export interface TrainingBudget {
+  readonly weights: Figure;
+  readonly gradients: Figure;
+  readonly optimizer: Figure;
+  readonly buffers: Figure;
+  readonly activations: ActivationBudget;
+  readonly total: Figure;
+}
+
+/** Everything that training keeps; workspaces of kernels and fragmentation come on top. */
+export function trainingMemoryOf(model: LanguageModel, setting: TrainingSetting): TrainingBudget {
+  const tensors = tensorsOf(model);
+  const trained = tensors.filter(({ role }) => role === 'parameter');
+  const parameters = sum(trained);
+  const bytes = setting.precision === 'mixed' ? 2 : 4;
+  const ofParameters = (label: string, source: string) =>
+    figure({
+      label,
+      unit: 'bytes',
+      formula: 'bytes * parameters',
+      inputs: { bytes, parameters },
+      source,
+    });
+  const weights = ofParameters('weights', `${setting.precision} precision`);
+  const gradients = ofParameters('gradients', 'in the type of the weights (arXiv 1910.02054)');
+  const optimizer = optimizerFigure(trained, setting);
+  const buffers = figure({
+    label: 'buffers',
+    unit: 'bytes',
+    formula: '4 * values',
+    inputs: { values: sum(tensors) - parameters },
+    source: 'in float32, as a checkpoint stores them',
+  });
+  const activations = activationsOf(model, { ...setting, bytesPerValue: bytes });
+  const parts = { weights, gradients, optimizer, buffers, activations: activations.total };
+  const total = sumFigure('training memory', 'bytes', parts, 'sum of the parts, on one device');
+  return { weights, gradients, optimizer, buffers, activations, total };
+}
+
+function optimizerFigure(
+  trained: readonly { readonly elements: number }[],
+  { precision, optimizer }: TrainingSetting,
+): Figure {
+  const { label, state, source } = OPTIMIZERS[optimizer];
+  const isLarge = ({ elements }: { readonly elements: number }) => elements >= EIGHT_BIT_SMALLEST;
+  const large = trained.filter(isLarge);
+  const inputs =
+    optimizer === 'adamw-8bit'
+      ? {
+          large: sum(large),
+          small: sum(trained) - sum(large),
+          blocks: large.reduce((n, { elements }) => n + Math.ceil(elements / EIGHT_BIT_BLOCK), 0),
+        }
+      : {};
+  const mixed = precision === 'mixed';
+  return figure({
+    label: `optimizer: ${label}`,
+    unit: 'bytes',
+    formula: mixed ? `4 * parameters + ${state}` : state,
+    inputs: { parameters: sum(trained), ...inputs },
+    source: mixed ? `float32 master copy of the weights (arXiv 1710.03740); ${source}` : source,
+  });
+}
+
+const sum = (tensors: readonly { readonly elements: number }[]) =>
+  tensors.reduce((total, { elements }) => total + elements, 0);

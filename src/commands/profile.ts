@@ -1,0 +1,86 @@
+import * as Args from '@oclif/core/args';
+import * as Flags from '@oclif/core/flags';
+import { blocksOf, tensorInventory } from '../budget/inventory.js';
+import { checkLimits } from '../budget/limits.js';
+import { profileModel } from '../budget/profile.js';
+import { explainPublished } from '../budget/published.js';
+import { resolveSetting } from '../budget/setting.js';
+import { OPTIMIZER_NAMES } from '../budget/training.js';
+import { BaseCommand } from '../cli/base-command.js';
+import { bytes, count, counted, dtype, publishedNumber, set } from '../cli/flags.js';
+import { loadModelFile } from '../cli/model-file.js';
+import { profileReport } from '../report/profile.js';
+
+export default class Profile extends BaseCommand {
+  static override summary = 'Tell what a model weighs and costs, exactly.';
+  static override description =
+    'Parameters by component, bytes in every type, memory and state of inference, FLOPs, and the memory of ' +
+    'training on one device. --explain derives every figure. The --max flags make it exit with 1 when a ' +
+    'limit is exceeded, for continuous integration.';
+  static override examples = [
+    '<%= config.bin %> <%= command.id %> configs/hybrid/original.yaml',
+    '<%= config.bin %> <%= command.id %> configs/hybrid/tiny.yaml --context 128 --batch 4 --layers --explain',
+    '<%= config.bin %> <%= command.id %> configs/hybrid/recommended.yaml --max-params 14B --max-memory 30GB',
+    '<%= config.bin %> <%= command.id %> configs/hybrid/aggressive.yaml --published 7B',
+  ];
+
+  static override args = {
+    file: Args.string({ required: true, description: 'a config, or - for standard input' }),
+  };
+  static override flags = {
+    set,
+    batch: count({ description: 'sequences at a time [default: 1; in training as in the file]' }),
+    context: count({ description: 'tokens of a sequence [default: as in the file, or 2048]' }),
+    dtype: dtype({
+      default: 'bf16',
+      description: 'element type of weights and caches in inference',
+    }),
+    causal: Flags.boolean({ description: 'count only the attention that the mask lets through' }),
+    optimizer: Flags.option({
+      options: OPTIMIZER_NAMES,
+      default: 'adamw',
+      description: 'optimizer of the training',
+    } as const)(),
+    precision: Flags.option({
+      options: ['mixed', 'float32'],
+      description: 'of the training [default: as in the file, or mixed]',
+    } as const)(),
+    recompute: Flags.option({
+      options: ['none', 'selective', 'full'],
+      description: 'activations computed again [default: as in the file, or none]',
+    } as const)(),
+    layers: Flags.boolean({ description: 'add a row for each block' }),
+    tensors: Flags.boolean({ description: 'add the tree of tensors, with shapes and aliases' }),
+    explain: Flags.boolean({ description: 'add formula, inputs and source of each figure' }),
+    published: publishedNumber({
+      description: 'name the likely reason why this published number differs, as in 7B',
+    }),
+    'max-params': counted({ description: 'most parameters, as in 14B', helpGroup: 'LIMITS' }),
+    'max-memory': bytes({ description: 'most memory of inference', helpGroup: 'LIMITS' }),
+    'max-kv-cache': bytes({ description: 'largest key-value cache', helpGroup: 'LIMITS' }),
+    'max-training-memory': bytes({ description: 'most memory of training', helpGroup: 'LIMITS' }),
+    'max-flops': counted({ description: 'most FLOPs of a forward pass', helpGroup: 'LIMITS' }),
+  };
+
+  async run() {
+    const { args, flags } = await this.parse(Profile);
+    const { file, family, document, model, warnings } = await loadModelFile(args.file, flags);
+    await this.warnAbout(flags, warnings);
+    const setting = resolveSetting(flags, family.trainingHints?.(document) ?? {}, model.positions);
+    const profile = profileModel(model, setting);
+    const checks = checkLimits(profile, flags);
+    const result = {
+      schema: 'minimind/profile@1',
+      file,
+      family: family.name,
+      setting,
+      ...profile,
+      ...(flags.layers && { layers: blocksOf(model, setting) }),
+      ...(flags.tensors && { tensors: tensorInventory(model) }),
+      ...(flags.published && { published: explainPublished(model, flags.published, profile) }),
+      checks,
+    } as const;
+    if (checks.some(({ passed }) => !passed)) process.exitCode = 1;
+    return this.answer(flags, result, (each) => profileReport(each, flags.explain));
+  }
+}

@@ -1,0 +1,52 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { firstVisibleKey, visiblePairs } from '../../src/architecture/masks.js';
+
+describe('firstVisibleKey', () => {
+  it.each([
+    // [position, context, window, first key]
+    [9, 10, undefined, 0],
+    [9, 10, 4, 7], // slides: 9 − 4 // 2
+    [1, 10, 4, 0],
+    [9, 10, 5, 7], // an odd window is halved downwards
+    [9, 10, 10, 0], // window = context: no window at all
+    [9, 10, 12, 0],
+    [2047, 2048, 100, 1997],
+    [2047, 2049, 100, 1950], // block 2000…2099, minus 50
+    [2048, 2049, 4000, 48], // blocks of 1024 at most: 2048 − 2000
+  ])('position %d of %d, window %s: %d', (position, context, window, first) => {
+    expect(firstVisibleKey(position, context, window)).toBe(first);
+  });
+});
+
+describe('visiblePairs', () => {
+  const counted = (context: number, window: number | undefined) => {
+    let pairs = 0;
+    for (let position = 0; position < context; position++) {
+      pairs += position - firstVisibleKey(position, context, window) + 1;
+    }
+    return BigInt(pairs);
+  };
+
+  it('is what counting one by one gives', () => {
+    const contexts = fc.oneof(
+      fc.integer({ min: 1, max: 60 }),
+      fc.integer({ min: 2040, max: 5000 }),
+    );
+    const windows = fc.option(
+      fc.oneof(fc.integer({ min: 1, max: 70 }), fc.integer({ min: 900, max: 6000 })),
+      { nil: undefined },
+    );
+    fc.assert(
+      fc.property(contexts, windows, (context, window) => {
+        expect(visiblePairs(context, window)).toBe(counted(context, window));
+      }),
+      { numRuns: 300 },
+    );
+  });
+
+  it('does not depend on how long the context is in time, only in value', () => {
+    expect(visiblePairs(2 ** 50, undefined)).toBe((2n ** 50n * (2n ** 50n + 1n)) / 2n);
+    expect(visiblePairs(2 ** 40, 1024)).toBeGreaterThan(2n ** 49n);
+  });
+});

@@ -1,0 +1,267 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { tensorsOf } from '../../src/architecture/layer.js';
+import { hybrid } from '../../src/architecture/models/hybrid.js';
+import type { Figure } from '../../src/budget/figure.js';
+import { flopsOf } from '../../src/budget/flops.js';
+import { blocksOf } from '../../src/budget/inventory.js';
+import { operationsOf } from '../../src/budget/operations.js';
+import { countParameters } from '../../src/budget/parameters.js';
+import { profileModel } from '../../src/budget/profile.js';
+import { stateOf } from '../../src/budget/state.js';
+import { OPTIMIZER_NAMES, trainingMemoryOf } from '../../src/budget/training.js';
+import { hybridCases } from '../fixtures.js';
+import { evaluateIndependently } from './independent.js';
+
+const build = (config: Record<string, unknown>) =>
+  hybrid.build(hybrid.schema.parse({ model: config }));
+const TINY = build(hybrid.presets.tiny?.document.model ?? {});
+const ORIGINAL = build({ srte_share_across_layers: false });
+
+/**
+ * configs/hybrid/tiny.yaml by hand: V 256, H 64, 2 layers, 4 heads of 16, of which 3 local with window
+ * 32 and 1 global, gate rank 16, SRTE of rank 8, tied head. So D = 128, R = 4, S = 64, K = 4.
+ */
+describe('tiny.yaml, worked out by hand at 1 × 64 tokens', () => {
+  const full = { batch: 1, context: 64, causal: false, recompute: 'none' } as const;
+  const { parts, forward, macs, training } = flopsOf(TINY, full);
+  const part = (component: string, kind: string) =>
+    parts.find((each) => each.component === component && each.kind === kind)?.forward.value;
+
+  it('forward FLOPs', () => {
+    // Projections: 2 FLOP × 64 tokens × 2 layers = 256 for each weight of a layer.
+    // in_proj 256·64 + x_proj (4 + 128)·128 + dt_proj 128·4 + out_proj 64·128 = 41,984
+    expect(part('mamba', 'projection')).toBe(256 * 41_984);
+    // q, k, v, out: 4 · 64·64
+    expect(part('attention', 'projection')).toBe(256 * 16_384);
+    // net.0 64·128 + net.2 64·64 + residual 64·128
+    expect(part('alignment', 'projection')).toBe(256 * 20_480);
+    // u 16·64 + d 64·16
+    expect(part('gate', 'projection')).toBe(256 * 2_048);
+    expect(part('fusion', 'projection')).toBe(256 * 64 * 64);
+    // 256·64 + 64·256
+    expect(part('mlp', 'projection')).toBe(256 * 32_768);
+    // lowrank rows (64) times proj 64·8, once per layer
+    expect(part('srte', 'projection')).toBe(256 * 512);
+    // the tied head still multiplies: 2 · 64 · 256·64
+    expect(part('head', 'projection')).toBe(2_097_152);
+    // q·kᵀ and weights·v: 2 products × 2 FLOP × 64² pairs × 64 channels × 2 layers
+    expect(part('attention', 'scores')).toBe(2 * 2 * 4_096 * 64 * 2);
+    // 4 MACs for each of 128 channels
+    expect(part('mamba', 'convolution')).toBe(256 * 512);
+    // 8 operations for each of 128 · 64 state values, 2 for each of 128 channels, 64 tokens, 2 layers
+    expect(part('mamba', 'scan')).toBe(64 * 2 * (8 * 8_192 + 2 * 128));
+    // Per layer 15,073,280 + 65,536 (SRTE) + 65,536 + 4,210,688 + 1,048,576 = 20,463,616; and the head.
+    expect(forward.value).toBe(2 * 20_463_616 + 2_097_152);
+    // Without scan and convolution, halved: (43,024,384 − 8,421,376 − 131,072) / 2
+    expect(macs.value).toBe(17_235_968);
+    expect(training.value).toBe(3 * 43_024_384);
+  });
+
+  it('forward FLOPs of the pairs that the mask lets through', () => {
+    // Window 32 < 64: 16 positions see 1…16 keys, 48 see 17: 136 + 816 = 952 pairs; global 64·65/2 = 2080.
+    const { parts } = flopsOf(TINY, { ...full, causal: true });
+    const scores = parts.find(({ kind }) => kind === 'scores')?.forward.value;
+    // 4 FLOP × 2 layers × (3 heads · 16 · 952 + 16 · 2080)
+    expect(scores).toBe(8 * (48 * 952 + 16 * 2_080));
+  });
+
+  it('training FLOPs with recomputation', () => {
+    const again = 2 * 2 * 4_096 * 64 * 2 + 64 * 2 * (8 * 8_192 + 2 * 128);
+    expect(flopsOf(TINY, { ...full, recompute: 'selective' }).training.value).toBe(
+      3 * 43_024_384 + again,
+    );
+    expect(flopsOf(TINY, { ...full, recompute: 'full' }).training.value).toBe(4 * 43_024_384);
+  });
+
+  it('state', () => {
+    const state = stateOf(TINY, { batch: 1, context: 64, dtype: 'bf16' });
+    // Local: 3 heads · 16 · 17 keys = 816; global: 16 · 64 = 1024. × 2 (k, v) × 2 bytes × 2 layers
+    expect(state.keyValueCache.value).toBe((816 + 1_024) * 8);
+    expect(state.keyValuePerToken.value).toBe(64 * 8);
+    expect(state.keyValuePerTokenPastWindows.value).toBe(16 * 8);
+    // 128 · 64 values and 128 · 3 inputs, × 2 bytes × 2 layers
+    expect(state.mambaState.value).toBe(8_192 * 4);
+    expect(state.convolutionState.value).toBe(384 * 4);
+    expect(state.total.value).toBe(14_720 + 32_768 + 1_536);
+  });
+
+  it('activations', () => {
+    const setting = { batch: 1, context: 64, precision: 'mixed', optimizer: 'adamw' } as const;
+    const bytes = (recompute: 'none' | 'selective' | 'full') => {
+      const { parts, total } = trainingMemoryOf(TINY, { ...setting, recompute }).activations;
+      const byPart = Object.fromEntries(parts.map(({ part, bytes }) => [part, bytes.value]));
+      return { ...byPart, total: total.value };
+    };
+    // Per layer, in 64 tokens × 2 bytes = 128 for each value of a token:
+    const mamba = 64 + 9 * 128 + 4 + 2 * 64; // 1,348, and the scan's 3 · 128 · 64 = 24,576
+    const attention = 64 + 4 * 64; // 320, and the softmax's 4 heads · 64
+    const rest = { alignment: 4 * 64, gate: 5 * 64 + 16, fusion: 64, mlp: 2 * 256 };
+    const top = { head: 128 * 64, logits: 4 * 64 * 256 };
+    const both = (values: number) => 2 * 128 * values;
+    const common = {
+      alignment: both(rest.alignment),
+      gate: both(rest.gate),
+      fusion: both(rest.fusion),
+      mlp: both(rest.mlp),
+      norm: 5 * 128 * 64, // two in each layer and the last
+      ...top,
+    };
+    const sum = (parts: Record<string, number>) =>
+      Object.values(parts).reduce((total, value) => total + value, 0);
+    const selective = { ...common, mamba: both(mamba), attention: both(attention) };
+    expect(bytes('selective')).toEqual({ ...selective, total: sum(selective) });
+    const none = { ...common, mamba: both(mamba + 24_576), attention: both(attention + 256) };
+    expect(bytes('none')).toEqual({ ...none, total: sum(none) });
+    // The inputs of 2 blocks, and all of one (with two norms), the last norm, the head and the logits.
+    const oneBlock = 128 * (mamba + 24_576 + attention + 256 + sum(rest) + 2 * 64);
+    const fullParts = { blockInputs: 2 * 128 * 64, oneBlock, norm: 128 * 64, ...top };
+    expect(bytes('full')).toEqual({ ...fullParts, total: sum(fullParts) });
+  });
+
+  it('optimizers', () => {
+    const n = 275_200;
+    expect(countParameters(TINY).parameters).toBe(n);
+    const optimizer = (name: (typeof OPTIMIZER_NAMES)[number], precision: 'mixed' | 'float32') =>
+      trainingMemoryOf(TINY, {
+        batch: 1,
+        context: 8,
+        precision,
+        optimizer: name,
+        recompute: 'none',
+      }).optimizer.value;
+    // A float32 master copy in mixed precision, then two moments, none, or one velocity.
+    expect(optimizer('adamw', 'mixed')).toBe(12 * n);
+    expect(optimizer('adamw', 'float32')).toBe(8 * n);
+    expect(optimizer('sgd', 'mixed')).toBe(4 * n);
+    expect(optimizer('sgd', 'float32')).toBe(0);
+    expect(optimizer('sgd-momentum', 'mixed')).toBe(8 * n);
+    // Tensors below 4096 values keep float32 moments; all larger ones here fill blocks of 256 exactly.
+    const small = tensorsOf(TINY)
+      .filter(({ role, elements }) => role === 'parameter' && elements < 4_096)
+      .reduce((total, { elements }) => total + elements, 0);
+    const large = n - small;
+    expect(optimizer('adamw-8bit', 'float32')).toBe(2 * large + (8 * large) / 256 + 8 * small);
+  });
+});
+
+describe('FLOPs against the shapes of all matrix products', () => {
+  /** Weights that multiply, by the names and shapes of the state dict alone. */
+  const productsBelow = (model: ReturnType<typeof build>, prefix: string) =>
+    tensorsOf(model)
+      .filter(({ name, shape, role }) => {
+        const isMatrix = shape.length === 2 && role === 'parameter' && name.endsWith('.weight');
+        return isMatrix && name.startsWith(prefix);
+      })
+      .reduce((total, { shape: [rows = 0, columns = 0] }) => total + rows * columns, 0);
+
+  it.each(hybridCases())('$name, layer by layer', ({ config }) => {
+    const model = build(config);
+    const { hidden_size: hidden } = hybrid.schema.parse({ model: config }).model;
+    for (const block of model.blocks) {
+      const operations = operationsOf(block);
+      const ofTokens = operations.flatMap((each) =>
+        each.kind === 'projection' && each.rows === 'tokens' ? each.weights : [],
+      );
+      const own =
+        productsBelow(model, `${block.name}.`) - productsBelow(model, `${block.name}.srte.`);
+      expect(ofTokens.reduce((a, b) => a + b, 0)).toBe(own);
+      const scan = operations.find((each) => each.kind === 'scan');
+      const convolution = operations.find((each) => each.kind === 'convolution');
+      expect(scan).toMatchObject({ inner: 2 * hidden, state: 64 });
+      expect(convolution).toMatchObject({ channels: 2 * hidden, kernel: 4 });
+      const scores = operations.find((each) => each.kind === 'scores');
+      const heads = scores?.spans.reduce((total, { heads }) => total + heads, 0) ?? 0;
+      expect(heads * (scores?.headDim ?? 0)).toBe(hidden);
+    }
+    const { forward } = flopsOf(model, { batch: 3, context: 5, causal: false, recompute: 'none' });
+    const blocks = blocksOf(model, {
+      inference: { batch: 3, context: 5, dtype: 'f32', causal: false },
+    });
+    const head = 2 * 15 * model.head.weight.elements;
+    const sum = blocks.reduce((total, { forwardFlops }) => total + Number(forwardFlops), head);
+    expect(forward.value).toBe(sum);
+  });
+});
+
+describe('the original at 2,048 tokens', () => {
+  it('keeps 319,258,624 bytes of keys and values in bf16', () => {
+    // 32 layers × (30 heads · 513 keys + 2 heads · 2048) × 128 × 2 × 2 bytes
+    const { keyValueCache } = stateOf(ORIGINAL, { batch: 1, context: 2048, dtype: 'bf16' });
+    expect(keyValueCache.value).toBe(319_258_624);
+  });
+
+  it('trains in 16 bytes a parameter, besides buffers and activations', () => {
+    const setting = { batch: 1, context: 2048, precision: 'mixed', recompute: 'none' } as const;
+    const memory = trainingMemoryOf(ORIGINAL, { ...setting, optimizer: 'adamw' });
+    const { weights, gradients, optimizer } = memory;
+    const bytes = Number(weights.value) + Number(gradients.value) + Number(optimizer.value);
+    expect(bytes).toBe(16 * 22_143_967_232);
+  });
+});
+
+describe('every figure', () => {
+  function* figuresOf(value: unknown): Generator<Figure> {
+    if (typeof value !== 'object' || value === null) return;
+    if ('formula' in value) yield value as Figure;
+    else for (const inner of Object.values(value)) yield* figuresOf(inner);
+  }
+
+  const configs = fc.record({
+    vocab_size: fc.integer({ min: 3, max: 200_000 }),
+    num_layers: fc.integer({ min: 1, max: 5 }),
+    head_pairs: fc.integer({ min: 1, max: 64 }),
+    num_heads: fc.integer({ min: 1, max: 16 }),
+    window_size: fc.integer({ min: 1, max: 4096 }),
+    global_heads: fc.integer({ min: 0, max: 20 }),
+    gate_rank: fc.integer({ min: 1, max: 500 }),
+    max_position_embeddings: fc.constant(100_000),
+    attention_type: fc.constantFrom('local_global', 'pyramidal'),
+    srte_encoding: fc.constantFrom('learnable', 'sincos'),
+    srte_share_across_layers: fc.boolean(),
+    srte_factorized_rank: fc.integer({ min: 0, max: 100 }),
+    use_alignment: fc.boolean(),
+    tie_word_embeddings: fc.boolean(),
+  });
+
+  it('is what its formula gives for its inputs, and the parts make up the whole', () => {
+    fc.assert(
+      fc.property(
+        configs,
+        fc.integer({ min: 1, max: 64 }),
+        fc.integer({ min: 1, max: 100_000 }),
+        fc.boolean(),
+        fc.constantFrom('none', 'selective', 'full'),
+        fc.constantFrom(...OPTIMIZER_NAMES),
+        fc.constantFrom('mixed', 'float32'),
+        fc.constantFrom('i4', 'bf16', 'f32'),
+        (
+          { head_pairs, ...config },
+          batch,
+          context,
+          causal,
+          recompute,
+          optimizer,
+          precision,
+          dtype,
+        ) => {
+          const model = build({ ...config, hidden_size: 2 * head_pairs * config.num_heads });
+          const profile = profileModel(model, {
+            inference: { batch, context, dtype, causal },
+            training: { batch, context, precision, optimizer, recompute },
+          });
+          const figures = [...figuresOf(profile)];
+          expect(figures.length).toBeGreaterThan(40);
+          for (const { formula, inputs, value, source } of figures) {
+            expect(evaluateIndependently(formula, inputs)).toBe(BigInt(value));
+            expect(source).not.toBe('');
+          }
+          const counted = countParameters(model);
+          expect(profile.parameters.total.value).toBe(counted.parameters);
+          expect(profile.parameters.buffers.value).toBe(counted.buffers);
+        },
+      ),
+      { numRuns: 60 },
+    );
+  });
+});

@@ -1,0 +1,142 @@
+import { describe, expect, it } from 'vitest';
+import { runCli } from '../run-cli.js';
+
+const ORIGINAL = 'configs/hybrid/original.yaml';
+const TINY = 'configs/hybrid/tiny.yaml';
+const profile = (...args: string[]) => runCli(['profile', ...args]);
+const json = (...args: string[]) => JSON.parse(profile(...args, '--json').stdout);
+
+describe('profile', () => {
+  it('gives the exact totals of the original', () => {
+    const { parameters, inference } = json(ORIGINAL);
+    expect(parameters.total.value).toBe(22_143_967_232);
+    expect(inference.state.keyValueCache.value).toBe(319_258_624);
+  });
+
+  it('shows where the parameters are', () => {
+    const { code, stdout, stderr } = profile(ORIGINAL);
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    expect(stdout).toMatch(/^SRTE +8,589,934,592 +38\.8% {2}█{24}$/m);
+    expect(stdout).toMatch(/^total +22,143,967,232 +100\.0%$/m);
+    expect(stdout).toMatch(/^key-value cache +319\.3 MB +304\.5 MiB/m);
+  });
+
+  it('takes batch, length, precision and recomputation from the file where it says so', () => {
+    const training = {
+      batch_size: 3,
+      max_seq_length: 100,
+      fp16: false,
+      gradient_checkpointing: true,
+    };
+    const input = JSON.stringify({ model: { num_layers: 1 }, training });
+    const read = (...flags: string[]) =>
+      JSON.parse(runCli(['profile', '-', '--json', ...flags], { input }).stdout).setting;
+    expect(read()).toEqual({
+      inference: { batch: 1, context: 100, dtype: 'bf16', causal: false },
+      training: {
+        batch: 3,
+        context: 100,
+        precision: 'float32',
+        optimizer: 'adamw',
+        recompute: 'full',
+      },
+      origins: {
+        inferenceBatch: 'default',
+        trainingBatch: 'file',
+        context: 'file',
+        precision: 'file',
+        recompute: 'file',
+      },
+    });
+    const flags = [
+      '--batch',
+      '2',
+      '--context',
+      '50',
+      '--precision',
+      'mixed',
+      '--recompute',
+      'none',
+    ];
+    expect(read(...flags)).toMatchObject({
+      inference: { batch: 2, context: 50 },
+      training: { batch: 2, context: 50, precision: 'mixed', recompute: 'none' },
+      origins: { inferenceBatch: 'flag', trainingBatch: 'flag', context: 'flag' },
+    });
+  });
+
+  it('never takes the longest input for the context by itself', () => {
+    expect(json('configs/hybrid/shared.yaml').setting.inference.context).toBe(2048);
+    expect(json(TINY).setting.inference.context).toBe(256); // no more than tiny has
+    expect(profile('configs/hybrid/shared.yaml').stdout).toContain('1 × 2,048 tokens (default)');
+  });
+
+  it('refuses a context that the model does not have', () => {
+    const { code, stderr } = profile(TINY, '--context', '257');
+    expect(code).toBe(2);
+    expect(stderr).toBe(
+      'error: --context: 257 tokens are more than the 256 positions of the model\n  → ask for at most 256\n',
+    );
+  });
+
+  it.each([
+    [['--max-params', '22.2B'], 0],
+    [['--max-params', '22143967232'], 0],
+    [['--max-params', '22143967231'], 1],
+    [['--max-memory', '24GB'], 1],
+    [['--max-memory', '43.6GiB'], 0],
+    [['--max-kv-cache', '319258624'], 0],
+    [['--max-kv-cache', '304MiB'], 1],
+    [['--max-training-memory', '80GB'], 1],
+    [['--max-flops', '1e15'], 0],
+    [['--max-params', '30B', '--max-flops', '1'], 1],
+  ])('%j exits with %d', (limits, code) => {
+    const run = profile(ORIGINAL, ...limits);
+    expect(run.code).toBe(code);
+    expect(run.stderr).toBe('');
+    expect(run.stdout).toContain(code === 1 ? 'exceeded' : 'kept');
+  });
+
+  it.each([
+    [['--max-memory', '24G'], '--max-memory: "24G" is no size'],
+    [['--max-params', 'lots'], '--max-params: "lots" is no count'],
+    [['--context', '0'], '--context: "0" is no positive whole number'],
+    [['--published', '7Q'], '--published: "7Q" is no count'],
+  ])('%j is the user’s mistake', (args, message) => {
+    const { code, stderr } = profile(TINY, ...args);
+    expect(code).toBe(2);
+    expect(stderr).toContain(message);
+  });
+
+  it('explains every figure', () => {
+    const { stdout } = profile(TINY, '--explain', '--format', 'csv');
+    const lines = stdout.split('\n').filter((line) => line.startsWith('key-value cache,'));
+    expect(lines.at(-1)).toMatch(/ceildiv\(2 \* batch \* \(width_window_32 \* min\(context, 17\)/);
+    expect(profile(TINY).stdout).not.toContain('How each figure comes about');
+  });
+
+  it('shows layers and the tree of tensors, aliases and buffers apart', () => {
+    const { stdout } = profile(TINY, '--layers', '--tensors');
+    expect(stdout).toMatch(/^layers\.1 +128,064 .* 3 local \(32\), 1 global$/m);
+    expect(stdout).toMatch(
+      /^ {2}lowrank +\[1, 256, 8\] +2,048 +layers\.0\.srte\.lowrank … \(2 names\)$/m,
+    );
+    expect(stdout.indexOf('Buffers')).toBeLessThan(stdout.indexOf('rope.cos_cached'));
+  });
+
+  it('names the reason for a published number, or says that it finds none', () => {
+    expect(profile('configs/hybrid/aggressive.yaml', '--published', '7B').stdout).toMatch(
+      /Published: 7,000,000,000 \(\+4,407,735,808\)/,
+    );
+    const lost = String(275_200 + 16_384);
+    expect(profile(TINY, '--published', lost).stdout).toContain(
+      'the tied head counted a second time',
+    );
+    expect(profile(TINY, '--published', '275201').stdout).toMatch(
+      /None of the \d+ combinations of the usual slips gives this number\./,
+    );
+    expect(profile(TINY, '--published', '275,200').stdout).toContain(
+      'That is the number of parameters',
+    );
+  });
+});
