@@ -11,8 +11,6 @@ export const ERROR_CODES = {
   'invalid-config': { exitCode: 2 },
   /** A file that is refused: too large, of the wrong kind, broken. */
   'refused-file': { exitCode: 2 },
-  /** The input is fine but describes something beyond the limits. */
-  'too-large': { exitCode: 2 },
   /** The operating system said no: cannot read, cannot write, disk full. */
   system: { exitCode: 3 },
   /** Ctrl-C. */

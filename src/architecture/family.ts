@@ -20,6 +20,8 @@ export interface TrainingHints {
   readonly precision?: 'mixed' | 'float32' | undefined;
   /** Whether activations are recomputed in the backward pass. */
   readonly recompute?: boolean | undefined;
+  /** What it asks for besides, and which a budget of one device does not count: `system.zero_stage: 2`. */
+  readonly beyondOneDevice?: readonly string[];
 }
 
 /**

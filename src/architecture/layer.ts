@@ -20,6 +20,8 @@ export const COMPONENTS = {
   mlp: 'small MLP',
   norm: 'norms',
   head: 'head',
+  /** What no layer above says. */
+  other: 'other',
 } as const satisfies Record<string, string>;
 
 export type Component = keyof typeof COMPONENTS;
@@ -471,11 +473,11 @@ function ownTensors(layer: Layer): readonly Param[] {
 export interface Visit {
   readonly layer: Layer;
   /** What it is for: its own, or that of the nearest layer above which says so. */
-  readonly component: Component | undefined;
+  readonly component: Component;
 }
 
 /** Every layer below and with `layer`, parents before children; a shared layer at each place that holds it. */
-export function* walk(layer: Layer, inherited?: Component): Generator<Visit> {
+export function* walk(layer: Layer, inherited: Component = 'other'): Generator<Visit> {
   const component = layer.component ?? inherited;
   yield { layer, component };
   for (const child of childrenOf(layer)) yield* walk(child, component);
@@ -485,7 +487,7 @@ export function* walk(layer: Layer, inherited?: Component): Generator<Visit> {
 export interface OwnedTensor {
   readonly tensor: Param;
   /** The component of the first layer that holds it: a tied head counts as embedding. */
-  readonly component: Component | undefined;
+  readonly component: Component;
 }
 
 /** Every stored tensor below `layer` once, by identity, in the canonical order. */

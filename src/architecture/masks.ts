@@ -42,4 +42,22 @@ export function visiblePairs(context: number, window: number | undefined): bigin
   return triangle(early) + (rest / block) * pairsOf(block) + pairsOf(rest % block);
 }
 
+/**
+ * Scores that the original computes for one head and sequence, masked ones included: the whole square,
+ * or, for a local head beyond 2048 tokens, each block of queries against all keys that it may see.
+ */
+export function scoreValues(context: number, window: number | undefined): bigint {
+  const tokens = BigInt(context);
+  if (window === undefined || context <= LONGEST_SLIDING_CONTEXT) return tokens * tokens;
+  const reach = BigInt(Math.floor(window / 2));
+  const block = BigInt(Math.min(window, LARGEST_BLOCK));
+  const early = min(tokens, ((reach + block - 1n) / block) * block);
+  // Blocks that start below `reach`: their queries see all keys up to the end of their block.
+  const full = early / block;
+  const earlyScores = block * block * ((full * (full + 1n)) / 2n) + (early % block) * early;
+  const rest = tokens - early;
+  const last = rest % block;
+  return earlyScores + (rest / block) * block * (reach + block) + last * (reach + last);
+}
+
 const min = (a: bigint, b: bigint) => (a < b ? a : b);

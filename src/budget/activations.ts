@@ -1,17 +1,20 @@
 /**
  * What a forward pass keeps for the backward pass, counted from the model's own operations as the
- * original writes them: every value that a gradient needs, once. Dropout masks, statistics of norms
- * and token ids are not counted. Attention scores and scan states are those of the plain
- * implementations; fused kernels, and selective recomputation, do without them.
+ * original writes them: every value that a gradient needs, once. What dropout adds (masks and their
+ * products), statistics of norms and token ids are not counted. Attention scores and scan states are
+ * those of the plain implementations; fused kernels, and selective recomputation, do without them.
  */
+
+import type { LanguageModel } from '../architecture/layer.js';
 import {
   COMPONENTS,
   type Component,
-  type LanguageModel,
   type Layer,
   type Linear,
+  walk,
 } from '../architecture/layer.js';
-import { type Figure, figure, sumFigure } from './figure.js';
+import { scoreValues } from '../architecture/masks.js';
+import { type Exact, exact, type Figure, figure, sumFigure } from './figure.js';
 import type { Recompute } from './flops.js';
 
 export interface ActivationSetting {
@@ -22,54 +25,78 @@ export interface ActivationSetting {
   readonly recompute: Recompute;
 }
 
-/** A part of the activations: a component's, or one of `OTHER_PARTS`. */
-export type ActivationPart = Component | keyof typeof OTHER_PARTS;
-
-export interface ActivationBudget {
-  readonly parts: readonly { readonly part: ActivationPart; readonly bytes: Figure }[];
-  readonly total: Figure;
-}
-
+/** Parts that are not simply those of a component. */
 const OTHER_PARTS = {
+  scores: 'attention scores',
+  scanStates: 'scan states',
   logits: 'logits, for the loss',
   blockInputs: 'inputs of the blocks',
   oneBlock: 'the block being recomputed',
 } as const satisfies Record<string, string>;
 
-/** Values that a layer keeps for each token: a formula over its sizes, and what they are. */
-interface Kept {
-  readonly part: Component;
-  readonly perToken: string;
-  readonly inputs: Readonly<Record<string, number>>;
-  readonly source: string;
+/** A part of the activations: a component's, or one of `OTHER_PARTS`. */
+export type ActivationPart = Component | keyof typeof OTHER_PARTS;
+
+interface PartBytes {
+  readonly part: ActivationPart;
+  readonly bytes: Figure;
+}
+
+export interface ActivationBudget {
+  readonly parts: readonly PartBytes[];
+  readonly total: Figure;
 }
 
 /** Activations of a training step on one device, at their fullest. */
 export function activationsOf(model: LanguageModel, setting: ActivationSetting): ActivationBudget {
-  const { recompute } = setting;
-  const blocks = model.blocks.map((block) => keptBy(block, recompute === 'selective'));
-  const top = [model.norm, model.head].flatMap((layer) => keptBy(layer, false));
+  const top = [model.norm, model.head].flatMap((layer) => keptBy(layer));
   const parts =
-    recompute === 'full'
+    setting.recompute === 'full'
       ? [
-          blockInputs(model, setting),
-          { part: 'oneBlock' as const, bytes: largestBlock(blocks, setting) },
-          ...bytesByPart(top, setting),
+          { part: 'blockInputs' as const, bytes: blockInputs(model, setting) },
+          { part: 'oneBlock' as const, bytes: largestBlock(model, setting) },
+          ...partsOf(top, [], setting),
         ]
-      : bytesByPart([...blocks.flat(), ...top], setting);
-  const all = [...parts, logits(model, setting)];
-  const named = Object.fromEntries(all.map(({ part, bytes }) => [part, bytes]));
-  return { parts: all, total: sumFigure('activations', 'bytes', named, 'sum of the parts') };
+      : partsOf([...model.blocks.flatMap((block) => keptBy(block)), ...top], model.blocks, setting);
+  const all = [...parts, { part: 'logits' as const, bytes: logits(model, setting) }];
+  return { parts: all, total: sumOf('activations', all) };
 }
 
+const sumOf = (label: string, parts: readonly PartBytes[]) =>
+  sumFigure(
+    label,
+    'bytes',
+    Object.fromEntries(parts.map(({ part, bytes }) => [part, bytes])),
+    'sum of the parts',
+  );
+
+/** `count` vectors of `size` values for each token. */
+interface Vectors {
+  readonly count: number;
+  /** What the size is called in formulas: `hidden`. */
+  readonly name: string;
+  readonly size: number;
+}
+
+/** What a layer keeps for each token. */
+interface Kept {
+  readonly part: Component;
+  readonly vectors: readonly Vectors[];
+  readonly source: string;
+}
+
+const vectors = (count: number, name: string, size: number): Vectors => ({ count, name, size });
+
 /**
- * What a layer keeps. An input that several layers read is told by the layer that stands first: the
- * attention tells of the normed input, the gate of its own and the MLP's.
+ * What a layer keeps besides scores and scan states. An input that several layers read is told by the
+ * layer that stands first: the attention tells of the normed input, the gate of its own and the MLP's.
  */
-function keptBy(layer: Layer, selective: boolean, part: Component = 'mlp'): Kept[] {
+function keptBy(layer: Layer, part: Component = 'other'): Kept[] {
   const own = layer.component ?? part;
-  const all = (layers: readonly Layer[]) =>
-    layers.flatMap((child) => keptBy(child, selective, own));
+  const all = (layers: readonly Layer[]) => layers.flatMap((child) => keptBy(child, own));
+  const kept = (source: string, ...values: Vectors[]): Kept[] => [
+    { part: own, vectors: values, source },
+  ];
   switch (layer.kind) {
     case 'languageModel':
       return all([...layer.blocks, layer.norm, layer.head]);
@@ -78,92 +105,45 @@ function keptBy(layer: Layer, selective: boolean, part: Component = 'mlp'): Kept
       const optional = alignment ? [alignment] : [];
       return all([inputNorm, mamba, attention, ...optional, gate, fusion, mlp, outputNorm]);
     }
-    case 'mamba': {
-      const { innerSize: inner, stateSize: state, stepRank: step_rank, inProj } = layer;
-      const hidden = inputSize(inProj);
-      const states = selective ? '' : ' + 3 * inner * state';
-      return [
-        {
-          part: own,
-          perToken: `hidden + 9 * inner + step_rank + 2 * state${states}`,
-          inputs: { hidden, inner, state, step_rank },
-          source:
-            'input; x and residual before and after SiLU and convolution (5 inner), step before and after softplus (2), ' +
-            'scan output and its gated product (2), B and C; the scan as a loop keeps decay, B·Δ and state of every step',
-        },
-      ];
-    }
-    case 'attention': {
-      const { heads, keyValueHeads, headDim, q } = layer;
-      const scores = selective ? '' : ' + heads * context';
-      return [
-        {
-          part: own,
-          perToken: `hidden + 2 * query_width + 2 * key_width${scores}`,
-          inputs: {
-            hidden: inputSize(q),
-            query_width: heads * headDim,
-            key_width: keyValueHeads * headDim,
-            ...(!selective && { heads }),
-          },
-          source:
-            'input; q, k, v; output of the heads; the softmax of every head over the whole square',
-        },
-      ];
-    }
+    case 'mamba':
+      return kept(
+        'its input; x and residual before and after SiLU and convolution (5 inner), step before and after ' +
+          'softplus (2), output of the scan and its gated product (2); low-rank step, B and C',
+        vectors(1, 'hidden', inputSize(layer.inProj)),
+        vectors(9, 'inner', layer.innerSize),
+        vectors(1, 'step_rank', layer.stepRank),
+        vectors(2, 'state', layer.stateSize),
+      );
+    case 'attention':
+      return kept(
+        'its input; q and the output of the heads; k and v',
+        vectors(1, 'hidden', inputSize(layer.q)),
+        vectors(2, 'query_width', layer.heads * layer.headDim),
+        vectors(2, 'key_width', layer.keyValueHeads * layer.headDim),
+      );
     case 'alignment':
       return [
-        {
-          part: own,
-          perToken: 'both_branches',
-          inputs: { both_branches: inputSize(layer.residual) },
-          source: 'both branches, concatenated',
-        },
+        ...kept('both branches, concatenated', vectors(1, 'both', inputSize(layer.residual))),
         ...all([layer.net]),
       ];
     case 'gate':
-      return [
-        {
-          part: own,
-          perToken: '5 * hidden + rank',
-          inputs: { hidden: inputSize(layer.up), rank: inputSize(layer.down) },
-          source: 'its input, tanh, gate and 1 − gate, and both branches that they multiply',
-        },
-      ];
+      return kept(
+        'its input; gate and 1 − gate, and both branches that they multiply; tanh',
+        vectors(5, 'hidden', inputSize(layer.up)),
+        vectors(1, 'rank', inputSize(layer.down)),
+      );
     case 'sequence':
       // What the first layer reads is told by whoever made it.
       return layer.layers.slice(1).flatMap((child, index) => {
         const before = layer.layers[index];
-        const values =
-          child.kind === 'linear'
-            ? inputSize(child)
-            : before?.kind === 'linear'
-              ? outputSize(before)
-              : 0;
-        return [
-          {
-            part: own,
-            perToken: 'inner',
-            inputs: { inner: values },
-            source: 'before and after GELU',
-          },
-        ];
+        if (child.kind === 'linear') return all([child]);
+        const size = before?.kind === 'linear' ? outputSize(before) : 0;
+        return kept('before GELU', vectors(1, 'inner', size));
       });
     case 'linear':
-      return [
-        {
-          part: own,
-          perToken: 'hidden',
-          inputs: { hidden: inputSize(layer) },
-          source: 'its input',
-        },
-      ];
-    case 'layerNorm': {
-      const [hidden = 0] = layer.weight.shape;
-      return [
-        { part: own, perToken: 'hidden', inputs: { hidden }, source: 'the inputs of the norms' },
-      ];
-    }
+      return kept('its input', vectors(1, 'input', inputSize(layer)));
+    case 'layerNorm':
+      return kept('its input', vectors(1, 'hidden', layer.weight.elements));
     case 'embedding':
     case 'gelu':
     case 'causalConv':
@@ -178,78 +158,135 @@ function keptBy(layer: Layer, selective: boolean, part: Component = 'mlp'): Kept
 const inputSize = ({ weight }: Linear) => weight.shape[1] ?? 0;
 const outputSize = ({ weight }: Linear) => weight.shape[0] ?? 0;
 
-/** The parts of `kept`, each with the bytes of all its layers; like layers are counted together. */
-function bytesByPart(kept: readonly Kept[], setting: ActivationSetting) {
+/** The parts of `kept`, and the scores and scan states of `blocks` unless these are recomputed. */
+function partsOf(
+  kept: readonly Kept[],
+  blocks: readonly Layer[],
+  setting: ActivationSetting,
+): PartBytes[] {
   const byPart = new Map<Component, Kept[]>();
   for (const each of kept) byPart.set(each.part, [...(byPart.get(each.part) ?? []), each]);
-  return [...byPart].map(([part, members]) => ({
+  const parts: PartBytes[] = [...byPart].map(([part, members]) => ({
     part,
-    bytes: bytesFigure(COMPONENTS[part], members, setting),
+    bytes: vectorsFigure(`activations: ${COMPONENTS[part]}`, members, setting),
   }));
+  if (setting.recompute === 'selective' || blocks.length === 0) return parts;
+  return [
+    ...parts,
+    { part: 'scores', bytes: scoresFigure(blocks, setting) },
+    { part: 'scanStates', bytes: scanFigure(blocks, setting) },
+  ];
 }
 
-/** Bytes of everything in `members`: a term for each distinct kind of them, times how many there are. */
-function bytesFigure(label: string, members: readonly Kept[], setting: ActivationSetting): Figure {
-  const { batch, context, bytesPerValue: bytes } = setting;
-  const distinct = new Map<string, { kept: Kept; layers: number }>();
-  for (const kept of members) {
-    const key = JSON.stringify([kept.perToken, kept.inputs]);
-    const known = distinct.get(key);
-    if (known) known.layers += 1;
-    else distinct.set(key, { kept, layers: 1 });
+/** Vectors of the same name and size are one input, times how many there are in all layers. */
+function vectorsFigure(
+  label: string,
+  members: readonly Kept[],
+  { batch, context, bytesPerValue: bytes }: ActivationSetting,
+): Figure {
+  const inputs: Record<string, Exact> = { batch, context, bytes };
+  const counts = new Map<string, number>();
+  for (const { name, size, count } of members.flatMap((member) => member.vectors)) {
+    let input = name;
+    for (let number = 2; (inputs[input] ?? size) !== size; number++) input = `${name}_${number}`;
+    inputs[input] = size;
+    counts.set(input, (counts.get(input) ?? 0) + count);
   }
-  const inputs: Record<string, number> = { batch, context, bytes };
-  const terms = [...distinct.values()].map(({ kept, layers }, index) => {
-    const suffix = distinct.size > 1 ? `_${index + 1}` : '';
-    inputs[`layers${suffix}`] = layers;
-    for (const [name, value] of Object.entries(kept.inputs)) inputs[`${name}${suffix}`] = value;
-    const perToken = kept.perToken.replace(/[a-z_]+/g, (name) =>
-      name === 'context' ? name : `${name}${suffix}`,
-    );
-    return `layers${suffix} * (${perToken})`;
-  });
-  const sources = [...new Set([...distinct.values()].map(({ kept }) => kept.source))];
+  const terms = [...counts].map(([input, count]) => `${count} * ${input}`);
+  const sources = [...new Set(members.map(({ source }) => source))];
   return figure({
     label,
     unit: 'bytes',
     formula: `batch * context * bytes * (${terms.join(' + ') || '0'})`,
     inputs,
-    source: `per layer and token: ${sources.join('; ')}`,
+    source: `per token, over all layers: ${sources.join('; ')}`,
+  });
+}
+
+/** The softmax of every head, over as many keys as the original multiplies. */
+function scoresFigure(
+  blocks: readonly Layer[],
+  { batch, context, bytesPerValue: bytes }: ActivationSetting,
+): Figure {
+  const inputs: Record<string, Exact> = { batch, bytes };
+  const heads = new Map<string, number>();
+  for (const { layer } of blocks.flatMap((block) => [...walk(block)])) {
+    if (layer.kind !== 'attention') continue;
+    for (const span of layer.spans) {
+      const name = span.window === undefined ? 'global' : `window_${span.window}`;
+      heads.set(name, (heads.get(name) ?? 0) + span.heads);
+      inputs[`scores_${name}`] = exact(scoreValues(context, span.window));
+    }
+  }
+  const terms = [...heads].map(([name, count]) => `${count} * scores_${name}`);
+  return figure({
+    label: `activations: ${OTHER_PARTS.scores}`,
+    unit: 'bytes',
+    formula: `batch * bytes * (${terms.join(' + ') || '0'})`,
+    inputs,
+    source:
+      'the softmax of each head: the whole square up to 2048 tokens, block by block beyond it for local heads',
+  });
+}
+
+/** The scan as a loop keeps decay, B·Δ and state of every step. */
+function scanFigure(
+  blocks: readonly Layer[],
+  { batch, context, bytesPerValue: bytes }: ActivationSetting,
+): Figure {
+  const state_values = blocks
+    .flatMap((block) => [...walk(block)])
+    .reduce(
+      (total, { layer }) =>
+        layer.kind === 'mamba' ? total + layer.innerSize * layer.stateSize : total,
+      0,
+    );
+  return figure({
+    label: `activations: ${OTHER_PARTS.scanStates}`,
+    unit: 'bytes',
+    formula: '3 * batch * context * bytes * state_values',
+    inputs: { batch, context, bytes, state_values },
+    source: 'decay, B·Δ and state of every step, as a loop over time keeps them',
   });
 }
 
 /** Full recomputation keeps what goes into each block, and nothing of its inside. */
-function blockInputs(model: LanguageModel, setting: ActivationSetting) {
-  const { batch, context, bytesPerValue: bytes } = setting;
-  const [hidden = 0] = model.norm.weight.shape;
-  return {
-    part: 'blockInputs' as const,
-    bytes: figure({
-      label: OTHER_PARTS.blockInputs,
-      unit: 'bytes',
-      formula: 'batch * context * bytes * blocks * hidden',
-      inputs: { batch, context, bytes, blocks: model.blocks.length, hidden },
-      source: 'full recomputation keeps the input of every block (arXiv 2205.05198)',
-    }),
-  };
+function blockInputs(
+  model: LanguageModel,
+  { batch, context, bytesPerValue: bytes }: ActivationSetting,
+): Figure {
+  return figure({
+    label: `activations: ${OTHER_PARTS.blockInputs}`,
+    unit: 'bytes',
+    formula: 'batch * context * bytes * blocks * hidden',
+    inputs: {
+      batch,
+      context,
+      bytes,
+      blocks: model.blocks.length,
+      hidden: model.norm.weight.elements,
+    },
+    source: 'full recomputation keeps the input of every block (arXiv 2205.05198)',
+  });
 }
 
-/** … and, while one block runs again, all of that one. */
-function largestBlock(blocks: readonly Kept[][], setting: ActivationSetting): Figure {
-  const figures = blocks.map((kept) => bytesFigure(OTHER_PARTS.oneBlock, kept, setting));
+/** … and, while one block runs again, all of that one but its input, which is kept already. */
+function largestBlock(model: LanguageModel, setting: ActivationSetting): Figure {
+  const figures = model.blocks.map((block) => {
+    const [, ...inside] = keptBy(block);
+    const parts = partsOf(inside, [block], setting);
+    return sumOf(`activations: ${OTHER_PARTS.oneBlock}`, parts);
+  });
   return figures.reduce((a, b) => (b.value > a.value ? b : a));
 }
 
 /** The loss is taken over logits in float32, whatever the model computes in. */
-function logits(model: LanguageModel, { batch, context }: ActivationSetting) {
-  return {
-    part: 'logits' as const,
-    bytes: figure({
-      label: OTHER_PARTS.logits,
-      unit: 'bytes',
-      formula: '4 * batch * context * vocabulary',
-      inputs: { batch, context, vocabulary: outputSize(model.head) },
-      source: 'log-softmax in float32',
-    }),
-  };
+function logits(model: LanguageModel, { batch, context }: ActivationSetting): Figure {
+  return figure({
+    label: `activations: ${OTHER_PARTS.logits}`,
+    unit: 'bytes',
+    formula: '4 * batch * context * vocabulary',
+    inputs: { batch, context, vocabulary: outputSize(model.head) },
+    source: 'log-softmax in float32',
+  });
 }

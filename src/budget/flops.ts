@@ -10,39 +10,42 @@ import { type Operation, operationsOf } from './operations.js';
 /** What the backward pass computes a second time to save memory. */
 export type Recompute = 'none' | 'selective' | 'full';
 
-export interface FlopsSetting {
+export interface ForwardSetting {
   /** Sequences, B. */
   readonly batch: number;
   /** Tokens in each, T. */
   readonly context: number;
   /** Count only the pairs of query and key that the mask lets through, not the whole square. */
   readonly causal: boolean;
+}
+
+export interface TrainingFlopsSetting extends ForwardSetting {
   readonly recompute: Recompute;
 }
 
 export interface ComponentFlops {
   readonly component: Component;
   readonly kind: Operation['kind'];
-  readonly forward: Figure;
-  /** One forward and one backward pass. */
-  readonly training: Figure;
+  readonly flops: Figure;
 }
 
-export interface FlopsBudget {
-  /** By component and kind of work, in the order of the model. */
+/** FLOPs by component and kind of work, in the order of the model. */
+export interface ForwardBudget {
   readonly parts: readonly ComponentFlops[];
-  readonly forward: Figure;
+  readonly total: Figure;
   /** Multiply-accumulates of the matrix products alone: projections and attention scores. */
   readonly macs: Figure;
-  /** One forward and one backward pass, without the optimizer. */
-  readonly training: Figure;
 }
 
-const FORWARD_SOURCE = 'matrix products of the description, 2 FLOP per multiply-accumulate';
+/** One forward and one backward pass, without the optimizer. */
+export interface TrainingFlopsBudget {
+  readonly parts: readonly ComponentFlops[];
+  readonly total: Figure;
+}
 
 /** The names and sources of each kind of work. */
 const KINDS = {
-  projection: { label: 'projections', source: FORWARD_SOURCE },
+  projection: { label: 'projections', source: '2 FLOP per multiply-accumulate with a weight' },
   scores: {
     label: 'scores and values',
     source: 'q·kᵀ and its sum over v: 2 products of head_dim multiply-accumulates per pair',
@@ -58,26 +61,29 @@ const KINDS = {
   },
 } as const satisfies Record<Operation['kind'], { label: string; source: string }>;
 
-/** Counts one forward pass over batch × context tokens, and a training step of it. */
-export function flopsOf(model: Layer, setting: FlopsSetting): FlopsBudget {
-  const parts = grouped(operationsOf(model)).map((operations): ComponentFlops => {
+/** Counts one forward pass over batch × context tokens. */
+export function forwardFlopsOf(layer: Layer, setting: ForwardSetting): ForwardBudget {
+  const parts = grouped(operationsOf(layer)).map((operations): ComponentFlops => {
     const { component, kind } = operations[0];
-    const forward = forwardFigure(operations, setting);
-    return { component, kind, forward, training: trainingFigure(kind, forward, setting) };
+    return { component, kind, flops: forwardFigure(operations, setting) };
   });
-  const named = (of: 'forward' | 'training', kinds?: readonly Operation['kind'][]) =>
-    Object.fromEntries(
-      parts
-        .filter(({ kind }) => kinds?.includes(kind) ?? true)
-        .map((part) => [`${part.component}_${part.kind}`, part[of]]),
-    );
-  return {
-    parts,
-    forward: sumFigure('forward', 'FLOP', named('forward'), 'sum of the parts'),
-    macs: macs(named('forward', ['projection', 'scores'])),
-    training: sumFigure('training step', 'FLOP', named('training'), 'sum of the parts'),
-  };
+  const products = parts.filter(({ kind }) => kind === 'projection' || kind === 'scores');
+  return { parts, total: sumOf('forward pass', parts), macs: macs(products) };
 }
+
+/** Counts one training step over batch × context tokens. */
+export function trainingFlopsOf(layer: Layer, setting: TrainingFlopsSetting): TrainingFlopsBudget {
+  const parts = forwardFlopsOf(layer, setting).parts.map((part): ComponentFlops => {
+    return { ...part, flops: trainingFigure(part, setting.recompute) };
+  });
+  return { parts, total: sumOf('training step', parts) };
+}
+
+const named = (parts: readonly ComponentFlops[]) =>
+  Object.fromEntries(parts.map(({ component, kind, flops }) => [`${component}_${kind}`, flops]));
+
+const sumOf = (label: string, parts: readonly ComponentFlops[]) =>
+  sumFigure(label, 'FLOP', named(parts), 'sum of the parts');
 
 type Group = readonly [Operation, ...Operation[]];
 
@@ -93,7 +99,7 @@ function grouped(operations: readonly Operation[]): Group[] {
   return [...groups.values()];
 }
 
-function forwardFigure(operations: Group, { batch, context, causal }: FlopsSetting): Figure {
+function forwardFigure(operations: Group, { batch, context, causal }: ForwardSetting): Figure {
   const { component, kind } = operations[0];
   const { label, source } = KINDS[kind];
   const base = { label: `${COMPONENTS[component]}: ${label}`, unit: 'FLOP', source } as const;
@@ -176,10 +182,9 @@ function scoresFormula(
   return { formula: `4 * batch * (${terms.join(' + ')})`, inputs };
 }
 
-/** `products`: FLOPs of projections and scores. */
-function macs(products: Readonly<Record<string, Figure>>): Figure {
+function macs(products: readonly ComponentFlops[]): Figure {
   const inputs = Object.fromEntries(
-    Object.entries(products).map(([name, { value }]) => [name, value]),
+    Object.entries(named(products)).map(([name, { value }]) => [name, value]),
   );
   const formula = `(${Object.keys(inputs).join(' + ') || '0'}) / 2`;
   const source = 'matrix products alone; 1 MAC is 2 FLOP';
@@ -190,14 +195,10 @@ function macs(products: Readonly<Record<string, Figure>>): Figure {
 const RECOMPUTED: readonly Operation['kind'][] = ['scores', 'scan'];
 
 /** A backward pass costs two forward passes: gradients of the inputs and of the weights. */
-function trainingFigure(
-  kind: Operation['kind'],
-  forward: Figure,
-  { recompute }: FlopsSetting,
-): Figure {
+function trainingFigure({ kind, flops: forward }: ComponentFlops, recompute: Recompute): Figure {
   const again = recompute === 'full' || (recompute === 'selective' && RECOMPUTED.includes(kind));
   return figure({
-    label: `${forward.label}, training`,
+    label: forward.label,
     unit: 'FLOP',
     formula: again ? '4 * forward' : '3 * forward',
     inputs: { forward: forward.value },
@@ -205,4 +206,27 @@ function trainingFigure(
       ? 'backward = 2 × forward, and the forward pass once more (arXiv 2205.05198)'
       : 'backward = 2 × forward (arXiv 2204.02311, appendix B)',
   });
+}
+
+/**
+ * FLOPs under the conventions that people count by: forward or training, attention in full or as the
+ * mask lets through, with or without what is no matrix product.
+ */
+export function flopsByConvention(
+  layer: Layer,
+  forward: ForwardSetting,
+  training: TrainingFlopsSetting,
+): Record<string, Exact> {
+  const counts: Record<string, Exact> = {};
+  for (const causal of [false, true]) {
+    const attention = causal ? ', attention as masked' : '';
+    const pass = forwardFlopsOf(layer, { ...forward, causal });
+    const step = trainingFlopsOf(layer, { ...training, causal });
+    counts[`a forward pass${attention}`] = pass.total.value;
+    counts[`the matrix products of a forward pass${attention}`] = exact(
+      2n * BigInt(pass.macs.value),
+    );
+    counts[`a training step${attention}`] = step.total.value;
+  }
+  return counts;
 }

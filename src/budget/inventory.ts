@@ -4,22 +4,24 @@ import {
   type HeadSpan,
   type LanguageModel,
   ownedTensors,
+  tensorsOf,
   walk,
 } from '../architecture/layer.js';
-import type { Exact } from './figure.js';
-import { flopsOf } from './flops.js';
+import type { Figure } from './figure.js';
+import { forwardFlopsOf } from './flops.js';
+import { elementsFigure } from './parameters.js';
 import type { ProfileSetting } from './profile.js';
 import { stateOf } from './state.js';
 
 export interface BlockBudget {
   readonly name: string;
   /** Its own; what blocks share is not in it. */
-  readonly parameters: number;
+  readonly parameters: Figure;
   /** Attention heads and how far back they see; undefined is everything. */
   readonly spans: readonly HeadSpan[];
   /** Key-value cache and recurrent state at the setting of inference. */
-  readonly stateBytes: Exact;
-  readonly forwardFlops: Exact;
+  readonly state: Figure;
+  readonly forwardFlops: Figure;
 }
 
 /** A row for each block, in order. */
@@ -27,18 +29,21 @@ export function blocksOf(
   model: LanguageModel,
   { inference }: Pick<ProfileSetting, 'inference'>,
 ): BlockBudget[] {
-  const shared = new Set(
-    model.shared.flatMap((layer) => ownedTensors(layer).map(({ tensor }) => tensor)),
-  );
-  return model.blocks.map((block) => ({
-    name: block.name,
-    parameters: ownedTensors(block)
-      .filter(({ tensor }) => tensor.role === 'parameter' && !shared.has(tensor))
-      .reduce((total, { tensor }) => total + tensor.elements, 0),
-    spans: [...walk(block)].flatMap(({ layer }) => (layer.kind === 'attention' ? layer.spans : [])),
-    stateBytes: stateOf(block, inference).total.value,
-    forwardFlops: flopsOf(block, { ...inference, recompute: 'none' }).forward.value,
-  }));
+  const shared = new Set(model.shared.flatMap(tensorsOf));
+  return model.blocks.map((block) => {
+    const own = ownedTensors(block).filter(
+      ({ tensor }) => tensor.role === 'parameter' && !shared.has(tensor),
+    );
+    return {
+      name: block.name,
+      parameters: elementsFigure(block.name, 'parameters', own),
+      spans: [...walk(block)].flatMap(({ layer }) =>
+        layer.kind === 'attention' ? layer.spans : [],
+      ),
+      state: stateOf(block, inference).total,
+      forwardFlops: forwardFlopsOf(block, inference).total,
+    };
+  });
 }
 
 export interface TensorEntry {
@@ -47,7 +52,7 @@ export interface TensorEntry {
   readonly shape: readonly number[];
   readonly elements: number;
   readonly role: 'parameter' | 'buffer';
-  readonly component: Component | undefined;
+  readonly component: Component;
 }
 
 /** Every stored tensor once, in the order of the state dict. */

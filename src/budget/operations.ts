@@ -41,9 +41,9 @@ export type Operation = Projection | Scores | Convolution | Scan;
 
 /**
  * What `layer` computes, in the order in which it does. Left out are the lookups of the embedding and
- * all that is done value by value (norms, activations, gating, rotation): some thousandths of the rest.
+ * all that is done value by value (norms, softmax, activations, gating, rotation): little at real sizes.
  */
-export function operationsOf(layer: Layer, component: Component = 'mlp'): Operation[] {
+export function operationsOf(layer: Layer, component: Component = 'other'): Operation[] {
   const own = layer.component ?? component;
   const all = (layers: readonly Layer[]) => layers.flatMap((child) => operationsOf(child, own));
   const name = layer.name;
@@ -100,7 +100,9 @@ export function operationsOf(layer: Layer, component: Component = 'mlp'): Operat
 
 /** The table is the same for all rows of a batch, so it is made for each position once per block. */
 function srteOperations(srte: Srte): Operation[] {
-  return srte.kind === 'srteLowRank' ? [projection(srte.projection, 'srte', 'positions')] : [];
+  return srte.kind === 'srteLowRank'
+    ? [projection(srte.projection, srte.component ?? 'srte', 'positions')]
+    : [];
 }
 
 function projection(

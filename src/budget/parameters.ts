@@ -32,7 +32,7 @@ export function countParameters(layer: Layer): ParameterBudget {
       continue;
     }
     parameters += tensor.elements;
-    if (component) byComponent[component] += tensor.elements;
+    byComponent[component] += tensor.elements;
   }
   return { parameters, byComponent, buffers };
 }
@@ -95,15 +95,26 @@ export function parameterFigures(layer: Layer): ParameterFigures {
   };
 }
 
+/** The bytes of all buffers. */
+export function bufferBytes(values: Figure['value']): Figure {
+  return figure({
+    label: 'buffers in float32',
+    unit: 'bytes',
+    formula: '4 * values',
+    inputs: { values },
+    source: 'in float32, as a checkpoint stores them',
+  });
+}
+
 /** The elements of some tensors: like tensors of several layers are one input, times the layers. */
-function elementsFigure(
+export function elementsFigure(
   label: string,
   unit: Figure['unit'],
   owned: readonly OwnedTensor[],
 ): Figure {
   const kinds = new Map<string, { pattern: string; elements: number; copies: number }>();
   for (const { tensor } of owned) {
-    const pattern = tensor.name.replace(/\.\d+\./, '.*.');
+    const pattern = layerPattern(tensor.name);
     const key = `${pattern} ${tensor.elements}`;
     const kind = kinds.get(key);
     if (kind) kind.copies += 1;
@@ -121,6 +132,9 @@ function elementsFigure(
   const source = sources.length > 0 ? `tensors ${sources.join(', ')}` : 'no such tensors';
   return figure({ label, unit, formula: terms.join(' + ') || '0', inputs, source });
 }
+
+/** `layers.*.mamba.D` for `layers.0.mamba.D`: the same for all layers. */
+export const layerPattern = (name: string) => name.replace(/\.\d+\./, '.*.');
 
 /** An input's name from a tensor's: its last parts, as few as tell it from the others. */
 function freeName(pattern: string, taken: Readonly<Record<string, unknown>>): string {

@@ -2,8 +2,13 @@
 import type { LanguageModel } from '../architecture/layer.js';
 import { DTYPE_NAMES, DTYPES, type Dtype } from '../tensor/dtype.js';
 import { type Figure, figure, sumFigure } from './figure.js';
-import { type FlopsBudget, flopsOf } from './flops.js';
-import { type ParameterFigures, parameterFigures } from './parameters.js';
+import {
+  type ForwardBudget,
+  forwardFlopsOf,
+  type TrainingFlopsBudget,
+  trainingFlopsOf,
+} from './flops.js';
+import { bufferBytes, type ParameterFigures, parameterFigures } from './parameters.js';
 import { type StateBudget, type StateSetting, stateOf } from './state.js';
 import { type TrainingBudget, type TrainingSetting, trainingMemoryOf } from './training.js';
 
@@ -30,9 +35,9 @@ export interface ModelProfile {
   readonly inference: InferenceBudget;
   readonly training: TrainingBudget;
   /** A forward pass at the setting of inference. */
-  readonly forwardFlops: FlopsBudget;
+  readonly forwardFlops: ForwardBudget;
   /** A training step at the setting of training. */
-  readonly trainingFlops: FlopsBudget;
+  readonly trainingFlops: TrainingFlopsBudget;
 }
 
 /** All budgets of a model. Nothing in it is as large as the model: only descriptions are counted. */
@@ -52,8 +57,8 @@ export function profileModel(model: LanguageModel, setting: ProfileSetting): Mod
     bytes: DTYPE_NAMES.map((dtype) => ({ dtype, bytes: bytesIn(dtype) })),
     inference: inferenceOf(model, bytesIn(inference.dtype), parameters.buffers, inference),
     training: trainingMemoryOf(model, training),
-    forwardFlops: flopsOf(model, { ...inference, recompute: 'none' }),
-    trainingFlops: flopsOf(model, { ...training, causal: inference.causal }),
+    forwardFlops: forwardFlopsOf(model, inference),
+    trainingFlops: trainingFlopsOf(model, { ...training, causal: inference.causal }),
   };
 }
 
@@ -64,13 +69,7 @@ function inferenceOf(
   setting: StateSetting,
 ): InferenceBudget {
   const state = stateOf(model, setting);
-  const buffers = figure({
-    label: 'buffers',
-    unit: 'bytes',
-    formula: '4 * values',
-    inputs: { values: bufferValues.value },
-    source: 'in float32, as a checkpoint stores them',
-  });
+  const buffers = bufferBytes(bufferValues.value);
   const parts = { weights, buffers, state: state.total };
   const total = sumFigure('inference memory', 'bytes', parts, 'sum of the parts');
   return { weights, buffers, state, total };

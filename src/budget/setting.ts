@@ -17,8 +17,11 @@ export interface ProfileWish {
   readonly recompute?: Recompute | undefined;
 }
 
-/** `flag`: the command line; `file`: the document; `default`: neither. */
-export type Origin = 'flag' | 'file' | 'default';
+/**
+ * `flag`: the command line; `file`: the document; `default`: neither; `longest`: neither, and the
+ * default is all that the model takes.
+ */
+export type Origin = 'flag' | 'file' | 'default' | 'longest';
 
 export interface ResolvedSetting extends ProfileSetting {
   readonly origins: {
@@ -28,6 +31,8 @@ export interface ResolvedSetting extends ProfileSetting {
     readonly precision: Origin;
     readonly recompute: Origin;
   };
+  /** What the file asks for and the budget of one device does not count. */
+  readonly beyondOneDevice: readonly string[];
 }
 
 /** Tokens when nobody says how many; never more than the model takes. */
@@ -69,10 +74,12 @@ export function resolveSetting(
     origins: {
       inferenceBatch: inferenceBatch.origin,
       trainingBatch: trainingBatch.origin,
-      context: context.origin,
+      context:
+        context.origin === 'default' && context.value === positions ? 'longest' : context.origin,
       precision: precision.origin,
       recompute: recompute.origin,
     },
+    beyondOneDevice: hints.beyondOneDevice ?? [],
   };
 }
 

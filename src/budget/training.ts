@@ -3,6 +3,7 @@ import { type LanguageModel, tensorsOf } from '../architecture/layer.js';
 import { type ActivationBudget, activationsOf } from './activations.js';
 import { type Figure, figure, sumFigure } from './figure.js';
 import type { Recompute } from './flops.js';
+import { bufferBytes } from './parameters.js';
 
 /** Small tensors, and the scales of large ones, as the 8-bit optimizer of bitsandbytes keeps them. */
 const EIGHT_BIT_BLOCK = 256;
@@ -72,13 +73,7 @@ export function trainingMemoryOf(model: LanguageModel, setting: TrainingSetting)
   const weights = ofParameters('weights', `${setting.precision} precision`);
   const gradients = ofParameters('gradients', 'in the type of the weights (arXiv 1910.02054)');
   const optimizer = optimizerFigure(trained, setting);
-  const buffers = figure({
-    label: 'buffers',
-    unit: 'bytes',
-    formula: '4 * values',
-    inputs: { values: sum(tensors) - parameters },
-    source: 'in float32, as a checkpoint stores them',
-  });
+  const buffers = bufferBytes(sum(tensors) - parameters);
   const activations = activationsOf(model, { ...setting, bytesPerValue: bytes });
   const parts = { weights, gradients, optimizer, buffers, activations: activations.total };
   const total = sumFigure('training memory', 'bytes', parts, 'sum of the parts, on one device');

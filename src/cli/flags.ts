@@ -1,10 +1,9 @@
 /** Flags that mean the same in every command. */
 import * as Flags from '@oclif/core/flags';
-import type { PublishedNumber } from '../budget/published.js';
 import { quote } from '../config/quote.js';
 import { UserError } from '../errors.js';
 import { FORMATS, type Format } from '../report/report.js';
-import { parseBytes, parseCount, parseRounded } from '../report/units.js';
+import { parseLimit, parseRounded } from '../report/units.js';
 import { DTYPE_NAMES, type Dtype, parseDtype } from '../tensor/dtype.js';
 
 /** `--format`, of which the first is the default. */
@@ -70,24 +69,24 @@ export const count = Flags.custom<number>({
   parse: async (text, _context, options) => wholeNumber(text, options.name),
 });
 
-/** A number of things: `14B`, `13.4M`, `2e9`. */
-export const counted = Flags.custom<number>({
+/** A limit on a number of things: `14B`, `13.4M`, `2e9`. */
+export const countLimit = Flags.custom<number | bigint>({
   helpValue: 'N',
   parse: async (text, _context, options) =>
-    parseCount(text) ??
+    parseLimit(text, 'count') ??
     unreadable(options.name, text, 'is no count', 'write one as 26M, 13.4B or 1000000'),
 });
 
-/** A size: `24GB`, `512MiB`. */
-export const bytes = Flags.custom<number>({
+/** A limit on a size: `24GB`, `512MiB`. */
+export const bytesLimit = Flags.custom<number | bigint>({
   helpValue: 'SIZE',
   parse: async (text, _context, options) =>
-    parseBytes(text) ??
+    parseLimit(text, 'bytes') ??
     unreadable(options.name, text, 'is no size', 'write one as 24GB, 512MiB or 1000000'),
 });
 
 /** A number as printed somewhere, with the digits that it has: `22,143,967,232`, `13.8B`. */
-export const publishedNumber = Flags.custom<PublishedNumber>({
+export const publishedNumber = Flags.custom<NonNullable<ReturnType<typeof parseRounded>>>({
   helpValue: 'N',
   parse: async (text, _context, options) =>
     parseRounded(text) ??

@@ -3,7 +3,6 @@ import { fileURLToPath } from 'node:url';
 import { Config } from '@oclif/core/config';
 import type { LoadOptions } from '@oclif/core/interfaces';
 import { run } from '@oclif/core/run';
-import { LimitError } from '../architecture/limits.js';
 import { nearest } from '../config/nearest.js';
 import { escapeText, quote } from '../config/quote.js';
 import { ERROR_CODES, UserError } from '../errors.js';
@@ -75,14 +74,8 @@ function refuseUnknownCommand(words: readonly string[], config: Config): void {
   });
 }
 
-/**
- * What the command line's parser complains of, and a model that is too large, are the user's to mend;
- * all else that is unknown is a bug of ours.
- */
+/** What the command line's parser complains of is the user's to mend; all else is a bug of ours. */
 function asUserError(error: unknown): unknown {
-  if (error instanceof LimitError) {
-    return new UserError('too-large', error.message, { cause: error });
-  }
   if (!(error instanceof Error && 'oclif' in error)) return error;
   // A flag's own parser says it better than the wrapping does.
   if (error.cause instanceof UserError) return error.cause;

@@ -16,6 +16,7 @@ import { checkDocument } from '../config/check.js';
 import type { ConfigDocument } from '../config/document.js';
 import { nearest } from '../config/nearest.js';
 import { applyOverrides } from '../config/overrides.js';
+import { invalidConfig } from '../config/problems.js';
 import { describeValue } from '../config/quote.js';
 import { readDocument } from '../config/read.js';
 import { type Problem, UserError } from '../errors.js';
@@ -64,36 +65,44 @@ export async function loadModelFile(
   { set = [], strict = false }: LoadOptions = {},
 ): Promise<ModelFile> {
   const written = applyOverrides(await readDocument(source), set);
-  const family = await familyOf(written);
-  const { value, problems: found } = checkDocument(written, family);
+  const { family, problem } = await familyOf(written);
+  const checked = checkDocument(written, family);
+  const found = checked.problems.map((each) => (problem && isFamily(each) ? problem : each));
   const problems = strict ? found.map(asError) : found;
-  const errors = problems.filter(({ severity }) => severity === 'error');
-  if (value === undefined || errors.length > 0) throw invalid(written.file, problems);
+  const errors = checked.errors + (strict ? checked.warnings : 0);
+  const { value } = checked;
+  if (value === undefined || errors > 0) throw invalidConfig(written.file, problems, errors);
   const model = describe(written, family, value, problems);
   return { file: written.file, family, document: value, model, warnings: problems };
 }
 
 const asError = (problem: Problem): Problem => ({ ...problem, severity: 'error' });
 
-async function familyOf(document: ConfigDocument): Promise<Family> {
+/** Whether a problem is the one that a family's schema has with the name of another. */
+const isFamily = ({ path }: Problem) => path === 'model.family';
+
+/** The family of a document. With a name that is none, the likeliest, so that the rest is checked too. */
+async function familyOf(document: ConfigDocument): Promise<{ family: Family; problem?: Problem }> {
   const section = document.value.model;
   const named =
     typeof section === 'object' && section !== null && Object.hasOwn(section, 'family')
       ? (section as Record<string, unknown>).family
       : DEFAULT_FAMILY;
-  if (isFamilyName(named)) return loadFamily(named);
+  // Undefined when it is an alias of nothing, which the reading of the file has told already.
+  if (named === undefined) return { family: await loadFamily(DEFAULT_FAMILY) };
+  if (isFamilyName(named)) return { family: await loadFamily(named) };
   const close = typeof named === 'string' ? nearest(named, FAMILY_NAMES) : undefined;
-  throw invalid(document.file, [
-    {
-      severity: 'error',
-      ...document.locate(['model', 'family']),
-      path: 'model.family',
-      message: `${describeValue(named)} is no family that is known here`,
-      suggestion: close
-        ? `write ${close}`
-        : `write one of ${FAMILY_NAMES.join(', ')}; minimind list describes them`,
-    },
-  ]);
+  const family = await loadFamily(isFamilyName(close) ? close : DEFAULT_FAMILY);
+  const problem: Problem = {
+    severity: 'error',
+    ...document.locate(['model', 'family']),
+    path: 'model.family',
+    message: `${describeValue(named)} is no family that is known here`,
+    suggestion: close
+      ? `write ${close}`
+      : `write one of ${FAMILY_NAMES.join(', ')}; minimind list describes them`,
+  };
+  return { family, problem };
 }
 
 function describe(
@@ -108,12 +117,7 @@ function describe(
     if (!(error instanceof LimitError)) throw error;
     const { path, message } = error;
     const place = document.locate(path.split('.'));
-    throw invalid(document.file, [...warnings, { severity: 'error', ...place, path, message }]);
+    const problem: Problem = { severity: 'error', ...place, path, message };
+    throw invalidConfig(document.file, [...warnings, problem], 1);
   }
-}
-
-function invalid(file: string, problems: readonly Problem[]): UserError {
-  const errors = problems.filter(({ severity }) => severity === 'error').length;
-  const counted = errors === 1 ? '1 error' : `${errors} errors`;
-  return new UserError('invalid-config', `${file} is not valid: ${counted}`, { problems });
 }

@@ -1,5 +1,6 @@
 import * as Args from '@oclif/core/args';
 import * as Flags from '@oclif/core/flags';
+import { flopsByConvention } from '../budget/flops.js';
 import { blocksOf, tensorInventory } from '../budget/inventory.js';
 import { checkLimits } from '../budget/limits.js';
 import { profileModel } from '../budget/profile.js';
@@ -7,7 +8,7 @@ import { explainPublished } from '../budget/published.js';
 import { resolveSetting } from '../budget/setting.js';
 import { OPTIMIZER_NAMES } from '../budget/training.js';
 import { BaseCommand } from '../cli/base-command.js';
-import { bytes, count, counted, dtype, publishedNumber, set } from '../cli/flags.js';
+import { bytesLimit, count, countLimit, dtype, publishedNumber, set } from '../cli/flags.js';
 import { loadModelFile } from '../cli/model-file.js';
 import { profileReport } from '../report/profile.js';
 
@@ -35,7 +36,10 @@ export default class Profile extends BaseCommand {
       default: 'bf16',
       description: 'element type of weights and caches in inference',
     }),
-    causal: Flags.boolean({ description: 'count only the attention that the mask lets through' }),
+    causal: Flags.boolean({
+      default: false,
+      description: 'count only the attention that the mask lets through',
+    }),
     optimizer: Flags.option({
       options: OPTIMIZER_NAMES,
       default: 'adamw',
@@ -55,11 +59,14 @@ export default class Profile extends BaseCommand {
     published: publishedNumber({
       description: 'name the likely reason why this published number differs, as in 7B',
     }),
-    'max-params': counted({ description: 'most parameters, as in 14B', helpGroup: 'LIMITS' }),
-    'max-memory': bytes({ description: 'most memory of inference', helpGroup: 'LIMITS' }),
-    'max-kv-cache': bytes({ description: 'largest key-value cache', helpGroup: 'LIMITS' }),
-    'max-training-memory': bytes({ description: 'most memory of training', helpGroup: 'LIMITS' }),
-    'max-flops': counted({ description: 'most FLOPs of a forward pass', helpGroup: 'LIMITS' }),
+    'max-params': countLimit({ description: 'most parameters, as in 14B', helpGroup: 'LIMITS' }),
+    'max-memory': bytesLimit({ description: 'most memory of inference', helpGroup: 'LIMITS' }),
+    'max-kv-cache': bytesLimit({ description: 'largest key-value cache', helpGroup: 'LIMITS' }),
+    'max-training-memory': bytesLimit({
+      description: 'most memory of training',
+      helpGroup: 'LIMITS',
+    }),
+    'max-flops': countLimit({ description: 'most FLOPs of a forward pass', helpGroup: 'LIMITS' }),
   };
 
   async run() {
@@ -77,10 +84,18 @@ export default class Profile extends BaseCommand {
       ...profile,
       ...(flags.layers && { layers: blocksOf(model, setting) }),
       ...(flags.tensors && { tensors: tensorInventory(model) }),
-      ...(flags.published && { published: explainPublished(model, flags.published, profile) }),
+      ...(flags.published && {
+        published: explainPublished(
+          model,
+          flags.published,
+          flopsByConvention(model, setting.inference, { ...setting.training, causal: false }),
+        ),
+      }),
       checks,
     } as const;
     if (checks.some(({ passed }) => !passed)) process.exitCode = 1;
-    return this.answer(flags, result, (each) => profileReport(each, flags.explain));
+    return this.answer(flags, result, (each) =>
+      profileReport(each, { explain: flags.explain, flat: flags.format === 'csv' }),
+    );
   }
 }

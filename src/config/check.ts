@@ -1,9 +1,10 @@
 import type { z } from 'zod';
-import type { Confusion, Problem, PropertyPath, Rule, Severity } from '../errors.js';
+import type { Confusion, PropertyPath, Rule, Severity } from '../errors.js';
 import type { ConfigDocument } from './document.js';
 import { mistakesOf, OUR_WORDS, unrecognizedKeys } from './issues.js';
+import { follow, isDoubtful } from './mark.js';
 import { areRelated, isMapping, pathKey, setOwn, splitDotted, valueAt } from './path.js';
-import { type Found, toProblems } from './problems.js';
+import { type Found, type Problems, toProblems } from './problems.js';
 import { definitionOf, knownKeys, schemaAt } from './schema.js';
 import { explainUnknownKey, meantBy, type UnknownKey, unknownKeys } from './unknown-keys.js';
 
@@ -17,15 +18,14 @@ export interface Expectations<T> {
 }
 
 /** The value of a document, and all that is wrong or odd about it. */
-export interface Checked<T> {
-  /** Undefined when one of the problems is an error. */
+export interface Checked<T> extends Problems {
+  /** Undefined exactly when there are errors. */
   readonly value: T | undefined;
-  /** In the order of the file, then of the overrides; at most fifty, then how many more. */
-  readonly problems: readonly Problem[];
 }
 
 /**
- * Checks a document against a schema and rules. Never throws for what is in the document.
+ * Checks a document against a schema and rules, and tells too what was found while it was read. Never
+ * throws for what is in the document.
  *
  * Unknown keys are errors, also where zod would drop them without a word, and warnings in a loose
  * object. A rule runs when the document is right at all that it reads, even if it is wrong elsewhere.
@@ -39,12 +39,12 @@ export function checkDocument<T>(
   check.findUnknownKeys();
   check.findMistakes();
   check.runRules(rules);
-  const hasError = check.found.some(({ severity }) => severity === 'error');
-  return { value: hasError ? undefined : check.value, problems: toProblems(check.found) };
+  const told = toProblems(check.found);
+  return { value: told.errors > 0 ? undefined : check.value, ...told };
 }
 
 class Check<T> {
-  readonly found: Found[] = [];
+  readonly found: Found[];
   readonly #document: ConfigDocument;
   readonly #schema: z.ZodType<T>;
   readonly #parsed: z.ZodSafeParseResult<T>;
@@ -58,6 +58,7 @@ class Check<T> {
 
   constructor(document: ConfigDocument, schema: z.ZodType<T>) {
     this.#document = document;
+    this.found = [...document.found];
     this.#schema = schema;
     this.#parsed = this.#parse(document.value);
     this.#unknownKeys = [...unknownKeys(schema, document.value)];
@@ -76,9 +77,10 @@ class Check<T> {
       const severity = this.#severityAt(path);
       if (severity === 'error') this.#wrong.push(path);
       const place = this.#document.place(path, value === undefined ? 'key' : 'value');
-      this.found.push({ severity, place, path, finding });
+      if (!this.#isFlawed(path)) this.found.push({ severity, place, path, finding });
       this.#explained.add(pathKey(path));
-      this.#expectNamedKeys(path, `${message} ${suggestion ?? ''}`);
+      // A warning stops nobody: what is missing is then missing all the same.
+      if (severity === 'error') this.#expectNamedKeys(path, `${message} ${suggestion ?? ''}`);
     }
   }
 
@@ -101,7 +103,7 @@ class Check<T> {
     for (const mistake of mistakesOf(issues, this.#schema, this.#document.value)) {
       const { path, kind, explain } = mistake;
       this.#wrong.push(path);
-      if (this.#isExplained(path)) continue;
+      if (this.#isExplained(path) || this.#isFlawed(path)) continue;
       if (kind === 'missing' && this.#meant.has(pathKey(path))) continue;
       const place = this.#document.place(path, kind === 'wrong' ? 'value' : 'key');
       this.found.push({ severity: 'error', place, path, finding: explain });
@@ -113,7 +115,7 @@ class Check<T> {
     if (value === undefined) return;
     for (const { severity, reads, check } of rules) {
       const paths = reads.map(splitDotted);
-      if (paths.some((path) => this.#wrong.some((wrong) => areRelated(path, wrong)))) continue;
+      if (paths.some((path) => this.#isUnsure(path))) continue;
       const finding = check(value);
       if (finding === undefined) continue;
       // A default stands nowhere in the file: then what it clashes with is to be shown.
@@ -133,6 +135,7 @@ class Check<T> {
       this.#wrong.push(meantPath);
       this.#meant.add(pathKey(meantPath));
     }
+    if (this.#isFlawed(path)) return;
     const finding = () => explainUnknownKey(unknown, this.#schema);
     this.found.push({ severity, place: this.#document.place(path, 'key'), path, finding });
   }
@@ -147,6 +150,19 @@ class Check<T> {
   #expectNamedKeys(path: PropertyPath, advice: string): void {
     const parent = path.slice(0, -1);
     for (const [word] of advice.matchAll(/[\w-]+/g)) this.#meant.add(pathKey([...parent, word]));
+  }
+
+  /** Whether the document itself tells already of a mistake at `path`, or why there is nothing. */
+  #isFlawed(path: PropertyPath): boolean {
+    if (this.#document.found.length === 0) return false;
+    const { entry, isWhole } = follow(this.#document.mark, path);
+    return isWhole ? entry.mark.flaw === 'wrong' : entry.mark.flaw !== undefined;
+  }
+
+  /** Whether what stands at `path`, above it or in it is wrong. */
+  #isUnsure(path: PropertyPath): boolean {
+    if (this.#wrong.some((wrong) => areRelated(path, wrong))) return true;
+    return this.#document.found.length > 0 && isDoubtful(this.#document.mark, path);
   }
 
   /** Whether all has been said about `path`, or about something that it is in. */

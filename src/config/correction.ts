@@ -5,6 +5,7 @@ import { limitsOf, type Wanted } from './wanted.js';
 
 /** What a person should write instead of `value`, where that can be guessed. */
 export function correction(wanted: Wanted, value: unknown): string | undefined {
+  if (Array.isArray(value)) return correctionOfList(wanted, value);
   if (typeof value === 'string') return correctionOfText(wanted, value);
   if (typeof value !== 'number' && typeof value !== 'boolean') return undefined;
   if (wanted.literals.includes(String(value)) || takes(wanted, 'string')) {
@@ -26,6 +27,20 @@ function correctionOfText(wanted: Wanted, text: string): string | undefined {
     (takes(wanted, 'array') ? `write a list: [${quote(text)}]` : undefined)
   );
 }
+
+/** A list where one value is wanted: often the right value in brackets, or behind a dash. */
+function correctionOfList(wanted: Wanted, list: readonly unknown[]): string | undefined {
+  const isForOne = wanted.others.every(({ type }) => ONE_VALUE.has(type));
+  if (!isForOne || list.length === 0) return undefined;
+  const [only] = list;
+  const isLiteral = wanted.literals.some((literal) => literal === only);
+  const fits = isLiteral || wanted.others.some(({ type }) => type === typeof only);
+  return list.length === 1 && fits
+    ? `write ${describeValue(only)}, without a list around it`
+    : 'write one value, not a list';
+}
+
+const ONE_VALUE: ReadonlySet<string> = new Set<Definition['type']>(['boolean', 'number', 'string']);
 
 function takes({ others }: Wanted, type: Definition['type']): boolean {
   return others.some((definition) => definition.type === type);

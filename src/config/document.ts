@@ -1,9 +1,9 @@
-import type { Problem, PropertyPath } from '../errors.js';
+import type { Finding, PropertyPath } from '../errors.js';
 import { buildValue } from './build.js';
 import { decode } from './decode.js';
 import { follow, type Mark } from './mark.js';
 import { isMapping } from './path.js';
-import { type Found, invalidConfig, toProblems } from './problems.js';
+import { type Found, invalidConfig, toProblems, Unreadable } from './problems.js';
 import { describeValue } from './quote.js';
 import { type Location, type Place, type Source, TextSource } from './source.js';
 import { parseSyntax } from './syntax.js';
@@ -15,11 +15,19 @@ export class ConfigDocument {
   readonly value: Record<string, unknown>;
   /** For the other files of this folder. */
   readonly mark: Mark;
+  /** The mistakes that were found while it was read, all of them errors. `checkDocument` tells them. */
+  readonly found: readonly Found[];
 
-  constructor(file: string, value: Record<string, unknown>, mark: Mark) {
+  constructor(
+    file: string,
+    value: Record<string, unknown>,
+    mark: Mark,
+    found: readonly Found[] = [],
+  ) {
     this.file = file;
     this.value = value;
     this.mark = mark;
+    this.found = found;
   }
 
   /** Whether something stands at `path`. */
@@ -45,7 +53,8 @@ export class ConfigDocument {
 }
 
 /**
- * The document in `text`: YAML 1.2, of which JSON is a part. `file` is its name in messages.
+ * The document in `text`: YAML 1.2, of which JSON is a part. `file` is its name in messages. Mistakes
+ * that leave a document, such as a key that stands twice, are not thrown: they are its `found`.
  *
  * @throws UserError `refused-file` when it is too large or not text; `invalid-config`, with all its
  * problems, when it is not one mapping in good YAML.
@@ -53,39 +62,43 @@ export class ConfigDocument {
 export function parseDocument(text: string | Uint8Array, file: string): ConfigDocument {
   const decoded = decode(text, file);
   const source = new TextSource(file, decoded);
-  const { value, mark } = parseValue(decoded, source);
-  if (isMapping(value)) return new ConfigDocument(file, value, mark);
-  throw invalidConfig(file, [rootProblem(value, source.at(mark.place.offset))]);
+  try {
+    const { value, mark, found } = parseValue(decoded, source);
+    if (isMapping(value)) return new ConfigDocument(file, value, mark, found);
+    if (mark.flaw === 'wrong') throw new Unreadable(found);
+    const { place } = mark;
+    throw new Unreadable([...found, { severity: 'error', place, finding: rootFinding(value) }]);
+  } catch (error) {
+    if (!(error instanceof Unreadable)) throw error;
+    const { problems, errors } = toProblems(error.found, error.isCut);
+    throw invalidConfig(file, problems, errors, error.isCut);
+  }
 }
 
 /**
- * One YAML value of any kind; null when the text is empty.
+ * One YAML value of any kind, and the mistakes in it that leave a value; null when the text is empty.
  *
- * @throws UserError `invalid-config`
+ * @throws Unreadable when no value is left
  */
-export function parseValue(text: string, source: Source): { value: unknown; mark: Mark } {
-  const { root, found, isCut } = parseSyntax(text, source);
-  throwIfAny(source, found, isCut);
-  if (root === null) return { value: null, mark: { place: { source, offset: 0 } } };
-  const built = buildValue(root, source);
-  throwIfAny(source, built.found, false);
-  return built;
+export function parseValue(
+  text: string,
+  source: Source,
+): { value: unknown; mark: Mark; found: readonly Found[] } {
+  const { root, found, isBroken, isCut } = parseSyntax(text, source);
+  if (isBroken) throw new Unreadable(found, isCut);
+  if (root === null) return { value: null, mark: { place: { source, offset: 0 } }, found };
+  return buildValue(root, source, found);
 }
 
-function throwIfAny(source: Source, found: readonly Found[], isCut: boolean): void {
-  if (found.length > 0) throw invalidConfig(source.file, toProblems(found, isCut));
-}
-
-function rootProblem(value: unknown, location: Location): Problem {
-  const severity = 'error';
+function rootFinding(value: unknown): Finding {
   if (value === null) {
     const suggestion = 'write at least one line such as "key: value"';
-    return { severity, ...location, message: 'the document is empty', suggestion };
+    return { message: 'the document is empty', suggestion };
   }
   const message = `must be a mapping of keys to values, but is ${describeValue(value)}`;
   const suggestion =
     typeof value === 'string' && value.includes(':')
       ? 'put a space after the colon: "key: value"'
       : 'write lines such as "key: value"';
-  return { severity, ...location, message, suggestion };
+  return { message, suggestion };
 }

@@ -2,9 +2,16 @@ import type { z } from 'zod';
 import type { Finding, PropertyPath } from '../errors.js';
 import { correction } from './correction.js';
 import { expectation } from './expectation.js';
-import { pathKey, valueAt } from './path.js';
+import { formatPath, isMapping, pathKey, valueAt } from './path.js';
 import { describeValue, quote } from './quote.js';
-import { chooseOption, definitionOf, isOptional, type Schema, schemaAt } from './schema.js';
+import {
+  chooseOption,
+  definitionOf,
+  isOptional,
+  knownKeys,
+  type Schema,
+  schemaAt,
+} from './schema.js';
 import { type Wanted, wantedBy } from './wanted.js';
 
 type Issue = z.core.$ZodIssue;
@@ -91,7 +98,7 @@ function toMistake(path: PropertyPath, issue: Issue, root: Schema, document: unk
   if (value === undefined && path.length > 0) {
     return { path, kind: 'missing', explain: () => explainMissing(key, wanted()) };
   }
-  return { path, kind: 'wrong', explain: () => explainWrong(value, wanted()) };
+  return { path, kind: 'wrong', explain: () => explainWrong(path, value, wanted()) };
 }
 
 function wantedAt(
@@ -125,6 +132,7 @@ function explainMissing(key: string, wanted: Wanted | undefined): Finding {
 }
 
 function explainWrong(
+  path: PropertyPath,
   value: unknown,
   wanted: (Wanted & { readonly isOptional?: boolean }) | undefined,
 ): Finding {
@@ -133,7 +141,21 @@ function explainWrong(
   const words = expectation(wanted).replace(/^a number/, isInfinite ? 'a finite number' : '$&');
   const suggestion =
     correction(wanted, value) ??
+    keysInstead(path, value, wanted) ??
     (value === null && wanted.isOptional ? 'leave the key out, or give it a value' : undefined);
   const message = `must be ${words}, but is ${describeValue(value)}`;
   return suggestion === undefined ? { message } : { message, suggestion };
+}
+
+/** What to do when keys are wanted and something else stands there. */
+function keysInstead(path: PropertyPath, value: unknown, { others }: Wanted): string | undefined {
+  const [mapping] = others;
+  const isForKeys = others.every(({ type }) => type === 'object' || type === 'record');
+  if (mapping === undefined || !isForKeys || isMapping(value)) return undefined;
+  if (value === null) return 'write keys below it, or {}';
+  const [key] = knownKeys(mapping) ?? [];
+  // It may stand in a file or in an override: a path with its value can be written in both.
+  return key === undefined
+    ? 'write {key: value}'
+    : `give its keys values instead, such as ${formatPath([...path, key])}`;
 }

@@ -1,9 +1,17 @@
 import type { PropertyPath } from '../errors.js';
 import type { Place } from './source.js';
 
+/**
+ * What was found wrong about a value while it was read: it is `wrong` as a whole, so that nothing more
+ * is to be said about it; or it is an `incomplete` mapping, which lacks what was written badly.
+ */
+export type Flaw = 'wrong' | 'incomplete';
+
 /** Where a value stands, and all that is in it. Parallel to the value; shared where that is shared. */
 export interface Mark {
   readonly place: Place;
+  /** Only where a problem tells of it already. */
+  readonly flaw?: Flaw;
   /** Of a mapping. */
   readonly entries?: ReadonlyMap<string, Entry>;
   /** Of a list. */
@@ -35,4 +43,21 @@ export function follow(
     entry = next;
   }
   return { entry, isWhole: true };
+}
+
+/** Whether a mistake that was told already makes the value at `path`, or that it is not there, unsure. */
+export function isDoubtful(root: Mark, path: PropertyPath): boolean {
+  let mark = root;
+  for (const segment of path) {
+    if (mark.flaw === 'wrong') return true;
+    const next = entryOf(mark, segment);
+    if (next === undefined) return mark.flaw !== undefined;
+    mark = next.mark;
+  }
+  return holdsFlaw(mark);
+}
+
+function holdsFlaw({ flaw, entries, items = [] }: Mark): boolean {
+  if (flaw !== undefined) return true;
+  return [...(entries?.values() ?? []), ...items].some(({ mark }) => holdsFlaw(mark));
 }

@@ -1,9 +1,9 @@
-import { type Finding, type PropertyPath, UserError } from '../errors.js';
+import type { Finding, PropertyPath } from '../errors.js';
 import { ConfigDocument, parseValue } from './document.js';
-import type { Entry, Mark } from './mark.js';
+import { type Entry, follow, type Mark } from './mark.js';
 import { splitOverride } from './override-path.js';
 import { formatPath, isMapping, setOwn } from './path.js';
-import { type Found, toProblems } from './problems.js';
+import { type Found, Unreadable } from './problems.js';
 import { describeValue, quote } from './quote.js';
 import { OverrideSource, type Place, type Source } from './source.js';
 
@@ -26,61 +26,63 @@ class Mistake extends Error {
 /**
  * The document with each `path=value` of `sets` put in, in their order. A value is read as YAML:
  * `3`, `true`, `text`, `[1, 2]`, `{a: 1}`; nothing is null. Mappings on the way that are missing are
- * made. `document` itself is not changed.
- *
- * @throws UserError `invalid-config` with all the overrides that cannot be read or have no place
+ * made. `document` itself is not changed. Overrides that cannot be read or have no place are left out,
+ * and told of in the `found` of the document that is returned.
  */
 export function applyOverrides(document: ConfigDocument, sets: readonly string[]): ConfigDocument {
   let root: Part = document;
-  const found: Found[] = [];
+  const found: Found[] = [...document.found];
   for (const [index, text] of sets.entries()) {
     const source = new OverrideSource(text, index + 1);
     const place = { source, offset: 0 };
     try {
-      const { path, part } = readOverride(text, source);
+      const { path, value } = split(text);
+      const part = readValue(value.trim(), source);
+      for (const each of part.found) found.push(each);
+      // What cannot be read replaces nothing. But a key that is set is not missing.
+      if (part.value === undefined && follow(root.mark, path).isWhole) continue;
       root = put(root, path, 0, part, place);
     } catch (error) {
-      const findings = findingsOf(error);
-      found.push(...findings.map((finding) => ({ severity: 'error' as const, place, finding })));
+      if (!(error instanceof Mistake)) throw error;
+      found.push({ severity: 'error', place, finding: error.finding });
     }
   }
-  if (found.length > 0) {
-    const message = 'not all --set overrides can be applied';
-    throw new UserError('invalid-config', message, { problems: toProblems(found) });
-  }
   if (!isMapping(root.value)) throw new TypeError('An override replaced the document.');
-  return new ConfigDocument(document.file, root.value, root.mark);
+  return new ConfigDocument(document.file, root.value, root.mark, found);
 }
 
-function findingsOf(error: unknown): readonly Finding[] {
-  if (error instanceof Mistake) return [error.finding];
-  if (error instanceof UserError) return error.problems;
-  throw error;
+function split(text: string): { readonly path: PropertyPath; readonly value: string } {
+  const parts = splitOverride(text);
+  if (!('mistake' in parts)) return parts;
+  throw new Mistake({
+    message: `${quote(text)} ${parts.mistake}`,
+    suggestion: 'write --set path.to.key=value',
+  });
 }
 
-function readOverride(text: string, source: Source): { path: PropertyPath; part: Part } {
-  const split = splitOverride(text);
-  if ('mistake' in split) {
-    throw new Mistake({
-      message: `${quote(text)} ${split.mistake}`,
-      suggestion: 'write --set path.to.key=value',
-    });
-  }
-  const value = split.value.trim();
-  if (value.startsWith('#')) {
-    throw new Mistake({
-      message: `the value ${quote(value)} is a comment in YAML`,
+/** The value of an override, undefined when there is none to be had, and what is wrong with it. */
+function readValue(text: string, source: Source): Part & { readonly found: readonly Found[] } {
+  const place = { source, offset: 0 };
+  const nothing = (found: readonly Found[]) =>
+    ({ value: undefined, mark: { place, flaw: 'wrong' }, found }) as const;
+  const refused = (finding: Finding) => nothing([{ severity: 'error', place, finding }]);
+  if (text.startsWith('#')) {
+    return refused({
+      message: `the value ${quote(text)} is a comment in YAML`,
       suggestion: 'put a value that begins with # in quotes inside the override',
     });
   }
-  const part = parseValue(value, source);
-  if (typeof part.value === 'object' && part.value !== null && !/^[[{&!]/.test(value)) {
-    throw new Mistake({
-      message: `the value ${quote(value)} is ${describeValue(part.value)}`,
+  try {
+    const part = parseValue(text, source);
+    if (typeof part.value !== 'object' || part.value === null || /^[[{&!]/.test(text)) return part;
+    return refused({
+      message: `the value ${quote(text)} is ${describeValue(part.value)}`,
       suggestion: 'write {key: value} or [item, item], or put a text in quotes',
     });
+  } catch (error) {
+    if (!(error instanceof Unreadable)) throw error;
+    return nothing(error.found);
   }
-  return { path: split.path, part };
 }
 
 /** A copy of `at` with `part` at `path`, of which `depth` keys lie behind. Shares all the rest. */
@@ -100,16 +102,18 @@ function put(at: Part, path: PropertyPath, depth: number, part: Part, place: Pla
       mark: { ...at.mark, items: withItem(items, index, { mark: next.mark }) },
     };
   }
-  if (at.value !== null && !isMapping(at.value)) {
+  // Undefined is what is left of a value that was found wrong.
+  const mapping = at.value ?? {};
+  if (!isMapping(mapping)) {
     throw new Mistake({
       message: `${formatPath(path.slice(0, depth))} is ${describeValue(at.value)}, so it has no key ${quote(key)}`,
       suggestion: `set ${formatPath(path.slice(0, depth))} itself, or check the path`,
     });
   }
   const entry = at.mark.entries?.get(key);
-  const own = at.value !== null && Object.hasOwn(at.value, key) ? at.value[key] : null;
+  const own = Object.hasOwn(mapping, key) ? mapping[key] : null;
   const next = inner(own, entry);
-  const value = { ...at.value };
+  const value = { ...mapping };
   setOwn(value, key, next.value);
   const entries = new Map(at.mark.entries).set(key, { key: entry?.key ?? place, mark: next.mark });
   return { value, mark: { ...at.mark, entries } };

@@ -1,5 +1,7 @@
-import { type FileHandle, open, readdir } from 'node:fs/promises';
-import { basename, dirname, extname, join } from 'node:path';
+import { constants } from 'node:fs';
+import { type FileHandle, open, readdir, stat } from 'node:fs/promises';
+import { basename, dirname, extname, join, resolve } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { type ErrorCode, UserError } from '../errors.js';
 import { MAX_DOCUMENT_BYTES, tooLarge } from './decode.js';
 import { type ConfigDocument, parseDocument } from './document.js';
@@ -41,13 +43,19 @@ export async function readDocument(
   return parseDocument(bytes, file);
 }
 
+/** Milliseconds between two looks into a pipe that has nothing to read yet. */
+const PIPE_PAUSE = 20;
+
 async function readPath(path: string): Promise<Uint8Array> {
-  const handle = await open(path, 'r');
+  const status = await stat(path);
+  if (status.isDirectory()) throw Object.assign(new Error(), { code: 'EISDIR' });
+  if (status.size > MAX_DOCUMENT_BYTES) throw tooLarge(path);
+  const isPipe = status.isFIFO();
+  // Opening a pipe waits for its writer, in a thread that the process cannot end without.
+  const flags = isPipe ? constants.O_RDONLY | constants.O_NONBLOCK : constants.O_RDONLY;
+  const handle = await open(path, flags);
   try {
-    const status = await handle.stat();
-    if (status.isDirectory()) throw Object.assign(new Error(), { code: 'EISDIR' });
-    if (status.size > MAX_DOCUMENT_BYTES) throw tooLarge(path);
-    return await readAll(chunks(handle), path);
+    return await readAll(isPipe ? pipeChunks(handle, path) : chunks(handle), path);
   } finally {
     await handle.close();
   }
@@ -60,6 +68,32 @@ async function* chunks(handle: FileHandle): AsyncGenerator<Uint8Array> {
     if (bytesRead === 0) return;
     yield buffer.subarray(0, bytesRead);
   }
+}
+
+/** As `chunks`, for a pipe that is read without waiting in the system: it is asked again and again. */
+async function* pipeChunks(handle: FileHandle, path: string): AsyncGenerator<Uint8Array> {
+  // Of a pipe with a name, nothing to read means at first that nobody writes yet. The pipes that have
+  // none, as in `<(command)`, are written from the beginning.
+  let isWritten = /^\/(dev|proc)\//.test(resolve(path));
+  for (;;) {
+    let isAtEnd = isWritten;
+    try {
+      for await (const chunk of chunks(handle)) {
+        isAtEnd = isWritten = true;
+        yield chunk;
+      }
+    } catch (error) {
+      if (!isWaiting(error)) throw error;
+      isAtEnd = false;
+    }
+    if (isAtEnd) return;
+    await sleep(PIPE_PAUSE);
+  }
+}
+
+/** Whether a read failed only because there is nothing yet. */
+function isWaiting(error: unknown): boolean {
+  return error instanceof Error && 'code' in error && error.code === 'EAGAIN';
 }
 
 async function readAll(
@@ -94,15 +128,21 @@ async function explain(cause: unknown, file: string): Promise<unknown> {
   });
 }
 
-/** A file of the same folder with nearly the same name, or with the same and an extension. */
+/**
+ * A file of the same folder with nearly the same name; the extension counts only among files that are
+ * equally near, for all configs share it.
+ */
 async function similarFile(path: string): Promise<string | undefined> {
   const folder = dirname(path);
   const wanted = basename(path);
   try {
     const entries = await readdir(folder, { withFileTypes: true });
     const names = entries.filter((entry) => !entry.isDirectory()).map(({ name }) => name);
-    const stem = (name: string) => basename(name, extname(name));
-    const found = names.find((name) => stem(name) === wanted) ?? nearest(wanted, names);
+    const stemOf = (name: string) => basename(name, extname(name));
+    const stems = names.map(stemOf);
+    const stem = stems.includes(wanted) ? wanted : nearest(stemOf(wanted), stems);
+    const near = names.filter((name) => stemOf(name) === stem);
+    const found = near.find((name) => extname(name) === extname(wanted)) ?? near[0];
     if (found === undefined) return undefined;
     return folder === '.' && !path.startsWith('.') ? found : join(folder, found);
   } catch {

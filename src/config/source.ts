@@ -45,6 +45,8 @@ export class TextSource implements Source {
   at(offset: number): Location {
     // An error "at the end" points behind the last character that is there to be seen.
     const end = this.#text.trimEnd().length;
+    // Where nothing stands there is nothing to show.
+    if (end === 0) return { file: this.file, line: 1 };
     const spot = Math.max(0, Math.min(offset, end));
     const line = this.lineAt(spot);
     const start = this.#starts()[line] ?? 0;

@@ -79,7 +79,7 @@ const PHRASES: readonly (readonly [RegExp, Finding, Unclosed?])[] = [
   ],
   [
     /^Missing closing 'quote/,
-    { message: 'a single quote is not closed', suggestion: "Add the closing '." },
+    { message: 'a single quote is not closed', suggestion: "add the closing '" },
     'quotes',
   ],
   [/end with a \}/, { message: 'a { is not closed', suggestion: 'add the closing }' }, 'brackets'],

@@ -44,6 +44,8 @@ interface Syntax {
   /** Null when the text is empty. Whole only when nothing was found. */
   readonly root: ParsedNode | null;
   readonly found: readonly Found[];
+  /** Whether what was found leaves no tree: all but tags that are not known. */
+  readonly isBroken: boolean;
   /** Whether there may be more to find: the parser gave up. */
   readonly isCut: boolean;
 }
@@ -57,7 +59,7 @@ export function parseSyntax(text: string, source: Source): Syntax {
   if (control !== undefined) {
     const place = { source, offset: control };
     const found = { severity: 'error', place, finding: CONTROL_CHARACTER } as const;
-    return { root: null, found: [found], isCut: true };
+    return { root: null, found: [found], isBroken: true, isCut: true };
   }
 
   const complaints: Complaint[] = [];
@@ -82,10 +84,12 @@ export function parseSyntax(text: string, source: Source): Syntax {
   } catch (error) {
     if (!(error instanceof Stop)) throw error;
   }
+  const isCut = complaints.length === MAX_COMPLAINTS;
   return {
     root: first?.contents ?? null,
     found: explain(complaints, first, text, source),
-    isCut: complaints.length === MAX_COMPLAINTS,
+    isBroken: isCut || complaints.some(({ code }) => code !== 'TAG_RESOLVE_FAILED'),
+    isCut,
   };
 }
 

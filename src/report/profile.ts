@@ -7,14 +7,14 @@ import type { ModelProfile } from '../budget/profile.js';
 import type { PublishedReport } from '../budget/published.js';
 import type { Origin, ResolvedSetting } from '../budget/setting.js';
 import { bar } from './bar.js';
-import type { Block, Cell, Column, Report, TableBlock } from './report.js';
+import type { Block, Cell, Column, Report, TableBlock, Tone } from './report.js';
 import {
-  countUnit,
   formatBinaryBytes,
   formatBytes,
   formatCount,
   formatFlops,
   formatInteger,
+  formatMacs,
   formatShare,
 } from './units.js';
 
@@ -34,7 +34,11 @@ const BAR_WIDTH = 24;
 /** Of everything together, in the narrower table of FLOPs. */
 const FLOPS_BAR_WIDTH = 16;
 
-export function profileReport(result: ProfileResult, explain: boolean): Report {
+/** @param flat Whether the reader is a program, for which a tree of names is only in the way. */
+export function profileReport(
+  result: ProfileResult,
+  { explain, flat }: { readonly explain: boolean; readonly flat: boolean },
+): Report {
   return {
     blocks: [
       heading(`${result.family} model of ${result.file}`),
@@ -44,7 +48,7 @@ export function profileReport(result: ProfileResult, explain: boolean): Report {
       ...flopsBlocks(result),
       ...trainingBlocks(result),
       ...(result.layers ? layersBlocks(result.layers) : []),
-      ...(result.tensors ? tensorsBlocks(result.tensors) : []),
+      ...(result.tensors ? tensorsBlocks(result.tensors, flat) : []),
       ...(explain ? explanationBlocks(result) : []),
       ...(result.published ? publishedBlocks(result.published) : []),
       ...(result.checks.length > 0 ? checksBlocks(result.checks) : []),
@@ -66,7 +70,10 @@ const bytesCell = ({ value }: Pick<Figure, 'value'>): Cell => ({
   text: formatBytes(value),
   value: exactValue(value),
 });
-const binaryCell = ({ value }: Pick<Figure, 'value'>): Cell => ({ text: formatBinaryBytes(value) });
+const binaryCell = ({ value }: Pick<Figure, 'value'>): Cell => ({
+  text: formatBinaryBytes(value),
+  value: Number(value) / 2 ** 30,
+});
 const integerCell = (value: number | bigint): Cell => ({
   text: formatInteger(value),
   value: exactValue(value),
@@ -84,20 +91,30 @@ const ORIGINS = {
   flag: '',
   file: ' (from the file)',
   default: ' (default)',
+  longest: ' (default: all that the model takes)',
 } as const satisfies Record<Origin, string>;
 
-function settingNotes({ inference, training, origins }: ResolvedSetting): Block[] {
+function settingNotes(setting: ResolvedSetting): Block[] {
+  const { inference, training, origins, beyondOneDevice } = setting;
   const from = (origin: Origin) => ORIGINS[origin];
   const precision = training.precision === 'mixed' ? 'mixed precision' : 'float32';
   return [
     note(
-      `Inference: ${inference.batch} × ${formatInteger(inference.context)} tokens${from(origins.context)}, ${inference.dtype}.`,
+      `Inference: ${formatInteger(inference.batch)} × ${formatInteger(inference.context)} tokens` +
+        `${from(origins.context)}, ${inference.dtype}.`,
     ),
     note(
-      `Training: ${training.batch}${from(origins.trainingBatch)} × ${formatInteger(training.context)} tokens, ` +
-        `${precision}${from(origins.precision)}, ${training.optimizer}, ` +
+      `Training: ${formatInteger(training.batch)}${from(origins.trainingBatch)} × ${formatInteger(training.context)} ` +
+        `tokens, ${precision}${from(origins.precision)}, ${training.optimizer}, ` +
         `recomputation ${training.recompute}${from(origins.recompute)}.`,
     ),
+    ...(beyondOneDevice.length > 0
+      ? [
+          note(
+            `The file asks for ${beyondOneDevice.join(', ')}; one device without it is counted here.`,
+          ),
+        ]
+      : []),
   ];
 }
 
@@ -122,10 +139,12 @@ function parametersBlocks({ parameters, bytes }: ProfileResult): Block[] {
     { text: label, tone: 'dim' },
     integerCell(value),
     label === 'buffers' ? { text: '' } : shareCell(value, total),
-    { text: label === 'buffers' ? 'stored, but no parameters' : '', tone: 'dim' },
+    { text: label === 'buffers' ? 'stored, but no parameters' : '', value: '', tone: 'dim' },
   ]);
   return [
-    heading(`Parameters: ${formatCount(total, countUnit(total))}`),
+    heading(
+      total < 1e6 ? `Parameters: ${formatInteger(total)}` : `Parameters: ${formatCount(total)}`,
+    ),
     {
       kind: 'table',
       columns: [
@@ -137,7 +156,7 @@ function parametersBlocks({ parameters, bytes }: ProfileResult): Block[] {
       rows: [
         ...rows,
         [
-          strong('total'),
+          strong('in all'),
           { ...integerCell(total), tone: 'strong' },
           shareCell(total, total),
           { text: '' },
@@ -153,67 +172,69 @@ function parametersBlocks({ parameters, bytes }: ProfileResult): Block[] {
       columns: [
         left('all weights in', 'dtype'),
         right('bytes', 'bytes'),
-        right('GB', 'gigabytes'),
-        right('GiB', 'gibibytes'),
+        right('decimal', 'gigabytes'),
+        right('binary', 'gibibytes'),
       ],
       rows: bytes.map(({ dtype, bytes: figure }) => [
         { text: dtype },
         integerCell(figure.value),
-        { text: formatBytes(figure.value) },
+        { text: formatBytes(figure.value), value: Number(figure.value) / 1e9 },
         binaryCell(figure),
       ]),
     },
   ];
 }
 
-/** A table of byte figures, the last row their sum. */
-function bytesTable(figures: readonly Figure[]): TableBlock {
+/** A table of byte figures and of their sum. */
+function bytesTable(figures: readonly Figure[], sum: Figure): TableBlock {
+  const row = (label: string, figure: Figure, tone: Tone): Cell[] => [
+    { text: label, tone },
+    { ...bytesCell(figure), tone },
+    binaryCell(figure),
+    shareCell(figure.value, sum.value),
+  ];
   return {
     kind: 'table',
     columns: [
       left('what', 'what'),
       right('memory', 'bytes'),
-      right('binary', 'binary'),
+      right('binary', 'gibibytes'),
       right('share', 'share'),
     ],
-    rows: figures.map((figure, index): Cell[] => {
-      const isSum = index === figures.length - 1;
-      const whole = figures.at(-1)?.value ?? 0;
-      return [
-        { text: figure.label, tone: isSum ? 'strong' : 'plain' },
-        { ...bytesCell(figure), tone: isSum ? 'strong' : 'plain' },
-        binaryCell(figure),
-        shareCell(figure.value, whole),
-      ];
-    }),
+    rows: [
+      ...figures.map((figure) => row(figure.label, figure, 'plain')),
+      row('in all', sum, 'strong'),
+    ],
   };
 }
 
-function inferenceBlocks({ inference, setting }: ProfileResult): Block[] {
+function inferenceBlocks({ inference }: ProfileResult): Block[] {
   const { state, weights, buffers, total } = inference;
   return [
     heading(`Inference memory: ${formatBytes(total.value)}`),
-    bytesTable([
-      weights,
-      buffers,
-      state.keyValueCache,
-      state.mambaState,
-      state.convolutionState,
+    bytesTable(
+      [weights, buffers, state.keyValueCache, state.mambaState, state.convolutionState],
       total,
-    ]),
+    ),
     note(
-      `Key-value cache: ${formatBytes(state.keyValuePerToken.value)} per token, ` +
-        `${formatBytes(state.keyValuePerTokenPastWindows.value)} once every window is full. Decoding slides the windows: ` +
-        `a local head keeps window // 2 + 1 keys. All for a batch of ${setting.inference.batch}.`,
+      `State in all: ${formatBytes(state.total.value)}. A token of one sequence adds ` +
+        `${formatBytes(state.keyValuePerToken.value)} of keys and values, ` +
+        `${formatBytes(state.keyValuePerTokenPastWindows.value)} once every window is full; the other states do not grow.`,
+    ),
+    note(
+      'Decoding slides the windows: a local head keeps window // 2 + 1 keys. (A full forward pass of at most ' +
+        'window_size tokens would see all of them.)',
     ),
   ];
 }
 
 function flopsBlocks({ forwardFlops, trainingFlops, setting }: ProfileResult): Block[] {
-  const { parts, forward, macs } = forwardFlops;
+  const { parts, total, macs } = forwardFlops;
   const { causal, batch, context } = setting.inference;
+  const tokens = (sequences: number) =>
+    `${formatInteger(sequences)} × ${formatInteger(context)} tokens`;
   return [
-    heading(`Forward pass: ${formatFlops(forward.value)}`),
+    heading(`Forward pass: ${formatFlops(total.value)}`),
     {
       kind: 'table',
       columns: [
@@ -224,27 +245,30 @@ function flopsBlocks({ forwardFlops, trainingFlops, setting }: ProfileResult): B
         left('', 'bar'),
       ],
       rows: [
-        ...parts.map(({ forward: part }, index): Cell[] => [
-          { text: part.label },
-          flopsCell(part.value),
-          shareCell(part.value, forward.value),
-          flopsCell(trainingFlops.parts[index]?.training.value ?? 0),
-          { text: bar(Number(part.value) / Number(forward.value), FLOPS_BAR_WIDTH), value: '' },
+        ...parts.map(({ flops }, index): Cell[] => [
+          { text: flops.label },
+          flopsCell(flops.value),
+          shareCell(flops.value, total.value),
+          flopsCell(trainingFlops.parts[index]?.flops.value ?? 0),
+          { text: bar(Number(flops.value) / Number(total.value), FLOPS_BAR_WIDTH), value: '' },
         ]),
         [
           strong('in all'),
-          { ...flopsCell(forward.value), tone: 'strong' },
-          shareCell(forward.value, forward.value),
-          { ...flopsCell(trainingFlops.training.value), tone: 'strong' },
+          { ...flopsCell(total.value), tone: 'strong' },
+          shareCell(total.value, total.value),
+          { ...flopsCell(trainingFlops.total.value), tone: 'strong' },
           { text: '' },
         ],
       ],
     },
     note(
-      `Forward of ${batch}, training step of ${setting.training.batch} × ${formatInteger(context)} tokens; 1 MAC is 2 FLOP: ${formatFlops(macs.value).replace('FLOPs', 'MACs')} in matrix products. ` +
-        (causal
-          ? 'Attention counts the pairs that the mask lets through.'
-          : 'Attention counts the whole square; --causal counts what the mask lets through.'),
+      `A forward pass over ${tokens(batch)}; a training step over ${tokens(setting.training.batch)}. ` +
+        `The matrix products of the forward pass are ${formatMacs(macs.value)} (1 MAC is 2 FLOP).`,
+    ),
+    note(
+      causal
+        ? 'Attention counts the pairs that the mask lets through, windows included.'
+        : 'Attention counts the whole square of positions; --causal counts what the mask lets through.',
     ),
   ];
 }
@@ -253,17 +277,14 @@ function trainingBlocks({ training, setting }: ProfileResult): Block[] {
   const { weights, gradients, optimizer, buffers, activations, total } = training;
   return [
     heading(`Training memory on one device: ${formatBytes(total.value)}`),
-    bytesTable([
-      weights,
-      gradients,
-      optimizer,
-      buffers,
-      ...activations.parts.map(({ bytes }) => ({ ...bytes, label: `activations: ${bytes.label}` })),
+    bytesTable(
+      [weights, gradients, optimizer, buffers, ...activations.parts.map(({ bytes }) => bytes)],
       total,
-    ]),
+    ),
     note(
-      `Activations with recomputation ${setting.training.recompute}; none, selective and full differ by what is kept ` +
-        'of attention scores, scan states and blocks. Workspaces and fragmentation come on top.',
+      `Activations with recomputation ${setting.training.recompute}: selective drops attention scores and scan ` +
+        'states, as fused kernels do, and full all but the inputs of the blocks and one block at a time. ' +
+        'What dropout keeps, workspaces and fragmentation come on top.',
     ),
   ];
 }
@@ -283,11 +304,11 @@ function layersBlocks(layers: readonly BlockBudget[]): Block[] {
         right('forward', 'forward_flops'),
         left('heads', 'heads', true),
       ],
-      rows: layers.map(({ name, parameters, stateBytes, forwardFlops, spans }) => [
+      rows: layers.map(({ name, parameters, state, forwardFlops, spans }) => [
         { text: name },
-        integerCell(parameters),
-        bytesCell({ value: stateBytes }),
-        flopsCell(forwardFlops),
+        integerCell(parameters.value),
+        bytesCell(state),
+        flopsCell(forwardFlops.value),
         { text: spans.map(spanText).join(', ') },
       ]),
     },
@@ -295,7 +316,7 @@ function layersBlocks(layers: readonly BlockBudget[]): Block[] {
 }
 
 /** Parameters as a tree of their names; buffers in a list of their own. */
-function tensorsBlocks(tensors: readonly TensorEntry[]): Block[] {
+function tensorsBlocks(tensors: readonly TensorEntry[], flat: boolean): Block[] {
   const columns = [
     left('tensor', 'tensor'),
     right('shape', 'shape'),
@@ -312,7 +333,11 @@ function tensorsBlocks(tensors: readonly TensorEntry[]): Block[] {
   const buffers = tensors.filter(({ role }) => role === 'buffer');
   return [
     heading('Tensors'),
-    { kind: 'table', columns, rows: treeRows(parameters, cells) },
+    {
+      kind: 'table',
+      columns,
+      rows: flat ? parameters.map((each) => cells(each, each.name)) : treeRows(parameters, cells),
+    },
     ...(buffers.length > 0
       ? [
           heading('Buffers'),
@@ -364,36 +389,53 @@ function* figuresOf(value: unknown): Generator<Figure> {
   for (const inner of Object.values(value)) yield* figuresOf(inner);
 }
 
+/** A table for each budget; a figure that stands in two is explained in the first. */
 function explanationBlocks(result: ProfileResult): Block[] {
-  const { parameters, bytes, inference, forwardFlops, trainingFlops, training } = result;
-  const shown = [parameters, bytes, inference, forwardFlops, trainingFlops.training, training];
-  return [
-    heading('How each figure comes about'),
-    {
-      kind: 'table',
-      columns: [
-        left('figure', 'figure'),
-        right('value', 'value'),
-        left('unit', 'unit'),
-        left('formula', 'formula', true),
-        left('inputs', 'inputs', true),
-        left('source', 'source', true),
-      ],
-      rows: [...figuresOf(shown)].map(({ label, value, unit, formula, inputs, source }) => [
-        strong(label),
-        integerCell(value),
-        { text: unit },
-        { text: formula },
-        {
-          text: Object.entries(inputs)
-            .map(([name, input]) => `${name} = ${formatInteger(input)}`)
-            .join('; '),
-        },
-        { text: source },
-      ]),
-    },
-  ];
+  const { parameters, bytes, inference, forwardFlops, trainingFlops, training, layers } = result;
+  const sections = {
+    parameters,
+    'bytes of the weights': bytes,
+    'inference memory': inference,
+    'forward pass': forwardFlops,
+    'training step': trainingFlops,
+    'training memory': training,
+    layers,
+  };
+  const seen = new Set<string>();
+  const isNew = ({ label, formula, inputs }: Figure) => {
+    const key = `${label} ${formula} ${Object.values(inputs).join()}`;
+    return !seen.has(key) && seen.add(key);
+  };
+  return Object.entries(sections).flatMap(([name, section]) => {
+    const figures = [...figuresOf(section)].filter(isNew);
+    if (figures.length === 0) return [];
+    return [heading(`How the figures come about: ${name}`), explanationTable(figures)];
+  });
 }
+
+const explanationTable = (figures: readonly Figure[]): TableBlock => ({
+  kind: 'table',
+  columns: [
+    left('figure', 'figure'),
+    right('value', 'value'),
+    left('unit', 'unit'),
+    left('formula', 'formula', true),
+    left('inputs', 'inputs', true),
+    left('source', 'source', true),
+  ],
+  rows: figures.map(({ label, value, unit, formula, inputs, source }) => [
+    strong(label),
+    integerCell(value),
+    { text: unit },
+    { text: formula },
+    {
+      text: Object.entries(inputs)
+        .map(([name, input]) => `${name} = ${formatInteger(input)}`)
+        .join('; '),
+    },
+    { text: source },
+  ]),
+});
 
 function publishedBlocks({ value, difference, explanations, tried }: PublishedReport): Block[] {
   const shown = formatInteger(value);
@@ -432,14 +474,16 @@ function checksBlocks(checks: readonly LimitCheck[]): Block[] {
       kind: 'table',
       columns: [
         left('limit', 'limit'),
+        left('of', 'figure', true),
         right('allowed', 'allowed'),
         right('value', 'value'),
         left('verdict', 'verdict'),
       ],
-      rows: checks.map(({ limit, allowed, value, passed }) => [
+      rows: checks.map(({ limit, allowed, figure, passed }) => [
         { text: `--${limit}` },
+        { text: figure.label },
         integerCell(allowed),
-        integerCell(value),
+        integerCell(figure.value),
         passed ? { text: 'kept', tone: 'good' } : { text: 'exceeded', tone: 'bad' },
       ]),
     },

@@ -54,6 +54,11 @@ export function formatFlops(flops: number | bigint): string {
   );
 }
 
+/** `28.4 TMACs`: a number of operations, not a speed. @throws RangeError for what is not an integer. */
+export function formatMacs(macs: number | bigint): string {
+  return formatFlops(macs).replace('FLOPs', 'MACs');
+}
+
 /** One decimal of the unit in which at most 999.9 (1023.9) of them are shown. */
 function scaled(value: bigint, base: bigint, units: readonly string[]): string {
   const size = absolute(value);
@@ -114,12 +119,12 @@ const READ_UNITS = {
  * whole number of bytes, or is above 2^53 − 1.
  */
 export function parseBytes(text: string): number | undefined {
-  return safeInteger(parseScaled(text, READ_UNITS.bytes)?.value);
+  return safeInteger(parseScaled(text, READ_UNITS.bytes));
 }
 
 /** The number that `26M`, `13.4B`, `1e9` or `7_000` means; undefined as for `parseBytes`. */
 export function parseCount(text: string): number | undefined {
-  return safeInteger(parseScaled(text, READ_UNITS.count)?.value);
+  return safeInteger(parseScaled(text, READ_UNITS.count));
 }
 
 /**
@@ -130,32 +135,50 @@ export function parseRounded(
   text: string,
 ): { readonly value: bigint; readonly tolerance: bigint } | undefined {
   const scaled = parseScaled(text.replace(/,(?=\d{3}(?!\d))/g, ''), READ_UNITS.count);
-  return scaled && { value: scaled.value, tolerance: scaled.lastDigit / 2n };
+  if (!scaled || scaled.numerator % scaled.divisor !== 0n) return undefined;
+  const { numerator, divisor, scale } = scaled;
+  return { value: numerator / divisor, tolerance: scale / divisor / 2n };
 }
 
-const safeInteger = (value: bigint | undefined): number | undefined =>
-  value !== undefined && value <= BigInt(Number.MAX_SAFE_INTEGER) ? Number(value) : undefined;
+/**
+ * The largest whole number that is at most `text`, bytes or a count: 43.6 GiB is no whole number of
+ * bytes, but as a limit it is clear. A bigint beyond 2^53 − 1; undefined when it cannot be read.
+ */
+export function parseLimit(
+  text: string,
+  unit: keyof typeof READ_UNITS,
+): number | bigint | undefined {
+  const scaled = parseScaled(text, READ_UNITS[unit]);
+  if (!scaled) return undefined;
+  const value = scaled.numerator / scaled.divisor;
+  return value <= BigInt(Number.MAX_SAFE_INTEGER) ? Number(value) : value;
+}
+
+function safeInteger(scaled: Scaled | undefined): number | undefined {
+  if (!scaled || scaled.numerator % scaled.divisor !== 0n) return undefined;
+  const value = Number(scaled.numerator / scaled.divisor);
+  return Number.isSafeInteger(value) ? value : undefined;
+}
+
+/** numerator / divisor, where a one in front of the decimal point is worth `scale`. */
+interface Scaled {
+  readonly numerator: bigint;
+  readonly divisor: bigint;
+  readonly scale: bigint;
+}
 
 const NUMBER_AND_UNIT = /^(\d+(?:_\d+)*)(?:\.(\d+))?(?:e\+?(\d{1,2}))? ?([a-z]*)$/;
 
 /** More than any sensible number needs, and few enough to work with at once. */
 const MAX_CHARACTERS = 64;
 
-/**
- * Decimal arithmetic on the text: 13.4 × 10^9 in floating point need not be a whole number.
- * `lastDigit` is what the last digit that is written is worth.
- */
-function parseScaled(
-  text: string,
-  units: Readonly<Record<string, bigint>>,
-): { readonly value: bigint; readonly lastDigit: bigint } | undefined {
+/** Decimal arithmetic on the text: 13.4 × 10^9 in floating point need not be a whole number. */
+function parseScaled(text: string, units: Readonly<Record<string, bigint>>): Scaled | undefined {
   if (text.length > MAX_CHARACTERS) return undefined;
   const [, whole, fraction = '', exponent = '0', unit = ''] =
     NUMBER_AND_UNIT.exec(text.trim().toLowerCase()) ?? [];
   if (whole === undefined || !Object.hasOwn(units, unit)) return undefined;
   const digits = BigInt(whole.replaceAll('_', '') + fraction);
   const scale = (units[unit] ?? 0n) * 10n ** BigInt(exponent);
-  const divisor = 10n ** BigInt(fraction.length);
-  if ((digits * scale) % divisor !== 0n) return undefined;
-  return { value: (digits * scale) / divisor, lastDigit: scale / divisor };
+  return { numerator: digits * scale, divisor: 10n ** BigInt(fraction.length), scale };
 }

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { firstVisibleKey, visiblePairs } from '../../src/architecture/masks.js';
+import { firstVisibleKey, scoreValues, visiblePairs } from '../../src/architecture/masks.js';
 
 describe('firstVisibleKey', () => {
   it.each([
@@ -16,6 +16,37 @@ describe('firstVisibleKey', () => {
     [2048, 2049, 4000, 48], // blocks of 1024 at most: 2048 − 2000
   ])('position %d of %d, window %s: %d', (position, context, window, first) => {
     expect(firstVisibleKey(position, context, window)).toBe(first);
+  });
+});
+
+describe('scoreValues', () => {
+  /** Block by block: its queries against the keys from the first that one of them sees to its end. */
+  const counted = (context: number, window: number) => {
+    const block = Math.min(window, 1024);
+    let values = 0;
+    for (let start = 0; start < context; start += block) {
+      const end = Math.min(start + block, context);
+      values += (end - start) * (end - Math.max(0, start - Math.floor(window / 2)));
+    }
+    return BigInt(values);
+  };
+
+  it('is the square up to 2048 tokens, and without a window', () => {
+    expect(scoreValues(2048, 100)).toBe(2048n ** 2n);
+    expect(scoreValues(5000, undefined)).toBe(5000n ** 2n);
+  });
+
+  it('is what the blocks hold beyond', () => {
+    fc.assert(
+      fc.property(
+        fc.integer({ min: 2049, max: 9000 }),
+        fc.integer({ min: 1, max: 12_000 }),
+        (t, w) => {
+          expect(scoreValues(t, w)).toBe(counted(t, w));
+        },
+      ),
+      { numRuns: 300 },
+    );
   });
 });
 

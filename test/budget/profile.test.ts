@@ -3,9 +3,8 @@ import { describe, expect, it } from 'vitest';
 import { tensorsOf } from '../../src/architecture/layer.js';
 import { hybrid } from '../../src/architecture/models/hybrid.js';
 import type { Figure } from '../../src/budget/figure.js';
-import { flopsOf } from '../../src/budget/flops.js';
+import { forwardFlopsOf, trainingFlopsOf } from '../../src/budget/flops.js';
 import { blocksOf } from '../../src/budget/inventory.js';
-import { operationsOf } from '../../src/budget/operations.js';
 import { countParameters } from '../../src/budget/parameters.js';
 import { profileModel } from '../../src/budget/profile.js';
 import { stateOf } from '../../src/budget/state.js';
@@ -23,10 +22,10 @@ const ORIGINAL = build({ srte_share_across_layers: false });
  * 32 and 1 global, gate rank 16, SRTE of rank 8, tied head. So D = 128, R = 4, S = 64, K = 4.
  */
 describe('tiny.yaml, worked out by hand at 1 × 64 tokens', () => {
-  const full = { batch: 1, context: 64, causal: false, recompute: 'none' } as const;
-  const { parts, forward, macs, training } = flopsOf(TINY, full);
+  const full = { batch: 1, context: 64, causal: false } as const;
+  const { parts, total, macs } = forwardFlopsOf(TINY, full);
   const part = (component: string, kind: string) =>
-    parts.find((each) => each.component === component && each.kind === kind)?.forward.value;
+    parts.find((each) => each.component === component && each.kind === kind)?.flops.value;
 
   it('forward FLOPs', () => {
     // Projections: 2 FLOP × 64 tokens × 2 layers = 256 for each weight of a layer.
@@ -52,26 +51,26 @@ describe('tiny.yaml, worked out by hand at 1 × 64 tokens', () => {
     // 8 operations for each of 128 · 64 state values, 2 for each of 128 channels, 64 tokens, 2 layers
     expect(part('mamba', 'scan')).toBe(64 * 2 * (8 * 8_192 + 2 * 128));
     // Per layer 15,073,280 + 65,536 (SRTE) + 65,536 + 4,210,688 + 1,048,576 = 20,463,616; and the head.
-    expect(forward.value).toBe(2 * 20_463_616 + 2_097_152);
+    expect(total.value).toBe(2 * 20_463_616 + 2_097_152);
     // Without scan and convolution, halved: (43,024,384 − 8,421,376 − 131,072) / 2
     expect(macs.value).toBe(17_235_968);
-    expect(training.value).toBe(3 * 43_024_384);
   });
 
   it('forward FLOPs of the pairs that the mask lets through', () => {
     // Window 32 < 64: 16 positions see 1…16 keys, 48 see 17: 136 + 816 = 952 pairs; global 64·65/2 = 2080.
-    const { parts } = flopsOf(TINY, { ...full, causal: true });
-    const scores = parts.find(({ kind }) => kind === 'scores')?.forward.value;
+    const { parts } = forwardFlopsOf(TINY, { ...full, causal: true });
+    const scores = parts.find(({ kind }) => kind === 'scores')?.flops.value;
     // 4 FLOP × 2 layers × (3 heads · 16 · 952 + 16 · 2080)
     expect(scores).toBe(8 * (48 * 952 + 16 * 2_080));
   });
 
-  it('training FLOPs with recomputation', () => {
-    const again = 2 * 2 * 4_096 * 64 * 2 + 64 * 2 * (8 * 8_192 + 2 * 128);
-    expect(flopsOf(TINY, { ...full, recompute: 'selective' }).training.value).toBe(
-      3 * 43_024_384 + again,
-    );
-    expect(flopsOf(TINY, { ...full, recompute: 'full' }).training.value).toBe(4 * 43_024_384);
+  it('training FLOPs', () => {
+    const step = (recompute: 'none' | 'selective' | 'full') =>
+      trainingFlopsOf(TINY, { ...full, recompute }).total.value;
+    const again = 2 * 2 * 4_096 * 64 * 2 + 64 * 2 * (8 * 8_192 + 2 * 128); // scores and scan
+    expect(step('none')).toBe(3 * 43_024_384);
+    expect(step('selective')).toBe(3 * 43_024_384 + again);
+    expect(step('full')).toBe(4 * 43_024_384);
   });
 
   it('state', () => {
@@ -94,29 +93,30 @@ describe('tiny.yaml, worked out by hand at 1 × 64 tokens', () => {
       return { ...byPart, total: total.value };
     };
     // Per layer, in 64 tokens × 2 bytes = 128 for each value of a token:
-    const mamba = 64 + 9 * 128 + 4 + 2 * 64; // 1,348, and the scan's 3 · 128 · 64 = 24,576
-    const attention = 64 + 4 * 64; // 320, and the softmax's 4 heads · 64
-    const rest = { alignment: 4 * 64, gate: 5 * 64 + 16, fusion: 64, mlp: 2 * 256 };
-    const top = { head: 128 * 64, logits: 4 * 64 * 256 };
     const both = (values: number) => 2 * 128 * values;
-    const common = {
-      alignment: both(rest.alignment),
-      gate: both(rest.gate),
-      fusion: both(rest.fusion),
-      mlp: both(rest.mlp),
+    const kept = {
       norm: 5 * 128 * 64, // two in each layer and the last
-      ...top,
+      mamba: both(64 + 9 * 128 + 4 + 2 * 64),
+      attention: both(64 + 4 * 64),
+      alignment: both(4 * 64),
+      gate: both(5 * 64 + 16),
+      fusion: both(64),
+      mlp: both(2 * 256),
+      head: 128 * 64,
+      logits: 4 * 64 * 256,
     };
     const sum = (parts: Record<string, number>) =>
       Object.values(parts).reduce((total, value) => total + value, 0);
-    const selective = { ...common, mamba: both(mamba), attention: both(attention) };
-    expect(bytes('selective')).toEqual({ ...selective, total: sum(selective) });
-    const none = { ...common, mamba: both(mamba + 24_576), attention: both(attention + 256) };
+    expect(bytes('selective')).toEqual({ ...kept, total: sum(kept) });
+    // The softmax of 4 heads over 64 × 64, and 3 values for each of 128 · 64 states; 2 bytes, 2 layers.
+    const dropped = { scores: 4 * 64 * 64 * 4, scanStates: both(3 * 128 * 64) };
+    const none = { ...kept, ...dropped };
     expect(bytes('none')).toEqual({ ...none, total: sum(none) });
-    // The inputs of 2 blocks, and all of one (with two norms), the last norm, the head and the logits.
-    const oneBlock = 128 * (mamba + 24_576 + attention + 256 + sum(rest) + 2 * 64);
-    const fullParts = { blockInputs: 2 * 128 * 64, oneBlock, norm: 128 * 64, ...top };
-    expect(bytes('full')).toEqual({ ...fullParts, total: sum(fullParts) });
+    // The inputs of both blocks; all of one but its input (one of its two norms); and the top.
+    const { head, logits, norm, ...inBlocks } = none;
+    const oneBlock = sum(inBlocks) / 2 + 128 * 64;
+    const whole = { blockInputs: 2 * 128 * 64, oneBlock, norm: 128 * 64, head, logits };
+    expect(bytes('full')).toEqual({ ...whole, total: sum(whole) });
   });
 
   it('optimizers', () => {
@@ -158,29 +158,28 @@ describe('FLOPs against the shapes of all matrix products', () => {
   it.each(hybridCases())('$name, layer by layer', ({ config }) => {
     const model = build(config);
     const { hidden_size: hidden } = hybrid.schema.parse({ model: config }).model;
-    for (const block of model.blocks) {
-      const operations = operationsOf(block);
-      const ofTokens = operations.flatMap((each) =>
-        each.kind === 'projection' && each.rows === 'tokens' ? each.weights : [],
-      );
+    const [batch, context] = [3, 5];
+    const tokens = batch * context;
+    const budgets = blocksOf(model, { inference: { batch, context, dtype: 'f32', causal: false } });
+    let expected = 2 * tokens * model.head.weight.elements;
+    for (const [index, block] of model.blocks.entries()) {
+      // A factorised SRTE multiplies once for each position, wherever its weight is stored.
+      const srte =
+        productsBelow(model, 'shared_srte.') + productsBelow(model, `${block.name}.srte.`);
       const own =
         productsBelow(model, `${block.name}.`) - productsBelow(model, `${block.name}.srte.`);
-      expect(ofTokens.reduce((a, b) => a + b, 0)).toBe(own);
-      const scan = operations.find((each) => each.kind === 'scan');
-      const convolution = operations.find((each) => each.kind === 'convolution');
-      expect(scan).toMatchObject({ inner: 2 * hidden, state: 64 });
-      expect(convolution).toMatchObject({ channels: 2 * hidden, kernel: 4 });
-      const scores = operations.find((each) => each.kind === 'scores');
-      const heads = scores?.spans.reduce((total, { heads }) => total + heads, 0) ?? 0;
-      expect(heads * (scores?.headDim ?? 0)).toBe(hidden);
+      const channels = 2 * hidden;
+      const flops =
+        2 * tokens * own +
+        2 * context * srte +
+        4 * batch * context * context * hidden + // scores, and their sums over v
+        2 * tokens * channels * 4 + // the convolution's kernel
+        tokens * channels * (8 * 64 + 2); // the scan over 64 states a channel
+      expect(budgets[index]?.forwardFlops.value).toBe(flops);
+      expected += flops;
     }
-    const { forward } = flopsOf(model, { batch: 3, context: 5, causal: false, recompute: 'none' });
-    const blocks = blocksOf(model, {
-      inference: { batch: 3, context: 5, dtype: 'f32', causal: false },
-    });
-    const head = 2 * 15 * model.head.weight.elements;
-    const sum = blocks.reduce((total, { forwardFlops }) => total + Number(forwardFlops), head);
-    expect(forward.value).toBe(sum);
+    const { total } = forwardFlopsOf(model, { batch, context, causal: false });
+    expect(total.value).toBe(expected);
   });
 });
 

@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest';
+import { stateDictOf } from '../../src/architecture/layer.js';
 import { hybrid } from '../../src/architecture/models/hybrid.js';
+import { flopsByConvention } from '../../src/budget/flops.js';
 import { countParameters } from '../../src/budget/parameters.js';
-import { profileModel } from '../../src/budget/profile.js';
 import { explainPublished } from '../../src/budget/published.js';
 
 const build = (config: Record<string, unknown>) =>
@@ -36,20 +37,17 @@ describe('explainPublished', () => {
     ['no embedding', { tie_word_embeddings: true }, -matrix, ['no-embedding']],
     ['neither matrix', {}, -2 * matrix, ['no-vocabulary']],
     ['aliases once for each layer', {}, 2 * table, ['per-layer']],
+    ['aliases of a single layer', { num_layers: 1 }, table, ['aliases']],
     ['aliases under every name', {}, 3 * table, ['aliases']],
     ['padding to 8', {}, 2 * 7 * 64, ['padding-1008']],
-    ['padding of a tied vocabulary to 1024', { tie_word_embeddings: true }, 23 * 64, ['padding-1024']],
-    ['one kind of buffer', {}, inverse, ['buffer:layers.*.attention.rope.inv_freq']],
     [
-      'all of RoPE',
-      {},
-      inverse + 2 * cache,
-      [
-        'buffer:layers.*.attention.rope.inv_freq',
-        'buffer:layers.*.attention.rope.cos_cached',
-        'buffer:layers.*.attention.rope.sin_cached',
-      ],
+      'padding of a tied vocabulary to 1024',
+      { tie_word_embeddings: true },
+      23 * 64,
+      ['padding-1024'],
     ],
+    ['one kind of buffer', {}, inverse, ['buffers:layers.*.attention.rope.inv_freq']],
+    ['all of RoPE', {}, inverse + 2 * cache, ['buffers:layers.*.attention.rope.*']],
     [
       'a lost tie and padding',
       { tie_word_embeddings: true },
@@ -60,7 +58,7 @@ describe('explainPublished', () => {
       'aliases and a buffer',
       {},
       3 * table + inverse,
-      ['aliases', 'buffer:layers.*.attention.rope.inv_freq'],
+      ['aliases', 'buffers:layers.*.attention.rope.inv_freq'],
     ],
   ])('names %s', (_, config, delta, expected) => {
     expect(slips(config, delta)?.sort()).toEqual(expected.sort());
@@ -82,16 +80,48 @@ describe('explainPublished', () => {
     expect(right.explanations).toEqual([{ value: 13_352_181_760n, reasons: [] }]);
   });
 
-  it('knows MACs and FLOPs', () => {
+  it('knows MACs and FLOPs under every convention', () => {
     const model = build(SMALL);
-    const work = profileModel(model, {
-      inference: { batch: 1, context: 16, dtype: 'bf16', causal: false },
-      training: { batch: 1, context: 16, precision: 'mixed', optimizer: 'sgd', recompute: 'none' },
+    const setting = { batch: 1, context: 16, causal: false } as const;
+    const counts = flopsByConvention(model, setting, { ...setting, recompute: 'full' });
+    expect(Object.keys(counts)).toHaveLength(6);
+    for (const [name, flops] of Object.entries(counts)) {
+      const first = (value: bigint) =>
+        explainPublished(model, { value, tolerance: 0n }, counts).explanations[0]?.reasons[0]?.id;
+      expect(first(BigInt(flops))).toBe(`flops: ${name}`);
+      expect(first(BigInt(flops) / 2n)).toBe(`macs: ${name}`);
+    }
+  });
+
+  it('knows the vocabulary before it was padded', () => {
+    const published = 22_143_967_232n - 2n * 175n * 4096n; // 50,257 rows for 50,432
+    const model = build({ srte_share_across_layers: false });
+    const [best] = explainPublished(model, { value: published, tolerance: 0n }).explanations;
+    expect(best?.reasons[0]?.text).toBe('a vocabulary of 50257 rows instead of 50432');
+  });
+
+  it('counts a shared buffer as often as the state dict names it', () => {
+    const model = build({ ...SMALL, srte_encoding: 'sincos' });
+    const stored = stateDictOf(model).reduce((total, { tensor }) => total + tensor.elements, 0);
+    const [best] = explainPublished(model, { value: BigInt(stored), tolerance: 0n }).explanations;
+    // All buffers, and the shared one again for every layer: the sum of the whole state dict.
+    expect(best?.reasons.map(({ id }) => id).sort()).toEqual(['buffer-per-layer', 'buffers:all']);
+  });
+
+  it('ranks the usual before the far-fetched, and lists no supersets', () => {
+    const tiny = build(hybrid.presets.tiny?.document.model ?? {});
+    const lost = explainPublished(tiny, { value: 275_200n + 16_384n, tolerance: 0n });
+    expect(lost.explanations.map(({ reasons }) => reasons.map(({ id }) => id))).toEqual([
+      ['tie-lost'],
+    ]);
+    const recommended = build(hybrid.presets.recommended?.document.model ?? {});
+    const rounded = explainPublished(recommended, {
+      value: 13_600_000_000n,
+      tolerance: 50_000_000n,
     });
-    const first = (value: bigint) =>
-      explainPublished(model, { value, tolerance: 0n }, work).explanations[0]?.reasons[0]?.id;
-    expect(first(BigInt(work.forwardFlops.macs.value))).toBe('macs');
-    expect(first(BigInt(work.forwardFlops.forward.value))).toBe('flops');
-    expect(first(BigInt(work.trainingFlops.training.value))).toBe('training-flops');
+    expect(rounded.explanations[0]?.reasons.map(({ id }) => id)).toEqual(['tie-lost']);
+    for (const { reasons } of rounded.explanations.slice(1)) {
+      expect(reasons.map(({ id }) => id)).not.toContain('tie-lost');
+    }
   });
 });

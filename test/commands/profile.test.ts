@@ -17,7 +17,7 @@ describe('profile', () => {
     const { code, stdout, stderr } = profile(ORIGINAL);
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
     expect(stdout).toMatch(/^SRTE +8,589,934,592 +38\.8% {2}█{24}$/m);
-    expect(stdout).toMatch(/^total +22,143,967,232 +100\.0%$/m);
+    expect(stdout).toMatch(/^in all +22,143,967,232 +100\.0%$/m);
     expect(stdout).toMatch(/^key-value cache +319\.3 MB +304\.5 MiB/m);
   });
 
@@ -28,7 +28,7 @@ describe('profile', () => {
       fp16: false,
       gradient_checkpointing: true,
     };
-    const input = JSON.stringify({ model: { num_layers: 1 }, training });
+    const input = JSON.stringify({ model: { num_layers: 1 }, training, system: { zero_stage: 2 } });
     const read = (...flags: string[]) =>
       JSON.parse(runCli(['profile', '-', '--json', ...flags], { input }).stdout).setting;
     expect(read()).toEqual({
@@ -47,6 +47,7 @@ describe('profile', () => {
         precision: 'file',
         recompute: 'file',
       },
+      beyondOneDevice: ['system.zero_stage: 2'],
     });
     const flags = [
       '--batch',
@@ -67,7 +68,7 @@ describe('profile', () => {
 
   it('never takes the longest input for the context by itself', () => {
     expect(json('configs/hybrid/shared.yaml').setting.inference.context).toBe(2048);
-    expect(json(TINY).setting.inference.context).toBe(256); // no more than tiny has
+    expect(json(TINY).setting.origins.context).toBe('longest'); // and if so, it is said
     expect(profile('configs/hybrid/shared.yaml').stdout).toContain('1 × 2,048 tokens (default)');
   });
 
@@ -90,6 +91,7 @@ describe('profile', () => {
     [['--max-training-memory', '80GB'], 1],
     [['--max-flops', '1e15'], 0],
     [['--max-params', '30B', '--max-flops', '1'], 1],
+    [['--max-flops', '20000T'], 0],
   ])('%j exits with %d', (limits, code) => {
     const run = profile(ORIGINAL, ...limits);
     expect(run.code).toBe(code);

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { checkDocument } from '../../src/config/check.js';
 import { parseDocument } from '../../src/config/document.js';
-import { model } from './model-schema.js';
+import { model, problemsOf } from './model-schema.js';
 import { line } from './support.js';
 
 describe('wrong values', () => {
@@ -35,7 +35,15 @@ describe('wrong values', () => {
     ],
     [
       'vocab_size: [1]',
-      'error model.vocab_size: must be an integer ≥ 1 and ≤ 1000000, but is a list',
+      'error model.vocab_size: must be an integer ≥ 1 and ≤ 1000000, but is a list → write 1, without a list around it',
+    ],
+    [
+      'vocab_size: [1, 2]',
+      'error model.vocab_size: must be an integer ≥ 1 and ≤ 1000000, but is a list → write one value, not a list',
+    ],
+    [
+      'rope: [none]',
+      'error model.rope: must be one of "none", "linear", "yarn", but is a list → write "none", without a list around it',
     ],
     [
       'hidden_size: 100',
@@ -74,7 +82,10 @@ describe('wrong values', () => {
       'layers: 3',
       'error model.layers: must be a list with at least 1 item, but is 3 → write a list: [3]',
     ],
-    ['layers: [3]', 'error model.layers.0: must be a mapping, but is 3'],
+    [
+      'layers: [3]',
+      'error model.layers.0: must be a mapping, but is 3 → give its keys values instead, such as model.layers.0.kind',
+    ],
     [
       'layers: [{}]',
       'error model.layers.0.kind: the key "kind" is missing → add kind: it must be one of "attention", "mamba", "mamba2"',
@@ -93,6 +104,26 @@ describe('wrong values', () => {
     ],
   ])('%s', (text, problem) => {
     expect(model(text)).toStrictEqual([problem]);
+  });
+
+  it.each([
+    [
+      'model:',
+      [],
+      'f:1:7 error model: must be a mapping, but is null → write keys below it, or {}',
+    ],
+    [
+      'model: {num_layers: 1}',
+      ['model=3'],
+      '--set error model: must be a mapping, but is 3 → give its keys values instead, such as model.num_layers',
+    ],
+    [
+      'model: {num_layers: 1}\ntags: [a]',
+      [],
+      'f:2:7 error tags: must be a mapping, but is a list → write {key: value}',
+    ],
+  ])('in place of keys: %j %j', (text, sets, problem) => {
+    expect(problemsOf(text, sets)).toStrictEqual([problem]);
   });
 
   it('are cut when they are long', () => {

@@ -164,6 +164,103 @@ describe('confusions', () => {
   });
 });
 
+describe('confusions that are only warnings', () => {
+  const confusions = [
+    { path: 'vocab_size', message: 'stands at the top', suggestion: 'move it under model:' },
+  ];
+
+  it('hide no missing key that they name', () => {
+    const schema = z.looseObject({ model: z.strictObject({}) });
+    const checked = checkDocument(parseDocument('vocab_size: 3', 'f'), { schema, confusions });
+    expect(checked).toMatchObject({ value: undefined, errors: 1, warnings: 1 });
+    expect(checked.problems.map(line)).toStrictEqual([
+      'f:1:1 error model: the key "model" is missing → add model: it must be a mapping',
+      'f:1:1 warning vocab_size: stands at the top → move it under model:',
+    ]);
+  });
+});
+
+describe('mistakes that were found while the document was read', () => {
+  it('are told with all others, in order', () => {
+    const text = [
+      'model:',
+      '  num_layers: 99999999999999999999',
+      '  hidden_size: 9',
+      '  tie: true',
+      '  tie: 3',
+      '  rope: *nothing',
+      '  dropout: !foo 0.1',
+      '  colour: 1',
+      'tags: {a: x}',
+    ].join('\n');
+    const sets = ['model.vocab_size=[1', 'model.tie.x=1', 'oops', 'model.foo=1'];
+    expect(problemsOf(text, sets).map((each) => each.split(' → ', 1)[0])).toStrictEqual([
+      'f:2:15 error: 99999999999999999999 is beyond 2^53 − 1',
+      'f:3:16 error model.hidden_size: must be a multiple of 8, but is 9',
+      'f:5:3 error: the key "tie" stands twice in this mapping; the first is at 4:3',
+      'f:6:9 error: no anchor "&nothing" stands above this alias',
+      'f:7:12 error: the tag "!foo" does not fit or is not known here',
+      'f:8:3 error model.colour: unknown key "colour"',
+      'f:9:11 error tags.a: must be an integer, but is "x"',
+      '--set error: a [ is not closed',
+      '--set error: model.tie is 3, so it has no key "x"',
+      '--set error: "oops" has no =',
+      '--set error model.foo: unknown key "foo"',
+    ]);
+  });
+
+  it.each([
+    ['of a value', 'model: {num_layers: 1e400}'],
+    ['of a list item', 'model: {num_layers: 1, layers: [*x]}'],
+    ['of a key', 'model: {num_layers: 1, 99999999999999999999: 1}'],
+    ['of an unknown key', 'model: {num_layers: 1, colour: 1, colour: 2}'],
+    ['of a missing key', 'model: {num_layers: *x}'],
+    ['of what a failed merge would have brought', 'model: {<<: *x}'],
+    ['of what a merge of a bad mapping brought', 'notes: &n {<<: *x}\nmodel: {<<: *n}'],
+    ['of what the other of two mappings may have', 'model: {num_layers: 1}\nmodel: {}'],
+    ['of what a key that cannot be read may have been', 'model: {[a]: 1}'],
+    ['of what an alias that is no key may have been', 'model: {*x : 1}'],
+    ['of a mapping that is not there', 'model: *x'],
+    ['of what an override was to set', 'model: {}', 'model.num_layers=[1'],
+    ['of a key below what was found wrong', 'model: *x', 'model.num_layers=1'],
+  ])('are not told twice: %s', (_, text, ...sets) => {
+    const { value, problems } = check(text, sets);
+    expect(value).toBeUndefined();
+    expect(problems).toHaveLength(1);
+  });
+
+  it('leave what is inside a key that stands twice to be checked: the last counts', () => {
+    const text = 'model: {num_layers: 1, tie: 3}\nmodel: {num_layers: 1, tie: 4}';
+    expect(problemsOf(text).map((each) => each.split(' → ', 1)[0])).toStrictEqual([
+      'f:2:1 error: the key "model" stands twice in this mapping; the first is at 1:1',
+      'f:2:29 error model.tie: must be true or false, but is 4',
+    ]);
+  });
+
+  it.each([
+    ['of a wrong value', 'model: {num_layers: 1, dropout: 1e400}', false],
+    ['of a value that stands twice', 'model: {num_layers: 1, dropout: 0.1, dropout: 0}', false],
+    ['of a default that a merge may have set', 'model: {num_layers: 1, <<: *x}', false],
+    ['of something in it', 'model: {num_layers: 1, dropout: {a: *x}}', false],
+    ['of something else', 'model: {num_layers: 1, tie: *x, dropout: 0.5}', true],
+  ])('keep rules from judging: %s', (_, text, runs) => {
+    const check = () => ({ message: 'ran' });
+    const rule = { severity: 'error', reads: ['model.dropout'], check } as const;
+    expect(
+      problemsOf(text, [], { rules: [rule] })
+        .join()
+        .includes('ran'),
+    ).toBe(runs);
+  });
+
+  it('stay with the document when an override mends the place', () => {
+    expect(check('model: {num_layers: 1e400}', ['model.num_layers=1'])).toMatchObject({
+      errors: 1,
+      problems: [{ line: 1, message: '1e400 is too large for a number' }],
+    });
+  });
+});
+
 describe('rules', () => {
   const severity = 'error';
   const big = {

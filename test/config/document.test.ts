@@ -1,9 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import { parseDocument } from '../../src/config/document.js';
-import { line, userError } from './support.js';
+import { line, problemsOfReading, userError } from './support.js';
 
 const parsed = (text: string | Uint8Array) => parseDocument(text, 'a.yaml').value;
-const problemsOf = (text: string) => userError(() => parsed(text)).problems.map(line);
+const problemsOf = (text: string) =>
+  problemsOfReading(() => parseDocument(text, 'a.yaml')).map(line);
 
 describe('values', () => {
   it.each([

@@ -3,7 +3,8 @@ import { z } from 'zod';
 import { checkDocument } from '../../src/config/check.js';
 import { MAX_DOCUMENT_BYTES } from '../../src/config/decode.js';
 import { parseDocument } from '../../src/config/document.js';
-import { line, userError } from './support.js';
+import { invalidConfig } from '../../src/config/problems.js';
+import { line, problemsOfReading, userError } from './support.js';
 
 /** In characters: what a parser that is quadratic somewhere would need minutes for. */
 const SIZE = 250_000;
@@ -24,7 +25,7 @@ function numbered(piece: (i: number) => string, size = SIZE): string {
 
 const TOO_DEEP = 'nested deeper than 100 levels';
 const firstMessage = (text: string) =>
-  userError(() => parseDocument(text, 'f')).problems[0]?.message;
+  problemsOfReading(() => parseDocument(text, 'f'))[0]?.message;
 
 describe('nesting', () => {
   it.each([
@@ -113,16 +114,16 @@ describe('many mistakes', () => {
     ['bad values', repeated('- @\n'), /^a value cannot begin with "@"/],
     [
       'aliases of nothing',
-      numbered((i) => (i < 10_000 ? `- &a${i} 1\n` : `- *b${i}\n`)),
+      numbered((i) => `${i === 0 ? 'a:\n' : ''}${i < 10_000 ? `- &a${i} 1\n` : `- *b${i}\n`}`),
       /^no anchor/,
     ],
     ['tags', repeated('- !a 1\n'), /^the tag "!a"/],
     ['closing brackets', repeated('}\n'), /^a closing bracket/],
   ])('(%s) are counted after the fiftieth', (_, text, message) => {
-    const { problems } = userError(() => parseDocument(text, 'f'));
+    const problems = problemsOfReading(() => parseDocument(text, 'f'));
     expect(problems).toHaveLength(51);
     expect(problems[0]?.message).toMatch(message);
-    expect(problems[50]?.message).toMatch(/^and (at least )?\d+ more errors$/);
+    expect(problems[50]?.message).toMatch(/^and (at least )?[\d,]+ more errors$/);
   });
 
   it.each([
@@ -145,9 +146,19 @@ describe('many mistakes', () => {
     expect(value).toBeUndefined();
     expect(problems.slice(0, 50).every(({ severity }) => severity === 'error')).toBe(true);
     expect(problems.slice(50).map(line)).toStrictEqual([
-      expect.stringMatching(/^f error: and \d+ more errors$/),
-      expect.stringMatching(/^f warning: and \d+ more warnings$/),
+      expect.stringMatching(/^f error: and [\d,]+ more errors$/),
+      expect.stringMatching(/^f warning: and [\d,]+ more warnings$/),
     ]);
+  });
+
+  it('are counted in full', () => {
+    const text = `a: 1\n${'a: 1\n'.repeat(70_000)}b: 1\n`;
+    const checked = checkDocument(parseDocument(text, 'f'), { schema: z.looseObject({}) });
+    expect(checked).toMatchObject({ errors: 70_000, warnings: 1 });
+    expect(checked.problems.at(50)?.message).toBe('and 69,950 more errors');
+    expect(invalidConfig('f', checked.problems, checked.errors).message).toBe(
+      'f is not valid: 70,000 errors',
+    );
   });
 
   it('of many unknown keys are counted after the fiftieth', () => {
@@ -159,7 +170,7 @@ describe('many mistakes', () => {
     const { problems } = checkDocument(document, { schema });
     expect(problems).toHaveLength(51);
     expect(problems[50]?.message).toBe(
-      `and ${Object.keys(document.value).length - 50} more errors`,
+      `and ${(Object.keys(document.value).length - 50).toLocaleString('en-US')} more errors`,
     );
   });
 });

@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest';
 import { parseDocument } from '../../src/config/document.js';
 import { applyOverrides } from '../../src/config/overrides.js';
-import { line, userError } from './support.js';
+import { line, problemsOfReading } from './support.js';
 
 const TEXT = 'model:\n  layers: 3\n  list: [1, {x: 2}]\n  empty:\n';
 const document = parseDocument(TEXT, 'a.yaml');
 const withSets = (...sets: string[]) => applyOverrides(document, sets);
-const problemsOf = (...sets: string[]) => userError(() => withSets(...sets)).problems.map(line);
+const problemsOf = (...sets: string[]) => problemsOfReading(() => withSets(...sets)).map(line);
 
 describe('applyOverrides', () => {
   it.each([
@@ -126,7 +126,7 @@ describe('applyOverrides', () => {
   });
 
   it('shows the override, safe to print', () => {
-    const { problems } = userError(() => withSets('a=[\u202e\u001b'));
+    const problems = problemsOfReading(() => withSets('a=[\u202e\u001b'));
     expect(problems.map(({ excerpt }) => excerpt)).toStrictEqual(['a=[\\u202e\\u001b']);
   });
 

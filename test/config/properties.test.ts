@@ -84,6 +84,55 @@ const nearlyYaml = fc
 
 const bytes = fc.uint8Array({ maxLength: 60 });
 
+const schema = z.looseObject({
+  a: z.strictObject({ b: z.int(), c: z.array(z.string()).default([]) }),
+  b: z.union([z.int(), z.looseObject({ c: z.int() })]).optional(),
+  c: z.record(z.string(), z.boolean()).optional(),
+});
+const key = fc.constantFrom('a', 'b', 'c', 'bb', 'd');
+const advice = fc.array(key, { maxLength: 4 }).map((keys) => keys.join(' '));
+const confusions = fc.array(
+  fc.record({
+    path: fc.array(key, { minLength: 1, maxLength: 2 }).map((keys) => keys.join('.')),
+    message: advice,
+    suggestion: advice,
+  }),
+  { maxLength: 3 },
+);
+/** Documents in flow style that nearly fit the schema; some with mistakes that leave a value. */
+const nearlyRight = fc.letrec<{ value: string; mapping: string }>((tie) => ({
+  value: fc.oneof(
+    { maxDepth: 3 },
+    fc.constantFrom('1', 'true', 'x', '', '[x]', '1e999', '*z', '!t 1', '[{c: *y}]'),
+    tie('mapping'),
+  ),
+  mapping: fc
+    .array(fc.tuple(fc.oneof(key, fc.constantFrom('<<', '[q]', '"<<"')), tie('value')), {
+      maxLength: 4,
+    })
+    .map((pairs) => `{${pairs.map(([name, value]) => `${name}: ${value}`).join(', ')}}`),
+})).mapping;
+
+describe('checkDocument', () => {
+  it('has a value, or an error that says why not', () => {
+    const sets = fc.array(fc.tuple(key, fc.constantFrom('=1', '=[', '.b=1', '', '={b: *x}')), {
+      maxLength: 2,
+    });
+    fc.assert(
+      fc.property(nearlyRight, sets, confusions, (text, overrides, known) => {
+        const written = overrides.map((parts) => parts.join(''));
+        const document = applyOverrides(parseDocument(text, 'f'), written);
+        const checked = checkDocument(document, { schema, confusions: known });
+        const { value, problems, errors, warnings } = checked;
+        expect(problems.some(({ severity }) => severity === 'error')).toBe(value === undefined);
+        expect(errors > 0).toBe(value === undefined);
+        expect(errors + warnings).toBe(problems.length);
+      }),
+      { numRuns: 3000 },
+    );
+  });
+});
+
 /** All that a user may see of a document: it must not throw, and must be safe to print. */
 function outcome(read: () => ConfigDocument): string {
   const schema = z.strictObject({ a: z.int(), b: z.array(z.string()).optional() });

@@ -1,4 +1,5 @@
-import { execFileSync } from 'node:child_process';
+import { execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { chmodSync, existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -7,11 +8,26 @@ import { MAX_DOCUMENT_BYTES } from '../../src/config/decode.js';
 import { readDocument } from '../../src/config/read.js';
 import { rejection } from './support.js';
 
+/** Arguments of Node.js for the code that follows them, which has `readDocument`. */
+const SCRIPT = [
+  '--import',
+  import.meta.resolve('tsx'),
+  '--import',
+  `data:text/javascript,${encodeURIComponent(
+    `import { readDocument } from ${JSON.stringify(new URL('../../src/config/read.ts', import.meta.url).href)};
+    globalThis.readDocument = readDocument;`,
+  )}`,
+  '--eval',
+];
+
 let folder: string;
 
 beforeAll(() => {
   folder = mkdtempSync(join(tmpdir(), 'config-'));
   writeFileSync(join(folder, 'small.yaml'), 'a: 1\n');
+  for (const name of ['bomb.yaml', 'ok.yaml', 'pair.yaml', 'pair.yml']) {
+    writeFileSync(join(folder, name), 'a: 1\n');
+  }
   mkdirSync(join(folder, 'sub'));
 });
 
@@ -48,6 +64,10 @@ describe('readDocument', () => {
     ['small.yml', 'small.yaml'],
     ['other.yaml', undefined],
     ['sbu', undefined],
+    // The extension alone makes no likeness; among equally near names it decides.
+    ['nope.yaml', undefined],
+    ['pairs.yml', 'pair.yml'],
+    ['pairs.yaml', 'pair.yaml'],
   ])('suggests a file for %s', async (name, suggested) => {
     const error = await rejection(readDocument(join(folder, name)));
     expect(error.code).toBe('usage');
@@ -124,9 +144,46 @@ describe('readDocument', () => {
   it.skipIf(process.platform === 'win32')('reads a named pipe', async () => {
     const pipe = join(folder, 'pipe');
     execFileSync('sh', ['-c', 'mkfifo "$0"', pipe]);
-    const document = readDocument(pipe);
-    execFileSync('sh', ['-c', 'printf "a: 2" > "$0"', pipe]);
-    expect((await document).value).toStrictEqual({ a: 2 });
+    const reading = readDocument(pipe);
+    // The writer comes later, and pauses: neither an absent nor a slow one is the end.
+    const write = 'sleep 0.2; exec 3>"$0"; sleep 0.1; printf "a: " >&3; sleep 0.1; printf 2 >&3';
+    const [document] = await Promise.all([reading, once(spawn('sh', ['-c', write, pipe]), 'exit')]);
+    expect(document.value).toStrictEqual({ a: 2 });
+  });
+
+  it.skipIf(process.platform === 'win32')('can be interrupted at a pipe', async () => {
+    const pipe = join(folder, 'silent');
+    execFileSync('sh', ['-c', 'mkfifo "$0"', pipe]);
+    // As the command line does it: a handler, which the thread pool must not keep from ending.
+    const child = spawn(process.execPath, [
+      ...SCRIPT,
+      `process.on('SIGINT', () => process.exit(130));
+      readDocument(process.argv[1]);
+      setTimeout(() => console.log('reading'), 100);`,
+      pipe,
+    ]);
+    const [ready] = await once(child.stdout, 'data');
+    expect(String(ready)).toBe('reading\n');
+    child.kill('SIGINT');
+    const deadline = setTimeout(() => child.kill('SIGKILL'), 10_000);
+    expect(await once(child, 'close')).toStrictEqual([130, null]);
+    clearTimeout(deadline);
+  });
+
+  it.skipIf(!existsSync('/bin/bash') || !existsSync('/dev/fd')).each([
+    ['a: 3', 'echo "a: 3"', '{"a":3}'],
+    ['a slow one', 'sleep 0.2; echo "a: 3"', '{"a":3}'],
+    ['an empty one', 'true', 'f is not valid: 1 error'],
+  ])('reads the output of a command: %s', (_, command, said) => {
+    const code = `const say = ({ value, message }) =>
+      console.log(message?.replace(/^\\S+/, 'f') ?? JSON.stringify(value));
+    readDocument(process.argv[1]).then(say, say);`;
+    const line = `"$@" <(${command})`;
+    const output = execFileSync('/bin/bash', ['-c', line, '-', process.execPath, ...SCRIPT, code], {
+      encoding: 'utf8',
+      timeout: 20_000,
+    });
+    expect(output).toBe(`${said}\n`);
   });
 
   it('names the file in problems', async () => {

@@ -1,3 +1,6 @@
+import { z } from 'zod';
+import { checkDocument } from '../../src/config/check.js';
+import type { ConfigDocument } from '../../src/config/document.js';
 import { type Problem, UserError } from '../../src/errors.js';
 
 /** One problem on one line, as the tests of this folder write it down. */
@@ -17,6 +20,16 @@ export function userError(action: () => unknown): UserError {
     throw error;
   }
   throw new Error('nothing was thrown');
+}
+
+/** What is wrong with a document itself, whether that leaves a document or not. */
+export function problemsOfReading(read: () => ConfigDocument): readonly Problem[] {
+  try {
+    return checkDocument(read(), { schema: z.unknown() }).problems;
+  } catch (error) {
+    if (error instanceof UserError) return error.problems;
+    throw error;
+  }
 }
 
 /** As `userError`, for what is asynchronous. */

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { parseDocument } from '../../src/config/document.js';
-import { line, userError } from './support.js';
+import { line, problemsOfReading, userError } from './support.js';
 
-const problemsOf = (text: string) => userError(() => parseDocument(text, 'f')).problems.map(line);
+const problemsOf = (text: string) => problemsOfReading(() => parseDocument(text, 'f')).map(line);
 
 describe('what is said about bad syntax', () => {
   it.each([
@@ -15,7 +15,7 @@ describe('what is said about bad syntax', () => {
       'f:1:1 error: a tab is used as indentation → indent with spaces: YAML does not allow tabs',
     ],
     ['a: 1\nb: "x\nc: 2\n', 'f:2:4 error: a double quote is not closed → add the closing "'],
-    ["a: 'x", "f:1:4 error: a single quote is not closed → Add the closing '."],
+    ["a: 'x", "f:1:4 error: a single quote is not closed → add the closing '"],
     ['a: {b: 1', 'f:1:4 error: a { is not closed → add the closing }'],
     ['{"a": [1, 2', 'f:1:7 error: a [ is not closed → add the closing ]'],
     [
@@ -83,7 +83,7 @@ describe('what is said about bad syntax', () => {
 
 describe('what is said about a document that is no config', () => {
   it.each([
-    ['', 'f:1:1 error: the document is empty → write at least one line such as "key: value"'],
+    ['', 'f:1 error: the document is empty → write at least one line such as "key: value"'],
     [
       '# nothing\n',
       'f:1:1 error: the document is empty → write at least one line such as "key: value"',
@@ -106,6 +106,28 @@ describe('what is said about a document that is no config', () => {
   });
 });
 
+it('shows nothing of a document that has nothing', () => {
+  const [problem] = problemsOfReading(() => parseDocument(' \n\n', 'f'));
+  expect(problem).toStrictEqual({
+    severity: 'error',
+    file: 'f',
+    line: 1,
+    message: 'the document is empty',
+    suggestion: 'write at least one line such as "key: value"',
+  });
+});
+
+describe('the message of a document that cannot be checked', () => {
+  it.each([
+    ['a: [', 'f is not valid: 1 error'],
+    ['a: @\nb: @', 'f is not valid: 2 errors'],
+    ['- !x 1\n- *y', 'f is not valid: 3 errors'],
+    [`a:\n${'- @\n'.repeat(5000)}`, 'f is not valid: at least 1,000 errors'],
+  ])('counts (%#)', (text, message) => {
+    expect(userError(() => parseDocument(text, 'f')).message).toBe(message);
+  });
+});
+
 describe('what is said about values that cannot be kept', () => {
   it.each([
     [
@@ -124,7 +146,7 @@ describe('what is said about values that cannot be kept', () => {
       'a: 0x20000000000000',
       'f:1:4 error: 0x20000000000000 is beyond 2^53 − 1 → larger integers cannot be read exactly: write a smaller one',
     ],
-    ['a: 1e999', 'f:1:4 error: 1e999 is too large for a number → write .inf if infinity is meant'],
+    ['a: 1e999', 'f:1:4 error: 1e999 is too large for a number → write a smaller number'],
     [
       '[a]: 1',
       'f:1:1 error: a key must be a text, but is a list → put a key that begins with a bracket in quotes',
@@ -138,7 +160,7 @@ describe('what is said about values that cannot be kept', () => {
   });
 
   it('shows the line of each', () => {
-    const { problems } = userError(() => parseDocument('a: 1\na: 2', 'f'));
+    const problems = problemsOfReading(() => parseDocument('a: 1\na: 2', 'f'));
     expect(problems.map(({ excerpt }) => excerpt)).toStrictEqual(['a: 2']);
   });
 });

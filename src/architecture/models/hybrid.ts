@@ -261,6 +261,9 @@ function build({ model: config }: HybridDocument): LanguageModel {
   });
 }
 
+/** Keys that spread the training over devices, or out of them. */
+const BEYOND_ONE_DEVICE = ['zero_stage', 'offload_optimizer', 'offload_params'] as const;
+
 /** Undefined when the file says nothing of number formats. */
 function mixedOrFull(bf16?: boolean, fp16?: boolean): 'mixed' | 'float32' | undefined {
   if (bf16 === undefined && fp16 === undefined) return undefined;
@@ -518,10 +521,13 @@ export const hybrid = defineFamily({
   confusions,
   presets,
   build,
-  trainingHints: ({ training }) => ({
+  trainingHints: ({ training, system }) => ({
     batch: training?.batch_size,
     context: training?.max_seq_length,
     precision: mixedOrFull(training?.bf16, training?.fp16),
     recompute: training?.gradient_checkpointing,
+    beyondOneDevice: BEYOND_ONE_DEVICE.flatMap((key) =>
+      system?.[key] ? `system.${key}: ${system[key]}` : [],
+    ),
   }),
 });

@@ -1,0 +1,188 @@
+import { type SpawnSyncReturns, spawnSync } from 'node:child_process';
+import fs from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { inPackage, ROOT } from './fixtures.js';
+
+/** What npm publishes, installed in an empty folder and used from there. */
+const work = fs.mkdtempSync(path.join(fs.realpathSync(os.tmpdir()), 'minimind-package-'));
+const installed = (...parts: string[]) => path.join(work, 'node_modules/minimind', ...parts);
+const COMMANDS = fs
+  .readdirSync(inPackage('src/commands'))
+  .map((file) => path.parse(file).name)
+  .sort();
+
+interface RunOptions {
+  readonly cwd?: string;
+  readonly env?: Record<string, string>;
+}
+
+function run(
+  program: string,
+  args: readonly string[],
+  { cwd = work, env = {} }: RunOptions = {},
+): SpawnSyncReturns<string> {
+  const own = Object.entries(process.env).filter(
+    ([name]) => !/^(npm_(lifecycle|package|command|execpath|node_execpath)|NODE_ENV$)/.test(name),
+  );
+  return spawnSync(program, args, {
+    cwd,
+    encoding: 'utf8',
+    env: { ...Object.fromEntries(own), XDG_CACHE_HOME: work, ...env },
+    shell: process.platform === 'win32',
+  });
+}
+
+function succeed(program: string, args: readonly string[], options?: RunOptions): string {
+  const { status, stdout, stderr } = run(program, args, options);
+  expect({ program, args, status, stderr: status === 0 ? '' : stderr }).toEqual({
+    program,
+    args,
+    status: 0,
+    stderr: '',
+  });
+  return stdout;
+}
+
+const minimind = (args: readonly string[], env: Record<string, string> = {}) =>
+  run(path.join('node_modules', '.bin', 'minimind'), args, { env });
+
+let packed: readonly string[] = [];
+
+beforeAll(() => {
+  // Without scripts: building again would take dist away from the tests that run beside this one.
+  const pack = ['pack', '--json', '--ignore-scripts', '--pack-destination', work];
+  const [{ filename, files }] = JSON.parse(succeed('npm', pack, { cwd: ROOT }));
+  packed = files.map((file: { path: string }) => file.path).sort();
+  fs.writeFileSync(path.join(work, 'package.json'), '{"name":"empty","private":true}\n');
+  const quietly = ['--no-audit', '--no-fund', '--prefer-offline', '--loglevel=error'];
+  succeed('npm', ['install', ...quietly, `./${filename}`]);
+}, 300_000);
+
+afterAll(() => {
+  fs.rmSync(work, { recursive: true, force: true });
+});
+
+describe('the package', () => {
+  it('has what a user needs', () => {
+    const presets = fs.readdirSync(inPackage('configs/hybrid'));
+    const schemas = fs.readdirSync(inPackage('docs/schemas'));
+    expect(packed).toEqual(
+      expect.arrayContaining([
+        'CHANGELOG.md',
+        'LICENSE',
+        'README.md',
+        'bin/run.js',
+        'dist/THIRD-PARTY-LICENSES.txt',
+        'dist/cli/main.js',
+        'dist/index.d.ts',
+        'dist/index.js',
+        'oclif.manifest.json',
+        'package.json',
+        ...presets.map((file) => `configs/hybrid/${file}`),
+        ...schemas.map((file) => `docs/schemas/${file}`),
+        ...COMMANDS.map((name) => `dist/commands/${name}.js`),
+      ]),
+    );
+  });
+
+  it('has nothing else', () => {
+    // A README in another language comes along by itself.
+    const expected = /^(configs\/|docs\/schemas\/|dist\/|README\.[\w-]+\.md$)/;
+    const rest = packed.filter((file) => !expected.test(file));
+    expect(rest).toEqual([
+      'CHANGELOG.md',
+      'LICENSE',
+      'README.md',
+      'bin/run.js',
+      'oclif.manifest.json',
+      'package.json',
+    ]);
+    expect(packed.filter((file) => /\.(map|test\.\w+|spec\.\w+)$|(^|\/)test\//.test(file))).toEqual(
+      [],
+    );
+    // Sources and what follows from them only.
+    const built = packed.filter((file) => file.startsWith('dist/'));
+    expect(built.filter((file) => !/(\.js|\.d\.ts|LICENSES\.txt)$/.test(file))).toEqual([]);
+    expect(
+      built.filter((file) => /^dist\/(cli|commands|report|config)\/.*\.d\.ts$/.test(file)),
+    ).toEqual([]);
+  });
+
+  it('names the licences of what is bundled', () => {
+    const text = fs.readFileSync(installed('dist/THIRD-PARTY-LICENSES.txt'), 'utf8');
+    const { dependencies } = JSON.parse(fs.readFileSync(installed('package.json'), 'utf8'));
+    for (const [name, version] of Object.entries(dependencies)) {
+      expect(text).toContain(`\n${name} ${version} (`);
+    }
+    expect(text).toContain('Apache License');
+  });
+});
+
+describe('the installed program', () => {
+  it.each(COMMANDS)('has help for %s', (name) => {
+    const { status, stdout, stderr } = minimind([name, '--help']);
+    expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
+    expect(stdout).toContain(`minimind ${name}`);
+  });
+
+  /** A real invocation of each command, and something of what it prints. */
+  const INVOCATIONS: Record<string, { args: string[]; prints: string }> = {
+    'compare-srte': { args: ['original.yaml'], prints: '8.321B' },
+    completion: { args: ['bash'], prints: 'compare-srte' },
+    init: { args: ['tiny', '-o', 'mine.yaml'], prints: 'mine.yaml' },
+    list: { args: [], prints: '22,143,967,232' },
+    profile: { args: ['original.yaml'], prints: '22.144B' },
+    schema: { args: ['hybrid'], prints: '"srte_encoding"' },
+    validate: { args: ['original.yaml'], prints: '22,143,967,232' },
+  };
+
+  it.each(COMMANDS)('does %s', (name) => {
+    fs.copyFileSync(installed('configs/hybrid/original.yaml'), path.join(work, 'original.yaml'));
+    const invocation = INVOCATIONS[name];
+    expect(invocation, 'add an invocation of it here').toBeDefined();
+    const { args = [], prints = '' } = invocation ?? {};
+    const { status, stdout, stderr } = minimind([name, ...args]);
+    expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
+    expect(stdout).toContain(prints);
+  });
+
+  it.each(['development', 'test', 'production'])('is quiet with NODE_ENV=%s', (value) => {
+    const { status, stderr } = minimind(['list'], { NODE_ENV: value });
+    expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
+  });
+
+  it('says its version', () => {
+    const { version } = JSON.parse(fs.readFileSync(inPackage('package.json'), 'utf8'));
+    expect(minimind(['--version']).stdout).toContain(`minimind/${version} `);
+  });
+});
+
+describe('the installed library', () => {
+  const code = [
+    "import { countParameters, loadFamily } from 'minimind';",
+    "const family = await loadFamily('hybrid');",
+    'const model = family.build(family.schema.parse({ model: {} }));',
+  ];
+
+  it('can be imported', () => {
+    const program = [...code, 'console.log(countParameters(model).parameters);'].join('\n');
+    fs.writeFileSync(path.join(work, 'use.mjs'), program);
+    expect(succeed(process.execPath, ['use.mjs'])).toBe('13822468096\n');
+  });
+
+  it('has types that compile', () => {
+    const right = [...code, 'export const counted: number = countParameters(model).parameters;'];
+    const wrong = [...code, 'export const counted: string = countParameters(model).parameters;'];
+    fs.writeFileSync(path.join(work, 'right.mts'), right.join('\n'));
+    fs.writeFileSync(path.join(work, 'wrong.mts'), wrong.join('\n'));
+    const tsc = inPackage('node_modules/typescript/bin/tsc');
+    const options = ['--noEmit', '--strict', '--module', 'NodeNext', '--target', 'ES2023'];
+    const files = ['right.mts', 'wrong.mts'];
+    const { stdout } = run(process.execPath, [tsc, ...options, ...files]);
+    expect(stdout.trim().split('\n')).toEqual([
+      expect.stringMatching(/^wrong\.mts\(4,14\): error/),
+    ]);
+  });
+});
