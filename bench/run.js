@@ -1,10 +1,16 @@
-// `npm run bench` runs all benchmarks, `npm run bench -- start-up` one; `--save` keeps the results.
+// `npm run bench` runs all benchmarks, `npm run bench -- start-up` one; `--save` keeps the results,
+// `--nodes` measures the start-up with several versions of Node.
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { circumstances } from './measure.js';
 
-const BENCHMARKS = { 'start-up': () => import('./start-up.js') };
+const BENCHMARKS = {
+  'start-up': () => import('./start-up.js'),
+  'meta-device': () => import('./meta-device.js'),
+};
 
 const words = process.argv.slice(2);
+const isSaved = words.includes('--save');
+const nodes = words.includes('--nodes');
 const wanted = words.filter((word) => !word.startsWith('-'));
 const unknown = wanted.filter((name) => !Object.hasOwn(BENCHMARKS, name));
 if (unknown.length > 0) {
@@ -14,28 +20,36 @@ if (unknown.length > 0) {
   process.exit(2);
 }
 
+const ratio = (value) => (value < 1 ? value.toPrecision(3) : value.toFixed(2));
+
 for (const name of wanted.length > 0 ? wanted : Object.keys(BENCHMARKS)) {
   const { title, run } = await BENCHMARKS[name]();
   const around = circumstances();
   console.log(
     `${title}\n  Node ${around.node}, ${around.cores} × ${around.cpu}, load ${around.load.join(' ')}`,
   );
-  const results = await run();
+  const { skipped, results = [], ...more } = await run({ nodes });
+  if (skipped) {
+    console.log(`  skipped: ${skipped}`);
+    continue;
+  }
   for (const { name: what, milliseconds, ratios, aim, met } of results) {
-    const figures = `${ratios.minimum.toFixed(2)} × (minimum), ${ratios.median.toFixed(2)} × (median)`;
-    const verdict = aim === undefined ? '' : `, aim ${aim} ×: ${met ? 'met' : 'missed'}`;
+    const figures = `${ratio(ratios.minimum)} × (minimum), ${ratio(ratios.median)} × (median)`;
+    const verdict = aim === undefined ? '' : `, aim ${ratio(aim)} ×: ${met ? 'met' : 'missed'}`;
     const [median, baseline] = [milliseconds.median.candidate, milliseconds.median.baseline];
     console.log(
       `  ${what}: ${figures}${verdict}; median ${median.toFixed(0)} ms, baseline ${baseline.toFixed(0)} ms`,
     );
   }
-  if (words.includes('--save')) {
+  for (const [what, value] of Object.entries(more))
+    console.log(`  ${what}: ${JSON.stringify(value)}`);
+  if (isSaved) {
     const folder = new URL('./results/', import.meta.url);
     mkdirSync(folder, { recursive: true });
     const file = new URL(
-      `${around.date}-${name}-node${process.versions.node.split('.')[0]}.json`,
+      `${around.date}-${name}-node${nodes ? 's' : process.versions.node.split('.')[0]}.json`,
       folder,
     );
-    writeFileSync(file, `${JSON.stringify({ title, ...around, results }, null, 2)}\n`);
+    writeFileSync(file, `${JSON.stringify({ title, ...around, ...more, results }, null, 2)}\n`);
   }
 }

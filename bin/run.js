@@ -1,8 +1,34 @@
 #!/usr/bin/env node
+import { existsSync, mkdirSync } from 'node:fs';
+import module from 'node:module';
+import os from 'node:os';
+import path from 'node:path';
+
 const [major, minor] = process.versions.node.split('.').map(Number);
 if (major < 20 || (major === 20 && minor < 19)) {
   process.stderr.write(`minimind needs Node 20.19 or newer; this is ${process.version}\n`);
   process.exit(3);
 }
+// Otherwise NODE_ENV=development in the user's environment sends it looking for TypeScript sources.
+globalThis.oclif = { ...globalThis.oclif, enableAutoTranspile: false };
+keepCompiledCode();
 const { main } = await import('../dist/cli/main.js');
 await main(process.argv.slice(2), new URL('..', import.meta.url));
+
+/**
+ * From Node 22 on, compiled code can be kept for the next start. It is kept in a folder of the user's
+ * own: in a temporary folder that is shared, others could leave code there to be run.
+ */
+function keepCompiledCode() {
+  if (!module.enableCompileCache) return;
+  try {
+    const caches = process.env.XDG_CACHE_HOME || path.join(os.homedir(), '.cache');
+    const own = path.join(caches, 'minimind');
+    if (!path.isAbsolute(own)) return;
+    // One by one: where no folder can be made, as in /proc, Node never stops trying to make several.
+    for (const folder of [caches, own]) if (!existsSync(folder)) mkdirSync(folder, { mode: 0o700 });
+    module.enableCompileCache(own);
+  } catch {
+    // Who has no place for it starts a little slower.
+  }
+}

@@ -463,7 +463,7 @@ function publishedBlocks({ value, difference, explanations, tried }: PublishedRe
         integerCell(gives),
       ]),
     },
-    note(`Of ${tried} combinations tried, the simplest first.`),
+    note(`Of ${tried} combinations tried, the likeliest first.`),
   ];
 }
 

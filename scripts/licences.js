@@ -1,0 +1,44 @@
+// The licences of the packages in a bundle, which whoever passes it on has to pass on too.
+import { readdirSync, readFileSync } from 'node:fs';
+import path from 'node:path';
+
+const LICENCE_FILE = /^(licen[cs]e|copying|notice)([.-]|$)/i;
+
+/**
+ * The text of all licences.
+ * @param metafile What esbuild says of a bundle.
+ * @param root Folder that its paths are relative to.
+ * @throws Error when a package comes without the text of its licence.
+ */
+export function licencesOf(metafile, root) {
+  const packages = [...bundledFolders(metafile)]
+    .map((folder) => describe(path.join(root, folder)))
+    .sort((a, b) => (a.title < b.title ? -1 : 1));
+  const unique = new Map(packages.map((each) => [each.title, each]));
+  const parts = [
+    'minimind contains code of these packages, each under its own licence.',
+    ...[...unique.values()].map(({ title, text }) => `${title}\n\n${text}`),
+  ];
+  return `${parts.join(`\n\n${'='.repeat(80)}\n\n`)}\n`;
+}
+
+/** Folders of the packages that something in the output comes from. */
+function bundledFolders({ outputs }) {
+  const files = Object.values(outputs).flatMap(({ inputs }) =>
+    Object.entries(inputs).filter(([, { bytesInOutput }]) => bytesInOutput > 0),
+  );
+  const folders = files.map(
+    ([file]) => /^.*node_modules\/(?:@[^/]+\/)?[^/]+(?=\/)/.exec(file)?.[0],
+  );
+  return new Set(folders.filter((folder) => folder !== undefined));
+}
+
+function describe(folder) {
+  const { name, version, license } = JSON.parse(
+    readFileSync(path.join(folder, 'package.json'), 'utf8'),
+  );
+  const files = readdirSync(folder).filter((file) => LICENCE_FILE.test(file));
+  if (files.length === 0) throw new Error(`${name} ${version} has no file with its licence`);
+  const texts = files.sort().map((file) => readFileSync(path.join(folder, file), 'utf8').trim());
+  return { title: `${name} ${version} (${license})`, text: texts.join('\n\n') };
+}
