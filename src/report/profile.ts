@@ -1,5 +1,4 @@
 /** What `minimind profile` prints: a block of tables for each budget. */
-import type { HeadSpan } from '../architecture/layer.js';
 import type { Figure } from '../budget/figure.js';
 import type { BlockBudget, TensorEntry } from '../budget/inventory.js';
 import type { LimitCheck } from '../budget/limits.js';
@@ -7,16 +6,22 @@ import type { ModelProfile } from '../budget/profile.js';
 import type { PublishedReport } from '../budget/published.js';
 import type { Origin, ResolvedSetting } from '../budget/setting.js';
 import { bar } from './bar.js';
-import type { Block, Cell, Column, Report, TableBlock, Tone } from './report.js';
 import {
-  formatBinaryBytes,
-  formatBytes,
-  formatCount,
-  formatFlops,
-  formatInteger,
-  formatMacs,
-  formatShare,
-} from './units.js';
+  binaryCell,
+  bytesCell,
+  flopsCell,
+  heading,
+  integerCell,
+  left,
+  note,
+  right,
+  shareCell,
+  strong,
+} from './cells.js';
+import { explanationBlocks } from './explanation.js';
+import { layersBlocks, tensorsBlocks } from './inventory.js';
+import type { Block, Cell, Report, TableBlock, Tone } from './report.js';
+import { formatBytes, formatCount, formatFlops, formatInteger, formatMacs } from './units.js';
 
 /** Everything that the command found out. */
 export interface ProfileResult extends ModelProfile {
@@ -49,43 +54,26 @@ export function profileReport(
       ...trainingBlocks(result),
       ...(result.layers ? layersBlocks(result.layers) : []),
       ...(result.tensors ? tensorsBlocks(result.tensors, flat) : []),
-      ...(explain ? explanationBlocks(result) : []),
+      ...(explain ? explanationBlocks(sectionsOf(result)) : []),
       ...(result.published ? publishedBlocks(result.published) : []),
       ...(result.checks.length > 0 ? checksBlocks(result.checks) : []),
     ],
   };
 }
 
-const heading = (text: string): Block => ({ kind: 'heading', text });
-const note = (text: string): Block => ({ kind: 'note', text, tone: 'dim' });
-const left = (title: string, key: string, wrap = false): Column => ({ title, key, wrap });
-const right = (title: string, key: string): Column => ({ title, key, align: 'right' });
-
-const strong = (text: string): Cell => ({ text, tone: 'strong' });
-
-/** CSV holds integers beyond 2^53 − 1 as text, every digit. */
-const exactValue = (value: number | bigint) => (typeof value === 'bigint' ? String(value) : value);
-
-const bytesCell = ({ value }: Pick<Figure, 'value'>): Cell => ({
-  text: formatBytes(value),
-  value: exactValue(value),
-});
-const binaryCell = ({ value }: Pick<Figure, 'value'>): Cell => ({
-  text: formatBinaryBytes(value),
-  value: Number(value) / 2 ** 30,
-});
-const integerCell = (value: number | bigint): Cell => ({
-  text: formatInteger(value),
-  value: exactValue(value),
-});
-const flopsCell = (value: number | bigint): Cell => ({
-  text: formatFlops(value),
-  value: exactValue(value),
-});
-const shareCell = (part: number | bigint, whole: number | bigint): Cell => ({
-  text: formatShare(part, whole),
-  value: Number(part) / Number(whole),
-});
+/** The budgets that are explained, in the order in which they are shown. */
+function sectionsOf(result: ProfileResult): Record<string, unknown> {
+  const { parameters, bytes, inference, forwardFlops, trainingFlops, training, layers } = result;
+  return {
+    parameters,
+    'bytes of the weights': bytes,
+    'inference memory': inference,
+    'forward pass': forwardFlops,
+    'training step': trainingFlops,
+    'training memory': training,
+    layers,
+  };
+}
 
 const ORIGINS = {
   flag: '',
@@ -288,154 +276,6 @@ function trainingBlocks({ training, setting }: ProfileResult): Block[] {
     ),
   ];
 }
-
-const spanText = ({ heads, window }: HeadSpan) =>
-  window === undefined ? `${heads} global` : `${heads} local (${formatInteger(window)})`;
-
-function layersBlocks(layers: readonly BlockBudget[]): Block[] {
-  return [
-    heading('Layers'),
-    {
-      kind: 'table',
-      columns: [
-        left('layer', 'layer'),
-        right('parameters', 'parameters'),
-        right('state', 'state_bytes'),
-        right('forward', 'forward_flops'),
-        left('heads', 'heads', true),
-      ],
-      rows: layers.map(({ name, parameters, state, forwardFlops, spans }) => [
-        { text: name },
-        integerCell(parameters.value),
-        bytesCell(state),
-        flopsCell(forwardFlops.value),
-        { text: spans.map(spanText).join(', ') },
-      ]),
-    },
-  ];
-}
-
-/** Parameters as a tree of their names; buffers in a list of their own. */
-function tensorsBlocks(tensors: readonly TensorEntry[], flat: boolean): Block[] {
-  const columns = [
-    left('tensor', 'tensor'),
-    right('shape', 'shape'),
-    right('values', 'values'),
-    left('also named', 'aliases', true),
-  ];
-  const cells = ({ name, shape, elements, aliases }: TensorEntry, text: string): Cell[] => [
-    { text, value: name },
-    { text: `[${shape.join(', ')}]` },
-    integerCell(elements),
-    { text: aliasText(aliases), value: aliases.join(' ') },
-  ];
-  const parameters = tensors.filter(({ role }) => role === 'parameter');
-  const buffers = tensors.filter(({ role }) => role === 'buffer');
-  return [
-    heading('Tensors'),
-    {
-      kind: 'table',
-      columns,
-      rows: flat ? parameters.map((each) => cells(each, each.name)) : treeRows(parameters, cells),
-    },
-    ...(buffers.length > 0
-      ? [
-          heading('Buffers'),
-          { kind: 'table' as const, columns, rows: buffers.map((each) => cells(each, each.name)) },
-        ]
-      : []),
-  ];
-}
-
-/** Each name below the parts that it shares with the one before it. */
-function treeRows(
-  tensors: readonly TensorEntry[],
-  cells: (tensor: TensorEntry, text: string) => Cell[],
-): Cell[][] {
-  const rows: Cell[][] = [];
-  let above: string[] = [];
-  for (const tensor of tensors) {
-    const parts = tensor.name.split('.');
-    const folders = parts.slice(0, -1);
-    const shared = folders.findIndex((part, depth) => part !== above[depth]);
-    const from = shared < 0 ? folders.length : shared;
-    for (const [offset, part] of folders.slice(from).entries()) {
-      rows.push([
-        { text: `${'  '.repeat(from + offset)}${part}`, value: '', tone: 'dim' },
-        { text: '' },
-        { text: '' },
-        { text: '' },
-      ]);
-    }
-    rows.push(cells(tensor, `${'  '.repeat(folders.length)}${parts.at(-1) ?? ''}`));
-    above = folders;
-  }
-  return rows;
-}
-
-function aliasText(aliases: readonly string[]): string {
-  const [first, ...others] = aliases;
-  if (first === undefined) return '';
-  return others.length === 0 ? first : `${first} … (${aliases.length} names)`;
-}
-
-/** Every figure of a result, in the order in which they are shown. */
-function* figuresOf(value: unknown): Generator<Figure> {
-  if (typeof value !== 'object' || value === null) return;
-  if ('formula' in value && 'inputs' in value) {
-    yield value as Figure;
-    return;
-  }
-  for (const inner of Object.values(value)) yield* figuresOf(inner);
-}
-
-/** A table for each budget; a figure that stands in two is explained in the first. */
-function explanationBlocks(result: ProfileResult): Block[] {
-  const { parameters, bytes, inference, forwardFlops, trainingFlops, training, layers } = result;
-  const sections = {
-    parameters,
-    'bytes of the weights': bytes,
-    'inference memory': inference,
-    'forward pass': forwardFlops,
-    'training step': trainingFlops,
-    'training memory': training,
-    layers,
-  };
-  const seen = new Set<string>();
-  const isNew = ({ label, formula, inputs }: Figure) => {
-    const key = `${label} ${formula} ${Object.values(inputs).join()}`;
-    return !seen.has(key) && seen.add(key);
-  };
-  return Object.entries(sections).flatMap(([name, section]) => {
-    const figures = [...figuresOf(section)].filter(isNew);
-    if (figures.length === 0) return [];
-    return [heading(`How the figures come about: ${name}`), explanationTable(figures)];
-  });
-}
-
-const explanationTable = (figures: readonly Figure[]): TableBlock => ({
-  kind: 'table',
-  columns: [
-    left('figure', 'figure'),
-    right('value', 'value'),
-    left('unit', 'unit'),
-    left('formula', 'formula', true),
-    left('inputs', 'inputs', true),
-    left('source', 'source', true),
-  ],
-  rows: figures.map(({ label, value, unit, formula, inputs, source }) => [
-    strong(label),
-    integerCell(value),
-    { text: unit },
-    { text: formula },
-    {
-      text: Object.entries(inputs)
-        .map(([name, input]) => `${name} = ${formatInteger(input)}`)
-        .join('; '),
-    },
-    { text: source },
-  ]),
-});
 
 function publishedBlocks({ value, difference, explanations, tried }: PublishedReport): Block[] {
   const shown = formatInteger(value);
