@@ -477,10 +477,16 @@ export interface Visit {
 }
 
 /** Every layer below and with `layer`, parents before children; a shared layer at each place that holds it. */
-export function* walk(layer: Layer, inherited: Component = 'other'): Generator<Visit> {
+export function walk(layer: Layer): Visit[] {
+  const visits: Visit[] = [];
+  collect(layer, 'other', visits);
+  return visits;
+}
+
+function collect(layer: Layer, inherited: Component, visits: Visit[]): void {
   const component = layer.component ?? inherited;
-  yield { layer, component };
-  for (const child of childrenOf(layer)) yield* walk(child, component);
+  visits.push({ layer, component });
+  for (const child of childrenOf(layer)) collect(child, component, visits);
 }
 
 /** A stored tensor and what it is for. */

@@ -210,7 +210,7 @@ function scoresFigure(
 ): Figure {
   const inputs: Record<string, Exact> = { batch, bytes };
   const heads = new Map<string, number>();
-  for (const { layer } of blocks.flatMap((block) => [...walk(block)])) {
+  for (const { layer } of blocks.flatMap(walk)) {
     if (layer.kind !== 'attention') continue;
     for (const span of layer.spans) {
       const name = span.window === undefined ? 'global' : `window_${span.window}`;
@@ -235,7 +235,7 @@ function scanFigure(
   { batch, context, bytesPerValue: bytes }: ActivationSetting,
 ): Figure {
   const state_values = blocks
-    .flatMap((block) => [...walk(block)])
+    .flatMap((block) => walk(block))
     .reduce(
       (total, { layer }) =>
         layer.kind === 'mamba' ? total + layer.innerSize * layer.stateSize : total,
@@ -272,13 +272,19 @@ function blockInputs(
 
 /** … and, while one block runs again, all of that one but its input, which is kept already. */
 function largestBlock(model: LanguageModel, setting: ActivationSetting): Figure {
-  const figures = model.blocks.map((block) => {
+  // Blocks are mostly alike, and each kind needs to be counted once only.
+  const distinct = new Map<string, Figure>();
+  for (const block of model.blocks) {
     const [, ...inside] = keptBy(block);
+    const key = JSON.stringify([inside, walk(block).flatMap(({ layer }) => spansOf(layer))]);
+    if (distinct.has(key)) continue;
     const parts = partsOf(inside, [block], setting);
-    return sumOf(`activations: ${OTHER_PARTS.oneBlock}`, parts);
-  });
-  return figures.reduce((a, b) => (b.value > a.value ? b : a));
+    distinct.set(key, sumOf(`activations: ${OTHER_PARTS.oneBlock}`, parts));
+  }
+  return [...distinct.values()].reduce((a, b) => (b.value > a.value ? b : a));
 }
+
+const spansOf = (layer: Layer) => (layer.kind === 'attention' ? layer.spans : []);
 
 /** The loss is taken over logits in float32, whatever the model computes in. */
 function logits(model: LanguageModel, { batch, context }: ActivationSetting): Figure {

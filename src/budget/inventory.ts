@@ -37,9 +37,7 @@ export function blocksOf(
     return {
       name: block.name,
       parameters: elementsFigure(block.name, 'parameters', own),
-      spans: [...walk(block)].flatMap(({ layer }) =>
-        layer.kind === 'attention' ? layer.spans : [],
-      ),
+      spans: walk(block).flatMap(({ layer }) => (layer.kind === 'attention' ? layer.spans : [])),
       state: stateOf(block, inference).total,
       forwardFlops: forwardFlopsOf(block, inference).total,
     };

@@ -1,7 +1,6 @@
 /**
  * Where an answer goes: stdout, or a file that is written whole or not at all.
  */
-import { randomBytes } from 'node:crypto';
 import fs from 'node:fs';
 import path from 'node:path';
 import { UserError } from '../errors.js';
@@ -68,7 +67,7 @@ function replaceWhole(
   force: boolean,
   mode: number | undefined,
 ): void {
-  const name = `.minimind-${randomBytes(8).toString('hex')}.tmp`;
+  const name = `.minimind-${process.pid}-${Date.now().toString(36)}.tmp`;
   const sibling = path.join(path.dirname(target), name);
   temporaryFiles.add(sibling);
   try {

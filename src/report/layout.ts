@@ -9,20 +9,24 @@ export function usableWidth(width: number): number {
   return width > 0 ? Math.max(NARROWEST, width) : Number.POSITIVE_INFINITY;
 }
 
-const ASCII = /^[ -~]*$/;
+/**
+ * Text of which each code unit is one character of one column: ASCII, and the signs, lines and blocks
+ * that reports are drawn with. Nearly all text is; the rest needs tables that take milliseconds to load.
+ */
+const SIMPLE = /^[ -~×·–—−…→●\u2500-\u259f]*$/;
 
 /** Columns that `text` takes on a terminal. */
 export function textWidth(text: string): number {
-  return ASCII.test(text) ? text.length : stringWidth(text);
+  return SIMPLE.test(text) ? text.length : stringWidth(text);
 }
 
-const segmenter = new Intl.Segmenter('en');
+let segmenter: Intl.Segmenter | undefined;
 
 /** What a reader takes for characters: never to be torn apart. */
 export function graphemes(text: string): string[] {
-  return ASCII.test(text)
-    ? text.split('')
-    : Array.from(segmenter.segment(text), ({ segment }) => segment);
+  if (SIMPLE.test(text)) return text.split('');
+  segmenter ??= new Intl.Segmenter('en');
+  return Array.from(segmenter.segment(text), ({ segment }) => segment);
 }
 
 /** `text` cut off at `width` columns. */

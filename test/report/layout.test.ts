@@ -1,4 +1,5 @@
 import fc from 'fast-check';
+import stringWidth from 'string-width';
 import { describe, expect, it } from 'vitest';
 import { clip, graphemes, textWidth, usableWidth, wrap } from '../../src/report/layout.js';
 
@@ -22,6 +23,16 @@ describe('textWidth', () => {
     ['🙂', 2],
     ['●─│', 3],
   ])('of %j is %d', (text, width) => expect(textWidth(text)).toBe(width));
+});
+
+it('takes no character for narrow, or for one, that is not', () => {
+  const drawn = Array.from({ length: 0x259f - 0x2500 + 1 }, (_, n) =>
+    String.fromCharCode(0x2500 + n),
+  );
+  for (const character of [...'×·–—−…→●', ...drawn]) {
+    expect(textWidth(character)).toBe(stringWidth(character));
+    expect(textWidth(`a${character}b`)).toBe(stringWidth(`a${character}b`));
+  }
 });
 
 it('graphemes keeps an accent on its letter', () => {
