@@ -36,16 +36,14 @@ export async function run({ nodes = false } = {}) {
   }
 }
 
-/** The aims are for the oldest Node, whose own start takes longest. */
 function measure(node, prefix) {
-  const isOldest = /^(Node v20|$)/.test(prefix);
   const baseline = () => timeCommand([node, '-e', '0']);
   return COMMANDS.map(({ name, args, aim }) =>
     compare({
       name: `${prefix}minimind ${name}`,
       candidate: () => timeCommand([node, `${root}bin/run.js`, ...args]),
       baseline,
-      aim: isOldest ? aim : undefined,
+      aim,
     }),
   );
 }
