@@ -107,13 +107,16 @@ function gridLines(
     grid.push(...part);
     return grid.toString().split('\n');
   };
-  const lines = layOut([head.map(content), rule]);
-  for (let start = 0; start < rows.length; start += ROWS_AT_ONCE) {
-    const part = rows.slice(start, start + ROWS_AT_ONCE).map((row) => row.map(content));
-    lines.push(...layOut([rule, ...part]).slice(1));
-  }
+  const [first = [], ...others] = chunks(rows.map((row) => row.map(content)));
+  const lines = layOut([head.map(content), rule, ...first]);
+  for (const part of others) lines.push(...layOut([rule, ...part]).slice(1));
   return lines.map((line) => line.trimEnd());
 }
+
+const chunks = <T>(rows: readonly T[]): T[][] =>
+  Array.from({ length: Math.ceil(rows.length / ROWS_AT_ONCE) }, (_, index) =>
+    rows.slice(index * ROWS_AT_ONCE, (index + 1) * ROWS_AT_ONCE),
+  );
 
 const BORDERLESS = {
   top: '',

@@ -9,7 +9,9 @@ const NOTHING: Cell = { text: '–', value: '' };
 /** The comparison as the published report prints it: billions and per cent. */
 export function srteReport(comparison: SrteComparison & { readonly file: string }): Report {
   const { file, rows, notes, dtype } = comparison;
-  const unit = countUnit(Math.max(...rows.map(({ parameters }) => parameters)));
+  const largest = Math.max(...rows.map(({ parameters }) => parameters));
+  // Below a million there is room for every digit.
+  const unit = largest < 1e6 ? '' : countUnit(largest);
   const count = (value: number): Cell => ({ text: formatCount(value, unit), value });
   const share = (part: number, whole: number): Cell => ({
     text: formatShare(part, whole),

@@ -43,6 +43,10 @@ describe('compare-srte', () => {
     ]);
   });
 
+  it('prints every digit of a small model', () => {
+    expect(compare('configs/hybrid/tiny.yaml').stdout).toMatch(/^ {2}shared +289,024 +16,384 /m);
+  });
+
   it('gives exact integers in CSV and a table in Markdown', () => {
     const csv = compare(ORIGINAL, '--format', 'csv').stdout.split('\n');
     expect(csv[0]).toBe(

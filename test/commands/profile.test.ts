@@ -1,4 +1,6 @@
+import { spawnSync } from 'node:child_process';
 import { describe, expect, it } from 'vitest';
+import { inPackage } from '../fixtures.js';
 import { runCli } from '../run-cli.js';
 
 const ORIGINAL = 'configs/hybrid/original.yaml';
@@ -108,6 +110,22 @@ describe('profile', () => {
     const { code, stderr } = profile(TINY, ...args);
     expect(code).toBe(2);
     expect(stderr).toContain(message);
+  });
+
+  it('takes no more memory for 22 billion parameters than for 5 million', () => {
+    // Prints the most memory that the process has held, in KiB, when it ends.
+    const tell = encodeURIComponent(
+      "process.on('exit', () => process.stderr.write(String(process.resourceUsage().maxRSS)))",
+    );
+    const peak = (...sizes: string[]) => {
+      const run = [inPackage('bin/run.js'), 'profile', inPackage(ORIGINAL), '--json', '--quiet'];
+      const args = ['--import', `data:text/javascript,${tell}`, ...run, ...sizes];
+      return Number(spawnSync(process.execPath, args, { encoding: 'utf8' }).stderr);
+    };
+    const small = peak('--set', 'model.hidden_size=64');
+    expect(small).toBeGreaterThan(10_000);
+    // The weights alone would be 44 GB in bf16; both describe the same number of tensors.
+    expect(peak() - small).toBeLessThan(30_000);
   });
 
   it('explains every figure', () => {
