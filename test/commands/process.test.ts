@@ -2,6 +2,7 @@ import { spawn, spawnSync } from 'node:child_process';
 import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
+import { pathToFileURL } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { inPackage } from '../fixtures.js';
 import { runCli } from '../run-cli.js';
@@ -76,6 +77,22 @@ describe('signals', () => {
     child.kill('SIGINT');
     const code = await new Promise((resolve) => child.on('close', resolve));
     expect({ code, errors }).toEqual({ code: 130, errors: '' });
+  });
+});
+
+describe('a bug of ours', () => {
+  it('exits with 70, keeps its stack and says where to report it', () => {
+    const planted = `
+      import { main } from ${JSON.stringify(pathToFileURL(inPackage('dist/cli/main.js')).href)};
+      const root = new URL(${JSON.stringify(pathToFileURL(inPackage('/')).href)});
+      await main(['list', '--json'], root, { get plugins() { throw new TypeError('planted \\u001b[31m'); } });
+    `;
+    const args = ['--input-type=module', '-e', planted];
+    const { status, stdout, stderr } = spawnSync(process.execPath, args, { encoding: 'utf8' });
+    expect(status).toBe(70);
+    expect(stderr).toMatch(/^TypeError: planted \\u001b\[31m\n {4}at /);
+    expect(stderr).toContain('see "Reporting a bug" in CONTRIBUTING.md');
+    expect(JSON.parse(stdout)).toMatchObject({ schema: 'minimind/error@1', code: 'bug' });
   });
 });
 
