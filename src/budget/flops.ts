@@ -87,7 +87,7 @@ const sumOf = (label: string, parts: readonly ComponentFlops[]) =>
 
 type Group = readonly [Operation, ...Operation[]];
 
-/** Operations of the same component, kind and rows together, in the order of their first. */
+/** Operations of the same component and kind together, in the order of their first. */
 function grouped(operations: readonly Operation[]): Group[] {
   const groups = new Map<string, [Operation, ...Operation[]]>();
   for (const operation of operations) {

@@ -39,21 +39,35 @@ export function stateOf(model: Layer, { batch, context, dtype }: StateSetting): 
     keys: window === undefined ? 'context' : `min(context, ${Math.floor(window / 2) + 1})`,
     windowed: window !== undefined,
   }));
-  const inputs = Object.fromEntries(heads.map(({ name, width }) => [name, width]));
-  const sum = (terms: readonly string[]) => (terms.length > 0 ? terms.join(' + ') : '0');
-  const keyValues = (label: string, terms: readonly string[], more: Record<string, number>) =>
+  type Heads = (typeof heads)[number];
+  /** A key and a value: `factor` times the sum of what `term` says of each kind of heads. */
+  const keyValues = (
+    label: string,
+    factor: string,
+    which: readonly Heads[],
+    term: (each: Heads) => string,
+    setting: Readonly<Record<string, number>>,
+  ) =>
     figure({
       label,
       unit: 'bytes',
-      formula: `ceildiv(2 * ${more.batch === undefined ? '' : 'batch * '}(${sum(terms)}) * bits, 8)`,
-      inputs: { ...more, bits, ...inputs },
+      formula: `ceildiv(${factor} * (${which.map(term).join(' + ') || '0'}) * bits, 8)`,
+      inputs: {
+        ...setting,
+        bits,
+        ...Object.fromEntries(which.map(({ name, width }) => [name, width])),
+      },
       source: 'a key and a value of head_dim for each key head and kept position',
     });
   const keyValueCache = keyValues(
     'key-value cache',
-    heads.map(({ name, keys }) => `${name} * ${keys}`),
+    '2 * batch',
+    heads,
+    ({ name, keys }) => `${name} * ${keys}`,
     { batch, context },
   );
+  const perToken = (label: string, which: readonly Heads[]) =>
+    keyValues(label, '2', which, ({ name }) => name, {});
   const mambaState = figure({
     label: 'Mamba state',
     unit: 'bytes',
@@ -70,15 +84,10 @@ export function stateOf(model: Layer, { batch, context, dtype }: StateSetting): 
   });
   return {
     keyValueCache,
-    keyValuePerToken: keyValues(
-      'key-value cache per token',
-      heads.map(({ name }) => name),
-      {},
-    ),
-    keyValuePerTokenPastWindows: keyValues(
+    keyValuePerToken: perToken('key-value cache per token', heads),
+    keyValuePerTokenPastWindows: perToken(
       'key-value cache per token, windows full',
-      heads.filter(({ windowed }) => !windowed).map(({ name }) => name),
-      {},
+      heads.filter(({ windowed }) => !windowed),
     ),
     mambaState,
     convolutionState,

@@ -17,6 +17,10 @@ export interface OutputFlags {
   readonly 'no-color': boolean;
 }
 
+/** The format that the user asked for; `--json` is short for one. */
+export const formatOf = ({ json, format }: Pick<OutputFlags, 'json' | 'format'>): Format =>
+  json ? 'json' : format;
+
 /** A command parses its flags, calls one function, and answers with what that returns. */
 export abstract class BaseCommand extends Command {
   static override baseFlags = baseFlags;
@@ -31,7 +35,7 @@ export abstract class BaseCommand extends Command {
     result: Result,
     report: (result: Result) => Report,
   ): Promise<Result> {
-    const format = flags.json ? 'json' : flags.format;
+    const format = formatOf(flags);
     const toFile = flags.output !== undefined && flags.output !== '-';
     if (format === 'json') {
       await this.write(flags, toJson(result));

@@ -1,6 +1,6 @@
 import * as Args from '@oclif/core/args';
 import type { Command } from '@oclif/core/command';
-import { BaseCommand } from '../cli/base-command.js';
+import { BaseCommand, formatOf } from '../cli/base-command.js';
 import { type CompletedCommand, completionScript, SHELLS, type Shell } from '../cli/completion.js';
 import { baseFlags, formatFlag } from '../cli/flags.js';
 import { toJson } from '../report/json.js';
@@ -28,8 +28,7 @@ export default class Completion extends BaseCommand {
     const shell = args.shell as Shell;
     const script = completionScript(shell, this.config.bin, this.config.commands.map(completed));
     const result = { schema: 'minimind/completion@1', shell, script } as const;
-    const isJson = flags.json || flags.format === 'json';
-    await this.write(flags, isJson ? toJson(result) : script);
+    await this.write(flags, formatOf(flags) === 'json' ? toJson(result) : script);
     return result;
   }
 }

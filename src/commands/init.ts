@@ -1,5 +1,5 @@
 import * as Args from '@oclif/core/args';
-import { BaseCommand } from '../cli/base-command.js';
+import { BaseCommand, formatOf } from '../cli/base-command.js';
 import { writeFileWhole, writeStdout } from '../cli/output.js';
 import { readPresetFile } from '../cli/preset-files.js';
 import { initReport } from '../report/init.js';
@@ -28,8 +28,7 @@ export default class Init extends BaseCommand {
     const file = flags.output ?? `${preset.split('/').at(-1)}.yaml`;
     const result = { schema: 'minimind/init@1', preset, family, file } as const;
     if (file === '-') {
-      if (!flags.json && flags.format !== 'json') await writeStdout(text);
-      else await writeStdout(toJson({ ...result, text }));
+      await writeStdout(formatOf(flags) === 'json' ? toJson({ ...result, text }) : text);
       return result;
     }
     writeFileWhole(file, text, flags.force);

@@ -7,7 +7,7 @@ import { profileModel } from '../budget/profile.js';
 import { explainPublished } from '../budget/published.js';
 import { resolveSetting } from '../budget/setting.js';
 import { OPTIMIZER_NAMES } from '../budget/training.js';
-import { BaseCommand } from '../cli/base-command.js';
+import { BaseCommand, formatOf } from '../cli/base-command.js';
 import { bytesLimit, count, countLimit, dtype, publishedNumber, set } from '../cli/flags.js';
 import { loadModelFile } from '../cli/model-file.js';
 import { profileReport } from '../report/profile.js';
@@ -95,7 +95,7 @@ export default class Profile extends BaseCommand {
     } as const;
     if (checks.some(({ passed }) => !passed)) process.exitCode = 1;
     return this.answer(flags, result, (each) =>
-      profileReport(each, { explain: flags.explain, flat: flags.format === 'csv' }),
+      profileReport(each, { explain: flags.explain, flat: formatOf(flags) === 'csv' }),
     );
   }
 }

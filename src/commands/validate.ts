@@ -1,7 +1,7 @@
 import * as Args from '@oclif/core/args';
 import * as Flags from '@oclif/core/flags';
 import { countParameters } from '../budget/parameters.js';
-import { BaseCommand } from '../cli/base-command.js';
+import { BaseCommand, formatOf } from '../cli/base-command.js';
 import { set } from '../cli/flags.js';
 import { loadAllFiles } from '../cli/load-all.js';
 import { validationReport } from '../report/validation.js';
@@ -46,8 +46,8 @@ export default class Validate extends BaseCommand {
     const result = { schema: 'minimind/validate@1', files } as const;
     if (!error) return this.answer(flags, result, validationReport);
     // The verdict on the others is part of the answer, except in JSON, where the error is all of it.
-    const wantsJson = flags.json || flags.format === 'json';
-    if (files.length > 0 && !wantsJson) await this.answer(flags, result, validationReport);
+    if (files.length > 0 && formatOf(flags) !== 'json')
+      await this.answer(flags, result, validationReport);
     throw error;
   }
 }

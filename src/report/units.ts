@@ -115,34 +115,22 @@ const READ_UNITS = {
 } as const satisfies Record<string, Record<string, bigint>>;
 
 /**
- * The bytes that `24GB`, `512MiB`, `1.5 GB` or `123` mean; undefined when that cannot be read, is not a
- * whole number of bytes, or is above 2^53 − 1.
- */
-export function parseBytes(text: string): number | undefined {
-  return safeInteger(parseScaled(text, READ_UNITS.bytes));
-}
-
-/** The number that `26M`, `13.4B`, `1e9` or `7_000` means; undefined as for `parseBytes`. */
-export function parseCount(text: string): number | undefined {
-  return safeInteger(parseScaled(text, READ_UNITS.count));
-}
-
-/**
  * A number as it was printed, with commas or a unit: `13.8B` may be anything within half of its last
  * digit (50,000,000); a number with all its digits is exact. Undefined when it cannot be read.
  */
 export function parseRounded(
   text: string,
 ): { readonly value: bigint; readonly tolerance: bigint } | undefined {
-  const scaled = parseScaled(text.replace(/,(?=\d{3}(?!\d))/g, ''), READ_UNITS.count);
+  const scaled = parseScaled(text.replace(/(?<=\d),(?=\d{3}(?!\d))/g, ''), READ_UNITS.count);
   if (!scaled || scaled.numerator % scaled.divisor !== 0n) return undefined;
   const { numerator, divisor, scale } = scaled;
   return { value: numerator / divisor, tolerance: scale / divisor / 2n };
 }
 
 /**
- * The largest whole number that is at most `text`, bytes or a count: 43.6 GiB is no whole number of
- * bytes, but as a limit it is clear. A bigint beyond 2^53 − 1; undefined when it cannot be read.
+ * The largest whole number that is at most `text`, bytes (`24GB`, `512MiB`) or a count (`26M`, `1e9`,
+ * `7_000`): 43.6 GiB is no whole number of bytes, but as a limit it is clear. A bigint beyond 2^53 − 1;
+ * undefined when it cannot be read.
  */
 export function parseLimit(
   text: string,
@@ -152,12 +140,6 @@ export function parseLimit(
   if (!scaled) return undefined;
   const value = scaled.numerator / scaled.divisor;
   return value <= BigInt(Number.MAX_SAFE_INTEGER) ? Number(value) : value;
-}
-
-function safeInteger(scaled: Scaled | undefined): number | undefined {
-  if (!scaled || scaled.numerator % scaled.divisor !== 0n) return undefined;
-  const value = Number(scaled.numerator / scaled.divisor);
-  return Number.isSafeInteger(value) ? value : undefined;
 }
 
 /** numerator / divisor, where a one in front of the decimal point is worth `scale`. */
