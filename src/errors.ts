@@ -35,13 +35,15 @@ export interface Problem {
   readonly line?: number;
   /** 1-based, in characters. */
   readonly column?: number;
-  /** `model.num_layers`; absent when the document as a whole is meant. */
+  /** `model.num_layers`, or the place in a binary file; absent when the whole is meant. */
   readonly path?: string;
   readonly message: string;
   /** What to do about it. */
   readonly suggestion?: string;
   /** The line of input that is meant, for people to see. */
   readonly excerpt?: string;
+  /** The rule of a file format that is broken, by name. */
+  readonly rule?: string;
 }
 
 /** What is wrong and what to do: the part of a problem that does not depend on where it stands. */

@@ -1,0 +1,128 @@
+import fs from 'node:fs';
+import { UserError } from '../errors.js';
+import { refusal } from './refusal.js';
+
+/** A file that is read at places, and never written. */
+export class ByteFile {
+  /** As the user wrote it, or as another file of theirs names it. */
+  readonly path: string;
+  /** Bytes, when it was opened. */
+  readonly size: number;
+  #descriptor: number | undefined;
+
+  private constructor(path: string, size: number, descriptor: number) {
+    this.path = path;
+    this.size = size;
+    this.#descriptor = descriptor;
+  }
+
+  /** @throws UserError when there is no such file, it cannot be read, or is no regular file. */
+  static open(path: string): ByteFile {
+    let descriptor: number | undefined;
+    try {
+      // Without waiting: opening a pipe would, for its writer.
+      descriptor = fs.openSync(path, fs.constants.O_RDONLY | (fs.constants.O_NONBLOCK ?? 0));
+      const status = fs.fstatSync(descriptor);
+      if (!status.isFile()) {
+        throw refusal(path, {
+          rule: 'file-is-regular',
+          message: status.isDirectory()
+            ? 'is a folder where a file should be'
+            : 'is no regular file, and only those can be read at any place',
+          suggestion: 'copy its content into a file first',
+        });
+      }
+      return new ByteFile(path, status.size, descriptor);
+    } catch (error) {
+      if (descriptor !== undefined) fs.closeSync(descriptor);
+      throw cannotRead(path, error);
+    }
+  }
+
+  /** The `length` bytes from `position` on, in memory of their own. */
+  read(position: number, length: number): Buffer {
+    const target = Buffer.allocUnsafeSlow(length);
+    this.readInto(target, position);
+    return target;
+  }
+
+  /** Fills `target` with the bytes from `position` on. */
+  readInto(target: Uint8Array, position: number): void {
+    try {
+      let filled = 0;
+      while (filled < target.length) {
+        const count = fs.readSync(
+          this.#open(),
+          target,
+          filled,
+          target.length - filled,
+          position + filled,
+        );
+        if (count === 0) throw this.#shrunk(position + filled);
+        filled += count;
+      }
+    } catch (error) {
+      throw cannotRead(this.path, error);
+    }
+  }
+
+  /** `readInto` without holding up the process. */
+  async readIntoAsync(target: Uint8Array, position: number): Promise<void> {
+    let filled = 0;
+    while (filled < target.length) {
+      const count = await new Promise<number>((resolve, reject) => {
+        fs.read(
+          this.#open(),
+          target,
+          filled,
+          target.length - filled,
+          position + filled,
+          (error, bytesRead) => (error ? reject(cannotRead(this.path, error)) : resolve(bytesRead)),
+        );
+      });
+      if (count === 0) throw this.#shrunk(position + filled);
+      filled += count;
+    }
+  }
+
+  /** Closing twice is closing once. */
+  close(): void {
+    if (this.#descriptor !== undefined) fs.closeSync(this.#descriptor);
+    this.#descriptor = undefined;
+  }
+
+  #open(): number {
+    if (this.#descriptor === undefined) throw new Error(`${this.path} is read after it was closed`);
+    return this.#descriptor;
+  }
+
+  #shrunk(position: number): UserError {
+    return refusal(this.path, {
+      rule: 'file-is-whole',
+      place: `byte ${position}`,
+      message: `ends here; it had ${this.size} bytes when it was opened`,
+      suggestion: 'wait until whatever writes it has finished',
+    });
+  }
+}
+
+/** What the system's answer means to the user. */
+export function cannotRead(path: string, error: unknown): unknown {
+  const code = error instanceof Error && 'code' in error ? error.code : undefined;
+  if (error instanceof UserError || typeof code !== 'string') return error;
+  if (MISSING.has(code)) {
+    return new UserError('usage', `there is no file or folder ${path}`, { cause: error });
+  }
+  const suggestion = code === 'EACCES' ? 'check the permissions of the file' : undefined;
+  return new UserError('system', `cannot read ${path}: ${(error as Error).message}`, {
+    cause: error,
+    ...(suggestion && { suggestion }),
+  });
+}
+
+const MISSING: ReadonlySet<string> = new Set([
+  'ENOENT',
+  'ENOTDIR',
+  'ENAMETOOLONG',
+  'ERR_INVALID_ARG_VALUE',
+]);

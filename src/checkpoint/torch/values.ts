@@ -1,0 +1,82 @@
+/**
+ * What a pickle holds, as data. Every object that a checkpoint may contain becomes one of these; none of
+ * them has behaviour, and the classes that the file names are never looked up anywhere.
+ */
+import type { StoredTensor } from '../checkpoint.js';
+
+/** Integers are numbers when they are safe, else bigints; a float is always a `Float`. */
+export type Value =
+  | null
+  | boolean
+  | number
+  | bigint
+  | string
+  | Uint8Array
+  | Float
+  | List
+  | Tuple
+  | Dict
+  | SetOf
+  | Global
+  | Opaque
+  | Storage
+  | StoredTensor;
+
+/** A float, kept apart from the integers: 80.0 is no size. */
+export interface Float {
+  readonly kind: 'float';
+  readonly value: number;
+}
+
+export interface List {
+  readonly kind: 'list';
+  readonly items: Value[];
+}
+
+export interface Tuple {
+  readonly kind: 'tuple';
+  readonly items: readonly Value[];
+  /** Whether Python could hash it: no list, dict or set is in it. */
+  readonly hashable: boolean;
+}
+
+/** A dict, or one of its kinds: OrderedDict, Counter, defaultdict. */
+export interface Dict {
+  readonly kind: 'dict';
+  /** `dict`, `collections.OrderedDict`, … */
+  readonly type: string;
+  /** Keys that Python holds equal (1, 1.0, True) are one key here too. */
+  readonly entries: Map<Value, Value>;
+}
+
+export interface SetOf {
+  readonly kind: 'set';
+  readonly type: 'set' | 'frozenset';
+  readonly items: Set<Value>;
+}
+
+/** A class or function by its name, as it stands in the allow-list. */
+export interface Global {
+  readonly kind: 'global';
+  readonly module: string;
+  readonly name: string;
+}
+
+/** An object whose class is allowed, but means nothing here: its parts, as they were written. */
+export interface Opaque {
+  readonly kind: 'opaque';
+  /** The dotted name of its class. */
+  readonly type: string;
+  /** How it was made: by calling its class, or by `__new__`. */
+  readonly made: 'reduce' | 'newobj';
+  readonly of: Global;
+  readonly args: Tuple;
+  /** What BUILD gave it. */
+  state: Value | undefined;
+}
+
+/** A storage of a PyTorch file, before it is known where it lies. */
+export interface Storage {
+  readonly kind: 'storage';
+  readonly key: string;
+}
