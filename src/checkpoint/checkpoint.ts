@@ -62,6 +62,9 @@ export interface Checkpoint {
   close(): void;
 }
 
+/** What one file tells: a checkpoint, apart from where it came from. */
+export type FileIndex = Omit<Checkpoint, 'path' | 'files' | 'close'>;
+
 /** Whether two tensors are the same values in the same place. */
 export function isSameView(a: StoredTensor, b: StoredTensor): boolean {
   return (

@@ -2,7 +2,8 @@
  * What a pickle holds, as data. Every object that a checkpoint may contain becomes one of these; none of
  * them has behaviour, and the classes that the file names are never looked up anywhere.
  */
-import type { StoredTensor } from '../checkpoint.js';
+import type { StoredDtype } from '../../tensor/stored-dtype.js';
+import type { StoredBytes, StoredTensor } from '../checkpoint.js';
 
 /** Integers are numbers when they are safe, else bigints; a float is always a `Float`. */
 export type Value =
@@ -75,8 +76,16 @@ export interface Opaque {
   state: Value | undefined;
 }
 
-/** A storage of a PyTorch file, before it is known where it lies. */
+/** A storage of a PyTorch file, or the part of it that a legacy view shows. */
 export interface Storage {
   readonly kind: 'storage';
   readonly key: string;
+  /** Undefined when it is untyped; its elements are bytes then. */
+  readonly dtype: StoredDtype | undefined;
+  /** First element of the view; 0 for the whole. */
+  readonly start: number;
+  /** In elements. */
+  readonly length: number;
+  /** The bytes of the whole storage. */
+  readonly data: StoredBytes;
 }

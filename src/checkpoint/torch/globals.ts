@@ -1,0 +1,168 @@
+/**
+ * The names that a pickle may mention, and what each is here. A name is allowed as a whole: nothing is
+ * allowed because of the module that it stands in.
+ */
+import type { StoredDtype } from '../../tensor/stored-dtype.js';
+import type { Dict, Global, SetOf } from './values.js';
+
+export type Meaning =
+  /** A dict under another name. `from` says what it is called with. */
+  | {
+      readonly is: 'dict';
+      readonly from: 'pairs' | 'dict' | 'factory';
+      readonly type: Dict['type'];
+    }
+  | { readonly is: 'set'; readonly type: SetOf['type'] }
+  | { readonly is: 'bytes' }
+  /** `_codecs.encode`: how protocol 2 writes bytes. */
+  | { readonly is: 'encode' }
+  /** Kept as it was written; called or made, it stays data. */
+  | { readonly is: 'opaque' }
+  /** A class that is only mentioned, as what a defaultdict makes. */
+  | { readonly is: 'type' }
+  | { readonly is: 'dtype'; readonly dtype: StoredDtype | undefined }
+  /** Undefined dtype: bytes. */
+  | { readonly is: 'storage'; readonly dtype: StoredDtype | undefined }
+  | { readonly is: 'rebuild'; readonly what: 'tensor' | 'typed-tensor' | 'parameter' };
+
+/** The element types of PyTorch's typed storages, torch/storage.py. */
+const STORAGES: Readonly<Record<string, StoredDtype>> = {
+  DoubleStorage: 'F64',
+  FloatStorage: 'F32',
+  HalfStorage: 'F16',
+  BFloat16Storage: 'BF16',
+  LongStorage: 'I64',
+  IntStorage: 'I32',
+  ShortStorage: 'I16',
+  CharStorage: 'I8',
+  ByteStorage: 'U8',
+  BoolStorage: 'BOOL',
+  ComplexFloatStorage: 'C64',
+  ComplexDoubleStorage: 'C128',
+};
+
+/** PyTorch's dtypes by their names, https://docs.pytorch.org/docs/stable/tensor_attributes.html. */
+const DTYPES: Readonly<Record<string, StoredDtype | undefined>> = {
+  float64: 'F64',
+  double: 'F64',
+  float32: 'F32',
+  float: 'F32',
+  float16: 'F16',
+  half: 'F16',
+  bfloat16: 'BF16',
+  int64: 'I64',
+  long: 'I64',
+  int32: 'I32',
+  int: 'I32',
+  int16: 'I16',
+  short: 'I16',
+  int8: 'I8',
+  uint8: 'U8',
+  uint16: 'U16',
+  uint32: 'U32',
+  uint64: 'U64',
+  bool: 'BOOL',
+  complex64: 'C64',
+  cfloat: 'C64',
+  complex128: 'C128',
+  cdouble: 'C128',
+  float8_e4m3fn: 'F8_E4M3',
+  float8_e5m2: 'F8_E5M2',
+  float8_e4m3fnuz: 'F8_E4M3FNUZ',
+  float8_e5m2fnuz: 'F8_E5M2FNUZ',
+  float8_e8m0fnu: 'F8_E8M0',
+  // A value of two half-precision numbers: mentioned in configs, stored by nobody.
+  complex32: undefined,
+};
+
+/** NumPy 2 renamed its inner modules; files of both are about. */
+const NUMPY_CORES = ['numpy.core', 'numpy._core'];
+
+const PATHS = ['PosixPath', 'WindowsPath', 'PurePosixPath', 'PureWindowsPath', 'Path', 'PurePath'];
+
+/** Python 2 and protocol 2 call the module of the built-in types `__builtin__`. */
+const BUILTINS = ['builtins', '__builtin__'];
+
+const OPAQUE = { is: 'opaque' } as const;
+const TYPE = { is: 'type' } as const;
+
+const ALLOWED: ReadonlyMap<string, Meaning> = new Map<string, Meaning>([
+  ['collections OrderedDict', { is: 'dict', from: 'pairs', type: 'collections.OrderedDict' }],
+  ['collections Counter', { is: 'dict', from: 'dict', type: 'collections.Counter' }],
+  ['collections defaultdict', { is: 'dict', from: 'factory', type: 'collections.defaultdict' }],
+  ...BUILTINS.flatMap((module): [string, Meaning][] => [
+    [`${module} set`, { is: 'set', type: 'set' }],
+    [`${module} frozenset`, { is: 'set', type: 'frozenset' }],
+    [`${module} bytearray`, { is: 'bytes' }],
+    [`${module} bytes`, { is: 'bytes' }],
+    ...['list', 'dict', 'tuple', 'int', 'float', 'bool', 'str'].map((name): [string, Meaning] => [
+      `${module} ${name}`,
+      TYPE,
+    ]),
+  ]),
+  ['_codecs encode', { is: 'encode' }],
+  ['argparse Namespace', OPAQUE],
+  ['numpy dtype', OPAQUE],
+  ['numpy ndarray', TYPE],
+  ...NUMPY_CORES.flatMap((core): [string, Meaning][] => [
+    [`${core}.multiarray scalar`, OPAQUE],
+    [`${core}.multiarray _reconstruct`, OPAQUE],
+    [`${core}.numeric _frombuffer`, OPAQUE],
+  ]),
+  ['torch Size', OPAQUE],
+  ['torch device', OPAQUE],
+  ...['pathlib', 'pathlib._local'].flatMap((module) =>
+    PATHS.map((name): [string, Meaning] => [`${module} ${name}`, OPAQUE]),
+  ),
+  ...Object.entries(STORAGES).map(([name, dtype]): [string, Meaning] => [
+    `torch ${name}`,
+    { is: 'storage', dtype },
+  ]),
+  ['torch UntypedStorage', { is: 'storage', dtype: undefined }],
+  ['torch.storage UntypedStorage', { is: 'storage', dtype: undefined }],
+  ...Object.entries(DTYPES).map(([name, dtype]): [string, Meaning] => [
+    `torch ${name}`,
+    { is: 'dtype', dtype },
+  ]),
+  ['torch._utils _rebuild_tensor_v2', { is: 'rebuild', what: 'tensor' }],
+  ['torch._utils _rebuild_tensor_v3', { is: 'rebuild', what: 'typed-tensor' }],
+  ['torch._utils _rebuild_parameter', { is: 'rebuild', what: 'parameter' }],
+  ['torch._utils _rebuild_parameter_with_state', { is: 'rebuild', what: 'parameter' }],
+]);
+
+/** What an allowed name is; undefined for all others. */
+export function meaningOf({ module, name }: Pick<Global, 'module' | 'name'>): Meaning | undefined {
+  // A module has no space in its name, so no other pair spells the same key.
+  return module.includes(' ') ? undefined : ALLOWED.get(`${module} ${name}`);
+}
+
+/** Tensors that are no plain run of values, by what rebuilds them. */
+const OTHER_TENSORS: readonly (readonly [RegExp, string])[] = [
+  [/^torch(\._utils)?\.(_rebuild_qtensor|Q\w+Storage)$/, 'a quantised tensor'],
+  [/^torch\._utils\._rebuild_sparse/, 'a sparse tensor'],
+  [/^torch\._utils\._rebuild_meta_tensor/, 'a tensor without values, on the meta device'],
+  [/^torch\._utils\._rebuild_nested/, 'a nested tensor'],
+  [/^torch\._utils\._rebuild_wrapper|^torch\._tensor\./, 'a tensor of a class of its own'],
+  [/^torch\._utils\._rebuild_device_tensor/, 'a tensor of another device'],
+  [/^torch\._utils\._rebuild_tensor$/, 'a tensor as PyTorch before 0.4 wrote it'],
+];
+
+/** Why a name is not allowed, and what its user can do. */
+export function explainGlobal(
+  module: string,
+  name: string,
+): { readonly message: string; readonly suggestion: string } {
+  const full = `${module}.${name}`;
+  const tensor = OTHER_TENSORS.find(([pattern]) => pattern.test(full));
+  if (tensor) {
+    return {
+      message: `holds ${tensor[1]} (${JSON.stringify(full)}), which is no plain run of values`,
+      suggestion: 'save the tensors dense and unquantised, on a real device',
+    };
+  }
+  return {
+    message: `names ${JSON.stringify(full)}, which is code and no data: it is neither looked up nor called`,
+    suggestion:
+      'if you trust the file, load it where its classes are, and save model.state_dict() instead',
+  };
+}

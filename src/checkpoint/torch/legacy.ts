@@ -1,0 +1,149 @@
+import type { ByteFile } from '../byte-file.js';
+import type { FileIndex } from '../checkpoint.js';
+import { type Refusal, refusal } from '../refusal.js';
+import { torchEnvironment } from './environment.js';
+import { readPickle } from './pickle.js';
+import { isKind } from './pickle-machine.js';
+import { PickleSource } from './pickle-source.js';
+import { findStateDict } from './state-dict.js';
+import { type PlacedLater, type Refuse, Storages, show } from './storages.js';
+import type { TorchOptions } from './torch-zip.js';
+import type { Storage, Value } from './values.js';
+
+/** torch/serialization.py: MAGIC_NUMBER and PROTOCOL_VERSION. */
+const MAGIC = 0x1950a86a20f9469cfc6cn;
+const PROTOCOL = 1001;
+
+/**
+ * The index of a file of `torch.save` before PyTorch 1.6: pickles of a magic number, a protocol, the
+ * system, the object and the keys of its storages; then the storages, each with its length before it.
+ * @throws UserError that names the rule that the file breaks.
+ */
+export function readTorchLegacy(file: ByteFile, { stateDict }: TorchOptions = {}): FileIndex {
+  const source = new PickleSource(file, headerEnd(file), file.size);
+  const refuse: Refuse = (...broken) => source.refusal(...broken);
+  const places = new Map<string, PlacedLater>();
+  const storages = new Storages(
+    refuse,
+    (key, bytes) => {
+      const place = { file, position: 0, bytes, isBigEndian: false };
+      places.set(key, place);
+      return place;
+    },
+    true,
+  );
+  const root = readPickle(source, torchEnvironment(refuse, storages));
+  const { path, tensors, content } = findStateDict(root, stateDict, refuse);
+  const { value, end } = plainPickle(file, source.position);
+  placeStorages(file, end, keysIn(file, value, places), places, storages.all);
+  return {
+    format: 'torch-legacy',
+    tensors,
+    aliases: new Map(),
+    metadata: new Map(),
+    stateDict: path,
+    content,
+    warnings: [],
+  };
+}
+
+/** A pickle without storages, and the position after it. */
+function plainPickle(file: ByteFile, start: number): { value: Value; end: number } {
+  const source = new PickleSource(file, start, file.size);
+  const value = readPickle(
+    source,
+    torchEnvironment((...broken) => source.refusal(...broken), undefined),
+  );
+  return { value, end: source.position };
+}
+
+/** Checks the three pickles before the object, and tells where they end. */
+function headerEnd(file: ByteFile): number {
+  const refuse = (rule: Refusal['rule'], message: string, suggestion?: string) =>
+    refusal(file.path, { rule, place: 'header', message, suggestion });
+  const magic = plainPickle(file, 0);
+  if (magic.value !== MAGIC) {
+    throw refuse(
+      'legacy-magic',
+      'is a pickle, but not of torch.save: the magic number is missing',
+      'save model.state_dict() with torch.save',
+    );
+  }
+  const protocol = plainPickle(file, magic.end);
+  if (protocol.value !== PROTOCOL) {
+    throw refuse('legacy-protocol', `is of protocol ${show(protocol.value)}, not ${PROTOCOL}`);
+  }
+  const system = plainPickle(file, protocol.end);
+  const isLittle = isKind(system.value, 'dict') && system.value.entries.get('little_endian');
+  if (isLittle !== true) {
+    throw refuse('legacy-system', 'does not say that it was written on a little-endian machine');
+  }
+  return system.end;
+}
+
+/** The keys of the storages in the order in which these follow: all that the object uses, each once. */
+function keysIn(
+  file: ByteFile,
+  value: Value,
+  used: ReadonlyMap<string, PlacedLater>,
+): readonly string[] {
+  const items = isKind(value, 'list') ? value.items : [];
+  const keys = items.filter((key) => typeof key === 'string');
+  const distinct = new Set(keys);
+  const isWhole = distinct.size === items.length && keys.every((key) => used.has(key));
+  if (!isWhole || distinct.size !== used.size || !isKind(value, 'list')) {
+    throw refusal(file.path, {
+      rule: 'legacy-keys',
+      place: 'list of storages',
+      message: `lists ${items.length} storages, and the object uses ${used.size}; they are not the same`,
+    });
+  }
+  return keys;
+}
+
+/** Each storage: its number of elements, int64, and their bytes. The last ends the file. */
+function placeStorages(
+  file: ByteFile,
+  start: number,
+  keys: readonly string[],
+  places: ReadonlyMap<string, PlacedLater>,
+  storages: ReadonlyMap<string, Storage>,
+): void {
+  let position = start;
+  const need = (place: string, bytes: number) => {
+    if (position + bytes <= file.size) return;
+    throw refusal(file.path, {
+      rule: 'legacy-whole',
+      place,
+      message: `ends at byte ${file.size}; ${position + bytes} bytes are needed`,
+      suggestion: 'the file is cut off: get it again',
+    });
+  };
+  for (const key of keys) {
+    const place = `storage ${key}`;
+    need(place, LENGTH_BYTES);
+    const length = file.read(position, LENGTH_BYTES).readBigInt64LE();
+    position += LENGTH_BYTES;
+    const expected = storages.get(key)?.length;
+    const stored = places.get(key);
+    if (stored === undefined || expected === undefined || length !== BigInt(expected)) {
+      throw refusal(file.path, {
+        rule: 'legacy-length',
+        place,
+        message: `has ${length} elements; the object says ${expected}`,
+      });
+    }
+    need(place, stored.bytes);
+    stored.position = position;
+    position += stored.bytes;
+  }
+  if (position !== file.size) {
+    throw refusal(file.path, {
+      rule: 'legacy-end',
+      place: `byte ${position}`,
+      message: `goes on for ${file.size - position} bytes after its last storage`,
+    });
+  }
+}
+
+const LENGTH_BYTES = 8;

@@ -1,0 +1,231 @@
+import { isUtf8 } from 'node:buffer';
+import type { PickleSource } from './pickle-source.js';
+import type { Dict, Global, SetOf, Tuple, Value } from './values.js';
+
+/** What the file's names mean: the part of reading that knows PyTorch. */
+export interface Environment {
+  /** A global that is allowed, or undefined. */
+  find(module: string, name: string): Global | undefined;
+  /** Why a global is not allowed, and what to do. */
+  explain(module: string, name: string): { message: string; suggestion: string };
+  /** What calling `callee` gives; undefined when it cannot be called. `refuse` is for wrong arguments. */
+  call(callee: Global, args: Tuple, refuse: (message: string) => never): Value | undefined;
+  /** Whether a class may be made without calling it. */
+  canBeMade(callee: Global): boolean;
+  /** What a persistent id stands for. */
+  persistent(id: Value): Value;
+}
+
+/** About the bytes that a value of its own takes here, and a reference to one. */
+const OBJECT_BYTES = 100;
+const REFERENCE_BYTES = 8;
+/** Of all values together. Real files with 100,000 tensors need a third of it. */
+const MAX_BYTES = 160e6;
+const MAX_MARKS = 200;
+const MAX_MEMO = 2_000_000;
+const MAX_TEXT_BYTES = 2 ** 20;
+
+/** Stack, marks and memo of the pickle machine. Builds data, and never runs anything. */
+export class PickleMachine {
+  readonly source: PickleSource;
+  readonly environment: Environment;
+  #stack: Value[] = [];
+  /** The stacks below the open marks. */
+  readonly #below: Value[][] = [];
+  readonly #memo = new Map<number, Value>();
+  #bytes = 0;
+
+  constructor(source: PickleSource, environment: Environment) {
+    this.source = source;
+    this.environment = environment;
+  }
+
+  push(value: Value): void {
+    this.#spend(REFERENCE_BYTES);
+    this.#stack.push(value);
+  }
+
+  /** Pushes a value that was made just now. @param bytes Of what it holds beside references. */
+  pushNew(value: Value, bytes = 0): void {
+    this.#spend(OBJECT_BYTES + bytes);
+    this.push(value);
+  }
+
+  pop(): Value {
+    const value = this.#stack.pop();
+    if (value === undefined) throw this.#underflow();
+    return value;
+  }
+
+  top(): Value {
+    const value = this.#stack.at(-1);
+    if (value === undefined) throw this.#underflow();
+    return value;
+  }
+
+  mark(): void {
+    if (this.#below.length >= MAX_MARKS) {
+      throw this.source.refusal('pickle-marks', `opens more than ${MAX_MARKS} marks`);
+    }
+    this.#below.push(this.#stack);
+    this.#stack = [];
+  }
+
+  /** What was pushed since the last mark, which is gone then. */
+  popMark(): Value[] {
+    const below = this.#below.pop();
+    if (below === undefined) {
+      throw this.source.refusal('pickle-mark', 'takes what stands above a mark, but there is none');
+    }
+    const items = this.#stack;
+    this.#stack = below;
+    return items;
+  }
+
+  get(index: number): void {
+    const value = this.#memo.get(index);
+    if (value === undefined) {
+      throw this.source.refusal(
+        'pickle-memo',
+        `reads entry ${index} of the memo, which was not set`,
+      );
+    }
+    this.push(value);
+  }
+
+  put(index: number): void {
+    if (index >= MAX_MEMO) {
+      throw this.source.refusal('pickle-memo-index', `sets entry ${index} of the memo`);
+    }
+    this.#spend(REFERENCE_BYTES);
+    this.#memo.set(index, this.top());
+  }
+
+  memoize(): void {
+    this.put(this.#memo.size);
+  }
+
+  /** The object that a pickle is. */
+  result(): Value {
+    const [result, ...others] = this.#stack;
+    if (result === undefined || others.length > 0 || this.#below.length > 0) {
+      throw this.source.refusal(
+        'pickle-rest',
+        `ends with ${this.#stack.length} objects and ${this.#below.length} open marks, not with one object`,
+      );
+    }
+    return result;
+  }
+
+  /** Decodes the next `length` bytes, which must be UTF-8. */
+  text(length: number): string {
+    const bytes = this.#textBytes(length);
+    if (!isUtf8(bytes)) throw this.source.refusal('pickle-utf8', 'holds text that is not UTF-8');
+    return bytes.toString('utf8');
+  }
+
+  /** A string of Python 2: text when it can be, otherwise bytes. */
+  byteString(length: number): string | Uint8Array {
+    const bytes = this.#textBytes(length);
+    return isUtf8(bytes) ? bytes.toString('utf8') : new Uint8Array(bytes);
+  }
+
+  #textBytes(length: number): Buffer {
+    if (length > MAX_TEXT_BYTES) {
+      throw this.source.refusal('pickle-text-length', `holds a text of ${length} bytes`);
+    }
+    return this.source.take(length);
+  }
+
+  tuple(items: readonly Value[]): void {
+    this.pushNew({ kind: 'tuple', items, hashable: items.every(isHashable) });
+  }
+
+  append(items: readonly Value[]): void {
+    const list = this.top();
+    if (!isKind(list, 'list'))
+      throw this.source.refusal('pickle-list', 'appends to what is no list');
+    this.#spend(items.length * REFERENCE_BYTES);
+    for (const item of items) list.items.push(item);
+  }
+
+  addItems(items: readonly Value[]): void {
+    const set = this.top();
+    if (!isKind(set, 'set')) throw this.source.refusal('pickle-set', 'adds to what is no set');
+    this.addTo(set, items);
+  }
+
+  addTo(set: SetOf, items: readonly Value[]): void {
+    this.#spend(items.length * 4 * REFERENCE_BYTES);
+    for (const item of items) set.items.add(this.#key(item));
+  }
+
+  setItems(pairs: readonly Value[]): void {
+    const dict = this.top();
+    if (!isKind(dict, 'dict'))
+      throw this.source.refusal('pickle-dict', 'sets items of what is no dict');
+    this.setIn(dict, pairs);
+  }
+
+  /** @param pairs Key, value, key, value, … */
+  setIn(dict: Dict, pairs: readonly Value[]): void {
+    if (pairs.length % 2 !== 0) {
+      throw this.source.refusal('pickle-pairs', 'sets a key without a value');
+    }
+    this.#spend(pairs.length * 2 * REFERENCE_BYTES);
+    for (let index = 0; index < pairs.length; index += 2) {
+      dict.entries.set(this.#key(pairs[index] ?? null), pairs[index + 1] ?? null);
+    }
+  }
+
+  /** One key for all that Python holds equal: 1, 1.0 and True. */
+  #key(value: Value): Value {
+    if (!isHashable(value)) {
+      throw this.source.refusal(
+        'pickle-key',
+        `uses ${nameOf(value)} as a key, which Python cannot hash`,
+      );
+    }
+    if (typeof value === 'boolean') return value ? 1 : 0;
+    return isKind(value, 'float') && Number.isSafeInteger(value.value) ? value.value : value;
+  }
+
+  #spend(bytes: number): void {
+    this.#bytes += bytes;
+    if (this.#bytes > MAX_BYTES) {
+      throw this.source.refusal(
+        'pickle-memory',
+        `builds more than ${MAX_BYTES / 1e6} MB of objects`,
+      );
+    }
+  }
+
+  #underflow() {
+    return this.source.refusal('pickle-stack', 'takes an object from an empty stack');
+  }
+}
+
+type Kinded = Exclude<Value, null | boolean | number | bigint | string | Uint8Array>;
+
+/** Whether a value is of one of the kinds that are objects here. */
+export function isKind<K extends Kinded['kind']>(
+  value: Value,
+  kind: K,
+): value is Extract<Kinded, { kind: K }> {
+  return typeof value === 'object' && value !== null && 'kind' in value && value.kind === kind;
+}
+
+/** Whether Python could use a value as a key. */
+export function isHashable(value: Value): boolean {
+  if (isKind(value, 'tuple')) return value.hashable;
+  if (isKind(value, 'set')) return value.type === 'frozenset';
+  return !isKind(value, 'list') && !isKind(value, 'dict');
+}
+
+/** What a value is, for messages. */
+export function nameOf(value: Value): string {
+  if (value === null) return 'None';
+  if (value instanceof Uint8Array) return 'bytes';
+  if (typeof value === 'object') return `a ${value.kind}`;
+  return typeof value === 'string' ? 'a text' : `${value}`;
+}

@@ -1,0 +1,268 @@
+/**
+ * A reader of Python pickles, protocols 2 to 5, as data. It is the small part of the pickle machine that
+ * data needs: classes and functions are names out of an allow-list, and what they would do is done here or
+ * not at all. Opcodes after Python's Lib/pickletools.py.
+ */
+
+import { type Environment, isKind, PickleMachine } from './pickle-machine.js';
+import type { PickleSource } from './pickle-source.js';
+import { checkStructure } from './pickle-structure.js';
+import type { Global, Opaque, Tuple, Value } from './values.js';
+
+/**
+ * Reads one pickle, and leaves `source` behind it.
+ * @throws UserError that names the rule that the pickle breaks, and the byte of the opcode.
+ */
+export function readPickle(source: PickleSource, environment: Environment): Value {
+  checkProtocol(source);
+  const machine = new PickleMachine(source, environment);
+  for (let opcode = source.opcode(); opcode !== STOP; opcode = source.opcode()) {
+    const run = OPCODES.get(opcode);
+    if (run === undefined) {
+      throw source.refusal(
+        'pickle-opcode',
+        `uses opcode 0x${opcode.toString(16).padStart(2, '0')}, which data does not need`,
+        'save it again with torch.save(model.state_dict(), …)',
+      );
+    }
+    run(machine, source);
+  }
+  const result = machine.result();
+  checkStructure(result, source);
+  return result;
+}
+
+const PROTO = 0x80;
+const STOP = 0x2e;
+
+function checkProtocol(source: PickleSource): void {
+  const first = source.opcode();
+  const version = first === PROTO ? source.byte() : undefined;
+  if (version === undefined || version < 2 || version > 5) {
+    throw source.refusal(
+      'pickle-protocol',
+      version === undefined
+        ? 'does not begin with a protocol: it is of protocol 0 or 1, or no pickle'
+        : `is of protocol ${version}`,
+      'save it again with a current PyTorch',
+    );
+  }
+}
+
+type Run = (machine: PickleMachine, source: PickleSource) => void;
+
+const constant =
+  (value: Value): Run =>
+  (machine) =>
+    machine.push(value);
+const integer =
+  (read: (source: PickleSource) => number): Run =>
+  (machine, source) =>
+    machine.push(read(source));
+const text =
+  (read: (source: PickleSource) => number): Run =>
+  (machine, source) => {
+    const value = machine.text(read(source));
+    machine.pushNew(value, value.length * 2);
+  };
+const byteString =
+  (read: (source: PickleSource) => number): Run =>
+  (machine, source) => {
+    const value = machine.byteString(read(source));
+    machine.pushNew(value, value.length * 2);
+  };
+const bytes =
+  (read: (source: PickleSource) => number): Run =>
+  (machine, source) => {
+    const length = read(source);
+    machine.pushNew(new Uint8Array(source.take(length)), length);
+  };
+
+const u8 = (source: PickleSource) => source.byte();
+const u16 = (source: PickleSource) => source.take(2).readUInt16LE();
+const u32 = (source: PickleSource) => source.take(4).readUInt32LE();
+const i32 = (source: PickleSource) => source.take(4).readInt32LE();
+/** A length. Beyond 2^53 it is not exact any more, and far beyond the end of any file. */
+const u64 = (source: PickleSource) => Number(source.take(8).readBigUInt64LE());
+
+/** Two's complement, little-endian. Python's own need no limit; counts and sizes fit 16 bytes. */
+function long(machine: PickleMachine, source: PickleSource, length: number): void {
+  if (length < 0 || length > 16) {
+    throw source.refusal('pickle-integer', `holds an integer of ${length} bytes`);
+  }
+  let value = 0n;
+  const digits = source.take(length);
+  for (let index = length - 1; index >= 0; index--)
+    value = (value << 8n) | BigInt(digits[index] ?? 0);
+  value = BigInt.asIntN(8 * length, value);
+  const small = Number(value);
+  machine.push(Number.isSafeInteger(small) ? small : value);
+}
+
+const tupleOf =
+  (length: number): Run =>
+  (machine) => {
+    const items: Value[] = [];
+    for (let index = 0; index < length; index++) items.unshift(machine.pop());
+    machine.tuple(items);
+  };
+
+/** Up to the next newline, which is not part of it. */
+function line(source: PickleSource): string {
+  const characters: number[] = [];
+  for (let byte = source.byte(); byte !== 0x0a; byte = source.byte()) {
+    characters.push(byte);
+    if (characters.length > 1000)
+      throw source.refusal('pickle-line', 'holds a name without an end');
+  }
+  return Buffer.from(characters).toString('utf8');
+}
+
+function findGlobal(machine: PickleMachine, module: string, name: string): void {
+  const found = machine.environment.find(module, name);
+  if (found === undefined) {
+    const { message, suggestion } = machine.environment.explain(module, name);
+    throw machine.source.refusal('pickle-global', message, suggestion);
+  }
+  machine.push(found);
+}
+
+function stackGlobal(machine: PickleMachine): void {
+  const name = machine.pop();
+  const module = machine.pop();
+  if (typeof name !== 'string' || typeof module !== 'string') {
+    throw machine.source.refusal('pickle-name', 'names a global by what is no text');
+  }
+  findGlobal(machine, module, name);
+}
+
+/** The tuple of arguments and, below it, what they are for. */
+function callOperands(machine: PickleMachine): { callee: Value; args: Tuple } {
+  const args = machine.pop();
+  const callee = machine.pop();
+  if (!isKind(args, 'tuple')) {
+    throw machine.source.refusal('pickle-call-arguments', 'calls with arguments that are no tuple');
+  }
+  return { callee, args };
+}
+
+function reduce(machine: PickleMachine, source: PickleSource): void {
+  const { callee, args } = callOperands(machine);
+  const result = isKind(callee, 'global')
+    ? machine.environment.call(callee, args, (message) => {
+        throw source.refusal('pickle-arguments', `${callee.module}.${callee.name}: ${message}`);
+      })
+    : undefined;
+  if (result === undefined) {
+    throw source.refusal('pickle-call', 'calls something that is no function of the allow-list');
+  }
+  machine.pushNew(result, heldBytes(result));
+}
+
+/** About the bytes that the result of a call takes, so that calling again and again costs. */
+function heldBytes(value: Value): number {
+  if (isKind(value, 'dict')) return 32 * value.entries.size;
+  if (isKind(value, 'set')) return 32 * value.items.size;
+  return value instanceof Uint8Array ? value.length : 0;
+}
+
+function newObject(machine: PickleMachine, source: PickleSource): void {
+  const { callee, args } = callOperands(machine);
+  if (!isKind(callee, 'global') || !machine.environment.canBeMade(callee)) {
+    throw source.refusal(
+      'pickle-new',
+      'makes an object of something that is no class of the allow-list',
+    );
+  }
+  machine.pushNew(opaque(callee, args, 'newobj'));
+}
+
+/** An object that is kept as it was written. */
+export function opaque(of: Global, args: Tuple, made: Opaque['made']): Opaque {
+  return { kind: 'opaque', type: `${of.module}.${of.name}`, made, of, args, state: undefined };
+}
+
+function build(machine: PickleMachine, source: PickleSource): void {
+  const state = machine.pop();
+  const target = machine.top();
+  if (isKind(target, 'opaque')) {
+    target.state = state;
+    return;
+  }
+  // The `_metadata` that PyTorch hangs on a state dict: versions of its modules, which nobody needs.
+  if (isKind(target, 'dict') && target.type !== 'dict') return;
+  throw source.refusal('pickle-state', 'gives a state to what has none');
+}
+
+function setFrom(machine: PickleMachine, type: 'set' | 'frozenset', items: readonly Value[]): void {
+  const set = { kind: 'set', type, items: new Set<Value>() } as const;
+  machine.addTo(set, items);
+  machine.pushNew(set);
+}
+
+const OPCODES: ReadonlyMap<number, Run> = new Map<number, Run>([
+  [0x28, (machine) => machine.mark()], // MARK
+  [0x4e, constant(null)], // NONE
+  [0x88, constant(true)], // NEWTRUE
+  [0x89, constant(false)], // NEWFALSE
+  [0x4a, integer(i32)], // BININT
+  [0x4b, integer(u8)], // BININT1
+  [0x4d, integer(u16)], // BININT2
+  [0x8a, (machine, source) => long(machine, source, u8(source))], // LONG1
+  [0x8b, (machine, source) => long(machine, source, i32(source))], // LONG4
+  [
+    0x47, // BINFLOAT
+    (machine, source) => machine.pushNew({ kind: 'float', value: source.take(8).readDoubleBE() }),
+  ],
+  [0x58, text(u32)], // BINUNICODE
+  [0x8c, text(u8)], // SHORT_BINUNICODE
+  [0x8d, text(u64)], // BINUNICODE8
+  [0x54, byteString(u32)], // BINSTRING
+  [0x55, byteString(u8)], // SHORT_BINSTRING
+  [0x42, bytes(u32)], // BINBYTES
+  [0x43, bytes(u8)], // SHORT_BINBYTES
+  [0x8e, bytes(u64)], // BINBYTES8
+  [0x96, bytes(u64)], // BYTEARRAY8
+  [0x5d, (machine) => machine.pushNew({ kind: 'list', items: [] })], // EMPTY_LIST
+  [0x7d, (machine) => machine.pushNew({ kind: 'dict', type: 'dict', entries: new Map() }, 100)], // EMPTY_DICT
+  [0x29, (machine) => machine.tuple([])], // EMPTY_TUPLE
+  [0x8f, (machine) => setFrom(machine, 'set', [])], // EMPTY_SET
+  [0x74, (machine) => machine.tuple(machine.popMark())], // TUPLE
+  [0x85, tupleOf(1)], // TUPLE1
+  [0x86, tupleOf(2)], // TUPLE2
+  [0x87, tupleOf(3)], // TUPLE3
+  [
+    0x61, // APPEND
+    (machine) => {
+      const item = machine.pop();
+      machine.append([item]);
+    },
+  ],
+  [0x65, (machine) => machine.append(machine.popMark())], // APPENDS
+  [
+    0x73, // SETITEM
+    (machine) => {
+      const value = machine.pop();
+      const key = machine.pop();
+      machine.setItems([key, value]);
+    },
+  ],
+  [0x75, (machine) => machine.setItems(machine.popMark())], // SETITEMS
+  [0x90, (machine) => machine.addItems(machine.popMark())], // ADDITEMS
+  [0x91, (machine) => setFrom(machine, 'frozenset', machine.popMark())], // FROZENSET
+  [0x71, (machine, source) => machine.put(u8(source))], // BINPUT
+  [0x72, (machine, source) => machine.put(u32(source))], // LONG_BINPUT
+  [0x68, (machine, source) => machine.get(u8(source))], // BINGET
+  [0x6a, (machine, source) => machine.get(u32(source))], // LONG_BINGET
+  [0x94, (machine) => machine.memoize()], // MEMOIZE
+  // A frame only says how much to read ahead.
+  [0x95, (_machine, source) => void source.take(8)], // FRAME
+  [0x30, (machine) => void machine.pop()], // POP
+  [0x31, (machine) => void machine.popMark()], // POP_MARK
+  [0x63, (machine, source) => findGlobal(machine, line(source), line(source))], // GLOBAL
+  [0x93, stackGlobal], // STACK_GLOBAL
+  [0x52, reduce], // REDUCE
+  [0x62, build], // BUILD
+  [0x81, newObject], // NEWOBJ
+  [0x51, (machine) => machine.pushNew(machine.environment.persistent(machine.pop()))], // BINPERSID
+]);

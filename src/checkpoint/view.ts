@@ -1,0 +1,216 @@
+/** The values of a stored tensor, contiguous and little-endian, whatever its strides and byte order. */
+import { STORED_DTYPES } from '../tensor/stored-dtype.js';
+import { isContiguous, type StoredTensor } from './checkpoint.js';
+
+/** Rows of a tensor [rows, …]; a scalar is one row. */
+export const rowsOf = ({ shape }: StoredTensor): number => shape[0] ?? 1;
+
+/** Bytes of one row when contiguous; 0 for a tensor without elements. */
+export const rowBytes = (tensor: StoredTensor): number =>
+  tensor.elements === 0 ? 0 : tensor.bytes / rowsOf(tensor);
+
+/** Bytes that are read at a time when values lie scattered, or have to be read ahead. */
+const BLOCK_BYTES = 1 << 20;
+
+/**
+ * Reads `rows` rows from `firstRow` on into `target`, which has exactly their bytes.
+ * @throws RangeError when the rows or the target do not fit the tensor; UserError when reading fails.
+ */
+export function readRows(
+  tensor: StoredTensor,
+  firstRow: number,
+  rows: number,
+  target: Uint8Array,
+): void {
+  const start = firstRow * rowBytes(tensor);
+  const length = rows * rowBytes(tensor);
+  if (firstRow < 0 || rows < 0 || firstRow + rows > rowsOf(tensor)) {
+    throw new RangeError(`rows ${firstRow} to ${firstRow + rows} of ${rowsOf(tensor)}`);
+  }
+  if (target.length !== length || !Number.isInteger(start) || !Number.isInteger(length)) {
+    throw new RangeError(`${length} bytes from ${start} on, into ${target.length}`);
+  }
+  if (length === 0) return;
+  if (isContiguous(tensor)) {
+    tensor.storage.file.readInto(target, dataPosition(tensor) + start);
+  } else {
+    gatherRows(tensor, firstRow, rows, target);
+  }
+  toLittleEndian(tensor, target);
+}
+
+/** All bytes of a tensor. */
+export function readTensor(tensor: StoredTensor): Uint8Array {
+  const target = new Uint8Array(tensor.bytes);
+  if (tensor.elements > 0) readRows(tensor, 0, rowsOf(tensor), target);
+  return target;
+}
+
+/**
+ * Hands the bytes of a tensor to `take`, in order and in pieces that hold whole elements. The memory of a
+ * piece is used again for a later one.
+ * @param chunkBytes At most about so many bytes a piece.
+ */
+export async function streamTensor(
+  tensor: StoredTensor,
+  take: (bytes: Uint8Array) => void | Promise<void>,
+  chunkBytes = BLOCK_BYTES,
+): Promise<void> {
+  if (tensor.elements === 0) return;
+  if (isContiguous(tensor)) return streamContiguous(tensor, take, chunkBytes);
+  // Rows of a transposed tensor lie all over its storage: with more of them at a time it is read fewer times.
+  const atOnce = Math.max(1, Math.floor((chunkBytes * 16) / rowBytes(tensor)));
+  const buffer = new Uint8Array(Math.min(atOnce, rowsOf(tensor)) * rowBytes(tensor));
+  for (let row = 0; row < rowsOf(tensor); row += atOnce) {
+    const rows = Math.min(atOnce, rowsOf(tensor) - row);
+    const piece = buffer.subarray(0, rows * rowBytes(tensor));
+    readRows(tensor, row, rows, piece);
+    await take(piece);
+    await breathe();
+  }
+}
+
+/** The next piece is read while the last one is worked on. */
+async function streamContiguous(
+  tensor: StoredTensor,
+  take: (bytes: Uint8Array) => void | Promise<void>,
+  chunkBytes: number,
+): Promise<void> {
+  const { file } = tensor.storage;
+  const position = dataPosition(tensor);
+  // A multiple of every element's size, of the packed ones too.
+  const size = Math.min(tensor.bytes, Math.max(48, chunkBytes - (chunkBytes % 48)));
+  if (tensor.bytes <= size) {
+    const whole = file.read(position, tensor.bytes);
+    toLittleEndian(tensor, whole);
+    return take(whole);
+  }
+  const buffers = [new Uint8Array(size), new Uint8Array(size)] as const;
+  const request = (start: number, turn: 0 | 1) => {
+    const piece = buffers[turn].subarray(0, Math.min(size, tensor.bytes - start));
+    const read = file.readIntoAsync(piece, position + start);
+    // A failure is met at its turn, when it is awaited.
+    read.catch(() => {});
+    return { piece, read };
+  };
+  let next = request(0, 0);
+  for (let start = 0, turn: 0 | 1 = 1; start < tensor.bytes; start += size, turn = turn ? 0 : 1) {
+    const { piece, read } = next;
+    await read;
+    if (start + size < tensor.bytes) next = request(start + size, turn);
+    toLittleEndian(tensor, piece);
+    await take(piece);
+  }
+}
+
+/** Lets signals and timers through. */
+const breathe = () => new Promise<void>((resolve) => setImmediate(resolve));
+
+function dataPosition({ storage, offset, dtype }: StoredTensor): number {
+  return storage.position + (offset * STORED_DTYPES[dtype].bits) / 8;
+}
+
+/** Swaps the bytes of each word in place when the file holds them the other way round. */
+function toLittleEndian({ storage, dtype }: StoredTensor, bytes: Uint8Array): void {
+  if (!storage.isBigEndian) return;
+  const words = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  const { wordBytes } = STORED_DTYPES[dtype];
+  if (wordBytes === 2) words.swap16();
+  else if (wordBytes === 4) words.swap32();
+  else if (wordBytes === 8) words.swap64();
+}
+
+/** A box of elements: for each axis the first index and the number of them. */
+interface Box {
+  readonly from: readonly number[];
+  readonly size: readonly number[];
+}
+
+function gatherRows(
+  tensor: StoredTensor,
+  firstRow: number,
+  rows: number,
+  target: Uint8Array,
+): void {
+  const rest = tensor.shape.slice(1);
+  const whole: Box = {
+    from: [firstRow, ...rest.map(() => 0)],
+    size: [rows, ...rest],
+  };
+  const boxes = [whole];
+  for (let box = boxes.pop(); box; box = boxes.pop()) {
+    if (spanOf(tensor, box) * elementBytes(tensor) > BLOCK_BYTES)
+      boxes.push(...halves(tensor, box));
+    else gatherBox(tensor, box, firstRow, target);
+  }
+}
+
+const elementBytes = ({ dtype }: StoredTensor) => STORED_DTYPES[dtype].bits / 8;
+
+/** Elements of the storage from the first of a box to its last. */
+function spanOf({ strides }: StoredTensor, { size }: Box): number {
+  return size.reduce((span, count, axis) => span + (count - 1) * (strides[axis] ?? 0), 1);
+}
+
+/** Cuts a box across the axis that reaches farthest, so that each half lies closer together. */
+function halves({ strides }: StoredTensor, { from, size }: Box): [Box, Box] {
+  const reach = size.map((count, axis) => (count - 1) * (strides[axis] ?? 0));
+  const axis = reach.indexOf(Math.max(...reach));
+  const first = Math.ceil((size[axis] ?? 0) / 2);
+  const [at, count] = [from[axis] ?? 0, size[axis] ?? 0];
+  return [
+    { from, size: size.with(axis, first) },
+    { from: from.with(axis, at + first), size: size.with(axis, count - first) },
+  ];
+}
+
+/** Reads the span of a box at once, and puts each element where it belongs in the rows from `firstRow` on. */
+function gatherBox(tensor: StoredTensor, box: Box, firstRow: number, target: Uint8Array): void {
+  const { strides, shape, storage, offset } = tensor;
+  const width = elementBytes(tensor);
+  const first = box.from.reduce((sum, at, axis) => sum + at * (strides[axis] ?? 0), offset);
+  const span = storage.file.read(storage.position + first * width, spanOf(tensor, box) * width);
+  const index = box.size.map(() => 0);
+  const steps = targetSteps(shape);
+  const base = box.from.reduce(
+    (sum, at, axis) => sum + (axis === 0 ? at - firstRow : at) * (steps[axis] ?? 0),
+    0,
+  );
+  const last = box.size.length - 1;
+  const [inner, stride] = [box.size[last] ?? 1, strides[last] ?? 0];
+  do {
+    let source = 0;
+    let place = base;
+    for (let axis = 0; axis < last; axis++) {
+      source += (index[axis] ?? 0) * (strides[axis] ?? 0);
+      place += (index[axis] ?? 0) * (steps[axis] ?? 0);
+    }
+    for (let column = 0; column < inner; column++) {
+      const from = (source + column * stride) * width;
+      const to = (place + column) * width;
+      for (let byte = 0; byte < width; byte++) target[to + byte] = span[from + byte] ?? 0;
+    }
+  } while (advance(index, box.size, last));
+}
+
+/** Elements between neighbours along each axis in the contiguous result. */
+function targetSteps(shape: readonly number[]): number[] {
+  const steps = shape.map(() => 1);
+  for (let axis = shape.length - 2; axis >= 0; axis--) {
+    steps[axis] = (steps[axis + 1] ?? 1) * (shape[axis + 1] ?? 1);
+  }
+  return steps;
+}
+
+/** The next index over the axes before `last`, in row-major order; false after the final one. */
+function advance(index: number[], size: readonly number[], last: number): boolean {
+  for (let axis = last - 1; axis >= 0; axis--) {
+    const next = (index[axis] ?? 0) + 1;
+    if (next < (size[axis] ?? 0)) {
+      index[axis] = next;
+      return true;
+    }
+    index[axis] = 0;
+  }
+  return false;
+}
