@@ -1,0 +1,21 @@
+import fs from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { afterAll } from 'vitest';
+import { ByteFile } from '../../src/checkpoint/byte-file.js';
+
+const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'minimind-'));
+const files: ByteFile[] = [];
+afterAll(() => {
+  for (const file of files) file.close();
+  fs.rmSync(folder, { recursive: true });
+});
+
+/** A file with these bytes, until the tests of the calling module are done. */
+export function fileOf(bytes: Uint8Array): ByteFile {
+  const name = path.join(folder, `${files.length}.bin`);
+  fs.writeFileSync(name, bytes);
+  const file = ByteFile.open(name);
+  files.push(file);
+  return file;
+}

@@ -1,0 +1,454 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { ruleOf } from '../../../src/checkpoint/refusal.js';
+import { readTorchLegacy } from '../../../src/checkpoint/torch/legacy.js';
+import { STATE_DICT_RULES } from '../../../src/checkpoint/torch/state-dict-rules.js';
+import { readTensor } from '../../../src/checkpoint/view.js';
+import { UserError } from '../../../src/errors.js';
+import { fileOf } from '../byte-files.js';
+import * as a from './assemble.js';
+
+/** A legacy file with one tensor `w`, on one storage of four floats. */
+const fileWith = (tensor: Uint8Array, data = a.legacyData(4n, 16)) =>
+  a.legacy(a.pickle(a.dict(a.text('w'), tensor)), ['0'], [data]);
+
+const withObject = (...object: Uint8Array[]) => a.legacy(a.pickle(...object), [], []);
+
+function ruleBrokenBy(bytes: Uint8Array, stateDict?: string): string | undefined {
+  try {
+    readTorchLegacy(fileOf(bytes), { stateDict });
+  } catch (error) {
+    return ruleOf(error) ?? String(error);
+  }
+  return undefined;
+}
+
+const DTYPE_V3 = a.global('torch._utils', '_rebuild_tensor_v3');
+const UNTYPED = a.storage({ type: a.global('torch.storage', 'UntypedStorage'), length: a.int(16) });
+const good = fileWith(a.tensor());
+const odict = (...pairs: Uint8Array[]) => a.dict(...pairs);
+
+type RuleId = keyof typeof STATE_DICT_RULES;
+/** Rules that only the records of an archive can break; torch-zip.test.ts has them. */
+const OF_ARCHIVES: readonly RuleId[] = ['storage-record', 'storage-size'];
+
+const ATTACKS: readonly (readonly [RuleId, string, () => Uint8Array])[] = [
+  ...['02', '-1', '2/../2', '/etc/passwd', '2\0', '', '٣', '1'.repeat(40)].map(
+    (key): (typeof ATTACKS)[number] => [
+      'storage-key',
+      JSON.stringify(key),
+      () => fileWith(a.tensor({ storage: a.storage({ key: a.text(key) }) })),
+    ],
+  ),
+  ['storage-key', 'a number', () => fileWith(a.tensor({ storage: a.storage({ key: a.int(0) }) }))],
+  [
+    'storage-location',
+    'a number',
+    () => fileWith(a.tensor({ storage: a.storage({ location: a.int(0) }) })),
+  ],
+  [
+    'storage-device',
+    'meta',
+    () => fileWith(a.tensor({ storage: a.storage({ location: a.text('meta') }) })),
+  ],
+  [
+    'storage-length',
+    'negative',
+    () => fileWith(a.tensor({ storage: a.storage({ length: a.int(-4) }) })),
+  ],
+  [
+    'storage-length',
+    'a float',
+    () => fileWith(a.tensor({ storage: a.storage({ length: a.float(4) }) })),
+  ],
+  ['storage-length', 'True', () => fileWith(a.tensor({ storage: a.storage({ length: a.TRUE }) }))],
+  [
+    'storage-length',
+    '2^53 + 4',
+    () => fileWith(a.tensor({ storage: a.storage({ length: a.int(2n ** 53n + 4n) }) })),
+  ],
+  [
+    'storage-length',
+    'bytes beyond 2^53',
+    () => fileWith(a.tensor({ storage: a.storage({ length: a.int(2n ** 52n) }) })),
+  ],
+  [
+    'storage-agrees',
+    'another type for the same key',
+    () =>
+      a.legacy(
+        a.pickle(
+          odict(
+            a.text('w'),
+            a.tensor(),
+            a.text('v'),
+            a.tensor({ storage: a.storage({ type: a.global('torch', 'IntStorage') }) }),
+          ),
+        ),
+        ['0'],
+        [a.legacyData(4n, 16)],
+      ),
+  ],
+  ...(
+    [
+      ['before its beginning', a.int(-1), a.int(4)],
+      ['past its end', a.int(1), a.int(4)],
+      ['of a negative length', a.int(0), a.int(-1)],
+      ['of no number', a.NONE, a.int(4)],
+    ] as const
+  ).map(([what, offset, length]): (typeof ATTACKS)[number] => [
+    'storage-view',
+    what,
+    () =>
+      fileWith(a.tensor({ storage: a.storage({ view: a.tuple(a.text('1'), offset, length) }) })),
+  ]),
+  ['tensor-arguments', 'a text for a storage', () => fileWith(a.tensor({ storage: a.text('0') }))],
+  ['tensor-arguments', 'a list of sizes', () => fileWith(a.tensor({ size: a.join(a.EMPTY_LIST) }))],
+  [
+    'tensor-arguments',
+    'too few',
+    () =>
+      fileWith(
+        a.call(
+          a.global('torch._utils', '_rebuild_tensor_v2'),
+          a.storage(),
+          a.int(0),
+          a.tuple(),
+          a.tuple(),
+        ),
+      ),
+  ],
+  ['tensor-arguments', 'too many', () => fileWith(a.tensor({ rest: [a.NONE, a.NONE] }))],
+  ['tensor-numbers', 'a float size', () => fileWith(a.tensor({ size: a.tuple(a.float(4)) }))],
+  ['tensor-numbers', 'a negative size', () => fileWith(a.tensor({ size: a.tuple(a.int(-4)) }))],
+  ['tensor-numbers', 'a negative stride', () => fileWith(a.tensor({ stride: a.tuple(a.int(-1)) }))],
+  [
+    'tensor-numbers',
+    'a stride that wraps at 2^64',
+    () => fileWith(a.tensor({ stride: a.tuple(a.int(2n ** 62n)) })),
+  ],
+  ['tensor-numbers', 'a negative offset', () => fileWith(a.tensor({ offset: a.int(-1) }))],
+  ['tensor-numbers', 'a stride too few', () => fileWith(a.tensor({ stride: a.tuple() }))],
+  [
+    'tensor-rank',
+    'nine dimensions',
+    () =>
+      fileWith(
+        a.tensor({
+          size: a.tuple(...new Array(9).fill(a.int(1))),
+          stride: a.tuple(...new Array(9).fill(a.int(1))),
+        }),
+      ),
+  ],
+  [
+    'tensor-dtype',
+    'an untyped storage without a dtype',
+    () => fileWith(a.tensor({ storage: UNTYPED })),
+  ],
+  [
+    'tensor-dtype',
+    'a dtype that nobody stores',
+    () =>
+      fileWith(
+        a.tensor({ by: DTYPE_V3, storage: UNTYPED, rest: [a.global('torch', 'complex32')] }),
+      ),
+  ],
+  [
+    'tensor-dtype',
+    'a text',
+    () => fileWith(a.tensor({ by: DTYPE_V3, storage: UNTYPED, rest: [a.text('float32')] })),
+  ],
+  ['tensor-flags', 'neg', () => fileWith(a.tensor({ rest: [a.dict(a.text('neg'), a.TRUE)] }))],
+  [
+    'tensor-flags',
+    'conj',
+    () =>
+      fileWith(
+        a.tensor({
+          by: DTYPE_V3,
+          storage: UNTYPED,
+          rest: [a.global('torch', 'float32'), a.dict(a.text('conj'), a.TRUE)],
+        }),
+      ),
+  ],
+  [
+    'tensor-elements',
+    'a product beyond 2^53',
+    () =>
+      fileWith(
+        a.tensor({
+          size: a.tuple(a.int(2 ** 30), a.int(2 ** 30)),
+          stride: a.tuple(a.int(0), a.int(0)),
+        }),
+      ),
+  ],
+  ['tensor-bounds', 'one element too many', () => fileWith(a.tensor({ size: a.tuple(a.int(5)) }))],
+  ['tensor-bounds', 'an offset of one', () => fileWith(a.tensor({ offset: a.int(1) }))],
+  [
+    'tensor-bounds',
+    'an offset, of a scalar',
+    () => fileWith(a.tensor({ offset: a.int(4), size: a.tuple(), stride: a.tuple() })),
+  ],
+  [
+    'tensor-bounds',
+    'floats in bytes',
+    () =>
+      fileWith(
+        a.tensor({
+          by: DTYPE_V3,
+          storage: UNTYPED,
+          size: a.tuple(a.int(5)),
+          rest: [a.global('torch', 'float32')],
+        }),
+      ),
+  ],
+  [
+    'tensor-bounds',
+    'the end of a view',
+    () =>
+      fileWith(
+        a.tensor({ storage: a.storage({ view: a.tuple(a.text('1'), a.int(1), a.int(3)) }) }),
+      ),
+  ],
+  [
+    'tensor-amplification',
+    '2^40 elements of one',
+    () => fileWith(a.tensor({ size: a.tuple(a.int(2 ** 40)), stride: a.tuple(a.int(0)) })),
+  ],
+  [
+    'parameter-data',
+    'no tensor',
+    () =>
+      fileWith(a.call(a.global('torch._utils', '_rebuild_parameter'), a.NONE, a.TRUE, a.dict())),
+  ],
+  [
+    'parameter-data',
+    'too few arguments',
+    () => fileWith(a.call(a.global('torch._utils', '_rebuild_parameter'), a.tensor())),
+  ],
+  ['legacy-magic', 'another number', () => a.legacy(a.pickle(a.NONE), [], [], { magic: a.int(7) })],
+  ['legacy-magic', 'a text', () => a.legacy(a.pickle(a.NONE), [], [], { magic: a.text('torch') })],
+  [
+    'legacy-protocol',
+    'another protocol',
+    () => a.legacy(a.pickle(a.NONE), [], [], { protocol: a.int(1000) }),
+  ],
+  [
+    'legacy-protocol',
+    'True',
+    () => a.legacy(a.pickle(a.NONE), [], [], { protocol: Buffer.from([a.TRUE]) }),
+  ],
+  [
+    'legacy-system',
+    'big-endian',
+    () => a.legacy(a.pickle(a.NONE), [], [], { system: a.dict(a.text('little_endian'), a.FALSE) }),
+  ],
+  [
+    'legacy-system',
+    'no word of it',
+    () => a.legacy(a.pickle(a.NONE), [], [], { system: a.dict() }),
+  ],
+  ['legacy-keys', 'one missing', () => a.legacy(a.pickle(a.dict(a.text('w'), a.tensor())), [], [])],
+  [
+    'legacy-keys',
+    'one too many',
+    () => a.legacy(a.pickle(a.dict(a.text('w'), a.tensor())), ['0', '1'], []),
+  ],
+  [
+    'legacy-keys',
+    'one twice',
+    () => a.legacy(a.pickle(a.dict(a.text('w'), a.tensor())), ['0', '0'], []),
+  ],
+  ['legacy-length', 'less than the object says', () => fileWith(a.tensor(), a.legacyData(3n, 12))],
+  ['legacy-length', 'negative', () => fileWith(a.tensor(), a.legacyData(-4n, 16))],
+  ['legacy-whole', 'inside the values', () => good.subarray(0, -1)],
+  ['legacy-whole', 'inside the length', () => good.subarray(0, -17)],
+  ['legacy-end', 'a byte too many', () => a.join(good, 0)],
+  ['state-dict-missing', 'a list', () => withObject(a.join(a.EMPTY_LIST))],
+  ['state-dict-missing', 'no tensors', () => withObject(a.dict(a.text('step'), a.int(1)))],
+  [
+    'state-dict-missing',
+    'a tensor alone',
+    () => a.legacy(a.pickle(a.tensor()), ['0'], [a.legacyData(4n, 16)]),
+  ],
+  [
+    'state-dict-missing',
+    'tensors in the state of an object',
+    () =>
+      a.legacy(
+        a.pickle(
+          a.call(a.global('argparse', 'Namespace')),
+          a.dict(a.text('layers.0.w'), a.tensor()),
+          a.BUILD,
+        ),
+        ['0'],
+        [a.legacyData(4n, 16)],
+      ),
+  ],
+  [
+    'state-dict-many',
+    'two models',
+    () =>
+      a.legacy(
+        a.pickle(
+          a.dict(
+            a.text('a'),
+            a.dict(a.text('0.w'), a.tensor()),
+            a.text('b'),
+            a.dict(a.text('0.w'), a.tensor()),
+          ),
+        ),
+        ['0'],
+        [a.legacyData(4n, 16)],
+      ),
+  ],
+];
+
+describe('a PyTorch file that breaks a rule', () => {
+  it.each(ATTACKS)('%s: %s', (rule, _, bytes) => {
+    expect(ruleBrokenBy(bytes())).toBe(rule);
+  });
+
+  it('state-dict-choice: what was chosen is not there', () => {
+    expect(ruleBrokenBy(good)).toBeUndefined();
+    expect(ruleBrokenBy(good, 'ema')).toBe('state-dict-choice');
+  });
+
+  it('every rule has its attack', () => {
+    const attacked = new Set<string>([
+      ...ATTACKS.map(([rule]) => rule),
+      'state-dict-choice',
+      ...OF_ARCHIVES,
+    ]);
+    expect(attacked).toEqual(new Set(Object.keys(STATE_DICT_RULES)));
+  });
+});
+
+describe('a legacy file', () => {
+  const floats = (...values: number[]) => {
+    const bytes = Buffer.alloc(4 * values.length);
+    for (const [index, value] of values.entries()) bytes.writeFloatLE(value, 4 * index);
+    return bytes;
+  };
+  const fourFloats = a.join(a.u64(4n), floats(1, 2, 3, 4));
+  const only = (bytes: Uint8Array) => {
+    const { tensors } = readTorchLegacy(fileOf(bytes));
+    const [tensor] = tensors.values();
+    if (tensor === undefined) throw new Error('no tensor');
+    return tensor;
+  };
+  const valuesOf = (bytes: Uint8Array) => [...new Float32Array(readTensor(only(bytes)).buffer)];
+
+  it('gives its values', () => {
+    expect(valuesOf(fileWith(a.tensor(), fourFloats))).toEqual([1, 2, 3, 4]);
+  });
+
+  it('gives a transposed tensor in row-major order', () => {
+    const transposed = a.tensor({
+      size: a.tuple(a.int(2), a.int(2)),
+      stride: a.tuple(a.int(1), a.int(2)),
+    });
+    expect(valuesOf(fileWith(transposed, fourFloats))).toEqual([1, 3, 2, 4]);
+  });
+
+  it('gives an expanded tensor all its elements', () => {
+    const expanded = a.tensor({
+      size: a.tuple(a.int(3), a.int(2)),
+      stride: a.tuple(a.int(0), a.int(1)),
+      offset: a.int(2),
+    });
+    expect(valuesOf(fileWith(expanded, fourFloats))).toEqual([3, 4, 3, 4, 3, 4]);
+  });
+
+  it('gives the view of a storage', () => {
+    const view = a.tensor({
+      storage: a.storage({ view: a.tuple(a.text('1'), a.int(1), a.int(3)) }),
+      size: a.tuple(a.int(2)),
+      offset: a.int(1),
+    });
+    expect(valuesOf(fileWith(view, fourFloats))).toEqual([3, 4]);
+  });
+
+  it('gives a tensor of a dtype on a storage of bytes', () => {
+    const typed = a.tensor({
+      by: DTYPE_V3,
+      storage: UNTYPED,
+      size: a.tuple(a.int(2)),
+      rest: [a.global('torch', 'float32'), a.NONE],
+    });
+    const file = fileWith(typed, a.join(a.u64(16n), floats(1, 2, 3, 4)));
+    expect(valuesOf(file)).toEqual([1, 2]);
+  });
+
+  it('gives a parameter as its tensor, and no value for a huge size beside a size of zero', () => {
+    const parameter = a.call(
+      a.global('torch._utils', '_rebuild_parameter'),
+      a.tensor({
+        size: a.tuple(a.int(2n ** 50n), a.int(2n ** 50n), a.int(0)),
+        stride: a.tuple(a.int(0), a.int(0), a.int(1)),
+      }),
+      a.TRUE,
+      a.dict(),
+    );
+    expect(only(fileWith(parameter))).toMatchObject({ elements: 0, bytes: 0 });
+    expect(valuesOf(fileWith(parameter))).toEqual([]);
+  });
+
+  it('takes the dict that holds the layers, and keeps what is beside it', () => {
+    const bytes = a.legacy(
+      a.pickle(
+        a.dict(
+          a.text('rng'),
+          a.tensor(),
+          a.text('step'),
+          a.int(30),
+          a.text('model'),
+          a.dict(a.text('layers.0.w'), a.tensor(), a.text('note'), a.text('hi')),
+          a.text('optimizer'),
+          a.dict(a.text('state'), a.dict(a.int(0), a.dict(a.text('exp_avg'), a.tensor()))),
+        ),
+      ),
+      ['0'],
+      [fourFloats],
+    );
+    const { stateDict, tensors, content } = readTorchLegacy(fileOf(bytes));
+    expect(stateDict).toEqual(['model']);
+    expect([...tensors.keys()]).toEqual(['layers.0.w']);
+    expect([...content.keys()]).toEqual(['model.note', 'rng', 'step', 'optimizer']);
+    expect(content.get('step')).toBe(30);
+  });
+
+  it('takes the dict that is asked for', () => {
+    const bytes = a.legacy(
+      a.pickle(
+        a.dict(
+          a.text('model'),
+          a.dict(a.text('0.w'), a.tensor()),
+          a.text('ema'),
+          a.dict(a.text('0.v'), a.tensor()),
+        ),
+      ),
+      ['0'],
+      [fourFloats],
+    );
+    expect([...readTorchLegacy(fileOf(bytes), { stateDict: 'ema' }).tensors.keys()]).toEqual([
+      '0.v',
+    ]);
+  });
+
+  it('is refused, or has its tensors in the file, whatever one byte of it is', () => {
+    const whole = fileWith(a.tensor(), fourFloats);
+    fc.assert(
+      fc.property(fc.nat(whole.length - 1), fc.nat(255), (position, byte) => {
+        const bytes = Buffer.from(whole);
+        bytes[position] = byte;
+        try {
+          for (const tensor of readTorchLegacy(fileOf(bytes)).tensors.values()) readTensor(tensor);
+        } catch (error) {
+          expect(error).toBeInstanceOf(UserError);
+        }
+      }),
+      { numRuns: 500 },
+    );
+  });
+});

@@ -1,0 +1,302 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { ruleOf } from '../../../src/checkpoint/refusal.js';
+import { torchEnvironment } from '../../../src/checkpoint/torch/environment.js';
+import { readPickle } from '../../../src/checkpoint/torch/pickle.js';
+import { PICKLE_RULES } from '../../../src/checkpoint/torch/pickle-rules.js';
+import { PickleSource } from '../../../src/checkpoint/torch/pickle-source.js';
+import type { Value } from '../../../src/checkpoint/torch/values.js';
+import { UserError } from '../../../src/errors.js';
+import { fileOf } from '../byte-files.js';
+import * as a from './assemble.js';
+
+function read(bytes: Uint8Array): Value {
+  const file = fileOf(bytes);
+  const source = new PickleSource(file, 0, file.size);
+  return readPickle(
+    source,
+    torchEnvironment((...broken) => source.refusal(...broken), undefined),
+  );
+}
+
+function ruleBrokenBy(bytes: Uint8Array): string | undefined {
+  try {
+    read(bytes);
+  } catch (error) {
+    return ruleOf(error) ?? String(error);
+  }
+  return undefined;
+}
+
+const ODD_CALL = a.global('collections', 'OrderedDict');
+const times = (count: number, part: Uint8Array) => Buffer.concat(new Array(count).fill(part));
+
+const ATTACKS: readonly (readonly [keyof typeof PICKLE_RULES, string, () => Uint8Array])[] = [
+  [
+    'pickle-size',
+    'a byte string that passes 64 MiB',
+    () => a.pickle(0x42, a.u32(2 ** 26), Buffer.alloc(2 ** 26)),
+  ],
+  ['pickle-whole', 'no STOP', () => a.join(0x80, 2, a.NONE)],
+  ['pickle-whole', 'nothing', () => a.join()],
+  ['pickle-whole', 'a length that lies', () => a.pickle(0x8e, a.u64(2n ** 63n))],
+  ['pickle-protocol', 'protocol 1', () => a.join(0x80, 1, a.NONE, a.STOP)],
+  ['pickle-protocol', 'protocol 6', () => a.join(0x80, 6, a.NONE, a.STOP)],
+  ['pickle-protocol', 'no PROTO', () => a.join('N.')],
+  ...[0x69, 0x6f, 0x82, 0x83, 0x84, 0x50, 0x32, 0x92, 0x97, 0x98, 0x49, 0x4c, 0x53, 0x56, 0x46].map(
+    (opcode): (typeof ATTACKS)[number] => [
+      'pickle-opcode',
+      `opcode 0x${opcode.toString(16)}`,
+      () => a.pickle(a.NONE, a.MARK, opcode),
+    ],
+  ),
+  [
+    'pickle-memory',
+    'two million lists',
+    () => a.pickle(times(2_000_000, a.join(a.EMPTY_LIST, a.POP)), a.NONE),
+  ],
+  [
+    'pickle-memory',
+    'a text copied into bytes again and again',
+    () =>
+      a.pickle(
+        a.text('x'.repeat(2 ** 20)),
+        a.put(0),
+        a.text('latin1'),
+        a.put(1),
+        times(200, a.join(a.call(a.global('_codecs', 'encode'), a.get(0), a.get(1)))),
+      ),
+  ],
+  ['pickle-stack', 'POP of nothing', () => a.pickle(a.POP)],
+  [
+    'pickle-stack',
+    'APPEND with a mark below',
+    () => a.pickle(a.EMPTY_LIST, a.MARK, a.NONE, a.APPEND),
+  ],
+  ['pickle-mark', 'TUPLE without MARK', () => a.pickle(a.TUPLE)],
+  ['pickle-marks', '201 marks', () => a.pickle(times(201, a.join(a.MARK)))],
+  ['pickle-rest', 'two objects', () => a.pickle(a.NONE, a.NONE)],
+  ['pickle-rest', 'no object', () => a.pickle()],
+  ['pickle-rest', 'an open mark', () => a.pickle(a.MARK, a.NONE)],
+  ['pickle-memo', 'an entry that was not set', () => a.pickle(a.get(5))],
+  ['pickle-memo-index', 'entry two million', () => a.pickle(a.NONE, 0x72, a.u32(2_000_000))],
+  [
+    'pickle-text-length',
+    'a text of more than 1 MiB',
+    () => a.pickle(a.text('x'.repeat(2 ** 20 + 1))),
+  ],
+  ['pickle-utf8', 'a lone continuation byte', () => a.pickle(0x8c, 1, 0x80)],
+  ['pickle-integer', 'an integer of 17 bytes', () => a.pickle(a.int(1, 17))],
+  ['pickle-integer', 'a negative length', () => a.pickle(0x8b, a.u32(0xffffffff))],
+  ['pickle-line', 'a module without an end', () => a.pickle(0x63, 'x'.repeat(1001))],
+  ['pickle-key', 'a list as a key', () => a.pickle(a.dict(a.EMPTY_LIST, a.NONE))],
+  ['pickle-key', 'a dict as a key', () => a.pickle(a.EMPTY_DICT, a.EMPTY_DICT, a.NONE, a.SETITEM)],
+  [
+    'pickle-key',
+    'a list in a tuple as a key',
+    () => a.pickle(a.dict(a.tuple(a.EMPTY_LIST), a.NONE)),
+  ],
+  ['pickle-key', 'a list in a set', () => a.pickle(a.EMPTY_SET, a.MARK, a.EMPTY_LIST, a.ADDITEMS)],
+  ['pickle-key', 'a list in a frozenset', () => a.pickle(a.MARK, a.EMPTY_LIST, a.FROZENSET)],
+  ['pickle-list', 'APPEND to a tuple', () => a.pickle(a.EMPTY_TUPLE, a.NONE, a.APPEND)],
+  ['pickle-list', 'APPENDS to a dict', () => a.pickle(a.EMPTY_DICT, a.MARK, a.NONE, a.APPENDS)],
+  ['pickle-dict', 'SETITEM of a list', () => a.pickle(a.EMPTY_LIST, a.NONE, a.NONE, a.SETITEM)],
+  [
+    'pickle-pairs',
+    'three items',
+    () => a.pickle(a.EMPTY_DICT, a.MARK, a.NONE, a.NONE, a.TRUE, a.SETITEMS),
+  ],
+  ['pickle-set', 'ADDITEMS to a list', () => a.pickle(a.EMPTY_LIST, a.MARK, a.NONE, a.ADDITEMS)],
+  [
+    'pickle-name',
+    'STACK_GLOBAL of a number',
+    () => a.pickle(a.text('torch'), a.int(1), a.STACK_GLOBAL),
+  ],
+  ...(
+    [
+      ['os', 'system'],
+      ['builtins', 'eval'],
+      ['torch', 'os'],
+      ['torch.storage.UntypedStorage', ''],
+      ['torch', 'storage.UntypedStorage'],
+      ['collections\r', 'OrderedDict\r'],
+      ['collections', 'OrderedDict '],
+      ['collections OrderedDict', ''],
+      ['torch', 'FloatStorage\0'],
+      ['torch', 'FlоatStorage'],
+      ['torch._utils', '_rebuild_tensor'],
+      ['torch._utils', '_rebuild_qtensor'],
+      ['torch._utils', '__class__'],
+      ['__builtin__', 'getattr'],
+      ['numpy', 'load'],
+    ] as const
+  ).map(([module, name]): (typeof ATTACKS)[number] => [
+    'pickle-global',
+    JSON.stringify([module, name]),
+    () => a.pickle(a.global(module, name)),
+  ]),
+  [
+    'pickle-global',
+    'by STACK_GLOBAL',
+    () => a.pickle(a.text('os'), a.text('system'), a.STACK_GLOBAL),
+  ],
+  ['pickle-call', 'calls a text', () => a.pickle(a.call(a.text('eval')))],
+  ['pickle-call', 'calls what a call gave', () => a.pickle(a.call(a.call(ODD_CALL)))],
+  [
+    'pickle-call',
+    'calls a storage class',
+    () => a.pickle(a.call(a.global('torch', 'FloatStorage'), a.int(9))),
+  ],
+  [
+    'pickle-call',
+    'calls a built-in type',
+    () => a.pickle(a.call(a.global('builtins', 'list'), a.int(9))),
+  ],
+  [
+    'pickle-call-arguments',
+    'a list of arguments',
+    () => a.pickle(ODD_CALL, a.EMPTY_LIST, a.REDUCE),
+  ],
+  ...(
+    [
+      ['builtins', 'bytearray', a.int(2n ** 40n)],
+      ['builtins', 'bytes', a.int(2n ** 40n)],
+      ['collections', 'Counter', a.int(2n ** 40n)],
+      ['collections', 'OrderedDict', a.int(1)],
+      ['collections', 'OrderedDict', a.join(a.EMPTY_LIST, a.NONE, a.APPEND)],
+      ['collections', 'defaultdict', a.int(1)],
+      ['builtins', 'set', a.int(1)],
+      ['builtins', 'set', a.join(a.EMPTY_LIST, a.EMPTY_LIST, a.APPEND)],
+      ['_codecs', 'encode', a.join(a.text('x'), a.text('zlib'))],
+      ['_codecs', 'encode', a.text('x')],
+      ['_codecs', 'encode', a.join(a.text('\u0100'), a.text('latin1'))],
+    ] as const
+  ).map(([module, name, args]): (typeof ATTACKS)[number] => [
+    'pickle-arguments',
+    `${module}.${name} ${args.toString('latin1').replace(/[^\x20-\x7e]/g, '.')}`,
+    () => a.pickle(a.call(a.global(module, name), args)),
+  ]),
+  ['pickle-new', 'NEWOBJ of an OrderedDict', () => a.pickle(ODD_CALL, a.EMPTY_TUPLE, a.NEWOBJ)],
+  ['pickle-new', 'NEWOBJ of a text', () => a.pickle(a.text('x'), a.EMPTY_TUPLE, a.NEWOBJ)],
+  ['pickle-state', 'BUILD on a dict', () => a.pickle(a.EMPTY_DICT, a.EMPTY_DICT, a.BUILD)],
+  ['pickle-state', 'BUILD on a list', () => a.pickle(a.EMPTY_LIST, a.EMPTY_DICT, a.BUILD)],
+  ['pickle-persistent-id', 'a storage in a header', () => a.pickle(a.storage())],
+  [
+    'pickle-nesting',
+    '201 lists',
+    () => a.pickle(times(201, a.join(a.EMPTY_LIST)), times(200, a.join(a.APPEND))),
+  ],
+  ['pickle-nesting', '200,000 tuples', () => a.pickle(a.NONE, times(200_000, a.join(a.TUPLE1)))],
+  [
+    'pickle-nesting',
+    'a deep list, met again deeper',
+    () => {
+      const deep = a.join(times(150, a.join(a.EMPTY_LIST)), times(149, a.join(a.APPEND)));
+      // [deep, [[… deep …]]]: each is fine by itself.
+      return a.pickle(
+        a.EMPTY_LIST,
+        deep,
+        a.put(0),
+        a.APPEND,
+        a.get(0),
+        times(60, a.join(a.TUPLE1)),
+        a.APPEND,
+      );
+    },
+  ],
+  ['pickle-cycle', 'a list in itself', () => a.pickle(a.EMPTY_LIST, a.put(0), a.get(0), a.APPEND)],
+  [
+    'pickle-cycle',
+    'an object that is its own state',
+    () => a.pickle(a.call(a.global('argparse', 'Namespace')), a.put(0), a.get(0), a.BUILD),
+  ],
+];
+
+describe('a pickle that breaks a rule', () => {
+  it.each(ATTACKS)('%s: %s', (rule, _, bytes) => {
+    expect(ruleBrokenBy(bytes())).toBe(rule);
+  });
+
+  it('every rule has its attack', () => {
+    expect(new Set(ATTACKS.map(([rule]) => rule))).toEqual(new Set(Object.keys(PICKLE_RULES)));
+  });
+});
+
+describe('a pickle of data', () => {
+  it.each([
+    ['None', a.pickle(a.NONE), null],
+    ['True', a.pickle(a.TRUE), true],
+    ['a negative integer', a.pickle(a.int(-2)), -2],
+    ['zero, of no bytes', a.pickle(a.int(0, 0)), 0],
+    ['an integer beyond 2^53', a.pickle(a.int(2n ** 70n, 10)), 2n ** 70n],
+    ['a small integer in 16 bytes', a.pickle(a.int(7, 16)), 7],
+    ['BININT', a.pickle(0x4a, a.u32(0xfffffffe)), -2],
+    ['BININT2', a.pickle(0x4d, 1, 2), 513],
+    ['a float', a.pickle(a.float(0.5)), { kind: 'float', value: 0.5 }],
+    ['a text', a.pickle(a.text('naïve 🙂')), 'naïve 🙂'],
+    ['a string of Python 2', a.pickle(0x55, 2, 'hi'), 'hi'],
+    ['bytes of Python 2', a.pickle(0x55, 1, 0xff), new Uint8Array([0xff])],
+    ['bytes', a.pickle(0x43, 2, 1, 2), new Uint8Array([1, 2])],
+    [
+      'bytes of protocol 2',
+      a.pickle(a.call(a.global('_codecs', 'encode'), a.text('\u00ff'), a.text('latin1'))),
+      new Uint8Array([255]),
+    ],
+    ['a frame', a.pickle(0x95, a.u64(1n), a.NONE), null],
+  ])('%s', (_, bytes, expected) => {
+    expect(read(bytes)).toEqual(expected);
+  });
+
+  it('holds 1, 1.0 and True to be one key', () => {
+    const value = read(
+      a.pickle(a.dict(a.TRUE, a.text('a'), a.int(1), a.text('b'), a.float(1), a.text('c'))),
+    );
+    expect(value).toMatchObject({ kind: 'dict', entries: new Map([[1, 'c']]) });
+  });
+
+  it('keeps __proto__ as a name', () => {
+    const value = read(a.pickle(a.dict(a.text('__proto__'), a.dict(a.text('polluted'), a.TRUE))));
+    expect(value).toMatchObject({ entries: new Map([['__proto__', { kind: 'dict' }]]) });
+    expect('polluted' in {}).toBe(false);
+  });
+
+  it('keeps sharing as sharing', () => {
+    const value = read(a.pickle(a.EMPTY_LIST, a.put(0), a.get(0), a.TUPLE2));
+    expect(value).toMatchObject({ kind: 'tuple' });
+    const { items } = value as Extract<Value, { kind: 'tuple' }>;
+    expect(items[0]).toBe(items[1]);
+  });
+
+  it('keeps an allowed object as it was written', () => {
+    const made = a.join(a.global('argparse', 'Namespace'), a.EMPTY_TUPLE, a.NEWOBJ);
+    const value = read(a.pickle(made, a.dict(a.text('lr'), a.float(0.1)), a.BUILD));
+    expect(value).toMatchObject({ kind: 'opaque', type: 'argparse.Namespace', made: 'newobj' });
+    expect(value).toMatchObject({ state: { entries: new Map([['lr', { value: 0.1 }]]) } });
+  });
+
+  it('drops the metadata of a state dict', () => {
+    expect(read(a.pickle(a.call(ODD_CALL), a.dict(a.text('_metadata'), a.NONE), a.BUILD))).toEqual({
+      kind: 'dict',
+      type: 'collections.OrderedDict',
+      entries: new Map(),
+    });
+  });
+
+  it('is read as a value, or refused as a file, whatever its bytes', () => {
+    const valid = a.pickle(
+      a.dict(a.text('k'), a.tuple(a.int(1), a.float(2)), a.text('n'), a.call(ODD_CALL)),
+      a.put(1),
+    );
+    fc.assert(
+      fc.property(fc.nat(valid.length - 1), fc.nat(255), (position, byte) => {
+        const bytes = Buffer.from(valid);
+        bytes[position] = byte;
+        try {
+          read(bytes);
+        } catch (error) {
+          expect(error).toBeInstanceOf(UserError);
+        }
+      }),
+    );
+  });
+});

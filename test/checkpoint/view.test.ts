@@ -1,0 +1,153 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { contiguousStrides, type StoredTensor } from '../../src/checkpoint/checkpoint.js';
+import { readRows, readTensor, rowBytes, rowsOf, streamTensor } from '../../src/checkpoint/view.js';
+import { STORED_DTYPES, type StoredDtype } from '../../src/tensor/stored-dtype.js';
+import { fileOf } from './byte-files.js';
+
+interface View {
+  readonly dtype?: StoredDtype;
+  readonly shape: readonly number[];
+  readonly strides?: readonly number[];
+  readonly offset?: number;
+  readonly isBigEndian?: boolean;
+}
+
+/** A tensor on these bytes, which begin at byte 3 of their file. */
+function tensorOn(bytes: Uint8Array, view: View): StoredTensor {
+  const { dtype = 'U8', shape, strides = contiguousStrides(shape), offset = 0 } = view;
+  const elements = shape.reduce((product, size) => product * size, 1);
+  return {
+    kind: 'tensor',
+    dtype,
+    shape,
+    elements,
+    strides,
+    offset,
+    storage: {
+      file: fileOf(Buffer.concat([Buffer.from('abc'), bytes])),
+      position: 3,
+      bytes: bytes.length,
+      isBigEndian: view.isBigEndian ?? false,
+    },
+    bytes: (elements * STORED_DTYPES[dtype].bits) / 8,
+  };
+}
+
+/** What Python's definition of strides says. */
+function gathered(bytes: Uint8Array, tensor: StoredTensor): number[] {
+  const width = STORED_DTYPES[tensor.dtype].bits / 8;
+  const walk = (axis: number, at: number): number[] => {
+    if (axis === tensor.shape.length) return [...bytes.subarray(at * width, (at + 1) * width)];
+    return Array.from({ length: tensor.shape[axis] ?? 0 }, (_, index) =>
+      walk(axis + 1, at + index * (tensor.strides[axis] ?? 0)),
+    ).flat();
+  };
+  return walk(0, tensor.offset);
+}
+
+const counting = (length: number) => Uint8Array.from({ length }, (_, index) => index % 251);
+
+async function streamed(tensor: StoredTensor, chunkBytes?: number): Promise<number[]> {
+  const seen: number[] = [];
+  await streamTensor(tensor, (bytes) => void seen.push(...bytes), chunkBytes);
+  return seen;
+}
+
+describe('the values of a tensor', () => {
+  const views = fc
+    .record({
+      dtype: fc.constantFrom<StoredDtype>('U8', 'F16', 'F32', 'C64', 'C128'),
+      shape: fc.array(fc.integer({ min: 1, max: 5 }), { maxLength: 4 }),
+      strides: fc.array(fc.integer({ min: 0, max: 9 }), { minLength: 4, maxLength: 4 }),
+      offset: fc.nat(5),
+    })
+    .map((view) => ({ ...view, strides: view.strides.slice(0, view.shape.length) }));
+
+  it('are what the strides say, whole, by rows and streamed', async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        views,
+        fc.nat(),
+        fc.integer({ min: 1, max: 64 }),
+        async (view, cut, chunk) => {
+          const bytes = counting(150 * 16);
+          const tensor = tensorOn(bytes, view);
+          const expected = gathered(bytes, tensor);
+          expect([...readTensor(tensor)]).toEqual(expected);
+          expect(await streamed(tensor, chunk)).toEqual(expected);
+          const first = cut % rowsOf(tensor);
+          const target = new Uint8Array(rowBytes(tensor));
+          readRows(tensor, first, 1, target);
+          expect([...target]).toEqual(
+            expected.slice(first * rowBytes(tensor), (first + 1) * rowBytes(tensor)),
+          );
+        },
+      ),
+      { numRuns: 150 },
+    );
+  });
+
+  it('are what the strides say when they lie megabytes apart', async () => {
+    const [rows, columns] = [3, 700_001];
+    const bytes = counting(rows * columns);
+    const tensor = tensorOn(bytes, { shape: [columns, rows], strides: [1, columns] });
+    const whole = readTensor(tensor);
+    for (const index of [0, 1, 2, 3 * 350_000 + 1, 3 * columns - 1]) {
+      expect(whole[index]).toBe(bytes[(index % rows) * columns + Math.floor(index / rows)]);
+    }
+    const target = new Uint8Array(2 * rows);
+    readRows(tensor, 699_999, 2, target);
+    expect(target).toEqual(whole.subarray(-2 * rows));
+    const pieces: Uint8Array[] = [];
+    await streamTensor(tensor, (bytes) => void pieces.push(bytes.slice()), 9999);
+    expect(pieces.length).toBeGreaterThan(2);
+    expect(Buffer.concat(pieces).equals(whole)).toBe(true);
+  });
+
+  it('come in pieces of whole elements', async () => {
+    const tensor = tensorOn(counting(1000 * 16), { dtype: 'C128', shape: [1000] });
+    const lengths: number[] = [];
+    await streamTensor(tensor, (bytes) => void lengths.push(bytes.length), 1000);
+    expect(lengths.every((length) => length <= 1000 && length % 16 === 0)).toBe(true);
+    expect(lengths.reduce((sum, length) => sum + length)).toBe(16000);
+  });
+
+  it.each([
+    ['U8', [1, 2, 3, 4, 5, 6, 7, 8]],
+    ['BF16', [2, 1, 4, 3, 6, 5, 8, 7]],
+    ['F32', [4, 3, 2, 1, 8, 7, 6, 5]],
+    ['C64', [4, 3, 2, 1, 8, 7, 6, 5]],
+    ['F64', [8, 7, 6, 5, 4, 3, 2, 1]],
+  ] as const)('of the other byte order are turned: %s', async (dtype, expected) => {
+    const shape = [64 / STORED_DTYPES[dtype].bits];
+    const bytes = Uint8Array.of(1, 2, 3, 4, 5, 6, 7, 8);
+    const tensor = tensorOn(bytes, { dtype, shape, isBigEndian: true });
+    expect([...readTensor(tensor)]).toEqual(expected);
+    expect(await streamed(tensor)).toEqual(expected);
+  });
+
+  it('of four bits are packed, and only rows of whole bytes can be taken', () => {
+    const even = tensorOn(counting(4), { dtype: 'F4', shape: [4, 2] });
+    const row = new Uint8Array(1);
+    readRows(even, 2, 1, row);
+    expect([...row]).toEqual([2]);
+    const odd = tensorOn(counting(3), { dtype: 'F4', shape: [2, 3] });
+    expect([...readTensor(odd)]).toEqual([0, 1, 2]);
+    expect(() => readRows(odd, 1, 1, new Uint8Array(1.5))).toThrow(RangeError);
+  });
+
+  it.each([
+    ['a row too many', 1, 2],
+    ['a negative row', -1, 1],
+  ])('are not read from %s', (_, first, rows) => {
+    const tensor = tensorOn(counting(4), { shape: [2, 2] });
+    expect(() => readRows(tensor, first, rows, new Uint8Array(2 * rows))).toThrow(RangeError);
+  });
+
+  it('of no element are no bytes', async () => {
+    const tensor = tensorOn(counting(0), { shape: [3, 0] });
+    expect(readTensor(tensor)).toEqual(new Uint8Array(0));
+    expect(await streamed(tensor)).toEqual([]);
+  });
+});
