@@ -31,6 +31,8 @@ export function errorText(error: UserError, options: RenderOptions): string {
   const suggestion = suggestionLines(error.suggestion, paper);
   if (error.problems.length === 0) return stack([[...head, ...suggestion]]);
   const problems = error.problems.map((problem) => problemLines(problem, paper));
+  // That a file is refused goes without saying where it is said why.
+  if (error.code === 'refused-file' && problems.length === 1) return stack([...problems, suggestion]);
   return stack([head, ...problems, suggestion]);
 }
 
@@ -74,10 +76,11 @@ function stack(blocks: readonly (readonly string[])[]): string {
 }
 
 function problemLines(problem: Problem, paper: Paper): string[] {
-  const { severity, message, suggestion } = problem;
+  const { severity, message, suggestion, rule } = problem;
   const said = [placeOf(problem), pathOf(problem), message].filter((part) => part !== undefined);
+  const named = rule === undefined ? '' : ` [${rule}]`;
   return [
-    ...headLines(severity, said.join(': '), paper),
+    ...headLines(severity, said.join(': ') + named, paper),
     ...excerptLines(problem, paper),
     ...suggestionLines(suggestion, paper),
   ];
