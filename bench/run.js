@@ -6,6 +6,7 @@ import { circumstances } from './measure.js';
 const BENCHMARKS = {
   'start-up': () => import('./start-up.js'),
   'meta-device': () => import('./meta-device.js'),
+  hash: () => import('./hash.js'),
 };
 
 const words = process.argv.slice(2);
