@@ -7,6 +7,7 @@ const BENCHMARKS = {
   'start-up': () => import('./start-up.js'),
   'meta-device': () => import('./meta-device.js'),
   hash: () => import('./hash.js'),
+  'index-safetensors': () => import('./index-safetensors.js'),
 };
 
 const words = process.argv.slice(2);

@@ -113,12 +113,17 @@ export function cannotRead(path: string, error: unknown): unknown {
   if (MISSING.has(code)) {
     return new UserError('usage', `there is no file or folder ${path}`, { cause: error });
   }
-  const suggestion = code === 'EACCES' ? 'check the permissions of the file' : undefined;
+  const suggestion = SUGGESTIONS.get(code);
   return new UserError('system', `cannot read ${path}: ${(error as Error).message}`, {
     cause: error,
     ...(suggestion && { suggestion }),
   });
 }
+
+const SUGGESTIONS: ReadonlyMap<string, string> = new Map([
+  ['EACCES', 'check the permissions of the file'],
+  ['EMFILE', 'allow more open files, as with: ulimit -n 16384'],
+]);
 
 const MISSING: ReadonlySet<string> = new Set([
   'ENOENT',

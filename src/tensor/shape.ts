@@ -20,3 +20,7 @@ export function elementCount(shape: Shape): number | undefined {
 export function shapeText(shape: Shape): string {
   return `[${shape.join(', ')}]`;
 }
+
+export function isSameShape(a: Shape, b: Shape): boolean {
+  return a.length === b.length && a.every((size, axis) => size === b[axis]);
+}

@@ -1,2 +1,26 @@
 /** What a safetensors file must keep to. */
-export const SAFETENSORS_RULES = {} as const;
+export const SAFETENSORS_RULES = {
+  'st-length-field': 'A file begins with the 8 bytes that hold the length of its header.',
+  'st-header-length': 'A header has from 2 to 100,000,000 bytes.',
+  'st-header-whole': 'The header ends within the file.',
+  'st-header-start': 'A header begins with an opening brace.',
+  'st-header-utf8': 'A header is UTF-8.',
+  'st-header-json': 'A header is strict JSON, with a value of the right kind in each place.',
+  'st-surrogate': 'Escaped surrogates in a string come in pairs.',
+  'st-integer': 'Sizes and offsets are plain integers from 0 to 2^53 − 1.',
+  'st-padding': 'Only spaces follow the closing brace of a header.',
+  'st-name-twice': 'Each name stands once in a header.',
+  'st-metadata-twice': 'Each key stands once in the metadata.',
+  'st-metadata-size': 'The metadata have at most 100,000 keys.',
+  'st-field-twice': 'Each field of a tensor stands once.',
+  'st-field-unknown': 'A tensor has no other fields than dtype, shape and data_offsets.',
+  'st-field-missing': 'A tensor has all of the fields dtype, shape and data_offsets.',
+  'st-dtype': 'The dtype of a tensor is one that the format knows.',
+  'st-rank': 'A tensor has at most 64 dimensions.',
+  'st-elements': 'The sizes of a tensor, zeros left out, multiply to at most 2^53 − 1.',
+  'st-bytes': 'The elements of a tensor are a whole number of bytes, at most 2^53 − 1.',
+  'st-offsets': 'The place of a tensor is a beginning and an end.',
+  'st-span': 'A tensor lies in exactly as many bytes as its shape and dtype need.',
+  'st-tiling': 'In order of their offsets, each tensor begins where the one before it ends.',
+  'st-data-end': 'The last tensor ends where the file ends.',
+} as const;

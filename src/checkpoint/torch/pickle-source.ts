@@ -50,8 +50,8 @@ export class PickleSource {
     if (this.position > this.#end) {
       throw this.refusal(
         'pickle-whole',
-        `ends inside an argument: ${length} bytes from byte ${at - this.#start} on, of ${this.#end - this.#start}`,
-        'the file is cut off or damaged: get it again',
+        `ends after ${this.#end - this.#start} bytes, inside an opcode or its argument`,
+        'the file is cut off or damaged: copy or download it again',
       );
     }
     if (this.position - this.#start > MAX_PICKLE_BYTES) {

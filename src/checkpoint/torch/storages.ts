@@ -76,14 +76,7 @@ export class Storages {
     const meaning = isKind(type, 'global') ? meaningOf(type) : undefined;
     const expected = this.#hasViews ? [5, 6] : [5];
     if (tag !== 'storage' || meaning?.is !== 'storage' || !expected.includes(fields.length)) {
-      const isModule = tag === 'module';
-      throw this.#refuse(
-        'pickle-persistent-id',
-        isModule
-          ? 'holds a whole module, with its source code'
-          : `holds a persistent id of ${fields.length} fields that begins with ${show(tag)}; a storage has ${expected.join(' or ')}`,
-        isModule ? 'load it where its classes are, and save model.state_dict()' : undefined,
-      );
+      throw this.#refuse('pickle-persistent-id', ...wrongId(fields.length, tag, type));
     }
     const { dtype } = meaning;
     const checkedKey = this.#key(key);
@@ -149,6 +142,20 @@ export class Storages {
 
 const isCount = (value: Value | undefined): value is number =>
   typeof value === 'number' && value >= 0;
+
+/** What a persistent id is that names no storage, and what to do. */
+function wrongId(fields: number, tag: Value, type: Value): [message: string, suggestion?: string] {
+  if (tag === 'module') {
+    return [
+      'holds a whole module, with its source code',
+      'load it where its classes are, and save model.state_dict()',
+    ];
+  }
+  const named = isKind(type, 'global') ? `${type.module}.${type.name}` : show(type);
+  return [
+    `should name a storage, but is a persistent id of ${fields} fields that begins with ${show(tag)} and ${named}`,
+  ];
+}
 
 /** A value that is not what it should be. */
 export function show(value: Value): string {

@@ -1,2 +1,37 @@
 /** What the zip archive of a PyTorch file must keep to. */
-export const ZIP_RULES = {} as const;
+export const ZIP_RULES = {
+  'zip-end': 'An archive ends with its end record, which has no comment.',
+  'zip-64-locator': 'A zip64 locator gives the place of the zip64 end record right before it.',
+  'zip-64-end': 'A zip64 end record has its signature and no more fields than it must.',
+  'zip-64-agrees': 'End record and zip64 end record say the same.',
+  'zip-one-disk': 'An archive lies on one disk.',
+  'zip-directory-place': 'The directory ends where the first of the end records begins.',
+  'zip-directory-size': 'A directory has at most 16 MiB.',
+  'zip-directory-entries':
+    'A directory holds as many entries as the end record says, and nothing else.',
+  'zip-entry': 'Each entry of the directory begins with its signature.',
+  'zip-extra':
+    'The extra fields of an entry fill their space, and at most one of them is for zip64.',
+  'zip-64-extra': 'The zip64 field of an entry holds just what the entry leaves out.',
+  'zip-name-utf8': 'The name of an entry is valid UTF-8.',
+  'zip-name': 'The name of an entry is a plain relative path.',
+  'zip-name-once': 'No two entries have the same name.',
+  'zip-root': 'All entries lie in one folder.',
+  'zip-method': 'Entries are stored, not compressed.',
+  'zip-flags': 'Entries are not encrypted, and no patches.',
+  'zip-sizes': 'A stored entry is as large as its content.',
+  'zip-entry-disk': 'Entries lie on the disk that the archive lies on.',
+  'zip-header-place': 'The header of an entry lies before the directory.',
+  'zip-header': 'The header of an entry begins with its signature.',
+  'zip-header-agrees': 'The header of an entry has the method and the flags of the directory.',
+  'zip-header-name': 'The header of an entry has the name of the directory.',
+  'zip-data-place': 'The data of an entry end before the directory begins.',
+  'zip-overlap': 'No two entries share bytes.',
+  'zip-content': 'An archive holds something.',
+  'zip-torchscript': 'An archive is no TorchScript module, which is a program.',
+  'zip-pickle': 'A PyTorch archive holds data.pkl.',
+  'zip-version-record': 'A PyTorch archive says the version of its format.',
+  'zip-version': 'The version of the format is a number from 1 to 10.',
+  'zip-byteorder': 'A byte order is little or big.',
+  'zip-alignment': 'An alignment of storages is a number.',
+} as const;

@@ -1,0 +1,4 @@
+/** What the names of tensors must keep to, once wrappers' prefixes are taken off. */
+export const NAME_RULES = {
+  'names-collide': 'Names stay different when the prefixes of wrappers are taken off.',
+} as const;

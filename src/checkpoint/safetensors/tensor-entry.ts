@@ -1,0 +1,200 @@
+import type { UserError } from '../../errors.js';
+import { shapeText } from '../../tensor/shape.js';
+import { STORED_DTYPES, type StoredDtype, storedBytes } from '../../tensor/stored-dtype.js';
+import type { ByteFile } from '../byte-file.js';
+import { contiguousStrides, type StoredTensor } from '../checkpoint.js';
+import { refusal } from '../refusal.js';
+import { DTYPES } from './dtypes.js';
+import type { SAFETENSORS_RULES } from './rules.js';
+import { ARRAY, type HeaderScanner, OBJECT } from './scanner.js';
+import { bytesText, quoted, SAVE_AGAIN, tensorPlace } from './wording.js';
+
+/** The most dimensions of a tensor: as many as a NumPy array can have. The format itself has no limit. */
+export const MAX_RANK = 64;
+
+/** The dtypes by their text. */
+const DTYPES_BY_TEXT: ReadonlyMap<string, StoredDtype> = new Map(
+  DTYPES.map((dtype) => [dtype, dtype]),
+);
+
+/** What a header says of a tensor, before it is weighed. */
+interface Entry {
+  readonly dtype: StoredDtype;
+  readonly shape: readonly number[];
+  /** Bytes from the beginning of the data: where the tensor begins, and where it ends. */
+  readonly data_offsets: readonly [begin: number, end: number];
+}
+
+type PartialEntry = { -readonly [Field in keyof Entry]: Entry[Field] | undefined };
+
+const FIELDS = ['dtype', 'shape', 'data_offsets'] as const satisfies (keyof Entry)[];
+
+/** The fields by their text, each as one and the same string: looking up a property is quick with it. */
+const FIELDS_BY_TEXT: ReadonlyMap<string, keyof Entry> = new Map(
+  FIELDS.map((field) => [field, field]),
+);
+
+/** Reads what a header says of its tensors, and holds each against itself. */
+export class TensorEntryReader {
+  readonly #scanner: HeaderScanner;
+  readonly #file: ByteFile;
+  readonly #dataPosition: number;
+  /** Arrays are gathered here, and then copied at their length: one that grows keeps room to grow. */
+  readonly #scratch: number[] = [];
+
+  /** @param dataPosition Of the first byte behind the header, which offsets count from. */
+  constructor(scanner: HeaderScanner, file: ByteFile, dataPosition: number) {
+    this.#scanner = scanner;
+    this.#file = file;
+    this.#dataPosition = dataPosition;
+  }
+
+  /** The tensor whose name has just been read. */
+  read(name: string): StoredTensor {
+    const entry = this.#entry(name);
+    const { dtype, shape } = entry;
+    const [begin, end] = entry.data_offsets;
+    const strides = contiguousStrides(shape);
+    const elements = this.#elements(name, shape, strides);
+    const bytes = storedBytes(elements, dtype);
+    if (bytes === undefined) {
+      const { bits } = STORED_DTYPES[dtype];
+      throw this.#refusal(
+        name,
+        'st-bytes',
+        `${elements} elements of ${bits} bits take no whole number of bytes, or more than 2^53 − 1`,
+      );
+    }
+    if (end - begin !== bytes) {
+      throw this.#refusal(
+        name,
+        'st-span',
+        `${dtype} ${shapeText(shape)} takes ${bytesText(bytes)}, but the offsets ${begin} to ${end} span ${end - begin}`,
+      );
+    }
+    return {
+      kind: 'tensor',
+      dtype,
+      shape,
+      elements,
+      strides,
+      offset: 0,
+      storage: {
+        file: this.#file,
+        position: this.#dataPosition + begin,
+        bytes,
+        isBigEndian: false,
+      },
+      bytes,
+    };
+  }
+
+  #elements(name: string, shape: readonly number[], strides: readonly number[]): number {
+    // Zeros count as ones, so that the strides of a tensor without elements are exact as well. No factor
+    // is below 1: a product that has left the exact integers does not come back to them.
+    const extent = (strides[0] ?? 1) * Math.max(1, shape[0] ?? 1);
+    if (!Number.isSafeInteger(extent)) {
+      throw this.#refusal(
+        name,
+        'st-elements',
+        `the sizes of the shape ${shapeText(shape)} multiply to more than 2^53 − 1`,
+      );
+    }
+    return shape.includes(0) ? 0 : extent;
+  }
+
+  #entry(name: string): Entry {
+    const scanner = this.#scanner;
+    const entry: PartialEntry = { dtype: undefined, shape: undefined, data_offsets: undefined };
+    for (let more = scanner.open(OBJECT); more; more = scanner.next(OBJECT)) {
+      const field = this.#field(name);
+      if (entry[field] !== undefined) {
+        throw this.#refusal(name, 'st-field-twice', `the field ${field} stands twice`);
+      }
+      if (field === 'dtype') entry.dtype = this.#dtype(name);
+      else if (field === 'shape') entry.shape = this.#shape(name);
+      else entry.data_offsets = this.#offsets(name);
+    }
+    if (!isWhole(entry)) {
+      const missing = FIELDS.filter((field) => entry[field] === undefined);
+      throw this.#refusal(name, 'st-field-missing', `lacks ${missing.join(' and ')}`);
+    }
+    return entry;
+  }
+
+  #field(name: string): keyof Entry {
+    const text = this.#scanner.key();
+    const field = FIELDS_BY_TEXT.get(text);
+    if (field === undefined) {
+      throw this.#refusal(
+        name,
+        'st-field-unknown',
+        `has a field ${quoted(text)}, expected only ${FIELDS.join(', ')}`,
+      );
+    }
+    return field;
+  }
+
+  #dtype(name: string): StoredDtype {
+    const text = this.#scanner.string();
+    const dtype = DTYPES_BY_TEXT.get(text);
+    if (dtype === undefined) {
+      throw this.#refusal(
+        name,
+        'st-dtype',
+        `the dtype is ${quoted(text)}, expected one of ${DTYPES.join(', ')}`,
+      );
+    }
+    return dtype;
+  }
+
+  #shape(name: string): readonly number[] {
+    const shape = this.#integers(MAX_RANK);
+    if (shape.length > MAX_RANK) {
+      throw this.#refusal(
+        name,
+        'st-rank',
+        `the shape has more than ${MAX_RANK} dimensions: ${shapeText(shape.slice(0, 8))} …`,
+      );
+    }
+    return shape;
+  }
+
+  #offsets(name: string): readonly [number, number] {
+    const offsets = this.#integers(2);
+    if (!isPair(offsets)) {
+      throw this.#refusal(
+        name,
+        'st-offsets',
+        `expected 2 numbers in data_offsets, found ${offsets.length > 2 ? 'more' : offsets.length}`,
+      );
+    }
+    return offsets;
+  }
+
+  /** An array of integers. Of one that has more than `most` only the first `most` + 1, and no more is read. */
+  #integers(most: number): readonly number[] {
+    const scanner = this.#scanner;
+    const scratch = this.#scratch;
+    let count = 0;
+    for (let more = scanner.open(ARRAY); more && count <= most; more = scanner.next(ARRAY)) {
+      scratch[count++] = scanner.integer();
+    }
+    return scratch.slice(0, count);
+  }
+
+  #refusal(name: string, rule: keyof typeof SAFETENSORS_RULES, message: string): UserError {
+    return refusal(this.#file.path, {
+      rule,
+      place: tensorPlace(name),
+      message,
+      suggestion: SAVE_AGAIN,
+    });
+  }
+}
+
+const isWhole = (entry: PartialEntry): entry is Entry =>
+  entry.dtype !== undefined && entry.shape !== undefined && entry.data_offsets !== undefined;
+
+const isPair = (numbers: readonly number[]): numbers is readonly [number, number] =>
+  numbers.length === 2;

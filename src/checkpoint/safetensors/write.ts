@@ -1,0 +1,152 @@
+import { UserError } from '../../errors.js';
+import { elementCount, type Shape, shapeText } from '../../tensor/shape.js';
+import { type StoredDtype, storedBytes } from '../../tensor/stored-dtype.js';
+import type { ByteSink, Chunks } from '../byte-sink.js';
+import { DTYPES } from './dtypes.js';
+import { METADATA_KEY } from './entries.js';
+import { LENGTH_FIELD_BYTES, MAX_HEADER_BYTES } from './header.js';
+import { MAX_RANK } from './tensor-entry.js';
+
+/** What a header tells of a tensor. */
+export interface TensorHeading {
+  readonly name: string;
+  readonly dtype: StoredDtype;
+  readonly shape: Shape;
+}
+
+export interface TensorToWrite extends TensorHeading {
+  /** All its bytes. Called once, when it is its turn. */
+  chunks(): Chunks;
+}
+
+/** Where a tensor goes. */
+export interface PlacedTensor<Tensor extends TensorHeading> {
+  readonly tensor: Tensor;
+  /** Of its first byte, from the beginning of the data. */
+  readonly offset: number;
+  readonly bytes: number;
+}
+
+export interface SafetensorsPlan<Tensor extends TensorHeading> {
+  /** All that stands before the data: the length field and the header. */
+  readonly header: Uint8Array;
+  /** In the order of the file. */
+  readonly tensors: readonly PlacedTensor<Tensor>[];
+  readonly fileBytes: number;
+}
+
+/** The header is padded so that the data begin at a multiple of this. */
+const ALIGNMENT = 8;
+
+/** What the header says of the library that the tensors are for. */
+const FORMAT = ['format', 'pt'] as const;
+
+/**
+ * Writes a safetensors file.
+ * @param metadata Kept beside the tensors; `format` is always `pt`.
+ * @throws UserError when the format cannot hold a tensor; Error when a tensor's chunks are more or fewer
+ * bytes than its shape and dtype take.
+ */
+export async function writeSafetensors(
+  sink: ByteSink,
+  tensors: readonly TensorToWrite[],
+  metadata?: ReadonlyMap<string, string>,
+): Promise<void> {
+  const plan = planSafetensors(tensors, metadata);
+  await sink.write(plan.header);
+  for (const { tensor, bytes } of plan.tensors) {
+    let written = 0;
+    for await (const chunk of tensor.chunks()) {
+      written += chunk.length;
+      if (written > bytes) break;
+      await sink.write(chunk);
+    }
+    if (written !== bytes) {
+      const amount = written > bytes ? `at least ${written}` : `only ${written}`;
+      throw new Error(`the tensor ${JSON.stringify(tensor.name)} of ${bytes} bytes has ${amount}`);
+    }
+  }
+}
+
+/**
+ * What `writeSafetensors` writes, apart from the data. The order is that of the format's own library: by
+ * dtype, wide ones first, then by the UTF-8 of the name.
+ * @throws UserError when the format cannot hold a tensor.
+ */
+export function planSafetensors<Tensor extends TensorHeading>(
+  tensors: readonly Tensor[],
+  metadata: ReadonlyMap<string, string> = new Map(),
+): SafetensorsPlan<Tensor> {
+  const names = new Set(tensors.map(({ name }) => name));
+  if (names.size < tensors.length) throw new Error('two tensors are to be written under one name');
+  const placed: PlacedTensor<Tensor>[] = [];
+  let end = 0;
+  for (const tensor of inFileOrder(tensors)) {
+    const bytes = bytesOf(tensor);
+    placed.push({ tensor, offset: end, bytes });
+    end += bytes;
+  }
+  const header = headerOf(placed, metadata);
+  return { header, tensors: placed, fileBytes: header.length + end };
+}
+
+function inFileOrder<Tensor extends TensorHeading>(tensors: readonly Tensor[]): Tensor[] {
+  const keyed = tensors.map((tensor) => ({
+    tensor,
+    dtype: DTYPES.indexOf(tensor.dtype),
+    name: Buffer.from(tensor.name),
+  }));
+  keyed.sort((a, b) => a.dtype - b.dtype || a.name.compare(b.name));
+  return keyed.map(({ tensor }) => tensor);
+}
+
+function bytesOf(tensor: TensorHeading): number {
+  const { name, dtype, shape } = tensor;
+  if (!DTYPES.includes(dtype)) {
+    throw cannotHold(`the dtype ${dtype} of the tensor ${JSON.stringify(name)}`);
+  }
+  if (name === METADATA_KEY) throw cannotHold(`a tensor of the name ${METADATA_KEY}`);
+  // Zeros count as ones: the strides of a tensor without elements have to be exact as well.
+  const extent = elementCount(shape.map((size) => (size === 0 ? 1 : size)));
+  const elements = shape.includes(0) ? 0 : extent;
+  const bytes = elements === undefined ? undefined : storedBytes(elements, dtype);
+  if (extent === undefined || bytes === undefined || shape.length > MAX_RANK) {
+    throw cannotHold(`the tensor ${JSON.stringify(name)}, ${dtype} ${shapeText(shape)}`);
+  }
+  return bytes;
+}
+
+function headerOf(
+  placed: readonly PlacedTensor<TensorHeading>[],
+  metadata: ReadonlyMap<string, string>,
+): Uint8Array {
+  // At the beginning, and yet not replaced by what is given.
+  const strings = new Map([FORMAT, ...metadata, FORMAT]);
+  const members = [...strings].map(([key, value]) => `${literal(key)}:${literal(value)}`);
+  const entries = placed.map(({ tensor: { name, dtype, shape }, offset, bytes }) => {
+    const fields = `"dtype":"${dtype}","shape":[${shape.join()}],"data_offsets":[${offset},${offset + bytes}]`;
+    return `,${literal(name)}:{${fields}}`;
+  });
+  const json = Buffer.from(`{"${METADATA_KEY}":{${members.join()}}${entries.join('')}}`);
+  const length = Math.ceil(json.length / ALIGNMENT) * ALIGNMENT;
+  if (length > MAX_HEADER_BYTES) {
+    throw cannotHold(`${placed.length} tensors whose header has ${length} bytes`);
+  }
+  const header = Buffer.alloc(LENGTH_FIELD_BYTES + length, ' ');
+  header.writeBigUInt64LE(BigInt(length));
+  json.copy(header, LENGTH_FIELD_BYTES);
+  return header;
+}
+
+/** A string of JSON. */
+function literal(text: string): string {
+  if (/\p{Surrogate}/u.test(text)) {
+    throw cannotHold(`the text ${JSON.stringify(text)}, which has half a surrogate pair`);
+  }
+  return JSON.stringify(text);
+}
+
+const cannotHold = (what: string) =>
+  new UserError('usage', `a safetensors file cannot hold ${what}`, {
+    suggestion: 'write a PyTorch file instead',
+  });

@@ -1,0 +1,67 @@
+import type { FileIndex, StoredBytes, StoredTensor } from '../checkpoint.js';
+import { aliasesIn } from '../safetensors/read.js';
+import { quoted } from '../safetensors/wording.js';
+import type { ShardIndex } from './index-file.js';
+
+/**
+ * The shards as one: their tensors in the order of the shards, and in each in its own order.
+ * @param shards By name; at least one, and in agreement with each other and the index.
+ */
+export function joined(index: ShardIndex, shards: ReadonlyMap<string, FileIndex>): FileIndex {
+  const parts = [...shards.values()];
+  const { format, stateDict } = parts.reduce((first) => first);
+  const tensors = new Map(parts.flatMap((part) => [...part.tensors]));
+  const warnings = [...shards].flatMap(([name, part]) =>
+    part.warnings.map((warning) => `${name}: ${warning}`),
+  );
+  const metadata = union(shards, (part) => part.metadata, warnings);
+  const content = union(shards, (part) => part.content, warnings);
+  warnings.push(...totalWarnings(index, tensors));
+  return {
+    format,
+    tensors,
+    // A tied name may stand in another shard than its tensor; and huggingface_hub, in
+    // save_torch_state_dict, notes it in the index alone.
+    aliases: aliasesIn(new Map([...index.metadata, ...metadata]), tensors),
+    metadata,
+    stateDict,
+    content,
+    warnings,
+  };
+}
+
+/** What the shards say by key; where they differ, what the first of them says. */
+function union<T>(
+  shards: ReadonlyMap<string, FileIndex>,
+  take: (part: FileIndex) => ReadonlyMap<string, T>,
+  warnings: string[],
+): ReadonlyMap<string, T> {
+  const all = new Map<string, T>();
+  for (const [name, part] of shards) {
+    for (const [key, value] of take(part)) {
+      if (!all.has(key)) all.set(key, value);
+      else if (all.get(key) !== value) {
+        warnings.push(`${name}: has its own ${quoted(key)}; that of an earlier shard is taken`);
+      }
+    }
+  }
+  return all;
+}
+
+/** Says so when the index gives another sum than there is. Nothing depends on it. */
+function totalWarnings(
+  { path, totalBytes }: ShardIndex,
+  tensors: ReadonlyMap<string, StoredTensor>,
+): string[] {
+  if (totalBytes === undefined) return [];
+  let each = 0;
+  const storages = new Set<StoredBytes>();
+  for (const { bytes, storage } of tensors.values()) {
+    each += bytes;
+    storages.add(storage);
+  }
+  const distinct = [...storages].reduce((sum, { bytes }) => sum + bytes, 0);
+  // Writers count a tensor that is tied to another once or twice.
+  if (totalBytes === each || totalBytes === distinct) return [];
+  return [`${path}: metadata.total_size is ${totalBytes}, but the tensors have ${each} bytes`];
+}

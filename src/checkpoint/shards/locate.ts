@@ -1,0 +1,71 @@
+/** Where the shards that an index names really are. */
+import fs from 'node:fs';
+import { dirname, isAbsolute, join, relative, sep } from 'node:path';
+import { cannotRead } from '../byte-file.js';
+import { refusal } from '../refusal.js';
+import { quoted } from '../safetensors/wording.js';
+import { listed } from '../wording.js';
+import type { ShardIndex } from './index-file.js';
+
+/**
+ * The path of every shard by its name, in the index's order.
+ * @throws UserError when one is missing, or is a link that leads elsewhere.
+ */
+export function locateShards(index: ShardIndex): ReadonlyMap<string, string> {
+  const folder = dirname(index.path);
+  const allowed = foldersFor(realPath(folder) ?? folder);
+  const paths = new Map<string, string>();
+  const missing: string[] = [];
+  for (const name of index.shards.keys()) {
+    const path = join(folder, name);
+    const target = realPath(path);
+    paths.set(name, path);
+    if (target === undefined) missing.push(name);
+    else if (!allowed.some((place) => isBelow(place, target))) {
+      throw refusal(index.path, {
+        rule: 'shard-in-folder',
+        place: `shard ${name}`,
+        message: `is a link to ${quoted(target)}, which is outside of the folder`,
+        suggestion: 'put the file itself into the folder',
+      });
+    }
+  }
+  if (missing.length > 0) {
+    throw refusal(index.path, {
+      rule: 'shard-exists',
+      message: `names ${index.shards.size} files, and these are not there: ${listed(missing)}`,
+      suggestion: 'download them into the folder of the index',
+    });
+  }
+  return paths;
+}
+
+/** With all links followed; undefined when nothing is there. */
+function realPath(path: string): string | undefined {
+  try {
+    return fs.realpathSync(path);
+  } catch (error) {
+    const code = error instanceof Error && 'code' in error ? error.code : undefined;
+    if (code === 'ENOENT' || code === 'ENOTDIR') return undefined;
+    throw cannotRead(path, error);
+  }
+}
+
+/**
+ * Where the files of a folder may lie. The cache of the Hugging Face hub stores a file under its hash in
+ * `models--NAME/blobs`, and links to it from `models--NAME/snapshots/REVISION`.
+ * https://huggingface.co/docs/huggingface_hub/guides/manage-cache
+ */
+function foldersFor(folder: string): readonly string[] {
+  const parts = folder.split(sep);
+  const at = parts.findLastIndex(
+    (part, position) => part.startsWith('models--') && parts[position + 1] === 'snapshots',
+  );
+  const isRevision = at >= 0 && parts.length > at + 2;
+  return isRevision ? [folder, [...parts.slice(0, at + 1), 'blobs'].join(sep)] : [folder];
+}
+
+function isBelow(folder: string, path: string): boolean {
+  const way = relative(folder, path);
+  return way !== '' && way !== '..' && !way.startsWith(`..${sep}`) && !isAbsolute(way);
+}

@@ -1,0 +1,171 @@
+/** What the values of a tensor are like, found by looking at each of them once. */
+import { decode } from '../tensor/decode.js';
+import { STORED_DTYPES, type StoredDtype } from '../tensor/stored-dtype.js';
+
+/**
+ * All but the counts are of the finite values. Of complex values these are the moduli; truth values are 0
+ * and 1. Integers beyond ±2^53 are rounded to the nearest float64.
+ */
+export interface Statistics {
+  /** Null when there is no finite value, like the two that follow. */
+  readonly min: number | null;
+  readonly max: number | null;
+  readonly mean: number | null;
+  /** Of the population: the root of the mean squared distance to the mean. */
+  readonly standardDeviation: number | null;
+  /** Root of the sum of squares: the Frobenius norm. */
+  readonly norm: number;
+  readonly zeros: number;
+  readonly nan: number;
+  readonly positiveInfinity: number;
+  readonly negativeInfinity: number;
+}
+
+/** Numbers that are worked on at a time: they stay in the processor's cache between two looks at them. */
+const BLOCK = 1 << 13;
+
+const workspace = new Float64Array(2 * BLOCK);
+
+/**
+ * Takes the contiguous little-endian bytes of a tensor piece by piece, each of whole elements. The result
+ * is as good as float64 allows: no square overflows or vanishes, and no large mean hides a small
+ * deviation.
+ */
+export class StatisticsFold {
+  readonly #dtype: StoredDtype;
+  readonly #blockBytes: number;
+  readonly #counts = { zeros: 0, nan: 0, positiveInfinity: 0, negativeInfinity: 0 };
+  #min = Number.POSITIVE_INFINITY;
+  #max = Number.NEGATIVE_INFINITY;
+  /** Values are multiplied by this power of two before they enter the two sums. */
+  #scale = 1;
+  #finite = 0;
+  #mean = 0;
+  /** Sum of squared distances to the mean. */
+  #spread = 0;
+
+  constructor(dtype: StoredDtype) {
+    this.#dtype = dtype;
+    this.#blockBytes = (BLOCK * STORED_DTYPES[dtype].bits) / 8;
+  }
+
+  take(bytes: Uint8Array): void {
+    for (let start = 0; start < bytes.length; start += this.#blockBytes) {
+      this.#takeBlock(bytes.subarray(start, start + this.#blockBytes));
+    }
+  }
+
+  result(): Statistics {
+    const n = this.#finite;
+    const some = (value: number) => (n === 0 ? null : value / this.#scale);
+    return {
+      min: n === 0 ? null : this.#min,
+      max: n === 0 ? null : this.#max,
+      mean: some(this.#mean),
+      standardDeviation: some(Math.sqrt(this.#spread / n)),
+      norm: Math.sqrt(this.#spread + n * this.#mean ** 2) / this.#scale,
+      ...this.#counts,
+    };
+  }
+
+  #takeBlock(bytes: Uint8Array): void {
+    const count = decode(this.#dtype, bytes, workspace);
+    const isComplex = STORED_DTYPES[this.#dtype].kind === 'complex';
+    let values = workspace.subarray(0, isComplex ? toModuli(workspace, count) : count);
+    let range = rangeOf(values);
+    // A sum of finite values may overflow too, which does no harm here.
+    if (!Number.isFinite(range.sum)) {
+      values = values.subarray(0, this.#setApart(values));
+      range = rangeOf(values);
+    }
+    if (values.length === 0) return;
+    this.#counts.zeros += range.zeros;
+    this.#min = Math.min(this.#min, range.min);
+    this.#max = Math.max(this.#max, range.max);
+    this.#rescale();
+    const mean = this.#scale === 1 ? range.sum / values.length : meanOf(values, this.#scale);
+    this.#merge(values, mean);
+  }
+
+  /** Counts what is not finite, moves the rest to the front, and returns how many these are. */
+  #setApart(values: Float64Array): number {
+    let kept = 0;
+    for (let i = 0; i < values.length; i++) {
+      const value = values[i] ?? 0;
+      if (Number.isFinite(value)) values[kept++] = value;
+      else if (Number.isNaN(value)) this.#counts.nan++;
+      else if (value > 0) this.#counts.positiveInfinity++;
+      else this.#counts.negativeInfinity++;
+    }
+    return kept;
+  }
+
+  #rescale(): void {
+    const scale = scaleFor(Math.max(-this.#min, this.#max));
+    if (scale === this.#scale) return;
+    const change = scale / this.#scale;
+    this.#mean *= change;
+    // In two steps: the square of the change may be no float64.
+    this.#spread = this.#spread * change * change;
+    this.#scale = scale;
+  }
+
+  /**
+   * Chan, Golub and LeVeque, Algorithms for Computing the Sample Variance, The American Statistician 37(3),
+   * 1983: the sums of two samples, out of their own.
+   */
+  #merge(values: Float64Array, mean: number): void {
+    const spread = spreadOf(values, this.#scale, mean);
+    const total = this.#finite + values.length;
+    const distance = mean - this.#mean;
+    this.#spread += spread + distance ** 2 * (this.#finite * (values.length / total));
+    this.#mean += distance * (values.length / total);
+    this.#finite = total;
+  }
+}
+
+/** A power of two by which values up to `largest` become such that their squares can be added up. */
+function scaleFor(largest: number): number {
+  if (largest > 2 ** 480) return 2 ** -600;
+  return largest > 0 && largest < 2 ** -400 ? 2 ** 600 : 1;
+}
+
+/** Pairs of real and imaginary part become their moduli, at the front. */
+function toModuli(numbers: Float64Array, count: number): number {
+  for (let i = 0; 2 * i < count; i++) {
+    numbers[i] = Math.hypot(numbers[2 * i] ?? 0, numbers[2 * i + 1] ?? 0);
+  }
+  return count / 2;
+}
+
+function rangeOf(values: Float64Array) {
+  let min = Number.POSITIVE_INFINITY;
+  let max = Number.NEGATIVE_INFINITY;
+  let zeros = 0;
+  let sum = 0;
+  for (let i = 0; i < values.length; i++) {
+    const value = values[i] ?? 0;
+    if (value < min) min = value;
+    if (value > max) max = value;
+    if (value === 0) zeros++;
+    sum += value;
+  }
+  return { min, max, zeros, sum };
+}
+
+/** Mean of the values times `scale`. */
+function meanOf(values: Float64Array, scale: number): number {
+  let sum = 0;
+  for (let i = 0; i < values.length; i++) sum += (values[i] ?? 0) * scale;
+  return sum / values.length;
+}
+
+/** Sum of squared distances to `mean` of the values times `scale`. */
+function spreadOf(values: Float64Array, scale: number, mean: number): number {
+  let spread = 0;
+  for (let i = 0; i < values.length; i++) {
+    const distance = (values[i] ?? 0) * scale - mean;
+    spread += distance * distance;
+  }
+  return spread;
+}

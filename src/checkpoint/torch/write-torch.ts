@@ -1,0 +1,63 @@
+import { STORED_DTYPES } from '../../tensor/stored-dtype.js';
+import type { ByteSink } from '../byte-sink.js';
+import { streamTensor } from '../view.js';
+import { writePickle } from './write-pickle.js';
+import { collectStorages, type WrittenStorage } from './write-storages.js';
+import type { Writable } from './write-values.js';
+import { planZip, type Take, writeZip, type ZipContent, type ZipPlan } from './write-zip.js';
+import { isPlainPath } from './zip-names.js';
+
+/** What PyTorch calls the folder of a file that it does not know the name of. */
+const DEFAULT_ROOT = 'archive';
+/** Of the format: what PyTorch writes since 1.6. */
+const FORMAT_VERSION = '3\n';
+
+/**
+ * The layout of a PyTorch file that holds a value: its size before a byte of it is written.
+ * @param root The folder in the archive.
+ * @throws UserError when a tensor has elements that PyTorch does not know.
+ */
+export function planTorch(value: Writable, root = DEFAULT_ROOT): ZipPlan {
+  if (!isPlainPath(root) || root.includes('/'))
+    throw new RangeError(`no name of a folder: ${root}`);
+  const storages = collectStorages(value);
+  return planZip([
+    record(`${root}/data.pkl`, writePickle(value, storages)),
+    record(`${root}/byteorder`, Buffer.from('little')),
+    ...[...storages.values()].map((storage) => ({
+      name: `${root}/data/${storage.key}`,
+      bytes: storage.bytes.bytes,
+      fill: (take: Take) => fillStorage(storage, take),
+    })),
+    record(`${root}/version`, Buffer.from(FORMAT_VERSION)),
+  ]);
+}
+
+/**
+ * Writes a value as `torch.save` would. Storages are copied whole, whatever part of them the tensors
+ * show; parameters and modules there are none: a value has tensors.
+ * @throws UserError as `planTorch` does, or when a file that tensors lie in cannot be read.
+ */
+export async function writeTorch(sink: ByteSink, value: Writable, root?: string): Promise<void> {
+  await writeZip(sink, planTorch(value, root));
+}
+
+const record = (name: string, bytes: Uint8Array): ZipContent => ({
+  name,
+  bytes: bytes.length,
+  fill: (take) => take(bytes),
+});
+
+/** The bytes of a storage, little-endian. */
+async function fillStorage({ bytes, words }: WrittenStorage, take: Take): Promise<void> {
+  if ('chunks' in bytes) {
+    for await (const chunk of bytes.chunks()) await take(chunk);
+    return;
+  }
+  const elements = bytes.bytes / (STORED_DTYPES[words].bits / 8);
+  const flat = { shape: [elements], strides: [1], offset: 0, elements };
+  await streamTensor(
+    { kind: 'tensor', dtype: words, ...flat, storage: bytes, bytes: bytes.bytes },
+    take,
+  );
+}

@@ -1,0 +1,89 @@
+/** Files of every kind with what they hold, or that they are to be refused: see fixtures/README.md. */
+import { createHash } from 'node:crypto';
+import fs from 'node:fs';
+import path from 'node:path';
+import { describe, expect, it } from 'vitest';
+import type { StoredTensor } from '../../src/checkpoint/checkpoint.js';
+import { openCheckpoint } from '../../src/checkpoint/open.js';
+import { ruleOf } from '../../src/checkpoint/refusal.js';
+import { readTensor } from '../../src/checkpoint/view.js';
+import { inPackage } from '../fixtures.js';
+
+interface Described {
+  readonly dtype: string;
+  readonly shape: readonly number[];
+  /** Of its little-endian, contiguous bytes. */
+  readonly sha256: string;
+}
+
+interface Entry {
+  readonly path: string;
+  readonly format: string;
+  /** `either`: refused, or read as exactly these tensors. */
+  readonly expect: 'accept' | 'refuse' | 'either';
+  readonly tensors?: Readonly<Record<string, Described>>;
+}
+
+const readManifest = (folder: string) =>
+  JSON.parse(fs.readFileSync(path.join(folder, 'manifest.json'), 'utf8')) as {
+    readonly entries: readonly Entry[];
+  };
+
+const byName = (tensors: Iterable<[string, Described]>) =>
+  [...tensors].sort(([a], [b]) => (a < b ? -1 : 1));
+
+function describeTensor(tensor: StoredTensor): Described {
+  const sha256 = createHash('sha256').update(readTensor(tensor)).digest('hex');
+  return { dtype: tensor.dtype, shape: tensor.shape, sha256 };
+}
+
+type Outcome = { readonly tensors: [string, Described][] } | { readonly refusedBy: string };
+
+function outcomeOf(file: string): Outcome {
+  try {
+    const checkpoint = openCheckpoint(file);
+    try {
+      const tensors = [...checkpoint.tensors].map(([name, tensor]): [string, Described] => [
+        name,
+        describeTensor(tensor),
+      ]);
+      return { tensors: byName(tensors) };
+    } finally {
+      checkpoint.close();
+    }
+  } catch (error) {
+    const rule = ruleOf(error);
+    // Anything but a refusal is a fault of the reader.
+    if (rule === undefined) throw error;
+    return { refusedBy: rule };
+  }
+}
+
+function check(folder: string, entry: Entry): void {
+  const outcome = outcomeOf(path.join(folder, entry.path));
+  if (entry.expect === 'refuse') expect(outcome).toHaveProperty('refusedBy');
+  if (entry.expect === 'accept') expect(outcome).not.toHaveProperty('refusedBy');
+  if ('tensors' in outcome && entry.tensors) {
+    expect(outcome.tensors).toEqual(byName(Object.entries(entry.tensors)));
+  }
+}
+
+/** One test for each file of a corpus. */
+function walk(folder: string): void {
+  const { entries } = readManifest(folder);
+  it.each(entries.map((entry) => [entry.expect, entry.path, entry] as const))(
+    '%s %s',
+    (...[, , entry]) => {
+      check(folder, entry);
+    },
+  );
+}
+
+describe('the files of fixtures/checkpoints', () => walk(inPackage('fixtures/checkpoints')));
+
+const corpus = process.env.MINIMIND_CORPUS;
+if (corpus === undefined) {
+  it.skip('a whole corpus, in the folder that MINIMIND_CORPUS names', () => {});
+} else {
+  describe(`the files of ${corpus}`, () => walk(corpus));
+}

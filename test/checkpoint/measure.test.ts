@@ -1,0 +1,80 @@
+import { createHash } from 'node:crypto';
+import { describe, expect, it, vi } from 'vitest';
+import { measureTensors } from '../../src/checkpoint/measure.js';
+import { viewsOf } from '../../src/checkpoint/summary-sharing.js';
+import { storageOf, tensorIn, tensorOf } from './stored-tensors.js';
+
+const sha256 = (bytes: Uint8Array) => createHash('sha256').update(bytes).digest('hex');
+const bytesOf = (...values: number[]) => new Uint8Array(Float32Array.from(values).buffer);
+const silent = { hash: true, stats: true, onBytes: () => {} };
+
+describe('measureTensors', () => {
+  it('finds hash and statistics in one pass, of the values and not of the storage', async () => {
+    const storage = storageOf(bytesOf(1, 2, 3, 4, 5, 6));
+    const transposed = tensorIn(storage, [3, 2], { strides: [1, 3] });
+    const tensors = new Map([
+      ['part', tensorIn(storage, [2], { offset: 1 })],
+      ['transposed', transposed],
+    ]);
+    let seen = 0;
+    const onBytes = (bytes: number) => {
+      seen += bytes;
+    };
+    const measured = await measureTensors(viewsOf(tensors), { ...silent, onBytes });
+    expect(measured.get('part')).toMatchObject({
+      sha256: sha256(bytesOf(2, 3)),
+      stats: { min: 2, max: 3 },
+    });
+    expect(measured.get('transposed')).toMatchObject({ sha256: sha256(bytesOf(1, 4, 2, 5, 3, 6)) });
+    expect(seen).toBe(8 + 24);
+  });
+
+  it('knows the hash of nothing', async () => {
+    const empty = tensorIn(storageOf(new Uint8Array()), [0, 3]);
+    const measured = await measureTensors(viewsOf(new Map([['empty', empty]])), silent);
+    expect(measured.get('empty')).toMatchObject({
+      sha256: 'e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855',
+      stats: { min: null, norm: 0 },
+    });
+  });
+
+  it('finds what it is asked for only', async () => {
+    const views = viewsOf(new Map([['a', tensorOf([1])]]));
+    const hashed = await measureTensors(views, { ...silent, stats: false });
+    expect(hashed.get('a')).toEqual({ sha256: sha256(bytesOf(1)) });
+    const counted = await measureTensors(views, { ...silent, hash: false });
+    expect(Object.keys(counted.get('a') ?? {})).toEqual(['stats']);
+  });
+
+  it('reads what has several names once, and files from front to back', async () => {
+    const storage = storageOf(bytesOf(1, 2, 3));
+    const other = storageOf(bytesOf(9));
+    const at = (offset: number) => tensorIn(storage, [1], { offset });
+    const tensors = new Map([
+      ['last', at(2)],
+      ['other file', tensorIn(other, [1])],
+      ['first', at(0)],
+      ['also last', at(2)],
+    ]);
+    const measured = await measureTensors(viewsOf(tensors), { ...silent, hash: false });
+    expect([...measured.keys()]).toEqual(['first', 'last', 'also last', 'other file']);
+    expect(measured.get('also last')).toBe(measured.get('last'));
+  });
+
+  it('lets others have their turn among many small tensors', async () => {
+    const views = viewsOf(new Map([['a', tensorOf([1])]]));
+    const others = vi.fn();
+    setImmediate(others);
+    await measureTensors(views, silent);
+    expect(others).not.toHaveBeenCalled();
+    // A clock by which each tensor takes long.
+    let time = 0;
+    vi.spyOn(performance, 'now').mockImplementation(() => {
+      time += 100;
+      return time;
+    });
+    await measureTensors(views, silent);
+    vi.restoreAllMocks();
+    expect(others).toHaveBeenCalled();
+  });
+});

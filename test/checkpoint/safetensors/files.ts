@@ -1,0 +1,64 @@
+import fs from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { afterAll } from 'vitest';
+import { ByteFile } from '../../../src/checkpoint/byte-file.js';
+import type { FileIndex } from '../../../src/checkpoint/checkpoint.js';
+import { ruleOf } from '../../../src/checkpoint/refusal.js';
+import { readSafetensors } from '../../../src/checkpoint/safetensors/read.js';
+
+const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'minimind-'));
+afterAll(() => fs.rmSync(folder, { recursive: true }));
+
+/** Lets `use` look at a file that holds these bytes and is gone afterwards. */
+export function withFile<T>(bytes: Uint8Array, use: (file: ByteFile) => T): T {
+  const name = path.join(folder, 'model.safetensors');
+  fs.writeFileSync(name, bytes);
+  const file = ByteFile.open(name);
+  try {
+    return use(file);
+  } finally {
+    file.close();
+  }
+}
+
+/** The index of a file that holds these bytes. The file is closed: its tensors cannot be read. */
+export const indexOf = (bytes: Uint8Array): FileIndex => withFile(bytes, readSafetensors);
+
+/** The rule for which these bytes are refused, or undefined when they are not. */
+export function ruleBrokenBy(bytes: Uint8Array): string | undefined {
+  try {
+    indexOf(bytes);
+  } catch (error) {
+    const rule = ruleOf(error);
+    if (rule === undefined) throw error;
+    return rule;
+  }
+  return undefined;
+}
+
+export function lengthField(length: bigint): Buffer {
+  const field = Buffer.alloc(8);
+  field.writeBigUInt64LE(length);
+  return field;
+}
+
+/** A file of this header and as many zeros as data. */
+export function fileBytes(header: string | Uint8Array, dataBytes = 0): Buffer {
+  const json = Buffer.from(header);
+  return Buffer.concat([lengthField(BigInt(json.length)), json, Buffer.alloc(dataBytes)]);
+}
+
+/** One member of a header. The values are written as they are, so that they may be nonsense. */
+export function member(
+  name: string,
+  {
+    dtype = '"U8"',
+    shape = '[2]',
+    offsets = '[0,2]',
+  }: { dtype?: string; shape?: string; offsets?: string } = {},
+): string {
+  return `${JSON.stringify(name)}:{"dtype":${dtype},"shape":${shape},"data_offsets":${offsets}}`;
+}
+
+export const header = (...members: readonly string[]) => `{${members.join()}}`;

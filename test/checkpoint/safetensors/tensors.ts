@@ -1,0 +1,75 @@
+import fc from 'fast-check';
+import type { ByteSink } from '../../../src/checkpoint/byte-sink.js';
+import type { TensorToWrite } from '../../../src/checkpoint/safetensors/write.js';
+import { STORED_DTYPES, type StoredDtype } from '../../../src/tensor/stored-dtype.js';
+
+export type SafetensorsDtype = Exclude<StoredDtype, 'C128'>;
+
+export const DTYPES = (Object.keys(STORED_DTYPES) as StoredDtype[]).filter(
+  (dtype): dtype is SafetensorsDtype => dtype !== 'C128',
+);
+
+/** A tensor with all its bytes. */
+export interface WholeTensor {
+  readonly name: string;
+  readonly dtype: StoredDtype;
+  readonly shape: readonly number[];
+  readonly bytes: Uint8Array;
+}
+
+/** Any text, odd names among it. */
+export const anyText = fc.oneof(
+  fc.string({ unit: 'binary', maxLength: 20 }),
+  fc.constantFrom('__proto__', '0', '1', 'constructor', '', '"', '\\', '\0', '\uffff', '😀', 'a.b'),
+);
+
+/** Tensors with names of their own. Their last size makes packed dtypes whole bytes. */
+export const anyTensors: fc.Arbitrary<WholeTensor[]> = fc.uniqueArray(
+  fc
+    .record({
+      name: anyText.filter((name) => name !== '__metadata__'),
+      dtype: fc.constantFrom(...DTYPES),
+      sizes: fc.array(fc.nat({ max: 3 }), { maxLength: 3 }),
+      seed: fc.nat({ max: 255 }),
+    })
+    .map(({ name, dtype, sizes, seed }) => {
+      const { bits } = STORED_DTYPES[dtype];
+      const shape = bits < 8 ? [...sizes, 4] : sizes;
+      const length = (shape.reduce((product, size) => product * size, 1) * bits) / 8;
+      return { name, dtype, shape, bytes: Uint8Array.from({ length }, (_, i) => seed + i * 7) };
+    }),
+  { selector: ({ name }) => name, maxLength: 12 },
+);
+
+/** The tensor in pieces of `size` bytes that all use the same memory, at once or later. */
+export function inPieces(tensor: WholeTensor, size: number, isAsync = false): TensorToWrite {
+  const { bytes } = tensor;
+  function* pieces() {
+    const memory = new Uint8Array(size);
+    for (let start = 0; start < bytes.length; start += size) {
+      const piece = memory.subarray(0, Math.min(size, bytes.length - start));
+      piece.set(bytes.subarray(start, start + size));
+      yield piece;
+      memory.fill(0xee);
+    }
+  }
+  async function* laterPieces() {
+    yield* pieces();
+  }
+  return { ...tensor, chunks: isAsync ? laterPieces : pieces };
+}
+
+/** Keeps what is written. */
+export class MemorySink implements ByteSink {
+  readonly #parts: Uint8Array[] = [];
+  position = 0;
+
+  async write(bytes: Uint8Array): Promise<void> {
+    this.#parts.push(bytes.slice());
+    this.position += bytes.length;
+  }
+
+  bytes(): Buffer {
+    return Buffer.concat(this.#parts);
+  }
+}

@@ -1,0 +1,71 @@
+import fs from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { afterAll, afterEach } from 'vitest';
+import type { Checkpoint } from '../../src/checkpoint/checkpoint.js';
+import { openCheckpoint } from '../../src/checkpoint/open.js';
+import { ruleOf } from '../../src/checkpoint/refusal.js';
+import type { OpenOptions } from '../../src/checkpoint/single-file.js';
+
+const root = fs.mkdtempSync(path.join(os.tmpdir(), 'minimind-'));
+afterAll(() => fs.rmSync(root, { recursive: true }));
+
+const open: Checkpoint[] = [];
+afterEach(() => {
+  for (const checkpoint of open.splice(0)) checkpoint.close();
+});
+
+/** A folder with these files, by their relative paths, until the tests of the calling module are done. */
+export function folderOf(files: Readonly<Record<string, string | Uint8Array>>): string {
+  const folder = fs.mkdtempSync(path.join(root, 'folder-'));
+  for (const [name, content] of Object.entries(files)) {
+    const target = path.join(folder, name);
+    fs.mkdirSync(path.dirname(target), { recursive: true });
+    fs.writeFileSync(target, content);
+  }
+  return folder;
+}
+
+/** The path of a file with this content in a folder of its own. */
+export const fileIn = (name: string, content: string | Uint8Array) =>
+  path.join(folderOf({ [name]: content }), name);
+
+/** A safetensors file of U8 tensors with one dimension. */
+export function safetensors(
+  tensors: Readonly<Record<string, readonly number[]>>,
+  metadata: Readonly<Record<string, string>> = {},
+): Buffer {
+  let end = 0;
+  const entries = Object.entries(tensors).map(([name, values]) => {
+    const begin = end;
+    end += values.length;
+    return [name, { dtype: 'U8', shape: [values.length], data_offsets: [begin, end] }] as const;
+  });
+  const header = Buffer.from(
+    JSON.stringify({ __metadata__: metadata, ...Object.fromEntries(entries) }),
+  );
+  const length = Buffer.alloc(8);
+  length.writeBigUInt64LE(BigInt(header.length));
+  return Buffer.concat([length, header, Buffer.from(Object.values(tensors).flat())]);
+}
+
+/** An open checkpoint; it is closed when the test is done. */
+export function opened(target: string, options?: OpenOptions): Checkpoint {
+  const checkpoint = openCheckpoint(target, options);
+  open.push(checkpoint);
+  return checkpoint;
+}
+
+/** What opening a path throws. */
+export function errorOf(target: string, options?: OpenOptions): unknown {
+  try {
+    opened(target, options);
+  } catch (error) {
+    return error;
+  }
+  return undefined;
+}
+
+/** The rule by which a path is refused. */
+export const ruleBrokenBy = (target: string, options?: OpenOptions) =>
+  ruleOf(errorOf(target, options));
