@@ -4,6 +4,8 @@ import os from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { inPackage, ROOT } from './fixtures.js';
+import { safetensorsFile } from './reconcile/files.js';
+import { describeModel, SMALL, Workshop } from './reconcile/support.js';
 
 /** What npm publishes, installed in an empty folder and used from there. */
 const work = fs.mkdtempSync(path.join(fs.realpathSync(os.tmpdir()), 'minimind-package-'));
@@ -127,15 +129,25 @@ describe('the installed program', () => {
     expect(stdout).toContain(`minimind ${name}`);
   });
 
+  beforeAll(async () => {
+    const workshop = new Workshop();
+    const tensors = workshop.stateDict(describeModel().model, false);
+    await safetensorsFile(path.join(work, 'small.safetensors'), tensors);
+    workshop.close();
+    fs.writeFileSync(path.join(work, 'small.yaml'), JSON.stringify({ model: SMALL }));
+  });
+
   /** A real invocation of each command, and something of what it prints. */
   const INVOCATIONS: Record<string, { args: string[]; prints: string }> = {
     'compare-srte': { args: ['original.yaml'], prints: '8.321B' },
     completion: { args: ['bash'], prints: 'compare-srte' },
     init: { args: ['tiny', '-o', 'mine.yaml'], prints: 'mine.yaml' },
+    inspect: { args: ['small.safetensors'], prints: 'Tensors by layer' },
     list: { args: [], prints: '22,143,967,232' },
     profile: { args: ['original.yaml'], prints: '22.144B' },
     schema: { args: ['hybrid'], prints: '"srte_encoding"' },
     validate: { args: ['original.yaml'], prints: '22,143,967,232' },
+    verify: { args: ['small.yaml', 'small.safetensors'], prints: 'ok: ' },
   };
 
   it.each(COMMANDS)('does %s', (name) => {

@@ -1,6 +1,7 @@
 import * as z from 'zod';
 import type { Confusion, Rule } from '../errors.js';
 import type { LanguageModel } from './layer.js';
+import type { Reading, StoredShapes } from './reading.js';
 
 /** A named, ready configuration. */
 export interface Preset<Input> {
@@ -45,6 +46,8 @@ export interface Family<Schema extends z.ZodType = z.ZodType> {
    */
   build(document: z.output<Schema>): LanguageModel;
   trainingHints?(document: z.output<Schema>): TrainingHints;
+  /** The values of a document that a checkpoint's tensors show; none for one of another family. */
+  readOff?(stored: StoredShapes): readonly Reading[];
 }
 
 /** States a family and checks its parts against its own schema. */

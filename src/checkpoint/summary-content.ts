@@ -1,5 +1,5 @@
 /** What a PyTorch file holds beside the tensors, as plain data of bounded size. */
-import type { StoredTensor } from './checkpoint.js';
+import type { StoredTensor } from './stored-tensor.js';
 import { numpyScalar } from './summary-numpy.js';
 import type { Dict, Opaque, Value } from './torch/values.js';
 

@@ -1,6 +1,6 @@
 /** Which names of a checkpoint mean the same values, and which tensors lie over one another. */
 import { STORED_DTYPES } from '../tensor/stored-dtype.js';
-import type { StoredBytes, StoredTensor } from './checkpoint.js';
+import type { StoredBytes, StoredTensor } from './stored-tensor.js';
 
 /** A tensor and all of its names. */
 export interface NamedView {

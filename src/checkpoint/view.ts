@@ -1,6 +1,6 @@
 /** The values of a stored tensor, contiguous and little-endian, whatever its strides and byte order. */
 import { STORED_DTYPES } from '../tensor/stored-dtype.js';
-import { isContiguous, type StoredTensor } from './checkpoint.js';
+import { isContiguous, type StoredTensor } from './stored-tensor.js';
 
 /** Rows of a tensor [rows, …]; a scalar is one row. */
 export const rowsOf = ({ shape }: StoredTensor): number => shape[0] ?? 1;

@@ -43,6 +43,12 @@ export const set = Flags.string({
   description: 'override a value of the file, as in model.num_layers=24 (repeatable)',
 });
 
+/** `--state-dict model_state_dict`: which dict of a PyTorch file is the model, when several could be. */
+export const stateDict = Flags.string({
+  helpValue: 'KEY',
+  description: 'the dict of a PyTorch file that holds the tensors, when there are several',
+});
+
 /** `--dtype bf16`, by any of a type's usual names. */
 export const dtype = Flags.custom<Dtype>({
   helpValue: 'TYPE',

@@ -60,11 +60,19 @@ export interface LoadOptions {
  * @param source A path, or `-` for stdin.
  * @throws UserError with every problem that was found.
  */
-export async function loadModelFile(
-  source: string,
+export async function loadModelFile(source: string, options: LoadOptions = {}): Promise<ModelFile> {
+  return modelOf(await readDocument(source), options);
+}
+
+/**
+ * Overrides and checks a document, and describes its model.
+ * @throws UserError with every problem that was found.
+ */
+export async function modelOf(
+  document: ConfigDocument,
   { set = [], strict = false }: LoadOptions = {},
 ): Promise<ModelFile> {
-  const written = applyOverrides(await readDocument(source), set);
+  const written = applyOverrides(document, set);
   const { family, problem } = await familyOf(written);
   const checked = checkDocument(written, family);
   const found = checked.problems.map((each) => (problem && isFamily(each) ? problem : each));

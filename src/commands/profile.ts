@@ -8,8 +8,19 @@ import { explainPublished } from '../budget/published.js';
 import { resolveSetting } from '../budget/setting.js';
 import { OPTIMIZER_NAMES } from '../budget/training.js';
 import { BaseCommand, formatOf } from '../cli/base-command.js';
-import { bytesLimit, count, countLimit, dtype, publishedNumber, set } from '../cli/flags.js';
+import { isCheckpointPath } from '../cli/checkpoint-path.js';
+import {
+  bytesLimit,
+  count,
+  countLimit,
+  dtype,
+  publishedNumber,
+  set,
+  stateDict,
+} from '../cli/flags.js';
 import { loadModelFile } from '../cli/model-file.js';
+import { UserError } from '../errors.js';
+import { configText } from '../report/checkpoint.js';
 import { profileReport } from '../report/profile.js';
 
 export default class Profile extends BaseCommand {
@@ -17,7 +28,8 @@ export default class Profile extends BaseCommand {
   static override description =
     'Parameters by component, bytes in every type, memory and state of inference, FLOPs, and the memory of ' +
     'training on one device. --explain derives every figure. The --max flags make it exit with 1 when a ' +
-    'limit is exceeded, for continuous integration.';
+    'limit is exceeded, for continuous integration. Of a checkpoint the index is read, and held against its ' +
+    'config.';
   static override examples = [
     '<%= config.bin %> <%= command.id %> configs/hybrid/original.yaml',
     '<%= config.bin %> <%= command.id %> configs/hybrid/tiny.yaml --context 128 --batch 4 --layers --explain',
@@ -26,10 +38,18 @@ export default class Profile extends BaseCommand {
   ];
 
   static override args = {
-    file: Args.string({ required: true, description: 'a config, or - for standard input' }),
+    file: Args.string({
+      required: true,
+      description: 'a config, - for standard input, or a checkpoint with its config',
+    }),
   };
   static override flags = {
     set,
+    config: Flags.string({
+      helpValue: 'FILE',
+      description: 'the config of a checkpoint [default: the one in it, or in its folder]',
+    }),
+    'state-dict': stateDict,
     batch: count({ description: 'sequences at a time [default: 1; in training as in the file]' }),
     context: count({ description: 'tokens of a sequence [default: as in the file, or 2048]' }),
     dtype: dtype({
@@ -71,7 +91,12 @@ export default class Profile extends BaseCommand {
 
   async run() {
     const { args, flags } = await this.parse(Profile);
-    const { file, family, document, model, warnings } = await loadModelFile(args.file, flags);
+    const loaded = await (isCheckpointPath(args.file) ? loadCheckpoint : loadConfig)(
+      args.file,
+      flags,
+    );
+    const { file, family, document, model, warnings, checkpoint } = loaded;
+    if (checkpoint) this.note(flags, configText(checkpoint.config));
     await this.warnAbout(flags, warnings);
     const setting = resolveSetting(flags, family.trainingHints?.(document) ?? {}, model.positions);
     const profile = profileModel(model, setting);
@@ -82,6 +107,7 @@ export default class Profile extends BaseCommand {
       family: family.name,
       setting,
       ...profile,
+      ...(checkpoint && { checkpoint }),
       ...(flags.layers && { layers: blocksOf(model, setting) }),
       ...(flags.tensors && { tensors: tensorInventory(model) }),
       ...(flags.published && {
@@ -98,4 +124,29 @@ export default class Profile extends BaseCommand {
       profileReport(each, { explain: flags.explain, flat: formatOf(flags) === 'csv' }),
     );
   }
+}
+
+interface LoadFlags {
+  readonly set: readonly string[] | undefined;
+  readonly config: string | undefined;
+  readonly 'state-dict': string | undefined;
+}
+
+/** What reads checkpoints is loaded for them only. */
+async function loadCheckpoint(file: string, flags: LoadFlags) {
+  const { loadCheckpointModel } = await import('../cli/checkpoint-model.js');
+  return loadCheckpointModel(file, flags);
+}
+
+async function loadConfig(file: string, flags: LoadFlags) {
+  if (flags.config === undefined && flags['state-dict'] === undefined) {
+    return { ...(await loadModelFile(file, flags)), checkpoint: undefined };
+  }
+  throw new UserError(
+    'usage',
+    `${file} is no checkpoint: --config and --state-dict are for those`,
+    {
+      suggestion: 'leave the flag out',
+    },
+  );
 }

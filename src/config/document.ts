@@ -1,11 +1,11 @@
 import type { Finding, PropertyPath } from '../errors.js';
 import { buildValue } from './build.js';
 import { decode } from './decode.js';
-import { follow, type Mark } from './mark.js';
+import { type Entry, follow, type Mark } from './mark.js';
 import { isMapping } from './path.js';
 import { type Found, invalidConfig, toProblems, Unreadable } from './problems.js';
 import { describeValue } from './quote.js';
-import { type Location, type Place, type Source, TextSource } from './source.js';
+import { DataSource, type Location, type Place, type Source, TextSource } from './source.js';
 import { parseSyntax } from './syntax.js';
 
 /** A document that was read: its value, and where each part of it stands. Never changed. */
@@ -88,6 +88,29 @@ export function parseValue(
   if (isBroken) throw new Unreadable(found, isCut);
   if (root === null) return { value: null, mark: { place: { source, offset: 0 } }, found };
   return buildValue(root, source, found);
+}
+
+/**
+ * The document that a mapping of plain data is: strings, numbers, truth values, null, lists and mappings.
+ * `file` is its name in messages. The parts of it have no lines.
+ */
+export function documentOfData(value: Record<string, unknown>, file: string): ConfigDocument {
+  return new ConfigDocument(file, value, markData(value, new DataSource(file), { next: 0 }));
+}
+
+/** Marks each part with its number in the order of the data, which is the order of problems. */
+function markData(value: unknown, source: Source, order: { next: number }): Mark {
+  const place = { source, offset: order.next++ };
+  if (Array.isArray(value)) {
+    return { place, items: value.map((item) => ({ mark: markData(item, source, order) })) };
+  }
+  if (!isMapping(value)) return { place };
+  const entries = new Map<string, Entry>();
+  for (const [key, inner] of Object.entries(value)) {
+    const mark = markData(inner, source, order);
+    entries.set(key, { key: mark.place, mark });
+  }
+  return { place, entries };
 }
 
 function rootFinding(value: unknown): Finding {

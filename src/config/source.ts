@@ -92,6 +92,24 @@ export class OverrideSource implements Source {
   }
 }
 
+/** Values that were never text. */
+export class DataSource implements Source {
+  readonly file: string;
+  readonly rank = 0;
+
+  constructor(file: string) {
+    this.file = file;
+  }
+
+  lineAt(): number {
+    return 0;
+  }
+
+  at(): Location {
+    return { file: this.file };
+  }
+}
+
 /** `line` safe to print, cut to about a hundred characters around the UTF-16 offset `offset`. */
 function excerptOf(line: string, offset: number): string {
   if (line.length <= EXCERPT_CHARACTERS) return escapeText(line);

@@ -32,7 +32,8 @@ export function errorText(error: UserError, options: RenderOptions): string {
   if (error.problems.length === 0) return stack([[...head, ...suggestion]]);
   const problems = error.problems.map((problem) => problemLines(problem, paper));
   // That a file is refused goes without saying where it is said why.
-  if (error.code === 'refused-file' && problems.length === 1) return stack([...problems, suggestion]);
+  if (error.code === 'refused-file' && problems.length === 1)
+    return stack([...problems, suggestion]);
   return stack([head, ...problems, suggestion]);
 }
 

@@ -5,6 +5,7 @@ import type { LimitCheck } from '../budget/limits.js';
 import type { ModelProfile } from '../budget/profile.js';
 import type { PublishedReport } from '../budget/published.js';
 import type { Origin, ResolvedSetting } from '../budget/setting.js';
+import type { CheckpointFound } from '../cli/checkpoint-model.js';
 import { bar } from './bar.js';
 import {
   binaryCell,
@@ -18,6 +19,7 @@ import {
   shareCell,
   strong,
 } from './cells.js';
+import { checkpointBlocks } from './checkpoint.js';
 import { explanationBlocks } from './explanation.js';
 import { layersBlocks, tensorsBlocks } from './inventory.js';
 import type { Block, Cell, Report, TableBlock, Tone } from './report.js';
@@ -32,6 +34,8 @@ export interface ProfileResult extends ModelProfile {
   readonly published?: PublishedReport;
   readonly layers?: readonly BlockBudget[];
   readonly tensors?: readonly TensorEntry[];
+  /** When the model is that of a checkpoint. */
+  readonly checkpoint?: CheckpointFound;
 }
 
 /** How long the bar of the largest component is, in columns. */
@@ -49,6 +53,7 @@ export function profileReport(
       heading(`${result.family} model of ${result.file}`),
       ...settingNotes(result.setting),
       ...parametersBlocks(result),
+      ...(result.checkpoint ? checkpointBlocks(result.checkpoint) : []),
       ...inferenceBlocks(result),
       ...flopsBlocks(result),
       ...trainingBlocks(result),

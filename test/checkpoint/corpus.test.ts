@@ -3,9 +3,9 @@ import { createHash } from 'node:crypto';
 import fs from 'node:fs';
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
-import type { StoredTensor } from '../../src/checkpoint/checkpoint.js';
 import { openCheckpoint } from '../../src/checkpoint/open.js';
 import { ruleOf } from '../../src/checkpoint/refusal.js';
+import type { StoredTensor } from '../../src/checkpoint/stored-tensor.js';
 import { readTensor } from '../../src/checkpoint/view.js';
 import { inPackage } from '../fixtures.js';
 

@@ -1,10 +1,10 @@
 import type { ByteFile } from '../../src/checkpoint/byte-file.js';
+import type { Checkpoint } from '../../src/checkpoint/checkpoint.js';
 import {
-  type Checkpoint,
   contiguousStrides,
   type StoredBytes,
   type StoredTensor,
-} from '../../src/checkpoint/checkpoint.js';
+} from '../../src/checkpoint/stored-tensor.js';
 import { STORED_DTYPES } from '../../src/tensor/stored-dtype.js';
 import { fileOf } from './byte-files.js';
 

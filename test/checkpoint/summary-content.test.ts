@@ -96,6 +96,38 @@ describe('describeContent', () => {
   });
 });
 
+describe('a numpy scalar', () => {
+  /** As numpy pickles one: its dtype, whose state has the byte order, and its bytes. */
+  const scalar = (code: string, order: string, bytes: Uint8Array, core = 'core') =>
+    opaque(`numpy.${core}.multiarray.scalar`, [
+      opaque('numpy.dtype', [code, false, true], tuple(3, order, null, null, null, -1, -1, 0)),
+      bytes,
+    ]);
+  const half = new Uint8Array(Float64Array.of(0.5).buffer);
+
+  it.each<[string, Value, number]>([
+    ['f8', scalar('f8', '<', half), 0.5],
+    ['f8 of numpy 2', scalar('f8', '<', half, '_core'), 0.5],
+    ['f4', scalar('f4', '<', new Uint8Array(Float32Array.of(-2.5).buffer)), -2.5],
+    ['i8', scalar('i8', '<', new Uint8Array(BigInt64Array.of(-30n).buffer)), -30],
+    ['u1', scalar('u1', '|', Uint8Array.of(200)), 200],
+    ['b1', scalar('b1', '|', Uint8Array.of(1)), 1],
+  ])('of %s has a value', (_, value, expected) => {
+    expect(describeOne(value).value).toBe(expected);
+  });
+
+  it.each<[string, Value]>([
+    ['big-endian', scalar('f8', '>', half)],
+    ['of another type', scalar('U8', '<', half)],
+    ['of another size', scalar('f4', '<', half)],
+    ['something else', opaque('numpy.core.multiarray._reconstruct', [half])],
+    ['without its parts', opaque('numpy.core.multiarray.scalar', [])],
+    ['without a dtype', opaque('numpy.core.multiarray.scalar', ['f8', half])],
+  ])('stays an object when it is %s', (_, value) => {
+    expect(describeOne(value).value).toHaveProperty('object');
+  });
+});
+
 describe('what a stranger makes large', () => {
   /** A list of which every part is the same list again, 2^levels paths in all. */
   const laughs = (levels: number): Value => {

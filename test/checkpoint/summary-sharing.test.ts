@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { isSameView } from '../../src/checkpoint/checkpoint.js';
+import { isSameView } from '../../src/checkpoint/stored-tensor.js';
 import { bytesOfViews, sharingsOf, viewsOf } from '../../src/checkpoint/summary-sharing.js';
 import { storageOf, tensorIn } from './stored-tensors.js';
 

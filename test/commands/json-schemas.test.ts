@@ -2,8 +2,10 @@ import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { Ajv2020, type SchemaObject } from 'ajv/dist/2020.js';
-import { describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { inPackage, readJson } from '../fixtures.js';
+import { safetensorsFile } from '../reconcile/files.js';
+import { describeModel, SMALL, Workshop } from '../reconcile/support.js';
 import { runCli } from '../run-cli.js';
 
 /** Forbids what a schema does not mention, so that a field cannot appear without being described. */
@@ -77,6 +79,60 @@ describe('JSON output keeps to docs/schemas', () => {
   it('finds a field that is not described', () => {
     const { stdout } = runCli(['list', '--json']);
     expect(complaints(stdout.replace('"families"', '"extra": 1, "families"'))).toHaveLength(1);
+  });
+});
+
+describe('JSON output about checkpoints', () => {
+  const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'minimind-'));
+  const workshop = new Workshop();
+  const config = path.join(folder, 'model.json');
+  const checkpoint = path.join(folder, 'model.safetensors');
+
+  beforeAll(async () => {
+    fs.writeFileSync(config, JSON.stringify({ model: SMALL }));
+    const tensors = workshop.stateDict(describeModel().model, false);
+    await safetensorsFile(checkpoint, tensors);
+  });
+  afterAll(() => {
+    workshop.close();
+    fs.rmSync(folder, { recursive: true });
+  });
+
+  it.each([
+    [[], 0],
+    [['--set', 'model.num_layers=3', '--set', 'model.tie_word_embeddings=true'], 1],
+    [['--set', 'model.srte_factorized_rank=3', '--set', 'model.vocab_size=9'], 1],
+  ])('verify %j exits with %d', (args, exitCode) => {
+    const { code, stdout } = runCli(['verify', config, checkpoint, ...args, '--json']);
+    expect(code).toBe(exitCode);
+    expect(complaints(stdout)).toEqual([]);
+  });
+
+  it.each([[[]], [['--set', 'model.vocab_size=9']]])('profile of a checkpoint %j', (args) => {
+    const { code, stdout } = runCli(['profile', checkpoint, '--config', config, ...args, '--json']);
+    expect(code).toBe(0);
+    expect(JSON.parse(stdout).checkpoint.matches).toBe(args.length === 0);
+    expect(complaints(stdout)).toEqual([]);
+  });
+});
+
+describe('JSON output of inspect', () => {
+  it.each([
+    [['nested_train_proto4.pt', '--hash', '--stats', '--srte']],
+    [['st_nan_inf.safetensors', '--stats', '--srte']],
+    [['st_all_dtypes.safetensors', '--hash', '--stats']],
+    [['zip_odd_names.pt', '--filter', '*o*']],
+    [['legacy_shapes_dtypes.pth']],
+    [['zip_big_endian.pt']],
+  ])('%j', ([file = '', ...flags]) => {
+    const { code, stdout } = runCli([
+      'inspect',
+      `fixtures/checkpoints/valid/${file}`,
+      ...flags,
+      '--json',
+    ]);
+    expect(code).toBe(0);
+    expect(complaints(stdout)).toEqual([]);
   });
 });
 

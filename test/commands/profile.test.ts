@@ -1,6 +1,11 @@
 import { spawnSync } from 'node:child_process';
-import { describe, expect, it } from 'vitest';
+import fs from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { inPackage } from '../fixtures.js';
+import { safetensorsFile, torchFile } from '../reconcile/files.js';
+import { describeModel, SMALL, Workshop } from '../reconcile/support.js';
 import { runCli } from '../run-cli.js';
 
 const ORIGINAL = 'configs/hybrid/original.yaml';
@@ -158,5 +163,115 @@ describe('profile', () => {
     expect(profile(TINY, '--published', '275,200').stdout).toContain(
       'That is the number of parameters',
     );
+  });
+});
+
+describe('profile of a checkpoint', () => {
+  const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'minimind-'));
+  const inFolder = (...parts: string[]) => path.join(folder, ...parts);
+  const workshop = new Workshop();
+  const tensors = workshop.stateDict(describeModel().model, false);
+  const config = { model: SMALL, training: { batch_size: 3 } };
+  const budgets = ({ parameters, inference, training }: Record<string, unknown>) => ({
+    parameters,
+    inference,
+    training,
+  });
+
+  beforeAll(async () => {
+    fs.writeFileSync(inFolder('other.yaml'), JSON.stringify(config));
+    await torchFile(inFolder('inside.pt'), tensors, { config });
+    // By its content alone, for its name says nothing.
+    fs.copyFileSync(inFolder('inside.pt'), inFolder('weights'));
+    await safetensorsFile(inFolder('bare', 'model.safetensors'), tensors);
+    await safetensorsFile(inFolder('beside', 'model.safetensors'), tensors);
+    fs.writeFileSync(inFolder('beside', 'config.yaml'), JSON.stringify(config));
+    await safetensorsFile(inFolder('hf', 'model.safetensors'), tensors);
+    fs.writeFileSync(inFolder('hf', 'config.json'), '{"model_type": "llama", "hidden_size": 8}');
+  });
+  afterAll(() => {
+    workshop.close();
+    fs.rmSync(folder, { recursive: true });
+  });
+
+  it.each([
+    [['inside.pt'], 'inside', 'inside.pt: config'],
+    [['weights'], 'inside', 'weights: config'],
+    [['beside'], 'beside', 'beside/config.yaml'],
+    [['beside/model.safetensors'], 'beside', 'beside/config.yaml'],
+    [['bare/model.safetensors', '--config', 'other.yaml'], 'flag', 'other.yaml'],
+    [['hf', '--config', 'other.yaml'], 'flag', 'other.yaml'],
+    [['inside.pt', '--config', 'other.yaml'], 'flag', 'other.yaml'],
+  ])('%j takes the config from %s', ([file = '', ...flags], origin, configFile) => {
+    const { code, stdout, stderr } = runCli(['profile', file, ...flags, '--json'], { cwd: folder });
+    expect(code).toBe(0);
+    const result = JSON.parse(stdout);
+    expect(result.file).toBe(file);
+    expect(result.checkpoint).toMatchObject({
+      file,
+      config: { file: configFile, origin },
+      matches: true,
+      faults: [],
+      totals: { distinctTensors: 144, dtypes: [{ dtype: 'F32', tensors: 144 }] },
+    });
+    expect(stderr).toMatch(/^the config is [^\n]+\n$/);
+    expect(budgets(result)).toEqual(budgets(json(inFolder('other.yaml'))));
+  });
+
+  it('shows what is stored beside the budgets', () => {
+    const { stdout } = runCli(['profile', 'beside'], { cwd: folder });
+    expect(stdout).toMatch(/^F32 +144 +[\d,]+ +[\d.]+ kB$/m);
+    expect(stdout).toContain(
+      '144 names. Names, shapes and types are as the config describes; the config is beside/config.yaml, beside the checkpoint.',
+    );
+  });
+
+  it('warns where the tensors are not as the config describes', () => {
+    const run = runCli(['profile', 'beside', '--set', 'model.vocab_size=9'], { cwd: folder });
+    expect(run.code).toBe(0);
+    expect(run.stderr).toContain(
+      'warning: beside: is not as beside/config.yaml describes: 2 faults\n',
+    );
+    expect(run.stderr).toContain(
+      'warning: beside: lm_head.weight: misshapen: described as [9, 8], found F32 [17, 8]\n',
+    );
+    expect(run.stdout).toContain('not as the config describes');
+  });
+
+  it.each([
+    [['bare'], 'bare holds no config, and none stands beside it\n  → name one with --config FILE'],
+    [['hf'], 'hf/config.json: no family for model_type "llama" is known here yet'],
+    [['other.yaml', '--config', 'other.yaml'], 'other.yaml is no checkpoint'],
+    [['inside.pt', '--state-dict', 'ema'], 'ema'],
+  ])('%j is the user’s mistake', ([file = '', ...flags], message) => {
+    const { code, stderr } = runCli(['profile', file, ...flags], { cwd: folder });
+    expect(code).toBe(2);
+    expect(stderr).toContain(message);
+  });
+
+  it('tells the mistakes of a config inside with their place', async () => {
+    const wrong = { model: { ...SMALL, srte_encoding: 'factorized', num_heads: '2' } };
+    await torchFile(inFolder('wrong.pt'), tensors, { config: wrong });
+    const { code, stderr } = runCli(['profile', 'wrong.pt'], { cwd: folder });
+    expect(code).toBe(2);
+    expect(stderr).toContain('error: wrong.pt: config is not valid: 2 errors');
+    expect(stderr).toMatch(/error: wrong\.pt: config: model\.srte_encoding: "factorized"/);
+    expect(stderr).toMatch(/error: wrong\.pt: config: model\.num_heads: must be an integer ≥ 1/);
+  });
+
+  it.each([
+    ['a list', ['model'], 'is no mapping, but of type list'],
+    ['too large', { data: Array.from({ length: 5000 }, (_, i) => i) }, 'is larger than'],
+  ])('refuses a config inside that is %s', async (_, inside, message) => {
+    await torchFile(inFolder('odd.pt'), tensors, { config: inside });
+    const { code, stderr } = runCli(['profile', 'odd.pt'], { cwd: folder });
+    expect(code).toBe(2);
+    expect(stderr).toContain(`the config in odd.pt ${message}`);
+  });
+
+  it('reads 1e-5 as the number that it is, whatever Python took it for', async () => {
+    const inside = { model: { ...SMALL, layer_norm_eps: '1e-5' } };
+    await torchFile(inFolder('text.pt'), tensors, { config: inside });
+    expect(runCli(['profile', 'text.pt', '-q'], { cwd: folder }).stderr).toBe('');
   });
 });

@@ -25,6 +25,7 @@ import {
   stack,
 } from '../layer.js';
 import { buffer, param } from '../param.js';
+import { readOff } from './hybrid-reading.js';
 
 // Fixed by the original code, not by its configuration.
 const MAMBA_EXPANSION = 2;
@@ -521,6 +522,7 @@ export const hybrid = defineFamily({
   confusions,
   presets,
   build,
+  readOff,
   trainingHints: ({ training, system }) => ({
     batch: training?.batch_size,
     context: training?.max_seq_length,

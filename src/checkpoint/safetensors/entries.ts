@@ -1,6 +1,6 @@
 import type { ByteFile } from '../byte-file.js';
-import type { StoredTensor } from '../checkpoint.js';
 import { refusal } from '../refusal.js';
+import type { StoredTensor } from '../stored-tensor.js';
 import { LENGTH_FIELD_BYTES } from './header.js';
 import { HeaderScanner, OBJECT } from './scanner.js';
 import { TensorEntryReader } from './tensor-entry.js';

@@ -1,5 +1,6 @@
 import type { ByteFile } from '../byte-file.js';
-import type { FileIndex, StoredTensor } from '../checkpoint.js';
+import type { FileIndex } from '../checkpoint.js';
+import type { StoredTensor } from '../stored-tensor.js';
 import { readEntries } from './entries.js';
 import { LENGTH_FIELD_BYTES, readHeader } from './header.js';
 import { checkTiling } from './tiling.js';

@@ -1,6 +1,6 @@
 import type { ByteFile } from '../byte-file.js';
-import type { StoredTensor } from '../checkpoint.js';
 import { refusal } from '../refusal.js';
+import type { StoredTensor } from '../stored-tensor.js';
 import { bytesText, FETCH_AGAIN, SAVE_AGAIN, tensorPlace } from './wording.js';
 
 /**

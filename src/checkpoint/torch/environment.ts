@@ -1,4 +1,4 @@
-import type { StoredTensor } from '../checkpoint.js';
+import type { StoredTensor } from '../stored-tensor.js';
 import { explainGlobal, type Meaning, meaningOf } from './globals.js';
 import { opaque } from './pickle.js';
 import { type Environment, isHashable, isKind, nameOf } from './pickle-machine.js';

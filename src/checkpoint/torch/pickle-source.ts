@@ -6,6 +6,9 @@ import { type Refusal, refusal } from '../refusal.js';
 const MAX_PICKLE_BYTES = 64 * 2 ** 20;
 const WINDOW_BYTES = 64 * 1024;
 
+/** What helps with nearly everything that can be wrong with a pickle. */
+const SAVE_AGAIN = 'copy or download the file again, or save it again with torch.save';
+
 /** A part of a file that is read from its beginning on, a window at a time. */
 export class PickleSource {
   readonly file: ByteFile;
@@ -27,7 +30,7 @@ export class PickleSource {
   }
 
   /** The error of a pickle that breaks a rule at the opcode that is at work. */
-  refusal(rule: Refusal['rule'], message: string, suggestion?: string): UserError {
+  refusal(rule: Refusal['rule'], message: string, suggestion = SAVE_AGAIN): UserError {
     const place = `pickle byte ${this.#opcode - this.#start}`;
     return refusal(this.file.path, { rule, place, message, suggestion });
   }

@@ -1,5 +1,5 @@
 /** Which of the dicts of a PyTorch file is the model. */
-import type { StoredTensor } from '../checkpoint.js';
+import type { StoredTensor } from '../stored-tensor.js';
 import { isKind, nameOf } from './pickle-machine.js';
 import type { Refuse } from './storages.js';
 import type { Dict, Value } from './values.js';

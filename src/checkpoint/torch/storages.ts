@@ -1,7 +1,7 @@
 import type { UserError } from '../../errors.js';
 import { exactProduct, STORED_DTYPES, type StoredDtype } from '../../tensor/stored-dtype.js';
-import type { StoredBytes } from '../checkpoint.js';
 import type { Refusal } from '../refusal.js';
+import type { StoredBytes } from '../stored-tensor.js';
 import { meaningOf } from './globals.js';
 import { isKind, nameOf } from './pickle-machine.js';
 import type { Storage, Value } from './values.js';

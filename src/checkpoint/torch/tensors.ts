@@ -1,6 +1,6 @@
 /** Tensors out of the arguments of the functions that PyTorch rebuilds them with (torch/_utils.py). */
 import { STORED_DTYPES, type StoredDtype, storedBytes } from '../../tensor/stored-dtype.js';
-import type { StoredTensor } from '../checkpoint.js';
+import type { StoredTensor } from '../stored-tensor.js';
 import { meaningOf } from './globals.js';
 import { isKind } from './pickle-machine.js';
 import { type Refuse, show } from './storages.js';

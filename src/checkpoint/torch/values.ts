@@ -3,7 +3,7 @@
  * them has behaviour, and the classes that the file names are never looked up anywhere.
  */
 import type { StoredDtype } from '../../tensor/stored-dtype.js';
-import type { StoredBytes, StoredTensor } from '../checkpoint.js';
+import type { StoredBytes, StoredTensor } from '../stored-tensor.js';
 
 /** Integers are numbers when they are safe, else bigints; a float is always a `Float`. */
 export type Value =

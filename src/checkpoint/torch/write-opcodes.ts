@@ -64,8 +64,10 @@ export class OpcodeWriter {
     this.#grow(width).writeUIntLE(value, 0, width);
   }
 
-  /** In the fewest bytes, as Python does. @throws RangeError beyond 255 bytes. */
+  /** In the fewest bytes, as Python does. @throws RangeError for fractions, and beyond 255 bytes. */
   int(value: number | bigint): void {
+    if (typeof value === 'number' && !Number.isInteger(value))
+      throw new RangeError(`${value} is no integer`);
     if (value >= 0 && value < 2 ** 8) this.#withNumber('BININT1', Number(value), 1);
     else if (value >= 0 && value < 2 ** 16) this.#withNumber('BININT2', Number(value), 2);
     else if (value >= -(2 ** 31) && value < 2 ** 31) {

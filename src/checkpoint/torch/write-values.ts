@@ -2,7 +2,7 @@
 import type { Shape } from '../../tensor/shape.js';
 import type { StoredDtype } from '../../tensor/stored-dtype.js';
 import type { Chunks } from '../byte-sink.js';
-import type { StoredBytes } from '../checkpoint.js';
+import type { StoredBytes } from '../stored-tensor.js';
 import type { Float, Global, Opaque, SetOf, Storage, Value } from './values.js';
 
 /** `Value` is one of these, and so are trees of other tensors. */

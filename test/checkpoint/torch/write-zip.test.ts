@@ -96,6 +96,17 @@ describe('a written archive', () => {
     );
   });
 
+  it('takes no more from an entry that has no end', async () => {
+    const endless: ZipContent = {
+      name: 'archive/x',
+      bytes: 4,
+      async fill(take) {
+        for (;;) await take(Buffer.alloc(3));
+      },
+    };
+    await expect(written([endless])).rejects.toThrow('planned with 4 bytes and has 6');
+  });
+
   it('begins its file', async () => {
     const sink = new MemorySink();
     await sink.write(Buffer.from('x'));
@@ -137,20 +148,28 @@ describe('an archive beyond 4 GiB', () => {
 
   it('has sizes and places in zip64 fields, and is read back', async () => {
     const name = path.join(folder, 'large.pt');
-    const descriptor = fs.openSync(name, 'w');
+    const open = fs.openSync(name, 'w');
     const size = 2 ** 32 - 1;
     const plan = planZip([
       zeros('archive/data/0', size),
       content('archive/data/1', 'behind'),
       ...torchContents,
     ]);
-    await writeZip(new SparseSink(descriptor), plan);
-    fs.closeSync(descriptor);
+    await writeZip(new SparseSink(open), plan);
+    fs.closeSync(open);
     expect(fs.statSync(name).size).toBe(plan.fileBytes);
 
     const file = ByteFile.open(name);
     const { records } = readTorchArchive(file);
     expect(records.get('data/0')).toEqual({ position: 128, bytes: size });
+    // The header has a zip64 field, so the sizes behind the data have 64 bits: APPNOTE.TXT, 4.3.9.2.
+    expect(file.read(44, 4)).toEqual(Buffer.from([1, 0, 16, 0]));
+    const descriptor = file.read(128 + size, 24);
+    expect(descriptor.readUInt32LE()).toBe(0x08074b50);
+    expect([descriptor.readBigUInt64LE(8), descriptor.readBigUInt64LE(16)]).toEqual([
+      BigInt(size),
+      BigInt(size),
+    ]);
     const { position = 0, bytes = 0 } = records.get('data/1') ?? {};
     expect(position).toBeGreaterThan(2 ** 32);
     expect(position % 64).toBe(0);

@@ -192,3 +192,26 @@ export const RECORDS: Readonly<Record<string, string | Uint8Array>> = {
 /** Entries for records by name, all in one folder. */
 export const inFolder = (records: Readonly<Record<string, string | Uint8Array>>): EntrySpec[] =>
   Object.entries(records).map(([name, data]) => ({ name: `archive/${name}`, data }));
+
+/** A whole file with one more entry, which is last. */
+export const withEntry = (entry: Partial<EntrySpec>, rest: Partial<ArchiveSpec> = {}) =>
+  archive({
+    entries: [...inFolder(RECORDS), { name: 'archive/data/0', data: 'abcd', ...entry }],
+    ...rest,
+  });
+
+/** A whole file with other, more or (undefined) fewer records. */
+export function withRecords(
+  records: Readonly<Record<string, string | Uint8Array | undefined>>,
+): Buffer {
+  const all = Object.entries({ ...RECORDS, ...records });
+  const present = all.filter(
+    (pair): pair is [string, string | Uint8Array] => pair[1] !== undefined,
+  );
+  return archive({ entries: inFolder(Object.fromEntries(present)) });
+}
+
+export const whole = (rest: Partial<ArchiveSpec> = {}) => withEntry({}, rest);
+
+/** A field of 32 bits that stands for one of 64 elsewhere. */
+export const SATURATED = 0xffffffff;

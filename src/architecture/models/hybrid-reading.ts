@@ -1,0 +1,134 @@
+/** The configuration of a hybrid model, read off the names and shapes of its tensors. */
+import type { Shape } from '../../tensor/shape.js';
+import type { Reading, StoredShapes } from '../reading.js';
+
+/** Tensors that stand in every block, by which a checkpoint is known to be one of this family. */
+const SIGNATURE = ['mamba.A_log', 'gate.u.weight'] as const;
+
+/**
+ * Fewer names than any block has. What has fewer for each of its layers is made up, and would only have a
+ * description built that is many times as large.
+ */
+const FEWEST_IN_BLOCK = 20;
+
+const SHARED = 'shared_srte';
+
+/** Forms of the SRTE by the tensor that only they have, with its further tensors. */
+const SRTE_FORMS = {
+  freqs: { encoding: 'learnable', tensors: ['freqs'] },
+  lowrank: { encoding: 'learnable', tensors: ['lowrank', 'proj.weight'] },
+  inv_freq: { encoding: 'sincos', tensors: ['inv_freq'] },
+} as const;
+
+type SrteForm = keyof typeof SRTE_FORMS;
+
+/** The values that tensors show; none when this is no model of the family. */
+export function readOff(stored: StoredShapes): Reading[] {
+  const layers = stored.numbersUnder('layers');
+  const [first] = layers;
+  const inBlock = (leaf: string) => stored.shapeOf(`layers.${first}.${leaf}`);
+  if (!SIGNATURE.every(inBlock) || stored.size < layers.length * FEWEST_IN_BLOCK) return [];
+  return [
+    ...sizes(stored, inBlock),
+    ...layerCount(layers),
+    ...srte(stored, layers),
+    ...alignment(inBlock),
+    ...tying(stored),
+  ];
+}
+
+const reading = (
+  key: string,
+  value: Reading['value'],
+  shows: string,
+  convertible = false,
+): Reading => ({ path: `model.${key}`, value, shows, convertible });
+
+function sizes(stored: StoredShapes, inBlock: (leaf: string) => Shape | undefined): Reading[] {
+  const embedding = stored.shapeOf('embed_tokens.weight') ?? stored.shapeOf('lm_head.weight');
+  const vocabulary = embedding?.[0];
+  const hidden = stored.shapeOf('norm.weight')?.[0] ?? embedding?.[1];
+  const rank = inBlock('gate.u.weight')?.[0];
+  const halfHead = inBlock('attention.rope.inv_freq')?.[0];
+  const heads = hidden && halfHead ? hidden / (2 * halfHead) : undefined;
+  return [
+    ...(vocabulary
+      ? [reading('vocab_size', vocabulary, `the vocabulary has ${vocabulary} tokens`)]
+      : []),
+    ...(hidden ? [reading('hidden_size', hidden, `its tensors are ${hidden} wide`)] : []),
+    ...(heads && Number.isInteger(heads)
+      ? [reading('num_heads', heads, `there are ${heads} attention heads`)]
+      : []),
+    ...(rank ? [reading('gate_rank', rank, `the gate has rank ${rank}`)] : []),
+  ];
+}
+
+/** Layers with a gap between them have no number. */
+function layerCount(layers: readonly number[]): Reading[] {
+  const count = layers.length;
+  return layers.at(-1) === count - 1
+    ? [reading('num_layers', count, `there ${count === 1 ? 'is 1 layer' : `are ${count} layers`}`)]
+    : [];
+}
+
+function srte(stored: StoredShapes, layers: readonly number[]): Reading[] {
+  const places = [SHARED, ...layers.map((layer) => `layers.${layer}.srte`)];
+  const forms = Object.keys(SRTE_FORMS) as SrteForm[];
+  const form = forms.find((each) => places.some((place) => stored.shapeOf(`${place}.${each}`)));
+  // Without any tensor it can only be the formula, whose buffer is often left out.
+  if (!form) return [reading('srte_encoding', 'sincos', 'the SRTE has no tensors')];
+  const { encoding, tensors } = SRTE_FORMS[form];
+  const held = places.filter((place) => stored.shapeOf(`${place}.${form}`));
+  return [
+    encoding === 'sincos'
+      ? reading('srte_encoding', encoding, 'the SRTE is sines and cosines')
+      : reading('srte_encoding', encoding, 'the SRTE is learned'),
+    ...srteSizes(form, stored.shapeOf(`${held[0]}.${form}`)),
+    ...srteSharing(held, tensors, stored),
+  ];
+}
+
+function srteSizes(form: SrteForm, shape: Shape | undefined): Reading[] {
+  const [, rows, width] = shape ?? [];
+  if (form === 'inv_freq' || rows === undefined || width === undefined) return [];
+  const rank = form === 'lowrank' ? width : 0;
+  return [
+    reading('max_position_embeddings', rows, `the SRTE has ${rows} rows`, true),
+    reading(
+      'srte_factorized_rank',
+      rank,
+      rank === 0 ? 'the SRTE is a full table' : `the SRTE has rank ${rank}`,
+      true,
+    ),
+  ];
+}
+
+/** @param held Where tensors of the SRTE stand: at the shared place, in layers, or both. */
+function srteSharing(
+  held: readonly string[],
+  tensors: readonly string[],
+  stored: StoredShapes,
+): Reading[] {
+  const isOne = tensors.every((tensor) => stored.areOne(held.map((place) => `${place}.${tensor}`)));
+  const shared = isOne && (held[0] === SHARED || held.length > 1);
+  const shows = shared ? 'all layers share one SRTE' : 'this checkpoint is not shared';
+  return [reading('srte_share_across_layers', shared, shows, true)];
+}
+
+function alignment(inBlock: (leaf: string) => Shape | undefined): Reading[] {
+  const has = inBlock('alignment.net.0.weight') ?? inBlock('alignment.residual_proj.weight');
+  return [
+    has
+      ? reading('use_alignment', true, 'its blocks have an alignment')
+      : reading('use_alignment', false, 'its blocks have no alignment'),
+  ];
+}
+
+function tying(stored: StoredShapes): Reading[] {
+  const [embedding, head] = ['embed_tokens.weight', 'lm_head.weight'] as const;
+  const tied = stored.shapeOf(head)
+    ? stored.areOne([embedding, head])
+    : stored.shapeOf(embedding) !== undefined;
+  const shows = tied ? 'the head is the embedding' : 'the head has weights of its own';
+  return [reading('tie_word_embeddings', tied, shows, true)];
+}

@@ -1,0 +1,64 @@
+import type { Shape } from '../tensor/shape.js';
+import type { StoredDtype } from '../tensor/stored-dtype.js';
+import type { ByteFile } from './byte-file.js';
+
+/** A run of bytes of a file that tensors lie in. Tensors share one by holding the same object. */
+export interface StoredBytes {
+  readonly file: ByteFile;
+  /** Of its first byte in the file. */
+  readonly position: number;
+  readonly bytes: number;
+  readonly isBigEndian: boolean;
+}
+
+/** A tensor of a file: where it is, not what it holds. All sizes have been checked to lie in the file. */
+export interface StoredTensor {
+  readonly kind: 'tensor';
+  readonly dtype: StoredDtype;
+  readonly shape: Shape;
+  /** Product of the shape. */
+  readonly elements: number;
+  /** In elements, one for each dimension. */
+  readonly strides: readonly number[];
+  /** Of its first element in the storage, in elements. */
+  readonly offset: number;
+  readonly storage: StoredBytes;
+  /** Bytes that it takes when contiguous. */
+  readonly bytes: number;
+}
+
+/** Whether two tensors are the same values in the same place. */
+export function isSameView(a: StoredTensor, b: StoredTensor): boolean {
+  return (
+    a === b ||
+    (a.storage === b.storage &&
+      a.dtype === b.dtype &&
+      a.offset === b.offset &&
+      a.shape.length === b.shape.length &&
+      a.shape.every((size, axis) => size === b.shape[axis]) &&
+      a.strides.every((stride, axis) => stride === b.strides[axis]))
+  );
+}
+
+/** Strides of a contiguous tensor, in elements. */
+export function contiguousStrides(shape: Shape): number[] {
+  const strides = new Array<number>(shape.length);
+  let stride = 1;
+  for (let axis = shape.length - 1; axis >= 0; axis--) {
+    strides[axis] = stride;
+    stride *= Math.max(1, shape[axis] ?? 1);
+  }
+  return strides;
+}
+
+/** Whether the elements lie one after the other in row-major order. */
+export function isContiguous({ shape, strides, elements }: StoredTensor): boolean {
+  if (elements === 0) return true;
+  let expected = 1;
+  for (let axis = shape.length - 1; axis >= 0; axis--) {
+    const size = shape[axis] ?? 1;
+    if (size !== 1 && strides[axis] !== expected) return false;
+    expected *= size;
+  }
+  return true;
+}

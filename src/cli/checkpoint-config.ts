@@ -1,0 +1,164 @@
+/** The config that belongs to a checkpoint, and a checkpoint held against a config. */
+import fs from 'node:fs';
+import path from 'node:path';
+import { isDeepStrictEqual } from 'node:util';
+import { LimitError } from '../architecture/limits.js';
+import type { Reading } from '../architecture/reading.js';
+import type { Checkpoint } from '../checkpoint/checkpoint.js';
+import { describeContent, type Plain } from '../checkpoint/summary-content.js';
+import { type ConfigDocument, documentOfData } from '../config/document.js';
+import { isMapping, setOwn, splitDotted, valueAt } from '../config/path.js';
+import { quote } from '../config/quote.js';
+import { readDocument } from '../config/read.js';
+import { type Problem, UserError } from '../errors.js';
+import type { Description } from '../reconcile/reconcile.js';
+import type { ConfigDifference } from '../report/verify.js';
+import { type ModelFile, modelOf } from './model-file.js';
+
+/** Where the config of a checkpoint was found. */
+export type ConfigOrigin = 'flag' | 'inside' | 'beside';
+
+/** The entry of a training checkpoint that holds its config. */
+const CONTENT_KEY = 'config';
+
+/** Names of configs that stand in the folder of a checkpoint; the first that is there is taken. */
+const NEIGHBOURS = ['config.yaml', 'config.yml', 'config.json'] as const;
+
+/**
+ * The config of a checkpoint: the one that the user names, or the one in the file, or the one in its folder.
+ * @param named Of `--config`.
+ * @throws UserError when there is none, or it cannot be read.
+ */
+export async function configOf(
+  checkpoint: Checkpoint,
+  named: string | undefined,
+): Promise<{ readonly document: ConfigDocument; readonly origin: ConfigOrigin }> {
+  const document = named === undefined ? configInside(checkpoint) : await readDocument(named);
+  if (document) return known(document, named === undefined ? 'inside' : 'flag');
+  const neighbour = neighbourOf(checkpoint.path);
+  if (neighbour !== undefined) return known(await readDocument(neighbour), 'beside');
+  throw new UserError('usage', `${checkpoint.path} holds no config, and none stands beside it`, {
+    suggestion: 'name one with --config FILE',
+  });
+}
+
+/** Files of Hugging Face say of what kind their model is, in a key that no document here has. */
+function known<Origin extends ConfigOrigin>(document: ConfigDocument, origin: Origin) {
+  const { model, model_type: kind } = document.value;
+  if (typeof kind !== 'string' || model !== undefined) return { document, origin };
+  throw new UserError(
+    'usage',
+    `${document.file}: no family for model_type ${quote(kind)} is known here yet`,
+    {
+      suggestion: 'name a config of a family that minimind list shows, with --config FILE',
+    },
+  );
+}
+
+/**
+ * The config that a training checkpoint holds; undefined when it holds none.
+ * @throws UserError when it is no mapping, or too large.
+ */
+function configInside({ path: file, content }: Checkpoint): ConfigDocument | undefined {
+  const value = content.get(CONTENT_KEY);
+  if (value === undefined) return undefined;
+  const entry = describeContent(new Map([[CONTENT_KEY, value]])).get(CONTENT_KEY);
+  const refuse = (what: string) =>
+    new UserError('refused-file', `the config in ${file} ${what}`, {
+      suggestion: 'name another with --config FILE',
+    });
+  if (entry?.truncated) throw refuse('is larger than a config should be');
+  const config = numbersRead(entry?.value ?? null);
+  if (!isMapping(config)) throw refuse(`is no mapping, but of type ${entry?.type}`);
+  return documentOfData(config, `${file}: ${CONTENT_KEY}`);
+}
+
+/**
+ * The values of the model that the config inside a checkpoint gives otherwise than `loaded` does. None when
+ * there is no valid config of the same family inside.
+ */
+export async function differencesInside(
+  { family, document }: ModelFile,
+  checkpoint: Checkpoint,
+): Promise<ConfigDifference[]> {
+  const inside = await validInside(checkpoint);
+  if (inside?.family.name !== family.name) return [];
+  const [here, there] = [document, inside.document].map((each) => valueAt(each, ['model']));
+  if (!isMapping(here) || !isMapping(there)) return [];
+  return Object.keys(here)
+    .filter((key) => !isDeepStrictEqual(here[key], there[key]))
+    .map((key) => ({ path: `model.${key}`, config: here[key], checkpoint: there[key] }));
+}
+
+async function validInside(checkpoint: Checkpoint): Promise<ModelFile | undefined> {
+  try {
+    const document = configInside(checkpoint);
+    return document && (await modelOf(document));
+  } catch (error) {
+    // What a training program kept for itself need not be a config.
+    if (error instanceof UserError) return undefined;
+    throw error;
+  }
+}
+
+/** What YAML 1.2 takes for a number, and the reader that most training scripts use for a text. */
+const NUMBER_WITHOUT_DOT = /^[-+]?\d+e[-+]?\d+$/i;
+
+/** A copy with numbers for texts such as `1e-5`. The data is small and shallow. */
+function numbersRead(data: Plain): unknown {
+  if (typeof data === 'string') return NUMBER_WITHOUT_DOT.test(data) ? Number(data) : data;
+  if (Array.isArray(data)) return data.map(numbersRead);
+  if (!isMapping(data)) return data;
+  const copy = {};
+  for (const [key, value] of Object.entries(data)) setOwn(copy, key, numbersRead(value as Plain));
+  return copy;
+}
+
+function neighbourOf(checkpoint: string): string | undefined {
+  const isFolder = fs.statSync(checkpoint, { throwIfNoEntry: false })?.isDirectory() ?? false;
+  const folder = isFolder ? checkpoint : path.dirname(checkpoint);
+  return NEIGHBOURS.map((name) => path.join(folder, name)).find((file) => fs.existsSync(file));
+}
+
+/** What is odd about the file itself. */
+export const warningsOf = ({ path: file, warnings }: Checkpoint): Problem[] =>
+  warnings.map((message) => ({ severity: 'warning', file, message }));
+
+/** A loaded config as something to hold a checkpoint against. */
+export function descriptionOf({ family, document, model }: ModelFile): Description {
+  return {
+    model,
+    readOff: (stored) => family.readOff?.(stored) ?? [],
+    rebuild: (readings) => {
+      const parsed = family.schema.safeParse(withReadings(document, readings));
+      if (!parsed.success) return undefined;
+      // What else the file says, of training for one, may follow when its model changes.
+      const isWrong = family.rules.some(
+        ({ severity, reads, check }) =>
+          severity === 'error' &&
+          reads.every((read) => read.startsWith('model.')) &&
+          check(parsed.data) !== undefined,
+      );
+      return isWrong ? undefined : builtWithin(() => family.build(parsed.data));
+    },
+  };
+}
+
+function builtWithin<Model>(build: () => Model): Model | undefined {
+  try {
+    return build();
+  } catch (error) {
+    if (error instanceof LimitError) return undefined;
+    throw error;
+  }
+}
+
+function withReadings(document: unknown, readings: readonly Reading[]): unknown {
+  const changed = structuredClone(document);
+  for (const { path: dotted, value } of readings) {
+    const keys = splitDotted(dotted);
+    const parent = valueAt(changed, keys.slice(0, -1));
+    if (isMapping(parent)) setOwn(parent, keys.at(-1) ?? '', value);
+  }
+  return changed;
+}

@@ -1,0 +1,40 @@
+/** Telling a checkpoint from a config, by what the path leads to. Loads nothing, so that configs stay quick. */
+import fs from 'node:fs';
+
+const CHECKPOINT_NAME = /\.(?:safetensors|pt|pth|bin|ckpt|index\.json)$/i;
+const CONFIG_NAME = /\.(?:ya?ml|json)$/i;
+
+/** How the formats of checkpoints begin, none of which can be text: zip, pickle, safetensors. */
+const BEGINNINGS: readonly ((head: Buffer) => boolean)[] = [
+  (head) => head.readUInt32LE(0) === 0x04034b50,
+  (head) => head[0] === 0x80,
+  // The length of a header is far below 2^40; its first character follows.
+  (head) => head.readUIntBE(5, 3) === 0 && head[8] === '{'.charCodeAt(0),
+];
+
+const HEAD_BYTES = 9;
+
+/** Whether `path` leads to a checkpoint: a folder, or a file that by name or beginning is one. */
+export function isCheckpointPath(path: string): boolean {
+  if (path === '-') return false;
+  try {
+    const status = fs.statSync(path, { throwIfNoEntry: false });
+    if (status?.isDirectory() || CHECKPOINT_NAME.test(path)) return true;
+    // Of a pipe nothing is read: what is taken from it is gone.
+    return !CONFIG_NAME.test(path) && status?.isFile() === true && beginsAsCheckpoint(path);
+  } catch {
+    // Whoever reads it will say what is wrong with it.
+    return false;
+  }
+}
+
+function beginsAsCheckpoint(path: string): boolean {
+  const head = Buffer.alloc(HEAD_BYTES);
+  const descriptor = fs.openSync(path, 'r');
+  try {
+    fs.readSync(descriptor, head, 0, HEAD_BYTES, 0);
+  } finally {
+    fs.closeSync(descriptor);
+  }
+  return BEGINNINGS.some((isOne) => isOne(head));
+}

@@ -1,0 +1,84 @@
+import { formatBytes, formatShare } from '../report/units.js';
+
+/** What takes its time, told on stderr. */
+export interface Progress {
+  /** So many bytes more are done. */
+  readonly add: (bytes: number) => void;
+  /** Takes the line away. Safe to call again. */
+  readonly end: () => void;
+}
+
+interface Surroundings {
+  readonly stream: Pick<NodeJS.WriteStream, 'isTTY' | 'columns' | 'write'>;
+  /** Milliseconds that pass. */
+  readonly now: () => number;
+}
+
+/** Milliseconds: what is done sooner shows nothing; a terminal's line and a log's lines come so often. */
+const PATIENCE = 1000;
+const TERMINAL_PERIOD = 100;
+const LOG_PERIOD = 10_000;
+
+/**
+ * Shows how far a task is that takes over a second: on a terminal as one line that changes and goes away
+ * at the end, else as a line every ten seconds, with `--quiet` not at all.
+ * @param label What is being done: `hashing`.
+ * @param totalBytes When they are done the task is.
+ */
+export function progress(
+  { quiet }: { readonly quiet: boolean },
+  label: string,
+  totalBytes: number,
+  { stream, now }: Surroundings = { stream: process.stderr, now: () => performance.now() },
+): Progress {
+  if (quiet) return { add: () => {}, end: () => {} };
+  const start = now();
+  let doneBytes = 0;
+  let next = start + (stream.isTTY ? PATIENCE : LOG_PERIOD);
+  let isShown = false;
+
+  const add = (bytes: number) => {
+    doneBytes += bytes;
+    const time = now();
+    if (time < next) return;
+    const text = progressText(label, doneBytes, totalBytes, (time - start) / 1000);
+    if (stream.isTTY) {
+      if (!isShown) process.once('exit', end);
+      stream.write(`\r${text.slice(0, (stream.columns || 80) - 1)}${CLEAR_TO_THE_END}`);
+      isShown = true;
+      next = time + TERMINAL_PERIOD;
+    } else {
+      stream.write(`${text}\n`);
+      next = time + LOG_PERIOD;
+    }
+  };
+  const end = () => {
+    if (!isShown) return;
+    isShown = false;
+    // Also when Ctrl-C ends the process.
+    process.removeListener('exit', end);
+    stream.write(`\r${CLEAR_TO_THE_END}`);
+  };
+  return { add, end };
+}
+
+const CLEAR_TO_THE_END = '\x1b[K';
+
+function progressText(label: string, done: number, total: number, seconds: number): string {
+  const rate = done / seconds;
+  return [
+    `${label}: ${formatBytes(done)} of ${formatBytes(total)} (${formatShare(done, total)})`,
+    `${formatBytes(Math.round(rate))}/s`,
+    ...(rate > 0 ? [`${durationText(Math.max(0, total - done) / rate)} left`] : []),
+  ].join(', ');
+}
+
+/** `7 s`, `2 min 5 s`, `1 h 12 min`. */
+function durationText(seconds: number): string {
+  const whole = Math.ceil(seconds);
+  if (whole < 60) return `${whole} s`;
+  const minutes = Math.floor(whole / 60);
+  return minutes < 60
+    ? `${minutes} min ${whole % 60} s`
+    : `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
+}

@@ -1,0 +1,112 @@
+import * as Args from '@oclif/core/args';
+import * as Flags from '@oclif/core/flags';
+import type { Checkpoint } from '../checkpoint/checkpoint.js';
+import { type Measurement, measureTensors } from '../checkpoint/measure.js';
+import { openCheckpoint } from '../checkpoint/open.js';
+import type { StoredTensor } from '../checkpoint/stored-tensor.js';
+import { summarise } from '../checkpoint/summary.js';
+import { bytesOfViews, viewsOf } from '../checkpoint/summary-sharing.js';
+import { BaseCommand, formatOf } from '../cli/base-command.js';
+import { warningsOf } from '../cli/checkpoint-config.js';
+import { counts, stateDict } from '../cli/flags.js';
+import { filterByName } from '../cli/name-filter.js';
+import { progress } from '../cli/progress.js';
+import type { SrteSurvey } from '../conversion/srte-survey.js';
+import { inspectReport } from '../report/inspect.js';
+
+export default class Inspect extends BaseCommand {
+  static override summary = 'Show what is in a checkpoint.';
+  static override description =
+    'Takes safetensors, PyTorch files (.pt, .pth, .bin, also from before 1.6), and sharded models by their ' +
+    'folder or index. Pickles are read as data; nothing in them is ever run. Only the index is read, unless ' +
+    '--stats, --hash or --srte ask for the values.';
+  static override examples = [
+    '<%= config.bin %> <%= command.id %> fixtures/checkpoints/valid/nested_train_proto4.pt',
+    '<%= config.bin %> <%= command.id %> fixtures/checkpoints/valid/st_nan_inf.safetensors --stats',
+    "<%= config.bin %> <%= command.id %> fixtures/checkpoints/valid/zip_proto5.pt --filter '*.weight' --hash --format csv",
+    '<%= config.bin %> <%= command.id %> fixtures/checkpoints/valid/zip_proto5.pt --srte --json',
+  ];
+
+  static override args = {
+    path: Args.string({ required: true, description: 'a file, an index of shards, or a folder' }),
+  };
+  static override flags = {
+    tensors: Flags.boolean({ description: 'a row for each tensor, not for each layer' }),
+    filter: Flags.string({
+      helpValue: 'GLOB',
+      description: 'only tensors with such names, as in *.bias, layers.{0,1}.* or *.[qkv].weight',
+    }),
+    stats: Flags.boolean({
+      description: 'read the values: least, largest, mean, deviation, norm, zeros, NaN, infinities',
+    }),
+    hash: Flags.boolean({ description: 'add the sha256 of the values of each tensor' }),
+    srte: Flags.boolean({
+      description: 'compare the SRTE tables of the layers, and tell what sharing them would cost',
+    }),
+    ranks: counts({
+      multipleNonGreedy: true,
+      dependsOn: ['srte'],
+      description: 'ranks for --srte to look at [default: powers of two]',
+    }),
+    'state-dict': stateDict,
+  };
+
+  async run() {
+    const { args, flags } = await this.parse(Inspect);
+    const checkpoint = openCheckpoint(args.path, { stateDict: flags['state-dict'] });
+    try {
+      await this.warnAbout(flags, warningsOf(checkpoint));
+      const chosen = filterByName(checkpoint.tensors, flags.filter);
+      const result = {
+        schema: 'minimind/inspect@1',
+        ...(flags.filter !== undefined && { filter: flags.filter }),
+        ...(flags.srte && { srte: await surveyed(checkpoint, flags) }),
+        ...summarise(checkpoint, chosen, await measured(chosen, flags)),
+      } as const;
+      const listed = [flags.tensors, flags.stats, flags.hash, flags.filter].some(Boolean);
+      return await this.answer(flags, result, (each) =>
+        inspectReport(each, { listed, flat: formatOf(flags) === 'csv' }),
+      );
+    } finally {
+      checkpoint.close();
+    }
+  }
+}
+
+interface MeasureFlags {
+  readonly stats: boolean;
+  readonly hash: boolean;
+  readonly quiet: boolean;
+}
+
+async function measured(
+  tensors: ReadonlyMap<string, StoredTensor>,
+  flags: MeasureFlags,
+): Promise<ReadonlyMap<string, Measurement>> {
+  if (!flags.stats && !flags.hash) return new Map();
+  const views = viewsOf(tensors);
+  const { add, end } = progress(flags, 'reading', bytesOfViews(views));
+  try {
+    return await measureTensors(views, { ...flags, onBytes: add });
+  } finally {
+    end();
+  }
+}
+
+interface SurveyFlags {
+  readonly ranks: readonly number[] | undefined;
+  readonly quiet: boolean;
+}
+
+async function surveyed(
+  checkpoint: Checkpoint,
+  { ranks, quiet }: SurveyFlags,
+): Promise<SrteSurvey> {
+  const { bytesToSurvey, surveySrte } = await import('../conversion/srte-survey.js');
+  const { add, end } = progress({ quiet }, 'comparing', bytesToSurvey(checkpoint));
+  try {
+    return await surveySrte(checkpoint, { ...(ranks && { ranks }), onBytes: add });
+  } finally {
+    end();
+  }
+}

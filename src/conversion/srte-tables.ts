@@ -1,0 +1,225 @@
+/** The SRTE tables of a checkpoint, found by their names and checked. Reads none of them. */
+import type { Checkpoint } from '../checkpoint/checkpoint.js';
+import { layerNumber } from '../checkpoint/names.js';
+import { isSameView, type StoredTensor } from '../checkpoint/stored-tensor.js';
+import { listed } from '../checkpoint/wording.js';
+import { shapeText } from '../tensor/shape.js';
+import { STORED_DTYPES } from '../tensor/stored-dtype.js';
+import { SrteFaults } from './srte-faults.js';
+import { type NamedTensor, type SrteNames, type SrteParts, srteNames } from './srte-names.js';
+
+/** A table [L, H], as it is stored. */
+export interface SrteTable {
+  /** As the file names it; of a pair, the name of the rows. */
+  readonly name: string;
+  /** [L, H]; of a pair, [L, r]. */
+  readonly rows: StoredTensor;
+  /** [H, r] when the table is the product rows · projectionᵀ; null when it is stored whole. */
+  readonly projection: StoredTensor | null;
+}
+
+export interface SrteTables {
+  readonly sharing: 'per-layer' | 'shared';
+  /** That of layer i at place i; when shared, the only one. All are alike in shape and rank. */
+  readonly tables: readonly [SrteTable, ...SrteTable[]];
+  /** L, the rows of a table. */
+  readonly positions: number;
+  /** H, its columns. */
+  readonly hidden: number;
+  /** The r of pairs; null for tables that are stored whole. */
+  readonly rank: number | null;
+}
+
+/**
+ * The SRTE tables of a state dict: `layers.{i}.srte.freqs` [1, L, H], or the pairs `layers.{i}.srte.lowrank`
+ * [1, L, r] and `layers.{i}.srte.proj.weight` [H, r], or the same under `shared_srte.`, whatever stands
+ * before all of these names. A tensor that several layers name, and no layer another, is a shared table,
+ * whether or not it has a name of its own.
+ *
+ * @throws UserError with all that is wrong, by `SRTE_RULES`.
+ */
+export function findSrteTables(
+  checkpoint: Pick<Checkpoint, 'path' | 'tensors' | 'aliases'>,
+): SrteTables {
+  const faults = new SrteFaults(checkpoint.path);
+  const { shared, layers } = onlyModel(checkpoint, faults);
+  const hasShared = shared.size > 0;
+  const stored = [...(hasShared ? [shared] : []), ...layersInOrder(layers, faults)];
+  const tables = stored.flatMap((parts) => tableOf(parts, faults) ?? []);
+  faults.throwAny();
+  const [first, ...others] = tables;
+  if (first === undefined) throw new Error('SRTE names without a table');
+  for (const other of others) checkAlike(other, first, faults);
+  if (hasShared) checkShared(first, others, faults);
+  faults.throwAny();
+  const isShared = hasShared || (others.length > 0 && others.every(isSameAs(first)));
+  return {
+    ...sizesOf(first),
+    sharing: isShared ? 'shared' : 'per-layer',
+    tables: isShared ? [first] : [first, ...others],
+  };
+}
+
+/** Whether a table is this one, in the same place. */
+export const isSameAs =
+  (table: SrteTable) =>
+  ({ rows, projection }: SrteTable): boolean =>
+    isSameView(rows, table.rows) &&
+    (projection === null || table.projection === null
+      ? projection === table.projection
+      : isSameView(projection, table.projection));
+
+function onlyModel(
+  checkpoint: Pick<Checkpoint, 'path' | 'tensors' | 'aliases'>,
+  faults: SrteFaults,
+): SrteNames {
+  const models = srteNames(checkpoint);
+  const [model] = models;
+  if (model === undefined) {
+    const isComputed = [...checkpoint.tensors.keys()].some((name) =>
+      name.endsWith('srte.inv_freq'),
+    );
+    throw faults.with({
+      rule: 'srte-present',
+      message:
+        'has no SRTE table: no name ends in srte.freqs, nor in srte.lowrank and srte.proj.weight',
+      suggestion: isComputed
+        ? 'leave it as it is: its SRTE is computed (sincos), and needs no table'
+        : 'check that it holds a hybrid model',
+    });
+  }
+  if (models.length > 1) {
+    throw faults.with({
+      rule: 'srte-one-model',
+      message: `has SRTE tables under ${models.length} prefixes: ${listed(models.map(({ prefix }) => prefix))}`,
+      suggestion: 'save the state dict of one model by itself',
+    });
+  }
+  return model;
+}
+
+/** What stands in layer 0, in layer 1 and so on. */
+function layersInOrder(layers: SrteNames['layers'], faults: SrteFaults): SrteParts[] {
+  const byNumber = new Map<number, SrteParts>();
+  for (const [text, parts] of layers) {
+    const number = layerNumber(text);
+    if (number !== undefined) byNumber.set(number, parts);
+    else {
+      faults.add({
+        rule: 'srte-layer-number',
+        ...nameOf(parts),
+        message: `has ${listed([text])} where the number of a layer is expected`,
+        suggestion: 'give it the name that its layer has in the model',
+      });
+    }
+  }
+  faults.throwAny();
+  const numbers = Array.from(byNumber.keys()).sort((a, b) => a - b);
+  const gap = numbers.findIndex((number, index) => number !== index);
+  if (gap >= 0) {
+    throw faults.with({
+      rule: 'srte-layers-complete',
+      message: `has tables for ${numbers.length} layers, the last of them number ${numbers.at(-1)}, but none for layer ${gap}`,
+      suggestion: 'check that the checkpoint is whole',
+    });
+  }
+  return numbers.flatMap((number) => byNumber.get(number) ?? []);
+}
+
+/** The table that some tensors are; undefined when they are none, and that is a fault. */
+function tableOf(parts: SrteParts, faults: SrteFaults): SrteTable | undefined {
+  const full = parts.get('freqs');
+  const factors = [parts.get('lowrank'), parts.get('proj.weight')] as const;
+  const [rows, projection] = factors;
+  checkDtypes(parts, faults);
+  if (full && parts.size === 1) return shaped(full, null, faults);
+  if (rows && projection && parts.size === 2) return shaped(rows, projection, faults);
+  faults.add({
+    rule: 'srte-parts',
+    ...nameOf(parts),
+    message: `has beside it ${[...parts.keys()].join(', ')}; expected freqs alone, or lowrank and proj.weight`,
+    suggestion: 'check that the checkpoint is whole',
+  });
+  return undefined;
+}
+
+function checkDtypes(parts: SrteParts, faults: SrteFaults): void {
+  for (const { name, tensor } of parts.values()) {
+    if (STORED_DTYPES[tensor.dtype].kind === 'float') continue;
+    faults.add({
+      rule: 'srte-dtype',
+      tensor: name,
+      message: `holds ${tensor.dtype}, expected floating-point numbers`,
+      suggestion: 'check what saved it: a table is learnt, and so neither integer nor complex',
+    });
+  }
+}
+
+/** The table without the first axis of its rows, if the sizes are right. */
+function shaped(
+  { name, tensor }: NamedTensor,
+  projection: NamedTensor | null,
+  faults: SrteFaults,
+): SrteTable | undefined {
+  const [one, , width] = tensor.shape;
+  const other = projection?.tensor ?? null;
+  const isRight =
+    tensor.shape.length === 3 &&
+    one === 1 &&
+    tensor.elements > 0 &&
+    (other === null ||
+      (other.shape.length === 2 && other.shape[1] === width && other.elements > 0));
+  if (isRight) {
+    const rows = { ...tensor, shape: tensor.shape.slice(1), strides: tensor.strides.slice(1) };
+    return { name, rows, projection: other };
+  }
+  faults.add({
+    rule: 'srte-shape',
+    tensor: name,
+    message: other
+      ? `has shape ${shapeText(tensor.shape)} and proj.weight ${shapeText(other.shape)}, expected [1, L, r] and [H, r], none of them 0`
+      : `has shape ${shapeText(tensor.shape)}, expected [1, L, H], none of them 0`,
+    suggestion: 'check that it comes from a hybrid model',
+  });
+  return undefined;
+}
+
+function sizesOf({ rows, projection }: SrteTable) {
+  const [positions = 0, width = 0] = rows.shape;
+  return projection === null
+    ? { positions, hidden: width, rank: null }
+    : { positions, hidden: projection.shape[0] ?? 0, rank: width };
+}
+
+function checkAlike(table: SrteTable, first: SrteTable, faults: SrteFaults): void {
+  const [found, expected] = [sizesText(table), sizesText(first)];
+  if (found === expected) return;
+  faults.add({
+    rule: 'srte-alike',
+    tensor: table.name,
+    message: `is a table of ${found}, expected ${expected} as in ${listed([first.name])}`,
+    suggestion: 'tables that differ in shape cannot be compared, nor shared',
+  });
+}
+
+function sizesText(table: SrteTable): string {
+  const { positions, hidden, rank } = sizesOf(table);
+  return `shape ${shapeText([positions, hidden])}${rank === null ? '' : ` and rank ${rank}`}`;
+}
+
+function checkShared(shared: SrteTable, others: readonly SrteTable[], faults: SrteFaults): void {
+  const own = others.filter((table) => !isSameAs(shared)(table));
+  if (own.length === 0) return;
+  faults.add({
+    rule: 'srte-one-sharing',
+    tensor: shared.name,
+    message: `is a shared table, and ${own.length} layers have one of their own: ${listed(own.map(({ name }) => name))}`,
+    suggestion: 'remove the ones that the model does not use',
+  });
+}
+
+/** Any of some tensors, to say where a fault is. */
+function nameOf(parts: SrteParts): { readonly tensor?: string } {
+  const [first] = parts.values();
+  return first ? { tensor: first.name } : {};
+}

@@ -1,0 +1,58 @@
+/** Tables held against their mean, a block at a time. All sums are in float64. */
+import { type Matrix, rowsOf } from './matrix.js';
+
+/** Writes the mean of the rows of `x`, [n, k], to the first k numbers of `target`. */
+export function meanOfRows(x: Matrix, target: Float64Array): void {
+  target.fill(0, 0, x.columns);
+  for (let row = 0; row < x.rows; row++) addTo(target, rowsOf(x, row, row + 1).values);
+  for (let k = 0; k < x.columns; k++) target[k] = (target[k] ?? 0) / x.rows;
+}
+
+function addTo(target: Float64Array, values: Float64Array): void {
+  for (let k = 0; k < values.length; k++) target[k] = (target[k] ?? 0) + (values[k] ?? 0);
+}
+
+/** What is known of a table and the mean, of all blocks that have been added. */
+export interface Comparison {
+  /** Sum of the products of their values. */
+  dot: number;
+  /** Sum of the squared differences. */
+  squaredDistance: number;
+  /** The largest difference in size. */
+  largestDifference: number;
+}
+
+/** Of nothing. */
+export const emptyComparison = (): Comparison => ({
+  dot: 0,
+  squaredDistance: 0,
+  largestDifference: 0,
+});
+
+/** Adds a block of a table and the same block of the mean. The sums of a block are worked out apart. */
+export function addComparison(to: Comparison, values: Float64Array, mean: Float64Array): void {
+  let dot = 0;
+  let squares = 0;
+  let largest = 0;
+  for (let k = 0; k < values.length; k++) {
+    const value = values[k] ?? 0;
+    const other = mean[k] ?? 0;
+    const difference = Math.abs(value - other);
+    dot += value * other;
+    squares += difference * difference;
+    if (difference > largest) largest = difference;
+  }
+  to.dot += dot;
+  to.squaredDistance += squares;
+  to.largestDifference = Math.max(to.largestDifference, largest);
+}
+
+/** Sum of the squares. */
+export function squaredNorm(values: Float64Array): number {
+  let sum = 0;
+  for (let k = 0; k < values.length; k++) {
+    const value = values[k] ?? 0;
+    sum += value * value;
+  }
+  return sum;
+}

@@ -1,0 +1,133 @@
+/** The same fault in many layers, told once. */
+import { distance } from 'fastest-levenshtein';
+import { layerNumber } from '../checkpoint/names.js';
+import { isSameShape } from '../tensor/shape.js';
+import { FAULT_KINDS, type Fault, type FaultKind, type Said } from './fault.js';
+
+/** One fault, of one tensor or of the tensors that a pattern names. */
+export interface FaultGroup {
+  readonly kind: FaultKind;
+  /** `norm.weight`, `layers.{0–31}.srte.freqs`; of whole layers `layers.{24–31}`. */
+  readonly pattern: string;
+  /** As the file has them; as the description has them when they are missing. */
+  readonly names: readonly string[];
+  readonly expected: Said | null;
+  readonly found: Said | null;
+  readonly hint: string | null;
+}
+
+/** Kinds of faults that are of layers as a whole. */
+const OF_LAYERS: ReadonlySet<FaultKind> = new Set(['missing-layers', 'layer-gap', 'extra-layers']);
+
+/** A name around the number of its layer, or a name without one. */
+interface Template {
+  readonly before: string;
+  readonly number: number | undefined;
+  readonly after: string;
+}
+
+interface Draft {
+  readonly first: Fault;
+  readonly template: Template;
+  readonly names: string[];
+  readonly numbers: Set<number>;
+}
+
+/** In the order of `FAULT_KINDS`, then of the faults. */
+export function groupFaults(faults: readonly Fault[]): FaultGroup[] {
+  const drafts = new Map<string, Draft>();
+  for (const fault of faults) {
+    const { kind, expected, found } = fault;
+    const whole = templateOf(fault.name);
+    const template = OF_LAYERS.has(kind) ? { ...whole, after: '' } : whole;
+    const { before, number, after } = template;
+    const key = JSON.stringify([kind, before, number === undefined, after, expected, found]);
+    const draft = drafts.get(key) ?? { first: fault, template, names: [], numbers: new Set() };
+    drafts.set(key, draft);
+    draft.names.push(fault.own);
+    if (number !== undefined) draft.numbers.add(number);
+  }
+  const ordered = FAULT_KINDS.flatMap((kind) =>
+    [...drafts.values()].filter(({ first }) => first.kind === kind),
+  );
+  const hints = hintsOf(ordered);
+  return ordered.map((draft) => ({
+    kind: draft.first.kind,
+    pattern: patternOf(draft),
+    names: draft.names,
+    expected: draft.first.expected,
+    found: draft.first.found,
+    hint: hints.get(draft) ?? null,
+  }));
+}
+
+/** Split at the first part that may be the number of a layer. */
+function templateOf(name: string): Template {
+  const parts = name.split('.');
+  const at = parts.findIndex((part, index) => index > 0 && layerNumber(part) !== undefined);
+  if (at < 0) return { before: name, number: undefined, after: '' };
+  const after = parts.slice(at + 1).map((part) => `.${part}`);
+  return {
+    before: `${parts.slice(0, at).join('.')}.`,
+    number: layerNumber(parts[at] ?? ''),
+    after: after.join(''),
+  };
+}
+
+function patternOf({ template: { before, after }, numbers }: Draft): string {
+  return `${before}${numbersText(numbers)}${after}`;
+}
+
+/** `3`, `{0–31}`, `{0, 2–5}`; nothing for no number. */
+function numbersText(numbers: ReadonlySet<number>): string {
+  const runs: [number, number][] = [];
+  for (const number of [...numbers].sort((a, b) => a - b)) {
+    const last = runs.at(-1);
+    if (last && last[1] === number - 1) last[1] = number;
+    else runs.push([number, number]);
+  }
+  const texts = runs.map(([from, to]) => (from === to ? `${from}` : `${from}–${to}`));
+  return numbers.size > 1 ? `{${texts.join(', ')}}` : texts.join('');
+}
+
+/** More groups than this are of another model, and hints would only cost time. */
+const MOST_HINTS = 200;
+
+/** What may have happened, where that can be told from one group. */
+function hintsOf(drafts: readonly Draft[]): Map<Draft, string> {
+  const hints = new Map<Draft, string>();
+  const missing = drafts.filter(({ first }) => first.kind === 'missing').slice(0, MOST_HINTS);
+  for (const draft of drafts.slice(0, MOST_HINTS)) {
+    const { kind, expected, found } = draft.first;
+    if (kind === 'misshapen' && isTransposed(expected, found)) hints.set(draft, 'transposed');
+    if (kind !== 'extra') continue;
+    const near = nearest(draft, missing);
+    if (near) hints.set(draft, `near ${patternOf(near)}, which is missing`);
+  }
+  return hints;
+}
+
+function isTransposed(expected: Said | null, found: Said | null): boolean {
+  return isSameShape(expected?.shape ?? [], (found?.shape ?? []).toReversed());
+}
+
+/** The missing tensors that an extra one was most likely meant to be: at most a quarter of it may differ. */
+function nearest(extra: Draft, missing: readonly Draft[]): Draft | undefined {
+  const wanted = textOf(extra);
+  let best: Draft | undefined;
+  let least = Number.POSITIVE_INFINITY;
+  for (const candidate of missing) {
+    const text = textOf(candidate);
+    const allowed = Math.floor(Math.max(wanted.length, text.length) / 4);
+    if (Math.abs(wanted.length - text.length) > allowed) continue;
+    const letters = distance(wanted, text);
+    if (letters > allowed) continue;
+    // Of equally near names, the one of the same shape.
+    const shapes = [extra.first.found?.shape ?? [], candidate.first.expected?.shape ?? []] as const;
+    const away = letters + (isSameShape(...shapes) ? 0 : 0.5);
+    if (away < least) [best, least] = [candidate, away];
+  }
+  return best;
+}
+
+const textOf = ({ template: { before, after } }: Draft) => `${before}#${after}`;

@@ -1,0 +1,97 @@
+/** A description held against a checkpoint: what is wrong, what is only odd, and what would mend it. */
+import { type LanguageModel, tensorsOf } from '../architecture/layer.js';
+import type { Reading, StoredShapes } from '../architecture/reading.js';
+import type { Checkpoint } from '../checkpoint/checkpoint.js';
+import type { StoredTensor } from '../checkpoint/stored-tensor.js';
+import { faultsOf, namesOf } from './faults.js';
+import { type FaultGroup, groupFaults } from './group.js';
+import { type Note, notesOf } from './notes.js';
+import { type Sameness, samenessOfBytes, samenessOfPlaces, type Watch } from './sameness.js';
+import { prefixOf, type StoredNames, shapesOf, storedNames } from './stored.js';
+import { type Suggestion, suggestionsFor } from './suggest.js';
+
+/** A model, and how it would be with other values of its configuration. */
+export interface Description {
+  readonly model: LanguageModel;
+  /** What a checkpoint shows of the configuration. */
+  readonly readOff: (stored: StoredShapes) => readonly Reading[];
+  /** Undefined when there is no valid configuration with these values. */
+  readonly rebuild: (readings: readonly Reading[]) => LanguageModel | undefined;
+}
+
+export interface Reconciliation {
+  /** Whether the checkpoint is as described. */
+  readonly matches: boolean;
+  /** What was taken off every name: `module.`; empty for nothing. */
+  readonly prefix: string;
+  /** Tensors that are not as described, like ones together. */
+  readonly faults: readonly FaultGroup[];
+  readonly notes: readonly Note[];
+  readonly suggestions: readonly Suggestion[];
+}
+
+/**
+ * Holds a checkpoint against a description. Reads the bytes of tensors that are one in the description, or
+ * could be by the family's rules; of all others the index alone.
+ * @throws UserError when reading fails, or names collide.
+ */
+export async function reconcile(
+  description: Description,
+  checkpoint: Checkpoint,
+  watch?: Watch,
+): Promise<Reconciliation> {
+  const stored = storedNames(checkpoint);
+  const sameness = await samenessOfBytes(groupsToCompare(description, stored), watch);
+  return judge(description, checkpoint, stored, sameness);
+}
+
+/** `reconcile` without reading any tensor: whether values are the same is known from their places only. */
+export function reconcileIndex(description: Description, checkpoint: Checkpoint): Reconciliation {
+  return judge(description, checkpoint, storedNames(checkpoint), samenessOfPlaces);
+}
+
+function judge(
+  { model, readOff, rebuild }: Description,
+  checkpoint: Checkpoint,
+  stored: StoredNames,
+  sameness: Sameness,
+): Reconciliation {
+  const readings = readOff(shapesOf(stored, (a, b) => sameness(a, b) === true));
+  const likely = rebuild(readings);
+  const faults = faultsOf(model, stored, sameness, likely);
+  return {
+    matches: faults.length === 0,
+    prefix: prefixOf(stored),
+    faults: groupFaults(faults),
+    notes: faults.length === 0 ? notesOf(model, checkpoint.format, stored, sameness) : [],
+    suggestions: suggestionsFor({
+      model,
+      stored,
+      faults: faults.length,
+      readings,
+      rebuild,
+      count: (other, names) => faultsOf(other, names, sameness, likely).length,
+    }),
+  };
+}
+
+/** Tensors that are one in the description, or in the one that the checkpoint suggests at its most shared. */
+function groupsToCompare({ model, readOff, rebuild }: Description, stored: StoredNames) {
+  const mostShared = rebuild(readOff(shapesOf(stored, () => true)));
+  const tensors = [...tensorsOf(model), ...(mostShared ? tensorsOf(mostShared) : [])].filter(
+    ({ aliases }) => aliases.length > 0,
+  );
+  const groups = new Map<string, Set<string>>();
+  for (const names of tensors.map(namesOf)) {
+    const met = new Set(names.flatMap((name) => groups.get(name) ?? []));
+    const group = new Set([...met].flatMap((other) => [...other]));
+    for (const name of names) group.add(name);
+    for (const name of group) groups.set(name, group);
+  }
+  return [...new Set(groups.values())].map((names) =>
+    [...names].flatMap((name): StoredTensor[] => {
+      const found = stored.get(name);
+      return found ? [found.tensor] : [];
+    }),
+  );
+}

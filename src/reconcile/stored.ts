@@ -1,0 +1,67 @@
+/** The tensors of a checkpoint under the names that a model gives them. */
+import type { StoredShapes } from '../architecture/reading.js';
+import type { Checkpoint } from '../checkpoint/checkpoint.js';
+import { canonicalNames, layerNumber } from '../checkpoint/names.js';
+import type { StoredTensor } from '../checkpoint/stored-tensor.js';
+
+/** A tensor and its name in the file. */
+export interface StoredName {
+  readonly own: string;
+  readonly tensor: StoredTensor;
+}
+
+/** By names without the prefixes of wrappers, those of safetensors metadata included. In the file's order. */
+export type StoredNames = ReadonlyMap<string, StoredName>;
+
+/** @throws UserError when two names become one without their prefixes. */
+export function storedNames({ path, tensors, aliases }: Checkpoint): StoredNames {
+  const stored = new Map<string, StoredName>();
+  for (const [own, name] of canonicalNames([...tensors.keys(), ...aliases.keys()], path)) {
+    const tensor = tensors.get(own) ?? tensors.get(aliases.get(own) ?? own);
+    if (tensor) stored.set(name, { own, tensor });
+  }
+  return stored;
+}
+
+/** What the names of a file have in front of the model's own: `module.`; empty when nothing. */
+export function prefixOf(stored: StoredNames): string {
+  for (const [name, { own }] of stored) return own.endsWith(name) ? own.slice(0, -name.length) : '';
+  return '';
+}
+
+/** The number n of a name `prefix.n.…`. */
+export function numberUnder(prefix: string, name: string): number | undefined {
+  if (!name.startsWith(`${prefix}.`)) return undefined;
+  const from = prefix.length + 1;
+  const to = name.indexOf('.', from);
+  return to < 0 ? undefined : layerNumber(name.slice(from, to));
+}
+
+/** The numbers n of all names `prefix.n.…`, ascending. */
+export function numbersUnder(prefix: string, names: Iterable<string>): number[] {
+  const numbers = new Set<number>();
+  for (const name of names) {
+    const number = numberUnder(prefix, name);
+    if (number !== undefined) numbers.add(number);
+  }
+  return [...numbers].sort((a, b) => a - b);
+}
+
+/** @param areEqual Whether two tensors hold the same values. */
+export function shapesOf(
+  stored: StoredNames,
+  areEqual: (a: StoredTensor, b: StoredTensor) => boolean,
+): StoredShapes {
+  return {
+    size: stored.size,
+    shapeOf: (name) => stored.get(name)?.tensor.shape,
+    numbersUnder: (prefix) => numbersUnder(prefix, stored.keys()),
+    areOne: (names) => {
+      const first = stored.get(names[0] ?? '')?.tensor;
+      return names.every((name) => {
+        const tensor = stored.get(name)?.tensor;
+        return first !== undefined && tensor !== undefined && areEqual(first, tensor);
+      });
+    },
+  };
+}

@@ -1,0 +1,115 @@
+import { describe, expect, it } from 'vitest';
+import { progress } from '../../src/cli/progress.js';
+
+/** A stream and a clock that stands still unless it is set. */
+function surroundings(isTTY: boolean, columns = 80) {
+  const written: string[] = [];
+  const clock = { time: 5000 };
+  const stream = {
+    isTTY,
+    columns,
+    write: (text: string) => {
+      written.push(text);
+      return true;
+    },
+  };
+  return { written, clock, place: { stream, now: () => clock.time } };
+}
+
+const CLEAR = '\r\x1b[K';
+
+describe('on a terminal', () => {
+  it('shows nothing of what is done within a second', () => {
+    const { written, clock, place } = surroundings(true);
+    const { add, end } = progress({ quiet: false }, 'reading', 1e9, place);
+    clock.time += 999;
+    add(1e9);
+    end();
+    expect(written).toEqual([]);
+  });
+
+  it('shows bytes, rate and time left in one line, and takes it away', () => {
+    const { written, clock, place } = surroundings(true);
+    const { add, end } = progress({ quiet: false }, 'reading', 1e9, place);
+    add(100e6);
+    clock.time += 2000;
+    add(300e6);
+    expect(written).toEqual(['\rreading: 400.0 MB of 1.0 GB (40.0%), 200.0 MB/s, 3 s left\x1b[K']);
+    end();
+    end();
+    expect(written.slice(1)).toEqual([CLEAR]);
+  });
+
+  it('does not flicker', () => {
+    const { written, clock, place } = surroundings(true);
+    const { add, end } = progress({ quiet: false }, 'reading', 1e9, place);
+    for (let step = 0; step < 300; step++) {
+      clock.time += 10;
+      add(1);
+    }
+    end();
+    // Of three seconds one is waited, then ten lines a second come, and one that clears.
+    expect(written).toHaveLength(21 + 1);
+  });
+
+  it('keeps to its columns', () => {
+    const { written, clock, place } = surroundings(true, 30);
+    const { add, end } = progress({ quiet: false }, 'reading', 1e9, place);
+    clock.time += 2000;
+    add(400e6);
+    expect(written).toEqual(['\rreading: 400.0 MB of 1.0 GB (\x1b[K']);
+    end();
+  });
+
+  it('takes its line away when the process is ended', () => {
+    const listeners = process.listenerCount('exit');
+    const { clock, place } = surroundings(true);
+    const { add, end } = progress({ quiet: false }, 'reading', 1e9, place);
+    clock.time += 2000;
+    add(1);
+    expect(process.listenerCount('exit')).toBe(listeners + 1);
+    end();
+    expect(process.listenerCount('exit')).toBe(listeners);
+  });
+});
+
+describe('in a log', () => {
+  it('writes a line every ten seconds', () => {
+    const { written, clock, place } = surroundings(false);
+    const { add, end } = progress({ quiet: false }, 'hashing', 36e9, place);
+    for (let second = 0; second < 25; second++) {
+      clock.time += 1000;
+      add(10e6);
+    }
+    end();
+    expect(written).toEqual([
+      'hashing: 100.0 MB of 36.0 GB (0.3%), 10.0 MB/s, 59 min 50 s left\n',
+      'hashing: 200.0 MB of 36.0 GB (0.6%), 10.0 MB/s, 59 min 40 s left\n',
+    ]);
+  });
+
+  it('tells hours', () => {
+    const { written, clock, place } = surroundings(false);
+    const { add } = progress({ quiet: false }, 'hashing', 50e9, place);
+    clock.time += 10_000;
+    add(100e6);
+    expect(written).toEqual(['hashing: 100.0 MB of 50.0 GB (0.2%), 10.0 MB/s, 1 h 23 min left\n']);
+  });
+
+  it('does not divide by nothing', () => {
+    const { written, clock, place } = surroundings(false);
+    const { add } = progress({ quiet: false }, 'reading', 0, place);
+    clock.time += 10_000;
+    add(0);
+    expect(written).toEqual(['reading: 0 B of 0 B (–), 0 B/s\n']);
+  });
+});
+
+it('is silent with --quiet', () => {
+  const { written, clock, place } = surroundings(true);
+  const { add, end } = progress({ quiet: true }, 'reading', 1e9, place);
+  clock.time += 1e6;
+  add(1);
+  end();
+  expect(written).toEqual([]);
+});

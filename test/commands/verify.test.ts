@@ -1,0 +1,154 @@
+import fs from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { safetensorsFile, torchFile } from '../reconcile/files.js';
+import { describeModel, SMALL, Workshop } from '../reconcile/support.js';
+import { runCli } from '../run-cli.js';
+
+const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'minimind-'));
+const workshop = new Workshop();
+afterAll(() => {
+  workshop.close();
+  fs.rmSync(folder, { recursive: true });
+});
+
+/** Small enough for its RoPE tables to be written. */
+const MODEL = { ...SMALL, num_layers: 2, num_heads: 4 };
+const CONFIG = path.join(folder, 'model.yaml');
+const PT = path.join(folder, 'model.pt');
+
+const verify = (...args: string[]) => runCli(['verify', ...args]);
+const json = (...args: string[]) => JSON.parse(verify(...args, '--json').stdout);
+
+beforeAll(async () => {
+  fs.writeFileSync(CONFIG, JSON.stringify({ model: MODEL }));
+  const tensors = workshop.stateDict(describeModel(MODEL).model);
+  await torchFile(PT, tensors, { config: { model: { ...MODEL, layer_norm_eps: '1e-5' } } });
+});
+
+describe('verify', () => {
+  it('says that all is as described', () => {
+    const { code, stdout, stderr } = verify(CONFIG, PT);
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    expect(stdout).toBe(
+      `ok: 80 tensors as described\n${PT} (PyTorch (zip), 80 names in model_state_dict), held against ${CONFIG}.\n`,
+    );
+  });
+
+  it('tells faults and what to do, and exits with 1', () => {
+    const { code, stdout, stderr } = verify(CONFIG, PT, '--set', 'model.max_position_embeddings=9');
+    expect({ code, stderr }).toEqual({ code: 1, stderr: '' });
+    expect(stdout).toMatch(/^not as described: 1 fault in 2 tensors\n/);
+    expect(stdout).toMatch(
+      /^misshapen {2}layers\.\{0–1\}\.srte\.freqs +2 {2}\[1, 9, 8\] {2}F32 \[1, 12, 8\]$/m,
+    );
+    expect(stdout).toMatch(
+      /^→ the SRTE has 12 rows: set model\.max_position_embeddings: 12, or convert the checkpoint\. That explains everything\.$/m,
+    );
+  });
+
+  it('gives the same as JSON', () => {
+    const result = json(CONFIG, PT, '--set', 'model.tie_word_embeddings=true');
+    expect(result).toMatchObject({
+      schema: 'minimind/verify@1',
+      config: CONFIG,
+      checkpoint: PT,
+      format: 'torch-zip',
+      stateDict: ['model_state_dict'],
+      matches: false,
+      counts: { described: 79, stored: 80, faulty: 1 },
+      faults: [{ kind: 'not-tied', names: ['lm_head.weight'] }],
+      suggestions: [
+        { kind: 'config', set: [{ path: 'model.tie_word_embeddings', value: false }], leaves: 0 },
+      ],
+      configDifferences: [{ path: 'model.tie_word_embeddings', config: true, checkpoint: false }],
+    });
+    expect(verify(CONFIG, PT, '--set', 'model.tie_word_embeddings=true', '--json').code).toBe(1);
+  });
+
+  it('warns of a config inside that says otherwise, and with --strict that is an error', () => {
+    const change = ['--set', 'model.window_size=7'];
+    const lenient = verify(CONFIG, PT, ...change);
+    expect(lenient.code).toBe(0);
+    expect(lenient.stdout).toContain(
+      'The config inside the checkpoint says model.window_size: 1024, not 7.',
+    );
+    const strict = verify(CONFIG, PT, ...change, '--strict');
+    expect(strict.code).toBe(1);
+    expect(strict.stdout).toMatch(/^not as described: the tensors are, but there are warnings\n/);
+    expect(json(CONFIG, PT, ...change, '--strict').matches).toBe(false);
+    expect(verify(CONFIG, PT, '--strict').code).toBe(0);
+  });
+
+  it('takes a config from standard input', () => {
+    const input = JSON.stringify({ model: { ...MODEL, gate_rank: 3 } });
+    const { code, stdout } = runCli(['verify', '-', PT], { input });
+    expect(code).toBe(1);
+    expect(stdout).toContain('set model.gate_rank: 4.');
+  });
+
+  it('suggests what leaves the rest of the config to be changed after it', () => {
+    const model = { ...MODEL, max_position_embeddings: 20 };
+    const input = JSON.stringify({ model, training: { max_seq_length: 15 } });
+    const { stdout } = runCli(['verify', '-', PT], { input });
+    expect(stdout).toContain('set model.max_position_embeddings: 12,');
+  });
+
+  it('takes safetensors without buffers, with names that wrappers made', async () => {
+    const tensors = workshop.stateDict(describeModel(MODEL).model, false);
+    const wrapped = new Map([...tensors].map(([name, tensor]) => [`_orig_mod.${name}`, tensor]));
+    const file = await safetensorsFile(path.join(folder, 'model.safetensors'), wrapped);
+    const { code, stdout } = verify(CONFIG, file, '--strict');
+    expect(code).toBe(0);
+    expect(stdout).toContain('74 names, each without its "_orig_mod."');
+    expect(stdout).toContain('6 buffers left out');
+  });
+
+  it('refuses names that collide', async () => {
+    const tensors = workshop.stateDict(describeModel(MODEL).model, false);
+    tensors.set('layers.0._orig_mod.mamba.D', workshop.tensor([16]));
+    const file = await safetensorsFile(path.join(folder, 'collide.safetensors'), tensors);
+    const { code, stderr } = verify(CONFIG, file);
+    expect(code).toBe(2);
+    expect(stderr).toContain('tensor "layers.0._orig_mod.mamba.D"');
+  });
+
+  it('has a line of CSV for each fault', () => {
+    const { stdout } = verify(CONFIG, PT, '--set', 'model.vocab_size=18', '--format', 'csv');
+    expect(stdout).toBe(
+      'fault,tensors,count,described,found\n' +
+        'misshapen,embed_tokens.weight,1,"[18, 8]","F32 [17, 8]"\n' +
+        'misshapen,lm_head.weight,1,"[18, 8]","F32 [17, 8]"\n',
+    );
+  });
+
+  it('prints names of strangers harmlessly, and short', async () => {
+    const tensors = workshop.stateDict(describeModel(MODEL).model, false);
+    tensors.set('\u001b[31mred', workshop.tensor([1]));
+    tensors.set('__proto__', workshop.tensor([1]));
+    tensors.set('x'.repeat(5000), workshop.tensor([1]));
+    const file = await safetensorsFile(path.join(folder, 'hostile.safetensors'), tensors);
+    const { code, stdout } = verify(CONFIG, file);
+    expect(code).toBe(1);
+    expect(stdout).not.toContain('\u001b');
+    expect(stdout).toMatch(/^extra +\\x1b\[31mred /m);
+    expect(stdout).toMatch(/^extra +__proto__ /m);
+    expect(stdout).not.toContain('x'.repeat(300));
+    expect(json(CONFIG, file).faults.map(({ names }: { names: string[] }) => names[0])).toContain(
+      '__proto__',
+    );
+  });
+
+  it.each([
+    [['no-such.yaml', PT], 'there is no file "no-such.yaml"'],
+    [[CONFIG, 'no-such.pt'], 'there is no file or folder no-such.pt'],
+    [[CONFIG], 'Missing 1 required arg'],
+    [[CONFIG, CONFIG], 'is JSON'],
+    [[PT, CONFIG], 'is a checkpoint, and the config comes first'],
+  ])('%j is the user’s mistake', (args, message) => {
+    const { code, stderr } = verify(...args);
+    expect(code).toBe(2);
+    expect(stderr).toContain(message);
+  });
+});

@@ -1,0 +1,51 @@
+import fc from 'fast-check';
+import { expect, it } from 'vitest';
+import {
+  addComparison,
+  emptyComparison,
+  meanOfRows,
+  squaredNorm,
+} from '../../src/linalg/comparison.js';
+
+it('takes the mean of the rows', () => {
+  const x = { values: Float64Array.of(1, 2, 3, 5, 6, 10), rows: 2, columns: 3 };
+  const target = Float64Array.of(9, 9, 9, 9);
+  meanOfRows(x, target);
+  expect([...target]).toEqual([3, 4, 6.5, 9]);
+});
+
+it('does not overflow where the mean is a float16 but the sum is not', () => {
+  const x = { values: Float64Array.of(65504, 65504, 65504), rows: 3, columns: 1 };
+  const target = new Float64Array(1);
+  meanOfRows(x, target);
+  expect(target[0]).toBe(65504);
+});
+
+it('adds up blocks', () => {
+  const comparison = emptyComparison();
+  addComparison(comparison, Float64Array.of(1, 2), Float64Array.of(3, 1));
+  expect(comparison).toEqual({ dot: 5, squaredDistance: 5, largestDifference: 2 });
+  addComparison(comparison, Float64Array.of(-1), Float64Array.of(-2));
+  expect(comparison).toEqual({ dot: 7, squaredDistance: 6, largestDifference: 2 });
+});
+
+it('finds no distance between equal values, and has the norm of opposite ones', () => {
+  const numbers = fc.array(fc.float({ min: -1e6, max: 1e6, noNaN: true }), { maxLength: 20 });
+  fc.assert(
+    fc.property(numbers, (list) => {
+      const values = Float64Array.from(list);
+      const same = emptyComparison();
+      addComparison(same, values, values);
+      expect(same).toMatchObject({ squaredDistance: 0, largestDifference: 0 });
+      expect(same.dot).toBe(squaredNorm(values));
+      const opposite = emptyComparison();
+      addComparison(
+        opposite,
+        values,
+        values.map((value) => -value),
+      );
+      expect(opposite.squaredDistance).toBe(4 * squaredNorm(values));
+      expect(opposite.dot + squaredNorm(values)).toBe(0);
+    }),
+  );
+});

@@ -1,0 +1,142 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { symmetricEigenvalues } from '../../src/linalg/eigenvalues.js';
+import { type SymmetricMatrix, valueAt } from '../../src/linalg/matrix.js';
+import { at, generator, orthonormalRows, symmetric } from './matrices.js';
+
+/** Each is right to within 10⁻¹³ of the largest. */
+function expectClose(found: Float64Array, expected: readonly number[]): void {
+  const largest = Math.max(...expected.map(Math.abs));
+  const sorted = [...expected].sort((a, b) => b - a);
+  expect(found).toHaveLength(expected.length);
+  for (const [index, value] of sorted.entries()) {
+    expect(Math.abs((found[index] ?? Number.NaN) - value)).toBeLessThanOrEqual(1e-13 * largest);
+  }
+}
+
+/** A matrix with these eigenvalues, turned some way. */
+function turned(eigenvalues: readonly number[], random: () => number): SymmetricMatrix {
+  const size = eigenvalues.length;
+  const q = orthonormalRows(size, size, random);
+  return symmetric(size, (row, column) =>
+    eigenvalues.reduce((sum, value, k) => sum + value * at(q, k, row) * at(q, k, column), 0),
+  );
+}
+
+/** Rosser, Lanczos, Hestenes and Karush, Journal of Research of the NBS 47, 1951: all that is difficult. */
+const ROSSER = [
+  [611],
+  [196, 899],
+  [-192, 113, 899],
+  [407, -192, 196, 611],
+  [-8, -71, 61, 8, 411],
+  [-52, -43, 49, 44, -599, 411],
+  [-49, -8, 8, 59, 208, 208, 99],
+  [29, -44, 52, -23, 208, 208, -911, 99],
+];
+
+describe('the eigenvalues of', () => {
+  it('a matrix of one value, or of two', async () => {
+    expect([...(await symmetricEigenvalues(symmetric(1, () => -5)))]).toEqual([-5]);
+    // [[2, 1], [1, 2]]
+    expectClose(await symmetricEigenvalues(symmetric(2, (i, j) => (i === j ? 2 : 1))), [3, 1]);
+  });
+
+  it('a diagonal are its values, the largest first', async () => {
+    const matrix = symmetric(5, (i, j) => (i === j ? [3, -7, 0, 12, 3][i] : 0) ?? 0);
+    expect([...(await symmetricEigenvalues(matrix))]).toEqual([12, 3, 3, 0, -7]);
+  });
+
+  it('nothing but zeros are zeros', async () => {
+    expect([...(await symmetricEigenvalues(symmetric(4, () => 0)))]).toEqual([0, 0, 0, 0]);
+  });
+
+  it('the second difference are 2 − 2cos(kπ/(n + 1))', async () => {
+    const size = 50;
+    const matrix = symmetric(size, (i, j) => (i === j ? 2 : i - j === 1 ? -1 : 0));
+    expectClose(
+      await symmetricEigenvalues(matrix),
+      Array.from({ length: size }, (_, k) => 2 - 2 * Math.cos(((k + 1) * Math.PI) / (size + 1))),
+    );
+  });
+
+  it('min(i, j) are 1 / (4 sin²((2k − 1)π / (4n + 2)))', async () => {
+    const size = 61;
+    const matrix = symmetric(size, (i, j) => Math.min(i, j) + 1);
+    expectClose(
+      await symmetricEigenvalues(matrix),
+      Array.from(
+        { length: size },
+        (_, k) => 1 / (4 * Math.sin(((2 * k + 1) * Math.PI) / (4 * size + 2)) ** 2),
+      ),
+    );
+  });
+
+  it("Rosser's matrix, of which three are close, two equal, one small and one zero", async () => {
+    const matrix = symmetric(8, (i, j) => ROSSER[i]?.[j] ?? 0);
+    const [far, near] = [10 * Math.sqrt(10405), 100 * Math.sqrt(26)];
+    expectClose(await symmetricEigenvalues(matrix), [
+      far,
+      1020,
+      510 + near,
+      1000,
+      1000,
+      510 - near,
+      0,
+      -far,
+    ]);
+  });
+
+  it('ones everywhere are its size and zeros', async () => {
+    expectClose(await symmetricEigenvalues(symmetric(40, () => 1)), [
+      40,
+      ...new Array<number>(39).fill(0),
+    ]);
+  });
+
+  it.each([1e-150, 1e150])('a matrix times %d are so many times as large', async (scale) => {
+    const matrix = symmetric(2, (i, j) => scale * (i === j ? 2 : 1));
+    const found = await symmetricEigenvalues(matrix);
+    expectClose(
+      found.map((value) => value / scale),
+      [3, 1],
+    );
+  });
+
+  it('a matrix whose parts do not touch are those of its parts', async () => {
+    // [[2, 1], [1, 2]], [5] and [[0, 4], [4, 0]]
+    const rows = [[2], [1, 2], [0, 0, 5], [0, 0, 0, 0], [0, 0, 0, 4, 0]];
+    const matrix = symmetric(5, (i, j) => rows[i]?.[j] ?? 0);
+    expectClose(await symmetricEigenvalues(matrix), [3, 1, 5, 4, -4]);
+  });
+
+  const spectra = fc
+    .array(fc.double({ min: -10, max: 10, noNaN: true }), { minLength: 1, maxLength: 24 })
+    .filter((values) => values.some((value) => Math.abs(value) > 1e-3));
+
+  it('a turned diagonal do not change', async () => {
+    await fc.assert(
+      fc.asyncProperty(spectra, fc.integer(), async (values, seed) => {
+        expectClose(await symmetricEigenvalues(turned(values, generator(seed))), values);
+      }),
+    );
+  });
+
+  it('any matrix have its trace and its norm', async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.integer({ min: 1, max: 40 }), fc.integer(), async (size, seed) => {
+        const random = generator(seed);
+        const matrix = symmetric(size, () => 2 * random() - 1);
+        let [trace, squares] = [0, 0];
+        for (let i = 0; i < size; i++) {
+          trace += valueAt(matrix, i, i);
+          for (let j = 0; j < size; j++) squares += valueAt(matrix, i, j) ** 2;
+        }
+        const found = await symmetricEigenvalues(matrix);
+        const sum = found.reduce((total, value) => total + value, 0);
+        expect(sum).toBeCloseTo(trace, 11);
+        expect(found.reduce((total, value) => total + value ** 2, 0)).toBeCloseTo(squares, 9);
+      }),
+    );
+  });
+});

@@ -1,0 +1,82 @@
+import type { Matrix, SymmetricMatrix } from '../../src/linalg/matrix.js';
+
+/** A generator that gives the same numbers each time: Marsaglia's xorshift32. */
+export function generator(seed: number): () => number {
+  let state = seed | 0 || 1;
+  return () => {
+    state ^= state << 13;
+    state ^= state >>> 17;
+    state ^= state << 5;
+    return (state >>> 0) / 2 ** 32;
+  };
+}
+
+/** Between -1 and 1. */
+export function randomMatrix(rows: number, columns: number, random: () => number): Matrix {
+  return {
+    values: Float64Array.from({ length: rows * columns }, () => 2 * random() - 1),
+    rows,
+    columns,
+  };
+}
+
+/** Small integers, with which float64 arithmetic is exact. */
+export function integerMatrix(rows: number, columns: number, random: () => number): Matrix {
+  return {
+    values: Float64Array.from({ length: rows * columns }, () => Math.floor(random() * 9) - 4),
+    rows,
+    columns,
+  };
+}
+
+export const at = ({ values, columns }: Matrix, row: number, column: number): number =>
+  values[row * columns + column] ?? Number.NaN;
+
+export function transposed(matrix: Matrix): Matrix {
+  const values = new Float64Array(matrix.values.length);
+  for (let row = 0; row < matrix.rows; row++) {
+    for (let column = 0; column < matrix.columns; column++) {
+      values[column * matrix.rows + row] = at(matrix, row, column);
+    }
+  }
+  return { values, rows: matrix.columns, columns: matrix.rows };
+}
+
+/** a · bᵀ as it is defined. */
+export function naiveProduct(a: Matrix, b: Matrix): Float64Array {
+  const result = new Float64Array(a.rows * b.rows);
+  for (let i = 0; i < a.rows; i++) {
+    for (let j = 0; j < b.rows; j++) {
+      let sum = 0;
+      for (let k = 0; k < a.columns; k++) sum += at(a, i, k) * at(b, j, k);
+      result[i * b.rows + j] = sum;
+    }
+  }
+  return result;
+}
+
+export function symmetric(size: number, value: (row: number, column: number) => number) {
+  const values: number[] = [];
+  for (let row = 0; row < size; row++) {
+    for (let column = 0; column <= row; column++) values.push(value(row, column));
+  }
+  return { values: Float64Array.from(values), size } satisfies SymmetricMatrix;
+}
+
+/** Its rows are of length 1 and at right angles, by Gram and Schmidt, twice. */
+export function orthonormalRows(rows: number, columns: number, random: () => number): Matrix {
+  const matrix = randomMatrix(rows, columns, random);
+  for (let row = 0; row < rows; row++) {
+    const own = matrix.values.subarray(row * columns, (row + 1) * columns);
+    for (let round = 0; round < 2; round++) {
+      for (let before = 0; before < row; before++) {
+        const other = matrix.values.subarray(before * columns, (before + 1) * columns);
+        const dot = own.reduce((sum, value, k) => sum + value * (other[k] ?? 0), 0);
+        for (let k = 0; k < columns; k++) own[k] = (own[k] ?? 0) - dot * (other[k] ?? 0);
+      }
+      const norm = Math.hypot(...own);
+      for (let k = 0; k < columns; k++) own[k] = (own[k] ?? 0) / norm;
+    }
+  }
+  return matrix;
+}

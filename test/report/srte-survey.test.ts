@@ -1,0 +1,263 @@
+import { describe, expect, it } from 'vitest';
+import type { SrteOption } from '../../src/conversion/srte-options.js';
+import type { SrteSurvey, TableSurvey } from '../../src/conversion/srte-survey.js';
+import { renderCsv } from '../../src/report/render-csv.js';
+import { renderTable } from '../../src/report/render-table.js';
+import { srteSurveyBlocks } from '../../src/report/srte-survey.js';
+
+const table = (layer: number | null, given: Partial<TableSurvey> = {}): TableSurvey => ({
+  layer,
+  name: layer === null ? 'shared_srte.freqs' : `layers.${layer}.srte.freqs`,
+  norm: 12.5,
+  cosineToMean: 0.96371,
+  distanceToMean: 3.5186,
+  relativeDistance: 0.27108,
+  largestDifference: 0.74875,
+  nonFinite: null,
+  ...given,
+});
+
+const option = (rank: number | null, given: Partial<SrteOption> = {}): SrteOption => ({
+  rank,
+  parameters: 384,
+  bytes: 1536,
+  savedParameters: 768,
+  savedBytes: 3072,
+  energy: 1,
+  relativeError: 0.2299,
+  ...given,
+});
+
+const survey = (given: Partial<SrteSurvey> = {}): SrteSurvey => ({
+  sharing: 'per-layer',
+  positions: 48,
+  hidden: 8,
+  storedRank: null,
+  dtype: 'F32',
+  parameters: 1152,
+  bytes: 4608,
+  tables: [table(0), table(1, { relativeDistance: 0 }), table(2, { relativeDistance: 1 })],
+  cosines: [
+    [1, 0.9133, 0.8974],
+    [0.9133, 1, null],
+    [0.8974, null, 1],
+  ],
+  meanNorm: 11.9,
+  options: [
+    option(null),
+    option(4, {
+      parameters: 224,
+      bytes: 896,
+      savedParameters: 928,
+      savedBytes: 3712,
+      energy: 0.65949,
+      relativeError: 0.24,
+    }),
+  ],
+  notes: [],
+  ...given,
+});
+
+const lines = (given?: Partial<SrteSurvey>, width = 80): string[] =>
+  renderTable({ blocks: srteSurveyBlocks(survey(given)) }, { width, colourLevel: 0 }).split('\n');
+
+const text = (given?: Partial<SrteSurvey>): string =>
+  lines(given, Number.POSITIVE_INFINITY).join('\n');
+
+/** So many tables, whose cosines fall with the distance of their layers. */
+function many(layers: number): Partial<SrteSurvey> {
+  const cosines = Array.from({ length: layers }, (_, row) =>
+    Array.from({ length: layers }, (_, column) => 1 - (2 * Math.abs(row - column)) / layers),
+  );
+  return { cosines, tables: cosines.map((_, layer) => table(layer)) };
+}
+
+describe('a survey of SRTE tables', () => {
+  it('is printed in numbers when they are few', () => {
+    expect(lines()).toEqual([
+      'SRTE tables',
+      '3 tables, one for each layer, 48 × 8: 1,152 parameters, 4.6 kB in F32.',
+      '',
+      'Cosine similarity of each layer to each',
+      'layer       0       1       2',
+      '─────  ──────  ──────  ──────',
+      '    0  1.0000  0.9133  0.8974',
+      '    1  0.9133  1.0000       –',
+      '    2  0.8974       –  1.0000',
+      '',
+      'Each layer beside the mean of all',
+      'layer    norm  distance  relative                largest  cosine',
+      '─────  ──────  ────────  ────────  ────────────  ───────  ──────',
+      '    0  12.500    3.5186     27.1%  ███▎          0.74875  0.9637',
+      '    1  12.500    3.5186        0%                0.74875  0.9637',
+      '    2  12.500    3.5186    100.0%  ████████████  0.74875  0.9637',
+      '',
+      'Distances are Frobenius norms; a full bar is as far from the mean as from zero.',
+      '',
+      'What sharing would cost',
+      '                  parameters     F32   saved  share  error  energy',
+      '────────────────  ──────────  ──────  ──────  ─────  ─────  ──────',
+      'as it is               1,152  4.6 kB       –      –      –       –',
+      'one shared table         384  1.5 kB  3.1 kB  66.7%  23.0%  100.0%',
+      'shared, rank 4           224   896 B  3.7 kB  80.6%  24.0%   65.9%',
+      '',
+      'Error: of what each layer gets to what it had, over all layers (relative',
+      'Frobenius norm), before it is rounded to a dtype. Energy: the share of the',
+      'squared norm of the mean that the rank keeps.',
+      'One table for all layers changes them by 23.0% and saves 66.7% of their',
+      'parameters: they are alike, so share it and train the model on for a while. Rank',
+      '4 adds little to that: 24.0%, and saves 80.6%.',
+    ]);
+  });
+
+  it('is a picture when they are many', () => {
+    const picture = lines(many(32));
+    const from = picture.indexOf('Cosine similarity of each layer to each') + 3;
+    expect(picture.slice(from - 2, from + 2)).toEqual([
+      'layer',
+      `─────  ${'─'.repeat(64)}`,
+      // 1, 15/16, 14/16 … 8/16, 7/16 … 2/16, 1/16 … −1/16, −2/16 …
+      `    0  ██▓▓${'▒▒'.repeat(7)}${'░░'.repeat(6)}${'··'.repeat(3)}${'--'.repeat(14)}`,
+      `    1  ▓▓██▓▓${'▒▒'.repeat(7)}${'░░'.repeat(6)}${'··'.repeat(3)}${'--'.repeat(13)}`,
+    ]);
+    expect(picture[from + 31]).toContain('   31  --');
+    expect(picture.join('\n')).toContain('█ from 0.99, ▓ from 0.9, ▒ from 0.5');
+  });
+
+  it.each([9, 32, 34, 35, 68, 69, 512])('fits 80 columns for %d layers', (layers) => {
+    const all = lines(many(layers));
+    expect(all.filter((line) => line.length > 80)).toEqual([]);
+    const picture = all.slice(
+      all.indexOf('Cosine similarity of each layer to each'),
+      all.indexOf('Each layer beside the mean of all'),
+    );
+    expect(picture.filter((line) => /[█▓]/.test(line)).length).toBeGreaterThan(8);
+    expect(picture.length).toBeLessThan(80);
+  });
+
+  it('takes layers together when there are more than columns', () => {
+    const all = lines(many(100));
+    expect(all.filter((line) => /^ *\d+–\d+ {2}/.test(line))).toHaveLength(50);
+    expect(all.some((line) => line.startsWith('98–99  ---'))).toBe(true);
+  });
+
+  it('shows in the picture where there is no cosine', () => {
+    const { cosines = [], tables = [] } = many(9);
+    const none = cosines.map((row) => row.map((cosine, column) => (column === 8 ? null : cosine)));
+    expect(text({ cosines: none, tables })).toMatch(/^ {4}0 {2}██.*\?\?$/m);
+  });
+
+  it('says where values are not finite, and that this comes first', () => {
+    const nonFinite = { count: 1200, row: 3, column: 2, value: 'NaN' } as const;
+    const printed = text({ tables: [table(0, { nonFinite, norm: null }), table(1)] });
+    expect(printed).toContain(
+      'layers.0.srte.freqs: 1,200 values are not finite, the first NaN at row 3, column 2.',
+    );
+    expect(printed).toContain('Mend the values that are not finite first');
+    expect(printed).not.toContain('so share it');
+  });
+
+  it('shortens names that would fill the screen', () => {
+    const nonFinite = { count: 1, row: 0, column: 0, value: '-Infinity' } as const;
+    const printed = text({ tables: [table(0, { name: 'x'.repeat(10_000), nonFinite })] });
+    expect(printed).toMatch(/^x{50,250}…: 1 value is not finite, the first -Infinity at row 0/m);
+  });
+
+  it('has the notes of the survey', () => {
+    expect(text({ notes: ['Some layers share a table.'] })).toContain('Some layers share a table.');
+  });
+
+  it('compares nothing when there is one table', () => {
+    const shared = { sharing: 'shared', tables: [table(null)], cosines: [[1]] } as const;
+    const printed = text({ ...shared, options: [option(4, { relativeError: 0.03 })] });
+    expect(printed).toContain('One table for all layers, 48 × 8: ');
+    expect(printed).toContain('What a lower rank would cost');
+    expect(printed).not.toContain('Cosine similarity');
+    expect(printed).not.toContain('beside the mean');
+  });
+
+  it('says of what rank pairs are', () => {
+    expect(text({ storedRank: 16 })).toContain('48 × 8, stored as pairs of rank 16: ');
+  });
+
+  it('is exact for programs', () => {
+    const csv = renderCsv({ blocks: srteSurveyBlocks(survey()) }).split('\n');
+    expect(csv).toContain('layer,cosine_to_layer_0,cosine_to_layer_1,cosine_to_layer_2');
+    expect(csv).toContain('1,0.9133,1,');
+    expect(csv).toContain('0,12.5,3.5186,0.27108,,0.74875,0.96371');
+    expect(csv).toContain('stored,1152,4608,0,0,0,');
+    expect(csv).toContain('shared-rank-4,224,896,3712,0.8055555555555556,0.24,0.65949');
+    const [first] = renderCsv({ blocks: srteSurveyBlocks(survey(many(10))) })
+      .split('\n')
+      .slice(1);
+    expect(first).toBe(
+      '0,1 0.8 0.6 0.4 0.19999999999999996 0 -0.19999999999999996 -0.3999999999999999 -0.6000000000000001 -0.8',
+    );
+  });
+});
+
+describe('the advice', () => {
+  const advice = (given: Partial<SrteSurvey>) =>
+    srteSurveyBlocks(survey(given))
+      .filter((block) => block.kind === 'note')
+      .map((block) => ('text' in block ? block.text : ''))
+      .at(-1);
+  const errors = (mean: number, ...ranks: [rank: number, error: number][]) => ({
+    options: [
+      option(null, { relativeError: mean }),
+      ...ranks.map(([rank, relativeError]) => option(rank, { relativeError })),
+    ],
+  });
+
+  it.each([
+    [0.05, 'they are nearly the same, so share it.'],
+    [0.051, 'they are alike, so share it and train the model on for a while.'],
+    [0.5, 'they are alike, so share it and train the model on for a while.'],
+    [0.51, 'they have little in common, so share it only if the model is trained on.'],
+  ])('for an error of %d is that %s', (error, verdict) => {
+    expect(advice(errors(error))).toContain(`saves 66.7% of their parameters: ${verdict}`);
+  });
+
+  it('names the least rank that adds little', () => {
+    expect(advice(errors(0.2, [8, 0.23], [16, 0.219], [32, 0.201]))).toContain(
+      'Rank 16 adds little to that: 21.9%, and saves 66.7%.',
+    );
+    // Or whatever is close anyway.
+    expect(advice(errors(0.001, [8, 0.06], [16, 0.049]))).toContain('Rank 16 adds little');
+    expect(advice(errors(0.2, [8, 0.5]))).not.toContain('Rank');
+  });
+
+  const one = { tables: [table(null)], cosines: [[1]], sharing: 'shared' } as const;
+  it('for a table that is shared is about ranks', () => {
+    const ranks = [8, 16].map((rank) => option(rank, { relativeError: 0.4 / rank }));
+    expect(advice({ ...one, options: ranks })).toBe(
+      'Rank 8 changes the table by 5.00% and saves 66.7% of its parameters.',
+    );
+    expect(advice({ ...one, options: [option(8, { relativeError: 0.2 })] })).toBe(
+      'No rank that was looked into stays within 5% of the table: leave it whole.',
+    );
+  });
+
+  it('for one layer is that there is nothing to share', () => {
+    expect(advice({ tables: [table(0)], options: [option(null)] })).toBe(
+      'There is one layer, and so nothing to share.',
+    );
+  });
+
+  it('for zeros is that nothing can be lost', () => {
+    const zero = { norm: 0, relativeDistance: null };
+    expect(
+      advice({
+        tables: [table(0, zero), table(1, zero)],
+        options: [option(null, { relativeError: null })],
+      }),
+    ).toBe('There is nothing to lose: every value is zero.');
+  });
+
+  it('is none when nothing is known', () => {
+    expect(text({ ...one, options: [] })).toBe(
+      'SRTE tables\nOne table for all layers, 48 × 8: 1,152 parameters, 4.6 kB in F32.',
+    );
+    expect(text({ options: [option(null, { relativeError: null })] })).not.toContain('One table');
+  });
+});
