@@ -38,11 +38,6 @@ export const STORED_DTYPES = {
 
 export type StoredDtype = keyof typeof STORED_DTYPES;
 
-/** Whether `name` is a stored dtype, exactly as files write it. */
-export function isStoredDtype(name: string): name is StoredDtype {
-  return Object.hasOwn(STORED_DTYPES, name);
-}
-
 /**
  * Bytes that `elements` values take, packed. Undefined when they are no whole number of bytes, or beyond
  * 2^53 − 1.

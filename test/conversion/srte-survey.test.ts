@@ -170,6 +170,29 @@ describe('the survey', () => {
     expect(options[0]).toMatchObject({ relativeError: 1, energy: null });
   });
 
+  it('finds no cosine beyond 1, for tables that point the same way', async () => {
+    const values = Array.from({ length: 50 }, (_, index) => Math.sin(index));
+    const tables = Array.from({ length: 60 }, (_, layer) =>
+      values.map((value) => value * (layer + 1)),
+    );
+    const { cosines } = await survey(layersOf([10, 5], ...tables), { ranks: [] });
+    for (const cosine of cosines.flat()) {
+      expect(cosine).toBeLessThanOrEqual(1);
+      expect(cosine).toBeCloseTo(1, 12);
+    }
+  });
+
+  it('has no value for what float64 cannot square', async () => {
+    const bytes = new Uint8Array(Float64Array.of(1e200, 1e200).buffer);
+    const table = () => tensorIn(storageOf(bytes), [1, 2, 1], { dtype: 'F64' });
+    const { tables, options, cosines } = await survey(
+      checkpointOf({ 'layers.0.srte.freqs': table(), 'layers.1.srte.freqs': table() }),
+    );
+    expect(tables[0]).toMatchObject({ norm: null, relativeDistance: null, nonFinite: null });
+    expect(cosines.flat()).toEqual([null, null, null, null]);
+    expect(options).toMatchObject([{ rank: null, relativeError: null, energy: null }]);
+  });
+
   it('has nothing to compare in one layer', async () => {
     const found = await survey(layersOf([2, 2], [1, 2, 3, 4]));
     expect(found.cosines).toEqual([[1]]);
@@ -368,6 +391,18 @@ describe('tables are refused', () => {
       code: 'refused-file',
       message: expect.stringContaining(`model.pt: ${message}`),
     });
+  });
+
+  it('with a projection that is too large', async () => {
+    const pair = checkpointOf({
+      'shared_srte.lowrank': tensorIn(storageOf(new Uint8Array(4)), [1, 1, 8193], {
+        strides: [0, 0, 0],
+      }),
+      'shared_srte.proj.weight': tensorIn(storageOf(new Uint8Array(4)), [4096, 8193], {
+        strides: [0, 0],
+      }),
+    });
+    await expect(survey(pair)).rejects.toMatchObject({ code: 'refused-file' });
   });
 
   it('but 512 are not', async () => {

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { ruleOf } from '../../src/checkpoint/refusal.js';
+import type { StoredTensor } from '../../src/checkpoint/stored-tensor.js';
 import { readTensor } from '../../src/checkpoint/view.js';
 import { SRTE_RULES } from '../../src/conversion/srte-rules.js';
 import { findSrteTables } from '../../src/conversion/srte-tables.js';
@@ -10,7 +11,7 @@ import { checkpointOf, storageOf, tensorIn, tensorOf } from '../checkpoint/store
 const table = (shape = [1, 3, 2]) =>
   tensorOf(new Array<number>(shape.reduce((product, size) => product * size, 1)).fill(0), shape);
 
-const pair = (layer: string, rank = 1, hidden = 2) => ({
+const pair = (layer: string, rank = 1, hidden = 2): Record<string, StoredTensor> => ({
   [`${layer}.lowrank`]: table([1, 3, rank]),
   [`${layer}.proj.weight`]: table([hidden, rank]),
 });
@@ -122,14 +123,29 @@ describe('the SRTE tables of a checkpoint', () => {
     expect(found.tables).toHaveLength(3);
   });
 
-  it('are several when only one factor is the same', () => {
-    const projection = table([2, 1]);
-    const found = of({
-      'layers.0.srte.lowrank': table([1, 3, 1]),
-      'layers.0.srte.proj.weight': projection,
-      'layers.1.srte.lowrank': table([1, 3, 1]),
-      'layers.1.srte.proj.weight': projection,
-    });
+  it('are one when the other layers name it only in metadata', () => {
+    const found = of(
+      { 'layers.0.srte.freqs': table() },
+      {
+        aliases: new Map([
+          ['layers.1.srte.freqs', 'layers.0.srte.freqs'],
+          ['layers.2.srte.freqs', 'layers.9.srte.freqs'],
+        ]),
+      },
+    );
+    expect(found).toMatchObject({ sharing: 'shared', tables: [{ name: 'layers.0.srte.freqs' }] });
+  });
+
+  it.each(['lowrank', 'proj.weight'])('are several when only %s is the same', (part) => {
+    const layers = { ...pair('layers.0.srte'), ...pair('layers.1.srte') };
+    const found = of(
+      new Map(
+        Object.entries(layers).map(([name, tensor]) => [
+          name,
+          name.endsWith(part) ? (layers[`layers.0.srte.${part}`] ?? tensor) : tensor,
+        ]),
+      ),
+    );
     expect(found).toMatchObject({ sharing: 'per-layer' });
   });
 });

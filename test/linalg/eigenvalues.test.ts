@@ -110,6 +110,31 @@ describe('the eigenvalues of', () => {
     expectClose(await symmetricEigenvalues(matrix), [3, 1, 5, 4, -4]);
   });
 
+  it('parts that hardly touch are those of the parts', async () => {
+    // Beside a 1, two zeros with next to nothing between them; its square is no float.
+    const rows = [[1], [0, 0], [0, 1e-200, 0]];
+    expectClose(await symmetricEigenvalues(symmetric(3, (i, j) => rows[i]?.[j] ?? 0)), [1, 0, 0]);
+  });
+
+  it('a diagonal with a little beside it are its values', async () => {
+    // More than rounding, so little that rotations run out of floats along the way.
+    const values = Array.from({ length: 30 }, (_, k) => ((k * 7) % 30) + 1);
+    const matrix = symmetric(30, (i, j) => (i === j ? (values[i] ?? 0) : i - j === 1 ? 3e-14 : 0));
+    expectClose(await symmetricEigenvalues(matrix), values);
+  });
+
+  it('a large matrix leave the process its time', async () => {
+    let turns = 0;
+    const count = () => {
+      turns++;
+      timer = setImmediate(count);
+    };
+    let timer = setImmediate(count);
+    await symmetricEigenvalues(symmetric(40, () => 1));
+    clearImmediate(timer);
+    expect(turns).toBeGreaterThanOrEqual(30);
+  });
+
   const spectra = fc
     .array(fc.double({ min: -10, max: 10, noNaN: true }), { minLength: 1, maxLength: 24 })
     .filter((values) => values.some((value) => Math.abs(value) > 1e-3));

@@ -49,3 +49,14 @@ it('gives the same for the same rows, to the last bit, wherever they stand', asy
   expect(new Set(target.subarray(71, 142)).size).toBe(1);
   expect(new Set([...target.subarray(0, 71), ...target.subarray(142)]).size).toBe(1);
 });
+
+it('keeps a value that is not finite to its row', async () => {
+  const random = generator(6);
+  const [a, b] = [integerMatrix(3, 5, random), integerMatrix(5, 5, random)];
+  a.values[1 * 5 + 2] = Number.NaN;
+  b.values[4 * 5 + 3] = Number.NaN;
+  const target = new Float64Array(15);
+  await plainProduct(a, b, target);
+  expect(target).toEqual(naiveProduct(a, b));
+  expect(target.filter(Number.isNaN)).toHaveLength(5 + 3 - 1);
+});

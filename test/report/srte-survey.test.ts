@@ -157,6 +157,12 @@ describe('a survey of SRTE tables', () => {
     expect(printed).not.toContain('so share it');
   });
 
+  it('shows in the colour of faults what is not finite', () => {
+    const nonFinite = { count: 1, row: 0, column: 0, value: 'Infinity' } as const;
+    const blocks = srteSurveyBlocks(survey({ tables: [table(0, { nonFinite })] }));
+    expect(blocks.filter((block) => 'tone' in block && block.tone === 'bad')).toHaveLength(1);
+  });
+
   it('shortens names that would fill the screen', () => {
     const nonFinite = { count: 1, row: 0, column: 0, value: '-Infinity' } as const;
     const printed = text({ tables: [table(0, { name: 'x'.repeat(10_000), nonFinite })] });

@@ -242,6 +242,12 @@ describe('a pickle of data', () => {
       a.pickle(a.call(a.global('_codecs', 'encode'), a.text('\u00ff'), a.text('latin1'))),
       new Uint8Array([255]),
     ],
+    [
+      'what is memoized and thrown away',
+      a.pickle(a.text('k'), a.MEMOIZE, a.MARK, a.NONE, a.POP_MARK),
+      'k',
+    ],
+    ['what MEMOIZE kept', a.pickle(a.text('k'), a.MEMOIZE, a.POP, a.get(0)), 'k'],
     ['a frame', a.pickle(0x95, a.u64(1n), a.NONE), null],
   ])('%s', (_, bytes, expected) => {
     expect(read(bytes)).toEqual(expected);
