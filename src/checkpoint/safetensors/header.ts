@@ -1,7 +1,8 @@
 import { isUtf8 } from 'node:buffer';
 import type { ByteFile } from '../byte-file.js';
 import { refusal } from '../refusal.js';
-import { bytesText, FETCH_AGAIN, SAVE_AGAIN } from './wording.js';
+import { bytesText, FETCH_AGAIN } from '../wording.js';
+import { SAVE_AGAIN } from './advice.js';
 
 /** Of the field before the header, which holds the header's length. */
 export const LENGTH_FIELD_BYTES = 8;

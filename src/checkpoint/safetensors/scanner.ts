@@ -1,6 +1,6 @@
 import type { UserError } from '../../errors.js';
 import { refusal } from '../refusal.js';
-import { SAVE_AGAIN } from './wording.js';
+import { SAVE_AGAIN } from './advice.js';
 
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;

@@ -4,10 +4,11 @@ import { STORED_DTYPES, type StoredDtype, storedBytes } from '../../tensor/store
 import type { ByteFile } from '../byte-file.js';
 import { refusal } from '../refusal.js';
 import { contiguousStrides, type StoredTensor } from '../stored-tensor.js';
+import { bytesText, quoted, tensorPlace } from '../wording.js';
+import { SAVE_AGAIN } from './advice.js';
 import { DTYPES } from './dtypes.js';
 import type { SAFETENSORS_RULES } from './rules.js';
 import { ARRAY, type HeaderScanner, OBJECT } from './scanner.js';
-import { bytesText, quoted, SAVE_AGAIN, tensorPlace } from './wording.js';
 
 /** The most dimensions of a tensor: as many as a NumPy array can have. The format itself has no limit. */
 export const MAX_RANK = 64;

@@ -1,7 +1,8 @@
 import type { ByteFile } from '../byte-file.js';
 import { refusal } from '../refusal.js';
 import type { StoredTensor } from '../stored-tensor.js';
-import { bytesText, FETCH_AGAIN, SAVE_AGAIN, tensorPlace } from './wording.js';
+import { bytesText, FETCH_AGAIN, tensorPlace } from '../wording.js';
+import { SAVE_AGAIN } from './advice.js';
 
 /**
  * Checks that the tensors lie one right after the other from the beginning of the data to the end of the

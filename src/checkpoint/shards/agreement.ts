@@ -1,7 +1,6 @@
 import type { FileIndex } from '../checkpoint.js';
 import { refusal } from '../refusal.js';
-import { quoted } from '../safetensors/wording.js';
-import { listed } from '../wording.js';
+import { listed, quoted } from '../wording.js';
 import type { ShardIndex } from './index-file.js';
 
 /** What helps when files of different versions of a checkpoint have been mixed. */

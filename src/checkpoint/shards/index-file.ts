@@ -1,7 +1,7 @@
 /** The index of a checkpoint in several files: which tensor stands in which. */
 import { ByteFile } from '../byte-file.js';
 import { refusal } from '../refusal.js';
-import { quoted } from '../safetensors/wording.js';
+import { quoted } from '../wording.js';
 import { parseIndexJson } from './index-json.js';
 import { checkShardName } from './shard-name.js';
 

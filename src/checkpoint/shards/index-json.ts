@@ -2,7 +2,7 @@
 import { isUtf8 } from 'node:buffer';
 import type { UserError } from '../../errors.js';
 import { refusal } from '../refusal.js';
-import { quoted } from '../safetensors/wording.js';
+import { quoted } from '../wording.js';
 
 const MAX_DEPTH = 32;
 

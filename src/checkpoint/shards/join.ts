@@ -1,7 +1,7 @@
 import type { FileIndex } from '../checkpoint.js';
 import { aliasesIn } from '../safetensors/read.js';
-import { quoted } from '../safetensors/wording.js';
 import type { StoredBytes, StoredTensor } from '../stored-tensor.js';
+import { quoted } from '../wording.js';
 import type { ShardIndex } from './index-file.js';
 
 /**

@@ -3,8 +3,7 @@ import fs from 'node:fs';
 import { dirname, isAbsolute, join, relative, sep } from 'node:path';
 import { cannotRead } from '../byte-file.js';
 import { refusal } from '../refusal.js';
-import { quoted } from '../safetensors/wording.js';
-import { listed } from '../wording.js';
+import { listed, quoted } from '../wording.js';
 import type { ShardIndex } from './index-file.js';
 
 /**

@@ -1,6 +1,6 @@
 import { basename, extname } from 'node:path';
 import { refusal } from '../refusal.js';
-import { quoted } from '../safetensors/wording.js';
+import { quoted } from '../wording.js';
 
 /**
  * Checks the name that an index gives to a shard, by its text alone.

@@ -23,7 +23,7 @@ export function torchEnvironment(refuse: Refuse, storages: Storages | undefined)
     },
     persistent(id) {
       if (storages) return storages.find(id);
-      throw refuse('pickle-persistent-id', 'names a storage where none can be');
+      throw refuse('pickle-no-storage', 'names a storage where none can be');
     },
   };
 }
@@ -75,9 +75,10 @@ function dictFrom(
   if (args.items.length > 1) refuseArguments(`called with ${args.items.length} arguments`);
   if (source === undefined) return dict;
   if (from === 'factory') {
-    if (source !== null && !isKind(source, 'global'))
-      refuseArguments(`called with ${nameOf(source)}`);
-    return dict;
+    if (source !== null && !isKind(source, 'global')) {
+      return refuseArguments(`called with ${nameOf(source)}`);
+    }
+    return source === null ? dict : { ...dict, factory: source };
   }
   if (from === 'dict') {
     if (!isKind(source, 'dict'))

@@ -3,6 +3,7 @@
  * allowed because of the module that it stands in.
  */
 import type { StoredDtype } from '../../tensor/stored-dtype.js';
+import { TORCH_TYPES } from './torch-types.js';
 import type { Dict, Global, SetOf } from './values.js';
 
 export type Meaning =
@@ -25,56 +26,6 @@ export type Meaning =
   | { readonly is: 'storage'; readonly dtype: StoredDtype | undefined }
   | { readonly is: 'rebuild'; readonly what: 'tensor' | 'typed-tensor' | 'parameter' };
 
-/** The element types of PyTorch's typed storages, torch/storage.py. */
-const STORAGES: Readonly<Record<string, StoredDtype>> = {
-  DoubleStorage: 'F64',
-  FloatStorage: 'F32',
-  HalfStorage: 'F16',
-  BFloat16Storage: 'BF16',
-  LongStorage: 'I64',
-  IntStorage: 'I32',
-  ShortStorage: 'I16',
-  CharStorage: 'I8',
-  ByteStorage: 'U8',
-  BoolStorage: 'BOOL',
-  ComplexFloatStorage: 'C64',
-  ComplexDoubleStorage: 'C128',
-};
-
-/** PyTorch's dtypes by their names, https://docs.pytorch.org/docs/stable/tensor_attributes.html. */
-const DTYPES: Readonly<Record<string, StoredDtype | undefined>> = {
-  float64: 'F64',
-  double: 'F64',
-  float32: 'F32',
-  float: 'F32',
-  float16: 'F16',
-  half: 'F16',
-  bfloat16: 'BF16',
-  int64: 'I64',
-  long: 'I64',
-  int32: 'I32',
-  int: 'I32',
-  int16: 'I16',
-  short: 'I16',
-  int8: 'I8',
-  uint8: 'U8',
-  uint16: 'U16',
-  uint32: 'U32',
-  uint64: 'U64',
-  bool: 'BOOL',
-  complex64: 'C64',
-  cfloat: 'C64',
-  complex128: 'C128',
-  cdouble: 'C128',
-  float8_e4m3fn: 'F8_E4M3',
-  float8_e5m2: 'F8_E5M2',
-  float8_e4m3fnuz: 'F8_E4M3FNUZ',
-  float8_e5m2fnuz: 'F8_E5M2FNUZ',
-  float8_e8m0fnu: 'F8_E8M0',
-  // A value of two half-precision numbers: mentioned in configs, stored by nobody.
-  complex32: undefined,
-};
-
 /** NumPy 2 renamed its inner modules; files of both are about. */
 const NUMPY_CORES = ['numpy.core', 'numpy._core'];
 
@@ -85,6 +36,15 @@ const BUILTINS = ['builtins', '__builtin__'];
 
 const OPAQUE = { is: 'opaque' } as const;
 const TYPE = { is: 'type' } as const;
+
+/** Each element type of PyTorch, and the class of its storages. */
+function* typed(): Generator<[string, Meaning]> {
+  for (const dtype of Object.keys(TORCH_TYPES) as StoredDtype[]) {
+    const type = TORCH_TYPES[dtype];
+    if (type) yield [`torch ${type.name}`, { is: 'dtype', dtype }];
+    if (type?.storage) yield [`torch ${type.storage}`, { is: 'storage', dtype }];
+  }
+}
 
 const ALLOWED: ReadonlyMap<string, Meaning> = new Map<string, Meaning>([
   ['collections OrderedDict', { is: 'dict', from: 'pairs', type: 'collections.OrderedDict' }],
@@ -114,16 +74,11 @@ const ALLOWED: ReadonlyMap<string, Meaning> = new Map<string, Meaning>([
   ...['pathlib', 'pathlib._local'].flatMap((module) =>
     PATHS.map((name): [string, Meaning] => [`${module} ${name}`, OPAQUE]),
   ),
-  ...Object.entries(STORAGES).map(([name, dtype]): [string, Meaning] => [
-    `torch ${name}`,
-    { is: 'storage', dtype },
-  ]),
+  ...typed(),
   ['torch UntypedStorage', { is: 'storage', dtype: undefined }],
   ['torch.storage UntypedStorage', { is: 'storage', dtype: undefined }],
-  ...Object.entries(DTYPES).map(([name, dtype]): [string, Meaning] => [
-    `torch ${name}`,
-    { is: 'dtype', dtype },
-  ]),
+  // A value of two half-precision numbers: mentioned in configs, stored by nobody.
+  ['torch complex32', { is: 'dtype', dtype: undefined }],
   ['torch._utils _rebuild_tensor_v2', { is: 'rebuild', what: 'tensor' }],
   ['torch._utils _rebuild_tensor_v3', { is: 'rebuild', what: 'typed-tensor' }],
   ['torch._utils _rebuild_parameter', { is: 'rebuild', what: 'parameter' }],

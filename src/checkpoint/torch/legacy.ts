@@ -1,6 +1,8 @@
 import type { ByteFile } from '../byte-file.js';
 import type { FileIndex } from '../checkpoint.js';
 import { type Refusal, refusal } from '../refusal.js';
+import { FETCH_AGAIN } from '../wording.js';
+import { SAVE_AGAIN } from './advice.js';
 import { torchEnvironment } from './environment.js';
 import { readPickle } from './pickle.js';
 import { isKind } from './pickle-machine.js';
@@ -59,7 +61,7 @@ function plainPickle(file: ByteFile, start: number): { value: Value; end: number
 
 /** Checks the three pickles before the object, and tells where they end. */
 function headerEnd(file: ByteFile): number {
-  const refuse = (rule: Refusal['rule'], message: string, suggestion?: string) =>
+  const refuse = (rule: Refusal['rule'], message: string, suggestion = SAVE_AGAIN) =>
     refusal(file.path, { rule, place: 'header', message, suggestion });
   const magic = plainPickle(file, 0);
   if (magic.value !== MAGIC) {
@@ -96,6 +98,7 @@ function keysIn(
       rule: 'legacy-keys',
       place: 'list of storages',
       message: `lists ${items.length} storages, and the object uses ${used.size}; they are not the same`,
+      suggestion: SAVE_AGAIN,
     });
   }
   return keys;
@@ -116,7 +119,7 @@ function placeStorages(
       rule: 'legacy-whole',
       place,
       message: `ends at byte ${file.size}; ${position + bytes} bytes are needed`,
-      suggestion: 'the file is cut off: get it again',
+      suggestion: FETCH_AGAIN,
     });
   };
   for (const key of keys) {
@@ -131,6 +134,7 @@ function placeStorages(
         rule: 'legacy-length',
         place,
         message: `has ${length} elements; the object says ${expected}`,
+        suggestion: SAVE_AGAIN,
       });
     }
     need(place, stored.bytes);
@@ -142,6 +146,7 @@ function placeStorages(
       rule: 'legacy-end',
       place: `byte ${position}`,
       message: `goes on for ${file.size - position} bytes after its last storage`,
+      suggestion: SAVE_AGAIN,
     });
   }
 }

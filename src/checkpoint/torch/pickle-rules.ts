@@ -27,7 +27,7 @@ export const PICKLE_RULES = {
   'pickle-arguments': 'A call has the arguments that its function takes in real files.',
   'pickle-new': 'Only classes that stay opaque are made by NEWOBJ.',
   'pickle-state': 'Only objects that have a state are given one.',
-  'pickle-persistent-id': 'A persistent id names a storage, as PyTorch writes it.',
+  'pickle-no-storage': 'The pickles around the object of a legacy file name no storages.',
   'pickle-nesting': 'Containers are nested at most 200 deep.',
   'pickle-cycle': 'No container holds itself.',
 } as const;

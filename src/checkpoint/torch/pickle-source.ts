@@ -1,13 +1,11 @@
 import type { UserError } from '../../errors.js';
 import type { ByteFile } from '../byte-file.js';
 import { type Refusal, refusal } from '../refusal.js';
+import { SAVE_AGAIN } from './advice.js';
 
 /** No real file comes near: the pickle of 100,000 tensors has about 15 MB. */
 const MAX_PICKLE_BYTES = 64 * 2 ** 20;
 const WINDOW_BYTES = 64 * 1024;
-
-/** What helps with nearly everything that can be wrong with a pickle. */
-const SAVE_AGAIN = 'copy or download the file again, or save it again with torch.save';
 
 /** A part of a file that is read from its beginning on, a window at a time. */
 export class PickleSource {

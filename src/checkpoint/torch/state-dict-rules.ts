@@ -1,5 +1,6 @@
 /** What the tensors of a PyTorch file, and the dict that holds them, must keep to. */
 export const STATE_DICT_RULES = {
+  'storage-id': 'A persistent id names a storage, as PyTorch writes it.',
   'storage-key': 'The key of a storage is a decimal number, as PyTorch writes it.',
   'storage-location': 'The location of a storage is a text.',
   'storage-device': 'A storage has values: none lies on the meta device.',

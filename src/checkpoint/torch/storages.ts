@@ -76,7 +76,7 @@ export class Storages {
     const meaning = isKind(type, 'global') ? meaningOf(type) : undefined;
     const expected = this.#hasViews ? [5, 6] : [5];
     if (tag !== 'storage' || meaning?.is !== 'storage' || !expected.includes(fields.length)) {
-      throw this.#refuse('pickle-persistent-id', ...wrongId(fields.length, tag, type));
+      throw this.#refuse('storage-id', ...wrongId(fields.length, tag, type));
     }
     const { dtype } = meaning;
     const checkedKey = this.#key(key);

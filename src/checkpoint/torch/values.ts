@@ -46,6 +46,8 @@ export interface Dict {
   readonly kind: 'dict';
   /** `dict`, `collections.OrderedDict`, … */
   readonly type: string;
+  /** What a defaultdict makes of a key that it does not have. */
+  readonly factory?: Global | undefined;
   /** Keys that Python holds equal (1, 1.0, True) are one key here too. */
   readonly entries: Map<Value, Value>;
 }

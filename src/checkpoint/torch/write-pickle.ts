@@ -2,9 +2,10 @@
  * Values as a pickle of protocol 2, as `torch.save` writes them. What is held in several places is
  * written once and referred to.
  */
+
+import { TORCH_TYPES } from './torch-types.js';
 import { type Opcode, OpcodeWriter } from './write-opcodes.js';
 import type { WrittenStorage } from './write-storages.js';
-import { TORCH_TYPES } from './write-types.js';
 import type {
   Writable,
   WritableBytes,
@@ -135,12 +136,12 @@ class PickleWriter {
     this.#fill(items, (item) => this.#value(item), 'APPEND', 'APPENDS');
   }
 
-  #dict({ type, entries }: WritableDict): void {
+  #dict({ type, factory, entries }: WritableDict): void {
     if (type === 'dict') {
       this.#to.op('EMPTY_DICT');
     } else {
       const dot = type.lastIndexOf('.');
-      this.#call(type.slice(0, dot), type.slice(dot + 1), []);
+      this.#call(type.slice(0, dot), type.slice(dot + 1), factory ? [factory] : []);
     }
     const write = ([key, value]: readonly [Writable, Writable]) => {
       this.#value(key);

@@ -1,8 +1,8 @@
 import { UserError } from '../../errors.js';
 import { STORED_DTYPES, type StoredDtype } from '../../tensor/stored-dtype.js';
+import { TORCH_TYPES } from './torch-types.js';
 import type { Global, Storage } from './values.js';
 import { leavesOf } from './write-leaves.js';
-import { TORCH_TYPES } from './write-types.js';
 import type { Writable, WritableBytes, WritableTensor } from './write-values.js';
 
 /** A storage as a PyTorch file names it. */

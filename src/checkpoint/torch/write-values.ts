@@ -27,6 +27,8 @@ export interface WritableDict {
   readonly kind: 'dict';
   /** `dict`, `collections.OrderedDict`, … */
   readonly type: string;
+  /** Of a defaultdict. */
+  readonly factory?: Global | undefined;
   readonly entries: ReadonlyMap<Writable, Writable>;
 }
 

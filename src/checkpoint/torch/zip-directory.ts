@@ -1,6 +1,7 @@
 import type { ByteFile } from '../byte-file.js';
 import { type Refusal, refusal } from '../refusal.js';
-import { type DirectoryPlace, SAVE_AGAIN } from './zip-end.js';
+import { SAVE_AGAIN } from './advice.js';
+import type { DirectoryPlace } from './zip-end.js';
 import {
   EXTRA_HEAD_BYTES,
   RECORD_BYTES,

@@ -1,5 +1,6 @@
 import type { ByteFile } from '../byte-file.js';
 import { type Refusal, refusal } from '../refusal.js';
+import { SAVE_AGAIN } from './advice.js';
 import { END64_LENGTH, RECORD_BYTES, SIGNATURES } from './zip-format.js';
 
 /** Where the directory of an archive lies. */
@@ -12,8 +13,6 @@ export interface DirectoryPlace {
 
 /** Room for some 200,000 entries: far more than any model has tensors. */
 const MAX_DIRECTORY_BYTES = 16 * 2 ** 20;
-
-export const SAVE_AGAIN = 'download it again, or save it again with torch.save';
 
 /** Where the records stand in the last bytes of a file that has them all. */
 const AT = {

@@ -1,7 +1,7 @@
 import type { ByteFile } from '../byte-file.js';
 import { type Refusal, refusal } from '../refusal.js';
+import { SAVE_AGAIN } from './advice.js';
 import type { DirectoryEntry } from './zip-directory.js';
-import { SAVE_AGAIN } from './zip-end.js';
 import { RECORD_BYTES, SATURATED_16, SIGNATURES } from './zip-format.js';
 import { entryPlace } from './zip-names.js';
 

@@ -1,15 +1,8 @@
 /** The names of entries, as one can trust them. */
 import { isUtf8 } from 'node:buffer';
 import { refusal } from '../refusal.js';
-import { SAVE_AGAIN } from './zip-end.js';
-
-const MAX_SHOWN_CHARACTERS = 200;
-
-/** A name, or other text of the archive, in a message. */
-export const quoted = (text: string) =>
-  JSON.stringify(
-    text.length > MAX_SHOWN_CHARACTERS ? `${text.slice(0, MAX_SHOWN_CHARACTERS)}…` : text,
-  );
+import { quoted } from '../wording.js';
+import { SAVE_AGAIN } from './advice.js';
 
 /** An entry as the place of a problem. */
 export const entryPlace = (name: string) => `entry ${quoted(name)}`;

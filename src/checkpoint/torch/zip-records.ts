@@ -1,8 +1,8 @@
 /** The records that make an archive one of PyTorch's. */
 import type { ByteFile } from '../byte-file.js';
 import { refusal } from '../refusal.js';
-import { SAVE_AGAIN } from './zip-end.js';
-import { quoted } from './zip-names.js';
+import { quoted } from '../wording.js';
+import { SAVE_AGAIN } from './advice.js';
 
 /** The content of one entry. */
 export interface ZipRecord {

@@ -4,10 +4,12 @@
  */
 import type { ByteFile } from '../byte-file.js';
 import { refusal } from '../refusal.js';
+import { quoted } from '../wording.js';
+import { SAVE_AGAIN } from './advice.js';
 import { readDirectory } from './zip-directory.js';
-import { readEnd, SAVE_AGAIN } from './zip-end.js';
+import { readEnd } from './zip-end.js';
 import { HeaderReader } from './zip-header.js';
-import { entryPlace, quoted } from './zip-names.js';
+import { entryPlace } from './zip-names.js';
 import { checkTorchRecords, type RecordFindings, type ZipRecord } from './zip-records.js';
 
 export interface TorchArchive extends RecordFindings {

@@ -33,6 +33,16 @@ type RuleId = keyof typeof STATE_DICT_RULES;
 const OF_ARCHIVES: readonly RuleId[] = ['storage-record', 'storage-size'];
 
 const ATTACKS: readonly (readonly [RuleId, string, () => Uint8Array])[] = [
+  [
+    'storage-id',
+    'a module',
+    () => fileWith(a.tensor({ storage: a.storage({ tag: a.text('module') }) })),
+  ],
+  [
+    'storage-id',
+    'no fields',
+    () => fileWith(a.tensor({ storage: a.join(a.tuple(), a.BINPERSID) })),
+  ],
   ...['02', '-1', '2/../2', '/etc/passwd', '2\0', '', '٣', '1'.repeat(40)].map(
     (key): (typeof ATTACKS)[number] => [
       'storage-key',

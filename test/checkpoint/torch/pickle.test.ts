@@ -180,7 +180,7 @@ const ATTACKS: readonly (readonly [keyof typeof PICKLE_RULES, string, () => Uint
   ['pickle-new', 'NEWOBJ of a text', () => a.pickle(a.text('x'), a.EMPTY_TUPLE, a.NEWOBJ)],
   ['pickle-state', 'BUILD on a dict', () => a.pickle(a.EMPTY_DICT, a.EMPTY_DICT, a.BUILD)],
   ['pickle-state', 'BUILD on a list', () => a.pickle(a.EMPTY_LIST, a.EMPTY_DICT, a.BUILD)],
-  ['pickle-persistent-id', 'a storage in a header', () => a.pickle(a.storage())],
+  ['pickle-no-storage', 'a storage in a header', () => a.pickle(a.storage())],
   [
     'pickle-nesting',
     '201 lists',

@@ -1,0 +1,94 @@
+/** Small files of every format, damaged in every way that is cheap to try. */
+import fs from 'node:fs';
+import path from 'node:path';
+import fc from 'fast-check';
+import { afterAll, describe, expect, it } from 'vitest';
+import { openCheckpoint } from '../../src/checkpoint/open.js';
+import { readTensor } from '../../src/checkpoint/view.js';
+import { UserError } from '../../src/errors.js';
+import { inPackage, readJson } from '../fixtures.js';
+import { folderOf } from './temp-folder.js';
+
+const MOST_BYTES = 4000;
+/** The lowest bit, the highest, or all: in turn, so that each byte is damaged in one way. */
+const FLIPS = [0x01, 0x80, 0xff];
+/** Megabytes that reading a file of a few thousand bytes may add to what the process takes. */
+const MOST_MEGABYTES = 200;
+
+const { entries } = readJson<{ entries: { path: string; expect: string }[] }>(
+  'fixtures/checkpoints/manifest.json',
+);
+const SMALL = entries
+  .filter(({ expect: verdict }) => verdict === 'accept')
+  .map((entry) => entry.path)
+  .filter((name) => {
+    const status = fs.statSync(inPackage('fixtures/checkpoints', name));
+    return status.isFile() && status.size <= MOST_BYTES;
+  });
+
+const target = path.join(folderOf({ 'damaged.bin': '' }), 'damaged.bin');
+const before = process.resourceUsage().maxRSS;
+afterAll(() => {
+  expect((process.resourceUsage().maxRSS - before) / 1024).toBeLessThan(MOST_MEGABYTES);
+});
+
+/** Opens a file with these bytes: it is refused, or all its tensors lie in it. */
+function tryBytes(bytes: Uint8Array): 'read' | 'refused' {
+  fs.writeFileSync(target, bytes);
+  try {
+    const checkpoint = openCheckpoint(target);
+    try {
+      for (const { storage } of checkpoint.tensors.values()) {
+        expect(storage.position).toBeGreaterThanOrEqual(0);
+        expect(storage.position + storage.bytes).toBeLessThanOrEqual(bytes.length);
+      }
+      for (const tensor of checkpoint.tensors.values()) readTensor(tensor);
+    } finally {
+      checkpoint.close();
+    }
+    return 'read';
+  } catch (error) {
+    expect(error).toBeInstanceOf(UserError);
+    return 'refused';
+  }
+}
+
+describe.each(SMALL)('%s', (name) => {
+  const whole = fs.readFileSync(inPackage('fixtures/checkpoints', name));
+
+  it('is read or refused with each of its bytes flipped in turn', () => {
+    const answers = new Set<string>();
+    for (let position = 0; position < whole.length; position++) {
+      const bytes = Uint8Array.from(whole);
+      bytes[position] = (bytes[position] ?? 0) ^ (FLIPS[position % FLIPS.length] ?? 0);
+      answers.add(tryBytes(bytes));
+    }
+    expect(answers).toContain('refused');
+  });
+
+  it('is refused when it is cut off anywhere', () => {
+    fc.assert(
+      fc.property(fc.nat(whole.length - 1), (length) => {
+        expect(tryBytes(whole.subarray(0, length))).toBe('refused');
+      }),
+    );
+  });
+
+  it('is read or refused when parts of it are moved about', () => {
+    const place = fc.nat(whole.length);
+    fc.assert(
+      fc.property(place, place, place, fc.constantFrom(...SMALL), (from, to, at, other) => {
+        const donor = fs.readFileSync(inPackage('fixtures/checkpoints', other));
+        const part = donor.subarray(Math.min(from, to), Math.max(from, to));
+        tryBytes(Buffer.concat([whole.subarray(0, at), part, whole.subarray(at)]));
+      }),
+      { numRuns: 100 },
+    );
+  });
+});
+
+it('has small files of every format', () => {
+  expect(new Set(SMALL.map((name) => path.extname(name)))).toEqual(
+    new Set(['.safetensors', '.pt', '.pth']),
+  );
+});

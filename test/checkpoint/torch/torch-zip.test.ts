@@ -1,0 +1,153 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { ruleOf } from '../../../src/checkpoint/refusal.js';
+import { readTorchZip } from '../../../src/checkpoint/torch/torch-zip.js';
+import type { Value } from '../../../src/checkpoint/torch/values.js';
+import { writeTorch } from '../../../src/checkpoint/torch/write-torch.js';
+import { readTensor } from '../../../src/checkpoint/view.js';
+import { fileOf } from '../byte-files.js';
+import { MemorySink } from '../safetensors/tensors.js';
+import { tensorOf } from '../stored-tensors.js';
+import * as a from './assemble.js';
+import { archive, inFolder } from './zip-builder.js';
+
+const FLOATS = new Uint8Array(Float32Array.of(1, 2, 3, 4).buffer);
+
+/** A file with a tensor `w` on storage 0, whose record holds `data`. */
+const fileWith = (data: Uint8Array | undefined, byteorder = 'little', tensor = a.tensor()) =>
+  archive({
+    entries: inFolder({
+      'data.pkl': a.pickle(a.dict(a.text('w'), tensor)),
+      version: '3\n',
+      byteorder,
+      ...(data && { 'data/0': data }),
+    }),
+  });
+
+function ruleBrokenBy(bytes: Uint8Array): string | undefined {
+  try {
+    readTorchZip(fileOf(bytes));
+  } catch (error) {
+    return ruleOf(error) ?? String(error);
+  }
+  return undefined;
+}
+
+const valuesOf = (bytes: Uint8Array) => {
+  const tensor = readTorchZip(fileOf(bytes)).tensors.get('w');
+  return tensor && [...new Float32Array(readTensor(tensor).buffer)];
+};
+
+describe('a PyTorch archive', () => {
+  it('gives its values, in either byte order', () => {
+    expect(valuesOf(fileWith(FLOATS))).toEqual([1, 2, 3, 4]);
+    const turned = Buffer.from(FLOATS).swap32();
+    expect(valuesOf(fileWith(turned, 'big'))).toEqual([1, 2, 3, 4]);
+  });
+
+  it.each([
+    ['storage-record', 'no record', fileWith(undefined)],
+    ['storage-size', 'a record too short', fileWith(FLOATS.subarray(0, 15))],
+    ['storage-size', 'a record too long', fileWith(Buffer.concat([FLOATS, FLOATS]))],
+    [
+      'storage-id',
+      'a view, which only legacy files have',
+      fileWith(FLOATS, 'little', a.tensor({ storage: a.storage({ view: a.NONE }) })),
+    ],
+    [
+      'storage-id',
+      'another tag',
+      fileWith(FLOATS, 'little', a.tensor({ storage: a.storage({ tag: a.text('xstorage') }) })),
+    ],
+    [
+      'storage-id',
+      'another class',
+      fileWith(
+        FLOATS,
+        'little',
+        a.tensor({ storage: a.storage({ type: a.global('collections', 'OrderedDict') }) }),
+      ),
+    ],
+    [
+      'storage-id',
+      'a text',
+      fileWith(FLOATS, 'little', a.tensor({ storage: a.join(a.text('0'), a.BINPERSID) })),
+    ],
+  ])('%s: %s', (rule, _, bytes) => {
+    expect(ruleBrokenBy(bytes)).toBe(rule);
+  });
+});
+
+/** Values as a pickle gives them: what is hashable only as a key, and floats apart from integers. */
+const values: fc.Memo<Value> = fc.memo((depth) =>
+  depth > 1 ? fc.oneof(leaves, branches(depth)) : leaves,
+);
+const keys = fc.oneof(
+  fc.string({ unit: 'binary' }),
+  fc.integer(),
+  fc.bigInt({ min: 2n ** 60n, max: 2n ** 100n }),
+  fc.constant(null),
+);
+const leaves: fc.Arbitrary<Value> = fc.oneof(
+  keys,
+  fc.boolean(),
+  fc.uint8Array(),
+  fc.double().map((value): Value => ({ kind: 'float', value })),
+);
+const branches = fc.memo(
+  (depth): fc.Arbitrary<Value> =>
+    fc.oneof(
+      fc
+        .array(values(depth - 1), { maxLength: 4 })
+        .map((items): Value => ({ kind: 'list', items })),
+      fc
+        .array(keys, { maxLength: 4 })
+        .map((items): Value => ({ kind: 'tuple', items, hashable: true })),
+      fc
+        .array(keys, { maxLength: 4 })
+        .map((items): Value => ({ kind: 'set', type: 'frozenset', items: new Set(items) })),
+      fc
+        .tuple(
+          fc.constantFrom('dict', 'collections.OrderedDict', 'collections.Counter'),
+          fc.array(fc.tuple(keys, values(depth - 1)), { maxLength: 4 }),
+        )
+        .map(([type, entries]): Value => ({ kind: 'dict', type, entries: new Map(entries) })),
+      fc.tuple(values(depth - 1), fc.boolean()).map(
+        ([state, isReduced]): Value => ({
+          kind: 'opaque',
+          type: 'argparse.Namespace',
+          of: { kind: 'global', module: 'argparse', name: 'Namespace' },
+          made: isReduced ? 'reduce' : 'newobj',
+          args: { kind: 'tuple', items: [], hashable: true },
+          state,
+        }),
+      ),
+      fc.array(keys, { maxLength: 3 }).map(
+        (items): Value => ({
+          kind: 'dict',
+          type: 'collections.defaultdict',
+          factory: { kind: 'global', module: 'builtins', name: 'list' },
+          entries: new Map(items.map((key) => [key, null])),
+        }),
+      ),
+    ),
+);
+
+describe('a written file', () => {
+  it('holds the very values when it is read', async () => {
+    await fc.assert(
+      fc.asyncProperty(values(4), async (value) => {
+        const sink = new MemorySink();
+        const entries = new Map<Value, Value>([
+          ['w', tensorOf([1, 2])],
+          ['extra', value],
+        ]);
+        await writeTorch(sink, { kind: 'dict', type: 'dict', entries });
+        const { content, tensors } = readTorchZip(fileOf(sink.bytes()));
+        expect(content.get('extra')).toEqual(value);
+        expect([...tensors.keys()]).toEqual(['w']);
+      }),
+      { numRuns: 300 },
+    );
+  });
+});
