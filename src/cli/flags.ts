@@ -64,6 +64,7 @@ export const dtype = Flags.custom<Dtype>({
 /** Positive whole numbers with commas between them: `--ranks 128,64`. */
 export const counts = Flags.custom<number>({
   multiple: true,
+  multipleNonGreedy: true,
   delimiter: ',',
   helpValue: 'N,N',
   parse: async (text, _context, options) => wholeNumber(text, options.name),

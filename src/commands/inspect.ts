@@ -44,7 +44,6 @@ export default class Inspect extends BaseCommand {
       description: 'compare the SRTE tables of the layers, and tell what sharing them would cost',
     }),
     ranks: counts({
-      multipleNonGreedy: true,
       dependsOn: ['srte'],
       description: 'ranks for --srte to look at [default: powers of two]',
     }),

@@ -20,9 +20,8 @@ export default class Verify extends BaseCommand {
     'ties it, or tied though it does not, and which values of the config would explain it. Ties are ' +
     'compared byte by byte; of all else the index alone is read. Exits with 1 when something is wrong.';
   static override examples = [
-    '<%= config.bin %> <%= command.id %> model.yaml final_model.pt',
-    '<%= config.bin %> <%= command.id %> model.yaml exported/ --strict',
-    '<%= config.bin %> <%= command.id %> model.yaml model.safetensors --set model.tie_word_embeddings=true --json',
+    '<%= config.bin %> <%= command.id %> fixtures/hybrid/shared-lowrank-tied/config.yaml fixtures/hybrid/shared-lowrank-tied/model.safetensors',
+    '<%= config.bin %> <%= command.id %> fixtures/hybrid/shared-lowrank-tied/config.yaml fixtures/hybrid/shared-lowrank-tied/ --json',
   ];
 
   static override args = {

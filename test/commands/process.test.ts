@@ -152,13 +152,23 @@ describe('the command line itself', () => {
   });
 
   it('runs the examples of every help', () => {
-    for (const command of ['compare-srte', 'validate', 'list', 'schema', 'init']) {
+    for (const command of [
+      'compare-srte',
+      'inspect',
+      'verify',
+      'validate',
+      'list',
+      'schema',
+      'init',
+    ]) {
       const { stdout } = runCli([command, '--help']);
       const examples = [...stdout.matchAll(/^ {2}\$ minimind (.+)$/gm)]
         .slice(1)
         .map(([, line]) => line);
       expect(examples.length).toBeGreaterThan(1);
-      fs.cpSync(inPackage('configs'), path.join(folder, command, 'configs'), { recursive: true });
+      for (const data of ['configs', 'fixtures']) {
+        fs.cpSync(inPackage(data), path.join(folder, command, data), { recursive: true });
+      }
       for (const example of examples) {
         const { status, stderr } = spawnSync('bash', ['-c', `node ${RUN} ${example}`], {
           cwd: path.join(folder, command),
