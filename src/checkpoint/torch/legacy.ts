@@ -35,7 +35,7 @@ export function readTorchLegacy(file: ByteFile, { stateDict }: TorchOptions = {}
     true,
   );
   const root = readPickle(source, torchEnvironment(refuse, storages));
-  const { path, tensors, content } = findStateDict(root, stateDict, refuse);
+  const { path, tensors, content } = findStateDict(root, stateDict, file.path);
   const { value, end } = plainPickle(file, source.position);
   placeStorages(file, end, keysIn(file, value, places), places, storages.all);
   return {

@@ -1,7 +1,8 @@
 /** Which of the dicts of a PyTorch file is the model. */
+
+import { type Refusal, refusal } from '../refusal.js';
 import type { StoredTensor } from '../stored-tensor.js';
 import { isKind, nameOf } from './pickle-machine.js';
-import type { Refuse } from './storages.js';
 import type { Dict, Value } from './values.js';
 
 export interface StateDict {
@@ -23,9 +24,12 @@ interface Candidate {
  * Finds the dict that holds the model's tensors by name: the one with the tensors of numbered layers, or,
  * when none has any, of modules, or any tensors at all. A training checkpoint also has tensors elsewhere
  * (random states, an optimizer's moments).
+ * @param file As the user wrote it.
  * @param choice Dotted keys of the dict to take, when the user says.
  */
-export function findStateDict(root: Value, choice: string | undefined, refuse: Refuse): StateDict {
+export function findStateDict(root: Value, choice: string | undefined, file: string): StateDict {
+  const refuse = (rule: Refusal['rule'], message: string, suggestion?: string) =>
+    refusal(file, { rule, message, suggestion });
   const candidates = candidatesIn(root);
   if (choice !== undefined) {
     const chosen = candidates.find(({ path }) => path.join('.') === choice);

@@ -40,7 +40,7 @@ export function readTorchZip(file: ByteFile, { stateDict }: TorchOptions = {}): 
     false,
   );
   const root = readPickle(source, torchEnvironment(refuse, storages));
-  const { path, tensors, content } = findStateDict(root, stateDict, refuse);
+  const { path, tensors, content } = findStateDict(root, stateDict, file.path);
   return {
     format: 'torch-zip',
     tensors,
