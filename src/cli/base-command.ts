@@ -4,7 +4,7 @@ import { printable } from '../report/escape.js';
 import { toJson } from '../report/json.js';
 import type { Format, Report } from '../report/report.js';
 import { baseFlags } from './flags.js';
-import { writeFileWhole, writeStdout } from './output.js';
+import { writeStdout, writeText } from './output.js';
 import { renderOptions } from './terminal.js';
 
 /** What `baseFlags` parse to. */
@@ -52,7 +52,7 @@ export abstract class BaseCommand extends Command {
   /** Writes text that is the answer: to stdout, or to the file that `-o` names. */
   protected async write(flags: OutputFlags, text: string): Promise<void> {
     if (flags.output === undefined || flags.output === '-') return writeStdout(text);
-    writeFileWhole(flags.output, text, flags.force);
+    await writeText(flags.output, text, flags.force);
     this.note(flags, `wrote ${flags.output}`);
   }
 

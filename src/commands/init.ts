@@ -1,6 +1,6 @@
 import * as Args from '@oclif/core/args';
 import { BaseCommand, formatOf } from '../cli/base-command.js';
-import { writeFileWhole, writeStdout } from '../cli/output.js';
+import { writeStdout, writeText } from '../cli/output.js';
 import { readPresetFile } from '../cli/preset-files.js';
 import { initReport } from '../report/init.js';
 import { toJson } from '../report/json.js';
@@ -31,7 +31,7 @@ export default class Init extends BaseCommand {
       await writeStdout(formatOf(flags) === 'json' ? toJson({ ...result, text }) : text);
       return result;
     }
-    writeFileWhole(file, text, flags.force);
+    await writeText(file, text, flags.force);
     // -o named the config, not the place for this answer.
     return this.answer({ ...flags, output: undefined }, result, initReport);
   }

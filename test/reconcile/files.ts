@@ -1,6 +1,5 @@
 import fs from 'node:fs';
 import path from 'node:path';
-import type { ByteSink } from '../../src/checkpoint/byte-sink.js';
 import { writeSafetensors } from '../../src/checkpoint/safetensors/write.js';
 import type { StoredTensor } from '../../src/checkpoint/stored-tensor.js';
 import { writeTorch } from '../../src/checkpoint/torch/write-torch.js';
@@ -10,6 +9,7 @@ import type {
   WritableTensor,
 } from '../../src/checkpoint/torch/write-values.js';
 import { readTensor } from '../../src/checkpoint/view.js';
+import type { ByteSink } from '../../src/files/byte-sink.js';
 import { LARGEST } from './support.js';
 
 /** Writes a file in one go. */

@@ -1,5 +1,5 @@
+import type { ByteSink } from '../../files/byte-sink.js';
 import { STORED_DTYPES } from '../../tensor/stored-dtype.js';
-import type { ByteSink } from '../byte-sink.js';
 import { streamTensor } from '../view.js';
 import { writePickle } from './write-pickle.js';
 import { collectStorages, type WrittenStorage } from './write-storages.js';

@@ -1,5 +1,4 @@
 import { describe, expect, it } from 'vitest';
-import type { Chunks } from '../../../src/checkpoint/byte-sink.js';
 import {
   contiguousStrides,
   type StoredBytes,
@@ -11,6 +10,7 @@ import type { Writable, WritableTensor } from '../../../src/checkpoint/torch/wri
 import { readTorchArchive } from '../../../src/checkpoint/torch/zip.js';
 import { readTensor } from '../../../src/checkpoint/view.js';
 import { UserError } from '../../../src/errors.js';
+import type { Chunks } from '../../../src/files/byte-sink.js';
 import type { StoredDtype } from '../../../src/tensor/stored-dtype.js';
 import { fileOf } from '../byte-files.js';
 import { MemorySink } from '../safetensors/tensors.js';

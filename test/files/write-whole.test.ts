@@ -4,9 +4,9 @@ import os from 'node:os';
 import path from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import type { ByteSink } from '../../src/checkpoint/byte-sink.js';
-import { writeWhole } from '../../src/checkpoint/write-whole.js';
 import { UserError } from '../../src/errors.js';
+import type { ByteSink } from '../../src/files/byte-sink.js';
+import { writeWhole } from '../../src/files/write-whole.js';
 
 let folder = '';
 beforeEach(() => {
@@ -169,7 +169,7 @@ describe('writeWhole', () => {
   });
 
   it('leaves nothing behind when the process ends', () => {
-    const source = pathToFileURL(path.resolve('src/checkpoint/write-whole.ts')).href;
+    const source = pathToFileURL(path.resolve('src/files/write-whole.ts')).href;
     const script = `
       import fs from 'node:fs';
       import { writeWhole } from ${JSON.stringify(source)};

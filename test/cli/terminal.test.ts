@@ -1,0 +1,23 @@
+import { describe, expect, it } from 'vitest';
+import { renderOptions } from '../../src/cli/terminal.js';
+
+describe('renderOptions', () => {
+  const terminal = { isTTY: true, columns: 100, getColorDepth: () => 8 };
+  const pipe = { ...terminal, isTTY: false };
+
+  it('takes width and colours from the terminal, none from a pipe', () => {
+    expect(renderOptions(terminal, false, {})).toEqual({ width: 100, colourLevel: 2 });
+    expect(renderOptions(pipe, false, {})).toEqual({ width: Infinity, colourLevel: 0 });
+  });
+
+  it.each([
+    [{ NO_COLOR: '1' }, false, 0],
+    [{ NO_COLOR: '' }, false, 2],
+    [{ FORCE_COLOR: '3' }, false, 3],
+    [{ FORCE_COLOR: '0' }, false, 0],
+    [{ FORCE_COLOR: '', NO_COLOR: '1' }, false, 1],
+    [{ FORCE_COLOR: '1' }, true, 0],
+  ] as const)('%j, --no-color %s: level %d', (env, noColor, level) => {
+    expect(renderOptions(terminal, noColor, env).colourLevel).toBe(level);
+  });
+});
