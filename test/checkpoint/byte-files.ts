@@ -3,6 +3,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { afterAll } from 'vitest';
 import { ByteFile } from '../../src/checkpoint/byte-file.js';
+import { ruleOf } from '../../src/checkpoint/refusal.js';
 
 const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'minimind-'));
 const files: ByteFile[] = [];
@@ -18,4 +19,14 @@ export function fileOf(bytes: Uint8Array): ByteFile {
   const file = ByteFile.open(name);
   files.push(file);
   return file;
+}
+
+/** The rule by which `act` refuses a file; undefined when it does not, the error when it is another. */
+export function ruleBrokenBy(act: () => unknown): string | undefined {
+  try {
+    act();
+  } catch (error) {
+    return ruleOf(error) ?? String(error);
+  }
+  return undefined;
 }

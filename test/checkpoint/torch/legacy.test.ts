@@ -1,11 +1,10 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { ruleOf } from '../../../src/checkpoint/refusal.js';
 import { readTorchLegacy } from '../../../src/checkpoint/torch/legacy.js';
 import { STATE_DICT_RULES } from '../../../src/checkpoint/torch/state-dict-rules.js';
 import { readTensor } from '../../../src/checkpoint/view.js';
 import { UserError } from '../../../src/errors.js';
-import { fileOf } from '../byte-files.js';
+import { fileOf, ruleBrokenBy } from '../byte-files.js';
 import * as a from './assemble.js';
 
 /** A legacy file with one tensor `w`, on one storage of four floats. */
@@ -14,14 +13,8 @@ const fileWith = (tensor: Uint8Array, data = a.legacyData(4n, 16)) =>
 
 const withObject = (...object: Uint8Array[]) => a.legacy(a.pickle(...object), [], []);
 
-function ruleBrokenBy(bytes: Uint8Array, stateDict?: string): string | undefined {
-  try {
-    readTorchLegacy(fileOf(bytes), { stateDict });
-  } catch (error) {
-    return ruleOf(error) ?? String(error);
-  }
-  return undefined;
-}
+const ruleOfBytes = (bytes: Uint8Array, stateDict?: string) =>
+  ruleBrokenBy(() => readTorchLegacy(fileOf(bytes), { stateDict }));
 
 const DTYPE_V3 = a.global('torch._utils', '_rebuild_tensor_v3');
 const UNTYPED = a.storage({ type: a.global('torch.storage', 'UntypedStorage'), length: a.int(16) });
@@ -316,12 +309,12 @@ const ATTACKS: readonly (readonly [RuleId, string, () => Uint8Array])[] = [
 
 describe('a PyTorch file that breaks a rule', () => {
   it.each(ATTACKS)('%s: %s', (rule, _, bytes) => {
-    expect(ruleBrokenBy(bytes())).toBe(rule);
+    expect(ruleOfBytes(bytes())).toBe(rule);
   });
 
   it('state-dict-choice: what was chosen is not there', () => {
-    expect(ruleBrokenBy(good)).toBeUndefined();
-    expect(ruleBrokenBy(good, 'ema')).toBe('state-dict-choice');
+    expect(ruleOfBytes(good)).toBeUndefined();
+    expect(ruleOfBytes(good, 'ema')).toBe('state-dict-choice');
   });
 
   it('every rule has its attack', () => {

@@ -1,13 +1,12 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { ruleOf } from '../../../src/checkpoint/refusal.js';
 import { torchEnvironment } from '../../../src/checkpoint/torch/environment.js';
 import { readPickle } from '../../../src/checkpoint/torch/pickle.js';
 import { PICKLE_RULES } from '../../../src/checkpoint/torch/pickle-rules.js';
 import { PickleSource } from '../../../src/checkpoint/torch/pickle-source.js';
 import type { Value } from '../../../src/checkpoint/torch/values.js';
 import { UserError } from '../../../src/errors.js';
-import { fileOf } from '../byte-files.js';
+import { fileOf, ruleBrokenBy } from '../byte-files.js';
 import * as a from './assemble.js';
 
 function read(bytes: Uint8Array): Value {
@@ -19,14 +18,7 @@ function read(bytes: Uint8Array): Value {
   );
 }
 
-function ruleBrokenBy(bytes: Uint8Array): string | undefined {
-  try {
-    read(bytes);
-  } catch (error) {
-    return ruleOf(error) ?? String(error);
-  }
-  return undefined;
-}
+const ruleOfBytes = (bytes: Uint8Array) => ruleBrokenBy(() => read(bytes));
 
 const ODD_CALL = a.global('collections', 'OrderedDict');
 const times = (count: number, part: Uint8Array) => Buffer.concat(new Array(count).fill(part));
@@ -214,7 +206,7 @@ const ATTACKS: readonly (readonly [keyof typeof PICKLE_RULES, string, () => Uint
 
 describe('a pickle that breaks a rule', () => {
   it.each(ATTACKS)('%s: %s', (rule, _, bytes) => {
-    expect(ruleBrokenBy(bytes())).toBe(rule);
+    expect(ruleOfBytes(bytes())).toBe(rule);
   });
 
   it('every rule has its attack', () => {

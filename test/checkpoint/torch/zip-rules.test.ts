@@ -1,8 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { ruleOf } from '../../../src/checkpoint/refusal.js';
 import { readTorchArchive } from '../../../src/checkpoint/torch/zip.js';
 import { ZIP_RULES } from '../../../src/checkpoint/torch/zip-rules.js';
-import { fileOf } from '../byte-files.js';
+import { fileOf, ruleBrokenBy } from '../byte-files.js';
 import {
   archive,
   type EntrySpec,
@@ -18,14 +17,7 @@ import {
   zip64,
 } from './zip-builder.js';
 
-function ruleBrokenBy(bytes: Uint8Array): string | undefined {
-  try {
-    readTorchArchive(fileOf(bytes));
-  } catch (error) {
-    return ruleOf(error) ?? String(error);
-  }
-  return undefined;
-}
+const ruleOfBytes = (bytes: Uint8Array) => ruleBrokenBy(() => readTorchArchive(fileOf(bytes)));
 
 const named = (name: string | Uint8Array) => withEntry({ name });
 
@@ -228,7 +220,7 @@ const ATTACKS: readonly Attack[] = [
 
 describe('a PyTorch archive is refused', () => {
   it.each(ATTACKS)('by %s: %s', (rule, _, bytes) => {
-    expect(ruleBrokenBy(bytes())).toBe(rule);
+    expect(ruleOfBytes(bytes())).toBe(rule);
   });
 
   it('by every rule that there is', () => {
