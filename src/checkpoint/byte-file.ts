@@ -29,7 +29,9 @@ export class ByteFile {
           message: status.isDirectory()
             ? 'is a folder where a file should be'
             : 'is no regular file, and only those can be read at any place',
-          suggestion: 'copy its content into a file first',
+          suggestion: status.isDirectory()
+            ? 'name a file in it'
+            : 'copy its content into a file first',
         });
       }
       return new ByteFile(path, status.size, descriptor);
@@ -111,7 +113,7 @@ export function cannotRead(path: string, error: unknown): unknown {
   const code = error instanceof Error && 'code' in error ? error.code : undefined;
   if (error instanceof UserError || typeof code !== 'string') return error;
   if (MISSING.has(code)) {
-    return new UserError('usage', `there is no file or folder ${path}`, { cause: error });
+    return new UserError('usage', `there is no file or folder ${path || "''"}`, { cause: error });
   }
   const suggestion = SUGGESTIONS.get(code);
   return new UserError('system', `cannot read ${path}: ${(error as Error).message}`, {

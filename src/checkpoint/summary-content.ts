@@ -29,12 +29,18 @@ export interface ContentEntry {
   readonly tensorBytes?: number;
 }
 
-/** Most values that are shown of one entry, and of all together. */
-const ENTRY_NODES = 1000;
+/** How much of a value is written. */
+export interface PlainLimits {
+  readonly nodes: number;
+  readonly depth: number;
+  /** Characters of a text. */
+  readonly text: number;
+}
+
+/** What is shown of one entry. */
+const SHOWN: PlainLimits = { nodes: 1000, depth: 16, text: 1000 };
+/** Most values that are shown of all entries together. */
 const ALL_NODES = 20_000;
-const MAX_DEPTH = 16;
-/** Most characters that are shown of a text. */
-const MAX_TEXT = 1000;
 /** Most values that are looked at for tensors: values can be shared, so that they have no end. */
 const ALL_STEPS = 1_000_000;
 
@@ -45,7 +51,7 @@ export function describeContent(
   const left = { nodes: ALL_NODES, steps: ALL_STEPS };
   const entries = new Map<string, ContentEntry>();
   for (const [key, value] of content) {
-    const writer = new PlainWriter(Math.min(ENTRY_NODES, left.nodes));
+    const writer = new PlainWriter({ ...SHOWN, nodes: Math.min(SHOWN.nodes, left.nodes) });
     const plain = writer.plain(value, 0);
     left.nodes -= writer.written;
     entries.set(key, {
@@ -58,8 +64,15 @@ export function describeContent(
   return entries;
 }
 
+/** A value as plain data; undefined when it is more than the limits allow. */
+export function plainOf(value: Value, limits: PlainLimits): Plain | undefined {
+  const writer = new PlainWriter(limits);
+  const plain = writer.plain(value, 0);
+  return writer.truncated ? undefined : plain;
+}
+
 /** Python's name of the type of a value. */
-function typeName(value: Value): string {
+export function typeName(value: Value): string {
   if (value === null) return 'None';
   if (typeof value !== 'object') return PRIMITIVES[typeof value as keyof typeof PRIMITIVES];
   if (value instanceof Uint8Array) return 'bytes';
@@ -78,14 +91,14 @@ const KINDS = {
   tensor: 'torch.Tensor',
 } as const;
 
-/** Turns values into plain data until its budget is spent. */
+/** Turns values into plain data, as far as its limits let it. */
 class PlainWriter {
   truncated = false;
   written = 0;
-  readonly #budget: number;
+  readonly #limits: PlainLimits;
 
-  constructor(budget: number) {
-    this.#budget = budget;
+  constructor(limits: PlainLimits) {
+    this.#limits = limits;
   }
 
   /** @param depth Of the value in its entry, which bounds the recursion. */
@@ -116,9 +129,9 @@ class PlainWriter {
   }
 
   #text(text: string): string {
-    if (text.length <= MAX_TEXT) return text;
+    if (text.length <= this.#limits.text) return text;
     this.truncated = true;
-    return text.slice(0, MAX_TEXT);
+    return text.slice(0, this.#limits.text);
   }
 
   #list(items: Iterable<Value>, depth: number): Plain[] {
@@ -152,7 +165,7 @@ class PlainWriter {
 
   /** Whether nothing further may stand within a value at this depth; if so, that is noted. */
   #isSpent(depth: number): boolean {
-    const spent = depth >= MAX_DEPTH || this.written >= this.#budget;
+    const spent = depth >= this.#limits.depth || this.written >= this.#limits.nodes;
     if (spent) this.truncated = true;
     return spent;
   }

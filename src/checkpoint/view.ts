@@ -58,16 +58,49 @@ export async function streamTensor(
 ): Promise<void> {
   if (tensor.elements === 0) return;
   if (isContiguous(tensor)) return streamContiguous(tensor, take, chunkBytes);
-  // Rows of a transposed tensor lie all over its storage: with more of them at a time it is read fewer times.
-  const atOnce = Math.max(1, Math.floor((chunkBytes * 16) / rowBytes(tensor)));
-  const buffer = new Uint8Array(Math.min(atOnce, rowsOf(tensor)) * rowBytes(tensor));
-  for (let row = 0; row < rowsOf(tensor); row += atOnce) {
-    const rows = Math.min(atOnce, rowsOf(tensor) - row);
-    const piece = buffer.subarray(0, rows * rowBytes(tensor));
-    readRows(tensor, row, rows, piece);
-    await take(piece);
+  // Values that lie all over their storage are read fewer times when more of them are taken at a time.
+  for (const piece of piecesOf(tensor, chunkBytes * 16)) {
+    await take(readTensor(piece));
     await breathe();
   }
+}
+
+/**
+ * A tensor in pieces, in order, none of more bytes than `most`. Where they are cut depends on shape and
+ * dtype alone, so those of like tensors lie beside each other. Calls itself at most once an axis.
+ */
+export function* piecesOf(tensor: StoredTensor, most: number): Generator<StoredTensor, undefined> {
+  if (tensor.bytes <= most) {
+    yield tensor;
+    return;
+  }
+  const rows = rowsOf(tensor);
+  const fitting = Math.floor(most / rowBytes(tensor));
+  if (fitting === 0) {
+    for (let row = 0; row < rows; row++) yield* piecesOf(rowAt(tensor, row), most);
+    return;
+  }
+  // In fours, where there are so many: four values of any type are whole bytes.
+  const atOnce = fitting < 4 ? fitting : fitting - (fitting % 4);
+  for (let row = 0; row < rows; row += atOnce) {
+    yield rowRange(tensor, row, Math.min(atOnce, rows - row));
+  }
+}
+
+function rowRange(tensor: StoredTensor, first: number, rows: number): StoredTensor {
+  return {
+    ...tensor,
+    shape: tensor.shape.with(0, rows),
+    elements: rows * (tensor.elements / rowsOf(tensor)),
+    offset: tensor.offset + first * (tensor.strides[0] ?? 0),
+    bytes: rows * rowBytes(tensor),
+  };
+}
+
+/** One row, without its axis. */
+function rowAt(tensor: StoredTensor, row: number): StoredTensor {
+  const { shape, strides, ...rest } = rowRange(tensor, row, 1);
+  return { ...rest, shape: shape.slice(1), strides: strides.slice(1) };
 }
 
 /** The next piece is read while the last one is worked on. */
@@ -104,7 +137,7 @@ async function streamContiguous(
 }
 
 /** Lets signals and timers through. */
-const breathe = () => new Promise<void>((resolve) => setImmediate(resolve));
+export const breathe = () => new Promise<void>((resolve) => setImmediate(resolve));
 
 function dataPosition({ storage, offset, dtype }: StoredTensor): number {
   return storage.position + (offset * STORED_DTYPES[dtype].bits) / 8;

@@ -5,7 +5,8 @@ import { isDeepStrictEqual } from 'node:util';
 import { LimitError } from '../architecture/limits.js';
 import type { Reading } from '../architecture/reading.js';
 import type { Checkpoint } from '../checkpoint/checkpoint.js';
-import { describeContent, type Plain } from '../checkpoint/summary-content.js';
+import { type Plain, type PlainLimits, plainOf, typeName } from '../checkpoint/summary-content.js';
+import { isKind } from '../checkpoint/torch/pickle-machine.js';
 import { type ConfigDocument, documentOfData } from '../config/document.js';
 import { isMapping, setOwn, splitDotted, valueAt } from '../config/path.js';
 import { quote } from '../config/quote.js';
@@ -20,6 +21,9 @@ export type ConfigOrigin = 'flag' | 'inside' | 'beside';
 
 /** The entry of a training checkpoint that holds its config. */
 const CONTENT_KEY = 'config';
+
+/** Far beyond any config, and far below what would be slow. */
+const CONFIG_LIMITS: PlainLimits = { nodes: 100_000, depth: 100, text: 2 ** 20 };
 
 /** Names of configs that stand in the folder of a checkpoint; the first that is there is taken. */
 const NEIGHBOURS = ['config.yaml', 'config.yml', 'config.json'] as const;
@@ -62,14 +66,17 @@ function known<Origin extends ConfigOrigin>(document: ConfigDocument, origin: Or
 function configInside({ path: file, content }: Checkpoint): ConfigDocument | undefined {
   const value = content.get(CONTENT_KEY);
   if (value === undefined) return undefined;
-  const entry = describeContent(new Map([[CONTENT_KEY, value]])).get(CONTENT_KEY);
   const refuse = (what: string) =>
     new UserError('refused-file', `the config in ${file} ${what}`, {
       suggestion: 'name another with --config FILE',
     });
-  if (entry?.truncated) throw refuse('is larger than a config should be');
-  const config = numbersRead(entry?.value ?? null);
-  if (!isMapping(config)) throw refuse(`is no mapping, but of type ${entry?.type}`);
+  // What argparse made of a command line is a mapping too.
+  const isArguments = isKind(value, 'opaque') && value.type === 'argparse.Namespace';
+  const mapping = isArguments ? (value.state ?? null) : value;
+  if (!isKind(mapping, 'dict')) throw refuse(`is no mapping, but of type ${typeName(mapping)}`);
+  const config = numbersRead(plainOf(mapping, CONFIG_LIMITS));
+  if (config === undefined) throw refuse('is larger than a config should be');
+  if (!isMapping(config)) throw refuse('has keys that are no names');
   return documentOfData(config, `${file}: ${CONTENT_KEY}`);
 }
 
@@ -105,7 +112,7 @@ async function validInside(checkpoint: Checkpoint): Promise<ModelFile | undefine
 const NUMBER_WITHOUT_DOT = /^[-+]?\d+e[-+]?\d+$/i;
 
 /** A copy with numbers for texts such as `1e-5`. The data is small and shallow. */
-function numbersRead(data: Plain): unknown {
+function numbersRead(data: Plain | undefined): unknown {
   if (typeof data === 'string') return NUMBER_WITHOUT_DOT.test(data) ? Number(data) : data;
   if (Array.isArray(data)) return data.map(numbersRead);
   if (!isMapping(data)) return data;

@@ -83,7 +83,7 @@ function mismatches(file: string, { faults }: Reconciliation, config: string): P
       severity: 'warning',
       file,
       message: `is not as ${config} describes: ${faults.length} ${faults.length === 1 ? 'fault' : 'faults'}${more}`,
-      suggestion: 'see them all with minimind verify CONFIG CHECKPOINT',
+      suggestion: 'see them all with --json',
     },
     ...told,
   ];

@@ -31,7 +31,11 @@ function matcherOf(glob: string): (name: string) => boolean {
 
 function betterFilter(glob: string, names: readonly string[]): string {
   const within = `*${glob}*`;
-  const close = names.some(globMatcher(within)) ? within : nearest(glob, names);
+  const lastParts = [...new Set(names.map((name) => name.split('.').at(-1) ?? name))];
+  const part = nearest(glob, lastParts);
+  const close = names.some(globMatcher(within))
+    ? within
+    : (nearest(glob, names) ?? (part === undefined ? undefined : `*.${part}`));
   if (close !== undefined) return `did you mean ${quote(close)}?`;
   const [first] = names;
   return first === undefined

@@ -1,7 +1,7 @@
 /** Which stored tensors hold the same values: known from where they lie, or by comparing their bytes. */
 import { isContiguous, isSameView, type StoredTensor } from '../checkpoint/stored-tensor.js';
 import { viewsOf } from '../checkpoint/summary-sharing.js';
-import { readRows, rowBytes, rowsOf } from '../checkpoint/view.js';
+import { breathe, piecesOf, readRows, rowsOf } from '../checkpoint/view.js';
 import { isSameShape } from '../tensor/shape.js';
 
 /** Whether two tensors hold the same values; undefined when that would take a look at their bytes. */
@@ -90,7 +90,7 @@ async function equalTo(
   onBytes: (bytes: number) => void,
 ): Promise<StoredTensor[]> {
   const isFlat = [first, ...all].every(isContiguous);
-  const partsOf = (tensor: StoredTensor) => parts(isFlat ? flat(tensor) : tensor);
+  const partsOf = (tensor: StoredTensor) => piecesOf(isFlat ? flat(tensor) : tensor, BLOCK_BYTES);
   let rivals = all.map((tensor) => ({ tensor, parts: partsOf(tensor) }));
   const [wanted, read] = [new Uint8Array(BLOCK_BYTES), new Uint8Array(BLOCK_BYTES)];
   let left = first.bytes;
@@ -105,8 +105,7 @@ async function equalTo(
     // Nothing more is to be done for those that differ.
     onBytes(part.bytes * before + left * (before - rivals.length));
     if (rivals.length === 0) break;
-    // Lets signals through.
-    await new Promise<void>((resolve) => setImmediate(resolve));
+    await breathe();
   }
   return rivals.map(({ tensor }) => tensor);
 }
@@ -123,41 +122,3 @@ const flat = (tensor: StoredTensor): StoredTensor => ({
   shape: [tensor.elements],
   strides: [1],
 });
-
-/**
- * Pieces of a tensor, in order, none of more bytes than a block. Where they are cut depends on shape and
- * dtype alone, so those of like tensors lie beside each other. Calls itself at most once an axis.
- */
-function* parts(tensor: StoredTensor): Generator<StoredTensor, undefined> {
-  if (tensor.bytes <= BLOCK_BYTES) {
-    yield tensor;
-    return;
-  }
-  const rows = rowsOf(tensor);
-  const fitting = Math.floor(BLOCK_BYTES / rowBytes(tensor));
-  if (fitting === 0) {
-    for (let row = 0; row < rows; row++) yield* parts(rowAt(tensor, row));
-    return;
-  }
-  // In fours, where there are so many: four values of any type are whole bytes.
-  const atOnce = fitting < 4 ? fitting : fitting - (fitting % 4);
-  for (let row = 0; row < rows; row += atOnce) {
-    yield rowRange(tensor, row, Math.min(atOnce, rows - row));
-  }
-}
-
-function rowRange(tensor: StoredTensor, first: number, rows: number): StoredTensor {
-  return {
-    ...tensor,
-    shape: tensor.shape.with(0, rows),
-    elements: rows * (tensor.elements / rowsOf(tensor)),
-    offset: tensor.offset + first * (tensor.strides[0] ?? 0),
-    bytes: rows * rowBytes(tensor),
-  };
-}
-
-/** One row, without its axis. */
-function rowAt(tensor: StoredTensor, row: number): StoredTensor {
-  const { shape, strides, ...rest } = rowRange(tensor, row, 1);
-  return { ...rest, shape: shape.slice(1), strides: strides.slice(1) };
-}

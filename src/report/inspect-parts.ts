@@ -7,8 +7,8 @@ import { namesText, nameText, plainText } from './inspect-text.js';
 import type { Block, Cell } from './report.js';
 import { formatBytes, formatInteger } from './units.js';
 
-/** Most rows of a list that a file may make as long as it likes; JSON has all. */
-const MAX_ROWS = 100;
+/** Most rows of what is beside the point; JSON has all. */
+const MAX_BESIDE = 100;
 
 const KINDS = {
   same: 'one tensor',
@@ -20,7 +20,7 @@ export function sharingBlocks({ shared, aliases }: CheckpointSummary): Block[] {
   const renamed = Object.entries(aliases);
   const rows: Cell[][] = [
     ...shared
-      .slice(0, MAX_ROWS)
+      .slice(0, MAX_BESIDE)
       .map(({ kind, names, bytes }) => [
         { text: KINDS[kind] },
         integerCell(names.length),
@@ -28,7 +28,7 @@ export function sharingBlocks({ shared, aliases }: CheckpointSummary): Block[] {
         { text: namesText(names) },
       ]),
     ...renamed
-      .slice(0, MAX_ROWS)
+      .slice(0, MAX_BESIDE)
       .map(([name, meant]) => [
         { text: 'in metadata' },
         { text: '' },
@@ -62,14 +62,14 @@ export function contentBlocks({ content }: CheckpointSummary): Block[] {
       kind: 'table',
       columns: [left('key', 'key', true), left('type', 'type'), left('value', 'value', true)],
       rows: entries
-        .slice(0, MAX_ROWS)
+        .slice(0, MAX_BESIDE)
         .map(([key, entry]) => [
           { text: nameText(key) },
           { text: entry.type },
           { text: contentText(entry) },
         ]),
     },
-    ...moreNote(entries.length - MAX_ROWS),
+    ...moreNote(entries.length - MAX_BESIDE),
   ];
 }
 
@@ -94,6 +94,7 @@ function contentOf(value: Plain, isForm: boolean): Plain {
   return state ?? (Array.isArray(args) && args.length === 1 ? (args[0] ?? null) : args);
 }
 
-function moreNote(more: number): Block[] {
+/** How many rows are left out, if any. */
+export function moreNote(more: number): Block[] {
   return more > 0 ? [note(`${formatInteger(more)} more are not shown; --json has them.`)] : [];
 }

@@ -2,8 +2,9 @@
 import type { Statistics } from '../checkpoint/statistics.js';
 import type { TensorSummary } from '../checkpoint/summary.js';
 import { bytesCell, heading, integerCell, left, note, right } from './cells.js';
+import { moreNote } from './inspect-parts.js';
 import type { InspectResult } from './inspect-result.js';
-import { nameText, shortened } from './inspect-text.js';
+import { MAX_ROWS, nameText, shortened } from './inspect-text.js';
 import type { Block, Cell, Column, TableBlock } from './report.js';
 import { formatInteger } from './units.js';
 
@@ -85,11 +86,12 @@ const NOT_FINITE: readonly Field[] = [
 
 /** A table of the tensors, and a second one of their statistics: one would be too wide. */
 export function tensorsBlocks(result: InspectResult): Block[] {
-  const rows = rowsOf(result);
+  const all = rowsOf(result);
+  const rows = all.slice(0, MAX_ROWS);
   const hasHashes = rows.some(({ sha256 }) => sha256 !== undefined);
   const isShared = rows.some(({ names }) => names.length > 1);
   return [
-    heading(titleOf(result, rows.length)),
+    heading(titleOf(result, all.length)),
     tableOf(rows, [
       NAME,
       DTYPE,
@@ -98,6 +100,7 @@ export function tensorsBlocks(result: InspectResult): Block[] {
       ...(isShared ? [SHARED] : []),
       ...(hasHashes ? [HASH] : []),
     ]),
+    ...moreNote(all.length - rows.length),
     ...(hasHashes
       ? [
           note(

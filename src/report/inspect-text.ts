@@ -5,7 +5,10 @@ import type { Plain } from '../checkpoint/summary-content.js';
 const MAX_TEXT = 120;
 
 /** As much of a configuration as one wants to see in passing. */
-const MAX_PLAIN_TEXT = 400;
+const MAX_PLAIN_TEXT = 160;
+
+/** Rows of tensors or layers that people get; programs get all. Far more than one reads, or models have. */
+export const MAX_ROWS = 5000;
 
 /** `text`, or its beginning and `…`. */
 export function shortened(text: string, limit = MAX_TEXT): string {
@@ -52,7 +55,7 @@ function write(value: Plain, depth: number, line: Line): void {
   const [open, close] = depth === 0 ? ['', ''] : isList ? ['[', ']'] : ['{', '}'];
   put(line, open);
   for (const [index, [key, item]] of Object.entries(value).entries()) {
-    if (line.room <= 0) return;
+    if (line.room < 0) return;
     put(line, `${index > 0 ? ', ' : ''}${isList ? '' : `${key}: `}`);
     write(item, depth + 1, line);
   }

@@ -1,10 +1,10 @@
 /** What `minimind inspect` prints: what a checkpoint is, and the tensors that it holds. */
 import type { TensorGroup } from '../checkpoint/summary-groups.js';
 import { bytesCell, heading, integerCell, left, note, right, strong } from './cells.js';
-import { contentBlocks, sharingBlocks } from './inspect-parts.js';
+import { contentBlocks, moreNote, sharingBlocks } from './inspect-parts.js';
 import type { InspectResult } from './inspect-result.js';
 import { tensorsBlocks, tensorsTable } from './inspect-tensors.js';
-import { nameText, shortened } from './inspect-text.js';
+import { MAX_ROWS, nameText, shortened } from './inspect-text.js';
 import type { Block, Cell, Report, TableBlock } from './report.js';
 import { srteSurveyBlocks } from './srte-survey.js';
 import { formatBytes, formatInteger } from './units.js';
@@ -100,7 +100,13 @@ function totalsTable({ totals }: InspectResult): TableBlock {
 }
 
 const groupsBlocks = (groups: readonly TensorGroup[]): Block[] =>
-  groups.length > 0 ? [heading('Tensors by layer'), groupsTable(groups)] : [];
+  groups.length > 0
+    ? [
+        heading('Tensors by layer'),
+        groupsTable(groups.slice(0, MAX_ROWS)),
+        ...moreNote(groups.length - MAX_ROWS),
+      ]
+    : [];
 
 function groupsTable(groups: readonly TensorGroup[]): TableBlock {
   const isRepeated = groups.some(({ layers = [] }) => layers.length > 1);

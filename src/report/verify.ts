@@ -65,7 +65,7 @@ export function verifyReport(result: VerifyResult, { flat }: { readonly flat: bo
     blocks: [
       verdict(result),
       note(sourceText(result)),
-      ...(faults.length > 0 ? faultBlocks(faults, flat) : []),
+      ...(faults.length > 0 || flat ? faultBlocks(faults, flat) : []),
       ...suggestions.map((each) => adviceBlock(each, counts.faulty)),
       ...notes.map(noteBlock),
       ...configDifferences.filter(({ path }) => !advised.has(path)).map(differenceBlock),

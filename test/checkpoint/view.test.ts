@@ -105,6 +105,16 @@ describe('the values of a tensor', () => {
     expect(Buffer.concat(pieces).equals(whole)).toBe(true);
   });
 
+  it('come in small pieces although one row is the whole tensor', async () => {
+    const [rows, columns] = [600, 700];
+    const bytes = counting(rows * columns);
+    const tensor = tensorOn(bytes, { shape: [1, columns, rows], strides: [0, 1, columns] });
+    const pieces: Uint8Array[] = [];
+    await streamTensor(tensor, (piece) => void pieces.push(piece.slice()), 1000);
+    expect(Math.max(...pieces.map(({ length }) => length))).toBeLessThanOrEqual(16_000);
+    expect(Buffer.concat(pieces).equals(readTensor(tensor))).toBe(true);
+  });
+
   it('come in pieces of whole elements', async () => {
     const tensor = tensorOn(counting(1000 * 16), { dtype: 'C128', shape: [1000] });
     const lengths: number[] = [];

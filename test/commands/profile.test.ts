@@ -259,9 +259,16 @@ describe('profile of a checkpoint', () => {
     expect(stderr).toMatch(/error: wrong\.pt: config: model\.num_heads: must be an integer ≥ 1/);
   });
 
+  it('takes a config inside with a long list and a long text', async () => {
+    const data = { files: Array.from({ length: 5000 }, (_, i) => i), prompt: 'x'.repeat(5000) };
+    await torchFile(inFolder('long.pt'), tensors, { config: { model: SMALL, data } });
+    const { code, stderr } = runCli(['profile', 'long.pt'], { cwd: folder });
+    expect([code, stderr]).toEqual([0, expect.not.stringContaining('error')]);
+  });
+
   it.each([
     ['a list', ['model'], 'is no mapping, but of type list'],
-    ['too large', { data: Array.from({ length: 5000 }, (_, i) => i) }, 'is larger than'],
+    ['too large', { data: Array.from({ length: 100_000 }, (_, i) => i) }, 'is larger than'],
   ])('refuses a config inside that is %s', async (_, inside, message) => {
     await torchFile(inFolder('odd.pt'), tensors, { config: inside });
     const { code, stderr } = runCli(['profile', 'odd.pt'], { cwd: folder });

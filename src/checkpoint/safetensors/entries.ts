@@ -13,6 +13,9 @@ export const METADATA_KEY = '__metadata__';
 /** The most keys of the metadata. Real files have a few hundred; ten million would take gigabytes. */
 const MAX_METADATA = 100_000;
 
+/** The most tensors. The largest models have 100,000, over all their shards. */
+const MAX_TENSORS = 200_000;
+
 /** What a header says. */
 export interface HeaderEntries {
   /** By name, in the header's order. Each is right in itself; that they tile the data is not checked yet. */
@@ -32,6 +35,14 @@ export function readEntries(file: ByteFile, header: Buffer): HeaderEntries {
     if (name === METADATA_KEY) metadata = readMetadata(file.path, scanner);
     else tensors.set(name, entries.read(name));
     members++;
+    if (tensors.size > MAX_TENSORS) {
+      throw refusal(file.path, {
+        rule: 'st-tensors',
+        place: tensorPlace(name),
+        message: `the header has more than ${MAX_TENSORS} tensors`,
+        suggestion: 'save the model in shards',
+      });
+    }
     // A name that was there already has added nothing. Asking beforehand would look up each name twice.
     if (tensors.size + (metadata === undefined ? 0 : 1) !== members) {
       throw refusal(file.path, {

@@ -51,7 +51,7 @@ function union<T>(
 
 /** Says so when the index gives another sum than there is. Nothing depends on it. */
 function totalWarnings(
-  { path, totalBytes }: ShardIndex,
+  { totalBytes }: ShardIndex,
   tensors: ReadonlyMap<string, StoredTensor>,
 ): string[] {
   if (totalBytes === undefined) return [];
@@ -64,5 +64,5 @@ function totalWarnings(
   const distinct = [...storages].reduce((sum, { bytes }) => sum + bytes, 0);
   // Writers count a tensor that is tied to another once or twice.
   if (totalBytes === each || totalBytes === distinct) return [];
-  return [`${path}: metadata.total_size is ${totalBytes}, but the tensors have ${each} bytes`];
+  return [`metadata.total_size of the index is ${totalBytes}, but the tensors have ${each} bytes`];
 }

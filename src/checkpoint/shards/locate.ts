@@ -45,7 +45,7 @@ function realPath(path: string): string | undefined {
     return fs.realpathSync(path);
   } catch (error) {
     const code = error instanceof Error && 'code' in error ? error.code : undefined;
-    if (code === 'ENOENT' || code === 'ENOTDIR') return undefined;
+    if (code === 'ENOENT' || code === 'ENOTDIR' || code === 'ENAMETOOLONG') return undefined;
     throw cannotRead(path, error);
   }
 }

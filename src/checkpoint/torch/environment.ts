@@ -3,13 +3,20 @@ import { explainGlobal, type Meaning, meaningOf } from './globals.js';
 import { opaque } from './pickle.js';
 import { type Environment, isHashable, isKind, nameOf } from './pickle-machine.js';
 import type { Refuse, Storages } from './storages.js';
-import { rebuildTensor } from './tensors.js';
+import { TensorBuilder } from './tensors.js';
 import type { Global, Tuple, Value } from './values.js';
 
 type RefuseArguments = (message: string) => never;
 
+interface Tools {
+  readonly refuse: Refuse;
+  readonly builder: TensorBuilder;
+  readonly refuseArguments: RefuseArguments;
+}
+
 /** What the names of a PyTorch file mean. Legacy headers have no storages. */
 export function torchEnvironment(refuse: Refuse, storages: Storages | undefined): Environment {
+  const builder = new TensorBuilder(refuse);
   return {
     find(module, name) {
       const global: Global = { kind: 'global', module, name };
@@ -19,7 +26,7 @@ export function torchEnvironment(refuse: Refuse, storages: Storages | undefined)
     canBeMade: (callee) => meaningOf(callee)?.is === 'opaque',
     call(callee, args, refuseArguments) {
       const meaning = meaningOf(callee);
-      return meaning && callMeaning(meaning, callee, args, refuse, refuseArguments);
+      return meaning && callMeaning(meaning, callee, args, { refuse, builder, refuseArguments });
     },
     persistent(id) {
       if (storages) return storages.find(id);
@@ -32,8 +39,7 @@ function callMeaning(
   meaning: Meaning,
   callee: Global,
   args: Tuple,
-  refuse: Refuse,
-  refuseArguments: RefuseArguments,
+  { refuse, builder, refuseArguments }: Tools,
 ): Value | undefined {
   switch (meaning.is) {
     case 'dict':
@@ -49,7 +55,7 @@ function callMeaning(
     case 'rebuild':
       return meaning.what === 'parameter'
         ? parameterData(args, refuse)
-        : rebuildTensor(args, meaning.what === 'typed-tensor', refuse);
+        : builder.build(args, meaning.what === 'typed-tensor');
     case 'type':
     case 'dtype':
     case 'storage':

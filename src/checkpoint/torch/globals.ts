@@ -99,7 +99,6 @@ const OTHER_TENSORS: readonly (readonly [RegExp, string])[] = [
   [/^torch\._utils\._rebuild_nested/, 'a nested tensor'],
   [/^torch\._utils\._rebuild_wrapper|^torch\._tensor\./, 'a tensor of a class of its own'],
   [/^torch\._utils\._rebuild_device_tensor/, 'a tensor of another device'],
-  [/^torch\._utils\._rebuild_tensor$/, 'a tensor as PyTorch before 0.4 wrote it'],
 ];
 
 /** Why a name is not allowed, and what its user can do. */
@@ -108,6 +107,18 @@ export function explainGlobal(
   name: string,
 ): { readonly message: string; readonly suggestion: string } {
   const full = `${module}.${name}`;
+  if (full === 'torch._utils._rebuild_tensor') {
+    return {
+      message: 'holds a tensor as PyTorch before 0.4 wrote it',
+      suggestion: 'load it and save it again with a current PyTorch',
+    };
+  }
+  if (/^torch\.(float|bits|u?int|quint|qint)\w+$/.test(full)) {
+    return {
+      message: `names the element type ${JSON.stringify(full)}, which cannot be read here`,
+      suggestion: 'save the tensors in another type',
+    };
+  }
   const tensor = OTHER_TENSORS.find(([pattern]) => pattern.test(full));
   if (tensor) {
     return {

@@ -35,17 +35,17 @@ export function readTorchLegacy(file: ByteFile, { stateDict }: TorchOptions = {}
     true,
   );
   const root = readPickle(source, torchEnvironment(refuse, storages));
-  const { path, tensors, content } = findStateDict(root, stateDict, file.path);
+  const found = findStateDict(root, stateDict, file.path);
   const { value, end } = plainPickle(file, source.position);
   placeStorages(file, end, keysIn(file, value, places), places, storages.all);
   return {
     format: 'torch-legacy',
-    tensors,
+    tensors: found.tensors,
     aliases: new Map(),
     metadata: new Map(),
-    stateDict: path,
-    content,
-    warnings: [],
+    stateDict: found.path,
+    content: found.content,
+    warnings: found.warnings,
   };
 }
 

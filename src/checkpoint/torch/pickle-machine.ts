@@ -16,14 +16,22 @@ export interface Environment {
   persistent(id: Value): Value;
 }
 
-/** About the bytes that a value of its own takes here, and a reference to one. */
+/**
+ * About the bytes that things take here, measured: a value of its own, what an empty dict or set takes
+ * beside, and a reference in an array that grows, or in a dict.
+ */
 const OBJECT_BYTES = 100;
-const REFERENCE_BYTES = 8;
-/** Of all values together. Real files with 100,000 tensors need a third of it. */
+export const TABLE_BYTES = 250;
+const REFERENCE_BYTES = 20;
+export const ENTRY_BYTES = 40;
+/** Of all values together: those of some 70,000 tensors, more than real files have. */
 const MAX_BYTES = 160e6;
 const MAX_MARKS = 200;
 const MAX_MEMO = 2_000_000;
 const MAX_TEXT_BYTES = 2 ** 20;
+
+/** As in Python, there is only one. */
+const EMPTY_TUPLE: Tuple = { kind: 'tuple', items: [], hashable: true };
 
 /** Stack, marks and memo of the pickle machine. Builds data, and never runs anything. */
 export class PickleMachine {
@@ -138,6 +146,7 @@ export class PickleMachine {
   }
 
   tuple(items: readonly Value[]): void {
+    if (items.length === 0) return this.push(EMPTY_TUPLE);
     this.pushNew({ kind: 'tuple', items, hashable: items.every(isHashable) });
   }
 
@@ -156,7 +165,7 @@ export class PickleMachine {
   }
 
   addTo(set: SetOf, items: readonly Value[]): void {
-    this.#spend(items.length * 4 * REFERENCE_BYTES);
+    this.#spend(items.length * ENTRY_BYTES);
     for (const item of items) set.items.add(this.#key(item));
   }
 
@@ -172,7 +181,7 @@ export class PickleMachine {
     if (pairs.length % 2 !== 0) {
       throw this.source.refusal('pickle-pairs', 'sets a key without a value');
     }
-    this.#spend(pairs.length * 2 * REFERENCE_BYTES);
+    this.#spend((pairs.length / 2) * ENTRY_BYTES);
     for (let index = 0; index < pairs.length; index += 2) {
       dict.entries.set(this.#key(pairs[index] ?? null), pairs[index + 1] ?? null);
     }

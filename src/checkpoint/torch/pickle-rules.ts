@@ -3,6 +3,7 @@ export const PICKLE_RULES = {
   'pickle-size': 'A pickle has at most 64 MiB.',
   'pickle-whole': 'A pickle ends with STOP, and every argument is whole.',
   'pickle-protocol': 'A pickle begins with PROTO and a protocol from 2 to 5.',
+  'pickle-frame': 'A frame is no longer than what is left.',
   'pickle-opcode': 'Only the opcodes that data needs are used.',
   'pickle-memory': 'What a pickle builds takes at most about 160 MB.',
   'pickle-stack': 'Every opcode finds its operands on the stack.',

@@ -38,6 +38,17 @@ export class PickleSource {
     return this.byte();
   }
 
+  /** A frame only says how much may be read ahead; but that much must be there. */
+  frame(length: number): void {
+    const left = this.#end - this.position;
+    if (length > left) {
+      throw this.refusal(
+        'pickle-frame',
+        `announces a frame of ${length} bytes where ${left} are left`,
+      );
+    }
+  }
+
   byte(): number {
     return this.take(1)[0] ?? 0;
   }

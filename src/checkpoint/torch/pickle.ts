@@ -4,7 +4,13 @@
  * not at all. Opcodes after Python's Lib/pickletools.py.
  */
 
-import { type Environment, isKind, PickleMachine } from './pickle-machine.js';
+import {
+  ENTRY_BYTES,
+  type Environment,
+  isKind,
+  PickleMachine,
+  TABLE_BYTES,
+} from './pickle-machine.js';
 import type { PickleSource } from './pickle-source.js';
 import { checkStructure } from './pickle-structure.js';
 import type { Global, Opaque, Tuple, Value } from './values.js';
@@ -161,8 +167,8 @@ function reduce(machine: PickleMachine, source: PickleSource): void {
 
 /** About the bytes that the result of a call takes, so that calling again and again costs. */
 function heldBytes(value: Value): number {
-  if (isKind(value, 'dict')) return 32 * value.entries.size;
-  if (isKind(value, 'set')) return 32 * value.items.size;
+  if (isKind(value, 'dict')) return TABLE_BYTES + ENTRY_BYTES * value.entries.size;
+  if (isKind(value, 'set')) return TABLE_BYTES + ENTRY_BYTES * value.items.size;
   return value instanceof Uint8Array ? value.length : 0;
 }
 
@@ -197,7 +203,7 @@ function build(machine: PickleMachine, source: PickleSource): void {
 function setFrom(machine: PickleMachine, type: 'set' | 'frozenset', items: readonly Value[]): void {
   const set = { kind: 'set', type, items: new Set<Value>() } as const;
   machine.addTo(set, items);
-  machine.pushNew(set);
+  machine.pushNew(set, TABLE_BYTES);
 }
 
 const OPCODES: ReadonlyMap<number, Run> = new Map<number, Run>([
@@ -224,7 +230,10 @@ const OPCODES: ReadonlyMap<number, Run> = new Map<number, Run>([
   [0x8e, bytes(u64)], // BINBYTES8
   [0x96, bytes(u64)], // BYTEARRAY8
   [0x5d, (machine) => machine.pushNew({ kind: 'list', items: [] })], // EMPTY_LIST
-  [0x7d, (machine) => machine.pushNew({ kind: 'dict', type: 'dict', entries: new Map() }, 100)], // EMPTY_DICT
+  [
+    0x7d,
+    (machine) => machine.pushNew({ kind: 'dict', type: 'dict', entries: new Map() }, TABLE_BYTES),
+  ], // EMPTY_DICT
   [0x29, (machine) => machine.tuple([])], // EMPTY_TUPLE
   [0x8f, (machine) => setFrom(machine, 'set', [])], // EMPTY_SET
   [0x74, (machine) => machine.tuple(machine.popMark())], // TUPLE
@@ -255,8 +264,7 @@ const OPCODES: ReadonlyMap<number, Run> = new Map<number, Run>([
   [0x68, (machine, source) => machine.get(u8(source))], // BINGET
   [0x6a, (machine, source) => machine.get(u32(source))], // LONG_BINGET
   [0x94, (machine) => machine.memoize()], // MEMOIZE
-  // A frame only says how much to read ahead.
-  [0x95, (_machine, source) => void source.take(8)], // FRAME
+  [0x95, (_machine, source) => source.frame(u64(source))], // FRAME
   [0x30, (machine) => void machine.pop()], // POP
   [0x31, (machine) => void machine.popMark()], // POP_MARK
   [0x63, (machine, source) => findGlobal(machine, line(source), line(source))], // GLOBAL

@@ -18,6 +18,8 @@ export const STATE_DICT_RULES = {
   'tensor-elements': 'The bytes of a tensor can be counted exactly.',
   'tensor-bounds': 'Every element of a tensor lies in its storage.',
   'tensor-amplification': 'A tensor has at most as many elements as its storage, or 2^20.',
+  'tensor-amplification-sum':
+    'All tensors of a storage have at most 1,024 times its elements, and 2^24 more.',
   'parameter-data': 'A parameter holds a tensor.',
   'legacy-magic': 'A legacy file begins with the magic number of PyTorch.',
   'legacy-protocol': 'The protocol of a legacy file is 1001.',

@@ -2,7 +2,9 @@
 
 import { type Refusal, refusal } from '../refusal.js';
 import type { StoredTensor } from '../stored-tensor.js';
+import { quoted } from '../wording.js';
 import { isKind, nameOf } from './pickle-machine.js';
+import { show } from './storages.js';
 import type { Dict, Value } from './values.js';
 
 export interface StateDict {
@@ -11,6 +13,8 @@ export interface StateDict {
   readonly tensors: ReadonlyMap<string, StoredTensor>;
   /** What stands beside it, and beside the dicts on the way to it. */
   readonly content: ReadonlyMap<string, Value>;
+  /** What is odd about it. */
+  readonly warnings: readonly string[];
 }
 
 interface Candidate {
@@ -32,7 +36,7 @@ export function findStateDict(root: Value, choice: string | undefined, file: str
     refusal(file, { rule, message, suggestion });
   const candidates = candidatesIn(root);
   if (choice !== undefined) {
-    const chosen = candidates.find(({ path }) => path.join('.') === choice);
+    const chosen = candidates.find(({ path }) => dotted(path) === choice);
     if (chosen) return taken(root, chosen);
     throw refuse(
       'state-dict-choice',
@@ -55,7 +59,7 @@ export function findStateDict(root: Value, choice: string | undefined, file: str
     throw refuse(
       'state-dict-many',
       `holds several state dicts: ${listed([first, ...others])}`,
-      `choose one: --state-dict ${first.path.join('.')}`,
+      `choose one: --state-dict ${shellWord(dotted(first.path))}`,
     );
   }
   return taken(root, first);
@@ -64,7 +68,7 @@ export function findStateDict(root: Value, choice: string | undefined, file: str
 const MOST_LISTED = 10;
 
 function listed(candidates: readonly Candidate[]): string {
-  const names = candidates.map(({ path }) => path.join('.') || '(the whole)');
+  const names = candidates.map(({ path }) => quoted(dotted(path)));
   const more = names.length > MOST_LISTED ? `, … (${names.length})` : '';
   return names.slice(0, MOST_LISTED).join(', ') + more;
 }
@@ -88,6 +92,14 @@ function candidatesIn(root: Value): Candidate[] {
   return candidates;
 }
 
+/** The keys that lead to a dict, as one name. A dot within a key, or a backslash, has a backslash before it. */
+const dotted = (path: readonly string[]) =>
+  path.map((key) => key.replace(/[\\.]/g, '\\$&')).join('.');
+
+/** As one word of a command line, whatever is in it. */
+const shellWord = (text: string) =>
+  /^[\w.-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
+
 const LAYER = /(^|\.)\d+\./;
 
 /** 3 with tensors of numbered layers, 2 with tensors of modules, 1 with tensors, 0 without. */
@@ -104,13 +116,18 @@ function rankOf({ entries }: Dict): number {
 function taken(root: Value, { path, dict }: Candidate): StateDict {
   const tensors = new Map<string, StoredTensor>();
   const content = new Map<string, Value>();
+  let nameless = 0;
   for (const [key, value] of dict.entries) {
-    if (typeof key !== 'string') continue;
-    if (isKind(value, 'tensor')) tensors.set(key, value);
-    else content.set([...path, key].join('.'), value);
+    if (typeof key === 'string' && isKind(value, 'tensor')) tensors.set(key, value);
+    else content.set(dotted([...path, keyText(key)]), value);
+    if (typeof key !== 'string' && isKind(value, 'tensor')) nameless++;
   }
   collectBeside(root, path, content);
-  return { path, tensors, content };
+  const warnings =
+    nameless > 0
+      ? [`tensors of its state dict that have no text for a name are left out: ${nameless}`]
+      : [];
+  return { path, tensors, content, warnings };
 }
 
 /** What the dicts on the way to the state dict hold beside it. */
@@ -119,9 +136,12 @@ function collectBeside(root: Value, path: readonly string[], content: Map<string
   for (const [depth, step] of path.entries()) {
     if (!isKind(dict, 'dict')) return;
     for (const [key, value] of dict.entries) {
-      if (typeof key !== 'string' || key === step) continue;
-      content.set([...path.slice(0, depth), key].join('.'), value);
+      if (key === step) continue;
+      content.set(dotted([...path.slice(0, depth), keyText(key)]), value);
     }
     dict = dict.entries.get(step) ?? null;
   }
 }
+
+/** A key of any kind, as text. */
+const keyText = (key: Value) => (typeof key === 'string' ? key : `[${show(key)}]`);

@@ -50,12 +50,14 @@ export class Storages {
   find(id: Value): Storage {
     const { key, dtype, length, bytes, view } = this.#parse(id);
     const known = this.#byKey.get(key);
-    if (known && (known.dtype !== dtype || known.length !== length)) {
+    // PyTorch takes bytes without a type and bytes of type U8 for the same.
+    if (known && ((known.dtype ?? 'U8') !== (dtype ?? 'U8') || known.length !== length)) {
       throw this.#refuse(
         'storage-agrees',
         `names storage ${key} as ${length} × ${dtype ?? 'bytes'}, and elsewhere as ${known.length} × ${known.dtype ?? 'bytes'}`,
       );
     }
+    if (known && known.dtype !== dtype) return { ...known, dtype };
     const storage: Storage = known ?? {
       kind: 'storage',
       key,
@@ -130,8 +132,14 @@ export class Storages {
 
   #view(key: string, elements: number, view: Value): StorageId['view'] {
     if (view === null) return undefined;
-    const [, offset, length] = isKind(view, 'tuple') ? view.items : [];
-    const isView = isCount(offset) && isCount(length) && offset + length <= elements;
+    const fields = isKind(view, 'tuple') ? view.items : [];
+    const [viewKey, offset, length] = fields;
+    const isView =
+      fields.length === 3 &&
+      typeof viewKey === 'string' &&
+      isCount(offset) &&
+      isCount(length) &&
+      offset + length <= elements;
     if (isView) return { offset, length };
     throw this.#refuse(
       'storage-view',

@@ -40,14 +40,14 @@ export function readTorchZip(file: ByteFile, { stateDict }: TorchOptions = {}): 
     false,
   );
   const root = readPickle(source, torchEnvironment(refuse, storages));
-  const { path, tensors, content } = findStateDict(root, stateDict, file.path);
+  const found = findStateDict(root, stateDict, file.path);
   return {
     format: 'torch-zip',
-    tensors,
+    tensors: found.tensors,
     aliases: new Map(),
     metadata: new Map(),
-    stateDict: path,
-    content,
-    warnings,
+    stateDict: found.path,
+    content: found.content,
+    warnings: [...warnings, ...found.warnings],
   };
 }

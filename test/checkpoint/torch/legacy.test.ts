@@ -219,6 +219,42 @@ const ATTACKS: readonly (readonly [RuleId, string, () => Uint8Array])[] = [
     () => fileWith(a.tensor({ size: a.tuple(a.int(2 ** 40)), stride: a.tuple(a.int(0)) })),
   ],
   [
+    'tensor-amplification-sum',
+    'many tensors of 2^20 elements on one number',
+    () =>
+      a.legacy(
+        a.pickle(
+          a.dict(
+            ...Array.from({ length: 17 }, (_, index) =>
+              a.join(
+                a.text(`w${index}`),
+                a.tensor({ size: a.tuple(a.int(2 ** 20)), stride: a.tuple(a.int(0)) }),
+              ),
+            ),
+          ),
+        ),
+        ['0'],
+        [a.legacyData(4n, 16)],
+      ),
+  ],
+  ['tensor-flags', 'neg: 1', () => fileWith(a.tensor({ rest: [a.dict(a.text('neg'), a.int(1))] }))],
+  ['tensor-arguments', 'a list of flags', () => fileWith(a.tensor({ rest: [a.EMPTY_LIST] }))],
+  [
+    'storage-view',
+    'no text for a key',
+    () => fileWith(a.tensor({ storage: a.storage({ view: a.tuple(a.NONE, a.int(0), a.int(4)) }) })),
+  ],
+  [
+    'storage-view',
+    'too many fields',
+    () =>
+      fileWith(
+        a.tensor({
+          storage: a.storage({ view: a.tuple(a.text('1'), a.int(0), a.int(4), a.NONE) }),
+        }),
+      ),
+  ],
+  [
     'parameter-data',
     'no tensor',
     () =>
@@ -419,6 +455,81 @@ describe('a legacy file', () => {
     expect([...tensors.keys()]).toEqual(['layers.0.w']);
     expect([...content.keys()]).toEqual(['model.note', 'rng', 'step', 'optimizer']);
     expect(content.get('step')).toBe(30);
+  });
+
+  it('says how to choose, as a word that a shell leaves alone', () => {
+    const two = (first: string, second: string) =>
+      a.legacy(
+        a.pickle(
+          a.dict(
+            a.text(first),
+            a.dict(a.text('0.w'), a.tensor()),
+            a.text(second),
+            a.dict(a.text('0.w'), a.tensor()),
+          ),
+        ),
+        ['0'],
+        [fourFloats],
+      );
+    const said = (bytes: Uint8Array) => {
+      try {
+        readTorchLegacy(fileOf(bytes));
+      } catch (error) {
+        if (error instanceof UserError) return error.problems[0]?.suggestion;
+      }
+      return undefined;
+    };
+    expect(said(two('model', 'ema'))).toBe('choose one: --state-dict model');
+    expect(said(two("it's; rm -rf", 'ema'))).toBe("choose one: --state-dict 'it'\\''s; rm -rf'");
+    expect(said(two('', 'ema'))).toBe("choose one: --state-dict ''");
+    const dots = two('a.b', 'c');
+    expect(said(dots)).toBe("choose one: --state-dict 'a\\.b'");
+    expect(readTorchLegacy(fileOf(dots), { stateDict: 'a\\.b' }).stateDict).toEqual(['a.b']);
+  });
+
+  it('finds its dict although there are countless ways to it', () => {
+    // Each dict holds the next one twice: 2^100 paths.
+    const shared = Array.from({ length: 100 }, (_, index) =>
+      a.join(a.dict(a.text('a'), a.get(index), a.text('b'), a.get(index)), a.put(index + 1), a.POP),
+    );
+    const bytes = a.legacy(
+      a.pickle(a.dict(a.text('0.w'), a.tensor()), a.put(0), a.POP, ...shared, a.get(100)),
+      ['0'],
+      [fourFloats],
+    );
+    expect(readTorchLegacy(fileOf(bytes)).tensors.size).toBe(1);
+  });
+
+  it('tells of tensors that have no name', () => {
+    const bytes = a.legacy(
+      a.pickle(a.dict(a.text('0.w'), a.tensor(), a.int(0), a.tensor())),
+      ['0'],
+      [fourFloats],
+    );
+    const { tensors, content, warnings } = readTorchLegacy(fileOf(bytes));
+    expect([[...tensors.keys()], [...content.keys()]]).toEqual([['0.w'], ['[0]']]);
+    expect(warnings).toEqual([
+      'tensors of its state dict that have no text for a name are left out: 1',
+    ]);
+  });
+
+  it('takes bytes without a type and of type U8 for the same storage', () => {
+    const asBytes = a.tensor({
+      storage: a.storage({ type: a.global('torch', 'ByteStorage'), length: a.int(16) }),
+      size: a.tuple(a.int(16)),
+    });
+    const asFloats = a.tensor({
+      by: DTYPE_V3,
+      storage: UNTYPED,
+      rest: [a.global('torch', 'float32')],
+    });
+    const bytes = a.legacy(
+      a.pickle(a.dict(a.text('u'), asBytes, a.text('f'), asFloats)),
+      ['0'],
+      [a.join(a.u64(16n), floats(1, 2, 3, 4))],
+    );
+    const { tensors } = readTorchLegacy(fileOf(bytes));
+    expect([...tensors.values()].map(({ dtype }) => dtype)).toEqual(['U8', 'F32']);
   });
 
   it('takes the dict that is asked for', () => {

@@ -47,6 +47,42 @@ const ATTACKS: readonly (readonly [keyof typeof PICKLE_RULES, string, () => Uint
     'two million lists',
     () => a.pickle(times(2_000_000, a.join(a.EMPTY_LIST, a.POP)), a.NONE),
   ],
+  ['pickle-frame', 'a frame beyond the end', () => a.pickle(0x95, a.u64(2n ** 64n - 1n), a.NONE)],
+  ['pickle-frame', 'a frame of a byte too many', () => a.pickle(0x95, a.u64(3n), a.NONE)],
+  [
+    'pickle-memory',
+    'half a million dicts',
+    () => a.pickle(times(500_000, a.join(a.EMPTY_DICT, a.POP)), a.NONE),
+  ],
+  [
+    'pickle-memory',
+    'six million numbers in a list',
+    () =>
+      a.pickle(a.EMPTY_LIST, times(6000, a.join(a.MARK, times(1000, a.join(0x4b, 7)), a.APPENDS))),
+  ],
+  [
+    'pickle-memory',
+    'a dict set again and again',
+    () => a.pickle(a.EMPTY_DICT, times(4_500_000, a.join(a.NONE, a.NONE, a.SETITEM))),
+  ],
+  [
+    'pickle-memory',
+    'a set added to again and again',
+    () => a.pickle(a.EMPTY_SET, times(3_500_000, a.join(a.MARK, a.NONE, a.ADDITEMS))),
+  ],
+  [
+    'pickle-memory',
+    'a long list made a dict again and again',
+    () =>
+      a.pickle(
+        a.EMPTY_LIST,
+        a.MARK,
+        ...Array.from({ length: 1000 }, (_, index) => a.tuple(a.text(`k${index}`), a.NONE)),
+        a.APPENDS,
+        a.put(0),
+        times(5000, a.join(a.call(ODD_CALL, a.get(0)), a.POP)),
+      ),
+  ],
   [
     'pickle-memory',
     'a text copied into bytes again and again',
@@ -114,6 +150,8 @@ const ATTACKS: readonly (readonly [keyof typeof PICKLE_RULES, string, () => Uint
       ['collections\r', 'OrderedDict\r'],
       ['collections', 'OrderedDict '],
       ['collections OrderedDict', ''],
+      ['torch._utils _rebuild_tensor_v2', ''],
+      ['', 'collections OrderedDict'],
       ['torch', 'FloatStorage\0'],
       ['torch', 'FlоatStorage'],
       ['torch._utils', '_rebuild_tensor'],
