@@ -146,8 +146,8 @@ export class PickleMachine {
   }
 
   tuple(items: readonly Value[]): void {
-    if (items.length === 0) return this.push(EMPTY_TUPLE);
-    this.pushNew({ kind: 'tuple', items, hashable: items.every(isHashable) });
+    if (items.length === 0) this.push(EMPTY_TUPLE);
+    else this.pushNew({ kind: 'tuple', items, hashable: items.every(isHashable) });
   }
 
   append(items: readonly Value[]): void {
