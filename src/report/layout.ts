@@ -37,7 +37,8 @@ export function clip(text: string, width: number): string {
 /**
  * `text` in lines of at most `width` columns, broken between words; a word is broken only when it is
  * longer than a line. Lines after the first begin with `hanging`, by default with as many spaces as the
- * text does. No line ends in a space.
+ * text does. No line ends in a space. A word is broken behind a dot, slash, underscore or hyphen when that
+ * leaves half a line or more.
  */
 export function wrap(text: string, width: number, hanging?: string): string[] {
   const whole = text.trimEnd();
@@ -59,7 +60,7 @@ export function wrap(text: string, width: number, hanging?: string): string[] {
     let rest = graphemes(word);
     for (;;) {
       const indent = lines.length === 0 ? first : later;
-      const [head, tail] = splitAt(rest, width - indent.length);
+      const [head, tail] = splitWord(rest, width - indent.length);
       line = indent + head;
       if (tail.length === 0) break;
       lines.push(line);
@@ -68,6 +69,18 @@ export function wrap(text: string, width: number, hanging?: string): string[] {
   }
   if (line !== undefined) lines.push(line);
   return lines.map((each) => each.trimEnd());
+}
+
+const JOINTS: ReadonlySet<string> = new Set(['.', '/', '_', '-']);
+
+/** `splitAt` for a word: names of tensors and files have joints, at which they are still read easily. */
+function splitWord(characters: readonly string[], width: number): [string, string[]] {
+  const [head, tail] = splitAt(characters, width);
+  if (tail.length === 0) return [head, tail];
+  const fitting = characters.length - tail.length;
+  const joint = characters.slice(0, fitting).findLastIndex((character) => JOINTS.has(character));
+  if (joint + 1 < fitting / 2) return [head, tail];
+  return [characters.slice(0, joint + 1).join(''), characters.slice(joint + 1)];
 }
 
 /** As many characters as fit, at least one, and the rest. */

@@ -51,6 +51,8 @@ describe('wrap', () => {
     ['breaks between words', 'a bc def', 4, ['a bc', 'def']],
     ['breaks a word only when it is longer than a line', 'ab cdefgh', 5, ['ab', 'cdefg', 'h']],
     ['goes on behind the end of a broken word', 'abcdef g', 4, ['abcd', 'ef g']],
+    ['breaks a name at a joint', 'layers.0.weight', 10, ['layers.0.', 'weight']],
+    ['but not when that wastes most of a line', 'a.weights_of', 7, ['a.weigh', 'ts_of']],
     ['keeps the indentation', '  ab cd', 5, ['  ab', '  cd']],
     ['keeps several spaces within a line', 'a  b c', 4, ['a  b', 'c']],
     ['drops an indentation that leaves no room', '      ab', 4, ['ab']],
