@@ -33,7 +33,7 @@ async function bundle() {
     // The bundled CommonJS modules expect these three.
     define: { __dirname: 'import.meta.dirname', __filename: 'import.meta.filename' },
     banner: {
-      js: "import{createRequire}from'node:module';const require=createRequire(import.meta.url);",
+      js: "import{createRequire as bannerRequire}from'node:module';const require=bannerRequire(import.meta.url);",
     },
     // They stand in THIRD-PARTY-LICENSES.txt, whole.
     legalComments: 'none',

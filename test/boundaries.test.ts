@@ -35,7 +35,9 @@ describe('src', () => {
   test('has each dependency of package.json in some row, and no other package', async () => {
     const manifest = JSON.parse(await readFile(path.join(root, 'package.json'), 'utf8'));
     const named = new Set(rows.flatMap(({ packages }) => packages));
-    expect([...named].sort()).toEqual(Object.keys(manifest.dependencies).sort());
+    const { dependencies, optionalDependencies, peerDependencies } = manifest;
+    const all = { ...dependencies, ...optionalDependencies, ...peerDependencies };
+    expect([...named].sort()).toEqual(Object.keys(all).sort());
   });
 });
 

@@ -44,6 +44,11 @@ describe('JSON output keeps to docs/schemas', () => {
       ['configs/hybrid/tiny.yaml', '--batch', '1000000', '--set', 'model.num_layers=100'],
     ],
     ['list', []],
+    ['quick-test', ['configs/hybrid/tiny.yaml', '--cross-check', '--context', '40']],
+    ['quick-test', ['configs/hybrid/tiny.yaml', '--full', '--context', '1']],
+    ['quick-test', [CONFIG, '--only', 'created', '--context', '8']],
+    ['quick-test', [CONFIG, '--trace']],
+    ['doctor', []],
   ])('%s %j', (command, args) => {
     const { code, stdout } = runCli([command, ...args, '--json']);
     expect(code).toBe(0);

@@ -493,6 +493,16 @@ const presets = {
     max_position_embeddings: 65536,
     srte_factorized_rank: 256,
   }),
+  'bench-60m': preset('What the benchmark of the forward pass runs', {
+    vocab_size: 6400,
+    hidden_size: 512,
+    num_layers: 8,
+    num_heads: 8,
+    window_size: 256,
+    global_heads: 2,
+    gate_rank: 64,
+    max_position_embeddings: 2048,
+  }),
   tiny: preset('Small enough to run anywhere: for tests and first steps', {
     vocab_size: 256,
     hidden_size: 64,

@@ -1,0 +1,250 @@
+import fs from 'node:fs/promises';
+import os from 'node:os';
+import * as Args from '@oclif/core/args';
+import * as Flags from '@oclif/core/flags';
+import type { FamilyName } from '../architecture/families.js';
+import { cannotRead } from '../checkpoint/byte-file.js';
+import type { Checkpoint } from '../checkpoint/checkpoint.js';
+import { openCheckpoint } from '../checkpoint/open.js';
+import { BaseCommand, formatOf } from '../cli/base-command.js';
+import { descriptionOf, warningsOf } from '../cli/checkpoint-config.js';
+import { isCheckpointPath } from '../cli/checkpoint-path.js';
+import { count, set, stateDict } from '../cli/flags.js';
+import { loadModelFile, type ModelFile } from '../cli/model-file.js';
+import { steps } from '../cli/steps.js';
+import { UserError } from '../errors.js';
+import type { CheckName } from '../quicktest/check.js';
+import type { QuickTestRun } from '../quicktest/quick-test.js';
+import { reconcile } from '../reconcile/reconcile.js';
+import { quickTestReport } from '../report/quick-test.js';
+import { traceReport } from '../report/trace.js';
+import { faultText } from '../report/verify.js';
+import type { EngineChoice } from '../runtime/devices.js';
+
+/** As `src/quicktest/check.ts` has them, which is loaded only when a test runs. */
+const CHECKS = [
+  'created',
+  'forward',
+  'causality',
+  'batch',
+  'repeat',
+  'timing',
+  'srte',
+  'cache',
+  'cross-check',
+] as const satisfies readonly CheckName[];
+
+const ENGINES = ['auto', 'onnx', 'tfjs'] as const satisfies readonly EngineChoice[];
+
+export default class QuickTest extends BaseCommand {
+  static override summary = 'Run a model, and check that it really works.';
+  static override description =
+    'Builds the model with random weights, or those of a checkpoint, and runs it: shapes are right, all is ' +
+    'finite, sharing is real, nothing leaks from the future, rows and runs do not depend on each other, ' +
+    'decoding step by step gives what the whole forward pass does; then how fast it is, part by part. A model ' +
+    'too large for this machine runs as a smaller one of the same structure, or with --full layer by layer. ' +
+    'Exits with 1 when a check fails.';
+  static override examples = [
+    '<%= config.bin %> <%= command.id %> configs/hybrid/tiny.yaml',
+    '<%= config.bin %> <%= command.id %> configs/hybrid/tiny.yaml --only cache,cross-check --context 48',
+    '<%= config.bin %> <%= command.id %> configs/hybrid/original.yaml --trace',
+    '<%= config.bin %> <%= command.id %> fixtures/hybrid/shared-lowrank-tied/config.yaml --checkpoint fixtures/hybrid/shared-lowrank-tied/model.safetensors',
+  ];
+
+  static override args = {
+    config: Args.string({ required: true, description: 'a config, or - for standard input' }),
+  };
+  static override flags = {
+    set,
+    checkpoint: Flags.string({
+      helpValue: 'PATH',
+      description: 'a file, an index or a folder with the weights [default: random weights]',
+    }),
+    'state-dict': stateDict,
+    batch: count({ description: 'sequences at a time [default: 1]' }),
+    context: count({ description: 'tokens of a sequence [default: 512, or all positions]' }),
+    ids: Flags.string({
+      helpValue: 'FILE',
+      description: 'token ids as JSON, [[5, 17, 3], …] [default: random ids]',
+    }),
+    seed: Flags.integer({ min: 0, default: 0, description: 'of whatever is random' }),
+    only: Flags.option({
+      options: CHECKS,
+      multiple: true,
+      multipleNonGreedy: true,
+      delimiter: ',',
+      description: 'run these checks alone',
+    } as const)(),
+    'cross-check': Flags.boolean({ description: 'compare with the other engine, too' }),
+    repeat: count({ description: 'runs that are timed [default: half a second long]' }),
+    engine: Flags.option({
+      options: ENGINES,
+      default: 'auto',
+      description: 'what runs the model; auto is the fastest that computes what it should',
+    } as const)(),
+    threads: count({ description: 'threads of the engine [default: one for each processor]' }),
+    full: Flags.boolean({ description: 'run the model layer by layer, however large it is' }),
+    save: Flags.string({
+      helpValue: 'FILE',
+      description: 'write logits and the output of every block to a safetensors file',
+    }),
+    trace: Flags.boolean({ description: 'print the flow of shapes, and run nothing' }),
+  };
+
+  async run() {
+    const { args, flags } = await this.parse(QuickTest);
+    refuseCheckpoint(args.config);
+    const loaded = await loadModelFile(args.config, flags);
+    await this.warnAbout(flags, loaded.warnings);
+    if (flags.trace) return this.#trace(flags, loaded);
+    const checkpoint = await checkpointFor(loaded, flags);
+    try {
+      if (checkpoint) await this.warnAbout(flags, warningsOf(checkpoint));
+      const { test, output } = await tested(loaded, checkpoint, flags);
+      if (!test.passed) process.exitCode = 1;
+      if (flags.save !== undefined && output) await this.#save(flags, flags.save, output);
+      const result = {
+        schema: 'minimind/quick-test@1',
+        file: loaded.file,
+        family: loaded.family.name,
+        checkpoint: checkpoint?.path ?? null,
+        ...test,
+      } as const;
+      return await this.answer(flags, result, (each) =>
+        quickTestReport(each, { flat: formatOf(flags) === 'csv' }),
+      );
+    } finally {
+      checkpoint?.close();
+    }
+  }
+
+  async #trace(flags: TestFlags & OutputFlags, { file, family, model }: ModelFile) {
+    const { inputSize } = await import('../quicktest/ids.js');
+    const { traceOf } = await import('../quicktest/trace.js');
+    const size = inputSize(flags, model);
+    const result = {
+      schema: 'minimind/quick-test@1',
+      file,
+      family: family.name,
+      batch: size.batch,
+      context: size.tokens,
+      trace: traceOf(model, size),
+    } as const;
+    return this.answer(flags, result, (each) =>
+      traceReport(each, { flat: formatOf(flags) === 'csv' }),
+    );
+  }
+
+  async #save(
+    flags: OutputFlags,
+    file: string,
+    output: NonNullable<QuickTestRun['output']>,
+  ): Promise<void> {
+    const { saveOutput } = await import('../quicktest/save.js');
+    await saveOutput(file, flags.force, output);
+    this.note(flags, `wrote ${file}`);
+  }
+}
+
+type OutputFlags = Parameters<BaseCommand['answer']>[0];
+
+interface TestFlags {
+  readonly 'state-dict': string | undefined;
+  readonly checkpoint: string | undefined;
+  readonly ids: string | undefined;
+  readonly batch: number | undefined;
+  readonly context: number | undefined;
+  readonly seed: number;
+  readonly only: readonly CheckName[] | undefined;
+  readonly 'cross-check': boolean;
+  readonly repeat: number | undefined;
+  readonly engine: EngineChoice;
+  readonly threads: number | undefined;
+  readonly full: boolean;
+  readonly save: string | undefined;
+  readonly quiet: boolean;
+}
+
+function refuseCheckpoint(config: string): void {
+  if (!isCheckpointPath(config)) return;
+  throw new UserError('usage', `${config} is a checkpoint, and the config comes first`, {
+    suggestion: 'write minimind quick-test CONFIG --checkpoint PATH',
+  });
+}
+
+/**
+ * The checkpoint that is asked for, open.
+ * @throws UserError when it is refused, or is not as the config describes.
+ */
+async function checkpointFor(loaded: ModelFile, flags: TestFlags): Promise<Checkpoint | undefined> {
+  if (flags.checkpoint === undefined) return undefined;
+  const checkpoint = openCheckpoint(flags.checkpoint, { stateDict: flags['state-dict'] });
+  try {
+    const { faults } = await reconcile(descriptionOf(loaded), checkpoint);
+    if (faults.length === 0) return checkpoint;
+    const { path } = checkpoint;
+    throw new UserError('refused-file', `${path} is not as ${loaded.file} describes`, {
+      problems: faults.map((fault) => ({
+        severity: 'error',
+        file: path,
+        path: fault.pattern,
+        message: faultText(fault),
+      })),
+      suggestion: 'see what would explain it with minimind verify CONFIG CHECKPOINT',
+    });
+  } catch (error) {
+    checkpoint.close();
+    throw error;
+  }
+}
+
+/** What runs models is loaded here. */
+async function tested(
+  { family, document, model }: ModelFile,
+  checkpoint: Checkpoint | undefined,
+  flags: TestFlags,
+): Promise<QuickTestRun> {
+  const { quickTest } = await import('../quicktest/quick-test.js');
+  const { limitsOf, parseIds } = await import('../quicktest/ids.js');
+  const { checkpointWeights } = await import('../runtime/checkpoint-weights.js');
+  const { ids: file } = flags;
+  const shown = steps(flags);
+  try {
+    return await quickTest({
+      family: family.name as FamilyName,
+      document,
+      model,
+      weights: checkpoint && checkpointWeights(model, checkpoint),
+      ids: file === undefined ? undefined : parseIds(await textOf(file), file, limitsOf(model)),
+      batch: flags.batch,
+      context: flags.context,
+      seed: flags.seed,
+      repeats: flags.repeat,
+      checks: checksFor(flags),
+      full: flags.full,
+      keepsOutput: flags.save !== undefined,
+      engine: flags.engine,
+      threads: flags.threads ?? os.availableParallelism(),
+      watch: shown.doing,
+    });
+  } finally {
+    shown.end();
+  }
+}
+
+/** In their own order, whatever order they are asked for in. */
+function checksFor({ only, 'cross-check': isCrossChecked }: TestFlags): CheckName[] {
+  return CHECKS.filter((name) =>
+    only && only.length > 0
+      ? only.includes(name) || (isCrossChecked && name === 'cross-check')
+      : isCrossChecked || name !== 'cross-check',
+  );
+}
+
+async function textOf(file: string): Promise<string> {
+  try {
+    return await fs.readFile(file, 'utf8');
+  } catch (error) {
+    throw cannotRead(file, error);
+  }
+}

@@ -1,0 +1,48 @@
+import { allowedDifference, largestDifference, rowAt } from './compare.js';
+import type { Finding } from './finding.js';
+import { firstTokens, limitsOf, randomIds, rowsOf } from './ids.js';
+import type { Subject } from './subject.js';
+import { differenceText } from './wording.js';
+
+/** Rows see each other, or do not, in short sequences as in long ones. */
+const TOKENS = 64;
+
+/**
+ * A row gives the same whatever stands beside it, to the last bit; and alone, where other kernels may do the
+ * work, the same within what rounding explains.
+ */
+export async function checkBatch(subject: Subject): Promise<Finding> {
+  const tokens = Math.min(TOKENS, subject.ids.tokens);
+  const own = rowsOf(firstTokens(subject.ids, tokens), [0]);
+  const others = randomIds(
+    subject.seed,
+    'other rows',
+    { batch: 2, tokens },
+    limitsOf(subject.model),
+  );
+  const beside = async (row: number) => {
+    const data = Int32Array.from([...own.data, ...rowsOf(others, [row]).data]);
+    return (await subject.forward({ batch: 2, tokens, data })).output;
+  };
+  const [first, second] = [await beside(0), await beside(1)];
+  const alone = rowAt((await subject.forward(own)).output, 0);
+  const leak = largestDifference(rowAt(first, 0), rowAt(second, 0));
+  if (leak > 0) {
+    return {
+      verdict: 'failed',
+      finding: `row 0 changes by up to ${differenceText(leak)} when row 1 does: the rows see each other`,
+      measure: { what: 'largest difference beside another row', value: leak, limit: 0 },
+    };
+  }
+  const difference = largestDifference(rowAt(first, 0), alone);
+  const limit = allowedDifference(alone);
+  const measure = { what: 'largest difference alone', value: difference, limit };
+  const isSame = difference <= limit;
+  return {
+    verdict: isSame ? 'passed' : 'failed',
+    finding: isSame
+      ? `a row is the same beside any other, and alone within ${differenceText(difference)}`
+      : `a row alone differs from the same in a batch by up to ${differenceText(difference)}`,
+    measure,
+  };
+}

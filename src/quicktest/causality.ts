@@ -1,0 +1,72 @@
+import type { Values } from '../runtime/values.js';
+import { largestDifference, positions } from './compare.js';
+import { type Finding, skipped } from './finding.js';
+import { limitsOf, withOtherToken } from './ids.js';
+import type { Subject } from './subject.js';
+import { differenceText } from './wording.js';
+
+/** Changing token t changes no logit before it: not by a single bit, since the same work is done for both. */
+export async function checkCausality(subject: Subject): Promise<Finding> {
+  const { ids, model } = subject;
+  const base = (await subject.base()).output;
+  const trials: Trial[] = [];
+  for (const position of positionsToTry(ids.tokens)) {
+    const { output } = await subject.forward(withOtherToken(ids, position, limitsOf(model)));
+    trials.push(trialOf(base, output, position));
+  }
+  return judgeTrials(trials);
+}
+
+/** In the middle of the sequence, at its beginning and at its end. */
+export const positionsToTry = (tokens: number): number[] =>
+  [...new Set([1, Math.floor(tokens / 2), tokens - 1])].filter((each) => each > 0 && each < tokens);
+
+/** What a changed token did. */
+export interface Trial {
+  readonly position: number;
+  /** The largest difference before it. */
+  readonly leak: number;
+  /** The first position that changed, when one before the token did. */
+  readonly from: number;
+  /** Whether anything changed from the token on. */
+  readonly isSeen: boolean;
+}
+
+/** @param base Logits, and those with another token at `position`. */
+export function trialOf(base: Values, changed: Values, position: number): Trial {
+  const difference = (from: number, to: number) =>
+    largestDifference(positions(base, from, to), positions(changed, from, to));
+  const leak = difference(0, position);
+  let from = 0;
+  while (leak > 0 && difference(from, from + 1) === 0) from++;
+  const isSeen = difference(position, base.shape[1] ?? 0) > 0;
+  return { position, leak, from, isSeen };
+}
+
+export function judgeTrials(trials: readonly Trial[]): Finding {
+  if (trials.length === 0) return skipped('one token has none before it');
+  const value = Math.max(...trials.map(({ leak }) => leak));
+  const measure = { what: 'largest difference before the token', value, limit: 0 };
+  const leaks = trials.filter(({ leak }) => leak > 0);
+  if (leaks.length > 0) {
+    const finding = `the future shows: ${leaks.map(leakText).join('; ')}`;
+    return { verdict: 'failed', finding, measure };
+  }
+  const unseen = trials.filter(({ isSeen }) => !isSeen);
+  if (unseen.length > 0) {
+    const finding = `changing token ${listed(unseen)} changes no logit at all: the model does not see it`;
+    return { verdict: 'failed', finding, measure };
+  }
+  const finding = `changing token ${listed(trials)} changes no logit before it, not by a bit`;
+  return { verdict: 'passed', finding, measure };
+}
+
+const leakText = ({ position, from, leak }: Trial) =>
+  `changing token ${position} changes logits from token ${from} on, by up to ${differenceText(leak)}`;
+
+/** `1, 128 or 255`. */
+function listed(trials: readonly Trial[]): string {
+  const numbers = trials.map(({ position }) => position);
+  const last = numbers.at(-1);
+  return numbers.length > 1 ? `${numbers.slice(0, -1).join(', ')} or ${last}` : `${last}`;
+}

@@ -1,0 +1,62 @@
+/** How far values are from each other. */
+import { type Statistics, StatisticsFold } from '../checkpoint/statistics.js';
+import type { Values } from '../runtime/values.js';
+
+/**
+ * The largest difference of two lists of equally many values. Infinite when one has what the other has not:
+ * a NaN or an infinity.
+ */
+export function largestDifference(a: Float32Array, b: Float32Array): number {
+  if (a.length !== b.length) return Number.POSITIVE_INFINITY;
+  let largest = 0;
+  for (let i = 0; i < a.length; i++) {
+    const difference = Math.abs((a[i] ?? 0) - (b[i] ?? 0));
+    // Also when both are the same infinity, or no number.
+    if (Number.isNaN(difference) && !Object.is(a[i], b[i])) return Number.POSITIVE_INFINITY;
+    if (difference > largest) largest = difference;
+  }
+  return largest;
+}
+
+/**
+ * Of the largest value: what float32 loses when the same is computed in another order stays well below it,
+ * and a state that is not continued goes well beyond it.
+ */
+const RELATIVE_LIMIT = 5e-5;
+
+/** How far values may be from these when the same is computed in another order. */
+export function allowedDifference(values: Float32Array): number {
+  let largest = 0;
+  for (const value of values) {
+    const size = Math.abs(value);
+    if (size > largest && size < Number.POSITIVE_INFINITY) largest = size;
+  }
+  return RELATIVE_LIMIT * largest;
+}
+
+export function statisticsOf(values: Float32Array): Statistics {
+  const fold = new StatisticsFold('F32');
+  fold.take(new Uint8Array(values.buffer, values.byteOffset, values.byteLength));
+  return fold.result();
+}
+
+export const notFinite = ({ nan, positiveInfinity, negativeInfinity }: Statistics): number =>
+  nan + positiveInfinity + negativeInfinity;
+
+/** Positions `from` to below `to` of every row of a value [B, T, …]. */
+export function positions({ shape, data }: Values, from: number, to: number): Float32Array {
+  const [batch = 1, tokens = 1] = shape;
+  const size = data.length / (batch * tokens);
+  const part = new Float32Array(batch * (to - from) * size);
+  for (let row = 0; row < batch; row++) {
+    const start = (row * tokens + from) * size;
+    part.set(data.subarray(start, start + (to - from) * size), row * (to - from) * size);
+  }
+  return part;
+}
+
+/** One row of a value [B, …]. */
+export function rowAt({ shape, data }: Values, row: number): Float32Array {
+  const size = data.length / (shape[0] ?? 1);
+  return data.subarray(row * size, (row + 1) * size);
+}

@@ -1,0 +1,70 @@
+import { type Layer, tensorsOf, walk } from '../architecture/layer.js';
+import type { Param } from '../architecture/param.js';
+import type { Finding } from './finding.js';
+import type { Subject } from './subject.js';
+import { counted, integer } from './wording.js';
+
+/** The engine was given every value of the description once: what is shared is shared in it too. */
+export async function checkCreated(subject: Subject): Promise<Finding> {
+  const { elements } = await subject.program();
+  return judgeElements(subject.model, elements);
+}
+
+/** @param elements That the engine received for `layer`. */
+export function judgeElements(layer: Layer, elements: number): Finding {
+  const needed = neededTensors(layer);
+  const [parameters, buffers] = (['parameter', 'buffer'] as const).map((role) =>
+    elementsIn(needed.filter((tensor) => tensor.role === role)),
+  ) as [number, number];
+  const described = parameters + buffers;
+  const measure = { what: 'elements', value: elements, limit: described };
+  if (elements === described) {
+    const more = buffers > 0 ? `, and ${integer(buffers)} of a buffer` : '';
+    return {
+      verdict: 'passed',
+      finding: `the engine received ${counted(parameters, 'parameter')}${more}, as described`,
+      measure,
+    };
+  }
+  const extra = elements - described;
+  return {
+    verdict: 'failed',
+    finding:
+      `the engine received ${counted(elements, 'element')}: ${integer(Math.abs(extra))} ` +
+      `${extra > 0 ? 'more' : 'fewer'} than the ${integer(described)} described`,
+    measure,
+    remarks: extra > 0 ? copied(needed, extra) : [],
+  };
+}
+
+/** Every tensor that running a layer takes. RoPE's tables are computed wherever they are needed. */
+export function neededTensors(layer: Layer): Param[] {
+  const computed = new Set(
+    walk(layer).flatMap(({ layer: each }) => (each.kind === 'rotary' ? each.tables : [])),
+  );
+  return tensorsOf(layer).filter((tensor) => !computed.has(tensor));
+}
+
+const elementsIn = (tensors: readonly Param[]) =>
+  tensors.reduce((sum, tensor) => sum + tensor.elements, 0);
+
+/** Which shared tensors, copied, would be so many elements. */
+function copied(tensors: readonly Param[], extra: number): string[] {
+  const byHolders = new Map<number, Param[]>();
+  for (const tensor of tensors.filter(({ aliases }) => aliases.length > 0)) {
+    const { length } = tensor.aliases;
+    byHolders.set(length, [...(byHolders.get(length) ?? []), tensor]);
+  }
+  // Tensors of one layer are copied together: those that have equally many further names.
+  const groups = [...byHolders.values(), ...tensors.map((tensor) => [tensor])];
+  const group = groups.find((each) => {
+    const copies = extra / elementsIn(each);
+    return Number.isInteger(copies) && copies <= (each[0]?.aliases.length ?? 0);
+  });
+  if (!group) return [];
+  const copies = extra / elementsIn(group);
+  const names = group.map(({ name }) => name).join(' and ');
+  return [
+    `that is ${names} ${copies === 1 ? 'once' : `${integer(copies)} times`} more: shared in the description, copied in the engine`,
+  ];
+}

@@ -1,0 +1,90 @@
+/** What came of a check. */
+import type { Component } from '../architecture/layer.js';
+import type { Statistics } from '../checkpoint/statistics.js';
+import type { Shape } from '../tensor/shape.js';
+
+/** A skipped check says why in its finding. */
+export type Verdict = 'passed' | 'failed' | 'skipped';
+
+/** The number that a check comes down to. */
+export interface Measure {
+  /** `largest difference`, `elements`. */
+  readonly what: string;
+  readonly value: number;
+  /** What it may be at most, or has to be. */
+  readonly limit?: number;
+}
+
+export interface Finding {
+  readonly verdict: Verdict;
+  /** What was found, in a sentence. */
+  readonly finding: string;
+  readonly measure?: Measure;
+  /** What else there is to know: rules that were followed, remedies. */
+  readonly remarks?: readonly string[];
+  readonly details?: Details;
+}
+
+/** What some checks know beyond their number. */
+export interface Details {
+  /** Of the logits. */
+  readonly statistics?: Statistics;
+  /** Where the first value appeared that is no number. */
+  readonly origin?: Origin;
+  readonly sharing?: Sharing;
+  readonly decoding?: readonly Decoding[];
+  readonly timing?: Timing;
+}
+
+/** A tensor in which something is not finite. */
+export interface Origin {
+  readonly tensor: string;
+  readonly kind: 'weight' | 'value';
+  readonly shape: Shape;
+  readonly statistics: Statistics;
+}
+
+/** Which blocks change with a table, and which hold it by the description. */
+export interface Sharing {
+  readonly table: string;
+  readonly holders: readonly string[];
+  readonly changed: readonly string[];
+}
+
+/** One sequence decoded step by step. */
+export interface Decoding {
+  readonly tokens: number;
+  /** Tokens of the first call; the others come one by one. */
+  readonly prefill: number;
+  /** What local heads see. */
+  readonly rule: 'everything' | 'sliding window';
+  readonly difference: number;
+  readonly limit: number;
+}
+
+export interface Timing {
+  /** Making the whole model ready. */
+  readonly loadSeconds: number;
+  readonly warmUps: number;
+  readonly repeats: number;
+  readonly meanSeconds: number;
+  /** Of the repeats. */
+  readonly deviationSeconds: number;
+  readonly minSeconds: number;
+  readonly medianSeconds: number;
+  /** Of all rows of the batch together, at the mean. */
+  readonly tokensPerSecond: number;
+  readonly parts: readonly PartTiming[];
+}
+
+/** A part of the model, run by itself. */
+export interface PartTiming {
+  readonly layer: string;
+  readonly component: Component;
+  /** How many like it the model has. */
+  readonly times: number;
+  /** Of one of them: the median of a few runs. */
+  readonly seconds: number;
+}
+
+export const skipped = (finding: string): Finding => ({ verdict: 'skipped', finding });

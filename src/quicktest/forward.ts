@@ -1,0 +1,59 @@
+import type { Values } from '../runtime/values.js';
+import { isSameShape, shapeText } from '../tensor/shape.js';
+import { notFinite, statisticsOf } from './compare.js';
+import type { Finding, Origin } from './finding.js';
+import { originOf } from './non-finite.js';
+import type { Subject } from './subject.js';
+import { counted, integer } from './wording.js';
+
+/** Logits [B, T, V], all of them finite. When they are not, the model is searched for where that begins. */
+export async function checkForward(subject: Subject): Promise<Finding> {
+  const { output } = await subject.base();
+  return judgeLogits(subject, output, () => originOf(subject));
+}
+
+/** @param search Finds where the first value appeared that is not finite. */
+export async function judgeLogits(
+  { ids, model }: Pick<Subject, 'ids' | 'model'>,
+  logits: Values,
+  search: () => Promise<Origin | undefined>,
+): Promise<Finding> {
+  const expected = [ids.batch, ids.tokens, model.head.weight.shape[0] ?? 0];
+  if (!isSameShape(logits.shape, expected)) {
+    return {
+      verdict: 'failed',
+      finding: `the logits are ${shapeText(logits.shape)}, not ${shapeText(expected)}`,
+    };
+  }
+  const statistics = statisticsOf(logits.data);
+  const bad = notFinite(statistics);
+  const measure = { what: 'values that are not finite', value: bad, limit: 0 };
+  if (bad === 0) {
+    const finding = `logits ${shapeText(expected)}, all finite`;
+    return { verdict: 'passed', finding, measure, details: { statistics } };
+  }
+  const origin = await search();
+  return {
+    verdict: 'failed',
+    finding: `${integer(bad)} of ${counted(logits.data.length, 'logit')} are not finite`,
+    measure,
+    remarks: origin ? [originText(origin)] : [],
+    details: { statistics, ...(origin && { origin }) },
+  };
+}
+
+function originText({ tensor, kind, shape, statistics }: Origin): string {
+  const { nan, positiveInfinity, negativeInfinity, min, max } = statistics;
+  const infinite = positiveInfinity + negativeInfinity;
+  const counts = [
+    ...(nan > 0 ? [`${integer(nan)} NaN`] : []),
+    ...(infinite > 0 ? [`${integer(infinite)} infinite`] : []),
+  ].join(' and ');
+  const elements = shape.reduce((product, size) => product * size, 1);
+  const rest =
+    min === null || max === null
+      ? ''
+      : `; the others go from ${min.toPrecision(3)} to ${max.toPrecision(3)}`;
+  const what = kind === 'weight' ? `the weight ${tensor} holds` : `it begins in ${tensor}, with`;
+  return `${what} ${counts} among ${counted(elements, 'value')} ${shapeText(shape)}${rest}`;
+}

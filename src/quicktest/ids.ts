@@ -1,0 +1,144 @@
+/** Token ids: read, drawn by chance, cut and changed. */
+import type { LanguageModel } from '../architecture/layer.js';
+import { UserError } from '../errors.js';
+import { randomIntegers } from '../runtime/random-weights.js';
+import type { Ids } from '../runtime/values.js';
+
+/** What a model takes. */
+export interface IdLimits {
+  /** Every id is below. */
+  readonly vocabulary: number;
+  /** Most tokens of a sequence. */
+  readonly positions: number;
+}
+
+export const limitsOf = ({ embedding, positions }: LanguageModel): IdLimits => ({
+  vocabulary: embedding.weight.shape[0] ?? 0,
+  positions,
+});
+
+export interface InputSize {
+  /** Sequences. */
+  readonly batch: number;
+  /** Tokens of each. */
+  readonly tokens: number;
+}
+
+/** Tokens when nobody says how many; never more than the model takes. */
+const DEFAULT_CONTEXT = 512;
+
+/**
+ * How much a model is given.
+ * @throws UserError when that is more than it takes.
+ */
+export function inputSize(
+  { batch = 1, context }: { batch?: number | undefined; context?: number | undefined },
+  { positions }: LanguageModel,
+): InputSize {
+  const tokens = context ?? Math.min(DEFAULT_CONTEXT, positions);
+  if (tokens <= positions) return { batch, tokens };
+  throw new UserError(
+    'usage',
+    `--context: ${tokens} tokens are more than the ${positions} positions of the model`,
+    { suggestion: `ask for at most ${positions}` },
+  );
+}
+
+/** Ids by chance: the same for the same seed and name. */
+export function randomIds(
+  seed: number,
+  name: string,
+  { batch, tokens }: InputSize,
+  { vocabulary }: IdLimits,
+): Ids {
+  return { batch, tokens, data: randomIntegers(seed, name, batch * tokens, vocabulary) };
+}
+
+/** More problems than this are of one making. */
+const MOST_TOLD = 5;
+
+/**
+ * Ids out of a JSON text: a list of sequences of equal length.
+ * @param file For the message.
+ * @throws UserError that tells what is wrong with them.
+ */
+export function parseIds(text: string, file: string, limits: IdLimits): Ids {
+  const rows = rowsIn(text, file);
+  const tokens = rows[0]?.length ?? 0;
+  const wrong: string[] = [];
+  for (const [index, row] of rows.entries()) {
+    if (row.length !== tokens) {
+      wrong.push(`sequence ${index} has ${row.length} ids, and the first ${tokens}`);
+    }
+    const at = row.findIndex((id) => !isId(id, limits));
+    if (at >= 0) {
+      wrong.push(
+        `id ${at} of sequence ${index} is ${JSON.stringify(row[at])}, and ids go from 0 to ${limits.vocabulary - 1}`,
+      );
+    }
+  }
+  if (rows.length === 0 || tokens === 0) wrong.push('there are no ids');
+  if (tokens > limits.positions) {
+    wrong.push(`${tokens} tokens are more than the ${limits.positions} positions of the model`);
+  }
+  if (wrong.length > 0) {
+    const told = wrong.slice(0, MOST_TOLD).join('; ');
+    const more = wrong.length > MOST_TOLD ? `; and ${wrong.length - MOST_TOLD} more` : '';
+    throw refused(file, `${told}${more}`);
+  }
+  return { batch: rows.length, tokens, data: Int32Array.from(rows.flat() as number[]) };
+}
+
+const isId = (value: unknown, { vocabulary }: IdLimits) =>
+  Number.isInteger(value) && (value as number) >= 0 && (value as number) < vocabulary;
+
+function rowsIn(text: string, file: string): readonly (readonly unknown[])[] {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch (error) {
+    throw refused(file, `is no JSON: ${(error as Error).message}`);
+  }
+  if (Array.isArray(value) && value.every((row) => Array.isArray(row))) return value;
+  throw refused(file, 'is no list of lists');
+}
+
+const refused = (file: string, what: string) =>
+  new UserError('refused-file', `${file}: ${what}`, {
+    suggestion: 'write a list of sequences of equal length, as in [[5, 17, 3], [9, 2, 2]]',
+  });
+
+/** The first `tokens` tokens of every row. */
+export const firstTokens = (ids: Ids, tokens: number): Ids => span(ids, 0, tokens);
+
+/** `tokens` tokens of every row, from `start` on. */
+export function span(ids: Ids, start: number, tokens: number): Ids {
+  const data = new Int32Array(ids.batch * tokens);
+  for (let row = 0; row < ids.batch; row++) {
+    const from = row * ids.tokens + start;
+    data.set(ids.data.subarray(from, from + tokens), row * tokens);
+  }
+  return { batch: ids.batch, tokens, data };
+}
+
+/** Some rows, in this order. */
+export function rowsOf(ids: Ids, rows: readonly number[]): Ids {
+  const { tokens } = ids;
+  const data = new Int32Array(rows.length * tokens);
+  for (const [to, row] of rows.entries()) {
+    data.set(ids.data.subarray(row * tokens, (row + 1) * tokens), to * tokens);
+  }
+  return { batch: rows.length, tokens, data };
+}
+
+/** With another token at a place, in every row. */
+export function withOtherToken(ids: Ids, position: number, { vocabulary }: IdLimits): Ids {
+  const data = ids.data.slice();
+  for (let row = 0; row < ids.batch; row++) {
+    const at = row * ids.tokens + position;
+    // Half a vocabulary away: neighbours may be alike.
+    const other = ((data[at] ?? 0) + Math.max(1, Math.floor(vocabulary / 2))) % vocabulary;
+    data[at] = other;
+  }
+  return { ...ids, data };
+}

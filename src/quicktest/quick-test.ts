@@ -1,0 +1,199 @@
+/** A model, run and checked: as it is, as a smaller twin, or layer by layer. */
+import type { FamilyName } from '../architecture/families.js';
+import type { LanguageModel } from '../architecture/layer.js';
+import { countParameters } from '../budget/parameters.js';
+import { UserError } from '../errors.js';
+import {
+  type ChosenEngine,
+  chooseEngine,
+  type EngineChoice,
+  otherThan,
+  type PassedOver,
+} from '../runtime/devices.js';
+import type { EngineInfo, RunOutput } from '../runtime/engine.js';
+import { randomWeights } from '../runtime/random-weights.js';
+import type { SelfCheck } from '../runtime/self-check.js';
+import type { Ids } from '../runtime/values.js';
+import type { WeightSource } from '../runtime/weights.js';
+import type { CheckName, CheckResult } from './check.js';
+import { runCheck } from './checks.js';
+import { inputSize, limitsOf, randomIds } from './ids.js';
+import { fits, type MemoryNeed, memoryNeed, peakBytes, usableBytes } from './memory.js';
+import { streamedTest } from './streamed.js';
+import { Subject } from './subject.js';
+import { type Twin, type TwinChange, twinOf } from './twin.js';
+
+export interface QuickTestRequest {
+  readonly family: FamilyName;
+  /** Of the family's schema, parsed. */
+  readonly document: unknown;
+  readonly model: LanguageModel;
+  /** Those of a checkpoint; without them, weights are random. */
+  readonly weights: WeightSource | undefined;
+  /** Without them, ids are random: `batch` sequences of `context` tokens. */
+  readonly ids: Ids | undefined;
+  readonly batch?: number | undefined;
+  readonly context?: number | undefined;
+  readonly seed: number;
+  /** How often a forward pass is timed; undefined is as often as half a second allows. */
+  readonly repeats: number | undefined;
+  readonly checks: readonly CheckName[];
+  /** Layer by layer, however large the model is. */
+  readonly full: boolean;
+  /** Whether logits and the output of every block are wanted. */
+  readonly keepsOutput: boolean;
+  readonly engine: EngineChoice;
+  readonly threads: number;
+  /** Told what is being done. */
+  readonly watch: (doing: string) => void;
+}
+
+/** The model itself, a smaller one of the same structure, or one layer of it at a time. */
+export type Mode = 'whole' | 'twin' | 'streamed';
+
+export interface QuickTest {
+  readonly mode: Mode;
+  /** Of the model that was described. */
+  readonly parameters: number;
+  /** What ran in its place. */
+  readonly twin: { readonly parameters: number; readonly changes: readonly TwinChange[] } | null;
+  readonly weights: 'random' | 'checkpoint';
+  readonly ids: 'random' | 'given';
+  readonly batch: number;
+  readonly context: number;
+  readonly seed: number;
+  readonly engine: EngineInfo;
+  readonly selfCheck: SelfCheck;
+  readonly passedOver: readonly PassedOver[];
+  readonly memory: {
+    /** Of the model that was described, all at once. */
+    readonly need: MemoryNeed;
+    /** That it could have here. */
+    readonly usableBytes: number;
+    /** Of what ran; null when it ran layer by layer. */
+    readonly predictedBytes: number | null;
+    /** The most that this process had, and what it had before. */
+    readonly peakBytes: number;
+    readonly startBytes: number;
+  };
+  readonly checks: readonly CheckResult[];
+  readonly passed: boolean;
+}
+
+export interface QuickTestRun {
+  readonly test: QuickTest;
+  /** When it was wanted. */
+  readonly output: Pick<RunOutput, 'output' | 'blocks'> | undefined;
+}
+
+/**
+ * Runs a model and checks it. A model that needs more memory than there is runs as its twin, unless it is
+ * to run layer by layer.
+ * @throws UserError when the wishes contradict each other, or no engine can run here.
+ */
+export async function quickTest(request: QuickTestRequest): Promise<QuickTestRun> {
+  const ids = idsFor(request);
+  request.watch('choosing an engine');
+  const chosen = await chooseEngine(request);
+  try {
+    return await testOn(chosen, request, ids);
+  } finally {
+    await chosen.engine.close();
+  }
+}
+
+function idsFor({ ids, batch, context, seed, model }: QuickTestRequest): Ids {
+  if (!ids) {
+    const size = inputSize({ batch, context }, model);
+    return randomIds(seed, 'ids', size, limitsOf(model));
+  }
+  if (batch === undefined && context === undefined) return ids;
+  throw new UserError('usage', '--ids says already how many sequences and tokens there are', {
+    suggestion: 'leave --batch and --context out',
+  });
+}
+
+async function testOn(
+  { engine, selfCheck, passedOver }: ChosenEngine,
+  request: QuickTestRequest,
+  wished: Ids,
+): Promise<QuickTestRun> {
+  const { model, seed, threads, repeats, family, document } = request;
+  const startBytes = process.memoryUsage.rss();
+  const need = memoryNeed(model, wished);
+  const usable = usableBytes(engine.info);
+  const mode = request.full ? 'streamed' : fits(need, usable) ? 'whole' : 'twin';
+  const twin = mode === 'twin' ? twinOf(family, document, wished.tokens) : undefined;
+  const ran = twin?.model ?? model;
+  const weights = twin ? undefined : request.weights;
+  const ids = twin ? withinVocabulary(wished, twin) : wished;
+  const subject = new Subject({
+    model: ran,
+    weights: weights ?? randomWeights(ran, seed),
+    engine,
+    ids,
+    seed,
+    repeats,
+    openOther: async () =>
+      (await chooseEngine({ engine: otherThan(engine.info.name), threads })).engine,
+  });
+  const { results, output } = await (mode === 'streamed' ? streamed : atOnce)(subject, request);
+  const test: QuickTest = {
+    mode,
+    parameters: countParameters(model).parameters,
+    twin: twin ? { parameters: countParameters(ran).parameters, changes: twin.changes } : null,
+    weights: weights ? 'checkpoint' : 'random',
+    ids: request.ids ? 'given' : 'random',
+    batch: ids.batch,
+    context: ids.tokens,
+    seed,
+    engine: engine.info,
+    selfCheck,
+    passedOver,
+    memory: {
+      need,
+      usableBytes: usable,
+      predictedBytes: mode === 'streamed' ? null : memoryNeed(ran, ids).totalBytes,
+      peakBytes: peakBytes(),
+      startBytes,
+    },
+    checks: results,
+    passed: results.every(({ verdict }) => verdict !== 'failed'),
+  };
+  return { test, output };
+}
+
+/** The twin knows fewer tokens. */
+function withinVocabulary(ids: Ids, { model }: Twin): Ids {
+  const { vocabulary } = limitsOf(model);
+  return { ...ids, data: ids.data.map((id) => id % vocabulary) };
+}
+
+type Tested = Pick<QuickTestRun, 'output'> & { readonly results: readonly CheckResult[] };
+
+async function atOnce(
+  subject: Subject,
+  { checks, keepsOutput, watch }: QuickTestRequest,
+): Promise<Tested> {
+  const results: CheckResult[] = [];
+  try {
+    for (const check of checks) {
+      watch(`checking ${check}`);
+      results.push(await runCheck(check, subject));
+    }
+    return { results, output: keepsOutput ? await subject.base() : undefined };
+  } finally {
+    await subject.unload();
+  }
+}
+
+async function streamed(
+  subject: Subject,
+  { checks, keepsOutput, watch }: QuickTestRequest,
+): Promise<Tested> {
+  return streamedTest(subject, {
+    checks,
+    keepsBlocks: keepsOutput,
+    watch: (layer) => watch(`running ${layer}`),
+  });
+}

@@ -1,0 +1,19 @@
+import { largestDifference } from './compare.js';
+import type { Finding } from './finding.js';
+import type { Subject } from './subject.js';
+import { differenceText } from './wording.js';
+
+/** Two runs of the same give the same, to the last bit. */
+export async function checkRepeat(subject: Subject): Promise<Finding> {
+  const first = (await subject.base()).output;
+  const second = (await subject.forward(subject.ids)).output;
+  const difference = largestDifference(first.data, second.data);
+  const measure = { what: 'largest difference', value: difference, limit: 0 };
+  return difference === 0
+    ? { verdict: 'passed', finding: 'two runs are the same to the last bit', measure }
+    : {
+        verdict: 'failed',
+        finding: `two runs of the same differ by up to ${differenceText(difference)}`,
+        measure,
+      };
+}

@@ -1,0 +1,154 @@
+/**
+ * A model that is larger than the memory: each layer is loaded, run and released in turn. What one pass can
+ * show is checked; sequences with a changed token go through it as further rows of the batch.
+ */
+import type { RunInput, RunOutput } from '../runtime/engine.js';
+import type { Ids, Values } from '../runtime/values.js';
+import { judgeTrials, positionsToTry, trialOf } from './causality.js';
+import type { CheckName, CheckResult } from './check.js';
+import { rowAt } from './compare.js';
+import { judgeElements } from './created.js';
+import { type Finding, type Origin, skipped } from './finding.js';
+import { judgeLogits } from './forward.js';
+import { limitsOf, rowsOf, withOtherToken } from './ids.js';
+import { isAllFinite, originIn } from './non-finite.js';
+import type { Subject } from './subject.js';
+import { counted, integer } from './wording.js';
+
+export interface StreamedTest {
+  readonly results: readonly CheckResult[];
+  readonly output: Pick<RunOutput, 'output' | 'blocks'>;
+}
+
+interface StreamedOptions {
+  readonly checks: readonly CheckName[];
+  /** Whether the output of every block is wanted. */
+  readonly keepsBlocks: boolean;
+  /** Told of each layer before it is loaded. */
+  readonly watch: (layer: string) => void;
+}
+
+export async function streamedTest(
+  subject: Subject,
+  { checks, keepsBlocks, watch }: StreamedOptions,
+): Promise<StreamedTest> {
+  const { ids } = subject;
+  const tried = checks.includes('causality') ? positionsToTry(ids.tokens) : [];
+  const pass = await onePass(subject, withTrials(subject, tried), { keepsBlocks, watch });
+  const own = { ...pass, logits: rows(pass.logits, 0, ids.batch) };
+  const findings: Partial<Record<CheckName, () => Finding | Promise<Finding>>> = {
+    created: () => pass.created,
+    forward: () => judgeLogits(subject, own.logits, async () => pass.origin),
+    causality: () => judgeTrials(trialsOf(pass.logits, ids, tried)),
+    timing: () => timingOf(pass, ids, tried.length),
+  };
+  const results: CheckResult[] = [];
+  for (const check of checks) {
+    const judge = findings[check];
+    const finding = judge ? await judge() : skipped('it takes the whole model in memory at a time');
+    results.push({ check, ...finding, seconds: 0 });
+  }
+  const blocks = new Map(
+    [...pass.blocks].map(([name, value]) => [name, rows(value, 0, ids.batch)] as const),
+  );
+  return { results, output: { output: own.logits, blocks } };
+}
+
+/** The ids, and for each position its first row with another token there. */
+function withTrials({ ids, model }: Subject, tried: readonly number[]): Ids {
+  const first = rowsOf(ids, [0]);
+  const more = tried.map((position) => withOtherToken(first, position, limitsOf(model)));
+  const data = Int32Array.from([ids, ...more].flatMap((each) => [...each.data]));
+  return { batch: ids.batch + tried.length, tokens: ids.tokens, data };
+}
+
+const trialsOf = (logits: Values, { batch }: Ids, tried: readonly number[]) =>
+  tried.map((position, index) =>
+    trialOf(rows(logits, 0, 1), rows(logits, batch + index, 1), position),
+  );
+
+/** Some rows of a value [B, …]. */
+function rows(value: Values, first: number, count: number): Values {
+  const size = rowAt(value, 0).length;
+  return {
+    shape: value.shape.with(0, count),
+    data: value.data.subarray(first * size, (first + count) * size),
+  };
+}
+
+interface Pass {
+  readonly created: Finding;
+  readonly logits: Values;
+  readonly blocks: ReadonlyMap<string, Values>;
+  readonly origin: Origin | undefined;
+  readonly loadSeconds: number;
+  readonly runSeconds: number;
+}
+
+async function onePass(
+  subject: Subject,
+  ids: Ids,
+  { keepsBlocks, watch }: Pick<StreamedOptions, 'keepsBlocks' | 'watch'>,
+): Promise<Pass> {
+  const { model } = subject;
+  const blocks = new Map<string, Values>();
+  const findings: Finding[] = [];
+  const seconds = { load: 0, run: 0 };
+  let origin: Origin | undefined;
+  let input: RunInput = { ids };
+  let value: Values = { shape: [], data: new Float32Array(0) };
+  for (const layer of [model.embedding, ...model.blocks, model.norm, model.head]) {
+    watch(layer.name);
+    const begin = performance.now();
+    value = await subject.with(layer, async (program) => {
+      const loaded = performance.now();
+      const { output } = await program.run(input);
+      seconds.load += (loaded - begin) / 1000;
+      seconds.run += (performance.now() - loaded) / 1000;
+      findings.push(inLayer(layer.name, judgeElements(layer, program.elements)));
+      return output;
+    });
+    if (!origin && !isAllFinite(value)) origin = await originIn(subject, layer, input);
+    if (keepsBlocks && model.blocks.includes(layer)) blocks.set(layer.name, value);
+    input = { inputs: [value] };
+  }
+  return {
+    created: judgeLayers(findings),
+    logits: value,
+    blocks,
+    origin,
+    loadSeconds: seconds.load,
+    runSeconds: seconds.run,
+  };
+}
+
+const inLayer = (name: string, finding: Finding): Finding => ({
+  ...finding,
+  finding: `in ${name}, ${finding.finding}`,
+});
+
+function judgeLayers(findings: readonly Finding[]): Finding {
+  const wrong = findings.find(({ verdict }) => verdict === 'failed');
+  if (wrong) return wrong;
+  const value = findings.reduce((sum, { measure }) => sum + (measure?.value ?? 0), 0);
+  return {
+    verdict: 'passed',
+    finding: `the engine received ${counted(value, 'element')} in ${counted(findings.length, 'layer')}, each as described`,
+    measure: { what: 'elements', value, limit: value },
+  };
+}
+
+/** @param trials Rows that were run beside the ids. */
+function timingOf(
+  { loadSeconds, runSeconds }: Pass,
+  { batch, tokens }: Ids,
+  trials: number,
+): Finding {
+  const rows = batch + trials;
+  const speed = integer(Math.round((rows * tokens) / runSeconds));
+  return {
+    verdict: 'passed',
+    finding: `one pass of ${rows} × ${integer(tokens)} tokens: ${loadSeconds.toFixed(1)} s to load the layers, ${runSeconds.toFixed(1)} s to run them, ${speed} tokens/s`,
+    measure: { what: 'seconds', value: loadSeconds + runSeconds },
+  };
+}

@@ -1,0 +1,96 @@
+import type { LanguageModel, Layer } from '../architecture/layer.js';
+import type { Engine, LoadOptions, Program, RunInput, RunOutput } from '../runtime/engine.js';
+import type { Ids } from '../runtime/values.js';
+import type { WeightSource } from '../runtime/weights.js';
+
+interface SubjectParts {
+  readonly model: LanguageModel;
+  readonly weights: WeightSource;
+  readonly engine: Engine;
+  /** What the model is given. */
+  readonly ids: Ids;
+  /** For whatever else is drawn by chance. */
+  readonly seed: number;
+  /** How often a forward pass is timed; undefined is as often as half a second allows. */
+  readonly repeats: number | undefined;
+  /** Opens another engine than `engine`, for a second opinion. */
+  readonly openOther: () => Promise<Engine>;
+}
+
+/** The model under test. Its whole program is loaded when first needed and serves several checks. */
+export class Subject {
+  readonly model: LanguageModel;
+  readonly weights: WeightSource;
+  readonly engine: Engine;
+  readonly ids: Ids;
+  readonly seed: number;
+  readonly repeats: number | undefined;
+  readonly openOther: () => Promise<Engine>;
+  #program: Program | undefined;
+  #base: RunOutput | undefined;
+  #loadSeconds = 0;
+
+  constructor(parts: SubjectParts) {
+    this.model = parts.model;
+    this.weights = parts.weights;
+    this.engine = parts.engine;
+    this.ids = parts.ids;
+    this.seed = parts.seed;
+    this.repeats = parts.repeats;
+    this.openOther = parts.openOther;
+  }
+
+  /** How long it took to make the whole model ready; 0 before. */
+  get loadSeconds(): number {
+    return this.#loadSeconds;
+  }
+
+  async program(): Promise<Program> {
+    if (!this.#program) {
+      const start = performance.now();
+      this.#program = await this.engine.load(this.model, this.weights);
+      this.#loadSeconds = (performance.now() - start) / 1000;
+    }
+    return this.#program;
+  }
+
+  /** A forward pass of the whole model. */
+  async forward(ids: Ids): Promise<RunOutput> {
+    return (await this.program()).run({ ids });
+  }
+
+  /** The forward pass of the ids under test, run once. */
+  async base(): Promise<RunOutput> {
+    this.#base ??= await this.forward(this.ids);
+    return this.#base;
+  }
+
+  /** Loads a layer for a while. */
+  async with<T>(
+    layer: Layer,
+    use: (program: Program) => Promise<T>,
+    { weights = this.weights, ...options }: LoadOptions & { weights?: WeightSource } = {},
+  ): Promise<T> {
+    const program = await this.engine.load(layer, weights, options);
+    try {
+      return await use(program);
+    } finally {
+      await program.release();
+    }
+  }
+
+  /** One run of a layer. */
+  async once(
+    layer: Layer,
+    input: RunInput,
+    options?: LoadOptions & { weights?: WeightSource },
+  ): Promise<RunOutput> {
+    return this.with(layer, (program) => program.run(input), options);
+  }
+
+  /** Releases the whole model, so that two of them never need memory at a time. */
+  async unload(): Promise<void> {
+    await this.#program?.release();
+    this.#program = undefined;
+  }
+}

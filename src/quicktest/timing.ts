@@ -1,0 +1,128 @@
+/** How long a forward pass takes, and each of its parts. */
+import type { HybridBlock, Layer } from '../architecture/layer.js';
+import type { Program, RunInput } from '../runtime/engine.js';
+import type { Values } from '../runtime/values.js';
+import type { Finding, PartTiming, Timing } from './finding.js';
+import type { Subject } from './subject.js';
+import { integer } from './wording.js';
+
+/** Seconds that are spent on timing when nobody says how often. */
+const PATIENCE = 0.5;
+const MOST_REPEATS = 20;
+const FEWEST_REPEATS = 3;
+
+export async function checkTiming(subject: Subject): Promise<Finding> {
+  const program = await subject.program();
+  const whole = await timed(program, { ids: subject.ids }, subject.repeats);
+  const parts = await timeParts(subject);
+  const { mean, deviation } = whole;
+  const { batch, tokens } = subject.ids;
+  const timing: Timing = {
+    loadSeconds: subject.loadSeconds,
+    warmUps: 1,
+    repeats: whole.seconds.length,
+    meanSeconds: mean,
+    deviationSeconds: deviation,
+    minSeconds: Math.min(...whole.seconds),
+    medianSeconds: whole.median,
+    tokensPerSecond: (batch * tokens) / mean,
+    parts,
+  };
+  return {
+    verdict: 'passed',
+    finding: `${integer(Math.round(timing.tokensPerSecond))} tokens/s`,
+    measure: { what: 'mean seconds', value: mean },
+    details: { timing },
+  };
+}
+
+interface Timed {
+  readonly seconds: readonly number[];
+  readonly mean: number;
+  readonly deviation: number;
+  readonly median: number;
+}
+
+/** Runs a program once without a clock, then `repeats` times with one. */
+async function timed(
+  program: Program,
+  input: RunInput,
+  repeats: number | undefined,
+  patience = PATIENCE,
+): Promise<Timed> {
+  await program.run(input);
+  const seconds: number[] = [];
+  let spent = 0;
+  const goesOn = () =>
+    repeats === undefined
+      ? seconds.length < FEWEST_REPEATS || (spent < patience && seconds.length < MOST_REPEATS)
+      : seconds.length < repeats;
+  while (goesOn()) {
+    const start = performance.now();
+    await program.run(input);
+    seconds.push((performance.now() - start) / 1000);
+    spent += seconds.at(-1) ?? 0;
+  }
+  const mean = seconds.reduce((sum, each) => sum + each, 0) / seconds.length;
+  const squares = seconds.reduce((sum, each) => sum + (each - mean) ** 2, 0);
+  const sorted = seconds.toSorted((a, b) => a - b);
+  return {
+    seconds,
+    mean,
+    deviation: seconds.length > 1 ? Math.sqrt(squares / (seconds.length - 1)) : 0,
+    median: sorted[Math.floor(sorted.length / 2)] ?? 0,
+  };
+}
+
+/** Seconds for each part. */
+const PART_PATIENCE = 0.02;
+
+/** One block is taken for all: they differ in their windows at most, and in the values of their weights. */
+async function timeParts(subject: Subject): Promise<PartTiming[]> {
+  const { model, ids } = subject;
+  const { output: x } = await subject.once(model.embedding, { ids });
+  const [block] = model.blocks;
+  const parts: Part[] = [
+    { layer: model.embedding, input: { ids }, times: 1 },
+    ...(block ? partsOf(block, x).map((part) => ({ ...part, times: model.blocks.length })) : []),
+    { layer: model.norm, input: { inputs: [x] }, times: 1 },
+    { layer: model.head, input: { inputs: [x] }, times: 1 },
+  ];
+  const timings: PartTiming[] = [];
+  for (const { layer, input, times } of parts) {
+    const { median: seconds } = await subject.with(layer, (program) =>
+      timed(program, input, undefined, PART_PATIENCE),
+    );
+    timings.push({ layer: layer.name, component: layer.component ?? 'other', times, seconds });
+  }
+  return timings;
+}
+
+interface Part {
+  readonly layer: Layer;
+  readonly input: RunInput;
+  readonly times: number;
+}
+
+/** What a block consists of. Where the values come from does not matter for the time. */
+function partsOf(block: Layer, x: Values): Omit<Part, 'times'>[] {
+  return block.kind === 'hybridBlock'
+    ? hybridParts(block, x)
+    : [{ layer: block, input: { inputs: [x] } }];
+}
+
+function hybridParts(block: HybridBlock, x: Values): Omit<Part, 'times'>[] {
+  const { inputNorm, srte, mamba, attention, alignment, gate, fusion, mlp, outputNorm } = block;
+  const onOne = (layer: Layer) => ({ layer, input: { inputs: [x] } });
+  return [
+    onOne(inputNorm),
+    { layer: srte, input: { tokens: x.shape[1] ?? 0 } },
+    onOne(mamba),
+    onOne(attention),
+    ...(alignment ? [{ layer: alignment, input: { inputs: [x, x] } }] : []),
+    onOne(gate),
+    onOne(fusion),
+    onOne(mlp),
+    onOne(outputNorm),
+  ];
+}

@@ -1,0 +1,21 @@
+/** Engines in words. */
+import type { PassedOver } from '../runtime/devices.js';
+import type { EngineInfo, EngineName } from '../runtime/engine.js';
+import type { SelfCheck } from '../runtime/self-check.js';
+
+/** As `src/runtime/engine.ts` has them, of which a report takes the types alone. */
+export const ENGINE_TITLES = {
+  onnx: 'ONNX Runtime',
+  tfjs: 'TensorFlow.js',
+} as const satisfies Record<EngineName, string>;
+
+/** `ONNX Runtime 1.30.0 (cpu), 2 threads; self-check within 2.1e-8`. */
+export function engineText(info: EngineInfo, { difference }: SelfCheck): string {
+  const { name, version, provider, device, threads } = info;
+  const where = provider === device ? provider : `${provider} on ${device}`;
+  const many = `${threads} thread${threads === 1 ? '' : 's'}`;
+  return `${ENGINE_TITLES[name]} ${version} (${where}), ${many}; self-check within ${difference.toExponential(1)}`;
+}
+
+export const passedOverText = ({ engine, why, suggestion }: PassedOver): string =>
+  `Not ${ENGINE_TITLES[engine]}: ${why}.${suggestion ? ` To mend it: ${suggestion}` : ''}`;

@@ -1,0 +1,26 @@
+import { firstVisibleKey } from '../architecture/masks.js';
+
+/** First visible key of each of `tokens` positions of a full forward. */
+export function fullForwardKeys(tokens: number, window: number | undefined): Int32Array {
+  return Int32Array.from({ length: tokens }, (_, position) =>
+    firstVisibleKey(position, tokens, window),
+  );
+}
+
+/**
+ * First visible key of each of `tokens` positions from `start` on, when a cache holds those before. The
+ * original's mask depends on the length of the whole input, so decoding is told it beforehand: up to a
+ * window's length the heads see everything, beyond it the window slides. It slides past 2048 tokens too, where
+ * the original's moves by blocks, which no cache can follow.
+ * @param total Tokens that there will be in the end.
+ */
+export function decodingKeys(
+  start: number,
+  tokens: number,
+  window: number | undefined,
+  total: number,
+): Int32Array {
+  if (window === undefined || total <= window) return new Int32Array(tokens);
+  const reach = Math.floor(window / 2);
+  return Int32Array.from({ length: tokens }, (_, index) => Math.max(0, start + index - reach));
+}

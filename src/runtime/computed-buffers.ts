@@ -1,0 +1,38 @@
+/** Buffers that follow from a model's configuration, and that checkpoints therefore often leave out. */
+import { type Layer, type Rotary, type SrteSincos, walk } from '../architecture/layer.js';
+import type { Param } from '../architecture/param.js';
+
+/** The value at a place of a tensor, row-major. */
+export type Formula = (index: number) => number;
+
+/**
+ * How the values of every buffer below `layer` are computed: in float32 at each step, as the original
+ * does, so that they are its values to the last bit.
+ */
+export function computedBuffers(layer: Layer): Map<Param, Formula> {
+  const formulas = new Map<Param, Formula>();
+  for (const visit of walk(layer)) {
+    if (visit.layer.kind === 'rotary') rotaryFormulas(visit.layer, formulas);
+    if (visit.layer.kind === 'srteSincos') sincosFormula(visit.layer, formulas);
+  }
+  return formulas;
+}
+
+const f32 = Math.fround;
+
+/** The frequencies [d / 2], then cosine and sine [1, 1, positions, d] of position · frequency. */
+function rotaryFormulas({ base, headDim, tables }: Rotary, into: Map<Param, Formula>): void {
+  const [frequencies, cosines, sines] = tables;
+  const frequency: Formula = (j) => f32(1 / f32(base ** f32((2 * j) / headDim)));
+  const angle: Formula = (index) =>
+    f32(Math.floor(index / headDim) * frequency((index % headDim) % (headDim / 2)));
+  if (frequencies) into.set(frequencies, frequency);
+  if (cosines) into.set(cosines, (index) => Math.cos(angle(index)));
+  if (sines) into.set(sines, (index) => Math.sin(angle(index)));
+}
+
+function sincosFormula({ inverseFrequencies }: SrteSincos, into: Map<Param, Formula>): void {
+  const hidden = 2 * inverseFrequencies.elements;
+  const exponent = f32(-Math.log(10_000) / hidden);
+  into.set(inverseFrequencies, (j) => Math.exp(f32(2 * j * exponent)));
+}

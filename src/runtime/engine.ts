@@ -1,0 +1,88 @@
+/**
+ * What an engine is: it loads a subtree of the description and runs it. Nothing of the libraries behind it
+ * shows here. Shapes: B batch, T tokens of a call, H hidden, V vocabulary.
+ */
+import type { Layer } from '../architecture/layer.js';
+import type { Ids, Values } from './values.js';
+import type { WeightSource } from './weights.js';
+
+export const ENGINES = {
+  onnx: 'ONNX Runtime',
+  tfjs: 'TensorFlow.js',
+} as const satisfies Record<string, string>;
+
+export type EngineName = keyof typeof ENGINES;
+
+/** What computes, as every output says. */
+export interface EngineInfo {
+  readonly name: EngineName;
+  /** Of the library. */
+  readonly version: string;
+  /** The library's own word: `cpu`, `webgpu`, `cuda`, `wasm`, `tensorflow`. */
+  readonly provider: string;
+  /** `cpu`, or the name of a graphics card. */
+  readonly device: string;
+  readonly threads: number;
+}
+
+export interface LoadOptions {
+  /**
+   * Whether to keep the value that every layer of the subtree computes. They are the `taps` of a result, by
+   * the layer's path: `layers.0.mamba.conv1d`. Costs time and memory.
+   */
+  readonly taps?: boolean;
+  /**
+   * Whether a run continues from the state of the one before: keys and values, the convolution's last
+   * inputs, the state of the scan. Only for a language model and its blocks. `totalTokens` is what there
+   * will be in the end, on which the local heads' rule depends (see attention-rules.ts).
+   */
+  readonly decoding?: { readonly totalTokens: number };
+}
+
+export interface Engine {
+  readonly info: EngineInfo;
+  /**
+   * Makes a subtree of a model ready to run. Layers take what their docstrings say: a language model
+   * token ids, an alignment two branches, an SRTE nothing, all others one value [B, T, in].
+   * @param weights Read once, here.
+   */
+  load(layer: Layer, weights: WeightSource, options?: LoadOptions): Promise<Program>;
+  /** Frees what the engine holds. Programs are released before. */
+  close(): Promise<void>;
+}
+
+export interface RunInput {
+  /** For a language model or an embedding. */
+  readonly ids?: Ids;
+  /** For all other layers: one value, or for an alignment Mamba's and attention's. */
+  readonly inputs?: readonly Values[];
+  /** How many tokens an SRTE gives rows for. */
+  readonly tokens?: number;
+  /** What `RunOutput.state` was after the tokens before, when decoding; undefined for the first. */
+  readonly state?: State | undefined;
+}
+
+export interface RunOutput {
+  /** What the layer computes: logits [B, T, V], or a value [B, T, …]; an SRTE's rows are [1, T, H]. */
+  readonly output: Values;
+  /** Output of every block of a language model, [B, T, H], by its path: `layers.0`. */
+  readonly blocks: ReadonlyMap<string, Values>;
+  /** Empty unless asked for. */
+  readonly taps: ReadonlyMap<string, Values>;
+  /** When decoding: what the next run continues from. */
+  readonly state?: State;
+}
+
+/** Opaque to all but the engine that made it. */
+export interface State {
+  /** Tokens that came before. */
+  readonly position: number;
+}
+
+/** A subtree that is ready to run. */
+export interface Program {
+  /** Elements of weights that it was given, each tensor once. */
+  readonly elements: number;
+  run(input: RunInput): Promise<RunOutput>;
+  release(): Promise<void>;
+}

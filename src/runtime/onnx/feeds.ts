@@ -1,0 +1,116 @@
+/** What the inputs of a graph are made of when it runs. Shapes: B batch, T tokens of the call. */
+import { decodingKeys, fullForwardKeys } from '../attention-rules.js';
+import type { Ids, Values } from '../values.js';
+import type { Library, Tensor } from './library.js';
+import type { ElementType } from './proto.js';
+
+/** Names of sizes that are known when a graph runs. */
+const BATCH = 'B';
+const TOKENS = 'T';
+
+/** How far back some heads see; undefined for those that see everything. */
+type Window = number | undefined;
+
+/** One input of a graph. */
+export type Feed =
+  /** Token ids, [B, T]. */
+  | { readonly kind: 'ids' }
+  /** One of the values that a layer is given, [B, T, C]. */
+  | { readonly kind: 'value'; readonly index: number }
+  /** Position of each token, [T]. */
+  | { readonly kind: 'positions' }
+  /** First position that each token sees, [T]. */
+  | { readonly kind: 'firstKeys'; readonly window: Window }
+  /** Position of each key, those of former calls included, [S]. */
+  | { readonly kind: 'keyPositions'; readonly window: Window }
+  /** How many of these keys the next call needs no more, [1]. */
+  | { readonly kind: 'droppedKeys'; readonly window: Window }
+  /** What the call before left, or zeros, [B, …shape]. */
+  | { readonly kind: 'state'; readonly shape: readonly number[] };
+
+/** Element type and shape as the graph declares them. */
+export function declarationOf(feed: Feed): {
+  readonly type: ElementType;
+  readonly shape: readonly (number | string)[];
+} {
+  switch (feed.kind) {
+    case 'ids':
+      return { type: 'i32', shape: [BATCH, TOKENS] };
+    case 'value':
+      return { type: 'f32', shape: [BATCH, TOKENS, 'C'] };
+    case 'positions':
+    case 'firstKeys':
+      return { type: 'i32', shape: [TOKENS] };
+    case 'keyPositions':
+      return { type: 'i32', shape: [`S.${feed.window}`] };
+    case 'droppedKeys':
+      return { type: 'i64', shape: [1] };
+    case 'state':
+      return { type: 'f32', shape: [BATCH, ...feed.shape.map((size) => size || 'P')] };
+  }
+}
+
+/** One run of a graph. */
+export interface Call {
+  readonly batch: number;
+  readonly tokens: number;
+  /** Position of the first token. */
+  readonly start: number;
+  /** Tokens that there will be in the end, when decoding. */
+  readonly total: number | undefined;
+  readonly ids: Ids | undefined;
+  readonly inputs: readonly Values[];
+  /** By the name of the input; empty at the beginning. */
+  readonly states: ReadonlyMap<string, Tensor>;
+}
+
+/** The tensor that an input gets. */
+export function tensorFor(library: Library, name: string, feed: Feed, call: Call): Tensor {
+  const { Tensor } = library;
+  const { batch, tokens, start } = call;
+  const integers = (values: Int32Array) => new Tensor('int32', values, [values.length]);
+  switch (feed.kind) {
+    case 'ids':
+      return new Tensor('int32', call.ids?.data ?? new Int32Array(0), [batch, tokens]);
+    case 'value': {
+      const { data, shape } = call.inputs[feed.index] ?? { data: [], shape: [0] };
+      return new Tensor('float32', data, [...shape]);
+    }
+    case 'positions':
+      return integers(range(start, start + tokens));
+    case 'firstKeys':
+      return integers(firstKeys(call, feed.window));
+    case 'keyPositions':
+      return integers(range(start - keptKeys(call, feed.window, start), start + tokens));
+    case 'droppedKeys':
+      return new Tensor('int64', BigInt64Array.of(BigInt(droppedKeys(call, feed.window))), [1]);
+    case 'state':
+      return call.states.get(name) ?? zeros(library, [batch, ...feed.shape]);
+  }
+}
+
+const range = (from: number, to: number) =>
+  Int32Array.from({ length: to - from }, (_, index) => from + index);
+
+function zeros({ Tensor }: Library, shape: readonly number[]): Tensor {
+  const elements = shape.reduce((product, size) => product * size, 1);
+  return new Tensor('float32', new Float32Array(elements), [...shape]);
+}
+
+function firstKeys({ start, tokens, total }: Call, window: Window): Int32Array {
+  return total === undefined
+    ? fullForwardKeys(tokens, window)
+    : decodingKeys(start, tokens, window, total);
+}
+
+/** Keys that are kept after `position` tokens: those that the last of these saw. */
+function keptKeys({ total }: Call, window: Window, position: number): number {
+  if (total === undefined || position === 0) return 0;
+  const [first = 0] = decodingKeys(position - 1, 1, window, total);
+  return position - first;
+}
+
+function droppedKeys(call: Call, window: Window): number {
+  const { start, tokens } = call;
+  return keptKeys(call, window, start) + tokens - keptKeys(call, window, start + tokens);
+}

@@ -1,0 +1,154 @@
+import {
+  type Attribute,
+  ELEMENT_TYPES,
+  type ElementType,
+  type GraphProto,
+  type Initializer,
+  type NodeProto,
+  type ValueInfo,
+} from './proto.js';
+
+/** A value of a graph under construction, by its name in it. */
+export type Value = string & { readonly graphValue: true };
+
+/** The name of an input that a node goes without. */
+export const LEFT_OUT = '' as Value;
+
+interface NodeOptions {
+  readonly attributes?: Readonly<Record<string, Attribute>>;
+  /** Of the operator; ONNX's own when absent. */
+  readonly domain?: string;
+}
+
+/** Builds one ONNX graph, node by node. Names are made here and mean nothing outside. */
+export class GraphBuilder {
+  readonly #nodes: NodeProto[] = [];
+  readonly #initializers = new Map<string, Initializer>();
+  readonly #inputs = new Map<string, ValueInfo>();
+  readonly #outputs = new Map<Value, Value>();
+  readonly #prefix: string;
+  #scope = '';
+  #count = 0;
+
+  /** @param prefix Of all names, so that those of a body differ from those of the graph around it. */
+  constructor(prefix = '') {
+    this.#prefix = prefix;
+  }
+
+  /** Names the nodes that `build` adds after a layer. */
+  within<T>(scope: string, build: () => T): T {
+    const outer = this.#scope;
+    this.#scope = scope;
+    const result = build();
+    this.#scope = outer;
+    return result;
+  }
+
+  /** A node with one output. */
+  op(op: string, inputs: readonly Value[], options: NodeOptions = {}): Value {
+    const output = this.#name(op);
+    this.#add(op, inputs, [output], options);
+    return output;
+  }
+
+  /** A node with two outputs. */
+  pair(op: string, inputs: readonly Value[], options: NodeOptions = {}): [Value, Value] {
+    const outputs: [Value, Value] = [this.#name(op), this.#name(op)];
+    this.#add(op, inputs, outputs, options);
+    return outputs;
+  }
+
+  /** Columns of a value, in parts of these sizes. */
+  split<const Sizes extends readonly number[]>(
+    value: Value,
+    sizes: Sizes,
+  ): { -readonly [Part in keyof Sizes]: Value } {
+    const outputs = sizes.map(() => this.#name('Split'));
+    this.#add('Split', [value, this.ints(...sizes)], outputs, { attributes: { axis: -1 } });
+    return outputs as { -readonly [Part in keyof Sizes]: Value };
+  }
+
+  /** An input; one of the same name is declared once. */
+  input(name: string, type: ElementType, shape: ValueInfo['shape']): Value {
+    const value = `${this.#prefix}${name}` as Value;
+    this.#inputs.set(value, { name: value, type, shape });
+    return value;
+  }
+
+  /** Makes a value an output of the graph, and returns the name under which it leaves. */
+  output(value: Value): Value {
+    const known = this.#outputs.get(value);
+    if (known !== undefined) return known;
+    // What goes straight through has no node that gives it.
+    const given = this.#inputs.has(value) ? this.op('Identity', [value]) : value;
+    this.#outputs.set(value, given);
+    return given;
+  }
+
+  /** A tensor that the graph holds; one of the same name is held once. */
+  initializer(initializer: Initializer): Value {
+    this.#initializers.set(initializer.name, initializer);
+    return initializer.name as Value;
+  }
+
+  /** Integers, for shapes, axes and bounds [n]. */
+  ints(...values: readonly number[]): Value {
+    return this.#integers(values, [values.length]);
+  }
+
+  /** An integer without dimensions. */
+  int(value: number): Value {
+    return this.#integers([value], []);
+  }
+
+  /** Floats [n]. */
+  floats(name: string, values: Float32Array): Value {
+    const raw = new Uint8Array(values.buffer, values.byteOffset, values.byteLength);
+    return this.initializer({ name, type: 'f32', shape: [values.length], bytes: { raw } });
+  }
+
+  /** A float without dimensions. */
+  float(value: number): Value {
+    const raw = new Uint8Array(Float32Array.of(value).buffer);
+    return this.initializer({
+      name: `${this.#prefix}float:${value}`,
+      type: 'f32',
+      shape: [],
+      bytes: { raw },
+    });
+  }
+
+  cast(value: Value, to: ElementType): Value {
+    return this.op('Cast', [value], { attributes: { to: ELEMENT_TYPES[to] } });
+  }
+
+  build(name: string): GraphProto {
+    return {
+      name,
+      nodes: this.#nodes,
+      initializers: [...this.#initializers.values()],
+      inputs: [...this.#inputs.values()],
+      outputs: [...this.#outputs.values()],
+    };
+  }
+
+  #add(
+    op: string,
+    inputs: readonly Value[],
+    outputs: readonly Value[],
+    { attributes = {}, domain = '' }: NodeOptions,
+  ): void {
+    const name = `${this.#scope}/${outputs[0]}`;
+    this.#nodes.push({ name, op, domain, inputs, outputs, attributes });
+  }
+
+  #integers(values: readonly number[], shape: readonly number[]): Value {
+    const raw = new Uint8Array(BigInt64Array.from(values, BigInt).buffer);
+    const name = `${this.#prefix}ints:[${shape}]:${values}`;
+    return this.initializer({ name, type: 'i64', shape, bytes: { raw } });
+  }
+
+  #name(op: string): Value {
+    return `${this.#prefix}${op}.${this.#count++}` as Value;
+  }
+}

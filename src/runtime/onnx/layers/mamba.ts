@@ -1,0 +1,58 @@
+/** The selective state space. Shapes: B batch, T tokens, R = B·T rows, D inner, N state, K kernel. */
+import type { CausalConv, Mamba } from '../../../architecture/layer.js';
+import { type Context, folded, unfolded, weightOf } from '../context.js';
+import type { Value } from '../graph.js';
+import { silu } from './basic.js';
+import { scan } from './scan.js';
+
+/** u [R, H] → [R, H]. */
+export function mamba(context: Context, layer: Mamba, u: Value): Value {
+  const { graph, apply } = context;
+  const { innerSize, stateSize, stepRank } = layer;
+  const [x0, residual] = graph.split(apply(layer.inProj, u), [innerSize, innerSize]);
+  const x = silu(context, apply(layer.conv, x0)); // [R, D]
+  const [low, b, c] = graph.split(apply(layer.xProj, x), [stepRank, stateSize, stateSize]);
+  const step = graph.op('Softplus', [projectedStep(context, layer, low)]); // [R, D]
+  const scanned = scan(context, layer, { step, x, b, c });
+  const skipped = graph.op('Mul', [x, weightOf(context, layer.skip)]);
+  const y = graph.op('Add', [scanned, skipped]);
+  return apply(layer.outProj, graph.op('Mul', [y, silu(context, residual)]));
+}
+
+/** The bias is added a second time: so does the original. */
+function projectedStep(context: Context, { dtProj }: Mamba, low: Value): Value {
+  const once = context.apply(dtProj, low);
+  return dtProj.bias ? context.graph.op('Add', [once, weightOf(context, dtProj.bias)]) : once;
+}
+
+/** x [R, D]: Σ_k weight[:, 0, k] · x at K − 1 − k tokens before, and the bias. */
+export function causalConv(context: Context, layer: CausalConv, x: Value): Value {
+  const { graph } = context;
+  const [inner = 0, , kernel = 0] = layer.weight.shape;
+  const padded = withPast(context, layer, unfolded(context, x, inner)); // [B, K − 1 + T, D]
+  const flat = graph.op('Reshape', [weightOf(context, layer.weight), graph.ints(inner, kernel)]);
+  const taps = graph.op('Transpose', [flat], { attributes: { perm: [1, 0] } }); // [K, D]
+  let sum = weightOf(context, layer.bias);
+  for (let k = 0; k < kernel; k++) {
+    const end = k - kernel + 1 || Number.MAX_SAFE_INTEGER;
+    const part = graph.op('Slice', [padded, graph.ints(k), graph.ints(end), graph.ints(1)]);
+    const tap = graph.op('Gather', [taps, graph.int(k)]); // [D]
+    sum = graph.op('Add', [graph.op('Mul', [part, tap]), sum]);
+  }
+  return folded(context, sum);
+}
+
+/** x [B, T, D] behind the K − 1 inputs before it, or zeros. */
+function withPast(context: Context, { name, weight }: CausalConv, x: Value): Value {
+  const { graph, outputs } = context;
+  const [inner = 0, , kernel = 0] = weight.shape;
+  const reach = kernel - 1;
+  if (reach === 0) return x;
+  if (!outputs.states) return graph.op('Pad', [x, graph.ints(0, reach, 0, 0, 0, 0)]);
+  const input = `${name}.past`;
+  const past = context.feed(input, { kind: 'state', shape: [reach, inner] });
+  const both = graph.op('Concat', [past, x], { attributes: { axis: 1 } });
+  const last = [graph.ints(-reach), graph.ints(Number.MAX_SAFE_INTEGER), graph.ints(1)];
+  outputs.states.set(input, graph.output(graph.op('Slice', [both, ...last])));
+  return both;
+}

@@ -1,0 +1,29 @@
+/** Rows of the time encoding at the positions of a call, [T, H]. */
+import type { SrteLowRank, SrteSincos, SrteTable } from '../../../architecture/layer.js';
+import type { Param } from '../../../architecture/param.js';
+import { type Context, positionsOf, weightOf, weightRows } from '../context.js';
+import type { Value } from '../graph.js';
+
+export const srteTable = (context: Context, { table }: SrteTable): Value =>
+  rowsAtPositions(context, table);
+
+export const srteLowRank = (context: Context, { lowRank, projection }: SrteLowRank): Value =>
+  context.apply(projection, rowsAtPositions(context, lowRank));
+
+/** [1, rows, n] → [T, n]. */
+function rowsAtPositions(context: Context, table: Param): Value {
+  const { graph } = context;
+  return graph.op('Squeeze', [weightRows(context, table, positionsOf(context), 1), graph.ints(0)]);
+}
+
+/** Sines in the even columns, cosines in the odd ones. */
+export function srteSincos(context: Context, { inverseFrequencies }: SrteSincos): Value {
+  const { graph } = context;
+  const t = graph.op('Unsqueeze', [graph.cast(positionsOf(context), 'f32'), graph.ints(1)]);
+  const angles = graph.op('Mul', [t, weightOf(context, inverseFrequencies)]); // [T, H / 2]
+  const columns = ['Sin', 'Cos'].map((op) =>
+    graph.op('Unsqueeze', [graph.op(op, [angles]), graph.ints(2)]),
+  );
+  const pairs = graph.op('Concat', columns, { attributes: { axis: 2 } }); // [T, H / 2, 2]
+  return graph.op('Reshape', [pairs, graph.ints(-1, 2 * inverseFrequencies.elements)]);
+}

@@ -1,0 +1,184 @@
+/**
+ * The few messages of ONNX that a graph needs, and their encoding. Field numbers after onnx.proto3,
+ * https://github.com/onnx/onnx/blob/main/onnx/onnx.proto3.
+ */
+import { PbfWriter } from 'pbf';
+
+/** TensorProto.DataType. */
+export const ELEMENT_TYPES = { f32: 1, i32: 6, i64: 7, f16: 10, bf16: 16 } as const;
+
+export type ElementType = keyof typeof ELEMENT_TYPES;
+
+/** Where the bytes of an initializer are: in the model itself, or in a file beside it. */
+export type InitializerBytes =
+  | { readonly raw: Uint8Array }
+  | { readonly location: string; readonly offset: number; readonly length: number };
+
+export interface Initializer {
+  readonly name: string;
+  readonly type: ElementType;
+  readonly shape: readonly number[];
+  readonly bytes: InitializerBytes;
+}
+
+/** An input or output: a name stands for a size that is not known before a run. */
+export interface ValueInfo {
+  readonly name: string;
+  readonly type: ElementType;
+  readonly shape: readonly (number | string)[];
+}
+
+/** A number is an integer; a float says so. */
+export type Attribute =
+  | number
+  | string
+  | readonly number[]
+  | { readonly float: number }
+  | GraphProto;
+
+export interface NodeProto {
+  /** Which layer it is for; ONNX Runtime's messages quote it. */
+  readonly name: string;
+  readonly op: string;
+  /** Of the operator: empty for ONNX's own. */
+  readonly domain: string;
+  /** An empty name is an input that is left out. */
+  readonly inputs: readonly string[];
+  readonly outputs: readonly string[];
+  readonly attributes: Readonly<Record<string, Attribute>>;
+}
+
+export interface GraphProto {
+  readonly name: string;
+  readonly nodes: readonly NodeProto[];
+  readonly initializers: readonly Initializer[];
+  readonly inputs: readonly ValueInfo[];
+  /** Their types and shapes are inferred. */
+  readonly outputs: readonly string[];
+}
+
+/** Version 9 is what operator set 20 came with. */
+const IR_VERSION = 9;
+
+/** Where ONNX Runtime's own operators are. */
+export const MICROSOFT = 'com.microsoft';
+
+const OPERATOR_SETS = [
+  { domain: '', version: 20 },
+  { domain: MICROSOFT, version: 1 },
+] as const;
+
+/** A model that holds one graph, as ONNX Runtime takes it. */
+export function encodeModel(graph: GraphProto): Uint8Array {
+  const writer = new PbfWriter();
+  writer.writeVarintField(1, IR_VERSION);
+  writer.writeStringField(2, 'minimind');
+  writer.writeMessage(7, writeGraph, graph);
+  for (const set of OPERATOR_SETS) writer.writeMessage(8, writeOperatorSet, set);
+  return writer.finish();
+}
+
+function writeOperatorSet(
+  { domain, version }: (typeof OPERATOR_SETS)[number],
+  writer: PbfWriter,
+): void {
+  writer.writeStringField(1, domain);
+  writer.writeVarintField(2, version);
+}
+
+function writeGraph(graph: GraphProto, writer: PbfWriter): void {
+  for (const node of graph.nodes) writer.writeMessage(1, writeNode, node);
+  writer.writeStringField(2, graph.name);
+  for (const each of graph.initializers) writer.writeMessage(5, writeInitializer, each);
+  for (const input of graph.inputs) writer.writeMessage(11, writeValueInfo, input);
+  for (const output of graph.outputs) writer.writeMessage(12, writeName, output);
+}
+
+function writeNode(node: NodeProto, writer: PbfWriter): void {
+  for (const input of node.inputs) writer.writeStringField(1, input);
+  for (const output of node.outputs) writer.writeStringField(2, output);
+  writer.writeStringField(3, node.name);
+  writer.writeStringField(4, node.op);
+  for (const attribute of Object.entries(node.attributes)) {
+    writer.writeMessage(5, writeAttribute, attribute);
+  }
+  if (node.domain) writer.writeStringField(7, node.domain);
+}
+
+/** AttributeProto.AttributeType. */
+const ATTRIBUTE_TYPES = { float: 1, int: 2, string: 3, graph: 5, ints: 7 } as const;
+
+function writeAttribute([name, value]: readonly [string, Attribute], writer: PbfWriter): void {
+  writer.writeStringField(1, name);
+  writer.writeVarintField(20, ATTRIBUTE_TYPES[writeAttributeValue(value, writer)]);
+}
+
+function writeAttributeValue(value: Attribute, writer: PbfWriter): keyof typeof ATTRIBUTE_TYPES {
+  if (typeof value === 'number') {
+    writer.writeVarintField(3, value);
+    return 'int';
+  }
+  if (typeof value === 'string') {
+    writer.writeStringField(4, value);
+    return 'string';
+  }
+  if ('float' in value) {
+    writer.writeFloatField(2, value.float);
+    return 'float';
+  }
+  if ('nodes' in value) {
+    writer.writeMessage(6, writeGraph, value);
+    return 'graph';
+  }
+  for (const each of value) writer.writeVarintField(8, each);
+  return 'ints';
+}
+
+/** TensorProto.DataLocation. */
+const EXTERNAL = 1;
+
+function writeInitializer({ name, type, shape, bytes }: Initializer, writer: PbfWriter): void {
+  for (const size of shape) writer.writeVarintField(1, size);
+  writer.writeVarintField(2, ELEMENT_TYPES[type]);
+  writer.writeStringField(8, name);
+  if ('raw' in bytes) {
+    writer.writeBytesField(9, bytes.raw);
+    return;
+  }
+  for (const entry of Object.entries(bytes)) writer.writeMessage(13, writeEntry, entry);
+  writer.writeVarintField(14, EXTERNAL);
+}
+
+function writeEntry([key, value]: readonly [string, string | number], writer: PbfWriter): void {
+  writer.writeStringField(1, key);
+  writer.writeStringField(2, String(value));
+}
+
+function writeName(name: string, writer: PbfWriter): void {
+  writer.writeStringField(1, name);
+}
+
+function writeValueInfo({ name, ...type }: ValueInfo, writer: PbfWriter): void {
+  writer.writeStringField(1, name);
+  writer.writeMessage(2, writeType, type);
+}
+
+type TensorType = Omit<ValueInfo, 'name'>;
+
+function writeType(type: TensorType, writer: PbfWriter): void {
+  writer.writeMessage(1, writeTensorType, type);
+}
+
+function writeTensorType({ type, shape }: TensorType, writer: PbfWriter): void {
+  writer.writeVarintField(1, ELEMENT_TYPES[type]);
+  writer.writeMessage(2, writeShape, shape);
+}
+
+function writeShape(shape: ValueInfo['shape'], writer: PbfWriter): void {
+  for (const size of shape) writer.writeMessage(1, writeDimension, size);
+}
+
+function writeDimension(size: number | string, writer: PbfWriter): void {
+  if (typeof size === 'number') writer.writeVarintField(1, size);
+  else writer.writeStringField(2, size);
+}

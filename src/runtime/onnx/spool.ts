@@ -1,0 +1,115 @@
+/** Weights on their way into ONNX Runtime, which reads them from files only. */
+import { randomUUID } from 'node:crypto';
+import fs from 'node:fs';
+import { type FileHandle, open } from 'node:fs/promises';
+import os from 'node:os';
+import path from 'node:path';
+import type { Param } from '../../architecture/param.js';
+import { UserError } from '../../errors.js';
+import type { WeightSource } from '../weights.js';
+
+/** Folders that must not outlive the process. */
+const folders = new Set<string>();
+process.on('exit', () => {
+  for (const folder of folders) removeQuietly(folder);
+});
+
+function removeQuietly(folder: string): boolean {
+  try {
+    fs.rmSync(folder, { recursive: true, force: true });
+    return true;
+  } catch {
+    // Windows keeps a file that is mapped; it goes when the process ends at the latest.
+    return false;
+  }
+}
+
+/** Tensors begin at multiples of this, so that they can be mapped by pages. */
+const ALIGNMENT = 4096;
+const FLOAT_BYTES = Float32Array.BYTES_PER_ELEMENT;
+/** Read and written at a time. */
+const PIECE_ELEMENTS = 2 ** 20;
+
+/** A private file of float32 tensors, which only the user may read, until it is removed. */
+export class Spool {
+  readonly #tensors: { readonly tensor: Param; readonly position: number }[] = [];
+  #folder: string | undefined;
+  #end = 0;
+
+  /** The file, in a folder of its own. */
+  readonly file: string;
+
+  /** @throws UserError when the folder cannot be made. */
+  constructor() {
+    try {
+      // Without symbolic links: ONNX Runtime follows none.
+      const parent = fs.realpathSync(os.tmpdir());
+      this.#folder = fs.mkdtempSync(path.join(parent, 'minimind-'));
+    } catch (error) {
+      throw cannotSpool(os.tmpdir(), 0, error);
+    }
+    folders.add(this.#folder);
+    this.file = path.join(this.#folder, randomUUID());
+  }
+
+  /** Where in the file a tensor will begin. */
+  add(tensor: Param): number {
+    const position = Math.ceil(this.#end / ALIGNMENT) * ALIGNMENT;
+    this.#tensors.push({ tensor, position });
+    this.#end = position + tensor.elements * FLOAT_BYTES;
+    return position;
+  }
+
+  /** Writes all tensors. @throws UserError when the system refuses; and what the source throws. */
+  async write(source: WeightSource): Promise<void> {
+    try {
+      const handle = await open(this.file, 'wx', 0o600);
+      try {
+        for (const { tensor, position } of this.#tensors) {
+          await writeTensor(handle, source, tensor, position);
+        }
+      } finally {
+        await handle.close();
+      }
+    } catch (error) {
+      throw cannotSpool(path.dirname(this.file), this.#end, error);
+    }
+  }
+
+  /** May be called again, when the system did not let go of the file the time before. */
+  remove(): void {
+    if (this.#folder === undefined || !removeQuietly(this.#folder)) return;
+    folders.delete(this.#folder);
+    this.#folder = undefined;
+  }
+}
+
+async function writeTensor(
+  handle: FileHandle,
+  source: WeightSource,
+  tensor: Param,
+  position: number,
+): Promise<void> {
+  const piece = new Float32Array(Math.min(PIECE_ELEMENTS, tensor.elements));
+  for (let first = 0; first < tensor.elements; first += piece.length) {
+    const values = piece.subarray(0, Math.min(piece.length, tensor.elements - first));
+    source.read(tensor, first, values);
+    const bytes = new Uint8Array(values.buffer, 0, values.byteLength);
+    await writeFully(handle, bytes, position + first * FLOAT_BYTES);
+  }
+}
+
+async function writeFully(handle: FileHandle, bytes: Uint8Array, position: number): Promise<void> {
+  for (let done = 0; done < bytes.length; ) {
+    const { bytesWritten } = await handle.write(bytes, done, bytes.length - done, position + done);
+    done += bytesWritten;
+  }
+}
+
+function cannotSpool(folder: string, bytes: number, error: unknown): unknown {
+  if (!(error instanceof Error && 'syscall' in error)) return error;
+  return new UserError('system', `cannot keep weights in ${folder}: ${error.message}`, {
+    suggestion: `set TMPDIR to a folder that has ${Math.ceil(bytes / 1e6)} MB to spare`,
+    cause: error,
+  });
+}

@@ -1,0 +1,103 @@
+/**
+ * The description interpreted. All is made of the library's operations, which it can differentiate, except
+ * the scan of Mamba: scan.ts says what a gradient needs there.
+ */
+import type {
+  Alignment,
+  Gate,
+  HybridBlock,
+  LanguageModel,
+  Layer,
+} from '../../architecture/layer.js';
+import { UserError } from '../../errors.js';
+import { attention } from './attention.js';
+import { embedding, gelu, layerNorm, linear } from './basic.js';
+import { causalConv } from './convolution.js';
+import type { Tensor3D } from './library.js';
+import { mamba } from './mamba.js';
+import { rotate } from './rotary.js';
+import type { Run } from './run.js';
+import { srte } from './srte.js';
+
+/**
+ * The value of a layer, [B, T, …].
+ * @param inputs Mamba's and attention's for an alignment, none for what starts from ids or positions, one
+ * for all others.
+ */
+export function interpret(run: Run, layer: Layer, inputs: readonly Tensor3D[]): Tensor3D {
+  const x = (index = 0): Tensor3D => {
+    const input = inputs[index];
+    if (!input) throw new TypeError(`${layer.name} (${layer.kind}) needs input ${index + 1}`);
+    return input;
+  };
+  switch (layer.kind) {
+    case 'languageModel':
+      return languageModel(run, layer);
+    case 'hybridBlock':
+      return hybridBlock(run, layer, x());
+    case 'sequence':
+      return layer.layers.reduce((value, each) => run.apply(each, value), x());
+    case 'embedding':
+      return embedding(run, layer);
+    case 'linear':
+      return linear(run, layer, x());
+    case 'layerNorm':
+      return layerNorm(run, layer, x());
+    case 'gelu':
+      return gelu(run.tf, x());
+    case 'causalConv':
+      return causalConv(run, layer, x());
+    case 'mamba':
+      return mamba(run, layer, x());
+    case 'rotary':
+      return rotate(run, layer, x());
+    case 'attention':
+      return attention(run, layer, x());
+    case 'srteTable':
+    case 'srteLowRank':
+    case 'srteSincos':
+      return srte(run, layer);
+    case 'alignment':
+      return alignment(run, layer, x(0), x(1));
+    case 'gate':
+      return gate(run, layer, x());
+  }
+}
+
+function languageModel(run: Run, model: LanguageModel): Tensor3D {
+  const tokens = run.start + run.tokens;
+  if (tokens > model.positions) {
+    throw new UserError(
+      'usage',
+      `${tokens} tokens are more than the model's ${model.positions} positions`,
+    );
+  }
+  const embedded = run.apply(model.embedding); // (B, T, H)
+  const hidden = model.blocks.reduce((x, block) => run.apply(block, x), embedded);
+  return run.apply(model.head, run.apply(model.norm, hidden)); // (B, T, V)
+}
+
+function hybridBlock(run: Run, block: HybridBlock, x: Tensor3D): Tensor3D {
+  const { tf } = run;
+  const n = run.apply(block.inputNorm, x);
+  const m = run.apply(block.mamba, tf.add(n, run.apply(block.srte)));
+  const a = run.apply(block.attention, n);
+  const z: Tensor3D = block.alignment
+    ? run.apply(block.alignment, m, a)
+    : tf.mul(tf.add(m, a), 0.5);
+  const g = run.apply(block.gate, z);
+  // g·m + (1 − g)·a
+  const fused: Tensor3D = tf.add(a, tf.mul(g, tf.sub(m, a)));
+  const sum = tf.add(x, run.apply(block.fusion, fused));
+  return run.apply(block.outputNorm, tf.add(sum, run.apply(block.mlp, z)));
+}
+
+function alignment(run: Run, layer: Alignment, m: Tensor3D, a: Tensor3D): Tensor3D {
+  const both: Tensor3D = run.tf.concat([m, a], 2); // (B, T, 2H)
+  return run.tf.add(run.apply(layer.net, both), run.apply(layer.residual, both));
+}
+
+function gate(run: Run, layer: Gate, z: Tensor3D): Tensor3D {
+  const { tf } = run;
+  return tf.sigmoid(run.apply(layer.down, tf.tanh(run.apply(layer.up, z))));
+}

@@ -1,0 +1,57 @@
+import type { Mamba } from '../../architecture/layer.js';
+import type { Tensor3D, Tf } from './library.js';
+import { type Run, valuesOf } from './run.js';
+import { selectiveScan } from './scan.js';
+
+/** u [B, T, H] → [B, T, H]. */
+export function mamba(run: Run, layer: Mamba, u: Tensor3D): Tensor3D {
+  const { tf, weights } = run;
+  const { innerSize, stateSize, stepRank, dtProj, skip } = layer;
+  const [input, residual] = split(tf, run.apply(layer.inProj, u), [innerSize, innerSize]);
+  const x = silu(tf, run.apply(layer.conv, input)); // (B, T, D)
+  const projected = run.apply(layer.xProj, x);
+  const [low, b, c] = split(tf, projected, [stepRank, stateSize, stateSize]);
+  const biased = run.apply(dtProj, low);
+  // The bias a second time, as in the original.
+  const step: Tensor3D = tf.softplus(
+    dtProj.bias ? tf.add(biased, weights.tensor(dtProj.bias)) : biased,
+  );
+  const scanned = scan(run, layer, { step, x, b, c });
+  const y = tf.add(scanned, tf.mul(x, weights.tensor(skip)));
+  return run.apply(layer.outProj, tf.mul(y, silu(tf, residual)));
+}
+
+interface ScanTensors {
+  /** [B, T, D] */
+  readonly step: Tensor3D;
+  readonly x: Tensor3D;
+  /** [B, T, N] */
+  readonly b: Tensor3D;
+  readonly c: Tensor3D;
+}
+
+/** Runs the scan on plain values, and continues from the state of the run before. */
+function scan(run: Run, layer: Mamba, { step, x, b, c }: ScanTensors): Tensor3D {
+  const { tf, weights, batch, tokens, decoding } = run;
+  const { innerSize, stateSize } = layer;
+  const before = decoding?.before.scans.get(layer);
+  const state = before?.slice() ?? new Float32Array(batch * innerSize * stateSize);
+  const output = selectiveScan({
+    sizes: { batch, tokens, inner: innerSize, state: stateSize },
+    step: valuesOf(step),
+    x: valuesOf(x),
+    b: valuesOf(b),
+    c: valuesOf(c),
+    rates: weights.rates(layer.stateLog),
+    state,
+  });
+  decoding?.after.scans.set(layer, state);
+  return tf.tensor3d(output, [batch, tokens, innerSize]);
+}
+
+const silu = (tf: Tf, x: Tensor3D): Tensor3D => tf.mul(x, tf.sigmoid(x));
+
+/** Cuts the last axis into parts of these sizes. */
+function split<const Sizes extends readonly number[]>(tf: Tf, x: Tensor3D, sizes: Sizes) {
+  return tf.split(x, [...sizes], 2) as { [Part in keyof Sizes]: Tensor3D };
+}

@@ -1,0 +1,56 @@
+/** What the functions that compute a layer share while a program runs. */
+import type { Attention, CausalConv, Layer, Mamba } from '../../architecture/layer.js';
+import type { Ids } from '../values.js';
+import type { Tensor, Tensor3D, Tf } from './library.js';
+import type { Weights } from './weights.js';
+
+/** Letters in shapes, everywhere: B batch, T tokens of this run, S keys, H hidden, D inner, N state. */
+export interface Run {
+  readonly tf: Tf;
+  readonly weights: Weights;
+  readonly batch: number;
+  readonly tokens: number;
+  /** Position of the first token; above 0 only when decoding. */
+  readonly start: number;
+  readonly ids: Ids | undefined;
+  /** Undefined for a run that stands alone. */
+  readonly decoding: Decoding | undefined;
+  /** The value of a layer below. */
+  apply(layer: Layer, ...inputs: Tensor3D[]): Tensor3D;
+  /** A value that several layers use: computed when its key is first met, disposed after the run. */
+  once<T extends Tensor>(key: unknown, compute: () => T): T;
+}
+
+export interface Decoding {
+  /** What there will be in the end. */
+  readonly totalTokens: number;
+  readonly before: Memory;
+  readonly after: Memory;
+}
+
+/** What layers remember from one run to the next: plain values, which nobody need dispose. */
+export interface Memory {
+  /** The last inputs, [B, kernel − 1, D]. */
+  readonly convolutions: Map<CausalConv, Float32Array>;
+  /** The state, [B, D, N]. */
+  readonly scans: Map<Mamba, Float32Array>;
+  /** By sequence, then by key-value head. */
+  readonly attentions: Map<Attention, readonly HeadMemory[]>;
+}
+
+/** Keys and values, a row of headDim for each position. */
+export interface HeadMemory {
+  /** Position of the first row. */
+  readonly first: number;
+  readonly keys: Float32Array;
+  readonly values: Float32Array;
+}
+
+export const emptyMemory = (): Memory => ({
+  convolutions: new Map(),
+  scans: new Map(),
+  attentions: new Map(),
+});
+
+/** The values of a float tensor, row-major. */
+export const valuesOf = (tensor: Tensor): Float32Array => tensor.dataSync<'float32'>();

@@ -1,0 +1,88 @@
+import { dirname, sep } from 'node:path';
+import type * as wasmPackage from '@tensorflow/tfjs-backend-wasm';
+import { UserError } from '../../errors.js';
+import type { Heap, Tf } from './library.js';
+import type { Packages } from './packages.js';
+
+const PACKAGE = '@tensorflow/tfjs-backend-wasm';
+
+/** Addresses of WebAssembly have 32 bits. */
+const HEAP_BYTES = 2 ** 32;
+/** Always left free for what a kernel allocates while it runs: where that fails, its result is garbage. */
+const HEADROOM_BYTES = 64 * 2 ** 20;
+
+/** What is used of the module behind the backend. */
+interface WasmModule {
+  /** Gives 0 when there is no room. */
+  _malloc(bytes: number): number;
+  _free(address: number): void;
+}
+
+const heaps = new WeakMap<Tf, Heap>();
+
+/** Makes wasm the current backend, from the file in its package and so without a network. */
+export async function startWasm(
+  packages: Packages,
+  tf: Tf,
+  wishedThreads: number,
+): Promise<{ heap: Heap; threads: number }> {
+  const wasm = packages.load(PACKAGE) as typeof wasmPackage;
+  const heap = heaps.get(tf) ?? (await initialise(packages, tf, wasm, wishedThreads));
+  heaps.set(tf, heap);
+  return { heap, threads: wasm.getThreadsCount() };
+}
+
+async function initialise(
+  packages: Packages,
+  tf: Tf,
+  wasm: typeof wasmPackage,
+  threads: number,
+): Promise<Heap> {
+  wasm.setWasmPaths(dirname(packages.locate(PACKAGE, 'dist/tfjs-backend-wasm-simd.wasm')) + sep);
+  wasm.setThreadsCount(threads);
+  const started = await withoutNewListeners(() => tf.setBackend('wasm'));
+  if (!started) throw new Error('its WebAssembly module did not start');
+  const backend = tf.backend() as wasmPackage.BackendWasm;
+  return guardHeap(backend.wasm as unknown as WasmModule);
+}
+
+/** The module's start-up code takes over the uncaught errors of the whole process; this gives them back. */
+async function withoutNewListeners<T>(work: () => Promise<T>): Promise<T> {
+  const events = ['uncaughtException', 'unhandledRejection'];
+  const before = new Set(events.flatMap((event) => process.rawListeners(event)));
+  try {
+    return await work();
+  } finally {
+    for (const event of events) {
+      for (const listener of process.rawListeners(event)) {
+        if (!before.has(listener)) process.off(event, listener as () => void);
+      }
+    }
+  }
+}
+
+/**
+ * Makes a failed allocation an error. The backend takes its address, 0, for any other, and writes over its
+ * own data.
+ */
+export function guardHeap(module: WasmModule): Heap {
+  const allocate = module._malloc;
+  const reserve = (bytes: number) => {
+    const address = allocate(bytes);
+    if (address === 0) throw outOfMemory(bytes);
+    module._free(address);
+  };
+  module._malloc = (bytes) => {
+    reserve(bytes + HEADROOM_BYTES);
+    return allocate(bytes);
+  };
+  return { limitBytes: HEAP_BYTES, reserve: (bytes) => reserve(bytes + HEADROOM_BYTES) };
+}
+
+function outOfMemory(bytes: number): UserError {
+  return new UserError(
+    'system',
+    `the memory of TensorFlow.js's wasm backend, at most 4 GiB, has no room for another ${Math.ceil(bytes / 2 ** 20)} MiB`,
+    { suggestion: 'use --engine onnx, a smaller batch or a shorter context' },
+  );
+}

@@ -1,0 +1,131 @@
+import type { Param } from '../../architecture/param.js';
+import { UserError } from '../../errors.js';
+import type { WeightSource } from '../weights.js';
+import { type Backend, scoped, type Tensor, type Tensor2D } from './library.js';
+import { ratesOf } from './scan.js';
+import { type Form, heapBytes, type WeightPlan } from './weight-plan.js';
+
+/** The weights of a program, in the forms that its plan names. */
+export class Weights {
+  readonly #tensors = new Map<Param, Tensor>();
+  readonly #transposed = new Map<Param, Tensor2D>();
+  readonly #rates = new Map<Param, Float32Array>();
+  /** Of all tensors that were read, each once. */
+  readonly elements: number;
+
+  /**
+   * Reads them, one after the other.
+   * @throws UserError when they do not fit the backend's memory.
+   */
+  constructor(backend: Backend, plan: WeightPlan, source: WeightSource) {
+    refuseTooLarge(backend, plan);
+    let elements = 0;
+    try {
+      for (const [tensor, forms] of plan) {
+        const values = new Float32Array(tensor.elements);
+        source.read(tensor, 0, values);
+        for (const form of forms) this.#hold(backend, tensor, form, values);
+        elements += tensor.elements;
+      }
+    } catch (error) {
+      this.dispose();
+      throw error;
+    }
+    this.elements = elements;
+  }
+
+  #hold(backend: Backend, tensor: Param, form: Form, values: Float32Array): void {
+    const { tf } = backend;
+    switch (form) {
+      case 'tensor':
+        this.#tensors.set(tensor, tf.tensor(values, [...tensor.shape], 'float32'));
+        return;
+      case 'rates':
+        this.#rates.set(tensor, ratesOf(values));
+        return;
+      case 'transposed':
+        this.#transposed.set(tensor, transposedTensor(backend, tensor, values));
+    }
+  }
+
+  /** In its own shape. */
+  tensor(tensor: Param): Tensor {
+    return found(this.#tensors, tensor);
+  }
+
+  /** Of a weight [out, …]: [… as one axis, out]. */
+  transposed(tensor: Param): Tensor2D {
+    return found(this.#transposed, tensor);
+  }
+
+  /** Of a scan, row-major. */
+  rates(tensor: Param): Float32Array {
+    return found(this.#rates, tensor);
+  }
+
+  dispose(): void {
+    for (const held of [this.#tensors, this.#transposed]) {
+      for (const tensor of held.values()) tensor.dispose();
+      held.clear();
+    }
+    this.#rates.clear();
+  }
+}
+
+function found<T>(held: ReadonlyMap<Param, T>, tensor: Param): T {
+  const value = held.get(tensor);
+  if (value === undefined) throw new Error(`${tensor.name} is not held in this form`);
+  return value;
+}
+
+/** [out, in] to a tensor [in, out]. */
+function transposedTensor(
+  { tf, heap }: Backend,
+  { shape, elements }: Param,
+  values: Float32Array,
+): Tensor2D {
+  const [rows = 1] = shape;
+  const columns = elements / rows;
+  const result = tf.tensor2d(transpose(values, rows, columns), [columns, rows], 'float32');
+  if (!heap) return result;
+  // A first product packs the weight. Here it is known that there is room for that; a run could not tell.
+  try {
+    heap.reserve(values.byteLength);
+    scoped(tf, () => tf.matMul(tf.zeros([1, columns]), result));
+  } catch (error) {
+    result.dispose();
+    throw error;
+  }
+  return result;
+}
+
+/** Edge of the squares that are transposed one by one, so that both sides stay in the cache. */
+const TILE = 32;
+
+/** [rows, columns] → [columns, rows]. */
+function transpose(values: Float32Array, rows: number, columns: number): Float32Array {
+  const result = new Float32Array(values.length);
+  for (let top = 0; top < rows; top += TILE) {
+    const bottom = Math.min(top + TILE, rows);
+    for (let left = 0; left < columns; left += TILE) {
+      const right = Math.min(left + TILE, columns);
+      for (let column = left; column < right; column++) {
+        for (let row = top; row < bottom; row++) {
+          result[column * rows + row] = values[row * columns + column] as number;
+        }
+      }
+    }
+  }
+  return result;
+}
+
+function refuseTooLarge({ heap, provider }: Backend, plan: WeightPlan): void {
+  const bytes = heapBytes(plan);
+  if (!heap || bytes <= heap.limitBytes) return;
+  const gib = (count: number) => (count / 2 ** 30).toFixed(1);
+  throw new UserError(
+    'system',
+    `the weights would take ${gib(bytes)} GiB of the memory of TensorFlow.js's ${provider} backend, which ends at ${gib(heap.limitBytes)} GiB`,
+    { suggestion: 'use --engine onnx, or install @tensorflow/tfjs-node' },
+  );
+}

@@ -1,0 +1,77 @@
+import { describe, expect, it } from 'vitest';
+import { steps } from '../../src/cli/steps.js';
+
+/** A stream, and a timer that rings when it is told to. */
+function surroundings(isTTY: boolean, columns = 80) {
+  const written: string[] = [];
+  const timer = { milliseconds: 0, ring: () => {}, isStopped: false };
+  const stream = {
+    isTTY,
+    columns,
+    write: (text: string) => {
+      written.push(text);
+      return true;
+    },
+  };
+  const every = (milliseconds: number, ring: () => void) => {
+    Object.assign(timer, { milliseconds, ring });
+    return () => {
+      timer.isStopped = true;
+    };
+  };
+  return { written, timer, place: { stream, every } };
+}
+
+describe('on a terminal', () => {
+  it('shows nothing of what is done within a second', () => {
+    const { written, timer, place } = surroundings(true);
+    const { doing, end } = steps({ quiet: false }, place);
+    expect(timer.milliseconds).toBe(1000);
+    doing('checking forward');
+    end();
+    expect(written).toEqual([]);
+    expect(timer.isStopped).toBe(true);
+  });
+
+  it('shows the step in hand in one line, and takes it away', () => {
+    const { written, timer, place } = surroundings(true);
+    const { doing, end } = steps({ quiet: false }, place);
+    doing('checking forward');
+    timer.ring();
+    doing('checking cache');
+    end();
+    end();
+    expect(written).toEqual(['\rchecking forward …\x1b[K', '\rchecking cache …\x1b[K', '\r\x1b[K']);
+  });
+
+  it('keeps to its columns', () => {
+    const { written, timer, place } = surroundings(true, 10);
+    const { doing, end } = steps({ quiet: false }, place);
+    doing('checking forward');
+    timer.ring();
+    end();
+    expect(written[0]).toBe('\rchecking \x1b[K');
+  });
+});
+
+describe('elsewhere', () => {
+  it('writes a line now and then', () => {
+    const { written, timer, place } = surroundings(false);
+    const { doing, end } = steps({ quiet: false }, place);
+    expect(timer.milliseconds).toBe(10_000);
+    doing('checking forward');
+    doing('checking cache');
+    timer.ring();
+    end();
+    expect(written).toEqual(['checking cache …\n']);
+  });
+
+  it('is quiet when that is wished', () => {
+    const { written, timer, place } = surroundings(true);
+    const { doing, end } = steps({ quiet: true }, place);
+    doing('checking forward');
+    timer.ring();
+    end();
+    expect(written).toEqual([]);
+  });
+});

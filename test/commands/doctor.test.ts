@@ -1,0 +1,31 @@
+import { describe, expect, it } from 'vitest';
+import { runCli } from '../run-cli.js';
+
+describe('doctor', () => {
+  it('lists every engine with every backend, and exits with 0', () => {
+    const { code, stdout, stderr } = runCli(['doctor', '--json']);
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    const { engines } = JSON.parse(stdout);
+    const named = (engine: string, backend: string) =>
+      engines.find(
+        (each: { engine: string; backend: string }) =>
+          each.engine === engine && each.backend === backend,
+      );
+    expect(engines).toHaveLength(7);
+    expect(named('tfjs', 'wasm')).toMatchObject({ problem: null, selfCheck: { passed: true } });
+    for (const { version, problem, info, productFlops } of engines) {
+      if (problem === null)
+        expect([typeof info.threads, productFlops > 0]).toEqual(['number', true]);
+      if (version === null) expect(problem).toBe('it is not installed');
+    }
+  });
+
+  it('tries one alone', () => {
+    const { code, stdout } = runCli(['doctor', '--only', 'tfjs:cpu', '--threads', '1']);
+    expect(code).toBe(0);
+    expect(stdout).toMatch(/^1 of 1 can run models; TensorFlow\.js \(cpu\) multiplies fastest\n/);
+    expect(stdout).toMatch(
+      /^TensorFlow\.js +cpu +4\.22\.0 +usable +1 +\d\.\de-\d +[\d.]+ GFLOP\/s$/m,
+    );
+  });
+});

@@ -1,0 +1,173 @@
+import fs from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { openCheckpoint } from '../../src/checkpoint/open.js';
+import { readJson } from '../fixtures.js';
+import { runCli } from '../run-cli.js';
+import { differenceAt, fixtureModel, valuesOf } from '../runtime/fixture-models.js';
+
+const TINY = 'configs/hybrid/tiny.yaml';
+const CASE = 'fixtures/hybrid/shared-lowrank-tied';
+
+const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'minimind-'));
+const inFolder = (name: string) => path.join(folder, name);
+afterAll(() => fs.rmSync(folder, { recursive: true }));
+
+const quickTest = (...args: string[]) => runCli(['quick-test', ...args]);
+
+beforeAll(() => {
+  const { input_ids } = readJson<{ input_ids: number[][] }>(CASE, 'case.json');
+  fs.writeFileSync(inFolder('ids.json'), JSON.stringify(input_ids));
+});
+
+describe('quick-test', () => {
+  it('runs every check', () => {
+    const { code, stdout, stderr } = quickTest(TINY);
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    expect(stdout).toMatch(/^ok: 8 checks passed\n/);
+    expect(stdout).toMatch(/^created +ok +the engine received 275,200 parameters, as described$/m);
+    expect(stdout).toMatch(
+      /^srte +ok +rows \[1, 256, 64\]; a change of shared_srte\.lowrank changes layers\.0–1/m,
+    );
+    expect(stdout).toMatch(
+      /^ +32 tokens, 16 of them one by one \(local heads see everything\): \d/m,
+    );
+    expect(stdout).toMatch(
+      /^ +256 tokens, 32 of them one by one \(local heads slide their window\): \d/m,
+    );
+    expect(stdout).toMatch(/^layers\.\*\.mamba /m);
+    expect(stdout).toMatch(/^Memory at its peak: \d/m);
+  });
+
+  it('runs on TensorFlow.js, and compares with the other engine', () => {
+    const args = ['--engine', 'tfjs', '--context', '48', '--batch', '2', '--json'];
+    const { code, stdout } = quickTest(TINY, ...args, '--only', 'created,cross-check,cache');
+    const result = JSON.parse(stdout);
+    // Without ONNX Runtime there is no second opinion, and that is an error of the system.
+    if (code === 3) return;
+    expect(code).toBe(0);
+    expect(result).toMatchObject({ batch: 2, context: 48, engine: { name: 'tfjs' }, passed: true });
+    expect(result.checks.map(({ check }: { check: string }) => check)).toEqual([
+      'created',
+      'cache',
+      'cross-check',
+    ]);
+  });
+
+  it('gives the logits of the original for a checkpoint and its ids, and saves them', () => {
+    const out = inFolder('out.safetensors');
+    const args = [`${CASE}/config.yaml`, '--checkpoint', `${CASE}/model.safetensors`];
+    const run = quickTest(
+      ...args,
+      '--ids',
+      inFolder('ids.json'),
+      '--only',
+      'forward',
+      '--save',
+      out,
+    );
+    expect(run).toMatchObject({ code: 0, stderr: `wrote ${out}\n` });
+    expect(run.stdout).toContain(
+      'weights of fixtures/hybrid/shared-lowrank-tied/model.safetensors',
+    );
+    const { expected } = fixtureModel('shared-lowrank-tied');
+    const saved = openCheckpoint(out);
+    for (const name of ['logits', 'hidden.0', 'hidden.1', 'hidden.2']) {
+      const [found, wanted] = [saved.tensors.get(name), expected.get(name)];
+      if (!found || !wanted) throw new Error(name);
+      expect(differenceAt(valuesOf(found), wanted, 1), name).toBeLessThan(2e-5);
+    }
+    saved.close();
+    expect(quickTest(...args, '--only', 'forward', '--save', out)).toMatchObject({ code: 2 });
+  });
+
+  it('runs layer by layer', () => {
+    const { code, stdout } = quickTest(TINY, '--full', '--context', '40');
+    expect(code).toBe(0);
+    expect(stdout).toMatch(/^ok: 4 checks passed, 4 skipped\n/);
+    expect(stdout).toContain('one layer in memory at a time');
+  });
+
+  it('runs a twin of what is too large, and says so at the top', () => {
+    const huge = ['--set', 'model.num_layers=200', '--only', 'created,forward', '--context', '8'];
+    const { code, stdout } = quickTest('configs/hybrid/original.yaml', ...huge);
+    expect(code).toBe(0);
+    expect(stdout).toMatch(/^A smaller twin ran: 136,/);
+    expect(stdout).toContain('model.num_layers 200 → 4');
+  });
+
+  it('exits with 1 when a check fails', () => {
+    // An epsilon like this makes every logit zero, so that no token is seen.
+    const { code, stdout } = quickTest(
+      TINY,
+      '--set',
+      'model.layer_norm_eps=1e80',
+      '--only',
+      'causality',
+    );
+    expect(code).toBe(1);
+    expect(stdout).toMatch(/^not ok: causality failed\n/);
+    expect(stdout).toContain('the model does not see it');
+  });
+
+  it('prints the flow of shapes, and runs nothing', () => {
+    const { code, stdout } = quickTest(
+      'configs/hybrid/original.yaml',
+      '--trace',
+      '--context',
+      '4096',
+    );
+    expect(code).toBe(0);
+    expect(stdout).toMatch(/^ {2}attention\.heads +softmax.* \[1, 32, 4096, 4096\]$/m);
+    expect(stdout).toMatch(/^layers\.1–31 +31 more blocks like layers\.0/m);
+    expect(stdout).toContain('22,143,967,232 parameters');
+  });
+});
+
+describe('quick-test refuses', () => {
+  it.each([
+    [
+      'a checkpoint as the config',
+      [`${CASE}/model.safetensors`],
+      /write minimind quick-test CONFIG --checkpoint PATH/,
+    ],
+    [
+      'an unknown check',
+      [TINY, '--only', 'speed'],
+      /Expected --only=speed to be one of: created, /,
+    ],
+    ['too many tokens', [TINY, '--context', '257'], /257 tokens are more than the 256 positions/],
+    [
+      'ids that are not there',
+      [TINY, '--ids', 'no-such.json'],
+      /there is no file or folder no-such\.json/,
+    ],
+    [
+      'ids and a size',
+      [TINY, '--ids', inFolder('ids.json'), '--batch', '2'],
+      /--ids says already how many/,
+    ],
+    ['no threads', [TINY, '--threads', '0'], /--threads: "0" is no positive whole number/],
+  ])('%s', (_, args, message) => {
+    const { code, stderr } = quickTest(...args);
+    expect(stderr).toMatch(message);
+    expect(code).toBe(2);
+  });
+
+  it('ids that are no tokens, with all that is wrong', () => {
+    fs.writeFileSync(inFolder('wrong.json'), '[[1, 999], [3]]');
+    const { code, stderr } = quickTest(TINY, '--ids', inFolder('wrong.json'));
+    expect(code).toBe(2);
+    expect(stderr).toContain('id 1 of sequence 0 is 999, and ids go from 0 to 255');
+    expect(stderr).toContain('sequence 1 has 1 ids, and the first 2');
+  });
+
+  it('a checkpoint of another model, in the words of verify', () => {
+    const { code, stderr } = quickTest(TINY, '--checkpoint', `${CASE}/model.safetensors`);
+    expect(code).toBe(2);
+    expect(stderr).toContain('model.safetensors is not as configs/hybrid/tiny.yaml describes');
+    expect(stderr).toContain('norm.weight: misshapen: described as [64], found F32 [32]');
+    expect(stderr).toContain('minimind verify CONFIG CHECKPOINT');
+  });
+});

@@ -1,0 +1,298 @@
+import { describe, expect, it } from 'vitest';
+import type { LanguageModel } from '../../src/architecture/layer.js';
+import { CHECK_NAMES, type CheckName } from '../../src/quicktest/check.js';
+import { modelOfConfig } from '../runtime/fixture-models.js';
+import type { Faults } from '../runtime/reference-engine.js';
+import { checked, TINY, withValue } from './subjects.js';
+
+type Alter = NonNullable<Faults['alter']>;
+
+const CONFIGS: Record<string, Record<string, unknown>> = {
+  'tied, one SRTE of low rank': {},
+  'a table for each layer, no tying': {
+    srte_share_across_layers: false,
+    srte_factorized_rank: 0,
+    tie_word_embeddings: false,
+  },
+  'sines and cosines, no alignment': { srte_encoding: 'sincos', use_alignment: false },
+  'all heads global': { global_heads: 2, batch: 3 },
+};
+
+describe.each(Object.entries(CONFIGS))(
+  'a model in order (%s) passes',
+  (_, { batch, ...config }) => {
+    it.each(CHECK_NAMES)('%s', async (name) => {
+      const result = await checked(name, { config, batch: Number(batch ?? 1) });
+      expect(result.finding).not.toBe('');
+      expect(result).toMatchObject({ check: name, verdict: 'passed' });
+    });
+  },
+);
+
+describe('what cannot be checked is skipped', () => {
+  it.each([
+    ['causality', 'one token has none before it'],
+    ['cache', 'one token has nothing to continue'],
+  ] as const)('%s of one token', async (name, finding) => {
+    expect(await checked(name, { tokens: 1 })).toMatchObject({ verdict: 'skipped', finding });
+  });
+});
+
+/** Adds so much to the first value of what a layer computes. */
+const shifted =
+  (layer: string, by: number | (() => number)): Alter =>
+  (path, { data }) => {
+    if (path === layer) data[0] = (data[0] ?? 0) + (typeof by === 'number' ? by : by());
+  };
+
+/** Adds a bit of each row of the batch to the one before it. */
+const leaking: Alter = (path, { shape, data }) => {
+  const [batch = 1] = shape;
+  const size = data.length / batch;
+  if (path !== 'layers.1' || batch < 2) return;
+  for (let i = 0; i < size; i++) data[i] = (data[i] ?? 0) + 1e-3 * (data[size + i] ?? 0);
+};
+
+/** Works otherwise when there is one row. */
+const alone: Alter = (path, { shape, data }) => {
+  if (path === 'norm' && shape[0] === 1) for (const at of data.keys()) data[at] = 0;
+};
+
+let runs = 0;
+
+describe('a planted fault makes its check fail, and says what is wrong', () => {
+  const faults: [string, CheckName, Faults, RegExp][] = [
+    [
+      'a copy of a shared table in each layer',
+      'created',
+      { copyShared: true },
+      /received 10,224 elements: 120 more than the 10,104 described/,
+    ],
+    ['a copy of a tied head', 'created', { copyTied: true }, /96 more than/],
+    [
+      'no mask',
+      'causality',
+      { noMask: true },
+      /the future shows: changing token 1 changes logits from token 0 on, by up to \d/,
+    ],
+    [
+      'tokens that are not looked at',
+      'causality',
+      { alter: (path, { data }) => void (path === 'embed_tokens' && data.fill(1)) },
+      /changing token 1, 8 or 15 changes no logit at all: the model does not see it/,
+    ],
+    [
+      'rows that see each other',
+      'batch',
+      { alter: leaking },
+      /row 0 changes by up to .* when row 1 does: the rows see each other/,
+    ],
+    [
+      'another result alone',
+      'batch',
+      { alter: alone },
+      /a row alone differs from the same in a batch by up to/,
+    ],
+    [
+      'chance',
+      'repeat',
+      { alter: shifted('layers.0', () => ++runs / 100) },
+      /two runs of the same differ by up to/,
+    ],
+    [
+      'a copy of a shared table',
+      'srte',
+      { copyShared: true },
+      /a change of shared_srte.lowrank changes layers.0; layers.1 should share it and does not change: a copy of its own\?/,
+    ],
+    ['a scan that begins anew', 'cache', { forget: 'scan' }, /a state is not continued/],
+    [
+      'a convolution that begins anew',
+      'cache',
+      { forget: 'convolution' },
+      /a state is not continued/,
+    ],
+    ['keys that are lost', 'cache', { forget: 'keys' }, /a state is not continued/],
+    [
+      'an SRTE that begins anew',
+      'cache',
+      { forget: 'rows' },
+      /decoding differs from the full forward pass by up to \d.*: a state is not continued/,
+    ],
+    [
+      'NaN',
+      'forward',
+      { alter: shifted('layers.1.mamba.conv1d', Number.NaN) },
+      /of 192 logits are not finite/,
+    ],
+  ];
+  it.each(faults)('%s: %s', async (_, check, planted, words) => {
+    const result = await checked(check, { faults: planted });
+    expect(result.finding).toMatch(words);
+    expect(result.verdict).toBe('failed');
+  });
+
+  it('names what was copied', async () => {
+    expect(await checked('created', { faults: { copyShared: true } })).toMatchObject({
+      remarks: [
+        expect.stringMatching(/^that is shared_srte.lowrank and shared_srte.proj.weight once more/),
+      ],
+    });
+    expect(await checked('created', { faults: { copyTied: true } })).toMatchObject({
+      remarks: [expect.stringMatching(/^that is embed_tokens.weight once more/)],
+    });
+  });
+
+  it('names the layer in which a value is no number any more', async () => {
+    const { remarks, details } = await checked('forward', {
+      faults: { alter: shifted('layers.1.mamba.conv1d', Number.NaN) },
+    });
+    expect(details?.origin).toMatchObject({
+      tensor: 'layers.1.mamba.conv1d',
+      kind: 'value',
+      shape: [1, 16, 16],
+    });
+    expect(remarks).toEqual([
+      expect.stringMatching(
+        /^it begins in layers.1.mamba.conv1d, with 1 NaN among 256 values \[1, 16, 16\]; the others go from/,
+      ),
+    ]);
+  });
+
+  it('names a weight that is no number', async () => {
+    const { verdict, remarks, details } = await checked('forward', {
+      weights: withValue('layers.1.mamba.D', 5, Number.POSITIVE_INFINITY),
+    });
+    expect(verdict).toBe('failed');
+    expect(details?.origin).toMatchObject({ tensor: 'layers.1.mamba.D', kind: 'weight' });
+    expect(remarks).toEqual([
+      'the weight layers.1.mamba.D holds 1 infinite among 16 values [16]; the others go from 1.00 to 1.00',
+    ]);
+  });
+
+  it('tells logits of another shape', async () => {
+    const alter: Alter = (path, value) => {
+      if (path === 'lm_head') Object.assign(value, { shape: [16, 12] });
+    };
+    expect(await checked('forward', { faults: { alter } })).toMatchObject({
+      verdict: 'failed',
+      finding: 'the logits are [16, 12], not [1, 16, 12]',
+    });
+  });
+
+  it('tells rows of an SRTE of another shape', async () => {
+    const alter: Alter = (path, value) => {
+      if (path === 'shared_srte') Object.assign(value, { shape: [16, 8] });
+    };
+    expect(await checked('srte', { faults: { alter } })).toMatchObject({
+      verdict: 'failed',
+      finding: 'the rows of shared_srte are [16, 8], not [1, 16, 8]',
+    });
+  });
+
+  it('a description whose layers do not hold what they should share', async () => {
+    const apart = modelOfConfig({ ...TINY, srte_share_across_layers: false });
+    const shared = modelOfConfig(TINY);
+    const [first] = shared.blocks;
+    const model = { ...shared, blocks: [first, apart.blocks[1]] } as LanguageModel;
+    expect(await checked('srte', { model })).toMatchObject({
+      verdict: 'failed',
+      finding: expect.stringContaining('layers.1 should share it and does not change'),
+      details: { sharing: { holders: ['layers.0', 'layers.1'], changed: ['layers.0'] } },
+    });
+  });
+
+  it('one table for all where each should have its own', async () => {
+    const config = { srte_share_across_layers: false };
+    const model = modelOfConfig({ ...TINY, ...config });
+    const [first, second] = model.blocks;
+    if (first?.kind !== 'hybridBlock' || second?.kind !== 'hybridBlock') throw new Error('blocks');
+    const wrong = { ...model, blocks: [{ ...first, srte: second.srte }, second] };
+    // By the description, both hold it: so this is no fault …
+    expect(await checked('srte', { model: wrong })).toMatchObject({ verdict: 'passed' });
+    // … and as it should be, the last layer alone does.
+    expect(await checked('srte', { model })).toMatchObject({
+      verdict: 'passed',
+      finding: expect.stringMatching(/layers.1.srte.lowrank changes layers.1, whose own it is$/),
+    });
+  });
+});
+
+describe('the other engine', () => {
+  it('agrees', async () => {
+    expect(await checked('cross-check')).toMatchObject({
+      verdict: 'passed',
+      finding: expect.stringMatching(/^TensorFlow.js \(reference\) gives the same within 0/),
+    });
+  });
+
+  it('differs from the first layer on that does', async () => {
+    const otherFaults = { alter: shifted('layers.0.mamba', 1) };
+    expect(await checked('cross-check', { otherFaults })).toMatchObject({
+      verdict: 'failed',
+      finding: expect.stringMatching(
+        /^TensorFlow.js \(reference\) differs from layers.0 on, there by up to \d/,
+      ),
+    });
+  });
+});
+
+describe('decoding is tested', () => {
+  it('on both sides of the window', async () => {
+    const { details } = await checked('cache');
+    expect(details?.decoding).toMatchObject([
+      { tokens: 6, prefill: 3, rule: 'everything' },
+      { tokens: 16, prefill: 8, rule: 'sliding window' },
+    ]);
+  });
+
+  it('on one side when there are no more tokens', async () => {
+    const { details, remarks } = await checked('cache', { tokens: 5 });
+    expect(details?.decoding).toMatchObject([{ tokens: 5, rule: 'everything' }]);
+    expect(remarks?.at(-1)).toBe(
+      'all tokens lie within the window of 6; a longer --context tests beyond it',
+    );
+  });
+
+  it('where a cache can follow, and says where it cannot', async () => {
+    const config = { max_position_embeddings: 4096, num_layers: 1, window_size: 1500 };
+    const { verdict, details, remarks } = await checked('cache', { config, tokens: 2049 });
+    expect(verdict).toBe('passed');
+    expect(details?.decoding).toMatchObject([
+      { tokens: 1500, rule: 'everything' },
+      { tokens: 2048, rule: 'sliding window' },
+    ]);
+    expect(remarks?.at(-1)).toMatch(/^at 2,049 tokens .* moves its window block by block/);
+  });
+
+  it('beyond that too, where all heads see everything', async () => {
+    const config = { max_position_embeddings: 4096, num_layers: 1, global_heads: 2 };
+    const { details } = await checked('cache', { config, tokens: 2049 });
+    expect(details?.decoding).toMatchObject([{ tokens: 2049, rule: 'everything' }]);
+  });
+});
+
+describe('timing', () => {
+  it('times the whole and each part', async () => {
+    const { details, finding } = await checked('timing');
+    const timing = details?.timing;
+    expect(finding).toMatch(/^[\d,]+ tokens\/s$/);
+    expect(timing).toMatchObject({ repeats: 2, warmUps: 1 });
+    expect(timing?.parts.map(({ layer, component, times }) => [layer, component, times])).toEqual([
+      ['embed_tokens', 'embedding', 1],
+      ['layers.0.ln_input', 'norm', 2],
+      ['shared_srte', 'srte', 2],
+      ['layers.0.mamba', 'mamba', 2],
+      ['layers.0.attention', 'attention', 2],
+      ['layers.0.alignment', 'alignment', 2],
+      ['layers.0.gate', 'gate', 2],
+      ['layers.0.fusion_proj', 'fusion', 2],
+      ['layers.0.small_mlp', 'mlp', 2],
+      ['layers.0.ln_output', 'norm', 2],
+      ['norm', 'norm', 1],
+      ['lm_head', 'head', 1],
+    ]);
+    expect(timing?.parts.every(({ seconds }) => seconds > 0)).toBe(true);
+    expect(timing?.minSeconds).toBeLessThanOrEqual(timing?.medianSeconds ?? 0);
+  });
+});

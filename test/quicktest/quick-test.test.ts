@@ -1,0 +1,199 @@
+import fs from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { hybrid } from '../../src/architecture/models/hybrid.js';
+import { openCheckpoint } from '../../src/checkpoint/open.js';
+import { CHECK_NAMES } from '../../src/quicktest/check.js';
+import { largestDifference } from '../../src/quicktest/compare.js';
+import { type QuickTestRequest, quickTest } from '../../src/quicktest/quick-test.js';
+import { saveOutput } from '../../src/quicktest/save.js';
+import { streamedTest } from '../../src/quicktest/streamed.js';
+import { fixtureModel, idsOf, modelOfConfig, valuesOf } from '../runtime/fixture-models.js';
+import type { Faults } from '../runtime/reference-engine.js';
+import { subjectOf, TINY, withValue } from './subjects.js';
+
+let folder = '';
+beforeEach(() => {
+  folder = fs.mkdtempSync(path.join(os.tmpdir(), 'minimind-'));
+});
+afterEach(() => {
+  vi.restoreAllMocks();
+  fs.rmSync(folder, { recursive: true });
+});
+
+function request(wishes: Partial<QuickTestRequest> = {}): QuickTestRequest {
+  const document = hybrid.schema.parse({ model: TINY });
+  return {
+    family: 'hybrid',
+    document,
+    model: hybrid.build(document),
+    weights: undefined,
+    ids: undefined,
+    seed: 1,
+    repeats: 1,
+    checks: ['created', 'forward', 'causality'],
+    full: false,
+    keepsOutput: false,
+    engine: 'tfjs',
+    threads: 1,
+    watch: () => {},
+    ...wishes,
+  };
+}
+
+describe('a quick test', () => {
+  it('says what ran, on what, and what came of it', async () => {
+    const done: string[] = [];
+    const { test, output } = await quickTest(request({ watch: (each) => done.push(each) }));
+    expect(test).toMatchObject({
+      mode: 'whole',
+      twin: null,
+      weights: 'random',
+      ids: 'random',
+      batch: 1,
+      context: 32,
+      seed: 1,
+      engine: { name: 'tfjs' },
+      selfCheck: { passed: true },
+      checks: [
+        { check: 'created', verdict: 'passed' },
+        { check: 'forward', verdict: 'passed' },
+        { check: 'causality', verdict: 'passed' },
+      ],
+      passed: true,
+    });
+    expect(test.memory.peakBytes).toBeGreaterThan(test.memory.startBytes);
+    expect(test.memory.predictedBytes).toBe(test.memory.need.totalBytes);
+    expect(output).toBeUndefined();
+    expect(done).toEqual([
+      'choosing an engine',
+      'checking created',
+      'checking forward',
+      'checking causality',
+    ]);
+  });
+
+  it('fails when a check does', async () => {
+    const model = modelOfConfig(TINY);
+    const weights = withValue('layers.0.mamba.D', 0, Number.NaN)(model);
+    const { test } = await quickTest(request({ model, weights }));
+    expect(test.passed).toBe(false);
+    expect(test).toMatchObject({ weights: 'checkpoint', checks: [{}, { verdict: 'failed' }, {}] });
+  });
+
+  it('gives the logits of the ids that it is given', async () => {
+    const { model, weights, ids, expected } = fixtureModel('shared-learnable');
+    const { test, output } = await quickTest(
+      request({ model, weights, ids, keepsOutput: true, checks: ['forward'] }),
+    );
+    expect(test).toMatchObject({ ids: 'given', batch: 2, context: 20 });
+    const logits = expected.get('logits')?.data ?? new Float32Array(0);
+    expect(largestDifference(output?.output.data ?? logits, logits)).toBeLessThan(2e-5);
+    expect([...(output?.blocks.keys() ?? [])]).toEqual(['layers.0', 'layers.1', 'layers.2']);
+  });
+
+  it('refuses sizes beside ids', async () => {
+    const ids = idsOf([[1, 2]]);
+    await expect(quickTest(request({ ids, context: 2 }))).rejects.toThrow('--ids says already');
+    await expect(quickTest(request({ ids, batch: 1 }))).rejects.toThrow('--ids says already');
+  });
+
+  it('runs a twin of what is too large', async () => {
+    vi.spyOn(process, 'availableMemory').mockReturnValue(2 ** 30);
+    const document = hybrid.schema.parse({ model: { num_heads: 4 } });
+    const model = hybrid.build(document);
+    const ids = idsOf([[50_000, 3, 1024]]);
+    const { test } = await quickTest(
+      request({ document, model, ids, checks: ['created', 'forward'] }),
+    );
+    expect(test).toMatchObject({ mode: 'twin', parameters: 13_822_468_096, passed: true });
+    expect(test.twin?.parameters).toBeLessThan(10e6);
+    expect(test.memory.need.totalBytes).toBeGreaterThan(55e9);
+    expect(test.memory.predictedBytes).toBeLessThan(100e6);
+  });
+
+  it('runs layer by layer when that is wished', async () => {
+    const { test } = await quickTest(request({ full: true }));
+    expect(test).toMatchObject({ mode: 'streamed', passed: true });
+    expect(test.memory.predictedBytes).toBeNull();
+  });
+});
+
+describe('a model run layer by layer', () => {
+  const streamed = (faults: Faults = {}, weights?: ReturnType<typeof withValue>) => {
+    const layers: string[] = [];
+    const subject = subjectOf({ faults, batch: 2, ...(weights && { weights }) });
+    return streamedTest(subject, {
+      checks: CHECK_NAMES,
+      keepsBlocks: true,
+      watch: (layer) => layers.push(layer),
+    }).then((test) => ({ ...test, layers, subject }));
+  };
+
+  it('gives what the whole gives', async () => {
+    const { results, output, layers, subject } = await streamed();
+    expect(layers).toEqual(['embed_tokens', 'layers.0', 'layers.1', 'norm', 'lm_head']);
+    const whole = await subject.base();
+    expect(largestDifference(output.output.data, whole.output.data)).toBeLessThan(1e-6);
+    expect(output.output.shape).toEqual(whole.output.shape);
+    for (const [name, value] of whole.blocks) {
+      const own = output.blocks.get(name);
+      expect(own?.shape).toEqual(value.shape);
+      expect(largestDifference(own?.data ?? new Float32Array(0), value.data)).toBeLessThan(1e-6);
+    }
+    expect(Object.fromEntries(results.map(({ check, verdict }) => [check, verdict]))).toEqual({
+      created: 'passed',
+      forward: 'passed',
+      causality: 'passed',
+      batch: 'skipped',
+      repeat: 'skipped',
+      timing: 'passed',
+      srte: 'skipped',
+      cache: 'skipped',
+      'cross-check': 'skipped',
+    });
+    expect(results.find(({ check }) => check === 'timing')?.finding).toMatch(
+      /^one pass of 5 × 16 tokens: /,
+    );
+  });
+
+  const finding = async (check: string, planted: ReturnType<typeof streamed>) =>
+    (await planted).results.find((each) => each.check === check);
+
+  it('fails for the same faults', async () => {
+    expect(await finding('created', streamed({ copyShared: true }))).toMatchObject({
+      verdict: 'failed',
+      finding: expect.stringMatching(/^in layers.0, the engine received .* 120 more than/),
+    });
+    expect(await finding('causality', streamed({ noMask: true }))).toMatchObject({
+      verdict: 'failed',
+      finding: expect.stringMatching(
+        /^the future shows: changing token 1 changes logits from token 0/,
+      ),
+    });
+    const bad = withValue('layers.1.gate.u.weight', 3, Number.NaN);
+    expect(await finding('forward', streamed({}, bad))).toMatchObject({
+      verdict: 'failed',
+      remarks: [expect.stringMatching(/^the weight layers.1.gate.u.weight holds 1 NaN among 16/)],
+    });
+  });
+});
+
+describe('what is saved', () => {
+  it('are the logits and the output of every block', async () => {
+    const { output, blocks } = await subjectOf({ batch: 2 }).base();
+    const file = path.join(folder, 'out.safetensors');
+    await saveOutput(file, false, { output, blocks });
+    const saved = openCheckpoint(file);
+    expect([...saved.tensors].map(([name, { shape }]) => [name, shape])).toEqual([
+      ['hidden.0', [2, 16, 8]],
+      ['hidden.1', [2, 16, 8]],
+      ['logits', [2, 16, 12]],
+    ]);
+    const logits = saved.tensors.get('logits');
+    expect(logits && valuesOf(logits).data).toEqual(output.data);
+    saved.close();
+    await expect(saveOutput(file, false, { output, blocks })).rejects.toThrow('exists already');
+  });
+});

@@ -1,0 +1,73 @@
+/** Small models under test, on an engine that can be told to go wrong. */
+import type { LanguageModel } from '../../src/architecture/layer.js';
+import type { CheckName } from '../../src/quicktest/check.js';
+import { runCheck } from '../../src/quicktest/checks.js';
+import { limitsOf, randomIds } from '../../src/quicktest/ids.js';
+import { Subject } from '../../src/quicktest/subject.js';
+import { randomWeights } from '../../src/runtime/random-weights.js';
+import type { WeightSource } from '../../src/runtime/weights.js';
+import { modelOfConfig } from '../runtime/fixture-models.js';
+import { type Faults, referenceEngine } from '../runtime/reference-engine.js';
+
+/** Two blocks, a window that is shorter than the input, and a tied head. */
+export const TINY = {
+  vocab_size: 12,
+  hidden_size: 8,
+  num_layers: 2,
+  num_heads: 2,
+  window_size: 6,
+  global_heads: 1,
+  gate_rank: 2,
+  max_position_embeddings: 32,
+  srte_factorized_rank: 3,
+  tie_word_embeddings: true,
+};
+
+interface SubjectWishes {
+  readonly config?: Readonly<Record<string, unknown>>;
+  readonly model?: LanguageModel;
+  readonly faults?: Faults;
+  /** Of the engine that gives the second opinion. */
+  readonly otherFaults?: Faults;
+  readonly batch?: number;
+  readonly tokens?: number;
+  readonly weights?: (model: LanguageModel) => WeightSource;
+}
+
+export function subjectOf({
+  config = {},
+  model = modelOfConfig({ ...TINY, ...config }),
+  faults = {},
+  otherFaults = {},
+  batch = 1,
+  tokens = 16,
+  weights = (each) => randomWeights(each, 3),
+}: SubjectWishes = {}): Subject {
+  return new Subject({
+    model,
+    weights: weights(model),
+    engine: referenceEngine(faults),
+    ids: randomIds(3, 'ids', { batch, tokens }, limitsOf(model)),
+    seed: 3,
+    repeats: 2,
+    openOther: async () => referenceEngine(otherFaults, { name: 'tfjs' }),
+  });
+}
+
+export const checked = (name: CheckName, wishes?: SubjectWishes) =>
+  runCheck(name, subjectOf(wishes));
+
+/** The same weights, but one value of one tensor is another. */
+export const withValue =
+  (name: string, index: number, value: number) =>
+  (model: LanguageModel): WeightSource => {
+    const source = randomWeights(model, 3);
+    return {
+      rangeOf: (tensor) => source.rangeOf(tensor),
+      read(tensor, first, target) {
+        source.read(tensor, first, target);
+        const at = index - first;
+        if (tensor.name === name && at >= 0 && at < target.length) target[at] = value;
+      },
+    };
+  };

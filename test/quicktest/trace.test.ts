@@ -1,0 +1,85 @@
+import { describe, expect, it } from 'vitest';
+import { countParameters } from '../../src/budget/parameters.js';
+import { traceOf } from '../../src/quicktest/trace.js';
+import { hybridCases } from '../fixtures.js';
+import { modelOfConfig } from '../runtime/fixture-models.js';
+import { TINY } from './subjects.js';
+
+const SIZE = { batch: 2, tokens: 5 };
+
+describe('the flow of shapes', () => {
+  it.each(hybridCases().map(({ name, config }) => [name, config] as const))(
+    'tells of every parameter once: %s',
+    (_, config) => {
+      const model = modelOfConfig(config);
+      const told = traceOf(model, SIZE).reduce((sum, { parameters }) => sum + parameters, 0);
+      expect(told).toBe(countParameters(model).parameters);
+    },
+  );
+
+  it('goes from ids to logits', () => {
+    const steps = traceOf(modelOfConfig(TINY), SIZE);
+    expect(steps[0]).toMatchObject({ name: 'ids', shape: [2, 5] });
+    expect(steps.at(-1)).toMatchObject({
+      name: 'lm_head',
+      operation: 'linear 8 → 12, with embed_tokens.weight',
+      shape: [2, 5, 12],
+      parameters: 0,
+    });
+  });
+
+  it('has the shapes and parameters of each step', () => {
+    const steps = traceOf(modelOfConfig(TINY), SIZE);
+    const told = new Map(steps.map((step) => [step.name, step]));
+    const shapes: Record<string, [number[], number]> = {
+      embed_tokens: [[2, 5, 8], 96],
+      'layers.0.mamba.in_proj': [[2, 5, 32], 288],
+      'layers.0.mamba.conv1d': [[2, 5, 16], 80],
+      'layers.0.mamba.x_proj': [[2, 5, 129], 2064],
+      'layers.0.mamba.scan': [[2, 5, 16], 1040],
+      'layers.0.attention.rope': [[2, 2, 5, 4], 0],
+      'layers.0.alignment.concat': [[2, 5, 16], 0],
+      'layers.0.gate.tanh': [[2, 5, 2], 0],
+      'layers.0.small_mlp.0': [[2, 5, 32], 288],
+      'layers.0.small_mlp.1': [[2, 5, 32], 0],
+      'layers.0.small_mlp.2': [[2, 5, 8], 264],
+    };
+    for (const [name, [shape, parameters]] of Object.entries(shapes)) {
+      expect(told.get(name), name).toMatchObject({ shape, parameters });
+    }
+  });
+
+  it('tells of blocks that are alike once', () => {
+    const steps = traceOf(modelOfConfig({ ...TINY, num_layers: 5 }), SIZE);
+    expect(steps.filter(({ name }) => name.startsWith('layers.0')).length).toBeGreaterThan(20);
+    expect(steps.filter(({ name }) => /^layers\.[1-4]/.test(name))).toEqual([
+      expect.objectContaining({ name: 'layers.1–4', operation: '4 more blocks like layers.0' }),
+    ]);
+  });
+
+  it('tells each block of a pyramid, whose windows differ', () => {
+    const pyramid = { ...TINY, num_layers: 3, attention_type: 'pyramidal', window_size: 700 };
+    const steps = traceOf(modelOfConfig(pyramid), SIZE);
+    const scores = steps.filter(({ operation }) => operation.startsWith('softmax'));
+    expect(scores.map(({ operation }) => operation)).toEqual(
+      [512, 606, 700].map(
+        (window) => `softmax(q · kᵀ / √4): 1 head local (${window}), 1 head global`,
+      ),
+    );
+  });
+
+  it.each([
+    [{ srte_encoding: 'sincos' }, 'shared_srte', 'rows 0 to 4: sines and cosines'],
+    [{ srte_factorized_rank: 0 }, 'shared_srte', 'rows 0 to 4: a table of 32'],
+    [{}, 'shared_srte', 'rows 0 to 4: 32 rows of rank 3 · projection'],
+    [
+      { srte_share_across_layers: false },
+      'layers.0.srte',
+      'rows 0 to 4: 32 rows of rank 3 · projection',
+    ],
+  ])('says what the SRTE is (%j)', (config, name, operation) => {
+    const steps = traceOf(modelOfConfig({ ...TINY, ...config }), SIZE);
+    const first = steps.find((step) => step.name === name);
+    expect(first).toMatchObject({ operation, shape: [1, 5, 8] });
+  });
+});

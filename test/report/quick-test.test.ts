@@ -1,0 +1,247 @@
+import { describe, expect, it } from 'vitest';
+import type { QuickTest } from '../../src/quicktest/quick-test.js';
+import { doctorReport } from '../../src/report/doctor.js';
+import { quickTestReport } from '../../src/report/quick-test.js';
+import { renderCsv } from '../../src/report/render-csv.js';
+import { renderTable } from '../../src/report/render-table.js';
+import { traceReport } from '../../src/report/trace.js';
+
+const result = (given: Partial<QuickTest> = {}) => ({
+  file: 'model.yaml',
+  family: 'hybrid',
+  checkpoint: null,
+  mode: 'whole' as const,
+  parameters: 275_200,
+  twin: null,
+  weights: 'random' as const,
+  ids: 'random' as const,
+  batch: 1,
+  context: 256,
+  seed: 0,
+  engine: { name: 'onnx' as const, version: '1.30.0', provider: 'cpu', device: 'cpu', threads: 2 },
+  selfCheck: { difference: 1.1e-7, limit: 1e-5, passed: true },
+  passedOver: [],
+  memory: {
+    need: { weightBytes: 1e6, activationBytes: 5e5, totalBytes: 15e5 },
+    usableBytes: 2e10,
+    predictedBytes: 15e5,
+    peakBytes: 2e8,
+    startBytes: 16e7,
+  },
+  checks: [
+    {
+      check: 'created' as const,
+      verdict: 'passed' as const,
+      finding: 'the engine received it',
+      measure: { what: 'elements', value: 275_200, limit: 275_200 },
+      seconds: 0.5,
+    },
+    {
+      check: 'cache' as const,
+      verdict: 'skipped' as const,
+      finding: 'one token has nothing to continue',
+      seconds: 0,
+    },
+  ],
+  passed: true,
+  ...given,
+});
+
+const TERMINAL = { width: 80, colourLevel: 0 } as const;
+const table = (given?: Partial<QuickTest>, more = {}) =>
+  renderTable(quickTestReport({ ...result(given), ...more }, { flat: false }), TERMINAL);
+
+describe('the report of a quick test', () => {
+  it('begins with the verdict and what ran', () => {
+    expect(table().split('\n').slice(0, 5)).toEqual([
+      'ok: 1 check passed, 1 skipped',
+      'model.yaml (hybrid, 275,200 parameters), random weights, 1 × 256 random tokens,',
+      'seed 0.',
+      'Engine: ONNX Runtime 1.30.0 (cpu), 2 threads; self-check within 1.1e-7.',
+      '',
+    ]);
+  });
+
+  it('has a line for each check', () => {
+    expect(table()).toContain(
+      [
+        'check    verdict  what was found',
+        '───────  ───────  ─────────────────────────────────',
+        'created  ok       the engine received it',
+        'cache    skipped  one token has nothing to continue',
+      ].join('\n'),
+    );
+  });
+
+  it('says what failed, and the remarks on it', () => {
+    const failed = {
+      check: 'created',
+      verdict: 'failed',
+      finding: 'too much',
+      remarks: ['copied'],
+      seconds: 0,
+    } as const;
+    const text = table({ passed: false, checks: [failed] });
+    expect(text).toMatch(/^not ok: created failed\n/);
+    expect(text).toContain('created  FAILED   too much\n                  copied\n');
+  });
+
+  it('names other weights and ids, and needs no seed for them', () => {
+    const given = { weights: 'checkpoint', ids: 'given' } as const;
+    expect(table(given, { checkpoint: 'model.pt' })).toContain(
+      'weights of model.pt, 1 × 256 given\ntokens.\n',
+    );
+  });
+
+  it('says at the top that a twin ran, and why', () => {
+    const text = table(
+      {
+        mode: 'twin',
+        parameters: 22_143_967_232,
+        twin: {
+          parameters: 9_438_720,
+          changes: [{ path: 'model.num_layers', from: 32, to: 4 }],
+        },
+      },
+      { checkpoint: 'model.pt' },
+    );
+    expect(text).toMatch(/^A smaller twin ran: 22,143,967,232 parameters in float32 take 1\.5 MB/);
+    expect(text.replace(/\n/g, ' ')).toContain(
+      'The twin has 9,438,720 parameters: model.num_layers 32 → 4. Its weights are random.',
+    );
+  });
+
+  it('says that one layer ran at a time, and which engine did not', () => {
+    const text = table({
+      mode: 'streamed',
+      memory: { ...result().memory, predictedBytes: null },
+      passedOver: [{ engine: 'onnx', why: 'it is not installed', suggestion: 'npm install it' }],
+    }).replace(/\n/g, ' ');
+    expect(text).toContain('one layer in memory at a time.');
+    expect(text).toContain('Not ONNX Runtime: it is not installed. To mend it: npm install it');
+    expect(text).toContain('all of it at once would take 1.5 MB.');
+  });
+
+  const part = { layer: 'layers.0.mamba', component: 'mamba', times: 2, seconds: 0.0015 } as const;
+  const timing = {
+    loadSeconds: 0.061,
+    warmUps: 1,
+    repeats: 20,
+    meanSeconds: 0.0106,
+    deviationSeconds: 0.0006361,
+    minSeconds: 0.0102,
+    medianSeconds: 0.9999,
+    tokensPerSecond: 24_185.4,
+    parts: [part, { ...part, layer: 'norm', component: 'norm', times: 1, seconds: 12.34 }],
+  } as const;
+  const timed = {
+    check: 'timing',
+    verdict: 'passed',
+    finding: '24,185 tokens/s',
+    details: { timing },
+    seconds: 1,
+  } as const;
+
+  it('tells the time, part by part', () => {
+    const text = table({ checks: [timed] });
+    expect(text).toContain('timing  –        24,185 tokens/s');
+    expect(text).toContain(
+      [
+        'Forward pass: 10.6 ms ± 0.64 ms',
+        '1 × 256 tokens, 24,185 tokens/s; 20 runs after one that does not count, median',
+        '1.00 s, fastest 10.2 ms. Making the model ready took 61.0 ms.',
+      ].join('\n'),
+    );
+    expect(text).toMatch(/^layers\.\*\.mamba +1\.50 ms +2 +3\.00 ms +0\.0%$/m);
+    expect(text).toMatch(/^norm +12\.3 s +1 +12\.3 s +100\.0% +█{16}$/m);
+  });
+
+  it('has the bare numbers in CSV', () => {
+    const csv = renderCsv(
+      quickTestReport(result({ checks: [...result().checks, timed] }), { flat: true }),
+    );
+    expect(csv).toContain('check,verdict,finding,measured,value,limit,seconds\n');
+    expect(csv).toContain('created,passed,the engine received it,elements,275200,275200,0.5\n');
+    expect(csv).toContain('cache,skipped,one token has nothing to continue,,,,0\n');
+    expect(csv).toContain('layers.0.mamba,0.0015,2,0.003,');
+  });
+});
+
+describe('the report of a trace', () => {
+  const trace = [
+    { name: 'ids', depth: 0, operation: 'token ids', shape: [1, 8], parameters: 0 },
+    { name: 'layers.0', depth: 0, operation: 'block', shape: [1, 8, 4], parameters: 0 },
+    { name: 'layers.0.ln', depth: 1, operation: 'LayerNorm', shape: [1, 8, 4], parameters: 8 },
+    { name: 'shared_srte', depth: 1, operation: 'rows', shape: [1, 8, 4], parameters: 1000 },
+  ];
+  const given = { file: 'model.yaml', batch: 1, context: 8, trace };
+
+  it('is a tree', () => {
+    expect(renderTable(traceReport(given, { flat: false }), TERMINAL)).toBe(
+      [
+        'From ids to logits: model.yaml',
+        '1 × 8 tokens; 1,008 parameters, each told where it is first used.',
+        '',
+        'step           operation  shape      parameters',
+        '─────────────  ─────────  ─────────  ──────────',
+        'ids            token ids  [1, 8]',
+        'layers.0       block      [1, 8, 4]',
+        '  ln           LayerNorm  [1, 8, 4]           8',
+        '  shared_srte  rows       [1, 8, 4]       1,000',
+      ].join('\n'),
+    );
+  });
+
+  it('has whole names in CSV', () => {
+    const csv = renderCsv(traceReport(given, { flat: true }));
+    expect(csv.split('\n')[3]).toBe('layers.0.ln,LayerNorm,"[1, 8, 4]",8,1');
+  });
+});
+
+describe('the report of the doctor', () => {
+  const usable = {
+    engine: 'onnx',
+    backend: 'cpu',
+    package: 'onnxruntime-node',
+    version: '1.30.0',
+    problem: null,
+    remedy: null,
+    info: result().engine,
+    selfCheck: result().selfCheck,
+    productFlops: 189e9,
+  } as const;
+  const missing = {
+    ...usable,
+    engine: 'tfjs',
+    backend: 'node',
+    version: null,
+    problem: 'it is not installed',
+    remedy: 'npm install it',
+    info: null,
+    selfCheck: null,
+    productFlops: null,
+  } as const;
+  const machine = { node: '20.20.2', platform: 'linux-x64', processors: 1, availableBytes: 24e9 };
+  const text = (engines: readonly (typeof usable | typeof missing)[]) =>
+    renderTable(doctorReport({ ...machine, engines }), { width: 120, colourLevel: 0 });
+
+  it('has a line for each way of computing, and what would help', () => {
+    expect(text([usable, missing])).toBe(
+      [
+        '1 of 2 can run models; ONNX Runtime (cpu) multiplies fastest',
+        'Node.js 20.20.2 on linux-x64, 1 processor, 24.0 GB of memory to be had.',
+        '',
+        'engine         backend  version  verdict  threads  off by  512³ product  what is wrong',
+        '─────────────  ───────  ───────  ───────  ───────  ──────  ────────────  ───────────────────',
+        'ONNX Runtime   cpu      1.30.0   usable         2  1.1e-7   189 GFLOP/s',
+        'TensorFlow.js  node     –        missing        –       –             –  it is not installed',
+        '',
+        '→ for TensorFlow.js (node): npm install it',
+      ].join('\n'),
+    );
+  });
+
+  it('says when nothing runs', () => {
+    expect(text([{ ...missing, version: null }])).toMatch(/^No engine can run models here\n/);
+  });
+});

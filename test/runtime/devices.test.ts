@@ -1,0 +1,142 @@
+import { describe, expect, it } from 'vitest';
+import { UserError } from '../../src/errors.js';
+import { chooseEngine, otherThan } from '../../src/runtime/devices.js';
+import type { Engine } from '../../src/runtime/engine.js';
+import { surveyEngine, surveyEngines } from '../../src/runtime/survey.js';
+import { type Faults, referenceEngine } from './reference-engine.js';
+
+const working = async () => referenceEngine({}, { name: 'tfjs' });
+const missing = async (): Promise<Engine> => {
+  throw new UserError('system', 'it is not installed\nat all', { suggestion: 'npm install it' });
+};
+
+/** An engine with a fault, which notes that it was closed. */
+function faulty(faults: Faults, closed: string[]): () => Promise<Engine> {
+  const engine = referenceEngine(faults);
+  return async () => ({ ...engine, close: async () => void closed.push('closed') });
+}
+
+const noMask: Faults = { noMask: true };
+
+describe('the engine that is chosen', () => {
+  it('is the first that computes what it should', async () => {
+    const first = async () => referenceEngine();
+    const { engine, selfCheck, passedOver } = await chooseEngine(
+      { engine: 'auto', threads: 1 },
+      { onnx: first, tfjs: working },
+    );
+    expect(engine.info.name).toBe('onnx');
+    expect(selfCheck.passed).toBe(true);
+    expect(passedOver).toEqual([]);
+  });
+
+  it('is another when that is missing, and it is said why', async () => {
+    const { engine, passedOver } = await chooseEngine(
+      { engine: 'auto', threads: 1 },
+      { onnx: missing, tfjs: working },
+    );
+    expect(engine.info.name).toBe('tfjs');
+    expect(passedOver).toEqual([
+      { engine: 'onnx', why: 'it is not installed', suggestion: 'npm install it' },
+    ]);
+  });
+
+  it('is another when that gives wrong results, and is closed then', async () => {
+    const closed: string[] = [];
+    const { engine, passedOver } = await chooseEngine(
+      { engine: 'auto', threads: 1 },
+      { onnx: faulty(noMask, closed), tfjs: working },
+    );
+    expect(engine.info.name).toBe('tfjs');
+    expect(passedOver[0]?.why).toMatch(
+      /^its results are wrong: \d\.\de[+-]\d off, where 0.00001 is/,
+    );
+    expect(closed).toEqual(['closed']);
+  });
+
+  it('is the one that is asked for, with its threads', async () => {
+    let threads = 0;
+    const open = async (options: { threads: number }) => {
+      threads = options.threads;
+      return working();
+    };
+    const chosen = { engine: 'tfjs', threads: 3 } as const;
+    const { engine } = await chooseEngine(chosen, { onnx: missing, tfjs: open });
+    expect(engine.info.name).toBe('tfjs');
+    expect(threads).toBe(3);
+  });
+
+  it.each([
+    ['onnx', /^no engine can run here: ONNX Runtime: it is not installed$/],
+    [
+      'auto',
+      /^no engine can run here: ONNX Runtime: it is not installed; TensorFlow.js: its results are wrong: /,
+    ],
+  ] as const)('is none, and that is an error of the system (%s)', async (engine, message) => {
+    const openers = { onnx: missing, tfjs: faulty(noMask, []) };
+    const error = await chooseEngine({ engine, threads: 1 }, openers).catch((each) => each);
+    expect(error).toBeInstanceOf(UserError);
+    expect(error).toMatchObject({ code: 'system', suggestion: 'npm install it' });
+    expect(error.message).toMatch(message);
+  });
+
+  it('has another for a second opinion', () => {
+    expect([otherThan('onnx'), otherThan('tfjs')]).toEqual(['tfjs', 'onnx']);
+  });
+});
+
+describe('the engines of this package', () => {
+  it('are there: TensorFlow.js always is', async () => {
+    const { engine, selfCheck } = await chooseEngine({ engine: 'tfjs', threads: 1 });
+    expect(engine.info).toMatchObject({ name: 'tfjs', version: '4.22.0' });
+    expect(selfCheck.difference).toBeLessThan(1e-6);
+    await engine.close();
+  });
+});
+
+describe('a survey', () => {
+  it('tries every backend, those with drivers apart', async () => {
+    const watched: string[] = [];
+    const entries = await surveyEngines({
+      threads: 1,
+      watch: (name) => watched.push(name),
+      apart: async () => {
+        throw new Error('it crashed');
+      },
+    });
+    expect(watched).toEqual([
+      'onnx:cpu',
+      'onnx:webgpu',
+      'onnx:cuda',
+      'tfjs:node-gpu',
+      'tfjs:node',
+      'tfjs:wasm',
+      'tfjs:cpu',
+    ]);
+    expect(entries.map(({ engine, backend }) => `${engine}:${backend}`)).toEqual(watched);
+    const webgpu = entries[1];
+    expect(webgpu).toMatchObject({
+      problem: webgpu?.version === null ? 'it is not installed' : 'it crashed',
+      info: null,
+      selfCheck: null,
+      productFlops: null,
+    });
+    const wasm = entries[5];
+    expect(wasm).toMatchObject({ version: '4.22.0', problem: null, info: { provider: 'wasm' } });
+    expect(wasm?.selfCheck?.passed).toBe(true);
+    expect(wasm?.productFlops).toBeGreaterThan(1e8);
+  });
+
+  it('of what is not installed says what would install it', async () => {
+    const entry = await surveyEngine('tfjs:node-gpu', 1);
+    if (entry.version !== null) return;
+    expect(entry).toMatchObject({
+      problem: 'it is not installed',
+      remedy: 'npm install @tensorflow/tfjs-node-gpu@4.22.0',
+    });
+  });
+
+  it('knows no others', async () => {
+    await expect(surveyEngine('onnx:abacus', 1)).rejects.toThrow('there is no onnx:abacus');
+  });
+});

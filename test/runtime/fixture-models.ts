@@ -1,0 +1,73 @@
+/** The models of fixtures/hybrid, ready to run, and what the original implementation makes of them. */
+import type { LanguageModel } from '../../src/architecture/layer.js';
+import { hybrid } from '../../src/architecture/models/hybrid.js';
+import type { Checkpoint } from '../../src/checkpoint/checkpoint.js';
+import { openCheckpoint } from '../../src/checkpoint/open.js';
+import type { StoredTensor } from '../../src/checkpoint/stored-tensor.js';
+import { readTensor } from '../../src/checkpoint/view.js';
+import { checkpointWeights } from '../../src/runtime/checkpoint-weights.js';
+import type { Ids, Values } from '../../src/runtime/values.js';
+import type { WeightSource } from '../../src/runtime/weights.js';
+import { decode } from '../../src/tensor/decode.js';
+import { type HybridCase, inPackage, readJson } from '../fixtures.js';
+
+export interface FixtureModel {
+  readonly model: LanguageModel;
+  readonly checkpoint: Checkpoint;
+  readonly weights: WeightSource;
+  readonly ids: Ids;
+  /** By name: `logits`, `hidden.0`, … */
+  readonly expected: ReadonlyMap<string, Values>;
+  /** The expected values are those of every so manieth position. */
+  readonly every: number;
+}
+
+export const modelOfConfig = (config: Readonly<Record<string, unknown>>): LanguageModel =>
+  hybrid.build(hybrid.schema.parse({ model: config }));
+
+/** The checkpoint stays open until the process ends. */
+export function fixtureModel(name: string): FixtureModel {
+  const folder = ['fixtures/hybrid', name] as const;
+  const { config, input_ids, activations_every } = readJson<
+    HybridCase & { readonly input_ids: number[][]; readonly activations_every: number }
+  >(...folder, 'case.json');
+  const model = modelOfConfig(config);
+  const checkpoint = openCheckpoint(inPackage(...folder, 'model.safetensors'));
+  const expected = openCheckpoint(inPackage(...folder, 'expected.safetensors'));
+  return {
+    model,
+    checkpoint,
+    weights: checkpointWeights(model, checkpoint),
+    ids: idsOf(input_ids),
+    expected: new Map([...expected.tensors].map(([key, tensor]) => [key, valuesOf(tensor)])),
+    every: activations_every,
+  };
+}
+
+export const idsOf = (rows: readonly (readonly number[])[]): Ids => ({
+  batch: rows.length,
+  tokens: rows[0]?.length ?? 0,
+  data: Int32Array.from(rows.flat()),
+});
+
+export function valuesOf(tensor: StoredTensor): Values {
+  const numbers = new Float64Array(tensor.elements);
+  decode(tensor.dtype, readTensor(tensor), numbers);
+  return { shape: tensor.shape, data: Float32Array.from(numbers) };
+}
+
+/** The largest difference of a value [B, T, …] from an expected one that holds every so manieth position. */
+export function differenceAt(value: Values, expected: Values, every: number): number {
+  const [, tokens = 0] = value.shape;
+  const [batch = 0, kept = 0] = expected.shape;
+  const size = expected.data.length / (batch * kept);
+  let largest = 0;
+  for (const [at, wanted] of expected.data.entries()) {
+    const row = Math.floor(at / size);
+    const position = Math.floor(row / kept) * tokens + (row % kept) * every;
+    const found = value.data[position * size + (at % size)] ?? Number.NaN;
+    const difference = Math.abs(found - wanted);
+    largest = difference <= largest ? largest : difference;
+  }
+  return largest;
+}

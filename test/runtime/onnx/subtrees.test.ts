@@ -1,0 +1,207 @@
+import { expect, it } from 'vitest';
+import { attention, type Layer, walk } from '../../../src/architecture/layer.js';
+import type { RunInput, RunOutput } from '../../../src/runtime/engine.js';
+import { randomWeights } from '../../../src/runtime/random-weights.js';
+import type { Values } from '../../../src/runtime/values.js';
+import { differenceAt, fixtureModel, idsOf, modelOfConfig } from '../fixture-models.js';
+import { referenceEngine } from '../reference-engine.js';
+import { describeWithOnnx, loaded } from './support.js';
+
+const TOLERANCE = 2e-5;
+const [BATCH, TOKENS] = [2, 11];
+
+/** A model of two blocks with every kind of layer but those that `changes` replace. */
+const modelWith = (changes: Readonly<Record<string, unknown>> = {}) =>
+  modelOfConfig({
+    vocab_size: 20,
+    hidden_size: 12,
+    num_layers: 2,
+    num_heads: 3,
+    window_size: 6,
+    global_heads: 1,
+    gate_rank: 4,
+    max_position_embeddings: 32,
+    ...changes,
+  });
+
+function value(width: number, phase = 0): Values {
+  const data = Float32Array.from({ length: BATCH * TOKENS * width }, (_, i) => Math.sin(i + phase));
+  return { shape: [BATCH, TOKENS, width], data };
+}
+
+/** Something of the kind that a layer takes. */
+function inputFor(layer: Layer): RunInput {
+  const one = (width = 0): RunInput => ({ inputs: [value(width)] });
+  switch (layer.kind) {
+    case 'languageModel':
+    case 'embedding':
+      return {
+        ids: idsOf([...'ab'].map((_, row) => Array.from({ length: TOKENS }, (_, t) => row + t))),
+      };
+    case 'srteTable':
+    case 'srteLowRank':
+    case 'srteSincos':
+      return { tokens: TOKENS };
+    case 'alignment':
+      return { inputs: [value(layer.net.layers.length * 4), value(12, 1)] };
+    case 'hybridBlock':
+      return one(layer.inputNorm.weight.elements);
+    case 'sequence':
+      return layer.layers[0] ? inputFor(layer.layers[0]) : one(5);
+    case 'linear':
+      return one(layer.weight.shape[1]);
+    case 'layerNorm':
+      return one(layer.weight.elements);
+    case 'gelu':
+      return one(7);
+    case 'causalConv':
+      return one(layer.weight.shape[0]);
+    case 'mamba':
+      return one(layer.inProj.weight.shape[1]);
+    case 'rotary':
+      return one(3 * layer.headDim);
+    case 'attention':
+      return one(layer.q.weight.shape[1]);
+    case 'gate':
+      return one(layer.up.weight.shape[1]);
+  }
+}
+
+function expectSame(found: RunOutput, wanted: RunOutput): void {
+  expect(found.output.shape).toEqual(wanted.output.shape);
+  expect(differenceAt(found.output, wanted.output, 1)).toBeLessThan(TOLERANCE);
+  expect([...found.taps.keys()].sort()).toEqual([...wanted.taps.keys()].sort());
+  for (const [path, tap] of wanted.taps) {
+    const own = found.taps.get(path);
+    expect(own?.shape, path).toEqual(tap.shape);
+    if (own) expect(differenceAt(own, tap, 1), path).toBeLessThan(TOLERANCE);
+  }
+}
+
+describeWithOnnx('every layer by itself, and all that it holds', () => {
+  const models = {
+    'a table': modelWith(),
+    'low rank, tied': modelWith({ srte_factorized_rank: 3, tie_word_embeddings: true }),
+    'sines and cosines, no alignment': modelWith({ srte_encoding: 'sincos', use_alignment: false }),
+  };
+  for (const [title, model] of Object.entries(models)) {
+    const weights = randomWeights(model, 1);
+    const layers = [...new Set(walk(model).map(({ layer }) => layer))];
+    // The reference computes the rotation inside the attention only.
+    const wanted = layers.filter(({ kind }) => kind !== 'rotary').slice(0, 40);
+    it.each(wanted.map((layer) => [layer.name || 'the model', layer] as const))(
+      `${title}: %s`,
+      async (_name, layer) => {
+        const reference = await referenceEngine().load(layer, weights, { taps: true });
+        const program = await loaded(layer, weights, { taps: true });
+        expect(program.elements).toBe(reference.elements);
+        const input = inputFor(layer);
+        expectSame(await program.run(input), await reference.run(input));
+      },
+    );
+  }
+});
+
+describeWithOnnx('a part gives what the whole does', () => {
+  it('a block, from the output of the one before', async () => {
+    const { model, weights, ids } = fixtureModel('shared-lowrank-tied');
+    const whole = await (await loaded(model, weights, { taps: true })).run({ ids });
+    const [first = '', second = ''] = model.blocks.map(({ name }) => name);
+    const [, block] = model.blocks;
+    const before = whole.blocks.get(first);
+    if (!block || !before) throw new Error('there are no two blocks');
+    const part = await (await loaded(block, weights, { taps: true })).run({ inputs: [before] });
+    expect(part.output).toEqual(whole.blocks.get(second));
+    expect(part.taps.size).toBeGreaterThan(20);
+    for (const [path, tap] of part.taps) expect(tap, path).toEqual(whole.taps.get(path));
+  });
+
+  it('a block decodes by itself', async () => {
+    const model = modelWith();
+    const [block] = model.blocks;
+    if (!block) throw new Error('there is no block');
+    const weights = randomWeights(model, 2);
+    const whole = value(12);
+    const rows = (from: number, to: number): Values => {
+      const parts = [0, 1].map((row) =>
+        whole.data.slice((row * TOKENS + from) * 12, (row * TOKENS + to) * 12),
+      );
+      return {
+        shape: [BATCH, to - from, 12],
+        data: Float32Array.from(parts.flatMap((p) => [...p])),
+      };
+    };
+    const at_once = await (await loaded(block, weights)).run({ inputs: [whole] });
+    const program = await loaded(block, weights, { decoding: { totalTokens: TOKENS } });
+    const first = await program.run({ inputs: [rows(0, 4)] });
+    const second = await program.run({ inputs: [rows(4, TOKENS)], state: first.state });
+    expect(second.state?.position).toBe(TOKENS);
+    const [a, b] = [first.output.data, second.output.data];
+    const [n, m] = [4 * 12, 7 * 12];
+    const joined = [a.slice(0, n), b.slice(0, m), a.slice(n), b.slice(m)].flatMap((p) => [...p]);
+    const found = { shape: whole.shape, data: Float32Array.from(joined) };
+    expect(differenceAt(found, at_once.output, 1)).toBeLessThan(TOLERANCE);
+  });
+});
+
+describeWithOnnx('the rotation', () => {
+  it('turns pairs of columns by position / base^(2j / d)', async () => {
+    const [base, headDim] = [100, 4];
+    const layer: Layer = { kind: 'rotary', name: 'rope', base, headDim, tables: [] };
+    const weights = {
+      rangeOf: () => undefined,
+      read: () => expect.unreachable('it has no weights'),
+    };
+    const x = value(2 * headDim);
+    const { output } = await (await loaded(layer, weights)).run({ inputs: [x] });
+    const wanted = x.data.map((number, at) => {
+      const t = Math.floor(at / (2 * headDim)) % TOKENS;
+      const j = at % headDim;
+      const angle = t / base ** ((2 * (j % 2)) / headDim);
+      const other = j < 2 ? -(x.data[at + 2] ?? 0) : (x.data[at - 2] ?? 0);
+      return number * Math.cos(angle) + other * Math.sin(angle);
+    });
+    expect(differenceAt(output, { shape: x.shape, data: wanted }, 1)).toBeLessThan(1e-6);
+  });
+});
+
+describeWithOnnx('key-value heads that several query heads share', () => {
+  it('are the same as one for each, with the same weights', async () => {
+    const spans = [
+      { heads: 3, window: 4 },
+      { heads: 1, window: undefined },
+    ];
+    const sizes = { hidden: 16, heads: 4, spans, rotaryBase: 100, rotaryPositions: 32 };
+    const full = attention('attention', sizes);
+    const source = randomWeights(full, 3);
+    const narrow = (layer: typeof full.k) => ({
+      ...layer,
+      weight: { ...layer.weight, shape: [8, 16], elements: 128 },
+    });
+    const shared = { ...full, keyValueHeads: 2, k: narrow(full.k), v: narrow(full.v) };
+    const wide = new Float32Array(128);
+    // Rows of head h of the full weights are those of the head that it shares.
+    const weights = {
+      rangeOf: () => undefined,
+      read(tensor: typeof full.k.weight, first: number, target: Float32Array) {
+        if (tensor !== full.k.weight && tensor !== full.v.weight) {
+          return source.read(tensor, first, target);
+        }
+        source.read(tensor, 0, wide);
+        const at = (index: number) => Math.floor(index / 128) * 64 + (index % 64);
+        for (let i = 0; i < target.length; i++) target[i] = wide[at(first + i)] ?? 0;
+      },
+    };
+    const narrowed = {
+      rangeOf: () => undefined,
+      read(tensor: typeof full.k.weight, first: number, target: Float32Array) {
+        const own = { [full.k.weight.name]: full.k.weight, [full.v.weight.name]: full.v.weight };
+        source.read(own[tensor.name] ?? tensor, first, target);
+      },
+    };
+    const input = { inputs: [value(16)] };
+    const wanted = await (await loaded(full, weights)).run(input);
+    const found = await (await loaded(shared, narrowed)).run(input);
+    expect(differenceAt(found.output, wanted.output, 1)).toBeLessThan(1e-6);
+  });
+});

@@ -1,0 +1,75 @@
+/** What the tests of this engine share. */
+import { afterAll, describe } from 'vitest';
+import type { Layer } from '../../../src/architecture/layer.js';
+import type { Engine, LoadOptions, Program, RunOutput } from '../../../src/runtime/engine.js';
+import { openOnnx } from '../../../src/runtime/onnx/engine.js';
+import { onnxVersion } from '../../../src/runtime/onnx/library.js';
+import type { Ids, Values } from '../../../src/runtime/values.js';
+import type { WeightSource } from '../../../src/runtime/weights.js';
+
+/** Tests that need the library; where it is missing they are skipped, and say so. */
+export function describeWithOnnx(title: string, tests: () => void): void {
+  const isMissing = onnxVersion() === undefined;
+  const why = isMissing ? ' (onnxruntime-node is not installed)' : '';
+  describe.skipIf(isMissing)(`${title}${why}`, tests);
+}
+
+const programs: Program[] = [];
+afterAll(async () => {
+  for (const program of programs) await program.release();
+});
+
+let engine: Promise<Engine> | undefined;
+
+/** A program of an engine with one thread, released when the tests of the module are done. */
+export async function loaded(
+  layer: Layer,
+  weights: WeightSource,
+  options?: LoadOptions,
+): Promise<Program> {
+  engine ??= openOnnx({ threads: 1 });
+  const program = await (await engine).load(layer, weights, options);
+  programs.push(program);
+  return program;
+}
+
+/** Columns of token ids from a position on. */
+function idsFrom(ids: Ids, from: number, tokens: number): Ids {
+  const data = Int32Array.from({ length: ids.batch * tokens }, (_, at) => {
+    const row = Math.floor(at / tokens);
+    return ids.data[row * ids.tokens + from + (at % tokens)] ?? 0;
+  });
+  return { batch: ids.batch, tokens, data };
+}
+
+/** The outputs of calls that take so many tokens each, behind each other along the tokens. */
+export async function decoded(
+  program: Program,
+  ids: Ids,
+  counts: readonly number[],
+): Promise<Values> {
+  const parts: Values[] = [];
+  let state: RunOutput['state'];
+  let from = 0;
+  for (const tokens of counts) {
+    const run = await program.run({ ids: idsFrom(ids, from, tokens), state });
+    parts.push(run.output);
+    state = run.state;
+    from += tokens;
+  }
+  return alongTokens(parts);
+}
+
+function alongTokens(parts: readonly Values[]): Values {
+  const [batch = 0, , size = 0] = parts[0]?.shape ?? [];
+  const tokens = parts.reduce((sum, { shape }) => sum + (shape[1] ?? 0), 0);
+  const data = new Float32Array(batch * tokens * size);
+  for (let row = 0, at = 0; row < batch; row++) {
+    for (const part of parts) {
+      const length = (part.shape[1] ?? 0) * size;
+      data.set(part.data.subarray(row * length, (row + 1) * length), at);
+      at += length;
+    }
+  }
+  return { shape: [batch, tokens, size], data };
+}

@@ -1,0 +1,221 @@
+import { spawn } from 'node:child_process';
+import fs from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { afterAll, afterEach, describe, expect, it } from 'vitest';
+import { tensorsOf } from '../../../src/architecture/layer.js';
+import type { Param } from '../../../src/architecture/param.js';
+import { PlacedWeights } from '../../../src/runtime/onnx/placed-weights.js';
+import { randomWeights } from '../../../src/runtime/random-weights.js';
+import type { FileRange, WeightSource } from '../../../src/runtime/weights.js';
+import { decode } from '../../../src/tensor/decode.js';
+import { inPackage } from '../../fixtures.js';
+import { idsOf, modelOfConfig } from '../fixture-models.js';
+import { describeWithOnnx, loaded } from './support.js';
+
+const folder = fs.realpathSync(fs.mkdtempSync(path.join(os.tmpdir(), 'minimind-test-')));
+afterAll(() => fs.rmSync(folder, { recursive: true }));
+
+/** Where spools go in these tests. */
+const spools = path.join(folder, 'spools');
+fs.mkdirSync(spools);
+const { TMPDIR } = process.env;
+process.env.TMPDIR = spools;
+afterAll(() => {
+  if (TMPDIR === undefined) delete process.env.TMPDIR;
+  else process.env.TMPDIR = TMPDIR;
+});
+afterEach(() => expect(fs.readdirSync(spools)).toEqual([]));
+
+const model = modelOfConfig({
+  vocab_size: 50,
+  hidden_size: 32,
+  num_layers: 2,
+  num_heads: 4,
+  window_size: 8,
+  gate_rank: 8,
+  max_position_embeddings: 64,
+  tie_word_embeddings: true,
+});
+const random = randomWeights(model, 7);
+const ids = idsOf([[3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8]]);
+
+type Half = 'F16' | 'BF16';
+
+/** Lays all tensors into a file of their own, one byte behind each other, and says where they are. */
+function inFiles(dtype: 'F32' | Half, name: string, files = 1): WeightSource {
+  const ranges = new Map<Param, FileRange>();
+  const values = new Map<Param, Float32Array>();
+  const parts: Buffer[][] = Array.from({ length: files }, () => []);
+  for (const [index, tensor] of tensorsOf(model).entries()) {
+    const numbers = new Float32Array(tensor.elements);
+    random.read(tensor, 0, numbers);
+    const bytes = dtype === 'F32' ? Buffer.from(numbers.buffer) : halved(dtype, numbers);
+    const part = parts[index % files] ?? [];
+    part.push(Buffer.from([index]));
+    const position = part.reduce((sum, { length }) => sum + length, 0);
+    const folderOfFile = path.join(folder, `${name}-${index % files}`);
+    ranges.set(tensor, {
+      path: path.join(folderOfFile, 'weights of a model.bin'),
+      position,
+      bytes: bytes.length,
+      dtype,
+    });
+    values.set(tensor, numbers);
+    part.push(bytes);
+  }
+  for (const [index, part] of parts.entries()) {
+    fs.mkdirSync(path.join(folder, `${name}-${index}`));
+    const file = path.join(folder, `${name}-${index}`, 'weights of a model.bin');
+    fs.writeFileSync(file, Buffer.concat(part));
+  }
+  return {
+    rangeOf: (tensor) => ranges.get(tensor),
+    read: (tensor, first, target) =>
+      target.set(values.get(tensor)?.subarray(first, first + target.length) ?? []),
+  };
+}
+
+/** The numbers in half precision; they become what that holds. */
+function halved(dtype: Half, numbers: Float32Array): Buffer {
+  const codes = new Uint16Array(numbers.length);
+  const words = new Uint32Array(numbers.buffer);
+  for (const [i, word] of words.entries()) {
+    const sign = (word >>> 16) & 0x8000;
+    // Of a number below 2 and not too small, the exponent and the first bits of the fraction.
+    const magnitude = Math.max(0, ((word & 0x7fffffff) >>> 13) - ((127 - 15) << 10));
+    codes[i] = dtype === 'BF16' ? word >>> 16 : sign | magnitude;
+  }
+  const bytes = new Uint8Array(codes.buffer);
+  const exact = new Float64Array(numbers.length);
+  decode(dtype, bytes, exact);
+  numbers.set(exact);
+  return Buffer.from(bytes);
+}
+
+const fromReader = ({ read }: WeightSource): WeightSource => ({ rangeOf: () => undefined, read });
+
+describeWithOnnx('weights that a file holds are used in place', () => {
+  it.each(['F32', 'F16', 'BF16'] as const)('%s', async (dtype) => {
+    const source = inFiles(dtype, dtype);
+    const wanted = await (await loaded(model, fromReader(source))).run({ ids });
+    const large: string[] = [];
+    const watched: WeightSource = {
+      rangeOf: source.rangeOf,
+      read(tensor, first, target) {
+        if (tensor.elements >= 256) large.push(tensor.name);
+        source.read(tensor, first, target);
+      },
+    };
+    const program = await loaded(model, watched);
+    expect(await program.run({ ids })).toEqual(wanted);
+    expect(large).toEqual([]);
+    const distinct = tensorsOf(model).filter(({ name }) => !name.includes('.rope.'));
+    expect(program.elements).toBe(distinct.reduce((sum, { elements }) => sum + elements, 0));
+  });
+
+  it('in several folders, some of them nowhere', async () => {
+    const source = inFiles('F32', 'parts', 3);
+    const wanted = await (await loaded(model, fromReader(source))).run({ ids });
+    const [table] = tensorsOf(model);
+    const mixed: WeightSource = {
+      rangeOf: (tensor) => (tensor === table ? undefined : source.rangeOf(tensor)),
+      read: source.read,
+    };
+    expect(await (await loaded(model, mixed)).run({ ids })).toEqual(wanted);
+  });
+
+  it('a file that was cut short is the user’s to mend', async () => {
+    const source = inFiles('F32', 'short');
+    const file = path.join(folder, 'short-0', 'weights of a model.bin');
+    fs.truncateSync(file, 5000);
+    await expect(loaded(model, source)).rejects.toThrow(
+      expect.objectContaining({
+        code: 'system',
+        message: expect.stringContaining('a file of weights cannot be read'),
+      }),
+    );
+  });
+});
+
+describe('the spool', () => {
+  it('is the user’s alone, holds float32, and goes when it is released', async () => {
+    const weights = new PlacedWeights(fromReader(random));
+    const [first] = tensorsOf(model);
+    if (!first) throw new Error('there is no tensor');
+    const initializer = weights.place(first);
+    expect(weights.place(first)).toBe(initializer);
+    await weights.write();
+    const { bytes } = initializer;
+    if (!('location' in bytes)) throw new Error('it is in the graph');
+    const file = path.join(weights.root, bytes.location);
+    expect(fs.statSync(file).mode & 0o777).toBe(0o600);
+    expect(fs.statSync(path.dirname(file)).mode & 0o777).toBe(0o700);
+    const values = new Float32Array(first.elements);
+    random.read(first, 0, values);
+    const stored = fs.readFileSync(file).subarray(bytes.offset, bytes.offset + bytes.length);
+    expect(stored.equals(Buffer.from(values.buffer))).toBe(true);
+    weights.release();
+    expect(fs.existsSync(path.dirname(file))).toBe(false);
+    weights.release();
+  });
+
+  it('goes when the weights cannot be read', async () => {
+    const weights = new PlacedWeights({
+      rangeOf: () => undefined,
+      read: () => {
+        throw new Error('the disk is gone');
+      },
+    });
+    for (const tensor of tensorsOf(model).slice(0, 1)) weights.place(tensor);
+    await expect(weights.write()).rejects.toThrow('the disk is gone');
+    weights.release();
+  });
+
+  it('says what to do when there is no place for it', () => {
+    process.env.TMPDIR = path.join(folder, 'nowhere');
+    try {
+      const weights = new PlacedWeights(fromReader(random));
+      for (const tensor of tensorsOf(model).slice(0, 1)) {
+        expect(() => weights.place(tensor)).toThrow(
+          expect.objectContaining({
+            code: 'system',
+            suggestion: expect.stringContaining('set TMPDIR to a folder'),
+          }),
+        );
+      }
+    } finally {
+      process.env.TMPDIR = spools;
+    }
+  });
+
+  it.each(['SIGINT', 'SIGTERM'] as const)('goes when the process ends by %s', async (signal) => {
+    const script = `
+      process.env.TMPDIR = ${JSON.stringify(spools)};
+      process.on('${signal}', () => process.exit(1));
+      const { Spool } = await import('./src/runtime/onnx/spool.ts');
+      const spool = new Spool();
+      const tensor = { name: 'a', aliases: [], shape: [4], elements: 4, role: 'parameter' };
+      spool.add(tensor);
+      await spool.write({ rangeOf() {}, read() {} });
+      console.log(spool.file);
+      setInterval(() => {}, 1000);`;
+    const child = spawn(
+      process.execPath,
+      ['--import', 'tsx', '--input-type=module', '-e', script],
+      {
+        cwd: inPackage(),
+        env: { ...process.env, TMPDIR: folder },
+        stdio: ['ignore', 'pipe', 'inherit'],
+      },
+    );
+    const file = await new Promise<string>((resolve) =>
+      child.stdout.once('data', (data) => resolve(String(data).trim())),
+    );
+    expect(fs.existsSync(file)).toBe(true);
+    const ended = new Promise((resolve) => child.once('exit', resolve));
+    child.kill(signal);
+    expect(await ended).toBe(1);
+    expect(fs.existsSync(file)).toBe(false);
+  });
+});

@@ -1,0 +1,103 @@
+import { expect, it } from 'vitest';
+import { type Attention, attention, linear } from '../../../src/architecture/layer.js';
+import { fullForwardKeys } from '../../../src/runtime/attention-rules.js';
+import { openTfjs } from '../../../src/runtime/tfjs/engine.js';
+import type { Values } from '../../../src/runtime/values.js';
+import { largestDifference, weightsOf } from './support.js';
+
+const HIDDEN = 12;
+const HEAD = 4;
+
+/** Three query heads, of which the first sees four keys before its own, on one key-value head. */
+function groupedAttention(): Attention {
+  const spans = [
+    { heads: 1, window: 8 },
+    { heads: 2, window: undefined },
+  ];
+  const sizes = { hidden: HIDDEN, heads: 3, spans, rotaryBase: 10_000, rotaryPositions: 8 };
+  return {
+    ...attention('attention', sizes),
+    keyValueHeads: 1,
+    k: linear('attention.k_proj', HIDDEN, HEAD, { bias: false }),
+    v: linear('attention.v_proj', HIDDEN, HEAD, { bias: false }),
+  };
+}
+
+type Matrix = readonly (readonly number[])[];
+
+const product = (row: readonly number[], weight: Matrix) =>
+  weight.map((column) => column.reduce((sum, value, at) => sum + value * (row[at] ?? 0), 0));
+
+function rotated(row: readonly number[], position: number): number[] {
+  const half = row.length / 2;
+  return row.map((value, at) => {
+    const angle = position * 10_000 ** (-(at % half) / half);
+    const other = at < half ? -(row[at + half] ?? 0) : (row[at - half] ?? 0);
+    return value * Math.cos(angle) + other * Math.sin(angle);
+  });
+}
+
+/** One sequence, by the definition, in float64. */
+function naively(layer: Attention, x: Matrix): Matrix {
+  const source = weightsOf(layer);
+  const matrix = ({ weight }: Attention['q']): Matrix => {
+    const [rows = 0, columns = 0] = weight.shape;
+    const values = new Float32Array(rows * columns);
+    source.read(weight, 0, values);
+    return Array.from({ length: rows }, (_, row) => [
+      ...values.subarray(row * columns, (row + 1) * columns),
+    ]);
+  };
+  const bias = new Float32Array(HIDDEN);
+  if (layer.out.bias) source.read(layer.out.bias, 0, bias);
+  const [q, k, v, out] = [layer.q, layer.k, layer.v, layer.out].map(matrix) as [
+    Matrix,
+    Matrix,
+    Matrix,
+    Matrix,
+  ];
+  const keys = x.map((row, position) => rotated(product(row, k), position));
+  const values = x.map((row) => product(row, v));
+  const windows = layer.spans.flatMap(({ heads, window }) => new Array(heads).fill(window));
+  return x.map((row, position) => {
+    const joined = windows.flatMap((window: number | undefined, head) => {
+      const query = rotated(product(row, q).slice(head * HEAD, (head + 1) * HEAD), position);
+      const first = fullForwardKeys(x.length, window)[position] ?? 0;
+      const seen = Array.from({ length: position - first + 1 }, (_, index) => first + index);
+      const scores = seen.map((at) =>
+        Math.exp((product(query, [keys[at] ?? []])[0] ?? 0) / Math.sqrt(HEAD)),
+      );
+      const total = scores.reduce((sum, score) => sum + score, 0);
+      return Array.from({ length: HEAD }, (_, column) =>
+        seen.reduce(
+          (sum, at, index) => sum + ((scores[index] ?? 0) / total) * (values[at]?.[column] ?? 0),
+          0,
+        ),
+      );
+    });
+    return product(joined, out).map((value, at) => value + (bias[at] ?? 0));
+  });
+}
+
+it('shares keys among heads, and puts blocks of queries together', async () => {
+  const layer = groupedAttention();
+  // More than one block of queries, of two sequences.
+  const [batch, tokens] = [2, 700];
+  const data = Float32Array.from(
+    { length: batch * tokens * HIDDEN },
+    (_, at) => 3 * Math.sin(at * at),
+  );
+  const input: Values = { shape: [batch, tokens, HIDDEN], data };
+  const engine = await openTfjs({ threads: 1, backend: 'wasm' });
+  const program = await engine.load(layer, weightsOf(layer));
+  const { output } = await program.run({ inputs: [input] });
+  await program.release();
+  const sequences = [0, 1].map((sequence) =>
+    Array.from({ length: tokens }, (_, token) => {
+      const from = (sequence * tokens + token) * HIDDEN;
+      return [...data.subarray(from, from + HIDDEN)];
+    }),
+  );
+  const expected = sequences.flatMap((sequence) => naively(layer, sequence)).flat();
+  expect(largestDifference(output.data, expected)).toBeLessThan(2e-5);
+});

@@ -1,0 +1,135 @@
+import { beforeAll, describe, expect, it } from 'vitest';
+import type { Engine, RunOutput } from '../../../src/runtime/engine.js';
+import { openTfjs } from '../../../src/runtime/tfjs/engine.js';
+import type { Ids, Values } from '../../../src/runtime/values.js';
+import { fixtureModel, modelOfConfig } from '../fixture-models.js';
+import { largestDifference, weightsOf } from './support.js';
+
+let engine: Engine;
+beforeAll(async () => {
+  engine = await openTfjs({ threads: 1, backend: 'wasm' });
+});
+
+/** Tokens `from` to `to` of every sequence. */
+function part({ batch, tokens, data }: Ids, from: number, to: number): Ids {
+  const rows = Array.from({ length: batch }, (_, row) => [
+    ...data.subarray(row * tokens + from, row * tokens + to),
+  ]);
+  return { batch, tokens: to - from, data: Int32Array.from(rows.flat()) };
+}
+
+/** Values [B, T, C] of tokens `from` to `to`. */
+function rowsOf(
+  { shape: [batch = 0, tokens = 0, width = 0], data }: Values,
+  from: number,
+  to: number,
+): Float32Array {
+  const rows = Array.from({ length: batch }, (_, row) => [
+    ...data.subarray((row * tokens + from) * width, (row * tokens + to) * width),
+  ]);
+  return Float32Array.from(rows.flat());
+}
+
+describe('decoding equals the full forward', () => {
+  it.each([
+    ['shared-lowrank-tied', 'window < tokens'],
+    ['window-not-below-length', 'window ≥ tokens'],
+    ['per-layer-sincos', 'an SRTE without a table'],
+    ['pyramidal-windowed', 'windows of both kinds'],
+  ])('%s: %s', async (name) => {
+    const { model, weights, ids } = fixtureModel(name);
+    const whole = await engine.load(model, weights);
+    const full = await whole.run({ ids });
+    const program = await engine.load(model, weights, { decoding: { totalTokens: ids.tokens } });
+    let before: RunOutput | undefined;
+    // A prefill, several tokens on top of it, then one at a time.
+    const singly = Array.from({ length: 11 }, (_, index) => ids.tokens - 10 + index);
+    const ends = [ids.tokens - 14, ...singly];
+    for (const [index, to] of ends.entries()) {
+      const from = ends[index - 1] ?? 0;
+      const run = await program.run({ ids: part(ids, from, to), state: before?.state });
+      expect(run.state?.position).toBe(to);
+      expect(largestDifference(run.output.data, rowsOf(full.output, from, to))).toBeLessThan(1e-5);
+      before = run;
+    }
+    await whole.release();
+    await program.release();
+  });
+
+  it('continues twice from one state', async () => {
+    const { model, weights, ids } = fixtureModel('shared-learnable');
+    const program = await engine.load(model, weights, { decoding: { totalTokens: ids.tokens } });
+    const { state } = await program.run({ ids: part(ids, 0, 7) });
+    const once = await program.run({ ids: part(ids, 7, 9), state });
+    const again = await program.run({ ids: part(ids, 7, 9), state });
+    expect(again.output).toEqual(once.output);
+    await program.release();
+  });
+
+  it('goes on for a block alone', async () => {
+    const { model, weights, ids } = fixtureModel('shared-learnable');
+    const [block] = model.blocks;
+    if (!block) throw new Error('no block');
+    const tapped = await engine.load(model, weights, { taps: true });
+    const { taps } = await tapped.run({ ids });
+    const input = taps.get('embed_tokens');
+    const output = taps.get(block.name);
+    if (!input || !output) throw new Error('no taps');
+    const program = await engine.load(block, weights, { decoding: { totalTokens: ids.tokens } });
+    const width = input.shape[2] ?? 0;
+    const inputOf = (from: number, to: number) => [
+      { shape: [ids.batch, to - from, width], data: rowsOf(input, from, to) },
+    ];
+    const first = await program.run({ inputs: inputOf(0, 12) });
+    const second = await program.run({ inputs: inputOf(12, ids.tokens), state: first.state });
+    expect(largestDifference(second.output.data, rowsOf(output, 12, ids.tokens))).toBeLessThan(
+      1e-5,
+    );
+    await tapped.release();
+    await program.release();
+  });
+});
+
+it('keeps no more keys of a local head than it will see', async () => {
+  const config = { vocab_size: 8, hidden_size: 8, num_layers: 1, num_heads: 2, global_heads: 1 };
+  const model = modelOfConfig({
+    ...config,
+    window_size: 6,
+    gate_rank: 2,
+    max_position_embeddings: 64,
+  });
+  const program = await engine.load(model, weightsOf(model), { decoding: { totalTokens: 40 } });
+  const { state } = await program.run({ ids: { batch: 1, tokens: 30, data: new Int32Array(30) } });
+  const { memory } = state as unknown as {
+    memory: { attentions: Map<unknown, { first: number; keys: Float32Array }[]> };
+  };
+  const [local, global] = [...memory.attentions.values()][0] ?? [];
+  // The next token is at position 30 and sees 3 keys before it.
+  expect(local).toMatchObject({ first: 27 });
+  expect(local?.keys.length).toBe(3 * 4);
+  expect(global?.keys.length).toBe(30 * 4);
+  await program.release();
+});
+
+it('takes no state that it did not give', async () => {
+  const { model, weights, ids } = fixtureModel('shared-learnable');
+  const plain = await engine.load(model, weights);
+  await expect(plain.run({ ids, state: { position: 3 } })).rejects.toThrow(
+    'not loaded for decoding',
+  );
+  const decoding = await engine.load(model, weights, { decoding: { totalTokens: 40 } });
+  await expect(decoding.run({ ids, state: { position: 3 } })).rejects.toThrow('another engine');
+  await plain.release();
+  await decoding.release();
+});
+
+it('goes no further than the model has positions', async () => {
+  const { model, weights } = fixtureModel('shared-learnable');
+  const program = await engine.load(model, weights, { decoding: { totalTokens: 70 } });
+  const ids = (tokens: number): Ids => ({ batch: 1, tokens, data: new Int32Array(tokens) });
+  const { state } = await program.run({ ids: ids(64) });
+  await expect(program.run({ ids: ids(1), state })).rejects.toThrow(
+    "65 tokens are more than the model's 64 positions",
+  );
+  await program.release();
+});

@@ -1,0 +1,49 @@
+import { describe, expect, it } from 'vitest';
+import type { BackendName } from '../../../src/runtime/tfjs/backends.js';
+import { openTfjs } from '../../../src/runtime/tfjs/engine.js';
+import { differenceAt, fixtureModel } from '../fixture-models.js';
+
+const SHORT = [
+  'eps-global-gate-clipped',
+  'no-alignment-pyramidal',
+  'per-layer-learnable',
+  'per-layer-sincos',
+  'pyramidal-windowed',
+  'shared-learnable',
+  'shared-lowrank-tied',
+  'shared-sincos',
+  'window-not-below-length',
+];
+const LONG = ['long-2048', 'long-2049', 'long-blockwise', 'long-wide-window'];
+
+/** The largest difference of every value that the original implementation gave, by its name there. */
+async function differences(name: string, backend: BackendName): Promise<[string, number][]> {
+  const { model, weights, ids, expected, every } = fixtureModel(name);
+  const engine = await openTfjs({ threads: 1, backend });
+  const program = await engine.load(model, weights, { taps: true });
+  const { output, blocks, taps } = await program.run({ ids });
+  await program.release();
+  const found = new Map([
+    ...[...blocks.values()].map((value, index) => [`hidden.${index}`, value] as const),
+    ['logits', output],
+    ['embed', taps.get('embed_tokens')],
+    ['layer0.srte', taps.get(model.shared[0]?.name ?? 'layers.0.srte')],
+    ['layer0.mamba', taps.get('layers.0.mamba')],
+    ['layer0.attention', taps.get('layers.0.attention')],
+  ]);
+  return [...expected].map(([key, wanted]) => {
+    const value = found.get(key);
+    return [key, value ? differenceAt(value, wanted, every) : Number.NaN];
+  });
+}
+
+describe.each([
+  ['wasm', [...SHORT, ...LONG]],
+  ['cpu', SHORT],
+] as const)('%s computes what the original does', (backend, cases) => {
+  it.each(cases)('%s', async (name) => {
+    const compared = await differences(name, backend);
+    expect(compared.length).toBeGreaterThan(1);
+    for (const [key, difference] of compared) expect(difference, key).toBeLessThan(2e-5);
+  });
+});

@@ -1,0 +1,173 @@
+import { beforeAll, describe, expect, it } from 'vitest';
+import type { HybridBlock, LanguageModel, Layer } from '../../../src/architecture/layer.js';
+import type { Engine, RunInput } from '../../../src/runtime/engine.js';
+import { openTfjs } from '../../../src/runtime/tfjs/engine.js';
+import type { Ids, Values } from '../../../src/runtime/values.js';
+import { fixtureModel } from '../fixture-models.js';
+import { largestDifference } from './support.js';
+
+let engine: Engine;
+beforeAll(async () => {
+  engine = await openTfjs({ threads: 1, backend: 'wasm' });
+});
+
+/** What a run of the whole model gives a layer. */
+interface Given {
+  readonly layer: Layer;
+  readonly input: RunInput;
+}
+
+/** Layers of a model with the inputs that they had, worked out from the values of the others. */
+function layersWithInputs(
+  model: LanguageModel,
+  block: HybridBlock,
+  ids: Ids,
+  tap: (layer: Layer) => Values,
+): Given[] {
+  const { inputNorm, mamba, attention, srte, alignment, gate, fusion, mlp, outputNorm } = block;
+  const x = tap(model.embedding);
+  const [n, m, a, g] = [tap(inputNorm), tap(mamba), tap(attention), tap(gate)];
+  const u = added(n, tap(srte));
+  const z = alignment ? tap(alignment) : mapped(added(m, a), (value) => value / 2);
+  const fused = combined([g, m, a], (gi = 0, mi = 0, ai = 0) => gi * mi + (1 - gi) * ai);
+  const both = sideBySide(m, a);
+  const [first, second, third] = mlp.layers as [Layer, Layer, Layer];
+  const last = model.blocks.at(-1) ?? block;
+  const of = (layer: Layer, ...inputs: Values[]): Given => ({ layer, input: { inputs } });
+  return [
+    { layer: model, input: { ids } },
+    { layer: model.embedding, input: { ids } },
+    { layer: srte, input: { tokens: ids.tokens } },
+    of(block, x),
+    of(inputNorm, x),
+    of(mamba, u),
+    of(mamba.inProj, u),
+    of(mamba.conv, half(tap(mamba.inProj))),
+    of(attention, n),
+    of(attention.q, n),
+    of(gate, z),
+    of(gate.down, mapped(tap(gate.up), Math.tanh)),
+    of(fusion, fused),
+    of(mlp, z),
+    of(first, z),
+    of(second, tap(first)),
+    of(third, tap(second)),
+    of(outputNorm, added(added(x, tap(fusion)), tap(mlp))),
+    of(model.norm, tap(last)),
+    of(model.head, tap(model.norm)),
+    ...(alignment
+      ? [of(alignment, m, a), of(alignment.net, both), of(alignment.residual, both)]
+      : []),
+  ];
+}
+
+const mapped = ({ shape, data }: Values, change: (value: number) => number): Values => ({
+  shape,
+  data: data.map(change),
+});
+
+function combined(
+  [first, ...rest]: [Values, ...Values[]],
+  join: (...values: number[]) => number,
+): Values {
+  return {
+    shape: first.shape,
+    data: first.data.map((value, at) => join(value, ...rest.map(({ data }) => data[at] ?? 0))),
+  };
+}
+
+/** [B, T, H] and [B or 1, T, H]. */
+const added = (a: Values, b: Values): Values => ({
+  shape: a.shape,
+  data: a.data.map((value, at) => value + (b.data[at % b.data.length] ?? 0)),
+});
+
+function sideBySide(a: Values, b: Values): Values {
+  const [batch = 0, tokens = 0, width = 0] = a.shape;
+  const rows = Array.from({ length: batch * tokens }, (_, row) => [
+    ...a.data.subarray(row * width, (row + 1) * width),
+    ...b.data.subarray(row * width, (row + 1) * width),
+  ]);
+  return { shape: [batch, tokens, 2 * width], data: Float32Array.from(rows.flat()) };
+}
+
+function half({ shape: [batch = 0, tokens = 0, width = 0], data }: Values): Values {
+  const kept = data.filter((_, at) => at % width < width / 2);
+  return { shape: [batch, tokens, width / 2], data: kept };
+}
+
+describe('a layer alone gives what it gives in the model', () => {
+  it.each([
+    'shared-learnable',
+    'no-alignment-pyramidal',
+    'shared-lowrank-tied',
+    'per-layer-sincos',
+  ])('%s', async (name) => {
+    const { model, weights, ids } = fixtureModel(name);
+    const [block] = model.blocks;
+    if (block?.kind !== 'hybridBlock') throw new Error('no block');
+    const whole = await engine.load(model, weights, { taps: true });
+    const { taps } = await whole.run({ ids });
+    await whole.release();
+    const tap = ({ name: path }: Layer) => {
+      const value = taps.get(path);
+      if (!value) throw new Error(`no tap of ${path}`);
+      return value;
+    };
+    for (const { layer, input } of layersWithInputs(model, block, ids, tap)) {
+      const program = await engine.load(layer, weights);
+      const { output } = await program.run(input);
+      await program.release();
+      expect(output.shape, layer.name).toEqual(tap(layer).shape);
+      expect(largestDifference(output.data, tap(layer).data), layer.name).toBeLessThan(2e-6);
+    }
+  });
+});
+
+describe('what a run gives', () => {
+  it('is the output and the blocks, and no taps unless asked for', async () => {
+    const { model, weights, ids } = fixtureModel('shared-learnable');
+    const program = await engine.load(model, weights);
+    const { output, blocks, taps, state } = await program.run({ ids });
+    await program.release();
+    expect(output.shape).toEqual([2, 20, 97]);
+    expect([...blocks.keys()]).toEqual(['layers.0', 'layers.1', 'layers.2']);
+    expect(taps.size).toBe(0);
+    expect(state).toBeUndefined();
+  });
+
+  it('has a tap of every layer that computes a value of its own', async () => {
+    const { model, weights, ids } = fixtureModel('shared-lowrank-tied');
+    const program = await engine.load(model, weights, { taps: true });
+    const { taps } = await program.run({ ids });
+    await program.release();
+    expect(taps.get('')?.shape).toEqual([2, 20, 97]);
+    expect(taps.get('shared_srte')?.shape).toEqual([1, 20, 32]);
+    expect(taps.get('layers.2.mamba.conv1d')?.shape).toEqual([2, 20, 64]);
+    expect(taps.has('layers.0.attention.rope')).toBe(false);
+  });
+});
+
+describe('refuses', () => {
+  it('ids outside the vocabulary, inputs that are too long or missing', async () => {
+    const { model, weights } = fixtureModel('shared-learnable');
+    const program = await engine.load(model, weights);
+    const ids = (...data: number[]): Ids => ({
+      batch: 1,
+      tokens: data.length,
+      data: Int32Array.from(data),
+    });
+    await expect(program.run({ ids: ids(3, 97) })).rejects.toThrow(
+      'token 97 is outside a vocabulary of 97',
+    );
+    await expect(program.run({ ids: ids(3, -1) })).rejects.toThrow('token -1 is outside');
+    await expect(program.run({ ids: ids(...new Array<number>(65).fill(0)) })).rejects.toThrow(
+      "65 tokens are more than the model's 64 positions",
+    );
+    await expect(program.run({})).rejects.toThrow('needs token ids');
+    await program.release();
+    const norm = await engine.load(model.norm, weights);
+    await expect(norm.run({})).rejects.toThrow('norm (layerNorm) needs input 1');
+    await norm.release();
+  });
+});
