@@ -493,7 +493,7 @@ const presets = {
     max_position_embeddings: 65536,
     srte_factorized_rank: 256,
   }),
-  'bench-60m': preset('What the benchmark of the forward pass runs', {
+  'bench-60m': preset('A size for measuring forward passes', {
     vocab_size: 6400,
     hidden_size: 512,
     num_layers: 8,
