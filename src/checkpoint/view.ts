@@ -56,11 +56,22 @@ export async function streamTensor(
   take: (bytes: Uint8Array) => void | Promise<void>,
   chunkBytes = BLOCK_BYTES,
 ): Promise<void> {
+  for await (const chunk of chunksOf(tensor, chunkBytes)) await take(chunk);
+}
+
+/** The bytes of a tensor as `streamTensor` hands them over. */
+export async function* chunksOf(
+  tensor: StoredTensor,
+  chunkBytes = BLOCK_BYTES,
+): AsyncGenerator<Uint8Array, undefined> {
   if (tensor.elements === 0) return;
-  if (isContiguous(tensor)) return streamContiguous(tensor, take, chunkBytes);
+  if (isContiguous(tensor)) {
+    yield* contiguousChunks(tensor, chunkBytes);
+    return;
+  }
   // Values that lie all over their storage are read fewer times when more of them are taken at a time.
   for (const piece of piecesOf(tensor, chunkBytes * 16)) {
-    await take(readTensor(piece));
+    yield readTensor(piece);
     await breathe();
   }
 }
@@ -83,32 +94,39 @@ export function* piecesOf(tensor: StoredTensor, most: number): Generator<StoredT
   // In fours, where there are so many: four values of any type are whole bytes.
   const atOnce = fitting < 4 ? fitting : fitting - (fitting % 4);
   for (let row = 0; row < rows; row += atOnce) {
-    yield rowRange(tensor, row, Math.min(atOnce, rows - row));
+    yield narrow(tensor, 0, row, Math.min(atOnce, rows - row));
   }
 }
 
-function rowRange(tensor: StoredTensor, first: number, rows: number): StoredTensor {
+/** The part of a tensor from `first` on along an axis, `count` long. */
+export function narrow(
+  tensor: StoredTensor,
+  axis: number,
+  first: number,
+  count: number,
+): StoredTensor {
+  const size = tensor.shape[axis] ?? 1;
+  const shape = tensor.shape.with(axis, count);
   return {
     ...tensor,
-    shape: tensor.shape.with(0, rows),
-    elements: rows * (tensor.elements / rowsOf(tensor)),
-    offset: tensor.offset + first * (tensor.strides[0] ?? 0),
-    bytes: rows * rowBytes(tensor),
+    shape,
+    elements: size === 0 ? 0 : (tensor.elements / size) * count,
+    offset: tensor.offset + first * (tensor.strides[axis] ?? 0),
+    bytes: size === 0 ? 0 : (tensor.bytes / size) * count,
   };
 }
 
 /** One row, without its axis. */
 function rowAt(tensor: StoredTensor, row: number): StoredTensor {
-  const { shape, strides, ...rest } = rowRange(tensor, row, 1);
+  const { shape, strides, ...rest } = narrow(tensor, 0, row, 1);
   return { ...rest, shape: shape.slice(1), strides: strides.slice(1) };
 }
 
 /** The next piece is read while the last one is worked on. */
-async function streamContiguous(
+async function* contiguousChunks(
   tensor: StoredTensor,
-  take: (bytes: Uint8Array) => void | Promise<void>,
   chunkBytes: number,
-): Promise<void> {
+): AsyncGenerator<Uint8Array, undefined> {
   const { file } = tensor.storage;
   const position = dataPosition(tensor);
   // A multiple of every element's size, of the packed ones too.
@@ -116,7 +134,8 @@ async function streamContiguous(
   if (tensor.bytes <= size) {
     const whole = file.read(position, tensor.bytes);
     toLittleEndian(tensor, whole);
-    return take(whole);
+    yield whole;
+    return;
   }
   const buffers = [new Uint8Array(size), new Uint8Array(size)] as const;
   const request = (start: number, turn: 0 | 1) => {
@@ -132,7 +151,7 @@ async function streamContiguous(
     await read;
     if (start + size < tensor.bytes) next = request(start + size, turn);
     toLittleEndian(tensor, piece);
-    await take(piece);
+    yield piece;
   }
 }
 

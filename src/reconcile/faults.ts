@@ -7,7 +7,7 @@ import { isSameShape } from '../tensor/shape.js';
 import { STORED_DTYPES } from '../tensor/stored-dtype.js';
 import type { Fault, FaultKind, Said } from './fault.js';
 import type { Sameness } from './sameness.js';
-import { numbersUnder, numberUnder, type StoredName, type StoredNames } from './stored.js';
+import { numbersUnder, numberUnder, type StoredName, type StoredNames } from '../checkpoint/stored-names.js';
 
 /**
  * @param likely The description that the checkpoint itself suggests, where there is one: tensors that are

@@ -4,7 +4,7 @@ import type { CheckpointFormat } from '../checkpoint/checkpoint.js';
 import { isSameView } from '../checkpoint/stored-tensor.js';
 import { namesOf } from './faults.js';
 import type { Sameness } from './sameness.js';
-import type { StoredNames } from './stored.js';
+import type { StoredNames } from '../checkpoint/stored-names.js';
 
 export interface Note {
   /** A warning is of something that some program will stumble over. */

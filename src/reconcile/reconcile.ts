@@ -7,7 +7,8 @@ import { faultsOf, namesOf } from './faults.js';
 import { type FaultGroup, groupFaults } from './group.js';
 import { type Note, notesOf } from './notes.js';
 import { type Sameness, samenessOfBytes, samenessOfPlaces, type Watch } from './sameness.js';
-import { prefixOf, type StoredNames, shapesOf, storedNames } from './stored.js';
+import { prefixOf, type StoredNames, storedNames } from '../checkpoint/stored-names.js';
+import { shapesOf } from './shapes.js';
 import { type Suggestion, suggestionsFor } from './suggest.js';
 
 /** A model, and how it would be with other values of its configuration. */

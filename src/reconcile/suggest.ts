@@ -1,7 +1,7 @@
 /** Changes that make faults vanish: each is tried, and only what helps is suggested. */
 import type { LanguageModel } from '../architecture/layer.js';
 import type { Reading } from '../architecture/reading.js';
-import type { StoredName, StoredNames } from './stored.js';
+import type { StoredName, StoredNames } from '../checkpoint/stored-names.js';
 
 /** A change, and what is left when it is made. */
 export type Suggestion = {

@@ -4,7 +4,7 @@
  */
 import { type Layer, walk } from '../architecture/layer.js';
 import type { Param } from '../architecture/param.js';
-import { computedBuffers, type Formula } from './computed-buffers.js';
+import { computedBuffers, type Formula } from '../architecture/computed-buffers.js';
 import type { WeightSource } from './weights.js';
 
 /** What the values of a tensor are like. */

@@ -1,6 +1,6 @@
 /** Buffers that follow from a model's configuration, and that checkpoints therefore often leave out. */
-import { type Layer, type Rotary, type SrteSincos, walk } from '../architecture/layer.js';
-import type { Param } from '../architecture/param.js';
+import { type Layer, type Rotary, type SrteSincos, walk } from './layer.js';
+import type { Param } from './param.js';
 
 /** The value at a place of a tensor, row-major. */
 export type Formula = (index: number) => number;
@@ -23,10 +23,13 @@ const f32 = Math.fround;
 /** The frequencies [d / 2], then cosine and sine [1, 1, positions, d] of position · frequency. */
 function rotaryFormulas({ base, headDim, tables }: Rotary, into: Map<Param, Formula>): void {
   const [frequencies, cosines, sines] = tables;
-  const frequency: Formula = (j) => f32(1 / f32(base ** f32((2 * j) / headDim)));
+  const half = headDim / 2;
+  const frequency = Float64Array.from({ length: half }, (_, j) =>
+    f32(1 / f32(base ** f32((2 * j) / headDim))),
+  );
   const angle: Formula = (index) =>
-    f32(Math.floor(index / headDim) * frequency((index % headDim) % (headDim / 2)));
-  if (frequencies) into.set(frequencies, frequency);
+    f32(Math.floor(index / headDim) * (frequency[(index % headDim) % half] ?? Number.NaN));
+  if (frequencies) into.set(frequencies, (j) => frequency[j] ?? Number.NaN);
   if (cosines) into.set(cosines, (index) => Math.cos(angle(index)));
   if (sines) into.set(sines, (index) => Math.sin(angle(index)));
 }

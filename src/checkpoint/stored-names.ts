@@ -1,8 +1,7 @@
 /** The tensors of a checkpoint under the names that a model gives them. */
-import type { StoredShapes } from '../architecture/reading.js';
-import type { Checkpoint } from '../checkpoint/checkpoint.js';
-import { canonicalNames, layerNumber } from '../checkpoint/names.js';
-import type { StoredTensor } from '../checkpoint/stored-tensor.js';
+import type { Checkpoint } from './checkpoint.js';
+import { canonicalNames, layerNumber } from './names.js';
+import type { StoredTensor } from './stored-tensor.js';
 
 /** A tensor and its name in the file. */
 export interface StoredName {
@@ -45,23 +44,4 @@ export function numbersUnder(prefix: string, names: Iterable<string>): number[] 
     if (number !== undefined) numbers.add(number);
   }
   return [...numbers].sort((a, b) => a - b);
-}
-
-/** @param areEqual Whether two tensors hold the same values. */
-export function shapesOf(
-  stored: StoredNames,
-  areEqual: (a: StoredTensor, b: StoredTensor) => boolean,
-): StoredShapes {
-  return {
-    size: stored.size,
-    shapeOf: (name) => stored.get(name)?.tensor.shape,
-    numbersUnder: (prefix) => numbersUnder(prefix, stored.keys()),
-    areOne: (names) => {
-      const first = stored.get(names[0] ?? '')?.tensor;
-      return names.every((name) => {
-        const tensor = stored.get(name)?.tensor;
-        return first !== undefined && tensor !== undefined && areEqual(first, tensor);
-      });
-    },
-  };
 }
