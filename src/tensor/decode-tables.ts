@@ -42,7 +42,7 @@ const SPECIAL_VALUES = {
   none: () => undefined,
 } as const satisfies Record<string, SpecialValue>;
 
-const FLOAT_FORMATS = {
+export const FLOAT_FORMATS = {
   F16: { exponentBits: 5, fractionBits: 10, bias: 15, special: 'ieee' },
   BF16: { exponentBits: 8, fractionBits: 7, bias: 127, special: 'ieee' },
   F8_E5M2: { exponentBits: 5, fractionBits: 2, bias: 15, special: 'ieee' },

@@ -1,6 +1,7 @@
 /** Stored bytes → numbers. */
 import { type TabledDtype, valueTable } from './decode-tables.js';
 import { STORED_DTYPES, type StoredDtype } from './stored-dtype.js';
+import { littleEndianWords, viewOf } from './words.js';
 
 /** Numbers of one element: a complex one has a real and an imaginary part. */
 export const numbersPerElement = (dtype: StoredDtype): 1 | 2 =>
@@ -61,18 +62,8 @@ const DECODERS = {
   C128: viewed(Float64Array),
 } as const satisfies Record<StoredDtype, Decoder>;
 
-interface ViewType<View> {
-  readonly BYTES_PER_ELEMENT: number;
-  new (buffer: ArrayBufferLike, byteOffset: number, length: number): View;
-}
-
-/** The same memory as other numbers. */
-function viewOf<View>(Type: ViewType<View>, bytes: Uint8Array): View {
-  return new Type(bytes.buffer, bytes.byteOffset, bytes.length / Type.BYTES_PER_ELEMENT);
-}
-
 /** A decoder of what the machine has a number type for. */
-function viewed(Type: ViewType<ArrayLike<number>>): Decoder {
+function viewed(Type: Parameters<typeof viewOf<ArrayLike<number>>>[0]): Decoder {
   return (bytes, target) => target.set(viewOf(Type, bytes));
 }
 
@@ -105,17 +96,4 @@ function decodeF6(dtype: 'F6_E2M3' | 'F6_E3M2', bytes: Uint8Array, target: Float
       (bytes[from] ?? 0) | ((bytes[from + 1] ?? 0) << 8) | ((bytes[from + 2] ?? 0) << 16);
     for (let i = 0; i < 4; i++) target[to + i] = table[(group >>> (6 * i)) & 63] ?? 0;
   }
-}
-
-const IS_LITTLE_ENDIAN_MACHINE = new Uint8Array(new Uint16Array([1]).buffer)[0] === 1;
-
-/** The bytes themselves, or a copy where the machine cannot read them as words in their place. */
-function littleEndianWords(bytes: Uint8Array, wordBytes: number): Uint8Array {
-  if (bytes.byteOffset % wordBytes === 0 && IS_LITTLE_ENDIAN_MACHINE) return bytes;
-  // Not bytes.slice(): of a Buffer, that is a view of the same memory.
-  const copy = new Uint8Array(bytes);
-  if (!IS_LITTLE_ENDIAN_MACHINE) {
-    for (let i = 0; i < copy.length; i += wordBytes) copy.subarray(i, i + wordBytes).reverse();
-  }
-  return copy;
 }
