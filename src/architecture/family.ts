@@ -2,6 +2,7 @@ import * as z from 'zod';
 import type { Confusion, Rule } from '../errors.js';
 import type { LanguageModel } from './layer.js';
 import type { Reading, StoredShapes } from './reading.js';
+import type { SrteLayout } from './srte-layout.js';
 
 /** A named, ready configuration. */
 export interface Preset<Input> {
@@ -23,6 +24,19 @@ export interface TrainingHints {
   readonly recompute?: boolean | undefined;
   /** What it asks for besides, and which a budget of one device does not count: `system.zero_stage: 2`. */
   readonly beyondOneDevice?: readonly string[];
+}
+
+/** What a conversion changes in a model. */
+export interface ModelChange {
+  readonly srte?: SrteLayout | undefined;
+  /** Whether the head is the embedding now; undefined when that stays as it is. */
+  readonly tied?: boolean | undefined;
+}
+
+/** A value of a document, by its dotted path: `model.num_layers`. */
+export interface Setting {
+  readonly path: string;
+  readonly value: number | string | boolean;
 }
 
 /**
@@ -48,6 +62,8 @@ export interface Family<Schema extends z.ZodType = z.ZodType> {
   trainingHints?(document: z.output<Schema>): TrainingHints;
   /** The values of a document that a checkpoint's tensors show; none for one of another family. */
   readOff?(stored: StoredShapes): readonly Reading[];
+  /** The values of a document that say what a conversion has changed. */
+  settingsFor?(change: ModelChange): readonly Setting[];
 }
 
 /** States a family and checks its parts against its own schema. */

@@ -8,11 +8,14 @@ export class ByteFile {
   readonly path: string;
   /** Bytes, when it was opened. */
   readonly size: number;
+  /** When it was last written to, in milliseconds of the system's clock. */
+  readonly changedAt: number;
   #descriptor: number | undefined;
 
-  private constructor(path: string, size: number, descriptor: number) {
+  private constructor(path: string, status: fs.Stats, descriptor: number) {
     this.path = path;
-    this.size = size;
+    this.size = status.size;
+    this.changedAt = status.mtimeMs;
     this.#descriptor = descriptor;
   }
 
@@ -34,7 +37,7 @@ export class ByteFile {
             : 'copy its content into a file first',
         });
       }
-      return new ByteFile(path, status.size, descriptor);
+      return new ByteFile(path, status, descriptor);
     } catch (error) {
       if (descriptor !== undefined) fs.closeSync(descriptor);
       throw cannotRead(path, error);
@@ -85,6 +88,12 @@ export class ByteFile {
       if (count === 0) throw this.#shrunk(position + filled);
       filled += count;
     }
+  }
+
+  /** Whether it has been written to since it was opened, as far as its size and time tell. */
+  hasChanged(): boolean {
+    const { size, mtimeMs } = fs.fstatSync(this.#open());
+    return size !== this.size || mtimeMs !== this.changedAt;
   }
 
   /** Closing twice is closing once. */

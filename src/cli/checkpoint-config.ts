@@ -36,14 +36,28 @@ const NEIGHBOURS = ['config.yaml', 'config.yml', 'config.json'] as const;
 export async function configOf(
   checkpoint: Checkpoint,
   named: string | undefined,
-): Promise<{ readonly document: ConfigDocument; readonly origin: ConfigOrigin }> {
-  const document = named === undefined ? configInside(checkpoint) : await readDocument(named);
-  if (document) return known(document, named === undefined ? 'inside' : 'flag');
-  const neighbour = neighbourOf(checkpoint.path);
-  if (neighbour !== undefined) return known(await readDocument(neighbour), 'beside');
+): Promise<FoundConfig> {
+  const found = await findConfig(checkpoint, named);
+  if (found) return found;
   throw new UserError('usage', `${checkpoint.path} holds no config, and none stands beside it`, {
     suggestion: 'name one with --config FILE',
   });
+}
+
+export interface FoundConfig {
+  readonly document: ConfigDocument;
+  readonly origin: ConfigOrigin;
+}
+
+/** `configOf`, or undefined when there is none. */
+export async function findConfig(
+  checkpoint: Checkpoint,
+  named: string | undefined,
+): Promise<FoundConfig | undefined> {
+  const document = named === undefined ? configInside(checkpoint) : await readDocument(named);
+  if (document) return known(document, named === undefined ? 'inside' : 'flag');
+  const neighbour = neighbourOf(checkpoint.path);
+  return neighbour === undefined ? undefined : known(await readDocument(neighbour), 'beside');
 }
 
 /** Files of Hugging Face say of what kind their model is, in a key that no document here has. */

@@ -44,16 +44,33 @@ export function srteNames({
   }
   const models = new Map<string, { shared: Parts; layers: Map<string, Parts> }>();
   for (const [name, canonical] of canonicalNames(named.keys(), path)) {
-    const [, prefix, layer, part] = SRTE_NAME.exec(canonical) ?? [];
+    const place = srtePlaceOf(canonical);
     const tensor = named.get(name);
-    if (prefix === undefined || tensor === undefined) continue;
+    if (place === undefined || tensor === undefined) continue;
+    const { prefix, layer, part } = place;
     const model = models.get(prefix) ?? { shared: new Map(), layers: new Map() };
     models.set(prefix, model);
-    const parts = layer === undefined ? model.shared : (model.layers.get(layer) ?? new Map());
-    if (layer !== undefined) model.layers.set(layer, parts);
-    parts.set(part as SrtePart, { name, tensor });
+    const parts = layer === null ? model.shared : (model.layers.get(layer) ?? new Map());
+    if (layer !== null) model.layers.set(layer, parts);
+    parts.set(part, { name, tensor });
   }
   return Array.from(models, ([prefix, model]) => ({ prefix, ...model }));
+}
+
+/** What a name says when it is that of an SRTE tensor. */
+export interface SrtePlace {
+  /** Before `layers.` and `shared_srte.`. */
+  readonly prefix: string;
+  /** The layer; null for what is shared. */
+  readonly layer: string | null;
+  readonly part: SrtePart;
+}
+
+export function srtePlaceOf(name: string): SrtePlace | undefined {
+  const [, prefix, layer, part] = SRTE_NAME.exec(name) ?? [];
+  return prefix === undefined
+    ? undefined
+    : { prefix, layer: layer ?? null, part: part as SrtePart };
 }
 
 type Parts = Map<SrtePart, NamedTensor>;

@@ -8,26 +8,16 @@ import {
 } from '../linalg/comparison.js';
 import { addRowProducts, type GramAccumulator } from '../linalg/gram.js';
 import { type Matrix, rowsOf, type SymmetricMatrix, symmetricMatrix } from '../linalg/matrix.js';
-
-/** The values of a table that are not finite. */
-export interface NonFinite {
-  readonly count: number;
-  /** Where the first of them stands. */
-  readonly row: number;
-  readonly column: number;
-  readonly value: 'NaN' | 'Infinity' | '-Infinity';
-}
+import { NonFiniteValues } from './non-finite.js';
 
 export class SrtePass {
   /** The products of all tables with each other, [n, n]. */
   readonly dots: SymmetricMatrix;
   /** Each table and the mean. */
   readonly comparisons: readonly Comparison[];
-  /** Null for a table whose values are all finite. */
-  readonly nonFinite: (NonFinite | null)[];
+  readonly nonFinite: NonFiniteValues;
   /** Squared norm of the mean. */
   squaredMean = 0;
-  readonly #columns: number;
   readonly #gram: GramAccumulator | null;
   readonly #mean: Float64Array;
 
@@ -40,8 +30,7 @@ export class SrtePass {
   constructor(tables: number, columns: number, blockRows: number, gram: GramAccumulator | null) {
     this.dots = symmetricMatrix(tables);
     this.comparisons = Array.from({ length: tables }, emptyComparison);
-    this.nonFinite = new Array<null>(tables).fill(null);
-    this.#columns = columns;
+    this.nonFinite = new NonFiniteValues(tables, columns);
     this.#gram = gram;
     this.#mean = new Float64Array(blockRows * columns);
   }
@@ -59,24 +48,9 @@ export class SrtePass {
     for (const [table, comparison] of this.comparisons.entries()) {
       const { values } = rowsOf(block, table, table + 1);
       addComparison(comparison, values, mean);
-      if (!Number.isFinite(squares)) this.#findNonFinite(table, values, firstRow);
+      if (!Number.isFinite(squares)) this.nonFinite.add(table, values, firstRow);
     }
     await addRowProducts(this.dots, block);
     if (Number.isFinite(this.squaredMean)) await this.#gram?.add(mean);
-  }
-
-  #findNonFinite(table: number, values: Float64Array, firstRow: number): void {
-    for (const [index, value] of values.entries()) {
-      if (Number.isFinite(value)) continue;
-      const known = this.nonFinite[table];
-      this.nonFinite[table] = known
-        ? { ...known, count: known.count + 1 }
-        : {
-            count: 1,
-            row: firstRow + Math.floor(index / this.#columns),
-            column: index % this.#columns,
-            value: String(value) as NonFinite['value'],
-          };
-    }
   }
 }

@@ -1,14 +1,24 @@
 import type { StoredTensor } from '../checkpoint/stored-tensor.js';
 import { readRows, rowBytes } from '../checkpoint/view.js';
-import { plainProduct } from '../linalg/product.js';
+import { type MatrixProduct, plainProduct } from '../linalg/product.js';
 import { decode } from '../tensor/decode.js';
 import type { SrteTable } from './srte-tables.js';
+
+/** Where the values of a table are. */
+export type SrteValues = Pick<SrteTable, 'rows' | 'projection'>;
 
 /** Reads rows of tables as float64. Its memory is used again from one reading to the next. */
 export class SrteRowReader {
   #bytes = new Uint8Array();
   #rows = new Float64Array();
   #projection = new Float64Array();
+
+  readonly #product: MatrixProduct;
+
+  /** @param product For tables that are stored as pairs. */
+  constructor(product: MatrixProduct = plainProduct) {
+    this.#product = product;
+  }
 
   /**
    * Writes rows of a table, row-major, to `target`, which has room for just these.
@@ -17,7 +27,7 @@ export class SrteRowReader {
    * @throws UserError when reading fails.
    */
   async read(
-    { rows: stored, projection }: SrteTable,
+    { rows: stored, projection }: SrteValues,
     firstRow: number,
     rows: number,
     target: Float64Array,
@@ -31,7 +41,7 @@ export class SrteRowReader {
     this.#projection = atLeast(this.#projection, hidden * rank);
     this.#decode(stored, firstRow, rows, this.#rows);
     this.#decode(projection, 0, hidden, this.#projection);
-    await plainProduct(
+    await this.#product(
       { values: this.#rows, rows, columns: rank },
       { values: this.#projection, rows: hidden, columns: rank },
       target,

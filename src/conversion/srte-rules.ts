@@ -11,6 +11,7 @@ export const SRTE_RULES = {
   'srte-shape': 'A full table is [1, L, H], a pair is [1, L, r] and [H, r]; no size is 0.',
   'srte-dtype': 'The values of a table are real floating-point numbers.',
   'srte-alike': 'All tables have the same shape, and all pairs the same rank.',
+  'srte-finite': 'Values of tables that are merged, factorised or compared are finite.',
   'srte-one-sharing': 'Beside a shared table, no layer has one of its own.',
 } as const;
 

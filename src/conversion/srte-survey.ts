@@ -16,7 +16,8 @@ import {
   storageOf,
   usualRanks,
 } from './srte-options.js';
-import { type NonFinite, SrtePass } from './srte-pass.js';
+import type { NonFinite } from './non-finite.js';
+import { SrtePass } from './srte-pass.js';
 import { SrteRowReader } from './srte-rows.js';
 import { findSrteTables, isSameAs, type SrteTables } from './srte-tables.js';
 
@@ -188,7 +189,7 @@ function tableSurvey({ sharing, tables }: SrteTables, pass: SrtePass, table: num
     relativeDistance: ratio(distance, norm),
     // No value is larger than one that is not a number.
     largestDifference: Number.isFinite(distance) ? largestDifference : null,
-    nonFinite: pass.nonFinite[table] ?? null,
+    nonFinite: pass.nonFinite.found[table] ?? null,
   };
 }
 

@@ -16,6 +16,8 @@ export interface SrteTable {
   readonly rows: StoredTensor;
   /** [H, r] when the table is the product rows · projectionᵀ; null when it is stored whole. */
   readonly projection: StoredTensor | null;
+  /** As the file names it; null when there is none. */
+  readonly projectionName: string | null;
 }
 
 export interface SrteTables {
@@ -171,7 +173,7 @@ function shaped(
       (other.shape.length === 2 && other.shape[1] === width && other.elements > 0));
   if (isRight) {
     const rows = { ...tensor, shape: tensor.shape.slice(1), strides: tensor.strides.slice(1) };
-    return { name, rows, projection: other };
+    return { name, rows, projection: other, projectionName: projection?.name ?? null };
   }
   faults.add({
     rule: 'srte-shape',

@@ -147,3 +147,6 @@ function castByNumbers(
   }
   return firstOverflow;
 }
+
+export const isEncodable = (dtype: StoredDtype): dtype is EncodableDtype =>
+  (ENCODABLE_DTYPES as readonly StoredDtype[]).includes(dtype);

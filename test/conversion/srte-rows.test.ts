@@ -18,7 +18,7 @@ async function rowsOf(
 
 describe('rows of a table', () => {
   it('are read from where they stand', async () => {
-    const table = { name: 'a', rows: tensorOf(numbers(24), [8, 3]), projection: null };
+    const table = { rows: tensorOf(numbers(24), [8, 3]), projection: null };
     expect(await rowsOf(table, 0, 8, 3)).toEqual(numbers(24));
     expect(await rowsOf(table, 4, 2, 3)).toEqual(numbers(6, 12));
   });
@@ -26,7 +26,7 @@ describe('rows of a table', () => {
   it('are read from a view with strides', async () => {
     // Stored with the columns outermost.
     const rows = { ...tensorOf(numbers(12), [4, 3]), strides: [1, 4] };
-    expect(await rowsOf({ name: 'a', rows, projection: null }, 0, 4, 3)).toEqual([
+    expect(await rowsOf({ rows, projection: null }, 0, 4, 3)).toEqual([
       0, 4, 8, 1, 5, 9, 2, 6, 10, 3, 7, 11,
     ]);
   });
@@ -45,7 +45,7 @@ describe('rows of a table', () => {
     // 0.5, 1, 1.5, 2, 3, 4, 6 are the codes 1 to 7, two in a byte, the first in the low half.
     const bytes = Uint8Array.of(0x21, 0x43, 0x65, 0x17, 0x32, 0x54, 0x76, 0x21, 0x43);
     const rows = tensorIn(storageOf(bytes), [6, 3], { dtype: 'F4' });
-    const table = { name: 'a', rows, projection: null };
+    const table = { rows, projection: null };
     expect(await rowsOf(table, 0, 4, 3)).toEqual([0.5, 1, 1.5, 2, 3, 4, 6, 0.5, 1, 1.5, 2, 3]);
     expect(await rowsOf(table, 4, 2, 3)).toEqual([4, 6, 0.5, 1, 1.5, 2]);
   });

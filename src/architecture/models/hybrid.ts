@@ -5,7 +5,7 @@
  */
 import * as z from 'zod';
 import type { Confusion, Rule } from '../../errors.js';
-import { defineFamily, type Preset } from '../family.js';
+import { defineFamily, type ModelChange, type Preset, type Setting } from '../family.js';
 import {
   alignment,
   attention,
@@ -260,6 +260,20 @@ function build({ model: config }: HybridDocument): LanguageModel {
     head: head('lm_head', hidden, vocabulary, tied ? tokens : undefined),
     positions: config.max_position_embeddings,
   });
+}
+
+/** How a changed model is described: all of its SRTE, and whether it is tied. */
+function settingsFor({ srte: layout, tied }: ModelChange): Setting[] {
+  const settings: Partial<HybridConfig> = {
+    ...(layout && {
+      max_position_embeddings: layout.positions,
+      srte_encoding: layout.form === 'sincos' ? 'sincos' : 'learnable',
+      srte_share_across_layers: layout.sharing === 'shared',
+      srte_factorized_rank: layout.rank ?? 0,
+    }),
+    ...(tied !== undefined && { tie_word_embeddings: tied }),
+  };
+  return Object.entries(settings).map(([key, value]) => ({ path: `model.${key}`, value }));
 }
 
 /** Keys that spread the training over devices, or out of them. */
@@ -533,6 +547,7 @@ export const hybrid = defineFamily({
   presets,
   build,
   readOff,
+  settingsFor,
   trainingHints: ({ training, system }) => ({
     batch: training?.batch_size,
     context: training?.max_seq_length,

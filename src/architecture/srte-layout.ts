@@ -1,0 +1,71 @@
+/** How a model has its Shared Relative Time Encoding. */
+import { type LanguageModel, type Srte, walk } from './layer.js';
+
+export const SRTE_FORMS = {
+  table: 'a full table',
+  'low-rank': 'a low-rank pair',
+  sincos: 'sines and cosines',
+} as const satisfies Record<string, string>;
+
+export type SrteForm = keyof typeof SRTE_FORMS;
+
+export interface SrteLayout {
+  readonly sharing: 'shared' | 'per-layer';
+  readonly form: SrteForm;
+  /** Rows of a table: the longest input. */
+  readonly positions: number;
+  /** Columns of a table. */
+  readonly hidden: number;
+  /** Null unless it is a low-rank pair. */
+  readonly rank: number | null;
+  readonly layers: number;
+}
+
+/** Learned values of all its tables together. */
+export function srteParameters({
+  sharing,
+  form,
+  positions,
+  hidden,
+  rank,
+  layers,
+}: SrteLayout): number {
+  const tables = sharing === 'shared' ? 1 : layers;
+  switch (form) {
+    case 'table':
+      return tables * positions * hidden;
+    case 'low-rank':
+      return tables * (rank ?? 0) * (positions + hidden);
+    case 'sincos':
+      return 0;
+  }
+}
+
+/** Undefined for a model without one. */
+export function srteLayoutOf(model: LanguageModel): SrteLayout | undefined {
+  const srtes = model.blocks.flatMap((block) =>
+    block.kind === 'hybridBlock' ? [block.srte] : [],
+  );
+  const [first] = srtes;
+  if (first === undefined) return undefined;
+  const isShared = model.shared.some((layer) => walk(layer).some((visit) => visit.layer === first));
+  return {
+    sharing: isShared ? 'shared' : 'per-layer',
+    positions: model.positions,
+    layers: srtes.length,
+    ...sizesOf(first),
+  };
+}
+
+function sizesOf(srte: Srte): Pick<SrteLayout, 'form' | 'hidden' | 'rank'> {
+  switch (srte.kind) {
+    case 'srteTable':
+      return { form: 'table', hidden: srte.table.shape[2] ?? 0, rank: null };
+    case 'srteLowRank': {
+      const [hidden = 0, rank = 0] = srte.projection.weight.shape;
+      return { form: 'low-rank', hidden, rank };
+    }
+    case 'srteSincos':
+      return { form: 'sincos', hidden: 2 * srte.inverseFrequencies.elements, rank: null };
+  }
+}

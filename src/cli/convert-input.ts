@@ -1,0 +1,147 @@
+/** What a conversion starts from, and the configs before and after. */
+import type { ModelChange, Setting } from '../architecture/family.js';
+import type { LanguageModel } from '../architecture/layer.js';
+import type { Checkpoint } from '../checkpoint/checkpoint.js';
+import type { ConfigDocument } from '../config/document.js';
+import { applyOverrides } from '../config/overrides.js';
+import { splitDotted, valueAt } from '../config/path.js';
+import { type Problem, UserError } from '../errors.js';
+import { type Reconciliation, reconcile } from '../reconcile/reconcile.js';
+import { faultText } from '../report/verify.js';
+import { type ConfigOrigin, descriptionOf, findConfig } from './checkpoint-config.js';
+import { loadModelFile, type ModelFile, modelOf } from './model-file.js';
+
+/** A config that a checkpoint was held against, and fits. */
+export interface SourceConfig extends ModelFile {
+  readonly written: ConfigDocument;
+  readonly origin: ConfigOrigin;
+}
+
+export interface ConfigFlags {
+  readonly config: string | undefined;
+  /** Whether the config inside or beside the checkpoint is looked at. */
+  readonly lookFor: boolean;
+}
+
+/**
+ * The config that describes a checkpoint, if there is one.
+ * @throws UserError when the checkpoint is not as it says; when the user's own choice cannot be read.
+ */
+export async function sourceConfigOf(
+  checkpoint: Checkpoint,
+  { config, lookFor }: ConfigFlags,
+  watch: (bytes: number) => (bytes: number) => void,
+): Promise<{ readonly source?: SourceConfig; readonly warnings: readonly Problem[] }> {
+  if (config === undefined && !lookFor) return { warnings: [] };
+  try {
+    const found = await findConfig(checkpoint, config);
+    if (found === undefined) return { warnings: [] };
+    const loaded = await modelOf(found.document);
+    const held = await reconcile(descriptionOf(loaded), checkpoint, watch);
+    if (!held.matches) throw unlike(checkpoint.path, loaded.file, held);
+    const source = { ...loaded, written: found.document, origin: found.origin };
+    return { source, warnings: loaded.warnings };
+  } catch (error) {
+    if (config !== undefined || !(error instanceof UserError) || error instanceof Unlike) throw error;
+    const message = `${error.message}: the checkpoint is converted by its names alone`;
+    return {
+      warnings: [
+        {
+          severity: 'warning',
+          file: checkpoint.path,
+          message,
+          suggestion: 'name a config that describes it, with --config FILE',
+        },
+      ],
+    };
+  }
+}
+
+/** Thrown and told apart in this file. */
+class Unlike extends UserError {}
+
+/** More kinds of faults than this are of another model. */
+const MOST_TOLD = 20;
+
+function unlike(file: string, config: string, { faults, suggestions }: Reconciliation): UserError {
+  const told = faults.slice(0, MOST_TOLD).map(
+    (fault): Problem => ({
+      severity: 'error',
+      file,
+      path: fault.pattern,
+      message: faultText(fault),
+    }),
+  );
+  const hint = suggestions[0] ? 'see what would explain it with minimind verify' : undefined;
+  return new Unlike('refused-file', `${file} is not as ${config} describes it`, {
+    problems: told,
+    suggestion: `${hint ? `${hint}, ` : ''}name the right config with --config FILE, or convert by names alone with --no-config`,
+  });
+}
+
+/** A config after a conversion. */
+export interface TargetConfig {
+  readonly model: LanguageModel;
+  /** As it is to be written. */
+  readonly value: Record<string, unknown>;
+  /** What is different from before. */
+  readonly changes: readonly {
+    readonly path: string;
+    readonly from: unknown;
+    readonly to: unknown;
+  }[];
+  /** The values that a config needs to say so. */
+  readonly settings: readonly Setting[];
+}
+
+/**
+ * The config of the source with what a conversion changes, and what the user sets besides.
+ * @throws UserError when that is no valid config.
+ */
+export async function changedConfig(
+  source: SourceConfig,
+  change: ModelChange,
+  set: readonly string[],
+): Promise<TargetConfig> {
+  const wanted = source.family.settingsFor?.(change) ?? [];
+  const settings = wanted.filter(
+    ({ path, value }) => valueAt(source.document, splitDotted(path)) !== value,
+  );
+  const overrides = [...settings.map(({ path, value }) => `${path}=${value}`), ...set];
+  const written = applyOverrides(source.written, overrides);
+  const { model, document } = await modelOf(source.written, { set: overrides });
+  return {
+    model,
+    value: written.value,
+    settings,
+    changes: settings.map(({ path, value }) => ({
+      path,
+      from: valueAt(source.document, splitDotted(path)) ?? null,
+      to: valueAt(document, splitDotted(path)) ?? value,
+    })),
+  };
+}
+
+/** A config that a user wants to arrive at. @throws UserError when it is not valid. */
+export async function targetConfig(
+  file: string,
+  source: SourceConfig | undefined,
+  set: readonly string[],
+): Promise<TargetConfig> {
+  const target = await loadModelFile(file, { set });
+  const { readDocument } = await import('../config/read.js');
+  const written = applyOverrides(await readDocument(file), set);
+  const model = valueAt(target.document, ['model']);
+  const keys = typeof model === 'object' && model !== null ? Object.keys(model) : [];
+  return {
+    model: target.model,
+    value: written.value,
+    settings: [],
+    changes: keys.flatMap((key) => {
+      const [from, to] = [source?.document, target.document].map((each) =>
+        valueAt(each, ['model', key]),
+      );
+      return from === to ? [] : [{ path: `model.${key}`, from: from ?? null, to }];
+    }),
+  };
+}

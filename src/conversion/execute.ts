@@ -1,0 +1,181 @@
+/** Follows a plan: makes the tables, writes the files, measures what the new tables have lost. */
+import type { ByteFile } from '../checkpoint/byte-file.js';
+import type { Checkpoint } from '../checkpoint/checkpoint.js';
+import { openCheckpoint } from '../checkpoint/open.js';
+import { UserError } from '../errors.js';
+import type { ByteSink } from '../files/byte-sink.js';
+import type { MatrixProducts } from '../linalg/low-rank.js';
+import { checkOutput } from './check-output.js';
+import { type MadeTable, makeTable, type Scratch } from './make-tables.js';
+import type { Planned } from './make-plan.js';
+import { measureTable } from './measure-tables.js';
+import { valuesOf } from './output-values.js';
+import { INDEX_FILE, type OutputFile, type ValuesOf } from './outputs.js';
+import type { PlannedTable, PlannedTensor, SrtePlan } from './plan.js';
+import type { SrteTables } from './srte-tables.js';
+import type { TableError } from './table-errors.js';
+
+/** Where the files of an output are built before they take its place. */
+export interface Workshop extends Scratch {
+  /** Whether an earlier run has finished a file. */
+  isFinished(name: string): boolean;
+  writeFile(name: string, fill: (sink: ByteSink) => Promise<void>): Promise<void>;
+  /** Where a finished file is until then. */
+  pathOf(name: string): string;
+}
+
+export interface ExecuteInput {
+  readonly checkpoint: Checkpoint;
+  readonly tables: SrteTables | null;
+  readonly planned: Planned;
+  readonly made: readonly (MadeTable | undefined)[];
+  /** The files of the output, once it is known how their values come about. */
+  files(valuesOf: ValuesOf): readonly OutputFile[];
+}
+
+export interface ExecuteOptions {
+  readonly workshop: Workshop;
+  readonly products: MatrixProducts;
+  readonly blockRows: number;
+  readonly saturate: boolean;
+  /** Whether to read everything again, and compare. */
+  readonly check: boolean;
+  /** What is being done, and how many bytes it will work on. */
+  readonly step: (label: string, bytes: number) => (bytes: number) => void;
+}
+
+export interface Executed {
+  readonly files: readonly { readonly name: string; readonly bytes: number; readonly resumed: boolean }[];
+  readonly tables: readonly MeasuredTable[];
+}
+
+export interface MeasuredTable extends PlannedTable {
+  readonly energy: number | null;
+  /** One for each table that it takes the place of. */
+  readonly errors: readonly TableError[];
+}
+
+/**
+ * Makes the tables of a plan that have to be.
+ * @throws UserError as `makeTable` does.
+ */
+export async function makeTables(
+  plan: SrtePlan | null,
+  { checkpoint, tables }: Pick<ExecuteInput, 'checkpoint' | 'tables'>,
+  {
+    workshop,
+    products,
+    blockRows,
+    saturate,
+    step,
+    ...rest
+  }: Omit<ExecuteOptions, 'check'> & {
+    readonly seed: number;
+    readonly relativeError?: number | undefined;
+  },
+): Promise<(MadeTable | undefined)[]> {
+  const made: (MadeTable | undefined)[] = [];
+  for (const [number, table] of plan?.tables.entries() ?? []) {
+    if (!plan || !table.isMade) {
+      made.push(undefined);
+      continue;
+    }
+    const rows = Math.min(plan.target.positions, plan.source.positions);
+    const onBytes = step(`merging ${table.name}`, rows * plan.source.hidden * table.sources.length);
+    const options = { file: checkpoint.path, scratch: workshop, products, blockRows, saturate };
+    made.push(await makeTable(plan, number, tables, { ...options, ...rest, onBytes }));
+  }
+  return made;
+}
+
+/**
+ * Writes every file of an output that an earlier run has not finished, and measures its tables.
+ * @throws UserError when reading or writing fails, a value does not fit its type, the input has changed
+ * meanwhile, or what was written is not what should have been.
+ */
+export async function execute(input: ExecuteInput, options: ExecuteOptions): Promise<Executed> {
+  const { checkpoint, planned, made } = input;
+  const { workshop, saturate, step, check } = options;
+  const sources = {
+    checkpoint,
+    made,
+    formulas: planned.formulas,
+    extension: planned.plan.srte?.extension ?? null,
+    saturate,
+  };
+  const values = (tensor: PlannedTensor) => valuesOf(tensor, sources);
+  let tell: (bytes: number) => void = () => {};
+  const files = input.files(async function* (tensor) {
+    for await (const chunk of values(tensor)) {
+      yield chunk;
+      tell(chunk.length);
+    }
+  });
+  const written = [];
+  tell = step(
+    'writing',
+    files.reduce((sum, { name, bytes }) => sum + (workshop.isFinished(name) ? 0 : bytes), 0),
+  );
+  for (const { name, bytes, fill } of files) {
+    const resumed = workshop.isFinished(name);
+    if (!resumed) await workshop.writeFile(name, fill);
+    written.push({ name, bytes, resumed });
+  }
+  refuseChanged(checkpoint.files);
+  const output = openCheckpoint(outputPath(workshop, files));
+  try {
+    const tables = await measured(input, output, options);
+    if (check) await checkOutput(planned.plan, output, values, step('checking', totalBytes(planned)));
+    return { files: written, tables };
+  } finally {
+    output.close();
+  }
+}
+
+const totalBytes = ({ plan }: Planned) => plan.tensors.reduce((sum, { bytes }) => sum + bytes, 0);
+
+/** The one file with tensors, or the index of several. */
+function outputPath(workshop: Workshop, files: readonly OutputFile[]): string {
+  const main = files.find(({ name }) => name === INDEX_FILE) ?? files[0];
+  return workshop.pathOf(main?.name ?? '');
+}
+
+async function measured(
+  { checkpoint, tables, planned: { plan }, made }: ExecuteInput,
+  output: Checkpoint,
+  options: ExecuteOptions,
+): Promise<MeasuredTable[]> {
+  const { srte } = plan;
+  if (srte === null) return [];
+  const result: MeasuredTable[] = [];
+  for (const [number, table] of srte.tables.entries()) {
+    const known = made[number];
+    const errors =
+      known?.errors ??
+      (await measureTable({ file: checkpoint.path, srte, table, tables, output }, options));
+    result.push({
+      ...table,
+      rank: known?.rank ?? table.rank,
+      energy: known?.energy ?? null,
+      errors: merged(errors, tables),
+    });
+  }
+  return result;
+}
+
+/** Layers that had the same table have the same error. */
+function merged(errors: readonly TableError[], tables: SrteTables | null): TableError[] {
+  return tables?.sharing === 'shared'
+    ? errors.map((error) => ({ ...error, layers: [] }))
+    : [...errors];
+}
+
+/** @throws UserError when a file is no longer what it was when it was opened. */
+function refuseChanged(files: readonly ByteFile[]): void {
+  const changed = files.find((file) => file.hasChanged());
+  if (changed === undefined) return;
+  throw new UserError('refused-file', `${changed.path} was changed while it was read`, {
+    suggestion: 'wait until whatever writes it has finished, and convert again',
+  });
+}
+

@@ -1,0 +1,285 @@
+/** The plan of a conversion, from the index of the input and what its output has to have. */
+import type { Formula } from '../architecture/computed-buffers.js';
+import type { LanguageModel } from '../architecture/layer.js';
+import { tensorsOf } from '../architecture/layer.js';
+import type { SrteLayout } from '../architecture/srte-layout.js';
+import { isSameView, type StoredTensor } from '../checkpoint/stored-tensor.js';
+import { UserError } from '../errors.js';
+import { isEncodable } from '../tensor/encode.js';
+import { elementCount, isSameShape, shapeText } from '../tensor/shape.js';
+import { STORED_DTYPES, type StoredDtype, storedBytes } from '../tensor/stored-dtype.js';
+import type { Action, ConversionPlan, LeftOut, PlannedTensor, SrtePlan } from './plan.js';
+import { type PlanFault, refusedPlan } from './plan-faults.js';
+import { planTables } from './plan-tables.js';
+import type { ConversionRequest, Tie } from './request.js';
+import { srtePlaceOf } from './srte-names.js';
+import type { SrteTables } from './srte-tables.js';
+import {
+  isSrteName,
+  tiedPairOf,
+  type WantedTensor,
+  type WantedTensors,
+  wantedByModel,
+  wantedByNames,
+} from './wanted.js';
+
+/** A tensor of the input under the name that the output has for it. */
+export interface SourceTensor {
+  /** As the file has it. */
+  readonly own: string;
+  readonly tensor: StoredTensor;
+  /** Attention heads whose rows have to be unpaired (see dialects.ts). */
+  readonly heads?: number;
+}
+
+export type SourceTensors = ReadonlyMap<string, SourceTensor>;
+
+export interface PlanInput {
+  /** As the user wrote it, for messages. */
+  readonly file: string;
+  readonly sources: SourceTensors;
+  /** The model as it is and as it is to be; undefined when nothing describes it. */
+  readonly models?:
+    | { readonly source: LanguageModel | undefined; readonly target: LanguageModel }
+    | undefined;
+  /** Undefined when the SRTE, if there is one, stays as it is. */
+  readonly srte?:
+    | {
+        /** Null when the SRTE is computed. */
+        readonly tables: SrteTables | null;
+        readonly source: SrteLayout;
+        readonly target: SrteLayout;
+        /** Before `layers.` in its names. */
+        readonly prefix: string;
+      }
+    | undefined;
+  readonly request: ConversionRequest;
+}
+
+export interface Planned {
+  readonly plan: ConversionPlan;
+  /** How the buffers that can be computed are, by their names. */
+  readonly formulas: ReadonlyMap<string, Formula>;
+}
+
+/**
+ * @throws UserError with everything that is missing, extra or misshapen; when the request does not fit.
+ */
+export function planConversion(input: PlanInput): Planned {
+  const { file, sources, models, srte, request } = input;
+  const tables = srte
+    ? planTables(srte.tables, srte.source, srte.target, request, srte.prefix)
+    : null;
+  const wanted = models ? wantedByModel(models.target) : wantedOfNames(input);
+  const resolver = new Resolver(input, tables);
+  const tensors = wanted.tensors.flatMap((each) => resolver.plan(each) ?? []);
+  const { leftOut, faults } = resolver.unused(models !== undefined);
+  const all = [...resolver.faults, ...faults];
+  if (all.length > 0) throw refusedPlan(file, all);
+  const plan = {
+    tensors,
+    names: wanted.names,
+    srte: tables,
+    leftOut,
+    notes: notesOf(sources, tensors),
+  };
+  const formulas = wanted.tensors.flatMap(({ name, formula }) =>
+    formula ? [[name, formula] as const] : [],
+  );
+  return { plan, formulas: new Map(formulas) };
+}
+
+function wantedOfNames({ sources, srte, request, file }: PlanInput): WantedTensors {
+  const stored = new Map(Array.from(sources, ([name, { tensor }]) => [name, tensor]));
+  const tied = request.tie === undefined ? undefined : tiedPairOf((name) => stored.has(name));
+  if (request.tie !== undefined && tied === undefined) {
+    throw new UserError('usage', `${file} has no embedding and head by names that are known here`, {
+      suggestion: 'leave --tie out, or name a config that describes the model, with --config',
+    });
+  }
+  return wantedByNames(stored, srte && { layout: srte.target, prefix: srte.prefix }, tied);
+}
+
+class Resolver {
+  readonly faults: PlanFault[] = [];
+  readonly #used = new Set<string>();
+  readonly #input: PlanInput;
+  readonly #tables: SrtePlan | null;
+  /** Further names under which the input's own description knows a tensor. */
+  readonly #known: ReadonlyMap<string, readonly string[]>;
+
+  constructor(input: PlanInput, tables: SrtePlan | null) {
+    this.#input = input;
+    this.#tables = tables;
+    this.#known = namesKnown(input.models?.source);
+  }
+
+  /** Undefined when there is a fault. */
+  plan(wanted: WantedTensor): PlannedTensor | undefined {
+    const { name, aliases, role, shape } = wanted;
+    const found = this.#srteAction(wanted) ?? this.#storedAction(wanted) ?? this.#computed(wanted);
+    if (found === undefined) return undefined;
+    const { action, stored } = found;
+    const dtype = this.#dtypeOf(wanted, action, stored);
+    const elements = elementCount(shape) ?? Number.NaN;
+    const bytes = storedBytes(elements, dtype);
+    if (bytes === undefined) throw new Error(`${name} ${shapeText(shape)} has no size in bytes`);
+    return { name, aliases, role, dtype, shape, bytes, action };
+  }
+
+  /** What the input has and the output does not. @param isDescribed Whether there is a word on what belongs. */
+  unused(isDescribed: boolean): { leftOut: LeftOut[]; faults: PlanFault[] } {
+    const leftOut: LeftOut[] = [];
+    const faults: PlanFault[] = [];
+    for (const [name, { own }] of this.#input.sources) {
+      if (this.#used.has(name)) continue;
+      if (this.#tables && isSrteName(name)) {
+        leftOut.push({ name: own, why: `replaced by ${this.#tables.tables[0]?.name ?? 'SRTE'}` });
+      } else if (isDescribed) {
+        faults.push({
+          name: own,
+          message: 'has no place in the output',
+          suggestion: 'check the config, or convert by names alone with --no-config',
+        });
+      }
+    }
+    return { leftOut, faults };
+  }
+
+  #srteAction({ name, aliases, shape }: WantedTensor): Resolution | undefined {
+    const place = srtePlaceOf(name);
+    const { tables, srte } = { tables: this.#tables, srte: this.#input.srte };
+    if (place === undefined || tables === null || srte === undefined) return undefined;
+    const number = place.layer === null ? 0 : Number(place.layer);
+    const table = tables.tables[number];
+    if (table === undefined) return undefined;
+    this.#use([name, ...aliases]);
+    if (table.isMade) return { action: { do: 'table', table: number, part: place.part } };
+    const source = srte.tables?.tables[table.sources[0] ?? 0];
+    const from = place.part === 'proj.weight' ? source?.projectionName : source?.name;
+    const stored = place.part === 'proj.weight' ? source?.projection : source?.rows;
+    if (source === undefined || from == null || stored == null) return undefined;
+    const [, rows = 0] = shape;
+    const isFitted = place.part !== 'proj.weight' && rows !== srte.source.positions;
+    const action: Action = isFitted
+      ? { do: 'fit', from, rows, extension: tables.extension }
+      : { do: 'copy', from };
+    return { action, stored };
+  }
+
+  #storedAction(wanted: WantedTensor): Resolution | undefined {
+    const { name, aliases, shape, role } = wanted;
+    const own = [name, ...aliases];
+    const names = own.some((each) => this.#input.sources.has(each))
+      ? own
+      : own.flatMap((each) => this.#known.get(each) ?? []);
+    const present = names.flatMap((each) => {
+      const source = this.#input.sources.get(each);
+      return source ? [{ ...source, name: each }] : [];
+    });
+    const [first, ...others] = present;
+    if (first === undefined) return undefined;
+    this.#use(names);
+    const misshapen = present.find(({ tensor }) => !isSameShape(tensor.shape, shape));
+    if (misshapen) {
+      if (role === 'buffer' && wanted.formula) return undefined;
+      this.#fault(
+        misshapen.own,
+        `is ${shapeText(misshapen.tensor.shape)}, and the output wants ${shapeText(shape)}`,
+        'choose a target of the same sizes: only the SRTE, tying and types can be changed',
+      );
+      return { action: { do: 'copy', from: misshapen.own }, stored: misshapen.tensor };
+    }
+    // What is one tensor by the input's own description has been found to hold the same values.
+    const known = this.#known.get(first.name);
+    const other = others.find(
+      ({ tensor, name: another }) =>
+        !isSameView(tensor, first.tensor) && !known?.includes(another),
+    );
+    if (other !== undefined && role === 'parameter') return this.#tie(first, other);
+    const { own: from, heads, tensor: stored } = first;
+    return { action: heads ? { do: 'unpair', from, heads } : { do: 'copy', from }, stored };
+  }
+
+  /** One tensor out of two. */
+  #tie(first: SourceTensor, other: SourceTensor): Resolution {
+    const { tie } = this.#input.request;
+    const pair = [first.own, other.own] as const;
+    const stored = first.tensor;
+    if (tie === undefined) {
+      this.#fault(
+        other.own,
+        `and ${JSON.stringify(first.own)} are to be one tensor, and are two here`,
+        'say whose values it gets: --tie embed, --tie head or --tie mean',
+      );
+      return { action: { do: 'copy', from: first.own }, stored };
+    }
+    const dtype = this.#input.request.dtype ?? stored.dtype;
+    if (tie === 'mean' && !isEncodable(dtype)) {
+      this.#fault(
+        first.own,
+        `holds ${stored.dtype}, as which a mean cannot be written`,
+        'choose another type with --dtype',
+      );
+    }
+    const actions = {
+      embed: { do: 'copy', from: first.own },
+      head: { do: 'copy', from: other.own },
+      mean: { do: 'average', from: pair },
+    } as const satisfies Record<Tie, Action>;
+    return { action: actions[tie], stored: tie === 'head' ? other.tensor : stored };
+  }
+
+  #computed({ name, formula }: WantedTensor): Resolution | undefined {
+    if (formula !== undefined) return { action: { do: 'compute' } };
+    this.#fault(name, 'is missing', 'check that the checkpoint is whole, and the config its own');
+    return undefined;
+  }
+
+  #dtypeOf({ role }: WantedTensor, action: Action, stored?: StoredTensor): StoredDtype {
+    if (action.do === 'table') return this.#tables?.tables[action.table]?.dtype ?? 'F32';
+    const own = stored?.dtype ?? 'F32';
+    const { dtype } = this.#input.request;
+    const isCast = dtype !== undefined && role === 'parameter' && STORED_DTYPES[own].kind === 'float';
+    return isCast ? dtype : own;
+  }
+
+  #use(names: readonly string[]): void {
+    for (const name of names) this.#used.add(name);
+  }
+
+  #fault(name: string, message: string, suggestion: string): void {
+    this.faults.push({ name, message, suggestion });
+  }
+}
+
+interface Resolution {
+  readonly action: Action;
+  /** What the values are stored as, when they are those of one tensor. */
+  readonly stored?: StoredTensor;
+}
+
+function namesKnown(model: LanguageModel | undefined): ReadonlyMap<string, readonly string[]> {
+  const known = new Map<string, readonly string[]>();
+  for (const { name, aliases } of model ? tensorsOf(model) : []) {
+    const names = [name, ...aliases];
+    for (const each of names) known.set(each, names);
+  }
+  return known;
+}
+
+function notesOf(sources: SourceTensors, tensors: readonly PlannedTensor[]): string[] {
+  const computed = tensors.filter(({ action }) => action.do === 'compute').length;
+  const unpaired = tensors.filter(({ action }) => action.do === 'unpair').length;
+  const wrapped = [...sources].find(([name, { own }]) => own !== name && own.endsWith(name));
+  const prefix = wrapped ? wrapped[1].own.slice(0, -wrapped[0].length) : '';
+  return [
+    ...(prefix === '' ? [] : [`Names lose what a wrapper put before them: ${prefix}`]),
+    ...(computed === 0
+      ? []
+      : [`Buffers that the input does not have are computed from the config: ${computed}`]),
+    ...(unpaired === 0
+      ? []
+      : [`Rows of query and key projections are reordered for RoPE by halves: ${unpaired}`]),
+  ];
+}

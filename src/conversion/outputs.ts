@@ -1,0 +1,136 @@
+/** The files of an output and what is written to them. */
+import type { ByteSink } from '../files/byte-sink.js';
+import { planSafetensors, writeSafetensors } from '../checkpoint/safetensors/write.js';
+import { contiguousStrides } from '../checkpoint/stored-tensor.js';
+import { planTorch, writeTorch } from '../checkpoint/torch/write-torch.js';
+import type { Writable, WritableDict, WritableTensor } from '../checkpoint/torch/write-values.js';
+import type { ConversionPlan, PlannedShard, PlannedTensor } from './plan.js';
+import { indexOfShards } from './shards.js';
+
+export interface OutputFile {
+  /** In the output's folder. */
+  readonly name: string;
+  readonly bytes: number;
+  fill(sink: ByteSink): Promise<void>;
+}
+
+/** The bytes of a tensor; called once for each time that it is written. */
+export type ValuesOf = (tensor: PlannedTensor) => AsyncIterable<Uint8Array>;
+
+/** What stands beside the tensors. */
+export interface Companions {
+  /** Training steps, when they are known. */
+  readonly step: number | bigint | null;
+  /** The new config as YAML text, and as what a PyTorch file holds; null when there is none. */
+  readonly config: { readonly yaml: string; readonly value: Writable } | null;
+  /** Strings that the input kept in its metadata. */
+  readonly metadata: ReadonlyMap<string, string>;
+}
+
+const CONFIG_FILE = 'config.yaml';
+export const INDEX_FILE = 'model.safetensors.index.json';
+
+/** Safetensors files, their index when there are several, and the config. */
+export function safetensorsFiles(
+  plan: ConversionPlan,
+  shards: readonly PlannedShard[],
+  companions: Companions,
+  valuesOf: ValuesOf,
+): OutputFile[] {
+  const byName = new Map(plan.tensors.map((tensor) => [tensor.name, tensor]));
+  const files = shards.map((shard): OutputFile => {
+    const tensors = shard.tensors.flatMap((name) => byName.get(name) ?? []);
+    const metadata = metadataOf(tensors, companions);
+    return {
+      name: shard.file,
+      bytes: planSafetensors(tensors, metadata).fileBytes,
+      fill: (sink) =>
+        writeSafetensors(
+          sink,
+          tensors.map((tensor) => ({
+            name: tensor.name,
+            dtype: tensor.dtype,
+            shape: tensor.shape,
+            chunks: () => valuesOf(tensor),
+          })),
+          metadata,
+        ),
+    };
+  });
+  return [
+    ...files,
+    ...(shards.length > 1 ? [textFile(INDEX_FILE, indexOfShards(shards))] : []),
+    ...(companions.config ? [textFile(CONFIG_FILE, companions.config.yaml)] : []),
+  ];
+}
+
+/** Names that stand for other tensors are in the metadata, where loaders look for them. */
+function metadataOf(
+  tensors: readonly PlannedTensor[],
+  { step, metadata }: Companions,
+): ReadonlyMap<string, string> {
+  return new Map([
+    ...metadata,
+    ...(step === null ? [] : [['step', String(step)] as const]),
+    ...tensors.flatMap(({ name, aliases }) => aliases.map((alias) => [alias, name] as const)),
+  ]);
+}
+
+function textFile(name: string, text: string): OutputFile {
+  const bytes = Buffer.from(text);
+  return { name, bytes: bytes.length, fill: (sink) => sink.write(bytes) };
+}
+
+/**
+ * A PyTorch file: with a config what a training program saves, `{step, model_state_dict, config}`; the bare
+ * state dict without. Every alias lies on the storage of its tensor.
+ * @param name Of the file; without its ending it is the folder in the archive, as PyTorch has it.
+ */
+export function torchFile(
+  name: string,
+  plan: ConversionPlan,
+  { step, config }: Companions,
+  valuesOf: ValuesOf,
+): OutputFile {
+  const tensors = new Map<string, WritableTensor>();
+  for (const planned of plan.tensors) {
+    const { dtype, shape, bytes } = planned;
+    const storage = { bytes, chunks: () => valuesOf(planned) };
+    const strides = contiguousStrides(shape);
+    const tensor: WritableTensor = { kind: 'tensor', dtype, shape, strides, offset: 0, storage };
+    for (const each of [planned.name, ...planned.aliases]) tensors.set(each, tensor);
+  }
+  const entries = plan.names.flatMap((each): [Writable, Writable][] => {
+    const tensor = tensors.get(each);
+    return tensor ? [[each, tensor]] : [];
+  });
+  const stateDict: WritableDict = {
+    kind: 'dict',
+    type: 'collections.OrderedDict',
+    entries: new Map(entries),
+  };
+  const whole: WritableDict =
+    config === null
+      ? stateDict
+      : {
+          kind: 'dict',
+          type: 'dict',
+          entries: new Map<Writable, Writable>([
+            ['step', step ?? 0],
+            ['model_state_dict', stateDict],
+            ['config', config.value],
+          ]),
+        };
+  const root = rootOf(name);
+  return {
+    name,
+    bytes: planTorch(whole, root).fileBytes,
+    fill: (sink) => writeTorch(sink, whole, root),
+  };
+}
+
+/** The file's name without its ending, when that can be a folder's; else what PyTorch takes then. */
+function rootOf(name: string): string {
+  const stem = name.replace(/\.[^.]*$/, '');
+  return /^[\w-][\w.-]*$/.test(stem) ? stem : 'archive';
+}

@@ -1,0 +1,48 @@
+/** How far the tables of an output are from those that they take the place of. */
+import { addComparison, emptyComparison, squaredNorm } from '../linalg/comparison.js';
+
+/** Norms are Frobenius'. Null is what has no value: 0/0. */
+export interface TableError {
+  /** Numbers of the layers whose table it was. */
+  readonly layers: readonly number[];
+  /** The tensor of the input; of a pair, that of the rows. */
+  readonly name: string;
+  /** ‖had − gets‖ / ‖had‖, over the rows that both have. */
+  readonly relativeError: number | null;
+  readonly largestError: number;
+  readonly cosine: number | null;
+}
+
+/** Adds up, block by block, what is known of a table and the one in its place. */
+export class TableComparison {
+  readonly #sums = emptyComparison();
+  #had = 0;
+  #gets = 0;
+
+  add(had: Float64Array, gets: Float64Array): void {
+    this.#had += squaredNorm(had);
+    this.#gets += squaredNorm(gets);
+    addComparison(this.#sums, had, gets);
+  }
+
+  /** Sums of squares: of the table that there was, and of the difference. */
+  get squares(): { readonly had: number; readonly error: number } {
+    return { had: this.#had, error: this.#sums.squaredDistance };
+  }
+
+  result(): Omit<TableError, 'layers' | 'name'> {
+    const { dot, squaredDistance, largestDifference } = this.#sums;
+    const cosine = quotient(dot, Math.sqrt(this.#had) * Math.sqrt(this.#gets));
+    return {
+      relativeError: quotient(Math.sqrt(squaredDistance), Math.sqrt(this.#had)),
+      largestError: largestDifference,
+      // Rounding may carry it a little beyond; equal tables have none.
+      cosine: squaredDistance === 0 && cosine !== null ? 1 : clamped(cosine),
+    };
+  }
+}
+
+const quotient = (part: number, whole: number): number | null =>
+  whole === 0 ? (part === 0 ? null : Number.POSITIVE_INFINITY) : part / whole;
+
+const clamped = (value: number | null) => (value === null ? null : Math.max(-1, Math.min(1, value)));
