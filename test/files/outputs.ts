@@ -16,7 +16,15 @@ afterEach(() => fs.rmSync(folder, { recursive: true, force: true }));
 /** A path in the folder of the test that runs. */
 export const inFolder = (...names: string[]) => path.join(folder, ...names);
 
+/** Where `out` is built. */
 export const STAGING = '.out.minimind';
+
+/** A folder `out` as it shall be. */
+export const MODEL: Texts = { 'config.yaml': 'new config', 'model.safetensors': 'new weights' };
+/** A file `out` with its companion. */
+export const MODEL_FILE: Texts = { 'config.yaml': 'new config', out: 'new weights' };
+/** What was in a folder `out` before. */
+export const OLD: Texts = { 'model.safetensors': 'old weights', 'tokenizer.json': '{}' };
 
 /** All files in the folder, or in a part of it, by their relative paths; links by where they lead. */
 export function textsIn(...names: string[]): Texts {
