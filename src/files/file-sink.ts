@@ -1,0 +1,70 @@
+/** Bytes into an open file. */
+import type { FileHandle } from 'node:fs/promises';
+import type { ByteSink } from './byte-sink.js';
+import { explained } from './refusals.js';
+
+/**
+ * Fills an open file and closes it.
+ * @param target What the user asked to have written; named in messages.
+ * @param finish What to do when all is written.
+ */
+export async function writeContent(
+  handle: FileHandle,
+  target: string,
+  fill: (sink: ByteSink) => Promise<void>,
+  finish = async () => {},
+): Promise<void> {
+  const sink = new FileSink(handle, target);
+  try {
+    await fill(sink);
+    await sink.flush();
+    await explained(target, finish);
+  } finally {
+    await explained(target, () => handle.close());
+  }
+}
+
+/** Small pieces are gathered to this many bytes before they are written. */
+const BUFFER_BYTES = 2 ** 18;
+
+class FileSink implements ByteSink {
+  readonly #handle: FileHandle;
+  readonly #target: string;
+  readonly #buffer = Buffer.allocUnsafe(BUFFER_BYTES);
+  #buffered = 0;
+  #written = 0;
+
+  constructor(handle: FileHandle, target: string) {
+    this.#handle = handle;
+    this.#target = target;
+  }
+
+  get position(): number {
+    return this.#written + this.#buffered;
+  }
+
+  async write(bytes: Uint8Array): Promise<void> {
+    if (this.#buffered + bytes.length > BUFFER_BYTES) await this.flush();
+    if (bytes.length > BUFFER_BYTES) return this.#writeOut(bytes);
+    this.#buffer.set(bytes, this.#buffered);
+    this.#buffered += bytes.length;
+  }
+
+  async flush(): Promise<void> {
+    const bytes = this.#buffer.subarray(0, this.#buffered);
+    this.#buffered = 0;
+    await this.#writeOut(bytes);
+  }
+
+  async #writeOut(bytes: Uint8Array): Promise<void> {
+    for (let done = 0; done < bytes.length; ) {
+      const { bytesWritten } = await explained(
+        this.#target,
+        () => this.#handle.write(bytes, done),
+        `, after ${this.#written} bytes`,
+      );
+      done += bytesWritten;
+      this.#written += bytesWritten;
+    }
+  }
+}

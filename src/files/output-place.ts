@@ -1,0 +1,75 @@
+/** Where an output goes, and whether it may replace what is there. */
+import fs from 'node:fs';
+import path from 'node:path';
+import { UserError } from '../errors.js';
+import { alreadyExists } from './refusals.js';
+import { isFolder } from './write-whole.js';
+
+export type OutputKind = 'file' | 'folder';
+
+export interface OutputPlace {
+  /** As the user wrote it. */
+  readonly target: string;
+  readonly kind: OutputKind;
+  /** The absolute path of what is meant, where `target` is a link to it. It need not exist. */
+  readonly file: string;
+}
+
+/** @throws UserError when nothing can be put there; errors of the system as they are. */
+export function findOutputPlace(target: string, kind: OutputKind): OutputPlace {
+  if (target === '') throw new UserError('usage', `the name of the ${kind} to write is empty`);
+  const file = behindLinks(path.resolve(target));
+  if (path.dirname(file) === file) throw new UserError('usage', `${target} is the whole disk`);
+  return { target, kind, file };
+}
+
+/** Links may lead to what does not exist yet, or no more: fs.realpath would refuse. */
+function behindLinks(file: string): string {
+  let place = file;
+  for (let links = 0; fs.lstatSync(place, { throwIfNoEntry: false })?.isSymbolicLink(); links++) {
+    if (links > MAX_LINKS) return fs.realpathSync(place);
+    place = path.resolve(fs.realpathSync(path.dirname(place)), fs.readlinkSync(place));
+  }
+  return path.join(fs.realpathSync(path.dirname(place)), path.basename(place));
+}
+
+/** As Linux has it; beyond, the system's own complaint serves. */
+const MAX_LINKS = 40;
+
+/** @throws UserError when what stands there must not, or cannot, be replaced. */
+export function checkReplaceable({ target, kind, file }: OutputPlace, force: boolean): void {
+  const existing = fs.statSync(file, { throwIfNoEntry: false });
+  if (existing === undefined) return;
+  if (kind === 'folder') checkFolder(target, file, existing, force);
+  else checkFile(target, existing, force);
+}
+
+function checkFile(target: string, existing: fs.Stats, force: boolean): void {
+  if (existing.isDirectory()) throw isFolder(target);
+  if (!existing.isFile()) throw new UserError('usage', `${target} is neither a file nor a folder`);
+  if (!force) throw alreadyExists(target);
+}
+
+function checkFolder(target: string, file: string, existing: fs.Stats, force: boolean): void {
+  if (!existing.isDirectory()) {
+    throw new UserError('usage', `${target} is a file`, { suggestion: 'name a folder' });
+  }
+  if (existing.dev !== fs.statSync(path.dirname(file)).dev) {
+    throw new UserError('usage', `${target} is a disk of its own, which cannot be replaced`, {
+      suggestion: 'name a folder in it',
+    });
+  }
+  const entries = fs.readdirSync(file, { withFileTypes: true });
+  if (entries.length === 0) return;
+  if (!force) throw alreadyExists(target);
+  const strange = entries.find((entry) => entry.isDirectory() || !CHECKPOINT_FILE.test(entry.name));
+  if (strange === undefined && entries.some(({ name }) => WEIGHTS_FILE.test(name))) return;
+  const why = strange ? `holds ${strange.name}` : 'holds no weights';
+  throw new UserError('usage', `${target} is no folder of a checkpoint: it ${why}`, {
+    suggestion: 'only a checkpoint is replaced, with all its folder holds; choose another name',
+  });
+}
+
+const WEIGHTS_FILE = /\.(safetensors|pt|pth|bin|ckpt)$/i;
+/** What stands beside weights: configs, indexes, tokenizers. */
+const CHECKPOINT_FILE = /\.(safetensors|pt|pth|bin|ckpt|json|ya?ml|txt|model)$/i;

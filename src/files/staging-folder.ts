@@ -1,0 +1,158 @@
+/** The folder in which an output is built: where things are in it, and what to do with what is found. */
+import fs from 'node:fs';
+import path from 'node:path';
+import { UserError } from '../errors.js';
+import { areDone, type Move, takeBack } from './moves.js';
+import { exists, removeQuietly, syncFolder } from './names.js';
+import type { OutputKind, OutputPlace } from './output-place.js';
+import { type Journal, readJournal, writeJournal } from './staging-journal.js';
+import { releaseLock, takeLock } from './staging-lock.js';
+
+export class StagingFolder {
+  readonly files: string;
+  readonly spool: string;
+  readonly #root: string;
+  readonly #replaced: string;
+  readonly #journal: string;
+  readonly #lock: string;
+  readonly #place: OutputPlace;
+
+  constructor(place: OutputPlace) {
+    this.#place = place;
+    this.#root = path.join(path.dirname(place.file), `.${path.basename(place.file)}.minimind`);
+    this.files = path.join(this.#root, 'files');
+    this.spool = path.join(this.#root, 'spool');
+    this.#replaced = path.join(this.#root, 'replaced');
+    this.#journal = path.join(this.#root, 'journal.json');
+    this.#lock = path.join(this.#root, 'lock');
+  }
+
+  /** Makes the folder where there is none, and takes the lock. */
+  enter(): void {
+    fs.mkdirSync(this.#root, { recursive: true });
+    // Where others can write too, it may be a link of theirs.
+    if (!fs.lstatSync(this.#root).isDirectory()) {
+      throw new UserError('usage', `${this.#root} is no folder, and is needed to write in`, {
+        suggestion: 'remove it',
+      });
+    }
+    try {
+      takeLock(this.#lock, this.#place.target);
+    } catch (error) {
+      this.#removeEmpty();
+      throw error;
+    }
+  }
+
+  /** Where a file is written before it is finished. */
+  unfinished(name: string): string {
+    return path.join(this.#root, `${name}.unfinished`);
+  }
+
+  /**
+   * Puts the old output in its place again when a move was cut short.
+   * @returns What the journal says, which is true then.
+   */
+  recoverMoves(): Journal | undefined {
+    const journal = readJournal(this.#journal);
+    if (journal === undefined && this.holdsReplaced()) throw this.#lostJournal();
+    if (journal?.complete !== undefined && !this.isInPlace(journal)) {
+      takeBack(this.moves(journal.kind, journal.complete));
+    }
+    return journal;
+  }
+
+  #lostJournal(): UserError {
+    const what = 'holds what was moved away, and no journal that says why';
+    return new UserError('usage', `${this.#replaced} ${what}`, {
+      suggestion: `move what you want to keep elsewhere, and remove ${this.#root}`,
+    });
+  }
+
+  /** Whether all moves of a journal have been made. */
+  isInPlace({ kind, complete }: Journal): boolean {
+    return (
+      complete !== undefined && areDone(this.moves(kind, complete)) && exists(this.#place.file)
+    );
+  }
+
+  /** Whether something was moved away that has not been tidied up. */
+  holdsReplaced(): boolean {
+    return exists(this.#replaced) && fs.readdirSync(this.#replaced).length > 0;
+  }
+
+  /** How files come to their places: companions first, the main file, or the whole folder, last. */
+  moves(kind: OutputKind, names: readonly string[]): Move[] {
+    const parent = path.dirname(this.#place.file);
+    const move = (from: string, name: string): Move => ({
+      from,
+      to: path.join(parent, name),
+      aside: path.join(this.#replaced, name),
+    });
+    return kind === 'folder'
+      ? [move(this.files, path.basename(this.#place.file))]
+      : names.map((name) => move(path.join(this.files, name), name));
+  }
+
+  finished(): string[] {
+    return exists(this.files) ? fs.readdirSync(this.files) : [];
+  }
+
+  /** Begins with nothing. */
+  startOver(journal: Journal): void {
+    removeQuietly(this.#replaced);
+    // Before the files, or half of them would pass for all.
+    fs.rmSync(this.#journal, { force: true });
+    syncFolder(this.#root);
+    this.#removeAllBut([this.#lock]);
+    fs.mkdirSync(this.files);
+    this.#makeReady(journal);
+  }
+
+  /** Begins with the files that are finished. */
+  keepFinished(journal: Journal): void {
+    this.#removeAllBut([this.#lock, this.#journal, this.files]);
+    this.#makeReady(journal);
+  }
+
+  #makeReady(journal: Journal): void {
+    fs.mkdirSync(this.spool);
+    fs.mkdirSync(this.#replaced);
+    this.write(journal);
+    syncFolder(path.dirname(this.#root));
+  }
+
+  write(journal: Journal): void {
+    writeJournal(this.#journal, journal);
+  }
+
+  /** Leaves what is finished for a later run. */
+  leave(): void {
+    this.#removeAllBut([this.#lock, this.#journal, this.files, this.#replaced]);
+    releaseLock(this.#lock);
+  }
+
+  /** Removes the folder. The journal goes late: until then it says that all is in its place. */
+  remove(): void {
+    this.#removeAllBut([this.#lock, this.#journal]);
+    removeQuietly(this.#journal);
+    releaseLock(this.#lock);
+    this.#removeEmpty();
+  }
+
+  #removeEmpty(): void {
+    try {
+      fs.rmdirSync(this.#root);
+    } catch {
+      // Another run has entered it.
+    }
+  }
+
+  #removeAllBut(kept: readonly string[]): void {
+    if (!exists(this.#root)) return;
+    for (const name of fs.readdirSync(this.#root)) {
+      const file = path.join(this.#root, name);
+      if (!kept.includes(file)) removeQuietly(file);
+    }
+  }
+}

@@ -1,0 +1,220 @@
+/**
+ * An output, a folder or a file with companions, that is built in a folder beside its place and put there
+ * at the end, so that whenever a run is cut short the old output is whole or the new one is.
+ *
+ * The staging folder of OUT is `.OUT.minimind`, on the same disk:
+ *
+ * - `lock`: the process that works here.
+ * - `journal.json`: what the result depends on; the names of all files once they are all written.
+ * - `files/`: what is finished. A file is written beside it, synced and renamed into it.
+ * - `replaced/`: what stood in the place, while it is being replaced.
+ * - `spool/`: scratch.
+ *
+ * What the next run finds, and does:
+ *
+ * | journal      | `files/`         | `replaced/`  | the last run ended         | with `resume`        | without    |
+ * |--------------|------------------|--------------|----------------------------|----------------------|------------|
+ * | none         | any              | —            | when it began or tidied up | starts over          | starts over |
+ * | not complete | some             | —            | while it wrote             | keeps `files/`       | starts over |
+ * | complete     | all              | —            | before it moved anything   | keeps `files/`       | starts over |
+ * | complete     | some or all      | some or none | while it moved             | takes the moves back, keeps `files/` | takes the moves back, starts over |
+ * | complete     | the last is gone | any          | when all was in its place  | has only to tidy up  | starts over |
+ *
+ * Taking back moves the old output to its place again, also when the run is refused afterwards. `resume`
+ * refuses `files/` whose result depends on something else.
+ */
+
+import fs from 'node:fs';
+import path from 'node:path';
+import { UserError } from '../errors.js';
+import type { ByteSink } from './byte-sink.js';
+import { moveAll } from './moves.js';
+import { exists, syncFolder } from './names.js';
+import { checkReplaceable, findOutputPlace, type OutputPlace } from './output-place.js';
+import { alreadyExists, explained } from './refusals.js';
+import { StagingFolder } from './staging-folder.js';
+import { isPlainName, type Journal } from './staging-journal.js';
+import { writeThrough } from './write-whole.js';
+
+export interface StagingOptions {
+  readonly kind: 'file' | 'folder';
+  /** Whether to replace what exists: a file, its companions, or a folder that holds a checkpoint. */
+  readonly force: boolean;
+  /** Whether finished files of an earlier run with the same identity are kept. */
+  readonly resume: boolean;
+  /** What the result depends on, as a text: it is compared with that of an earlier run. */
+  readonly identity: string;
+}
+
+/** Those that a process leaves when it ends before they have. */
+const opened = new Set<Staging>();
+process.on('exit', () => {
+  for (const staging of opened) void staging.abandon();
+});
+
+export class Staging {
+  readonly #place: OutputPlace;
+  readonly #options: StagingOptions;
+  readonly #folder: StagingFolder;
+  readonly #finished = new Set<string>();
+  #start: 'new' | 'resumed' | 'inPlace' = 'new';
+
+  /**
+   * Takes the place for this run, and recovers what an earlier one left.
+   * @throws UserError when OUT exists and may not be replaced, another run writes it, what is there to
+   * resume has another identity, or the system refuses.
+   */
+  static async open(target: string, options: StagingOptions): Promise<Staging> {
+    const place = await explained(target, () => findOutputPlace(target, options.kind));
+    const staging = new Staging(place, options);
+    await explained(target, () => staging.#begin());
+    return staging;
+  }
+
+  private constructor(place: OutputPlace, options: StagingOptions) {
+    this.#place = place;
+    this.#options = options;
+    this.#folder = new StagingFolder(place);
+  }
+
+  /** What the main file of a file OUT is called for `write`: its own name, where OUT is a link to it. */
+  get mainName(): string {
+    return path.basename(this.#place.file);
+  }
+
+  /** Whether finished files of an earlier run were kept. */
+  get isResumed(): boolean {
+    return this.#start !== 'new';
+  }
+
+  /** Whether an earlier run has put all in its place already: only `commit` is left to do. */
+  get isInPlace(): boolean {
+    return this.#start === 'inPlace';
+  }
+
+  isFinished(name: string): boolean {
+    return this.#finished.has(name);
+  }
+
+  /** Path of a finished file, to read it. */
+  finished(name: string): string {
+    if (!this.isFinished(name)) throw new Error(`${name} is not finished`);
+    if (!this.isInPlace) return path.join(this.#folder.files, name);
+    return this.#inOutput(name, this.#place.file);
+  }
+
+  /** Path of a scratch file. */
+  spool(name: string): string {
+    return path.join(this.#folder.spool, name);
+  }
+
+  /**
+   * Writes a file of the output whole. In a folder OUT it has this name; for a file OUT it is the main
+   * file when it has that one's name, else a companion beside it.
+   * @throws UserError when a companion exists and `force` is off, or the system refuses; and what `fill`
+   * throws. The other files stay.
+   */
+  async write(name: string, fill: (sink: ByteSink) => Promise<void>): Promise<void> {
+    if (!isPlainName(name)) throw new RangeError(`${name} is no name of a file`);
+    if (this.isFinished(name)) throw new Error(`${name} is finished already`);
+    this.#checkCompanion(name);
+    const target = this.#inOutput(name, this.#place.target);
+    const temporary = this.#folder.unfinished(name);
+    await writeThrough(temporary, target, undefined, fill, () => {
+      fs.renameSync(temporary, path.join(this.#folder.files, name));
+      syncFolder(this.#folder.files);
+    });
+    this.#finished.add(name);
+  }
+
+  /**
+   * Puts everything in its place and removes the staging folder. Without an await in between, so that no
+   * signal's handler can come before it is done or taken back.
+   * @throws UserError when something has come to stand in the place meanwhile, or the system refuses.
+   */
+  async commit(): Promise<void> {
+    if (!this.isInPlace) await explained(this.#place.target, () => this.#putInPlace());
+    opened.delete(this);
+    this.#folder.remove();
+  }
+
+  /**
+   * After a failure: keeps what is finished for a later run to resume, removes everything else, and tells
+   * whether something was kept. Without an await, for it is what happens when the process ends, too.
+   */
+  async abandon(): Promise<'kept' | 'removed'> {
+    opened.delete(this);
+    const keeps = this.#finished.size > 0 || this.#folder.holdsReplaced();
+    if (keeps) this.#folder.leave();
+    else this.#folder.remove();
+    return keeps ? 'kept' : 'removed';
+  }
+
+  #begin(): void {
+    this.#folder.enter();
+    opened.add(this);
+    try {
+      this.#recover(this.#folder.recoverMoves());
+    } catch (error) {
+      for (const name of this.#folder.finished()) this.#finished.add(name);
+      void this.abandon();
+      throw error;
+    }
+  }
+
+  #recover(earlier: Journal | undefined): void {
+    const { kind, identity, resume, force } = this.#options;
+    const isSame = earlier?.kind === kind && earlier.identity === identity;
+    if (resume && isSame && this.#folder.isInPlace(earlier)) {
+      for (const name of earlier.complete ?? []) this.#finished.add(name);
+      this.#start = 'inPlace';
+      return;
+    }
+    checkReplaceable(this.#place, force);
+    const names = resume && earlier !== undefined ? this.#folder.finished() : [];
+    if (names.length === 0) {
+      this.#folder.startOver({ kind, identity });
+      return;
+    }
+    if (!isSame) throw otherIdentity(this.#place.target);
+    this.#folder.keepFinished({ kind, identity });
+    for (const name of names) this.#finished.add(name);
+    this.#start = 'resumed';
+  }
+
+  #putInPlace(): void {
+    const { kind, identity, force } = this.#options;
+    const companions = [...this.#finished].filter((name) => name !== this.mainName);
+    const complete = kind === 'folder' ? [...this.#finished] : [...companions, this.mainName];
+    if (kind === 'file' && !this.isFinished(this.mainName)) throw new Error('no main file');
+    checkReplaceable(this.#place, force);
+    for (const name of companions) this.#checkCompanion(name);
+    this.#folder.write({ kind, identity, complete });
+    try {
+      moveAll(this.#folder.moves(kind, complete));
+    } catch (error) {
+      this.#folder.recoverMoves();
+      throw error;
+    }
+  }
+
+  #checkCompanion(name: string): void {
+    const { kind, force } = this.#options;
+    if (kind === 'folder' || name === this.mainName || force) return;
+    const companion = this.#inOutput(name, this.#place.file);
+    if (exists(companion)) throw alreadyExists(companion);
+  }
+
+  /** Where a file of the output ends up. @param output OUT's path, as it is or as the user wrote it. */
+  #inOutput(name: string, output: string): string {
+    if (this.#options.kind === 'folder') return path.join(output, name);
+    return name === this.mainName ? output : path.join(path.dirname(output), name);
+  }
+}
+
+const otherIdentity = (target: string) =>
+  new UserError(
+    'usage',
+    `the unfinished ${target} was begun from another input, or with other settings`,
+    { suggestion: 'use those again to resume it; without --resume it starts over' },
+  );

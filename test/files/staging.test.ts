@@ -1,0 +1,441 @@
+import fs from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { afterEach, describe, expect, it, vi } from 'vitest';
+import { UserError } from '../../src/errors.js';
+import { Staging, type StagingOptions } from '../../src/files/staging.js';
+import { systemError } from './faults.js';
+import {
+  inFolder,
+  MODEL,
+  MODEL_FILE,
+  OLD,
+  options,
+  putTexts,
+  STAGING,
+  textsIn,
+  writeAll,
+} from './outputs.js';
+
+type Change = Partial<StagingOptions>;
+
+const out = () => inFolder('out');
+const open = (changed: Change = {}, target = out()) => Staging.open(target, options(changed));
+const never = async () => {
+  throw new Error('was asked for content');
+};
+
+async function build(
+  texts: Readonly<Record<string, string>>,
+  changed: Change = {},
+  target = out(),
+) {
+  const staging = await open(changed, target);
+  await writeAll(staging, texts);
+  await staging.commit();
+}
+
+/** A run that fails when some files are finished. */
+async function fail(texts: Readonly<Record<string, string>>, changed: Change = {}) {
+  const staging = await open(changed);
+  await writeAll(staging, texts);
+  return staging.abandon();
+}
+
+describe('a folder', () => {
+  it('is there at the end, at once, and nothing beside it', async () => {
+    const staging = await open();
+    fs.writeFileSync(staging.spool('mean'), 'scratch');
+    await writeAll(staging, MODEL);
+    expect(fs.readdirSync(inFolder())).toEqual([STAGING]);
+    await staging.commit();
+    expect(fs.readdirSync(inFolder())).toEqual(['out']);
+    expect(textsIn('out')).toEqual(MODEL);
+  });
+
+  it('takes the place of an empty one', async () => {
+    fs.mkdirSync(out());
+    await build(MODEL);
+    expect(textsIn('out')).toEqual(MODEL);
+  });
+
+  it('replaces a checkpoint when forced, with all that it holds, and keeps its permissions', async () => {
+    putTexts(OLD, 'out');
+    fs.chmodSync(out(), 0o750);
+    await expect(open()).rejects.toThrow(`${out()} exists already`);
+    expect(textsIn()).toEqual({
+      'out/model.safetensors': 'old weights',
+      'out/tokenizer.json': '{}',
+    });
+    await build(MODEL, { force: true });
+    expect(fs.readdirSync(inFolder())).toEqual(['out']);
+    expect(textsIn('out')).toEqual(MODEL);
+    expect(fs.statSync(out()).mode & 0o777).toBe(0o750);
+  });
+
+  it.each([
+    ['holds thesis.docx', { ...OLD, 'thesis.docx': '' }],
+    ['holds .git', { ...OLD, '.git/config': '' }],
+    ['holds logs.json', { ...OLD, 'logs.json/a.json': '' }],
+    ['holds no weights', { 'notes.txt': '', 'config.json': '' }],
+  ])('is never replaced when it %s', async (why, texts) => {
+    putTexts(texts, 'out');
+    const attempt = open({ force: true });
+    await expect(attempt).rejects.toThrow(`${out()} is no folder of a checkpoint: it ${why}`);
+    await expect(attempt).rejects.toMatchObject({ code: 'usage' });
+    expect(fs.readdirSync(inFolder())).toEqual(['out']);
+    expect(textsIn('out')).toEqual(texts);
+  });
+
+  it('is not replaced when something strange comes into it meanwhile', async () => {
+    putTexts(OLD, 'out');
+    const staging = await open({ force: true });
+    await writeAll(staging, MODEL);
+    putTexts({ 'thesis.docx': 'years' }, 'out');
+    await expect(staging.commit()).rejects.toThrow('holds thesis.docx');
+    expect(await staging.abandon()).toBe('kept');
+    expect(textsIn('out')).toEqual({ ...OLD, 'thesis.docx': 'years' });
+  });
+
+  it('does not replace what takes the name meanwhile', async () => {
+    const staging = await open();
+    await writeAll(staging, MODEL);
+    putTexts(OLD, 'out');
+    await expect(staging.commit()).rejects.toThrow('exists already');
+    expect(textsIn('out')).toEqual(OLD);
+  });
+
+  it('is written to where a link leads, which stays a link', async () => {
+    putTexts(OLD, 'disk/real');
+    fs.symlinkSync('disk/real', out());
+    await build(MODEL, { force: true });
+    expect(textsIn('disk')).toEqual({
+      'real/config.yaml': 'new config',
+      'real/model.safetensors': 'new weights',
+    });
+    expect(fs.readlinkSync(out())).toBe('disk/real');
+    expect(fs.readdirSync(inFolder())).toEqual(['disk', 'out']);
+  });
+
+  it('is made where a link leads to nothing yet', async () => {
+    fs.mkdirSync(inFolder('disk'));
+    fs.symlinkSync('disk/real', inFolder('link'));
+    fs.symlinkSync('link', out());
+    await build(MODEL);
+    expect(textsIn('disk/real')).toEqual(MODEL);
+  });
+});
+
+describe('a file', () => {
+  const kind = 'file';
+
+  it('comes with its companions, and replaces nothing unless forced', async () => {
+    await build(MODEL_FILE, { kind });
+    expect(textsIn()).toEqual(MODEL_FILE);
+    await expect(open({ kind })).rejects.toThrow(`${out()} exists already`);
+    await build({ ...MODEL_FILE, out: 'newer' }, { kind, force: true });
+    expect(textsIn()).toEqual({ ...MODEL_FILE, out: 'newer' });
+  });
+
+  it('does not replace a companion unless forced, and says so before it is written', async () => {
+    putTexts({ 'config.yaml': "another model's" });
+    const staging = await open({ kind });
+    await expect(staging.write('config.yaml', never)).rejects.toThrow(
+      `${inFolder('config.yaml')} exists already`,
+    );
+    await staging.abandon();
+    await build(MODEL_FILE, { kind, force: true });
+    expect(textsIn()).toEqual(MODEL_FILE);
+  });
+
+  it('does not replace a companion that appears meanwhile', async () => {
+    const staging = await open({ kind });
+    await writeAll(staging, MODEL_FILE);
+    putTexts({ 'config.yaml': "another model's" });
+    await expect(staging.commit()).rejects.toThrow('config.yaml exists already');
+    expect(textsIn()).toMatchObject({ 'config.yaml': "another model's" });
+    expect(fs.existsSync(out())).toBe(false);
+  });
+
+  it('keeps its permissions, and where links lead', async () => {
+    putTexts({ 'disk/real': 'old' });
+    fs.chmodSync(inFolder('disk/real'), 0o600);
+    fs.symlinkSync('disk/real', out());
+    const staging = await open({ kind, force: true });
+    expect(staging.mainName).toBe('real');
+    await writeAll(staging, { real: 'new', 'config.yaml': 'config' });
+    await staging.commit();
+    expect(textsIn()).toEqual({
+      'disk/config.yaml': 'config',
+      'disk/real': 'new',
+      out: '-> disk/real',
+    });
+    expect(fs.statSync(inFolder('disk/real')).mode & 0o777).toBe(0o600);
+  });
+});
+
+describe('a place that cannot be', () => {
+  it.each<[string, Change, () => string]>([
+    ['the name of the folder to write is empty', {}, () => ''],
+    ['is the whole disk', {}, () => '/'],
+    ['there is no such folder', {}, () => inFolder('no/such/out')],
+    ['is a file', {}, () => inFolder('file')],
+    ['there is no such folder', {}, () => inFolder('file/out')],
+    ['is a folder', { kind: 'file' }, () => inFolder('folder')],
+    ['is neither a file nor a folder', { kind: 'file' }, () => '/dev/null'],
+    ['is a disk of its own', {}, () => '/dev/shm'],
+    ['ELOOP', {}, () => inFolder('loop')],
+    ['ENAMETOOLONG', {}, () => inFolder('a'.repeat(250))],
+  ])('is refused: %s', async (message, changed, target) => {
+    putTexts({ file: '', 'folder/a': '' });
+    fs.symlinkSync('loop', inFolder('loop'));
+    const before = fs.readdirSync(inFolder());
+    const attempt = open({ ...changed, force: true }, target());
+    await expect(attempt).rejects.toThrow(message);
+    await expect(attempt).rejects.toBeInstanceOf(UserError);
+    expect(fs.readdirSync(inFolder())).toEqual(before);
+  });
+
+  it('is refused when what is needed beside it is a link of somebody else', async () => {
+    putTexts({ 'elsewhere/precious': 'text' });
+    fs.symlinkSync('elsewhere', inFolder(STAGING));
+    await expect(open()).rejects.toThrow(`${inFolder(STAGING)} is no folder`);
+    expect(textsIn('elsewhere')).toEqual({ precious: 'text' });
+  });
+
+  // Root may write everywhere.
+  it.skipIf(process.getuid?.() === 0)('is refused when it cannot be written to', async () => {
+    fs.mkdirSync(inFolder('locked'), { mode: 0o500 });
+    const attempt = open({}, inFolder('locked/out'));
+    await expect(attempt).rejects.toMatchObject({
+      code: 'system',
+      suggestion: 'check the permissions of the folder',
+    });
+  });
+
+  it('is told when the system refuses it', async () => {
+    vi.spyOn(fs, 'mkdirSync').mockImplementationOnce(() => {
+      throw systemError('EACCES');
+    });
+    await expect(open()).rejects.toMatchObject({
+      code: 'system',
+      message: expect.stringContaining(`cannot write ${out()}: EACCES`),
+      suggestion: 'check the permissions of the folder',
+    });
+  });
+});
+
+describe('names in an output', () => {
+  it.each(['', '.', '..', 'a/b', '../escape'])('are plain: not %j', async (name) => {
+    const staging = await open();
+    await expect(staging.write(name, never)).rejects.toThrow(RangeError);
+    await staging.abandon();
+  });
+
+  it('are written once', async () => {
+    const staging = await open();
+    await writeAll(staging, MODEL);
+    await expect(staging.write('config.yaml', never)).rejects.toThrow('finished already');
+    await staging.abandon();
+  });
+});
+
+describe('a run that fails', () => {
+  it('leaves nothing when nothing is finished', async () => {
+    const staging = await open();
+    fs.writeFileSync(staging.spool('mean'), 'scratch');
+    const failure = new Error('no more');
+    const attempt = staging.write('a', async (sink) => {
+      await sink.write(Buffer.alloc(2 ** 20));
+      throw failure;
+    });
+    await expect(attempt).rejects.toBe(failure);
+    expect(await staging.abandon()).toBe('removed');
+    expect(fs.readdirSync(inFolder())).toEqual([]);
+  });
+
+  it('keeps finished files, and nothing else', async () => {
+    const staging = await open();
+    fs.writeFileSync(staging.spool('mean'), 'scratch');
+    await writeAll(staging, MODEL);
+    await expect(staging.write('last', never)).rejects.toThrow('was asked');
+    expect(await staging.abandon()).toBe('kept');
+    expect(Object.keys(textsIn(STAGING))).toEqual([
+      'files/config.yaml',
+      'files/model.safetensors',
+      'journal.json',
+    ]);
+  });
+
+  it('says where the disk was full, in words of the output', async () => {
+    const staging = await open();
+    const handle = await fs.promises.open(inFolder('probe'), 'w');
+    const prototype = Object.getPrototypeOf(handle);
+    await handle.close();
+    vi.spyOn(prototype, 'write').mockRejectedValueOnce(systemError('ENOSPC'));
+    const attempt = staging.write('a', (sink) => sink.write(Buffer.alloc(2 ** 20)));
+    await expect(attempt).rejects.toMatchObject({
+      code: 'system',
+      message: expect.stringContaining(
+        `cannot write ${path.join(out(), 'a')}, after 0 bytes: ENOSPC`,
+      ),
+      suggestion: 'free some space, or write to another disk',
+    });
+    expect(textsIn(STAGING)).not.toHaveProperty('a.unfinished');
+    await staging.abandon();
+  });
+
+  it('tells of a full disk when everything is to be put in its place', async () => {
+    const staging = await open();
+    await writeAll(staging, MODEL);
+    vi.spyOn(fs, 'writeSync').mockImplementationOnce(() => {
+      throw systemError('ENOSPC');
+    });
+    await expect(staging.commit()).rejects.toMatchObject({ code: 'system' });
+    expect(await staging.abandon()).toBe('kept');
+    expect(fs.existsSync(out())).toBe(false);
+  });
+});
+
+describe('a later run', () => {
+  it('goes on with what is finished', async () => {
+    expect(await fail({ 'config.yaml': 'new config' })).toBe('kept');
+    const staging = await open({ resume: true });
+    expect(staging.isResumed).toBe(true);
+    expect(fs.readFileSync(staging.finished('config.yaml'), 'utf8')).toBe('new config');
+    expect(await writeAll(staging, MODEL)).toEqual(['model.safetensors']);
+    await staging.commit();
+    expect(textsIn('out')).toEqual(MODEL);
+    expect(fs.readdirSync(inFolder())).toEqual(['out']);
+  });
+
+  it('starts over unless told to resume', async () => {
+    await fail({ 'config.yaml': 'earlier', 'other.json': 'earlier' });
+    const staging = await open();
+    expect(staging.isResumed).toBe(false);
+    expect(await writeAll(staging, MODEL)).toEqual(Object.keys(MODEL));
+    await staging.commit();
+    expect(textsIn('out')).toEqual(MODEL);
+  });
+
+  it('has nothing to resume when nothing is there', async () => {
+    const staging = await open({ resume: true });
+    expect(staging.isResumed).toBe(false);
+    expect(() => staging.finished('config.yaml')).toThrow('not finished');
+    await staging.abandon();
+  });
+
+  it.each<[string, Change]>([
+    ['another identity', { identity: 'b' }],
+    ['another kind of output', { kind: 'file' }],
+  ])('does not resume %s, nor lose it', async (_, changed) => {
+    await fail(MODEL);
+    const before = textsIn(STAGING);
+    await expect(open({ ...changed, resume: true })).rejects.toMatchObject({
+      code: 'usage',
+      suggestion: expect.stringContaining('without --resume it starts over'),
+    });
+    expect(textsIn(STAGING)).toEqual(before);
+    const staging = await open(changed);
+    expect(textsIn(STAGING, 'files')).toEqual({});
+    await staging.abandon();
+  });
+
+  it('does not lose what can be resumed when it is refused', async () => {
+    await fail(MODEL);
+    putTexts(OLD, 'out');
+    await expect(open()).rejects.toThrow('exists already');
+    const staging = await open({ resume: true, force: true });
+    expect(await writeAll(staging, MODEL)).toEqual([]);
+    await staging.commit();
+    expect(textsIn('out')).toEqual(MODEL);
+  });
+
+  it.each(['', '{', 'null', '[]', '{"version":2,"kind":"folder","identity":"a"}'])(
+    'starts over when the journal is %j',
+    async (journal) => {
+      await fail(MODEL);
+      putTexts({ 'journal.json': journal }, STAGING);
+      const staging = await open({ resume: true });
+      expect(staging.isResumed).toBe(false);
+      await staging.abandon();
+    },
+  );
+
+  it('moves nothing that a journal names outside', async () => {
+    putTexts({ 'precious/a': 'text', 'out/a': '' });
+    const journal = {
+      version: 1,
+      kind: 'file',
+      identity: 'a',
+      complete: ['../../precious', 'out'],
+    };
+    putTexts({ 'journal.json': JSON.stringify(journal), 'files/out': 'x' }, STAGING);
+    await open({ resume: true }).catch(() => undefined);
+    expect(textsIn('precious')).toEqual({ a: 'text' });
+  });
+
+  it('does not lose what was moved away when the journal is lost', async () => {
+    putTexts({ 'replaced/out/model.safetensors': 'old weights' }, STAGING);
+    for (const force of [true, false]) {
+      await expect(open({ force })).rejects.toThrow('holds what was moved away');
+    }
+    expect(textsIn(STAGING)).toEqual({ 'replaced/out/model.safetensors': 'old weights' });
+  });
+
+  it('does not lose what was moved away when something new has taken its place', async () => {
+    const complete = Object.keys(MODEL);
+    putTexts({ ...OLD, 'model.safetensors': 'third' }, 'out');
+    putTexts(OLD, STAGING, 'replaced/out');
+    putTexts(MODEL, STAGING, 'files');
+    const journal = { version: 1, kind: 'folder', identity: 'a', complete };
+    putTexts({ 'journal.json': JSON.stringify(journal) }, STAGING);
+    const before = textsIn();
+    for (const resume of [true, false]) {
+      await expect(open({ resume, force: true })).rejects.toThrow('now there is another');
+    }
+    expect(textsIn()).toEqual(before);
+  });
+});
+
+describe('two runs', () => {
+  const lock = (holder: unknown) =>
+    putTexts({ lock: typeof holder === 'string' ? holder : JSON.stringify(holder) }, STAGING);
+  const host = os.hostname();
+
+  it('do not write the same output at a time', async () => {
+    const staging = await open();
+    await expect(open({ resume: true, force: true })).rejects.toMatchObject({
+      code: 'usage',
+      message: `another run, with the process id ${process.pid}, is writing ${out()}`,
+      suggestion: expect.stringContaining(inFolder(STAGING, 'lock')),
+    });
+    await writeAll(staging, MODEL);
+    await staging.commit();
+    expect(textsIn('out')).toEqual(MODEL);
+  });
+
+  it.each([
+    ['runs', { pid: process.ppid, host }, `with the process id ${process.ppid}`],
+    ['may run elsewhere', { pid: 1, host: 'elsewhere' }, 'on elsewhere'],
+  ])('wait for one that %s', async (_, holder, message) => {
+    lock(holder);
+    await expect(open()).rejects.toThrow(message);
+    expect(JSON.parse(textsIn(STAGING).lock ?? '')).toEqual(holder);
+  });
+
+  it.each([
+    // Beyond what Linux gives.
+    ['has ended', { pid: 2 ** 22 + 1, host }],
+    ['had the same id, in a container', { pid: process.pid, host }],
+    ['left nothing readable', '{"pid":'],
+    ['left nonsense', { pid: 'x', host }],
+    ['would be a group of processes', { pid: -1, host }],
+  ])('need not wait for one that %s', async (_, holder) => {
+    lock(holder);
+    await build(MODEL);
+    expect(fs.readdirSync(inFolder())).toEqual(['out']);
+  });
+});
+
+afterEach(() => vi.restoreAllMocks());
