@@ -1,253 +1,218 @@
-/** A conversion from its flags to its report. */
-import { createHash } from 'node:crypto';
-import fs from 'node:fs';
-import path from 'node:path';
-import { ByteFile } from '../checkpoint/byte-file.js';
+/** A conversion from its flags to its result. */
+import os from 'node:os';
 import type { Checkpoint } from '../checkpoint/checkpoint.js';
-import type { Writable } from '../checkpoint/torch/write-values.js';
-import { documentText } from '../config/write.js';
-import { execute, makeTables, type Workshop } from '../conversion/execute.js';
-import { stepOf } from '../conversion/left-out.js';
-import type { MadeTable } from '../conversion/make-tables.js';
-import { type MemoryPlan, planMemory } from '../conversion/memory.js';
-import {
-  type Companions,
-  type OutputFile,
-  safetensorsFiles,
-  torchFile,
-  type ValuesOf,
-} from '../conversion/outputs.js';
-import type { OutputPlace } from '../conversion/places.js';
+import { viewsOf } from '../checkpoint/summary-sharing.js';
+import type { DialectName } from '../conversion/dialects.js';
+import { type Container, outputPlace, refuseOverlap } from '../conversion/places.js';
+import { isBufferName } from '../conversion/wanted.js';
 import type { SrtePlan } from '../conversion/plan.js';
-import { DEFAULT_SHARD_BYTES, shardsOf } from '../conversion/shards.js';
-import { configWith, writableOf } from '../conversion/torch-config.js';
-import { UserError } from '../errors.js';
-import { Staging } from '../files/staging.js';
-import { writeWhole } from '../files/write-whole.js';
-import type { MatrixProducts } from '../linalg/low-rank.js';
-import { formatBytes } from '../report/units.js';
-import type { Planning, PlanFlags, Subject } from './convert-plan.js';
+import type { Extension, LayoutName, Merge, Tie } from '../conversion/request.js';
+import { type SrteLayout, srteParameters } from '../architecture/srte-layout.js';
+import { type Problem, UserError } from '../errors.js';
+import { plainProducts } from '../linalg/product.js';
+import type { ConvertResult } from '../report/convert.js';
+import type { EncodableDtype } from '../tensor/encode.js';
+import { conversionOf, type Subject } from './convert-plan.js';
+import { type Converted, convert, type Multiplier, preview, type RunFlags, type Step } from './convert-run.js';
+import { type Progress, progress } from './progress.js';
 
-export interface RunFlags extends PlanFlags {
-  readonly place: OutputPlace;
-  readonly shardBytes: number | undefined;
-  readonly maxMemoryBytes: number;
+/** As the command parses them. */
+export interface ConvertFlags {
+  readonly to: LayoutName | undefined;
+  readonly target: string | undefined;
+  readonly merge: Merge;
+  readonly rank: number | undefined;
+  readonly 'max-error': number | undefined;
+  readonly 'max-positions': number | undefined;
+  readonly extend: Extension | undefined;
+  readonly tie: Tie | undefined;
+  readonly dtype: EncodableDtype | undefined;
+  readonly saturate: boolean;
+  readonly dialect: DialectName | undefined;
+  readonly heads: number | undefined;
+  readonly container: Container | undefined;
+  readonly 'shard-size': number | bigint | undefined;
+  readonly 'max-memory': number | bigint | undefined;
+  readonly config: string | undefined;
+  readonly 'no-config': boolean;
+  readonly set: readonly string[] | undefined;
   readonly seed: number;
-  readonly force: boolean;
+  readonly threads: number | undefined;
+  readonly 'dry-run': boolean;
   readonly resume: boolean;
   readonly check: boolean;
+  readonly force: boolean;
+  readonly quiet: boolean;
+  readonly warn: (warnings: readonly Problem[]) => Promise<void>;
 }
 
-/** What computes the products of matrices, and its name for the report. */
-export interface Multiplier {
-  readonly products: MatrixProducts;
-  readonly name: string;
-  /** That it takes beside the process. */
-  readonly bytes: number;
-}
-
-export type Step = (label: string, bytes: number) => (bytes: number) => void;
-
-/** The output as it would be, or is. */
-export interface Converted extends Planning {
-  readonly files: readonly { readonly name: string; readonly bytes: number }[];
-  readonly memory: MemoryPlan;
-  readonly tables: Awaited<ReturnType<typeof execute>>['tables'] | null;
-}
+const DEFAULT_MEMORY_BYTES = 512e6;
 
 /**
- * Everything that can be said without writing the output. A rank that is given by its error is found, for
- * which the tables are read.
+ * Converts, or with a dry run tells what would be done.
+ * @throws UserError for whatever is wrong with the input, the request or the place of the output.
  */
-export async function preview(
+export async function convertCheckpoint(
   checkpoint: Checkpoint,
-  subject: Subject,
-  flags: RunFlags,
-  multiplierFor: (srte: SrtePlan | null) => Promise<Multiplier>,
-  step: Step,
-): Promise<Converted> {
-  const first = await subject.plan(subject.rank ?? 1);
-  const multiplier = await multiplierFor(first.plan.srte);
-  const memory = memoryFor(first, flags, multiplier);
-  let planning = first;
-  if (subject.rank === null) {
-    const workshop = await openWorkshop(checkpoint, flags);
-    try {
-      const made = await make(checkpoint, subject, first, flags, { workshop, multiplier, memory, step });
-      planning = await subject.plan(made[0]?.rank ?? 1);
-    } finally {
-      workshop.close();
-      await workshop.staging.abandon();
-    }
-  }
-  return { ...planning, files: filesOf(checkpoint, planning, flags)(noValues), memory, tables: null };
-}
-
-const noValues: ValuesOf = () => {
-  throw new Error('a preview writes nothing');
-};
-
-/** Converts, and puts the output in its place. */
-export async function convert(
-  checkpoint: Checkpoint,
-  subject: Subject,
-  flags: RunFlags,
-  multiplierFor: (srte: SrtePlan | null) => Promise<Multiplier>,
-  step: Step,
-): Promise<Converted & { readonly resumed: boolean }> {
-  // All that can be wrong with the plan is told before anything is made.
-  const first = await subject.plan(subject.rank ?? 1);
-  const multiplier = await multiplierFor(first.plan.srte);
-  const memory = memoryFor(first, flags, multiplier);
-  const workshop = await openWorkshop(checkpoint, flags);
+  out: string,
+  flags: ConvertFlags,
+): Promise<ConvertResult> {
+  const start = performance.now();
+  refuseNothing(flags);
+  const place = outputPlace(out, flags.container);
+  refuseOverlap(checkpoint, place);
+  const run = runFlags(flags, place);
+  const shown = new Shown(flags);
   try {
-    const tools = { workshop, multiplier, memory, step };
-    const made = await make(checkpoint, subject, first, flags, tools);
-    const planning = subject.rank === null ? await subject.plan(made[0]?.rank ?? 1) : first;
-    const { saturate, check } = flags;
-    const { files, tables } = await execute(
-      {
-        checkpoint,
-        tables: subject.srte?.tables ?? null,
-        planned: planning,
-        made,
-        files: filesOf(checkpoint, planning, flags),
-      },
-      { ...optionsOf(tools), saturate, check },
-    );
-    workshop.close();
-    await workshop.staging.commit();
-    const resumed = files.some((file) => file.resumed);
-    return { ...planning, files, tables, memory, resumed };
-  } catch (error) {
-    workshop.close();
-    throw await abandoned(error, workshop.staging, flags);
+    const subject = await conversionOf(checkpoint, run, (bytes) => shown.step('comparing', bytes));
+    await flags.warn(subject.warnings);
+    const multiplierFor = (srte: SrtePlan | null) => multiplier(srte, flags);
+    const { step } = shown;
+    if (flags['dry-run']) {
+      const planned = await preview(checkpoint, subject, run, multiplierFor, step);
+      return resultOf(checkpoint, subject, run, planned, null);
+    }
+    const done = await convert(checkpoint, subject, run, multiplierFor, step);
+    const seconds = (performance.now() - start) / 1000;
+    return resultOf(checkpoint, subject, run, done, { seconds, resumed: done.resumed });
+  } finally {
+    shown.end();
   }
 }
 
-interface Tools {
-  readonly workshop: Workshop;
-  readonly multiplier: Multiplier;
-  readonly memory: MemoryPlan;
-  readonly step: Step;
-}
-
-const optionsOf = ({ workshop, multiplier, memory, step }: Tools) => ({
-  workshop,
-  products: multiplier.products,
-  blockRows: memory.blockRows,
-  step,
-});
-
-function make(
-  checkpoint: Checkpoint,
-  subject: Subject,
-  { plan }: Planning,
-  { seed, saturate, truncation }: RunFlags,
-  tools: Tools,
-): Promise<(MadeTable | undefined)[]> {
-  const relativeError =
-    truncation && 'relativeError' in truncation ? truncation.relativeError : undefined;
-  const input = { checkpoint, tables: subject.srte?.tables ?? null };
-  return makeTables(plan.srte, input, { ...optionsOf(tools), seed, saturate, relativeError });
-}
-
-function memoryFor({ plan }: Planning, flags: RunFlags, { bytes }: Multiplier): MemoryPlan {
-  const base = process.memoryUsage().rss + bytes;
-  return planMemory(plan.srte, flags.maxMemoryBytes, base, formatBytes);
-}
-
-/** What was done is kept where it is worth it, and said so. */
-async function abandoned(error: unknown, staging: Staging, { place }: RunFlags): Promise<unknown> {
-  const left = await staging.abandon();
-  if (left === 'removed' || !(error instanceof UserError)) return error;
-  return new UserError(error.code, error.message, {
-    problems: error.problems,
-    suggestion: `${error.suggestion ? `${error.suggestion}, then ` : ''}go on with --resume: finished files of ${place.path} are kept`,
-    cause: error,
+/** @throws UserError when nothing is asked for that would change anything. */
+function refuseNothing(flags: ConvertFlags): void {
+  const asked = [
+    flags.to,
+    flags.target,
+    flags.dialect,
+    flags.tie,
+    flags.dtype,
+    flags.container,
+    flags['max-positions'],
+    flags['shard-size'],
+  ];
+  if (asked.some((each) => each !== undefined)) return;
+  throw new UserError('usage', 'nothing is asked for that would change the checkpoint', {
+    suggestion: 'say how the SRTE is to be with --to, or what else to change: see --help',
   });
 }
 
-type StagedWorkshop = Workshop & { readonly staging: Staging; close(): void };
-
-async function openWorkshop(checkpoint: Checkpoint, flags: RunFlags): Promise<StagedWorkshop> {
-  const { place, force, resume } = flags;
-  const { kind } = place;
-  const identity = identityOf(checkpoint, flags);
-  const staging = await Staging.open(place.path, { kind, force, resume, identity });
-  const opened = new Map<string, ByteFile>();
+function runFlags(flags: ConvertFlags, place: RunFlags['place']): RunFlags {
+  const { rank, 'max-error': relativeError, 'shard-size': shard } = flags;
+  const truncation =
+    rank !== undefined ? { rank } : relativeError === undefined ? undefined : { relativeError };
   return {
-    staging,
-    has: (name) => fs.existsSync(staging.spool(name)),
-    write: (name, fill) => writeWhole(staging.spool(name), true, fill),
-    open(name) {
-      const file = opened.get(name) ?? ByteFile.open(staging.spool(name));
-      opened.set(name, file);
-      return file;
+    to: flags.to,
+    truncation,
+    merge: flags.merge,
+    positions: flags['max-positions'],
+    extension: flags.extend,
+    tie: flags.tie,
+    dtype: flags.dtype,
+    saturate: flags.saturate,
+    config: flags.config,
+    lookForConfig: !flags['no-config'],
+    target: flags.target,
+    set: flags.set ?? [],
+    oldHeads: flags.dialect && flags.heads,
+    isMoved: flags.container !== undefined || shard !== undefined,
+    place,
+    shardBytes: shard === undefined ? undefined : Number(shard),
+    maxMemoryBytes: Number(flags['max-memory'] ?? DEFAULT_MEMORY_BYTES),
+    seed: flags.seed,
+    force: flags.force,
+    resume: flags.resume,
+    check: flags.check,
+  };
+}
+
+/** Steps of a run, one line of progress at a time. */
+class Shown {
+  readonly #flags: { readonly quiet: boolean };
+  #current: Progress | undefined;
+
+  constructor(flags: { readonly quiet: boolean }) {
+    this.#flags = flags;
+  }
+
+  readonly step: Step = (label, bytes) => {
+    this.end();
+    this.#current = progress(this.#flags, label, bytes);
+    return this.#current.add;
+  };
+
+  end(): void {
+    this.#current?.end();
+  }
+}
+
+async function multiplier(_srte: SrtePlan | null, _flags: ConvertFlags): Promise<Multiplier> {
+  return { products: plainProducts, name: 'JavaScript', bytes: 0 };
+}
+
+function resultOf(
+  checkpoint: Checkpoint,
+  { source }: Subject,
+  run: RunFlags,
+  { plan, config, files, memory, tables }: Converted,
+  ran: { readonly seconds: number; readonly resumed: boolean } | null,
+): ConvertResult {
+  const { srte } = plan;
+  const inputBytes = checkpoint.files.reduce((sum, { size }) => sum + size, 0);
+  const outputBytes = files.reduce((sum, { bytes }) => sum + bytes, 0);
+  const sized = (layout: SrteLayout) => ({
+    ...layout,
+    parameters: srteParameters(layout),
+  });
+  return {
+    schema: 'minimind/convert-checkpoint@1',
+    dryRun: ran === null,
+    input: {
+      path: checkpoint.path,
+      format: checkpoint.format,
+      config: source ? { file: source.file, origin: source.origin } : null,
+      parameters: parametersOf(checkpoint),
+      bytes: inputBytes,
     },
-    isFinished: (name) => staging.isFinished(name),
-    writeFile: (name, fill) => staging.write(name, fill),
-    pathOf: (name) => staging.finished(name),
-    close() {
-      for (const file of opened.values()) file.close();
+    output: {
+      path: run.place.path,
+      container: run.place.container,
+      parameters: plan.tensors.reduce(
+        (sum, { role, shape }) =>
+          sum + (role === 'parameter' ? shape.reduce((product, size) => product * size, 1) : 0),
+        0,
+      ),
+      bytes: outputBytes,
+      files: files.map(({ name, bytes }) => ({ name, bytes })),
+    },
+    srte: srte && {
+      source: sized(srte.source),
+      target: sized(srte.target),
+      merge: typeof srte.merge === 'string' ? srte.merge : `layer:${srte.merge.layer}`,
+      extension: srte.extension,
+      tables: (tables ?? srte.tables).map((table) => ({ energy: null, errors: [], ...table })),
+    },
+    configChanges: config?.changes ?? [],
+    leftOut: plan.leftOut,
+    notes: plan.notes,
+    tensors: plan.tensors,
+    memory: {
+      limitBytes: run.maxMemoryBytes,
+      predictedPeakBytes: memory.peakBytes,
+      peakBytes: ran === null ? null : process.resourceUsage().maxRSS * 1024,
+    },
+    run: ran && {
+      ...ran,
+      checked: run.check,
+      bytesPerSecond: (inputBytes + outputBytes) / ran.seconds,
     },
   };
 }
 
-/** Changes when the result would: with the input's files, and with what is asked for. */
-function identityOf({ files }: Checkpoint, flags: RunFlags): string {
-  const { force: _, resume: __, check: ___, maxMemoryBytes: ____, ...asked } = flags;
-  const target = flags.target === undefined ? '' : fs.readFileSync(flags.target, 'utf8');
-  const config = flags.config === undefined ? '' : fs.readFileSync(flags.config, 'utf8');
-  const inputs = files.map((file) => [path.resolve(file.path), file.size, file.changedAt]);
-  const text = JSON.stringify([inputs, asked, target, config]);
-  return createHash('sha256').update(text).digest('hex');
-}
-
-function filesOf(
-  checkpoint: Checkpoint,
-  { plan, config }: Planning,
-  { place, shardBytes, target, set }: RunFlags,
-): (valuesOf: ValuesOf) => readonly OutputFile[] {
-  const companions = companionsOf(checkpoint, config, target !== undefined || set.length > 0);
-  const name = path.basename(place.path);
-  if (place.container === 'pt') {
-    if (shardBytes !== undefined) {
-      throw new UserError('usage', 'a PyTorch file has no shards', {
-        suggestion: 'leave --shard-size out, or write safetensors into a folder',
-      });
-    }
-    return (valuesOf) => [torchFile(name, plan, companions, valuesOf)];
-  }
-  const shards = shardsOf(plan.tensors, shardBytes ?? (place.kind === 'file' ? Number.POSITIVE_INFINITY : DEFAULT_SHARD_BYTES));
-  if (place.kind === 'folder') {
-    return (valuesOf) => safetensorsFiles(plan, shards, companions, valuesOf);
-  }
-  if (shards.length > 1) {
-    throw new UserError('usage', `${place.path} is one file, and there are ${shards.length} shards`, {
-      suggestion: 'name a folder for them: a name without an ending',
-    });
-  }
-  const named = shards.map((shard) => ({ ...shard, file: name }));
-  return (valuesOf) => safetensorsFiles(plan, named, companions, valuesOf);
-}
-
-function companionsOf(
-  checkpoint: Checkpoint,
-  config: Planning['config'],
-  isNew: boolean,
-): Companions {
-  const metadata = new Map(
-    [...checkpoint.metadata].filter(([key]) => !checkpoint.aliases.has(key) && key !== 'step'),
+/** Values of the tensors, each once, that are no buffers by their names. */
+const parametersOf = ({ tensors }: Checkpoint): number =>
+  viewsOf(tensors).reduce(
+    (sum, { names, tensor }) => sum + (names.some(isBufferName) ? 0 : tensor.elements),
+    0,
   );
-  // A config that came with the checkpoint keeps its whole numbers and floats apart.
-  const kept: Writable | undefined =
-    isNew || config === undefined ? undefined : configWith(checkpoint, config.settings);
-  return {
-    step: stepOf(checkpoint),
-    metadata,
-    config: config
-      ? { yaml: documentText(config.value), value: kept ?? writableOf(config.value) }
-      : null,
-  };
-}

@@ -4,7 +4,7 @@ import type { Checkpoint } from '../checkpoint/checkpoint.js';
 import { openCheckpoint } from '../checkpoint/open.js';
 import { UserError } from '../errors.js';
 import type { ByteSink } from '../files/byte-sink.js';
-import type { MatrixProducts } from '../linalg/low-rank.js';
+import type { MatrixProducts } from '../linalg/product.js';
 import { checkOutput } from './check-output.js';
 import { type MadeTable, makeTable, type Scratch } from './make-tables.js';
 import type { Planned } from './make-plan.js';

@@ -5,12 +5,8 @@ import { contiguousStrides, type StoredTensor } from '../checkpoint/stored-tenso
 import { UserError } from '../errors.js';
 import type { ByteSink } from '../files/byte-sink.js';
 import { meanOfRows, squaredNorm } from '../linalg/comparison.js';
-import {
-  lowRank,
-  type LowRank,
-  type MatrixProducts,
-  type RowSource,
-} from '../linalg/low-rank.js';
+import { lowRank, type LowRank, type RowSource } from '../linalg/low-rank.js';
+import type { MatrixProducts } from '../linalg/product.js';
 import { decode } from '../tensor/decode.js';
 import { type EncodableDtype, encode, isEncodable } from '../tensor/encode.js';
 import { elementCount, type Shape } from '../tensor/shape.js';

@@ -2,7 +2,8 @@
 import { setImmediate as breathe } from 'node:timers/promises';
 import type { Checkpoint } from '../checkpoint/checkpoint.js';
 import { squaredNorm } from '../linalg/comparison.js';
-import type { MatrixProducts, RowSource } from '../linalg/low-rank.js';
+import type { RowSource } from '../linalg/low-rank.js';
+import type { MatrixProducts } from '../linalg/product.js';
 import { NonFiniteValues } from './non-finite.js';
 import { storedUnder } from './output-values.js';
 import type { PlannedTable, SrtePlan } from './plan.js';

@@ -21,8 +21,8 @@ export type ValuesOf = (tensor: PlannedTensor) => AsyncIterable<Uint8Array>;
 export interface Companions {
   /** Training steps, when they are known. */
   readonly step: number | bigint | null;
-  /** The new config as YAML text, and as what a PyTorch file holds; null when there is none. */
-  readonly config: { readonly yaml: string; readonly value: Writable } | null;
+  /** The new config as YAML text, where it is one, and as what a PyTorch file holds; null for none. */
+  readonly config: { readonly yaml: string | null; readonly value: Writable } | null;
   /** Strings that the input kept in its metadata. */
   readonly metadata: ReadonlyMap<string, string>;
 }
@@ -60,7 +60,7 @@ export function safetensorsFiles(
   return [
     ...files,
     ...(shards.length > 1 ? [textFile(INDEX_FILE, indexOfShards(shards))] : []),
-    ...(companions.config ? [textFile(CONFIG_FILE, companions.config.yaml)] : []),
+    ...(companions.config?.yaml ? [textFile(CONFIG_FILE, companions.config.yaml)] : []),
   ];
 }
 
@@ -82,8 +82,8 @@ function textFile(name: string, text: string): OutputFile {
 }
 
 /**
- * A PyTorch file: with a config what a training program saves, `{step, model_state_dict, config}`; the bare
- * state dict without. Every alias lies on the storage of its tensor.
+ * A PyTorch file: what a training program saves, `{step, model_state_dict, config}`; the bare state dict when
+ * neither step nor config is known. Every alias lies on the storage of its tensor.
  * @param name Of the file; without its ending it is the folder in the archive, as PyTorch has it.
  */
 export function torchFile(
@@ -109,18 +109,18 @@ export function torchFile(
     type: 'collections.OrderedDict',
     entries: new Map(entries),
   };
-  const whole: WritableDict =
-    config === null
-      ? stateDict
-      : {
-          kind: 'dict',
-          type: 'dict',
-          entries: new Map<Writable, Writable>([
-            ['step', step ?? 0],
-            ['model_state_dict', stateDict],
-            ['config', config.value],
-          ]),
-        };
+  const isBare = config === null && step === null;
+  const whole: WritableDict = isBare
+    ? stateDict
+    : {
+        kind: 'dict',
+        type: 'dict',
+        entries: new Map<Writable, Writable>([
+          ['step', step ?? 0],
+          ['model_state_dict', stateDict],
+          ...(config ? [['config', config.value] as const] : []),
+        ]),
+      };
   const root = rootOf(name);
   return {
     name,

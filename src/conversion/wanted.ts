@@ -41,6 +41,8 @@ const wantedOf = (
 const BUFFER =
   /(?:^|\.)(?:rope\.(?:inv_freq|cos_cached|sin_cached)|rotary_emb\.inv_freq|srte\.inv_freq)$/;
 
+export const isBufferName = (name: string): boolean => BUFFER.test(name);
+
 /** An SRTE that is only computed: `layers.0.srte.inv_freq`, `shared_srte.inv_freq`. */
 const SINCOS = /^(?:|.*\.)(?:layers\.[^.]*\.srte|shared_srte)\.inv_freq$/s;
 
@@ -80,7 +82,7 @@ export function wantedByNames(
     name,
     aliases: name === embedding && head !== undefined ? [...new Set([...aliases, head])] : aliases,
     shape,
-    role: BUFFER.test(name) ? 'buffer' : 'parameter',
+    role: isBufferName(name) ? 'buffer' : 'parameter',
   }));
   const tables = srte ? wantedSrte(srte.layout, srte.prefix) : [];
   // Before the first layer, where the original registers what the layers share.

@@ -1,0 +1,259 @@
+/** The run of a conversion: its memory, its files, its place. */
+import { createHash } from 'node:crypto';
+import fs from 'node:fs';
+import path from 'node:path';
+import { ByteFile } from '../checkpoint/byte-file.js';
+import type { Checkpoint } from '../checkpoint/checkpoint.js';
+import type { Writable } from '../checkpoint/torch/write-values.js';
+import { documentText } from '../config/write.js';
+import { execute, makeTables, type Workshop } from '../conversion/execute.js';
+import { stepOf } from '../conversion/left-out.js';
+import type { MadeTable } from '../conversion/make-tables.js';
+import { type MemoryPlan, planMemory } from '../conversion/memory.js';
+import {
+  type Companions,
+  type OutputFile,
+  safetensorsFiles,
+  torchFile,
+  type ValuesOf,
+} from '../conversion/outputs.js';
+import type { OutputPlace } from '../conversion/places.js';
+import type { SrtePlan } from '../conversion/plan.js';
+import { DEFAULT_SHARD_BYTES, shardsOf } from '../conversion/shards.js';
+import { configWith, writableOf } from '../conversion/torch-config.js';
+import { UserError } from '../errors.js';
+import { Staging } from '../files/staging.js';
+import { writeWhole } from '../files/write-whole.js';
+import type { MatrixProducts } from '../linalg/product.js';
+import { formatBytes } from '../report/units.js';
+import type { Planning, PlanFlags, Subject } from './convert-plan.js';
+
+export interface RunFlags extends PlanFlags {
+  readonly place: OutputPlace;
+  readonly shardBytes: number | undefined;
+  readonly maxMemoryBytes: number;
+  readonly seed: number;
+  readonly force: boolean;
+  readonly resume: boolean;
+  readonly check: boolean;
+}
+
+/** What computes the products of matrices, and its name for the report. */
+export interface Multiplier {
+  readonly products: MatrixProducts;
+  readonly name: string;
+  /** That it takes beside the process. */
+  readonly bytes: number;
+}
+
+export type Step = (label: string, bytes: number) => (bytes: number) => void;
+
+/** The output as it would be, or is. */
+export interface Converted extends Planning {
+  readonly files: readonly { readonly name: string; readonly bytes: number }[];
+  readonly memory: MemoryPlan;
+  readonly tables: Awaited<ReturnType<typeof execute>>['tables'] | null;
+}
+
+/**
+ * Everything that can be said without writing the output. A rank that is given by its error is found, for
+ * which the tables are read.
+ */
+export async function preview(
+  checkpoint: Checkpoint,
+  subject: Subject,
+  flags: RunFlags,
+  multiplierFor: (srte: SrtePlan | null) => Promise<Multiplier>,
+  step: Step,
+): Promise<Converted> {
+  const first = await subject.plan(subject.rank ?? 1);
+  const multiplier = await multiplierFor(first.plan.srte);
+  const memory = memoryFor(first, flags, multiplier);
+  let planning = first;
+  if (subject.rank === null) {
+    const workshop = await openWorkshop(checkpoint, flags);
+    try {
+      const made = await make(checkpoint, subject, first, flags, { workshop, multiplier, memory, step });
+      planning = await subject.plan(made[0]?.rank ?? 1);
+    } finally {
+      workshop.close();
+      await workshop.staging.abandon();
+    }
+  }
+  return { ...planning, files: filesOf(checkpoint, planning, flags)(noValues), memory, tables: null };
+}
+
+const noValues: ValuesOf = () => {
+  throw new Error('a preview writes nothing');
+};
+
+/** Converts, and puts the output in its place. */
+export async function convert(
+  checkpoint: Checkpoint,
+  subject: Subject,
+  flags: RunFlags,
+  multiplierFor: (srte: SrtePlan | null) => Promise<Multiplier>,
+  step: Step,
+): Promise<Converted & { readonly resumed: boolean }> {
+  // All that can be wrong with the plan is told before anything is made.
+  const first = await subject.plan(subject.rank ?? 1);
+  const multiplier = await multiplierFor(first.plan.srte);
+  const memory = memoryFor(first, flags, multiplier);
+  const workshop = await openWorkshop(checkpoint, flags);
+  try {
+    const tools = { workshop, multiplier, memory, step };
+    const made = await make(checkpoint, subject, first, flags, tools);
+    const planning = subject.rank === null ? await subject.plan(made[0]?.rank ?? 1) : first;
+    const { saturate, check } = flags;
+    const { files, tables } = await execute(
+      {
+        checkpoint,
+        tables: subject.srte?.tables ?? null,
+        planned: planning,
+        made,
+        files: filesOf(checkpoint, planning, flags),
+      },
+      { ...optionsOf(tools), saturate, check },
+    );
+    workshop.close();
+    await workshop.staging.commit();
+    const resumed = files.some((file) => file.resumed);
+    return { ...planning, files, tables, memory, resumed };
+  } catch (error) {
+    workshop.close();
+    throw await abandoned(error, workshop.staging, flags);
+  }
+}
+
+interface Tools {
+  readonly workshop: Workshop;
+  readonly multiplier: Multiplier;
+  readonly memory: MemoryPlan;
+  readonly step: Step;
+}
+
+const optionsOf = ({ workshop, multiplier, memory, step }: Tools) => ({
+  workshop,
+  products: multiplier.products,
+  blockRows: memory.blockRows,
+  step,
+});
+
+function make(
+  checkpoint: Checkpoint,
+  subject: Subject,
+  { plan }: Planning,
+  { seed, saturate, truncation }: RunFlags,
+  tools: Tools,
+): Promise<(MadeTable | undefined)[]> {
+  const relativeError =
+    truncation && 'relativeError' in truncation ? truncation.relativeError : undefined;
+  const input = { checkpoint, tables: subject.srte?.tables ?? null };
+  return makeTables(plan.srte, input, { ...optionsOf(tools), seed, saturate, relativeError });
+}
+
+function memoryFor({ plan }: Planning, flags: RunFlags, { bytes }: Multiplier): MemoryPlan {
+  const base = process.memoryUsage().rss + bytes;
+  return planMemory(plan.srte, flags.maxMemoryBytes, base, formatBytes);
+}
+
+/** What was done is kept where it is worth it, and said so. */
+async function abandoned(error: unknown, staging: Staging, { place }: RunFlags): Promise<unknown> {
+  const left = await staging.abandon();
+  if (left === 'removed' || !(error instanceof UserError)) return error;
+  return new UserError(error.code, error.message, {
+    problems: error.problems,
+    suggestion: `${error.suggestion ? `${error.suggestion}, then ` : ''}go on with --resume: finished files of ${place.path} are kept`,
+    cause: error,
+  });
+}
+
+type StagedWorkshop = Workshop & { readonly staging: Staging; close(): void };
+
+async function openWorkshop(checkpoint: Checkpoint, flags: RunFlags): Promise<StagedWorkshop> {
+  const { place, force, resume } = flags;
+  const { kind } = place;
+  const identity = identityOf(checkpoint, flags);
+  const staging = await Staging.open(place.path, { kind, force, resume, identity });
+  const opened = new Map<string, ByteFile>();
+  return {
+    staging,
+    has: (name) => fs.existsSync(staging.spool(name)),
+    write: (name, fill) => writeWhole(staging.spool(name), true, fill),
+    open(name) {
+      const file = opened.get(name) ?? ByteFile.open(staging.spool(name));
+      opened.set(name, file);
+      return file;
+    },
+    isFinished: (name) => staging.isFinished(name),
+    writeFile: (name, fill) => staging.write(name, fill),
+    pathOf: (name) => staging.finished(name),
+    close() {
+      for (const file of opened.values()) file.close();
+    },
+  };
+}
+
+/** Changes when the result would: with the input's files, and with what is asked for. */
+function identityOf({ files }: Checkpoint, flags: RunFlags): string {
+  const { force: _, resume: __, check: ___, maxMemoryBytes: ____, ...asked } = flags;
+  const target = flags.target === undefined ? '' : fs.readFileSync(flags.target, 'utf8');
+  const config = flags.config === undefined ? '' : fs.readFileSync(flags.config, 'utf8');
+  const inputs = files.map((file) => [path.resolve(file.path), file.size, file.changedAt]);
+  const text = JSON.stringify([inputs, asked, target, config]);
+  return createHash('sha256').update(text).digest('hex');
+}
+
+function filesOf(
+  checkpoint: Checkpoint,
+  { plan, config }: Planning,
+  { place, shardBytes, target, set }: RunFlags,
+): (valuesOf: ValuesOf) => readonly OutputFile[] {
+  const companions = companionsOf(checkpoint, config, target !== undefined || set.length > 0);
+  const name = path.basename(place.path);
+  if (place.container === 'pt') {
+    if (shardBytes !== undefined) {
+      throw new UserError('usage', 'a PyTorch file has no shards', {
+        suggestion: 'leave --shard-size out, or write safetensors into a folder',
+      });
+    }
+    return (valuesOf) => [torchFile(name, plan, companions, valuesOf)];
+  }
+  const shards = shardsOf(plan.tensors, shardBytes ?? (place.kind === 'file' ? Number.POSITIVE_INFINITY : DEFAULT_SHARD_BYTES));
+  if (place.kind === 'folder') {
+    return (valuesOf) => safetensorsFiles(plan, shards, companions, valuesOf);
+  }
+  if (shards.length > 1) {
+    throw new UserError('usage', `${place.path} is one file, and there are ${shards.length} shards`, {
+      suggestion: 'name a folder for them: a name without an ending',
+    });
+  }
+  const named = shards.map((shard) => ({ ...shard, file: name }));
+  return (valuesOf) => safetensorsFiles(plan, named, companions, valuesOf);
+}
+
+function companionsOf(
+  checkpoint: Checkpoint,
+  config: Planning['config'],
+  isNew: boolean,
+): Companions {
+  const metadata = new Map(
+    [...checkpoint.metadata].filter(([key]) => !checkpoint.aliases.has(key) && key !== 'step'),
+  );
+  // A config that came with the checkpoint keeps its whole numbers and floats apart.
+  const kept: Writable | undefined =
+    isNew || config === undefined ? undefined : configWith(checkpoint, config.settings);
+  return {
+    step: stepOf(checkpoint),
+    metadata,
+    config: config
+      ? { yaml: documentText(config.value), value: kept ?? writableOf(config.value) }
+      : unreadConfig(checkpoint),
+  };
+}
+
+/** A config that nothing here can read stays in a PyTorch file as it was. */
+function unreadConfig({ content }: Checkpoint): Companions['config'] {
+  const value = content.get('config');
+  return value === undefined ? null : { yaml: null, value };
+}
