@@ -43,9 +43,7 @@ export function srteParameters({
 
 /** Undefined for a model without one. */
 export function srteLayoutOf(model: LanguageModel): SrteLayout | undefined {
-  const srtes = model.blocks.flatMap((block) =>
-    block.kind === 'hybridBlock' ? [block.srte] : [],
-  );
+  const srtes = model.blocks.flatMap((block) => (block.kind === 'hybridBlock' ? [block.srte] : []));
   const [first] = srtes;
   if (first === undefined) return undefined;
   const isShared = model.shared.some((layer) => walk(layer).some((visit) => visit.layer === first));

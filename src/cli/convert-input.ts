@@ -42,7 +42,8 @@ export async function sourceConfigOf(
     const source = { ...loaded, written: found.document, origin: found.origin };
     return { source, warnings: loaded.warnings };
   } catch (error) {
-    if (config !== undefined || !(error instanceof UserError) || error instanceof Unlike) throw error;
+    if (config !== undefined || !(error instanceof UserError) || error instanceof Unlike)
+      throw error;
     const message = `${error.message}: the checkpoint is converted by its names alone`;
     return {
       warnings: [

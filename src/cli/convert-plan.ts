@@ -56,7 +56,10 @@ export async function conversionOf(
   watch: (bytes: number) => (bytes: number) => void,
 ): Promise<Subject> {
   const stored = storedNames(checkpoint);
-  const lookFor = { config: flags.config, lookFor: flags.lookForConfig && flags.oldHeads === undefined };
+  const lookFor = {
+    config: flags.config,
+    lookFor: flags.lookForConfig && flags.oldHeads === undefined,
+  };
   const { source, warnings } = await sourceConfigOf(checkpoint, lookFor, watch);
   const srte = srteOf(checkpoint, stored, source, flags);
   const arrival = flags.target ? await targetConfig(flags.target, source, flags.set) : undefined;

@@ -26,7 +26,7 @@ import { Staging } from '../files/staging.js';
 import { writeWhole } from '../files/write-whole.js';
 import type { MatrixProducts } from '../linalg/product.js';
 import { formatBytes } from '../report/units.js';
-import type { Planning, PlanFlags, Subject } from './convert-plan.js';
+import type { PlanFlags, Planning, Subject } from './convert-plan.js';
 
 export interface RunFlags extends PlanFlags {
   readonly place: OutputPlace;
@@ -73,14 +73,24 @@ export async function preview(
   if (subject.rank === null) {
     const workshop = await openWorkshop(checkpoint, flags);
     try {
-      const made = await make(checkpoint, subject, first, flags, { workshop, multiplier, memory, step });
+      const made = await make(checkpoint, subject, first, flags, {
+        workshop,
+        multiplier,
+        memory,
+        step,
+      });
       planning = await subject.plan(made[0]?.rank ?? 1);
     } finally {
       workshop.close();
       await workshop.staging.abandon();
     }
   }
-  return { ...planning, files: filesOf(checkpoint, planning, flags)(noValues), memory, tables: null };
+  return {
+    ...planning,
+    files: filesOf(checkpoint, planning, flags)(noValues),
+    memory,
+    tables: null,
+  };
 }
 
 const noValues: ValuesOf = () => {
@@ -94,7 +104,7 @@ export async function convert(
   flags: RunFlags,
   multiplierFor: (srte: SrtePlan | null) => Promise<Multiplier>,
   step: Step,
-): Promise<Converted & { readonly resumed: boolean }> {
+): Promise<Converted & { readonly resumed: boolean; readonly products: string }> {
   // All that can be wrong with the plan is told before anything is made.
   const first = await subject.plan(subject.rank ?? 1);
   const multiplier = await multiplierFor(first.plan.srte);
@@ -118,7 +128,7 @@ export async function convert(
     workshop.close();
     await workshop.staging.commit();
     const resumed = files.some((file) => file.resumed);
-    return { ...planning, files, tables, memory, resumed };
+    return { ...planning, files, tables, memory, resumed, products: multiplier.name };
   } catch (error) {
     workshop.close();
     throw await abandoned(error, workshop.staging, flags);
@@ -219,14 +229,21 @@ function filesOf(
     }
     return (valuesOf) => [torchFile(name, plan, companions, valuesOf)];
   }
-  const shards = shardsOf(plan.tensors, shardBytes ?? (place.kind === 'file' ? Number.POSITIVE_INFINITY : DEFAULT_SHARD_BYTES));
+  const shards = shardsOf(
+    plan.tensors,
+    shardBytes ?? (place.kind === 'file' ? Number.POSITIVE_INFINITY : DEFAULT_SHARD_BYTES),
+  );
   if (place.kind === 'folder') {
     return (valuesOf) => safetensorsFiles(plan, shards, companions, valuesOf);
   }
   if (shards.length > 1) {
-    throw new UserError('usage', `${place.path} is one file, and there are ${shards.length} shards`, {
-      suggestion: 'name a folder for them: a name without an ending',
-    });
+    throw new UserError(
+      'usage',
+      `${place.path} is one file, and there are ${shards.length} shards`,
+      {
+        suggestion: 'name a folder for them: a name without an ending',
+      },
+    );
   }
   const named = shards.map((shard) => ({ ...shard, file: name }));
   return (valuesOf) => safetensorsFiles(plan, named, companions, valuesOf);

@@ -1,19 +1,27 @@
 /** A conversion from its flags to its result. */
 import os from 'node:os';
+import { type SrteLayout, srteParameters } from '../architecture/srte-layout.js';
 import type { Checkpoint } from '../checkpoint/checkpoint.js';
 import { viewsOf } from '../checkpoint/summary-sharing.js';
 import type { DialectName } from '../conversion/dialects.js';
 import { type Container, outputPlace, refuseOverlap } from '../conversion/places.js';
-import { isBufferName } from '../conversion/wanted.js';
 import type { SrtePlan } from '../conversion/plan.js';
 import type { Extension, LayoutName, Merge, Tie } from '../conversion/request.js';
-import { type SrteLayout, srteParameters } from '../architecture/srte-layout.js';
+import { overallError } from '../conversion/table-errors.js';
+import { isBufferName } from '../conversion/wanted.js';
 import { type Problem, UserError } from '../errors.js';
 import { plainProducts } from '../linalg/product.js';
 import type { ConvertResult } from '../report/convert.js';
 import type { EncodableDtype } from '../tensor/encode.js';
 import { conversionOf, type Subject } from './convert-plan.js';
-import { type Converted, convert, type Multiplier, preview, type RunFlags, type Step } from './convert-run.js';
+import {
+  type Converted,
+  convert,
+  type Multiplier,
+  preview,
+  type RunFlags,
+  type Step,
+} from './convert-run.js';
 import { type Progress, progress } from './progress.js';
 
 /** As the command parses them. */
@@ -74,7 +82,11 @@ export async function convertCheckpoint(
     }
     const done = await convert(checkpoint, subject, run, multiplierFor, step);
     const seconds = (performance.now() - start) / 1000;
-    return resultOf(checkpoint, subject, run, done, { seconds, resumed: done.resumed });
+    return resultOf(checkpoint, subject, run, done, {
+      seconds,
+      resumed: done.resumed,
+      products: done.products,
+    });
   } finally {
     shown.end();
   }
@@ -156,7 +168,7 @@ function resultOf(
   { source }: Subject,
   run: RunFlags,
   { plan, config, files, memory, tables }: Converted,
-  ran: { readonly seconds: number; readonly resumed: boolean } | null,
+  ran: Pick<NonNullable<ConvertResult['run']>, 'seconds' | 'resumed' | 'products'> | null,
 ): ConvertResult {
   const { srte } = plan;
   const inputBytes = checkpoint.files.reduce((sum, { size }) => sum + size, 0);
@@ -191,6 +203,7 @@ function resultOf(
       target: sized(srte.target),
       merge: typeof srte.merge === 'string' ? srte.merge : `layer:${srte.merge.layer}`,
       extension: srte.extension,
+      relativeError: tables && overallError(tables.flatMap(({ errors }) => errors)),
       tables: (tables ?? srte.tables).map((table) => ({ energy: null, errors: [], ...table })),
     },
     configChanges: config?.changes ?? [],

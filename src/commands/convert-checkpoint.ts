@@ -107,12 +107,17 @@ export default class ConvertCheckpoint extends BaseCommand {
       dependsOn: ['heads'],
       description: 'names and RoPE of MiniMind files from before April 2025, turned into today’s',
     } as const)(),
-    heads: count({ dependsOn: ['dialect'], description: 'attention heads of the model, for --dialect' }),
+    heads: count({
+      dependsOn: ['dialect'],
+      description: 'attention heads of the model, for --dialect',
+    }),
     container: Flags.option({
       options: CONTAINERS,
       description: 'format of the output [default: by its name]',
     } as const)(),
-    'shard-size': bytesLimit({ description: 'the most that a shard holds [default: 5GB in a folder]' }),
+    'shard-size': bytesLimit({
+      description: 'the most that a shard holds [default: 5GB in a folder]',
+    }),
     'max-memory': bytesLimit({ description: 'memory that it may take [default: 512MB]' }),
     config: Flags.string({
       helpValue: 'FILE',

@@ -61,7 +61,10 @@ export function fromOldMiniMind(
   if (unknown.length > 0) {
     throw new UserError(
       'refused-file',
-      `${file} has names that no old MiniMind file has: ${unknown.slice(0, 5).map((name) => JSON.stringify(name)).join(', ')}${unknown.length > 5 ? ` and ${unknown.length - 5} more` : ''}`,
+      `${file} has names that no old MiniMind file has: ${unknown
+        .slice(0, 5)
+        .map((name) => JSON.stringify(name))
+        .join(', ')}${unknown.length > 5 ? ` and ${unknown.length - 5} more` : ''}`,
       { suggestion: 'leave --dialect out when its names are of today' },
     );
   }
@@ -77,7 +80,10 @@ function todaysName(name: string): string | undefined {
   const [old, today] = line;
   const tail = rest
     .slice(old.length)
-    .replace(/(^|\.)(w[123])\./, (_, dot: string, w: keyof typeof FEED_FORWARD) => `${dot}${FEED_FORWARD[w]}.`);
+    .replace(
+      /(^|\.)(w[123])\./,
+      (_, dot: string, w: keyof typeof FEED_FORWARD) => `${dot}${FEED_FORWARD[w]}.`,
+    );
   return `model.layers.${layer}.${today}${tail}`;
 }
 
@@ -97,7 +103,12 @@ function headDimOf(file: string, sources: SourceTensors, heads: number): number 
   );
 }
 
-function withHeads(file: string, name: string, source: SourceTensor, headDim: number): SourceTensor {
+function withHeads(
+  file: string,
+  name: string,
+  source: SourceTensor,
+  headDim: number,
+): SourceTensor {
   const [, , rest = ''] = LAYER_NAME.exec(name) ?? [];
   if (!UNPAIRED.test(rest)) return source;
   const [rows = 0] = source.tensor.shape;

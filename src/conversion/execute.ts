@@ -6,8 +6,8 @@ import { UserError } from '../errors.js';
 import type { ByteSink } from '../files/byte-sink.js';
 import type { MatrixProducts } from '../linalg/product.js';
 import { checkOutput } from './check-output.js';
-import { type MadeTable, makeTable, type Scratch } from './make-tables.js';
 import type { Planned } from './make-plan.js';
+import { type MadeTable, makeTable, type Scratch } from './make-tables.js';
 import { measureTable } from './measure-tables.js';
 import { valuesOf } from './output-values.js';
 import { INDEX_FILE, type OutputFile, type ValuesOf } from './outputs.js';
@@ -45,7 +45,11 @@ export interface ExecuteOptions {
 }
 
 export interface Executed {
-  readonly files: readonly { readonly name: string; readonly bytes: number; readonly resumed: boolean }[];
+  readonly files: readonly {
+    readonly name: string;
+    readonly bytes: number;
+    readonly resumed: boolean;
+  }[];
   readonly tables: readonly MeasuredTable[];
 }
 
@@ -125,7 +129,8 @@ export async function execute(input: ExecuteInput, options: ExecuteOptions): Pro
   const output = openCheckpoint(outputPath(workshop, files));
   try {
     const tables = await measured(input, output, options);
-    if (check) await checkOutput(planned.plan, output, values, step('checking', totalBytes(planned)));
+    if (check)
+      await checkOutput(planned.plan, output, values, step('checking', totalBytes(planned)));
     return { files: written, tables };
   } finally {
     output.close();
@@ -178,4 +183,3 @@ function refuseChanged(files: readonly ByteFile[]): void {
     suggestion: 'wait until whatever writes it has finished, and convert again',
   });
 }
-

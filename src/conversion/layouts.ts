@@ -26,7 +26,11 @@ export function requestedLayout(source: SrteLayout, request: ConversionRequest):
   }
   const sizes = { ...source, sharing, positions };
   if (!isPair) return { ...sizes, form, rank: null };
-  return { ...sizes, form: 'low-rank', rank: wantedRank({ ...source, sharing }, truncation, Math.min(positions, rowsKnown(source))) };
+  return {
+    ...sizes,
+    form: 'low-rank',
+    rank: wantedRank({ ...source, sharing }, truncation, Math.min(positions, rowsKnown(source))),
+  };
 }
 
 /** Rows of a table that are known: of one that is computed, any number. */
@@ -47,9 +51,13 @@ function wantedRank(
   }
   if (!('rank' in truncation)) {
     if (sharing === 'shared') return null;
-    throw new UserError('usage', 'tables of layers have one rank for all of them: it cannot be found by an error', {
-      suggestion: 'give the rank with --rank, or make one pair for all layers with --to low-rank',
-    });
+    throw new UserError(
+      'usage',
+      'tables of layers have one rank for all of them: it cannot be found by an error',
+      {
+        suggestion: 'give the rank with --rank, or make one pair for all layers with --to low-rank',
+      },
+    );
   }
   checkRank(truncation.rank, positions, hidden);
   return truncation.rank;

@@ -193,8 +193,7 @@ class Resolver {
     // What is one tensor by the input's own description has been found to hold the same values.
     const known = this.#known.get(first.name);
     const other = others.find(
-      ({ tensor, name: another }) =>
-        !isSameView(tensor, first.tensor) && !known?.includes(another),
+      ({ tensor, name: another }) => !isSameView(tensor, first.tensor) && !known?.includes(another),
     );
     if (other !== undefined && role === 'parameter') return this.#tie(first, other);
     const { own: from, heads, tensor: stored } = first;
@@ -240,7 +239,8 @@ class Resolver {
     if (action.do === 'table') return this.#tables?.tables[action.table]?.dtype ?? 'F32';
     const own = stored?.dtype ?? 'F32';
     const { dtype } = this.#input.request;
-    const isCast = dtype !== undefined && role === 'parameter' && STORED_DTYPES[own].kind === 'float';
+    const isCast =
+      dtype !== undefined && role === 'parameter' && STORED_DTYPES[own].kind === 'float';
     return isCast ? dtype : own;
   }
 

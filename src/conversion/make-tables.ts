@@ -5,7 +5,7 @@ import { contiguousStrides, type StoredTensor } from '../checkpoint/stored-tenso
 import { UserError } from '../errors.js';
 import type { ByteSink } from '../files/byte-sink.js';
 import { meanOfRows, squaredNorm } from '../linalg/comparison.js';
-import { lowRank, type LowRank, type RowSource } from '../linalg/low-rank.js';
+import { type LowRank, lowRank, type RowSource } from '../linalg/low-rank.js';
 import type { MatrixProducts } from '../linalg/product.js';
 import { decode } from '../tensor/decode.js';
 import { type EncodableDtype, encode, isEncodable } from '../tensor/encode.js';
@@ -162,7 +162,11 @@ class Making {
   async #tableToFactorise(): Promise<RowSource> {
     const dtype = this.#dtype === 'F64' ? 'F64' : 'F32';
     await this.#once('mean', async (sink) => {
-      const encoder = this.#encoder(`${this.#table.name} before it is factorised`, this.#columns, dtype);
+      const encoder = this.#encoder(
+        `${this.#table.name} before it is factorised`,
+        this.#columns,
+        dtype,
+      );
       for await (const { rows } of this.#means()) await sink.write(encoder(rows).bytes);
     });
     const rows = this.#part('mean', dtype, [this.#rows, this.#columns]);
@@ -171,8 +175,7 @@ class Making {
 
   async #factorised(table: RowSource): Promise<LowRank> {
     const { products, seed, blockRows, relativeError } = this.#options;
-    const want =
-      relativeError === undefined ? { rank: this.#plannedRank() } : { relativeError };
+    const want = relativeError === undefined ? { rank: this.#plannedRank() } : { relativeError };
     return lowRank(table, { want, seed, products, blockRows });
   }
 

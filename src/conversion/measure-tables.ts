@@ -86,6 +86,7 @@ function isExact(srte: SrtePlan, table: PlannedTable, tables: SrteTables | null)
 const exact = (number: number, { name }: SrteTable): TableError => ({
   layers: [number],
   name,
+  norm: null,
   relativeError: 0,
   largestError: 0,
   cosine: 1,

@@ -3,10 +3,10 @@ import type { Formula } from '../architecture/computed-buffers.js';
 import type { Checkpoint } from '../checkpoint/checkpoint.js';
 import type { StoredTensor } from '../checkpoint/stored-tensor.js';
 import { chunksOf, narrow, piecesOf, readTensor } from '../checkpoint/view.js';
+import { meanOfRows } from '../linalg/comparison.js';
 import { decode, numbersIn } from '../tensor/decode.js';
 import { cast, encode, isEncodable } from '../tensor/encode.js';
 import { STORED_DTYPES, type StoredDtype } from '../tensor/stored-dtype.js';
-import { meanOfRows } from '../linalg/comparison.js';
 import { type MadeTable, overflowError } from './make-tables.js';
 import type { PlannedTensor } from './plan.js';
 import type { Extension } from './request.js';
@@ -128,7 +128,13 @@ async function* castTo(
     if (overflow >= 0) {
       const values = new Float64Array(numbers);
       decode(from, chunk, values);
-      throw overflowError(path, name, dtype, values[overflow] ?? Number.NaN, `value ${done + overflow}`);
+      throw overflowError(
+        path,
+        name,
+        dtype,
+        values[overflow] ?? Number.NaN,
+        `value ${done + overflow}`,
+      );
     }
     done += numbers;
     yield target.subarray(0, bytes);
@@ -158,7 +164,13 @@ async function* averaged(
     const target = new Uint8Array(bytesOf(piece.elements, dtype));
     const overflow = encode(dtype, mean, target, { saturate });
     if (overflow >= 0) {
-      throw overflowError(path, name, dtype, mean[overflow] ?? Number.NaN, `value ${done + overflow}`);
+      throw overflowError(
+        path,
+        name,
+        dtype,
+        mean[overflow] ?? Number.NaN,
+        `value ${done + overflow}`,
+      );
     }
     done += piece.elements;
     yield target;

@@ -1,9 +1,10 @@
 /** The files of an output and what is written to them. */
-import type { ByteSink } from '../files/byte-sink.js';
+
 import { planSafetensors, writeSafetensors } from '../checkpoint/safetensors/write.js';
 import { contiguousStrides } from '../checkpoint/stored-tensor.js';
 import { planTorch, writeTorch } from '../checkpoint/torch/write-torch.js';
 import type { Writable, WritableDict, WritableTensor } from '../checkpoint/torch/write-values.js';
+import type { ByteSink } from '../files/byte-sink.js';
 import type { ConversionPlan, PlannedShard, PlannedTensor } from './plan.js';
 import { indexOfShards } from './shards.js';
 

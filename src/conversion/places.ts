@@ -30,9 +30,13 @@ export function outputPlace(name: string, container: Container | undefined): Out
     (CONTAINERS[each] as readonly string[]).includes(ending),
   );
   if (byName !== undefined && container !== undefined && byName !== container) {
-    throw new UserError('usage', `${name} is named like a ${byName} file, and --container says ${container}`, {
-      suggestion: 'give the output another name, or leave --container out',
-    });
+    throw new UserError(
+      'usage',
+      `${name} is named like a ${byName} file, and --container says ${container}`,
+      {
+        suggestion: 'give the output another name, or leave --container out',
+      },
+    );
   }
   const chosen = container ?? byName ?? 'safetensors';
   const kind = byName === undefined && chosen === 'safetensors' ? 'folder' : 'file';

@@ -80,8 +80,5 @@ function widestOf(dtypes: readonly StoredDtype[]): StoredDtype {
   const bits = (dtype: StoredDtype) => STORED_DTYPES[dtype].bits;
   const [first = COMPUTED_DTYPE, ...others] = [...new Set(dtypes)];
   // Two types of 16 bits hold different values: those of both fit into float32.
-  return others.reduce(
-    (a, b) => (bits(a) === bits(b) ? 'F32' : bits(a) > bits(b) ? a : b),
-    first,
-  );
+  return others.reduce((a, b) => (bits(a) === bits(b) ? 'F32' : bits(a) > bits(b) ? a : b), first);
 }

@@ -39,7 +39,9 @@ export function shardsOf(tensors: readonly PlannedTensor[], shardBytes: number):
 /** The index of several shards, as the Hugging Face hub has it. */
 export function indexOfShards(shards: readonly PlannedShard[]): string {
   const total_size = shards.reduce((sum, { bytes }) => sum + bytes, 0);
-  const entries = shards.flatMap(({ file, tensors }) => tensors.map((name) => [name, file] as const));
+  const entries = shards.flatMap(({ file, tensors }) =>
+    tensors.map((name) => [name, file] as const),
+  );
   const weight_map = Object.fromEntries(entries.sort(([a], [b]) => (a < b ? -1 : 1)));
   return `${JSON.stringify({ metadata: { total_size }, weight_map }, null, 2)}\n`;
 }

@@ -6,6 +6,7 @@ import { emptyComparison } from '../linalg/comparison.js';
 import { symmetricEigenvalues } from '../linalg/eigenvalues.js';
 import { GramAccumulator } from '../linalg/gram.js';
 import { type SymmetricMatrix, valueAt } from '../linalg/matrix.js';
+import type { NonFinite } from './non-finite.js';
 import {
   checkRanks,
   finiteOrNull,
@@ -16,7 +17,6 @@ import {
   storageOf,
   usualRanks,
 } from './srte-options.js';
-import type { NonFinite } from './non-finite.js';
 import { SrtePass } from './srte-pass.js';
 import { SrteRowReader } from './srte-rows.js';
 import { findSrteTables, isSameAs, type SrteTables } from './srte-tables.js';

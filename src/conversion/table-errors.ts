@@ -7,7 +7,9 @@ export interface TableError {
   readonly layers: readonly number[];
   /** The tensor of the input; of a pair, that of the rows. */
   readonly name: string;
-  /** ‖had − gets‖ / ‖had‖, over the rows that both have. */
+  /** ‖had‖, over the rows that both have, as for all below; null when it was copied bit by bit, unread. */
+  readonly norm: number | null;
+  /** ‖had − gets‖ / ‖had‖. */
   readonly relativeError: number | null;
   readonly largestError: number;
   readonly cosine: number | null;
@@ -25,15 +27,11 @@ export class TableComparison {
     addComparison(this.#sums, had, gets);
   }
 
-  /** Sums of squares: of the table that there was, and of the difference. */
-  get squares(): { readonly had: number; readonly error: number } {
-    return { had: this.#had, error: this.#sums.squaredDistance };
-  }
-
   result(): Omit<TableError, 'layers' | 'name'> {
     const { dot, squaredDistance, largestDifference } = this.#sums;
     const cosine = quotient(dot, Math.sqrt(this.#had) * Math.sqrt(this.#gets));
     return {
+      norm: Math.sqrt(this.#had),
       relativeError: quotient(Math.sqrt(squaredDistance), Math.sqrt(this.#had)),
       largestError: largestDifference,
       // Rounding may carry it a little beyond; equal tables have none.
@@ -45,4 +43,17 @@ export class TableComparison {
 const quotient = (part: number, whole: number): number | null =>
   whole === 0 ? (part === 0 ? null : Number.POSITIVE_INFINITY) : part / whole;
 
-const clamped = (value: number | null) => (value === null ? null : Math.max(-1, Math.min(1, value)));
+const clamped = (value: number | null) =>
+  value === null ? null : Math.max(-1, Math.min(1, value));
+
+/** ‖had − gets‖ / ‖had‖ of all tables together; a table that several layers had counts for each. */
+export function overallError(errors: readonly TableError[]): number | null {
+  let had = 0;
+  let lost = 0;
+  for (const { norm, relativeError, layers } of errors) {
+    const times = Math.max(1, layers.length);
+    had += times * (norm ?? 0) ** 2;
+    lost += times * ((relativeError ?? 0) * (norm ?? 0)) ** 2;
+  }
+  return lost === 0 && errors.length > 0 ? 0 : quotient(Math.sqrt(lost), Math.sqrt(had));
+}

@@ -43,9 +43,12 @@ function valueOf(value: unknown): Value {
 export function writableOf(data: unknown): Writable {
   if (data === null || data === undefined) return null;
   if (typeof data === 'number') {
-    return Number.isSafeInteger(data) && !Object.is(data, -0) ? data : { kind: 'float', value: data };
+    return Number.isSafeInteger(data) && !Object.is(data, -0)
+      ? data
+      : { kind: 'float', value: data };
   }
-  if (typeof data === 'string' || typeof data === 'boolean' || typeof data === 'bigint') return data;
+  if (typeof data === 'string' || typeof data === 'boolean' || typeof data === 'bigint')
+    return data;
   if (Array.isArray(data)) return { kind: 'list', items: data.map(writableOf) };
   const entries = isMapping(data) ? Object.entries(data) : [];
   const dict: WritableDict = {

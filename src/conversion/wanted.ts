@@ -78,12 +78,15 @@ export function wantedByNames(
   const kept = [...stored].filter(([name]) => srte === undefined || !isSrteName(name));
   const [embedding, head] = tied ?? [];
   const views = viewsOf(new Map(kept)).filter(({ names: [first] }) => first !== head);
-  const fromNames = views.map(({ names: [name, ...aliases], tensor: { shape } }): WantedTensor => ({
-    name,
-    aliases: name === embedding && head !== undefined ? [...new Set([...aliases, head])] : aliases,
-    shape,
-    role: isBufferName(name) ? 'buffer' : 'parameter',
-  }));
+  const fromNames = views.map(
+    ({ names: [name, ...aliases], tensor: { shape } }): WantedTensor => ({
+      name,
+      aliases:
+        name === embedding && head !== undefined ? [...new Set([...aliases, head])] : aliases,
+      shape,
+      role: isBufferName(name) ? 'buffer' : 'parameter',
+    }),
+  );
   const tables = srte ? wantedSrte(srte.layout, srte.prefix) : [];
   // Before the first layer, where the original registers what the layers share.
   const place = fromNames.findIndex(({ name }) => name.startsWith(`${srte?.prefix}layers.`));

@@ -1,13 +1,18 @@
 /** Every tensor of a checkpoint that is not as a description says. */
 import { type LanguageModel, tensorsOf } from '../architecture/layer.js';
 import type { Param } from '../architecture/param.js';
+import {
+  numbersUnder,
+  numberUnder,
+  type StoredName,
+  type StoredNames,
+} from '../checkpoint/stored-names.js';
 import { isSameView, type StoredTensor } from '../checkpoint/stored-tensor.js';
 import { viewsOf } from '../checkpoint/summary-sharing.js';
 import { isSameShape } from '../tensor/shape.js';
 import { STORED_DTYPES } from '../tensor/stored-dtype.js';
 import type { Fault, FaultKind, Said } from './fault.js';
 import type { Sameness } from './sameness.js';
-import { numbersUnder, numberUnder, type StoredName, type StoredNames } from '../checkpoint/stored-names.js';
 
 /**
  * @param likely The description that the checkpoint itself suggests, where there is one: tensors that are

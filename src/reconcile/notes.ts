@@ -1,10 +1,10 @@
 /** What is odd about a checkpoint, or left out of it, though it is as described. */
 import { type LanguageModel, stateDictOf, tensorsOf } from '../architecture/layer.js';
 import type { CheckpointFormat } from '../checkpoint/checkpoint.js';
+import type { StoredNames } from '../checkpoint/stored-names.js';
 import { isSameView } from '../checkpoint/stored-tensor.js';
 import { namesOf } from './faults.js';
 import type { Sameness } from './sameness.js';
-import type { StoredNames } from '../checkpoint/stored-names.js';
 
 export interface Note {
   /** A warning is of something that some program will stumble over. */

@@ -2,12 +2,12 @@
 import { type LanguageModel, tensorsOf } from '../architecture/layer.js';
 import type { Reading, StoredShapes } from '../architecture/reading.js';
 import type { Checkpoint } from '../checkpoint/checkpoint.js';
+import { prefixOf, type StoredNames, storedNames } from '../checkpoint/stored-names.js';
 import type { StoredTensor } from '../checkpoint/stored-tensor.js';
 import { faultsOf, namesOf } from './faults.js';
 import { type FaultGroup, groupFaults } from './group.js';
 import { type Note, notesOf } from './notes.js';
 import { type Sameness, samenessOfBytes, samenessOfPlaces, type Watch } from './sameness.js';
-import { prefixOf, type StoredNames, storedNames } from '../checkpoint/stored-names.js';
 import { shapesOf } from './shapes.js';
 import { type Suggestion, suggestionsFor } from './suggest.js';
 

@@ -28,12 +28,18 @@ export interface ConvertResult {
     readonly target: SrteLayout & { readonly parameters: number };
     readonly merge: string;
     readonly extension: string | null;
+    /** Of all layers together, ‖had − gets‖ / ‖had‖; null in a dry run, and where all was zero. */
+    readonly relativeError: number | null;
     readonly tables: readonly (PlannedTable & {
       readonly energy: number | null;
       readonly errors: readonly TableError[];
     })[];
   } | null;
-  readonly configChanges: readonly { readonly path: string; readonly from: unknown; readonly to: unknown }[];
+  readonly configChanges: readonly {
+    readonly path: string;
+    readonly from: unknown;
+    readonly to: unknown;
+  }[];
   readonly leftOut: readonly LeftOut[];
   readonly notes: readonly string[];
   readonly tensors: readonly PlannedTensor[];
@@ -46,7 +52,10 @@ export interface ConvertResult {
     readonly seconds: number;
     readonly resumed: boolean;
     readonly checked: boolean;
+    /** Read and written. */
     readonly bytesPerSecond: number;
+    /** What computed the products of matrices: `JavaScript`, `ONNX Runtime 1.30.0, 2 threads`. */
+    readonly products: string;
   } | null;
 }
 

@@ -1,6 +1,7 @@
 /** The weights of an opened checkpoint. */
 import fs from 'node:fs';
 import os from 'node:os';
+import { computedBuffers } from '../architecture/computed-buffers.js';
 import { type Layer, tensorsOf } from '../architecture/layer.js';
 import type { Param } from '../architecture/param.js';
 import type { Checkpoint } from '../checkpoint/checkpoint.js';
@@ -11,7 +12,6 @@ import { UserError } from '../errors.js';
 import { decode } from '../tensor/decode.js';
 import { isSameShape, shapeText } from '../tensor/shape.js';
 import { STORED_DTYPES, type StoredDtype } from '../tensor/stored-dtype.js';
-import { computedBuffers } from '../architecture/computed-buffers.js';
 import type { FileRange, WeightSource } from './weights.js';
 
 /**
