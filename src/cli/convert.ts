@@ -1,5 +1,4 @@
 /** A conversion from its flags to its result. */
-import os from 'node:os';
 import { type SrteLayout, srteParameters } from '../architecture/srte-layout.js';
 import type { Checkpoint } from '../checkpoint/checkpoint.js';
 import { viewsOf } from '../checkpoint/summary-sharing.js';

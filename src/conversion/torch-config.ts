@@ -27,16 +27,11 @@ export function configWith(
 }
 
 function withValue(at: Value, [key, ...rest]: readonly string[], value: unknown): Value {
-  if (key === undefined) return valueOf(value);
+  // Plain values are written as they are read.
+  if (key === undefined) return writableOf(value) as Value;
   const dict: Dict = isKind(at, 'dict') ? at : { kind: 'dict', type: 'dict', entries: new Map() };
   const inner = withValue(dict.entries.get(key) ?? null, rest, value);
   return { ...dict, entries: new Map(dict.entries).set(key, inner) };
-}
-
-function valueOf(value: unknown): Value {
-  const writable = writableOf(value);
-  // Plain values are written as they are read.
-  return writable as Value;
 }
 
 /** Plain data as what Python would have read from the same YAML. */
