@@ -133,7 +133,9 @@ async function timedProducts(model) {
     graphOptimizationLevel: 'disabled', // It would compute equal products of equal inputs once.
     logSeverityLevel: 4,
   });
-  const gigaflops = products.map((each) => 2e-9 * each.rows * each.inner * each.columns * each.times);
+  const gigaflops = products.map(
+    (each) => 2e-9 * each.rows * each.inner * each.columns * each.times,
+  );
   return {
     name: 'its own matrix products',
     facts: {
