@@ -10,6 +10,7 @@
 import { spawn } from 'node:child_process';
 import { createRequire } from 'node:module';
 import { createInterface } from 'node:readline';
+import { setTimeout } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { register } from 'tsx/esm/api';
 import { summary } from './measure.js';
@@ -23,6 +24,8 @@ register(); // What is measured is TypeScript.
 const TOKENS = 512;
 const ROUNDS = setting('ROUNDS', 12);
 const THREADS = setting('THREADS', 2);
+/** Milliseconds between turns: the threads of a library spin for a while before they sleep. */
+const REST = 100;
 const AIMS = { products: 1.5, pytorch: 1 / 2 };
 
 export const title = `Forward pass of 60 million parameters, 1 × ${TOKENS} tokens, ${THREADS} threads`;
@@ -57,6 +60,7 @@ async function inTurns(contenders) {
   const times = Object.fromEntries(Object.keys(contenders).map((name) => [name, []]));
   for (let round = -1; round < ROUNDS; round++) {
     for (const [name, { time }] of Object.entries(contenders)) {
+      await setTimeout(REST);
       const milliseconds = await time();
       if (round >= 0) times[name].push(milliseconds);
     }
