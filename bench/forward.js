@@ -1,6 +1,6 @@
 // A forward pass of configs/hybrid/bench-60m.yaml, 1 × 512 tokens, on ONNX Runtime: against its own matrix
-// products, which no implementation can do without, and against a plain implementation in PyTorch on the
-// same threads. All take turns. `PYTHON` names another Python than `python3`, `ROUNDS` another number of
+// products, which no implementation can do without, and against a plain implementation in PyTorch, on as many
+// threads and on one: the small steps of a scan may well go faster so. All take turns. `PYTHON` names another Python than `python3`, `ROUNDS` another number of
 // rounds than 12, `THREADS` another number of threads than 2.
 //
 // Its own products are, in one ONNX graph, each once: those of every linear layer, without bias, with a weight
@@ -26,7 +26,7 @@ const ROUNDS = setting('ROUNDS', 12);
 const THREADS = setting('THREADS', 2);
 /** Milliseconds between turns: the threads of a library spin for a while before they sleep. */
 const REST = 100;
-const AIMS = { products: 1.5, pytorch: 1 / 2 };
+const AIMS = { products: 1.5, pytorch: 1 / 2, pytorchOnOne: 1 / 2 };
 
 export const title = `Forward pass of 60 million parameters, 1 × ${TOKENS} tokens, ${THREADS} threads`;
 
@@ -35,8 +35,10 @@ export async function run() {
   const { model, document } = await loadModelFile(`${root}configs/hybrid/bench-60m.yaml`, {});
   const engine = await timedEngine(model);
   const products = await timedProducts(model);
-  const pytorch = await timedPyTorch(document.model);
-  const contenders = { engine, products, ...(pytorch && { pytorch }) };
+  const pytorch = await timedPyTorch(document.model, THREADS);
+  const pytorchOnOne = THREADS > 1 ? await timedPyTorch(document.model, 1) : undefined;
+  const all = Object.entries({ engine, products, pytorch, pytorchOnOne });
+  const contenders = Object.fromEntries(all.filter(([, contender]) => contender));
   const times = await inTurns(contenders);
   for (const { close } of Object.values(contenders)) await close();
   const result = (baseline) =>
@@ -157,16 +159,16 @@ function initializer(graph, index, shape) {
 }
 
 /** undefined where Python or PyTorch is not there. */
-async function timedPyTorch(settings) {
+async function timedPyTorch(settings, threads) {
   const python = process.env.PYTHON || 'python3';
-  const words = [`${root}bench/forward_pytorch.py`, JSON.stringify(settings), TOKENS, THREADS];
+  const words = [`${root}bench/forward_pytorch.py`, JSON.stringify(settings), TOKENS, threads];
   const child = spawn(python, words, { stdio: ['pipe', 'pipe', 'ignore'] });
   child.on('error', () => {}); // Then there are no lines.
   const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
   const { value: facts } = await lines.next();
   if (facts === undefined) return undefined;
   return {
-    name: 'a plain PyTorch implementation',
+    name: `a plain PyTorch implementation, threads: ${threads}`,
     facts: JSON.parse(facts),
     time: async () => {
       child.stdin.write('\n');
