@@ -28,7 +28,7 @@ const THREADS = setting('THREADS', 2);
 const REST = 100;
 const AIMS = { products: 1.5, pytorch: 1 / 2, pytorchOnOne: 1 / 2 };
 
-export const title = `Forward pass of 60 million parameters, 1 × ${TOKENS} tokens, ${THREADS} threads`;
+export const title = `Forward pass of 60 million parameters, 1 × ${TOKENS} tokens, threads: ${THREADS}`;
 
 export async function run() {
   const { loadModelFile } = await source('cli/model-file.ts');
