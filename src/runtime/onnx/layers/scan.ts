@@ -12,8 +12,9 @@ interface ScanInputs {
 }
 
 /**
- * Values of a state that one operation works on, at most: so few, ONNX Runtime does not spread over threads.
- * It would for each of the thousands of small operations, which then wait for each other longer than they work.
+ * Values of a state that one operation works on, at most. With more, ONNX Runtime spreads these thousands of
+ * small operations over threads, which then wait for each other longer than they work: with two threads, N 64
+ * and D 1024 a scan takes half as long again. With fewer, there are too many operations.
  */
 const PART = 2 ** 15;
 
