@@ -3,9 +3,10 @@ import os from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { openCheckpoint } from '../../src/checkpoint/open.js';
-import { readJson } from '../fixtures.js';
+import { onnxVersion } from '../../src/runtime/onnx/library.js';
+import { inPackage, readJson } from '../fixtures.js';
 import { runCli } from '../run-cli.js';
-import { differenceAt, fixtureModel, valuesOf } from '../runtime/fixture-models.js';
+import { differenceAt, valuesOf } from '../runtime/fixture-models.js';
 
 const TINY = 'configs/hybrid/tiny.yaml';
 const CASE = 'fixtures/hybrid/shared-lowrank-tied';
@@ -55,33 +56,6 @@ describe('quick-test', () => {
     ]);
   });
 
-  it('gives the logits of the original for a checkpoint and its ids, and saves them', () => {
-    const out = inFolder('out.safetensors');
-    const args = [`${CASE}/config.yaml`, '--checkpoint', `${CASE}/model.safetensors`];
-    const run = quickTest(
-      ...args,
-      '--ids',
-      inFolder('ids.json'),
-      '--only',
-      'forward',
-      '--save',
-      out,
-    );
-    expect(run).toMatchObject({ code: 0, stderr: `wrote ${out}\n` });
-    expect(run.stdout).toContain(
-      'weights of fixtures/hybrid/shared-lowrank-tied/model.safetensors',
-    );
-    const { expected } = fixtureModel('shared-lowrank-tied');
-    const saved = openCheckpoint(out);
-    for (const name of ['logits', 'hidden.0', 'hidden.1', 'hidden.2']) {
-      const [found, wanted] = [saved.tensors.get(name), expected.get(name)];
-      if (!found || !wanted) throw new Error(name);
-      expect(differenceAt(valuesOf(found), wanted, 1), name).toBeLessThan(2e-5);
-    }
-    saved.close();
-    expect(quickTest(...args, '--only', 'forward', '--save', out)).toMatchObject({ code: 2 });
-  });
-
   it('runs layer by layer', () => {
     const { code, stdout } = quickTest(TINY, '--full', '--context', '40');
     expect(code).toBe(0);
@@ -122,6 +96,62 @@ describe('quick-test', () => {
     expect(stdout).toMatch(/^ {2}attention\.heads +softmax.* \[1, 32, 4096, 4096\]$/m);
     expect(stdout).toMatch(/^layers\.1–31 +31 more blocks like layers\.0/m);
     expect(stdout).toContain('22,143,967,232 parameters');
+  });
+});
+
+/** Checkpoints whose outputs are known, by the names that quick-test gives them and those in the fixture. */
+const CASES = {
+  'hybrid/shared-lowrank-tied': {
+    file: 'model.safetensors',
+    outputs: {
+      logits: 'logits',
+      'hidden.0': 'hidden.0',
+      'hidden.1': 'hidden.1',
+      'hidden.2': 'hidden.2',
+    },
+    limit: 2e-5,
+  },
+  'old-checkpoint/trained-random-start': {
+    file: 'checkpoint_step_30.pt',
+    outputs: { logits: 'logits.original' },
+    limit: 1e-5,
+  },
+  'old-checkpoint/trained-same-start': {
+    file: 'checkpoint_step_30.pt',
+    outputs: { logits: 'logits.original' },
+    limit: 1e-5,
+  },
+} as const;
+
+const ENGINES = ['onnx', 'tfjs'].filter(
+  (engine) => engine === 'tfjs' || onnxVersion() !== undefined,
+);
+
+describe.each(Object.entries(CASES))('the checkpoint %s', (name, { file, outputs, limit }) => {
+  const inCase = (each: string) => `fixtures/${name}/${each}`;
+  const { input_ids, parameters } = readJson<{ input_ids: number[][]; parameters: number }>(
+    inCase('case.json'),
+  );
+  const ids = inFolder('ids-of-case.json');
+  const expected = openCheckpoint(inPackage(inCase('expected.safetensors')));
+  beforeAll(() => fs.writeFileSync(ids, JSON.stringify(input_ids)));
+  afterAll(() => expected.close());
+
+  it.each(ENGINES)('gives what the original gives, on %s', (engine) => {
+    const out = inFolder(`${name.replace('/', '-')}-${engine}.safetensors`);
+    const args = [inCase('config.yaml'), '--checkpoint', inCase(file), '--ids', ids];
+    const words = [...args, '--engine', engine, '--only', 'created,forward', '--save', out];
+    const { code, stdout, stderr } = quickTest(...words);
+    expect({ code, stderr }).toEqual({ code: 0, stderr: `wrote ${out}\n` });
+    expect(stdout).toContain(`weights of ${inCase(file)}`);
+    expect(stdout).toContain(`${parameters.toLocaleString('en-US')} parameters, as described`);
+    const saved = openCheckpoint(out);
+    for (const [here, there] of Object.entries(outputs)) {
+      const [found, wanted] = [saved.tensors.get(here), expected.tensors.get(there)];
+      if (!found || !wanted) throw new Error(here);
+      expect(differenceAt(valuesOf(found), valuesOf(wanted), 1), here).toBeLessThan(limit);
+    }
+    saved.close();
   });
 });
 
