@@ -7,7 +7,8 @@ import { cannotRead } from '../checkpoint/byte-file.js';
 import type { Checkpoint } from '../checkpoint/checkpoint.js';
 import { openCheckpoint } from '../checkpoint/open.js';
 import { BaseCommand, formatOf } from '../cli/base-command.js';
-import { descriptionOf, warningsOf } from '../cli/checkpoint-config.js';
+import { warningsOf } from '../cli/checkpoint-config.js';
+import { compared, differenceWarnings, refuseFaults } from '../cli/checkpoint-faults.js';
 import { isCheckpointPath } from '../cli/checkpoint-path.js';
 import { count, set, stateDict } from '../cli/flags.js';
 import { loadModelFile, type ModelFile } from '../cli/model-file.js';
@@ -15,10 +16,8 @@ import { steps } from '../cli/steps.js';
 import { UserError } from '../errors.js';
 import type { CheckName } from '../quicktest/check.js';
 import type { QuickTestRun } from '../quicktest/quick-test.js';
-import { reconcile } from '../reconcile/reconcile.js';
 import { quickTestReport } from '../report/quick-test.js';
 import { traceReport } from '../report/trace.js';
-import { faultText } from '../report/verify.js';
 import type { EngineChoice } from '../runtime/devices.js';
 
 /** As `src/quicktest/check.ts` has them, which is loaded only when a test runs. */
@@ -99,7 +98,10 @@ export default class QuickTest extends BaseCommand {
     if (flags.trace) return this.#trace(flags, loaded);
     const checkpoint = await checkpointFor(loaded, flags);
     try {
-      if (checkpoint) await this.warnAbout(flags, warningsOf(checkpoint));
+      if (checkpoint) {
+        const warnings = await differenceWarnings(loaded, checkpoint);
+        await this.warnAbout(flags, [...warningsOf(checkpoint), ...warnings]);
+      }
       const { test, output } = await tested(loaded, checkpoint, flags);
       if (!test.passed) process.exitCode = 1;
       if (flags.save !== undefined && output) await this.#save(flags, flags.save, output);
@@ -180,18 +182,8 @@ async function checkpointFor(loaded: ModelFile, flags: TestFlags): Promise<Check
   if (flags.checkpoint === undefined) return undefined;
   const checkpoint = openCheckpoint(flags.checkpoint, { stateDict: flags['state-dict'] });
   try {
-    const { faults } = await reconcile(descriptionOf(loaded), checkpoint);
-    if (faults.length === 0) return checkpoint;
-    const { path } = checkpoint;
-    throw new UserError('refused-file', `${path} is not as ${loaded.file} describes`, {
-      problems: faults.map((fault) => ({
-        severity: 'error',
-        file: path,
-        path: fault.pattern,
-        message: faultText(fault),
-      })),
-      suggestion: 'see what would explain it with minimind verify CONFIG CHECKPOINT',
-    });
+    refuseFaults(checkpoint, loaded.file, await compared(loaded, checkpoint, flags));
+    return checkpoint;
   } catch (error) {
     checkpoint.close();
     throw error;

@@ -192,12 +192,4 @@ describe('quick-test refuses', () => {
     expect(stderr).toContain('id 1 of sequence 0 is 999, and ids go from 0 to 255');
     expect(stderr).toContain('sequence 1 has 1 ids, and the first 2');
   });
-
-  it('a checkpoint of another model, in the words of verify', () => {
-    const { code, stderr } = quickTest(TINY, '--checkpoint', `${CASE}/model.safetensors`);
-    expect(code).toBe(2);
-    expect(stderr).toContain('model.safetensors is not as configs/hybrid/tiny.yaml describes');
-    expect(stderr).toContain('norm.weight: misshapen: described as [64], found F32 [32]');
-    expect(stderr).toContain('minimind verify CONFIG CHECKPOINT');
-  });
 });
