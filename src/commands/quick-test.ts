@@ -10,7 +10,7 @@ import { BaseCommand, formatOf } from '../cli/base-command.js';
 import { warningsOf } from '../cli/checkpoint-config.js';
 import { compared, differenceWarnings, refuseFaults } from '../cli/checkpoint-faults.js';
 import { isCheckpointPath } from '../cli/checkpoint-path.js';
-import { count, set, stateDict } from '../cli/flags.js';
+import { count, seed, set, stateDict, threads } from '../cli/flags.js';
 import { loadModelFile, type ModelFile } from '../cli/model-file.js';
 import { steps } from '../cli/steps.js';
 import { UserError } from '../errors.js';
@@ -66,7 +66,7 @@ export default class QuickTest extends BaseCommand {
       helpValue: 'FILE',
       description: 'token ids as JSON, [[5, 17, 3], …] [default: random ids]',
     }),
-    seed: Flags.integer({ min: 0, default: 0, description: 'of whatever is random' }),
+    seed,
     only: Flags.option({
       options: CHECKS,
       multiple: true,
@@ -81,7 +81,7 @@ export default class QuickTest extends BaseCommand {
       default: 'auto',
       description: 'what runs the model; auto is the fastest that computes what it should',
     } as const)(),
-    threads: count({ description: 'threads of the engine [default: one for each processor]' }),
+    threads: threads(),
     full: Flags.boolean({ description: 'run the model layer by layer, however large it is' }),
     save: Flags.string({
       helpValue: 'FILE',

@@ -178,7 +178,23 @@ describe('quick-test refuses', () => {
       [TINY, '--ids', inFolder('ids.json'), '--batch', '2'],
       /--ids says already how many/,
     ],
-    ['no threads', [TINY, '--threads', '0'], /--threads: "0" is no positive whole number/],
+    [
+      'no threads',
+      [TINY, '--threads', '0'],
+      /^error: --threads: "0" is no positive whole number\n/,
+    ],
+    [
+      'more threads than processors',
+      [TINY, '--threads', '99999'],
+      /99999 are more than the \d+ pro/,
+    ],
+    ['a seed that is not exact', [TINY, '--seed', '9007199254740993'], /Expected an integer/],
+    [
+      'an empty batch',
+      [TINY, '--batch', '0'],
+      /^error: --batch: "0" is no positive whole number\n/,
+    ],
+    ['a batch without end', [TINY, '--batch', '1000000000'], /GB on their way through the model/],
   ])('%s', (_, args, message) => {
     const { code, stderr } = quickTest(...args);
     expect(stderr).toMatch(message);
