@@ -14,6 +14,7 @@ import { count, seed, set, stateDict, threads } from '../cli/flags.js';
 import { loadModelFile, type ModelFile } from '../cli/model-file.js';
 import { steps } from '../cli/steps.js';
 import { UserError } from '../errors.js';
+import { refuseUnwritable } from '../files/write-whole.js';
 import type { CheckName } from '../quicktest/check.js';
 import type { QuickTestRun } from '../quicktest/quick-test.js';
 import { quickTestReport } from '../report/quick-test.js';
@@ -96,6 +97,7 @@ export default class QuickTest extends BaseCommand {
     const loaded = await loadModelFile(args.config, flags);
     await this.warnAbout(flags, loaded.warnings);
     if (flags.trace) return this.#trace(flags, loaded);
+    if (flags.save !== undefined) await refuseUnwritable(flags.save, flags.force);
     const checkpoint = await checkpointFor(loaded, flags);
     try {
       if (checkpoint) {

@@ -201,6 +201,19 @@ describe('quick-test refuses', () => {
     expect(code).toBe(2);
   });
 
+  it('to save over a file, before it runs anything', () => {
+    const file = inFolder('mine.safetensors');
+    fs.writeFileSync(file, 'mine');
+    // That ids are wrong shows only later.
+    const args = [TINY, '--save', file, '--ids', file];
+    expect(quickTest(...args)).toMatchObject({
+      code: 2,
+      stderr: expect.stringMatching(/^error: .*mine\.safetensors exists already\n/),
+    });
+    expect(quickTest(...args, '--force').stderr).toContain('is no JSON');
+    expect(fs.readFileSync(file, 'utf8')).toBe('mine');
+  });
+
   it('ids that are no tokens, with all that is wrong', () => {
     fs.writeFileSync(inFolder('wrong.json'), '[[1, 999], [3]]');
     const { code, stderr } = quickTest(TINY, '--ids', inFolder('wrong.json'));
