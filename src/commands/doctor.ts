@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process';
 import os from 'node:os';
 import * as Flags from '@oclif/core/flags';
 import { BaseCommand } from '../cli/base-command.js';
-import { count } from '../cli/flags.js';
+import { threads as threadsFlag } from '../cli/flags.js';
 import { steps } from '../cli/steps.js';
 import { doctorReport } from '../report/doctor.js';
 import type { SurveyEntry } from '../runtime/survey.js';
@@ -18,7 +18,7 @@ export default class Doctor extends BaseCommand {
   ];
 
   static override flags = {
-    threads: count({ description: 'threads of an engine [default: one for each processor]' }),
+    threads: threadsFlag(),
     only: Flags.option({
       options: [
         'onnx:cpu',

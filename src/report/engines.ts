@@ -17,5 +17,6 @@ export function engineText(info: EngineInfo, { difference }: SelfCheck): string 
   return `${ENGINE_TITLES[name]} ${version} (${where}), ${many}; self-check within ${difference.toExponential(1)}`;
 }
 
-export const passedOverText = ({ engine, why, suggestion }: PassedOver): string =>
-  `Not ${ENGINE_TITLES[engine]}: ${why}.${suggestion ? ` To mend it: ${suggestion}` : ''}`;
+/** `Not TensorFlow.js (node): it is not installed. To mend it: npm install …`. */
+export const passedOverText = ({ engine, backend, why, suggestion }: PassedOver): string =>
+  `Not ${ENGINE_TITLES[engine]} (${backend}): ${why}.${suggestion ? ` To mend it: ${suggestion}` : ''}`;

@@ -1,51 +1,15 @@
 /** Every engine with every backend of it, tried one by one. */
 import { createRequire } from 'node:module';
-import { type CheckedEngine, tryEngine } from './devices.js';
-import type { Engine, EngineInfo, EngineName } from './engine.js';
+import { CANDIDATES, type Candidate } from './candidates.js';
+import { type CheckedEngine, tryCandidate } from './devices.js';
+import type { EngineInfo, EngineName } from './engine.js';
 import { productSpeed, type SelfCheck } from './self-check.js';
 
-/** A way of computing that a library offers. */
-interface Candidate {
+/** A way of computing, and what came of trying it. */
+export interface SurveyEntry {
   readonly engine: EngineName;
   readonly backend: string;
   readonly package: string;
-  /** Whether it loads drivers, which may write where they want, and take the process with them. */
-  readonly usesDrivers: boolean;
-  readonly open: (threads: number) => Promise<Engine>;
-}
-
-const onnx = (provider: 'cpu' | 'webgpu' | 'cuda'): Candidate => ({
-  engine: 'onnx',
-  backend: provider,
-  package: 'onnxruntime-node',
-  usesDrivers: provider !== 'cpu',
-  open: async (threads) => (await import('./onnx/engine.js')).openOnnx({ threads, provider }),
-});
-
-const tfjs = (
-  backend: 'node-gpu' | 'node' | 'wasm' | 'cpu',
-  name: string,
-  usesDrivers = false,
-): Candidate => ({
-  engine: 'tfjs',
-  backend,
-  package: name,
-  usesDrivers,
-  open: async (threads) => (await import('./tfjs/engine.js')).openTfjs({ threads, backend }),
-});
-
-const CANDIDATES: readonly Candidate[] = [
-  onnx('cpu'),
-  onnx('webgpu'),
-  onnx('cuda'),
-  tfjs('node-gpu', '@tensorflow/tfjs-node-gpu', true),
-  tfjs('node', '@tensorflow/tfjs-node', true),
-  tfjs('wasm', '@tensorflow/tfjs-backend-wasm'),
-  tfjs('cpu', '@tensorflow/tfjs-backend-cpu'),
-];
-
-/** A way of computing, and what came of trying it. */
-export interface SurveyEntry extends Omit<Candidate, 'open' | 'usesDrivers'> {
   /** Of the package; null when it is not installed. */
   readonly version: string | null;
   /** Why no model can run on it; null when models can. */
@@ -101,7 +65,7 @@ export async function surveyEngine(name: string, threads: number): Promise<Surve
 }
 
 async function tryHere(candidate: Candidate, threads: number): Promise<SurveyEntry> {
-  const tried = await tryEngine(candidate.engine, () => candidate.open(threads));
+  const tried = await tryCandidate(candidate, threads);
   if ('why' in tried) return unusable(candidate, tried.why, tried.suggestion);
   return { ...unusable(candidate, null), ...(await measured(tried)) };
 }
