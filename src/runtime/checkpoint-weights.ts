@@ -11,7 +11,7 @@ import { UserError } from '../errors.js';
 import { decode } from '../tensor/decode.js';
 import { isSameShape, shapeText } from '../tensor/shape.js';
 import { STORED_DTYPES, type StoredDtype } from '../tensor/stored-dtype.js';
-import { computedBuffers } from './computed-buffers.js';
+import { computedBuffers } from '../architecture/computed-buffers.js';
 import type { FileRange, WeightSource } from './weights.js';
 
 /**
