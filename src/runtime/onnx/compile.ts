@@ -2,10 +2,10 @@
 import type { Layer } from '../../architecture/layer.js';
 import type { Param } from '../../architecture/param.js';
 import type { LoadOptions } from '../engine.js';
+import { inputsOf } from '../inputs.js';
 import { type Context, folded, type Outputs, positionsOf, type Shared, whole } from './context.js';
 import { declarationOf, type Feed } from './feeds.js';
 import { GraphBuilder, LEFT_OUT, type Value } from './graph.js';
-import { inputsOf } from './inputs.js';
 import { attention } from './layers/attention.js';
 import { embedding, layerNorm, linear } from './layers/basic.js';
 import { alignment, gate, hybridBlock, languageModel } from './layers/block.js';
