@@ -5,7 +5,19 @@ import { BaseCommand } from '../cli/base-command.js';
 import { count } from '../cli/flags.js';
 import { steps } from '../cli/steps.js';
 import { doctorReport } from '../report/doctor.js';
+import type { CandidateName } from '../runtime/candidates.js';
 import type { SurveyEntry } from '../runtime/survey.js';
+
+/** As `src/runtime/candidates.ts` has them, of which a command loads nothing before it runs. */
+const NAMES = {
+  'onnx:cpu': true,
+  'onnx:webgpu': true,
+  'onnx:cuda': true,
+  'tfjs:node-gpu': true,
+  'tfjs:node': true,
+  'tfjs:wasm': true,
+  'tfjs:cpu': true,
+} as const satisfies Record<CandidateName, true>;
 
 export default class Doctor extends BaseCommand {
   static override summary = 'Tell which engines can run models here, and how to get the others.';
@@ -20,15 +32,7 @@ export default class Doctor extends BaseCommand {
   static override flags = {
     threads: count({ description: 'threads of an engine [default: one for each processor]' }),
     only: Flags.option({
-      options: [
-        'onnx:cpu',
-        'onnx:webgpu',
-        'onnx:cuda',
-        'tfjs:node-gpu',
-        'tfjs:node',
-        'tfjs:wasm',
-        'tfjs:cpu',
-      ],
+      options: Object.keys(NAMES) as CandidateName[],
       description: 'try this one alone',
     } as const)(),
   };
@@ -50,7 +54,7 @@ export default class Doctor extends BaseCommand {
 }
 
 async function survey(
-  flags: { readonly only: string | undefined; readonly quiet: boolean },
+  flags: { readonly only: CandidateName | undefined; readonly quiet: boolean },
   threads: number,
 ): Promise<SurveyEntry[]> {
   const { surveyEngine, surveyEngines } = await import('../runtime/survey.js');
@@ -70,11 +74,11 @@ async function survey(
 /** Milliseconds: some drivers never answer. */
 const PATIENCE = 60_000;
 
-/** What this command finds out about one engine in a process of its own, whose complaints nobody sees. */
-async function inOwnProcess(name: string, threads: number): Promise<SurveyEntry> {
+/** What this command prints of one engine in a process of its own, whose complaints nobody sees. */
+function inOwnProcess(name: CandidateName, threads: number): Promise<string> {
   const [, program = ''] = process.argv;
   const words = ['doctor', '--only', name, '--threads', String(threads), '--json'];
-  const output = await new Promise<string>((resolve, reject) => {
+  return new Promise((resolve, reject) => {
     execFile(
       process.execPath,
       [...process.execArgv, program, ...words],
@@ -86,8 +90,6 @@ async function inOwnProcess(name: string, threads: number): Promise<SurveyEntry>
       },
     );
   });
-  const { engines } = JSON.parse(output) as { readonly engines: readonly [SurveyEntry] };
-  return engines[0];
 }
 
 function whyNoAnswer(error: (Error & { killed?: boolean; signal?: string | null }) | null): string {

@@ -20,7 +20,7 @@ export interface EngineInfo {
   readonly version: string;
   /** The library's own word: `cpu`, `webgpu`, `cuda`, `wasm`, `tensorflow`. */
   readonly provider: string;
-  /** `cpu`, or the name of a graphics card. */
+  /** `cpu`, the name of a graphics card, or that it is one where nobody tells its name. */
   readonly device: string;
   readonly threads: number;
 }
