@@ -81,7 +81,7 @@ export interface State {
 
 /** A subtree that is ready to run. */
 export interface Program {
-  /** Elements of weights that it was given, each tensor once. */
+  /** Of the weights that it has made of those it was given: a copy counts, another form of the same does not. */
   readonly elements: number;
   run(input: RunInput): Promise<RunOutput>;
   release(): Promise<void>;

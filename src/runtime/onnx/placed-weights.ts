@@ -32,11 +32,6 @@ export class PlacedWeights {
   /** The folder from which the locations of all initializers lead on. */
   readonly root = path.parse(os.tmpdir()).root;
 
-  /** Of all tensors placed. */
-  get elements(): number {
-    return [...this.#placed.keys()].reduce((sum, { elements }) => sum + elements, 0);
-  }
-
   /** What the graph says of a tensor; the same for the same tensor. */
   place(tensor: Param): Initializer {
     const known = this.#placed.get(tensor);

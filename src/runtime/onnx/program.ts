@@ -32,7 +32,7 @@ export class OnnxProgram implements Program {
     this.#parts = parts;
     this.#calls = new Calls(this, parts.layer, parts.options);
     this.#session = parts.session;
-    this.elements = parts.weights.elements;
+    this.elements = parts.compiled.weightElements;
   }
 
   async run(input: RunInput): Promise<RunOutput> {
