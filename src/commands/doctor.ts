@@ -23,7 +23,9 @@ export default class Doctor extends BaseCommand {
   static override summary = 'Tell which engines can run models here, and how to get the others.';
   static override description =
     'Tries every engine with every backend: whether it is there, whether it computes what it should (a tiny ' +
-    'model whose logits are known), and how fast it multiplies. Needs no config. Exits with 0 whatever it finds.';
+    'model whose logits are known), and how fast it multiplies. Needs no config. ' +
+    'What ONNX Runtime has for graphics cards (webgpu, cuda) is only tried here: no command runs a model on it ' +
+    'yet. Exits with 0 whatever it finds.';
   static override examples = [
     '<%= config.bin %> <%= command.id %>',
     '<%= config.bin %> <%= command.id %> --only tfjs:wasm --json',
