@@ -87,6 +87,12 @@ export class ByteFile {
     }
   }
 
+  /** Closing twice is closing once. */
+  close(): void {
+    if (this.#descriptor !== undefined) fs.closeSync(this.#descriptor);
+    this.#descriptor = undefined;
+  }
+
   /**
    * Where the file lies, absolute and without symbolic links, for a library that opens it by itself.
    * @throws UserError when what lies there is not the file that was opened, as that would be read unseen.
@@ -106,12 +112,6 @@ export class ByteFile {
       message: 'is another file than when it was opened',
       suggestion: 'wait until whatever writes it has finished, and run again',
     });
-  }
-
-  /** Closing twice is closing once. */
-  close(): void {
-    if (this.#descriptor !== undefined) fs.closeSync(this.#descriptor);
-    this.#descriptor = undefined;
   }
 
   #open(): number {
