@@ -80,7 +80,9 @@ export default class QuickTest extends BaseCommand {
     engine: Flags.option({
       options: ENGINES,
       default: 'auto',
-      description: 'what runs the model; auto is the fastest that computes what it should',
+      description:
+        'what runs the model; auto is the first that computes what it should: onnx on the CPU, then tfjs with ' +
+        'tfjs-node-gpu, tfjs-node, WebAssembly, JavaScript',
     } as const)(),
     threads: threads(),
     full: Flags.boolean({ description: 'run the model layer by layer, however large it is' }),

@@ -1,13 +1,13 @@
 /** Engines in words. */
 import type { PassedOver } from '../runtime/devices.js';
-import type { EngineInfo, EngineName } from '../runtime/engine.js';
+import type { ENGINES, EngineInfo } from '../runtime/engine.js';
 import type { SelfCheck } from '../runtime/self-check.js';
 
 /** As `src/runtime/engine.ts` has them, of which a report takes the types alone. */
-export const ENGINE_TITLES = {
+export const ENGINE_TITLES: typeof ENGINES = {
   onnx: 'ONNX Runtime',
   tfjs: 'TensorFlow.js',
-} as const satisfies Record<EngineName, string>;
+};
 
 /** `ONNX Runtime 1.30.0 (cpu), 2 threads; self-check within 2.1e-8`. */
 export function engineText(info: EngineInfo, { difference }: SelfCheck): string {

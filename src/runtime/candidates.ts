@@ -1,8 +1,12 @@
 /** Ways of running a model: each engine with each of its backends. */
 import type { Engine, EngineName } from './engine.js';
+import type { Provider } from './onnx/engine.js';
+import type { BackendName } from './tfjs/backends.js';
 
 /** A way of computing that a library offers. */
 export interface Candidate {
+  /** `onnx:cpu`, `tfjs:wasm`, … */
+  readonly name: `${EngineName}:${string}`;
   readonly engine: EngineName;
   /** The library's own word. */
   readonly backend: string;
@@ -15,30 +19,34 @@ export interface Candidate {
   readonly open: (threads: number) => Promise<Engine>;
 }
 
-const onnx = (provider: 'cpu' | 'webgpu' | 'cuda'): Candidate => ({
-  engine: 'onnx',
+const onnx = <const Name extends Provider>(provider: Name) => ({
+  name: `onnx:${provider}` as const,
+  engine: 'onnx' as const,
   backend: provider,
   package: 'onnxruntime-node',
   usesDrivers: provider !== 'cpu',
   isAutomatic: provider === 'cpu',
-  open: async (threads) => (await import('./onnx/engine.js')).openOnnx({ threads, provider }),
+  open: async (threads: number) =>
+    (await import('./onnx/engine.js')).openOnnx({ threads, provider }),
 });
 
-const tfjs = (
-  backend: 'node-gpu' | 'node' | 'wasm' | 'cpu',
-  name: string,
+const tfjs = <const Name extends BackendName>(
+  backend: Name,
+  packageName: string,
   usesDrivers = false,
-): Candidate => ({
-  engine: 'tfjs',
+) => ({
+  name: `tfjs:${backend}` as const,
+  engine: 'tfjs' as const,
   backend,
-  package: name,
+  package: packageName,
   usesDrivers,
   isAutomatic: true,
-  open: async (threads) => (await import('./tfjs/engine.js')).openTfjs({ threads, backend }),
+  open: async (threads: number) =>
+    (await import('./tfjs/engine.js')).openTfjs({ threads, backend }),
 });
 
 /** The fastest engine first, and of TensorFlow.js the fastest backend. */
-export const CANDIDATES: readonly Candidate[] = [
+export const CANDIDATES = [
   onnx('cpu'),
   onnx('webgpu'),
   onnx('cuda'),
@@ -46,4 +54,6 @@ export const CANDIDATES: readonly Candidate[] = [
   tfjs('node', '@tensorflow/tfjs-node', true),
   tfjs('wasm', '@tensorflow/tfjs-backend-wasm'),
   tfjs('cpu', '@tensorflow/tfjs-backend-cpu'),
-];
+] as const satisfies readonly Candidate[];
+
+export type CandidateName = (typeof CANDIDATES)[number]['name'];

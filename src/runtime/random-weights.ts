@@ -2,9 +2,10 @@
  * Weights from a seed. Each value depends on the seed, the tensor's name and its place alone, by integer
  * arithmetic: every part of every tensor can be read in any order, and is the same on every machine.
  */
+
+import { computedBuffers, type Formula } from '../architecture/computed-buffers.js';
 import { type Layer, walk } from '../architecture/layer.js';
 import type { Param } from '../architecture/param.js';
-import { computedBuffers, type Formula } from './computed-buffers.js';
 import type { WeightSource } from './weights.js';
 
 /** What the values of a tensor are like. */

@@ -3,6 +3,8 @@ import { UserError } from '../../src/errors.js';
 import { CANDIDATES } from '../../src/runtime/candidates.js';
 import { chooseEngine, otherThan } from '../../src/runtime/devices.js';
 import type { Engine } from '../../src/runtime/engine.js';
+import { cudaCard } from '../../src/runtime/graphics-card.js';
+import { onnxVersion } from '../../src/runtime/onnx/library.js';
 import { surveyEngine, surveyEngines } from '../../src/runtime/survey.js';
 import { type Faults, referenceEngine } from './reference-engine.js';
 
@@ -164,7 +166,37 @@ describe('a survey', () => {
     });
   });
 
-  it('knows no others', async () => {
-    await expect(surveyEngine('onnx:abacus', 1)).rejects.toThrow('there is no onnx:abacus');
+  it.skipIf(onnxVersion() === undefined).each([
+    [
+      'an entry',
+      '{"schema": "minimind/doctor@1", "engines": [{"engine": "onnx", "backend": "webgpu"}]}',
+      { engine: 'onnx', backend: 'webgpu' },
+    ],
+    [
+      'an error',
+      '{"schema": "minimind/error@1", "code": "system", "message": "no room", "suggestion": "make some"}',
+      { backend: 'webgpu', version: '1.30.0', problem: 'no room', remedy: 'make some' },
+    ],
+    ['nonsense', 'Segmentation fault }', { problem: 'its answer makes no sense', remedy: null }],
+  ])('takes %s from a process of its own', async (_, answer, expected) => {
+    const risky = CANDIDATES.filter(({ name }) => name === 'onnx:webgpu');
+    const options = { threads: 1, watch: () => {}, apart: async () => answer };
+    expect(await surveyEngines(options, risky)).toEqual([expect.objectContaining(expected)]);
+  });
+});
+
+describe('a graphics card', () => {
+  it.each([
+    ['NVIDIA H200\n', 'NVIDIA H200'],
+    ['NVIDIA L4\r\nNVIDIA L4\r\n', 'NVIDIA L4'],
+    ['NVIDIA L4\nNVIDIA H200\n', 'NVIDIA L4 or NVIDIA H200'],
+    ['', 'graphics card'],
+  ])('has the name that its driver gives: %j', async (answer, name) => {
+    expect(await cudaCard(async () => answer)).toBe(name);
+  });
+
+  it('has none where the driver does not answer', async () => {
+    const missing = () => Promise.reject(new Error('spawn nvidia-smi ENOENT'));
+    expect(await cudaCard(missing)).toBe('graphics card');
   });
 });

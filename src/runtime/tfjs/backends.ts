@@ -1,6 +1,7 @@
 /** The backends of TensorFlow.js: what each needs, and how it is started. */
 import util from 'node:util';
 import { UserError } from '../../errors.js';
+import { cudaCard } from '../graphics-card.js';
 import { type Backend, inTurn, type Tf } from './library.js';
 import { INSTALLED, type Packages, versionOf } from './packages.js';
 import { startWasm } from './wasm.js';
@@ -80,7 +81,7 @@ async function startNode(packages: Packages, name: string, threads: number): Pro
   return {
     tf,
     provider: 'tensorflow',
-    device: isUsingGpuDevice ? 'GPU (CUDA)' : 'cpu',
+    device: isUsingGpuDevice ? await cudaCard() : 'cpu',
     threads: Number(process.env.TF_NUM_INTRAOP_THREADS),
   };
 }

@@ -1,6 +1,7 @@
 import util from 'node:util';
 import type { KernelBackend } from '@tensorflow/tfjs-core';
 import { afterEach, describe, expect, it, vi } from 'vitest';
+import { cudaCard } from '../../../src/runtime/graphics-card.js';
 import type { BackendName } from '../../../src/runtime/tfjs/backends.js';
 import { openTfjs } from '../../../src/runtime/tfjs/engine.js';
 import { INSTALLED, type Packages } from '../../../src/runtime/tfjs/packages.js';
@@ -89,7 +90,7 @@ describe('a backend that can be used', () => {
       name: 'tfjs',
       version: '4.22.0-fake',
       provider: 'tensorflow',
-      device: 'GPU (CUDA)',
+      device: await cudaCard(),
       threads: 1,
     });
   });
