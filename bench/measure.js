@@ -27,6 +27,12 @@ export function compare({ name, candidate, baseline, aim, rounds = 15 }) {
     times.candidate.push(candidate());
     times.baseline.push(baseline());
   }
+  return summary({ name, times, aim });
+}
+
+/** What the `times` of `candidate` and of `baseline`, in milliseconds, amount to. `aim` as above. */
+export function summary({ name, times, aim }) {
+  const rounds = times.candidate.length;
   const best = { candidate: Math.min(...times.candidate), baseline: Math.min(...times.baseline) };
   const middle = { candidate: median(times.candidate), baseline: median(times.baseline) };
   const ratios = {

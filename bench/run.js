@@ -6,6 +6,7 @@ import { circumstances } from './measure.js';
 const BENCHMARKS = {
   'start-up': () => import('./start-up.js'),
   'meta-device': () => import('./meta-device.js'),
+  forward: () => import('./forward.js'),
   hash: () => import('./hash.js'),
   'index-safetensors': () => import('./index-safetensors.js'),
 };

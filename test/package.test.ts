@@ -50,6 +50,8 @@ function succeed(program: string, args: readonly string[], options?: RunOptions)
 const minimind = (args: readonly string[], env: Record<string, string> = {}) =>
   run(path.join('node_modules', '.bin', 'minimind'), args, { env });
 
+const QUIETLY = ['--no-audit', '--no-fund', '--prefer-offline', '--loglevel=error'];
+
 let packed: readonly string[] = [];
 
 beforeAll(() => {
@@ -58,13 +60,13 @@ beforeAll(() => {
   const [{ filename, files }] = JSON.parse(succeed('npm', pack, { cwd: ROOT }));
   packed = files.map((file: { path: string }) => file.path).sort();
   fs.writeFileSync(path.join(work, 'package.json'), '{"name":"empty","private":true}\n');
-  const quietly = ['--no-audit', '--no-fund', '--prefer-offline', '--loglevel=error'];
-  succeed('npm', ['install', ...quietly, `./${filename}`]);
+  // Without ONNX Runtime, which comes along only where its own install script can fetch what it wants.
+  succeed('npm', ['install', ...QUIETLY, '--omit=optional', `./${filename}`]);
 }, 300_000);
 
 afterAll(() => {
   fs.rmSync(work, { recursive: true, force: true });
-});
+}, 120_000);
 
 describe('the package', () => {
   it('has what a user needs', () => {
@@ -175,6 +177,96 @@ describe('the installed program', () => {
   it('says its version', () => {
     const { version } = JSON.parse(fs.readFileSync(inPackage('package.json'), 'utf8'));
     expect(minimind(['--version']).stdout).toContain(`minimind/${version} `);
+  });
+});
+
+/** What the three answer that need no engine. */
+const ENGINELESS = ['validate', 'profile', 'compare-srte'] as const;
+const answers = () => ENGINELESS.map((name) => minimind([name, 'original.yaml', '--json']));
+const quickTest = () => minimind(['quick-test', 'small.yaml', '--only', 'created,forward']);
+const doctor = () =>
+  JSON.parse(minimind(['doctor', '--only', 'onnx:cpu', '--json']).stdout).engines;
+
+const COMMAND = 'npm install onnxruntime-node@1.30.0 --onnxruntime-node-install=skip';
+
+describe('the installed program without ONNX Runtime', () => {
+  it('tests on TensorFlow.js, and says so, and what would install the other', () => {
+    const { status, stdout } = quickTest();
+    expect(status).toBe(0);
+    expect(stdout).toMatch(/^Engine: TensorFlow\.js 4\.22\.0 \(wasm on cpu\), 1 thread; /m);
+    expect(stdout).toMatch(/^Not ONNX Runtime \(cpu\): .* is not installed/m);
+    expect(stdout).toContain(`To mend it: ${COMMAND}\n`);
+  });
+
+  it('is missing to doctor, which has the command', () => {
+    const missing = { version: null, problem: 'it is not installed', remedy: COMMAND };
+    expect(doctor()).toEqual([expect.objectContaining(missing)]);
+  });
+
+  it('says that there is none when it is asked for', () => {
+    const { status, stderr } = minimind(['quick-test', 'small.yaml', '--engine', 'onnx']);
+    expect(status).toBe(3);
+    expect(stderr).toContain(`→ ${COMMAND}\n`);
+  });
+});
+
+describe('the installed program without anything native', () => {
+  const wasm = path.join(work, 'node_modules/@tensorflow/tfjs-backend-wasm');
+  const away = path.join(work, 'away');
+  const engines = path.join(work, 'node_modules/@tensorflow');
+  let whole: ReturnType<typeof answers>;
+
+  beforeAll(() => {
+    whole = answers();
+    fs.renameSync(wasm, away);
+  });
+  afterAll(() => fs.renameSync(away, wasm));
+
+  it('tests in plain JavaScript', () => {
+    const { status, stdout } = quickTest();
+    expect(status).toBe(0);
+    expect(stdout).toMatch(/^Engine: TensorFlow\.js 4\.22\.0 \(cpu\), 1 thread; /m);
+    expect(stdout).toContain(
+      'Not TensorFlow.js (wasm): it is not installed. ' +
+        'To mend it: npm install @tensorflow/tfjs-backend-wasm@4.22.0\n',
+    );
+  });
+
+  it.each(ENGINELESS)('does %s as before, even without any engine', (name) => {
+    fs.renameSync(engines, `${away}-too`);
+    try {
+      const before = whole[ENGINELESS.indexOf(name)];
+      const now = minimind([name, 'original.yaml', '--json']);
+      expect([now.status, now.stdout, now.stderr]).toEqual([0, before?.stdout, '']);
+    } finally {
+      fs.renameSync(`${away}-too`, engines);
+    }
+  });
+
+  it('looks at a checkpoint before it looks for an engine', () => {
+    const args = ['small.yaml', '--checkpoint', 'small.safetensors', '--engine', 'onnx'];
+    expect(minimind(['quick-test', ...args]).status).toBe(3);
+    const other = minimind(['quick-test', ...args, '--set', 'model.vocab_size=18']);
+    expect(other.status).toBe(2);
+    expect(other.stderr).toContain('lm_head.weight: misshapen: described as [18, 8]');
+  });
+});
+
+describe('the installed program with ONNX Runtime, by the command that it names', () => {
+  beforeAll(() => {
+    const [program = '', ...words] = COMMAND.split(' ');
+    succeed(program, [...words, ...QUIETLY]);
+  }, 300_000);
+
+  it('tests on it', () => {
+    const { status, stdout } = quickTest();
+    expect(status).toBe(0);
+    expect(stdout).toMatch(/^Engine: ONNX Runtime 1\.30\.0 \(cpu\), \d+ threads?; /m);
+    expect(stdout).not.toMatch(/^Not /m);
+  });
+
+  it('is usable to doctor', () => {
+    expect(doctor()).toEqual([expect.objectContaining({ version: '1.30.0', problem: null })]);
   });
 });
 

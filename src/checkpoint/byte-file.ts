@@ -102,6 +102,27 @@ export class ByteFile {
     this.#descriptor = undefined;
   }
 
+  /**
+   * Where the file lies, absolute and without symbolic links, for a library that opens it by itself.
+   * @throws UserError when what lies there is not the file that was opened, as that would be read unseen.
+   */
+  locate(): string {
+    const opened = fs.fstatSync(this.#open(), { bigint: true });
+    try {
+      const path = fs.realpathSync(this.path);
+      const there = fs.statSync(path, { bigint: true });
+      const isSame = there.dev === opened.dev && there.ino === opened.ino;
+      if (isSame && there.size === BigInt(this.size)) return path;
+    } catch (error) {
+      throw cannotRead(this.path, error);
+    }
+    throw refusal(this.path, {
+      rule: 'file-stays',
+      message: 'is another file than when it was opened',
+      suggestion: 'wait until whatever writes it has finished, and run again',
+    });
+  }
+
   #open(): number {
     if (this.#descriptor === undefined) throw new Error(`${this.path} is read after it was closed`);
     return this.#descriptor;

@@ -6,8 +6,8 @@ import type { Problem } from '../errors.js';
 import type { FaultGroup } from '../reconcile/group.js';
 import { type Reconciliation, reconcileIndex } from '../reconcile/reconcile.js';
 import type { Suggestion } from '../reconcile/suggest.js';
-import { faultText } from '../report/verify.js';
 import { type ConfigOrigin, configOf, descriptionOf, warningsOf } from './checkpoint-config.js';
+import { faultProblems } from './checkpoint-faults.js';
 import { type LoadOptions, type ModelFile, modelOf } from './model-file.js';
 
 /** What the index of a checkpoint says of the model that is loaded with it. */
@@ -73,10 +73,6 @@ const TOLD = 3;
 
 function mismatches(file: string, { faults }: Reconciliation, config: string): Problem[] {
   if (faults.length === 0) return [];
-  const told = faults.slice(0, TOLD).map((fault): Problem => {
-    const { pattern: path } = fault;
-    return { severity: 'warning', file, path, message: faultText(fault) };
-  });
   const more = faults.length > TOLD ? `, of which ${TOLD} are told here` : '';
   return [
     {
@@ -85,6 +81,6 @@ function mismatches(file: string, { faults }: Reconciliation, config: string): P
       message: `is not as ${config} describes: ${faults.length} ${faults.length === 1 ? 'fault' : 'faults'}${more}`,
       suggestion: 'see them all with --json',
     },
-    ...told,
+    ...faultProblems(file, faults, 'warning', TOLD),
   ];
 }

@@ -1,4 +1,5 @@
 /** Flags that mean the same in every command. */
+import os from 'node:os';
 import * as Flags from '@oclif/core/flags';
 import { quote } from '../config/quote.js';
 import { UserError } from '../errors.js';
@@ -74,6 +75,32 @@ export const counts = Flags.custom<number>({
 export const count = Flags.custom<number>({
   helpValue: 'N',
   parse: async (text, _context, options) => wholeNumber(text, options.name),
+});
+
+/** `--threads 2`: no more than there are processors, with which an engine would only get in its own way. */
+export const threads = Flags.custom<number>({
+  helpValue: 'N',
+  description: 'threads of the engine [default: one for each processor]',
+  parse: async (text, _context, options) => {
+    const value = wholeNumber(text, options.name);
+    const most = os.availableParallelism();
+    if (value <= most) return value;
+    throw new UserError(
+      'usage',
+      `--${options.name}: ${text} are more than the ${most} processors here`,
+      {
+        suggestion: `ask for at most ${most}`,
+      },
+    );
+  },
+});
+
+/** `--seed 7`: zero or more, and exact as a number. */
+export const seed = Flags.integer({
+  min: 0,
+  max: Number.MAX_SAFE_INTEGER,
+  default: 0,
+  description: 'of whatever is random',
 });
 
 /** A limit on a number of things: `14B`, `13.4M`, `2e9`. */

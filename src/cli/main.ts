@@ -74,8 +74,16 @@ function refuseUnknownCommand(words: readonly string[], config: Config): void {
   });
 }
 
+/** What the parser writes around what a flag's own parser says. */
+const PARSER_WRAPPING = /^Parsing --\S+ \n\t(.*)\nSee more help with --help$/s;
+
 /** What the command line's parser complains of is the user's to mend; all else is a bug of ours. */
 function asUserError(error: unknown): unknown {
+  if (error instanceof UserError) {
+    const own = PARSER_WRAPPING.exec(error.message)?.[1];
+    if (own !== undefined) error.message = own;
+    return error;
+  }
   if (!(error instanceof Error && 'oclif' in error)) return error;
   // A flag's own parser says it better than the wrapping does.
   if (error.cause instanceof UserError) return error.cause;

@@ -2,33 +2,39 @@ import { execFile } from 'node:child_process';
 import os from 'node:os';
 import * as Flags from '@oclif/core/flags';
 import { BaseCommand } from '../cli/base-command.js';
-import { count } from '../cli/flags.js';
+import { threads as threadsFlag } from '../cli/flags.js';
 import { steps } from '../cli/steps.js';
 import { doctorReport } from '../report/doctor.js';
+import type { CandidateName } from '../runtime/candidates.js';
 import type { SurveyEntry } from '../runtime/survey.js';
+
+/** As `src/runtime/candidates.ts` has them, of which a command loads nothing before it runs. */
+const NAMES = {
+  'onnx:cpu': true,
+  'onnx:webgpu': true,
+  'onnx:cuda': true,
+  'tfjs:node-gpu': true,
+  'tfjs:node': true,
+  'tfjs:wasm': true,
+  'tfjs:cpu': true,
+} as const satisfies Record<CandidateName, true>;
 
 export default class Doctor extends BaseCommand {
   static override summary = 'Tell which engines can run models here, and how to get the others.';
   static override description =
     'Tries every engine with every backend: whether it is there, whether it computes what it should (a tiny ' +
-    'model whose logits are known), and how fast it multiplies. Needs no config. Exits with 0 whatever it finds.';
+    'model whose logits are known), and how fast it multiplies. Needs no config. ' +
+    'What ONNX Runtime has for graphics cards (webgpu, cuda) is only tried here: no command runs a model on it ' +
+    'yet. Exits with 0 whatever it finds.';
   static override examples = [
     '<%= config.bin %> <%= command.id %>',
     '<%= config.bin %> <%= command.id %> --only tfjs:wasm --json',
   ];
 
   static override flags = {
-    threads: count({ description: 'threads of an engine [default: one for each processor]' }),
+    threads: threadsFlag(),
     only: Flags.option({
-      options: [
-        'onnx:cpu',
-        'onnx:webgpu',
-        'onnx:cuda',
-        'tfjs:node-gpu',
-        'tfjs:node',
-        'tfjs:wasm',
-        'tfjs:cpu',
-      ],
+      options: Object.keys(NAMES) as CandidateName[],
       description: 'try this one alone',
     } as const)(),
   };
@@ -50,7 +56,7 @@ export default class Doctor extends BaseCommand {
 }
 
 async function survey(
-  flags: { readonly only: string | undefined; readonly quiet: boolean },
+  flags: { readonly only: CandidateName | undefined; readonly quiet: boolean },
   threads: number,
 ): Promise<SurveyEntry[]> {
   const { surveyEngine, surveyEngines } = await import('../runtime/survey.js');
@@ -70,11 +76,11 @@ async function survey(
 /** Milliseconds: some drivers never answer. */
 const PATIENCE = 60_000;
 
-/** What this command finds out about one engine in a process of its own, whose complaints nobody sees. */
-async function inOwnProcess(name: string, threads: number): Promise<SurveyEntry> {
+/** What this command prints of one engine in a process of its own, whose complaints nobody sees. */
+function inOwnProcess(name: CandidateName, threads: number): Promise<string> {
   const [, program = ''] = process.argv;
   const words = ['doctor', '--only', name, '--threads', String(threads), '--json'];
-  const output = await new Promise<string>((resolve, reject) => {
+  return new Promise((resolve, reject) => {
     execFile(
       process.execPath,
       [...process.execArgv, program, ...words],
@@ -86,8 +92,6 @@ async function inOwnProcess(name: string, threads: number): Promise<SurveyEntry>
       },
     );
   });
-  const { engines } = JSON.parse(output) as { readonly engines: readonly [SurveyEntry] };
-  return engines[0];
 }
 
 function whyNoAnswer(error: (Error & { killed?: boolean; signal?: string | null }) | null): string {

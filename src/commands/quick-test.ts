@@ -7,18 +7,18 @@ import { cannotRead } from '../checkpoint/byte-file.js';
 import type { Checkpoint } from '../checkpoint/checkpoint.js';
 import { openCheckpoint } from '../checkpoint/open.js';
 import { BaseCommand, formatOf } from '../cli/base-command.js';
-import { descriptionOf, warningsOf } from '../cli/checkpoint-config.js';
+import { warningsOf } from '../cli/checkpoint-config.js';
+import { compared, differenceWarnings, refuseFaults } from '../cli/checkpoint-faults.js';
 import { isCheckpointPath } from '../cli/checkpoint-path.js';
-import { count, set, stateDict } from '../cli/flags.js';
+import { count, seed, set, stateDict, threads } from '../cli/flags.js';
 import { loadModelFile, type ModelFile } from '../cli/model-file.js';
 import { steps } from '../cli/steps.js';
 import { UserError } from '../errors.js';
+import { refuseUnwritable } from '../files/write-whole.js';
 import type { CheckName } from '../quicktest/check.js';
 import type { QuickTestRun } from '../quicktest/quick-test.js';
-import { reconcile } from '../reconcile/reconcile.js';
 import { quickTestReport } from '../report/quick-test.js';
 import { traceReport } from '../report/trace.js';
-import { faultText } from '../report/verify.js';
 import type { EngineChoice } from '../runtime/devices.js';
 
 /** As `src/quicktest/check.ts` has them, which is loaded only when a test runs. */
@@ -67,7 +67,7 @@ export default class QuickTest extends BaseCommand {
       helpValue: 'FILE',
       description: 'token ids as JSON, [[5, 17, 3], …] [default: random ids]',
     }),
-    seed: Flags.integer({ min: 0, default: 0, description: 'of whatever is random' }),
+    seed,
     only: Flags.option({
       options: CHECKS,
       multiple: true,
@@ -80,9 +80,11 @@ export default class QuickTest extends BaseCommand {
     engine: Flags.option({
       options: ENGINES,
       default: 'auto',
-      description: 'what runs the model; auto is the fastest that computes what it should',
+      description:
+        'what runs the model; auto is the first that computes what it should: onnx on the CPU, then tfjs with ' +
+        'tfjs-node-gpu, tfjs-node, WebAssembly, JavaScript',
     } as const)(),
-    threads: count({ description: 'threads of the engine [default: one for each processor]' }),
+    threads: threads(),
     full: Flags.boolean({ description: 'run the model layer by layer, however large it is' }),
     save: Flags.string({
       helpValue: 'FILE',
@@ -97,9 +99,13 @@ export default class QuickTest extends BaseCommand {
     const loaded = await loadModelFile(args.config, flags);
     await this.warnAbout(flags, loaded.warnings);
     if (flags.trace) return this.#trace(flags, loaded);
+    if (flags.save !== undefined) await refuseUnwritable(flags.save, flags.force);
     const checkpoint = await checkpointFor(loaded, flags);
     try {
-      if (checkpoint) await this.warnAbout(flags, warningsOf(checkpoint));
+      if (checkpoint) {
+        const warnings = await differenceWarnings(loaded, checkpoint);
+        await this.warnAbout(flags, [...warningsOf(checkpoint), ...warnings]);
+      }
       const { test, output } = await tested(loaded, checkpoint, flags);
       if (!test.passed) process.exitCode = 1;
       if (flags.save !== undefined && output) await this.#save(flags, flags.save, output);
@@ -180,18 +186,8 @@ async function checkpointFor(loaded: ModelFile, flags: TestFlags): Promise<Check
   if (flags.checkpoint === undefined) return undefined;
   const checkpoint = openCheckpoint(flags.checkpoint, { stateDict: flags['state-dict'] });
   try {
-    const { faults } = await reconcile(descriptionOf(loaded), checkpoint);
-    if (faults.length === 0) return checkpoint;
-    const { path } = checkpoint;
-    throw new UserError('refused-file', `${path} is not as ${loaded.file} describes`, {
-      problems: faults.map((fault) => ({
-        severity: 'error',
-        file: path,
-        path: fault.pattern,
-        message: faultText(fault),
-      })),
-      suggestion: 'see what would explain it with minimind verify CONFIG CHECKPOINT',
-    });
+    refuseFaults(checkpoint, loaded.file, await compared(loaded, checkpoint, flags));
+    return checkpoint;
   } catch (error) {
     checkpoint.close();
     throw error;

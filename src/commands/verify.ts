@@ -1,16 +1,14 @@
 import * as Args from '@oclif/core/args';
 import * as Flags from '@oclif/core/flags';
 import { tensorsOf } from '../architecture/layer.js';
-import type { Checkpoint } from '../checkpoint/checkpoint.js';
 import { openCheckpoint } from '../checkpoint/open.js';
 import { BaseCommand, formatOf } from '../cli/base-command.js';
-import { descriptionOf, differencesInside, warningsOf } from '../cli/checkpoint-config.js';
+import { differencesInside, warningsOf } from '../cli/checkpoint-config.js';
+import { compared } from '../cli/checkpoint-faults.js';
 import { isCheckpointPath } from '../cli/checkpoint-path.js';
 import { set, stateDict } from '../cli/flags.js';
-import { loadModelFile, type ModelFile } from '../cli/model-file.js';
-import { type Progress, progress } from '../cli/progress.js';
+import { loadModelFile } from '../cli/model-file.js';
 import { UserError } from '../errors.js';
-import { type Reconciliation, reconcile } from '../reconcile/reconcile.js';
 import { verifyReport } from '../report/verify.js';
 
 export default class Verify extends BaseCommand {
@@ -76,22 +74,5 @@ export default class Verify extends BaseCommand {
     } finally {
       checkpoint.close();
     }
-  }
-}
-
-/** Comparing takes its time when large tables turn out to be the same. */
-async function compared(
-  loaded: ModelFile,
-  checkpoint: Checkpoint,
-  flags: { readonly quiet: boolean },
-): Promise<Reconciliation> {
-  let shown: Progress | undefined;
-  try {
-    return await reconcile(descriptionOf(loaded), checkpoint, (totalBytes) => {
-      shown = progress(flags, 'comparing', totalBytes);
-      return shown.add;
-    });
-  } finally {
-    shown?.end();
   }
 }

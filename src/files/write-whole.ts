@@ -65,6 +65,14 @@ export async function writeThrough(
   }
 }
 
+/**
+ * Says beforehand that a file cannot be written, so that nobody works for it in vain.
+ * @throws UserError as `writeWhole` does.
+ */
+export async function refuseUnwritable(target: string, force: boolean): Promise<void> {
+  await explained(target, async () => findPlace(target, force));
+}
+
 interface Place {
   /** The file itself, where `target` is a link to it. */
   readonly file: string;

@@ -42,6 +42,11 @@ export interface Origin {
   readonly kind: 'weight' | 'value';
   readonly shape: Shape;
   readonly statistics: Statistics;
+  /**
+   * The layer whose value was the last before it, and is finite: it begins behind that. Not every step of a
+   * layer can be looked at, such as a scan or a sum of branches.
+   */
+  readonly after?: string;
 }
 
 /** Which blocks change with a table, and which hold it by the description. */

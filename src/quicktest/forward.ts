@@ -42,7 +42,7 @@ export async function judgeLogits(
   };
 }
 
-function originText({ tensor, kind, shape, statistics }: Origin): string {
+function originText({ tensor, kind, shape, statistics, after }: Origin): string {
   const { nan, positiveInfinity, negativeInfinity, min, max } = statistics;
   const infinite = positiveInfinity + negativeInfinity;
   const counts = [
@@ -54,6 +54,8 @@ function originText({ tensor, kind, shape, statistics }: Origin): string {
     min === null || max === null
       ? ''
       : `; the others go from ${min.toPrecision(3)} to ${max.toPrecision(3)}`;
-  const what = kind === 'weight' ? `the weight ${tensor} holds` : `it begins in ${tensor}, with`;
+  const from = after === undefined ? 'in' : `after ${after}, which is finite, and no later than in`;
+  const what =
+    kind === 'weight' ? `the weight ${tensor} holds` : `it begins ${from} ${tensor}, with`;
   return `${what} ${counts} among ${counted(elements, 'value')} ${shapeText(shape)}${rest}`;
 }

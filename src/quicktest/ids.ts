@@ -95,7 +95,8 @@ const isId = (value: unknown, { vocabulary }: IdLimits) =>
 function rowsIn(text: string, file: string): readonly (readonly unknown[])[] {
   let value: unknown;
   try {
-    value = JSON.parse(text);
+    // Some editors begin a file with a byte order mark.
+    value = JSON.parse(text.replace(/^\uFEFF/, ''));
   } catch (error) {
     throw refused(file, `is no JSON: ${(error as Error).message}`);
   }

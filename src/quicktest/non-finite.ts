@@ -37,9 +37,13 @@ export async function originIn(
 
 /** The taps come in the order in which they were computed. */
 function firstBad(taps: ReadonlyMap<string, Values>): Origin | undefined {
+  let after: string | undefined;
   for (const [tensor, { shape, data }] of taps) {
     const statistics = statisticsOf(data);
-    if (notFinite(statistics) > 0) return { tensor, kind: 'value', shape, statistics };
+    if (notFinite(statistics) > 0) {
+      return { tensor, kind: 'value', shape, statistics, ...(after !== undefined && { after }) };
+    }
+    after = tensor;
   }
   return undefined;
 }

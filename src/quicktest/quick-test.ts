@@ -17,11 +17,12 @@ import type { Ids } from '../runtime/values.js';
 import type { WeightSource } from '../runtime/weights.js';
 import type { CheckName, CheckResult } from './check.js';
 import { runCheck } from './checks.js';
-import { inputSize, limitsOf, randomIds } from './ids.js';
+import { type InputSize, inputSize, limitsOf, randomIds } from './ids.js';
 import { fits, type MemoryNeed, memoryNeed, peakBytes, usableBytes } from './memory.js';
 import { streamedTest } from './streamed.js';
 import { Subject } from './subject.js';
-import { type Twin, type TwinChange, twinOf } from './twin.js';
+import { type TwinChange, twinOf } from './twin.js';
+import { integer } from './wording.js';
 
 export interface QuickTestRequest {
   readonly family: FamilyName;
@@ -92,21 +93,18 @@ export interface QuickTestRun {
  * @throws UserError when the wishes contradict each other, or no engine can run here.
  */
 export async function quickTest(request: QuickTestRequest): Promise<QuickTestRun> {
-  const ids = idsFor(request);
+  const size = sizeOf(request);
   request.watch('choosing an engine');
   const chosen = await chooseEngine(request);
   try {
-    return await testOn(chosen, request, ids);
+    return await testOn(chosen, request, size);
   } finally {
     await chosen.engine.close();
   }
 }
 
-function idsFor({ ids, batch, context, seed, model }: QuickTestRequest): Ids {
-  if (!ids) {
-    const size = inputSize({ batch, context }, model);
-    return randomIds(seed, 'ids', size, limitsOf(model));
-  }
+function sizeOf({ ids, batch, context, model }: QuickTestRequest): InputSize {
+  if (!ids) return inputSize({ batch, context }, model);
   if (batch === undefined && context === undefined) return ids;
   throw new UserError('usage', '--ids says already how many sequences and tokens there are', {
     suggestion: 'leave --batch and --context out',
@@ -116,17 +114,19 @@ function idsFor({ ids, batch, context, seed, model }: QuickTestRequest): Ids {
 async function testOn(
   { engine, selfCheck, passedOver }: ChosenEngine,
   request: QuickTestRequest,
-  wished: Ids,
+  size: InputSize,
 ): Promise<QuickTestRun> {
   const { model, seed, threads, repeats, family, document } = request;
   const startBytes = process.memoryUsage.rss();
-  const need = memoryNeed(model, wished);
+  const need = memoryNeed(model, size);
   const usable = usableBytes(engine.info);
   const mode = request.full ? 'streamed' : fits(need, usable) ? 'whole' : 'twin';
-  const twin = mode === 'twin' ? twinOf(family, document, wished.tokens) : undefined;
+  const twin = mode === 'twin' ? twinOf(family, document, size.tokens) : undefined;
   const ran = twin?.model ?? model;
+  const ranNeed = memoryNeed(ran, size);
+  refuseTooMuch(size, mode === 'streamed' ? { ...ranNeed, weightBytes: 0 } : ranNeed, usable);
   const weights = twin ? undefined : request.weights;
-  const ids = twin ? withinVocabulary(wished, twin) : wished;
+  const ids = idsFor(request, size, ran);
   const subject = new Subject({
     model: ran,
     weights: weights ?? randomWeights(ran, seed),
@@ -153,7 +153,7 @@ async function testOn(
     memory: {
       need,
       usableBytes: usable,
-      predictedBytes: mode === 'streamed' ? null : memoryNeed(ran, ids).totalBytes,
+      predictedBytes: mode === 'streamed' ? null : ranNeed.totalBytes,
       peakBytes: peakBytes(),
       startBytes,
     },
@@ -163,10 +163,22 @@ async function testOn(
   return { test, output };
 }
 
-/** The twin knows fewer tokens. */
-function withinVocabulary(ids: Ids, { model }: Twin): Ids {
-  const { vocabulary } = limitsOf(model);
-  return { ...ids, data: ids.data.map((id) => id % vocabulary) };
+/** @throws UserError when there is no room for what is computed on the way, however small the model. */
+function refuseTooMuch({ batch, tokens }: InputSize, need: MemoryNeed, usable: number): void {
+  if (fits(need, usable)) return;
+  const [needed, there] = [need.activationBytes, usable].map((bytes) => (bytes / 1e9).toFixed(1));
+  throw new UserError(
+    'usage',
+    `${integer(batch)} × ${integer(tokens)} tokens need ${needed} GB on their way through the model, and here ${there} GB can be used`,
+    { suggestion: 'ask for a smaller --batch or --context' },
+  );
+}
+
+/** A twin knows fewer tokens than given ids may name. */
+function idsFor({ ids, seed }: QuickTestRequest, size: InputSize, model: LanguageModel): Ids {
+  const limits = limitsOf(model);
+  if (!ids) return randomIds(seed, 'ids', size, limits);
+  return { ...ids, data: ids.data.map((id) => id % limits.vocabulary) };
 }
 
 type Tested = Pick<QuickTestRun, 'output'> & { readonly results: readonly CheckResult[] };

@@ -1,13 +1,13 @@
 /** Engines in words. */
 import type { PassedOver } from '../runtime/devices.js';
-import type { EngineInfo, EngineName } from '../runtime/engine.js';
+import type { ENGINES, EngineInfo } from '../runtime/engine.js';
 import type { SelfCheck } from '../runtime/self-check.js';
 
 /** As `src/runtime/engine.ts` has them, of which a report takes the types alone. */
-export const ENGINE_TITLES = {
+export const ENGINE_TITLES: typeof ENGINES = {
   onnx: 'ONNX Runtime',
   tfjs: 'TensorFlow.js',
-} as const satisfies Record<EngineName, string>;
+};
 
 /** `ONNX Runtime 1.30.0 (cpu), 2 threads; self-check within 2.1e-8`. */
 export function engineText(info: EngineInfo, { difference }: SelfCheck): string {
@@ -17,5 +17,6 @@ export function engineText(info: EngineInfo, { difference }: SelfCheck): string 
   return `${ENGINE_TITLES[name]} ${version} (${where}), ${many}; self-check within ${difference.toExponential(1)}`;
 }
 
-export const passedOverText = ({ engine, why, suggestion }: PassedOver): string =>
-  `Not ${ENGINE_TITLES[engine]}: ${why}.${suggestion ? ` To mend it: ${suggestion}` : ''}`;
+/** `Not TensorFlow.js (node): it is not installed. To mend it: npm install …`. */
+export const passedOverText = ({ engine, backend, why, suggestion }: PassedOver): string =>
+  `Not ${ENGINE_TITLES[engine]} (${backend}): ${why}.${suggestion ? ` To mend it: ${suggestion}` : ''}`;

@@ -73,6 +73,12 @@ export function verifyReport(result: VerifyResult, { flat }: { readonly flat: bo
   };
 }
 
+/** `40 faults in 107 tensors`. */
+export function faultCountText(faults: readonly FaultGroup[]): string {
+  const faulty = faults.reduce((sum, { names }) => sum + names.length, 0);
+  return `${counted(faults.length, 'fault')} in ${counted(faulty, 'tensor')}`;
+}
+
 function verdict({ matches, counts, faults }: VerifyResult): Block {
   if (matches) {
     return {
@@ -82,9 +88,7 @@ function verdict({ matches, counts, faults }: VerifyResult): Block {
     };
   }
   const what =
-    faults.length > 0
-      ? `${counted(faults.length, 'fault')} in ${counted(counts.faulty, 'tensor')}`
-      : 'the tensors are, but there are warnings';
+    faults.length > 0 ? faultCountText(faults) : 'the tensors are, but there are warnings';
   return { kind: 'heading', text: `not as described: ${what}`, tone: 'bad' };
 }
 
@@ -160,7 +164,8 @@ function adviceBlock(suggestion: Suggestion, faulty: number): Block {
   return { kind: 'note', text: `→ ${adviceText(suggestion)} ${rest}` };
 }
 
-function adviceText(suggestion: Suggestion): string {
+/** What to do about faults, in a sentence. */
+export function adviceText(suggestion: Suggestion): string {
   if (suggestion.kind === 'rename') {
     return `every name begins with ${JSON.stringify(suggestion.prefix)}, which is none of the model’s: take it off.`;
   }
@@ -190,8 +195,12 @@ const noteBlock = (each: Note): Block => ({
   tone: each.severity === 'warning' ? 'warning' : 'dim',
 });
 
-const differenceBlock = ({ path, config, checkpoint }: ConfigDifference): Block => ({
+const differenceBlock = (difference: ConfigDifference): Block => ({
   kind: 'note',
-  text: `The config inside the checkpoint says ${path}: ${JSON.stringify(checkpoint)}, not ${JSON.stringify(config)}.`,
+  text: `The ${differenceText(difference)}.`,
   tone: 'warning',
 });
+
+/** `config inside the checkpoint says model.window_size: 1024, not 7`. */
+export const differenceText = ({ path, config, checkpoint }: ConfigDifference): string =>
+  `config inside the checkpoint says ${path}: ${JSON.stringify(checkpoint)}, not ${JSON.stringify(config)}`;

@@ -1,5 +1,22 @@
 import { firstVisibleKey } from '../architecture/masks.js';
 
+/** Tokens of one call; `total` is how many there will be in the end, when decoding. */
+interface Extent {
+  readonly start: number;
+  readonly tokens: number;
+  readonly total: number | undefined;
+}
+
+/** First visible key of each token of a call. */
+export function firstKeys(
+  { start, tokens, total }: Extent,
+  window: number | undefined,
+): Int32Array {
+  return total === undefined
+    ? fullForwardKeys(tokens, window)
+    : decodingKeys(start, tokens, window, total);
+}
+
 /** First visible key of each of `tokens` positions of a full forward. */
 export function fullForwardKeys(tokens: number, window: number | undefined): Int32Array {
   return Int32Array.from({ length: tokens }, (_, position) =>

@@ -1,5 +1,4 @@
 /** The weights of an opened checkpoint. */
-import fs from 'node:fs';
 import os from 'node:os';
 import { computedBuffers } from '../architecture/computed-buffers.js';
 import { type Layer, tensorsOf } from '../architecture/layer.js';
@@ -11,8 +10,8 @@ import { readRows, rowsOf } from '../checkpoint/view.js';
 import { UserError } from '../errors.js';
 import { decode } from '../tensor/decode.js';
 import { isSameShape, shapeText } from '../tensor/shape.js';
-import { STORED_DTYPES, type StoredDtype } from '../tensor/stored-dtype.js';
-import type { FileRange, WeightSource } from './weights.js';
+import { STORED_DTYPES } from '../tensor/stored-dtype.js';
+import { type FileRange, MAPPABLE_DTYPES, type WeightSource } from './weights.js';
 
 /**
  * The tensors of `layer` as a checkpoint holds them, each under its own name or one of its aliases,
@@ -71,14 +70,12 @@ const unfit = (path: string, what: string) =>
     suggestion: 'see all that differs with minimind verify CONFIG CHECKPOINT',
   });
 
-/** What an engine can read from a file by itself. */
-const MAPPABLE: ReadonlySet<StoredDtype> = new Set<StoredDtype>(['F32', 'F16', 'BF16']);
-
 function rangeOf(tensor: StoredTensor): FileRange | undefined {
-  const { storage, dtype, offset, bytes } = tensor;
-  if (storage.isBigEndian || !MAPPABLE.has(dtype) || !isContiguous(tensor)) return undefined;
+  const { storage, offset, bytes } = tensor;
+  const dtype = MAPPABLE_DTYPES.find((each) => each === tensor.dtype);
+  if (dtype === undefined || storage.isBigEndian || !isContiguous(tensor)) return undefined;
   const position = storage.position + (offset * STORED_DTYPES[dtype].bits) / 8;
-  return { path: fs.realpathSync(storage.file.path), position, bytes, dtype };
+  return { path: storage.file.locate(), position, bytes, dtype };
 }
 
 /** Elements that are read at a time. A multiple of four: so many packed values are whole bytes. */

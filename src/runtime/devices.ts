@@ -1,28 +1,15 @@
 /** Which engine runs a model: found, checked, chosen and explained. */
 import { UserError } from '../errors.js';
+import { CANDIDATES, type Candidate } from './candidates.js';
 import { ENGINES, type Engine, type EngineName } from './engine.js';
 import { type SelfCheck, selfCheck } from './self-check.js';
 
-export interface EngineOptions {
-  /** That one run may take, where the library lets one choose. */
-  readonly threads: number;
-}
-
-type Open = (options: EngineOptions) => Promise<Engine>;
-
-/** The engines, the fastest first; each is loaded when it is wanted. */
-const OPENERS = {
-  onnx: async (options) => (await import('./onnx/engine.js')).openOnnx(options),
-  tfjs: async (options) => (await import('./tfjs/engine.js')).openTfjs(options),
-} as const satisfies Record<EngineName, Open>;
-
-const ENGINE_NAMES = Object.keys(OPENERS) as readonly EngineName[];
-
 export type EngineChoice = EngineName | 'auto';
 
-/** An engine that cannot be used here. */
+/** A way of computing that cannot be used here. */
 export interface PassedOver {
   readonly engine: EngineName;
+  readonly backend: string;
   readonly why: string;
   /** What would help. */
   readonly suggestion?: string;
@@ -35,21 +22,29 @@ export interface CheckedEngine {
 }
 
 export interface ChosenEngine extends CheckedEngine {
-  /** Those that would have come first. */
+  /** What would have come first. */
   readonly passedOver: readonly PassedOver[];
 }
 
+interface EngineWish {
+  readonly engine: EngineChoice;
+  /** That one run may take, where the library lets one choose. */
+  readonly threads: number;
+}
+
 /**
- * Opens the engine that is asked for, or under `auto` the fastest that computes what it should.
+ * Opens the engine that is asked for with its fastest backend, or under `auto` the fastest of all, of those
+ * that compute what they should.
  * @throws UserError when there is none.
  */
 export async function chooseEngine(
-  { engine: choice, threads }: EngineOptions & { readonly engine: EngineChoice },
-  openers: Readonly<Record<EngineName, Open>> = OPENERS,
+  { engine: choice, threads }: EngineWish,
+  candidates: readonly Tryable[] = CANDIDATES.filter(({ isAutomatic }) => isAutomatic),
 ): Promise<ChosenEngine> {
   const passedOver: PassedOver[] = [];
-  for (const name of choice === 'auto' ? ENGINE_NAMES : [choice]) {
-    const tried = await tryEngine(name, () => openers[name]({ threads }));
+  for (const candidate of candidates) {
+    if (choice !== 'auto' && candidate.engine !== choice) continue;
+    const tried = await tryCandidate(candidate, threads);
     if ('selfCheck' in tried) return { ...tried, passedOver };
     passedOver.push(tried);
   }
@@ -59,24 +54,27 @@ export async function chooseEngine(
 /** The other engine than one that is in use, for a second opinion. */
 export const otherThan = (name: EngineName): EngineName => (name === 'onnx' ? 'tfjs' : 'onnx');
 
+type Tryable = Pick<Candidate, 'engine' | 'backend' | 'open'>;
+
 /** Opens an engine and sees whether it computes what it should. */
-export async function tryEngine(
-  name: EngineName,
-  open: () => Promise<Engine>,
+export async function tryCandidate(
+  { engine: name, backend, open }: Tryable,
+  threads: number,
 ): Promise<CheckedEngine | PassedOver> {
   let engine: Engine | undefined;
   try {
-    engine = await open();
+    engine = await open(threads);
     const check = await selfCheck(engine);
     if (check.passed) return { engine, selfCheck: check };
     await engine.close();
     const why = `its results are wrong: ${check.difference.toExponential(1)} off, where ${check.limit} is allowed`;
-    return { engine: name, why };
+    return { engine: name, backend, why };
   } catch (error) {
     await engine?.close();
     const { message, suggestion } = error as Partial<UserError>;
     return {
       engine: name,
+      backend,
       why: firstLine(message ?? String(error)),
       ...(suggestion && { suggestion }),
     };
@@ -87,7 +85,9 @@ const firstLine = (text: string) => text.split('\n', 1)[0] ?? '';
 
 function noEngine(passedOver: readonly PassedOver[]): UserError {
   const [first] = passedOver;
-  const reasons = passedOver.map(({ engine, why }) => `${ENGINES[engine]}: ${why}`);
+  const reasons = passedOver.map(
+    ({ engine, backend, why }) => `${ENGINES[engine]} (${backend}): ${why}`,
+  );
   return new UserError('system', `no engine can run here: ${reasons.join('; ')}`, {
     suggestion: first?.suggestion ?? 'see what minimind doctor says',
   });

@@ -20,7 +20,7 @@ export interface EngineInfo {
   readonly version: string;
   /** The library's own word: `cpu`, `webgpu`, `cuda`, `wasm`, `tensorflow`. */
   readonly provider: string;
-  /** `cpu`, or the name of a graphics card. */
+  /** `cpu`, the name of a graphics card, or that it is one where nobody tells its name. */
   readonly device: string;
   readonly threads: number;
 }
@@ -81,7 +81,7 @@ export interface State {
 
 /** A subtree that is ready to run. */
 export interface Program {
-  /** Elements of weights that it was given, each tensor once. */
+  /** Of the weights that it has made of those it was given: a copy counts, another form of the same does not. */
   readonly elements: number;
   run(input: RunInput): Promise<RunOutput>;
   release(): Promise<void>;

@@ -1,51 +1,15 @@
 /** Every engine with every backend of it, tried one by one. */
 import { createRequire } from 'node:module';
-import { type CheckedEngine, tryEngine } from './devices.js';
-import type { Engine, EngineInfo, EngineName } from './engine.js';
+import { CANDIDATES, type Candidate, type CandidateName } from './candidates.js';
+import { type CheckedEngine, tryCandidate } from './devices.js';
+import type { EngineInfo, EngineName } from './engine.js';
 import { productSpeed, type SelfCheck } from './self-check.js';
 
-/** A way of computing that a library offers. */
-interface Candidate {
+/** A way of computing, and what came of trying it. */
+export interface SurveyEntry {
   readonly engine: EngineName;
   readonly backend: string;
   readonly package: string;
-  /** Whether it loads drivers, which may write where they want, and take the process with them. */
-  readonly usesDrivers: boolean;
-  readonly open: (threads: number) => Promise<Engine>;
-}
-
-const onnx = (provider: 'cpu' | 'webgpu' | 'cuda'): Candidate => ({
-  engine: 'onnx',
-  backend: provider,
-  package: 'onnxruntime-node',
-  usesDrivers: provider !== 'cpu',
-  open: async (threads) => (await import('./onnx/engine.js')).openOnnx({ threads, provider }),
-});
-
-const tfjs = (
-  backend: 'node-gpu' | 'node' | 'wasm' | 'cpu',
-  name: string,
-  usesDrivers = false,
-): Candidate => ({
-  engine: 'tfjs',
-  backend,
-  package: name,
-  usesDrivers,
-  open: async (threads) => (await import('./tfjs/engine.js')).openTfjs({ threads, backend }),
-});
-
-const CANDIDATES: readonly Candidate[] = [
-  onnx('cpu'),
-  onnx('webgpu'),
-  onnx('cuda'),
-  tfjs('node-gpu', '@tensorflow/tfjs-node-gpu', true),
-  tfjs('node', '@tensorflow/tfjs-node', true),
-  tfjs('wasm', '@tensorflow/tfjs-backend-wasm'),
-  tfjs('cpu', '@tensorflow/tfjs-backend-cpu'),
-];
-
-/** A way of computing, and what came of trying it. */
-export interface SurveyEntry extends Omit<Candidate, 'open' | 'usesDrivers'> {
   /** Of the package; null when it is not installed. */
   readonly version: string | null;
   /** Why no model can run on it; null when models can. */
@@ -59,34 +23,27 @@ export interface SurveyEntry extends Omit<Candidate, 'open' | 'usesDrivers'> {
   readonly productFlops: number | null;
 }
 
-/** `onnx:cpu`, `tfjs:wasm`, … */
-const SURVEY_NAMES: readonly string[] = CANDIDATES.map(nameOf);
-
-function nameOf({ engine, backend }: Candidate): string {
-  return `${engine}:${backend}`;
-}
-
 interface SurveyOptions {
   readonly threads: number;
   /** Told of each before it is tried. */
-  readonly watch: (name: string) => void;
+  readonly watch: (name: CandidateName) => void;
   /**
-   * Tries one in a process of its own.
+   * Tries one in a process of its own, and gives what `doctor --only NAME --json` prints there.
    * @throws Error that says why there is no answer.
    */
-  readonly apart: (name: string) => Promise<SurveyEntry>;
+  readonly apart: (name: CandidateName) => Promise<string>;
 }
 
+type KnownCandidate = (typeof CANDIDATES)[number];
+
 /** Tries them all. */
-export async function surveyEngines({
-  threads,
-  watch,
-  apart,
-}: SurveyOptions): Promise<SurveyEntry[]> {
+export async function surveyEngines(
+  { threads, watch, apart }: SurveyOptions,
+  candidates: readonly KnownCandidate[] = CANDIDATES,
+): Promise<SurveyEntry[]> {
   const entries: SurveyEntry[] = [];
-  for (const candidate of CANDIDATES) {
-    const name = nameOf(candidate);
-    watch(name);
+  for (const candidate of candidates) {
+    watch(candidate.name);
     const isRisky = candidate.usesDrivers && versionOf(candidate) !== null;
     entries.push(isRisky ? await tryApart(candidate, apart) : await tryHere(candidate, threads));
   }
@@ -94,25 +51,37 @@ export async function surveyEngines({
 }
 
 /** Tries one, by its name. */
-export async function surveyEngine(name: string, threads: number): Promise<SurveyEntry> {
-  const candidate = CANDIDATES.find((each) => nameOf(each) === name);
-  if (!candidate) throw new Error(`there is no ${name} among ${SURVEY_NAMES.join(', ')}`);
+export async function surveyEngine(name: CandidateName, threads: number): Promise<SurveyEntry> {
+  const candidate = CANDIDATES.find((each) => each.name === name);
+  if (!candidate) throw new Error(`there is no ${name}`);
   return tryHere(candidate, threads);
 }
 
 async function tryHere(candidate: Candidate, threads: number): Promise<SurveyEntry> {
-  const tried = await tryEngine(candidate.engine, () => candidate.open(threads));
+  const tried = await tryCandidate(candidate, threads);
   if ('why' in tried) return unusable(candidate, tried.why, tried.suggestion);
   return { ...unusable(candidate, null), ...(await measured(tried)) };
 }
 
-async function tryApart(candidate: Candidate, apart: SurveyOptions['apart']): Promise<SurveyEntry> {
+async function tryApart(
+  candidate: KnownCandidate,
+  apart: SurveyOptions['apart'],
+): Promise<SurveyEntry> {
   try {
-    return await apart(nameOf(candidate));
+    const answer = JSON.parse(await apart(candidate.name)) as Answer;
+    if ('engines' in answer) return answer.engines[0];
+    return unusable(candidate, answer.message, answer.suggestion);
   } catch (error) {
-    return unusable(candidate, (error as Error).message);
+    const why =
+      error instanceof SyntaxError ? 'its answer makes no sense' : (error as Error).message;
+    return unusable(candidate, why);
   }
 }
+
+/** Of a process that tried one: what the command gives, or its error. */
+type Answer =
+  | { readonly engines: readonly [SurveyEntry] }
+  | { readonly message: string; readonly suggestion?: string };
 
 function unusable(candidate: Candidate, problem: string | null, remedy?: string): SurveyEntry {
   const { engine, backend, package: name } = candidate;

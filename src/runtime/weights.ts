@@ -1,6 +1,11 @@
 import type { Param } from '../architecture/param.js';
 import type { StoredDtype } from '../tensor/stored-dtype.js';
 
+/** What an engine can read from a file by itself. */
+export const MAPPABLE_DTYPES = ['F32', 'F16', 'BF16'] as const satisfies readonly StoredDtype[];
+
+export type MappableDtype = (typeof MAPPABLE_DTYPES)[number];
+
 /** Where the values of a tensor lie in a file, contiguous and little-endian. */
 export interface FileRange {
   /** Absolute, without symbolic links. */
@@ -8,7 +13,7 @@ export interface FileRange {
   /** Of the first byte. */
   readonly position: number;
   readonly bytes: number;
-  readonly dtype: StoredDtype;
+  readonly dtype: MappableDtype;
 }
 
 /** Where an engine gets a model's weights from, one tensor at a time. */

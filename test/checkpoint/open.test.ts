@@ -225,6 +225,18 @@ describe('the rules of files and folders', () => {
       }
       return undefined;
     },
+    'file-stays': () => {
+      const target = fileIn('a.safetensors', good);
+      const [tensor] = opened(target).tensors.values();
+      // Of the same size, and moved over the first.
+      fs.renameSync(fileIn('b.safetensors', good), target);
+      try {
+        tensor?.storage.file.locate();
+      } catch (error) {
+        return ruleOf(error);
+      }
+      return undefined;
+    },
     'file-kind': () => ruleBrokenBy(fileIn('a.pt', 'no weights at all')),
     'folder-holds-weights': () => ruleBrokenBy(folderOf({})),
     'folder-is-one': () => ruleBrokenBy(folderOf({ 'a.pt': good, 'b.pt': good })),

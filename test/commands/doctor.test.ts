@@ -1,4 +1,6 @@
 import { describe, expect, it } from 'vitest';
+import Doctor from '../../src/commands/doctor.js';
+import { CANDIDATES } from '../../src/runtime/candidates.js';
 import { runCli } from '../run-cli.js';
 
 describe('doctor', () => {
@@ -18,6 +20,10 @@ describe('doctor', () => {
         expect([typeof info.threads, productFlops > 0]).toEqual(['number', true]);
       if (version === null) expect(problem).toBe('it is not installed');
     }
+  });
+
+  it('can be asked for any of them alone', () => {
+    expect(Doctor.flags.only.options).toEqual(CANDIDATES.map(({ name }) => name));
   });
 
   it('tries one alone', () => {

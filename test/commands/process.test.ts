@@ -4,6 +4,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { onnxVersion } from '../../src/runtime/onnx/library.js';
 import { inPackage } from '../fixtures.js';
 import { runCli } from '../run-cli.js';
 
@@ -208,3 +209,42 @@ describe('init and list', () => {
     });
   });
 });
+
+describe.skipIf(onnxVersion() === undefined)(
+  'the weights that ONNX Runtime reads from a spool',
+  () => {
+    const temporary = () => fs.mkdtempSync(path.join(folder, 'tmp-'));
+    const tiny = inPackage('configs/hybrid/tiny.yaml');
+
+    it('are gone after Ctrl-C', async () => {
+      const TMPDIR = temporary();
+      const args = ['quick-test', tiny, '--set', 'model.vocab_size=500000', '--repeat', '100000'];
+      const child = spawn(process.execPath, [RUN, ...args, '--engine', 'onnx'], {
+        stdio: 'ignore',
+        env: { ...process.env, TMPDIR },
+      });
+      const closed = new Promise((resolve) => child.on('close', resolve));
+      // Until it writes the weights of the model, or of the one before that checks the engine.
+      while (fs.readdirSync(TMPDIR).length === 0 && child.exitCode === null) {
+        await new Promise((resolve) => setTimeout(resolve, 5));
+      }
+      child.kill('SIGINT');
+      expect(await closed).toBe(130);
+      expect(fs.readdirSync(TMPDIR)).toEqual([]);
+    });
+
+    it('cannot be kept where there is no folder: the other engine runs, and it is said why', () => {
+      const env = { TMPDIR: path.join(folder, 'no-such-folder') };
+      const { code, stdout } = runCli(['quick-test', tiny, '--only', 'forward'], { env });
+      expect(code).toBe(0);
+      expect(stdout).toMatch(/^Not ONNX Runtime \(cpu\): cannot keep weights in .*no-such-folder/m);
+      expect(stdout).toMatch(/^Engine: TensorFlow\.js /m);
+    });
+
+    it('are gone after the test', () => {
+      const TMPDIR = temporary();
+      const { code } = runCli(['quick-test', tiny, '--only', 'forward'], { env: { TMPDIR } });
+      expect([code, fs.readdirSync(TMPDIR)]).toEqual([0, []]);
+    });
+  },
+);

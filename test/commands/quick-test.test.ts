@@ -3,9 +3,10 @@ import os from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { openCheckpoint } from '../../src/checkpoint/open.js';
-import { readJson } from '../fixtures.js';
+import { onnxVersion } from '../../src/runtime/onnx/library.js';
+import { inPackage, readJson } from '../fixtures.js';
 import { runCli } from '../run-cli.js';
-import { differenceAt, fixtureModel, valuesOf } from '../runtime/fixture-models.js';
+import { differenceAt, valuesOf } from '../runtime/fixture-models.js';
 
 const TINY = 'configs/hybrid/tiny.yaml';
 const CASE = 'fixtures/hybrid/shared-lowrank-tied';
@@ -55,33 +56,6 @@ describe('quick-test', () => {
     ]);
   });
 
-  it('gives the logits of the original for a checkpoint and its ids, and saves them', () => {
-    const out = inFolder('out.safetensors');
-    const args = [`${CASE}/config.yaml`, '--checkpoint', `${CASE}/model.safetensors`];
-    const run = quickTest(
-      ...args,
-      '--ids',
-      inFolder('ids.json'),
-      '--only',
-      'forward',
-      '--save',
-      out,
-    );
-    expect(run).toMatchObject({ code: 0, stderr: `wrote ${out}\n` });
-    expect(run.stdout).toContain(
-      'weights of fixtures/hybrid/shared-lowrank-tied/model.safetensors',
-    );
-    const { expected } = fixtureModel('shared-lowrank-tied');
-    const saved = openCheckpoint(out);
-    for (const name of ['logits', 'hidden.0', 'hidden.1', 'hidden.2']) {
-      const [found, wanted] = [saved.tensors.get(name), expected.get(name)];
-      if (!found || !wanted) throw new Error(name);
-      expect(differenceAt(valuesOf(found), wanted, 1), name).toBeLessThan(2e-5);
-    }
-    saved.close();
-    expect(quickTest(...args, '--only', 'forward', '--save', out)).toMatchObject({ code: 2 });
-  });
-
   it('runs layer by layer', () => {
     const { code, stdout } = quickTest(TINY, '--full', '--context', '40');
     expect(code).toBe(0);
@@ -125,6 +99,62 @@ describe('quick-test', () => {
   });
 });
 
+/** Checkpoints whose outputs are known, by the names that quick-test gives them and those in the fixture. */
+const CASES = {
+  'hybrid/shared-lowrank-tied': {
+    file: 'model.safetensors',
+    outputs: {
+      logits: 'logits',
+      'hidden.0': 'hidden.0',
+      'hidden.1': 'hidden.1',
+      'hidden.2': 'hidden.2',
+    },
+    limit: 2e-5,
+  },
+  'old-checkpoint/trained-random-start': {
+    file: 'checkpoint_step_30.pt',
+    outputs: { logits: 'logits.original' },
+    limit: 1e-5,
+  },
+  'old-checkpoint/trained-same-start': {
+    file: 'checkpoint_step_30.pt',
+    outputs: { logits: 'logits.original' },
+    limit: 1e-5,
+  },
+} as const;
+
+const ENGINES = ['onnx', 'tfjs'].filter(
+  (engine) => engine === 'tfjs' || onnxVersion() !== undefined,
+);
+
+describe.each(Object.entries(CASES))('the checkpoint %s', (name, { file, outputs, limit }) => {
+  const inCase = (each: string) => `fixtures/${name}/${each}`;
+  const { input_ids, parameters } = readJson<{ input_ids: number[][]; parameters: number }>(
+    inCase('case.json'),
+  );
+  const ids = inFolder('ids-of-case.json');
+  const expected = openCheckpoint(inPackage(inCase('expected.safetensors')));
+  beforeAll(() => fs.writeFileSync(ids, JSON.stringify(input_ids)));
+  afterAll(() => expected.close());
+
+  it.each(ENGINES)('gives what the original gives, on %s', (engine) => {
+    const out = inFolder(`${name.replace('/', '-')}-${engine}.safetensors`);
+    const args = [inCase('config.yaml'), '--checkpoint', inCase(file), '--ids', ids];
+    const words = [...args, '--engine', engine, '--only', 'created,forward', '--save', out];
+    const { code, stdout, stderr } = quickTest(...words);
+    expect({ code, stderr }).toEqual({ code: 0, stderr: `wrote ${out}\n` });
+    expect(stdout).toContain(`weights of ${inCase(file)}`);
+    expect(stdout).toContain(`${parameters.toLocaleString('en-US')} parameters, as described`);
+    const saved = openCheckpoint(out);
+    for (const [here, there] of Object.entries(outputs)) {
+      const [found, wanted] = [saved.tensors.get(here), expected.tensors.get(there)];
+      if (!found || !wanted) throw new Error(here);
+      expect(differenceAt(valuesOf(found), valuesOf(wanted), 1), here).toBeLessThan(limit);
+    }
+    saved.close();
+  });
+});
+
 describe('quick-test refuses', () => {
   it.each([
     [
@@ -148,11 +178,40 @@ describe('quick-test refuses', () => {
       [TINY, '--ids', inFolder('ids.json'), '--batch', '2'],
       /--ids says already how many/,
     ],
-    ['no threads', [TINY, '--threads', '0'], /--threads: "0" is no positive whole number/],
+    [
+      'no threads',
+      [TINY, '--threads', '0'],
+      /^error: --threads: "0" is no positive whole number\n/,
+    ],
+    [
+      'more threads than processors',
+      [TINY, '--threads', '99999'],
+      /99999 are more than the \d+ pro/,
+    ],
+    ['a seed that is not exact', [TINY, '--seed', '9007199254740993'], /Expected an integer/],
+    [
+      'an empty batch',
+      [TINY, '--batch', '0'],
+      /^error: --batch: "0" is no positive whole number\n/,
+    ],
+    ['a batch without end', [TINY, '--batch', '1000000000'], /GB on their way through the model/],
   ])('%s', (_, args, message) => {
     const { code, stderr } = quickTest(...args);
     expect(stderr).toMatch(message);
     expect(code).toBe(2);
+  });
+
+  it('to save over a file, before it runs anything', () => {
+    const file = inFolder('mine.safetensors');
+    fs.writeFileSync(file, 'mine');
+    // That ids are wrong shows only later.
+    const args = [TINY, '--save', file, '--ids', file];
+    expect(quickTest(...args)).toMatchObject({
+      code: 2,
+      stderr: expect.stringMatching(/^error: .*mine\.safetensors exists already\n/),
+    });
+    expect(quickTest(...args, '--force').stderr).toContain('is no JSON');
+    expect(fs.readFileSync(file, 'utf8')).toBe('mine');
   });
 
   it('ids that are no tokens, with all that is wrong', () => {
@@ -161,13 +220,5 @@ describe('quick-test refuses', () => {
     expect(code).toBe(2);
     expect(stderr).toContain('id 1 of sequence 0 is 999, and ids go from 0 to 255');
     expect(stderr).toContain('sequence 1 has 1 ids, and the first 2');
-  });
-
-  it('a checkpoint of another model, in the words of verify', () => {
-    const { code, stderr } = quickTest(TINY, '--checkpoint', `${CASE}/model.safetensors`);
-    expect(code).toBe(2);
-    expect(stderr).toContain('model.safetensors is not as configs/hybrid/tiny.yaml describes');
-    expect(stderr).toContain('norm.weight: misshapen: described as [64], found F32 [32]');
-    expect(stderr).toContain('minimind verify CONFIG CHECKPOINT');
   });
 });

@@ -1,9 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import type { LanguageModel } from '../../src/architecture/layer.js';
 import { CHECK_NAMES, type CheckName } from '../../src/quicktest/check.js';
+import { originIn } from '../../src/quicktest/non-finite.js';
 import { modelOfConfig } from '../runtime/fixture-models.js';
 import type { Faults } from '../runtime/reference-engine.js';
-import { checked, TINY, withValue } from './subjects.js';
+import { checked, subjectOf, TINY, withValue } from './subjects.js';
 
 type Alter = NonNullable<Faults['alter']>;
 
@@ -154,9 +155,26 @@ describe('a planted fault makes its check fail, and says what is wrong', () => {
     });
     expect(remarks).toEqual([
       expect.stringMatching(
-        /^it begins in layers.1.mamba.conv1d, with 1 NaN among 256 values \[1, 16, 16\]; the others go from/,
+        /^it begins after layers.1.mamba.in_proj, which is finite, and no later than in layers.1.mamba.conv1d, with 1 NaN among 256 values \[1, 16, 16\]; the others go from/,
       ),
     ]);
+  });
+
+  it('says behind what it begins, as no scan and no sum can be looked at', async () => {
+    const { model, weights } = subjectOf();
+    const values = (...data: number[]) => ({ shape: [data.length], data: Float32Array.from(data) });
+    const taps = new Map([
+      ['layers.0.mamba.x_proj', values(1, 2)],
+      ['layers.0.mamba.dt_proj', values(3, 4)],
+      ['layers.0.mamba.out_proj', values(5, Number.NaN)],
+      ['layers.0.mamba', values(Number.NaN, Number.NaN)],
+    ]);
+    const once = async () => ({ output: values(Number.NaN), blocks: new Map(), taps });
+    const origin = await originIn({ weights, once }, model.blocks[0] ?? model, {});
+    expect(origin).toMatchObject({
+      tensor: 'layers.0.mamba.out_proj',
+      after: 'layers.0.mamba.dt_proj',
+    });
   });
 
   it('names a weight that is no number', async () => {

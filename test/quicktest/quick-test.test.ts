@@ -99,6 +99,16 @@ describe('a quick test', () => {
     await expect(quickTest(request({ ids, batch: 1 }))).rejects.toThrow('--ids says already');
   });
 
+  it.each([false, true])('refuses more tokens than there is room for (full: %s)', async (full) => {
+    await expect(quickTest(request({ batch: 1e9, full }))).rejects.toMatchObject({
+      code: 'usage',
+      message: expect.stringMatching(
+        /^1,000,000,000 × 32 tokens need [\d.]+ GB on their way through the model, and here [\d.]+ GB/,
+      ),
+      suggestion: 'ask for a smaller --batch or --context',
+    });
+  });
+
   it('runs a twin of what is too large', async () => {
     vi.spyOn(process, 'availableMemory').mockReturnValue(2 ** 30);
     const document = hybrid.schema.parse({ model: { num_heads: 4 } });

@@ -115,10 +115,16 @@ describe('the report of a quick test', () => {
     const text = table({
       mode: 'streamed',
       memory: { ...result().memory, predictedBytes: null },
-      passedOver: [{ engine: 'onnx', why: 'it is not installed', suggestion: 'npm install it' }],
+      passedOver: [
+        { engine: 'onnx', backend: 'cpu', why: 'it is absent', suggestion: 'npm install it' },
+        { engine: 'tfjs', backend: 'node-gpu', why: 'it found no GPU' },
+      ],
     }).replace(/\n/g, ' ');
     expect(text).toContain('one layer in memory at a time.');
-    expect(text).toContain('Not ONNX Runtime: it is not installed. To mend it: npm install it');
+    expect(text).toContain(
+      'Not ONNX Runtime (cpu): it is absent. To mend it: npm install it ' +
+        'Not TensorFlow.js (node-gpu): it found no GPU. ',
+    );
     expect(text).toContain('all of it at once would take 1.5 MB.');
   });
 

@@ -249,3 +249,19 @@ it('reads a tensor as the view of it does', () => {
   const bytes = readTensor(stored);
   expect(read(weights, named(model, 'norm.weight'))).toEqual([...new Float32Array(bytes.buffer)]);
 });
+
+it('of a file that is another by now are in no place that an engine could read', () => {
+  const original = fixtureModel('shared-learnable').checkpoint.path;
+  const file = path.join(folder, 'replaced.safetensors');
+  fs.copyFileSync(original, file);
+  const checkpoint = openCheckpoint(file);
+  const { model } = fixtureModel('shared-learnable');
+  const weights = checkpointWeights(model, checkpoint);
+  const [tensor] = tensorsOf(model);
+  if (!tensor) throw new Error('no tensor');
+  expect(weights.rangeOf(tensor)).toMatchObject({ path: file });
+  fs.copyFileSync(original, `${file}.new`);
+  fs.renameSync(`${file}.new`, file);
+  expect(() => weights.rangeOf(tensor)).toThrow(UserError);
+  checkpoint.close();
+});

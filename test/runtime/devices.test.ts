@@ -1,7 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import { UserError } from '../../src/errors.js';
+import { CANDIDATES } from '../../src/runtime/candidates.js';
 import { chooseEngine, otherThan } from '../../src/runtime/devices.js';
 import type { Engine } from '../../src/runtime/engine.js';
+import { cudaCard } from '../../src/runtime/graphics-card.js';
+import { onnxVersion } from '../../src/runtime/onnx/library.js';
 import { surveyEngine, surveyEngines } from '../../src/runtime/survey.js';
 import { type Faults, referenceEngine } from './reference-engine.js';
 
@@ -18,63 +21,79 @@ function faulty(faults: Faults, closed: string[]): () => Promise<Engine> {
 
 const noMask: Faults = { noMask: true };
 
+type Open = () => Promise<Engine>;
+
+/** Ways of running a model: one of ONNX Runtime, any number of TensorFlow.js. */
+const ways = (onnx: Open, ...tfjs: readonly Open[]) => [
+  { engine: 'onnx', backend: 'cpu', open: onnx } as const,
+  ...tfjs.map((open, at) => ({ engine: 'tfjs', backend: `backend ${at}`, open }) as const),
+];
+
 describe('the engine that is chosen', () => {
+  const auto = { engine: 'auto', threads: 1 } as const;
+
   it('is the first that computes what it should', async () => {
     const first = async () => referenceEngine();
-    const { engine, selfCheck, passedOver } = await chooseEngine(
-      { engine: 'auto', threads: 1 },
-      { onnx: first, tfjs: working },
-    );
+    const { engine, selfCheck, passedOver } = await chooseEngine(auto, ways(first, working));
     expect(engine.info.name).toBe('onnx');
     expect(selfCheck.passed).toBe(true);
     expect(passedOver).toEqual([]);
   });
 
-  it('is another when that is missing, and it is said why', async () => {
-    const { engine, passedOver } = await chooseEngine(
-      { engine: 'auto', threads: 1 },
-      { onnx: missing, tfjs: working },
-    );
+  it('is another when that is missing, and it is said why of every backend', async () => {
+    const broken = async () => {
+      throw new UserError('system', 'its driver is too old');
+    };
+    const { engine, passedOver } = await chooseEngine(auto, ways(missing, broken, working));
     expect(engine.info.name).toBe('tfjs');
     expect(passedOver).toEqual([
-      { engine: 'onnx', why: 'it is not installed', suggestion: 'npm install it' },
+      {
+        engine: 'onnx',
+        backend: 'cpu',
+        why: 'it is not installed',
+        suggestion: 'npm install it',
+      },
+      { engine: 'tfjs', backend: 'backend 0', why: 'its driver is too old' },
     ]);
   });
 
   it('is another when that gives wrong results, and is closed then', async () => {
     const closed: string[] = [];
-    const { engine, passedOver } = await chooseEngine(
-      { engine: 'auto', threads: 1 },
-      { onnx: faulty(noMask, closed), tfjs: working },
-    );
+    const wrong = faulty(noMask, closed);
+    const { engine, passedOver } = await chooseEngine(auto, ways(wrong, wrong, working));
     expect(engine.info.name).toBe('tfjs');
-    expect(passedOver[0]?.why).toMatch(
-      /^its results are wrong: \d\.\de[+-]\d off, where 0.00001 is/,
-    );
-    expect(closed).toEqual(['closed']);
+    expect(passedOver.map(({ engine: name, backend }) => [name, backend])).toEqual([
+      ['onnx', 'cpu'],
+      ['tfjs', 'backend 0'],
+    ]);
+    for (const { why } of passedOver) {
+      expect(why).toMatch(/^its results are wrong: \d\.\de[+-]\d off, where 0.00001 is/);
+    }
+    expect(closed).toEqual(['closed', 'closed']);
   });
 
   it('is the one that is asked for, with its threads', async () => {
-    let threads = 0;
-    const open = async (options: { threads: number }) => {
-      threads = options.threads;
+    let asked = 0;
+    const open = async (threads: number) => {
+      asked = threads;
       return working();
     };
-    const chosen = { engine: 'tfjs', threads: 3 } as const;
-    const { engine } = await chooseEngine(chosen, { onnx: missing, tfjs: open });
+    const candidate = { engine: 'tfjs', backend: 'wasm', open } as const;
+    const wish = { engine: 'tfjs', threads: 3 } as const;
+    const { engine } = await chooseEngine(wish, [...ways(missing), candidate]);
     expect(engine.info.name).toBe('tfjs');
-    expect(threads).toBe(3);
+    expect(asked).toBe(3);
   });
 
   it.each([
-    ['onnx', /^no engine can run here: ONNX Runtime: it is not installed$/],
+    ['onnx', /^no engine can run here: ONNX Runtime \(cpu\): it is not installed$/],
     [
       'auto',
-      /^no engine can run here: ONNX Runtime: it is not installed; TensorFlow.js: its results are wrong: /,
+      /^no engine can run here: ONNX Runtime \(cpu\): it is not installed; TensorFlow.js \(backend 0\): its results are wrong: /,
     ],
   ] as const)('is none, and that is an error of the system (%s)', async (engine, message) => {
-    const openers = { onnx: missing, tfjs: faulty(noMask, []) };
-    const error = await chooseEngine({ engine, threads: 1 }, openers).catch((each) => each);
+    const candidates = ways(missing, faulty(noMask, []));
+    const error = await chooseEngine({ engine, threads: 1 }, candidates).catch((each) => each);
     expect(error).toBeInstanceOf(UserError);
     expect(error).toMatchObject({ code: 'system', suggestion: 'npm install it' });
     expect(error.message).toMatch(message);
@@ -91,6 +110,17 @@ describe('the engines of this package', () => {
     expect(engine.info).toMatchObject({ name: 'tfjs', version: '4.22.0' });
     expect(selfCheck.difference).toBeLessThan(1e-6);
     await engine.close();
+  });
+
+  it('are taken in this order; those on a graphics card of ONNX Runtime must be asked for', () => {
+    const automatic = CANDIDATES.filter(({ isAutomatic }) => isAutomatic);
+    expect(automatic.map(({ engine, backend }) => `${engine}:${backend}`)).toEqual([
+      'onnx:cpu',
+      'tfjs:node-gpu',
+      'tfjs:node',
+      'tfjs:wasm',
+      'tfjs:cpu',
+    ]);
   });
 });
 
@@ -136,7 +166,37 @@ describe('a survey', () => {
     });
   });
 
-  it('knows no others', async () => {
-    await expect(surveyEngine('onnx:abacus', 1)).rejects.toThrow('there is no onnx:abacus');
+  it.skipIf(onnxVersion() === undefined).each([
+    [
+      'an entry',
+      '{"schema": "minimind/doctor@1", "engines": [{"engine": "onnx", "backend": "webgpu"}]}',
+      { engine: 'onnx', backend: 'webgpu' },
+    ],
+    [
+      'an error',
+      '{"schema": "minimind/error@1", "code": "system", "message": "no room", "suggestion": "make some"}',
+      { backend: 'webgpu', version: '1.30.0', problem: 'no room', remedy: 'make some' },
+    ],
+    ['nonsense', 'Segmentation fault }', { problem: 'its answer makes no sense', remedy: null }],
+  ])('takes %s from a process of its own', async (_, answer, expected) => {
+    const risky = CANDIDATES.filter(({ name }) => name === 'onnx:webgpu');
+    const options = { threads: 1, watch: () => {}, apart: async () => answer };
+    expect(await surveyEngines(options, risky)).toEqual([expect.objectContaining(expected)]);
+  });
+});
+
+describe('a graphics card', () => {
+  it.each([
+    ['NVIDIA H200\n', 'NVIDIA H200'],
+    ['NVIDIA L4\r\nNVIDIA L4\r\n', 'NVIDIA L4'],
+    ['NVIDIA L4\nNVIDIA H200\n', 'NVIDIA L4 or NVIDIA H200'],
+    ['', 'graphics card'],
+  ])('has the name that its driver gives: %j', async (answer, name) => {
+    expect(await cudaCard(async () => answer)).toBe(name);
+  });
+
+  it('has none where the driver does not answer', async () => {
+    const missing = () => Promise.reject(new Error('spawn nvidia-smi ENOENT'));
+    expect(await cudaCard(missing)).toBe('graphics card');
   });
 });

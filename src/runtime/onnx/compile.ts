@@ -2,10 +2,10 @@
 import type { Layer } from '../../architecture/layer.js';
 import type { Param } from '../../architecture/param.js';
 import type { LoadOptions } from '../engine.js';
+import { inputsOf } from '../inputs.js';
 import { type Context, folded, type Outputs, positionsOf, type Shared, whole } from './context.js';
 import { declarationOf, type Feed } from './feeds.js';
 import { GraphBuilder, LEFT_OUT, type Value } from './graph.js';
-import { inputsOf } from './inputs.js';
 import { attention } from './layers/attention.js';
 import { embedding, layerNorm, linear } from './layers/basic.js';
 import { alignment, gate, hybridBlock, languageModel } from './layers/block.js';
@@ -21,6 +21,8 @@ export interface CompiledGraph extends Outputs {
   readonly feeds: ReadonlyMap<string, Feed>;
   /** What the layer computes. */
   readonly output: Value;
+  /** Of the weights that stand in the graph: one that stands there twice counts twice. */
+  readonly weightElements: number;
 }
 
 /**
@@ -35,9 +37,14 @@ export function compile(
   const graph = new GraphBuilder();
   const feeds = new Map<string, Feed>();
   const made = new Map<unknown, unknown>();
+  const weights = new Set<string>();
   const shared = {
     graph,
-    place,
+    place(tensor: Param): Initializer {
+      const initializer = place(tensor);
+      weights.add(initializer.name);
+      return initializer;
+    },
     outputs: {
       blocks: new Map(),
       taps: options.taps ? new Map() : undefined,
@@ -56,7 +63,11 @@ export function compile(
   const { sizes, inputs } = rootInputs(layer, shared);
   const context = contextOf(shared, sizes);
   const output = graph.output(whole(context, context.apply(layer, ...inputs)));
-  return { feeds, output, ...shared.outputs, graph: graph.build(layer.name) };
+  const built = graph.build(layer.name);
+  const weightElements = built.initializers
+    .filter(({ name }) => weights.has(name))
+    .reduce((sum, { shape }) => sum + shape.reduce((product, size) => product * size, 1), 0);
+  return { feeds, output, weightElements, ...shared.outputs, graph: built };
 }
 
 /** For layers whose rows have these sizes. */

@@ -1,21 +1,51 @@
 import type { Layer } from '../../architecture/layer.js';
 import { UserError } from '../../errors.js';
 import type { Engine, LoadOptions, Program } from '../engine.js';
+import { cudaCard, UNNAMED_CARD } from '../graphics-card.js';
 import type { WeightSource } from '../weights.js';
 import { compile } from './compile.js';
-import { explained } from './failures.js';
+import { explained, type Failure } from './failures.js';
 import { GraphBuilder } from './graph.js';
-import { type Library, loadLibrary, type Require, type SessionOptions } from './library.js';
+import {
+  CUDA_COMMAND,
+  type Library,
+  loadLibrary,
+  type Require,
+  type SessionOptions,
+} from './library.js';
 import { PlacedWeights } from './placed-weights.js';
 import { OnnxProgram } from './program.js';
 import { encodeModel } from './proto.js';
 
-/** What each provider needs where it is missing. */
+/** What each provider runs on, and what helps where it is missing. */
 const PROVIDERS = {
-  cpu: 'nothing: every machine has one',
-  webgpu: 'a graphics card with a driver for Vulkan, Metal or Direct3D 12',
-  cuda: 'an NVIDIA graphics card, CUDA 12 and cuDNN 9, and onnxruntime-node installed with its script',
-} as const;
+  cpu: { device: async () => 'cpu', failures: [] },
+  webgpu: {
+    device: async () => UNNAMED_CARD,
+    failures: [
+      {
+        pattern: /adapter/i,
+        message: 'it finds no graphics card',
+        suggestion: 'install the driver of a graphics card for Vulkan, Metal or Direct3D 12',
+      },
+    ],
+  },
+  cuda: {
+    device: () => cudaCard(),
+    failures: [
+      {
+        pattern: /load (shared )?library/i,
+        message: 'its files for CUDA are not installed, or CUDA 12 and cuDNN 9 are not',
+        suggestion: CUDA_COMMAND,
+      },
+      {
+        pattern: /CUDA failure|no CUDA-capable device/i,
+        message: 'it finds no NVIDIA graphics card that it can use',
+        suggestion: 'install the driver of an NVIDIA graphics card, CUDA 12 and cuDNN 9',
+      },
+    ],
+  },
+} as const satisfies Record<string, { device(): Promise<string>; failures: readonly Failure[] }>;
 
 export type Provider = keyof typeof PROVIDERS;
 
@@ -30,7 +60,7 @@ interface OnnxOptions {
 
 /**
  * ONNX Runtime as an engine.
- * @throws UserError when it is not installed or does not load, or has no device for the provider.
+ * @throws UserError when it is not installed or does not load, or cannot use the provider.
  */
 export async function openOnnx(options: OnnxOptions): Promise<Engine> {
   const { threads, provider = 'cpu', require } = options;
@@ -46,7 +76,7 @@ export async function openOnnx(options: OnnxOptions): Promise<Engine> {
       name: 'onnx',
       version: library.env.versions.node ?? library.env.versions.common,
       provider,
-      device: provider === 'cpu' ? 'cpu' : 'graphics card',
+      device: await PROVIDERS[provider].device(),
       threads,
     },
     load: (layer, source, loading = {}) => load({ library, settings, layer, source, loading }),
@@ -55,7 +85,7 @@ export async function openOnnx(options: OnnxOptions): Promise<Engine> {
   };
 }
 
-/** Makes a session of next to nothing: a missing device shows there. */
+/** Makes a session of next to nothing: what a provider misses shows there. */
 async function checkProvider(
   library: Library,
   provider: Provider,
@@ -67,11 +97,28 @@ async function checkProvider(
     const model = encodeModel(graph.build('probe'));
     await (await library.InferenceSession.create(model, settings)).release();
   } catch (error) {
-    throw new UserError('system', `ONNX Runtime finds no device for ${provider}`, {
-      suggestion: `it needs ${PROVIDERS[provider]}; the CPU always works`,
-      cause: error,
-    });
+    throw unusable(provider, error);
   }
+}
+
+/** The first line of the cause is shown: it is all that there is to go by where we do not know better. */
+function unusable(provider: Provider, error: unknown): UserError {
+  const reason = reasonOf(error);
+  const failures: readonly Failure[] = PROVIDERS[provider].failures;
+  const known = failures.find(({ pattern }) => pattern.test(reason));
+  const why = known ? `${known.message} (${reason})` : reason;
+  return new UserError('system', `ONNX Runtime cannot use ${provider}: ${why}`, {
+    ...(known && { suggestion: known.suggestion }),
+    cause: error,
+  });
+}
+
+/** The first line, without the place in the library that it often begins with. */
+function reasonOf(error: unknown): string {
+  const [first = ''] = (error instanceof Error ? error.message : String(error))
+    .trim()
+    .split('\n', 1);
+  return first.replace(/^\S+:\d+ .* was false\. |^Ort\w+: /, '').trim();
 }
 
 interface Loading {

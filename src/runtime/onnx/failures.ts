@@ -1,7 +1,7 @@
 /** What ONNX Runtime complains of, said so that somebody can act on it. */
 import { UserError } from '../../errors.js';
 
-interface Failure {
+export interface Failure {
   readonly pattern: RegExp;
   readonly message: string;
   readonly suggestion: string;

@@ -1,5 +1,5 @@
 /** What the inputs of a graph are made of when it runs. Shapes: B batch, T tokens of the call. */
-import { decodingKeys, fullForwardKeys } from '../attention-rules.js';
+import { decodingKeys, firstKeys } from '../attention-rules.js';
 import type { Ids, Values } from '../values.js';
 import type { Library, Tensor } from './library.js';
 import type { ElementType } from './proto.js';
@@ -95,12 +95,6 @@ const range = (from: number, to: number) =>
 function zeros({ Tensor }: Library, shape: readonly number[]): Tensor {
   const elements = shape.reduce((product, size) => product * size, 1);
   return new Tensor('float32', new Float32Array(elements), [...shape]);
-}
-
-function firstKeys({ start, tokens, total }: Call, window: Window): Int32Array {
-  return total === undefined
-    ? fullForwardKeys(tokens, window)
-    : decodingKeys(start, tokens, window, total);
 }
 
 /** Keys that are kept after `position` tokens: those that the last of these saw. */

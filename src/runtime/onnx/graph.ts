@@ -63,9 +63,17 @@ export class GraphBuilder {
     value: Value,
     sizes: Sizes,
   ): { -readonly [Part in keyof Sizes]: Value } {
-    const outputs = sizes.map(() => this.#name('Split'));
-    this.#add('Split', [value, this.ints(...sizes)], outputs, { attributes: { axis: -1 } });
+    const outputs = sizes.length === 1 ? [value] : sizes.map(() => this.#name('Split'));
+    if (outputs.length > 1) {
+      this.#add('Split', [value, this.ints(...sizes)], outputs, { attributes: { axis: -1 } });
+    }
     return outputs as { -readonly [Part in keyof Sizes]: Value };
+  }
+
+  /** The reverse: values beside each other. */
+  joined(parts: readonly Value[]): Value {
+    const [first = LEFT_OUT, ...others] = parts;
+    return others.length > 0 ? this.op('Concat', parts, { attributes: { axis: -1 } }) : first;
   }
 
   /** An input; one of the same name is declared once. */

@@ -19,6 +19,9 @@ const PACKAGE = 'onnxruntime-node';
  */
 export const INSTALL_COMMAND = `npm install ${PACKAGE}@1.30.0 --${PACKAGE}-install=skip`;
 
+/** What fetches CUDA's part of the library that is installed; there is one for Linux on x86-64. */
+export const CUDA_COMMAND = `npm rebuild ${PACKAGE} --${PACKAGE}-install=cuda12`;
+
 /** @throws UserError when the library is not installed, or does not load on this machine. */
 export function loadLibrary(require: Require = createRequire(import.meta.url)): Library {
   // Otherwise it reports what it runs to its makers, and leaves files in the folder for temporary ones.

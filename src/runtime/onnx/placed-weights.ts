@@ -1,17 +1,16 @@
 import os from 'node:os';
 import path from 'node:path';
 import type { Param } from '../../architecture/param.js';
-import type { StoredDtype } from '../../tensor/stored-dtype.js';
-import type { WeightSource } from '../weights.js';
+import type { MappableDtype, WeightSource } from '../weights.js';
 import type { ElementType, Initializer, InitializerBytes } from './proto.js';
 import { Spool } from './spool.js';
 
-/** Dtypes that a graph can read as they lie in a file. */
-const IN_PLACE: ReadonlyMap<StoredDtype, ElementType> = new Map([
-  ['F32', 'f32'],
-  ['F16', 'f16'],
-  ['BF16', 'bf16'],
-]);
+/** Element types of what a graph reads as it lies in a file. */
+const IN_PLACE = {
+  F32: 'f32',
+  F16: 'f16',
+  BF16: 'bf16',
+} as const satisfies Record<MappableDtype, ElementType>;
 
 /** Tensors of fewer elements stand in the graph itself. */
 const FEW_ELEMENTS = 256;
@@ -32,11 +31,6 @@ export class PlacedWeights {
 
   /** The folder from which the locations of all initializers lead on. */
   readonly root = path.parse(os.tmpdir()).root;
-
-  /** Of all tensors placed. */
-  get elements(): number {
-    return [...this.#placed.keys()].reduce((sum, { elements }) => sum + elements, 0);
-  }
 
   /** What the graph says of a tensor; the same for the same tensor. */
   place(tensor: Param): Initializer {
@@ -64,9 +58,9 @@ export class PlacedWeights {
   #find(tensor: Param): { type: ElementType; bytes: InitializerBytes } {
     if (tensor.elements < FEW_ELEMENTS) return { type: 'f32', bytes: this.#inline(tensor) };
     const range = this.#source.rangeOf(tensor);
-    const type = range && IN_PLACE.get(range.dtype);
     // On Windows it may be on another drive than the spool.
-    if (range && type && path.parse(range.path).root === this.root) {
+    if (range && path.parse(range.path).root === this.root) {
+      const type = IN_PLACE[range.dtype];
       return { type, bytes: this.#locate(range.path, range.position, range.bytes) };
     }
     this.#spool ??= new Spool();

@@ -1,34 +1,16 @@
 import type { Layer } from '../../architecture/layer.js';
-import type { LoadOptions, Program, RunInput, RunOutput, State } from '../engine.js';
+import { Calls, type CheckedCall } from '../calls.js';
+import type { LoadOptions, Program, RunInput, RunOutput } from '../engine.js';
 import type { Values } from '../values.js';
-import { sizesOf } from './call-sizes.js';
 import type { CompiledGraph } from './compile.js';
 import { explained } from './failures.js';
-import { type Call, tensorFor } from './feeds.js';
+import { tensorFor } from './feeds.js';
 import type { Value } from './graph.js';
 import type { Library, Session, Tensor } from './library.js';
 import type { PlacedWeights } from './placed-weights.js';
 
-/** What the next call of a program continues from. */
-class OnnxState implements State {
-  readonly program: OnnxProgram;
-  readonly position: number;
-  readonly batch: number;
-  /** By the name of the input that gets it. */
-  readonly tensors: ReadonlyMap<string, Tensor>;
-
-  constructor(
-    program: OnnxProgram,
-    position: number,
-    batch: number,
-    tensors: ReadonlyMap<string, Tensor>,
-  ) {
-    this.program = program;
-    this.position = position;
-    this.batch = batch;
-    this.tensors = tensors;
-  }
-}
+/** What a call leaves for the next, by the name of the input that gets it. */
+type States = ReadonlyMap<string, Tensor>;
 
 interface Parts {
   readonly library: Library;
@@ -43,18 +25,26 @@ interface Parts {
 export class OnnxProgram implements Program {
   readonly elements: number;
   readonly #parts: Parts;
+  readonly #calls: Calls<States>;
   #session: Session | undefined;
 
   constructor(parts: Parts) {
     this.#parts = parts;
+    this.#calls = new Calls(this, parts.layer, parts.options);
     this.#session = parts.session;
-    this.elements = parts.weights.elements;
+    this.elements = parts.compiled.weightElements;
   }
 
   async run(input: RunInput): Promise<RunOutput> {
     const { library, compiled } = this.#parts;
     if (!this.#session) throw new Error('the program has been released');
-    const call = this.#callOf(input);
+    const checked = this.#calls.check(input);
+    const call = {
+      ...checked,
+      ids: input.ids,
+      inputs: input.inputs ?? [],
+      states: checked.kept ?? new Map(),
+    };
     const feeds = [...compiled.feeds].map(
       ([name, feed]) => [name, tensorFor(library, name, feed, call)] as const,
     );
@@ -73,37 +63,7 @@ export class OnnxProgram implements Program {
     this.#parts.weights.release();
   }
 
-  #callOf(input: RunInput): Call {
-    const { layer, options } = this.#parts;
-    const sizes = sizesOf(layer, input);
-    const before = this.#before(input.state, sizes.batch);
-    const start = before?.position ?? 0;
-    const total = options.decoding?.totalTokens;
-    if (total !== undefined && start + sizes.tokens > total) {
-      throw new RangeError(`${start + sizes.tokens} tokens where ${total} were announced`);
-    }
-    return {
-      ...sizes,
-      start,
-      total,
-      ids: input.ids,
-      inputs: input.inputs ?? [],
-      states: before?.tensors ?? new Map(),
-    };
-  }
-
-  #before(state: State | undefined, batch: number): OnnxState | undefined {
-    if (state === undefined) return undefined;
-    if (!(state instanceof OnnxState) || state.program !== this) {
-      throw new Error('the state is that of another program');
-    }
-    if (state.batch !== batch) {
-      throw new RangeError(`a batch of ${batch} after one of ${state.batch}`);
-    }
-    return state;
-  }
-
-  #outputOf(call: Call, results: ReadonlyMap<string, Tensor>): RunOutput {
+  #outputOf(call: CheckedCall<States>, results: ReadonlyMap<string, Tensor>): RunOutput {
     const { output, blocks, taps, states } = this.#parts.compiled;
     const tensor = (value: Value) => present(results.get(value), value);
     const all = (values: ReadonlyMap<string, Value> = new Map()) =>
@@ -113,10 +73,8 @@ export class OnnxProgram implements Program {
       blocks: all(blocks),
       taps: all(taps),
       ...(states && {
-        state: new OnnxState(
-          this,
-          call.start + call.tokens,
-          call.batch,
+        state: this.#calls.stateAfter(
+          call,
           new Map([...states].map(([input, value]) => [input, tensor(value)])),
         ),
       }),

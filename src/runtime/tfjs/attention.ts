@@ -1,5 +1,5 @@
 import type { Attention } from '../../architecture/layer.js';
-import { decodingKeys, fullForwardKeys } from '../attention-rules.js';
+import { firstKeys } from '../attention-rules.js';
 import { type HeadKeys, headKeys, splitHeads } from './head-keys.js';
 import type { Tensor2D, Tensor3D, Tf } from './library.js';
 import { rotate } from './rotary.js';
@@ -23,20 +23,14 @@ export function attention(run: Run, layer: Attention, u: Tensor3D): Tensor3D {
     splitHeads(tf, scaled, layer.headDim),
     headKeys(run, layer, k, run.apply(layer.v, u)),
   );
+  const extent = { ...run, total: run.decoding?.totalTokens };
   let first = 0;
   const spans = layer.spans.map((span) => {
     const own = heads.map((each) => each.slice(first, first + span.heads));
     first += span.heads;
-    return attendSpan(run, own, firstSeen(run, span.window)); // (B, T, span.heads · d)
+    return attendSpan(run, own, firstKeys(extent, span.window)); // (B, T, span.heads · d)
   });
   return run.apply(layer.out, tf.concat(spans, 2));
-}
-
-/** First key that each query of this run sees, [T]. */
-function firstSeen({ tokens, start, decoding }: Run, window: number | undefined): Int32Array {
-  return decoding
-    ? decodingKeys(start, tokens, window, decoding.totalTokens)
-    : fullForwardKeys(tokens, window);
 }
 
 interface Head extends HeadKeys {

@@ -1,6 +1,7 @@
 /** The backends of TensorFlow.js: what each needs, and how it is started. */
 import util from 'node:util';
 import { UserError } from '../../errors.js';
+import { cudaCard } from '../graphics-card.js';
 import { type Backend, inTurn, type Tf } from './library.js';
 import { INSTALLED, type Packages, versionOf } from './packages.js';
 import { startWasm } from './wasm.js';
@@ -17,7 +18,6 @@ interface BackendKind {
   start(packages: Packages, threads: number): Promise<Started>;
 }
 
-/** The fastest first. */
 const BACKENDS = {
   'node-gpu': {
     package: '@tensorflow/tfjs-node-gpu',
@@ -54,8 +54,6 @@ const BACKENDS = {
 
 export type BackendName = keyof typeof BACKENDS;
 
-const NAMES = Object.keys(BACKENDS) as BackendName[];
-
 /** Without the checks of a debug build, and so without advice on the console. */
 function loadCore(packages: Packages): Tf {
   const tf = packages.load(CORE) as Tf;
@@ -83,67 +81,23 @@ async function startNode(packages: Packages, name: string, threads: number): Pro
   return {
     tf,
     provider: 'tensorflow',
-    device: isUsingGpuDevice ? 'GPU (CUDA)' : 'cpu',
+    device: isUsingGpuDevice ? await cudaCard() : 'cpu',
     threads: Number(process.env.TF_NUM_INTRAOP_THREADS),
   };
 }
 
-/** Whether a backend can be used here. */
-export interface BackendReport {
-  readonly backend: BackendName;
-  readonly package: string;
-  /** Of the package, when it is installed. */
-  readonly version: string | undefined;
-  /** Why it cannot be used; undefined when it can. */
-  readonly problem: string | undefined;
-  /** What installs the package. */
-  readonly install: string;
-}
-
-/** Tries every backend, the fastest first. Needs no model. */
-export async function findBackends(
-  threads: number,
-  packages = INSTALLED,
-): Promise<BackendReport[]> {
-  const reports: BackendReport[] = [];
-  for (const name of NAMES) reports.push((await tryBackend(name, threads, packages)).report);
-  return reports;
-}
-
-interface Opened {
-  readonly backend: Backend;
-  /** Faster ones that cannot be used here. */
-  readonly passedOver: readonly BackendReport[];
-}
+const attempts = new WeakMap<Packages, Map<BackendName, Promise<Backend>>>();
 
 /**
- * The backend that is asked for; `auto` is the fastest that can be used here.
- * @throws UserError when it cannot be used.
+ * Starts a backend, once in a process: the first to ask chooses its threads.
+ * @throws UserError when it cannot be used here.
  */
-export async function openBackend(
-  choice: BackendName | 'auto',
+export function openBackend(
+  name: BackendName,
   threads: number,
   packages = INSTALLED,
-): Promise<Opened> {
-  const passedOver: BackendReport[] = [];
-  for (const name of choice === 'auto' ? NAMES : [choice]) {
-    const { backend, report } = await tryBackend(name, threads, packages);
-    if (backend) return { backend, passedOver };
-    passedOver.push(report);
-  }
-  throw noBackend(passedOver);
-}
-
-interface Attempt {
-  readonly backend?: Backend;
-  readonly report: BackendReport;
-}
-
-const attempts = new WeakMap<Packages, Map<BackendName, Promise<Attempt>>>();
-
-/** Tries a backend once in a process: the first to ask chooses its threads. */
-function tryBackend(name: BackendName, threads: number, packages: Packages): Promise<Attempt> {
-  const made = attempts.get(packages) ?? new Map<BackendName, Promise<Attempt>>();
+): Promise<Backend> {
+  const made = attempts.get(packages) ?? new Map<BackendName, Promise<Backend>>();
   attempts.set(packages, made);
   const attempt = made.get(name) ?? startBackend(name, threads, packages);
   made.set(name, attempt);
@@ -154,32 +108,20 @@ async function startBackend(
   backend: BackendName,
   threads: number,
   packages: Packages,
-): Promise<Attempt> {
+): Promise<Backend> {
   const kind: BackendKind = BACKENDS[backend];
   const version = versionOf(packages, kind.package);
-  const report = {
-    backend,
-    package: kind.package,
-    version,
-    problem: undefined,
-    install: `npm install ${kind.package}@${RELEASE}`,
-  };
-  if (version === undefined) return { report: { ...report, problem: 'it is not installed' } };
+  if (version === undefined) {
+    throw new UserError('system', 'it is not installed', {
+      suggestion: `npm install ${kind.package}@${RELEASE}`,
+    });
+  }
   try {
-    const started = await inTurn(() => kind.start(packages, threads));
-    return { backend: { ...started, version }, report };
+    return { ...(await inTurn(() => kind.start(packages, threads))), version };
   } catch (error) {
-    return { report: { ...report, problem: firstLine(error) } };
+    throw new UserError('system', firstLine(error), { cause: error });
   }
 }
 
 const firstLine = (error: unknown) =>
   (error instanceof Error ? error.message : String(error)).split('\n', 1)[0]?.trim() ?? '';
-
-function noBackend(reports: readonly BackendReport[]): UserError {
-  const reasons = reports.map(({ package: name, problem }) => `${name}: ${problem}`);
-  const missing = reports.find(({ version }) => version === undefined);
-  return new UserError('system', `TensorFlow.js cannot run here: ${reasons.join('; ')}`, {
-    suggestion: missing ? missing.install : 'use --engine onnx',
-  });
-}

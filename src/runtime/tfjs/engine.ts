@@ -1,30 +1,26 @@
 import type { Engine, EngineInfo } from '../engine.js';
-import { type BackendName, type BackendReport, openBackend } from './backends.js';
+import { type BackendName, openBackend } from './backends.js';
 import { onBackend } from './library.js';
 import type { Packages } from './packages.js';
 import { TfjsProgram } from './program.js';
 import { planWeights } from './weight-plan.js';
 import { Weights } from './weights.js';
 
-export interface TfjsOptions {
+interface TfjsOptions {
   /** A wish: wasm and cpu have one thread under Node. */
   readonly threads: number;
-  /** `auto`, the default, is the fastest that can be used here. */
-  readonly backend?: BackendName | 'auto';
-}
-
-export interface TfjsEngine extends Engine {
-  /** Faster backends that cannot be used here, and why. */
-  readonly passedOver: readonly BackendReport[];
+  readonly backend: BackendName;
 }
 
 /**
  * TensorFlow.js, which interprets the description. Loads the library, so import this lazily.
- * @throws UserError when the backend, or under `auto` any, cannot be used.
+ * @throws UserError when the backend cannot be used here.
  */
-export async function openTfjs(options: TfjsOptions, packages?: Packages): Promise<TfjsEngine> {
-  const { threads, backend: choice = 'auto' } = options;
-  const { backend, passedOver } = await openBackend(choice, threads, packages);
+export async function openTfjs(
+  { threads, backend: name }: TfjsOptions,
+  packages?: Packages,
+): Promise<Engine> {
+  const backend = await openBackend(name, threads, packages);
   const info: EngineInfo = {
     name: 'tfjs',
     version: backend.version,
@@ -34,7 +30,6 @@ export async function openTfjs(options: TfjsOptions, packages?: Packages): Promi
   };
   return {
     info,
-    passedOver,
     load: (layer, source, loadOptions = {}) =>
       onBackend(backend, () => {
         const weights = new Weights(backend, planWeights(layer), source);

@@ -9,7 +9,6 @@ import type {
   LanguageModel,
   Layer,
 } from '../../architecture/layer.js';
-import { UserError } from '../../errors.js';
 import { attention } from './attention.js';
 import { embedding, gelu, layerNorm, linear } from './basic.js';
 import { causalConv } from './convolution.js';
@@ -65,13 +64,6 @@ export function interpret(run: Run, layer: Layer, inputs: readonly Tensor3D[]): 
 }
 
 function languageModel(run: Run, model: LanguageModel): Tensor3D {
-  const tokens = run.start + run.tokens;
-  if (tokens > model.positions) {
-    throw new UserError(
-      'usage',
-      `${tokens} tokens are more than the model's ${model.positions} positions`,
-    );
-  }
   const embedded = run.apply(model.embedding); // (B, T, H)
   const hidden = model.blocks.reduce((x, block) => run.apply(block, x), embedded);
   return run.apply(model.head, run.apply(model.norm, hidden)); // (B, T, V)

@@ -1,21 +1,11 @@
 import type { Layer } from '../../architecture/layer.js';
-import type { LoadOptions, Program, RunInput, RunOutput, State } from '../engine.js';
+import { Calls } from '../calls.js';
+import type { LoadOptions, Program, RunInput, RunOutput } from '../engine.js';
 import type { Values } from '../values.js';
 import { interpret } from './interpret.js';
 import { type Backend, onBackend, scoped, type Tensor, type Tensor3D } from './library.js';
-import { type Decoding, emptyMemory, type Memory, type Run, valuesOf } from './run.js';
+import { emptyMemory, type Memory, type Run, valuesOf } from './run.js';
 import type { Weights } from './weights.js';
-
-/** What a decoding program hands from one run to the next. */
-class DecodingState implements State {
-  readonly position: number;
-  readonly memory: Memory;
-
-  constructor(position: number, memory: Memory) {
-    this.position = position;
-    this.memory = memory;
-  }
-}
 
 /** A subtree of a description with its weights on a backend, interpreted at each run. */
 export class TfjsProgram implements Program {
@@ -23,12 +13,15 @@ export class TfjsProgram implements Program {
   readonly #layer: Layer;
   readonly #weights: Weights;
   readonly #options: LoadOptions;
+  readonly #calls: Calls<Memory>;
+  #isReleased = false;
 
   constructor(backend: Backend, layer: Layer, weights: Weights, options: LoadOptions) {
     this.#backend = backend;
     this.#layer = layer;
     this.#weights = weights;
     this.#options = options;
+    this.#calls = new Calls(this, layer, options);
   }
 
   get elements(): number {
@@ -40,20 +33,28 @@ export class TfjsProgram implements Program {
   }
 
   async release(): Promise<void> {
+    this.#isReleased = true;
     this.#weights.dispose();
   }
 
   #compute(input: RunInput): RunOutput {
+    if (this.#isReleased) throw new Error('the program has been released');
     const { tf } = this.#backend;
+    const call = this.#calls.check(input);
+    const decoding =
+      call.total === undefined
+        ? undefined
+        : { totalTokens: call.total, before: call.kept ?? emptyMemory(), after: emptyMemory() };
     const recorder = new Recorder(this.#layer, this.#options.taps ?? false);
     const kept = new Map<unknown, Tensor>();
     const run: Run = {
       tf,
       weights: this.#weights,
-      ...extentOf(input),
-      start: input.state?.position ?? 0,
+      batch: call.batch,
+      tokens: call.tokens,
+      start: call.start,
       ids: input.ids,
-      decoding: this.#decoding(input.state),
+      decoding,
       apply(layer, ...inputs) {
         const value = tf.tidy(() => interpret(run, layer, inputs));
         recorder.note(layer, value);
@@ -68,36 +69,13 @@ export class TfjsProgram implements Program {
     try {
       const inputs = (input.inputs ?? []).map(({ data, shape }) => tf.tensor(data, [...shape]));
       const output = hostValues(run.apply(this.#layer, ...(inputs as Tensor3D[])));
-      return { output, blocks: recorder.blocks, taps: recorder.taps, ...stateAfter(run) };
+      const { blocks, taps } = recorder;
+      const state = decoding && this.#calls.stateAfter(call, decoding.after);
+      return { output, blocks, taps, ...(state && { state }) };
     } finally {
       for (const tensor of kept.values()) tensor.dispose();
     }
   }
-
-  #decoding(state: State | undefined): Decoding | undefined {
-    const { decoding } = this.#options;
-    if (!decoding) {
-      if (state) throw new TypeError('a program that was not loaded for decoding has no state');
-      return undefined;
-    }
-    if (state && !(state instanceof DecodingState)) {
-      throw new TypeError('the state of another engine');
-    }
-    return { ...decoding, before: state?.memory ?? emptyMemory(), after: emptyMemory() };
-  }
-}
-
-/** Sequences of a run, and tokens of each. */
-function extentOf({ ids, inputs, tokens = 0 }: RunInput): { batch: number; tokens: number } {
-  if (ids) return { batch: ids.batch, tokens: ids.tokens };
-  const [first] = inputs ?? [];
-  if (!first) return { batch: 1, tokens };
-  const [batch = 0, rows = 0] = first.shape;
-  return { batch, tokens: rows };
-}
-
-function stateAfter({ decoding, start, tokens }: Run): Pick<RunOutput, 'state'> {
-  return decoding ? { state: new DecodingState(start + tokens, decoding.after) } : {};
 }
 
 const hostValues = (tensor: Tensor): Values => ({ shape: tensor.shape, data: valuesOf(tensor) });

@@ -1,3 +1,4 @@
+import { rotaryFrequencies } from '../../architecture/computed-buffers.js';
 import type { Rotary } from '../../architecture/layer.js';
 import type { Tensor, Tensor3D, Tensor4D } from './library.js';
 import type { Run } from './run.js';
@@ -16,16 +17,16 @@ export function rotate(run: Run, layer: Rotary, x: Tensor3D): Tensor3D {
 }
 
 /** Cosine and sine of each position and frequency, twice side by side: [T, 1, headDim]. */
-function tablesOf(run: Run, { base, headDim }: Rotary): [Tensor, Tensor] {
+function tablesOf(run: Run, layer: Rotary): [Tensor, Tensor] {
+  const { base, headDim } = layer;
   const table = (name: string, wave: (angle: number) => number) =>
     run.once(`${name} ${base} ${headDim}`, () => {
-      const values = Float32Array.from({ length: run.tokens * headDim }, (_, index) =>
-        wave(angleOf(run.start + Math.floor(index / headDim), index % (headDim / 2))),
-      );
+      const frequencies = rotaryFrequencies(layer);
+      const values = Float32Array.from({ length: run.tokens * headDim }, (_, index) => {
+        const frequency = frequencies[index % frequencies.length] ?? Number.NaN;
+        return wave(Math.fround((run.start + Math.floor(index / headDim)) * frequency));
+      });
       return run.tf.tensor3d(values, [run.tokens, 1, headDim]);
     });
-  // Rounded to float32 at each step, as the original does: far out that moves the angle by more than 1e-4.
-  const angleOf = (position: number, pair: number) =>
-    Math.fround(position * Math.fround(1 / base ** ((2 * pair) / headDim)));
   return [table('cos', Math.cos), table('sin', Math.sin)];
 }

@@ -10,7 +10,7 @@ export class Weights {
   readonly #tensors = new Map<Param, Tensor>();
   readonly #transposed = new Map<Param, Tensor2D>();
   readonly #rates = new Map<Param, Float32Array>();
-  /** Of all tensors that were read, each once. */
+  /** Of what was made of the weights, further forms of the same left out. */
   readonly elements: number;
 
   /**
@@ -24,8 +24,8 @@ export class Weights {
       for (const [tensor, forms] of plan) {
         const values = new Float32Array(tensor.elements);
         source.read(tensor, 0, values);
-        for (const form of forms) this.#hold(backend, tensor, form, values);
-        elements += tensor.elements;
+        const [made = 0] = [...forms].map((form) => this.#hold(backend, tensor, form, values));
+        elements += made;
       }
     } catch (error) {
       this.dispose();
@@ -34,17 +34,16 @@ export class Weights {
     this.elements = elements;
   }
 
-  #hold(backend: Backend, tensor: Param, form: Form, values: Float32Array): void {
+  /** Gives how many elements it made. */
+  #hold(backend: Backend, tensor: Param, form: Form, values: Float32Array): number {
     const { tf } = backend;
     switch (form) {
       case 'tensor':
-        this.#tensors.set(tensor, tf.tensor(values, [...tensor.shape], 'float32'));
-        return;
+        return held(this.#tensors, tensor, tf.tensor(values, [...tensor.shape], 'float32')).size;
       case 'rates':
-        this.#rates.set(tensor, ratesOf(values));
-        return;
+        return held(this.#rates, tensor, ratesOf(values)).length;
       case 'transposed':
-        this.#transposed.set(tensor, transposedTensor(backend, tensor, values));
+        return held(this.#transposed, tensor, transposedTensor(backend, tensor, values)).size;
     }
   }
 
@@ -70,6 +69,11 @@ export class Weights {
     }
     this.#rates.clear();
   }
+}
+
+function held<T>(all: Map<Param, T>, tensor: Param, value: T): T {
+  all.set(tensor, value);
+  return value;
 }
 
 function found<T>(held: ReadonlyMap<Param, T>, tensor: Param): T {

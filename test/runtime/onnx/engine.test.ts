@@ -46,6 +46,43 @@ describe('when the library', () => {
   });
 });
 
+/** The library, as far as it is tried before a model is loaded. */
+const failing = (message: string) => () => ({
+  env: { versions: { node: '1.30.0' } },
+  InferenceSession: { create: () => Promise.reject(new Error(message)) },
+});
+
+describe('a provider that cannot be used', () => {
+  it.each([
+    [
+      'cuda',
+      'OrtSessionOptionsAppendExecutionProvider_Cuda: Failed to load shared library',
+      'its files for CUDA are not installed, or CUDA 12 and cuDNN 9 are not (Failed to load shared library)',
+      'npm rebuild onnxruntime-node --onnxruntime-node-install=cuda12',
+    ],
+    [
+      'cuda',
+      'CUDA failure 100: no CUDA-capable device is detected ; GPU=-1\nmore',
+      'it finds no NVIDIA graphics card that it can use (CUDA failure 100: no CUDA-capable device is detected ; GPU=-1)',
+      'install the driver of an NVIDIA graphics card, CUDA 12 and cuDNN 9',
+    ],
+    [
+      'webgpu',
+      '/onnxruntime/core/providers/webgpu/webgpu_context.cc:136 Initialize(const Config&)::<lambda()> adapter_result.status == Success was false. Failed to get a WebGPU adapter: No supported adapters\n',
+      'it finds no graphics card (Failed to get a WebGPU adapter: No supported adapters)',
+      'install the driver of a graphics card for Vulkan, Metal or Direct3D 12',
+    ],
+    ['webgpu', 'No Op registered for Neg', 'No Op registered for Neg', undefined],
+  ] as const)('says why: %s, %s', async (provider, cause, why, suggestion) => {
+    const opened = openOnnx({ threads: 1, provider, require: failing(cause) });
+    await expect(opened).rejects.toMatchObject({
+      code: 'system',
+      message: `ONNX Runtime cannot use ${provider}: ${why}`,
+      suggestion,
+    });
+  });
+});
+
 const small = (): LanguageModel =>
   modelOfConfig({
     vocab_size: 10,
@@ -74,13 +111,6 @@ describeWithOnnx('the engine', () => {
     expect(process.env.ORT_DISABLE_TELEMETRY).toBe('1');
   });
 
-  it('refuses a provider that is not there', async () => {
-    await expect(openOnnx({ threads: 1, provider: 'cuda' })).rejects.toMatchObject({
-      code: 'system',
-      message: 'ONNX Runtime finds no device for cuda',
-    });
-  });
-
   it('takes any batch and any number of tokens, one program for all', async () => {
     const model = small();
     const program = await loaded(model, randomWeights(model, 1));
@@ -96,54 +126,5 @@ describeWithOnnx('the engine', () => {
       expect(output.shape).toEqual([batch, tokens, 10]);
       expect(blocks.get('layers.0')?.shape).toEqual([batch, tokens, 8]);
     }
-  });
-
-  it('refuses what is no input', async () => {
-    const model = small();
-    const program = await loaded(model, randomWeights(model, 1));
-    await expect(program.run({ ids: idsOf([[]]) })).rejects.toMatchObject({ code: 'usage' });
-    await expect(
-      program.run({
-        ids: idsOf([
-          [1, 2],
-          [3, 10],
-        ]),
-      }),
-    ).rejects.toMatchObject({
-      code: 'usage',
-      message: 'token 10 (row 1, position 1) is not in a vocabulary of 10',
-    });
-    await expect(program.run({ tokens: 3 })).rejects.toThrow('takes token ids');
-    const short = { batch: 2, tokens: 3, data: new Int32Array(5) };
-    await expect(program.run({ ids: short })).rejects.toThrow('5 token ids for 2 × 3');
-  });
-
-  it('refuses a state that is not its own, and more tokens than were announced', async () => {
-    const model = small();
-    const decoding = { totalTokens: 4 };
-    const [one, other] = [
-      await loaded(model, randomWeights(model, 1), { decoding }),
-      await loaded(model, randomWeights(model, 1), { decoding }),
-    ];
-    const ids = idsOf([[1, 2, 3]]);
-    const { state } = await one.run({ ids });
-    await expect(other.run({ ids, state })).rejects.toThrow('another program');
-    await expect(one.run({ ids, state })).rejects.toThrow('6 tokens where 4 were announced');
-    const pair = idsOf([[1], [2]]);
-    await expect(one.run({ ids: pair, state })).rejects.toThrow('a batch of 2 after one of 1');
-    // A state is a value: the same one can be continued from again.
-    const next = idsOf([[4]]);
-    const [a, b] = [await one.run({ ids: next, state }), await one.run({ ids: next, state })];
-    expect(a.output).toEqual(b.output);
-  });
-
-  it('runs no more once it is released', async () => {
-    const model = small();
-    const engine = await openOnnx({ threads: 1 });
-    const program = await engine.load(model, randomWeights(model, 1));
-    await program.release();
-    await program.release();
-    await expect(program.run({ ids: idsOf([[1]]) })).rejects.toThrow('has been released');
-    await engine.close();
   });
 });

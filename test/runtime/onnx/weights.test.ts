@@ -5,7 +5,9 @@ import path from 'node:path';
 import { afterAll, afterEach, describe, expect, it } from 'vitest';
 import { tensorsOf } from '../../../src/architecture/layer.js';
 import type { Param } from '../../../src/architecture/param.js';
+import { compile } from '../../../src/runtime/onnx/compile.js';
 import { PlacedWeights } from '../../../src/runtime/onnx/placed-weights.js';
+import type { Initializer } from '../../../src/runtime/onnx/proto.js';
 import { randomWeights } from '../../../src/runtime/random-weights.js';
 import type { FileRange, WeightSource } from '../../../src/runtime/weights.js';
 import { decode } from '../../../src/tensor/decode.js';
@@ -94,6 +96,30 @@ function halved(dtype: Half, numbers: Float32Array): Buffer {
 }
 
 const fromReader = ({ read }: WeightSource): WeightSource => ({ rangeOf: () => undefined, read });
+
+describe('the weights of a graph', () => {
+  const described = tensorsOf(model)
+    .filter(({ name }) => !name.includes('.rope.'))
+    .reduce((sum, { elements }) => sum + elements, 0);
+  const placed = (name: string, { shape }: Param): Initializer => ({
+    name,
+    shape,
+    type: 'f32',
+    bytes: { raw: new Uint8Array(0) },
+  });
+
+  it('are as many as the description has', () => {
+    const { weightElements } = compile(model, (tensor) => placed(tensor.name, tensor), {});
+    expect(weightElements).toBe(described);
+  });
+
+  it('are more when a shared one stands there twice', () => {
+    let count = 0;
+    const { weightElements } = compile(model, (tensor) => placed(`copy ${count++}`, tensor), {});
+    // Of the embedding, which the head is tied to.
+    expect(weightElements).toBe(described + 50 * 32);
+  });
+});
 
 describeWithOnnx('weights that a file holds are used in place', () => {
   it.each(['F32', 'F16', 'BF16'] as const)('%s', async (dtype) => {

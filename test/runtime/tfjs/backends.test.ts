@@ -1,8 +1,8 @@
 import util from 'node:util';
 import type { KernelBackend } from '@tensorflow/tfjs-core';
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import type { UserError } from '../../../src/errors.js';
-import { findBackends, openBackend } from '../../../src/runtime/tfjs/backends.js';
+import { cudaCard } from '../../../src/runtime/graphics-card.js';
+import type { BackendName } from '../../../src/runtime/tfjs/backends.js';
 import { openTfjs } from '../../../src/runtime/tfjs/engine.js';
 import { INSTALLED, type Packages } from '../../../src/runtime/tfjs/packages.js';
 import { differenceAt, fixtureModel } from '../fixture-models.js';
@@ -47,131 +47,71 @@ function nativeModule(isUsingGpuDevice: boolean, madeBy = NODE) {
   };
 }
 
+const BROKEN = 'The addon (tfjs_binding.node) can not be found at: x.';
 const broken = () => {
-  throw new Error('The addon (tfjs_binding.node) can not be found at: x.\nPlease run npm rebuild');
+  throw new Error(`${BROKEN}\nPlease run npm rebuild`);
 };
 
 afterEach(() => {
   if (tf.findBackendFactory('tensorflow')) tf.removeBackend('tensorflow');
 });
 
-const problems = async (packages: Packages) =>
-  (await findBackends(1, packages)).map(({ backend, problem }) => [backend, problem]);
-
-describe('findBackends', () => {
-  it('tells of each backend whether it can be used, and how to install it', async () => {
-    expect(await findBackends(2, packagesWith({}))).toEqual([
-      {
-        backend: 'node-gpu',
-        package: GPU,
-        version: undefined,
-        problem: 'it is not installed',
-        install: `npm install ${GPU}@4.22.0`,
-      },
-      {
-        backend: 'node',
-        package: NODE,
-        version: undefined,
-        problem: 'it is not installed',
-        install: `npm install ${NODE}@4.22.0`,
-      },
-      {
-        backend: 'wasm',
-        package: WASM,
-        version: '4.22.0',
-        problem: undefined,
-        install: `npm install ${WASM}@4.22.0`,
-      },
-      {
-        backend: 'cpu',
-        package: CPU,
-        version: '4.22.0',
-        problem: undefined,
-        install: `npm install ${CPU}@4.22.0`,
-      },
-    ]);
-  });
-
-  it('says why one that is installed cannot be used', async () => {
-    const packages = packagesWith({ [GPU]: nativeModule(false), [NODE]: broken, [WASM]: broken });
-    expect(await problems(packages)).toEqual([
-      ['node-gpu', 'it found no GPU that it can use (it needs CUDA 11.2 and cuDNN 8.1)'],
-      ['node', 'The addon (tfjs_binding.node) can not be found at: x.'],
-      ['wasm', 'The addon (tfjs_binding.node) can not be found at: x.'],
-      ['cpu', undefined],
-    ]);
-  });
-});
-
-describe('auto takes the fastest that can be used', () => {
-  const infoWith = async (fakes: Fakes) => {
-    const { info, passedOver } = await openTfjs({ threads: 1 }, packagesWith(fakes));
-    return { info, passed: passedOver.map(({ backend }) => backend) };
-  };
-
-  it('tfjs-node-gpu with a GPU', async () => {
-    expect(await infoWith({ [GPU]: nativeModule(true), [NODE]: broken })).toEqual({
-      info: {
-        name: 'tfjs',
-        version: '4.22.0-fake',
-        provider: 'tensorflow',
-        device: 'GPU (CUDA)',
-        threads: 1,
-      },
-      passed: [],
-    });
-  });
-
-  it('tfjs-node where tfjs-node-gpu finds no GPU', async () => {
-    const { info, passed } = await infoWith({
-      [GPU]: nativeModule(false, GPU),
-      [NODE]: nativeModule(false),
-    });
-    expect(tf.backend()).toMatchObject({ madeBy: NODE });
-    expect(info).toMatchObject({ provider: 'tensorflow', device: 'cpu' });
-    expect(passed).toEqual(['node-gpu']);
-  });
-
-  it('wasm where neither can be loaded', async () => {
-    const { info, passed } = await infoWith({ [GPU]: broken, [NODE]: broken });
-    expect(info).toMatchObject({ provider: 'wasm', version: '4.22.0', device: 'cpu', threads: 1 });
-    expect(passed).toEqual(['node-gpu', 'node']);
-  });
-
-  it('cpu where wasm cannot be loaded', async () => {
-    const { info, passed } = await infoWith({ [WASM]: broken });
-    expect(info).toMatchObject({ provider: 'cpu' });
-    expect(passed).toEqual(['node-gpu', 'node', 'wasm']);
-  });
-
-  it('none where there is none, and says why of each', async () => {
-    const packages = packagesWith({ [WASM]: null, [CPU]: broken });
-    const error = await openBackend('auto', 1, packages).catch((thrown: UserError) => thrown);
-    expect(error).toMatchObject({
+describe('a backend that cannot be used says why', () => {
+  it.each([
+    ['node-gpu', {}, 'it is not installed', `npm install ${GPU}@4.22.0`],
+    ['node', {}, 'it is not installed', `npm install ${NODE}@4.22.0`],
+    ['wasm', { [WASM]: null }, 'it is not installed', `npm install ${WASM}@4.22.0`],
+    ['cpu', { [CPU]: null }, 'it is not installed', `npm install ${CPU}@4.22.0`],
+    ['node', { [NODE]: broken }, BROKEN, undefined],
+    ['wasm', { [WASM]: broken }, BROKEN, undefined],
+    [
+      'node-gpu',
+      { [GPU]: nativeModule(false) },
+      'it found no GPU that it can use (it needs CUDA 11.2 and cuDNN 8.1)',
+      undefined,
+    ],
+  ] as const)('%s', async (backend, fakes, message, suggestion) => {
+    const opened = openTfjs({ threads: 1, backend }, packagesWith(fakes));
+    await expect(opened).rejects.toMatchObject({
       name: 'UserError',
       code: 'system',
-      message:
-        'TensorFlow.js cannot run here: @tensorflow/tfjs-node-gpu: it is not installed; ' +
-        '@tensorflow/tfjs-node: it is not installed; @tensorflow/tfjs-backend-wasm: it is not installed; ' +
-        '@tensorflow/tfjs-backend-cpu: The addon (tfjs_binding.node) can not be found at: x.',
+      message,
+      suggestion,
     });
   });
 });
 
-describe('a backend that is asked for', () => {
-  it('is not replaced by another', async () => {
-    const opened = openTfjs({ threads: 1, backend: 'node' }, packagesWith({}));
-    await expect(opened).rejects.toMatchObject({
-      message: 'TensorFlow.js cannot run here: @tensorflow/tfjs-node: it is not installed',
-      suggestion: 'npm install @tensorflow/tfjs-node@4.22.0',
+describe('a backend that can be used', () => {
+  const infoWith = async (backend: BackendName, fakes: Fakes = {}) =>
+    (await openTfjs({ threads: 1, backend }, packagesWith(fakes))).info;
+
+  it('is tfjs-node-gpu with a GPU', async () => {
+    expect(await infoWith('node-gpu', { [GPU]: nativeModule(true) })).toEqual({
+      name: 'tfjs',
+      version: '4.22.0-fake',
+      provider: 'tensorflow',
+      device: await cudaCard(),
+      threads: 1,
     });
+  });
+
+  it('is tfjs-node after tfjs-node-gpu found no GPU', async () => {
+    const fakes = { [GPU]: nativeModule(false, GPU), [NODE]: nativeModule(false) };
+    await expect(infoWith('node-gpu', fakes)).rejects.toThrow('no GPU');
+    expect(await infoWith('node', fakes)).toMatchObject({ provider: 'tensorflow', device: 'cpu' });
+    expect(tf.backend()).toMatchObject({ madeBy: NODE });
+  });
+
+  it.each(['wasm', 'cpu'] as const)('is %s', async (backend) => {
+    const info = { provider: backend, version: '4.22.0', device: 'cpu', threads: 1 };
+    expect(await infoWith(backend)).toMatchObject(info);
   });
 
   it('is loaded once', async () => {
     const load = vi.fn(nativeModule(false));
     const packages = packagesWith({ [NODE]: load });
     await Promise.all([1, 2].map(() => openTfjs({ threads: 1, backend: 'node' }, packages)));
-    await findBackends(1, packages);
+    await openTfjs({ threads: 2, backend: 'node' }, packages);
     expect(load).toHaveBeenCalledTimes(1);
   });
 });

@@ -21,10 +21,7 @@ export function attention(context: Context, layer: Attention, u: Value): Value {
       [queries, keys, values].map((parts) => parts[index] ?? LEFT_OUT),
     ),
   );
-  const [first = LEFT_OUT, ...others] = results;
-  const joined =
-    others.length > 0 ? graph.op('Concat', results, { attributes: { axis: -1 } }) : first;
-  return apply(layer.out, folded(context, joined));
+  return apply(layer.out, folded(context, graph.joined(results)));
 }
 
 /** Heads that see equally far. */
@@ -42,9 +39,8 @@ const spansOf = ({ name, spans, headDim }: Attention): Span[] =>
 
 /** Rows [R, H] → for each span its columns, [B, T, width]. */
 function columns(context: Context, spans: readonly Span[], rows: Value): Value[] {
-  const value = unfolded(context, rows, -1);
   const widths = spans.map(({ width }) => width);
-  return widths.length > 1 ? context.graph.split(value, widths) : [value];
+  return context.graph.split(unfolded(context, rows, -1), widths);
 }
 
 /** Keys or values [R, keyValueHeads · d] → [R, heads · d]: each for the query heads that share it. */

@@ -27,3 +27,12 @@ export function layerNorm(context: Context, { weight, bias, eps }: LayerNorm, x:
 /** x · sigmoid(x). */
 export const silu = ({ graph }: Context, x: Value): Value =>
   graph.op('Mul', [x, graph.op('Sigmoid', [x])]);
+
+/** Where exp(x) is still finite, and x all there is of the logarithm of 1 + exp(x). */
+const LARGE = 80;
+
+/** log(1 + exp(x)). ONNX Runtime's own `Softplus` takes four times as long: it goes value by value. */
+export function softplus({ graph }: Context, x: Value): Value {
+  const power = graph.op('Exp', [graph.op('Min', [x, graph.float(LARGE)])]);
+  return graph.op('Max', [x, graph.op('Log', [graph.op('Add', [power, graph.float(1)])])]);
+}

@@ -38,7 +38,7 @@ function withEncoding(context: Context, { srte }: HybridBlock, n: Value): Value 
 /** m, a [R, H] → [R, H]. */
 export function alignment(context: Context, layer: Alignment, m: Value, a: Value): Value {
   const { graph, apply } = context;
-  const c = graph.op('Concat', [m, a], { attributes: { axis: -1 } });
+  const c = graph.joined([m, a]);
   return graph.op('Add', [apply(layer.net, c), apply(layer.residual, c)]);
 }
 

@@ -2,7 +2,7 @@
 import type { CausalConv, Mamba } from '../../../architecture/layer.js';
 import { type Context, folded, unfolded, weightOf } from '../context.js';
 import type { Value } from '../graph.js';
-import { silu } from './basic.js';
+import { silu, softplus } from './basic.js';
 import { scan } from './scan.js';
 
 /** u [R, H] → [R, H]. */
@@ -12,7 +12,7 @@ export function mamba(context: Context, layer: Mamba, u: Value): Value {
   const [x0, residual] = graph.split(apply(layer.inProj, u), [innerSize, innerSize]);
   const x = silu(context, apply(layer.conv, x0)); // [R, D]
   const [low, b, c] = graph.split(apply(layer.xProj, x), [stepRank, stateSize, stateSize]);
-  const step = graph.op('Softplus', [projectedStep(context, layer, low)]); // [R, D]
+  const step = softplus(context, projectedStep(context, layer, low)); // [R, D]
   const scanned = scan(context, layer, { step, x, b, c });
   const skipped = graph.op('Mul', [x, weightOf(context, layer.skip)]);
   const y = graph.op('Add', [scanned, skipped]);

@@ -1,3 +1,4 @@
+import { rotaryFrequencies } from '../../../architecture/computed-buffers.js';
 import type { Rotary } from '../../../architecture/layer.js';
 import { type Context, folded, positionsOf, unfolded } from '../context.js';
 import type { Value } from '../graph.js';
@@ -15,15 +16,9 @@ export function rotary(context: Context, layer: Rotary, x: Value): Value {
 }
 
 /** Cosine and sine of position / base^(2j / d), [T, d / 2] each. */
-function tables(context: Context, { base, headDim }: Rotary): { cos: Value; sin: Value } {
+function tables(context: Context, layer: Rotary): { cos: Value; sin: Value } {
   const { graph } = context;
-  // Rounded at each step, as the original does.
-  const f32 = Math.fround;
-  const frequencies = Float32Array.from(
-    { length: headDim / 2 },
-    (_, j) => 1 / f32(base ** f32((2 * j) / headDim)),
-  );
-  const inverse = graph.floats(`inverse:${base}:${headDim}`, frequencies);
+  const inverse = graph.floats(`inverse:${layer.base}:${layer.headDim}`, rotaryFrequencies(layer));
   const t = graph.op('Unsqueeze', [graph.cast(positionsOf(context), 'f32'), graph.ints(1)]);
   const angles = graph.op('Mul', [t, inverse]);
   return { cos: graph.op('Cos', [angles]), sin: graph.op('Sin', [angles]) };

@@ -1,6 +1,6 @@
 import type { Mamba } from '../../../architecture/layer.js';
 import { type Context, folded, unfolded, weightOf } from '../context.js';
-import { GraphBuilder, type Value } from '../graph.js';
+import { GraphBuilder, LEFT_OUT, type Value } from '../graph.js';
 import type { GraphProto } from '../proto.js';
 
 /** What a scan goes over: the step and x [R, D], B and C [R, N]. */
@@ -11,6 +11,13 @@ interface ScanInputs {
   readonly c: Value;
 }
 
+/**
+ * Values of a state that one operation works on, at most. With more, ONNX Runtime spreads these thousands of
+ * small operations over threads, which then wait for each other longer than they work: with two threads, N 64
+ * and D 1024 a scan takes half as long again. With fewer, there are too many operations.
+ */
+const PART = 2 ** 15;
+
 /** h = h · exp(step ⊗ A) + (step · x) ⊗ B; y = C · h. From zero, or from the state. Gives y [R, D]. */
 export function scan(context: Context, layer: Mamba, { step, x, b, c }: ScanInputs): Value {
   const { graph, outputs } = context;
@@ -19,27 +26,27 @@ export function scan(context: Context, layer: Mamba, { step, x, b, c }: ScanInpu
   const before = outputs.states
     ? context.feed(`${name}.scan`, { kind: 'state', shape })
     : zeros(context, shape);
-  const [after, y] = graph.pair(
-    'Scan',
-    [
-      before,
-      unfolded(context, step, 1, inner),
-      unfolded(context, graph.op('Mul', [step, x]), 1, inner),
-      unfolded(context, b, state, 1),
-      unfolded(context, c, 1, state),
-    ],
-    {
-      attributes: {
-        body: body(decay(context, layer), `${name}/`),
-        num_scan_inputs: 4,
-        scan_input_axes: [1, 1, 1, 1],
-        scan_output_axes: [1],
-      },
-    },
-  );
+  const widths = parts(inner, Math.max(1, Math.floor(PART / state)));
+  const decays = graph.split(decay(context, layer), widths);
+  const inputs = [
+    before,
+    unfolded(context, step, 1, inner),
+    unfolded(context, graph.op('Mul', [step, x]), 1, inner),
+    unfolded(context, b, state, 1),
+    unfolded(context, c, 1, state),
+  ];
+  const [after, y] = graph.pair('Scan', inputs, {
+    attributes: { body: sequence(decays, widths, `${name}/`), num_scan_inputs: inputs.length },
+  });
   outputs.states?.set(`${name}.scan`, graph.output(after));
   return folded(context, y); // from [B, T, 1, D]
 }
+
+/** A number as a sum of ones that are at most so large. */
+const parts = (whole: number, largest: number): number[] =>
+  Array.from({ length: Math.ceil(whole / largest) }, (_, index) =>
+    Math.min(largest, whole - index * largest),
+  );
 
 /** A = −exp(A_log), [N, D]. */
 function decay(context: Context, { stateLog }: Mamba): Value {
@@ -57,17 +64,38 @@ function zeros({ graph, sizes }: Context, shape: readonly number[]): Value {
   return graph.op('ConstantOfShape', [whole]);
 }
 
-/** One step of the scan. @param decay [N, D], of the graph around it. */
-function body(decay: Value, prefix: string): GraphProto {
+/** The scan over one sequence, part by part of the inner values. @param decays Of the graph around it. */
+function sequence(decays: readonly Value[], widths: readonly number[], prefix: string): GraphProto {
   const graph = new GraphBuilder(prefix);
-  const h = graph.input('h', 'f32', ['B', 'N', 'D']);
-  const step = graph.input('step', 'f32', ['B', 1, 'D']);
-  const u = graph.input('u', 'f32', ['B', 1, 'D']);
-  const b = graph.input('b', 'f32', ['B', 'N', 1]);
-  const c = graph.input('c', 'f32', ['B', 1, 'N']);
+  const befores = graph.split(graph.input('h', 'f32', ['N', 'D']), widths);
+  const steps = graph.split(graph.input('step', 'f32', ['T', 1, 'D']), widths);
+  const us = graph.split(graph.input('u', 'f32', ['T', 1, 'D']), widths);
+  const b = graph.input('b', 'f32', ['T', 'N', 1]);
+  const c = graph.input('c', 'f32', ['T', 1, 'N']);
+  const results = decays.map((decay, index) => {
+    const [h = LEFT_OUT, step = LEFT_OUT, u = LEFT_OUT] = [befores, steps, us].map(
+      (each) => each[index],
+    );
+    return graph.pair('Scan', [h, step, u, b, c], {
+      attributes: { body: token(decay, `${prefix}${index}/`), num_scan_inputs: 4 },
+    });
+  });
+  graph.output(graph.joined(results.map(([after]) => after)));
+  graph.output(graph.joined(results.map(([, y]) => y)));
+  return graph.build('sequence');
+}
+
+/** One step of the scan. @param decay [N, D], of the graph around it. */
+function token(decay: Value, prefix: string): GraphProto {
+  const graph = new GraphBuilder(prefix);
+  const h = graph.input('h', 'f32', ['N', 'D']);
+  const step = graph.input('step', 'f32', [1, 'D']);
+  const u = graph.input('u', 'f32', [1, 'D']);
+  const b = graph.input('b', 'f32', ['N', 1]);
+  const c = graph.input('c', 'f32', [1, 'N']);
   const kept = graph.op('Mul', [h, graph.op('Exp', [graph.op('Mul', [step, decay])])]);
-  const next = graph.op('Add', [kept, graph.op('Mul', [b, u])]);
+  const next = graph.op('Gemm', [b, u, kept]); // adds b · u, in one go
   graph.output(next);
   graph.output(graph.op('MatMul', [c, next]));
-  return graph.build('step');
+  return graph.build('token');
 }

@@ -1,8 +1,8 @@
-import type { Layer } from '../../architecture/layer.js';
-import { UserError } from '../../errors.js';
-import type { RunInput } from '../engine.js';
-import type { Ids } from '../values.js';
+import type { Layer } from '../architecture/layer.js';
+import { UserError } from '../errors.js';
+import type { RunInput } from './engine.js';
 import { inputsOf } from './inputs.js';
+import type { Ids } from './values.js';
 
 interface Sizes {
   readonly batch: number;

@@ -1,4 +1,4 @@
-import type { Layer } from '../../architecture/layer.js';
+import type { Layer } from '../architecture/layer.js';
 
 const INPUTS = {
   languageModel: 'ids',

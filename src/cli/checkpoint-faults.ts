@@ -1,0 +1,75 @@
+/** A checkpoint held against a config, and what is wrong with it in the words of `verify`. */
+import type { Checkpoint } from '../checkpoint/checkpoint.js';
+import { type Problem, type Severity, UserError } from '../errors.js';
+import type { FaultGroup } from '../reconcile/group.js';
+import { type Reconciliation, reconcile } from '../reconcile/reconcile.js';
+import { shortened } from '../report/inspect-text.js';
+import { adviceText, differenceText, faultCountText, faultText } from '../report/verify.js';
+import { descriptionOf, differencesInside } from './checkpoint-config.js';
+import type { ModelFile } from './model-file.js';
+import { type Progress, progress } from './progress.js';
+
+/** Comparing takes its time when large tables turn out to be the same. */
+export async function compared(
+  loaded: ModelFile,
+  checkpoint: Checkpoint,
+  flags: { readonly quiet: boolean },
+): Promise<Reconciliation> {
+  let shown: Progress | undefined;
+  try {
+    return await reconcile(descriptionOf(loaded), checkpoint, (totalBytes) => {
+      shown = progress(flags, 'comparing', totalBytes);
+      return shown.add;
+    });
+  } finally {
+    shown?.end();
+  }
+}
+
+/** The first `most` faults as problems of the file, one for each group. */
+export const faultProblems = (
+  file: string,
+  faults: readonly FaultGroup[],
+  severity: Severity,
+  most: number,
+): Problem[] =>
+  faults.slice(0, most).map((fault) => {
+    const message = faultText(fault) + (fault.hint === null ? '' : ` (${fault.hint})`);
+    return { severity, file, path: shortened(fault.pattern), message };
+  });
+
+/** More faults than this are only counted: they are of another model. */
+const MOST_TOLD = 40;
+
+/** @throws UserError that tells the faults and what would explain them, when there are faults. */
+export function refuseFaults(
+  { path: file }: Checkpoint,
+  config: string,
+  { faults, suggestions }: Reconciliation,
+): void {
+  if (faults.length === 0) return;
+  const more = faults.length > MOST_TOLD ? `, of which ${MOST_TOLD} are told here` : '';
+  throw new UserError(
+    'usage',
+    `${file} is not as ${config} describes: ${faultCountText(faults)}${more}`,
+    {
+      problems: faultProblems(file, faults, 'error', MOST_TOLD),
+      suggestion:
+        suggestions.map(adviceText).join(' ') ||
+        'name the config that it was made with; minimind verify compares the two',
+    },
+  );
+}
+
+/** Warnings of a config inside the checkpoint that says otherwise, where tensors do not show it. */
+export async function differenceWarnings(
+  loaded: ModelFile,
+  checkpoint: Checkpoint,
+): Promise<Problem[]> {
+  const differences = await differencesInside(loaded, checkpoint);
+  return differences.map((each) => ({
+    severity: 'warning',
+    file: checkpoint.path,
+    message: differenceText(each),
+  }));
+}

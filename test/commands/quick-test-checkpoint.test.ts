@@ -1,0 +1,117 @@
+import fs from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { afterAll, describe, expect, it } from 'vitest';
+import type { StoredTensor } from '../../src/checkpoint/stored-tensor.js';
+import { safetensorsFile, torchFile } from '../reconcile/files.js';
+import { describeModel, SMALL, Workshop } from '../reconcile/support.js';
+import { runCli } from '../run-cli.js';
+
+const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'minimind-'));
+const CONFIG = path.join(folder, 'model.yaml');
+fs.writeFileSync(CONFIG, JSON.stringify({ model: SMALL }));
+const workshop = new Workshop();
+afterAll(() => {
+  workshop.close();
+  fs.rmSync(folder, { recursive: true });
+});
+
+type Tensors = Map<string, StoredTensor>;
+
+const small = (): Tensors => workshop.stateDict(describeModel().model, false);
+const quickTest = (...args: string[]) =>
+  runCli(['quick-test', CONFIG, '--only', 'created', ...args]);
+
+describe('a checkpoint that does not fit its config is refused in the words of verify', () => {
+  const faults: [string, (tensors: Tensors) => void, string[], string[]][] = [
+    [
+      'missing',
+      (tensors) => {
+        for (const layer of [1, 2]) tensors.delete(`layers.${layer}.gate.u.weight`);
+      },
+      ['layers.{1–2}.gate.u.weight: missing: described as [4, 8]'],
+      ['name the config that it was made with'],
+    ],
+    [
+      'extra',
+      (tensors) => {
+        const weight = tensors.get('norm.weight');
+        tensors.delete('norm.weight');
+        if (weight) tensors.set('norm.weights', weight);
+      },
+      [
+        'norm.weights: extra: found F32 [8] (near norm.weight, which is missing)',
+        'norm.weight: missing: described as [8]',
+      ],
+      [],
+    ],
+    [
+      'misshapen',
+      (tensors) => tensors.set('lm_head.weight', workshop.tensor([8, 17])),
+      ['lm_head.weight: misshapen: described as [17, 8], found F32 [8, 17] (transposed)'],
+      [],
+    ],
+    [
+      'of the wrong type',
+      (tensors) => tensors.set('norm.bias', workshop.tensor([8], { dtype: 'I32' })),
+      ['norm.bias: wrong type: described as float [8], found I32 [8]'],
+      [],
+    ],
+    [
+      'wrongly tied',
+      (tensors) => {
+        const embedding = tensors.get('embed_tokens.weight');
+        if (embedding) tensors.set('lm_head.weight', embedding);
+      },
+      ['lm_head.weight: wrongly tied: '],
+      ['the head is the embedding: set model.tie_word_embeddings: true'],
+    ],
+  ];
+
+  it.each(faults)('%s', async (name, change, words, advice) => {
+    const tensors = small();
+    change(tensors);
+    const file = await safetensorsFile(path.join(folder, `${name}.safetensors`), tensors);
+    const { code, stdout, stderr } = quickTest('--checkpoint', file);
+    expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
+    expect(stderr).toContain(`${file} is not as ${CONFIG} describes: `);
+    for (const each of words) expect(stderr).toContain(`error: ${file}: ${each}`);
+    for (const each of advice) expect(stderr).toContain(`→ ${each}`);
+  });
+
+  it('not tied', async () => {
+    const file = await safetensorsFile(path.join(folder, 'apart.safetensors'), small());
+    const set = ['--set', 'model.tie_word_embeddings=true', '--json'];
+    const { code, stdout } = quickTest('--checkpoint', file, ...set);
+    expect(code).toBe(2);
+    expect(JSON.parse(stdout)).toMatchObject({
+      schema: 'minimind/error@1',
+      message: `${file} is not as ${CONFIG} describes: 1 fault in 1 tensor`,
+      suggestion: expect.stringContaining('set model.tie_word_embeddings: false'),
+      problems: [{ file, path: 'lm_head.weight', message: expect.stringMatching(/^not tied: /) }],
+    });
+  });
+
+  it('with no more lines than one reads, and names of strangers short and harmless', async () => {
+    const tensors = small();
+    for (let i = 0; i < 60; i++) tensors.set(`${'x'.repeat(i + 1)}`, workshop.tensor([i + 1]));
+    tensors.set(`\u001b[31m${'y'.repeat(5000)}`, workshop.tensor([1]));
+    const file = await safetensorsFile(path.join(folder, 'strange.safetensors'), tensors);
+    const { code, stderr } = quickTest('--checkpoint', file);
+    expect(code).toBe(2);
+    expect(stderr).toContain('61 faults in 61 tensors, of which 40 are told here');
+    expect(stderr.match(/: extra: /g)).toHaveLength(40);
+    expect(stderr).not.toContain('y'.repeat(300));
+    expect(stderr).not.toContain('\u001b');
+  });
+});
+
+it('warns of a config inside the checkpoint that says otherwise', async () => {
+  const config = { model: { ...SMALL, window_size: 7 } };
+  const file = await torchFile(path.join(folder, 'model.pt'), small(), { config });
+  const { code, stderr } = quickTest('--checkpoint', file);
+  expect({ code, stderr }).toEqual({
+    code: 0,
+    stderr: `warning: ${file}: config inside the checkpoint says model.window_size: 7, not 1024\n`,
+  });
+});

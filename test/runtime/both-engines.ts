@@ -1,0 +1,24 @@
+/** Tests that every engine has to pass in the same way. */
+import { describe } from 'vitest';
+import type { Layer } from '../../src/architecture/layer.js';
+import type { LoadOptions, Program } from '../../src/runtime/engine.js';
+import { openOnnx } from '../../src/runtime/onnx/engine.js';
+import { onnxVersion } from '../../src/runtime/onnx/library.js';
+import { openTfjs } from '../../src/runtime/tfjs/engine.js';
+import type { WeightSource } from '../../src/runtime/weights.js';
+
+const ENGINES = {
+  'ONNX Runtime': { open: () => openOnnx({ threads: 1 }), isMissing: onnxVersion() === undefined },
+  'TensorFlow.js': { open: () => openTfjs({ threads: 1, backend: 'wasm' }), isMissing: false },
+} as const;
+
+type Load = (layer: Layer, weights: WeightSource, options?: LoadOptions) => Promise<Program>;
+
+/** With each engine that is installed; the other's tests are skipped, and say so. */
+export function withEachEngine(title: string, tests: (load: Load) => void): void {
+  for (const [engine, { open, isMissing }] of Object.entries(ENGINES)) {
+    describe.skipIf(isMissing)(`${title}, with ${engine}`, () => {
+      tests(async (...wanted) => (await open()).load(...wanted));
+    });
+  }
+}

@@ -1,0 +1,39 @@
+import { expect, it } from 'vitest';
+import type { Layer } from '../../src/architecture/layer.js';
+import { withEachEngine } from './both-engines.js';
+
+/**
+ * Cosine and sine of position · base^(−2j / d) for base 10,000, d = 128 and position 53,216, by pair j, where
+ * exponent, power, inverse and angle are each rounded to float32 as PyTorch rounds them (worked out with
+ * Python's struct and math). Rounded only at the end, they would be 0.70620 and −0.70802 for j = 7.
+ */
+const FAR_OUT = {
+  7: [0.7075768, -0.7066364],
+  10: [-0.962225, 0.2722556],
+  18: [0.6865604, 0.7270728],
+  20: [-0.1873045, 0.9823019],
+} as const satisfies Record<number, readonly [number, number]>;
+const POSITION = 53_216;
+
+withEachEngine('the rotation', (load) => {
+  it('is the original’s far out, too', async () => {
+    const headDim = 128;
+    const layer: Layer = { kind: 'rotary', name: 'rope', base: 10_000, headDim, tables: [] };
+    const unread = {
+      rangeOf: () => undefined,
+      read: () => expect.unreachable('it has no weights'),
+    };
+    const tokens = POSITION + 1;
+    const data = new Float32Array(tokens * headDim);
+    // The first of each pair is one, the second zero: cosine and sine take their places.
+    data.fill(1, POSITION * headDim, POSITION * headDim + headDim / 2);
+    const program = await load(layer, unread);
+    const { output } = await program.run({ inputs: [{ shape: [1, tokens, headDim], data }] });
+    await program.release();
+    const row = output.data.subarray(POSITION * headDim);
+    for (const [pair, [cosine, sine]] of Object.entries(FAR_OUT)) {
+      expect(row[Number(pair)], `cosine ${pair}`).toBeCloseTo(cosine, 6);
+      expect(row[Number(pair) + headDim / 2], `sine ${pair}`).toBeCloseTo(sine, 6);
+    }
+  });
+});
