@@ -141,31 +141,27 @@ describe.each(SCENARIOS)('%s, when the process dies', (_, scenario) => {
         await run(scenario, true);
         expect(textsIn()).toEqual(newOf(scenario));
       }),
-      { numRuns: 40 },
+      { numRuns: 15 },
     );
   });
 });
 
 describe.each(SCENARIOS)('%s, when the system fails', (_, scenario) => {
-  it.each(['EIO', 'ENOSPC', 'EACCES'])(
-    'with %s at any operation, nothing is lost',
-    async (code) => {
-      const operations = await operationsOf(scenario);
-      for (let after = 0; after < operations; after++) {
-        begin(scenario);
-        const { error } = await withFault({ after, lasts: false, code }, () =>
-          run(scenario, false),
-        );
-        const inPlace = Object.fromEntries(
-          Object.entries(textsIn()).filter(([name]) => !name.startsWith(STAGING)),
-        );
-        // Nothing is told only when what failed does not matter.
-        const expected = error === undefined ? newOf(scenario) : scenario.old;
-        expect(inPlace, `after ${after}: ${error}`).toEqual(expected);
-        if (error !== undefined) expect(error).toMatchObject({ message: /^cannot write/ });
-        await run(scenario, true);
-        expect(textsIn(), `after ${after}`).toEqual(newOf(scenario));
-      }
-    },
-  );
+  // EPERM is what a file system without links answers, too.
+  it.each(['EIO', 'EPERM'])('with %s at any operation, nothing is lost', async (code) => {
+    const operations = await operationsOf(scenario);
+    for (let after = 0; after < operations; after++) {
+      begin(scenario);
+      const { error } = await withFault({ after, lasts: false, code }, () => run(scenario, false));
+      const inPlace = Object.fromEntries(
+        Object.entries(textsIn()).filter(([name]) => !name.startsWith(STAGING)),
+      );
+      // Nothing is told only when what failed does not matter.
+      const expected = error === undefined ? newOf(scenario) : scenario.old;
+      expect(inPlace, `after ${after}: ${error}`).toEqual(expected);
+      if (error !== undefined) expect(error).toMatchObject({ message: /^cannot write/ });
+      await run(scenario, true);
+      expect(textsIn(), `after ${after}`).toEqual(newOf(scenario));
+    }
+  });
 });
