@@ -1,6 +1,8 @@
+import { spawnSync } from 'node:child_process';
 import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
+import { pathToFileURL } from 'node:url';
 import { afterAll, describe, expect, it } from 'vitest';
 import { bundled, type KillTest, runKills } from './kills.js';
 import { KILL_TIMEOUT_MS, KILLS } from './settings.js';
@@ -42,4 +44,37 @@ describe('a process that is killed', () => {
     },
     KILL_TIMEOUT_MS,
   );
+});
+
+describe('a process that is told to end', () => {
+  // A program without handlers, which the system would end at once; the command line has them.
+  const ending = (finish: number) => `
+    import fs from 'node:fs';
+    import { Staging } from ${JSON.stringify(pathToFileURL(path.resolve('src/files/staging.ts')).href)};
+    process.on('SIGINT', () => process.exit(130));
+    const options = { kind: 'folder', force: false, resume: false, identity: '' };
+    const staging = await Staging.open('out', options);
+    fs.writeFileSync(staging.spool('mean'), 'scratch');
+    for (let i = 0; i < ${finish}; i++) await staging.write('file-' + i, (sink) => sink.write(Buffer.from('text')));
+    await staging.write('last', async (sink) => {
+      await sink.write(Buffer.alloc(2 ** 20));
+      process.kill(process.pid, 'SIGINT');
+      await new Promise((resolve) => setTimeout(resolve, 60_000));
+    });`;
+
+  it.each([
+    [0, []],
+    [2, ['files/file-0', 'files/file-1', 'journal.json']],
+  ])('keeps the %i files that are finished, and nothing else', (finish, expected) => {
+    const folder = fs.mkdtempSync(path.join(scripts, 'run-'));
+    const program = path.join(scripts, `end-${finish}.mjs`);
+    fs.writeFileSync(program, ending(finish));
+    const tsx = import.meta.resolve('tsx');
+    const run = spawnSync(process.execPath, ['--import', tsx, program], { cwd: folder });
+    expect(run.status, String(run.stderr)).toBe(130);
+    const staging = path.join(folder, '.out.minimind');
+    const kept = fs.existsSync(staging) ? fs.readdirSync(staging, { recursive: true }) : [];
+    expect(kept.filter((name) => name !== 'files' && name !== 'replaced').sort()).toEqual(expected);
+    expect(fs.readdirSync(folder)).toEqual(expected.length > 0 ? ['.out.minimind'] : []);
+  });
 });
