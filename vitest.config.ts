@@ -1,11 +1,13 @@
 import { defineConfig } from 'vitest/config';
 
-export default defineConfig({
+export default defineConfig(({ mode }) => ({
   test: {
     include: ['test/**/*.test.ts'],
     environment: 'node',
     // Whole-command tests start Node processes; on a busy two-core machine those take their time.
     testTimeout: 60_000,
     reporters: ['default'],
+    // npm run test:kill
+    env: mode === 'kill' ? { MINIMIND_KILLS: '50' } : {},
   },
-});
+}));

@@ -100,7 +100,7 @@ export class StagingFolder {
 
   /** Begins with nothing. */
   startOver(journal: Journal): void {
-    removeQuietly(this.#replaced);
+    fs.rmSync(this.#replaced, { recursive: true, force: true });
     // Before the files, or half of them would pass for all.
     fs.rmSync(this.#journal, { force: true });
     syncFolder(this.#root);
@@ -132,10 +132,10 @@ export class StagingFolder {
     releaseLock(this.#lock);
   }
 
-  /** Removes the folder. The journal goes late: until then it says that all is in its place. */
+  /** Removes the folder. The journal goes late: it says why something was moved away. */
   remove(): void {
     this.#removeAllBut([this.#lock, this.#journal]);
-    removeQuietly(this.#journal);
+    if (!this.holdsReplaced()) removeQuietly(this.#journal);
     releaseLock(this.#lock);
     this.#removeEmpty();
   }

@@ -12,18 +12,19 @@
  *
  * What the next run finds, and does:
  *
- * | journal      | `files/`         | `replaced/`  | the last run ended         | with `resume`        | without    |
- * |--------------|------------------|--------------|----------------------------|----------------------|------------|
- * | none         | any              | —            | when it began or tidied up | starts over          | starts over |
- * | not complete | some             | —            | while it wrote             | keeps `files/`       | starts over |
- * | complete     | all              | —            | before it moved anything   | keeps `files/`       | starts over |
- * | complete     | some or all      | some or none | while it moved             | takes the moves back, keeps `files/` | takes the moves back, starts over |
- * | complete     | the last is gone | any          | when all was in its place  | has only to tidy up  | starts over |
+ * | journal      | `files/`     | `replaced/`  | the last run ended           | with `resume`   | without     |
+ * |--------------|--------------|--------------|------------------------------|-----------------|-------------|
+ * | none         | any          | nothing      | as it began, or started over | starts over     | starts over |
+ * | none         | any          | something    | (never by itself)            | is refused      | is refused  |
+ * | not complete | some         | nothing      | while it wrote               | keeps `files/`  | starts over |
+ * | complete     | all          | nothing      | before it moved anything     | keeps `files/`  | starts over |
+ * | complete     | main is left | any          | while it moved: takes back   | keeps `files/`  | starts over |
+ * | complete     | main is gone | any          | when all was in its place    | is `isInPlace`  | starts over |
  *
- * Taking back moves the old output to its place again, also when the run is refused afterwards. `resume`
- * refuses `files/` whose result depends on something else.
+ * To take back is to put the old output in its place again, whatever the run does then. When something
+ * else has come to stand there, the run is refused, and nothing is touched. `resume` refuses files that
+ * depend on something else. A folder that already is in its place is replaced as any other.
  */
-
 import fs from 'node:fs';
 import path from 'node:path';
 import { UserError } from '../errors.js';

@@ -1,7 +1,7 @@
 /** Numbers → stored bytes. */
 import { decode, numbersIn } from './decode.js';
 import { valueTable } from './decode-tables.js';
-import { narrow } from './narrow.js';
+import { highWords, narrow } from './narrow.js';
 import { STORED_DTYPES, type StoredDtype } from './stored-dtype.js';
 import { fillLittleEndian, littleEndianWords, viewOf } from './words.js';
 
@@ -72,9 +72,9 @@ const ENCODERS = {
   },
   F32: encodeF32,
   F16: (numbers, target, saturate) =>
-    narrow('F64', 'F16', wordsOf(numbers), viewOf(Uint16Array, target), saturate),
+    narrow('F64', 'F16', highWords(numbers), viewOf(Uint16Array, target), saturate),
   BF16: (numbers, target, saturate) =>
-    narrow('F64', 'BF16', wordsOf(numbers), viewOf(Uint16Array, target), saturate),
+    narrow('F64', 'BF16', highWords(numbers), viewOf(Uint16Array, target), saturate),
 } as const satisfies Record<
   EncodableDtype,
   (numbers: Float64Array, target: Uint8Array, saturate: boolean) => number
@@ -93,12 +93,6 @@ function encodeF32(numbers: Float64Array, target: Uint8Array, saturate: boolean)
     if (saturate) floats[i] = Math.sign(float) * LARGEST_F32;
   }
   return firstOverflow;
-}
-
-/** The words of float64 numbers, the low one first. */
-function wordsOf(numbers: Float64Array): Uint32Array {
-  const bytes = new Uint8Array(numbers.buffer, numbers.byteOffset, numbers.byteLength);
-  return viewOf(Uint32Array, bytes);
 }
 
 /** Both given as words of the machine. */

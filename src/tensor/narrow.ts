@@ -3,9 +3,9 @@ import { FLOAT_FORMATS } from './decode-tables.js';
 
 /** The 32-bit words that hold sign, exponent and the start of the fraction. */
 const SOURCES = {
-  F32: { fractionBits: 23, bias: 127, wordsPerNumber: 1 },
-  /** The high word. Of the low one, rounding has to know only whether anything is set in it. */
-  F64: { fractionBits: 20, bias: 1023, wordsPerNumber: 2 },
+  F32: { fractionBits: 23, bias: 127 },
+  /** See `highWords`. */
+  F64: { fractionBits: 20, bias: 1023 },
 } as const;
 
 type SourceDtype = keyof typeof SOURCES;
@@ -40,7 +40,7 @@ type Narrowing = ReturnType<typeof narrowingOf>;
 /**
  * Rounds floats, given as words of the machine, straight into their 16-bit codes. A NaN becomes the one
  * quiet NaN without sign, so that a result does not depend on which of them a machine makes.
- * @param words Of float32 numbers one each; of float64 ones two, the low word first.
+ * @param words One for each number: of float32 numbers they themselves, of float64 ones their `highWords`.
  * @param saturate Whether an overflow becomes the largest finite number rather than infinity.
  * @returns Where the first overflow stands: a finite number that rounds to infinity; −1 when there is none.
  */
@@ -52,12 +52,11 @@ export function narrow(
   saturate: boolean,
 ): number {
   const narrowing = narrowingOf(from, to);
-  const { wordsPerNumber, regularFrom, regularUpTo, droppedBits, sourceInfinity } = narrowing;
+  const { regularFrom, regularUpTo, droppedBits, sourceInfinity } = narrowing;
   const addend = (1 << (droppedBits - 1)) - 1 - narrowing.rebase;
   let firstOverflow = -1;
-  for (let i = 0, at = wordsPerNumber - 1; at < words.length; i++, at += wordsPerNumber) {
-    let word = words[at] ?? 0;
-    if (wordsPerNumber === 2 && words[at - 1] !== 0) word |= 1;
+  for (let i = 0; i < words.length; i++) {
+    const word = words[i] ?? 0;
     const size = word & 0x7fffffff;
     const sign = (word >>> 16) & 0x8000;
     if (size >= regularFrom && size < regularUpTo) {
@@ -74,6 +73,22 @@ export function narrow(
   }
   return firstOverflow;
 }
+
+/**
+ * The high words of float64 numbers. Of a low one, rounding has to know only whether anything is set in it:
+ * that becomes the lowest bit, which is never kept.
+ */
+export function highWords(numbers: Float64Array): Uint32Array {
+  const words = new Uint32Array(numbers.buffer, numbers.byteOffset, 2 * numbers.length);
+  const high = new Uint32Array(numbers.length);
+  for (let i = 0; i < high.length; i++) {
+    high[i] = (words[2 * i + HIGH] ?? 0) | (words[2 * i + 1 - HIGH] === 0 ? 0 : 1);
+  }
+  return high;
+}
+
+/** Which of the two words of a float64 is the high one on this machine. */
+const HIGH = new Uint32Array(Float64Array.of(1).buffer)[0] === 0 ? 1 : 0;
 
 /** The code of a size that is very small, very large or no number. */
 function irregular(size: number, narrowing: Narrowing): number {

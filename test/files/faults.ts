@@ -1,6 +1,8 @@
 /** A file system that fails, and processes that die, without a process of their own. */
+
+import fs from 'node:fs';
 import { vi } from 'vitest';
-import { watchOperations } from '../kill/operations.js';
+import { fileHandlePrototype, watchOperations } from '../kill/operations.js';
 
 /** An error as the system reports it. */
 export const systemError = (code: string) =>
@@ -42,6 +44,14 @@ export async function withFault(
 /** Staging as a process of its own has it, which holds none of the locks of the others here. */
 export async function freshStaging() {
   vi.resetModules();
+  // Each of them listens for the end of the one process there is.
+  process.setMaxListeners(0);
   const { Staging } = await import('../../src/files/staging.js');
   return Staging;
+}
+
+/** Lets nothing wait for the disk: what the process wrote is there after it, if not after a power cut. */
+export async function withoutDisk(): Promise<void> {
+  vi.spyOn(fs, 'fsyncSync').mockImplementation(() => undefined);
+  vi.spyOn(await fileHandlePrototype(), 'sync').mockResolvedValue(undefined);
 }

@@ -4,6 +4,7 @@ import path from 'node:path';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { UserError } from '../../src/errors.js';
 import { Staging, type StagingOptions } from '../../src/files/staging.js';
+import { fileHandlePrototype } from '../kill/operations.js';
 import { systemError } from './faults.js';
 import {
   inFolder,
@@ -269,10 +270,7 @@ describe('a run that fails', () => {
 
   it('says where the disk was full, in words of the output', async () => {
     const staging = await open();
-    const handle = await fs.promises.open(inFolder('probe'), 'w');
-    const prototype = Object.getPrototypeOf(handle);
-    await handle.close();
-    vi.spyOn(prototype, 'write').mockRejectedValueOnce(systemError('ENOSPC'));
+    vi.spyOn(await fileHandlePrototype(), 'write').mockRejectedValueOnce(systemError('ENOSPC'));
     const attempt = staging.write('a', (sink) => sink.write(Buffer.alloc(2 ** 20)));
     await expect(attempt).rejects.toMatchObject({
       code: 'system',

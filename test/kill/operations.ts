@@ -2,7 +2,6 @@
 import fs from 'node:fs';
 import { syncBuiltinESMExports } from 'node:module';
 import os from 'node:os';
-import path from 'node:path';
 
 type Call = (...args: unknown[]) => unknown;
 type Owner = Record<string, Call>;
@@ -34,7 +33,7 @@ const PROMISES = [
   'rmdir',
   'copyFile',
 ];
-const FILE_HANDLE = ['write', 'writev', 'writeFile', 'truncate', 'sync', 'datasync', 'close'];
+const FILE_HANDLE = ['write', 'writev', 'writeFile', 'truncate', 'sync', 'datasync', 'chmod'];
 
 /** Called with the name of the operation. What it throws, the operation throws. */
 export interface Watcher {
@@ -58,8 +57,9 @@ export async function watchOperations(watcher: Watcher): Promise<() => void> {
   };
 }
 
-async function fileHandlePrototype(): Promise<Owner> {
-  const handle = await fs.promises.open(path.join(os.tmpdir()), 'r');
+/** What every file handle of node:fs/promises has its methods from. */
+export async function fileHandlePrototype(): Promise<Owner> {
+  const handle = await fs.promises.open(os.tmpdir(), 'r');
   await handle.close();
   return Object.getPrototypeOf(handle);
 }

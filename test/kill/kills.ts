@@ -1,0 +1,191 @@
+/** Runs a program that writes an output, kills it again and again, and sees what it leaves. */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import fs from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { buildSync } from 'esbuild';
+
+/** A program to kill. All paths are within the folder of a run, which is made anew for each kill. */
+export interface KillTest {
+  /** Puts into the folder what there is before: inputs, and an old output. */
+  readonly prepare: (folder: string) => void;
+  /** What `node` runs: a script and its arguments. */
+  readonly args: (folder: string) => readonly string[];
+  /** The same, to resume. Where an old output is replaced, with --force again. */
+  readonly resumeArgs: (folder: string) => readonly string[];
+  /** Relative paths of the output: the main file or folder first, then companions. */
+  readonly output: readonly [string, ...string[]];
+  /** Kills from outside, spread over the duration of a run. */
+  readonly kills: number;
+  /** Kills at operations, spread over all of them, before and after in turn; or one before and after each. */
+  readonly operations: number | 'each';
+}
+
+/** How often what was found after a kill. */
+export interface KillReport {
+  operations: number;
+  old: number;
+  new: number;
+  /** The program had ended before it could be killed. */
+  ended: number;
+}
+
+type Hashes = Readonly<Record<string, string>>;
+
+/**
+ * Kills a program and checks each time that the old output is whole or the new one is, in its place or
+ * beside it, that nothing else has changed, and that a run that resumes ends as an undisturbed one does,
+ * file by file.
+ * @throws Error that says at which kill it was not so.
+ */
+export async function runKills(test: KillTest): Promise<KillReport> {
+  const root = fs.mkdtempSync(path.join(os.tmpdir(), 'minimind-kill-'));
+  try {
+    return await killAll(test, root, bundled('preload.ts', root));
+  } finally {
+    fs.rmSync(root, { recursive: true, force: true });
+  }
+}
+
+/** A TypeScript module beside this one as a program that `node` runs without more ado. */
+export function bundled(name: string, folder: string): string {
+  const outfile = path.join(folder, name.replace('.ts', '.mjs'));
+  const entry = fileURLToPath(new URL(name, import.meta.url));
+  buildSync({ entryPoints: [entry], outfile, bundle: true, platform: 'node', format: 'esm' });
+  return outfile;
+}
+
+async function killAll(test: KillTest, root: string, preload: string): Promise<KillReport> {
+  const folder = path.join(root, 'run');
+  const renew = () => {
+    fs.rmSync(folder, { recursive: true, force: true });
+    fs.mkdirSync(folder);
+    test.prepare(folder);
+  };
+  const start = (args: readonly string[], kill = '') =>
+    spawn(process.execPath, [...(kill ? ['--import', preload] : []), ...args], {
+      cwd: folder,
+      env: { ...process.env, MINIMIND_KILL: kill },
+      stdio: ['ignore', 'ignore', 'pipe'],
+    });
+
+  renew();
+  const before = hashesIn(folder);
+  const counted = path.join(root, 'operations');
+  await succeed(start(test.args(folder), `count:${counted}`));
+  const operations = Number(fs.readFileSync(counted, 'utf8'));
+  const undisturbed = hashesIn(folder);
+
+  renew();
+  const begun = performance.now();
+  await succeed(start(test.args(folder)));
+  const duration = performance.now() - begun;
+  expectEqual(hashesIn(folder), undisturbed, 'two undisturbed runs');
+
+  const report: KillReport = { operations, old: 0, new: 0, ended: 0 };
+  const check = async (child: ChildProcess, when: string) => {
+    const { signal, code, stderr } = await ended(child);
+    if (signal !== 'SIGKILL') {
+      if (code !== 0) throw new Error(`${when}: exit code ${code}: ${stderr}`);
+      report.ended++;
+    }
+    report[stateOf(test.output, before, undisturbed, hashesIn(folder), when)]++;
+    await succeed(start(test.resumeArgs(folder)), `resumed after ${when}`);
+    expectEqual(hashesIn(folder), undisturbed, `resumed after ${when}`);
+  };
+  for (const point of killPoints(operations, test.operations)) {
+    renew();
+    await check(start(test.args(folder), point), point);
+  }
+  for (let kill = 0; kill < test.kills; kill++) {
+    renew();
+    const delay = ((kill + Math.random()) / test.kills) * duration;
+    const child = start(test.args(folder));
+    const timer = setTimeout(() => child.kill('SIGKILL'), delay);
+    await check(child, `killed after ${delay.toFixed(1)} of ${duration.toFixed(1)} ms`);
+    clearTimeout(timer);
+  }
+  return report;
+}
+
+function killPoints(operations: number, wanted: number | 'each'): string[] {
+  const all = Array.from({ length: operations }, (_, i) => [`before:${i + 1}`, `after:${i + 1}`]);
+  if (wanted === 'each') return all.flat();
+  return Array.from({ length: Math.min(wanted, operations) }, (_, i) => {
+    const operation = Math.floor(((i + 0.5) / wanted) * operations);
+    return all[operation]?.[i % 2] ?? [];
+  }).flat();
+}
+
+interface End {
+  readonly code: number | null;
+  readonly signal: string | null;
+  readonly stderr: string;
+}
+
+function ended(child: ChildProcess): Promise<End> {
+  let stderr = '';
+  child.stderr?.on('data', (text) => {
+    stderr += text;
+  });
+  return new Promise((resolve, reject) => {
+    child.on('error', reject);
+    child.on('close', (code, signal) => resolve({ code, signal, stderr }));
+  });
+}
+
+async function succeed(child: ChildProcess, when = 'undisturbed'): Promise<void> {
+  const { code, signal, stderr } = await ended(child);
+  if (code !== 0) throw new Error(`${when}: exit code ${code ?? signal}: ${stderr}`);
+}
+
+/** Hashes of all files, by their relative paths. */
+function hashesIn(folder: string): Hashes {
+  const entries = fs.readdirSync(folder, { recursive: true, withFileTypes: true });
+  const files = entries
+    .filter((entry) => entry.isFile())
+    .map((entry) => path.join(entry.parentPath, entry.name));
+  const hash = (file: string) => createHash('sha256').update(fs.readFileSync(file)).digest('hex');
+  return Object.fromEntries(
+    files.map((file) => [path.relative(folder, file), hash(file)] as const).sort(),
+  );
+}
+
+const isIn = (name: string, place: string) => name === place || name.startsWith(`${place}/`);
+
+/** Which of the two outputs is whole. Everything that is neither output nor staging is as it was. */
+function stateOf(
+  output: KillTest['output'],
+  old: Hashes,
+  undisturbed: Hashes,
+  found: Hashes,
+  when: string,
+): 'old' | 'new' {
+  const staging = `.${output[0]}.minimind`;
+  const isOutput = (name: string) => output.some((place) => isIn(name, place));
+  const others = (hashes: Hashes) =>
+    pick(hashes, (name) => !isOutput(name) && !isIn(name, staging));
+  expectEqual(others(found), others(old), `what is no output, ${when}`);
+  const inPlace = pick(found, isOutput);
+  const oldOutput = pick(old, isOutput);
+  const newOutput = pick(undisturbed, isOutput);
+  if (isSame(inPlace, newOutput)) return 'new';
+  if (isSame(inPlace, oldOutput)) return 'old';
+  // Killed while it moved: each of the old files is in its place, or was moved aside.
+  const isKept = ([name, hash]: [string, string]) =>
+    found[name] === hash || found[`${staging}/replaced/${name}`] === hash;
+  if (Object.entries(oldOutput).every(isKept)) return 'old';
+  throw new Error(`${when}: neither output is whole: ${JSON.stringify(found)}`);
+}
+
+const pick = (hashes: Hashes, wanted: (name: string) => boolean): Hashes =>
+  Object.fromEntries(Object.entries(hashes).filter(([name]) => wanted(name)));
+
+const isSame = (a: Hashes, b: Hashes) => JSON.stringify(a) === JSON.stringify(b);
+
+function expectEqual(found: Hashes, expected: Hashes, when: string): void {
+  if (isSame(found, expected)) return;
+  throw new Error(`${when}: ${JSON.stringify(found)} instead of ${JSON.stringify(expected)}`);
+}

@@ -1,0 +1,80 @@
+import { spawnSync } from 'node:child_process';
+import fs from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { afterAll, describe, expect, it } from 'vitest';
+import { bundled, type KillTest, runKills } from './kills.js';
+import { KILL_TIMEOUT_MS, KILLS } from './settings.js';
+
+const scripts = fs.mkdtempSync(path.join(os.tmpdir(), 'minimind-'));
+afterAll(() => fs.rmSync(scripts, { recursive: true }));
+const script = bundled('build-output.ts', scripts);
+
+const putOld =
+  (...names: string[]) =>
+  (folder: string) => {
+    for (const name of ['in.safetensors', ...names]) {
+      fs.mkdirSync(path.dirname(path.join(folder, name)), { recursive: true });
+      fs.writeFileSync(path.join(folder, name), `old ${name}`);
+    }
+  };
+
+const COMPANIONS = ['config.json', 'model-1.safetensors'];
+
+describe('a process that is killed', () => {
+  it.each<[string, Pick<KillTest, 'prepare' | 'output'>]>([
+    ['folder', { prepare: putOld(), output: ['out'] }],
+    ['folder', { prepare: putOld('out/a.safetensors', 'out/b.json'), output: ['out'] }],
+    ['file', { prepare: putOld('out', 'config.json'), output: ['out', ...COMPANIONS] }],
+  ])(
+    'leaves a whole %s, old or new',
+    async (kind, { prepare, output }) => {
+      const report = await runKills({
+        prepare,
+        output,
+        args: () => [script, kind, 'out'],
+        resumeArgs: () => [script, kind, 'out', '--resume'],
+        ...KILLS,
+      });
+      // Of the kills at operations, some come early and some late.
+      expect(report.old).toBeGreaterThan(0);
+      expect(report.new).toBeGreaterThan(0);
+      expect(report.operations).toBeGreaterThan(20);
+    },
+    KILL_TIMEOUT_MS,
+  );
+});
+
+describe('a process that is told to end', () => {
+  // A program without handlers, which the system would end at once; the command line has them.
+  const ending = (finish: number) => `
+    import fs from 'node:fs';
+    import { Staging } from ${JSON.stringify(pathToFileURL(path.resolve('src/files/staging.ts')).href)};
+    process.on('SIGINT', () => process.exit(130));
+    const options = { kind: 'folder', force: false, resume: false, identity: '' };
+    const staging = await Staging.open('out', options);
+    fs.writeFileSync(staging.spool('mean'), 'scratch');
+    for (let i = 0; i < ${finish}; i++) await staging.write('file-' + i, (sink) => sink.write(Buffer.from('text')));
+    await staging.write('last', async (sink) => {
+      await sink.write(Buffer.alloc(2 ** 20));
+      process.kill(process.pid, 'SIGINT');
+      await new Promise((resolve) => setTimeout(resolve, 60_000));
+    });`;
+
+  it.each([
+    [0, []],
+    [2, ['files/file-0', 'files/file-1', 'journal.json']],
+  ])('keeps the %i files that are finished, and nothing else', (finish, expected) => {
+    const folder = fs.mkdtempSync(path.join(scripts, 'run-'));
+    const program = path.join(scripts, `end-${finish}.mjs`);
+    fs.writeFileSync(program, ending(finish));
+    const tsx = import.meta.resolve('tsx');
+    const run = spawnSync(process.execPath, ['--import', tsx, program], { cwd: folder });
+    expect(run.status, String(run.stderr)).toBe(130);
+    const staging = path.join(folder, '.out.minimind');
+    const kept = fs.existsSync(staging) ? fs.readdirSync(staging, { recursive: true }) : [];
+    expect(kept.filter((name) => name !== 'files' && name !== 'replaced').sort()).toEqual(expected);
+    expect(fs.readdirSync(folder)).toEqual(expected.length > 0 ? ['.out.minimind'] : []);
+  });
+});
