@@ -120,6 +120,9 @@ export const digests = (file: string): Record<string, string> =>
     ),
   );
 
+/** Of one tensor, by its name. */
+export const digestOf = (file: string, name: string): string | undefined => digests(file)[name];
+
 export const digest = (tensor: StoredTensor): string =>
   `${tensor.dtype} [${tensor.shape}] ${sha256(readTensor(tensor))}`;
 
