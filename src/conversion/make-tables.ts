@@ -260,7 +260,7 @@ class Making {
       }
       const target = bytes.subarray(0, values.length * width);
       const overflow = encode(dtype, values, target, { saturate });
-      if (overflow >= 0) {
+      if (overflow >= 0 && !saturate) {
         const place = `row ${firstRow + Math.floor(overflow / columns)}, column ${overflow % columns}`;
         throw overflowError(file, name, dtype, values[overflow] ?? Number.NaN, place);
       }

@@ -125,7 +125,7 @@ async function* castTo(
     const bytes = bytesOf(numbers, dtype);
     if (target.length < bytes) target = new Uint8Array(bytes);
     const overflow = cast(from, dtype, chunk, target, { saturate });
-    if (overflow >= 0) {
+    if (overflow >= 0 && !saturate) {
       const values = new Float64Array(numbers);
       decode(from, chunk, values);
       throw overflowError(
@@ -163,7 +163,7 @@ async function* averaged(
     meanOfRows({ values, rows: tensors.length, columns: piece.elements }, mean);
     const target = new Uint8Array(bytesOf(piece.elements, dtype));
     const overflow = encode(dtype, mean, target, { saturate });
-    if (overflow >= 0) {
+    if (overflow >= 0 && !saturate) {
       throw overflowError(
         path,
         name,

@@ -1,45 +1,12 @@
-/** A whole corpus of files with per-layer tables, where there is one: see fixtures/README.md. */
-import fs from 'node:fs';
-import path from 'node:path';
+/** The tables of a whole corpus, where there is one: see fixtures/README.md. */
 import { describe, expect, it } from 'vitest';
 import { openCheckpoint } from '../../src/checkpoint/open.js';
 import { ruleOf } from '../../src/checkpoint/refusal.js';
 import { type SurveyOptions, surveySrte } from '../../src/conversion/srte-survey.js';
+import { corpus, fileOf, withNumbers, withRules } from './corpus-entries.js';
 
-/** What numpy makes of the tables of a file. */
-interface Converted {
-  readonly mean_fro: number;
-  readonly rel_err_mean_vs_all_layers: number;
-  readonly per_layer_rel_err_of_mean: readonly number[];
-  readonly per_layer_max_abs_err_of_mean: readonly number[];
-  readonly lowrank: Readonly<Record<string, { readonly rel_err_vs_all_layers: number }>>;
-}
-
-interface Entry {
-  readonly path: string;
-  readonly convert?: Converted;
-  readonly convert_expect?: string;
-}
-
-/** By which rules tables are refused that cannot be converted, for each reason. */
-const RULES: ReadonlyMap<string, readonly string[]> = new Map([
-  ['semantic_no_tables', ['srte-present']],
-  ['semantic_layer_gap', ['srte-layers-complete']],
-  ['semantic_layer_index', ['srte-layer-number']],
-  ['semantic_shape', ['srte-shape', 'srte-alike']],
-  ['semantic_dtype', ['srte-dtype']],
-  ['semantic_names', ['names-collide']],
-  ['semantic_already_converted', ['srte-one-sharing', 'shared']],
-]);
-
-const corpus = process.env.MINIMIND_CORPUS;
-const entries: readonly Entry[] =
-  corpus === undefined
-    ? []
-    : JSON.parse(fs.readFileSync(path.join(corpus, 'manifest.json'), 'utf8')).entries;
-
-async function survey(entry: Entry, options?: SurveyOptions) {
-  const checkpoint = openCheckpoint(path.join(corpus ?? '', entry.path));
+async function survey(entry: string, options?: SurveyOptions) {
+  const checkpoint = openCheckpoint(fileOf(entry));
   try {
     return await surveySrte(checkpoint, options);
   } finally {
@@ -48,10 +15,7 @@ async function survey(entry: Entry, options?: SurveyOptions) {
 }
 
 describe.skipIf(corpus === undefined)('the tables of a corpus', () => {
-  const withNumbers = entries.flatMap((entry) =>
-    entry.convert ? [[entry.path, entry, entry.convert] as const] : [],
-  );
-  it.for(withNumbers)('%s', async ([, entry, expected]) => {
+  it.for(withNumbers)('%s', async ([entry, expected]) => {
     const ranks = Object.keys(expected.lowrank).map(Number);
     const { meanNorm, tables, options } = await survey(entry, { ranks });
     expect(meanNorm).toBeCloseTo(expected.mean_fro, 12);
@@ -69,11 +33,7 @@ describe.skipIf(corpus === undefined)('the tables of a corpus', () => {
     );
   });
 
-  const refused = entries.flatMap((entry) => {
-    const rules = RULES.get(entry.convert_expect ?? '');
-    return rules ? [[entry.path, entry, rules] as const] : [];
-  });
-  it.for(refused)('%s', async ([, entry, rules]) => {
+  it.for(withRules)('%s', async ([entry, rules]) => {
     const found = await survey(entry).then(({ sharing }) => sharing, ruleOf);
     expect(rules).toContain(found);
   });

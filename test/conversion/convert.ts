@@ -1,0 +1,140 @@
+/** Conversions as the command does them, in this process, and what comes of them. */
+import { createHash } from 'node:crypto';
+import fs from 'node:fs';
+import path from 'node:path';
+import type { Checkpoint } from '../../src/checkpoint/checkpoint.js';
+import { openCheckpoint } from '../../src/checkpoint/open.js';
+import type { StoredTensor } from '../../src/checkpoint/stored-tensor.js';
+import { readTensor } from '../../src/checkpoint/view.js';
+import { type ConvertFlags, convertCheckpoint } from '../../src/cli/convert.js';
+import { type Problem, UserError } from '../../src/errors.js';
+import type { ConvertResult } from '../../src/report/convert.js';
+import { decode } from '../../src/tensor/decode.js';
+import { folderOf } from '../checkpoint/temp-folder.js';
+
+export type Flags = Partial<ConvertFlags> & { readonly stateDict?: string };
+
+/** What the command gives when the user says nothing. The memory is that of the tests' whole process. */
+const DEFAULTS: ConvertFlags = {
+  to: undefined,
+  target: undefined,
+  merge: 'mean',
+  rank: undefined,
+  'max-error': undefined,
+  'max-positions': undefined,
+  extend: undefined,
+  tie: undefined,
+  dtype: undefined,
+  saturate: false,
+  dialect: undefined,
+  heads: undefined,
+  container: undefined,
+  'shard-size': undefined,
+  'max-memory': 8e9,
+  config: undefined,
+  'no-config': false,
+  set: undefined,
+  seed: 0,
+  threads: undefined,
+  'dry-run': false,
+  resume: false,
+  check: true,
+  force: false,
+  quiet: true,
+  warn: async () => {},
+};
+
+export interface Conversion extends ConvertResult {
+  readonly warnings: readonly Problem[];
+}
+
+/** Converts, and compares what was written with what should be. */
+export async function convert(input: string, output: string, flags: Flags): Promise<Conversion> {
+  const { stateDict, ...asked } = flags;
+  const warnings: Problem[] = [];
+  const warn = async (more: readonly Problem[]) => void warnings.push(...more);
+  const checkpoint = openCheckpoint(input, { stateDict });
+  try {
+    const result = await convertCheckpoint(checkpoint, output, { ...DEFAULTS, ...asked, warn });
+    return { ...result, warnings };
+  } finally {
+    checkpoint.close();
+  }
+}
+
+/** Converts into a folder of its own, and tells where the output is. */
+export async function convertTo(
+  name: string,
+  input: string,
+  flags: Flags,
+): Promise<Conversion & { readonly file: string }> {
+  const file = path.join(folderOf({}), name);
+  return { ...(await convert(input, file, flags)), file };
+}
+
+/** The refusal of a conversion, which leaves nothing behind where its output would have been. */
+export async function refused(input: string, flags: Flags, name = 'out.pt'): Promise<UserError> {
+  const folder = folderOf({});
+  const error = await convert(input, path.join(folder, name), flags).catch((thrown) => thrown);
+  if (!(error instanceof UserError)) throw new Error('not refused', { cause: error });
+  const left = fs.readdirSync(folder);
+  if (left.length > 0) throw new Error(`leaves ${left}`, { cause: error });
+  return error;
+}
+
+/** All that a user reads of a refusal. */
+export const textOf = ({ message, suggestion, problems }: UserError): string =>
+  [
+    message,
+    suggestion,
+    ...problems.flatMap((each) => [each.file, each.path, each.message, each.suggestion]),
+  ].join('\n');
+
+/** A checkpoint that is open while it is looked at. */
+export function look<T>(file: string, at: (checkpoint: Checkpoint) => T): T {
+  const checkpoint = openCheckpoint(file);
+  try {
+    return at(checkpoint);
+  } finally {
+    checkpoint.close();
+  }
+}
+
+/** Under every name, the names of metadata among them. */
+export const namedTensors = ({ tensors, aliases }: Checkpoint): Map<string, StoredTensor> =>
+  new Map([
+    ...tensors,
+    ...[...aliases].flatMap(([alias, name]): [string, StoredTensor][] => {
+      const tensor = tensors.get(name);
+      return tensor ? [[alias, tensor]] : [];
+    }),
+  ]);
+
+/** Type, shape and hash of the bytes, under every name, sorted. */
+export const digests = (file: string): Record<string, string> =>
+  look(file, (checkpoint) =>
+    Object.fromEntries(
+      [...namedTensors(checkpoint)]
+        .map(([name, tensor]) => [name, digest(tensor)] as const)
+        .sort(([a], [b]) => (a < b ? -1 : 1)),
+    ),
+  );
+
+/** Of one tensor, by its name. */
+export const digestOf = (file: string, name: string): string | undefined => digests(file)[name];
+
+export const digest = (tensor: StoredTensor): string =>
+  `${tensor.dtype} [${tensor.shape}] ${sha256(readTensor(tensor))}`;
+
+export const sha256 = (bytes: Uint8Array): string =>
+  createHash('sha256').update(bytes).digest('hex');
+
+/** The numbers of a tensor. */
+export const numbersOf = (file: string, name: string): Float64Array =>
+  look(file, (checkpoint) => {
+    const tensor = namedTensors(checkpoint).get(name);
+    if (tensor === undefined) throw new Error(`no ${name} in ${file}`);
+    const numbers = new Float64Array(tensor.elements);
+    decode(tensor.dtype, readTensor(tensor), numbers);
+    return numbers;
+  });

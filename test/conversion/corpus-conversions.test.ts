@@ -1,0 +1,126 @@
+/** Conversions of a whole corpus, where there is one, held against what numpy computes. */
+import { describe, expect, it } from 'vitest';
+import { ruleOf } from '../../src/checkpoint/refusal.js';
+import { storedNames } from '../../src/checkpoint/stored-names.js';
+import { isSrteName } from '../../src/conversion/wanted.js';
+import { convertTo, digest, digestOf, look, refused, textOf } from './convert.js';
+import { corpus, entries, fileOf, withNumbers, withRules } from './corpus-entries.js';
+
+const SHARED = 'shared_srte.freqs';
+
+/** Whatever is no table, under the model's own names. */
+const othersOf = (file: string) =>
+  look(file, (checkpoint) =>
+    Object.fromEntries(
+      [...storedNames(checkpoint)].flatMap(([name, { tensor }]) =>
+        isSrteName(name) ? [] : [[name, digest(tensor)] as const],
+      ),
+    ),
+  );
+
+/** Digits to which errors of float32 tables agree with those of float64. */
+const DIGITS = 6;
+const close = (values: readonly number[]) => values.map((value) => expect.closeTo(value, DIGITS));
+
+/** What a pair has lost of the table that it stands for. */
+const lostOf = ({ srte }: Awaited<ReturnType<typeof convertTo>>) =>
+  Math.sqrt(1 - (srte?.tables[0]?.energy ?? Number.NaN));
+
+describe.skipIf(corpus === undefined)('a corpus, converted', () => {
+  it.for(withNumbers)('%s to the mean', async ([entry, expected]) => {
+    const input = fileOf(entry);
+    const { file, srte } = await convertTo('out', input, { to: 'shared', dtype: 'F32' });
+    expect(digestOf(file, SHARED)).toContain(expected.mean_f32_sha256_if_f64_accumulated);
+    expect(srte?.relativeError).toBeCloseTo(expected.rel_err_mean_vs_all_layers, DIGITS);
+    const errors = srte?.tables[0]?.errors ?? [];
+    expect(errors.map(({ relativeError }) => relativeError)).toEqual(
+      close(expected.per_layer_rel_err_of_mean),
+    );
+    expect(errors.map(({ largestError }) => largestError)).toEqual(
+      close(expected.per_layer_max_abs_err_of_mean),
+    );
+    // At unchanged types, what is no table is what it was.
+    const kept = await convertTo('out', input, { to: 'shared' });
+    expect(othersOf(kept.file)).toEqual(othersOf(input));
+  });
+
+  it.for(withNumbers)('%s to the table of one layer', async ([entry, expected]) => {
+    const { file, srte } = await convertTo('out', fileOf(entry), { to: 'shared', merge: 'first' });
+    const own = look(fileOf(entry), storedNames).get('layers.0.srte.freqs')?.own ?? '';
+    expect(digestOf(file, SHARED)).toBe(digestOf(fileOf(entry), own));
+    const [first, ...others] = srte?.tables[0]?.errors ?? [];
+    expect(first?.relativeError).toBe(0);
+    expect(others).toHaveLength(expected.layers - 1);
+  });
+
+  const cut = withNumbers.flatMap(([name, { truncate_128, truncate_8 }]) => [
+    ...(truncate_128 ? [[name, 128, truncate_128] as const] : []),
+    ...(truncate_8 ? [[name, 8, truncate_8] as const] : []),
+  ]);
+  it.for(cut)('%s cut to %i rows', async ([entry, rows, expected]) => {
+    const flags = { dtype: 'F32', 'max-positions': rows } as const;
+    const shared = await convertTo('out', fileOf(entry), { ...flags, to: 'shared' });
+    expect(digestOf(shared.file, SHARED)).toContain(expected.mean_f32_sha256_if_f64_accumulated);
+    // A pair of the table's own width is no pair that a model has.
+    if (rows === 8) return;
+    const pair = await convertTo('out', fileOf(entry), { ...flags, to: 'low-rank', rank: 8 });
+    expect(lostOf(pair)).toBeCloseTo(expected.lowrank_8_optimal_rel_err, DIGITS);
+  });
+
+  const withRanks = withNumbers.flatMap(([name, { lowrank }]) =>
+    Object.entries(lowrank).map(([rank, errors]) => [name, Number(rank), errors] as const),
+  );
+  it.for(withRanks)('%s as a pair of rank %i', async ([entry, rank, errors]) => {
+    const flags = { to: 'low-rank', dtype: 'F32' } as const;
+    const result = await convertTo('out', fileOf(entry), { ...flags, rank });
+    expect(result.srte?.relativeError).toBeCloseTo(errors.rel_err_vs_all_layers, DIGITS);
+    const least = errors.optimal_rel_err_of_mean;
+    expect(lostOf(result)).toBeCloseTo(least, DIGITS);
+    // Rounding to float32 is most of what this error says.
+    if (least < 1e-6) return;
+    const found = await convertTo('out', fileOf(entry), { ...flags, 'max-error': least * 1.0001 });
+    expect(found.srte?.target.rank).toBe(rank);
+  });
+
+  it.for(withRules)('%s is refused', async ([entry, rules]) => {
+    const error = await refused(fileOf(entry), { to: 'shared' }, 'out');
+    expect(rules).toContain(ruleOf(error));
+    expect(error.problems[0]?.suggestion).toMatch(/./);
+  });
+
+  const expecting = (start: string) =>
+    entries.flatMap(({ path, convert_expect }) =>
+      convert_expect?.startsWith(start) ? [path] : [],
+    );
+
+  it.for(expecting('ok'))('%s is converted', async (entry) => {
+    const { file } = await convertTo('out', fileOf(entry), { to: 'shared' });
+    expect(othersOf(file)).toEqual(othersOf(fileOf(entry)));
+  });
+
+  it.for(expecting('ok (f32/bf16); report overflow'))('%s overflows', async (entry) => {
+    for (const dtype of ['F32', 'BF16'] as const) {
+      await convertTo('out', fileOf(entry), { to: 'shared', dtype });
+    }
+    const error = await refused(fileOf(entry), { to: 'shared', dtype: 'F16' });
+    expect(textOf(error)).toMatch(/shared_srte\.freqs.*\n.*would hold .* in row \d+, column \d+/);
+    await convertTo('out', fileOf(entry), { to: 'shared', dtype: 'F16', saturate: true });
+  });
+
+  it.for(expecting('semantic_nonfinite'))('%s is refused with its places', async (entry) => {
+    const text = textOf(await refused(fileOf(entry), { to: 'shared' }));
+    expect(text).toMatch(/layers\.0\.srte\.freqs[\s\S]*NaN[\s\S]*row 3, column 2/);
+    expect(text).toMatch(/layers\.1\.srte\.freqs[\s\S]*Infinity[\s\S]*row 5, column 1/);
+  });
+
+  it.for(expecting('refuse rank'))('%s has no rank of 9', async (entry) => {
+    const error = await refused(fileOf(entry), { to: 'low-rank', rank: 9 });
+    expect(textOf(error)).toContain('no such table has a rank above 8');
+  });
+
+  it.for(expecting('either'))('%s keeps every name', async (entry) => {
+    const result = await convertTo('out', fileOf(entry), { to: 'shared' }).catch(ruleOf);
+    if (result === undefined || typeof result === 'string') return;
+    expect(othersOf(result.file)).toEqual(othersOf(fileOf(entry)));
+  });
+});

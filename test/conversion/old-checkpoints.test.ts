@@ -1,0 +1,174 @@
+/** Training checkpoints whose conversions the original implementation has made too: see fixtures/README.md. */
+import path from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { openCheckpoint } from '../../src/checkpoint/open.js';
+import { configOf } from '../../src/cli/checkpoint-config.js';
+import { modelOf } from '../../src/cli/model-file.js';
+import { checkpointWeights } from '../../src/runtime/checkpoint-weights.js';
+import type { Engine } from '../../src/runtime/engine.js';
+import { openOnnx } from '../../src/runtime/onnx/engine.js';
+import { onnxVersion } from '../../src/runtime/onnx/library.js';
+import { openTfjs } from '../../src/runtime/tfjs/engine.js';
+import { inPackage, readJson } from '../fixtures.js';
+import { differenceAt, idsOf, valuesOf } from '../runtime/fixture-models.js';
+import { referenceEngine } from '../runtime/reference-engine.js';
+import { convertTo, type Flags, look, namedTensors, numbersOf } from './convert.js';
+
+const FOLDER = inPackage('fixtures/old-checkpoint');
+const CHECKPOINTS = ['trained-random-start', 'trained-same-start'] as const;
+const inCase = (name: string, file: string) => path.join(FOLDER, name, file);
+const inputOf = (name: string) => inCase(name, 'checkpoint_step_30.pt');
+const expectedOf = (name: string) => inCase(name, 'expected.safetensors');
+
+/** What is asked for, and what it is called in the fixtures; sizes of the table that comes of it. */
+const CONVERSIONS = [
+  { flags: { to: 'shared' }, title: 'shared_mean', rows: 48, rank: null },
+  { flags: { to: 'low-rank', rank: 3 }, title: 'shared_rank3', rows: 48, rank: 3 },
+  {
+    flags: { to: 'low-rank', rank: 3, 'max-positions': 32, tie: 'embed' },
+    title: 'shared_rank3_len32_tied_to_embedding',
+    table: 'shared_rank3_len32',
+    rows: 32,
+    rank: 3,
+  },
+] as const satisfies readonly {
+  readonly flags: Flags;
+  readonly title: string;
+  readonly table?: string;
+  readonly rows: number;
+  readonly rank: number | null;
+}[];
+
+const CASES = CHECKPOINTS.flatMap((name) =>
+  CONVERSIONS.flatMap((conversion) =>
+    ['out.pt', 'out.safetensors', 'out'].map(
+      (out) => [name, conversion.title, out, conversion] as const,
+    ),
+  ),
+);
+
+const HIDDEN = 8;
+
+const ENGINES: Readonly<Record<string, () => Promise<Engine>>> = {
+  'plain loops': async () => referenceEngine(),
+  'TensorFlow.js': () => openTfjs({ threads: 1 }),
+  ...(onnxVersion() === undefined ? {} : { 'ONNX Runtime': () => openOnnx({ threads: 1 }) }),
+};
+
+/** Columns of a matrix [rows, columns]. */
+function columnsOf(values: Float64Array, columns: number): Float64Array[] {
+  return Array.from({ length: columns }, (_, column) =>
+    values.filter((_, index) => index % columns === column),
+  );
+}
+
+const dot = (a: Float64Array, b: Float64Array) =>
+  a.reduce((sum, value, index) => sum + value * (b[index] ?? Number.NaN), 0);
+
+/** rows · projectionᵀ, row by row. */
+function product(rows: Float64Array, projection: Float64Array, rank: number): Float64Array {
+  const [left, right] = [rows, projection].map((matrix) =>
+    Array.from({ length: matrix.length / rank }, (_, row) =>
+      matrix.subarray(row * rank, (row + 1) * rank),
+    ),
+  );
+  return Float64Array.from(
+    left?.flatMap((row) => right?.map((other) => dot(row, other)) ?? []) ?? [],
+  );
+}
+
+const largestDifference = (a: Float64Array, b: Float64Array) =>
+  a.length === b.length
+    ? a.reduce((most, value, at) => Math.max(most, Math.abs(value - (b[at] ?? Number.NaN))), 0)
+    : Number.NaN;
+
+describe.each(CASES)('%s as %s in %s', (name, title, out, conversion) => {
+  const { flags, rows, rank } = conversion;
+  const wanted = numbersOf(
+    expectedOf(name),
+    `${'table' in conversion ? conversion.table : title}.table`,
+  );
+  let file = '';
+  beforeAll(async () => {
+    ({ file } = await convertTo(out, inputOf(name), flags));
+  });
+
+  it('has the table that the original has', () => {
+    const got =
+      rank === null
+        ? numbersOf(file, 'shared_srte.freqs')
+        : product(
+            numbersOf(file, 'shared_srte.lowrank'),
+            numbersOf(file, 'shared_srte.proj.weight'),
+            rank,
+          );
+    expect(got).toHaveLength(rows * HIDDEN);
+    expect(largestDifference(got, wanted)).toBeLessThan(1e-5);
+  });
+
+  it.runIf(rank !== null && rows === 48)('has the singular values of the mean in its pair', () => {
+    const singular = numbersOf(expectedOf(name), 'svd.singular_values').subarray(0, 3);
+    const left = columnsOf(numbersOf(file, 'shared_srte.lowrank'), 3);
+    const right = columnsOf(numbersOf(file, 'shared_srte.proj.weight'), 3);
+    for (const [index, value] of singular.entries()) {
+      // U·√Σ and V·√Σ: orthogonal columns of squared length σ.
+      for (const columns of [left, right]) {
+        const squares = columns.map((column) => dot(column, columns[index] ?? column) / value);
+        const orthogonal = [0, 1, 2].map((other) => Number(other === index));
+        expect(
+          largestDifference(Float64Array.from(squares), Float64Array.from(orthogonal)),
+        ).toBeLessThan(1e-4);
+      }
+    }
+  });
+
+  it.each(Object.keys(ENGINES))(
+    'computes what the original computes, on %s',
+    async (engineName) => {
+      const { input_ids } = readJson<{ input_ids: number[][] }>(
+        'fixtures/old-checkpoint',
+        name,
+        'case.json',
+      );
+      const checkpoint = openCheckpoint(file);
+      const expected = openCheckpoint(expectedOf(name));
+      afterAll(() => checkpoint.close());
+      const { document } = await configOf(checkpoint, undefined);
+      const { model } = await modelOf(document);
+      const engine = await ENGINES[engineName]?.();
+      const program = await engine?.load(model, checkpointWeights(model, checkpoint));
+      const { output } = (await program?.run({ ids: idsOf(input_ids) })) ?? {};
+      const logits = expected.tensors.get(`logits.${title}`);
+      if (!output || !logits) throw new Error('no logits');
+      expect(differenceAt(output, valuesOf(logits), 1)).toBeLessThan(1e-5);
+      await program?.release();
+      await engine?.close();
+      expected.close();
+    },
+  );
+
+  it('has every name that a strict load wants, in its place and on one storage', () => {
+    const parts = rank === null ? ['freqs'] : ['lowrank', 'proj.weight'];
+    const before = readJson<readonly [name: string, shape: number[]][]>(
+      'fixtures/old-checkpoint/trained-random-start/state-dict.json',
+    ).map(([each]) => each);
+    const [embedding = '', ...others] = before.flatMap((each) =>
+      each.endsWith('.srte.freqs') ? parts.map((part) => each.replace('freqs', part)) : [each],
+    );
+    const wantedNames = [embedding, ...parts.map((part) => `shared_srte.${part}`), ...others];
+    look(file, (checkpoint) => {
+      const tensors = namedTensors(checkpoint);
+      // A safetensors file is sorted; a state dict has the order of its model.
+      if (out.endsWith('.pt')) expect([...tensors.keys()]).toEqual(wantedNames);
+      else expect(new Set(tensors.keys())).toEqual(new Set(wantedNames));
+      const isTied = 'tie' in flags;
+      expect(tensors.get('lm_head.weight') === tensors.get(embedding)).toBe(isTied);
+      for (const part of parts) {
+        const storages = [0, 1, 2].map(
+          (layer) => tensors.get(`layers.${layer}.srte.${part}`)?.storage,
+        );
+        expect(new Set([...storages, tensors.get(`shared_srte.${part}`)?.storage]).size).toBe(1);
+      }
+    });
+  });
+});
