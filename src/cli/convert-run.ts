@@ -2,13 +2,13 @@
 import { createHash } from 'node:crypto';
 import fs from 'node:fs';
 import path from 'node:path';
-import { ByteFile } from '../checkpoint/byte-file.js';
 import type { Checkpoint } from '../checkpoint/checkpoint.js';
+import { openCheckpoint } from '../checkpoint/open.js';
 import type { Writable } from '../checkpoint/torch/write-values.js';
 import { documentText } from '../config/write.js';
-import { execute, makeTables, type Workshop } from '../conversion/execute.js';
+import { execute, makeTables } from '../conversion/execute.js';
 import { stepOf } from '../conversion/left-out.js';
-import type { MadeTable } from '../conversion/make-tables.js';
+import type { MadeTable, Scratch } from '../conversion/make-tables.js';
 import { type MemoryPlan, planMemory } from '../conversion/memory.js';
 import {
   type Companions,
@@ -20,13 +20,14 @@ import {
 import type { OutputPlace } from '../conversion/places.js';
 import type { SrtePlan } from '../conversion/plan.js';
 import { DEFAULT_SHARD_BYTES, shardsOf } from '../conversion/shards.js';
+import { findSrteTables } from '../conversion/srte-tables.js';
 import { configWith, writableOf } from '../conversion/torch-config.js';
 import { UserError } from '../errors.js';
 import { Staging } from '../files/staging.js';
-import { writeWhole } from '../files/write-whole.js';
 import type { MatrixProducts } from '../linalg/product.js';
 import { formatBytes } from '../report/units.js';
 import type { PlanFlags, Planning, Subject } from './convert-plan.js';
+import { scratchAt, temporaryScratch } from './convert-scratch.js';
 
 export interface RunFlags extends PlanFlags {
   readonly place: OutputPlace;
@@ -71,18 +72,13 @@ export async function preview(
   const memory = memoryFor(first, flags, multiplier);
   let planning = first;
   if (subject.rank === null) {
-    const workshop = await openWorkshop(checkpoint, flags);
+    const scratch = temporaryScratch();
     try {
-      const made = await make(checkpoint, subject, first, flags, {
-        workshop,
-        multiplier,
-        memory,
-        step,
-      });
+      const tools = { scratch, multiplier, memory, step };
+      const made = await make(checkpoint, subject, first, flags, tools);
       planning = await subject.plan(made[0]?.rank ?? 1);
     } finally {
-      workshop.close();
-      await workshop.staging.abandon();
+      scratch.close();
     }
   }
   return {
@@ -109,12 +105,16 @@ export async function convert(
   const first = await subject.plan(subject.rank ?? 1);
   const multiplier = await multiplierFor(first.plan.srte);
   const memory = memoryFor(first, flags, multiplier);
-  const workshop = await openWorkshop(checkpoint, flags);
+  const staging = await openStaging(checkpoint, subject, flags);
+  const scratch = scratchAt((name) => staging.spool(name));
+  const tools = { scratch, multiplier, memory, step };
   try {
-    const tools = { workshop, multiplier, memory, step };
-    const made = await make(checkpoint, subject, first, flags, tools);
-    const planning = subject.rank === null ? await subject.plan(made[0]?.rank ?? 1) : first;
-    const { saturate, check } = flags;
+    // What an earlier run has put in its place needs nothing but to be looked at.
+    const made = staging.isInPlace ? [] : await make(checkpoint, subject, first, flags, tools);
+    const rank = subject.rank ?? made[0]?.rank ?? rankIn(flags.place.path);
+    const planning = subject.rank === null ? await subject.plan(rank) : first;
+    const saturate = flags.saturate;
+    const check = flags.check && !staging.isInPlace;
     const { files, tables } = await execute(
       {
         checkpoint,
@@ -123,27 +123,37 @@ export async function convert(
         made,
         files: filesOf(checkpoint, planning, flags),
       },
-      { ...optionsOf(tools), saturate, check },
+      { ...optionsOf(tools), output: staging, saturate, check },
     );
-    workshop.close();
-    await workshop.staging.commit();
+    scratch.close();
+    await staging.commit();
     const resumed = files.some((file) => file.resumed);
     return { ...planning, files, tables, memory, resumed, products: multiplier.name };
   } catch (error) {
-    workshop.close();
-    throw await abandoned(error, workshop.staging, flags);
+    scratch.close();
+    throw await abandoned(error, staging, flags);
+  }
+}
+
+/** The rank of the pair in a finished output. */
+function rankIn(file: string): number {
+  const output = openCheckpoint(file);
+  try {
+    return findSrteTables(output).rank ?? 0;
+  } finally {
+    output.close();
   }
 }
 
 interface Tools {
-  readonly workshop: Workshop;
+  readonly scratch: Scratch;
   readonly multiplier: Multiplier;
   readonly memory: MemoryPlan;
   readonly step: Step;
 }
 
-const optionsOf = ({ workshop, multiplier, memory, step }: Tools) => ({
-  workshop,
+const optionsOf = ({ scratch, multiplier, memory, step }: Tools) => ({
+  scratch,
   products: multiplier.products,
   blockRows: memory.blockRows,
   step,
@@ -178,39 +188,22 @@ async function abandoned(error: unknown, staging: Staging, { place }: RunFlags):
   });
 }
 
-type StagedWorkshop = Workshop & { readonly staging: Staging; close(): void };
-
-async function openWorkshop(checkpoint: Checkpoint, flags: RunFlags): Promise<StagedWorkshop> {
+async function openStaging(
+  checkpoint: Checkpoint,
+  subject: Subject,
+  flags: RunFlags,
+): Promise<Staging> {
   const { place, force, resume } = flags;
-  const { kind } = place;
-  const identity = identityOf(checkpoint, flags);
-  const staging = await Staging.open(place.path, { kind, force, resume, identity });
-  const opened = new Map<string, ByteFile>();
-  return {
-    staging,
-    has: (name) => fs.existsSync(staging.spool(name)),
-    write: (name, fill) => writeWhole(staging.spool(name), true, fill),
-    open(name) {
-      const file = opened.get(name) ?? ByteFile.open(staging.spool(name));
-      opened.set(name, file);
-      return file;
-    },
-    isFinished: (name) => staging.isFinished(name),
-    writeFile: (name, fill) => staging.write(name, fill),
-    pathOf: (name) => staging.finished(name),
-    close() {
-      for (const file of opened.values()) file.close();
-    },
-  };
+  const identity = identityOf(checkpoint, subject, flags);
+  return Staging.open(place.path, { kind: place.kind, force, resume, identity });
 }
 
 /** Changes when the result would: with the input's files, and with what is asked for. */
-function identityOf({ files }: Checkpoint, flags: RunFlags): string {
+function identityOf({ files }: Checkpoint, { source }: Subject, flags: RunFlags): string {
   const { force: _, resume: __, check: ___, maxMemoryBytes: ____, ...asked } = flags;
   const target = flags.target === undefined ? '' : fs.readFileSync(flags.target, 'utf8');
-  const config = flags.config === undefined ? '' : fs.readFileSync(flags.config, 'utf8');
   const inputs = files.map((file) => [path.resolve(file.path), file.size, file.changedAt]);
-  const text = JSON.stringify([inputs, asked, target, config]);
+  const text = JSON.stringify([inputs, asked, target, source?.written.value]);
   return createHash('sha256').update(text).digest('hex');
 }
 

@@ -16,12 +16,12 @@ import type { SrteTables } from './srte-tables.js';
 import type { TableError } from './table-errors.js';
 
 /** Where the files of an output are built before they take its place. */
-export interface Workshop extends Scratch {
+export interface OutputFolder {
   /** Whether an earlier run has finished a file. */
   isFinished(name: string): boolean;
-  writeFile(name: string, fill: (sink: ByteSink) => Promise<void>): Promise<void>;
-  /** Where a finished file is until then. */
-  pathOf(name: string): string;
+  write(name: string, fill: (sink: ByteSink) => Promise<void>): Promise<void>;
+  /** Path of a finished file. */
+  finished(name: string): string;
 }
 
 export interface ExecuteInput {
@@ -33,15 +33,24 @@ export interface ExecuteInput {
   files(valuesOf: ValuesOf): readonly OutputFile[];
 }
 
-export interface ExecuteOptions {
-  readonly workshop: Workshop;
+interface WorkOptions {
   readonly products: MatrixProducts;
   readonly blockRows: number;
   readonly saturate: boolean;
-  /** Whether to read everything again, and compare. */
-  readonly check: boolean;
   /** What is being done, and how many bytes it will work on. */
   readonly step: (label: string, bytes: number) => (bytes: number) => void;
+}
+
+export interface MakeTablesOptions extends WorkOptions {
+  readonly scratch: Scratch;
+  readonly seed: number;
+  readonly relativeError?: number | undefined;
+}
+
+export interface ExecuteOptions extends WorkOptions {
+  readonly output: OutputFolder;
+  /** Whether to read everything again, and compare. */
+  readonly check: boolean;
 }
 
 export interface Executed {
@@ -66,17 +75,7 @@ export interface MeasuredTable extends PlannedTable {
 export async function makeTables(
   plan: SrtePlan | null,
   { checkpoint, tables }: Pick<ExecuteInput, 'checkpoint' | 'tables'>,
-  {
-    workshop,
-    products,
-    blockRows,
-    saturate,
-    step,
-    ...rest
-  }: Omit<ExecuteOptions, 'check'> & {
-    readonly seed: number;
-    readonly relativeError?: number | undefined;
-  },
+  { step, ...options }: MakeTablesOptions,
 ): Promise<(MadeTable | undefined)[]> {
   const made: (MadeTable | undefined)[] = [];
   for (const [number, table] of plan?.tables.entries() ?? []) {
@@ -86,8 +85,9 @@ export async function makeTables(
     }
     const rows = Math.min(plan.target.positions, plan.source.positions);
     const onBytes = step(`merging ${table.name}`, rows * plan.source.hidden * table.sources.length);
-    const options = { file: checkpoint.path, scratch: workshop, products, blockRows, saturate };
-    made.push(await makeTable(plan, number, tables, { ...options, ...rest, onBytes }));
+    made.push(
+      await makeTable(plan, number, tables, { file: checkpoint.path, ...options, onBytes }),
+    );
   }
   return made;
 }
@@ -99,7 +99,7 @@ export async function makeTables(
  */
 export async function execute(input: ExecuteInput, options: ExecuteOptions): Promise<Executed> {
   const { checkpoint, planned, made } = input;
-  const { workshop, saturate, step, check } = options;
+  const { output: folder, saturate, step, check } = options;
   const sources = {
     checkpoint,
     made,
@@ -118,15 +118,15 @@ export async function execute(input: ExecuteInput, options: ExecuteOptions): Pro
   const written = [];
   tell = step(
     'writing',
-    files.reduce((sum, { name, bytes }) => sum + (workshop.isFinished(name) ? 0 : bytes), 0),
+    files.reduce((sum, { name, bytes }) => sum + (folder.isFinished(name) ? 0 : bytes), 0),
   );
   for (const { name, bytes, fill } of files) {
-    const resumed = workshop.isFinished(name);
-    if (!resumed) await workshop.writeFile(name, fill);
+    const resumed = folder.isFinished(name);
+    if (!resumed) await folder.write(name, fill);
     written.push({ name, bytes, resumed });
   }
   refuseChanged(checkpoint.files);
-  const output = openCheckpoint(outputPath(workshop, files));
+  const output = openCheckpoint(outputPath(folder, files));
   try {
     const tables = await measured(input, output, options);
     if (check)
@@ -140,9 +140,9 @@ export async function execute(input: ExecuteInput, options: ExecuteOptions): Pro
 const totalBytes = ({ plan }: Planned) => plan.tensors.reduce((sum, { bytes }) => sum + bytes, 0);
 
 /** The one file with tensors, or the index of several. */
-function outputPath(workshop: Workshop, files: readonly OutputFile[]): string {
+function outputPath(folder: OutputFolder, files: readonly OutputFile[]): string {
   const main = files.find(({ name }) => name === INDEX_FILE) ?? files[0];
-  return workshop.pathOf(main?.name ?? '');
+  return folder.finished(main?.name ?? '');
 }
 
 async function measured(

@@ -66,10 +66,11 @@ function checkFolder(target: string, file: string, existing: fs.Stats, force: bo
   if (strange === undefined && entries.some(({ name }) => WEIGHTS_FILE.test(name))) return;
   const why = strange ? `holds ${strange.name}` : 'holds no weights';
   throw new UserError('usage', `${target} is no folder of a checkpoint: it ${why}`, {
-    suggestion: 'only a checkpoint is replaced, with all its folder holds; choose another name',
+    suggestion:
+      'only weights and their config are replaced; choose another name, or move what is to stay',
   });
 }
 
 const WEIGHTS_FILE = /\.(safetensors|pt|pth|bin|ckpt)$/i;
-/** What stands beside weights: configs, indexes, tokenizers. */
-const CHECKPOINT_FILE = /\.(safetensors|pt|pth|bin|ckpt|json|ya?ml|txt|model)$/i;
+/** What a conversion writes; a tokenizer beside the weights would be lost. */
+const CHECKPOINT_FILE = /(\.(safetensors|pt|pth|bin|ckpt|index\.json)|^config\.ya?ml)$/i;

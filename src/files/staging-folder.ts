@@ -109,14 +109,14 @@ export class StagingFolder {
     this.#makeReady(journal);
   }
 
-  /** Begins with the files that are finished. */
+  /** Begins with the files that are finished, and the scratch. */
   keepFinished(journal: Journal): void {
-    this.#removeAllBut([this.#lock, this.#journal, this.files]);
+    this.#removeAllBut([this.#lock, this.#journal, this.files, this.spool]);
     this.#makeReady(journal);
   }
 
   #makeReady(journal: Journal): void {
-    fs.mkdirSync(this.spool);
+    fs.mkdirSync(this.spool, { recursive: true });
     fs.mkdirSync(this.#replaced);
     this.write(journal);
     syncFolder(path.dirname(this.#root));
@@ -128,7 +128,7 @@ export class StagingFolder {
 
   /** Leaves what is finished for a later run. */
   leave(): void {
-    this.#removeAllBut([this.#lock, this.#journal, this.files, this.#replaced]);
+    this.#removeAllBut([this.#lock, this.#journal, this.files, this.spool, this.#replaced]);
     releaseLock(this.#lock);
   }
 

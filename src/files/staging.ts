@@ -8,7 +8,7 @@
  * - `journal.json`: what the result depends on; the names of all files once they are all written.
  * - `files/`: what is finished. A file is written beside it, synced and renamed into it.
  * - `replaced/`: what stood in the place, while it is being replaced.
- * - `spool/`: scratch.
+ * - `spool/`: scratch, which stays as long as `files/` does.
  *
  * What the next run finds, and does:
  *

@@ -51,7 +51,7 @@ const HIDDEN = 8;
 
 const ENGINES: Readonly<Record<string, () => Promise<Engine>>> = {
   'plain loops': async () => referenceEngine(),
-  'TensorFlow.js': () => openTfjs({ threads: 1 }),
+  'TensorFlow.js': () => openTfjs({ threads: 1, backend: 'wasm' }),
   ...(onnxVersion() === undefined ? {} : { 'ONNX Runtime': () => openOnnx({ threads: 1 }) }),
 };
 

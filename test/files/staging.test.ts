@@ -66,7 +66,7 @@ describe('a folder', () => {
     await expect(open()).rejects.toThrow(`${out()} exists already`);
     expect(textsIn()).toEqual({
       'out/model.safetensors': 'old weights',
-      'out/tokenizer.json': '{}',
+      'out/pytorch_model.bin': '{}',
     });
     await build(MODEL, { force: true });
     expect(fs.readdirSync(inFolder())).toEqual(['out']);
@@ -78,7 +78,8 @@ describe('a folder', () => {
     ['holds thesis.docx', { ...OLD, 'thesis.docx': '' }],
     ['holds .git', { ...OLD, '.git/config': '' }],
     ['holds logs.json', { ...OLD, 'logs.json/a.json': '' }],
-    ['holds no weights', { 'notes.txt': '', 'config.json': '' }],
+    ['holds tokenizer.json', { ...OLD, 'tokenizer.json': '' }],
+    ['holds no weights', { 'config.yaml': '' }],
   ])('is never replaced when it %s', async (why, texts) => {
     putTexts(texts, 'out');
     const attempt = open({ force: true });
@@ -255,7 +256,7 @@ describe('a run that fails', () => {
     expect(fs.readdirSync(inFolder())).toEqual([]);
   });
 
-  it('keeps finished files, and nothing else', async () => {
+  it('keeps finished files and the scratch, and nothing else', async () => {
     const staging = await open();
     fs.writeFileSync(staging.spool('mean'), 'scratch');
     await writeAll(staging, MODEL);
@@ -265,6 +266,7 @@ describe('a run that fails', () => {
       'files/config.yaml',
       'files/model.safetensors',
       'journal.json',
+      'spool/mean',
     ]);
   });
 
