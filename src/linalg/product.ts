@@ -1,17 +1,34 @@
 import type { Matrix } from './matrix.js';
 
-/**
- * Writes a · bᵀ to the first m · n numbers of `target`, row-major [m, n], for a of shape [m, k] and b of
- * shape [n, k]. All arithmetic that grows with the third power of a size goes through such a function, so
- * that a faster engine can take the place of plain JavaScript.
- */
+/** Writes a product to the first m · n numbers of `target`, row-major [m, n]. */
 export type MatrixProduct = (a: Matrix, b: Matrix, target: Float64Array) => void | Promise<void>;
 
 /**
- * The product in plain JavaScript. Each result is summed in the order of the columns, 256 of them at a
- * time, so equal rows give equal results wherever they stand.
+ * The products that all arithmetic goes through that grows with the third power of a size, so that a faster
+ * engine can take the place of plain JavaScript.
  */
-export const plainProduct: MatrixProduct = createPlainProduct();
+export interface MatrixProducts {
+  /** The relative rounding error of a number that they compute with: 2⁻⁵³ for float64. */
+  readonly rounding: number;
+  /** a · bᵀ, for a of shape [m, k] and b of shape [n, k]. */
+  readonly timesTransposed: MatrixProduct;
+  /** a · b, for a of shape [m, k] and b of shape [k, n]. */
+  readonly times: MatrixProduct;
+  /**
+   * Announces that a matrix (this object) takes part in several products and keeps its values until the
+   * function that is returned is called: what an engine makes of it can be kept.
+   */
+  hold(matrix: Matrix): () => void;
+}
+
+/**
+ * The products in plain JavaScript. Each result is summed in the order of the columns of a, 256 of them at
+ * a time, so equal rows give equal results wherever they stand.
+ */
+export const plainProducts: MatrixProducts = createPlainProducts();
+
+/** a · bᵀ in plain JavaScript. */
+export const plainProduct: MatrixProduct = plainProducts.timesTransposed;
 
 /**
  * Bands of both matrices are copied to where the nearest caches keep them, and multiplied in tiles of
@@ -19,7 +36,7 @@ export const plainProduct: MatrixProduct = createPlainProduct();
  * Sizes and bands are constants of this closure because the compiler of V8 then knows lengths and places:
  * the inner loop is half as fast again as one over arrays that are handed in.
  */
-function createPlainProduct(): MatrixProduct {
+function createPlainProducts(): MatrixProducts {
   const BAND_ROWS = 64;
   const BAND_COLUMNS = 256;
   const TILE_ROWS = 2;
@@ -29,12 +46,24 @@ function createPlainProduct(): MatrixProduct {
   const sums = new Float64Array(TILE_ROWS * TILE_COLUMNS);
 
   /** Copies to a band what there is of it from (row, column) on; the rest of the band means nothing. */
-  function load(band: Float64Array, matrix: Matrix, row: number, column: number): void {
+  function loadRows(band: Float64Array, matrix: Matrix, row: number, column: number): void {
     const rows = Math.min(BAND_ROWS, matrix.rows - row);
     const columns = Math.min(BAND_COLUMNS, matrix.columns - column);
     for (let index = 0; index < rows; index++) {
       const at = (row + index) * matrix.columns + column;
       band.set(matrix.values.subarray(at, at + columns), index * BAND_COLUMNS);
+    }
+  }
+
+  /** The same of the transposed matrix. */
+  function loadColumns(band: Float64Array, matrix: Matrix, row: number, column: number): void {
+    const rows = Math.min(BAND_ROWS, matrix.columns - row);
+    const columns = Math.min(BAND_COLUMNS, matrix.rows - column);
+    for (let k = 0; k < columns; k++) {
+      const at = (column + k) * matrix.columns + row;
+      for (let index = 0; index < rows; index++) {
+        band[index * BAND_COLUMNS + k] = matrix.values[at + index] ?? 0;
+      }
     }
   }
 
@@ -100,18 +129,32 @@ function createPlainProduct(): MatrixProduct {
     }
   }
 
-  return (a, b, target) => {
-    const result = { values: target, rows: a.rows, columns: b.rows };
-    target.fill(0, 0, a.rows * b.rows);
+  /** The product of a with the transposed of what `loadRight` takes for b, which has so many rows. */
+  function multiply(
+    a: Matrix,
+    b: Matrix,
+    rows: number,
+    loadRight: typeof loadRows,
+    target: Float64Array,
+  ): void {
+    const result = { values: target, rows: a.rows, columns: rows };
+    target.fill(0, 0, a.rows * rows);
     for (let k = 0; k < a.columns; k += BAND_COLUMNS) {
       const columns = Math.min(BAND_COLUMNS, a.columns - k);
-      for (let i = 0; i < a.rows; i += BAND_ROWS) {
-        load(left, a, i, k);
-        for (let j = 0; j < b.rows; j += BAND_ROWS) {
-          load(right, b, j, k);
+      for (let j = 0; j < rows; j += BAND_ROWS) {
+        loadRight(right, b, j, k);
+        for (let i = 0; i < a.rows; i += BAND_ROWS) {
+          loadRows(left, a, i, k);
           addBands(result, i, j, columns);
         }
       }
     }
+  }
+
+  return {
+    rounding: 2 ** -53,
+    timesTransposed: (a, b, target) => multiply(a, b, b.rows, loadRows, target),
+    times: (a, b, target) => multiply(a, b, b.columns, loadColumns, target),
+    hold: () => () => {},
   };
 }
