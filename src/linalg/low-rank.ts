@@ -1,0 +1,263 @@
+/**
+ * The best approximation of a rank to a matrix that is read in blocks of rows: A ≈ U·Σ·Vᵀ. Seeded,
+ * deterministic, randomised subspace iteration (Halko, Martinsson and Tropp, SIAM Review 53, 2011) with
+ * dynamic shifts (Feng, Yu and Xie, ACM Transactions on Mathematical Software 50, 2024).
+ */
+import { fillNormal, keyOf } from '../tensor/random.js';
+import { Convergence, type Found, squaredLossesOf } from './convergence.js';
+import { type Matrix, rowsOf } from './matrix.js';
+import { orthonormaliseRows } from './orthonormal.js';
+import { positiveEigen } from './positive-eigen.js';
+import { type MatrixProducts, plainProducts } from './product.js';
+import { passOver, type Reading, type RowSource } from './subspace-pass.js';
+import { scale } from './vectors.js';
+
+export type { RowSource } from './subspace-pass.js';
+
+export interface LowRankOptions extends Reading {
+  /** The rank, or the largest relative Frobenius error, of which the smallest rank is taken. */
+  readonly want: { readonly rank: number } | { readonly relativeError: number };
+  readonly seed: number;
+}
+
+export interface LowRank {
+  readonly rank: number;
+  /** The largest first, [rank]. Zero where there is nothing but rounding. */
+  readonly singularValues: Float64Array;
+  /** Squared Frobenius norm of the matrix. */
+  readonly squaredNorm: number;
+  /** V·√Σ, [columns, rank]. */
+  readonly projection: Matrix;
+  /**
+   * Writes rows of U·√Σ, [rows, rank], for rows of A: they are (rows of A) · V · Σ^(−1/2). Columns of
+   * zeros where σ is zero.
+   */
+  left(rows: Matrix, target: Float64Array): Promise<void>;
+  /** Times that the matrix was read. */
+  readonly passes: number;
+}
+
+/** Up to so many rows or columns all directions are taken, and the result is exact to rounding. */
+const EXACT_SIZE = 128;
+/** Directions beyond the rank, which make the passes fewer: at least so many, and a part of the rank. */
+const LEAST_SPARE = 16;
+const SPARE_PART = 1 / 8;
+/** To begin with, when the rank is sought. */
+const FIRST_DIRECTIONS = 48;
+/** Passes after which too few directions to keep within an error become twice as many. */
+const PASSES_TO_WIDEN = 2;
+/** Passes end after so many, come what may. Five to twelve are usual; a flat spectrum takes the most. */
+export const MOST_PASSES = 40;
+/** Passes that are counted on when the work is predicted. */
+const USUAL_PASSES = 8;
+
+function directionsFor(rank: number, rows: number, columns: number): number {
+  const all = Math.min(rows, columns);
+  if (all <= EXACT_SIZE) return all;
+  return Math.min(all, rank + Math.max(LEAST_SPARE, Math.ceil(rank * SPARE_PART)));
+}
+
+/** About how many multiplications a low rank takes that come from the products that are handed in. */
+export function lowRankMultiplications(rows: number, columns: number, rank: number): number {
+  return USUAL_PASSES * 2 * rows * columns * directionsFor(rank, rows, columns);
+}
+
+/** Bytes that `lowRank` needs at its peak, the block it reads included, what the products take not. */
+export function lowRankBytes(
+  rows: number,
+  columns: number,
+  rank: number,
+  blockRows: number,
+): number {
+  const directions = directionsFor(rank, rows, columns);
+  const block = Math.min(rows, blockRows) * (columns + directions);
+  // Directions, their image, one turned, what a block adds; the Gram matrix, its factor, its vectors.
+  return 8 * (block + 5 * directions * columns + 3 * directions ** 2);
+}
+
+/**
+ * Reads the matrix some times, at most `MOST_PASSES`, until the error is within 0.1 % of the least that is
+ * possible for the rank. The same seed and blocks give the same bits. Singular values below the products'
+ * rounding error times A's norm count as zero.
+ *
+ * @throws RangeError for a rank that the matrix cannot have, and for values that are not finite.
+ */
+export async function lowRank(source: RowSource, options: LowRankOptions): Promise<LowRank> {
+  const found = await new SubspaceIteration(source, options).run();
+  return factorsOf(found, options.products);
+}
+
+/** What the iteration ends with. */
+interface Subspace extends Found {
+  readonly rank: number;
+  /** Right singular vectors as rows, [k, columns]. */
+  readonly directions: Matrix;
+  readonly passes: number;
+}
+
+class SubspaceIteration {
+  readonly #source: RowSource;
+  readonly #options: LowRankOptions;
+  readonly #most: number;
+  readonly #convergence: Convergence;
+  #x: Matrix;
+  /** Random rows made so far. */
+  #made = 0;
+  /** Passes with the same number of directions. */
+  #passesAtWidth = 0;
+
+  constructor(source: RowSource, options: LowRankOptions) {
+    const { want, products } = options;
+    const { rows, columns } = source;
+    this.#source = source;
+    this.#options = options;
+    this.#most = Math.min(rows, columns);
+    this.#convergence = new Convergence(products.rounding);
+    const isPossible =
+      'rank' in want
+        ? Number.isInteger(want.rank) && want.rank >= 1 && want.rank <= this.#most
+        : want.relativeError >= 0;
+    if (!isPossible) {
+      throw new RangeError(`${JSON.stringify(want)} of a matrix of ${rows} × ${columns}`);
+    }
+    const first = 'rank' in want ? want.rank : FIRST_DIRECTIONS;
+    this.#x = this.#random(directionsFor(first, rows, columns));
+  }
+
+  async run(): Promise<Subspace> {
+    await this.#orthonormalise();
+    let shift = 0;
+    for (let passes = 1; ; passes++) {
+      const x = this.#x;
+      const { squaredNorm, gram, image } = await passOver(this.#source, x, this.#options);
+      this.#passesAtWidth++;
+      const { values: energies, vectors } = await positiveEigen(gram);
+      const found = { energies, squaredNorm, isWhole: x.rows === this.#most };
+      const directions = await turned(x, vectors);
+      const rank = this.#rankOf(found);
+      const isDone =
+        rank !== undefined && this.#hasSpare(rank) && this.#convergence.isReached(found, rank);
+      if (isDone || (passes >= MOST_PASSES && rank !== undefined)) {
+        return { ...found, rank, directions, passes };
+      }
+      shift = Math.max(shift, (energies[energies.length - 1] ?? 0) / 2);
+      this.#x = shifted(await turned(image, vectors), directions, shift);
+      if (this.#widen(rank)) shift = 0;
+      await this.#orthonormalise();
+    }
+  }
+
+  /** The rank that is wanted; undefined when more directions are needed to tell. */
+  #rankOf(found: Found): number | undefined {
+    const { want } = this.#options;
+    if ('rank' in want) return want.rank;
+    const largest = want.relativeError ** 2 * found.squaredNorm;
+    const rank = squaredLossesOf(found).findIndex((loss) => loss <= largest);
+    return rank < 0 ? undefined : Math.max(1, rank);
+  }
+
+  #hasSpare(rank: number): boolean {
+    const { rows, columns } = this.#source;
+    return 'rank' in this.#options.want || this.#x.rows >= directionsFor(rank, rows, columns);
+  }
+
+  /** Adds directions when there are too few for the error that is wanted. Says whether it did. */
+  #widen(rank: number | undefined): boolean {
+    const { rows, columns } = this.#source;
+    if (rank !== undefined && this.#hasSpare(rank)) return false;
+    if (this.#passesAtWidth < PASSES_TO_WIDEN) return false;
+    const width =
+      rank === undefined
+        ? Math.min(this.#most, 2 * this.#x.rows)
+        : directionsFor(rank, rows, columns);
+    const wider = this.#random(width - this.#x.rows);
+    const values = new Float64Array(width * columns);
+    values.set(this.#x.values);
+    values.set(wider.values, this.#x.values.length);
+    this.#x = { values, rows: width, columns };
+    this.#passesAtWidth = 0;
+    this.#convergence.restart();
+    return true;
+  }
+
+  #orthonormalise(): Promise<void> {
+    return orthonormaliseRows(this.#x, (row) => this.#fill(row));
+  }
+
+  #random(rows: number): Matrix {
+    const { columns } = this.#source;
+    const matrix = { values: new Float64Array(rows * columns), rows, columns };
+    for (let row = 0; row < rows; row++) this.#fill(rowsOf(matrix, row, row + 1).values);
+    return matrix;
+  }
+
+  #fill(row: Float64Array): void {
+    fillNormal(keyOf(this.#options.seed, 'directions'), this.#made * row.length, row, 1);
+    this.#made++;
+  }
+}
+
+/** vectors · x */
+async function turned(x: Matrix, vectors: Matrix): Promise<Matrix> {
+  const values = new Float64Array(x.values.length);
+  await plainProducts.times(vectors, x, values);
+  return { ...x, values };
+}
+
+/** Takes `shift` times the directions from their image: what is wanted then stands out more. */
+function shifted(image: Matrix, directions: Matrix, shift: number): Matrix {
+  for (let k = 0; k < image.values.length; k++) {
+    image.values[k] = (image.values[k] ?? 0) - shift * (directions.values[k] ?? 0);
+  }
+  return image;
+}
+
+function factorsOf(found: Subspace, products: MatrixProducts): LowRank {
+  const { rank, squaredNorm, passes } = found;
+  const least = products.rounding * Math.sqrt(squaredNorm);
+  const singularValues = found.energies
+    .slice(0, rank)
+    .map((energy) => (Math.sqrt(energy) > least ? Math.sqrt(energy) : 0));
+  const directions = withSigns(rowsOf(found.directions, 0, rank));
+  const roots = singularValues.map(Math.sqrt);
+  const inverse = rowsTimes(
+    directions,
+    roots.map((root) => (root > 0 ? 1 / root : 0)),
+  );
+  products.hold(inverse);
+  return {
+    rank,
+    singularValues,
+    squaredNorm,
+    passes,
+    projection: transposed(rowsTimes(directions, roots)),
+    left: async (rows, target) => products.timesTransposed(rows, inverse, target),
+  };
+}
+
+/** The largest value of each row becomes positive: otherwise a sign would be left to chance. */
+function withSigns(x: Matrix): Matrix {
+  const signs = Float64Array.from({ length: x.rows }, (_, row) => {
+    const { values } = rowsOf(x, row, row + 1);
+    return Math.sign(values.reduce((a, b) => (Math.abs(b) > Math.abs(a) ? b : a), 0));
+  });
+  return rowsTimes(x, signs);
+}
+
+function rowsTimes(x: Matrix, factors: Float64Array): Matrix {
+  const result = { ...x, values: x.values.slice() };
+  for (const [row, factor] of factors.entries()) {
+    scale(result.values, row * x.columns, factor, x.columns);
+  }
+  return result;
+}
+
+function transposed({ values, rows, columns }: Matrix): Matrix {
+  const result = new Float64Array(values.length);
+  for (let row = 0; row < rows; row++) {
+    for (let column = 0; column < columns; column++) {
+      result[column * rows + row] = values[row * columns + column] ?? 0;
+    }
+  }
+  return { values: result, rows: columns, columns: rows };
+}
