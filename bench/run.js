@@ -8,6 +8,7 @@ const BENCHMARKS = {
   'meta-device': () => import('./meta-device.js'),
   hash: () => import('./hash.js'),
   'index-safetensors': () => import('./index-safetensors.js'),
+  'low-rank': () => import('./low-rank.js'),
 };
 
 const words = process.argv.slice(2);

@@ -46,7 +46,7 @@ const SPARE_PART = 1 / 8;
 const FIRST_DIRECTIONS = 48;
 /** Passes after which too few directions to keep within an error become twice as many. */
 const PASSES_TO_WIDEN = 2;
-/** Passes end after so many, come what may. Five to twelve are usual; a flat spectrum takes the most. */
+/** Passes end after so many, come what may. Five to ten are usual; noise takes the most. */
 export const MOST_PASSES = 40;
 /** Passes that are counted on when the work is predicted. */
 const USUAL_PASSES = 8;

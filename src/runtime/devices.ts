@@ -47,10 +47,24 @@ export async function chooseEngine(
   { engine: choice, threads }: EngineOptions & { readonly engine: EngineChoice },
   openers: Readonly<Record<EngineName, Open>> = OPENERS,
 ): Promise<ChosenEngine> {
+  const { found, passedOver } = await firstUsable(choice, (name) =>
+    tryEngine(name, () => openers[name]({ threads })),
+  );
+  return { ...found, passedOver };
+}
+
+/**
+ * What is asked for, or under `auto` the first that can be used.
+ * @throws UserError when there is none.
+ */
+export async function firstUsable<T extends object>(
+  choice: EngineChoice,
+  attempt: (name: EngineName) => Promise<T | PassedOver>,
+): Promise<{ readonly found: T; readonly passedOver: readonly PassedOver[] }> {
   const passedOver: PassedOver[] = [];
   for (const name of choice === 'auto' ? ENGINE_NAMES : [choice]) {
-    const tried = await tryEngine(name, () => openers[name]({ threads }));
-    if ('selfCheck' in tried) return { ...tried, passedOver };
+    const tried = await attempt(name);
+    if (!('why' in tried)) return { found: tried, passedOver };
     passedOver.push(tried);
   }
   throw noEngine(passedOver);
@@ -64,16 +78,26 @@ export async function tryEngine(
   name: EngineName,
   open: () => Promise<Engine>,
 ): Promise<CheckedEngine | PassedOver> {
-  let engine: Engine | undefined;
+  const tried = await tryOpen(name, open, selfCheck);
+  return 'why' in tried ? tried : { engine: tried.opened, selfCheck: tried.check };
+}
+
+/** Opens something of an engine and sees whether it computes what it should; closes it when not. */
+export async function tryOpen<T extends { close(): Promise<void> }>(
+  name: EngineName,
+  open: () => Promise<T>,
+  checkOf: (opened: T) => Promise<SelfCheck>,
+): Promise<{ readonly opened: T; readonly check: SelfCheck } | PassedOver> {
+  let opened: T | undefined;
   try {
-    engine = await open();
-    const check = await selfCheck(engine);
-    if (check.passed) return { engine, selfCheck: check };
-    await engine.close();
+    opened = await open();
+    const check = await checkOf(opened);
+    if (check.passed) return { opened, check };
+    await opened.close();
     const why = `its results are wrong: ${check.difference.toExponential(1)} off, where ${check.limit} is allowed`;
     return { engine: name, why };
   } catch (error) {
-    await engine?.close();
+    await opened?.close();
     const { message, suggestion } = error as Partial<UserError>;
     return {
       engine: name,
