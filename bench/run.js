@@ -9,6 +9,7 @@ const BENCHMARKS = {
   forward: () => import('./forward.js'),
   hash: () => import('./hash.js'),
   'index-safetensors': () => import('./index-safetensors.js'),
+  'low-rank': () => import('./low-rank.js'),
 };
 
 const words = process.argv.slice(2);

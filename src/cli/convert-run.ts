@@ -45,6 +45,7 @@ export interface Multiplier {
   readonly name: string;
   /** That it takes beside the process. */
   readonly bytes: number;
+  close(): Promise<void>;
 }
 
 export type Step = (label: string, bytes: number) => (bytes: number) => void;

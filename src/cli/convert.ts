@@ -1,4 +1,5 @@
 /** A conversion from its flags to its result. */
+import os from 'node:os';
 import { type SrteLayout, srteParameters } from '../architecture/srte-layout.js';
 import type { Checkpoint } from '../checkpoint/checkpoint.js';
 import { viewsOf } from '../checkpoint/summary-sharing.js';
@@ -9,8 +10,11 @@ import type { Extension, LayoutName, Merge, Tie } from '../conversion/request.js
 import { overallError } from '../conversion/table-errors.js';
 import { isBufferName } from '../conversion/wanted.js';
 import { type Problem, UserError } from '../errors.js';
+import { lowRankMultiplications } from '../linalg/low-rank.js';
 import { plainProducts } from '../linalg/product.js';
 import type { ConvertResult } from '../report/convert.js';
+import type { EngineChoice } from '../runtime/devices.js';
+import { ENGINES } from '../runtime/engine.js';
 import type { EncodableDtype } from '../tensor/encode.js';
 import { conversionOf, type Subject } from './convert-plan.js';
 import {
@@ -44,6 +48,7 @@ export interface ConvertFlags {
   readonly 'no-config': boolean;
   readonly set: readonly string[] | undefined;
   readonly seed: number;
+  readonly engine: EngineChoice;
   readonly threads: number | undefined;
   readonly 'dry-run': boolean;
   readonly resume: boolean;
@@ -70,16 +75,20 @@ export async function convertCheckpoint(
   refuseOverlap(checkpoint, place);
   const run = runFlags(flags, place);
   const shown = new Shown(flags);
+  let multiplier = PLAIN;
+  const multiply = async (srte: SrtePlan | null) => {
+    multiplier = await multiplierFor(srte, flags);
+    return multiplier;
+  };
   try {
     const subject = await conversionOf(checkpoint, run, (bytes) => shown.step('comparing', bytes));
     await flags.warn(subject.warnings);
-    const multiplierFor = (srte: SrtePlan | null) => multiplier(srte, flags);
     const { step } = shown;
     if (flags['dry-run']) {
-      const planned = await preview(checkpoint, subject, run, multiplierFor, step);
+      const planned = await preview(checkpoint, subject, run, multiply, step);
       return resultOf(checkpoint, subject, run, planned, null);
     }
-    const done = await convert(checkpoint, subject, run, multiplierFor, step);
+    const done = await convert(checkpoint, subject, run, multiply, step);
     const seconds = (performance.now() - start) / 1000;
     return resultOf(checkpoint, subject, run, done, {
       seconds,
@@ -88,6 +97,7 @@ export async function convertCheckpoint(
     });
   } finally {
     shown.end();
+    await multiplier.close();
   }
 }
 
@@ -158,8 +168,48 @@ class Shown {
   }
 }
 
-async function multiplier(_srte: SrtePlan | null, _flags: ConvertFlags): Promise<Multiplier> {
-  return { products: plainProducts, name: 'JavaScript', bytes: 0 };
+/** Fewer multiplications than this are done sooner than an engine is loaded. */
+const FEW_MULTIPLICATIONS = 1e9;
+/** Memory of an engine and of its copies of blocks: measured. */
+const ENGINE_BYTES = 120e6;
+
+const PLAIN: Multiplier = {
+  products: plainProducts,
+  name: 'JavaScript',
+  bytes: 0,
+  close: async () => {},
+};
+
+/** What computes the products of matrices: an engine where there are many, and one is to be had. */
+async function multiplierFor(
+  srte: SrtePlan | null,
+  { engine, threads }: ConvertFlags,
+): Promise<Multiplier> {
+  if (srte === null || multiplications(srte) < FEW_MULTIPLICATIONS) return PLAIN;
+  const { chooseProducts } = await import('../runtime/products.js');
+  const wish = { engine, threads: threads ?? os.availableParallelism() };
+  try {
+    const { products, engine: name, backend } = await chooseProducts(wish);
+    const label = `${ENGINES[name]} (${backend})`;
+    return { products, name: label, bytes: ENGINE_BYTES, close: () => products.close() };
+  } catch (error) {
+    // Slower, and as right.
+    if (engine !== 'auto' || !(error instanceof UserError)) throw error;
+    return PLAIN;
+  }
+}
+
+/** About how many a plan takes: to factorise tables, and to multiply pairs out. */
+function multiplications({ source, target, tables }: SrtePlan): number {
+  const { hidden } = source;
+  const rows = Math.min(source.positions, target.positions);
+  const made = tables.filter(({ isMade, form }) => isMade && form === 'low-rank').length;
+  const rank = target.rank ?? Math.ceil(hidden / 4);
+  const products = tables.reduce((sum, { replaces }) => sum + replaces.length, 0);
+  return (
+    made * lowRankMultiplications(rows, hidden, rank) +
+    products * rows * hidden * ((source.rank ?? 0) + (target.rank ?? 0))
+  );
 }
 
 function resultOf(

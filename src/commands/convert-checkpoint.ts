@@ -3,13 +3,14 @@ import * as Flags from '@oclif/core/flags';
 import { openCheckpoint } from '../checkpoint/open.js';
 import { BaseCommand, formatOf } from '../cli/base-command.js';
 import { warningsOf } from '../cli/checkpoint-config.js';
-import { bytesLimit, count, set, stateDict } from '../cli/flags.js';
+import { bytesLimit, count, seed, set, stateDict, threads } from '../cli/flags.js';
 import { quote } from '../config/quote.js';
 import type { DialectName } from '../conversion/dialects.js';
 import type { Container } from '../conversion/places.js';
 import type { Extension, LayoutName, Merge, Tie } from '../conversion/request.js';
 import { UserError } from '../errors.js';
 import { convertReport } from '../report/convert.js';
+import type { EngineChoice } from '../runtime/devices.js';
 import type { EncodableDtype } from '../tensor/encode.js';
 
 // As the files of conversion have them, which are loaded only when something is converted.
@@ -18,6 +19,7 @@ const EXTENSIONS = ['repeat', 'zero'] as const satisfies Extension[];
 const TIES = ['embed', 'head', 'mean'] as const satisfies Tie[];
 const CONTAINERS = ['safetensors', 'pt'] as const satisfies Container[];
 const DIALECTS = ['minimind'] as const satisfies DialectName[];
+const ENGINES = ['auto', 'onnx', 'tfjs'] as const satisfies EngineChoice[];
 const DTYPES = ['keep', 'f32', 'f16', 'bf16'] as const;
 
 /** `mean`, `first` or `layer:N`. */
@@ -127,8 +129,13 @@ export default class ConvertCheckpoint extends BaseCommand {
     'no-config': Flags.boolean({ description: 'convert by names alone, whatever config there is' }),
     set,
     'state-dict': stateDict,
-    seed: Flags.integer({ min: 0, default: 0, description: 'of the search for a low-rank pair' }),
-    threads: count({ description: 'threads for products of matrices [default: one a processor]' }),
+    seed,
+    engine: Flags.option({
+      options: ENGINES,
+      default: 'auto',
+      description: 'what multiplies matrices where there is much to multiply',
+    } as const)(),
+    threads: threads(),
     'dry-run': Flags.boolean({ description: 'print the plan, and write nothing' }),
     resume: Flags.boolean({ description: 'go on where an earlier run was cut short' }),
     check: Flags.boolean({ description: 'read the output again, and compare every value' }),

@@ -4,6 +4,7 @@
  * dynamic shifts (Feng, Yu and Xie, ACM Transactions on Mathematical Software 50, 2024).
  */
 import { fillNormal, keyOf } from '../tensor/random.js';
+import { squaredNorm as squaredNormOf } from './comparison.js';
 import { Convergence, type Found, squaredLossesOf } from './convergence.js';
 import { type Matrix, rowsOf } from './matrix.js';
 import { orthonormaliseRows } from './orthonormal.js';
@@ -46,8 +47,13 @@ const SPARE_PART = 1 / 8;
 const FIRST_DIRECTIONS = 48;
 /** Passes after which too few directions to keep within an error become twice as many. */
 const PASSES_TO_WIDEN = 2;
-/** Passes end after so many, come what may. Five to twelve are usual; a flat spectrum takes the most. */
+/** Passes end after so many, come what may. Five to ten are usual; noise takes the most. */
 export const MOST_PASSES = 40;
+/**
+ * Of the least energy that the directions catch, which is no more than they would with all passes. One half
+ * would bring the values that are zero as far below zero as the least wanted one is above, and so keep them.
+ */
+const SHIFT_PART = 0.4;
 /** Passes that are counted on when the work is predicted. */
 const USUAL_PASSES = 8;
 
@@ -127,9 +133,13 @@ class SubspaceIteration {
   async run(): Promise<Subspace> {
     await this.#orthonormalise();
     let shift = 0;
+    let squaredNorm = 0;
     for (let passes = 1; ; passes++) {
       const x = this.#x;
-      const { squaredNorm, gram, image } = await passOver(this.#source, x, this.#options);
+      const { gram, image } = await passOver(this.#source, x, this.#options, (block) => {
+        if (passes === 1) squaredNorm += squaredNormOf(block);
+      });
+      if (!Number.isFinite(squaredNorm)) throw notFinite();
       this.#passesAtWidth++;
       const { values: energies, vectors } = await positiveEigen(gram);
       const found = { energies, squaredNorm, isWhole: x.rows === this.#most };
@@ -140,7 +150,8 @@ class SubspaceIteration {
       if (isDone || (passes >= MOST_PASSES && rank !== undefined)) {
         return { ...found, rank, directions, passes };
       }
-      shift = Math.max(shift, (energies[energies.length - 1] ?? 0) / 2);
+      // With all directions there is nothing to tell apart but what is zero.
+      if (!found.isWhole) shift = Math.max(shift, SHIFT_PART * (energies.at(-1) ?? 0));
       this.#x = shifted(await turned(image, vectors), directions, shift);
       if (this.#widen(rank)) shift = 0;
       await this.#orthonormalise();
@@ -196,6 +207,9 @@ class SubspaceIteration {
     this.#made++;
   }
 }
+
+const notFinite = () =>
+  new RangeError('the matrix holds a value that is not finite, or whose square is not');
 
 /** vectors · x */
 async function turned(x: Matrix, vectors: Matrix): Promise<Matrix> {

@@ -1,5 +1,4 @@
 /** One pass over a matrix A that is read in blocks of rows: what it makes of a few directions. */
-import { squaredNorm } from './comparison.js';
 import { addRowProducts } from './gram.js';
 import { type Matrix, rowsOf, type SymmetricMatrix, symmetricMatrix } from './matrix.js';
 import { type MatrixProducts, plainProduct } from './product.js';
@@ -22,16 +21,19 @@ export interface Reading {
 }
 
 export interface Pass {
-  /** Squared Frobenius norm of A. */
-  readonly squaredNorm: number;
   /** XAᵀAXᵀ, for X's rows: what the directions catch of A. */
   readonly gram: SymmetricMatrix;
   /** XAᵀA, of X's shape. */
   readonly image: Matrix;
 }
 
-/** A pass with the rows of `x`, [k, columns], which may be none. */
-export async function passOver(source: RowSource, x: Matrix, reading: Reading): Promise<Pass> {
+/** A pass with the rows of `x`, [k, columns]. @param see Called with each block that was read. */
+export async function passOver(
+  source: RowSource,
+  x: Matrix,
+  reading: Reading,
+  see: (values: Float64Array) => void,
+): Promise<Pass> {
   const { products, blockRows, onRows } = reading;
   const { rows, columns } = source;
   const most = Math.min(rows, blockRows);
@@ -40,24 +42,20 @@ export async function passOver(source: RowSource, x: Matrix, reading: Reading): 
   const image = { ...x, values: new Float64Array(x.values.length) };
   const part = new Float64Array(x.values.length);
   const gram = symmetricMatrix(x.rows);
-  let norm = 0;
   const letGo = products.hold(x);
   try {
     for (let row = 0; row < rows; row += most) {
       const count = Math.min(most, rows - row);
       const a = rowsOf(block, 0, count);
       await source.read(row, count, a.values);
-      norm += squaredNorm(a.values);
+      see(a.values);
       await addBlock(a, x, { gram, image, part, caught: caught.values }, products);
       onRows?.(count);
     }
   } finally {
     letGo();
   }
-  if (!Number.isFinite(norm)) {
-    throw new RangeError('the matrix holds a value that is not finite, or whose square is not');
-  }
-  return { squaredNorm: norm, gram, image };
+  return { gram, image };
 }
 
 interface Sums {
@@ -70,7 +68,6 @@ interface Sums {
 }
 
 async function addBlock(a: Matrix, x: Matrix, sums: Sums, products: MatrixProducts): Promise<void> {
-  if (x.rows === 0) return;
   const values = sums.caught.subarray(0, x.rows * a.rows);
   const caught = { values, rows: x.rows, columns: a.rows };
   const letGo = products.hold(a);

@@ -26,7 +26,7 @@ export interface ChosenEngine extends CheckedEngine {
   readonly passedOver: readonly PassedOver[];
 }
 
-interface EngineWish {
+export interface EngineWish {
   readonly engine: EngineChoice;
   /** That one run may take, where the library lets one choose. */
   readonly threads: number;
@@ -38,14 +38,48 @@ interface EngineWish {
  * @throws UserError when there is none.
  */
 export async function chooseEngine(
-  { engine: choice, threads }: EngineWish,
-  candidates: readonly Tryable[] = CANDIDATES.filter(({ isAutomatic }) => isAutomatic),
+  wish: EngineWish,
+  candidates: readonly Openable<Engine>[] = CANDIDATES.filter(({ isAutomatic }) => isAutomatic),
 ): Promise<ChosenEngine> {
+  const { opened, selfCheck: check, passedOver } = await firstUsable(wish, candidates, selfCheck);
+  return { engine: opened, selfCheck: check, passedOver };
+}
+
+/** Something of an engine that can be opened on one of its backends. */
+export interface Openable<T> extends Pick<Candidate, 'engine' | 'backend'> {
+  readonly open: (threads: number) => Promise<T>;
+}
+
+interface Closable {
+  close(): Promise<void>;
+}
+
+/** What was opened, and how near it comes to what it should compute. */
+interface Checked<T> {
+  readonly opened: T;
+  readonly selfCheck: SelfCheck;
+}
+
+interface Usable<T> extends Checked<T> {
+  readonly way: Openable<T>;
+  /** What would have come first. */
+  readonly passedOver: readonly PassedOver[];
+}
+
+/**
+ * The first of the candidates that is of the engine that is asked for, can be opened, and passes its check.
+ * @throws UserError when there is none.
+ */
+export async function firstUsable<T extends Closable>(
+  { engine: choice, threads }: EngineWish,
+  candidates: readonly Openable<T>[],
+  checkOf: (opened: T) => Promise<SelfCheck>,
+): Promise<Usable<T>> {
   const passedOver: PassedOver[] = [];
   for (const candidate of candidates) {
     if (choice !== 'auto' && candidate.engine !== choice) continue;
-    const tried = await tryCandidate(candidate, threads);
-    if ('selfCheck' in tried) return { ...tried, passedOver };
+    const tried = await tryOpen(candidate, threads, checkOf);
+    if ('selfCheck' in tried) return { ...tried, way: candidate, passedOver };
     passedOver.push(tried);
   }
   throw noEngine(passedOver);
@@ -54,23 +88,30 @@ export async function chooseEngine(
 /** The other engine than one that is in use, for a second opinion. */
 export const otherThan = (name: EngineName): EngineName => (name === 'onnx' ? 'tfjs' : 'onnx');
 
-type Tryable = Pick<Candidate, 'engine' | 'backend' | 'open'>;
-
 /** Opens an engine and sees whether it computes what it should. */
 export async function tryCandidate(
-  { engine: name, backend, open }: Tryable,
+  candidate: Openable<Engine>,
   threads: number,
 ): Promise<CheckedEngine | PassedOver> {
-  let engine: Engine | undefined;
+  const tried = await tryOpen(candidate, threads, selfCheck);
+  return 'why' in tried ? tried : { engine: tried.opened, selfCheck: tried.selfCheck };
+}
+
+async function tryOpen<T extends Closable>(
+  { engine: name, backend, open }: Openable<T>,
+  threads: number,
+  checkOf: (opened: T) => Promise<SelfCheck>,
+): Promise<Checked<T> | PassedOver> {
+  let opened: T | undefined;
   try {
-    engine = await open(threads);
-    const check = await selfCheck(engine);
-    if (check.passed) return { engine, selfCheck: check };
-    await engine.close();
+    opened = await open(threads);
+    const check = await checkOf(opened);
+    if (check.passed) return { opened, selfCheck: check };
+    await opened.close();
     const why = `its results are wrong: ${check.difference.toExponential(1)} off, where ${check.limit} is allowed`;
     return { engine: name, backend, why };
   } catch (error) {
-    await engine?.close();
+    await opened?.close();
     const { message, suggestion } = error as Partial<UserError>;
     return {
       engine: name,

@@ -1,11 +1,8 @@
-/**
- * Weights from a seed. Each value depends on the seed, the tensor's name and its place alone, by integer
- * arithmetic: every part of every tensor can be read in any order, and is the same on every machine.
- */
-
+/** Weights from a seed, as tensor/random.ts has them: every part can be read in any order. */
 import { computedBuffers, type Formula } from '../architecture/computed-buffers.js';
 import { type Layer, walk } from '../architecture/layer.js';
 import type { Param } from '../architecture/param.js';
+import { fillHashes, fillNormal, fillUniform, keyOf } from '../tensor/random.js';
 import type { WeightSource } from './weights.js';
 
 /** What the values of a tensor are like. */
@@ -119,78 +116,6 @@ function fill(
     case 'formula':
       for (let i = 0; i < target.length; i++) target[i] = initialisation.formula(first + i);
   }
-}
-
-function fillUniform(key: number, first: number, target: Float32Array, bound: number): void {
-  const step = bound * 2 ** -23;
-  hashed(key, first, target.length, (hashes, at) => {
-    // The 24 bits that a float32 holds, so that the middle between −bound and bound is as far from both.
-    for (let i = 0; i < hashes.length; i++) {
-      target[at + i] = (((hashes[i] ?? 0) >>> 8) + 0.5) * step - bound;
-    }
-  });
-}
-
-/** Standard deviation of the sum of four bytes, each of 0 to 255. */
-const DEVIATION_OF_BYTES = Math.sqrt((4 * (256 ** 2 - 1)) / 12);
-
-/** The sum of a hash's four bytes is close enough to normal. */
-function fillNormal(key: number, first: number, target: Float32Array, deviation: number): void {
-  const scale = deviation / DEVIATION_OF_BYTES;
-  hashed(key, first, target.length, (hashes, at) => {
-    for (let i = 0; i < hashes.length; i++) {
-      const hash = hashes[i] ?? 0;
-      const sum = (hash & 255) + ((hash >>> 8) & 255) + ((hash >>> 16) & 255) + (hash >>> 24);
-      target[at + i] = (sum - 510) * scale;
-    }
-  });
-}
-
-const BLOCK = 4096;
-const block = new Uint32Array(BLOCK);
-
-/** Hashes of `count` places from `first` on, in pieces whose memory is used again. */
-function hashed(
-  key: number,
-  first: number,
-  count: number,
-  take: (hashes: Uint32Array, at: number) => void,
-): void {
-  for (let at = 0; at < count; at += BLOCK) {
-    const hashes = block.subarray(0, Math.min(BLOCK, count - at));
-    fillHashes(key, first + at, hashes);
-    take(hashes, at);
-  }
-}
-
-/** Odd, and near 2^32 divided by the golden ratio: neighbouring places become far apart. */
-const STRIDE = 0x9e3779b1;
-
-function fillHashes(key: number, first: number, target: Uint32Array): void {
-  for (let i = 0; i < target.length; i++) {
-    const index = first + i;
-    // The place has 53 bits: its high part changes the key.
-    const high = Math.floor(index / 2 ** 32);
-    const own = high === 0 ? key : mixed(key ^ mixed(high));
-    target[i] = mixed(own + Math.imul(index >>> 0, STRIDE));
-  }
-}
-
-/** A hash of 32 bits (C. Wellons' lowbias32, https://github.com/skeeto/hash-prospector). */
-function mixed(value: number): number {
-  let x = value | 0;
-  x = Math.imul(x ^ (x >>> 16), 0x21f0aaad);
-  x = Math.imul(x ^ (x >>> 15), 0x735a2d97);
-  return (x ^ (x >>> 15)) >>> 0;
-}
-
-/** FNV-1a over seed and name. */
-function keyOf(seed: number, name: string): number {
-  let key = 0x811c9dc5;
-  for (const character of `${seed} ${name}`) {
-    key = Math.imul(key ^ (character.codePointAt(0) ?? 0), 0x01000193);
-  }
-  return mixed(key);
 }
 
 /** Whole numbers from 0 to below `limit` for `count` places, by a seed and a name. */

@@ -35,6 +35,7 @@ const DEFAULTS: ConvertFlags = {
   'no-config': false,
   set: undefined,
   seed: 0,
+  engine: 'auto',
   threads: undefined,
   'dry-run': false,
   resume: false,

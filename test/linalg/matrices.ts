@@ -1,3 +1,4 @@
+import type { RowSource } from '../../src/linalg/low-rank.js';
 import type { Matrix, SymmetricMatrix } from '../../src/linalg/matrix.js';
 
 /** A generator that gives the same numbers each time: Marsaglia's xorshift32. */
@@ -80,3 +81,42 @@ export function orthonormalRows(rows: number, columns: number, random: () => num
   }
   return matrix;
 }
+
+/** A matrix with these singular values, and zeros for those that it has besides. */
+export function withSingularValues(
+  rows: number,
+  columns: number,
+  singular: readonly number[],
+  random: () => number,
+): Matrix {
+  const u = orthonormalRows(singular.length, rows, random);
+  const v = orthonormalRows(singular.length, columns, random);
+  const values = new Float64Array(rows * columns);
+  for (const [k, value] of singular.entries()) {
+    for (let i = 0; i < rows; i++) {
+      for (let j = 0; j < columns; j++) {
+        values[i * columns + j] =
+          (values[i * columns + j] ?? 0) + value * at(u, k, i) * at(v, k, j);
+      }
+    }
+  }
+  return { values, rows, columns };
+}
+
+/** ‖a‖ in Frobenius' sense. */
+export const norm = (values: Float64Array): number =>
+  Math.sqrt(values.reduce((sum, value) => sum + value * value, 0));
+
+/** Largest difference of two arrays of one length; NaN when there is one. */
+export const largestDifference = (a: Float64Array, b: Float64Array): number =>
+  a.reduce((largest, value, k) => Math.max(largest, Math.abs(value - (b[k] ?? Number.NaN))), 0);
+
+/** Hands out the rows of a matrix. */
+export const sourceOf = ({ values, rows, columns }: Matrix): RowSource => ({
+  rows,
+  columns,
+  read(first, count, target) {
+    if (target.length !== count * columns) throw new Error(`${count} rows into ${target.length}`);
+    target.set(values.subarray(first * columns, (first + count) * columns));
+  },
+});

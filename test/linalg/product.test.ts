@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { plainProduct } from '../../src/linalg/product.js';
-import { generator, integerMatrix, naiveProduct, randomMatrix } from './matrices.js';
+import { plainProduct, plainProducts } from '../../src/linalg/product.js';
+import { generator, integerMatrix, naiveProduct, randomMatrix, transposed } from './matrices.js';
 
 it('is the product, whatever the sizes', async () => {
   await fc.assert(
@@ -17,6 +17,9 @@ it('is the product, whatever the sizes', async () => {
         await plainProduct(a, b, target);
         expect(target.subarray(0, m * n)).toEqual(naiveProduct(a, b));
         // What follows is not written to.
+        expect(target[m * n]).toBe(1e9);
+        await plainProducts.times(a, transposed(b), target);
+        expect(target.subarray(0, m * n)).toEqual(naiveProduct(a, b));
         expect(target[m * n]).toBe(1e9);
       },
     ),
@@ -34,6 +37,9 @@ it.each([
   const [a, b] = [integerMatrix(m, k, random), integerMatrix(n, k, random)];
   const target = new Float64Array(m * n);
   await plainProduct(a, b, target);
+  expect(target).toEqual(naiveProduct(a, b));
+  target.fill(Number.NaN);
+  await plainProducts.times(a, transposed(b), target);
   expect(target).toEqual(naiveProduct(a, b));
 });
 

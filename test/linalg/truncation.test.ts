@@ -5,12 +5,12 @@ import { GramAccumulator } from '../../src/linalg/gram.js';
 import type { Matrix } from '../../src/linalg/matrix.js';
 import { squaredLosses } from '../../src/linalg/truncation.js';
 import {
-  at,
   generator,
   naiveProduct,
   orthonormalRows,
   randomMatrix,
   transposed,
+  withSingularValues,
 } from './matrices.js';
 
 async function lossesOf(a: Matrix): Promise<number[]> {
@@ -46,18 +46,7 @@ describe('the squared loss of a rank', () => {
     'is that of the singular values that a matrix [%d, %d] was made with',
     async (rows, columns) => {
       const singular = [7, 5, 3, 1, 0.1, 0];
-      const random = generator(rows);
-      const [u, v] = [orthonormalRows(6, rows, random), orthonormalRows(6, columns, random)];
-      const values = new Float64Array(rows * columns);
-      for (const [k, value] of singular.entries()) {
-        for (let i = 0; i < rows; i++) {
-          for (let j = 0; j < columns; j++) {
-            values[i * columns + j] =
-              (values[i * columns + j] ?? 0) + value * at(u, k, i) * at(v, k, j);
-          }
-        }
-      }
-      const losses = await lossesOf({ values, rows, columns });
+      const losses = await lossesOf(withSingularValues(rows, columns, singular, generator(rows)));
       for (const [rank, loss] of losses.entries()) {
         const expected = singular.slice(rank).reduce((sum, value) => sum + value * value, 0);
         expect(loss).toBeCloseTo(expected, 12);

@@ -1,0 +1,128 @@
+/** Matrix products of a library that computes in float32, as the functions of linalg/ take them. */
+import type { Matrix } from '../linalg/matrix.js';
+import type { MatrixProducts } from '../linalg/product.js';
+
+/** What a library has to offer. `Loaded` is a matrix in its hands. */
+export interface Float32Library<Loaded> {
+  /** Takes values of shape [rows, columns], row-major, which stay as they are until `release`. */
+  load(values: Float32Array, rows: number, columns: number): Promise<Loaded>;
+  /** a · b, row-major. */
+  times(a: Loaded, b: Loaded): Promise<Float32Array>;
+  /** a · bᵀ, row-major. */
+  timesTransposed(a: Loaded, b: Loaded): Promise<Float32Array>;
+  release(loaded: Loaded): void;
+  /** Frees what there is besides. */
+  close(): Promise<void>;
+}
+
+/** Products that end. */
+export interface ClosableProducts extends MatrixProducts {
+  /** Frees all that is held. */
+  close(): Promise<void>;
+}
+
+/** A matrix in the library's hands: `factor` times as large, which is a power of two. */
+interface Operand<Loaded> {
+  readonly loaded: Loaded;
+  readonly factor: number;
+  readonly values: Float32Array;
+}
+
+/**
+ * Each matrix is scaled by a power of two, so that float32 holds it and its products, however large or
+ * small its values are. What is held is converted once.
+ */
+export function float32Products<Loaded>(library: Float32Library<Loaded>): ClosableProducts {
+  /** Undefined until its first use. */
+  const held = new Map<Matrix, Operand<Loaded> | undefined>();
+  const spare: Float32Array[] = [];
+
+  async function load({ values, rows, columns }: Matrix): Promise<Operand<Loaded>> {
+    const size = rows * columns;
+    const at = spare.findIndex(({ length }) => length === size);
+    const [scaled = new Float32Array(size)] = at < 0 ? [] : spare.splice(at, 1);
+    const factor = writeScaled(values, scaled);
+    return { loaded: await library.load(scaled, rows, columns), factor, values: scaled };
+  }
+
+  function release(operand: Operand<Loaded>): void {
+    library.release(operand.loaded);
+    spare.push(operand.values);
+    if (spare.length > MOST_SPARE) spare.shift();
+  }
+
+  function letGo(matrix: Matrix): void {
+    const operand = held.get(matrix);
+    held.delete(matrix);
+    if (operand) release(operand);
+  }
+
+  async function multiply(
+    kind: 'times' | 'timesTransposed',
+    [a, b]: readonly [Matrix, Matrix],
+    target: Float64Array,
+  ): Promise<void> {
+    const left = held.get(a) ?? (await load(a));
+    if (held.has(a)) held.set(a, left);
+    const right = held.get(b) ?? (await load(b));
+    if (held.has(b)) held.set(b, right);
+    try {
+      const product = await library[kind](left.loaded, right.loaded);
+      writeUnscaled(product, left.factor, right.factor, target);
+    } finally {
+      if (!held.has(a)) release(left);
+      if (!held.has(b)) release(right);
+    }
+  }
+
+  return {
+    rounding: 2 ** -24,
+    times: (a, b, target) => multiply('times', [a, b], target),
+    timesTransposed: (a, b, target) => multiply('timesTransposed', [a, b], target),
+    hold(matrix) {
+      held.set(matrix, undefined);
+      return () => letGo(matrix);
+    },
+    async close() {
+      for (const matrix of [...held.keys()]) letGo(matrix);
+      await library.close();
+    },
+  };
+}
+
+/** Arrays that are kept to be used again. */
+const MOST_SPARE = 4;
+
+/** Within these, values need no scaling: products of two, and long sums of them, neither overflow nor vanish. */
+const LEAST_LARGEST = 2 ** -24;
+const MOST_LARGEST = 2 ** 24;
+
+/** Writes the values times a power of two, and returns that. */
+function writeScaled(values: Float64Array, target: Float32Array): number {
+  let largest = 0;
+  for (let k = 0; k < target.length; k++) {
+    const value = values[k] ?? 0;
+    target[k] = value;
+    const size = Math.abs(value);
+    if (size > largest) largest = size;
+  }
+  if (largest === 0 || (largest >= LEAST_LARGEST && largest <= MOST_LARGEST)) return 1;
+  // Of a value that is not finite there is no logarithm to scale by; it stays what it is.
+  const factor = Number.isFinite(largest) ? 2 ** -Math.floor(Math.log2(largest)) : 1;
+  for (let k = 0; k < target.length; k++) target[k] = (values[k] ?? 0) * factor;
+  return factor;
+}
+
+/** One factor after the other: their product need not be a number that float64 has. */
+function writeUnscaled(
+  product: Float32Array,
+  first: number,
+  second: number,
+  target: Float64Array,
+): void {
+  if (first === 1 && second === 1) {
+    target.set(product);
+    return;
+  }
+  for (let k = 0; k < product.length; k++) target[k] = (product[k] ?? 0) / first / second;
+}

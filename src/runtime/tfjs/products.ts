@@ -1,0 +1,49 @@
+/** Matrix products by TensorFlow.js. */
+import { type ClosableProducts, float32Products } from '../float32-products.js';
+import { type BackendName, openBackend } from './backends.js';
+import { type Backend, onBackend, type Tensor2D } from './library.js';
+import type { Packages } from './packages.js';
+import { valuesOf } from './run.js';
+
+/** A matrix on a backend, and its transpose from the time that it is needed. */
+interface Loaded {
+  readonly tensor: Tensor2D;
+  transposed?: Tensor2D;
+}
+
+/** @throws UserError when the backend cannot be used here. */
+export async function openTfjsProducts(
+  { threads, backend: name }: { readonly threads: number; readonly backend: BackendName },
+  packages?: Packages,
+): Promise<ClosableProducts> {
+  const backend = await openBackend(name, threads, packages);
+  const { tf } = backend;
+  return float32Products<Loaded>({
+    load: (values, rows, columns) =>
+      onBackend(backend, () => ({ tensor: tf.tensor2d(values, [rows, columns], 'float32') })),
+    times: (a, b) =>
+      onBackend(backend, () => tf.tidy(() => valuesOf(tf.matMul(a.tensor, b.tensor)))),
+    timesTransposed: (a, b) =>
+      onBackend(backend, () => tf.tidy(() => valuesOf(timesTransposed(backend, a, b)))),
+    release({ tensor, transposed }) {
+      tensor.dispose();
+      transposed?.dispose();
+    },
+    // The backend belongs to the process.
+    close: async () => {},
+  });
+}
+
+/**
+ * a · bᵀ by a product of two matrices, neither transposed, which alone is fast on wasm: the smaller one is
+ * transposed before, and kept so; when that is a, the product is that of b · aᵀ, transposed.
+ */
+function timesTransposed({ tf }: Backend, a: Loaded, b: Loaded): Tensor2D {
+  const transposedOf = (x: Loaded) => {
+    x.transposed ??= tf.keep(tf.transpose(x.tensor));
+    return x.transposed;
+  };
+  return a.tensor.size < b.tensor.size
+    ? tf.transpose(tf.matMul(b.tensor, transposedOf(a)))
+    : tf.matMul(a.tensor, transposedOf(b));
+}

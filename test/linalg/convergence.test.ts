@@ -1,0 +1,68 @@
+import { describe, expect, it } from 'vitest';
+import { Convergence, squaredLossesOf } from '../../src/linalg/convergence.js';
+
+const found = (energies: readonly number[], squaredNorm: number, isWhole = false) => ({
+  energies: Float64Array.from(energies),
+  squaredNorm,
+  isWhole,
+});
+
+describe('the squared losses', () => {
+  it('are what is left of the norm', () => {
+    expect([...squaredLossesOf(found([4, 2, 1], 10))]).toEqual([10, 6, 4, 3]);
+  });
+
+  it('count nothing outside when there is nothing outside', () => {
+    expect([...squaredLossesOf(found([4, 2, 1], 7.5, true))]).toEqual([7, 3, 1, 0]);
+  });
+
+  it('are never less than what the other directions hold', () => {
+    expect([...squaredLossesOf(found([4, 2, 1e-20], 6))]).toEqual([6, 2, 1e-20, 0]);
+  });
+});
+
+describe('convergence', () => {
+  /** The pass, counted from 1, after which it is reached; undefined when it is not. */
+  function passes(energies: readonly number[], rest: number, rounding = 2 ** -53) {
+    const convergence = new Convergence(rounding);
+    const squaredNorm = (energies.at(-1) ?? 0) + rest;
+    const at = energies.findIndex((energy) =>
+      convergence.isReached(found([energy], squaredNorm), 1),
+    );
+    return at < 0 ? undefined : at + 1;
+  }
+
+  it('takes three passes, even when nothing changes', () => {
+    expect(passes([1, 1, 1, 1], 1)).toBe(3);
+  });
+
+  it('is not reached while gains go on as they are', () => {
+    expect(passes([1, 1.001, 1.002, 1.003, 1.004], 1)).toBeUndefined();
+  });
+
+  it('is reached when all gains to come are small beside the loss', () => {
+    // Gains of 1/10 each time: after 1.111 there are 1.111e-4 to come.
+    const energies = [1, 1.1, 1.11, 1.111, 1.1111, 1.11111];
+    expect(passes(energies, 1)).toBe(4);
+    // Of a loss of a hundredth that is too much: two more.
+    expect(passes(energies, 0.01)).toBe(6);
+    // Gains that halve each time: 1.25e-4 to come after the last.
+    const slow = [0, 0.5, 0.75, 0.875, 0.9375, 1 - 2 ** -12, 1 - 2 ** -13];
+    expect(passes(slow, 1)).toBe(7);
+  });
+
+  it('takes no notice of rounding', () => {
+    const energies = [1, 1 + 1e-8, 1 - 1e-8, 1 + 1e-8, 1 - 1e-8];
+    expect(passes(energies, 1e-9, 2 ** -24)).toBe(3);
+    expect(passes(energies, 1e-9)).toBeUndefined();
+  });
+
+  it('begins anew when told', () => {
+    const convergence = new Convergence(2 ** -53);
+    const same = found([1], 2);
+    for (let pass = 0; pass < 2; pass++) expect(convergence.isReached(same, 1)).toBe(false);
+    convergence.restart();
+    const reached = [1, 2, 3].map(() => convergence.isReached(same, 1));
+    expect(reached).toEqual([false, false, true]);
+  });
+});

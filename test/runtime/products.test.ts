@@ -1,0 +1,245 @@
+import { describe, expect, it } from 'vitest';
+import { UserError } from '../../src/errors.js';
+import { lowRank } from '../../src/linalg/low-rank.js';
+import type { Matrix } from '../../src/linalg/matrix.js';
+import { plainProducts } from '../../src/linalg/product.js';
+import type { EngineName } from '../../src/runtime/engine.js';
+import { type Float32Library, float32Products } from '../../src/runtime/float32-products.js';
+import { openOnnxProducts } from '../../src/runtime/onnx/products.js';
+import { type ClosableProducts, chooseProducts } from '../../src/runtime/products.js';
+import { openTfjsProducts } from '../../src/runtime/tfjs/products.js';
+import {
+  generator,
+  largestDifference,
+  naiveProduct,
+  norm,
+  randomMatrix,
+  sourceOf,
+  transposed,
+  withSingularValues,
+} from '../linalg/matrices.js';
+import { describeWithOnnx } from './onnx/support.js';
+
+/** Of a matrix in the hands of a library that multiplies as products are defined. */
+interface Noted {
+  readonly values: Float32Array;
+  readonly rows: number;
+  readonly columns: number;
+}
+
+/** Counts what is loaded and released. */
+function notingLibrary() {
+  const counts = { loaded: 0, released: 0, closed: 0 };
+  const matrix = ({ values, ...shape }: Noted): Matrix => ({
+    values: Float64Array.from(values),
+    ...shape,
+  });
+  const library: Float32Library<Noted> = {
+    async load(values, rows, columns) {
+      counts.loaded++;
+      return { values, rows, columns };
+    },
+    times: async (a, b) => Float32Array.from(naiveProduct(matrix(a), transposed(matrix(b)))),
+    timesTransposed: async (a, b) => Float32Array.from(naiveProduct(matrix(a), matrix(b))),
+    release: () => void counts.released++,
+    close: async () => void counts.closed++,
+  };
+  return { counts, products: float32Products(library) };
+}
+
+const times = (matrix: Matrix, factor: number): Matrix => ({
+  ...matrix,
+  values: matrix.values.map((value) => value * factor),
+});
+
+describe('products in float32', () => {
+  const [a, b] = [randomMatrix(3, 5, generator(1)), randomMatrix(4, 5, generator(2))];
+
+  it.each([
+    [1, 1],
+    [2 ** 100, 2 ** -100],
+    [1e300, 1e-200],
+    [1e-200, 1e-100],
+    [2 ** -149, 2 ** 127],
+  ])('are those of matrices of the sizes %d and %d', async (first, second) => {
+    const { products } = notingLibrary();
+    const target = new Float64Array(12);
+    await products.timesTransposed(times(a, first), times(b, second), target);
+    const found = target.map((value) => value / first / second);
+    expect(largestDifference(found, naiveProduct(a, b))).toBeLessThan(1e-6);
+  });
+
+  it('keep zeros, and what is no number', async () => {
+    const { products } = notingLibrary();
+    const target = new Float64Array(12).fill(7);
+    await products.timesTransposed(times(a, 0), b, target);
+    expect([...target].every((value) => value === 0)).toBe(true);
+    const broken = { ...a, values: a.values.with(0, Number.NaN).with(7, Number.POSITIVE_INFINITY) };
+    await products.timesTransposed(broken, b, target);
+    expect([...target].map(Number.isFinite)).toEqual(
+      Array.from({ length: 12 }, (_, at) => at >= 8),
+    );
+  });
+
+  it('convert once what is held, and let go of it', async () => {
+    const { counts, products } = notingLibrary();
+    const target = new Float64Array(12);
+    const letGo = products.hold(a);
+    await products.timesTransposed(a, b, target);
+    await products.timesTransposed(a, b, target);
+    expect(counts).toMatchObject({ loaded: 3, released: 2 });
+    letGo();
+    expect(counts.released).toBe(3);
+    // From now on like any other, so with its new values.
+    await products.timesTransposed(a, b, target);
+    expect(counts).toMatchObject({ loaded: 5, released: 5 });
+  });
+
+  it('free in the end what is still held', async () => {
+    const { counts, products } = notingLibrary();
+    products.hold(a);
+    products.hold(b);
+    await products.timesTransposed(a, b, new Float64Array(12));
+    await products.close();
+    expect(counts).toEqual({ loaded: 2, released: 2, closed: 1 });
+  });
+});
+
+/** What every engine has to do. */
+function productTests(open: () => Promise<ClosableProducts>) {
+  it.each([
+    [1, 1, 1],
+    [5, 3, 7],
+    [3, 5, 7],
+    [64, 64, 64],
+    [17, 130, 300],
+    [130, 17, 300],
+  ])('are right for [%d, k] and [%d, k], k = %d', async (m, n, k) => {
+    const products = await open();
+    const [a, b] = [randomMatrix(m, k, generator(m)), randomMatrix(n, k, generator(n + 1))];
+    const target = new Float64Array(m * n + 1).fill(7);
+    const expected = naiveProduct(a, b);
+    for (const held of [a, b]) products.hold(held);
+    await products.timesTransposed(a, b, target);
+    expect(largestDifference(expected, target)).toBeLessThan(3e-5);
+    await products.times(a, transposed(b), target);
+    expect(largestDifference(expected, target)).toBeLessThan(3e-5);
+    // Once more, with what was kept of the first time.
+    await products.timesTransposed(a, b, target);
+    expect(largestDifference(expected, target)).toBeLessThan(3e-5);
+    expect(target[m * n]).toBe(7);
+    await products.close();
+  });
+
+  it.each([1e-30, 1, 1e30])('give a low rank of a matrix of the size of %d', async (size) => {
+    const products = await open();
+    const singular = Array.from({ length: 140 }, (_, k) => size / (k + 1));
+    const a = withSingularValues(160, 140, singular, generator(3));
+    const found = await lowRank(sourceOf(a), {
+      want: { rank: 8 },
+      seed: 1,
+      products,
+      blockRows: 50,
+    });
+    const left = { values: new Float64Array(160 * 8), rows: 160, columns: 8 };
+    await found.left(a, left.values);
+    const product = naiveProduct(left, found.projection);
+    const error = norm(a.values.map((value, at) => (value - (product[at] ?? Number.NaN)) / size));
+    const least = norm(Float64Array.from(singular.slice(8), (value) => value / size));
+    expect(error / least).toBeLessThan(1.001);
+    expect(found.singularValues[0]).toBeCloseTo(size, Math.round(-Math.log10(size)) + 5);
+    await products.close();
+  });
+
+  it('find what is far below the largest, as far as float32 goes', async () => {
+    const products = await open();
+    const a = withSingularValues(150, 140, [1, 1e-2, 1e-4, 1e-5], generator(4));
+    const { singularValues } = await lowRank(sourceOf(a), {
+      want: { rank: 4 },
+      seed: 1,
+      products,
+      blockRows: 64,
+    });
+    for (const [at, value] of [1, 1e-2, 1e-4, 1e-5].entries()) {
+      expect(Math.abs((singularValues[at] ?? 0) - value)).toBeLessThan(3e-7);
+    }
+    await products.close();
+  });
+}
+
+describe('the products of TensorFlow.js', () =>
+  productTests(() => openTfjsProducts({ threads: 1, backend: 'wasm' })));
+
+describeWithOnnx('the products of ONNX Runtime', () => {
+  productTests(() => openOnnxProducts({ threads: 1 }));
+});
+
+describe('the products that are chosen', () => {
+  const plain =
+    (closed: EngineName[], name: EngineName) => async (): Promise<ClosableProducts> => ({
+      ...plainProducts,
+      close: async () => void closed.push(name),
+    });
+  const missing = async () => {
+    throw new UserError('system', 'it is not installed', { suggestion: 'npm install it' });
+  };
+  const options = { engine: 'auto', threads: 1 } as const;
+  const ways = (openers: Record<EngineName, () => Promise<ClosableProducts>>) =>
+    (['onnx', 'tfjs'] as const).map((engine) => ({
+      engine,
+      backend: 'cpu',
+      open: openers[engine],
+    }));
+
+  it('are those of the first engine that is right', async () => {
+    const openers = { onnx: plain([], 'onnx'), tfjs: missing };
+    expect(await chooseProducts(options, ways(openers))).toMatchObject({
+      engine: 'onnx',
+      passedOver: [],
+    });
+  });
+
+  it('are not those of an engine that is missing', async () => {
+    const openers = { onnx: missing, tfjs: plain([], 'tfjs') };
+    expect(await chooseProducts(options, ways(openers))).toMatchObject({
+      engine: 'tfjs',
+      passedOver: [{ engine: 'onnx', why: 'it is not installed', suggestion: 'npm install it' }],
+    });
+  });
+
+  it.each(['times', 'timesTransposed'] as const)('are not wrong ones (%s)', async (kind) => {
+    const closed: EngineName[] = [];
+    const wrong = async (): Promise<ClosableProducts> => ({
+      ...(await plain(closed, 'onnx')()),
+      async [kind](a: Matrix, b: Matrix, target: Float64Array) {
+        await plainProducts[kind](a, b, target);
+        target[77] = (target[77] ?? 0) + 1e-3;
+      },
+    });
+    const chosen = await chooseProducts(
+      options,
+      ways({ onnx: wrong, tfjs: plain(closed, 'tfjs') }),
+    );
+    expect(chosen).toMatchObject({ engine: 'tfjs' });
+    expect(chosen.passedOver[0]?.why).toMatch(/^its results are wrong: 1\.0e-3 off/);
+    expect(closed).toEqual(['onnx']);
+  });
+
+  it('are an error of the system when there are none', async () => {
+    await expect(
+      chooseProducts(options, ways({ onnx: missing, tfjs: missing })),
+    ).rejects.toMatchObject({
+      code: 'system',
+      message: expect.stringMatching(
+        /^no engine can run here: ONNX Runtime \(cpu\): it is not installed;/,
+      ),
+    });
+  });
+
+  it('are there: TensorFlow.js always is', async () => {
+    const { engine, products } = await chooseProducts({ engine: 'tfjs', threads: 1 });
+    expect(engine).toBe('tfjs');
+    expect(products.rounding).toBe(2 ** -24);
+    await products.close();
+  });
+});
