@@ -138,8 +138,13 @@ function numbersRead(data: Plain | undefined): unknown {
 function neighbourOf(checkpoint: string): string | undefined {
   const isFolder = fs.statSync(checkpoint, { throwIfNoEntry: false })?.isDirectory() ?? false;
   const folder = isFolder ? checkpoint : path.dirname(checkpoint);
-  return NEIGHBOURS.map((name) => path.join(folder, name)).find((file) => fs.existsSync(file));
+  const names = isFolder ? NEIGHBOURS : [ownConfigName(checkpoint), ...NEIGHBOURS];
+  return names.map((name) => path.join(folder, name)).find((file) => fs.existsSync(file));
 }
+
+/** The config of one checkpoint of several in a folder: `small.config.yaml` beside `small.safetensors`. */
+export const ownConfigName = (checkpoint: string): string =>
+  `${path.basename(checkpoint, path.extname(checkpoint))}.config.yaml`;
 
 /** What is odd about the file itself. */
 export const warningsOf = ({ path: file, warnings }: Checkpoint): Problem[] =>

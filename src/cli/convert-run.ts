@@ -11,6 +11,7 @@ import { stepOf } from '../conversion/left-out.js';
 import type { MadeTable, Scratch } from '../conversion/make-tables.js';
 import { type MemoryPlan, planMemory } from '../conversion/memory.js';
 import {
+  CONFIG_FILE,
   type Companions,
   type OutputFile,
   safetensorsFiles,
@@ -23,9 +24,11 @@ import { DEFAULT_SHARD_BYTES, shardsOf } from '../conversion/shards.js';
 import { findSrteTables } from '../conversion/srte-tables.js';
 import { configWith, writableOf } from '../conversion/torch-config.js';
 import { UserError } from '../errors.js';
+import { findOutputPlace } from '../files/output-place.js';
 import { Staging } from '../files/staging.js';
 import type { MatrixProducts } from '../linalg/product.js';
 import { formatBytes } from '../report/units.js';
+import { ownConfigName } from './checkpoint-config.js';
 import type { PlanFlags, Planning, Subject } from './convert-plan.js';
 import { scratchAt, temporaryScratch } from './convert-scratch.js';
 
@@ -84,7 +87,7 @@ export async function preview(
   }
   return {
     ...planning,
-    files: filesOf(checkpoint, planning, flags)(noValues),
+    files: filesOf(checkpoint, planning, flags, configNameFor(subject, flags))(noValues),
     memory,
     tables: null,
   };
@@ -114,6 +117,9 @@ export async function convert(
     const made = staging.isInPlace ? [] : await make(checkpoint, subject, first, flags, tools);
     const rank = subject.rank ?? made[0]?.rank ?? rankIn(flags.place.path);
     const planning = subject.rank === null ? await subject.plan(rank) : first;
+    const configName = staging.isFinished(CONFIG_FILE)
+      ? CONFIG_FILE
+      : configNameFor(subject, flags);
     const saturate = flags.saturate;
     const check = flags.check && !staging.isInPlace;
     const { files, tables } = await execute(
@@ -122,7 +128,7 @@ export async function convert(
         tables: subject.srte?.tables ?? null,
         planned: planning,
         made,
-        files: filesOf(checkpoint, planning, flags),
+        files: filesOf(checkpoint, planning, flags, configName),
       },
       { ...optionsOf(tools), output: staging, saturate, check },
     );
@@ -208,13 +214,16 @@ function identityOf({ files }: Checkpoint, { source }: Subject, flags: RunFlags)
   return createHash('sha256').update(text).digest('hex');
 }
 
+/** @param configName Of the config beside the output. */
 function filesOf(
   checkpoint: Checkpoint,
   { plan, config }: Planning,
   { place, shardBytes, target, set }: RunFlags,
+  configName: string,
 ): (valuesOf: ValuesOf) => readonly OutputFile[] {
-  const companions = companionsOf(checkpoint, config, target !== undefined || set.length > 0);
-  const name = path.basename(place.path);
+  const isNew = target !== undefined || set.length > 0;
+  const companions = { ...companionsOf(checkpoint, config, isNew), configName };
+  const name = path.basename(placeOf(place));
   if (place.container === 'pt') {
     if (shardBytes !== undefined) {
       throw new UserError('usage', 'a PyTorch file has no shards', {
@@ -243,11 +252,29 @@ function filesOf(
   return (valuesOf) => safetensorsFiles(plan, named, companions, valuesOf);
 }
 
+/** The path of an output, where it is a link to it. */
+const placeOf = ({ path: target, kind }: OutputPlace): string => findOutputPlace(target, kind).file;
+
+/**
+ * What the config beside an output is called: `config.yaml`, unless that is somebody else's already. Even by
+ * force the input's own is not replaced.
+ */
+function configNameFor({ source }: Subject, { place, force }: RunFlags): string {
+  if (place.kind === 'folder') return CONFIG_FILE;
+  const beside = path.join(path.dirname(placeOf(place)), CONFIG_FILE);
+  if (!fs.existsSync(beside)) return CONFIG_FILE;
+  const isOfInput = source?.origin !== 'inside' && isSameFile(source?.file, beside);
+  return force && !isOfInput ? CONFIG_FILE : ownConfigName(placeOf(place));
+}
+
+const isSameFile = (file: string | undefined, other: string): boolean =>
+  file !== undefined && fs.existsSync(file) && fs.realpathSync(file) === fs.realpathSync(other);
+
 function companionsOf(
   checkpoint: Checkpoint,
   config: Planning['config'],
   isNew: boolean,
-): Companions {
+): Omit<Companions, 'configName'> {
   const metadata = new Map(
     [...checkpoint.metadata].filter(([key]) => !checkpoint.aliases.has(key) && key !== 'step'),
   );

@@ -24,11 +24,13 @@ export interface Companions {
   readonly step: number | bigint | null;
   /** The new config as YAML text, where it is one, and as what a PyTorch file holds; null for none. */
   readonly config: { readonly yaml: string | null; readonly value: Writable } | null;
+  /** Of the file with the YAML. */
+  readonly configName: string;
   /** Strings that the input kept in its metadata. */
   readonly metadata: ReadonlyMap<string, string>;
 }
 
-const CONFIG_FILE = 'config.yaml';
+export const CONFIG_FILE = 'config.yaml';
 export const INDEX_FILE = 'model.safetensors.index.json';
 
 /** Safetensors files, their index when there are several, and the config. */
@@ -61,7 +63,7 @@ export function safetensorsFiles(
   return [
     ...files,
     ...(shards.length > 1 ? [textFile(INDEX_FILE, indexOfShards(shards))] : []),
-    ...(companions.config?.yaml ? [textFile(CONFIG_FILE, companions.config.yaml)] : []),
+    ...(companions.config?.yaml ? [textFile(companions.configName, companions.config.yaml)] : []),
   ];
 }
 
