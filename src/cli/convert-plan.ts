@@ -28,6 +28,8 @@ export interface PlanFlags extends ConversionRequest {
   readonly set: readonly string[];
   /** Attention heads of a file in MiniMind's old dialect; undefined for today's names. */
   readonly oldHeads: number | undefined;
+  /** Whether every buffer has to be there, for a strict loader. */
+  readonly completesBuffers: boolean;
   /** Whether the file is written anew for another reason: its container, its shards. */
   readonly isMoved: boolean;
 }
@@ -81,6 +83,7 @@ export async function conversionOf(
         models: config && { source: source?.model, target: config.model },
         srte: srte && layout && { ...srte, source: srte.layout, target: layout },
         request: flags,
+        completesBuffers: flags.completesBuffers,
       });
       const leftOut = [...planned.plan.leftOut, ...dropped, ...leftOutOf(checkpoint)];
       return { ...planned, plan: { ...planned.plan, leftOut }, config };

@@ -138,6 +138,7 @@ function runFlags(flags: ConvertFlags, place: RunFlags['place']): RunFlags {
     set: flags.set ?? [],
     oldHeads: flags.dialect && flags.heads,
     isMoved: flags.container !== undefined || shard !== undefined,
+    completesBuffers: place.container === 'pt',
     place,
     shardBytes: shard === undefined ? undefined : Number(shard),
     maxMemoryBytes: Number(flags['max-memory'] ?? DEFAULT_MEMORY_BYTES),

@@ -54,6 +54,11 @@ export interface PlanInput {
       }
     | undefined;
   readonly request: ConversionRequest;
+  /**
+   * Whether buffers that the input does not have are computed, for a loader that wants every name. The
+   * SRTE's always are: it is nothing but its buffer.
+   */
+  readonly completesBuffers: boolean;
 }
 
 export interface Planned {
@@ -76,9 +81,10 @@ export function planConversion(input: PlanInput): Planned {
   const { leftOut, faults } = resolver.unused(models !== undefined);
   const all = [...resolver.faults, ...faults];
   if (all.length > 0) throw refusedPlan(file, all);
+  const planned = new Set(tensors.flatMap(({ name, aliases }) => [name, ...aliases]));
   const plan = {
     tensors,
-    names: wanted.names,
+    names: wanted.names.filter((name) => planned.has(name)),
     srte: tables,
     leftOut,
     notes: notesOf(sources, tensors),
@@ -230,7 +236,10 @@ class Resolver {
   }
 
   #computed({ name, formula }: WantedTensor): Resolution | undefined {
-    if (formula !== undefined) return { action: { do: 'compute' } };
+    if (formula !== undefined) {
+      const isWanted = this.#input.completesBuffers || isSrteName(name);
+      return isWanted ? { action: { do: 'compute' } } : undefined;
+    }
     this.#fault(name, 'is missing', 'check that the checkpoint is whole, and the config its own');
     return undefined;
   }
