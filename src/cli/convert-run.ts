@@ -31,6 +31,7 @@ import { formatBytes } from '../report/units.js';
 import { ownConfigName } from './checkpoint-config.js';
 import type { PlanFlags, Planning, Subject } from './convert-plan.js';
 import { scratchAt, temporaryScratch } from './convert-scratch.js';
+import { refuseFullDisk } from './convert-space.js';
 
 export interface RunFlags extends PlanFlags {
   readonly place: OutputPlace;
@@ -109,7 +110,9 @@ export async function convert(
   const first = await subject.plan(subject.rank ?? 1);
   const multiplier = await multiplierFor(first.plan.srte);
   const memory = memoryFor(first, flags, multiplier);
-  filesOf(checkpoint, first, flags, configNameFor(subject, flags))(noValues);
+  const expected = filesOf(checkpoint, first, flags, configNameFor(subject, flags))(noValues);
+  // What is there to resume takes its space already.
+  if (!flags.resume) refuseFullDisk(flags.place.path, expected);
   const staging = await openStaging(checkpoint, subject, flags);
   const scratch = scratchAt((name) => staging.spool(name));
   const tools = { scratch, multiplier, memory, step };
@@ -139,7 +142,7 @@ export async function convert(
     return { ...planning, files, tables, memory, resumed, products: multiplier.name };
   } catch (error) {
     scratch.close();
-    throw await abandoned(error, staging, flags);
+    throw await abandoned(error, checkpoint, staging, flags);
   }
 }
 
@@ -181,13 +184,18 @@ function make(
 }
 
 function memoryFor({ plan }: Planning, flags: RunFlags, { bytes }: Multiplier): MemoryPlan {
-  const base = process.memoryUsage().rss + bytes;
-  return planMemory(plan.srte, flags.maxMemoryBytes, base, formatBytes);
+  const taken = { processBytes: process.memoryUsage.rss(), engineBytes: bytes };
+  return planMemory(plan.srte, flags.maxMemoryBytes, taken, formatBytes);
 }
 
 /** What was done is kept where it is worth it, and said so. */
-async function abandoned(error: unknown, staging: Staging, { place }: RunFlags): Promise<unknown> {
-  const left = await staging.abandon();
+async function abandoned(
+  error: unknown,
+  { files }: Checkpoint,
+  staging: Staging,
+  { place }: RunFlags,
+): Promise<unknown> {
+  const left = await staging.abandon({ isStale: files.some((file) => file.hasChanged()) });
   if (left === 'removed' || !(error instanceof UserError)) return error;
   return new UserError(error.code, error.message, {
     problems: error.problems,

@@ -140,12 +140,13 @@ export class Staging {
   }
 
   /**
-   * After a failure: keeps what is finished for a later run to resume, removes everything else, and tells
-   * whether something was kept. Without an await, for it is what happens when the process ends, too.
+   * After a failure: keeps what is finished for a later run to resume, unless it is stale, because what it
+   * was made from has changed. Removes everything else, and tells whether something was kept. Without an
+   * await, for it is what happens when the process ends, too.
    */
-  async abandon(): Promise<'kept' | 'removed'> {
+  async abandon({ isStale = false } = {}): Promise<'kept' | 'removed'> {
     opened.delete(this);
-    const keeps = this.#finished.size > 0 || this.#folder.holdsReplaced();
+    const keeps = (this.#finished.size > 0 && !isStale) || this.#folder.holdsReplaced();
     if (keeps) this.#folder.leave();
     else this.#folder.remove();
     return keeps ? 'kept' : 'removed';
