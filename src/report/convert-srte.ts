@@ -16,9 +16,10 @@ import { counted } from './wording.js';
 const BAR_WIDTH = 12;
 
 export function srteText(srte: ConvertedSrte): string {
+  const [before, after] = [layoutText(srte.source), layoutText(srte.target)];
+  if (before === after) return `SRTE: ${after}, as before.`;
   const how = [mergeText(srte), ...rowsTexts(srte), rankText(srte)].filter(Boolean);
-  const after = [layoutText(srte.target), ...how].join(', ');
-  return `SRTE: ${layoutText(srte.source)} → ${after}.`;
+  return `SRTE: ${before} → ${[after, ...how].join(', ')}.`;
 }
 
 const FORMS = {
