@@ -140,6 +140,8 @@ function runOf(
     (sum, { bytes, resumed: is }) => sum + (is ? 0 : bytes),
     0,
   );
+  // A flag that is not given is undefined, whatever its type says.
+  const checked = Boolean(check);
   const bytesPerSecond = Math.round((readBytes + writtenBytes) / seconds);
-  return { seconds, readBytes, writtenBytes, bytesPerSecond, resumed, checked: check, products };
+  return { seconds, readBytes, writtenBytes, bytesPerSecond, resumed, checked, products };
 }
