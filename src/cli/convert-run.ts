@@ -19,7 +19,7 @@ import {
   type ValuesOf,
 } from '../conversion/outputs.js';
 import type { OutputPlace } from '../conversion/places.js';
-import type { SrtePlan } from '../conversion/plan.js';
+import type { PlannedShard, SrtePlan } from '../conversion/plan.js';
 import { DEFAULT_SHARD_BYTES, shardsOf } from '../conversion/shards.js';
 import { findSrteTables } from '../conversion/srte-tables.js';
 import { configWith, writableOf } from '../conversion/torch-config.js';
@@ -55,7 +55,11 @@ export type Step = (label: string, bytes: number) => (bytes: number) => void;
 
 /** The output as it would be, or is. */
 export interface Converted extends Planning {
-  readonly files: readonly { readonly name: string; readonly bytes: number }[];
+  readonly files: readonly {
+    readonly name: string;
+    readonly bytes: number;
+    readonly resumed?: boolean;
+  }[];
   readonly memory: MemoryPlan;
   readonly tables: Awaited<ReturnType<typeof execute>>['tables'] | null;
 }
@@ -217,39 +221,41 @@ function identityOf({ files }: Checkpoint, { source }: Subject, flags: RunFlags)
 /** @param configName Of the config beside the output. */
 function filesOf(
   checkpoint: Checkpoint,
-  { plan, config }: Planning,
-  { place, shardBytes, target, set }: RunFlags,
+  planning: Planning,
+  flags: RunFlags,
   configName: string,
 ): (valuesOf: ValuesOf) => readonly OutputFile[] {
+  const { plan, config } = planning;
+  const { place, shardBytes, target, set } = flags;
   const isNew = target !== undefined || set.length > 0;
   const companions = { ...companionsOf(checkpoint, config, isNew), configName };
-  const name = path.basename(placeOf(place));
-  if (place.container === 'pt') {
-    if (shardBytes !== undefined) {
-      throw new UserError('usage', 'a PyTorch file has no shards', {
-        suggestion: 'leave --shard-size out, or write safetensors into a folder',
-      });
-    }
-    return (valuesOf) => [torchFile(name, plan, companions, valuesOf)];
+  if (place.container === 'pt' && shardBytes !== undefined) {
+    throw new UserError('usage', 'a PyTorch file has no shards', {
+      suggestion: 'leave --shard-size out, or write safetensors into a folder',
+    });
   }
-  const shards = shardsOf(
-    plan.tensors,
-    shardBytes ?? (place.kind === 'file' ? Number.POSITIVE_INFINITY : DEFAULT_SHARD_BYTES),
-  );
-  if (place.kind === 'folder') {
-    return (valuesOf) => safetensorsFiles(plan, shards, companions, valuesOf);
-  }
-  if (shards.length > 1) {
+  const shards = shardsIn(planning, flags);
+  if (place.kind === 'file' && shards.length > 1) {
     throw new UserError(
       'usage',
       `${place.path} is one file, and there are ${shards.length} shards`,
-      {
-        suggestion: 'name a folder for them: a name without an ending',
-      },
+      { suggestion: 'name a folder for them: a name without an ending' },
     );
   }
-  const named = shards.map((shard) => ({ ...shard, file: name }));
-  return (valuesOf) => safetensorsFiles(plan, named, companions, valuesOf);
+  const name = path.basename(placeOf(place));
+  return (valuesOf) =>
+    place.container === 'pt'
+      ? [torchFile(name, plan, companions, valuesOf)]
+      : safetensorsFiles(plan, shards, companions, valuesOf);
+}
+
+/** The files of the output, with the tensors in each. */
+export function shardsIn({ plan }: Planning, { place, shardBytes }: RunFlags): PlannedShard[] {
+  const most = place.kind === 'file' ? Number.POSITIVE_INFINITY : DEFAULT_SHARD_BYTES;
+  const shards = shardsOf(plan.tensors, shardBytes ?? most);
+  const [only, ...others] = shards;
+  if (place.kind === 'folder' || only === undefined || others.length > 0) return shards;
+  return [{ ...only, file: path.basename(placeOf(place)) }];
 }
 
 /** The path of an output, where it is a link to it. */
