@@ -113,6 +113,7 @@ export async function convert(
   const first = await subject.plan(subject.rank ?? 1);
   const multiplier = await multiplierFor(first.plan.srte);
   const memory = memoryFor(first, flags, multiplier);
+  filesOf(checkpoint, first, flags, configNameFor(subject, flags))(noValues);
   const staging = await openStaging(checkpoint, subject, flags);
   const scratch = scratchAt((name) => staging.spool(name));
   const tools = { scratch, multiplier, memory, step };

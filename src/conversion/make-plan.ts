@@ -72,6 +72,7 @@ export interface Planned {
  */
 export function planConversion(input: PlanInput): Planned {
   const { file, sources, models, srte, request } = input;
+  if (sources.size === 0) throw holdsNothing(file);
   const tables = srte
     ? planTables(srte.tables, srte.source, srte.target, request, srte.prefix)
     : null;
@@ -94,6 +95,11 @@ export function planConversion(input: PlanInput): Planned {
   );
   return { plan, formulas: new Map(formulas) };
 }
+
+const holdsNothing = (file: string) =>
+  new UserError('refused-file', `${file} holds no tensors`, {
+    suggestion: 'check that it is the file of the weights',
+  });
 
 function wantedOfNames({ sources, srte, request, file }: PlanInput): WantedTensors {
   const stored = new Map(Array.from(sources, ([name, { tensor }]) => [name, tensor]));

@@ -5,6 +5,7 @@ import { UserError } from '../errors.js';
 import { areDone, type Move, takeBack } from './moves.js';
 import { exists, removeQuietly, syncFolder } from './names.js';
 import type { OutputKind, OutputPlace } from './output-place.js';
+import { codeOf } from './refusals.js';
 import { type Journal, readJournal, writeJournal } from './staging-journal.js';
 import { releaseLock, takeLock } from './staging-lock.js';
 
@@ -29,7 +30,7 @@ export class StagingFolder {
 
   /** Makes the folder where there is none, and takes the lock. */
   enter(): void {
-    fs.mkdirSync(this.#root, { recursive: true });
+    makeFolder(this.#root);
     // Where others can write too, it may be a link of theirs.
     if (!fs.lstatSync(this.#root).isDirectory()) {
       throw new UserError('usage', `${this.#root} is no folder, and is needed to write in`, {
@@ -116,7 +117,7 @@ export class StagingFolder {
   }
 
   #makeReady(journal: Journal): void {
-    fs.mkdirSync(this.spool, { recursive: true });
+    makeFolder(this.spool);
     fs.mkdirSync(this.#replaced);
     this.write(journal);
     syncFolder(path.dirname(this.#root));
@@ -154,5 +155,14 @@ export class StagingFolder {
       const file = path.join(this.#root, name);
       if (!kept.includes(file)) removeQuietly(file);
     }
+  }
+}
+
+/** Not with `recursive`: where /proc or the like say that a folder is not there, Node tries without end. */
+function makeFolder(folder: string): void {
+  try {
+    fs.mkdirSync(folder);
+  } catch (error) {
+    if (codeOf(error) !== 'EEXIST') throw error;
   }
 }

@@ -55,6 +55,8 @@ const ENGINES: Readonly<Record<string, () => Promise<Engine>>> = {
   ...(onnxVersion() === undefined ? {} : { 'ONNX Runtime': () => openOnnx({ threads: 1 }) }),
 };
 
+const isKept = (name: string) => !name.includes('.rope.');
+
 /** Columns of a matrix [rows, columns]. */
 function columnsOf(values: Float64Array, columns: number): Float64Array[] {
   return Array.from({ length: columns }, (_, column) =>
@@ -160,7 +162,8 @@ describe.each(CASES)('%s as %s in %s', (name, title, out, conversion) => {
       const tensors = namedTensors(checkpoint);
       // A safetensors file is sorted; a state dict has the order of its model.
       if (out.endsWith('.pt')) expect([...tensors.keys()]).toEqual(wantedNames);
-      else expect(new Set(tensors.keys())).toEqual(new Set(wantedNames));
+      // Loaders of safetensors compute RoPE's tables, which the input lacks too.
+      else expect([...tensors.keys()].sort()).toEqual(wantedNames.filter(isKept).sort());
       const isTied = 'tie' in flags;
       expect(tensors.get('lm_head.weight') === tensors.get(embedding)).toBe(isTied);
       for (const part of parts) {
