@@ -19,8 +19,11 @@ export interface KillTest {
   readonly output: readonly [string, ...string[]];
   /** Kills from outside, spread over the duration of a run. */
   readonly kills: number;
-  /** Kills at operations, spread over all of them, before and after in turn; or one before and after each. */
-  readonly operations: number | 'each';
+  /**
+   * Kills at operations: at these places among all of them, from 0 to 1, before or after; or before and
+   * after each.
+   */
+  readonly operations: readonly number[] | 'each';
 }
 
 /** How often what was found after a kill. */
@@ -110,13 +113,13 @@ async function killAll(test: KillTest, root: string, preload: string): Promise<K
   return report;
 }
 
-function killPoints(operations: number, wanted: number | 'each'): string[] {
-  const all = Array.from({ length: operations }, (_, i) => [`before:${i + 1}`, `after:${i + 1}`]);
-  if (wanted === 'each') return all.flat();
-  return Array.from({ length: Math.min(wanted, operations) }, (_, i) => {
-    const operation = Math.floor(((i + 0.5) / wanted) * operations);
-    return all[operation]?.[i % 2] ?? [];
-  }).flat();
+function killPoints(operations: number, wanted: KillTest['operations']): string[] {
+  const around = (operation: number) => [`before:${operation + 1}`, `after:${operation + 1}`];
+  if (wanted === 'each') return Array.from({ length: operations }, (_, i) => around(i)).flat();
+  return wanted.flatMap((place) => {
+    const operation = Math.floor(place * operations);
+    return around(operation)[operation % 2] ?? [];
+  });
 }
 
 interface End {
