@@ -28,7 +28,7 @@ export interface Companions {
   readonly metadata: ReadonlyMap<string, string>;
 }
 
-const CONFIG_FILE = 'config.yaml';
+export const CONFIG_FILE = 'config.yaml';
 export const INDEX_FILE = 'model.safetensors.index.json';
 
 /** Safetensors files, their index when there are several, and the config. */

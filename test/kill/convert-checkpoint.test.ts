@@ -55,9 +55,9 @@ describe('convert-checkpoint that is killed', () => {
         resumeArgs: () => [...all, '--resume'],
         ...kills,
       });
-      console.log(title, JSON.stringify(report));
       expect(report.operations).toBeGreaterThan(20);
       if (kills.operations !== 'each') return;
+      process.stdout.write(`${title}: ${JSON.stringify(report)}\n`);
       expect(report.old).toBeGreaterThan(kills.kills);
       expect(report.new).toBeGreaterThan(0);
     },

@@ -94,8 +94,13 @@ async function killAll(test: KillTest, root: string, preload: string): Promise<K
       if (code !== 0) throw new Error(`${when}: exit code ${code}: ${stderr}`);
       report.ended++;
     }
-    report[stateOf(test.output, before, undisturbed, hashesIn(folder), when)]++;
-    await succeed(start(test.resumeArgs(folder)), `resumed after ${when}`);
+    const found = hashesIn(folder);
+    const state = stateOf(test.output, before, undisturbed, found, when);
+    report[state]++;
+    const resumed = await ended(start(test.resumeArgs(folder)));
+    // An output that is there may be refused for it: nothing tells that it is what was to be resumed.
+    const isDone = state === 'new' && !(journalOf(test.output) in found);
+    if (!isDone || resumed.code !== USAGE) expectSuccess(resumed, `resumed after ${when}`);
     expectEqual(hashesIn(folder), undisturbed, `resumed after ${when}`);
   };
   for (const point of killPoints(operations, test.operations)) {
@@ -139,8 +144,14 @@ function ended(child: ChildProcess): Promise<End> {
   });
 }
 
-async function succeed(child: ChildProcess, when = 'undisturbed'): Promise<void> {
-  const { code, signal, stderr } = await ended(child);
+/** Exit code of what the user has to mend. */
+const USAGE = 2;
+
+async function succeed(child: ChildProcess): Promise<void> {
+  expectSuccess(await ended(child), 'undisturbed');
+}
+
+function expectSuccess({ code, signal, stderr }: End, when: string): void {
   if (code !== 0) throw new Error(`${when}: exit code ${code ?? signal}: ${stderr}`);
 }
 
@@ -156,6 +167,9 @@ function hashesIn(folder: string): Hashes {
   );
 }
 
+const stagingOf = ([main]: KillTest['output']) => `.${main}.minimind`;
+const journalOf = (output: KillTest['output']) => `${stagingOf(output)}/journal.json`;
+
 const isIn = (name: string, place: string) => name === place || name.startsWith(`${place}/`);
 
 /** Which of the two outputs is whole. Everything that is neither output nor staging is as it was. */
@@ -166,7 +180,7 @@ function stateOf(
   found: Hashes,
   when: string,
 ): 'old' | 'new' {
-  const staging = `.${output[0]}.minimind`;
+  const staging = stagingOf(output);
   const isOutput = (name: string) => output.some((place) => isIn(name, place));
   const others = (hashes: Hashes) =>
     pick(hashes, (name) => !isOutput(name) && !isIn(name, staging));
