@@ -28,11 +28,13 @@ const CASES: readonly {
   readonly output: KillTest['output'];
   readonly old: readonly string[];
   readonly flags: readonly string[];
+  readonly signal?: KillTest['signal'];
 }[] = [
   { output: FILE, old: [], flags: LOW_RANK },
   { output: FILE, old: FILE, flags: SHARED },
   { output: ['out.pt'], old: ['out.pt'], flags: LOW_RANK },
   { output: ['out'], old: [], flags: [...SHARED, ...SHARDS] },
+  { output: ['out'], old: [], flags: [...LOW_RANK, ...SHARDS], signal: 'SIGINT' },
   { output: ['out'], old: ['out/a.safetensors', 'out/b.pt'], flags: [...LOW_RANK, ...SHARDS] },
 ];
 
@@ -41,16 +43,22 @@ describe('convert-checkpoint that is killed', () => {
     CASES.map((each, index) => ({
       ...each,
       ...killsOf(index),
-      title: `${each.output[0]}, ${each.old.length > 0 ? 'replaced' : 'new'}, ${each.flags[1]}`,
+      title: [
+        each.output[0],
+        each.old.length > 0 ? 'replaced' : 'new',
+        each.flags[1],
+        ...(each.signal ? [each.signal] : []),
+      ].join(', '),
     })),
   )(
     'leaves a whole output, old or new: $title',
-    async ({ output, old, flags, title, ...kills }) => {
+    async ({ output, old, flags, signal, title, ...kills }) => {
       const args = [inPackage('bin/run.js'), 'convert-checkpoint', 'in/old.pt', output[0]];
       const all = [...args, ...flags, ...(old.length > 0 ? ['--force'] : [])];
       const report = await runKills({
         prepare: prepare(...old),
         output,
+        signal,
         args: () => all,
         resumeArgs: () => [...all, '--resume'],
         ...kills,

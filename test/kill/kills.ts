@@ -7,6 +7,9 @@ import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { buildSync } from 'esbuild';
 
+/** What ends a program: at once, or as Ctrl-C does, which it can answer. */
+type KillSignal = 'SIGKILL' | 'SIGINT';
+
 /** A program to kill. All paths are within the folder of a run, which is made anew for each kill. */
 export interface KillTest {
   /** Puts into the folder what there is before: inputs, and an old output. */
@@ -19,6 +22,8 @@ export interface KillTest {
   readonly output: readonly [string, ...string[]];
   /** Kills from outside, spread over the duration of a run. */
   readonly kills: number;
+  /** SIGKILL when not given. */
+  readonly signal?: KillSignal | undefined;
   /**
    * Kills at operations: at these places among all of them, from 0 to 1, before or after; or before and
    * after each.
@@ -61,6 +66,7 @@ export function bundled(name: string, folder: string): string {
 }
 
 async function killAll(test: KillTest, root: string, preload: string): Promise<KillReport> {
+  const { signal = 'SIGKILL' } = test;
   const folder = path.join(root, 'run');
   const renew = () => {
     fs.rmSync(folder, { recursive: true, force: true });
@@ -70,7 +76,7 @@ async function killAll(test: KillTest, root: string, preload: string): Promise<K
   const start = (args: readonly string[], kill = '') =>
     spawn(process.execPath, [...(kill ? ['--import', preload] : []), ...args], {
       cwd: folder,
-      env: { ...process.env, MINIMIND_KILL: kill },
+      env: { ...process.env, MINIMIND_KILL: kill, MINIMIND_KILL_SIGNAL: signal },
       stdio: ['ignore', 'ignore', 'pipe'],
     });
 
@@ -89,12 +95,14 @@ async function killAll(test: KillTest, root: string, preload: string): Promise<K
 
   const report: KillReport = { operations, old: 0, new: 0, ended: 0 };
   const check = async (child: ChildProcess, when: string) => {
-    const { signal, code, stderr } = await ended(child);
-    if (signal !== 'SIGKILL') {
-      if (code !== 0) throw new Error(`${when}: exit code ${code}: ${stderr}`);
+    const end = await ended(child);
+    const found = hashesIn(folder);
+    const isAnswered = signal === 'SIGINT' && end.code === INTERRUPTED;
+    if (isAnswered) expectTidy(test.output, found, end, when);
+    else if (end.signal !== signal) {
+      expectSuccess(end, when);
       report.ended++;
     }
-    const found = hashesIn(folder);
     const state = stateOf(test.output, before, undisturbed, found, when);
     report[state]++;
     const resumed = await ended(start(test.resumeArgs(folder)));
@@ -111,7 +119,7 @@ async function killAll(test: KillTest, root: string, preload: string): Promise<K
     renew();
     const delay = ((kill + Math.random()) / test.kills) * duration;
     const child = start(test.args(folder));
-    const timer = setTimeout(() => child.kill('SIGKILL'), delay);
+    const timer = setTimeout(() => child.kill(signal), delay);
     await check(child, `killed after ${delay.toFixed(1)} of ${duration.toFixed(1)} ms`);
     clearTimeout(timer);
   }
@@ -144,8 +152,9 @@ function ended(child: ChildProcess): Promise<End> {
   });
 }
 
-/** Exit code of what the user has to mend. */
+/** Exit codes: of what the user has to mend, and of Ctrl-C. */
 const USAGE = 2;
+const INTERRUPTED = 130;
 
 async function succeed(child: ChildProcess): Promise<void> {
   expectSuccess(await ended(child), 'undisturbed');
@@ -153,6 +162,23 @@ async function succeed(child: ChildProcess): Promise<void> {
 
 function expectSuccess({ code, signal, stderr }: End, when: string): void {
   if (code !== 0) throw new Error(`${when}: exit code ${code ?? signal}: ${stderr}`);
+}
+
+/** A program that ends by itself leaves nothing half-written, and says what it leaves. */
+function expectTidy(
+  output: KillTest['output'],
+  found: Hashes,
+  { stderr }: End,
+  when: string,
+): void {
+  const half = Object.keys(found).find((name) => /\.(unfinished|tmp|new)$|lock/.test(name));
+  if (half !== undefined) throw new Error(`${when}: leaves ${half}`);
+  const isKept = journalOf(output) in found;
+  if (isKept !== stderr.includes('--resume')) {
+    throw new Error(
+      `${when}: ${isKept ? 'keeps something' : 'keeps nothing'}, and says "${stderr}"`,
+    );
+  }
 }
 
 /** Hashes of all files, by their relative paths. */
