@@ -5,7 +5,9 @@ import path from 'node:path';
 import type { Checkpoint } from '../checkpoint/checkpoint.js';
 import { openCheckpoint } from '../checkpoint/open.js';
 import type { Writable } from '../checkpoint/torch/write-values.js';
+import { escapeText } from '../config/quote.js';
 import { documentText } from '../config/write.js';
+import { WrongOutput } from '../conversion/check-output.js';
 import { execute, makeTables } from '../conversion/execute.js';
 import { stepOf } from '../conversion/left-out.js';
 import type { MadeTable, Scratch } from '../conversion/make-tables.js';
@@ -24,6 +26,7 @@ import { DEFAULT_SHARD_BYTES, shardsOf } from '../conversion/shards.js';
 import { findSrteTables } from '../conversion/srte-tables.js';
 import { configWith, writableOf } from '../conversion/torch-config.js';
 import { UserError } from '../errors.js';
+import { isSameFile } from '../files/names.js';
 import { findOutputPlace } from '../files/output-place.js';
 import { Staging } from '../files/staging.js';
 import type { MatrixProducts } from '../linalg/product.js';
@@ -31,6 +34,7 @@ import { formatBytes } from '../report/units.js';
 import { ownConfigName } from './checkpoint-config.js';
 import type { PlanFlags, Planning, Subject } from './convert-plan.js';
 import { scratchAt, temporaryScratch } from './convert-scratch.js';
+import { CLEAR_LINE } from './progress.js';
 
 export interface RunFlags extends PlanFlags {
   readonly place: OutputPlace;
@@ -116,6 +120,8 @@ export async function convert(
   filesOf(checkpoint, first, flags, configNameFor(subject, flags))(noValues);
   const staging = await openStaging(checkpoint, subject, flags);
   const scratch = scratchAt((name) => staging.spool(name));
+  const stopped = () => tellStopped(staging, flags);
+  process.once('exit', stopped);
   const tools = { scratch, multiplier, memory, step };
   try {
     // What an earlier run has put in its place needs nothing but to be looked at.
@@ -144,8 +150,20 @@ export async function convert(
   } catch (error) {
     scratch.close();
     throw await abandoned(error, staging, flags);
+  } finally {
+    process.removeListener('exit', stopped);
   }
 }
+
+/** Where Ctrl-C, or whatever else ends the process, leaves a conversion. */
+function tellStopped(staging: Staging, { place }: RunFlags): void {
+  if (!staging.isWorthKeeping) return;
+  const line = process.stderr.isTTY ? CLEAR_LINE : '';
+  process.stderr.write(`${line}stopped: ${goOn(place)}\n`);
+}
+
+const goOn = ({ path: out }: OutputPlace) =>
+  `go on with --resume: what is finished of ${escapeText(out)} is kept`;
 
 /** The rank of the pair in a finished output. */
 function rankIn(file: string): number {
@@ -189,13 +207,19 @@ function memoryFor({ plan }: Planning, flags: RunFlags, { bytes }: Multiplier): 
   return planMemory(plan.srte, flags.maxMemoryBytes, base, formatBytes);
 }
 
-/** What was done is kept where it is worth it, and said so. */
+/** What was done is kept where it is worth it, and said so: not where the same would only fail again. */
 async function abandoned(error: unknown, staging: Staging, { place }: RunFlags): Promise<unknown> {
+  const isLost =
+    error instanceof WrongOutput || (error instanceof UserError && error.code === 'refused-file');
+  if (isLost) {
+    await staging.discard();
+    return error;
+  }
   const left = await staging.abandon();
   if (left === 'removed' || !(error instanceof UserError)) return error;
   return new UserError(error.code, error.message, {
     problems: error.problems,
-    suggestion: `${error.suggestion ? `${error.suggestion}, then ` : ''}go on with --resume: finished files of ${place.path} are kept`,
+    suggestion: `${error.suggestion ? `${error.suggestion}, then ` : ''}${goOn(place)}`,
     cause: error,
   });
 }
@@ -206,8 +230,20 @@ async function openStaging(
   flags: RunFlags,
 ): Promise<Staging> {
   const { place, force, resume } = flags;
+  refuseOwnConfig(subject, flags);
   const identity = identityOf(checkpoint, subject, flags);
   return Staging.open(place.path, { kind: place.kind, force, resume, identity });
+}
+
+/** @throws UserError when the config that goes beside the output would take the place of one that is read. */
+function refuseOwnConfig({ source }: Subject, { place, target, config }: RunFlags): void {
+  if (place.kind !== 'file' || place.container !== 'safetensors') return;
+  const companion = path.join(path.dirname(place.path), CONFIG_FILE);
+  const read = [target, config, ...(source?.origin === 'inside' ? [] : [source?.file])];
+  if (!read.some((file) => file !== undefined && isSameFile(file, companion))) return;
+  throw new UserError('usage', `${companion} is read, and would be replaced`, {
+    suggestion: 'choose an output in another folder: its config is written beside it',
+  });
 }
 
 /** Changes when the result would: with the input's files, and with what is asked for. */

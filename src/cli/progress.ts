@@ -57,12 +57,14 @@ export function progress(
     isShown = false;
     // Also when Ctrl-C ends the process.
     process.removeListener('exit', end);
-    stream.write(`\r${CLEAR_TO_THE_END}`);
+    stream.write(CLEAR_LINE);
   };
   return { add, end };
 }
 
 const CLEAR_TO_THE_END = '\x1b[K';
+/** Takes away what stands in a terminal's line. */
+export const CLEAR_LINE = `\r${CLEAR_TO_THE_END}`;
 
 function progressText(label: string, done: number, total: number, seconds: number): string {
   const rate = done / seconds;
