@@ -148,6 +148,10 @@ describe('the installed program', () => {
   const INVOCATIONS: Record<string, { args: string[]; prints: string }> = {
     'compare-srte': { args: ['original.yaml'], prints: '8.321B' },
     completion: { args: ['bash'], prints: 'compare-srte' },
+    'convert-checkpoint': {
+      args: ['small.safetensors', 'shared', '--to', 'shared', '--config', 'small.yaml'],
+      prints: 'done: shared, with an SRTE error of ',
+    },
     doctor: { args: [], prints: 'TensorFlow.js' },
     init: { args: ['tiny', '-o', 'mine.yaml'], prints: 'mine.yaml' },
     inspect: { args: ['small.safetensors'], prints: 'Tensors by layer' },

@@ -29,6 +29,20 @@ describe.each(['README.md', 'README.zh-CN.md'])('%s', (name) => {
     expect(blocks('text')[1]).toBe(stderr);
   });
 
+  it('shows a conversion as it is printed', () => {
+    const line = blocks('console').find((text) => text.includes(' convert-checkpoint '));
+    const [input = '', output = '', ...flags] = line?.trim().split(' ').slice(2) ?? [];
+    const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'minimind-'));
+    fs.mkdirSync(path.join(folder, path.dirname(input)), { recursive: true });
+    fs.copyFileSync(inPackage(input), path.join(folder, input));
+    const args = ['convert-checkpoint', input, output, ...flags];
+    const { stdout } = runCli(args, { cwd: folder });
+    fs.rmSync(folder, { recursive: true });
+    const shown = blocks('text')[2] ?? '';
+    expect(stdout.slice(0, shown.length)).toBe(shown);
+    expect(shown).toContain('What each layer gets beside what it had');
+  });
+
   it('shows a config that is valid', () => {
     const [config = ''] = blocks('yaml');
     expect(runCli(['validate', '-', '--strict'], { input: config }).code).toBe(0);

@@ -11,6 +11,7 @@ export class ByteFile {
   /** When it was last written to, in milliseconds of the system's clock. */
   readonly changedAt: number;
   #descriptor: number | undefined;
+  #bytesRead = 0;
 
   private constructor(path: string, status: fs.Stats, descriptor: number) {
     this.path = path;
@@ -65,6 +66,7 @@ export class ByteFile {
         );
         if (count === 0) throw this.#shrunk(position + filled);
         filled += count;
+        this.#bytesRead += count;
       }
     } catch (error) {
       throw cannotRead(this.path, error);
@@ -87,7 +89,13 @@ export class ByteFile {
       });
       if (count === 0) throw this.#shrunk(position + filled);
       filled += count;
+      this.#bytesRead += count;
     }
+  }
+
+  /** That were read from it so far, those that were read again included. */
+  get bytesRead(): number {
+    return this.#bytesRead;
   }
 
   /** Whether it has been written to since it was opened, as far as its size and time tell. */

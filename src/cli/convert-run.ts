@@ -5,7 +5,9 @@ import path from 'node:path';
 import type { Checkpoint } from '../checkpoint/checkpoint.js';
 import { openCheckpoint } from '../checkpoint/open.js';
 import type { Writable } from '../checkpoint/torch/write-values.js';
+import { escapeText } from '../config/quote.js';
 import { documentText } from '../config/write.js';
+import { WrongOutput } from '../conversion/check-output.js';
 import { execute, makeTables } from '../conversion/execute.js';
 import { stepOf } from '../conversion/left-out.js';
 import type { MadeTable, Scratch } from '../conversion/make-tables.js';
@@ -19,12 +21,14 @@ import {
   type ValuesOf,
 } from '../conversion/outputs.js';
 import type { OutputPlace } from '../conversion/places.js';
-import type { SrtePlan } from '../conversion/plan.js';
+import type { PlannedShard, SrtePlan } from '../conversion/plan.js';
 import { DEFAULT_SHARD_BYTES, shardsOf } from '../conversion/shards.js';
 import { findSrteTables } from '../conversion/srte-tables.js';
 import { configWith, writableOf } from '../conversion/torch-config.js';
 import { UserError } from '../errors.js';
+import { isSameFile } from '../files/names.js';
 import { findOutputPlace } from '../files/output-place.js';
+import { explained } from '../files/refusals.js';
 import { Staging } from '../files/staging.js';
 import type { MatrixProducts } from '../linalg/product.js';
 import { formatBytes } from '../report/units.js';
@@ -32,6 +36,7 @@ import { ownConfigName } from './checkpoint-config.js';
 import type { PlanFlags, Planning, Subject } from './convert-plan.js';
 import { scratchAt, temporaryScratch } from './convert-scratch.js';
 import { refuseFullDisk } from './convert-space.js';
+import { CLEAR_LINE } from './progress.js';
 
 export interface RunFlags extends PlanFlags {
   readonly place: OutputPlace;
@@ -56,7 +61,11 @@ export type Step = (label: string, bytes: number) => (bytes: number) => void;
 
 /** The output as it would be, or is. */
 export interface Converted extends Planning {
-  readonly files: readonly { readonly name: string; readonly bytes: number }[];
+  readonly files: readonly {
+    readonly name: string;
+    readonly bytes: number;
+    readonly resumed?: boolean;
+  }[];
   readonly memory: MemoryPlan;
   readonly tables: Awaited<ReturnType<typeof execute>>['tables'] | null;
 }
@@ -88,11 +97,22 @@ export async function preview(
   }
   return {
     ...planning,
-    files: filesOf(checkpoint, planning, flags, configNameFor(subject, flags))(noValues),
+    files: await expectedFiles(checkpoint, planning, subject, flags),
     memory,
     tables: null,
   };
 }
+
+/** @throws UserError when their place cannot be written to, or their format cannot hold the tensors. */
+const expectedFiles = (
+  checkpoint: Checkpoint,
+  planning: Planning,
+  subject: Subject,
+  flags: RunFlags,
+): Promise<readonly OutputFile[]> =>
+  explained(flags.place.path, () =>
+    filesOf(checkpoint, planning, flags, configNameFor(subject, flags))(noValues),
+  );
 
 const noValues: ValuesOf = () => {
   throw new Error('a preview writes nothing');
@@ -110,11 +130,13 @@ export async function convert(
   const first = await subject.plan(subject.rank ?? 1);
   const multiplier = await multiplierFor(first.plan.srte);
   const memory = memoryFor(first, flags, multiplier);
-  const expected = filesOf(checkpoint, first, flags, configNameFor(subject, flags))(noValues);
+  const expected = await expectedFiles(checkpoint, first, subject, flags);
   // What is there to resume takes its space already.
   if (!flags.resume) refuseFullDisk(flags.place.path, expected);
   const staging = await openStaging(checkpoint, subject, flags);
   const scratch = scratchAt((name) => staging.spool(name));
+  const stopped = () => tellStopped(staging, flags);
+  process.once('exit', stopped);
   const tools = { scratch, multiplier, memory, step };
   try {
     // What an earlier run has put in its place needs nothing but to be looked at.
@@ -142,9 +164,21 @@ export async function convert(
     return { ...planning, files, tables, memory, resumed, products: multiplier.name };
   } catch (error) {
     scratch.close();
-    throw await abandoned(error, checkpoint, staging, flags);
+    throw await abandoned(error, staging, flags);
+  } finally {
+    process.removeListener('exit', stopped);
   }
 }
+
+/** Where Ctrl-C, or whatever else ends the process, leaves a conversion. */
+function tellStopped(staging: Staging, { place }: RunFlags): void {
+  if (!staging.isWorthKeeping) return;
+  const line = process.stderr.isTTY ? CLEAR_LINE : '';
+  process.stderr.write(`${line}stopped: ${goOn(place)}\n`);
+}
+
+const goOn = ({ path: out }: OutputPlace) =>
+  `go on with --resume: what is finished of ${escapeText(out)} is kept`;
 
 /** The rank of the pair in a finished output. */
 function rankIn(file: string): number {
@@ -188,18 +222,19 @@ function memoryFor({ plan }: Planning, flags: RunFlags, { bytes }: Multiplier): 
   return planMemory(plan.srte, flags.maxMemoryBytes, taken, formatBytes);
 }
 
-/** What was done is kept where it is worth it, and said so. */
-async function abandoned(
-  error: unknown,
-  { files }: Checkpoint,
-  staging: Staging,
-  { place }: RunFlags,
-): Promise<unknown> {
-  const left = await staging.abandon({ isStale: files.some((file) => file.hasChanged()) });
+/** What was done is kept where it is worth it, and said so: not where the same would only fail again. */
+async function abandoned(error: unknown, staging: Staging, { place }: RunFlags): Promise<unknown> {
+  const isLost =
+    error instanceof WrongOutput || (error instanceof UserError && error.code === 'refused-file');
+  if (isLost) {
+    await staging.discard();
+    return error;
+  }
+  const left = await staging.abandon();
   if (left === 'removed' || !(error instanceof UserError)) return error;
   return new UserError(error.code, error.message, {
     problems: error.problems,
-    suggestion: `${error.suggestion ? `${error.suggestion}, then ` : ''}go on with --resume: finished files of ${place.path} are kept`,
+    suggestion: `${error.suggestion ? `${error.suggestion}, then ` : ''}${goOn(place)}`,
     cause: error,
   });
 }
@@ -210,8 +245,20 @@ async function openStaging(
   flags: RunFlags,
 ): Promise<Staging> {
   const { place, force, resume } = flags;
+  refuseOwnConfig(subject, flags);
   const identity = identityOf(checkpoint, subject, flags);
   return Staging.open(place.path, { kind: place.kind, force, resume, identity });
+}
+
+/** @throws UserError when the config that goes beside the output would take the place of one that is read. */
+function refuseOwnConfig({ source }: Subject, { place, target, config }: RunFlags): void {
+  if (place.kind !== 'file' || place.container !== 'safetensors') return;
+  const companion = path.join(path.dirname(place.path), CONFIG_FILE);
+  const read = [target, config, ...(source?.origin === 'inside' ? [] : [source?.file])];
+  if (!read.some((file) => file !== undefined && isSameFile(file, companion))) return;
+  throw new UserError('usage', `${companion} is read, and would be replaced`, {
+    suggestion: 'choose an output in another folder: its config is written beside it',
+  });
 }
 
 /** Changes when the result would: with the input's files, and with what is asked for. */
@@ -226,39 +273,41 @@ function identityOf({ files }: Checkpoint, { source }: Subject, flags: RunFlags)
 /** @param configName Of the config beside the output. */
 function filesOf(
   checkpoint: Checkpoint,
-  { plan, config }: Planning,
-  { place, shardBytes, target, set }: RunFlags,
+  planning: Planning,
+  flags: RunFlags,
   configName: string,
 ): (valuesOf: ValuesOf) => readonly OutputFile[] {
+  const { plan, config } = planning;
+  const { place, shardBytes, target, set } = flags;
   const isNew = target !== undefined || set.length > 0;
   const companions = { ...companionsOf(checkpoint, config, isNew), configName };
-  const name = path.basename(placeOf(place));
-  if (place.container === 'pt') {
-    if (shardBytes !== undefined) {
-      throw new UserError('usage', 'a PyTorch file has no shards', {
-        suggestion: 'leave --shard-size out, or write safetensors into a folder',
-      });
-    }
-    return (valuesOf) => [torchFile(name, plan, companions, valuesOf)];
+  if (place.container === 'pt' && shardBytes !== undefined) {
+    throw new UserError('usage', 'a PyTorch file has no shards', {
+      suggestion: 'leave --shard-size out, or write safetensors into a folder',
+    });
   }
-  const shards = shardsOf(
-    plan.tensors,
-    shardBytes ?? (place.kind === 'file' ? Number.POSITIVE_INFINITY : DEFAULT_SHARD_BYTES),
-  );
-  if (place.kind === 'folder') {
-    return (valuesOf) => safetensorsFiles(plan, shards, companions, valuesOf);
-  }
-  if (shards.length > 1) {
+  const shards = shardsIn(planning, flags);
+  if (place.kind === 'file' && shards.length > 1) {
     throw new UserError(
       'usage',
       `${place.path} is one file, and there are ${shards.length} shards`,
-      {
-        suggestion: 'name a folder for them: a name without an ending',
-      },
+      { suggestion: 'name a folder for them: a name without an ending' },
     );
   }
-  const named = shards.map((shard) => ({ ...shard, file: name }));
-  return (valuesOf) => safetensorsFiles(plan, named, companions, valuesOf);
+  const name = path.basename(placeOf(place));
+  return (valuesOf) =>
+    place.container === 'pt'
+      ? [torchFile(name, plan, companions, valuesOf)]
+      : safetensorsFiles(plan, shards, companions, valuesOf);
+}
+
+/** The files of the output, with the tensors in each. */
+export function shardsIn({ plan }: Planning, { place, shardBytes }: RunFlags): PlannedShard[] {
+  const most = place.kind === 'file' ? Number.POSITIVE_INFINITY : DEFAULT_SHARD_BYTES;
+  const shards = shardsOf(plan.tensors, shardBytes ?? most);
+  const [only, ...others] = shards;
+  if (place.kind === 'folder' || only === undefined || others.length > 0) return shards;
+  return [{ ...only, file: path.basename(placeOf(place)) }];
 }
 
 /** The path of an output, where it is a link to it. */
@@ -272,12 +321,12 @@ function configNameFor({ source }: Subject, { place, force }: RunFlags): string 
   if (place.kind === 'folder') return CONFIG_FILE;
   const beside = path.join(path.dirname(placeOf(place)), CONFIG_FILE);
   if (!fs.existsSync(beside)) return CONFIG_FILE;
-  const isOfInput = source?.origin !== 'inside' && isSameFile(source?.file, beside);
-  return force && !isOfInput ? CONFIG_FILE : ownConfigName(placeOf(place));
+  const isOfInput =
+    source !== undefined && source.origin !== 'inside' && isSameFile(source.file, beside);
+  // Beside an output that is not there yet, it is another model's.
+  const isReplaced = force && fs.existsSync(placeOf(place)) && !isOfInput;
+  return isReplaced ? CONFIG_FILE : ownConfigName(placeOf(place));
 }
-
-const isSameFile = (file: string | undefined, other: string): boolean =>
-  file !== undefined && fs.existsSync(file) && fs.realpathSync(file) === fs.realpathSync(other);
 
 function companionsOf(
   checkpoint: Checkpoint,

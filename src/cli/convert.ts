@@ -1,30 +1,19 @@
 /** A conversion from its flags to its result. */
 import os from 'node:os';
-import { type SrteLayout, srteParameters } from '../architecture/srte-layout.js';
 import type { Checkpoint } from '../checkpoint/checkpoint.js';
-import { viewsOf } from '../checkpoint/summary-sharing.js';
 import type { DialectName } from '../conversion/dialects.js';
 import { type Container, outputPlace, refuseOverlap } from '../conversion/places.js';
 import type { SrtePlan } from '../conversion/plan.js';
 import type { Extension, LayoutName, Merge, Tie } from '../conversion/request.js';
-import { overallError } from '../conversion/table-errors.js';
-import { isBufferName } from '../conversion/wanted.js';
 import { type Problem, UserError } from '../errors.js';
 import { lowRankMultiplications } from '../linalg/low-rank.js';
 import { plainProducts } from '../linalg/product.js';
-import type { ConvertResult } from '../report/convert.js';
+import type { ConvertResult } from '../report/convert-result.js';
 import type { EngineChoice } from '../runtime/devices.js';
-import { ENGINES } from '../runtime/engine.js';
 import type { EncodableDtype } from '../tensor/encode.js';
-import { conversionOf, type Subject } from './convert-plan.js';
-import {
-  type Converted,
-  convert,
-  type Multiplier,
-  preview,
-  type RunFlags,
-  type Step,
-} from './convert-run.js';
+import { conversionOf } from './convert-plan.js';
+import { resultOf } from './convert-result.js';
+import { convert, type Multiplier, preview, type RunFlags, type Step } from './convert-run.js';
 import { type Progress, progress } from './progress.js';
 
 /** As the command parses them. */
@@ -188,6 +177,7 @@ async function multiplierFor(
 ): Promise<Multiplier> {
   if (srte === null || multiplications(srte) < FEW_MULTIPLICATIONS) return PLAIN;
   const { chooseProducts } = await import('../runtime/products.js');
+  const { ENGINES } = await import('../runtime/engine.js');
   const wish = { engine, threads: threads ?? os.availableParallelism() };
   try {
     const { products, engine: name, backend } = await chooseProducts(wish);
@@ -212,70 +202,3 @@ function multiplications({ source, target, tables }: SrtePlan): number {
     products * rows * hidden * ((source.rank ?? 0) + (target.rank ?? 0))
   );
 }
-
-function resultOf(
-  checkpoint: Checkpoint,
-  { source }: Subject,
-  run: RunFlags,
-  { plan, config, files, memory, tables }: Converted,
-  ran: Pick<NonNullable<ConvertResult['run']>, 'seconds' | 'resumed' | 'products'> | null,
-): ConvertResult {
-  const { srte } = plan;
-  const inputBytes = checkpoint.files.reduce((sum, { size }) => sum + size, 0);
-  const outputBytes = files.reduce((sum, { bytes }) => sum + bytes, 0);
-  const sized = (layout: SrteLayout) => ({
-    ...layout,
-    parameters: srteParameters(layout),
-  });
-  return {
-    schema: 'minimind/convert-checkpoint@1',
-    dryRun: ran === null,
-    input: {
-      path: checkpoint.path,
-      format: checkpoint.format,
-      config: source ? { file: source.file, origin: source.origin } : null,
-      parameters: parametersOf(checkpoint),
-      bytes: inputBytes,
-    },
-    output: {
-      path: run.place.path,
-      container: run.place.container,
-      parameters: plan.tensors.reduce(
-        (sum, { role, shape }) =>
-          sum + (role === 'parameter' ? shape.reduce((product, size) => product * size, 1) : 0),
-        0,
-      ),
-      bytes: outputBytes,
-      files: files.map(({ name, bytes }) => ({ name, bytes })),
-    },
-    srte: srte && {
-      source: sized(srte.source),
-      target: sized(srte.target),
-      merge: typeof srte.merge === 'string' ? srte.merge : `layer:${srte.merge.layer}`,
-      extension: srte.extension,
-      relativeError: tables && overallError(tables.flatMap(({ errors }) => errors)),
-      tables: (tables ?? srte.tables).map((table) => ({ energy: null, errors: [], ...table })),
-    },
-    configChanges: config?.changes ?? [],
-    leftOut: plan.leftOut,
-    notes: plan.notes,
-    tensors: plan.tensors,
-    memory: {
-      limitBytes: run.maxMemoryBytes,
-      predictedPeakBytes: memory.peakBytes,
-      peakBytes: ran === null ? null : process.resourceUsage().maxRSS * 1024,
-    },
-    run: ran && {
-      ...ran,
-      checked: run.check,
-      bytesPerSecond: (inputBytes + outputBytes) / ran.seconds,
-    },
-  };
-}
-
-/** Values of the tensors, each once, that are no buffers by their names. */
-const parametersOf = ({ tensors }: Checkpoint): number =>
-  viewsOf(tensors).reduce(
-    (sum, { names, tensor }) => sum + (names.some(isBufferName) ? 0 : tensor.elements),
-    0,
-  );

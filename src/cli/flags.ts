@@ -37,12 +37,16 @@ export const baseFlags = {
 };
 
 /** `--set model.num_layers=24`, repeatable. */
-export const set = Flags.string({
-  multiple: true,
-  multipleNonGreedy: true,
-  helpValue: 'KEY=VALUE',
-  description: 'override a value of the file, as in model.num_layers=24 (repeatable)',
-});
+export const setOf = (description: string, helpGroup?: string) =>
+  Flags.string({
+    multiple: true,
+    multipleNonGreedy: true,
+    helpValue: 'KEY=VALUE',
+    description: `${description} (repeatable)`,
+    ...(helpGroup && { helpGroup }),
+  });
+
+export const set = setOf('override a value of the file, as in model.num_layers=24');
 
 /** `--state-dict model_state_dict`: which dict of a PyTorch file is the model, when several could be. */
 export const stateDict = Flags.string({

@@ -42,6 +42,8 @@ function watchStreams(): void {
     // The command library adds a handler of its own, which throws.
     stream.removeAllListeners('error');
     stream.on('error', (error: NodeJS.ErrnoException) => {
+      // Who looks away from what a command says still wants what it does.
+      if (error.code === 'EPIPE' && stream === process.stderr) return;
       if (error.code === 'EPIPE') process.exit(process.exitCode ?? 0);
       try {
         process.stderr.write(`error: cannot write the answer: ${escapeText(error.message)}\n`);

@@ -1,4 +1,4 @@
-import { formatBytes, formatShare } from '../report/units.js';
+import { formatBytes, formatDuration, formatShare } from '../report/units.js';
 
 /** What takes its time, told on stderr. */
 export interface Progress {
@@ -57,28 +57,20 @@ export function progress(
     isShown = false;
     // Also when Ctrl-C ends the process.
     process.removeListener('exit', end);
-    stream.write(`\r${CLEAR_TO_THE_END}`);
+    stream.write(CLEAR_LINE);
   };
   return { add, end };
 }
 
 const CLEAR_TO_THE_END = '\x1b[K';
+/** Takes away what stands in a terminal's line. */
+export const CLEAR_LINE = `\r${CLEAR_TO_THE_END}`;
 
 function progressText(label: string, done: number, total: number, seconds: number): string {
   const rate = done / seconds;
   return [
     `${label}: ${formatBytes(done)} of ${formatBytes(total)} (${formatShare(done, total)})`,
     `${formatBytes(Math.round(rate))}/s`,
-    ...(rate > 0 ? [`${durationText(Math.max(0, total - done) / rate)} left`] : []),
+    ...(rate > 0 ? [`${formatDuration(Math.max(0, total - done) / rate)} left`] : []),
   ].join(', ');
-}
-
-/** `7 s`, `2 min 5 s`, `1 h 12 min`. */
-function durationText(seconds: number): string {
-  const whole = Math.ceil(seconds);
-  if (whole < 60) return `${whole} s`;
-  const minutes = Math.floor(whole / 60);
-  return minutes < 60
-    ? `${minutes} min ${whole % 60} s`
-    : `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
 }

@@ -3,7 +3,7 @@ import * as Flags from '@oclif/core/flags';
 import { openCheckpoint } from '../checkpoint/open.js';
 import { BaseCommand, formatOf } from '../cli/base-command.js';
 import { warningsOf } from '../cli/checkpoint-config.js';
-import { bytesLimit, count, seed, set, stateDict, threads } from '../cli/flags.js';
+import { bytesLimit, count, setOf, stateDict, threads } from '../cli/flags.js';
 import { quote } from '../config/quote.js';
 import type { DialectName } from '../conversion/dialects.js';
 import type { Container } from '../conversion/places.js';
@@ -48,97 +48,142 @@ const fraction = Flags.custom<number>({
 });
 
 export default class ConvertCheckpoint extends BaseCommand {
-  static override summary = 'Turn a checkpoint into another layout, and tell what it costs.';
+  static override summary = 'Bring a checkpoint into another layout, and tell what that costs.';
   static override description =
-    'Makes one SRTE table out of those of all layers, or a low-rank pair, sines and cosines, or tables for ' +
-    'each layer again; ties, casts and moves between PyTorch files and safetensors on the way. Tensors are ' +
-    'read piece by piece, so a model may be larger than the memory. All that is missing, extra or misshapen ' +
-    'is told before anything is written, the input is never changed, and the output appears whole or not at ' +
-    'all. The report says how far each layer’s new table is from the one it had.';
+    'Makes one SRTE table of those of all layers, or a low-rank pair, or sines and cosines; or makes tables for ' +
+    'each layer again. On the way it ties, casts, renames, and moves between PyTorch files and safetensors. A ' +
+    'model may be larger than the memory. All that is missing, extra or misshapen is told before anything is ' +
+    'written; the input is never changed; the output appears whole or not at all. The report says how far each ' +
+    'layer’s SRTE is from the one that it had, measured on what was written.';
   static override examples = [
     '<%= config.bin %> <%= command.id %> fixtures/checkpoints/valid/zip_proto5.pt shared.pt --to shared --dry-run',
-    '<%= config.bin %> <%= command.id %> fixtures/checkpoints/valid/zip_proto5.pt low-rank.safetensors --to low-rank --rank 4',
+    '<%= config.bin %> <%= command.id %> fixtures/checkpoints/valid/zip_proto5.pt pair.safetensors --to low-rank --max-error 0.4',
     '<%= config.bin %> <%= command.id %> fixtures/hybrid/shared-lowrank-tied per-layer --to per-layer --dtype bf16 --check',
+    '<%= config.bin %> <%= command.id %> fixtures/checkpoints/valid/zip_proto5.pt model.safetensors --container safetensors',
   ];
 
   static override args = {
     in: Args.string({ required: true, description: 'a file, an index of shards, or a folder' }),
     out: Args.string({
       required: true,
-      description: 'a .safetensors or .pt file, or a folder for safetensors',
+      description: 'a .safetensors or .pt file, or a folder for safetensors and their config',
     }),
   };
   static override flags = {
     to: Flags.option({
       options: LAYOUTS,
-      description: 'how the model is to have its SRTE',
+      description: 'the SRTE that the output has',
       exclusive: ['target', 'dialect'],
+      helpGroup: 'SRTE',
     } as const)(),
     target: Flags.string({
-      helpValue: 'CONFIG',
-      description: 'a config to arrive at, instead of --to',
+      helpValue: 'FILE',
+      description: 'instead of --to: the config of the output',
       exclusive: ['dialect'],
+      helpGroup: 'SRTE',
     }),
     merge: merge({
       default: 'mean',
       defaultHelp: 'mean',
-      description: 'the shared table: the mean of all, the best there is, or that of one layer',
+      description:
+        'the table for all: the mean of those of the layers, which is the nearest to all, or one of them',
+      helpGroup: 'SRTE',
     }),
-    rank: count({ description: 'rank of the low-rank pair', exclusive: ['max-error'] }),
+    rank: count({
+      description: 'rank of a low-rank pair',
+      exclusive: ['max-error'],
+      helpGroup: 'SRTE',
+    }),
     'max-error': fraction({
-      description: 'instead of a rank: the smallest within this relative error of the table',
+      description:
+        'instead of --rank: the smallest within this relative error of the table, as in 0.05',
+      helpGroup: 'SRTE',
     }),
-    'max-positions': count({ description: 'rows of the tables: fewer cut them' }),
+    'max-positions': count({
+      description: 'rows of a table: fewer are cut, for more say --extend',
+      helpGroup: 'SRTE',
+    }),
     extend: Flags.option({
       options: EXTENSIONS,
       dependsOn: ['max-positions'],
-      description: 'what stands in rows beyond: the table again from its first row on, or zeros',
+      description: 'what stands in further rows: the table again from its first row on, or zeros',
+      helpGroup: 'SRTE',
     } as const)(),
-    tie: Flags.option({
-      options: TIES,
-      description: 'make embedding and head one, with the weights of one of them, or their mean',
-    } as const)(),
+    seed: Flags.integer({
+      min: 0,
+      default: 0,
+      helpValue: 'N',
+      description: 'of the search for a low-rank pair',
+      helpGroup: 'SRTE',
+    }),
     dtype: Flags.option({
       options: DTYPES,
       default: 'keep',
       description: 'type of the parameters; buffers keep theirs',
+      helpGroup: 'TENSOR',
     } as const)(),
-    saturate: Flags.boolean({ description: 'cut values beyond the type to its largest' }),
+    saturate: Flags.boolean({
+      description: 'values that --dtype cannot hold become its largest, instead of an error',
+      helpGroup: 'TENSOR',
+    }),
+    tie: Flags.option({
+      options: TIES,
+      description:
+        'make embedding and head one tensor, with the values of one of them or their mean',
+      helpGroup: 'TENSOR',
+    } as const)(),
     dialect: Flags.option({
       options: DIALECTS,
       dependsOn: ['heads'],
-      description: 'names and RoPE of MiniMind files from before April 2025, turned into today’s',
+      description:
+        'turn the names and the RoPE of MiniMind files from before April 2025 into today’s',
+      helpGroup: 'TENSOR',
     } as const)(),
     heads: count({
       dependsOn: ['dialect'],
       description: 'attention heads of the model, for --dialect',
+      helpGroup: 'TENSOR',
     }),
-    container: Flags.option({
-      options: CONTAINERS,
-      description: 'format of the output [default: by its name]',
-    } as const)(),
-    'shard-size': bytesLimit({
-      description: 'the most that a shard holds [default: 5GB in a folder]',
-    }),
-    'max-memory': bytesLimit({ description: 'memory that it may take [default: 512MB]' }),
     config: Flags.string({
       helpValue: 'FILE',
       description: 'the config of the input [default: the one inside or beside it]',
       exclusive: ['no-config', 'dialect'],
+      helpGroup: 'INPUT',
     }),
-    'no-config': Flags.boolean({ description: 'convert by names alone, whatever config there is' }),
-    set,
-    'state-dict': stateDict,
-    seed,
+    'no-config': Flags.boolean({
+      description: 'convert by names alone, whatever config there is',
+      helpGroup: 'INPUT',
+    }),
+    'state-dict': { ...stateDict, helpGroup: 'INPUT' },
+    container: Flags.option({
+      options: CONTAINERS,
+      description: 'format of OUT [default: by its name]',
+      helpGroup: 'OUT',
+    } as const)(),
+    'shard-size': bytesLimit({
+      description: 'the most that a file of a folder holds, as in 2GB [default: 5GB]',
+      helpGroup: 'OUT',
+    }),
+    set: setOf(
+      'override a value of the output’s config, as in training.max_seq_length=2048',
+      'OUT',
+    ),
+    force: Flags.boolean({
+      description: 'replace OUT, its config and the FILE of --output, if they exist',
+      helpGroup: 'OUT',
+    }),
     engine: Flags.option({
       options: ENGINES,
       default: 'auto',
       description: 'what multiplies matrices where there is much to multiply',
     } as const)(),
-    threads: threads(),
     'dry-run': Flags.boolean({ description: 'print the plan, and write nothing' }),
-    resume: Flags.boolean({ description: 'go on where an earlier run was cut short' }),
-    check: Flags.boolean({ description: 'read the output again, and compare every value' }),
+    check: Flags.boolean({ description: 'read OUT again, and compare every value' }),
+    resume: Flags.boolean({
+      description: 'go on where a run was cut short: what it had finished is kept',
+    }),
+    'max-memory': bytesLimit({ description: 'memory that it may take [default: 512MB]' }),
+    threads: threads(),
   };
 
   async run() {

@@ -37,8 +37,11 @@ export async function checkOutput(
   }
 }
 
+/** What was written is not what stands there. */
+export class WrongOutput extends UserError {}
+
 function differs(file: string, name: string, message: string): UserError {
-  return new UserError('system', `${file} is not what was written: ${name} ${message}`, {
+  return new WrongOutput('system', `${file} is not what was written: ${name} ${message}`, {
     suggestion: 'check the disk: what was read back differs from what should stand there',
   });
 }

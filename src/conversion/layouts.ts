@@ -86,7 +86,7 @@ export function checkFoundRank(
 ): void {
   if (rank < hidden || truncation === undefined || 'rank' in truncation) return;
   throw new UserError(
-    'usage',
+    'refused-file',
     `no rank below the hidden size ${hidden} keeps within an error of ${truncation.relativeError}`,
     { suggestion: 'allow a larger --max-error, or keep the full table with --to shared' },
   );

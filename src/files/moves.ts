@@ -2,7 +2,7 @@
 import fs from 'node:fs';
 import path from 'node:path';
 import { UserError } from '../errors.js';
-import { exists, NO_LINKS, syncFolder } from './names.js';
+import { exists, isSameFile, NO_LINKS, syncFolder } from './names.js';
 import { codeOf } from './refusals.js';
 
 /** All three are on one file system. */
@@ -50,7 +50,7 @@ export function takeBack(moves: readonly Move[]): void {
     if (!exists(from) && exists(to)) fs.renameSync(to, from);
     if (!exists(aside)) continue;
     if (!exists(to)) fs.renameSync(aside, to);
-    else if (!isSame(aside, to)) throw twoOf(to, aside);
+    else if (!isSameFile(aside, to)) throw twoOf(to, aside);
     syncFolder(path.dirname(to));
   }
   syncFolder(path.dirname(lastOf(moves).from));
@@ -64,11 +64,6 @@ const twoOf = (to: string, aside: string) =>
       suggestion: 'move one of the two elsewhere',
     },
   );
-
-function isSame(a: string, b: string): boolean {
-  const [one, other] = [a, b].map((file) => fs.lstatSync(file, { bigint: true }));
-  return one?.ino === other?.ino && one?.dev === other?.dev;
-}
 
 function lastOf(moves: readonly Move[]): Move {
   const last = moves.at(-1);

@@ -40,6 +40,14 @@ export function syncFolder(folder: string): void {
 /** Whether something stands there, be it a link to nothing. */
 export const exists = (file: string) => fs.lstatSync(file, { throwIfNoEntry: false }) !== undefined;
 
+/** Whether two names, of links too, are those of one file. */
+export function isSameFile(a: string, b: string): boolean {
+  const [one, other] = [a, b].map((file) =>
+    fs.lstatSync(file, { bigint: true, throwIfNoEntry: false }),
+  );
+  return one !== undefined && one.ino === other?.ino && one.dev === other.dev;
+}
+
 export function removeQuietly(file: string): void {
   try {
     fs.rmSync(file, { recursive: true, force: true });

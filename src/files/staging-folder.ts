@@ -8,6 +8,7 @@ import type { OutputKind, OutputPlace } from './output-place.js';
 import { codeOf } from './refusals.js';
 import { type Journal, readJournal, writeJournal } from './staging-journal.js';
 import { releaseLock, takeLock } from './staging-lock.js';
+import { isLeftOver } from './write-whole.js';
 
 export class StagingFolder {
   readonly files: string;
@@ -99,6 +100,11 @@ export class StagingFolder {
     return exists(this.files) ? fs.readdirSync(this.files) : [];
   }
 
+  /** Whether there is scratch, whole. */
+  holdsScratch(): boolean {
+    return exists(this.spool) && fs.readdirSync(this.spool).some((name) => !isLeftOver(name));
+  }
+
   /** Begins with nothing. */
   startOver(journal: Journal): void {
     fs.rmSync(this.#replaced, { recursive: true, force: true });
@@ -113,7 +119,11 @@ export class StagingFolder {
   /** Begins with the files that are finished, and the scratch. */
   keepFinished(journal: Journal): void {
     this.#removeAllBut([this.#lock, this.#journal, this.files, this.spool]);
+    fs.mkdirSync(this.files, { recursive: true });
     this.#makeReady(journal);
+    for (const name of fs.readdirSync(this.spool).filter(isLeftOver)) {
+      removeQuietly(path.join(this.spool, name));
+    }
   }
 
   #makeReady(journal: Journal): void {

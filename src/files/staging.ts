@@ -8,7 +8,7 @@
  * - `journal.json`: what the result depends on; the names of all files once they are all written.
  * - `files/`: what is finished. A file is written beside it, synced and renamed into it.
  * - `replaced/`: what stood in the place, while it is being replaced.
- * - `spool/`: scratch, which stays as long as `files/` does.
+ * - `spool/`: scratch that is written whole. It is kept as `files/` is.
  *
  * What the next run finds, and does:
  *
@@ -83,7 +83,7 @@ export class Staging {
     return path.basename(this.#place.file);
   }
 
-  /** Whether finished files of an earlier run were kept. */
+  /** Whether finished files, or scratch, of an earlier run were kept. */
   get isResumed(): boolean {
     return this.#start !== 'new';
   }
@@ -139,17 +139,28 @@ export class Staging {
     this.#folder.remove();
   }
 
+  /** Whether there is something that a later run can go on with. */
+  get isWorthKeeping(): boolean {
+    return this.#finished.size > 0 || this.#folder.holdsReplaced() || this.#folder.holdsScratch();
+  }
+
   /**
-   * After a failure: keeps what is finished for a later run to resume, unless it is stale, because what it
-   * was made from has changed. Removes everything else, and tells whether something was kept. Without an
-   * await, for it is what happens when the process ends, too.
+   * After a failure: keeps what is finished for a later run to resume, removes everything else, and tells
+   * whether something was kept. Without an await, for it is what happens when the process ends, too.
    */
-  async abandon({ isStale = false } = {}): Promise<'kept' | 'removed'> {
+  async abandon(): Promise<'kept' | 'removed'> {
     opened.delete(this);
-    const keeps = (this.#finished.size > 0 && !isStale) || this.#folder.holdsReplaced();
+    const keeps = this.isWorthKeeping;
     if (keeps) this.#folder.leave();
     else this.#folder.remove();
     return keeps ? 'kept' : 'removed';
+  }
+
+  /** After a failure that would come again: keeps nothing but what was moved out of the place. */
+  async discard(): Promise<void> {
+    opened.delete(this);
+    if (this.#folder.holdsReplaced()) this.#folder.leave();
+    else this.#folder.remove();
   }
 
   #begin(): void {
@@ -173,8 +184,9 @@ export class Staging {
       return;
     }
     checkReplaceable(this.#place, force);
-    const names = resume && earlier !== undefined ? this.#folder.finished() : [];
-    if (names.length === 0) {
+    const names = this.#folder.finished();
+    const isLeft = names.length > 0 || this.#folder.holdsScratch();
+    if (!resume || earlier === undefined || !isLeft || this.#folder.isInPlace(earlier)) {
       this.#folder.startOver({ kind, identity });
       return;
     }

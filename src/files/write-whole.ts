@@ -15,6 +15,9 @@ process.on('exit', () => {
   for (const file of temporaryFiles) removeQuietly(file);
 });
 
+/** Whether a file is one that a process began to write, and that was killed before it could remove it. */
+export const isLeftOver = (name: string) => /^\.minimind-.*\.tmp$/.test(name);
+
 /**
  * Writes `target` through a sibling that takes its name when all bytes are on the disk, so that no reader
  * ever sees half of it. When anything fails the sibling is removed, and what was there before stays.

@@ -1,6 +1,6 @@
 /** The same fault in many layers, told once. */
 import { distance } from 'fastest-levenshtein';
-import { layerNumber } from '../checkpoint/names.js';
+import { type Alike, groupAlike, type Template, templateOf } from '../checkpoint/name-patterns.js';
 import { isSameShape } from '../tensor/shape.js';
 import { FAULT_KINDS, type Fault, type FaultKind, type Said } from './fault.js';
 
@@ -19,75 +19,30 @@ export interface FaultGroup {
 /** Kinds of faults that are of layers as a whole. */
 const OF_LAYERS: ReadonlySet<FaultKind> = new Set(['missing-layers', 'layer-gap', 'extra-layers']);
 
-/** A name around the number of its layer, or a name without one. */
-interface Template {
-  readonly before: string;
-  readonly number: number | undefined;
-  readonly after: string;
-}
-
-interface Draft {
-  readonly first: Fault;
-  readonly template: Template;
-  readonly names: string[];
-  readonly numbers: Set<number>;
-}
+/** Faults that are told together. */
+type Draft = Alike<Fault>;
 
 /** In the order of `FAULT_KINDS`, then of the faults. */
 export function groupFaults(faults: readonly Fault[]): FaultGroup[] {
-  const drafts = new Map<string, Draft>();
-  for (const fault of faults) {
-    const { kind, expected, found } = fault;
-    const whole = templateOf(fault.name);
-    const template = OF_LAYERS.has(kind) ? { ...whole, after: '' } : whole;
-    const { before, number, after } = template;
-    const key = JSON.stringify([kind, before, number === undefined, after, expected, found]);
-    const draft = drafts.get(key) ?? { first: fault, template, names: [], numbers: new Set() };
-    drafts.set(key, draft);
-    draft.names.push(fault.own);
-    if (number !== undefined) draft.numbers.add(number);
-  }
-  const ordered = FAULT_KINDS.flatMap((kind) =>
-    [...drafts.values()].filter(({ first }) => first.kind === kind),
-  );
+  const drafts = groupAlike(faults, (fault) => ({
+    template: templateOfFault(fault),
+    key: JSON.stringify([fault.kind, fault.expected, fault.found]),
+  }));
+  const ordered = FAULT_KINDS.flatMap((kind) => drafts.filter(({ first }) => first.kind === kind));
   const hints = hintsOf(ordered);
   return ordered.map((draft) => ({
     kind: draft.first.kind,
-    pattern: patternOf(draft),
-    names: draft.names,
+    pattern: draft.pattern,
+    names: draft.members.map(({ own }) => own),
     expected: draft.first.expected,
     found: draft.first.found,
     hint: hints.get(draft) ?? null,
   }));
 }
 
-/** Split at the first part that may be the number of a layer. */
-function templateOf(name: string): Template {
-  const parts = name.split('.');
-  const at = parts.findIndex((part, index) => index > 0 && layerNumber(part) !== undefined);
-  if (at < 0) return { before: name, number: undefined, after: '' };
-  const after = parts.slice(at + 1).map((part) => `.${part}`);
-  return {
-    before: `${parts.slice(0, at).join('.')}.`,
-    number: layerNumber(parts[at] ?? ''),
-    after: after.join(''),
-  };
-}
-
-function patternOf({ template: { before, after }, numbers }: Draft): string {
-  return `${before}${numbersText(numbers)}${after}`;
-}
-
-/** `3`, `{0–31}`, `{0, 2–5}`; nothing for no number. */
-function numbersText(numbers: ReadonlySet<number>): string {
-  const runs: [number, number][] = [];
-  for (const number of [...numbers].sort((a, b) => a - b)) {
-    const last = runs.at(-1);
-    if (last && last[1] === number - 1) last[1] = number;
-    else runs.push([number, number]);
-  }
-  const texts = runs.map(([from, to]) => (from === to ? `${from}` : `${from}–${to}`));
-  return numbers.size > 1 ? `{${texts.join(', ')}}` : texts.join('');
+function templateOfFault({ kind, name }: Fault): Template {
+  const whole = templateOf(name);
+  return OF_LAYERS.has(kind) ? { ...whole, after: '' } : whole;
 }
 
 /** More groups than this are of another model, and hints would only cost time. */
@@ -102,7 +57,7 @@ function hintsOf(drafts: readonly Draft[]): Map<Draft, string> {
     if (kind === 'misshapen' && isTransposed(expected, found)) hints.set(draft, 'transposed');
     if (kind !== 'extra') continue;
     const near = nearest(draft, missing);
-    if (near) hints.set(draft, `near ${patternOf(near)}, which is missing`);
+    if (near) hints.set(draft, `near ${near.pattern}, which is missing`);
   }
   return hints;
 }

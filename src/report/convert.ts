@@ -1,64 +1,169 @@
 /** What `minimind convert-checkpoint` prints. */
-import type { SrteLayout } from '../architecture/srte-layout.js';
-import type { CheckpointFormat } from '../checkpoint/checkpoint.js';
-import type { LeftOut, PlannedTable, PlannedTensor } from '../conversion/plan.js';
-import type { TableError } from '../conversion/table-errors.js';
-import { heading } from './cells.js';
-import type { Report } from './report.js';
+import { bytesCell, heading, integerCell, left, note, right, strong } from './cells.js';
+import { configText } from './checkpoint.js';
+import { planBlocks, stepsTable } from './convert-plan.js';
+import type { ConvertResult } from './convert-result.js';
+import { errorsTable, srteBlocks, srteText } from './convert-srte.js';
+import { shortened } from './inspect-text.js';
+import { percentText } from './percent.js';
+import type { Block, Cell, Report, TableBlock } from './report.js';
+import { formatBytes, formatDuration, formatShare } from './units.js';
+import { FORMAT_NAMES } from './wording.js';
 
-export interface ConvertResult {
-  readonly schema: 'minimind/convert-checkpoint@1';
-  readonly dryRun: boolean;
-  readonly input: {
-    readonly path: string;
-    readonly format: CheckpointFormat;
-    readonly config: { readonly file: string; readonly origin: string } | null;
-    readonly parameters: number;
-    readonly bytes: number;
+/**
+ * @param flat Whether the reader is a program, which gets one table: the tensors of a plan, or the errors of
+ * what was done, by layer.
+ */
+export function convertReport(result: ConvertResult, { flat }: { readonly flat: boolean }): Report {
+  const { dryRun, srte, groups } = result;
+  if (flat) return { blocks: [dryRun ? stepsTable(result.tensors) : errorsTable(srte)] };
+  return {
+    blocks: [
+      verdict(result),
+      note(sourceText(result)),
+      totalsTable(result),
+      ...(srte ? [note(srteText(srte))] : []),
+      ...(dryRun ? planBlocks(groups) : srte ? srteBlocks(srte) : []),
+      ...filesBlocks(result),
+      ...changesBlocks(result),
+      ...leftOutBlocks(result),
+      ...result.notes.map((text) => note(`${text}.`)),
+      ...costBlocks(result),
+    ],
   };
-  readonly output: {
-    readonly path: string;
-    readonly container: string;
-    readonly parameters: number;
-    readonly bytes: number;
-    readonly files: readonly { readonly name: string; readonly bytes: number }[];
-  };
-  readonly srte: {
-    readonly source: SrteLayout & { readonly parameters: number };
-    readonly target: SrteLayout & { readonly parameters: number };
-    readonly merge: string;
-    readonly extension: string | null;
-    /** Of all layers together, ‖had − gets‖ / ‖had‖; null in a dry run, and where all was zero. */
-    readonly relativeError: number | null;
-    readonly tables: readonly (PlannedTable & {
-      readonly energy: number | null;
-      readonly errors: readonly TableError[];
-    })[];
-  } | null;
-  readonly configChanges: readonly {
-    readonly path: string;
-    readonly from: unknown;
-    readonly to: unknown;
-  }[];
-  readonly leftOut: readonly LeftOut[];
-  readonly notes: readonly string[];
-  readonly tensors: readonly PlannedTensor[];
-  readonly memory: {
-    readonly limitBytes: number;
-    readonly predictedPeakBytes: number;
-    readonly peakBytes: number | null;
-  };
-  readonly run: {
-    readonly seconds: number;
-    readonly resumed: boolean;
-    readonly checked: boolean;
-    /** Read and written. */
-    readonly bytesPerSecond: number;
-    /** What computed the products of matrices: `JavaScript`, `ONNX Runtime 1.30.0, 2 threads`. */
-    readonly products: string;
-  } | null;
 }
 
-export function convertReport(result: ConvertResult, _options: { readonly flat: boolean }): Report {
-  return { blocks: [heading(result.output.path)] };
+function verdict({ dryRun, output, srte, run }: ConvertResult): Block {
+  if (dryRun) return heading(`only a plan: nothing was written to ${output.path}`);
+  const error = srte?.relativeError ?? null;
+  const cost = error === null ? '' : `, with an SRTE error of ${percentText(error)}`;
+  const done = run?.checked ? 'done, and read again' : 'done';
+  return { kind: 'heading', text: `${done}: ${output.path}${cost}`, tone: 'good' };
 }
+
+function sourceText({ input: { path, format, config } }: ConvertResult): string {
+  const by = config === null ? 'by its names alone' : configText(config);
+  return `From ${path} (${FORMAT_NAMES[format]}); ${by}.`;
+}
+
+function totalsTable({ input, output, srte }: ConvertResult): TableBlock {
+  const row = (label: Cell, before: number, after: number, cell: (value: number) => Cell) => [
+    label,
+    cell(before),
+    cell(after),
+    ...savedCells(before, after, cell),
+  ];
+  const bytes = (value: number) => bytesCell({ value });
+  return {
+    kind: 'table',
+    columns: [
+      left('', 'what'),
+      right('before', 'before'),
+      right('after', 'after'),
+      right('saved', 'saved'),
+      right('share', 'share'),
+    ],
+    rows: [
+      row(strong('parameters'), input.parameters, output.parameters, integerCell),
+      ...(srte
+        ? [row({ text: '  SRTE' }, srte.source.parameters, srte.target.parameters, integerCell)]
+        : []),
+      row(strong('tensors'), input.tensorBytes, output.tensorBytes, bytes),
+      row(strong('files'), input.bytes, output.bytes, bytes),
+    ],
+  };
+}
+
+/** What is saved, and its share; of what has grown, how many times. */
+function savedCells(before: number, after: number, cell: (value: number) => Cell): Cell[] {
+  const saved = before - after;
+  if (saved === 0) return [{ text: '–' }, { text: '–' }];
+  const tone = saved > 0 ? 'good' : 'bad';
+  const times = before === 0 ? '–' : `× ${(after / before).toPrecision(3)}`;
+  return [
+    { ...cell(saved), tone },
+    { text: saved > 0 ? formatShare(saved, before) : times, tone },
+  ];
+}
+
+function filesBlocks({ dryRun, output: { files } }: ConvertResult): Block[] {
+  const isResumed = files.some(({ resumed }) => resumed);
+  return [
+    heading(dryRun ? 'Files to be written' : 'Files'),
+    {
+      kind: 'table',
+      columns: [
+        left('file', 'file', true),
+        right('bytes', 'bytes'),
+        ...(isResumed ? [left('', 'resumed')] : []),
+      ],
+      rows: files.map(({ name, bytes, resumed }) => [
+        { text: shortened(name) },
+        bytesCell({ value: bytes }),
+        ...(isResumed ? [{ text: resumed ? 'from the earlier run' : '' }] : []),
+      ]),
+    },
+  ];
+}
+
+function changesBlocks({ configChanges }: ConvertResult): Block[] {
+  if (configChanges.length === 0) return [];
+  return [
+    heading('Config'),
+    {
+      kind: 'table',
+      columns: [left('key', 'key', true), left('from', 'from', true), left('to', 'to', true)],
+      rows: configChanges.map(({ path, from, to }) => [
+        { text: path },
+        settingCell(from),
+        settingCell(to),
+      ]),
+    },
+  ];
+}
+
+const settingCell = (value: unknown): Cell => ({
+  text: value === null ? '–' : shortened(JSON.stringify(value)),
+});
+
+function leftOutBlocks({ leftOut }: ConvertResult): Block[] {
+  if (leftOut.length === 0) return [];
+  return [
+    heading('Left out'),
+    {
+      kind: 'table',
+      columns: [left('what', 'what', true), right('count', 'count'), left('why', 'why', true)],
+      rows: leftOut.map(({ pattern, names, why }) => [
+        { text: shortened(pattern) },
+        integerCell(names.length),
+        { text: why },
+      ]),
+    },
+  ];
+}
+
+function costBlocks({ memory, run, srte }: ConvertResult): Block[] {
+  const { limitBytes, predictedPeakBytes, peakBytes } = memory;
+  const allowed = `${formatBytes(limitBytes)} are allowed`;
+  const predicted = formatBytes(predictedPeakBytes);
+  if (run === null || peakBytes === null) {
+    return [note(`Memory at its peak: about ${predicted}; ${allowed}.`)];
+  }
+  const { readBytes, writtenBytes, bytesPerSecond, seconds, products } = run;
+  const isFactorised = [srte?.source, srte?.target].some((each) => each?.form === 'low-rank');
+  return [
+    note(
+      `Read ${formatBytes(readBytes)} and wrote ${formatBytes(writtenBytes)} in ${secondsText(seconds)}: ` +
+        `${formatBytes(bytesPerSecond)} a second.${isFactorised ? ` Matrix products: ${products}.` : ''}`,
+    ),
+    {
+      kind: 'note',
+      text: `Memory at its peak: ${formatBytes(peakBytes)}; predicted were ${predicted}, and ${allowed}.`,
+      tone: peakBytes > limitBytes ? 'warning' : 'dim',
+    },
+  ];
+}
+
+/** `0.15 s`, `12 s`, `2 min 5 s`. */
+const secondsText = (seconds: number) =>
+  seconds < 10 ? `${seconds.toFixed(2)} s` : formatDuration(seconds);

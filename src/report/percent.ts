@@ -1,4 +1,4 @@
-/** Shares that are no quotients of integers. */
+/** Shares that are no quotients of integers, and other real numbers. */
 import type { Cell } from './report.js';
 
 /** From such a share on, so many decimals of per cent: small shares must not look like none. */
@@ -24,3 +24,9 @@ export const percentCell = (share: number | null): Cell => ({
   text: percentText(share),
   value: share ?? '',
 });
+
+/** `2.5587`; `–` for null. */
+export const realCell = (value: number | null): Cell =>
+  value === null
+    ? { text: '–', value: '' }
+    : { text: value === 0 ? '0' : value.toPrecision(5), value };

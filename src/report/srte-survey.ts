@@ -4,7 +4,7 @@ import type { SrteSurvey, TableSurvey } from '../conversion/srte-survey.js';
 import { bar } from './bar.js';
 import { bytesCell, heading, integerCell, left, note, right, shareCell } from './cells.js';
 import { shortened } from './inspect-text.js';
-import { percentCell } from './percent.js';
+import { percentCell, realCell } from './percent.js';
 import type { Block, Cell, TableBlock } from './report.js';
 import { srteAdvice } from './srte-advice.js';
 import { cosineBlocks, cosineCell } from './srte-cosines.js';
@@ -82,10 +82,6 @@ function tablesBlocks(tables: readonly TableSurvey[]): Block[] {
     note('Distances are Frobenius norms; a full bar is as far from the mean as from zero.'),
   ];
 }
-
-/** `2.5587`; `–` for null. */
-const realCell = (value: number | null): Cell =>
-  value === null ? NOTHING : { text: value === 0 ? '0' : value.toPrecision(5), value };
 
 function optionsBlocks(survey: SrteSurvey): Block[] {
   const { tables, options } = survey;

@@ -59,6 +59,16 @@ export function formatMacs(macs: number | bigint): string {
   return formatFlops(macs).replace('FLOPs', 'MACs');
 }
 
+/** `7 s`, `2 min 5 s`, `1 h 12 min`: seconds that have begun count. */
+export function formatDuration(seconds: number): string {
+  const whole = Math.ceil(seconds);
+  if (whole < 60) return `${whole} s`;
+  const minutes = Math.floor(whole / 60);
+  return minutes < 60
+    ? `${minutes} min ${whole % 60} s`
+    : `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
+}
+
 /** One decimal of the unit in which at most 999.9 (1023.9) of them are shown. */
 function scaled(value: bigint, base: bigint, units: readonly string[]): string {
   const size = absolute(value);

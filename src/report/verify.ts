@@ -9,6 +9,7 @@ import { integerCell, left, note, right } from './cells.js';
 import { namesText, shortened } from './inspect-text.js';
 import type { Block, Cell, Report } from './report.js';
 import { formatBytes, formatInteger } from './units.js';
+import { counted, FORMAT_NAMES, joined } from './wording.js';
 
 /** A value that the config and the config inside the checkpoint do not agree on. */
 export interface ConfigDifference {
@@ -33,12 +34,6 @@ export interface VerifyResult extends Reconciliation {
   };
   readonly configDifferences: readonly ConfigDifference[];
 }
-
-const FORMAT_NAMES = {
-  safetensors: 'safetensors',
-  'torch-zip': 'PyTorch (zip)',
-  'torch-legacy': 'PyTorch (legacy)',
-} as const satisfies Record<CheckpointFormat, string>;
 
 const FAULTS = {
   'missing-layers': 'missing layers',
@@ -106,9 +101,6 @@ function sourceText({
   return `${checkpoint} (${FORMAT_NAMES[format]}, ${names}), held against ${config}.`;
 }
 
-const counted = (number: number, what: string) =>
-  `${formatInteger(number)} ${what}${number === 1 ? '' : 's'}`;
-
 function faultBlocks(faults: readonly FaultGroup[], flat: boolean): Block[] {
   const shown = flat ? faults : faults.slice(0, MOST_LINES);
   const hasHints = shown.some(({ hint }) => hint !== null);
@@ -175,10 +167,6 @@ export function adviceText(suggestion: Suggestion): string {
   const convert = set.every(({ convertible }) => convertible) ? ', or convert the checkpoint' : '';
   return `${shows}: set ${keys}${convert}.`;
 }
-
-/** `a, b and c`. */
-const joined = (texts: readonly string[]) =>
-  [texts.slice(0, -1).join(', '), texts.at(-1) ?? ''].filter(Boolean).join(' and ');
 
 const NOTES = {
   'buffers-left-out': ({ names }) =>

@@ -1,23 +1,34 @@
 import fs from 'node:fs';
 import { expect, it } from 'vitest';
 import { RULES } from '../../src/checkpoint/rules.js';
+import { CONVERSION_RULES } from '../../src/conversion/rules.js';
 import { inPackage } from '../fixtures.js';
 
-it('docs/checkpoint-formats.md lists every rule with its sentence', () => {
-  const page = fs.readFileSync(inPackage('docs/checkpoint-formats.md'), 'utf8');
-  const rows = [...page.matchAll(/^\| `([\w-]+)` \| (.*) \|$/gm)].map(([, rule, text]) => [
+it.each([
+  ['docs/checkpoint-formats.md', RULES],
+  ['docs/conversion.md', CONVERSION_RULES],
+])('%s lists every rule with its sentence', (file, rules) => {
+  const page = fs.readFileSync(inPackage(file), 'utf8');
+  const [, listed = ''] = page.split('\n## Rules\n');
+  const rows = [...listed.matchAll(/^\| `([\w-]+)` \| (.*) \|$/gm)].map(([, rule, text]) => [
     rule,
     text,
   ]);
-  expect(rows).toEqual(Object.entries(RULES));
+  expect(rows).toEqual(Object.entries(rules));
 });
 
-it('each rule is checked in one place', () => {
-  const sources = fs
-    .readdirSync(inPackage('src/checkpoint'), { recursive: true, encoding: 'utf8' })
-    .filter((name) => name.endsWith('.ts') && !name.endsWith('rules.ts'))
-    .map((name) => fs.readFileSync(inPackage('src/checkpoint', name), 'utf8'))
+it.each([
+  [['src/checkpoint'], RULES],
+  [['src/conversion', 'src/cli'], CONVERSION_RULES],
+])('in %j each rule is checked in one place', (folders, rules) => {
+  const sources = folders
+    .flatMap((folder) =>
+      fs
+        .readdirSync(inPackage(folder), { recursive: true, encoding: 'utf8' })
+        .filter((name) => name.endsWith('.ts') && !name.endsWith('rules.ts'))
+        .map((name) => fs.readFileSync(inPackage(folder, name), 'utf8')),
+    )
     .join('\n');
-  const places = Object.keys(RULES).map((rule) => [rule, sources.split(`'${rule}'`).length - 1]);
+  const places = Object.keys(rules).map((rule) => [rule, sources.split(`'${rule}'`).length - 1]);
   expect(places.filter(([, count]) => count !== 1)).toEqual([]);
 });

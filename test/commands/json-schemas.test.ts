@@ -141,6 +141,35 @@ describe('JSON output of inspect', () => {
   });
 });
 
+describe('JSON output of convert-checkpoint', () => {
+  const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'minimind-'));
+  afterAll(() => fs.rmSync(folder, { recursive: true }));
+
+  it.each([
+    ['checkpoints/valid/zip_proto5.pt', 'plan.pt', ['--to', 'shared', '--dry-run']],
+    ['checkpoints/valid/zip_proto5.pt', 'pair', ['--to', 'low-rank', '--max-error', '0.4']],
+    ['checkpoints/valid/zip_proto5.pt', 'same.safetensors', ['--dtype', 'bf16']],
+    ['checkpoints/valid/zip_proto5.pt', 'sincos.pt', ['--to', 'sincos']],
+    [
+      'checkpoints/valid/nested_train_proto4.pt',
+      'first.pt',
+      ['--to', 'shared', '--merge', 'first'],
+    ],
+    ['hybrid/shared-lowrank-tied', 'own', ['--to', 'per-layer', '--check', '--shard-size', '1MB']],
+    [
+      'hybrid/shared-lowrank-tied',
+      'longer',
+      ['--to', 'shared', '--max-positions', '70', '--extend', 'zero'],
+    ],
+  ])('%s → %s %j', (input, output, flags) => {
+    const target = path.join(folder, output);
+    const args = ['convert-checkpoint', `fixtures/${input}`, target, ...flags, '--json'];
+    const { code, stdout, stderr } = runCli(args);
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    expect(complaints(stdout)).toEqual([]);
+  });
+});
+
 describe('the JSON Schema of configs', () => {
   const schema = readJson<SchemaObject>('docs/schemas/config-hybrid.schema.json');
   const validate = new Ajv2020({ strict: true, allErrors: true }).compile(schema);

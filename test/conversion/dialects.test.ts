@@ -95,7 +95,7 @@ describe('an old MiniMind file', () => {
       'model.layers.0.self_attn.k_proj.weight',
       'model.layers.0.self_attn.q_proj.weight',
     ]);
-    expect(result.leftOut.map(({ name }) => name)).toEqual(['module.freqs_cos']);
+    expect(result.leftOut.flatMap(({ names }) => names)).toEqual(['module.freqs_cos']);
   });
 
   it('may have experts', async () => {

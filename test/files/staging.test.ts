@@ -245,7 +245,7 @@ describe('names in an output', () => {
 describe('a run that fails', () => {
   it('leaves nothing when nothing is finished', async () => {
     const staging = await open();
-    fs.writeFileSync(staging.spool('mean'), 'scratch');
+    fs.writeFileSync(staging.spool('.minimind-1-2.tmp'), 'half of it');
     const failure = new Error('no more');
     const attempt = staging.write('a', async (sink) => {
       await sink.write(Buffer.alloc(2 ** 20));
@@ -253,6 +253,30 @@ describe('a run that fails', () => {
     });
     await expect(attempt).rejects.toBe(failure);
     expect(await staging.abandon()).toBe('removed');
+    expect(fs.readdirSync(inFolder())).toEqual([]);
+  });
+
+  it('keeps whole scratch alone, which a run that resumes goes on with', async () => {
+    const staging = await open();
+    fs.writeFileSync(staging.spool('mean'), 'scratch');
+    fs.writeFileSync(staging.spool('.minimind-1-2.tmp'), 'half of it');
+    expect(await staging.abandon()).toBe('kept');
+    await expect(open({ resume: true, identity: 'b' })).rejects.toThrow('other settings');
+    const next = await open({ resume: true });
+    expect(next.isResumed).toBe(true);
+    expect(textsIn(STAGING, 'spool')).toEqual({ mean: 'scratch' });
+    await writeAll(next, MODEL);
+    await next.commit();
+    expect(textsIn('.')).toEqual({
+      'out/config.yaml': 'new config',
+      'out/model.safetensors': 'new weights',
+    });
+  });
+
+  it('leaves nothing that would only fail again', async () => {
+    const staging = await open();
+    await writeAll(staging, MODEL);
+    await staging.discard();
     expect(fs.readdirSync(inFolder())).toEqual([]);
   });
 

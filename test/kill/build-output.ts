@@ -10,7 +10,7 @@ const staging = await Staging.open(out, {
 });
 const main = kind === 'file' ? staging.mainName : 'model-2.safetensors';
 if (!staging.isInPlace) {
-  for (const [index, name] of ['config.json', 'model-1.safetensors', main].entries()) {
+  for (const [index, name] of ['config.yaml', 'model-1.safetensors', main].entries()) {
     if (staging.isFinished(name)) continue;
     await staging.write(name, async (sink) => {
       for (let piece = 0; piece < 4; piece++) {

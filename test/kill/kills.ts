@@ -7,6 +7,9 @@ import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { buildSync } from 'esbuild';
 
+/** What ends a program: at once, or as Ctrl-C does, which it can answer. */
+type KillSignal = 'SIGKILL' | 'SIGINT';
+
 /** A program to kill. All paths are within the folder of a run, which is made anew for each kill. */
 export interface KillTest {
   /** Puts into the folder what there is before: inputs, and an old output. */
@@ -19,8 +22,13 @@ export interface KillTest {
   readonly output: readonly [string, ...string[]];
   /** Kills from outside, spread over the duration of a run. */
   readonly kills: number;
-  /** Kills at operations, spread over all of them, before and after in turn; or one before and after each. */
-  readonly operations: number | 'each';
+  /** SIGKILL when not given. */
+  readonly signal?: KillSignal | undefined;
+  /**
+   * Kills at operations: at these places among all of them, from 0 to 1, before or after; or before and
+   * after each.
+   */
+  readonly operations: readonly number[] | 'each';
 }
 
 /** How often what was found after a kill. */
@@ -58,6 +66,7 @@ export function bundled(name: string, folder: string): string {
 }
 
 async function killAll(test: KillTest, root: string, preload: string): Promise<KillReport> {
+  const { signal = 'SIGKILL' } = test;
   const folder = path.join(root, 'run');
   const renew = () => {
     fs.rmSync(folder, { recursive: true, force: true });
@@ -67,7 +76,7 @@ async function killAll(test: KillTest, root: string, preload: string): Promise<K
   const start = (args: readonly string[], kill = '') =>
     spawn(process.execPath, [...(kill ? ['--import', preload] : []), ...args], {
       cwd: folder,
-      env: { ...process.env, MINIMIND_KILL: kill },
+      env: { ...process.env, MINIMIND_KILL: kill, MINIMIND_KILL_SIGNAL: signal },
       stdio: ['ignore', 'ignore', 'pipe'],
     });
 
@@ -86,13 +95,20 @@ async function killAll(test: KillTest, root: string, preload: string): Promise<K
 
   const report: KillReport = { operations, old: 0, new: 0, ended: 0 };
   const check = async (child: ChildProcess, when: string) => {
-    const { signal, code, stderr } = await ended(child);
-    if (signal !== 'SIGKILL') {
-      if (code !== 0) throw new Error(`${when}: exit code ${code}: ${stderr}`);
+    const end = await ended(child);
+    const found = hashesIn(folder);
+    const isAnswered = signal === 'SIGINT' && end.code === INTERRUPTED;
+    if (isAnswered) expectTidy(test.output, found, end, when);
+    else if (end.signal !== signal) {
+      expectSuccess(end, when);
       report.ended++;
     }
-    report[stateOf(test.output, before, undisturbed, hashesIn(folder), when)]++;
-    await succeed(start(test.resumeArgs(folder)), `resumed after ${when}`);
+    const state = stateOf(test.output, before, undisturbed, found, when);
+    report[state]++;
+    const resumed = await ended(start(test.resumeArgs(folder)));
+    // An output that is there may be refused for it: nothing tells that it is what was to be resumed.
+    const isDone = state === 'new' && !(journalOf(test.output) in found);
+    if (!isDone || resumed.code !== USAGE) expectSuccess(resumed, `resumed after ${when}`);
     expectEqual(hashesIn(folder), undisturbed, `resumed after ${when}`);
   };
   for (const point of killPoints(operations, test.operations)) {
@@ -103,20 +119,20 @@ async function killAll(test: KillTest, root: string, preload: string): Promise<K
     renew();
     const delay = ((kill + Math.random()) / test.kills) * duration;
     const child = start(test.args(folder));
-    const timer = setTimeout(() => child.kill('SIGKILL'), delay);
+    const timer = setTimeout(() => child.kill(signal), delay);
     await check(child, `killed after ${delay.toFixed(1)} of ${duration.toFixed(1)} ms`);
     clearTimeout(timer);
   }
   return report;
 }
 
-function killPoints(operations: number, wanted: number | 'each'): string[] {
-  const all = Array.from({ length: operations }, (_, i) => [`before:${i + 1}`, `after:${i + 1}`]);
-  if (wanted === 'each') return all.flat();
-  return Array.from({ length: Math.min(wanted, operations) }, (_, i) => {
-    const operation = Math.floor(((i + 0.5) / wanted) * operations);
-    return all[operation]?.[i % 2] ?? [];
-  }).flat();
+function killPoints(operations: number, wanted: KillTest['operations']): string[] {
+  const around = (operation: number) => [`before:${operation + 1}`, `after:${operation + 1}`];
+  if (wanted === 'each') return Array.from({ length: operations }, (_, i) => around(i)).flat();
+  return wanted.flatMap((place) => {
+    const operation = Math.floor(place * operations);
+    return around(operation)[operation % 2] ?? [];
+  });
 }
 
 interface End {
@@ -136,9 +152,33 @@ function ended(child: ChildProcess): Promise<End> {
   });
 }
 
-async function succeed(child: ChildProcess, when = 'undisturbed'): Promise<void> {
-  const { code, signal, stderr } = await ended(child);
+/** Exit codes: of what the user has to mend, and of Ctrl-C. */
+const USAGE = 2;
+const INTERRUPTED = 130;
+
+async function succeed(child: ChildProcess): Promise<void> {
+  expectSuccess(await ended(child), 'undisturbed');
+}
+
+function expectSuccess({ code, signal, stderr }: End, when: string): void {
   if (code !== 0) throw new Error(`${when}: exit code ${code ?? signal}: ${stderr}`);
+}
+
+/** A program that ends by itself leaves nothing half-written, and says what it leaves. */
+function expectTidy(
+  output: KillTest['output'],
+  found: Hashes,
+  { stderr }: End,
+  when: string,
+): void {
+  const half = Object.keys(found).find((name) => /\.(unfinished|tmp|new)$|lock/.test(name));
+  if (half !== undefined) throw new Error(`${when}: leaves ${half}`);
+  const isKept = journalOf(output) in found;
+  if (isKept !== stderr.includes('--resume')) {
+    throw new Error(
+      `${when}: ${isKept ? 'keeps something' : 'keeps nothing'}, and says "${stderr}"`,
+    );
+  }
 }
 
 /** Hashes of all files, by their relative paths. */
@@ -153,6 +193,9 @@ function hashesIn(folder: string): Hashes {
   );
 }
 
+const stagingOf = ([main]: KillTest['output']) => `.${main}.minimind`;
+const journalOf = (output: KillTest['output']) => `${stagingOf(output)}/journal.json`;
+
 const isIn = (name: string, place: string) => name === place || name.startsWith(`${place}/`);
 
 /** Which of the two outputs is whole. Everything that is neither output nor staging is as it was. */
@@ -163,7 +206,7 @@ function stateOf(
   found: Hashes,
   when: string,
 ): 'old' | 'new' {
-  const staging = `.${output[0]}.minimind`;
+  const staging = stagingOf(output);
   const isOutput = (name: string) => output.some((place) => isIn(name, place));
   const others = (hashes: Hashes) =>
     pick(hashes, (name) => !isOutput(name) && !isIn(name, staging));

@@ -20,13 +20,13 @@ const putOld =
     }
   };
 
-const COMPANIONS = ['config.json', 'model-1.safetensors'];
+const COMPANIONS = ['config.yaml', 'model-1.safetensors'];
 
 describe('a process that is killed', () => {
   it.each<[string, Pick<KillTest, 'prepare' | 'output'>]>([
     ['folder', { prepare: putOld(), output: ['out'] }],
-    ['folder', { prepare: putOld('out/a.safetensors', 'out/b.json'), output: ['out'] }],
-    ['file', { prepare: putOld('out', 'config.json'), output: ['out', ...COMPANIONS] }],
+    ['folder', { prepare: putOld('out/a.safetensors', 'out/b.index.json'), output: ['out'] }],
+    ['file', { prepare: putOld('out', 'config.yaml'), output: ['out', ...COMPANIONS] }],
   ])(
     'leaves a whole %s, old or new',
     async (kind, { prepare, output }) => {
@@ -64,7 +64,7 @@ describe('a process that is told to end', () => {
 
   it.each([
     [0, []],
-    [2, ['files/file-0', 'files/file-1', 'journal.json']],
+    [2, ['files/file-0', 'files/file-1', 'journal.json', 'spool', 'spool/mean']],
   ])('keeps the %i files that are finished, and nothing else', (finish, expected) => {
     const folder = fs.mkdtempSync(path.join(scripts, 'run-'));
     const program = path.join(scripts, `end-${finish}.mjs`);

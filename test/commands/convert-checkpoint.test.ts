@@ -1,0 +1,224 @@
+import fs from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { inPackage } from '../fixtures.js';
+import { runCli } from '../run-cli.js';
+
+const folder = fs.mkdtempSync(path.join(fs.realpathSync(os.tmpdir()), 'minimind-'));
+const FIXTURE = 'fixtures/old-checkpoint/trained-same-start/checkpoint_step_30.pt';
+const IN = path.join(folder, 'old.pt');
+beforeAll(() => fs.copyFileSync(inPackage(FIXTURE), IN));
+afterAll(() => fs.rmSync(folder, { recursive: true }));
+
+let made = 0;
+/** A name that nothing has yet. */
+const out = (ending = '.pt') => path.join(folder, `out-${made++}${ending}`);
+
+const convert = (...args: string[]) => runCli(['convert-checkpoint', ...args]);
+/** Converts without a config, and so without the RoPE tables that the file was slimmed of. */
+const shared = (target: string, ...args: string[]) =>
+  convert(IN, target, '--to', 'shared', '--no-config', ...args);
+
+describe('convert-checkpoint', () => {
+  it('answers on stdout, exits with 0, and leaves nothing beside the output', () => {
+    const target = out();
+    const before = fs.readdirSync(folder);
+    const { code, stdout, stderr } = shared(target);
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    expect(stdout).toMatch(/^done: .*\.pt, with an SRTE error of 23\.0%\n/);
+    expect(fs.readdirSync(folder).sort()).toEqual([...before, path.basename(target)].sort());
+    const { size } = fs.statSync(target);
+    expect(stdout).toMatch(/^out-\d+\.pt +\d+\.\d kB$/m);
+    const { output, run } = JSON.parse(shared(target, '--force', '--json').stdout);
+    expect(output.bytes).toBe(size);
+    expect(run.writtenBytes).toBe(size);
+    expect(run).toMatchObject({ resumed: false, checked: false });
+  });
+
+  it('writes nothing in a dry run', () => {
+    const before = fs.readdirSync(folder);
+    const target = out('');
+    const { code, stdout } = shared(target, '--dry-run');
+    expect(code).toBe(0);
+    expect(stdout).toContain(`only a plan: nothing was written to ${target}\n`);
+    expect(stdout).toMatch(/^merged +shared_srte\.freqs +1 +F32 +1\.5 kB$/m);
+    expect(stdout).toMatch(/^copied +layers\.\{0–2\}\.… +102 +F32 /m);
+    expect(fs.readdirSync(folder)).toEqual(before);
+  });
+
+  it('plans what it then does', () => {
+    const target = out('.safetensors');
+    const planned = JSON.parse(shared(target, '--dry-run', '--json').stdout);
+    const done = JSON.parse(shared(target, '--json').stdout);
+    for (const part of ['input', 'output', 'groups', 'tensors', 'leftOut', 'notes']) {
+      expect(done[part], part).toEqual(planned[part]);
+    }
+    expect(planned).toMatchObject({ dryRun: true, run: null, memory: { peakBytes: null } });
+    expect(planned.srte.tables[0].errors).toEqual([]);
+  });
+
+  it('tells the figures exactly', () => {
+    const { stdout } = shared(out('.safetensors'), '--json', '--check');
+    const result = JSON.parse(stdout);
+    const hidden = { positions: 48, hidden: 8, layers: 3, form: 'table', rank: null };
+    expect(result).toMatchObject({
+      input: { path: IN, format: 'torch-zip', config: null, parameters: 16920 },
+      output: { container: 'safetensors', parameters: 16152, tensorBytes: 16152 * 4 },
+      srte: {
+        source: { ...hidden, sharing: 'per-layer', parameters: 1152 },
+        target: { ...hidden, sharing: 'shared', parameters: 384 },
+        merge: 'mean',
+      },
+      leftOut: [{ pattern: 'optimizer_state_dict' }, { pattern: 'scheduler_state_dict' }],
+      run: { checked: true },
+    });
+    expect(result.input.bytes).toBe(fs.statSync(IN).size);
+    expect(result.run.readBytes).toBeGreaterThan(result.input.tensorBytes);
+    const step = result.tensors.find(({ name }: { name: string }) => name === 'shared_srte.freqs');
+    expect(step).toMatchObject({
+      action: 'merged',
+      from: [0, 1, 2].map((layer) => `layers.${layer}.srte.freqs`),
+      aliases: [0, 1, 2].map((layer) => `layers.${layer}.srte.freqs`),
+      shape: [1, 48, 8],
+      bytes: 1536,
+    });
+    // ‖had − gets‖² of all layers is the sum of those of each.
+    const { errors } = result.srte.tables[0];
+    const squares = (of: (each: { norm: number; relativeError: number }) => number) =>
+      errors.reduce((sum: number, each: never) => sum + of(each) ** 2, 0);
+    const lost = squares(({ norm, relativeError }) => norm * relativeError);
+    const had = squares(({ norm }) => norm);
+    expect(result.srte.relativeError).toBeCloseTo(Math.sqrt(lost / had), 12);
+  });
+
+  it.each([
+    ['a pair', ['--to', 'low-rank', '--rank', '4'], 'factorised'],
+    ['fewer rows', ['--max-positions', '32'], 'cut'],
+    ['more rows', ['--max-positions', '50', '--extend', 'zero'], 'extended'],
+    ['another type', ['--dtype', 'f16'], 'cast'],
+    ['a tied head', ['--tie', 'mean'], 'averaged'],
+    ['no table', ['--to', 'sincos'], 'computed'],
+  ])('names what is done for %s', (_, flags, action) => {
+    const { stdout } = convert(IN, out(), '--no-config', '--dry-run', '--json', ...flags);
+    const { groups } = JSON.parse(stdout);
+    expect(groups.map((group: { action: string }) => group.action)).toContain(action);
+  });
+
+  it('names what is done for a table out of a pair, and the config that changes', () => {
+    const source = 'fixtures/hybrid/shared-lowrank-tied';
+    const { stdout } = convert(source, out(''), '--to', 'per-layer', '--dry-run', '--json');
+    const { groups, configChanges, srte } = JSON.parse(stdout);
+    expect(groups[0]).toMatchObject({
+      action: 'multiplied-out',
+      pattern: 'layers.{0–2}.srte.freqs',
+    });
+    expect(configChanges).toEqual([
+      { path: 'model.srte_share_across_layers', from: true, to: false },
+      { path: 'model.srte_factorized_rank', from: 4, to: 0 },
+    ]);
+    expect(srte.merge).toBeNull();
+  });
+
+  it('gives each layer its line again, though all had one table', () => {
+    const args = ['fixtures/hybrid/shared-lowrank-tied', out(''), '--to', 'per-layer'];
+    const { stdout } = convert(...args, '--format', 'csv');
+    const rows = stdout.trim().split('\n').slice(1);
+    expect(rows.map((row) => row.split(',').slice(0, 3))).toEqual(
+      [0, 1, 2].map((layer) => [String(layer), 'shared_srte.lowrank', `layers.${layer}.srte`]),
+    );
+  });
+
+  it('says in which shard each tensor is', () => {
+    const { stdout } = shared(out(''), '--shard-size', '30kB', '--json');
+    const { tensors, output } = JSON.parse(stdout);
+    const bytes = new Map<string, number>();
+    for (const { file, bytes: more } of tensors) bytes.set(file, (bytes.get(file) ?? 0) + more);
+    expect(bytes.size).toBe(3);
+    for (const [file, inside] of bytes) {
+      expect(inside).toBeLessThanOrEqual(30e3);
+      const found = output.files.find(({ name }: { name: string }) => name === file);
+      expect(found.bytes).toBeGreaterThan(inside);
+    }
+  });
+
+  it('tells how it is in Markdown, and to a file', () => {
+    const file = path.join(folder, 'report.md');
+    const { code, stdout, stderr } = shared(out(), '--format', 'markdown', '-o', file);
+    expect({ code, stdout, stderr }).toEqual({ code: 0, stdout: '', stderr: `wrote ${file}\n` });
+    expect(fs.readFileSync(file, 'utf8')).toMatch(/^## done: /);
+  });
+
+  it('is quiet about warnings when it is told so', () => {
+    const strange = path.join(folder, 'strange');
+    fs.mkdirSync(strange);
+    const input = path.join(strange, 'old.safetensors');
+    expect(shared(input).code).toBe(0);
+    fs.writeFileSync(path.join(strange, 'config.yaml'), 'model: {nonsense: 1}\n');
+    const args = [input, out(), '--to', 'per-layer', '--dry-run'];
+    const told = convert(...args);
+    expect(told.code).toBe(0);
+    expect(told.stderr).toMatch(/^warning: .*the checkpoint is converted by its names alone$/m);
+    expect(convert(...args, '--quiet').stderr).toBe('');
+  });
+
+  it('colours when it is forced to', () => {
+    const args = ['convert-checkpoint', IN, out(), '--to', 'shared', '--dry-run', '--no-config'];
+    const start = String.fromCharCode(27);
+    expect(runCli(args, { env: { FORCE_COLOR: '1' } }).stdout).toContain(`${start}[32m768`);
+    expect(runCli(args, { env: { NO_COLOR: '1' } }).stdout).not.toContain(start);
+  });
+});
+
+describe('mistakes of the user', () => {
+  it.each([
+    [[], 'Missing 2 required args'],
+    [['no-such.pt', 'x.pt', '--to', 'shared'], 'there is no file or folder no-such.pt'],
+    [[IN, 'x.pt'], 'nothing is asked for that would change the checkpoint'],
+    [[IN, IN, '--to', 'shared'], 'is in the place of the input'],
+    [[IN, 'x.pt', '--to', 'low-rank'], 'low-rank needs a rank'],
+    [
+      [IN, 'x.pt', '--to', 'shared', '--merge', 'layer:9'],
+      '--merge layer:9: there is no such layer',
+    ],
+    [[IN, 'x.pt', '--to', 'shared', '--merge', 'median'], '"median" is no way to merge tables'],
+    [[IN, 'x.pt', '--to', 'low-rank', '--max-error', '2'], '"2" is no number between 0 and 1'],
+    [[IN, 'x.pt', '--to', 'per-layer'], 'its SRTE is per-layer already [conversion-changes]'],
+    [[IN, 'x.pt', '--max-positions', '99'], 'the tables have 48 rows, and 99 are asked for'],
+    [[IN, 'x.pt', '--to', 'shared', '--max-memory', '1MB'], '--max-memory 1.0 MB is not enough'],
+    [[IN, 'x.safetensors', '--to', 'shared', '--shard-size', '9kB'], 'is one file, and there are'],
+    [[IN, 'x.pt', '--to', 'shared', '--shard-size', '9kB'], 'a PyTorch file has no shards'],
+    [
+      [IN, 'x.pt', '--to', 'shared', '--rank', '3', '--max-error', '0.1'],
+      'cannot also be provided',
+    ],
+  ])('%j', (args, message) => {
+    const { code, stdout, stderr } = convert(...args);
+    expect(stderr).toContain(message);
+    expect(stderr).not.toMatch(/^\s+at /m);
+    expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
+    expect(fs.existsSync(args[1] ?? 'x.pt')).toBe(args[1] === IN);
+  });
+
+  it('are an object for a program', () => {
+    const { code, stdout, stderr } = convert(IN, 'x.pt', '--to', 'per-layer', '--json');
+    expect(code).toBe(2);
+    expect(JSON.parse(stdout)).toMatchObject({
+      schema: 'minimind/error@1',
+      code: 'refused-file',
+      problems: [{ file: IN, rule: 'conversion-changes' }],
+    });
+    expect(stderr).toMatch(/^error: /);
+  });
+
+  it('never cost what was there', () => {
+    const target = out();
+    fs.writeFileSync(target, 'mine');
+    const { code, stderr } = shared(target);
+    expect({ code, stderr }).toEqual({
+      code: 2,
+      stderr: `error: ${target} exists already\n  → choose another name, or replace it with --force\n`,
+    });
+    expect(fs.readFileSync(target, 'utf8')).toBe('mine');
+  });
+});

@@ -1,0 +1,355 @@
+import { describe, expect, it } from 'vitest';
+import type { TableError } from '../../src/conversion/table-errors.js';
+import { convertReport } from '../../src/report/convert.js';
+import type {
+  ConvertedSrte,
+  ConvertedTable,
+  ConvertResult,
+} from '../../src/report/convert-result.js';
+import { renderCsv } from '../../src/report/render-csv.js';
+import { renderMarkdown } from '../../src/report/render-markdown.js';
+import { renderTable } from '../../src/report/render-table.js';
+
+const PLAIN = { width: Number.POSITIVE_INFINITY, colourLevel: 0 } as const;
+
+/** Sizes of the original model. */
+const LAYOUT = { positions: 32768, hidden: 4096, layers: 32 } as const;
+const PER_LAYER = { ...LAYOUT, sharing: 'per-layer', form: 'table', rank: null } as const;
+const SHARED = { ...PER_LAYER, sharing: 'shared' } as const;
+const PAIR = { ...SHARED, form: 'low-rank', rank: 128 } as const;
+
+const ALL = Array.from({ length: 32 }, (_, layer) => layer);
+
+const error = (layer: number, given: Partial<TableError> = {}): TableError => ({
+  layers: [layer],
+  name: `layers.${layer}.srte.freqs`,
+  norm: 10,
+  relativeError: 0.0312 + layer / 1000,
+  largestError: 0.25,
+  cosine: 0.99,
+  ...given,
+});
+
+const table = (given: Partial<ConvertedTable> = {}): ConvertedTable => ({
+  name: 'shared_srte',
+  form: 'table',
+  rank: null,
+  dtype: 'F32',
+  replaces: ALL,
+  sources: ALL,
+  energy: null,
+  errors: ALL.map((layer) => error(layer)),
+  ...given,
+});
+
+const srte = (given: Partial<ConvertedSrte> = {}): ConvertedSrte => ({
+  source: { ...PER_LAYER, parameters: 4294967296 },
+  target: { ...SHARED, parameters: 134217728 },
+  merge: 'mean',
+  maxError: null,
+  extension: null,
+  relativeError: 0.0471,
+  tables: [table()],
+  ...given,
+});
+
+const result = (given: Partial<ConvertResult> = {}): ConvertResult => ({
+  schema: 'minimind/convert-checkpoint@1',
+  dryRun: false,
+  input: {
+    path: 'old.pt',
+    format: 'torch-zip',
+    config: { file: 'old.pt', origin: 'inside' },
+    parameters: 22143967232,
+    tensorBytes: 88600000000,
+    bytes: 265800000000,
+  },
+  output: {
+    path: 'new',
+    container: 'safetensors',
+    parameters: 17983217664,
+    tensorBytes: 71900000000,
+    bytes: 71900001234,
+    files: [
+      { name: 'model.safetensors', bytes: 71900000999, resumed: false },
+      { name: 'config.yaml', bytes: 235, resumed: false },
+    ],
+  },
+  srte: srte(),
+  configChanges: [{ path: 'model.srte_share_across_layers', from: false, to: true }],
+  leftOut: [
+    { pattern: 'layers.{0–31}.srte.freqs', names: ALL.map(String), why: 'replaced by shared_srte' },
+  ],
+  notes: ['Something deserves a word'],
+  groups: [
+    {
+      action: 'merged',
+      pattern: 'shared_srte.freqs',
+      tensors: 1,
+      bytes: 512,
+      fromDtypes: ['F16', 'F32'],
+      dtype: 'F32',
+    },
+    {
+      action: 'cast',
+      pattern: 'layers.{0–31}.…',
+      tensors: 1088,
+      bytes: 4096,
+      fromDtypes: ['F32'],
+      dtype: 'BF16',
+    },
+  ],
+  tensors: [
+    {
+      name: '=HYPERLINK("x")',
+      aliases: ['a', 'b'],
+      role: 'parameter',
+      dtype: 'F32',
+      shape: [1, 16, 8],
+      bytes: 512,
+      action: 'merged',
+      from: ['c', 'd'],
+      fromDtypes: ['F16', 'F32'],
+      file: 'model.safetensors',
+    },
+  ],
+  memory: { limitBytes: 512e6, predictedPeakBytes: 400e6, peakBytes: 390e6 },
+  run: {
+    seconds: 125,
+    readBytes: 90e9,
+    writtenBytes: 71900001234,
+    bytesPerSecond: 1295200010,
+    resumed: false,
+    checked: false,
+    products: 'JavaScript',
+  },
+  ...given,
+});
+
+const plan = (given: Partial<ConvertResult> = {}) =>
+  result({
+    dryRun: true,
+    run: null,
+    memory: { limitBytes: 512e6, predictedPeakBytes: 400e6, peakBytes: null },
+    srte: srte({ relativeError: null, tables: [table({ errors: [] })] }),
+    ...given,
+  });
+
+const printed = (of: ConvertResult, width = Number.POSITIVE_INFINITY) =>
+  renderTable(convertReport(of, { flat: false }), { ...PLAIN, width });
+const csv = (of: ConvertResult) => renderCsv(convertReport(of, { flat: true }));
+const lineOf = (text: string, start: string) =>
+  text.split('\n').find((line) => line.trimStart().startsWith(start));
+
+describe('what was done', () => {
+  it('is told first, with what it cost', () => {
+    const lines = printed(result()).split('\n');
+    expect(lines.slice(0, 2)).toEqual([
+      'done: new, with an SRTE error of 4.71%',
+      'From old.pt (PyTorch (zip)); the config is the one in the checkpoint.',
+    ]);
+  });
+
+  it.each([
+    [{ input: { ...result().input, config: null } }, '(PyTorch (zip)); by its names alone.'],
+    [{ srte: null }, 'done: new\n'],
+    [{ run: { ...run(), checked: true } }, 'done, and read again: new, with'],
+    [{ run: { ...run(), seconds: 0.149 } }, ' in 0.15 s: '],
+    [{}, 'Read 90.0 GB and wrote 71.9 GB in 2 min 5 s: 1.3 GB a second.\n'],
+    [{}, 'Memory at its peak: 390.0 MB; predicted were 400.0 MB, and 512.0 MB are allowed.'],
+    [{ srte: srte({ target: { ...PAIR, parameters: 1 } }) }, ' Matrix products: JavaScript.\n'],
+    [{}, 'Something deserves a word.\n'],
+    [{}, 'layers.{0–31}.srte.freqs     32  replaced by shared_srte'],
+    [{}, 'model.srte_share_across_layers  false  true'],
+  ])('%# with its particulars', (given: Partial<ConvertResult>, text) => {
+    expect(printed(result(given))).toContain(text);
+  });
+
+  it('says which files are from an earlier run', () => {
+    const [first, ...others] = result().output.files;
+    const files = first ? [{ ...first, resumed: true }, ...others] : [];
+    const text = printed(result({ output: { ...result().output, files } }));
+    expect(lineOf(text, 'model.safetensors')).toMatch(/ from the earlier run$/);
+    expect(lineOf(text, 'config.yaml')).toMatch(/ 235 B$/);
+    expect(printed(result())).not.toContain('earlier run');
+  });
+
+  it('counts exactly, and says how many times more there is', () => {
+    const text = printed(result());
+    expect(lineOf(text, 'parameters')).toMatch(
+      / 22,143,967,232 +17,983,217,664 +4,160,749,568 +18\.8%$/,
+    );
+    expect(lineOf(text, 'SRTE ')).toMatch(/ 4,294,967,296 +134,217,728 +4,160,749,568 +96\.9%$/);
+    const { input, output } = result();
+    const grown = printed(result({ input: { ...input, tensorBytes: 100 }, output }));
+    expect(lineOf(grown, 'tensors')).toMatch(/ -71\.9 GB +× 7\.19e\+8$/);
+    const same = printed(result({ input: { ...input, bytes: output.bytes } }));
+    expect(lineOf(same, 'files')).toMatch(/ 71\.9 GB +71\.9 GB +– +–$/);
+  });
+});
+
+function run(): NonNullable<ConvertResult['run']> {
+  const { run: done } = result();
+  if (!done) throw new Error('nothing was done');
+  return done;
+}
+
+describe('the SRTE in words', () => {
+  const shared = { ...SHARED, parameters: 1 };
+  it.each<[string, Partial<ConvertedSrte>]>([
+    [
+      'a table (32,768 × 4,096) for each of 32 layers → one table (32,768 × 4,096) for all 32 layers, the mean of theirs.',
+      {},
+    ],
+    [
+      '→ one low-rank pair (rank 128, 32,768 × 4,096) for all 32 layers, made from the mean of theirs, the smallest rank within 5.00% of its table.',
+      { target: { ...PAIR, parameters: 1 }, maxError: 0.05 },
+    ],
+    ['for all 32 layers, that of layer 0.', { merge: 'first' }],
+    ['for all 32 layers, that of layer 7.', { merge: 'layer:7' }],
+    [
+      'for all 32 layers, that of layer 7.',
+      {
+        merge: 'layer:7',
+        source: { ...PAIR, sharing: 'per-layer', parameters: 1 },
+        target: { ...PAIR, parameters: 1 },
+        tables: [table({ sources: [7] })],
+      },
+    ],
+    [
+      '→ sines and cosines for all 32 layers.',
+      { merge: null, target: { ...SHARED, form: 'sincos', parameters: 0 } },
+    ],
+    [
+      'one table (32,768 × 4,096) for all 32 layers → one table (1,024 × 4,096) for all 32 layers, rows beyond 1,024 are cut off.',
+      { merge: null, source: shared, target: { ...shared, positions: 1024 } },
+    ],
+    [
+      ', beyond row 32,768: the table again from its first row on.',
+      { extension: 'repeat', target: { ...shared, positions: 40000 } },
+    ],
+    [
+      'SRTE: one table (32,768 × 4,096) for all 32 layers, as before.',
+      { source: shared, target: shared, merge: null },
+    ],
+    [
+      'a table (32,768 × 4,096) for the only layer →',
+      { source: { ...PER_LAYER, layers: 1, parameters: 1 } },
+    ],
+  ])('%s', (text, given) => {
+    expect(lineOf(printed(result({ srte: srte(given) })), 'SRTE: ')).toContain(text);
+  });
+});
+
+describe('the errors', () => {
+  it('have a line and a bar for each layer, and one for all', () => {
+    const text = printed(result());
+    expect(lineOf(text, '0  3.12%')).toBe('    0  3.12%  ▍  0.25000  0.9900');
+    expect(lineOf(text, '31  6.22%')).toBe('   31  6.22%  ▊  0.25000  0.9900');
+    expect(lineOf(text, 'all ')).toBe('  all  4.71%');
+  });
+
+  it('of neighbours that are the same are told once', () => {
+    const errors = ALL.map((layer) => error(layer, { relativeError: layer === 5 ? 1 : 0 }));
+    const text = printed(result({ srte: srte({ tables: [table({ errors })] }) }));
+    expect(text).toMatch(/^ {2}0–4 +0%.*\n +5 +100\.0% +█{12} .*\n +6–31 +0% /m);
+  });
+
+  it('of what was or became zero are told as such', () => {
+    const errors = [
+      error(0, { relativeError: Number.POSITIVE_INFINITY, cosine: null }),
+      error(1, { relativeError: null, cosine: null }),
+    ];
+    const of = result({ srte: srte({ tables: [table({ errors })] }) });
+    expect(printed(of)).toMatch(/^ +0 +∞ +█{12} .*–\n +1 +– .*–$/m);
+    expect(csv(of)).toContain('0,layers.0.srte.freqs,shared_srte,10,Infinity,0.25,,\n');
+  });
+
+  it('say over how many rows, when not over all', () => {
+    const target = { ...SHARED, positions: 1024, parameters: 1 };
+    expect(printed(result({ srte: srte({ target }) }))).toContain('norm of the first 1,024 rows;');
+    expect(printed(result())).not.toContain('of the first');
+  });
+
+  it('come with the energy of one pair in a sentence, of several in a column', () => {
+    const one = srte({ tables: [table({ rank: 128, energy: 0.8034 })] });
+    expect(printed(result({ srte: one }))).toContain('Rank 128 keeps 80.3% of the energy');
+    const tables = [0, 1].map((layer) =>
+      table({ energy: 0.5 + layer / 4, errors: [error(layer)] }),
+    );
+    const several = printed(result({ srte: srte({ tables }) }));
+    expect(lineOf(several, '1  3.22%')).toMatch(/ 75\.0%$/);
+    expect(several).not.toContain('keeps');
+  });
+
+  it('are left out when nothing was measured', () => {
+    const computed = srte({ tables: [table({ errors: [] })], relativeError: null });
+    expect(printed(result({ srte: computed }))).not.toContain('beside what it had');
+  });
+});
+
+describe('a plan', () => {
+  it('says that nothing was written, and what would be', () => {
+    const text = printed(plan());
+    expect(text).toMatch(/^only a plan: nothing was written to new\n/);
+    expect(lineOf(text, 'merged')).toMatch(
+      /^merged +shared_srte\.freqs +1 +F16, F32 → F32 +512 B$/,
+    );
+    expect(lineOf(text, 'cast')).toMatch(/^cast +layers\.\{0–31\}\.… +1,088 +F32 → BF16 +4\.1 kB$/);
+    expect(text).toContain('Files to be written\n');
+    expect(text).toContain('Memory at its peak: about 400.0 MB; 512.0 MB are allowed.');
+    expect(text).not.toMatch(/beside what it had|a second/);
+  });
+
+  it('has a hundred lines at most, and says what is missing', () => {
+    const [group] = plan().groups;
+    const groups = group ? Array(103).fill(group) : [];
+    const text = printed(plan({ groups }));
+    expect(text.split('\n').filter((line) => line.startsWith('merged'))).toHaveLength(100);
+    expect(text).toContain('And 3 more lines; --json has them all.');
+  });
+});
+
+describe('a program', () => {
+  it('gets the errors of what was done, a row for each layer', () => {
+    const errors = [error(0, { layers: [0, 1] })];
+    expect(csv(result({ srte: srte({ tables: [table({ errors, energy: 0.5 })] }) }))).toBe(
+      'layer,had,gets,norm,relative_error,largest_error,cosine,energy\n' +
+        '0,layers.0.srte.freqs,shared_srte,10,0.0312,0.25,0.99,0.5\n' +
+        '1,layers.0.srte.freqs,shared_srte,10,0.0312,0.25,0.99,0.5',
+    );
+  });
+
+  it('gets no rows when no SRTE was changed', () => {
+    expect(csv(result({ srte: null })).split('\n')).toHaveLength(1);
+  });
+
+  it('gets the tensors of a plan, and no formula', () => {
+    expect(csv(plan())).toBe(
+      'tensor,action,from,from_dtypes,dtype,shape,bytes,role,aliases,file\n' +
+        '"\'=HYPERLINK(""x"")",merged,c d,F16 F32,F32,1 16 8,512,parameter,a b,model.safetensors',
+    );
+  });
+});
+
+describe('every form', () => {
+  const cases = [result(), plan()];
+  it.each([80, 200])('fits %d columns', (width) => {
+    for (const each of cases) {
+      const longest = Math.max(
+        ...printed(each, width)
+          .split('\n')
+          .map((line) => line.length),
+      );
+      expect(longest).toBeLessThanOrEqual(width);
+      // No table falls apart into records.
+      expect(printed(each, width)).not.toMatch(/^layer: |^tensors: /m);
+    }
+  });
+
+  it('is the same in Markdown', () => {
+    const text = renderMarkdown(convertReport(result(), { flat: false }));
+    expect(text).toMatch(/^## done: new, with an SRTE error of 4\.71%$/m);
+    expect(text).toMatch(/^\| +31 \| +6\.22% \| ▊ /m);
+  });
+});
