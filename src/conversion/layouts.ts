@@ -64,7 +64,7 @@ function wantedRank(
 }
 
 /** @throws UserError when a table [positions, hidden] has no pair of that rank. */
-export function checkRank(rank: number, positions: number, hidden: number): void {
+function checkRank(rank: number, positions: number, hidden: number): void {
   const most = Math.min(positions, hidden - 1);
   if (rank <= most) return;
   throw new UserError(

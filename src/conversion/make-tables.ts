@@ -288,7 +288,7 @@ class Making {
 }
 
 /** The tensor that the whole of a file is. */
-export function tensorIn(file: ByteFile, dtype: StoredDtype, shape: Shape): StoredTensor {
+function tensorIn(file: ByteFile, dtype: StoredDtype, shape: Shape): StoredTensor {
   const elements = elementCount(shape) ?? Number.NaN;
   return {
     kind: 'tensor',

@@ -130,8 +130,7 @@ export const digestOf = (file: string, name: string): string | undefined => dige
 export const digest = (tensor: StoredTensor): string =>
   `${tensor.dtype} [${tensor.shape}] ${sha256(readTensor(tensor))}`;
 
-export const sha256 = (bytes: Uint8Array): string =>
-  createHash('sha256').update(bytes).digest('hex');
+const sha256 = (bytes: Uint8Array): string => createHash('sha256').update(bytes).digest('hex');
 
 /** The numbers of a tensor. */
 export const numbersOf = (file: string, name: string): Float64Array =>

@@ -2,6 +2,7 @@
 import fs from 'node:fs';
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { ruleOf } from '../../src/checkpoint/refusal.js';
 import { UserError } from '../../src/errors.js';
 import { folderOf } from '../checkpoint/temp-folder.js';
 import { convert, convertTo, digests, type Flags, refused, textOf } from './convert.js';
@@ -83,7 +84,9 @@ describe('an input that cannot be converted', () => {
       'layers.1.srte.freqs': broken,
     });
     for (const flags of [SHARED, { to: 'low-rank', rank: 1 }] as const) {
-      expect(textOf(await refused(input, flags))).toMatch(message);
+      const error = await refused(input, flags);
+      expect(textOf(error)).toMatch(message);
+      expect(ruleOf(error)).toBe('srte-finite');
     }
   });
 

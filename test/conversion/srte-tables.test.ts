@@ -312,6 +312,8 @@ describe('a checkpoint is refused', () => {
   });
 
   it('by every rule in one of these tests', () => {
-    expect([...seen].sort()).toEqual(Object.keys(SRTE_RULES).sort());
+    // Values are looked at by what reads them: see refusals.test.ts.
+    const ofNames = Object.keys(SRTE_RULES).filter((rule) => rule !== 'srte-finite');
+    expect([...seen].sort()).toEqual(ofNames.sort());
   });
 });
