@@ -65,6 +65,19 @@ export interface Decoding {
   readonly rule: 'everything' | 'sliding window';
   readonly difference: number;
   readonly limit: number;
+  /** How far rounding alone moves the logits; told where the difference is larger than is usual. */
+  readonly rounding?: number;
+  /** The first block that by itself, given the same, differs by more than rounding explains. */
+  readonly block?: BlockDifference;
+}
+
+/** A block computed in two ways from the same input. */
+export interface BlockDifference {
+  readonly block: string;
+  readonly difference: number;
+  /** How far it moves when its input is nudged by the last bit. */
+  readonly rounding: number;
+  readonly limit: number;
 }
 
 export interface Timing {

@@ -6,12 +6,12 @@ import type { RunInput, RunOutput } from '../runtime/engine.js';
 import type { Ids, Values } from '../runtime/values.js';
 import { judgeTrials, positionsToTry, trialOf } from './causality.js';
 import type { CheckName, CheckResult } from './check.js';
-import { rowAt } from './compare.js';
+import { isAllFinite, rowAt } from './compare.js';
 import { judgeElements } from './created.js';
 import { type Finding, type Origin, skipped } from './finding.js';
-import { judgeLogits } from './forward.js';
+import { judgeLogits, notComparable } from './forward.js';
 import { limitsOf, rowsOf, withOtherToken } from './ids.js';
-import { isAllFinite, originIn } from './non-finite.js';
+import { originIn } from './non-finite.js';
 import type { Subject } from './subject.js';
 import { counted, integer } from './wording.js';
 
@@ -39,7 +39,8 @@ export async function streamedTest(
   const findings: Partial<Record<CheckName, () => Finding | Promise<Finding>>> = {
     created: () => pass.created,
     forward: () => judgeLogits(subject, own.logits, async () => pass.origin),
-    causality: () => judgeTrials(trialsOf(pass.logits, ids, tried)),
+    causality: () =>
+      notComparable(own.logits) ?? judgeTrials(trialsOf(pass.logits, ids, tried), subject.model),
     timing: () => timingOf(pass, ids, tried.length),
   };
   const results: CheckResult[] = [];
