@@ -1,6 +1,6 @@
 /** Which engine runs a model: found, checked, chosen and explained. */
 import { UserError } from '../errors.js';
-import { CANDIDATES, type Candidate } from './candidates.js';
+import { CANDIDATES, type Candidate, installedVersion } from './candidates.js';
 import { ENGINES, type Engine, type EngineName } from './engine.js';
 import { type SelfCheck, selfCheck } from './self-check.js';
 
@@ -22,7 +22,7 @@ export interface CheckedEngine {
 }
 
 export interface ChosenEngine extends CheckedEngine {
-  /** What would have come first. */
+  /** What would have come first, but for packages that are the user's to want, and are not installed. */
   readonly passedOver: readonly PassedOver[];
 }
 
@@ -39,11 +39,12 @@ interface EngineWish {
  */
 export async function chooseEngine(
   { engine: choice, threads }: EngineWish,
-  candidates: readonly Tryable[] = CANDIDATES.filter(({ isAutomatic }) => isAutomatic),
+  candidates: readonly Choosable[] = CANDIDATES.filter(({ isAutomatic }) => isAutomatic),
 ): Promise<ChosenEngine> {
   const passedOver: PassedOver[] = [];
   for (const candidate of candidates) {
     if (choice !== 'auto' && candidate.engine !== choice) continue;
+    if (candidate.isOptional && installedVersion(candidate) === null) continue;
     const tried = await tryCandidate(candidate, threads);
     if ('selfCheck' in tried) return { ...tried, passedOver };
     passedOver.push(tried);
@@ -55,6 +56,7 @@ export async function chooseEngine(
 export const otherThan = (name: EngineName): EngineName => (name === 'onnx' ? 'tfjs' : 'onnx');
 
 type Tryable = Pick<Candidate, 'engine' | 'backend' | 'open'>;
+type Choosable = Tryable & Pick<Candidate, 'isOptional' | 'package'>;
 
 /** Opens an engine and sees whether it computes what it should. */
 export async function tryCandidate(
