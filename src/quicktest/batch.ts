@@ -2,7 +2,7 @@ import type { Ids } from '../runtime/values.js';
 import { allowedDifference, largestDifference, rowAt } from './compare.js';
 import type { Finding } from './finding.js';
 import { firstTokens, limitsOf, randomIds, rowsOf } from './ids.js';
-import { explainedDifference, roundingOf } from './rounding.js';
+import { explainedInWhole, roundingOf } from './rounding.js';
 import type { Subject } from './subject.js';
 import { differenceText, roundingText } from './wording.js';
 
@@ -44,7 +44,7 @@ async function judgeAlone(subject: Subject, own: Ids, beside: Float32Array): Pro
   const difference = largestDifference(beside, alone.output.data);
   const usual = allowedDifference(alone.output.data);
   const rounding = difference <= usual ? undefined : (await roundingOf(subject, own, alone)).logits;
-  const limit = explainedDifference(alone.output.data, rounding ?? 0);
+  const limit = rounding === undefined ? usual : explainedInWhole(alone.output.data, rounding);
   const isExplained = difference <= limit;
   const found = `${differenceText(difference)}${roundingText(rounding)}`;
   return {

@@ -5,7 +5,7 @@ import type { Ids, Values } from '../runtime/values.js';
 import { allowedDifference, largestDifference, positions } from './compare.js';
 import { type Decoding, type Finding, skipped } from './finding.js';
 import { firstTokens, span } from './ids.js';
-import { eachBlock, explainedDifference, roundingOf, unexplained } from './rounding.js';
+import { eachBlock, explainedInWhole, roundingOf, unexplained } from './rounding.js';
 import type { Subject } from './subject.js';
 import { counted, differenceText, integer, roundingText } from './wording.js';
 
@@ -129,14 +129,16 @@ function decodedDifference(
 /** What rounding explains of a difference, and which block by itself differs by more. */
 async function explained(subject: Subject, { ids, full }: Whole) {
   const { logits: rounding } = await roundingOf(subject, ids, full);
-  const blocks = await eachBlock(subject, ids, full.blocks, (block, input, output) =>
+  const { blocks: layers } = subject.model;
+  const given = { ids, blocks: full.blocks };
+  const blocks = await eachBlock(subject, layers, given, (block, input, output) =>
     decodedDifference(subject, block, output, (from, count) => {
       const [batch = 1, , size = 1] = input.shape;
       const data = positions(input, from, from + count);
       return { inputs: [{ shape: [batch, count, size], data }] };
     }),
   );
-  const limit = explainedDifference(full.output.data, rounding);
+  const limit = explainedInWhole(full.output.data, rounding);
   const block = unexplained(blocks);
   return { limit, rounding, ...(block && { block }) };
 }

@@ -3,13 +3,7 @@ import { ENGINES, type Engine, type RunOutput } from '../runtime/engine.js';
 import type { Values } from '../runtime/values.js';
 import { allowedDifference, largestDifference } from './compare.js';
 import { type BlockDifference, type Finding, skipped } from './finding.js';
-import {
-  eachBlock,
-  explainedDifference,
-  type Rounding,
-  roundingOf,
-  unexplained,
-} from './rounding.js';
+import { eachBlock, explainedInWhole, type Rounding, roundingOf, unexplained } from './rounding.js';
 import type { Subject } from './subject.js';
 import { differenceText } from './wording.js';
 
@@ -107,20 +101,25 @@ function comparedWith({ name, own, theirs }: Pair, all: Rounding | undefined): C
     difference: theirs ? largestDifference(own.data, theirs.data) : Number.POSITIVE_INFINITY,
     rounding,
     limit:
-      rounding === undefined
-        ? allowedDifference(own.data)
-        : explainedDifference(own.data, rounding),
+      rounding === undefined ? allowedDifference(own.data) : explainedInWhole(own.data, rounding),
   };
 }
 
 /** Both engines, given the same. */
-const blockByBlock = (subject: Subject, own: RunOutput, other: Engine) =>
-  eachBlock(subject, subject.ids, own.blocks, async (block, input, output) => {
-    const program = await other.load(block, subject.weights);
+function blockByBlock(
+  subject: Subject,
+  { blocks }: RunOutput,
+  other: Engine,
+): Promise<BlockDifference[]> {
+  const { model, weights, ids } = subject;
+  const layers = [...model.blocks, model.norm, model.head];
+  return eachBlock(subject, layers, { ids, blocks }, async (layer, input, output) => {
+    const program = await other.load(layer, weights);
     const theirs = await program.run({ inputs: [input] });
     await program.release();
     return largestDifference(output.data, theirs.output.data);
   });
+}
 
 /** @param block The first that differs by itself by more than rounding explains. */
 function judge(

@@ -22,8 +22,17 @@ const NUDGES = ['up and down', 'down and up'] as const;
 const ROUNDING_FACTOR = 8;
 
 /** How far values may be from these, when rounding alone moves them by `rounding`. */
-export const explainedDifference = (values: Float32Array, rounding: number): number =>
+const explainedDifference = (values: Float32Array, rounding: number): number =>
   Math.max(allowedDifference(values), ROUNDING_FACTOR * rounding);
+
+/**
+ * As much for the output of the whole model. Where rounding alone moves that by more than is usual it grows from
+ * block to block, how far is a matter of chance, and no difference tells anything: see `eachBlock`.
+ */
+export const explainedInWhole = (values: Float32Array, rounding: number): number =>
+  rounding > allowedDifference(values)
+    ? Number.POSITIVE_INFINITY
+    : explainedDifference(values, rounding);
 
 /** Each value moved to the next float32, up or down as `seed` has it. Zeros stay. */
 export function nudged(values: Float32Array, seed: string, first = 0): Float32Array {
@@ -75,21 +84,22 @@ export async function roundingOf(
 }
 
 /**
- * Each block by itself, from what it is given in the whole: what one makes of rounding does not grow in the
+ * Each layer by itself, from what it is given in the whole: what one makes of rounding does not grow in the
  * next.
- * @param differenceOf How far another way of computing a block of that input is from its output.
+ * @param layers The blocks, and what follows them.
+ * @param differenceOf How far another way of computing a layer of that input is from its output.
  */
 export async function eachBlock(
   subject: Subject,
-  ids: Ids,
-  blocks: RunOutput['blocks'],
+  layers: readonly Layer[],
+  { ids, blocks }: Pick<RunOutput, 'blocks'> & { readonly ids: Ids },
   differenceOf: (block: Layer, input: Values, output: Values) => Promise<number>,
 ): Promise<BlockDifference[]> {
   const { model } = subject;
   await subject.unload();
   let input = (await subject.once(model.embedding, { ids })).output;
   const differences: BlockDifference[] = [];
-  for (const block of model.blocks) {
+  for (const block of layers) {
     const { output, rounding } = await alone(subject, block, input);
     const difference = await differenceOf(block, input, output);
     const limit = explainedDifference(output.data, rounding);
