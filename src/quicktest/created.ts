@@ -45,7 +45,7 @@ export function neededTensors(layer: Layer): Param[] {
   return tensorsOf(layer).filter((tensor) => !computed.has(tensor));
 }
 
-const elementsIn = (tensors: readonly Param[]) =>
+export const elementsIn = (tensors: readonly Param[]) =>
   tensors.reduce((sum, tensor) => sum + tensor.elements, 0);
 
 /** Which shared tensors, copied, would be so many elements. */

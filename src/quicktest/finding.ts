@@ -86,8 +86,8 @@ export interface Timing {
   readonly warmUps: number;
   readonly repeats: number;
   readonly meanSeconds: number;
-  /** Of the repeats. */
-  readonly deviationSeconds: number;
+  /** Of the repeats; null of a single one. */
+  readonly deviationSeconds: number | null;
   readonly minSeconds: number;
   readonly medianSeconds: number;
   /** Of all rows of the batch together, at the mean. */
@@ -99,7 +99,7 @@ export interface Timing {
 export interface PartTiming {
   readonly layer: string;
   readonly component: Component;
-  /** How many like it the model has. */
+  /** How often the model computes it, or one like it. */
   readonly times: number;
   /** Of one of them: the median of a few runs. */
   readonly seconds: number;

@@ -464,7 +464,7 @@ describe('timing', () => {
     expect(timing?.parts.map(({ layer, component, times }) => [layer, component, times])).toEqual([
       ['embed_tokens', 'embedding', 1],
       ['layers.0.ln_input', 'norm', 2],
-      ['shared_srte', 'srte', 2],
+      ['shared_srte', 'srte', 1],
       ['layers.0.mamba', 'mamba', 2],
       ['layers.0.attention', 'attention', 2],
       ['layers.0.alignment', 'alignment', 2],
@@ -477,5 +477,15 @@ describe('timing', () => {
     ]);
     expect(timing?.parts.every(({ seconds }) => seconds > 0)).toBe(true);
     expect(timing?.minSeconds).toBeLessThanOrEqual(timing?.medianSeconds ?? 0);
+    expect(timing?.deviationSeconds).toBeGreaterThanOrEqual(0);
+  });
+
+  it('counts an SRTE of their own for each block, and knows no deviation of one run', async () => {
+    const config = { srte_share_across_layers: false };
+    const timing = (await checked('timing', { config, repeats: 1 })).details?.timing;
+    expect(timing?.parts).toContainEqual(
+      expect.objectContaining({ layer: 'layers.0.srte', times: 2 }),
+    );
+    expect(timing).toMatchObject({ repeats: 1, deviationSeconds: null });
   });
 });

@@ -35,6 +35,7 @@ interface SubjectWishes {
   readonly openOther?: () => Promise<Engine>;
   readonly batch?: number;
   readonly tokens?: number;
+  readonly repeats?: number;
   readonly weights?: (model: LanguageModel) => WeightSource;
 }
 
@@ -45,6 +46,7 @@ export function subjectOf({
   otherFaults = {},
   batch = 1,
   tokens = 16,
+  repeats = 2,
   weights = (each) => randomWeights(each, 3),
   engine = referenceEngine(faults),
   openOther = async () => referenceEngine(otherFaults, { name: 'tfjs' }),
@@ -55,7 +57,7 @@ export function subjectOf({
     engine,
     ids: randomIds(3, 'ids', { batch, tokens }, limitsOf(model)),
     seed: 3,
-    repeats: 2,
+    repeats,
     openOther,
   });
 }
