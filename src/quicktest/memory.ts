@@ -2,7 +2,7 @@
 import { type LanguageModel, type Layer, walk } from '../architecture/layer.js';
 import { activationsOf } from '../budget/activations.js';
 import type { EngineInfo, EngineName } from '../runtime/engine.js';
-import { elementsIn, neededTensors } from './created.js';
+import { elementsIn, neededTensors } from './elements.js';
 import type { InputSize } from './ids.js';
 
 export interface MemoryNeed {

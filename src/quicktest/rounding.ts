@@ -35,7 +35,7 @@ export const explainedInWhole = (values: Float32Array, rounding: number): number
     : explainedDifference(values, rounding);
 
 /** Each value moved to the next float32, up or down as `seed` has it. Zeros stay. */
-export function nudged(values: Float32Array, seed: string, first = 0): Float32Array {
+function nudged(values: Float32Array, seed: string, first = 0): Float32Array {
   const moved = values.slice();
   const bits = new Int32Array(moved.buffer);
   const directions = randomIntegers(first, seed, moved.length, 2);
