@@ -30,7 +30,7 @@ interface EngineMemory {
 }
 
 /**
- * Measured on tiny and bench-60m, as bench/README.md has it: what is predicted is 0.9 to 1.5 times the peak of a
+ * Measured on tiny and bench-60m, as test/quicktest/memory.test.ts has it: what is predicted is 0.9 to 1.5 times the peak of a
  * forward pass that takes more than 50 MB.
  */
 const ENGINE_MEMORY = {
