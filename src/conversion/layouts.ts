@@ -63,8 +63,21 @@ function wantedRank(
   return truncation.rank;
 }
 
+/**
+ * @param rank That an error leads to.
+ * @throws UserError when models would build a full table for it.
+ */
+export function refuseFullRank(rank: number, hidden: number, relativeError: number): void {
+  if (rank < hidden) return;
+  throw new UserError(
+    'refused-file',
+    `no low-rank pair is within a relative error of ${relativeError}: it would take the full rank, ${rank}`,
+    { suggestion: 'allow a larger --max-error, or keep the full table with --to shared' },
+  );
+}
+
 /** @throws UserError when a table [positions, hidden] has no pair of that rank. */
-export function checkRank(rank: number, positions: number, hidden: number): void {
+function checkRank(rank: number, positions: number, hidden: number): void {
   const most = Math.min(positions, hidden - 1);
   if (rank <= most) return;
   throw new UserError(

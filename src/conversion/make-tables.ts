@@ -158,7 +158,10 @@ class Making {
     return JSON.parse(file.read(0, file.size).toString());
   }
 
-  /** A single full table where it stands; else the mean, or the product, written down first. */
+  /**
+   * The mean of the sources, or a product, written down: in float32, unless the output is in float64. A
+   * single table has to be read once in any case, to see that its values are finite.
+   */
   async #tableToFactorise(): Promise<RowSource> {
     const dtype = this.#dtype === 'F64' ? 'F64' : 'F32';
     await this.#once('mean', async (sink) => {

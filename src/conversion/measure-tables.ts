@@ -87,6 +87,7 @@ const exact = (number: number, { name }: SrteTable): TableError => ({
   layers: [number],
   name,
   norm: null,
+  distance: 0,
   relativeError: 0,
   largestError: 0,
   cosine: 1,

@@ -9,7 +9,9 @@ export interface TableError {
   readonly name: string;
   /** ‖had‖, over the rows that both have, as for all below; null when it was copied bit by bit, unread. */
   readonly norm: number | null;
-  /** ‖had − gets‖ / ‖had‖. */
+  /** ‖had − gets‖. */
+  readonly distance: number;
+  /** distance / norm. */
   readonly relativeError: number | null;
   readonly largestError: number;
   readonly cosine: number | null;
@@ -32,6 +34,7 @@ export class TableComparison {
     const cosine = quotient(dot, Math.sqrt(this.#had) * Math.sqrt(this.#gets));
     return {
       norm: Math.sqrt(this.#had),
+      distance: Math.sqrt(squaredDistance),
       relativeError: quotient(Math.sqrt(squaredDistance), Math.sqrt(this.#had)),
       largestError: largestDifference,
       // Rounding may carry it a little beyond; equal tables have none.
@@ -50,10 +53,10 @@ const clamped = (value: number | null) =>
 export function overallError(errors: readonly TableError[]): number | null {
   let had = 0;
   let lost = 0;
-  for (const { norm, relativeError, layers } of errors) {
+  for (const { norm, distance, layers } of errors) {
     const times = Math.max(1, layers.length);
     had += times * (norm ?? 0) ** 2;
-    lost += times * ((relativeError ?? 0) * (norm ?? 0)) ** 2;
+    lost += times * distance ** 2;
   }
   return lost === 0 && errors.length > 0 ? 0 : quotient(Math.sqrt(lost), Math.sqrt(had));
 }
