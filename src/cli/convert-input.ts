@@ -46,19 +46,23 @@ export async function sourceConfigOf(
   } catch (error) {
     if (config !== undefined || !(error instanceof UserError) || error instanceof Unlike)
       throw error;
-    const message = `${error.message}: the checkpoint is converted by its names alone`;
-    return {
-      warnings: [
-        {
-          severity: 'warning',
-          file: checkpoint.path,
-          message,
-          suggestion: 'name a config that describes it, with --config FILE',
-        },
-      ],
-    };
+    const reasons = error.problems.slice(0, MOST_REASONS).map(asWarning);
+    return { warnings: [unusable(checkpoint.path, error), ...reasons] };
   }
 }
+
+/** A file of another program breaks many rules: these are enough to see it. */
+const MOST_REASONS = 3;
+
+/** A config that cannot be read, or is of a family that is not known here. */
+const unusable = (file: string, { message }: UserError): Problem => ({
+  severity: 'warning',
+  file,
+  message: `${message}; the checkpoint is converted by its names alone, and a config in it stays as it is`,
+  suggestion: 'name a config that describes it, with --config FILE',
+});
+
+const asWarning = (problem: Problem): Problem => ({ ...problem, severity: 'warning' });
 
 /** Thrown and told apart in this file. */
 class Unlike extends UserError {}

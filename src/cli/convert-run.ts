@@ -28,12 +28,14 @@ import { configWith, writableOf } from '../conversion/torch-config.js';
 import { UserError } from '../errors.js';
 import { isSameFile } from '../files/names.js';
 import { findOutputPlace } from '../files/output-place.js';
+import { explained } from '../files/refusals.js';
 import { Staging } from '../files/staging.js';
 import type { MatrixProducts } from '../linalg/product.js';
 import { formatBytes } from '../report/units.js';
 import { ownConfigName } from './checkpoint-config.js';
 import type { PlanFlags, Planning, Subject } from './convert-plan.js';
 import { scratchAt, temporaryScratch } from './convert-scratch.js';
+import { refuseFullDisk } from './convert-space.js';
 import { CLEAR_LINE } from './progress.js';
 
 export interface RunFlags extends PlanFlags {
@@ -95,11 +97,22 @@ export async function preview(
   }
   return {
     ...planning,
-    files: filesOf(checkpoint, planning, flags, configNameFor(subject, flags))(noValues),
+    files: await expectedFiles(checkpoint, planning, subject, flags),
     memory,
     tables: null,
   };
 }
+
+/** @throws UserError when their place cannot be written to, or their format cannot hold the tensors. */
+const expectedFiles = (
+  checkpoint: Checkpoint,
+  planning: Planning,
+  subject: Subject,
+  flags: RunFlags,
+): Promise<readonly OutputFile[]> =>
+  explained(flags.place.path, () =>
+    filesOf(checkpoint, planning, flags, configNameFor(subject, flags))(noValues),
+  );
 
 const noValues: ValuesOf = () => {
   throw new Error('a preview writes nothing');
@@ -117,7 +130,9 @@ export async function convert(
   const first = await subject.plan(subject.rank ?? 1);
   const multiplier = await multiplierFor(first.plan.srte);
   const memory = memoryFor(first, flags, multiplier);
-  filesOf(checkpoint, first, flags, configNameFor(subject, flags))(noValues);
+  const expected = await expectedFiles(checkpoint, first, subject, flags);
+  // What is there to resume takes its space already.
+  if (!flags.resume) refuseFullDisk(flags.place.path, expected);
   const staging = await openStaging(checkpoint, subject, flags);
   const scratch = scratchAt((name) => staging.spool(name));
   const stopped = () => tellStopped(staging, flags);
@@ -203,8 +218,8 @@ function make(
 }
 
 function memoryFor({ plan }: Planning, flags: RunFlags, { bytes }: Multiplier): MemoryPlan {
-  const base = process.memoryUsage().rss + bytes;
-  return planMemory(plan.srte, flags.maxMemoryBytes, base, formatBytes);
+  const taken = { processBytes: process.memoryUsage.rss(), engineBytes: bytes };
+  return planMemory(plan.srte, flags.maxMemoryBytes, taken, formatBytes);
 }
 
 /** What was done is kept where it is worth it, and said so: not where the same would only fail again. */
@@ -297,8 +312,10 @@ function configNameFor({ source }: Subject, { place, force, target, config }: Ru
   const read = [target, config, source?.origin === 'inside' ? undefined : source?.file];
   const isRead = (name: string) =>
     read.some((file) => file !== undefined && isSameFile(file, path.join(folder, name)));
+  // Beside an output that is not there yet it is another model's.
+  const mayReplace = force && fs.existsSync(placeOf(place));
   const isUsable = (name: string) =>
-    !fs.existsSync(path.join(folder, name)) || (force && !isRead(name));
+    !fs.existsSync(path.join(folder, name)) || (mayReplace && !isRead(name));
   const own = ownConfigName(placeOf(place));
   const name = [CONFIG_FILE, own].find(isUsable) ?? own;
   if (!isRead(name)) return name;

@@ -13,18 +13,22 @@ export const DIALECTS = {
 
 export type DialectName = keyof typeof DIALECTS;
 
-/** What a name of one layer begins with becomes, in the first line that fits. */
-const LAYER_NAMES = [
-  ['attention.wq.', 'self_attn.q_proj.'],
-  ['attention.wk.', 'self_attn.k_proj.'],
-  ['attention.wv.', 'self_attn.v_proj.'],
-  ['attention.wo.', 'self_attn.o_proj.'],
-  ['attention_norm.', 'input_layernorm.'],
-  ['ffn_norm.', 'post_attention_layernorm.'],
-  ['feed_forward.', 'mlp.'],
-] as const;
+/** Names in a layer, and what becomes of them. There are no others: such a model has no biases. */
+const LAYER_NAMES = new Map([
+  ['attention.wq.weight', 'self_attn.q_proj.weight'],
+  ['attention.wk.weight', 'self_attn.k_proj.weight'],
+  ['attention.wv.weight', 'self_attn.v_proj.weight'],
+  ['attention.wo.weight', 'self_attn.o_proj.weight'],
+  ['attention_norm.weight', 'input_layernorm.weight'],
+  ['ffn_norm.weight', 'post_attention_layernorm.weight'],
+  // The router of a mixture of experts.
+  ['feed_forward.gate.weight', 'mlp.gate.weight'],
+]);
 
-const FEED_FORWARD = { w1: 'gate_proj', w2: 'down_proj', w3: 'up_proj' } as const;
+/** One feed-forward, or one of several experts, of which the shared one had no number. */
+const FEED_FORWARD = /^feed_forward\.(experts\.\d+\.|shared_experts\.|)(w[123])\.weight$/;
+const SHARED_EXPERT = 'shared_experts.';
+const PROJECTIONS = { w1: 'gate_proj', w2: 'down_proj', w3: 'up_proj' } as const;
 
 const TOP_NAMES = new Map([
   ['tok_embeddings.weight', 'model.embed_tokens.weight'],
@@ -35,7 +39,7 @@ const TOP_NAMES = new Map([
 /** Tables of RoPE that follow from the config, and that today's files do not hold. */
 const DROPPED = new Set(['pos_cis', 'freqs_cis', 'freqs_cos', 'freqs_sin']);
 
-const LAYER_NAME = /^layers\.(\d+)\.(.+)$/s;
+const LAYER_NAME = /^layers\.(0|[1-9]\d{0,4})\.(.+)$/s;
 const UNPAIRED = /^attention\.w[qk]\.weight$/;
 
 /**
@@ -74,17 +78,16 @@ export function fromOldMiniMind(
 function todaysName(name: string): string | undefined {
   const top = TOP_NAMES.get(name);
   if (top !== undefined) return top;
-  const [, layer, rest] = LAYER_NAME.exec(name) ?? [];
-  const line = LAYER_NAMES.find(([old]) => rest?.startsWith(old));
-  if (rest === undefined || line === undefined) return undefined;
-  const [old, today] = line;
-  const tail = rest
-    .slice(old.length)
-    .replace(
-      /(^|\.)(w[123])\./,
-      (_, dot: string, w: keyof typeof FEED_FORWARD) => `${dot}${FEED_FORWARD[w]}.`,
-    );
-  return `model.layers.${layer}.${today}${tail}`;
+  const [, layer, rest = ''] = LAYER_NAME.exec(name) ?? [];
+  const today = LAYER_NAMES.get(rest) ?? feedForwardName(rest);
+  return today && `model.layers.${layer}.${today}`;
+}
+
+function feedForwardName(name: string): string | undefined {
+  const [, expert, projection] = FEED_FORWARD.exec(name) ?? [];
+  if (expert === undefined) return undefined;
+  const owner = expert === SHARED_EXPERT ? `${SHARED_EXPERT}0.` : expert;
+  return `mlp.${owner}${PROJECTIONS[projection as keyof typeof PROJECTIONS]}.weight`;
 }
 
 function headDimOf(file: string, sources: SourceTensors, heads: number): number {

@@ -63,19 +63,6 @@ function wantedRank(
   return truncation.rank;
 }
 
-/**
- * @param rank That an error leads to.
- * @throws UserError when models would build a full table for it.
- */
-export function refuseFullRank(rank: number, hidden: number, relativeError: number): void {
-  if (rank < hidden) return;
-  throw new UserError(
-    'refused-file',
-    `no low-rank pair is within a relative error of ${relativeError}: it would take the full rank, ${rank}`,
-    { suggestion: 'allow a larger --max-error, or keep the full table with --to shared' },
-  );
-}
-
 /** @throws UserError when a table [positions, hidden] has no pair of that rank. */
 function checkRank(rank: number, positions: number, hidden: number): void {
   const most = Math.min(positions, hidden - 1);
@@ -88,6 +75,20 @@ function checkRank(rank: number, positions: number, hidden: number): void {
         : 'models build a full table unless the rank is below the hidden size'
     }`,
     { suggestion: most > 0 ? `choose a rank from 1 to ${most}` : 'keep the full table' },
+  );
+}
+
+/** @throws UserError when the rank that keeps within an error is none that a model has. */
+export function checkFoundRank(
+  rank: number,
+  { hidden }: SrteLayout,
+  { truncation }: Pick<ConversionRequest, 'truncation'>,
+): void {
+  if (rank < hidden || truncation === undefined || 'rank' in truncation) return;
+  throw new UserError(
+    'refused-file',
+    `no rank below the hidden size ${hidden} keeps within an error of ${truncation.relativeError}`,
+    { suggestion: 'allow a larger --max-error, or keep the full table with --to shared' },
   );
 }
 

@@ -135,7 +135,11 @@ class Resolver {
     const dtype = this.#dtypeOf(wanted, action, stored);
     const elements = elementCount(shape) ?? Number.NaN;
     const bytes = storedBytes(elements, dtype);
-    if (bytes === undefined) throw new Error(`${name} ${shapeText(shape)} has no size in bytes`);
+    if (bytes === undefined) {
+      const message = `would be ${shapeText(shape)}, which is more than a file can hold`;
+      this.#fault(name, message, 'ask for fewer rows with --max-positions');
+      return undefined;
+    }
     return { name, aliases, role, dtype, shape, bytes, action };
   }
 

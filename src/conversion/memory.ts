@@ -16,25 +16,30 @@ export interface MemoryPlan {
 const LARGEST_BLOCK_BYTES = 64e6;
 /** So that even 4-bit values are whole bytes. */
 const ROW_STEP = 4;
+/** Of the process when it plans: what it has by then differs from run to run, and is never more than this. */
+const STARTED_BYTES = 144e6;
 /** Buffers for reading ahead, casting and writing, and what is freed only now and then: measured. */
 const STREAMING_BYTES = 48e6;
 
+/** The least that is asked for is a multiple of this, so that it is enough the next time too. */
+const LEAST_STEP_BYTES = 8e6;
+
 /**
  * @param limitBytes What the user allows.
- * @param baseBytes What the process has taken already, and engines will.
+ * @param taken What the process has taken already, and what engines will take.
  * @throws UserError with the least that would do, when the limit is below it.
  */
 export function planMemory(
   srte: SrtePlan | null,
   limitBytes: number,
-  baseBytes: number,
+  taken: { readonly processBytes: number; readonly engineBytes: number },
   quoteBytes: (bytes: number) => string,
 ): MemoryPlan {
-  const fixed = baseBytes + STREAMING_BYTES;
+  const fixed = Math.max(taken.processBytes, STARTED_BYTES) + taken.engineBytes + STREAMING_BYTES;
   const rowBytes = srte ? bytesPerRow(srte) : 0;
   const needed = (rows: number) => fixed + rows * rowBytes + factorisingBytes(srte, rows);
   if (needed(ROW_STEP) > limitBytes) {
-    const least = Math.ceil(needed(ROW_STEP) / 1e6) * 1e6;
+    const least = Math.ceil(needed(ROW_STEP) / LEAST_STEP_BYTES) * LEAST_STEP_BYTES;
     throw new UserError(
       'usage',
       `--max-memory ${quoteBytes(limitBytes)} is not enough: this conversion takes at least ${quoteBytes(least)}`,

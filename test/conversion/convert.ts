@@ -53,7 +53,10 @@ export interface Conversion extends ConvertResult {
 export async function convert(input: string, output: string, flags: Flags): Promise<Conversion> {
   const { stateDict, ...asked } = flags;
   const warnings: Problem[] = [];
-  const warn = async (more: readonly Problem[]) => void warnings.push(...more);
+  const warn = async (more: readonly Problem[]) => {
+    warnings.push(...more);
+    await asked.warn?.(more);
+  };
   const checkpoint = openCheckpoint(input, { stateDict });
   try {
     const result = await convertCheckpoint(checkpoint, output, { ...DEFAULTS, ...asked, warn });

@@ -1,0 +1,195 @@
+/** What a conversion refuses: what it says, and that nothing is left of it. */
+import fs from 'node:fs';
+import path from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { UserError } from '../../src/errors.js';
+import { folderOf } from '../checkpoint/temp-folder.js';
+import { convert, convertTo, digests, type Flags, refused, textOf } from './convert.js';
+import { dictOf, layersOf, type Made, made, raw, safetensorsFile, torchFile } from './files.js';
+
+const LAYERS = layersOf(3, [12, 8]);
+const SHARED = { to: 'shared' } as const;
+
+const refusalOf = (run: Promise<unknown>): Promise<UserError> =>
+  run.then(
+    () => Promise.reject(new Error('not refused')),
+    (error) => (error instanceof UserError ? error : Promise.reject(error)),
+  );
+
+describe('a request that cannot be met', () => {
+  it.each([
+    [{ to: 'low-rank' }, /--rank 128, or --max-error/],
+    [{ to: 'low-rank', rank: 8 }, /rank 8 is too large for a table of 12 × 8[^\0]*from 1 to 7/],
+    [{ to: 'low-rank', rank: 1e9 }, /no such table has a rank above 8/],
+    [{ to: 'low-rank', 'max-error': 1e-12 }, /no rank below the hidden size 8[^\0]*--to shared/],
+    [{ to: 'per-layer', 'max-error': 0.5 }, /one rank for all of them[^\0]*--rank/],
+    [{ to: 'shared', rank: 3 }, /a rank means nothing to shared/],
+    [{ to: 'shared', merge: { layer: 99 } }, /layer:99: there is no such layer[^\0]*layer:2/],
+    [{ to: 'shared', 'max-positions': 13 }, /have 12 rows, and 13 are asked for[^\0]*--extend/],
+    [
+      { to: 'shared', 'max-positions': 2 ** 52, extend: 'zero' },
+      /shared_srte\.freqs[^\0]*more than a file can hold[^\0]*fewer rows/,
+    ],
+    [{ to: 'shared', 'max-positions': 1e11, extend: 'zero' }, /3\.2 TB[^\0]*the disk has/],
+    [{ to: 'per-layer' }, /per-layer already/],
+    [{}, /nothing is asked for[^\0]*--to/],
+    [{ tie: 'embed' }, /no embedding and head by names that are known here/],
+    [{ to: 'shared', 'max-memory': 1e6 }, /takes at least \d+\.\d MB[^\0]*--max-memory \d+MB/],
+    [{ to: 'shared', 'shard-size': 100 }, /a PyTorch file has no shards/],
+  ] as const satisfies readonly (readonly [Flags, RegExp])[])('%j', async (flags, message) => {
+    expect(textOf(await refused(await torchFile(LAYERS), flags))).toMatch(message);
+  });
+
+  it('names the memory that is enough', async () => {
+    const input = await torchFile(LAYERS);
+    const text = textOf(await refused(input, { ...SHARED, 'max-memory': 1e6 }));
+    const least = Number(/--max-memory (\d+)MB/.exec(text)?.[1]) * 1e6;
+    // This process has more and more, so it may take a little more than it said.
+    const { memory } = await convertTo('out', input, { ...SHARED, 'max-memory': least + 64e6 });
+    expect(memory.predictedPeakBytes).toBeLessThanOrEqual(least + 64e6);
+  });
+});
+
+describe('an input that cannot be converted', () => {
+  const fp8 = raw('F8_E4M3', [1, 2, 2], [0x38, 0x40, 0x38, 0x40]);
+
+  it('has tables of fp8, unless they become wider', async () => {
+    const input = await safetensorsFile({
+      'layers.0.srte.freqs': fp8,
+      'layers.1.srte.freqs': { ...fp8 },
+    });
+    const error = await refused(input, SHARED, 'out');
+    expect(textOf(error)).toMatch(/cannot be written as F8_E4M3[^\0]*--dtype/);
+    await convertTo('out', input, { ...SHARED, dtype: 'F32' });
+    await convertTo('out', input, { ...SHARED, merge: 'first' });
+  });
+
+  it('has types that the output has none for, and says so before anything is made', async () => {
+    const input = await safetensorsFile({ ...LAYERS, x: raw('F4', [2], [0x21]) });
+    expect(textOf(await refused(input, SHARED, 'out.pt'))).toMatch(
+      /"x" has elements of type F4[^\0]*safetensors/,
+    );
+    const complex = await torchFile({ ...LAYERS, z: raw('C128', [1], new Array(16).fill(0)) });
+    expect(textOf(await refused(complex, SHARED, 'out'))).toMatch(/C128[^\0]*PyTorch/);
+  });
+
+  it.each([
+    ['a NaN', Number.NaN, /layers\.1\.srte\.freqs[^\0]*NaN[^\0]*row 1, column 0/],
+    ['an infinity', Number.POSITIVE_INFINITY, /layers\.1\.srte\.freqs[^\0]*Infinity/],
+  ])('has %s in a table', async (_, value, message) => {
+    const broken = made([1, 2, 2], [0, 0, value, 0]);
+    const input = await torchFile({
+      'layers.0.srte.freqs': made([1, 2, 2], [1, 2, 3, 4]),
+      'layers.1.srte.freqs': broken,
+    });
+    for (const flags of [SHARED, { to: 'low-rank', rank: 1 }] as const) {
+      expect(textOf(await refused(input, flags))).toMatch(message);
+    }
+  });
+
+  it.each([
+    ['F16', 65520, 'layers.0.x.weight'],
+    ['BF16', 3.4e38, 'layers.0.x.weight'],
+    ['F16', -1e5, 'layers.0.srte.freqs'],
+  ] as const)('has a value beyond %s: %d', async (dtype, value, name) => {
+    const input = await torchFile({
+      ...LAYERS,
+      'layers.1.srte.freqs': LAYERS['layers.0.srte.freqs'] as Made,
+      'layers.2.srte.freqs': LAYERS['layers.0.srte.freqs'] as Made,
+      [name]: made([1, 12, 8], (at) => (at === 9 ? value : 0)),
+    });
+    const text = textOf(await refused(input, { dtype }));
+    expect(text).toContain(`tensor "${name}"`);
+    expect(text).toContain('value 9');
+    await convertTo('out.pt', input, { dtype, saturate: true });
+  });
+
+  it('holds no tensors', async () => {
+    const input = await safetensorsFile({});
+    expect(textOf(await refused(input, { container: 'pt' }))).toContain('holds no tensors');
+  });
+
+  it('changes while it is read', async () => {
+    const file = await torchFile(LAYERS);
+    let time = 1;
+    const touch = async () => fs.utimesSync(file, time, time++);
+    const folder = folderOf({});
+    for (const out of ['out.pt', 'out']) {
+      const run = convert(file, path.join(folder, out), {
+        ...SHARED,
+        'shard-size': out === 'out' ? 100 : undefined,
+        warn: touch,
+      });
+      expect(textOf(await refusalOf(run))).toMatch(/was changed while it was read/);
+    }
+    expect(fs.readdirSync(folder)).toEqual([]);
+  });
+});
+
+describe('an output', () => {
+  const folder = folderOf({ 'mine/notes.md': 'keep', 'file.pt': 'old' });
+  const input = torchFile(LAYERS, undefined, 'in.pt').then((file) => {
+    const target = path.join(folder, 'in.pt');
+    fs.copyFileSync(file, target);
+    fs.symlinkSync('in.pt', path.join(folder, 'link.pt'));
+    return target;
+  });
+
+  it.each([
+    ['in.pt', /is in the place of the input/],
+    ['link.pt', /is in the place of the input/],
+    ['.', /is in the place of the input/],
+    ['none/out.pt', /there is no such folder[^\0]*make the folder/],
+    ['in.pt/out.pt', /there is no such folder/],
+    ['mine', /no folder of a checkpoint: it holds notes\.md/],
+  ])('%s is refused, even with --force', async (name, message) => {
+    const target = path.join(folder, name);
+    const file = await input;
+    const before = fs.readdirSync(folder, { recursive: true });
+    const hash = digests(file);
+    const run = convert(file, target, { ...SHARED, force: true });
+    expect(textOf(await refusalOf(run))).toMatch(message);
+    expect(fs.readdirSync(folder, { recursive: true })).toEqual(before);
+    expect(digests(file)).toEqual(hash);
+  });
+
+  it('that exists is replaced with --force only', async () => {
+    const target = path.join(folder, 'file.pt');
+    const refusal = await refusalOf(convert(await input, target, SHARED));
+    expect(textOf(refusal)).toMatch(/exists already[^\0]*--force/);
+    expect(fs.readFileSync(target, 'utf8')).toBe('old');
+    await convert(await input, target, { ...SHARED, force: true });
+    expect(digests(target)).toHaveProperty(['shared_srte.freqs']);
+  });
+
+  it('in the folder of the input, or around it, is refused', async () => {
+    const model = folderOf({});
+    fs.copyFileSync(await safetensorsFile(LAYERS), path.join(model, 'model.safetensors'));
+    for (const name of ['', 'out', 'out.pt', '..']) {
+      const run = convert(model, path.join(model, name), { ...SHARED, force: true });
+      expect(textOf(await refusalOf(run))).toContain('is in the place of the input');
+    }
+    expect(fs.readdirSync(model)).toEqual(['model.safetensors']);
+  });
+});
+
+describe('a training checkpoint', () => {
+  it('loses its optimizer, and says so; a config of another program stays', async () => {
+    const state = (stateDict: unknown) =>
+      dictOf([
+        ['step', 7],
+        ['model_state_dict', stateDict as never],
+        ['optimizer_state_dict', dictOf([['state', dictOf([])]])],
+        ['config', dictOf([['lr', { kind: 'float', value: 1 }]])],
+      ]);
+    const input = await torchFile(LAYERS, state);
+    const { file, leftOut, warnings } = await convertTo('out.pt', input, SHARED);
+    expect(leftOut).toContainEqual({
+      pattern: 'optimizer_state_dict',
+      names: ['optimizer_state_dict'],
+      why: 'the state of an optimizer belongs to the tensors that it has trained',
+    });
+    expect(warnings[0]?.message).toContain('a config in it stays as it is');
+    expect(Object.keys(digests(file))).toContain('layers.2.srte.freqs');
+  });
+});

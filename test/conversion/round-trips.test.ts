@@ -1,0 +1,265 @@
+/** Conversions one after the other, whose ends have to be what stood at the beginning. */
+import fs from 'node:fs';
+import path from 'node:path';
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { inPackage } from '../fixtures.js';
+import { convertTo, digestOf, digests, type Flags, numbersOf } from './convert.js';
+import { layersOf, type Made, made, raw, safetensorsFile, torchFile } from './files.js';
+
+/** Converts one output after the other, and returns the last. */
+async function chain(input: string, ...steps: readonly (readonly [string, Flags])[]) {
+  let file = input;
+  for (const [name, flags] of steps) ({ file } = await convertTo(name, file, flags));
+  return file;
+}
+
+const NONE = new Float64Array();
+const largestDifference = (a: Float64Array, b: Float64Array) =>
+  a.reduce((most, value, at) => Math.max(most, Math.abs(value - (b[at] ?? Number.NaN))), 0);
+
+const table = made([1, 6, 4], (index) => Math.cos(index));
+/** Three layers with equal tables, each stored for itself. */
+const ALIKE = {
+  'embed_tokens.weight': made([5, 4], (index) => index / 3),
+  'layers.0.srte.freqs': table,
+  'layers.0.ln.weight': made([4], () => 1),
+  'layers.1.srte.freqs': { ...table },
+  'layers.2.srte.freqs': { ...table },
+  'lm_head.weight': made([5, 4], (index) => -index),
+};
+
+/** Whatever a state dict may hold beside floats. */
+const ODD = {
+  ...layersOf(2, [4, 4]),
+  scalar: made([], [1.5]),
+  'bn.num_batches_tracked': raw('I64', [], [7, 0, 0, 0, 0, 0, 0, 0]),
+  position_ids: raw('I32', [1, 2], [0, 0, 0, 0, 1, 0, 0, 0]),
+  mask: raw('BOOL', [3], [1, 0, 1]),
+  empty: made([0, 3], []),
+  bytes: raw('U8', [2, 2], [1, 2, 3, 255]),
+  wide: made([3], [Math.PI, -0, 5e-324], 'F64'),
+  half: made([2], [1, 6e-8], 'F16'),
+  ['__proto__']: made([1], [3]),
+  constructor: made([1], [4]),
+  '0': made([1], [5]),
+} satisfies Record<string, Made>;
+
+describe('to shared and back', () => {
+  it.each(['out.pt', 'out.safetensors', 'out'])(
+    'is what it was when all layers had one table, in %s',
+    async (out) => {
+      const input = await torchFile(ALIKE);
+      const back = await chain(input, [out, { to: 'shared' }], ['back.pt', { to: 'per-layer' }]);
+      expect(digests(back)).toEqual(digests(input));
+    },
+  );
+
+  it.each(['F64', 'F32', 'F16', 'BF16'] as const)(
+    'gives the table of one layer bit for bit, as %s',
+    async (dtype) => {
+      const input = await torchFile(layersOf(3, [5, 4], dtype));
+      for (const layer of [0, 1, 2]) {
+        const { file } = await convertTo('out', input, { to: 'shared', merge: { layer } });
+        const back = await chain(file, ['back.pt', { to: 'per-layer' }]);
+        const wanted = digestOf(input, `layers.${layer}.srte.freqs`);
+        expect(digestOf(file, 'shared_srte.freqs')).toBe(wanted);
+        for (const each of [0, 1, 2]) {
+          expect(digestOf(back, `layers.${each}.srte.freqs`)).toBe(wanted);
+        }
+      }
+    },
+  );
+
+  it('keeps a pair as it is, and multiplies it out', async () => {
+    const pair = await chain(await torchFile(layersOf(3, [12, 8])), [
+      'a.pt',
+      { to: 'low-rank', rank: 3 },
+    ]);
+    const shared = digestOf(pair, 'shared_srte.lowrank');
+    // As pairs of layers again, and as their table, which is of rank 3 and so is found again.
+    const layers = await chain(pair, ['b.pt', { to: 'per-layer', rank: 3 }]);
+    for (const layer of [0, 1, 2]) {
+      expect(digestOf(layers, `layers.${layer}.srte.lowrank`)).toBe(shared);
+    }
+    const full = await chain(pair, ['c', { to: 'per-layer' }]);
+    const again = await chain(full, ['d', { to: 'low-rank', rank: 3 }], ['e.pt', { to: 'shared' }]);
+    const [before, after] = [full, again].map((file) => numbersOf(file, 'layers.0.srte.freqs'));
+    expect(largestDifference(before ?? NONE, after ?? NONE)).toBeLessThan(1e-6);
+  });
+
+  it('computes sines and cosines as a table, float32 by float32', async () => {
+    const input = await torchFile(layersOf(2, [5, 8]));
+    const sincos = await chain(input, ['a.pt', { to: 'sincos' }]);
+    const full = await chain(sincos, ['b.pt', { to: 'shared', 'max-positions': 3000 }]);
+    const values = numbersOf(full, 'shared_srte.freqs');
+    const frequencies = numbersOf(sincos, 'shared_srte.inv_freq');
+    for (const row of [0, 1, 2, 2999]) {
+      for (const [j, frequency] of frequencies.entries()) {
+        const angle = Math.fround(row * frequency);
+        expect(values[row * 8 + 2 * j]).toBe(Math.fround(Math.sin(angle)));
+        expect(values[row * 8 + 2 * j + 1]).toBe(Math.fround(Math.cos(angle)));
+      }
+    }
+    const back = await chain(full, ['c', { to: 'sincos' }]);
+    expect(digestOf(back, 'shared_srte.inv_freq')).toBe(digestOf(sincos, 'shared_srte.inv_freq'));
+  });
+});
+
+describe('rows', () => {
+  const input = torchFile({
+    'layers.0.srte.freqs': made([1, 3, 2], [1, 2, 3, 4, 5, 6]),
+    'layers.1.srte.freqs': made([1, 3, 2], [3, 4, 5, 6, 7, 8]),
+  });
+  it.each([
+    [1, undefined, [2, 3]],
+    [2, undefined, [2, 3, 4, 5]],
+    [5, 'repeat', [2, 3, 4, 5, 6, 7, 2, 3, 4, 5]],
+    [7, 'repeat', [2, 3, 4, 5, 6, 7, 2, 3, 4, 5, 6, 7, 2, 3]],
+    [4, 'zero', [2, 3, 4, 5, 6, 7, 0, 0]],
+  ] as const)('become %i, with %s beyond', async (rows, extend, wanted) => {
+    const flags = { 'max-positions': rows, extend, to: 'shared' } as const;
+    const { file } = await convertTo('out.pt', await input, flags);
+    expect([...numbersOf(file, 'shared_srte.freqs')]).toEqual(wanted);
+  });
+});
+
+describe('types', () => {
+  // Each with what PyTorch 1.13 makes of it as bfloat16 and as float16.
+  const ROUNDED = [
+    [1.00390625, 1, 1.00390625],
+    [1.01171875, 1.015625, 1.01171875],
+    [3.1415927410125732, 3.140625, 3.140625],
+    [-0, -0, -0],
+    [65504, 65536, 65504],
+    [65519.99609375, 65536, 65504],
+    [1e-40, 9.183549615799121e-41, 0],
+    [2 ** -24, 2 ** -24, 2 ** -24],
+    [2 ** -25, 2 ** -25, 0],
+  ] as const;
+  const input = torchFile({
+    x: made(
+      [ROUNDED.length],
+      ROUNDED.map(([value]) => value),
+    ),
+  });
+
+  it.each([
+    ['BF16', 1],
+    ['F16', 2],
+  ] as const)('are rounded as PyTorch does, to %s', async (dtype, column) => {
+    const { file } = await convertTo('out', await input, { dtype });
+    expect([...numbersOf(file, 'x')]).toEqual(ROUNDED.map((row) => row[column]));
+  });
+
+  it('change what floats, and neither integers nor buffers', async () => {
+    const tensors = { ...ODD, 'layers.0.attention.rope.inv_freq': made([2], [1, 0.1]) };
+    const input = await torchFile(tensors);
+    const cast = digests((await convertTo('out.pt', input, { dtype: 'BF16' })).file);
+    for (const [name, { dtype }] of Object.entries(tensors)) {
+      const stays = !dtype.startsWith('F') || name.endsWith('inv_freq');
+      expect(cast[name]?.startsWith(stays ? dtype : 'BF16')).toBe(true);
+    }
+  });
+});
+
+describe('containers', () => {
+  const folder = { container: 'safetensors', 'shard-size': 100 } as const;
+
+  it.each([
+    ['tables', ALIKE],
+    ['odd tensors', ODD],
+    ['a tensor of two names', { a: table, b: table, c: { ...table } }],
+  ])('hold the same tensors one after the other: %s', async (_, tensors) => {
+    const input = await torchFile(tensors);
+    const back = await chain(
+      input,
+      ['a.safetensors', { container: 'safetensors' }],
+      ['b.pt', { container: 'pt' }],
+      ['c', folder],
+      ['d.pt', { container: 'pt' }],
+    );
+    expect(digests(back)).toEqual(digests(input));
+  });
+
+  it.each([
+    'legacy_proto4.pth',
+    'legacy_shapes_dtypes.pth',
+    'zip_big_endian.pt',
+    'nested_train_proto4.pt',
+    'zip_odd_names.pt',
+    'zip_shapes_dtypes.pt',
+    'st_nan_inf.safetensors',
+    'st_zero_size.safetensors',
+  ])('keep every tensor of %s', async (name) => {
+    const input = inPackage('fixtures/checkpoints/valid', name);
+    const zip = await chain(input, ['a.pt', { container: 'pt' }]);
+    expect(digests(zip)).toEqual(digests(input));
+  });
+
+  it('hold as many shards as their size asks for', async () => {
+    const { file, output } = await convertTo('out', await torchFile(ODD), folder);
+    expect(output.files.length).toBeGreaterThan(3);
+    expect(fs.readdirSync(file).sort()).toEqual(output.files.map(({ name }) => name).sort());
+    for (const { name, bytes } of output.files) {
+      expect(fs.statSync(path.join(file, name)).size).toBe(bytes);
+    }
+  });
+});
+
+const anyCheckpoint = fc.record({
+  layers: fc.integer({ min: 1, max: 4 }),
+  rows: fc.integer({ min: 1, max: 9 }),
+  columns: fc.constantFrom(2, 4, 6),
+  dtype: fc.constantFrom('F32', 'F16', 'BF16', 'F64'),
+  prefix: fc.constantFrom('', 'module.', 'model.', 'module._orig_mod.', 'module.model.'),
+  isZip: fc.boolean(),
+});
+const anyFlags = fc.record({
+  to: fc.constantFrom('shared', 'low-rank', 'per-layer', 'sincos'),
+  rank: fc.constantFrom(undefined, 1),
+  'max-positions': fc.constantFrom(undefined, 1, 12),
+  extend: fc.constantFrom('repeat', 'zero'),
+  dtype: fc.constantFrom(undefined, 'F32', 'BF16'),
+});
+
+describe('any checkpoint', () => {
+  it('becomes what was planned, and nothing else of it changes', () =>
+    fc.assert(
+      fc.asyncProperty(
+        anyCheckpoint,
+        anyFlags,
+        fc.constantFrom('out', 'out.pt', 'out.safetensors'),
+        async ({ layers, rows, columns, dtype, prefix, isZip }, asked, out) => {
+          const tensors = Object.entries(layersOf(layers, [rows, columns], dtype as 'F32')).map(
+            ([name, tensor]): [string, Made] => [prefix + name, tensor],
+          );
+          const input = await (isZip ? torchFile : safetensorsFile)(new Map(tensors));
+          const isPair = asked.to === 'low-rank' || asked.to === 'per-layer';
+          const { 'max-positions': positions, extend, ...others } = asked;
+          const flags = {
+            ...others,
+            rank: isPair ? 1 : undefined,
+            ...(positions !== undefined && { 'max-positions': positions, extend }),
+          } as Flags;
+          const { file, ...result } = await convertTo(out, input, flags);
+          const written = digests(file);
+          const planned = result.tensors.flatMap(({ name, aliases, dtype: type, shape }) =>
+            [name, ...aliases].map((each) => [each, `${type} [${shape}]`] as const),
+          );
+          expect(Object.keys(written)).toEqual(planned.map(([name]) => name).sort());
+          for (const [name, size] of planned) expect(written[name]).toContain(size);
+          const kept = prefix.replace('module.', '').replace('_orig_mod.', '');
+          if (asked.dtype === undefined) {
+            expect(written[`${kept}embed.weight`]).toBe(digestOf(input, `${prefix}embed.weight`));
+          }
+          for (const { name, bytes } of result.output.files) {
+            const target =
+              result.output.files.length === 1 && out !== 'out' ? file : path.join(file, name);
+            expect(fs.statSync(target).size).toBe(bytes);
+          }
+        },
+      ),
+      { numRuns: 60 },
+    ));
+});

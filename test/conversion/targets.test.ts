@@ -1,0 +1,73 @@
+/** Conversions to a config, and the configs that they write. */
+import fs from 'node:fs';
+import path from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { fileIn, folderOf } from '../checkpoint/temp-folder.js';
+import { inPackage } from '../fixtures.js';
+import { convert, convertTo, digestOf, digests, refused, textOf } from './convert.js';
+
+const FOLDER = inPackage('fixtures/old-checkpoint/trained-same-start');
+const INPUT = path.join(FOLDER, 'checkpoint_step_30.pt');
+const CONFIG = fs.readFileSync(path.join(FOLDER, 'config.yaml'), 'utf8');
+/** A config like that of the input, with more in its section of the model. */
+const target = (more: string) =>
+  fileIn('target.yaml', CONFIG.replace('model:\n', `model:\n${more}`));
+const TIED = target('  tie_word_embeddings: true\n');
+const UNTIED = target('');
+const [EMBEDDING, HEAD] = ['embed_tokens.weight', 'lm_head.weight'];
+
+describe('a target', () => {
+  it('that ties asks whose weights stay', async () => {
+    const text = textOf(await refused(INPUT, { target: TIED }));
+    expect(text).toMatch(/"lm_head\.weight"[^\0]*--tie embed, --tie head or --tie mean/);
+  });
+
+  it.each(['embed', 'head'] as const)('ties to the %s, and unties again', async (tie) => {
+    const tied = await convertTo('out.pt', INPUT, { target: TIED, tie });
+    const wanted = digestOf(INPUT, tie === 'head' ? HEAD : EMBEDDING);
+    expect(digestOf(tied.file, EMBEDDING)).toBe(wanted);
+    expect(digestOf(tied.file, HEAD)).toBe(wanted);
+    const untied = await convertTo('out.pt', tied.file, { target: UNTIED });
+    expect(digestOf(untied.file, HEAD)).toBe(wanted);
+    expect(untied.output.parameters - tied.output.parameters).toBe(53 * 8);
+    const { [EMBEDDING]: _, [HEAD]: __, ...others } = digests(INPUT);
+    expect(digests(untied.file)).toMatchObject(others);
+  });
+
+  it('of other sizes is refused, every tensor of it', async () => {
+    const wider = fileIn('wider.yaml', CONFIG.replace('vocab_size: 53', 'vocab_size: 64'));
+    const text = textOf(await refused(INPUT, { target: wider }));
+    expect(text).toContain('tensor "embed_tokens.weight"');
+    expect(text).toContain('tensor "lm_head.weight"');
+    expect(text).toContain('is [53, 8], and the output wants [64, 8]');
+  });
+
+  it('of one pair gives that pair', async () => {
+    const lowRank = target('  srte_factorized_rank: 3\n');
+    const shared = fileIn(
+      'shared.yaml',
+      fs.readFileSync(lowRank, 'utf8').replace('layers: false', 'layers: true'),
+    );
+    const { file } = await convertTo('out.pt', INPUT, { target: shared });
+    const asked = await convertTo('out.pt', INPUT, { to: 'low-rank', rank: 3 });
+    expect(digests(file)).toEqual(digests(asked.file));
+  });
+});
+
+describe('the config beside an output', () => {
+  it('is never one that belongs to another', async () => {
+    const folder = folderOf({ 'config.yaml': 'mine', 'other.safetensors': 'other' });
+    const read = (name: string) => fs.readFileSync(path.join(folder, name), 'utf8');
+    const out = path.join(folder, 'out.safetensors');
+    await convert(INPUT, out, { to: 'shared', force: true });
+    expect([read('config.yaml'), read('other.safetensors')]).toEqual(['mine', 'other']);
+    const own = fs
+      .readdirSync(folder)
+      .filter((name) => name.startsWith('out') && name !== 'out.safetensors');
+    expect(own).toHaveLength(1);
+    expect(read(own[0] ?? '')).toContain('srte_share_across_layers: true');
+    // It is found again.
+    const back = await convertTo('back.pt', out, { to: 'per-layer' });
+    expect(back.input.config?.origin).toBe('beside');
+  });
+});
