@@ -5,9 +5,20 @@ import { UserError } from '../errors.js';
 import { areDone, type Move, takeBack } from './moves.js';
 import { exists, removeQuietly, syncFolder } from './names.js';
 import type { OutputKind, OutputPlace } from './output-place.js';
+import { codeOf } from './refusals.js';
 import { type Journal, readJournal, writeJournal } from './staging-journal.js';
 import { releaseLock, takeLock } from './staging-lock.js';
 import { isLeftOver } from './write-whole.js';
+
+/** Not with `recursive`: where no folder can be made, as in /proc, that never stops trying. */
+function makeFolder(folder: string): void {
+  try {
+    fs.mkdirSync(folder);
+  } catch (error) {
+    // Another run was faster: the lock decides.
+    if (codeOf(error) !== 'EEXIST') throw error;
+  }
+}
 
 export class StagingFolder {
   readonly files: string;
@@ -30,7 +41,7 @@ export class StagingFolder {
 
   /** Makes the folder where there is none, and takes the lock. */
   enter(): void {
-    fs.mkdirSync(this.#root, { recursive: true });
+    if (!exists(this.#root)) makeFolder(this.#root);
     // Where others can write too, it may be a link of theirs.
     if (!fs.lstatSync(this.#root).isDirectory()) {
       throw new UserError('usage', `${this.#root} is no folder, and is needed to write in`, {
