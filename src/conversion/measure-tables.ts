@@ -52,10 +52,11 @@ export async function measureTable(
     const [got, had] = memory.map((values) => values.subarray(0, count * hidden));
     if (!got || !had) throw new Error('no memory');
     await gets.read(row, count, got);
+    const squares = squaredNorm(got);
     for (const [index, { rows: source }] of replaced.entries()) {
       await source.read(row, count, had);
       if (!Number.isFinite(squaredNorm(had))) nonFinite.add(index, had, row);
-      comparisons[index]?.add(had, got);
+      comparisons[index]?.add(had, got, squares);
       tell(count * hidden);
       await breathe();
     }
