@@ -10,6 +10,7 @@ const BENCHMARKS = {
   hash: () => import('./hash.js'),
   'index-safetensors': () => import('./index-safetensors.js'),
   'low-rank': () => import('./low-rank.js'),
+  convert: () => import('./convert.js'),
 };
 
 const words = process.argv.slice(2);

@@ -39,6 +39,22 @@ export function readRows(
   toLittleEndian(tensor, target);
 }
 
+/** `readRows` without holding up the process, where they lie together. */
+export async function readRowsAsync(
+  tensor: StoredTensor,
+  firstRow: number,
+  rows: number,
+  target: Uint8Array,
+): Promise<void> {
+  if (!isContiguous(tensor)) {
+    readRows(tensor, firstRow, rows, target);
+    return;
+  }
+  const position = dataPosition(tensor) + firstRow * rowBytes(tensor);
+  await tensor.storage.file.readIntoAsync(target, position);
+  toLittleEndian(tensor, target);
+}
+
 /** All bytes of a tensor. */
 export function readTensor(tensor: StoredTensor): Uint8Array {
   const target = new Uint8Array(tensor.bytes);

@@ -1,10 +1,12 @@
 /** What a conversion starts from, and the configs before and after. */
+
+import { isDeepStrictEqual } from 'node:util';
 import type { ModelChange, Setting } from '../architecture/family.js';
 import type { LanguageModel } from '../architecture/layer.js';
 import type { Checkpoint } from '../checkpoint/checkpoint.js';
 import type { ConfigDocument } from '../config/document.js';
 import { applyOverrides } from '../config/overrides.js';
-import { splitDotted, valueAt } from '../config/path.js';
+import { formatPath, isMapping, splitDotted, valueAt } from '../config/path.js';
 import { type Problem, UserError } from '../errors.js';
 import { type Reconciliation, reconcile } from '../reconcile/reconcile.js';
 import { faultText } from '../report/verify.js';
@@ -84,17 +86,20 @@ function unlike(file: string, config: string, { faults, suggestions }: Reconcili
   });
 }
 
+/** A value of a config before and after; null where it says nothing. */
+export interface ConfigChange {
+  readonly path: string;
+  readonly from: unknown;
+  readonly to: unknown;
+}
+
 /** A config after a conversion. */
 export interface TargetConfig {
   readonly model: LanguageModel;
   /** As it is to be written. */
   readonly value: Record<string, unknown>;
   /** What is different from before. */
-  readonly changes: readonly {
-    readonly path: string;
-    readonly from: unknown;
-    readonly to: unknown;
-  }[];
+  readonly changes: readonly ConfigChange[];
   /** The values that a config needs to say so. */
   readonly settings: readonly Setting[];
 }
@@ -115,16 +120,19 @@ export async function changedConfig(
   const overrides = [...settings.map(({ path, value }) => `${path}=${value}`), ...set];
   const written = applyOverrides(source.written, overrides);
   const { model, document } = await modelOf(source.written, { set: overrides });
-  return {
-    model,
-    value: written.value,
-    settings,
-    changes: settings.map(({ path, value }) => ({
-      path,
-      from: valueAt(source.document, splitDotted(path)) ?? null,
-      to: valueAt(document, splitDotted(path)) ?? value,
-    })),
-  };
+  return { model, value: written.value, settings, changes: changesOf(source.document, document) };
+}
+
+/** The values that two documents give differently, by their paths; lists are values. */
+function changesOf(from: unknown, to: unknown, path: readonly string[] = []): ConfigChange[] {
+  if (isMapping(from) && isMapping(to)) {
+    const keys = new Set([...Object.keys(from), ...Object.keys(to)]);
+    return [...keys].flatMap((key) =>
+      changesOf(valueAt(from, [key]), valueAt(to, [key]), [...path, key]),
+    );
+  }
+  if (isDeepStrictEqual(from, to)) return [];
+  return [{ path: formatPath(path), from: from ?? null, to: to ?? null }];
 }
 
 /** A config that a user wants to arrive at. @throws UserError when it is not valid. */
@@ -136,17 +144,11 @@ export async function targetConfig(
   const target = await loadModelFile(file, { set });
   const { readDocument } = await import('../config/read.js');
   const written = applyOverrides(await readDocument(file), set);
-  const model = valueAt(target.document, ['model']);
-  const keys = typeof model === 'object' && model !== null ? Object.keys(model) : [];
+  const [from, to] = [source?.document, target.document].map((each) => valueAt(each, ['model']));
   return {
     model: target.model,
     value: written.value,
     settings: [],
-    changes: keys.flatMap((key) => {
-      const [from, to] = [source?.document, target.document].map((each) =>
-        valueAt(each, ['model', key]),
-      );
-      return from === to ? [] : [{ path: `model.${key}`, from: from ?? null, to }];
-    }),
+    changes: changesOf(from ?? {}, to, ['model']),
   };
 }

@@ -245,20 +245,8 @@ async function openStaging(
   flags: RunFlags,
 ): Promise<Staging> {
   const { place, force, resume } = flags;
-  refuseOwnConfig(subject, flags);
   const identity = identityOf(checkpoint, subject, flags);
   return Staging.open(place.path, { kind: place.kind, force, resume, identity });
-}
-
-/** @throws UserError when the config that goes beside the output would take the place of one that is read. */
-function refuseOwnConfig({ source }: Subject, { place, target, config }: RunFlags): void {
-  if (place.kind !== 'file' || place.container !== 'safetensors') return;
-  const companion = path.join(path.dirname(place.path), CONFIG_FILE);
-  const read = [target, config, ...(source?.origin === 'inside' ? [] : [source?.file])];
-  if (!read.some((file) => file !== undefined && isSameFile(file, companion))) return;
-  throw new UserError('usage', `${companion} is read, and would be replaced`, {
-    suggestion: 'choose an output in another folder: its config is written beside it',
-  });
 }
 
 /** Changes when the result would: with the input's files, and with what is asked for. */
@@ -315,17 +303,25 @@ const placeOf = ({ path: target, kind }: OutputPlace): string => findOutputPlace
 
 /**
  * What the config beside an output is called: `config.yaml`, unless that is somebody else's already. Even by
- * force the input's own is not replaced.
+ * force no config is replaced that the conversion reads.
+ * @throws UserError when there is no name left for it.
  */
-function configNameFor({ source }: Subject, { place, force }: RunFlags): string {
-  if (place.kind === 'folder') return CONFIG_FILE;
-  const beside = path.join(path.dirname(placeOf(place)), CONFIG_FILE);
-  if (!fs.existsSync(beside)) return CONFIG_FILE;
-  const isOfInput =
-    source !== undefined && source.origin !== 'inside' && isSameFile(source.file, beside);
-  // Beside an output that is not there yet, it is another model's.
-  const isReplaced = force && fs.existsSync(placeOf(place)) && !isOfInput;
-  return isReplaced ? CONFIG_FILE : ownConfigName(placeOf(place));
+function configNameFor({ source }: Subject, { place, force, target, config }: RunFlags): string {
+  const folder = path.dirname(placeOf(place));
+  if (place.kind === 'folder' || place.container === 'pt') return CONFIG_FILE;
+  const read = [target, config, source?.origin === 'inside' ? undefined : source?.file];
+  const isRead = (name: string) =>
+    read.some((file) => file !== undefined && isSameFile(file, path.join(folder, name)));
+  // Beside an output that is not there yet it is another model's.
+  const mayReplace = force && fs.existsSync(placeOf(place));
+  const isUsable = (name: string) =>
+    !fs.existsSync(path.join(folder, name)) || (mayReplace && !isRead(name));
+  const own = ownConfigName(placeOf(place));
+  const name = [CONFIG_FILE, own].find(isUsable) ?? own;
+  if (!isRead(name)) return name;
+  throw new UserError('usage', `${path.join(folder, name)} is read, and would be replaced`, {
+    suggestion: 'choose an output in another folder: its config is written beside it',
+  });
 }
 
 function companionsOf(

@@ -3,6 +3,7 @@ import os from 'node:os';
 import * as Args from '@oclif/core/args';
 import * as Flags from '@oclif/core/flags';
 import type { FamilyName } from '../architecture/families.js';
+import type { LanguageModel } from '../architecture/layer.js';
 import { cannotRead } from '../checkpoint/byte-file.js';
 import type { Checkpoint } from '../checkpoint/checkpoint.js';
 import { openCheckpoint } from '../checkpoint/open.js';
@@ -20,21 +21,40 @@ import type { QuickTestRun } from '../quicktest/quick-test.js';
 import { quickTestReport } from '../report/quick-test.js';
 import { traceReport } from '../report/trace.js';
 import type { EngineChoice } from '../runtime/devices.js';
+import type { Ids } from '../runtime/values.js';
 
-/** As `src/quicktest/check.ts` has them, which is loaded only when a test runs. */
-const CHECKS = [
-  'created',
-  'forward',
-  'causality',
-  'batch',
-  'repeat',
-  'timing',
-  'srte',
-  'cache',
+/** As `src/quicktest/check.ts` has them, in their order, which is loaded only when a test runs. */
+const CHECKS = Object.keys({
+  created: true,
+  forward: true,
+  causality: true,
+  batch: true,
+  repeat: true,
+  timing: true,
+  srte: true,
+  cache: true,
+  'cross-check': true,
+} satisfies Record<CheckName, true>) as CheckName[];
+
+const ENGINES = Object.keys({
+  auto: true,
+  onnx: true,
+  tfjs: true,
+} satisfies Record<EngineChoice, true>) as EngineChoice[];
+
+/** What says how a model runs, or what of that is kept, has no meaning where none does. */
+const NOT_TRACED = [
+  'checkpoint',
+  'state-dict',
+  'only',
   'cross-check',
-] as const satisfies readonly CheckName[];
-
-const ENGINES = ['auto', 'onnx', 'tfjs'] as const satisfies readonly EngineChoice[];
+  'repeat',
+  'seed',
+  'engine',
+  'threads',
+  'full',
+  'save',
+];
 
 export default class QuickTest extends BaseCommand {
   static override summary = 'Run a model, and check that it really works.';
@@ -90,7 +110,10 @@ export default class QuickTest extends BaseCommand {
       helpValue: 'FILE',
       description: 'write logits and the output of every block to a safetensors file',
     }),
-    trace: Flags.boolean({ description: 'print the flow of shapes, and run nothing' }),
+    trace: Flags.boolean({
+      description: 'print the flow of shapes, and run nothing',
+      exclusive: NOT_TRACED,
+    }),
   };
 
   async run() {
@@ -127,7 +150,7 @@ export default class QuickTest extends BaseCommand {
   async #trace(flags: TestFlags & OutputFlags, { file, family, model }: ModelFile) {
     const { inputSize } = await import('../quicktest/ids.js');
     const { traceOf } = await import('../quicktest/trace.js');
-    const size = inputSize(flags, model);
+    const size = inputSize({ ...flags, ids: await idsOf(flags, model) }, model);
     const result = {
       schema: 'minimind/quick-test@1',
       file,
@@ -201,9 +224,7 @@ async function tested(
   flags: TestFlags,
 ): Promise<QuickTestRun> {
   const { quickTest } = await import('../quicktest/quick-test.js');
-  const { limitsOf, parseIds } = await import('../quicktest/ids.js');
   const { checkpointWeights } = await import('../runtime/checkpoint-weights.js');
-  const { ids: file } = flags;
   const shown = steps(flags);
   try {
     return await quickTest({
@@ -211,7 +232,7 @@ async function tested(
       document,
       model,
       weights: checkpoint && checkpointWeights(model, checkpoint),
-      ids: file === undefined ? undefined : parseIds(await textOf(file), file, limitsOf(model)),
+      ids: await idsOf(flags, model),
       batch: flags.batch,
       context: flags.context,
       seed: flags.seed,
@@ -226,6 +247,16 @@ async function tested(
   } finally {
     shown.end();
   }
+}
+
+/** Those of a file that is asked for. */
+async function idsOf(
+  { ids: file }: Pick<TestFlags, 'ids'>,
+  model: LanguageModel,
+): Promise<Ids | undefined> {
+  if (file === undefined) return undefined;
+  const { limitsOf, parseIds } = await import('../quicktest/ids.js');
+  return parseIds(await textOf(file), file, limitsOf(model));
 }
 
 /** In their own order, whatever order they are asked for in. */

@@ -14,10 +14,11 @@ import { STORED_DTYPES, type StoredDtype } from '../tensor/stored-dtype.js';
 import { rowsKnown } from './layouts.js';
 import { NonFiniteValues } from './non-finite.js';
 import type { PlannedTable, SrtePlan } from './plan.js';
+import { rowsTogether } from './rows-together.js';
 import type { SrtePart } from './srte-names.js';
 import type { SrteTables } from './srte-tables.js';
 import { TableComparison, type TableError } from './table-errors.js';
-import { sincosRows, storedRows } from './table-rows.js';
+import { sincosRows, storedRows, type TableRows } from './table-rows.js';
 
 /** Files beside the output that are kept until it is whole. */
 export interface Scratch {
@@ -83,7 +84,7 @@ class Making {
   readonly #rows: number;
   readonly #columns: number;
   /** The tables that the values come from, and their names. */
-  readonly #sources: readonly RowSource[];
+  readonly #sources: readonly TableRows[];
   readonly #names: readonly string[];
   readonly #numbers: readonly number[];
 
@@ -117,7 +118,10 @@ class Making {
       const encoder = this.#encoder(`${this.#table.name}.freqs`, this.#columns);
       for await (const { rows, values } of this.#means()) {
         const { bytes, written } = encoder(rows);
-        for (const [index, had] of values.entries()) comparisons[index]?.add(had, written);
+        const squares = squaredNorm(written);
+        for (const [index, had] of values.entries()) {
+          comparisons[index]?.add(had, written, squares);
+        }
         await sink.write(bytes);
       }
     });
@@ -158,7 +162,10 @@ class Making {
     return JSON.parse(file.read(0, file.size).toString());
   }
 
-  /** A single full table where it stands; else the mean, or the product, written down first. */
+  /**
+   * The mean of the sources, or a product, written down: in float32, unless the output is in float64. A
+   * single table has to be read once in any case, to see that its values are finite.
+   */
   async #tableToFactorise(): Promise<RowSource> {
     const dtype = this.#dtype === 'F64' ? 'F64' : 'F32';
     await this.#once('mean', async (sink) => {
@@ -204,29 +211,28 @@ class Making {
     });
   }
 
-  /** Block by block: the mean of the sources, and the rows of each of them. */
+  /** Some rows at a time: the mean of the sources, and the rows of each of them. */
   async *#means(): AsyncGenerator<{
     readonly rows: Float64Array;
     readonly values: readonly Float64Array[];
   }> {
-    const { file, onBytes = () => {} } = this.#options;
+    const { file, blockRows, onBytes = () => {} } = this.#options;
     const nonFinite = new NonFiniteValues(this.#sources.length, this.#columns);
-    const memory = this.#block(this.#columns * this.#sources.length);
-    const mean = this.#block(this.#columns);
-    for (const [firstRow, rows] of this.#blocks()) {
-      const columns = rows * this.#columns;
+    let mean = new Float64Array();
+    for await (const together of rowsTogether(this.#sources, this.#rows, blockRows)) {
+      const { firstRow, values: memory, columns } = together;
+      if (mean.length < columns) mean = new Float64Array(columns);
+      const rows = mean.subarray(0, columns);
+      meanOfRows({ values: memory, rows: this.#sources.length, columns }, rows);
       const values = this.#sources.map((_, index) =>
         memory.subarray(index * columns, (index + 1) * columns),
       );
-      for (const [index, source] of this.#sources.entries()) {
-        const target = values[index] ?? new Float64Array();
-        await source.read(firstRow, rows, target);
-        if (!Number.isFinite(squaredNorm(target))) nonFinite.add(index, target, firstRow);
-        onBytes(columns);
+      // What is not finite in a source is not finite in the mean.
+      if (!Number.isFinite(squaredNorm(rows))) {
+        for (const [index, own] of values.entries()) nonFinite.add(index, own, firstRow);
       }
-      const result = mean.subarray(0, columns);
-      meanOfRows({ values: memory, rows: values.length, columns }, result);
-      yield { rows: result, values };
+      onBytes(memory.length);
+      yield { rows, values };
       await breathe();
     }
     nonFinite.refuseAny(file, this.#names);

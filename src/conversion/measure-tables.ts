@@ -52,10 +52,11 @@ export async function measureTable(
     const [got, had] = memory.map((values) => values.subarray(0, count * hidden));
     if (!got || !had) throw new Error('no memory');
     await gets.read(row, count, got);
+    const squares = squaredNorm(got);
     for (const [index, { rows: source }] of replaced.entries()) {
       await source.read(row, count, had);
       if (!Number.isFinite(squaredNorm(had))) nonFinite.add(index, had, row);
-      comparisons[index]?.add(had, got);
+      comparisons[index]?.add(had, got, squares);
       tell(count * hidden);
       await breathe();
     }
@@ -87,6 +88,7 @@ const exact = (number: number, { name }: SrteTable): TableError => ({
   layers: [number],
   name,
   norm: null,
+  distance: 0,
   relativeError: 0,
   largestError: 0,
   cosine: 1,

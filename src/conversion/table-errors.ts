@@ -1,5 +1,5 @@
 /** How far the tables of an output are from those that they take the place of. */
-import { addComparison, emptyComparison, squaredNorm } from '../linalg/comparison.js';
+import { addComparison, emptyComparison } from '../linalg/comparison.js';
 
 /** Norms are Frobenius'. Null is what has no value: 0/0. */
 export interface TableError {
@@ -9,7 +9,9 @@ export interface TableError {
   readonly name: string;
   /** ‖had‖, over the rows that both have, as for all below; null when it was copied bit by bit, unread. */
   readonly norm: number | null;
-  /** ‖had − gets‖ / ‖had‖. */
+  /** ‖had − gets‖. */
+  readonly distance: number;
+  /** distance / norm. */
   readonly relativeError: number | null;
   readonly largestError: number;
   readonly cosine: number | null;
@@ -18,21 +20,21 @@ export interface TableError {
 /** Adds up, block by block, what is known of a table and the one in its place. */
 export class TableComparison {
   readonly #sums = emptyComparison();
-  #had = 0;
   #gets = 0;
 
-  add(had: Float64Array, gets: Float64Array): void {
-    this.#had += squaredNorm(had);
-    this.#gets += squaredNorm(gets);
+  /** @param squaredNorm Of what it gets, which several tables may. */
+  add(had: Float64Array, gets: Float64Array, squaredNorm: number): void {
+    this.#gets += squaredNorm;
     addComparison(this.#sums, had, gets);
   }
 
   result(): Omit<TableError, 'layers' | 'name'> {
-    const { dot, squaredDistance, largestDifference } = this.#sums;
-    const cosine = quotient(dot, Math.sqrt(this.#had) * Math.sqrt(this.#gets));
+    const { squaredNorm, dot, squaredDistance, largestDifference } = this.#sums;
+    const cosine = quotient(dot, Math.sqrt(squaredNorm) * Math.sqrt(this.#gets));
     return {
-      norm: Math.sqrt(this.#had),
-      relativeError: quotient(Math.sqrt(squaredDistance), Math.sqrt(this.#had)),
+      norm: Math.sqrt(squaredNorm),
+      distance: Math.sqrt(squaredDistance),
+      relativeError: quotient(Math.sqrt(squaredDistance), Math.sqrt(squaredNorm)),
       largestError: largestDifference,
       // Rounding may carry it a little beyond; equal tables have none.
       cosine: squaredDistance === 0 && cosine !== null ? 1 : clamped(cosine),
@@ -50,10 +52,10 @@ const clamped = (value: number | null) =>
 export function overallError(errors: readonly TableError[]): number | null {
   let had = 0;
   let lost = 0;
-  for (const { norm, relativeError, layers } of errors) {
+  for (const { norm, distance, layers } of errors) {
     const times = Math.max(1, layers.length);
     had += times * (norm ?? 0) ** 2;
-    lost += times * ((relativeError ?? 0) * (norm ?? 0)) ** 2;
+    lost += times * distance ** 2;
   }
   return lost === 0 && errors.length > 0 ? 0 : quotient(Math.sqrt(lost), Math.sqrt(had));
 }

@@ -1,16 +1,24 @@
 /** Tables as rows of numbers, whatever they are stored or computed as. */
+import type { StoredTensor } from '../checkpoint/stored-tensor.js';
 import type { RowSource } from '../linalg/low-rank.js';
 import type { MatrixProduct } from '../linalg/product.js';
 import type { Extension } from './request.js';
 import { SrteRowReader, type SrteValues } from './srte-rows.js';
 
+/** A table whose rows may be those of a tensor. */
+export interface TableRows extends RowSource {
+  /** [rows, columns]; null when they are worked out. */
+  readonly stored: StoredTensor | null;
+}
+
 /** A stored table; of a pair, the product. */
-export function storedRows(table: SrteValues, product?: MatrixProduct): RowSource {
+export function storedRows(table: SrteValues, product?: MatrixProduct): TableRows {
   const reader = new SrteRowReader(product);
   const [rows = 0, width = 0] = table.rows.shape;
   return {
     rows,
     columns: table.projection?.shape[0] ?? width,
+    stored: table.projection === null ? table.rows : null,
     read: (firstRow, count, target) => reader.read(table, firstRow, count, target),
   };
 }
@@ -19,7 +27,7 @@ export function storedRows(table: SrteValues, product?: MatrixProduct): RowSourc
  * Sines and cosines: column 2j of row t is sin(t · w), column 2j + 1 is cos(t · w), w = 10000^(−2j / H).
  * In float32 at each step, as the original computes them.
  */
-export function sincosRows(rows: number, columns: number): RowSource {
+export function sincosRows(rows: number, columns: number): TableRows {
   const exponent = Math.fround(-Math.log(10_000) / columns);
   const frequencies = Float64Array.from({ length: columns / 2 }, (_, j) =>
     Math.fround(Math.exp(Math.fround(2 * j * exponent))),
@@ -27,6 +35,7 @@ export function sincosRows(rows: number, columns: number): RowSource {
   return {
     rows,
     columns,
+    stored: null,
     read(firstRow, count, target) {
       for (let row = 0; row < count; row++) {
         for (const [j, frequency] of frequencies.entries()) {

@@ -12,20 +12,24 @@ export async function writeContent(
   handle: FileHandle,
   target: string,
   fill: (sink: ByteSink) => Promise<void>,
-  finish = async () => {},
+  finish?: () => Promise<void>,
 ): Promise<void> {
-  const sink = new FileSink(handle, target);
+  const sink = new FileSink(handle, target, finish !== undefined);
   try {
     await fill(sink);
     await sink.flush();
-    await explained(target, finish);
+    await explained(target, sink.synced);
+    await explained(target, async () => finish?.());
   } finally {
+    await sink.synced().catch(() => {});
     await explained(target, () => handle.close());
   }
 }
 
 /** Small pieces are gathered to this many bytes before they are written. */
 const BUFFER_BYTES = 2 ** 18;
+/** So many bytes are sent on to the disk while more are written: not all of them at the end. */
+const SYNC_BYTES = 2 ** 26;
 
 class FileSink implements ByteSink {
   readonly #handle: FileHandle;
@@ -33,11 +37,18 @@ class FileSink implements ByteSink {
   readonly #buffer = Buffer.allocUnsafe(BUFFER_BYTES);
   #buffered = 0;
   #written = 0;
+  #nextSync: number;
+  #syncing: Promise<void> | undefined;
 
-  constructor(handle: FileHandle, target: string) {
+  /** @param isSynced Whether it is to be on the disk at the end. */
+  constructor(handle: FileHandle, target: string, isSynced: boolean) {
     this.#handle = handle;
     this.#target = target;
+    this.#nextSync = isSynced ? SYNC_BYTES : Number.POSITIVE_INFINITY;
   }
+
+  /** What the system says of bytes that it was to bring to the disk. It says so once. */
+  readonly synced = async (): Promise<void> => this.#syncing;
 
   get position(): number {
     return this.#written + this.#buffered;
@@ -66,5 +77,14 @@ class FileSink implements ByteSink {
       done += bytesWritten;
       this.#written += bytesWritten;
     }
+    if (this.#written >= this.#nextSync) await this.#sync();
+  }
+
+  async #sync(): Promise<void> {
+    await explained(this.#target, this.synced);
+    this.#nextSync = this.#written + SYNC_BYTES;
+    this.#syncing = this.#handle.datasync();
+    // A failure is met at its turn, when it is awaited.
+    this.#syncing.catch(() => {});
   }
 }

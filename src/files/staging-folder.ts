@@ -10,6 +10,16 @@ import { type Journal, readJournal, writeJournal } from './staging-journal.js';
 import { releaseLock, takeLock } from './staging-lock.js';
 import { isLeftOver } from './write-whole.js';
 
+/** Not with `recursive`: where no folder can be made, as in /proc, that never stops trying. */
+function makeFolder(folder: string): void {
+  try {
+    fs.mkdirSync(folder);
+  } catch (error) {
+    // Another run was faster: the lock decides.
+    if (codeOf(error) !== 'EEXIST') throw error;
+  }
+}
+
 export class StagingFolder {
   readonly files: string;
   readonly spool: string;
@@ -165,14 +175,5 @@ export class StagingFolder {
       const file = path.join(this.#root, name);
       if (!kept.includes(file)) removeQuietly(file);
     }
-  }
-}
-
-/** Not with `recursive`: where /proc or the like say that a folder is not there, Node tries without end. */
-function makeFolder(folder: string): void {
-  try {
-    fs.mkdirSync(folder);
-  } catch (error) {
-    if (codeOf(error) !== 'EEXIST') throw error;
   }
 }

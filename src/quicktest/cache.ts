@@ -1,12 +1,13 @@
-import { type LanguageModel, walk } from '../architecture/layer.js';
+import { type LanguageModel, type Layer, walk } from '../architecture/layer.js';
 import { decodingKeys, fullForwardKeys } from '../runtime/attention-rules.js';
-import type { State } from '../runtime/engine.js';
+import type { Program, RunInput, RunOutput, State } from '../runtime/engine.js';
 import type { Ids, Values } from '../runtime/values.js';
 import { allowedDifference, largestDifference, positions } from './compare.js';
 import { type Decoding, type Finding, skipped } from './finding.js';
 import { firstTokens, span } from './ids.js';
+import { eachBlock, explainedInWhole, roundingOf, unexplained } from './rounding.js';
 import type { Subject } from './subject.js';
-import { counted, differenceText, integer } from './wording.js';
+import { counted, differenceText, integer, roundingText } from './wording.js';
 
 /** Most tokens that are decoded one by one; the others are given at once before. */
 const MOST_STEPS = 32;
@@ -21,22 +22,22 @@ export async function checkCache(subject: Subject): Promise<Finding> {
   const windows = windowsOf(model);
   const lengths = lengthsToTry(ids.tokens, windows);
   if (lengths.length === 0) return skipped('one token has nothing to continue');
-  const whole: Whole[] = [];
+  const wholes: Whole[] = [];
   for (const tokens of lengths) {
     const part = firstTokens(ids, tokens);
-    const { output } = await (tokens === ids.tokens ? subject.base() : subject.forward(part));
-    whole.push({ ids: part, logits: output });
+    const full = await (tokens === ids.tokens ? subject.base() : subject.forward(part));
+    wholes.push({ ids: part, full });
   }
   await subject.unload();
   const decoded: Decoding[] = [];
-  for (const each of whole) decoded.push(await decode(subject, each, windows));
+  for (const whole of wholes) decoded.push(await decode(subject, whole, windows));
   return judge(decoded, remarksOn(ids.tokens, lengths, windows));
 }
 
 /** A sequence and its full forward pass. */
 interface Whole {
   readonly ids: Ids;
-  readonly logits: Values;
+  readonly full: Pick<RunOutput, 'output' | 'blocks'>;
 }
 
 /** Of the local heads, each once. */
@@ -74,31 +75,72 @@ function isFollowed(tokens: number, window: number): boolean {
 
 async function decode(
   subject: Subject,
-  { ids, logits }: Whole,
+  whole: Whole,
   windows: readonly number[],
 ): Promise<Decoding> {
+  const { ids, full } = whole;
   const { tokens } = ids;
-  const prefill = tokens - Math.min(MOST_STEPS, Math.ceil(tokens / 2));
-  const difference = await subject.with(
+  const difference = await decodedDifference(
+    subject,
     subject.model,
-    async (program) => {
-      let largest = 0;
-      let state: State | undefined;
-      for (let from = 0; from < tokens; ) {
-        const count = from === 0 ? Math.max(1, prefill) : 1;
-        const step = await program.run({ ids: span(ids, from, count), state });
-        const expected = positions(logits, from, from + count);
-        largest = Math.max(largest, largestDifference(step.output.data, expected));
-        state = step.state;
-        from += count;
-      }
-      return largest;
-    },
-    { decoding: { totalTokens: tokens } },
+    full.output,
+    (from, count) => ({
+      ids: span(ids, from, count),
+    }),
   );
   const rule = windows.some((window) => window < tokens) ? 'sliding window' : 'everything';
-  const limit = allowedDifference(logits.data);
-  return { tokens, prefill, rule, difference, limit };
+  const decoding = { tokens, prefill: prefillOf(tokens), rule, difference } as const;
+  const limit = allowedDifference(full.output.data);
+  if (difference <= limit) return { ...decoding, limit };
+  return { ...decoding, ...(await explained(subject, whole)) };
+}
+
+/** What is given at once before the steps; at least one token, and all but the steps. */
+const prefillOf = (tokens: number) => tokens - Math.min(MOST_STEPS, Math.ceil(tokens / 2));
+
+/**
+ * How far a layer's output step by step is from that of all tokens at once.
+ * @param expected Of all at once, [B, T, …].
+ * @param inputOf Some tokens in a row.
+ */
+function decodedDifference(
+  subject: Subject,
+  layer: Layer,
+  expected: Values,
+  inputOf: (from: number, count: number) => RunInput,
+): Promise<number> {
+  const [, tokens = 0] = expected.shape;
+  const decodeSteps = async (program: Program) => {
+    let largest = 0;
+    let state: State | undefined;
+    for (let from = 0; from < tokens; ) {
+      const count = from === 0 ? Math.max(1, prefillOf(tokens)) : 1;
+      const step = await program.run({ ...inputOf(from, count), state });
+      const full = positions(expected, from, from + count);
+      largest = Math.max(largest, largestDifference(step.output.data, full));
+      state = step.state;
+      from += count;
+    }
+    return largest;
+  };
+  return subject.with(layer, decodeSteps, { decoding: { totalTokens: tokens } });
+}
+
+/** What rounding explains of a difference, and which block by itself differs by more. */
+async function explained(subject: Subject, { ids, full }: Whole) {
+  const { logits: rounding } = await roundingOf(subject, ids, full);
+  const { blocks: layers } = subject.model;
+  const given = { ids, blocks: full.blocks };
+  const blocks = await eachBlock(subject, layers, given, (block, input, output) =>
+    decodedDifference(subject, block, output, (from, count) => {
+      const [batch = 1, , size = 1] = input.shape;
+      const data = positions(input, from, from + count);
+      return { inputs: [{ shape: [batch, count, size], data }] };
+    }),
+  );
+  const limit = explainedInWhole(full.output.data, rounding);
+  const block = unexplained(blocks);
+  return { limit, rounding, ...(block && { block }) };
 }
 
 const RULES = {
@@ -106,24 +148,35 @@ const RULES = {
   'sliding window': 'local heads slide their window',
 } as const satisfies Record<Decoding['rule'], string>;
 
-const decodingText = ({ tokens, prefill, rule, difference }: Decoding) =>
-  `${counted(tokens, 'token')}, ${integer(tokens - prefill)} of them one by one (${RULES[rule]}): ${differenceText(difference)}`;
+const decodingText = ({ tokens, prefill, rule, difference, rounding }: Decoding) =>
+  `${counted(tokens, 'token')}, ${integer(tokens - prefill)} of them one by one (${RULES[rule]}): ` +
+  `${differenceText(difference)}${roundingText(rounding)}`;
+
+const isWrong = ({ difference, limit, block }: Decoding) => block || !(difference <= limit);
 
 function judge(decoded: readonly Decoding[], remarks: readonly string[]): Finding {
-  const wrong = decoded.filter(({ difference, limit }) => !(difference <= limit));
+  const wrong = decoded.filter(isWrong);
   const told = wrong.length > 0 ? wrong : decoded;
   const worst = told.reduce((a, b) => (b.difference > a.difference ? b : a));
+  const found = `${differenceText(worst.difference)}${roundingText(worst.rounding)}`;
   return {
     verdict: wrong.length > 0 ? 'failed' : 'passed',
     finding:
       wrong.length > 0
-        ? `decoding differs from the full forward pass by up to ${differenceText(worst.difference)}: a state is not continued`
-        : `decoding gives the full forward pass within ${differenceText(worst.difference)}`,
+        ? `decoding differs from the full forward pass by up to ${found}${blockText(worst)}`
+        : `decoding gives the full forward pass within ${found}`,
     measure: { what: 'largest difference', value: worst.difference, limit: worst.limit },
     remarks: [...decoded.map(decodingText), ...remarks],
     details: { decoding: decoded },
   };
 }
+
+/** That a state is lost is said only where a block by itself shows it. */
+const blockText = ({ block }: Decoding) =>
+  block
+    ? `; ${block.block} by itself, given the same, by ${differenceText(block.difference)}, where rounding ` +
+      `moves it by ${differenceText(block.rounding)}: a state is not continued`
+    : '';
 
 function remarksOn(
   tokens: number,

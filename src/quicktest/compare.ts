@@ -3,20 +3,23 @@ import { type Statistics, StatisticsFold } from '../checkpoint/statistics.js';
 import type { Values } from '../runtime/values.js';
 
 /**
- * The largest difference of two lists of equally many values. Infinite when one has what the other has not:
- * a NaN or an infinity.
+ * The largest difference of two lists of equally many values. Infinite when there is none: what is not finite
+ * is no distance from anything, not even from its like.
  */
 export function largestDifference(a: Float32Array, b: Float32Array): number {
   if (a.length !== b.length) return Number.POSITIVE_INFINITY;
   let largest = 0;
   for (let i = 0; i < a.length; i++) {
     const difference = Math.abs((a[i] ?? 0) - (b[i] ?? 0));
-    // Also when both are the same infinity, or no number.
-    if (Number.isNaN(difference) && !Object.is(a[i], b[i])) return Number.POSITIVE_INFINITY;
+    if (Number.isNaN(difference)) return Number.POSITIVE_INFINITY;
     if (difference > largest) largest = difference;
   }
   return largest;
 }
+
+/** Whether two lists hold the same values, also where these are no numbers. */
+export const isSame = (a: Float32Array, b: Float32Array): boolean =>
+  a.length === b.length && a.every((value, at) => Object.is(value, b[at]));
 
 /**
  * Of the largest value: what float32 loses when the same is computed in another order stays well below it,
@@ -42,6 +45,9 @@ export function statisticsOf(values: Float32Array): Statistics {
 
 export const notFinite = ({ nan, positiveInfinity, negativeInfinity }: Statistics): number =>
   nan + positiveInfinity + negativeInfinity;
+
+export const isAllFinite = ({ data }: Values): boolean =>
+  data.every((value) => Number.isFinite(value));
 
 /** Positions `from` to below `to` of every row of a value [B, T, …]. */
 export function positions({ shape, data }: Values, from: number, to: number): Float32Array {

@@ -1,5 +1,6 @@
-import { type Layer, tensorsOf, walk } from '../architecture/layer.js';
+import type { Layer } from '../architecture/layer.js';
 import type { Param } from '../architecture/param.js';
+import { elementsIn, neededTensors } from './elements.js';
 import type { Finding } from './finding.js';
 import type { Subject } from './subject.js';
 import { counted, integer } from './wording.js';
@@ -36,17 +37,6 @@ export function judgeElements(layer: Layer, elements: number): Finding {
     remarks: extra > 0 ? copied(needed, extra) : [],
   };
 }
-
-/** Every tensor that running a layer takes. RoPE's tables are computed wherever they are needed. */
-export function neededTensors(layer: Layer): Param[] {
-  const computed = new Set(
-    walk(layer).flatMap(({ layer: each }) => (each.kind === 'rotary' ? each.tables : [])),
-  );
-  return tensorsOf(layer).filter((tensor) => !computed.has(tensor));
-}
-
-const elementsIn = (tensors: readonly Param[]) =>
-  tensors.reduce((sum, tensor) => sum + tensor.elements, 0);
 
 /** Which shared tensors, copied, would be so many elements. */
 function copied(tensors: readonly Param[], extra: number): string[] {

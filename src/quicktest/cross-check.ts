@@ -1,7 +1,9 @@
-import { ENGINES } from '../runtime/engine.js';
+import { UserError } from '../errors.js';
+import { ENGINES, type Engine, type RunOutput } from '../runtime/engine.js';
 import type { Values } from '../runtime/values.js';
 import { allowedDifference, largestDifference } from './compare.js';
-import type { Finding } from './finding.js';
+import { type BlockDifference, type Finding, skipped } from './finding.js';
+import { eachBlock, explainedInWhole, type Rounding, roundingOf, unexplained } from './rounding.js';
 import type { Subject } from './subject.js';
 import { differenceText } from './wording.js';
 
@@ -9,45 +11,148 @@ import { differenceText } from './wording.js';
 export async function checkAcross(subject: Subject): Promise<Finding> {
   const own = await subject.base();
   await subject.unload();
-  const other = await subject.openOther();
+  let other: Engine | undefined;
+  let theirs: RunOutput;
   try {
-    const program = await other.load(subject.model, subject.weights);
-    const theirs = await program.run({ ids: subject.ids });
-    await program.release();
-    const pairs: [string, Values, Values | undefined][] = [
-      ...[...own.blocks].map(([name, value]): [string, Values, Values | undefined] => [
-        name,
-        value,
-        theirs.blocks.get(name),
-      ]),
-      ['logits', own.output, theirs.output],
-    ];
-    const name = `${ENGINES[other.info.name]} (${other.info.provider})`;
-    return judge(name, pairs);
+    other = await subject.openOther();
+    theirs = await runOn(other, subject);
+  } catch (error) {
+    await other?.close();
+    if (error instanceof UserError && error.code !== 'interrupted') return noOpinion(error, other);
+    throw error;
+  }
+  try {
+    return await compare(subject, own, { engine: other, output: theirs });
   } finally {
     await other.close();
   }
 }
 
-function judge(other: string, pairs: readonly [string, Values, Values | undefined][]): Finding {
-  const compared = pairs.map(([name, own, theirs]) => ({
+async function runOn(engine: Engine, { model, weights, ids }: Subject): Promise<RunOutput> {
+  const program = await engine.load(model, weights);
+  try {
+    return await program.run({ ids });
+  } finally {
+    await program.release();
+  }
+}
+
+/** What the other engine lacks is no fault of the model, nor is it what this engine's advice is about. */
+const noOpinion = ({ message, suggestion }: UserError, other: Engine | undefined): Finding => ({
+  ...skipped(`there is no second opinion: ${other ? `${titleOf(other)}: ` : ''}${message}`),
+  remarks: other ? ['a smaller --batch or --context may help'] : suggestion ? [suggestion] : [],
+});
+
+const titleOf = ({ info }: Engine) => `${ENGINES[info.name]} (${info.provider})`;
+
+interface Opinion {
+  readonly engine: Engine;
+  readonly output: RunOutput;
+}
+
+async function compare(
+  subject: Subject,
+  own: RunOutput,
+  { engine, output }: Opinion,
+): Promise<Finding> {
+  const pairs = pairsOf(own, output);
+  const compared = pairs.map((pair) => comparedWith(pair, undefined));
+  if (compared.every(({ difference, limit }) => difference <= limit)) {
+    return judge(titleOf(engine), compared, undefined);
+  }
+  const rounding = await roundingOf(subject, subject.ids, own);
+  return judge(
+    titleOf(engine),
+    pairs.map((pair) => comparedWith(pair, rounding)),
+    unexplained(await blockByBlock(subject, own, engine)),
+  );
+}
+
+interface Pair {
+  readonly name: string;
+  readonly own: Values;
+  readonly theirs: Values | undefined;
+}
+
+const LOGITS = 'logits';
+
+/** In the order in which they are computed. */
+const pairsOf = (own: RunOutput, theirs: RunOutput): Pair[] => [
+  ...[...own.blocks].map(([name, value]) => ({
+    name,
+    own: value,
+    theirs: theirs.blocks.get(name),
+  })),
+  { name: LOGITS, own: own.output, theirs: theirs.output },
+];
+
+interface Compared {
+  readonly name: string;
+  readonly difference: number;
+  /** How far rounding alone moves it, where that was looked at. */
+  readonly rounding: number | undefined;
+  readonly limit: number;
+}
+
+function comparedWith({ name, own, theirs }: Pair, all: Rounding | undefined): Compared {
+  const rounding = name === LOGITS ? all?.logits : all?.blocks.get(name);
+  return {
     name,
     difference: theirs ? largestDifference(own.data, theirs.data) : Number.POSITIVE_INFINITY,
-    limit: allowedDifference(own.data),
-  }));
-  const worst = compared.reduce((a, b) => (b.difference > a.difference ? b : a));
-  const first = compared.find(({ difference, limit }) => difference > limit);
-  const told = first ?? worst;
-  const measure = { what: 'largest difference', value: told.difference, limit: told.limit };
-  return first
-    ? {
-        verdict: 'failed',
-        finding: `${other} differs from ${first.name} on, there by up to ${differenceText(first.difference)}`,
-        measure,
-      }
-    : {
-        verdict: 'passed',
-        finding: `${other} gives the same within ${differenceText(worst.difference)}, most in ${worst.name}`,
-        measure,
-      };
+    rounding,
+    limit:
+      rounding === undefined ? allowedDifference(own.data) : explainedInWhole(own.data, rounding),
+  };
 }
+
+/** Both engines, given the same. */
+function blockByBlock(
+  subject: Subject,
+  { blocks }: RunOutput,
+  other: Engine,
+): Promise<BlockDifference[]> {
+  const { model, weights, ids } = subject;
+  const layers = [...model.blocks, model.norm, model.head];
+  return eachBlock(subject, layers, { ids, blocks }, async (layer, input, output) => {
+    const program = await other.load(layer, weights);
+    const theirs = await program.run({ inputs: [input] });
+    await program.release();
+    return largestDifference(output.data, theirs.output.data);
+  });
+}
+
+/** @param block The first that differs by itself by more than rounding explains. */
+function judge(
+  other: string,
+  compared: readonly Compared[],
+  block: BlockDifference | undefined,
+): Finding {
+  const first = compared.find(({ difference, limit }) => !(difference <= limit));
+  if (first) {
+    const finding = `${other} differs from ${first.name} on, there by up to ${foundText(first)}`;
+    return { verdict: 'failed', finding, measure: measureOf(first) };
+  }
+  if (block) {
+    const finding = `${other} differs in ${block.block}, given the same, by up to ${foundText(block)}`;
+    return { verdict: 'failed', finding, measure: measureOf(block) };
+  }
+  const worst = compared.reduce((a, b) => (b.difference > a.difference ? b : a));
+  return {
+    verdict: 'passed',
+    finding: `${other} gives the same within ${foundText(worst)}, most in ${worst.name}`,
+    measure: measureOf(worst),
+  };
+}
+
+type Found = Omit<Compared, 'name'>;
+
+const foundText = ({ difference, rounding }: Found) =>
+  rounding === undefined
+    ? differenceText(difference)
+    : `${differenceText(difference)}, where rounding alone moves it by ${differenceText(rounding)}`;
+
+const measureOf = ({ difference, limit }: Found) => ({
+  what: 'largest difference',
+  value: difference,
+  limit,
+});

@@ -65,6 +65,19 @@ export interface Decoding {
   readonly rule: 'everything' | 'sliding window';
   readonly difference: number;
   readonly limit: number;
+  /** How far rounding alone moves the logits; told where the difference is larger than is usual. */
+  readonly rounding?: number;
+  /** The first block that by itself, given the same, differs by more than rounding explains. */
+  readonly block?: BlockDifference;
+}
+
+/** A block computed in two ways from the same input. */
+export interface BlockDifference {
+  readonly block: string;
+  readonly difference: number;
+  /** How far it moves when its input is nudged by the last bit. */
+  readonly rounding: number;
+  readonly limit: number;
 }
 
 export interface Timing {
@@ -73,8 +86,8 @@ export interface Timing {
   readonly warmUps: number;
   readonly repeats: number;
   readonly meanSeconds: number;
-  /** Of the repeats. */
-  readonly deviationSeconds: number;
+  /** Of the repeats; null of a single one. */
+  readonly deviationSeconds: number | null;
   readonly minSeconds: number;
   readonly medianSeconds: number;
   /** Of all rows of the batch together, at the mean. */
@@ -86,7 +99,7 @@ export interface Timing {
 export interface PartTiming {
   readonly layer: string;
   readonly component: Component;
-  /** How many like it the model has. */
+  /** How often the model computes it, or one like it. */
   readonly times: number;
   /** Of one of them: the median of a few runs. */
   readonly seconds: number;

@@ -1,6 +1,6 @@
 import type { Values } from '../runtime/values.js';
 import { isSameShape, shapeText } from '../tensor/shape.js';
-import { notFinite, statisticsOf } from './compare.js';
+import { isAllFinite, notFinite, statisticsOf } from './compare.js';
 import type { Finding, Origin } from './finding.js';
 import { originOf } from './non-finite.js';
 import type { Subject } from './subject.js';
@@ -27,7 +27,7 @@ export async function judgeLogits(
   }
   const statistics = statisticsOf(logits.data);
   const bad = notFinite(statistics);
-  const measure = { what: 'values that are not finite', value: bad, limit: 0 };
+  const measure = { what: NOT_FINITE, value: bad, limit: 0 };
   if (bad === 0) {
     const finding = `logits ${shapeText(expected)}, all finite`;
     return { verdict: 'passed', finding, measure, details: { statistics } };
@@ -35,12 +35,28 @@ export async function judgeLogits(
   const origin = await search();
   return {
     verdict: 'failed',
-    finding: `${integer(bad)} of ${counted(logits.data.length, 'logit')} are not finite`,
+    finding: notFiniteText(bad, logits),
     measure,
     remarks: origin ? [originText(origin)] : [],
     details: { statistics, ...(origin && { origin }) },
   };
 }
+
+/** That logits are no numbers, for what would compare them; undefined when they are. */
+export function notComparable(logits: Values): Finding | undefined {
+  if (isAllFinite(logits)) return undefined;
+  const bad = notFinite(statisticsOf(logits.data));
+  return {
+    verdict: 'failed',
+    finding: `${notFiniteText(bad, logits)}: there is nothing to compare`,
+    measure: { what: NOT_FINITE, value: bad, limit: 0 },
+  };
+}
+
+const NOT_FINITE = 'values that are not finite';
+
+const notFiniteText = (bad: number, { data }: Values) =>
+  `${integer(bad)} of ${counted(data.length, 'logit')} are not finite`;
 
 function originText({ tensor, kind, shape, statistics, after }: Origin): string {
   const { nan, positiveInfinity, negativeInfinity, min, max } = statistics;

@@ -27,16 +27,29 @@ export interface InputSize {
 /** Tokens when nobody says how many; never more than the model takes. */
 const DEFAULT_CONTEXT = 512;
 
+interface SizeWishes {
+  readonly batch?: number | undefined;
+  readonly context?: number | undefined;
+  /** They say both. */
+  readonly ids?: Ids | undefined;
+}
+
 /**
  * How much a model is given.
- * @throws UserError when that is more than it takes.
+ * @throws UserError when that is more than it takes, or is said twice.
  */
 export function inputSize(
-  { batch = 1, context }: { batch?: number | undefined; context?: number | undefined },
+  { batch, context, ids }: SizeWishes,
   { positions }: LanguageModel,
 ): InputSize {
+  if (ids && (batch !== undefined || context !== undefined)) {
+    throw new UserError('usage', '--ids says already how many sequences and tokens there are', {
+      suggestion: 'leave --batch and --context out',
+    });
+  }
+  if (ids) return ids;
   const tokens = context ?? Math.min(DEFAULT_CONTEXT, positions);
-  if (tokens <= positions) return { batch, tokens };
+  if (tokens <= positions) return { batch: batch ?? 1, tokens };
   throw new UserError(
     'usage',
     `--context: ${tokens} tokens are more than the ${positions} positions of the model`,

@@ -4,7 +4,7 @@ import type { Param } from '../architecture/param.js';
 import type { RunInput } from '../runtime/engine.js';
 import type { Values } from '../runtime/values.js';
 import type { WeightSource } from '../runtime/weights.js';
-import { notFinite, statisticsOf } from './compare.js';
+import { isAllFinite, notFinite, statisticsOf } from './compare.js';
 import type { Origin } from './finding.js';
 import type { Subject } from './subject.js';
 
@@ -19,8 +19,6 @@ export async function originOf(subject: Subject): Promise<Origin | undefined> {
   }
   return undefined;
 }
-
-export const isAllFinite = ({ data }: Values): boolean => notFinite(statisticsOf(data)) === 0;
 
 /** Where in a layer that gives something not finite that begins. Runs it with a look at everything inside. */
 export async function originIn(

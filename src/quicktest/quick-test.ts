@@ -10,7 +10,7 @@ import {
   otherThan,
   type PassedOver,
 } from '../runtime/devices.js';
-import type { EngineInfo, RunOutput } from '../runtime/engine.js';
+import type { EngineInfo, EngineName, RunOutput } from '../runtime/engine.js';
 import { randomWeights } from '../runtime/random-weights.js';
 import type { SelfCheck } from '../runtime/self-check.js';
 import type { Ids } from '../runtime/values.js';
@@ -18,7 +18,14 @@ import type { WeightSource } from '../runtime/weights.js';
 import type { CheckName, CheckResult } from './check.js';
 import { runCheck } from './checks.js';
 import { type InputSize, inputSize, limitsOf, randomIds } from './ids.js';
-import { fits, type MemoryNeed, memoryNeed, peakBytes, usableBytes } from './memory.js';
+import {
+  fits,
+  type MemoryNeed,
+  memoryNeed,
+  peakBytes,
+  streamedNeed,
+  usableBytes,
+} from './memory.js';
 import { streamedTest } from './streamed.js';
 import { Subject } from './subject.js';
 import { type TwinChange, twinOf } from './twin.js';
@@ -73,7 +80,7 @@ export interface QuickTest {
     readonly usableBytes: number;
     /** Of what ran; null when it ran layer by layer. */
     readonly predictedBytes: number | null;
-    /** The most that this process had, and what it had before. */
+    /** The most that this process had by the end of the forward pass, and what it had before. */
     readonly peakBytes: number;
     readonly startBytes: number;
   };
@@ -93,7 +100,7 @@ export interface QuickTestRun {
  * @throws UserError when the wishes contradict each other, or no engine can run here.
  */
 export async function quickTest(request: QuickTestRequest): Promise<QuickTestRun> {
-  const size = sizeOf(request);
+  const size = inputSize(request, request.model);
   request.watch('choosing an engine');
   const chosen = await chooseEngine(request);
   try {
@@ -103,14 +110,6 @@ export async function quickTest(request: QuickTestRequest): Promise<QuickTestRun
   }
 }
 
-function sizeOf({ ids, batch, context, model }: QuickTestRequest): InputSize {
-  if (!ids) return inputSize({ batch, context }, model);
-  if (batch === undefined && context === undefined) return ids;
-  throw new UserError('usage', '--ids says already how many sequences and tokens there are', {
-    suggestion: 'leave --batch and --context out',
-  });
-}
-
 async function testOn(
   { engine, selfCheck, passedOver }: ChosenEngine,
   request: QuickTestRequest,
@@ -118,13 +117,17 @@ async function testOn(
 ): Promise<QuickTestRun> {
   const { model, seed, threads, repeats, family, document } = request;
   const startBytes = process.memoryUsage.rss();
-  const need = memoryNeed(model, size);
+  const { name } = engine.info;
+  const need = memoryNeed(model, size, name);
   const usable = usableBytes(engine.info);
   const mode = request.full ? 'streamed' : fits(need, usable) ? 'whole' : 'twin';
   const twin = mode === 'twin' ? twinOf(family, document, size.tokens) : undefined;
   const ran = twin?.model ?? model;
-  const ranNeed = memoryNeed(ran, size);
-  refuseTooMuch(size, mode === 'streamed' ? { ...ranNeed, weightBytes: 0 } : ranNeed, usable);
+  const needs = mode === 'streamed' ? streamedNeed : memoryNeed;
+  const ranNeed = needs(ran, size, name);
+  if (!fits(ranNeed, usable))
+    throw tooMuch(size, ranNeed, usable, fitsOther(needs, ran, size, name));
+  if (twin && request.keepsOutput) throw savesTwin(need, usable);
   const weights = twin ? undefined : request.weights;
   const ids = idsFor(request, size, ran);
   const subject = new Subject({
@@ -137,7 +140,12 @@ async function testOn(
     openOther: async () =>
       (await chooseEngine({ engine: otherThan(engine.info.name), threads })).engine,
   });
-  const { results, output } = await (mode === 'streamed' ? streamed : atOnce)(subject, request);
+  const roomFor = (rows: number) =>
+    fits(streamedNeed(ran, { ...size, batch: size.batch + rows }, name), usable);
+  const { results, output } =
+    mode === 'streamed'
+      ? await streamed(subject, request, roomFor)
+      : await atOnce(subject, request);
   const test: QuickTest = {
     mode,
     parameters: countParameters(model).parameters,
@@ -154,7 +162,7 @@ async function testOn(
       need,
       usableBytes: usable,
       predictedBytes: mode === 'streamed' ? null : ranNeed.totalBytes,
-      peakBytes: peakBytes(),
+      peakBytes: subject.peakBytes ?? peakBytes(),
       startBytes,
     },
     checks: results,
@@ -163,16 +171,41 @@ async function testOn(
   return { test, output };
 }
 
-/** @throws UserError when there is no room for what is computed on the way, however small the model. */
-function refuseTooMuch({ batch, tokens }: InputSize, need: MemoryNeed, usable: number): void {
-  if (fits(need, usable)) return;
-  const [needed, there] = [need.activationBytes, usable].map((bytes) => (bytes / 1e9).toFixed(1));
-  throw new UserError(
+/** Whether TensorFlow.js, which has the scores of one head in memory at a time, has room for it. */
+const fitsOther = (
+  needs: typeof memoryNeed,
+  model: LanguageModel,
+  size: InputSize,
+  name: EngineName,
+): boolean =>
+  name !== 'tfjs' && fits(needs(model, size, 'tfjs'), usableBytes({ provider: 'wasm' }));
+
+/** There is no room for what is computed on the way, however small the model. */
+const tooMuch = (
+  { batch, tokens }: InputSize,
+  { activationBytes, totalBytes }: MemoryNeed,
+  usable: number,
+  fitsTfjs: boolean,
+) =>
+  new UserError(
     'usage',
-    `${integer(batch)} × ${integer(tokens)} tokens need ${needed} GB on their way through the model, and here ${there} GB can be used`,
-    { suggestion: 'ask for a smaller --batch or --context' },
+    `${integer(batch)} × ${integer(tokens)} tokens need ${gigabytes(activationBytes)} on their way through the ` +
+      `model, ${gigabytes(totalBytes)} with its weights, and here ${gigabytes(usable)} can be used`,
+    {
+      suggestion: `ask for a smaller --batch or --context${fitsTfjs ? ', or for --engine tfjs, which needs less' : ''}`,
+    },
   );
-}
+
+/** What a twin computes is nothing that anyone has asked for. */
+const savesTwin = ({ totalBytes }: MemoryNeed, usable: number) =>
+  new UserError(
+    'usage',
+    `--save keeps what the model computes, which needs ${gigabytes(totalBytes)} and room to be made ready, and ` +
+      `here ${gigabytes(usable)} can be used`,
+    { suggestion: 'add --full, which runs the model itself layer by layer' },
+  );
+
+const gigabytes = (bytes: number) => `${(bytes / 1e9).toFixed(1)} GB`;
 
 /** A twin knows fewer tokens than given ids may name. */
 function idsFor({ ids, seed }: QuickTestRequest, size: InputSize, model: LanguageModel): Ids {
@@ -202,9 +235,11 @@ async function atOnce(
 async function streamed(
   subject: Subject,
   { checks, keepsOutput, watch }: QuickTestRequest,
+  roomFor: (rows: number) => boolean,
 ): Promise<Tested> {
   return streamedTest(subject, {
     checks,
+    roomFor,
     keepsBlocks: keepsOutput,
     watch: (layer) => watch(`running ${layer}`),
   });

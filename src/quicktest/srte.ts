@@ -1,17 +1,22 @@
-import { type LanguageModel, type Srte, tensorsOf, walk } from '../architecture/layer.js';
+import {
+  type LanguageModel,
+  type Layer,
+  type Srte,
+  tensorsOf,
+  walk,
+} from '../architecture/layer.js';
 import type { Param } from '../architecture/param.js';
+import type { Ids, Values } from '../runtime/values.js';
 import type { WeightSource } from '../runtime/weights.js';
 import { isSameShape, shapeText } from '../tensor/shape.js';
-import { largestDifference, notFinite, statisticsOf } from './compare.js';
+import { isSame, notFinite, statisticsOf } from './compare.js';
 import { type Finding, type Sharing, skipped } from './finding.js';
-import { firstTokens } from './ids.js';
+import { firstTokens, limitsOf, randomIds } from './ids.js';
 import type { Subject } from './subject.js';
 import { blocksText, counted } from './wording.js';
 
-/** Enough tokens to see whose table it is. */
-const TOKENS = 16;
-/** A table that is one larger everywhere moves a normed output by far more than this. */
-const CHANGE = 1e-3;
+/** Enough tokens to see whose table it is; the first row of sines and cosines is the same for all. */
+const TOKENS = { most: 16, fewest: 2 };
 
 /**
  * The encoding's rows are [1, T, H]; and when its table changes, so do the blocks that hold it, each run by
@@ -23,6 +28,9 @@ export async function checkSrte(subject: Subject): Promise<Finding> {
   if (!srte) return skipped('the model has no SRTE');
   const wrong = await wrongRows(subject, srte);
   if (wrong) return { verdict: 'failed', finding: wrong };
+  if (srte.kind === 'srteSincos' && model.positions < TOKENS.fewest) {
+    return skipped('the only row is the same whatever the frequencies are');
+  }
   const rows = shapeText([1, subject.ids.tokens, model.norm.weight.elements]);
   return judgeSharing(rows, await sharingOf(subject, srte));
 }
@@ -48,35 +56,61 @@ async function wrongRows(subject: Subject, srte: Srte): Promise<string | undefin
 
 async function sharingOf(subject: Subject, srte: Srte): Promise<Sharing> {
   const { model } = subject;
-  const ids = firstTokens(subject.ids, Math.min(TOKENS, subject.ids.tokens));
+  const ids = someIds(subject);
   const { blocks } = await subject.forward(ids);
   const tables = new Set(tensorsOf(srte));
-  const weights = perturbed(subject.weights, tables);
+  const weights = changed(subject.weights, tables);
   let input = (await subject.once(model.embedding, { ids })).output;
-  const changed: string[] = [];
+  const moved: string[] = [];
   for (const block of model.blocks) {
-    const { output } = await subject.once(block, { inputs: [input] }, { weights });
-    const before = blocks.get(block.name);
-    if (!before) throw new Error(`the engine gave no output of ${block.name}`);
-    if (largestDifference(output.data, before.data) > CHANGE) changed.push(block.name);
-    input = before;
+    const before = await insideOf(subject, block, input, subject.weights);
+    const after = await insideOf(subject, block, input, weights);
+    if (after.some((value, at) => !isSame(value, before[at] ?? value))) moved.push(block.name);
+    const output = blocks.get(block.name);
+    if (!output) throw new Error(`the engine gave no output of ${block.name}`);
+    input = output;
   }
   const isShared = model.shared.flatMap(tensorsOf).some((each) => tables.has(each));
   const holders = model.blocks.filter(
     (block) => isShared || tensorsOf(block).some((each) => tables.has(each)),
   );
   const [table] = tables;
-  return { table: table?.name ?? srte.name, holders: holders.map(({ name }) => name), changed };
+  return {
+    table: table?.name ?? srte.name,
+    holders: holders.map(({ name }) => name),
+    changed: moved,
+  };
 }
 
-/** The same weights, but every value of some tensors one larger. */
-function perturbed(weights: WeightSource, tensors: ReadonlySet<Param>): WeightSource {
+function someIds({ ids, model, seed }: Subject): Ids {
+  const { most, fewest } = TOKENS;
+  if (ids.tokens >= fewest) return firstTokens(ids, Math.min(most, ids.tokens));
+  const tokens = Math.min(fewest, model.positions);
+  return randomIds(seed, 'srte', { batch: 1, tokens }, limitsOf(model));
+}
+
+/**
+ * All that can be seen of a block: its output may be saturated, or a norm over few values may swallow a change.
+ * The same work gives the same bits, so that any other bit is a change.
+ */
+const insideOf = (subject: Subject, block: Layer, input: Values, weights: WeightSource) =>
+  subject.with(
+    block,
+    async (program) => {
+      const { output, taps } = await program.run({ inputs: [input] });
+      return [...taps.values(), output].map(({ data }) => data);
+    },
+    { taps: true, weights },
+  );
+
+/** The same weights, but every value of some tensors another, which no rounding undoes. */
+function changed(weights: WeightSource, tensors: ReadonlySet<Param>): WeightSource {
   return {
     rangeOf: (tensor) => (tensors.has(tensor) ? undefined : weights.rangeOf(tensor)),
     read(tensor, first, target) {
       weights.read(tensor, first, target);
-      if (tensors.has(tensor))
-        for (let i = 0; i < target.length; i++) target[i] = (target[i] ?? 0) + 1;
+      if (!tensors.has(tensor)) return;
+      for (const [at, value] of target.entries()) target[at] = value + 1 + Math.abs(value);
     },
   };
 }

@@ -2,6 +2,7 @@ import type { LanguageModel, Layer } from '../architecture/layer.js';
 import type { Engine, LoadOptions, Program, RunInput, RunOutput } from '../runtime/engine.js';
 import type { Ids } from '../runtime/values.js';
 import type { WeightSource } from '../runtime/weights.js';
+import { peakBytes } from './memory.js';
 
 interface SubjectParts {
   readonly model: LanguageModel;
@@ -29,6 +30,7 @@ export class Subject {
   #program: Program | undefined;
   #base: RunOutput | undefined;
   #loadSeconds = 0;
+  #peakBytes: number | undefined;
 
   constructor(parts: SubjectParts) {
     this.model = parts.model;
@@ -61,8 +63,16 @@ export class Subject {
 
   /** The forward pass of the ids under test, run once. */
   async base(): Promise<RunOutput> {
-    this.#base ??= await this.forward(this.ids);
+    if (!this.#base) {
+      this.#base = await this.forward(this.ids);
+      this.#peakBytes = peakBytes();
+    }
     return this.#base;
+  }
+
+  /** The most that the process had in memory by the end of that pass; undefined before. */
+  get peakBytes(): number | undefined {
+    return this.#peakBytes;
   }
 
   /** Loads a layer for a while. */

@@ -1,5 +1,5 @@
 /** How long a forward pass takes, and each of its parts. */
-import type { HybridBlock, Layer } from '../architecture/layer.js';
+import type { HybridBlock, LanguageModel, Layer } from '../architecture/layer.js';
 import type { Program, RunInput } from '../runtime/engine.js';
 import type { Values } from '../runtime/values.js';
 import type { Finding, PartTiming, Timing } from './finding.js';
@@ -39,7 +39,8 @@ export async function checkTiming(subject: Subject): Promise<Finding> {
 interface Timed {
   readonly seconds: readonly number[];
   readonly mean: number;
-  readonly deviation: number;
+  /** Of one run there is none. */
+  readonly deviation: number | null;
   readonly median: number;
 }
 
@@ -69,7 +70,7 @@ async function timed(
   return {
     seconds,
     mean,
-    deviation: seconds.length > 1 ? Math.sqrt(squares / (seconds.length - 1)) : 0,
+    deviation: seconds.length > 1 ? Math.sqrt(squares / (seconds.length - 1)) : null,
     median: sorted[Math.floor(sorted.length / 2)] ?? 0,
   };
 }
@@ -84,7 +85,7 @@ async function timeParts(subject: Subject): Promise<PartTiming[]> {
   const [block] = model.blocks;
   const parts: Part[] = [
     { layer: model.embedding, input: { ids }, times: 1 },
-    ...(block ? partsOf(block, x).map((part) => ({ ...part, times: model.blocks.length })) : []),
+    ...(block ? partsOf(block, x).map((part) => ({ ...part, times: timesOf(part, model) })) : []),
     { layer: model.norm, input: { inputs: [x] }, times: 1 },
     { layer: model.head, input: { inputs: [x] }, times: 1 },
   ];
@@ -97,6 +98,10 @@ async function timeParts(subject: Subject): Promise<PartTiming[]> {
   }
   return timings;
 }
+
+/** What the blocks share is computed once for all of them. */
+const timesOf = ({ layer }: Omit<Part, 'times'>, { shared, blocks }: LanguageModel) =>
+  shared.includes(layer) ? 1 : blocks.length;
 
 interface Part {
   readonly layer: Layer;

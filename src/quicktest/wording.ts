@@ -13,6 +13,12 @@ export function differenceText(difference: number): string {
   return Number.isFinite(difference) ? difference.toExponential(1) : 'infinite';
 }
 
+/** Nothing, where what rounding does was not asked for. */
+export const roundingText = (rounding: number | undefined): string =>
+  rounding === undefined
+    ? ''
+    : `, and rounding alone moves the logits by ${differenceText(rounding)}`;
+
 /** `layers.0–31`, `layers.0, 2`: the names of some blocks. */
 export function blocksText(names: readonly string[]): string {
   const numbers = names.map((name) => Number(name.slice(name.lastIndexOf('.') + 1)));

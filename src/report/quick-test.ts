@@ -56,7 +56,8 @@ function twinBlocks({
       tone: 'warning',
       text:
         `A smaller twin ran: ${formatInteger(parameters)} parameters in float32 take ` +
-        `${formatBytes(memory.need.totalBytes)} and as much again while they are made ready, and here ` +
+        `${formatBytes(memory.need.weightBytes)}, all of the forward pass ` +
+        `${formatBytes(memory.need.totalBytes)}, and here ` +
         `${formatBytes(memory.usableBytes)} can be used. --full runs the model itself, layer by layer.`,
     },
     note(
@@ -67,7 +68,9 @@ function twinBlocks({
 }
 
 function verdict({ checks }: QuickTestResult): Block {
-  const of = (wanted: Verdict) => checks.filter((each) => each.verdict === wanted);
+  const judged = checks.filter(({ check, verdict }) => !isTime(check, verdict));
+  if (judged.length === 0) return heading('timed; no check was asked for');
+  const of = (wanted: Verdict) => judged.filter((each) => each.verdict === wanted);
   const failed = of('failed');
   const skipped = of('skipped').length > 0 ? `, ${of('skipped').length} skipped` : '';
   return failed.length === 0
@@ -101,10 +104,10 @@ const VERDICTS = {
 } as const satisfies Record<Verdict, { text: string; tone: Tone }>;
 
 /** Time is no matter of right or wrong. */
+const isTime = (check: CheckName, verdict: Verdict) => check === 'timing' && verdict === 'passed';
+
 const verdictCell = (check: CheckName, verdict: Verdict): Cell =>
-  check === 'timing' && verdict === 'passed'
-    ? { text: '–', value: verdict }
-    : { ...VERDICTS[verdict], value: verdict };
+  isTime(check, verdict) ? { text: '–', value: verdict } : { ...VERDICTS[verdict], value: verdict };
 
 function checksTable({ checks }: QuickTestResult, flat: boolean): TableBlock {
   return {
@@ -152,7 +155,7 @@ function timingBlocks(timing: Timing, { batch, context }: QuickTestResult): Bloc
   const { parts, meanSeconds, deviationSeconds, minSeconds, medianSeconds, repeats } = timing;
   const inAll = parts.reduce((sum, each) => sum + inModel(each), 0);
   return [
-    heading(`Forward pass: ${secondsText(meanSeconds)} ± ${secondsText(deviationSeconds)}`),
+    heading(`Forward pass: ${secondsText(meanSeconds)} ± ${deviationText(deviationSeconds)}`),
     note(
       `${formatInteger(batch)} × ${formatInteger(context)} tokens, ` +
         `${formatInteger(Math.round(timing.tokensPerSecond))} tokens/s; ${count(repeats, 'run')} after one ` +
@@ -171,7 +174,10 @@ function timingBlocks(timing: Timing, { batch, context }: QuickTestResult): Bloc
       ],
       rows: parts.map((part) => partCells(part, inAll)),
     },
-    note('Each part is run by itself, and the first block stands for all: a share is an estimate.'),
+    note(
+      `Each part is run by itself, and the first block stands for all: together ${secondsText(inAll)}, of which ` +
+        `the shares are, where the whole takes ${secondsText(meanSeconds)}.`,
+    ),
   ];
 }
 
@@ -190,6 +196,8 @@ function partCells(part: PartTiming, inAll: number): Cell[] {
   ];
 }
 
+const deviationText = (seconds: number | null) => (seconds === null ? '–' : secondsText(seconds));
+
 /** `0.06 ms`, `12.3 ms`, `1.25 s`. */
 function secondsText(seconds: number): string {
   if (seconds >= 0.9995) return `${seconds.toFixed(seconds < 10 ? 2 : 1)} s`;
@@ -203,10 +211,10 @@ function memoryBlocks({ memory }: QuickTestResult): Block[] {
   const predicted =
     predictedBytes === null
       ? `; all of it at once would take ${formatBytes(need.totalBytes)}`
-      : `; weights and activations should take ${formatBytes(predictedBytes)}`;
+      : `; predicted were ${formatBytes(predictedBytes)}`;
   return [
     note(
-      `Memory at its peak: ${formatBytes(peakBytes)}, of which ${grown} for the test${predicted}.`,
+      `Memory at its peak: ${formatBytes(peakBytes)}, of which ${grown} for the forward pass${predicted}.`,
     ),
   ];
 }

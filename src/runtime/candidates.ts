@@ -1,4 +1,5 @@
 /** Ways of running a model: each engine with each of its backends. */
+import { createRequire } from 'node:module';
 import type { Engine, EngineName } from './engine.js';
 import type { Provider } from './onnx/engine.js';
 import type { BackendName } from './tfjs/backends.js';
@@ -13,6 +14,8 @@ export interface Candidate {
   readonly package: string;
   /** Whether it loads drivers, which may write where they want, and take the process with them. */
   readonly usesDrivers: boolean;
+  /** Whether it is for the user to want: that it is not installed is no news. */
+  readonly isOptional: boolean;
   /** Whether it is taken without being asked for. */
   readonly isAutomatic: boolean;
   /** @param threads That one run may take, where the library lets one choose. */
@@ -25,6 +28,7 @@ const onnx = <const Name extends Provider>(provider: Name) => ({
   backend: provider,
   package: 'onnxruntime-node',
   usesDrivers: provider !== 'cpu',
+  isOptional: false,
   isAutomatic: provider === 'cpu',
   open: async (threads: number) =>
     (await import('./onnx/engine.js')).openOnnx({ threads, provider }),
@@ -33,13 +37,14 @@ const onnx = <const Name extends Provider>(provider: Name) => ({
 const tfjs = <const Name extends BackendName>(
   backend: Name,
   packageName: string,
-  usesDrivers = false,
+  { isNative = false }: { readonly isNative?: boolean } = {},
 ) => ({
   name: `tfjs:${backend}` as const,
   engine: 'tfjs' as const,
   backend,
   package: packageName,
-  usesDrivers,
+  usesDrivers: isNative,
+  isOptional: isNative,
   isAutomatic: true,
   open: async (threads: number) =>
     (await import('./tfjs/engine.js')).openTfjs({ threads, backend }),
@@ -50,10 +55,20 @@ export const CANDIDATES = [
   onnx('cpu'),
   onnx('webgpu'),
   onnx('cuda'),
-  tfjs('node-gpu', '@tensorflow/tfjs-node-gpu', true),
-  tfjs('node', '@tensorflow/tfjs-node', true),
+  tfjs('node-gpu', '@tensorflow/tfjs-node-gpu', { isNative: true }),
+  tfjs('node', '@tensorflow/tfjs-node', { isNative: true }),
   tfjs('wasm', '@tensorflow/tfjs-backend-wasm'),
   tfjs('cpu', '@tensorflow/tfjs-backend-cpu'),
 ] as const satisfies readonly Candidate[];
 
 export type CandidateName = (typeof CANDIDATES)[number]['name'];
+
+/** Of the package of a candidate, without loading it; null when it is not installed. */
+export function installedVersion({ package: name }: Pick<Candidate, 'package'>): string | null {
+  try {
+    const manifest: unknown = createRequire(import.meta.url)(`${name}/package.json`);
+    return (manifest as { readonly version: string }).version;
+  } catch {
+    return null;
+  }
+}

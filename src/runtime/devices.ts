@@ -1,6 +1,6 @@
 /** Which engine runs a model: found, checked, chosen and explained. */
 import { UserError } from '../errors.js';
-import { CANDIDATES, type Candidate } from './candidates.js';
+import { CANDIDATES, type Candidate, installedVersion } from './candidates.js';
 import { ENGINES, type Engine, type EngineName } from './engine.js';
 import { type SelfCheck, selfCheck } from './self-check.js';
 
@@ -22,7 +22,7 @@ export interface CheckedEngine {
 }
 
 export interface ChosenEngine extends CheckedEngine {
-  /** What would have come first. */
+  /** What would have come first, but for packages that are the user's to want, and are not installed. */
   readonly passedOver: readonly PassedOver[];
 }
 
@@ -39,9 +39,10 @@ export interface EngineWish {
  */
 export async function chooseEngine(
   wish: EngineWish,
-  candidates: readonly Openable<Engine>[] = CANDIDATES.filter(({ isAutomatic }) => isAutomatic),
+  candidates: readonly Choosable[] = CANDIDATES.filter(({ isAutomatic }) => isAutomatic),
 ): Promise<ChosenEngine> {
-  const { opened, selfCheck: check, passedOver } = await firstUsable(wish, candidates, selfCheck);
+  const there = candidates.filter((each) => !each.isOptional || installedVersion(each) !== null);
+  const { opened, selfCheck: check, passedOver } = await firstUsable(wish, there, selfCheck);
   return { engine: opened, selfCheck: check, passedOver };
 }
 
@@ -49,6 +50,8 @@ export async function chooseEngine(
 export interface Openable<T> extends Pick<Candidate, 'engine' | 'backend'> {
   readonly open: (threads: number) => Promise<T>;
 }
+
+type Choosable = Openable<Engine> & Pick<Candidate, 'isOptional' | 'package'>;
 
 interface Closable {
   close(): Promise<void>;

@@ -1,6 +1,5 @@
 /** Every engine with every backend of it, tried one by one. */
-import { createRequire } from 'node:module';
-import { CANDIDATES, type Candidate, type CandidateName } from './candidates.js';
+import { CANDIDATES, type Candidate, type CandidateName, installedVersion } from './candidates.js';
 import { type CheckedEngine, tryCandidate } from './devices.js';
 import type { EngineInfo, EngineName } from './engine.js';
 import { productSpeed, type SelfCheck } from './self-check.js';
@@ -44,7 +43,7 @@ export async function surveyEngines(
   const entries: SurveyEntry[] = [];
   for (const candidate of candidates) {
     watch(candidate.name);
-    const isRisky = candidate.usesDrivers && versionOf(candidate) !== null;
+    const isRisky = candidate.usesDrivers && installedVersion(candidate) !== null;
     entries.push(isRisky ? await tryApart(candidate, apart) : await tryHere(candidate, threads));
   }
   return entries;
@@ -85,7 +84,7 @@ type Answer =
 
 function unusable(candidate: Candidate, problem: string | null, remedy?: string): SurveyEntry {
   const { engine, backend, package: name } = candidate;
-  const version = versionOf(candidate);
+  const version = installedVersion(candidate);
   return {
     engine,
     backend,
@@ -103,14 +102,4 @@ async function measured({ engine, selfCheck }: CheckedEngine) {
   const productFlops = await productSpeed(engine);
   await engine.close();
   return { info: engine.info, selfCheck, productFlops };
-}
-
-/** Without loading the package. */
-function versionOf({ package: name }: Candidate): string | null {
-  try {
-    const manifest: unknown = createRequire(import.meta.url)(`${name}/package.json`);
-    return (manifest as { readonly version: string }).version;
-  } catch {
-    return null;
-  }
 }

@@ -63,7 +63,7 @@ describe('a process that is told to end', () => {
     });`;
 
   it.each([
-    [0, []],
+    [0, ['journal.json', 'spool', 'spool/mean']],
     [2, ['files/file-0', 'files/file-1', 'journal.json', 'spool', 'spool/mean']],
   ])('keeps the %i files that are finished, and nothing else', (finish, expected) => {
     const folder = fs.mkdtempSync(path.join(scripts, 'run-'));

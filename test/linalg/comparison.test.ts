@@ -24,9 +24,9 @@ it('does not overflow where the mean is a float16 but the sum is not', () => {
 it('adds up blocks', () => {
   const comparison = emptyComparison();
   addComparison(comparison, Float64Array.of(1, 2), Float64Array.of(3, 1));
-  expect(comparison).toEqual({ dot: 5, squaredDistance: 5, largestDifference: 2 });
+  expect(comparison).toEqual({ squaredNorm: 5, dot: 5, squaredDistance: 5, largestDifference: 2 });
   addComparison(comparison, Float64Array.of(-1), Float64Array.of(-2));
-  expect(comparison).toEqual({ dot: 7, squaredDistance: 6, largestDifference: 2 });
+  expect(comparison).toEqual({ squaredNorm: 6, dot: 7, squaredDistance: 6, largestDifference: 2 });
 });
 
 it('finds no distance between equal values, and has the norm of opposite ones', () => {

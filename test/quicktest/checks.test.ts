@@ -1,10 +1,13 @@
 import { describe, expect, it } from 'vitest';
 import type { LanguageModel } from '../../src/architecture/layer.js';
+import { UserError } from '../../src/errors.js';
 import { CHECK_NAMES, type CheckName } from '../../src/quicktest/check.js';
+import { runCheck } from '../../src/quicktest/checks.js';
 import { originIn } from '../../src/quicktest/non-finite.js';
+import type { Engine, EngineName } from '../../src/runtime/engine.js';
 import { modelOfConfig } from '../runtime/fixture-models.js';
-import type { Faults } from '../runtime/reference-engine.js';
-import { checked, subjectOf, TINY, withValue } from './subjects.js';
+import { type Faults, referenceEngine } from '../runtime/reference-engine.js';
+import { checked, scaled, subjectOf, TINY, withValue } from './subjects.js';
 
 type Alter = NonNullable<Faults['alter']>;
 
@@ -36,6 +39,112 @@ describe('what cannot be checked is skipped', () => {
     ['cache', 'one token has nothing to continue'],
   ] as const)('%s of one token', async (name, finding) => {
     expect(await checked(name, { tokens: 1 })).toMatchObject({ verdict: 'skipped', finding });
+  });
+
+  it('causality where there is no other token', async () => {
+    expect(await checked('causality', { config: { vocab_size: 1 } })).toMatchObject({
+      verdict: 'skipped',
+      finding: 'a vocabulary of one token has no other to put in its place',
+    });
+  });
+
+  it('causality where a norm of two values lets no change through', async () => {
+    const config = { hidden_size: 2, num_heads: 1 };
+    // As it is where the two keep their order.
+    const alter: Alter = (path, { data }) => void (path === 'norm' && data.fill(1));
+    expect(await checked('causality', { config, faults: { alter } })).toMatchObject({
+      verdict: 'skipped',
+      finding: expect.stringMatching(/changes no logit at all, as it may with a hidden size of 2$/),
+    });
+  });
+
+  it('sines and cosines of a single position', async () => {
+    const config = { srte_encoding: 'sincos', max_position_embeddings: 1 };
+    expect(await checked('srte', { config, tokens: 1 })).toMatchObject({
+      verdict: 'skipped',
+      finding: 'the only row is the same whatever the frequencies are',
+    });
+  });
+
+  it('the comparison with an engine that is not there, with what would help', async () => {
+    const openOther = async () => {
+      throw new UserError('system', 'it is not installed', { suggestion: 'npm install it' });
+    };
+    expect(await checked('cross-check', { openOther })).toMatchObject({
+      verdict: 'skipped',
+      finding: 'there is no second opinion: it is not installed',
+      remarks: ['npm install it'],
+    });
+  });
+
+  it('the comparison with an engine that has no room, without advice for this one', async () => {
+    const openOther = async () => failing('tfjs', 'no room', 'use --engine onnx');
+    expect(await checked('cross-check', { openOther })).toMatchObject({
+      verdict: 'skipped',
+      finding: 'there is no second opinion: TensorFlow.js (reference): no room',
+      remarks: ['a smaller --batch or --context may help'],
+    });
+  });
+});
+
+/** An engine that can load nothing. */
+const failing = (name: EngineName, message: string, suggestion: string): Engine => ({
+  ...referenceEngine({}, { name }),
+  load: async () => {
+    throw new UserError('system', message, { suggestion });
+  },
+});
+
+describe('a check that cannot run', () => {
+  it('fails with the reason, and leaves the others their findings', async () => {
+    const subject = subjectOf({ engine: failing('onnx', 'no room', 'take less') });
+    expect(await runCheck('forward', subject)).toMatchObject({
+      verdict: 'failed',
+      finding: 'it could not run: no room',
+      remarks: ['take less'],
+    });
+  });
+
+  it('is none of the user when the mistake is ours, or was stopped', async () => {
+    for (const error of [new Error('a bug'), new UserError('interrupted', 'stopped')]) {
+      const load = () => Promise.reject(error);
+      const subject = subjectOf({ engine: { ...referenceEngine(), load } });
+      await expect(runCheck('forward', subject)).rejects.toBe(error);
+    }
+  });
+});
+
+describe('logits that are no numbers', () => {
+  const weights = withValue('layers.1.attention.k_proj.weight', 0, Number.NaN);
+
+  it.each(['causality', 'batch', 'srte', 'cache', 'cross-check'] as const)(
+    'are nothing that %s can compare',
+    async (name) => {
+      expect(await checked(name, { weights })).toMatchObject({
+        verdict: 'failed',
+        finding: expect.stringMatching(
+          /^\d+ of 192 logits are not finite: there is nothing to compare$/,
+        ),
+      });
+    },
+  );
+
+  it('may be the same twice, to the last bit', async () => {
+    expect(await checked('repeat', { weights })).toMatchObject({ verdict: 'passed' });
+  });
+});
+
+describe('small edges are no faults', () => {
+  it.each([
+    ['srte', 'sines and cosines at one token', { srte_encoding: 'sincos' }, 1],
+    ['srte', 'a hidden size of 2', { hidden_size: 2, num_heads: 1 }, 16],
+  ] as const)('%s: %s', async (name, _, config, tokens) => {
+    expect(await checked(name, { config, tokens })).toMatchObject({ verdict: 'passed' });
+  });
+
+  it('srte: weights so large that everything is saturated', async () => {
+    const weights = scaled(1e4);
+    expect(await checked('srte', { weights })).toMatchObject({ verdict: 'passed' });
   });
 });
 
@@ -236,6 +345,62 @@ describe('a planted fault makes its check fail, and says what is wrong', () => {
   });
 });
 
+describe('weights so large that rounding grows', () => {
+  const weights = scaled(4);
+  const config = { num_layers: 6, max_position_embeddings: 64 };
+  const large = { weights, config, tokens: 48 };
+  /** What another order of the same sums would do, and no more. */
+  const rounding: Alter = (path, { data }) => {
+    if (!path.endsWith('alignment')) return;
+    for (const [at, value] of data.entries()) data[at] = value * (1 + (at % 2 ? 1 : -1) * 2 ** -24);
+  };
+  const ROUNDS = /^[^;]* \d\.\de.*,.* rounding alone moves (the logits|it) by \d\.\de/;
+
+  it('do not accuse another engine', async () => {
+    const found = await checked('cross-check', { ...large, otherFaults: { alter: rounding } });
+    expect(found.finding).toMatch(ROUNDS);
+    expect(found.verdict).toBe('passed');
+    // More than is usual: without a look at rounding it would have failed.
+    expect(found.measure?.value).toBeGreaterThan(1e-3);
+  });
+
+  it('do not accuse the cache', async () => {
+    const alter: Alter = (path, value) => {
+      if (value.shape[1] === 1) rounding(path, value);
+    };
+    const found = await checked('cache', { ...large, faults: { alter } });
+    expect(found.finding).toMatch(ROUNDS);
+    expect(found).toMatchObject({ verdict: 'passed', details: { decoding: [{}, {}] } });
+  });
+
+  it('do not accuse the batch', async () => {
+    const alter: Alter = (path, value) => {
+      if (value.shape[0] === 1) rounding(path, value);
+    };
+    const found = await checked('batch', { ...large, faults: { alter } });
+    expect(found.finding).toMatch(ROUNDS);
+    expect(found.verdict).toBe('passed');
+  });
+
+  it.each(['scan', 'convolution', 'keys', 'rows'] as const)(
+    'do not hide that decoding forgets its %s',
+    async (forget) => {
+      const found = await checked('cache', { ...large, faults: { forget } });
+      expect(found.finding).toMatch(
+        /layers\.\d by itself, given the same, by \d.*, where rounding moves it by \d.*: a state is not/,
+      );
+      expect(found.verdict).toBe('failed');
+    },
+  );
+
+  it('do not hide what another engine does wrong late', async () => {
+    const otherFaults = { alter: shifted('layers.5.mamba', 20) };
+    const found = await checked('cross-check', { ...large, otherFaults });
+    expect(found.verdict).toBe('failed');
+    expect(found.finding).toMatch(/layers\.5/);
+  });
+});
+
 describe('the other engine', () => {
   it('agrees', async () => {
     expect(await checked('cross-check')).toMatchObject({
@@ -299,7 +464,7 @@ describe('timing', () => {
     expect(timing?.parts.map(({ layer, component, times }) => [layer, component, times])).toEqual([
       ['embed_tokens', 'embedding', 1],
       ['layers.0.ln_input', 'norm', 2],
-      ['shared_srte', 'srte', 2],
+      ['shared_srte', 'srte', 1],
       ['layers.0.mamba', 'mamba', 2],
       ['layers.0.attention', 'attention', 2],
       ['layers.0.alignment', 'alignment', 2],
@@ -312,5 +477,15 @@ describe('timing', () => {
     ]);
     expect(timing?.parts.every(({ seconds }) => seconds > 0)).toBe(true);
     expect(timing?.minSeconds).toBeLessThanOrEqual(timing?.medianSeconds ?? 0);
+    expect(timing?.deviationSeconds).toBeGreaterThanOrEqual(0);
+  });
+
+  it('counts an SRTE of their own for each block, and knows no deviation of one run', async () => {
+    const config = { srte_share_across_layers: false };
+    const timing = (await checked('timing', { config, repeats: 1 })).details?.timing;
+    expect(timing?.parts).toContainEqual(
+      expect.objectContaining({ layer: 'layers.0.srte', times: 2 }),
+    );
+    expect(timing).toMatchObject({ repeats: 1, deviationSeconds: null });
   });
 });

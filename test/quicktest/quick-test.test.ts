@@ -4,7 +4,7 @@ import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { hybrid } from '../../src/architecture/models/hybrid.js';
 import { openCheckpoint } from '../../src/checkpoint/open.js';
-import { CHECK_NAMES } from '../../src/quicktest/check.js';
+import { CHECK_NAMES, type CheckName } from '../../src/quicktest/check.js';
 import { largestDifference } from '../../src/quicktest/compare.js';
 import { type QuickTestRequest, quickTest } from '../../src/quicktest/quick-test.js';
 import { saveOutput } from '../../src/quicktest/save.js';
@@ -103,7 +103,7 @@ describe('a quick test', () => {
     await expect(quickTest(request({ batch: 1e9, full }))).rejects.toMatchObject({
       code: 'usage',
       message: expect.stringMatching(
-        /^1,000,000,000 × 32 tokens need [\d.]+ GB on their way through the model, and here [\d.]+ GB/,
+        /^1,000,000,000 × 32 tokens need [\d.]+ GB on their way through the model, [\d.]+ GB with its weights, and here [\d.]+ GB/,
       ),
       suggestion: 'ask for a smaller --batch or --context',
     });
@@ -123,6 +123,41 @@ describe('a quick test', () => {
     expect(test.memory.predictedBytes).toBeLessThan(100e6);
   });
 
+  it('refuses what not even a twin has room for', async () => {
+    vi.spyOn(process, 'availableMemory').mockReturnValue(2 ** 30);
+    const document = hybrid.schema.parse({ model: { num_heads: 16 } });
+    const wishes = { document, model: hybrid.build(document), context: 20_000 };
+    await expect(quickTest(request(wishes))).rejects.toThrow('1 × 20,000 tokens need ');
+  });
+
+  it('says what the process had by the end of the forward pass', async () => {
+    const subject = subjectOf();
+    expect(subject.peakBytes).toBeUndefined();
+    await subject.base();
+    expect(subject.peakBytes).toBeGreaterThan(0);
+    const before = subject.peakBytes;
+    const held = new Uint8Array(2 ** 28).fill(1);
+    await subject.forward(subject.ids);
+    expect([held.length, subject.peakBytes]).toEqual([2 ** 28, before]);
+  });
+
+  it('keeps nothing of a twin, and refuses before it runs', async () => {
+    vi.spyOn(process, 'availableMemory').mockReturnValue(2 ** 30);
+    const document = hybrid.schema.parse({ model: {} });
+    const done: string[] = [];
+    const wishes = { document, model: hybrid.build(document), keepsOutput: true, context: 8 };
+    await expect(
+      quickTest(request({ ...wishes, watch: (each) => done.push(each) })),
+    ).rejects.toMatchObject({
+      code: 'usage',
+      message: expect.stringMatching(
+        /^--save keeps what the model computes, which needs \d+\.\d GB and/,
+      ),
+      suggestion: expect.stringContaining('--full'),
+    });
+    expect(done).toEqual(['choosing an engine']);
+  });
+
   it('runs layer by layer when that is wished', async () => {
     const { test } = await quickTest(request({ full: true }));
     expect(test).toMatchObject({ mode: 'streamed', passed: true });
@@ -131,12 +166,17 @@ describe('a quick test', () => {
 });
 
 describe('a model run layer by layer', () => {
-  const streamed = (faults: Faults = {}, weights?: ReturnType<typeof withValue>) => {
+  const streamed = (
+    faults: Faults = {},
+    weights?: ReturnType<typeof withValue>,
+    roomFor: (rows: number) => boolean = () => true,
+  ) => {
     const layers: string[] = [];
     const subject = subjectOf({ faults, batch: 2, ...(weights && { weights }) });
     return streamedTest(subject, {
       checks: CHECK_NAMES,
       keepsBlocks: true,
+      roomFor,
       watch: (layer) => layers.push(layer),
     }).then((test) => ({ ...test, layers, subject }));
   };
@@ -163,9 +203,41 @@ describe('a model run layer by layer', () => {
       cache: 'skipped',
       'cross-check': 'skipped',
     });
-    expect(results.find(({ check }) => check === 'timing')?.finding).toMatch(
-      /^one pass of 5 × 16 tokens: /,
-    );
+    const found = new Map(results.map((each) => [each.check, each]));
+    expect(found.get('timing')?.finding).toMatch(/^one pass of 5 × 16 tokens: /);
+    // What two blocks share is loaded with each, and counted once.
+    expect(found.get('created')).toMatchObject({
+      finding:
+        'the engine received 10,104 parameters, as described, in 5 layers one after the other',
+      measure: { value: 10_104, limit: 10_104 },
+    });
+    // The one pass is counted once.
+    const seconds = (check: CheckName) => found.get(check)?.seconds ?? 0;
+    expect(seconds('created')).toBeGreaterThan(seconds('forward'));
+    expect(seconds('forward')).toBeGreaterThan(0);
+    expect(seconds('cache')).toBe(0);
+  });
+
+  it('changes as many tokens as there is room for further rows', async () => {
+    const passes = ({ results }: Awaited<ReturnType<typeof streamed>>) =>
+      results.filter(({ check }) => ['causality', 'timing'].includes(check));
+    const [some] = passes(await streamed({}, undefined, (rows) => rows <= 1));
+    expect(some?.finding).toBe('changing token 1 changes no logit before it, not by a bit');
+    expect(passes(await streamed({}, undefined, () => false))).toMatchObject([
+      {
+        verdict: 'skipped',
+        finding: 'there is no memory for another row, with a changed token',
+      },
+      { finding: expect.stringMatching(/^one pass of 2 × 16 tokens: /) },
+    ]);
+  });
+
+  it('compares nothing that is no number', async () => {
+    const bad = withValue('layers.1.gate.u.weight', 3, Number.NaN);
+    expect(await finding('causality', streamed({}, bad))).toMatchObject({
+      verdict: 'failed',
+      finding: expect.stringMatching(/logits are not finite: there is nothing to compare$/),
+    });
   });
 
   const finding = async (check: string, planted: ReturnType<typeof streamed>) =>

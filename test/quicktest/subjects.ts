@@ -1,9 +1,11 @@
 /** Small models under test, on an engine that can be told to go wrong. */
 import type { LanguageModel } from '../../src/architecture/layer.js';
+import type { Param } from '../../src/architecture/param.js';
 import type { CheckName } from '../../src/quicktest/check.js';
 import { runCheck } from '../../src/quicktest/checks.js';
 import { limitsOf, randomIds } from '../../src/quicktest/ids.js';
 import { Subject } from '../../src/quicktest/subject.js';
+import type { Engine } from '../../src/runtime/engine.js';
 import { randomWeights } from '../../src/runtime/random-weights.js';
 import type { WeightSource } from '../../src/runtime/weights.js';
 import { modelOfConfig } from '../runtime/fixture-models.js';
@@ -29,8 +31,11 @@ interface SubjectWishes {
   readonly faults?: Faults;
   /** Of the engine that gives the second opinion. */
   readonly otherFaults?: Faults;
+  readonly engine?: Engine;
+  readonly openOther?: () => Promise<Engine>;
   readonly batch?: number;
   readonly tokens?: number;
+  readonly repeats?: number;
   readonly weights?: (model: LanguageModel) => WeightSource;
 }
 
@@ -41,33 +46,49 @@ export function subjectOf({
   otherFaults = {},
   batch = 1,
   tokens = 16,
+  repeats = 2,
   weights = (each) => randomWeights(each, 3),
+  engine = referenceEngine(faults),
+  openOther = async () => referenceEngine(otherFaults, { name: 'tfjs' }),
 }: SubjectWishes = {}): Subject {
   return new Subject({
     model,
     weights: weights(model),
-    engine: referenceEngine(faults),
+    engine,
     ids: randomIds(3, 'ids', { batch, tokens }, limitsOf(model)),
     seed: 3,
-    repeats: 2,
-    openOther: async () => referenceEngine(otherFaults, { name: 'tfjs' }),
+    repeats,
+    openOther,
   });
 }
 
 export const checked = (name: CheckName, wishes?: SubjectWishes) =>
   runCheck(name, subjectOf(wishes));
 
-/** The same weights, but one value of one tensor is another. */
-export const withValue =
-  (name: string, index: number, value: number) =>
+/** Random weights, changed as they are read. */
+const changed =
+  (change: (tensor: Param, first: number, target: Float32Array) => void) =>
   (model: LanguageModel): WeightSource => {
     const source = randomWeights(model, 3);
     return {
       rangeOf: (tensor) => source.rangeOf(tensor),
       read(tensor, first, target) {
         source.read(tensor, first, target);
-        const at = index - first;
-        if (tensor.name === name && at >= 0 && at < target.length) target[at] = value;
+        change(tensor, first, target);
       },
     };
   };
+
+/** But one value of one tensor is another. */
+export const withValue = (name: string, index: number, value: number) =>
+  changed((tensor, first, target) => {
+    const at = index - first;
+    if (tensor.name === name && at >= 0 && at < target.length) target[at] = value;
+  });
+
+/** All so many times as large, but for what the scan takes exponentials of. */
+export const scaled = (factor: number) =>
+  changed(({ name, role }, _, target) => {
+    if (role !== 'parameter' || name.endsWith('A_log')) return;
+    for (const [at, value] of target.entries()) target[at] = value * factor;
+  });

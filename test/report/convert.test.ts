@@ -24,6 +24,7 @@ const error = (layer: number, given: Partial<TableError> = {}): TableError => ({
   layers: [layer],
   name: `layers.${layer}.srte.freqs`,
   norm: 10,
+  distance: 0.5,
   relativeError: 0.0312 + layer / 1000,
   largestError: 0.25,
   cosine: 0.99,

@@ -22,7 +22,7 @@ const result = (given: Partial<QuickTest> = {}) => ({
   selfCheck: { difference: 1.1e-7, limit: 1e-5, passed: true },
   passedOver: [],
   memory: {
-    need: { weightBytes: 1e6, activationBytes: 5e5, totalBytes: 15e5 },
+    need: { weightBytes: 1e6, activationBytes: 5e5, resultBytes: 1e5, totalBytes: 15e5 },
     usableBytes: 2e10,
     predictedBytes: 15e5,
     peakBytes: 2e8,
@@ -105,7 +105,9 @@ describe('the report of a quick test', () => {
       },
       { checkpoint: 'model.pt' },
     );
-    expect(text).toMatch(/^A smaller twin ran: 22,143,967,232 parameters in float32 take 1\.5 MB/);
+    expect(text.replace(/\n/g, ' ')).toMatch(
+      /^A smaller twin ran: 22,143,967,232 parameters in float32 take 1\.0 MB, all of the forward pass 1\.5 MB, and here 20\.0 GB can be used/,
+    );
     expect(text.replace(/\n/g, ' ')).toContain(
       'The twin has 9,438,720 parameters: model.num_layers 32 → 4. Its weights are random.',
     );
@@ -160,6 +162,22 @@ describe('the report of a quick test', () => {
     );
     expect(text).toMatch(/^layers\.\*\.mamba +1\.50 ms +2 +3\.00 ms +0\.0%$/m);
     expect(text).toMatch(/^norm +12\.3 s +1 +12\.3 s +100\.0% +█{16}$/m);
+  });
+
+  it('holds the time of the parts against that of the whole', () => {
+    expect(table({ checks: [timed] }).replace(/\n/g, ' ')).toContain(
+      'together 12.3 s, of which the shares are, where the whole takes 10.6 ms.',
+    );
+  });
+
+  it('claims neither a check nor a deviation where there is none', () => {
+    const once = { ...timing, repeats: 1, deviationSeconds: null };
+    const text = table({ checks: [{ ...timed, details: { timing: once } }] });
+    expect(text).toMatch(/^timed; no check was asked for\n/);
+    expect(text).toContain('Forward pass: 10.6 ms ± –\n');
+    expect(table({ checks: [...result().checks, timed] })).toMatch(
+      /^ok: 1 check passed, 1 skipped\n/,
+    );
   });
 
   it('has the bare numbers in CSV', () => {

@@ -25,9 +25,11 @@ type Open = () => Promise<Engine>;
 
 /** Ways of running a model: one of ONNX Runtime, any number of TensorFlow.js. */
 const ways = (onnx: Open, ...tfjs: readonly Open[]) => [
-  { engine: 'onnx', backend: 'cpu', open: onnx } as const,
-  ...tfjs.map((open, at) => ({ engine: 'tfjs', backend: `backend ${at}`, open }) as const),
+  { ...NEEDED, engine: 'onnx', backend: 'cpu', open: onnx } as const,
+  ...tfjs.map((open, at) => ({ ...TFJS, backend: `backend ${at}`, open })),
 ];
+const NEEDED = { isOptional: false, package: 'no-such-package' } as const;
+const TFJS = { ...NEEDED, engine: 'tfjs' } as const;
 
 describe('the engine that is chosen', () => {
   const auto = { engine: 'auto', threads: 1 } as const;
@@ -72,13 +74,27 @@ describe('the engine that is chosen', () => {
     expect(closed).toEqual(['closed', 'closed']);
   });
 
+  it("says nothing of what is the user's to want and is not installed", async () => {
+    const optional = (name: string) => ({
+      ...TFJS,
+      isOptional: true,
+      package: name,
+      backend: name,
+    });
+    const absent = { ...optional('no-such-package'), open: missing };
+    // What is installed and fails is worth a word.
+    const broken = { ...optional('vitest'), open: missing };
+    const { passedOver } = await chooseEngine(auto, [absent, broken, ...ways(missing, working)]);
+    expect(passedOver.map(({ backend }) => backend)).toEqual(['vitest', 'cpu']);
+  });
+
   it('is the one that is asked for, with its threads', async () => {
     let asked = 0;
     const open = async (threads: number) => {
       asked = threads;
       return working();
     };
-    const candidate = { engine: 'tfjs', backend: 'wasm', open } as const;
+    const candidate = { ...TFJS, backend: 'wasm', open };
     const wish = { engine: 'tfjs', threads: 3 } as const;
     const { engine } = await chooseEngine(wish, [...ways(missing), candidate]);
     expect(engine.info.name).toBe('tfjs');
@@ -121,6 +137,8 @@ describe('the engines of this package', () => {
       'tfjs:wasm',
       'tfjs:cpu',
     ]);
+    const optional = CANDIDATES.filter(({ isOptional }) => isOptional);
+    expect(optional.map(({ name }) => name)).toEqual(['tfjs:node-gpu', 'tfjs:node']);
   });
 });
 

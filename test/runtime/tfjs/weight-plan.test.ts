@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { linear, walk } from '../../../src/architecture/layer.js';
-import { neededTensors } from '../../../src/quicktest/created.js';
+import { neededTensors } from '../../../src/quicktest/elements.js';
 import { heapBytes, planWeights } from '../../../src/runtime/tfjs/weight-plan.js';
 import { fixtureModel } from '../fixture-models.js';
 

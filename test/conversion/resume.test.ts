@@ -1,0 +1,187 @@
+/** Conversions that are cut short, and what the next run makes of what they left. */
+import fs from 'node:fs';
+import path from 'node:path';
+import { describe, expect, it } from 'vitest';
+import type { UserError } from '../../src/errors.js';
+import { folderOf } from '../checkpoint/temp-folder.js';
+import { systemError } from '../files/faults.js';
+import { inPackage } from '../fixtures.js';
+import { watchOperations } from '../kill/operations.js';
+import { convert, digests, type Flags, textOf } from './convert.js';
+
+const inFixtures = (name: string) =>
+  inPackage(`fixtures/old-checkpoint/${name}/checkpoint_step_30.pt`);
+const CHECKPOINT = inFixtures('trained-same-start');
+const OTHER = inFixtures('trained-random-start');
+
+const SHARED: Flags = { to: 'shared', 'shard-size': 600e3 };
+const LOW_RANK: Flags = { to: 'low-rank', rank: 3, 'shard-size': 600e3 };
+
+/** A copy of the input, and where its output goes and is built. */
+function places(files: Readonly<Record<string, string>> = {}) {
+  const folder = folderOf({ 'in/old.pt': fs.readFileSync(CHECKPOINT), ...files });
+  const at = (...names: string[]) => path.join(folder, ...names);
+  const staged = (name: string) => inodesIn(at('.out.minimind', name));
+  return { folder, at, input: at('in/old.pt'), out: at('out'), staged };
+}
+
+/** What tells a whole file from one that was written again. Nothing, where there is no folder. */
+function inodesIn(folder: string): Record<string, bigint> {
+  const all = fs.existsSync(folder) ? fs.readdirSync(folder).sort() : [];
+  const names = all.filter((name) => !name.endsWith('.tmp'));
+  return Object.fromEntries(
+    names.map((name) => [name, fs.statSync(path.join(folder, name), { bigint: true }).ino]),
+  );
+}
+
+/** Does something before each write while `isTime`. */
+async function atWrites<T>(isTime: () => boolean, act: () => void, run: () => Promise<T>) {
+  const restore = await watchOperations({
+    before: (operation) => {
+      if (operation === 'write' && isTime()) act();
+    },
+  });
+  try {
+    return await run();
+  } finally {
+    restore();
+  }
+}
+
+/** What a conversion says for which the disk is full while `isTime`. */
+function cutShort(isTime: () => boolean, run: () => Promise<unknown>): Promise<UserError> {
+  const fill = () => {
+    throw systemError('ENOSPC');
+  };
+  return atWrites(isTime, fill, () =>
+    run().then(
+      () => Promise.reject(new Error('not cut short')),
+      (error) => error,
+    ),
+  );
+}
+
+const countIn = (files: Readonly<Record<string, bigint>>) => Object.keys(files).length;
+
+describe('a conversion that was cut short', () => {
+  it.each([
+    ['shared', SHARED, 0],
+    ['shared', SHARED, 2],
+    ['low-rank', LOW_RANK, 0],
+    ['low-rank', LOW_RANK, 3],
+  ] as const)('to %s is resumed, and does no shard and no table again', async (_, flags, files) => {
+    const { folder, at, input, out, staged } = places();
+    const parts = flags === SHARED ? 1 : 4;
+    const isTime = () => countIn(staged('spool')) >= parts && countIn(staged('files')) === files;
+    const error = await cutShort(isTime, () => convert(input, out, flags));
+    expect(error.code).toBe('system');
+    expect(textOf(error)).toMatch(
+      /cannot write \S+\/out\/model-0000\d-of-\d+\.safetensors.*ENOSPC/,
+    );
+    expect(textOf(error)).toContain(
+      `free some space, or write to another disk, then go on with --resume: what is finished of ${out} is kept`,
+    );
+    const kept = staged('files');
+    const scratch = staged('spool');
+    expect([countIn(kept), countIn(scratch)]).toEqual([files, parts]);
+    expect(fs.readdirSync(folder).sort()).toEqual(['.out.minimind', 'in']);
+
+    const seen: Record<string, bigint>[] = [];
+    const { run } = await atWrites(
+      () => true,
+      () => seen.push(staged('spool')),
+      () => convert(input, out, { ...flags, resume: true }),
+    );
+    expect(run?.resumed).toBe(files > 0);
+    expect(inodesIn(out)).toMatchObject(kept);
+    expect(seen.length).toBeGreaterThan(0);
+    for (const each of seen) expect(each).toEqual(scratch);
+    await convert(input, at('whole'), flags);
+    expect(digests(out)).toEqual(digests(at('whole')));
+    expect(fs.readdirSync(folder).sort()).toEqual(['in', 'out', 'whole']);
+  });
+
+  it.each<[string, Flags, (input: string) => void]>([
+    ['another layout', LOW_RANK, () => {}],
+    ['another type', { ...SHARED, dtype: 'F16' }, () => {}],
+    ['other shards', { ...SHARED, 'shard-size': 300e3 }, () => {}],
+    ['another way to merge', { ...SHARED, merge: 'first' }, () => {}],
+    ['an input that was written again', SHARED, (input) => fs.copyFileSync(OTHER, input)],
+    ['an input of another time', SHARED, (input) => fs.utimesSync(input, 1, 1)],
+  ])('is not resumed for %s, nor lost', async (_, flags, change) => {
+    const { input, out, staged } = places();
+    const isTime = () => countIn(staged('files')) === 2;
+    await cutShort(isTime, () => convert(input, out, SHARED));
+    const kept = staged('files');
+    change(input);
+    await expect(convert(input, out, { ...flags, resume: true })).rejects.toMatchObject({
+      code: 'usage',
+      message: `the unfinished ${out} was begun from another input, or with other settings`,
+    });
+    expect(staged('files')).toEqual(kept);
+    const { run } = await convert(input, out, flags);
+    expect(run?.resumed).toBe(false);
+  });
+});
+
+describe('what goes on meanwhile', () => {
+  const OLD = { 'out/model.safetensors': 'old' };
+
+  it.each<[string, (input: string) => void, RegExp]>([
+    [
+      'is written to',
+      (input) => fs.utimesSync(input, 1, 1),
+      /old\.pt was changed while it was read/,
+    ],
+    ['is cut short', (input) => fs.truncateSync(input, 100_000), /ends here; it had 330475 bytes/],
+  ])('leaves the old output when the input %s', async (_, change, message) => {
+    const { folder, at, input, out, staged } = places(OLD);
+    const isTime = () => countIn(staged('files')) === 1;
+    const error: UserError = await atWrites(
+      isTime,
+      () => change(input),
+      () => convert(input, out, { ...SHARED, force: true }).catch((thrown) => thrown),
+    );
+    expect(error.code).toBe('refused-file');
+    expect(textOf(error)).toMatch(message);
+    // Half of it is of one input, half of another.
+    expect(textOf(error)).not.toContain('--resume');
+    expect(fs.readdirSync(folder).sort()).toEqual(['in', 'out']);
+    expect(fs.readFileSync(at('out/model.safetensors'), 'utf8')).toBe('old');
+  });
+
+  it('is another run: one of them is refused', async () => {
+    const { folder, input, out } = places();
+    const ends = await Promise.allSettled([1, 2].map(() => convert(input, out, SHARED)));
+    const failed = ends.flatMap((end) => (end.status === 'rejected' ? [end.reason] : []));
+    expect(failed.map(textOf).join()).toMatch(
+      /^another run, with the process id \d+, is writing \S+out\nwait until it has ended; if there is no such run, remove \S+lock$/,
+    );
+    expect(fs.readdirSync(folder).sort()).toEqual(['in', 'out']);
+  });
+});
+
+describe('a config that is read', () => {
+  const CONFIG = fs.readFileSync(path.join(path.dirname(CHECKPOINT), 'config.yaml'), 'utf8');
+
+  it('is not replaced by the one beside the output, by whatever name', async () => {
+    const { at, input } = places({ 'in/config.yaml': CONFIG });
+    const { 'shard-size': _, ...flags } = SHARED;
+    for (const config of [
+      { config: at('in/config.yaml') },
+      { target: at('in/config.yaml'), to: undefined },
+    ]) {
+      const attempt = convert(input, at('in/new.safetensors'), {
+        ...flags,
+        ...config,
+        force: true,
+      });
+      await expect(attempt).rejects.toMatchObject({
+        code: 'usage',
+        message: `${at('in/config.yaml')} is read, and would be replaced`,
+      });
+    }
+    expect(fs.readdirSync(at('in')).sort()).toEqual(['config.yaml', 'old.pt']);
+    expect(fs.readFileSync(at('in/config.yaml'), 'utf8')).toBe(CONFIG);
+  });
+});
