@@ -124,7 +124,8 @@ describe.each(CASES)('%s as %s in %s', (name, title, out, conversion) => {
     }
   });
 
-  it.each(Object.keys(ENGINES))(
+  // The containers hold the same bytes, so one is enough for the engines, which take long to load.
+  it.each(out === 'out.pt' ? Object.keys(ENGINES) : ['plain loops'])(
     'computes what the original computes, on %s',
     async (engineName) => {
       const { input_ids } = readJson<{ input_ids: number[][] }>(
