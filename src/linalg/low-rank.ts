@@ -16,8 +16,13 @@ import { scale } from './vectors.js';
 export type { RowSource } from './subspace-pass.js';
 
 export interface LowRankOptions extends Reading {
-  /** The rank, or the largest relative Frobenius error, of which the smallest rank is taken. */
-  readonly want: { readonly rank: number } | { readonly relativeError: number };
+  /**
+   * The rank, or the largest relative Frobenius error, for which the smallest rank is taken; `mostRank` if
+   * no smaller one is enough.
+   */
+  readonly want:
+    | { readonly rank: number }
+    | { readonly relativeError: number; readonly mostRank?: number };
   readonly seed: number;
 }
 
@@ -104,7 +109,9 @@ interface Subspace extends Found {
 class SubspaceIteration {
   readonly #source: RowSource;
   readonly #options: LowRankOptions;
-  readonly #most: number;
+  /** Of rows and columns the fewer. */
+  readonly #all: number;
+  readonly #mostRank: number;
   readonly #convergence: Convergence;
   #x: Matrix;
   /** Random rows made so far. */
@@ -117,17 +124,16 @@ class SubspaceIteration {
     const { rows, columns } = source;
     this.#source = source;
     this.#options = options;
-    this.#most = Math.min(rows, columns);
+    this.#all = Math.min(rows, columns);
+    this.#mostRank = 'rank' in want ? want.rank : (want.mostRank ?? this.#all);
     this.#convergence = new Convergence(products.rounding);
-    const isPossible =
-      'rank' in want
-        ? Number.isInteger(want.rank) && want.rank >= 1 && want.rank <= this.#most
-        : want.relativeError >= 0;
-    if (!isPossible) {
+    const isRank = Number.isInteger(this.#mostRank) && this.#mostRank >= 1;
+    const isError = 'rank' in want || want.relativeError >= 0;
+    if (!isRank || this.#mostRank > this.#all || !isError) {
       throw new RangeError(`${JSON.stringify(want)} of a matrix of ${rows} × ${columns}`);
     }
-    const first = 'rank' in want ? want.rank : FIRST_DIRECTIONS;
-    this.#x = this.#random(directionsFor(first, rows, columns));
+    const first = 'rank' in want ? want.rank : Math.min(this.#mostRank, FIRST_DIRECTIONS);
+    this.#x = this.#random(this.#directionsFor(first));
   }
 
   async run(): Promise<Subspace> {
@@ -142,7 +148,7 @@ class SubspaceIteration {
       if (!Number.isFinite(squaredNorm)) throw notFinite();
       this.#passesAtWidth++;
       const { values: energies, vectors } = await positiveEigen(gram);
-      const found = { energies, squaredNorm, isWhole: x.rows === this.#most };
+      const found = { energies, squaredNorm, isWhole: x.rows === this.#all };
       const directions = await turned(x, vectors);
       const rank = this.#rankOf(found);
       const isDone =
@@ -164,23 +170,28 @@ class SubspaceIteration {
     if ('rank' in want) return want.rank;
     const largest = want.relativeError ** 2 * found.squaredNorm;
     const rank = squaredLossesOf(found).findIndex((loss) => loss <= largest);
-    return rank < 0 ? undefined : Math.max(1, rank);
+    if (rank >= 0 && rank <= this.#mostRank) return Math.max(1, rank);
+    return this.#hasSpare(this.#mostRank) ? this.#mostRank : undefined;
   }
 
+  /** Whether there are as many directions as a rank takes. */
   #hasSpare(rank: number): boolean {
-    const { rows, columns } = this.#source;
-    return 'rank' in this.#options.want || this.#x.rows >= directionsFor(rank, rows, columns);
+    return this.#x.rows >= this.#directionsFor(rank);
+  }
+
+  #directionsFor(rank: number): number {
+    return directionsFor(rank, this.#source.rows, this.#source.columns);
   }
 
   /** Adds directions when there are too few for the error that is wanted. Says whether it did. */
   #widen(rank: number | undefined): boolean {
-    const { rows, columns } = this.#source;
+    const { columns } = this.#source;
     if (rank !== undefined && this.#hasSpare(rank)) return false;
     if (this.#passesAtWidth < PASSES_TO_WIDEN) return false;
     const width =
       rank === undefined
-        ? Math.min(this.#most, 2 * this.#x.rows)
-        : directionsFor(rank, rows, columns);
+        ? Math.min(this.#directionsFor(this.#mostRank), 2 * this.#x.rows)
+        : this.#directionsFor(rank);
     const wider = this.#random(width - this.#x.rows);
     const values = new Float64Array(width * columns);
     values.set(this.#x.values);

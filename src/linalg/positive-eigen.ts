@@ -111,9 +111,21 @@ function turnPair(x: Matrix, row: number, other: number, squares: Float64Array):
   const tangent = Math.sign(zeta || 1) / (Math.abs(zeta) + Math.hypot(1, zeta));
   const cosine = 1 / Math.hypot(1, tangent);
   turn(values, a, b, cosine, cosine * tangent, columns);
-  squares[row] = dotOf(values, a, a, columns);
-  squares[other] = dotOf(values, b, b, columns);
+  squares[row] = squareAfter(values, a, alpha, -tangent * gamma, columns);
+  squares[other] = squareAfter(values, b, beta, tangent * gamma, columns);
   return true;
+}
+
+/** Of a row whose square changed; summed anew where most of it went. */
+function squareAfter(
+  values: Float64Array,
+  at: number,
+  before: number,
+  change: number,
+  length: number,
+): number {
+  const after = before + change;
+  return after > before / 2 ? after : dotOf(values, at, at, length);
 }
 
 function turn(

@@ -54,6 +54,11 @@ const sequence = <T>(count: number, value: (k: number) => T) =>
 const leastError = (singular: readonly number[], rank: number) =>
   norm(Float64Array.from(singular.toSorted((a, b) => b - a).slice(rank)));
 
+const smallestRank = (singular: readonly number[], relativeError: number) =>
+  singular.findIndex(
+    (_, rank) => leastError(singular, rank) <= relativeError * leastError(singular, 0),
+  );
+
 describe('a low rank', () => {
   it('is that of a table of a checkpoint, as numpy finds it', async () => {
     const checkpoint = openCheckpoint(inPackage('fixtures/checkpoints/valid/zip_proto5.pt'));
@@ -196,15 +201,23 @@ describe('the smallest rank within an error', () => {
   it('is found, whatever the error', async () => {
     const singular = sequence(150, (k) => Math.exp(-k / 12));
     const a = withSingularValues(160, 150, singular, generator(10));
-    const total = norm(Float64Array.from(singular));
     for (const relativeError of [0.9, 0.3, 0.05, 1e-3, 1e-4]) {
       const found = await factorise(a, { want: { relativeError }, blockRows: 160 });
-      const expected = singular.findIndex(
-        (_, rank) => leastError(singular, rank) <= relativeError * total,
-      );
-      expect(found.rank).toBe(expected);
-      expect(await errorOf(found, a)).toBeLessThanOrEqual(relativeError * total);
+      expect(found.rank).toBe(smallestRank(singular, relativeError));
+      expect(await errorOf(found, a)).toBeLessThanOrEqual(relativeError * norm(a.values));
     }
+  });
+
+  it('is sought up to the largest that is allowed', async () => {
+    const singular = sequence(150, (k) => 0.98 ** k);
+    const a = withSingularValues(160, 150, singular, generator(16));
+    const limited = { want: { relativeError: 0.2, mostRank: 60 }, blockRows: 160 };
+    const found = await factorise(a, limited);
+    expect(found.rank).toBe(60);
+    const fixed = await factorise(a, { want: { rank: 60 }, blockRows: 160 });
+    expect(await errorOf(found, a)).toBeCloseTo(await errorOf(fixed, a), 4);
+    const enough = await factorise(a, { ...limited, want: { relativeError: 0.2, mostRank: 100 } });
+    expect(enough.rank).toBe(smallestRank(singular, 0.2));
   });
 
   it('is 1 for any error, and that of the matrix for none', async () => {
@@ -263,14 +276,17 @@ describe('a matrix that is', () => {
     await expect(factorise(a, {})).rejects.toThrow(RangeError);
   });
 
-  it.each([{ rank: 0 }, { rank: 11 }, { rank: 2.5 }, { relativeError: Number.NaN }])(
-    'smaller than the %j that is wanted is refused',
-    async (want) => {
-      await expect(factorise(randomMatrix(20, 10, generator(15)), { want })).rejects.toThrow(
-        RangeError,
-      );
-    },
-  );
+  it.each([
+    { rank: 0 },
+    { rank: 11 },
+    { rank: 2.5 },
+    { relativeError: Number.NaN },
+    { relativeError: 0.1, mostRank: 11 },
+  ])('smaller than the %j that is wanted is refused', async (want) => {
+    await expect(factorise(randomMatrix(20, 10, generator(15)), { want })).rejects.toThrow(
+      RangeError,
+    );
+  });
 
   it('any has no better approximation than is found, and keeps all its energy at full rank', async () => {
     await fc.assert(

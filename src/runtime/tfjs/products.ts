@@ -1,7 +1,7 @@
 /** Matrix products by TensorFlow.js. */
 import { type ClosableProducts, float32Products } from '../float32-products.js';
 import { type BackendName, openBackend } from './backends.js';
-import { type Backend, onBackend, type Tensor2D } from './library.js';
+import { type Backend, onBackend, scoped, type Tensor2D } from './library.js';
 import type { Packages } from './packages.js';
 import { valuesOf } from './run.js';
 
@@ -18,13 +18,14 @@ export async function openTfjsProducts(
 ): Promise<ClosableProducts> {
   const backend = await openBackend(name, threads, packages);
   const { tf } = backend;
+  // In scopes, not by `tidy`: that looks for tensors in what is returned, number by number.
   return float32Products<Loaded>({
     load: (values, rows, columns) =>
       onBackend(backend, () => ({ tensor: tf.tensor2d(values, [rows, columns], 'float32') })),
     times: (a, b) =>
-      onBackend(backend, () => tf.tidy(() => valuesOf(tf.matMul(a.tensor, b.tensor)))),
+      onBackend(backend, () => scoped(tf, () => valuesOf(tf.matMul(a.tensor, b.tensor)))),
     timesTransposed: (a, b) =>
-      onBackend(backend, () => tf.tidy(() => valuesOf(timesTransposed(backend, a, b)))),
+      onBackend(backend, () => scoped(tf, () => valuesOf(timesTransposed(backend, a, b)))),
     release({ tensor, transposed }) {
       tensor.dispose();
       transposed?.dispose();
