@@ -30,7 +30,7 @@ const COLUMNS = 1024;
 const TABLE_SHARE = 1 / 3;
 const WEIGHTS = 4;
 const SIZES = [
-  { gibibytes: 1, rounds: Number(process.env.R ?? 10) },
+  { gibibytes: 1, rounds: 10 },
   { gibibytes: 4, rounds: 5 },
 ];
 /** No more than twice the time of cp; less memory than this, and no more of it for a larger input. */
@@ -116,7 +116,7 @@ function dropCaches(input) {
     writeFileSync('/proc/sys/vm/drop_caches', '3');
     dropCaches.how = 'drop_caches';
   } else {
-    spawnSync('dd', [`if=${input}`, 'iflag=nocache', 'count=0']);
+    timeCommand(['dd', `if=${input}`, 'iflag=nocache', 'count=0']);
     dropCaches.how = "posix_fadvise, by dd's nocache";
   }
 }

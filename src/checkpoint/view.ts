@@ -153,7 +153,7 @@ async function* contiguousChunks(
     yield whole;
     return;
   }
-  const buffers = [new Uint8Array(size), new Uint8Array(size)] as const;
+  const buffers = [takeBuffer(size), takeBuffer(size)] as const;
   const request = (start: number, turn: 0 | 1) => {
     const piece = buffers[turn].subarray(0, Math.min(size, tensor.bytes - start));
     const read = file.readIntoAsync(piece, position + start);
@@ -169,7 +169,15 @@ async function* contiguousChunks(
     toLittleEndian(tensor, piece);
     yield piece;
   }
+  // Not when it is left early: the next piece is still being read then.
+  freeBuffers.push(...buffers.filter(({ length }) => length === BLOCK_BYTES));
 }
+
+/** Memory that the system has handed over already, which takes it as long as reading does. */
+const freeBuffers: Uint8Array[] = [];
+
+const takeBuffer = (size: number): Uint8Array =>
+  (size <= BLOCK_BYTES && freeBuffers.pop()) || new Uint8Array(Math.max(size, BLOCK_BYTES));
 
 /** Lets signals and timers through. */
 export const breathe = () => new Promise<void>((resolve) => setImmediate(resolve));
