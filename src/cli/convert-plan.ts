@@ -3,7 +3,7 @@ import { type SrteLayout, srteLayoutOf } from '../architecture/srte-layout.js';
 import type { Checkpoint } from '../checkpoint/checkpoint.js';
 import { type StoredNames, storedNames } from '../checkpoint/stored-names.js';
 import { fromOldMiniMind } from '../conversion/dialects.js';
-import { checkFoundRank, requestedLayout } from '../conversion/layouts.js';
+import { requestedLayout } from '../conversion/layouts.js';
 import { leftOutOf } from '../conversion/left-out.js';
 import { type Planned, planConversion, type SourceTensors } from '../conversion/make-plan.js';
 import type { LeftOut } from '../conversion/plan.js';
@@ -74,7 +74,6 @@ export async function conversionOf(
     warnings,
     rank: wanted?.form === 'low-rank' ? wanted.rank : 0,
     plan: async (rank) => {
-      if (rank !== null && wanted) checkFoundRank(rank, wanted, flags);
       const layout = wanted && (wanted.form === 'low-rank' ? { ...wanted, rank } : wanted);
       const change = { srte: layout, ...(flags.tie !== undefined && { tied: true }) };
       const config = arrival ?? (source && (await changedConfig(source, change, flags.set)));

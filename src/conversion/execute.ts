@@ -86,7 +86,7 @@ export async function makeTables(
     const rows = Math.min(plan.target.positions, plan.source.positions);
     const onBytes = step(`merging ${table.name}`, rows * plan.source.hidden * table.sources.length);
     made.push(
-      await makeTable(plan, number, tables, { file: checkpoint.path, ...options, onBytes }),
+      await makeTable(plan, number, tables, { file: checkpoint.path, ...options, step, onBytes }),
     );
   }
   return made;

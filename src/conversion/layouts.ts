@@ -78,20 +78,6 @@ function checkRank(rank: number, positions: number, hidden: number): void {
   );
 }
 
-/** @throws UserError when the rank that keeps within an error is none that a model has. */
-export function checkFoundRank(
-  rank: number,
-  { hidden }: SrteLayout,
-  { truncation }: Pick<ConversionRequest, 'truncation'>,
-): void {
-  if (rank < hidden || truncation === undefined || 'rank' in truncation) return;
-  throw new UserError(
-    'refused-file',
-    `no rank below the hidden size ${hidden} keeps within an error of ${truncation.relativeError}`,
-    { suggestion: 'allow a larger --max-error, or keep the full table with --to shared' },
-  );
-}
-
 function checkPositions(source: SrteLayout, { positions, extension }: ConversionRequest): void {
   if (positions === undefined || positions <= rowsKnown(source) || extension !== undefined) return;
   throw new UserError(

@@ -40,6 +40,8 @@ export interface MakingOptions {
   readonly saturate: boolean;
   /** Instead of the planned rank: the largest relative error of the pair. */
   readonly relativeError?: number | undefined;
+  /** What is being done, and how many bytes it will work on. */
+  readonly step: (label: string, bytes: number) => (bytes: number) => void;
   /** Is told of so many more bytes of tables that have been read. */
   readonly onBytes?: (bytes: number) => void;
 }
@@ -180,10 +182,41 @@ class Making {
     return storedRows({ rows, projection: null });
   }
 
+  /** @throws UserError when no pair that is worth having keeps within the error. */
   async #factorised(table: RowSource): Promise<LowRank> {
-    const { products, seed, blockRows, relativeError } = this.#options;
-    const want = relativeError === undefined ? { rank: this.#plannedRank() } : { relativeError };
-    return lowRank(table, { want, seed, products, blockRows });
+    const { file, products, seed, blockRows, relativeError } = this.#options;
+    const onRows = this.#watchPasses(table);
+    const reading = { seed, products, blockRows, onRows };
+    if (relativeError === undefined) {
+      return lowRank(table, { want: { rank: this.#plannedRank() }, ...reading });
+    }
+    const mostRank = largestUsefulRank(table);
+    const pair = await lowRank(table, { want: { relativeError, mostRank }, ...reading });
+    const lost = lossOf(pair);
+    if (pair.rank < mostRank || lost <= relativeError) return pair;
+    throw new UserError(
+      'refused-file',
+      `${file}: no pair that is smaller than the table keeps within an error of ${relativeError}: with the largest, of rank ${mostRank}, it is ${lost.toPrecision(3)}`,
+      { suggestion: 'allow a larger --max-error, or keep the full table with --to shared' },
+    );
+  }
+
+  /** How far each pass over a table is: nobody knows before how many there will be. */
+  #watchPasses({ rows, columns }: RowSource): (rows: number) => void {
+    const { step } = this.#options;
+    const rowBytes = columns * Float64Array.BYTES_PER_ELEMENT;
+    let pass = 0;
+    let left = 0;
+    let tell: (bytes: number) => void = () => {};
+    return (count) => {
+      if (left === 0) {
+        pass++;
+        left = rows;
+        tell = step(`factorising ${this.#table.name}, pass ${pass}`, rows * rowBytes);
+      }
+      left -= count;
+      tell(count * rowBytes);
+    };
   }
 
   #plannedRank(): number {
@@ -293,8 +326,17 @@ class Making {
   }
 }
 
+/** The largest rank of which a pair takes less than the table [rows, columns] does; at least 1. */
+const largestUsefulRank = ({ rows, columns }: RowSource): number =>
+  Math.max(1, Math.min(columns - 1, Math.ceil((rows * columns) / (rows + columns)) - 1));
+
+/** ‖A − U·Σ·Vᵀ‖ / ‖A‖; of zeros 0. */
+function lossOf({ squaredNorm: whole, singularValues }: LowRank): number {
+  return whole === 0 ? 0 : Math.sqrt(Math.max(0, 1 - squaredNorm(singularValues) / whole));
+}
+
 /** The tensor that the whole of a file is. */
-function tensorIn(file: ByteFile, dtype: StoredDtype, shape: Shape): StoredTensor {
+export function tensorIn(file: ByteFile, dtype: StoredDtype, shape: Shape): StoredTensor {
   const elements = elementCount(shape) ?? Number.NaN;
   return {
     kind: 'tensor',

@@ -22,7 +22,10 @@ describe('a request that cannot be met', () => {
     [{ to: 'low-rank' }, /--rank 128, or --max-error/],
     [{ to: 'low-rank', rank: 8 }, /rank 8 is too large for a table of 12 × 8[^\0]*from 1 to 7/],
     [{ to: 'low-rank', rank: 1e9 }, /no such table has a rank above 8/],
-    [{ to: 'low-rank', 'max-error': 1e-12 }, /no rank below the hidden size 8[^\0]*--to shared/],
+    [
+      { to: 'low-rank', 'max-error': 1e-12 },
+      /no pair that is smaller than the table[^\0]*--to shared/,
+    ],
     [{ to: 'per-layer', 'max-error': 0.5 }, /one rank for all of them[^\0]*--rank/],
     [{ to: 'shared', rank: 3 }, /a rank means nothing to shared/],
     [{ to: 'shared', merge: { layer: 99 } }, /layer:99: there is no such layer[^\0]*layer:2/],
