@@ -14,8 +14,8 @@ const inFixtures = (name: string) =>
 const CHECKPOINT = inFixtures('trained-same-start');
 const OTHER = inFixtures('trained-random-start');
 
-const SHARED: Flags = { to: 'shared', 'shard-size': 600e3 };
-const LOW_RANK: Flags = { to: 'low-rank', rank: 3, 'shard-size': 600e3 };
+const SHARED: Flags = { to: 'shared', 'shard-size': 15e3 };
+const LOW_RANK: Flags = { to: 'low-rank', rank: 3, 'shard-size': 15e3 };
 
 /** A copy of the input, and where its output goes and is built. */
 function places(files: Readonly<Record<string, string>> = {}) {
@@ -133,7 +133,7 @@ describe('what goes on meanwhile', () => {
       (input) => fs.utimesSync(input, 1, 1),
       /old\.pt was changed while it was read/,
     ],
-    ['is cut short', (input) => fs.truncateSync(input, 100_000), /ends here; it had 330475 bytes/],
+    ['is cut short', (input) => fs.truncateSync(input, 100), /ends here; it had 330475 bytes/],
   ])('leaves the old output when the input %s', async (_, change, message) => {
     const { folder, at, input, out, staged } = places(OLD);
     const isTime = () => countIn(staged('files')) === 1;
@@ -164,24 +164,32 @@ describe('what goes on meanwhile', () => {
 describe('a config that is read', () => {
   const CONFIG = fs.readFileSync(path.join(path.dirname(CHECKPOINT), 'config.yaml'), 'utf8');
 
-  it('is not replaced by the one beside the output, by whatever name', async () => {
-    const { at, input } = places({ 'in/config.yaml': CONFIG });
-    const { 'shard-size': _, ...flags } = SHARED;
-    for (const config of [
-      { config: at('in/config.yaml') },
-      { target: at('in/config.yaml'), to: undefined },
-    ]) {
-      const attempt = convert(input, at('in/new.safetensors'), {
-        ...flags,
-        ...config,
-        force: true,
-      });
-      await expect(attempt).rejects.toMatchObject({
-        code: 'usage',
-        message: `${at('in/config.yaml')} is read, and would be replaced`,
-      });
-    }
-    expect(fs.readdirSync(at('in')).sort()).toEqual(['config.yaml', 'old.pt']);
-    expect(fs.readFileSync(at('in/config.yaml'), 'utf8')).toBe(CONFIG);
+  const { 'shard-size': _, ...flags } = SHARED;
+
+  it.each(['config', 'target'] as const)(
+    'by --%s is not replaced by the output’s',
+    async (flag) => {
+      const { at, input } = places({ 'in/config.yaml': CONFIG, 'in/new.safetensors': '' });
+      const to = flag === 'target' ? undefined : ('shared' as const);
+      const config = flag === 'target' ? at('target.yaml') : at('in/config.yaml');
+      fs.writeFileSync(at('target.yaml'), CONFIG.replace('layers: false', 'layers: true'));
+      fs.copyFileSync(config, at('in/config.yaml'));
+      const read = fs.readFileSync(at('in/config.yaml'), 'utf8');
+      const asked = { ...flags, to, [flag]: at('in/config.yaml'), force: true };
+      await convert(input, at('in/new.safetensors'), asked);
+      expect(fs.readFileSync(at('in/config.yaml'), 'utf8')).toBe(read);
+      expect(fs.existsSync(at('in/new.config.yaml'))).toBe(true);
+    },
+  );
+
+  it('leaves no name for the output’s when it has them all', async () => {
+    const files = { 'in/config.yaml': 'another', 'in/new.config.yaml': CONFIG };
+    const { at, input } = places(files);
+    const asked = { ...flags, config: at('in/new.config.yaml'), force: true };
+    await expect(convert(input, at('in/new.safetensors'), asked)).rejects.toMatchObject({
+      code: 'usage',
+      message: `${at('in/new.config.yaml')} is read, and would be replaced`,
+    });
+    expect(fs.readFileSync(at('in/config.yaml'), 'utf8')).toBe('another');
   });
 });
