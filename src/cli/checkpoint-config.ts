@@ -12,6 +12,7 @@ import { isMapping, setOwn, splitDotted, valueAt } from '../config/path.js';
 import { quote } from '../config/quote.js';
 import { readDocument } from '../config/read.js';
 import { type Problem, UserError } from '../errors.js';
+import { ownConfigName } from '../files/config-names.js';
 import type { Description } from '../reconcile/reconcile.js';
 import type { ConfigDifference } from '../report/verify.js';
 import { type ModelFile, modelOf } from './model-file.js';
@@ -141,10 +142,6 @@ function neighbourOf(checkpoint: string): string | undefined {
   const names = isFolder ? NEIGHBOURS : [ownConfigName(checkpoint), ...NEIGHBOURS];
   return names.map((name) => path.join(folder, name)).find((file) => fs.existsSync(file));
 }
-
-/** The config of one checkpoint of several in a folder: `small.config.yaml` beside `small.safetensors`. */
-export const ownConfigName = (checkpoint: string): string =>
-  `${path.basename(checkpoint, path.extname(checkpoint))}.config.yaml`;
 
 /** What is odd about the file itself. */
 export const warningsOf = ({ path: file, warnings }: Checkpoint): Problem[] =>

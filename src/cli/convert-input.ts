@@ -58,7 +58,7 @@ const MOST_REASONS = 3;
 const unusable = (file: string, { message }: UserError): Problem => ({
   severity: 'warning',
   file,
-  message: `${message}; the checkpoint is converted by its names alone, and a config in it stays as it is`,
+  message: `${message}; the checkpoint is converted by its names alone`,
   suggestion: 'name a config that describes it, with --config FILE',
 });
 
@@ -100,6 +100,8 @@ export interface TargetConfig {
   readonly value: Record<string, unknown>;
   /** What is different from before. */
   readonly changes: readonly ConfigChange[];
+  /** Whether it came with the checkpoint, in its file. */
+  readonly isInside: boolean;
   /** The values that a config needs to say so. */
   readonly settings: readonly Setting[];
 }
@@ -120,7 +122,13 @@ export async function changedConfig(
   const overrides = [...settings.map(({ path, value }) => `${path}=${value}`), ...set];
   const written = applyOverrides(source.written, overrides);
   const { model, document } = await modelOf(source.written, { set: overrides });
-  return { model, value: written.value, settings, changes: changesOf(source.document, document) };
+  return {
+    model,
+    value: written.value,
+    isInside: source.origin === 'inside',
+    settings,
+    changes: changesOf(source.document, document),
+  };
 }
 
 /** The values that two documents give differently, by their paths; lists are values. */
@@ -148,6 +156,7 @@ export async function targetConfig(
   return {
     model: target.model,
     value: written.value,
+    isInside: false,
     settings: [],
     changes: changesOf(from ?? {}, to, ['model']),
   };

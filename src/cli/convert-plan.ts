@@ -1,4 +1,5 @@
 /** From a checkpoint and what is asked for to the plan of a conversion. */
+import { isDeepStrictEqual } from 'node:util';
 import { type SrteLayout, srteLayoutOf } from '../architecture/srte-layout.js';
 import type { Checkpoint } from '../checkpoint/checkpoint.js';
 import { type StoredNames, storedNames } from '../checkpoint/stored-names.js';
@@ -47,6 +48,8 @@ export interface Subject {
 
 export interface Planning extends Planned {
   readonly config: TargetConfig | undefined;
+  /** Whether a config that nothing here can read still says what is true. */
+  readonly keepsConfig: boolean;
 }
 
 /**
@@ -63,6 +66,11 @@ export async function conversionOf(
     lookFor: flags.lookForConfig && flags.oldHeads === undefined,
   };
   const { source, warnings } = await sourceConfigOf(checkpoint, lookFor, watch);
+  if (flags.set.length > 0 && source === undefined && flags.target === undefined) {
+    throw new UserError('usage', '--set has no config to change', {
+      suggestion: 'name the config of the input with --config, or leave --set out',
+    });
+  }
   const srte = srteOf(checkpoint, stored, source, flags);
   const arrival = flags.target ? await targetConfig(flags.target, source, flags.set) : undefined;
   const wanted = srte && wantedLayout(srte, flags, arrival);
@@ -77,6 +85,7 @@ export async function conversionOf(
       const layout = wanted && (wanted.form === 'low-rank' ? { ...wanted, rank } : wanted);
       const change = { srte: layout, ...(flags.tie !== undefined && { tied: true }) };
       const config = arrival ?? (source && (await changedConfig(source, change, flags.set)));
+      if (config && layout && flags.set.length > 0) refuseContradiction(config, layout);
       const planned = planConversion({
         file: checkpoint.path,
         sources,
@@ -85,10 +94,29 @@ export async function conversionOf(
         request: flags,
         completesBuffers: flags.completesBuffers,
       });
-      const leftOut = [...planned.plan.leftOut, ...dropped, ...leftOutOf(checkpoint)];
-      return { ...planned, plan: { ...planned.plan, leftOut }, config };
+      const isOther = !isDeepStrictEqual(layout, srte?.layout) || flags.tie !== undefined;
+      const keepsConfig = config === undefined && !isOther && flags.oldHeads === undefined;
+      const leftOut = [
+        ...planned.plan.leftOut,
+        ...dropped,
+        ...leftOutOf(checkpoint, config !== undefined || (keepsConfig && flags.completesBuffers)),
+      ];
+      return { ...planned, plan: { ...planned.plan, leftOut }, config, keepsConfig };
     },
   };
+}
+
+/** @throws UserError when the user's own settings describe another SRTE than is asked for. */
+function refuseContradiction({ model }: TargetConfig, wanted: SrteLayout): void {
+  const described = srteLayoutOf(model);
+  const keys = ['sharing', 'form', 'rank', 'positions', 'hidden', 'layers'] as const;
+  const wrong = keys.find((key) => described?.[key] !== wanted[key]);
+  if (wrong === undefined) return;
+  throw new UserError(
+    'usage',
+    `--set describes another SRTE than is asked for: its ${wrong} would be ${described?.[wrong]}, not ${wanted[wrong]}`,
+    { suggestion: 'say how it is to be with --to, --rank and --max-positions, or with --target' },
+  );
 }
 
 /** Undefined when there is none, and none is asked for. */
@@ -127,7 +155,10 @@ function wantedLayout(
   requestedLayout(srte.layout, {
     ...flags,
     positions,
-    ...(rank !== null && { to: 'low-rank', truncation: { rank } }),
+    ...(rank !== null && {
+      to: sharing === 'shared' ? 'low-rank' : 'per-layer',
+      truncation: { rank },
+    }),
   });
   return target;
 }

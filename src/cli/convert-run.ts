@@ -13,7 +13,6 @@ import { stepOf } from '../conversion/left-out.js';
 import type { MadeTable, Scratch } from '../conversion/make-tables.js';
 import { type MemoryPlan, planMemory } from '../conversion/memory.js';
 import {
-  CONFIG_FILE,
   type Companions,
   type OutputFile,
   safetensorsFiles,
@@ -26,13 +25,13 @@ import { DEFAULT_SHARD_BYTES, shardsOf } from '../conversion/shards.js';
 import { findSrteTables } from '../conversion/srte-tables.js';
 import { configWith, writableOf } from '../conversion/torch-config.js';
 import { UserError } from '../errors.js';
+import { CONFIG_FILE, ownConfigName } from '../files/config-names.js';
 import { isSameFile } from '../files/names.js';
-import { findOutputPlace } from '../files/output-place.js';
+import { checkReplaceable, findOutputPlace } from '../files/output-place.js';
 import { explained } from '../files/refusals.js';
 import { Staging } from '../files/staging.js';
 import type { MatrixProducts } from '../linalg/product.js';
 import { formatBytes } from '../report/units.js';
-import { ownConfigName } from './checkpoint-config.js';
 import type { PlanFlags, Planning, Subject } from './convert-plan.js';
 import { scratchAt, temporaryScratch } from './convert-scratch.js';
 import { refuseFullDisk } from './convert-space.js';
@@ -82,8 +81,9 @@ export async function preview(
   step: Step,
 ): Promise<Converted> {
   const first = await subject.plan(subject.rank ?? 1);
-  const multiplier = await multiplierFor(first.plan.srte);
-  const memory = memoryFor(first, flags, multiplier);
+  const srte = withOpenRank(first.plan.srte, subject);
+  const multiplier = await multiplierFor(srte);
+  const memory = memoryFor(srte, flags, multiplier);
   let planning = first;
   if (subject.rank === null) {
     const scratch = temporaryScratch();
@@ -100,6 +100,7 @@ export async function preview(
     files: await expectedFiles(checkpoint, planning, subject, flags),
     memory,
     tables: null,
+    plan: { ...planning.plan, notes: [...planning.plan.notes, ...standsThere(flags)] },
   };
 }
 
@@ -113,6 +114,17 @@ const expectedFiles = (
   explained(flags.place.path, () =>
     filesOf(checkpoint, planning, flags, configNameFor(subject, flags))(noValues),
   );
+
+/** What a real run would be refused for. */
+function standsThere({ place, force }: RunFlags): string[] {
+  try {
+    checkReplaceable(findOutputPlace(place.path, place.kind), force);
+    return [];
+  } catch (error) {
+    if (!(error instanceof UserError)) return [];
+    return [`As it is, the output could not be written: ${error.message}`];
+  }
+}
 
 const noValues: ValuesOf = () => {
   throw new Error('a preview writes nothing');
@@ -128,8 +140,9 @@ export async function convert(
 ): Promise<Converted & { readonly resumed: boolean; readonly products: string }> {
   // All that can be wrong with the plan is told before anything is made.
   const first = await subject.plan(subject.rank ?? 1);
-  const multiplier = await multiplierFor(first.plan.srte);
-  const memory = memoryFor(first, flags, multiplier);
+  const srte = withOpenRank(first.plan.srte, subject);
+  const multiplier = await multiplierFor(srte);
+  const memory = memoryFor(srte, flags, multiplier);
   const expected = await expectedFiles(checkpoint, first, subject, flags);
   // What is there to resume takes its space already.
   if (!flags.resume) refuseFullDisk(flags.place.path, expected);
@@ -217,9 +230,13 @@ function make(
   return makeTables(plan.srte, input, { ...optionsOf(tools), seed, saturate, relativeError });
 }
 
-function memoryFor({ plan }: Planning, flags: RunFlags, { bytes }: Multiplier): MemoryPlan {
+/** The rank that a first plan is made with is none, when it is yet to be found. */
+const withOpenRank = (srte: SrtePlan | null, { rank }: Subject): SrtePlan | null =>
+  srte && rank === null ? { ...srte, target: { ...srte.target, rank } } : srte;
+
+function memoryFor(srte: SrtePlan | null, flags: RunFlags, { bytes }: Multiplier): MemoryPlan {
   const taken = { processBytes: process.memoryUsage.rss(), engineBytes: bytes };
-  return planMemory(plan.srte, flags.maxMemoryBytes, taken, formatBytes);
+  return planMemory(srte, flags.maxMemoryBytes, taken, formatBytes);
 }
 
 /** What was done is kept where it is worth it, and said so: not where the same would only fail again. */
@@ -265,10 +282,10 @@ function filesOf(
   flags: RunFlags,
   configName: string,
 ): (valuesOf: ValuesOf) => readonly OutputFile[] {
-  const { plan, config } = planning;
+  const { plan } = planning;
   const { place, shardBytes, target, set } = flags;
   const isNew = target !== undefined || set.length > 0;
-  const companions = { ...companionsOf(checkpoint, config, isNew), configName };
+  const companions = { ...companionsOf(checkpoint, planning, isNew), configName };
   if (place.container === 'pt' && shardBytes !== undefined) {
     throw new UserError('usage', 'a PyTorch file has no shards', {
       suggestion: 'leave --shard-size out, or write safetensors into a folder',
@@ -307,8 +324,8 @@ const placeOf = ({ path: target, kind }: OutputPlace): string => findOutputPlace
  * @throws UserError when there is no name left for it.
  */
 function configNameFor({ source }: Subject, { place, force, target, config }: RunFlags): string {
-  const folder = path.dirname(placeOf(place));
   if (place.kind === 'folder' || place.container === 'pt') return CONFIG_FILE;
+  const folder = path.dirname(placeOf(place));
   const read = [target, config, source?.origin === 'inside' ? undefined : source?.file];
   const isRead = (name: string) =>
     read.some((file) => file !== undefined && isSameFile(file, path.join(folder, name)));
@@ -326,7 +343,7 @@ function configNameFor({ source }: Subject, { place, force, target, config }: Ru
 
 function companionsOf(
   checkpoint: Checkpoint,
-  config: Planning['config'],
+  { config, keepsConfig }: Planning,
   isNew: boolean,
 ): Omit<Companions, 'configName'> {
   const metadata = new Map(
@@ -334,17 +351,21 @@ function companionsOf(
   );
   // A config that came with the checkpoint keeps its whole numbers and floats apart.
   const kept: Writable | undefined =
-    isNew || config === undefined ? undefined : configWith(checkpoint, config.settings);
+    isNew || config === undefined || !config.isInside
+      ? undefined
+      : configWith(checkpoint, config.settings);
   return {
     step: stepOf(checkpoint),
     metadata,
     config: config
       ? { yaml: documentText(config.value), value: kept ?? writableOf(config.value) }
-      : unreadConfig(checkpoint),
+      : keepsConfig
+        ? unreadConfig(checkpoint)
+        : null,
   };
 }
 
-/** A config that nothing here can read stays in a PyTorch file as it was. */
+/** A config that nothing here can read stays in a PyTorch file as it was, while it is true. */
 function unreadConfig({ content }: Checkpoint): Companions['config'] {
   const value = content.get('config');
   return value === undefined ? null : { yaml: null, value };

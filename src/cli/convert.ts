@@ -10,6 +10,7 @@ import { lowRankMultiplications } from '../linalg/low-rank.js';
 import { plainProducts } from '../linalg/product.js';
 import type { ConvertResult } from '../report/convert-result.js';
 import type { EngineChoice } from '../runtime/devices.js';
+import type { EngineName } from '../runtime/engine.js';
 import type { EncodableDtype } from '../tensor/encode.js';
 import { conversionOf } from './convert-plan.js';
 import { resultOf } from './convert-result.js';
@@ -42,6 +43,8 @@ export interface ConvertFlags {
   readonly 'dry-run': boolean;
   readonly resume: boolean;
   readonly check: boolean;
+  /** The file for the report. */
+  readonly output: string | undefined;
   readonly force: boolean;
   readonly quiet: boolean;
   readonly warn: (warnings: readonly Problem[]) => Promise<void>;
@@ -61,7 +64,8 @@ export async function convertCheckpoint(
   const start = performance.now();
   refuseNothing(flags);
   const place = outputPlace(out, flags.container);
-  refuseOverlap(checkpoint, place);
+  const read = [flags.config, flags.target].filter((file) => file !== undefined);
+  refuseOverlap(checkpoint, place, { read, report: flags.output });
   const run = runFlags(flags, place);
   const shown = new Shown(flags);
   let multiplier = PLAIN;
@@ -92,6 +96,11 @@ export async function convertCheckpoint(
 
 /** @throws UserError when nothing is asked for that would change anything. */
 function refuseNothing(flags: ConvertFlags): void {
+  if (flags.extend !== undefined && !flags['max-positions'] && flags.target === undefined) {
+    throw new UserError('usage', '--extend means nothing without a number of rows', {
+      suggestion: 'give it with --max-positions, or in a --target',
+    });
+  }
   const asked = [
     flags.to,
     flags.target,
@@ -161,7 +170,7 @@ class Shown {
 /** Fewer multiplications than this are done sooner than an engine is loaded. */
 const FEW_MULTIPLICATIONS = 1e9;
 /** Memory of an engine and of its copies of blocks: measured. */
-const ENGINE_BYTES = 120e6;
+const ENGINE_BYTES = { onnx: 120e6, tfjs: 160e6 } as const satisfies Record<EngineName, number>;
 
 const PLAIN: Multiplier = {
   products: plainProducts,
@@ -182,7 +191,7 @@ async function multiplierFor(
   try {
     const { products, engine: name, backend } = await chooseProducts(wish);
     const label = `${ENGINES[name]} (${backend})`;
-    return { products, name: label, bytes: ENGINE_BYTES, close: () => products.close() };
+    return { products, name: label, bytes: ENGINE_BYTES[name], close: () => products.close() };
   } catch (error) {
     // Slower, and as right.
     if (engine !== 'auto' || !(error instanceof UserError)) throw error;

@@ -92,21 +92,22 @@ export default class ConvertCheckpoint extends BaseCommand {
     }),
     rank: count({
       description: 'rank of a low-rank pair',
-      exclusive: ['max-error'],
+      exclusive: ['max-error', 'target'],
       helpGroup: 'SRTE',
     }),
     'max-error': fraction({
       description:
         'instead of --rank: the smallest within this relative error of the table, as in 0.05',
+      exclusive: ['target'],
       helpGroup: 'SRTE',
     }),
     'max-positions': count({
       description: 'rows of a table: fewer are cut, for more say --extend',
+      exclusive: ['target'],
       helpGroup: 'SRTE',
     }),
     extend: Flags.option({
       options: EXTENSIONS,
-      dependsOn: ['max-positions'],
       description: 'what stands in further rows: the table again from its first row on, or zeros',
       helpGroup: 'SRTE',
     } as const)(),

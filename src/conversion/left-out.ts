@@ -3,19 +3,23 @@ import type { Checkpoint } from '../checkpoint/checkpoint.js';
 import type { LeftOut } from './plan.js';
 
 /** Kept in the output: see `torchFile`. */
-const KEPT = new Set(['step', 'config']);
+const STEP = 'step';
+const CONFIG = 'config';
 
 const OPTIMIZER = /optim/i;
 
-export function leftOutOf({ content }: Checkpoint): LeftOut[] {
+/** @param hasConfig Whether the output has the config, or one in its place. */
+export function leftOutOf({ content }: Checkpoint, hasConfig: boolean): LeftOut[] {
   return [...content.keys()]
-    .filter((key) => !KEPT.has(key))
-    .map((name) => ({
-      name,
-      why: OPTIMIZER.test(name)
-        ? 'the state of an optimizer belongs to the tensors that it has trained'
-        : 'it is not part of the model',
-    }));
+    .filter((key) => key !== STEP && !(key === CONFIG && hasConfig))
+    .map((name) => ({ name, why: reasonOf(name) }));
+}
+
+function reasonOf(name: string): string {
+  if (name === CONFIG) return 'it would not be true of the output, and cannot be read here';
+  return OPTIMIZER.test(name)
+    ? 'the state of an optimizer belongs to the tensors that it has trained'
+    : 'it is not part of the model';
 }
 
 /** Training steps, as the file says. */

@@ -30,7 +30,6 @@ export interface Companions {
   readonly metadata: ReadonlyMap<string, string>;
 }
 
-export const CONFIG_FILE = 'config.yaml';
 export const INDEX_FILE = 'model.safetensors.index.json';
 
 /** Safetensors files, their index when there are several, and the config. */

@@ -3,6 +3,7 @@ import fs from 'node:fs';
 import path from 'node:path';
 import type { Checkpoint } from '../checkpoint/checkpoint.js';
 import { UserError } from '../errors.js';
+import { CONFIG_FILE, ownConfigName } from '../files/config-names.js';
 
 export const CONTAINERS = {
   safetensors: ['.safetensors'],
@@ -43,23 +44,54 @@ export function outputPlace(name: string, container: Container | undefined): Out
   return { path: name, container: chosen, kind };
 }
 
+/** What a conversion reads beside its input, and writes beside its output. */
+export interface Surroundings {
+  /** Configs. */
+  readonly read: readonly string[];
+  /** The file for the report; undefined when that is printed. */
+  readonly report: string | undefined;
+}
+
 /**
- * The input is never written to: neither its files nor, when it is a folder, anything in it.
- * @throws UserError when the output is in the place of the input.
+ * What is read is never written to, and the report takes the place of nothing else: neither its files nor,
+ * when one is a folder, anything in it.
+ * @throws UserError when two of them are in one place.
  */
-export function refuseOverlap({ path: input, files }: Checkpoint, output: OutputPlace): void {
-  const out = realPath(output.path);
-  const inputs = [input, ...files.map((file) => file.path)].map(realPath);
-  const isFolder = fs.statSync(input, { throwIfNoEntry: false })?.isDirectory() ?? false;
-  const overlaps = inputs.some(
-    (each) => each === out || (output.kind === 'folder' && isWithin(each, out)),
-  );
-  if (overlaps || (isFolder && isWithin(out, realPath(input)))) {
-    throw new UserError('usage', `${output.path} is in the place of the input ${input}`, {
+export function refuseOverlap(
+  { path: input, files }: Pick<Checkpoint, 'path' | 'files'>,
+  output: OutputPlace,
+  { read, report }: Surroundings,
+): void {
+  const inputs = [input, ...files.map((file) => file.path), ...read];
+  const inPlace = inputs.find((each) => overlaps(each, output.path));
+  if (inPlace !== undefined) {
+    throw new UserError('usage', `${output.path} is in the place of ${inPlace}, which is read`, {
       suggestion: 'choose an output somewhere else: the input is never changed',
     });
   }
+  const [, taken] =
+    report === undefined
+      ? []
+      : ([...inputs, output.path, ...configsBeside(output)]
+          .map((each) => [overlaps(report, each), each] as const)
+          .find(([isTaken]) => isTaken) ?? []);
+  if (taken === undefined) return;
+  throw new UserError('usage', `the report would be in the place of ${taken}`, {
+    suggestion: 'give another file with --output',
+  });
 }
+
+/** Whether two paths are one, or one of them is in the other. */
+function overlaps(a: string, b: string): boolean {
+  const [one, other] = [realPath(a), realPath(b)];
+  return one === other || isWithin(one, other) || isWithin(other, one);
+}
+
+/** Names that the config beside a file may have. */
+const configsBeside = ({ path: output, kind }: OutputPlace): string[] =>
+  kind === 'folder'
+    ? []
+    : [CONFIG_FILE, ownConfigName(output)].map((name) => path.join(path.dirname(output), name));
 
 function isWithin(inner: string, outer: string): boolean {
   const relative = path.relative(outer, inner);

@@ -42,12 +42,21 @@ export function planTables(
       dtype: dtypeOf(found, sources, isMade, request),
     };
   });
-  return { source, target, merge: request.merge, extension: extensionOf(source, request), tables };
+  return {
+    source,
+    target,
+    merge: request.merge,
+    extension: extensionOf(source, target, request),
+    tables,
+  };
 }
 
 /** Only when there are rows that the input does not have. */
-const extensionOf = (source: SrteLayout, { positions, extension }: ConversionRequest) =>
-  positions !== undefined && positions > rowsKnown(source) ? (extension ?? null) : null;
+const extensionOf = (
+  source: SrteLayout,
+  target: SrteLayout,
+  { extension }: ConversionRequest,
+): SrtePlan['extension'] => (target.positions > rowsKnown(source) ? (extension ?? null) : null);
 
 /** Whether a table of one is a table of the other, but for the number of its rows. */
 const isAlike = (a: SrteLayout, b: SrteLayout): boolean => a.form === b.form && a.rank === b.rank;

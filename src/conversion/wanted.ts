@@ -39,7 +39,7 @@ const wantedOf = (
 
 /** Buffers by what PyTorch models call them: they are not cast. */
 const BUFFER =
-  /(?:^|\.)(?:rope\.(?:inv_freq|cos_cached|sin_cached)|rotary_emb\.inv_freq|srte\.inv_freq)$/;
+  /(?:^|\.)(?:rope\.(?:inv_freq|cos_cached|sin_cached)|rotary_emb\.(?:inv_freq|cos_cached|sin_cached)|(?:shared_)?srte\.inv_freq)$/;
 
 export const isBufferName = (name: string): boolean => BUFFER.test(name);
 

@@ -62,15 +62,14 @@ function checkFolder(target: string, file: string, existing: fs.Stats, force: bo
   const entries = fs.readdirSync(file, { withFileTypes: true });
   if (entries.length === 0) return;
   if (!force) throw alreadyExists(target);
-  const strange = entries.find((entry) => entry.isDirectory() || !CHECKPOINT_FILE.test(entry.name));
+  const strange = entries.find((entry) => entry.isDirectory() || !CONVERTED_FILE.test(entry.name));
   if (strange === undefined && entries.some(({ name }) => WEIGHTS_FILE.test(name))) return;
   const why = strange ? `holds ${strange.name}` : 'holds no weights';
-  throw new UserError('usage', `${target} is no folder of a checkpoint: it ${why}`, {
-    suggestion:
-      'only weights and their config are replaced; choose another name, or move what is to stay',
+  throw new UserError('usage', `${target} is no folder that a conversion has written: it ${why}`, {
+    suggestion: 'only such a one is replaced; choose another name, or move what is to stay',
   });
 }
 
-const WEIGHTS_FILE = /\.(safetensors|pt|pth|bin|ckpt)$/i;
-/** What a conversion writes; a tokenizer beside the weights would be lost. */
-const CHECKPOINT_FILE = /(\.(safetensors|pt|pth|bin|ckpt|index\.json)|^config\.ya?ml)$/i;
+const WEIGHTS_FILE = /^model(-\d{5}-of-\d{5})?\.safetensors$/;
+/** What a conversion writes: all else that stands there would be lost. */
+const CONVERTED_FILE = /^(model(-\d{5}-of-\d{5})?\.safetensors(\.index\.json)?|config\.yaml)$/;

@@ -24,7 +24,10 @@ export const MODEL: Texts = { 'config.yaml': 'new config', 'model.safetensors': 
 /** A file `out` with its companion. */
 export const MODEL_FILE: Texts = { 'config.yaml': 'new config', out: 'new weights' };
 /** What was in a folder `out` before. */
-export const OLD: Texts = { 'model.safetensors': 'old weights', 'pytorch_model.bin': '{}' };
+export const OLD: Texts = {
+  'model.safetensors': 'old weights',
+  'model.safetensors.index.json': '{}',
+};
 
 /** All files in the folder, or in a part of it, by their relative paths; links by where they lead. */
 export function textsIn(...names: string[]): Texts {

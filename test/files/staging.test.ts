@@ -66,7 +66,7 @@ describe('a folder', () => {
     await expect(open()).rejects.toThrow(`${out()} exists already`);
     expect(textsIn()).toEqual({
       'out/model.safetensors': 'old weights',
-      'out/pytorch_model.bin': '{}',
+      'out/model.safetensors.index.json': '{}',
     });
     await build(MODEL, { force: true });
     expect(fs.readdirSync(inFolder())).toEqual(['out']);
@@ -83,7 +83,9 @@ describe('a folder', () => {
   ])('is never replaced when it %s', async (why, texts) => {
     putTexts(texts, 'out');
     const attempt = open({ force: true });
-    await expect(attempt).rejects.toThrow(`${out()} is no folder of a checkpoint: it ${why}`);
+    await expect(attempt).rejects.toThrow(
+      `${out()} is no folder that a conversion has written: it ${why}`,
+    );
     await expect(attempt).rejects.toMatchObject({ code: 'usage' });
     expect(fs.readdirSync(inFolder())).toEqual(['out']);
     expect(textsIn('out')).toEqual(texts);
