@@ -9,6 +9,9 @@ export const rowsOf = ({ shape }: StoredTensor): number => shape[0] ?? 1;
 export const rowBytes = (tensor: StoredTensor): number =>
   tensor.elements === 0 ? 0 : tensor.bytes / rowsOf(tensor);
 
+/** Pieces that are read before it is their turn: while one waits for its thread another one comes. */
+const PIECES_AHEAD = 3;
+
 /** Bytes that are read at a time when values lie scattered, or have to be read ahead. */
 const BLOCK_BYTES = 1 << 20;
 
@@ -153,23 +156,30 @@ async function* contiguousChunks(
     yield whole;
     return;
   }
-  const buffers = [takeBuffer(size), takeBuffer(size)] as const;
-  const request = (start: number, turn: 0 | 1) => {
-    const piece = buffers[turn].subarray(0, Math.min(size, tensor.bytes - start));
+  const pieces = Math.ceil(tensor.bytes / size);
+  const buffers = Array.from({ length: Math.min(pieces, PIECES_AHEAD + 1) }, () =>
+    takeBuffer(size),
+  );
+  const request = (index: number) => {
+    const start = index * size;
+    const buffer = buffers[index % buffers.length] ?? new Uint8Array();
+    const piece = buffer.subarray(0, Math.min(size, tensor.bytes - start));
     const read = file.readIntoAsync(piece, position + start);
     // A failure is met at its turn, when it is awaited.
     read.catch(() => {});
     return { piece, read };
   };
-  let next = request(0, 0);
-  for (let start = 0, turn: 0 | 1 = 1; start < tensor.bytes; start += size, turn = turn ? 0 : 1) {
-    const { piece, read } = next;
-    await read;
-    if (start + size < tensor.bytes) next = request(start + size, turn);
-    toLittleEndian(tensor, piece);
-    yield piece;
+  const requests = buffers.slice(1).map((_, index) => request(index));
+  for (let index = 0; index < pieces; index++) {
+    const next = requests.shift() ?? request(index);
+    await next.read;
+    // Into the memory of the piece before, which nobody needs any more.
+    const ahead = index + buffers.length - 1;
+    if (ahead < pieces) requests.push(request(ahead));
+    toLittleEndian(tensor, next.piece);
+    yield next.piece;
   }
-  // Not when it is left early: the next piece is still being read then.
+  // Not when it is left early: pieces are still being read then.
   freeBuffers.push(...buffers.filter(({ length }) => length === BLOCK_BYTES));
 }
 

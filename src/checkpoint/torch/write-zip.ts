@@ -107,8 +107,10 @@ async function writeContent(sink: ByteSink, content: ZipContent): Promise<number
   await content.fill(async (piece) => {
     written += piece.length;
     expect(written <= bytes);
+    // The sum while it is written.
+    const isWritten = sink.write(piece);
     checksum = crc32(piece, checksum);
-    await sink.write(piece);
+    await isWritten;
   });
   expect(written === bytes);
   return checksum;
