@@ -8,9 +8,9 @@ const staging = await Staging.open(out, {
   resume: flag === '--resume',
   identity: 'the same',
 });
-const main = kind === 'file' ? staging.mainName : 'model-2.safetensors';
+const main = kind === 'file' ? staging.mainName : 'model-00002-of-00002.safetensors';
 if (!staging.isInPlace) {
-  for (const [index, name] of ['config.yaml', 'model-1.safetensors', main].entries()) {
+  for (const [index, name] of ['config.yaml', 'model-00001-of-00002.safetensors', main].entries()) {
     if (staging.isFinished(name)) continue;
     await staging.write(name, async (sink) => {
       for (let piece = 0; piece < 4; piece++) {

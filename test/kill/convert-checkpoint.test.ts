@@ -35,7 +35,11 @@ const CASES: readonly {
   { output: ['out.pt'], old: ['out.pt'], flags: LOW_RANK },
   { output: ['out'], old: [], flags: [...SHARED, ...SHARDS] },
   { output: ['out'], old: [], flags: [...LOW_RANK, ...SHARDS], signal: 'SIGINT' },
-  { output: ['out'], old: ['out/a.safetensors', 'out/b.pt'], flags: [...LOW_RANK, ...SHARDS] },
+  {
+    output: ['out'],
+    old: ['out/model.safetensors', 'out/config.yaml'],
+    flags: [...LOW_RANK, ...SHARDS],
+  },
 ];
 
 describe('convert-checkpoint that is killed', () => {

@@ -20,12 +20,18 @@ const putOld =
     }
   };
 
-const COMPANIONS = ['config.yaml', 'model-1.safetensors'];
+const COMPANIONS = ['config.yaml', 'model-00001-of-00002.safetensors'];
 
 describe('a process that is killed', () => {
   it.each<[string, Pick<KillTest, 'prepare' | 'output'>]>([
     ['folder', { prepare: putOld(), output: ['out'] }],
-    ['folder', { prepare: putOld('out/a.safetensors', 'out/b.index.json'), output: ['out'] }],
+    [
+      'folder',
+      {
+        prepare: putOld('out/model.safetensors', 'out/model.safetensors.index.json'),
+        output: ['out'],
+      },
+    ],
     ['file', { prepare: putOld('out', 'config.yaml'), output: ['out', ...COMPANIONS] }],
   ])(
     'leaves a whole %s, old or new',
