@@ -14,7 +14,7 @@ export interface TogetherRows {
 }
 
 /** So many values of all tables, in float64, stay in a processor's cache while they are worked on. */
-const CACHED_NUMBERS = 2 ** 18;
+const CACHED_NUMBERS = 2 ** 16;
 /** So that even 4-bit values are whole bytes. */
 const ROW_STEP = 4;
 

@@ -3,13 +3,31 @@ import { type Matrix, rowsOf } from './matrix.js';
 
 /** Writes the mean of the rows of `x`, [n, k], to the first k numbers of `target`. */
 export function meanOfRows(x: Matrix, target: Float64Array): void {
+  const row = (index: number) => rowsOf(x, index, index + 1).values;
   target.fill(0, 0, x.columns);
-  for (let row = 0; row < x.rows; row++) addTo(target, rowsOf(x, row, row + 1).values);
+  let done = 0;
+  // Four at a time take half as long, and are added up in the same order.
+  for (; done + 4 <= x.rows; done += 4) {
+    addFour(target, row(done), row(done + 1), row(done + 2), row(done + 3));
+  }
+  for (; done < x.rows; done++) addTo(target, row(done));
   for (let k = 0; k < x.columns; k++) target[k] = (target[k] ?? 0) / x.rows;
 }
 
 function addTo(target: Float64Array, values: Float64Array): void {
   for (let k = 0; k < values.length; k++) target[k] = (target[k] ?? 0) + (values[k] ?? 0);
+}
+
+function addFour(
+  target: Float64Array,
+  a: Float64Array,
+  b: Float64Array,
+  c: Float64Array,
+  d: Float64Array,
+): void {
+  for (let k = 0; k < a.length; k++) {
+    target[k] = (target[k] ?? 0) + (a[k] ?? 0) + (b[k] ?? 0) + (c[k] ?? 0) + (d[k] ?? 0);
+  }
 }
 
 /** What is known of a table and the mean, of all blocks that have been added. */

@@ -14,6 +14,16 @@ it('takes the mean of the rows', () => {
   expect([...target]).toEqual([3, 4, 6.5, 9]);
 });
 
+it.each([1, 3, 4, 5, 8, 11])(
+  'takes the mean of %i rows in their order, to the last bit',
+  (rows) => {
+    const values = Float64Array.from({ length: rows }, (_, row) => 3 ** (row % 7) / 10);
+    const target = new Float64Array(1);
+    meanOfRows({ values, rows, columns: 1 }, target);
+    expect(target[0]).toBe(values.reduce((sum, value) => sum + value, 0) / rows);
+  },
+);
+
 it('does not overflow where the mean is a float16 but the sum is not', () => {
   const x = { values: Float64Array.of(65504, 65504, 65504), rows: 3, columns: 1 };
   const target = new Float64Array(1);
