@@ -1,6 +1,7 @@
 /** Buffers that follow from a model's configuration, and that checkpoints therefore often leave out. */
-import { type Layer, type Rotary, type SrteSincos, walk } from './layer.js';
+import type { Layer, Rotary, SrteSincos } from './layer.js';
 import type { Param } from './param.js';
+import { walk } from './walk.js';
 
 /** The value at a place of a tensor, row-major. */
 export type Formula = (index: number) => number;

@@ -6,14 +6,9 @@
  */
 
 import type { LanguageModel } from '../architecture/layer.js';
-import {
-  COMPONENTS,
-  type Component,
-  type Layer,
-  type Linear,
-  walk,
-} from '../architecture/layer.js';
+import { COMPONENTS, type Component, type Layer, type Linear } from '../architecture/layer.js';
 import { scoreValues } from '../architecture/masks.js';
+import { walk } from '../architecture/walk.js';
 import { type Exact, exact, type Figure, figure, sumFigure } from './figure.js';
 import type { Recompute } from './flops.js';
 

@@ -1,12 +1,6 @@
 /** The model block by block, and tensor by tensor. */
-import {
-  type Component,
-  type HeadSpan,
-  type LanguageModel,
-  ownedTensors,
-  tensorsOf,
-  walk,
-} from '../architecture/layer.js';
+import type { Component, HeadSpan, LanguageModel } from '../architecture/layer.js';
+import { ownedTensors, tensorsOf, walk } from '../architecture/walk.js';
 import type { Figure } from './figure.js';
 import { forwardFlopsOf } from './flops.js';
 import { elementsFigure } from './parameters.js';

@@ -1,10 +1,5 @@
-import {
-  COMPONENTS,
-  type Component,
-  type Layer,
-  type OwnedTensor,
-  ownedTensors,
-} from '../architecture/layer.js';
+import { COMPONENTS, type Component, type Layer } from '../architecture/layer.js';
+import { type OwnedTensor, ownedTensors } from '../architecture/walk.js';
 import { type Figure, figure } from './figure.js';
 
 /** Exact counts of stored values, each storage once. */

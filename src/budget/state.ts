@@ -1,5 +1,6 @@
 /** What must be kept between two tokens of cached decoding, and the memory of inference. */
-import { type Layer, walk } from '../architecture/layer.js';
+import type { Layer } from '../architecture/layer.js';
+import { walk } from '../architecture/walk.js';
 import { DTYPES, type Dtype } from '../tensor/dtype.js';
 import { type Figure, figure, sumFigure } from './figure.js';
 

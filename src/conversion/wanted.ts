@@ -1,8 +1,9 @@
 /** The tensors that the output of a conversion has to have. */
 import { computedBuffers, type Formula } from '../architecture/computed-buffers.js';
-import { type LanguageModel, stateDictOf, tensorsOf } from '../architecture/layer.js';
+import type { LanguageModel } from '../architecture/layer.js';
 import { buffer, type Param } from '../architecture/param.js';
 import type { SrteLayout } from '../architecture/srte-layout.js';
+import { stateDictOf, tensorsOf } from '../architecture/walk.js';
 import type { StoredTensor } from '../checkpoint/stored-tensor.js';
 import { viewsOf } from '../checkpoint/summary-sharing.js';
 import type { Shape } from '../tensor/shape.js';

@@ -1,4 +1,5 @@
-import { type LanguageModel, type Layer, walk } from '../architecture/layer.js';
+import type { LanguageModel, Layer } from '../architecture/layer.js';
+import { walk } from '../architecture/walk.js';
 import { decodingKeys, fullForwardKeys } from '../runtime/attention-rules.js';
 import type { Program, RunInput, RunOutput, State } from '../runtime/engine.js';
 import type { Ids, Values } from '../runtime/values.js';

@@ -2,19 +2,19 @@
  * The flow of shapes through a model: what each step does, what comes out of it and what it holds. From the
  * description alone. Shapes: B batch, T tokens, H hidden, D inner.
  */
-import {
-  type Alignment,
-  type Attention,
-  type Gate,
-  type HeadSpan,
-  type HybridBlock,
-  type LanguageModel,
-  type Layer,
-  type Linear,
-  type Mamba,
-  type Srte,
-  tensorsOf,
+import type {
+  Alignment,
+  Attention,
+  Gate,
+  HeadSpan,
+  HybridBlock,
+  LanguageModel,
+  Layer,
+  Linear,
+  Mamba,
+  Srte,
 } from '../architecture/layer.js';
+import { tensorsOf } from '../architecture/walk.js';
 import type { Shape } from '../tensor/shape.js';
 import type { InputSize } from './ids.js';
 import { blocksText, counted, integer } from './wording.js';

@@ -1,5 +1,6 @@
 /** What a program is called with, checked before an engine sees it: so all engines refuse the same. */
-import { type Layer, walk } from '../architecture/layer.js';
+import type { Layer } from '../architecture/layer.js';
+import { walk } from '../architecture/walk.js';
 import { UserError } from '../errors.js';
 import { sizesOf } from './call-sizes.js';
 import type { LoadOptions, Program, RunInput, State } from './engine.js';

@@ -1,7 +1,8 @@
 /** Weights from a seed, as tensor/random.ts has them: every part can be read in any order. */
 import { computedBuffers, type Formula } from '../architecture/computed-buffers.js';
-import { type Layer, walk } from '../architecture/layer.js';
+import type { Layer } from '../architecture/layer.js';
 import type { Param } from '../architecture/param.js';
+import { walk } from '../architecture/walk.js';
 import { fillHashes, fillNormal, fillUniform, keyOf } from '../tensor/random.js';
 import type { WeightSource } from './weights.js';
 

@@ -2,9 +2,9 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
-import { stateDictOf, tensorsOf } from '../../src/architecture/layer.js';
 import { LimitError } from '../../src/architecture/limits.js';
 import { hybrid } from '../../src/architecture/models/hybrid.js';
+import { stateDictOf, tensorsOf } from '../../src/architecture/walk.js';
 import { countParameters } from '../../src/budget/parameters.js';
 import { hybridCases, inPackage, readJson } from '../fixtures.js';
 

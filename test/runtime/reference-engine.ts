@@ -3,19 +3,19 @@
  * are held against, and it can be told to go wrong, which the checks have to notice.
  * Shapes: B batch, T tokens of a call, H hidden, D inner, N state.
  */
-import {
-  type Alignment,
-  type Attention,
-  type Gate,
-  type HybridBlock,
-  type LanguageModel,
-  type Layer,
-  type Linear,
-  type Mamba,
-  type Srte,
-  tensorsOf,
+import type {
+  Alignment,
+  Attention,
+  Gate,
+  HybridBlock,
+  LanguageModel,
+  Layer,
+  Linear,
+  Mamba,
+  Srte,
 } from '../../src/architecture/layer.js';
 import type { Param } from '../../src/architecture/param.js';
+import { tensorsOf } from '../../src/architecture/walk.js';
 import { decodingKeys, fullForwardKeys } from '../../src/runtime/attention-rules.js';
 import type {
   Engine,

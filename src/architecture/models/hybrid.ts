@@ -5,7 +5,6 @@
  */
 import * as z from 'zod';
 import type { Confusion, Rule } from '../../errors.js';
-import { defineFamily, type ModelChange, type Preset, type Setting } from '../family.js';
 import {
   alignment,
   attention,
@@ -13,17 +12,15 @@ import {
   embedding,
   gate,
   geluNetwork,
-  type HeadSpan,
-  type HybridBlock,
   head,
-  type LanguageModel,
   languageModel,
   layerNorm,
   linear,
   mamba,
-  type Srte,
   stack,
-} from '../layer.js';
+} from '../constructors.js';
+import { defineFamily, type ModelChange, type Preset, type Setting } from '../family.js';
+import type { HeadSpan, HybridBlock, LanguageModel, Srte } from '../layer.js';
 import { buffer, param } from '../param.js';
 import { readOff } from './hybrid-reading.js';
 

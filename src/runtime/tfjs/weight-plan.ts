@@ -1,6 +1,7 @@
 /** Which tensors a layer needs, and in what form: data, made before anything is read. */
-import { type Layer, walk } from '../../architecture/layer.js';
+import type { Layer } from '../../architecture/layer.js';
 import type { Param } from '../../architecture/param.js';
+import { walk } from '../../architecture/walk.js';
 
 /**
  * How a weight is held: as a tensor of its own shape; as a tensor with its first axis last, so that

@@ -1,5 +1,7 @@
 import { expect, it } from 'vitest';
-import { attention, type Layer, walk } from '../../../src/architecture/layer.js';
+import { attention } from '../../../src/architecture/constructors.js';
+import type { Layer } from '../../../src/architecture/layer.js';
+import { walk } from '../../../src/architecture/walk.js';
 import type { RunInput, RunOutput } from '../../../src/runtime/engine.js';
 import { randomWeights } from '../../../src/runtime/random-weights.js';
 import type { Values } from '../../../src/runtime/values.js';

@@ -1,5 +1,6 @@
 import { expect, it } from 'vitest';
-import { type Attention, attention, linear } from '../../../src/architecture/layer.js';
+import { attention, linear } from '../../../src/architecture/constructors.js';
+import type { Attention } from '../../../src/architecture/layer.js';
 import { fullForwardKeys } from '../../../src/runtime/attention-rules.js';
 import { openTfjs } from '../../../src/runtime/tfjs/engine.js';
 import type { Values } from '../../../src/runtime/values.js';
