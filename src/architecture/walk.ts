@@ -1,0 +1,146 @@
+/** Walking a description: its layers, the tensors that they hold, and the state dict that they make. */
+import type { Component, Layer } from './layer.js';
+import type { Param } from './param.js';
+
+/** The layers that a layer holds, in the order in which PyTorch registers them. */
+function childrenOf(layer: Layer): readonly Layer[] {
+  switch (layer.kind) {
+    case 'languageModel':
+      return [layer.embedding, ...layer.shared, ...layer.blocks, layer.norm, layer.head];
+    case 'hybridBlock':
+      return [
+        layer.inputNorm,
+        layer.mamba,
+        layer.attention,
+        layer.srte,
+        ...(layer.alignment ? [layer.alignment] : []),
+        layer.gate,
+        layer.fusion,
+        layer.mlp,
+        layer.outputNorm,
+      ];
+    case 'sequence':
+      return layer.layers;
+    case 'mamba':
+      return [layer.inProj, layer.conv, layer.xProj, layer.dtProj, layer.outProj];
+    case 'attention':
+      return [layer.q, layer.k, layer.v, layer.out, layer.rotary];
+    case 'srteLowRank':
+      return [layer.projection];
+    case 'alignment':
+      return [layer.net, layer.residual];
+    case 'gate':
+      return [layer.up, layer.down];
+    case 'embedding':
+    case 'linear':
+    case 'layerNorm':
+    case 'gelu':
+    case 'causalConv':
+    case 'rotary':
+    case 'srteTable':
+    case 'srteSincos':
+      return [];
+  }
+}
+
+/** The tensors that a layer itself holds, without those of its children. */
+function ownTensors(layer: Layer): readonly Param[] {
+  switch (layer.kind) {
+    case 'embedding':
+      return [layer.weight];
+    case 'linear':
+      return layer.bias ? [layer.weight, layer.bias] : [layer.weight];
+    case 'layerNorm':
+    case 'causalConv':
+      return [layer.weight, layer.bias];
+    case 'mamba':
+      return [layer.stateLog, layer.skip];
+    case 'rotary':
+      return layer.tables;
+    case 'srteTable':
+      return [layer.table];
+    case 'srteLowRank':
+      return [layer.lowRank];
+    case 'srteSincos':
+      return [layer.inverseFrequencies];
+    case 'languageModel':
+    case 'hybridBlock':
+    case 'sequence':
+    case 'attention':
+    case 'alignment':
+    case 'gate':
+    case 'gelu':
+      return [];
+  }
+}
+
+/** A layer met on a walk. */
+export interface Visit {
+  readonly layer: Layer;
+  /** What it is for: its own, or that of the nearest layer above which says so. */
+  readonly component: Component;
+}
+
+/** Every layer below and with `layer`, parents before children; a shared layer at each place that holds it. */
+export function walk(layer: Layer): Visit[] {
+  const visits: Visit[] = [];
+  collect(layer, 'other', visits);
+  return visits;
+}
+
+function collect(layer: Layer, inherited: Component, visits: Visit[]): void {
+  const component = layer.component ?? inherited;
+  visits.push({ layer, component });
+  for (const child of childrenOf(layer)) collect(child, component, visits);
+}
+
+/** A stored tensor and what it is for. */
+export interface OwnedTensor {
+  readonly tensor: Param;
+  /** The component of the first layer that holds it: a tied head counts as embedding. */
+  readonly component: Component;
+}
+
+/** Every stored tensor below `layer` once, by identity, in the canonical order. */
+export function ownedTensors(layer: Layer): OwnedTensor[] {
+  const owned = new Map<Param, OwnedTensor>();
+  for (const visit of walk(layer)) {
+    for (const tensor of ownTensors(visit.layer)) {
+      if (!owned.has(tensor)) owned.set(tensor, { tensor, component: visit.component });
+    }
+  }
+  return [...owned.values()];
+}
+
+/** `ownedTensors` without their components. */
+export function tensorsOf(layer: Layer): Param[] {
+  return ownedTensors(layer).map(({ tensor }) => tensor);
+}
+
+/** One entry of a state dict. */
+export interface StateDictEntry {
+  /** The tensor's own name, or the alias under which it stands here. */
+  readonly name: string;
+  readonly tensor: Param;
+}
+
+/**
+ * The state dict of a model as PyTorch writes it, aliases and buffers included: an entry for each place
+ * that holds a tensor, in the order of the places. The first has the tensor's name, the others its
+ * aliases in turn.
+ */
+export function stateDictOf(layer: Layer): StateDictEntry[] {
+  const met = new Map<Param, number>();
+  const entries: StateDictEntry[] = [];
+  for (const visit of walk(layer)) {
+    for (const tensor of ownTensors(visit.layer)) {
+      const times = met.get(tensor) ?? 0;
+      met.set(tensor, times + 1);
+      entries.push({
+        name: times === 0 ? tensor.name : (tensor.aliases[times - 1] ?? tensor.name),
+        tensor,
+      });
+    }
+  }
+  return entries;
+}
