@@ -1,20 +1,41 @@
 /** Constructors of layers: one per kind; PyTorch's names for what they own. */
 import type {
+  Activation,
+  ActivationName,
+  Alibi,
   Alignment,
   Attention,
   Component,
   Embedding,
+  FusedProjection,
   Gate,
+  GatedMlp,
   HeadSpan,
   LanguageModel,
+  LatentAttention,
   Layer,
   LayerNorm,
+  LearnedPositions,
   Linear,
   Mamba,
+  MixtureOfExperts,
+  PackedExperts,
+  Projection,
+  Projections,
+  Residual,
+  RmsNorm,
+  Rotary,
+  Router,
+  RouterGroups,
+  Scale,
   Sequence,
+  Softcap,
+  TransposedLinear,
+  Window,
 } from './layer.js';
 import { checkElements, checkNames } from './limits.js';
 import { buffer, type Param, param } from './param.js';
+import type { RotaryScaling } from './rotary-scaling.js';
 import { tensorsOf } from './walk.js';
 
 export function embedding(
@@ -77,7 +98,7 @@ export function geluNetwork(
     ...(component && { component }),
     layers: [
       linear(`${name}.0`, from, inner),
-      { kind: 'gelu', name: `${name}.1` },
+      activation(`${name}.1`, 'gelu'),
       linear(`${name}.2`, inner, to),
     ],
   };
@@ -115,7 +136,7 @@ export function mamba(name: string, sizes: MambaSizes): Mamba {
   };
 }
 
-interface AttentionSizes {
+interface HybridAttentionSizes {
   readonly hidden: number;
   readonly heads: number;
   readonly spans: readonly HeadSpan[];
@@ -125,35 +146,223 @@ interface AttentionSizes {
 }
 
 /** Every query head has its own key and value head; projections without bias, output with. */
-export function attention(name: string, sizes: AttentionSizes): Attention {
+export function hybridAttention(name: string, sizes: HybridAttentionSizes): Attention {
   const { hidden, heads, spans, rotaryBase, rotaryPositions } = sizes;
   const headDim = hidden / heads;
   const projection = (leaf: string) =>
     linear(`${name}.${leaf}`, hidden, hidden, { bias: leaf === 'out_proj' });
   const cache = (leaf: string) => buffer(`${name}.rope.${leaf}`, [1, 1, rotaryPositions, headDim]);
+  const tables = [
+    buffer(`${name}.rope.inv_freq`, [headDim / 2]),
+    cache('cos_cached'),
+    cache('sin_cached'),
+  ];
+  return attention(name, {
+    inputs: [projection('q_proj'), projection('k_proj'), projection('v_proj')],
+    out: projection('out_proj'),
+    rotary: rotary(`${name}.rope`, { base: rotaryBase, headDim, tables }),
+    heads,
+    headDim,
+    spans,
+  });
+}
+
+/** What an attention has beside its projections; a key-value head for each head, and no more, unless said. */
+interface AttentionParts {
+  readonly inputs: Projections;
+  readonly out: Projection;
+  readonly heads: number;
+  readonly headDim: number;
+  readonly keyValueHeads?: number;
+  readonly queryNorm?: RmsNorm | undefined;
+  readonly keyNorm?: RmsNorm | undefined;
+  readonly rotary?: Rotary | undefined;
+  readonly alibi?: Alibi | undefined;
+  /** 1 / sqrt(headDim) unless said otherwise. */
+  readonly scale?: number;
+  readonly softcap?: number | undefined;
+  /** How far back all heads see. */
+  readonly window?: Window | undefined;
+  /** Instead of `window`, where heads differ. */
+  readonly spans?: readonly HeadSpan[];
+}
+
+export function attention(name: string, parts: AttentionParts): Attention {
+  const { inputs, out, heads, headDim, window } = parts;
   return {
     kind: 'attention',
     name,
     component: 'attention',
-    q: projection('q_proj'),
-    k: projection('k_proj'),
-    v: projection('v_proj'),
-    out: projection('out_proj'),
-    rotary: {
-      kind: 'rotary',
-      name: `${name}.rope`,
-      base: rotaryBase,
-      headDim,
-      tables: [
-        buffer(`${name}.rope.inv_freq`, [headDim / 2]),
-        cache('cos_cached'),
-        cache('sin_cached'),
-      ],
-    },
+    inputs,
+    queryNorm: parts.queryNorm,
+    keyNorm: parts.keyNorm,
+    rotary: parts.rotary,
+    alibi: parts.alibi,
+    out,
     heads,
-    keyValueHeads: heads,
+    keyValueHeads: parts.keyValueHeads ?? heads,
     headDim,
-    spans,
+    scale: parts.scale ?? 1 / Math.sqrt(headDim),
+    softcap: parts.softcap,
+    spans: parts.spans ?? [{ heads, window }],
+  };
+}
+
+export function latentAttention(
+  name: string,
+  parts: Omit<LatentAttention, 'kind' | 'name' | 'component'>,
+): LatentAttention {
+  return { kind: 'latentAttention', name, component: 'attention', ...parts };
+}
+
+interface RotaryParts {
+  readonly base: number;
+  readonly headDim: number;
+  /** All of the head unless said otherwise. */
+  readonly rotatedDim?: number;
+  readonly pairs?: Rotary['pairs'];
+  readonly scaling?: RotaryScaling | undefined;
+  readonly tables?: readonly Param[];
+}
+
+export function rotary(name: string, parts: RotaryParts): Rotary {
+  const { base, headDim, rotatedDim = headDim, pairs = 'halves', scaling, tables = [] } = parts;
+  return { kind: 'rotary', name, base, headDim, rotatedDim, pairs, scaling, tables };
+}
+
+export function alibi(name: string, heads: number): Alibi {
+  return { kind: 'alibi', name, heads };
+}
+
+export function slidingWindow(tokens: number): Window {
+  return { rule: 'sliding', tokens };
+}
+
+/** weight [in, out]; with a bias. */
+export function transposedLinear(name: string, from: number, to: number): TransposedLinear {
+  const [weight, bias] = [param(`${name}.weight`, [from, to]), param(`${name}.bias`, [to])];
+  return { kind: 'transposedLinear', name, weight, bias };
+}
+
+/** @param widths Columns of each value; their sum is what the projection gives. */
+export function fusedProjection(
+  projection: Projection,
+  widths: readonly number[],
+  groups = 1,
+): FusedProjection {
+  return { kind: 'fusedProjection', name: `${projection.name}.parts`, projection, widths, groups };
+}
+
+/** `weight` [size]; `offset` is what is added to it. */
+export function rmsNorm(name: string, size: number, eps: number, offset = 0): RmsNorm {
+  const weight = param(`${name}.weight`, [size]);
+  return { kind: 'rmsNorm', name, component: 'norm', weight, eps, offset };
+}
+
+export function activation(name: string, fn: ActivationName): Activation {
+  return { kind: 'activation', name, fn };
+}
+
+export function scale(name: string, factor: number): Scale {
+  return { kind: 'scale', name, factor };
+}
+
+export function softcap(name: string, cap: number): Softcap {
+  return { kind: 'softcap', name, cap };
+}
+
+export function learnedPositions(
+  name: string,
+  positions: number,
+  hidden: number,
+): LearnedPositions {
+  const weight = param(`${name}.weight`, [positions, hidden]);
+  return { kind: 'learnedPositions', name, component: 'positions', weight };
+}
+
+export function sequence(name: string, layers: readonly Layer[], component?: Component): Sequence {
+  return { kind: 'sequence', name, ...(component && { component }), layers };
+}
+
+export function residual(name: string, ...branches: readonly Layer[]): Residual {
+  return { kind: 'residual', name, branches };
+}
+
+interface GatedMlpParts {
+  readonly inputs: Projections;
+  readonly activation: ActivationName;
+  readonly down: Projection;
+  readonly component?: Component;
+}
+
+export function gatedMlp(name: string, parts: GatedMlpParts): GatedMlp {
+  const { inputs, activation: fn, down, component = 'feedForward' } = parts;
+  return { kind: 'gatedMlp', name, component, inputs, activation: fn, down };
+}
+
+interface RouterParts {
+  readonly experts: number;
+  readonly expertsPerToken: number;
+  readonly scoring: Router['scoring'];
+  /** `e_score_correction_bias`, or what the file calls it. */
+  readonly correction?: Param | undefined;
+  readonly groups?: RouterGroups | undefined;
+  readonly renormalised?: { readonly eps: number } | undefined;
+  readonly scale?: number;
+}
+
+export function router(name: string, hidden: number, parts: RouterParts): Router {
+  const { experts, expertsPerToken, scoring, correction, groups, renormalised } = parts;
+  const weight = param(`${name}.weight`, [experts, hidden]);
+  return {
+    kind: 'router',
+    name,
+    component: 'router',
+    weight,
+    correction,
+    scoring,
+    expertsPerToken,
+    groups,
+    renormalised,
+    scale: parts.scale ?? 1,
+  };
+}
+
+interface PackedSizes {
+  readonly experts: number;
+  readonly hidden: number;
+  readonly inner: number;
+}
+
+/** `gate_up_proj` and `down_proj`, without `.weight`. */
+export function packedExperts(
+  name: string,
+  { experts, hidden, inner }: PackedSizes,
+  fn: ActivationName,
+): PackedExperts {
+  return {
+    kind: 'packedExperts',
+    name,
+    component: 'experts',
+    gateUp: param(`${name}.gate_up_proj`, [experts, 2 * inner, hidden]),
+    down: param(`${name}.down_proj`, [experts, hidden, inner]),
+    activation: fn,
+  };
+}
+
+export function mixtureOfExperts(
+  name: string,
+  parts: Pick<MixtureOfExperts, 'router' | 'experts'> &
+    Partial<Pick<MixtureOfExperts, 'shared' | 'sharedGate'>>,
+): MixtureOfExperts {
+  return {
+    kind: 'mixtureOfExperts',
+    name,
+    component: 'feedForward',
+    router: parts.router,
+    experts: parts.experts,
+    shared: parts.shared ?? [],
+    sharedGate: parts.sharedGate,
   };
 }
 
@@ -177,9 +386,20 @@ export function gate(name: string, hidden: number, rank: number): Gate {
   };
 }
 
+/** What a model is made of; whatever most models do without may be left out. */
+type ModelParts = Pick<LanguageModel, 'embedding' | 'blocks' | 'norm' | 'head' | 'positions'> &
+  Partial<Pick<LanguageModel, 'embeddingSteps' | 'shared' | 'logitSteps'>>;
+
 /** @throws LimitError when it has too many tensor names, or more than 2^53 − 1 stored values. */
-export function languageModel(parts: Omit<LanguageModel, 'kind' | 'name'>): LanguageModel {
-  const model: LanguageModel = { kind: 'languageModel', name: '', ...parts };
+export function languageModel(parts: ModelParts): LanguageModel {
+  const model: LanguageModel = {
+    kind: 'languageModel',
+    name: '',
+    embeddingSteps: [],
+    shared: [],
+    logitSteps: [],
+    ...parts,
+  };
   const tensors = tensorsOf(model);
   checkNames('model', namesIn(tensors));
   checkElements('model', elementsIn(tensors));

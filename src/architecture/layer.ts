@@ -6,6 +6,7 @@
  * Shapes in comments: B batch, T tokens, H hidden, V vocabulary.
  */
 import type { Param } from './param.js';
+import type { RotaryScaling } from './rotary-scaling.js';
 
 /** What a layer is for; budgets are broken down by it. In the order in which reports list them. */
 export const COMPONENTS = {
@@ -18,6 +19,11 @@ export const COMPONENTS = {
   fusion: 'fusion',
   mlp: 'small MLP',
   norm: 'norms',
+  positions: 'learned positions',
+  feedForward: 'feed-forward',
+  router: 'router',
+  experts: 'experts',
+  sharedExperts: 'shared experts',
   head: 'head',
   /** What no layer above says. */
   other: 'other',
@@ -44,6 +50,26 @@ export interface Linear extends Node<'linear'> {
   readonly bias: Param | undefined;
 }
 
+/** `Conv1D` of transformers: x [.., in] → x · weight + bias [.., out]; weight [in, out]. */
+export interface TransposedLinear extends Node<'transposedLinear'> {
+  readonly weight: Param;
+  readonly bias: Param | undefined;
+}
+
+export type Projection = Linear | TransposedLinear;
+
+/** One product that gives several values, side by side in its columns. */
+export interface FusedProjection extends Node<'fusedProjection'> {
+  readonly projection: Projection;
+  /** Columns of each value. */
+  readonly widths: readonly number[];
+  /** Into so many equal groups the columns are cut, each with its part of every value; 1 is no cut. */
+  readonly groups: number;
+}
+
+/** Several values of one input: a product for each, or one for all. */
+export type Projections = readonly Projection[] | FusedProjection;
+
 /** Normalises over the last dimension; weight and bias [H]. */
 export interface LayerNorm extends Node<'layerNorm'> {
   readonly weight: Param;
@@ -51,12 +77,113 @@ export interface LayerNorm extends Node<'layerNorm'> {
   readonly eps: number;
 }
 
-/** The exact GELU (by erf), elementwise. */
-export type Gelu = Node<'gelu'>;
+/** x / sqrt(mean(x²) + eps) · (offset + weight) over the last dimension (arXiv 1910.07467); weight [H]. */
+export interface RmsNorm extends Node<'rmsNorm'> {
+  readonly weight: Param;
+  readonly eps: number;
+  /** Added to the weight: 1 in Gemma, 0 elsewhere. */
+  readonly offset: number;
+}
+
+export type Norm = LayerNorm | RmsNorm;
+
+/** What an activation computes, by name; σ is the sigmoid. */
+export const ACTIVATIONS = {
+  silu: 'x · σ(x)',
+  /** By erf. */
+  gelu: 'GELU',
+  geluTanh: 'GELU, approximated by tanh',
+  /** x · σ(1.702 x) */
+  quickGelu: 'GELU, approximated by σ',
+  relu: 'max(x, 0)',
+  reluSquared: 'max(x, 0)²',
+} as const satisfies Record<string, string>;
+
+export type ActivationName = keyof typeof ACTIVATIONS;
+
+/** Elementwise. */
+export interface Activation extends Node<'activation'> {
+  readonly fn: ActivationName;
+}
+
+/** x · factor. */
+export interface Scale extends Node<'scale'> {
+  readonly factor: number;
+}
+
+/** cap · tanh(x / cap). */
+export interface Softcap extends Node<'softcap'> {
+  readonly cap: number;
+}
+
+/** x [B, T, H] + the row of each position; weight [positions, H]. */
+export interface LearnedPositions extends Node<'learnedPositions'> {
+  readonly weight: Param;
+}
 
 /** One layer after the other. */
 export interface Sequence extends Node<'sequence'> {
   readonly layers: readonly Layer[];
+}
+
+/** x + the sum of what the branches make of x, [B, T, H]. */
+export interface Residual extends Node<'residual'> {
+  readonly branches: readonly Layer[];
+}
+
+/** down(activation(gate(x)) · up(x)), [.., H] → [.., H] (arXiv 2002.05202). */
+export interface GatedMlp extends Node<'gatedMlp'> {
+  /** Gate, then up. */
+  readonly inputs: Projections;
+  readonly activation: ActivationName;
+  readonly down: Projection;
+}
+
+/** Groups of experts of which only the best few may be chosen from (DeepSeek, arXiv 2405.04434). */
+export interface RouterGroups {
+  /** How many groups; the experts of one are neighbours. */
+  readonly count: number;
+  /** How many of them stay. */
+  readonly kept: number;
+  /** What a group is judged by: its best expert, or the sum of its two best. */
+  readonly score: 'best' | 'bestTwo';
+  /** What the experts of the others count as when the best are chosen. */
+  readonly dropped: 0 | typeof Number.NEGATIVE_INFINITY;
+}
+
+/**
+ * Which experts a token goes to, and with what weights: scores = softmax or sigmoid of x · weightᵀ; the
+ * `expertsPerToken` best by score + correction; their weights are the scores without correction, divided by their sum + eps if renormalised, times `scale`.
+ */
+export interface Router extends Node<'router'> {
+  /** [experts, H] */
+  readonly weight: Param;
+  /** [experts] */
+  readonly correction: Param | undefined;
+  readonly scoring: 'softmax' | 'sigmoid';
+  readonly expertsPerToken: number;
+  readonly groups: RouterGroups | undefined;
+  readonly renormalised: { readonly eps: number } | undefined;
+  readonly scale: number;
+}
+
+/** All experts' gated networks in two tensors, as transformers holds them from version 5 on. */
+export interface PackedExperts extends Node<'packedExperts'> {
+  /** Gate above up, [experts, 2 · inner, H]. */
+  readonly gateUp: Param;
+  /** [experts, H, inner] */
+  readonly down: Param;
+  readonly activation: ActivationName;
+}
+
+/** Σ of the chosen experts' outputs by their weights, and the shared experts': x [B, T, H] → [B, T, H]. */
+export interface MixtureOfExperts extends Node<'mixtureOfExperts'> {
+  readonly router: Router;
+  readonly experts: readonly GatedMlp[] | PackedExperts;
+  /** For every token; several are summed. */
+  readonly shared: readonly GatedMlp[];
+  /** The shared experts' output is multiplied by σ of it, [H → 1]. */
+  readonly sharedGate: Linear | undefined;
 }
 
 /** Depthwise convolution over time, left-padded with zeros; weight [channels, 1, kernel], bias [channels]. */
@@ -86,33 +213,83 @@ export interface Mamba extends Node<'mamba'> {
   readonly stepRank: number;
 }
 
-/** Rotary position embedding, rotating halves; its tables are buffers. */
+/**
+ * Rotary position embedding (arXiv 2104.09864) of the first `rotatedDim` dimensions of every head. Angles are
+ * position · frequency (see rotary-frequencies.ts); cosine and sine are multiplied by its amplitude.
+ */
 export interface Rotary extends Node<'rotary'> {
   readonly base: number;
   readonly headDim: number;
+  readonly rotatedDim: number;
+  /** Which two are rotated together: j and j + rotatedDim / 2, or 2j and 2j + 1. */
+  readonly pairs: 'halves' | 'neighbours';
+  readonly scaling: RotaryScaling | undefined;
+  /** Buffers that a state dict holds: frequencies, cosines, sines; often none. */
   readonly tables: readonly Param[];
 }
 
 /**
- * How far back some of the heads see. With a window w, position i sees the w // 2 keys before it and
- * itself; without one, all that came before.
+ * How far back a head sees. `sliding`: the last `tokens` keys, a position's own included. `local`: the
+ * hybrid model's rule, tokens // 2 keys before it and itself (see masks.ts).
  */
-export interface HeadSpan {
-  readonly heads: number;
-  readonly window: number | undefined;
+export interface Window {
+  readonly rule: 'sliding' | 'local';
+  readonly tokens: number;
 }
 
-/** Causal softmax attention, scores / sqrt(headDim). Heads in the order of `spans`. */
+/** How far back some of the heads see; without a window, all that came before. */
+export interface HeadSpan {
+  readonly heads: number;
+  readonly window: Window | undefined;
+}
+
+/** A penalty −slope · distance on every score, a slope for each head (ALiBi, arXiv 2108.12409). */
+export interface Alibi extends Node<'alibi'> {
+  readonly heads: number;
+}
+
+/**
+ * Causal softmax attention; query head j reads key and value head floor(j · keyValueHeads / heads). Scores are
+ * q · k · scale, softcapped, then ALiBi and the mask. Heads in the order of `spans`.
+ */
 export interface Attention extends Node<'attention'> {
-  readonly q: Linear;
-  readonly k: Linear;
-  readonly v: Linear;
-  readonly out: Linear;
-  readonly rotary: Rotary;
+  /** Queries [heads · headDim], keys and values [keyValueHeads · headDim]. */
+  readonly inputs: Projections;
+  /** Before the rotation; over each head, or over all when its weight has their width. */
+  readonly queryNorm: RmsNorm | undefined;
+  readonly keyNorm: RmsNorm | undefined;
+  readonly rotary: Rotary | undefined;
+  readonly alibi: Alibi | undefined;
+  readonly out: Projection;
   readonly heads: number;
   readonly keyValueHeads: number;
   readonly headDim: number;
+  readonly scale: number;
+  /** cap · tanh(score / cap) */
+  readonly softcap: number | undefined;
   readonly spans: readonly HeadSpan[];
+}
+
+/**
+ * Multi-head latent attention (DeepSeek-V2, arXiv 2405.04434). A token is kept as its latent [latentRank] and
+ * one rotated key [rotary.headDim] that all heads share. Each head has a query and key of nopeDim +
+ * rotary.headDim, its value valueDim.
+ */
+export interface LatentAttention extends Node<'latentAttention'> {
+  /** → [heads · (nopeDim + rotary.headDim)]; the rotated part of a head last. */
+  readonly query: Linear | Sequence;
+  /** → [latentRank + rotary.headDim] */
+  readonly keyValueDown: Linear;
+  readonly latentNorm: RmsNorm;
+  /** Latent → [heads · (nopeDim + valueDim)]; the value of a head last. */
+  readonly keyValueUp: Linear;
+  readonly rotary: Rotary;
+  readonly out: Linear;
+  readonly heads: number;
+  readonly latentRank: number;
+  readonly nopeDim: number;
+  readonly valueDim: number;
+  readonly scale: number;
 }
 
 /** Shared Relative Time Encoding: one row of H values per position, as a table [1, rows, H]. */
@@ -162,14 +339,18 @@ export interface HybridBlock extends Node<'hybridBlock'> {
   readonly outputNorm: LayerNorm;
 }
 
-/** Token ids [B, T] → logits [B, T, V]: embedding, blocks, norm, head. */
+/** Token ids [B, T] → logits [B, T, V]: embedding, blocks, norm, head, one after the other. */
 export interface LanguageModel extends Node<'languageModel'> {
   readonly embedding: Embedding;
+  /** What is done to the embeddings before the first block. */
+  readonly embeddingSteps: readonly Layer[];
   /** Layers that several blocks hold; stored, and named, once and here. */
   readonly shared: readonly Layer[];
   readonly blocks: readonly Layer[];
-  readonly norm: LayerNorm;
+  readonly norm: Norm;
   readonly head: Linear;
+  /** What is done to the logits. */
+  readonly logitSteps: readonly Layer[];
   /** The longest input, in tokens. */
   readonly positions: number;
 }
@@ -180,12 +361,25 @@ export type Layer =
   | Sequence
   | Embedding
   | Linear
+  | TransposedLinear
+  | FusedProjection
   | LayerNorm
-  | Gelu
+  | RmsNorm
+  | Activation
+  | Scale
+  | Softcap
+  | LearnedPositions
+  | Residual
+  | GatedMlp
+  | Router
+  | PackedExperts
+  | MixtureOfExperts
   | CausalConv
   | Mamba
   | Rotary
+  | Alibi
   | Attention
+  | LatentAttention
   | Srte
   | Alignment
   | Gate;

@@ -1,12 +1,27 @@
 /** Walking a description: its layers, the tensors that they hold, and the state dict that they make. */
-import type { Component, Layer } from './layer.js';
+import type {
+  Component,
+  FusedProjection,
+  Layer,
+  MixtureOfExperts,
+  Projection,
+  Projections,
+} from './layer.js';
 import type { Param } from './param.js';
 
 /** The layers that a layer holds, in the order in which PyTorch registers them. */
 function childrenOf(layer: Layer): readonly Layer[] {
   switch (layer.kind) {
     case 'languageModel':
-      return [layer.embedding, ...layer.shared, ...layer.blocks, layer.norm, layer.head];
+      return [
+        layer.embedding,
+        ...layer.embeddingSteps,
+        ...layer.shared,
+        ...layer.blocks,
+        layer.norm,
+        layer.head,
+        ...layer.logitSteps,
+      ];
     case 'hybridBlock':
       return [
         layer.inputNorm,
@@ -23,8 +38,37 @@ function childrenOf(layer: Layer): readonly Layer[] {
       return layer.layers;
     case 'mamba':
       return [layer.inProj, layer.conv, layer.xProj, layer.dtProj, layer.outProj];
+    case 'residual':
+      return layer.branches;
+    case 'fusedProjection':
+      return [layer.projection];
+    case 'gatedMlp':
+      return [...projectionLayers(layer.inputs), layer.down];
+    case 'mixtureOfExperts':
+      return [
+        layer.router,
+        ...expertLayers(layer.experts),
+        ...layer.shared,
+        ...present(layer.sharedGate),
+      ];
     case 'attention':
-      return [layer.q, layer.k, layer.v, layer.out, layer.rotary];
+      return [
+        ...projectionLayers(layer.inputs),
+        layer.out,
+        ...present(layer.queryNorm),
+        ...present(layer.keyNorm),
+        ...present(layer.rotary),
+        ...present(layer.alibi),
+      ];
+    case 'latentAttention':
+      return [
+        layer.query,
+        layer.keyValueDown,
+        layer.latentNorm,
+        layer.keyValueUp,
+        layer.out,
+        layer.rotary,
+      ];
     case 'srteLowRank':
       return [layer.projection];
     case 'alignment':
@@ -33,15 +77,38 @@ function childrenOf(layer: Layer): readonly Layer[] {
       return [layer.up, layer.down];
     case 'embedding':
     case 'linear':
+    case 'transposedLinear':
     case 'layerNorm':
-    case 'gelu':
+    case 'rmsNorm':
+    case 'activation':
+    case 'scale':
+    case 'softcap':
+    case 'learnedPositions':
+    case 'router':
+    case 'packedExperts':
     case 'causalConv':
     case 'rotary':
+    case 'alibi':
     case 'srteTable':
     case 'srteSincos':
       return [];
   }
 }
+
+const present = <L extends Layer>(layer: L | undefined): readonly L[] => (layer ? [layer] : []);
+
+/** The layers behind several values of one input. */
+export function projectionLayers(inputs: Projections): readonly (Projection | FusedProjection)[] {
+  return 'kind' in inputs ? [inputs] : inputs;
+}
+
+/** The products behind several values of one input. */
+export function productsOf(inputs: Projections): readonly Projection[] {
+  return 'kind' in inputs ? [inputs.projection] : inputs;
+}
+
+const expertLayers = (experts: MixtureOfExperts['experts']): readonly Layer[] =>
+  'kind' in experts ? [experts] : experts;
 
 /** The tensors that a layer itself holds, without those of its children. */
 function ownTensors(layer: Layer): readonly Param[] {
@@ -49,7 +116,15 @@ function ownTensors(layer: Layer): readonly Param[] {
     case 'embedding':
       return [layer.weight];
     case 'linear':
+    case 'transposedLinear':
       return layer.bias ? [layer.weight, layer.bias] : [layer.weight];
+    case 'rmsNorm':
+    case 'learnedPositions':
+      return [layer.weight];
+    case 'router':
+      return layer.correction ? [layer.weight, layer.correction] : [layer.weight];
+    case 'packedExperts':
+      return [layer.gateUp, layer.down];
     case 'layerNorm':
     case 'causalConv':
       return [layer.weight, layer.bias];
@@ -67,9 +142,17 @@ function ownTensors(layer: Layer): readonly Param[] {
     case 'hybridBlock':
     case 'sequence':
     case 'attention':
+    case 'latentAttention':
     case 'alignment':
     case 'gate':
-    case 'gelu':
+    case 'fusedProjection':
+    case 'residual':
+    case 'gatedMlp':
+    case 'mixtureOfExperts':
+    case 'activation':
+    case 'scale':
+    case 'softcap':
+    case 'alibi':
       return [];
   }
 }

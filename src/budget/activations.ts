@@ -6,9 +6,15 @@
  */
 
 import type { LanguageModel } from '../architecture/layer.js';
-import { COMPONENTS, type Component, type Layer, type Linear } from '../architecture/layer.js';
-import { scoreValues } from '../architecture/masks.js';
-import { walk } from '../architecture/walk.js';
+import {
+  COMPONENTS,
+  type Component,
+  type Layer,
+  type Linear,
+  type Projections,
+} from '../architecture/layer.js';
+import { scoreValues, windowKey } from '../architecture/masks.js';
+import { productsOf, walk } from '../architecture/walk.js';
 import { type Exact, exact, type Figure, figure, sumFigure } from './figure.js';
 import type { Recompute } from './flops.js';
 
@@ -112,7 +118,7 @@ function keptBy(layer: Layer, part: Component = 'other'): Kept[] {
     case 'attention':
       return kept(
         'its input; q and the output of the heads; k and v',
-        vectors(1, 'hidden', inputSize(layer.q)),
+        vectors(1, 'hidden', firstInputSize(layer.inputs)),
         vectors(2, 'query_width', layer.heads * layer.headDim),
         vectors(2, 'key_width', layer.keyValueHeads * layer.headDim),
       );
@@ -140,7 +146,20 @@ function keptBy(layer: Layer, part: Component = 'other'): Kept[] {
     case 'layerNorm':
       return kept('its input', vectors(1, 'hidden', layer.weight.elements));
     case 'embedding':
-    case 'gelu':
+    case 'activation':
+    case 'transposedLinear':
+    case 'fusedProjection':
+    case 'rmsNorm':
+    case 'scale':
+    case 'softcap':
+    case 'learnedPositions':
+    case 'residual':
+    case 'gatedMlp':
+    case 'router':
+    case 'packedExperts':
+    case 'mixtureOfExperts':
+    case 'alibi':
+    case 'latentAttention':
     case 'causalConv':
     case 'rotary':
     case 'srteTable':
@@ -151,6 +170,10 @@ function keptBy(layer: Layer, part: Component = 'other'): Kept[] {
 }
 
 const inputSize = ({ weight }: Linear) => weight.shape[1] ?? 0;
+const firstInputSize = (inputs: Projections) => {
+  const [first] = productsOf(inputs);
+  return first?.kind === 'linear' ? inputSize(first) : (first?.weight.shape[0] ?? 0);
+};
 const outputSize = ({ weight }: Linear) => weight.shape[0] ?? 0;
 
 /** The parts of `kept`, and the scores and scan states of `blocks` unless these are recomputed. */
@@ -208,7 +231,7 @@ function scoresFigure(
   for (const { layer } of blocks.flatMap(walk)) {
     if (layer.kind !== 'attention') continue;
     for (const span of layer.spans) {
-      const name = span.window === undefined ? 'global' : `window_${span.window}`;
+      const name = windowKey(span.window);
       heads.set(name, (heads.get(name) ?? 0) + span.heads);
       inputs[`scores_${name}`] = exact(scoreValues(context, span.window));
     }

@@ -2,8 +2,8 @@
  * FLOPs of a forward pass and of a training step, with their formulas. 1 multiply-accumulate (MAC) is
  * 2 FLOP. Sums can pass 2^53 − 1; they stay exact.
  */
-import { COMPONENTS, type Component, type Layer } from '../architecture/layer.js';
-import { visiblePairs } from '../architecture/masks.js';
+import { COMPONENTS, type Component, type Layer, type Window } from '../architecture/layer.js';
+import { visiblePairs, windowKey } from '../architecture/masks.js';
 import { type Exact, exact, type Figure, figure, sumFigure } from './figure.js';
 import { type Operation, operationsOf } from './operations.js';
 
@@ -157,11 +157,14 @@ function scoresFormula(
   causal: boolean,
 ): Pick<Figure, 'formula' | 'inputs'> {
   // The width of heads is their number times head_dim, over all layers.
-  const widths = new Map<number | undefined, number>();
+  const widths = new Map<string, number>();
+  const windows = new Map<string, Window | undefined>();
   for (const operation of operations) {
     if (operation.kind !== 'scores') continue;
     for (const { heads, window } of operation.spans) {
-      widths.set(window, (widths.get(window) ?? 0) + heads * operation.headDim);
+      const key = windowKey(window);
+      windows.set(key, window);
+      widths.set(key, (widths.get(key) ?? 0) + heads * operation.headDim);
     }
   }
   if (!causal) {
@@ -173,10 +176,9 @@ function scoresFormula(
   }
   const terms: string[] = [];
   const inputs: Record<string, Exact> = { batch };
-  for (const [window, width] of widths) {
-    const suffix = window === undefined ? 'global' : `window_${window}`;
+  for (const [suffix, width] of widths) {
     inputs[`width_${suffix}`] = width;
-    inputs[`pairs_${suffix}`] = exact(visiblePairs(context, window));
+    inputs[`pairs_${suffix}`] = exact(visiblePairs(context, windows.get(suffix)));
     terms.push(`width_${suffix} * pairs_${suffix}`);
   }
   return { formula: `4 * batch * (${terms.join(' + ')})`, inputs };

@@ -3,6 +3,7 @@
  * not yet for how many tokens. FLOPs are figures made from it (flops.ts).
  */
 import type { Component, HeadSpan, Layer, Linear, Srte } from '../architecture/layer.js';
+import { projectionLayers } from '../architecture/walk.js';
 
 interface Work<Kind extends string> {
   readonly kind: Kind;
@@ -69,7 +70,7 @@ export function operationsOf(layer: Layer, component: Component = 'other'): Oper
     case 'attention': {
       const { headDim, spans } = layer;
       return [
-        ...all([layer.q, layer.k, layer.v]),
+        ...all(projectionLayers(layer.inputs)),
         { kind: 'scores', layer: name, component: own, headDim, spans },
         ...all([layer.out]),
       ];
@@ -92,7 +93,20 @@ export function operationsOf(layer: Layer, component: Component = 'other'): Oper
       return srteOperations(layer);
     case 'embedding':
     case 'layerNorm':
-    case 'gelu':
+    case 'activation':
+    case 'transposedLinear':
+    case 'fusedProjection':
+    case 'rmsNorm':
+    case 'scale':
+    case 'softcap':
+    case 'learnedPositions':
+    case 'residual':
+    case 'gatedMlp':
+    case 'router':
+    case 'packedExperts':
+    case 'mixtureOfExperts':
+    case 'alibi':
+    case 'latentAttention':
     case 'rotary':
       return [];
   }

@@ -1,5 +1,6 @@
 /** What must be kept between two tokens of cached decoding, and the memory of inference. */
-import type { Layer } from '../architecture/layer.js';
+import type { Layer, Window } from '../architecture/layer.js';
+import { reachOf, windowKey } from '../architecture/masks.js';
 import { walk } from '../architecture/walk.js';
 import { DTYPES, type Dtype } from '../tensor/dtype.js';
 import { type Figure, figure, sumFigure } from './figure.js';
@@ -24,20 +25,20 @@ export interface StateBudget {
 }
 
 interface Kept {
-  /** Key heads × head_dim over all layers, by window; undefined for heads that see everything. */
-  readonly widths: ReadonlyMap<number | undefined, number>;
+  /** Key heads × head_dim over all layers, for heads that see equally far. */
+  readonly spans: readonly { readonly window: Window | undefined; readonly width: number }[];
   readonly mambaValues: number;
   readonly convolutionValues: number;
 }
 
-/** State of decoding with sliding windows: a local head keeps window // 2 keys and the newest. */
+/** State of decoding with sliding windows: a head with one keeps the keys that the next token sees. */
 export function stateOf(model: Layer, { batch, context, dtype }: StateSetting): StateBudget {
-  const { widths, mambaValues, convolutionValues } = keptBy(model);
+  const { spans, mambaValues, convolutionValues } = keptBy(model);
   const { bits } = DTYPES[dtype];
-  const heads = [...widths].map(([window, width]) => ({
+  const heads = spans.map(({ window, width }) => ({
     width,
-    name: window === undefined ? 'width_global' : `width_window_${window}`,
-    keys: window === undefined ? 'context' : `min(context, ${Math.floor(window / 2) + 1})`,
+    name: `width_${windowKey(window)}`,
+    keys: window === undefined ? 'context' : `min(context, ${reachOf(window) + 1})`,
     windowed: window !== undefined,
   }));
   type Heads = (typeof heads)[number];
@@ -106,7 +107,7 @@ export function stateOf(model: Layer, { batch, context, dtype }: StateSetting): 
 }
 
 function keptBy(model: Layer): Kept {
-  const widths = new Map<number | undefined, number>();
+  const spans = new Map<string, Kept['spans'][number]>();
   let mambaValues = 0;
   let convolutionValues = 0;
   for (const { layer } of walk(model)) {
@@ -114,7 +115,9 @@ function keptBy(model: Layer): Kept {
       case 'attention':
         for (const { heads, window } of layer.spans) {
           const keyHeads = (heads * layer.keyValueHeads) / layer.heads;
-          widths.set(window, (widths.get(window) ?? 0) + keyHeads * layer.headDim);
+          const key = windowKey(window);
+          const before = spans.get(key)?.width ?? 0;
+          spans.set(key, { window, width: before + keyHeads * layer.headDim });
         }
         break;
       case 'mamba':
@@ -131,7 +134,20 @@ function keptBy(model: Layer): Kept {
       case 'embedding':
       case 'linear':
       case 'layerNorm':
-      case 'gelu':
+      case 'activation':
+      case 'transposedLinear':
+      case 'fusedProjection':
+      case 'rmsNorm':
+      case 'scale':
+      case 'softcap':
+      case 'learnedPositions':
+      case 'residual':
+      case 'gatedMlp':
+      case 'router':
+      case 'packedExperts':
+      case 'mixtureOfExperts':
+      case 'alibi':
+      case 'latentAttention':
       case 'rotary':
       case 'srteTable':
       case 'srteLowRank':
@@ -141,5 +157,5 @@ function keptBy(model: Layer): Kept {
         break;
     }
   }
-  return { widths, mambaValues, convolutionValues };
+  return { spans: [...spans.values()], mambaValues, convolutionValues };
 }

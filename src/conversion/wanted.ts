@@ -122,11 +122,9 @@ function srteTensors(
         parameter('proj.weight', [hidden, rank ?? 0]),
       ];
     case 'sincos': {
-      const inverse = buffer(
-        `${name}.inv_freq`,
-        [hidden / 2],
-        mounts.map((mount) => `${mount}.inv_freq`),
-      );
+      const inverse = buffer(`${name}.inv_freq`, [hidden / 2], {
+        aliases: mounts.map((mount) => `${mount}.inv_freq`),
+      });
       const layer = { kind: 'srteSincos', name, inverseFrequencies: inverse } as const;
       return [wantedOf(inverse, computedBuffers(layer).get(inverse))];
     }

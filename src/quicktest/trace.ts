@@ -2,19 +2,20 @@
  * The flow of shapes through a model: what each step does, what comes out of it and what it holds. From the
  * description alone. Shapes: B batch, T tokens, H hidden, D inner.
  */
-import type {
-  Alignment,
-  Attention,
-  Gate,
-  HeadSpan,
-  HybridBlock,
-  LanguageModel,
-  Layer,
-  Linear,
-  Mamba,
-  Srte,
+import {
+  ACTIVATIONS,
+  type Alignment,
+  type Attention,
+  type Gate,
+  type HeadSpan,
+  type HybridBlock,
+  type LanguageModel,
+  type Layer,
+  type Linear,
+  type Mamba,
+  type Srte,
 } from '../architecture/layer.js';
-import { tensorsOf } from '../architecture/walk.js';
+import { projectionLayers, tensorsOf } from '../architecture/walk.js';
 import type { Shape } from '../tensor/shape.js';
 import type { InputSize } from './ids.js';
 import { blocksText, counted, integer } from './wording.js';
@@ -106,8 +107,22 @@ class Tracer {
         return [this.#linear(layer)];
       case 'layerNorm':
         return [this.#step(layer, `LayerNorm, eps ${layer.eps}`, size)];
-      case 'gelu':
-        return [this.#step(layer, 'GELU', size)];
+      case 'activation':
+        return [this.#step(layer, ACTIVATIONS[layer.fn], size)];
+      case 'transposedLinear':
+      case 'fusedProjection':
+      case 'rmsNorm':
+      case 'scale':
+      case 'softcap':
+      case 'learnedPositions':
+      case 'residual':
+      case 'gatedMlp':
+      case 'router':
+      case 'packedExperts':
+      case 'mixtureOfExperts':
+      case 'alibi':
+      case 'latentAttention':
+        throw new Error(`${layer.kind} is not supported yet`);
       case 'causalConv':
         return [this.#step(layer, `causal convolution, ${layer.weight.shape[2]} wide; SiLU`, size)];
       case 'mamba':
@@ -217,14 +232,14 @@ class Tracer {
       shape: [this.#batch, heads, this.#tokens, last],
     });
     return [
-      ...[layer.q, layer.k, layer.v].map((each) => this.#linear(each)),
-      { ...perHead(`q and k rotated by position`, headDim), name: layer.rotary.name },
+      ...projectionLayers(layer.inputs).flatMap((each) => this.#steps(each, 0)),
+      { ...perHead(`q and k rotated by position`, headDim), name: layer.rotary?.name ?? name },
       perHead(
         `softmax(q · kᵀ / √${headDim}): ${spans.filter(hasHeads).map(spanText).join(', ')}`,
         this.#tokens,
       ),
       perHead('· v', headDim),
-      this.#linear(layer.out),
+      ...this.#steps(layer.out, 0),
     ];
   }
 
@@ -280,4 +295,4 @@ const innerOf = (layers: readonly Layer[], size: number): number => {
 
 const hasHeads = ({ heads }: HeadSpan) => heads > 0;
 const spanText = ({ heads, window }: HeadSpan) =>
-  `${counted(heads, 'head')} ${window === undefined ? 'global' : `local (${integer(window)})`}`;
+  `${counted(heads, 'head')} ${window === undefined ? 'global' : `${window.rule} (${integer(window.tokens)})`}`;

@@ -6,7 +6,9 @@ import type { Block, Cell } from './report.js';
 import { formatInteger } from './units.js';
 
 const spanText = ({ heads, window }: HeadSpan) =>
-  window === undefined ? `${heads} global` : `${heads} local (${formatInteger(window)})`;
+  window === undefined
+    ? `${heads} global`
+    : `${heads} ${window.rule} (${formatInteger(window.tokens)})`;
 
 export function layersBlocks(layers: readonly BlockBudget[]): Block[] {
   return [

@@ -92,6 +92,8 @@ function ownPositions(layer: Layer): number {
   switch (layer.kind) {
     case 'languageModel':
       return layer.positions;
+    case 'learnedPositions':
+      return layer.weight.shape[0] ?? 0;
     case 'srteTable':
       return layer.table.shape[1] ?? 0;
     case 'srteLowRank':
@@ -101,7 +103,19 @@ function ownPositions(layer: Layer): number {
     case 'embedding':
     case 'linear':
     case 'layerNorm':
-    case 'gelu':
+    case 'activation':
+    case 'transposedLinear':
+    case 'fusedProjection':
+    case 'rmsNorm':
+    case 'scale':
+    case 'softcap':
+    case 'residual':
+    case 'gatedMlp':
+    case 'router':
+    case 'packedExperts':
+    case 'mixtureOfExperts':
+    case 'alibi':
+    case 'latentAttention':
     case 'causalConv':
     case 'mamba':
     case 'attention':

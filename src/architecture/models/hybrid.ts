@@ -7,12 +7,12 @@ import * as z from 'zod';
 import type { Confusion, Rule } from '../../errors.js';
 import {
   alignment,
-  attention,
   blockNames,
   embedding,
   gate,
   geluNetwork,
   head,
+  hybridAttention,
   languageModel,
   layerNorm,
   linear,
@@ -174,10 +174,11 @@ function windowOf(config: HybridConfig, index: number): number {
 }
 
 function headSpans(config: HybridConfig, layer: number): HeadSpan[] {
+  const window = { rule: 'local', tokens: windowOf(config, layer) } as const;
   const globalHeads = Math.min(config.global_heads, config.num_heads);
   const localHeads = config.num_heads - globalHeads;
   return [
-    { heads: localHeads, window: windowOf(config, layer) },
+    { heads: localHeads, window },
     { heads: globalHeads, window: undefined },
   ].filter(({ heads }) => heads > 0);
 }
@@ -188,7 +189,9 @@ function srte(name: string, config: HybridConfig, mounts: readonly string[] = []
   const named = (leaf: string) => mounts.map((mount) => `${mount}.${leaf}`);
   const base = { name, component: 'srte' } as const;
   if (srte_encoding === 'sincos') {
-    const inverseFrequencies = buffer(`${name}.inv_freq`, [hidden / 2], named('inv_freq'));
+    const inverseFrequencies = buffer(`${name}.inv_freq`, [hidden / 2], {
+      aliases: named('inv_freq'),
+    });
     return { kind: 'srteSincos', ...base, inverseFrequencies };
   }
   const rank = srteRank(config);
@@ -222,7 +225,7 @@ function block(
       kernel: MAMBA_KERNEL,
       stepRank: Math.ceil(hidden / MAMBA_STEP_DIVISOR),
     }),
-    attention: attention(`${name}.attention`, {
+    attention: hybridAttention(`${name}.attention`, {
       hidden,
       heads,
       spans: headSpans(config, index),

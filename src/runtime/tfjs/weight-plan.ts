@@ -56,7 +56,20 @@ function needsOf(layer: Layer): readonly (readonly [Param, Form])[] {
       return [[layer.inverseFrequencies, 'tensor']];
     // Its tables are computed for the positions that occur.
     case 'rotary':
-    case 'gelu':
+    case 'activation':
+    case 'transposedLinear':
+    case 'fusedProjection':
+    case 'rmsNorm':
+    case 'scale':
+    case 'softcap':
+    case 'learnedPositions':
+    case 'residual':
+    case 'gatedMlp':
+    case 'router':
+    case 'packedExperts':
+    case 'mixtureOfExperts':
+    case 'alibi':
+    case 'latentAttention':
     case 'sequence':
     case 'attention':
     case 'alignment':
