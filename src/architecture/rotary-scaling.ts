@@ -1,6 +1,4 @@
 /** Rotary frequencies, and the published ways of stretching them to longer inputs. */
-import type { Rotary } from './layer.js';
-
 /**
  * How frequencies are stretched; the names and formulas are those of `modeling_rope_utils.py` of transformers.
  * `originalPositions`: the length that the model was trained with.
@@ -44,14 +42,18 @@ export type RotaryScaling =
 const f32 = Math.fround;
 
 /** What decides a rotary's angles. */
-type Turning = Pick<Rotary, 'base' | 'rotatedDim' | 'scaling'>;
+interface Turning {
+  readonly base: number;
+  readonly rotatedDim: number;
+  readonly scaling: RotaryScaling | undefined;
+}
 
 /** Whether frequencies depend on how long the whole input is. */
-export const dependsOnLength = ({ scaling }: Pick<Rotary, 'scaling'>): boolean =>
+export const dependsOnLength = ({ scaling }: Pick<Turning, 'scaling'>): boolean =>
   scaling?.kind === 'dynamic' || scaling?.kind === 'longrope';
 
 /** What cosine and sine are multiplied by. */
-export const amplitudeOf = ({ scaling }: Pick<Rotary, 'scaling'>): number =>
+export const amplitudeOf = ({ scaling }: Pick<Turning, 'scaling'>): number =>
   scaling?.kind === 'yarn' || scaling?.kind === 'longrope' ? f32(scaling.amplitude) : 1;
 
 /**
