@@ -170,22 +170,24 @@ describe('JSON output of convert-checkpoint', () => {
   });
 });
 
-describe('the JSON Schema of configs', () => {
-  const schema = readJson<SchemaObject>('docs/schemas/config-hybrid.schema.json');
+describe.each(fs.readdirSync(inPackage('configs')))('the JSON Schema of %s configs', (family) => {
+  const schema = readJson<SchemaObject>(`docs/schemas/config-${family}.schema.json`);
   const validate = new Ajv2020({ strict: true, allErrors: true }).compile(schema);
 
   it('in docs is what minimind schema prints', () => {
-    expect(JSON.parse(runCli(['schema', 'hybrid']).stdout)).toEqual(schema);
+    expect(JSON.parse(runCli(['schema', family]).stdout)).toEqual(schema);
   });
 
-  it.each(fs.readdirSync(inPackage('configs/hybrid')))(
-    'accepts configs/hybrid/%s',
-    async (name) => {
-      const { parse } = await import('yaml');
-      const config = parse(fs.readFileSync(inPackage('configs/hybrid', name), 'utf8'));
-      expect(validate(config), JSON.stringify(validate.errors)).toBe(true);
-    },
-  );
+  it.each(fs.readdirSync(inPackage('configs', family)))('accepts %s', async (name) => {
+    const { parse } = await import('yaml');
+    const config = parse(fs.readFileSync(inPackage('configs', family, name), 'utf8'));
+    expect(validate(config), JSON.stringify(validate.errors)).toBe(true);
+  });
+});
+
+describe('the JSON Schema of hybrid configs', () => {
+  const schema = readJson<SchemaObject>('docs/schemas/config-hybrid.schema.json');
+  const validate = new Ajv2020({ strict: true, allErrors: true }).compile(schema);
 
   it.each([
     { model: { srte_encoding: 'factorized' } },
