@@ -1,4 +1,9 @@
-import { COMPONENTS, type Component, type Layer, type MixtureOfExperts } from '../architecture/layer.js';
+import {
+  COMPONENTS,
+  type Component,
+  type Layer,
+  type MixtureOfExperts,
+} from '../architecture/layer.js';
 import type { Param } from '../architecture/param.js';
 import { type OwnedTensor, ownedTensors, tensorsOf, walk } from '../architecture/walk.js';
 import { type Figure, figure } from './figure.js';
@@ -90,11 +95,7 @@ export function parameterFigures(layer: Layer): ParameterFigures {
     });
   const names = Object.keys(inputs);
   const isEmbedding = (name: string) => name === 'embedding';
-  const total = sumOf(
-    'parameters',
-    names,
-    'each stored tensor once, however often it is used',
-  );
+  const total = sumOf('parameters', names, 'each stored tensor once, however often it is used');
   const active = activeFigure(layer, total);
   const contested = contestedBuffers(owned);
   return {
@@ -168,7 +169,8 @@ function withoutLookup(layer: Layer, active: Figure): Figure {
     unit: 'parameters',
     formula: 'active - embedding',
     inputs: { active: active.value, embedding: lookup },
-    source: 'without the table of token vectors, of which a token uses a row, tied to the head or not',
+    source:
+      'without the table of token vectors, of which a token uses a row, tied to the head or not',
   });
 }
 

@@ -14,6 +14,8 @@ export interface StateSetting {
 }
 
 export interface StateBudget {
+  /** Of the heads that have one, each once. */
+  readonly windows: readonly Window[];
   readonly keyValueCache: Figure;
   /** What one more token of one sequence adds while all windows still have room. */
   readonly keyValuePerToken: Figure;
@@ -82,6 +84,7 @@ export function stateOf(model: Layer, { batch, context, dtype }: StateSetting): 
     source: 'the last kernel − 1 inputs of each channel of each convolution',
   });
   return {
+    windows: kept.spans.flatMap(({ window }) => (window === undefined ? [] : [window])),
     keyValueCache,
     keyValuePerToken: perToken('key-value cache per token', cached),
     keyValuePerTokenPastWindows: perToken(
