@@ -1,5 +1,5 @@
 /** How wide values are on their way through a description. */
-import type { Layer, Projection, Projections } from './layer.js';
+import type { Layer, MixtureOfExperts, Projection, Projections } from './layer.js';
 import { productsOf } from './walk.js';
 
 /** Values that a product reads of each token. */
@@ -14,6 +14,13 @@ export const outputWidth = ({ kind, weight }: Projection): number =>
 export function sharedInputWidth(inputs: Projections): number {
   const [first] = productsOf(inputs);
   return first ? inputWidth(first) : 0;
+}
+
+/** Width between the two products of an expert; experts are alike. */
+export function expertInner({ experts }: MixtureOfExperts): number {
+  if ('kind' in experts) return experts.down.shape[2] ?? 0;
+  const [first] = experts;
+  return first ? inputWidth(first.down) : 0;
 }
 
 /** Values of each token that a layer gives, of so many that it is given. */

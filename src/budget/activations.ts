@@ -18,7 +18,13 @@ import {
 } from '../architecture/layer.js';
 import { scoreValues, windowKey } from '../architecture/masks.js';
 import { stagesOf, walk } from '../architecture/walk.js';
-import { inputWidth, outputWidth, sharedInputWidth, widthAfter } from '../architecture/widths.js';
+import {
+  expertInner,
+  inputWidth,
+  outputWidth,
+  sharedInputWidth,
+  widthAfter,
+} from '../architecture/widths.js';
 import { type Exact, exact, type Figure, figure, sumFigure } from './figure.js';
 import type { Recompute } from './flops.js';
 
@@ -256,7 +262,7 @@ function mixtureKept(layer: MixtureOfExperts, part: Component): Kept[] {
     part: expertPart(experts, part),
     vectors: [
       vectors(2 * chosen, 'hidden', hidden),
-      vectors(4 * chosen, 'expert_inner', expertInner(experts)),
+      vectors(4 * chosen, 'expert_inner', expertInner(layer)),
     ],
     source:
       'of each expert that a token goes to: its copy of the input and its output; gate before and after the ' +
@@ -267,12 +273,6 @@ function mixtureKept(layer: MixtureOfExperts, part: Component): Kept[] {
 
 const expertPart = (experts: MixtureOfExperts['experts'], part: Component) =>
   ('kind' in experts ? experts.component : experts[0]?.component) ?? part;
-
-function expertInner(experts: MixtureOfExperts['experts']): number {
-  if ('kind' in experts) return experts.down.shape[2] ?? 0;
-  const [first] = experts;
-  return first ? inputWidth(first.down) : 0;
-}
 
 /** The parts of `kept`, and the scores and scan states of `blocks` unless these are recomputed. */
 function partsOf(
