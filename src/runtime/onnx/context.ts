@@ -35,7 +35,7 @@ export interface Shared {
 export interface Context extends Shared {
   /** Adds a layer, and what it holds. */
   readonly apply: (layer: Layer, ...inputs: readonly Value[]) => Value;
-  /** What the rows are rows of: B and T, [2]; or B, T and heads, where each row is one head's. */
+  /** What the rows are rows of: B and T, [2]. */
   readonly sizes: Value;
   /** The same for layers whose rows are rows of something else. */
   readonly withSizes: (sizes: Value) => Context;
@@ -85,15 +85,8 @@ export const folded = ({ graph }: Shared, value: Value): Value =>
   graph.op('Flatten', [value], { attributes: { axis: 2 } });
 
 /** A layer's rows as they leave the graph, [B, T, C]. */
-export function whole(context: Context, rows: Value): Value {
-  const { graph, once, sizes } = context;
-  return once(`whole:${rows}:${sizes}`, () => {
-    // Its own width, not −1: there may be no rows.
-    const width = graph.op('Shape', [rows], { attributes: { start: 1 } });
-    const shape = graph.op('Concat', [sizes, width], { attributes: { axis: 0 } });
-    return graph.op('Reshape', [rows, shape], { attributes: { allowzero: 1 } });
-  });
-}
+export const whole = (context: Context, rows: Value): Value =>
+  context.once(`whole:${rows}`, () => unfolded(context, rows, -1));
 
 /** Value · number. */
 export function scaled({ graph }: Shared, value: Value, factor: number): Value {

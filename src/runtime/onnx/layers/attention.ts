@@ -13,8 +13,8 @@ export function attention(context: Context, layer: Attention, u: Value): Value {
   const { graph, apply } = context;
   const { heads, keyValueHeads, headDim, queryNorm, keyNorm } = layer;
   const [q = LEFT_OUT, k = LEFT_OUT, v = LEFT_OUT] = projected(context, layer.inputs, u);
-  const queries = normed(context, queryNorm, q, { heads, headDim });
-  const keys = normed(context, keyNorm, k, { heads: keyValueHeads, headDim });
+  const queries = normed(context, queryNorm, q, heads * headDim);
+  const keys = normed(context, keyNorm, k, keyValueHeads * headDim);
   const given = {
     queries: turned(context, layer, queries, heads),
     keys: turned(context, layer, keys, keyValueHeads),
@@ -25,19 +25,11 @@ export function attention(context: Context, layer: Attention, u: Value): Value {
 }
 
 /** Over each head of x [R, heads · d], or over all of them when its weight is as wide. */
-function normed(
-  context: Context,
-  norm: RmsNorm | undefined,
-  x: Value,
-  { heads, headDim }: { readonly heads: number; readonly headDim: number },
-): Value {
-  const { graph, sizes, withSizes, apply } = context;
+function normed({ graph, apply }: Context, norm: RmsNorm | undefined, x: Value, width: number) {
   if (!norm) return x;
-  if (norm.weight.elements === heads * headDim) return apply(norm, x);
-  const eachHead = graph.op('Concat', [sizes, graph.ints(heads)], { attributes: { axis: 0 } });
-  const rows = graph.op('Reshape', [x, graph.ints(-1, headDim)]);
-  const values = withSizes(eachHead).apply(norm, rows);
-  return graph.op('Reshape', [values, graph.ints(-1, heads * headDim)]);
+  if (norm.weight.elements === width) return apply(norm, x);
+  const perHead = graph.op('Reshape', [x, graph.ints(-1, norm.weight.elements)]);
+  return graph.op('Reshape', [apply(norm, perHead), graph.ints(-1, width)]);
 }
 
 /** x [R, heads · d] → [B, T, heads · d] */
