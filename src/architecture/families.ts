@@ -3,6 +3,9 @@ import type { Family } from './family.js';
 /** The registry, one line a family; each is loaded when it is needed. */
 export const FAMILIES = {
   hybrid: async () => (await import('./models/hybrid.js')).hybrid,
+  minimind: async () => (await import('./models/minimind.js')).minimind,
+  minigpt: async () => (await import('./models/minigpt.js')).minigpt,
+  llama: async () => (await import('./models/llama.js')).llama,
 } as const satisfies Record<string, () => Promise<Family>>;
 
 export type FamilyName = keyof typeof FAMILIES;

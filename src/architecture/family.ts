@@ -59,6 +59,8 @@ export interface Family<Schema extends z.ZodType = z.ZodType> {
    * @throws LimitError when it is beyond what can be described or counted exactly.
    */
   build(document: z.output<Schema>): LanguageModel;
+  /** The `model` section, but for its family, that a `config.json` of Hugging Face comes to. */
+  fromHuggingFace?(config: Readonly<Record<string, unknown>>): Record<string, unknown>;
   trainingHints?(document: z.output<Schema>): TrainingHints;
   /** The values of a document that a checkpoint's tensors show; none for one of another family. */
   readOff?(stored: StoredShapes): readonly Reading[];
@@ -69,6 +71,11 @@ export interface Family<Schema extends z.ZodType = z.ZodType> {
 /** States a family and checks its parts against its own schema. */
 export function defineFamily<Schema extends z.ZodType>(family: Family<Schema>): Family<Schema> {
   return family;
+}
+
+/** States rules that judge any document with the parts that they read. */
+export function defineRules<Part>(rules: readonly Rule<Part>[]): readonly Rule<Part>[] {
+  return rules;
 }
 
 /** What a document of the family parses to. */

@@ -22,12 +22,14 @@ export interface Twin {
  * @param tokens That it has to take.
  */
 export function twinOf(family: FamilyName, document: unknown, tokens: number): Twin {
-  return TWINS[family](document, tokens);
+  const twin = (TWINS as Partial<Record<FamilyName, (typeof TWINS)['hybrid']>>)[family];
+  if (!twin) throw new Error(`no twin for ${family}`);
+  return twin(document, tokens);
 }
 
 const TWINS = {
   hybrid: (document, tokens) => hybridTwin(document as DocumentOf<typeof hybrid>, tokens),
-} as const satisfies Record<FamilyName, (document: unknown, tokens: number) => Twin>;
+} as const satisfies Partial<Record<FamilyName, (document: unknown, tokens: number) => Twin>>;
 
 const HIDDEN = 256;
 const LAYERS = 4;

@@ -22,6 +22,7 @@ import {
 import { defineFamily, type ModelChange, type Preset, type Setting } from '../family.js';
 import type { HeadSpan, HybridBlock, LanguageModel, Srte } from '../layer.js';
 import { buffer, param } from '../param.js';
+import { TRAINING_SECTIONS, trainingHints } from '../training.js';
 import { readOff } from './hybrid-reading.js';
 
 // Fixed by the original code, not by its configuration.
@@ -40,7 +41,6 @@ const PYRAMID_BASE_WINDOW = 512;
 
 const count = z.int().min(1);
 const amount = z.number().min(0);
-const fraction = z.number().min(0).max(1);
 const probability = z.number().min(0).lt(1);
 
 const model = z
@@ -95,57 +95,9 @@ const model = z
   })
   .describe('The model itself');
 
-const training = z.looseObject({
-  max_steps: count,
-  warmup_steps: z.int().min(0),
-  learning_rate: amount,
-  batch_size: count,
-  gradient_accumulation_steps: count,
-  weight_decay: amount,
-  beta1: probability,
-  beta2: probability,
-  eps: z.number().positive(),
-  max_grad_norm: amount,
-  gradient_checkpointing: z.boolean(),
-  fp16: z.boolean(),
-  bf16: z.boolean(),
-  lr_scheduler: z.string(),
-  min_lr_ratio: fraction,
-  load_balance_coeff: amount,
-  entropy_reg_coeff: amount,
-  distill_coeff: amount,
-  distill_temperature: z.number().positive(),
-  max_seq_length: count.describe('Tokens of a training sequence'),
-  save_steps: count,
-  eval_steps: count,
-  logging_steps: count,
-  save_total_limit: count,
-});
-
-const system = z.looseObject({
-  distributed: z.boolean(),
-  backend: z.string(),
-  use_deepspeed: z.boolean(),
-  zero_stage: z.int().min(0).max(3),
-  offload_optimizer: z.boolean(),
-  offload_params: z.boolean(),
-  find_unused_parameters: z.boolean(),
-  compile_model: z.boolean(),
-});
-
-/** A section whose keys are not ours to judge. */
-const open = (what: string) => z.unknown().optional().describe(what);
-
 const schema = z.looseObject({
   model,
-  // `training:` with nothing but comments below it is null in YAML.
-  training: training.partial().nullish().describe('How it is trained'),
-  data: open('What it is trained on'),
-  curriculum: open('How the data changes while training'),
-  device: open('Where it is trained'),
-  logging: open('What is logged'),
-  gate_monitor: open('How the gate is watched'),
-  system: system.partial().nullish().describe('How the training is distributed'),
+  ...TRAINING_SECTIONS,
 });
 
 type HybridDocument = z.output<typeof schema>;
@@ -274,15 +226,6 @@ function settingsFor({ srte: layout, tied }: ModelChange): Setting[] {
     ...(tied !== undefined && { tie_word_embeddings: tied }),
   };
   return Object.entries(settings).map(([key, value]) => ({ path: `model.${key}`, value }));
-}
-
-/** Keys that spread the training over devices, or out of them. */
-const BEYOND_ONE_DEVICE = ['zero_stage', 'offload_optimizer', 'offload_params'] as const;
-
-/** Undefined when the file says nothing of number formats. */
-function mixedOrFull(bf16?: boolean, fp16?: boolean): 'mixed' | 'float32' | undefined {
-  if (bf16 === undefined && fp16 === undefined) return undefined;
-  return bf16 || fp16 ? 'mixed' : 'float32';
 }
 
 // ── What makes a configuration wrong, or odd ─────────────────────────────────────────────────────
@@ -548,13 +491,5 @@ export const hybrid = defineFamily({
   build,
   readOff,
   settingsFor,
-  trainingHints: ({ training, system }) => ({
-    batch: training?.batch_size,
-    context: training?.max_seq_length,
-    precision: mixedOrFull(training?.bf16, training?.fp16),
-    recompute: training?.gradient_checkpointing,
-    beyondOneDevice: BEYOND_ONE_DEVICE.flatMap((key) =>
-      system?.[key] ? `system.${key}: ${system[key]}` : [],
-    ),
-  }),
+  trainingHints,
 });
