@@ -204,7 +204,7 @@ class Run {
       case 'transposedLinear':
         return product(x, transposed(layer, this.#weight(layer.weight)), this.#bias(layer));
       case 'fusedProjection':
-        return this.#fusedParts(layer, x).reduce(concatenated);
+        return this.#fusedParts(layer, x).reduce((a, b) => concatenated(a, b));
       case 'rmsNorm':
         return rmsNorm(x, this.#weight(layer.weight), layer);
       case 'scale':
@@ -312,9 +312,9 @@ class Run {
   }
 
   #projected(inputs: Projections, x: Tensor): Tensor[] {
-    if (!('kind' in inputs)) return inputs.map((layer) => this.of(layer, x));
-    const joined = this.of(inputs, x);
-    return [...split(joined, inputs.widths)];
+    return 'kind' in inputs
+      ? this.#fusedParts(inputs, x)
+      : inputs.map((layer) => this.of(layer, x));
   }
 
   #learnedPositions({ weight }: LearnedPositions, x: Tensor): Tensor {
@@ -648,11 +648,5 @@ function layerNorm(x: Tensor, weight: Float64Array, bias: Float64Array, eps: num
   return { shape: x.shape, data: result };
 }
 
-function concatenated(a: Tensor, b: Tensor): Tensor {
-  const size = a.shape.at(-1) ?? 0;
-  const data = Float64Array.from({ length: 2 * a.data.length }, (_, at) => {
-    const place = Math.floor(at / (2 * size)) * size + (at % size);
-    return (at % (2 * size) < size ? a : b).data[place] ?? 0;
-  });
-  return { shape: a.shape.with(-1, 2 * size), data };
-}
+const concatenated = (a: Tensor, b: Tensor): Tensor =>
+  joinedHeads(a, b, [a.shape.at(-1) ?? 0, b.shape.at(-1) ?? 0]);

@@ -33,11 +33,5 @@ export function fusedParts(context: Context, layer: FusedProjection, x: Value): 
 }
 
 /** Several values of x [R, in]: as many as there are projections, or as one product gives. */
-export function projected(context: Context, inputs: Projections, x: Value): Value[] {
-  const { apply, graph } = context;
-  if (!('kind' in inputs)) return inputs.map((each) => apply(each, x));
-  // Joined only where someone wants to see them so.
-  return context.outputs.taps
-    ? graph.split(apply(inputs, x), inputs.widths)
-    : fusedParts(context, inputs, x);
-}
+export const projected = (context: Context, inputs: Projections, x: Value): Value[] =>
+  'kind' in inputs ? fusedParts(context, inputs, x) : inputs.map((each) => context.apply(each, x));
