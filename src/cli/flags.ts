@@ -66,6 +66,14 @@ export const dtype = Flags.custom<Dtype>({
   },
 });
 
+/** Names with commas between them: `--columns parameters,weights`. */
+export const names = Flags.custom<string>({
+  multiple: true,
+  multipleNonGreedy: true,
+  delimiter: ',',
+  helpValue: 'NAME,NAME',
+});
+
 /** Positive whole numbers with commas between them: `--ranks 128,64`. */
 export const counts = Flags.custom<number>({
   multiple: true,
