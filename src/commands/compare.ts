@@ -2,7 +2,7 @@ import * as Args from '@oclif/core/args';
 import * as Flags from '@oclif/core/flags';
 import { OPTIMIZER_NAMES } from '../budget/training.js';
 import { BaseCommand, formatOf } from '../cli/base-command.js';
-import { count, dtype, names, setOf, stateDict } from '../cli/flags.js';
+import { count, dtype, names, precision, recompute, setOf, stateDict } from '../cli/flags.js';
 import { loadCandidates } from '../cli/load-candidates.js';
 import { COLUMN_NAMES } from '../comparison/columns.js';
 import { compareModels, warningsOf } from '../comparison/compare.js';
@@ -36,6 +36,19 @@ export default class Compare extends BaseCommand {
       helpValue: 'COLUMN',
       description: 'order of the models; =-COLUMN for the largest first',
     }),
+    tokenizer: Flags.string({
+      multiple: true,
+      multipleNonGreedy: true,
+      helpValue: 'FILE',
+      dependsOn: ['text'],
+      description:
+        'a tokenizer.json to cut --text with (repeatable): each model has the largest that fits it',
+    }),
+    text: Flags.string({
+      helpValue: 'FILE',
+      dependsOn: ['tokenizer'],
+      description: 'a text, to tell what a character of it costs',
+    }),
     config: Flags.string({
       helpValue: 'FILE',
       description: 'the config of the checkpoints [default: the one in them, or in their folder]',
@@ -56,16 +69,31 @@ export default class Compare extends BaseCommand {
       default: 'adamw',
       description: 'optimizer of the training',
     } as const)(),
+    precision,
+    recompute,
   };
 
   async run() {
     const { argv, flags } = await this.parse(Compare);
     const { swept, candidates } = await loadCandidates(argv as string[], flags);
-    const comparison = compareModels(candidates, swept, flags);
+    const texts = await textsOf(flags);
+    const comparison = compareModels(candidates, swept, { ...flags, texts });
     await this.warnAbout(flags, warningsOf(comparison));
     const result = { schema: 'minimind/compare@1', ...comparison } as const;
     return this.answer(flags, result, (each) =>
       compareReport(each, { flat: formatOf(flags) === 'csv' }),
     );
   }
+}
+
+/** The tokenizers' library is loaded when one is given. */
+async function textsOf({ tokenizer, text }: TextFlags) {
+  if (tokenizer === undefined || text === undefined) return undefined;
+  const { measureText } = await import('../tokenizer/measure.js');
+  return measureText(tokenizer, text);
+}
+
+interface TextFlags {
+  readonly tokenizer: readonly string[] | undefined;
+  readonly text: string | undefined;
 }

@@ -13,7 +13,9 @@ import {
   count,
   countLimit,
   dtype,
+  precision,
   publishedNumber,
+  recompute,
   set,
   stateDict,
 } from '../cli/flags.js';
@@ -63,14 +65,8 @@ export default class Profile extends BaseCommand {
       default: 'adamw',
       description: 'optimizer of the training',
     } as const)(),
-    precision: Flags.option({
-      options: ['mixed', 'float32'],
-      description: 'of the training [default: as in the file, or mixed]',
-    } as const)(),
-    recompute: Flags.option({
-      options: ['none', 'selective', 'full'],
-      description: 'activations computed again [default: as in the file, or none]',
-    } as const)(),
+    precision,
+    recompute,
     layers: Flags.boolean({ description: 'add a row for each block' }),
     tensors: Flags.boolean({ description: 'add the tree of tensors, with shapes and aliases' }),
     explain: Flags.boolean({ description: 'add formula, inputs and source of each figure' }),

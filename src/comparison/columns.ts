@@ -8,6 +8,17 @@ export interface Described {
   readonly family: string;
   readonly model: LanguageModel;
   readonly profile: ModelProfile;
+  /** Tokens of a forward pass. */
+  readonly tokens: number;
+  /** What its tokenizer makes of a text. */
+  readonly text?: TextFigures | undefined;
+}
+
+export interface TextFigures {
+  /** How many tokens the tokenizer knows. */
+  readonly vocabulary: number;
+  readonly tokens: number;
+  readonly characters: number;
 }
 
 /** Null where a model has no such thing, or not one of it. */
@@ -27,6 +38,23 @@ const cost = (title: string, unit: Column['unit'], of: (profile: ModelProfile) =
 
 const fact = (title: string, unit: Column['unit'], of: (model: LanguageModel) => ColumnValue) =>
   ({ title, unit, isCost: false, of: ({ model }: Described) => of(model) }) as const;
+
+const ofText = (
+  title: string,
+  unit: Column['unit'],
+  isCost: boolean,
+  of: (text: TextFigures, described: Described) => number,
+) =>
+  ({
+    title,
+    unit,
+    isCost,
+    of: (described: Described) => (described.text ? of(described.text, described) : null),
+  }) as const;
+
+/** What a token costs, for a character. */
+const forCharacter = ({ tokens, characters }: TextFigures, ofToken: number) =>
+  (ofToken * tokens) / characters;
 
 /** By the names of `--columns`; JSON has the same. */
 export const COLUMNS = {
@@ -64,6 +92,20 @@ export const COLUMNS = {
   vocabulary: fact('vocabulary', 'number', ({ embedding }) => embedding.weight.shape[0] ?? 0),
   positions: fact('positions', 'number', ({ positions }) => positions),
   tied: fact('tied', 'word', ({ embedding, head }) => embedding.weight === head.weight),
+  tokens: ofText('tokens of the text', 'number', true, ({ tokens }) => tokens),
+  'tokenizer-vocabulary': ofText('tokenizer', 'number', false, ({ vocabulary }) => vocabulary),
+  'chars-per-token': ofText(
+    'chars per token',
+    'ratio',
+    false,
+    ({ tokens, characters }) => characters / tokens,
+  ),
+  'kv-per-char': ofText('KV per char', 'bytes', true, (text, { profile }) =>
+    forCharacter(text, Number(profile.inference.state.keyValuePerToken.value)),
+  ),
+  'flops-per-char': ofText('forward per char', 'FLOP', true, (text, { profile, tokens }) =>
+    forCharacter(text, Number(profile.forwardFlops.total.value) / tokens),
+  ),
 } as const satisfies Record<string, Column>;
 
 export type ColumnName = keyof typeof COLUMNS;
@@ -77,6 +119,15 @@ export const DEFAULT_COLUMNS = [
   'kv-per-token',
   'forward-flops',
   'training-memory',
+] as const satisfies readonly ColumnName[];
+
+/** The same, when a text is cut by a tokenizer. */
+export const TEXT_COLUMNS = [
+  'parameters',
+  'chars-per-token',
+  'kv-per-token',
+  'kv-per-char',
+  'flops-per-char',
 ] as const satisfies readonly ColumnName[];
 
 /** The width of the residual stream. */

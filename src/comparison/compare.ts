@@ -14,6 +14,9 @@ import {
   type ColumnName,
   type ColumnValue,
   DEFAULT_COLUMNS,
+  type Described,
+  TEXT_COLUMNS,
+  type TextFigures,
 } from './columns.js';
 import { type CommonSetting, commonSetting } from './setting.js';
 
@@ -29,11 +32,19 @@ export interface Candidate {
   readonly problems: readonly Problem[];
 }
 
+/** A tokenizer, and what it makes of the text. */
+export interface TextMeasure extends TextFigures {
+  /** Its file. */
+  readonly tokenizer: string;
+}
+
 export interface CompareWish extends ProfileWish {
   /** Names of `COLUMNS`, or dotted paths of the document: `model.num_layers`. */
   readonly columns?: readonly string[] | undefined;
   /** One of those; a `-` before it is for the largest first. */
   readonly sort?: string | undefined;
+  /** Each model has the largest of these tokenizers that fits its vocabulary. */
+  readonly texts?: readonly TextMeasure[] | undefined;
 }
 
 /** A value of a document, null where it has none; lists are told as their JSON. */
@@ -46,6 +57,8 @@ export interface ComparedRow {
   readonly valid: boolean;
   /** By the names of `COLUMNS`; null of a model that is not valid. */
   readonly figures: Readonly<Record<ColumnName, ColumnValue>> | null;
+  /** The file of its tokenizer; null without one. */
+  readonly tokenizer: string | null;
   /** Of the document: the values in which the models differ, and those that the columns name. */
   readonly values: Readonly<Record<string, DocumentValue>> | null;
   readonly problems: readonly Problem[];
@@ -84,15 +97,16 @@ interface Measured extends ComparedRow {
 /**
  * Compares models. One that is not valid keeps its place, without figures.
  * @param swept The keys of which `chosen` has the values.
- * @throws UserError when no model is valid, or a column is unknown.
+ * @throws UserError when no model is valid, a column is unknown, or two tokenizers are of one size.
  */
 export function compareModels(
   candidates: readonly Candidate[],
   swept: readonly string[],
   wish: CompareWish,
 ): Comparison {
+  refuseAlike(wish.texts ?? []);
   const setting = settingOf(candidates, wish);
-  const measured = candidates.map((each) => measure(each, setting));
+  const measured = candidates.map((each) => measure(each, setting, wish.texts));
   const valid = measured.filter((each) => each.valid);
   const [first] = valid;
   if (!first) throw noneIsValid(measured);
@@ -104,7 +118,8 @@ export function compareModels(
   );
   const layout = swept.length > 0 || candidates.length > MOST_SIDE_BY_SIDE ? 'rows' : 'columns';
   const columns =
-    wish.columns?.map((name) => knownColumn(name, keys)) ?? defaultColumns(layout, valid);
+    wish.columns?.map((name) => knownColumn(name, keys)) ??
+    defaultColumns(layout, valid, wish.texts !== undefined);
   const rows = sorted(measured, wish.sort, keys);
   const kept = new Set([...differing, ...columns.filter((name) => !isColumn(name))]);
   return {
@@ -128,10 +143,16 @@ export function compareModels(
 const MOST_SIDE_BY_SIDE = 4;
 
 /** Side by side there is room for all costs; what no model has is left out. */
-function defaultColumns(layout: Comparison['layout'], rows: readonly ComparedRow[]): ColumnName[] {
-  if (layout === 'rows') return [...DEFAULT_COLUMNS];
+function defaultColumns(
+  layout: Comparison['layout'],
+  rows: readonly ComparedRow[],
+  isText: boolean,
+): readonly ColumnName[] {
+  if (layout === 'rows') return isText ? TEXT_COLUMNS : DEFAULT_COLUMNS;
   const isThere = (name: ColumnName) => rows.some(({ figures }) => figures?.[name]);
-  return COLUMN_NAMES.filter((name) => COLUMNS[name].isCost && isThere(name));
+  const isWanted = (name: ColumnName) =>
+    COLUMNS[name].isCost || (TEXT_COLUMNS as readonly string[]).includes(name);
+  return COLUMN_NAMES.filter((name) => isWanted(name) && isThere(name));
 }
 
 function shownColumn(name: string): ShownColumn {
@@ -177,8 +198,12 @@ function distinctProblems(rows: readonly { readonly problems: readonly Problem[]
   return [...new Map(all.map((each) => [JSON.stringify(each), each])).values()];
 }
 
-function measure({ file, chosen, loaded, problems }: Candidate, setting: CommonSetting): Measured {
-  const row = { file, chosen, values: null };
+function measure(
+  { file, chosen, loaded, problems }: Candidate,
+  setting: CommonSetting,
+  texts: readonly TextMeasure[] | undefined,
+): Measured {
+  const row = { file, chosen, values: null, tokenizer: null };
   const invalid = { ...row, valid: false, figures: null, document: new Map() };
   if (!loaded) return { ...invalid, problems };
   const { family, model, document } = loaded;
@@ -188,7 +213,16 @@ function measure({ file, chosen, loaded, problems }: Candidate, setting: CommonS
     if (!(error instanceof UserError)) throw error;
     return { ...invalid, problems: problemsOf(error, file) };
   }
-  const described = { family: family.name, model, profile: profileModel(model, setting) };
+  const vocabulary = model.embedding.weight.shape[0] ?? 0;
+  const text = fitting(texts, vocabulary);
+  const { batch, context } = setting.inference;
+  const described: Described = {
+    family: family.name,
+    model,
+    profile: profileModel(model, setting),
+    tokens: batch * context,
+    text,
+  };
   const figures = Object.fromEntries(
     COLUMN_NAMES.map((name) => [name, COLUMNS[name].of(described)]),
   );
@@ -197,8 +231,43 @@ function measure({ file, chosen, loaded, problems }: Candidate, setting: CommonS
     valid: true,
     figures: figures as Record<ColumnName, ColumnValue>,
     document: leavesOf(valueAt(document, ['model']), ['model']),
-    problems,
+    tokenizer: text?.tokenizer ?? null,
+    problems: texts && !text ? [...problems, noTokenizer(file, vocabulary)] : problems,
   };
+}
+
+/** Models often have more rows than their tokenizer has tokens, so that the number is round. */
+function fitting(texts: readonly TextMeasure[] = [], vocabulary: number): TextMeasure | undefined {
+  return texts
+    .filter((text) => text.vocabulary <= vocabulary)
+    .reduce<TextMeasure | undefined>(
+      (best, text) => (best && best.vocabulary >= text.vocabulary ? best : text),
+      undefined,
+    );
+}
+
+const noTokenizer = (file: string, vocabulary: number): Problem => ({
+  severity: 'warning',
+  file,
+  path: 'model.vocab_size',
+  message: `no tokenizer that is given fits a vocabulary of ${vocabulary}`,
+  suggestion: 'add a smaller one with --tokenizer',
+});
+
+/** @throws UserError when two tokenizers would fit the same models. */
+function refuseAlike(texts: readonly TextMeasure[]): void {
+  const bySize = new Map<number, string>();
+  for (const { vocabulary, tokenizer } of texts) {
+    const other = bySize.get(vocabulary);
+    if (other !== undefined) {
+      throw new UserError(
+        'usage',
+        `--tokenizer: ${other} and ${tokenizer} both have ${vocabulary} tokens, so either fits`,
+        { suggestion: 'give one of them' },
+      );
+    }
+    bySize.set(vocabulary, tokenizer);
+  }
 }
 
 /** Every value below `value` that is no mapping, by its path. */
@@ -260,10 +329,10 @@ const isNumber = (value: unknown) => typeof value === 'number' || typeof value =
 /** The least of each cost in which the models differ. */
 function leastOf(rows: readonly Measured[]): Comparison['least'] {
   const found = COLUMN_NAMES.flatMap((name) => {
-    const values = rows.flatMap(({ figures }) => figures?.[name] ?? []);
-    const least = values.reduce((a, b) => (b < a ? b : a));
-    const isCost = COLUMNS[name].isCost && values.some((value) => value !== least);
-    return isCost ? [[name, least] as const] : [];
+    const [first, ...others] = rows.flatMap(({ figures }) => figures?.[name] ?? []);
+    const isCost = COLUMNS[name].isCost && others.some((value) => value !== first);
+    if (first === undefined || !isCost) return [];
+    return [[name, others.reduce((a, b) => (b < a ? b : a), first)] as const];
   });
   return Object.fromEntries(found);
 }

@@ -109,7 +109,8 @@ function splitList(text: string): string[] {
 /** Where the quotes that open at `start` close; the end of the text when they do not. */
 function quoteEnd(text: string, start: number, quotes: string): number {
   for (let at = start + 1; at < text.length; at++) {
-    if (text[at] === '\\' && quotes === '"') at++;
+    const isDoubled = quotes === "'" && text.startsWith("''", at);
+    if (isDoubled || (quotes === '"' && text[at] === '\\')) at++;
     else if (text[at] === quotes) return at;
   }
   return text.length;

@@ -17,7 +17,7 @@ export function compareReport(result: Comparison, { flat }: { readonly flat: boo
   return {
     blocks: [
       heading(titleOf(shown)),
-      ...settingNotes(result.setting),
+      ...settingNotes(result.setting, shown.hasSeveralFiles ? 'files' : 'file'),
       ...result.setting.disagreements.map(disagreementNote),
       ...(result.layout === 'rows' ? rowBlocks(shown) : sideBySideBlocks(shown)),
       ...markNotes(shown),
@@ -117,9 +117,12 @@ const FORMATS = {
 function textOf(value: ColumnValue, unit: ShownColumn['unit']): string {
   if (typeof value === 'boolean') return value ? 'yes' : 'no';
   if (typeof value === 'string' || value === null) return String(value);
-  if (unit === 'ratio') return Number(value).toFixed(1);
-  return unit === 'value' || unit === 'word' ? String(value) : FORMATS[unit](value);
+  if (unit === 'ratio') return Number(value).toFixed(2);
+  return unit === 'value' || unit === 'word' ? String(value) : FORMATS[unit](wholeOf(value));
 }
+
+/** What a character costs is no whole number. */
+const wholeOf = (value: number | bigint) => (typeof value === 'bigint' ? value : Math.round(value));
 
 function cellOf(value: Value, unit: ShownColumn['unit'], tone: Tone = 'plain', mark = ''): Cell {
   if (value === null || value === undefined) return NOTHING;
@@ -143,9 +146,19 @@ function markedCell({ result }: Shown, row: ComparedRow, column: ShownColumn): C
 
 function changeCell({ baseline }: Shown, row: ComparedRow, column: ShownColumn): Cell {
   const [value, base] = [valueIn(row, column), valueIn(baseline, column)];
-  const isExact = (each: Value) => typeof each === 'number' || typeof each === 'bigint';
-  if (!isExact(value) || !isExact(base)) return { text: '' };
-  return { text: formatChange(value as number, base as number), tone: 'dim' };
+  if (!isNumber(value) || !isNumber(base)) return { text: '' };
+  return { text: formatChange(...inWholes(value, base)), tone: 'dim' };
+}
+
+const isNumber = (value: Value): value is number | bigint =>
+  typeof value === 'number' || typeof value === 'bigint';
+
+/** Two values times the same, so that both are whole: what is lost is far below what is shown. */
+function inWholes(...pair: [number | bigint, number | bigint]): [number | bigint, number | bigint] {
+  const isWhole = pair.every((each) => typeof each === 'bigint' || Number.isInteger(each));
+  if (isWhole) return pair;
+  const [a, b] = pair.map((each) => BigInt(Math.round(Number(each) * 1e6)));
+  return [a ?? 0n, b ?? 0n];
 }
 
 const keyCell = (row: ComparedRow, baseline: ComparedRow | undefined, key: string): Cell => {

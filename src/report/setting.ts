@@ -11,9 +11,10 @@ const ORIGINS = {
   longest: ' (default: all that the model takes)',
 } as const satisfies Record<Origin, string>;
 
-export function settingNotes(setting: ResolvedSetting): Block[] {
+/** @param file What says so where no flag does. */
+export function settingNotes(setting: ResolvedSetting, file = 'file'): Block[] {
   const { inference, training, origins, beyondOneDevice } = setting;
-  const from = (origin: Origin) => ORIGINS[origin];
+  const from = (origin: Origin) => ORIGINS[origin].replace('file', file);
   const precision = training.precision === 'mixed' ? 'mixed precision' : 'float32';
   return [
     note(
