@@ -19,6 +19,8 @@ export interface LoadedCandidate {
 
 interface CandidateFlags extends CheckpointFlags {
   readonly set?: readonly string[] | undefined;
+  /** Whether the lists go together, and not in every combination. */
+  readonly zip?: boolean | undefined;
 }
 
 /**
@@ -30,7 +32,7 @@ export async function loadCandidates(
   sources: readonly string[],
   flags: CandidateFlags,
 ): Promise<{ readonly swept: readonly string[]; readonly candidates: readonly LoadedCandidate[] }> {
-  const sweep = sweepOf(flags.set ?? []);
+  const sweep = sweepOf(flags.set ?? [], flags.zip);
   refuseTooMany(sources.length * sweep.size);
   const { loaded, error } = await loadAllFiles(sources, async (path) =>
     candidatesOf(path === '-' ? '<stdin>' : path, await openModelSource(path, flags), sweep),

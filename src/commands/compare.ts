@@ -12,7 +12,7 @@ export default class Compare extends BaseCommand {
   static override summary = 'Set models side by side, and mark in what they differ.';
   static override description =
     'Takes any number of configs and checkpoints, all counted at the same length and precision. A list of ' +
-    'values in --set makes a model of each, and several lists one of every combination; a combination that is ' +
+    'values in --set makes a model of each, and several lists one of every combination (in step with --zip); one that is ' +
     `not valid is told, and the others are compared. Columns are ${COLUMN_NAMES.join(', ')}, and any key of ` +
     'the configs, such as model.num_layers.';
   static override examples = [
@@ -31,6 +31,9 @@ export default class Compare extends BaseCommand {
   };
   static override flags = {
     set: setOf('override a value; several with commas between them make several models'),
+    zip: Flags.boolean({
+      description: 'take the lists of --set in step, and not every combination',
+    }),
     columns: names({ description: 'what to show [default: the costs]' }),
     sort: Flags.string({
       helpValue: 'COLUMN',

@@ -17,7 +17,7 @@ export interface Sweep {
   readonly keys: readonly string[];
   /** How many points there are; they are not made before they are asked for. */
   readonly size: number;
-  /** Every combination; the values of the first key change slowest. */
+  /** Every combination, the values of the first key changing slowest; or the lists in step. */
   points(): SweepPoint[];
 }
 
@@ -33,9 +33,11 @@ interface Swept {
  * parts nothing, so that a list or a text can be one value. What is wrong with a path or a value is left
  * for `applyOverrides` to tell.
  *
- * @throws UserError when a list has an empty item, or one key is swept and set again.
+ * @param inStep Whether the lists go together, the first values with the first, and not in every combination.
+ * @throws UserError when a list has an empty item, when one key is swept and set again, or when lists that go
+ * together are not of one length.
  */
-export function sweepOf(sets: readonly string[]): Sweep {
+export function sweepOf(sets: readonly string[], inStep = false): Sweep {
   const all = sets.map(sweptOf);
   const keys = all.filter(({ values }) => values.length > 1).map(({ path }) => path);
   const paths = all.map(({ path }) => path);
@@ -45,11 +47,32 @@ export function sweepOf(sets: readonly string[]): Sweep {
       suggestion: 'write all its values in one --set, with commas between them',
     });
   }
+  if (inStep) return { keys, ...stepsOf(all) };
   return {
     keys,
     size: all.reduce((size, { values }) => size * values.length, 1),
     points: () => all.reduce(eachWith, [{ set: [], chosen: [] }]),
   };
+}
+
+/** The n-th values of all lists together; a single value goes with each. */
+function stepsOf(all: readonly Swept[]): Omit<Sweep, 'keys'> {
+  const lists = all.filter(({ values }) => values.length > 1);
+  const size = lists[0]?.values.length ?? 1;
+  const other = lists.find(({ values }) => values.length !== size);
+  if (other) {
+    throw new UserError(
+      'usage',
+      `--zip: ${lists[0]?.path} has ${size} values, and ${other.path} has ${other.values.length}`,
+      { suggestion: 'give all lists of --set as many values' },
+    );
+  }
+  const at = ({ values }: Swept, step: number) => values[step] ?? values[0] ?? '';
+  const point = (step: number): SweepPoint => ({
+    set: all.map((each) => each.prefix + at(each, step)),
+    chosen: lists.map((each) => at(each, step)),
+  });
+  return { size, points: () => Array.from({ length: size }, (_, step) => point(step)) };
 }
 
 const eachWith = (points: SweepPoint[], { prefix, values }: Swept): SweepPoint[] =>

@@ -66,6 +66,17 @@ describe('sweepOf', () => {
     },
   );
 
+  it('takes lists in step when asked to', () => {
+    const sweep = sweepOf(['a=1,2', 'c=x', 'b=3,4'], true);
+    expect(sweep).toMatchObject({ keys: ['a', 'b'], size: 2 });
+    expect(sweep.points()).toEqual([
+      { set: ['a=1', 'c=x', 'b=3'], chosen: ['1', '3'] },
+      { set: ['a=2', 'c=x', 'b=4'], chosen: ['2', '4'] },
+    ]);
+    expect(sweepOf(['c=x'], true).points()).toEqual([{ set: ['c=x'], chosen: [] }]);
+    expect(() => sweepOf(['a=1,2', 'b=1,2,3'], true)).toThrow('a has 2 values, and b has 3');
+  });
+
   it('counts points without making them', () => {
     const values = Array.from({ length: 1000 }, (_, index) => index).join();
     expect(sweepOf(['a', 'b', 'c', 'd'].map((key) => `${key}=${values}`)).size).toBe(1e12);

@@ -65,6 +65,6 @@ describe('the table of a comparison', () => {
       width: 80,
       colourLevel: 1,
     });
-    expect(text).toContain('\u001b[32m*13.352B');
+    expect(text).toContain('\u001b[32m*13.822B');
   });
 });
