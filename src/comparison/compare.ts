@@ -142,17 +142,23 @@ export function compareModels(
 /** More models than this are easier to read below each other. */
 const MOST_SIDE_BY_SIDE = 4;
 
-/** Side by side there is room for all costs; what no model has is left out. */
+/**
+ * Side by side there is room for all costs. What no model has is left out, and what is the number of
+ * parameters in all of them.
+ */
 function defaultColumns(
   layout: Comparison['layout'],
   rows: readonly ComparedRow[],
   isText: boolean,
 ): readonly ColumnName[] {
-  if (layout === 'rows') return isText ? TEXT_COLUMNS : DEFAULT_COLUMNS;
-  const isThere = (name: ColumnName) => rows.some(({ figures }) => figures?.[name]);
-  const isWanted = (name: ColumnName) =>
-    COLUMNS[name].isCost || (TEXT_COLUMNS as readonly string[]).includes(name);
-  return COLUMN_NAMES.filter((name) => isWanted(name) && isThere(name));
+  const few: readonly ColumnName[] = isText ? TEXT_COLUMNS : DEFAULT_COLUMNS;
+  const all = COLUMN_NAMES.filter((name) => COLUMNS[name].isCost || few.includes(name));
+  return (layout === 'rows' ? few : all).filter((name) =>
+    rows.some(
+      ({ figures }) =>
+        figures?.[name] && (name === 'parameters' || figures[name] !== figures.parameters),
+    ),
+  );
 }
 
 function shownColumn(name: string): ShownColumn {

@@ -4,7 +4,7 @@ import type { ComparedRow, Comparison, ShownColumn } from '../comparison/compare
 import type { Disagreement } from '../comparison/setting.js';
 import { heading, left, note, right } from './cells.js';
 import type { Block, Cell, Column, Report, TableBlock, Tone } from './report.js';
-import { settingNotes } from './setting.js';
+import { inferenceNote, settingNotes } from './setting.js';
 import { formatBytes, formatChange, formatCount, formatFlops, formatInteger } from './units.js';
 import { counted, joined } from './wording.js';
 
@@ -17,8 +17,7 @@ export function compareReport(result: Comparison, { flat }: { readonly flat: boo
   return {
     blocks: [
       heading(titleOf(shown)),
-      ...settingNotes(result.setting, shown.hasSeveralFiles ? 'files' : 'file'),
-      ...result.setting.disagreements.map(disagreementNote),
+      ...conditionNotes(shown),
       ...(result.layout === 'rows' ? rowBlocks(shown) : sideBySideBlocks(shown)),
       ...markNotes(shown),
       ...invalidBlocks(shown),
@@ -88,6 +87,19 @@ function titleOf({ result, names, folder }: Shown): string {
   const many = counted(result.rows.length, 'model');
   if (names.size === 1) return `${many} of ${[...names.keys()][0]}`;
   return folder === '' ? many : `${many} in ${folder}`;
+}
+
+/** The setting, as far as the shown figures depend on it. */
+function conditionNotes({ result, hasSeveralFiles }: Shown): Block[] {
+  const { setting, columns } = result;
+  const isTraining = columns.some(({ name }) => name.startsWith('training-'));
+  const file = hasSeveralFiles ? 'files' : 'file';
+  return [
+    ...(isTraining ? settingNotes(setting, file) : [inferenceNote(setting, file)]),
+    ...setting.disagreements
+      .filter(({ of }) => isTraining || of === 'context')
+      .map(disagreementNote),
+  ];
 }
 
 /** What the files ask for, in words. */

@@ -270,6 +270,19 @@ describe('--columns', () => {
   });
 });
 
+describe('the setting', () => {
+  it('of the training is told when a column depends on it', () => {
+    expect(compare(TINY).stdout).toMatch(/^Training: /m);
+    expect(compare(TINY, '--columns', 'parameters,kv-cache').stdout).not.toMatch(/^Training: /m);
+  });
+
+  it('is that of the flags', () => {
+    const { stdout } = compare(TINY, ORIGINAL, '--context=100', '--batch=3', '--dtype=fp32');
+    expect(stdout).toMatch(/^Inference: 3 × 100 tokens, f32\.$/m);
+    expect(stdout).toMatch(/^Training: 3 × 100 tokens, mixed precision \(from the files\)/m);
+  });
+});
+
 describe('CSV', () => {
   it('is one table of exact values, with the keys that differ', () => {
     const { stdout } = compare(ORIGINAL, TINY, '--set', 'model.num_layers=1,2', '--format', 'csv');
