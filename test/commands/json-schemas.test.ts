@@ -30,12 +30,17 @@ function complaints(output: string): unknown[] {
 }
 
 const CONFIG = 'configs/hybrid/original.yaml';
+const TOKENIZERS = 'fixtures/tokenizers';
+const TEXT = ['--tokenizer', `${TOKENIZERS}/bpe-512.json`, '--text', `${TOKENIZERS}/text.txt`];
 
 describe('JSON output keeps to docs/schemas', () => {
   it.each([
     ['compare-srte', [CONFIG]],
     ['compare-srte', [CONFIG, '--presets', '--tie', '--max-positions', '5', '--vocab-sizes', '7']],
     ['compare-srte', ['configs/hybrid/tiny.yaml']],
+    ['compare', [CONFIG, 'configs/hybrid/tiny.yaml', '--context', '64']],
+    ['compare', [CONFIG, '--set', 'model.num_heads=32,33', '--columns', 'model.gate_rank,heads']],
+    ['compare', ['configs/hybrid/tiny.yaml', '--set', 'model.vocab_size=512,600', ...TEXT]],
     ['validate', [CONFIG, 'configs/hybrid/tiny.yaml']],
     ['validate', ['configs/hybrid/tiny.yaml', '--set', 'model.gate_rank=99', '--set', 'x=1']],
     ['profile', [CONFIG, '--layers', '--tensors', '--published', '7B', '--max-params', '30B']],
