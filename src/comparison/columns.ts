@@ -1,5 +1,6 @@
 /** What models are compared by: the columns of `minimind compare`, each read off a description or its budgets. */
-import { type Attention, type LanguageModel, walk } from '../architecture/layer.js';
+import type { Attention, LanguageModel } from '../architecture/layer.js';
+import { walk } from '../architecture/walk.js';
 import type { Exact } from '../budget/figure.js';
 import type { ModelProfile } from '../budget/profile.js';
 
