@@ -13,9 +13,8 @@ import { type Run, valuesOf } from './run.js';
 export function mixtureOfExperts(run: Run, layer: MixtureOfExperts, x: Tensor3D): Tensor3D {
   const { tf } = run;
   const routed = tf.tidy((): Tensor3D => tf.reshape(routedExperts(run, layer, x), x.shape));
-  const shared = layer.shared.map((each) => run.apply(each, x));
-  if (shared.length === 0) return routed;
-  const sum: Tensor3D = tf.addN(shared);
+  if (layer.shared.length === 0) return routed;
+  const sum = layer.shared.map((each) => run.apply(each, x)).reduce((a, b) => tf.add(a, b));
   if (!layer.sharedGate) return tf.add(routed, sum);
   const gate = tf.sigmoid(run.apply(layer.sharedGate, x)); // (B, T, 1)
   return tf.add(routed, tf.mul(sum, gate));
@@ -36,7 +35,9 @@ function routedExperts(run: Run, layer: MixtureOfExperts, x: Tensor3D): Tensor2D
   const flat = tokensOf.flatMap((tokens, expert) => tokens.map((at) => at * experts + expert));
   const shares = tf.gather(tf.reshape(weights, [-1, 1]), tf.tensor1d(flat, 'int32'));
   const weighted: Tensor2D = tf.mul(tf.concat(outputs, 0), shares); // (B·T · expertsPerToken, H)
-  return tf.addN(places.map((each) => tf.gather(weighted, tf.tensor1d(each, 'int32'))));
+  return places
+    .map((each): Tensor2D => tf.gather(weighted, tf.tensor1d(each, 'int32')))
+    .reduce((a, b) => tf.add(a, b));
 }
 
 interface Routes {
