@@ -6,9 +6,9 @@ import { largest } from './router.js';
 import { type Run, valuesOf } from './run.js';
 
 /**
- * x [B, T, H] → [B, T, H]. The tokens of each expert are gathered, and only they are computed. Which those are is
- * read back from the library; all the rest its operations do. A gradient needs that of `gather` (kernel
- * UnsortedSegmentSum), which the wasm backend lacks.
+ * x [B, T, H] → [B, T, H]. The tokens of each expert are gathered, and only they are computed. Which those
+ * are is read back from the library; all the rest its operations do. A gradient needs that of `gather`,
+ * whose kernel UnsortedSegmentSum the wasm backend lacks.
  */
 export function mixtureOfExperts(run: Run, layer: MixtureOfExperts, x: Tensor3D): Tensor3D {
   const { tf } = run;
@@ -43,7 +43,7 @@ function routedExperts(run: Run, layer: MixtureOfExperts, x: Tensor3D): Tensor2D
 interface Routes {
   /** Of each expert, in order. */
   readonly tokensOf: readonly (readonly number[])[];
-  /** For the first, second, … expert of each token: the row of its output, where those of one expert follow the other's. */
+  /** Of the first, second, … expert of each token: its row, where the rows of one expert follow the other's. */
   readonly places: readonly Int32Array[];
 }
 

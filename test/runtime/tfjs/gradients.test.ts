@@ -16,7 +16,7 @@ beforeAll(() => {
   transformed('@tensorflow/tfjs-core/dist/register_all_gradients.js', import.meta.url);
 });
 
-/** How the sum of a layer's outputs, each by its own weight, changes with a step; once by gradients, once by trying. */
+/** How a sum of a layer's outputs changes in one direction: by the gradient, and by trying. */
 async function slopes(place: string, backendName: BackendName) {
   const { model, weights: source } = await familyCase(place);
   const layer = model.blocks[1] as Layer;
