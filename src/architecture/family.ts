@@ -39,6 +39,13 @@ export interface Setting {
   readonly value: number | string | boolean;
 }
 
+/** A value that the document of a smaller model has in place of its own: a number, or a list for its layers. */
+export interface TwinSetting {
+  /** `model.num_layers` */
+  readonly path: string;
+  readonly value: number | readonly unknown[];
+}
+
 /**
  * Everything that minimind knows of a kind of model. `Schema` describes the whole document that a user
  * writes; the rest is derived from its parsed value.
@@ -61,6 +68,12 @@ export interface Family<Schema extends z.ZodType = z.ZodType> {
   build(document: z.output<Schema>): LanguageModel;
   /** The `model` section, but for its family, that a `config.json` of Hugging Face comes to. */
   fromHuggingFace?(config: Readonly<Record<string, unknown>>): Record<string, unknown>;
+  /**
+   * What makes a document that of a small model of the same structure, for when the model is too large to run.
+   * Families whose documents have the keys of `decoderTwin` need none of their own.
+   * @param tokens That it has to take.
+   */
+  twin?(document: z.output<Schema>, tokens: number): readonly TwinSetting[];
   trainingHints?(document: z.output<Schema>): TrainingHints;
   /** The values of a document that a checkpoint's tensors show; none for one of another family. */
   readOff?(stored: StoredShapes): readonly Reading[];

@@ -2,6 +2,7 @@
 import type {
   Component,
   FusedProjection,
+  LanguageModel,
   Layer,
   MixtureOfExperts,
   Projection,
@@ -109,6 +110,12 @@ export function productsOf(inputs: Projections): readonly Projection[] {
 
 const expertLayers = (experts: MixtureOfExperts['experts']): readonly Layer[] =>
   'kind' in experts ? [experts] : experts;
+
+/** What a model does, one after the other, from ids to logits. */
+export function stagesOf(model: LanguageModel): readonly Layer[] {
+  const { embedding, embeddingSteps, blocks, norm, head, logitSteps } = model;
+  return [embedding, ...embeddingSteps, ...blocks, norm, head, ...logitSteps];
+}
 
 /** The tensors that a layer itself holds, without those of its children. */
 function ownTensors(layer: Layer): readonly Param[] {

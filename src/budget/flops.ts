@@ -48,7 +48,8 @@ const KINDS = {
   projection: { label: 'projections', source: '2 FLOP per multiply-accumulate with a weight' },
   scores: {
     label: 'scores and values',
-    source: 'q·kᵀ and its sum over v: 2 products of head_dim multiply-accumulates per pair',
+    source:
+      'q·kᵀ and its sum over v: per pair and head a multiply-accumulate for each value of the query, and of v',
   },
   convolution: {
     label: 'convolution',
@@ -149,39 +150,50 @@ function forwardFigure(operations: Group, { batch, context, causal }: ForwardSet
   }
 }
 
-/** 2 products of `head_dim` MACs for each head and pair; heads with the same window together. */
+/** A MAC for each value of a query and of v, for each pair; heads with the same window together. */
 function scoresFormula(
   operations: Group,
   batch: number,
   context: number,
   causal: boolean,
 ): Pick<Figure, 'formula' | 'inputs'> {
-  // The width of heads is their number times head_dim, over all layers.
-  const widths = new Map<string, number>();
-  const windows = new Map<string, Window | undefined>();
+  const spans = new Map<string, SpanWidths>();
   for (const operation of operations) {
     if (operation.kind !== 'scores') continue;
     for (const { heads, window } of operation.spans) {
       const key = windowKey(window);
-      windows.set(key, window);
-      widths.set(key, (widths.get(key) ?? 0) + heads * operation.headDim);
+      const before = spans.get(key) ?? { queries: 0, values: 0 };
+      spans.set(key, {
+        window,
+        queries: before.queries + heads * operation.headDim,
+        values: before.values + heads * operation.valueDim,
+      });
     }
   }
+  const sum = (of: keyof Omit<SpanWidths, 'window'>) =>
+    [...spans.values()].reduce((total, each) => total + each[of], 0);
   if (!causal) {
-    const width = [...widths.values()].reduce((total, each) => total + each, 0);
     return {
-      formula: '4 * batch * context * context * width',
-      inputs: { batch, context, width },
+      formula: '2 * batch * context * context * (query_width + value_width)',
+      inputs: { batch, context, query_width: sum('queries'), value_width: sum('values') },
     };
   }
   const terms: string[] = [];
   const inputs: Record<string, Exact> = { batch };
-  for (const [suffix, width] of widths) {
-    inputs[`width_${suffix}`] = width;
-    inputs[`pairs_${suffix}`] = exact(visiblePairs(context, windows.get(suffix)));
-    terms.push(`width_${suffix} * pairs_${suffix}`);
+  for (const [suffix, { window, queries, values }] of spans) {
+    inputs[`query_width_${suffix}`] = queries;
+    inputs[`value_width_${suffix}`] = values;
+    inputs[`pairs_${suffix}`] = exact(visiblePairs(context, window));
+    terms.push(`(query_width_${suffix} + value_width_${suffix}) * pairs_${suffix}`);
   }
-  return { formula: `4 * batch * (${terms.join(' + ')})`, inputs };
+  return { formula: `2 * batch * (${terms.join(' + ')})`, inputs };
+}
+
+/** Of all heads that see equally far, in all layers: their number times what one has. */
+interface SpanWidths {
+  readonly window?: Window | undefined;
+  readonly queries: number;
+  readonly values: number;
 }
 
 function macs(products: readonly ComponentFlops[]): Figure {

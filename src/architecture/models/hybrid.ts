@@ -19,7 +19,13 @@ import {
   mamba,
   stack,
 } from '../constructors.js';
-import { defineFamily, type ModelChange, type Preset, type Setting } from '../family.js';
+import {
+  defineFamily,
+  type ModelChange,
+  type Preset,
+  type Setting,
+  type TwinSetting,
+} from '../family.js';
 import type { HeadSpan, HybridBlock, LanguageModel, Srte } from '../layer.js';
 import { buffer, param } from '../param.js';
 import { TRAINING_SECTIONS, trainingHints } from '../training.js';
@@ -481,6 +487,36 @@ export const PROPOSED_PRESETS = [
   'performance',
 ] as const satisfies readonly (keyof typeof presets)[];
 
+// ── A smaller model of the same structure ────────────────────────────────────────────────────────
+
+const TWIN = { hidden: 256, layers: 4, vocabulary: 1024, positions: 2048 } as const;
+
+/** As many heads as before, each narrower; ranks in proportion to the width. */
+function twin({ model: config }: HybridDocument, tokens: number): TwinSetting[] {
+  const { num_heads, hidden_size } = config;
+  const headDim = Math.min(
+    hidden_size / num_heads,
+    Math.max(2, 2 * Math.floor(TWIN.hidden / num_heads / 2)),
+  );
+  const hidden = num_heads * headDim;
+  const inProportion = (rank: number) =>
+    Math.min(rank, Math.max(1, Math.round((rank * hidden) / hidden_size)));
+  const smaller = {
+    hidden_size: hidden,
+    num_layers: Math.min(config.num_layers, TWIN.layers),
+    vocab_size: Math.min(config.vocab_size, TWIN.vocabulary),
+    max_position_embeddings: Math.min(
+      config.max_position_embeddings,
+      Math.max(tokens, TWIN.positions),
+    ),
+    // So that the window's rule shows.
+    window_size: Math.min(config.window_size, Math.max(1, Math.floor(tokens / 2))),
+    gate_rank: inProportion(config.gate_rank),
+    srte_factorized_rank: inProportion(config.srte_factorized_rank),
+  } satisfies Partial<HybridConfig>;
+  return Object.entries(smaller).map(([key, value]) => ({ path: `model.${key}`, value }));
+}
+
 export const hybrid = defineFamily({
   name: 'hybrid',
   title: 'Mamba beside local and global attention, with an SRTE',
@@ -491,5 +527,6 @@ export const hybrid = defineFamily({
   build,
   readOff,
   settingsFor,
+  twin,
   trainingHints,
 });

@@ -26,6 +26,7 @@ import {
   headsOf,
   transformerDocument,
 } from '../transformer/settings.js';
+import { decoderTwin } from '../transformer/twin.js';
 
 const factor = z.number().positive();
 
@@ -234,6 +235,12 @@ export const minimind = defineFamily({
   },
   trainingHints,
   fromHuggingFace: (config) => readHuggingFace(schema.shape.model, config),
+  // How many heads of keys there are by default is no share of the query heads.
+  twin: ({ model }, tokens) => {
+    const { keyValueHeads } = VERSIONS[versionOf(model)];
+    const stated = { num_key_value_heads: model.num_key_value_heads ?? keyValueHeads };
+    return decoderTwin({ model: { ...model, ...stated } }, tokens);
+  },
   build({ model: config }) {
     const defaults = VERSIONS[versionOf(config)];
     const { hidden_size: hidden } = config;
