@@ -90,3 +90,10 @@ export class UserError extends Error {
     this.suggestion = details.suggestion;
   }
 }
+
+/** The problems of an error; one without any (a file that cannot be read) is a problem itself, of `file`. */
+export function problemsOf(error: UserError, file: string): readonly Problem[] {
+  if (error.problems.length > 0) return error.problems;
+  const { message, suggestion } = error;
+  return [{ severity: 'error', file, message, ...(suggestion && { suggestion }) }];
+}

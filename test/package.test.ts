@@ -146,6 +146,10 @@ describe('the installed program', () => {
 
   /** A real invocation of each command, and something of what it prints. */
   const INVOCATIONS: Record<string, { args: string[]; prints: string }> = {
+    compare: {
+      args: ['original.yaml', '--set', 'model.srte_factorized_rank=64,128'],
+      prints: 'srte_factorized_rank',
+    },
     'compare-srte': { args: ['original.yaml'], prints: '8.321B' },
     completion: { args: ['bash'], prints: 'compare-srte' },
     'convert-checkpoint': {

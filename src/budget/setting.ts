@@ -49,13 +49,7 @@ export function resolveSetting(
   positions: number,
 ): ResolvedSetting {
   const context = first(wish.context, hints.context, Math.min(DEFAULT_CONTEXT, positions));
-  if (context.value > positions) {
-    throw new UserError(
-      'usage',
-      `--context: ${context.value} tokens are more than the ${positions} positions of the model`,
-      { suggestion: `ask for at most ${positions}` },
-    );
-  }
+  requirePositions(context.value, positions);
   const inferenceBatch = first(wish.batch, undefined, 1);
   const trainingBatch = first(wish.batch, hints.batch, 1);
   const precision = first(wish.precision, hints.precision, 'mixed' as const);
@@ -81,6 +75,16 @@ export function resolveSetting(
     },
     beyondOneDevice: hints.beyondOneDevice ?? [],
   };
+}
+
+/** @throws UserError when a context is longer than the model's positions. */
+export function requirePositions(context: number, positions: number): void {
+  if (context <= positions) return;
+  throw new UserError(
+    'usage',
+    `--context: ${context} tokens are more than the ${positions} positions of the model`,
+    { suggestion: `ask for at most ${positions}` },
+  );
 }
 
 function first<T>(

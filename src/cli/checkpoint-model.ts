@@ -8,7 +8,7 @@ import { type Reconciliation, reconcileIndex } from '../reconcile/reconcile.js';
 import type { Suggestion } from '../reconcile/suggest.js';
 import { type ConfigOrigin, configOf, descriptionOf, warningsOf } from './checkpoint-config.js';
 import { faultProblems } from './checkpoint-faults.js';
-import { type LoadOptions, type ModelFile, modelOf } from './model-file.js';
+import { type ModelFile, modelOf } from './model-file.js';
 
 /** What the index of a checkpoint says of the model that is loaded with it. */
 export interface CheckpointFound {
@@ -23,39 +23,71 @@ export interface CheckpointFound {
   readonly totals: Totals;
 }
 
-interface CheckpointOptions extends LoadOptions {
+/** A model, and the checkpoint that it was found with, if that was one. */
+export interface LoadedModel extends ModelFile {
+  readonly checkpoint?: CheckpointFound;
+}
+
+/** Something that was read, once: standard input cannot be read again. */
+export interface ModelSource {
+  /**
+   * The model under overrides.
+   * @param options.isHeld Whether the tensors of a checkpoint are held against it.
+   * @throws UserError with every problem that was found.
+   */
+  model(
+    set: readonly string[] | undefined,
+    options?: { readonly isHeld?: boolean },
+  ): Promise<LoadedModel>;
+}
+
+/** Flags that are for checkpoints alone. */
+export interface CheckpointFlags {
   /** The config to take instead of the checkpoint's own. */
   readonly config?: string | undefined;
   readonly 'state-dict'?: string | undefined;
 }
 
 /**
- * The model of the config that belongs to a checkpoint. That the two do not agree is a warning.
+ * Reads the index of a checkpoint and the config that belongs to it. That the two do not agree is a warning.
  * @throws UserError when the checkpoint is refused, or has no valid config.
  */
-export async function loadCheckpointModel(
+export async function openCheckpointModel(
   path: string,
-  options: CheckpointOptions,
-): Promise<ModelFile & { readonly checkpoint: CheckpointFound }> {
-  const checkpoint = openCheckpoint(path, { stateDict: options['state-dict'] });
+  flags: CheckpointFlags,
+): Promise<ModelSource> {
+  const checkpoint = openCheckpoint(path, { stateDict: flags['state-dict'] });
   try {
-    const { document, origin } = await configOf(checkpoint, options.config);
-    const loaded = await modelOf(document, options);
-    const held = reconcileIndex(descriptionOf(loaded), checkpoint);
+    const { document, origin } = await configOf(checkpoint, flags.config);
     const config = { file: document.file, origin };
+    // Of what is open, only the index is used below.
     return {
-      ...loaded,
-      file: path,
-      warnings: [
-        ...loaded.warnings,
-        ...warningsOf(checkpoint),
-        ...mismatches(path, held, config.file),
-      ],
-      checkpoint: found(checkpoint, held, config),
+      model: async (set, { isHeld = true } = {}) => {
+        const loaded = { ...(await modelOf(document, { set })), file: path };
+        return isHeld ? held(checkpoint, config, loaded) : loaded;
+      },
     };
   } finally {
     checkpoint.close();
   }
+}
+
+function held(
+  checkpoint: Checkpoint,
+  config: CheckpointFound['config'],
+  loaded: ModelFile,
+): LoadedModel {
+  const { path } = checkpoint;
+  const result = reconcileIndex(descriptionOf(loaded), checkpoint);
+  return {
+    ...loaded,
+    warnings: [
+      ...loaded.warnings,
+      ...warningsOf(checkpoint),
+      ...mismatches(path, result, config.file),
+    ],
+    checkpoint: found(checkpoint, result, config),
+  };
 }
 
 function found(

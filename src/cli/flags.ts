@@ -66,6 +66,26 @@ export const dtype = Flags.custom<Dtype>({
   },
 });
 
+/** `--precision float32`, of a training. */
+export const precision = Flags.option({
+  options: ['mixed', 'float32'],
+  description: 'of the training [default: as in the file, or mixed]',
+} as const)();
+
+/** `--recompute full`, of a training. */
+export const recompute = Flags.option({
+  options: ['none', 'selective', 'full'],
+  description: 'activations computed again [default: as in the file, or none]',
+} as const)();
+
+/** Names with commas between them: `--columns parameters,weights`. */
+export const names = Flags.custom<string>({
+  multiple: true,
+  multipleNonGreedy: true,
+  delimiter: ',',
+  helpValue: 'NAME,NAME',
+});
+
 /** Positive whole numbers with commas between them: `--ranks 128,64`. */
 export const counts = Flags.custom<number>({
   multiple: true,

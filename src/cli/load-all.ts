@@ -1,28 +1,30 @@
-import { type Problem, UserError } from '../errors.js';
-import { type LoadOptions, loadModelFile, type ModelFile } from './model-file.js';
+import { type Problem, problemsOf, UserError } from '../errors.js';
 
 /** What came of several files. */
-export interface LoadedFiles {
-  readonly loaded: readonly ModelFile[];
+export interface LoadedFiles<Loaded> {
+  readonly loaded: readonly Loaded[];
   /** What is wrong with the others, all of it; undefined when there are none. */
   readonly error: UserError | undefined;
 }
 
-/** Loads every file, so that the mistakes of all of them are told at once. */
-export async function loadAllFiles(
+/**
+ * Loads every file, so that the mistakes of all of them are told at once.
+ * @throws UserError when standard input is asked for twice.
+ */
+export async function loadAllFiles<Loaded>(
   sources: readonly string[],
-  options: LoadOptions,
-): Promise<LoadedFiles> {
+  load: (source: string) => Promise<Loaded>,
+): Promise<LoadedFiles<Loaded>> {
   if (sources.filter((source) => source === '-').length > 1) {
     throw new UserError('usage', 'standard input can be read only once', {
       suggestion: 'write - once',
     });
   }
-  const loaded: ModelFile[] = [];
+  const loaded: Loaded[] = [];
   const failures: { source: string; error: UserError }[] = [];
   for (const source of sources) {
     try {
-      loaded.push(await loadModelFile(source, options));
+      loaded.push(await load(source));
     } catch (error) {
       if (!(error instanceof UserError)) throw error;
       failures.push({ source, error });
@@ -40,7 +42,7 @@ function joined(
   // A mistake in a --set shows in every file; once is enough.
   const told = new Map<string, Problem>();
   for (const { source, error } of failures) {
-    for (const problem of problemsOf(source, error)) told.set(JSON.stringify(problem), problem);
+    for (const problem of problemsOf(error, source)) told.set(JSON.stringify(problem), problem);
   }
   // What the system refuses is told as such, whatever else is wrong.
   const system = failures.find(({ error }) => error.code === 'system');
@@ -49,11 +51,4 @@ function joined(
     `${failures.length} of ${files} files ${failures.length === 1 ? 'is' : 'are'} not valid`,
     { problems: [...told.values()] },
   );
-}
-
-/** A failure without problems of its own (a file that cannot be read) becomes one. */
-function problemsOf(file: string, error: UserError): readonly Problem[] {
-  if (error.problems.length > 0) return error.problems;
-  const { message, suggestion } = error;
-  return [{ severity: 'error', file, message, ...(suggestion && { suggestion }) }];
 }

@@ -8,18 +8,18 @@ import { explainPublished } from '../budget/published.js';
 import { resolveSetting } from '../budget/setting.js';
 import { OPTIMIZER_NAMES } from '../budget/training.js';
 import { BaseCommand, formatOf } from '../cli/base-command.js';
-import { isCheckpointPath } from '../cli/checkpoint-path.js';
 import {
   bytesLimit,
   count,
   countLimit,
   dtype,
+  precision,
   publishedNumber,
+  recompute,
   set,
   stateDict,
 } from '../cli/flags.js';
-import { loadModelFile } from '../cli/model-file.js';
-import { UserError } from '../errors.js';
+import { openModelSource } from '../cli/model-source.js';
 import { configText } from '../report/checkpoint.js';
 import { profileReport } from '../report/profile.js';
 
@@ -65,14 +65,8 @@ export default class Profile extends BaseCommand {
       default: 'adamw',
       description: 'optimizer of the training',
     } as const)(),
-    precision: Flags.option({
-      options: ['mixed', 'float32'],
-      description: 'of the training [default: as in the file, or mixed]',
-    } as const)(),
-    recompute: Flags.option({
-      options: ['none', 'selective', 'full'],
-      description: 'activations computed again [default: as in the file, or none]',
-    } as const)(),
+    precision,
+    recompute,
     layers: Flags.boolean({ description: 'add a row for each block' }),
     tensors: Flags.boolean({ description: 'add the tree of tensors, with shapes and aliases' }),
     explain: Flags.boolean({ description: 'add formula, inputs and source of each figure' }),
@@ -91,11 +85,8 @@ export default class Profile extends BaseCommand {
 
   async run() {
     const { args, flags } = await this.parse(Profile);
-    const loaded = await (isCheckpointPath(args.file) ? loadCheckpoint : loadConfig)(
-      args.file,
-      flags,
-    );
-    const { file, family, document, model, warnings, checkpoint } = loaded;
+    const source = await openModelSource(args.file, flags);
+    const { file, family, document, model, warnings, checkpoint } = await source.model(flags.set);
     if (checkpoint) this.note(flags, configText(checkpoint.config));
     await this.warnAbout(flags, warnings);
     const setting = resolveSetting(flags, family.trainingHints?.(document) ?? {}, model.positions);
@@ -124,29 +115,4 @@ export default class Profile extends BaseCommand {
       profileReport(each, { explain: flags.explain, flat: formatOf(flags) === 'csv' }),
     );
   }
-}
-
-interface LoadFlags {
-  readonly set: readonly string[] | undefined;
-  readonly config: string | undefined;
-  readonly 'state-dict': string | undefined;
-}
-
-/** What reads checkpoints is loaded for them only. */
-async function loadCheckpoint(file: string, flags: LoadFlags) {
-  const { loadCheckpointModel } = await import('../cli/checkpoint-model.js');
-  return loadCheckpointModel(file, flags);
-}
-
-async function loadConfig(file: string, flags: LoadFlags) {
-  if (flags.config === undefined && flags['state-dict'] === undefined) {
-    return { ...(await loadModelFile(file, flags)), checkpoint: undefined };
-  }
-  throw new UserError(
-    'usage',
-    `${file} is no checkpoint: --config and --state-dict are for those`,
-    {
-      suggestion: 'leave the flag out',
-    },
-  );
 }

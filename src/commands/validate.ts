@@ -4,6 +4,7 @@ import { countParameters } from '../budget/parameters.js';
 import { BaseCommand, formatOf } from '../cli/base-command.js';
 import { set } from '../cli/flags.js';
 import { loadAllFiles } from '../cli/load-all.js';
+import { loadModelFile } from '../cli/model-file.js';
 import { validationReport } from '../report/validation.js';
 
 export default class Validate extends BaseCommand {
@@ -31,7 +32,9 @@ export default class Validate extends BaseCommand {
 
   async run() {
     const { argv, flags } = await this.parse(Validate);
-    const { loaded, error } = await loadAllFiles(argv as string[], flags);
+    const { loaded, error } = await loadAllFiles(argv as string[], (source) =>
+      loadModelFile(source, flags),
+    );
     await this.warnAbout(
       flags,
       loaded.flatMap(({ warnings }) => warnings),

@@ -4,7 +4,7 @@ import type { BlockBudget, TensorEntry } from '../budget/inventory.js';
 import type { LimitCheck } from '../budget/limits.js';
 import type { ModelProfile } from '../budget/profile.js';
 import type { PublishedReport } from '../budget/published.js';
-import type { Origin, ResolvedSetting } from '../budget/setting.js';
+import type { ResolvedSetting } from '../budget/setting.js';
 import type { CheckpointFound } from '../cli/checkpoint-model.js';
 import { bar } from './bar.js';
 import {
@@ -23,6 +23,7 @@ import { checkpointBlocks } from './checkpoint.js';
 import { explanationBlocks } from './explanation.js';
 import { layersBlocks, tensorsBlocks } from './inventory.js';
 import type { Block, Cell, Report, TableBlock, Tone } from './report.js';
+import { settingNotes } from './setting.js';
 import { formatBytes, formatCount, formatFlops, formatInteger, formatMacs } from './units.js';
 
 /** Everything that the command found out. */
@@ -78,37 +79,6 @@ function sectionsOf(result: ProfileResult): Record<string, unknown> {
     'training memory': training,
     layers,
   };
-}
-
-const ORIGINS = {
-  flag: '',
-  file: ' (from the file)',
-  default: ' (default)',
-  longest: ' (default: all that the model takes)',
-} as const satisfies Record<Origin, string>;
-
-function settingNotes(setting: ResolvedSetting): Block[] {
-  const { inference, training, origins, beyondOneDevice } = setting;
-  const from = (origin: Origin) => ORIGINS[origin];
-  const precision = training.precision === 'mixed' ? 'mixed precision' : 'float32';
-  return [
-    note(
-      `Inference: ${formatInteger(inference.batch)} × ${formatInteger(inference.context)} tokens` +
-        `${from(origins.context)}, ${inference.dtype}.`,
-    ),
-    note(
-      `Training: ${formatInteger(training.batch)}${from(origins.trainingBatch)} × ${formatInteger(training.context)} ` +
-        `tokens, ${precision}${from(origins.precision)}, ${training.optimizer}, ` +
-        `recomputation ${training.recompute}${from(origins.recompute)}.`,
-    ),
-    ...(beyondOneDevice.length > 0
-      ? [
-          note(
-            `The file asks for ${beyondOneDevice.join(', ')}; one device without it is counted here.`,
-          ),
-        ]
-      : []),
-  ];
 }
 
 function parametersBlocks({ parameters, bytes }: ProfileResult): Block[] {

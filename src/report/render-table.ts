@@ -50,6 +50,7 @@ function renderGrid(block: TableBlock, width: number, chalk: ChalkInstance): str
     block.columns.map((_, index) => item(row[index]?.text ?? '', row[index]?.tone)),
   );
   const widths = columnWidths(block, [head, ...rows], width);
+  if (widths === undefined && block.narrower) return renderGrid(block.narrower, width, chalk);
   if (widths === undefined) return records(head, rows, width, chalk);
   const lines = gridLines(block, head, rows, widths, chalk);
   // The grid is laid out by a library that takes some new emoji for narrower than they are.

@@ -34,6 +34,8 @@ export interface TableBlock {
   readonly columns: readonly Column[];
   /** Each row has a cell for each column. */
   readonly rows: readonly (readonly Cell[])[];
+  /** What is shown in its place on a terminal that is too narrow for it. */
+  readonly narrower?: TableBlock | undefined;
 }
 
 export interface TextBlock {

@@ -34,6 +34,23 @@ export function formatShare(part: number | bigint, whole: number | bigint): stri
   return `${decimal(BigInt(part) * 100n, BigInt(whole), 1)}%`;
 }
 
+/** From this ratio on a change is told as one: nobody reads +1463.2%, and −100.0% would be nothing left. */
+const LARGE_CHANGE = 10n;
+
+/**
+ * `+4.1%`, `−37.6%`, `×12.3`, `÷12.3`: a value against another, with an empty text where they are equal. A change that
+ * rounds to nothing is `<+0.1%`. Empty too against nothing. @throws RangeError for what is not an integer.
+ */
+export function formatChange(value: number | bigint, base: number | bigint): string {
+  const [now, before] = [BigInt(value), BigInt(base)];
+  if (now === before || before <= 0n || now < 0n) return '';
+  if (now >= LARGE_CHANGE * before) return `×${decimal(now, before, 1)}`;
+  if (now > 0n && before >= LARGE_CHANGE * now) return `÷${decimal(before, now, 1)}`;
+  const sign = now > before ? '+' : '−';
+  const percent = decimal(absolute(now - before) * 100n, before, 1);
+  return percent === '0.0' ? `<${sign}0.1%` : `${sign}${percent}%`;
+}
+
 /** `319.3 MB`, with MB = 10^6 bytes. @throws RangeError for what is not an integer. */
 export function formatBytes(bytes: number | bigint): string {
   return scaled(BigInt(bytes), 1000n, ['B', 'kB', 'MB', 'GB', 'TB', 'PB', 'EB']);

@@ -2,9 +2,9 @@
 
 import { linear } from '../architecture/constructors.js';
 import type { LanguageModel } from '../architecture/layer.js';
-import { hybrid } from '../architecture/models/hybrid.js';
 import type { Engine } from './engine.js';
 import { randomWeights } from './random-weights.js';
+import { hybridModel, transformerModel } from './self-check-models.js';
 import type { Values } from './values.js';
 
 export interface SelfCheck {
@@ -14,50 +14,54 @@ export interface SelfCheck {
   readonly passed: boolean;
 }
 
-/** A model with everything in it that models are made of: a window shorter than its input, too. */
-const selfCheckModel = (): LanguageModel =>
-  hybrid.build(
-    hybrid.schema.parse({
-      model: {
-        vocab_size: 8,
-        hidden_size: 16,
-        num_layers: 2,
-        num_heads: 2,
-        window_size: 4,
-        global_heads: 1,
-        gate_rank: 4,
-        max_position_embeddings: 16,
-        srte_factorized_rank: 4,
-      },
-    }),
-  );
-
 const SELF_CHECK_SEED = 1;
 const SELF_CHECK_IDS = { batch: 1, tokens: 8, data: Int32Array.of(5, 3, 0, 7, 1, 6, 2, 4) };
 
-/** Logits of the last token. */
-const EXPECTED = [
-  -0.1659312409, 0.1090804452, -0.4528063061, -0.7470086745, 0.5079046512, 0.2399284073,
-  1.1160895415, 0.6464423654,
+/** Models with everything in them that models are made of, and their logits of the last token. */
+const SELF_CHECKS: readonly {
+  readonly make: () => LanguageModel;
+  readonly expected: readonly number[];
+}[] = [
+  {
+    make: hybridModel,
+    expected: [
+      -0.1659312409, 0.1090804452, -0.4528063061, -0.7470086745, 0.5079046512, 0.2399284073,
+      1.1160895415, 0.6464423654,
+    ],
+  },
+  {
+    make: transformerModel,
+    expected: [
+      -0.0634195358, -0.1085176542, -0.0054147271, -0.0741535351, 0.2932441533, 0.0717588067,
+      -0.056169264, -0.0501499027,
+    ],
+  },
 ];
 
 /** Some ten times what rounding to float32 makes. */
 const LIMIT = 1e-5;
 
-/** Runs a tiny model of random weights, whose logits are known from float64 arithmetic. */
+/** Runs tiny models of random weights, whose logits are known from float64 arithmetic. */
 export async function selfCheck(engine: Engine): Promise<SelfCheck> {
-  const model = selfCheckModel();
+  let difference = 0;
+  for (const { make, expected } of SELF_CHECKS) {
+    difference = Math.max(difference, await differenceOf(engine, make(), expected));
+  }
+  return { difference, limit: LIMIT, passed: difference <= LIMIT };
+}
+
+/** The largest difference from the expected logits. */
+async function differenceOf(
+  engine: Engine,
+  model: LanguageModel,
+  expected: readonly number[],
+): Promise<number> {
   const program = await engine.load(model, randomWeights(model, SELF_CHECK_SEED));
   const { output } = await program.run({ ids: SELF_CHECK_IDS });
   await program.release();
-  const logits = output.data.subarray(-EXPECTED.length);
-  const differences = EXPECTED.map((expected, at) =>
-    Math.abs((logits[at] ?? Number.NaN) - expected),
-  );
-  const difference = differences.some(Number.isNaN)
-    ? Number.POSITIVE_INFINITY
-    : Math.max(...differences);
-  return { difference, limit: LIMIT, passed: difference <= LIMIT };
+  const logits = output.data.subarray(-expected.length);
+  const differences = expected.map((value, at) => Math.abs((logits[at] ?? Number.NaN) - value));
+  return differences.some(Number.isNaN) ? Number.POSITIVE_INFINITY : Math.max(...differences);
 }
 
 /** Rows and columns of the product that is timed. */

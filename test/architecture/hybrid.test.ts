@@ -111,20 +111,6 @@ describe('published totals', () => {
 });
 
 describe('presets', () => {
-  it.each(Object.keys(hybrid.presets))(
-    'configs/hybrid/%s.yaml says what the preset says',
-    (name) => {
-      const text = fs.readFileSync(inPackage('configs/hybrid', `${name}.yaml`), 'utf8');
-      const { model } = hybrid.schema.parse(parse(text));
-      expect(model).toEqual(hybrid.schema.parse(hybrid.presets[name]?.document).model);
-    },
-  );
-
-  it('has a preset for every file', () => {
-    const files = fs.readdirSync(inPackage('configs/hybrid')).map((file) => path.parse(file).name);
-    expect(files.sort()).toEqual(Object.keys(hybrid.presets).sort());
-  });
-
   it('states in each file the parameters that it has', () => {
     for (const [name, { document }] of Object.entries(hybrid.presets)) {
       const text = fs.readFileSync(inPackage('configs/hybrid', `${name}.yaml`), 'utf8');

@@ -109,7 +109,7 @@ describe.skipIf(!hasShell('bash'))('in bash', () => {
   });
 
   it.each([
-    [['comp'], ['compare-srte', 'completion']],
+    [['comp'], ['compare', 'compare-srte', 'completion']],
     [['profile', '--opt'], ['--optimizer']],
     [
       ['profile', '--format', ''],
@@ -158,7 +158,7 @@ describe.skipIf(!hasShell('fish'))('in fish', () => {
   });
 
   it.each([
-    ['minimind comp', ['compare-srte', 'completion']],
+    ['minimind comp', ['compare', 'compare-srte', 'completion']],
     ['minimind profile --opt', ['--optimizer']],
     ['minimind profile --format ', ['csv', 'json', 'markdown', 'table']],
     ['minimind completion ', ['bash', 'fish', 'zsh']],

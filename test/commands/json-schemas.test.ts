@@ -30,12 +30,17 @@ function complaints(output: string): unknown[] {
 }
 
 const CONFIG = 'configs/hybrid/original.yaml';
+const TOKENIZERS = 'fixtures/tokenizers';
+const TEXT = ['--tokenizer', `${TOKENIZERS}/bpe-512.json`, '--text', `${TOKENIZERS}/text.txt`];
 
 describe('JSON output keeps to docs/schemas', () => {
   it.each([
     ['compare-srte', [CONFIG]],
     ['compare-srte', [CONFIG, '--presets', '--tie', '--max-positions', '5', '--vocab-sizes', '7']],
     ['compare-srte', ['configs/hybrid/tiny.yaml']],
+    ['compare', [CONFIG, 'configs/hybrid/tiny.yaml', '--context', '64']],
+    ['compare', [CONFIG, '--set', 'model.num_heads=32,33', '--columns', 'model.gate_rank,heads']],
+    ['compare', ['configs/hybrid/tiny.yaml', '--set', 'model.vocab_size=512,600', ...TEXT]],
     ['validate', [CONFIG, 'configs/hybrid/tiny.yaml']],
     ['validate', ['configs/hybrid/tiny.yaml', '--set', 'model.gate_rank=99', '--set', 'x=1']],
     ['profile', [CONFIG, '--layers', '--tensors', '--published', '7B', '--max-params', '30B']],
@@ -170,22 +175,24 @@ describe('JSON output of convert-checkpoint', () => {
   });
 });
 
-describe('the JSON Schema of configs', () => {
-  const schema = readJson<SchemaObject>('docs/schemas/config-hybrid.schema.json');
+describe.each(fs.readdirSync(inPackage('configs')))('the JSON Schema of %s configs', (family) => {
+  const schema = readJson<SchemaObject>(`docs/schemas/config-${family}.schema.json`);
   const validate = new Ajv2020({ strict: true, allErrors: true }).compile(schema);
 
   it('in docs is what minimind schema prints', () => {
-    expect(JSON.parse(runCli(['schema', 'hybrid']).stdout)).toEqual(schema);
+    expect(JSON.parse(runCli(['schema', family]).stdout)).toEqual(schema);
   });
 
-  it.each(fs.readdirSync(inPackage('configs/hybrid')))(
-    'accepts configs/hybrid/%s',
-    async (name) => {
-      const { parse } = await import('yaml');
-      const config = parse(fs.readFileSync(inPackage('configs/hybrid', name), 'utf8'));
-      expect(validate(config), JSON.stringify(validate.errors)).toBe(true);
-    },
-  );
+  it.each(fs.readdirSync(inPackage('configs', family)))('accepts %s', async (name) => {
+    const { parse } = await import('yaml');
+    const config = parse(fs.readFileSync(inPackage('configs', family, name), 'utf8'));
+    expect(validate(config), JSON.stringify(validate.errors)).toBe(true);
+  });
+});
+
+describe('the JSON Schema of hybrid configs', () => {
+  const schema = readJson<SchemaObject>('docs/schemas/config-hybrid.schema.json');
+  const validate = new Ajv2020({ strict: true, allErrors: true }).compile(schema);
 
   it.each([
     { model: { srte_encoding: 'factorized' } },

@@ -154,6 +154,7 @@ describe('the command line itself', () => {
 
   it('runs the examples of every help', () => {
     for (const command of [
+      'compare',
       'compare-srte',
       'inspect',
       'convert-checkpoint',

@@ -4,6 +4,7 @@ import {
   countUnit,
   formatBinaryBytes,
   formatBytes,
+  formatChange,
   formatCount,
   formatFlops,
   formatInteger,
@@ -97,6 +98,25 @@ describe('formatShare', () => {
     [0, 0, '–'],
     [5n, 0, '–'],
   ])('%s of %s', (part, whole, text) => expect(formatShare(part, whole)).toBe(text));
+});
+
+describe('formatChange', () => {
+  it.each([
+    [13_352_042_496, 22_143_967_232, '−39.7%'],
+    [22_143_967_232, 13_352_042_496, '+65.8%'],
+    [7, 7, ''],
+    [1_000_001, 1_000_000, '<+0.1%'],
+    [999_999, 1_000_000, '<−0.1%'],
+    [999, 100, '+899.0%'],
+    [1000, 100, '×10.0'],
+    [10, 100, '÷10.0'],
+    [11, 100, '−89.0%'],
+    [0, 100, '−100.0%'],
+    [100, 0, ''],
+    [0, 0, ''],
+    [10n ** 30n, 10n ** 30n - 1n, '<+0.1%'],
+    [MAX, 1, '×9,007,199,254,740,991.0'],
+  ])('%s after %s', (value, base, text) => expect(formatChange(value, base)).toBe(text));
 });
 
 describe('formatBytes', () => {

@@ -12,13 +12,19 @@ const ENGINES = {
   'TensorFlow.js': { open: () => openTfjs({ threads: 1, backend: 'wasm' }), isMissing: false },
 } as const;
 
+type EngineTitle = keyof typeof ENGINES;
+
 type Load = (layer: Layer, weights: WeightSource, options?: LoadOptions) => Promise<Program>;
 
 /** With each engine that is installed; the other's tests are skipped, and say so. */
-export function withEachEngine(title: string, tests: (load: Load) => void): void {
-  for (const [engine, { open, isMissing }] of Object.entries(ENGINES)) {
+export function withEachEngine(
+  title: string,
+  tests: (load: Load, engine: EngineTitle) => void,
+): void {
+  for (const engine of Object.keys(ENGINES) as EngineTitle[]) {
+    const { open, isMissing } = ENGINES[engine];
     describe.skipIf(isMissing)(`${title}, with ${engine}`, () => {
-      tests(async (...wanted) => (await open()).load(...wanted));
+      tests(async (...wanted) => (await open()).load(...wanted), engine);
     });
   }
 }

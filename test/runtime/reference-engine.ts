@@ -3,20 +3,30 @@
  * are held against, and it can be told to go wrong, which the checks have to notice.
  * Shapes: B batch, T tokens of a call, H hidden, D inner, N state.
  */
+import { alibiSlopes } from '../../src/architecture/alibi.js';
 import type {
   Alignment,
   Attention,
+  FusedProjection,
   Gate,
   HybridBlock,
   LanguageModel,
+  LatentAttention,
   Layer,
+  LearnedPositions,
   Linear,
   Mamba,
+  MixtureOfExperts,
+  Projection,
+  Projections,
+  RmsNorm,
+  Rotary,
+  Router,
   Srte,
   Window,
 } from '../../src/architecture/layer.js';
 import type { Param } from '../../src/architecture/param.js';
-import { productsOf, tensorsOf } from '../../src/architecture/walk.js';
+import { tensorsOf } from '../../src/architecture/walk.js';
 import { decodingKeys, fullForwardKeys } from '../../src/runtime/attention-rules.js';
 import type {
   Engine,
@@ -29,11 +39,17 @@ import type {
 } from '../../src/runtime/engine.js';
 import type { Values } from '../../src/runtime/values.js';
 import type { WeightSource } from '../../src/runtime/weights.js';
-
-export interface Tensor {
-  readonly shape: readonly number[];
-  readonly data: Float64Array;
-}
+import { activated } from './reference-activations.js';
+import {
+  type Attended,
+  attend,
+  joinedHeads,
+  repeated,
+  rotate,
+  splitHeads,
+} from './reference-attention.js';
+import { route } from './reference-router.js';
+import { each, plus, sigmoid, silu, split, sumOf, type Tensor, times } from './reference-values.js';
 
 /** Ways of going wrong. */
 export interface Faults {
@@ -180,15 +196,39 @@ class Run {
       case 'hybridBlock':
         return this.#hybridBlock(layer, x);
       case 'sequence':
-        return layer.layers.reduce((value, each) => this.of(each, value), x);
+        return this.#inTurn(layer.layers, x);
       case 'embedding':
         return this.#rows(this.#weight(layer.weight), layer.weight.shape[1] ?? 0);
       case 'linear':
         return this.#linear(layer, x);
+      case 'transposedLinear':
+        return product(x, transposed(layer, this.#weight(layer.weight)), this.#bias(layer));
+      case 'fusedProjection':
+        return this.#fusedParts(layer, x).reduce((a, b) => concatenated(a, b));
+      case 'rmsNorm':
+        return rmsNorm(x, this.#weight(layer.weight), layer);
+      case 'scale':
+        return each(x, (value) => value * layer.factor);
+      case 'softcap':
+        return each(x, (value) => layer.cap * Math.tanh(value / layer.cap));
+      case 'learnedPositions':
+        return this.#learnedPositions(layer, x);
+      case 'residual':
+        return layer.branches.reduce((sum, branch) => plus(sum, this.of(branch, x)), x);
+      case 'gatedMlp': {
+        const [gate = EMPTY, up = EMPTY] = this.#projected(layer.inputs, x);
+        return this.of(layer.down, times(activated(gate, layer.activation), up));
+      }
+      case 'router':
+        return route(product(x, this.#weight(layer.weight)), layer, this.#correction(layer));
+      case 'mixtureOfExperts':
+        return this.#mixture(layer, x);
+      case 'latentAttention':
+        return this.#latentAttention(layer, x);
       case 'layerNorm':
         return layerNorm(x, this.#weight(layer.weight), this.#weight(layer.bias), layer.eps);
       case 'activation':
-        return each(x, (value) => (value / 2) * (1 + erf(value / Math.SQRT2)));
+        return activated(x, layer.fn);
       case 'causalConv':
         return this.#causalConv(
           layer.name,
@@ -210,8 +250,9 @@ class Run {
         return this.#alignment(layer, x, y);
       case 'gate':
         return this.#gate(layer, x);
-      default:
-        throw new Error(`plain loops for ${layer.kind} are not written`);
+      case 'packedExperts':
+      case 'alibi':
+        throw new Error(`a ${layer.kind} computes nothing by itself`);
     }
   }
 
@@ -223,13 +264,17 @@ class Run {
     return copy ?? this.#parts.weights.get(tensor) ?? fail(tensor.name);
   }
 
-  #model({ embedding, blocks, norm, head }: LanguageModel): Tensor {
-    let x = this.of(embedding);
+  #model({ embedding, embeddingSteps, blocks, norm, head, logitSteps }: LanguageModel): Tensor {
+    let x = this.#inTurn(embeddingSteps, this.of(embedding));
     for (const block of blocks) {
       x = this.of(block, x);
       this.blocks.set(block.name, x);
     }
-    return this.of(head, this.of(norm, x));
+    return this.#inTurn([norm, head, ...logitSteps], x);
+  }
+
+  #inTurn(layers: readonly Layer[], x: Tensor): Tensor {
+    return layers.reduce((value, each) => this.of(each, value), x);
   }
 
   /** Rows of a table for the ids → [B, T, H]. */
@@ -245,6 +290,75 @@ class Run {
   #linear({ name, weight, bias }: Linear, x: Tensor): Tensor {
     const values = this.#weight(weight, name === 'lm_head');
     return product(x, values, bias && this.#weight(bias));
+  }
+
+  #bias({ bias }: Projection): Float64Array | undefined {
+    return bias && this.#weight(bias);
+  }
+
+  #correction({ correction }: Router): Float64Array | undefined {
+    return correction && this.#weight(correction);
+  }
+
+  /** The values of a product whose columns are cut into groups, each with its part of every value. */
+  #fusedParts({ projection, widths, groups }: FusedProjection, x: Tensor): Tensor[] {
+    const rows = this.of(projection, x);
+    const shares = widths.map((width) => width / groups);
+    const cut = { ...rows, shape: [rows.data.length / sumOf(shares), sumOf(shares)] };
+    return split(cut, shares).map((part, index) => ({
+      shape: rows.shape.with(-1, widths[index] ?? 0),
+      data: part.data,
+    }));
+  }
+
+  #projected(inputs: Projections, x: Tensor): Tensor[] {
+    return 'kind' in inputs
+      ? this.#fusedParts(inputs, x)
+      : inputs.map((layer) => this.of(layer, x));
+  }
+
+  #learnedPositions({ weight }: LearnedPositions, x: Tensor): Tensor {
+    const [table, size] = [this.#weight(weight), weight.shape[1] ?? 0];
+    const start = this.#parts.faults.forget === 'rows' ? 0 : this.#start;
+    return each(x, (value, at) => {
+      const position = start + (Math.floor(at / size) % this.#tokens);
+      return value + (table[position * size + (at % size)] ?? 0);
+    });
+  }
+
+  /** One token after the other, each to its experts. */
+  #mixture(layer: MixtureOfExperts, x: Tensor): Tensor {
+    const size = x.shape.at(-1) ?? 0;
+    const weights = this.of(layer.router, x); // (B, T, experts)
+    const experts = weights.shape.at(-1) ?? 0;
+    const result = each(x, () => 0);
+    for (const [at, weight] of weights.data.entries()) {
+      if (weight === 0) continue;
+      const from = Math.floor(at / experts) * size;
+      const token = { shape: [1, 1, size], data: x.data.slice(from, from + size) };
+      const output = this.#expert(layer.experts, at % experts, token);
+      for (let i = 0; i < size; i++) {
+        result.data[from + i] = (result.data[from + i] ?? 0) + weight * (output.data[i] ?? 0);
+      }
+    }
+    const shared = layer.shared.map((expert) => this.of(expert, x));
+    if (shared.length === 0) return result;
+    const gate = layer.sharedGate && this.of(layer.sharedGate, x);
+    const sum = each(shared.reduce(plus), (value, at) =>
+      gate ? value * sigmoid(gate.data[Math.floor(at / size)] ?? 0) : value,
+    );
+    return plus(result, sum);
+  }
+
+  #expert(experts: MixtureOfExperts['experts'], index: number, token: Tensor): Tensor {
+    if (!('kind' in experts)) return this.of(experts[index] ?? fail('an expert'), token);
+    const part = (tensor: Param) => {
+      const size = tensor.elements / (tensor.shape[0] ?? 1);
+      return this.#weight(tensor).subarray(index * size, (index + 1) * size);
+    };
+    const inner = experts.down.shape[2] ?? 0;
+    const [gate, up] = split(product(token, part(experts.gateUp)), [inner, inner]);
+    return product(times(activated(gate, experts.activation), up), part(experts.down));
   }
 
   #hybridBlock(block: HybridBlock, x: Tensor): Tensor {
@@ -385,33 +499,73 @@ class Run {
   }
 
   #attention(layer: Attention, u: Tensor): Tensor {
-    const { heads, headDim, rotary } = layer;
-    const [query, key, value] = productsOf(layer.inputs) as [Linear, Linear, Linear];
-    const turned = (tensor: Tensor) =>
-      rotary ? rotate(tensor, headDim, rotary.base, this.#start) : tensor;
-    const q = turned(this.of(query, u));
-    const k = this.#withPast(`${layer.name}.keys`, turned(this.of(key, u)));
-    const v = this.#withPast(`${layer.name}.values`, this.of(value, u));
-    const width = heads * headDim;
-    const past = k.shape[1] ?? 0;
-    const offset = past - this.#tokens;
-    const data = new Float64Array(q.data.length);
+    const { name, heads, keyValueHeads, headDim, scale, softcap, queryNorm, keyNorm } = layer;
+    const [q = EMPTY, k = EMPTY, v = EMPTY] = this.#projected(layer.inputs, u);
+    const normed = (norm: RmsNorm | undefined, x: Tensor) => (norm ? this.of(norm, x) : x);
+    const queries = this.#turned(layer.rotary, normed(queryNorm, q));
+    const keys = this.#withPast(`${name}.keys`, this.#turned(layer.rotary, normed(keyNorm, k)));
+    const values = this.#withPast(`${name}.values`, v);
+    const slopes = layer.alibi ? alibiSlopes(heads) : new Float32Array(heads);
+    const given = { q: queries, k: keys, v: values, scale, softcap };
+    const result = new Float64Array(this.#batch * this.#tokens * heads * headDim);
     let head = 0;
     for (const span of layer.spans) {
-      const first = this.#firstKeys(span.window);
       for (let end = head + span.heads; head < end; head++) {
-        for (let row = 0; row < this.#batch; row++) {
-          for (let t = 0; t < this.#tokens; t++) {
-            const from = this.#parts.faults.noMask
-              ? 0
-              : Math.max(0, (first[t] ?? 0) - this.#start + offset);
-            const to = this.#parts.faults.noMask ? past - 1 : t + offset;
-            attend({ q, k, v, width, headDim, head, row, t, from, to }, data);
-          }
-        }
+        const shared = Math.floor((head * keyValueHeads) / heads);
+        const columns = {
+          key: headDim,
+          value: headDim,
+          heads,
+          head,
+          keyHeads: keyValueHeads,
+          shared,
+        };
+        this.#attendHead({ ...given, ...columns, slope: slopes[head] ?? 0 }, span.window, result);
       }
     }
-    return this.of(layer.out, { shape: q.shape, data });
+    const shape = [this.#batch, this.#tokens, heads * headDim];
+    return this.of(layer.out, { shape, data: result });
+  }
+
+  #turned(layer: Rotary | undefined, x: Tensor): Tensor {
+    const { decoding } = this.#parts.options;
+    const length = decoding?.totalTokens ?? this.#start + this.#tokens;
+    return layer ? rotate(x, layer, this.#start, length) : x;
+  }
+
+  /** Keys and values as if they were kept themselves; they are made of what is. */
+  #latentAttention(layer: LatentAttention, u: Tensor): Tensor {
+    const { name, heads, latentRank, nopeDim, valueDim, rotary, scale } = layer;
+    const moving = rotary.headDim;
+    const width = nopeDim + moving;
+    const [still, turning] = splitHeads(this.of(layer.query, u), [nopeDim, moving]);
+    const q = joinedHeads(still, this.#turned(rotary, turning), [nopeDim, moving]);
+    const [down, sharedKey] = split(this.of(layer.keyValueDown, u), [latentRank, moving]);
+    const latents = this.#withPast(`${name}.latents`, this.of(layer.latentNorm, down));
+    const turned = this.#withPast(`${name}.keys`, this.#turned(rotary, sharedKey));
+    const [keys, values] = splitHeads(this.of(layer.keyValueUp, latents), [nopeDim, valueDim]);
+    const k = joinedHeads(keys, repeated(turned, heads), [nopeDim, moving]);
+    const result = new Float64Array(this.#batch * this.#tokens * heads * valueDim);
+    for (let head = 0; head < heads; head++) {
+      const columns = { key: width, value: valueDim, heads, head, keyHeads: heads, shared: head };
+      const given = { q, k, v: values, scale, softcap: undefined, slope: 0 };
+      this.#attendHead({ ...given, ...columns }, undefined, result);
+    }
+    const shape = [this.#batch, this.#tokens, heads * valueDim];
+    return this.of(layer.out, { shape, data: result });
+  }
+
+  #attendHead(attended: Attended, window: Window | undefined, into: Float64Array): void {
+    const { noMask } = this.#parts.faults;
+    const past = attended.k.shape[1] ?? 0;
+    const offset = past - this.#tokens;
+    const first = this.#firstKeys(window);
+    for (let row = 0; row < this.#batch; row++) {
+      for (let t = 0; t < this.#tokens; t++) {
+        const from = noMask ? 0 : Math.max(0, (first[t] ?? 0) - this.#start + offset);
+        attend({ ...attended, row, t, from, to: noMask ? past - 1 : t + offset, offset }, into);
+      }
+    }
   }
 
   #firstKeys(window: Window | undefined): Int32Array {
@@ -444,13 +598,6 @@ function fail(what: string): never {
   throw new Error(`the reference engine lacks ${what}`);
 }
 
-const each = ({ shape, data }: Tensor, of: (value: number, at: number) => number): Tensor => ({
-  shape,
-  data: data.map(of),
-});
-const plus = (a: Tensor, b: Tensor) => each(a, (value, at) => value + (b.data[at] ?? 0));
-const sigmoid = (x: number) => 1 / (1 + Math.exp(-x));
-const silu = (x: number) => x * sigmoid(x);
 const softplus = (x: number) => (x > 30 ? x : Math.log1p(Math.exp(x)));
 
 /** x [.., in] · weightᵀ + bias, weight [out, in]. */
@@ -470,6 +617,22 @@ function product({ shape, data }: Tensor, weight: Float64Array, bias?: Float64Ar
   return { shape: shape.with(-1, to), data: result };
 }
 
+/** Of each part of the last dimension that is as wide as the weight: a head, or all. */
+function rmsNorm(x: Tensor, weight: Float64Array, { eps, offset }: RmsNorm): Tensor {
+  const size = weight.length;
+  return each(x, (value, at) => {
+    const from = at - (at % size);
+    const squares = x.data.subarray(from, from + size).map((each) => each * each);
+    return (value / Math.sqrt(sumOf(squares) / size + eps)) * (offset + (weight[at % size] ?? 0));
+  });
+}
+
+/** [in, out] as [out, in]. */
+function transposed({ weight }: Projection, values: Float64Array): Float64Array {
+  const [from = 0, to = 0] = weight.shape;
+  return values.map((_, at) => values[(at % from) * to + Math.floor(at / from)] ?? 0);
+}
+
 function layerNorm(x: Tensor, weight: Float64Array, bias: Float64Array, eps: number): Tensor {
   const size = weight.length;
   const result = new Float64Array(x.data.length);
@@ -485,108 +648,5 @@ function layerNorm(x: Tensor, weight: Float64Array, bias: Float64Array, eps: num
   return { shape: x.shape, data: result };
 }
 
-/** Columns of the last dimension, in parts. */
-function split<const Sizes extends readonly number[]>(x: Tensor, sizes: Sizes) {
-  const width = sizes.reduce((sum, size) => sum + size, 0);
-  let from = 0;
-  const parts = sizes.map((size): Tensor => {
-    const start = from;
-    from += size;
-    const data = Float64Array.from(
-      { length: (x.data.length / width) * size },
-      (_, at) => x.data[Math.floor(at / size) * width + start + (at % size)] ?? 0,
-    );
-    return { shape: x.shape.with(-1, size), data };
-  });
-  return parts as unknown as { readonly [Index in keyof Sizes]: Tensor };
-}
-
-function concatenated(a: Tensor, b: Tensor): Tensor {
-  const size = a.shape.at(-1) ?? 0;
-  const data = Float64Array.from({ length: 2 * a.data.length }, (_, at) => {
-    const place = Math.floor(at / (2 * size)) * size + (at % size);
-    return (at % (2 * size) < size ? a : b).data[place] ?? 0;
-  });
-  return { shape: a.shape.with(-1, 2 * size), data };
-}
-
-/** RoPE on each head of x [B, T, heads · d]: halves are rotated by the position's angles. */
-function rotate(x: Tensor, headDim: number, base: number, start: number): Tensor {
-  const [, tokens = 0, width = 0] = x.shape;
-  const half = headDim / 2;
-  return each(x, (value, at) => {
-    const column = at % width;
-    const j = column % headDim;
-    const position = start + (Math.floor(at / width) % tokens);
-    const angle = position / base ** ((2 * (j % half)) / headDim);
-    const other = j < half ? -(x.data[at + half] ?? 0) : (x.data[at - half] ?? 0);
-    return value * Math.cos(angle) + other * Math.sin(angle);
-  });
-}
-
-interface Query {
-  readonly q: Tensor;
-  readonly k: Tensor;
-  readonly v: Tensor;
-  readonly width: number;
-  readonly headDim: number;
-  readonly head: number;
-  readonly row: number;
-  readonly t: number;
-  /** First and last key, as rows of `k`. */
-  readonly from: number;
-  readonly to: number;
-}
-
-/** One query of one head. */
-function attend(
-  { q, k, v, width, headDim, head, row, t, from, to }: Query,
-  into: Float64Array,
-): void {
-  const at = (tensor: Tensor, position: number) =>
-    (row * (tensor.shape[1] ?? 0) + position) * width + head * headDim;
-  const query = at(q, t);
-  const scores = new Float64Array(to - from + 1);
-  for (let s = from; s <= to; s++) {
-    const key = at(k, s);
-    let sum = 0;
-    for (let i = 0; i < headDim; i++) sum += (q.data[query + i] ?? 0) * (k.data[key + i] ?? 0);
-    scores[s - from] = sum / Math.sqrt(headDim);
-  }
-  const largest = scores.reduce((a, b) => Math.max(a, b), Number.NEGATIVE_INFINITY);
-  const weights = scores.map((score) => Math.exp(score - largest));
-  const total = weights.reduce((sum, weight) => sum + weight, 0);
-  for (const [s, weight] of weights.entries()) {
-    const value = at(v, from + s);
-    for (let i = 0; i < headDim; i++) {
-      into[query + i] = (into[query + i] ?? 0) + (weight / total) * (v.data[value + i] ?? 0);
-    }
-  }
-}
-
-/**
- * The error function: its Taylor series up to 3, and beyond it Lentz's continued fraction of the complement
- * (Numerical Recipes, 3rd edition, 6.2).
- */
-function erf(x: number): number {
-  const size = Math.abs(x);
-  const value = size < 3 ? series(size) : 1 - complement(size);
-  return x < 0 ? -value : value;
-}
-
-function series(x: number): number {
-  let term = x;
-  let sum = x;
-  for (let n = 1; Math.abs(term) > 1e-18 * sum; n++) {
-    term *= -(x * x) / n;
-    sum += term / (2 * n + 1);
-  }
-  return (2 / Math.sqrt(Math.PI)) * sum;
-}
-
-function complement(x: number): number {
-  if (x > 27) return 0;
-  let fraction = x;
-  for (let n = 60; n > 0; n--) fraction = x + n / 2 / fraction;
-  return Math.exp(-x * x) / Math.sqrt(Math.PI) / fraction;
-}
+const concatenated = (a: Tensor, b: Tensor): Tensor =>
+  joinedHeads(a, b, [a.shape.at(-1) ?? 0, b.shape.at(-1) ?? 0]);

@@ -18,6 +18,12 @@ describe('the self-check', () => {
           for (const at of data.keys()) data[at] = (data[at] ?? 0) + 1e-3;
       },
     },
+    'an expert a little off': {
+      alter: (path, { data }) => {
+        if (path === 'blocks.0.mixture.experts.2')
+          for (const at of data.keys()) data[at] = (data[at] ?? 0) + 1e-3;
+      },
+    },
     'no number': {
       alter: (path, { data }) => {
         if (path === 'norm') data.fill(Number.NaN);

@@ -72,10 +72,10 @@ export const minigpt = defineFamily({
   rules: DECODER_RULES,
   confusions: [],
   presets: {
-    tiny: preset('2.8M: eight thin layers', [10_000, 128, 8, 4, 1, 384, 512]),
-    small: preset('29.5M', [10_000, 384, 12, 12, 3, 1536, 1024]),
-    medium: preset('112M', [20_000, 640, 20, 16, 4, 2048, 2048]),
-    large: preset('298M', [32_000, 768, 32, 24, 6, 3072, 4096]),
+    'minigpt-tiny': preset('2.8M: eight thin layers', [10_000, 128, 8, 4, 1, 384, 512]),
+    'minigpt-small': preset('29.5M', [10_000, 384, 12, 12, 3, 1536, 1024]),
+    'minigpt-medium': preset('112M', [20_000, 640, 20, 16, 4, 2048, 2048]),
+    'minigpt-large': preset('298M', [32_000, 768, 32, 24, 6, 3072, 4096]),
   },
   trainingHints,
   build({ model: config }) {

@@ -3,14 +3,30 @@ import type { Layer } from '../../architecture/layer.js';
 import type { Param } from '../../architecture/param.js';
 import type { LoadOptions } from '../engine.js';
 import { inputsOf } from '../inputs.js';
-import { type Context, folded, type Outputs, positionsOf, type Shared, whole } from './context.js';
+import {
+  type Context,
+  folded,
+  type Outputs,
+  type Place,
+  positionsOf,
+  type Shared,
+  scaled,
+  whole,
+} from './context.js';
 import { declarationOf, type Feed } from './feeds.js';
 import { GraphBuilder, LEFT_OUT, type Value } from './graph.js';
+import { activated, capped } from './layers/activations.js';
 import { attention } from './layers/attention.js';
-import { embedding, layerNorm, linear } from './layers/basic.js';
-import { alignment, gate, hybridBlock, languageModel } from './layers/block.js';
+import { alignment, gate, hybridBlock, inTurn, languageModel, residual } from './layers/block.js';
+import { embedding, learnedPositions } from './layers/embeddings.js';
+import { mixtureOfExperts } from './layers/experts.js';
+import { gatedMlp } from './layers/gated-mlp.js';
+import { latentAttention } from './layers/latent-attention.js';
 import { causalConv, mamba } from './layers/mamba.js';
-import { rotary } from './layers/rotary.js';
+import { layerNorm, rmsNorm } from './layers/norms.js';
+import { fusedParts, projection } from './layers/projections.js';
+import { rotaryAlone } from './layers/rotary.js';
+import { router } from './layers/router.js';
 import { srteLowRank, srteSincos, srteTable } from './layers/srte.js';
 import type { GraphProto, Initializer } from './proto.js';
 
@@ -29,19 +45,15 @@ export interface CompiledGraph extends Outputs {
  * Compiles a layer and all below it.
  * @param place Says where a weight is.
  */
-export function compile(
-  layer: Layer,
-  place: (tensor: Param) => Initializer,
-  options: LoadOptions,
-): CompiledGraph {
+export function compile(layer: Layer, place: Place, options: LoadOptions): CompiledGraph {
   const graph = new GraphBuilder();
   const feeds = new Map<string, Feed>();
   const made = new Map<unknown, unknown>();
   const weights = new Set<string>();
   const shared = {
     graph,
-    place(tensor: Param): Initializer {
-      const initializer = place(tensor);
+    place(tensor: Param, part?: number): Initializer {
+      const initializer = place(tensor, part);
       weights.add(initializer.name);
       return initializer;
     },
@@ -76,6 +88,7 @@ function contextOf(shared: Shared, sizes: Value): Context {
   const context: Context = {
     ...shared,
     sizes,
+    withSizes: (others) => contextOf(shared, others),
     apply(layer, ...inputs) {
       return graph.within(layer.name, () => {
         const own =
@@ -134,37 +147,44 @@ function addLayer(
     case 'hybridBlock':
       return hybridBlock(context, layer, x);
     case 'sequence':
-      return layer.layers.reduce((value, each) => context.apply(each, value), x);
+      return inTurn(context, layer.layers, x);
+    case 'residual':
+      return residual(context, layer, x);
     case 'embedding':
       return embedding(context, layer, x);
+    case 'learnedPositions':
+      return learnedPositions(context, layer, x);
     case 'linear':
-      return linear(context, layer, x);
+    case 'transposedLinear':
+      return projection(context, layer, x);
+    case 'fusedProjection':
+      return context.graph.joined(fusedParts(context, layer, x));
     case 'layerNorm':
       return layerNorm(context, layer, x);
-    case 'activation':
-      return context.graph.op('Gelu', [x]);
-    case 'transposedLinear':
-    case 'fusedProjection':
     case 'rmsNorm':
+      return rmsNorm(context, layer, x);
+    case 'activation':
+      return activated(context, layer.fn, x);
     case 'scale':
+      return scaled(context, x, layer.factor);
     case 'softcap':
-    case 'learnedPositions':
-    case 'residual':
+      return capped(context, x, layer.cap);
     case 'gatedMlp':
+      return gatedMlp(context, layer, x);
     case 'router':
-    case 'packedExperts':
+      return router(context, layer, x);
     case 'mixtureOfExperts':
-    case 'alibi':
-    case 'latentAttention':
-      throw new Error(`${layer.kind} is not supported yet`);
+      return mixtureOfExperts(context, layer, x);
     case 'causalConv':
       return causalConv(context, layer, x);
     case 'mamba':
       return mamba(context, layer, x);
     case 'rotary':
-      return rotary(context, layer, x);
+      return rotaryAlone(context, layer, x);
     case 'attention':
       return attention(context, layer, x);
+    case 'latentAttention':
+      return latentAttention(context, layer, x);
     case 'srteTable':
       return srteTable(context, layer);
     case 'srteLowRank':
@@ -175,5 +195,8 @@ function addLayer(
       return alignment(context, layer, x, y);
     case 'gate':
       return gate(context, layer, x);
+    case 'packedExperts':
+    case 'alibi':
+      throw new Error(`a ${layer.kind} computes nothing by itself: it belongs to what holds it`);
   }
 }

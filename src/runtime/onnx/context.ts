@@ -14,11 +14,14 @@ export interface Outputs {
   readonly states: Map<string, Value> | undefined;
 }
 
+/** Where a tensor is, or one part of a tensor [parts, …]. */
+export type Place = (tensor: Param, part?: number) => Initializer;
+
 /** What all functions that add to a graph share. */
 export interface Shared {
   readonly graph: GraphBuilder;
   readonly outputs: Outputs;
-  readonly place: (tensor: Param) => Initializer;
+  readonly place: Place;
   /** An input of the graph; one of the same name is the same. */
   readonly feed: (name: string, feed: Feed) => Value;
   /** What `make` adds to the graph, added once for the same key. */
@@ -34,15 +37,23 @@ export interface Context extends Shared {
   readonly apply: (layer: Layer, ...inputs: readonly Value[]) => Value;
   /** What the rows are rows of: B and T, [2]. */
   readonly sizes: Value;
+  /** The same for layers whose rows are rows of something else. */
+  readonly withSizes: (sizes: Value) => Context;
 }
 
 /** A weight as float32. */
 export function weightOf({ graph, place, once }: Shared, tensor: Param): Value {
-  return once(tensor, () => {
-    const initializer = place(tensor);
-    const value = graph.initializer(initializer);
-    return initializer.type === 'f32' ? value : graph.cast(value, 'f32');
-  });
+  return once(tensor, () => asFloats(graph, place(tensor)));
+}
+
+/** One of the equal parts that a weight has along its first axis, as float32. */
+export function weightPart({ graph, place, once }: Shared, tensor: Param, part: number): Value {
+  return once(`${part}:${tensor.name}`, () => asFloats(graph, place(tensor, part)));
+}
+
+function asFloats(graph: GraphBuilder, initializer: Initializer): Value {
+  const value = graph.initializer(initializer);
+  return initializer.type === 'f32' ? value : graph.cast(value, 'f32');
 }
 
 /** Rows of a weight along an axis, as float32. A table of half precision is not converted as a whole. */
@@ -76,3 +87,12 @@ export const folded = ({ graph }: Shared, value: Value): Value =>
 /** A layer's rows as they leave the graph, [B, T, C]. */
 export const whole = (context: Context, rows: Value): Value =>
   context.once(`whole:${rows}`, () => unfolded(context, rows, -1));
+
+/** Value · number. */
+export function scaled({ graph }: Shared, value: Value, factor: number): Value {
+  return factor === 1 ? value : graph.op('Mul', [value, graph.float(factor)]);
+}
+
+/** The second and third of four dimensions change places. */
+export const swapped = ({ graph }: Shared, value: Value): Value =>
+  graph.op('Transpose', [value], { attributes: { perm: [0, 2, 1, 3] } });

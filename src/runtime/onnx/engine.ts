@@ -132,7 +132,7 @@ interface Loading {
 async function load({ library, settings, layer, source, loading }: Loading): Promise<Program> {
   const weights = new PlacedWeights(source);
   try {
-    const compiled = compile(layer, (tensor) => weights.place(tensor), loading);
+    const compiled = compile(layer, (...which) => weights.place(...which), loading);
     await weights.write();
     const session = await library.InferenceSession.create(encodeModel(compiled.graph), {
       ...settings,

@@ -1,6 +1,7 @@
 /** What the inputs of a graph are made of when it runs. Shapes: B batch, T tokens of the call. */
-import type { Window } from '../../architecture/layer.js';
+import type { Rotary, Window } from '../../architecture/layer.js';
 import { windowKey } from '../../architecture/masks.js';
+import { rotaryFrequencies } from '../../architecture/rotary-scaling.js';
 import { decodingKeys, firstKeys } from '../attention-rules.js';
 import type { Ids, Values } from '../values.js';
 import type { Library, Tensor } from './library.js';
@@ -18,6 +19,8 @@ export type Feed =
   | { readonly kind: 'value'; readonly index: number }
   /** Position of each token, [T]. */
   | { readonly kind: 'positions' }
+  /** By what angle each pair turns from one position to the next, [rotatedDim / 2]. */
+  | { readonly kind: 'frequencies'; readonly rotary: Rotary }
   /** First position that each token sees, [T]. */
   | { readonly kind: 'firstKeys'; readonly window: Window | undefined }
   /** Position of each key, those of former calls included, [S]. */
@@ -40,6 +43,8 @@ export function declarationOf(feed: Feed): {
     case 'positions':
     case 'firstKeys':
       return { type: 'i32', shape: [TOKENS] };
+    case 'frequencies':
+      return { type: 'f32', shape: [feed.rotary.rotatedDim / 2] };
     case 'keyPositions':
       return { type: 'i32', shape: [`S.${windowKey(feed.window)}`] };
     case 'droppedKeys':
@@ -77,6 +82,10 @@ export function tensorFor(library: Library, name: string, feed: Feed, call: Call
     }
     case 'positions':
       return integers(range(start, start + tokens));
+    case 'frequencies': {
+      const frequencies = rotaryFrequencies(feed.rotary, call.total ?? start + tokens);
+      return new Tensor('float32', frequencies, [frequencies.length]);
+    }
     case 'firstKeys':
       return integers(firstKeys(call, feed.window));
     case 'keyPositions':

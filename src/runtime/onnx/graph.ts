@@ -20,6 +20,9 @@ interface NodeOptions {
   readonly domain?: string;
 }
 
+/** As many values. */
+type OutputsOf<Count extends 2 | 3> = { 2: [Value, Value]; 3: [Value, Value, Value] }[Count];
+
 /** Builds one ONNX graph, node by node. Names are made here and mean nothing outside. */
 export class GraphBuilder {
   readonly #nodes: NodeProto[] = [];
@@ -51,11 +54,16 @@ export class GraphBuilder {
     return output;
   }
 
-  /** A node with two outputs. */
-  pair(op: string, inputs: readonly Value[], options: NodeOptions = {}): [Value, Value] {
-    const outputs: [Value, Value] = [this.#name(op), this.#name(op)];
+  /** A node with several outputs. */
+  ops<const Count extends 2 | 3>(
+    count: Count,
+    op: string,
+    inputs: readonly Value[],
+    options: NodeOptions = {},
+  ): OutputsOf<Count> {
+    const outputs = Array.from({ length: count }, () => this.#name(op));
     this.#add(op, inputs, outputs, options);
-    return outputs;
+    return outputs as unknown as OutputsOf<Count>;
   }
 
   /** Columns of a value, in parts of these sizes. */
@@ -70,7 +78,14 @@ export class GraphBuilder {
     return outputs as { -readonly [Part in keyof Sizes]: Value };
   }
 
-  /** The reverse: values beside each other. */
+  /** Rows of a value, in so many parts whose sizes are known when the graph runs: `sizes` [parts]. */
+  splitRows(value: Value, sizes: Value, parts: number): Value[] {
+    const outputs = Array.from({ length: parts }, () => this.#name('Split'));
+    this.#add('Split', [value, sizes], outputs, { attributes: { axis: 0 } });
+    return outputs;
+  }
+
+  /** The reverse of `split`: values beside each other. */
   joined(parts: readonly Value[]): Value {
     const [first = LEFT_OUT, ...others] = parts;
     return others.length > 0 ? this.op('Concat', parts, { attributes: { axis: -1 } }) : first;

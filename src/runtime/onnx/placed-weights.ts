@@ -32,17 +32,10 @@ export class PlacedWeights {
   /** The folder from which the locations of all initializers lead on. */
   readonly root = path.parse(os.tmpdir()).root;
 
-  /** What the graph says of a tensor; the same for the same tensor. */
-  place(tensor: Param): Initializer {
-    const known = this.#placed.get(tensor);
-    if (known !== undefined) return known;
-    const initializer = {
-      name: `weight${this.#placed.size}:${tensor.name}`,
-      shape: tensor.shape,
-      ...this.#find(tensor),
-    };
-    this.#placed.set(tensor, initializer);
-    return initializer;
+  /** What the graph says of a tensor, or of one part of a tensor [parts, …]; each time the same. */
+  place(tensor: Param, part?: number): Initializer {
+    const placed = this.#whole(tensor);
+    return part === undefined ? placed : partOf(placed, part);
   }
 
   /** Brings the weights that are in no file of the user's to where `place` said that they are. */
@@ -53,6 +46,18 @@ export class PlacedWeights {
   /** Frees what a session does not need once it has been made. */
   release(): void {
     this.#spool?.remove();
+  }
+
+  #whole(tensor: Param): Initializer {
+    const known = this.#placed.get(tensor);
+    if (known !== undefined) return known;
+    const initializer = {
+      name: `weight${this.#placed.size}:${tensor.name}`,
+      shape: tensor.shape,
+      ...this.#find(tensor),
+    };
+    this.#placed.set(tensor, initializer);
+    return initializer;
   }
 
   #find(tensor: Param): { type: ElementType; bytes: InitializerBytes } {
@@ -78,4 +83,18 @@ export class PlacedWeights {
   #locate(file: string, offset: number, length: number): InitializerBytes {
     return { location: path.relative(this.root, file), offset, length };
   }
+}
+
+function partOf({ name, type, shape, bytes }: Initializer, part: number): Initializer {
+  const [parts = 1, ...rest] = shape;
+  return { name: `${name}:${part}`, type, shape: rest, bytes: partOfBytes(bytes, part, parts) };
+}
+
+function partOfBytes(bytes: InitializerBytes, part: number, parts: number): InitializerBytes {
+  if ('raw' in bytes) {
+    const length = bytes.raw.length / parts;
+    return { raw: bytes.raw.subarray(part * length, (part + 1) * length) };
+  }
+  const length = bytes.length / parts;
+  return { ...bytes, offset: bytes.offset + part * length, length };
 }

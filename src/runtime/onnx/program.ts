@@ -71,7 +71,8 @@ export class OnnxProgram implements Program {
     return {
       output: valuesOf(tensor(output)),
       blocks: all(blocks),
-      taps: all(taps),
+      // Without those of experts that no token went to.
+      taps: new Map([...all(taps)].filter(([, { data }]) => data.length > 0)),
       ...(states && {
         state: this.#calls.stateAfter(
           call,

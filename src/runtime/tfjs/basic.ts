@@ -1,5 +1,13 @@
-import type { Embedding, LayerNorm, Linear } from '../../architecture/layer.js';
-import type { Tensor2D, Tensor3D, Tf } from './library.js';
+import type {
+  Embedding,
+  LayerNorm,
+  LearnedPositions,
+  Linear,
+  RmsNorm,
+  TransposedLinear,
+} from '../../architecture/layer.js';
+import type { Param } from '../../architecture/param.js';
+import type { Tensor, Tensor2D, Tensor3D, Tf } from './library.js';
 import type { Run } from './run.js';
 
 /** The rows of the ids, [B, T, H]. */
@@ -10,17 +18,39 @@ export function embedding({ tf, weights, ids }: Run, { name, weight }: Embedding
   return tf.reshape(found, [ids.batch, ids.tokens, hidden]);
 }
 
+/** x [B, T, in] → [B, T, out]. */
+export function linear(run: Run, { weight, bias }: Linear, x: Tensor3D): Tensor3D {
+  return product(run, x, run.weights.transposed(weight), bias);
+}
+
+/** x [B, T, in] → [B, T, out]. */
+export function transposedLinear(
+  run: Run,
+  { weight, bias }: TransposedLinear,
+  x: Tensor3D,
+): Tensor3D {
+  return product(run, x, run.weights.factor(weight), bias);
+}
+
 /**
- * x [B, T, in] → [B, T, out]. As one product of two matrices, neither transposed: the wasm backend is 10 to
- * 20 times slower at any other.
+ * As one product of two matrices, neither transposed: the wasm backend is 10 to 20 times slower at any other.
+ * @param factor [in, out]
  */
-export function linear({ tf, weights }: Run, { weight, bias }: Linear, x: Tensor3D): Tensor3D {
-  const [batch, tokens, from] = x.shape;
-  const [to = 0] = weight.shape;
-  const rows: Tensor2D = tf.reshape(x, [batch * tokens, from]);
-  const product = tf.matMul(rows, weights.transposed(weight)); // (B·T, out)
-  const result = bias ? tf.add(product, weights.tensor(bias)) : product;
-  return tf.reshape(result, [batch, tokens, to]);
+export function product(
+  { tf, weights }: Run,
+  x: Tensor3D,
+  factor: Tensor2D,
+  bias: Param | undefined,
+): Tensor3D {
+  const [batch, tokens] = x.shape;
+  const result = tf.matMul(asRows(tf, x), factor); // (B·T, out)
+  return tf.reshape(bias ? tf.add(result, weights.tensor(bias)) : result, [batch, tokens, -1]);
+}
+
+/** x [B, T, in] → [B·T, in]. */
+export function asRows(tf: Tf, x: Tensor3D): Tensor2D {
+  const [batch, tokens, width] = x.shape;
+  return tf.reshape(x, [batch * tokens, width]);
 }
 
 export function layerNorm({ tf, weights }: Run, layer: LayerNorm, x: Tensor3D): Tensor3D {
@@ -30,7 +60,26 @@ export function layerNorm({ tf, weights }: Run, layer: LayerNorm, x: Tensor3D): 
   return tf.add(tf.mul(normed, weights.tensor(layer.weight)), weights.tensor(layer.bias));
 }
 
-/** x · Φ(x) */
-export function gelu(tf: Tf, x: Tensor3D): Tensor3D {
-  return tf.mul(tf.mul(x, 0.5), tf.add(tf.erf(tf.mul(x, Math.SQRT1_2)), 1));
+/** Over each part of the last dimension that is as long as the weight: a head's, or all of it. */
+export function rmsNorm({ tf, weights }: Run, layer: RmsNorm, x: Tensor3D): Tensor3D {
+  const parts: Tensor2D = tf.reshape(x, [-1, layer.weight.elements]);
+  const meanSquare = tf.mean(tf.square(parts), -1, true);
+  const normed: Tensor2D = tf.mul(parts, tf.rsqrt(tf.add(meanSquare, layer.eps)));
+  const weight = weights.tensor(layer.weight);
+  const scaled = tf.mul(normed, layer.offset === 0 ? weight : tf.add(weight, layer.offset));
+  return tf.reshape(scaled, x.shape);
+}
+
+/** x [B, T, H] + the rows of the positions of this run. */
+export function learnedPositions(
+  { tf, weights, start, tokens }: Run,
+  { weight }: LearnedPositions,
+  x: Tensor3D,
+): Tensor3D {
+  return tf.add(x, tf.slice(weights.tensor(weight) as Tensor2D, [start, 0], [tokens, -1]));
+}
+
+/** cap · tanh(x / cap) */
+export function softcap<T extends Tensor>(tf: Tf, x: T, cap: number): T {
+  return tf.mul(tf.tanh(tf.div(x, cap)), cap);
 }

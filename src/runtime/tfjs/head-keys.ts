@@ -1,18 +1,9 @@
-/** The keys and values of attention, head by head: those of this run, after those remembered. */
+/** The keys and values of attention, head by head: those of this run, after those remembered; d is headDim. */
 import type { Attention } from '../../architecture/layer.js';
 import { decodingKeys } from '../attention-rules.js';
+import type { HeadKeys } from './attend.js';
 import type { Tensor2D, Tensor3D, Tf } from './library.js';
 import { type Decoding, type HeadMemory, type Run, valuesOf } from './run.js';
-
-/** What the queries of a head can see; d is headDim. */
-export interface HeadKeys {
-  /** Position of the first key. */
-  readonly first: number;
-  /** [d, S]: turned once, for products without transposition. */
-  readonly keys: Tensor2D;
-  /** [S, d] */
-  readonly values: Tensor2D;
-}
 
 /** x [B, T, heads · d] → [T, d] for each sequence and, within it, each head. */
 export function splitHeads(tf: Tf, x: Tensor3D, headDim: number): Tensor2D[] {
@@ -59,7 +50,7 @@ function joined(
   };
 }
 
-function concatenated(a: Float32Array, b: Float32Array): Float32Array {
+export function concatenated(a: Float32Array, b: Float32Array): Float32Array {
   const result = new Float32Array(a.length + b.length);
   result.set(a);
   result.set(b, a.length);

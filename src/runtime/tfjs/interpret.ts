@@ -1,6 +1,6 @@
 /**
  * The description interpreted. All is made of the library's operations, which it can differentiate, except
- * the scan of Mamba: scan.ts says what a gradient needs there.
+ * the scan of Mamba and the choice of experts: scan.ts, router.ts and mixture.ts say what a gradient needs there.
  */
 import type {
   Alignment,
@@ -9,12 +9,25 @@ import type {
   LanguageModel,
   Layer,
 } from '../../architecture/layer.js';
+import { activate } from './activations.js';
 import { attention } from './attention.js';
-import { embedding, gelu, layerNorm, linear } from './basic.js';
+import {
+  embedding,
+  layerNorm,
+  learnedPositions,
+  linear,
+  rmsNorm,
+  softcap,
+  transposedLinear,
+} from './basic.js';
 import { causalConv } from './convolution.js';
+import { latentAttention } from './latent-attention.js';
 import type { Tensor3D } from './library.js';
 import { mamba } from './mamba.js';
+import { mixtureOfExperts } from './mixture.js';
+import { fusedProjection, gatedMlp } from './projections.js';
 import { rotate } from './rotary.js';
+import { router } from './router.js';
 import type { Run } from './run.js';
 import { srte } from './srte.js';
 
@@ -35,7 +48,7 @@ export function interpret(run: Run, layer: Layer, inputs: readonly Tensor3D[]): 
     case 'hybridBlock':
       return hybridBlock(run, layer, x());
     case 'sequence':
-      return layer.layers.reduce((value, each) => run.apply(each, value), x());
+      return inTurn(run, layer.layers, x());
     case 'embedding':
       return embedding(run, layer);
     case 'linear':
@@ -43,21 +56,32 @@ export function interpret(run: Run, layer: Layer, inputs: readonly Tensor3D[]): 
     case 'layerNorm':
       return layerNorm(run, layer, x());
     case 'activation':
-      return gelu(run.tf, x());
+      return activate(run.tf, layer.fn, x());
     case 'transposedLinear':
+      return transposedLinear(run, layer, x());
     case 'fusedProjection':
+      return run.tf.concat(fusedProjection(run, layer, x()), 2);
     case 'rmsNorm':
+      return rmsNorm(run, layer, x());
     case 'scale':
+      return run.tf.mul(x(), layer.factor);
     case 'softcap':
+      return softcap(run.tf, x(), layer.cap);
     case 'learnedPositions':
+      return learnedPositions(run, layer, x());
     case 'residual':
+      return layer.branches.reduce((sum, branch) => run.tf.add(sum, run.apply(branch, x())), x());
     case 'gatedMlp':
+      return gatedMlp(run, layer, x());
     case 'router':
-    case 'packedExperts':
+      return router(run, layer, x());
     case 'mixtureOfExperts':
-    case 'alibi':
+      return mixtureOfExperts(run, layer, x());
     case 'latentAttention':
-      throw new Error(`${layer.kind} is not supported yet`);
+      return latentAttention(run, layer, x());
+    case 'packedExperts':
+    case 'alibi':
+      throw new TypeError(`${layer.name} (${layer.kind}) computes nothing by itself`);
     case 'causalConv':
       return causalConv(run, layer, x());
     case 'mamba':
@@ -79,9 +103,13 @@ export function interpret(run: Run, layer: Layer, inputs: readonly Tensor3D[]): 
 
 function languageModel(run: Run, model: LanguageModel): Tensor3D {
   const embedded = run.apply(model.embedding); // (B, T, H)
-  const hidden = model.blocks.reduce((x, block) => run.apply(block, x), embedded);
-  return run.apply(model.head, run.apply(model.norm, hidden)); // (B, T, V)
+  const hidden = inTurn(run, [...model.embeddingSteps, ...model.blocks, model.norm], embedded);
+  return inTurn(run, [model.head, ...model.logitSteps], hidden); // (B, T, V)
 }
+
+/** One layer after the other. */
+const inTurn = (run: Run, layers: readonly Layer[], x: Tensor3D): Tensor3D =>
+  layers.reduce((value, layer) => run.apply(layer, value), x);
 
 function hybridBlock(run: Run, block: HybridBlock, x: Tensor3D): Tensor3D {
   const { tf } = run;

@@ -1,4 +1,5 @@
 import type { Mamba } from '../../architecture/layer.js';
+import { activate } from './activations.js';
 import type { Tensor3D, Tf } from './library.js';
 import { type Run, valuesOf } from './run.js';
 import { selectiveScan } from './scan.js';
@@ -8,7 +9,7 @@ export function mamba(run: Run, layer: Mamba, u: Tensor3D): Tensor3D {
   const { tf, weights } = run;
   const { innerSize, stateSize, stepRank, dtProj, skip } = layer;
   const [input, residual] = split(tf, run.apply(layer.inProj, u), [innerSize, innerSize]);
-  const x = silu(tf, run.apply(layer.conv, input)); // (B, T, D)
+  const x = activate(tf, 'silu', run.apply(layer.conv, input)); // (B, T, D)
   const projected = run.apply(layer.xProj, x);
   const [low, b, c] = split(tf, projected, [stepRank, stateSize, stateSize]);
   const biased = run.apply(dtProj, low);
@@ -18,7 +19,7 @@ export function mamba(run: Run, layer: Mamba, u: Tensor3D): Tensor3D {
   );
   const scanned = scan(run, layer, { step, x, b, c });
   const y = tf.add(scanned, tf.mul(x, weights.tensor(skip)));
-  return run.apply(layer.outProj, tf.mul(y, silu(tf, residual)));
+  return run.apply(layer.outProj, tf.mul(y, activate(tf, 'silu', residual)));
 }
 
 interface ScanTensors {
@@ -48,8 +49,6 @@ function scan(run: Run, layer: Mamba, { step, x, b, c }: ScanTensors): Tensor3D 
   decoding?.after.scans.set(layer, state);
   return tf.tensor3d(output, [batch, tokens, innerSize]);
 }
-
-const silu = (tf: Tf, x: Tensor3D): Tensor3D => tf.mul(x, tf.sigmoid(x));
 
 /** Cuts the last axis into parts of these sizes. */
 function split<const Sizes extends readonly number[]>(tf: Tf, x: Tensor3D, sizes: Sizes) {

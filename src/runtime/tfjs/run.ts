@@ -1,5 +1,11 @@
 /** What the functions that compute a layer share while a program runs. */
-import type { Attention, CausalConv, Layer, Mamba } from '../../architecture/layer.js';
+import type {
+  Attention,
+  CausalConv,
+  LatentAttention,
+  Layer,
+  Mamba,
+} from '../../architecture/layer.js';
 import type { Ids } from '../values.js';
 import type { Tensor, Tensor3D, Tf } from './library.js';
 import type { Weights } from './weights.js';
@@ -36,6 +42,15 @@ export interface Memory {
   readonly scans: Map<Mamba, Float32Array>;
   /** By sequence, then by key-value head. */
   readonly attentions: Map<Attention, readonly HeadMemory[]>;
+  readonly latents: Map<LatentAttention, LatentMemory>;
+}
+
+/** Of each sequence, a row for each position. */
+export interface LatentMemory {
+  /** Normed, [S, latentRank]. */
+  readonly latents: readonly Float32Array[];
+  /** Rotated, for all heads, [S, rotary.headDim]. */
+  readonly keys: readonly Float32Array[];
 }
 
 /** Keys and values, a row of headDim for each position. */
@@ -50,6 +65,7 @@ export const emptyMemory = (): Memory => ({
   convolutions: new Map(),
   scans: new Map(),
   attentions: new Map(),
+  latents: new Map(),
 });
 
 /** The values of a float tensor, row-major. */

@@ -4,10 +4,23 @@ import type { Param } from '../../architecture/param.js';
 import { walk } from '../../architecture/walk.js';
 
 /**
- * How a weight is held: as a tensor of its own shape; as a tensor with its first axis last, so that
- * nothing is transposed while a model runs; as the rates of a scan (see scan.ts), outside the library.
+ * How a weight is held, and what it takes of a heap where the weight of a product is held a second time, packed.
+ * Nothing is transposed while a model runs.
  */
-export type Form = 'tensor' | 'transposed' | 'rates';
+const COPIES = {
+  /** As a tensor of its own shape. */
+  tensor: 1,
+  /** As that of a product, [in, out]. */
+  factor: 2,
+  /** With its first axis last. */
+  transposed: 2,
+  /** [experts, out, in] as a tensor for each expert, with its first axis last. */
+  experts: 2,
+  /** As the rates of a scan (see scan.ts), outside the library. */
+  rates: 0,
+} as const;
+
+export type Form = keyof typeof COPIES;
 
 export type WeightPlan = ReadonlyMap<Param, ReadonlySet<Form>>;
 
@@ -27,9 +40,15 @@ export function planWeights(layer: Layer): WeightPlan {
 function needsOf(layer: Layer): readonly (readonly [Param, Form])[] {
   switch (layer.kind) {
     case 'linear':
+      return [[layer.weight, 'transposed'], ...tensors(layer.bias)];
+    case 'transposedLinear':
+      return [[layer.weight, 'factor'], ...tensors(layer.bias)];
+    case 'router':
+      return [[layer.weight, 'transposed'], ...tensors(layer.correction)];
+    case 'packedExperts':
       return [
-        [layer.weight, 'transposed'],
-        ...(layer.bias ? [[layer.bias, 'tensor'] as const] : []),
+        [layer.gateUp, 'experts'],
+        [layer.down, 'experts'],
       ];
     case 'causalConv':
       return [
@@ -37,36 +56,30 @@ function needsOf(layer: Layer): readonly (readonly [Param, Form])[] {
         [layer.bias, 'tensor'],
       ];
     case 'embedding':
-      return [[layer.weight, 'tensor']];
+    case 'rmsNorm':
+    case 'learnedPositions':
+      return tensors(layer.weight);
     case 'layerNorm':
-      return [
-        [layer.weight, 'tensor'],
-        [layer.bias, 'tensor'],
-      ];
+      return tensors(layer.weight, layer.bias);
     case 'mamba':
       return [
         [layer.stateLog, 'rates'],
         [layer.skip, 'tensor'],
       ];
     case 'srteTable':
-      return [[layer.table, 'tensor']];
+      return tensors(layer.table);
     case 'srteLowRank':
-      return [[layer.lowRank, 'tensor']];
+      return tensors(layer.lowRank);
     case 'srteSincos':
-      return [[layer.inverseFrequencies, 'tensor']];
+      return tensors(layer.inverseFrequencies);
     // Its tables are computed for the positions that occur.
     case 'rotary':
     case 'activation':
-    case 'transposedLinear':
     case 'fusedProjection':
-    case 'rmsNorm':
     case 'scale':
     case 'softcap':
-    case 'learnedPositions':
     case 'residual':
     case 'gatedMlp':
-    case 'router':
-    case 'packedExperts':
     case 'mixtureOfExperts':
     case 'alibi':
     case 'latentAttention':
@@ -80,13 +93,16 @@ function needsOf(layer: Layer): readonly (readonly [Param, Form])[] {
   }
 }
 
-/** Bytes that the plan takes of a heap where the weight of a product is held a second time, packed. */
+/** All there are, each in its own shape. */
+const tensors = (...params: readonly (Param | undefined)[]) =>
+  params.flatMap((each) => (each ? [[each, 'tensor'] as const] : []));
+
+/** Bytes that the plan takes of a heap where the weight of a product is held a second time. */
 export function heapBytes(plan: WeightPlan): number {
-  const copies = { tensor: 1, transposed: 2, rates: 0 } as const satisfies Record<Form, number>;
   let bytes = 0;
   for (const [tensor, forms] of plan) {
     for (const form of forms)
-      bytes += copies[form] * tensor.elements * Float32Array.BYTES_PER_ELEMENT;
+      bytes += COPIES[form] * tensor.elements * Float32Array.BYTES_PER_ELEMENT;
   }
   return bytes;
 }

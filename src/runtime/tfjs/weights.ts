@@ -8,7 +8,9 @@ import { type Form, heapBytes, type WeightPlan } from './weight-plan.js';
 /** The weights of a program, in the forms that its plan names. */
 export class Weights {
   readonly #tensors = new Map<Param, Tensor>();
+  readonly #factors = new Map<Param, Tensor2D>();
   readonly #transposed = new Map<Param, Tensor2D>();
+  readonly #experts = new Map<Param, readonly Tensor2D[]>();
   readonly #rates = new Map<Param, Float32Array>();
   /** Of what was made of the weights, further forms of the same left out. */
   readonly elements: number;
@@ -42,8 +44,22 @@ export class Weights {
         return held(this.#tensors, tensor, tf.tensor(values, [...tensor.shape], 'float32')).size;
       case 'rates':
         return held(this.#rates, tensor, ratesOf(values)).length;
-      case 'transposed':
-        return held(this.#transposed, tensor, transposedTensor(backend, tensor, values)).size;
+      case 'factor':
+        return held(this.#factors, tensor, factorOf(backend, values, tensor.shape)).size;
+      case 'transposed': {
+        const [rows = 1] = tensor.shape;
+        return held(this.#transposed, tensor, transposedFactor(backend, values, rows)).size;
+      }
+      case 'experts': {
+        const made: Tensor2D[] = [];
+        held(this.#experts, tensor, made); // Disposed of even if one of them fails.
+        const [experts = 1, rows = 1] = tensor.shape;
+        const size = tensor.elements / experts;
+        for (let from = 0; from < tensor.elements; from += size) {
+          made.push(transposedFactor(backend, values.subarray(from, from + size), rows));
+        }
+        return made.reduce((sum, { size: elements }) => sum + elements, 0);
+      }
     }
   }
 
@@ -52,9 +68,21 @@ export class Weights {
     return found(this.#tensors, tensor);
   }
 
+  /** Of a weight [in, out]. */
+  factor(tensor: Param): Tensor2D {
+    return found(this.#factors, tensor);
+  }
+
   /** Of a weight [out, …]: [… as one axis, out]. */
   transposed(tensor: Param): Tensor2D {
     return found(this.#transposed, tensor);
+  }
+
+  /** Of a weight [experts, out, in]: [in, out]. */
+  expert(tensor: Param, expert: number): Tensor2D {
+    const factor = found(this.#experts, tensor)[expert];
+    if (!factor) throw new RangeError(`${tensor.name} has no expert ${expert}`);
+    return factor;
   }
 
   /** Of a scan, row-major. */
@@ -63,11 +91,10 @@ export class Weights {
   }
 
   dispose(): void {
-    for (const held of [this.#tensors, this.#transposed]) {
-      for (const tensor of held.values()) tensor.dispose();
-      held.clear();
-    }
-    this.#rates.clear();
+    const alone = [this.#tensors, this.#factors, this.#transposed];
+    const all = [...alone.map((held) => [...held.values()]), ...this.#experts.values()];
+    for (const tensor of all.flat()) tensor.dispose();
+    for (const held of [...alone, this.#experts, this.#rates]) held.clear();
   }
 }
 
@@ -82,20 +109,24 @@ function found<T>(held: ReadonlyMap<Param, T>, tensor: Param): T {
   return value;
 }
 
-/** [out, in] to a tensor [in, out]. */
-function transposedTensor(
+/** [rows, columns], turned. */
+function transposedFactor(backend: Backend, values: Float32Array, rows: number): Tensor2D {
+  const columns = values.length / rows;
+  return factorOf(backend, transpose(values, rows, columns), [columns, rows]);
+}
+
+/** The right side of products. */
+function factorOf(
   { tf, heap }: Backend,
-  { shape, elements }: Param,
   values: Float32Array,
+  [rows = 1, columns = 1]: readonly number[],
 ): Tensor2D {
-  const [rows = 1] = shape;
-  const columns = elements / rows;
-  const result = tf.tensor2d(transpose(values, rows, columns), [columns, rows], 'float32');
+  const result = tf.tensor2d(values, [rows, columns], 'float32');
   if (!heap) return result;
   // A first product packs the weight. Here it is known that there is room for that; a run could not tell.
   try {
     heap.reserve(values.byteLength);
-    scoped(tf, () => tf.matMul(tf.zeros([1, columns]), result));
+    scoped(tf, () => tf.matMul(tf.zeros([1, rows]), result));
   } catch (error) {
     result.dispose();
     throw error;

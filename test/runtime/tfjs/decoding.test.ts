@@ -1,34 +1,14 @@
 import { beforeAll, describe, expect, it } from 'vitest';
 import type { Engine, RunOutput } from '../../../src/runtime/engine.js';
 import { openTfjs } from '../../../src/runtime/tfjs/engine.js';
-import type { Ids, Values } from '../../../src/runtime/values.js';
 import { fixtureModel, modelOfConfig } from '../fixture-models.js';
+import { partOf, rowsOf } from '../sequences.js';
 import { largestDifference, weightsOf } from './support.js';
 
 let engine: Engine;
 beforeAll(async () => {
   engine = await openTfjs({ threads: 1, backend: 'wasm' });
 });
-
-/** Tokens `from` to `to` of every sequence. */
-function part({ batch, tokens, data }: Ids, from: number, to: number): Ids {
-  const rows = Array.from({ length: batch }, (_, row) => [
-    ...data.subarray(row * tokens + from, row * tokens + to),
-  ]);
-  return { batch, tokens: to - from, data: Int32Array.from(rows.flat()) };
-}
-
-/** Values [B, T, C] of tokens `from` to `to`. */
-function rowsOf(
-  { shape: [batch = 0, tokens = 0, width = 0], data }: Values,
-  from: number,
-  to: number,
-): Float32Array {
-  const rows = Array.from({ length: batch }, (_, row) => [
-    ...data.subarray((row * tokens + from) * width, (row * tokens + to) * width),
-  ]);
-  return Float32Array.from(rows.flat());
-}
 
 describe('decoding equals the full forward', () => {
   it.each([
@@ -47,7 +27,7 @@ describe('decoding equals the full forward', () => {
     const ends = [ids.tokens - 14, ...singly];
     for (const [index, to] of ends.entries()) {
       const from = ends[index - 1] ?? 0;
-      const run = await program.run({ ids: part(ids, from, to), state: before?.state });
+      const run = await program.run({ ids: partOf(ids, from, to), state: before?.state });
       expect(run.state?.position).toBe(to);
       expect(largestDifference(run.output.data, rowsOf(full.output, from, to))).toBeLessThan(1e-5);
       before = run;
@@ -59,9 +39,9 @@ describe('decoding equals the full forward', () => {
   it('continues twice from one state', async () => {
     const { model, weights, ids } = fixtureModel('shared-learnable');
     const program = await engine.load(model, weights, { decoding: { totalTokens: ids.tokens } });
-    const { state } = await program.run({ ids: part(ids, 0, 7) });
-    const once = await program.run({ ids: part(ids, 7, 9), state });
-    const again = await program.run({ ids: part(ids, 7, 9), state });
+    const { state } = await program.run({ ids: partOf(ids, 0, 7) });
+    const once = await program.run({ ids: partOf(ids, 7, 9), state });
+    const again = await program.run({ ids: partOf(ids, 7, 9), state });
     expect(again.output).toEqual(once.output);
     await program.release();
   });

@@ -1,81 +1,106 @@
 /** Shapes: B batch, T tokens of the call, S keys, R = B·T rows, d width of a head. */
-import type { Attention, HeadSpan, Projection } from '../../../architecture/layer.js';
-import { windowKey } from '../../../architecture/masks.js';
-import { productsOf } from '../../../architecture/walk.js';
+import type { Attention, HeadSpan, RmsNorm } from '../../../architecture/layer.js';
 import { type Context, folded, unfolded } from '../context.js';
 import { LEFT_OUT, type Value } from '../graph.js';
-import { MICROSOFT } from '../proto.js';
-import { mask } from './mask.js';
+import { type HeadRange, mask, maskWithAlibi } from './mask.js';
+import { withPast } from './past.js';
+import { projected } from './projections.js';
 import { rotary } from './rotary.js';
+import { attend, forEachHead } from './scores.js';
 
 /** u [R, H] → [R, H]. */
 export function attention(context: Context, layer: Attention, u: Value): Value {
   const { graph, apply } = context;
-  const spans = spansOf(layer);
-  const [q, k, v] = productsOf(layer.inputs) as [Projection, Projection, Projection];
-  const turned = (x: Value) => (layer.rotary ? rotary(context, layer.rotary, x) : x);
-  const queries = columns(context, spans, turned(apply(q, u)));
-  const keyRows = turned(apply(k, u));
-  const keys = columns(context, spans, forEachHead(context, layer, keyRows));
-  const values = columns(context, spans, forEachHead(context, layer, apply(v, u)));
-  const results = spans.map((span, index) =>
-    attend(
-      context,
-      span,
-      [queries, keys, values].map((parts) => parts[index] ?? LEFT_OUT),
-    ),
-  );
+  const { heads, keyValueHeads, headDim, queryNorm, keyNorm } = layer;
+  const [q = LEFT_OUT, k = LEFT_OUT, v = LEFT_OUT] = projected(context, layer.inputs, u);
+  const queries = normed(context, queryNorm, q, heads * headDim);
+  const keys = normed(context, keyNorm, k, keyValueHeads * headDim);
+  const given = {
+    queries: turned(context, layer, queries, heads),
+    keys: turned(context, layer, keys, keyValueHeads),
+    values: unfolded(context, v, -1),
+  };
+  const results = partsOf(context, layer, given).map((part) => attendPart(context, layer, part));
   return apply(layer.out, folded(context, graph.joined(results)));
 }
 
-/** Heads that see equally far. */
-interface Span extends HeadSpan {
+/** Over each head of x [R, heads · d], or over all of them when its weight is as wide. */
+function normed({ graph, apply }: Context, norm: RmsNorm | undefined, x: Value, width: number) {
+  if (!norm) return x;
+  if (norm.weight.elements === width) return apply(norm, x);
+  const perHead = graph.op('Reshape', [x, graph.ints(-1, norm.weight.elements)]);
+  return graph.op('Reshape', [apply(norm, perHead), graph.ints(-1, width)]);
+}
+
+/** x [R, heads · d] → [B, T, heads · d] */
+function turned(context: Context, layer: Attention, x: Value, heads: number): Value {
+  const rows = unfolded(context, x, -1);
+  return layer.rotary ? rotary(context, layer.rotary, rows, heads) : rows;
+}
+
+/** Queries, keys and values of heads that see equally far, [B, T, ·]. */
+interface Part extends HeadRange, Pick<HeadSpan, 'window'>, Given {
   /** Of what is kept for it between calls. */
   readonly name: string;
-  /** Columns of its queries, keys and values. */
-  readonly width: number;
+  readonly keyValueHeads: number;
 }
 
-const spansOf = ({ name, spans, headDim }: Attention): Span[] =>
-  spans
-    .map((span, index) => ({ ...span, name: `${name}.${index}`, width: span.heads * headDim }))
-    .filter(({ heads }) => heads > 0);
-
-/** Rows [R, H] → for each span its columns, [B, T, width]. */
-function columns(context: Context, spans: readonly Span[], rows: Value): Value[] {
-  const widths = spans.map(({ width }) => width);
-  return context.graph.split(unfolded(context, rows, -1), widths);
+interface Given {
+  readonly queries: Value;
+  readonly keys: Value;
+  readonly values: Value;
 }
 
-/** Keys or values [R, keyValueHeads · d] → [R, heads · d]: each for the query heads that share it. */
-function forEachHead(context: Context, layer: Attention, rows: Value): Value {
-  const { graph } = context;
-  const { heads, keyValueHeads, headDim } = layer;
-  if (heads === keyValueHeads) return rows;
-  const single = graph.op('Reshape', [rows, graph.ints(-1, keyValueHeads, 1, headDim)]);
-  const repeated = graph.op('Expand', [single, graph.ints(1, 1, heads / keyValueHeads, 1)]);
-  return graph.op('Reshape', [repeated, graph.ints(-1, heads * headDim)]);
+/** Where heads differ in how far they see, each has its own key and value. */
+function partsOf(context: Context, layer: Attention, given: Given): Part[] {
+  const { name, keyValueHeads, headDim } = layer;
+  const spans = spansOf(layer);
+  const [only, ...others] = spans;
+  if (only && others.length === 0) {
+    return [{ ...only, ...given, name: `${name}.0`, keyValueHeads }];
+  }
+  const split = (value: Value) =>
+    context.graph.split(
+      value,
+      spans.map(({ heads }) => heads * headDim),
+    );
+  const queries = split(given.queries);
+  const keys = split(forEachHead(context, layer, given.keys, headDim));
+  const values = split(forEachHead(context, layer, given.values, headDim));
+  return spans.map((span, index) => ({
+    ...span,
+    name: `${name}.${index}`,
+    keyValueHeads: span.heads,
+    queries: queries[index] ?? LEFT_OUT,
+    keys: keys[index] ?? LEFT_OUT,
+    values: values[index] ?? LEFT_OUT,
+  }));
 }
 
-/** Queries, keys and values [B, T, width] → [B, T, width]. Divides the scores by √d. */
-function attend(context: Context, span: Span, [q = LEFT_OUT, k = LEFT_OUT, v = LEFT_OUT]: Value[]) {
-  const inputs = [q, withPast(context, span, 'keys', k), withPast(context, span, 'values', v)];
-  return context.graph.op(
-    'MultiHeadAttention',
-    [...inputs, LEFT_OUT, LEFT_OUT, mask(context, span.window)],
-    { domain: MICROSOFT, attributes: { num_heads: span.heads } },
+function spansOf({ spans }: Attention): (HeadSpan & HeadRange)[] {
+  let end = 0;
+  return spans
+    .filter(({ heads }) => heads > 0)
+    .map((span) => {
+      const first = end;
+      end += span.heads;
+      return { ...span, first };
+    });
+}
+
+/** → [B, T, heads · d] */
+function attendPart(context: Context, layer: Attention, part: Part): Value {
+  const { headDim, scale, softcap, alibi } = layer;
+  const { name, window, keyValueHeads } = part;
+  const memory = { width: keyValueHeads * headDim, window };
+  return attend(
+    context,
+    { ...part, keyDim: headDim, valueDim: headDim, scale, softcap },
+    {
+      queries: part.queries,
+      keys: withPast(context, { ...memory, name: `${name}.keys` }, part.keys),
+      values: withPast(context, { ...memory, name: `${name}.values` }, part.values),
+      bias: alibi ? maskWithAlibi(context, window, alibi, part) : mask(context, window),
+    },
   );
-}
-
-/** Keys or values [B, T, width] behind those of former calls, [B, S, width]. */
-function withPast(context: Context, { name, width, window }: Span, what: string, now: Value) {
-  const { graph, outputs } = context;
-  if (!outputs.states) return now;
-  const input = `${name}.${what}`;
-  const past = context.feed(input, { kind: 'state', shape: [0, width] });
-  const all = graph.op('Concat', [past, now], { attributes: { axis: 1 } });
-  const dropped = context.feed(`dropped.${windowKey(window)}`, { kind: 'droppedKeys', window });
-  const rest = [dropped, graph.ints(Number.MAX_SAFE_INTEGER), graph.ints(1)];
-  outputs.states.set(input, graph.output(graph.op('Slice', [all, ...rest])));
-  return all;
 }

@@ -1,23 +1,41 @@
 /** Layers that lead values through others. Shapes: R = batch · tokens rows, H hidden. */
-import type { Alignment, Gate, HybridBlock, LanguageModel } from '../../../architecture/layer.js';
-import { type Context, folded, unfolded, whole } from '../context.js';
+import type {
+  Alignment,
+  Gate,
+  HybridBlock,
+  LanguageModel,
+  Layer,
+  Residual,
+} from '../../../architecture/layer.js';
+import { type Context, whole } from '../context.js';
 import type { Value } from '../graph.js';
+import { withPositions } from './embeddings.js';
+
+/** One layer after the other. */
+export const inTurn = (context: Context, layers: readonly Layer[], x: Value): Value =>
+  layers.reduce((value, each) => context.apply(each, value), x);
+
+/** x [R, H] → [R, H]. */
+export function residual({ graph, apply }: Context, { branches }: Residual, x: Value): Value {
+  return branches.reduce((sum, branch) => graph.op('Add', [sum, apply(branch, x)]), x);
+}
 
 /** Token ids [B, T] → logits [R, V]. */
 export function languageModel(context: Context, model: LanguageModel, ids: Value): Value {
-  let x = context.apply(model.embedding, ids);
+  let x = inTurn(context, model.embeddingSteps, context.apply(model.embedding, ids));
   for (const block of model.blocks) {
     x = context.apply(block, x);
     context.outputs.blocks.set(block.name, context.graph.output(whole(context, x)));
   }
-  return context.apply(model.head, context.apply(model.norm, x));
+  return inTurn(context, [model.norm, model.head, ...model.logitSteps], x);
 }
 
 /** x [R, H] → [R, H]. */
 export function hybridBlock(context: Context, block: HybridBlock, x: Value): Value {
   const { graph, apply } = context;
   const n = apply(block.inputNorm, x);
-  const m = apply(block.mamba, withEncoding(context, block, n));
+  const encoding = context.once(block.srte, () => apply(block.srte)); // [T, H]
+  const m = apply(block.mamba, withPositions(context, n, encoding));
   const a = apply(block.attention, n);
   const z = block.alignment
     ? apply(block.alignment, m, a)
@@ -27,12 +45,6 @@ export function hybridBlock(context: Context, block: HybridBlock, x: Value): Val
   const fused = graph.op('Add', [a, graph.op('Mul', [g, graph.op('Sub', [m, a])])]);
   const sum = graph.op('Add', [x, apply(block.fusion, fused)]);
   return apply(block.outputNorm, graph.op('Add', [sum, apply(block.mlp, z)]));
-}
-
-/** n [R, H], and to each token's row that of its position. */
-function withEncoding(context: Context, { srte }: HybridBlock, n: Value): Value {
-  const rows = context.once(srte, () => context.apply(srte)); // [T, H]
-  return folded(context, context.graph.op('Add', [unfolded(context, n, -1), rows]));
 }
 
 /** m, a [R, H] → [R, H]. */

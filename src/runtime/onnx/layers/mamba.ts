@@ -2,7 +2,7 @@
 import type { CausalConv, Mamba } from '../../../architecture/layer.js';
 import { type Context, folded, unfolded, weightOf } from '../context.js';
 import type { Value } from '../graph.js';
-import { silu, softplus } from './basic.js';
+import { silu, softplus } from './activations.js';
 import { scan } from './scan.js';
 
 /** u [R, H] → [R, H]. */

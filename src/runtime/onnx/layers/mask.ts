@@ -1,4 +1,5 @@
-import type { Window } from '../../../architecture/layer.js';
+import { alibiSlopes } from '../../../architecture/alibi.js';
+import type { Alibi, Window } from '../../../architecture/layer.js';
 import { windowKey } from '../../../architecture/masks.js';
 import { type Context, positionsOf } from '../context.js';
 import type { Value } from '../graph.js';
@@ -8,15 +9,49 @@ export function mask(context: Context, window: Window | undefined): Value {
   const key = windowKey(window);
   return context.once(`mask:${key}`, () => {
     const { graph } = context;
-    const column = (value: Value) => graph.op('Unsqueeze', [value, graph.ints(1)]);
-    const keys = context.feed(`keys.${key}`, { kind: 'keyPositions', window });
+    const keys = keyPositions(context, window);
     const first = context.feed(`first.${key}`, { kind: 'firstKeys', window });
     const visible = graph.op('And', [
-      graph.op('LessOrEqual', [keys, column(positionsOf(context))]),
-      graph.op('GreaterOrEqual', [keys, column(first)]),
+      graph.op('LessOrEqual', [keys, column(context, positionsOf(context))]),
+      graph.op('GreaterOrEqual', [keys, column(context, first)]),
     ]);
     const hidden = graph.float(Number.NEGATIVE_INFINITY);
     const scores = graph.op('Where', [visible, graph.float(0), hidden]);
     return graph.op('Unsqueeze', [scores, graph.ints(0, 1)]);
   });
 }
+
+/** Some of an attention's heads. */
+export interface HeadRange {
+  readonly first: number;
+  readonly heads: number;
+}
+
+/** The same, and a penalty for distance that differs by head. [1, heads, T, S] */
+export function maskWithAlibi(
+  context: Context,
+  window: Window | undefined,
+  { heads: all }: Alibi,
+  { first, heads }: HeadRange,
+): Value {
+  const { graph, once } = context;
+  return once(`alibi:${windowKey(window)}:${all}:${first}:${heads}`, () => {
+    const slopes = alibiSlopes(all).slice(first, first + heads);
+    const ahead = graph.op('Sub', [
+      keyPositions(context, window),
+      column(context, positionsOf(context)),
+    ]); // [T, S]; where it is positive, the key is masked
+    const penalties = graph.op('Mul', [
+      graph.cast(ahead, 'f32'),
+      graph.op('Unsqueeze', [graph.floats(`slopes:${all}:${first}`, slopes), graph.ints(1, 2)]),
+    ]);
+    return graph.op('Add', [penalties, mask(context, window)]);
+  });
+}
+
+const column = ({ graph }: Context, values: Value): Value =>
+  graph.op('Unsqueeze', [values, graph.ints(1)]);
+
+/** [S] */
+const keyPositions = (context: Context, window: Window | undefined): Value =>
+  context.feed(`keys.${windowKey(window)}`, { kind: 'keyPositions', window });

@@ -1,25 +1,56 @@
 import type { Rotary } from '../../../architecture/layer.js';
-import { rotaryFrequencies } from '../../../architecture/rotary-scaling.js';
-import { type Context, folded, positionsOf, unfolded } from '../context.js';
+import {
+  amplitudeOf,
+  dependsOnLength,
+  rotaryFrequencies,
+} from '../../../architecture/rotary-scaling.js';
+import { type Context, folded, positionsOf, scaled, swapped, unfolded } from '../context.js';
 import type { Value } from '../graph.js';
 import { MICROSOFT } from '../proto.js';
 
-/** Turns each head's pairs of columns by the angle of their position, [R, heads · d] → the same. */
-export function rotary(context: Context, layer: Rotary, x: Value): Value {
+/** Which columns are a pair, as `RotaryEmbedding` asks for it. */
+const INTERLEAVED = { halves: 0, neighbours: 1 } as const satisfies Record<Rotary['pairs'], 0 | 1>;
+
+/** Turns each head's pairs of columns by the angle of their position, [B, T, heads · d] → the same. */
+export function rotary(context: Context, layer: Rotary, x: Value, heads: number): Value {
   const { graph } = context;
-  const { base, headDim } = layer;
-  const angles = context.once(`angles:${base}:${headDim}`, () => tables(context, layer));
+  const { headDim, rotatedDim, pairs } = layer;
+  const { cos, sin } = context.once(`turns:${turningOf(layer)}`, () => tables(context, layer));
+  const part = rotatedDim < headDim ? { num_heads: heads, rotary_embedding_dim: rotatedDim } : {};
   // The tables have a row for each token of the call: their own positions begin at 0.
-  const inputs = [unfolded(context, x, -1), graph.ints(0), angles.cos, angles.sin];
-  const turned = graph.op('RotaryEmbedding', inputs, { domain: MICROSOFT });
-  return folded(context, turned);
+  return graph.op('RotaryEmbedding', [x, graph.ints(0), cos, sin], {
+    domain: MICROSOFT,
+    attributes: { interleaved: INTERLEAVED[pairs], ...part },
+  });
 }
 
-/** Cosine and sine of position / base^(2j / d), [T, d / 2] each. */
+/** By itself, on rows of any number of heads [R, heads · d]: each head is a sequence of its own. */
+export function rotaryAlone(context: Context, layer: Rotary, x: Value): Value {
+  const { graph } = context;
+  const byHead = swapped(context, unfolded(context, x, -1, layer.headDim)); // [B, heads, T, d]
+  const tokens = graph.op('Shape', [byHead], { attributes: { start: 2 } }); // T, d
+  const sequences = graph.op('Concat', [graph.ints(-1), tokens], { attributes: { axis: 0 } });
+  const turned = rotary(context, layer, graph.op('Reshape', [byHead, sequences]), 1);
+  const result = graph.op('Reshape', [turned, graph.op('Shape', [byHead])]);
+  return folded(context, swapped(context, result));
+}
+
+/** The same text for rotations by the same angles. */
+const turningOf = ({ base, rotatedDim, scaling }: Rotary): string =>
+  JSON.stringify([base, rotatedDim, scaling]);
+
+/** Cosine and sine of position · frequency, [T, rotatedDim / 2] each. */
 function tables(context: Context, layer: Rotary): { cos: Value; sin: Value } {
   const { graph } = context;
-  const inverse = graph.floats(`inverse:${layer.base}:${layer.headDim}`, rotaryFrequencies(layer));
   const t = graph.op('Unsqueeze', [graph.cast(positionsOf(context), 'f32'), graph.ints(1)]);
-  const angles = graph.op('Mul', [t, inverse]);
-  return { cos: graph.op('Cos', [angles]), sin: graph.op('Sin', [angles]) };
+  const angles = graph.op('Mul', [t, frequencies(context, layer)]);
+  const table = (op: 'Cos' | 'Sin') => scaled(context, graph.op(op, [angles]), amplitudeOf(layer));
+  return { cos: table('Cos'), sin: table('Sin') };
+}
+
+function frequencies({ graph, feed }: Context, layer: Rotary): Value {
+  const name = `frequencies:${turningOf(layer)}`;
+  return dependsOnLength(layer)
+    ? feed(name, { kind: 'frequencies', rotary: layer })
+    : graph.floats(name, rotaryFrequencies(layer));
 }

@@ -1,0 +1,145 @@
+/** What models are compared by: the columns of `minimind compare`, each read off a description or its budgets. */
+import type { Attention, LanguageModel } from '../architecture/layer.js';
+import { walk } from '../architecture/walk.js';
+import type { Exact } from '../budget/figure.js';
+import type { ModelProfile } from '../budget/profile.js';
+
+/** A model and all that was counted of it. */
+export interface Described {
+  readonly family: string;
+  readonly model: LanguageModel;
+  readonly profile: ModelProfile;
+  /** Tokens of a forward pass. */
+  readonly tokens: number;
+  /** What its tokenizer makes of a text. */
+  readonly text?: TextFigures | undefined;
+}
+
+export interface TextFigures {
+  /** How many tokens the tokenizer knows. */
+  readonly vocabulary: number;
+  readonly tokens: number;
+  readonly characters: number;
+}
+
+/** Null where a model has no such thing, or not one of it. */
+export type ColumnValue = Exact | string | boolean | null;
+
+export interface Column {
+  /** Header for people. */
+  readonly title: string;
+  readonly unit: 'parameters' | 'bytes' | 'FLOP' | 'number' | 'ratio' | 'word';
+  /** Whether less of it is better. */
+  readonly isCost: boolean;
+  readonly of: (described: Described) => ColumnValue;
+}
+
+const cost = (title: string, unit: Column['unit'], of: (profile: ModelProfile) => Exact) =>
+  ({ title, unit, isCost: true, of: ({ profile }: Described) => of(profile) }) as const;
+
+const fact = (title: string, unit: Column['unit'], of: (model: LanguageModel) => ColumnValue) =>
+  ({ title, unit, isCost: false, of: ({ model }: Described) => of(model) }) as const;
+
+const ofText = (
+  title: string,
+  unit: Column['unit'],
+  isCost: boolean,
+  of: (text: TextFigures, described: Described) => number,
+) =>
+  ({
+    title,
+    unit,
+    isCost,
+    of: (described: Described) => (described.text ? of(described.text, described) : null),
+  }) as const;
+
+/** What a token costs, for a character. */
+const forCharacter = ({ tokens, characters }: TextFigures, ofToken: number) =>
+  (ofToken * tokens) / characters;
+
+/** By the names of `--columns`; JSON has the same. */
+export const COLUMNS = {
+  parameters: cost('parameters', 'parameters', ({ parameters }) => parameters.total.value),
+  embedding: cost('embedding', 'parameters', ({ parameters }) => parameters.embedding.value),
+  'non-embedding': cost(
+    'non-embedding',
+    'parameters',
+    ({ parameters }) => parameters.nonEmbedding.value,
+  ),
+  weights: cost('weights', 'bytes', ({ inference }) => inference.weights.value),
+  'kv-per-token': cost(
+    'KV per token',
+    'bytes',
+    ({ inference }) => inference.state.keyValuePerToken.value,
+  ),
+  'kv-cache': cost('KV cache', 'bytes', ({ inference }) => inference.state.keyValueCache.value),
+  'mamba-state': cost('Mamba state', 'bytes', ({ inference }) => inference.state.mambaState.value),
+  'inference-memory': cost('inference memory', 'bytes', ({ inference }) => inference.total.value),
+  'forward-flops': cost('forward pass', 'FLOP', ({ forwardFlops }) => forwardFlops.total.value),
+  'training-flops': cost('training step', 'FLOP', ({ trainingFlops }) => trainingFlops.total.value),
+  'training-memory': cost('training memory', 'bytes', ({ training }) => training.total.value),
+  family: { title: 'family', unit: 'word', isCost: false, of: ({ family }) => family },
+  layers: fact('layers', 'number', (model) => model.blocks.length),
+  hidden: fact('hidden', 'number', hiddenOf),
+  'width-per-layer': fact(
+    'width per layer',
+    'ratio',
+    (model) => hiddenOf(model) / model.blocks.length,
+  ),
+  heads: fact('heads', 'number', (model) => alike(model, ({ heads }) => heads)),
+  'kv-heads': fact('KV heads', 'number', (model) =>
+    alike(model, ({ keyValueHeads }) => keyValueHeads),
+  ),
+  vocabulary: fact('vocabulary', 'number', ({ embedding }) => embedding.weight.shape[0] ?? 0),
+  positions: fact('positions', 'number', ({ positions }) => positions),
+  tied: fact('tied', 'word', ({ embedding, head }) => embedding.weight === head.weight),
+  tokens: ofText('tokens of the text', 'number', true, ({ tokens }) => tokens),
+  'tokenizer-vocabulary': ofText('tokenizer', 'number', false, ({ vocabulary }) => vocabulary),
+  'chars-per-token': ofText(
+    'chars per token',
+    'ratio',
+    false,
+    ({ tokens, characters }) => characters / tokens,
+  ),
+  'kv-per-char': ofText('KV per char', 'bytes', true, (text, { profile }) =>
+    forCharacter(text, Number(profile.inference.state.keyValuePerToken.value)),
+  ),
+  'flops-per-char': ofText('forward per char', 'FLOP', true, (text, { profile, tokens }) =>
+    forCharacter(text, Number(profile.forwardFlops.total.value) / tokens),
+  ),
+} as const satisfies Record<string, Column>;
+
+export type ColumnName = keyof typeof COLUMNS;
+
+export const COLUMN_NAMES = Object.keys(COLUMNS) as readonly ColumnName[];
+
+/** What is shown when nobody asks for anything else. */
+export const DEFAULT_COLUMNS = [
+  'parameters',
+  'weights',
+  'kv-per-token',
+  'forward-flops',
+  'training-memory',
+] as const satisfies readonly ColumnName[];
+
+/** The same, when a text is cut by a tokenizer. */
+export const TEXT_COLUMNS = [
+  'parameters',
+  'chars-per-token',
+  'kv-per-token',
+  'kv-per-char',
+  'flops-per-char',
+] as const satisfies readonly ColumnName[];
+
+/** The width of the residual stream. */
+function hiddenOf({ embedding }: LanguageModel): number {
+  return embedding.weight.shape[1] ?? 0;
+}
+
+/** What all attention layers of a model have alike; `2–8` when they differ, null when there are none. */
+function alike(model: LanguageModel, of: (attention: Attention) => number): number | string | null {
+  const values = walk(model).flatMap(({ layer }) => (layer.kind === 'attention' ? of(layer) : []));
+  if (values.length === 0) return null;
+  const [least, most] = [Math.min(...values), Math.max(...values)];
+  return least === most ? least : `${least}–${most}`;
+}

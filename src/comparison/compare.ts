@@ -1,0 +1,344 @@
+/** Models side by side: their figures at one setting, in what their documents differ, what is least. */
+import type { Family } from '../architecture/family.js';
+import type { LanguageModel } from '../architecture/layer.js';
+import { profileModel } from '../budget/profile.js';
+import { type ProfileWish, requirePositions } from '../budget/setting.js';
+import { nearest } from '../config/nearest.js';
+import { formatPath, isMapping, valueAt } from '../config/path.js';
+import { quote } from '../config/quote.js';
+import { type Problem, problemsOf, UserError } from '../errors.js';
+import {
+  COLUMN_NAMES,
+  COLUMNS,
+  type Column,
+  type ColumnName,
+  type ColumnValue,
+  DEFAULT_COLUMNS,
+  type Described,
+  TEXT_COLUMNS,
+  type TextFigures,
+} from './columns.js';
+import { type CommonSetting, commonSetting } from './setting.js';
+
+/** What shall be compared: a file under one choice of overrides. */
+export interface Candidate {
+  readonly file: string;
+  /** The values of the swept keys, as they were written. */
+  readonly chosen: readonly string[];
+  /** Undefined when it is not valid; `problems` say why. */
+  readonly loaded:
+    | { readonly family: Family; readonly document: unknown; readonly model: LanguageModel }
+    | undefined;
+  readonly problems: readonly Problem[];
+}
+
+/** A tokenizer, and what it makes of the text. */
+export interface TextMeasure extends TextFigures {
+  /** Its file. */
+  readonly tokenizer: string;
+}
+
+export interface CompareWish extends ProfileWish {
+  /** Names of `COLUMNS`, or dotted paths of the document: `model.num_layers`. */
+  readonly columns?: readonly string[] | undefined;
+  /** One of those; a `-` before it is for the largest first. */
+  readonly sort?: string | undefined;
+  /** Each model has the largest of these tokenizers that fits its vocabulary. */
+  readonly texts?: readonly TextMeasure[] | undefined;
+}
+
+/** A value of a document, null where it has none; lists are told as their JSON. */
+export type DocumentValue = string | number | boolean | null;
+
+export interface ComparedRow {
+  readonly file: string;
+  /** The values of the swept keys, as they were written. */
+  readonly chosen: readonly string[];
+  readonly valid: boolean;
+  /** By the names of `COLUMNS`; null of a model that is not valid. */
+  readonly figures: Readonly<Record<ColumnName, ColumnValue>> | null;
+  /** The file of its tokenizer; null without one. */
+  readonly tokenizer: string | null;
+  /** Of the document: the values in which the models differ, and those that the columns name. */
+  readonly values: Readonly<Record<string, DocumentValue>> | null;
+  readonly problems: readonly Problem[];
+}
+
+export interface ShownColumn {
+  /** A name of `COLUMNS`, or a dotted path of the document. */
+  readonly name: string;
+  readonly title: string;
+  readonly unit: Column['unit'] | 'value';
+  readonly isCost: boolean;
+}
+
+export interface Comparison {
+  readonly setting: CommonSetting;
+  /** The keys that `--set` gives several values, by their dotted paths. */
+  readonly swept: readonly string[];
+  /** The other keys of the documents in which the models differ. */
+  readonly differing: readonly string[];
+  /** Few models stand side by side; many, or those of a sweep, are the rows of a table. */
+  readonly layout: 'columns' | 'rows';
+  /** What shall be shown, in this order. */
+  readonly columns: readonly ShownColumn[];
+  /** The first model that is valid, to which the others are held; an index of `rows`. */
+  readonly baseline: number;
+  /** Of the figures that cost something: the least, where the models differ. */
+  readonly least: Readonly<Partial<Record<ColumnName, ColumnValue>>>;
+  readonly rows: readonly ComparedRow[];
+}
+
+/** As `ComparedRow`, on its way into one. */
+interface Measured extends ComparedRow {
+  readonly document: ReadonlyMap<string, DocumentValue>;
+}
+
+/**
+ * Compares models. One that is not valid keeps its place, without figures.
+ * @param swept The keys of which `chosen` has the values.
+ * @throws UserError when no model is valid, a column is unknown, or two tokenizers are of one size.
+ */
+export function compareModels(
+  candidates: readonly Candidate[],
+  swept: readonly string[],
+  wish: CompareWish,
+): Comparison {
+  refuseAlike(wish.texts ?? []);
+  const setting = settingOf(candidates, wish);
+  const measured = candidates.map((each) => measure(each, setting, wish.texts));
+  const valid = measured.filter((each) => each.valid);
+  const [first] = valid;
+  if (!first) throw noneIsValid(measured);
+  const keys = [...new Set(valid.flatMap(({ document }) => [...document.keys()]))];
+  const differing = keys.filter((key) =>
+    valid.some(
+      ({ document }) => documentValue(document, key) !== documentValue(first.document, key),
+    ),
+  );
+  const layout = swept.length > 0 || candidates.length > MOST_SIDE_BY_SIDE ? 'rows' : 'columns';
+  const columns =
+    wish.columns?.map((name) => knownColumn(name, keys)) ??
+    defaultColumns(layout, valid, wish.texts !== undefined);
+  const rows = sorted(measured, wish.sort, keys);
+  const kept = new Set([...differing, ...columns.filter((name) => !isColumn(name))]);
+  return {
+    setting,
+    swept,
+    differing: differing.filter((key) => !swept.includes(key)),
+    layout,
+    columns: columns.map(shownColumn),
+    baseline: rows.indexOf(first),
+    least: leastOf(valid),
+    rows: rows.map(({ document, ...row }) => ({
+      ...row,
+      values: row.valid
+        ? Object.fromEntries([...kept].map((key) => [key, documentValue(document, key)]))
+        : null,
+    })),
+  };
+}
+
+/** More models than this are easier to read below each other. */
+const MOST_SIDE_BY_SIDE = 4;
+
+/**
+ * Side by side there is room for all costs. What no model has is left out, and what is the number of
+ * parameters in all of them.
+ */
+function defaultColumns(
+  layout: Comparison['layout'],
+  rows: readonly ComparedRow[],
+  isText: boolean,
+): readonly ColumnName[] {
+  const few: readonly ColumnName[] = isText ? TEXT_COLUMNS : DEFAULT_COLUMNS;
+  const all = COLUMN_NAMES.filter((name) => COLUMNS[name].isCost || few.includes(name));
+  return (layout === 'rows' ? few : all).filter((name) =>
+    rows.some(
+      ({ figures }) =>
+        figures?.[name] && (name === 'parameters' || figures[name] !== figures.parameters),
+    ),
+  );
+}
+
+function shownColumn(name: string): ShownColumn {
+  if (!isColumn(name)) return { name, title: name, unit: 'value', isCost: false };
+  const { title, unit, isCost } = COLUMNS[name];
+  return { name, title, unit, isCost };
+}
+
+/** Whether a name is that of a figure, and not of a key of the document. */
+const isColumn = (name: string): name is ColumnName => Object.hasOwn(COLUMNS, name);
+
+function settingOf(candidates: readonly Candidate[], wish: CompareWish): CommonSetting {
+  const loaded = candidates.flatMap((each) => each.loaded ?? []);
+  if (loaded.length === 0) throw noneIsValid(candidates);
+  return commonSetting(
+    wish,
+    loaded.map(({ family, document }) => family.trainingHints?.(document) ?? {}),
+    loaded.map(({ model }) => model.positions),
+  );
+}
+
+function noneIsValid(rows: readonly { readonly problems: readonly Problem[] }[]): UserError {
+  const message =
+    rows.length === 1 ? 'the model is not valid' : `none of the ${rows.length} models is valid`;
+  return new UserError('invalid-config', message, { problems: distinctProblems(rows) });
+}
+
+/** More warnings than this are only counted. */
+const TOLD = 10;
+
+/** What to warn of: in a comparison that succeeds, what is wrong with some of its models is no more than that. */
+export function warningsOf({ rows }: Comparison): Problem[] {
+  const all = distinctProblems(rows).map((each): Problem => ({ ...each, severity: 'warning' }));
+  const more = all[TOLD];
+  if (!more) return all;
+  const message = `and ${all.length - TOLD} more warnings`;
+  return [...all.slice(0, TOLD), { severity: 'warning', file: more.file, message }];
+}
+
+/** The problems of all rows; what several have alike, such as a mistake in a `--set`, once. */
+function distinctProblems(rows: readonly { readonly problems: readonly Problem[] }[]): Problem[] {
+  const all = rows.flatMap(({ problems }) => problems);
+  return [...new Map(all.map((each) => [JSON.stringify(each), each])).values()];
+}
+
+function measure(
+  { file, chosen, loaded, problems }: Candidate,
+  setting: CommonSetting,
+  texts: readonly TextMeasure[] | undefined,
+): Measured {
+  const row = { file, chosen, values: null, tokenizer: null };
+  const invalid = { ...row, valid: false, figures: null, document: new Map() };
+  if (!loaded) return { ...invalid, problems };
+  const { family, model, document } = loaded;
+  try {
+    requirePositions(setting.inference.context, model.positions);
+  } catch (error) {
+    if (!(error instanceof UserError)) throw error;
+    return { ...invalid, problems: problemsOf(error, file) };
+  }
+  const vocabulary = model.embedding.weight.shape[0] ?? 0;
+  const text = fitting(texts, vocabulary);
+  const { batch, context } = setting.inference;
+  const described: Described = {
+    family: family.name,
+    model,
+    profile: profileModel(model, setting),
+    tokens: batch * context,
+    text,
+  };
+  const figures = Object.fromEntries(
+    COLUMN_NAMES.map((name) => [name, COLUMNS[name].of(described)]),
+  );
+  return {
+    ...row,
+    valid: true,
+    figures: figures as Record<ColumnName, ColumnValue>,
+    document: leavesOf(valueAt(document, ['model']), ['model']),
+    tokenizer: text?.tokenizer ?? null,
+    problems: texts && !text ? [...problems, noTokenizer(file, vocabulary)] : problems,
+  };
+}
+
+/** Models often have more rows than their tokenizer has tokens, so that the number is round. */
+function fitting(texts: readonly TextMeasure[] = [], vocabulary: number): TextMeasure | undefined {
+  return texts
+    .filter((text) => text.vocabulary <= vocabulary)
+    .reduce<TextMeasure | undefined>(
+      (best, text) => (best && best.vocabulary >= text.vocabulary ? best : text),
+      undefined,
+    );
+}
+
+const noTokenizer = (file: string, vocabulary: number): Problem => ({
+  severity: 'warning',
+  file,
+  path: 'model.vocab_size',
+  message: `no tokenizer that is given fits a vocabulary of ${vocabulary}`,
+  suggestion: 'add a smaller one with --tokenizer',
+});
+
+/** @throws UserError when two tokenizers would fit the same models. */
+function refuseAlike(texts: readonly TextMeasure[]): void {
+  const bySize = new Map<number, string>();
+  for (const { vocabulary, tokenizer } of texts) {
+    const other = bySize.get(vocabulary);
+    if (other !== undefined) {
+      throw new UserError(
+        'usage',
+        `--tokenizer: ${other} and ${tokenizer} both have ${vocabulary} tokens, so either fits`,
+        { suggestion: 'give one of them' },
+      );
+    }
+    bySize.set(vocabulary, tokenizer);
+  }
+}
+
+/** Every value below `value` that is no mapping, by its path. */
+function leavesOf(value: unknown, path: readonly string[]): Map<string, DocumentValue> {
+  if (!isMapping(value)) return new Map([[formatPath(path), plain(value)]]);
+  const leaves = Object.entries(value).flatMap(([key, inner]) => [
+    ...leavesOf(inner, [...path, key]),
+  ]);
+  return new Map(leaves);
+}
+
+function plain(value: unknown): DocumentValue {
+  if (value === undefined) return null;
+  return typeof value === 'object' && value !== null
+    ? JSON.stringify(value)
+    : (value as DocumentValue);
+}
+
+const documentValue = (document: ReadonlyMap<string, DocumentValue>, key: string) =>
+  document.get(key) ?? null;
+
+/** @throws UserError when `name` is neither a column nor a key. */
+function knownColumn(name: string, keys: readonly string[]): string {
+  if (isColumn(name) || keys.includes(name)) return name;
+  const inModel = `model.${name}`;
+  const close = keys.includes(inModel) ? inModel : nearest(name, [...COLUMN_NAMES, ...keys]);
+  throw new UserError('usage', `there is no column ${quote(name)}`, {
+    suggestion: close
+      ? `did you mean ${close}?`
+      : `use ${COLUMN_NAMES.join(', ')}, or a key such as model.num_layers`,
+  });
+}
+
+/** In order of a column, those without a value last; as they came where nothing tells them apart. */
+function sorted(
+  rows: readonly Measured[],
+  sort: string | undefined,
+  keys: readonly string[],
+): readonly Measured[] {
+  if (sort === undefined) return rows;
+  const direction = sort.startsWith('-') ? -1 : 1;
+  const name = knownColumn(sort.replace(/^-/, ''), keys);
+  const key = ({ figures, document }: Measured) =>
+    isColumn(name) ? (figures?.[name] ?? null) : documentValue(document, name);
+  return rows.toSorted((a, b) => {
+    const [left, right] = [key(a), key(b)];
+    if (left === null || right === null) return Number(left === null) - Number(right === null);
+    return direction * order(left, right);
+  });
+}
+
+function order(a: Exclude<ColumnValue, null>, b: Exclude<ColumnValue, null>): number {
+  if (typeof a === typeof b || (isNumber(a) && isNumber(b))) return Number(a > b) - Number(a < b);
+  return order(String(a), String(b));
+}
+
+const isNumber = (value: unknown) => typeof value === 'number' || typeof value === 'bigint';
+
+/** The least of each cost in which the models differ. */
+function leastOf(rows: readonly Measured[]): Comparison['least'] {
+  const found = COLUMN_NAMES.flatMap((name) => {
+    const [first, ...others] = rows.flatMap(({ figures }) => figures?.[name] ?? []);
+    const isCost = COLUMNS[name].isCost && others.some((value) => value !== first);
+    if (first === undefined || !isCost) return [];
+    return [[name, others.reduce((a, b) => (b < a ? b : a), first)] as const];
+  });
+  return Object.fromEntries(found);
+}

@@ -1,0 +1,111 @@
+/**
+ * Experts, each on the tokens that were sent to it and no others. Shapes: R rows, H hidden, E experts, K of
+ * them for each token, N = R·K errands: a token on its way to one of its experts.
+ */
+import type { GatedMlp, MixtureOfExperts, PackedExperts } from '../../../architecture/layer.js';
+import { type Context, weightPart } from '../context.js';
+import type { Value } from '../graph.js';
+import { gated } from './gated-mlp.js';
+import { best } from './router.js';
+
+/** x [R, H] → [R, H]. */
+export function mixtureOfExperts(context: Context, layer: MixtureOfExperts, x: Value): Value {
+  const { graph } = context;
+  const routed = routedOutput(context, layer, x);
+  const shared = sharedOutput(context, layer, x);
+  return shared === undefined ? routed : graph.op('Add', [routed, shared]);
+}
+
+function sharedOutput(context: Context, layer: MixtureOfExperts, x: Value): Value | undefined {
+  const { graph, apply } = context;
+  const [first, ...others] = layer.shared.map((expert) => apply(expert, x));
+  if (first === undefined) return undefined;
+  const sum = others.reduce((all, each) => graph.op('Add', [all, each]), first);
+  if (!layer.sharedGate) return sum;
+  return graph.op('Mul', [sum, graph.op('Sigmoid', [apply(layer.sharedGate, x)])]);
+}
+
+function routedOutput(context: Context, layer: MixtureOfExperts, x: Value): Value {
+  const { graph, apply } = context;
+  const { expertsPerToken } = layer.router;
+  const [weights, experts] = best(context, apply(layer.router, x), expertsPerToken); // [R, K] each
+  const { order, counts } = byExpert(context, layer, experts);
+  const perToken = graph.int(expertsPerToken);
+  const sent = graph.op('Gather', [x, graph.op('Div', [order, perToken])]); // [N, H]
+  const found = eachOwn(context, layer, sent, counts);
+  const back = graph.op('Gather', [found, inverse(context, order)]);
+  const outputs = graph.op('Reshape', [back, graph.ints(-1, expertsPerToken, hiddenOf(layer))]);
+  const weighted = graph.op('Mul', [outputs, graph.op('Unsqueeze', [weights, graph.ints(2)])]);
+  return graph.op('ReduceSum', [weighted, graph.ints(1)], { attributes: { keepdims: 0 } });
+}
+
+const hiddenOf = ({ router }: MixtureOfExperts): number => router.weight.shape[1] ?? 0;
+const expertCount = ({ router }: MixtureOfExperts): number => router.weight.shape[0] ?? 0;
+
+/** The errands [N] in the order of their experts, and how many each has, [E]. @param experts [R, K] */
+function byExpert(context: Context, layer: MixtureOfExperts, experts: Value) {
+  const { graph } = context;
+  const every = graph.ints(...Array.from({ length: expertCount(layer) }, (_, expert) => expert));
+  const isFor = graph.op('Equal', [
+    graph.op('Unsqueeze', [every, graph.ints(1)]),
+    graph.op('Reshape', [experts, graph.ints(1, -1)]),
+  ]); // [E, N]
+  // Row by row, which is expert by expert.
+  const order = graph.op('Gather', [graph.op('NonZero', [isFor]), graph.int(1)]);
+  const counts = graph.op('ReduceSum', [graph.cast(isFor, 'i64'), graph.ints(1)], {
+    attributes: { keepdims: 0 },
+  });
+  return { order, counts };
+}
+
+/** Where each of a permutation's numbers stands in it, [N]. */
+function inverse({ graph }: Context, order: Value): Value {
+  const places = graph.op('Range', [
+    graph.int(0),
+    graph.op('Squeeze', [graph.op('Shape', [order])]),
+    graph.int(1),
+  ]);
+  return graph.op('ScatterElements', [order, order, places]);
+}
+
+/** What every expert makes of its own rows, behind each other. @param sent [N, H] */
+function eachOwn(context: Context, layer: MixtureOfExperts, sent: Value, counts: Value): Value {
+  const { graph } = context;
+  const shares = graph.splitRows(sent, counts, expertCount(layer));
+  const outputs = shares.map((share, expert) =>
+    expertOutput(context, layer.experts, expert, share),
+  );
+  return graph.op('Concat', outputs, { attributes: { axis: 0 } });
+}
+
+function expertOutput(
+  context: Context,
+  experts: readonly GatedMlp[] | PackedExperts,
+  index: number,
+  share: Value,
+): Value {
+  if ('kind' in experts) return packedOutput(context, experts, index, share);
+  const expert = experts[index];
+  if (!expert) throw new Error(`there is no expert ${index}`);
+  return context.withSizes(oneSequence(context, share)).apply(expert, share);
+}
+
+/** 1 and the number of rows, [2]. */
+function oneSequence({ graph }: Context, rows: Value): Value {
+  const count = graph.op('Shape', [rows], { attributes: { end: 1 } });
+  return graph.op('Concat', [graph.ints(1), count], { attributes: { axis: 0 } });
+}
+
+function packedOutput(
+  context: Context,
+  { gateUp, down, activation }: PackedExperts,
+  index: number,
+  share: Value,
+): Value {
+  const { graph } = context;
+  const times = (rows: Value, weight: typeof down) =>
+    graph.op('Gemm', [rows, weightPart(context, weight, index)], { attributes: { transB: 1 } });
+  const inner = down.shape[2] ?? 0;
+  const both = graph.split(times(share, gateUp), [inner, inner]);
+  return times(gated(context, activation, both), down);
+}

@@ -1,0 +1,77 @@
+/** Shapes: B batch, T tokens of the call, S keys, R = B·T rows. */
+import type { LatentAttention } from '../../../architecture/layer.js';
+import { type Context, folded, unfolded } from '../context.js';
+import type { Value } from '../graph.js';
+import { mask } from './mask.js';
+import { withPast } from './past.js';
+import { rotary } from './rotary.js';
+import { attend } from './scores.js';
+
+/** u [R, H] → [R, H]. */
+export function latentAttention(context: Context, layer: LatentAttention, u: Value): Value {
+  const { heads, nopeDim, valueDim, scale, rotary: turning } = layer;
+  const keyDim = nopeDim + turning.headDim;
+  const { keys, values } = keysAndValues(context, layer, u);
+  const results = attend(
+    context,
+    { heads, keyValueHeads: heads, keyDim, valueDim, scale, softcap: undefined },
+    { queries: queriesOf(context, layer, u), keys, values, bias: mask(context, undefined) },
+  );
+  return context.apply(layer.out, folded(context, results));
+}
+
+/** Each head's last columns turned, [B, T, heads · (nopeDim + d)]. */
+function queriesOf(context: Context, layer: LatentAttention, u: Value): Value {
+  const { graph, apply } = context;
+  const { heads, nopeDim, rotary: turning } = layer;
+  const byHead = graph.op('Reshape', [
+    unfolded(context, apply(layer.query, u), -1),
+    graph.ints(0, 0, heads, nopeDim + turning.headDim),
+  ]);
+  const [still, moving] = graph.split(byHead, [nopeDim, turning.headDim]);
+  const flat = graph.op('Reshape', [moving, graph.ints(0, 0, heads * turning.headDim)]);
+  const turned = rotary(context, turning, flat, heads);
+  return headsOf(context, layer, [
+    still,
+    graph.op('Reshape', [turned, graph.ints(0, 0, heads, turning.headDim)]),
+  ]);
+}
+
+/** Parts of each head [B, S, heads, ·] side by side, [B, S, heads · width]. */
+function headsOf({ graph }: Context, { heads, nopeDim, rotary }: LatentAttention, parts: Value[]) {
+  const width = heads * (nopeDim + rotary.headDim);
+  return graph.op('Reshape', [graph.joined(parts), graph.ints(0, 0, width)]);
+}
+
+/** Made of what is kept of every token: its latent, and the key that all heads share. */
+function keysAndValues(context: Context, layer: LatentAttention, u: Value) {
+  const { graph, apply } = context;
+  const { name, heads, latentRank, nopeDim, valueDim, rotary: turning } = layer;
+  const [down, moving] = graph.split(apply(layer.keyValueDown, u), [latentRank, turning.headDim]);
+  const latents = withPast(
+    context,
+    { name: `${name}.latents`, width: latentRank, window: undefined },
+    unfolded(context, apply(layer.latentNorm, down), -1),
+  );
+  const sharedKeys = withPast(
+    context,
+    { name: `${name}.keys`, width: turning.headDim, window: undefined },
+    rotary(context, turning, unfolded(context, moving, -1), 1),
+  );
+  const known = context.withSizes(
+    graph.op('Shape', [latents], { attributes: { start: 0, end: 2 } }), // B and S
+  );
+  const up = known.apply(layer.keyValueUp, folded(context, latents));
+  const [still, values] = graph.split(unfolded(known, up, heads, nopeDim + valueDim), [
+    nopeDim,
+    valueDim,
+  ]);
+  const shared = graph.op('Expand', [
+    graph.op('Unsqueeze', [sharedKeys, graph.ints(2)]),
+    graph.ints(1, 1, heads, 1),
+  ]);
+  return {
+    keys: headsOf(context, layer, [still, shared]),
+    values: graph.op('Reshape', [values, graph.ints(0, 0, heads * valueDim)]),
+  };
+}

@@ -1,0 +1,27 @@
+/** Normalisation over the last dimension, [.., H] → [.., H]. */
+import type { LayerNorm, RmsNorm } from '../../../architecture/layer.js';
+import { type Context, weightOf } from '../context.js';
+import type { Value } from '../graph.js';
+
+export function layerNorm(context: Context, { weight, bias, eps }: LayerNorm, x: Value): Value {
+  return context.graph.op(
+    'LayerNormalization',
+    [x, weightOf(context, weight), weightOf(context, bias)],
+    { attributes: { axis: -1, epsilon: { float: eps } } },
+  );
+}
+
+/** `SimplifiedLayerNormalization` is ONNX Runtime's own, though it stands among ONNX's operators. */
+export function rmsNorm(context: Context, layer: RmsNorm, x: Value): Value {
+  return context.graph.op('SimplifiedLayerNormalization', [x, factorOf(context, layer)], {
+    attributes: { axis: -1, epsilon: { float: layer.eps } },
+  });
+}
+
+/** Its sum with the offset is computed once, when the session is made. */
+function factorOf(context: Context, { weight, offset }: RmsNorm): Value {
+  const { graph, once } = context;
+  const values = weightOf(context, weight);
+  if (offset === 0) return values;
+  return once(`${offset}+${values}`, () => graph.op('Add', [values, graph.float(offset)]));
+}

@@ -1,0 +1,70 @@
+/** Which experts a token goes to. Shapes: R rows, E experts, K of them for each token, G groups. */
+import type { Router, RouterGroups } from '../../../architecture/layer.js';
+import { type Context, scaled, weightOf } from '../context.js';
+import type { Value } from '../graph.js';
+
+/** x [R, H] → the weight of each expert, 0 of those that are not chosen, [R, E]. */
+export function router(context: Context, layer: Router, x: Value): Value {
+  const { graph } = context;
+  const scores = scoresOf(context, layer, x);
+  const [, chosen] = best(context, choiceOf(context, layer, scores), layer.expertsPerToken);
+  const weights = weightsOf(context, layer, graph.op('GatherElements', [scores, chosen], LAST));
+  const none = graph.op('Mul', [scores, graph.float(0)]);
+  return graph.op('ScatterElements', [none, chosen, weights], LAST);
+}
+
+const LAST = { attributes: { axis: 1 } };
+
+/** The `count` largest of each row and where they stand, [.., count] each. */
+export function best({ graph }: Context, values: Value, count: number): [Value, Value] {
+  return graph.ops(2, 'TopK', [values, graph.ints(count)]);
+}
+
+/** [R, E] */
+function scoresOf(context: Context, { weight, scoring }: Router, x: Value): Value {
+  const { graph } = context;
+  const logits = graph.op('Gemm', [x, weightOf(context, weight)], { attributes: { transB: 1 } });
+  switch (scoring) {
+    case 'softmax':
+      return graph.op('Softmax', [logits]);
+    case 'sigmoid':
+      return graph.op('Sigmoid', [logits]);
+  }
+}
+
+/** By what the experts are chosen, [R, E]. */
+function choiceOf(context: Context, { correction, groups }: Router, scores: Value): Value {
+  const choice = correction
+    ? context.graph.op('Add', [scores, weightOf(context, correction)])
+    : scores;
+  return groups ? inBestGroups(context, groups, choice) : choice;
+}
+
+/** choice [R, E], where the experts of all but the best groups count as `dropped`. */
+function inBestGroups(context: Context, groups: RouterGroups, choice: Value): Value {
+  const { graph } = context;
+  const grouped = graph.op('Reshape', [choice, graph.ints(0, groups.count, -1)]); // [R, G, E / G]
+  const [largest] = best(context, grouped, groups.score === 'best' ? 1 : 2);
+  const scores = sumOfLast(context, largest); // [R, G]
+  const [, kept] = best(context, scores, groups.kept);
+  const every = graph.ints(...Array.from({ length: groups.count }, (_, group) => group));
+  const column = graph.op('Unsqueeze', [every, graph.ints(1)]); // [G, 1]
+  const isKept = graph.op('Equal', [graph.op('Unsqueeze', [kept, graph.ints(1)]), column]);
+  const any = graph.op('ReduceMax', [graph.cast(isKept, 'f32'), graph.ints(2)]); // [R, G, 1]
+  const dropped = graph.float(groups.dropped);
+  const limited = graph.op('Where', [graph.op('Greater', [any, graph.float(0)]), grouped, dropped]);
+  return graph.op('Flatten', [limited]);
+}
+
+/** [R, .., n] → [R, ..] */
+const sumOfLast = ({ graph }: Context, values: Value, keepdims = 0): Value =>
+  graph.op('ReduceSum', [values, graph.ints(-1)], { attributes: { keepdims } });
+
+/** The scores of the chosen as the weights of their experts, [R, K]. */
+function weightsOf(context: Context, { renormalised, scale }: Router, scores: Value): Value {
+  const { graph } = context;
+  if (!renormalised) return scaled(context, scores, scale);
+  const sum = sumOfLast(context, scores, 1);
+  const divisor = renormalised.eps ? graph.op('Add', [sum, graph.float(renormalised.eps)]) : sum;
+  return scaled(context, graph.op('Div', [scores, divisor]), scale);
+}

@@ -1,0 +1,96 @@
+import type { MixtureOfExperts, PackedExperts } from '../../architecture/layer.js';
+import { activate } from './activations.js';
+import { asRows } from './basic.js';
+import type { Tensor2D, Tensor3D } from './library.js';
+import { largest } from './router.js';
+import { type Run, valuesOf } from './run.js';
+
+/**
+ * x [B, T, H] → [B, T, H]. The tokens of each expert are gathered, and only they are computed. Which those are is
+ * read back from the library; all the rest its operations do. A gradient needs that of `gather` (kernel
+ * UnsortedSegmentSum), which the wasm backend lacks.
+ */
+export function mixtureOfExperts(run: Run, layer: MixtureOfExperts, x: Tensor3D): Tensor3D {
+  const { tf } = run;
+  const routed = tf.tidy((): Tensor3D => tf.reshape(routedExperts(run, layer, x), x.shape));
+  const shared = layer.shared.map((each) => run.apply(each, x));
+  if (shared.length === 0) return routed;
+  const sum: Tensor3D = tf.addN(shared);
+  if (!layer.sharedGate) return tf.add(routed, sum);
+  const gate = tf.sigmoid(run.apply(layer.sharedGate, x)); // (B, T, 1)
+  return tf.add(routed, tf.mul(sum, gate));
+}
+
+/** Σ over the chosen of weight · output, [B·T, H]. */
+function routedExperts(run: Run, layer: MixtureOfExperts, x: Tensor3D): Tensor2D {
+  const { tf } = run;
+  const [experts = 0] = layer.router.weight.shape;
+  const weights = run.apply(layer.router, x); // (B, T, experts)
+  const { tokensOf, places } = routes(valuesOf(weights), experts, layer.router.expertsPerToken);
+  const rows = asRows(tf, x);
+  const outputs = tokensOf.flatMap((tokens, expert) => {
+    if (tokens.length === 0) return [];
+    const own: Tensor2D = tf.gather(rows, tf.tensor1d([...tokens], 'int32'));
+    return [tf.tidy(() => runExpert(run, layer.experts, expert, own))];
+  });
+  const flat = tokensOf.flatMap((tokens, expert) => tokens.map((at) => at * experts + expert));
+  const shares = tf.gather(tf.reshape(weights, [-1, 1]), tf.tensor1d(flat, 'int32'));
+  const weighted: Tensor2D = tf.mul(tf.concat(outputs, 0), shares); // (B·T · expertsPerToken, H)
+  return tf.addN(places.map((each) => tf.gather(weighted, tf.tensor1d(each, 'int32'))));
+}
+
+interface Routes {
+  /** Of each expert, in order. */
+  readonly tokensOf: readonly (readonly number[])[];
+  /** For the first, second, … expert of each token: the row of its output, where those of one expert follow the other's. */
+  readonly places: readonly Int32Array[];
+}
+
+/** @param weights [tokens, experts] */
+function routes(weights: Float32Array, experts: number, perToken: number): Routes {
+  const tokensOf: number[][] = Array.from({ length: experts }, () => []);
+  const tokens = weights.length / experts;
+  const chosen = Array.from({ length: tokens }, (_, token) => {
+    const own = weights.subarray(token * experts, (token + 1) * experts);
+    return largest(own, perToken).map((expert) => {
+      const order = (tokensOf[expert] as number[]).push(token) - 1;
+      return { expert, order };
+    });
+  });
+  let before = 0;
+  const firstRow = tokensOf.map(({ length }) => {
+    before += length;
+    return before - length;
+  });
+  const places = Array.from({ length: Math.min(perToken, experts) }, (_, slot) =>
+    Int32Array.from(chosen, (each) => {
+      const { expert, order } = each[slot] as (typeof each)[number];
+      return (firstRow[expert] ?? 0) + order;
+    }),
+  );
+  return { tokensOf, places };
+}
+
+/** x [tokens, H] → [tokens, H]. */
+function runExpert(
+  run: Run,
+  experts: MixtureOfExperts['experts'],
+  expert: number,
+  x: Tensor2D,
+): Tensor2D {
+  if ('kind' in experts) return packedExpert(run, experts, expert, x);
+  const layer = experts[expert];
+  if (!layer) throw new RangeError(`there is no expert ${expert}`);
+  return asRows(run.tf, run.apply(layer, run.tf.expandDims(x, 0) as Tensor3D));
+}
+
+function packedExpert(
+  { tf, weights }: Run,
+  { gateUp, down, activation }: PackedExperts,
+  expert: number,
+  x: Tensor2D,
+): Tensor2D {
+  const both = tf.matMul(x, weights.expert(gateUp, expert)); // (tokens, 2 · inner)
+  const [gate, up] = tf.split(both, 2, 1) as [Tensor2D, Tensor2D];
+  return tf.matMul(tf.mul(activate(tf, activation, gate), up), weights.expert(down, expert));
+}

@@ -1,0 +1,93 @@
+/**
+ * Follows docs/adding-a-model.md to the letter: its file and its line, in a copy of the sources, make a
+ * family that agrees with what PyTorch computed.
+ */
+import { spawnSync } from 'node:child_process';
+import fs from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { openCheckpoint } from '../src/checkpoint/open.js';
+import { onnxVersion } from '../src/runtime/onnx/library.js';
+import { inPackage, readJson } from './fixtures.js';
+import { differenceAt, valuesOf } from './runtime/fixture-models.js';
+
+const DOC = fs.readFileSync(inPackage('docs/adding-a-model.md'), 'utf8');
+const CASE = inPackage('fixtures/adding-a-model');
+
+/** The code of a section, which its text names a file for. */
+function codeFor(file: string): string {
+  const [, section = ''] = DOC.split(`\`${file}\``);
+  const code = /```ts\n([\s\S]*?)```/.exec(section)?.[1];
+  if (code === undefined) throw new Error(`the page has no code for ${file}`);
+  return code;
+}
+
+let copy: string;
+
+beforeAll(() => {
+  copy = fs.mkdtempSync(path.join(os.tmpdir(), 'minimind-family-'));
+  for (const part of ['src', 'bin', 'package.json', 'tsconfig.json']) {
+    fs.cpSync(inPackage(part), path.join(copy, part), { recursive: true });
+  }
+  fs.symlinkSync(inPackage('node_modules'), path.join(copy, 'node_modules'));
+  const family = 'src/architecture/models/starcoder2.ts';
+  fs.writeFileSync(path.join(copy, family), codeFor(family));
+  const registry = path.join(copy, 'src/architecture/families.ts');
+  const lines = fs.readFileSync(registry, 'utf8').split('\n');
+  const last = lines.findLastIndex(
+    (line) => line.startsWith('  ') && line.includes('await import'),
+  );
+  lines.splice(last + 1, 0, codeFor('src/architecture/families.ts').trimEnd());
+  fs.writeFileSync(registry, lines.join('\n'));
+});
+
+afterAll(() => fs.rmSync(copy, { recursive: true, force: true }));
+
+const run = (...args: string[]) => {
+  const launcher = path.join(copy, 'bin/dev.js');
+  const { status, stdout, stderr } = spawnSync(process.execPath, [launcher, ...args], {
+    encoding: 'utf8',
+  });
+  return { status, stdout, stderr };
+};
+
+describe('a family made by docs/adding-a-model.md', () => {
+  const { parameters, input_ids } = readJson<{ parameters: number; input_ids: number[][] }>(
+    'fixtures/adding-a-model/case.json',
+  );
+
+  it('counts what transformers counts', () => {
+    const { status, stdout, stderr } = run('profile', `${CASE}/config.json`, '--json');
+    expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
+    expect(JSON.parse(stdout)).toMatchObject({
+      family: 'starcoder2',
+      parameters: { total: { value: parameters } },
+    });
+  });
+
+  it('has the names and shapes of its checkpoint', () => {
+    const { status, stdout } = run(
+      'verify',
+      `${CASE}/config.json`,
+      `${CASE}/model.safetensors`,
+      '--json',
+    );
+    expect({ status, ...JSON.parse(stdout) }).toMatchObject({ status: 0, matches: true });
+  });
+
+  it.skipIf(onnxVersion() === undefined)('computes what PyTorch computed', () => {
+    const ids = path.join(copy, 'ids.json');
+    const saved = path.join(copy, 'out.safetensors');
+    fs.writeFileSync(ids, JSON.stringify(input_ids));
+    const flags = ['--checkpoint', CASE, '--ids', ids, '--save', saved, '--quiet'];
+    const { status, stdout } = run('quick-test', `${CASE}/config.json`, ...flags);
+    expect(status, stdout).toBe(0);
+    const [ours, theirs] = [saved, `${CASE}/expected.safetensors`].map((file) =>
+      valuesOf(openCheckpoint(file).tensors.get('logits') ?? expect.unreachable()),
+    );
+    expect(
+      differenceAt(ours ?? expect.unreachable(), theirs ?? expect.unreachable(), 1),
+    ).toBeLessThan(2e-5);
+  });
+});

@@ -1,0 +1,84 @@
+import fs from 'node:fs';
+import path from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { parse } from 'yaml';
+import { type FamilyName, loadFamily } from '../../src/architecture/families.js';
+import { countParameters } from '../../src/budget/parameters.js';
+import { inPackage } from '../fixtures.js';
+
+/** Folders of ready files; a family without presets has none. */
+const FAMILIES = fs.readdirSync(inPackage('configs')) as FamilyName[];
+
+/** As the projects that made the models state them. */
+const PUBLISHED = {
+  'minimind2-small': 25_829_888,
+  minimind2: 104_030_976,
+  'minimind2-moe': 145_029_760,
+  'minimind-3': 63_912_192,
+  'minimind-3-moe': 198_416_640,
+  'minimind-v1-small': 26_878_464,
+  'minigpt-tiny': 2_789_504,
+  'minigpt-small': 29_506_944,
+  'minigpt-medium': 111_949_440,
+  'minigpt-large': 298_304_256,
+} as const satisfies Record<string, number>;
+
+describe.each(FAMILIES)('presets of %s', async (name) => {
+  const { presets, schema, build } = await loadFamily(name);
+  const textOf = (preset: string) =>
+    fs.readFileSync(inPackage('configs', name, `${preset}.yaml`), 'utf8');
+
+  it('have a file each, and files have a preset', () => {
+    const files = fs.readdirSync(inPackage('configs', name)).map((file) => path.parse(file).name);
+    expect(files.sort()).toEqual(Object.keys(presets).sort());
+  });
+
+  it.each(Object.entries(presets))('%s is what its file says', (preset, { document }) => {
+    const ofFile = schema.parse(parse(textOf(preset))) as { model: unknown };
+    expect({ model: ofFile.model }).toEqual(schema.parse(document));
+  });
+
+  it('have the parameters that are published, and that the file states', () => {
+    for (const [preset, { document }] of Object.entries(presets)) {
+      const { parameters } = countParameters(build(schema.parse(document)));
+      const published = PUBLISHED[preset as keyof typeof PUBLISHED];
+      if (published !== undefined) expect(parameters, preset).toBe(published);
+      const stated = /([\d,]+) parameters/.exec(textOf(preset))?.[1];
+      if (stated) expect(stated, preset).toBe(parameters.toLocaleString('en-US'));
+    }
+  });
+});
+
+describe('MiniMind', () => {
+  const build = async (model: Record<string, unknown>) => {
+    const { minimind } = await import('../../src/architecture/models/minimind.js');
+    const base = { family: 'minimind', hidden_size: 512, num_hidden_layers: 1 };
+    return minimind.build(minimind.schema.parse({ model: { ...base, ...model } }));
+  };
+
+  it.each([
+    [{}, false],
+    [{ n_routed_experts: 4 }, false],
+    [{ head_dim: 64 }, true],
+    [{ num_experts: 4 }, true],
+    [{ moe_intermediate_size: 64 }, true],
+    [{ head_dim: 64, version: 2 }, false],
+    [{ version: 3 }, true],
+  ])('with %j has norms on queries and keys: %s', async (model, normed) => {
+    const { tensorsOf } = await import('../../src/architecture/walk.js');
+    const names = tensorsOf(await build(model)).map(({ name }) => name);
+    expect(names.includes('model.layers.0.self_attn.q_norm.weight')).toBe(normed);
+  });
+
+  it.each([
+    [2, 512, 1408],
+    [2, 768, 2048],
+    [2, 640, 1728],
+    [3, 768, 2432],
+  ])('version %d of width %d has %d inside', async (version, hidden_size, inner) => {
+    const { tensorsOf } = await import('../../src/architecture/walk.js');
+    const tensors = tensorsOf(await build({ version, hidden_size }));
+    const up = tensors.find(({ name }) => name.endsWith('mlp.up_proj.weight'));
+    expect(up?.shape).toEqual([inner, hidden_size]);
+  });
+});

@@ -1,0 +1,121 @@
+import { describe, expect, it } from 'vitest';
+import { minimind } from '../../src/architecture/models/minimind.js';
+import {
+  amplitudeOf,
+  dependsOnLength,
+  type RotaryScaling,
+  rotaryFrequencies,
+  yarnRamp,
+} from '../../src/architecture/rotary-scaling.js';
+import { scalingOf } from '../../src/architecture/transformer/rotary-settings.js';
+import { walk } from '../../src/architecture/walk.js';
+
+const frequencies = (scaling: RotaryScaling | undefined, tokens = 0, rotatedDim = 8) => [
+  ...rotaryFrequencies({ base: 10_000, rotatedDim, scaling }, tokens),
+];
+
+/** Within float32's precision. */
+function expectClose(found: readonly number[], wanted: readonly number[]): void {
+  expect(found).toHaveLength(wanted.length);
+  for (const [index, value] of wanted.entries()) {
+    expect(Math.abs((found[index] ?? Number.NaN) / value - 1), `${index}`).toBeLessThan(1e-6);
+  }
+}
+
+describe('rotary frequencies', () => {
+  it('are base^(−2j / d)', () => expectClose(frequencies(undefined), [1, 0.1, 0.01, 0.001]));
+
+  it('of linear scaling are divided', () => {
+    expectClose(frequencies({ kind: 'linear', factor: 4 }), [0.25, 0.025, 0.0025, 0.00025]);
+  });
+
+  it('of dynamic scaling are plain up to the original length, and of a larger base beyond', () => {
+    const scaling = { kind: 'dynamic', factor: 2, originalPositions: 16 } as const;
+    expect(dependsOnLength({ scaling })).toBe(true);
+    expectClose(frequencies(scaling, 16), [1, 0.1, 0.01, 0.001]);
+    // base · (2 · 32 / 16 − 1)^(8 / 6)
+    const base = 10_000 * 3 ** (8 / 6);
+    expectClose(
+      frequencies(scaling, 32),
+      [0, 1, 2, 3].map((j) => base ** (-j / 4)),
+    );
+  });
+
+  it('of Llama 3 keep short waves, divide long ones and blend between', () => {
+    const found = frequencies({
+      kind: 'llama3',
+      factor: 8,
+      lowFrequencyFactor: 1,
+      highFrequencyFactor: 4,
+      originalPositions: 1000,
+    });
+    // 159 and 15.9 turns are kept; 1.59 turns: (1.5915 − 1) / 3 = 0.19718 of it; 0.159 turns are divided.
+    const kept = (1000 * 0.01) / (2 * Math.PI);
+    const smooth = (kept - 1) / 3;
+    expectClose(found, [1, 0.1, 0.01 * (smooth + (1 - smooth) / 8), 0.001 / 8]);
+  });
+
+  it('of LongRoPE have one list of divisors up to the original length, and one beyond', () => {
+    const scaling = {
+      kind: 'longrope',
+      shortDivisors: [1, 1, 2, 2],
+      longDivisors: [2, 4, 5, 8],
+      originalPositions: 10,
+      amplitude: 1.25,
+    } as const;
+    expect(amplitudeOf({ scaling })).toBe(1.25);
+    expectClose(frequencies(scaling, 10), [1, 0.1, 0.005, 0.0005]);
+    expectClose(frequencies(scaling, 11), [0.5, 0.025, 0.002, 0.000125]);
+  });
+});
+
+describe('YaRN', () => {
+  it.each([
+    [64, 5, 14],
+    [96, 8, 21],
+  ])('of MiniMind with heads of %d ramps from %d to %d', (head_dim, low, high) => {
+    const model = {
+      family: 'minimind',
+      hidden_size: 8 * head_dim,
+      num_hidden_layers: 1,
+      inference_rope_scaling: true,
+    };
+    const built = minimind.build(minimind.schema.parse({ model }));
+    const found = walk(built).flatMap(({ layer }) => (layer.kind === 'rotary' ? [layer] : []));
+    const [rotary] = found;
+    if (rotary?.scaling?.kind !== 'yarn') return expect.unreachable('it has no YaRN');
+    expect(yarnRamp(rotary, rotary.scaling)).toEqual([low, high]);
+    const plain = rotaryFrequencies({ ...rotary, scaling: undefined });
+    const scaled = rotaryFrequencies(rotary);
+    expect(scaled[low]).toBe(plain[low]);
+    expectClose([scaled[high] ?? 0], [(plain[high] ?? 0) / 16]);
+  });
+
+  it('of MiniMind does not apply to tables within the original length', () => {
+    const model = {
+      family: 'minimind',
+      hidden_size: 64,
+      num_hidden_layers: 1,
+      inference_rope_scaling: true,
+      max_position_embeddings: 2048,
+    };
+    const built = minimind.build(minimind.schema.parse({ model }));
+    const scalings = walk(built).flatMap(({ layer }) =>
+      layer.kind === 'rotary' ? [layer.scaling] : [],
+    );
+    expect(scalings).toEqual([undefined]);
+  });
+
+  it.each([
+    // 0.1 · ln(4) + 1
+    [{}, 1.138629436],
+    [{ attention_factor: 1.3 }, 1.3],
+    // equal: nothing is left of it
+    [{ mscale: 0.7, mscale_all_dim: 0.7 }, 1],
+    // (0.1 · ln(4) + 1) / (0.06 · ln(4) + 1)
+    [{ mscale: 1, mscale_all_dim: 0.6 }, 1.051195],
+  ])('with %j multiplies cosine and sine by %d', (given, amplitude) => {
+    const scaling = scalingOf({ rope_type: 'yarn', factor: 4, ...given }, 256, 8);
+    expect(amplitudeOf({ scaling })).toBeCloseTo(amplitude, 5);
+  });
+});

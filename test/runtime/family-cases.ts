@@ -1,0 +1,76 @@
+/** The models of fixtures/hf, fixtures/minimind and fixtures/minigpt, and what their own code makes of them. */
+import fs from 'node:fs';
+import { isFamilyName, loadFamily } from '../../src/architecture/families.js';
+import type { LanguageModel } from '../../src/architecture/layer.js';
+import { openCheckpoint } from '../../src/checkpoint/open.js';
+import { checkpointWeights } from '../../src/runtime/checkpoint-weights.js';
+import type { Ids, Values } from '../../src/runtime/values.js';
+import type { WeightSource } from '../../src/runtime/weights.js';
+import type { Shape } from '../../src/tensor/shape.js';
+import { inPackage, readJson } from '../fixtures.js';
+import { idsOf, valuesOf } from './fixture-models.js';
+
+export interface FamilyCase {
+  readonly model: LanguageModel;
+  readonly weights: WeightSource;
+  readonly ids: Ids;
+  /** By name: `logits`, `hidden.0`, … */
+  readonly expected: ReadonlyMap<string, Values>;
+  /** Without buffers, and tied ones once. */
+  readonly parameters: number;
+  /** Every stored tensor, by name. */
+  readonly shapes: Readonly<Record<string, Shape>>;
+}
+
+interface CaseFile {
+  readonly input_ids: number[][];
+  readonly parameters: number;
+  /** What the model is made from; for Hugging Face's it stands in a file of its own. */
+  readonly config?: Readonly<Record<string, unknown>>;
+  readonly tensors?: Readonly<Record<string, Shape>>;
+}
+
+const GROUPS = ['hf', 'minimind', 'minigpt'] as const;
+
+/** `hf/llama`, …: every folder. */
+export const FAMILY_CASES = GROUPS.flatMap((group) =>
+  fs
+    .readdirSync(inPackage('fixtures', group), { withFileTypes: true })
+    .filter((entry) => entry.isDirectory())
+    .map(({ name }) => `${group}/${name}`),
+);
+
+/** Files of Hugging Face name their family themselves. */
+const familyOf = (place: string): string =>
+  place.startsWith('hf/')
+    ? readJson<{ model_type: string }>('fixtures', place, 'config.json').model_type
+    : (place.split('/')[0] ?? '');
+
+/** Whether the family of a case is one that is described. */
+export const isDescribed = (place: string) => isFamilyName(familyOf(place));
+
+/** The checkpoints stay open until the process ends. */
+export async function familyCase(place: string): Promise<FamilyCase> {
+  const given = readJson<CaseFile>('fixtures', place, 'case.json');
+  const config =
+    given.config ?? readJson<CaseFile['config'] & object>('fixtures', place, 'config.json');
+  const name = familyOf(place);
+  if (!isFamilyName(name)) throw new Error(`no family ${name}`);
+  const family = await loadFamily(name);
+  const settings = family.fromHuggingFace?.(config) ?? config;
+  const ids = idsOf(given.input_ids);
+  const described = family.build(family.schema.parse({ model: { ...settings, family: name } }));
+  // Some cases go beyond `max_position_embeddings`, as transformers lets them.
+  const model = { ...described, positions: Math.max(described.positions, ids.tokens) };
+  const checkpoint = openCheckpoint(inPackage('fixtures', place, 'model.safetensors'));
+  const expected = openCheckpoint(inPackage('fixtures', place, 'expected.safetensors'));
+  const stored = [...checkpoint.tensors].map(([key, { shape }]) => [key, shape] as const);
+  return {
+    model,
+    weights: checkpointWeights(model, checkpoint),
+    ids,
+    expected: new Map([...expected.tensors].map(([key, tensor]) => [key, valuesOf(tensor)])),
+    parameters: given.parameters,
+    shapes: given.tensors ?? Object.fromEntries(stored),
+  };
+}

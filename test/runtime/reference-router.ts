@@ -1,0 +1,49 @@
+import type { Router, RouterGroups } from '../../src/architecture/layer.js';
+import { sigmoid, sumOf, type Tensor } from './reference-values.js';
+
+/** logits [.., experts] → the weight of each expert, 0 of those that are not chosen. */
+export function route(
+  { shape, data }: Tensor,
+  router: Router,
+  correction: Float64Array | undefined,
+): Tensor {
+  const experts = shape.at(-1) ?? 0;
+  const weights = new Float64Array(data.length);
+  for (let from = 0; from < data.length; from += experts) {
+    const scores = scoresOf(data.subarray(from, from + experts), router.scoring);
+    const choice = scores.map((score, expert) => score + (correction?.[expert] ?? 0));
+    if (router.groups) dropOthers(choice, router.groups);
+    const chosen = bestOf(choice, router.expertsPerToken);
+    const sum = sumOf(chosen.map((expert) => scores[expert] ?? 0));
+    const divisor = router.renormalised ? sum + router.renormalised.eps : 1;
+    for (const expert of chosen) {
+      weights[from + expert] = (router.scale * (scores[expert] ?? 0)) / divisor;
+    }
+  }
+  return { shape, data: weights };
+}
+
+function scoresOf(logits: Float64Array, scoring: Router['scoring']): Float64Array {
+  if (scoring === 'sigmoid') return logits.map(sigmoid);
+  const powers = logits.map((logit) => Math.exp(logit - Math.max(...logits)));
+  return powers.map((power) => power / sumOf(powers));
+}
+
+function dropOthers(choice: Float64Array, { count, kept, score, dropped }: RouterGroups): void {
+  const size = choice.length / count;
+  const groups = Array.from({ length: count }, (_, group) =>
+    choice.subarray(group * size, (group + 1) * size),
+  );
+  const scores = groups.map((group) =>
+    sumOf([...group].sort((a, b) => b - a).slice(0, { best: 1, bestTwo: 2 }[score])),
+  );
+  const best = bestOf(scores, kept);
+  for (const [index, group] of groups.entries()) if (!best.includes(index)) group.fill(dropped);
+}
+
+/** Places of the `count` largest. */
+const bestOf = (values: ArrayLike<number>, count: number): number[] =>
+  Array.from(values, (value, place) => ({ value, place }))
+    .sort((a, b) => b.value - a.value)
+    .slice(0, count)
+    .map(({ place }) => place);

@@ -1,0 +1,150 @@
+import { describe, expect, it } from 'vitest';
+import {
+  activation,
+  fusedProjection,
+  learnedPositions,
+  linear,
+  residual,
+  rmsNorm,
+  rotary,
+  scale,
+  softcap,
+  transposedLinear,
+} from '../../../src/architecture/constructors.js';
+import type { ActivationName } from '../../../src/architecture/layer.js';
+import { identity, rowsThrough, weightsBy } from './given-weights.js';
+import { largestDifference } from './support.js';
+
+const sigmoid = (x: number) => 1 / (1 + Math.exp(-x));
+
+describe('activations', () => {
+  const POINTS = [-20, -3, -1, -0.1, 0, 0.1, 1, 2, 20];
+  const FORMULAS = {
+    silu: (x) => x * sigmoid(x),
+    geluTanh: (x) => 0.5 * x * (1 + Math.tanh(Math.sqrt(2 / Math.PI) * (x + 0.044715 * x ** 3))),
+    quickGelu: (x) => x * sigmoid(1.702 * x),
+    relu: (x) => Math.max(x, 0),
+    reluSquared: (x) => Math.max(x, 0) ** 2,
+  } as const satisfies Record<Exclude<ActivationName, 'gelu'>, (x: number) => number>;
+
+  it.each(Object.entries(FORMULAS))('%s', async (name, formula) => {
+    const layer = activation('act', name as keyof typeof FORMULAS);
+    const [found = []] = await rowsThrough(layer, identity, [POINTS]);
+    expect(largestDifference(found, POINTS.map(formula))).toBeLessThan(2e-6);
+  });
+
+  // x · Φ(x), with Φ(1) and Φ(2) as tables of the normal distribution give them.
+  it('gelu is by the error function, not by tanh', async () => {
+    const [found = []] = await rowsThrough(activation('act', 'gelu'), identity, [[1, -1, 2]]);
+    expect(largestDifference(found, [0.8413447, -0.1586553, 1.9544997])).toBeLessThan(1e-6);
+  });
+});
+
+describe('layers of one line', () => {
+  it('scale, softcap, learned positions, a residual of two branches', async () => {
+    const of = (layer: Parameters<typeof rowsThrough>[0]) =>
+      rowsThrough(layer, identity, [
+        [1, -2],
+        [30, 4],
+      ]);
+    expect(await of(scale('s', 3))).toEqual([
+      [3, -6],
+      [90, 12],
+    ]);
+    const [, capped = []] = await of(softcap('c', 5));
+    expect(largestDifference(capped, [5 * Math.tanh(6), 5 * Math.tanh(0.8)])).toBeLessThan(1e-6);
+    expect(await of(learnedPositions('p', 4, 2))).toEqual([
+      [2, -2],
+      [30, 5],
+    ]);
+    expect(await of(residual('r', scale('a', 2), scale('b', 10)))).toEqual([
+      [13, -26],
+      [390, 52],
+    ]);
+  });
+
+  it('a transposed linear layer reads its weight as [in, out]', async () => {
+    const layer = transposedLinear('conv1d', 2, 3);
+    const weights = weightsBy((tensor, at) => (tensor === layer.weight ? at : 100));
+    // [1, 10] · [[0, 1, 2], [3, 4, 5]] + 100
+    expect(await rowsThrough(layer, weights, [[1, 10]])).toEqual([[130, 141, 152]]);
+  });
+
+  it('RMSNorm adds its offset to the weight, and norms each part that is as long as that', async () => {
+    const weights = weightsBy(() => 0.5);
+    const [plain = []] = await rowsThrough(rmsNorm('n', 2, 0.02), weights, [[1, 3]]);
+    const mean = Math.sqrt(5 + 0.02);
+    expect(largestDifference(plain, [0.5 / mean, 1.5 / mean])).toBeLessThan(1e-6);
+    const heads = rmsNorm('n', 2, 0, 1);
+    const [found = []] = await rowsThrough(heads, weights, [[1, 3, -200, 0]]);
+    const [one, two] = [1.5 / Math.sqrt(5), 4.5 / Math.sqrt(5)];
+    expect(largestDifference(found, [one, two, -1.5 * Math.SQRT2, 0])).toBeLessThan(1e-6);
+  });
+});
+
+it('a fused projection has its values side by side, or a part of each in every group', async () => {
+  const product = linear('qkv', 12, 12);
+  const input = [Array.from({ length: 12 }, (_, at) => at)];
+  const whole = fusedProjection(product, [6, 4, 2]);
+  expect(await rowsThrough(whole, identity, input)).toEqual(input);
+  const grouped = fusedProjection(product, [4, 4, 4], 2);
+  expect(await rowsThrough(grouped, identity, input)).toEqual([
+    [0, 1, 6, 7, 2, 3, 8, 9, 4, 5, 10, 11],
+  ]);
+});
+
+describe('rotary positions', () => {
+  /** Rows of two heads of six, of which four dimensions are turned: as complex numbers, in float64. */
+  function turned(
+    rows: readonly (readonly number[])[],
+    pairOf: (j: number) => readonly [number, number],
+    frequencies: readonly number[],
+    amplitude = 1,
+  ): number[] {
+    return rows.flatMap((row, position) => {
+      const result = [...row];
+      for (const head of [0, 6]) {
+        for (const [j, frequency] of frequencies.entries()) {
+          const [at, other] = pairOf(j);
+          const [a, b] = [row[head + at] ?? 0, row[head + other] ?? 0];
+          const angle = position * frequency;
+          result[head + at] = amplitude * (a * Math.cos(angle) - b * Math.sin(angle));
+          result[head + other] = amplitude * (b * Math.cos(angle) + a * Math.sin(angle));
+        }
+      }
+      return result;
+    });
+  }
+
+  const ROWS = Array.from({ length: 5 }, (_, row) =>
+    Array.from({ length: 12 }, (_, at) => Math.sin(7 * row + at)),
+  );
+  const SIZES = { base: 100, headDim: 6, rotatedDim: 4 };
+
+  it.each([
+    ['halves', (j: number) => [j, j + 2] as const],
+    ['neighbours', (j: number) => [2 * j, 2 * j + 1] as const],
+  ] as const)('turn part of a head, in %s', async (pairs, pairOf) => {
+    const layer = rotary('rope', { ...SIZES, pairs });
+    const found = await rowsThrough(layer, identity, ROWS);
+    expect(largestDifference(found.flat(), turned(ROWS, pairOf, [1, 0.1]))).toBeLessThan(1e-6);
+  });
+
+  it('are as loud as their scaling says, and know how long the input is', async () => {
+    const scaling = {
+      kind: 'longrope' as const,
+      shortDivisors: [1, 2],
+      longDivisors: [4, 5],
+      originalPositions: 4,
+      amplitude: 1.25,
+    };
+    const layer = rotary('rope', { ...SIZES, scaling });
+    const pairOf = (j: number) => [j, j + 2] as const;
+    const long = await rowsThrough(layer, identity, ROWS);
+    const expected = turned(ROWS, pairOf, [1 / 4, 0.1 / 5], 1.25);
+    expect(largestDifference(long.flat(), expected)).toBeLessThan(1e-6);
+    const short = await rowsThrough(layer, identity, ROWS.slice(0, 4));
+    const before = turned(ROWS.slice(0, 4), pairOf, [1, 0.1 / 2], 1.25);
+    expect(largestDifference(short.flat(), before)).toBeLessThan(1e-6);
+  });
+});

@@ -1,0 +1,166 @@
+import { beforeAll, describe, expect, it } from 'vitest';
+import {
+  gatedMlp,
+  linear,
+  mixtureOfExperts,
+  packedExperts,
+  router,
+} from '../../../src/architecture/constructors.js';
+import type { GatedMlp, MixtureOfExperts, Router } from '../../../src/architecture/layer.js';
+import { buffer } from '../../../src/architecture/param.js';
+import type { Engine } from '../../../src/runtime/engine.js';
+import { openTfjs } from '../../../src/runtime/tfjs/engine.js';
+import type { WeightSource } from '../../../src/runtime/weights.js';
+import { identity, rowsThrough, weightsBy } from './given-weights.js';
+import { largestDifference, tf, weightsOf } from './support.js';
+
+let engine: Engine;
+beforeAll(async () => {
+  engine = await openTfjs({ threads: 1, backend: 'wasm' });
+});
+
+const sigmoid = (x: number) => 1 / (1 + Math.exp(-x));
+
+describe('a router', () => {
+  /** Its logits are its input. */
+  const routed = (parts: Omit<Parameters<typeof router>[2], 'experts'>, ...row: number[]) =>
+    rowsThrough(router('gate', row.length, { experts: row.length, ...parts }), identity, [row]);
+
+  it('takes the best, the first of equal ones, and gives the others no weight', async () => {
+    const parts = { expertsPerToken: 2, scoring: 'softmax' } as const;
+    const [found = []] = await routed(parts, 0, Math.log(2), 0, Math.log(4));
+    expect(largestDifference(found, [0, 0.25, 0, 0.5])).toBeLessThan(1e-6);
+    const [equal = []] = await routed(parts, 1, 1, 1, 1);
+    expect(largestDifference(equal, [0.25, 0.25, 0, 0])).toBeLessThan(1e-6);
+    const renormalised = { ...parts, renormalised: { eps: 0.25 }, scale: 3 };
+    const [whole = []] = await routed(renormalised, 0, Math.log(2), 0, Math.log(4));
+    expect(largestDifference(whole, [0, 0.75, 0, 1.5])).toBeLessThan(1e-6);
+  });
+
+  it('judges with the correction and weighs without it', async () => {
+    const correction = buffer('gate.e_score_correction_bias', [3]);
+    const layer = router('gate', 3, {
+      experts: 3,
+      expertsPerToken: 1,
+      scoring: 'sigmoid',
+      correction,
+    });
+    const weights = weightsBy((tensor, at) => {
+      if (tensor === correction) return at === 0 ? 10 : 0;
+      return Math.floor(at / 3) === at % 3 ? 1 : 0;
+    });
+    const [found = []] = await rowsThrough(layer, weights, [[-2, 0, 1]]);
+    expect(largestDifference(found, [sigmoid(-2), 0, 0])).toBeLessThan(1e-6);
+  });
+
+  it.each([
+    // Groups {4, 0}, {3, 3}, {1, 1}: by their best the first, by their two best the second.
+    ['best', [0.98, 0, 0, 0, 0, 0]],
+    ['bestTwo', [0, 0, 0.95, 0, 0, 0]],
+  ] as const)('keeps groups by their %s', async (score, expected) => {
+    const groups = { count: 3, kept: 1, score, dropped: Number.NEGATIVE_INFINITY };
+    const parts = { expertsPerToken: 1, scoring: 'sigmoid', groups } as const;
+    const [found = []] = await routed(parts, 4, 0, 3, 3, 1, 1);
+    expect(largestDifference(found, expected)).toBeLessThan(0.01);
+  });
+});
+
+const [HIDDEN, INNER, EXPERTS] = [6, 5, 4];
+
+const network = (name: string): GatedMlp =>
+  gatedMlp(name, {
+    inputs: ['gate', 'up'].map((leaf) => linear(`${name}.${leaf}`, HIDDEN, INNER, { bias: false })),
+    activation: 'silu',
+    down: linear(`${name}.down`, INNER, HIDDEN, { bias: false }),
+  });
+
+const routerOf = (expertsPerToken: number): Router =>
+  router('gate', HIDDEN, { experts: EXPERTS, expertsPerToken, scoring: 'softmax' });
+
+const TOKENS = Array.from({ length: 9 }, (_, row) =>
+  Array.from({ length: HIDDEN }, (_, at) => 2 * Math.sin(5 * row * row + at)),
+);
+
+/** By the definition: every expert computes all, and its weights tell what of it counts. */
+async function densely(layer: MixtureOfExperts, weights: WeightSource): Promise<number[]> {
+  const shares = await rowsThrough(layer.router, weights, TOKENS);
+  const sum = new Float64Array(TOKENS.length * HIDDEN);
+  const add = (rows: number[][], share: (row: number) => number) => {
+    for (const [row, values] of rows.entries()) {
+      for (const [at, value] of values.entries())
+        sum[row * HIDDEN + at] = (sum[row * HIDDEN + at] ?? 0) + share(row) * value;
+    }
+  };
+  for (const [index, expert] of (layer.experts as GatedMlp[]).entries()) {
+    add(await rowsThrough(expert, weights, TOKENS), (row) => shares[row]?.[index] ?? 0);
+  }
+  const gates = layer.sharedGate && (await rowsThrough(layer.sharedGate, weights, TOKENS));
+  for (const shared of layer.shared) {
+    add(await rowsThrough(shared, weights, TOKENS), (row) =>
+      gates ? sigmoid(gates[row]?.[0] ?? 0) : 1,
+    );
+  }
+  return [...sum];
+}
+
+describe('a mixture of experts', () => {
+  const experts = Array.from({ length: EXPERTS }, (_, index) => network(`experts.${index}`));
+
+  it.each([1, 2, EXPERTS])('sums the experts of each token, %d of them', async (perToken) => {
+    const layer = mixtureOfExperts('mlp', { router: routerOf(perToken), experts });
+    const found = await rowsThrough(layer, weightsOf(layer), TOKENS);
+    const expected = await densely(layer, weightsOf(layer));
+    expect(largestDifference(found.flat(), expected)).toBeLessThan(1e-6);
+  });
+
+  it('adds experts that all tokens share, gated or not', async () => {
+    const shared = [network('shared.0'), network('shared.1')];
+    const sharedGate = linear('shared_gate', HIDDEN, 1, { bias: false });
+    for (const gated of [{}, { sharedGate }]) {
+      const layer = mixtureOfExperts('mlp', { router: routerOf(2), experts, shared, ...gated });
+      const found = await rowsThrough(layer, weightsOf(layer), TOKENS);
+      const expected = await densely(layer, weightsOf(layer));
+      expect(largestDifference(found.flat(), expected)).toBeLessThan(1e-6);
+    }
+  });
+
+  it('reads packed experts as it does separate ones, and disposes of them', async () => {
+    const separate = mixtureOfExperts('mlp', { router: routerOf(2), experts });
+    const sizes = { experts: EXPERTS, hidden: HIDDEN, inner: INNER };
+    const packed = packedExperts('experts', sizes, 'silu');
+    const whole = mixtureOfExperts('mlp', { router: separate.router, experts: packed });
+    const source = weightsOf(separate);
+    // Row by row: expert, gate or up or down, row and column.
+    const weights = weightsBy((tensor, at) => {
+      const value = new Float32Array(1);
+      if (tensor === separate.router.weight) source.read(tensor, at, value);
+      else {
+        const size = tensor.elements / EXPERTS;
+        const own = experts[Math.floor(at / size)] as GatedMlp;
+        const inputs = own.inputs as readonly ReturnType<typeof linear>[];
+        const parts = tensor === packed.down ? [own.down] : inputs;
+        const half = size / parts.length;
+        const part = parts[Math.floor((at % size) / half)] as ReturnType<typeof linear>;
+        source.read(part.weight, at % half, value);
+      }
+      return value[0] ?? Number.NaN;
+    });
+    const before = tf.memory().numTensors;
+    const found = await rowsThrough(whole, weights, TOKENS);
+    expect(tf.memory().numTensors).toBe(before);
+    const expected = await rowsThrough(separate, source, TOKENS);
+    expect(largestDifference(found.flat(), expected.flat())).toBeLessThan(1e-6);
+  });
+
+  it('computes an expert for its own tokens alone', async () => {
+    const layer = mixtureOfExperts('mlp', { router: routerOf(1), experts });
+    const program = await engine.load(layer, weightsOf(layer), { taps: true });
+    const shape = [1, TOKENS.length, HIDDEN];
+    const { taps } = await program.run({
+      inputs: [{ shape, data: Float32Array.from(TOKENS.flat()) }],
+    });
+    await program.release();
+    const counts = experts.map(({ name }) => taps.get(name)?.shape[1] ?? 0);
+    expect(counts.reduce((sum, count) => sum + count, 0)).toBe(TOKENS.length);
+  });
+});
