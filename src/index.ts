@@ -19,12 +19,10 @@ export {
   type Component,
   type LanguageModel,
   type Layer,
-  ownedTensors,
-  tensorsOf,
-  walk,
 } from './architecture/layer.js';
 export { LimitError, MAX_TENSORS } from './architecture/limits.js';
 export type { Param } from './architecture/param.js';
+export { ownedTensors, tensorsOf, walk } from './architecture/walk.js';
 export { countParameters, type ParameterBudget } from './budget/parameters.js';
 export {
   compareSrte,

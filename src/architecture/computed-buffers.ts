@@ -1,6 +1,8 @@
 /** Buffers that follow from a model's configuration, and that checkpoints therefore often leave out. */
-import { type Layer, type Rotary, type SrteSincos, walk } from './layer.js';
+import type { Layer, Rotary, SrteSincos } from './layer.js';
 import type { Param } from './param.js';
+import { rotaryFrequencies } from './rotary-scaling.js';
+import { walk } from './walk.js';
 
 /** The value at a place of a tensor, row-major. */
 export type Formula = (index: number) => number;
@@ -19,15 +21,6 @@ export function computedBuffers(layer: Layer): Map<Param, Formula> {
 }
 
 const f32 = Math.fround;
-
-/** Of rotary positions: base^(−2j / d) radians for each position further, [d / 2]. */
-export function rotaryFrequencies({ base, headDim }: Pick<Rotary, 'base' | 'headDim'>) {
-  // Unrounded at one step only, far positions are turned by an angle that is 1e-3 off.
-  return Float32Array.from(
-    { length: headDim / 2 },
-    (_, j) => 1 / f32(base ** f32((2 * j) / headDim)),
-  );
-}
 
 /** The frequencies [d / 2], then cosine and sine [1, 1, positions, d] of position · frequency. */
 function rotaryFormulas(rotary: Rotary, into: Map<Param, Formula>): void {

@@ -3,6 +3,26 @@ import type { Family } from './family.js';
 /** The registry, one line a family; each is loaded when it is needed. */
 export const FAMILIES = {
   hybrid: async () => (await import('./models/hybrid.js')).hybrid,
+  minimind: async () => (await import('./models/minimind.js')).minimind,
+  minigpt: async () => (await import('./models/minigpt.js')).minigpt,
+  llama: async () => (await import('./models/llama.js')).llama,
+  mistral: async () => (await import('./models/mistral.js')).mistral,
+  mixtral: async () => (await import('./models/mixtral.js')).mixtral,
+  qwen2: async () => (await import('./models/qwen2.js')).qwen2,
+  qwen2_moe: async () => (await import('./models/qwen2_moe.js')).qwen2Moe,
+  qwen3: async () => (await import('./models/qwen3.js')).qwen3,
+  qwen3_moe: async () => (await import('./models/qwen3_moe.js')).qwen3Moe,
+  gemma: async () => (await import('./models/gemma.js')).gemma,
+  gemma2: async () => (await import('./models/gemma2.js')).gemma2,
+  gemma3_text: async () => (await import('./models/gemma3_text.js')).gemma3Text,
+  phi3: async () => (await import('./models/phi3.js')).phi3,
+  gpt2: async () => (await import('./models/gpt2.js')).gpt2,
+  gpt_neox: async () => (await import('./models/gpt_neox.js')).gptNeox,
+  bloom: async () => (await import('./models/bloom.js')).bloom,
+  smollm3: async () => (await import('./models/smollm3.js')).smollm3,
+  olmo2: async () => (await import('./models/olmo2.js')).olmo2,
+  deepseek_v2: async () => (await import('./models/deepseek_v2.js')).deepseekV2,
+  deepseek_v3: async () => (await import('./models/deepseek_v3.js')).deepseekV3,
 } as const satisfies Record<string, () => Promise<Family>>;
 
 export type FamilyName = keyof typeof FAMILIES;

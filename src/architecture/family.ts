@@ -39,6 +39,13 @@ export interface Setting {
   readonly value: number | string | boolean;
 }
 
+/** A value that the document of a smaller model has in place of its own: a number, or a list for its layers. */
+export interface TwinSetting {
+  /** `model.num_layers` */
+  readonly path: string;
+  readonly value: number | readonly unknown[];
+}
+
 /**
  * Everything that minimind knows of a kind of model. `Schema` describes the whole document that a user
  * writes; the rest is derived from its parsed value.
@@ -59,6 +66,14 @@ export interface Family<Schema extends z.ZodType = z.ZodType> {
    * @throws LimitError when it is beyond what can be described or counted exactly.
    */
   build(document: z.output<Schema>): LanguageModel;
+  /** The `model` section, but for its family, that a `config.json` of Hugging Face comes to. */
+  fromHuggingFace?(config: Readonly<Record<string, unknown>>): Record<string, unknown>;
+  /**
+   * What makes a document that of a small model of the same structure, for when the model is too large to run.
+   * Families whose documents have the keys of `decoderTwin` need none of their own.
+   * @param tokens That it has to take.
+   */
+  twin?(document: z.output<Schema>, tokens: number): readonly TwinSetting[];
   trainingHints?(document: z.output<Schema>): TrainingHints;
   /** The values of a document that a checkpoint's tensors show; none for one of another family. */
   readOff?(stored: StoredShapes): readonly Reading[];
@@ -69,6 +84,11 @@ export interface Family<Schema extends z.ZodType = z.ZodType> {
 /** States a family and checks its parts against its own schema. */
 export function defineFamily<Schema extends z.ZodType>(family: Family<Schema>): Family<Schema> {
   return family;
+}
+
+/** States rules that judge any document with the parts that they read. */
+export function defineRules<Part>(rules: readonly Rule<Part>[]): readonly Rule<Part>[] {
+  return rules;
 }
 
 /** What a document of the family parses to. */

@@ -5,8 +5,8 @@
  *
  * Shapes in comments: B batch, T tokens, H hidden, V vocabulary.
  */
-import { checkElements, checkNames } from './limits.js';
-import { buffer, type Param, param } from './param.js';
+import type { Param } from './param.js';
+import type { RotaryScaling } from './rotary-scaling.js';
 
 /** What a layer is for; budgets are broken down by it. In the order in which reports list them. */
 export const COMPONENTS = {
@@ -19,6 +19,11 @@ export const COMPONENTS = {
   fusion: 'fusion',
   mlp: 'small MLP',
   norm: 'norms',
+  positions: 'learned positions',
+  feedForward: 'feed-forward',
+  router: 'router',
+  experts: 'experts',
+  sharedExperts: 'shared experts',
   head: 'head',
   /** What no layer above says. */
   other: 'other',
@@ -45,6 +50,26 @@ export interface Linear extends Node<'linear'> {
   readonly bias: Param | undefined;
 }
 
+/** `Conv1D` of transformers: x [.., in] → x · weight + bias [.., out]; weight [in, out]. */
+export interface TransposedLinear extends Node<'transposedLinear'> {
+  readonly weight: Param;
+  readonly bias: Param | undefined;
+}
+
+export type Projection = Linear | TransposedLinear;
+
+/** One product that gives several values, side by side in its columns. */
+export interface FusedProjection extends Node<'fusedProjection'> {
+  readonly projection: Projection;
+  /** Columns of each value. */
+  readonly widths: readonly number[];
+  /** Into so many equal groups the columns are cut, each with its part of every value; 1 is no cut. */
+  readonly groups: number;
+}
+
+/** Several values of one input: a product for each, or one for all. */
+export type Projections = readonly Projection[] | FusedProjection;
+
 /** Normalises over the last dimension; weight and bias [H]. */
 export interface LayerNorm extends Node<'layerNorm'> {
   readonly weight: Param;
@@ -52,12 +77,113 @@ export interface LayerNorm extends Node<'layerNorm'> {
   readonly eps: number;
 }
 
-/** The exact GELU (by erf), elementwise. */
-export type Gelu = Node<'gelu'>;
+/** x / sqrt(mean(x²) + eps) · (offset + weight) over the last dimension (arXiv 1910.07467); weight [H]. */
+export interface RmsNorm extends Node<'rmsNorm'> {
+  readonly weight: Param;
+  readonly eps: number;
+  /** Added to the weight: 1 in Gemma, 0 elsewhere. */
+  readonly offset: number;
+}
+
+export type Norm = LayerNorm | RmsNorm;
+
+/** What an activation computes, by name; σ is the sigmoid. */
+export const ACTIVATIONS = {
+  silu: 'x · σ(x)',
+  /** By erf. */
+  gelu: 'GELU',
+  geluTanh: 'GELU, approximated by tanh',
+  /** x · σ(1.702 x) */
+  quickGelu: 'GELU, approximated by σ',
+  relu: 'max(x, 0)',
+  reluSquared: 'max(x, 0)²',
+} as const satisfies Record<string, string>;
+
+export type ActivationName = keyof typeof ACTIVATIONS;
+
+/** Elementwise. */
+export interface Activation extends Node<'activation'> {
+  readonly fn: ActivationName;
+}
+
+/** x · factor. */
+export interface Scale extends Node<'scale'> {
+  readonly factor: number;
+}
+
+/** cap · tanh(x / cap). */
+export interface Softcap extends Node<'softcap'> {
+  readonly cap: number;
+}
+
+/** x [B, T, H] + the row of each position; weight [positions, H]. */
+export interface LearnedPositions extends Node<'learnedPositions'> {
+  readonly weight: Param;
+}
 
 /** One layer after the other. */
 export interface Sequence extends Node<'sequence'> {
   readonly layers: readonly Layer[];
+}
+
+/** x + the sum of what the branches make of x, [B, T, H]. */
+export interface Residual extends Node<'residual'> {
+  readonly branches: readonly Layer[];
+}
+
+/** down(activation(gate(x)) · up(x)), [.., H] → [.., H] (arXiv 2002.05202). */
+export interface GatedMlp extends Node<'gatedMlp'> {
+  /** Gate, then up. */
+  readonly inputs: Projections;
+  readonly activation: ActivationName;
+  readonly down: Projection;
+}
+
+/** Groups of experts of which only the best few may be chosen from (DeepSeek, arXiv 2405.04434). */
+export interface RouterGroups {
+  /** How many groups; the experts of one are neighbours. */
+  readonly count: number;
+  /** How many of them stay. */
+  readonly kept: number;
+  /** What a group is judged by: its best expert, or the sum of its two best. */
+  readonly score: 'best' | 'bestTwo';
+  /** What the experts of the others count as when the best are chosen. */
+  readonly dropped: 0 | typeof Number.NEGATIVE_INFINITY;
+}
+
+/**
+ * Which experts a token goes to, and with what weights: scores = softmax or sigmoid of x · weightᵀ; the
+ * `expertsPerToken` best by score + correction; their weights are the scores without correction, divided by their sum + eps if renormalised, times `scale`.
+ */
+export interface Router extends Node<'router'> {
+  /** [experts, H] */
+  readonly weight: Param;
+  /** [experts] */
+  readonly correction: Param | undefined;
+  readonly scoring: 'softmax' | 'sigmoid';
+  readonly expertsPerToken: number;
+  readonly groups: RouterGroups | undefined;
+  readonly renormalised: { readonly eps: number } | undefined;
+  readonly scale: number;
+}
+
+/** All experts' gated networks in two tensors, as transformers holds them from version 5 on. */
+export interface PackedExperts extends Node<'packedExperts'> {
+  /** Gate above up, [experts, 2 · inner, H]. */
+  readonly gateUp: Param;
+  /** [experts, H, inner] */
+  readonly down: Param;
+  readonly activation: ActivationName;
+}
+
+/** Σ of the chosen experts' outputs by their weights, and the shared experts': x [B, T, H] → [B, T, H]. */
+export interface MixtureOfExperts extends Node<'mixtureOfExperts'> {
+  readonly router: Router;
+  readonly experts: readonly GatedMlp[] | PackedExperts;
+  /** For every token; several are summed. */
+  readonly shared: readonly GatedMlp[];
+  /** The shared experts' output is multiplied by σ of it, [H → 1]. */
+  readonly sharedGate: Linear | undefined;
 }
 
 /** Depthwise convolution over time, left-padded with zeros; weight [channels, 1, kernel], bias [channels]. */
@@ -87,33 +213,83 @@ export interface Mamba extends Node<'mamba'> {
   readonly stepRank: number;
 }
 
-/** Rotary position embedding, rotating halves; its tables are buffers. */
+/**
+ * Rotary position embedding (arXiv 2104.09864) of the first `rotatedDim` dimensions of every head. Angles are
+ * position · frequency (see rotary-frequencies.ts); cosine and sine are multiplied by its amplitude.
+ */
 export interface Rotary extends Node<'rotary'> {
   readonly base: number;
   readonly headDim: number;
+  readonly rotatedDim: number;
+  /** Which two are rotated together: j and j + rotatedDim / 2, or 2j and 2j + 1. */
+  readonly pairs: 'halves' | 'neighbours';
+  readonly scaling: RotaryScaling | undefined;
+  /** Buffers that a state dict holds: frequencies, cosines, sines; often none. */
   readonly tables: readonly Param[];
 }
 
 /**
- * How far back some of the heads see. With a window w, position i sees the w // 2 keys before it and
- * itself; without one, all that came before.
+ * How far back a head sees. `sliding`: the last `tokens` keys, a position's own included. `local`: the
+ * hybrid model's rule, tokens // 2 keys before it and itself (see masks.ts).
  */
-export interface HeadSpan {
-  readonly heads: number;
-  readonly window: number | undefined;
+export interface Window {
+  readonly rule: 'sliding' | 'local';
+  readonly tokens: number;
 }
 
-/** Causal softmax attention, scores / sqrt(headDim). Heads in the order of `spans`. */
+/** How far back some of the heads see; without a window, all that came before. */
+export interface HeadSpan {
+  readonly heads: number;
+  readonly window: Window | undefined;
+}
+
+/** A penalty −slope · distance on every score, a slope for each head (ALiBi, arXiv 2108.12409). */
+export interface Alibi extends Node<'alibi'> {
+  readonly heads: number;
+}
+
+/**
+ * Causal softmax attention; query head j reads key and value head floor(j · keyValueHeads / heads). Scores are
+ * q · k · scale, softcapped, then ALiBi and the mask. Heads in the order of `spans`.
+ */
 export interface Attention extends Node<'attention'> {
-  readonly q: Linear;
-  readonly k: Linear;
-  readonly v: Linear;
-  readonly out: Linear;
-  readonly rotary: Rotary;
+  /** Queries [heads · headDim], keys and values [keyValueHeads · headDim]. */
+  readonly inputs: Projections;
+  /** Before the rotation; over each head, or over all when its weight has their width. */
+  readonly queryNorm: RmsNorm | undefined;
+  readonly keyNorm: RmsNorm | undefined;
+  readonly rotary: Rotary | undefined;
+  readonly alibi: Alibi | undefined;
+  readonly out: Projection;
   readonly heads: number;
   readonly keyValueHeads: number;
   readonly headDim: number;
+  readonly scale: number;
+  /** cap · tanh(score / cap) */
+  readonly softcap: number | undefined;
   readonly spans: readonly HeadSpan[];
+}
+
+/**
+ * Multi-head latent attention (DeepSeek-V2, arXiv 2405.04434). A token is kept as its latent [latentRank] and
+ * one rotated key [rotary.headDim] that all heads share. Each head has a query and key of nopeDim +
+ * rotary.headDim, its value valueDim.
+ */
+export interface LatentAttention extends Node<'latentAttention'> {
+  /** → [heads · (nopeDim + rotary.headDim)]; the rotated part of a head last. */
+  readonly query: Linear | Sequence;
+  /** → [latentRank + rotary.headDim] */
+  readonly keyValueDown: Linear;
+  readonly latentNorm: RmsNorm;
+  /** Latent → [heads · (nopeDim + valueDim)]; the value of a head last. */
+  readonly keyValueUp: Linear;
+  readonly rotary: Rotary;
+  readonly out: Linear;
+  readonly heads: number;
+  readonly latentRank: number;
+  readonly nopeDim: number;
+  readonly valueDim: number;
+  readonly scale: number;
 }
 
 /** Shared Relative Time Encoding: one row of H values per position, as a table [1, rows, H]. */
@@ -163,14 +339,18 @@ export interface HybridBlock extends Node<'hybridBlock'> {
   readonly outputNorm: LayerNorm;
 }
 
-/** Token ids [B, T] → logits [B, T, V]: embedding, blocks, norm, head. */
+/** Token ids [B, T] → logits [B, T, V]: embedding, blocks, norm, head, one after the other. */
 export interface LanguageModel extends Node<'languageModel'> {
   readonly embedding: Embedding;
+  /** What is done to the embeddings before the first block. */
+  readonly embeddingSteps: readonly Layer[];
   /** Layers that several blocks hold; stored, and named, once and here. */
   readonly shared: readonly Layer[];
   readonly blocks: readonly Layer[];
-  readonly norm: LayerNorm;
+  readonly norm: Norm;
   readonly head: Linear;
+  /** What is done to the logits. */
+  readonly logitSteps: readonly Layer[];
   /** The longest input, in tokens. */
   readonly positions: number;
 }
@@ -181,361 +361,25 @@ export type Layer =
   | Sequence
   | Embedding
   | Linear
+  | TransposedLinear
+  | FusedProjection
   | LayerNorm
-  | Gelu
+  | RmsNorm
+  | Activation
+  | Scale
+  | Softcap
+  | LearnedPositions
+  | Residual
+  | GatedMlp
+  | Router
+  | PackedExperts
+  | MixtureOfExperts
   | CausalConv
   | Mamba
   | Rotary
+  | Alibi
   | Attention
+  | LatentAttention
   | Srte
   | Alignment
   | Gate;
-
-// ── Constructors: one per kind; PyTorch's names for what they own ────────────────────────────────
-
-export function embedding(
-  name: string,
-  vocabulary: number,
-  hidden: number,
-  aliases: readonly string[] = [],
-): Embedding {
-  const weight = param(`${name}.weight`, [vocabulary, hidden], aliases);
-  return { kind: 'embedding', name, component: 'embedding', weight };
-}
-
-interface LinearOptions {
-  readonly bias?: boolean;
-  readonly component?: Component;
-  /** Paths of further places where a state dict names this same layer. */
-  readonly aliases?: readonly string[];
-}
-
-/** `bias` is true unless said otherwise, as in PyTorch. */
-export function linear(
-  name: string,
-  from: number,
-  to: number,
-  options: LinearOptions = {},
-): Linear {
-  const { bias = true, component, aliases = [] } = options;
-  const named = (leaf: string) => aliases.map((alias) => `${alias}.${leaf}`);
-  return {
-    kind: 'linear',
-    name,
-    ...(component && { component }),
-    weight: param(`${name}.weight`, [to, from], named('weight')),
-    bias: bias ? param(`${name}.bias`, [to], named('bias')) : undefined,
-  };
-}
-
-/** A head that reads the embedding's own weight when tied, or has a weight of its own. */
-export function head(name: string, from: number, to: number, tiedTo?: Embedding): Linear {
-  return tiedTo
-    ? { kind: 'linear', name, component: 'head', weight: tiedTo.weight, bias: undefined }
-    : linear(name, from, to, { bias: false, component: 'head' });
-}
-
-export function layerNorm(name: string, size: number, eps: number): LayerNorm {
-  const [weight, bias] = [param(`${name}.weight`, [size]), param(`${name}.bias`, [size])];
-  return { kind: 'layerNorm', name, component: 'norm', weight, bias, eps };
-}
-
-/** linear(0), GELU (1), linear(2): numbered as PyTorch's Sequential numbers them. */
-export function geluNetwork(
-  name: string,
-  sizes: readonly [number, number, number],
-  component?: Component,
-): Sequence {
-  const [from, inner, to] = sizes;
-  return {
-    kind: 'sequence',
-    name,
-    ...(component && { component }),
-    layers: [
-      linear(`${name}.0`, from, inner),
-      { kind: 'gelu', name: `${name}.1` },
-      linear(`${name}.2`, inner, to),
-    ],
-  };
-}
-
-interface MambaSizes {
-  readonly hidden: number;
-  readonly inner: number;
-  readonly state: number;
-  readonly kernel: number;
-  readonly stepRank: number;
-}
-
-export function mamba(name: string, sizes: MambaSizes): Mamba {
-  const { hidden, inner, state, kernel, stepRank } = sizes;
-  return {
-    kind: 'mamba',
-    name,
-    component: 'mamba',
-    stateLog: param(`${name}.A_log`, [inner, state]),
-    skip: param(`${name}.D`, [inner]),
-    inProj: linear(`${name}.in_proj`, hidden, 2 * inner),
-    conv: {
-      kind: 'causalConv',
-      name: `${name}.conv1d`,
-      weight: param(`${name}.conv1d.weight`, [inner, 1, kernel]),
-      bias: param(`${name}.conv1d.bias`, [inner]),
-    },
-    xProj: linear(`${name}.x_proj`, inner, stepRank + 2 * state, { bias: false }),
-    dtProj: linear(`${name}.dt_proj`, stepRank, inner),
-    outProj: linear(`${name}.out_proj`, inner, hidden),
-    innerSize: inner,
-    stateSize: state,
-    stepRank,
-  };
-}
-
-interface AttentionSizes {
-  readonly hidden: number;
-  readonly heads: number;
-  readonly spans: readonly HeadSpan[];
-  readonly rotaryBase: number;
-  /** Rows of the cosine and sine tables that a state dict holds. */
-  readonly rotaryPositions: number;
-}
-
-/** Every query head has its own key and value head; projections without bias, output with. */
-export function attention(name: string, sizes: AttentionSizes): Attention {
-  const { hidden, heads, spans, rotaryBase, rotaryPositions } = sizes;
-  const headDim = hidden / heads;
-  const projection = (leaf: string) =>
-    linear(`${name}.${leaf}`, hidden, hidden, { bias: leaf === 'out_proj' });
-  const cache = (leaf: string) => buffer(`${name}.rope.${leaf}`, [1, 1, rotaryPositions, headDim]);
-  return {
-    kind: 'attention',
-    name,
-    component: 'attention',
-    q: projection('q_proj'),
-    k: projection('k_proj'),
-    v: projection('v_proj'),
-    out: projection('out_proj'),
-    rotary: {
-      kind: 'rotary',
-      name: `${name}.rope`,
-      base: rotaryBase,
-      headDim,
-      tables: [
-        buffer(`${name}.rope.inv_freq`, [headDim / 2]),
-        cache('cos_cached'),
-        cache('sin_cached'),
-      ],
-    },
-    heads,
-    keyValueHeads: heads,
-    headDim,
-    spans,
-  };
-}
-
-export function alignment(name: string, hidden: number): Alignment {
-  return {
-    kind: 'alignment',
-    name,
-    component: 'alignment',
-    net: geluNetwork(`${name}.net`, [2 * hidden, hidden, hidden]),
-    residual: linear(`${name}.residual_proj`, 2 * hidden, hidden),
-  };
-}
-
-export function gate(name: string, hidden: number, rank: number): Gate {
-  return {
-    kind: 'gate',
-    name,
-    component: 'gate',
-    up: linear(`${name}.u`, hidden, rank, { bias: false }),
-    down: linear(`${name}.d`, rank, hidden, { bias: false }),
-  };
-}
-
-/** @throws LimitError when it has too many tensor names, or more than 2^53 − 1 stored values. */
-export function languageModel(parts: Omit<LanguageModel, 'kind' | 'name'>): LanguageModel {
-  const model: LanguageModel = { kind: 'languageModel', name: '', ...parts };
-  const tensors = tensorsOf(model);
-  checkNames('model', namesIn(tensors));
-  checkElements('model', elementsIn(tensors));
-  return model;
-}
-
-/** `layers.0`, `layers.1`, …: the names of `count` blocks, refused when they alone are too many. */
-export function blockNames(prefix: string, count: number, countPath: string): string[] {
-  checkNames(countPath, count);
-  return Array.from({ length: count }, (_, index) => `${prefix}.${index}`);
-}
-
-/**
- * Expands blocks one by one, in order. The first tells how much to expect, so that an absurd number of
- * blocks is refused before they are built; blocks that grow are stopped on the way.
- */
-export function stack<Block extends Layer>(
-  names: readonly string[],
-  countPath: string,
-  make: (name: string, index: number) => Block,
-): Block[] {
-  const blocks: Block[] = [];
-  let held = 0;
-  for (const [index, name] of names.entries()) {
-    const block = make(name, index);
-    // Each tensor that a block holds stands in the state dict under a name of the block.
-    held += tensorsOf(block).length;
-    checkNames(countPath, index === 0 ? held * names.length : held);
-    blocks.push(block);
-  }
-  return blocks;
-}
-
-const namesIn = (tensors: readonly Param[]) =>
-  tensors.reduce((total, { aliases }) => total + 1 + aliases.length, 0);
-
-const elementsIn = (tensors: readonly Param[]) =>
-  tensors.reduce((total, { elements }) => total + elements, 0);
-
-// ── Walking ──────────────────────────────────────────────────────────────────────────────────────
-
-/** The layers that a layer holds, in the order in which PyTorch registers them. */
-function childrenOf(layer: Layer): readonly Layer[] {
-  switch (layer.kind) {
-    case 'languageModel':
-      return [layer.embedding, ...layer.shared, ...layer.blocks, layer.norm, layer.head];
-    case 'hybridBlock':
-      return [
-        layer.inputNorm,
-        layer.mamba,
-        layer.attention,
-        layer.srte,
-        ...(layer.alignment ? [layer.alignment] : []),
-        layer.gate,
-        layer.fusion,
-        layer.mlp,
-        layer.outputNorm,
-      ];
-    case 'sequence':
-      return layer.layers;
-    case 'mamba':
-      return [layer.inProj, layer.conv, layer.xProj, layer.dtProj, layer.outProj];
-    case 'attention':
-      return [layer.q, layer.k, layer.v, layer.out, layer.rotary];
-    case 'srteLowRank':
-      return [layer.projection];
-    case 'alignment':
-      return [layer.net, layer.residual];
-    case 'gate':
-      return [layer.up, layer.down];
-    case 'embedding':
-    case 'linear':
-    case 'layerNorm':
-    case 'gelu':
-    case 'causalConv':
-    case 'rotary':
-    case 'srteTable':
-    case 'srteSincos':
-      return [];
-  }
-}
-
-/** The tensors that a layer itself holds, without those of its children. */
-function ownTensors(layer: Layer): readonly Param[] {
-  switch (layer.kind) {
-    case 'embedding':
-      return [layer.weight];
-    case 'linear':
-      return layer.bias ? [layer.weight, layer.bias] : [layer.weight];
-    case 'layerNorm':
-    case 'causalConv':
-      return [layer.weight, layer.bias];
-    case 'mamba':
-      return [layer.stateLog, layer.skip];
-    case 'rotary':
-      return layer.tables;
-    case 'srteTable':
-      return [layer.table];
-    case 'srteLowRank':
-      return [layer.lowRank];
-    case 'srteSincos':
-      return [layer.inverseFrequencies];
-    case 'languageModel':
-    case 'hybridBlock':
-    case 'sequence':
-    case 'attention':
-    case 'alignment':
-    case 'gate':
-    case 'gelu':
-      return [];
-  }
-}
-
-/** A layer met on a walk. */
-export interface Visit {
-  readonly layer: Layer;
-  /** What it is for: its own, or that of the nearest layer above which says so. */
-  readonly component: Component;
-}
-
-/** Every layer below and with `layer`, parents before children; a shared layer at each place that holds it. */
-export function walk(layer: Layer): Visit[] {
-  const visits: Visit[] = [];
-  collect(layer, 'other', visits);
-  return visits;
-}
-
-function collect(layer: Layer, inherited: Component, visits: Visit[]): void {
-  const component = layer.component ?? inherited;
-  visits.push({ layer, component });
-  for (const child of childrenOf(layer)) collect(child, component, visits);
-}
-
-/** A stored tensor and what it is for. */
-export interface OwnedTensor {
-  readonly tensor: Param;
-  /** The component of the first layer that holds it: a tied head counts as embedding. */
-  readonly component: Component;
-}
-
-/** Every stored tensor below `layer` once, by identity, in the canonical order. */
-export function ownedTensors(layer: Layer): OwnedTensor[] {
-  const owned = new Map<Param, OwnedTensor>();
-  for (const visit of walk(layer)) {
-    for (const tensor of ownTensors(visit.layer)) {
-      if (!owned.has(tensor)) owned.set(tensor, { tensor, component: visit.component });
-    }
-  }
-  return [...owned.values()];
-}
-
-/** `ownedTensors` without their components. */
-export function tensorsOf(layer: Layer): Param[] {
-  return ownedTensors(layer).map(({ tensor }) => tensor);
-}
-
-/** One entry of a state dict. */
-export interface StateDictEntry {
-  /** The tensor's own name, or the alias under which it stands here. */
-  readonly name: string;
-  readonly tensor: Param;
-}
-
-/**
- * The state dict of a model as PyTorch writes it, aliases and buffers included: an entry for each place
- * that holds a tensor, in the order of the places. The first has the tensor's name, the others its
- * aliases in turn.
- */
-export function stateDictOf(layer: Layer): StateDictEntry[] {
-  const met = new Map<Param, number>();
-  const entries: StateDictEntry[] = [];
-  for (const visit of walk(layer)) {
-    for (const tensor of ownTensors(visit.layer)) {
-      const times = met.get(tensor) ?? 0;
-      met.set(tensor, times + 1);
-      entries.push({
-        name: times === 0 ? tensor.name : (tensor.aliases[times - 1] ?? tensor.name),
-        tensor,
-      });
-    }
-  }
-  return entries;
-}

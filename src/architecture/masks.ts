@@ -1,4 +1,5 @@
-/** Which keys a query of the hybrid attention sees; the original's rules, edges included. */
+/** Which keys a query sees. Of the local rule those of the original hybrid model, edges included. */
+import type { Window } from './layer.js';
 
 /** Up to this many tokens the window slides with every position; beyond, it moves block by block. */
 const LONGEST_SLIDING_CONTEXT = 2048;
@@ -6,34 +7,47 @@ const LARGEST_BLOCK = 1024;
 
 /**
  * The first key that position `position` of `context` tokens sees; the last is its own.
- * @param window undefined for a head without one.
+ * @param window Undefined for a head without one.
  */
 export function firstVisibleKey(
   position: number,
   context: number,
-  window: number | undefined,
+  window: Window | undefined,
 ): number {
   if (window === undefined) return 0;
-  const reach = Math.floor(window / 2);
+  const before = reachOf(window);
+  if (window.rule === 'sliding') return Math.max(0, position - before);
   if (context > LONGEST_SLIDING_CONTEXT) {
-    const block = Math.min(window, LARGEST_BLOCK);
-    return Math.max(0, position - (position % block) - reach);
+    const block = Math.min(window.tokens, LARGEST_BLOCK);
+    return Math.max(0, position - (position % block) - before);
   }
-  return window < context ? Math.max(0, position - reach) : 0;
+  return window.tokens < context ? Math.max(0, position - before) : 0;
+}
+
+/** Keys before its own that a query sees where the window slides. */
+export function reachOf({ rule, tokens }: Window): number {
+  return rule === 'sliding' ? tokens - 1 : Math.floor(tokens / 2);
+}
+
+/** The same text for windows that are alike: `global`, `window_512` (local), `sliding_4096`. */
+export function windowKey(window: Window | undefined): string {
+  if (window === undefined) return 'global';
+  return `${window.rule === 'local' ? 'window' : window.rule}_${window.tokens}`;
 }
 
 /** Pairs of query and key that the mask lets through, over all positions of one sequence. Exact. */
-export function visiblePairs(context: number, window: number | undefined): bigint {
+export function visiblePairs(context: number, window: Window | undefined): bigint {
   const tokens = BigInt(context);
   const triangle = (n: bigint) => (n * (n + 1n)) / 2n;
   if (window === undefined) return triangle(tokens);
-  const reach = BigInt(Math.floor(window / 2));
-  if (context <= LONGEST_SLIDING_CONTEXT) {
+  const reach = BigInt(reachOf(window));
+  const slides = window.rule === 'sliding' || context <= LONGEST_SLIDING_CONTEXT;
+  if (slides) {
     // The first `reach` positions see all before them, each of the others reach + 1 keys.
-    if (window >= context || tokens <= reach) return triangle(tokens);
+    if (window.tokens >= context || tokens <= reach) return triangle(tokens);
     return triangle(reach) + (tokens - reach) * (reach + 1n);
   }
-  const block = BigInt(Math.min(window, LARGEST_BLOCK));
+  const block = BigInt(Math.min(window.tokens, LARGEST_BLOCK));
   // Blocks that start below `reach` see everything before them …
   const early = min(tokens, ((reach + block - 1n) / block) * block);
   const rest = tokens - early;
@@ -43,14 +57,14 @@ export function visiblePairs(context: number, window: number | undefined): bigin
 }
 
 /**
- * Scores that the original computes for one head and sequence, masked ones included: the whole square,
- * or, for a local head beyond 2048 tokens, each block of queries against all keys that it may see.
+ * Scores that the plain implementation computes for one head and sequence, masked ones included: the whole
+ * square, or, for a local head beyond 2048 tokens, each block of queries against all keys that it may see.
  */
-export function scoreValues(context: number, window: number | undefined): bigint {
+export function scoreValues(context: number, window: Window | undefined): bigint {
   const tokens = BigInt(context);
-  if (window === undefined || context <= LONGEST_SLIDING_CONTEXT) return tokens * tokens;
-  const reach = BigInt(Math.floor(window / 2));
-  const block = BigInt(Math.min(window, LARGEST_BLOCK));
+  if (window?.rule !== 'local' || context <= LONGEST_SLIDING_CONTEXT) return tokens * tokens;
+  const reach = BigInt(reachOf(window));
+  const block = BigInt(Math.min(window.tokens, LARGEST_BLOCK));
   const early = min(tokens, ((reach + block - 1n) / block) * block);
   // Blocks that start below `reach`: their queries see all keys up to the end of their block.
   const full = early / block;

@@ -15,6 +15,8 @@ export interface Param {
   readonly elements: number;
   /** A buffer stands in a state dict but is not trained, and not counted as a parameter. */
   readonly role: 'parameter' | 'buffer';
+  /** Of a buffer that others count as a parameter: who does. */
+  readonly contested: string | undefined;
 }
 
 /** @throws LimitError when the tensor has more than 2^53 − 1 elements. */
@@ -22,9 +24,19 @@ export function param(name: string, shape: Shape, aliases: readonly string[] = [
   return tensor(name, shape, aliases, 'parameter');
 }
 
+interface BufferOptions {
+  readonly aliases?: readonly string[];
+  /** See `Param.contested`. */
+  readonly contested?: string;
+}
+
 /** @throws LimitError when the tensor has more than 2^53 − 1 elements. */
-export function buffer(name: string, shape: Shape, aliases: readonly string[] = []): Param {
-  return tensor(name, shape, aliases, 'buffer');
+export function buffer(
+  name: string,
+  shape: Shape,
+  { aliases = [], contested }: BufferOptions = {},
+): Param {
+  return { ...tensor(name, shape, aliases, 'buffer'), contested };
 }
 
 function tensor(
@@ -40,5 +52,5 @@ function tensor(
       `describes ${name} of shape ${shapeText(shape)}, which has more than 2^53 − 1 elements`,
     );
   }
-  return { name, aliases, shape, elements, role };
+  return { name, aliases, shape, elements, role, contested: undefined };
 }

@@ -1,5 +1,6 @@
 /** How a model has its Shared Relative Time Encoding. */
-import { type LanguageModel, type Srte, walk } from './layer.js';
+import type { LanguageModel, Srte } from './layer.js';
+import { walk } from './walk.js';
 
 export const SRTE_FORMS = {
   table: 'a full table',

@@ -1,19 +1,30 @@
 /**
  * What a forward pass keeps for the backward pass, counted from the model's own operations as the
  * original writes them: every value that a gradient needs, once. What dropout adds (masks and their
- * products), statistics of norms and token ids are not counted. Attention scores and scan states are
- * those of the plain implementations; fused kernels, and selective recomputation, do without them.
+ * products), statistics of norms and token ids are not counted, and keys that several query heads read are
+ * kept once. Attention scores and scan states are those of the plain implementations; fused kernels, and
+ * selective recomputation, do without them.
  */
 
-import type { LanguageModel } from '../architecture/layer.js';
 import {
+  type Attention,
   COMPONENTS,
   type Component,
+  type HeadSpan,
+  type LanguageModel,
+  type LatentAttention,
   type Layer,
-  type Linear,
-  walk,
+  type MixtureOfExperts,
 } from '../architecture/layer.js';
-import { scoreValues } from '../architecture/masks.js';
+import { scoreValues, windowKey } from '../architecture/masks.js';
+import { stagesOf, walk } from '../architecture/walk.js';
+import {
+  expertInner,
+  inputWidth,
+  outputWidth,
+  sharedInputWidth,
+  widthAfter,
+} from '../architecture/widths.js';
 import { type Exact, exact, type Figure, figure, sumFigure } from './figure.js';
 import type { Recompute } from './flops.js';
 
@@ -49,15 +60,20 @@ export interface ActivationBudget {
 
 /** Activations of a training step on one device, at their fullest. */
 export function activationsOf(model: LanguageModel, setting: ActivationSetting): ActivationBudget {
-  const top = [model.norm, model.head].flatMap((layer) => keptBy(layer));
+  const { blocks, embeddingSteps, norm, head, logitSteps } = model;
+  const hidden = norm.weight.elements;
+  const aroundBlocks = [
+    ...keptInTurn(embeddingSteps, hidden),
+    ...keptInTurn([norm, head, ...logitSteps], hidden),
+  ];
   const parts =
     setting.recompute === 'full'
       ? [
           { part: 'blockInputs' as const, bytes: blockInputs(model, setting) },
           { part: 'oneBlock' as const, bytes: largestBlock(model, setting) },
-          ...partsOf(top, [], setting),
+          ...partsOf(aroundBlocks, [], setting),
         ]
-      : partsOf([...model.blocks.flatMap((block) => keptBy(block)), ...top], model.blocks, setting);
+      : partsOf([...keptInTurn(blocks, hidden), ...aroundBlocks], blocks, setting);
   const all = [...parts, { part: 'logits' as const, bytes: logits(model, setting) }];
   return { parts: all, total: sumOf('activations', all) };
 }
@@ -81,6 +97,7 @@ interface Vectors {
 /** What a layer keeps for each token. */
 interface Kept {
   readonly part: Component;
+  /** The first is what the layer is given, where it keeps that. */
   readonly vectors: readonly Vectors[];
   readonly source: string;
 }
@@ -90,62 +107,102 @@ const vectors = (count: number, name: string, size: number): Vectors => ({ count
 /**
  * What a layer keeps besides scores and scan states. An input that several layers read is told by the
  * layer that stands first: the attention tells of the normed input, the gate of its own and the MLP's.
+ * @param width Of what it is given.
  */
-function keptBy(layer: Layer, part: Component = 'other'): Kept[] {
+function keptBy(layer: Layer, width: number, part: Component = 'other'): Kept[] {
   const own = layer.component ?? part;
-  const all = (layers: readonly Layer[]) => layers.flatMap((child) => keptBy(child, own));
+  const all = (layers: readonly Layer[]) => layers.flatMap((child) => keptBy(child, width, own));
   const kept = (source: string, ...values: Vectors[]): Kept[] => [
     { part: own, vectors: values, source },
   ];
   switch (layer.kind) {
     case 'languageModel':
-      return all([...layer.blocks, layer.norm, layer.head]);
+      return keptInTurn(stagesOf(layer), layer.norm.weight.elements);
     case 'hybridBlock': {
       const { inputNorm, mamba, attention, alignment, gate, fusion, mlp, outputNorm } = layer;
       const optional = alignment ? [alignment] : [];
-      return all([inputNorm, mamba, attention, ...optional, gate, fusion, mlp, outputNorm]);
+      return [
+        ...all([inputNorm, mamba, attention, ...optional, gate, fusion]),
+        ...withoutInput(keptBy(mlp, width, own)),
+        ...all([outputNorm]),
+      ];
     }
     case 'mamba':
       return kept(
         'its input; x and residual before and after SiLU and convolution (5 inner), step before and after ' +
           'softplus (2), output of the scan and its gated product (2); low-rank step, B and C',
-        vectors(1, 'hidden', inputSize(layer.inProj)),
+        vectors(1, 'hidden', inputWidth(layer.inProj)),
         vectors(9, 'inner', layer.innerSize),
         vectors(1, 'step_rank', layer.stepRank),
         vectors(2, 'state', layer.stateSize),
       );
-    case 'attention':
+    case 'attention': {
+      const [queries, keys] = [layer.heads * layer.headDim, layer.keyValueHeads * layer.headDim];
+      return [
+        ...kept(
+          'its input; q and the output of the heads; k and v',
+          vectors(1, 'hidden', sharedInputWidth(layer.inputs)),
+          vectors(2, 'query_width', queries),
+          vectors(2, 'key_width', keys),
+        ),
+        ...(layer.queryNorm ? kept('q before its norm', vectors(1, 'query_width', queries)) : []),
+        ...(layer.keyNorm ? kept('k before its norm', vectors(1, 'key_width', keys)) : []),
+      ];
+    }
+    case 'latentAttention':
+      return [...latentAttentionKept(layer, own), ...latentQueryKept(layer, own)];
+    case 'gatedMlp': {
+      const inner = inputWidth(layer.down);
       return kept(
-        'its input; q and the output of the heads; k and v',
-        vectors(1, 'hidden', inputSize(layer.q)),
-        vectors(2, 'query_width', layer.heads * layer.headDim),
-        vectors(2, 'key_width', layer.keyValueHeads * layer.headDim),
+        'its input; gate before and after the activation, what it multiplies, and the product (4 inner)',
+        vectors(1, 'hidden', sharedInputWidth(layer.inputs)),
+        vectors(4, 'inner', inner),
+      );
+    }
+    case 'mixtureOfExperts':
+      return mixtureKept(layer, own);
+    case 'router':
+      return kept(
+        'its input; the scores of all experts; those of the chosen',
+        vectors(1, 'hidden', layer.weight.shape[1] ?? 0),
+        vectors(1, 'experts', layer.weight.shape[0] ?? 0),
+        vectors(1, 'chosen', layer.expertsPerToken),
       );
     case 'alignment':
       return [
-        ...kept('both branches, concatenated', vectors(1, 'both', inputSize(layer.residual))),
-        ...all([layer.net]),
+        ...kept('both branches, concatenated', vectors(1, 'both', inputWidth(layer.residual))),
+        ...withoutInput(keptBy(layer.net, inputWidth(layer.residual), own)),
       ];
     case 'gate':
       return kept(
         'its input; gate and 1 − gate, and both branches that they multiply; tanh',
-        vectors(5, 'hidden', inputSize(layer.up)),
-        vectors(1, 'rank', inputSize(layer.down)),
+        vectors(5, 'hidden', inputWidth(layer.up)),
+        vectors(1, 'rank', inputWidth(layer.down)),
       );
+    case 'residual': {
+      // Every branch is given the same.
+      const [first, ...others] = layer.branches.map((branch) => keptBy(branch, width, own));
+      return [...(first ?? []), ...others.flatMap(withoutInput)];
+    }
     case 'sequence':
-      // What the first layer reads is told by whoever made it.
-      return layer.layers.slice(1).flatMap((child, index) => {
-        const before = layer.layers[index];
-        if (child.kind === 'linear') return all([child]);
-        const size = before?.kind === 'linear' ? outputSize(before) : 0;
-        return kept('before GELU', vectors(1, 'inner', size));
-      });
+      return keptInTurn(layer.layers, width, own);
+    case 'activation':
+      return kept('what an activation is given', vectors(1, 'inner', width));
+    case 'softcap':
+      return kept('tanh', vectors(1, 'width', width));
+    case 'fusedProjection':
+      return all([layer.projection]);
     case 'linear':
-      return kept('its input', vectors(1, 'input', inputSize(layer)));
+    case 'transposedLinear':
+      return kept('its input', vectors(1, 'input', inputWidth(layer)));
     case 'layerNorm':
+    case 'rmsNorm':
       return kept('its input', vectors(1, 'hidden', layer.weight.elements));
     case 'embedding':
-    case 'gelu':
+    case 'scale':
+    case 'learnedPositions':
+    case 'packedExperts':
+    case 'alibi':
     case 'causalConv':
     case 'rotary':
     case 'srteTable':
@@ -155,8 +212,67 @@ function keptBy(layer: Layer, part: Component = 'other'): Kept[] {
   }
 }
 
-const inputSize = ({ weight }: Linear) => weight.shape[1] ?? 0;
-const outputSize = ({ weight }: Linear) => weight.shape[0] ?? 0;
+/** Of layers that follow each other. */
+function keptInTurn(layers: readonly Layer[], width: number, part?: Component): Kept[] {
+  let before = width;
+  return layers.flatMap((layer) => {
+    const kept = keptBy(layer, before, part);
+    before = widthAfter(layer, before);
+    return kept;
+  });
+}
+
+/** What is kept besides an input that is kept already. */
+function withoutInput([first, ...others]: readonly Kept[]): Kept[] {
+  const vectors = first?.vectors.slice(1) ?? [];
+  return first && vectors.length > 0 ? [{ ...first, vectors }, ...others] : others;
+}
+
+function latentAttentionKept(layer: LatentAttention, part: Component): Kept[] {
+  const { heads, latentRank, nopeDim, valueDim, rotary } = layer;
+  const values = [
+    vectors(1, 'hidden', inputWidth(layer.keyValueDown)),
+    vectors(2, 'latent_rank', latentRank),
+    vectors(2, 'query_width', heads * (nopeDim + rotary.headDim)),
+    vectors(2, 'value_width', heads * valueDim),
+  ];
+  const source =
+    'its input; the latent before and after its norm; q, and k with the shared part for every head; v and ' +
+    'the output of the heads';
+  return [{ part, vectors: values, source }];
+}
+
+/** Its first layer reads what the keys and values are made of too. */
+function latentQueryKept({ query, keyValueDown }: LatentAttention, part: Component): Kept[] {
+  return withoutInput(keptBy(query, inputWidth(keyValueDown), part));
+}
+
+/** A chosen expert is given a copy of its tokens, and its output is kept to be weighted. */
+function mixtureKept(layer: MixtureOfExperts, part: Component): Kept[] {
+  const { router, experts, shared, sharedGate } = layer;
+  const hidden = router.weight.shape[1] ?? 0;
+  const inside = shared.flatMap((each) => withoutInput(keptBy(each, hidden, part)));
+  const gate: Kept = {
+    part: sharedGate?.component ?? part,
+    vectors: [vectors(1, 'hidden', hidden), vectors(1, 'gates', 1)],
+    source: 'the shared output before its gate, and the gate',
+  };
+  const chosen = router.expertsPerToken;
+  const routed: Kept = {
+    part: expertPart(experts, part),
+    vectors: [
+      vectors(2 * chosen, 'hidden', hidden),
+      vectors(4 * chosen, 'expert_inner', expertInner(layer)),
+    ],
+    source:
+      'of each expert that a token goes to: its copy of the input and its output; gate before and after the ' +
+      'activation, what it multiplies, and the product',
+  };
+  return [...keptBy(router, hidden, part), routed, ...inside, ...(sharedGate ? [gate] : [])];
+}
+
+const expertPart = (experts: MixtureOfExperts['experts'], part: Component) =>
+  ('kind' in experts ? experts.component : experts[0]?.component) ?? part;
 
 /** The parts of `kept`, and the scores and scan states of `blocks` unless these are recomputed. */
 function partsOf(
@@ -171,11 +287,9 @@ function partsOf(
     bytes: vectorsFigure(`activations: ${COMPONENTS[part]}`, members, setting),
   }));
   if (setting.recompute === 'selective' || blocks.length === 0) return parts;
-  return [
-    ...parts,
-    { part: 'scores', bytes: scoresFigure(blocks, setting) },
-    { part: 'scanStates', bytes: scanFigure(blocks, setting) },
-  ];
+  const scores: PartBytes = { part: 'scores', bytes: scoresFigure(blocks, setting) };
+  const states: PartBytes = { part: 'scanStates', bytes: scanFigure(blocks, setting) };
+  return [...parts, ...[scores, states].filter(({ bytes }) => bytes.value > 0)];
 }
 
 /** Vectors of the same name and size are one input, times how many there are in all layers. */
@@ -203,31 +317,44 @@ function vectorsFigure(
   });
 }
 
-/** The softmax of every head, over as many keys as the original multiplies. */
+/** The softmax of every head, over as many keys as the original multiplies; and a softcap's tanh before it. */
 function scoresFigure(
   blocks: readonly Layer[],
   { batch, context, bytesPerValue: bytes }: ActivationSetting,
 ): Figure {
   const inputs: Record<string, Exact> = { batch, bytes };
-  const heads = new Map<string, number>();
-  for (const { layer } of blocks.flatMap(walk)) {
-    if (layer.kind !== 'attention') continue;
-    for (const span of layer.spans) {
-      const name = span.window === undefined ? 'global' : `window_${span.window}`;
-      heads.set(name, (heads.get(name) ?? 0) + span.heads);
+  const squares = new Map<string, number>();
+  const visits = blocks.flatMap(walk);
+  for (const { layer } of visits) {
+    if (layer.kind !== 'attention' && layer.kind !== 'latentAttention') continue;
+    for (const span of spansOf(layer)) {
+      const name = windowKey(span.window);
+      squares.set(name, (squares.get(name) ?? 0) + span.heads * squaresPerHead(layer));
       inputs[`scores_${name}`] = exact(scoreValues(context, span.window));
     }
   }
-  const terms = [...heads].map(([name, count]) => `${count} * scores_${name}`);
+  const terms = [...squares].map(([name, count]) => `${count} * scores_${name}`);
+  const local = [...squares.keys()].some((name) => name.startsWith('window_'));
+  const capped = visits.some(
+    ({ layer }) => layer.kind === 'attention' && layer.softcap !== undefined,
+  );
   return figure({
     label: `activations: ${OTHER_PARTS.scores}`,
     unit: 'bytes',
     formula: `batch * bytes * (${terms.join(' + ') || '0'})`,
     inputs,
-    source:
-      'the softmax of each head: the whole square up to 2048 tokens, block by block beyond it for local heads',
+    source: [
+      'the softmax of each head',
+      capped ? ', and the tanh of its softcap' : '',
+      local
+        ? ': the whole square up to 2048 tokens, block by block beyond it for local heads'
+        : ': the whole square, masked or not',
+    ].join(''),
   });
 }
+
+const squaresPerHead = (layer: Attention | LatentAttention) =>
+  layer.kind === 'attention' && layer.softcap !== undefined ? 2 : 1;
 
 /** The scan as a loop keeps decay, B·Δ and state of every step. */
 function scanFigure(
@@ -275,8 +402,8 @@ function largestBlock(model: LanguageModel, setting: ActivationSetting): Figure 
   // Blocks are mostly alike, and each kind needs to be counted once only.
   const distinct = new Map<string, Figure>();
   for (const block of model.blocks) {
-    const [, ...inside] = keptBy(block);
-    const key = JSON.stringify([inside, walk(block).flatMap(({ layer }) => spansOf(layer))]);
+    const inside = withoutInput(keptBy(block, model.norm.weight.elements));
+    const key = JSON.stringify([inside, walk(block).flatMap(({ layer }) => scoresOf(layer))]);
     if (distinct.has(key)) continue;
     const parts = partsOf(inside, [block], setting);
     distinct.set(key, sumOf(`activations: ${OTHER_PARTS.oneBlock}`, parts));
@@ -284,7 +411,14 @@ function largestBlock(model: LanguageModel, setting: ActivationSetting): Figure 
   return [...distinct.values()].reduce((a, b) => (b.value > a.value ? b : a));
 }
 
-const spansOf = (layer: Layer) => (layer.kind === 'attention' ? layer.spans : []);
+const spansOf = (layer: Attention | LatentAttention): readonly HeadSpan[] =>
+  layer.kind === 'attention' ? layer.spans : [{ heads: layer.heads, window: undefined }];
+
+/** What decides how many scores are kept. */
+const scoresOf = (layer: Layer) =>
+  layer.kind === 'attention' || layer.kind === 'latentAttention'
+    ? [spansOf(layer), squaresPerHead(layer)]
+    : [];
 
 /** The loss is taken over logits in float32, whatever the model computes in. */
 function logits(model: LanguageModel, { batch, context }: ActivationSetting): Figure {
@@ -292,7 +426,7 @@ function logits(model: LanguageModel, { batch, context }: ActivationSetting): Fi
     label: `activations: ${OTHER_PARTS.logits}`,
     unit: 'bytes',
     formula: '4 * batch * context * vocabulary',
-    inputs: { batch, context, vocabulary: outputSize(model.head) },
+    inputs: { batch, context, vocabulary: outputWidth(model.head) },
     source: 'log-softmax in float32',
   });
 }

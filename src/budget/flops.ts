@@ -2,8 +2,8 @@
  * FLOPs of a forward pass and of a training step, with their formulas. 1 multiply-accumulate (MAC) is
  * 2 FLOP. Sums can pass 2^53 − 1; they stay exact.
  */
-import { COMPONENTS, type Component, type Layer } from '../architecture/layer.js';
-import { visiblePairs } from '../architecture/masks.js';
+import { COMPONENTS, type Component, type Layer, type Window } from '../architecture/layer.js';
+import { visiblePairs, windowKey } from '../architecture/masks.js';
 import { type Exact, exact, type Figure, figure, sumFigure } from './figure.js';
 import { type Operation, operationsOf } from './operations.js';
 
@@ -48,7 +48,8 @@ const KINDS = {
   projection: { label: 'projections', source: '2 FLOP per multiply-accumulate with a weight' },
   scores: {
     label: 'scores and values',
-    source: 'q·kᵀ and its sum over v: 2 products of head_dim multiply-accumulates per pair',
+    source:
+      'q·kᵀ and its sum over v: per pair and head a multiply-accumulate for each value of the query, and of v',
   },
   convolution: {
     label: 'convolution',
@@ -149,37 +150,50 @@ function forwardFigure(operations: Group, { batch, context, causal }: ForwardSet
   }
 }
 
-/** 2 products of `head_dim` MACs for each head and pair; heads with the same window together. */
+/** A MAC for each value of a query and of v, for each pair; heads with the same window together. */
 function scoresFormula(
   operations: Group,
   batch: number,
   context: number,
   causal: boolean,
 ): Pick<Figure, 'formula' | 'inputs'> {
-  // The width of heads is their number times head_dim, over all layers.
-  const widths = new Map<number | undefined, number>();
+  const spans = new Map<string, SpanWidths>();
   for (const operation of operations) {
     if (operation.kind !== 'scores') continue;
     for (const { heads, window } of operation.spans) {
-      widths.set(window, (widths.get(window) ?? 0) + heads * operation.headDim);
+      const key = windowKey(window);
+      const before = spans.get(key) ?? { queries: 0, values: 0 };
+      spans.set(key, {
+        window,
+        queries: before.queries + heads * operation.headDim,
+        values: before.values + heads * operation.valueDim,
+      });
     }
   }
+  const sum = (of: keyof Omit<SpanWidths, 'window'>) =>
+    [...spans.values()].reduce((total, each) => total + each[of], 0);
   if (!causal) {
-    const width = [...widths.values()].reduce((total, each) => total + each, 0);
     return {
-      formula: '4 * batch * context * context * width',
-      inputs: { batch, context, width },
+      formula: '2 * batch * context * context * (query_width + value_width)',
+      inputs: { batch, context, query_width: sum('queries'), value_width: sum('values') },
     };
   }
   const terms: string[] = [];
   const inputs: Record<string, Exact> = { batch };
-  for (const [window, width] of widths) {
-    const suffix = window === undefined ? 'global' : `window_${window}`;
-    inputs[`width_${suffix}`] = width;
+  for (const [suffix, { window, queries, values }] of spans) {
+    inputs[`query_width_${suffix}`] = queries;
+    inputs[`value_width_${suffix}`] = values;
     inputs[`pairs_${suffix}`] = exact(visiblePairs(context, window));
-    terms.push(`width_${suffix} * pairs_${suffix}`);
+    terms.push(`(query_width_${suffix} + value_width_${suffix}) * pairs_${suffix}`);
   }
-  return { formula: `4 * batch * (${terms.join(' + ')})`, inputs };
+  return { formula: `2 * batch * (${terms.join(' + ')})`, inputs };
+}
+
+/** Of all heads that see equally far, in all layers: their number times what one has. */
+interface SpanWidths {
+  readonly window?: Window | undefined;
+  readonly queries: number;
+  readonly values: number;
 }
 
 function macs(products: readonly ComponentFlops[]): Figure {

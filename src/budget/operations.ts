@@ -2,7 +2,15 @@
  * The work of one forward pass, read off the description: what is computed, where and how large, but
  * not yet for how many tokens. FLOPs are figures made from it (flops.ts).
  */
-import type { Component, HeadSpan, Layer, Linear, Srte } from '../architecture/layer.js';
+import type {
+  Component,
+  HeadSpan,
+  Layer,
+  MixtureOfExperts,
+  Projection as Product,
+  Srte,
+} from '../architecture/layer.js';
+import { projectionLayers, stagesOf } from '../architecture/walk.js';
 
 interface Work<Kind extends string> {
   readonly kind: Kind;
@@ -12,7 +20,7 @@ interface Work<Kind extends string> {
   readonly component: Component;
 }
 
-/** A matrix product with a stored weight of `weights` values: 2 FLOP per weight and row. */
+/** A matrix product with a stored weight, of which each row takes `weights` values: 2 FLOP for each. */
 export interface Projection extends Work<'projection'> {
   readonly weights: number;
   /** A row for each token of the batch, or for each position once for the whole batch. */
@@ -21,7 +29,10 @@ export interface Projection extends Work<'projection'> {
 
 /** Scores q·kᵀ of the query heads of each span, and their sums over v. */
 export interface Scores extends Work<'scores'> {
+  /** Of a head's query and key. */
   readonly headDim: number;
+  /** Of a head's value. */
+  readonly valueDim: number;
   readonly spans: readonly HeadSpan[];
 }
 
@@ -41,7 +52,8 @@ export type Operation = Projection | Scores | Convolution | Scan;
 
 /**
  * What `layer` computes, in the order in which it does. Left out are the lookups of the embedding and
- * all that is done value by value (norms, softmax, activations, gating, rotation): little at real sizes.
+ * all that is done value by value (norms, softmax, activations, gating, rotation): little at real sizes. Of a
+ * mixture's experts those are counted that one token goes to, whichever they are.
  */
 export function operationsOf(layer: Layer, component: Component = 'other'): Operation[] {
   const own = layer.component ?? component;
@@ -50,7 +62,7 @@ export function operationsOf(layer: Layer, component: Component = 'other'): Oper
   switch (layer.kind) {
     case 'languageModel':
       // What the blocks share is computed where they use it.
-      return all([layer.embedding, ...layer.blocks, layer.norm, layer.head]);
+      return all(stagesOf(layer));
     case 'hybridBlock':
       return [
         ...srteOperations(layer.srte),
@@ -69,11 +81,35 @@ export function operationsOf(layer: Layer, component: Component = 'other'): Oper
     case 'attention': {
       const { headDim, spans } = layer;
       return [
-        ...all([layer.q, layer.k, layer.v]),
-        { kind: 'scores', layer: name, component: own, headDim, spans },
+        ...all(projectionLayers(layer.inputs)),
+        { kind: 'scores', layer: name, component: own, headDim, valueDim: headDim, spans },
         ...all([layer.out]),
       ];
     }
+    case 'latentAttention': {
+      const { heads, nopeDim, valueDim, rotary } = layer;
+      const headDim = nopeDim + rotary.headDim;
+      const spans = [{ heads, window: undefined }];
+      return [
+        ...all([layer.query, layer.keyValueDown, layer.keyValueUp]),
+        { kind: 'scores', layer: name, component: own, headDim, valueDim, spans },
+        ...all([layer.out]),
+      ];
+    }
+    case 'gatedMlp':
+      return all([...projectionLayers(layer.inputs), layer.down]);
+    case 'mixtureOfExperts':
+      return [
+        ...all([layer.router]),
+        ...expertOperations(layer, own),
+        ...all([...layer.shared, ...(layer.sharedGate ? [layer.sharedGate] : [])]),
+      ];
+    case 'router':
+      return [projection(layer, own)];
+    case 'residual':
+      return all(layer.branches);
+    case 'fusedProjection':
+      return all([layer.projection]);
     case 'alignment':
       return all([layer.net, layer.residual]);
     case 'gate':
@@ -81,7 +117,8 @@ export function operationsOf(layer: Layer, component: Component = 'other'): Oper
     case 'sequence':
       return all(layer.layers);
     case 'linear':
-      return [projection(layer, own, 'tokens')];
+    case 'transposedLinear':
+      return [projection(layer, own)];
     case 'causalConv': {
       const [channels = 0, , kernel = 0] = layer.weight.shape;
       return [{ kind: 'convolution', layer: name, component: own, channels, kernel }];
@@ -92,10 +129,34 @@ export function operationsOf(layer: Layer, component: Component = 'other'): Oper
       return srteOperations(layer);
     case 'embedding':
     case 'layerNorm':
-    case 'gelu':
+    case 'activation':
+    case 'rmsNorm':
+    case 'scale':
+    case 'softcap':
+    case 'learnedPositions':
+    case 'packedExperts':
+    case 'alibi':
     case 'rotary':
       return [];
   }
+}
+
+/** The experts are alike, so that the first stand for those that a token goes to. */
+function expertOperations(layer: MixtureOfExperts, component: Component): Operation[] {
+  const { experts, router } = layer;
+  const { expertsPerToken } = router;
+  if (!('kind' in experts)) {
+    return experts.slice(0, expertsPerToken).flatMap((each) => operationsOf(each, component));
+  }
+  const { gateUp, down } = experts;
+  const [count = 1] = gateUp.shape;
+  return [gateUp, down].map(({ name, elements }) => ({
+    kind: 'projection',
+    layer: name,
+    component: experts.component ?? component,
+    weights: (elements / count) * expertsPerToken,
+    rows: 'tokens',
+  }));
 }
 
 /** The table is the same for all rows of a batch, so it is made for each position once per block. */
@@ -106,9 +167,9 @@ function srteOperations(srte: Srte): Operation[] {
 }
 
 function projection(
-  { name: layer, weight }: Linear,
+  { name: layer, weight }: Pick<Product, 'name' | 'weight'>,
   component: Component,
-  rows: Projection['rows'],
+  rows: Projection['rows'] = 'tokens',
 ): Projection {
   return { kind: 'projection', layer, component, weights: weight.elements, rows };
 }

@@ -2,9 +2,10 @@ import {
   COMPONENTS,
   type Component,
   type Layer,
-  type OwnedTensor,
-  ownedTensors,
+  type MixtureOfExperts,
 } from '../architecture/layer.js';
+import type { Param } from '../architecture/param.js';
+import { type OwnedTensor, ownedTensors, tensorsOf, walk } from '../architecture/walk.js';
 import { type Figure, figure } from './figure.js';
 
 /** Exact counts of stored values, each storage once. */
@@ -43,10 +44,31 @@ export interface ParameterFigures {
   readonly trainable: Figure;
   readonly embedding: Figure;
   readonly nonEmbedding: Figure;
+  /** Neither embedding, nor learned positions, nor head. */
+  readonly body: Figure;
+  /** That one token uses: of a mixture's experts those that it goes to. */
+  readonly active: Figure;
+  /** `active` without the embedding, of which a token uses a row. */
+  readonly activeWithoutEmbedding: Figure;
   readonly buffers: Figure;
+  /** Buffers that others count as parameters, like ones of several layers together. */
+  readonly contested: readonly ContestedBuffers[];
+  /** Parameters as those others count them. */
+  readonly withContested: Figure;
   /** Those that the model has, in the order of `COMPONENTS`. */
   readonly components: readonly { readonly component: Component; readonly parameters: Figure }[];
 }
+
+export interface ContestedBuffers {
+  /** Name of the tensor, `*` for the number of its layer. */
+  readonly pattern: string;
+  readonly values: number;
+  /** Who counts them. */
+  readonly reason: string;
+}
+
+/** What is no part of a model's body: vectors of tokens and of positions, and the product with the vocabulary. */
+const AROUND_BODY: readonly string[] = ['embedding', 'positions', 'head'] satisfies Component[];
 
 /** The parameters of a model, from its tensors up. */
 export function parameterFigures(layer: Layer): ParameterFigures {
@@ -73,8 +95,11 @@ export function parameterFigures(layer: Layer): ParameterFigures {
     });
   const names = Object.keys(inputs);
   const isEmbedding = (name: string) => name === 'embedding';
+  const total = sumOf('parameters', names, 'each stored tensor once, however often it is used');
+  const active = activeFigure(layer, total);
+  const contested = contestedBuffers(owned);
   return {
-    total: sumOf('parameters', names, 'each stored tensor once, however often it is used'),
+    total,
     trainable: sumOf('trainable', names, 'all parameters; buffers are not trained'),
     embedding: sumOf(
       'in the embedding',
@@ -86,13 +111,86 @@ export function parameterFigures(layer: Layer): ParameterFigures {
       names.filter((name) => !isEmbedding(name)),
       'all but the table of token vectors; a head of its own is in it',
     ),
+    body: sumOf(
+      'body',
+      names.filter((name) => !AROUND_BODY.includes(name)),
+      'neither embedding, nor learned positions, nor head: what arXiv 2304.01373 calls non-embedding',
+    ),
+    active,
+    activeWithoutEmbedding: withoutLookup(layer, active),
     buffers: elementsFigure(
       'buffers',
       'values',
       owned.filter(({ tensor }) => tensor.role === 'buffer'),
     ),
+    contested,
+    withContested: figure({
+      label: 'with contested buffers',
+      unit: 'parameters',
+      formula: ['parameters', ...contested.map((_, index) => `buffers_${index}`)].join(' + '),
+      inputs: {
+        parameters: total.value,
+        ...Object.fromEntries(contested.map(({ values }, index) => [`buffers_${index}`, values])),
+      },
+      source: ['all parameters', ...contested.map(({ pattern }) => pattern)].join(', and '),
+    }),
     components,
   };
+}
+
+/** All parameters but those of the experts that a token does not go to. */
+function activeFigure(layer: Layer, total: Figure): Figure {
+  const inputs: Record<string, Figure['value']> = { parameters: total.value };
+  const idle = new Map<string, string>();
+  for (const { layer: each } of walk(layer)) {
+    if (each.kind !== 'mixtureOfExperts') continue;
+    const { expertsPerToken } = each.router;
+    const experts = expertCount(each);
+    const name = `experts_${expertsPerToken}_of_${experts}`;
+    inputs[name] = Number(inputs[name] ?? 0) + elementsIn(expertTensors(each));
+    idle.set(name, `${name} * ${experts - expertsPerToken} / ${experts}`);
+  }
+  return figure({
+    label: 'active for a token',
+    unit: 'parameters',
+    formula: ['parameters', ...idle.values()].join(' - '),
+    inputs,
+    source:
+      idle.size > 0
+        ? 'all but the experts that a token does not go to; embedding and head whole'
+        : 'all of them: there are no experts',
+  });
+}
+
+function withoutLookup(layer: Layer, active: Figure): Figure {
+  const lookup = layer.kind === 'languageModel' ? layer.embedding.weight.elements : 0;
+  return figure({
+    label: 'active, without the embedding',
+    unit: 'parameters',
+    formula: 'active - embedding',
+    inputs: { active: active.value, embedding: lookup },
+    source:
+      'without the table of token vectors, of which a token uses a row, tied to the head or not',
+  });
+}
+
+const elementsIn = (tensors: readonly Param[]) =>
+  tensors.reduce((total, { elements }) => total + elements, 0);
+
+const expertTensors = ({ experts }: MixtureOfExperts): readonly Param[] =>
+  'kind' in experts ? tensorsOf(experts) : experts.flatMap(tensorsOf);
+
+const expertCount = ({ router }: MixtureOfExperts): number => router.weight.shape[0] ?? 0;
+
+function contestedBuffers(owned: readonly OwnedTensor[]): ContestedBuffers[] {
+  const found = new Map<string, ContestedBuffers>();
+  for (const { tensor } of owned) {
+    if (tensor.contested === undefined) continue;
+    const pattern = layerPattern(tensor.name);
+    const values = (found.get(pattern)?.values ?? 0) + tensor.elements;
+    found.set(pattern, { pattern, values, reason: tensor.contested });
+  }
+  return [...found.values()];
 }
 
 /** The bytes of all buffers. */

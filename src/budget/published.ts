@@ -3,8 +3,9 @@
  * is tried; what is found is named, and what is not is said.
  */
 
-import { type LanguageModel, tensorsOf } from '../architecture/layer.js';
+import type { LanguageModel } from '../architecture/layer.js';
 import type { Param } from '../architecture/param.js';
+import { tensorsOf } from '../architecture/walk.js';
 import type { Exact } from './figure.js';
 import { layerPattern } from './parameters.js';
 

@@ -1,5 +1,7 @@
 /** What must be kept between two tokens of cached decoding, and the memory of inference. */
-import { type Layer, walk } from '../architecture/layer.js';
+import type { Layer, Window } from '../architecture/layer.js';
+import { reachOf, windowKey } from '../architecture/masks.js';
+import { walk } from '../architecture/walk.js';
 import { DTYPES, type Dtype } from '../tensor/dtype.js';
 import { type Figure, figure, sumFigure } from './figure.js';
 
@@ -12,6 +14,8 @@ export interface StateSetting {
 }
 
 export interface StateBudget {
+  /** Of the heads that have one, each once. */
+  readonly windows: readonly Window[];
   readonly keyValueCache: Figure;
   /** What one more token of one sequence adds while all windows still have room. */
   readonly keyValuePerToken: Figure;
@@ -23,51 +27,48 @@ export interface StateBudget {
 }
 
 interface Kept {
-  /** Key heads × head_dim over all layers, by window; undefined for heads that see everything. */
-  readonly widths: ReadonlyMap<number | undefined, number>;
+  /** Key heads × head_dim over all layers, for heads that see equally far. */
+  readonly spans: readonly { readonly window: Window | undefined; readonly width: number }[];
+  /** Latent and shared rotated key of a token, over all layers. */
+  readonly latentWidth: number;
   readonly mambaValues: number;
   readonly convolutionValues: number;
 }
 
-/** State of decoding with sliding windows: a local head keeps window // 2 keys and the newest. */
+/** State of decoding with sliding windows: a head with one keeps the keys that the next token sees. */
 export function stateOf(model: Layer, { batch, context, dtype }: StateSetting): StateBudget {
-  const { widths, mambaValues, convolutionValues } = keptBy(model);
+  const kept = keptBy(model);
+  const { mambaValues, convolutionValues } = kept;
   const { bits } = DTYPES[dtype];
-  const heads = [...widths].map(([window, width]) => ({
-    width,
-    name: window === undefined ? 'width_global' : `width_window_${window}`,
-    keys: window === undefined ? 'context' : `min(context, ${Math.floor(window / 2) + 1})`,
-    windowed: window !== undefined,
-  }));
-  type Heads = (typeof heads)[number];
-  /** A key and a value: `factor` times the sum of what `term` says of each kind of heads. */
+  const cached = cachedValues(kept);
+  /** Bytes of what `term` says of each kind of cache, times `factor`. */
   const keyValues = (
     label: string,
     factor: string,
-    which: readonly Heads[],
-    term: (each: Heads) => string,
+    which: readonly CachedValues[],
+    term: (each: CachedValues) => string,
     setting: Readonly<Record<string, number>>,
   ) =>
     figure({
       label,
       unit: 'bytes',
-      formula: `ceildiv(${factor} * (${which.map(term).join(' + ') || '0'}) * bits, 8)`,
+      formula: `ceildiv(${factor}(${which.map(term).join(' + ') || '0'}) * bits, 8)`,
       inputs: {
         ...setting,
         bits,
         ...Object.fromEntries(which.map(({ name, width }) => [name, width])),
       },
-      source: 'a key and a value of head_dim for each key head and kept position',
+      source: [...new Set(cached.map(({ source }) => source))].join('; ') || NO_CACHE,
     });
   const keyValueCache = keyValues(
     'key-value cache',
-    '2 * batch',
-    heads,
-    ({ name, keys }) => `${name} * ${keys}`,
+    'batch * ',
+    cached,
+    ({ perToken, kept }) => `${perToken} * ${kept}`,
     { batch, context },
   );
-  const perToken = (label: string, which: readonly Heads[]) =>
-    keyValues(label, '2', which, ({ name }) => name, {});
+  const perToken = (label: string, which: readonly CachedValues[]) =>
+    keyValues(label, '', which, ({ perToken }) => perToken, {});
   const mambaState = figure({
     label: 'Mamba state',
     unit: 'bytes',
@@ -83,11 +84,12 @@ export function stateOf(model: Layer, { batch, context, dtype }: StateSetting): 
     source: 'the last kernel − 1 inputs of each channel of each convolution',
   });
   return {
+    windows: kept.spans.flatMap(({ window }) => (window === undefined ? [] : [window])),
     keyValueCache,
-    keyValuePerToken: perToken('key-value cache per token', heads),
+    keyValuePerToken: perToken('key-value cache per token', cached),
     keyValuePerTokenPastWindows: perToken(
       'key-value cache per token, windows full',
-      heads.filter(({ windowed }) => !windowed),
+      cached.filter(({ windowed }) => !windowed),
     ),
     mambaState,
     convolutionState,
@@ -104,8 +106,48 @@ export function stateOf(model: Layer, { batch, context, dtype }: StateSetting): 
   };
 }
 
+/** What caches of one kind hold of a token, over all layers. */
+interface CachedValues {
+  /** Of their width in formulas, and that width. */
+  readonly name: string;
+  readonly width: number;
+  /** Values of one token, as a formula over the width. */
+  readonly perToken: string;
+  /** Of how many tokens, as a formula over the context. */
+  readonly kept: string;
+  readonly windowed: boolean;
+  readonly source: string;
+}
+
+const NO_CACHE = 'no layer keeps keys and values';
+
+function cachedValues({ spans, latentWidth }: Kept): CachedValues[] {
+  const heads = spans.map(({ window, width }): CachedValues => {
+    const name = `width_${windowKey(window)}`;
+    return {
+      name,
+      width,
+      perToken: `2 * ${name}`,
+      kept: window === undefined ? 'context' : `min(context, ${reachOf(window) + 1})`,
+      windowed: window !== undefined,
+      source: 'a key and a value of head_dim for each key head and kept position',
+    };
+  });
+  const name = 'latent_width';
+  const latents: CachedValues = {
+    name,
+    width: latentWidth,
+    perToken: name,
+    kept: 'context',
+    windowed: false,
+    source: 'the latent of a token and the one rotated key that all heads share (arXiv 2405.04434)',
+  };
+  return latentWidth > 0 ? [...heads, latents] : heads;
+}
+
 function keptBy(model: Layer): Kept {
-  const widths = new Map<number | undefined, number>();
+  const spans = new Map<string, Kept['spans'][number]>();
+  let latentWidth = 0;
   let mambaValues = 0;
   let convolutionValues = 0;
   for (const { layer } of walk(model)) {
@@ -113,8 +155,13 @@ function keptBy(model: Layer): Kept {
       case 'attention':
         for (const { heads, window } of layer.spans) {
           const keyHeads = (heads * layer.keyValueHeads) / layer.heads;
-          widths.set(window, (widths.get(window) ?? 0) + keyHeads * layer.headDim);
+          const key = windowKey(window);
+          const before = spans.get(key)?.width ?? 0;
+          spans.set(key, { window, width: before + keyHeads * layer.headDim });
         }
+        break;
+      case 'latentAttention':
+        latentWidth += layer.latentRank + layer.rotary.headDim;
         break;
       case 'mamba':
         mambaValues += layer.innerSize * layer.stateSize;
@@ -130,7 +177,19 @@ function keptBy(model: Layer): Kept {
       case 'embedding':
       case 'linear':
       case 'layerNorm':
-      case 'gelu':
+      case 'activation':
+      case 'transposedLinear':
+      case 'fusedProjection':
+      case 'rmsNorm':
+      case 'scale':
+      case 'softcap':
+      case 'learnedPositions':
+      case 'residual':
+      case 'gatedMlp':
+      case 'router':
+      case 'packedExperts':
+      case 'mixtureOfExperts':
+      case 'alibi':
       case 'rotary':
       case 'srteTable':
       case 'srteLowRank':
@@ -140,5 +199,5 @@ function keptBy(model: Layer): Kept {
         break;
     }
   }
-  return { widths, mambaValues, convolutionValues };
+  return { spans: [...spans.values()], latentWidth, mambaValues, convolutionValues };
 }

@@ -1,5 +1,6 @@
 /** Memory of training on one device: weights, gradients, optimizer, buffers, activations. */
-import { type LanguageModel, tensorsOf } from '../architecture/layer.js';
+import type { LanguageModel } from '../architecture/layer.js';
+import { tensorsOf } from '../architecture/walk.js';
 import { type ActivationBudget, activationsOf } from './activations.js';
 import { type Figure, figure, sumFigure } from './figure.js';
 import type { Recompute } from './flops.js';

@@ -2,7 +2,6 @@ import fs from 'node:fs/promises';
 import os from 'node:os';
 import * as Args from '@oclif/core/args';
 import * as Flags from '@oclif/core/flags';
-import type { FamilyName } from '../architecture/families.js';
 import type { LanguageModel } from '../architecture/layer.js';
 import { cannotRead } from '../checkpoint/byte-file.js';
 import type { Checkpoint } from '../checkpoint/checkpoint.js';
@@ -228,7 +227,7 @@ async function tested(
   const shown = steps(flags);
   try {
     return await quickTest({
-      family: family.name as FamilyName,
+      family,
       document,
       model,
       weights: checkpoint && checkpointWeights(model, checkpoint),

@@ -1,6 +1,6 @@
 import * as Args from '@oclif/core/args';
 import * as Flags from '@oclif/core/flags';
-import { tensorsOf } from '../architecture/layer.js';
+import { tensorsOf } from '../architecture/walk.js';
 import { openCheckpoint } from '../checkpoint/open.js';
 import { BaseCommand, formatOf } from '../cli/base-command.js';
 import { differencesInside, warningsOf } from '../cli/checkpoint-config.js';

@@ -1,8 +1,8 @@
 /** The plan of a conversion, from the index of the input and what its output has to have. */
 import type { Formula } from '../architecture/computed-buffers.js';
 import type { LanguageModel } from '../architecture/layer.js';
-import { tensorsOf } from '../architecture/layer.js';
 import type { SrteLayout } from '../architecture/srte-layout.js';
+import { tensorsOf } from '../architecture/walk.js';
 import { isSameView, type StoredTensor } from '../checkpoint/stored-tensor.js';
 import { UserError } from '../errors.js';
 import { isEncodable } from '../tensor/encode.js';

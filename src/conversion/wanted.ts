@@ -1,8 +1,9 @@
 /** The tensors that the output of a conversion has to have. */
 import { computedBuffers, type Formula } from '../architecture/computed-buffers.js';
-import { type LanguageModel, stateDictOf, tensorsOf } from '../architecture/layer.js';
+import type { LanguageModel } from '../architecture/layer.js';
 import { buffer, type Param } from '../architecture/param.js';
 import type { SrteLayout } from '../architecture/srte-layout.js';
+import { stateDictOf, tensorsOf } from '../architecture/walk.js';
 import type { StoredTensor } from '../checkpoint/stored-tensor.js';
 import { viewsOf } from '../checkpoint/summary-sharing.js';
 import type { Shape } from '../tensor/shape.js';
@@ -121,11 +122,9 @@ function srteTensors(
         parameter('proj.weight', [hidden, rank ?? 0]),
       ];
     case 'sincos': {
-      const inverse = buffer(
-        `${name}.inv_freq`,
-        [hidden / 2],
-        mounts.map((mount) => `${mount}.inv_freq`),
-      );
+      const inverse = buffer(`${name}.inv_freq`, [hidden / 2], {
+        aliases: mounts.map((mount) => `${mount}.inv_freq`),
+      });
       const layer = { kind: 'srteSincos', name, inverseFrequencies: inverse } as const;
       return [wantedOf(inverse, computedBuffers(layer).get(inverse))];
     }

@@ -1,4 +1,6 @@
-import { type LanguageModel, type Layer, walk } from '../architecture/layer.js';
+import type { LanguageModel, Layer, Window } from '../architecture/layer.js';
+import { windowKey } from '../architecture/masks.js';
+import { walk } from '../architecture/walk.js';
 import { decodingKeys, fullForwardKeys } from '../runtime/attention-rules.js';
 import type { Program, RunInput, RunOutput, State } from '../runtime/engine.js';
 import type { Ids, Values } from '../runtime/values.js';
@@ -40,27 +42,29 @@ interface Whole {
   readonly full: Pick<RunOutput, 'output' | 'blocks'>;
 }
 
-/** Of the local heads, each once. */
-function windowsOf(model: LanguageModel): number[] {
-  const windows = new Set<number>();
+const sizeOf = ({ tokens }: Window) => tokens;
+
+/** Of the heads that have one, each once. */
+function windowsOf(model: LanguageModel): Window[] {
+  const windows = new Map<string, Window>();
   for (const { layer } of model.blocks.flatMap(walk)) {
     if (layer.kind !== 'attention') continue;
     for (const { heads, window } of layer.spans) {
-      if (window !== undefined && heads > 0) windows.add(window);
+      if (window !== undefined && heads > 0) windows.set(windowKey(window), window);
     }
   }
-  return [...windows];
+  return [...windows.values()];
 }
 
 /** As many tokens as no window cuts off, and as many as there are and a cache can follow. */
-function lengthsToTry(tokens: number, windows: readonly number[]): number[] {
+function lengthsToTry(tokens: number, windows: readonly Window[]): number[] {
   const longest = longestFollowed(tokens, windows);
-  const within = Math.min(longest, ...windows);
+  const within = Math.min(longest, ...windows.map(sizeOf));
   return [...new Set([within, longest])].filter((each) => each > 1);
 }
 
 /** The mask of a full forward pass may depend on its length in ways that decoding cannot foresee. */
-function longestFollowed(tokens: number, windows: readonly number[]): number {
+function longestFollowed(tokens: number, windows: readonly Window[]): number {
   let length = tokens;
   while (!windows.every((window) => isFollowed(length, window))) {
     length = 2 ** (Math.ceil(Math.log2(length)) - 1);
@@ -68,7 +72,7 @@ function longestFollowed(tokens: number, windows: readonly number[]): number {
   return length;
 }
 
-function isFollowed(tokens: number, window: number): boolean {
+function isFollowed(tokens: number, window: Window): boolean {
   const keys = decodingKeys(0, tokens, window, tokens);
   return fullForwardKeys(tokens, window).every((first, position) => first === keys[position]);
 }
@@ -76,7 +80,7 @@ function isFollowed(tokens: number, window: number): boolean {
 async function decode(
   subject: Subject,
   whole: Whole,
-  windows: readonly number[],
+  windows: readonly Window[],
 ): Promise<Decoding> {
   const { ids, full } = whole;
   const { tokens } = ids;
@@ -88,7 +92,7 @@ async function decode(
       ids: span(ids, from, count),
     }),
   );
-  const rule = windows.some((window) => window < tokens) ? 'sliding window' : 'everything';
+  const rule = windows.some((window) => window.tokens < tokens) ? 'sliding window' : 'everything';
   const decoding = { tokens, prefill: prefillOf(tokens), rule, difference } as const;
   const limit = allowedDifference(full.output.data);
   if (difference <= limit) return { ...decoding, limit };
@@ -181,10 +185,10 @@ const blockText = ({ block }: Decoding) =>
 function remarksOn(
   tokens: number,
   lengths: readonly number[],
-  windows: readonly number[],
+  windows: readonly Window[],
 ): string[] {
   const longest = lengths.at(-1) ?? tokens;
-  const smallest = Math.min(...windows);
+  const smallest = Math.min(...windows.map(sizeOf));
   return [
     ...(longest < tokens
       ? [

@@ -1,6 +1,7 @@
 /** Tensors that a layer needs, each once, and how many values they hold. */
-import { type Layer, tensorsOf, walk } from '../architecture/layer.js';
+import type { Layer } from '../architecture/layer.js';
 import type { Param } from '../architecture/param.js';
+import { tensorsOf, walk } from '../architecture/walk.js';
 
 /** Every tensor that running a layer takes. RoPE's tables are computed wherever they are needed. */
 export function neededTensors(layer: Layer): Param[] {

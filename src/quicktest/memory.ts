@@ -1,5 +1,6 @@
 /** What a forward pass needs of memory, and what there is. */
-import { type LanguageModel, type Layer, walk } from '../architecture/layer.js';
+import type { LanguageModel, Layer } from '../architecture/layer.js';
+import { walk } from '../architecture/walk.js';
 import { activationsOf } from '../budget/activations.js';
 import type { EngineInfo, EngineName } from '../runtime/engine.js';
 import { elementsIn, neededTensors } from './elements.js';

@@ -1,6 +1,7 @@
 /** Where the first value appears that is not finite: the model is run layer by layer until one shows it. */
-import { type Layer, tensorsOf } from '../architecture/layer.js';
+import type { Layer } from '../architecture/layer.js';
 import type { Param } from '../architecture/param.js';
+import { tensorsOf } from '../architecture/walk.js';
 import type { RunInput } from '../runtime/engine.js';
 import type { Values } from '../runtime/values.js';
 import type { WeightSource } from '../runtime/weights.js';

@@ -1,5 +1,5 @@
 /** A model, run and checked: as it is, as a smaller twin, or layer by layer. */
-import type { FamilyName } from '../architecture/families.js';
+import type { Family } from '../architecture/family.js';
 import type { LanguageModel } from '../architecture/layer.js';
 import { countParameters } from '../budget/parameters.js';
 import { UserError } from '../errors.js';
@@ -32,7 +32,7 @@ import { type TwinChange, twinOf } from './twin.js';
 import { integer } from './wording.js';
 
 export interface QuickTestRequest {
-  readonly family: FamilyName;
+  readonly family: Pick<Family, 'build' | 'twin'>;
   /** Of the family's schema, parsed. */
   readonly document: unknown;
   readonly model: LanguageModel;

@@ -1,11 +1,6 @@
-import {
-  type LanguageModel,
-  type Layer,
-  type Srte,
-  tensorsOf,
-  walk,
-} from '../architecture/layer.js';
+import type { LanguageModel, Layer, Srte } from '../architecture/layer.js';
 import type { Param } from '../architecture/param.js';
+import { tensorsOf, walk } from '../architecture/walk.js';
 import type { Ids, Values } from '../runtime/values.js';
 import type { WeightSource } from '../runtime/weights.js';
 import { isSameShape, shapeText } from '../tensor/shape.js';

@@ -3,18 +3,28 @@
  * description alone. Shapes: B batch, T tokens, H hidden, D inner.
  */
 import {
+  ACTIVATIONS,
   type Alignment,
   type Attention,
+  type FusedProjection,
   type Gate,
+  type GatedMlp,
   type HeadSpan,
   type HybridBlock,
   type LanguageModel,
+  type LatentAttention,
   type Layer,
-  type Linear,
   type Mamba,
+  type MixtureOfExperts,
+  type Projection,
+  type Residual,
+  type RmsNorm,
+  type Rotary,
+  type Router,
   type Srte,
-  tensorsOf,
 } from '../architecture/layer.js';
+import { projectionLayers, tensorsOf } from '../architecture/walk.js';
+import { expertInner, inputWidth, outputWidth, widthAfter } from '../architecture/widths.js';
 import type { Shape } from '../tensor/shape.js';
 import type { InputSize } from './ids.js';
 import { blocksText, counted, integer } from './wording.js';
@@ -41,8 +51,8 @@ type Said = Omit<TraceStep, 'depth'>;
 
 /** A block, and those after it that are like it. */
 interface Group {
-  /** Its steps, without its name. */
-  readonly form: string;
+  /** The first block of all that has these steps. */
+  readonly model: string;
   readonly first: { readonly name: string; readonly steps: readonly Said[] };
   readonly others: Pick<Said, 'name' | 'parameters'>[];
 }
@@ -65,28 +75,38 @@ class Tracer {
     const top = (layers: readonly Layer[]) => layers.flatMap((layer) => this.#steps(layer, hidden));
     return [
       at(0, { name: 'ids', operation: 'token ids', shape: this.#lead, parameters: 0 }),
-      ...atDepth(0, top([model.embedding, ...model.shared])),
+      ...atDepth(0, top([model.embedding, ...model.embeddingSteps, ...model.shared])),
       ...this.#blocks(model, hidden),
-      ...atDepth(0, top([model.norm, model.head])),
+      ...atDepth(0, this.#inTurn([model.norm, model.head, ...model.logitSteps], hidden)),
     ];
   }
 
   /** The first of blocks that differ in nothing but their names is told in full. */
   #blocks(model: LanguageModel, hidden: number): TraceStep[] {
     const shape = [...this.#lead, hidden];
+    const known = new Map<string, string>();
     const groups: Group[] = [];
     for (const block of model.blocks) {
+      const { name } = block;
       const steps = this.#steps(block, hidden);
-      const form = JSON.stringify(steps).replaceAll(`"${block.name}.`, '".');
+      const form = JSON.stringify(steps).replaceAll(`"${name}.`, '".');
+      const like = known.get(form) ?? name;
+      known.set(form, like);
       const last = groups.at(-1);
-      if (last?.form === form) last.others.push({ name: block.name, parameters: sumOf(steps) });
-      else groups.push({ form, first: { name: block.name, steps }, others: [] });
+      if (last?.model === like) last.others.push({ name, parameters: sumOf(steps) });
+      else groups.push({ model: like, first: { name, steps }, others: [] });
     }
-    return groups.flatMap(({ first, others }) => [
-      at(0, { name: first.name, operation: 'block', shape, parameters: 0 }),
-      ...atDepth(1, first.steps),
-      ...(others.length > 0 ? [at(0, { ...likeFirst(first.name, others), shape })] : []),
-    ]);
+    return groups.flatMap(({ model: like, first: { name, steps }, others }) => {
+      if (name === like) {
+        return [
+          at(0, { name, operation: 'block', shape, parameters: 0 }),
+          ...atDepth(1, steps),
+          ...(others.length > 0 ? [at(0, { ...likeFirst(like, others), shape })] : []),
+        ];
+      }
+      const all = [{ name, parameters: sumOf(steps) }, ...others];
+      return [at(0, { ...likeFirst(like, all), shape })];
+    });
   }
 
   /** The steps of a layer that is given a value of `size` for each token. */
@@ -97,25 +117,50 @@ class Tracer {
       case 'hybridBlock':
         return this.#hybridBlock(layer, size);
       case 'sequence':
-        return layer.layers.flatMap((each) => this.#steps(each, innerOf(layer.layers, size)));
+        return this.#inTurn(layer.layers, size);
       case 'embedding':
         return [
           this.#step(layer, `row of each id, of ${integer(layer.weight.shape[0] ?? 0)}`, size),
         ];
       case 'linear':
+      case 'transposedLinear':
         return [this.#linear(layer)];
+      case 'fusedProjection':
+        return this.#fused(layer);
       case 'layerNorm':
         return [this.#step(layer, `LayerNorm, eps ${layer.eps}`, size)];
-      case 'gelu':
-        return [this.#step(layer, 'GELU', size)];
+      case 'activation':
+        return [this.#step(layer, ACTIVATIONS[layer.fn], size)];
+      case 'rmsNorm':
+        return [this.#step(layer, rmsText(layer), size)];
+      case 'scale':
+        return [this.#step(layer, `· ${layer.factor}`, size)];
+      case 'softcap':
+        return [this.#step(layer, `${layer.cap} · tanh(x / ${layer.cap})`, size)];
+      case 'learnedPositions': {
+        const rows = integer(layer.weight.shape[0] ?? 0);
+        return [this.#step(layer, `+ row of each position, of ${rows}`, size)];
+      }
+      case 'residual':
+        return this.#residual(layer, size);
+      case 'gatedMlp':
+        return this.#gatedMlp(layer);
+      case 'router':
+        return [this.#router(layer)];
+      case 'packedExperts':
+        return [this.#step(layer, 'experts', size)];
+      case 'mixtureOfExperts':
+        return this.#mixture(layer, size);
+      case 'alibi':
+        return [this.#step(layer, ALIBI, size)];
+      case 'latentAttention':
+        return this.#latentAttention(layer, size);
       case 'causalConv':
         return [this.#step(layer, `causal convolution, ${layer.weight.shape[2]} wide; SiLU`, size)];
       case 'mamba':
         return this.#mamba(layer);
       case 'rotary':
-        return [
-          this.#step(layer, `q and k rotated by position, base ${integer(layer.base)}`, size),
-        ];
+        return [this.#step(layer, rotaryText(layer), size)];
       case 'attention':
         return this.#attention(layer);
       case 'srteTable':
@@ -153,11 +198,91 @@ class Tracer {
     );
   }
 
-  #linear(layer: Linear): Said {
-    const [to = 0, from = 0] = layer.weight.shape;
+  /** Layers that follow each other. */
+  #inTurn(layers: readonly Layer[], size: number): Said[] {
+    let width = size;
+    return layers.flatMap((layer) => {
+      const steps = this.#steps(layer, width);
+      width = widthAfter(layer, width);
+      return steps;
+    });
+  }
+
+  #linear(layer: Projection): Said {
+    const [from, to] = [inputWidth(layer), outputWidth(layer)];
     const again = this.#told.has(layer.weight) ? `, with ${layer.weight.name}` : '';
     const bias = layer.bias ? ' + bias' : '';
-    return this.#step(layer, `linear ${integer(from)} → ${integer(to)}${bias}${again}`, to);
+    const stored = layer.kind === 'transposedLinear' ? ', stored [in, out]' : '';
+    return this.#step(
+      layer,
+      `linear ${integer(from)} → ${integer(to)}${bias}${stored}${again}`,
+      to,
+    );
+  }
+
+  #fused({ name, projection, widths, groups }: FusedProjection): Said[] {
+    const parts = widths.map(integer).join(', ');
+    const interleaved = groups > 1 ? `, of each of ${integer(groups)} groups its part` : '';
+    return [
+      this.#linear(projection),
+      this.#between(name, `cut into ${parts}${interleaved}`, ...new Set(widths)),
+    ];
+  }
+
+  #residual({ name, branches }: Residual, size: number): Said[] {
+    const leaves = branches.map((branch) => branch.name.slice(branch.name.lastIndexOf('.') + 1));
+    return [
+      ...branches.flatMap((branch) => this.#steps(branch, size)),
+      this.#between(name, `input + ${leaves.join(' + ')}`, size),
+    ];
+  }
+
+  #gatedMlp({ name, inputs, activation, down }: GatedMlp): Said[] {
+    return [
+      ...projectionLayers(inputs).flatMap((each) => this.#steps(each, 0)),
+      this.#between(
+        `${name}.gated`,
+        `f(gate) · up, f = ${ACTIVATIONS[activation]}`,
+        inputWidth(down),
+      ),
+      this.#linear(down),
+    ];
+  }
+
+  #router(layer: Router): Said {
+    const { expertsPerToken, groups, scoring, renormalised, scale } = layer;
+    const [experts = 0] = layer.weight.shape;
+    const operation = [
+      `${scoring} of ${counted(experts, 'score')}`,
+      ...(groups ? [`${groups.kept} of ${groups.count} groups`] : []),
+      `the best ${expertsPerToken}`,
+      ...(renormalised ? ['divided by their sum'] : []),
+      ...(scale === 1 ? [] : [`· ${scale}`]),
+    ];
+    return this.#step(layer, operation.join('; '), expertsPerToken);
+  }
+
+  /** Experts are alike: one step tells of all. */
+  #mixture(layer: MixtureOfExperts, size: number): Said[] {
+    const { name, router, experts, shared, sharedGate } = layer;
+    const all = 'kind' in experts ? [experts] : experts;
+    const [fn = ''] = all.map(({ activation }) => ACTIVATIONS[activation]);
+    const widths = [size, expertInner(layer), size].map(integer).join(' → ');
+    const routed: Said = {
+      name: 'kind' in experts ? experts.name : blocksText(all.map((each) => each.name)),
+      operation: `${router.expertsPerToken} of ${integer(router.weight.shape[0] ?? 0)} experts ${widths}, f = ${fn}`,
+      shape: [...this.#lead, router.expertsPerToken, size],
+      parameters: all.reduce((sum, each) => sum + this.#parametersOf(each), 0),
+    };
+    const gate = sharedGate ? [this.#linear(sharedGate)] : [];
+    const others = shared.length === 0 ? '' : sharedGate ? ' + σ(gate) · shared' : ' + shared';
+    return [
+      this.#router(router),
+      routed,
+      ...shared.flatMap((each) => this.#gatedMlp(each)),
+      ...gate,
+      this.#between(`${name}.sum`, `experts by their weights${others}`, size),
+    ];
   }
 
   #srte(layer: Srte, size: number): Said {
@@ -211,19 +336,65 @@ class Tracer {
   }
 
   #attention(layer: Attention): Said[] {
-    const { name, heads, headDim, spans } = layer;
+    const { name, heads, keyValueHeads, headDim, spans, rotary } = layer;
+    const perHead = (operation: string, last: number): Said => ({
+      ...this.#between(`${name}.heads`, operation),
+      shape: [this.#batch, heads, this.#tokens, last],
+    });
+    const norms = [
+      ...this.#headNorm(layer.queryNorm, heads, headDim),
+      ...this.#headNorm(layer.keyNorm, keyValueHeads, headDim),
+    ];
+    const rotated = rotary
+      ? [{ ...perHead('q and k rotated by position', headDim), name: rotary.name }]
+      : [];
+    const grouped = keyValueHeads < heads ? `; k and v of ${counted(keyValueHeads, 'head')}` : '';
+    return [
+      ...projectionLayers(layer.inputs).flatMap((each) => this.#steps(each, 0)),
+      ...norms,
+      ...rotated,
+      perHead(
+        `${scoresText(layer)}: ${spans.filter(hasHeads).map(spanText).join(', ')}${grouped}`,
+        this.#tokens,
+      ),
+      perHead('· v', headDim),
+      ...this.#steps(layer.out, 0),
+    ];
+  }
+
+  /** Over each head, or over all of them: as wide as its weight. */
+  #headNorm(norm: RmsNorm | undefined, heads: number, headDim: number): Said[] {
+    if (!norm) return [];
+    const shape = norm.weight.elements === headDim ? [heads, headDim] : [heads * headDim];
+    return [this.#step(norm, rmsText(norm), ...shape)];
+  }
+
+  #latentAttention(layer: LatentAttention, size: number): Said[] {
+    const { name, heads, latentRank, nopeDim, valueDim, rotary, scale } = layer;
+    const headDim = nopeDim + rotary.headDim;
     const perHead = (operation: string, last: number): Said => ({
       ...this.#between(`${name}.heads`, operation),
       shape: [this.#batch, heads, this.#tokens, last],
     });
     return [
-      ...[layer.q, layer.k, layer.v].map((each) => this.#linear(each)),
-      { ...perHead(`q and k rotated by position`, headDim), name: layer.rotary.name },
+      ...this.#steps(layer.query, size),
+      this.#linear(layer.keyValueDown),
+      this.#between(
+        `${name}.latent`,
+        `latent ${integer(latentRank)}, and a key of ${integer(rotary.headDim)} for all heads`,
+        latentRank,
+      ),
+      this.#step(layer.latentNorm, rmsText(layer.latentNorm), latentRank),
+      this.#linear(layer.keyValueUp),
+      {
+        ...perHead(`the last ${integer(rotary.headDim)} of q and k rotated by position`, headDim),
+        name: rotary.name,
+      },
       perHead(
-        `softmax(q · kᵀ / √${headDim}): ${spans.filter(hasHeads).map(spanText).join(', ')}`,
+        `softmax(${productText(scale, headDim)}): ${counted(heads, 'head')} global`,
         this.#tokens,
       ),
-      perHead('· v', headDim),
+      perHead('· v', valueDim),
       this.#linear(layer.out),
     ];
   }
@@ -272,12 +443,24 @@ function srteText(srte: Srte): string {
 const at = (depth: number, said: Said): TraceStep => ({ ...said, depth });
 const atDepth = (depth: number, said: readonly Said[]) => said.map((each) => at(depth, each));
 
-/** What GELU is given: the output of the linear layer before it. */
-const innerOf = (layers: readonly Layer[], size: number): number => {
-  const [first] = layers;
-  return first?.kind === 'linear' ? (first.weight.shape[0] ?? size) : size;
-};
+const ALIBI = 'a penalty on every score: slope · distance, a slope for each head';
+
+const rmsText = ({ eps, offset }: RmsNorm) =>
+  `RMSNorm, eps ${eps}${offset === 0 ? '' : `, weight + ${offset}`}`;
+
+const rotaryText = ({ base, headDim, rotatedDim, scaling }: Rotary) =>
+  `q and k rotated by position, base ${integer(base)}` +
+  `${rotatedDim < headDim ? `, ${rotatedDim} of ${headDim}` : ''}${scaling ? `, ${scaling.kind}` : ''}`;
+
+const productText = (scale: number, headDim: number) =>
+  scale === 1 / Math.sqrt(headDim) ? `q · kᵀ / √${headDim}` : `q · kᵀ · ${scale}`;
+
+function scoresText({ scale, headDim, softcap, alibi }: Attention): string {
+  const product = productText(scale, headDim);
+  const capped = softcap === undefined ? product : `${softcap} · tanh(${product} / ${softcap})`;
+  return `softmax(${capped}${alibi ? ' − slope · distance' : ''})`;
+}
 
 const hasHeads = ({ heads }: HeadSpan) => heads > 0;
 const spanText = ({ heads, window }: HeadSpan) =>
-  `${counted(heads, 'head')} ${window === undefined ? 'global' : `local (${integer(window)})`}`;
+  `${counted(heads, 'head')} ${window === undefined ? 'global' : `${window.rule} (${integer(window.tokens)})`}`;

@@ -1,8 +1,7 @@
 /** A small model of the same structure, for when the model itself is too large for the machine. */
-import type { FamilyName } from '../architecture/families.js';
-import type { DocumentOf } from '../architecture/family.js';
+import type { Family, TwinSetting } from '../architecture/family.js';
 import type { LanguageModel } from '../architecture/layer.js';
-import { type HybridConfig, hybrid } from '../architecture/models/hybrid.js';
+import { decoderTwin } from '../architecture/transformer/twin.js';
 
 /** A value of the configuration, before and after. */
 export interface TwinChange {
@@ -13,6 +12,7 @@ export interface TwinChange {
 
 export interface Twin {
   readonly model: LanguageModel;
+  /** Lists of what each layer is are cut with the layers, and not told of. */
   readonly changes: readonly TwinChange[];
 }
 
@@ -21,42 +21,32 @@ export interface Twin {
  * @param document Of the family's schema, parsed.
  * @param tokens That it has to take.
  */
-export function twinOf(family: FamilyName, document: unknown, tokens: number): Twin {
-  return TWINS[family](document, tokens);
+export function twinOf(
+  family: Pick<Family, 'build' | 'twin'>,
+  document: unknown,
+  tokens: number,
+): Twin {
+  const settings = (family.twin ?? decoderTwin)(document, tokens);
+  const changes = settings.flatMap(({ path, value }): TwinChange[] => {
+    const from = valueAt(document, path.split('.'));
+    return typeof from === 'number' && typeof value === 'number' && from !== value
+      ? [{ path, from, to: value }]
+      : [];
+  });
+  return { model: family.build(settings.reduce(applied, document)), changes };
 }
 
-const TWINS = {
-  hybrid: (document, tokens) => hybridTwin(document as DocumentOf<typeof hybrid>, tokens),
-} as const satisfies Record<FamilyName, (document: unknown, tokens: number) => Twin>;
+const valueAt = (value: unknown, [key, ...rest]: readonly string[]): unknown =>
+  key === undefined ? value : valueAt((value as Record<string, unknown>)[key], rest);
 
-const HIDDEN = 256;
-const LAYERS = 4;
-const VOCABULARY = 1024;
-const POSITIONS = 2048;
-
-/** As many heads as before, each narrower; ranks in proportion to the width. */
-function hybridTwin(document: DocumentOf<typeof hybrid>, tokens: number): Twin {
-  const config = document.model;
-  const { num_heads, hidden_size } = config;
-  const headDim = Math.min(
-    hidden_size / num_heads,
-    Math.max(2, 2 * Math.floor(HIDDEN / num_heads / 2)),
-  );
-  const hidden = num_heads * headDim;
-  const inProportion = (rank: number) =>
-    Math.min(rank, Math.max(1, Math.round((rank * hidden) / hidden_size)));
-  const smaller = {
-    hidden_size: hidden,
-    num_layers: Math.min(config.num_layers, LAYERS),
-    vocab_size: Math.min(config.vocab_size, VOCABULARY),
-    max_position_embeddings: Math.min(config.max_position_embeddings, Math.max(tokens, POSITIONS)),
-    // So that the window's rule shows.
-    window_size: Math.min(config.window_size, Math.max(1, Math.floor(tokens / 2))),
-    gate_rank: inProportion(config.gate_rank),
-    srte_factorized_rank: inProportion(config.srte_factorized_rank),
-  } satisfies Partial<HybridConfig>;
-  const changes = (Object.keys(smaller) as (keyof typeof smaller)[])
-    .map((key) => ({ path: `model.${key}`, from: config[key], to: smaller[key] }))
-    .filter(({ from, to }) => from !== to);
-  return { model: hybrid.build({ ...document, model: { ...config, ...smaller } }), changes };
+/** A document with one value changed. */
+function applied(document: unknown, { path, value }: TwinSetting): unknown {
+  const change = (inner: unknown, [key, ...rest]: readonly string[]): unknown =>
+    key === undefined
+      ? value
+      : {
+          ...(inner as Record<string, unknown>),
+          [key]: change((inner as Record<string, unknown>)[key], rest),
+        };
+  return change(document, path.split('.'));
 }

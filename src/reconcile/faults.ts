@@ -1,6 +1,7 @@
 /** Every tensor of a checkpoint that is not as a description says. */
-import { type LanguageModel, tensorsOf } from '../architecture/layer.js';
+import type { LanguageModel } from '../architecture/layer.js';
 import type { Param } from '../architecture/param.js';
+import { tensorsOf } from '../architecture/walk.js';
 import {
   numbersUnder,
   numberUnder,

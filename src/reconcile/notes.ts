@@ -1,5 +1,6 @@
 /** What is odd about a checkpoint, or left out of it, though it is as described. */
-import { type LanguageModel, stateDictOf, tensorsOf } from '../architecture/layer.js';
+import type { LanguageModel } from '../architecture/layer.js';
+import { stateDictOf, tensorsOf } from '../architecture/walk.js';
 import type { CheckpointFormat } from '../checkpoint/checkpoint.js';
 import type { StoredNames } from '../checkpoint/stored-names.js';
 import { isSameView } from '../checkpoint/stored-tensor.js';

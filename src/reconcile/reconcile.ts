@@ -1,6 +1,7 @@
 /** A description held against a checkpoint: what is wrong, what is only odd, and what would mend it. */
-import { type LanguageModel, tensorsOf } from '../architecture/layer.js';
+import type { LanguageModel } from '../architecture/layer.js';
 import type { Reading, StoredShapes } from '../architecture/reading.js';
+import { tensorsOf } from '../architecture/walk.js';
 import type { Checkpoint } from '../checkpoint/checkpoint.js';
 import { prefixOf, type StoredNames, storedNames } from '../checkpoint/stored-names.js';
 import type { StoredTensor } from '../checkpoint/stored-tensor.js';

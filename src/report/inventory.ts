@@ -1,12 +1,11 @@
 /** The model block by block and tensor by tensor, as `profile` prints it. */
-import type { HeadSpan } from '../architecture/layer.js';
 import type { BlockBudget, TensorEntry } from '../budget/inventory.js';
 import { bytesCell, flopsCell, heading, integerCell, left, right } from './cells.js';
 import type { Block, Cell } from './report.js';
 import { formatInteger } from './units.js';
 
-const spanText = ({ heads, window }: HeadSpan) =>
-  window === undefined ? `${heads} global` : `${heads} local (${formatInteger(window)})`;
+const spanText = ({ heads, window, rule }: BlockBudget['spans'][number]) =>
+  window === undefined ? `${heads} global` : `${heads} ${rule} (${formatInteger(window)})`;
 
 export function layersBlocks(layers: readonly BlockBudget[]): Block[] {
   return [

@@ -97,12 +97,21 @@ function parametersBlocks({ parameters, bytes }: ProfileResult): Block[] {
     parameters.trainable,
     parameters.embedding,
     parameters.nonEmbedding,
+    parameters.body,
+    ...(parameters.active.value < total
+      ? [parameters.active, parameters.activeWithoutEmbedding]
+      : []),
+    ...(parameters.contested.length > 0 ? [parameters.withContested] : []),
     parameters.buffers,
-  ].map(({ label, value }): Cell[] => [
-    { text: label, tone: 'dim' },
-    integerCell(value),
-    label === 'buffers' ? { text: '' } : shareCell(value, total),
-    { text: label === 'buffers' ? 'stored, but no parameters' : '', value: '', tone: 'dim' },
+  ].map((figure): Cell[] => [
+    { text: figure.label, tone: 'dim' },
+    integerCell(figure.value),
+    figure === parameters.buffers ? { text: '' } : shareCell(figure.value, total),
+    {
+      text: figure === parameters.buffers ? 'stored, but no parameters' : '',
+      value: '',
+      tone: 'dim',
+    },
   ]);
   return [
     heading(
@@ -130,6 +139,7 @@ function parametersBlocks({ parameters, bytes }: ProfileResult): Block[] {
     ...(parameters.components.some(({ component }) => component === 'head')
       ? []
       : [note('The head is tied: it reads the embedding, and has no parameters of its own.')]),
+    ...contestedNotes(parameters.contested),
     {
       kind: 'table',
       columns: [
@@ -147,6 +157,13 @@ function parametersBlocks({ parameters, bytes }: ProfileResult): Block[] {
     },
   ];
 }
+
+const contestedNotes = (contested: ProfileResult['parameters']['contested']): Block[] =>
+  contested.map(({ pattern, values, reason }) =>
+    note(
+      `The ${formatInteger(values)} values of ${pattern} are a buffer here, and no parameters: ${reason}.`,
+    ),
+  );
 
 /** A table of byte figures and of their sum. */
 function bytesTable(figures: readonly Figure[], sum: Figure): TableBlock {
@@ -175,21 +192,34 @@ function inferenceBlocks({ inference }: ProfileResult): Block[] {
   const { state, weights, buffers, total } = inference;
   return [
     heading(`Inference memory: ${formatBytes(total.value)}`),
-    bytesTable(
-      [weights, buffers, state.keyValueCache, state.mambaState, state.convolutionState],
-      total,
-    ),
-    note(
-      `State in all: ${formatBytes(state.total.value)}. A token of one sequence adds ` +
-        `${formatBytes(state.keyValuePerToken.value)} of keys and values, ` +
-        `${formatBytes(state.keyValuePerTokenPastWindows.value)} once every window is full; the other states do not grow.`,
-    ),
-    note(
-      'Decoding slides the windows: a local head keeps window // 2 + 1 keys. (A full forward pass of at most ' +
-        'window_size tokens would see all of them.)',
-    ),
+    bytesTable([weights, buffers, state.keyValueCache, ...recurrentStates(state)], total),
+    note(stateText(state)),
+    ...windowNotes(state),
   ];
 }
+
+type State = ProfileResult['inference']['state'];
+
+const recurrentStates = ({ mambaState, convolutionState }: State): Figure[] =>
+  [mambaState, convolutionState].filter(({ value }) => value > 0);
+
+function stateText(state: State): string {
+  const { total, keyValuePerToken, keyValuePerTokenPastWindows: past, windows } = state;
+  const grows = `A token of one sequence adds ${formatBytes(keyValuePerToken.value)} of keys and values`;
+  const full = windows.length > 0 ? `, ${formatBytes(past.value)} once every window is full` : '';
+  const others = recurrentStates(state).length > 0 ? '; the other states do not grow' : '';
+  return `State in all: ${formatBytes(total.value)}. ${grows}${full}${others}.`;
+}
+
+const WINDOWS = {
+  local:
+    'Decoding slides the windows: a local head keeps window // 2 + 1 keys. (A full forward pass of at most ' +
+    'window_size tokens would see all of them.)',
+  sliding: 'A sliding window keeps the keys that a query sees: as many as it is wide.',
+} as const satisfies Record<State['windows'][number]['rule'], string>;
+
+const windowNotes = ({ windows }: State): Block[] =>
+  [...new Set(windows.map(({ rule }) => rule))].map((rule) => note(WINDOWS[rule]));
 
 function flopsBlocks({ forwardFlops, trainingFlops, setting }: ProfileResult): Block[] {
   const { parts, total, macs } = forwardFlops;

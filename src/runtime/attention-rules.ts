@@ -1,4 +1,5 @@
-import { firstVisibleKey } from '../architecture/masks.js';
+import type { Window } from '../architecture/layer.js';
+import { firstVisibleKey, reachOf } from '../architecture/masks.js';
 
 /** Tokens of one call; `total` is how many there will be in the end, when decoding. */
 interface Extent {
@@ -10,7 +11,7 @@ interface Extent {
 /** First visible key of each token of a call. */
 export function firstKeys(
   { start, tokens, total }: Extent,
-  window: number | undefined,
+  window: Window | undefined,
 ): Int32Array {
   return total === undefined
     ? fullForwardKeys(tokens, window)
@@ -18,7 +19,7 @@ export function firstKeys(
 }
 
 /** First visible key of each of `tokens` positions of a full forward. */
-export function fullForwardKeys(tokens: number, window: number | undefined): Int32Array {
+export function fullForwardKeys(tokens: number, window: Window | undefined): Int32Array {
   return Int32Array.from({ length: tokens }, (_, position) =>
     firstVisibleKey(position, tokens, window),
   );
@@ -26,7 +27,7 @@ export function fullForwardKeys(tokens: number, window: number | undefined): Int
 
 /**
  * First visible key of each of `tokens` positions from `start` on, when a cache holds those before. The
- * original's mask depends on the length of the whole input, so decoding is told it beforehand: up to a
+ * original's mask of local heads depends on the length of the whole input, so decoding is told it beforehand: up to a
  * window's length the heads see everything, beyond it the window slides. It slides past 2048 tokens too, where
  * the original's moves by blocks, which no cache can follow.
  * @param total Tokens that there will be in the end.
@@ -34,10 +35,10 @@ export function fullForwardKeys(tokens: number, window: number | undefined): Int
 export function decodingKeys(
   start: number,
   tokens: number,
-  window: number | undefined,
+  window: Window | undefined,
   total: number,
 ): Int32Array {
-  if (window === undefined || total <= window) return new Int32Array(tokens);
-  const reach = Math.floor(window / 2);
+  if (window === undefined || total <= window.tokens) return new Int32Array(tokens);
+  const reach = reachOf(window);
   return Int32Array.from({ length: tokens }, (_, index) => Math.max(0, start + index - reach));
 }

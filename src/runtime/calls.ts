@@ -1,5 +1,6 @@
 /** What a program is called with, checked before an engine sees it: so all engines refuse the same. */
-import { type Layer, walk } from '../architecture/layer.js';
+import type { Layer } from '../architecture/layer.js';
+import { walk } from '../architecture/walk.js';
 import { UserError } from '../errors.js';
 import { sizesOf } from './call-sizes.js';
 import type { LoadOptions, Program, RunInput, State } from './engine.js';
@@ -91,6 +92,8 @@ function ownPositions(layer: Layer): number {
   switch (layer.kind) {
     case 'languageModel':
       return layer.positions;
+    case 'learnedPositions':
+      return layer.weight.shape[0] ?? 0;
     case 'srteTable':
       return layer.table.shape[1] ?? 0;
     case 'srteLowRank':
@@ -100,7 +103,19 @@ function ownPositions(layer: Layer): number {
     case 'embedding':
     case 'linear':
     case 'layerNorm':
-    case 'gelu':
+    case 'activation':
+    case 'transposedLinear':
+    case 'fusedProjection':
+    case 'rmsNorm':
+    case 'scale':
+    case 'softcap':
+    case 'residual':
+    case 'gatedMlp':
+    case 'router':
+    case 'packedExperts':
+    case 'mixtureOfExperts':
+    case 'alibi':
+    case 'latentAttention':
     case 'causalConv':
     case 'mamba':
     case 'attention':

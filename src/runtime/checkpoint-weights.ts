@@ -1,8 +1,9 @@
 /** The weights of an opened checkpoint. */
 import os from 'node:os';
 import { computedBuffers } from '../architecture/computed-buffers.js';
-import { type Layer, tensorsOf } from '../architecture/layer.js';
+import type { Layer } from '../architecture/layer.js';
 import type { Param } from '../architecture/param.js';
+import { tensorsOf } from '../architecture/walk.js';
 import type { Checkpoint } from '../checkpoint/checkpoint.js';
 import { canonicalNames } from '../checkpoint/names.js';
 import { isContiguous, type StoredTensor } from '../checkpoint/stored-tensor.js';

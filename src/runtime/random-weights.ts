@@ -1,7 +1,8 @@
 /** Weights from a seed, as tensor/random.ts has them: every part can be read in any order. */
 import { computedBuffers, type Formula } from '../architecture/computed-buffers.js';
-import { type Layer, walk } from '../architecture/layer.js';
+import type { Layer } from '../architecture/layer.js';
 import type { Param } from '../architecture/param.js';
+import { walk } from '../architecture/walk.js';
 import { fillHashes, fillNormal, fillUniform, keyOf } from '../tensor/random.js';
 import type { WeightSource } from './weights.js';
 
@@ -55,7 +56,25 @@ const spread = (inputs: number): Initialisation => ({ kind: 'uniform', bound: in
 function ownInitialisations(layer: Layer): (readonly [Param, Initialisation])[] {
   switch (layer.kind) {
     case 'embedding':
+    case 'learnedPositions':
       return [[layer.weight, TABLE]];
+    case 'rmsNorm':
+      // What is multiplied is the weight and its offset: one in all.
+      return [[layer.weight, layer.offset === 1 ? ZEROS : ONES]];
+    case 'transposedLinear': {
+      const values = spread(layer.weight.shape[0] ?? 1);
+      return [[layer.weight, values], ...(layer.bias ? [[layer.bias, values] as const] : [])];
+    }
+    case 'router':
+      return [
+        [layer.weight, spread(layer.weight.shape[1] ?? 1)],
+        ...(layer.correction ? [[layer.correction, ZEROS] as const] : []),
+      ];
+    case 'packedExperts':
+      return [
+        [layer.gateUp, spread(layer.gateUp.shape[2] ?? 1)],
+        [layer.down, spread(layer.down.shape[2] ?? 1)],
+      ];
     case 'linear': {
       const values = spread(layer.weight.shape[1] ?? 1);
       return [[layer.weight, values], ...(layer.bias ? [[layer.bias, values] as const] : [])];
@@ -95,7 +114,15 @@ function ownInitialisations(layer: Layer): (readonly [Param, Initialisation])[] 
     case 'attention':
     case 'alignment':
     case 'gate':
-    case 'gelu':
+    case 'activation':
+    case 'fusedProjection':
+    case 'scale':
+    case 'softcap':
+    case 'residual':
+    case 'gatedMlp':
+    case 'mixtureOfExperts':
+    case 'alibi':
+    case 'latentAttention':
       return [];
   }
 }

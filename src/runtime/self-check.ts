@@ -1,5 +1,7 @@
 /** Whether an engine computes what it should, and how fast. */
-import { type LanguageModel, linear } from '../architecture/layer.js';
+
+import { linear } from '../architecture/constructors.js';
+import type { LanguageModel } from '../architecture/layer.js';
 import { hybrid } from '../architecture/models/hybrid.js';
 import type { Engine } from './engine.js';
 import { randomWeights } from './random-weights.js';

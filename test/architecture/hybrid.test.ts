@@ -2,9 +2,9 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
-import { stateDictOf, tensorsOf } from '../../src/architecture/layer.js';
 import { LimitError } from '../../src/architecture/limits.js';
 import { hybrid } from '../../src/architecture/models/hybrid.js';
+import { stateDictOf, tensorsOf } from '../../src/architecture/walk.js';
 import { countParameters } from '../../src/budget/parameters.js';
 import { hybridCases, inPackage, readJson } from '../fixtures.js';
 
@@ -144,7 +144,7 @@ describe('windows', () => {
   it('gives the last heads the whole past', () => {
     expect(windows({ num_layers: 1 })).toEqual([
       [
-        { heads: 30, window: 1024 },
+        { heads: 30, window: { rule: 'local', tokens: 1024 } },
         { heads: 2, window: undefined },
       ],
     ]);
@@ -164,7 +164,9 @@ describe('windows', () => {
       num_layers: 6,
       global_heads: 0,
     };
-    expect(windows(pyramid).map(([span]) => span?.window)).toEqual([512, 412, 312, 213, 113, 14]);
+    expect(windows(pyramid).map(([span]) => span?.window?.tokens)).toEqual([
+      512, 412, 312, 213, 113, 14,
+    ]);
   });
 
   it('has a pyramid of one layer', () => {
@@ -174,7 +176,7 @@ describe('windows', () => {
       num_layers: 1,
       global_heads: 0,
     };
-    expect(windows(pyramid).map(([span]) => span?.window)).toEqual([512]);
+    expect(windows(pyramid).map(([span]) => span?.window?.tokens)).toEqual([512]);
   });
 });
 

@@ -1,8 +1,20 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import type { Window } from '../../src/architecture/layer.js';
 import { firstVisibleKey, scoreValues, visiblePairs } from '../../src/architecture/masks.js';
 
+const local = (tokens: number | undefined): Window | undefined =>
+  tokens === undefined ? undefined : { rule: 'local', tokens };
+const sliding = (tokens: number): Window => ({ rule: 'sliding', tokens });
+
 describe('firstVisibleKey', () => {
+  it('of a sliding window is so many keys back, a position’s own included, at every length', () => {
+    expect(firstVisibleKey(9, 10, sliding(4))).toBe(6);
+    expect(firstVisibleKey(2, 10, sliding(4))).toBe(0);
+    expect(firstVisibleKey(4999, 5000, sliding(100))).toBe(4900);
+    expect(firstVisibleKey(9, 10, sliding(1))).toBe(9);
+  });
+
   it.each([
     // [position, context, window, first key]
     [9, 10, undefined, 0],
@@ -15,7 +27,7 @@ describe('firstVisibleKey', () => {
     [2047, 2049, 100, 1950], // block 2000…2099, minus 50
     [2048, 2049, 4000, 48], // blocks of 1024 at most: 2048 − 2000
   ])('position %d of %d, window %s: %d', (position, context, window, first) => {
-    expect(firstVisibleKey(position, context, window)).toBe(first);
+    expect(firstVisibleKey(position, context, local(window))).toBe(first);
   });
 });
 
@@ -32,7 +44,7 @@ describe('scoreValues', () => {
   };
 
   it('is the square up to 2048 tokens, and without a window', () => {
-    expect(scoreValues(2048, 100)).toBe(2048n ** 2n);
+    expect(scoreValues(2048, local(100))).toBe(2048n ** 2n);
     expect(scoreValues(5000, undefined)).toBe(5000n ** 2n);
   });
 
@@ -42,7 +54,7 @@ describe('scoreValues', () => {
         fc.integer({ min: 2049, max: 9000 }),
         fc.integer({ min: 1, max: 12_000 }),
         (t, w) => {
-          expect(scoreValues(t, w)).toBe(counted(t, w));
+          expect(scoreValues(t, local(w))).toBe(counted(t, w));
         },
       ),
       { numRuns: 300 },
@@ -51,7 +63,7 @@ describe('scoreValues', () => {
 });
 
 describe('visiblePairs', () => {
-  const counted = (context: number, window: number | undefined) => {
+  const counted = (context: number, window: Window | undefined) => {
     let pairs = 0;
     for (let position = 0; position < context; position++) {
       pairs += position - firstVisibleKey(position, context, window) + 1;
@@ -65,7 +77,10 @@ describe('visiblePairs', () => {
       fc.integer({ min: 2040, max: 5000 }),
     );
     const windows = fc.option(
-      fc.oneof(fc.integer({ min: 1, max: 70 }), fc.integer({ min: 900, max: 6000 })),
+      fc.record<Window>({
+        rule: fc.constantFrom('local', 'sliding'),
+        tokens: fc.oneof(fc.integer({ min: 1, max: 70 }), fc.integer({ min: 900, max: 6000 })),
+      }),
       { nil: undefined },
     );
     fc.assert(
@@ -78,6 +93,6 @@ describe('visiblePairs', () => {
 
   it('does not depend on how long the context is in time, only in value', () => {
     expect(visiblePairs(2 ** 50, undefined)).toBe((2n ** 50n * (2n ** 50n + 1n)) / 2n);
-    expect(visiblePairs(2 ** 40, 1024)).toBeGreaterThan(2n ** 49n);
+    expect(visiblePairs(2 ** 40, local(1024))).toBeGreaterThan(2n ** 49n);
   });
 });

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { tensorsOf } from '../../src/architecture/layer.js';
 import { hybrid } from '../../src/architecture/models/hybrid.js';
+import { tensorsOf } from '../../src/architecture/walk.js';
 import type { Figure } from '../../src/budget/figure.js';
 import { forwardFlopsOf, trainingFlopsOf } from '../../src/budget/flops.js';
 import { blocksOf } from '../../src/budget/inventory.js';

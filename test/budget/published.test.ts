@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { stateDictOf } from '../../src/architecture/layer.js';
 import { hybrid } from '../../src/architecture/models/hybrid.js';
+import { stateDictOf } from '../../src/architecture/walk.js';
 import { flopsByConvention } from '../../src/budget/flops.js';
 import { countParameters } from '../../src/budget/parameters.js';
 import { explainPublished } from '../../src/budget/published.js';

@@ -1,5 +1,7 @@
 import { describe, expect, it } from 'vitest';
+import { type FamilyName, loadFamily } from '../../src/architecture/families.js';
 import { hybrid } from '../../src/architecture/models/hybrid.js';
+import { walk } from '../../src/architecture/walk.js';
 import { countParameters } from '../../src/budget/parameters.js';
 import {
   fits,
@@ -107,7 +109,7 @@ describe('what is predicted is 0.9 to 1.5 times what was measured', () => {
 
 describe('a twin', () => {
   const twin = (config: Record<string, unknown>, tokens = 512) =>
-    twinOf('hybrid', hybrid.schema.parse({ model: config }), tokens);
+    twinOf(hybrid, hybrid.schema.parse({ model: config }), tokens);
 
   it('is small, and of the same structure', () => {
     const { model, changes } = twin({});
@@ -151,5 +153,54 @@ describe('a twin', () => {
 
   it('of a small model is the model', () => {
     expect(twin({ ...hybrid.presets.tiny?.document.model }).changes).toEqual([]);
+  });
+});
+
+describe('a twin by the keys of Hugging Face', () => {
+  const twin = async (model: Record<string, unknown> & { family: FamilyName }, tokens = 512) => {
+    const family = await loadFamily(model.family);
+    return twinOf(family, family.schema.parse({ model }), tokens);
+  };
+  const LARGE = {
+    llama: {
+      vocab_size: 128_256,
+      hidden_size: 8192,
+      num_attention_heads: 64,
+      num_hidden_layers: 80,
+    },
+    minimind: { hidden_size: 4096, num_attention_heads: 32, num_hidden_layers: 32, use_moe: true },
+    minigpt: {
+      hidden_size: 8192,
+      num_attention_heads: 64,
+      num_hidden_layers: 80,
+      intermediate_size: 28_672,
+    },
+  } as const satisfies Partial<Record<FamilyName, Record<string, unknown>>>;
+
+  it.each(Object.entries(LARGE))('of %s is small', async (family, config) => {
+    const { model } = await twin({ family: family as FamilyName, ...config });
+    expect(countParameters(model).parameters).toBeLessThan(80e6);
+  });
+
+  it('keeps that heads share a key, and how wide they are', async () => {
+    const { model, changes } = await twin({
+      family: 'llama',
+      ...LARGE.llama,
+      num_key_value_heads: 8,
+      intermediate_size: 28_672,
+    });
+    expect(changes).toEqual([
+      { path: 'model.hidden_size', from: 8192, to: 512 },
+      { path: 'model.num_attention_heads', from: 64, to: 4 },
+      { path: 'model.num_key_value_heads', from: 8, to: 2 },
+      { path: 'model.intermediate_size', from: 28_672, to: 1792 },
+      { path: 'model.num_hidden_layers', from: 80, to: 6 },
+      { path: 'model.vocab_size', from: 128_256, to: 1024 },
+    ]);
+    const [attention] = model.blocks
+      .flatMap(walk)
+      .map(({ layer }) => layer)
+      .filter(({ kind }) => kind === 'attention');
+    expect(attention).toMatchObject({ heads: 4, keyValueHeads: 2, headDim: 128 });
   });
 });

@@ -25,7 +25,7 @@ afterEach(() => {
 function request(wishes: Partial<QuickTestRequest> = {}): QuickTestRequest {
   const document = hybrid.schema.parse({ model: TINY });
   return {
-    family: 'hybrid',
+    family: hybrid,
     document,
     model: hybrid.build(document),
     weights: undefined,

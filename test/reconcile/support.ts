@@ -1,8 +1,9 @@
 import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
-import { type LanguageModel, stateDictOf } from '../../src/architecture/layer.js';
+import type { LanguageModel } from '../../src/architecture/layer.js';
 import { hybrid } from '../../src/architecture/models/hybrid.js';
+import { stateDictOf } from '../../src/architecture/walk.js';
 import { ByteFile } from '../../src/checkpoint/byte-file.js';
 import { contiguousStrides, type StoredTensor } from '../../src/checkpoint/stored-tensor.js';
 import { descriptionOf } from '../../src/cli/checkpoint-config.js';

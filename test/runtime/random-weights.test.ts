@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { tensorsOf } from '../../src/architecture/layer.js';
 import type { Param } from '../../src/architecture/param.js';
 import { param } from '../../src/architecture/param.js';
+import { tensorsOf } from '../../src/architecture/walk.js';
 import { randomIntegers, randomWeights } from '../../src/runtime/random-weights.js';
 import type { WeightSource } from '../../src/runtime/weights.js';
 import { fixtureModel, modelOfConfig } from './fixture-models.js';

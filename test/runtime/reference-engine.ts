@@ -3,19 +3,20 @@
  * are held against, and it can be told to go wrong, which the checks have to notice.
  * Shapes: B batch, T tokens of a call, H hidden, D inner, N state.
  */
-import {
-  type Alignment,
-  type Attention,
-  type Gate,
-  type HybridBlock,
-  type LanguageModel,
-  type Layer,
-  type Linear,
-  type Mamba,
-  type Srte,
-  tensorsOf,
+import type {
+  Alignment,
+  Attention,
+  Gate,
+  HybridBlock,
+  LanguageModel,
+  Layer,
+  Linear,
+  Mamba,
+  Srte,
+  Window,
 } from '../../src/architecture/layer.js';
 import type { Param } from '../../src/architecture/param.js';
+import { productsOf, tensorsOf } from '../../src/architecture/walk.js';
 import { decodingKeys, fullForwardKeys } from '../../src/runtime/attention-rules.js';
 import type {
   Engine,
@@ -186,7 +187,7 @@ class Run {
         return this.#linear(layer, x);
       case 'layerNorm':
         return layerNorm(x, this.#weight(layer.weight), this.#weight(layer.bias), layer.eps);
-      case 'gelu':
+      case 'activation':
         return each(x, (value) => (value / 2) * (1 + erf(value / Math.SQRT2)));
       case 'causalConv':
         return this.#causalConv(
@@ -209,6 +210,8 @@ class Run {
         return this.#alignment(layer, x, y);
       case 'gate':
         return this.#gate(layer, x);
+      default:
+        throw new Error(`plain loops for ${layer.kind} are not written`);
     }
   }
 
@@ -383,10 +386,12 @@ class Run {
 
   #attention(layer: Attention, u: Tensor): Tensor {
     const { heads, headDim, rotary } = layer;
-    const turned = (tensor: Tensor) => rotate(tensor, headDim, rotary.base, this.#start);
-    const q = turned(this.of(layer.q, u));
-    const k = this.#withPast(`${layer.name}.keys`, turned(this.of(layer.k, u)));
-    const v = this.#withPast(`${layer.name}.values`, this.of(layer.v, u));
+    const [query, key, value] = productsOf(layer.inputs) as [Linear, Linear, Linear];
+    const turned = (tensor: Tensor) =>
+      rotary ? rotate(tensor, headDim, rotary.base, this.#start) : tensor;
+    const q = turned(this.of(query, u));
+    const k = this.#withPast(`${layer.name}.keys`, turned(this.of(key, u)));
+    const v = this.#withPast(`${layer.name}.values`, this.of(value, u));
     const width = heads * headDim;
     const past = k.shape[1] ?? 0;
     const offset = past - this.#tokens;
@@ -409,7 +414,7 @@ class Run {
     return this.of(layer.out, { shape: q.shape, data });
   }
 
-  #firstKeys(window: number | undefined): Int32Array {
+  #firstKeys(window: Window | undefined): Int32Array {
     const { decoding } = this.#parts.options;
     return decoding
       ? decodingKeys(this.#start, this.#tokens, window, decoding.totalTokens)

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import type { Layer } from '../../src/architecture/layer.js';
+import { rotary } from '../../src/architecture/constructors.js';
 import { withEachEngine } from './both-engines.js';
 
 /**
@@ -18,7 +18,7 @@ const POSITION = 53_216;
 withEachEngine('the rotation', (load) => {
   it('is the original’s far out, too', async () => {
     const headDim = 128;
-    const layer: Layer = { kind: 'rotary', name: 'rope', base: 10_000, headDim, tables: [] };
+    const layer = rotary('rope', { base: 10_000, headDim });
     const unread = {
       rangeOf: () => undefined,
       read: () => expect.unreachable('it has no weights'),

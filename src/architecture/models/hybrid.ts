@@ -5,26 +5,30 @@
  */
 import * as z from 'zod';
 import type { Confusion, Rule } from '../../errors.js';
-import { defineFamily, type ModelChange, type Preset, type Setting } from '../family.js';
 import {
   alignment,
-  attention,
   blockNames,
   embedding,
   gate,
   geluNetwork,
-  type HeadSpan,
-  type HybridBlock,
   head,
-  type LanguageModel,
+  hybridAttention,
   languageModel,
   layerNorm,
   linear,
   mamba,
-  type Srte,
   stack,
-} from '../layer.js';
+} from '../constructors.js';
+import {
+  defineFamily,
+  type ModelChange,
+  type Preset,
+  type Setting,
+  type TwinSetting,
+} from '../family.js';
+import type { HeadSpan, HybridBlock, LanguageModel, Srte } from '../layer.js';
 import { buffer, param } from '../param.js';
+import { TRAINING_SECTIONS, trainingHints } from '../training.js';
 import { readOff } from './hybrid-reading.js';
 
 // Fixed by the original code, not by its configuration.
@@ -43,7 +47,6 @@ const PYRAMID_BASE_WINDOW = 512;
 
 const count = z.int().min(1);
 const amount = z.number().min(0);
-const fraction = z.number().min(0).max(1);
 const probability = z.number().min(0).lt(1);
 
 const model = z
@@ -98,57 +101,9 @@ const model = z
   })
   .describe('The model itself');
 
-const training = z.looseObject({
-  max_steps: count,
-  warmup_steps: z.int().min(0),
-  learning_rate: amount,
-  batch_size: count,
-  gradient_accumulation_steps: count,
-  weight_decay: amount,
-  beta1: probability,
-  beta2: probability,
-  eps: z.number().positive(),
-  max_grad_norm: amount,
-  gradient_checkpointing: z.boolean(),
-  fp16: z.boolean(),
-  bf16: z.boolean(),
-  lr_scheduler: z.string(),
-  min_lr_ratio: fraction,
-  load_balance_coeff: amount,
-  entropy_reg_coeff: amount,
-  distill_coeff: amount,
-  distill_temperature: z.number().positive(),
-  max_seq_length: count.describe('Tokens of a training sequence'),
-  save_steps: count,
-  eval_steps: count,
-  logging_steps: count,
-  save_total_limit: count,
-});
-
-const system = z.looseObject({
-  distributed: z.boolean(),
-  backend: z.string(),
-  use_deepspeed: z.boolean(),
-  zero_stage: z.int().min(0).max(3),
-  offload_optimizer: z.boolean(),
-  offload_params: z.boolean(),
-  find_unused_parameters: z.boolean(),
-  compile_model: z.boolean(),
-});
-
-/** A section whose keys are not ours to judge. */
-const open = (what: string) => z.unknown().optional().describe(what);
-
 const schema = z.looseObject({
   model,
-  // `training:` with nothing but comments below it is null in YAML.
-  training: training.partial().nullish().describe('How it is trained'),
-  data: open('What it is trained on'),
-  curriculum: open('How the data changes while training'),
-  device: open('Where it is trained'),
-  logging: open('What is logged'),
-  gate_monitor: open('How the gate is watched'),
-  system: system.partial().nullish().describe('How the training is distributed'),
+  ...TRAINING_SECTIONS,
 });
 
 type HybridDocument = z.output<typeof schema>;
@@ -177,10 +132,11 @@ function windowOf(config: HybridConfig, index: number): number {
 }
 
 function headSpans(config: HybridConfig, layer: number): HeadSpan[] {
+  const window = { rule: 'local', tokens: windowOf(config, layer) } as const;
   const globalHeads = Math.min(config.global_heads, config.num_heads);
   const localHeads = config.num_heads - globalHeads;
   return [
-    { heads: localHeads, window: windowOf(config, layer) },
+    { heads: localHeads, window },
     { heads: globalHeads, window: undefined },
   ].filter(({ heads }) => heads > 0);
 }
@@ -191,7 +147,9 @@ function srte(name: string, config: HybridConfig, mounts: readonly string[] = []
   const named = (leaf: string) => mounts.map((mount) => `${mount}.${leaf}`);
   const base = { name, component: 'srte' } as const;
   if (srte_encoding === 'sincos') {
-    const inverseFrequencies = buffer(`${name}.inv_freq`, [hidden / 2], named('inv_freq'));
+    const inverseFrequencies = buffer(`${name}.inv_freq`, [hidden / 2], {
+      aliases: named('inv_freq'),
+    });
     return { kind: 'srteSincos', ...base, inverseFrequencies };
   }
   const rank = srteRank(config);
@@ -225,7 +183,7 @@ function block(
       kernel: MAMBA_KERNEL,
       stepRank: Math.ceil(hidden / MAMBA_STEP_DIVISOR),
     }),
-    attention: attention(`${name}.attention`, {
+    attention: hybridAttention(`${name}.attention`, {
       hidden,
       heads,
       spans: headSpans(config, index),
@@ -274,15 +232,6 @@ function settingsFor({ srte: layout, tied }: ModelChange): Setting[] {
     ...(tied !== undefined && { tie_word_embeddings: tied }),
   };
   return Object.entries(settings).map(([key, value]) => ({ path: `model.${key}`, value }));
-}
-
-/** Keys that spread the training over devices, or out of them. */
-const BEYOND_ONE_DEVICE = ['zero_stage', 'offload_optimizer', 'offload_params'] as const;
-
-/** Undefined when the file says nothing of number formats. */
-function mixedOrFull(bf16?: boolean, fp16?: boolean): 'mixed' | 'float32' | undefined {
-  if (bf16 === undefined && fp16 === undefined) return undefined;
-  return bf16 || fp16 ? 'mixed' : 'float32';
 }
 
 // ── What makes a configuration wrong, or odd ─────────────────────────────────────────────────────
@@ -538,6 +487,36 @@ export const PROPOSED_PRESETS = [
   'performance',
 ] as const satisfies readonly (keyof typeof presets)[];
 
+// ── A smaller model of the same structure ────────────────────────────────────────────────────────
+
+const TWIN = { hidden: 256, layers: 4, vocabulary: 1024, positions: 2048 } as const;
+
+/** As many heads as before, each narrower; ranks in proportion to the width. */
+function twin({ model: config }: HybridDocument, tokens: number): TwinSetting[] {
+  const { num_heads, hidden_size } = config;
+  const headDim = Math.min(
+    hidden_size / num_heads,
+    Math.max(2, 2 * Math.floor(TWIN.hidden / num_heads / 2)),
+  );
+  const hidden = num_heads * headDim;
+  const inProportion = (rank: number) =>
+    Math.min(rank, Math.max(1, Math.round((rank * hidden) / hidden_size)));
+  const smaller = {
+    hidden_size: hidden,
+    num_layers: Math.min(config.num_layers, TWIN.layers),
+    vocab_size: Math.min(config.vocab_size, TWIN.vocabulary),
+    max_position_embeddings: Math.min(
+      config.max_position_embeddings,
+      Math.max(tokens, TWIN.positions),
+    ),
+    // So that the window's rule shows.
+    window_size: Math.min(config.window_size, Math.max(1, Math.floor(tokens / 2))),
+    gate_rank: inProportion(config.gate_rank),
+    srte_factorized_rank: inProportion(config.srte_factorized_rank),
+  } satisfies Partial<HybridConfig>;
+  return Object.entries(smaller).map(([key, value]) => ({ path: `model.${key}`, value }));
+}
+
 export const hybrid = defineFamily({
   name: 'hybrid',
   title: 'Mamba beside local and global attention, with an SRTE',
@@ -548,13 +527,6 @@ export const hybrid = defineFamily({
   build,
   readOff,
   settingsFor,
-  trainingHints: ({ training, system }) => ({
-    batch: training?.batch_size,
-    context: training?.max_seq_length,
-    precision: mixedOrFull(training?.bf16, training?.fp16),
-    recompute: training?.gradient_checkpointing,
-    beyondOneDevice: BEYOND_ONE_DEVICE.flatMap((key) =>
-      system?.[key] ? `system.${key}: ${system[key]}` : [],
-    ),
-  }),
+  twin,
+  trainingHints,
 });

@@ -141,8 +141,22 @@ function addLayer(
       return linear(context, layer, x);
     case 'layerNorm':
       return layerNorm(context, layer, x);
-    case 'gelu':
+    case 'activation':
       return context.graph.op('Gelu', [x]);
+    case 'transposedLinear':
+    case 'fusedProjection':
+    case 'rmsNorm':
+    case 'scale':
+    case 'softcap':
+    case 'learnedPositions':
+    case 'residual':
+    case 'gatedMlp':
+    case 'router':
+    case 'packedExperts':
+    case 'mixtureOfExperts':
+    case 'alibi':
+    case 'latentAttention':
+      throw new Error(`${layer.kind} is not supported yet`);
     case 'causalConv':
       return causalConv(context, layer, x);
     case 'mamba':

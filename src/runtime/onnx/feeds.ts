@@ -1,4 +1,6 @@
 /** What the inputs of a graph are made of when it runs. Shapes: B batch, T tokens of the call. */
+import type { Window } from '../../architecture/layer.js';
+import { windowKey } from '../../architecture/masks.js';
 import { decodingKeys, firstKeys } from '../attention-rules.js';
 import type { Ids, Values } from '../values.js';
 import type { Library, Tensor } from './library.js';
@@ -7,9 +9,6 @@ import type { ElementType } from './proto.js';
 /** Names of sizes that are known when a graph runs. */
 const BATCH = 'B';
 const TOKENS = 'T';
-
-/** How far back some heads see; undefined for those that see everything. */
-type Window = number | undefined;
 
 /** One input of a graph. */
 export type Feed =
@@ -20,11 +19,11 @@ export type Feed =
   /** Position of each token, [T]. */
   | { readonly kind: 'positions' }
   /** First position that each token sees, [T]. */
-  | { readonly kind: 'firstKeys'; readonly window: Window }
+  | { readonly kind: 'firstKeys'; readonly window: Window | undefined }
   /** Position of each key, those of former calls included, [S]. */
-  | { readonly kind: 'keyPositions'; readonly window: Window }
+  | { readonly kind: 'keyPositions'; readonly window: Window | undefined }
   /** How many of these keys the next call needs no more, [1]. */
-  | { readonly kind: 'droppedKeys'; readonly window: Window }
+  | { readonly kind: 'droppedKeys'; readonly window: Window | undefined }
   /** What the call before left, or zeros, [B, …shape]. */
   | { readonly kind: 'state'; readonly shape: readonly number[] };
 
@@ -42,7 +41,7 @@ export function declarationOf(feed: Feed): {
     case 'firstKeys':
       return { type: 'i32', shape: [TOKENS] };
     case 'keyPositions':
-      return { type: 'i32', shape: [`S.${feed.window}`] };
+      return { type: 'i32', shape: [`S.${windowKey(feed.window)}`] };
     case 'droppedKeys':
       return { type: 'i64', shape: [1] };
     case 'state':
@@ -98,13 +97,13 @@ function zeros({ Tensor }: Library, shape: readonly number[]): Tensor {
 }
 
 /** Keys that are kept after `position` tokens: those that the last of these saw. */
-function keptKeys({ total }: Call, window: Window, position: number): number {
+function keptKeys({ total }: Call, window: Window | undefined, position: number): number {
   if (total === undefined || position === 0) return 0;
   const [first = 0] = decodingKeys(position - 1, 1, window, total);
   return position - first;
 }
 
-function droppedKeys(call: Call, window: Window): number {
+function droppedKeys(call: Call, window: Window | undefined): number {
   const { start, tokens } = call;
   return keptKeys(call, window, start) + tokens - keptKeys(call, window, start + tokens);
 }

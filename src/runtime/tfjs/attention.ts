@@ -1,4 +1,5 @@
-import type { Attention } from '../../architecture/layer.js';
+import type { Attention, Projection } from '../../architecture/layer.js';
+import { productsOf } from '../../architecture/walk.js';
 import { firstKeys } from '../attention-rules.js';
 import { type HeadKeys, headKeys, splitHeads } from './head-keys.js';
 import type { Tensor2D, Tensor3D, Tf } from './library.js';
@@ -14,20 +15,22 @@ const QUERIES_AT_ONCE = 512;
  */
 export function attention(run: Run, layer: Attention, u: Tensor3D): Tensor3D {
   const { tf } = run;
+  const [first, second, third] = productsOf(layer.inputs) as [Projection, Projection, Projection];
+  const turned = (x: Tensor3D) => (layer.rotary ? rotate(run, layer.rotary, x) : x);
   // The rotary layer turns two values: it has no single one to be kept, and is no step of its own.
-  const q = rotate(run, layer.rotary, run.apply(layer.q, u)); // (B, T, heads · d)
-  const k = rotate(run, layer.rotary, run.apply(layer.k, u)); // (B, T, keyValueHeads · d)
+  const q = turned(run.apply(first, u)); // (B, T, heads · d)
+  const k = turned(run.apply(second, u)); // (B, T, keyValueHeads · d)
   const scaled: Tensor3D = tf.mul(q, 1 / Math.sqrt(layer.headDim));
   const heads = pairHeads(
     layer,
     splitHeads(tf, scaled, layer.headDim),
-    headKeys(run, layer, k, run.apply(layer.v, u)),
+    headKeys(run, layer, k, run.apply(third, u)),
   );
   const extent = { ...run, total: run.decoding?.totalTokens };
-  let first = 0;
+  let head = 0;
   const spans = layer.spans.map((span) => {
-    const own = heads.map((each) => each.slice(first, first + span.heads));
-    first += span.heads;
+    const own = heads.map((each) => each.slice(head, head + span.heads));
+    head += span.heads;
     return attendSpan(run, own, firstKeys(extent, span.window)); // (B, T, span.heads · d)
   });
   return run.apply(layer.out, tf.concat(spans, 2));

@@ -42,8 +42,22 @@ export function interpret(run: Run, layer: Layer, inputs: readonly Tensor3D[]): 
       return linear(run, layer, x());
     case 'layerNorm':
       return layerNorm(run, layer, x());
-    case 'gelu':
+    case 'activation':
       return gelu(run.tf, x());
+    case 'transposedLinear':
+    case 'fusedProjection':
+    case 'rmsNorm':
+    case 'scale':
+    case 'softcap':
+    case 'learnedPositions':
+    case 'residual':
+    case 'gatedMlp':
+    case 'router':
+    case 'packedExperts':
+    case 'mixtureOfExperts':
+    case 'alibi':
+    case 'latentAttention':
+      throw new Error(`${layer.kind} is not supported yet`);
     case 'causalConv':
       return causalConv(run, layer, x());
     case 'mamba':

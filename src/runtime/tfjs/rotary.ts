@@ -1,5 +1,5 @@
-import { rotaryFrequencies } from '../../architecture/computed-buffers.js';
 import type { Rotary } from '../../architecture/layer.js';
+import { rotaryFrequencies } from '../../architecture/rotary-scaling.js';
 import type { Tensor, Tensor3D, Tensor4D } from './library.js';
 import type { Run } from './run.js';
 

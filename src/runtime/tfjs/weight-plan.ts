@@ -1,6 +1,7 @@
 /** Which tensors a layer needs, and in what form: data, made before anything is read. */
-import { type Layer, walk } from '../../architecture/layer.js';
+import type { Layer } from '../../architecture/layer.js';
 import type { Param } from '../../architecture/param.js';
+import { walk } from '../../architecture/walk.js';
 
 /**
  * How a weight is held: as a tensor of its own shape; as a tensor with its first axis last, so that
@@ -55,7 +56,20 @@ function needsOf(layer: Layer): readonly (readonly [Param, Form])[] {
       return [[layer.inverseFrequencies, 'tensor']];
     // Its tables are computed for the positions that occur.
     case 'rotary':
-    case 'gelu':
+    case 'activation':
+    case 'transposedLinear':
+    case 'fusedProjection':
+    case 'rmsNorm':
+    case 'scale':
+    case 'softcap':
+    case 'learnedPositions':
+    case 'residual':
+    case 'gatedMlp':
+    case 'router':
+    case 'packedExperts':
+    case 'mixtureOfExperts':
+    case 'alibi':
+    case 'latentAttention':
     case 'sequence':
     case 'attention':
     case 'alignment':

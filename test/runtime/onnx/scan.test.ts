@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { mamba } from '../../../src/architecture/layer.js';
+import { mamba } from '../../../src/architecture/constructors.js';
 import { randomWeights } from '../../../src/runtime/random-weights.js';
 import type { Values } from '../../../src/runtime/values.js';
 import type { WeightSource } from '../../../src/runtime/weights.js';

@@ -1,5 +1,7 @@
 import { expect, it } from 'vitest';
-import { attention, type Layer, walk } from '../../../src/architecture/layer.js';
+import { hybridAttention, rotary } from '../../../src/architecture/constructors.js';
+import type { Layer, Linear } from '../../../src/architecture/layer.js';
+import { productsOf, walk } from '../../../src/architecture/walk.js';
 import type { RunInput, RunOutput } from '../../../src/runtime/engine.js';
 import { randomWeights } from '../../../src/runtime/random-weights.js';
 import type { Values } from '../../../src/runtime/values.js';
@@ -52,7 +54,7 @@ function inputFor(layer: Layer): RunInput {
       return one(layer.weight.shape[1]);
     case 'layerNorm':
       return one(layer.weight.elements);
-    case 'gelu':
+    case 'activation':
       return one(7);
     case 'causalConv':
       return one(layer.weight.shape[0]);
@@ -61,9 +63,11 @@ function inputFor(layer: Layer): RunInput {
     case 'rotary':
       return one(3 * layer.headDim);
     case 'attention':
-      return one(layer.q.weight.shape[1]);
+      return one(productsOf(layer.inputs)[0]?.weight.shape[1]);
     case 'gate':
       return one(layer.up.weight.shape[1]);
+    default:
+      return expect.unreachable(`no part of a hybrid model is a ${layer.kind}`);
   }
 }
 
@@ -147,7 +151,7 @@ describeWithOnnx('a part gives what the whole does', () => {
 describeWithOnnx('the rotation', () => {
   it('turns pairs of columns by position / base^(2j / d)', async () => {
     const [base, headDim] = [100, 4];
-    const layer: Layer = { kind: 'rotary', name: 'rope', base, headDim, tables: [] };
+    const layer = rotary('rope', { base, headDim });
     const weights = {
       rangeOf: () => undefined,
       read: () => expect.unreachable('it has no weights'),
@@ -168,23 +172,24 @@ describeWithOnnx('the rotation', () => {
 describeWithOnnx('key-value heads that several query heads share', () => {
   it('are the same as one for each, with the same weights', async () => {
     const spans = [
-      { heads: 3, window: 4 },
+      { heads: 3, window: { rule: 'local', tokens: 4 } as const },
       { heads: 1, window: undefined },
     ];
     const sizes = { hidden: 16, heads: 4, spans, rotaryBase: 100, rotaryPositions: 32 };
-    const full = attention('attention', sizes);
+    const full = hybridAttention('attention', sizes);
+    const [q, k, v] = productsOf(full.inputs) as [Linear, Linear, Linear];
     const source = randomWeights(full, 3);
-    const narrow = (layer: typeof full.k) => ({
+    const narrow = (layer: Linear) => ({
       ...layer,
       weight: { ...layer.weight, shape: [8, 16], elements: 128 },
     });
-    const shared = { ...full, keyValueHeads: 2, k: narrow(full.k), v: narrow(full.v) };
+    const shared = { ...full, keyValueHeads: 2, inputs: [q, narrow(k), narrow(v)] };
     const wide = new Float32Array(128);
     // Rows of head h of the full weights are those of the head that it shares.
     const weights = {
       rangeOf: () => undefined,
-      read(tensor: typeof full.k.weight, first: number, target: Float32Array) {
-        if (tensor !== full.k.weight && tensor !== full.v.weight) {
+      read(tensor: typeof k.weight, first: number, target: Float32Array) {
+        if (tensor !== k.weight && tensor !== v.weight) {
           return source.read(tensor, first, target);
         }
         source.read(tensor, 0, wide);
@@ -194,8 +199,8 @@ describeWithOnnx('key-value heads that several query heads share', () => {
     };
     const narrowed = {
       rangeOf: () => undefined,
-      read(tensor: typeof full.k.weight, first: number, target: Float32Array) {
-        const own = { [full.k.weight.name]: full.k.weight, [full.v.weight.name]: full.v.weight };
+      read(tensor: typeof k.weight, first: number, target: Float32Array) {
+        const own = { [k.weight.name]: k.weight, [v.weight.name]: v.weight };
         source.read(own[tensor.name] ?? tensor, first, target);
       },
     };

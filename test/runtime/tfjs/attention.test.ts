@@ -1,5 +1,7 @@
 import { expect, it } from 'vitest';
-import { type Attention, attention, linear } from '../../../src/architecture/layer.js';
+import { attention, linear, rotary } from '../../../src/architecture/constructors.js';
+import type { Attention, Projection, Window } from '../../../src/architecture/layer.js';
+import { productsOf } from '../../../src/architecture/walk.js';
 import { fullForwardKeys } from '../../../src/runtime/attention-rules.js';
 import { openTfjs } from '../../../src/runtime/tfjs/engine.js';
 import type { Values } from '../../../src/runtime/values.js';
@@ -11,16 +13,20 @@ const HEAD = 4;
 /** Three query heads, of which the first sees four keys before its own, on one key-value head. */
 function groupedAttention(): Attention {
   const spans = [
-    { heads: 1, window: 8 },
+    { heads: 1, window: { rule: 'local', tokens: 8 } as const },
     { heads: 2, window: undefined },
   ];
-  const sizes = { hidden: HIDDEN, heads: 3, spans, rotaryBase: 10_000, rotaryPositions: 8 };
-  return {
-    ...attention('attention', sizes),
+  const projection = (leaf: string, width: number) =>
+    linear(`attention.${leaf}`, HIDDEN, width, { bias: false });
+  return attention('attention', {
+    inputs: [projection('q_proj', HIDDEN), projection('k_proj', HEAD), projection('v_proj', HEAD)],
+    out: linear('attention.out_proj', HIDDEN, HIDDEN),
+    rotary: rotary('attention.rope', { base: 10_000, headDim: HEAD }),
+    heads: 3,
     keyValueHeads: 1,
-    k: linear('attention.k_proj', HIDDEN, HEAD, { bias: false }),
-    v: linear('attention.v_proj', HIDDEN, HEAD, { bias: false }),
-  };
+    headDim: HEAD,
+    spans,
+  });
 }
 
 type Matrix = readonly (readonly number[])[];
@@ -40,7 +46,7 @@ function rotated(row: readonly number[], position: number): number[] {
 /** One sequence, by the definition, in float64. */
 function naively(layer: Attention, x: Matrix): Matrix {
   const source = weightsOf(layer);
-  const matrix = ({ weight }: Attention['q']): Matrix => {
+  const matrix = ({ weight }: Projection): Matrix => {
     const [rows = 0, columns = 0] = weight.shape;
     const values = new Float32Array(rows * columns);
     source.read(weight, 0, values);
@@ -50,7 +56,7 @@ function naively(layer: Attention, x: Matrix): Matrix {
   };
   const bias = new Float32Array(HIDDEN);
   if (layer.out.bias) source.read(layer.out.bias, 0, bias);
-  const [q, k, v, out] = [layer.q, layer.k, layer.v, layer.out].map(matrix) as [
+  const [q, k, v, out] = [...productsOf(layer.inputs), layer.out].map(matrix) as [
     Matrix,
     Matrix,
     Matrix,
@@ -60,7 +66,7 @@ function naively(layer: Attention, x: Matrix): Matrix {
   const values = x.map((row) => product(row, v));
   const windows = layer.spans.flatMap(({ heads, window }) => new Array(heads).fill(window));
   return x.map((row, position) => {
-    const joined = windows.flatMap((window: number | undefined, head) => {
+    const joined = windows.flatMap((window: Window | undefined, head) => {
       const query = rotated(product(row, q).slice(head * HEAD, (head + 1) * HEAD), position);
       const first = fullForwardKeys(x.length, window)[position] ?? 0;
       const seen = Array.from({ length: position - first + 1 }, (_, index) => first + index);

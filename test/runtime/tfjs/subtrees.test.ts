@@ -1,5 +1,6 @@
 import { beforeAll, describe, expect, it } from 'vitest';
 import type { HybridBlock, LanguageModel, Layer } from '../../../src/architecture/layer.js';
+import { productsOf } from '../../../src/architecture/walk.js';
 import type { Engine, RunInput } from '../../../src/runtime/engine.js';
 import { openTfjs } from '../../../src/runtime/tfjs/engine.js';
 import type { Ids, Values } from '../../../src/runtime/values.js';
@@ -44,7 +45,7 @@ function layersWithInputs(
     of(mamba.inProj, u),
     of(mamba.conv, half(tap(mamba.inProj))),
     of(attention, n),
-    of(attention.q, n),
+    ...productsOf(attention.inputs).map((each) => of(each, n)),
     of(gate, z),
     of(gate.down, mapped(tap(gate.up), Math.tanh)),
     of(fusion, fused),

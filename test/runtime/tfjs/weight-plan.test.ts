@@ -1,5 +1,6 @@
 import { expect, it } from 'vitest';
-import { linear, walk } from '../../../src/architecture/layer.js';
+import { linear } from '../../../src/architecture/constructors.js';
+import { walk } from '../../../src/architecture/walk.js';
 import { neededTensors } from '../../../src/quicktest/elements.js';
 import { heapBytes, planWeights } from '../../../src/runtime/tfjs/weight-plan.js';
 import { fixtureModel } from '../fixture-models.js';

@@ -1,5 +1,7 @@
 /** Shapes: B batch, T tokens of the call, S keys, R = B·T rows, d width of a head. */
-import type { Attention, HeadSpan } from '../../../architecture/layer.js';
+import type { Attention, HeadSpan, Projection } from '../../../architecture/layer.js';
+import { windowKey } from '../../../architecture/masks.js';
+import { productsOf } from '../../../architecture/walk.js';
 import { type Context, folded, unfolded } from '../context.js';
 import { LEFT_OUT, type Value } from '../graph.js';
 import { MICROSOFT } from '../proto.js';
@@ -10,10 +12,12 @@ import { rotary } from './rotary.js';
 export function attention(context: Context, layer: Attention, u: Value): Value {
   const { graph, apply } = context;
   const spans = spansOf(layer);
-  const queries = columns(context, spans, rotary(context, layer.rotary, apply(layer.q, u)));
-  const k = rotary(context, layer.rotary, apply(layer.k, u));
-  const keys = columns(context, spans, forEachHead(context, layer, k));
-  const values = columns(context, spans, forEachHead(context, layer, apply(layer.v, u)));
+  const [q, k, v] = productsOf(layer.inputs) as [Projection, Projection, Projection];
+  const turned = (x: Value) => (layer.rotary ? rotary(context, layer.rotary, x) : x);
+  const queries = columns(context, spans, turned(apply(q, u)));
+  const keyRows = turned(apply(k, u));
+  const keys = columns(context, spans, forEachHead(context, layer, keyRows));
+  const values = columns(context, spans, forEachHead(context, layer, apply(v, u)));
   const results = spans.map((span, index) =>
     attend(
       context,
@@ -70,7 +74,7 @@ function withPast(context: Context, { name, width, window }: Span, what: string,
   const input = `${name}.${what}`;
   const past = context.feed(input, { kind: 'state', shape: [0, width] });
   const all = graph.op('Concat', [past, now], { attributes: { axis: 1 } });
-  const dropped = context.feed(`dropped.${window}`, { kind: 'droppedKeys', window });
+  const dropped = context.feed(`dropped.${windowKey(window)}`, { kind: 'droppedKeys', window });
   const rest = [dropped, graph.ints(Number.MAX_SAFE_INTEGER), graph.ints(1)];
   outputs.states.set(input, graph.output(graph.op('Slice', [all, ...rest])));
   return all;

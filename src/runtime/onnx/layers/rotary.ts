@@ -1,5 +1,5 @@
-import { rotaryFrequencies } from '../../../architecture/computed-buffers.js';
 import type { Rotary } from '../../../architecture/layer.js';
+import { rotaryFrequencies } from '../../../architecture/rotary-scaling.js';
 import { type Context, folded, positionsOf, unfolded } from '../context.js';
 import type { Value } from '../graph.js';
 import { MICROSOFT } from '../proto.js';

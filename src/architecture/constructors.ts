@@ -1,0 +1,440 @@
+/** Constructors of layers: one per kind; PyTorch's names for what they own. */
+import type {
+  Activation,
+  ActivationName,
+  Alibi,
+  Alignment,
+  Attention,
+  Component,
+  Embedding,
+  FusedProjection,
+  Gate,
+  GatedMlp,
+  HeadSpan,
+  LanguageModel,
+  LatentAttention,
+  Layer,
+  LayerNorm,
+  LearnedPositions,
+  Linear,
+  Mamba,
+  MixtureOfExperts,
+  PackedExperts,
+  Projection,
+  Projections,
+  Residual,
+  RmsNorm,
+  Rotary,
+  Router,
+  RouterGroups,
+  Scale,
+  Sequence,
+  Softcap,
+  TransposedLinear,
+  Window,
+} from './layer.js';
+import { checkElements, checkNames } from './limits.js';
+import { buffer, type Param, param } from './param.js';
+import type { RotaryScaling } from './rotary-scaling.js';
+import { tensorsOf } from './walk.js';
+
+export function embedding(
+  name: string,
+  vocabulary: number,
+  hidden: number,
+  aliases: readonly string[] = [],
+): Embedding {
+  const weight = param(`${name}.weight`, [vocabulary, hidden], aliases);
+  return { kind: 'embedding', name, component: 'embedding', weight };
+}
+
+interface LinearOptions {
+  readonly bias?: boolean;
+  readonly component?: Component;
+  /** Paths of further places where a state dict names this same layer. */
+  readonly aliases?: readonly string[];
+}
+
+/** `bias` is true unless said otherwise, as in PyTorch. */
+export function linear(
+  name: string,
+  from: number,
+  to: number,
+  options: LinearOptions = {},
+): Linear {
+  const { bias = true, component, aliases = [] } = options;
+  const named = (leaf: string) => aliases.map((alias) => `${alias}.${leaf}`);
+  return {
+    kind: 'linear',
+    name,
+    ...(component && { component }),
+    weight: param(`${name}.weight`, [to, from], named('weight')),
+    bias: bias ? param(`${name}.bias`, [to], named('bias')) : undefined,
+  };
+}
+
+/** A head that reads the embedding's own weight when tied, or has a weight of its own. */
+export function head(name: string, from: number, to: number, tiedTo?: Embedding): Linear {
+  return tiedTo
+    ? { kind: 'linear', name, component: 'head', weight: tiedTo.weight, bias: undefined }
+    : linear(name, from, to, { bias: false, component: 'head' });
+}
+
+export function layerNorm(name: string, size: number, eps: number): LayerNorm {
+  const [weight, bias] = [param(`${name}.weight`, [size]), param(`${name}.bias`, [size])];
+  return { kind: 'layerNorm', name, component: 'norm', weight, bias, eps };
+}
+
+/** linear(0), GELU (1), linear(2): numbered as PyTorch's Sequential numbers them. */
+export function geluNetwork(
+  name: string,
+  sizes: readonly [number, number, number],
+  component?: Component,
+): Sequence {
+  const [from, inner, to] = sizes;
+  return {
+    kind: 'sequence',
+    name,
+    ...(component && { component }),
+    layers: [
+      linear(`${name}.0`, from, inner),
+      activation(`${name}.1`, 'gelu'),
+      linear(`${name}.2`, inner, to),
+    ],
+  };
+}
+
+interface MambaSizes {
+  readonly hidden: number;
+  readonly inner: number;
+  readonly state: number;
+  readonly kernel: number;
+  readonly stepRank: number;
+}
+
+export function mamba(name: string, sizes: MambaSizes): Mamba {
+  const { hidden, inner, state, kernel, stepRank } = sizes;
+  return {
+    kind: 'mamba',
+    name,
+    component: 'mamba',
+    stateLog: param(`${name}.A_log`, [inner, state]),
+    skip: param(`${name}.D`, [inner]),
+    inProj: linear(`${name}.in_proj`, hidden, 2 * inner),
+    conv: {
+      kind: 'causalConv',
+      name: `${name}.conv1d`,
+      weight: param(`${name}.conv1d.weight`, [inner, 1, kernel]),
+      bias: param(`${name}.conv1d.bias`, [inner]),
+    },
+    xProj: linear(`${name}.x_proj`, inner, stepRank + 2 * state, { bias: false }),
+    dtProj: linear(`${name}.dt_proj`, stepRank, inner),
+    outProj: linear(`${name}.out_proj`, inner, hidden),
+    innerSize: inner,
+    stateSize: state,
+    stepRank,
+  };
+}
+
+interface HybridAttentionSizes {
+  readonly hidden: number;
+  readonly heads: number;
+  readonly spans: readonly HeadSpan[];
+  readonly rotaryBase: number;
+  /** Rows of the cosine and sine tables that a state dict holds. */
+  readonly rotaryPositions: number;
+}
+
+/** Every query head has its own key and value head; projections without bias, output with. */
+export function hybridAttention(name: string, sizes: HybridAttentionSizes): Attention {
+  const { hidden, heads, spans, rotaryBase, rotaryPositions } = sizes;
+  const headDim = hidden / heads;
+  const projection = (leaf: string) =>
+    linear(`${name}.${leaf}`, hidden, hidden, { bias: leaf === 'out_proj' });
+  const cache = (leaf: string) => buffer(`${name}.rope.${leaf}`, [1, 1, rotaryPositions, headDim]);
+  const tables = [
+    buffer(`${name}.rope.inv_freq`, [headDim / 2]),
+    cache('cos_cached'),
+    cache('sin_cached'),
+  ];
+  return attention(name, {
+    inputs: [projection('q_proj'), projection('k_proj'), projection('v_proj')],
+    out: projection('out_proj'),
+    rotary: rotary(`${name}.rope`, { base: rotaryBase, headDim, tables }),
+    heads,
+    headDim,
+    spans,
+  });
+}
+
+/** What an attention has beside its projections; a key-value head for each head, and no more, unless said. */
+interface AttentionParts {
+  readonly inputs: Projections;
+  readonly out: Projection;
+  readonly heads: number;
+  readonly headDim: number;
+  readonly keyValueHeads?: number;
+  readonly queryNorm?: RmsNorm | undefined;
+  readonly keyNorm?: RmsNorm | undefined;
+  readonly rotary?: Rotary | undefined;
+  readonly alibi?: Alibi | undefined;
+  /** 1 / sqrt(headDim) unless said otherwise. */
+  readonly scale?: number;
+  readonly softcap?: number | undefined;
+  /** How far back all heads see. */
+  readonly window?: Window | undefined;
+  /** Instead of `window`, where heads differ. */
+  readonly spans?: readonly HeadSpan[];
+}
+
+export function attention(name: string, parts: AttentionParts): Attention {
+  const { inputs, out, heads, headDim, window } = parts;
+  return {
+    kind: 'attention',
+    name,
+    component: 'attention',
+    inputs,
+    queryNorm: parts.queryNorm,
+    keyNorm: parts.keyNorm,
+    rotary: parts.rotary,
+    alibi: parts.alibi,
+    out,
+    heads,
+    keyValueHeads: parts.keyValueHeads ?? heads,
+    headDim,
+    scale: parts.scale ?? 1 / Math.sqrt(headDim),
+    softcap: parts.softcap,
+    spans: parts.spans ?? [{ heads, window }],
+  };
+}
+
+export function latentAttention(
+  name: string,
+  parts: Omit<LatentAttention, 'kind' | 'name' | 'component'>,
+): LatentAttention {
+  return { kind: 'latentAttention', name, component: 'attention', ...parts };
+}
+
+interface RotaryParts {
+  readonly base: number;
+  readonly headDim: number;
+  /** All of the head unless said otherwise. */
+  readonly rotatedDim?: number;
+  readonly pairs?: Rotary['pairs'];
+  readonly scaling?: RotaryScaling | undefined;
+  readonly tables?: readonly Param[];
+}
+
+export function rotary(name: string, parts: RotaryParts): Rotary {
+  const { base, headDim, rotatedDim = headDim, pairs = 'halves', scaling, tables = [] } = parts;
+  return { kind: 'rotary', name, base, headDim, rotatedDim, pairs, scaling, tables };
+}
+
+export function alibi(name: string, heads: number): Alibi {
+  return { kind: 'alibi', name, heads };
+}
+
+export function slidingWindow(tokens: number): Window {
+  return { rule: 'sliding', tokens };
+}
+
+/** weight [in, out]; with a bias. */
+export function transposedLinear(name: string, from: number, to: number): TransposedLinear {
+  const [weight, bias] = [param(`${name}.weight`, [from, to]), param(`${name}.bias`, [to])];
+  return { kind: 'transposedLinear', name, weight, bias };
+}
+
+/** @param widths Columns of each value; their sum is what the projection gives. */
+export function fusedProjection(
+  projection: Projection,
+  widths: readonly number[],
+  groups = 1,
+): FusedProjection {
+  return { kind: 'fusedProjection', name: `${projection.name}.parts`, projection, widths, groups };
+}
+
+/** `weight` [size]; `offset` is what is added to it. */
+export function rmsNorm(name: string, size: number, eps: number, offset = 0): RmsNorm {
+  const weight = param(`${name}.weight`, [size]);
+  return { kind: 'rmsNorm', name, component: 'norm', weight, eps, offset };
+}
+
+export function activation(name: string, fn: ActivationName): Activation {
+  return { kind: 'activation', name, fn };
+}
+
+export function scale(name: string, factor: number): Scale {
+  return { kind: 'scale', name, factor };
+}
+
+export function softcap(name: string, cap: number): Softcap {
+  return { kind: 'softcap', name, cap };
+}
+
+export function learnedPositions(
+  name: string,
+  positions: number,
+  hidden: number,
+): LearnedPositions {
+  const weight = param(`${name}.weight`, [positions, hidden]);
+  return { kind: 'learnedPositions', name, component: 'positions', weight };
+}
+
+export function sequence(name: string, layers: readonly Layer[], component?: Component): Sequence {
+  return { kind: 'sequence', name, ...(component && { component }), layers };
+}
+
+export function residual(name: string, ...branches: readonly Layer[]): Residual {
+  return { kind: 'residual', name, branches };
+}
+
+interface GatedMlpParts {
+  readonly inputs: Projections;
+  readonly activation: ActivationName;
+  readonly down: Projection;
+  readonly component?: Component;
+}
+
+export function gatedMlp(name: string, parts: GatedMlpParts): GatedMlp {
+  const { inputs, activation: fn, down, component = 'feedForward' } = parts;
+  return { kind: 'gatedMlp', name, component, inputs, activation: fn, down };
+}
+
+interface RouterParts {
+  readonly experts: number;
+  readonly expertsPerToken: number;
+  readonly scoring: Router['scoring'];
+  /** `e_score_correction_bias`, or what the file calls it. */
+  readonly correction?: Param | undefined;
+  readonly groups?: RouterGroups | undefined;
+  readonly renormalised?: { readonly eps: number } | undefined;
+  readonly scale?: number;
+}
+
+export function router(name: string, hidden: number, parts: RouterParts): Router {
+  const { experts, expertsPerToken, scoring, correction, groups, renormalised } = parts;
+  const weight = param(`${name}.weight`, [experts, hidden]);
+  return {
+    kind: 'router',
+    name,
+    component: 'router',
+    weight,
+    correction,
+    scoring,
+    expertsPerToken,
+    groups,
+    renormalised,
+    scale: parts.scale ?? 1,
+  };
+}
+
+interface PackedSizes {
+  readonly experts: number;
+  readonly hidden: number;
+  readonly inner: number;
+}
+
+/** `gate_up_proj` and `down_proj`, without `.weight`. */
+export function packedExperts(
+  name: string,
+  { experts, hidden, inner }: PackedSizes,
+  fn: ActivationName,
+): PackedExperts {
+  return {
+    kind: 'packedExperts',
+    name,
+    component: 'experts',
+    gateUp: param(`${name}.gate_up_proj`, [experts, 2 * inner, hidden]),
+    down: param(`${name}.down_proj`, [experts, hidden, inner]),
+    activation: fn,
+  };
+}
+
+export function mixtureOfExperts(
+  name: string,
+  parts: Pick<MixtureOfExperts, 'router' | 'experts'> &
+    Partial<Pick<MixtureOfExperts, 'shared' | 'sharedGate'>>,
+): MixtureOfExperts {
+  return {
+    kind: 'mixtureOfExperts',
+    name,
+    component: 'feedForward',
+    router: parts.router,
+    experts: parts.experts,
+    shared: parts.shared ?? [],
+    sharedGate: parts.sharedGate,
+  };
+}
+
+export function alignment(name: string, hidden: number): Alignment {
+  return {
+    kind: 'alignment',
+    name,
+    component: 'alignment',
+    net: geluNetwork(`${name}.net`, [2 * hidden, hidden, hidden]),
+    residual: linear(`${name}.residual_proj`, 2 * hidden, hidden),
+  };
+}
+
+export function gate(name: string, hidden: number, rank: number): Gate {
+  return {
+    kind: 'gate',
+    name,
+    component: 'gate',
+    up: linear(`${name}.u`, hidden, rank, { bias: false }),
+    down: linear(`${name}.d`, rank, hidden, { bias: false }),
+  };
+}
+
+/** What a model is made of; whatever most models do without may be left out. */
+type ModelParts = Pick<LanguageModel, 'embedding' | 'blocks' | 'norm' | 'head' | 'positions'> &
+  Partial<Pick<LanguageModel, 'embeddingSteps' | 'shared' | 'logitSteps'>>;
+
+/** @throws LimitError when it has too many tensor names, or more than 2^53 − 1 stored values. */
+export function languageModel(parts: ModelParts): LanguageModel {
+  const model: LanguageModel = {
+    kind: 'languageModel',
+    name: '',
+    embeddingSteps: [],
+    shared: [],
+    logitSteps: [],
+    ...parts,
+  };
+  const tensors = tensorsOf(model);
+  checkNames('model', namesIn(tensors));
+  checkElements('model', elementsIn(tensors));
+  return model;
+}
+
+/** `layers.0`, `layers.1`, …: the names of `count` blocks, refused when they alone are too many. */
+export function blockNames(prefix: string, count: number, countPath: string): string[] {
+  checkNames(countPath, count);
+  return Array.from({ length: count }, (_, index) => `${prefix}.${index}`);
+}
+
+/**
+ * Expands blocks one by one, in order. The first tells how much to expect, so that an absurd number of
+ * blocks is refused before they are built; blocks that grow are stopped on the way.
+ */
+export function stack<Block extends Layer>(
+  names: readonly string[],
+  countPath: string,
+  make: (name: string, index: number) => Block,
+): Block[] {
+  const blocks: Block[] = [];
+  let held = 0;
+  for (const [index, name] of names.entries()) {
+    const block = make(name, index);
+    // Each tensor that a block holds stands in the state dict under a name of the block.
+    held += tensorsOf(block).length;
+    checkNames(countPath, index === 0 ? held * names.length : held);
+    blocks.push(block);
+  }
+  return blocks;
+}
+
+const namesIn = (tensors: readonly Param[]) =>
+  tensors.reduce((total, { aliases }) => total + 1 + aliases.length, 0);
+
+const elementsIn = (tensors: readonly Param[]) =>
+  tensors.reduce((total, { elements }) => total + elements, 0);

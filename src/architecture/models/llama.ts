@@ -1,0 +1,70 @@
+/** Llama 1 to 3 (arXiv 2302.13971, 2307.09288, 2407.21783): the pattern of most later decoders. */
+import { rmsNorm, rotary } from '../constructors.js';
+import { defineFamily } from '../family.js';
+import { trainingHints } from '../training.js';
+import { readHuggingFace } from '../transformer/hugging-face.js';
+import { decoder, preNormBlock, separateAttention, separateMlp } from '../transformer/parts.js';
+import { rotaryRules, rotarySettings, scalingOf } from '../transformer/rotary-settings.js';
+import {
+  activationOf,
+  activationWord,
+  DECODER_RULES,
+  decoderSizes,
+  flag,
+  headsOf,
+  transformerDocument,
+} from '../transformer/settings.js';
+
+const schema = transformerDocument('llama', {
+  ...decoderSizes({
+    vocab_size: 32_000,
+    hidden_size: 4096,
+    intermediate_size: 11_008,
+    num_hidden_layers: 32,
+    num_attention_heads: 32,
+    max_position_embeddings: 2048,
+    rms_norm_eps: 1e-6,
+  }),
+  ...rotarySettings(10_000),
+  hidden_act: activationWord.default('silu').describe('Activation of the gate'),
+  attention_bias: flag.default(false).describe('Biases in all four products of attention'),
+  mlp_bias: flag.default(false).describe('Biases in the feed-forward network'),
+  tie_word_embeddings: flag.default(false).describe('The head reads the embedding'),
+});
+
+export const llama = defineFamily({
+  name: 'llama',
+  title: 'Llama 2 and 3, and what is built like them',
+  schema,
+  rules: [...DECODER_RULES, ...rotaryRules],
+  confusions: [],
+  presets: {},
+  trainingHints,
+  fromHuggingFace: (config) => readHuggingFace(schema.shape.model, config),
+  build({ model: config }) {
+    const { hidden_size: hidden, attention_bias: bias } = config;
+    const heads = headsOf(config);
+    const { headDim } = heads;
+    const scaling = scalingOf(config.rope_scaling, config.max_position_embeddings, headDim);
+    const norm = (name: string) => rmsNorm(name, hidden, config.rms_norm_eps);
+    return decoder(config, {
+      norm: norm('model.norm'),
+      block: (name) =>
+        preNormBlock(name, {
+          norm,
+          attention: separateAttention(`${name}.self_attn`, {
+            ...heads,
+            bias,
+            outBias: bias,
+            rotary: rotary(`${name}.rotary`, { base: config.rope_theta, headDim, scaling }),
+          }),
+          feedForward: separateMlp(`${name}.mlp`, {
+            hidden,
+            inner: config.intermediate_size,
+            activation: activationOf(config.hidden_act),
+            bias: config.mlp_bias,
+          }),
+        }),
+    });
+  },
+});

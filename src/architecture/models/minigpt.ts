@@ -1,0 +1,120 @@
+/** MiniGPT: a small Llama-like decoder with grouped-query attention, and names of its own. */
+import * as z from 'zod';
+import { rmsNorm, rotary } from '../constructors.js';
+import { defineFamily, type Preset } from '../family.js';
+import { trainingHints } from '../training.js';
+import {
+  causalModel,
+  residualBlock,
+  separateAttention,
+  separateMlp,
+} from '../transformer/parts.js';
+import {
+  count,
+  DECODER_RULES,
+  epsilon,
+  flag,
+  headsOf,
+  transformerDocument,
+} from '../transformer/settings.js';
+
+const schema = transformerDocument('minigpt', {
+  vocab_size: count.default(10_000).describe('Rows of the embedding and of the head'),
+  hidden_size: count.describe('Width of the residual stream'),
+  num_hidden_layers: count.describe('Number of blocks'),
+  num_attention_heads: count.describe('Query heads'),
+  num_key_value_heads: count.nullish().describe('Key and value heads [as many as query heads]'),
+  intermediate_size: count.describe('Width inside the feed-forward network'),
+  max_position_embeddings: count.default(512).describe('Longest input, in tokens'),
+  rms_norm_eps: epsilon.default(1e-6).describe('Epsilon of the norms'),
+  rope_theta: z.number().positive().default(10_000).describe('Base of the rotary frequencies'),
+  hidden_act: z.literal(['swiglu', 'silu']).default('swiglu').describe('SwiGLU, by either name'),
+  use_rope: z.literal(true).default(true).describe('Positions are always rotary'),
+  use_gqa: flag.default(true).describe('false: a key and value head for every query head'),
+  tie_word_embeddings: flag.default(true).describe('The head reads the embedding'),
+  dropout: z.number().nullish().describe('Training only'),
+});
+
+type Input = z.input<typeof schema>;
+type Sizes = readonly [
+  vocabulary: number,
+  hidden: number,
+  layers: number,
+  heads: number,
+  keyValueHeads: number,
+  inner: number,
+  positions: number,
+];
+
+const preset = (title: string, sizes: Sizes): Preset<Input> => {
+  const [vocabulary, hidden, layers, heads, keyValueHeads, inner, positions] = sizes;
+  return {
+    title,
+    document: {
+      model: {
+        family: 'minigpt',
+        vocab_size: vocabulary,
+        hidden_size: hidden,
+        num_hidden_layers: layers,
+        num_attention_heads: heads,
+        num_key_value_heads: keyValueHeads,
+        intermediate_size: inner,
+        max_position_embeddings: positions,
+      },
+    },
+  };
+};
+
+export const minigpt = defineFamily({
+  name: 'minigpt',
+  title: 'MiniGPT: small decoders with grouped-query attention',
+  schema,
+  rules: DECODER_RULES,
+  confusions: [],
+  presets: {
+    tiny: preset('2.8M: eight thin layers', [10_000, 128, 8, 4, 1, 384, 512]),
+    small: preset('29.5M', [10_000, 384, 12, 12, 3, 1536, 1024]),
+    medium: preset('112M', [20_000, 640, 20, 16, 4, 2048, 2048]),
+    large: preset('298M', [32_000, 768, 32, 24, 6, 3072, 4096]),
+  },
+  trainingHints,
+  build({ model: config }) {
+    const { hidden_size: hidden, rms_norm_eps: eps, num_attention_heads } = config;
+    const heads = headsOf({
+      ...config,
+      num_key_value_heads: config.use_gqa ? config.num_key_value_heads : num_attention_heads,
+    });
+    return causalModel({
+      paths: { embedding: 'token_embedding', blocks: 'transformer_blocks', head: 'lm_head' },
+      vocabulary: config.vocab_size,
+      hidden,
+      positions: config.max_position_embeddings,
+      tied: config.tie_word_embeddings,
+      blocks: config.num_hidden_layers,
+      blocksKey: 'num_hidden_layers',
+      norm: rmsNorm('layer_norm', hidden, eps),
+      block: (name) =>
+        residualBlock(name, {
+          attention: [
+            rmsNorm(`${name}.norm1`, hidden, eps),
+            separateAttention(`${name}.attention`, {
+              ...heads,
+              rotary: rotary(`${name}.attention.rotary`, {
+                base: config.rope_theta,
+                headDim: heads.headDim,
+              }),
+            }),
+          ],
+          mlp: [
+            rmsNorm(`${name}.norm2`, hidden, eps),
+            separateMlp(`${name}.feed_forward`, {
+              hidden,
+              inner: config.intermediate_size,
+              activation: 'silu',
+              leaves: ['w_gate', 'w_up', 'w_down'],
+            }),
+          ],
+        }),
+    });
+  },
+});

@@ -1,0 +1,272 @@
+/**
+ * MiniMind 2 and 3 (github.com/jingyaogong/minimind): small decoders, dense or with a mixture of experts. The
+ * two versions share a `model_type`; what tells them apart is in `versionOf`.
+ */
+import * as z from 'zod';
+import { mixtureOfExperts, rmsNorm, rotary, router } from '../constructors.js';
+import { defineFamily, type Preset } from '../family.js';
+import type { Layer, Router } from '../layer.js';
+import type { RotaryScaling } from '../rotary-scaling.js';
+import { trainingHints } from '../training.js';
+import { readHuggingFace } from '../transformer/hugging-face.js';
+import {
+  decoder,
+  expertsOf,
+  preNormBlock,
+  separateAttention,
+  separateMlp,
+} from '../transformer/parts.js';
+import {
+  activationOf,
+  activationWord,
+  count,
+  DECODER_RULES,
+  epsilon,
+  flag,
+  headsOf,
+  transformerDocument,
+} from '../transformer/settings.js';
+import { decoderTwin } from '../transformer/twin.js';
+
+const factor = z.number().positive();
+
+const schema = transformerDocument('minimind', {
+  version: z
+    .literal([2, 3])
+    .nullish()
+    .describe('[3 with head_dim, num_experts or moe_intermediate_size, otherwise 2]'),
+  vocab_size: count.default(6400).describe('Rows of the embedding and of the head'),
+  hidden_size: count.describe('Width of the residual stream'),
+  num_hidden_layers: count.describe('Number of blocks'),
+  num_attention_heads: count.default(8).describe('Query heads'),
+  num_key_value_heads: count.nullish().describe('Key and value heads [2; version 3: 4]'),
+  head_dim: count.nullish().describe('Width of a head [hidden_size / num_attention_heads]'),
+  intermediate_size: count
+    .nullish()
+    .describe(
+      'Width inside the feed-forward network [8/3, version 3: π times hidden_size, in 64s]',
+    ),
+  max_position_embeddings: count.default(32_768).describe('Longest input, in tokens'),
+  rms_norm_eps: epsilon.nullish().describe('Epsilon of the norms [1e-5; version 3: 1e-6]'),
+  rope_theta: z.number().positive().default(1e6).describe('Base of the rotary frequencies'),
+  inference_rope_scaling: flag
+    .default(false)
+    .describe('YaRN, for more positions than the training had'),
+  rope_scaling: z
+    .looseObject({
+      factor: factor.default(16),
+      original_max_position_embeddings: count.default(2048),
+      beta_fast: factor.default(32),
+      beta_slow: factor.default(1),
+      attention_factor: factor.default(1),
+    })
+    .nullish()
+    .describe('What inference_rope_scaling switches on [YaRN, factor 16 from 2048 positions]'),
+  hidden_act: activationWord.default('silu').describe('Activation of the gate'),
+  tie_word_embeddings: flag.default(true).describe('The head reads the embedding'),
+  use_moe: flag.default(false).describe('A mixture of experts in every block'),
+  num_experts_per_tok: count.nullish().describe('Experts that a token goes to [2; version 3: 1]'),
+  n_routed_experts: count.nullish().describe('Version 2: experts to choose from [4]'),
+  n_shared_experts: z.int().min(0).nullish().describe('Version 2: experts for every token [1]'),
+  num_experts: count.nullish().describe('Version 3: experts to choose from [4]'),
+  moe_intermediate_size: count
+    .nullish()
+    .describe('Version 3: width inside an expert [intermediate_size]'),
+  scoring_func: z.literal('softmax').default('softmax').describe('How experts are scored'),
+  norm_topk_prob: flag.default(true).describe('Weights of the chosen experts sum to one'),
+  // What follows says nothing of what the model is.
+  flash_attn: flag.nullish(),
+  dropout: z.number().nullish().describe('Training only'),
+  aux_loss_alpha: z.number().nullish().describe('Training only'),
+  router_aux_loss_coef: z.number().nullish().describe('Training only'),
+  seq_aux: flag.nullish().describe('Training only'),
+});
+
+type Config = z.output<typeof schema>['model'];
+type Version = 2 | 3;
+
+const versionOf = ({ version, head_dim, num_experts, moe_intermediate_size }: Config): Version =>
+  version ?? ((head_dim ?? num_experts ?? moe_intermediate_size) == null ? 2 : 3);
+
+/** What the versions do differently when a config does not say. */
+const VERSIONS = {
+  2: {
+    keyValueHeads: 2,
+    eps: 1e-5,
+    expertsPerToken: 2,
+    innerOf: (hidden: number) => 64 * Math.floor((Math.trunc((hidden * 8) / 3) + 63) / 64),
+  },
+  3: {
+    keyValueHeads: 4,
+    eps: 1e-6,
+    expertsPerToken: 1,
+    innerOf: (hidden: number) => 64 * Math.ceil((hidden * Math.PI) / 64),
+  },
+} as const;
+
+const EXPERTS = 4;
+/** Added to the sum by which the weights of the chosen experts are divided. */
+const RENORMALISE_EPS = 1e-20;
+
+/** YaRN, where tables for more positions than the original length are built. */
+function scalingOf(config: Config, headDim: number): RotaryScaling | undefined {
+  const given = config.rope_scaling;
+  const originalPositions = given?.original_max_position_embeddings ?? 2048;
+  const applies =
+    config.inference_rope_scaling && config.max_position_embeddings > originalPositions;
+  if (!applies) return undefined;
+  return {
+    kind: 'yarn',
+    factor: given?.factor ?? 16,
+    originalPositions,
+    betaFast: given?.beta_fast ?? 32,
+    betaSlow: given?.beta_slow ?? 1,
+    truncate: true,
+    lastDimension: headDim / 2 - 1,
+    amplitude: given?.attention_factor ?? 1,
+  };
+}
+
+/** A mixture of experts, or a gated network alone. */
+function feedForward(name: string, config: Config): Layer {
+  const version = versionOf(config);
+  const { hidden_size: hidden } = config;
+  const activation = activationOf(config.hidden_act);
+  const inner = config.intermediate_size ?? VERSIONS[version].innerOf(hidden);
+  if (!config.use_moe) return separateMlp(name, { hidden, inner, activation });
+  const isOld = version === 2;
+  const experts = (isOld ? config.n_routed_experts : config.num_experts) ?? EXPERTS;
+  const expertsPerToken = config.num_experts_per_tok ?? VERSIONS[version].expertsPerToken;
+  const expert = {
+    hidden,
+    inner: isOld ? inner : (config.moe_intermediate_size ?? inner),
+    activation,
+  };
+  // Version 2 leaves the weight of a single expert as it is, version 3 makes it one.
+  const renormalised: Router['renormalised'] =
+    config.norm_topk_prob && (expertsPerToken > 1 || !isOld) ? { eps: RENORMALISE_EPS } : undefined;
+  return mixtureOfExperts(name, {
+    router: router(`${name}.gate`, hidden, {
+      experts,
+      expertsPerToken,
+      scoring: 'softmax',
+      renormalised,
+    }),
+    experts: expertsOf(`${name}.experts`, { ...expert, experts, stored: 'separate' }),
+    shared: Array.from({ length: isOld ? (config.n_shared_experts ?? 1) : 0 }, (_, index) =>
+      separateMlp(`${name}.shared_experts.${index}`, { ...expert, component: 'sharedExperts' }),
+    ),
+  });
+}
+
+type Input = z.input<typeof schema>['model'];
+
+const preset = (title: string, model: Omit<Input, 'family'>): Preset<z.input<typeof schema>> => ({
+  title,
+  document: { model: { family: 'minimind', ...model } },
+});
+
+export const minimind = defineFamily({
+  name: 'minimind',
+  title: 'MiniMind 2 and 3, dense and with experts',
+  schema,
+  rules: [
+    ...DECODER_RULES,
+    {
+      severity: 'error',
+      reads: ['model.num_experts_per_tok', 'model.n_routed_experts', 'model.num_experts'],
+      check: ({ model }) => {
+        const experts =
+          (versionOf(model) === 2 ? model.n_routed_experts : model.num_experts) ?? EXPERTS;
+        const chosen = model.num_experts_per_tok ?? 1;
+        return model.use_moe && chosen > experts
+          ? {
+              message: `${chosen} experts for a token are more than the ${experts} there are`,
+              suggestion: `write at most ${experts}`,
+            }
+          : undefined;
+      },
+    },
+    {
+      severity: 'warning',
+      reads: ['model.version', 'model.head_dim', 'model.num_experts', 'model.n_routed_experts'],
+      check: ({ model }) =>
+        model.version === 2 && model.num_experts != null
+          ? {
+              message: 'num_experts is a key of version 3: version 2 reads n_routed_experts',
+              suggestion: 'write version: 3, or n_routed_experts',
+            }
+          : undefined,
+    },
+  ],
+  confusions: [],
+  presets: {
+    'minimind2-small': preset('MiniMind2-Small: 25.8M', {
+      version: 2,
+      hidden_size: 512,
+      num_hidden_layers: 8,
+    }),
+    minimind2: preset('MiniMind2: 104M', { version: 2, hidden_size: 768, num_hidden_layers: 16 }),
+    'minimind2-moe': preset('MiniMind2-MoE: 145M, of which a token uses 92M', {
+      version: 2,
+      hidden_size: 640,
+      num_hidden_layers: 8,
+      use_moe: true,
+    }),
+    'minimind-3': preset('MiniMind-3: 63.9M', {
+      version: 3,
+      hidden_size: 768,
+      num_hidden_layers: 8,
+    }),
+    'minimind-3-moe': preset('MiniMind-3-MoE: 198M, of which a token uses 64M', {
+      version: 3,
+      hidden_size: 768,
+      num_hidden_layers: 8,
+      use_moe: true,
+    }),
+    'minimind-v1-small': preset('MiniMind-V1-Small: 26.9M', {
+      version: 2,
+      hidden_size: 512,
+      num_hidden_layers: 8,
+      num_attention_heads: 16,
+      num_key_value_heads: 8,
+      rope_theta: 10_000,
+    }),
+  },
+  trainingHints,
+  fromHuggingFace: (config) => readHuggingFace(schema.shape.model, config),
+  // How many heads of keys there are by default is no share of the query heads.
+  twin: ({ model }, tokens) => {
+    const { keyValueHeads } = VERSIONS[versionOf(model)];
+    const stated = { num_key_value_heads: model.num_key_value_heads ?? keyValueHeads };
+    return decoderTwin({ model: { ...model, ...stated } }, tokens);
+  },
+  build({ model: config }) {
+    const defaults = VERSIONS[versionOf(config)];
+    const { hidden_size: hidden } = config;
+    const eps = config.rms_norm_eps ?? defaults.eps;
+    const heads = headsOf({
+      ...config,
+      num_key_value_heads: config.num_key_value_heads ?? defaults.keyValueHeads,
+    });
+    const { headDim } = heads;
+    const scaling = scalingOf(config, headDim);
+    const headNorm = (name: string) =>
+      versionOf(config) === 3 ? rmsNorm(name, headDim, eps) : undefined;
+    const norm = (name: string) => rmsNorm(name, hidden, eps);
+    return decoder(config, {
+      norm: norm('model.norm'),
+      block: (name) =>
+        preNormBlock(name, {
+          norm,
+          attention: separateAttention(`${name}.self_attn`, {
+            ...heads,
+            queryNorm: headNorm(`${name}.self_attn.q_norm`),
+            keyNorm: headNorm(`${name}.self_attn.k_norm`),
+            rotary: rotary(`${name}.rotary`, { base: config.rope_theta, headDim, scaling }),
+          }),
+          feedForward: feedForward(`${name}.mlp`, config),
+        }),
+    });
+  },
+});

@@ -1,0 +1,216 @@
+/** Parts that transformers have in common, from the constructors of layers. */
+import {
+  attention,
+  blockNames,
+  embedding,
+  fusedProjection,
+  gatedMlp,
+  head,
+  languageModel,
+  linear,
+  packedExperts,
+  residual,
+  sequence,
+  stack,
+} from '../constructors.js';
+import type {
+  ActivationName,
+  Attention,
+  Component,
+  GatedMlp,
+  LanguageModel,
+  Layer,
+  Linear,
+  MixtureOfExperts,
+  Norm,
+  Sequence,
+} from '../layer.js';
+import type { Heads } from './settings.js';
+
+interface CausalModel {
+  readonly vocabulary: number;
+  readonly hidden: number;
+  readonly positions: number;
+  readonly tied: boolean;
+  /** Paths of the embedding, of the list of blocks and of the head. */
+  readonly paths: { readonly embedding: string; readonly blocks: string; readonly head: string };
+  readonly blocks: number;
+  /** Key of the number of blocks. */
+  readonly blocksKey: string;
+  readonly block: (name: string, index: number) => Layer;
+  readonly norm: Norm;
+  readonly embeddingSteps?: readonly Layer[];
+  readonly logitSteps?: readonly Layer[];
+}
+
+/** A decoder: embedding, equal or unequal blocks, final norm, head. */
+export function causalModel(parts: CausalModel): LanguageModel {
+  const { vocabulary, hidden, positions, tied, paths, norm } = parts;
+  const countPath = `model.${parts.blocksKey}`;
+  const names = blockNames(paths.blocks, parts.blocks, countPath);
+  const aliases = tied ? [`${paths.head}.weight`] : [];
+  const tokens = embedding(paths.embedding, vocabulary, hidden, aliases);
+  return languageModel({
+    embedding: tokens,
+    embeddingSteps: parts.embeddingSteps ?? [],
+    blocks: stack(names, countPath, parts.block),
+    norm,
+    head: head(paths.head, hidden, vocabulary, tied ? tokens : undefined),
+    logitSteps: parts.logitSteps ?? [],
+    positions,
+  });
+}
+
+/** Paths of most models of transformers. */
+const MODEL_PATHS = {
+  embedding: 'model.embed_tokens',
+  blocks: 'model.layers',
+  head: 'lm_head',
+} as const;
+
+interface DecoderSettings {
+  readonly vocab_size: number;
+  readonly hidden_size: number;
+  readonly num_hidden_layers: number;
+  readonly max_position_embeddings: number;
+  readonly tie_word_embeddings: boolean;
+}
+
+/** `causalModel` of a config with the usual keys, and the usual names. */
+export function decoder(
+  config: DecoderSettings,
+  parts: Pick<CausalModel, 'norm' | 'block' | 'embeddingSteps' | 'logitSteps'>,
+): LanguageModel {
+  return causalModel({
+    paths: MODEL_PATHS,
+    vocabulary: config.vocab_size,
+    hidden: config.hidden_size,
+    positions: config.max_position_embeddings,
+    tied: config.tie_word_embeddings,
+    blocks: config.num_hidden_layers,
+    blocksKey: 'num_hidden_layers',
+    ...parts,
+  });
+}
+
+interface PreNormParts {
+  readonly norm: (name: string) => Norm;
+  readonly attention: Layer;
+  readonly feedForward: Layer;
+}
+
+/** x + attention(norm(x)), then x + feedForward(norm(x)). */
+export function preNormBlock(name: string, parts: PreNormParts): Sequence {
+  const { norm, attention: mixer, feedForward } = parts;
+  return residualBlock(name, {
+    attention: [norm(`${name}.input_layernorm`), mixer],
+    mlp: [norm(`${name}.post_attention_layernorm`), feedForward],
+  });
+}
+
+/** A norm before and one after each branch: x + norm(attention(norm(x))), and so on. */
+export function sandwichBlock(name: string, parts: PreNormParts): Sequence {
+  const { norm, attention: mixer, feedForward } = parts;
+  return residualBlock(name, {
+    attention: [norm(`${name}.input_layernorm`), mixer, norm(`${name}.post_attention_layernorm`)],
+    mlp: [
+      norm(`${name}.pre_feedforward_layernorm`),
+      feedForward,
+      norm(`${name}.post_feedforward_layernorm`),
+    ],
+  });
+}
+
+/** x + each of the branches in turn; a branch is a chain of layers. */
+export function residualBlock(
+  name: string,
+  branches: Readonly<Record<string, readonly Layer[]>>,
+): Sequence {
+  return sequence(
+    name,
+    Object.entries(branches).map(([branch, layers]) =>
+      residual(`${name}.${branch}_residual`, sequence(`${name}.${branch}_branch`, layers)),
+    ),
+  );
+}
+
+type AttentionParts = Parameters<typeof attention>[1];
+
+interface SeparateAttention
+  extends Heads,
+    Omit<AttentionParts, 'inputs' | 'out' | 'heads' | 'keyValueHeads' | 'headDim'> {
+  /** Whether queries, keys and values have biases. */
+  readonly bias?: boolean | undefined;
+  readonly outBias?: boolean | undefined;
+}
+
+/** `q_proj`, `k_proj`, `v_proj` and `o_proj`. */
+export function separateAttention(name: string, sizes: SeparateAttention): Attention {
+  const { hidden, bias = false, outBias = false, ...parts } = sizes;
+  const { heads, keyValueHeads, headDim } = parts;
+  const input = (leaf: string, count: number) =>
+    linear(`${name}.${leaf}`, hidden, count * headDim, { bias });
+  return attention(name, {
+    ...parts,
+    inputs: [
+      input('q_proj', heads),
+      input('k_proj', keyValueHeads),
+      input('v_proj', keyValueHeads),
+    ],
+    out: linear(`${name}.o_proj`, heads * headDim, hidden, { bias: outBias }),
+  });
+}
+
+interface MlpSizes {
+  readonly hidden: number;
+  readonly inner: number;
+  readonly activation: ActivationName;
+  readonly bias?: boolean;
+  readonly component?: Component;
+  /** Leaves of gate, up and down. */
+  readonly leaves?: readonly [gate: string, up: string, down: string];
+}
+
+const MLP_LEAVES = ['gate_proj', 'up_proj', 'down_proj'] as const;
+
+/** Gate, up and down as three products. */
+export function separateMlp(name: string, sizes: MlpSizes): GatedMlp {
+  const { hidden, inner, activation, bias = false, component, leaves = MLP_LEAVES } = sizes;
+  const [gate, up, down] = leaves;
+  const product = (leaf: string, from: number, to: number): Linear =>
+    linear(`${name}.${leaf}`, from, to, { bias });
+  return gatedMlp(name, {
+    inputs: [product(gate, hidden, inner), product(up, hidden, inner)],
+    activation,
+    down: product(down, inner, hidden),
+    ...(component && { component }),
+  });
+}
+
+/** Gate and up as one product, `gate_up_proj`. */
+export function fusedMlp(name: string, { hidden, inner, activation }: MlpSizes): GatedMlp {
+  const both = linear(`${name}.gate_up_proj`, hidden, 2 * inner, { bias: false });
+  return gatedMlp(name, {
+    inputs: fusedProjection(both, [inner, inner]),
+    activation,
+    down: linear(`${name}.down_proj`, inner, hidden, { bias: false }),
+  });
+}
+
+interface ExpertSizes extends Omit<MlpSizes, 'bias' | 'component'> {
+  readonly experts: number;
+  readonly stored: 'packed' | 'separate';
+}
+
+/** Experts `NAME.0`, `NAME.1`, …, or all of them in two tensors of NAME. */
+export function expertsOf(name: string, sizes: ExpertSizes): MixtureOfExperts['experts'] {
+  const { experts, stored, hidden, inner, activation } = sizes;
+  switch (stored) {
+    case 'packed':
+      return packedExperts(name, { experts, hidden, inner }, activation);
+    case 'separate':
+      return Array.from({ length: experts }, (_, index) =>
+        separateMlp(`${name}.${index}`, { ...sizes, component: 'experts' }),
+      );
+  }
+}

@@ -1,0 +1,132 @@
+/** `rope_theta` and `rope_scaling` of a config, and what they come to. */
+import * as z from 'zod';
+import type { Finding } from '../../errors.js';
+import { defineRules } from '../family.js';
+import type { RotaryScaling } from '../rotary-scaling.js';
+import { count } from './settings.js';
+
+const factor = z.number().positive();
+
+/** The keys of transformers' `rope_parameters`; which of them are needed depends on the type. */
+const ropeScaling = z.strictObject({
+  rope_type: z
+    .enum(['default', 'linear', 'dynamic', 'llama3', 'yarn', 'longrope'])
+    .default('default')
+    .describe('How frequencies are stretched'),
+  factor: factor.nullish().describe('How many times longer'),
+  original_max_position_embeddings: count.nullish().describe('Length that it was trained with'),
+  low_freq_factor: factor.nullish(),
+  high_freq_factor: factor.nullish(),
+  beta_fast: factor.nullish(),
+  beta_slow: factor.nullish(),
+  mscale: z.number().nullish(),
+  mscale_all_dim: z.number().nullish(),
+  attention_factor: factor.nullish(),
+  truncate: z.boolean().nullish(),
+  short_factor: z.array(factor).nullish(),
+  long_factor: z.array(factor).nullish(),
+});
+
+export type RopeScaling = z.output<typeof ropeScaling>;
+
+export const rotarySettings = (base: number) => ({
+  rope_theta: z.number().positive().default(base).describe('Base of the rotary frequencies'),
+  rope_scaling: ropeScaling.nullish().describe('How rotary positions reach beyond the training'),
+});
+
+/** Values that a type of scaling cannot do without. */
+const NEEDED = {
+  default: [],
+  linear: ['factor'],
+  dynamic: ['factor'],
+  llama3: ['factor', 'low_freq_factor', 'high_freq_factor'],
+  yarn: ['factor'],
+  longrope: ['short_factor', 'long_factor'],
+} as const satisfies Record<RopeScaling['rope_type'], readonly (keyof RopeScaling)[]>;
+
+export const rotaryRules = defineRules<{
+  readonly model: { readonly rope_scaling?: RopeScaling | null | undefined };
+}>([
+  {
+    severity: 'error',
+    reads: ['model.rope_scaling'],
+    check: ({ model: { rope_scaling: scaling } }): Finding | undefined => {
+      if (!scaling) return undefined;
+      const missing = NEEDED[scaling.rope_type].filter((key) => scaling[key] == null);
+      return missing.length === 0
+        ? undefined
+        : {
+            message: `rope_type ${scaling.rope_type} needs ${missing.join(' and ')}`,
+            suggestion: `write ${missing.map((key) => `${key}: …`).join(', ')} under rope_scaling`,
+          };
+    },
+  },
+]);
+
+/** YaRN's correction of how sharp attention is, for inputs `times` as long. */
+export const yarnAmplitude = (times: number, strength = 1): number =>
+  times <= 1 ? 1 : 0.1 * strength * Math.log(times) + 1;
+
+/** YaRN's defaults, arXiv 2309.00071, section 3.2. */
+const BETA_FAST = 32;
+const BETA_SLOW = 1;
+
+/**
+ * As `modeling_rope_utils.py` of transformers reads it.
+ * @param positions `max_position_embeddings`.
+ * @param rotatedDim Dimensions of a head that are rotated.
+ * @param trained Length of the training where the config states it beside the scaling.
+ */
+export function scalingOf(
+  scaling: RopeScaling | null | undefined,
+  positions: number,
+  rotatedDim: number,
+  trained?: number,
+): RotaryScaling | undefined {
+  if (!scaling) return undefined;
+  const originalPositions = trained ?? scaling.original_max_position_embeddings ?? positions;
+  const times = scaling.factor ?? positions / originalPositions;
+  switch (scaling.rope_type) {
+    case 'default':
+      return undefined;
+    case 'linear':
+      return { kind: 'linear', factor: times };
+    case 'dynamic':
+      return { kind: 'dynamic', factor: times, originalPositions: positions };
+    case 'llama3':
+      return {
+        kind: 'llama3',
+        factor: times,
+        lowFrequencyFactor: scaling.low_freq_factor ?? 1,
+        highFrequencyFactor: scaling.high_freq_factor ?? 1,
+        originalPositions,
+      };
+    case 'yarn': {
+      const { mscale, mscale_all_dim: all } = scaling;
+      const ratio =
+        mscale && all
+          ? yarnAmplitude(times, mscale) / yarnAmplitude(times, all)
+          : yarnAmplitude(times);
+      return {
+        kind: 'yarn',
+        factor: times,
+        originalPositions,
+        betaFast: scaling.beta_fast ?? BETA_FAST,
+        betaSlow: scaling.beta_slow ?? BETA_SLOW,
+        truncate: scaling.truncate ?? true,
+        lastDimension: rotatedDim - 1,
+        amplitude: scaling.attention_factor ?? ratio,
+      };
+    }
+    case 'longrope':
+      return {
+        kind: 'longrope',
+        shortDivisors: scaling.short_factor ?? [],
+        longDivisors: scaling.long_factor ?? [],
+        originalPositions,
+        amplitude:
+          scaling.attention_factor ??
+          (times <= 1 ? 1 : Math.sqrt(1 + Math.log(times) / Math.log(originalPositions))),
+      };
+  }
+}

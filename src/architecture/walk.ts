@@ -1,0 +1,236 @@
+/** Walking a description: its layers, the tensors that they hold, and the state dict that they make. */
+import type {
+  Component,
+  FusedProjection,
+  LanguageModel,
+  Layer,
+  MixtureOfExperts,
+  Projection,
+  Projections,
+} from './layer.js';
+import type { Param } from './param.js';
+
+/** The layers that a layer holds, in the order in which PyTorch registers them. */
+function childrenOf(layer: Layer): readonly Layer[] {
+  switch (layer.kind) {
+    case 'languageModel':
+      return [
+        layer.embedding,
+        ...layer.embeddingSteps,
+        ...layer.shared,
+        ...layer.blocks,
+        layer.norm,
+        layer.head,
+        ...layer.logitSteps,
+      ];
+    case 'hybridBlock':
+      return [
+        layer.inputNorm,
+        layer.mamba,
+        layer.attention,
+        layer.srte,
+        ...(layer.alignment ? [layer.alignment] : []),
+        layer.gate,
+        layer.fusion,
+        layer.mlp,
+        layer.outputNorm,
+      ];
+    case 'sequence':
+      return layer.layers;
+    case 'mamba':
+      return [layer.inProj, layer.conv, layer.xProj, layer.dtProj, layer.outProj];
+    case 'residual':
+      return layer.branches;
+    case 'fusedProjection':
+      return [layer.projection];
+    case 'gatedMlp':
+      return [...projectionLayers(layer.inputs), layer.down];
+    case 'mixtureOfExperts':
+      return [
+        layer.router,
+        ...expertLayers(layer.experts),
+        ...layer.shared,
+        ...present(layer.sharedGate),
+      ];
+    case 'attention':
+      return [
+        ...projectionLayers(layer.inputs),
+        layer.out,
+        ...present(layer.queryNorm),
+        ...present(layer.keyNorm),
+        ...present(layer.rotary),
+        ...present(layer.alibi),
+      ];
+    case 'latentAttention':
+      return [
+        layer.query,
+        layer.keyValueDown,
+        layer.latentNorm,
+        layer.keyValueUp,
+        layer.out,
+        layer.rotary,
+      ];
+    case 'srteLowRank':
+      return [layer.projection];
+    case 'alignment':
+      return [layer.net, layer.residual];
+    case 'gate':
+      return [layer.up, layer.down];
+    case 'embedding':
+    case 'linear':
+    case 'transposedLinear':
+    case 'layerNorm':
+    case 'rmsNorm':
+    case 'activation':
+    case 'scale':
+    case 'softcap':
+    case 'learnedPositions':
+    case 'router':
+    case 'packedExperts':
+    case 'causalConv':
+    case 'rotary':
+    case 'alibi':
+    case 'srteTable':
+    case 'srteSincos':
+      return [];
+  }
+}
+
+const present = <L extends Layer>(layer: L | undefined): readonly L[] => (layer ? [layer] : []);
+
+/** The layers behind several values of one input. */
+export function projectionLayers(inputs: Projections): readonly (Projection | FusedProjection)[] {
+  return 'kind' in inputs ? [inputs] : inputs;
+}
+
+/** The products behind several values of one input. */
+export function productsOf(inputs: Projections): readonly Projection[] {
+  return 'kind' in inputs ? [inputs.projection] : inputs;
+}
+
+const expertLayers = (experts: MixtureOfExperts['experts']): readonly Layer[] =>
+  'kind' in experts ? [experts] : experts;
+
+/** What a model does, one after the other, from ids to logits. */
+export function stagesOf(model: LanguageModel): readonly Layer[] {
+  const { embedding, embeddingSteps, blocks, norm, head, logitSteps } = model;
+  return [embedding, ...embeddingSteps, ...blocks, norm, head, ...logitSteps];
+}
+
+/** The tensors that a layer itself holds, without those of its children. */
+function ownTensors(layer: Layer): readonly Param[] {
+  switch (layer.kind) {
+    case 'embedding':
+      return [layer.weight];
+    case 'linear':
+    case 'transposedLinear':
+      return layer.bias ? [layer.weight, layer.bias] : [layer.weight];
+    case 'rmsNorm':
+    case 'learnedPositions':
+      return [layer.weight];
+    case 'router':
+      return layer.correction ? [layer.weight, layer.correction] : [layer.weight];
+    case 'packedExperts':
+      return [layer.gateUp, layer.down];
+    case 'layerNorm':
+    case 'causalConv':
+      return [layer.weight, layer.bias];
+    case 'mamba':
+      return [layer.stateLog, layer.skip];
+    case 'rotary':
+      return layer.tables;
+    case 'srteTable':
+      return [layer.table];
+    case 'srteLowRank':
+      return [layer.lowRank];
+    case 'srteSincos':
+      return [layer.inverseFrequencies];
+    case 'languageModel':
+    case 'hybridBlock':
+    case 'sequence':
+    case 'attention':
+    case 'latentAttention':
+    case 'alignment':
+    case 'gate':
+    case 'fusedProjection':
+    case 'residual':
+    case 'gatedMlp':
+    case 'mixtureOfExperts':
+    case 'activation':
+    case 'scale':
+    case 'softcap':
+    case 'alibi':
+      return [];
+  }
+}
+
+/** A layer met on a walk. */
+export interface Visit {
+  readonly layer: Layer;
+  /** What it is for: its own, or that of the nearest layer above which says so. */
+  readonly component: Component;
+}
+
+/** Every layer below and with `layer`, parents before children; a shared layer at each place that holds it. */
+export function walk(layer: Layer): Visit[] {
+  const visits: Visit[] = [];
+  collect(layer, 'other', visits);
+  return visits;
+}
+
+function collect(layer: Layer, inherited: Component, visits: Visit[]): void {
+  const component = layer.component ?? inherited;
+  visits.push({ layer, component });
+  for (const child of childrenOf(layer)) collect(child, component, visits);
+}
+
+/** A stored tensor and what it is for. */
+export interface OwnedTensor {
+  readonly tensor: Param;
+  /** The component of the first layer that holds it: a tied head counts as embedding. */
+  readonly component: Component;
+}
+
+/** Every stored tensor below `layer` once, by identity, in the canonical order. */
+export function ownedTensors(layer: Layer): OwnedTensor[] {
+  const owned = new Map<Param, OwnedTensor>();
+  for (const visit of walk(layer)) {
+    for (const tensor of ownTensors(visit.layer)) {
+      if (!owned.has(tensor)) owned.set(tensor, { tensor, component: visit.component });
+    }
+  }
+  return [...owned.values()];
+}
+
+/** `ownedTensors` without their components. */
+export function tensorsOf(layer: Layer): Param[] {
+  return ownedTensors(layer).map(({ tensor }) => tensor);
+}
+
+/** One entry of a state dict. */
+export interface StateDictEntry {
+  /** The tensor's own name, or the alias under which it stands here. */
+  readonly name: string;
+  readonly tensor: Param;
+}
+
+/**
+ * The state dict of a model as PyTorch writes it, aliases and buffers included: an entry for each place
+ * that holds a tensor, in the order of the places. The first has the tensor's name, the others its
+ * aliases in turn.
+ */
+export function stateDictOf(layer: Layer): StateDictEntry[] {
+  const met = new Map<Param, number>();
+  const entries: StateDictEntry[] = [];
+  for (const visit of walk(layer)) {
+    for (const tensor of ownTensors(visit.layer)) {
+      const times = met.get(tensor) ?? 0;
+      met.set(tensor, times + 1);
+      entries.push({
+        name: times === 0 ? tensor.name : (tensor.aliases[times - 1] ?? tensor.name),
+        tensor,
+      });
+    }
+  }
+  return entries;
+}
