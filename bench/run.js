@@ -7,6 +7,7 @@ const BENCHMARKS = {
   'start-up': () => import('./start-up.js'),
   'meta-device': () => import('./meta-device.js'),
   forward: () => import('./forward.js'),
+  'forward-minimind': () => import('./forward-minimind.js'),
   hash: () => import('./hash.js'),
   'index-safetensors': () => import('./index-safetensors.js'),
   'low-rank': () => import('./low-rank.js'),

@@ -3,6 +3,8 @@ import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { afterAll, afterEach, describe, expect, it } from 'vitest';
+import { mixtureOfExperts, packedExperts, router } from '../../../src/architecture/constructors.js';
+import type { Layer } from '../../../src/architecture/layer.js';
 import type { Param } from '../../../src/architecture/param.js';
 import { tensorsOf } from '../../../src/architecture/walk.js';
 import { compile } from '../../../src/runtime/onnx/compile.js';
@@ -12,7 +14,8 @@ import { randomWeights } from '../../../src/runtime/random-weights.js';
 import type { FileRange, WeightSource } from '../../../src/runtime/weights.js';
 import { decode } from '../../../src/tensor/decode.js';
 import { inPackage } from '../../fixtures.js';
-import { idsOf, modelOfConfig } from '../fixture-models.js';
+import { differenceAt, idsOf, modelOfConfig } from '../fixture-models.js';
+import { referenceEngine } from '../reference-engine.js';
 import { describeWithOnnx, loaded } from './support.js';
 
 const folder = fs.realpathSync(fs.mkdtempSync(path.join(os.tmpdir(), 'minimind-test-')));
@@ -44,14 +47,24 @@ const ids = idsOf([[3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8]]);
 
 type Half = 'F16' | 'BF16';
 
+interface Filing {
+  readonly files?: number;
+  readonly of?: Layer;
+  readonly source?: WeightSource;
+}
+
 /** Lays all tensors into a file of their own, one byte behind each other, and says where they are. */
-function inFiles(dtype: 'F32' | Half, name: string, files = 1): WeightSource {
+function inFiles(
+  dtype: 'F32' | Half,
+  name: string,
+  { files = 1, of = model, source = random }: Filing = {},
+): WeightSource {
   const ranges = new Map<Param, FileRange>();
   const values = new Map<Param, Float32Array>();
   const parts: Buffer[][] = Array.from({ length: files }, () => []);
-  for (const [index, tensor] of tensorsOf(model).entries()) {
+  for (const [index, tensor] of tensorsOf(of).entries()) {
     const numbers = new Float32Array(tensor.elements);
-    random.read(tensor, 0, numbers);
+    source.read(tensor, 0, numbers);
     const bytes = dtype === 'F32' ? Buffer.from(numbers.buffer) : halved(dtype, numbers);
     const part = parts[index % files] ?? [];
     part.push(Buffer.from([index]));
@@ -140,8 +153,31 @@ describeWithOnnx('weights that a file holds are used in place', () => {
     expect(program.elements).toBe(distinct.reduce((sum, { elements }) => sum + elements, 0));
   });
 
+  it.each(['F32', 'F16'] as const)('%s of experts, each its part of a tensor', async (dtype) => {
+    const sizes = { experts: 3, hidden: 16, inner: 12 };
+    const layer = mixtureOfExperts('mixture', {
+      router: router('router', 16, { experts: 3, expertsPerToken: 2, scoring: 'softmax' }),
+      experts: packedExperts('experts', sizes, 'silu'),
+    });
+    const source = inFiles(dtype, `experts-${dtype}`, {
+      of: layer,
+      source: randomWeights(layer, 4),
+    });
+    const shape = [1, 5, 16];
+    const data = Float32Array.from({ length: 80 }, (_, index) => Math.sin(index));
+    const wanted = await (await referenceEngine().load(layer, source)).run({
+      inputs: [{ shape, data }],
+    });
+    for (const weights of [fromReader(source), source]) {
+      const program = await loaded(layer, weights);
+      const { output } = await program.run({ inputs: [{ shape, data }] });
+      expect(differenceAt(output, wanted.output, 1)).toBeLessThan(1e-6);
+      expect(program.elements).toBe(3 * 16 + 3 * 3 * 12 * 16);
+    }
+  });
+
   it('in several folders, some of them nowhere', async () => {
-    const source = inFiles('F32', 'parts', 3);
+    const source = inFiles('F32', 'parts', { files: 3 });
     const wanted = await (await loaded(model, fromReader(source))).run({ ids });
     const [table] = tensorsOf(model);
     const mixed: WeightSource = {

@@ -1,0 +1,177 @@
+// What a forward pass is measured against, all of it 1 × TOKENS tokens: engines, a model's own matrix products,
+// and implementations in PyTorch. `PYTHON` names another Python than `python3`, `ROUNDS` another number of rounds
+// than 12, `THREADS` another number of threads than 2.
+//
+// A model's own products are, in one ONNX graph, each once: those of every linear layer, without bias, with a
+// weight of its own; and those of attention as ONNX Runtime's MultiHeadAttention computes them, query by key and
+// probability by value over the whole square of every head, local or global, masked or not. What a scan
+// multiplies is no matrix product.
+import { spawn } from 'node:child_process';
+import { createRequire } from 'node:module';
+import { createInterface } from 'node:readline';
+import { setTimeout } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { register } from 'tsx/esm/api';
+import { summary } from './measure.js';
+
+export const root = fileURLToPath(new URL('..', import.meta.url));
+export const source = (file) => import(`../src/${file}`);
+const setting = (name, otherwise) => Number(process.env[name] || otherwise);
+
+register(); // What is measured is TypeScript.
+
+export const TOKENS = 512;
+export const THREADS = setting('THREADS', 2);
+const ROUNDS = setting('ROUNDS', 12);
+/** Milliseconds between turns: the threads of a library spin for a while before they sleep. */
+const REST = 100;
+
+/**
+ * Lets contenders take turns and closes them; those that are undefined are not there.
+ * @param pairs Whom to compare with whom: `candidate` and `baseline` by their keys, and the `aim`.
+ */
+export async function compared(all, pairs) {
+  const contenders = Object.fromEntries(Object.entries(all).filter(([, each]) => each));
+  const times = await inTurns(contenders);
+  for (const { close } of Object.values(contenders)) await close();
+  return pairs
+    .filter(({ candidate, baseline }) => candidate in times && baseline in times)
+    .map(({ candidate, baseline, aim }) =>
+      summary({
+        name: `${contenders[candidate].name} against ${contenders[baseline].name}`,
+        times: { candidate: times[candidate], baseline: times[baseline] },
+        aim,
+      }),
+    );
+}
+
+async function inTurns(contenders) {
+  const times = Object.fromEntries(Object.keys(contenders).map((name) => [name, []]));
+  for (let round = -1; round < ROUNDS; round++) {
+    for (const [name, { time }] of Object.entries(contenders)) {
+      await setTimeout(REST);
+      const milliseconds = await time();
+      if (round >= 0) times[name].push(milliseconds);
+    }
+  }
+  return times;
+}
+
+async function timeOf(work) {
+  const start = performance.now();
+  await work();
+  return performance.now() - start;
+}
+
+export async function timedOnnx(model) {
+  const { openOnnx } = await source('runtime/onnx/engine.ts');
+  return timedEngine('minimind', await openOnnx({ threads: THREADS }), model);
+}
+
+/** It has one thread, whatever is asked for. */
+export async function timedWasm(model) {
+  const { openTfjs } = await source('runtime/tfjs/engine.ts');
+  const engine = await openTfjs({ threads: THREADS, backend: 'wasm' });
+  return timedEngine('minimind on WebAssembly', engine, model);
+}
+
+async function timedEngine(name, engine, model) {
+  const { randomWeights } = await source('runtime/random-weights.ts');
+  const program = await engine.load(model, randomWeights(model, 0));
+  const vocabulary = model.embedding.weight.shape[0];
+  const ids = {
+    batch: 1,
+    tokens: TOKENS,
+    data: Int32Array.from({ length: TOKENS }, (_, at) => (at * 7919) % vocabulary),
+  };
+  return {
+    name,
+    version: engine.info.version,
+    time: () => timeOf(() => program.run({ ids })),
+    close: () => program.release(),
+  };
+}
+
+/** The products of a model, [rows, inner] by [inner, columns], `times` over; `weight` says of which kind. */
+async function productsOf(model) {
+  const { walk } = await source('architecture/walk.ts');
+  return walk(model).flatMap(({ layer }) => {
+    if (layer.kind === 'linear') {
+      const [columns, inner] = layer.weight.shape;
+      return [{ rows: TOKENS, inner, columns, times: 1, weight: true }];
+    }
+    if (layer.kind !== 'attention') return [];
+    const { heads: times, headDim } = layer;
+    return [
+      { rows: TOKENS, inner: headDim, columns: TOKENS, times, weight: false },
+      { rows: TOKENS, inner: TOKENS, columns: headDim, times, weight: false },
+    ];
+  });
+}
+
+export async function timedProducts(model) {
+  const { GraphBuilder } = await source('runtime/onnx/graph.ts');
+  const { encodeModel } = await source('runtime/onnx/proto.ts');
+  const { InferenceSession, Tensor } = createRequire(import.meta.url)('onnxruntime-node');
+  const products = await productsOf(model);
+  const graph = new GraphBuilder();
+  const feeds = {};
+  const input = (...shape) => {
+    const name = shape.join('x');
+    const elements = shape.reduce((product, size) => product * size, 1);
+    feeds[name] ??= new Tensor('float32', new Float32Array(elements).fill(1 / 64), shape);
+    return graph.input(name, 'f32', shape);
+  };
+  for (const [index, { rows, inner, columns, times, weight }] of products.entries()) {
+    const output = weight
+      ? graph.op('Gemm', [input(rows, inner), initializer(graph, index, [columns, inner])], {
+          attributes: { transB: 1 },
+        })
+      : graph.op('MatMul', [input(times, rows, inner), input(times, inner, columns)]);
+    // Only the last leaves the graph: the others are computed all the same, and nothing is copied.
+    if (index === products.length - 1) graph.output(output);
+  }
+  const session = await InferenceSession.create(encodeModel(graph.build('products')), {
+    executionProviders: ['cpu'],
+    intraOpNumThreads: THREADS,
+    graphOptimizationLevel: 'disabled', // It would compute equal products of equal inputs once.
+    logSeverityLevel: 4,
+  });
+  const gigaflops = products.map(
+    (each) => 2e-9 * each.rows * each.inner * each.columns * each.times,
+  );
+  return {
+    name: 'its own matrix products',
+    facts: {
+      count: products.reduce((sum, { times }) => sum + times, 0),
+      gigaflops: Math.round(10 * gigaflops.reduce((sum, each) => sum + each, 0)) / 10,
+    },
+    time: () => timeOf(() => session.run(feeds)),
+    close: () => session.release(),
+  };
+}
+
+function initializer(graph, index, shape) {
+  const raw = new Uint8Array(new Float32Array(shape[0] * shape[1]).fill(1 / 64).buffer);
+  return graph.initializer({ name: `weight.${index}`, type: 'f32', shape, bytes: { raw } });
+}
+
+/** @param script Takes settings, tokens and threads. Gives undefined where Python or PyTorch is not there. */
+export async function timedPyTorch(script, settings, threads) {
+  const python = process.env.PYTHON || 'python3';
+  const words = [`${root}bench/${script}`, JSON.stringify(settings), TOKENS, threads];
+  const child = spawn(python, words, { stdio: ['pipe', 'pipe', 'ignore'] });
+  child.on('error', () => {}); // Then there are no lines.
+  const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
+  const { value: facts } = await lines.next();
+  if (facts === undefined) return undefined;
+  return {
+    name: `a plain PyTorch implementation, threads: ${threads}`,
+    facts: JSON.parse(facts),
+    time: async () => {
+      child.stdin.write('\n');
+      return Number((await lines.next()).value);
+    },
+    close: () => child.stdin.end(),
+  };
+}

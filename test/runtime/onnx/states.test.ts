@@ -1,0 +1,71 @@
+import { describe, expect, it } from 'vitest';
+import { compile } from '../../../src/runtime/onnx/compile.js';
+import type { Tensor } from '../../../src/runtime/onnx/library.js';
+import { randomWeights } from '../../../src/runtime/random-weights.js';
+import { transformerModel } from '../../../src/runtime/self-check-models.js';
+import { differenceAt, idsOf } from '../fixture-models.js';
+import { partOf } from '../sequences.js';
+import { decoded, describeWithOnnx, loaded } from './support.js';
+
+const model = transformerModel();
+const weights = randomWeights(model, 5);
+const decoding = { totalTokens: 12 };
+const ids = idsOf([
+  [5, 3, 0, 7, 1, 6, 2, 4, 4, 0, 3, 1],
+  [0, 1, 1, 2, 3, 5, 2, 7, 6, 6, 5, 4],
+]);
+
+describe('what is kept between calls', () => {
+  const place = (tensor: { name: string; shape: readonly number[] }) => ({
+    name: tensor.name,
+    shape: tensor.shape,
+    type: 'f32' as const,
+    bytes: { raw: new Uint8Array(0) },
+  });
+  const { feeds } = compile(model, place, { decoding });
+
+  it.each([
+    ['the keys of the heads that have some', 'blocks.0.attention.0.keys', [0, 16]],
+    ['the values of them', 'blocks.1.attention.0.values', [0, 16]],
+    ['a latent', 'blocks.3.attention.latents', [0, 10]],
+    ['one key for all heads', 'blocks.3.attention.keys', [0, 4]],
+  ])('is %s', (_what, name, shape) => {
+    expect(feeds.get(name)).toEqual({ kind: 'state', shape });
+  });
+
+  it('is nothing else', () => {
+    const kept = [...feeds].filter(([, { kind }]) => kind === 'state').map(([name]) => name);
+    expect(kept.length).toBe(2 * model.blocks.length);
+  });
+});
+
+describeWithOnnx('decoding a transformer', () => {
+  it.each([
+    ['one token at a time', [1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1]],
+    ['several at a time', [5, 4, 1, 2]],
+  ])('%s equals the forward pass at once', async (_what, counts) => {
+    const whole = await (await loaded(model, weights)).run({ ids });
+    const program = await loaded(model, weights, { decoding });
+    const found = await decoded(program, ids, counts);
+    expect(differenceAt(found, whole.output, 1)).toBeLessThan(1e-5);
+  });
+
+  it('shows what is made of the tokens before, too', async () => {
+    const whole = await (await loaded(model, weights, { taps: true })).run({ ids });
+    const program = await loaded(model, weights, { decoding, taps: true });
+    const first = await program.run({ ids: partOf(ids, 0, 9) });
+    const { taps } = await program.run({ ids: partOf(ids, 9, 12), state: first.state });
+    const [up, wanted] = [taps, whole.taps].map((each) => each.get('blocks.3.attention.up'));
+    expect(up?.shape).toEqual([2, 12, 44]);
+    expect(up && wanted && differenceAt(up, wanted, 1)).toBeLessThan(1e-5);
+  });
+
+  it('keeps no more keys than a window reaches back', async () => {
+    const program = await loaded(model, weights, { decoding });
+    const { state } = await program.run({ ids });
+    const { kept } = state as unknown as { kept: ReadonlyMap<string, Tensor> };
+    // Those that the last token saw, and all tokens where there is no window.
+    expect(kept.get('blocks.0.attention.0.keys')?.dims).toEqual([2, 3, 16]);
+    expect(kept.get('blocks.1.attention.0.keys')?.dims).toEqual([2, 12, 16]);
+  });
+});
