@@ -3,26 +3,19 @@ import { rmsNorm, rotary } from '../constructors.js';
 import { defineFamily } from '../family.js';
 import { trainingHints } from '../training.js';
 import { readHuggingFace } from '../transformer/hugging-face.js';
-import {
-  causalModel,
-  MODEL_PATHS,
-  residualBlock,
-  separateAttention,
-  separateMlp,
-} from '../transformer/parts.js';
+import { decoder, preNormBlock, separateAttention, separateMlp } from '../transformer/parts.js';
 import { rotaryRules, rotarySettings, scalingOf } from '../transformer/rotary-settings.js';
 import {
   activationOf,
   activationWord,
+  DECODER_RULES,
   decoderSizes,
   flag,
-  headRules,
   headsOf,
   transformerDocument,
 } from '../transformer/settings.js';
 
 const schema = transformerDocument('llama', {
-  // Defaults are those of transformers' LlamaConfig.
   ...decoderSizes({
     vocab_size: 32_000,
     hidden_size: 4096,
@@ -43,48 +36,34 @@ export const llama = defineFamily({
   name: 'llama',
   title: 'Llama 2 and 3, and what is built like them',
   schema,
-  rules: [...headRules, ...rotaryRules],
+  rules: [...DECODER_RULES, ...rotaryRules],
   confusions: [],
   presets: {},
   trainingHints,
   fromHuggingFace: (config) => readHuggingFace(schema.shape.model, config),
   build({ model: config }) {
-    const { hidden_size: hidden, rms_norm_eps: eps, attention_bias: bias } = config;
+    const { hidden_size: hidden, attention_bias: bias } = config;
     const heads = headsOf(config);
-    const scaling = scalingOf(config.rope_scaling, config.max_position_embeddings, heads.headDim);
-    return causalModel({
-      paths: MODEL_PATHS,
-      vocabulary: config.vocab_size,
-      hidden,
-      positions: config.max_position_embeddings,
-      tied: config.tie_word_embeddings,
-      blocks: config.num_hidden_layers,
-      blocksKey: 'num_hidden_layers',
-      norm: rmsNorm('model.norm', hidden, eps),
+    const { headDim } = heads;
+    const scaling = scalingOf(config.rope_scaling, config.max_position_embeddings, headDim);
+    const norm = (name: string) => rmsNorm(name, hidden, config.rms_norm_eps);
+    return decoder(config, {
+      norm: norm('model.norm'),
       block: (name) =>
-        residualBlock(name, {
-          attention: [
-            rmsNorm(`${name}.input_layernorm`, hidden, eps),
-            separateAttention(`${name}.self_attn`, {
-              ...heads,
-              bias,
-              outBias: bias,
-              rotary: rotary(`${name}.self_attn.rotary`, {
-                base: config.rope_theta,
-                headDim: heads.headDim,
-                scaling,
-              }),
-            }),
-          ],
-          mlp: [
-            rmsNorm(`${name}.post_attention_layernorm`, hidden, eps),
-            separateMlp(`${name}.mlp`, {
-              hidden,
-              inner: config.intermediate_size,
-              activation: activationOf(config.hidden_act),
-              bias: config.mlp_bias,
-            }),
-          ],
+        preNormBlock(name, {
+          norm,
+          attention: separateAttention(`${name}.self_attn`, {
+            ...heads,
+            bias,
+            outBias: bias,
+            rotary: rotary(`${name}.rotary`, { base: config.rope_theta, headDim, scaling }),
+          }),
+          feedForward: separateMlp(`${name}.mlp`, {
+            hidden,
+            inner: config.intermediate_size,
+            activation: activationOf(config.hidden_act),
+            bias: config.mlp_bias,
+          }),
         }),
     });
   },

@@ -12,9 +12,9 @@ import {
 } from '../transformer/parts.js';
 import {
   count,
+  DECODER_RULES,
   epsilon,
   flag,
-  headRules,
   headsOf,
   transformerDocument,
 } from '../transformer/settings.js';
@@ -70,7 +70,7 @@ export const minigpt = defineFamily({
   name: 'minigpt',
   title: 'MiniGPT: small decoders with grouped-query attention',
   schema,
-  rules: headRules,
+  rules: DECODER_RULES,
   confusions: [],
   presets: {
     tiny: preset('2.8M: eight thin layers', [10_000, 128, 8, 4, 1, 384, 512]),

@@ -10,10 +10,9 @@ import type { RotaryScaling } from '../rotary-scaling.js';
 import { trainingHints } from '../training.js';
 import { readHuggingFace } from '../transformer/hugging-face.js';
 import {
-  causalModel,
+  decoder,
   expertsOf,
-  MODEL_PATHS,
-  residualBlock,
+  preNormBlock,
   separateAttention,
   separateMlp,
 } from '../transformer/parts.js';
@@ -21,9 +20,9 @@ import {
   activationOf,
   activationWord,
   count,
+  DECODER_RULES,
   epsilon,
   flag,
-  headRules,
   headsOf,
   transformerDocument,
 } from '../transformer/settings.js';
@@ -171,20 +170,7 @@ export const minimind = defineFamily({
   title: 'MiniMind 2 and 3, dense and with experts',
   schema,
   rules: [
-    ...headRules,
-    {
-      severity: 'error',
-      reads: ['model.head_dim', 'model.hidden_size', 'model.num_attention_heads'],
-      check: ({ model }) => {
-        const { headDim } = headsOf(model);
-        return Number.isInteger(headDim) && headDim % 2 === 1
-          ? {
-              message: `a head would be ${headDim} wide, but RoPE rotates pairs: the width must be even`,
-              suggestion: 'give head_dim, or another number of heads',
-            }
-          : undefined;
-      },
-    },
+    ...DECODER_RULES,
     {
       severity: 'error',
       reads: ['model.num_experts_per_tok', 'model.n_routed_experts', 'model.num_experts'],
@@ -260,34 +246,19 @@ export const minimind = defineFamily({
     const scaling = scalingOf(config, headDim);
     const headNorm = (name: string) =>
       versionOf(config) === 3 ? rmsNorm(name, headDim, eps) : undefined;
-    return causalModel({
-      paths: MODEL_PATHS,
-      vocabulary: config.vocab_size,
-      hidden,
-      positions: config.max_position_embeddings,
-      tied: config.tie_word_embeddings,
-      blocks: config.num_hidden_layers,
-      blocksKey: 'num_hidden_layers',
-      norm: rmsNorm('model.norm', hidden, eps),
+    const norm = (name: string) => rmsNorm(name, hidden, eps);
+    return decoder(config, {
+      norm: norm('model.norm'),
       block: (name) =>
-        residualBlock(name, {
-          attention: [
-            rmsNorm(`${name}.input_layernorm`, hidden, eps),
-            separateAttention(`${name}.self_attn`, {
-              ...heads,
-              queryNorm: headNorm(`${name}.self_attn.q_norm`),
-              keyNorm: headNorm(`${name}.self_attn.k_norm`),
-              rotary: rotary(`${name}.self_attn.rotary`, {
-                base: config.rope_theta,
-                headDim,
-                scaling,
-              }),
-            }),
-          ],
-          mlp: [
-            rmsNorm(`${name}.post_attention_layernorm`, hidden, eps),
-            feedForward(`${name}.mlp`, config),
-          ],
+        preNormBlock(name, {
+          norm,
+          attention: separateAttention(`${name}.self_attn`, {
+            ...heads,
+            queryNorm: headNorm(`${name}.self_attn.q_norm`),
+            keyNorm: headNorm(`${name}.self_attn.k_norm`),
+            rotary: rotary(`${name}.rotary`, { base: config.rope_theta, headDim, scaling }),
+          }),
+          feedForward: feedForward(`${name}.mlp`, config),
         }),
     });
   },

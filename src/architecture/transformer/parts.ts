@@ -62,11 +62,64 @@ export function causalModel(parts: CausalModel): LanguageModel {
 }
 
 /** Paths of most models of transformers. */
-export const MODEL_PATHS = {
+const MODEL_PATHS = {
   embedding: 'model.embed_tokens',
   blocks: 'model.layers',
   head: 'lm_head',
 } as const;
+
+interface DecoderSettings {
+  readonly vocab_size: number;
+  readonly hidden_size: number;
+  readonly num_hidden_layers: number;
+  readonly max_position_embeddings: number;
+  readonly tie_word_embeddings: boolean;
+}
+
+/** `causalModel` of a config with the usual keys, and the usual names. */
+export function decoder(
+  config: DecoderSettings,
+  parts: Pick<CausalModel, 'norm' | 'block' | 'embeddingSteps' | 'logitSteps'>,
+): LanguageModel {
+  return causalModel({
+    paths: MODEL_PATHS,
+    vocabulary: config.vocab_size,
+    hidden: config.hidden_size,
+    positions: config.max_position_embeddings,
+    tied: config.tie_word_embeddings,
+    blocks: config.num_hidden_layers,
+    blocksKey: 'num_hidden_layers',
+    ...parts,
+  });
+}
+
+interface PreNormParts {
+  readonly norm: (name: string) => Norm;
+  readonly attention: Layer;
+  readonly feedForward: Layer;
+}
+
+/** x + attention(norm(x)), then x + feedForward(norm(x)). */
+export function preNormBlock(name: string, parts: PreNormParts): Sequence {
+  const { norm, attention: mixer, feedForward } = parts;
+  return residualBlock(name, {
+    attention: [norm(`${name}.input_layernorm`), mixer],
+    mlp: [norm(`${name}.post_attention_layernorm`), feedForward],
+  });
+}
+
+/** A norm before and one after each branch: x + norm(attention(norm(x))), and so on. */
+export function sandwichBlock(name: string, parts: PreNormParts): Sequence {
+  const { norm, attention: mixer, feedForward } = parts;
+  return residualBlock(name, {
+    attention: [norm(`${name}.input_layernorm`), mixer, norm(`${name}.post_attention_layernorm`)],
+    mlp: [
+      norm(`${name}.pre_feedforward_layernorm`),
+      feedForward,
+      norm(`${name}.post_feedforward_layernorm`),
+    ],
+  });
+}
 
 /** x + each of the branches in turn; a branch is a chain of layers. */
 export function residualBlock(

@@ -1,7 +1,8 @@
 /** What configs of transformers say, in the words of Hugging Face: the parts that families share. */
 import * as z from 'zod';
+import { slidingWindow } from '../constructors.js';
 import { defineRules } from '../family.js';
-import type { ActivationName } from '../layer.js';
+import type { ActivationName, Window } from '../layer.js';
 import { TRAINING_SECTIONS } from '../training.js';
 
 export const count = z.int().min(1);
@@ -57,16 +58,20 @@ export function transformerDocument<Name extends string, Shape extends z.ZodRawS
   return z.looseObject({ model, ...TRAINING_SECTIONS });
 }
 
-/** Sizes that every Llama-like model states. */
-export const decoderSizes = (defaults: {
+interface SizeDefaults {
   readonly vocab_size: number;
   readonly hidden_size: number;
   readonly intermediate_size: number;
   readonly num_hidden_layers: number;
   readonly num_attention_heads: number;
+  readonly num_key_value_heads?: number;
+  readonly head_dim?: number;
   readonly max_position_embeddings: number;
   readonly rms_norm_eps: number;
-}) => ({
+}
+
+/** Sizes that every Llama-like model states, with the defaults of its class in transformers. */
+export const decoderSizes = (defaults: SizeDefaults) => ({
   vocab_size: count.default(defaults.vocab_size).describe('Rows of the embedding and of the head'),
   hidden_size: count.default(defaults.hidden_size).describe('Width of the residual stream'),
   intermediate_size: count
@@ -75,13 +80,111 @@ export const decoderSizes = (defaults: {
   num_hidden_layers: count.default(defaults.num_hidden_layers).describe('Number of blocks'),
   num_attention_heads: count.default(defaults.num_attention_heads).describe('Query heads'),
   num_key_value_heads: count
-    .nullish()
-    .describe('Key and value heads, a divisor of the query heads [as many]'),
-  head_dim: count.nullish().describe('Width of a head [hidden_size / num_attention_heads]'),
+    .nullable()
+    .default(defaults.num_key_value_heads ?? null)
+    .describe('Key and value heads, a divisor of the query heads; null: as many'),
+  head_dim: count
+    .nullable()
+    .default(defaults.head_dim ?? null)
+    .describe('Width of a head; null: hidden_size / num_attention_heads'),
   max_position_embeddings: count
     .default(defaults.max_position_embeddings)
     .describe('Longest input, in tokens'),
   rms_norm_eps: epsilon.default(defaults.rms_norm_eps).describe('Epsilon of the norms'),
+});
+
+/** What would make a model see the tokens that follow; no such model is described here. */
+export const causalOnly = z.literal(false).nullish().describe('Attention is causal');
+
+const softcapping = (cap: number | null) => z.number().positive().nullable().default(cap);
+
+/** Keys of models with sliding windows in some of their layers. */
+export const windowSettings = (tokens: number | null = null) => ({
+  sliding_window: z
+    .int()
+    .min(0)
+    .nullable()
+    .default(tokens)
+    .describe('How many keys a position sees, its own included; null: all before it'),
+  layer_types: z
+    .array(z.enum(['sliding_attention', 'full_attention']))
+    .nullish()
+    .describe('Which layers have the window'),
+});
+
+interface WindowSettings {
+  readonly sliding_window: number | null;
+  readonly layer_types?: readonly string[] | null | undefined;
+}
+
+/**
+ * The window of layer `index`: by `layer_types`, or where the config does not list them by the family's rule.
+ */
+export function windowAt(
+  { sliding_window: tokens, layer_types: types }: WindowSettings,
+  index: number,
+  slidesByRule: boolean,
+): Window | undefined {
+  const slides = types ? types[index] === 'sliding_attention' : slidesByRule;
+  return slides && tokens ? slidingWindow(tokens) : undefined;
+}
+
+/** Of the models whose upper layers have the window, if they use it at all. */
+export const upperWindowSettings = {
+  ...windowSettings(),
+  use_sliding_window: flag.default(false).describe('Whether any layer has the window'),
+  max_window_layers: z
+    .int()
+    .min(0)
+    .default(28)
+    .describe('The first layer that has the window, if any does'),
+};
+
+export const upperWindows = (
+  config: WindowSettings & {
+    readonly use_sliding_window: boolean;
+    readonly max_window_layers: number;
+  },
+  index: number,
+): Window | undefined =>
+  config.use_sliding_window
+    ? windowAt(config, index, index >= config.max_window_layers)
+    : undefined;
+
+/** A list with an entry for each layer has as many as there are layers. */
+export const layerListRules = (key: string) =>
+  defineRules<{ readonly model: { readonly num_hidden_layers: number } }>([
+    {
+      severity: 'error',
+      reads: [`model.${key}`, 'model.num_hidden_layers'],
+      check: ({ model }) => {
+        const list = (model as Readonly<Record<string, unknown>>)[key];
+        return Array.isArray(list) && list.length !== model.num_hidden_layers
+          ? {
+              message: `${key} has ${list.length} entries for ${model.num_hidden_layers} layers`,
+              suggestion: 'give one for each layer, or leave the list out',
+            }
+          : undefined;
+      },
+    },
+  ]);
+
+/** Keys of Gemma 2 and 3 beside those of Gemma. */
+export const laterGemmaSettings = (softcaps: {
+  readonly attention: number | null;
+  readonly logits: number | null;
+}) => ({
+  hidden_activation: activationWord.default('gelu_pytorch_tanh').describe('Activation of the gate'),
+  query_pre_attn_scalar: z
+    .number()
+    .positive()
+    .default(256)
+    .describe('Scores are divided by its square root'),
+  attn_logit_softcapping: softcapping(softcaps.attention).describe('Softcap of the scores'),
+  final_logit_softcapping: softcapping(softcaps.logits).describe('Softcap of the logits'),
+  attention_bias: flag.default(false).describe('Biases in all four products of attention'),
+  use_bidirectional_attention: causalOnly,
+  tie_word_embeddings: flag.default(true).describe('The head reads the embedding'),
 });
 
 /** How heads are laid out, with what follows from other values filled in. */
@@ -142,11 +245,25 @@ export const headRules = defineRules<{ readonly model: HeadSettings }>([
   },
 ]);
 
-/** A token id of a training that no row of the embedding is for, and a longer context than positions. */
-export const contextRules = (
-  positionsKey: string,
-  positionsOf: (model: Record<string, unknown>) => unknown,
-) =>
+/** Rotation turns pairs, so as many dimensions of a head as it turns are even. */
+export const evenHeadRules = defineRules<{ readonly model: HeadSettings }>([
+  {
+    severity: 'error',
+    reads: ['model.head_dim', 'model.hidden_size', 'model.num_attention_heads'],
+    check: ({ model }) => {
+      const { headDim } = headsOf(model);
+      return Number.isInteger(headDim) && headDim % 2 === 1
+        ? {
+            message: `a head would be ${headDim} wide, but RoPE rotates pairs: the width must be even`,
+            suggestion: 'give an even head_dim, or another number of heads',
+          }
+        : undefined;
+    },
+  },
+]);
+
+/** Sequences of the training that are longer than the model's positions. */
+export const lengthRules = (positionsKey: string) =>
   defineRules<{
     readonly model: object;
     readonly training?: { readonly max_seq_length?: number | undefined } | null | undefined;
@@ -155,12 +272,122 @@ export const contextRules = (
       severity: 'error',
       reads: ['training.max_seq_length', `model.${positionsKey}`],
       check: ({ model, training }) => {
-        const positions = positionsOf(model as Record<string, unknown>);
+        const positions = (model as Readonly<Record<string, unknown>>)[positionsKey];
         const length = training?.max_seq_length;
         return length !== undefined && typeof positions === 'number' && length > positions
           ? {
               message: `sequences of ${length} tokens are longer than ${positionsKey} ${positions}`,
               suggestion: `write at most ${positions}, or raise model.${positionsKey}`,
+            }
+          : undefined;
+      },
+    },
+  ]);
+
+/** Rules of every decoder with the usual keys and rotary positions. */
+export const DECODER_RULES = [
+  ...headRules,
+  ...evenHeadRules,
+  ...lengthRules('max_position_embeddings'),
+];
+
+interface ExpertCounts {
+  readonly experts: string;
+  readonly chosen: string;
+}
+
+/** No more experts for a token than there are. */
+export const expertRules = ({ experts, chosen }: ExpertCounts) =>
+  defineRules<{ readonly model: object }>([
+    {
+      severity: 'error',
+      reads: [`model.${chosen}`, `model.${experts}`],
+      check: ({ model }) => {
+        const values = model as Readonly<Record<string, unknown>>;
+        const [there, taken] = [Number(values[experts]), Number(values[chosen])];
+        return taken > there
+          ? {
+              message: `${taken} experts for a token are more than the ${there} there are`,
+              suggestion: `write at most ${there}`,
+            }
+          : undefined;
+      },
+    },
+  ]);
+
+/** How the experts' tensors are stored: a choice of who writes the file, which a checkpoint shows. */
+export const expertsStored = z
+  .enum(['separate', 'packed'])
+  .default('separate')
+  .describe('Names of the experts: apart, or packed into two tensors as transformers 5 holds them');
+
+interface SparseDefaults {
+  readonly experts: number;
+  readonly expertsPerToken: number;
+  readonly inner: number;
+}
+
+/** Keys of Qwen's mixtures, of which some layers may do without. */
+export const sparseSettings = ({ experts, expertsPerToken, inner }: SparseDefaults) => ({
+  num_experts: z.int().min(0).default(experts).describe('Experts to choose from'),
+  num_experts_per_tok: count.default(expertsPerToken).describe('Experts that a token goes to'),
+  moe_intermediate_size: count.default(inner).describe('Width inside an expert'),
+  norm_topk_prob: flag.default(false).describe('Weights of the chosen experts sum to one'),
+  decoder_sparse_step: count.default(1).describe('Every so many layers have experts'),
+  mlp_only_layers: z.array(z.int().min(0)).default([]).describe('Layers without experts'),
+  experts_stored: expertsStored,
+});
+
+/** Whether layer `index` has a mixture of experts. */
+export const hasExperts = (
+  config: {
+    readonly num_experts: number;
+    readonly decoder_sparse_step: number;
+    readonly mlp_only_layers: readonly number[];
+  },
+  index: number,
+): boolean =>
+  !config.mlp_only_layers.includes(index) &&
+  config.num_experts > 0 &&
+  (index + 1) % config.decoder_sparse_step === 0;
+
+/** Which part of a head is rotated. */
+export const partOfHead = (part: number) =>
+  z.number().positive().max(1).default(part).describe('The part of a head that is rotated');
+
+/** The part that is rotated has a whole, even number of dimensions. */
+export const partialRules = (key: string) =>
+  defineRules<{ readonly model: HeadSettings }>([
+    {
+      severity: 'error',
+      reads: [`model.${key}`, 'model.hidden_size', 'model.num_attention_heads'],
+      check: ({ model }) => {
+        const { headDim } = headsOf(model);
+        const part = Number((model as unknown as Readonly<Record<string, unknown>>)[key]);
+        const rotated = Math.trunc(headDim * part);
+        return rotated < 2 || rotated % 2 === 1
+          ? {
+              message: `${rotated} of ${headDim} dimensions would be rotated, but RoPE rotates pairs: the number must be even, and not 0`,
+              suggestion: `write ${(2 * Math.max(1, Math.round(rotated / 2))) / headDim}`,
+            }
+          : undefined;
+      },
+    },
+  ]);
+
+/** Heads that have to divide the width, by the names of their keys. */
+export const headsDivide = (headsKey: string, hiddenKey: string) =>
+  defineRules<{ readonly model: object }>([
+    {
+      severity: 'error',
+      reads: [`model.${headsKey}`, `model.${hiddenKey}`],
+      check: ({ model }) => {
+        const values = model as Readonly<Record<string, unknown>>;
+        const [heads, hidden] = [Number(values[headsKey]), Number(values[hiddenKey])];
+        return hidden % heads !== 0
+          ? {
+              message: `${heads} heads do not divide ${hiddenKey} ${hidden}`,
+              suggestion: `write ${headsKey}: ${nearestDivisor(heads, hidden)}`,
             }
           : undefined;
       },

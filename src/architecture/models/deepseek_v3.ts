@@ -1,0 +1,98 @@
+/** DeepSeek-V3 and R1 (arXiv 2412.19437): V2 with sigmoid scores and a correction in place of a loss. */
+import * as z from 'zod';
+import { rmsNorm } from '../constructors.js';
+import { defineFamily } from '../family.js';
+import { buffer } from '../param.js';
+import { trainingHints } from '../training.js';
+import {
+  DEEPSEEK_RULES,
+  deepseekAttention,
+  deepseekFeedForward,
+  deepseekSettings,
+} from '../transformer/deepseek.js';
+import { expertsIn, readHuggingFace } from '../transformer/hugging-face.js';
+import { decoder, preNormBlock } from '../transformer/parts.js';
+import { rotaryRules } from '../transformer/rotary-settings.js';
+import { flag, transformerDocument } from '../transformer/settings.js';
+
+const RENORMALISE_EPS = 1e-20;
+
+const CONTESTED =
+  'the original code of DeepSeek-V3 counts the router’s correction as a parameter, transformers holds it as a buffer';
+
+const schema = transformerDocument('deepseek_v3', {
+  ...deepseekSettings({
+    sizes: {
+      vocab_size: 129_280,
+      hidden_size: 7168,
+      intermediate_size: 18_432,
+      num_hidden_layers: 61,
+      num_attention_heads: 128,
+      max_position_embeddings: 4096,
+      rms_norm_eps: 1e-6,
+    },
+    moe_intermediate_size: 2048,
+    n_routed_experts: 256,
+    n_shared_experts: 1,
+    num_experts_per_tok: 8,
+    first_k_dense_replace: 3,
+    routed_scaling_factor: 2.5,
+    norm_topk_prob: true,
+    n_group: 8,
+    topk_group: 4,
+  }),
+  topk_method: z.literal('noaux_tc').default('noaux_tc').describe('By corrected scores'),
+  scoring_func: z.literal('sigmoid').default('sigmoid').describe('How experts are scored'),
+  rope_interleave: flag.default(true).describe('Neighbours are rotated together, not halves'),
+  num_nextn_predict_layers: z
+    .int()
+    .min(0)
+    .nullish()
+    .describe('Layers that predict further tokens: in some files, never part of the model'),
+});
+
+export const deepseekV3 = defineFamily({
+  name: 'deepseek_v3',
+  title: 'DeepSeek-V3 and R1: latent attention, corrected experts',
+  schema,
+  rules: [...DEEPSEEK_RULES, ...rotaryRules],
+  confusions: [],
+  presets: {},
+  trainingHints,
+  fromHuggingFace: (config) =>
+    readHuggingFace(schema.shape.model, config, {
+      names: { n_routed_experts: ['num_local_experts'] },
+      more: () => ({ experts_stored: expertsIn(config) }),
+    }),
+  build({ model: config }) {
+    const { hidden_size: hidden, n_routed_experts: experts } = config;
+    const { n_group: count, topk_group: kept } = config;
+    const norm = (name: string) => rmsNorm(name, hidden, config.rms_norm_eps);
+    const groups =
+      count !== null && kept !== null && count > 1
+        ? ({ count, kept, score: 'bestTwo', dropped: Number.NEGATIVE_INFINITY } as const)
+        : undefined;
+    return decoder(config, {
+      norm: norm('model.norm'),
+      block: (name, index) =>
+        preNormBlock(name, {
+          norm,
+          attention: deepseekAttention(
+            `${name}.self_attn`,
+            config,
+            config.rope_interleave ? 'neighbours' : 'halves',
+          ),
+          feedForward: deepseekFeedForward(`${name}.mlp`, index, config, {
+            routing: (gate) => ({
+              scoring: 'sigmoid',
+              correction: buffer(`${gate}.e_score_correction_bias`, [experts], {
+                contested: CONTESTED,
+              }),
+              groups,
+              renormalised: config.norm_topk_prob ? { eps: RENORMALISE_EPS } : undefined,
+            }),
+          }),
+        }),
+    });
+  },
+});

@@ -1,0 +1,75 @@
+/** Gemma (arXiv 2403.08295): scaled embeddings, norms about one, GELU in the gate. */
+import { rmsNorm, rotary, scale } from '../constructors.js';
+import { defineFamily } from '../family.js';
+import { trainingHints } from '../training.js';
+import { readHuggingFace } from '../transformer/hugging-face.js';
+import { decoder, preNormBlock, separateAttention, separateMlp } from '../transformer/parts.js';
+import { rotaryRules, rotarySettings, scalingOf } from '../transformer/rotary-settings.js';
+import {
+  activationOf,
+  activationWord,
+  causalOnly,
+  DECODER_RULES,
+  decoderSizes,
+  flag,
+  headsOf,
+  transformerDocument,
+} from '../transformer/settings.js';
+
+const schema = transformerDocument('gemma', {
+  ...decoderSizes({
+    vocab_size: 256_000,
+    hidden_size: 3072,
+    intermediate_size: 24_576,
+    num_hidden_layers: 28,
+    num_attention_heads: 16,
+    num_key_value_heads: 16,
+    head_dim: 256,
+    max_position_embeddings: 8192,
+    rms_norm_eps: 1e-6,
+  }),
+  ...rotarySettings(10_000),
+  hidden_act: activationWord
+    .default('gelu_pytorch_tanh')
+    .describe('Activation of the gate; gelu means gelu_pytorch_tanh, as in transformers'),
+  attention_bias: flag.default(false).describe('Biases in all four products of attention'),
+  use_bidirectional_attention: causalOnly,
+  tie_word_embeddings: flag.default(true).describe('The head reads the embedding'),
+});
+
+export const gemma = defineFamily({
+  name: 'gemma',
+  title: 'Gemma 1',
+  schema,
+  rules: [...DECODER_RULES, ...rotaryRules],
+  confusions: [],
+  presets: {},
+  trainingHints,
+  fromHuggingFace: (config) => readHuggingFace(schema.shape.model, config),
+  build({ model: config }) {
+    const { hidden_size: hidden, attention_bias: bias, hidden_act: word } = config;
+    const heads = headsOf(config);
+    const { headDim } = heads;
+    const scaling = scalingOf(config.rope_scaling, config.max_position_embeddings, headDim);
+    const norm = (name: string) => rmsNorm(name, hidden, config.rms_norm_eps, 1);
+    return decoder(config, {
+      embeddingSteps: [scale('model.embed_scale', Math.sqrt(hidden))],
+      norm: norm('model.norm'),
+      block: (name) =>
+        preNormBlock(name, {
+          norm,
+          attention: separateAttention(`${name}.self_attn`, {
+            ...heads,
+            bias,
+            outBias: bias,
+            rotary: rotary(`${name}.rotary`, { base: config.rope_theta, headDim, scaling }),
+          }),
+          feedForward: separateMlp(`${name}.mlp`, {
+            hidden,
+            inner: config.intermediate_size,
+            activation: word === 'gelu' ? 'geluTanh' : activationOf(word),
+          }),
+        }),
+    });
+  },
+});

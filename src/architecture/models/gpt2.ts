@@ -1,0 +1,112 @@
+/** GPT-2 (Radford et al. 2019): learned positions, products that are stored transposed. */
+import * as z from 'zod';
+import {
+  activation,
+  attention,
+  fusedProjection,
+  layerNorm,
+  learnedPositions,
+  sequence,
+  transposedLinear,
+} from '../constructors.js';
+import { defineFamily } from '../family.js';
+import { trainingHints } from '../training.js';
+import { readHuggingFace } from '../transformer/hugging-face.js';
+import { causalModel, residualBlock } from '../transformer/parts.js';
+import {
+  activationOf,
+  activationWord,
+  count,
+  epsilon,
+  flag,
+  headsDivide,
+  lengthRules,
+  transformerDocument,
+} from '../transformer/settings.js';
+import { storedPrefix } from '../transformer/stored.js';
+
+const schema = transformerDocument('gpt2', {
+  vocab_size: count.default(50_257).describe('Rows of the embedding and of the head'),
+  n_positions: count.default(1024).describe('Rows of the positions: longest input'),
+  n_embd: count.default(768).describe('Width of the residual stream'),
+  n_layer: count.default(12).describe('Number of blocks'),
+  n_head: count.default(12).describe('Attention heads, a divisor of n_embd'),
+  n_inner: count.nullish().describe('Width inside the feed-forward network [4 · n_embd]'),
+  activation_function: activationWord.default('gelu_new').describe('Activation between the two'),
+  layer_norm_epsilon: epsilon.default(1e-5).describe('Epsilon of the norms'),
+  scale_attn_weights: flag.default(true).describe('Scores are divided by the root of the width'),
+  scale_attn_by_inverse_layer_idx: flag
+    .default(false)
+    .describe('… and by the number of the layer, from 1'),
+  reorder_and_upcast_attn: flag.nullish().describe('The order of operations, not their result'),
+  add_cross_attention: z.literal(false).nullish().describe('There is no encoder to look at'),
+  tie_word_embeddings: flag.default(true).describe('The head reads the embedding'),
+  stored_prefix: storedPrefix('transformer.'),
+});
+
+export const gpt2 = defineFamily({
+  name: 'gpt2',
+  title: 'GPT-2',
+  schema,
+  rules: [...headsDivide('n_head', 'n_embd'), ...lengthRules('n_positions')],
+  confusions: [],
+  presets: {},
+  trainingHints,
+  fromHuggingFace: (config) =>
+    readHuggingFace(schema.shape.model, config, {
+      names: {
+        n_positions: ['max_position_embeddings', 'n_ctx'],
+        n_embd: ['hidden_size'],
+        n_layer: ['num_hidden_layers'],
+        n_head: ['num_attention_heads'],
+      },
+    }),
+  build({ model: config }) {
+    const { n_embd: hidden, n_head: heads, stored_prefix: prefix } = config;
+    const inner = config.n_inner ?? 4 * hidden;
+    const headDim = hidden / heads;
+    const norm = (name: string) => layerNorm(name, hidden, config.layer_norm_epsilon);
+    return causalModel({
+      paths: { embedding: `${prefix}wte`, blocks: `${prefix}h`, head: 'lm_head' },
+      vocabulary: config.vocab_size,
+      hidden,
+      positions: config.n_positions,
+      tied: config.tie_word_embeddings,
+      blocks: config.n_layer,
+      blocksKey: 'n_layer',
+      embeddingSteps: [learnedPositions(`${prefix}wpe`, config.n_positions, hidden)],
+      norm: norm(`${prefix}ln_f`),
+      block: (name, index) =>
+        residualBlock(name, {
+          attention: [
+            norm(`${name}.ln_1`),
+            attention(`${name}.attn`, {
+              inputs: fusedProjection(transposedLinear(`${name}.attn.c_attn`, hidden, 3 * hidden), [
+                hidden,
+                hidden,
+                hidden,
+              ]),
+              out: transposedLinear(`${name}.attn.c_proj`, hidden, hidden),
+              heads,
+              headDim,
+              scale:
+                (config.scale_attn_weights ? headDim ** -0.5 : 1) /
+                (config.scale_attn_by_inverse_layer_idx ? index + 1 : 1),
+            }),
+          ],
+          mlp: [
+            norm(`${name}.ln_2`),
+            sequence(
+              `${name}.mlp`,
+              [
+                transposedLinear(`${name}.mlp.c_fc`, hidden, inner),
+                activation(`${name}.mlp.act`, activationOf(config.activation_function)),
+                transposedLinear(`${name}.mlp.c_proj`, inner, hidden),
+              ],
+              'feedForward',
+            ),
+          ],
+        }),
+    });
+  },
+});

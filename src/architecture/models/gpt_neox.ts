@@ -1,0 +1,139 @@
+/** GPT-NeoX and Pythia (arXiv 2204.06745, 2304.01373): attention and feed-forward side by side. */
+import * as z from 'zod';
+import {
+  activation,
+  attention,
+  fusedProjection,
+  layerNorm,
+  linear,
+  residual,
+  rotary,
+  sequence,
+} from '../constructors.js';
+import { defineFamily } from '../family.js';
+import type { Layer } from '../layer.js';
+import { trainingHints } from '../training.js';
+import { expertsIn, readHuggingFace, rotaryIn } from '../transformer/hugging-face.js';
+import { causalModel, residualBlock } from '../transformer/parts.js';
+import { rotaryRules, rotarySettings, scalingOf } from '../transformer/rotary-settings.js';
+import {
+  activationOf,
+  activationWord,
+  count,
+  epsilon,
+  flag,
+  headsDivide,
+  lengthRules,
+  partialRules,
+  partOfHead,
+  transformerDocument,
+} from '../transformer/settings.js';
+
+const { rope_theta, rope_scaling } = rotarySettings(10_000);
+
+const schema = transformerDocument('gpt_neox', {
+  vocab_size: count.default(50_432).describe('Rows of the embedding and of the head'),
+  hidden_size: count.default(6144).describe('Width of the residual stream'),
+  num_hidden_layers: count.default(44).describe('Number of blocks'),
+  num_attention_heads: count.default(64).describe('Attention heads, a divisor of hidden_size'),
+  intermediate_size: count.default(24_576).describe('Width inside the feed-forward network'),
+  max_position_embeddings: count.default(2048).describe('Longest input, in tokens'),
+  layer_norm_eps: epsilon.default(1e-5).describe('Epsilon of the norms'),
+  hidden_act: activationWord.default('gelu').describe('Activation between the two products'),
+  rotary_emb_base: rope_theta,
+  rotary_pct: partOfHead(0.25),
+  rope_scaling,
+  attention_bias: flag.default(true).describe('Biases in both products of attention'),
+  use_parallel_residual: flag
+    .default(true)
+    .describe('Attention and feed-forward read the same input, and are added to it at once'),
+  tie_word_embeddings: flag.default(false).describe('The head reads the embedding'),
+  stored_head: z
+    .enum(['embed_out', 'lm_head'])
+    .default('embed_out')
+    .describe('Name of the head: on disk, or as transformers 5 holds it'),
+});
+
+export const gptNeox = defineFamily({
+  name: 'gpt_neox',
+  title: 'GPT-NeoX and Pythia',
+  schema,
+  rules: [
+    ...headsDivide('num_attention_heads', 'hidden_size'),
+    ...partialRules('rotary_pct'),
+    ...rotaryRules,
+    ...lengthRules('max_position_embeddings'),
+  ],
+  confusions: [],
+  presets: {},
+  trainingHints,
+  fromHuggingFace: (config) =>
+    readHuggingFace(schema.shape.model, config, {
+      more: () => ({
+        rotary_emb_base: rotaryIn(config).rope_theta,
+        rotary_pct: rotaryIn(config).partial_rotary_factor,
+        stored_head: expertsIn(config) === 'packed' ? 'lm_head' : 'embed_out',
+      }),
+    }),
+  build({ model: config }) {
+    const { hidden_size: hidden, num_attention_heads: heads, attention_bias: bias } = config;
+    const { intermediate_size: inner, max_position_embeddings: positions } = config;
+    const headDim = hidden / heads;
+    const rotatedDim = Math.trunc(headDim * config.rotary_pct);
+    const scaling = scalingOf(config.rope_scaling, positions, rotatedDim);
+    const norm = (name: string) => layerNorm(name, hidden, config.layer_norm_eps);
+    const attend = (name: string): Layer =>
+      attention(`${name}.attention`, {
+        inputs: fusedProjection(
+          linear(`${name}.attention.query_key_value`, hidden, 3 * hidden, { bias }),
+          [hidden, hidden, hidden],
+          heads,
+        ),
+        out: linear(`${name}.attention.dense`, hidden, hidden, { bias }),
+        heads,
+        headDim,
+        rotary: rotary(`${name}.rotary`, {
+          base: config.rotary_emb_base,
+          headDim,
+          rotatedDim,
+          scaling,
+        }),
+      });
+    const feedForward = (name: string): Layer =>
+      sequence(
+        `${name}.mlp`,
+        [
+          linear(`${name}.mlp.dense_h_to_4h`, hidden, inner),
+          activation(`${name}.mlp.act`, activationOf(config.hidden_act)),
+          linear(`${name}.mlp.dense_4h_to_h`, inner, hidden),
+        ],
+        'feedForward',
+      );
+    return causalModel({
+      paths: {
+        embedding: 'gpt_neox.embed_in',
+        blocks: 'gpt_neox.layers',
+        head: config.stored_head,
+      },
+      vocabulary: config.vocab_size,
+      hidden,
+      positions,
+      tied: config.tie_word_embeddings,
+      blocks: config.num_hidden_layers,
+      blocksKey: 'num_hidden_layers',
+      norm: norm('gpt_neox.final_layer_norm'),
+      block(name) {
+        const branches = {
+          attention: [norm(`${name}.input_layernorm`), attend(name)],
+          mlp: [norm(`${name}.post_attention_layernorm`), feedForward(name)],
+        };
+        if (!config.use_parallel_residual) return residualBlock(name, branches);
+        return residual(
+          name,
+          sequence(`${name}.attention_branch`, branches.attention),
+          sequence(`${name}.mlp_branch`, branches.mlp),
+        );
+      },
+    });
+  },
+});

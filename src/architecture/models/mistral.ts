@@ -1,0 +1,70 @@
+/** Mistral (arXiv 2310.06825): Llama with grouped-query attention in a sliding window. */
+import { rmsNorm, rotary } from '../constructors.js';
+import { defineFamily } from '../family.js';
+import { trainingHints } from '../training.js';
+import { readHuggingFace } from '../transformer/hugging-face.js';
+import { decoder, preNormBlock, separateAttention, separateMlp } from '../transformer/parts.js';
+import { rotaryRules, rotarySettings, scalingOf } from '../transformer/rotary-settings.js';
+import {
+  activationOf,
+  activationWord,
+  DECODER_RULES,
+  decoderSizes,
+  flag,
+  headsOf,
+  transformerDocument,
+  windowAt,
+  windowSettings,
+} from '../transformer/settings.js';
+
+const schema = transformerDocument('mistral', {
+  ...decoderSizes({
+    vocab_size: 32_000,
+    hidden_size: 4096,
+    intermediate_size: 14_336,
+    num_hidden_layers: 32,
+    num_attention_heads: 32,
+    num_key_value_heads: 8,
+    max_position_embeddings: 131_072,
+    rms_norm_eps: 1e-6,
+  }),
+  ...rotarySettings(10_000),
+  sliding_window: windowSettings(4096).sliding_window,
+  hidden_act: activationWord.default('silu').describe('Activation of the gate'),
+  tie_word_embeddings: flag.default(false).describe('The head reads the embedding'),
+});
+
+export const mistral = defineFamily({
+  name: 'mistral',
+  title: 'Mistral: a sliding window in every layer',
+  schema,
+  rules: [...DECODER_RULES, ...rotaryRules],
+  confusions: [],
+  presets: {},
+  trainingHints,
+  fromHuggingFace: (config) => readHuggingFace(schema.shape.model, config),
+  build({ model: config }) {
+    const { hidden_size: hidden } = config;
+    const heads = headsOf(config);
+    const { headDim } = heads;
+    const scaling = scalingOf(config.rope_scaling, config.max_position_embeddings, headDim);
+    const norm = (name: string) => rmsNorm(name, hidden, config.rms_norm_eps);
+    return decoder(config, {
+      norm: norm('model.norm'),
+      block: (name, index) =>
+        preNormBlock(name, {
+          norm,
+          attention: separateAttention(`${name}.self_attn`, {
+            ...heads,
+            rotary: rotary(`${name}.rotary`, { base: config.rope_theta, headDim, scaling }),
+            window: windowAt(config, index, true),
+          }),
+          feedForward: separateMlp(`${name}.mlp`, {
+            hidden,
+            inner: config.intermediate_size,
+            activation: activationOf(config.hidden_act),
+          }),
+        }),
+    });
+  },
+});

@@ -1,0 +1,100 @@
+/** Mixtral (arXiv 2401.04088): Mistral with a mixture of experts in every layer. */
+import { mixtureOfExperts, rmsNorm, rotary, router } from '../constructors.js';
+import { defineFamily } from '../family.js';
+import { trainingHints } from '../training.js';
+import { expertsIn, readHuggingFace } from '../transformer/hugging-face.js';
+import { decoder, expertsOf, preNormBlock, separateAttention } from '../transformer/parts.js';
+import { rotaryRules, rotarySettings, scalingOf } from '../transformer/rotary-settings.js';
+import {
+  activationOf,
+  activationWord,
+  count,
+  DECODER_RULES,
+  decoderSizes,
+  expertRules,
+  expertsStored,
+  flag,
+  headsOf,
+  transformerDocument,
+  windowAt,
+  windowSettings,
+} from '../transformer/settings.js';
+
+const schema = transformerDocument('mixtral', {
+  ...decoderSizes({
+    vocab_size: 32_000,
+    hidden_size: 4096,
+    intermediate_size: 14_336,
+    num_hidden_layers: 32,
+    num_attention_heads: 32,
+    num_key_value_heads: 8,
+    max_position_embeddings: 131_072,
+    rms_norm_eps: 1e-5,
+  }),
+  ...rotarySettings(1e6),
+  sliding_window: windowSettings().sliding_window,
+  num_local_experts: count.default(8).describe('Experts to choose from'),
+  num_experts_per_tok: count.default(2).describe('Experts that a token goes to'),
+  experts_stored: expertsStored,
+  hidden_act: activationWord.default('silu').describe('Activation of the gate'),
+  tie_word_embeddings: flag.default(false).describe('The head reads the embedding'),
+});
+
+/** What the mixture is called where experts are packed, and where they stand apart. */
+const MIXTURE = { packed: 'mlp', separate: 'block_sparse_moe' } as const;
+
+export const mixtral = defineFamily({
+  name: 'mixtral',
+  title: 'Mixtral: Mistral with experts',
+  schema,
+  rules: [
+    ...DECODER_RULES,
+    ...rotaryRules,
+    ...expertRules({ experts: 'num_local_experts', chosen: 'num_experts_per_tok' }),
+  ],
+  confusions: [],
+  presets: {},
+  trainingHints,
+  fromHuggingFace: (config) =>
+    readHuggingFace(schema.shape.model, config, {
+      names: { num_local_experts: ['num_experts'] },
+      more: () => ({ experts_stored: expertsIn(config) }),
+    }),
+  build({ model: config }) {
+    const { hidden_size: hidden, num_local_experts: experts, experts_stored: stored } = config;
+    const heads = headsOf(config);
+    const { headDim } = heads;
+    const scaling = scalingOf(config.rope_scaling, config.max_position_embeddings, headDim);
+    const norm = (name: string) => rmsNorm(name, hidden, config.rms_norm_eps);
+    const mixture = (name: string) =>
+      mixtureOfExperts(name, {
+        router: router(`${name}.gate`, hidden, {
+          experts,
+          expertsPerToken: config.num_experts_per_tok,
+          scoring: 'softmax',
+          renormalised: { eps: 0 },
+        }),
+        experts: expertsOf(`${name}.experts`, {
+          experts,
+          stored,
+          hidden,
+          inner: config.intermediate_size,
+          activation: activationOf(config.hidden_act),
+          leaves: ['w1', 'w3', 'w2'],
+        }),
+      });
+    return decoder(config, {
+      norm: norm('model.norm'),
+      block: (name, index) =>
+        preNormBlock(name, {
+          norm,
+          attention: separateAttention(`${name}.self_attn`, {
+            ...heads,
+            rotary: rotary(`${name}.rotary`, { base: config.rope_theta, headDim, scaling }),
+            window: windowAt(config, index, true),
+          }),
+          feedForward: mixture(`${name}.${MIXTURE[stored]}`),
+        }),
+    });
+  },
+});

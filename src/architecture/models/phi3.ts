@@ -1,0 +1,95 @@
+/** Phi 3 (arXiv 2404.14219): queries, keys and values in one product, gate and up in another. */
+import { attention, fusedProjection, linear, rmsNorm, rotary } from '../constructors.js';
+import { defineFamily } from '../family.js';
+import { trainingHints } from '../training.js';
+import { readHuggingFace, rotaryIn } from '../transformer/hugging-face.js';
+import { decoder, fusedMlp, preNormBlock } from '../transformer/parts.js';
+import { rotaryRules, rotarySettings, scalingOf } from '../transformer/rotary-settings.js';
+import {
+  activationOf,
+  activationWord,
+  count,
+  DECODER_RULES,
+  decoderSizes,
+  flag,
+  headsOf,
+  partialRules,
+  partOfHead,
+  transformerDocument,
+  windowAt,
+  windowSettings,
+} from '../transformer/settings.js';
+
+const schema = transformerDocument('phi3', {
+  ...decoderSizes({
+    vocab_size: 32_064,
+    hidden_size: 3072,
+    intermediate_size: 8192,
+    num_hidden_layers: 32,
+    num_attention_heads: 32,
+    max_position_embeddings: 4096,
+    rms_norm_eps: 1e-5,
+  }),
+  ...rotarySettings(10_000),
+  partial_rotary_factor: partOfHead(1),
+  original_max_position_embeddings: count
+    .default(4096)
+    .describe('Length of the training, beyond which longrope takes its long divisors'),
+  sliding_window: windowSettings().sliding_window,
+  hidden_act: activationWord.default('silu').describe('Activation of the gate'),
+  tie_word_embeddings: flag.default(false).describe('The head reads the embedding'),
+});
+
+export const phi3 = defineFamily({
+  name: 'phi3',
+  title: 'Phi 3 and Phi 4 mini',
+  schema,
+  rules: [...DECODER_RULES, ...rotaryRules, ...partialRules('partial_rotary_factor')],
+  confusions: [],
+  presets: {},
+  trainingHints,
+  fromHuggingFace: (config) =>
+    readHuggingFace(schema.shape.model, config, {
+      more: () => ({ partial_rotary_factor: rotaryIn(config).partial_rotary_factor }),
+    }),
+  build({ model: config }) {
+    const { hidden_size: hidden, max_position_embeddings: positions } = config;
+    const { heads, keyValueHeads, headDim } = headsOf(config);
+    const rotatedDim = Math.trunc(headDim * config.partial_rotary_factor);
+    const trained = config.original_max_position_embeddings;
+    const scaling = scalingOf(config.rope_scaling, positions, rotatedDim, trained);
+    const [query, key] = [heads * headDim, keyValueHeads * headDim];
+    const norm = (name: string) => rmsNorm(name, hidden, config.rms_norm_eps);
+    const product = (name: string, from: number, to: number) =>
+      linear(name, from, to, { bias: false });
+    return decoder(config, {
+      norm: norm('model.norm'),
+      block: (name, index) =>
+        preNormBlock(name, {
+          norm,
+          attention: attention(`${name}.self_attn`, {
+            inputs: fusedProjection(
+              product(`${name}.self_attn.qkv_proj`, hidden, query + 2 * key),
+              [query, key, key],
+            ),
+            out: product(`${name}.self_attn.o_proj`, query, hidden),
+            heads,
+            keyValueHeads,
+            headDim,
+            rotary: rotary(`${name}.rotary`, {
+              base: config.rope_theta,
+              headDim,
+              rotatedDim,
+              scaling,
+            }),
+            window: windowAt(config, index, true),
+          }),
+          feedForward: fusedMlp(`${name}.mlp`, {
+            hidden,
+            inner: config.intermediate_size,
+            activation: activationOf(config.hidden_act),
+          }),
+        }),
+    });
+  },
+});

@@ -1,0 +1,75 @@
+/** Qwen 2 and 2.5 (arXiv 2407.10671): Llama with biases on queries, keys and values. */
+import { rmsNorm, rotary } from '../constructors.js';
+import { defineFamily } from '../family.js';
+import { trainingHints } from '../training.js';
+import { readHuggingFace } from '../transformer/hugging-face.js';
+import { decoder, preNormBlock, separateAttention, separateMlp } from '../transformer/parts.js';
+import { rotaryRules, rotarySettings, scalingOf } from '../transformer/rotary-settings.js';
+import {
+  activationOf,
+  activationWord,
+  DECODER_RULES,
+  decoderSizes,
+  flag,
+  headsOf,
+  layerListRules,
+  transformerDocument,
+  upperWindowSettings,
+  upperWindows,
+} from '../transformer/settings.js';
+
+const schema = transformerDocument('qwen2', {
+  ...decoderSizes({
+    vocab_size: 151_936,
+    hidden_size: 4096,
+    intermediate_size: 22_016,
+    num_hidden_layers: 32,
+    num_attention_heads: 32,
+    num_key_value_heads: 32,
+
+    max_position_embeddings: 32_768,
+    rms_norm_eps: 1e-6,
+  }),
+  ...rotarySettings(10_000),
+  ...upperWindowSettings,
+  hidden_act: activationWord.default('silu').describe('Activation of the gate'),
+
+  tie_word_embeddings: flag.default(false).describe('The head reads the embedding'),
+});
+
+export const qwen2 = defineFamily({
+  name: 'qwen2',
+  title: 'Qwen 2 and 2.5: Llama with biases on queries, keys and values',
+  schema,
+  rules: [...DECODER_RULES, ...rotaryRules, ...layerListRules('layer_types')],
+  confusions: [],
+  presets: {},
+  trainingHints,
+  fromHuggingFace: (config) => readHuggingFace(schema.shape.model, config),
+  build({ model: config }) {
+    const { hidden_size: hidden, rms_norm_eps: eps } = config;
+    const heads = headsOf(config);
+    const { headDim } = heads;
+    const scaling = scalingOf(config.rope_scaling, config.max_position_embeddings, headDim);
+    const norm = (name: string) => rmsNorm(name, hidden, eps);
+    return decoder(config, {
+      norm: norm('model.norm'),
+      block: (name, index) =>
+        preNormBlock(name, {
+          norm,
+          attention: separateAttention(`${name}.self_attn`, {
+            ...heads,
+            bias: true,
+
+            rotary: rotary(`${name}.rotary`, { base: config.rope_theta, headDim, scaling }),
+            window: upperWindows(config, index),
+          }),
+          feedForward: separateMlp(`${name}.mlp`, {
+            hidden,
+            inner: config.intermediate_size,
+            activation: activationOf(config.hidden_act),
+          }),
+        }),
+    });
+  },
+});

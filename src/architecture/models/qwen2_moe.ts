@@ -1,0 +1,124 @@
+/** Qwen 1.5 and 2 with experts: routed ones, and a shared one behind a gate of its own. */
+import { linear, mixtureOfExperts, rmsNorm, rotary, router } from '../constructors.js';
+import { defineFamily } from '../family.js';
+import type { Layer } from '../layer.js';
+import { trainingHints } from '../training.js';
+import { expertsIn, readHuggingFace } from '../transformer/hugging-face.js';
+import {
+  decoder,
+  expertsOf,
+  preNormBlock,
+  separateAttention,
+  separateMlp,
+} from '../transformer/parts.js';
+import { rotaryRules, rotarySettings, scalingOf } from '../transformer/rotary-settings.js';
+import {
+  activationOf,
+  activationWord,
+  count,
+  DECODER_RULES,
+  decoderSizes,
+  expertRules,
+  flag,
+  hasExperts,
+  headsOf,
+  layerListRules,
+  sparseSettings,
+  transformerDocument,
+  upperWindowSettings,
+  windowAt,
+} from '../transformer/settings.js';
+
+const schema = transformerDocument('qwen2_moe', {
+  ...decoderSizes({
+    vocab_size: 151_936,
+    hidden_size: 2048,
+    intermediate_size: 5632,
+    num_hidden_layers: 24,
+    num_attention_heads: 16,
+    num_key_value_heads: 16,
+    max_position_embeddings: 32_768,
+    rms_norm_eps: 1e-6,
+  }),
+  ...rotarySettings(10_000),
+  ...upperWindowSettings,
+  ...sparseSettings({ experts: 60, expertsPerToken: 4, inner: 1408 }),
+  shared_expert_intermediate_size: count.default(5632).describe('Width inside the shared expert'),
+  qkv_bias: flag.default(true).describe('Biases on queries, keys and values'),
+  hidden_act: activationWord.default('silu').describe('Activation of the gate'),
+  tie_word_embeddings: flag.default(false).describe('The head reads the embedding'),
+});
+
+export const qwen2Moe = defineFamily({
+  name: 'qwen2_moe',
+  title: 'Qwen 1.5 and 2 with experts, one of them shared',
+  schema,
+  rules: [
+    ...DECODER_RULES,
+    ...rotaryRules,
+    ...layerListRules('layer_types'),
+    ...expertRules({ experts: 'num_experts', chosen: 'num_experts_per_tok' }),
+  ],
+  confusions: [],
+  presets: {},
+  trainingHints,
+  fromHuggingFace: (config) =>
+    readHuggingFace(schema.shape.model, config, {
+      more: () => ({ experts_stored: expertsIn(config) }),
+    }),
+  build({ model: config }) {
+    const { hidden_size: hidden, num_experts: experts } = config;
+    const heads = headsOf(config);
+    const { headDim } = heads;
+    const activation = activationOf(config.hidden_act);
+    const scaling = scalingOf(config.rope_scaling, config.max_position_embeddings, headDim);
+    const norm = (name: string) => rmsNorm(name, hidden, config.rms_norm_eps);
+    const mixture = (name: string): Layer =>
+      mixtureOfExperts(name, {
+        router: router(`${name}.gate`, hidden, {
+          experts,
+          expertsPerToken: config.num_experts_per_tok,
+          scoring: 'softmax',
+          renormalised: config.norm_topk_prob ? { eps: 0 } : undefined,
+        }),
+        experts: expertsOf(`${name}.experts`, {
+          experts,
+          stored: config.experts_stored,
+          hidden,
+          inner: config.moe_intermediate_size,
+          activation,
+        }),
+        shared: [
+          separateMlp(`${name}.shared_expert`, {
+            hidden,
+            inner: config.shared_expert_intermediate_size,
+            activation,
+            component: 'sharedExperts',
+          }),
+        ],
+        sharedGate: linear(`${name}.shared_expert_gate`, hidden, 1, {
+          bias: false,
+          component: 'sharedExperts',
+        }),
+      });
+    return decoder(config, {
+      norm: norm('model.norm'),
+      block: (name, index) =>
+        preNormBlock(name, {
+          norm,
+          attention: separateAttention(`${name}.self_attn`, {
+            ...heads,
+            bias: config.qkv_bias,
+            rotary: rotary(`${name}.rotary`, { base: config.rope_theta, headDim, scaling }),
+            // Here it is the even ones of the lower layers that have the window.
+            window: config.use_sliding_window
+              ? windowAt(config, index, index % 2 === 0 && index < config.max_window_layers)
+              : undefined,
+          }),
+          feedForward: hasExperts(config, index)
+            ? mixture(`${name}.mlp`)
+            : separateMlp(`${name}.mlp`, { hidden, inner: config.intermediate_size, activation }),
+        }),
+    });
+  },
+});

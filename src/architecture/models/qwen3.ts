@@ -1,0 +1,77 @@
+/** Qwen 3 (arXiv 2505.09388): norms on the queries and keys of every head. */
+import { rmsNorm, rotary } from '../constructors.js';
+import { defineFamily } from '../family.js';
+import { trainingHints } from '../training.js';
+import { readHuggingFace } from '../transformer/hugging-face.js';
+import { decoder, preNormBlock, separateAttention, separateMlp } from '../transformer/parts.js';
+import { rotaryRules, rotarySettings, scalingOf } from '../transformer/rotary-settings.js';
+import {
+  activationOf,
+  activationWord,
+  DECODER_RULES,
+  decoderSizes,
+  flag,
+  headsOf,
+  layerListRules,
+  transformerDocument,
+  upperWindowSettings,
+  upperWindows,
+} from '../transformer/settings.js';
+
+const schema = transformerDocument('qwen3', {
+  ...decoderSizes({
+    vocab_size: 151_936,
+    hidden_size: 4096,
+    intermediate_size: 22_016,
+    num_hidden_layers: 32,
+    num_attention_heads: 32,
+    num_key_value_heads: 32,
+    head_dim: 128,
+    max_position_embeddings: 32_768,
+    rms_norm_eps: 1e-6,
+  }),
+  ...rotarySettings(10_000),
+  ...upperWindowSettings,
+  hidden_act: activationWord.default('silu').describe('Activation of the gate'),
+  attention_bias: flag.default(false).describe('Biases in all four products of attention'),
+  tie_word_embeddings: flag.default(false).describe('The head reads the embedding'),
+});
+
+export const qwen3 = defineFamily({
+  name: 'qwen3',
+  title: 'Qwen 3: norms on queries and keys',
+  schema,
+  rules: [...DECODER_RULES, ...rotaryRules, ...layerListRules('layer_types')],
+  confusions: [],
+  presets: {},
+  trainingHints,
+  fromHuggingFace: (config) => readHuggingFace(schema.shape.model, config),
+  build({ model: config }) {
+    const { hidden_size: hidden, rms_norm_eps: eps, attention_bias: bias } = config;
+    const heads = headsOf(config);
+    const { headDim } = heads;
+    const scaling = scalingOf(config.rope_scaling, config.max_position_embeddings, headDim);
+    const norm = (name: string) => rmsNorm(name, hidden, eps);
+    return decoder(config, {
+      norm: norm('model.norm'),
+      block: (name, index) =>
+        preNormBlock(name, {
+          norm,
+          attention: separateAttention(`${name}.self_attn`, {
+            ...heads,
+            bias,
+            outBias: bias,
+            queryNorm: rmsNorm(`${name}.self_attn.q_norm`, headDim, eps),
+            keyNorm: rmsNorm(`${name}.self_attn.k_norm`, headDim, eps),
+            rotary: rotary(`${name}.rotary`, { base: config.rope_theta, headDim, scaling }),
+            window: upperWindows(config, index),
+          }),
+          feedForward: separateMlp(`${name}.mlp`, {
+            hidden,
+            inner: config.intermediate_size,
+            activation: activationOf(config.hidden_act),
+          }),
+        }),
+    });
+  },
+});

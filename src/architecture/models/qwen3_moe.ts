@@ -1,0 +1,111 @@
+/** Qwen 3 with experts (arXiv 2505.09388). */
+import { mixtureOfExperts, rmsNorm, rotary, router } from '../constructors.js';
+import { defineFamily } from '../family.js';
+import type { Layer } from '../layer.js';
+import { trainingHints } from '../training.js';
+import { expertsIn, readHuggingFace } from '../transformer/hugging-face.js';
+import {
+  decoder,
+  expertsOf,
+  preNormBlock,
+  separateAttention,
+  separateMlp,
+} from '../transformer/parts.js';
+import { rotaryRules, rotarySettings, scalingOf } from '../transformer/rotary-settings.js';
+import {
+  activationOf,
+  activationWord,
+  DECODER_RULES,
+  decoderSizes,
+  expertRules,
+  flag,
+  hasExperts,
+  headsOf,
+  sparseSettings,
+  transformerDocument,
+  windowAt,
+  windowSettings,
+} from '../transformer/settings.js';
+
+const schema = transformerDocument('qwen3_moe', {
+  ...decoderSizes({
+    vocab_size: 151_936,
+    hidden_size: 2048,
+    intermediate_size: 6144,
+    num_hidden_layers: 24,
+    num_attention_heads: 32,
+    num_key_value_heads: 4,
+    max_position_embeddings: 32_768,
+    rms_norm_eps: 1e-6,
+  }),
+  ...rotarySettings(10_000),
+  sliding_window: windowSettings().sliding_window,
+  use_sliding_window: flag.default(false).describe('Whether all layers have the window, or none'),
+  ...sparseSettings({ experts: 128, expertsPerToken: 8, inner: 768 }),
+  attention_bias: flag.default(false).describe('Biases in all four products of attention'),
+  hidden_act: activationWord.default('silu').describe('Activation of the gate'),
+  tie_word_embeddings: flag.default(false).describe('The head reads the embedding'),
+});
+
+export const qwen3Moe = defineFamily({
+  name: 'qwen3_moe',
+  title: 'Qwen 3 with experts',
+  schema,
+  rules: [
+    ...DECODER_RULES,
+    ...rotaryRules,
+    ...expertRules({ experts: 'num_experts', chosen: 'num_experts_per_tok' }),
+  ],
+  confusions: [],
+  presets: {},
+  trainingHints,
+  fromHuggingFace: (config) =>
+    readHuggingFace(schema.shape.model, config, {
+      names: { num_experts: ['num_local_experts'] },
+      more: () => ({ experts_stored: expertsIn(config) }),
+    }),
+  build({ model: config }) {
+    const { hidden_size: hidden, num_experts: experts, attention_bias: bias } = config;
+    const { rms_norm_eps: eps } = config;
+    const heads = headsOf(config);
+    const { headDim } = heads;
+    const activation = activationOf(config.hidden_act);
+    const scaling = scalingOf(config.rope_scaling, config.max_position_embeddings, headDim);
+    const norm = (name: string) => rmsNorm(name, hidden, eps);
+    const mixture = (name: string): Layer =>
+      mixtureOfExperts(name, {
+        router: router(`${name}.gate`, hidden, {
+          experts,
+          expertsPerToken: config.num_experts_per_tok,
+          scoring: 'softmax',
+          renormalised: config.norm_topk_prob ? { eps: 0 } : undefined,
+        }),
+        experts: expertsOf(`${name}.experts`, {
+          experts,
+          stored: config.experts_stored,
+          hidden,
+          inner: config.moe_intermediate_size,
+          activation,
+        }),
+      });
+    return decoder(config, {
+      norm: norm('model.norm'),
+      block: (name, index) =>
+        preNormBlock(name, {
+          norm,
+          attention: separateAttention(`${name}.self_attn`, {
+            ...heads,
+            bias,
+            outBias: bias,
+            queryNorm: rmsNorm(`${name}.self_attn.q_norm`, headDim, eps),
+            keyNorm: rmsNorm(`${name}.self_attn.k_norm`, headDim, eps),
+            rotary: rotary(`${name}.rotary`, { base: config.rope_theta, headDim, scaling }),
+            window: config.use_sliding_window ? windowAt(config, index, true) : undefined,
+          }),
+          feedForward: hasExperts(config, index)
+            ? mixture(`${name}.mlp`)
+            : separateMlp(`${name}.mlp`, { hidden, inner: config.intermediate_size, activation }),
+        }),
+    });
+  },
+});

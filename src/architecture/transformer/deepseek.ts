@@ -1,0 +1,245 @@
+/** What DeepSeek's second and third generation have in common (arXiv 2405.04434, 2412.19437). */
+import * as z from 'zod';
+import {
+  latentAttention,
+  linear,
+  mixtureOfExperts,
+  rmsNorm,
+  rotary,
+  router,
+  sequence,
+} from '../constructors.js';
+import { defineRules } from '../family.js';
+import type { Layer, Rotary, Router } from '../layer.js';
+import { expertsOf, separateMlp } from './parts.js';
+import { type RopeScaling, rotarySettings, scalingOf, yarnAmplitude } from './rotary-settings.js';
+import {
+  activationOf,
+  activationWord,
+  count,
+  decoderSizes,
+  epsilon,
+  expertRules,
+  expertsStored,
+  flag,
+  lengthRules,
+} from './settings.js';
+
+/** Norms inside the attention have this, whatever `rms_norm_eps` says. */
+const LATENT_NORM_EPS = 1e-6;
+
+interface Defaults {
+  readonly sizes: Omit<Parameters<typeof decoderSizes>[0], 'head_dim' | 'num_key_value_heads'>;
+  readonly moe_intermediate_size: number;
+  readonly n_routed_experts: number;
+  readonly n_shared_experts: number;
+  readonly num_experts_per_tok: number;
+  readonly first_k_dense_replace: number;
+  readonly routed_scaling_factor: number;
+  readonly norm_topk_prob: boolean;
+  readonly n_group: number | null;
+  readonly topk_group: number | null;
+}
+
+/** Every head has its own keys and values, and a width that is the sum of two others. */
+function sizesOf(sizes: Defaults['sizes']) {
+  const { num_key_value_heads: _, head_dim: __, ...rest } = decoderSizes(sizes);
+  return rest;
+}
+
+export const deepseekSettings = ({ sizes, ...defaults }: Defaults) => ({
+  ...sizesOf(sizes),
+  rms_norm_eps: epsilon
+    .default(sizes.rms_norm_eps)
+    .describe('Epsilon of the norms; those inside the attention always have 1e-6'),
+  ...rotarySettings(10_000),
+  q_lora_rank: count.nullable().default(1536).describe('Rank of the queries; null: one product'),
+  kv_lora_rank: count
+    .default(512)
+    .describe('Width of the latent of which keys and values are made'),
+  qk_nope_head_dim: count.default(128).describe('Dimensions of a head that are not rotated'),
+  qk_rope_head_dim: count.default(64).describe('Dimensions of a head that are'),
+  v_head_dim: count.default(128).describe("Width of a head's value"),
+  attention_bias: flag.default(false).describe('Biases in the products into and out of it'),
+  n_routed_experts: count.default(defaults.n_routed_experts).describe('Experts to choose from'),
+  n_shared_experts: z
+    .int()
+    .min(0)
+    .nullable()
+    .default(defaults.n_shared_experts)
+    .describe('Experts for every token, as one network of their joint width'),
+  num_experts_per_tok: count
+    .default(defaults.num_experts_per_tok)
+    .describe('Experts that a token goes to'),
+  moe_intermediate_size: count
+    .default(defaults.moe_intermediate_size)
+    .describe('Width inside an expert'),
+  first_k_dense_replace: z
+    .int()
+    .min(0)
+    .default(defaults.first_k_dense_replace)
+    .describe('So many first layers have no experts'),
+  moe_layer_freq: count.default(1).describe('From there on every so many layers have experts'),
+  n_group: count.nullable().default(defaults.n_group).describe('Groups of experts'),
+  topk_group: count.nullable().default(defaults.topk_group).describe('Groups that are kept'),
+  routed_scaling_factor: z
+    .number()
+    .positive()
+    .default(defaults.routed_scaling_factor)
+    .describe('What the weights of the chosen experts are multiplied by'),
+  norm_topk_prob: flag
+    .default(defaults.norm_topk_prob)
+    .describe('Weights of the chosen experts sum to one before that'),
+  experts_stored: expertsStored,
+  hidden_act: activationWord.default('silu').describe('Activation of the gate'),
+  tie_word_embeddings: flag.default(false).describe('The head reads the embedding'),
+});
+
+interface Config {
+  readonly hidden_size: number;
+  readonly intermediate_size: number;
+  readonly num_attention_heads: number;
+  readonly max_position_embeddings: number;
+  readonly rope_theta: number;
+  readonly rope_scaling?: RopeScaling | null | undefined;
+  readonly q_lora_rank: number | null;
+  readonly kv_lora_rank: number;
+  readonly qk_nope_head_dim: number;
+  readonly qk_rope_head_dim: number;
+  readonly v_head_dim: number;
+  readonly attention_bias: boolean;
+  readonly n_routed_experts: number;
+  readonly n_shared_experts: number | null;
+  readonly num_experts_per_tok: number;
+  readonly moe_intermediate_size: number;
+  readonly first_k_dense_replace: number;
+  readonly moe_layer_freq: number;
+  readonly n_group: number | null;
+  readonly topk_group: number | null;
+  readonly routed_scaling_factor: number;
+  readonly experts_stored: 'packed' | 'separate';
+  readonly hidden_act: Parameters<typeof activationOf>[0];
+}
+
+export const DEEPSEEK_RULES = [
+  ...lengthRules('max_position_embeddings'),
+  ...expertRules({ experts: 'n_routed_experts', chosen: 'num_experts_per_tok' }),
+  ...defineRules<{ readonly model: Config }>([
+    {
+      severity: 'error',
+      reads: ['model.qk_rope_head_dim'],
+      check: ({ model: { qk_rope_head_dim: width } }) =>
+        width % 2 === 1
+          ? {
+              message: `${width} dimensions would be rotated, but RoPE rotates pairs: the number must be even`,
+              suggestion: `write ${width + 1}`,
+            }
+          : undefined,
+    },
+    {
+      severity: 'error',
+      reads: ['model.n_group', 'model.topk_group', 'model.n_routed_experts'],
+      check: ({ model: { n_group: groups, topk_group: kept, n_routed_experts: experts } }) => {
+        if (groups === null || groups === 1) return undefined;
+        if (experts % groups !== 0) {
+          return {
+            message: `${groups} groups do not divide ${experts} experts`,
+            suggestion: 'write a divisor of n_routed_experts',
+          };
+        }
+        return kept === null || kept > groups
+          ? {
+              message: `${kept ?? 'no number'} of ${groups} groups cannot be kept`,
+              suggestion: `write topk_group: 1 to ${groups}`,
+            }
+          : undefined;
+      },
+    },
+  ]),
+];
+
+/** Multi-head latent attention. */
+export function deepseekAttention(name: string, config: Config, pairs: Rotary['pairs']): Layer {
+  const { hidden_size: hidden, num_attention_heads: heads, attention_bias: bias } = config;
+  const { q_lora_rank: queryRank, kv_lora_rank: latentRank, v_head_dim: valueDim } = config;
+  const { qk_nope_head_dim: nopeDim, qk_rope_head_dim: rotatedDim } = config;
+  const width = heads * (nopeDim + rotatedDim);
+  const plain = { bias: false };
+  const norm = (leaf: string, size: number) => rmsNorm(`${name}.${leaf}`, size, LATENT_NORM_EPS);
+  const scaling = config.rope_scaling;
+  const stretched = scaling && scaling.rope_type !== 'default' ? (scaling.mscale_all_dim ?? 0) : 0;
+  return latentAttention(name, {
+    query:
+      queryRank === null
+        ? linear(`${name}.q_proj`, hidden, width, plain)
+        : sequence(`${name}.query`, [
+            linear(`${name}.q_a_proj`, hidden, queryRank, { bias }),
+            norm('q_a_layernorm', queryRank),
+            linear(`${name}.q_b_proj`, queryRank, width, plain),
+          ]),
+    keyValueDown: linear(`${name}.kv_a_proj_with_mqa`, hidden, latentRank + rotatedDim, { bias }),
+    latentNorm: norm('kv_a_layernorm', latentRank),
+    keyValueUp: linear(`${name}.kv_b_proj`, latentRank, heads * (nopeDim + valueDim), plain),
+    rotary: rotary(`${name}.rotary`, {
+      base: config.rope_theta,
+      headDim: rotatedDim,
+      pairs,
+      scaling: scalingOf(scaling, config.max_position_embeddings, rotatedDim),
+    }),
+    out: linear(`${name}.o_proj`, heads * valueDim, hidden, { bias }),
+    heads,
+    latentRank,
+    nopeDim,
+    valueDim,
+    // YaRN sharpens the scores by the square of its amplitude, where the config says so.
+    scale:
+      (nopeDim + rotatedDim) ** -0.5 *
+      (stretched ? yarnAmplitude(scaling?.factor ?? 1, stretched) ** 2 : 1),
+  });
+}
+
+/** How a generation chooses experts. */
+type Routing = Pick<Router, 'scoring' | 'correction' | 'groups' | 'renormalised'>;
+
+/** A gated network in the first layers, a mixture of experts in the others. */
+export function deepseekFeedForward(
+  name: string,
+  index: number,
+  config: Config,
+  { routing, bias = false }: { routing: (name: string) => Routing; bias?: boolean },
+): Layer {
+  const { hidden_size: hidden, moe_intermediate_size: inner, n_routed_experts: experts } = config;
+  const activation = activationOf(config.hidden_act);
+  const isDense = index < config.first_k_dense_replace || index % config.moe_layer_freq !== 0;
+  if (isDense) {
+    return separateMlp(name, { hidden, inner: config.intermediate_size, activation, bias });
+  }
+  const shared = config.n_shared_experts ?? 0;
+  return mixtureOfExperts(name, {
+    router: router(`${name}.gate`, hidden, {
+      experts,
+      expertsPerToken: config.num_experts_per_tok,
+      scale: config.routed_scaling_factor,
+      ...routing(`${name}.gate`),
+    }),
+    experts: expertsOf(`${name}.experts`, {
+      experts,
+      stored: config.experts_stored,
+      hidden,
+      inner,
+      activation,
+    }),
+    shared:
+      shared === 0
+        ? []
+        : [
+            separateMlp(`${name}.shared_experts`, {
+              hidden,
+              inner: shared * inner,
+              activation,
+              bias,
+              component: 'sharedExperts',
+            }),
+          ],
+  });
+}
