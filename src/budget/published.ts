@@ -330,10 +330,12 @@ const sumOf = (tensors: readonly Param[]): bigint =>
 /** Buffers counted as parameters: all, those of one module, or those of one name, in all layers. */
 function bufferChoices(model: LanguageModel): Choice[] {
   const kinds = new Map<string, bigint>();
-  for (const { name, elements, role } of tensorsOf(model)) {
-    if (role !== 'buffer') continue;
-    const kind = layerPattern(name);
-    kinds.set(kind, (kinds.get(kind) ?? 0n) + BigInt(elements));
+  const contested = new Map<string, string>();
+  for (const tensor of tensorsOf(model)) {
+    if (tensor.role !== 'buffer') continue;
+    const kind = layerPattern(tensor.name);
+    kinds.set(kind, (kinds.get(kind) ?? 0n) + BigInt(tensor.elements));
+    if (tensor.contested !== undefined) contested.set(kind, tensor.contested);
   }
   const modules = new Map<string, bigint>();
   for (const [kind, elements] of kinds) {
@@ -345,6 +347,9 @@ function bufferChoices(model: LanguageModel): Choice[] {
     slip(`buffers:${kind}`, `the buffers ${kind} counted`, weight, elements);
   return [
     AS_IT_IS,
+    ...[...contested].map(([kind, who]) =>
+      slip(`contested:${kind}`, `the buffers ${kind} counted: ${who}`, 0.5, kinds.get(kind) ?? 0n),
+    ),
     ...(modules.size > 1 ? [counted('all', 1, all)] : []),
     ...[...modules].map(([module, elements]) => counted(`${module}.*`, 1.2, elements)),
     ...[...kinds].map(([kind, elements]) => counted(kind, 1.5, elements)),

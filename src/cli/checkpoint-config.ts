@@ -9,7 +9,6 @@ import { type Plain, type PlainLimits, plainOf, typeName } from '../checkpoint/s
 import { isKind } from '../checkpoint/torch/pickle-machine.js';
 import { type ConfigDocument, documentOfData } from '../config/document.js';
 import { isMapping, setOwn, splitDotted, valueAt } from '../config/path.js';
-import { quote } from '../config/quote.js';
 import { readDocument } from '../config/read.js';
 import { type Problem, UserError } from '../errors.js';
 import { ownConfigName } from '../files/config-names.js';
@@ -56,22 +55,11 @@ export async function findConfig(
   named: string | undefined,
 ): Promise<FoundConfig | undefined> {
   const document = named === undefined ? configInside(checkpoint) : await readDocument(named);
-  if (document) return known(document, named === undefined ? 'inside' : 'flag');
+  if (document) return { document, origin: named === undefined ? 'inside' : 'flag' };
   const neighbour = neighbourOf(checkpoint.path);
-  return neighbour === undefined ? undefined : known(await readDocument(neighbour), 'beside');
-}
-
-/** Files of Hugging Face say of what kind their model is, in a key that no document here has. */
-function known<Origin extends ConfigOrigin>(document: ConfigDocument, origin: Origin) {
-  const { model, model_type: kind } = document.value;
-  if (typeof kind !== 'string' || model !== undefined) return { document, origin };
-  throw new UserError(
-    'usage',
-    `${document.file}: no family for model_type ${quote(kind)} is known here yet`,
-    {
-      suggestion: 'name a config of a family that minimind list shows, with --config FILE',
-    },
-  );
+  return neighbour === undefined
+    ? undefined
+    : { document: await readDocument(neighbour), origin: 'beside' };
 }
 
 /**

@@ -20,6 +20,7 @@ import { invalidConfig } from '../config/problems.js';
 import { describeValue } from '../config/quote.js';
 import { readDocument } from '../config/read.js';
 import { type Problem, UserError } from '../errors.js';
+import { asOurDocument } from './hugging-face.js';
 
 /** A valid config and what it describes. */
 export interface ModelFile {
@@ -72,7 +73,7 @@ export async function modelOf(
   document: ConfigDocument,
   { set = [], strict = false }: LoadOptions = {},
 ): Promise<ModelFile> {
-  const written = applyOverrides(document, set);
+  const written = applyOverrides(await asOurDocument(document), set);
   const { family, problem } = await familyOf(written);
   const checked = checkDocument(written, family);
   const found = checked.problems.map((each) => (problem && isFamily(each) ? problem : each));

@@ -59,6 +59,7 @@ export const deepseekV3 = defineFamily({
   confusions: [],
   presets: {},
   trainingHints,
+  predictionLayers: ({ model }) => model.num_nextn_predict_layers ?? 0,
   fromHuggingFace: (config) =>
     readHuggingFace(schema.shape.model, config, {
       names: { n_routed_experts: ['num_local_experts'] },

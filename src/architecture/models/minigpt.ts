@@ -3,6 +3,7 @@ import * as z from 'zod';
 import { rmsNorm, rotary } from '../constructors.js';
 import { defineFamily, type Preset } from '../family.js';
 import { trainingHints } from '../training.js';
+import { readHuggingFace } from '../transformer/hugging-face.js';
 import {
   causalModel,
   residualBlock,
@@ -78,6 +79,7 @@ export const minigpt = defineFamily({
     'minigpt-large': preset('MiniGPT large: 298M', [32_000, 768, 32, 24, 6, 3072, 4096]),
   },
   trainingHints,
+  fromHuggingFace: (config) => readHuggingFace(schema.shape.model, config),
   build({ model: config }) {
     const { hidden_size: hidden, rms_norm_eps: eps, num_attention_heads } = config;
     const heads = headsOf({
