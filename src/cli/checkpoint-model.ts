@@ -6,7 +6,13 @@ import type { Problem } from '../errors.js';
 import type { FaultGroup } from '../reconcile/group.js';
 import { type Reconciliation, reconcileIndex } from '../reconcile/reconcile.js';
 import type { Suggestion } from '../reconcile/suggest.js';
-import { type ConfigOrigin, configOf, descriptionOf, warningsOf } from './checkpoint-config.js';
+import {
+  asStored,
+  type ConfigOrigin,
+  configOf,
+  descriptionOf,
+  warningsOf,
+} from './checkpoint-config.js';
 import { faultProblems } from './checkpoint-faults.js';
 import { type LoadOptions, type ModelFile, modelOf } from './model-file.js';
 
@@ -40,7 +46,7 @@ export async function loadCheckpointModel(
   const checkpoint = openCheckpoint(path, { stateDict: options['state-dict'] });
   try {
     const { document, origin } = await configOf(checkpoint, options.config);
-    const loaded = await modelOf(document, options);
+    const loaded = asStored(await modelOf(document, options), checkpoint);
     const held = reconcileIndex(descriptionOf(loaded), checkpoint);
     const config = { file: document.file, origin };
     return {

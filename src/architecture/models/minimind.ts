@@ -26,6 +26,7 @@ import {
   headsOf,
   transformerDocument,
 } from '../transformer/settings.js';
+import { tyingSettings } from '../transformer/stored.js';
 
 const factor = z.number().positive();
 
@@ -234,6 +235,7 @@ export const minimind = defineFamily({
   },
   trainingHints,
   fromHuggingFace: (config) => readHuggingFace(schema.shape.model, config),
+  settingsFor: tyingSettings,
   build({ model: config }) {
     const defaults = VERSIONS[versionOf(config)];
     const { hidden_size: hidden } = config;
