@@ -7,6 +7,7 @@ import { nearest } from '../config/nearest.js';
 import { isMapping, setOwn, valueAt } from '../config/path.js';
 import { invalidConfig } from '../config/problems.js';
 import { describeValue } from '../config/quote.js';
+import { definitionOf, knownKeys, schemaAt } from '../config/schema.js';
 import { documentOfSection } from '../config/section.js';
 import type { PropertyPath, UserError } from '../errors.js';
 
@@ -73,12 +74,35 @@ const isWithoutKind = ({ file, value }: ConfigDocument): boolean =>
   TELLING.some((key) => Object.hasOwn(value, key));
 
 async function withoutKind(document: ConfigDocument): Promise<UserError> {
-  const kinds = (await knownKinds()).map((kind) => `"${kind}"`);
+  const kinds = await knownKinds();
+  const likely = await likelyKind(document.value, kinds);
   return refusal(document, {
     path: [],
     message: `has no ${KIND}, so it does not say of what kind its model is`,
-    suggestion: `add "${KIND}": with one of ${kinds.join(', ')}`,
+    suggestion: likely
+      ? `its keys are those of ${likely}: add "${KIND}": "${likely}" if it is one`
+      : `add "${KIND}": with one of ${kinds.join(', ')}`,
   });
+}
+
+/** The one kind that has keys for the most of what a file says. */
+async function likelyKind(config: Json, kinds: readonly string[]): Promise<string | undefined> {
+  const keys = Object.keys(config);
+  const known = await Promise.all(
+    kinds.map(async (kind) => {
+      const settings = await keysOf(kind);
+      return { kind, count: keys.filter((key) => settings.has(key)).length };
+    }),
+  );
+  const most = Math.max(...known.map(({ count }) => count));
+  const [likely, ...others] = known.filter(({ count }) => count === most);
+  return others.length === 0 ? likely?.kind : undefined;
+}
+
+async function keysOf(kind: string): Promise<ReadonlySet<string>> {
+  if (!isFamilyName(kind)) return new Set();
+  const section = schemaAt((await loadFamily(kind)).schema, {}, ['model']);
+  return new Set(section && knownKeys(definitionOf(section)));
 }
 
 async function unknownKind(document: ConfigDocument): Promise<UserError> {

@@ -120,7 +120,9 @@ describe('a kind of model that is not known', () => {
     const { config } = readJson<{ config: object }>('fixtures/minigpt/tiny-gqa/case.json');
     const [problem] = await problemsOf(config);
     expect(problem?.message).toContain('has no model_type');
-    expect(problem?.suggestion).toMatch(/add "model_type": with one of "llama", "minigpt"/);
+    expect(problem?.suggestion).toContain('are those of minigpt: add "model_type": "minigpt"');
+    const [unclear] = await problemsOf({ architectures: ['X'] });
+    expect(unclear?.suggestion).toMatch(/add "model_type": with one of .*llama, minigpt/);
     const { model } = await load({ model_type: 'minigpt', ...config });
     expect(model.blocks).toHaveLength(2);
   });

@@ -18,6 +18,7 @@ import {
   headsOf,
   transformerDocument,
 } from '../transformer/settings.js';
+import { tyingSettings } from '../transformer/stored.js';
 
 const schema = transformerDocument('minigpt', {
   vocab_size: count.default(10_000).describe('Rows of the embedding and of the head'),
@@ -80,6 +81,7 @@ export const minigpt = defineFamily({
   },
   trainingHints,
   fromHuggingFace: (config) => readHuggingFace(schema.shape.model, config),
+  settingsFor: tyingSettings,
   build({ model: config }) {
     const { hidden_size: hidden, rms_norm_eps: eps, num_attention_heads } = config;
     const heads = headsOf({

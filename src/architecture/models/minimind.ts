@@ -26,6 +26,7 @@ import {
   headsOf,
   transformerDocument,
 } from '../transformer/settings.js';
+import { tyingSettings } from '../transformer/stored.js';
 import { decoderTwin } from '../transformer/twin.js';
 
 const factor = z.number().positive();
@@ -235,6 +236,7 @@ export const minimind = defineFamily({
   },
   trainingHints,
   fromHuggingFace: (config) => readHuggingFace(schema.shape.model, config),
+  settingsFor: tyingSettings,
   // How many heads of keys there are by default is no share of the query heads.
   twin: ({ model }, tokens) => {
     const { keyValueHeads } = VERSIONS[versionOf(model)];

@@ -1,6 +1,6 @@
 /** What is no choice of a model, but of who wrote its checkpoint. */
 import * as z from 'zod';
-import type { Setting } from '../family.js';
+import type { Ignored, ModelChange, Setting } from '../family.js';
 import type { StoredShapes } from '../reading.js';
 
 /** What stands before the names of the bare model in a checkpoint of the whole. */
@@ -34,3 +34,14 @@ export function expertsStoredIn(stored: StoredShapes): readonly Setting[] {
   }
   return [];
 }
+
+/** Buffers of old files that follow from the config: `**` and `*` are as in `Ignored`. */
+export const oldBuffers = (patterns: readonly string[]): readonly Ignored[] =>
+  patterns.map((pattern) => ({
+    pattern,
+    what: 'old files keep them, and they follow from the config',
+  }));
+
+/** What tying the head to the embedding changes in a config of transformers. */
+export const tyingSettings = ({ tied }: ModelChange): readonly Setting[] =>
+  tied === undefined ? [] : [{ path: 'model.tie_word_embeddings', value: tied }];
