@@ -256,7 +256,7 @@ export const minimind = defineFamily({
     const headNorm = (name: string) =>
       versionOf(config) === 3 ? rmsNorm(name, headDim, eps) : undefined;
     const norm = (name: string) => rmsNorm(name, hidden, eps);
-    return decoder(config, {
+    return decoder({ ...config, rope_scaling: undefined }, {
       norm: norm('model.norm'),
       block: (name) =>
         preNormBlock(name, {
