@@ -256,19 +256,22 @@ export const minimind = defineFamily({
     const headNorm = (name: string) =>
       versionOf(config) === 3 ? rmsNorm(name, headDim, eps) : undefined;
     const norm = (name: string) => rmsNorm(name, hidden, eps);
-    return decoder({ ...config, rope_scaling: undefined }, {
-      norm: norm('model.norm'),
-      block: (name) =>
-        preNormBlock(name, {
-          norm,
-          attention: separateAttention(`${name}.self_attn`, {
-            ...heads,
-            queryNorm: headNorm(`${name}.self_attn.q_norm`),
-            keyNorm: headNorm(`${name}.self_attn.k_norm`),
-            rotary: rotary(`${name}.rotary`, { base: config.rope_theta, headDim, scaling }),
+    return decoder(
+      { ...config, rope_scaling: undefined },
+      {
+        norm: norm('model.norm'),
+        block: (name) =>
+          preNormBlock(name, {
+            norm,
+            attention: separateAttention(`${name}.self_attn`, {
+              ...heads,
+              queryNorm: headNorm(`${name}.self_attn.q_norm`),
+              keyNorm: headNorm(`${name}.self_attn.k_norm`),
+              rotary: rotary(`${name}.rotary`, { base: config.rope_theta, headDim, scaling }),
+            }),
+            feedForward: feedForward(`${name}.mlp`, config),
           }),
-          feedForward: feedForward(`${name}.mlp`, config),
-        }),
-    });
+      },
+    );
   },
 });
