@@ -1,9 +1,9 @@
 /** Whatever a command takes for a model: a config, standard input, a checkpoint with its config. */
-import { readDocument } from '../config/read.js';
+
 import { UserError } from '../errors.js';
 import type { CheckpointFlags, ModelSource } from './checkpoint-model.js';
 import { isCheckpointPath } from './checkpoint-path.js';
-import { modelOf } from './model-file.js';
+import { modelOf, readConfig } from './model-file.js';
 
 /**
  * Reads a path, or `-` for standard input.
@@ -16,7 +16,7 @@ export async function openModelSource(path: string, flags: CheckpointFlags): Pro
     return openCheckpointModel(path, flags);
   }
   if (flags.config === undefined && flags['state-dict'] === undefined) {
-    const document = await readDocument(path);
+    const document = await readConfig(path);
     return { model: (set) => modelOf(document, { set }) };
   }
   throw new UserError(
