@@ -15,9 +15,9 @@ import { differenceAt, valuesOf } from './runtime/fixture-models.js';
 const DOC = fs.readFileSync(inPackage('docs/adding-a-model.md'), 'utf8');
 const CASE = inPackage('fixtures/adding-a-model');
 
-/** The code of a section, which its text names a file for. */
+/** The code below the last place that names a file. */
 function codeFor(file: string): string {
-  const [, section = ''] = DOC.split(`\`${file}\``);
+  const section = DOC.split(`\`${file}\``).at(-1) ?? '';
   const code = /```ts\n([\s\S]*?)```/.exec(section)?.[1];
   if (code === undefined) throw new Error(`the page has no code for ${file}`);
   return code;

@@ -46,6 +46,14 @@ export interface TwinSetting {
   readonly value: number | readonly unknown[];
 }
 
+/** Tensors that a checkpoint may hold, and a model does not need. */
+export interface Ignored {
+  /** `*` is any number of a layer, and `**` at the end all that follows: `h.*.attn.bias`, `model.layers.61.**`. */
+  readonly pattern: string;
+  /** What they are, in words: `masks that follow from the config`. */
+  readonly what: string;
+}
+
 /**
  * Everything that minimind knows of a kind of model. `Schema` describes the whole document that a user
  * writes; the rest is derived from its parsed value.
@@ -74,9 +82,18 @@ export interface Family<Schema extends z.ZodType = z.ZodType> {
    * @param tokens That it has to take.
    */
   twin?(document: z.output<Schema>, tokens: number): readonly TwinSetting[];
+  /** Layers that files keep behind the last block, to predict further tokens; no part of the model. */
+  predictionLayers?(document: z.output<Schema>): number;
   trainingHints?(document: z.output<Schema>): TrainingHints;
   /** The values of a document that a checkpoint's tensors show; none for one of another family. */
   readOff?(stored: StoredShapes): readonly Reading[];
+  /**
+   * The values of a document that a checkpoint shows, and that are no choice of the model but of who wrote
+   * the file. They hold whenever a model is held against that checkpoint, whatever the document says.
+   */
+  storedSettings?(stored: StoredShapes): readonly Setting[];
+  /** Tensors that others keep beside those of a model, and that change nothing of what it computes. */
+  ignored?(document: z.output<Schema>): readonly Ignored[];
   /** The values of a document that say what a conversion has changed. */
   settingsFor?(change: ModelChange): readonly Setting[];
 }

@@ -5,6 +5,8 @@ import type { Shape } from '../tensor/shape.js';
 export interface StoredShapes {
   /** How many names there are. */
   readonly size: number;
+  /** In the order of the file. */
+  names(): Iterable<string>;
   /** Undefined when the checkpoint has no such tensor. */
   shapeOf(name: string): Shape | undefined;
   /** The numbers n of all names `prefix.n.…`, ascending. */

@@ -3,9 +3,9 @@
  * is tried; what is found is named, and what is not is said.
  */
 
-import type { LanguageModel } from '../architecture/layer.js';
+import type { Attention, LanguageModel, LatentAttention, Layer } from '../architecture/layer.js';
 import type { Param } from '../architecture/param.js';
-import { tensorsOf } from '../architecture/walk.js';
+import { tensorsOf, walk } from '../architecture/walk.js';
 import type { Exact } from './figure.js';
 import { layerPattern } from './parameters.js';
 
@@ -66,20 +66,34 @@ const slip = (id: string, text: string, weight: number, adds: bigint): Choice =>
   reasons: [{ id, text, weight }],
 });
 
-/**
- * Tries every combination of slips on a published number.
- * @param operations FLOPs of the model by what they are of, to tell a count of operations, or of
- * multiply-accumulates, from one of parameters.
- */
+/** What else there is to know of a model. */
+export interface PublishedContext {
+  /**
+   * FLOPs by what they are of, to tell a count of operations, or of multiply-accumulates, from one of
+   * parameters.
+   */
+  readonly operations?: Readonly<Record<string, Exact>>;
+  /** See `Family.predictionLayers`. */
+  readonly predictionLayers?: number;
+}
+
+/** Tries every combination of slips on a published number. */
 export function explainPublished(
   model: LanguageModel,
   published: PublishedNumber,
-  operations: Readonly<Record<string, Exact>> = {},
+  { operations = {}, predictionLayers = 0 }: PublishedContext = {},
 ): PublishedReport {
   const truth = tensorsOf(model)
     .filter(({ role }) => role === 'parameter')
     .reduce((total, { elements }) => total + BigInt(elements), 0n);
-  const parts = [vocabularyChoices(model), ...repeatedChoices(model), bufferChoices(model)];
+  const parts = [
+    vocabularyChoices(model),
+    ...repeatedChoices(model),
+    bufferChoices(model),
+    ...oldBufferChoices(model),
+    predictionChoices(model, predictionLayers),
+    scaleChoices(model, predictionLayers),
+  ];
   const counts = [...combinations(parts)].map(
     (choices): Explanation => ({
       value: choices.reduce((total, { adds }) => total + adds, truth),
@@ -233,13 +247,95 @@ function repeatedChoices(model: LanguageModel): Choice[][] {
   ];
 }
 
+const attentionsIn = (model: LanguageModel): (Attention | LatentAttention)[] =>
+  walk(model).flatMap(({ layer }) =>
+    layer.kind === 'attention' || layer.kind === 'latentAttention' ? [layer] : [],
+  );
+
+/** Buffers that follow from the rest, and that old files keep for every attention layer. */
+function oldBufferChoices(model: LanguageModel): Choice[][] {
+  const attentions = attentionsIn(model);
+  const positions = BigInt(model.positions);
+  // Where keys are shared, files are younger than that.
+  const masked = attentions.filter(
+    (layer) => layer.kind === 'attention' && layer.heads === layer.keyValueHeads,
+  );
+  const frequencies = attentions.flatMap(({ rotary }) =>
+    rotary && rotary.tables.length === 0 ? [BigInt(rotary.rotatedDim / 2)] : [],
+  );
+  const masks = slip(
+    'masks',
+    `the causal masks of ${masked.length} attention layers counted, ${positions} × ${positions} each, which old files keep`,
+    1.5,
+    BigInt(masked.length) * positions * positions,
+  );
+  const rotary = slip(
+    'rotary-frequencies',
+    `the rotary frequencies of ${frequencies.length} attention layers counted, which old files keep`,
+    1.2,
+    frequencies.reduce((total, each) => total + each, 0n),
+  );
+  return [masks, rotary].map((each) => (each.adds === 0n ? [AS_IT_IS] : [AS_IT_IS, each]));
+}
+
+/**
+ * Files keep the layers that predict further tokens behind the last block (arXiv 2412.19437, 2.2): each a block
+ * like the last, norms of both its inputs and a product of the two, [2 H → H], a norm, and embedding and head anew.
+ */
+function predictionChoices(model: LanguageModel, layers: number): Choice[] {
+  const { embedding, head, norm, blocks } = model;
+  const block = blocks.at(-1);
+  if (layers === 0 || !block) return [AS_IT_IS];
+  const hidden = BigInt(norm.weight.elements);
+  const own = [...tensorsOf(block), embedding.weight, head.weight];
+  const values = sumOf(own) + 3n * hidden + 2n * hidden * hidden;
+  const what = `${layers === 1 ? 'the layer' : `the ${layers} layers`} that predict${layers === 1 ? 's' : ''} further tokens`;
+  return [AS_IT_IS, slip('prediction-layers', `${what} counted`, 1, BigInt(layers) * values)];
+}
+
+/** The side of the squares of which each has a scale. */
+const SCALED_BLOCK = 128;
+
+/** Scales of weights in 8 bits: for each square of every product in the blocks, those of further layers included. */
+function scaleChoices(model: LanguageModel, predictionLayers: number): Choice[] {
+  const { blocks } = model;
+  const last = blocks.at(-1);
+  const further = last ? BigInt(predictionLayers) * scalesIn(last) : 0n;
+  const scales = blocks.reduce((total, block) => total + scalesIn(block), further);
+  const text = `the scales of 8-bit weights counted, one for each ${SCALED_BLOCK} × ${SCALED_BLOCK} of them`;
+  return [AS_IT_IS, slip('scales', text, 2, scales)];
+}
+
+const scalesIn = (block: Layer): bigint =>
+  walk(block).reduce((total, { layer }) => total + BigInt(scalesOf(layer)), 0n);
+
+/** Routers, embeddings and heads stay as they are. */
+function scalesOf(layer: Layer): number {
+  const squares = (rows: number, columns: number) =>
+    Math.ceil(rows / SCALED_BLOCK) * Math.ceil(columns / SCALED_BLOCK);
+  if (layer.kind === 'linear' || layer.kind === 'transposedLinear') {
+    const [rows = 0, columns = 0] = layer.weight.shape;
+    return squares(rows, columns);
+  }
+  if (layer.kind !== 'packedExperts') return 0;
+  return [layer.gateUp, layer.down].reduce((total, { shape }) => {
+    const [experts = 0, rows = 0, columns = 0] = shape;
+    return total + experts * squares(rows, columns);
+  }, 0);
+}
+
+const sumOf = (tensors: readonly Param[]): bigint =>
+  tensors.reduce((total, { elements }) => total + BigInt(elements), 0n);
+
 /** Buffers counted as parameters: all, those of one module, or those of one name, in all layers. */
 function bufferChoices(model: LanguageModel): Choice[] {
   const kinds = new Map<string, bigint>();
-  for (const { name, elements, role } of tensorsOf(model)) {
-    if (role !== 'buffer') continue;
-    const kind = layerPattern(name);
-    kinds.set(kind, (kinds.get(kind) ?? 0n) + BigInt(elements));
+  const contested = new Map<string, string>();
+  for (const tensor of tensorsOf(model)) {
+    if (tensor.role !== 'buffer') continue;
+    const kind = layerPattern(tensor.name);
+    kinds.set(kind, (kinds.get(kind) ?? 0n) + BigInt(tensor.elements));
+    if (tensor.contested !== undefined) contested.set(kind, tensor.contested);
   }
   const modules = new Map<string, bigint>();
   for (const [kind, elements] of kinds) {
@@ -251,6 +347,9 @@ function bufferChoices(model: LanguageModel): Choice[] {
     slip(`buffers:${kind}`, `the buffers ${kind} counted`, weight, elements);
   return [
     AS_IT_IS,
+    ...[...contested].map(([kind, who]) =>
+      slip(`contested:${kind}`, `the buffers ${kind} counted: ${who}`, 0.5, kinds.get(kind) ?? 0n),
+    ),
     ...(modules.size > 1 ? [counted('all', 1, all)] : []),
     ...[...modules].map(([module, elements]) => counted(`${module}.*`, 1.2, elements)),
     ...[...kinds].map(([kind, elements]) => counted(kind, 1.5, elements)),

@@ -4,24 +4,13 @@ import { join } from 'node:path';
 import { cannotRead } from './byte-file.js';
 import { refusal } from './refusal.js';
 import { readShardIndex } from './shards/index-file.js';
+import { isIndexName, isWeightsName } from './weight-names.js';
 import { listed } from './wording.js';
-
-/** transformers/utils/__init__.py: SAFE_WEIGHTS_INDEX_NAME, WEIGHTS_INDEX_NAME; others follow suit. */
-const INDEX = /\.(?:safetensors|bin|pt|pth)\.index\.json$/;
 
 /** transformers/utils/__init__.py: SAFE_WEIGHTS_NAME, WEIGHTS_NAME */
 const STANDALONE = /^(?:model\.safetensors|pytorch_model\.bin)$/;
 
-const WEIGHTS = /\.(?:safetensors|pt|pth|bin|ckpt)$/i;
-
 const SHARD = /-\d+-of-\d+\.\w+$/;
-
-/**
- * What trainers save beside the weights. transformers/trainer.py: TRAINING_ARGS_NAME, OPTIMIZER_NAME and
- * so on; accelerate/utils/constants.py: OPTIMIZER_NAME, SCHEDULER_NAME, SAMPLER_NAME, SCALER_NAME.
- */
-const COMPANION =
-  /^(?:training_args\.bin|(?:optimizer|scheduler|sampler)(?:_\d+)?\.(?:bin|pt)|rng_state(?:_\d+)?\.pth|scaler\.pt)$/;
 
 /**
  * The path of a folder's checkpoint: an index of shards, or a single file.
@@ -30,10 +19,7 @@ const COMPANION =
 export function weightsIn(folder: string): string {
   const names = namesIn(folder);
   const marked = markedIn(folder, names);
-  const candidates =
-    marked.length > 0
-      ? marked
-      : names.filter((name) => WEIGHTS.test(name) && !COMPANION.test(name));
+  const candidates = marked.length > 0 ? marked : names.filter(isWeightsName);
   const [first, ...others] = candidates;
   if (first === undefined) {
     throw refusal(folder, {
@@ -72,7 +58,7 @@ function namesIn(folder: string): string[] {
 
 /** The files whose names say that they are the whole checkpoint. */
 function markedIn(folder: string, names: readonly string[]): string[] {
-  const indexes = names.filter((name) => INDEX.test(name));
+  const indexes = names.filter(isIndexName);
   const standalone = names.filter((name) => STANDALONE.test(name));
   const [index] = indexes;
   if (index === undefined || indexes.length > 1 || standalone.length === 0) {

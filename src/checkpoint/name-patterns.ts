@@ -23,6 +23,21 @@ export function templateOf(name: string): Template {
   };
 }
 
+/**
+ * Whether a name is as a pattern says: parts between dots, of which `*` is any number of a layer, and `**`
+ * at the end one part or more.
+ */
+export function isLike(name: string, pattern: string): boolean {
+  const parts = name.split('.');
+  const wanted = pattern.split('.');
+  const isOpen = wanted.at(-1) === '**';
+  if (isOpen) wanted.pop();
+  if (isOpen ? parts.length <= wanted.length : parts.length !== wanted.length) return false;
+  return wanted.every((part, index) =>
+    part === '*' ? layerNumber(parts[index] ?? '') !== undefined : part === parts[index],
+  );
+}
+
 /** The names of a template with these numbers. */
 const patternOf = ({ before, after }: Template, numbers: ReadonlySet<number>): string =>
   `${before}${numbersText(numbers)}${after}`;

@@ -2,20 +2,22 @@
 import fs from 'node:fs';
 import path from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
+import type { Setting } from '../architecture/family.js';
 import { LimitError } from '../architecture/limits.js';
-import type { Reading } from '../architecture/reading.js';
 import type { Checkpoint } from '../checkpoint/checkpoint.js';
+import { storedNames } from '../checkpoint/stored-names.js';
 import { type Plain, type PlainLimits, plainOf, typeName } from '../checkpoint/summary-content.js';
 import { isKind } from '../checkpoint/torch/pickle-machine.js';
 import { type ConfigDocument, documentOfData } from '../config/document.js';
 import { isMapping, setOwn, splitDotted, valueAt } from '../config/path.js';
-import { quote } from '../config/quote.js';
 import { readDocument } from '../config/read.js';
 import { type Problem, UserError } from '../errors.js';
-import { ownConfigName } from '../files/config-names.js';
+import { configIn, ownConfigName } from '../files/config-names.js';
 import type { Description } from '../reconcile/reconcile.js';
+import { samenessOfPlaces } from '../reconcile/sameness.js';
+import { shapesOf } from '../reconcile/shapes.js';
 import type { ConfigDifference } from '../report/verify.js';
-import { type ModelFile, modelOf } from './model-file.js';
+import { type ModelFile, modelOf, readConfig } from './model-file.js';
 
 /** Where the config of a checkpoint was found. */
 export type ConfigOrigin = 'flag' | 'inside' | 'beside';
@@ -25,9 +27,6 @@ const CONTENT_KEY = 'config';
 
 /** Far beyond any config, and far below what would be slow. */
 const CONFIG_LIMITS: PlainLimits = { nodes: 100_000, depth: 100, text: 2 ** 20 };
-
-/** Names of configs that stand in the folder of a checkpoint; the first that is there is taken. */
-const NEIGHBOURS = ['config.yaml', 'config.yml', 'config.json'] as const;
 
 /**
  * The config of a checkpoint: the one that the user names, or the one in the file, or the one in its folder.
@@ -55,23 +54,12 @@ export async function findConfig(
   checkpoint: Checkpoint,
   named: string | undefined,
 ): Promise<FoundConfig | undefined> {
-  const document = named === undefined ? configInside(checkpoint) : await readDocument(named);
-  if (document) return known(document, named === undefined ? 'inside' : 'flag');
+  const document = named === undefined ? configInside(checkpoint) : await readConfig(named);
+  if (document) return { document, origin: named === undefined ? 'inside' : 'flag' };
   const neighbour = neighbourOf(checkpoint.path);
-  return neighbour === undefined ? undefined : known(await readDocument(neighbour), 'beside');
-}
-
-/** Files of Hugging Face say of what kind their model is, in a key that no document here has. */
-function known<Origin extends ConfigOrigin>(document: ConfigDocument, origin: Origin) {
-  const { model, model_type: kind } = document.value;
-  if (typeof kind !== 'string' || model !== undefined) return { document, origin };
-  throw new UserError(
-    'usage',
-    `${document.file}: no family for model_type ${quote(kind)} is known here yet`,
-    {
-      suggestion: 'name a config of a family that minimind list shows, with --config FILE',
-    },
-  );
+  return neighbour === undefined
+    ? undefined
+    : { document: await readDocument(neighbour), origin: 'beside' };
 }
 
 /**
@@ -115,7 +103,7 @@ export async function differencesInside(
 async function validInside(checkpoint: Checkpoint): Promise<ModelFile | undefined> {
   try {
     const document = configInside(checkpoint);
-    return document && (await modelOf(document));
+    return document && asStored(await modelOf(document), checkpoint);
   } catch (error) {
     // What a training program kept for itself need not be a config.
     if (error instanceof UserError) return undefined;
@@ -139,32 +127,55 @@ function numbersRead(data: Plain | undefined): unknown {
 function neighbourOf(checkpoint: string): string | undefined {
   const isFolder = fs.statSync(checkpoint, { throwIfNoEntry: false })?.isDirectory() ?? false;
   const folder = isFolder ? checkpoint : path.dirname(checkpoint);
-  const names = isFolder ? NEIGHBOURS : [ownConfigName(checkpoint), ...NEIGHBOURS];
-  return names.map((name) => path.join(folder, name)).find((file) => fs.existsSync(file));
+  return configIn(folder, isFolder ? [] : [ownConfigName(checkpoint)]);
 }
 
 /** What is odd about the file itself. */
 export const warningsOf = ({ path: file, warnings }: Checkpoint): Problem[] =>
   warnings.map((message) => ({ severity: 'warning', file, message }));
 
+/**
+ * A loaded config with what a checkpoint shows of who wrote it, so that one config is held against the same
+ * model under the names of all who store it. To be called before anything is compared.
+ */
+export function asStored<Loaded extends ModelFile>(loaded: Loaded, checkpoint: Checkpoint): Loaded {
+  const { family, document } = loaded;
+  if (family.storedSettings === undefined) return loaded;
+  const stored = shapesOf(storedNames(checkpoint), (a, b) => samenessOfPlaces(a, b) === true);
+  const settings = family
+    .storedSettings(stored)
+    .filter(({ path: dotted, value }) => valueAt(document, splitDotted(dotted)) !== value);
+  const changed = settings.length > 0 ? changedTo(loaded, settings) : undefined;
+  return changed ? { ...loaded, ...changed } : loaded;
+}
+
 /** A loaded config as something to hold a checkpoint against. */
-export function descriptionOf({ family, document, model }: ModelFile): Description {
+export function descriptionOf(loaded: ModelFile): Description {
+  const { family, document, model } = loaded;
   return {
     model,
+    ignored: family.ignored?.(document) ?? [],
     readOff: (stored) => family.readOff?.(stored) ?? [],
-    rebuild: (readings) => {
-      const parsed = family.schema.safeParse(withReadings(document, readings));
-      if (!parsed.success) return undefined;
-      // What else the file says, of training for one, may follow when its model changes.
-      const isWrong = family.rules.some(
-        ({ severity, reads, check }) =>
-          severity === 'error' &&
-          reads.every((read) => read.startsWith('model.')) &&
-          check(parsed.data) !== undefined,
-      );
-      return isWrong ? undefined : builtWithin(() => family.build(parsed.data));
-    },
+    rebuild: (readings) => changedTo(loaded, readings)?.model,
   };
+}
+
+/** Undefined when the values make no valid config. */
+function changedTo(
+  { family, document }: ModelFile,
+  settings: readonly Setting[],
+): Pick<ModelFile, 'document' | 'model'> | undefined {
+  const parsed = family.schema.safeParse(withSettings(document, settings));
+  if (!parsed.success) return undefined;
+  // What else the file says, of training for one, may follow when its model changes.
+  const isWrong = family.rules.some(
+    ({ severity, reads, check }) =>
+      severity === 'error' &&
+      reads.every((read) => read.startsWith('model.')) &&
+      check(parsed.data) !== undefined,
+  );
+  const model = isWrong ? undefined : builtWithin(() => family.build(parsed.data));
+  return model && { document: parsed.data, model };
 }
 
 function builtWithin<Model>(build: () => Model): Model | undefined {
@@ -176,9 +187,9 @@ function builtWithin<Model>(build: () => Model): Model | undefined {
   }
 }
 
-function withReadings(document: unknown, readings: readonly Reading[]): unknown {
+function withSettings(document: unknown, settings: readonly Setting[]): unknown {
   const changed = structuredClone(document);
-  for (const { path: dotted, value } of readings) {
+  for (const { path: dotted, value } of settings) {
     const keys = splitDotted(dotted);
     const parent = valueAt(changed, keys.slice(0, -1));
     if (isMapping(parent)) setOwn(parent, keys.at(-1) ?? '', value);

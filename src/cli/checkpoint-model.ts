@@ -6,7 +6,13 @@ import type { Problem } from '../errors.js';
 import type { FaultGroup } from '../reconcile/group.js';
 import { type Reconciliation, reconcileIndex } from '../reconcile/reconcile.js';
 import type { Suggestion } from '../reconcile/suggest.js';
-import { type ConfigOrigin, configOf, descriptionOf, warningsOf } from './checkpoint-config.js';
+import {
+  asStored,
+  type ConfigOrigin,
+  configOf,
+  descriptionOf,
+  warningsOf,
+} from './checkpoint-config.js';
 import { faultProblems } from './checkpoint-faults.js';
 import { type ModelFile, modelOf } from './model-file.js';
 
@@ -63,7 +69,8 @@ export async function openCheckpointModel(
     // Of what is open, only the index is used below.
     return {
       model: async (set, { isHeld = true } = {}) => {
-        const loaded = { ...(await modelOf(document, { set })), file: path };
+        const described = asStored(await modelOf(document, { set }), checkpoint);
+        const loaded = { ...described, file: path };
         return isHeld ? held(checkpoint, config, loaded) : loaded;
       },
     };

@@ -1,5 +1,7 @@
 /** Telling a checkpoint from a config, by what the path leads to. Loads nothing, so that configs stay quick. */
 import fs from 'node:fs';
+import { isIndexName, isWeightsName } from '../checkpoint/weight-names.js';
+import { configIn } from '../files/config-names.js';
 
 const CHECKPOINT_NAME = /\.(?:safetensors|pt|pth|bin|ckpt|index\.json)$/i;
 const CONFIG_NAME = /\.(?:ya?ml|json)$/i;
@@ -14,17 +16,33 @@ const BEGINNINGS: readonly ((head: Buffer) => boolean)[] = [
 
 const HEAD_BYTES = 9;
 
-/** Whether `path` leads to a checkpoint: a folder, or a file that by name or beginning is one. */
+/** Whether `path` leads to a checkpoint: a folder with weights, or a file that by name or beginning is one. */
 export function isCheckpointPath(path: string): boolean {
   if (path === '-') return false;
   try {
     const status = fs.statSync(path, { throwIfNoEntry: false });
-    if (status?.isDirectory() || CHECKPOINT_NAME.test(path)) return true;
+    if (status?.isDirectory()) return hasWeights(path) || configIn(path) === undefined;
+    if (CHECKPOINT_NAME.test(path)) return true;
     // Of a pipe nothing is read: what is taken from it is gone.
     return !CONFIG_NAME.test(path) && status?.isFile() === true && beginsAsCheckpoint(path);
   } catch {
     // Whoever reads it will say what is wrong with it.
     return false;
+  }
+}
+
+const hasWeights = (folder: string): boolean =>
+  fs.readdirSync(folder).some((name) => isIndexName(name) || isWeightsName(name));
+
+/** The file of a config: of a folder the one in it, where there is one. */
+export function configPath(source: string): string {
+  if (source === '-') return source;
+  try {
+    const isFolder = fs.statSync(source, { throwIfNoEntry: false })?.isDirectory() ?? false;
+    return (isFolder ? configIn(source) : undefined) ?? source;
+  } catch {
+    // As above.
+    return source;
   }
 }
 

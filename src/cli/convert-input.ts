@@ -10,8 +10,8 @@ import { formatPath, isMapping, splitDotted, valueAt } from '../config/path.js';
 import { type Problem, UserError } from '../errors.js';
 import { type Reconciliation, reconcile } from '../reconcile/reconcile.js';
 import { faultText } from '../report/verify.js';
-import { type ConfigOrigin, descriptionOf, findConfig } from './checkpoint-config.js';
-import { loadModelFile, type ModelFile, modelOf } from './model-file.js';
+import { asStored, type ConfigOrigin, descriptionOf, findConfig } from './checkpoint-config.js';
+import { loadModelFile, type ModelFile, modelOf, readConfig } from './model-file.js';
 
 /** A config that a checkpoint was held against, and fits. */
 export interface SourceConfig extends ModelFile {
@@ -38,7 +38,7 @@ export async function sourceConfigOf(
   try {
     const found = await findConfig(checkpoint, config);
     if (found === undefined) return { warnings: [] };
-    const loaded = await modelOf(found.document);
+    const loaded = asStored(await modelOf(found.document), checkpoint);
     const held = await reconcile(descriptionOf(loaded), checkpoint, watch);
     if (!held.matches) throw unlike(checkpoint.path, loaded.file, held);
     const source = { ...loaded, written: found.document, origin: found.origin };
@@ -150,8 +150,7 @@ export async function targetConfig(
   set: readonly string[],
 ): Promise<TargetConfig> {
   const target = await loadModelFile(file, { set });
-  const { readDocument } = await import('../config/read.js');
-  const written = applyOverrides(await readDocument(file), set);
+  const written = applyOverrides(await readConfig(file), set);
   const [from, to] = [source?.document, target.document].map((each) => valueAt(each, ['model']));
   return {
     model: target.model,

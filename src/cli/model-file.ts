@@ -20,6 +20,8 @@ import { invalidConfig } from '../config/problems.js';
 import { describeValue } from '../config/quote.js';
 import { readDocument } from '../config/read.js';
 import { type Problem, UserError } from '../errors.js';
+import { configPath } from './checkpoint-path.js';
+import { asOurDocument } from './hugging-face.js';
 
 /** A valid config and what it describes. */
 export interface ModelFile {
@@ -57,12 +59,16 @@ export interface LoadOptions {
 
 /**
  * Reads, overrides and checks a config, and describes its model.
- * @param source A path, or `-` for stdin.
+ * @param source A path, of a folder the config in it, or `-` for stdin.
  * @throws UserError with every problem that was found.
  */
 export async function loadModelFile(source: string, options: LoadOptions = {}): Promise<ModelFile> {
-  return modelOf(await readDocument(source), options);
+  return modelOf(await readConfig(source), options);
 }
+
+/** The config at a path, in a folder, or, with `-`, of stdin. @throws UserError as `readDocument`. */
+export const readConfig = (source: string): Promise<ConfigDocument> =>
+  readDocument(configPath(source));
 
 /**
  * Overrides and checks a document, and describes its model.
@@ -72,7 +78,7 @@ export async function modelOf(
   document: ConfigDocument,
   { set = [], strict = false }: LoadOptions = {},
 ): Promise<ModelFile> {
-  const written = applyOverrides(document, set);
+  const written = applyOverrides(await asOurDocument(document), set);
   const { family, problem } = await familyOf(written);
   const checked = checkDocument(written, family);
   const found = checked.problems.map((each) => (problem && isFamily(each) ? problem : each));

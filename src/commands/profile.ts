@@ -102,11 +102,13 @@ export default class Profile extends BaseCommand {
       ...(flags.layers && { layers: blocksOf(model, setting) }),
       ...(flags.tensors && { tensors: tensorInventory(model) }),
       ...(flags.published && {
-        published: explainPublished(
-          model,
-          flags.published,
-          flopsByConvention(model, setting.inference, { ...setting.training, causal: false }),
-        ),
+        published: explainPublished(model, flags.published, {
+          operations: flopsByConvention(model, setting.inference, {
+            ...setting.training,
+            causal: false,
+          }),
+          predictionLayers: family.predictionLayers?.(document) ?? 0,
+        }),
       }),
       checks,
     } as const;

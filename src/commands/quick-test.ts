@@ -7,11 +7,11 @@ import { cannotRead } from '../checkpoint/byte-file.js';
 import type { Checkpoint } from '../checkpoint/checkpoint.js';
 import { openCheckpoint } from '../checkpoint/open.js';
 import { BaseCommand, formatOf } from '../cli/base-command.js';
-import { warningsOf } from '../cli/checkpoint-config.js';
+import { asStored, configOf, warningsOf } from '../cli/checkpoint-config.js';
 import { compared, differenceWarnings, refuseFaults } from '../cli/checkpoint-faults.js';
 import { isCheckpointPath } from '../cli/checkpoint-path.js';
 import { count, seed, set, stateDict, threads } from '../cli/flags.js';
-import { loadModelFile, type ModelFile } from '../cli/model-file.js';
+import { loadModelFile, type ModelFile, modelOf } from '../cli/model-file.js';
 import { steps } from '../cli/steps.js';
 import { UserError } from '../errors.js';
 import { refuseUnwritable } from '../files/write-whole.js';
@@ -71,7 +71,10 @@ export default class QuickTest extends BaseCommand {
   ];
 
   static override args = {
-    config: Args.string({ required: true, description: 'a config, or - for standard input' }),
+    config: Args.string({
+      required: true,
+      description: 'a config, - for standard input, or a checkpoint with its config',
+    }),
   };
   static override flags = {
     set,
@@ -117,14 +120,31 @@ export default class QuickTest extends BaseCommand {
 
   async run() {
     const { args, flags } = await this.parse(QuickTest);
-    refuseCheckpoint(args.config);
-    const loaded = await loadModelFile(args.config, flags);
-    await this.warnAbout(flags, loaded.warnings);
-    if (flags.trace) return this.#trace(flags, loaded);
-    if (flags.save !== undefined) await refuseUnwritable(flags.save, flags.force);
-    const checkpoint = await checkpointFor(loaded, flags);
+    const own = ownCheckpoint(args.config, flags);
     try {
+      const described = own
+        ? await modelOf((await configOf(own, undefined)).document, flags)
+        : await loadModelFile(args.config, flags);
+      await this.warnAbout(flags, described.warnings);
+      if (flags.trace) return await this.#trace(flags, described);
+      return await this.#test(described, own, flags);
+    } finally {
+      own?.close();
+    }
+  }
+
+  /** @param own The checkpoint that the config came with. */
+  async #test(
+    described: ModelFile,
+    own: Checkpoint | undefined,
+    flags: TestFlags & OutputFlags,
+  ): Promise<unknown> {
+    if (flags.save !== undefined) await refuseUnwritable(flags.save, flags.force);
+    const checkpoint = own ?? openedFor(flags);
+    try {
+      const loaded = checkpoint ? asStored(described, checkpoint) : described;
       if (checkpoint) {
+        refuseFaults(checkpoint, loaded.file, await compared(loaded, checkpoint, flags));
         const warnings = await differenceWarnings(loaded, checkpoint);
         await this.warnAbout(flags, [...warningsOf(checkpoint), ...warnings]);
       }
@@ -142,7 +162,7 @@ export default class QuickTest extends BaseCommand {
         quickTestReport(each, { flat: formatOf(flags) === 'csv' }),
       );
     } finally {
-      checkpoint?.close();
+      if (checkpoint !== own) checkpoint?.close();
     }
   }
 
@@ -193,28 +213,20 @@ interface TestFlags {
   readonly quiet: boolean;
 }
 
-function refuseCheckpoint(config: string): void {
-  if (!isCheckpointPath(config)) return;
-  throw new UserError('usage', `${config} is a checkpoint, and the config comes first`, {
-    suggestion: 'write minimind quick-test CONFIG --checkpoint PATH',
+/** The checkpoint that stands in the place of a config, open: it has its own. */
+function ownCheckpoint(config: string, flags: TestFlags): Checkpoint | undefined {
+  if (!isCheckpointPath(config)) return undefined;
+  if (flags.checkpoint === undefined) return opened(config, flags);
+  throw new UserError('usage', `${config} is a checkpoint, and so is --checkpoint`, {
+    suggestion: 'leave --checkpoint out, or name a config in its place',
   });
 }
 
-/**
- * The checkpoint that is asked for, open.
- * @throws UserError when it is refused, or is not as the config describes.
- */
-async function checkpointFor(loaded: ModelFile, flags: TestFlags): Promise<Checkpoint | undefined> {
-  if (flags.checkpoint === undefined) return undefined;
-  const checkpoint = openCheckpoint(flags.checkpoint, { stateDict: flags['state-dict'] });
-  try {
-    refuseFaults(checkpoint, loaded.file, await compared(loaded, checkpoint, flags));
-    return checkpoint;
-  } catch (error) {
-    checkpoint.close();
-    throw error;
-  }
-}
+const openedFor = (flags: TestFlags): Checkpoint | undefined =>
+  flags.checkpoint === undefined ? undefined : opened(flags.checkpoint, flags);
+
+const opened = (path: string, flags: TestFlags): Checkpoint =>
+  openCheckpoint(path, { stateDict: flags['state-dict'] });
 
 /** What runs models is loaded here. */
 async function tested(

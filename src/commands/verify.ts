@@ -3,7 +3,7 @@ import * as Flags from '@oclif/core/flags';
 import { tensorsOf } from '../architecture/walk.js';
 import { openCheckpoint } from '../checkpoint/open.js';
 import { BaseCommand, formatOf } from '../cli/base-command.js';
-import { differencesInside, warningsOf } from '../cli/checkpoint-config.js';
+import { asStored, differencesInside, warningsOf } from '../cli/checkpoint-config.js';
 import { compared } from '../cli/checkpoint-faults.js';
 import { isCheckpointPath } from '../cli/checkpoint-path.js';
 import { set, stateDict } from '../cli/flags.js';
@@ -39,11 +39,12 @@ export default class Verify extends BaseCommand {
         suggestion: 'write minimind verify CONFIG CHECKPOINT',
       });
     }
-    const loaded = await loadModelFile(args.config, flags);
-    await this.warnAbout(flags, loaded.warnings);
+    const described = await loadModelFile(args.config, flags);
+    await this.warnAbout(flags, described.warnings);
     const checkpoint = openCheckpoint(args.checkpoint, { stateDict: flags['state-dict'] });
     try {
       await this.warnAbout(flags, warningsOf(checkpoint));
+      const loaded = asStored(described, checkpoint);
       const found = await compared(loaded, checkpoint, flags);
       const configDifferences = await differencesInside(loaded, checkpoint);
       const hasWarnings =

@@ -148,8 +148,8 @@ async function explained(subject: Subject, { ids, full }: Whole) {
 }
 
 const RULES = {
-  everything: 'local heads see everything',
-  'sliding window': 'local heads slide their window',
+  everything: 'every head sees everything',
+  'sliding window': 'windows slide',
 } as const satisfies Record<Decoding['rule'], string>;
 
 const decodingText = ({ tokens, prefill, rule, difference, rounding }: Decoding) =>

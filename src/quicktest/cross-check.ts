@@ -112,7 +112,7 @@ function blockByBlock(
   other: Engine,
 ): Promise<BlockDifference[]> {
   const { model, weights, ids } = subject;
-  const layers = [...model.blocks, model.norm, model.head];
+  const layers = [...model.blocks, model.norm, model.head, ...model.logitSteps];
   return eachBlock(subject, layers, { ids, blocks }, async (layer, input, output) => {
     const program = await other.load(layer, weights);
     const theirs = await program.run({ inputs: [input] });

@@ -1,9 +1,10 @@
 /** What a forward pass needs of memory, and what there is. */
 import type { LanguageModel, Layer } from '../architecture/layer.js';
-import { walk } from '../architecture/walk.js';
+import { stagesOf, walk } from '../architecture/walk.js';
 import { activationsOf } from '../budget/activations.js';
 import type { EngineInfo, EngineName } from '../runtime/engine.js';
 import { elementsIn, neededTensors } from './elements.js';
+import { formsOf } from './forms.js';
 import type { InputSize } from './ids.js';
 
 export interface MemoryNeed {
@@ -62,8 +63,7 @@ export function streamedNeed(
   size: InputSize,
   engine: EngineName,
 ): MemoryNeed {
-  const layers: readonly Layer[] = [model.embedding, ...model.blocks, model.norm, model.head];
-  const largest = layers.reduce((most, layer) => Math.max(most, neededElements(layer)), 0);
+  const largest = stagesOf(model).reduce((most, layer) => Math.max(most, neededElements(layer)), 0);
   return needOf(model, largest, size, engine);
 }
 
@@ -89,11 +89,13 @@ function needOf(
 }
 
 /** What a block computes, but for scores and for the states of the scan, of which one is kept here. */
-function blockBytes(model: LanguageModel, { batch, tokens }: InputSize): number {
-  const [widest] = model.blocks;
-  if (!widest) return 0;
+function blockBytes(model: LanguageModel, size: InputSize): number {
+  return Math.max(0, ...formsOf(model.blocks).map(({ block }) => bytesOfBlock(model, block, size)));
+}
+
+function bytesOfBlock(model: LanguageModel, block: Layer, { batch, tokens }: InputSize): number {
   const { parts } = activationsOf(
-    { ...model, blocks: [widest] },
+    { ...model, blocks: [block] },
     { batch, context: tokens, bytesPerValue: FLOAT_BYTES, recompute: 'selective' },
   );
   return parts
@@ -105,7 +107,10 @@ const mostHeads = (model: LanguageModel): number =>
   model.blocks
     .flatMap(walk)
     .reduce(
-      (most, { layer }) => (layer.kind === 'attention' ? Math.max(most, layer.heads) : most),
+      (most, { layer }) =>
+        layer.kind === 'attention' || layer.kind === 'latentAttention'
+          ? Math.max(most, layer.heads)
+          : most,
       0,
     );
 

@@ -1,7 +1,7 @@
 /** Where the first value appears that is not finite: the model is run layer by layer until one shows it. */
 import type { Layer } from '../architecture/layer.js';
 import type { Param } from '../architecture/param.js';
-import { tensorsOf } from '../architecture/walk.js';
+import { stagesOf, tensorsOf } from '../architecture/walk.js';
 import type { RunInput } from '../runtime/engine.js';
 import type { Values } from '../runtime/values.js';
 import type { WeightSource } from '../runtime/weights.js';
@@ -13,7 +13,7 @@ import type { Subject } from './subject.js';
 export async function originOf(subject: Subject): Promise<Origin | undefined> {
   const { model, ids } = subject;
   let input: RunInput = { ids };
-  for (const layer of [model.embedding, ...model.blocks, model.norm, model.head]) {
+  for (const layer of stagesOf(model)) {
     const { output } = await subject.once(layer, input);
     if (!isAllFinite(output)) return originIn(subject, layer, input);
     input = { inputs: [output] };

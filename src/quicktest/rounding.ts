@@ -9,11 +9,27 @@ import { randomIntegers } from '../runtime/random-weights.js';
 import type { Ids, Values } from '../runtime/values.js';
 import type { WeightSource } from '../runtime/weights.js';
 import { allowedDifference, largestDifference } from './compare.js';
+import { hasExperts } from './experts.js';
 import type { BlockDifference } from './finding.js';
 import type { Subject } from './subject.js';
 
+/** Values moved by some of the last bit, up or down as a seed has it. */
+interface Nudge {
+  readonly seed: string;
+  /** How many float32 further. */
+  readonly steps: number;
+  /** −1 moves every value the other way. */
+  readonly direction: 1 | -1;
+}
+
+const nudge = (seed: string, steps: number, direction: Nudge['direction'] = 1): Nudge => ({
+  seed,
+  steps,
+  direction,
+});
+
 /** One nudge may happen to cancel itself. */
-const NUDGES = ['up and down', 'down and up'] as const;
+const NUDGES: readonly Nudge[] = [nudge('up and down', 1), nudge('down and up', 1)];
 
 /**
  * Two ways of computing the same were up to 1.7 times as far apart as nudged inputs are, in blocks and whole
@@ -21,6 +37,18 @@ const NUDGES = ['up and down', 'down and up'] as const;
  * state that is lost is thousands of times as far.
  */
 const ROUNDING_FACTOR = 8;
+
+/**
+ * Where two experts are nearly as good for a token, another way of computing may choose the other one, though the
+ * usual nudges do not: these go as far as rounding may, each there and back, and one of the two crosses the tie.
+ */
+const TIE_NUDGES: readonly Nudge[] = ['first', 'second', 'third'].flatMap((seed) => [
+  nudge(seed, ROUNDING_FACTOR),
+  nudge(seed, ROUNDING_FACTOR, -1),
+]);
+
+const nudgesFor = (layer: Layer): readonly Nudge[] =>
+  hasExperts(layer) ? [...NUDGES, ...TIE_NUDGES] : NUDGES;
 
 /** How far values may be from these, when rounding alone moves them by `rounding`. */
 const explainedDifference = (values: Float32Array, rounding: number): number =>
@@ -35,23 +63,24 @@ export const explainedInWhole = (values: Float32Array, rounding: number): number
     ? Number.POSITIVE_INFINITY
     : explainedDifference(values, rounding);
 
-/** Each value moved to the next float32, up or down as `seed` has it. Zeros stay. */
-function nudged(values: Float32Array, seed: string, first = 0): Float32Array {
+/** Each value moved by a nudge. Zeros stay, and what is next to them. */
+function nudged(values: Float32Array, { seed, steps, direction }: Nudge, first = 0): Float32Array {
   const moved = values.slice();
   const bits = new Int32Array(moved.buffer);
   const directions = randomIntegers(first, seed, moved.length, 2);
-  for (const [at, value] of values.entries()) {
-    if (value !== 0) bits[at] = (bits[at] ?? 0) + (directions[at] === 0 ? -1 : 1);
+  for (const [at, own] of bits.entries()) {
+    const step = directions[at] === 0 ? -steps : steps;
+    if ((own & 0x7fff_ffff) >= steps) bits[at] = own + direction * step;
   }
   return moved;
 }
 
-function nudgedWeights(weights: WeightSource, nudgedTensor: Param, seed: string): WeightSource {
+function nudgedWeights(weights: WeightSource, nudgedTensor: Param, by: Nudge): WeightSource {
   return {
     rangeOf: (tensor) => (tensor === nudgedTensor ? undefined : weights.rangeOf(tensor)),
     read(tensor, first, target) {
       weights.read(tensor, first, target);
-      if (tensor === nudgedTensor) target.set(nudged(target, seed, first));
+      if (tensor === nudgedTensor) target.set(nudged(target, by, first));
     },
   };
 }
@@ -72,13 +101,14 @@ export async function roundingOf(
   await subject.unload();
   let logits = 0;
   const moves = new Map<string, number>();
-  for (const seed of NUDGES) {
-    const options = { weights: nudgedWeights(weights, model.embedding.weight, seed) };
+  for (const by of nudgesFor(model)) {
+    const options = { weights: nudgedWeights(weights, model.embedding.weight, by) };
     const moved = await subject.once(model, { ids }, options);
-    logits = Math.max(logits, largestDifference(output.data, moved.output.data));
+    logits = Math.max(logits, largestDifference(output.data, moved.output.data) / by.steps);
     for (const [name, value] of blocks) {
       const other = moved.blocks.get(name)?.data ?? new Float32Array(0);
-      moves.set(name, Math.max(moves.get(name) ?? 0, largestDifference(value.data, other)));
+      const move = largestDifference(value.data, other) / by.steps;
+      moves.set(name, Math.max(moves.get(name) ?? 0, move));
     }
   }
   return { logits, blocks: moves };
@@ -96,9 +126,8 @@ export async function eachBlock(
   { ids, blocks }: Pick<RunOutput, 'blocks'> & { readonly ids: Ids },
   differenceOf: (block: Layer, input: Values, output: Values) => Promise<number>,
 ): Promise<BlockDifference[]> {
-  const { model } = subject;
   await subject.unload();
-  let input = (await subject.once(model.embedding, { ids })).output;
+  let input = await subject.embedded(ids);
   const differences: BlockDifference[] = [];
   for (const block of layers) {
     const { output, rounding } = await alone(subject, block, input);
@@ -114,9 +143,9 @@ const alone = (subject: Subject, block: Layer, input: Values) =>
   subject.with(block, async (program) => {
     const { output } = await program.run({ inputs: [input] });
     let rounding = 0;
-    for (const seed of NUDGES) {
-      const moved = await program.run({ inputs: [{ ...input, data: nudged(input.data, seed) }] });
-      rounding = Math.max(rounding, largestDifference(output.data, moved.output.data));
+    for (const by of nudgesFor(block)) {
+      const moved = await program.run({ inputs: [{ ...input, data: nudged(input.data, by) }] });
+      rounding = Math.max(rounding, largestDifference(output.data, moved.output.data) / by.steps);
     }
     return { output, rounding };
   });

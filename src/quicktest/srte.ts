@@ -55,7 +55,7 @@ async function sharingOf(subject: Subject, srte: Srte): Promise<Sharing> {
   const { blocks } = await subject.forward(ids);
   const tables = new Set(tensorsOf(srte));
   const weights = changed(subject.weights, tables);
-  let input = (await subject.once(model.embedding, { ids })).output;
+  let input = await subject.embedded(ids);
   const moved: string[] = [];
   for (const block of model.blocks) {
     const before = await insideOf(subject, block, input, subject.weights);

@@ -3,9 +3,10 @@
  * show is checked; sequences with a changed token go through it as further rows of the batch.
  */
 import type { LanguageModel } from '../architecture/layer.js';
+import { stagesOf } from '../architecture/walk.js';
 import type { RunInput, RunOutput } from '../runtime/engine.js';
 import type { Ids, Values } from '../runtime/values.js';
-import { judgeTrials, positionsToTry, trialOf } from './causality.js';
+import { judgeTrials, positionsToTry, trialOf, usualLeak } from './causality.js';
 import type { CheckName, CheckResult } from './check.js';
 import { isAllFinite, rowAt } from './compare.js';
 import { judgeElements } from './created.js';
@@ -48,7 +49,11 @@ export async function streamedTest(
       wished.length > 0 && tried.length === 0
         ? NO_ROOM
         : (notComparable(own.logits) ??
-          judgeTrials(trialsOf(pass.logits, ids, tried), subject.model)),
+          judgeTrials(
+            trialsOf(pass.logits, ids, tried),
+            subject.model,
+            usualLeak(subject.model, own.logits),
+          )),
     timing: () => timingOf(pass, ids, tried.length),
   };
   const results: CheckResult[] = [];
@@ -117,7 +122,7 @@ async function onePass(
   let origin: Origin | undefined;
   let input: RunInput = { ids };
   let value: Values = { shape: [], data: new Float32Array(0) };
-  for (const layer of [model.embedding, ...model.blocks, model.norm, model.head]) {
+  for (const layer of stagesOf(model)) {
     watch(layer.name);
     const begin = performance.now();
     value = await subject.with(layer, async (program) => {

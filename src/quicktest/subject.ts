@@ -1,6 +1,6 @@
 import type { LanguageModel, Layer } from '../architecture/layer.js';
 import type { Engine, LoadOptions, Program, RunInput, RunOutput } from '../runtime/engine.js';
-import type { Ids } from '../runtime/values.js';
+import type { Ids, Values } from '../runtime/values.js';
 import type { WeightSource } from '../runtime/weights.js';
 import { peakBytes } from './memory.js';
 
@@ -96,6 +96,15 @@ export class Subject {
     options?: LoadOptions & { weights?: WeightSource },
   ): Promise<RunOutput> {
     return this.with(layer, (program) => program.run(input), options);
+  }
+
+  /** What the first block is given, [B, T, H]. */
+  async embedded(ids: Ids): Promise<Values> {
+    let { output } = await this.once(this.model.embedding, { ids });
+    for (const step of this.model.embeddingSteps) {
+      ({ output } = await this.once(step, { inputs: [output] }));
+    }
+    return output;
   }
 
   /** Releases the whole model, so that two of them never need memory at a time. */

@@ -1,8 +1,10 @@
 /** How long a forward pass takes, and each of its parts. */
-import type { HybridBlock, LanguageModel, Layer } from '../architecture/layer.js';
+import type { HybridBlock, Layer } from '../architecture/layer.js';
+import { widthAfter } from '../architecture/widths.js';
 import type { Program, RunInput } from '../runtime/engine.js';
 import type { Values } from '../runtime/values.js';
 import type { Finding, PartTiming, Timing } from './finding.js';
+import { formsOf } from './forms.js';
 import type { Subject } from './subject.js';
 import { integer } from './wording.js';
 
@@ -78,14 +80,19 @@ async function timed(
 /** Seconds for each part. */
 const PART_PATIENCE = 0.02;
 
-/** One block is taken for all: they differ in their windows at most, and in the values of their weights. */
+/** One block is taken for all of its form: these differ in windows and in the values of their weights. */
 async function timeParts(subject: Subject): Promise<PartTiming[]> {
   const { model, ids } = subject;
-  const { output: x } = await subject.once(model.embedding, { ids });
-  const [block] = model.blocks;
+  const x = await subject.embedded(ids);
   const parts: Part[] = [
     { layer: model.embedding, input: { ids }, times: 1 },
-    ...(block ? partsOf(block, x).map((part) => ({ ...part, times: timesOf(part, model) })) : []),
+    ...formsOf(model.blocks).flatMap(({ block, times }) =>
+      partsOf(block, x).map((part) => ({
+        ...part,
+        // What the blocks share is computed once for all of them.
+        times: model.shared.includes(part.layer) ? 1 : times,
+      })),
+    ),
     { layer: model.norm, input: { inputs: [x] }, times: 1 },
     { layer: model.head, input: { inputs: [x] }, times: 1 },
   ];
@@ -99,10 +106,6 @@ async function timeParts(subject: Subject): Promise<PartTiming[]> {
   return timings;
 }
 
-/** What the blocks share is computed once for all of them. */
-const timesOf = ({ layer }: Omit<Part, 'times'>, { shared, blocks }: LanguageModel) =>
-  shared.includes(layer) ? 1 : blocks.length;
-
 interface Part {
   readonly layer: Layer;
   readonly input: RunInput;
@@ -113,7 +116,16 @@ interface Part {
 function partsOf(block: Layer, x: Values): Omit<Part, 'times'>[] {
   return block.kind === 'hybridBlock'
     ? hybridParts(block, x)
-    : [{ layer: block, input: { inputs: [x] } }];
+    : plainParts(block, x.shape[2] ?? 0).map((layer) => ({ layer, input: { inputs: [x] } }));
+}
+
+/** The layers of branches, as far as they keep the width. */
+function plainParts(layer: Layer, width: number): readonly Layer[] {
+  if (layer.kind === 'residual') return layer.branches.flatMap((each) => plainParts(each, width));
+  const parts = layer.kind === 'sequence' ? layer.layers : [];
+  return parts.length > 0 && parts.every((each) => widthAfter(each, width) === width)
+    ? parts.flatMap((each) => plainParts(each, width))
+    : [layer];
 }
 
 function hybridParts(block: HybridBlock, x: Values): Omit<Part, 'times'>[] {

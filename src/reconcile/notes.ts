@@ -2,7 +2,7 @@
 import type { LanguageModel } from '../architecture/layer.js';
 import { stateDictOf, tensorsOf } from '../architecture/walk.js';
 import type { CheckpointFormat } from '../checkpoint/checkpoint.js';
-import type { StoredNames } from '../checkpoint/stored-names.js';
+import type { StoredName, StoredNames } from '../checkpoint/stored-names.js';
 import { isSameView } from '../checkpoint/stored-tensor.js';
 import { namesOf } from './faults.js';
 import type { Sameness } from './sameness.js';
@@ -10,12 +10,24 @@ import type { Sameness } from './sameness.js';
 export interface Note {
   /** A warning is of something that some program will stumble over. */
   readonly severity: 'warning' | 'note';
-  readonly kind: 'buffers-left-out' | 'strict-load' | 'stored-again';
+  readonly kind: 'buffers-left-out' | 'strict-load' | 'stored-again' | 'kept-by-others';
   /** The tensors that are meant. */
   readonly names: readonly string[];
   /** Bytes that are stored in vain. */
   readonly bytes?: number;
+  /** What is kept by others, in words. */
+  readonly what?: string;
 }
+
+/** @param beside Tensors that the model does without, by what they are. */
+export const keptByOthers = (beside: ReadonlyMap<string, readonly StoredName[]>): Note[] =>
+  Array.from(beside, ([what, stored]) => ({
+    severity: 'note',
+    kind: 'kept-by-others',
+    names: stored.map(({ own }) => own),
+    bytes: stored.reduce((total, { tensor }) => total + tensor.bytes, 0),
+    what,
+  }));
 
 /** Of a checkpoint that is as described. */
 export function notesOf(

@@ -1,13 +1,20 @@
 /** A description held against a checkpoint: what is wrong, what is only odd, and what would mend it. */
+import type { Ignored } from '../architecture/family.js';
 import type { LanguageModel } from '../architecture/layer.js';
 import type { Reading, StoredShapes } from '../architecture/reading.js';
 import { tensorsOf } from '../architecture/walk.js';
 import type { Checkpoint } from '../checkpoint/checkpoint.js';
-import { prefixOf, type StoredNames, storedNames } from '../checkpoint/stored-names.js';
+import {
+  prefixOf,
+  type StoredName,
+  type StoredNames,
+  storedNames,
+} from '../checkpoint/stored-names.js';
 import type { StoredTensor } from '../checkpoint/stored-tensor.js';
 import { faultsOf, namesOf } from './faults.js';
 import { type FaultGroup, groupFaults } from './group.js';
-import { type Note, notesOf } from './notes.js';
+import { whatIs } from './ignored.js';
+import { keptByOthers, type Note, notesOf } from './notes.js';
 import { type Sameness, samenessOfBytes, samenessOfPlaces, type Watch } from './sameness.js';
 import { shapesOf } from './shapes.js';
 import { type Suggestion, suggestionsFor } from './suggest.js';
@@ -15,6 +22,8 @@ import { type Suggestion, suggestionsFor } from './suggest.js';
 /** A model, and how it would be with other values of its configuration. */
 export interface Description {
   readonly model: LanguageModel;
+  /** What others keep beside it: no fault of a checkpoint. */
+  readonly ignored: readonly Ignored[];
   /** What a checkpoint shows of the configuration. */
   readonly readOff: (stored: StoredShapes) => readonly Reading[];
   /** Undefined when there is no valid configuration with these values. */
@@ -42,20 +51,42 @@ export async function reconcile(
   checkpoint: Checkpoint,
   watch?: Watch,
 ): Promise<Reconciliation> {
-  const stored = storedNames(checkpoint);
-  const sameness = await samenessOfBytes(groupsToCompare(description, stored), watch);
+  const stored = splitNames(description, checkpoint);
+  const sameness = await samenessOfBytes(groupsToCompare(description, stored.own), watch);
   return judge(description, checkpoint, stored, sameness);
 }
 
 /** `reconcile` without reading any tensor: whether values are the same is known from their places only. */
 export function reconcileIndex(description: Description, checkpoint: Checkpoint): Reconciliation {
-  return judge(description, checkpoint, storedNames(checkpoint), samenessOfPlaces);
+  return judge(description, checkpoint, splitNames(description, checkpoint), samenessOfPlaces);
+}
+
+/** The names of a checkpoint: those of a model, and those that others keep beside it. */
+interface SplitNames {
+  readonly all: StoredNames;
+  readonly own: StoredNames;
+  /** By what they are, in words. */
+  readonly beside: ReadonlyMap<string, readonly StoredName[]>;
+}
+
+/** @throws UserError when names collide. */
+function splitNames({ model, ignored }: Description, checkpoint: Checkpoint): SplitNames {
+  const all = storedNames(checkpoint);
+  const described = new Set(tensorsOf(model).flatMap(namesOf));
+  const own = new Map<string, StoredName>();
+  const beside = new Map<string, StoredName[]>();
+  for (const [name, stored] of all) {
+    const what = described.has(name) ? undefined : whatIs(name, ignored);
+    if (what === undefined) own.set(name, stored);
+    else if (beside.get(what)?.push(stored) === undefined) beside.set(what, [stored]);
+  }
+  return { all, own, beside };
 }
 
 function judge(
   { model, readOff, rebuild }: Description,
   checkpoint: Checkpoint,
-  stored: StoredNames,
+  { all, own: stored, beside }: SplitNames,
   sameness: Sameness,
 ): Reconciliation {
   const readings = readOff(shapesOf(stored, (a, b) => sameness(a, b) === true));
@@ -63,9 +94,12 @@ function judge(
   const faults = faultsOf(model, stored, sameness, likely);
   return {
     matches: faults.length === 0,
-    prefix: prefixOf(stored),
+    prefix: prefixOf(all),
     faults: groupFaults(faults),
-    notes: faults.length === 0 ? notesOf(model, checkpoint.format, stored, sameness) : [],
+    notes: [
+      ...keptByOthers(beside),
+      ...(faults.length === 0 ? notesOf(model, checkpoint.format, stored, sameness) : []),
+    ],
     suggestions: suggestionsFor({
       model,
       stored,

@@ -10,6 +10,7 @@ export function shapesOf(
 ): StoredShapes {
   return {
     size: stored.size,
+    names: () => stored.keys(),
     shapeOf: (name) => stored.get(name)?.tensor.shape,
     numbersUnder: (prefix) => numbersUnder(prefix, stored.keys()),
     areOne: (names) => {

@@ -9,6 +9,7 @@ function read(shapes: Record<string, Shape>, areOne = false): Record<string, unk
   const layers = names.flatMap((name) => /^layers\.(\d+)\./.exec(name)?.[1] ?? []);
   const readings = readOff({
     size: names.length,
+    names: () => names,
     shapeOf: (name) => shapes[name],
     numbersUnder: () => [...new Set(layers.map(Number))].sort((a, b) => a - b),
     areOne: (group) => group.length === 1 || areOne,

@@ -4,6 +4,7 @@ import { stateDictOf } from '../../src/architecture/walk.js';
 import { flopsByConvention } from '../../src/budget/flops.js';
 import { countParameters } from '../../src/budget/parameters.js';
 import { explainPublished } from '../../src/budget/published.js';
+import { publishedConfig } from './published-models.js';
 
 const build = (config: Record<string, unknown>) =>
   hybrid.build(hybrid.schema.parse({ model: config }));
@@ -87,7 +88,8 @@ describe('explainPublished', () => {
     expect(Object.keys(counts)).toHaveLength(6);
     for (const [name, flops] of Object.entries(counts)) {
       const first = (value: bigint) =>
-        explainPublished(model, { value, tolerance: 0n }, counts).explanations[0]?.reasons[0]?.id;
+        explainPublished(model, { value, tolerance: 0n }, { operations: counts }).explanations[0]
+          ?.reasons[0]?.id;
       expect(first(BigInt(flops))).toBe(`flops: ${name}`);
       expect(first(BigInt(flops) / 2n)).toBe(`macs: ${name}`);
     }
@@ -123,5 +125,39 @@ describe('explainPublished', () => {
     for (const { reasons } of rounded.explanations.slice(1)) {
       expect(reasons.map(({ id }) => id)).not.toContain('tie-lost');
     }
+  });
+});
+
+/** Numbers of huggingface.co, and one of a model whose tied head was counted twice. */
+describe('a published number that differs for a reason', () => {
+  it.each<[string, bigint, string[]]>([
+    ['gpt2', 137_022_720n, ['masks']],
+    ['llama-2-7b', 6_738_417_664n, ['rotary-frequencies']],
+    ['llama-3.2-1b', 1_498_482_688n, ['tie-lost']],
+    [
+      'deepseek-v3-main',
+      671_026_419_200n,
+      ['contested:model.layers.*.mlp.gate.e_score_correction_bias'],
+    ],
+    [
+      'deepseek-v3-main',
+      684_531_386_000n,
+      ['contested:model.layers.*.mlp.gate.e_score_correction_bias', 'prediction-layers', 'scales'],
+    ],
+  ])('of %s: %d', async (name, value, expected) => {
+    const { family, document, model } = await publishedConfig(name);
+    const predictionLayers = family.predictionLayers?.(document) ?? 0;
+    const { explanations } = explainPublished(
+      model,
+      { value, tolerance: 0n },
+      { predictionLayers },
+    );
+    expect(explanations[0]?.reasons.map(({ id }) => id).sort()).toEqual(expected);
+  });
+
+  it('is not explained by layers that a config does not name', async () => {
+    const { model } = await publishedConfig('deepseek-v3-main');
+    const published = { value: 684_531_386_000n, tolerance: 0n };
+    expect(explainPublished(model, published).explanations).toEqual([]);
   });
 });

@@ -187,7 +187,7 @@ describe('profile of a checkpoint', () => {
     await safetensorsFile(inFolder('beside', 'model.safetensors'), tensors);
     fs.writeFileSync(inFolder('beside', 'config.yaml'), JSON.stringify(config));
     await safetensorsFile(inFolder('hf', 'model.safetensors'), tensors);
-    fs.writeFileSync(inFolder('hf', 'config.json'), '{"model_type": "llama", "hidden_size": 8}');
+    fs.writeFileSync(inFolder('hf', 'config.json'), '{"model_type": "lama", "hidden_size": 8}');
   });
   afterAll(() => {
     workshop.close();
@@ -240,7 +240,7 @@ describe('profile of a checkpoint', () => {
 
   it.each([
     [['bare'], 'bare holds no config, and none stands beside it\n  → name one with --config FILE'],
-    [['hf'], 'hf/config.json: no family for model_type "llama" is known here yet'],
+    [['hf'], 'hf/config.json:1:16: model_type: no family for model_type "lama" is known here'],
     [['other.yaml', '--config', 'other.yaml'], 'other.yaml is no checkpoint'],
     [['inside.pt', '--state-dict', 'ema'], 'ema'],
   ])('%j is the user’s mistake', ([file = '', ...flags], message) => {

@@ -35,11 +35,9 @@ describe('quick-test', () => {
       /^srte +ok +rows \[1, 256, 64\]; a change of shared_srte\.lowrank changes layers\.0–1/m,
     );
     expect(stdout).toMatch(
-      /^ +32 tokens, 16 of them one by one \(local heads see everything\): \d/m,
+      /^ +32 tokens, 16 of them one by one \(every head sees everything\): \d/m,
     );
-    expect(stdout).toMatch(
-      /^ +256 tokens, 32 of them one by one \(local heads slide their window\): \d/m,
-    );
+    expect(stdout).toMatch(/^ +256 tokens, 32 of them one by one \(windows slide\): \d/m);
     expect(stdout).toMatch(/^layers\.\*\.mamba /m);
     expect(stdout).toMatch(/^Memory at its peak: \d/m);
   });

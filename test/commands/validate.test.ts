@@ -122,7 +122,7 @@ describe('validate', () => {
     ['model: {hidden_size: 6, num_heads: 2}', 'the width must be even'],
     ['model: {window_size: 0}', 'must be an integer ≥ 1, but is 0'],
     ['model: {family: llama7}', '"llama7" is no family'],
-    ['hidden_size: 64\nnum_hidden_layers: 2\nmodel_type: llama', 'the key "model" is missing'],
+    ['hidden_size: 64\nnum_hidden_layers: 2', 'the key "model" is missing'],
     ['model: {num_layers: 1e9}', '1,000,000,000'],
     ['model: {vocab_size: 9007199254740991}', 'more than 2^53 − 1 elements'],
     ['vocab_size: 100', 'model'],

@@ -46,9 +46,6 @@ const familyOf = (place: string): string =>
     ? readJson<{ model_type: string }>('fixtures', place, 'config.json').model_type
     : (place.split('/')[0] ?? '');
 
-/** Whether the family of a case is one that is described. */
-export const isDescribed = (place: string) => isFamilyName(familyOf(place));
-
 /** The checkpoints stay open until the process ends. */
 export async function familyCase(place: string): Promise<FamilyCase> {
   const given = readJson<CaseFile>('fixtures', place, 'case.json');
@@ -59,9 +56,7 @@ export async function familyCase(place: string): Promise<FamilyCase> {
   const family = await loadFamily(name);
   const settings = family.fromHuggingFace?.(config) ?? config;
   const ids = idsOf(given.input_ids);
-  const described = family.build(family.schema.parse({ model: { ...settings, family: name } }));
-  // Some cases go beyond `max_position_embeddings`, as transformers lets them.
-  const model = { ...described, positions: Math.max(described.positions, ids.tokens) };
+  const model = family.build(family.schema.parse({ model: { ...settings, family: name } }));
   const checkpoint = openCheckpoint(inPackage('fixtures', place, 'model.safetensors'));
   const expected = openCheckpoint(inPackage('fixtures', place, 'expected.safetensors'));
   const stored = [...checkpoint.tensors].map(([key, { shape }]) => [key, shape] as const);

@@ -22,7 +22,7 @@ import {
   lengthRules,
   transformerDocument,
 } from '../transformer/settings.js';
-import { storedPrefix } from '../transformer/stored.js';
+import { prefixStoredIn, storedPrefix, tyingSettings } from '../transformer/stored.js';
 
 /** Fixed by the original code. */
 const MLP_EXPANSION = 4;
@@ -59,6 +59,8 @@ export const bloom = defineFamily({
         n_head: ['num_attention_heads'],
       },
     }),
+  storedSettings: (stored) => prefixStoredIn(stored, 'transformer.', 'word_embeddings.weight'),
+  settingsFor: tyingSettings,
   build({ model: config }) {
     const { hidden_size: hidden, n_head: heads, stored_prefix: prefix } = config;
     const inner = MLP_EXPANSION * hidden;

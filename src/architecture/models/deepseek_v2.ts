@@ -13,6 +13,7 @@ import { expertsIn, readHuggingFace } from '../transformer/hugging-face.js';
 import { decoder, preNormBlock } from '../transformer/parts.js';
 import { rotaryRules } from '../transformer/rotary-settings.js';
 import { flag, transformerDocument } from '../transformer/settings.js';
+import { expertsStoredIn, tyingSettings } from '../transformer/stored.js';
 
 const schema = transformerDocument('deepseek_v2', {
   ...deepseekSettings({
@@ -82,6 +83,8 @@ export const deepseekV2 = defineFamily({
       names: { n_routed_experts: ['num_experts'] },
       more: () => ({ experts_stored: expertsIn(config) }),
     }),
+  storedSettings: expertsStoredIn,
+  settingsFor: tyingSettings,
   build({ model: config }) {
     const { hidden_size: hidden, n_group: count, topk_group: kept, topk_method: method } = config;
     const norm = (name: string) => rmsNorm(name, hidden, config.rms_norm_eps);

@@ -14,11 +14,15 @@ import { expertsIn, readHuggingFace } from '../transformer/hugging-face.js';
 import { decoder, preNormBlock } from '../transformer/parts.js';
 import { rotaryRules } from '../transformer/rotary-settings.js';
 import { flag, transformerDocument } from '../transformer/settings.js';
+import { expertsStoredIn, tyingSettings } from '../transformer/stored.js';
 
 const RENORMALISE_EPS = 1e-20;
 
 const CONTESTED =
   'the original code of DeepSeek-V3 counts the router’s correction as a parameter, transformers holds it as a buffer';
+
+/** More layers for further tokens than any model has. */
+const MOST_FURTHER = 16;
 
 const schema = transformerDocument('deepseek_v3', {
   ...deepseekSettings({
@@ -59,11 +63,19 @@ export const deepseekV3 = defineFamily({
   confusions: [],
   presets: {},
   trainingHints,
+  predictionLayers: ({ model }) => model.num_nextn_predict_layers ?? 0,
   fromHuggingFace: (config) =>
     readHuggingFace(schema.shape.model, config, {
       names: { n_routed_experts: ['num_local_experts'] },
       more: () => ({ experts_stored: expertsIn(config) }),
     }),
+  storedSettings: expertsStoredIn,
+  ignored: ({ model: { num_hidden_layers: layers, num_nextn_predict_layers: further } }) =>
+    Array.from({ length: Math.min(further ?? 1, MOST_FURTHER) }, (_, index) => ({
+      pattern: `model.layers.${layers + index}.**`,
+      what: 'they predict the token after the next, and the model computes the same without them',
+    })),
+  settingsFor: tyingSettings,
   build({ model: config }) {
     const { hidden_size: hidden, n_routed_experts: experts } = config;
     const { n_group: count, topk_group: kept } = config;

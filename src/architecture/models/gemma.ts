@@ -15,6 +15,7 @@ import {
   headsOf,
   transformerDocument,
 } from '../transformer/settings.js';
+import { tyingSettings } from '../transformer/stored.js';
 
 const schema = transformerDocument('gemma', {
   ...decoderSizes({
@@ -46,6 +47,7 @@ export const gemma = defineFamily({
   presets: {},
   trainingHints,
   fromHuggingFace: (config) => readHuggingFace(schema.shape.model, config),
+  settingsFor: tyingSettings,
   build({ model: config }) {
     const { hidden_size: hidden, attention_bias: bias, hidden_act: word } = config;
     const heads = headsOf(config);

@@ -16,6 +16,7 @@ import {
   windowAt,
   windowSettings,
 } from '../transformer/settings.js';
+import { tyingSettings } from '../transformer/stored.js';
 
 const schema = transformerDocument('gemma2', {
   ...decoderSizes({
@@ -43,6 +44,7 @@ export const gemma2 = defineFamily({
   presets: {},
   trainingHints,
   fromHuggingFace: (config) => readHuggingFace(schema.shape.model, config),
+  settingsFor: tyingSettings,
   build({ model: config }) {
     const { hidden_size: hidden, attention_bias: bias, final_logit_softcapping: cap } = config;
     const heads = headsOf(config);

@@ -17,6 +17,7 @@ import {
   windowAt,
   windowSettings,
 } from '../transformer/settings.js';
+import { tyingSettings } from '../transformer/stored.js';
 
 const [fullBase, localBase] = [1e6, 10_000];
 
@@ -66,6 +67,7 @@ export const gemma3Text = defineFamily({
       names: { sliding_window_pattern: ['_sliding_window_pattern'] },
       more: rotaryByLayer,
     }),
+  settingsFor: tyingSettings,
   build({ model: config }) {
     const { hidden_size: hidden, attention_bias: bias, rms_norm_eps: eps } = config;
     const { final_logit_softcapping: cap, rope_theta, rope_local_base_freq } = config;

@@ -23,7 +23,7 @@ import {
   lengthRules,
   transformerDocument,
 } from '../transformer/settings.js';
-import { storedPrefix } from '../transformer/stored.js';
+import { oldBuffers, prefixStoredIn, storedPrefix, tyingSettings } from '../transformer/stored.js';
 
 const schema = transformerDocument('gpt2', {
   vocab_size: count.default(50_257).describe('Rows of the embedding and of the head'),
@@ -61,6 +61,10 @@ export const gpt2 = defineFamily({
         n_head: ['num_attention_heads'],
       },
     }),
+  storedSettings: (stored) => prefixStoredIn(stored, 'transformer.', 'wte.weight'),
+  ignored: ({ model: { stored_prefix: prefix } }) =>
+    oldBuffers([`${prefix}h.*.attn.bias`, `${prefix}h.*.attn.masked_bias`]),
+  settingsFor: tyingSettings,
   build({ model: config }) {
     const { n_embd: hidden, n_head: heads, stored_prefix: prefix } = config;
     const inner = config.n_inner ?? 4 * hidden;

@@ -28,8 +28,12 @@ import {
   partOfHead,
   transformerDocument,
 } from '../transformer/settings.js';
+import { oldBuffers, tyingSettings } from '../transformer/stored.js';
 
 const { rope_theta, rope_scaling } = rotarySettings(10_000);
+
+/** What the head is called. */
+const HEADS = ['embed_out', 'lm_head'] as const;
 
 const schema = transformerDocument('gpt_neox', {
   vocab_size: count.default(50_432).describe('Rows of the embedding and of the head'),
@@ -49,7 +53,7 @@ const schema = transformerDocument('gpt_neox', {
     .describe('Attention and feed-forward read the same input, and are added to it at once'),
   tie_word_embeddings: flag.default(false).describe('The head reads the embedding'),
   stored_head: z
-    .enum(['embed_out', 'lm_head'])
+    .enum(HEADS)
     .default('embed_out')
     .describe('Name of the head: on disk, or as transformers 5 holds it'),
 });
@@ -75,6 +79,17 @@ export const gptNeox = defineFamily({
         stored_head: expertsIn(config) === 'packed' ? 'lm_head' : 'embed_out',
       }),
     }),
+  storedSettings: (stored) => {
+    const head = HEADS.find((name) => stored.shapeOf(`${name}.weight`) !== undefined);
+    return head === undefined ? [] : [{ path: 'model.stored_head', value: head }];
+  },
+  ignored: () =>
+    oldBuffers(
+      ['bias', 'masked_bias', 'rotary_emb.inv_freq'].map(
+        (leaf) => `gpt_neox.layers.*.attention.${leaf}`,
+      ),
+    ),
+  settingsFor: tyingSettings,
   build({ model: config }) {
     const { hidden_size: hidden, num_attention_heads: heads, attention_bias: bias } = config;
     const { intermediate_size: inner, max_position_embeddings: positions } = config;

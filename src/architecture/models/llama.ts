@@ -14,6 +14,7 @@ import {
   headsOf,
   transformerDocument,
 } from '../transformer/settings.js';
+import { oldBuffers, tyingSettings } from '../transformer/stored.js';
 
 const schema = transformerDocument('llama', {
   ...decoderSizes({
@@ -41,6 +42,8 @@ export const llama = defineFamily({
   presets: {},
   trainingHints,
   fromHuggingFace: (config) => readHuggingFace(schema.shape.model, config),
+  ignored: () => oldBuffers(['model.layers.*.self_attn.rotary_emb.inv_freq']),
+  settingsFor: tyingSettings,
   build({ model: config }) {
     const { hidden_size: hidden, attention_bias: bias } = config;
     const heads = headsOf(config);

@@ -3,6 +3,7 @@ import * as z from 'zod';
 import { rmsNorm, rotary } from '../constructors.js';
 import { defineFamily, type Preset } from '../family.js';
 import { trainingHints } from '../training.js';
+import { readHuggingFace } from '../transformer/hugging-face.js';
 import {
   causalModel,
   residualBlock,
@@ -17,6 +18,7 @@ import {
   headsOf,
   transformerDocument,
 } from '../transformer/settings.js';
+import { tyingSettings } from '../transformer/stored.js';
 
 const schema = transformerDocument('minigpt', {
   vocab_size: count.default(10_000).describe('Rows of the embedding and of the head'),
@@ -72,12 +74,14 @@ export const minigpt = defineFamily({
   rules: DECODER_RULES,
   confusions: [],
   presets: {
-    'minigpt-tiny': preset('2.8M: eight thin layers', [10_000, 128, 8, 4, 1, 384, 512]),
-    'minigpt-small': preset('29.5M', [10_000, 384, 12, 12, 3, 1536, 1024]),
-    'minigpt-medium': preset('112M', [20_000, 640, 20, 16, 4, 2048, 2048]),
-    'minigpt-large': preset('298M', [32_000, 768, 32, 24, 6, 3072, 4096]),
+    'minigpt-tiny': preset('MiniGPT tiny: 2.8M', [10_000, 128, 8, 4, 1, 384, 512]),
+    'minigpt-small': preset('MiniGPT small: 29.5M', [10_000, 384, 12, 12, 3, 1536, 1024]),
+    'minigpt-medium': preset('MiniGPT medium: 112M', [20_000, 640, 20, 16, 4, 2048, 2048]),
+    'minigpt-large': preset('MiniGPT large: 298M', [32_000, 768, 32, 24, 6, 3072, 4096]),
   },
   trainingHints,
+  fromHuggingFace: (config) => readHuggingFace(schema.shape.model, config),
+  settingsFor: tyingSettings,
   build({ model: config }) {
     const { hidden_size: hidden, rms_norm_eps: eps, num_attention_heads } = config;
     const heads = headsOf({

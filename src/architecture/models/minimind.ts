@@ -26,6 +26,7 @@ import {
   headsOf,
   transformerDocument,
 } from '../transformer/settings.js';
+import { tyingSettings } from '../transformer/stored.js';
 import { decoderTwin } from '../transformer/twin.js';
 
 const factor = z.number().positive();
@@ -235,6 +236,7 @@ export const minimind = defineFamily({
   },
   trainingHints,
   fromHuggingFace: (config) => readHuggingFace(schema.shape.model, config),
+  settingsFor: tyingSettings,
   // How many heads of keys there are by default is no share of the query heads.
   twin: ({ model }, tokens) => {
     const { keyValueHeads } = VERSIONS[versionOf(model)];
@@ -254,19 +256,22 @@ export const minimind = defineFamily({
     const headNorm = (name: string) =>
       versionOf(config) === 3 ? rmsNorm(name, headDim, eps) : undefined;
     const norm = (name: string) => rmsNorm(name, hidden, eps);
-    return decoder(config, {
-      norm: norm('model.norm'),
-      block: (name) =>
-        preNormBlock(name, {
-          norm,
-          attention: separateAttention(`${name}.self_attn`, {
-            ...heads,
-            queryNorm: headNorm(`${name}.self_attn.q_norm`),
-            keyNorm: headNorm(`${name}.self_attn.k_norm`),
-            rotary: rotary(`${name}.rotary`, { base: config.rope_theta, headDim, scaling }),
+    return decoder(
+      { ...config, rope_scaling: undefined },
+      {
+        norm: norm('model.norm'),
+        block: (name) =>
+          preNormBlock(name, {
+            norm,
+            attention: separateAttention(`${name}.self_attn`, {
+              ...heads,
+              queryNorm: headNorm(`${name}.self_attn.q_norm`),
+              keyNorm: headNorm(`${name}.self_attn.k_norm`),
+              rotary: rotary(`${name}.rotary`, { base: config.rope_theta, headDim, scaling }),
+            }),
+            feedForward: feedForward(`${name}.mlp`, config),
           }),
-          feedForward: feedForward(`${name}.mlp`, config),
-        }),
-    });
+      },
+    );
   },
 });

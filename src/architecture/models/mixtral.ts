@@ -19,6 +19,7 @@ import {
   windowAt,
   windowSettings,
 } from '../transformer/settings.js';
+import { expertsStoredIn, tyingSettings } from '../transformer/stored.js';
 
 const schema = transformerDocument('mixtral', {
   ...decoderSizes({
@@ -60,6 +61,8 @@ export const mixtral = defineFamily({
       names: { num_local_experts: ['num_experts'] },
       more: () => ({ experts_stored: expertsIn(config) }),
     }),
+  storedSettings: expertsStoredIn,
+  settingsFor: tyingSettings,
   build({ model: config }) {
     const { hidden_size: hidden, num_local_experts: experts, experts_stored: stored } = config;
     const heads = headsOf(config);

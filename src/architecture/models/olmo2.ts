@@ -14,6 +14,7 @@ import {
   headsOf,
   transformerDocument,
 } from '../transformer/settings.js';
+import { tyingSettings } from '../transformer/stored.js';
 
 const schema = transformerDocument('olmo2', {
   ...decoderSizes({
@@ -40,6 +41,7 @@ export const olmo2 = defineFamily({
   presets: {},
   trainingHints,
   fromHuggingFace: (config) => readHuggingFace(schema.shape.model, config),
+  settingsFor: tyingSettings,
   build({ model: config }) {
     const { hidden_size: hidden, attention_bias: bias, rms_norm_eps: eps } = config;
     const layout = headsOf(config);

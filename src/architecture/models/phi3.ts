@@ -19,6 +19,7 @@ import {
   windowAt,
   windowSettings,
 } from '../transformer/settings.js';
+import { tyingSettings } from '../transformer/stored.js';
 
 const schema = transformerDocument('phi3', {
   ...decoderSizes({
@@ -52,6 +53,7 @@ export const phi3 = defineFamily({
     readHuggingFace(schema.shape.model, config, {
       more: () => ({ partial_rotary_factor: rotaryIn(config).partial_rotary_factor }),
     }),
+  settingsFor: tyingSettings,
   build({ model: config }) {
     const { hidden_size: hidden, max_position_embeddings: positions } = config;
     const { heads, keyValueHeads, headDim } = headsOf(config);

@@ -28,6 +28,7 @@ import {
   upperWindowSettings,
   windowAt,
 } from '../transformer/settings.js';
+import { expertsStoredIn, tyingSettings } from '../transformer/stored.js';
 
 const schema = transformerDocument('qwen2_moe', {
   ...decoderSizes({
@@ -66,6 +67,8 @@ export const qwen2Moe = defineFamily({
     readHuggingFace(schema.shape.model, config, {
       more: () => ({ experts_stored: expertsIn(config) }),
     }),
+  storedSettings: expertsStoredIn,
+  settingsFor: tyingSettings,
   build({ model: config }) {
     const { hidden_size: hidden, num_experts: experts } = config;
     const heads = headsOf(config);

@@ -17,6 +17,7 @@ import {
   upperWindowSettings,
   upperWindows,
 } from '../transformer/settings.js';
+import { tyingSettings } from '../transformer/stored.js';
 
 const schema = transformerDocument('qwen3', {
   ...decoderSizes({
@@ -46,6 +47,7 @@ export const qwen3 = defineFamily({
   presets: {},
   trainingHints,
   fromHuggingFace: (config) => readHuggingFace(schema.shape.model, config),
+  settingsFor: tyingSettings,
   build({ model: config }) {
     const { hidden_size: hidden, rms_norm_eps: eps, attention_bias: bias } = config;
     const heads = headsOf(config);

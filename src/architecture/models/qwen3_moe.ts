@@ -26,6 +26,7 @@ import {
   windowAt,
   windowSettings,
 } from '../transformer/settings.js';
+import { expertsStoredIn, tyingSettings } from '../transformer/stored.js';
 
 const schema = transformerDocument('qwen3_moe', {
   ...decoderSizes({
@@ -64,6 +65,8 @@ export const qwen3Moe = defineFamily({
       names: { num_experts: ['num_local_experts'] },
       more: () => ({ experts_stored: expertsIn(config) }),
     }),
+  storedSettings: expertsStoredIn,
+  settingsFor: tyingSettings,
   build({ model: config }) {
     const { hidden_size: hidden, num_experts: experts, attention_bias: bias } = config;
     const { rms_norm_eps: eps } = config;

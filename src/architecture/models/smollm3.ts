@@ -19,6 +19,7 @@ import {
   windowAt,
   windowSettings,
 } from '../transformer/settings.js';
+import { tyingSettings } from '../transformer/stored.js';
 
 const schema = transformerDocument('smollm3', {
   ...decoderSizes({
@@ -61,6 +62,7 @@ export const smollm3 = defineFamily({
   presets: {},
   trainingHints,
   fromHuggingFace: (config) => readHuggingFace(schema.shape.model, config),
+  settingsFor: tyingSettings,
   build({ model: config }) {
     const { hidden_size: hidden, attention_bias: bias, no_rope_layers: listed } = config;
     const heads = headsOf(config);

@@ -25,6 +25,7 @@ import type {
   Norm,
   Sequence,
 } from '../layer.js';
+import { longestInput } from './rotary-settings.js';
 import type { Heads } from './settings.js';
 
 interface CausalModel {
@@ -73,6 +74,7 @@ interface DecoderSettings {
   readonly hidden_size: number;
   readonly num_hidden_layers: number;
   readonly max_position_embeddings: number;
+  readonly rope_scaling?: Parameters<typeof longestInput>[1];
   readonly tie_word_embeddings: boolean;
 }
 
@@ -85,7 +87,7 @@ export function decoder(
     paths: MODEL_PATHS,
     vocabulary: config.vocab_size,
     hidden: config.hidden_size,
-    positions: config.max_position_embeddings,
+    positions: longestInput(config.max_position_embeddings, config.rope_scaling),
     tied: config.tie_word_embeddings,
     blocks: config.num_hidden_layers,
     blocksKey: 'num_hidden_layers',

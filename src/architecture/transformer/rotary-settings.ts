@@ -63,6 +63,13 @@ export const rotaryRules = defineRules<{
   },
 ]);
 
+/** Dynamic scaling begins where the others end: at `max_position_embeddings`, the length of the training. */
+export const longestInput = (
+  positions: number,
+  scaling: Pick<RopeScaling, 'rope_type' | 'factor'> | null | undefined,
+): number =>
+  scaling?.rope_type === 'dynamic' ? Math.floor(positions * (scaling.factor ?? 1)) : positions;
+
 /** YaRN's correction of how sharp attention is, for inputs `times` as long. */
 export const yarnAmplitude = (times: number, strength = 1): number =>
   times <= 1 ? 1 : 0.1 * strength * Math.log(times) + 1;

@@ -1,0 +1,19 @@
+/** Published models by their configs, and what is published of them. */
+import { loadModelFile } from '../../src/cli/model-file.js';
+import { inPackage, readJson } from '../fixtures.js';
+
+/** Of the numbers a model has those that somebody has published. */
+export interface PublishedModel {
+  readonly model: string;
+  readonly total: number;
+  readonly active_incl_embeddings?: number;
+  readonly active_excl_input_embedding?: number;
+  readonly non_embedding?: number;
+  /** How many there are, of a mixture. */
+  readonly experts?: number;
+}
+
+export const publishedModels = () => readJson<PublishedModel[]>('fixtures/published-counts.json');
+
+export const publishedConfig = (name: string) =>
+  loadModelFile(inPackage('fixtures/hf-configs', name, 'config.json'));
