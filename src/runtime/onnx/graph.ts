@@ -20,9 +20,6 @@ interface NodeOptions {
   readonly domain?: string;
 }
 
-/** As many values. */
-type OutputsOf<Count extends 2 | 3> = { 2: [Value, Value]; 3: [Value, Value, Value] }[Count];
-
 /** Builds one ONNX graph, node by node. Names are made here and mean nothing outside. */
 export class GraphBuilder {
   readonly #nodes: NodeProto[] = [];
@@ -54,16 +51,11 @@ export class GraphBuilder {
     return output;
   }
 
-  /** A node with several outputs. */
-  ops<const Count extends 2 | 3>(
-    count: Count,
-    op: string,
-    inputs: readonly Value[],
-    options: NodeOptions = {},
-  ): OutputsOf<Count> {
-    const outputs = Array.from({ length: count }, () => this.#name(op));
+  /** A node with two outputs. */
+  pair(op: string, inputs: readonly Value[], options: NodeOptions = {}): [Value, Value] {
+    const outputs: [Value, Value] = [this.#name(op), this.#name(op)];
     this.#add(op, inputs, outputs, options);
-    return outputs as unknown as OutputsOf<Count>;
+    return outputs;
   }
 
   /** Columns of a value, in parts of these sizes. */

@@ -17,7 +17,7 @@ const LAST = { attributes: { axis: 1 } };
 
 /** The `count` largest of each row and where they stand, [.., count] each. */
 export function best({ graph }: Context, values: Value, count: number): [Value, Value] {
-  return graph.ops(2, 'TopK', [values, graph.ints(count)]);
+  return graph.pair('TopK', [values, graph.ints(count)]);
 }
 
 /** [R, E] */

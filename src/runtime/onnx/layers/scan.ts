@@ -35,7 +35,7 @@ export function scan(context: Context, layer: Mamba, { step, x, b, c }: ScanInpu
     unfolded(context, b, state, 1),
     unfolded(context, c, 1, state),
   ];
-  const [after, y] = graph.ops(2, 'Scan', inputs, {
+  const [after, y] = graph.pair('Scan', inputs, {
     attributes: { body: sequence(decays, widths, `${name}/`), num_scan_inputs: inputs.length },
   });
   outputs.states?.set(`${name}.scan`, graph.output(after));
@@ -76,7 +76,7 @@ function sequence(decays: readonly Value[], widths: readonly number[], prefix: s
     const [h = LEFT_OUT, step = LEFT_OUT, u = LEFT_OUT] = [befores, steps, us].map(
       (each) => each[index],
     );
-    return graph.ops(2, 'Scan', [h, step, u, b, c], {
+    return graph.pair('Scan', [h, step, u, b, c], {
       attributes: { body: token(decay, `${prefix}${index}/`), num_scan_inputs: 4 },
     });
   });

@@ -1,8 +1,7 @@
 /** Softmax attention over given queries, keys and values. Shapes: T queries, S keys, G = heads / keyValueHeads. */
-import { type Context, swapped } from '../context.js';
+import { type Context, scaled, swapped } from '../context.js';
 import { LEFT_OUT, type Value } from '../graph.js';
 import { MICROSOFT } from '../proto.js';
-import { capped } from './activations.js';
 
 export interface Heads {
   readonly heads: number;
@@ -56,8 +55,8 @@ export function forEachHead(
   dim: number,
 ): Value {
   if (heads === keyValueHeads) return rows;
-  const single = graph.op('Reshape', [rows, graph.ints(0, 0, keyValueHeads, 1, dim)]);
-  const repeated = graph.op('Expand', [single, graph.ints(1, 1, 1, heads / keyValueHeads, 1)]);
+  const single = graph.op('Reshape', [rows, graph.ints(0, 0, keyValueHeads, dim)]);
+  const repeated = graph.op('Tile', [single, graph.ints(1, 1, 1, heads / keyValueHeads)]);
   return graph.op('Reshape', [repeated, graph.ints(0, 0, heads * dim)]);
 }
 
@@ -74,9 +73,10 @@ function stepByStep(
   const q = graph.op('Reshape', [byHead(context, queries, heads, keyDim), shared]);
   const products = graph.op('FusedMatMul', [q, byHead(context, keys, keyValueHeads, keyDim)], {
     domain: MICROSOFT,
-    attributes: { transB: 1, alpha: { float: scale } },
+    attributes: { transB: 1, alpha: { float: scale / cap } },
   });
-  const scores = graph.op('Reshape', [capped(context, products, cap), each]); // [B, heads, T, S]
+  const capped = scaled(context, graph.op('Tanh', [products]), cap);
+  const scores = graph.op('Reshape', [capped, each]); // [B, heads, T, S]
   const probabilities = graph.op('Softmax', [graph.op('Add', [scores, bias])]);
   const results = graph.op('MatMul', [
     graph.op('Reshape', [probabilities, shared]),
