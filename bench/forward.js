@@ -96,7 +96,7 @@ async function timedEngine(model) {
 
 /** The products of a model, [rows, inner] by [inner, columns], `times` over; `weight` says of which kind. */
 async function productsOf(model) {
-  const { walk } = await source('architecture/layer.ts');
+  const { walk } = await source('architecture/walk.ts');
   return walk(model).flatMap(({ layer }) => {
     if (layer.kind === 'linear') {
       const [columns, inner] = layer.weight.shape;

@@ -11,22 +11,16 @@ const files = fs.readdirSync(inPackage('docs/recipes'));
 /** `vitest run test/recipes.test.ts -u` writes what the program prints now. */
 describe.each(files)('docs/recipes/%s', (name) => {
   const recipe = fs.readFileSync(inPackage('docs/recipes', name), 'utf8');
-  const needed = [...recipe.matchAll(/^minimind .*?(\bconfigs\/\S+)/gm)].map(
-    ([, file = '']) => file,
-  );
 
-  it.skipIf(needed.some((file) => !fs.existsSync(inPackage(file))))(
-    'shows every answer as it is printed',
-    async () => {
-      const blocks = [...recipe.matchAll(SHOWN)];
-      expect(blocks).toHaveLength(recipe.match(/^minimind /gm)?.length ?? 0);
-      expect(blocks.length).toBeGreaterThan(0);
-      const now = recipe.replace(SHOWN, (_, line: string) => {
-        const { code, stdout } = runCli(line.split(' '));
-        expect({ line, code }).toEqual({ line, code: 0 });
-        return `\`\`\`console\nminimind ${line}\n\`\`\`\n\n\`\`\`text\n${stdout}\`\`\``;
-      });
-      await expect(now).toMatchFileSnapshot(inPackage('docs/recipes', name));
-    },
-  );
+  it('shows every answer as it is printed', async () => {
+    const blocks = [...recipe.matchAll(SHOWN)];
+    expect(blocks).toHaveLength(recipe.match(/^minimind /gm)?.length ?? 0);
+    expect(blocks.length).toBeGreaterThan(0);
+    const now = recipe.replace(SHOWN, (_, line: string) => {
+      const { code, stdout } = runCli(line.split(' '));
+      expect({ line, code }).toEqual({ line, code: 0 });
+      return `\`\`\`console\nminimind ${line}\n\`\`\`\n\n\`\`\`text\n${stdout}\`\`\``;
+    });
+    await expect(now).toMatchFileSnapshot(inPackage('docs/recipes', name));
+  });
 });

@@ -2,8 +2,8 @@ import { formatBytes, formatDuration, formatShare } from '../report/units.js';
 
 /** What takes its time, told on stderr. */
 export interface Progress {
-  /** So many bytes more are done. */
-  readonly add: (bytes: number) => void;
+  /** So many more are done. */
+  readonly add: (more: number) => void;
   /** Takes the line away. Safe to call again. */
   readonly end: () => void;
 }
@@ -23,25 +23,27 @@ const LOG_PERIOD = 10_000;
  * Shows how far a task is that takes over a second: on a terminal as one line that changes and goes away
  * at the end, else as a line every ten seconds, with `--quiet` not at all.
  * @param label What is being done: `hashing`.
- * @param totalBytes When they are done the task is.
+ * @param total When so many are done the task is.
+ * @param format How to say how many: bytes, unless something else is counted.
  */
 export function progress(
   { quiet }: { readonly quiet: boolean },
   label: string,
-  totalBytes: number,
+  total: number,
   { stream, now }: Surroundings = { stream: process.stderr, now: () => performance.now() },
+  format: (number: number) => string = formatBytes,
 ): Progress {
   if (quiet) return { add: () => {}, end: () => {} };
   const start = now();
-  let doneBytes = 0;
+  let done = 0;
   let next = start + (stream.isTTY ? PATIENCE : LOG_PERIOD);
   let isShown = false;
 
-  const add = (bytes: number) => {
-    doneBytes += bytes;
+  const add = (more: number) => {
+    done += more;
     const time = now();
     if (time < next) return;
-    const text = progressText(label, doneBytes, totalBytes, (time - start) / 1000);
+    const text = progressText(label, { done, total, format }, (time - start) / 1000);
     if (stream.isTTY) {
       if (!isShown) process.once('exit', end);
       stream.write(`\r${text.slice(0, (stream.columns || 80) - 1)}${CLEAR_TO_THE_END}`);
@@ -66,11 +68,17 @@ const CLEAR_TO_THE_END = '\x1b[K';
 /** Takes away what stands in a terminal's line. */
 export const CLEAR_LINE = `\r${CLEAR_TO_THE_END}`;
 
-function progressText(label: string, done: number, total: number, seconds: number): string {
+interface Count {
+  readonly done: number;
+  readonly total: number;
+  readonly format: (number: number) => string;
+}
+
+function progressText(label: string, { done, total, format }: Count, seconds: number): string {
   const rate = done / seconds;
   return [
-    `${label}: ${formatBytes(done)} of ${formatBytes(total)} (${formatShare(done, total)})`,
-    `${formatBytes(Math.round(rate))}/s`,
+    `${label}: ${format(done)} of ${format(total)} (${formatShare(done, total)})`,
+    `${format(Math.round(rate))}/s`,
     ...(rate > 0 ? [`${formatDuration(Math.max(0, total - done) / rate)} left`] : []),
   ].join(', ');
 }

@@ -4,9 +4,11 @@ import { OPTIMIZER_NAMES } from '../budget/training.js';
 import { BaseCommand, formatOf } from '../cli/base-command.js';
 import { count, dtype, names, precision, recompute, setOf, stateDict } from '../cli/flags.js';
 import { loadCandidates } from '../cli/load-candidates.js';
+import { progress } from '../cli/progress.js';
 import { COLUMN_NAMES } from '../comparison/columns.js';
 import { compareModels, warningsOf } from '../comparison/compare.js';
 import { compareReport } from '../report/compare.js';
+import { formatInteger } from '../report/units.js';
 
 export default class Compare extends BaseCommand {
   static override summary = 'Set models side by side, and mark in what they differ.';
@@ -80,7 +82,10 @@ export default class Compare extends BaseCommand {
     const { argv, flags } = await this.parse(Compare);
     const { swept, candidates } = await loadCandidates(argv as string[], flags);
     const texts = await textsOf(flags);
-    const comparison = compareModels(candidates, swept, { ...flags, texts });
+    const shown = progress(flags, 'counting models', candidates.length, undefined, formatInteger);
+    const onCounted = () => shown.add(1);
+    const comparison = compareModels(candidates, swept, { ...flags, texts, onCounted });
+    shown.end();
     await this.warnAbout(flags, warningsOf(comparison));
     const result = { schema: 'minimind/compare@1', ...comparison } as const;
     return this.answer(flags, result, (each) =>

@@ -1,5 +1,5 @@
 /** What models are compared by: the columns of `minimind compare`, each read off a description or its budgets. */
-import type { Attention, LanguageModel } from '../architecture/layer.js';
+import type { LanguageModel, Layer } from '../architecture/layer.js';
 import { walk } from '../architecture/walk.js';
 import type { Exact } from '../budget/figure.js';
 import type { ModelProfile } from '../budget/profile.js';
@@ -60,6 +60,7 @@ const forCharacter = ({ tokens, characters }: TextFigures, ofToken: number) =>
 /** By the names of `--columns`; JSON has the same. */
 export const COLUMNS = {
   parameters: cost('parameters', 'parameters', ({ parameters }) => parameters.total.value),
+  active: cost('active', 'parameters', ({ parameters }) => parameters.active.value),
   embedding: cost('embedding', 'parameters', ({ parameters }) => parameters.embedding.value),
   'non-embedding': cost(
     'non-embedding',
@@ -86,10 +87,8 @@ export const COLUMNS = {
     'ratio',
     (model) => hiddenOf(model) / model.blocks.length,
   ),
-  heads: fact('heads', 'number', (model) => alike(model, ({ heads }) => heads)),
-  'kv-heads': fact('KV heads', 'number', (model) =>
-    alike(model, ({ keyValueHeads }) => keyValueHeads),
-  ),
+  heads: fact('heads', 'number', (model) => alike(model, headsOf)),
+  'kv-heads': fact('KV heads', 'number', (model) => alike(model, keyValueHeadsOf)),
   vocabulary: fact('vocabulary', 'number', ({ embedding }) => embedding.weight.shape[0] ?? 0),
   positions: fact('positions', 'number', ({ positions }) => positions),
   tied: fact('tied', 'word', ({ embedding, head }) => embedding.weight === head.weight),
@@ -116,6 +115,7 @@ export const COLUMN_NAMES = Object.keys(COLUMNS) as readonly ColumnName[];
 /** What is shown when nobody asks for anything else. */
 export const DEFAULT_COLUMNS = [
   'parameters',
+  'active',
   'weights',
   'kv-per-token',
   'forward-flops',
@@ -137,9 +137,17 @@ function hiddenOf({ embedding }: LanguageModel): number {
 }
 
 /** What all attention layers of a model have alike; `2–8` when they differ, null when there are none. */
-function alike(model: LanguageModel, of: (attention: Attention) => number): number | string | null {
-  const values = walk(model).flatMap(({ layer }) => (layer.kind === 'attention' ? of(layer) : []));
+function alike(model: LanguageModel, of: (layer: Layer) => number | undefined) {
+  const values = walk(model).flatMap(({ layer }) => of(layer) ?? []);
   if (values.length === 0) return null;
   const [least, most] = [Math.min(...values), Math.max(...values)];
   return least === most ? least : `${least}–${most}`;
 }
+
+/** Undefined of a layer that is no attention. */
+const headsOf = (layer: Layer) =>
+  layer.kind === 'attention' || layer.kind === 'latentAttention' ? layer.heads : undefined;
+
+/** Latent attention keeps one latent for all heads, and no heads of keys and values. */
+const keyValueHeadsOf = (layer: Layer) =>
+  layer.kind === 'attention' ? layer.keyValueHeads : undefined;

@@ -45,6 +45,8 @@ export interface CompareWish extends ProfileWish {
   readonly sort?: string | undefined;
   /** Each model has the largest of these tokenizers that fits its vocabulary. */
   readonly texts?: readonly TextMeasure[] | undefined;
+  /** Called when one more model is counted. */
+  readonly onCounted?: (() => void) | undefined;
 }
 
 /** A value of a document, null where it has none; lists are told as their JSON. */
@@ -106,7 +108,11 @@ export function compareModels(
 ): Comparison {
   refuseAlike(wish.texts ?? []);
   const setting = settingOf(candidates, wish);
-  const measured = candidates.map((each) => measure(each, setting, wish.texts));
+  const measured = candidates.map((each) => {
+    const row = measure(each, setting, wish.texts);
+    wish.onCounted?.();
+    return row;
+  });
   const valid = measured.filter((each) => each.valid);
   const [first] = valid;
   if (!first) throw noneIsValid(measured);

@@ -2,11 +2,25 @@ import type { FamilySummary } from '../budget/families.js';
 import type { Report } from './report.js';
 import { formatInteger } from './units.js';
 
-/** A table of presets under the name of each family. */
+/** The families, then a table of presets under the name of each that has any. */
 export function familiesReport({ families }: { families: readonly FamilySummary[] }): Report {
   return {
     blocks: [
-      ...families.flatMap(({ name, title, presets }) => [
+      { kind: 'heading', text: 'Families' },
+      {
+        kind: 'table',
+        columns: [
+          { title: 'model.family', key: 'family' },
+          { title: 'config.json', key: 'hugging_face' },
+          { title: 'what models these are', key: 'title', wrap: true },
+        ],
+        rows: families.map(({ name, title, huggingFace }) => [
+          { text: name, tone: 'strong' as const },
+          { text: huggingFace ? 'read' : '–', value: huggingFace },
+          { text: title },
+        ]),
+      },
+      ...families.filter(hasPresets).flatMap(({ name, title, presets }) => [
         { kind: 'heading' as const, text: `${name}: ${title}` },
         {
           kind: 'table' as const,
@@ -24,8 +38,12 @@ export function familiesReport({ families }: { families: readonly FamilySummary[
       ]),
       {
         kind: 'note',
-        text: 'minimind init PRESET writes one of them as a commented file to start from.',
+        text:
+          'minimind init PRESET writes one of them as a commented file to start from. A config.json of Hugging Face, ' +
+          'or its folder, is taken wherever a config is, by its model_type.',
       },
     ],
   };
 }
+
+const hasPresets = ({ presets }: FamilySummary) => presets.length > 0;

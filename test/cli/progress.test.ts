@@ -40,6 +40,15 @@ describe('on a terminal', () => {
     expect(written.slice(1)).toEqual([CLEAR]);
   });
 
+  it('counts what else is counted', () => {
+    const { written, clock, place } = surroundings(true);
+    const { add, end } = progress({ quiet: false }, 'counting models', 1000, place, String);
+    clock.time += 2000;
+    add(400);
+    expect(written).toEqual(['\rcounting models: 400 of 1000 (40.0%), 200/s, 3 s left\x1b[K']);
+    end();
+  });
+
   it('does not flicker', () => {
     const { written, clock, place } = surroundings(true);
     const { add, end } = progress({ quiet: false }, 'reading', 1e9, place);

@@ -152,37 +152,35 @@ describe('the command line itself', () => {
     expect(stderr).not.toMatch(/^\s+at /m);
   });
 
-  it('runs the examples of every help', () => {
-    for (const command of [
-      'compare',
-      'compare-srte',
-      'inspect',
-      'convert-checkpoint',
-      'verify',
-      'validate',
-      'list',
-      'schema',
-      'init',
-    ]) {
-      const { stdout } = runCli([command, '--help']);
-      const examples = [...stdout.matchAll(/^ {2}\$ minimind (.+)$/gm)]
-        .slice(1)
-        .map(([, line]) => line);
-      expect(examples.length).toBeGreaterThan(1);
-      for (const data of ['configs', 'fixtures']) {
-        fs.cpSync(inPackage(data), path.join(folder, command, data), { recursive: true });
-      }
-      for (const example of examples) {
-        const { status, stderr } = spawnSync('bash', ['-c', `node ${RUN} ${example}`], {
-          cwd: path.join(folder, command),
-          encoding: 'utf8',
-        });
-        expect({ example, status, stderr: status === 0 ? '' : stderr }).toEqual({
-          example,
-          status: 0,
-          stderr: '',
-        });
-      }
+  it.each([
+    'compare',
+    'compare-srte',
+    'inspect',
+    'convert-checkpoint',
+    'verify',
+    'validate',
+    'list',
+    'schema',
+    'init',
+  ])('runs the examples of %s --help', (command) => {
+    const { stdout } = runCli([command, '--help']);
+    const examples = [...stdout.matchAll(/^ {2}\$ minimind (.+)$/gm)]
+      .slice(1)
+      .map(([, line]) => line);
+    expect(examples.length).toBeGreaterThan(1);
+    for (const data of ['configs', 'fixtures']) {
+      fs.cpSync(inPackage(data), path.join(folder, command, data), { recursive: true });
+    }
+    for (const example of examples) {
+      const { status, stderr } = spawnSync('bash', ['-c', `node ${RUN} ${example}`], {
+        cwd: path.join(folder, command),
+        encoding: 'utf8',
+      });
+      expect({ example, status, stderr: status === 0 ? '' : stderr }).toEqual({
+        example,
+        status: 0,
+        stderr: '',
+      });
     }
   });
 });

@@ -46,9 +46,6 @@ const familyOf = (place: string): string =>
     ? readJson<{ model_type: string }>('fixtures', place, 'config.json').model_type
     : (place.split('/')[0] ?? '');
 
-/** Whether the family of a case is one that is described. */
-export const isDescribed = (place: string) => isFamilyName(familyOf(place));
-
 /** The checkpoints stay open until the process ends. */
 export async function familyCase(place: string): Promise<FamilyCase> {
   const given = readJson<CaseFile>('fixtures', place, 'case.json');

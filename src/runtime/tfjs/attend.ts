@@ -29,7 +29,7 @@ export interface Rules {
   readonly softcap?: number | undefined;
 }
 
-/** Rows of scores, of all heads of a group, that are in memory at a time; keys that none of them sees are left out. */
+/** Rows of scores of a group that are in memory at a time; keys that none of them sees are left out. */
 const ROWS_AT_ONCE = 512;
 
 /** Some queries in a row, and the keys that they see: all positions. */
@@ -41,8 +41,8 @@ interface Block {
 }
 
 /**
- * The groups of each sequence → [B, T, heads · width of a value]. Two products of plain matrices for each group
- * and block, as the wasm backend is 10 to 20 times slower at batches of them.
+ * The groups of each sequence → [B, T, heads · width of a value]. Two products of plain matrices for each
+ * group and block, as the wasm backend is 10 to 20 times slower at batches of them.
  */
 export function attend(
   run: Run,

@@ -1,6 +1,7 @@
 /**
  * The description interpreted. All is made of the library's operations, which it can differentiate, except
- * the scan of Mamba and the choice of experts: scan.ts, router.ts and mixture.ts say what a gradient needs there.
+ * the scan of Mamba and the choice of experts: scan.ts, router.ts and mixture.ts say what a gradient needs
+ * there.
  */
 import type {
   Alignment,

@@ -6,16 +6,15 @@ import { largest } from './router.js';
 import { type Run, valuesOf } from './run.js';
 
 /**
- * x [B, T, H] → [B, T, H]. The tokens of each expert are gathered, and only they are computed. Which those are is
- * read back from the library; all the rest its operations do. A gradient needs that of `gather` (kernel
- * UnsortedSegmentSum), which the wasm backend lacks.
+ * x [B, T, H] → [B, T, H]. The tokens of each expert are gathered, and only they are computed. Which those
+ * are is read back from the library; all the rest its operations do. A gradient needs that of `gather`,
+ * whose kernel UnsortedSegmentSum the wasm backend lacks.
  */
 export function mixtureOfExperts(run: Run, layer: MixtureOfExperts, x: Tensor3D): Tensor3D {
   const { tf } = run;
   const routed = tf.tidy((): Tensor3D => tf.reshape(routedExperts(run, layer, x), x.shape));
-  const shared = layer.shared.map((each) => run.apply(each, x));
-  if (shared.length === 0) return routed;
-  const sum: Tensor3D = tf.addN(shared);
+  if (layer.shared.length === 0) return routed;
+  const sum = layer.shared.map((each) => run.apply(each, x)).reduce((a, b) => tf.add(a, b));
   if (!layer.sharedGate) return tf.add(routed, sum);
   const gate = tf.sigmoid(run.apply(layer.sharedGate, x)); // (B, T, 1)
   return tf.add(routed, tf.mul(sum, gate));
@@ -36,13 +35,15 @@ function routedExperts(run: Run, layer: MixtureOfExperts, x: Tensor3D): Tensor2D
   const flat = tokensOf.flatMap((tokens, expert) => tokens.map((at) => at * experts + expert));
   const shares = tf.gather(tf.reshape(weights, [-1, 1]), tf.tensor1d(flat, 'int32'));
   const weighted: Tensor2D = tf.mul(tf.concat(outputs, 0), shares); // (B·T · expertsPerToken, H)
-  return tf.addN(places.map((each) => tf.gather(weighted, tf.tensor1d(each, 'int32'))));
+  return places
+    .map((each): Tensor2D => tf.gather(weighted, tf.tensor1d(each, 'int32')))
+    .reduce((a, b) => tf.add(a, b));
 }
 
 interface Routes {
   /** Of each expert, in order. */
   readonly tokensOf: readonly (readonly number[])[];
-  /** For the first, second, … expert of each token: the row of its output, where those of one expert follow the other's. */
+  /** Of the first, second, … expert of each token: its row, where the rows of one expert follow the other's. */
   readonly places: readonly Int32Array[];
 }
 

@@ -4,9 +4,9 @@ import type { Tensor3D } from './library.js';
 import { type Run, valuesOf } from './run.js';
 
 /**
- * x [B, T, H] → the weight of every expert, 0 of those that are not chosen: [B, T, experts]. The choice is made
- * of values read back from the library. It is no function that could be differentiated, and the gradient of
- * the weights passes by it.
+ * x [B, T, H] → the weight of every expert, 0 of those that are not chosen: [B, T, experts]. The choice is
+ * made of values read back from the library. It is a step, which has no slope: the gradient of the weights
+ * passes by it.
  */
 export function router(run: Run, layer: Router, x: Tensor3D): Tensor3D {
   const { tf, weights } = run;

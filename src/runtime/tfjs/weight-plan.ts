@@ -4,7 +4,7 @@ import type { Param } from '../../architecture/param.js';
 import { walk } from '../../architecture/walk.js';
 
 /**
- * How a weight is held, and what it takes of a heap where the weight of a product is held a second time, packed.
+ * How a weight is held, and how often in a heap where that of a product is held a second time, packed.
  * Nothing is transposed while a model runs.
  */
 const COPIES = {

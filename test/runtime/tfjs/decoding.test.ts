@@ -1,6 +1,9 @@
 import { beforeAll, describe, expect, it } from 'vitest';
+import { walk } from '../../../src/architecture/walk.js';
 import type { Engine, RunOutput } from '../../../src/runtime/engine.js';
 import { openTfjs } from '../../../src/runtime/tfjs/engine.js';
+import type { Memory } from '../../../src/runtime/tfjs/run.js';
+import { familyCase } from '../family-cases.js';
 import { fixtureModel, modelOfConfig } from '../fixture-models.js';
 import { partOf, rowsOf } from '../sequences.js';
 import { largestDifference, weightsOf } from './support.js';
@@ -88,5 +91,27 @@ it('keeps no more keys of a local head than it will see', async () => {
   expect(local).toMatchObject({ first: 27 });
   expect(local?.keys.length).toBe(3 * 4);
   expect(global?.keys.length).toBe(30 * 4);
+  await program.release();
+});
+
+it('keeps of latent attention the latent and one rotated key of each token', async () => {
+  const { model, weights, ids } = await familyCase('hf/deepseek-v3');
+  const layers = walk(model).flatMap(({ layer }) =>
+    layer.kind === 'latentAttention' ? [layer] : [],
+  );
+  const program = await engine.load(model, weights, { decoding: { totalTokens: ids.tokens } });
+  const { state } = await program.run({ ids });
+  const { kept } = state as unknown as { kept: Memory };
+  expect(layers.length).toBeGreaterThan(0);
+  expect(kept.attentions.size).toBe(0);
+  for (const layer of layers) {
+    const { latents = [], keys = [] } = kept.latents.get(layer) ?? {};
+    expect(latents.map(({ length }) => length)).toEqual(
+      new Array(ids.batch).fill(ids.tokens * layer.latentRank),
+    );
+    expect(keys.map(({ length }) => length)).toEqual(
+      new Array(ids.batch).fill(ids.tokens * layer.rotary.headDim),
+    );
+  }
   await program.release();
 });

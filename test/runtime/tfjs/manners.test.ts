@@ -3,6 +3,7 @@ import { expect, it } from 'vitest';
 import { openTfjs } from '../../../src/runtime/tfjs/engine.js';
 import type { WeightSource } from '../../../src/runtime/weights.js';
 import { inPackage } from '../../fixtures.js';
+import { familyCase } from '../family-cases.js';
 import { fixtureModel, modelOfConfig } from '../fixture-models.js';
 import { tf } from './support.js';
 
@@ -26,6 +27,23 @@ it('holds no tensor longer than it needs it', async () => {
   expect(tf.memory().numTensors).toBe(empty);
   await engine.close();
 });
+
+it.each(['hf/deepseek-v3', 'hf/qwen2-moe', 'hf/gpt2', 'hf/bloom', 'hf/gemma3'])(
+  'holds no tensor of %s longer than it needs it',
+  async (place) => {
+    const { model, weights, ids } = await familyCase(place);
+    const engine = await openTfjs({ threads: 1, backend: 'wasm' });
+    const empty = tf.memory().numTensors;
+    const decoding = { totalTokens: 2 * ids.tokens };
+    const program = await engine.load(model, weights, { taps: true, decoding });
+    const loaded = tf.memory().numTensors;
+    const { state } = await program.run({ ids });
+    await program.run({ ids, state });
+    expect(tf.memory().numTensors).toBe(loaded);
+    await program.release();
+    expect(tf.memory().numTensors).toBe(empty);
+  },
+);
 
 it('holds none when the weights cannot be read', async () => {
   const { model, weights } = fixtureModel('shared-learnable');

@@ -1,8 +1,9 @@
 import { expect, it } from 'vitest';
-import { linear } from '../../../src/architecture/constructors.js';
+import { linear, packedExperts, transposedLinear } from '../../../src/architecture/constructors.js';
 import { walk } from '../../../src/architecture/walk.js';
 import { neededTensors } from '../../../src/quicktest/elements.js';
 import { heapBytes, planWeights } from '../../../src/runtime/tfjs/weight-plan.js';
+import { FAMILY_CASES, familyCase } from '../family-cases.js';
 import { fixtureModel } from '../fixture-models.js';
 
 it.each([
@@ -15,6 +16,11 @@ it.each([
   expect(new Set(planWeights(model).keys())).toEqual(new Set(neededTensors(model)));
 });
 
+it.each(FAMILY_CASES)('names every tensor of %s', async (place) => {
+  const { model } = await familyCase(place);
+  expect(new Set(planWeights(model).keys())).toEqual(new Set(neededTensors(model)));
+});
+
 it('holds a tied weight in the form of each use', () => {
   const { model } = fixtureModel('shared-lowrank-tied');
   expect(planWeights(model).get(model.head.weight)).toEqual(new Set(['tensor', 'transposed']));
@@ -24,4 +30,7 @@ it('predicts a packed copy of what is multiplied with', () => {
   const layer = linear('layer', 3, 5);
   expect(walk(layer)).toHaveLength(1);
   expect(heapBytes(planWeights(layer))).toBe(4 * (2 * 15 + 5));
+  expect(heapBytes(planWeights(transposedLinear('layer', 3, 5)))).toBe(4 * (2 * 15 + 5));
+  const experts = packedExperts('experts', { experts: 2, hidden: 3, inner: 5 }, 'silu');
+  expect(heapBytes(planWeights(experts))).toBe(4 * 2 * 2 * (3 * 10 + 5 * 3));
 });

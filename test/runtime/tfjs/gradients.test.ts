@@ -1,0 +1,75 @@
+import { require as transformed } from 'tsx/cjs/api';
+import { beforeAll, expect, it } from 'vitest';
+import type { Layer } from '../../../src/architecture/layer.js';
+import { type BackendName, openBackend } from '../../../src/runtime/tfjs/backends.js';
+import { interpret } from '../../../src/runtime/tfjs/interpret.js';
+import { onBackend, type Tensor, type Tensor3D } from '../../../src/runtime/tfjs/library.js';
+import type { Run } from '../../../src/runtime/tfjs/run.js';
+import { planWeights } from '../../../src/runtime/tfjs/weight-plan.js';
+import { Weights } from '../../../src/runtime/tfjs/weights.js';
+import { familyCase } from '../family-cases.js';
+
+const TOKENS = 5;
+
+// The library's package for Node leaves its gradients out; they are there as modules that Node does not take.
+beforeAll(() => {
+  transformed('@tensorflow/tfjs-core/dist/register_all_gradients.js', import.meta.url);
+});
+
+/** How a sum of a layer's outputs changes in one direction: by the gradient, and by trying. */
+async function slopes(place: string, backendName: BackendName) {
+  const { model, weights: source } = await familyCase(place);
+  const layer = model.blocks[1] as Layer;
+  const width = model.norm.weight.elements;
+  const backend = await openBackend(backendName, 1);
+  const { tf } = backend;
+  return onBackend(backend, () => {
+    const weights = new Weights(backend, planWeights(layer), source);
+    const kept = new Map<unknown, Tensor>();
+    const run: Run = {
+      tf,
+      weights,
+      batch: 1,
+      tokens: TOKENS,
+      start: 0,
+      ids: undefined,
+      decoding: undefined,
+      apply: (each, ...inputs) => interpret(run, each, inputs),
+      once<T extends Tensor>(key: unknown, compute: () => T): T {
+        const value = kept.get(key) ?? tf.keep(compute());
+        kept.set(key, value);
+        return value as T;
+      },
+    };
+    const wave = (phase: number) =>
+      tf.tensor3d(
+        Float32Array.from({ length: TOKENS * width }, (_, at) => Math.sin(phase * at + phase)),
+        [1, TOKENS, width],
+      );
+    const [x, direction, share] = [wave(1.7), wave(0.9), wave(2.3)];
+    const value = (input: Tensor) =>
+      tf.sum(tf.mul(interpret(run, layer, [input as Tensor3D]), share));
+    const slope = tf.sum(tf.mul(tf.grad(value)(x), direction)).dataSync()[0];
+    const at = (step: number) =>
+      value(tf.add(x, tf.mul(direction, step))).dataSync()[0] ?? Number.NaN;
+    const step = 1 / 256;
+    const found = { slope, tried: (at(step) - at(-step)) / (2 * step) };
+    weights.dispose();
+    return found;
+  });
+}
+
+it.each([
+  ['minimind/v3-dense', 'wasm'],
+  ['hf/gemma2', 'wasm'],
+  ['hf/gpt2', 'wasm'],
+  ['hf/gpt-neox', 'wasm'],
+  ['hf/bloom', 'wasm'],
+  // Whose kernels have the gradient of `gather`.
+  ['hf/deepseek-v3', 'cpu'],
+  ['hf/qwen2-moe', 'cpu'],
+] as const)('a block of %s has the gradient that trying shows (%s)', async (place, backend) => {
+  const { slope = Number.NaN, tried } = await slopes(place, backend);
+  expect(Math.abs(slope)).toBeGreaterThan(0.01);
+  expect(Math.abs(slope - tried)).toBeLessThan(0.01 * Math.abs(tried));
+});
