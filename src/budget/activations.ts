@@ -63,8 +63,9 @@ export function activationsOf(model: LanguageModel, setting: ActivationSetting):
   const { blocks, embeddingSteps, norm, head, logitSteps } = model;
   const hidden = norm.weight.elements;
   const aroundBlocks = [
-    ...keptInTurn(embeddingSteps, hidden),
-    ...keptInTurn([norm, head, ...logitSteps], hidden),
+    ...keptInTurn(embeddingSteps, hidden, 'embedding'),
+    ...keptInTurn([norm, head], hidden),
+    ...keptInTurn(logitSteps, outputWidth(head), 'head'),
   ];
   const parts =
     setting.recompute === 'full'

@@ -49,12 +49,11 @@ export function traceOf(model: LanguageModel, setting: InputSize): TraceStep[] {
 /** What a step says, apart from how deep it lies. */
 type Said = Omit<TraceStep, 'depth'>;
 
-/** A block, and those after it that are like it. */
-interface Group {
-  /** The first block of all that has these steps. */
-  readonly model: string;
-  readonly first: { readonly name: string; readonly steps: readonly Said[] };
-  readonly others: Pick<Said, 'name' | 'parameters'>[];
+/** A block like one that was told of. */
+interface Repeated {
+  readonly name: string;
+  readonly like: string;
+  readonly parameters: number;
 }
 
 class Tracer {
@@ -85,28 +84,29 @@ class Tracer {
   #blocks(model: LanguageModel, hidden: number): TraceStep[] {
     const shape = [...this.#lead, hidden];
     const known = new Map<string, string>();
-    const groups: Group[] = [];
+    const told: TraceStep[] = [];
+    let more: Repeated[] = [];
+    const tellMore = () => {
+      if (more.length > 0) told.push(at(0, { ...likeOthers(more), shape }));
+      more = [];
+    };
     for (const block of model.blocks) {
       const { name } = block;
       const steps = this.#steps(block, hidden);
-      const form = JSON.stringify(steps).replaceAll(`"${name}.`, '".');
-      const like = known.get(form) ?? name;
-      known.set(form, like);
-      const last = groups.at(-1);
-      if (last?.model === like) last.others.push({ name, parameters: sumOf(steps) });
-      else groups.push({ model: like, first: { name, steps }, others: [] });
-    }
-    return groups.flatMap(({ model: like, first: { name, steps }, others }) => {
-      if (name === like) {
-        return [
-          at(0, { name, operation: 'block', shape, parameters: 0 }),
-          ...atDepth(1, steps),
-          ...(others.length > 0 ? [at(0, { ...likeFirst(like, others), shape })] : []),
-        ];
+      const form = JSON.stringify(steps)
+        .replaceAll(`"${name}.`, '".')
+        .replaceAll(`"${name}"`, '""');
+      const like = known.get(form);
+      if (like !== undefined) {
+        more.push({ name, like, parameters: sumOf(steps) });
+        continue;
       }
-      const all = [{ name, parameters: sumOf(steps) }, ...others];
-      return [at(0, { ...likeFirst(like, all), shape })];
-    });
+      known.set(form, name);
+      tellMore();
+      told.push(at(0, { name, operation: 'block', shape, parameters: 0 }), ...atDepth(1, steps));
+    }
+    tellMore();
+    return told;
   }
 
   /** The steps of a layer that is given a value of `size` for each token. */
@@ -345,9 +345,7 @@ class Tracer {
       ...this.#headNorm(layer.queryNorm, heads, headDim),
       ...this.#headNorm(layer.keyNorm, keyValueHeads, headDim),
     ];
-    const rotated = rotary
-      ? [{ ...perHead('q and k rotated by position', headDim), name: rotary.name }]
-      : [];
+    const rotated = rotary ? [{ ...perHead(rotaryText(rotary), headDim), name: rotary.name }] : [];
     const grouped = keyValueHeads < heads ? `; k and v of ${counted(keyValueHeads, 'head')}` : '';
     return [
       ...projectionLayers(layer.inputs).flatMap((each) => this.#steps(each, 0)),
@@ -421,11 +419,14 @@ class Tracer {
 
 const sumOf = (steps: readonly Said[]) => steps.reduce((sum, each) => sum + each.parameters, 0);
 
-function likeFirst(first: string, others: readonly Pick<Said, 'name' | 'parameters'>[]) {
+function likeOthers(blocks: readonly Repeated[]) {
+  const models = [...new Set(blocks.map(({ like }) => like))];
+  const like =
+    models.length > 1 ? `, each like one of ${blocksText(models)}` : ` like ${models[0]}`;
   return {
-    name: blocksText(others.map(({ name }) => name)),
-    operation: `${counted(others.length, 'more block')} like ${first}`,
-    parameters: others.reduce((sum, { parameters }) => sum + parameters, 0),
+    name: blocksText(blocks.map(({ name }) => name)),
+    operation: `${counted(blocks.length, 'more block')}${like}`,
+    parameters: blocks.reduce((sum, { parameters }) => sum + parameters, 0),
   };
 }
 

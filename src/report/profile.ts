@@ -221,7 +221,7 @@ const WINDOWS = {
 const windowNotes = ({ windows }: State): Block[] =>
   [...new Set(windows.map(({ rule }) => rule))].map((rule) => note(WINDOWS[rule]));
 
-function flopsBlocks({ forwardFlops, trainingFlops, setting }: ProfileResult): Block[] {
+function flopsBlocks({ forwardFlops, trainingFlops, setting, parameters }: ProfileResult): Block[] {
   const { parts, total, macs } = forwardFlops;
   const { causal, batch, context } = setting.inference;
   const tokens = (sequences: number) =>
@@ -263,6 +263,13 @@ function flopsBlocks({ forwardFlops, trainingFlops, setting }: ProfileResult): B
         ? 'Attention counts the pairs that the mask lets through, windows included.'
         : 'Attention counts the whole square of positions; --causal counts what the mask lets through.',
     ),
+    ...(parameters.active.value < parameters.total.value
+      ? [
+          note(
+            'Of a mixture those experts are counted that one token goes to, and all shared ones.',
+          ),
+        ]
+      : []),
   ];
 }
 

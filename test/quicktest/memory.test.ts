@@ -12,6 +12,7 @@ import {
 } from '../../src/quicktest/memory.js';
 import { twinOf } from '../../src/quicktest/twin.js';
 import type { EngineName } from '../../src/runtime/engine.js';
+import { publishedConfig, publishedModels } from '../budget/published-models.js';
 import { modelOfConfig } from '../runtime/fixture-models.js';
 
 describe('what a forward pass needs', () => {
@@ -202,5 +203,14 @@ describe('a twin by the keys of Hugging Face', () => {
       .map(({ layer }) => layer)
       .filter(({ kind }) => kind === 'attention');
     expect(attention).toMatchObject({ heads: 4, keyValueHeads: 2, headDim: 128 });
+  });
+
+  it.each(publishedModels().map(({ model }) => model))('of %s is small', async (name) => {
+    const { family, document, model } = await publishedConfig(name);
+    const twin = twinOf(family, document, 512).model;
+    expect(countParameters(twin).parameters).toBeLessThan(countParameters(model).parameters / 2);
+    expect(countParameters(twin).parameters).toBeLessThan(150e6);
+    const kinds = (each: typeof model) => new Set(walk(each).map(({ layer }) => layer.kind));
+    expect(kinds(twin)).toEqual(kinds(model));
   });
 });

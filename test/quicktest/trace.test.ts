@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { countParameters } from '../../src/budget/parameters.js';
 import { traceOf } from '../../src/quicktest/trace.js';
+import { publishedConfig } from '../budget/published-models.js';
 import { hybridCases } from '../fixtures.js';
 import { modelOfConfig } from '../runtime/fixture-models.js';
 import { TINY } from './subjects.js';
@@ -81,5 +82,55 @@ describe('the flow of shapes', () => {
     const steps = traceOf(modelOfConfig({ ...TINY, ...config }), SIZE);
     const first = steps.find((step) => step.name === name);
     expect(first).toMatchObject({ operation, shape: [1, 5, 8] });
+  });
+});
+
+describe('the flow of shapes through transformers', () => {
+  const trace = async (name: string) => {
+    const { model } = await publishedConfig(name);
+    return { model, steps: traceOf(model, SIZE) };
+  };
+
+  it.each([
+    'gpt2',
+    'bloom-560m',
+    'pythia-70m',
+    'phi-3-mini',
+    'gemma-2-2b',
+    'qwen3-0.6b',
+    'qwen1.5-moe-a2.7b',
+    'deepseek-v3-main',
+  ])('tells of every parameter once: %s', async (name) => {
+    const { model, steps } = await trace(name);
+    const told = steps.reduce((sum, { parameters }) => sum + parameters, 0);
+    expect(told).toBe(countParameters(model).parameters);
+    expect(steps.length).toBeLessThan(60);
+  });
+
+  it('says how scores come about', async () => {
+    const { steps } = await trace('gemma-2-2b');
+    expect(steps.find(({ operation }) => operation.startsWith('softmax'))?.operation).toBe(
+      'softmax(50 · tanh(q · kᵀ / √256 / 50)): 8 heads sliding (4,096); k and v of 4 heads',
+    );
+    expect(steps.filter(({ name }) => /^model\.layers\.\d+(–|$)/.test(name))).toEqual([
+      expect.objectContaining({ name: 'model.layers.0' }),
+      expect.objectContaining({ name: 'model.layers.1' }),
+      expect.objectContaining({
+        name: 'model.layers.2–25',
+        operation: '24 more blocks, each like one of model.layers.0–1',
+      }),
+    ]);
+  });
+
+  it('says what goes to which experts', async () => {
+    const { steps } = await trace('deepseek-v3-main');
+    const told = new Map(steps.map((step) => [step.name, step]));
+    expect(told.get('model.layers.3.mlp.gate')?.operation).toBe(
+      'sigmoid of 256 scores; 4 of 8 groups; the best 8; divided by their sum; · 2.5',
+    );
+    expect(told.get('model.layers.3.mlp.experts.0–255')).toMatchObject({
+      operation: '8 of 256 experts 7,168 → 2,048 → 7,168, f = x · σ(x)',
+      shape: [2, 5, 8, 7168],
+    });
   });
 });

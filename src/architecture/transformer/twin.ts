@@ -65,10 +65,10 @@ function widthSettings(model: Model): TwinSetting[] {
   const [hidden = 1, heads = 1] = [numberAt(model, hiddenKey), numberAt(model, headsKey)];
   const keyValueHeads = numberAt(model, 'num_key_value_heads');
   const shrink = TWIN.hidden / hidden;
-  const keyHeads = largestDivisor(keyValueHeads ?? heads, shrink);
+  const keyHeads = shareOf(keyValueHeads ?? heads, shrink);
   const perKeyHead = heads / (keyValueHeads ?? heads);
   const left = keyHeads / (keyValueHeads ?? heads);
-  const queries = largestDivisor(perKeyHead, shrink / left);
+  const queries = shareOf(perKeyHead, shrink / left);
   const share = (left * queries) / perKeyHead;
   const smaller = (value: number) => Math.max(1, Math.round(value * share));
   return [
@@ -82,13 +82,9 @@ function widthSettings(model: Model): TwinSetting[] {
   ];
 }
 
-/** The largest divisor of `whole` that is at most `share` of it, or the smallest but one. */
-function largestDivisor(whole: number, share: number): number {
-  const divisors = Array.from({ length: whole }, (_, index) => index + 1).filter(
-    (each) => whole % each === 0 && (each > 1 || whole === 1),
-  );
-  return divisors.findLast((each) => each <= whole * share) ?? divisors[0] ?? whole;
-}
+/** A share of so many, but two at least where there were. */
+const shareOf = (whole: number, share: number): number =>
+  Math.min(whole, Math.max(2, Math.floor(whole * share)));
 
 /** Fewer layers, and of each list what it says of them. */
 function layerSettings(model: Model): TwinSetting[] {
