@@ -62,24 +62,19 @@ export async function conversionOf(
 ): Promise<Subject> {
   const stored = storedNames(checkpoint);
   const lookFor = {
-    config: flags.oldHeads === undefined ? flags.config : undefined,
+    config: flags.config,
     lookFor: flags.lookForConfig && flags.oldHeads === undefined,
   };
   const { source, warnings } = await sourceConfigOf(checkpoint, lookFor, watch);
-  if (
-    flags.set.length > 0 &&
-    source === undefined &&
-    flags.target === undefined &&
-    lookFor.config === flags.config
-  ) {
+  if (flags.set.length > 0 && source === undefined && flags.target === undefined) {
     throw new UserError('usage', '--set has no config to change', {
       suggestion: 'name the config of the input with --config, or leave --set out',
     });
   }
   const srte = srteOf(checkpoint, stored, source, flags);
-  // Of an old dialect a config describes what comes of it.
-  const target = flags.target ?? (flags.oldHeads === undefined ? undefined : flags.config);
-  const arrival = target ? await targetConfig(target, source, checkpoint, flags.set) : undefined;
+  const arrival = flags.target
+    ? await targetConfig(flags.target, source, checkpoint, flags.set)
+    : undefined;
   const wanted = srte && wantedLayout(srte, flags, arrival);
   const { sources, dropped } = sourcesOf(checkpoint, stored, flags);
   if (srte && wanted) refuseUnchanged(checkpoint.path, srte.layout, wanted, flags);
