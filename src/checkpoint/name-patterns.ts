@@ -27,7 +27,7 @@ export function templateOf(name: string): Template {
  * Whether a name is as a pattern says: parts between dots, of which `*` is any number of a layer, and `**`
  * at the end one part or more.
  */
-export function isLike(name: string, pattern: string): boolean {
+function isLike(name: string, pattern: string): boolean {
   const parts = name.split('.');
   const wanted = pattern.split('.');
   const isOpen = wanted.at(-1) === '**';
@@ -37,6 +37,12 @@ export function isLike(name: string, pattern: string): boolean {
     part === '*' ? layerNumber(parts[index] ?? '') !== undefined : part === parts[index],
   );
 }
+
+/** The first of several patterns, with what else is said of it, that a name is as. */
+export const firstLike = <T extends { readonly pattern: string }>(
+  name: string,
+  patterns: readonly T[],
+): T | undefined => patterns.find(({ pattern }) => isLike(name, pattern));
 
 /** The names of a template with these numbers. */
 const patternOf = ({ before, after }: Template, numbers: ReadonlySet<number>): string =>

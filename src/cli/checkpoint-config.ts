@@ -12,7 +12,7 @@ import { type ConfigDocument, documentOfData } from '../config/document.js';
 import { isMapping, setOwn, splitDotted, valueAt } from '../config/path.js';
 import { readDocument } from '../config/read.js';
 import { type Problem, UserError } from '../errors.js';
-import { configIn, ownConfigName } from '../files/config-names.js';
+import { configIn, ownConfigNames } from '../files/config-names.js';
 import type { Description } from '../reconcile/reconcile.js';
 import { samenessOfPlaces } from '../reconcile/sameness.js';
 import { shapesOf } from '../reconcile/shapes.js';
@@ -127,7 +127,7 @@ function numbersRead(data: Plain | undefined): unknown {
 function neighbourOf(checkpoint: string): string | undefined {
   const isFolder = fs.statSync(checkpoint, { throwIfNoEntry: false })?.isDirectory() ?? false;
   const folder = isFolder ? checkpoint : path.dirname(checkpoint);
-  return configIn(folder, isFolder ? [] : [ownConfigName(checkpoint)]);
+  return configIn(folder, isFolder ? [] : ownConfigNames(checkpoint));
 }
 
 /** What is odd about the file itself. */

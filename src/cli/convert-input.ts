@@ -1,17 +1,22 @@
 /** What a conversion starts from, and the configs before and after. */
 
 import { isDeepStrictEqual } from 'node:util';
-import type { ModelChange, Setting } from '../architecture/family.js';
+import type { Ignored, ModelChange, Setting } from '../architecture/family.js';
 import type { LanguageModel } from '../architecture/layer.js';
 import type { Checkpoint } from '../checkpoint/checkpoint.js';
+import { TORCH_TYPES } from '../checkpoint/torch/torch-types.js';
 import type { ConfigDocument } from '../config/document.js';
 import { applyOverrides } from '../config/overrides.js';
 import { formatPath, isMapping, splitDotted, valueAt } from '../config/path.js';
+import { documentText } from '../config/write.js';
 import { type Problem, UserError } from '../errors.js';
+import type { ConfigFormat } from '../files/config-names.js';
 import { type Reconciliation, reconcile } from '../reconcile/reconcile.js';
 import { faultText } from '../report/verify.js';
+import type { EncodableDtype } from '../tensor/encode.js';
 import { asStored, type ConfigOrigin, descriptionOf, findConfig } from './checkpoint-config.js';
-import { loadModelFile, type ModelFile, modelOf, readConfig } from './model-file.js';
+import { asOurDocument, changedHuggingFace, isHuggingFace } from './hugging-face.js';
+import { type ModelFile, modelOf, readConfig } from './model-file.js';
 
 /** A config that a checkpoint was held against, and fits. */
 export interface SourceConfig extends ModelFile {
@@ -93,11 +98,43 @@ export interface ConfigChange {
   readonly to: unknown;
 }
 
+export interface WrittenConfig {
+  readonly value: Record<string, unknown>;
+  readonly text: string;
+  readonly format: ConfigFormat;
+}
+
+/** A document with overrides, in the form that it has, where that can say it. */
+async function writtenWith(
+  document: ConfigDocument,
+  sets: readonly string[],
+): Promise<WrittenConfig> {
+  const kept = isHuggingFace(document) ? await changedHuggingFace(document, sets) : undefined;
+  if (kept) return { ...kept, format: 'json' };
+  const { value } = applyOverrides(await asOurDocument(document), sets);
+  return { value, text: documentText(value), format: 'yaml' };
+}
+
+/** What a conversion changes of a model and of its tensors. */
+interface Change extends ModelChange {
+  readonly dtype?: EncodableDtype | undefined;
+}
+
+/** The type of its tensors, in a config that says it. */
+function typeSettings(document: unknown, dtype: EncodableDtype | undefined): Setting[] {
+  const path = 'model.torch_dtype';
+  const value = dtype && TORCH_TYPES[dtype]?.name;
+  const isSaid = typeof valueAt(document, splitDotted(path)) === 'string';
+  return isSaid && value ? [{ path, value }] : [];
+}
+
 /** A config after a conversion. */
 export interface TargetConfig {
   readonly model: LanguageModel;
-  /** As it is to be written. */
-  readonly value: Record<string, unknown>;
+  /** As it is to be written: of Hugging Face where the one before is. */
+  readonly written: WrittenConfig;
+  /** What others keep beside the model. */
+  readonly ignored: readonly Ignored[];
   /** What is different from before. */
   readonly changes: readonly ConfigChange[];
   /** Whether it came with the checkpoint, in its file. */
@@ -112,19 +149,24 @@ export interface TargetConfig {
  */
 export async function changedConfig(
   source: SourceConfig,
-  change: ModelChange,
+  checkpoint: Checkpoint,
+  change: Change,
   set: readonly string[],
 ): Promise<TargetConfig> {
-  const wanted = source.family.settingsFor?.(change) ?? [];
+  const wanted = [
+    ...(source.family.settingsFor?.(change) ?? []),
+    ...typeSettings(source.document, change.dtype),
+  ];
   const settings = wanted.filter(
     ({ path, value }) => valueAt(source.document, splitDotted(path)) !== value,
   );
   const overrides = [...settings.map(({ path, value }) => `${path}=${value}`), ...set];
-  const written = applyOverrides(source.written, overrides);
-  const { model, document } = await modelOf(source.written, { set: overrides });
+  const target = asStored(await modelOf(source.written, { set: overrides }), checkpoint);
+  const { family, model, document } = target;
   return {
     model,
-    value: written.value,
+    ignored: family.ignored?.(document) ?? [],
+    written: await writtenWith(source.written, overrides),
     isInside: source.origin === 'inside',
     settings,
     changes: changesOf(source.document, document),
@@ -147,14 +189,16 @@ function changesOf(from: unknown, to: unknown, path: readonly string[] = []): Co
 export async function targetConfig(
   file: string,
   source: SourceConfig | undefined,
+  checkpoint: Checkpoint,
   set: readonly string[],
 ): Promise<TargetConfig> {
-  const target = await loadModelFile(file, { set });
-  const written = applyOverrides(await readConfig(file), set);
+  const read = await readConfig(file);
+  const target = asStored(await modelOf(read, { set }), checkpoint);
   const [from, to] = [source?.document, target.document].map((each) => valueAt(each, ['model']));
   return {
     model: target.model,
-    value: written.value,
+    ignored: target.family.ignored?.(target.document) ?? [],
+    written: await writtenWith(read, set),
     isInside: false,
     settings: [],
     changes: changesOf(from ?? {}, to, ['model']),

@@ -72,7 +72,9 @@ export async function conversionOf(
     });
   }
   const srte = srteOf(checkpoint, stored, source, flags);
-  const arrival = flags.target ? await targetConfig(flags.target, source, flags.set) : undefined;
+  const arrival = flags.target
+    ? await targetConfig(flags.target, source, checkpoint, flags.set)
+    : undefined;
   const wanted = srte && wantedLayout(srte, flags, arrival);
   const { sources, dropped } = sourcesOf(checkpoint, stored, flags);
   if (srte && wanted) refuseUnchanged(checkpoint.path, srte.layout, wanted, flags);
@@ -83,8 +85,13 @@ export async function conversionOf(
     rank: wanted?.form === 'low-rank' ? wanted.rank : 0,
     plan: async (rank) => {
       const layout = wanted && (wanted.form === 'low-rank' ? { ...wanted, rank } : wanted);
-      const change = { srte: layout, ...(flags.tie !== undefined && { tied: true }) };
-      const config = arrival ?? (source && (await changedConfig(source, change, flags.set)));
+      const change = {
+        srte: layout,
+        dtype: flags.dtype,
+        ...(flags.tie !== undefined && { tied: true }),
+      };
+      const config =
+        arrival ?? (source && (await changedConfig(source, checkpoint, change, flags.set)));
       if (config && layout && flags.set.length > 0) refuseContradiction(config, layout);
       const planned = planConversion({
         file: checkpoint.path,
@@ -92,6 +99,7 @@ export async function conversionOf(
         models: config && { source: source?.model, target: config.model },
         srte: srte && layout && { ...srte, source: srte.layout, target: layout },
         request: flags,
+        ...(config && { ignored: config.ignored }),
         completesBuffers: flags.completesBuffers,
       });
       const isOther = !isDeepStrictEqual(layout, srte?.layout) || flags.tie !== undefined;

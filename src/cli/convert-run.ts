@@ -6,7 +6,6 @@ import type { Checkpoint } from '../checkpoint/checkpoint.js';
 import { openCheckpoint } from '../checkpoint/open.js';
 import type { Writable } from '../checkpoint/torch/write-values.js';
 import { escapeText } from '../config/quote.js';
-import { documentText } from '../config/write.js';
 import { WrongOutput } from '../conversion/check-output.js';
 import { execute, makeTables } from '../conversion/execute.js';
 import { stepOf } from '../conversion/left-out.js';
@@ -25,7 +24,7 @@ import { DEFAULT_SHARD_BYTES, shardsOf } from '../conversion/shards.js';
 import { findSrteTables } from '../conversion/srte-tables.js';
 import { configWith, writableOf } from '../conversion/torch-config.js';
 import { UserError } from '../errors.js';
-import { CONFIG_FILE, ownConfigName } from '../files/config-names.js';
+import { CONFIG_FILES, type ConfigFormat, configIn, ownConfigName } from '../files/config-names.js';
 import { isSameFile } from '../files/names.js';
 import { checkReplaceable, findOutputPlace } from '../files/output-place.js';
 import { explained } from '../files/refusals.js';
@@ -112,7 +111,7 @@ const expectedFiles = (
   flags: RunFlags,
 ): Promise<readonly OutputFile[]> =>
   explained(flags.place.path, () =>
-    filesOf(checkpoint, planning, flags, configNameFor(subject, flags))(noValues),
+    filesOf(checkpoint, planning, flags, configNameFor(subject, planning, flags))(noValues),
   );
 
 /** What a real run would be refused for. */
@@ -156,9 +155,8 @@ export async function convert(
     const made = staging.isInPlace ? [] : await make(checkpoint, subject, first, flags, tools);
     const rank = subject.rank ?? made[0]?.rank ?? rankIn(flags.place.path);
     const planning = subject.rank === null ? await subject.plan(rank) : first;
-    const configName = staging.isFinished(CONFIG_FILE)
-      ? CONFIG_FILE
-      : configNameFor(subject, flags);
+    const usual = CONFIG_FILES[formatOf(planning)];
+    const configName = staging.isFinished(usual) ? usual : configNameFor(subject, planning, flags);
     const saturate = flags.saturate;
     const check = flags.check && !staging.isInPlace;
     const { files, tables } = await execute(
@@ -275,6 +273,8 @@ function identityOf({ files }: Checkpoint, { source }: Subject, flags: RunFlags)
   return createHash('sha256').update(text).digest('hex');
 }
 
+const formatOf = ({ config }: Planning): ConfigFormat => config?.written.format ?? 'yaml';
+
 /** @param configName Of the config beside the output. */
 function filesOf(
   checkpoint: Checkpoint,
@@ -319,12 +319,18 @@ export function shardsIn({ plan }: Planning, { place, shardBytes }: RunFlags): P
 const placeOf = ({ path: target, kind }: OutputPlace): string => findOutputPlace(target, kind).file;
 
 /**
- * What the config beside an output is called: `config.yaml`, unless that is somebody else's already. Even by
- * force no config is replaced that the conversion reads.
+ * What the config beside an output is called: `config.yaml` or, in the form of Hugging Face, `config.json`,
+ * unless that is somebody else's already, or another would be taken for the output's. Even by force no config is replaced that the conversion reads.
  * @throws UserError when there is no name left for it.
  */
-function configNameFor({ source }: Subject, { place, force, target, config }: RunFlags): string {
-  if (place.kind === 'folder' || place.container === 'pt') return CONFIG_FILE;
+function configNameFor(
+  { source }: Subject,
+  planning: Planning,
+  { place, force, target, config }: RunFlags,
+): string {
+  const format = formatOf(planning);
+  const usual = CONFIG_FILES[format];
+  if (place.kind === 'folder' || place.container === 'pt') return usual;
   const folder = path.dirname(placeOf(place));
   const read = [target, config, source?.origin === 'inside' ? undefined : source?.file];
   const isRead = (name: string) =>
@@ -333,8 +339,10 @@ function configNameFor({ source }: Subject, { place, force, target, config }: Ru
   const mayReplace = force && fs.existsSync(placeOf(place));
   const isUsable = (name: string) =>
     !fs.existsSync(path.join(folder, name)) || (mayReplace && !isRead(name));
-  const own = ownConfigName(placeOf(place));
-  const name = [CONFIG_FILE, own].find(isUsable) ?? own;
+  const others = configIn(folder);
+  const isHidden = others !== undefined && path.basename(others) !== usual && format === 'json';
+  const own = ownConfigName(placeOf(place), format);
+  const name = [...(isHidden ? [] : [usual]), own].find(isUsable) ?? own;
   if (!isRead(name)) return name;
   throw new UserError('usage', `${path.join(folder, name)} is read, and would be replaced`, {
     suggestion: 'choose an output in another folder: its config is written beside it',
@@ -351,14 +359,14 @@ function companionsOf(
   );
   // A config that came with the checkpoint keeps its whole numbers and floats apart.
   const kept: Writable | undefined =
-    isNew || config === undefined || !config.isInside
+    isNew || !config?.isInside || config.written.format === 'json'
       ? undefined
       : configWith(checkpoint, config.settings);
   return {
     step: stepOf(checkpoint),
     metadata,
     config: config
-      ? { yaml: documentText(config.value), value: kept ?? writableOf(config.value) }
+      ? { text: config.written.text, value: kept ?? writableOf(config.written.value) }
       : keepsConfig
         ? unreadConfig(checkpoint)
         : null,
@@ -368,5 +376,5 @@ function companionsOf(
 /** A config that nothing here can read stays in a PyTorch file as it was, while it is true. */
 function unreadConfig({ content }: Checkpoint): Companions['config'] {
   const value = content.get('config');
-  return value === undefined ? null : { yaml: null, value };
+  return value === undefined ? null : { text: null, value };
 }

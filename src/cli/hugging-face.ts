@@ -2,9 +2,12 @@
 import { isDeepStrictEqual } from 'node:util';
 import { FAMILY_NAMES, isFamilyName, loadFamily } from '../architecture/families.js';
 import type { Family } from '../architecture/family.js';
-import type { ConfigDocument } from '../config/document.js';
+import { type ConfigDocument, parseDocument } from '../config/document.js';
+import { editedText } from '../config/edit.js';
 import { nearest } from '../config/nearest.js';
-import { isMapping, setOwn, valueAt } from '../config/path.js';
+import { splitOverride } from '../config/override-path.js';
+import { applyOverrides } from '../config/overrides.js';
+import { formatPath, isMapping, setOwn, valueAt } from '../config/path.js';
 import { invalidConfig } from '../config/problems.js';
 import { describeValue } from '../config/quote.js';
 import { definitionOf, knownKeys, schemaAt } from '../config/schema.js';
@@ -50,6 +53,56 @@ export async function asOurDocument(document: ConfigDocument): Promise<ConfigDoc
     { family: kind, ...settings },
     { of: originsOf(value, settings, translate), otherwise: [KIND] },
   );
+}
+
+/** A changed `config.json`. */
+export interface ChangedHuggingFace {
+  readonly value: Record<string, unknown>;
+  readonly text: string;
+}
+
+/**
+ * A `config.json` with overrides of what it comes to: each is written where the value that it changes comes
+ * from, and all else stays as it is. Undefined when that would not come to the same.
+ * @param sets `model.key=value`.
+ * @throws UserError as `asOurDocument`.
+ */
+export async function changedHuggingFace(
+  document: ConfigDocument,
+  sets: readonly string[],
+): Promise<ChangedHuggingFace | undefined> {
+  const translate = await translatorOf(document.value[KIND]);
+  if (translate === undefined) throw await unknownKind(document);
+  const origins = originsOf(document.value, translate(document.value), translate);
+  const moved = sets.flatMap((text): { path: PropertyPath; value: string }[] => {
+    const override = splitOverride(text);
+    if ('mistake' in override) return [];
+    const [section, key, ...rest] = override.path;
+    if (section !== 'model' || key === undefined) return [];
+    return [{ path: [...(origins.get(String(key)) ?? [key]), ...rest], value: override.value }];
+  });
+  const changed = applyOverrides(
+    document,
+    moved.map(({ path, value }) => `${formatPath(path)}=${value}`),
+  );
+  const wanted = applyOverrides(await asOurDocument(document), sets);
+  const isSame = async (other: ConfigDocument) =>
+    isDeepStrictEqual((await asOurDocument(other)).value, wanted.value);
+  if (!(await isSame(changed))) return undefined;
+  const { value } = changed;
+  const edits = moved.map(({ path }) => ({ path, value: valueAt(value, path) }));
+  const text = editedText(document, edits);
+  const isRight = text !== undefined && isJson(text) && (await isSame(parseDocument(text, '')));
+  return { value, text: isRight ? text : `${JSON.stringify(value, null, 2)}\n` };
+}
+
+function isJson(text: string): boolean {
+  try {
+    JSON.parse(text);
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 async function translatorOf(kind: unknown): Promise<Translate | undefined> {

@@ -34,24 +34,24 @@ const EXCERPT_CHARACTERS = 100;
 export class TextSource implements Source {
   readonly file: string;
   readonly rank = 0;
-  readonly #text: string;
+  readonly text: string;
   #lineStarts: number[] | undefined;
 
   constructor(file: string, text: string) {
     this.file = file;
-    this.#text = text;
+    this.text = text;
   }
 
   at(offset: number): Location {
     // An error "at the end" points behind the last character that is there to be seen.
-    const end = this.#text.trimEnd().length;
+    const end = this.text.trimEnd().length;
     // Where nothing stands there is nothing to show.
     if (end === 0) return { file: this.file, line: 1 };
     const spot = Math.max(0, Math.min(offset, end));
     const line = this.lineAt(spot);
     const start = this.#starts()[line] ?? 0;
-    const newline = this.#text.indexOf('\n', start);
-    const text = this.#text.slice(start, newline === -1 ? undefined : newline);
+    const newline = this.text.indexOf('\n', start);
+    const text = this.text.slice(start, newline === -1 ? undefined : newline);
     const column = countCharacters(text.slice(0, spot - start)) + 1;
     return { file: this.file, line: line + 1, column, excerpt: excerptOf(text, spot - start) };
   }
@@ -63,7 +63,7 @@ export class TextSource implements Source {
   #starts(): number[] {
     if (this.#lineStarts === undefined) {
       this.#lineStarts = [0];
-      for (let i = this.#text.indexOf('\n'); i !== -1; i = this.#text.indexOf('\n', i + 1)) {
+      for (let i = this.text.indexOf('\n'); i !== -1; i = this.text.indexOf('\n', i + 1)) {
         this.#lineStarts.push(i + 1);
       }
     }

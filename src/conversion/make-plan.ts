@@ -1,8 +1,10 @@
 /** The plan of a conversion, from the index of the input and what its output has to have. */
 import type { Formula } from '../architecture/computed-buffers.js';
+import type { Ignored } from '../architecture/family.js';
 import type { LanguageModel } from '../architecture/layer.js';
 import type { SrteLayout } from '../architecture/srte-layout.js';
 import { tensorsOf } from '../architecture/walk.js';
+import { firstLike } from '../checkpoint/name-patterns.js';
 import { isSameView, type StoredTensor } from '../checkpoint/stored-tensor.js';
 import { UserError } from '../errors.js';
 import { isEncodable } from '../tensor/encode.js';
@@ -54,6 +56,8 @@ export interface PlanInput {
       }
     | undefined;
   readonly request: ConversionRequest;
+  /** What others keep beside the model, and the output does without. */
+  readonly ignored?: readonly Ignored[];
   /**
    * Whether buffers that the input does not have are computed, for a loader that wants every name. The
    * SRTE's always are: it is nothing but its buffer.
@@ -151,7 +155,11 @@ class Resolver {
       if (this.#used.has(name)) continue;
       if (this.#tables && isSrteName(name)) {
         leftOut.push({ name: own, why: `replaced by ${this.#tables.tables[0]?.name ?? 'SRTE'}` });
-      } else if (isDescribed) {
+        continue;
+      }
+      const ignored = isDescribed ? firstLike(name, this.#input.ignored ?? []) : undefined;
+      if (ignored) leftOut.push({ name: own, why: ignored.what });
+      else if (isDescribed) {
         faults.push({
           name: own,
           message: 'has no place in the output',

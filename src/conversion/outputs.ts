@@ -22,9 +22,9 @@ export type ValuesOf = (tensor: PlannedTensor) => AsyncIterable<Uint8Array>;
 export interface Companions {
   /** Training steps, when they are known. */
   readonly step: number | bigint | null;
-  /** The new config as YAML text, where it is one, and as what a PyTorch file holds; null for none. */
-  readonly config: { readonly yaml: string | null; readonly value: Writable } | null;
-  /** Of the file with the YAML. */
+  /** The text of the new config, where it has one, and what a PyTorch file holds; null for none. */
+  readonly config: { readonly text: string | null; readonly value: Writable } | null;
+  /** Of the file with the text. */
   readonly configName: string;
   /** Strings that the input kept in its metadata. */
   readonly metadata: ReadonlyMap<string, string>;
@@ -62,7 +62,7 @@ export function safetensorsFiles(
   return [
     ...files,
     ...(shards.length > 1 ? [textFile(INDEX_FILE, indexOfShards(shards))] : []),
-    ...(companions.config?.yaml ? [textFile(companions.configName, companions.config.yaml)] : []),
+    ...(companions.config?.text ? [textFile(companions.configName, companions.config.text)] : []),
   ];
 }
 

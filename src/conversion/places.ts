@@ -3,7 +3,7 @@ import fs from 'node:fs';
 import path from 'node:path';
 import type { Checkpoint } from '../checkpoint/checkpoint.js';
 import { UserError } from '../errors.js';
-import { CONFIG_FILE, ownConfigName } from '../files/config-names.js';
+import { CONFIG_FILES, ownConfigNames } from '../files/config-names.js';
 
 export const CONTAINERS = {
   safetensors: ['.safetensors'],
@@ -91,7 +91,9 @@ function overlaps(a: string, b: string): boolean {
 const configsBeside = ({ path: output, kind }: OutputPlace): string[] =>
   kind === 'folder'
     ? []
-    : [CONFIG_FILE, ownConfigName(output)].map((name) => path.join(path.dirname(output), name));
+    : [...Object.values(CONFIG_FILES), ...ownConfigNames(output)].map((name) =>
+        path.join(path.dirname(output), name),
+      );
 
 function isWithin(inner: string, outer: string): boolean {
   const relative = path.relative(outer, inner);

@@ -4,6 +4,7 @@ import type { LanguageModel } from '../architecture/layer.js';
 import type { Reading, StoredShapes } from '../architecture/reading.js';
 import { tensorsOf } from '../architecture/walk.js';
 import type { Checkpoint } from '../checkpoint/checkpoint.js';
+import { firstLike } from '../checkpoint/name-patterns.js';
 import {
   prefixOf,
   type StoredName,
@@ -13,7 +14,6 @@ import {
 import type { StoredTensor } from '../checkpoint/stored-tensor.js';
 import { faultsOf, namesOf } from './faults.js';
 import { type FaultGroup, groupFaults } from './group.js';
-import { whatIs } from './ignored.js';
 import { keptByOthers, type Note, notesOf } from './notes.js';
 import { type Sameness, samenessOfBytes, samenessOfPlaces, type Watch } from './sameness.js';
 import { shapesOf } from './shapes.js';
@@ -76,7 +76,7 @@ function splitNames({ model, ignored }: Description, checkpoint: Checkpoint): Sp
   const own = new Map<string, StoredName>();
   const beside = new Map<string, StoredName[]>();
   for (const [name, stored] of all) {
-    const what = described.has(name) ? undefined : whatIs(name, ignored);
+    const what = described.has(name) ? undefined : firstLike(name, ignored)?.what;
     if (what === undefined) own.set(name, stored);
     else if (beside.get(what)?.push(stored) === undefined) beside.set(what, [stored]);
   }

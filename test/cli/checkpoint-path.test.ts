@@ -3,7 +3,7 @@ import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { afterAll, expect, it } from 'vitest';
-import { isCheckpointPath } from '../../src/cli/checkpoint-path.js';
+import { configPath, isCheckpointPath } from '../../src/cli/checkpoint-path.js';
 
 const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'minimind-'));
 afterAll(() => fs.rmSync(folder, { recursive: true }));
@@ -48,7 +48,23 @@ it('what is called a config is one', () => {
   }
 });
 
-it('a folder is one', () => expect(isCheckpointPath(folder)).toBe(true));
+it.each([
+  [[], true],
+  [['model.safetensors'], true],
+  [['config.json', 'model.safetensors'], true],
+  [['config.json', 'model.safetensors.index.json'], true],
+  [['config.yaml', 'last.ckpt'], true],
+  [['config.json'], false],
+  [['config.json', 'tokenizer.json', 'README.md', 'training_args.bin'], false],
+  [['config.yml'], false],
+  [['tokenizer.json'], true],
+])('a folder with %j is one: %j', (names, expected) => {
+  const inside = fs.mkdtempSync(path.join(folder, 'inside-'));
+  for (const name of names) fs.writeFileSync(path.join(inside, name), '');
+  expect(isCheckpointPath(inside)).toBe(expected);
+  const config = names.find((name) => name.startsWith('config.'));
+  expect(configPath(inside)).toBe(config === undefined ? inside : path.join(inside, config));
+});
 
 it.each(['-', 'nowhere', '\0', 'x'.repeat(10_000)])('%j is none', (name) =>
   expect(isCheckpointPath(name)).toBe(false),

@@ -2,6 +2,7 @@ import fs from 'node:fs';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { FAMILY_NAMES, loadFamily } from '../../src/architecture/families.js';
+import { changedHuggingFace } from '../../src/cli/hugging-face.js';
 import { modelOf } from '../../src/cli/model-file.js';
 import { parseDocument } from '../../src/config/document.js';
 import { type Problem, UserError } from '../../src/errors.js';
@@ -89,6 +90,38 @@ describe('a config.json of Hugging Face', () => {
     const { family, warnings } = await load({ model: {}, model_type: 'llama' });
     expect(family.name).toBe('hybrid');
     expect(warnings[0]?.message).toContain('looks like a config.json');
+  });
+});
+
+describe('a changed config.json', () => {
+  const TEXT = `{
+  "model_type": "llama",
+  "rope_parameters": { "rope_theta": 10000.0, "rope_type": "linear", "factor": 2.0 },
+  "dtype": "float32", "rms_norm_eps": 1e-05
+}
+`;
+  const change = async (...sets: string[]) =>
+    (await changedHuggingFace(parseDocument(TEXT, 'config.json'), sets))?.text;
+
+  it.each([
+    [[], ''],
+    [['model.rope_theta=500'], ['10000.0', '500']],
+    [['model.torch_dtype=bfloat16'], ['float32', 'bfloat16']],
+    [['model.rope_scaling.factor=4'], ['"factor": 2.0', '"factor": 4']],
+    [['model.rms_norm_eps=1.0e-6'], ['1e-05', '0.000001']],
+    [['model.tie_word_embeddings=true'], ['{\n', '{\n  "tie_word_embeddings": true,\n']],
+  ] as [string[], [string, string]][])('is else as it was: %j', async (sets, [from, to]) => {
+    expect(await change(...sets)).toBe(from === undefined ? TEXT : TEXT.replace(from, to ?? ''));
+  });
+
+  it('is none where it cannot say so', async () => {
+    expect(await change('model.family=gpt2')).toBe(undefined);
+    expect(await change('training.batch_size=2')).toBe(undefined);
+  });
+
+  it('is written anew where whole parts change', async () => {
+    const text = await change('model.rope_scaling={rope_type: linear, factor: 3}');
+    expect(text === undefined || JSON.parse(text)).toBeTruthy();
   });
 });
 
