@@ -156,6 +156,38 @@ function initializer(graph, index, shape) {
   return graph.initializer({ name: `weight.${index}`, type: 'f32', shape, bytes: { raw } });
 }
 
+/** The same products on the engine in WebAssembly, in its fast form: of two plain matrices, weights [in, out]. */
+export async function timedWasmProducts(model) {
+  const { openBackend } = await source('runtime/tfjs/backends.ts');
+  const { onBackend, scoped } = await source('runtime/tfjs/library.ts');
+  const backend = await openBackend('wasm', THREADS);
+  const { tf } = backend;
+  const matrix = (rows, columns) => tf.keep(tf.fill([rows, columns], 1 / 64));
+  const inputs = new Map();
+  const input = (rows, columns) => {
+    const key = `${rows} ${columns}`;
+    if (!inputs.has(key)) inputs.set(key, matrix(rows, columns));
+    return inputs.get(key);
+  };
+  const products = (await productsOf(model)).map(({ rows, inner, columns, times, weight }) => ({
+    times,
+    a: input(rows, inner),
+    b: weight ? matrix(inner, columns) : input(inner, columns),
+  }));
+  const all = () => {
+    let last;
+    for (const { a, b, times } of products) {
+      for (let i = 0; i < times; i++) last = tf.matMul(a, b);
+    }
+    return last.dataSync();
+  };
+  return {
+    name: 'its own matrix products on WebAssembly',
+    time: () => timeOf(() => onBackend(backend, () => scoped(tf, all))),
+    close: () => {},
+  };
+}
+
 /** @param script Takes settings, tokens and threads. Gives undefined where Python or PyTorch is not there. */
 export async function timedPyTorch(script, settings, threads) {
   const python = process.env.PYTHON || 'python3';

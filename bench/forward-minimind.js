@@ -10,14 +10,15 @@ import {
   timedProducts,
   timedPyTorch,
   timedWasm,
+  timedWasmProducts,
 } from './forward-contenders.js';
 
 export const title = `Forward pass of MiniMind2-Small, 1 × ${TOKENS} tokens, threads: ${THREADS}`;
 
 const PAIRS = [
   { candidate: 'engine', baseline: 'products', aim: 1.25 },
-  { candidate: 'engine', baseline: 'pytorch' },
-  { candidate: 'wasm', baseline: 'engine' },
+  { candidate: 'engine', baseline: 'pytorch', aim: 1 },
+  { candidate: 'wasm', baseline: 'wasmProducts', aim: 1.5 },
 ];
 
 export async function run() {
@@ -30,6 +31,7 @@ export async function run() {
   const model = family.build(settings);
   const engine = await timedOnnx(model);
   const wasm = await timedWasm(model);
+  const wasmProducts = await timedWasmProducts(model);
   const products = await timedProducts(model);
   const pytorch = await timedPyTorch('forward_minimind_pytorch.py', settings.model, THREADS);
   return {
@@ -38,6 +40,6 @@ export async function run() {
     threads: THREADS,
     products: products.facts,
     pytorch: pytorch?.facts ?? 'not there',
-    results: await compared({ engine, products, wasm, pytorch }, PAIRS),
+    results: await compared({ engine, products, wasm, wasmProducts, pytorch }, PAIRS),
   };
 }

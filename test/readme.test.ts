@@ -2,6 +2,7 @@ import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { FAMILY_NAMES } from '../src/architecture/families.js';
 import { inPackage } from './fixtures.js';
 import { runCli } from './run-cli.js';
 
@@ -29,6 +30,17 @@ describe.each(['README.md', 'README.zh-CN.md'])('%s', (name) => {
     expect(blocks('text')[1]).toBe(stderr);
   });
 
+  it('shows a sweep as it is printed', () => {
+    const line = blocks('console').find((text) => text.includes('=8,2,1 '));
+    const sweep = line?.split('\n').find((text) => text.includes(' --set '));
+    const { stdout } = runCli(sweep?.trim().split(' ').slice(1) ?? []);
+    expect(blocks('text')[2]).toBe(stdout);
+  });
+
+  it('names every family', () => {
+    for (const family of FAMILY_NAMES) expect(readme).toContain(`\`${family}\``);
+  });
+
   it('shows a conversion as it is printed', () => {
     const line = blocks('console').find((text) => text.includes(' convert-checkpoint '));
     const [input = '', output = '', ...flags] = line?.trim().split(' ').slice(2) ?? [];
@@ -38,7 +50,7 @@ describe.each(['README.md', 'README.zh-CN.md'])('%s', (name) => {
     const args = ['convert-checkpoint', input, output, ...flags];
     const { stdout } = runCli(args, { cwd: folder });
     fs.rmSync(folder, { recursive: true });
-    const shown = blocks('text')[2] ?? '';
+    const shown = blocks('text')[3] ?? '';
     expect(stdout.slice(0, shown.length)).toBe(shown);
     expect(shown).toContain('What each layer gets beside what it had');
   });

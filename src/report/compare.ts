@@ -64,14 +64,13 @@ class Shown {
 function commonFolder(files: readonly string[]): string {
   const [first = ''] = files;
   if (files.length < 2) return '';
-  let folder = first.slice(0, first.lastIndexOf('/') + 1);
-  while (!files.every((file) => file.startsWith(folder))) {
-    folder = folder.slice(0, folder.lastIndexOf('/', folder.length - 2) + 1);
-  }
-  return folder;
+  const parts = first.split('/').slice(0, -1);
+  const folders = parts.map((_, index) => `${parts.slice(0, index + 1).join('/')}/`);
+  return folders.findLast((folder) => files.every((file) => file.startsWith(folder))) ?? '';
 }
 
-const EXTENSION = /\.(?:ya?ml|json)$/i;
+/** What all configs end with; those of Hugging Face are told apart by their folders. */
+const EXTENSION = /(?:\/config)?\.(?:ya?ml|json)$/i;
 
 function shortNames(files: readonly string[], folder: string): Map<string, string> {
   const inFolder = files.map((file) => file.slice(folder.length));

@@ -56,6 +56,12 @@ describe('models side by side', () => {
     }
   });
 
+  it('may lie anywhere', () => {
+    const { code, stdout } = compare(inPackage(TINY), RECOMMENDED);
+    expect(code).toBe(0);
+    expect(stdout).toContain(inPackage('configs/hybrid/tiny'));
+  });
+
   it('show in what they differ, the least, and the change', () => {
     const { code, stdout, stderr } = compare(ORIGINAL, RECOMMENDED);
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
