@@ -343,6 +343,9 @@ function bufferChoices(model: LanguageModel): Choice[] {
     modules.set(module, (modules.get(module) ?? 0n) + elements);
   }
   const all = [...kinds.values()].reduce((total, elements) => total + elements, 0n);
+  // Those are told with the reason why.
+  const isContested = (start: string) =>
+    [...contested.keys()].some((kind) => kind.startsWith(start));
   const counted = (kind: string, weight: number, elements: bigint) =>
     slip(`buffers:${kind}`, `the buffers ${kind} counted`, weight, elements);
   return [
@@ -351,8 +354,12 @@ function bufferChoices(model: LanguageModel): Choice[] {
       slip(`contested:${kind}`, `the buffers ${kind} counted: ${who}`, 0.5, kinds.get(kind) ?? 0n),
     ),
     ...(modules.size > 1 ? [counted('all', 1, all)] : []),
-    ...[...modules].map(([module, elements]) => counted(`${module}.*`, 1.2, elements)),
-    ...[...kinds].map(([kind, elements]) => counted(kind, 1.5, elements)),
+    ...[...modules]
+      .filter(([module]) => !isContested(`${module}.`))
+      .map(([module, elements]) => counted(`${module}.*`, 1.2, elements)),
+    ...[...kinds]
+      .filter(([kind]) => !isContested(kind))
+      .map(([kind, elements]) => counted(kind, 1.5, elements)),
   ];
 }
 

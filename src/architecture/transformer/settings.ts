@@ -210,7 +210,7 @@ export const headsOf = (config: HeadSettings): Heads => ({
 });
 
 /** The number nearest to `wanted` that divides `whole`. */
-export function nearestDivisor(wanted: number, whole: number): number {
+function nearestDivisor(wanted: number, whole: number): number {
   // One always divides, so the search ends; 4096 steps away nothing is near.
   for (let step = 0; step < 4096; step++) {
     if (wanted - step >= 1 && whole % (wanted - step) === 0) return wanted - step;
@@ -220,7 +220,7 @@ export function nearestDivisor(wanted: number, whole: number): number {
 }
 
 /** Heads that must divide the width unless a head's own is given; key-value heads that divide the heads. */
-export const headRules = defineRules<{ readonly model: HeadSettings }>([
+const headRules = defineRules<{ readonly model: HeadSettings }>([
   {
     severity: 'error',
     reads: ['model.num_attention_heads', 'model.hidden_size', 'model.head_dim'],
@@ -246,7 +246,7 @@ export const headRules = defineRules<{ readonly model: HeadSettings }>([
 ]);
 
 /** Rotation turns pairs, so as many dimensions of a head as it turns are even. */
-export const evenHeadRules = defineRules<{ readonly model: HeadSettings }>([
+const evenHeadRules = defineRules<{ readonly model: HeadSettings }>([
   {
     severity: 'error',
     reads: ['model.head_dim', 'model.hidden_size', 'model.num_attention_heads'],
