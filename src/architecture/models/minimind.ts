@@ -12,6 +12,7 @@ import { readHuggingFace } from '../transformer/hugging-face.js';
 import {
   decoder,
   expertsOf,
+  numberedMlps,
   preNormBlock,
   separateAttention,
   separateMlp,
@@ -154,9 +155,10 @@ function feedForward(name: string, config: Config): Layer {
       renormalised,
     }),
     experts: expertsOf(`${name}.experts`, { ...expert, experts, stored: 'separate' }),
-    shared: Array.from({ length: isOld ? (config.n_shared_experts ?? 1) : 0 }, (_, index) =>
-      separateMlp(`${name}.shared_experts.${index}`, { ...expert, component: 'sharedExperts' }),
-    ),
+    shared: numberedMlps(`${name}.shared_experts`, isOld ? (config.n_shared_experts ?? 1) : 0, {
+      ...expert,
+      component: 'sharedExperts',
+    }),
   });
 }
 

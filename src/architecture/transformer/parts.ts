@@ -25,6 +25,7 @@ import type {
   Norm,
   Sequence,
 } from '../layer.js';
+import { checkNames } from '../limits.js';
 import { longestInput } from './rotary-settings.js';
 import type { Heads } from './settings.js';
 
@@ -199,6 +200,15 @@ export function fusedMlp(name: string, { hidden, inner, activation }: MlpSizes):
   });
 }
 
+/**
+ * `NAME.0`, `NAME.1`, …
+ * @throws LimitError when they alone are too many for a model.
+ */
+export function numberedMlps(name: string, count: number, sizes: MlpSizes): GatedMlp[] {
+  checkNames('model', 3 * count);
+  return Array.from({ length: count }, (_, index) => separateMlp(`${name}.${index}`, sizes));
+}
+
 interface ExpertSizes extends Omit<MlpSizes, 'bias' | 'component'> {
   readonly experts: number;
   readonly stored: 'packed' | 'separate';
@@ -211,8 +221,6 @@ export function expertsOf(name: string, sizes: ExpertSizes): MixtureOfExperts['e
     case 'packed':
       return packedExperts(name, { experts, hidden, inner }, activation);
     case 'separate':
-      return Array.from({ length: experts }, (_, index) =>
-        separateMlp(`${name}.${index}`, { ...sizes, component: 'experts' }),
-      );
+      return numberedMlps(name, experts, { ...sizes, component: 'experts' });
   }
 }
