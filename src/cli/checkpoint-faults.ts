@@ -5,7 +5,7 @@ import type { FaultGroup } from '../reconcile/group.js';
 import { type Reconciliation, reconcile } from '../reconcile/reconcile.js';
 import { shortened } from '../report/inspect-text.js';
 import { adviceText, differenceText, faultCountText, faultText } from '../report/verify.js';
-import { descriptionOf, differencesInside } from './checkpoint-config.js';
+import { asStored, descriptionOf, differencesInside } from './checkpoint-config.js';
 import type { ModelFile } from './model-file.js';
 import { type Progress, progress } from './progress.js';
 
@@ -59,6 +59,20 @@ export function refuseFaults(
         'name the config that it was made with; minimind verify compares the two',
     },
   );
+}
+
+/**
+ * A described model as the checkpoint that its weights are from stores it.
+ * @throws UserError when the two do not fit.
+ */
+export async function heldAgainst(
+  described: ModelFile,
+  checkpoint: Checkpoint,
+  flags: { readonly quiet: boolean },
+): Promise<{ readonly loaded: ModelFile; readonly warnings: readonly Problem[] }> {
+  const loaded = asStored(described, checkpoint);
+  refuseFaults(checkpoint, loaded.file, await compared(loaded, checkpoint, flags));
+  return { loaded, warnings: await differenceWarnings(loaded, checkpoint) };
 }
 
 /** Warnings of a config inside the checkpoint that says otherwise, where tensors do not show it. */

@@ -31,7 +31,8 @@ export function isCheckpointPath(path: string): boolean {
   }
 }
 
-const hasWeights = (folder: string): boolean =>
+/** @throws when there is no such folder. */
+export const hasWeights = (folder: string): boolean =>
   fs.readdirSync(folder).some((name) => isIndexName(name) || isWeightsName(name));
 
 /** The file of a config: of a folder the one in it, where there is one. */

@@ -6,9 +6,10 @@ import type { LanguageModel } from '../architecture/layer.js';
 import { cannotRead } from '../checkpoint/byte-file.js';
 import type { Checkpoint } from '../checkpoint/checkpoint.js';
 import { openCheckpoint } from '../checkpoint/open.js';
+import { compareSides, openSide, type Side } from '../cli/against.js';
 import { BaseCommand, formatOf } from '../cli/base-command.js';
-import { asStored, configOf, warningsOf } from '../cli/checkpoint-config.js';
-import { compared, differenceWarnings, refuseFaults } from '../cli/checkpoint-faults.js';
+import { configOf, warningsOf } from '../cli/checkpoint-config.js';
+import { heldAgainst } from '../cli/checkpoint-faults.js';
 import { isCheckpointPath } from '../cli/checkpoint-path.js';
 import { count, seed, set, stateDict, threads } from '../cli/flags.js';
 import { loadModelFile, type ModelFile, modelOf } from '../cli/model-file.js';
@@ -17,6 +18,7 @@ import { UserError } from '../errors.js';
 import { refuseUnwritable } from '../files/write-whole.js';
 import type { CheckName } from '../quicktest/check.js';
 import type { QuickTestRun } from '../quicktest/quick-test.js';
+import { againstReport } from '../report/against.js';
 import { quickTestReport } from '../report/quick-test.js';
 import { traceReport } from '../report/trace.js';
 import type { EngineChoice } from '../runtime/devices.js';
@@ -53,7 +55,11 @@ const NOT_TRACED = [
   'threads',
   'full',
   'save',
+  'against',
 ];
+
+/** What says how checks run, or what of them is kept, has no meaning where there are none. */
+const NOT_COMPARED = ['only', 'cross-check', 'repeat', 'save', 'trace'];
 
 export default class QuickTest extends BaseCommand {
   static override summary = 'Run a model, and check that it really works.';
@@ -62,11 +68,13 @@ export default class QuickTest extends BaseCommand {
     'finite, sharing is real, nothing leaks from the future, rows and runs do not depend on each other, ' +
     'decoding step by step gives what the whole forward pass does; then how fast it is, part by part. A model ' +
     'too large for this machine runs as a smaller one of the same structure, or with --full layer by layer. ' +
-    'Exits with 1 when a check fails.';
+    'Exits with 1 when a check fails. With --against it checks nothing, but tells how far two models are apart.';
   static override examples = [
     '<%= config.bin %> <%= command.id %> configs/hybrid/tiny.yaml',
     '<%= config.bin %> <%= command.id %> configs/hybrid/tiny.yaml --only cache,cross-check --context 48',
     '<%= config.bin %> <%= command.id %> configs/hybrid/original.yaml --trace',
+    '<%= config.bin %> <%= command.id %> fixtures/hybrid/shared-lowrank-tied --against tfjs',
+    '<%= config.bin %> <%= command.id %> configs/hybrid/tiny.yaml --set model.window_size=64 --against configs/hybrid/tiny.yaml',
     '<%= config.bin %> <%= command.id %> fixtures/hybrid/shared-lowrank-tied/config.yaml --checkpoint fixtures/hybrid/shared-lowrank-tied/model.safetensors',
   ];
 
@@ -112,6 +120,12 @@ export default class QuickTest extends BaseCommand {
       helpValue: 'FILE',
       description: 'write logits and the output of every block to a safetensors file',
     }),
+    against: Flags.string({
+      helpValue: 'OTHER',
+      description:
+        'compare with a checkpoint, a config, or the same model on another engine: tfjs or onnx',
+      exclusive: NOT_COMPARED,
+    }),
     trace: Flags.boolean({
       description: 'print the flow of shapes, and run nothing',
       exclusive: NOT_TRACED,
@@ -142,11 +156,11 @@ export default class QuickTest extends BaseCommand {
     if (flags.save !== undefined) await refuseUnwritable(flags.save, flags.force);
     const checkpoint = own ?? openedFor(flags);
     try {
-      const loaded = checkpoint ? asStored(described, checkpoint) : described;
-      if (checkpoint) {
-        refuseFaults(checkpoint, loaded.file, await compared(loaded, checkpoint, flags));
-        const warnings = await differenceWarnings(loaded, checkpoint);
-        await this.warnAbout(flags, [...warningsOf(checkpoint), ...warnings]);
+      const held = checkpoint && (await heldAgainst(described, checkpoint, flags));
+      if (held) await this.warnAbout(flags, [...warningsOf(checkpoint), ...held.warnings]);
+      const loaded = held?.loaded ?? described;
+      if (flags.against !== undefined) {
+        return await this.#compare(flags, { loaded, checkpoint }, flags.against);
       }
       const { test, output } = await tested(loaded, checkpoint, flags);
       if (!test.passed) process.exitCode = 1;
@@ -163,6 +177,29 @@ export default class QuickTest extends BaseCommand {
       );
     } finally {
       if (checkpoint !== own) checkpoint?.close();
+    }
+  }
+
+  async #compare(flags: TestFlags & OutputFlags, own: Side, source: string): Promise<unknown> {
+    const otherEngine = ENGINES.filter((name) => name !== 'auto').find((name) => name === source);
+    const opened = otherEngine ? undefined : await openSide(source, own, flags);
+    try {
+      const other = opened ?? own;
+      await this.warnAbout(flags, opened?.warnings ?? []);
+      const { narrower } = await import('../quicktest/against.js');
+      const ids = await idsOf(flags, narrower(own.loaded.model, other.loaded.model));
+      const against = await compareSides(own, other, { ...flags, ids, otherEngine });
+      const { file, family, checkpoint } = against.own;
+      const { batch, context } = against;
+      const result = {
+        schema: 'minimind/quick-test@1',
+        ...{ file, family, checkpoint, batch, context, against },
+      } as const;
+      return await this.answer(flags, result, (each) =>
+        againstReport(each.against, { flat: formatOf(flags) === 'csv' }),
+      );
+    } finally {
+      opened?.checkpoint?.close();
     }
   }
 
@@ -210,6 +247,7 @@ interface TestFlags {
   readonly threads: number | undefined;
   readonly full: boolean;
   readonly save: string | undefined;
+  readonly against: string | undefined;
   readonly quiet: boolean;
 }
 

@@ -25,7 +25,7 @@ export const isSame = (a: Float32Array, b: Float32Array): boolean =>
  * Of the largest value: what float32 loses when the same is computed in another order stays well below it,
  * and a state that is not continued goes well beyond it.
  */
-const RELATIVE_LIMIT = 5e-5;
+export const RELATIVE_LIMIT = 5e-5;
 
 /** How far values may be from these when the same is computed in another order. */
 export function allowedDifference(values: Float32Array): number {

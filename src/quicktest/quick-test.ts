@@ -181,7 +181,7 @@ const fitsOther = (
   name !== 'tfjs' && fits(needs(model, size, 'tfjs'), usableBytes({ provider: 'wasm' }));
 
 /** There is no room for what is computed on the way, however small the model. */
-const tooMuch = (
+export const tooMuch = (
   { batch, tokens }: InputSize,
   { activationBytes, totalBytes }: MemoryNeed,
   usable: number,

@@ -1,0 +1,111 @@
+/** Two models with their weights, side by side on the same tokens: what they are, and how far they are apart. */
+import os from 'node:os';
+import path from 'node:path';
+import type { Checkpoint } from '../checkpoint/checkpoint.js';
+import { openCheckpoint } from '../checkpoint/open.js';
+import type { Problem } from '../errors.js';
+import type { AgainstRequest } from '../quicktest/against.js';
+import type { Against } from '../report/against.js';
+import { findConfig, warningsOf } from './checkpoint-config.js';
+import { heldAgainst } from './checkpoint-faults.js';
+import { configPath, hasWeights, isCheckpointPath } from './checkpoint-path.js';
+import { loadModelFile, type ModelFile, modelOf } from './model-file.js';
+import { steps } from './steps.js';
+
+/** A model, and where its weights are from. */
+export interface Side {
+  readonly loaded: ModelFile;
+  /** Open. Without one, weights are random. */
+  readonly checkpoint: Checkpoint | undefined;
+}
+
+export interface OpenedSide extends Side {
+  readonly warnings: readonly Problem[];
+}
+
+/**
+ * What a model is compared with, of a checkpoint or of a config. A checkpoint without a config is of the model
+ * itself. A config has random weights, unless the model has a checkpoint's, and one stands beside the config.
+ * @throws UserError when it cannot be read, or does not fit its config. Nothing stays open then.
+ */
+export async function openSide(
+  source: string,
+  own: Side,
+  flags: { readonly quiet: boolean },
+): Promise<OpenedSide> {
+  if (isCheckpointPath(source)) return checkpointSide(source, own.loaded, flags);
+  const loaded = await loadModelFile(source);
+  const beside = path.dirname(configPath(source));
+  return own.checkpoint && source !== '-' && hasWeights(beside)
+    ? checkpointSide(beside, loaded, flags, loaded)
+    : { loaded, checkpoint: undefined, warnings: loaded.warnings };
+}
+
+/**
+ * A checkpoint by its own config.
+ * @param otherwise What describes it when it has none.
+ * @param named What describes it in any case.
+ */
+export async function checkpointSide(
+  source: string,
+  otherwise: ModelFile,
+  flags: { readonly quiet: boolean },
+  named?: ModelFile,
+): Promise<OpenedSide> {
+  const checkpoint = openCheckpoint(source);
+  try {
+    const config = named ? undefined : await findConfig(checkpoint, undefined);
+    const described = named ?? (config ? await modelOf(config.document) : otherwise);
+    const held = await heldAgainst(described, checkpoint, flags);
+    const warnings = [
+      ...(described === otherwise ? [] : described.warnings),
+      ...warningsOf(checkpoint),
+      ...held.warnings,
+    ];
+    return { loaded: held.loaded, checkpoint, warnings };
+  } catch (error) {
+    checkpoint.close();
+    throw error;
+  }
+}
+
+type Wishes = Omit<AgainstRequest, 'own' | 'other' | 'threads' | 'watch'> & {
+  readonly threads: number | undefined;
+  readonly quiet: boolean;
+};
+
+/**
+ * Runs both; what runs models is loaded here.
+ * @throws UserError as `compareModels`.
+ */
+export async function compareSides(own: Side, other: Side, wishes: Wishes): Promise<Against> {
+  const { compareModels } = await import('../quicktest/against.js');
+  const { checkpointWeights } = await import('../runtime/checkpoint-weights.js');
+  const toRun = ({ loaded: { model }, checkpoint }: Side) => ({
+    model,
+    weights: checkpoint && checkpointWeights(model, checkpoint),
+  });
+  const shown = steps(wishes);
+  try {
+    const found = await compareModels({
+      ...wishes,
+      own: toRun(own),
+      other: toRun(other),
+      threads: wishes.threads ?? os.availableParallelism(),
+      watch: shown.doing,
+    });
+    return {
+      ...found,
+      own: { ...namesOf(own), ...found.own },
+      other: { ...namesOf(other), ...found.other },
+    };
+  } finally {
+    shown.end();
+  }
+}
+
+const namesOf = ({ loaded: { file, family }, checkpoint }: Side) => ({
+  file,
+  family: family.name,
+  checkpoint: checkpoint?.path ?? null,
+});

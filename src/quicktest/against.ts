@@ -1,0 +1,246 @@
+/**
+ * Two models, or one on two engines, on the same tokens. They run one after the other, and of the first only
+ * logits and the outputs of its blocks are kept: there is never memory needed for two models at a time.
+ */
+import type { LanguageModel } from '../architecture/layer.js';
+import { countParameters } from '../budget/parameters.js';
+import { UserError } from '../errors.js';
+import { type ChosenEngine, chooseEngine, type EngineChoice } from '../runtime/devices.js';
+import { ENGINES, type EngineInfo, type EngineName, type RunOutput } from '../runtime/engine.js';
+import { randomWeights } from '../runtime/random-weights.js';
+import type { SelfCheck } from '../runtime/self-check.js';
+import type { Ids } from '../runtime/values.js';
+import type { WeightSource } from '../runtime/weights.js';
+import { isSameShape, shapeText } from '../tensor/shape.js';
+import { largestDifference, RELATIVE_LIMIT } from './compare.js';
+import { type LogitDifference, logitDifference, relativeDifference } from './divergence.js';
+import { inputSize, limitsOf, randomIds } from './ids.js';
+import { fits, memoryNeed, streamedNeed, usableBytes } from './memory.js';
+import { type Mode, tooMuch } from './quick-test.js';
+import { streamedTest } from './streamed.js';
+import { Subject } from './subject.js';
+import { counted, integer } from './wording.js';
+
+/** One of the two. */
+export interface ModelToRun {
+  readonly model: LanguageModel;
+  /** Those of a checkpoint; without them, weights are random. */
+  readonly weights: WeightSource | undefined;
+}
+
+export interface AgainstRequest {
+  readonly own: ModelToRun;
+  readonly other: ModelToRun;
+  /** Without them, ids are random: `batch` sequences of `context` tokens. */
+  readonly ids: Ids | undefined;
+  readonly batch?: number | undefined;
+  readonly context?: number | undefined;
+  /** Of random ids and of random weights, which are the same for tensors of the same name. */
+  readonly seed: number;
+  /** Layer by layer, however large the models are. */
+  readonly full: boolean;
+  readonly engine: EngineChoice;
+  /** Of `other`, when it is not to be that of `own`. */
+  readonly otherEngine: EngineName | undefined;
+  readonly threads: number;
+  /** Told what is being done. */
+  readonly watch: (doing: string) => void;
+}
+
+/** What ran. */
+export interface RanModel {
+  readonly parameters: number;
+  readonly weights: 'random' | 'checkpoint';
+  readonly mode: Exclude<Mode, 'twin'>;
+  readonly engine: EngineInfo;
+  readonly selfCheck: SelfCheck;
+}
+
+/** The output of a block, [B, T, H], beside that of the other model's. */
+export interface BlockDistance {
+  readonly block: string;
+  /** What it is called in the other model. */
+  readonly other: string;
+  /** ‖own − other‖ / ‖own‖ in Frobenius norms. */
+  readonly relativeDifference: number;
+  readonly largestDifference: number;
+}
+
+export interface ModelComparison {
+  readonly ids: 'random' | 'given';
+  readonly batch: number;
+  readonly context: number;
+  readonly seed: number;
+  readonly own: RanModel;
+  readonly other: RanModel;
+  readonly logits: LogitDifference;
+  /** In their order; null when they cannot be set side by side. */
+  readonly blocks: readonly BlockDistance[] | null;
+  /** Why the blocks are not compared. */
+  readonly blocksDiffer: string | null;
+  /** Relative differences up to this are taken for rounding. */
+  readonly threshold: number;
+  /** The first block, or `logits`, whose relative difference is above the threshold. */
+  readonly partsAt: string | null;
+}
+
+/**
+ * Runs both and compares them. A model that does not fit in memory runs layer by layer.
+ * @throws UserError when they do not share a vocabulary, when there is no room even so, or no engine.
+ */
+export async function compareModels(request: AgainstRequest): Promise<ModelComparison> {
+  const { own, other, engine, otherEngine, seed } = request;
+  refuseOtherVocabulary(own.model, other.model);
+  const model = narrower(own.model, other.model);
+  const ids = request.ids ?? randomIds(seed, 'ids', inputSize(request, model), limitsOf(model));
+  const passOf = (each: ModelToRun) => (chosen: ChosenEngine) => pass(chosen, each, ids, request);
+  const [first, second] =
+    otherEngine === undefined
+      ? await onEngine(engine, request, async (chosen) => [
+          await passOf(own)(chosen),
+          await passOf(other)(chosen),
+        ])
+      : [
+          await onEngine(engine, request, (chosen) => {
+            refuseSameEngine(chosen.engine.info, otherEngine);
+            return passOf(own)(chosen);
+          }),
+          await onEngine(otherEngine, request, passOf(other)),
+        ];
+  return {
+    ids: request.ids ? 'given' : 'random',
+    batch: ids.batch,
+    context: ids.tokens,
+    seed,
+    own: first.ran,
+    other: second.ran,
+    ...comparisonOf(first.output, second.output),
+  };
+}
+
+/** The model of two that takes fewer tokens, as which both take as many. */
+export const narrower = (own: LanguageModel, other: LanguageModel): LanguageModel =>
+  other.positions < own.positions ? other : own;
+
+function refuseOtherVocabulary(own: LanguageModel, other: LanguageModel): void {
+  const [here, there] = [own, other].map((model) => [
+    limitsOf(model).vocabulary,
+    model.head.weight.shape[0] ?? 0,
+  ]) as [number[], number[]];
+  const at = here.findIndex((size, index) => size !== there[index]);
+  if (at < 0) return;
+  throw new UserError(
+    'usage',
+    `the models do not share a vocabulary: ${integer(here[at] ?? 0)} and ${integer(there[at] ?? 0)} tokens`,
+    { suggestion: 'compare models that take the same tokens' },
+  );
+}
+
+function refuseSameEngine({ name }: EngineInfo, other: EngineName): void {
+  if (name !== other) return;
+  throw new UserError('usage', `${ENGINES[name]} is what runs the model already`, {
+    suggestion: `name the first of the two with --engine, as in --engine ${name === 'onnx' ? 'tfjs' : 'onnx'}`,
+  });
+}
+
+async function onEngine<T>(
+  engine: EngineChoice,
+  { threads, watch }: AgainstRequest,
+  use: (chosen: ChosenEngine) => Promise<T>,
+): Promise<T> {
+  watch('choosing an engine');
+  const chosen = await chooseEngine({ engine, threads });
+  try {
+    return await use(chosen);
+  } finally {
+    await chosen.engine.close();
+  }
+}
+
+type Output = Pick<RunOutput, 'output' | 'blocks'>;
+
+interface Pass {
+  readonly ran: RanModel;
+  readonly output: Output;
+}
+
+async function pass(
+  { engine, selfCheck }: ChosenEngine,
+  { model, weights }: ModelToRun,
+  ids: Ids,
+  { full, seed, watch }: AgainstRequest,
+): Promise<Pass> {
+  const { name } = engine.info;
+  const usable = usableBytes(engine.info);
+  const mode = full || !fits(memoryNeed(model, ids, name), usable) ? 'streamed' : 'whole';
+  const least = streamedNeed(model, ids, name);
+  if (mode === 'streamed' && !fits(least, usable)) throw tooMuch(ids, least, usable, false);
+  const subject = new Subject({
+    model,
+    weights: weights ?? randomWeights(model, seed),
+    engine,
+    ids,
+    seed,
+    repeats: undefined,
+    openOther: async () => engine,
+  });
+  watch(`running ${model.name}`);
+  const output = await (mode === 'whole' ? subject.once(model, { ids }) : streamed(subject, watch));
+  const { parameters } = countParameters(model);
+  const from = weights ? 'checkpoint' : 'random';
+  return { ran: { parameters, weights: from, mode, engine: engine.info, selfCheck }, output };
+}
+
+const streamed = async (subject: Subject, watch: (doing: string) => void): Promise<Output> =>
+  (
+    await streamedTest(subject, {
+      checks: [],
+      keepsBlocks: true,
+      roomFor: () => false,
+      watch: (layer) => watch(`running ${layer}`),
+    })
+  ).output;
+
+type Distances = Pick<
+  ModelComparison,
+  'logits' | 'blocks' | 'blocksDiffer' | 'threshold' | 'partsAt'
+>;
+
+/** What two models have computed of the same tokens, side by side. */
+export function comparisonOf(own: Output, other: Output): Distances {
+  const logits = logitDifference(own.output, other.output);
+  const blocksDiffer = whyApart(own, other);
+  const blocks = blocksDiffer === null ? distancesOf(own, other) : null;
+  const steps = [...(blocks ?? []), { block: 'logits', ...logits }];
+  const partsAt = steps.find((each) => each.relativeDifference > RELATIVE_LIMIT)?.block ?? null;
+  return { logits, blocks, blocksDiffer, threshold: RELATIVE_LIMIT, partsAt };
+}
+
+function whyApart({ blocks: own }: Output, { blocks: other }: Output): string | null {
+  if (own.size !== other.size) {
+    return `one model has ${counted(own.size, 'block')}, the other ${integer(other.size)}`;
+  }
+  const others = [...other.values()];
+  for (const [at, { shape }] of [...own.values()].entries()) {
+    const there = others[at]?.shape ?? [];
+    if (!isSameShape(shape, there)) {
+      return `block ${at} gives ${shapeText(shape)} in one model, ${shapeText(there)} in the other`;
+    }
+  }
+  return null;
+}
+
+/** Blocks are set side by side by their order: families name them differently. */
+function distancesOf({ blocks: own }: Output, { blocks }: Output): BlockDistance[] {
+  const others = [...blocks];
+  return [...own].flatMap(([block, { data }], at) => {
+    const [other, value] = others[at] ?? [];
+    if (other === undefined || value === undefined) return [];
+    return {
+      block,
+      other,
+      relativeDifference: relativeDifference(data, value.data),
+      largestDifference: largestDifference(data, value.data),
+    };
+  });
+}
