@@ -3,7 +3,7 @@ import os from 'node:os';
 import path from 'node:path';
 import type { Checkpoint } from '../checkpoint/checkpoint.js';
 import { openCheckpoint } from '../checkpoint/open.js';
-import type { Problem } from '../errors.js';
+import { type Problem, UserError } from '../errors.js';
 import type { AgainstRequest } from '../quicktest/against.js';
 import type { Against } from '../report/against.js';
 import { findConfig, warningsOf } from './checkpoint-config.js';
@@ -33,6 +33,11 @@ export async function openSide(
   own: Side,
   flags: { readonly quiet: boolean },
 ): Promise<OpenedSide> {
+  if (source === '-' && own.loaded.file === '<stdin>') {
+    throw new UserError('usage', 'standard input cannot be read twice', {
+      suggestion: 'name a file for one of the two models',
+    });
+  }
   if (isCheckpointPath(source)) return checkpointSide(source, own.loaded, flags);
   const loaded = await loadModelFile(source);
   const beside = path.dirname(configPath(source));

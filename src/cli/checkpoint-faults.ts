@@ -42,7 +42,7 @@ export const faultProblems = (
 const MOST_TOLD = 40;
 
 /** @throws UserError that tells the faults and what would explain them, when there are faults. */
-export function refuseFaults(
+function refuseFaults(
   { path: file }: Checkpoint,
   config: string,
   { faults, suggestions }: Reconciliation,
@@ -76,10 +76,7 @@ export async function heldAgainst(
 }
 
 /** Warnings of a config inside the checkpoint that says otherwise, where tensors do not show it. */
-export async function differenceWarnings(
-  loaded: ModelFile,
-  checkpoint: Checkpoint,
-): Promise<Problem[]> {
+async function differenceWarnings(loaded: ModelFile, checkpoint: Checkpoint): Promise<Problem[]> {
   const differences = await differencesInside(loaded, checkpoint);
   return differences.map((each) => ({
     severity: 'warning',

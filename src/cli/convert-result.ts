@@ -51,6 +51,7 @@ export function resultOf(
       peakBytes: ran && process.resourceUsage().maxRSS * 1024,
     },
     run: ran && runOf(checkpoint, flags, output, ran),
+    proof: null,
   };
 }
 

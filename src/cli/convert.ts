@@ -13,8 +13,10 @@ import type { EngineChoice } from '../runtime/devices.js';
 import type { EngineName } from '../runtime/engine.js';
 import type { EncodableDtype } from '../tensor/encode.js';
 import { conversionOf } from './convert-plan.js';
+import { proofOf } from './convert-proof.js';
 import { resultOf } from './convert-result.js';
 import { convert, type Multiplier, preview, type RunFlags, type Step } from './convert-run.js';
+import type { ModelFile } from './model-file.js';
 import { type Progress, progress } from './progress.js';
 
 /** As the command parses them. */
@@ -43,6 +45,9 @@ export interface ConvertFlags {
   readonly 'dry-run': boolean;
   readonly resume: boolean;
   readonly check: boolean;
+  readonly prove: boolean;
+  /** Tokens of the proof. */
+  readonly context: number | undefined;
   /** The file for the report. */
   readonly output: string | undefined;
   readonly force: boolean;
@@ -76,6 +81,8 @@ export async function convertCheckpoint(
   try {
     const subject = await conversionOf(checkpoint, run, (bytes) => shown.step('comparing', bytes));
     await flags.warn(subject.warnings);
+    const { source } = subject;
+    if (flags.prove) refuseUnprovable(checkpoint.path, source, flags);
     const { step } = shown;
     if (flags['dry-run']) {
       const planned = await preview(checkpoint, subject, run, multiply, step);
@@ -83,11 +90,11 @@ export async function convertCheckpoint(
     }
     const done = await convert(checkpoint, subject, run, multiply, step);
     const seconds = (performance.now() - start) / 1000;
-    return resultOf(checkpoint, subject, run, done, {
-      seconds,
-      resumed: done.resumed,
-      products: done.products,
-    });
+    const { resumed, products } = done;
+    const result = resultOf(checkpoint, subject, run, done, { seconds, resumed, products });
+    if (!flags.prove || source === undefined) return result;
+    shown.end();
+    return { ...result, proof: await proofOf(checkpoint, source, result, flags) };
   } finally {
     shown.end();
     await multiplier.close();
@@ -115,6 +122,26 @@ function refuseNothing(flags: ConvertFlags): void {
   throw new UserError('usage', 'nothing is asked for that would change the checkpoint', {
     suggestion: 'say how the SRTE is to be with --to, or what else to change: see --help',
   });
+}
+
+/** @throws UserError when it is clear before the conversion that what is asked for cannot be run. */
+function refuseUnprovable(
+  file: string,
+  source: ModelFile | undefined,
+  { context = 1, 'max-positions': cut = Number.POSITIVE_INFINITY }: ConvertFlags,
+): void {
+  if (source === undefined) {
+    throw new UserError('usage', `--prove runs the model, and no config describes ${file}`, {
+      suggestion: 'name one that does with --config FILE, or leave --prove out',
+    });
+  }
+  const positions = Math.min(source.model.positions, cut);
+  if (context <= positions) return;
+  throw new UserError(
+    'usage',
+    `--context: ${context} tokens are more than the ${positions} positions of the model`,
+    { suggestion: `ask for at most ${positions}` },
+  );
 }
 
 function runFlags(flags: ConvertFlags, place: RunFlags['place']): RunFlags {

@@ -11,6 +11,7 @@ import type { Extension, LayoutName, Merge, Tie } from '../conversion/request.js
 import { UserError } from '../errors.js';
 import { refuseUnwritable } from '../files/write-whole.js';
 import { convertReport } from '../report/convert.js';
+import type { Proof } from '../report/convert-result.js';
 import type { EngineChoice } from '../runtime/devices.js';
 import type { EncodableDtype } from '../tensor/encode.js';
 
@@ -61,6 +62,7 @@ export default class ConvertCheckpoint extends BaseCommand {
     '<%= config.bin %> <%= command.id %> fixtures/checkpoints/valid/zip_proto5.pt pair.safetensors --to low-rank --max-error 0.4',
     '<%= config.bin %> <%= command.id %> fixtures/hybrid/shared-lowrank-tied per-layer --to per-layer --dtype bf16 --check',
     '<%= config.bin %> <%= command.id %> fixtures/checkpoints/valid/zip_proto5.pt model.safetensors --container safetensors',
+    '<%= config.bin %> <%= command.id %> fixtures/hybrid/shared-lowrank-tied proved --dtype bf16 --prove',
   ];
 
   static override args = {
@@ -115,7 +117,7 @@ export default class ConvertCheckpoint extends BaseCommand {
       min: 0,
       default: 0,
       helpValue: 'N',
-      description: 'of the search for a low-rank pair',
+      description: 'of the search for a low-rank pair, and of the tokens of --prove',
       helpGroup: 'SRTE',
     }),
     dtype: Flags.option({
@@ -181,6 +183,15 @@ export default class ConvertCheckpoint extends BaseCommand {
     } as const)(),
     'dry-run': Flags.boolean({ description: 'print the plan, and write nothing' }),
     check: Flags.boolean({ description: 'read OUT again, and compare every value' }),
+    prove: Flags.boolean({
+      description:
+        'run IN and OUT on the same random tokens at the end, and tell how far they are apart',
+      exclusive: ['dry-run', 'no-config', 'dialect'],
+    }),
+    context: count({
+      dependsOn: ['prove'],
+      description: 'tokens of --prove [default: 512, or all positions]',
+    }),
     resume: Flags.boolean({
       description: 'go on where a run was cut short: what it had finished is kept',
     }),
@@ -200,6 +211,7 @@ export default class ConvertCheckpoint extends BaseCommand {
         dtype: flags.dtype === 'keep' ? undefined : DTYPE_OF[flags.dtype],
         warn: (warnings) => this.warnAbout(flags, warnings),
       });
+      if (result.proof) process.exitCode = PROOF_EXIT_CODES[result.proof.verdict];
       return await this.answer(flags, result, (each) =>
         convertReport(each, { flat: formatOf(flags) === 'csv' }),
       );
@@ -208,6 +220,12 @@ export default class ConvertCheckpoint extends BaseCommand {
     }
   }
 }
+
+/** A proof that was asked for and could not be made is nothing that the input is to blame for. */
+const PROOF_EXIT_CODES = { same: 0, differs: 0, failed: 1, skipped: 3 } as const satisfies Record<
+  Proof['verdict'],
+  number
+>;
 
 const DTYPE_OF = { f32: 'F32', f16: 'F16', bf16: 'BF16' } as const satisfies Record<
   string,

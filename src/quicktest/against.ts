@@ -207,7 +207,7 @@ type Distances = Pick<
 >;
 
 /** What two models have computed of the same tokens, side by side. */
-export function comparisonOf(own: Output, other: Output): Distances {
+function comparisonOf(own: Output, other: Output): Distances {
   const logits = logitDifference(own.output, other.output);
   const blocksDiffer = whyApart(own, other);
   const blocks = blocksDiffer === null ? distancesOf(own, other) : null;

@@ -6,6 +6,7 @@ import type { StepGroup, TensorStep } from '../conversion/plan-steps.js';
 import type { Extension } from '../conversion/request.js';
 import type { TableError } from '../conversion/table-errors.js';
 import type { StoredDtype } from '../tensor/stored-dtype.js';
+import type { Against } from './against.js';
 
 /** A conversion, planned or done: what `minimind convert-checkpoint --json` prints. */
 export interface ConvertResult {
@@ -62,6 +63,22 @@ export interface ConvertResult {
     /** What computed the products of matrices: `JavaScript`, `ONNX Runtime 1.30.0, 2 threads`. */
     readonly products: string;
   } | null;
+  /** Null when it was not asked for. */
+  readonly proof: Proof | null;
+}
+
+/** The input and the output, run on the same tokens; its memory and its time are not those of the run. */
+export interface Proof {
+  /**
+   * `same` within rounding; `differs` as a conversion that is not exact may; `failed` when one that keeps all
+   * values differs by more than rounding; `skipped` when it could not be made.
+   */
+  readonly verdict: 'same' | 'differs' | 'failed' | 'skipped';
+  /** Whether the conversion keeps every value that the model computes with. */
+  readonly isExact: boolean;
+  /** Why it could not be made. */
+  readonly why: string | null;
+  readonly against: Against | null;
 }
 
 interface ConvertedSide {

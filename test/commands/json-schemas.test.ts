@@ -53,6 +53,17 @@ describe('JSON output keeps to docs/schemas', () => {
     ['quick-test', ['configs/hybrid/tiny.yaml', '--full', '--context', '1']],
     ['quick-test', [CONFIG, '--only', 'created', '--context', '8']],
     ['quick-test', [CONFIG, '--trace']],
+    ['quick-test', ['configs/hybrid/tiny.yaml', '--against', 'tfjs', '--context', '8']],
+    [
+      'quick-test',
+      [
+        'configs/hybrid/tiny.yaml',
+        '--against',
+        'configs/hybrid/tiny.yaml',
+        '--set',
+        'model.num_layers=1',
+      ],
+    ],
     ['doctor', []],
   ])('%s %j', (command, args) => {
     const { code, stdout } = runCli([command, ...args, '--json']);
@@ -160,6 +171,7 @@ describe('JSON output of convert-checkpoint', () => {
       'first.pt',
       ['--to', 'shared', '--merge', 'first'],
     ],
+    ['hybrid/shared-lowrank-tied', 'half', ['--dtype', 'f16', '--prove', '--context', '8']],
     ['hybrid/shared-lowrank-tied', 'own', ['--to', 'per-layer', '--check', '--shard-size', '1MB']],
     [
       'hybrid/shared-lowrank-tied',

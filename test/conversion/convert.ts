@@ -40,6 +40,8 @@ const DEFAULTS: ConvertFlags = {
   threads: undefined,
   'dry-run': false,
   resume: false,
+  prove: false,
+  context: undefined,
   check: true,
   force: false,
   quiet: true,

@@ -77,6 +77,7 @@ const result = (given: Partial<ConvertResult> = {}): ConvertResult => ({
     ],
   },
   srte: srte(),
+  proof: null,
   configChanges: [{ path: 'model.srte_share_across_layers', from: false, to: true }],
   leftOut: [
     { pattern: 'layers.{0–31}.srte.freqs', names: ALL.map(String), why: 'replaced by shared_srte' },

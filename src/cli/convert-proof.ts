@@ -1,0 +1,65 @@
+/** The proof of a conversion: the input and the output, run on the same tokens. */
+import type { Checkpoint } from '../checkpoint/checkpoint.js';
+import { UserError } from '../errors.js';
+import type { ConvertResult, Proof } from '../report/convert-result.js';
+import type { EngineChoice } from '../runtime/devices.js';
+import type { EncodableDtype } from '../tensor/encode.js';
+import { checkpointSide, compareSides, type OpenedSide } from './against.js';
+import type { ModelFile } from './model-file.js';
+
+/** Of the flags of a conversion. */
+export interface ProofFlags {
+  readonly tie: string | undefined;
+  readonly dtype: EncodableDtype | undefined;
+  readonly target: string | undefined;
+  readonly set: readonly string[] | undefined;
+  readonly context: number | undefined;
+  readonly seed: number;
+  readonly engine: EngineChoice;
+  readonly threads: number | undefined;
+  readonly quiet: boolean;
+}
+
+/**
+ * Runs both models of a conversion that is done, each by its own config.
+ * @param source What describes the input.
+ * @returns That it could not be made, and why, when there is no room for a model or no engine: the output stands
+ * all the same.
+ */
+export async function proofOf(
+  input: Checkpoint,
+  source: ModelFile,
+  result: Pick<ConvertResult, 'srte' | 'output'>,
+  flags: ProofFlags,
+): Promise<Proof> {
+  const isExact = keepsValues(result, flags);
+  let output: OpenedSide | undefined;
+  try {
+    output = await checkpointSide(result.output.path, source, flags);
+    const { context, seed, engine, threads, quiet } = flags;
+    const wishes = { context, seed, engine, threads, quiet, otherEngine: undefined };
+    const own = { loaded: source, checkpoint: input };
+    const against = await compareSides(own, output, { ...wishes, ids: undefined, full: false });
+    const isSame = against.partsAt === null;
+    return {
+      verdict: isSame ? 'same' : isExact ? 'failed' : 'differs',
+      isExact,
+      why: null,
+      against,
+    };
+  } catch (error) {
+    if (!(error instanceof UserError) || error.code === 'interrupted') throw error;
+    return { verdict: 'skipped', isExact, why: error.message, against: null };
+  } finally {
+    output?.checkpoint?.close();
+  }
+}
+
+/** Whether every value that the output's layers compute with is one of the input's. When in doubt it is not. */
+const keepsValues = (
+  { srte }: Pick<ConvertResult, 'srte'>,
+  { tie, dtype, target, set }: ProofFlags,
+): boolean =>
+  [tie, dtype, target].every((each) => each === undefined) &&
+  (set ?? []).length === 0 &&
+  (srte === null || srte.relativeError === 0);

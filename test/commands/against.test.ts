@@ -1,0 +1,231 @@
+import fs from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { afterAll, describe, expect, it } from 'vitest';
+import { logitDifference } from '../../src/quicktest/divergence.js';
+import { look } from '../conversion/convert.js';
+import { inPackage, readJson } from '../fixtures.js';
+import { runCli } from '../run-cli.js';
+import { valuesOf } from '../runtime/fixture-models.js';
+
+const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'minimind-'));
+afterAll(() => fs.rmSync(folder, { recursive: true }));
+
+const TINY = 'configs/hybrid/tiny.yaml';
+const TRAINED = 'fixtures/hybrid/shared-lowrank-tied';
+
+function json(...args: string[]) {
+  const { code, stdout, stderr } = runCli([...args, '--json']);
+  return { code, stderr, result: JSON.parse(stdout) };
+}
+
+/** A model against another on few tokens. */
+const against = (model: string, other: string, ...flags: string[]) =>
+  json('quick-test', model, '--against', other, ...flags);
+
+describe('a conversion whose answer is known', () => {
+  // fixtures/README.md: what the original implementation computes before and after its own conversion.
+  const CONVERSIONS = [
+    ['shared_mean', ['--to', 'shared']],
+    ['shared_rank3', ['--to', 'low-rank', '--rank', '3']],
+  ] as const;
+
+  it.each(
+    ['trained-random-start', 'trained-same-start'].flatMap((name) =>
+      CONVERSIONS.map(([title, flags]) => [name, title, flags] as const),
+    ),
+  )('%s to %s', (name, title, flags) => {
+    const inCase = (file: string) => inPackage('fixtures/old-checkpoint', name, file);
+    const ids = path.join(folder, `${name}.json`);
+    const { input_ids } = readJson<{ input_ids: number[][] }>(
+      inCase('case.json').slice(inPackage('').length),
+    );
+    fs.writeFileSync(ids, JSON.stringify(input_ids));
+    const input = inCase('checkpoint_step_30.pt');
+    const output = path.join(folder, `${name}-${title}`);
+    expect(runCli(['convert-checkpoint', input, output, ...flags]).code).toBe(0);
+    const [before, after] = look(inCase('expected.safetensors'), ({ tensors }) =>
+      ['logits.original', `logits.${title}`].map((key) => {
+        const tensor = tensors.get(key);
+        if (!tensor) throw new Error(`no ${key}`);
+        return valuesOf(tensor);
+      }),
+    );
+    if (!before || !after) throw new Error('no logits');
+    const known = logitDifference(before, after);
+    const { code, result } = against(input, output, '--ids', ids);
+    expect(code).toBe(0);
+    const found = result.against.logits;
+    for (const key of ['largestDifference', 'meanDifference', 'klDivergence'] as const) {
+      expect(Math.abs(found[key] - known[key]), key).toBeLessThan(1e-5);
+    }
+    expect(Math.abs(found.relativeDifference - known.relativeDifference)).toBeLessThan(1e-5);
+    expect(found.topAgreement).toBe(known.topAgreement);
+    // Something was to be seen at all.
+    expect(known.largestDifference).toBeGreaterThan(1e-3);
+    expect(result.against.partsAt).toBe('layers.0');
+  });
+});
+
+describe('quick-test --against', () => {
+  it('finds no difference of a model from itself', () => {
+    const { code, result } = against(TRAINED, `${TRAINED}/config.yaml`, '--context', '20');
+    expect(code).toBe(0);
+    expect(result.against).toMatchObject({
+      own: { checkpoint: TRAINED, weights: 'checkpoint', mode: 'whole' },
+      other: { checkpoint: TRAINED, weights: 'checkpoint' },
+      logits: { largestDifference: 0, klDivergence: 0, topAgreement: 1 },
+      partsAt: null,
+      context: 20,
+    });
+    expect(result.against.blocks).toHaveLength(3);
+  });
+
+  it('tells two engines apart by rounding alone', () => {
+    const { code, result } = against(TRAINED, 'tfjs', '--engine', 'onnx', '--context', '20');
+    expect(code).toBe(0);
+    const { own, other, partsAt, logits } = result.against;
+    expect([own.engine.name, other.engine.name, partsAt]).toEqual(['onnx', 'tfjs', null]);
+    expect(logits.largestDifference).toBeGreaterThan(0);
+    expect(logits.largestDifference).toBeLessThan(2e-4);
+    expect(against(TRAINED, 'onnx', '--engine', 'onnx')).toMatchObject({
+      code: 2,
+      result: { suggestion: expect.stringContaining('--engine tfjs') },
+    });
+  });
+
+  it('names the block from which on models part', () => {
+    // One value of the second block alone is another.
+    const other = path.join(folder, 'other');
+    fs.cpSync(inPackage(TRAINED), other, { recursive: true });
+    const file = path.join(other, 'model.safetensors');
+    const bytes = fs.readFileSync(file);
+    const start = 8 + Number(bytes.readBigUInt64LE(0));
+    const header = JSON.parse(bytes.toString('utf8', 8, start));
+    const at = start + header['layers.1.ln_output.weight'].data_offsets[0];
+    bytes.writeFloatLE(bytes.readFloatLE(at) * 2, at);
+    fs.writeFileSync(file, bytes);
+    const { result } = against(TRAINED, other, '--context', '20');
+    const [first, second, third] = result.against.blocks;
+    expect([first.relativeDifference, result.against.partsAt]).toEqual([0, 'layers.1']);
+    expect(second.relativeDifference).toBeGreaterThan(5e-5);
+    expect(third.block).toBe('layers.2');
+    const { stdout } = runCli(['quick-test', TRAINED, '--against', other]);
+    expect(stdout).toMatch(/^they part at layers\.1\n/);
+    expect(stdout).toMatch(/^layers\.0 +0% +0$/m);
+    expect(stdout).toMatch(/^layers\.2 +[\d.]+% +█+/m);
+  });
+
+  it('gives tensors of the same name the same random weights, and runs layer by layer', () => {
+    const set = ['--set', 'model.window_size=8', '--context', '32'];
+    const { result } = against(TINY, TINY, ...set, '--full');
+    const { own, other, partsAt, logits } = result.against;
+    expect([own.mode, other.mode, own.weights, other.weights]).toEqual([
+      ...['streamed', 'streamed'],
+      ...['random', 'random'],
+    ]);
+    expect(partsAt).toBe('layers.0');
+    expect(logits.relativeDifference).toBeLessThan(0.5);
+    expect(against(TINY, TINY, ...set).result.against.logits.largestDifference).toBeCloseTo(
+      logits.largestDifference,
+      5,
+    );
+  });
+
+  it('compares the logits alone where blocks cannot be', () => {
+    const flags = ['--set', 'model.num_layers=1', '--context', '8'];
+    const { code, result } = against(TINY, TINY, ...flags);
+    expect(code).toBe(0);
+    expect(result.against).toMatchObject({
+      blocks: null,
+      blocksDiffer: 'one model has 1 block, the other 2',
+      partsAt: 'logits',
+    });
+  });
+
+  it('refuses another vocabulary, and checks beside it', () => {
+    const { code, result } = against(TINY, TRAINED);
+    expect(code).toBe(2);
+    expect(result.message).toMatch(/^the models do not share a vocabulary: /);
+    expect(runCli(['quick-test', TINY, '--against', TINY, '--only', 'cache']).code).toBe(2);
+    const twice = runCli(['quick-test', '-', '--against', '-'], { input: 'model: {}' });
+    expect(twice).toMatchObject({ code: 2, stderr: expect.stringContaining('read twice') });
+  });
+
+  it('prints one table for programs', () => {
+    const args = ['quick-test', TINY, '--against', TINY, '--context', '8', '--format', 'csv'];
+    const lines = runCli(args).stdout.split('\n');
+    expect(lines.slice(0, 2)).toEqual(['where,measure,value', 'logits,largest difference,0']);
+    expect(lines).toContain('layers.1,relative difference,0');
+  });
+});
+
+describe('convert-checkpoint --prove', () => {
+  const prove = (out: string, ...flags: string[]) =>
+    json('convert-checkpoint', TRAINED, path.join(folder, out), '--prove', ...flags);
+
+  it('shows rounding alone of a conversion that keeps all values', () => {
+    const { code, result } = prove('kept.pt', '--container', 'pt', '--context', '16');
+    expect(code).toBe(0);
+    expect(result.proof).toMatchObject({
+      verdict: 'same',
+      isExact: true,
+      why: null,
+      against: { context: 16, ids: 'random', logits: { largestDifference: 0 }, partsAt: null },
+    });
+    expect(result.proof.against.other.checkpoint).toBe(path.join(folder, 'kept.pt'));
+  });
+
+  it('shows what one costs that does not', () => {
+    const { code, result } = prove('lossy', '--dtype', 'bf16');
+    expect(code).toBe(0);
+    expect(result.proof).toMatchObject({ verdict: 'differs', isExact: false });
+    // Eight bits of a mantissa.
+    const { relativeDifference } = result.proof.against.logits;
+    expect(relativeDifference).toBeGreaterThan(2 ** -11);
+    expect(relativeDifference).toBeLessThan(2 ** -5);
+  });
+
+  it('says that there is none when there is no room, and leaves the output', () => {
+    const out = path.join(folder, 'whole');
+    const args = ['convert-checkpoint', TRAINED, out, '--container', 'safetensors', '--prove'];
+    const noMemory = '--import=data:text/javascript,process.availableMemory=()=>0';
+    const { code, stdout } = runCli(args, { env: { NODE_OPTIONS: noMemory } });
+    expect(code).toBe(3);
+    expect(stdout).toMatch(/^done: /);
+    expect(stdout).toMatch(/^No proof could be made$/m);
+    expect(stdout).toMatch(/^The output stands, and was not run: .* here 0\.0 GB can be used\.$/m);
+    expect(fs.existsSync(path.join(out, 'model.safetensors'))).toBe(true);
+  });
+
+  it.each([
+    ['--dtype', 'bf16', '--context', '100000'],
+    ['--max-positions', '20', '--context', '21'],
+  ])('is refused before anything is written with more tokens than positions: %j', (...flags) => {
+    const { code, result } = prove('long', ...flags);
+    expect({ code, made: fs.existsSync(path.join(folder, 'long')) }).toEqual({
+      code: 2,
+      made: false,
+    });
+    expect(result.message).toContain('positions of the model');
+  });
+
+  it('is refused before anything is written where no config describes the input', () => {
+    const out = path.join(folder, 'none.safetensors');
+    const input = 'fixtures/checkpoints/valid/zip_proto5.pt';
+    const args = [input, out, '--to', 'shared', '--prove'];
+    const { code, result } = json('convert-checkpoint', ...args);
+    expect({ code, made: fs.existsSync(out) }).toEqual({ code: 2, made: false });
+    expect(result.suggestion).toContain('--config');
+  });
+
+  it('is in the report', () => {
+    const out = path.join(folder, 'report');
+    const args = ['convert-checkpoint', TRAINED, out, '--dtype', 'f16', '--prove'];
+    const { stdout } = runCli(args);
+    expect(stdout).toMatch(
+      /^Proof: the logits of the output differ from those of the input by 0\.\d+%$/m,
+    );
+    expect(stdout).toMatch(/^same top token +[\d.]+%$/m);
+  });
+});

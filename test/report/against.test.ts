@@ -1,0 +1,102 @@
+import { describe, expect, it } from 'vitest';
+import { type Against, againstReport } from '../../src/report/against.js';
+import { renderTable } from '../../src/report/render-table.js';
+
+const PLAIN = { width: Number.POSITIVE_INFINITY, colourLevel: 0 } as const;
+
+const side = (checkpoint: string) => ({
+  file: 'model.yaml',
+  family: 'hybrid',
+  checkpoint,
+  parameters: 16_920,
+  weights: 'checkpoint' as const,
+  mode: 'whole' as const,
+  engine: { name: 'onnx' as const, version: '1.30.0', provider: 'cpu', device: 'cpu', threads: 2 },
+  selfCheck: { difference: 1.1e-7, limit: 1e-5, passed: true },
+});
+
+const block = (number: number, relativeDifference: number) => ({
+  block: `layers.${number}`,
+  other: `layers.${number}`,
+  relativeDifference,
+  largestDifference: relativeDifference * 2,
+});
+
+const against = (given: Partial<Against> = {}): Against => ({
+  ids: 'random',
+  batch: 1,
+  context: 48,
+  seed: 7,
+  own: side('old.pt'),
+  other: side('new.safetensors'),
+  logits: {
+    largestDifference: 3.125,
+    meanDifference: 0.00025,
+    relativeDifference: 0.5,
+    klDivergence: 0.0727,
+    topAgreement: 0.9375,
+  },
+  blocks: [block(0, 0), block(1, 1e-6), block(2, 0.25)],
+  blocksDiffer: null,
+  threshold: 5e-5,
+  partsAt: 'layers.2',
+  ...given,
+});
+
+const lines = (given?: Partial<Against>) =>
+  renderTable(againstReport(against(given), { flat: false }), PLAIN).split('\n');
+
+describe('the report of two models', () => {
+  it('tells where they part, what they are, and how far apart', () => {
+    expect(lines()).toEqual([
+      'they part at layers.2',
+      'model.yaml (hybrid, 16,920 parameters), weights of old.pt.',
+      'Against model.yaml (hybrid, 16,920 parameters), weights of new.safetensors.',
+      'Both on 1 × 48 random tokens, seed 7. Engine: ONNX Runtime 1.30.0 (cpu), 2 threads; self-check within 1.1e-7.',
+      '',
+      'logits                 value',
+      '───────────────────  ───────',
+      'largest difference      3.13',
+      'mean difference      2.50e-4',
+      'relative difference    50.0%',
+      'KL divergence, nats   0.0727',
+      'same top token         93.8%',
+      '',
+      'Where they part',
+      'Relative difference of the output of each block, ‖own − other‖ / ‖own‖. From layers.2 on it is above 0.005%, below which rounding usually stays.',
+      '',
+      'block     relative                    largest',
+      '────────  ────────  ────────────────  ───────',
+      'layers.0        0%                          0',
+      'layers.1   <0.001%                    2.00e-6',
+      'layers.2     25.0%  ████████            0.500',
+      'logits       50.0%  ████████████████     3.13',
+    ]);
+  });
+
+  it('draws no bars of rounding', () => {
+    const same = { largestDifference: 1e-7, relativeDifference: 1e-7 };
+    const logits = { ...against().logits, ...same };
+    const text = lines({ partsAt: null, blocks: [block(0, 1e-7)], logits });
+    expect(text[0]).toBe('the same within rounding: nothing differs by more than 0.005%');
+    expect(text.join('')).not.toMatch(/[█▌]/);
+  });
+
+  it('says why there are no blocks, and what is infinite', () => {
+    const infinite = Number.POSITIVE_INFINITY;
+    const logits = { ...against().logits, klDivergence: infinite, relativeDifference: infinite };
+    const why = 'one model has 1 block, the other 2';
+    const text = lines({ partsAt: 'logits', blocks: null, blocksDiffer: why, logits });
+    expect(text[0]).toBe('their logits differ');
+    expect(text).toContain(`Only logits are compared: ${why}.`);
+    expect(text.filter((line) => /infinite$/.test(line))).toHaveLength(2);
+  });
+
+  it('names both engines where there are two', () => {
+    const other = { ...side('old.pt'), engine: { ...side('').engine, name: 'tfjs' as const } };
+    const text = lines({ other });
+    expect(text[1]).toMatch(/weights of old\.pt, on ONNX Runtime /);
+    expect(text[2]).toMatch(/weights of old\.pt, on TensorFlow\.js /);
+    expect(text[3]).toBe('Both on 1 × 48 random tokens, seed 7.');
+  });
+});
