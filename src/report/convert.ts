@@ -1,13 +1,13 @@
 /** What `minimind convert-checkpoint` prints. */
-import { againstBlocks } from './against.js';
 import { bytesCell, heading, integerCell, left, note, right, strong } from './cells.js';
 import { configText } from './checkpoint.js';
 import { planBlocks, stepsTable } from './convert-plan.js';
-import type { ConvertResult, Proof } from './convert-result.js';
+import { proofBlocks } from './convert-proof.js';
+import type { ConvertResult } from './convert-result.js';
 import { errorsTable, srteBlocks, srteText } from './convert-srte.js';
 import { shortened } from './inspect-text.js';
 import { percentText } from './percent.js';
-import type { Block, Cell, Report, TableBlock, Tone } from './report.js';
+import type { Block, Cell, Report, TableBlock } from './report.js';
 import { formatBytes, formatDuration, formatShare } from './units.js';
 import { FORMAT_NAMES } from './wording.js';
 
@@ -30,7 +30,7 @@ export function convertReport(result: ConvertResult, { flat }: { readonly flat: 
       ...leftOutBlocks(result),
       ...result.notes.map((text) => note(`${text}.`)),
       ...costBlocks(result),
-      ...proofBlocks(result),
+      ...proofBlocks(result.proof),
     ],
   };
 }
@@ -142,36 +142,6 @@ function leftOutBlocks({ leftOut }: ConvertResult): Block[] {
       ]),
     },
   ];
-}
-
-function proofBlocks({ proof }: ConvertResult): Block[] {
-  if (proof === null) return [];
-  const { against, why } = proof;
-  return [
-    { kind: 'heading', text: proofText(proof), tone: PROOF_TONES[proof.verdict] },
-    ...(against ? againstBlocks(against) : [note(`The output stands, and was not run: ${why}.`)]),
-  ];
-}
-
-const PROOF_TONES = {
-  same: 'good',
-  differs: 'strong',
-  failed: 'bad',
-  skipped: 'warning',
-} as const satisfies Record<Proof['verdict'], Tone>;
-
-function proofText({ verdict, against }: Proof): string {
-  const logits = percentText(against?.logits.relativeDifference ?? null);
-  switch (verdict) {
-    case 'same':
-      return 'Proof: the output computes the same as the input, within rounding';
-    case 'differs':
-      return `Proof: the logits of the output differ from those of the input by ${logits}`;
-    case 'failed':
-      return `Proof FAILED: no value was to change, and the logits differ by ${logits}`;
-    case 'skipped':
-      return 'No proof could be made';
-  }
 }
 
 function costBlocks({ memory, run, srte }: ConvertResult): Block[] {

@@ -28,6 +28,10 @@ describe('a conversion whose answer is known', () => {
   const CONVERSIONS = [
     ['shared_mean', ['--to', 'shared']],
     ['shared_rank3', ['--to', 'low-rank', '--rank', '3']],
+    [
+      'shared_rank3_len32_tied_to_embedding',
+      ['--to', 'low-rank', '--rank', '3', '--max-positions', '32', '--tie', 'embed'],
+    ],
   ] as const;
 
   it.each(

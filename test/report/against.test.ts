@@ -1,5 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { type Against, againstReport } from '../../src/report/against.js';
+import { proofBlocks } from '../../src/report/convert-proof.js';
+import type { Proof } from '../../src/report/convert-result.js';
 import { renderTable } from '../../src/report/render-table.js';
 
 const PLAIN = { width: Number.POSITIVE_INFINITY, colourLevel: 0 } as const;
@@ -99,4 +101,36 @@ describe('the report of two models', () => {
     expect(text[2]).toMatch(/weights of old\.pt, on TensorFlow\.js /);
     expect(text[3]).toBe('Both on 1 × 48 random tokens, seed 7.');
   });
+});
+
+describe('the proof of a conversion', () => {
+  const infinite = { ...against().logits, relativeDifference: Number.POSITIVE_INFINITY };
+  const proof = (verdict: Proof['verdict'], given: Partial<Proof> = {}): Proof => ({
+    verdict,
+    isExact: false,
+    why: null,
+    against: against(),
+    ...given,
+  });
+
+  it.each([
+    [proof('same'), 'Proof: the output computes the same as the input, within rounding'],
+    [proof('differs'), 'Proof: the logits of the output differ from those of the input by 50.0%'],
+    [
+      proof('failed'),
+      'Proof FAILED: no value was to change, and the logits of the output differ from those of the input by 50.0%',
+    ],
+    [
+      proof('failed', { against: against({ logits: infinite }) }),
+      'Proof FAILED: no value was to change, and the logits are not all finite, and cannot be compared',
+    ],
+    [proof('skipped', { why: 'no engine can run here', against: null }), 'No proof could be made'],
+  ])('begins with what it shows', (given, title) => {
+    const text = renderTable({ blocks: proofBlocks(given) }, PLAIN);
+    expect(text.split('\n')[0]).toBe(title);
+    expect(text.includes('KL divergence')).toBe(given.against !== null);
+    if (given.why) expect(text).toContain(`was not run: ${given.why}.`);
+  });
+
+  it('is nothing where none was asked for', () => expect(proofBlocks(null)).toEqual([]));
 });
