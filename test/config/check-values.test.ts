@@ -20,11 +20,11 @@ describe('wrong values', () => {
       'error model.vocab_size: must be an integer ≥ 1 and ≤ 1000000, but is "32_000" → write 32000',
     ],
     [
-      'vocab_size: 32,000',
+      'vocab_size: "32,000"',
       'error model.vocab_size: must be an integer ≥ 1 and ≤ 1000000, but is "32,000" → write 32000',
     ],
     [
-      'vocab_size: 1000,6400',
+      'vocab_size: "1000,6400"',
       'error model.vocab_size: must be an integer ≥ 1 and ≤ 1000000, but is "1000,6400" → write one value; minimind compare takes several, and makes a model of each',
     ],
     ['vocab_size: 1.5', 'error model.vocab_size: must be an integer ≥ 1 and ≤ 1000000, but is 1.5'],
