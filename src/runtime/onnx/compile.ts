@@ -68,6 +68,7 @@ export function compile(layer: Layer, place: Place, options: LoadOptions): Compi
       return graph.input(name, type, shape);
     },
     once: onceEach(),
+    isForOthers: false,
   } as const;
   const { sizes, inputs } = rootInputs(layer, shared);
   const context = contextOf(shared, sizes);
@@ -92,6 +93,7 @@ export function compileAlone(model: LanguageModel, place: Place): GraphProto {
     graph,
     place,
     once,
+    isForOthers: true,
     outputs: { blocks: undefined, taps: undefined, states: undefined },
     feed: (name, feed) => once(`feed:${name}`, () => madeInGraph({ graph, once }, ids, feed)),
   };

@@ -22,6 +22,8 @@ export interface Shared {
   readonly graph: GraphBuilder;
   readonly outputs: Outputs;
   readonly place: Place;
+  /** Whether others than ONNX Runtime check the graph: what it has for itself is told by its domain then. */
+  readonly isForOthers: boolean;
   /** An input of the graph; one of the same name is the same. */
   readonly feed: (name: string, feed: Feed) => Value;
   /** What `make` adds to the graph, added once for the same key. */
