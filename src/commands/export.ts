@@ -62,6 +62,7 @@ export default class Export extends BaseCommand {
 
   async run() {
     const { args, flags } = await this.parse(Export);
+    if (flags.output === '-') throw isNoFile();
     await refuseUnwritable(flags.output, flags.force);
     const own = ownCheckpoint(args.config, flags);
     try {
@@ -139,6 +140,11 @@ interface ExportFlags extends OutputFlags {
   readonly 'external-data': boolean;
   readonly output: string;
 }
+
+const isNoFile = () =>
+  new UserError('usage', 'a graph goes to a file, not to standard output', {
+    suggestion: 'name one, as in -o model.onnx',
+  });
 
 const hasWeights = (config: string) =>
   new UserError('usage', `${config} is a checkpoint, and --random is for weights of none`, {
