@@ -5,7 +5,7 @@ import { isSameFile } from '../files/names.js';
 import { findOutputPlace } from '../files/output-place.js';
 import { explained } from '../files/refusals.js';
 import { Staging } from '../files/staging.js';
-import type { OnnxExport } from '../runtime/onnx/export.js';
+import type { OnnxExport } from '../runtime/exported.js';
 import { refuseFullDisk } from './convert-space.js';
 import { progress } from './progress.js';
 

@@ -1,6 +1,6 @@
 /** What `minimind export` prints: the files, what goes in and comes out, and what a program needs to run them. */
 import type { WrittenExport } from '../cli/export-files.js';
-import type { OnnxValue } from '../runtime/onnx/export.js';
+import type { OnnxValue } from '../runtime/exported.js';
 import { left, note } from './cells.js';
 import type { Cell, Report } from './report.js';
 import { formatBytes, formatInteger } from './units.js';

@@ -1,6 +1,7 @@
 /** A model as files that ONNX Runtime runs without us: the graph, and its weights in it or beside it. */
 import type { LanguageModel } from '../../architecture/layer.js';
 import type { Param } from '../../architecture/param.js';
+import type { OnnxExport, OnnxOperator, OnnxValue, PlannedFile } from '../exported.js';
 import type { WeightSource } from '../weights.js';
 import { compileAlone } from './compile.js';
 import { partOf } from './placed-weights.js';
@@ -25,44 +26,6 @@ interface ExportOptions extends About {
   readonly name: string;
   /** Whether weights stand beside the graph however few they are. */
   readonly external: boolean;
-}
-
-/** A file that is yet to be written. */
-export interface PlannedFile extends LateBytes {
-  readonly name: string;
-}
-
-export interface OnnxOperator {
-  /** Of the operator set: `ai.onnx`, `com.microsoft`. */
-  readonly domain: string;
-  readonly operator: string;
-  /** How often it stands in the graph, the bodies of loops included. */
-  readonly count: number;
-}
-
-/** An input or output. */
-export interface OnnxValue {
-  readonly name: string;
-  readonly type: string;
-  /** A name stands for a size that each run chooses. */
-  readonly shape: readonly (number | string)[];
-}
-
-export interface OnnxExport {
-  /** The graph, and where they stand beside it the weights. */
-  readonly files: readonly PlannedFile[];
-  readonly irVersion: number;
-  readonly operatorSets: readonly { readonly domain: string; readonly version: number }[];
-  readonly inputs: readonly OnnxValue[];
-  readonly outputs: readonly OnnxValue[];
-  /** By domain and name. */
-  readonly operators: readonly OnnxOperator[];
-  readonly weights: {
-    readonly tensors: number;
-    readonly elements: number;
-    readonly bytes: number;
-    readonly dtype: 'F32';
-  };
 }
 
 /** Nothing of the weights is read before the files' pieces are. */
