@@ -6,6 +6,8 @@ export default defineConfig(({ mode }) => ({
     environment: 'node',
     // Whole-command tests start Node processes; on a busy two-core machine those take their time.
     testTimeout: 60_000,
+    // Mostly they wait for such a process: on two cores one worker leaves one of them idle.
+    maxWorkers: '100%',
     reporters: ['default'],
     // npm run test:kill
     env: mode === 'kill' ? { MINIMIND_KILLS: '50' } : {},

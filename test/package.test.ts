@@ -157,6 +157,10 @@ describe('the installed program', () => {
       prints: 'done: shared, with an SRTE error of ',
     },
     doctor: { args: [], prints: 'TensorFlow.js' },
+    export: {
+      args: ['small.yaml', '--checkpoint', 'small.safetensors', '-o', 'small.onnx'],
+      prints: 'done: small.onnx',
+    },
     init: { args: ['tiny', '-o', 'mine.yaml'], prints: 'mine.yaml' },
     inspect: { args: ['small.safetensors'], prints: 'Tensors by layer' },
     list: { args: [], prints: '22,143,967,232' },

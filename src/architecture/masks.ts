@@ -2,8 +2,8 @@
 import type { Window } from './layer.js';
 
 /** Up to this many tokens the window slides with every position; beyond, it moves block by block. */
-const LONGEST_SLIDING_CONTEXT = 2048;
-const LARGEST_BLOCK = 1024;
+export const LONGEST_SLIDING_CONTEXT = 2048;
+export const LARGEST_BLOCK = 1024;
 
 /**
  * The first key that position `position` of `context` tokens sees; the last is its own.

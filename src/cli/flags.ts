@@ -67,13 +67,13 @@ export const dtype = Flags.custom<Dtype>({
 });
 
 /** `--precision float32`, of a training. */
-export const precision = Flags.option({
+const precision = Flags.option({
   options: ['mixed', 'float32'],
   description: 'of the training [default: as in the file, or mixed]',
 } as const)();
 
 /** `--recompute full`, of a training. */
-export const recompute = Flags.option({
+const recompute = Flags.option({
   options: ['none', 'selective', 'full'],
   description: 'activations computed again [default: as in the file, or none]',
 } as const)();
@@ -160,3 +160,19 @@ function wholeNumber(text: string, flag: string): number {
 function unreadable(flag: string, text: string, what: string, suggestion: string): never {
   throw new UserError('usage', `--${flag}: ${quote(text)} ${what}`, { suggestion });
 }
+
+/** What budgets are for: sizes and types of inference and training. */
+export const settingFlags = {
+  batch: count({ description: 'sequences at a time [default: 1; in training as in the file]' }),
+  context: count({ description: 'tokens of a sequence [default: as in the file, or 2048]' }),
+  dtype: dtype({
+    default: 'bf16',
+    description: 'element type of weights and caches in inference',
+  }),
+  causal: Flags.boolean({
+    default: false,
+    description: 'count only the attention that the mask lets through',
+  }),
+  precision,
+  recompute,
+};

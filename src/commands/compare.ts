@@ -2,7 +2,7 @@ import * as Args from '@oclif/core/args';
 import * as Flags from '@oclif/core/flags';
 import { OPTIMIZER_NAMES } from '../budget/training.js';
 import { BaseCommand, formatOf } from '../cli/base-command.js';
-import { count, dtype, names, precision, recompute, setOf, stateDict } from '../cli/flags.js';
+import { names, setOf, settingFlags, stateDict } from '../cli/flags.js';
 import { loadCandidates } from '../cli/load-candidates.js';
 import { progress } from '../cli/progress.js';
 import { COLUMN_NAMES } from '../comparison/columns.js';
@@ -59,23 +59,12 @@ export default class Compare extends BaseCommand {
       description: 'the config of the checkpoints [default: the one in them, or in their folder]',
     }),
     'state-dict': stateDict,
-    batch: count({ description: 'sequences at a time [default: 1; in training as in the files]' }),
-    context: count({ description: 'tokens of a sequence [default: as in the files, or 2048]' }),
-    dtype: dtype({
-      default: 'bf16',
-      description: 'element type of weights and caches in inference',
-    }),
-    causal: Flags.boolean({
-      default: false,
-      description: 'count only the attention that the mask lets through',
-    }),
+    ...settingFlags,
     optimizer: Flags.option({
       options: OPTIMIZER_NAMES,
       default: 'adamw',
       description: 'optimizer of the training',
     } as const)(),
-    precision,
-    recompute,
   };
 
   async run() {

@@ -10,13 +10,10 @@ import { OPTIMIZER_NAMES } from '../budget/training.js';
 import { BaseCommand, formatOf } from '../cli/base-command.js';
 import {
   bytesLimit,
-  count,
   countLimit,
-  dtype,
-  precision,
   publishedNumber,
-  recompute,
   set,
+  settingFlags,
   stateDict,
 } from '../cli/flags.js';
 import { openModelSource } from '../cli/model-source.js';
@@ -50,23 +47,12 @@ export default class Profile extends BaseCommand {
       description: 'the config of a checkpoint [default: the one in it, or in its folder]',
     }),
     'state-dict': stateDict,
-    batch: count({ description: 'sequences at a time [default: 1; in training as in the file]' }),
-    context: count({ description: 'tokens of a sequence [default: as in the file, or 2048]' }),
-    dtype: dtype({
-      default: 'bf16',
-      description: 'element type of weights and caches in inference',
-    }),
-    causal: Flags.boolean({
-      default: false,
-      description: 'count only the attention that the mask lets through',
-    }),
+    ...settingFlags,
     optimizer: Flags.option({
       options: OPTIMIZER_NAMES,
       default: 'adamw',
       description: 'optimizer of the training',
     } as const)(),
-    precision,
-    recompute,
     layers: Flags.boolean({ description: 'add a row for each block' }),
     tensors: Flags.boolean({ description: 'add the tree of tensors, with shapes and aliases' }),
     explain: Flags.boolean({ description: 'add formula, inputs and source of each figure' }),

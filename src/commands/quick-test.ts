@@ -5,16 +5,14 @@ import * as Flags from '@oclif/core/flags';
 import type { LanguageModel } from '../architecture/layer.js';
 import { cannotRead } from '../checkpoint/byte-file.js';
 import type { Checkpoint } from '../checkpoint/checkpoint.js';
-import { openCheckpoint } from '../checkpoint/open.js';
 import { compareSides, openSide, type Side } from '../cli/against.js';
 import { BaseCommand, formatOf } from '../cli/base-command.js';
 import { configOf, warningsOf } from '../cli/checkpoint-config.js';
 import { heldAgainst } from '../cli/checkpoint-faults.js';
-import { isCheckpointPath } from '../cli/checkpoint-path.js';
 import { count, seed, set, stateDict, threads } from '../cli/flags.js';
+import { openedFor, ownCheckpoint } from '../cli/model-checkpoint.js';
 import { loadModelFile, type ModelFile, modelOf } from '../cli/model-file.js';
 import { steps } from '../cli/steps.js';
-import { UserError } from '../errors.js';
 import { refuseUnwritable } from '../files/write-whole.js';
 import type { CheckName } from '../quicktest/check.js';
 import type { QuickTestRun } from '../quicktest/quick-test.js';
@@ -250,21 +248,6 @@ interface TestFlags {
   readonly against: string | undefined;
   readonly quiet: boolean;
 }
-
-/** The checkpoint that stands in the place of a config, open: it has its own. */
-function ownCheckpoint(config: string, flags: TestFlags): Checkpoint | undefined {
-  if (!isCheckpointPath(config)) return undefined;
-  if (flags.checkpoint === undefined) return opened(config, flags);
-  throw new UserError('usage', `${config} is a checkpoint, and so is --checkpoint`, {
-    suggestion: 'leave --checkpoint out, or name a config in its place',
-  });
-}
-
-const openedFor = (flags: TestFlags): Checkpoint | undefined =>
-  flags.checkpoint === undefined ? undefined : opened(flags.checkpoint, flags);
-
-const opened = (path: string, flags: TestFlags): Checkpoint =>
-  openCheckpoint(path, { stateDict: flags['state-dict'] });
 
 /** What runs models is loaded here. */
 async function tested(

@@ -3,11 +3,11 @@ import * as Flags from '@oclif/core/flags';
 import { tensorsOf } from '../architecture/walk.js';
 import { openCheckpoint } from '../checkpoint/open.js';
 import { BaseCommand, formatOf } from '../cli/base-command.js';
-import { asStored, differencesInside, warningsOf } from '../cli/checkpoint-config.js';
+import { asStored, differencesInside, findConfig, warningsOf } from '../cli/checkpoint-config.js';
 import { compared } from '../cli/checkpoint-faults.js';
-import { isCheckpointPath } from '../cli/checkpoint-path.js';
+import { configPath, isCheckpointPath } from '../cli/checkpoint-path.js';
 import { set, stateDict } from '../cli/flags.js';
-import { loadModelFile } from '../cli/model-file.js';
+import { modelOf } from '../cli/model-file.js';
 import { UserError } from '../errors.js';
 import { verifyReport } from '../report/verify.js';
 
@@ -20,11 +20,16 @@ export default class Verify extends BaseCommand {
   static override examples = [
     '<%= config.bin %> <%= command.id %> fixtures/hybrid/shared-lowrank-tied/config.yaml fixtures/hybrid/shared-lowrank-tied/model.safetensors',
     '<%= config.bin %> <%= command.id %> fixtures/hybrid/shared-lowrank-tied/config.yaml fixtures/hybrid/shared-lowrank-tied/ --json',
+    '<%= config.bin %> <%= command.id %> fixtures/hf/mixtral-saved',
   ];
 
   static override args = {
-    config: Args.string({ required: true, description: 'a config, or - for standard input' }),
-    checkpoint: Args.string({ required: true, description: 'a file, an index or a folder' }),
+    config: Args.string({
+      required: true,
+      description:
+        'a config, or - for standard input; or a checkpoint, for the config that belongs to it',
+    }),
+    checkpoint: Args.string({ description: 'a file, an index or a folder' }),
   };
   static override flags = {
     set,
@@ -34,24 +39,30 @@ export default class Verify extends BaseCommand {
 
   async run() {
     const { args, flags } = await this.parse(Verify);
-    if (isCheckpointPath(args.config)) {
-      throw new UserError('usage', `${args.config} is a checkpoint, and the config comes first`, {
-        suggestion: 'write minimind verify CONFIG CHECKPOINT',
-      });
+    const isOne = args.checkpoint === undefined;
+    const isCheckpoint = isCheckpointPath(args.config);
+    if (isOne && !isCheckpoint) throw misused(`the checkpoint is missing beside ${args.config}`);
+    // A folder with weights may be meant for the config in it.
+    if (!isOne && isCheckpoint && configPath(args.config) === args.config) {
+      throw misused(`${args.config} is a checkpoint, and the config comes first`);
     }
-    const described = await loadModelFile(args.config, flags);
-    await this.warnAbout(flags, described.warnings);
-    const checkpoint = openCheckpoint(args.checkpoint, { stateDict: flags['state-dict'] });
+    const checkpoint = openCheckpoint(args.checkpoint ?? args.config, {
+      stateDict: flags['state-dict'],
+    });
     try {
+      const found = await findConfig(checkpoint, isOne ? undefined : args.config);
+      if (!found) throw misused(`${checkpoint.path} holds no config, and none stands beside it`);
+      const described = await modelOf(found.document, flags);
+      await this.warnAbout(flags, described.warnings);
       await this.warnAbout(flags, warningsOf(checkpoint));
       const loaded = asStored(described, checkpoint);
-      const found = await compared(loaded, checkpoint, flags);
+      const judged = await compared(loaded, checkpoint, flags);
       const configDifferences = await differencesInside(loaded, checkpoint);
       const hasWarnings =
         checkpoint.warnings.length > 0 ||
         configDifferences.length > 0 ||
-        found.notes.some(({ severity }) => severity === 'warning');
-      const matches = found.matches && !(flags.strict && hasWarnings);
+        judged.notes.some(({ severity }) => severity === 'warning');
+      const matches = judged.matches && !(flags.strict && hasWarnings);
       const result = {
         schema: 'minimind/verify@1',
         config: loaded.file,
@@ -62,9 +73,9 @@ export default class Verify extends BaseCommand {
         counts: {
           described: tensorsOf(loaded.model).length,
           stored: checkpoint.tensors.size + checkpoint.aliases.size,
-          faulty: found.faults.reduce((sum, { names }) => sum + names.length, 0),
+          faulty: judged.faults.reduce((sum, { names }) => sum + names.length, 0),
         },
-        ...found,
+        ...judged,
         matches,
         configDifferences,
       } as const;
@@ -77,3 +88,6 @@ export default class Verify extends BaseCommand {
     }
   }
 }
+
+const misused = (message: string) =>
+  new UserError('usage', message, { suggestion: 'write minimind verify CONFIG CHECKPOINT' });

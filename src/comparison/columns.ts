@@ -122,6 +122,17 @@ export const DEFAULT_COLUMNS = [
   'training-memory',
 ] as const satisfies readonly ColumnName[];
 
+/** What models of different families are built of. */
+export const STRUCTURE_COLUMNS: readonly ColumnName[] = [
+  'layers',
+  'hidden',
+  'heads',
+  'kv-heads',
+  'vocabulary',
+  'positions',
+  'tied',
+];
+
 /** The same, when a text is cut by a tokenizer. */
 export const TEXT_COLUMNS = [
   'parameters',

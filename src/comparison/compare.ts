@@ -1,6 +1,7 @@
 /** Models side by side: their figures at one setting, in what their documents differ, what is least. */
 import type { Family } from '../architecture/family.js';
 import type { LanguageModel } from '../architecture/layer.js';
+import { BOOKKEEPING_KEYS } from '../architecture/transformer/settings.js';
 import { profileModel } from '../budget/profile.js';
 import { type ProfileWish, requirePositions } from '../budget/setting.js';
 import { nearest } from '../config/nearest.js';
@@ -15,6 +16,7 @@ import {
   type ColumnValue,
   DEFAULT_COLUMNS,
   type Described,
+  STRUCTURE_COLUMNS,
   TEXT_COLUMNS,
   type TextFigures,
 } from './columns.js';
@@ -117,15 +119,18 @@ export function compareModels(
   const [first] = valid;
   if (!first) throw noneIsValid(measured);
   const keys = [...new Set(valid.flatMap(({ document }) => [...document.keys()]))];
-  const differing = keys.filter((key) =>
-    valid.some(
-      ({ document }) => documentValue(document, key) !== documentValue(first.document, key),
-    ),
-  );
+  const isMixed = valid.some(({ figures }) => figures?.family !== first.figures?.family);
+  const differing = keys
+    .filter((key) => key === 'model.family' || !(isMixed || saysNothing(key)))
+    .filter((key) =>
+      valid.some(
+        ({ document }) => documentValue(document, key) !== documentValue(first.document, key),
+      ),
+    );
   const layout = swept.length > 0 || candidates.length > MOST_SIDE_BY_SIDE ? 'rows' : 'columns';
   const columns =
     wish.columns?.map((name) => knownColumn(name, keys)) ??
-    defaultColumns(layout, valid, wish.texts !== undefined);
+    defaultColumns({ layout, isMixed, isText: wish.texts !== undefined }, valid);
   const rows = sorted(measured, wish.sort, keys);
   const kept = new Set([...differing, ...columns.filter((name) => !isColumn(name))]);
   return {
@@ -152,20 +157,31 @@ const MOST_SIDE_BY_SIDE = 4;
  * Side by side there is room for all costs. What no model has is left out, and what is the number of
  * parameters in all of them.
  */
+interface View {
+  readonly layout: Comparison['layout'];
+  /** Whether the models are of several families, whose configs have few keys in common. */
+  readonly isMixed: boolean;
+  readonly isText: boolean;
+}
+
 function defaultColumns(
-  layout: Comparison['layout'],
+  { layout, isMixed, isText }: View,
   rows: readonly ComparedRow[],
-  isText: boolean,
 ): readonly ColumnName[] {
   const few: readonly ColumnName[] = isText ? TEXT_COLUMNS : DEFAULT_COLUMNS;
-  const all = COLUMN_NAMES.filter((name) => COLUMNS[name].isCost || few.includes(name));
-  return (layout === 'rows' ? few : all).filter((name) =>
+  const isTold = (name: ColumnName) =>
+    COLUMNS[name].isCost || few.includes(name) || (isMixed && STRUCTURE_COLUMNS.includes(name));
+  const all = layout === 'rows' ? few : COLUMN_NAMES.filter(isTold);
+  return all.filter((name) =>
     rows.some(
       ({ figures }) =>
         figures?.[name] && (name === 'parameters' || figures[name] !== figures.parameters),
     ),
   );
 }
+
+/** Whether a key is none that a model's figures depend on. */
+const saysNothing = (key: string) => BOOKKEEPING_KEYS.has(key.replace(/^model\./, ''));
 
 function shownColumn(name: string): ShownColumn {
   if (!isColumn(name)) return { name, title: name, unit: 'value', isCost: false };

@@ -46,7 +46,14 @@ function takes({ others }: Wanted, type: Definition['type']): boolean {
   return others.some((definition) => definition.type === type);
 }
 
+/** Numbers between commas that group no thousands. */
+const SEVERAL_NUMBERS = /^[\d.]+(?:, ?[\d.]+)+$/;
+const THOUSANDS = /^\d{1,3}(?:, ?\d{3})+(?:\.\d+)?$/;
+
 function numberInText(text: string): string | undefined {
+  if (SEVERAL_NUMBERS.test(text.trim()) && !THOUSANDS.test(text.trim())) {
+    return 'write one value; minimind compare takes several, and makes a model of each';
+  }
   const digits = text.trim().replaceAll(/[_, ]/g, '');
   if (digits === '' || digits.length > 40 || !Number.isFinite(Number(digits))) return undefined;
   return digits === text ? `remove the quotes: ${digits}` : `write ${digits}`;

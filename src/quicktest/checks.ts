@@ -8,7 +8,7 @@ import { checkAcross } from './cross-check.js';
 import type { Finding } from './finding.js';
 import { checkForward, notComparable } from './forward.js';
 import { checkRepeat } from './repeat.js';
-import { checkSrte } from './srte.js';
+import { checkSrte, srteOf } from './srte.js';
 import type { Subject } from './subject.js';
 import { checkTiming } from './timing.js';
 
@@ -46,7 +46,9 @@ export async function runCheck(name: CheckName, subject: Subject): Promise<Check
 
 async function findingOf(name: CheckName, subject: Subject): Promise<Finding> {
   try {
-    const wrong = COMPARES_LOGITS[name] && notComparable((await subject.base()).output);
+    const isSkipped = name === 'srte' && srteOf(subject.model) === undefined;
+    const comparesLogits = COMPARES_LOGITS[name] && !isSkipped;
+    const wrong = comparesLogits && notComparable((await subject.base()).output);
     return wrong || (await RUN[name](subject));
   } catch (error) {
     if (error instanceof UserError && error.code !== 'interrupted') return cannotRun(error);

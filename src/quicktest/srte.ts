@@ -31,7 +31,7 @@ export async function checkSrte(subject: Subject): Promise<Finding> {
 }
 
 /** The one that is shared; else that of the last block, so that taking the first for all does not pass. */
-function srteOf({ shared, blocks }: LanguageModel): Srte | undefined {
+export function srteOf({ shared, blocks }: LanguageModel): Srte | undefined {
   const all = blocks
     .flatMap(walk)
     .flatMap(({ layer }) => (layer.kind === 'hybridBlock' ? [layer.srte] : []));

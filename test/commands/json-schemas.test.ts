@@ -187,6 +187,22 @@ describe('JSON output of convert-checkpoint', () => {
   });
 });
 
+describe('JSON output of export', () => {
+  const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'minimind-'));
+  afterAll(() => fs.rmSync(folder, { recursive: true }));
+
+  it.each([
+    ['fixtures/hf/llama', []],
+    ['configs/hybrid/tiny.yaml', ['--random', '--seed', '7', '--external-data']],
+  ])('%s %j', (input, flags) => {
+    const target = path.join(folder, `${path.parse(input).name}.onnx`);
+    const { code, stdout, stderr } = runCli(['export', input, '-o', target, ...flags, '--json']);
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    expect(complaints(stdout)).toEqual([]);
+    expect(JSON.parse(stdout).files).toHaveLength(flags.includes('--external-data') ? 2 : 1);
+  });
+});
+
 describe.each(fs.readdirSync(inPackage('configs')))('the JSON Schema of %s configs', (family) => {
   const schema = readJson<SchemaObject>(`docs/schemas/config-${family}.schema.json`);
   const validate = new Ajv2020({ strict: true, allErrors: true }).compile(schema);

@@ -186,11 +186,6 @@ describe.each(Object.entries(CASES))('the checkpoint %s', (name, { file, outputs
 describe('quick-test refuses', () => {
   it.each([
     [
-      'a checkpoint as the config',
-      [`${CASE}/model.safetensors`],
-      /write minimind quick-test CONFIG --checkpoint PATH/,
-    ],
-    [
       'an unknown check',
       [TINY, '--only', 'speed'],
       /Expected --only=speed to be one of: created, /,

@@ -143,12 +143,20 @@ describe('verify', () => {
   it.each([
     [['no-such.yaml', PT], 'there is no file "no-such.yaml"'],
     [[CONFIG, 'no-such.pt'], 'there is no file or folder no-such.pt'],
-    [[CONFIG], 'Missing 1 required arg'],
+    [[CONFIG], 'the checkpoint is missing beside'],
     [[CONFIG, CONFIG], 'is JSON'],
     [[PT, CONFIG], 'is a checkpoint, and the config comes first'],
   ])('%j is the user’s mistake', (args, message) => {
     const { code, stderr } = verify(...args);
     expect(code).toBe(2);
     expect(stderr).toContain(message);
+  });
+
+  it('takes a folder for its checkpoint and its config, or for either', () => {
+    for (const args of [['fixtures/hf/llama'], ['fixtures/hf/llama', 'fixtures/hf/llama']]) {
+      const { code, stdout } = verify(...args, '--json');
+      expect(code).toBe(0);
+      expect(JSON.parse(stdout)).toMatchObject({ family: 'llama', matches: true });
+    }
   });
 });

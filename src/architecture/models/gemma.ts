@@ -1,10 +1,16 @@
 /** Gemma (arXiv 2403.08295): scaled embeddings, norms about one, GELU in the gate. */
-import { rmsNorm, rotary, scale } from '../constructors.js';
+import { rmsNorm, scale } from '../constructors.js';
 import { defineFamily } from '../family.js';
 import { trainingHints } from '../training.js';
 import { readHuggingFace } from '../transformer/hugging-face.js';
-import { decoder, preNormBlock, separateAttention, separateMlp } from '../transformer/parts.js';
-import { rotaryRules, rotarySettings, scalingOf } from '../transformer/rotary-settings.js';
+import {
+  decoder,
+  preNormBlock,
+  rotaryOf,
+  separateAttention,
+  separateMlp,
+} from '../transformer/parts.js';
+import { rotaryRules, rotarySettings } from '../transformer/rotary-settings.js';
 import {
   activationOf,
   activationWord,
@@ -52,7 +58,6 @@ export const gemma = defineFamily({
     const { hidden_size: hidden, attention_bias: bias, hidden_act: word } = config;
     const heads = headsOf(config);
     const { headDim } = heads;
-    const scaling = scalingOf(config.rope_scaling, config.max_position_embeddings, headDim);
     const norm = (name: string) => rmsNorm(name, hidden, config.rms_norm_eps, 1);
     return decoder(config, {
       embeddingSteps: [scale('model.embed_scale', Math.sqrt(hidden))],
@@ -64,7 +69,7 @@ export const gemma = defineFamily({
             ...heads,
             bias,
             outBias: bias,
-            rotary: rotary(`${name}.rotary`, { base: config.rope_theta, headDim, scaling }),
+            rotary: rotaryOf(name, config, headDim),
           }),
           feedForward: separateMlp(`${name}.mlp`, {
             hidden,

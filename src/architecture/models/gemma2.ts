@@ -1,10 +1,16 @@
 /** Gemma 2 (arXiv 2408.00118): a window in every other layer, softcaps, norms on both sides. */
-import { rmsNorm, rotary, scale, softcap } from '../constructors.js';
+import { rmsNorm, scale, softcap } from '../constructors.js';
 import { defineFamily } from '../family.js';
 import { trainingHints } from '../training.js';
 import { readHuggingFace } from '../transformer/hugging-face.js';
-import { decoder, sandwichBlock, separateAttention, separateMlp } from '../transformer/parts.js';
-import { rotaryRules, rotarySettings, scalingOf } from '../transformer/rotary-settings.js';
+import {
+  decoder,
+  rotaryOf,
+  sandwichBlock,
+  separateAttention,
+  separateMlp,
+} from '../transformer/parts.js';
+import { rotaryRules, rotarySettings } from '../transformer/rotary-settings.js';
 import {
   activationOf,
   DECODER_RULES,
@@ -49,7 +55,6 @@ export const gemma2 = defineFamily({
     const { hidden_size: hidden, attention_bias: bias, final_logit_softcapping: cap } = config;
     const heads = headsOf(config);
     const { headDim } = heads;
-    const scaling = scalingOf(config.rope_scaling, config.max_position_embeddings, headDim);
     const norm = (name: string) => rmsNorm(name, hidden, config.rms_norm_eps, 1);
     return decoder(config, {
       embeddingSteps: [scale('model.embed_scale', Math.sqrt(hidden))],
@@ -61,7 +66,7 @@ export const gemma2 = defineFamily({
             ...heads,
             bias,
             outBias: bias,
-            rotary: rotary(`${name}.rotary`, { base: config.rope_theta, headDim, scaling }),
+            rotary: rotaryOf(name, config, headDim),
             scale: config.query_pre_attn_scalar ** -0.5,
             softcap: config.attn_logit_softcapping ?? undefined,
             window: windowAt(config, index, index % 2 === 0),

@@ -1,12 +1,11 @@
 /** Llama 1 to 3 (arXiv 2302.13971, 2307.09288, 2407.21783): the pattern of most later decoders. */
-import { rmsNorm, rotary } from '../constructors.js';
+import { rmsNorm } from '../constructors.js';
 import { defineFamily } from '../family.js';
 import { trainingHints } from '../training.js';
 import { readHuggingFace } from '../transformer/hugging-face.js';
-import { decoder, preNormBlock, separateAttention, separateMlp } from '../transformer/parts.js';
-import { rotaryRules, rotarySettings, scalingOf } from '../transformer/rotary-settings.js';
+import { decoder, mlpOf, preNormBlock, rotaryOf, separateAttention } from '../transformer/parts.js';
+import { rotaryRules, rotarySettings } from '../transformer/rotary-settings.js';
 import {
-  activationOf,
   activationWord,
   DECODER_RULES,
   decoderSizes,
@@ -48,7 +47,6 @@ export const llama = defineFamily({
     const { hidden_size: hidden, attention_bias: bias } = config;
     const heads = headsOf(config);
     const { headDim } = heads;
-    const scaling = scalingOf(config.rope_scaling, config.max_position_embeddings, headDim);
     const norm = (name: string) => rmsNorm(name, hidden, config.rms_norm_eps);
     return decoder(config, {
       norm: norm('model.norm'),
@@ -59,14 +57,9 @@ export const llama = defineFamily({
             ...heads,
             bias,
             outBias: bias,
-            rotary: rotary(`${name}.rotary`, { base: config.rope_theta, headDim, scaling }),
+            rotary: rotaryOf(name, config, headDim),
           }),
-          feedForward: separateMlp(`${name}.mlp`, {
-            hidden,
-            inner: config.intermediate_size,
-            activation: activationOf(config.hidden_act),
-            bias: config.mlp_bias,
-          }),
+          feedForward: mlpOf(`${name}.mlp`, config),
         }),
     });
   },

@@ -3,6 +3,7 @@
  * two versions share a `model_type`; what tells them apart is in `versionOf`.
  */
 import * as z from 'zod';
+import type { Rule } from '../../errors.js';
 import { mixtureOfExperts, rmsNorm, rotary, router } from '../constructors.js';
 import { defineFamily, type Preset } from '../family.js';
 import type { Layer, Router } from '../layer.js';
@@ -61,6 +62,7 @@ const schema = transformerDocument('minimind', {
       beta_fast: factor.default(32),
       beta_slow: factor.default(1),
       attention_factor: factor.default(1),
+      rope_type: z.literal('yarn').nullish(),
     })
     .nullish()
     .describe('What inference_rope_scaling switches on [YaRN, factor 16 from 2048 positions]'),
@@ -84,7 +86,8 @@ const schema = transformerDocument('minimind', {
   seq_aux: flag.nullish().describe('Training only'),
 });
 
-type Config = z.output<typeof schema>['model'];
+type Document = z.output<typeof schema>;
+type Config = Document['model'];
 type Version = 2 | 3;
 
 const versionOf = ({ version, head_dim, num_experts, moe_intermediate_size }: Config): Version =>
@@ -105,6 +108,14 @@ const VERSIONS = {
     innerOf: (hidden: number) => 64 * Math.ceil((hidden * Math.PI) / 64),
   },
 } as const;
+
+/** Keys that one version reads, and the version that does not. */
+const OTHER_VERSION_KEYS = [
+  ['num_experts', 2],
+  ['moe_intermediate_size', 2],
+  ['n_routed_experts', 3],
+  ['n_shared_experts', 3],
+] as const;
 
 const EXPERTS = 4;
 /** Added to the sum by which the weights of the chosen experts are divided. */
@@ -190,17 +201,19 @@ export const minimind = defineFamily({
           : undefined;
       },
     },
-    {
-      severity: 'warning',
-      reads: ['model.version', 'model.head_dim', 'model.num_experts', 'model.n_routed_experts'],
-      check: ({ model }) =>
-        model.version === 2 && model.num_experts != null
-          ? {
-              message: 'num_experts is a key of version 3: version 2 reads n_routed_experts',
-              suggestion: 'write version: 3, or n_routed_experts',
-            }
-          : undefined,
-    },
+    ...OTHER_VERSION_KEYS.map(
+      ([key, version]): Rule<Document> => ({
+        severity: 'warning',
+        reads: [`model.${key}`, 'model.version'],
+        check: ({ model }) =>
+          model.use_moe && model[key] != null && versionOf(model) === version
+            ? {
+                message: `${key} has no effect in version ${version} of MiniMind, which this is`,
+                suggestion: `remove it, or write version: ${version === 2 ? 3 : 2}`,
+              }
+            : undefined,
+      }),
+    ),
   ],
   confusions: [],
   presets: {

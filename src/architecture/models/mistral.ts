@@ -1,12 +1,11 @@
 /** Mistral (arXiv 2310.06825): Llama with grouped-query attention in a sliding window. */
-import { rmsNorm, rotary } from '../constructors.js';
+import { rmsNorm } from '../constructors.js';
 import { defineFamily } from '../family.js';
 import { trainingHints } from '../training.js';
 import { readHuggingFace } from '../transformer/hugging-face.js';
-import { decoder, preNormBlock, separateAttention, separateMlp } from '../transformer/parts.js';
-import { rotaryRules, rotarySettings, scalingOf } from '../transformer/rotary-settings.js';
+import { decoder, mlpOf, preNormBlock, rotaryOf, separateAttention } from '../transformer/parts.js';
+import { rotaryRules, rotarySettings } from '../transformer/rotary-settings.js';
 import {
-  activationOf,
   activationWord,
   DECODER_RULES,
   decoderSizes,
@@ -49,7 +48,6 @@ export const mistral = defineFamily({
     const { hidden_size: hidden } = config;
     const heads = headsOf(config);
     const { headDim } = heads;
-    const scaling = scalingOf(config.rope_scaling, config.max_position_embeddings, headDim);
     const norm = (name: string) => rmsNorm(name, hidden, config.rms_norm_eps);
     return decoder(config, {
       norm: norm('model.norm'),
@@ -58,14 +56,10 @@ export const mistral = defineFamily({
           norm,
           attention: separateAttention(`${name}.self_attn`, {
             ...heads,
-            rotary: rotary(`${name}.rotary`, { base: config.rope_theta, headDim, scaling }),
+            rotary: rotaryOf(name, config, headDim),
             window: windowAt(config, index, true),
           }),
-          feedForward: separateMlp(`${name}.mlp`, {
-            hidden,
-            inner: config.intermediate_size,
-            activation: activationOf(config.hidden_act),
-          }),
+          feedForward: mlpOf(`${name}.mlp`, config),
         }),
     });
   },

@@ -1,10 +1,16 @@
 /** Mixtral (arXiv 2401.04088): Mistral with a mixture of experts in every layer. */
-import { mixtureOfExperts, rmsNorm, rotary, router } from '../constructors.js';
+import { mixtureOfExperts, rmsNorm, router } from '../constructors.js';
 import { defineFamily } from '../family.js';
 import { trainingHints } from '../training.js';
 import { expertsIn, readHuggingFace } from '../transformer/hugging-face.js';
-import { decoder, expertsOf, preNormBlock, separateAttention } from '../transformer/parts.js';
-import { rotaryRules, rotarySettings, scalingOf } from '../transformer/rotary-settings.js';
+import {
+  decoder,
+  expertsOf,
+  preNormBlock,
+  rotaryOf,
+  separateAttention,
+} from '../transformer/parts.js';
+import { rotaryRules, rotarySettings } from '../transformer/rotary-settings.js';
 import {
   activationOf,
   activationWord,
@@ -67,7 +73,6 @@ export const mixtral = defineFamily({
     const { hidden_size: hidden, num_local_experts: experts, experts_stored: stored } = config;
     const heads = headsOf(config);
     const { headDim } = heads;
-    const scaling = scalingOf(config.rope_scaling, config.max_position_embeddings, headDim);
     const norm = (name: string) => rmsNorm(name, hidden, config.rms_norm_eps);
     const mixture = (name: string) =>
       mixtureOfExperts(name, {
@@ -93,7 +98,7 @@ export const mixtral = defineFamily({
           norm,
           attention: separateAttention(`${name}.self_attn`, {
             ...heads,
-            rotary: rotary(`${name}.rotary`, { base: config.rope_theta, headDim, scaling }),
+            rotary: rotaryOf(name, config, headDim),
             window: windowAt(config, index, true),
           }),
           feedForward: mixture(`${name}.${MIXTURE[stored]}`),

@@ -1,12 +1,17 @@
 /** OLMo 2 (arXiv 2501.00656): norms behind the branches, and over all queries and all keys at once. */
-import { rmsNorm, rotary } from '../constructors.js';
+import { rmsNorm } from '../constructors.js';
 import { defineFamily } from '../family.js';
 import { trainingHints } from '../training.js';
 import { readHuggingFace } from '../transformer/hugging-face.js';
-import { decoder, residualBlock, separateAttention, separateMlp } from '../transformer/parts.js';
-import { rotaryRules, rotarySettings, scalingOf } from '../transformer/rotary-settings.js';
 import {
-  activationOf,
+  decoder,
+  mlpOf,
+  residualBlock,
+  rotaryOf,
+  separateAttention,
+} from '../transformer/parts.js';
+import { rotaryRules, rotarySettings } from '../transformer/rotary-settings.js';
+import {
   activationWord,
   DECODER_RULES,
   decoderSizes,
@@ -46,7 +51,6 @@ export const olmo2 = defineFamily({
     const { hidden_size: hidden, attention_bias: bias, rms_norm_eps: eps } = config;
     const layout = headsOf(config);
     const { heads, keyValueHeads, headDim } = layout;
-    const scaling = scalingOf(config.rope_scaling, config.max_position_embeddings, headDim);
     const norm = (name: string) => rmsNorm(name, hidden, eps);
     return decoder(config, {
       norm: norm('model.norm'),
@@ -59,18 +63,11 @@ export const olmo2 = defineFamily({
               outBias: bias,
               queryNorm: rmsNorm(`${name}.self_attn.q_norm`, heads * headDim, eps),
               keyNorm: rmsNorm(`${name}.self_attn.k_norm`, keyValueHeads * headDim, eps),
-              rotary: rotary(`${name}.rotary`, { base: config.rope_theta, headDim, scaling }),
+              rotary: rotaryOf(name, config, headDim),
             }),
             norm(`${name}.post_attention_layernorm`),
           ],
-          mlp: [
-            separateMlp(`${name}.mlp`, {
-              hidden,
-              inner: config.intermediate_size,
-              activation: activationOf(config.hidden_act),
-            }),
-            norm(`${name}.post_feedforward_layernorm`),
-          ],
+          mlp: [mlpOf(`${name}.mlp`, config), norm(`${name}.post_feedforward_layernorm`)],
         }),
     });
   },

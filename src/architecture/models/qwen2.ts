@@ -1,12 +1,11 @@
 /** Qwen 2 and 2.5 (arXiv 2407.10671): Llama with biases on queries, keys and values. */
-import { rmsNorm, rotary } from '../constructors.js';
+import { rmsNorm } from '../constructors.js';
 import { defineFamily } from '../family.js';
 import { trainingHints } from '../training.js';
 import { readHuggingFace } from '../transformer/hugging-face.js';
-import { decoder, preNormBlock, separateAttention, separateMlp } from '../transformer/parts.js';
-import { rotaryRules, rotarySettings, scalingOf } from '../transformer/rotary-settings.js';
+import { decoder, mlpOf, preNormBlock, rotaryOf, separateAttention } from '../transformer/parts.js';
+import { rotaryRules, rotarySettings } from '../transformer/rotary-settings.js';
 import {
-  activationOf,
   activationWord,
   DECODER_RULES,
   decoderSizes,
@@ -52,7 +51,6 @@ export const qwen2 = defineFamily({
     const { hidden_size: hidden, rms_norm_eps: eps } = config;
     const heads = headsOf(config);
     const { headDim } = heads;
-    const scaling = scalingOf(config.rope_scaling, config.max_position_embeddings, headDim);
     const norm = (name: string) => rmsNorm(name, hidden, eps);
     return decoder(config, {
       norm: norm('model.norm'),
@@ -63,14 +61,10 @@ export const qwen2 = defineFamily({
             ...heads,
             bias: true,
 
-            rotary: rotary(`${name}.rotary`, { base: config.rope_theta, headDim, scaling }),
+            rotary: rotaryOf(name, config, headDim),
             window: upperWindows(config, index),
           }),
-          feedForward: separateMlp(`${name}.mlp`, {
-            hidden,
-            inner: config.intermediate_size,
-            activation: activationOf(config.hidden_act),
-          }),
+          feedForward: mlpOf(`${name}.mlp`, config),
         }),
     });
   },

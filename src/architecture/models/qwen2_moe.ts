@@ -1,5 +1,5 @@
 /** Qwen 1.5 and 2 with experts: routed ones, and a shared one behind a gate of its own. */
-import { linear, mixtureOfExperts, rmsNorm, rotary, router } from '../constructors.js';
+import { linear, mixtureOfExperts, rmsNorm, router } from '../constructors.js';
 import { defineFamily } from '../family.js';
 import type { Layer } from '../layer.js';
 import { trainingHints } from '../training.js';
@@ -7,11 +7,13 @@ import { expertsIn, readHuggingFace } from '../transformer/hugging-face.js';
 import {
   decoder,
   expertsOf,
+  mlpOf,
   preNormBlock,
+  rotaryOf,
   separateAttention,
   separateMlp,
 } from '../transformer/parts.js';
-import { rotaryRules, rotarySettings, scalingOf } from '../transformer/rotary-settings.js';
+import { rotaryRules, rotarySettings } from '../transformer/rotary-settings.js';
 import {
   activationOf,
   activationWord,
@@ -74,7 +76,6 @@ export const qwen2Moe = defineFamily({
     const heads = headsOf(config);
     const { headDim } = heads;
     const activation = activationOf(config.hidden_act);
-    const scaling = scalingOf(config.rope_scaling, config.max_position_embeddings, headDim);
     const norm = (name: string) => rmsNorm(name, hidden, config.rms_norm_eps);
     const mixture = (name: string): Layer =>
       mixtureOfExperts(name, {
@@ -112,7 +113,7 @@ export const qwen2Moe = defineFamily({
           attention: separateAttention(`${name}.self_attn`, {
             ...heads,
             bias: config.qkv_bias,
-            rotary: rotary(`${name}.rotary`, { base: config.rope_theta, headDim, scaling }),
+            rotary: rotaryOf(name, config, headDim),
             // Here it is the even ones of the lower layers that have the window.
             window: config.use_sliding_window
               ? windowAt(config, index, index % 2 === 0 && index < config.max_window_layers)
@@ -120,7 +121,7 @@ export const qwen2Moe = defineFamily({
           }),
           feedForward: hasExperts(config, index)
             ? mixture(`${name}.mlp`)
-            : separateMlp(`${name}.mlp`, { hidden, inner: config.intermediate_size, activation }),
+            : mlpOf(`${name}.mlp`, config),
         }),
     });
   },

@@ -1,12 +1,11 @@
 /** Qwen 3 (arXiv 2505.09388): norms on the queries and keys of every head. */
-import { rmsNorm, rotary } from '../constructors.js';
+import { rmsNorm } from '../constructors.js';
 import { defineFamily } from '../family.js';
 import { trainingHints } from '../training.js';
 import { readHuggingFace } from '../transformer/hugging-face.js';
-import { decoder, preNormBlock, separateAttention, separateMlp } from '../transformer/parts.js';
-import { rotaryRules, rotarySettings, scalingOf } from '../transformer/rotary-settings.js';
+import { decoder, mlpOf, preNormBlock, rotaryOf, separateAttention } from '../transformer/parts.js';
+import { rotaryRules, rotarySettings } from '../transformer/rotary-settings.js';
 import {
-  activationOf,
   activationWord,
   DECODER_RULES,
   decoderSizes,
@@ -52,7 +51,6 @@ export const qwen3 = defineFamily({
     const { hidden_size: hidden, rms_norm_eps: eps, attention_bias: bias } = config;
     const heads = headsOf(config);
     const { headDim } = heads;
-    const scaling = scalingOf(config.rope_scaling, config.max_position_embeddings, headDim);
     const norm = (name: string) => rmsNorm(name, hidden, eps);
     return decoder(config, {
       norm: norm('model.norm'),
@@ -65,14 +63,10 @@ export const qwen3 = defineFamily({
             outBias: bias,
             queryNorm: rmsNorm(`${name}.self_attn.q_norm`, headDim, eps),
             keyNorm: rmsNorm(`${name}.self_attn.k_norm`, headDim, eps),
-            rotary: rotary(`${name}.rotary`, { base: config.rope_theta, headDim, scaling }),
+            rotary: rotaryOf(name, config, headDim),
             window: upperWindows(config, index),
           }),
-          feedForward: separateMlp(`${name}.mlp`, {
-            hidden,
-            inner: config.intermediate_size,
-            activation: activationOf(config.hidden_act),
-          }),
+          feedForward: mlpOf(`${name}.mlp`, config),
         }),
     });
   },

@@ -1,5 +1,5 @@
 /** Qwen 3 with experts (arXiv 2505.09388). */
-import { mixtureOfExperts, rmsNorm, rotary, router } from '../constructors.js';
+import { mixtureOfExperts, rmsNorm, router } from '../constructors.js';
 import { defineFamily } from '../family.js';
 import type { Layer } from '../layer.js';
 import { trainingHints } from '../training.js';
@@ -7,11 +7,12 @@ import { expertsIn, readHuggingFace } from '../transformer/hugging-face.js';
 import {
   decoder,
   expertsOf,
+  mlpOf,
   preNormBlock,
+  rotaryOf,
   separateAttention,
-  separateMlp,
 } from '../transformer/parts.js';
-import { rotaryRules, rotarySettings, scalingOf } from '../transformer/rotary-settings.js';
+import { rotaryRules, rotarySettings } from '../transformer/rotary-settings.js';
 import {
   activationOf,
   activationWord,
@@ -73,7 +74,6 @@ export const qwen3Moe = defineFamily({
     const heads = headsOf(config);
     const { headDim } = heads;
     const activation = activationOf(config.hidden_act);
-    const scaling = scalingOf(config.rope_scaling, config.max_position_embeddings, headDim);
     const norm = (name: string) => rmsNorm(name, hidden, eps);
     const mixture = (name: string): Layer =>
       mixtureOfExperts(name, {
@@ -102,12 +102,12 @@ export const qwen3Moe = defineFamily({
             outBias: bias,
             queryNorm: rmsNorm(`${name}.self_attn.q_norm`, headDim, eps),
             keyNorm: rmsNorm(`${name}.self_attn.k_norm`, headDim, eps),
-            rotary: rotary(`${name}.rotary`, { base: config.rope_theta, headDim, scaling }),
+            rotary: rotaryOf(name, config, headDim),
             window: config.use_sliding_window ? windowAt(config, index, true) : undefined,
           }),
           feedForward: hasExperts(config, index)
             ? mixture(`${name}.mlp`)
-            : separateMlp(`${name}.mlp`, { hidden, inner: config.intermediate_size, activation }),
+            : mlpOf(`${name}.mlp`, config),
         }),
     });
   },

@@ -1,13 +1,12 @@
 /** SmolLM 3: Llama without positions in every fourth layer (NoPE, arXiv 2501.18795). */
 import * as z from 'zod';
-import { rmsNorm, rotary } from '../constructors.js';
+import { rmsNorm } from '../constructors.js';
 import { defineFamily } from '../family.js';
 import { trainingHints } from '../training.js';
 import { readHuggingFace } from '../transformer/hugging-face.js';
-import { decoder, preNormBlock, separateAttention, separateMlp } from '../transformer/parts.js';
-import { rotaryRules, rotarySettings, scalingOf } from '../transformer/rotary-settings.js';
+import { decoder, mlpOf, preNormBlock, rotaryOf, separateAttention } from '../transformer/parts.js';
+import { rotaryRules, rotarySettings } from '../transformer/rotary-settings.js';
 import {
-  activationOf,
   activationWord,
   count,
   DECODER_RULES,
@@ -67,7 +66,6 @@ export const smollm3 = defineFamily({
     const { hidden_size: hidden, attention_bias: bias, no_rope_layers: listed } = config;
     const heads = headsOf(config);
     const { headDim } = heads;
-    const scaling = scalingOf(config.rope_scaling, config.max_position_embeddings, headDim);
     const norm = (name: string) => rmsNorm(name, hidden, config.rms_norm_eps);
     return decoder(config, {
       norm: norm('model.norm'),
@@ -81,17 +79,10 @@ export const smollm3 = defineFamily({
             ...heads,
             bias,
             outBias: bias,
-            rotary: rotates
-              ? rotary(`${name}.rotary`, { base: config.rope_theta, headDim, scaling })
-              : undefined,
+            rotary: rotates ? rotaryOf(name, config, headDim) : undefined,
             window: windowAt(config, index, config.use_sliding_window && !rotates),
           }),
-          feedForward: separateMlp(`${name}.mlp`, {
-            hidden,
-            inner: config.intermediate_size,
-            activation: activationOf(config.hidden_act),
-            bias: config.mlp_bias,
-          }),
+          feedForward: mlpOf(`${name}.mlp`, config),
         });
       },
     });

@@ -121,7 +121,25 @@ interface Config {
   readonly hidden_act: Parameters<typeof activationOf>[0];
 }
 
+/** Layers of which the first few are dense. */
+interface DenseFirst extends Config {
+  readonly num_hidden_layers: number;
+}
+
 export const DEEPSEEK_RULES = [
+  ...defineRules<{ readonly model: DenseFirst }>([
+    {
+      severity: 'warning',
+      reads: ['model.first_k_dense_replace', 'model.num_hidden_layers'],
+      check: ({ model: { first_k_dense_replace: dense, num_hidden_layers: layers } }) =>
+        dense >= layers
+          ? {
+              message: `the first ${dense} layers are dense, and there are ${layers}: none has experts`,
+              suggestion: `write less than ${layers}`,
+            }
+          : undefined,
+    },
+  ]),
   ...lengthRules('max_position_embeddings'),
   ...expertRules({ experts: 'n_routed_experts', chosen: 'num_experts_per_tok' }),
   ...defineRules<{ readonly model: Config }>([

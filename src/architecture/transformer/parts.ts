@@ -10,6 +10,7 @@ import {
   linear,
   packedExperts,
   residual,
+  rotary,
   sequence,
   stack,
 } from '../constructors.js';
@@ -23,11 +24,12 @@ import type {
   Linear,
   MixtureOfExperts,
   Norm,
+  Rotary,
   Sequence,
 } from '../layer.js';
 import { checkNames } from '../limits.js';
-import { longestInput } from './rotary-settings.js';
-import type { Heads } from './settings.js';
+import { longestInput, type RopeScaling, scalingOf } from './rotary-settings.js';
+import { activationOf, type Heads } from './settings.js';
 
 interface CausalModel {
   readonly vocabulary: number;
@@ -164,6 +166,18 @@ export function separateAttention(name: string, sizes: SeparateAttention): Atten
   });
 }
 
+interface RotarySource {
+  readonly rope_theta: number;
+  readonly rope_scaling?: RopeScaling | null | undefined;
+  readonly max_position_embeddings: number;
+}
+
+/** The rotation of a block's whole heads, as its config has it. */
+export function rotaryOf(block: string, config: RotarySource, headDim: number): Rotary {
+  const scaling = scalingOf(config.rope_scaling, config.max_position_embeddings, headDim);
+  return rotary(`${block}.rotary`, { base: config.rope_theta, headDim, scaling });
+}
+
 interface MlpSizes {
   readonly hidden: number;
   readonly inner: number;
@@ -189,6 +203,22 @@ export function separateMlp(name: string, sizes: MlpSizes): GatedMlp {
     ...(component && { component }),
   });
 }
+
+interface MlpSource {
+  readonly hidden_size: number;
+  readonly intermediate_size: number;
+  readonly hidden_act: Parameters<typeof activationOf>[0];
+  readonly mlp_bias?: boolean;
+}
+
+/** `separateMlp` as a config has it. */
+export const mlpOf = (name: string, config: MlpSource): GatedMlp =>
+  separateMlp(name, {
+    hidden: config.hidden_size,
+    inner: config.intermediate_size,
+    activation: activationOf(config.hidden_act),
+    bias: config.mlp_bias ?? false,
+  });
 
 /** Gate and up as one product, `gate_up_proj`. */
 export function fusedMlp(name: string, { hidden, inner, activation }: MlpSizes): GatedMlp {

@@ -43,6 +43,9 @@ const BOOKKEEPING = {
   torch_dtype: z.string().nullish().describe('Of the checkpoint that it came with'),
 };
 
+/** The names of those keys. */
+export const BOOKKEEPING_KEYS: ReadonlySet<string> = new Set(Object.keys(BOOKKEEPING));
+
 /** A document of a family: its model, and how it is trained. */
 export function transformerDocument<Name extends string, Shape extends z.ZodRawShape>(
   family: Name,

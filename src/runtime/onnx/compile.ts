@@ -1,5 +1,5 @@
 /** The description of a model, or of a part of it, as an ONNX graph. */
-import type { Layer } from '../../architecture/layer.js';
+import type { LanguageModel, Layer } from '../../architecture/layer.js';
 import type { Param } from '../../architecture/param.js';
 import type { LoadOptions } from '../engine.js';
 import { inputsOf } from '../inputs.js';
@@ -15,6 +15,7 @@ import {
 } from './context.js';
 import { declarationOf, type Feed } from './feeds.js';
 import { GraphBuilder, LEFT_OUT, type Value } from './graph.js';
+import { madeInGraph } from './in-graph-feeds.js';
 import { activated, capped } from './layers/activations.js';
 import { attention } from './layers/attention.js';
 import { alignment, gate, hybridBlock, inTurn, languageModel, residual } from './layers/block.js';
@@ -48,7 +49,6 @@ export interface CompiledGraph extends Outputs {
 export function compile(layer: Layer, place: Place, options: LoadOptions): CompiledGraph {
   const graph = new GraphBuilder();
   const feeds = new Map<string, Feed>();
-  const made = new Map<unknown, unknown>();
   const weights = new Set<string>();
   const shared = {
     graph,
@@ -67,10 +67,8 @@ export function compile(layer: Layer, place: Place, options: LoadOptions): Compi
       const { type, shape } = declarationOf(feed);
       return graph.input(name, type, shape);
     },
-    once<Made>(key: unknown, make: () => Made): Made {
-      if (!made.has(key)) made.set(key, make());
-      return made.get(key) as Made;
-    },
+    once: onceEach(),
+    isForOthers: false,
   } as const;
   const { sizes, inputs } = rootInputs(layer, shared);
   const context = contextOf(shared, sizes);
@@ -80,6 +78,42 @@ export function compile(layer: Layer, place: Place, options: LoadOptions): Compi
     .filter(({ name }) => weights.has(name))
     .reduce((sum, { shape }) => sum + shape.reduce((product, size) => product * size, 1), 0);
   return { feeds, output, weightElements, ...shared.outputs, graph: built };
+}
+
+/**
+ * Compiles a language model to a graph for whoever has nothing but ONNX Runtime: token ids `input_ids`
+ * [batch, sequence] of int64 go in, `logits` [batch, sequence, vocabulary] come out, and all else is made
+ * in the graph.
+ */
+export function compileAlone(model: LanguageModel, place: Place): GraphProto {
+  const graph = new GraphBuilder();
+  const ids = graph.input('input_ids', 'i64', ['batch', 'sequence']);
+  const once = onceEach();
+  const shared: Shared = {
+    graph,
+    place,
+    once,
+    isForOthers: true,
+    outputs: { blocks: undefined, taps: undefined, states: undefined },
+    feed: (name, feed) => once(`feed:${name}`, () => madeInGraph({ graph, once }, ids, feed)),
+  };
+  const context = contextOf(shared, graph.op('Shape', [ids]));
+  const vocabulary = model.head.weight.shape[0] ?? 0;
+  graph.declareOutput(whole(context, context.apply(model, ids)), {
+    name: 'logits',
+    type: 'f32',
+    shape: ['batch', 'sequence', vocabulary],
+  });
+  return graph.build('model');
+}
+
+/** Makes each thing once. */
+function onceEach(): Shared['once'] {
+  const made = new Map<unknown, unknown>();
+  return <Made>(key: unknown, make: () => Made): Made => {
+    if (!made.has(key)) made.set(key, make());
+    return made.get(key) as Made;
+  };
 }
 
 /** For layers whose rows have these sizes. */

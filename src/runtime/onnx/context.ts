@@ -6,8 +6,8 @@ import type { Initializer } from './proto.js';
 
 /** What leaves a graph under more than its own name. */
 export interface Outputs {
-  /** Of the blocks of a language model, by their paths. */
-  readonly blocks: Map<string, Value>;
+  /** Of the blocks of a language model, by their paths; undefined when they are not wanted. */
+  readonly blocks: Map<string, Value> | undefined;
   /** Of all layers, by their paths; undefined when they are not wanted. */
   readonly taps: Map<string, Value> | undefined;
   /** What the next call gets, by the name of its input; undefined when each call stands alone. */
@@ -22,6 +22,8 @@ export interface Shared {
   readonly graph: GraphBuilder;
   readonly outputs: Outputs;
   readonly place: Place;
+  /** Whether others than ONNX Runtime check the graph: what it has for itself is told by its domain then. */
+  readonly isForOthers: boolean;
   /** An input of the graph; one of the same name is the same. */
   readonly feed: (name: string, feed: Feed) => Value;
   /** What `make` adds to the graph, added once for the same key. */

@@ -26,6 +26,7 @@ export class GraphBuilder {
   readonly #initializers = new Map<string, Initializer>();
   readonly #inputs = new Map<string, ValueInfo>();
   readonly #outputs = new Map<Value, Value>();
+  readonly #declared: ValueInfo[] = [];
   readonly #prefix: string;
   #scope = '';
   #count = 0;
@@ -100,6 +101,12 @@ export class GraphBuilder {
     return given;
   }
 
+  /** Makes a value an output under a name, with a type and shape, that are known outside. */
+  declareOutput(value: Value, output: ValueInfo): void {
+    this.#add('Identity', [value], [output.name as Value], {});
+    this.#declared.push(output);
+  }
+
   /** A tensor that the graph holds; one of the same name is held once. */
   initializer(initializer: Initializer): Value {
     this.#initializers.set(initializer.name, initializer);
@@ -120,6 +127,13 @@ export class GraphBuilder {
   floats(name: string, values: Float32Array): Value {
     const raw = new Uint8Array(values.buffer, values.byteOffset, values.byteLength);
     return this.initializer({ name, type: 'f32', shape: [values.length], bytes: { raw } });
+  }
+
+  /** Floats of double precision [n]. */
+  doubles(...values: readonly number[]): Value {
+    const raw = new Uint8Array(Float64Array.from(values).buffer);
+    const name = `${this.#prefix}doubles:${values}`;
+    return this.initializer({ name, type: 'f64', shape: [values.length], bytes: { raw } });
   }
 
   /** A float without dimensions. */
@@ -143,7 +157,7 @@ export class GraphBuilder {
       nodes: this.#nodes,
       initializers: [...this.#initializers.values()],
       inputs: [...this.#inputs.values()],
-      outputs: [...this.#outputs.values()],
+      outputs: [...this.#outputs.values(), ...this.#declared],
     };
   }
 

@@ -85,7 +85,8 @@ export class PlacedWeights {
   }
 }
 
-function partOf({ name, type, shape, bytes }: Initializer, part: number): Initializer {
+/** One of the equal parts along the first axis of what an initializer holds. */
+export function partOf({ name, type, shape, bytes }: Initializer, part: number): Initializer {
   const [parts = 1, ...rest] = shape;
   return { name: `${name}:${part}`, type, shape: rest, bytes: partOfBytes(bytes, part, parts) };
 }

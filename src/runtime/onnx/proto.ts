@@ -5,7 +5,7 @@
 import { PbfWriter } from 'pbf';
 
 /** TensorProto.DataType. */
-export const ELEMENT_TYPES = { f32: 1, i32: 6, i64: 7, f16: 10, bf16: 16 } as const;
+export const ELEMENT_TYPES = { f32: 1, i32: 6, i64: 7, f16: 10, f64: 11, bf16: 16 } as const;
 
 export type ElementType = keyof typeof ELEMENT_TYPES;
 
@@ -53,29 +53,111 @@ export interface GraphProto {
   readonly nodes: readonly NodeProto[];
   readonly initializers: readonly Initializer[];
   readonly inputs: readonly ValueInfo[];
-  /** Their types and shapes are inferred. */
-  readonly outputs: readonly string[];
+  /** Where there is a name alone, type and shape are inferred. */
+  readonly outputs: readonly (string | ValueInfo)[];
 }
 
 /** Version 9 is what operator set 20 came with. */
-const IR_VERSION = 9;
+export const IR_VERSION = 9;
 
 /** Where ONNX Runtime's own operators are. */
 export const MICROSOFT = 'com.microsoft';
 
-const OPERATOR_SETS = [
+export const OPERATOR_SETS = [
   { domain: '', version: 20 },
   { domain: MICROSOFT, version: 1 },
 ] as const;
 
 /** A model that holds one graph, as ONNX Runtime takes it. */
 export function encodeModel(graph: GraphProto): Uint8Array {
+  return encoded((writer) => {
+    writeMaker(writer);
+    writer.writeMessage(7, writeGraph, graph);
+    writeOperatorSets(writer);
+  });
+}
+
+/** What a model says of itself besides its graph. */
+export interface About {
+  /** Of this program. */
+  readonly version: string;
+  readonly metadata: ReadonlyMap<string, string>;
+}
+
+/** Bytes that are read when they are written, in pieces that may reuse their memory. */
+export interface LateBytes {
+  readonly length: number;
+  readonly pieces: () => Iterable<Uint8Array>;
+}
+
+/**
+ * A model as stretches of its encoding, so that weights need not be in memory.
+ * @param contentOf The bytes of an initializer that are to stand in the model in the place of the file that
+ * it names; undefined where it stays as it is.
+ */
+export function encodeInStretches(
+  graph: GraphProto,
+  { version, metadata }: About,
+  contentOf: (initializer: Initializer) => LateBytes | undefined,
+): (Uint8Array | LateBytes)[] {
+  const stretches = [
+    encoded((writer) => writeNodes(graph, writer)),
+    ...graph.initializers.flatMap((each) => initializerStretches(each, contentOf(each))),
+    encoded((writer) => writeEnds(graph, writer)),
+  ];
+  const head = encoded((writer) => {
+    writeMaker(writer);
+    writer.writeStringField(3, version);
+    writeHeader(writer, 7, lengthOf(stretches));
+  });
+  const tail = encoded((writer) => {
+    writeOperatorSets(writer);
+    for (const entry of metadata) writer.writeMessage(14, writeEntry, entry);
+  });
+  return [head, ...stretches, tail];
+}
+
+/** Bytes in all. */
+export const lengthOf = (stretches: readonly { readonly length: number }[]): number =>
+  stretches.reduce((sum, { length }) => sum + length, 0);
+
+function initializerStretches(
+  initializer: Initializer,
+  content: LateBytes | undefined,
+): (Uint8Array | LateBytes)[] {
+  if (content === undefined) {
+    return [encoded((writer) => writer.writeMessage(5, writeInitializer, initializer))];
+  }
+  const inner = encoded((writer) => {
+    writeInitializerHead(initializer, writer);
+    writeHeader(writer, 9, content.length);
+  });
+  const outer = encoded((writer) => writeHeader(writer, 5, inner.length + content.length));
+  return [outer, inner, content];
+}
+
+function encoded(write: (writer: PbfWriter) => void): Uint8Array {
   const writer = new PbfWriter();
+  write(writer);
+  return writer.finish();
+}
+
+/** Protocol Buffers' wire type of what has its length before it. */
+const LENGTH_DELIMITED = 2;
+
+/** What stands before so many bytes of a field. */
+function writeHeader(writer: PbfWriter, field: number, length: number): void {
+  writer.writeTag(field, LENGTH_DELIMITED);
+  writer.writeVarint(length);
+}
+
+function writeMaker(writer: PbfWriter): void {
   writer.writeVarintField(1, IR_VERSION);
   writer.writeStringField(2, 'minimind');
-  writer.writeMessage(7, writeGraph, graph);
+}
+
+function writeOperatorSets(writer: PbfWriter): void {
   for (const set of OPERATOR_SETS) writer.writeMessage(8, writeOperatorSet, set);
-  return writer.finish();
 }
 
 function writeOperatorSet(
@@ -87,11 +169,19 @@ function writeOperatorSet(
 }
 
 function writeGraph(graph: GraphProto, writer: PbfWriter): void {
+  writeNodes(graph, writer);
+  for (const each of graph.initializers) writer.writeMessage(5, writeInitializer, each);
+  writeEnds(graph, writer);
+}
+
+function writeNodes(graph: GraphProto, writer: PbfWriter): void {
   for (const node of graph.nodes) writer.writeMessage(1, writeNode, node);
   writer.writeStringField(2, graph.name);
-  for (const each of graph.initializers) writer.writeMessage(5, writeInitializer, each);
+}
+
+function writeEnds(graph: GraphProto, writer: PbfWriter): void {
   for (const input of graph.inputs) writer.writeMessage(11, writeValueInfo, input);
-  for (const output of graph.outputs) writer.writeMessage(12, writeName, output);
+  for (const output of graph.outputs) writer.writeMessage(12, writeOutput, output);
 }
 
 function writeNode(node: NodeProto, writer: PbfWriter): void {
@@ -137,10 +227,9 @@ function writeAttributeValue(value: Attribute, writer: PbfWriter): keyof typeof 
 /** TensorProto.DataLocation. */
 const EXTERNAL = 1;
 
-function writeInitializer({ name, type, shape, bytes }: Initializer, writer: PbfWriter): void {
-  for (const size of shape) writer.writeVarintField(1, size);
-  writer.writeVarintField(2, ELEMENT_TYPES[type]);
-  writer.writeStringField(8, name);
+function writeInitializer(initializer: Initializer, writer: PbfWriter): void {
+  const { bytes } = initializer;
+  writeInitializerHead(initializer, writer);
   if ('raw' in bytes) {
     writer.writeBytesField(9, bytes.raw);
     return;
@@ -149,13 +238,20 @@ function writeInitializer({ name, type, shape, bytes }: Initializer, writer: Pbf
   writer.writeVarintField(14, EXTERNAL);
 }
 
+function writeInitializerHead({ name, type, shape }: Initializer, writer: PbfWriter): void {
+  for (const size of shape) writer.writeVarintField(1, size);
+  writer.writeVarintField(2, ELEMENT_TYPES[type]);
+  writer.writeStringField(8, name);
+}
+
 function writeEntry([key, value]: readonly [string, string | number], writer: PbfWriter): void {
   writer.writeStringField(1, key);
   writer.writeStringField(2, String(value));
 }
 
-function writeName(name: string, writer: PbfWriter): void {
-  writer.writeStringField(1, name);
+function writeOutput(output: string | ValueInfo, writer: PbfWriter): void {
+  if (typeof output === 'string') writer.writeStringField(1, output);
+  else writeValueInfo(output, writer);
 }
 
 function writeValueInfo({ name, ...type }: ValueInfo, writer: PbfWriter): void {

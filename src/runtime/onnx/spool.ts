@@ -7,6 +7,7 @@ import path from 'node:path';
 import type { Param } from '../../architecture/param.js';
 import { UserError } from '../../errors.js';
 import type { WeightSource } from '../weights.js';
+import { aligned, weightBytes } from './weight-bytes.js';
 
 /** Folders that must not outlive the process. */
 const folders = new Set<string>();
@@ -24,11 +25,7 @@ function removeQuietly(folder: string): boolean {
   }
 }
 
-/** Tensors begin at multiples of this, so that they can be mapped by pages. */
-const ALIGNMENT = 4096;
 const FLOAT_BYTES = Float32Array.BYTES_PER_ELEMENT;
-/** Read and written at a time. */
-const PIECE_ELEMENTS = 2 ** 20;
 
 /** A private file of float32 tensors, which only the user may read, until it is removed. */
 export class Spool {
@@ -54,7 +51,7 @@ export class Spool {
 
   /** Where in the file a tensor will begin. */
   add(tensor: Param): number {
-    const position = Math.ceil(this.#end / ALIGNMENT) * ALIGNMENT;
+    const position = aligned(this.#end);
     this.#tensors.push({ tensor, position });
     this.#end = position + tensor.elements * FLOAT_BYTES;
     return position;
@@ -90,12 +87,10 @@ async function writeTensor(
   tensor: Param,
   position: number,
 ): Promise<void> {
-  const piece = new Float32Array(Math.min(PIECE_ELEMENTS, tensor.elements));
-  for (let first = 0; first < tensor.elements; first += piece.length) {
-    const values = piece.subarray(0, Math.min(piece.length, tensor.elements - first));
-    source.read(tensor, first, values);
-    const bytes = new Uint8Array(values.buffer, 0, values.byteLength);
-    await writeFully(handle, bytes, position + first * FLOAT_BYTES);
+  let end = position;
+  for (const bytes of weightBytes(source, tensor, 0, tensor.elements)) {
+    await writeFully(handle, bytes, end);
+    end += bytes.length;
   }
 }
 

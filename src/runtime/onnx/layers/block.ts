@@ -25,7 +25,7 @@ export function languageModel(context: Context, model: LanguageModel, ids: Value
   let x = inTurn(context, model.embeddingSteps, context.apply(model.embedding, ids));
   for (const block of model.blocks) {
     x = context.apply(block, x);
-    context.outputs.blocks.set(block.name, context.graph.output(whole(context, x)));
+    context.outputs.blocks?.set(block.name, context.graph.output(whole(context, x)));
   }
   return inTurn(context, [model.norm, model.head, ...model.logitSteps], x);
 }

@@ -13,9 +13,19 @@ export function layerNorm(context: Context, { weight, bias, eps }: LayerNorm, x:
 
 /** `SimplifiedLayerNormalization` is ONNX Runtime's own, though it stands among ONNX's operators. */
 export function rmsNorm(context: Context, layer: RmsNorm, x: Value): Value {
+  if (context.isForOthers) return rmsNormInSteps(context, layer, x);
   return context.graph.op('SimplifiedLayerNormalization', [x, factorOf(context, layer)], {
     attributes: { axis: -1, epsilon: { float: layer.eps } },
   });
+}
+
+/** In ONNX's operators, in the form that ONNX Runtime finds and makes one operation of. */
+function rmsNormInSteps(context: Context, layer: RmsNorm, x: Value): Value {
+  const { graph } = context;
+  const squares = graph.op('Pow', [x, graph.float(2)]);
+  const mean = graph.op('ReduceMean', [squares, graph.ints(-1)], { attributes: { keepdims: 1 } });
+  const root = graph.op('Sqrt', [graph.op('Add', [mean, graph.float(layer.eps)])]);
+  return graph.op('Mul', [graph.op('Div', [x, root]), factorOf(context, layer)]);
 }
 
 /** Its sum with the offset is computed once, when the session is made. */

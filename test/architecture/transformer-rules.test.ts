@@ -1,0 +1,91 @@
+import { describe, expect, it } from 'vitest';
+import { type FamilyName, loadFamily } from '../../src/architecture/families.js';
+import type { Severity } from '../../src/errors.js';
+
+/** What the rules of a family say of a model. */
+async function findings(name: FamilyName, model: Record<string, unknown>) {
+  const { schema, rules } = await loadFamily(name);
+  const document = schema.parse({ model: { family: name, ...model } });
+  return rules.flatMap(({ severity, check }) => {
+    const found = check(document);
+    return found ? [`${severity}: ${found.message}`] : [];
+  });
+}
+
+describe('rules of transformers', () => {
+  it.each<[FamilyName, Record<string, unknown>, Severity, string]>([
+    ['llama', { num_attention_heads: 7 }, 'error', '7 heads do not divide hidden_size 4096'],
+    ['llama', { num_key_value_heads: 5 }, 'error', '5 key-value heads do not divide 32 heads'],
+    ['llama', { head_dim: 7 }, 'error', 'a head would be 7 wide, but RoPE rotates pairs'],
+    ['llama', { rope_scaling: { rope_type: 'linear' } }, 'error', 'linear needs factor'],
+    [
+      'llama',
+      {
+        rope_scaling: {
+          rope_type: 'llama3',
+          factor: 8,
+          low_freq_factor: 4,
+          high_freq_factor: 4,
+        },
+      },
+      'error',
+      'high_freq_factor 4 is not above low_freq_factor 4',
+    ],
+    [
+      'phi3',
+      { rope_scaling: { rope_type: 'longrope', short_factor: [1, 1], long_factor: [1, 1] } },
+      'error',
+      'need 48 entries each',
+    ],
+    ['gpt2', { n_head: 5 }, 'error', '5 heads do not divide n_embd 768'],
+    ['bloom', { n_head: 3 }, 'error', '3 heads do not divide hidden_size 64'],
+    ['gpt_neox', { rotary_pct: 0.01 }, 'error', '0 of 96 dimensions would be rotated'],
+    ['gemma2', { layer_types: ['full_attention'] }, 'error', '1 entries for 26 layers'],
+    ['smollm3', { no_rope_layers: [1, 0] }, 'error', '2 entries for 36 layers'],
+    ['mixtral', { num_experts_per_tok: 9 }, 'error', '9 experts for a token are more than the 8'],
+    ['deepseek_v3', { n_group: 7 }, 'error', '7 groups do not divide 256 experts'],
+    ['deepseek_v3', { topk_group: 9 }, 'error', '9 of 8 groups cannot be kept'],
+    ['deepseek_v3', { qk_rope_head_dim: 5 }, 'error', '5 dimensions would be rotated'],
+    ['deepseek_v3', { first_k_dense_replace: 61 }, 'warning', 'none has experts'],
+    ['deepseek_v2', { norm_topk_prob: true }, 'warning', 'norm_topk_prob has no effect'],
+    [
+      'deepseek_v2',
+      { topk_method: 'group_limited_greedy' },
+      'error',
+      'needs n_group and topk_group',
+    ],
+    [
+      'minimind',
+      { hidden_size: 64, num_hidden_layers: 1, use_moe: true, head_dim: 8, n_routed_experts: 8 },
+      'warning',
+      'n_routed_experts has no effect in version 3',
+    ],
+    [
+      'minimind',
+      { hidden_size: 64, num_hidden_layers: 1, use_moe: true, version: 2, num_experts: 8 },
+      'warning',
+      'num_experts has no effect in version 2',
+    ],
+    [
+      'minimind',
+      { hidden_size: 64, num_hidden_layers: 1, use_moe: true, num_experts_per_tok: 5 },
+      'error',
+      '5 experts for a token are more than the 4',
+    ],
+  ])('%s %j: %s, %s', async (name, model, severity, message) => {
+    const found = await findings(name, model);
+    expect(found).toContainEqual(expect.stringMatching(new RegExp(`^${severity}: .*${message}`)));
+  });
+
+  it('have nothing to say of what the classes of transformers begin with', async () => {
+    for (const name of ['llama', 'qwen2', 'gemma2', 'phi3', 'gpt2', 'deepseek_v3'] as const) {
+      expect(await findings(name, {}), name).toEqual([]);
+    }
+  });
+
+  it('stop a million experts before they are built', async () => {
+    const { schema, build } = await loadFamily('qwen2_moe');
+    const document = schema.parse({ model: { family: 'qwen2_moe', num_experts: 1e9 } });
+    expect(() => build(document)).toThrow(/3,000,000,000 tensor names; the limit is 1,000,000/);
+  });
+});

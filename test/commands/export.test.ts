@@ -1,0 +1,140 @@
+import { spawn } from 'node:child_process';
+import fs from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { inPackage } from '../fixtures.js';
+import { runCli } from '../run-cli.js';
+
+const MODEL = 'fixtures/hf/llama';
+const CONFIG = 'configs/hybrid/tiny.yaml';
+
+let folder = '';
+beforeEach(() => {
+  folder = fs.mkdtempSync(path.join(os.tmpdir(), 'minimind-'));
+});
+afterEach(() => fs.rmSync(folder, { recursive: true }));
+const out = (name = 'model.onnx') => path.join(folder, name);
+const exported = (...args: string[]) => runCli(['export', ...args]);
+
+describe('export', () => {
+  it('tells what it wrote, and leaves nothing beside it', () => {
+    const { code, stdout, stderr } = exported(MODEL, '-o', out());
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    expect(stdout).toContain(`done: ${out()}`);
+    expect(stdout).toMatch(/^input +input_ids +int64 \[batch, sequence\]$/m);
+    expect(stdout).toMatch(/^output +logits +float32 \[batch, sequence, 97\]$/m);
+    expect(fs.readdirSync(folder)).toEqual(['model.onnx']);
+  });
+
+  it('tells the figures exactly', () => {
+    const { stdout } = exported(MODEL, '-o', out(), '--json');
+    const { files, weights, operators, checkpoint, seed, positions } = JSON.parse(stdout);
+    expect(files).toEqual([{ path: out(), bytes: fs.statSync(out()).size }]);
+    const stored = fs.statSync(inPackage(MODEL, 'model.safetensors')).size;
+    expect(weights.bytes).toBe(weights.elements * 4);
+    // A safetensors file of float32 is its tensors and a header of a few kilobytes.
+    expect(stored - weights.bytes).toBeGreaterThan(0);
+    expect(stored - weights.bytes).toBeLessThan(4096);
+    expect({ checkpoint, seed, positions }).toEqual({
+      checkpoint: MODEL,
+      seed: null,
+      positions: 64,
+    });
+    const { count } = operators.find(
+      ({ operator }: { operator: string }) => operator === 'MultiHeadAttention',
+    );
+    expect(count).toBe(2);
+  });
+
+  it('puts the weights beside the graph when it is told so', () => {
+    const { code } = exported(MODEL, '-o', out(), '--external-data');
+    expect(code).toBe(0);
+    expect(fs.readdirSync(folder).sort()).toEqual(['model.onnx', 'model.onnx.data']);
+  });
+
+  it('writes the same random weights for the same seed, and others for another', () => {
+    const bytes = (seed: string) => {
+      expect(exported(CONFIG, '--random', '--seed', seed, '-o', out(), '--force').code).toBe(0);
+      return fs.readFileSync(out());
+    };
+    const first = bytes('1');
+    expect(bytes('1').equals(first)).toBe(true);
+    expect(bytes('2').equals(first)).toBe(false);
+  });
+
+  it('takes what is stored as bfloat16 for the same numbers', () => {
+    const half = out('half');
+    const given = 'fixtures/hybrid/shared-lowrank-tied';
+    expect(runCli(['convert-checkpoint', given, half, '--dtype', 'bf16']).code).toBe(0);
+    const { code, stdout } = exported(half, '-o', out(), '--json');
+    expect(code).toBe(0);
+    expect(JSON.parse(stdout).weights.dtype).toBe('F32');
+  });
+});
+
+describe('mistakes of the user', () => {
+  it.each([
+    [[CONFIG], 'is a config, which has no weights'],
+    [[MODEL, '--random'], 'is a checkpoint, and --random is for weights of none'],
+    [[MODEL, '--checkpoint', MODEL], 'is a checkpoint, and so is --checkpoint'],
+    [[CONFIG, '--checkpoint', MODEL], 'is not as'],
+    [[CONFIG, '--checkpoint', MODEL, '--random'], 'cannot also be provided'],
+  ])('%j', (args, message) => {
+    const { code, stdout, stderr } = exported(...args, '-o', out());
+    expect(stderr).toContain(message);
+    expect(stderr).not.toMatch(/^\s+at /m);
+    expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
+    expect(fs.readdirSync(folder)).toEqual([]);
+  });
+
+  it.each([
+    ['no place at all', [], 'Missing required flag output'],
+    ['standard output', ['-o', '-'], 'a graph goes to a file'],
+    ['no such folder', ['-o', 'no-such-folder/model.onnx'], 'there is no such folder'],
+    ['a folder', ['-o', 'src'], 'src is a folder'],
+    ['a device', ['-o', '/dev/null'], 'neither a file nor a folder'],
+  ])('%s', (_, args, message) => {
+    const { code, stderr } = exported(MODEL, ...args);
+    expect(stderr).toContain(message);
+    expect(code).toBe(2);
+  });
+
+  it.each(['model.onnx', 'model.onnx.data'])('never cost a %s that was there', (name) => {
+    fs.writeFileSync(out(name), 'mine');
+    const args = [MODEL, '-o', out(), '--external-data'];
+    const { code, stderr } = exported(...args);
+    expect({ code, stderr }).toEqual({
+      code: 2,
+      stderr: `error: ${out(name)} exists already\n  → choose another name, or replace it with --force\n`,
+    });
+    expect(fs.readdirSync(folder)).toEqual([name]);
+    expect(fs.readFileSync(out(name), 'utf8')).toBe('mine');
+    expect(exported(...args, '--force').code).toBe(0);
+    expect(fs.statSync(out(name)).size).toBeGreaterThan(4);
+  });
+
+  it.each(['model.safetensors', 'config.json'])('never cost the %s that is read', (name) => {
+    fs.cpSync(inPackage(MODEL), folder, { recursive: true });
+    const before = fs.readFileSync(out(name));
+    const { code, stderr } = exported(folder, '-o', out(name), '--force');
+    expect(code).toBe(2);
+    expect(stderr).toContain('is read, and would be replaced');
+    expect(fs.readFileSync(out(name)).equals(before)).toBe(true);
+  });
+});
+
+describe('what goes wrong on the way', () => {
+  it('leaves nothing: Ctrl-C', async () => {
+    const args = [CONFIG, '--random', '--external-data', '--set', 'model.vocab_size=2000000'];
+    const run = [inPackage('bin/run.js'), 'export', ...args, '-o', out()];
+    const child = spawn(process.execPath, run, { cwd: inPackage(), stdio: 'ignore' });
+    const closed = new Promise((resolve) => child.on('close', resolve));
+    while (fs.readdirSync(folder).length === 0 && child.exitCode === null) {
+      await new Promise((resolve) => setTimeout(resolve, 5));
+    }
+    child.kill('SIGINT');
+    expect(await closed).toBe(130);
+    expect(fs.readdirSync(folder)).toEqual([]);
+  });
+});

@@ -1,0 +1,145 @@
+/** Exported graphs, given to ONNX Runtime with nothing of ours between, against what the originals compute. */
+import fs from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { PbfReader } from 'pbf';
+import { afterAll, describe, expect, it } from 'vitest';
+import type { LanguageModel } from '../../../src/architecture/layer.js';
+import { tensorsOf } from '../../../src/architecture/walk.js';
+import { planExport } from '../../../src/runtime/onnx/export.js';
+import { loadLibrary } from '../../../src/runtime/onnx/library.js';
+import type { Ids, Values } from '../../../src/runtime/values.js';
+import type { WeightSource } from '../../../src/runtime/weights.js';
+import { inPackage } from '../../fixtures.js';
+import { FAMILY_CASES, familyCase } from '../family-cases.js';
+import { differenceAt, fixtureModel } from '../fixture-models.js';
+import { partOf } from '../sequences.js';
+import { describeWithOnnx, loaded } from './support.js';
+
+/** How far float32 may be from the original's, which is float32 too. */
+const LIMIT = 2e-5;
+
+const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'minimind-'));
+afterAll(() => fs.rmSync(folder, { recursive: true }));
+
+interface Exported {
+  readonly model: LanguageModel;
+  readonly weights: WeightSource;
+}
+
+/** Writes an export as it is planned. @returns The path of the graph. */
+function written({ model, weights }: Exported, external: boolean): string {
+  const name = external ? 'beside.onnx' : 'inside.onnx';
+  const about = { version: '1.2.3', metadata: new Map([['family', 'a family']]) };
+  const { files } = planExport(model, weights, { ...about, name, external });
+  expect(files.map((file) => file.name)).toEqual(external ? [name, `${name}.data`] : [name]);
+  for (const file of files) {
+    const descriptor = fs.openSync(path.join(folder, file.name), 'w');
+    for (const piece of file.pieces()) fs.writeSync(descriptor, piece);
+    fs.closeSync(descriptor);
+    expect(fs.statSync(path.join(folder, file.name)).size).toBe(file.length);
+  }
+  return path.join(folder, name);
+}
+
+/** Logits of each input, by ONNX Runtime alone. */
+async function logitsOf(file: string, inputs: readonly Ids[]): Promise<Values[]> {
+  const { InferenceSession, Tensor } = loadLibrary();
+  const session = await InferenceSession.create(file, { intraOpNumThreads: 1 });
+  expect([session.inputNames, session.outputNames]).toEqual([['input_ids'], ['logits']]);
+  const results: Values[] = [];
+  for (const { data, batch, tokens } of inputs) {
+    const ids = new Tensor('int64', BigInt64Array.from(data, BigInt), [batch, tokens]);
+    const { logits } = await session.run({ input_ids: ids });
+    results.push({ shape: logits?.dims ?? [], data: logits?.data as Float32Array });
+  }
+  await session.release();
+  return results;
+}
+
+/** Three times the first half of the first sequence: another batch, and another length. */
+function others(ids: Ids): Ids {
+  const tokens = Math.ceil(ids.tokens / 2);
+  const row = partOf(ids, 0, tokens).data.subarray(0, tokens);
+  return { batch: 3, tokens, data: Int32Array.from([...row, ...row, ...row]) };
+}
+
+describeWithOnnx('an exported graph computes what the original does', () => {
+  it.each(FAMILY_CASES)('%s', async (place) => {
+    const { ids, expected, ...exported } = await familyCase(place);
+    const other = others(ids);
+    const [whole, part] = await logitsOf(written(exported, false), [ids, other]);
+    const wanted = expected.get('logits') as Values;
+    expect(whole?.shape).toEqual(wanted.shape);
+    expect(differenceAt(whole as Values, wanted, 1)).toBeLessThan(LIMIT);
+    // Of another length the originals have nothing to quote where angles or windows depend on it.
+    const { output } = await (await loaded(exported.model, exported.weights)).run({ ids: other });
+    expect(part?.shape).toEqual(output.shape);
+    expect(differenceAt(part as Values, output, 1)).toBeLessThan(LIMIT);
+  });
+
+  it.each(fs.readdirSync(inPackage('fixtures/hybrid')))('hybrid/%s', async (name) => {
+    const { ids, expected, every, ...exported } = fixtureModel(name);
+    const [whole] = await logitsOf(written(exported, false), [ids]);
+    expect(differenceAt(whole as Values, expected.get('logits') as Values, every)).toBeLessThan(
+      LIMIT,
+    );
+  });
+
+  it.each(['hf/qwen3-moe', 'hf/gpt2'])('with its weights beside it: %s', async (place) => {
+    const { ids, expected, ...exported } = await familyCase(place);
+    const [whole] = await logitsOf(written(exported, true), [ids]);
+    expect(differenceAt(whole as Values, expected.get('logits') as Values, 1)).toBeLessThan(LIMIT);
+  });
+});
+
+describe('an exported file', () => {
+  /** Its fields by number, each with all that it holds; see onnx.proto3. */
+  const fieldsOf = (bytes: Uint8Array) =>
+    new PbfReader(bytes).readFields<Map<number, Uint8Array[]>>((field, found, reader) => {
+      const value = reader.type === 2 ? reader.readBytes() : Uint8Array.of(reader.readVarint());
+      found.set(field, [...(found.get(field) ?? []), value.slice()]);
+    }, new Map());
+  const text = (bytes: Uint8Array | undefined) => Buffer.from(bytes ?? []).toString();
+
+  it('says who made it, of what, and what it needs', async () => {
+    const model = fieldsOf(fs.readFileSync(written(await familyCase('hf/llama'), false)));
+    expect(model.get(1)).toEqual([Uint8Array.of(9)]);
+    expect([model.get(2), model.get(3)].map((each) => text(each?.[0]))).toEqual([
+      'minimind',
+      '1.2.3',
+    ]);
+    const sets = (model.get(8) ?? []).map(fieldsOf);
+    expect(sets.map((set) => [text(set.get(1)?.[0]), set.get(2)?.[0]?.[0]])).toEqual([
+      ['', 20],
+      ['com.microsoft', 1],
+    ]);
+    const [entry] = (model.get(14) ?? []).map(fieldsOf);
+    expect([text(entry?.get(1)?.[0]), text(entry?.get(2)?.[0])]).toEqual(['family', 'a family']);
+  });
+
+  it('holds every tensor once, under the name that it has in the checkpoint', () => {
+    const fixture = fixtureModel('shared-lowrank-tied');
+    const model = fieldsOf(fs.readFileSync(written(fixture, false)));
+    const graph = fieldsOf(model.get(7)?.[0] ?? new Uint8Array());
+    const initializers = (graph.get(5) ?? []).map((each) => fieldsOf(each));
+    const names = initializers.map((each) => text(each.get(8)?.[0]));
+    expect(new Set(names).size).toBe(names.length);
+    // What follows from the configuration stands in files beside the parameters, and need not here.
+    const own = tensorsOf(fixture.model).filter(({ role }) => role === 'parameter');
+    expect(names).toEqual(expect.arrayContaining(own.map(({ name }) => name)));
+  });
+
+  it('reads nothing of the weights before it is written', async () => {
+    const { model } = await familyCase('hf/llama');
+    const weights: WeightSource = {
+      rangeOf: () => undefined,
+      read: () => {
+        throw new Error('read');
+      },
+    };
+    const about = { version: '1', metadata: new Map(), name: 'x', external: false };
+    const { files } = planExport(model, weights, about);
+    expect(() => [...(files[0]?.pieces() ?? [])]).toThrow('read');
+  });
+});
