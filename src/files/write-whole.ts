@@ -56,7 +56,9 @@ export async function writeThrough(
 ): Promise<void> {
   temporaryFiles.add(temporary);
   try {
-    const handle = await explained(target, () => open(temporary, 'wx'));
+    // At once: a file that is made while the process ends comes after what removes it.
+    await explained(target, async () => fs.closeSync(fs.openSync(temporary, 'wx')));
+    const handle = await explained(target, () => open(temporary, 'r+'));
     await writeContent(handle, target, fill, async () => {
       if (mode !== undefined) await handle.chmod(mode & 0o777);
       await handle.sync();
