@@ -16,7 +16,12 @@ describe('rules of transformers', () => {
   it.each<[FamilyName, Record<string, unknown>, Severity, string]>([
     ['llama', { num_attention_heads: 7 }, 'error', '7 heads do not divide hidden_size 4096'],
     ['llama', { num_key_value_heads: 5 }, 'error', '5 key-value heads do not divide 32 heads'],
-    ['llama', { head_dim: 7 }, 'error', 'a head would be 7 wide, but RoPE rotates pairs'],
+    [
+      'llama',
+      { head_dim: 7 },
+      'error',
+      '7 dimensions of a head would be rotated, but RoPE rotates pairs',
+    ],
     ['llama', { rope_scaling: { rope_type: 'linear' } }, 'error', 'linear needs factor'],
     [
       'llama',
@@ -39,13 +44,13 @@ describe('rules of transformers', () => {
     ],
     ['gpt2', { n_head: 5 }, 'error', '5 heads do not divide n_embd 768'],
     ['bloom', { n_head: 3 }, 'error', '3 heads do not divide hidden_size 64'],
-    ['gpt_neox', { rotary_pct: 0.01 }, 'error', '0 of 96 dimensions would be rotated'],
+    ['gpt_neox', { rotary_pct: 0.01 }, 'error', '0 dimensions of a head would be rotated'],
     ['gemma2', { layer_types: ['full_attention'] }, 'error', '1 entries for 26 layers'],
     ['smollm3', { no_rope_layers: [1, 0] }, 'error', '2 entries for 36 layers'],
     ['mixtral', { num_experts_per_tok: 9 }, 'error', '9 experts for a token are more than the 8'],
     ['deepseek_v3', { n_group: 7 }, 'error', '7 groups do not divide 256 experts'],
     ['deepseek_v3', { topk_group: 9 }, 'error', '9 of 8 groups cannot be kept'],
-    ['deepseek_v3', { qk_rope_head_dim: 5 }, 'error', '5 dimensions would be rotated'],
+    ['deepseek_v3', { qk_rope_head_dim: 5 }, 'error', '5 dimensions of a head would be rotated'],
     ['deepseek_v3', { first_k_dense_replace: 61 }, 'warning', 'none has experts'],
     ['deepseek_v2', { norm_topk_prob: true }, 'warning', 'norm_topk_prob has no effect'],
     [

@@ -14,14 +14,8 @@ import type { Layer } from '../layer.js';
 import { trainingHints } from '../training.js';
 import { readHuggingFace } from '../transformer/hugging-face.js';
 import { causalModel, residualBlock } from '../transformer/parts.js';
-import {
-  count,
-  epsilon,
-  flag,
-  headsDivide,
-  lengthRules,
-  transformerDocument,
-} from '../transformer/settings.js';
+import { headsDivide, lengthRules } from '../transformer/rules.js';
+import { count, epsilon, flag, transformerDocument } from '../transformer/settings.js';
 import { prefixStoredIn, storedPrefix, tyingSettings } from '../transformer/stored.js';
 
 /** Fixed by the original code. */

@@ -11,7 +11,6 @@ import {
 } from '../transformer/deepseek.js';
 import { expertsIn, readHuggingFace } from '../transformer/hugging-face.js';
 import { decoder, preNormBlock } from '../transformer/parts.js';
-import { rotaryRules } from '../transformer/rotary-settings.js';
 import { flag, transformerDocument } from '../transformer/settings.js';
 import { expertsStoredIn, tyingSettings } from '../transformer/stored.js';
 
@@ -50,7 +49,6 @@ export const deepseekV2 = defineFamily({
   schema,
   rules: [
     ...DEEPSEEK_RULES,
-    ...rotaryRules,
     {
       severity: 'warning',
       reads: ['model.norm_topk_prob'],

@@ -12,7 +12,6 @@ import {
 } from '../transformer/deepseek.js';
 import { expertsIn, readHuggingFace } from '../transformer/hugging-face.js';
 import { decoder, preNormBlock } from '../transformer/parts.js';
-import { rotaryRules } from '../transformer/rotary-settings.js';
 import { flag, transformerDocument } from '../transformer/settings.js';
 import { expertsStoredIn, tyingSettings } from '../transformer/stored.js';
 
@@ -59,7 +58,7 @@ export const deepseekV3 = defineFamily({
   name: 'deepseek_v3',
   title: 'DeepSeek-V3 and R1: latent attention, corrected experts',
   schema,
-  rules: [...DEEPSEEK_RULES, ...rotaryRules],
+  rules: DEEPSEEK_RULES,
   confusions: [],
   presets: {},
   trainingHints,

@@ -10,12 +10,12 @@ import {
   separateAttention,
   separateMlp,
 } from '../transformer/parts.js';
-import { rotaryRules, rotarySettings } from '../transformer/rotary-settings.js';
+import { rotarySettings } from '../transformer/rotary-settings.js';
+import { DECODER_RULES, rotaryRules } from '../transformer/rules.js';
 import {
   activationOf,
   activationWord,
   causalOnly,
-  DECODER_RULES,
   decoderSizes,
   flag,
   headsOf,

@@ -10,14 +10,13 @@ import {
   separateAttention,
   separateMlp,
 } from '../transformer/parts.js';
-import { rotaryRules, rotarySettings } from '../transformer/rotary-settings.js';
+import { rotarySettings } from '../transformer/rotary-settings.js';
+import { DECODER_RULES, layerListRules, rotaryRules } from '../transformer/rules.js';
 import {
   activationOf,
-  DECODER_RULES,
   decoderSizes,
   headsOf,
   laterGemmaSettings,
-  layerListRules,
   transformerDocument,
   windowAt,
   windowSettings,

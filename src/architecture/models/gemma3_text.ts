@@ -2,17 +2,16 @@
 import { rmsNorm, rotary, scale, softcap } from '../constructors.js';
 import { defineFamily } from '../family.js';
 import { trainingHints } from '../training.js';
-import { readHuggingFace, rotaryIn, scalingIn } from '../transformer/hugging-face.js';
+import { isObject, readHuggingFace, rotaryIn, scalingIn } from '../transformer/hugging-face.js';
 import { decoder, sandwichBlock, separateAttention, separateMlp } from '../transformer/parts.js';
-import { rotaryRules, rotarySettings, scalingOf } from '../transformer/rotary-settings.js';
+import { rotarySettings, scalingOf } from '../transformer/rotary-settings.js';
+import { DECODER_RULES, layerListRules, rotaryRules } from '../transformer/rules.js';
 import {
   activationOf,
   count,
-  DECODER_RULES,
   decoderSizes,
   headsOf,
   laterGemmaSettings,
-  layerListRules,
   transformerDocument,
   windowAt,
   windowSettings,
@@ -41,9 +40,6 @@ const schema = transformerDocument('gemma3_text', {
   sliding_window_pattern: count.default(6).describe('Every so many layers one has no window'),
   ...laterGemmaSettings({ attention: null, logits: null }),
 });
-
-const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
-  typeof value === 'object' && value !== null;
 
 /** transformers 5 keeps rotary settings by the kind of layer. */
 function rotaryByLayer(config: Readonly<Record<string, unknown>>) {

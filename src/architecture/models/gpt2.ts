@@ -13,14 +13,13 @@ import { defineFamily } from '../family.js';
 import { trainingHints } from '../training.js';
 import { readHuggingFace } from '../transformer/hugging-face.js';
 import { causalModel, residualBlock } from '../transformer/parts.js';
+import { headsDivide, lengthRules } from '../transformer/rules.js';
 import {
   activationOf,
   activationWord,
   count,
   epsilon,
   flag,
-  headsDivide,
-  lengthRules,
   transformerDocument,
 } from '../transformer/settings.js';
 import { oldBuffers, prefixStoredIn, storedPrefix, tyingSettings } from '../transformer/stored.js';

@@ -13,18 +13,22 @@ import {
 import { defineFamily } from '../family.js';
 import type { Layer } from '../layer.js';
 import { trainingHints } from '../training.js';
-import { expertsIn, readHuggingFace, rotaryIn } from '../transformer/hugging-face.js';
+import { isHeldInMemory, readHuggingFace, rotaryIn } from '../transformer/hugging-face.js';
 import { causalModel, residualBlock } from '../transformer/parts.js';
-import { rotaryRules, rotarySettings, scalingOf } from '../transformer/rotary-settings.js';
+import { rotarySettings, scalingOf } from '../transformer/rotary-settings.js';
+import {
+  headsDivide,
+  lengthRules,
+  partOfEachHead,
+  rotationRules,
+  scalingRules,
+} from '../transformer/rules.js';
 import {
   activationOf,
   activationWord,
   count,
   epsilon,
   flag,
-  headsDivide,
-  lengthRules,
-  partialRules,
   partOfHead,
   transformerDocument,
 } from '../transformer/settings.js';
@@ -34,6 +38,8 @@ const { rope_theta, rope_scaling } = rotarySettings(10_000);
 
 /** What the head is called. */
 const HEADS = ['embed_out', 'lm_head'] as const;
+
+const ROTATED = partOfEachHead('rotary_pct');
 
 const schema = transformerDocument('gpt_neox', {
   vocab_size: count.default(50_432).describe('Rows of the embedding and of the head'),
@@ -64,8 +70,8 @@ export const gptNeox = defineFamily({
   schema,
   rules: [
     ...headsDivide('num_attention_heads', 'hidden_size'),
-    ...partialRules('rotary_pct'),
-    ...rotaryRules,
+    ...rotationRules(ROTATED),
+    ...scalingRules(ROTATED),
     ...lengthRules('max_position_embeddings'),
   ],
   confusions: [],
@@ -76,7 +82,7 @@ export const gptNeox = defineFamily({
       more: () => ({
         rotary_emb_base: rotaryIn(config).rope_theta,
         rotary_pct: rotaryIn(config).partial_rotary_factor,
-        stored_head: expertsIn(config) === 'packed' ? 'lm_head' : 'embed_out',
+        stored_head: isHeldInMemory(config) ? 'lm_head' : 'embed_out',
       }),
     }),
   storedSettings: (stored) => {

@@ -4,10 +4,10 @@ import { defineFamily } from '../family.js';
 import { trainingHints } from '../training.js';
 import { readHuggingFace } from '../transformer/hugging-face.js';
 import { decoder, mlpOf, preNormBlock, rotaryOf, separateAttention } from '../transformer/parts.js';
-import { rotaryRules, rotarySettings } from '../transformer/rotary-settings.js';
+import { rotarySettings } from '../transformer/rotary-settings.js';
+import { DECODER_RULES, rotaryRules } from '../transformer/rules.js';
 import {
   activationWord,
-  DECODER_RULES,
   decoderSizes,
   flag,
   headsOf,

@@ -10,14 +10,8 @@ import {
   separateAttention,
   separateMlp,
 } from '../transformer/parts.js';
-import {
-  count,
-  DECODER_RULES,
-  epsilon,
-  flag,
-  headsOf,
-  transformerDocument,
-} from '../transformer/settings.js';
+import { DECODER_RULES } from '../transformer/rules.js';
+import { count, epsilon, flag, headsOf, transformerDocument } from '../transformer/settings.js';
 import { tyingSettings } from '../transformer/stored.js';
 
 const schema = transformerDocument('minigpt', {

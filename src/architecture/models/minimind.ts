@@ -18,11 +18,11 @@ import {
   separateAttention,
   separateMlp,
 } from '../transformer/parts.js';
+import { DECODER_RULES } from '../transformer/rules.js';
 import {
   activationOf,
   activationWord,
   count,
-  DECODER_RULES,
   epsilon,
   flag,
   headsOf,

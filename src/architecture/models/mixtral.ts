@@ -1,23 +1,22 @@
 /** Mixtral (arXiv 2401.04088): Mistral with a mixture of experts in every layer. */
-import { mixtureOfExperts, rmsNorm, router } from '../constructors.js';
+import { rmsNorm } from '../constructors.js';
 import { defineFamily } from '../family.js';
 import { trainingHints } from '../training.js';
 import { expertsIn, readHuggingFace } from '../transformer/hugging-face.js';
 import {
   decoder,
-  expertsOf,
   preNormBlock,
   rotaryOf,
   separateAttention,
+  softmaxMixture,
 } from '../transformer/parts.js';
-import { rotaryRules, rotarySettings } from '../transformer/rotary-settings.js';
+import { rotarySettings } from '../transformer/rotary-settings.js';
+import { DECODER_RULES, expertRules, rotaryRules } from '../transformer/rules.js';
 import {
   activationOf,
   activationWord,
   count,
-  DECODER_RULES,
   decoderSizes,
-  expertRules,
   expertsStored,
   flag,
   headsOf,
@@ -70,26 +69,20 @@ export const mixtral = defineFamily({
   storedSettings: expertsStoredIn,
   settingsFor: tyingSettings,
   build({ model: config }) {
-    const { hidden_size: hidden, num_local_experts: experts, experts_stored: stored } = config;
+    const { hidden_size: hidden, experts_stored: stored } = config;
     const heads = headsOf(config);
     const { headDim } = heads;
     const norm = (name: string) => rmsNorm(name, hidden, config.rms_norm_eps);
     const mixture = (name: string) =>
-      mixtureOfExperts(name, {
-        router: router(`${name}.gate`, hidden, {
-          experts,
-          expertsPerToken: config.num_experts_per_tok,
-          scoring: 'softmax',
-          renormalised: { eps: 0 },
-        }),
-        experts: expertsOf(`${name}.experts`, {
-          experts,
-          stored,
-          hidden,
-          inner: config.intermediate_size,
-          activation: activationOf(config.hidden_act),
-          leaves: ['w1', 'w3', 'w2'],
-        }),
+      softmaxMixture(name, {
+        experts: config.num_local_experts,
+        expertsPerToken: config.num_experts_per_tok,
+        isNormed: true,
+        stored,
+        hidden,
+        inner: config.intermediate_size,
+        activation: activationOf(config.hidden_act),
+        leaves: ['w1', 'w3', 'w2'],
       });
     return decoder(config, {
       norm: norm('model.norm'),

@@ -10,10 +10,10 @@ import {
   rotaryOf,
   separateAttention,
 } from '../transformer/parts.js';
-import { rotaryRules, rotarySettings } from '../transformer/rotary-settings.js';
+import { rotarySettings } from '../transformer/rotary-settings.js';
+import { DECODER_RULES, rotaryRules } from '../transformer/rules.js';
 import {
   activationWord,
-  DECODER_RULES,
   decoderSizes,
   flag,
   headsOf,

@@ -4,22 +4,23 @@ import { defineFamily } from '../family.js';
 import { trainingHints } from '../training.js';
 import { readHuggingFace, rotaryIn } from '../transformer/hugging-face.js';
 import { decoder, fusedMlp, preNormBlock } from '../transformer/parts.js';
-import { rotaryRules, rotarySettings, scalingOf } from '../transformer/rotary-settings.js';
+import { rotarySettings, scalingOf } from '../transformer/rotary-settings.js';
+import { decoderRules, partOfEachHead, scalingRules } from '../transformer/rules.js';
 import {
   activationOf,
   activationWord,
   count,
-  DECODER_RULES,
   decoderSizes,
   flag,
   headsOf,
-  partialRules,
   partOfHead,
   transformerDocument,
   windowAt,
   windowSettings,
 } from '../transformer/settings.js';
 import { tyingSettings } from '../transformer/stored.js';
+
+const ROTATED = partOfEachHead('partial_rotary_factor');
 
 const schema = transformerDocument('phi3', {
   ...decoderSizes({
@@ -45,7 +46,7 @@ export const phi3 = defineFamily({
   name: 'phi3',
   title: 'Phi 3 and Phi 4 mini',
   schema,
-  rules: [...DECODER_RULES, ...rotaryRules, ...partialRules('partial_rotary_factor')],
+  rules: [...decoderRules(ROTATED), ...scalingRules(ROTATED)],
   confusions: [],
   presets: {},
   trainingHints,

@@ -1,30 +1,28 @@
 /** Qwen 1.5 and 2 with experts: routed ones, and a shared one behind a gate of its own. */
-import { linear, mixtureOfExperts, rmsNorm, router } from '../constructors.js';
+import { linear, rmsNorm } from '../constructors.js';
 import { defineFamily } from '../family.js';
 import type { Layer } from '../layer.js';
 import { trainingHints } from '../training.js';
 import { expertsIn, readHuggingFace } from '../transformer/hugging-face.js';
 import {
   decoder,
-  expertsOf,
   mlpOf,
   preNormBlock,
   rotaryOf,
   separateAttention,
   separateMlp,
+  softmaxMixture,
 } from '../transformer/parts.js';
-import { rotaryRules, rotarySettings } from '../transformer/rotary-settings.js';
+import { rotarySettings } from '../transformer/rotary-settings.js';
+import { DECODER_RULES, expertRules, layerListRules, rotaryRules } from '../transformer/rules.js';
 import {
   activationOf,
   activationWord,
   count,
-  DECODER_RULES,
   decoderSizes,
-  expertRules,
   flag,
   hasExperts,
   headsOf,
-  layerListRules,
   sparseSettings,
   transformerDocument,
   upperWindowSettings,
@@ -72,39 +70,37 @@ export const qwen2Moe = defineFamily({
   storedSettings: expertsStoredIn,
   settingsFor: tyingSettings,
   build({ model: config }) {
-    const { hidden_size: hidden, num_experts: experts } = config;
+    const { hidden_size: hidden } = config;
     const heads = headsOf(config);
     const { headDim } = heads;
-    const activation = activationOf(config.hidden_act);
     const norm = (name: string) => rmsNorm(name, hidden, config.rms_norm_eps);
     const mixture = (name: string): Layer =>
-      mixtureOfExperts(name, {
-        router: router(`${name}.gate`, hidden, {
-          experts,
+      softmaxMixture(
+        name,
+        {
+          experts: config.num_experts,
           expertsPerToken: config.num_experts_per_tok,
-          scoring: 'softmax',
-          renormalised: config.norm_topk_prob ? { eps: 0 } : undefined,
-        }),
-        experts: expertsOf(`${name}.experts`, {
-          experts,
+          isNormed: config.norm_topk_prob,
           stored: config.experts_stored,
           hidden,
           inner: config.moe_intermediate_size,
-          activation,
-        }),
-        shared: [
-          separateMlp(`${name}.shared_expert`, {
-            hidden,
-            inner: config.shared_expert_intermediate_size,
-            activation,
+          activation: activationOf(config.hidden_act),
+        },
+        {
+          shared: [
+            separateMlp(`${name}.shared_expert`, {
+              hidden,
+              inner: config.shared_expert_intermediate_size,
+              activation: activationOf(config.hidden_act),
+              component: 'sharedExperts',
+            }),
+          ],
+          sharedGate: linear(`${name}.shared_expert_gate`, hidden, 1, {
+            bias: false,
             component: 'sharedExperts',
           }),
-        ],
-        sharedGate: linear(`${name}.shared_expert_gate`, hidden, 1, {
-          bias: false,
-          component: 'sharedExperts',
-        }),
-      });
+        },
+      );
     return decoder(config, {
       norm: norm('model.norm'),
       block: (name, index) =>

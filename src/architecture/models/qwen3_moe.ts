@@ -1,24 +1,23 @@
 /** Qwen 3 with experts (arXiv 2505.09388). */
-import { mixtureOfExperts, rmsNorm, router } from '../constructors.js';
+import { rmsNorm } from '../constructors.js';
 import { defineFamily } from '../family.js';
 import type { Layer } from '../layer.js';
 import { trainingHints } from '../training.js';
 import { expertsIn, readHuggingFace } from '../transformer/hugging-face.js';
 import {
   decoder,
-  expertsOf,
   mlpOf,
   preNormBlock,
   rotaryOf,
   separateAttention,
+  softmaxMixture,
 } from '../transformer/parts.js';
-import { rotaryRules, rotarySettings } from '../transformer/rotary-settings.js';
+import { rotarySettings } from '../transformer/rotary-settings.js';
+import { DECODER_RULES, expertRules, rotaryRules } from '../transformer/rules.js';
 import {
   activationOf,
   activationWord,
-  DECODER_RULES,
   decoderSizes,
-  expertRules,
   flag,
   hasExperts,
   headsOf,
@@ -69,27 +68,20 @@ export const qwen3Moe = defineFamily({
   storedSettings: expertsStoredIn,
   settingsFor: tyingSettings,
   build({ model: config }) {
-    const { hidden_size: hidden, num_experts: experts, attention_bias: bias } = config;
+    const { hidden_size: hidden, attention_bias: bias } = config;
     const { rms_norm_eps: eps } = config;
     const heads = headsOf(config);
     const { headDim } = heads;
-    const activation = activationOf(config.hidden_act);
     const norm = (name: string) => rmsNorm(name, hidden, eps);
     const mixture = (name: string): Layer =>
-      mixtureOfExperts(name, {
-        router: router(`${name}.gate`, hidden, {
-          experts,
-          expertsPerToken: config.num_experts_per_tok,
-          scoring: 'softmax',
-          renormalised: config.norm_topk_prob ? { eps: 0 } : undefined,
-        }),
-        experts: expertsOf(`${name}.experts`, {
-          experts,
-          stored: config.experts_stored,
-          hidden,
-          inner: config.moe_intermediate_size,
-          activation,
-        }),
+      softmaxMixture(name, {
+        experts: config.num_experts,
+        expertsPerToken: config.num_experts_per_tok,
+        isNormed: config.norm_topk_prob,
+        stored: config.experts_stored,
+        hidden,
+        inner: config.moe_intermediate_size,
+        activation: activationOf(config.hidden_act),
       });
     return decoder(config, {
       norm: norm('model.norm'),

@@ -5,15 +5,14 @@ import { defineFamily } from '../family.js';
 import { trainingHints } from '../training.js';
 import { readHuggingFace } from '../transformer/hugging-face.js';
 import { decoder, mlpOf, preNormBlock, rotaryOf, separateAttention } from '../transformer/parts.js';
-import { rotaryRules, rotarySettings } from '../transformer/rotary-settings.js';
+import { rotarySettings } from '../transformer/rotary-settings.js';
+import { DECODER_RULES, layerListRules, rotaryRules } from '../transformer/rules.js';
 import {
   activationWord,
   count,
-  DECODER_RULES,
   decoderSizes,
   flag,
   headsOf,
-  layerListRules,
   transformerDocument,
   windowAt,
   windowSettings,

@@ -13,16 +13,15 @@ import { defineRules } from '../family.js';
 import type { Layer, Rotary, Router } from '../layer.js';
 import { expertsOf, separateMlp } from './parts.js';
 import { type RopeScaling, rotarySettings, scalingOf, yarnAmplitude } from './rotary-settings.js';
+import { expertRules, lengthRules, rotationRules, scalingRules } from './rules.js';
 import {
   activationOf,
   activationWord,
   count,
   decoderSizes,
   epsilon,
-  expertRules,
   expertsStored,
   flag,
-  lengthRules,
 } from './settings.js';
 
 /** Norms inside the attention have this, whatever `rms_norm_eps` says. */
@@ -98,6 +97,7 @@ export const deepseekSettings = ({ sizes, ...defaults }: Defaults) => ({
 interface Config {
   readonly hidden_size: number;
   readonly intermediate_size: number;
+  readonly num_hidden_layers: number;
   readonly num_attention_heads: number;
   readonly max_position_embeddings: number;
   readonly rope_theta: number;
@@ -121,13 +121,18 @@ interface Config {
   readonly hidden_act: Parameters<typeof activationOf>[0];
 }
 
-/** Layers of which the first few are dense. */
-interface DenseFirst extends Config {
-  readonly num_hidden_layers: number;
-}
+const ROTATED = {
+  reads: ['model.qk_rope_head_dim'],
+  of: ({ qk_rope_head_dim }: Config) => qk_rope_head_dim,
+  suggestion: 'write an even qk_rope_head_dim',
+} as const;
 
 export const DEEPSEEK_RULES = [
-  ...defineRules<{ readonly model: DenseFirst }>([
+  ...lengthRules('max_position_embeddings'),
+  ...rotationRules(ROTATED),
+  ...scalingRules(ROTATED),
+  ...expertRules({ experts: 'n_routed_experts', chosen: 'num_experts_per_tok' }),
+  ...defineRules<{ readonly model: Config }>([
     {
       severity: 'warning',
       reads: ['model.first_k_dense_replace', 'model.num_hidden_layers'],
@@ -136,21 +141,6 @@ export const DEEPSEEK_RULES = [
           ? {
               message: `the first ${dense} layers are dense, and there are ${layers}: none has experts`,
               suggestion: `write less than ${layers}`,
-            }
-          : undefined,
-    },
-  ]),
-  ...lengthRules('max_position_embeddings'),
-  ...expertRules({ experts: 'n_routed_experts', chosen: 'num_experts_per_tok' }),
-  ...defineRules<{ readonly model: Config }>([
-    {
-      severity: 'error',
-      reads: ['model.qk_rope_head_dim'],
-      check: ({ model: { qk_rope_head_dim: width } }) =>
-        width % 2 === 1
-          ? {
-              message: `${width} dimensions would be rotated, but RoPE rotates pairs: the number must be even`,
-              suggestion: `write ${width + 1}`,
             }
           : undefined,
     },

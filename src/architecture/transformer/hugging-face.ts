@@ -32,7 +32,7 @@ export function readHuggingFace(
   return withoutNulls({ ...settings, ...defined(more(config)) }, model);
 }
 
-const isObject = (value: unknown): value is Json =>
+export const isObject = (value: unknown): value is Json =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
 const defined = (values: Json): Json =>
@@ -78,11 +78,14 @@ export function scalingIn(rotary: Json): Json | undefined {
 }
 
 /**
- * How the tensors of a mixture's experts are stored when only a config tells: on disk every expert's tensors
- * stand apart. transformers 5 packs them in memory, and a config that it wrote of a model in memory, not
- * beside a saved one, names no `architectures`.
+ * Whether a config tells of a model in memory, not of files: transformers 5, which holds some tensors otherwise
+ * than it saves them, wrote it, and it names no `architectures`, as one beside a saved model does.
  */
-export function expertsIn(config: Json): 'packed' | 'separate' {
+export function isHeldInMemory(config: Json): boolean {
   const version = Number.parseInt(String(config.transformers_version ?? ''), 10);
-  return version >= 5 && config.architectures == null ? 'packed' : 'separate';
+  return version >= 5 && config.architectures == null;
 }
+
+/** How the tensors of a mixture's experts are stored when only a config tells. */
+export const expertsIn = (config: Json): 'packed' | 'separate' =>
+  isHeldInMemory(config) ? 'packed' : 'separate';

@@ -8,9 +8,11 @@ import {
   head,
   languageModel,
   linear,
+  mixtureOfExperts,
   packedExperts,
   residual,
   rotary,
+  router,
   sequence,
   stack,
 } from '../constructors.js';
@@ -253,4 +255,28 @@ export function expertsOf(name: string, sizes: ExpertSizes): MixtureOfExperts['e
     case 'separate':
       return numberedMlps(name, experts, { ...sizes, component: 'experts' });
   }
+}
+
+interface SoftmaxMixture extends ExpertSizes {
+  readonly expertsPerToken: number;
+  /** Whether the weights of the chosen experts sum to one. */
+  readonly isNormed: boolean;
+}
+
+/** Experts by softmax scores, as Mixtral and Qwen choose them: `NAME.gate` and `NAME.experts`. */
+export function softmaxMixture(
+  name: string,
+  { expertsPerToken, isNormed, ...sizes }: SoftmaxMixture,
+  shared: Partial<Pick<MixtureOfExperts, 'shared' | 'sharedGate'>> = {},
+): MixtureOfExperts {
+  return mixtureOfExperts(name, {
+    router: router(`${name}.gate`, sizes.hidden, {
+      experts: sizes.experts,
+      expertsPerToken,
+      scoring: 'softmax',
+      renormalised: isNormed ? { eps: 0 } : undefined,
+    }),
+    experts: expertsOf(`${name}.experts`, sizes),
+    ...shared,
+  });
 }

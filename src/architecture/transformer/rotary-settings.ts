@@ -1,7 +1,5 @@
 /** `rope_theta` and `rope_scaling` of a config, and what they come to. */
 import * as z from 'zod';
-import type { Finding } from '../../errors.js';
-import { defineRules } from '../family.js';
 import type { RotaryScaling } from '../rotary-scaling.js';
 import { count } from './settings.js';
 
@@ -34,82 +32,14 @@ export const rotarySettings = (base: number) => ({
   rope_scaling: ropeScaling.nullish().describe('How rotary positions reach beyond the training'),
 });
 
-/** Values that a type of scaling cannot do without. */
-const NEEDED = {
-  default: [],
-  linear: ['factor'],
-  dynamic: ['factor'],
-  llama3: ['factor', 'low_freq_factor', 'high_freq_factor'],
-  yarn: ['factor'],
-  longrope: ['short_factor', 'long_factor'],
-} as const satisfies Record<RopeScaling['rope_type'], readonly (keyof RopeScaling)[]>;
-
-interface RotaryModel {
-  readonly rope_scaling?: RopeScaling | null | undefined;
+/** What of a scaling decides how long an input may be. */
+interface Stretched {
+  readonly rope_type?: string | null | undefined;
+  readonly factor?: number | null | undefined;
 }
-
-/** Dimensions of a head that are rotated, by whichever keys say so; undefined when they do not. */
-function rotatedDimOf(model: RotaryModel): number | undefined {
-  const values = model as Readonly<Record<string, unknown>>;
-  if (typeof values.qk_rope_head_dim === 'number') return values.qk_rope_head_dim;
-  const { hidden_size: hidden, num_attention_heads: heads, head_dim: given } = values;
-  const whole = given ?? Number(hidden) / Number(heads);
-  const part = values.partial_rotary_factor ?? values.rotary_pct ?? 1;
-  const rotated = Math.trunc(Number(whole) * Number(part));
-  return rotated > 0 ? rotated : undefined;
-}
-
-export const rotaryRules = defineRules<{ readonly model: RotaryModel }>([
-  {
-    severity: 'error',
-    reads: ['model.rope_scaling'],
-    check: ({ model }) => {
-      const { short_factor: short, long_factor: long } = model.rope_scaling ?? {};
-      const wanted = (rotatedDimOf(model) ?? 0) / 2;
-      const wrong = [short, long].find((list) => list && list.length !== wanted);
-      return wrong && wanted > 0
-        ? {
-            message: `short_factor and long_factor need ${wanted} entries each, one for every two dimensions that are rotated, and one has ${wrong.length}`,
-            suggestion: 'take the lists of a model with heads as wide',
-          }
-        : undefined;
-    },
-  },
-  {
-    severity: 'error',
-    reads: ['model.rope_scaling'],
-    check: ({ model: { rope_scaling: scaling } }) =>
-      scaling?.rope_type === 'llama3' &&
-      scaling.low_freq_factor != null &&
-      scaling.high_freq_factor != null &&
-      scaling.high_freq_factor <= scaling.low_freq_factor
-        ? {
-            message: `high_freq_factor ${scaling.high_freq_factor} is not above low_freq_factor ${scaling.low_freq_factor}`,
-            suggestion: 'write low_freq_factor: 1 and high_freq_factor: 4, as Llama 3.1 has them',
-          }
-        : undefined,
-  },
-  {
-    severity: 'error',
-    reads: ['model.rope_scaling'],
-    check: ({ model: { rope_scaling: scaling } }): Finding | undefined => {
-      if (!scaling) return undefined;
-      const missing = NEEDED[scaling.rope_type].filter((key) => scaling[key] == null);
-      return missing.length === 0
-        ? undefined
-        : {
-            message: `rope_type ${scaling.rope_type} needs ${missing.join(' and ')}`,
-            suggestion: `write ${missing.map((key) => `${key}: …`).join(', ')} under rope_scaling`,
-          };
-    },
-  },
-]);
 
 /** Dynamic scaling begins where the others end: at `max_position_embeddings`, the length of the training. */
-export const longestInput = (
-  positions: number,
-  scaling: Pick<RopeScaling, 'rope_type' | 'factor'> | null | undefined,
-): number =>
+export const longestInput = (positions: number, scaling: Stretched | null | undefined): number =>
   scaling?.rope_type === 'dynamic' ? Math.floor(positions * (scaling.factor ?? 1)) : positions;
 
 /** YaRN's correction of how sharp attention is, for inputs `times` as long. */

@@ -1,7 +1,6 @@
 /** What configs of transformers say, in the words of Hugging Face: the parts that families share. */
 import * as z from 'zod';
 import { slidingWindow } from '../constructors.js';
-import { defineRules } from '../family.js';
 import type { ActivationName, Window } from '../layer.js';
 import { TRAINING_SECTIONS } from '../training.js';
 
@@ -154,24 +153,6 @@ export const upperWindows = (
     ? windowAt(config, index, index >= config.max_window_layers)
     : undefined;
 
-/** A list with an entry for each layer has as many as there are layers. */
-export const layerListRules = (key: string) =>
-  defineRules<{ readonly model: { readonly num_hidden_layers: number } }>([
-    {
-      severity: 'error',
-      reads: [`model.${key}`, 'model.num_hidden_layers'],
-      check: ({ model }) => {
-        const list = (model as Readonly<Record<string, unknown>>)[key];
-        return Array.isArray(list) && list.length !== model.num_hidden_layers
-          ? {
-              message: `${key} has ${list.length} entries for ${model.num_hidden_layers} layers`,
-              suggestion: 'give one for each layer, or leave the list out',
-            }
-          : undefined;
-      },
-    },
-  ]);
-
 /** Keys of Gemma 2 and 3 beside those of Gemma. */
 export const laterGemmaSettings = (softcaps: {
   readonly attention: number | null;
@@ -212,112 +193,6 @@ export const headsOf = (config: HeadSettings): Heads => ({
   headDim: config.head_dim ?? config.hidden_size / config.num_attention_heads,
 });
 
-/** The number nearest to `wanted` that divides `whole`. */
-function nearestDivisor(wanted: number, whole: number): number {
-  // One always divides, so the search ends; 4096 steps away nothing is near.
-  for (let step = 0; step < 4096; step++) {
-    if (wanted - step >= 1 && whole % (wanted - step) === 0) return wanted - step;
-    if (whole % (wanted + step) === 0) return wanted + step;
-  }
-  return 1;
-}
-
-/** Heads that must divide the width unless a head's own is given; key-value heads that divide the heads. */
-const headRules = defineRules<{ readonly model: HeadSettings }>([
-  {
-    severity: 'error',
-    reads: ['model.num_attention_heads', 'model.hidden_size', 'model.head_dim'],
-    check: ({ model: { num_attention_heads: heads, hidden_size: hidden, head_dim } }) =>
-      head_dim == null && hidden % heads !== 0
-        ? {
-            message: `${heads} heads do not divide hidden_size ${hidden}`,
-            suggestion: `write num_attention_heads: ${nearestDivisor(heads, hidden)}, or give head_dim`,
-          }
-        : undefined,
-  },
-  {
-    severity: 'error',
-    reads: ['model.num_key_value_heads', 'model.num_attention_heads'],
-    check: ({ model: { num_attention_heads: heads, num_key_value_heads: shared } }) =>
-      shared != null && heads % shared !== 0
-        ? {
-            message: `${shared} key-value heads do not divide ${heads} heads`,
-            suggestion: `write num_key_value_heads: ${nearestDivisor(shared, heads)}`,
-          }
-        : undefined,
-  },
-]);
-
-/** Rotation turns pairs, so as many dimensions of a head as it turns are even. */
-const evenHeadRules = defineRules<{ readonly model: HeadSettings }>([
-  {
-    severity: 'error',
-    reads: ['model.head_dim', 'model.hidden_size', 'model.num_attention_heads'],
-    check: ({ model }) => {
-      const { headDim } = headsOf(model);
-      return Number.isInteger(headDim) && headDim % 2 === 1
-        ? {
-            message: `a head would be ${headDim} wide, but RoPE rotates pairs: the width must be even`,
-            suggestion: 'give an even head_dim, or another number of heads',
-          }
-        : undefined;
-    },
-  },
-]);
-
-/** Sequences of the training that are longer than the model's positions. */
-export const lengthRules = (positionsKey: string) =>
-  defineRules<{
-    readonly model: object;
-    readonly training?: { readonly max_seq_length?: number | undefined } | null | undefined;
-  }>([
-    {
-      severity: 'error',
-      reads: ['training.max_seq_length', `model.${positionsKey}`],
-      check: ({ model, training }) => {
-        const positions = (model as Readonly<Record<string, unknown>>)[positionsKey];
-        const length = training?.max_seq_length;
-        return length !== undefined && typeof positions === 'number' && length > positions
-          ? {
-              message: `sequences of ${length} tokens are longer than ${positionsKey} ${positions}`,
-              suggestion: `write at most ${positions}, or raise model.${positionsKey}`,
-            }
-          : undefined;
-      },
-    },
-  ]);
-
-/** Rules of every decoder with the usual keys and rotary positions. */
-export const DECODER_RULES = [
-  ...headRules,
-  ...evenHeadRules,
-  ...lengthRules('max_position_embeddings'),
-];
-
-interface ExpertCounts {
-  readonly experts: string;
-  readonly chosen: string;
-}
-
-/** No more experts for a token than there are. */
-export const expertRules = ({ experts, chosen }: ExpertCounts) =>
-  defineRules<{ readonly model: object }>([
-    {
-      severity: 'error',
-      reads: [`model.${chosen}`, `model.${experts}`],
-      check: ({ model }) => {
-        const values = model as Readonly<Record<string, unknown>>;
-        const [there, taken] = [Number(values[experts]), Number(values[chosen])];
-        return taken > there
-          ? {
-              message: `${taken} experts for a token are more than the ${there} there are`,
-              suggestion: `write at most ${there}`,
-            }
-          : undefined;
-      },
-    },
-  ]);
-
 /** How the experts' tensors are stored: a choice of who writes the file, which a checkpoint shows. */
 export const expertsStored = z
   .enum(['separate', 'packed'])
@@ -357,42 +232,3 @@ export const hasExperts = (
 /** Which part of a head is rotated. */
 export const partOfHead = (part: number) =>
   z.number().positive().max(1).default(part).describe('The part of a head that is rotated');
-
-/** The part that is rotated has a whole, even number of dimensions. */
-export const partialRules = (key: string) =>
-  defineRules<{ readonly model: HeadSettings }>([
-    {
-      severity: 'error',
-      reads: [`model.${key}`, 'model.hidden_size', 'model.num_attention_heads'],
-      check: ({ model }) => {
-        const { headDim } = headsOf(model);
-        const part = Number((model as unknown as Readonly<Record<string, unknown>>)[key]);
-        const rotated = Math.trunc(headDim * part);
-        return rotated < 2 || rotated % 2 === 1
-          ? {
-              message: `${rotated} of ${headDim} dimensions would be rotated, but RoPE rotates pairs: the number must be even, and not 0`,
-              suggestion: `write ${(2 * Math.max(1, Math.round(rotated / 2))) / headDim}`,
-            }
-          : undefined;
-      },
-    },
-  ]);
-
-/** Heads that have to divide the width, by the names of their keys. */
-export const headsDivide = (headsKey: string, hiddenKey: string) =>
-  defineRules<{ readonly model: object }>([
-    {
-      severity: 'error',
-      reads: [`model.${headsKey}`, `model.${hiddenKey}`],
-      check: ({ model }) => {
-        const values = model as Readonly<Record<string, unknown>>;
-        const [heads, hidden] = [Number(values[headsKey]), Number(values[hiddenKey])];
-        return hidden % heads !== 0
-          ? {
-              message: `${heads} heads do not divide ${hiddenKey} ${hidden}`,
-              suggestion: `write ${headsKey}: ${nearestDivisor(heads, hidden)}`,
-            }
-          : undefined;
-      },
-    },
-  ]);

@@ -1,0 +1,246 @@
+/** What makes configs of transformers wrong, or odd, and what no schema can say. */
+import type { Finding } from '../../errors.js';
+import { defineRules } from '../family.js';
+import type { RopeScaling } from './rotary-settings.js';
+import { type HeadSettings, headsOf } from './settings.js';
+
+type Values = Readonly<Record<string, unknown>>;
+
+/** The number nearest to `wanted` that divides `whole`. */
+function nearestDivisor(wanted: number, whole: number): number {
+  // One always divides, so the search ends; 4096 steps away nothing is near.
+  for (let step = 0; step < 4096; step++) {
+    if (wanted - step >= 1 && whole % (wanted - step) === 0) return wanted - step;
+    if (whole % (wanted + step) === 0) return wanted + step;
+  }
+  return 1;
+}
+
+/** Heads that must divide the width unless a head's own is given; key-value heads that divide the heads. */
+const headRules = defineRules<{ readonly model: HeadSettings }>([
+  {
+    severity: 'error',
+    reads: ['model.num_attention_heads', 'model.hidden_size', 'model.head_dim'],
+    check: ({ model: { num_attention_heads: heads, hidden_size: hidden, head_dim } }) =>
+      head_dim == null && hidden % heads !== 0
+        ? {
+            message: `${heads} heads do not divide hidden_size ${hidden}`,
+            suggestion: `write num_attention_heads: ${nearestDivisor(heads, hidden)}, or give head_dim`,
+          }
+        : undefined,
+  },
+  {
+    severity: 'error',
+    reads: ['model.num_key_value_heads', 'model.num_attention_heads'],
+    check: ({ model: { num_attention_heads: heads, num_key_value_heads: shared } }) =>
+      shared != null && heads % shared !== 0
+        ? {
+            message: `${shared} key-value heads do not divide ${heads} heads`,
+            suggestion: `write num_key_value_heads: ${nearestDivisor(shared, heads)}`,
+          }
+        : undefined,
+  },
+]);
+
+/** Heads that have to divide the width, by the names of their keys. */
+export const headsDivide = (headsKey: string, hiddenKey: string) =>
+  defineRules<{ readonly model: object }>([
+    {
+      severity: 'error',
+      reads: [`model.${headsKey}`, `model.${hiddenKey}`],
+      check: ({ model }) => {
+        const values = model as Readonly<Record<string, unknown>>;
+        const [heads, hidden] = [Number(values[headsKey]), Number(values[hiddenKey])];
+        return hidden % heads !== 0
+          ? {
+              message: `${heads} heads do not divide ${hiddenKey} ${hidden}`,
+              suggestion: `write ${headsKey}: ${nearestDivisor(heads, hidden)}`,
+            }
+          : undefined;
+      },
+    },
+  ]);
+
+// ── Rotary positions ─────────────────────────────────────────────────────────────────────────────
+
+/** How many dimensions of a head are rotated, and the keys that say so. */
+interface Rotated<Model> {
+  readonly reads: readonly [string, ...string[]];
+  readonly of: (model: Model) => number;
+  /** What to write when the number is no good. */
+  readonly suggestion: string;
+}
+
+const HEAD_KEYS = ['model.hidden_size', 'model.num_attention_heads'] as const;
+
+const wholeHead: Rotated<HeadSettings> = {
+  reads: ['model.head_dim', ...HEAD_KEYS],
+  of: (model) => headsOf(model).headDim,
+  suggestion: 'give an even head_dim, or another number of heads',
+};
+
+/** A part of each head, by the key that says which. */
+export const partOfEachHead = (key: string): Rotated<HeadSettings> => ({
+  reads: [`model.${key}`, ...HEAD_KEYS],
+  of: (model) => Math.trunc(headsOf(model).headDim * Number((model as unknown as Values)[key])),
+  suggestion: `write another ${key}`,
+});
+
+/** Rotation turns pairs, so as many dimensions as it turns are even. */
+export const rotationRules = <Model>({ reads, of, suggestion }: Rotated<Model>) =>
+  defineRules<{ readonly model: Model }>([
+    {
+      severity: 'error',
+      reads,
+      check: ({ model }) => {
+        const rotated = of(model);
+        // A head that is no whole number wide is told of by the rule of heads.
+        return Number.isInteger(rotated) && (rotated % 2 === 1 || rotated === 0)
+          ? {
+              message: `${rotated} dimensions of a head would be rotated, but RoPE rotates pairs: the number must be even, and not 0`,
+              suggestion,
+            }
+          : undefined;
+      },
+    },
+  ]);
+
+/** Values that a type of scaling cannot do without. */
+const NEEDED = {
+  default: [],
+  linear: ['factor'],
+  dynamic: ['factor'],
+  llama3: ['factor', 'low_freq_factor', 'high_freq_factor'],
+  yarn: ['factor'],
+  longrope: ['short_factor', 'long_factor'],
+} as const satisfies Record<RopeScaling['rope_type'], readonly (keyof RopeScaling)[]>;
+
+interface Scaled {
+  readonly rope_scaling?: RopeScaling | null | undefined;
+}
+
+/** What a type of scaling needs, and what its values have to be. */
+export const scalingRules = <Model>({ reads, of }: Rotated<Model>) =>
+  defineRules<{ readonly model: Model & Scaled }>([
+    {
+      severity: 'error',
+      reads: ['model.rope_scaling', ...reads],
+      check: ({ model }) => {
+        const { short_factor: short, long_factor: long } = model.rope_scaling ?? {};
+        const wanted = of(model) / 2;
+        const wrong = [short, long].find((list) => list && list.length !== wanted);
+        return wrong && Number.isInteger(wanted)
+          ? {
+              message: `short_factor and long_factor need ${wanted} entries each, one for every two dimensions that are rotated, and one has ${wrong.length}`,
+              suggestion: 'take the lists of a model with heads as wide',
+            }
+          : undefined;
+      },
+    },
+    {
+      severity: 'error',
+      reads: ['model.rope_scaling'],
+      check: ({ model: { rope_scaling: scaling } }) =>
+        scaling?.rope_type === 'llama3' &&
+        scaling.low_freq_factor != null &&
+        scaling.high_freq_factor != null &&
+        scaling.high_freq_factor <= scaling.low_freq_factor
+          ? {
+              message: `high_freq_factor ${scaling.high_freq_factor} is not above low_freq_factor ${scaling.low_freq_factor}`,
+              suggestion: 'write low_freq_factor: 1 and high_freq_factor: 4, as Llama 3.1 has them',
+            }
+          : undefined,
+    },
+    {
+      severity: 'error',
+      reads: ['model.rope_scaling'],
+      check: ({ model: { rope_scaling: scaling } }): Finding | undefined => {
+        if (!scaling) return undefined;
+        const missing = NEEDED[scaling.rope_type].filter((key) => scaling[key] == null);
+        return missing.length === 0
+          ? undefined
+          : {
+              message: `rope_type ${scaling.rope_type} needs ${missing.join(' and ')}`,
+              suggestion: `write ${missing.map((key) => `${key}: …`).join(', ')} under rope_scaling`,
+            };
+      },
+    },
+  ]);
+
+/** Of models that rotate whole heads. */
+export const rotaryRules = scalingRules(wholeHead);
+
+// ── Lists, lengths and experts ───────────────────────────────────────────────────────────────────
+
+/** A list with an entry for each layer has as many as there are layers. */
+export const layerListRules = (key: string) =>
+  defineRules<{ readonly model: { readonly num_hidden_layers: number } }>([
+    {
+      severity: 'error',
+      reads: [`model.${key}`, 'model.num_hidden_layers'],
+      check: ({ model }) => {
+        const list = (model as Readonly<Record<string, unknown>>)[key];
+        return Array.isArray(list) && list.length !== model.num_hidden_layers
+          ? {
+              message: `${key} has ${list.length} entries for ${model.num_hidden_layers} layers`,
+              suggestion: 'give one for each layer, or leave the list out',
+            }
+          : undefined;
+      },
+    },
+  ]);
+
+/** Sequences of the training that are longer than the model's positions. */
+export const lengthRules = (positionsKey: string) =>
+  defineRules<{
+    readonly model: object;
+    readonly training?: { readonly max_seq_length?: number | undefined } | null | undefined;
+  }>([
+    {
+      severity: 'error',
+      reads: ['training.max_seq_length', `model.${positionsKey}`],
+      check: ({ model, training }) => {
+        const positions = (model as Readonly<Record<string, unknown>>)[positionsKey];
+        const length = training?.max_seq_length;
+        return length !== undefined && typeof positions === 'number' && length > positions
+          ? {
+              message: `sequences of ${length} tokens are longer than ${positionsKey} ${positions}`,
+              suggestion: `write at most ${positions}, or raise model.${positionsKey}`,
+            }
+          : undefined;
+      },
+    },
+  ]);
+
+interface ExpertCounts {
+  readonly experts: string;
+  readonly chosen: string;
+}
+
+/** No more experts for a token than there are. */
+export const expertRules = ({ experts, chosen }: ExpertCounts) =>
+  defineRules<{ readonly model: object }>([
+    {
+      severity: 'error',
+      reads: [`model.${chosen}`, `model.${experts}`],
+      check: ({ model }) => {
+        const values = model as Readonly<Record<string, unknown>>;
+        const [there, taken] = [Number(values[experts]), Number(values[chosen])];
+        return taken > there
+          ? {
+              message: `${taken} experts for a token are more than the ${there} there are`,
+              suggestion: `write at most ${there}`,
+            }
+          : undefined;
+      },
+    },
+  ]);
+
+/** Rules of every decoder with the usual keys and rotary positions. */
+export const decoderRules = (rotated: Rotated<HeadSettings> = wholeHead) => [
+  ...headRules,
+  ...rotationRules(rotated),
+  ...lengthRules('max_position_embeddings'),
+];
+
+export const DECODER_RULES = decoderRules();
