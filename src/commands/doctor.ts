@@ -10,9 +10,11 @@ import type { SurveyEntry } from '../runtime/survey.js';
 
 /** As `src/runtime/candidates.ts` has them, of which a command loads nothing before it runs. */
 const NAMES = {
-  'onnx:cpu': true,
-  'onnx:webgpu': true,
   'onnx:cuda': true,
+  'onnx:webgpu': true,
+  'onnx:dml': true,
+  'onnx:coreml': true,
+  'onnx:cpu': true,
   'tfjs:node-gpu': true,
   'tfjs:node': true,
   'tfjs:wasm': true,
