@@ -1,7 +1,7 @@
 import type { Layer } from '../../architecture/layer.js';
 import { UserError } from '../../errors.js';
+import { cudaCard, UNNAMED_CARD } from '../adapters.js';
 import type { Engine, LoadOptions, Program } from '../engine.js';
-import { cudaCard, UNNAMED_CARD } from '../graphics-card.js';
 import type { WeightSource } from '../weights.js';
 import { compile } from './compile.js';
 import { explained, type Failure } from './failures.js';
