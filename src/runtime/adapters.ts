@@ -112,7 +112,7 @@ function aboutWebgpu(answer: WebgpuAnswer): Finding[] {
     case 'missing':
       return [
         {
-          message: `limits and float16 are not known: only the package ${WEBGPU_PACKAGE} tells them`,
+          message: `only the package ${WEBGPU_PACKAGE} knows of limits, float16 and software adapters`,
           suggestion: WEBGPU_COMMAND,
         },
       ];

@@ -19,16 +19,19 @@ export interface Adapter {
   readonly source: string;
 }
 
+type Known = Pick<Adapter, 'name' | 'vendor' | 'source'>;
+
 /** A graphics card of which little is known. */
-export const card = (
-  known: Pick<Adapter, 'name' | 'vendor' | 'source'> & Partial<Adapter>,
-): Adapter => ({
+export const card = ({ name, vendor, source, ...more }: Known & Partial<Adapter>): Adapter => ({
+  name,
+  vendor,
   isSoftware: false,
   memoryBytes: null,
   maxBufferBytes: null,
   maxBindingBytes: null,
   hasFloat16: null,
-  ...known,
+  source,
+  ...more,
 });
 
 /** More is no name. */

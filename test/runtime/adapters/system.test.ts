@@ -3,7 +3,7 @@ import { surveyAdapters, webgpuAdapter } from '../../../src/runtime/adapters.js'
 import { machine } from './machines.js';
 
 const MISSING = {
-  message: 'limits and float16 are not known: only the package webgpu tells them',
+  message: 'only the package webgpu knows of limits, float16 and software adapters',
   suggestion: 'npm install webgpu@0.6.2',
 };
 
