@@ -47,7 +47,7 @@ export default class Doctor extends BaseCommand {
     const threads = flags.threads ?? os.availableParallelism();
     const engines = await survey(flags, threads);
     // What is asked for alone is tried alone.
-    const graphics = flags.only ? null : await surveyGraphics();
+    const graphics = flags.only ? null : await surveyGraphics(flags);
     const result = {
       schema: 'minimind/doctor@1',
       node: process.versions.node,
@@ -63,8 +63,15 @@ export default class Doctor extends BaseCommand {
   }
 }
 
-async function surveyGraphics(): Promise<AdapterSurvey> {
-  return (await import('../runtime/adapters.js')).surveyAdapters();
+async function surveyGraphics(flags: { readonly quiet: boolean }): Promise<AdapterSurvey> {
+  const { surveyAdapters } = await import('../runtime/adapters.js');
+  const shown = steps(flags);
+  shown.doing('looking for graphics adapters');
+  try {
+    return await surveyAdapters();
+  } finally {
+    shown.end();
+  }
 }
 
 async function survey(
