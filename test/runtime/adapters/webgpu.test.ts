@@ -2,7 +2,7 @@ import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { afterAll, describe, expect, it } from 'vitest';
+import { afterAll, describe, expect, it, vi } from 'vitest';
 import { ask, type Machine, THIS_MACHINE } from '../../../src/runtime/adapters/machine.js';
 import { surveyAdapters, webgpuAdapter } from '../../../src/runtime/adapters.js';
 import { machine } from './machines.js';
@@ -222,6 +222,13 @@ describe('a program that is asked', () => {
     ['whose name is none', 'no\u0000such', []],
   ])('%s says nothing', async (_, program, words) => {
     expect(await ask(program, words)).toBe('');
+  });
+
+  it('does not outlive patience', async () => {
+    const words = ['-e', 'require("node:fs").writeSync(1, String(process.pid)); for (;;);'];
+    const pid = Number(await ask(process.execPath, words, 2000));
+    expect(pid).toBeGreaterThan(1);
+    await vi.waitFor(() => expect(() => process.kill(pid, 0)).toThrow('ESRCH'), 5000);
   });
 
   it('is believed however it ends', async () => {
