@@ -1,6 +1,6 @@
 /** Ways of running a model: each engine with each of its backends. */
 import { createRequire } from 'node:module';
-import { type Adapter, cudaAdapters, webgpuAdapter } from './adapters.js';
+import { type Adapter, cudaAdapter, webgpuAdapter } from './adapters.js';
 import type { Compute, DeviceName, Engine, EngineName } from './engine.js';
 import type { Provider } from './onnx/engine.js';
 import type { BackendName } from './tfjs/backends.js';
@@ -64,7 +64,7 @@ const tfjs = <const Name extends BackendName>(
 
 const ADAPTERS: Readonly<Record<DeviceName, Candidate['adapter']>> = {
   cpu: undefined,
-  cuda: async () => (await cudaAdapters())[0] ?? null,
+  cuda: cudaAdapter,
   webgpu: webgpuAdapter,
   directml: webgpuAdapter,
   coreml: webgpuAdapter,
