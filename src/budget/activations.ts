@@ -28,6 +28,9 @@ import {
 import { type Exact, exact, type Figure, figure, sumFigure } from './figure.js';
 import type { Recompute } from './flops.js';
 
+/** Whether scores and scan states are kept, or computed again by kernels that never hold them whole. */
+export type AttentionKernel = 'plain' | 'fused';
+
 export interface ActivationSetting {
   readonly batch: number;
   readonly context: number;
