@@ -195,7 +195,29 @@ const divisible = (layer: Layer): Divisible[] => {
           ? [{ what: `inner values of ${name}`, count: outputWidth(child) }]
           : [],
       );
-    default:
+    case 'languageModel':
+    case 'hybridBlock':
+    case 'residual':
+    case 'alignment':
+    case 'embedding':
+    case 'linear':
+    case 'transposedLinear':
+    case 'fusedProjection':
+    case 'packedExperts':
+    case 'causalConv':
+    case 'gate':
+    case 'layerNorm':
+    case 'rmsNorm':
+    case 'learnedPositions':
+    case 'router':
+    case 'rotary':
+    case 'srteTable':
+    case 'srteLowRank':
+    case 'srteSincos':
+    case 'activation':
+    case 'scale':
+    case 'softcap':
+    case 'alibi':
       return [];
   }
 };

@@ -12,6 +12,8 @@ export interface StageMemory {
   readonly stage: number;
   /** The first of its blocks, and the one after the last. */
   readonly blocks: readonly [from: number, to: number];
+  /** Those of which a GPU has weights: its part of each tensor. */
+  readonly parameters: Figure;
   readonly parts: readonly { readonly part: StatePart; readonly bytes: Figure }[];
   /** The activations in detail: of all micro-batches that it keeps. */
   readonly activations: ActivationBudget;
