@@ -3,13 +3,14 @@ import type { LanguageModel } from '../architecture/layer.js';
 import { activationsOf } from '../budget/activations.js';
 import { type Figure, figure, sumFigure } from '../budget/figure.js';
 import { bufferBytes } from '../budget/parameters.js';
-import { type Bounds, type Quantity, quantity } from '../budget/quantity.js';
+import type { Bounds, Quantity } from '../budget/quantity.js';
 import {
   type Trained,
   type TrainedState,
   type TrainedStateSetting,
   trainedStateOf,
 } from '../budget/training.js';
+import { capacityOf } from '../hardware/peak.js';
 import { sumBounds } from './bounds.js';
 import { type Parallelism, parallelismOf, type Stage, stagesOf } from './parallelism.js';
 import type { StageMemory, TrainingMemoryFit, Verdict } from './training.js';
@@ -114,7 +115,7 @@ export function fitTrainingMemory(
     0,
   );
   const { workspace, total } = whole[fullest] as (typeof whole)[number];
-  const capacity = capacityOf(setting);
+  const capacity = capacityOf(setting.cluster.gpu);
   return {
     stages,
     fullest,
@@ -124,16 +125,6 @@ export function fitTrainingMemory(
     capacity,
     verdict: verdictOf(total, capacity),
   };
-}
-
-function capacityOf({ cluster: { gpu } }: TrainingFitSetting): Quantity {
-  return quantity({
-    label: `memory of ${gpu.title}`,
-    unit: 'bytes',
-    formula: 'memory',
-    inputs: { memory: gpu.memoryBytes },
-    source: gpu.source,
-  });
 }
 
 /** It fits when even the upper bound does, and does not when the lower bound does not. */

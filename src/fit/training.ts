@@ -34,7 +34,7 @@ export interface StepTime {
   readonly limits: readonly { readonly limit: StepLimit; readonly seconds: Quantity }[];
   readonly limitedBy: StepLimit;
   /** Tokens of a step, and how they are made up. */
-  readonly tokens: Figure;
+  readonly tokens: Quantity;
   readonly tokensPerSecond: Quantity;
 }
 
