@@ -64,13 +64,13 @@ export const EFFICIENCIES: Readonly<Record<keyof Bounds, Efficiency>> = {
     memoryUtilisation: 0.42,
     computeUtilisation: 0.14,
     linkUtilisation: 0.4,
-    launchSeconds: 70e-6,
+    launchSeconds: 84e-6,
     reduceSeconds: 14e-6,
     hopSeconds: 3.8e-6,
     source:
       'memory: Llama-2-7B in 4 bits reads 863 of 2,039 GB/s (gpt-fast, README, 2023); compute: 14 % of the peak when ' +
       'decoding for low latency (PaLM 540B, arXiv 2211.05102, table 2); links: assumed, 40 %; launches: 25.5 tokens/s ' +
-      'of Llama-2-7B before compiling (PyTorch blog, "Accelerating Generative AI II", 2023), 39 ms for 451 layers and ' +
+      'of Llama-2-7B before compiling (PyTorch blog, "Accelerating Generative AI II", 2023), 39 ms for 387 layers and ' +
       '7 ms of reading; all-reduce: 14 µs and 1.9 µs a step (NCCL, tuning.cc, ring, LL128, NVLink)',
   },
 };
