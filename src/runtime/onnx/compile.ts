@@ -9,6 +9,7 @@ import {
   type Outputs,
   type Place,
   positionsOf,
+  rowsWithin,
   type Shared,
   scaled,
   whole,
@@ -30,6 +31,7 @@ import { rotaryAlone } from './layers/rotary.js';
 import { router } from './layers/router.js';
 import { srteLowRank, srteSincos, srteTable } from './layers/srte.js';
 import type { GraphProto, Initializer } from './proto.js';
+import { ON_CPU, type Target } from './target.js';
 
 /** A graph, and what goes into it and comes out of it. */
 export interface CompiledGraph extends Outputs {
@@ -46,14 +48,21 @@ export interface CompiledGraph extends Outputs {
  * Compiles a layer and all below it.
  * @param place Says where a weight is.
  */
-export function compile(layer: Layer, place: Place, options: LoadOptions): CompiledGraph {
+export function compile(
+  layer: Layer,
+  place: Place,
+  options: LoadOptions,
+  target: Target = ON_CPU,
+): CompiledGraph {
   const graph = new GraphBuilder();
   const feeds = new Map<string, Feed>();
   const weights = new Set<string>();
   const shared = {
     graph,
-    place(tensor: Param, part?: number): Initializer {
-      const initializer = place(tensor, part);
+    target,
+    mostRows: (tensor: Param) => rowsWithin(target, tensor),
+    place(...which: Parameters<Place>): Initializer {
+      const initializer = place(...which);
       weights.add(initializer.name);
       return initializer;
     },
@@ -92,6 +101,8 @@ export function compileAlone(model: LanguageModel, place: Place): GraphProto {
   const shared: Shared = {
     graph,
     place,
+    target: ON_CPU,
+    mostRows: (tensor) => rowsWithin(ON_CPU, tensor),
     once,
     isForOthers: true,
     outputs: { blocks: undefined, taps: undefined, states: undefined },

@@ -2,6 +2,7 @@ import type { Mamba } from '../../../architecture/layer.js';
 import { type Context, folded, unfolded, weightOf } from '../context.js';
 import { GraphBuilder, LEFT_OUT, type Value } from '../graph.js';
 import type { GraphProto } from '../proto.js';
+import { parts } from '../target.js';
 
 /** What a scan goes over: the step and x [R, D], B and C [R, N]. */
 interface ScanInputs {
@@ -41,12 +42,6 @@ export function scan(context: Context, layer: Mamba, { step, x, b, c }: ScanInpu
   outputs.states?.set(`${name}.scan`, graph.output(after));
   return folded(context, y); // from [B, T, 1, D]
 }
-
-/** A number as a sum of ones that are at most so large. */
-const parts = (whole: number, largest: number): number[] =>
-  Array.from({ length: Math.ceil(whole / largest) }, (_, index) =>
-    Math.min(largest, whole - index * largest),
-  );
 
 /** A = −exp(A_log), [N, D]. */
 function decay(context: Context, { stateLog }: Mamba): Value {

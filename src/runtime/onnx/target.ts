@@ -1,0 +1,20 @@
+/** What a graph is made for. */
+export interface Target {
+  /** Of ONNX Runtime, which computes it. */
+  readonly provider: 'cpu' | 'webgpu' | 'cuda' | 'directml' | 'coreml';
+  /** Bytes of one tensor that an operation can see. */
+  readonly maxBindingBytes: number;
+}
+
+/** The processor, which sees all of its memory. */
+export const ON_CPU: Target = { provider: 'cpu', maxBindingBytes: Number.POSITIVE_INFINITY };
+
+/** Elements of float32 that an operation can see of one tensor. */
+export const mostElements = ({ maxBindingBytes }: Target): number =>
+  Math.floor(maxBindingBytes / Float32Array.BYTES_PER_ELEMENT);
+
+/** A number as a sum of ones that are at most so large. */
+export const parts = (whole: number, largest: number): number[] =>
+  Array.from({ length: Math.ceil(whole / largest) }, (_, index) =>
+    Math.min(largest, whole - index * largest),
+  );
