@@ -14,7 +14,9 @@ export const mostElements = ({ maxBindingBytes }: Target): number =>
   Math.floor(maxBindingBytes / Float32Array.BYTES_PER_ELEMENT);
 
 /** A number as a sum of ones that are at most so large. */
-export const parts = (whole: number, largest: number): number[] =>
-  Array.from({ length: Math.ceil(whole / largest) }, (_, index) =>
-    Math.min(largest, whole - index * largest),
+export function parts(whole: number, largest: number): number[] {
+  const size = Math.min(whole, largest);
+  return Array.from({ length: Math.ceil(whole / size) }, (_, index) =>
+    Math.min(size, whole - index * size),
   );
+}
