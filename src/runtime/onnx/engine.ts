@@ -16,6 +16,7 @@ import {
 import { PlacedWeights } from './placed-weights.js';
 import { OnnxProgram } from './program.js';
 import { encodeModel } from './proto.js';
+import { GUARANTEED_BYTES, ON_CPU, type Target } from './target.js';
 
 /** What each provider runs on, and what helps where it is missing. */
 const PROVIDERS = {
@@ -54,6 +55,8 @@ interface OnnxOptions {
   readonly threads: number;
   /** `cpu` unless said otherwise. */
   readonly provider?: Provider;
+  /** Bytes of a buffer that one operation on a graphics card sees; what WebGPU guarantees unless said otherwise. */
+  readonly maxBindingBytes?: number;
   /** What finds the library, when not the package's own `require`. */
   readonly require?: Require;
 }
@@ -63,13 +66,14 @@ interface OnnxOptions {
  * @throws UserError when it is not installed or does not load, or cannot use the provider.
  */
 export async function openOnnx(options: OnnxOptions): Promise<Engine> {
-  const { threads, provider = 'cpu', require } = options;
+  const { threads, provider = 'cpu', maxBindingBytes = GUARANTEED_BYTES, require } = options;
   const library = loadLibrary(require);
   const settings: SessionOptions = {
     executionProviders: provider === 'cpu' ? ['cpu'] : [provider, 'cpu'],
     intraOpNumThreads: threads,
     logSeverityLevel: 4,
   };
+  const target = provider === 'cpu' ? ON_CPU : { provider, maxBindingBytes };
   if (provider !== 'cpu') await checkProvider(library, provider, settings);
   return {
     info: {
@@ -79,7 +83,8 @@ export async function openOnnx(options: OnnxOptions): Promise<Engine> {
       device: await PROVIDERS[provider].device(),
       threads,
     },
-    load: (layer, source, loading = {}) => load({ library, settings, layer, source, loading }),
+    load: (layer, source, loading = {}) =>
+      load({ library, settings, layer, source, loading, target }),
     // Sessions end with their programs, and there is nothing besides.
     close: async () => {},
   };
@@ -127,12 +132,15 @@ interface Loading {
   readonly layer: Layer;
   readonly source: WeightSource;
   readonly loading: LoadOptions;
+  readonly target: Target;
 }
 
-async function load({ library, settings, layer, source, loading }: Loading): Promise<Program> {
+/** Makes a layer ready to run, in a graph that is made for `target`. */
+export async function load(wanted: Loading): Promise<Program> {
+  const { library, settings, layer, source, loading, target } = wanted;
   const weights = new PlacedWeights(source);
   try {
-    const compiled = compile(layer, (...which) => weights.place(...which), loading);
+    const compiled = compile(layer, (...which) => weights.place(...which), loading, target);
     await weights.write();
     const session = await library.InferenceSession.create(encodeModel(compiled.graph), {
       ...settings,

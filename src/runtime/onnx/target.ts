@@ -6,6 +6,9 @@ export interface Target {
   readonly maxBindingBytes: number;
 }
 
+/** What every graphics card under WebGPU has for a buffer of one operation. */
+export const GUARANTEED_BYTES = 2 ** 27;
+
 /** The processor, which sees all of its memory. */
 export const ON_CPU: Target = { provider: 'cpu', maxBindingBytes: Number.POSITIVE_INFINITY };
 
