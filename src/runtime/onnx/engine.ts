@@ -11,6 +11,7 @@ import {
   type Library,
   loadLibrary,
   type Require,
+  type Session,
   type SessionOptions,
 } from './library.js';
 import { PlacedWeights } from './placed-weights.js';
@@ -74,7 +75,7 @@ export async function openOnnx(options: OnnxOptions): Promise<Engine> {
     logSeverityLevel: 4,
   };
   const target = provider === 'cpu' ? ON_CPU : { provider, maxBindingBytes };
-  if (provider !== 'cpu') await checkProvider(library, provider, settings);
+  const held = provider === 'cpu' ? undefined : await heldOpen(library, provider, settings);
   return {
     info: {
       name: 'onnx',
@@ -85,22 +86,25 @@ export async function openOnnx(options: OnnxOptions): Promise<Engine> {
     },
     load: (layer, source, loading = {}) =>
       load({ library, settings, layer, source, loading, target }),
-    // Sessions end with their programs, and there is nothing besides.
-    close: async () => {},
+    // All other sessions end with their programs.
+    close: async () => held?.release(),
   };
 }
 
-/** Makes a session of next to nothing: what a provider misses shows there. */
-async function checkProvider(
+/**
+ * A session of next to nothing: what a provider misses shows there. For as long as it is there, what one
+ * session has compiled for a graphics card serves the next: without any, all is thrown away.
+ */
+async function heldOpen(
   library: Library,
   provider: Provider,
   settings: SessionOptions,
-): Promise<void> {
+): Promise<Session> {
   const graph = new GraphBuilder();
   graph.output(graph.op('Neg', [graph.input('x', 'f32', [1])]));
   try {
     const model = encodeModel(graph.build('probe'));
-    await (await library.InferenceSession.create(model, settings)).release();
+    return await library.InferenceSession.create(model, settings);
   } catch (error) {
     throw unusable(provider, error);
   }
