@@ -1,6 +1,5 @@
 /** The description of a model, or of a part of it, as an ONNX graph. */
 import type { LanguageModel, Layer } from '../../architecture/layer.js';
-import type { Param } from '../../architecture/param.js';
 import type { LoadOptions } from '../engine.js';
 import { inputsOf } from '../inputs.js';
 import {
@@ -17,6 +16,7 @@ import {
 import { declarationOf, type Feed } from './feeds.js';
 import { GraphBuilder, LEFT_OUT, type Value } from './graph.js';
 import { madeInGraph } from './in-graph-feeds.js';
+import { logitColumns } from './largest-tensor.js';
 import { activated, capped } from './layers/activations.js';
 import { attention } from './layers/attention.js';
 import { alignment, gate, hybridBlock, inTurn, languageModel, residual } from './layers/block.js';
@@ -38,8 +38,8 @@ export interface CompiledGraph extends Outputs {
   readonly graph: GraphProto;
   /** What each of its inputs gets. */
   readonly feeds: ReadonlyMap<string, Feed>;
-  /** What the layer computes. */
-  readonly output: Value;
+  /** What the layer computes: one value, or a language model's logits in parts that stand beside each other. */
+  readonly output: readonly Value[];
   /** Of the weights that stand in the graph: one that stands there twice counts twice. */
   readonly weightElements: number;
 }
@@ -60,7 +60,7 @@ export function compile(
   const shared = {
     graph,
     target,
-    mostRows: (tensor: Param) => rowsWithin(target, tensor),
+    mostRows: rowLimit(layer, target),
     place(...which: Parameters<Place>): Initializer {
       const initializer = place(...which);
       weights.add(initializer.name);
@@ -81,7 +81,11 @@ export function compile(
   } as const;
   const { sizes, inputs } = rootInputs(layer, shared);
   const context = contextOf(shared, sizes);
-  const output = graph.output(whole(context, context.apply(layer, ...inputs)));
+  const results =
+    layer.kind === 'languageModel' && !options.taps
+      ? languageModel(context, layer, ...inputs)
+      : [context.apply(layer, ...inputs)];
+  const output = results.map((part) => graph.output(whole(context, part)));
   const built = graph.build(layer.name);
   const weightElements = built.initializers
     .filter(({ name }) => weights.has(name))
@@ -116,6 +120,17 @@ export function compileAlone(model: LanguageModel, place: Place): GraphProto {
     shape: ['batch', 'sequence', vocabulary],
   });
   return graph.build('model');
+}
+
+/** Of logits there may be more columns for one operation than of other values. */
+function rowLimit(layer: Layer, target: Target): Shared['mostRows'] {
+  if (layer.kind !== 'languageModel') return (tensor) => rowsWithin(target, tensor);
+  const columns = logitColumns(target, layer);
+  return (tensor) =>
+    Math.min(
+      rowsWithin(target, tensor),
+      tensor === layer.head.weight ? columns : Number.POSITIVE_INFINITY,
+    );
 }
 
 /** Makes each thing once. */
@@ -188,7 +203,7 @@ function addLayer(
 ): Value {
   switch (layer.kind) {
     case 'languageModel':
-      return languageModel(context, layer, x);
+      return context.graph.joined(languageModel(context, layer, x));
     case 'hybridBlock':
       return hybridBlock(context, layer, x);
     case 'sequence':

@@ -17,7 +17,7 @@ import {
 import { PlacedWeights } from './placed-weights.js';
 import { OnnxProgram } from './program.js';
 import { encodeModel } from './proto.js';
-import { GUARANTEED_BYTES, ON_CPU, type Target } from './target.js';
+import { GUARANTEED_BYTES, type Target } from './target.js';
 
 /** What each provider runs on, and what helps where it is missing. */
 const PROVIDERS = {
@@ -67,14 +67,19 @@ interface OnnxOptions {
  * @throws UserError when it is not installed or does not load, or cannot use the provider.
  */
 export async function openOnnx(options: OnnxOptions): Promise<Engine> {
-  const { threads, provider = 'cpu', maxBindingBytes = GUARANTEED_BYTES, require } = options;
+  const {
+    threads,
+    provider = 'cpu',
+    maxBindingBytes = GUARANTEED_BYTES[provider],
+    require,
+  } = options;
   const library = loadLibrary(require);
   const settings: SessionOptions = {
     executionProviders: provider === 'cpu' ? ['cpu'] : [provider, 'cpu'],
     intraOpNumThreads: threads,
     logSeverityLevel: 4,
   };
-  const target = provider === 'cpu' ? ON_CPU : { provider, maxBindingBytes };
+  const target = { provider, maxBindingBytes };
   const held = provider === 'cpu' ? undefined : await heldOpen(library, provider, settings);
   return {
     info: {
@@ -150,7 +155,15 @@ export async function load(wanted: Loading): Promise<Program> {
       ...settings,
       extra: { session: { model_external_initializers_file_folder_path: weights.root } },
     });
-    return new OnnxProgram({ library, layer, compiled, session, weights, options: loading });
+    return new OnnxProgram({
+      library,
+      layer,
+      compiled,
+      session,
+      weights,
+      options: loading,
+      target,
+    });
   } catch (error) {
     throw explained(error, 'load the model');
   } finally {

@@ -6,11 +6,17 @@ export interface Target {
   readonly maxBindingBytes: number;
 }
 
-/** What every graphics card under WebGPU has for a buffer of one operation. */
-export const GUARANTEED_BYTES = 2 ** 27;
+/** What an operation sees at least, where a provider limits it: WebGPU guarantees it. */
+export const GUARANTEED_BYTES = {
+  cpu: Number.POSITIVE_INFINITY,
+  webgpu: 2 ** 27,
+  cuda: Number.POSITIVE_INFINITY,
+  directml: Number.POSITIVE_INFINITY,
+  coreml: Number.POSITIVE_INFINITY,
+} as const satisfies Record<Target['provider'], number>;
 
 /** The processor, which sees all of its memory. */
-export const ON_CPU: Target = { provider: 'cpu', maxBindingBytes: Number.POSITIVE_INFINITY };
+export const ON_CPU: Target = { provider: 'cpu', maxBindingBytes: GUARANTEED_BYTES.cpu };
 
 /** Elements of float32 that an operation can see of one tensor. */
 export const mostElements = ({ maxBindingBytes }: Target): number =>
