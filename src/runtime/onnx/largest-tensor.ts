@@ -18,7 +18,7 @@ const LOGIT_ROWS = 4096;
 
 /** Columns of the logits that one operation computes: of a width that is no more than other layers need. */
 export const logitColumns = (target: Target, model: Layer): number =>
-  Math.max(Math.floor(mostElements(target) / LOGIT_ROWS), largest(model, ONE_ROW).elements);
+  Math.max(Math.floor(mostElements(target) / LOGIT_ROWS), largestValue(model, ONE_ROW).elements);
 
 const ONE_ROW: CallSize = { batch: 1, tokens: 1, start: 0 };
 
@@ -36,11 +36,11 @@ export function checkFits(
   areLogitsApart: boolean,
 ): void {
   const most = mostElements(target);
-  const needed = largest(layer, call, areLogitsApart);
+  const needed = largestValue(layer, call, areLogitsApart);
   if (needed.elements <= most) return;
   const { batch, tokens, start } = call;
   const fits = (smaller: Partial<CallSize>) =>
-    largest(layer, { ...call, ...smaller }, areLogitsApart).elements <= most;
+    largestValue(layer, { ...call, ...smaller }, areLogitsApart).elements <= most;
   const sequences = largestThat(batch, (count) => fits({ batch: count }));
   const length = largestThat(tokens, (count) => fits({ batch: 1, tokens: count }));
   const suggestion =
@@ -75,7 +75,7 @@ interface Large {
 }
 
 /** The largest value, but for weights. */
-function largest(layer: Layer, call: CallSize, areLogitsApart = true): Large {
+export function largestValue(layer: Layer, call: CallSize, areLogitsApart = true): Large {
   const head: Linear | undefined =
     layer.kind === 'languageModel' && areLogitsApart ? layer.head : undefined;
   return walk(layer)
