@@ -36,6 +36,7 @@ export function checkFits(
   areLogitsApart: boolean,
 ): void {
   const most = mostElements(target);
+  if (most === Number.POSITIVE_INFINITY) return;
   const needed = largestValue(layer, call, areLogitsApart);
   if (needed.elements <= most) return;
   const { batch, tokens, start } = call;
