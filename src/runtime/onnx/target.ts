@@ -1,7 +1,7 @@
 /** What a graph is made for. */
 export interface Target {
   /** Of ONNX Runtime, which computes it. */
-  readonly provider: 'cpu' | 'webgpu' | 'cuda' | 'directml' | 'coreml';
+  readonly provider: 'cpu' | 'webgpu' | 'cuda' | 'dml' | 'coreml';
   /** Bytes of one tensor that an operation can see. */
   readonly maxBindingBytes: number;
 }
@@ -11,7 +11,7 @@ export const GUARANTEED_BYTES = {
   cpu: Number.POSITIVE_INFINITY,
   webgpu: 2 ** 27,
   cuda: Number.POSITIVE_INFINITY,
-  directml: Number.POSITIVE_INFINITY,
+  dml: Number.POSITIVE_INFINITY,
   coreml: Number.POSITIVE_INFINITY,
 } as const satisfies Record<Target['provider'], number>;
 

@@ -4,12 +4,12 @@
  */
 import type { Mamba } from '../../../architecture/layer.js';
 import { type Context, folded, unfolded } from '../context.js';
-import { GraphBuilder, type Value } from '../graph.js';
+import { GraphBuilder, LEFT_OUT, type Value } from '../graph.js';
 import { type GraphProto, MICROSOFT } from '../proto.js';
 import { mostElements } from '../target.js';
 import { decay, type ScanInputs, startingState } from './scan.js';
 
-/** Bytes of a chunk's decays, at most: larger ones are no faster. */
+/** Bytes of a chunk's decays, at most: they are to take little of what memory there is. */
 const CHUNK_BYTES = 2 ** 27;
 
 /** As `scan` of scan.ts. Its state is [B, D, N, 1]. */
@@ -25,8 +25,7 @@ export function chunkedScan(context: Context, layer: Mamba, { step, x, b, c }: S
   };
   const before = startingState(context, layer, [inner, state, 1]);
   const body = chunk(layer, inputs, decay(context, layer), `${name}/`);
-  const always = '' as Value;
-  const [after, y] = graph.pair('Loop', [chunks.count, always, before], { attributes: { body } });
+  const [after, y] = graph.pair('Loop', [chunks.count, LEFT_OUT, before], { attributes: { body } });
   outputs.states?.set(`${name}.scan`, graph.output(after));
   return joinedChunks(context, y, inner);
 }

@@ -12,7 +12,7 @@ const SCANS = {
   cpu: scan,
   cuda: scan,
   webgpu: chunkedScan,
-  directml: chunkedScan,
+  dml: chunkedScan,
   coreml: chunkedScan,
 } as const satisfies Record<Target['provider'], typeof scan>;
 

@@ -39,7 +39,7 @@ const FUSES = {
   cpu: true,
   cuda: true,
   webgpu: false,
-  directml: true,
+  dml: true,
   coreml: true,
 } as const satisfies Record<Target['provider'], boolean>;
 
