@@ -211,6 +211,17 @@ describe('the device that is chosen', () => {
   it.each([
     ['there is none', noCard, 'running on the CPU: no graphics card was found'],
     [
+      'something keeps it from one',
+      {
+        ...noCard,
+        obstacle: async () => ({
+          message: 'NVIDIA L4 has no Vulkan driver',
+          suggestion: 'install it',
+        }),
+      },
+      'running on the CPU: ONNX Runtime (webgpu): NVIDIA L4 has no Vulkan driver; to mend it: install it',
+    ],
+    [
       'its libraries are missing',
       { ...cuda, open: withoutLibraries },
       'running on the CPU: ONNX Runtime (cuda): CUDA 12 is not installed; to mend it: npm rebuild',
