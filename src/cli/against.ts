@@ -74,7 +74,7 @@ export async function checkpointSide(
   }
 }
 
-type Wishes = Omit<AgainstRequest, 'own' | 'other' | 'threads' | 'watch'> & {
+type Wishes = Omit<AgainstRequest, 'own' | 'other' | 'threads' | 'watch' | 'notice'> & {
   readonly threads: number | undefined;
   readonly quiet: boolean;
 };
@@ -98,6 +98,7 @@ export async function compareSides(own: Side, other: Side, wishes: Wishes): Prom
       other: toRun(other),
       threads: wishes.threads ?? os.availableParallelism(),
       watch: shown.doing,
+      notice: shown.say,
     });
     return {
       ...found,

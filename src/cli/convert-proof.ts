@@ -2,7 +2,7 @@
 import type { Checkpoint } from '../checkpoint/checkpoint.js';
 import { UserError } from '../errors.js';
 import type { ConvertResult, Proof } from '../report/convert-result.js';
-import type { EngineChoice } from '../runtime/devices.js';
+import type { DeviceChoice, EngineChoice } from '../runtime/devices.js';
 import type { EncodableDtype } from '../tensor/encode.js';
 import { checkpointSide, compareSides, type OpenedSide } from './against.js';
 import type { ModelFile } from './model-file.js';
@@ -16,6 +16,7 @@ export interface ProofFlags {
   readonly context: number | undefined;
   readonly seed: number;
   readonly engine: EngineChoice;
+  readonly device: DeviceChoice | undefined;
   readonly threads: number | undefined;
   readonly quiet: boolean;
 }
@@ -36,10 +37,15 @@ export async function proofOf(
   let output: OpenedSide | undefined;
   try {
     output = await checkpointSide(result.output.path, source, flags);
-    const { context, seed, engine, threads, quiet } = flags;
-    const wishes = { context, seed, engine, threads, quiet, otherEngine: undefined };
+    const { context, seed, engine, device = 'auto', threads, quiet } = flags;
+    const wishes = { context, seed, engine, device, compute: 'f32', threads, quiet } as const;
     const own = { loaded: source, checkpoint: input };
-    const against = await compareSides(own, output, { ...wishes, ids: undefined, full: false });
+    const against = await compareSides(own, output, {
+      ...wishes,
+      ids: undefined,
+      full: false,
+      otherWay: undefined,
+    });
     const isSame = against.partsAt === null;
     return {
       verdict: isSame ? 'same' : isExact ? 'failed' : 'differs',

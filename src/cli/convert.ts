@@ -9,7 +9,7 @@ import { type Problem, UserError } from '../errors.js';
 import { lowRankMultiplications } from '../linalg/low-rank.js';
 import { plainProducts } from '../linalg/product.js';
 import type { ConvertResult } from '../report/convert-result.js';
-import type { EngineChoice } from '../runtime/devices.js';
+import type { DeviceChoice, EngineChoice } from '../runtime/devices.js';
 import type { EngineName } from '../runtime/engine.js';
 import type { EncodableDtype } from '../tensor/encode.js';
 import { conversionOf } from './convert-plan.js';
@@ -41,6 +41,7 @@ export interface ConvertFlags {
   readonly set: readonly string[] | undefined;
   readonly seed: number;
   readonly engine: EngineChoice;
+  readonly device: DeviceChoice | undefined;
   readonly threads: number | undefined;
   readonly 'dry-run': boolean;
   readonly resume: boolean;

@@ -5,7 +5,22 @@ import { quote } from '../config/quote.js';
 import { UserError } from '../errors.js';
 import { FORMATS, type Format } from '../report/report.js';
 import { parseLimit, parseRounded } from '../report/units.js';
+import type { DeviceChoice } from '../runtime/devices.js';
+import type { Compute } from '../runtime/engine.js';
 import { DTYPE_NAMES, type Dtype, parseDtype } from '../tensor/dtype.js';
+
+/** As `src/runtime/engine.ts` has them, which is loaded only when something runs. */
+export const DEVICE_CHOICES = Object.keys({
+  auto: true,
+  cpu: true,
+  gpu: true,
+  webgpu: true,
+  cuda: true,
+  directml: true,
+  coreml: true,
+} satisfies Record<DeviceChoice, true>) as DeviceChoice[];
+
+const COMPUTES = Object.keys({ f32: true, f16: true } satisfies Record<Compute, true>) as Compute[];
 
 /** `--format`, of which the first is the default. */
 export const formatFlag = (options: readonly [Format, ...Format[]]) =>
@@ -100,6 +115,24 @@ export const count = Flags.custom<number>({
   helpValue: 'N',
   parse: async (text, _context, options) => wholeNumber(text, options.name),
 });
+
+/** `--device gpu`: what a model runs on; `auto` where nothing is said. */
+export const device = (relations: { readonly dependsOn?: string[] } = {}) =>
+  Flags.option({
+    ...relations,
+    options: DEVICE_CHOICES,
+    description:
+      'what the model runs on: gpu is any graphics card, webgpu also a software adapter [default: auto, a ' +
+      'graphics card that computes what it should, else the CPU]',
+  } as const)();
+
+/** `--compute f16`: what its products are computed in. */
+export const compute = () =>
+  Flags.option({
+    options: COMPUTES,
+    default: 'f32',
+    description: 'what products of matrices are computed in; with f16 the error beside f32 is told',
+  } as const)();
 
 /** `--threads 2`: no more than there are processors, with which an engine would only get in its own way. */
 export const threads = Flags.custom<number>({

@@ -1,7 +1,11 @@
+import { printable } from '../report/escape.js';
+
 /** Steps of a task whose length nobody knows beforehand, told on stderr. */
 export interface Steps {
   /** What is being done now. */
   readonly doing: (text: string) => void;
+  /** What stays to be read. */
+  readonly say: (text: string) => void;
   /** Takes the line away. Safe to call again. */
   readonly end: () => void;
 }
@@ -33,7 +37,7 @@ export function steps(
   { quiet }: { readonly quiet: boolean },
   { stream, every: repeat }: Surroundings = { stream: process.stderr, every },
 ): Steps {
-  if (quiet) return { doing: () => {}, end: () => {} };
+  if (quiet) return { doing: () => {}, say: () => {}, end: () => {} };
   let current = '';
   let isShown = false;
   const show = () => {
@@ -56,5 +60,10 @@ export function steps(
     current = text;
     if (isShown) show();
   };
-  return { doing, end };
+  const say = (text: string) => {
+    const line = `${printable(text)}\n`;
+    stream.write(isShown ? `\r${CLEAR_TO_THE_END}${line}` : line);
+    if (isShown) show();
+  };
+  return { doing, say, end };
 }

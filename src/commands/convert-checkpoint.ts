@@ -3,7 +3,7 @@ import * as Flags from '@oclif/core/flags';
 import { openCheckpoint } from '../checkpoint/open.js';
 import { BaseCommand, formatOf } from '../cli/base-command.js';
 import { warningsOf } from '../cli/checkpoint-config.js';
-import { bytesLimit, count, setOf, stateDict, threads } from '../cli/flags.js';
+import { bytesLimit, count, device, setOf, stateDict, threads } from '../cli/flags.js';
 import { quote } from '../config/quote.js';
 import type { DialectName } from '../conversion/dialects.js';
 import type { Container } from '../conversion/places.js';
@@ -188,6 +188,7 @@ export default class ConvertCheckpoint extends BaseCommand {
         'run IN and OUT on the same random tokens at the end, and tell how far they are apart',
       exclusive: ['dry-run', 'no-config', 'dialect'],
     }),
+    device: device({ dependsOn: ['prove'] }),
     context: count({
       dependsOn: ['prove'],
       description: 'tokens of --prove [default: 512, or all positions]',

@@ -9,7 +9,16 @@ import { compareSides, openSide, type Side } from '../cli/against.js';
 import { BaseCommand, formatOf } from '../cli/base-command.js';
 import { configOf, warningsOf } from '../cli/checkpoint-config.js';
 import { heldAgainst } from '../cli/checkpoint-faults.js';
-import { count, seed, set, stateDict, threads } from '../cli/flags.js';
+import {
+  compute,
+  count,
+  DEVICE_CHOICES,
+  device,
+  seed,
+  set,
+  stateDict,
+  threads,
+} from '../cli/flags.js';
 import { openedFor, ownCheckpoint } from '../cli/model-checkpoint.js';
 import { loadModelFile, type ModelFile, modelOf } from '../cli/model-file.js';
 import { steps } from '../cli/steps.js';
@@ -19,7 +28,8 @@ import type { QuickTestRun } from '../quicktest/quick-test.js';
 import { againstReport } from '../report/against.js';
 import { quickTestReport } from '../report/quick-test.js';
 import { traceReport } from '../report/trace.js';
-import type { EngineChoice } from '../runtime/devices.js';
+import type { DeviceChoice, EngineChoice, EngineWish } from '../runtime/devices.js';
+import type { Compute } from '../runtime/engine.js';
 import type { Ids } from '../runtime/values.js';
 
 /** As `src/quicktest/check.ts` has them, in their order, which is loaded only when a test runs. */
@@ -50,6 +60,8 @@ const NOT_TRACED = [
   'repeat',
   'seed',
   'engine',
+  'device',
+  'compute',
   'threads',
   'full',
   'save',
@@ -109,9 +121,11 @@ export default class QuickTest extends BaseCommand {
       options: ENGINES,
       default: 'auto',
       description:
-        'what runs the model; auto is the first that computes what it should: onnx on the CPU, then tfjs with ' +
+        'what runs the model; auto is the first that computes what it should: onnx, then tfjs with ' +
         'tfjs-node-gpu, tfjs-node, WebAssembly, JavaScript',
     } as const)(),
+    device: device(),
+    compute: compute(),
     threads: threads(),
     full: Flags.boolean({ description: 'run the model layer by layer, however large it is' }),
     save: Flags.string({
@@ -121,7 +135,8 @@ export default class QuickTest extends BaseCommand {
     against: Flags.string({
       helpValue: 'OTHER',
       description:
-        'compare with a checkpoint, a config, or the same model on another engine: tfjs or onnx',
+        'compare with a checkpoint, a config, or the same model on another engine (tfjs, onnx) or device (cpu, ' +
+        'cuda, webgpu, …)',
       exclusive: NOT_COMPARED,
     }),
     trace: Flags.boolean({
@@ -179,14 +194,19 @@ export default class QuickTest extends BaseCommand {
   }
 
   async #compare(flags: TestFlags & OutputFlags, own: Side, source: string): Promise<unknown> {
-    const otherEngine = ENGINES.filter((name) => name !== 'auto').find((name) => name === source);
-    const opened = otherEngine ? undefined : await openSide(source, own, flags);
+    const otherWay = wayOf(source, flags);
+    const opened = otherWay ? undefined : await openSide(source, own, flags);
     try {
       const other = opened ?? own;
       await this.warnAbout(flags, opened?.warnings ?? []);
       const { narrower } = await import('../quicktest/against.js');
       const ids = await idsOf(flags, narrower(own.loaded.model, other.loaded.model));
-      const against = await compareSides(own, other, { ...flags, ids, otherEngine });
+      const against = await compareSides(own, other, {
+        ...flags,
+        device: flags.device ?? 'auto',
+        ids,
+        otherWay,
+      });
       const { file, family, checkpoint } = against.own;
       const { batch, context } = against;
       const result = {
@@ -242,11 +262,25 @@ interface TestFlags {
   readonly 'cross-check': boolean;
   readonly repeat: number | undefined;
   readonly engine: EngineChoice;
+  readonly device: DeviceChoice | undefined;
+  readonly compute: Compute;
   readonly threads: number | undefined;
   readonly full: boolean;
   readonly save: string | undefined;
   readonly against: string | undefined;
   readonly quiet: boolean;
+}
+
+/** Another way of running the same model, by the name of an engine or of a device; undefined for a file. */
+function wayOf(
+  source: string,
+  { engine }: TestFlags,
+): Pick<EngineWish, 'engine' | 'device'> | undefined {
+  const isOne = <T extends string>(names: readonly T[]) => names.find((each) => each === source);
+  const name = isOne(ENGINES.filter((each) => each !== 'auto'));
+  if (name) return { engine: name, device: 'auto' };
+  const kind = isOne(DEVICE_CHOICES.filter((each) => each !== 'auto'));
+  return kind && { engine, device: kind };
 }
 
 /** What runs models is loaded here. */
@@ -273,8 +307,11 @@ async function tested(
       full: flags.full,
       keepsOutput: flags.save !== undefined,
       engine: flags.engine,
+      device: flags.device ?? 'auto',
+      compute: flags.compute,
       threads: flags.threads ?? os.availableParallelism(),
       watch: shown.doing,
+      notice: shown.say,
     });
   } finally {
     shown.end();

@@ -5,14 +5,14 @@
 import type { LanguageModel } from '../architecture/layer.js';
 import { countParameters } from '../budget/parameters.js';
 import { UserError } from '../errors.js';
-import { type ChosenEngine, chooseEngine, type EngineChoice } from '../runtime/devices.js';
-import { ENGINES, type EngineInfo, type EngineName, type RunOutput } from '../runtime/engine.js';
+import { type ChosenEngine, chooseEngine, type EngineWish, noticeOf } from '../runtime/devices.js';
+import { ENGINES, type EngineInfo, type RunOutput } from '../runtime/engine.js';
 import { randomWeights } from '../runtime/random-weights.js';
 import type { SelfCheck } from '../runtime/self-check.js';
 import type { Ids } from '../runtime/values.js';
 import type { WeightSource } from '../runtime/weights.js';
 import { isSameShape, shapeText } from '../tensor/shape.js';
-import { largestDifference, RELATIVE_LIMIT } from './compare.js';
+import { largestDifference, relativeLimit } from './compare.js';
 import { type LogitDifference, logitDifference, relativeDifference } from './divergence.js';
 import { inputSize, limitsOf, randomIds } from './ids.js';
 import { fits, memoryNeed, streamedNeed, usableBytes } from './memory.js';
@@ -28,7 +28,7 @@ export interface ModelToRun {
   readonly weights: WeightSource | undefined;
 }
 
-export interface AgainstRequest {
+export interface AgainstRequest extends EngineWish {
   readonly own: ModelToRun;
   readonly other: ModelToRun;
   /** Without them, ids are random: `batch` sequences of `context` tokens. */
@@ -39,12 +39,12 @@ export interface AgainstRequest {
   readonly seed: number;
   /** Layer by layer, however large the models are. */
   readonly full: boolean;
-  readonly engine: EngineChoice;
-  /** Of `other`, when it is not to be that of `own`. */
-  readonly otherEngine: EngineName | undefined;
-  readonly threads: number;
+  /** What runs `other`, when it is not what runs `own`. */
+  readonly otherWay: Pick<EngineWish, 'engine' | 'device'> | undefined;
   /** Told what is being done. */
   readonly watch: (doing: string) => void;
+  /** Told what the user should know of the engine that was chosen. */
+  readonly notice: (text: string) => void;
 }
 
 /** What ran. */
@@ -89,24 +89,18 @@ export interface ModelComparison {
  * @throws UserError when they do not share a vocabulary, when there is no room even so, or no engine.
  */
 export async function compareModels(request: AgainstRequest): Promise<ModelComparison> {
-  const { own, other, engine, otherEngine, seed } = request;
+  const { own, other, otherWay, seed } = request;
   refuseOtherVocabulary(own.model, other.model);
   const model = narrower(own.model, other.model);
   const ids = request.ids ?? randomIds(seed, 'ids', inputSize(request, model), limitsOf(model));
   const passOf = (each: ModelToRun) => (chosen: ChosenEngine) => pass(chosen, each, ids, request);
   const [first, second] =
-    otherEngine === undefined
-      ? await onEngine(engine, request, async (chosen) => [
+    otherWay === undefined
+      ? await onEngine(request, async (chosen) => [
           await passOf(own)(chosen),
           await passOf(other)(chosen),
         ])
-      : [
-          await onEngine(engine, request, (chosen) => {
-            refuseSameEngine(chosen.engine.info, otherEngine);
-            return passOf(own)(chosen);
-          }),
-          await onEngine(otherEngine, request, passOf(other)),
-        ];
+      : await onTwo(request, otherWay, passOf(own), passOf(other));
   return {
     ids: request.ids ? 'given' : 'random',
     batch: ids.batch,
@@ -114,7 +108,7 @@ export async function compareModels(request: AgainstRequest): Promise<ModelCompa
     seed,
     own: first.ran,
     other: second.ran,
-    ...comparisonOf(first.output, second.output),
+    ...comparisonOf(first, second),
   };
 }
 
@@ -136,20 +130,48 @@ function refuseOtherVocabulary(own: LanguageModel, other: LanguageModel): void {
   );
 }
 
-function refuseSameEngine({ name }: EngineInfo, other: EngineName): void {
-  if (name !== other) return;
-  throw new UserError('usage', `${ENGINES[name]} is what runs the model already`, {
-    suggestion: `name the first of the two with --engine, as in --engine ${name === 'onnx' ? 'tfjs' : 'onnx'}`,
+/** One on the engine of the request, one on another. */
+async function onTwo<T>(
+  request: AgainstRequest,
+  otherWay: Pick<EngineWish, 'engine' | 'device'>,
+  useFirst: (chosen: ChosenEngine) => Promise<T>,
+  useSecond: (chosen: ChosenEngine) => Promise<T>,
+): Promise<[T, T]> {
+  let own: EngineInfo | undefined;
+  const first = await onEngine(request, (chosen) => {
+    own = chosen.engine.info;
+    refuseSameEngine(own, otherWay);
+    return useFirst(chosen);
+  });
+  const second = await onEngine({ ...request, ...otherWay }, useSecond);
+  return [first, second];
+}
+
+/** That the way that is named is the one that runs the model already. */
+function refuseSameEngine(
+  { name, deviceKind }: EngineInfo,
+  { engine, device }: Pick<EngineWish, 'engine' | 'device'>,
+): void {
+  const isSameEngine = engine === 'auto' || engine === name;
+  const isSameDevice = device === 'auto' || device === deviceKind;
+  if (!isSameEngine || !isSameDevice) return;
+  const what = engine === 'auto' ? deviceKind : ENGINES[name];
+  throw new UserError('usage', `${what} is what runs the model already`, {
+    suggestion:
+      engine === 'auto'
+        ? 'name the first of the two with --device, as in --device cpu'
+        : `name the first of the two with --engine, as in --engine ${name === 'onnx' ? 'tfjs' : 'onnx'}`,
   });
 }
 
 async function onEngine<T>(
-  engine: EngineChoice,
-  { threads, watch }: AgainstRequest,
+  request: AgainstRequest,
   use: (chosen: ChosenEngine) => Promise<T>,
 ): Promise<T> {
-  watch('choosing an engine');
-  const chosen = await chooseEngine({ engine, threads });
+  request.watch('choosing an engine');
+  const chosen = await chooseEngine(request);
+  const notice = noticeOf(request, chosen);
+  if (notice !== null) request.notice(notice);
   try {
     return await use(chosen);
   } finally {
@@ -207,13 +229,17 @@ type Distances = Pick<
 >;
 
 /** What two models have computed of the same tokens, side by side. */
-function comparisonOf(own: Output, other: Output): Distances {
+function comparisonOf(
+  { ran, output: own }: Pass,
+  { ran: otherRan, output: other }: Pass,
+): Distances {
+  const threshold = Math.max(relativeLimit(ran.engine), relativeLimit(otherRan.engine));
   const logits = logitDifference(own.output, other.output);
   const blocksDiffer = whyApart(own, other);
   const blocks = blocksDiffer === null ? distancesOf(own, other) : null;
   const steps = [...(blocks ?? []), { block: 'logits', ...logits }];
-  const partsAt = steps.find((each) => each.relativeDifference > RELATIVE_LIMIT)?.block ?? null;
-  return { logits, blocks, blocksDiffer, threshold: RELATIVE_LIMIT, partsAt };
+  const partsAt = steps.find((each) => each.relativeDifference > threshold)?.block ?? null;
+  return { logits, blocks, blocksDiffer, threshold, partsAt };
 }
 
 function whyApart({ blocks: own }: Output, { blocks: other }: Output): string | null {

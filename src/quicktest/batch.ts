@@ -44,16 +44,18 @@ export async function checkBatch(subject: Subject): Promise<Finding> {
 async function leakLimit(subject: Subject, own: Ids, beside: Float32Array): Promise<number> {
   if (!hasExperts(subject.model)) return 0;
   const { logits } = await roundingOf(subject, own, await subject.forward(own));
-  return explainedInWhole(beside, logits);
+  return explainedInWhole(beside, logits, subject.engine.info);
 }
 
 /** @param beside What the row gives in a batch. */
 async function judgeAlone(subject: Subject, own: Ids, beside: Float32Array): Promise<Finding> {
   const alone = await subject.forward(own);
   const difference = largestDifference(beside, alone.output.data);
-  const usual = allowedDifference(alone.output.data);
+  const { info } = subject.engine;
+  const usual = allowedDifference(alone.output.data, info);
   const rounding = difference <= usual ? undefined : (await roundingOf(subject, own, alone)).logits;
-  const limit = rounding === undefined ? usual : explainedInWhole(alone.output.data, rounding);
+  const limit =
+    rounding === undefined ? usual : explainedInWhole(alone.output.data, rounding, info);
   const isExplained = difference <= limit;
   const found = `${differenceText(difference)}${roundingText(rounding)}`;
   return {

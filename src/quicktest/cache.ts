@@ -94,7 +94,7 @@ async function decode(
   );
   const rule = windows.some((window) => window.tokens < tokens) ? 'sliding window' : 'everything';
   const decoding = { tokens, prefill: prefillOf(tokens), rule, difference } as const;
-  const limit = allowedDifference(full.output.data);
+  const limit = allowedDifference(full.output.data, subject.engine.info);
   if (difference <= limit) return { ...decoding, limit };
   return { ...decoding, ...(await explained(subject, whole)) };
 }
@@ -142,7 +142,7 @@ async function explained(subject: Subject, { ids, full }: Whole) {
       return { inputs: [{ shape: [batch, count, size], data }] };
     }),
   );
-  const limit = explainedInWhole(full.output.data, rounding);
+  const limit = explainedInWhole(full.output.data, rounding, subject.engine.info);
   const block = unexplained(blocks);
   return { limit, rounding, ...(block && { block }) };
 }

@@ -22,16 +22,16 @@ export async function checkCausality(subject: Subject): Promise<Finding> {
     const { output } = await subject.forward(withOtherToken(ids, position, limitsOf(model)));
     trials.push(trialOf(base, output, position));
   }
-  const usual = usualLeak(model, base);
+  const usual = usualLeak(subject, base);
   const isExplained = !hasExperts(model) || trials.every(({ leak }) => leak <= usual);
   if (isExplained) return judgeTrials(trials, model, usual);
   const { logits } = await roundingOf(subject, ids, full);
-  return judgeTrials(trials, model, explainedInWhole(base.data, logits));
+  return judgeTrials(trials, model, explainedInWhole(base.data, logits, subject.engine.info));
 }
 
 /** What may change before a token: nothing, unless experts are sent other rows. */
-export const usualLeak = (model: LanguageModel, { data }: Values): number =>
-  hasExperts(model) ? allowedDifference(data) : 0;
+export const usualLeak = ({ model, engine }: Subject, { data }: Values): number =>
+  hasExperts(model) ? allowedDifference(data, engine.info) : 0;
 
 const ONE_TOKEN = 'a vocabulary of one token has no other to put in its place';
 const hasOneToken = (model: LanguageModel) => limitsOf(model).vocabulary < 2;

@@ -1,4 +1,5 @@
 import { UserError } from '../errors.js';
+import { DeviceLostError } from '../runtime/device-lost.js';
 import { checkBatch } from './batch.js';
 import { checkCache } from './cache.js';
 import { checkCausality } from './causality.js';
@@ -51,10 +52,14 @@ async function findingOf(name: CheckName, subject: Subject): Promise<Finding> {
     const wrong = comparesLogits && notComparable((await subject.base()).output);
     return wrong || (await RUN[name](subject));
   } catch (error) {
-    if (error instanceof UserError && error.code !== 'interrupted') return cannotRun(error);
-    throw error;
+    if (!(error instanceof UserError) || endsAll(error)) throw error;
+    return cannotRun(error);
   }
 }
+
+/** Whether no check after this one could run either. */
+const endsAll = (error: UserError): boolean =>
+  error.code === 'interrupted' || error instanceof DeviceLostError;
 
 const cannotRun = ({ message, suggestion }: UserError): Finding => ({
   verdict: 'failed',

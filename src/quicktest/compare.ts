@@ -1,5 +1,6 @@
 /** How far values are from each other. */
 import { type Statistics, StatisticsFold } from '../checkpoint/statistics.js';
+import type { EngineInfo } from '../runtime/engine.js';
 import type { Values } from '../runtime/values.js';
 
 /**
@@ -21,20 +22,25 @@ export function largestDifference(a: Float32Array, b: Float32Array): number {
 export const isSame = (a: Float32Array, b: Float32Array): boolean =>
   a.length === b.length && a.every((value, at) => Object.is(value, b[at]));
 
+/** What values are computed in, and by what. */
+export type Arithmetic = Pick<EngineInfo, 'compute' | 'deviceKind'>;
+
 /**
- * Of the largest value: what float32 loses when the same is computed in another order stays well below it,
- * and a state that is not continued goes well beyond it.
+ * Of the largest value: what is lost when the same is computed in another order stays well below it, and a state
+ * that is not continued goes well beyond it. Graphics cards have exponentials of their own, which may be off by
+ * several units in the last place; float16 has 11 bits, of which each block loses some.
  */
-export const RELATIVE_LIMIT = 5e-5;
+export const relativeLimit = ({ compute, deviceKind }: Arithmetic): number =>
+  compute === 'f16' ? 3e-2 : deviceKind === 'cpu' ? 5e-5 : 2e-4;
 
 /** How far values may be from these when the same is computed in another order. */
-export function allowedDifference(values: Float32Array): number {
+export function allowedDifference(values: Float32Array, arithmetic: Arithmetic): number {
   let largest = 0;
   for (const value of values) {
     const size = Math.abs(value);
     if (size > largest && size < Number.POSITIVE_INFINITY) largest = size;
   }
-  return RELATIVE_LIMIT * largest;
+  return relativeLimit(arithmetic) * largest;
 }
 
 export function statisticsOf(values: Float32Array): Statistics {

@@ -1,7 +1,7 @@
 import { UserError } from '../errors.js';
 import { ENGINES, type Engine, type RunOutput } from '../runtime/engine.js';
 import type { Values } from '../runtime/values.js';
-import { allowedDifference, largestDifference } from './compare.js';
+import { type Arithmetic, allowedDifference, largestDifference } from './compare.js';
 import { type BlockDifference, type Finding, skipped } from './finding.js';
 import { eachBlock, explainedInWhole, type Rounding, roundingOf, unexplained } from './rounding.js';
 import type { Subject } from './subject.js';
@@ -56,14 +56,15 @@ async function compare(
   { engine, output }: Opinion,
 ): Promise<Finding> {
   const pairs = pairsOf(own, output);
-  const compared = pairs.map((pair) => comparedWith(pair, undefined));
+  const { info } = subject.engine;
+  const compared = pairs.map((pair) => comparedWith(pair, undefined, info));
   if (compared.every(({ difference, limit }) => difference <= limit)) {
     return judge(titleOf(engine), compared, undefined);
   }
   const rounding = await roundingOf(subject, subject.ids, own);
   return judge(
     titleOf(engine),
-    pairs.map((pair) => comparedWith(pair, rounding)),
+    pairs.map((pair) => comparedWith(pair, rounding, info)),
     unexplained(await blockByBlock(subject, own, engine)),
   );
 }
@@ -94,14 +95,20 @@ interface Compared {
   readonly limit: number;
 }
 
-function comparedWith({ name, own, theirs }: Pair, all: Rounding | undefined): Compared {
+function comparedWith(
+  { name, own, theirs }: Pair,
+  all: Rounding | undefined,
+  arithmetic: Arithmetic,
+): Compared {
   const rounding = name === LOGITS ? all?.logits : all?.blocks.get(name);
   return {
     name,
     difference: theirs ? largestDifference(own.data, theirs.data) : Number.POSITIVE_INFINITY,
     rounding,
     limit:
-      rounding === undefined ? allowedDifference(own.data) : explainedInWhole(own.data, rounding),
+      rounding === undefined
+        ? allowedDifference(own.data, arithmetic)
+        : explainedInWhole(own.data, rounding, arithmetic),
   };
 }
 

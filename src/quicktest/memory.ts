@@ -122,9 +122,12 @@ const USABLE_SHARE = 0.8;
 const PROVIDER_LIMITS: Readonly<Record<string, number>> = { wasm: 4 * 2 ** 30 };
 
 /** Bytes that a model may need here, with this engine. */
-export function usableBytes({ provider }: Pick<EngineInfo, 'provider'>): number {
-  // What is free, or what a container may still have, whichever is less.
-  const limit = PROVIDER_LIMITS[provider] ?? Number.POSITIVE_INFINITY;
+export function usableBytes({
+  provider,
+  memoryBytes = null,
+}: Pick<EngineInfo, 'provider'> & Partial<Pick<EngineInfo, 'memoryBytes'>>): number {
+  // What is free, or what a container may still have, or the graphics card has, whichever is least.
+  const limit = PROVIDER_LIMITS[provider] ?? memoryBytes ?? Number.POSITIVE_INFINITY;
   return Math.floor(USABLE_SHARE * Math.min(process.availableMemory(), limit));
 }
 

@@ -6,7 +6,8 @@ import { UserError } from '../errors.js';
 import {
   type ChosenEngine,
   chooseEngine,
-  type EngineChoice,
+  type EngineWish,
+  noticeOf,
   otherThan,
   type PassedOver,
 } from '../runtime/devices.js';
@@ -31,7 +32,7 @@ import { Subject } from './subject.js';
 import { type TwinChange, twinOf } from './twin.js';
 import { integer } from './wording.js';
 
-export interface QuickTestRequest {
+export interface QuickTestRequest extends EngineWish {
   readonly family: Pick<Family, 'build' | 'twin'>;
   /** Of the family's schema, parsed. */
   readonly document: unknown;
@@ -50,10 +51,10 @@ export interface QuickTestRequest {
   readonly full: boolean;
   /** Whether logits and the output of every block are wanted. */
   readonly keepsOutput: boolean;
-  readonly engine: EngineChoice;
-  readonly threads: number;
   /** Told what is being done. */
   readonly watch: (doing: string) => void;
+  /** Told what the user should know of the engine that was chosen. */
+  readonly notice: (text: string) => void;
 }
 
 /** The model itself, a smaller one of the same structure, or one layer of it at a time. */
@@ -103,6 +104,8 @@ export async function quickTest(request: QuickTestRequest): Promise<QuickTestRun
   const size = inputSize(request, request.model);
   request.watch('choosing an engine');
   const chosen = await chooseEngine(request);
+  const notice = noticeOf(request, chosen);
+  if (notice !== null) request.notice(notice);
   try {
     return await testOn(chosen, request, size);
   } finally {
@@ -138,7 +141,7 @@ async function testOn(
     seed,
     repeats,
     openOther: async () =>
-      (await chooseEngine({ engine: otherThan(engine.info.name), threads })).engine,
+      (await chooseEngine({ ...otherThan(engine.info), compute: 'f32', threads })).engine,
   });
   const roomFor = (rows: number) =>
     fits(streamedNeed(ran, { ...size, batch: size.batch + rows }, name), usable);

@@ -8,7 +8,7 @@ import type { RunOutput } from '../runtime/engine.js';
 import { randomIntegers } from '../runtime/random-weights.js';
 import type { Ids, Values } from '../runtime/values.js';
 import type { WeightSource } from '../runtime/weights.js';
-import { allowedDifference, largestDifference } from './compare.js';
+import { type Arithmetic, allowedDifference, largestDifference } from './compare.js';
 import { hasExperts } from './experts.js';
 import type { BlockDifference } from './finding.js';
 import type { Subject } from './subject.js';
@@ -51,17 +51,24 @@ const nudgesFor = (layer: Layer): readonly Nudge[] =>
   hasExperts(layer) ? [...NUDGES, ...TIE_NUDGES] : NUDGES;
 
 /** How far values may be from these, when rounding alone moves them by `rounding`. */
-const explainedDifference = (values: Float32Array, rounding: number): number =>
-  Math.max(allowedDifference(values), ROUNDING_FACTOR * rounding);
+const explainedDifference = (
+  values: Float32Array,
+  rounding: number,
+  arithmetic: Arithmetic,
+): number => Math.max(allowedDifference(values, arithmetic), ROUNDING_FACTOR * rounding);
 
 /**
  * As much for the output of the whole model. Where rounding alone moves that by more than is usual it grows from
  * block to block, how far is a matter of chance, and no difference tells anything: see `eachBlock`.
  */
-export const explainedInWhole = (values: Float32Array, rounding: number): number =>
-  rounding > allowedDifference(values)
+export const explainedInWhole = (
+  values: Float32Array,
+  rounding: number,
+  arithmetic: Arithmetic,
+): number =>
+  rounding > allowedDifference(values, arithmetic)
     ? Number.POSITIVE_INFINITY
-    : explainedDifference(values, rounding);
+    : explainedDifference(values, rounding, arithmetic);
 
 /** Each value moved by a nudge. Zeros stay, and what is next to them. */
 function nudged(values: Float32Array, { seed, steps, direction }: Nudge, first = 0): Float32Array {
@@ -132,7 +139,7 @@ export async function eachBlock(
   for (const block of layers) {
     const { output, rounding } = await alone(subject, block, input);
     const difference = await differenceOf(block, input, output);
-    const limit = explainedDifference(output.data, rounding);
+    const limit = explainedDifference(output.data, rounding, subject.engine.info);
     differences.push({ block: block.name, difference, rounding, limit });
     input = blocks.get(block.name) ?? output;
   }

@@ -52,7 +52,7 @@ export async function streamedTest(
           judgeTrials(
             trialsOf(pass.logits, ids, tried),
             subject.model,
-            usualLeak(subject.model, own.logits),
+            usualLeak(subject, own.logits),
           )),
     timing: () => timingOf(pass, ids, tried.length),
   };

@@ -26,7 +26,10 @@ export function quickTestReport(
       verdict(result),
       note(subjectText(result)),
       note(`Engine: ${engineText(result.engine, result.selfCheck)}.`),
-      ...result.passedOver.map((each) => note(passedOverText(each))),
+      // Of graphics cards there is a word on stderr, or an error.
+      ...result.passedOver
+        .filter(({ device }) => device === 'cpu')
+        .map((each) => note(passedOverText(each))),
       checksTable(result, flat),
       ...(timing ? timingBlocks(timing, result) : []),
       ...memoryBlocks(result),

@@ -1,15 +1,26 @@
-/** Which engine runs a model: found, checked, chosen and explained. */
+/** Which engine runs a model, and on what: found, checked, chosen and explained. */
 import { UserError } from '../errors.js';
-import { CANDIDATES, type Candidate, installedVersion } from './candidates.js';
-import { ENGINES, type Engine, type EngineName } from './engine.js';
+import { CANDIDATES, type Candidate, installedVersion, type OpenOptions } from './candidates.js';
+import {
+  DEVICES,
+  type DeviceName,
+  ENGINES,
+  type Engine,
+  type EngineInfo,
+  type EngineName,
+} from './engine.js';
 import { type SelfCheck, selfCheck } from './self-check.js';
 
 export type EngineChoice = EngineName | 'auto';
+
+/** `gpu` is any graphics card; `auto` one where there is one that can be used, else the processor. */
+export type DeviceChoice = DeviceName | 'gpu' | 'auto';
 
 /** A way of computing that cannot be used here. */
 export interface PassedOver {
   readonly engine: EngineName;
   readonly backend: string;
+  readonly device: DeviceName;
   readonly why: string;
   /** What would help. */
   readonly suggestion?: string;
@@ -26,32 +37,140 @@ export interface ChosenEngine extends CheckedEngine {
   readonly passedOver: readonly PassedOver[];
 }
 
-export interface EngineWish {
+export interface EngineWish extends OpenOptions {
   readonly engine: EngineChoice;
-  /** That one run may take, where the library lets one choose. */
-  readonly threads: number;
+  readonly device: DeviceChoice;
 }
 
+type Choosable = Omit<Candidate, 'name'>;
+
 /**
- * Opens the engine that is asked for with its fastest backend, or under `auto` the fastest of all, of those
- * that compute what they should.
+ * Opens the engine that is asked for on the device that is asked for, or under `auto` the fastest, of those
+ * that compute what they should. A software adapter is taken only by its own name.
  * @throws UserError when there is none.
  */
 export async function chooseEngine(
   wish: EngineWish,
-  candidates: readonly Choosable[] = CANDIDATES.filter(({ isAutomatic }) => isAutomatic),
+  candidates: readonly Choosable[] = CANDIDATES,
+  platform: NodeJS.Platform = process.platform,
 ): Promise<ChosenEngine> {
-  const there = candidates.filter((each) => !each.isOptional || installedVersion(each) !== null);
-  const { opened, selfCheck: check, passedOver } = await firstUsable(wish, there, selfCheck);
+  const wished = candidates.filter((each) => isWished(wish, each));
+  if (wished.length === 0) throw noSuchPair(wish, candidates);
+  const {
+    opened,
+    selfCheck: check,
+    passedOver,
+  } = await firstUsable(
+    cardsFirst(wished.filter((each) => isExpected(wish, each, platform))),
+    async (candidate) => {
+      if (isAnyCard(wish)) await refuseNoCard(candidate);
+      return openHere(candidate, wish, platform);
+    },
+    selfCheck,
+  );
   return { engine: opened, selfCheck: check, passedOver };
 }
 
-/** Something of an engine that can be opened on one of its backends. */
-export interface Openable<T> extends Pick<Candidate, 'engine' | 'backend'> {
-  readonly open: (threads: number) => Promise<T>;
+const isWished = ({ engine, device }: EngineWish, candidate: Choosable): boolean =>
+  (engine === 'auto' || candidate.engine === engine) && isWishedDevice(device, candidate);
+
+function isWishedDevice(wish: DeviceChoice, { device, isAutomatic }: Choosable): boolean {
+  switch (wish) {
+    case 'auto':
+      return isAutomatic;
+    case 'gpu':
+      return device !== 'cpu';
+    case 'cpu':
+    case 'cuda':
+    case 'webgpu':
+    case 'directml':
+    case 'coreml':
+      return device === wish;
+  }
 }
 
-type Choosable = Openable<Engine> & Pick<Candidate, 'isOptional' | 'package'>;
+const isAnyCard = ({ device }: EngineWish): boolean => device === 'auto' || device === 'gpu';
+
+/** Whether it is worth a word that it is not to be had: not what is for other systems, or was never installed. */
+const isExpected = (wish: EngineWish, candidate: Choosable, platform: NodeJS.Platform): boolean => {
+  const isNamed = candidate.device !== 'cpu' && wish.device !== 'auto';
+  const isHere = isFor(candidate, platform);
+  const isInstalled = !candidate.isOptional || installedVersion(candidate) !== null;
+  return wish.device === candidate.device || (isHere && (isNamed || isInstalled));
+};
+
+const cardsFirst = <T extends Choosable>(candidates: readonly T[]): T[] =>
+  candidates.toSorted((a, b) => Number(a.device === 'cpu') - Number(b.device === 'cpu'));
+
+async function refuseNoCard({ adapter: find, obstacle }: Choosable): Promise<void> {
+  if (find === undefined) return;
+  const adapter = await find();
+  if (adapter === null) {
+    const { message = NO_CARD, suggestion } = (await obstacle?.()) ?? {};
+    throw new UserError('system', message, suggestion ? { suggestion } : {});
+  }
+  if (!adapter.isSoftware) return;
+  throw new UserError('system', `${adapter.name} is a software adapter, and no graphics card`, {
+    suggestion: '--device webgpu takes it all the same',
+  });
+}
+
+const NO_CARD = 'there is no graphics card that it can use';
+
+/** What somebody who did not ask for the processor should know of what was chosen; null when there is nothing. */
+export function noticeOf(
+  { device }: EngineWish,
+  { engine, passedOver }: ChosenEngine,
+): string | null {
+  const { info } = engine;
+  if (info.isSoftware)
+    return `${info.device} is a software adapter: it computes on the CPU, slowly`;
+  const cards = device === 'auto' ? passedOver.filter((each) => each.device !== 'cpu') : [];
+  const [first] = cards;
+  if (info.deviceKind !== 'cpu' || first === undefined) return null;
+  // What there is says more than what there is not.
+  const told = cards.find(({ why }) => why !== NO_CARD);
+  if (told === undefined) return 'running on the CPU: no graphics card was found';
+  const { engine: name, backend, why, suggestion } = told;
+  const remedy = suggestion ? `; to mend it: ${suggestion}` : '';
+  return `running on the CPU: ${ENGINES[name]} (${backend}): ${why}${remedy}`;
+}
+
+/** Whether it exists on a system. */
+export const isFor = (
+  { platforms }: Pick<Candidate, 'platforms'>,
+  platform: NodeJS.Platform,
+): boolean => platforms?.includes(platform) ?? true;
+
+async function openHere(
+  candidate: Pick<Candidate, 'device' | 'platforms' | 'open'>,
+  options: OpenOptions,
+  platform: NodeJS.Platform,
+): Promise<Engine> {
+  if (isFor(candidate, platform)) return candidate.open(options);
+  const { device, platforms = [] } = candidate;
+  const systems = platforms.map((each) => SYSTEMS[each] ?? each).join(' and ');
+  throw new UserError('system', `${DEVICES[device]} exists on ${systems}`);
+}
+
+const SYSTEMS: Partial<Record<NodeJS.Platform, string>> = {
+  darwin: 'macOS',
+  linux: 'Linux',
+  win32: 'Windows',
+};
+
+/** An engine that is never on such a device. */
+function noSuchPair({ engine, device }: EngineWish, candidates: readonly Choosable[]): UserError {
+  const title = engine === 'auto' ? 'the engine' : ENGINES[engine];
+  const [other] = candidates.filter((each) => isWishedDevice(device, each));
+  const where = device === 'gpu' ? 'a graphics card' : device;
+  return new UserError('usage', `${title} does not run on ${where}`, {
+    ...(other && { suggestion: `--engine ${other.engine} does` }),
+  });
+}
+
+/** Something of an engine that can be opened on one of its backends. */
+export type Openable = Pick<Candidate, 'engine' | 'backend' | 'device'>;
 
 interface Closable {
   close(): Promise<void>;
@@ -63,62 +182,73 @@ interface Checked<T> {
   readonly selfCheck: SelfCheck;
 }
 
-interface Usable<T> extends Checked<T> {
-  readonly way: Openable<T>;
+interface Usable<T, C> extends Checked<T> {
+  readonly way: C;
   /** What would have come first. */
   readonly passedOver: readonly PassedOver[];
 }
 
 /**
- * The first of the candidates that is of the engine that is asked for, can be opened, and passes its check.
+ * The first of the candidates that can be opened, and passes its check.
  * @throws UserError when there is none.
  */
-export async function firstUsable<T extends Closable>(
-  { engine: choice, threads }: EngineWish,
-  candidates: readonly Openable<T>[],
+export async function firstUsable<T extends Closable, C extends Openable>(
+  candidates: readonly C[],
+  open: (candidate: C) => Promise<T>,
   checkOf: (opened: T) => Promise<SelfCheck>,
-): Promise<Usable<T>> {
+): Promise<Usable<T, C>> {
   const passedOver: PassedOver[] = [];
   for (const candidate of candidates) {
-    if (choice !== 'auto' && candidate.engine !== choice) continue;
-    const tried = await tryOpen(candidate, threads, checkOf);
+    const tried = await tryOpen(candidate, open, checkOf);
     if ('selfCheck' in tried) return { ...tried, way: candidate, passedOver };
     passedOver.push(tried);
   }
   throw noEngine(passedOver);
 }
 
-/** The other engine than one that is in use, for a second opinion. */
-export const otherThan = (name: EngineName): EngineName => (name === 'onnx' ? 'tfjs' : 'onnx');
+/** What gives a second opinion: on a graphics card the processor, on that the other engine. */
+export const otherThan = ({
+  name,
+  deviceKind,
+}: EngineInfo): Pick<EngineWish, 'engine' | 'device'> => ({
+  engine: deviceKind === 'cpu' ? (name === 'onnx' ? 'tfjs' : 'onnx') : 'auto',
+  device: 'cpu',
+});
 
 /** Opens an engine and sees whether it computes what it should. */
 export async function tryCandidate(
-  candidate: Openable<Engine>,
-  threads: number,
+  candidate: Openable & Pick<Candidate, 'open' | 'platforms'>,
+  options: OpenOptions,
 ): Promise<CheckedEngine | PassedOver> {
-  const tried = await tryOpen(candidate, threads, selfCheck);
+  const tried = await tryOpen(
+    candidate,
+    (each) => openHere(each, options, process.platform),
+    selfCheck,
+  );
   return 'why' in tried ? tried : { engine: tried.opened, selfCheck: tried.selfCheck };
 }
 
-async function tryOpen<T extends Closable>(
-  { engine: name, backend, open }: Openable<T>,
-  threads: number,
+async function tryOpen<T extends Closable, C extends Openable>(
+  candidate: C,
+  open: (candidate: C) => Promise<T>,
   checkOf: (opened: T) => Promise<SelfCheck>,
 ): Promise<Checked<T> | PassedOver> {
+  const { engine, backend, device } = candidate;
   let opened: T | undefined;
   try {
-    opened = await open(threads);
+    opened = await open(candidate);
     const check = await checkOf(opened);
     if (check.passed) return { opened, selfCheck: check };
     await opened.close();
     const why = `its results are wrong: ${check.difference.toExponential(1)} off, where ${check.limit} is allowed`;
-    return { engine: name, backend, why };
+    return { engine, backend, device, why };
   } catch (error) {
     await opened?.close();
     const { message, suggestion } = error as Partial<UserError>;
     return {
-      engine: name,
+      engine,
       backend,
+      device,
       why: firstLine(message ?? String(error)),
       ...(suggestion && { suggestion }),
     };
@@ -128,11 +258,13 @@ async function tryOpen<T extends Closable>(
 const firstLine = (text: string) => text.split('\n', 1)[0] ?? '';
 
 function noEngine(passedOver: readonly PassedOver[]): UserError {
-  const [first] = passedOver;
   const reasons = passedOver.map(
     ({ engine, backend, why }) => `${ENGINES[engine]} (${backend}): ${why}`,
   );
-  return new UserError('system', `no engine can run here: ${reasons.join('; ')}`, {
-    suggestion: first?.suggestion ?? 'see what minimind doctor says',
+  const areCards = passedOver.every(({ device }) => device !== 'cpu');
+  const what = areCards ? 'no graphics card can be used here' : 'no engine can run here';
+  const remedies = [...new Set(passedOver.flatMap(({ suggestion }) => suggestion ?? []))];
+  return new UserError('system', `${what}: ${reasons.join('; ')}`, {
+    suggestion: remedies.length > 0 ? remedies.join('; or ') : 'see what minimind doctor says',
   });
 }

@@ -13,16 +13,39 @@ export const ENGINES = {
 
 export type EngineName = keyof typeof ENGINES;
 
+/** What computes: the processor, or a graphics card by the interface that reaches it. */
+export const DEVICES = {
+  cpu: 'the CPU',
+  cuda: 'CUDA',
+  webgpu: 'WebGPU',
+  directml: 'DirectML',
+  coreml: 'Core ML',
+} as const satisfies Record<string, string>;
+
+export type DeviceName = keyof typeof DEVICES;
+
+/**
+ * What matrix products are computed in; all between them is float32. With `f16` it is what PyTorch's autocast
+ * does: operands are rounded to float16, and so is the product.
+ */
+export type Compute = 'f32' | 'f16';
+
 /** What computes, as every output says. */
 export interface EngineInfo {
   readonly name: EngineName;
   /** Of the library. */
   readonly version: string;
-  /** The library's own word: `cpu`, `webgpu`, `cuda`, `wasm`, `tensorflow`. */
+  /** The library's own word: `cpu`, `webgpu`, `cuda`, `dml`, `coreml`, `wasm`, `tensorflow`. */
   readonly provider: string;
   /** `cpu`, the name of a graphics card, or that it is one where nobody tells its name. */
   readonly device: string;
+  readonly deviceKind: DeviceName;
+  /** Whether it passes for a graphics card, and computes on the processor. */
+  readonly isSoftware: boolean;
+  /** Of the graphics card; null without one, and where nobody tells. */
+  readonly memoryBytes: number | null;
   readonly threads: number;
+  readonly compute: Compute;
 }
 
 export interface LoadOptions {

@@ -1,23 +1,29 @@
 /** Matrix products by the engines: the fastest whose results are right. */
 import { type MatrixProducts, plainProducts } from '../linalg/product.js';
 import { fillUniform, keyOf } from '../tensor/random.js';
-import { type EngineWish, firstUsable, type Openable, type PassedOver } from './devices.js';
+import { type EngineChoice, firstUsable, type Openable, type PassedOver } from './devices.js';
 import type { EngineName } from './engine.js';
 import type { ClosableProducts } from './float32-products.js';
 import type { SelfCheck } from './self-check.js';
 
 export type { ClosableProducts } from './float32-products.js';
 
+interface Candidate extends Openable {
+  readonly open: (threads: number) => Promise<ClosableProducts>;
+}
+
 /** The fastest first; plain JavaScript is faster than TensorFlow.js without a native part. */
-const CANDIDATES: readonly Openable<ClosableProducts>[] = [
+const CANDIDATES: readonly Candidate[] = [
   {
     engine: 'onnx',
     backend: 'cpu',
+    device: 'cpu',
     open: async (threads) => (await import('./onnx/products.js')).openOnnxProducts({ threads }),
   },
   ...(['node-gpu', 'node', 'wasm'] as const).map((backend) => ({
     engine: 'tfjs' as const,
     backend,
+    device: backend === 'node-gpu' ? ('cuda' as const) : ('cpu' as const),
     open: async (threads: number) =>
       (await import('./tfjs/products.js')).openTfjsProducts({ threads, backend }),
   })),
@@ -37,10 +43,14 @@ export interface ChosenProducts {
  * @throws UserError when there is none.
  */
 export async function chooseProducts(
-  wish: EngineWish,
-  candidates: readonly Openable<ClosableProducts>[] = CANDIDATES,
+  { engine: choice, threads }: { readonly engine: EngineChoice; readonly threads: number },
+  candidates: readonly Candidate[] = CANDIDATES,
 ): Promise<ChosenProducts> {
-  const { opened, way, passedOver } = await firstUsable(wish, candidates, checkProducts);
+  const { opened, way, passedOver } = await firstUsable<ClosableProducts, Candidate>(
+    candidates.filter(({ engine }) => choice === 'auto' || engine === choice),
+    ({ open }) => open(threads),
+    checkProducts,
+  );
   const { engine, backend } = way;
   return { engine, backend, products: opened, passedOver };
 }

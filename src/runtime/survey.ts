@@ -1,13 +1,14 @@
 /** Every engine with every backend of it, tried one by one. */
 import { CANDIDATES, type Candidate, type CandidateName, installedVersion } from './candidates.js';
-import { type CheckedEngine, tryCandidate } from './devices.js';
-import type { EngineInfo, EngineName } from './engine.js';
+import { type CheckedEngine, isFor, tryCandidate } from './devices.js';
+import type { DeviceName, EngineInfo, EngineName } from './engine.js';
 import { productSpeed, type SelfCheck } from './self-check.js';
 
 /** A way of computing, and what came of trying it. */
 export interface SurveyEntry {
   readonly engine: EngineName;
   readonly backend: string;
+  readonly device: DeviceName;
   readonly package: string;
   /** Of the package; null when it is not installed. */
   readonly version: string | null;
@@ -35,15 +36,17 @@ interface SurveyOptions {
 
 type KnownCandidate = (typeof CANDIDATES)[number];
 
-/** Tries them all. */
+/** Tries all that exist on this system. */
 export async function surveyEngines(
   { threads, watch, apart }: SurveyOptions,
   candidates: readonly KnownCandidate[] = CANDIDATES,
 ): Promise<SurveyEntry[]> {
   const entries: SurveyEntry[] = [];
-  for (const candidate of candidates) {
+  for (const candidate of candidates.filter((each) => isFor(each, process.platform))) {
     watch(candidate.name);
-    const isRisky = candidate.usesDrivers && installedVersion(candidate) !== null;
+    // A driver may write where it wants, and take the process with it.
+    const isNative = candidate.device !== 'cpu' || candidate.isOptional;
+    const isRisky = isNative && installedVersion(candidate) !== null;
     entries.push(isRisky ? await tryApart(candidate, apart) : await tryHere(candidate, threads));
   }
   return entries;
@@ -57,7 +60,7 @@ export async function surveyEngine(name: CandidateName, threads: number): Promis
 }
 
 async function tryHere(candidate: Candidate, threads: number): Promise<SurveyEntry> {
-  const tried = await tryCandidate(candidate, threads);
+  const tried = await tryCandidate(candidate, { threads, compute: 'f32' });
   if ('why' in tried) return unusable(candidate, tried.why, tried.suggestion);
   return { ...unusable(candidate, null), ...(await measured(tried)) };
 }
@@ -83,11 +86,12 @@ type Answer =
   | { readonly message: string; readonly suggestion?: string };
 
 function unusable(candidate: Candidate, problem: string | null, remedy?: string): SurveyEntry {
-  const { engine, backend, package: name } = candidate;
+  const { engine, backend, device, package: name } = candidate;
   const version = installedVersion(candidate);
   return {
     engine,
     backend,
+    device,
     package: name,
     version,
     problem: version === null ? 'it is not installed' : problem,

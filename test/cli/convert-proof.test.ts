@@ -11,7 +11,7 @@ const OTHER = inPackage('fixtures/old-checkpoint/trained-same-start/checkpoint_s
 
 const FLAGS: ProofFlags = {
   ...{ tie: undefined, dtype: undefined, target: undefined, set: undefined },
-  ...{ context: 8, seed: 0, engine: 'tfjs', threads: 1, quiet: true },
+  ...{ context: 8, seed: 0, engine: 'tfjs', device: 'cpu', threads: 1, quiet: true },
 };
 
 /** As if another model had come of a conversion. */

@@ -36,6 +36,7 @@ const DEFAULTS: ConvertFlags = {
   set: undefined,
   seed: 0,
   engine: 'auto',
+  device: undefined,
   output: undefined,
   threads: undefined,
   'dry-run': false,

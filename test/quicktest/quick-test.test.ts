@@ -36,8 +36,11 @@ function request(wishes: Partial<QuickTestRequest> = {}): QuickTestRequest {
     full: false,
     keepsOutput: false,
     engine: 'tfjs',
+    device: 'cpu',
+    compute: 'f32',
     threads: 1,
     watch: () => {},
+    notice: () => {},
     ...wishes,
   };
 }

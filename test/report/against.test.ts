@@ -13,7 +13,17 @@ const side = (checkpoint: string) => ({
   parameters: 16_920,
   weights: 'checkpoint' as const,
   mode: 'whole' as const,
-  engine: { name: 'onnx' as const, version: '1.30.0', provider: 'cpu', device: 'cpu', threads: 2 },
+  engine: {
+    name: 'onnx' as const,
+    version: '1.30.0',
+    provider: 'cpu',
+    device: 'cpu',
+    deviceKind: 'cpu' as const,
+    isSoftware: false,
+    memoryBytes: null,
+    threads: 2,
+    compute: 'f32' as const,
+  },
   selfCheck: { difference: 1.1e-7, limit: 1e-5, passed: true },
 });
 

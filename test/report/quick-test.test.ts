@@ -18,7 +18,17 @@ const result = (given: Partial<QuickTest> = {}) => ({
   batch: 1,
   context: 256,
   seed: 0,
-  engine: { name: 'onnx' as const, version: '1.30.0', provider: 'cpu', device: 'cpu', threads: 2 },
+  engine: {
+    name: 'onnx' as const,
+    version: '1.30.0',
+    provider: 'cpu',
+    device: 'cpu',
+    deviceKind: 'cpu' as const,
+    isSoftware: false,
+    memoryBytes: null,
+    threads: 2,
+    compute: 'f32' as const,
+  },
   selfCheck: { difference: 1.1e-7, limit: 1e-5, passed: true },
   passedOver: [],
   memory: {
@@ -118,14 +128,21 @@ describe('the report of a quick test', () => {
       mode: 'streamed',
       memory: { ...result().memory, predictedBytes: null },
       passedOver: [
-        { engine: 'onnx', backend: 'cpu', why: 'it is absent', suggestion: 'npm install it' },
-        { engine: 'tfjs', backend: 'node-gpu', why: 'it found no GPU' },
+        {
+          engine: 'onnx',
+          backend: 'cpu',
+          device: 'cpu',
+          why: 'it is absent',
+          suggestion: 'npm install it',
+        },
+        { engine: 'onnx', backend: 'webgpu', device: 'webgpu', why: 'it found no GPU' },
+        { engine: 'tfjs', backend: 'node', device: 'cpu', why: 'it is too old' },
       ],
     }).replace(/\n/g, ' ');
     expect(text).toContain('one layer in memory at a time.');
     expect(text).toContain(
       'Not ONNX Runtime (cpu): it is absent. To mend it: npm install it ' +
-        'Not TensorFlow.js (node-gpu): it found no GPU. ',
+        'Not TensorFlow.js (node): it is too old. ',
     );
     expect(text).toContain('all of it at once would take 1.5 MB.');
   });
@@ -226,6 +243,7 @@ describe('the report of the doctor', () => {
   const usable = {
     engine: 'onnx',
     backend: 'cpu',
+    device: 'cpu',
     package: 'onnxruntime-node',
     version: '1.30.0',
     problem: null,
@@ -246,8 +264,9 @@ describe('the report of the doctor', () => {
     productFlops: null,
   } as const;
   const machine = { node: '20.20.2', platform: 'linux-x64', processors: 1, availableBytes: 24e9 };
+  const adapters = { adapters: null, adapterFindings: null };
   const text = (engines: readonly (typeof usable | typeof missing)[]) =>
-    renderTable(doctorReport({ ...machine, engines }), { width: 120, colourLevel: 0 });
+    renderTable(doctorReport({ ...machine, ...adapters, engines }), { width: 120, colourLevel: 0 });
 
   it('has a line for each way of computing, and what would help', () => {
     expect(text([usable, missing])).toBe(

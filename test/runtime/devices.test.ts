@@ -1,9 +1,16 @@
 import { describe, expect, it } from 'vitest';
 import { UserError } from '../../src/errors.js';
-import { CANDIDATES } from '../../src/runtime/candidates.js';
-import { chooseEngine, otherThan } from '../../src/runtime/devices.js';
-import type { Engine } from '../../src/runtime/engine.js';
-import { cudaCard } from '../../src/runtime/graphics-card.js';
+import type { Adapter } from '../../src/runtime/adapters.js';
+import { CANDIDATES, type OpenOptions } from '../../src/runtime/candidates.js';
+import {
+  chooseEngine,
+  type DeviceChoice,
+  type EngineChoice,
+  isFor,
+  noticeOf,
+  otherThan,
+} from '../../src/runtime/devices.js';
+import type { DeviceName, Engine, EngineName } from '../../src/runtime/engine.js';
 import { onnxVersion } from '../../src/runtime/onnx/library.js';
 import { surveyEngine, surveyEngines } from '../../src/runtime/survey.js';
 import { type Faults, referenceEngine } from './reference-engine.js';
@@ -28,11 +35,16 @@ const ways = (onnx: Open, ...tfjs: readonly Open[]) => [
   { ...NEEDED, engine: 'onnx', backend: 'cpu', open: onnx } as const,
   ...tfjs.map((open, at) => ({ ...TFJS, backend: `backend ${at}`, open })),
 ];
-const NEEDED = { isOptional: false, package: 'no-such-package' } as const;
+const NEEDED = {
+  device: 'cpu',
+  isOptional: false,
+  isAutomatic: true,
+  package: 'no-such-package',
+} as const;
 const TFJS = { ...NEEDED, engine: 'tfjs' } as const;
 
 describe('the engine that is chosen', () => {
-  const auto = { engine: 'auto', threads: 1 } as const;
+  const auto = { engine: 'auto', device: 'auto', compute: 'f32', threads: 1 } as const;
 
   it('is the first that computes what it should', async () => {
     const first = async () => referenceEngine();
@@ -52,10 +64,11 @@ describe('the engine that is chosen', () => {
       {
         engine: 'onnx',
         backend: 'cpu',
+        device: 'cpu',
         why: 'it is not installed',
         suggestion: 'npm install it',
       },
-      { engine: 'tfjs', backend: 'backend 0', why: 'its driver is too old' },
+      { engine: 'tfjs', backend: 'backend 0', device: 'cpu', why: 'its driver is too old' },
     ]);
   });
 
@@ -90,12 +103,12 @@ describe('the engine that is chosen', () => {
 
   it('is the one that is asked for, with its threads', async () => {
     let asked = 0;
-    const open = async (threads: number) => {
+    const open = async ({ threads }: OpenOptions) => {
       asked = threads;
       return working();
     };
     const candidate = { ...TFJS, backend: 'wasm', open };
-    const wish = { engine: 'tfjs', threads: 3 } as const;
+    const wish = { ...auto, engine: 'tfjs', threads: 3 } as const;
     const { engine } = await chooseEngine(wish, [...ways(missing), candidate]);
     expect(engine.info.name).toBe('tfjs');
     expect(asked).toBe(3);
@@ -109,28 +122,219 @@ describe('the engine that is chosen', () => {
     ],
   ] as const)('is none, and that is an error of the system (%s)', async (engine, message) => {
     const candidates = ways(missing, faulty(noMask, []));
-    const error = await chooseEngine({ engine, threads: 1 }, candidates).catch((each) => each);
+    const error = await chooseEngine({ ...auto, engine }, candidates).catch((each) => each);
     expect(error).toBeInstanceOf(UserError);
     expect(error).toMatchObject({ code: 'system', suggestion: 'npm install it' });
     expect(error.message).toMatch(message);
   });
 
-  it('has another for a second opinion', () => {
-    expect([otherThan('onnx'), otherThan('tfjs')]).toEqual(['tfjs', 'onnx']);
+  it('has another for a second opinion: the processor of a graphics card, of that the other engine', () => {
+    const other = (name: EngineName, deviceKind: DeviceName) =>
+      otherThan({ ...referenceEngine().info, name, deviceKind });
+    expect(other('onnx', 'cpu')).toEqual({ engine: 'tfjs', device: 'cpu' });
+    expect(other('tfjs', 'cpu')).toEqual({ engine: 'onnx', device: 'cpu' });
+    expect(other('onnx', 'webgpu')).toEqual({ engine: 'auto', device: 'cpu' });
+  });
+});
+
+describe('the device that is chosen', () => {
+  const wish = (device: DeviceChoice, engine: EngineChoice = 'auto') =>
+    ({ engine, device, compute: 'f32', threads: 1 }) as const;
+
+  const adapter = (name: string, isSoftware = false): Adapter => ({
+    name,
+    vendor: null,
+    isSoftware,
+    memoryBytes: null,
+    maxBufferBytes: null,
+    maxBindingBytes: null,
+    hasFloat16: null,
+    source: 'a test',
+  });
+  const H200 = adapter('NVIDIA H200');
+
+  const onCard =
+    (name: string, faults: Faults = {}) =>
+    async () =>
+      referenceEngine(faults, { deviceKind: 'webgpu', device: name });
+  const cpu = {
+    ...NEEDED,
+    engine: 'onnx',
+    backend: 'cpu',
+    open: async () => referenceEngine(),
+  } as const;
+  const webgpu = {
+    ...cpu,
+    backend: 'webgpu',
+    device: 'webgpu',
+    adapter: async () => H200 as Adapter | null,
+    open: onCard('NVIDIA H200') as Open,
+  } as const;
+  const cuda = {
+    ...webgpu,
+    backend: 'cuda',
+    device: 'cuda',
+    platforms: ['linux', 'win32'],
+  } as const;
+  const withoutLibraries = async (): Promise<Engine> => {
+    throw new UserError('system', 'CUDA 12 is not installed', { suggestion: 'npm rebuild' });
+  };
+  const software = {
+    ...webgpu,
+    adapter: async () => adapter('llvmpipe', true),
+    open: async () =>
+      referenceEngine({}, { deviceKind: 'webgpu', device: 'llvmpipe', isSoftware: true }),
+  };
+  const noCard = { ...webgpu, adapter: async () => null, open: missing };
+
+  const chosenFrom = (
+    candidates: Parameters<typeof chooseEngine>[1],
+    device: DeviceChoice,
+    engine?: EngineChoice,
+  ) => chooseEngine(wish(device, engine), candidates, 'linux');
+
+  it.each(['auto', 'gpu', 'webgpu'] as const)(
+    'is a graphics card where there is one (%s)',
+    async (device) => {
+      const chosen = await chosenFrom([cpu, webgpu], device);
+      expect(chosen.engine.info.device).toBe('NVIDIA H200');
+      expect(noticeOf(wish(device), chosen)).toBeNull();
+    },
+  );
+
+  it('is the processor when that is asked for', async () => {
+    const chosen = await chosenFrom([webgpu, cpu], 'cpu');
+    expect(chosen).toMatchObject({ engine: { info: { deviceKind: 'cpu' } }, passedOver: [] });
+    expect(noticeOf(wish('cpu'), chosen)).toBeNull();
+  });
+
+  it.each([
+    ['there is none', noCard, 'running on the CPU: no graphics card was found'],
+    [
+      'something keeps it from one',
+      {
+        ...noCard,
+        obstacle: async () => ({
+          message: 'NVIDIA L4 has no Vulkan driver',
+          suggestion: 'install it',
+        }),
+      },
+      'running on the CPU: ONNX Runtime (webgpu): NVIDIA L4 has no Vulkan driver; to mend it: install it',
+    ],
+    [
+      'its libraries are missing',
+      { ...cuda, open: withoutLibraries },
+      'running on the CPU: ONNX Runtime (cuda): CUDA 12 is not installed; to mend it: npm rebuild',
+    ],
+    [
+      'it throws at its start',
+      {
+        ...webgpu,
+        open: async () => Promise.reject(new Error('vkCreateInstance: −9\n  at native')),
+      },
+      'running on the CPU: ONNX Runtime (webgpu): vkCreateInstance: −9',
+    ],
+    [
+      'it computes what is wrong',
+      { ...webgpu, open: onCard('NVIDIA H200', noMask) },
+      /^running on the CPU: ONNX Runtime \(webgpu\): its results are wrong: \d\.\de[+-]\d off, where 0\.0001 is allowed$/,
+    ],
+    [
+      'it is software',
+      software,
+      'running on the CPU: ONNX Runtime (webgpu): llvmpipe is a software adapter, and no graphics card; to mend ' +
+        'it: --device webgpu takes it all the same',
+    ],
+  ])('is the processor under auto where %s, and one line says so', async (_, card, line) => {
+    const chosen = await chosenFrom([card, cpu], 'auto');
+    expect(chosen.engine.info.deviceKind).toBe('cpu');
+    expect(noticeOf(wish('auto'), chosen)).toMatch(line);
+  });
+
+  it('is the next card when one cannot be used', async () => {
+    const { engine, passedOver } = await chosenFrom(
+      [{ ...cuda, open: missing }, webgpu, cpu],
+      'auto',
+    );
+    expect(engine.info.deviceKind).toBe('webgpu');
+    expect(passedOver.map(({ backend }) => backend)).toEqual(['cuda']);
+  });
+
+  it.each([
+    [
+      'gpu',
+      [cpu, noCard],
+      'ONNX Runtime (webgpu): there is no graphics card that it can use',
+      'see what minimind doctor says',
+    ],
+    [
+      'gpu',
+      [cpu, software],
+      'llvmpipe is a software adapter',
+      '--device webgpu takes it all the same',
+    ],
+    [
+      'gpu',
+      [cpu, { ...cuda, open: withoutLibraries }, noCard],
+      'ONNX Runtime (cuda): CUDA 12 is not installed; ONNX Runtime (webgpu): there is no graphics card that it can use',
+      'npm rebuild',
+    ],
+    ['webgpu', [cpu, { ...webgpu, open: missing }], 'it is not installed', 'npm install it'],
+    [
+      'cuda',
+      [cpu, { ...cuda, platforms: ['win32'] as const }],
+      'CUDA exists on Windows',
+      'see what',
+    ],
+  ] as const)(
+    'is none when %s is asked for in vain: an error of the system',
+    async (device, candidates, message, suggestion) => {
+      const error = await chosenFrom(candidates, device).catch((each) => each);
+      expect(error).toBeInstanceOf(UserError);
+      expect(error.code).toBe('system');
+      expect(error.message).toMatch(/^no graphics card can be used here: /);
+      expect(error.message).toContain(message);
+      expect(error.suggestion).toContain(suggestion);
+    },
+  );
+
+  it('is a software adapter when it is named, and that is said', async () => {
+    const chosen = await chosenFrom([cpu, software], 'webgpu');
+    expect(chosen.engine.info.isSoftware).toBe(true);
+    expect(noticeOf(wish('webgpu'), chosen)).toBe(
+      'llvmpipe is a software adapter: it computes on the CPU, slowly',
+    );
+  });
+
+  it('must be one that the engine knows', async () => {
+    const error = await chosenFrom(
+      [cpu, webgpu, { ...TFJS, backend: 'wasm', open: working }],
+      'webgpu',
+      'tfjs',
+    ).catch((each) => each);
+    expect(error).toMatchObject({
+      code: 'usage',
+      message: 'TensorFlow.js does not run on webgpu',
+      suggestion: '--engine onnx does',
+    });
   });
 });
 
 describe('the engines of this package', () => {
   it('are there: TensorFlow.js always is', async () => {
-    const { engine, selfCheck } = await chooseEngine({ engine: 'tfjs', threads: 1 });
-    expect(engine.info).toMatchObject({ name: 'tfjs', version: '4.22.0' });
+    const wish = { engine: 'tfjs', device: 'cpu', compute: 'f32', threads: 1 } as const;
+    const { engine, selfCheck } = await chooseEngine(wish);
+    expect(engine.info).toMatchObject({ name: 'tfjs', version: '4.22.0', deviceKind: 'cpu' });
     expect(selfCheck.difference).toBeLessThan(1e-6);
     await engine.close();
   });
 
-  it('are taken in this order; those on a graphics card of ONNX Runtime must be asked for', () => {
+  it('are taken in this order', () => {
     const automatic = CANDIDATES.filter(({ isAutomatic }) => isAutomatic);
-    expect(automatic.map(({ engine, backend }) => `${engine}:${backend}`)).toEqual([
+    expect(automatic.map(({ name }) => name)).toEqual([
+      'onnx:cuda',
+      'onnx:webgpu',
+      'onnx:dml',
       'onnx:cpu',
       'tfjs:node-gpu',
       'tfjs:node',
@@ -152,24 +356,18 @@ describe('a survey', () => {
         throw new Error('it crashed');
       },
     });
-    expect(watched).toEqual([
-      'onnx:cpu',
-      'onnx:webgpu',
-      'onnx:cuda',
-      'tfjs:node-gpu',
-      'tfjs:node',
-      'tfjs:wasm',
-      'tfjs:cpu',
-    ]);
+    const here = CANDIDATES.filter((each) => isFor(each, process.platform));
+    expect(watched).toEqual(here.map(({ name }) => name));
+    expect(watched).toContain('onnx:webgpu');
     expect(entries.map(({ engine, backend }) => `${engine}:${backend}`)).toEqual(watched);
-    const webgpu = entries[1];
+    const webgpu = entries.find(({ backend }) => backend === 'webgpu');
     expect(webgpu).toMatchObject({
       problem: webgpu?.version === null ? 'it is not installed' : 'it crashed',
       info: null,
       selfCheck: null,
       productFlops: null,
     });
-    const wasm = entries[5];
+    const wasm = entries.find(({ backend }) => backend === 'wasm');
     expect(wasm).toMatchObject({ version: '4.22.0', problem: null, info: { provider: 'wasm' } });
     expect(wasm?.selfCheck?.passed).toBe(true);
     expect(wasm?.productFlops).toBeGreaterThan(1e8);
@@ -200,21 +398,5 @@ describe('a survey', () => {
     const risky = CANDIDATES.filter(({ name }) => name === 'onnx:webgpu');
     const options = { threads: 1, watch: () => {}, apart: async () => answer };
     expect(await surveyEngines(options, risky)).toEqual([expect.objectContaining(expected)]);
-  });
-});
-
-describe('a graphics card', () => {
-  it.each([
-    ['NVIDIA H200\n', 'NVIDIA H200'],
-    ['NVIDIA L4\r\nNVIDIA L4\r\n', 'NVIDIA L4'],
-    ['NVIDIA L4\nNVIDIA H200\n', 'NVIDIA L4 or NVIDIA H200'],
-    ['', 'graphics card'],
-  ])('has the name that its driver gives: %j', async (answer, name) => {
-    expect(await cudaCard(async () => answer)).toBe(name);
-  });
-
-  it('has none where the driver does not answer', async () => {
-    const missing = () => Promise.reject(new Error('spawn nvidia-smi ENOENT'));
-    expect(await cudaCard(missing)).toBe('graphics card');
   });
 });

@@ -188,6 +188,7 @@ describe('the products that are chosen', () => {
     (['onnx', 'tfjs'] as const).map((engine) => ({
       engine,
       backend: 'cpu',
+      device: 'cpu' as const,
       open: openers[engine],
     }));
 

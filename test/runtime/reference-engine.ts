@@ -73,7 +73,11 @@ export function referenceEngine(faults: Faults = {}, info: Partial<EngineInfo> =
       version: '0.0.0',
       provider: 'reference',
       device: 'cpu',
+      deviceKind: 'cpu',
+      isSoftware: false,
+      memoryBytes: null,
       threads: 1,
+      compute: 'f32',
       ...info,
     },
     load: async (layer, source, options = {}) =>

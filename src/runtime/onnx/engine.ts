@@ -1,7 +1,7 @@
 import type { Layer } from '../../architecture/layer.js';
 import { UserError } from '../../errors.js';
-import type { Engine, LoadOptions, Program } from '../engine.js';
-import { cudaCard, UNNAMED_CARD } from '../graphics-card.js';
+import { type Adapter, cudaAdapter, UNNAMED_CARD, webgpuAdapter } from '../adapters.js';
+import type { Compute, DeviceName, Engine, LoadOptions, Program } from '../engine.js';
 import type { WeightSource } from '../weights.js';
 import { compile } from './compile.js';
 import { explained, type Failure } from './failures.js';
@@ -19,21 +19,28 @@ import { OnnxProgram } from './program.js';
 import { encodeModel } from './proto.js';
 import { GUARANTEED_BYTES, type Target } from './target.js';
 
-/** What each provider runs on, and what helps where it is missing. */
+interface ProviderKind {
+  readonly device: DeviceName;
+  /** The graphics card that it takes: the first, as the library does. Null when nobody knows of one. */
+  adapter(): Promise<Adapter | null>;
+  /** What helps where it is missing. */
+  readonly failures: readonly Failure[];
+}
+
+const GRAPHICS_DRIVER: Failure = {
+  pattern: /adapter/i,
+  message: 'it finds no graphics card',
+  suggestion:
+    'install the driver of a graphics card, with Vulkan on Linux: as in apt install mesa-vulkan-drivers',
+};
+
+/** By the library's own names. */
 const PROVIDERS = {
-  cpu: { device: async () => 'cpu', failures: [] },
-  webgpu: {
-    device: async () => UNNAMED_CARD,
-    failures: [
-      {
-        pattern: /adapter/i,
-        message: 'it finds no graphics card',
-        suggestion: 'install the driver of a graphics card for Vulkan, Metal or Direct3D 12',
-      },
-    ],
-  },
+  cpu: { device: 'cpu', adapter: async () => null, failures: [] },
+  webgpu: { device: 'webgpu', adapter: webgpuAdapter, failures: [GRAPHICS_DRIVER] },
   cuda: {
-    device: () => cudaCard(),
+    device: 'cuda',
+    adapter: cudaAdapter,
     failures: [
       {
         pattern: /load (shared )?library/i,
@@ -47,7 +54,9 @@ const PROVIDERS = {
       },
     ],
   },
-} as const satisfies Record<string, { device(): Promise<string>; failures: readonly Failure[] }>;
+  dml: { device: 'directml', adapter: webgpuAdapter, failures: [GRAPHICS_DRIVER] },
+  coreml: { device: 'coreml', adapter: webgpuAdapter, failures: [] },
+} as const satisfies Record<string, ProviderKind>;
 
 export type Provider = keyof typeof PROVIDERS;
 
@@ -56,7 +65,9 @@ interface OnnxOptions {
   readonly threads: number;
   /** `cpu` unless said otherwise. */
   readonly provider?: Provider;
-  /** Bytes of a buffer that one operation on a graphics card sees; what WebGPU guarantees unless said otherwise. */
+  /** `f32` unless said otherwise. */
+  readonly compute?: Compute;
+  /** Bytes of a buffer that one operation on a graphics card sees; what the card says or WebGPU guarantees unless said otherwise. */
   readonly maxBindingBytes?: number;
   /** What finds the library, when not the package's own `require`. */
   readonly require?: Require;
@@ -67,32 +78,47 @@ interface OnnxOptions {
  * @throws UserError when it is not installed or does not load, or cannot use the provider.
  */
 export async function openOnnx(options: OnnxOptions): Promise<Engine> {
-  const {
-    threads,
-    provider = 'cpu',
-    maxBindingBytes = GUARANTEED_BYTES[provider],
-    require,
-  } = options;
+  const { threads, provider = 'cpu', compute = 'f32', require } = options;
+  // Read by CUDA's libraries when they are loaded: products of float32 are not to be rounded to 10 bits.
+  process.env.NVIDIA_TF32_OVERRIDE ??= '0';
   const library = loadLibrary(require);
   const settings: SessionOptions = {
     executionProviders: provider === 'cpu' ? ['cpu'] : [provider, 'cpu'],
     intraOpNumThreads: threads,
     logSeverityLevel: 4,
   };
-  const target = { provider, maxBindingBytes };
   const held = provider === 'cpu' ? undefined : await heldOpen(library, provider, settings);
+  const card = await PROVIDERS[provider].adapter();
+  const told = provider === 'webgpu' ? card?.maxBindingBytes : undefined;
+  const maxBindingBytes = options.maxBindingBytes ?? told ?? GUARANTEED_BYTES[provider];
+  const target = { provider, maxBindingBytes };
   return {
     info: {
       name: 'onnx',
       version: library.env.versions.node ?? library.env.versions.common,
       provider,
-      device: await PROVIDERS[provider].device(),
+      ...cardOf(PROVIDERS[provider].device, card),
       threads,
+      compute,
     },
     load: (layer, source, loading = {}) =>
       load({ library, settings, layer, source, loading, target }),
     // All other sessions end with their programs.
     close: async () => held?.release(),
+  };
+}
+
+/** What is known of what a provider runs on. That nobody knows of a card where there is one, is software. */
+function cardOf(deviceKind: DeviceName, card: Adapter | null) {
+  if (deviceKind === 'cpu') {
+    return { deviceKind, device: 'cpu', isSoftware: false, memoryBytes: null };
+  }
+  const isSoftware = card?.isSoftware ?? deviceKind === 'webgpu';
+  return {
+    deviceKind,
+    device: card?.name ?? (isSoftware ? 'software adapter' : UNNAMED_CARD),
+    isSoftware,
+    memoryBytes: card?.memoryBytes ?? null,
   };
 }
 

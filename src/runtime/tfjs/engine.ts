@@ -1,4 +1,5 @@
-import type { Engine, EngineInfo } from '../engine.js';
+import { UserError } from '../../errors.js';
+import type { Compute, Engine, EngineInfo } from '../engine.js';
 import { type BackendName, openBackend } from './backends.js';
 import { onBackend } from './library.js';
 import type { Packages } from './packages.js';
@@ -10,6 +11,8 @@ interface TfjsOptions {
   /** A wish: wasm and cpu have one thread under Node. */
   readonly threads: number;
   readonly backend: BackendName;
+  /** `f32` unless said otherwise: there is nothing else. */
+  readonly compute?: Compute;
 }
 
 /**
@@ -17,16 +20,25 @@ interface TfjsOptions {
  * @throws UserError when the backend cannot be used here.
  */
 export async function openTfjs(
-  { threads, backend: name }: TfjsOptions,
+  { threads, backend: name, compute = 'f32' }: TfjsOptions,
   packages?: Packages,
 ): Promise<Engine> {
+  if (compute !== 'f32') {
+    throw new UserError('system', 'TensorFlow.js computes in float32 alone', {
+      suggestion: '--engine onnx knows float16',
+    });
+  }
   const backend = await openBackend(name, threads, packages);
   const info: EngineInfo = {
     name: 'tfjs',
     version: backend.version,
     provider: backend.provider,
     device: backend.device,
+    deviceKind: backend.device === 'cpu' ? 'cpu' : 'cuda',
+    isSoftware: false,
+    memoryBytes: null,
     threads: backend.threads,
+    compute,
   };
   return {
     info,
