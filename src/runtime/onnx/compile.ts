@@ -58,7 +58,7 @@ export function compile(layer: Layer, place: Place, options: LoadOptions): Compi
       return initializer;
     },
     outputs: {
-      blocks: new Map(),
+      blocks: options.blocks === false ? undefined : new Map(),
       taps: options.taps ? new Map() : undefined,
       states: options.decoding ? new Map() : undefined,
     },
