@@ -54,6 +54,12 @@ const SIZES = ['1x512', '8x512', '1x2048'];
 /** The words of a variable, or all that there are. */
 const chosen = (name, all) => process.env[name]?.split(',') ?? all;
 
+const wantedModels = () =>
+  chosen('MODELS', Object.keys(MODELS)).map((name) => {
+    if (!Object.hasOwn(MODELS, name)) throw new Error(`MODELS has no ${name}`);
+    return name;
+  });
+
 export async function run() {
   const engines = await openEngines();
   if (engines.skipped) return engines;
@@ -62,7 +68,7 @@ export async function run() {
   const end = performance.now() + 60_000 * MINUTES;
   const session = { ...engines, folder, found, end };
   try {
-    for (const name of chosen('MODELS', Object.keys(MODELS))) {
+    for (const name of wantedModels()) {
       const { skipped } = await measureModel(name, session);
       if (skipped) return { skipped };
     }

@@ -18,12 +18,13 @@ CHUNK = {"cpu": 2**19, "cuda": 2**26, "mps": 2**26}
 
 def plain_scan(step, x, b, c, a, h):
     """step, x [B, T, D]; b, c [B, T, N]; a [N, D]; h [B, N, D] → y [B, T, D] and the last h."""
+    a, h = a.T.contiguous(), h.transpose(1, 2).contiguous()
     ys = []
     for t in range(x.shape[1]):
-        s = step[:, t, None]
-        h = h * torch.exp(s * a) + s * b[:, t, :, None] * x[:, t, None]
-        ys.append((h * c[:, t, :, None]).sum(1))
-    return torch.stack(ys, 1), h
+        s = step[:, t, :, None]
+        h = h * torch.exp(s * a) + s * b[:, t, None, :] * x[:, t, :, None]
+        ys.append((h * c[:, t, None, :]).sum(-1))
+    return torch.stack(ys, 1), h.transpose(1, 2)
 
 
 def chunked_scan(step, x, b, c, a, h):
