@@ -340,9 +340,12 @@ function withSpeed({ milliseconds, ...result }, { tokens, runs }) {
   return { ...result, ...one };
 }
 
-/** Null without `nvidia-smi`. */
+/** Of NVIDIA's driver, which installs it. */
+const DRIVER_TOOL = 'nvidia-smi';
+
+/** Null without it. */
 function nvidiaDriver() {
   const query = ['--query-gpu=name,driver_version,memory.total', '--format=csv,noheader'];
-  const { status, stdout } = spawnSync('nvidia-smi', query, { encoding: 'utf8' });
+  const { status, stdout } = spawnSync(DRIVER_TOOL, query, { encoding: 'utf8' });
   return status === 0 ? stdout.trim().split('\n') : null;
 }
