@@ -1,6 +1,5 @@
 /** Which engine runs a model, and on what: found, checked, chosen and explained. */
 import { UserError } from '../errors.js';
-import type { Adapter } from './adapters.js';
 import { CANDIDATES, type Candidate, installedVersion, type OpenOptions } from './candidates.js';
 import {
   DEVICES,
@@ -64,7 +63,7 @@ export async function chooseEngine(
   } = await firstUsable(
     cardsFirst(wished.filter((each) => isExpected(wish, each, platform))),
     async (candidate) => {
-      if (isAnyCard(wish) && candidate.adapter) refuseNoCard(await candidate.adapter());
+      if (isAnyCard(wish)) await refuseNoCard(candidate);
       return openHere(candidate, wish, platform);
     },
     selfCheck,
@@ -103,8 +102,13 @@ const isExpected = (wish: EngineWish, candidate: Choosable, platform: NodeJS.Pla
 const cardsFirst = <T extends Choosable>(candidates: readonly T[]): T[] =>
   candidates.toSorted((a, b) => Number(a.device === 'cpu') - Number(b.device === 'cpu'));
 
-function refuseNoCard(adapter: Adapter | null): void {
-  if (adapter === null) throw new UserError('system', NO_CARD);
+async function refuseNoCard({ adapter: find, obstacle }: Choosable): Promise<void> {
+  if (find === undefined) return;
+  const adapter = await find();
+  if (adapter === null) {
+    const { message = NO_CARD, suggestion } = (await obstacle?.()) ?? {};
+    throw new UserError('system', message, suggestion ? { suggestion } : {});
+  }
   if (!adapter.isSoftware) return;
   throw new UserError('system', `${adapter.name} is a software adapter, and no graphics card`, {
     suggestion: '--device webgpu takes it all the same',

@@ -171,7 +171,11 @@ describe('JSON output of convert-checkpoint', () => {
       'first.pt',
       ['--to', 'shared', '--merge', 'first'],
     ],
-    ['hybrid/shared-lowrank-tied', 'half', ['--dtype', 'f16', '--prove', '--context', '8']],
+    [
+      'hybrid/shared-lowrank-tied',
+      'half',
+      ['--dtype', 'f16', '--prove', '--context', '8', '--device', 'cpu'],
+    ],
     ['hybrid/shared-lowrank-tied', 'own', ['--to', 'per-layer', '--check', '--shard-size', '1MB']],
     [
       'hybrid/shared-lowrank-tied',

@@ -4,6 +4,7 @@ import { UserError } from '../../src/errors.js';
 import { CHECK_NAMES, type CheckName } from '../../src/quicktest/check.js';
 import { runCheck } from '../../src/quicktest/checks.js';
 import { originIn } from '../../src/quicktest/non-finite.js';
+import { DeviceLostError } from '../../src/runtime/device-lost.js';
 import type { Engine, EngineName, LoadOptions } from '../../src/runtime/engine.js';
 import { modelOfConfig } from '../runtime/fixture-models.js';
 import { type Faults, referenceEngine } from '../runtime/reference-engine.js';
@@ -105,8 +106,12 @@ describe('a check that cannot run', () => {
     });
   });
 
-  it('is none of the user when the mistake is ours, or was stopped', async () => {
-    for (const error of [new Error('a bug'), new UserError('interrupted', 'stopped')]) {
+  it('is none of the user when the mistake is ours, was stopped, or the device is gone for all', async () => {
+    for (const error of [
+      new Error('a bug'),
+      new UserError('interrupted', 'stopped'),
+      new DeviceLostError('system', 'the graphics card went away'),
+    ]) {
       const load = () => Promise.reject(error);
       const subject = subjectOf({ engine: { ...referenceEngine(), load } });
       await expect(runCheck('forward', subject)).rejects.toBe(error);
