@@ -4,8 +4,9 @@
 //   DEVICE=webgpu npm run bench -- forward-device    another device: cuda, webgpu, directml, coreml or cpu
 //
 // It asks nothing and takes MINUTES (7) at most: what a round of shows not to fit in any more is left out, and said
-// to be. PyTorch (2.4 or newer) is found by PYTHON (`python3`), with the card if it can use it. ROUNDS (12), THREADS
-// (2), STEPS (16), `MODELS=minimind2` and `SIZES=1x512,8x512` measure otherwise, or less.
+// to be. PyTorch (2.4 or newer) is found by PYTHON (`python3`); where it cannot use the card it computes on the
+// processor, which every result says. ROUNDS (12), THREADS (2), STEPS (16), `MODELS=minimind2` and
+// `SIZES=1x512,8x512` measure otherwise, or less.
 //
 // Both sides have the same weights, and before anything is timed the same logits within LIMIT. The clock starts
 // with token ids in the memory of the process and stops with all logits there, so that a card has been waited for.
@@ -186,7 +187,8 @@ async function measureSize({ what, model, weights, ids, peer }, { opened, folder
     const exact = {};
     for (const { compute, engine } of opened) {
       for (const part of Object.values(PARTS)) {
-        const pair = await part({ ...plan, compute, engine, programs });
+        const devices = { ours: engine.info.deviceKind, peer: peer.facts.device };
+        const pair = { ...(await part({ ...plan, compute, engine, programs })), devices };
         const told = await checked(pair, exact);
         found.differences[pair.name] = told.differences;
         if (told.problem) found.problems.push(`${pair.name}: ${told.problem}`);
@@ -309,9 +311,9 @@ async function checked(pair, exact) {
   return { differences, problem };
 }
 
-const contendersOf = ({ name, time, peerTime }) => [
-  [`${name} ours`, { name: `${name}: minimind`, time }],
-  [`${name} peer`, { name: 'PyTorch', time: peerTime }],
+const contendersOf = ({ name, devices, time, peerTime }) => [
+  [`${name} ours`, { name: `${name}: minimind (${devices.ours})`, time }],
+  [`${name} peer`, { name: `PyTorch (${devices.peer})`, time: peerTime }],
 ];
 
 const comparisonOf = ({ name, part }) => ({
