@@ -154,7 +154,10 @@ function checksTable({ checks }: QuickTestResult, flat: boolean): TableBlock {
 /** How long the bar of everything together is, in columns. */
 const BAR_WIDTH = 16;
 
-function timingBlocks(timing: Timing, { batch, context }: QuickTestResult): Block[] {
+/** A card computes on its own: what a time on it ends with is not plain. */
+const COPIED = ' A run ends when the logits, but no outputs of blocks, are copied to memory.';
+
+function timingBlocks(timing: Timing, { batch, context, engine }: QuickTestResult): Block[] {
   const { parts, meanSeconds, deviationSeconds, minSeconds, medianSeconds, repeats } = timing;
   const inAll = parts.reduce((sum, each) => sum + inModel(each), 0);
   return [
@@ -163,7 +166,8 @@ function timingBlocks(timing: Timing, { batch, context }: QuickTestResult): Bloc
       `${formatInteger(batch)} × ${formatInteger(context)} tokens, ` +
         `${formatInteger(Math.round(timing.tokensPerSecond))} tokens/s; ${count(repeats, 'run')} after one ` +
         `that does not count, median ${secondsText(medianSeconds)}, fastest ${secondsText(minSeconds)}. ` +
-        `Making the model ready took ${secondsText(timing.loadSeconds)}.`,
+        `Making the model ready took ${secondsText(timing.loadSeconds)}.` +
+        (engine.deviceKind === 'cpu' ? '' : COPIED),
     ),
     {
       kind: 'table',

@@ -123,8 +123,10 @@ export function noticeOf(
   { engine, passedOver }: ChosenEngine,
 ): string | null {
   const { info } = engine;
-  if (info.isSoftware)
-    return `${info.device} is a software adapter: it computes on the CPU, slowly`;
+  if (info.isSoftware) {
+    const title = DEVICES[info.deviceKind];
+    return `${title} has only a software adapter here (${info.device}): it computes on the CPU, slowly`;
+  }
   const cards = device === 'auto' ? passedOver.filter((each) => each.device !== 'cpu') : [];
   const [first] = cards;
   if (info.deviceKind !== 'cpu' || first === undefined) return null;

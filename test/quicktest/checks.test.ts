@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest';
-import type { LanguageModel } from '../../src/architecture/layer.js';
+import type { LanguageModel, Layer } from '../../src/architecture/layer.js';
 import { UserError } from '../../src/errors.js';
 import { CHECK_NAMES, type CheckName } from '../../src/quicktest/check.js';
 import { runCheck } from '../../src/quicktest/checks.js';
 import { originIn } from '../../src/quicktest/non-finite.js';
 import { DeviceLostError } from '../../src/runtime/device-lost.js';
-import type { Engine, EngineName } from '../../src/runtime/engine.js';
+import type { Engine, EngineName, LoadOptions } from '../../src/runtime/engine.js';
 import { modelOfConfig } from '../runtime/fixture-models.js';
 import { type Faults, referenceEngine } from '../runtime/reference-engine.js';
 import { checked, scaled, subjectOf, TINY, withValue } from './subjects.js';
@@ -493,4 +493,36 @@ describe('timing', () => {
     );
     expect(timing).toMatchObject({ repeats: 1, deviationSeconds: null });
   });
+
+  it.each([
+    { deviceKind: 'cpu', whole: [{}] },
+    { deviceKind: 'cuda', whole: [{}, { blocks: false }] },
+  ] as const)('on $deviceKind it copies no more than it must', async ({ deviceKind, whole }) => {
+    const { engine, loads } = watched(referenceEngine({}, { deviceKind }));
+    const subject = subjectOf({ engine });
+    await subject.base();
+    const { details } = await runCheck('timing', subject);
+    await subject.unload();
+    expect(details?.timing?.loadSeconds).toBeGreaterThan(0);
+    const ofModel = loads.filter(({ layer }) => layer === subject.model);
+    expect(ofModel.map(({ options }) => options ?? {})).toEqual(whole);
+    expect(ofModel.every(({ heldBefore }) => heldBefore === 0)).toBe(true);
+  });
 });
+
+/** An engine, and what it loads: `heldBefore` are the programs of the same layer that are not yet released. */
+function watched(engine: Engine) {
+  const loads: { layer: Layer; options: LoadOptions | undefined; heldBefore: number }[] = [];
+  const held: Layer[] = [];
+  const load: Engine['load'] = async (layer, weights, options) => {
+    loads.push({ layer, options, heldBefore: held.filter((each) => each === layer).length });
+    const program = await engine.load(layer, weights, options);
+    held.push(layer);
+    const release = async () => {
+      held.splice(held.indexOf(layer), 1);
+      await program.release();
+    };
+    return { elements: program.elements, run: (input) => program.run(input), release };
+  };
+  return { engine: { ...engine, load }, loads };
+}

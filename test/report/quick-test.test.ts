@@ -181,6 +181,14 @@ describe('the report of a quick test', () => {
     expect(text).toMatch(/^norm +12\.3 s +1 +12\.3 s +100\.0% +█{16}$/m);
   });
 
+  it('says what a time on a graphics card ends with', () => {
+    const onCard = { ...result().engine, deviceKind: 'cuda' } as const;
+    const told = 'A run ends when the logits, but no outputs of blocks, are copied to memory.';
+    const text = (made: Parameters<typeof table>[0]) => table(made).replace(/\n/g, ' ');
+    expect(text({ checks: [timed], engine: onCard })).toContain(told);
+    expect(text({ checks: [timed] })).not.toContain(told);
+  });
+
   it('holds the time of the parts against that of the whole', () => {
     expect(table({ checks: [timed] }).replace(/\n/g, ' ')).toContain(
       'together 12.3 s, of which the shares are, where the whole takes 10.6 ms.',

@@ -302,7 +302,7 @@ describe('the device that is chosen', () => {
     const chosen = await chosenFrom([cpu, software], 'webgpu');
     expect(chosen.engine.info.isSoftware).toBe(true);
     expect(noticeOf(wish('webgpu'), chosen)).toBe(
-      'llvmpipe is a software adapter: it computes on the CPU, slowly',
+      'WebGPU has only a software adapter here (llvmpipe): it computes on the CPU, slowly',
     );
   });
 

@@ -67,7 +67,7 @@ export function compile(
       return initializer;
     },
     outputs: {
-      blocks: new Map(),
+      blocks: options.blocks === false ? undefined : new Map(),
       taps: options.taps ? new Map() : undefined,
       states: options.decoding ? new Map() : undefined,
     },

@@ -116,7 +116,7 @@ function cardOf(deviceKind: DeviceName, card: Adapter | null) {
   const isSoftware = card?.isSoftware ?? deviceKind === 'webgpu';
   return {
     deviceKind,
-    device: card?.name ?? (isSoftware ? 'software adapter' : UNNAMED_CARD),
+    device: card?.name ?? (isSoftware ? 'of no known name' : UNNAMED_CARD),
     isSoftware,
     memoryBytes: card?.memoryBytes ?? null,
   };

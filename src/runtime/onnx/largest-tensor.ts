@@ -3,7 +3,7 @@ import type { Layer, Linear } from '../../architecture/layer.js';
 import { walk } from '../../architecture/walk.js';
 import { UserError } from '../../errors.js';
 import { columnsOf } from './context.js';
-import { mostElements, type Target } from './target.js';
+import { headsAtATime, mostElements, type Target } from './target.js';
 
 /** One run of a graph. */
 interface CallSize {
@@ -18,7 +18,10 @@ const LOGIT_ROWS = 4096;
 
 /** Columns of the logits that one operation computes: of a width that is no more than other layers need. */
 export const logitColumns = (target: Target, model: Layer): number =>
-  Math.max(Math.floor(mostElements(target) / LOGIT_ROWS), largestValue(model, ONE_ROW).elements);
+  Math.max(
+    Math.floor(mostElements(target) / LOGIT_ROWS),
+    largestValue(model, ONE_ROW, target).elements,
+  );
 
 const ONE_ROW: CallSize = { batch: 1, tokens: 1, start: 0 };
 
@@ -37,11 +40,11 @@ export function checkFits(
 ): void {
   const most = mostElements(target);
   if (most === Number.POSITIVE_INFINITY) return;
-  const needed = largestValue(layer, call, areLogitsApart);
+  const needed = largestValue(layer, call, target, areLogitsApart);
   if (needed.elements <= most) return;
   const { batch, tokens, start } = call;
   const fits = (smaller: Partial<CallSize>) =>
-    largestValue(layer, { ...call, ...smaller }, areLogitsApart).elements <= most;
+    largestValue(layer, { ...call, ...smaller }, target, areLogitsApart).elements <= most;
   const sequences = largestThat(batch, (count) => fits({ batch: count }));
   const length = largestThat(tokens, (count) => fits({ batch: 1, tokens: count }));
   const suggestion =
@@ -76,12 +79,17 @@ interface Large {
 }
 
 /** The largest value, but for weights. */
-export function largestValue(layer: Layer, call: CallSize, areLogitsApart = true): Large {
+export function largestValue(
+  layer: Layer,
+  call: CallSize,
+  target: Target,
+  areLogitsApart = true,
+): Large {
   const head: Linear | undefined =
     layer.kind === 'languageModel' && areLogitsApart ? layer.head : undefined;
   return walk(layer)
     .filter((visit) => visit.layer !== head)
-    .map((visit) => ({ elements: elementsOf(visit.layer, call), name: visit.layer.name }))
+    .map((visit) => ({ elements: elementsOf(visit.layer, call, target), name: visit.layer.name }))
     .reduce((before, each) => (each.elements > before.elements ? each : before), {
       elements: 0,
       name: '',
@@ -89,7 +97,7 @@ export function largestValue(layer: Layer, call: CallSize, areLogitsApart = true
 }
 
 /** Of the largest value that a layer itself computes, where it can be larger than those around it. */
-function elementsOf(layer: Layer, { batch, tokens, start }: CallSize): number {
+function elementsOf(layer: Layer, { batch, tokens, start }: CallSize, target: Target): number {
   const rows = batch * tokens;
   const keys = start + tokens;
   switch (layer.kind) {
@@ -115,11 +123,17 @@ function elementsOf(layer: Layer, { batch, tokens, start }: CallSize): number {
     case 'mamba':
       return batch * layer.innerSize * layer.stateSize;
     case 'attention':
-      return batch * layer.heads * keys * Math.max(tokens, layer.headDim);
+      return Math.max(
+        batch * headsAtATime(target, layer.heads) * keys * tokens,
+        batch * layer.heads * keys * layer.headDim,
+      );
     case 'latentAttention': {
       const { heads, nopeDim, valueDim, rotary } = layer;
       const width = nopeDim + Math.max(valueDim, rotary.headDim);
-      return batch * heads * keys * Math.max(tokens, width);
+      return Math.max(
+        batch * headsAtATime(target, heads) * keys * tokens,
+        batch * heads * keys * width,
+      );
     }
     case 'languageModel':
     case 'hybridBlock':

@@ -22,6 +22,13 @@ export const ON_CPU: Target = { provider: 'cpu', maxBindingBytes: GUARANTEED_BYT
 export const mostElements = ({ maxBindingBytes }: Target): number =>
   Math.floor(maxBindingBytes / Float32Array.BYTES_PER_ELEMENT);
 
+/** Tokens for which scores are to be small enough for one operation, if those of one head are. */
+const TOKENS = 4096;
+
+/** Heads whose scores one operation may compute. */
+export const headsAtATime = (target: Target, heads: number): number =>
+  Math.min(heads, Math.max(1, Math.floor(mostElements(target) / TOKENS ** 2)));
+
 /** A number as a sum of ones that are at most so large. */
 export function parts(whole: number, largest: number): number[] {
   const size = Math.min(whole, largest);

@@ -45,7 +45,7 @@ export class TfjsProgram implements Program {
       call.total === undefined
         ? undefined
         : { totalTokens: call.total, before: call.kept ?? emptyMemory(), after: emptyMemory() };
-    const recorder = new Recorder(this.#layer, this.#options.taps ?? false);
+    const recorder = new Recorder(this.#layer, this.#options);
     const kept = new Map<unknown, Tensor>();
     const run: Run = {
       tf,
@@ -87,9 +87,9 @@ class Recorder {
   readonly #blocks: ReadonlySet<Layer>;
   readonly #wantsTaps: boolean;
 
-  constructor(layer: Layer, wantsTaps: boolean) {
-    this.#blocks = new Set(layer.kind === 'languageModel' ? layer.blocks : []);
-    this.#wantsTaps = wantsTaps;
+  constructor(layer: Layer, { blocks = true, taps = false }: LoadOptions) {
+    this.#blocks = new Set(blocks && layer.kind === 'languageModel' ? layer.blocks : []);
+    this.#wantsTaps = taps;
   }
 
   note(layer: Layer, value: Tensor): void {

@@ -2,7 +2,8 @@
 import { type Context, scaled, swapped } from '../context.js';
 import { LEFT_OUT, type Value } from '../graph.js';
 import { MICROSOFT } from '../proto.js';
-import type { Target } from '../target.js';
+import { headsAtATime, parts, type Target } from '../target.js';
+import type { HeadRange } from './mask.js';
 
 export interface Heads {
   readonly heads: number;
@@ -21,19 +22,91 @@ export interface Attended {
   readonly keys: Value;
   /** [B, S, keyValueHeads · valueDim] */
   readonly values: Value;
-  /** What is added to the scores, [1, 1 or heads, T, S]. */
-  readonly bias: Value;
+  /** What is added to the scores of some of the heads, [1, 1 or heads, T, S]. */
+  readonly bias: (heads: HeadRange) => Value;
 }
 
 /** → [B, T, heads · valueDim] */
-export const attend = (context: Context, heads: Heads, attended: Attended): Value =>
+export function attend(context: Context, all: Heads, attended: Attended): Value {
+  const { graph } = context;
+  const { keyDim, valueDim } = all;
+  const groups = groupsOf(all, headsAtATime(context.target, all.heads));
+  const widths = (of: readonly number[], dim: number) => of.map((heads) => heads * dim);
+  const queries = graph.split(
+    attended.queries,
+    widths(
+      groups.map(({ heads }) => heads),
+      keyDim,
+    ),
+  );
+  // Groups that share a key share a part.
+  const shared = groups.filter(({ isFirst }) => isFirst).map(({ keyValueHeads }) => keyValueHeads);
+  const keys = graph.split(attended.keys, widths(shared, keyDim));
+  const values = graph.split(attended.values, widths(shared, valueDim));
+  let part = -1;
+  const results = groups.map((group, index) => {
+    if (group.isFirst) part++;
+    return attendAtOnce(
+      context,
+      { ...all, heads: group.heads, keyValueHeads: group.keyValueHeads },
+      {
+        queries: queries[index] ?? LEFT_OUT,
+        keys: keys[part] ?? LEFT_OUT,
+        values: values[part] ?? LEFT_OUT,
+        bias: attended.bias(group),
+      },
+    );
+  });
+  return graph.joined(results);
+}
+
+/** Heads whose scores are computed together. */
+interface Group extends HeadRange {
+  readonly keyValueHeads: number;
+  /** Whether it is the first of its keys and values. */
+  readonly isFirst: boolean;
+}
+
+/** At most so many heads together: of several keys and values all that share them, or some of those of one. */
+function groupsOf({ heads, keyValueHeads }: Heads, most: number): Group[] {
+  const sharing = heads / keyValueHeads;
+  if (most < sharing) {
+    return Array.from({ length: keyValueHeads }, (_, index) =>
+      ranges(index * sharing, sharing, most).map((range, at) => ({
+        ...range,
+        keyValueHeads: 1,
+        isFirst: at === 0,
+      })),
+    ).flat();
+  }
+  return ranges(0, keyValueHeads, Math.floor(most / sharing)).map((range) => ({
+    first: range.first * sharing,
+    heads: range.heads * sharing,
+    keyValueHeads: range.heads,
+    isFirst: true,
+  }));
+}
+
+function ranges(start: number, count: number, most: number): HeadRange[] {
+  let first = start;
+  return parts(count, most).map((heads) => {
+    const range = { first, heads };
+    first += heads;
+    return range;
+  });
+}
+
+/** One group, with the bias of its own. */
+type AttendedAtOnce = Omit<Attended, 'bias'> & { readonly bias: Value };
+
+const attendAtOnce = (context: Context, heads: Heads, attended: AttendedAtOnce): Value =>
   heads.softcap === undefined && FUSES[context.target.provider]
     ? fused(context, heads, attended)
     : stepByStep(context, heads, attended);
 
 /**
- * Whether `MultiHeadAttention` can be relied on. That of WebGPU goes by subgroups from 32 tokens on: with
- * those of llvmpipe, which are eight wide, ONNX Runtime 1.30 gives wrong results without a word.
+ * Whether `MultiHeadAttention` can be relied on. That of WebGPU takes another way from 32 tokens on, and on
+ * llvmpipe its results are wrong there without a word (0.07 off, ONNX Runtime 1.30).
  */
 const FUSES = {
   cpu: true,
@@ -44,7 +117,11 @@ const FUSES = {
 } as const satisfies Record<Target['provider'], boolean>;
 
 /** In one operation, which wants a key and value for every query. */
-function fused(context: Context, each: Heads, { queries, keys, values, bias }: Attended): Value {
+function fused(
+  context: Context,
+  each: Heads,
+  { queries, keys, values, bias }: AttendedAtOnce,
+): Value {
   const { heads, keyDim, valueDim, scale } = each;
   const inputs = [
     queries,
@@ -77,7 +154,7 @@ export function forEachHead(
 function stepByStep(
   context: Context,
   layer: Heads,
-  { queries, keys, values, bias }: Attended,
+  { queries, keys, values, bias }: AttendedAtOnce,
 ): Value {
   const { graph } = context;
   const { heads, keyValueHeads, keyDim, valueDim, softcap } = layer;
