@@ -1,7 +1,7 @@
 /** The description of a model, or of a part of it, as an ONNX graph. */
 import type { LanguageModel, Layer } from '../../architecture/layer.js';
 import type { Param } from '../../architecture/param.js';
-import type { LoadOptions } from '../engine.js';
+import type { Compute, LoadOptions } from '../engine.js';
 import { inputsOf } from '../inputs.js';
 import {
   type Context,
@@ -14,6 +14,7 @@ import {
   whole,
 } from './context.js';
 import { declarationOf, type Feed } from './feeds.js';
+import { withFloat16Products } from './float16.js';
 import { GraphBuilder, LEFT_OUT, type Value } from './graph.js';
 import { madeInGraph } from './in-graph-feeds.js';
 import { activated, capped } from './layers/activations.js';
@@ -45,13 +46,20 @@ export interface CompiledGraph extends Outputs {
 /**
  * Compiles a layer and all below it.
  * @param place Says where a weight is.
+ * @param compute What its products are computed in.
  */
-export function compile(layer: Layer, place: Place, options: LoadOptions): CompiledGraph {
+export function compile(
+  layer: Layer,
+  place: Place,
+  options: LoadOptions,
+  compute: Compute = 'f32',
+): CompiledGraph {
   const graph = new GraphBuilder();
   const feeds = new Map<string, Feed>();
   const weights = new Set<string>();
   const shared = {
     graph,
+    compute,
     place(tensor: Param, part?: number): Initializer {
       const initializer = place(tensor, part);
       weights.add(initializer.name);
@@ -77,8 +85,14 @@ export function compile(layer: Layer, place: Place, options: LoadOptions): Compi
   const weightElements = built.initializers
     .filter(({ name }) => weights.has(name))
     .reduce((sum, { shape }) => sum + shape.reduce((product, size) => product * size, 1), 0);
-  return { feeds, output, weightElements, ...shared.outputs, graph: built };
+  return { feeds, output, weightElements, ...shared.outputs, graph: COMPUTED_IN[compute](built) };
 }
+
+/** A graph with its products in it. */
+const COMPUTED_IN: Readonly<Record<Compute, (graph: GraphProto) => GraphProto>> = {
+  f32: (graph) => graph,
+  f16: withFloat16Products,
+};
 
 /**
  * Compiles a language model to a graph for whoever has nothing but ONNX Runtime: token ids `input_ids`
@@ -94,6 +108,7 @@ export function compileAlone(model: LanguageModel, place: Place): GraphProto {
     place,
     once,
     isForOthers: true,
+    compute: 'f32',
     outputs: { blocks: undefined, taps: undefined, states: undefined },
     feed: (name, feed) => once(`feed:${name}`, () => madeInGraph({ graph, once }, ids, feed)),
   };

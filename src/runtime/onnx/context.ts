@@ -1,5 +1,6 @@
 import type { Layer } from '../../architecture/layer.js';
 import type { Param } from '../../architecture/param.js';
+import type { Compute } from '../engine.js';
 import type { Feed } from './feeds.js';
 import type { GraphBuilder, Value } from './graph.js';
 import type { Initializer } from './proto.js';
@@ -22,6 +23,8 @@ export interface Shared {
   readonly graph: GraphBuilder;
   readonly outputs: Outputs;
   readonly place: Place;
+  /** What products will be computed in; the graph is made in float32 first, see float16.ts. */
+  readonly compute: Compute;
   /** Whether others than ONNX Runtime check the graph: what it has for itself is told by its domain then. */
   readonly isForOthers: boolean;
   /** An input of the graph; one of the same name is the same. */

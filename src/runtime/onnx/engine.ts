@@ -94,7 +94,8 @@ export async function openOnnx(options: OnnxOptions): Promise<Engine> {
       threads,
       compute,
     },
-    load: (layer, source, loading = {}) => load({ library, settings, layer, source, loading }),
+    load: (layer, source, loading = {}) =>
+      load({ library, settings, compute, layer, source, loading }),
     // Sessions end with their programs, and there is nothing besides.
     close: async () => {},
   };
@@ -153,15 +154,17 @@ function reasonOf(error: unknown): string {
 interface Loading {
   readonly library: Library;
   readonly settings: SessionOptions;
+  readonly compute: Compute;
   readonly layer: Layer;
   readonly source: WeightSource;
   readonly loading: LoadOptions;
 }
 
-async function load({ library, settings, layer, source, loading }: Loading): Promise<Program> {
+async function load(parts: Loading): Promise<Program> {
+  const { library, settings, compute, layer, source, loading } = parts;
   const weights = new PlacedWeights(source);
   try {
-    const compiled = compile(layer, (...which) => weights.place(...which), loading);
+    const compiled = compile(layer, (...which) => weights.place(...which), loading, compute);
     await weights.write();
     const session = await library.InferenceSession.create(encodeModel(compiled.graph), {
       ...settings,

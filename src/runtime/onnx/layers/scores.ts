@@ -24,11 +24,11 @@ export interface Attended {
   readonly bias: Value;
 }
 
-/** → [B, T, heads · valueDim] */
+/** → [B, T, heads · valueDim]. In float16 are products alone, and not the scores with their mask. */
 export const attend = (context: Context, heads: Heads, attended: Attended): Value =>
-  heads.softcap === undefined
+  heads.softcap === undefined && context.compute === 'f32'
     ? fused(context, heads, attended)
-    : stepByStep(context, heads, heads.softcap, attended);
+    : stepByStep(context, heads, attended);
 
 /** In one operation, which wants a key and value for every query. */
 function fused(context: Context, each: Heads, { queries, keys, values, bias }: Attended): Value {
@@ -60,11 +60,10 @@ export function forEachHead(
   return graph.op('Reshape', [repeated, graph.ints(0, 0, heads * dim)]);
 }
 
-/** With a step between scores and softmax. Queries that share their keys are rows of one product. */
+/** With steps between scores and softmax. Queries that share their keys are rows of one product. */
 function stepByStep(
   context: Context,
-  { heads, keyValueHeads, keyDim, valueDim, scale }: Heads,
-  cap: number,
+  { heads, keyValueHeads, keyDim, valueDim, scale, softcap }: Heads,
   { queries, keys, values, bias }: Attended,
 ): Value {
   const { graph } = context;
@@ -73,9 +72,10 @@ function stepByStep(
   const q = graph.op('Reshape', [byHead(context, queries, heads, keyDim), shared]);
   const products = graph.op('FusedMatMul', [q, byHead(context, keys, keyValueHeads, keyDim)], {
     domain: MICROSOFT,
-    attributes: { transB: 1, alpha: { float: scale / cap } },
+    attributes: { transB: 1, alpha: { float: scale / (softcap ?? 1) } },
   });
-  const capped = scaled(context, graph.op('Tanh', [products]), cap);
+  const capped =
+    softcap === undefined ? products : scaled(context, graph.op('Tanh', [products]), softcap);
   const scores = graph.op('Reshape', [capped, each]); // [B, heads, T, S]
   const probabilities = graph.op('Softmax', [graph.op('Add', [scores, bias])]);
   const results = graph.op('MatMul', [
