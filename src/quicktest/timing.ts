@@ -47,7 +47,7 @@ interface Timed {
 }
 
 /** Runs a program once without a clock, then `repeats` times with one. */
-async function timed(
+export async function timed(
   program: Program,
   input: RunInput,
   repeats: number | undefined,

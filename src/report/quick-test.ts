@@ -1,7 +1,8 @@
 /** What `minimind quick-test` prints: a verdict, a line for each check, and the time. */
 import type { CheckName } from '../quicktest/check.js';
-import type { PartTiming, Timing, Verdict } from '../quicktest/finding.js';
+import type { Float16Cost, PartTiming, Timing, Verdict } from '../quicktest/finding.js';
 import type { QuickTest } from '../quicktest/quick-test.js';
+import { logitsTable } from './against.js';
 import { bar } from './bar.js';
 import { heading, left, note, right } from './cells.js';
 import { engineText, passedOverText } from './engines.js';
@@ -20,6 +21,7 @@ export function quickTestReport(
   { flat }: { readonly flat: boolean },
 ): Report {
   const timing = result.checks.find(({ details }) => details?.timing)?.details?.timing;
+  const float16 = result.checks.find(({ details }) => details?.float16)?.details?.float16;
   return {
     blocks: [
       ...twinBlocks(result),
@@ -32,6 +34,7 @@ export function quickTestReport(
         .map((each) => note(passedOverText(each))),
       checksTable(result, flat),
       ...(timing ? timingBlocks(timing, result) : []),
+      ...(float16 ? float16Blocks(float16) : []),
       ...memoryBlocks(result),
     ],
   };
@@ -206,6 +209,19 @@ function secondsText(seconds: number): string {
   if (seconds >= 0.9995) return `${seconds.toFixed(seconds < 10 ? 2 : 1)} s`;
   const milliseconds = seconds * 1000;
   return `${milliseconds < 1 ? milliseconds.toFixed(2) : milliseconds.toPrecision(3)} ms`;
+}
+
+function float16Blocks(cost: Float16Cost): Block[] {
+  const { f16, f32 } = cost;
+  const weights = `Its weights take ${formatBytes(f16.weightBytes)}`;
+  return [
+    heading('float16 beside float32'),
+    note(
+      `${weights}, in float32 ${formatBytes(f32.weightBytes)}; a forward pass takes ${secondsText(f16.meanSeconds)}, ` +
+        `in float32 ${secondsText(f32.meanSeconds)}: ${(f32.meanSeconds / f16.meanSeconds).toPrecision(2)} times as fast.`,
+    ),
+    logitsTable(cost),
+  ];
 }
 
 function memoryBlocks({ memory }: QuickTestResult): Block[] {

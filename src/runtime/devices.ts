@@ -64,7 +64,7 @@ export async function chooseEngine(
   } = await firstUsable(
     cardsFirst(wished.filter((each) => isExpected(wish, each, platform))),
     async (candidate) => {
-      if (isAnyCard(wish) && candidate.adapter) refuseNoCard(await candidate.adapter());
+      if (candidate.adapter) refuseUnfit(wish, await candidate.adapter());
       return openHere(candidate, wish, platform);
     },
     selfCheck,
@@ -102,6 +102,15 @@ const isExpected = (wish: EngineWish, candidate: Choosable, platform: NodeJS.Pla
 
 const cardsFirst = <T extends Choosable>(candidates: readonly T[]): T[] =>
   candidates.toSorted((a, b) => Number(a.device === 'cpu') - Number(b.device === 'cpu'));
+
+/** What needs not be tried. */
+function refuseUnfit(wish: EngineWish, adapter: Adapter | null): void {
+  if (isAnyCard(wish)) refuseNoCard(adapter);
+  if (wish.compute === 'f32' || adapter?.hasFloat16 !== false) return;
+  throw new UserError('system', `${adapter.name} does not compute in float16`, {
+    suggestion: '--compute f32 is what it can',
+  });
+}
 
 function refuseNoCard(adapter: Adapter | null): void {
   if (adapter === null) throw new UserError('system', NO_CARD);

@@ -41,6 +41,8 @@ export interface CompiledGraph extends Outputs {
   readonly output: Value;
   /** Of the weights that stand in the graph: one that stands there twice counts twice. */
   readonly weightElements: number;
+  /** Names of these weights. */
+  readonly weights: ReadonlySet<string>;
 }
 
 /**
@@ -85,11 +87,12 @@ export function compile(
   const weightElements = built.initializers
     .filter(({ name }) => weights.has(name))
     .reduce((sum, { shape }) => sum + shape.reduce((product, size) => product * size, 1), 0);
-  return { feeds, output, weightElements, ...shared.outputs, graph: COMPUTED_IN[compute](built) };
+  const made = COMPUTED_IN[compute](built, layer);
+  return { feeds, output, weightElements, weights, ...shared.outputs, graph: made };
 }
 
-/** A graph with its products in it. */
-const COMPUTED_IN: Readonly<Record<Compute, (graph: GraphProto) => GraphProto>> = {
+/** The graph of a layer with its products in it. */
+const COMPUTED_IN: Readonly<Record<Compute, (graph: GraphProto, layer: Layer) => GraphProto>> = {
   f32: (graph) => graph,
   f16: withFloat16Products,
 };

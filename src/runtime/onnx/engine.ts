@@ -95,7 +95,7 @@ export async function openOnnx(options: OnnxOptions): Promise<Engine> {
       compute,
     },
     load: (layer, source, loading = {}) =>
-      load({ library, settings, compute, layer, source, loading }),
+      load({ library, settings, provider, compute, layer, source, loading }),
     // Sessions end with their programs, and there is nothing besides.
     close: async () => {},
   };
@@ -154,6 +154,7 @@ function reasonOf(error: unknown): string {
 interface Loading {
   readonly library: Library;
   readonly settings: SessionOptions;
+  readonly provider: Provider;
   readonly compute: Compute;
   readonly layer: Layer;
   readonly source: WeightSource;
@@ -161,7 +162,7 @@ interface Loading {
 }
 
 async function load(parts: Loading): Promise<Program> {
-  const { library, settings, compute, layer, source, loading } = parts;
+  const { library, settings, provider, compute, layer, source, loading } = parts;
   const weights = new PlacedWeights(source);
   try {
     const compiled = compile(layer, (...which) => weights.place(...which), loading, compute);
@@ -170,7 +171,10 @@ async function load(parts: Loading): Promise<Program> {
       ...settings,
       extra: { session: { model_external_initializers_file_folder_path: weights.root } },
     });
-    return new OnnxProgram({ library, layer, compiled, session, weights, options: loading });
+    return new OnnxProgram({
+      ...{ library, layer, compiled, session, weights, options: loading },
+      hasFloat16: provider !== 'cpu',
+    });
   } catch (error) {
     throw explained(error, 'load the model');
   } finally {
