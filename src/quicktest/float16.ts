@@ -1,9 +1,10 @@
 import { UserError } from '../errors.js';
 import { DeviceLostError } from '../runtime/device-lost.js';
-import type { EngineInfo, Program } from '../runtime/engine.js';
+import type { Program } from '../runtime/engine.js';
 import type { Values } from '../runtime/values.js';
 import { relativeLimit } from './compare.js';
 import { type LogitDifference, logitDifference } from './divergence.js';
+import { hasExperts } from './experts.js';
 import { type Finding, type Spent, skipped } from './finding.js';
 import type { Subject } from './subject.js';
 import { timed } from './timing.js';
@@ -17,7 +18,7 @@ export async function checkFloat16(subject: Subject): Promise<Finding> {
   const half = await measured(subject, await subject.program());
   await subject.unload();
   try {
-    return judge(half, await inFloat32(subject), info);
+    return judge(subject, half, await inFloat32(subject));
   } catch (error) {
     if (!(error instanceof UserError) || endsAll(error)) throw error;
     return {
@@ -60,7 +61,8 @@ async function inFloat32(subject: Subject): Promise<Measured> {
   }
 }
 
-function judge(half: Measured, full: Measured, info: EngineInfo): Finding {
+function judge({ model, engine }: Subject, half: Measured, full: Measured): Finding {
+  const { info } = engine;
   const limit = relativeLimit(info);
   const logits = logitDifference(full.logits, half.logits);
   const { relativeDifference } = logits;
@@ -68,10 +70,16 @@ function judge(half: Measured, full: Measured, info: EngineInfo): Finding {
     verdict: relativeDifference <= limit ? 'passed' : 'failed',
     finding: costText(logits),
     measure: { what: 'relative difference', value: relativeDifference, limit },
-    remarks: info.deviceKind === 'cpu' ? [ON_CPU] : [],
+    remarks: [
+      ...(relativeDifference > limit && hasExperts(model) ? [OTHER_EXPERTS] : []),
+      ...(info.deviceKind === 'cpu' ? [ON_CPU] : []),
+    ],
     details: { float16: { logits, f16: half.spent, f32: full.spent } },
   };
 }
+
+const OTHER_EXPERTS =
+  'where two experts are nearly as good for a token, rounding may send it to the other one';
 
 const ON_CPU =
   'the CPU rounds to float16 and computes in float32: memory and time are not those of a graphics card';
