@@ -1,6 +1,6 @@
 /** What `minimind quick-test` prints: a verdict, a line for each check, and the time. */
 import type { CheckName } from '../quicktest/check.js';
-import type { Float16Cost, PartTiming, Timing, Verdict } from '../quicktest/finding.js';
+import type { Float16Cost, PartTiming, Spent, Timing, Verdict } from '../quicktest/finding.js';
 import type { QuickTest } from '../quicktest/quick-test.js';
 import { logitsTable } from './against.js';
 import { bar } from './bar.js';
@@ -213,13 +213,21 @@ function secondsText(seconds: number): string {
 
 function float16Blocks(cost: Float16Cost): Block[] {
   const { f16, f32 } = cost;
-  const weights = `Its weights take ${formatBytes(f16.weightBytes)}`;
+  const speed = (f32.meanSeconds / f16.meanSeconds).toPrecision(2);
+  const row = (what: string, key: keyof Spent, text: (value: number) => string): Cell[] => [
+    { text: what },
+    ...[f16, f32].map((spent) => ({ text: text(spent[key]), value: spent[key] })),
+  ];
   return [
-    heading('float16 beside float32'),
-    note(
-      `${weights}, in float32 ${formatBytes(f32.weightBytes)}; a forward pass takes ${secondsText(f16.meanSeconds)}, ` +
-        `in float32 ${secondsText(f32.meanSeconds)}: ${(f32.meanSeconds / f16.meanSeconds).toPrecision(2)} times as fast.`,
-    ),
+    heading(`float16 is ${speed} times as fast as float32`),
+    {
+      kind: 'table',
+      columns: [left('', 'what'), right('float16', 'float16'), right('float32', 'float32')],
+      rows: [
+        row('weights', 'weightBytes', formatBytes),
+        row('forward pass', 'meanSeconds', secondsText),
+      ],
+    },
     logitsTable(cost),
   ];
 }

@@ -108,7 +108,7 @@ function refuseUnfit(wish: EngineWish, adapter: Adapter | null): void {
   if (isAnyCard(wish)) refuseNoCard(adapter);
   if (wish.compute === 'f32' || adapter?.hasFloat16 !== false) return;
   throw new UserError('system', `${adapter.name} does not compute in float16`, {
-    suggestion: '--compute f32 is what it can',
+    suggestion: '--compute f32',
   });
 }
 
