@@ -16,7 +16,7 @@ export interface ProofFlags {
   readonly context: number | undefined;
   readonly seed: number;
   readonly engine: EngineChoice;
-  readonly device: DeviceChoice;
+  readonly device: DeviceChoice | undefined;
   readonly threads: number | undefined;
   readonly quiet: boolean;
 }
@@ -37,7 +37,7 @@ export async function proofOf(
   let output: OpenedSide | undefined;
   try {
     output = await checkpointSide(result.output.path, source, flags);
-    const { context, seed, engine, device, threads, quiet } = flags;
+    const { context, seed, engine, device = 'auto', threads, quiet } = flags;
     const wishes = { context, seed, engine, device, compute: 'f32', threads, quiet } as const;
     const own = { loaded: source, checkpoint: input };
     const against = await compareSides(own, output, {

@@ -41,7 +41,7 @@ export interface ConvertFlags {
   readonly set: readonly string[] | undefined;
   readonly seed: number;
   readonly engine: EngineChoice;
-  readonly device: DeviceChoice;
+  readonly device: DeviceChoice | undefined;
   readonly threads: number | undefined;
   readonly 'dry-run': boolean;
   readonly resume: boolean;

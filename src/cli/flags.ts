@@ -116,15 +116,14 @@ export const count = Flags.custom<number>({
   parse: async (text, _context, options) => wholeNumber(text, options.name),
 });
 
-/** `--device gpu`: what a model runs on. */
+/** `--device gpu`: what a model runs on; `auto` where nothing is said. */
 export const device = (relations: { readonly dependsOn?: string[] } = {}) =>
   Flags.option({
     ...relations,
     options: DEVICE_CHOICES,
-    default: 'auto',
     description:
-      'what the model runs on; auto is a graphics card where there is one that computes what it should, else ' +
-      'the CPU; gpu is any graphics card, and nothing else; webgpu also takes a software adapter',
+      'what the model runs on: gpu is any graphics card, webgpu also a software adapter [default: auto, a ' +
+      'graphics card that computes what it should, else the CPU]',
   } as const)();
 
 /** `--compute f16`: what its products are computed in. */

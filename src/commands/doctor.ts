@@ -5,6 +5,7 @@ import { BaseCommand } from '../cli/base-command.js';
 import { threads as threadsFlag } from '../cli/flags.js';
 import { steps } from '../cli/steps.js';
 import { doctorReport } from '../report/doctor.js';
+import type { AdapterSurvey } from '../runtime/adapters.js';
 import type { CandidateName } from '../runtime/candidates.js';
 import type { SurveyEntry } from '../runtime/survey.js';
 
@@ -22,12 +23,12 @@ const NAMES = {
 } as const satisfies Record<CandidateName, true>;
 
 export default class Doctor extends BaseCommand {
-  static override summary = 'Tell which engines can run models here, and how to get the others.';
+  static override summary =
+    'Tell which engines can run models here, how to get the others, and what graphics adapters there are.';
   static override description =
     'Tries every engine with every backend: whether it is there, whether it computes what it should (a tiny ' +
-    'model whose logits are known), and how fast it multiplies. Needs no config. ' +
-    'What ONNX Runtime has for graphics cards (webgpu, cuda) is only tried here: no command runs a model on it ' +
-    'yet. Exits with 0 whatever it finds.';
+    'model whose logits are known), and how fast it multiplies; and lists the graphics adapters, with what they can ' +
+    'hold. Needs no config. Exits with 0 whatever it finds.';
   static override examples = [
     '<%= config.bin %> <%= command.id %>',
     '<%= config.bin %> <%= command.id %> --only tfjs:wasm --json',
@@ -44,6 +45,9 @@ export default class Doctor extends BaseCommand {
   async run() {
     const { flags } = await this.parse(Doctor);
     const threads = flags.threads ?? os.availableParallelism();
+    const engines = await survey(flags, threads);
+    // What is asked for alone is tried alone.
+    const graphics = flags.only ? null : await surveyGraphics(flags);
     const result = {
       schema: 'minimind/doctor@1',
       node: process.versions.node,
@@ -51,9 +55,22 @@ export default class Doctor extends BaseCommand {
       processors: os.availableParallelism(),
       availableBytes: process.availableMemory(),
       threads,
-      engines: await survey(flags, threads),
+      engines,
+      adapters: graphics?.adapters ?? null,
+      adapterFindings: graphics?.findings ?? null,
     } as const;
     return this.answer(flags, result, doctorReport);
+  }
+}
+
+async function surveyGraphics(flags: { readonly quiet: boolean }): Promise<AdapterSurvey> {
+  const { surveyAdapters } = await import('../runtime/adapters.js');
+  const shown = steps(flags);
+  shown.doing('looking for graphics adapters');
+  try {
+    return await surveyAdapters();
+  } finally {
+    shown.end();
   }
 }
 

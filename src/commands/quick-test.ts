@@ -203,7 +203,12 @@ export default class QuickTest extends BaseCommand {
       await this.warnAbout(flags, opened?.warnings ?? []);
       const { narrower } = await import('../quicktest/against.js');
       const ids = await idsOf(flags, narrower(own.loaded.model, other.loaded.model));
-      const against = await compareSides(own, other, { ...flags, ids, otherWay });
+      const against = await compareSides(own, other, {
+        ...flags,
+        device: flags.device ?? 'auto',
+        ids,
+        otherWay,
+      });
       const { file, family, checkpoint } = against.own;
       const { batch, context } = against;
       const result = {
@@ -259,7 +264,7 @@ interface TestFlags {
   readonly 'cross-check': boolean;
   readonly repeat: number | undefined;
   readonly engine: EngineChoice;
-  readonly device: DeviceChoice;
+  readonly device: DeviceChoice | undefined;
   readonly compute: Compute;
   readonly threads: number | undefined;
   readonly full: boolean;
@@ -304,7 +309,7 @@ async function tested(
       full: flags.full,
       keepsOutput: flags.save !== undefined,
       engine: flags.engine,
-      device: flags.device,
+      device: flags.device ?? 'auto',
       compute: flags.compute,
       threads: flags.threads ?? os.availableParallelism(),
       watch: shown.doing,

@@ -1,9 +1,11 @@
 /** What `minimind doctor` prints: a line for each way of running a model. */
+import type { Finding } from '../errors.js';
+import type { Adapter } from '../runtime/adapters.js';
 import type { SurveyEntry } from '../runtime/survey.js';
 import { heading, left, note, right } from './cells.js';
 import { ENGINE_TITLES } from './engines.js';
 import type { Block, Cell, Report } from './report.js';
-import { formatBytes } from './units.js';
+import { formatBinaryBytes, formatBytes } from './units.js';
 
 interface DoctorResult {
   readonly node: string;
@@ -11,10 +13,13 @@ interface DoctorResult {
   readonly processors: number;
   readonly availableBytes: number;
   readonly engines: readonly SurveyEntry[];
+  /** Null, like what is to be said of them, when they were not looked for. */
+  readonly adapters: readonly Adapter[] | null;
+  readonly adapterFindings: readonly Finding[] | null;
 }
 
 export function doctorReport(result: DoctorResult): Report {
-  const { node, platform, processors, availableBytes, engines } = result;
+  const { node, platform, processors, availableBytes, engines, adapters } = result;
   return {
     blocks: [
       verdict(engines),
@@ -37,6 +42,7 @@ export function doctorReport(result: DoctorResult): Report {
         rows: engines.map(engineCells),
       },
       ...remedies(engines),
+      ...(adapters ? graphics(adapters, result.adapterFindings ?? []) : []),
     ],
   };
 }
@@ -53,15 +59,21 @@ function verdict(engines: readonly SurveyEntry[]): Block {
 
 const NOTHING: Cell = { text: '–', value: '' };
 
+/** What passes for a graphics card, and is none, is nothing to wish for. */
+function verdictCell({ problem, version, info }: SurveyEntry): Cell {
+  if (problem !== null) return { text: version === null ? 'missing' : 'unusable', tone: 'dim' };
+  return info?.isSoftware
+    ? { text: 'software', value: 'usable', tone: 'warning' }
+    : { text: 'usable', tone: 'good' };
+}
+
 function engineCells(entry: SurveyEntry): Cell[] {
   const { engine, backend, version, problem, info, selfCheck, productFlops } = entry;
   return [
     { text: ENGINE_TITLES[engine], value: engine },
     { text: backend, tone: 'strong' },
     version === null ? NOTHING : { text: version },
-    problem === null
-      ? { text: 'usable', tone: 'good' }
-      : { text: version === null ? 'missing' : 'unusable', tone: 'dim' },
+    verdictCell(entry),
     info ? { text: String(info.threads), value: info.threads } : NOTHING,
     selfCheck
       ? { text: selfCheck.difference.toExponential(1), value: selfCheck.difference }
@@ -83,3 +95,51 @@ function remedies(engines: readonly SurveyEntry[]): Block[] {
     return { kind: 'note', text: `→ for ${names.join(', ')}: ${remedy}` };
   });
 }
+
+function graphics(adapters: readonly Adapter[], findings: readonly Finding[]): Block[] {
+  if (adapters.length === 0)
+    return [heading('No graphics adapter is known'), ...findings.map(findingNote)];
+  return [
+    heading('Graphics adapters'),
+    {
+      kind: 'table',
+      columns: [
+        left('adapter', 'adapter', true),
+        left('vendor', 'vendor'),
+        left('kind', 'is_software'),
+        right('memory', 'memory_bytes'),
+        right('buffer', 'max_buffer_bytes'),
+        right('binding', 'max_binding_bytes'),
+        left('f16', 'float16'),
+        left('told by', 'source', true),
+      ],
+      rows: adapters.map(adapterCells),
+    },
+    ...findings.map(findingNote),
+  ];
+}
+
+function adapterCells(adapter: Adapter): Cell[] {
+  const { name, vendor, isSoftware, memoryBytes, hasFloat16, source } = adapter;
+  return [
+    { text: name, tone: 'strong' },
+    vendor === null ? NOTHING : { text: vendor },
+    isSoftware
+      ? { text: 'software', value: true, tone: 'warning' }
+      : { text: 'card', value: false, tone: 'good' },
+    limitCell(memoryBytes),
+    limitCell(adapter.maxBufferBytes),
+    limitCell(adapter.maxBindingBytes),
+    hasFloat16 === null ? NOTHING : { text: hasFloat16 ? 'yes' : 'no', value: hasFloat16 },
+    { text: source },
+  ];
+}
+
+/** In units of 2^10, as limits of graphics adapters and their memories are told. */
+const limitCell = (bytes: number | null): Cell =>
+  bytes === null ? NOTHING : { text: formatBinaryBytes(bytes), value: bytes };
+
+const findingNote = ({ message, suggestion }: Finding): Block => ({
+  kind: 'note',
+  text: `→ ${suggestion === undefined ? message : `${message}: ${suggestion}`}`,
+});

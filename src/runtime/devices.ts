@@ -64,7 +64,7 @@ export async function chooseEngine(
   } = await firstUsable(
     cardsFirst(wished.filter((each) => isExpected(wish, each, platform))),
     async (candidate) => {
-      if (candidate.adapter) refuseUnfit(wish, await candidate.adapter());
+      await refuseUnfit(wish, candidate);
       return openHere(candidate, wish, platform);
     },
     selfCheck,
@@ -104,16 +104,22 @@ const cardsFirst = <T extends Choosable>(candidates: readonly T[]): T[] =>
   candidates.toSorted((a, b) => Number(a.device === 'cpu') - Number(b.device === 'cpu'));
 
 /** What needs not be tried. */
-function refuseUnfit(wish: EngineWish, adapter: Adapter | null): void {
-  if (isAnyCard(wish)) refuseNoCard(adapter);
+async function refuseUnfit(wish: EngineWish, candidate: Choosable): Promise<void> {
+  const isAny = isAnyCard(wish);
+  if (!candidate.adapter || (!isAny && wish.compute === 'f32')) return;
+  const adapter = await candidate.adapter();
+  if (isAny) await refuseNoCard(candidate, adapter);
   if (wish.compute === 'f32' || adapter?.hasFloat16 !== false) return;
   throw new UserError('system', `${adapter.name} does not compute in float16`, {
     suggestion: '--compute f32',
   });
 }
 
-function refuseNoCard(adapter: Adapter | null): void {
-  if (adapter === null) throw new UserError('system', NO_CARD);
+async function refuseNoCard({ obstacle }: Choosable, adapter: Adapter | null): Promise<void> {
+  if (adapter === null) {
+    const { message = NO_CARD, suggestion } = (await obstacle?.()) ?? {};
+    throw new UserError('system', message, suggestion ? { suggestion } : {});
+  }
   if (!adapter.isSoftware) return;
   throw new UserError('system', `${adapter.name} is a software adapter, and no graphics card`, {
     suggestion: '--device webgpu takes it all the same',

@@ -7,13 +7,15 @@ describe('doctor', () => {
   it('lists every engine with every backend, and exits with 0', () => {
     const { code, stdout, stderr } = runCli(['doctor', '--json']);
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
-    const { engines } = JSON.parse(stdout);
+    const { engines, adapters, adapterFindings } = JSON.parse(stdout);
     const named = (engine: string, backend: string) =>
       engines.find(
         (each: { engine: string; backend: string }) =>
           each.engine === engine && each.backend === backend,
       );
     expect(engines).toHaveLength(7);
+    // Where there is none, it is said what was looked for.
+    expect(adapters.length + adapterFindings.length).toBeGreaterThan(0);
     expect(named('tfjs', 'wasm')).toMatchObject({ problem: null, selfCheck: { passed: true } });
     for (const { version, problem, info, productFlops } of engines) {
       if (problem === null)
@@ -29,6 +31,7 @@ describe('doctor', () => {
   it('tries one alone', () => {
     const { code, stdout } = runCli(['doctor', '--only', 'tfjs:cpu', '--threads', '1']);
     expect(code).toBe(0);
+    expect(stdout).not.toMatch(/graphics/i);
     expect(stdout).toMatch(/^1 of 1 can run models; TensorFlow\.js \(cpu\) multiplies fastest\n/);
     expect(stdout).toMatch(
       /^TensorFlow\.js +cpu +4\.22\.0 +usable +1 +\d\.\de-\d +[\d.]+ GFLOP\/s$/m,

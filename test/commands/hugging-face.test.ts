@@ -84,7 +84,7 @@ describe('a folder', () => {
   it('is a config and its weights for quick-test', () => {
     const { code, stdout, stderr } = runCli([
       ...['quick-test', inPackage('fixtures/hybrid/shared-lowrank-tied')],
-      ...['--only', 'created', '--json'],
+      ...['--only', 'created', '--device', 'cpu', '--json'],
     ]);
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
     expect(JSON.parse(stdout).checkpoint).toMatch(/shared-lowrank-tied$/);

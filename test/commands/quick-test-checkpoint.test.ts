@@ -109,7 +109,7 @@ describe('a checkpoint that does not fit its config is refused in the words of v
 it('warns of a config inside the checkpoint that says otherwise', async () => {
   const config = { model: { ...SMALL, window_size: 7 } };
   const file = await torchFile(path.join(folder, 'model.pt'), small(), { config });
-  const { code, stderr } = quickTest('--checkpoint', file);
+  const { code, stderr } = quickTest('--checkpoint', file, '--device', 'cpu');
   expect({ code, stderr }).toEqual({
     code: 0,
     stderr: `warning: ${file}: config inside the checkpoint says model.window_size: 7, not 1024\n`,

@@ -27,7 +27,7 @@ beforeAll(() => {
 
 describe('quick-test', () => {
   it('runs every check', () => {
-    const { code, stdout, stderr } = quickTest(TINY);
+    const { code, stdout, stderr } = quickTest(TINY, '--device', 'cpu');
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
     expect(stdout).toMatch(/^ok: 7 checks passed\n/);
     expect(stdout).toMatch(/^created +ok +the engine received 275,200 parameters, as described$/m);
@@ -189,7 +189,8 @@ describe.each(Object.entries(CASES))('the checkpoint %s', (name, { file, outputs
   it.each(INSTALLED)('gives what the original gives, on %s', (engine) => {
     const out = inFolder(`${name.replace('/', '-')}-${engine}.safetensors`);
     const args = [inCase('config.yaml'), '--checkpoint', inCase(file), '--ids', ids];
-    const words = [...args, '--engine', engine, '--only', 'created,forward', '--save', out];
+    const way = ['--engine', engine, '--device', 'cpu'];
+    const words = [...args, ...way, '--only', 'created,forward', '--save', out];
     const { code, stdout, stderr } = quickTest(...words);
     expect({ code, stderr }).toEqual({ code: 0, stderr: `wrote ${out}\n` });
     expect(stdout).toContain(`weights of ${inCase(file)}`);
@@ -201,6 +202,54 @@ describe.each(Object.entries(CASES))('the checkpoint %s', (name, { file, outputs
       expect(differenceAt(valuesOf(found), valuesOf(wanted), 1), here).toBeLessThan(limit);
     }
     saved.close();
+  });
+});
+
+describe('the device', () => {
+  const only = ['--only', 'forward', '--context', '8'];
+  const hasOnnx = onnxVersion() !== undefined;
+
+  it.skipIf(!hasOnnx)(
+    'is the CPU under auto where no card can be used, and one line says so',
+    () => {
+      const { code, stdout, stderr } = quickTest(TINY, ...only, '--json');
+      expect(code).toBe(0);
+      const { engine, passedOver } = JSON.parse(stdout);
+      const isOnCpu = engine.deviceKind === 'cpu';
+      expect(stderr).toMatch(isOnCpu ? /^running on the CPU: .+\n$/ : /^$/);
+      const cards = passedOver.filter(({ device }: { device: string }) => device !== 'cpu');
+      expect(cards.length > 0 || !isOnCpu).toBe(true);
+      const quiet = quickTest(TINY, ...only, '--json', '--quiet');
+      expect(quiet).toMatchObject({ code: 0, stderr: '' });
+    },
+  );
+
+  // What exists on other systems only is missing wherever this runs.
+  const elsewhere = process.platform === 'darwin' ? 'directml' : 'coreml';
+  const system = process.platform === 'darwin' ? 'Windows' : 'macOS';
+
+  it.skipIf(!hasOnnx)('is an error with exit code 3 when it is asked for and not to be had', () => {
+    const { code, stdout, stderr } = quickTest(TINY, '--device', elsewhere);
+    expect({ code, stdout }).toEqual({ code: 3, stdout: '' });
+    expect(stderr).toMatch(/^error: no graphics card can be used here: ONNX Runtime \(/);
+    expect(stderr).toContain(`exists on ${system}\n  → `);
+    const json = quickTest(TINY, '--device', elsewhere, '--json');
+    expect(json.code).toBe(3);
+    expect(JSON.parse(json.stdout)).toMatchObject({ schema: 'minimind/error@1', code: 'system' });
+  });
+
+  it('is none that the engine never has', () => {
+    const { code, stderr } = quickTest(TINY, '--engine', 'tfjs', '--device', 'webgpu');
+    expect(code).toBe(2);
+    expect(stderr).toBe('error: TensorFlow.js does not run on webgpu\n  → --engine onnx does\n');
+  });
+
+  it('can be another for the second of two runs, but not the same', () => {
+    const same = quickTest(TINY, ...['--device', 'cpu', '--against', 'cpu', '--context', '8']);
+    expect(same.code).toBe(2);
+    expect(same.stderr).toContain('is what runs the model already');
+    const none = quickTest(TINY, ...['--device', 'cpu', '--against', elsewhere, '--context', '8']);
+    expect(none.code).toBe(hasOnnx ? 3 : 2);
   });
 });
 

@@ -36,7 +36,7 @@ const DEFAULTS: ConvertFlags = {
   set: undefined,
   seed: 0,
   engine: 'auto',
-  device: 'auto',
+  device: undefined,
   output: undefined,
   threads: undefined,
   'dry-run': false,

@@ -110,8 +110,12 @@ describe('a check that cannot run', () => {
     });
   });
 
-  it('is none of the user when the mistake is ours, or was stopped', async () => {
-    for (const error of [new Error('a bug'), new UserError('interrupted', 'stopped')]) {
+  it('is none of the user when the mistake is ours, was stopped, or the device is gone for all', async () => {
+    for (const error of [
+      new Error('a bug'),
+      new UserError('interrupted', 'stopped'),
+      new DeviceLostError('system', 'the graphics card went away'),
+    ]) {
       const load = () => Promise.reject(error);
       const subject = subjectOf({ engine: { ...referenceEngine(), load } });
       await expect(runCheck('forward', subject)).rejects.toBe(error);

@@ -302,8 +302,9 @@ describe('the report of the doctor', () => {
     productFlops: null,
   } as const;
   const machine = { node: '20.20.2', platform: 'linux-x64', processors: 1, availableBytes: 24e9 };
+  const adapters = { adapters: null, adapterFindings: null };
   const text = (engines: readonly (typeof usable | typeof missing)[]) =>
-    renderTable(doctorReport({ ...machine, engines }), { width: 120, colourLevel: 0 });
+    renderTable(doctorReport({ ...machine, ...adapters, engines }), { width: 120, colourLevel: 0 });
 
   it('has a line for each way of computing, and what would help', () => {
     expect(text([usable, missing])).toBe(

@@ -11,7 +11,6 @@ import {
   otherThan,
 } from '../../src/runtime/devices.js';
 import type { DeviceName, Engine, EngineName } from '../../src/runtime/engine.js';
-import { cudaCard } from '../../src/runtime/graphics-card.js';
 import { onnxVersion } from '../../src/runtime/onnx/library.js';
 import { surveyEngine, surveyEngines } from '../../src/runtime/survey.js';
 import { type Faults, referenceEngine } from './reference-engine.js';
@@ -212,6 +211,17 @@ describe('the device that is chosen', () => {
   it.each([
     ['there is none', noCard, 'running on the CPU: no graphics card was found'],
     [
+      'something keeps it from one',
+      {
+        ...noCard,
+        obstacle: async () => ({
+          message: 'NVIDIA L4 has no Vulkan driver',
+          suggestion: 'install it',
+        }),
+      },
+      'running on the CPU: ONNX Runtime (webgpu): NVIDIA L4 has no Vulkan driver; to mend it: install it',
+    ],
+    [
       'its libraries are missing',
       { ...cuda, open: withoutLibraries },
       'running on the CPU: ONNX Runtime (cuda): CUDA 12 is not installed; to mend it: npm rebuild',
@@ -411,21 +421,5 @@ describe('a survey', () => {
     const risky = CANDIDATES.filter(({ name }) => name === 'onnx:webgpu');
     const options = { threads: 1, watch: () => {}, apart: async () => answer };
     expect(await surveyEngines(options, risky)).toEqual([expect.objectContaining(expected)]);
-  });
-});
-
-describe('a graphics card', () => {
-  it.each([
-    ['NVIDIA H200\n', 'NVIDIA H200'],
-    ['NVIDIA L4\r\nNVIDIA L4\r\n', 'NVIDIA L4'],
-    ['NVIDIA L4\nNVIDIA H200\n', 'NVIDIA L4 or NVIDIA H200'],
-    ['', 'graphics card'],
-  ])('has the name that its driver gives: %j', async (answer, name) => {
-    expect(await cudaCard(async () => answer)).toBe(name);
-  });
-
-  it('has none where the driver does not answer', async () => {
-    const missing = () => Promise.reject(new Error('spawn nvidia-smi ENOENT'));
-    expect(await cudaCard(missing)).toBe('graphics card');
   });
 });

@@ -1,8 +1,7 @@
 import type { Layer } from '../../architecture/layer.js';
 import { UserError } from '../../errors.js';
-import { type Adapter, cudaAdapters, webgpuAdapter } from '../adapters.js';
+import { type Adapter, cudaAdapter, UNNAMED_CARD, webgpuAdapter } from '../adapters.js';
 import type { Compute, DeviceName, Engine, LoadOptions, Program } from '../engine.js';
-import { UNNAMED_CARD } from '../graphics-card.js';
 import type { WeightSource } from '../weights.js';
 import { compile } from './compile.js';
 import { explained, type Failure } from './failures.js';
@@ -39,7 +38,7 @@ const PROVIDERS = {
   webgpu: { device: 'webgpu', adapter: webgpuAdapter, failures: [GRAPHICS_DRIVER] },
   cuda: {
     device: 'cuda',
-    adapter: async () => (await cudaAdapters())[0] ?? null,
+    adapter: cudaAdapter,
     failures: [
       {
         pattern: /load (shared )?library/i,
@@ -107,10 +106,11 @@ async function cardOf({ device: deviceKind, adapter }: ProviderKind) {
     return { deviceKind, device: 'cpu', isSoftware: false, memoryBytes: null };
   }
   const card = await adapter();
+  const isSoftware = card?.isSoftware ?? deviceKind === 'webgpu';
   return {
     deviceKind,
-    device: card?.name ?? UNNAMED_CARD,
-    isSoftware: card?.isSoftware ?? deviceKind === 'webgpu',
+    device: card?.name ?? (isSoftware ? 'software adapter' : UNNAMED_CARD),
+    isSoftware,
     memoryBytes: card?.memoryBytes ?? null,
   };
 }

@@ -1,7 +1,7 @@
 /** The backends of TensorFlow.js: what each needs, and how it is started. */
 import util from 'node:util';
 import { UserError } from '../../errors.js';
-import { cudaCard } from '../graphics-card.js';
+import { cudaCard } from '../adapters.js';
 import { type Backend, inTurn, type Tf } from './library.js';
 import { INSTALLED, type Packages, versionOf } from './packages.js';
 import { startWasm } from './wasm.js';

@@ -1,8 +1,16 @@
 import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
 import { describe, expect, it } from 'vitest';
 import type { LanguageModel } from '../../../src/architecture/layer.js';
+import { DeviceLostError } from '../../../src/runtime/device-lost.js';
 import { openOnnx } from '../../../src/runtime/onnx/engine.js';
-import { INSTALL_COMMAND, onnxVersion } from '../../../src/runtime/onnx/library.js';
+import {
+  INSTALL_COMMAND,
+  type Library,
+  onnxVersion,
+  type Require,
+  type Session,
+} from '../../../src/runtime/onnx/library.js';
 import { randomWeights } from '../../../src/runtime/random-weights.js';
 import { inPackage, readJson } from '../../fixtures.js';
 import { idsOf, modelOfConfig } from '../fixture-models.js';
@@ -70,7 +78,7 @@ describe('a provider that cannot be used', () => {
       'webgpu',
       '/onnxruntime/core/providers/webgpu/webgpu_context.cc:136 Initialize(const Config&)::<lambda()> adapter_result.status == Success was false. Failed to get a WebGPU adapter: No supported adapters\n',
       'it finds no graphics card (Failed to get a WebGPU adapter: No supported adapters)',
-      'install the driver of a graphics card for Vulkan, Metal or Direct3D 12',
+      'install the driver of a graphics card, with Vulkan on Linux: as in apt install mesa-vulkan-drivers',
     ],
     ['webgpu', 'No Op registered for Neg', 'No Op registered for Neg', undefined],
   ] as const)('says why: %s, %s', async (provider, cause, why, suggestion) => {
@@ -79,6 +87,64 @@ describe('a provider that cannot be used', () => {
       code: 'system',
       message: `ONNX Runtime cannot use ${provider}: ${why}`,
       suggestion,
+    });
+  });
+});
+
+/** The library, whose sessions give nothing but an error from their second run on, and when they end. */
+function losing(message: string): Require {
+  const require = createRequire(import.meta.url);
+  const library = require('onnxruntime-node') as Library;
+  const create = async (...args: Parameters<Library['InferenceSession']['create']>) => {
+    const session = await library.InferenceSession.create(...args);
+    let runs = 0;
+    return {
+      run: async (feeds: Parameters<Session['run']>[0]) => {
+        if (runs++ > 0) throw new Error(message);
+        return session.run(feeds);
+      },
+      release: async () => {
+        await session.release();
+        throw new Error(message);
+      },
+    };
+  };
+  return () => ({ ...library, env: library.env, InferenceSession: { create } });
+}
+
+describeWithOnnx('a device that is lost in the middle', () => {
+  it.each([
+    'WebGPU device lost (1): A valid external Instance reference no longer exists.',
+    'CUDA failure 700: an illegal memory access was encountered ; GPU=0',
+    'D3D12 removed: DXGI_ERROR_DEVICE_HUNG',
+  ])('is told as such, and nothing is released in vain: %s', async (message) => {
+    const model = small();
+    const ids = { batch: 1, tokens: 2, data: Int32Array.of(1, 2) };
+    const engine = await openOnnx({ threads: 1, require: losing(message) });
+    const program = await engine.load(model, randomWeights(model, 1));
+    await program.run({ ids });
+    const error = await program.run({ ids }).catch((each) => each);
+    expect(error).toBeInstanceOf(DeviceLostError);
+    expect(error).toMatchObject({
+      code: 'system',
+      message: 'cannot run the model: the graphics card went away',
+      suggestion: 'run again; --device cpu needs none',
+    });
+    await program.release();
+    await engine.close();
+  });
+
+  it('is not what any other error is', async () => {
+    const model = small();
+    const ids = { batch: 1, tokens: 2, data: Int32Array.of(1, 2) };
+    const engine = await openOnnx({ threads: 1, require: losing('std::bad_alloc') });
+    const program = await engine.load(model, randomWeights(model, 1));
+    await program.run({ ids });
+    const error = await program.run({ ids }).catch((each) => each);
+    expect(error).not.toBeInstanceOf(DeviceLostError);
+    expect(error).toMatchObject({
+      code: 'system',
+      message: 'cannot run the model: there is not enough memory',
     });
   });
 });
@@ -102,7 +168,11 @@ describeWithOnnx('the engine', () => {
       version: onnxVersion(),
       provider: 'cpu',
       device: 'cpu',
+      deviceKind: 'cpu',
+      isSoftware: false,
+      memoryBytes: null,
       threads: 2,
+      compute: 'f32',
     });
     await close();
   });

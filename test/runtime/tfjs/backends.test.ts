@@ -1,7 +1,7 @@
 import util from 'node:util';
 import type { KernelBackend } from '@tensorflow/tfjs-core';
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import { cudaCard } from '../../../src/runtime/graphics-card.js';
+import { cudaCard } from '../../../src/runtime/adapters.js';
 import type { BackendName } from '../../../src/runtime/tfjs/backends.js';
 import { openTfjs } from '../../../src/runtime/tfjs/engine.js';
 import { INSTALLED, type Packages } from '../../../src/runtime/tfjs/packages.js';

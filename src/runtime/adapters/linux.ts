@@ -1,0 +1,242 @@
+/** Graphics cards of Linux. Nothing is run to find them: all is files. */
+import path from 'node:path';
+import type { Finding } from '../../errors.js';
+import { type Adapter, card, cleanName } from './adapter.js';
+import type { Machine } from './machine.js';
+import type { SystemCards } from './system.js';
+import { byLikelySpeed, pciVendor } from './vendors.js';
+
+const DRM = '/sys/class/drm';
+/** The cards of the Windows around it, under WSL. */
+const DXG = '/dev/dxg';
+
+const MESA =
+  'install the Vulkan drivers of Mesa (on Debian and Ubuntu: apt install mesa-vulkan-drivers)';
+const NVIDIA =
+  'install the Vulkan part of NVIDIA’s driver too (in a container: NVIDIA_DRIVER_CAPABILITIES=all)';
+
+/** What makes a card compute. */
+interface Driver {
+  /** Of what is no PCI device, and so has no vendor in sysfs. */
+  readonly maker: string;
+  /** Names of its libraries for Vulkan. */
+  readonly vulkan: RegExp;
+  /** How to get them. */
+  readonly remedy: string;
+}
+
+/**
+ * By the name that the kernel's part has. The libraries are those of Mesa (`meson.build` in its folders
+ * `vulkan`), of NVIDIA's driver (its README) and of AMDVLK.
+ */
+const DRIVERS = {
+  nvidia: { maker: 'NVIDIA', vulkan: /lib(GLX|EGL)_nvidia/, remedy: NVIDIA },
+  nouveau: { maker: 'NVIDIA', vulkan: /libvulkan_nouveau/, remedy: MESA },
+  amdgpu: { maker: 'AMD', vulkan: /libvulkan_radeon|amdvlk/, remedy: MESA },
+  i915: { maker: 'Intel', vulkan: /libvulkan_intel/, remedy: MESA },
+  xe: { maker: 'Intel', vulkan: /libvulkan_intel/, remedy: MESA },
+  msm: { maker: 'Qualcomm', vulkan: /libvulkan_freedreno/, remedy: MESA },
+  panfrost: { maker: 'ARM', vulkan: /libvulkan_panfrost/, remedy: MESA },
+  panthor: { maker: 'ARM', vulkan: /libvulkan_panfrost/, remedy: MESA },
+  v3d: { maker: 'Broadcom', vulkan: /libvulkan_broadcom/, remedy: MESA },
+  asahi: { maker: 'Apple', vulkan: /libvulkan_asahi/, remedy: MESA },
+  powervr: { maker: 'Imagination', vulkan: /libvulkan_powervr/, remedy: MESA },
+} as const satisfies Record<string, Driver>;
+
+/** Of a card that is Windows's, under WSL. */
+const DXG_DRIVER: Pick<Driver, 'vulkan' | 'remedy'> = {
+  vulkan: /libvulkan_dzn/,
+  remedy: 'install a Mesa with the Vulkan driver dzn, or run minimind on Windows itself',
+};
+
+/** They compute on the processor. */
+const SOFTWARE_VULKAN = /libvulkan_lvp|libvk_swiftshader/;
+
+export async function linuxCards(
+  machine: Machine,
+  nvidia: readonly Adapter[],
+): Promise<SystemCards> {
+  const libraries = await vulkanLibraries(machine);
+  const has = (pattern: RegExp) => libraries.some((library) => pattern.test(library));
+  const found = [
+    ...(await drivenElsewhere(machine, nvidia, has)),
+    ...(await drivenByNodes(machine, nvidia, has)),
+  ].sort((a, b) => byLikelySpeed(a.adapter, b.adapter));
+  return {
+    cards: found.map(({ adapter }) => adapter),
+    forWebgpu: found.flatMap(({ adapter, lack }) => (lack === null ? [adapter] : [])),
+    findings:
+      found.length === 0
+        ? [nothing(has(SOFTWARE_VULKAN))]
+        : found.flatMap(({ adapter, lack }) =>
+            lack === null ? [] : [{ ...lack, message: `${adapter.name} ${lack.message}` }],
+          ),
+  };
+}
+
+/** A card, and what WebGPU misses to compute on it. */
+interface Found {
+  readonly adapter: Adapter;
+  readonly lack: Finding | null;
+}
+
+/** Whether a library for Vulkan is installed. */
+type Has = (pattern: RegExp) => boolean;
+
+/** Those that need no node of the kernel's: NVIDIA's in a container, and those of the Windows around it. */
+async function drivenElsewhere(
+  machine: Machine,
+  nvidia: readonly Adapter[],
+  has: Has,
+): Promise<Found[]> {
+  const isWsl = (await machine.list(path.posix.dirname(DXG))).includes(path.posix.basename(DXG));
+  const lack = lackOf(isWsl ? DXG_DRIVER : DRIVERS.nvidia, has);
+  if (nvidia.length > 0) return nvidia.map((adapter) => ({ adapter, lack }));
+  const unnamed = card({ name: 'graphics card of Windows', vendor: null, source: DXG });
+  return isWsl ? [{ adapter: unnamed, lack }] : [];
+}
+
+async function drivenByNodes(
+  machine: Machine,
+  nvidia: readonly Adapter[],
+  has: Has,
+): Promise<Found[]> {
+  const nodes = await renderNodes(machine);
+  // NVIDIA's driver has told of its own already.
+  const others = nodes.filter(({ driver }) => driver !== 'nvidia' || nvidia.length === 0);
+  return Promise.all(
+    others.map(async ({ adapter, driver, device }) => {
+      const lack = lackOf(driverOf(driver), has);
+      const isOpen = await machine.mayOpen(device);
+      return { adapter, lack: lack ?? (isOpen ? null : closed(device)) };
+    }),
+  );
+}
+
+function lackOf(driver: Pick<Driver, 'vulkan' | 'remedy'> | undefined, has: Has): Finding | null {
+  if (driver && has(driver.vulkan)) return null;
+  const message = 'has no Vulkan driver here, which WebGPU needs';
+  return driver ? { message, suggestion: driver.remedy } : { message };
+}
+
+const closed = (device: string): Finding => ({
+  message: `cannot be used: ${device} is not there or may not be opened`,
+  suggestion: 'let the user into the group that owns it: sudo usermod -aG render "$USER"',
+});
+
+const nothing = (hasSoftware: boolean): Finding => ({
+  message:
+    `there is no graphics card: no render node of one in ${DRM}, no ${DXG}, none that NVIDIA’s driver tells of` +
+    (hasSoftware ? '; what is installed of Vulkan computes on the processor' : ''),
+});
+
+interface RenderNode {
+  readonly adapter: Adapter;
+  /** The kernel's. */
+  readonly driver: string;
+  /** What is opened to use it. */
+  readonly device: string;
+}
+
+/** Those of cards that can compute; virtual machines and servers have others. */
+async function renderNodes(machine: Machine): Promise<RenderNode[]> {
+  const names = (await machine.list(DRM)).filter((name) => /^renderD\d+$/.test(name));
+  const nodes = await Promise.all(names.map((name) => renderNode(machine, name)));
+  return nodes.filter((node) => node !== null);
+}
+
+/** Read from `uevent` (`DRIVER=i915`, `PCI_ID=8086:9A49`) and `vendor` (`0x8086`) of its device. */
+async function renderNode(machine: Machine, node: string): Promise<RenderNode | null> {
+  const folder = `${DRM}/${node}/device`;
+  const [event, vendorId] = await Promise.all([
+    machine.read(`${folder}/uevent`),
+    machine.read(`${folder}/vendor`),
+  ]);
+  const [, driver = ''] = /^DRIVER=(.+)$/m.exec(event) ?? [];
+  const maker = driverOf(driver)?.maker ?? null;
+  const vendor = vendorId === '' ? maker : pciVendor(vendorId);
+  if (vendor === null) return null;
+  const name = (await nameOf(machine, folder, event)) ?? 'graphics card';
+  return {
+    driver,
+    device: `/dev/dri/${node}`,
+    adapter: card({
+      name: name.startsWith(vendor) ? name : `${vendor} ${name}`,
+      vendor,
+      memoryBytes: await memoryOf(machine, folder),
+      source: 'sysfs',
+    }),
+  };
+}
+
+const driverOf = (name: string): Driver | undefined =>
+  Object.hasOwn(DRIVERS, name) ? DRIVERS[name as keyof typeof DRIVERS] : undefined;
+
+/** Bytes of its own that amdgpu tells (https://docs.kernel.org/gpu/amdgpu/driver-misc.html); others do not. */
+async function memoryOf(machine: Machine, folder: string): Promise<number | null> {
+  const text = await machine.read(`${folder}/mem_info_vram_total`);
+  return /^[1-9]\d{0,14}\n?$/.test(text) ? Number(text) : null;
+}
+
+/** What amdgpu tells of some, else what the list of PCI devices has for it, where one is installed. */
+async function nameOf(machine: Machine, folder: string, event: string): Promise<string | null> {
+  const told = cleanName(await machine.read(`${folder}/product_name`));
+  if (told !== null) return told;
+  const [, vendor, device] = /^PCI_ID=([\dA-F]{4}):([\dA-F]{4})$/m.exec(event) ?? [];
+  if (vendor === undefined || device === undefined) return null;
+  for (const list of ['/usr/share/misc/pci.ids', '/usr/share/hwdata/pci.ids']) {
+    const name = nameIn(await machine.read(list), vendor.toLowerCase(), device.toLowerCase());
+    if (name !== null) return name;
+  }
+  return `graphics card ${device.toLowerCase()}`;
+}
+
+/** Of a device in the list, whose lines are `8086  Intel Corporation`, `<tab>9a49  TigerLake-LP GT2 [Iris Xe Graphics]`. */
+function nameIn(list: string, vendor: string, device: string): string | null {
+  const lines = list.split('\n');
+  const start = lines.findIndex((line) => line.startsWith(`${vendor}  `)) + 1;
+  if (start === 0) return null;
+  for (const line of lines.slice(start)) {
+    if (line.startsWith(`\t${device}  `)) return cleanName(line.slice(device.length + 2));
+    if (/^[^\t#]/.test(line)) return null;
+  }
+  return null;
+}
+
+/**
+ * The libraries that Vulkan's loader finds: those that its manifests name
+ * (https://github.com/KhronosGroup/Vulkan-Loader/blob/main/docs/LoaderDriverInterface.md).
+ */
+async function vulkanLibraries(machine: Machine): Promise<string[]> {
+  const files = await manifests(machine);
+  const texts = await Promise.all(files.map((file) => machine.read(file)));
+  return texts.flatMap((text) => /"library_path"\s*:\s*"([^"]+)"/.exec(text)?.[1] ?? []);
+}
+
+async function manifests(machine: Machine): Promise<string[]> {
+  const { env } = machine;
+  const given = env.VK_DRIVER_FILES || env.VK_ICD_FILENAMES;
+  const places = given?.split(':') ?? [
+    ...(env.VK_ADD_DRIVER_FILES?.split(':') ?? []),
+    ...folders(env).map((folder) => path.posix.join(folder, 'vulkan/icd.d')),
+  ];
+  const listed = await Promise.all(
+    places.map(async (place) =>
+      place.endsWith('.json')
+        ? [place]
+        : (await machine.list(place)).map((name) => path.posix.join(place, name)),
+    ),
+  );
+  return [...new Set(listed.flat())].filter((file) => file.endsWith('.json'));
+}
+
+/** Of settings and data, a user's own and the system's. */
+const folders = (env: Machine['env']): string[] =>
+  [
+    env.XDG_CONFIG_HOME || (env.HOME && `${env.HOME}/.config`),
+    ...(env.XDG_CONFIG_DIRS || '/etc/xdg').split(':'),
+    '/usr/local/etc',
+    '/etc',
+    env.XDG_DATA_HOME || (env.HOME && `${env.HOME}/.local/share`),
+    ...(env.XDG_DATA_DIRS || '/usr/local/share:/usr/share').split(':'),
+  ].filter((folder) => folder?.startsWith('/') === true) as string[];

@@ -1,0 +1,110 @@
+/** The adapter that WebGPU takes, as the package `webgpu` tells of it: the same library that ONNX Runtime has inside. */
+import { type Adapter, card, cleanName } from './adapter.js';
+import type { Machine } from './machine.js';
+import { vendorIn } from './vendors.js';
+
+export const WEBGPU_PACKAGE = 'webgpu';
+
+/** What installs it, in the version that this is written for. */
+export const WEBGPU_COMMAND = `npm install ${WEBGPU_PACKAGE}@0.6.2`;
+
+/** What the package has to say: whether it is installed, whether it gave an answer, and the adapter of the answer. */
+export type WebgpuAnswer =
+  | { readonly kind: 'missing' }
+  | { readonly kind: 'silent' }
+  | { readonly kind: 'answer'; readonly adapter: Adapter | null };
+
+/**
+ * Run in a process of its own: the library writes what it likes on standard error, and loads drivers, which may
+ * crash or never answer. `info.device` is the adapter's name in small letters and dashes; the name itself is in
+ * the complaint about an adapter that is asked for and not there.
+ */
+const PROBE = `
+import { writeSync } from 'node:fs';
+const { create } = await import(process.argv[1]);
+const gpu = create([]);
+const adapter = await gpu.requestAdapter({ powerPreference: 'high-performance' });
+let listed = '';
+try {
+  await create(['adapter=\\u0001']).requestAdapter();
+} catch (error) {
+  listed = String(error.message);
+}
+const { vendor, device, description, isFallbackAdapter } = adapter?.info ?? {};
+const { maxBufferSize, maxStorageBufferBindingSize } = adapter?.limits ?? {};
+const hasFloat16 = adapter?.features.has('shader-f16');
+writeSync(1, JSON.stringify({
+  adapter: adapter && {
+    vendor, device, description, isFallbackAdapter, maxBufferSize, maxStorageBufferBindingSize, hasFloat16,
+  },
+  listed,
+}) + '\\n');
+process.exit(0);
+`;
+
+/** Never throws. */
+export async function askWebgpu(machine: Machine): Promise<WebgpuAnswer> {
+  const url = machine.locate(WEBGPU_PACKAGE);
+  if (url === null) return { kind: 'missing' };
+  const words = ['--input-type=module', '--eval', PROBE, url];
+  return read(await machine.ask(process.execPath, words));
+}
+
+/** What the probe writes, if all is well. */
+interface Told {
+  readonly adapter: Readonly<Record<string, unknown>> | null;
+  readonly listed: unknown;
+}
+
+/** Drivers may have written around it. */
+function read(answer: string): WebgpuAnswer {
+  const line = answer.split('\n').find((each) => each.startsWith('{"adapter":'));
+  try {
+    const { adapter, listed } = JSON.parse(line ?? '') as Told;
+    if (adapter === null) return { kind: 'answer', adapter: null };
+    const found = adapterOf(adapter, String(listed));
+    return found === null ? { kind: 'silent' } : { kind: 'answer', adapter: found };
+  } catch {
+    return { kind: 'silent' };
+  }
+}
+
+/** Libraries that compute on the processor, should one not say so. */
+const SOFTWARE = /llvmpipe|lavapipe|swiftshader|basic render|\bwarp\b/i;
+
+function adapterOf(told: Readonly<Record<string, unknown>>, listed: string): Adapter | null {
+  const device = cleanName(told.device);
+  const name = listedAs(device, listed) ?? device ?? cleanName(told.description);
+  if (name === null || typeof told.isFallbackAdapter !== 'boolean') return null;
+  const vendor = cleanName(told.vendor);
+  return card({
+    name,
+    vendor: vendorIn(vendor ?? '') ?? vendor,
+    isSoftware: told.isFallbackAdapter || SOFTWARE.test(name),
+    maxBufferBytes: bytesOf(told.maxBufferSize),
+    maxBindingBytes: bytesOf(told.maxStorageBufferBindingSize),
+    hasFloat16: typeof told.hasFloat16 === 'boolean' ? told.hasFloat16 : null,
+    source: WEBGPU_PACKAGE,
+  });
+}
+
+/** The name of which the library made an identifier, in ` * backend: 'vulkan', name: 'NVIDIA H200'`. */
+function listedAs(device: string | null, listed: string): string | null {
+  if (device === null) return null;
+  const names = [...listed.matchAll(/^ \* backend: '.*?', name: '(.*)'$/gm)].map(
+    ([, name]) => name,
+  );
+  return cleanName(names.find((name) => name !== undefined && idOf(name) === idOf(device)));
+}
+
+const idOf = (name: string) =>
+  name
+    .toLowerCase()
+    .match(/[a-z\d]+/g)
+    ?.join('-') ?? '';
+
+/** No limit may be told as a number beyond all that are exact. */
+const bytesOf = (value: unknown): number | null =>
+  typeof value === 'number' && value >= 1
+    ? Math.min(Math.floor(value), Number.MAX_SAFE_INTEGER)
+    : null;

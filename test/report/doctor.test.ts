@@ -1,0 +1,98 @@
+import { describe, expect, it } from 'vitest';
+import { doctorReport } from '../../src/report/doctor.js';
+import { renderCsv } from '../../src/report/render-csv.js';
+import { renderTable } from '../../src/report/render-table.js';
+import type { Adapter } from '../../src/runtime/adapters.js';
+
+const LLVMPIPE: Adapter = {
+  name: 'llvmpipe (LLVM 15.0.6, 256 bits)',
+  vendor: 'Mesa',
+  isSoftware: true,
+  memoryBytes: null,
+  maxBufferBytes: 4_294_967_295,
+  maxBindingBytes: 134_217_728,
+  hasFloat16: true,
+  source: 'webgpu',
+};
+const H200: Adapter = {
+  name: 'NVIDIA H200',
+  vendor: 'NVIDIA',
+  isSoftware: false,
+  memoryBytes: 143_771 * 2 ** 20,
+  maxBufferBytes: null,
+  maxBindingBytes: null,
+  hasFloat16: null,
+  source: 'nvidia-smi',
+};
+const INSTALL = {
+  message: 'only the package webgpu knows of limits, float16 and software adapters',
+  suggestion: 'npm install webgpu@0.6.2',
+};
+
+const report = (
+  adapters: readonly Adapter[] | null,
+  adapterFindings: Parameters<typeof doctorReport>[0]['adapterFindings'] = [],
+) =>
+  doctorReport({
+    node: '20.20.2',
+    platform: 'linux-x64',
+    processors: 1,
+    availableBytes: 24e9,
+    engines: [],
+    adapters,
+    adapterFindings,
+  });
+
+/** What is printed after the engines. */
+function text(width: number, ...given: Parameters<typeof report>): string {
+  const all = renderTable(report(...given), { width, colourLevel: 0 });
+  return /^(Graphics adapters|No graphics adapter)[\s\S]*/m.exec(all)?.[0] ?? '';
+}
+
+describe('the graphics adapters that the doctor finds', () => {
+  it('have a line each', () => {
+    expect(text(120, [LLVMPIPE, H200], [INSTALL])).toBe(
+      [
+        'Graphics adapters',
+        'adapter                           vendor  kind         memory   buffer    binding  f16  told by',
+        '────────────────────────────────  ──────  ────────  ─────────  ───────  ─────────  ───  ──────────',
+        'llvmpipe (LLVM 15.0.6, 256 bits)  Mesa    software          –  4.0 GiB  128.0 MiB  yes  webgpu',
+        'NVIDIA H200                       NVIDIA  card      140.4 GiB        –          –  –    nvidia-smi',
+        '',
+        '→ only the package webgpu knows of limits, float16 and software adapters: npm install webgpu@0.6.2',
+      ].join('\n'),
+    );
+  });
+
+  it('fit on a narrow terminal', () => {
+    const card = { ...H200, ...{ maxBufferBytes: 2 ** 32 - 1, maxBindingBytes: 2 ** 31 - 4 } };
+    const both = { ...card, hasFloat16: true, source: 'webgpu, nvidia-smi' };
+    const lines = text(80, [both, LLVMPIPE], [INSTALL]).split('\n');
+    expect(Math.max(...lines.map((line) => line.length))).toBeLessThanOrEqual(80);
+    expect(lines[1]).toMatch(/^adapter +vendor +kind +memory +buffer +binding +f16 +told by$/);
+  });
+
+  it('are said to be missing, with what was looked for', () => {
+    const message = 'there is no graphics card: no render node of one in /sys/class/drm';
+    expect(text(120, [], [{ message }, INSTALL])).toBe(
+      [
+        'No graphics adapter is known',
+        `→ ${message}`,
+        `→ ${INSTALL.message}: ${INSTALL.suggestion}`,
+      ].join('\n'),
+    );
+  });
+
+  it('are not mentioned where they were not looked for', () => {
+    expect(text(120, null, null)).toBe('');
+  });
+
+  it('have exact numbers in CSV', () => {
+    expect(renderCsv(report([LLVMPIPE])).split('\n\n')[1]).toBe(
+      [
+        'adapter,vendor,is_software,memory_bytes,max_buffer_bytes,max_binding_bytes,float16,source',
+        '"llvmpipe (LLVM 15.0.6, 256 bits)",Mesa,true,,4294967295,134217728,true,webgpu',
+      ].join('\n'),
+    );
+  });
+});
