@@ -5,6 +5,7 @@ const ELEMENT_BYTES = {
   bf16: 2,
   f32: 4,
   i32: 4,
+  bool: 1,
   i64: 8,
   f64: 8,
 } as const satisfies Record<ElementType, number>;

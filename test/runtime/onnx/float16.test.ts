@@ -15,6 +15,7 @@ import {
   type GraphProto,
   type Initializer,
 } from '../../../src/runtime/onnx/proto.js';
+import { ON_CPU } from '../../../src/runtime/onnx/target.js';
 import type { Values } from '../../../src/runtime/values.js';
 import type { WeightSource } from '../../../src/runtime/weights.js';
 import { inPackage } from '../../fixtures.js';
@@ -32,7 +33,7 @@ const stored = (type: ElementType) => (tensor: Param) =>
 
 /** @param type That its weights are stored in. */
 const compiled = (layer: Layer, compute: Compute, type: ElementType = 'f32') =>
-  compile(layer, stored(type), {}, compute);
+  compile(layer, stored(type), {}, { ...ON_CPU, compute });
 
 const operators = ({ nodes }: GraphProto) => nodes.map(({ op }) => op);
 

@@ -2,6 +2,7 @@
 import { type Context, scaled, swapped } from '../context.js';
 import { LEFT_OUT, type Value } from '../graph.js';
 import { MICROSOFT } from '../proto.js';
+import type { Target } from '../target.js';
 
 export interface Heads {
   readonly heads: number;
@@ -26,9 +27,21 @@ export interface Attended {
 
 /** → [B, T, heads · valueDim]. In float16 are products alone, and not the scores with their mask. */
 export const attend = (context: Context, heads: Heads, attended: Attended): Value =>
-  heads.softcap === undefined && context.compute === 'f32'
+  heads.softcap === undefined && context.target.compute === 'f32' && FUSES[context.target.provider]
     ? fused(context, heads, attended)
     : stepByStep(context, heads, attended);
+
+/**
+ * Whether `MultiHeadAttention` can be relied on. That of WebGPU goes by subgroups from 32 tokens on: with
+ * those of llvmpipe, which are eight wide, ONNX Runtime 1.30 gives wrong results without a word.
+ */
+const FUSES = {
+  cpu: true,
+  cuda: true,
+  webgpu: false,
+  dml: true,
+  coreml: true,
+} as const satisfies Record<Target['provider'], boolean>;
 
 /** In one operation, which wants a key and value for every query. */
 function fused(context: Context, each: Heads, { queries, keys, values, bias }: Attended): Value {
@@ -60,20 +73,18 @@ export function forEachHead(
   return graph.op('Reshape', [repeated, graph.ints(0, 0, heads * dim)]);
 }
 
-/** With steps between scores and softmax. Queries that share their keys are rows of one product. */
+/** Each step by itself, so that there can be one between scores and softmax. Queries that share their keys are rows of one product. */
 function stepByStep(
   context: Context,
-  { heads, keyValueHeads, keyDim, valueDim, scale, softcap }: Heads,
+  layer: Heads,
   { queries, keys, values, bias }: Attended,
 ): Value {
   const { graph } = context;
+  const { heads, keyValueHeads, keyDim, valueDim, softcap } = layer;
   const shared = graph.ints(0, keyValueHeads, -1, 0); // of [B, keyValueHeads, G · T, ·]
   const each = graph.ints(0, heads, -1, 0); // of [B, heads, T, ·]
   const q = graph.op('Reshape', [byHead(context, queries, heads, keyDim), shared]);
-  const products = graph.op('FusedMatMul', [q, byHead(context, keys, keyValueHeads, keyDim)], {
-    domain: MICROSOFT,
-    attributes: { transB: 1, alpha: { float: scale / (softcap ?? 1) } },
-  });
+  const products = productsOf(context, layer, q, keys);
   const capped =
     softcap === undefined ? products : scaled(context, graph.op('Tanh', [products]), softcap);
   const scores = graph.op('Reshape', [capped, each]); // [B, heads, T, S]
@@ -84,6 +95,21 @@ function stepByStep(
   ]);
   const together = swapped(context, graph.op('Reshape', [results, each]));
   return graph.op('Reshape', [together, graph.ints(0, 0, heads * valueDim)]);
+}
+
+/** Scaled, and for a cap divided by it, [B, keyValueHeads, G · T, S]. @param q [B, keyValueHeads, G · T, d] */
+function productsOf(context: Context, layer: Heads, q: Value, keys: Value): Value {
+  const { graph, target } = context;
+  const { keyValueHeads, keyDim, scale, softcap = 1 } = layer;
+  if (target.provider === 'cpu') {
+    return graph.op('FusedMatMul', [q, byHead(context, keys, keyValueHeads, keyDim)], {
+      domain: MICROSOFT,
+      attributes: { transB: 1, alpha: { float: scale / softcap } },
+    });
+  }
+  const single = graph.op('Reshape', [keys, graph.ints(0, 0, keyValueHeads, keyDim)]);
+  const turned = graph.op('Transpose', [single], { attributes: { perm: [0, 2, 3, 1] } });
+  return graph.op('MatMul', [scaled(context, q, scale / softcap), turned]);
 }
 
 /** [B, T, heads · d] → [B, heads, T, d] */
