@@ -66,7 +66,7 @@ async function timeWhole(subject: Subject): Promise<Timed & { readonly loadSecon
 }
 
 /** Runs a program once without a clock, then `repeats` times with one. */
-async function timed(
+export async function timed(
   program: Program,
   input: RunInput,
   repeats: number | undefined,

@@ -1,7 +1,8 @@
 /** What `minimind quick-test` prints: a verdict, a line for each check, and the time. */
 import type { CheckName } from '../quicktest/check.js';
-import type { PartTiming, Timing, Verdict } from '../quicktest/finding.js';
+import type { Float16Cost, PartTiming, Spent, Timing, Verdict } from '../quicktest/finding.js';
 import type { QuickTest } from '../quicktest/quick-test.js';
+import { logitsTable } from './against.js';
 import { bar } from './bar.js';
 import { heading, left, note, right } from './cells.js';
 import { engineText, passedOverText } from './engines.js';
@@ -20,6 +21,7 @@ export function quickTestReport(
   { flat }: { readonly flat: boolean },
 ): Report {
   const timing = result.checks.find(({ details }) => details?.timing)?.details?.timing;
+  const float16 = result.checks.find(({ details }) => details?.float16)?.details?.float16;
   return {
     blocks: [
       ...twinBlocks(result),
@@ -32,6 +34,7 @@ export function quickTestReport(
         .map((each) => note(passedOverText(each))),
       checksTable(result, flat),
       ...(timing ? timingBlocks(timing, result) : []),
+      ...(float16 ? float16Blocks(float16) : []),
       ...memoryBlocks(result),
     ],
   };
@@ -210,6 +213,27 @@ function secondsText(seconds: number): string {
   if (seconds >= 0.9995) return `${seconds.toFixed(seconds < 10 ? 2 : 1)} s`;
   const milliseconds = seconds * 1000;
   return `${milliseconds < 1 ? milliseconds.toFixed(2) : milliseconds.toPrecision(3)} ms`;
+}
+
+function float16Blocks(cost: Float16Cost): Block[] {
+  const { f16, f32 } = cost;
+  const speed = (f32.meanSeconds / f16.meanSeconds).toPrecision(2);
+  const row = (what: string, key: keyof Spent, text: (value: number) => string): Cell[] => [
+    { text: what },
+    ...[f16, f32].map((spent) => ({ text: text(spent[key]), value: spent[key] })),
+  ];
+  return [
+    heading(`float16 is ${speed} times as fast as float32`),
+    {
+      kind: 'table',
+      columns: [left('', 'what'), right('float16', 'float16'), right('float32', 'float32')],
+      rows: [
+        row('weights', 'weightBytes', formatBytes),
+        row('forward pass', 'meanSeconds', secondsText),
+      ],
+    },
+    logitsTable(cost),
+  ];
 }
 
 function memoryBlocks({ memory }: QuickTestResult): Block[] {

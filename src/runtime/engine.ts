@@ -111,6 +111,8 @@ export interface State {
 export interface Program {
   /** Of the weights that it has made of those it was given: a copy counts, another form of the same does not. */
   readonly elements: number;
+  /** That its weights take, where they are computed with. */
+  readonly weightBytes: number;
   run(input: RunInput): Promise<RunOutput>;
   release(): Promise<void>;
 }

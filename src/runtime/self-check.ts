@@ -48,10 +48,11 @@ const SELF_CHECKS: readonly {
 /**
  * Some ten times what rounding to float32 makes. Graphics cards have exponentials of their own, and WebGPU lets
  * them be off by several units in the last place (https://www.w3.org/TR/WGSL/#floating-point-accuracy). Products
- * of float16 have 11 bits.
+ * of float16 have 11 bits, of which a graphics card loses some when it adds them up in float16, too: 4e-4 was
+ * measured on the CPU and 1.1e-3 on a software adapter by WebGPU, and some four times that is allowed.
  */
 const limitFor = ({ compute, deviceKind }: EngineInfo): number =>
-  compute === 'f16' ? 2e-2 : deviceKind === 'cpu' ? 1e-5 : 1e-4;
+  compute === 'f16' ? 5e-3 : deviceKind === 'cpu' ? 1e-5 : 1e-4;
 
 /** Runs tiny models of random weights, whose logits are known from float64 arithmetic. */
 export async function selfCheck(engine: Engine): Promise<SelfCheck> {

@@ -205,6 +205,44 @@ describe('the report of a quick test', () => {
     );
   });
 
+  it('has what float16 costs and saves', () => {
+    const logits = {
+      largestDifference: 1.87e-4,
+      meanDifference: 4.04e-5,
+      relativeDifference: 3.4e-4,
+      klDivergence: 1.28e-9,
+      topAgreement: 1,
+    };
+    const float16 = {
+      logits,
+      f16: { weightBytes: 51_600_000, meanSeconds: 0.01 },
+      f32: { weightBytes: 103_200_000, meanSeconds: 0.02 },
+    };
+    const checks = [
+      {
+        ...result().checks[0],
+        check: 'float16' as const,
+        verdict: 'passed' as const,
+        finding: 'the logits are near',
+        measure: { what: 'relative difference', value: 3.4e-4, limit: 0.03 },
+        details: { float16 },
+        seconds: 1,
+      },
+    ];
+    const engine = { ...result().engine, compute: 'f16' as const };
+    const text = table({ engine, checks });
+    expect(text.replace(/\n/g, ' ')).toContain('2 threads, products in float16; self-check');
+    expect(text).toContain('float16 is 2.0 times as fast as float32\n');
+    expect(text).toMatch(/^weights +51\.6 MB +103\.2 MB$/m);
+    expect(text).toMatch(/^forward pass +10\.0 ms +20\.0 ms$/m);
+    expect(text).toMatch(/^relative difference +0\.034%$/m);
+    expect(text).toMatch(/^same top token +100\.0%$/m);
+    const csv = renderCsv(quickTestReport(result({ engine, checks }), { flat: true }));
+    expect(csv).toContain('float16,passed,the logits are near,relative difference,0.00034,0.03,1');
+    expect(csv).toContain('weights,51600000,103200000\n');
+    expect(csv).toContain('largest difference,0.000187\n');
+  });
+
   it('has the bare numbers in CSV', () => {
     const csv = renderCsv(
       quickTestReport(result({ checks: [...result().checks, timed] }), { flat: true }),

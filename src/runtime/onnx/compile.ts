@@ -14,6 +14,7 @@ import {
   whole,
 } from './context.js';
 import { declarationOf, type Feed } from './feeds.js';
+import { withFloat16Products } from './float16.js';
 import { GraphBuilder, LEFT_OUT, type Value } from './graph.js';
 import { madeInGraph } from './in-graph-feeds.js';
 import { logitColumns } from './largest-tensor.js';
@@ -42,6 +43,8 @@ export interface CompiledGraph extends Outputs {
   readonly output: readonly Value[];
   /** Of the weights that stand in the graph: one that stands there twice counts twice. */
   readonly weightElements: number;
+  /** Names of these weights. */
+  readonly weights: ReadonlySet<string>;
 }
 
 /**
@@ -90,8 +93,17 @@ export function compile(
   const weightElements = built.initializers
     .filter(({ name }) => weights.has(name))
     .reduce((sum, { shape }) => sum + shape.reduce((product, size) => product * size, 1), 0);
-  return { feeds, output, weightElements, ...shared.outputs, graph: built };
+  const made = COMPUTED_IN[target.compute](built, layer);
+  return { feeds, output, weightElements, weights, ...shared.outputs, graph: made };
 }
+
+/** The graph of a layer with its products in it. */
+const COMPUTED_IN: Readonly<
+  Record<Target['compute'], (graph: GraphProto, layer: Layer) => GraphProto>
+> = {
+  f32: (graph) => graph,
+  f16: withFloat16Products,
+};
 
 /**
  * Compiles a language model to a graph for whoever has nothing but ONNX Runtime: token ids `input_ids`

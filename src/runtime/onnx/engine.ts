@@ -91,7 +91,7 @@ export async function openOnnx(options: OnnxOptions): Promise<Engine> {
   const card = await PROVIDERS[provider].adapter();
   const told = provider === 'webgpu' ? card?.maxBindingBytes : undefined;
   const maxBindingBytes = options.maxBindingBytes ?? told ?? GUARANTEED_BYTES[provider];
-  const target = { provider, maxBindingBytes };
+  const target = { provider, maxBindingBytes, compute };
   return {
     info: {
       name: 'onnx',

@@ -6,6 +6,7 @@ import type { CompiledGraph } from './compile.js';
 import { explained } from './failures.js';
 import { tensorFor } from './feeds.js';
 import type { Value } from './graph.js';
+import { heldBytes } from './held-weights.js';
 import { checkFits } from './largest-tensor.js';
 import type { Library, Session, Tensor } from './library.js';
 import type { PlacedWeights } from './placed-weights.js';
@@ -27,6 +28,7 @@ interface Parts {
 /** One session, for any batch and any number of tokens. */
 export class OnnxProgram implements Program {
   readonly elements: number;
+  readonly weightBytes: number;
   readonly #parts: Parts;
   readonly #calls: Calls<States>;
   #session: Session | undefined;
@@ -35,7 +37,9 @@ export class OnnxProgram implements Program {
     this.#parts = parts;
     this.#calls = new Calls(this, parts.layer, parts.options);
     this.#session = parts.session;
-    this.elements = parts.compiled.weightElements;
+    const { graph, weights, weightElements } = parts.compiled;
+    this.elements = weightElements;
+    this.weightBytes = heldBytes(graph, weights, parts.target.provider !== 'cpu');
   }
 
   async run(input: RunInput): Promise<RunOutput> {

@@ -1,9 +1,13 @@
+import type { Compute } from '../engine.js';
+
 /** What a graph is made for. */
 export interface Target {
   /** Of ONNX Runtime, which computes it. */
   readonly provider: 'cpu' | 'webgpu' | 'cuda' | 'dml' | 'coreml';
   /** Bytes of one tensor that an operation can see. */
   readonly maxBindingBytes: number;
+  /** What products will be computed in; the graph is made in float32 first, see float16.ts. */
+  readonly compute: Compute;
 }
 
 /** What an operation sees at least, where a provider limits it: WebGPU guarantees it. */
@@ -16,7 +20,11 @@ export const GUARANTEED_BYTES = {
 } as const satisfies Record<Target['provider'], number>;
 
 /** The processor, which sees all of its memory. */
-export const ON_CPU: Target = { provider: 'cpu', maxBindingBytes: GUARANTEED_BYTES.cpu };
+export const ON_CPU: Target = {
+  provider: 'cpu',
+  maxBindingBytes: GUARANTEED_BYTES.cpu,
+  compute: 'f32',
+};
 
 /** Elements of float32 that an operation can see of one tensor. */
 export const mostElements = ({ maxBindingBytes }: Target): number =>

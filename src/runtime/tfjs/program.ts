@@ -28,6 +28,10 @@ export class TfjsProgram implements Program {
     return this.#weights.elements;
   }
 
+  get weightBytes(): number {
+    return this.elements * Float32Array.BYTES_PER_ELEMENT;
+  }
+
   run(input: RunInput): Promise<RunOutput> {
     return onBackend(this.#backend, () => scoped(this.#backend.tf, () => this.#compute(input)));
   }

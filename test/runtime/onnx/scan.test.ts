@@ -64,7 +64,7 @@ describeWithOnnx('a scan in several parts, the last of them smaller', () => {
 
 /** A target for whose operations the decays of so many tokens of one sequence are all they see. */
 const chunksOf = (tokens: number) =>
-  ({ provider: 'webgpu', maxBindingBytes: 4 * INNER * 64 * tokens }) as const;
+  ({ provider: 'webgpu', compute: 'f32', maxBindingBytes: 4 * INNER * 64 * tokens }) as const;
 
 describeWithOnnx('a scan in chunks of tokens', () => {
   it.each([

@@ -17,7 +17,7 @@ const TOKENS = 5;
 
 /** A target for which so short an input is as much as there can be. */
 function tightFor(model: LanguageModel, batch: number, tokens = TOKENS): Target {
-  const none = { provider: 'webgpu', maxBindingBytes: 0 } as const;
+  const none = { provider: 'webgpu', compute: 'f32', maxBindingBytes: 0 } as const;
   const { elements } = largestValue(model, { batch, tokens, start: 0 }, none);
   return { ...none, maxBindingBytes: 4 * elements };
 }
@@ -53,7 +53,11 @@ describeWithOnnx('weights that are larger than what one operation sees', () => {
   it.each([1, 2, 3])(
     'give the same logits when so many heads are computed at a time: %d',
     async (most) => {
-      const target = { provider: 'webgpu', maxBindingBytes: 4 * most * 4096 ** 2 } as const;
+      const target = {
+        provider: 'webgpu',
+        compute: 'f32',
+        maxBindingBytes: 4 * most * 4096 ** 2,
+      } as const;
       for (const place of [
         'hf/bloom',
         'hf/gemma2-window',

@@ -99,8 +99,9 @@ function ranges(start: number, count: number, most: number): HeadRange[] {
 /** One group, with the bias of its own. */
 type AttendedAtOnce = Omit<Attended, 'bias'> & { readonly bias: Value };
 
+/** In float16 are products alone, and not the scores with their mask. */
 const attendAtOnce = (context: Context, heads: Heads, attended: AttendedAtOnce): Value =>
-  heads.softcap === undefined && FUSES[context.target.provider]
+  heads.softcap === undefined && context.target.compute === 'f32' && FUSES[context.target.provider]
     ? fused(context, heads, attended)
     : stepByStep(context, heads, attended);
 
