@@ -1,7 +1,7 @@
 /** What one GPU reads, computes and sends when a model is served: read off the description. */
 import type { LanguageModel, Layer } from '../architecture/layer.js';
 import type { Param } from '../architecture/param.js';
-import { tensorsOf, walk } from '../architecture/walk.js';
+import { tensorsOf, type Visit, walk } from '../architecture/walk.js';
 import { outputWidth } from '../architecture/widths.js';
 import { activationsOf } from '../budget/activations.js';
 import { decodingFlopsOf } from '../budget/decoding.js';
@@ -10,7 +10,7 @@ import { forwardFlopsOf } from '../budget/flops.js';
 import { stateOf } from '../budget/state.js';
 import { servedWeights, WEIGHT_DTYPES, type WeightLayout, weightLayout } from './quantized.js';
 import type { DecodeWork, ExpertGroup, PrefillWork, SharedWork } from './roofline.js';
-import type { ServingFitSetting } from './serving.js';
+import type { ServingFitSetting } from './serving-setting.js';
 
 /** How a model is served, whatever the load. */
 export type ServingForm = Pick<
@@ -23,6 +23,8 @@ export interface ServedModel {
   readonly model: LanguageModel;
   readonly form: ServingForm;
   readonly layout: WeightLayout;
+  /** The layers that keep something between two tokens, one after the other. */
+  readonly keepers: Layer;
   /** Weights that every pass reads: all but looked-up tables and routed experts. */
   readonly weightBytes: number;
   readonly expertGroups: readonly ExpertGroup[];
@@ -37,11 +39,17 @@ export function servedModel(model: LanguageModel, form: ServingForm): ServedMode
     model,
     form,
     layout,
+    keepers: { kind: 'sequence', name: '', layers: walk(model).flatMap(keeperIn) },
     weightBytes: bytesOf((tensor) => !layout.lookups.has(tensor) && !layout.experts.has(tensor)),
     expertGroups: expertGroupsOf(model, bytesOf),
     shared: sharedWork(model, valueBytes(form)),
   };
 }
+
+const keeperIn = ({ layer }: Visit): readonly Layer[] =>
+  layer.kind === 'attention' || layer.kind === 'latentAttention' || layer.kind === 'mamba'
+    ? [layer]
+    : [];
 
 /** Keys and values, and states, of one sequence on one GPU. */
 export interface SequenceState {
@@ -51,13 +59,13 @@ export interface SequenceState {
   readonly state: Figure;
 }
 
-export function sequenceState({ model, form }: ServedModel, context: number): SequenceState {
+export function sequenceState({ keepers, form }: ServedModel, context: number): SequenceState {
   const setting = { batch: 1, context, gpus: form.tensorParallel };
-  const { keyValueCache, keyValuePerToken } = stateOf(model, {
+  const { keyValueCache, keyValuePerToken } = stateOf(keepers, {
     ...setting,
     dtype: form.cacheDtype,
   });
-  const { mambaState, convolutionState } = stateOf(model, { ...setting, dtype: form.stateDtype });
+  const { mambaState, convolutionState } = stateOf(keepers, { ...setting, dtype: form.stateDtype });
   return {
     cache: keyValueCache,
     perToken: keyValuePerToken,
