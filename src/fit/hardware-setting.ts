@@ -1,7 +1,1 @@
-import type { Gpu } from '../hardware/gpu.js';
-
-/** So many GPUs of one kind, as asked for. */
-export interface Cluster {
-  readonly gpu: Gpu;
-  readonly gpus: number;
-}
+export type { Cluster } from '../hardware/gpu.js';

@@ -1,6 +1,6 @@
 /** How a training is spread over GPUs, and what is asked of it. */
-import type { AttentionKernel } from '../budget/activations.js';
-import type { TrainingSetting } from '../budget/training.js';
+import type { ActivationSetting, AttentionKernel } from '../budget/activations.js';
+import { bytesIn, type TrainingSetting } from '../budget/training.js';
 import type { Cluster } from './hardware-setting.js';
 
 /** What the data-parallel replicas split among themselves: nothing; optimizer; and gradients; and weights. */
@@ -46,3 +46,15 @@ export interface TrainingFitSetting extends Omit<TrainingSetting, 'batch'> {
   /** Model FLOPs utilisation that is expected, a share of one. */
   readonly mfu?: number | undefined;
 }
+
+/** Of one micro-batch of the whole model. */
+export const activationSetting = (setting: TrainingFitSetting): ActivationSetting => ({
+  batch: setting.microBatch,
+  context: setting.context,
+  bytesPerValue: bytesIn(setting.precision),
+  recompute: setting.recompute,
+  attention: setting.attention,
+  dropout: setting.dropout,
+  tensor: setting.tensorParallel,
+  sequence: setting.sequenceParallel,
+});

@@ -12,6 +12,8 @@ export interface StageMemory {
   readonly stage: number;
   /** The first of its blocks, and the one after the last. */
   readonly blocks: readonly [from: number, to: number];
+  /** Those of which a GPU has weights: its part of each tensor. */
+  readonly parameters: Figure;
   readonly parts: readonly { readonly part: StatePart; readonly bytes: Figure }[];
   /** The activations in detail: of all micro-batches that it keeps. */
   readonly activations: ActivationBudget;
@@ -32,7 +34,7 @@ export interface StepTime {
   readonly limits: readonly { readonly limit: StepLimit; readonly seconds: Quantity }[];
   readonly limitedBy: StepLimit;
   /** Tokens of a step, and how they are made up. */
-  readonly tokens: Figure;
+  readonly tokens: Quantity;
   readonly tokensPerSecond: Quantity;
 }
 
