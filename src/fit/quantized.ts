@@ -32,7 +32,7 @@ import { type Figure, figure, sumFigure } from '../budget/figure.js';
 import { bufferBytes } from '../budget/parameters.js';
 import type { PeakDtype } from '../hardware/gpu.js';
 import { DTYPES } from '../tensor/dtype.js';
-import type { WeightDtype, WeightFormat } from './serving.js';
+import type { WeightDtype, WeightFormat } from './serving-setting.js';
 
 interface WeightType {
   readonly bits: number;
@@ -157,7 +157,11 @@ export function servedWeights(
   for (const { tensor, component } of layout.owned) {
     if (!which(tensor)) continue;
     if (tensor.role === 'buffer') bufferValues += tensor.elements;
-    else byComponent.set(component, [...(byComponent.get(component) ?? []), tensor]);
+    else {
+      const tensors = byComponent.get(component);
+      if (tensors) tensors.push(tensor);
+      else byComponent.set(component, [tensor]);
+    }
   }
   const parts = [...byComponent].map(([component, tensors]) => ({
     part: component as string,

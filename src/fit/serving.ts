@@ -1,76 +1,26 @@
 /** Whether a model can be served by some GPUs, how fast, and how many a load needs. */
-
+import type { LanguageModel } from '../architecture/layer.js';
 import type { Figure } from '../budget/figure.js';
-import type { Bounds, Quantity } from '../budget/quantity.js';
-import type { Dtype } from '../tensor/dtype.js';
-import type { Cluster } from './hardware-setting.js';
-import type { DecodeStep, Prefill } from './roofline.js';
+import { type Bounds, type Quantity, quantity } from '../budget/quantity.js';
+import { capacityOf, peakFor } from '../hardware/peak.js';
+import { servedWeights, WEIGHT_DTYPES } from './quantized.js';
+import { LARGEST_BATCH, LOAD_ASSUMPTION, type LoadAnswer, replicasFor } from './queueing.js';
+import {
+  type DecodeStep,
+  decodeStep,
+  type Prefill,
+  prefill,
+  type Rates,
+  ratesOf,
+  tokensPerSecond,
+} from './roofline.js';
+import { type ServingMemory, servingMemoryOf } from './serving-memory.js';
+import type { ServingFitSetting, WeightFormat } from './serving-setting.js';
+import { decodeWork, prefillWork, type ServedModel, servedModel } from './serving-work.js';
 import type { Verdict } from './training.js';
+import { verdictOf } from './training-memory.js';
 
-/** Element types that weights are served in. */
-export type WeightDtype = 'f32' | 'bf16' | 'f16' | 'f8' | 'int8' | 'int4';
-
-/** How weights are stored. */
-export interface WeightFormat {
-  readonly dtype: WeightDtype;
-  /** Values of a row that share a scale; `row`: all of them. */
-  readonly groupSize: number | 'row';
-  readonly scaleDtype: Dtype;
-  /** Whether each group has a zero point, in as many bits as a weight. */
-  readonly zeroPoints: boolean;
-}
-
-/** Requests that come in. */
-export interface LoadWish {
-  readonly requestsPerSecond: number;
-  /** 95 of 100 requests have their last token within so many seconds. */
-  readonly p95Seconds: number;
-}
-
-export interface ServingFitSetting {
-  readonly cluster: Cluster;
-  readonly weights: WeightFormat;
-  /** Of keys and values. */
-  readonly cacheDtype: Dtype;
-  /** Of the states of Mamba, and of the inputs that its convolution keeps. */
-  readonly stateDtype: Dtype;
-  /** Tokens of each sequence, prompt and output, for which there must be room. */
-  readonly context: number;
-  /** Sequences at a time. */
-  readonly batch: number;
-  /** Tokens that a request brings. */
-  readonly prompt: number;
-  /** Tokens that it gets. */
-  readonly output: number;
-  readonly load?: LoadWish | undefined;
-  /** GPUs that share each layer. */
-  readonly tensorParallel: number;
-}
-
-/** So many replicas meet the target. */
-export interface LoadMet {
-  readonly met: true;
-  readonly gpus: Quantity;
-  readonly replicas: Quantity;
-  /** Sequences that a replica serves at a time, at most. */
-  readonly batch: Quantity;
-  readonly p95Seconds: Quantity;
-  /** Of it: the time in service with all places taken. */
-  readonly service: Quantity;
-  /** … and the time before it that 95 of 100 wait at most. */
-  readonly waiting: Quantity;
-  /** Share of the places that are taken. */
-  readonly utilisation: Quantity;
-}
-
-/** No number of GPUs meets the target. */
-export interface LoadMissed {
-  readonly met: false;
-  /** What a request takes that is alone on its GPUs: the best that there is. */
-  readonly best: Quantity;
-}
-
-export type LoadAnswer = LoadMet | LoadMissed;
+export type { ServingFitSetting, WeightFormat };
 
 /** How many GPUs a load needs at the speed of each bound. */
 export interface ServingLoad {
@@ -99,13 +49,114 @@ export interface ServingFit {
   readonly total: Bounds;
   readonly capacity: Quantity;
   readonly verdict: Verdict;
-  /** Of one prompt; missing where the GPU's peak is not known. */
+  /** In what the products are computed. */
+  readonly peak: Quantity;
+  /** Of one prompt. */
   readonly prefill: Prefill;
   /** At the batch and context. */
   readonly decode: DecodeStep & { readonly tokensPerSecond: Bounds };
-  /** That fits for certain (by the upper bound) at the context; null when not even one does. */
+  /** Whose expected memory fits at the context; null when not even one sequence's does. */
   readonly largestBatch: Quantity | null;
   /** … at the batch; null when not even one token does. */
   readonly largestContext: Quantity | null;
   readonly load?: ServingLoad;
+}
+
+/** @param model Counted as it is described; what is asked beyond its positions is not refused here. */
+export function fitServing(model: LanguageModel, setting: ServingFitSetting): ServingFit {
+  const { cluster, context, batch, prompt, tensorParallel } = setting;
+  const served = servedModel(model, setting);
+  const memoryAt = servingMemoryOf(served);
+  const memory = memoryAt(batch, context);
+  const capacity = capacityOf(cluster.gpu);
+  const peak = peakFor(cluster.gpu, WEIGHT_DTYPES[setting.weights.dtype].computes);
+  const rates = ratesOf(cluster, tensorParallel, peak);
+  const step = decodeStep(decodeWork(served, context), rates, batch);
+  const fits = (of: ServingMemory) => of.total.expected.value <= capacity.value;
+  const largestBatch = largest(MOST_SEQUENCES, (count) => fits(memoryAt(count, context)));
+  const largestContext = largest(model.positions, (tokens) => fits(memoryAt(batch, tokens)));
+  const load = setting.load && loadOf(served, rates, setting, memoryAt, capacity);
+  return {
+    ...memory,
+    wholeWeights: servedWeights(served.layout, setting.weights, 1).total,
+    capacity,
+    verdict: verdictOf(memory.total, capacity),
+    peak,
+    prefill: prefill(prefillWork(served, prompt), rates),
+    decode: { ...step, tokensPerSecond: tokensPerSecond(step.seconds, batch) },
+    largestBatch: found('largest batch', 'requests', largestBatch, `at ${context} tokens each`),
+    largestContext: found(
+      'largest context',
+      'tokens',
+      largestContext,
+      `at a batch of ${batch}; the model takes ${model.positions}`,
+    ),
+    ...(load && { load }),
+  };
+}
+
+/** More sequences than this are not searched for. */
+const MOST_SEQUENCES = 2 ** 24;
+
+/** The largest number from 1 to `most` that holds, of what holds for no number beyond one that fails; 0 for none. */
+export function largest(most: number, holds: (count: number) => boolean): number {
+  let [held, fails] = [0, 1];
+  // Doubling first: answers are mostly far below `most`, and trying is not free.
+  while (fails <= most && holds(fails)) [held, fails] = [fails, 2 * fails];
+  fails = Math.min(fails, most + 1);
+  while (fails - held > 1) {
+    const middle = held + Math.floor((fails - held) / 2);
+    if (holds(middle)) held = middle;
+    else fails = middle;
+  }
+  return held;
+}
+
+const found = (
+  label: string,
+  unit: Quantity['unit'],
+  value: number,
+  at: string,
+): Quantity | null =>
+  value === 0
+    ? null
+    : quantity({
+        label,
+        unit,
+        formula: 'found',
+        inputs: { found: value },
+        source: `the largest whose expected memory fits, ${at}; tried on the sum itself`,
+      });
+
+function loadOf(
+  served: ServedModel,
+  rates: Rates,
+  { prompt, output, load, tensorParallel }: ServingFitSetting,
+  memoryAt: ReturnType<typeof servingMemoryOf>,
+  capacity: Quantity,
+): ServingLoad | undefined {
+  if (load === undefined) return undefined;
+  const longest = prompt + output;
+  const work = decodeWork(served, longest);
+  const { seconds } = prefill(prefillWork(served, prompt), rates);
+  const answer = (bound: keyof Bounds) =>
+    replicasFor(
+      {
+        prefill: seconds[bound].value,
+        step: (batch) => decodeStep(work, rates, batch).seconds[bound].value,
+        output,
+        places: largest(
+          LARGEST_BATCH,
+          (count) => memoryAt(count, longest).total[bound].value <= capacity.value,
+        ),
+        gpus: tensorParallel,
+      },
+      load,
+    );
+  return {
+    lower: answer('lower'),
+    expected: answer('expected'),
+    upper: answer('upper'),
+    assumption: LOAD_ASSUMPTION,
+  };
 }
