@@ -86,7 +86,7 @@ export function stagesOf(
 }
 
 /** Stages of a model, by how many there are and how many GPUs share each. */
-const spreadings = remembered((_: LanguageModel) => new Map<string, readonly Stage[]>());
+const spreadings = remembered<LanguageModel, Map<string, readonly Stage[]>>(() => new Map());
 
 function spread(model: LanguageModel, tensor: number, pipeline: number): Stage[] {
   return Array.from({ length: pipeline }, (_, stage) => {

@@ -9,6 +9,7 @@ import { largestBlock } from '../budget/activations.js';
 import type { Bounds } from '../budget/quantity.js';
 import { bytesIn } from '../budget/training.js';
 import { boundsOf, sumBounds } from './bounds.js';
+import { channelBytes, contextBytes, libraryBytes } from './fixed-workspace.js';
 import type { Parallelism, Stage } from './parallelism.js';
 import type { StageMemory } from './training.js';
 import { activationSetting, CONVENTIONS, type TrainingFitSetting } from './training-setting.js';
@@ -27,13 +28,6 @@ const MIB = 1024 ** 2;
 
 /** What each constant is, and who says so. */
 const CONSTANTS = {
-  /** The context and the kernels that are loaded into it. */
-  context: { expected: 0.6e9, upper: 1.3e9 },
-  /** A workspace of cuBLAS on Hopper, one of cuBLASLt beside it. */
-  library: { expected: 32 * MIB, upper: 2 * 32 * MIB },
-  /** A buffer of NCCL for each channel and direction. */
-  channelBuffer: 4 * MIB,
-  channels: { expected: 16, upper: 32 },
   /** Of PyTorch's DistributedDataParallel. */
   bucket: 25 * MIB,
   /** Values in a bucket of DeepSpeed's ZeRO, and how many there are with overlapped communication. */
@@ -48,59 +42,10 @@ const CONSTANTS = {
 
 const NONE = { formula: '0', source: 'an implementation may do without' } as const;
 
-const context: Part = () =>
-  boundsOf(
-    { label: 'CUDA context', unit: 'bytes', inputs: CONSTANTS.context },
-    {
-      lower: NONE,
-      expected: {
-        formula: 'expected',
-        source:
-          'context and lazily loaded kernels: 0.6 to 1 GB by device and version (PyTorch forum)',
-      },
-      upper: {
-        formula: 'upper',
-        source: 'all kernels loaded: 1.3 GB (Hugging Face, Model training anatomy)',
-      },
-    },
-  );
-
-const libraries: Part = () =>
-  boundsOf(
-    { label: 'workspaces of cuBLAS', unit: 'bytes', inputs: CONSTANTS.library },
-    {
-      lower: NONE,
-      expected: {
-        formula: 'expected',
-        source: '32 MiB on Hopper, 8 MiB before (PyTorch, CUDA semantics)',
-      },
-      upper: { formula: 'upper', source: '… and as much for cuBLASLt (PyTorch, CUDA semantics)' },
-    },
-  );
-
 /** A communicator for each way in which GPUs work together. */
 const communicators: Part = ({ parallelism: { tensor, pipeline, replicas } }) => {
   const count = [tensor, pipeline, replicas].filter((gpus) => gpus > 1).length;
-  if (count === 0) return undefined;
-  const { channelBuffer: buffer, channels } = CONSTANTS;
-  const source = 'NCCL, environment variables: NCCL_BUFFSIZE 4 MiB, at most 32 channels';
-  return boundsOf(
-    {
-      label: 'buffers of NCCL',
-      unit: 'bytes',
-      inputs: {
-        communicators: count,
-        buffer,
-        channels: channels.expected,
-        most_channels: channels.upper,
-      },
-    },
-    {
-      lower: NONE,
-      expected: { formula: '2 * communicators * channels * buffer', source },
-      upper: { formula: '2 * communicators * most_channels * buffer', source },
-    },
-  );
+  return count === 0 ? undefined : channelBytes(count);
 };
 
 /** Copies of gradients on their way to the other replicas. */
@@ -284,8 +229,8 @@ const rounding: Part = ({ stage }) =>
 
 /** In the order in which they are told. */
 const PARTS = {
-  context,
-  libraries,
+  context: contextBytes,
+  libraries: libraryBytes,
   communicators,
   buckets,
   gathered,
