@@ -6,8 +6,6 @@ import type { Cluster } from './hardware-setting.js';
 /** What the data-parallel replicas split among themselves: nothing; optimizer; and gradients; and weights. */
 export type ZeroStage = 0 | 1 | 2 | 3;
 
-export const ZERO_STAGES: readonly ZeroStage[] = [0, 1, 2, 3];
-
 /** In what type gradients are kept: the two conventions of counting training memory. */
 export const CONVENTIONS = {
   zero: {
