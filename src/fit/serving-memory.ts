@@ -81,7 +81,7 @@ export function servingMemoryOf(
     const { cache, perToken, state } = sequenceState(served, context);
     const workspaceParts = [
       ...constant,
-      activationPart(served, live, batch, context),
+      activationPart(live, batch, context),
       logitsPart(served.model, batch),
       pagingPart(perToken, batch),
     ];
@@ -199,7 +199,6 @@ function liveActivations({ model, form }: ServedModel): Live {
 }
 
 function activationPart(
-  { form }: ServedModel,
   { stream, largestPart, block }: Live,
   batch: number,
   context: number,
