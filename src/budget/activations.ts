@@ -27,6 +27,7 @@ import {
 } from '../architecture/widths.js';
 import { type Exact, exact, type Figure, figure, sumFigure } from './figure.js';
 import type { Recompute } from './flops.js';
+import { remembered } from './remember.js';
 
 /** Whether scores and scan states are kept, or computed again by kernels that never hold them whole. */
 export type AttentionKernel = 'plain' | 'fused';
@@ -508,12 +509,19 @@ function spansOfRank(spans: readonly HeadSpan[], tensor: number, rank: number): 
   });
 }
 
-const attentionsIn = (blocks: readonly Layer[]) =>
-  blocks
-    .flatMap(walk)
-    .flatMap(({ layer }) =>
+/** The layers of a block that have scores or scan states. */
+const kernelsOf = remembered((block: Layer) => {
+  const layers = walk(block).map(({ layer }) => layer);
+  return {
+    attentions: layers.flatMap((layer) =>
       layer.kind === 'attention' || layer.kind === 'latentAttention' ? [layer] : [],
-    );
+    ),
+    scans: layers.flatMap((layer) => (layer.kind === 'mamba' ? [layer] : [])),
+  };
+});
+
+const attentionsIn = (blocks: readonly Layer[]) =>
+  blocks.flatMap((block) => kernelsOf(block).attentions);
 
 /** A fused kernel needs the log-sum of each row of scores for its backward pass. */
 function softmaxSums(blocks: readonly Layer[], setting: ActivationSetting): Figure {
@@ -537,12 +545,8 @@ const squaresPerHead = (layer: Attention | LatentAttention) =>
 function scanFigure(blocks: readonly Layer[], setting: ActivationSetting): Figure {
   const { context, bytesPerValue: bytes } = setting;
   const state_values = blocks
-    .flatMap((block) => walk(block))
-    .reduce(
-      (total, { layer }) =>
-        layer.kind === 'mamba' ? total + layer.innerSize * layer.stateSize : total,
-      0,
-    );
+    .flatMap((block) => kernelsOf(block).scans)
+    .reduce((total, { innerSize, stateSize }) => total + innerSize * stateSize, 0);
   const [tensor, { factor, inputs }] = [tensorOf(setting), sequencesIn(setting)];
   return figure({
     label: `activations: ${OTHER_PARTS.scanStates}`,
@@ -583,7 +587,8 @@ export function largestBlock(model: LanguageModel, whole: ActivationSetting): Fi
   const distinct = new Map<string, Figure>();
   for (const block of model.blocks.slice(from, to)) {
     const inside = withoutInput(keptBy(block, model.norm.weight.elements));
-    const key = JSON.stringify([inside, walk(block).flatMap(({ layer }) => scoresOf(layer))]);
+    const { attentions, scans } = kernelsOf(block);
+    const key = JSON.stringify([inside, attentions.map(scoresOf), scans.length]);
     if (distinct.has(key)) continue;
     const parts = partsOf(inside, [block], setting);
     distinct.set(key, sumOf(`activations: ${OTHER_PARTS.oneBlock}`, parts));
@@ -595,10 +600,7 @@ const spansOf = (layer: Attention | LatentAttention): readonly HeadSpan[] =>
   layer.kind === 'attention' ? layer.spans : [{ heads: layer.heads, window: undefined }];
 
 /** What decides how many scores are kept. */
-const scoresOf = (layer: Layer) =>
-  layer.kind === 'attention' || layer.kind === 'latentAttention'
-    ? [spansOf(layer), squaresPerHead(layer)]
-    : [];
+const scoresOf = (layer: Attention | LatentAttention) => [spansOf(layer), squaresPerHead(layer)];
 
 /** The loss is taken over logits in float32, whatever the model computes in. */
 function logits(model: LanguageModel, setting: ActivationSetting): Figure {

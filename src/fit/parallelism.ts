@@ -1,6 +1,7 @@
 /** How a model is spread over GPUs: replicas, pipeline stages, and GPUs that share each layer. */
 import type { LanguageModel, Layer } from '../architecture/layer.js';
 import { type Figure, figure } from '../budget/figure.js';
+import { remembered } from '../budget/remember.js';
 import { requirePositions } from '../budget/setting.js';
 import type { Trained } from '../budget/training.js';
 import { UserError } from '../errors.js';
@@ -43,7 +44,7 @@ export function parallelismOf(model: LanguageModel, setting: TrainingFitSetting)
       { suggestion: `write at most ${model.blocks.length}` },
     );
   }
-  requireTensorParallel(model.blocks, tensor);
+  requireTensorParallel(model, tensor);
   const replicas = gpus / (tensor * pipeline);
   const { globalBatchTokens, microBatch, context } = setting;
   const microBatches =
@@ -73,7 +74,21 @@ export interface Stage {
  * Blocks in stages, as equally as they can be. A layer that blocks share is held by each stage that has one of
  * them.
  */
-export function stagesOf(model: LanguageModel, { tensor, pipeline }: Parallelism): Stage[] {
+export function stagesOf(
+  model: LanguageModel,
+  { tensor, pipeline }: Parallelism,
+): readonly Stage[] {
+  const known = spreadings(model);
+  const key = `${tensor} ${pipeline}`;
+  const stages = known.get(key) ?? spread(model, tensor, pipeline);
+  known.set(key, stages);
+  return stages;
+}
+
+/** Stages of a model, by how many there are and how many GPUs share each. */
+const spreadings = remembered((_: LanguageModel) => new Map<string, readonly Stage[]>());
+
+function spread(model: LanguageModel, tensor: number, pipeline: number): Stage[] {
   return Array.from({ length: pipeline }, (_, stage) => {
     const border = (index: number) => Math.floor((model.blocks.length * index) / pipeline);
     const [from, to] = [border(stage), border(stage + 1)];

@@ -1,7 +1,7 @@
 /** How long a step takes: at best by the roofline, as expected by what others reached. */
-import type { LanguageModel } from '../architecture/layer.js';
+import type { LanguageModel, Layer } from '../architecture/layer.js';
 import { activationsOf } from '../budget/activations.js';
-import { trainingFlopsOf } from '../budget/flops.js';
+import { type Recompute, trainingFlopsOf } from '../budget/flops.js';
 import { type Bounds, type Quantity, quantity } from '../budget/quantity.js';
 import { bytesIn } from '../budget/training.js';
 import type { Link } from '../hardware/gpu.js';
@@ -150,13 +150,14 @@ function stepSeconds({ situation, peak, roofline, mfu }: Expectation): Bounds {
 /** One forward and one backward for each micro-batch; a pipeline fills and empties (arXiv 2104.04473). */
 function computeSeconds({ model, setting, parallelism, stages }: Situation, peak: Quantity) {
   const { microBatch: batch, context, recompute, attention } = setting;
-  const pass = { batch, context, causal: attention === 'fused', recompute };
-  const ofStages = stages.map(({ from, to }) =>
-    [...model.blocks.slice(from, to), ...(to === model.blocks.length ? [model.head] : [])].reduce(
-      (sum, layer) => sum + Number(trainingFlopsOf(layer, pass).total.value),
-      0,
-    ),
-  );
+  const pass = { batch, context, causal: attention === 'fused' };
+  const flops = (layer: Layer, again: Recompute) =>
+    Number(trainingFlopsOf(layer, { ...pass, recompute: again }).total.value);
+  const ofStages = stages.map(({ from, to }) => {
+    const blocks = model.blocks.slice(from, to).map((block) => flops(block, recompute));
+    // Nothing of the head is computed again.
+    return sum([...blocks, ...(to === model.blocks.length ? [flops(model.head, 'none')] : [])]);
+  });
   return quantity({
     label: 'compute',
     unit: 'seconds',
@@ -164,13 +165,15 @@ function computeSeconds({ model, setting, parallelism, stages }: Situation, peak
     inputs: {
       micro_batches: parallelism.microBatches,
       slowest: Math.max(...ofStages),
-      stages: ofStages.reduce((sum, flops) => sum + flops, 0),
+      stages: sum(ofStages),
       tensor: parallelism.tensor,
       peak: peak.value,
     },
     source: `FLOPs of a micro-batch in the slowest stage, and in all; 1F1B (arXiv 2104.04473); ${peak.source}`,
   });
 }
+
+const sum = (values: readonly number[]) => values.reduce((total, value) => total + value, 0);
 
 /** Bytes that go through the memory of the GPU at least. */
 function memorySeconds({ model, setting, parallelism, stages, memory }: Situation): Quantity {

@@ -14,6 +14,7 @@ import {
   sharedInputWidth,
   widthAfter,
 } from '../architecture/widths.js';
+import { remembered } from '../budget/remember.js';
 import { UserError } from '../errors.js';
 
 /** How a tensor is shared: not; in equal parts; by rows of the vocabulary, padded to equal parts. */
@@ -222,10 +223,14 @@ const divisible = (layer: Layer): Divisible[] => {
   }
 };
 
+const divisibleIn = remembered((model: Layer) =>
+  walk(model).flatMap(({ layer }) => divisible(layer)),
+);
+
 /** @throws UserError when so many GPUs cannot share every layer, with the nearest numbers that can. */
-export function requireTensorParallel(layers: readonly Layer[], gpus: number): void {
+export function requireTensorParallel(model: Layer, gpus: number): void {
   if (gpus === 1) return;
-  const counts = layers.flatMap(walk).flatMap(({ layer }) => divisible(layer));
+  const counts = divisibleIn(model);
   const bad = counts.find(({ count }) => count % gpus !== 0);
   if (bad === undefined) return;
   const common = counts.reduce((gcd, { count }) => greatestCommonDivisor(gcd, count), 0);

@@ -100,30 +100,27 @@ export function fitTrainingMemory(
   setting: TrainingFitSetting,
 ): TrainingMemoryFit {
   const parallelism = parallelismOf(model, setting);
-  const spread = stagesOf(model, parallelism);
-  const stages = spread.map((stage) => stageMemory(model, setting, parallelism, stage));
-  const whole = spread.map((stage, index) => {
-    const memory = stages[index] as StageMemory;
+  const fits = stagesOf(model, parallelism).map((stage) => {
+    const memory = stageMemory(model, setting, parallelism, stage);
     const workspace = workspaceOf({ model, setting, parallelism, stage, memory });
     const parts = { exactly: memory.exactBytes, workspace: workspace.total };
     const total = sumBounds('memory of a GPU', 'bytes', parts, 'sum of the parts');
-    return { workspace, total };
+    return { memory, workspace, total };
   });
-  const fullest = whole.reduce(
-    (best, { total }, index) =>
-      total.expected.value > (whole[best]?.total.expected.value ?? 0) ? index : best,
-    0,
+  const first = fits[0] as (typeof fits)[number];
+  const fullest = fits.reduce(
+    (best, each) => (each.total.expected.value > best.total.expected.value ? each : best),
+    first,
   );
-  const { workspace, total } = whole[fullest] as (typeof whole)[number];
   const capacity = capacityOf(setting.cluster.gpu);
   return {
-    stages,
-    fullest,
-    workspace: workspace.total,
-    workspaceParts: workspace.parts,
-    total,
+    stages: fits.map(({ memory, total }) => ({ ...memory, total })),
+    fullest: fullest.memory.stage,
+    workspace: fullest.workspace.total,
+    workspaceParts: fullest.workspace.parts,
+    total: fullest.total,
     capacity,
-    verdict: verdictOf(total, capacity),
+    verdict: verdictOf(fullest.total, capacity),
   };
 }
 

@@ -20,6 +20,11 @@ export interface StageMemory {
   readonly exactBytes: Figure;
 }
 
+/** … and with its workspace. */
+export interface StageFit extends StageMemory {
+  readonly total: Bounds;
+}
+
 export type Verdict = 'fits' | 'may fit' | 'does not fit';
 
 export type StepLimit = 'compute' | 'memory' | 'communication';
@@ -59,7 +64,7 @@ export interface Remedy {
 
 /** Memory alone. */
 export interface TrainingMemoryFit {
-  readonly stages: readonly StageMemory[];
+  readonly stages: readonly StageFit[];
   /** Index of the stage whose GPUs are the fullest: they decide. */
   readonly fullest: number;
   /** What comes on top of `exactBytes`, on the fullest GPU. */
