@@ -14,15 +14,16 @@ import {
   prefill,
   type Rates,
   ratesOf,
+  stepSeconds,
   tokensPerSecond,
 } from './roofline.js';
 import { type ServingMemory, servingMemoryOf } from './serving-memory.js';
-import type { ServingFitSetting, WeightFormat } from './serving-setting.js';
+import type { ServingFitSetting, WeightDtype } from './serving-setting.js';
 import { decodeWork, prefillWork, type ServedModel, servedModel } from './serving-work.js';
 import type { Verdict } from './training.js';
 import { verdictOf } from './training-memory.js';
 
-export type { ServingFitSetting, WeightFormat };
+export type { ServingFitSetting, WeightDtype };
 
 /** How many GPUs a load needs at the speed of each bound. */
 export interface ServingLoad {
@@ -158,7 +159,7 @@ function loadOf(
     replicasFor(
       {
         prefill: seconds[bound].value,
-        step: (batch) => decodeStep(work, rates, batch).seconds[bound].value,
+        step: (batch) => stepSeconds(work, rates, batch, bound).value,
         output,
         places: largest(
           LARGEST_BATCH,

@@ -48,7 +48,8 @@ const CONSTANTS = {
 
 const NONE = { formula: '0', source: 'an implementation may do without' } as const;
 
-const context: Part = () =>
+/** Whatever the model does. */
+export const contextBytes = (): Bounds =>
   boundsOf(
     { label: 'CUDA context', unit: 'bytes', inputs: CONSTANTS.context },
     {
@@ -65,7 +66,8 @@ const context: Part = () =>
     },
   );
 
-const libraries: Part = () =>
+/** … and however it multiplies. */
+export const libraryBytes = (): Bounds =>
   boundsOf(
     { label: 'workspaces of cuBLAS', unit: 'bytes', inputs: CONSTANTS.library },
     {
@@ -81,7 +83,11 @@ const libraries: Part = () =>
 /** A communicator for each way in which GPUs work together. */
 const communicators: Part = ({ parallelism: { tensor, pipeline, replicas } }) => {
   const count = [tensor, pipeline, replicas].filter((gpus) => gpus > 1).length;
-  if (count === 0) return undefined;
+  return count === 0 ? undefined : communicatorBytes(count);
+};
+
+/** Of so many communicators. */
+export function communicatorBytes(count: number): Bounds {
   const { channelBuffer: buffer, channels } = CONSTANTS;
   const source = 'NCCL, environment variables: NCCL_BUFFSIZE 4 MiB, at most 32 channels';
   return boundsOf(
@@ -101,7 +107,7 @@ const communicators: Part = ({ parallelism: { tensor, pipeline, replicas } }) =>
       upper: { formula: '2 * communicators * most_channels * buffer', source },
     },
   );
-};
+}
 
 /** Copies of gradients on their way to the other replicas. */
 const buckets: Part = ({ setting, parallelism: { replicas }, stage }) => {
@@ -284,8 +290,8 @@ const rounding: Part = ({ stage }) =>
 
 /** In the order in which they are told. */
 const PARTS = {
-  context,
-  libraries,
+  context: contextBytes,
+  libraries: libraryBytes,
   communicators,
   buckets,
   gathered,

@@ -133,7 +133,7 @@ describe('several GPUs', () => {
     const work = decodeWork(servedModel(model, setting({ tensorParallel: 8 })), 1);
     expect(work.allReduces).toBe(2 * 32 + 1);
     expect(work.reducedBytes).toBe((2 * 32 + 1) * 4096 * 2);
-    const rates = { bandwidth: 1e18, peakFlops: 1e24, gpus: 8, link: { bandwidth: 450e9 } };
+    const rates = { bandwidth: 1e24, peakFlops: 1e24, gpus: 8, link: { bandwidth: 450e9 } };
     const { seconds, limitedBy } = decodeStep(work, rates, 64);
     // A ring sends 2 · 7/8 of what it reduces.
     expect(seconds.lower.value).toBeCloseTo((1.75 * 64 * work.reducedBytes) / 450e9, 9);
