@@ -18,12 +18,12 @@ import {
   tokensPerSecond,
 } from './roofline.js';
 import { type ServingMemory, servingMemoryOf } from './serving-memory.js';
-import type { ServingFitSetting, WeightDtype } from './serving-setting.js';
+import type { ServingFitSetting } from './serving-setting.js';
 import { decodeWork, prefillWork, type ServedModel, servedModel } from './serving-work.js';
 import type { Verdict } from './training.js';
 import { verdictOf } from './training-memory.js';
 
-export type { ServingFitSetting, WeightDtype };
+export type { ServingFitSetting };
 
 /** How many GPUs a load needs at the speed of each bound. */
 export interface ServingLoad {
