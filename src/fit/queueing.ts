@@ -115,6 +115,8 @@ export function replicasFor(
 /** The smallest number up to `most` for which something holds that holds for all larger ones. */
 function fewest(most: number, holds: (count: number) => boolean): number | undefined {
   if (!holds(most)) return undefined;
+  // Neighbouring batches mostly need as many, which is soon seen.
+  if (most > 1 && !holds(most - 1)) return most;
   let [fails, held] = [0, most];
   while (held - fails > 1) {
     const middle = fails + Math.floor((held - fails) / 2);

@@ -39,7 +39,7 @@ export interface Efficiency {
 }
 
 /** What is reached, by how well things are made. */
-export const EFFICIENCIES: Readonly<Record<keyof Bounds, Efficiency>> = {
+const EFFICIENCIES: Readonly<Record<keyof Bounds, Efficiency>> = {
   lower: {
     memoryUtilisation: 1,
     computeUtilisation: 1,
@@ -148,30 +148,39 @@ const STEP_SOURCE =
   'the cache of each sequence, and the larger of reading the weights and computing with them ("How to Scale Your ' +
   'Model", inference)';
 
-/** The time of one step of decoding. */
+/** The time of one step of decoding, and what limits it. */
 export function decodeStep(work: DecodeWork, rates: Rates, batch: number): DecodeStep {
-  const { cache, scores, weights, compute, links, launches } = decodeTerms(work, rates, batch);
-  const terms = [cache, scores, weights, compute, links, launches];
-  const formula = `max(${cache.formula}, ${scores.formula}) + max(${compute.formula}, ${weights.formula})`;
-  const seconds = eachBound(EFFICIENCIES, (efficiency, name) =>
-    quantity({
-      label: `step of decoding, ${name}`,
-      unit: 'seconds',
-      formula: [formula, links.formula, launches.formula]
-        .filter((each) => each !== '0')
-        .join(' + '),
-      inputs: inputsOf(terms, efficiency),
-      source: `${STEP_SOURCE}; ${efficiency.source}`,
-    }),
-  );
-  const named = [
-    ['weights', weights, 'reading the weights'],
-    ['cache', cache, 'reading the caches'],
-    ['compute', sumTerm(scores, compute), 'computing'],
-    ['links', links, 'all-reduces'],
+  const { cache, scores, weights, compute, links } = decodeTerms(work, rates, batch);
+  const limits = [
+    { limit: 'weights', seconds: atPeak('reading the weights', weights) },
+    { limit: 'cache', seconds: atPeak('reading the caches', cache) },
+    { limit: 'compute', seconds: atPeak('computing', sumTerm(scores, compute)) },
+    { limit: 'links', seconds: atPeak('all-reduces', links) },
   ] as const;
-  const limits = named.map(([limit, term, label]) => ({ limit, seconds: atPeak(label, term) }));
+  const seconds = eachBound(EFFICIENCIES, (_, bound) => stepSeconds(work, rates, batch, bound));
   return { seconds, limits, limitedBy: longest(limits) };
+}
+
+/** One of the bounds of that time, for those who ask for many batches. */
+export function stepSeconds(
+  work: DecodeWork,
+  rates: Rates,
+  batch: number,
+  bound: keyof Bounds,
+): Quantity {
+  const { cache, scores, weights, compute, links, launches } = decodeTerms(work, rates, batch);
+  const efficiency = EFFICIENCIES[bound];
+  return quantity({
+    label: `step of decoding, ${bound}`,
+    unit: 'seconds',
+    formula: [
+      `max(${cache.formula}, ${scores.formula})`,
+      `max(${compute.formula}, ${weights.formula})`,
+      ...[links, launches].map(({ formula }) => formula).filter((each) => each !== '0'),
+    ].join(' + '),
+    inputs: inputsOf([cache, scores, weights, compute, links, launches], efficiency),
+    source: `${STEP_SOURCE}; ${efficiency.source}`,
+  });
 }
 
 /** Tokens per second of all sequences together, by the time of a step. */

@@ -8,6 +8,7 @@ import { type Bounds, type Quantity, quantity } from '../budget/quantity.js';
 import { eachBound, sumBounds } from './bounds.js';
 import { servedWeights } from './quantized.js';
 import { type ServedModel, sequenceState, valueBytes } from './serving-work.js';
+import { channelBytes, contextBytes, libraryBytes } from './fixed-workspace.js';
 
 const MIB = 2 ** 20;
 
@@ -16,35 +17,6 @@ const PREFILL_CHUNK = 2048;
 
 /** Tokens whose keys and values are allotted together (vLLM, arXiv 2309.06180, section 7.2). */
 const CACHE_BLOCK = 16;
-
-/** What is there whatever the model. */
-const FIXED: Readonly<Record<'context' | 'libraries', FixedPart>> = {
-  context: {
-    part: 'driver context and kernels',
-    lower: 0,
-    expected: 500 * MIB,
-    upper: 1343 * MIB,
-    source:
-      'lower: not counted; upper: 1,343 MiB in use after the first kernel (transformers, "Anatomy of model training", on ' +
-      'a V100); expected: assumed, 500 MiB, as kernels are loaded when they are called (CUDA 12)',
-  },
-  libraries: {
-    part: 'workspace of matrix products',
-    lower: 0,
-    expected: 32 * MIB,
-    upper: 2 * 32 * MIB,
-    source:
-      'PyTorch gives cuBLAS 32 MiB on Hopper and 8 MiB before (CUDABlas.cpp), and cuBLASLt as much again',
-  },
-};
-
-interface FixedPart extends Readonly<Record<keyof Bounds, number>> {
-  readonly part: string;
-  readonly source: string;
-}
-
-/** Buffers of all-reduces: 4 MiB in each direction of each of up to 32 channels (NCCL_BUFFSIZE, NCCL_MAX_NCHANNELS). */
-const CHANNELS = { lower: 0, expected: 16, upper: 32 };
 
 /** Tensors beyond 1 MiB are allotted in steps of 2 MiB by PyTorch's caching allocator (CUDACachingAllocator.cpp). */
 const LARGE_TENSOR_BYTES = MIB;
@@ -81,7 +53,7 @@ export function servingMemoryOf(
     const { cache, perToken, state } = sequenceState(served, context);
     const workspaceParts = [
       ...constant,
-      activationPart(served, live, batch, context),
+      activationPart(live, batch, context),
       logitsPart(served.model, batch),
       pagingPart(perToken, batch),
     ];
@@ -127,12 +99,6 @@ function totalOf(
 }
 
 function constantParts({ model, layout, form }: ServedModel): WorkspacePart[] {
-  const fixed = Object.values(FIXED).map((each) => ({
-    part: each.part,
-    bytes: eachBound(each, (value) =>
-      bytes(each.part, 'bytes_taken', { bytes_taken: value }, each.source),
-    ),
-  }));
   const elements = LARGE_TENSOR_BYTES / valueBytes(form);
   const isLarge = ({ tensor }: OwnedTensor) => tensor.elements >= elements;
   // The experts of a layer are allotted together: into the inner width, and back.
@@ -151,18 +117,13 @@ function constantParts({ model, layout, form }: ServedModel): WorkspacePart[] {
       ),
     ),
   };
-  const links = {
-    part: 'buffers of all-reduces',
-    bytes: eachBound(CHANNELS, (channels) =>
-      bytes(
-        'buffers of all-reduces',
-        '2 * channels * buffer',
-        { channels, buffer: 4 * MIB },
-        'NCCL_BUFFSIZE is 4 MiB, in each direction of each channel (NCCL, environment variables)',
-      ),
-    ),
-  };
-  return [...fixed, rounding, ...(form.tensorParallel > 1 ? [links] : [])];
+  const links = { part: 'buffers of all-reduces', bytes: channelBytes(1) };
+  return [
+    { part: 'driver context and kernels', bytes: contextBytes() },
+    { part: 'workspace of matrix products', bytes: libraryBytes() },
+    rounding,
+    ...(form.tensorParallel > 1 ? [links] : []),
+  ];
 }
 
 /** Bytes that are live for each token of a prefill: in what part of a block at most, and in a whole block. */
@@ -199,7 +160,6 @@ function liveActivations({ model, form }: ServedModel): Live {
 }
 
 function activationPart(
-  { form }: ServedModel,
   { stream, largestPart, block }: Live,
   batch: number,
   context: number,

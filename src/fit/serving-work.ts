@@ -109,7 +109,7 @@ export function prefillWork(served: ServedModel, prompt: number, batch = 1): Pre
 }
 
 /** A forward pass over prompts of which only the last token needs logits. */
-export function prefillFlops(model: LanguageModel, prompt: number, batch: number): Figure {
+function prefillFlops(model: LanguageModel, prompt: number, batch: number): Figure {
   const { parts, total } = forwardFlopsOf(model, { batch, context: prompt, causal: true });
   const head = parts.find(({ component, kind }) => component === 'head' && kind === 'projection');
   return figure({

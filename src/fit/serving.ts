@@ -2,6 +2,8 @@
 import type { LanguageModel } from '../architecture/layer.js';
 import type { Figure } from '../budget/figure.js';
 import { type Bounds, type Quantity, quantity } from '../budget/quantity.js';
+import { UserError } from '../errors.js';
+import type { Cluster } from '../hardware/gpu.js';
 import { capacityOf, peakFor } from '../hardware/peak.js';
 import { servedWeights, WEIGHT_DTYPES } from './quantized.js';
 import { LARGEST_BATCH, LOAD_ASSUMPTION, type LoadAnswer, replicasFor } from './queueing.js';
@@ -12,15 +14,16 @@ import {
   prefill,
   type Rates,
   ratesOf,
+  stepSeconds,
   tokensPerSecond,
 } from './roofline.js';
 import { type ServingMemory, servingMemoryOf } from './serving-memory.js';
-import type { ServingFitSetting, WeightFormat } from './serving-setting.js';
+import type { ServingFitSetting } from './serving-setting.js';
 import { decodeWork, prefillWork, type ServedModel, servedModel } from './serving-work.js';
 import type { Verdict } from './training.js';
 import { verdictOf } from './training-memory.js';
 
-export type { ServingFitSetting, WeightFormat };
+export type { ServingFitSetting };
 
 /** How many GPUs a load needs at the speed of each bound. */
 export interface ServingLoad {
@@ -62,9 +65,13 @@ export interface ServingFit {
   readonly load?: ServingLoad;
 }
 
-/** @param model Counted as it is described; what is asked beyond its positions is not refused here. */
+/**
+ * @param model Counted as it is described; what is asked beyond its positions is not refused here.
+ * @throws UserError when there are fewer GPUs than are to share a layer, or no peak of theirs is known.
+ */
 export function fitServing(model: LanguageModel, setting: ServingFitSetting): ServingFit {
   const { cluster, context, batch, prompt, tensorParallel } = setting;
+  requireGpus(tensorParallel, cluster);
   const served = servedModel(model, setting);
   const memoryAt = servingMemoryOf(served);
   const memory = memoryAt(batch, context);
@@ -93,6 +100,15 @@ export function fitServing(model: LanguageModel, setting: ServingFitSetting): Se
     ),
     ...(load && { load }),
   };
+}
+
+function requireGpus(tensorParallel: number, { gpus }: Cluster): void {
+  if (tensorParallel <= gpus) return;
+  throw new UserError(
+    'usage',
+    `--tensor-parallel: ${tensorParallel} GPUs are to share each layer, and there are ${gpus}`,
+    { suggestion: `write at most ${gpus}, or ask for more with --gpus` },
+  );
 }
 
 /** More sequences than this are not searched for. */
@@ -143,7 +159,7 @@ function loadOf(
     replicasFor(
       {
         prefill: seconds[bound].value,
-        step: (batch) => decodeStep(work, rates, batch).seconds[bound].value,
+        step: (batch) => stepSeconds(work, rates, batch, bound).value,
         output,
         places: largest(
           LARGEST_BATCH,
