@@ -15,7 +15,10 @@ const spread = z
     message: 'must have least ≤ median ≤ most',
   });
 
-/** Of several rounds. What is a rate is slowest at `least`; what is a time is fastest there. */
+/**
+ * Of several rounds, from the worst of them to the best single run; the median is of what rounds came to in the mean.
+ * What is a rate is slowest at `least`; what is a time is fastest there.
+ */
 export type Spread = Readonly<z.output<typeof spread>>;
 
 /** The rate of products of [rows, width] by [width, width]. */

@@ -85,6 +85,12 @@ async function measureValues(engine: Engine): Promise<Spread> {
 
 /** Layers of a call that has many. */
 const LAYERS = 65;
+
+const perLayer = ({ fastest, mean }: Round): Round => ({
+  fastest: fastest / (LAYERS - 1),
+  mean: mean / (LAYERS - 1),
+});
+
 const SMALL = 16;
 
 async function measureCalls(
@@ -98,22 +104,30 @@ async function measureCalls(
   const shape = [1, 1, SMALL];
   const callSeconds = spreadOf(await secondsOf(engine, layers(1), shape));
   const more = await secondsMore(engine, layers(1), layers(LAYERS), shape);
-  return { callSeconds, layerSeconds: spreadOf(more.map((each) => each / (LAYERS - 1))) };
+  return { callSeconds, layerSeconds: spreadOf(more.map(perLayer)) };
 }
 
 const ROUNDS = 5;
-/** Seconds of a round: its fastest run is what counts, for whatever else the machine does only delays. */
+/** Seconds of a round. */
 const ROUND_SECONDS = 0.04;
 
-/** Of one layer, the seconds that a run takes in each round. */
+/** Seconds of a run, of several in a row. */
+interface Round {
+  /** What the machine can do: whatever else it does only delays. */
+  readonly fastest: number;
+  /** What it does, with all else that goes on. */
+  readonly mean: number;
+}
+
+/** Of one layer, what a run takes in each round. */
 async function secondsOf(
   engine: Engine,
   layer: Layer,
   shape: readonly number[],
-): Promise<readonly number[]> {
+): Promise<readonly Round[]> {
   return withProgram(engine, layer, shape, async (run) => {
-    const rounds: number[] = [];
-    for (let round = 0; round < ROUNDS; round++) rounds.push(await fastest(run));
+    const rounds: Round[] = [];
+    for (let round = 0; round < ROUNDS; round++) rounds.push(await timed(run));
     return rounds;
   });
 }
@@ -124,20 +138,25 @@ async function secondsMore(
   smaller: Layer,
   larger: Layer,
   shape: readonly number[],
-): Promise<readonly number[]> {
+): Promise<readonly Round[]> {
   return withProgram(engine, smaller, shape, (runSmaller) =>
     withProgram(engine, larger, shape, async (runLarger) => {
-      const rounds: number[] = [];
+      const rounds: Round[] = [];
       for (let round = 0; round < ROUNDS; round++) {
-        const less = await fastest(runSmaller);
-        // Where the clock cannot tell them apart, the whole is the most that it can be.
-        const more = await fastest(runLarger);
-        rounds.push(more > less ? more - less : more);
+        const less = await timed(runSmaller);
+        const more = await timed(runLarger);
+        rounds.push({
+          fastest: beyond(more.fastest, less.fastest),
+          mean: beyond(more.mean, less.mean),
+        });
       }
       return rounds;
     }),
   );
 }
+
+/** Where the clock cannot tell them apart, the whole is the most that it can be. */
+const beyond = (more: number, less: number): number => (more > less ? more - less : more);
 
 async function withProgram<T>(
   engine: Engine,
@@ -166,25 +185,30 @@ const WEIGHTS: WeightSource = {
   },
 };
 
-async function fastest(run: () => Promise<unknown>): Promise<number> {
-  let least = Number.POSITIVE_INFINITY;
+async function timed(run: () => Promise<unknown>): Promise<Round> {
+  let fastest = Number.POSITIVE_INFINITY;
   let spent = 0;
+  let runs = 0;
   do {
     const start = performance.now();
     await run();
     const seconds = (performance.now() - start) / 1000;
-    least = Math.min(least, seconds);
+    fastest = Math.min(fastest, seconds);
     spent += seconds;
+    runs += 1;
   } while (spent < ROUND_SECONDS);
-  return least;
+  return { fastest, mean: spent / runs };
 }
 
-const rates = (amount: number, seconds: readonly number[]): Spread =>
-  spreadOf(seconds.map((each) => amount / each));
+/** From the fastest run of all to the slowest round. */
+function spreadOf(rounds: readonly Round[]): Spread {
+  const means = rounds.map(({ mean }) => mean).toSorted((a, b) => a - b);
+  const least = Math.min(...rounds.map(({ fastest }) => fastest), ...means);
+  const median = means[Math.floor(means.length / 2)] ?? least;
+  return { least, median, most: means.at(-1) ?? least };
+}
 
-function spreadOf(values: readonly number[]): Spread {
-  const sorted = values.toSorted((a, b) => a - b);
-  const [least = 0] = sorted;
-  const median = sorted[Math.floor(sorted.length / 2)] ?? least;
-  return { least, median, most: sorted.at(-1) ?? least };
+function rates(amount: number, rounds: readonly Round[]): Spread {
+  const { least, median, most } = spreadOf(rounds);
+  return { least: amount / most, median: amount / median, most: amount / least };
 }
