@@ -9,7 +9,7 @@ export interface Measures {
   readonly body: number;
   /** Bytes of inference. */
   readonly memory: number;
-  /** Tokens of one sequence per second; null when nobody says on what. */
+  /** Tokens per second, as expected; null when nobody says on what. */
   readonly decode: number | null;
   readonly widthPerLayer: number;
   readonly offBalance: number;
@@ -26,8 +26,8 @@ export interface Criterion {
 }
 
 const LEVINE =
-  'Levine et al., arXiv 2006.12467, eq. 10: the width from which a depth pays is exp(5.039 + 0.0555 depth), ' +
-  'fitted on 6 to 48 layers of width 168 to 5120';
+  'Levine et al., arXiv 2006.12467: a depth pays from the width exp(5.039 + 0.0555 depth) on, as fitted on models of ' +
+  '6 to 48 layers';
 
 /** By the names of `--sort`; the first is the default. */
 export const CRITERIA = {
@@ -94,7 +94,7 @@ export const widthPerLayer = ({ depth, width }: Sizes): Quantity =>
     unit: 'ratio',
     formula: 'width / depth',
     inputs: { width, depth },
-    source: 'hidden size over the number of blocks; its inverse is the aspect ratio upside down',
+    source: 'hidden size over the number of blocks: the aspect ratio of arXiv 2001.08361',
   });
 
 /** How many times deeper, or shallower, a model is than its width would have it; 1 at best. */

@@ -4,7 +4,7 @@ import type { LanguageModel } from '../architecture/layer.js';
 import type { Exact, Figure } from '../budget/figure.js';
 import { parameterFigures } from '../budget/parameters.js';
 import { inferenceMemoryOf } from '../budget/profile.js';
-import type { Quantity } from '../budget/quantity.js';
+import type { Bounds, Quantity } from '../budget/quantity.js';
 import type { StateBudget, StateSetting } from '../budget/state.js';
 import { UserError } from '../errors.js';
 import {
@@ -49,8 +49,8 @@ export interface PlanRow {
   readonly weights: Figure;
   readonly state: StateBudget;
   readonly memory: Figure;
-  /** Tokens of one sequence per second; null without a GPU. */
-  readonly decode: Quantity | null;
+  /** Tokens per second of all sequences together; null without a GPU. */
+  readonly decode: Bounds | null;
   readonly widthPerLayer: Quantity;
   readonly balancedDepth: Quantity;
   readonly offBalance: Quantity;
@@ -79,8 +79,6 @@ export interface Plan {
 
 const DEFAULT_DEPTHS: Range = { least: 2, most: 128 };
 const DEFAULT_WIDTHS: Range = { least: 64, most: 65_536 };
-/** 64 as in small models, 128 as in most from a width of 2048 on, and what divides widths between. */
-const DEFAULT_HEAD_DIMS = [64, 128, 96, 80] as const;
 
 /**
  * Searches a family for the best models within a budget. Each that is returned is a valid document.
@@ -124,7 +122,7 @@ function searchWithin(space: ModelSpace, wish: PlanWish): Searched {
       ...wish,
       depth: wish.depth ?? DEFAULT_DEPTHS,
       width: wish.width ?? DEFAULT_WIDTHS,
-      headDims: wish.headDims ?? DEFAULT_HEAD_DIMS,
+      headDims: wish.headDims,
       minParameters: Number(minParameters),
       maxParameters: Number(limits.maxParameters),
       maxMemory: Number(limits.maxMemory ?? Number.POSITIVE_INFINITY),

@@ -2,7 +2,7 @@
 import type { LanguageModel } from '../architecture/layer.js';
 import { parameterFigures } from '../budget/parameters.js';
 import { inferenceMemoryOf } from '../budget/profile.js';
-import type { Quantity } from '../budget/quantity.js';
+import type { Bounds } from '../budget/quantity.js';
 import { requirePositions } from '../budget/setting.js';
 import type { StateSetting } from '../budget/state.js';
 import { type Counts, describedCounts, foreseenCounts, mostStepsWithin } from './counts.js';
@@ -17,19 +17,22 @@ import {
 } from './sizes.js';
 import type { ModelSpace } from './space.js';
 
+/** Tokens per second of all sequences together. */
+export type DecodeOf = (model: LanguageModel) => Bounds;
+
 export interface SearchWish {
   readonly depth: Range;
   readonly width: Range;
   /** The feed-forward width is a multiple of it. */
   readonly align: number;
-  readonly headDims: readonly number[];
+  /** Undefined: as usual for the width. */
+  readonly headDims: readonly number[] | undefined;
   readonly minParameters: number;
   readonly maxParameters: number;
   readonly maxMemory: number;
   /** At what models are measured. */
   readonly inference: StateSetting;
-  /** Tokens of one sequence per second. */
-  readonly decode?: ((model: LanguageModel) => Quantity) | undefined;
+  readonly decode?: DecodeOf | undefined;
   /** Called with how many of the widths are searched, and how many there are. */
   readonly onSearched?: ((done: number, of: number) => void) | undefined;
 }
@@ -237,14 +240,14 @@ export function measuresOf(
   model: LanguageModel,
   sizes: Sizes,
   inference: StateSetting,
-  decode?: (model: LanguageModel) => Quantity,
+  decode?: DecodeOf,
 ): Measures {
   const parameters = parameterFigures(model);
   return {
     parameters: Number(parameters.total.value),
     body: Number(parameters.body.value),
     memory: Number(inferenceMemoryOf(model, parameters, inference).total.value),
-    decode: decode?.(model).value ?? null,
+    decode: decode?.(model).expected.value ?? null,
     widthPerLayer: widthPerLayer(sizes).value,
     offBalance: offBalance(sizes).value,
   };

@@ -54,14 +54,20 @@ function multiples({ least, most }: Range, unit: number, perDoubling: number): n
 export type HeadLayout = Pick<Sizes, 'heads' | 'keyValueHeads' | 'headDim'>;
 
 export interface HeadWish {
-  /** Widths of a head, those before others where two come to the same. */
-  readonly headDims: readonly number[];
+  /** Widths of a head, those before others where two come to the same; undefined: as usual. */
+  readonly headDims?: readonly number[] | undefined;
   /** What a document fixes. */
   readonly heads?: number | undefined;
   readonly keyValueHeads?: number | undefined;
   readonly headDim?: number | undefined;
   /** Whether heads can share keys and values. */
   readonly canShare: boolean;
+}
+
+/** 64 as in small models, 128 as in most from a width of 2048 on; 32 where two of 64 would be few. */
+function usualHeadDims(width: number): readonly number[] {
+  if (width >= 2048) return [128, 64, 96, 80];
+  return width < 256 ? [64, 32] : [64, 128, 96, 80];
 }
 
 /** Query heads that share keys and values, at most: as in MiniMind 2, Llama 3 8B and SmolLM2. */
@@ -83,7 +89,7 @@ export function headLayouts(width: number, wish: HeadWish): HeadLayout[] {
   return [...distinct.values()];
 }
 
-function queryHeads(width: number, { headDims, heads, headDim }: HeadWish) {
+function queryHeads(width: number, { headDims = usualHeadDims(width), heads, headDim }: HeadWish) {
   if (heads !== undefined) {
     const each = headDim ?? width / heads;
     return Number.isInteger(each) ? [{ heads, headDim: each }] : [];
