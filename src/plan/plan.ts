@@ -87,6 +87,7 @@ const DEFAULT_WIDTHS: Range = { least: 64, most: 65_536 };
 export function planModels(family: Family, wish: PlanWish): Plan {
   const { dimensions } = family;
   if (!dimensions) throw withoutDimensions(family);
+  if (CRITERIA[wish.sort].measure === 'decode' && !wish.decode) throw withoutGpu();
   const { inference } = wish;
   const space = new ModelSpace(family, dimensions, { ...wish, context: inference.context });
   const { limits, result } = searchWithin(space, wish);
@@ -107,6 +108,11 @@ export function planModels(family: Family, wish: PlanWish): Plan {
     spectrum: bestOfEachWidth(best).map(rowOf),
   };
 }
+
+const withoutGpu = () =>
+  new UserError('usage', '--sort: how fast a model decodes depends on what it runs on', {
+    suggestion: 'name a GPU, as in --gpu h100-80gb',
+  });
 
 interface Searched {
   readonly limits: Plan['limits'];

@@ -207,17 +207,16 @@ class Search {
   }
 
   #note(which: 'smallest' | 'largest' | 'leanest', sizes: Sizes, value: number): void {
+    const near = { sizes, value };
     switch (which) {
       case 'smallest':
-        if (value < (this.#smallest?.value ?? Number.POSITIVE_INFINITY))
-          this.#smallest = { sizes, value };
+        if (!this.#smallest || value < this.#smallest.value) this.#smallest = near;
         break;
       case 'largest':
-        if (value > (this.#largest?.value ?? 0)) this.#largest = { sizes, value };
+        if (!this.#largest || value > this.#largest.value) this.#largest = near;
         break;
       case 'leanest':
-        if (value < (this.#leanest?.value ?? Number.POSITIVE_INFINITY))
-          this.#leanest = { sizes, value };
+        if (!this.#leanest || value < this.#leanest.value) this.#leanest = near;
         break;
     }
   }

@@ -32,7 +32,7 @@ export class ModelSpace {
   readonly #sections: Values;
   readonly #model: Values;
 
-  /** @throws UserError when an override cannot be read. */
+  /** @throws UserError when an override cannot be read, or leaves no model. */
   constructor(family: Family, dimensions: Dimensions, wish: SpaceWish) {
     this.family = family;
     this.dimensions = dimensions;
@@ -42,7 +42,11 @@ export class ModelSpace {
     if (errors > 0) throw invalidConfig(NAME, problems, errors);
     const { model, ...sections } = overridden.value;
     this.#sections = sections;
-    this.#model = isMapping(model) ? model : {};
+    if (!isMapping(model)) {
+      const wrong = checkDocument(overridden, family);
+      throw invalidConfig(NAME, wrong.problems, wrong.errors);
+    }
+    this.#model = model;
   }
 
   /** The size that the overrides give to a key. */
