@@ -28,6 +28,7 @@ export type QuantityUnit =
   | 'requests'
   | 'requests/s'
   | 'GPUs'
+  | 'replicas'
   | 'steps'
   /** A share of one, or a ratio. */
   | 'ratio';
