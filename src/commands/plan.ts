@@ -4,7 +4,9 @@ import { BaseCommand, formatOf } from '../cli/base-command.js';
 import { bytesLimit, count, countLimit, counts, dtype, range, setOf } from '../cli/flags.js';
 import { writeStdout, writeText } from '../cli/output.js';
 import { progress } from '../cli/progress.js';
+import { gpuNamed } from '../hardware/gpus.js';
 import { CRITERIA, CRITERION_NAMES } from '../plan/criteria.js';
+import { decodeOn } from '../plan/decode.js';
 import { planModels } from '../plan/plan.js';
 import { writtenRow } from '../plan/written.js';
 import { planReport } from '../report/plan.js';
@@ -20,7 +22,7 @@ export default class Plan extends BaseCommand {
     `FILE the best of them, or the row that --write names, becomes a config. To sort by: ${CRITERIA_TEXT}. A size ` +
     'that --set gives is no choice any more.';
   static override examples = [
-    '<%= config.bin %> <%= command.id %> --max-params 26M --vocab 6400',
+    '<%= config.bin %> <%= command.id %> --max-params 26M --vocab 6400 --gpu h100-80gb',
     '<%= config.bin %> <%= command.id %> --max-params 26M --vocab 6400 --context 4096 --depth 4..40 --sort memory',
     '<%= config.bin %> <%= command.id %> --max-params 135M --vocab 49152 --family llama --set model.tie_word_embeddings=true --top 3',
     '<%= config.bin %> <%= command.id %> --max-params 26M --vocab 6400 --write 2 -o -',
@@ -37,6 +39,10 @@ export default class Plan extends BaseCommand {
       description: 'least parameters [default: 95% of the most, or of the largest below it]',
     }),
     'max-memory': bytesLimit({ description: 'most memory of inference' }),
+    gpu: Flags.string({
+      helpValue: 'NAME',
+      description: 'the GPU that decodes, as in h100-80gb; without one, speed is no criterion',
+    }),
     vocab: count({ description: 'tokens of the vocabulary [default: as the family has it]' }),
     context: count({ default: 2048, description: 'tokens of a sequence' }),
     batch: count({ default: 1, description: 'sequences at a time' }),
@@ -65,10 +71,13 @@ export default class Plan extends BaseCommand {
   async run() {
     const { flags } = await this.parse(Plan);
     const family = await loadFamily(flags.family);
+    const inference = { batch: flags.batch, context: flags.context, dtype: flags.dtype };
+    const gpu = flags.gpu === undefined ? undefined : gpuNamed(flags.gpu);
     let shown: ReturnType<typeof progress> | undefined;
     const plan = planModels(family, {
       ...flags,
-      inference: { batch: flags.batch, context: flags.context, dtype: flags.dtype },
+      inference,
+      ...(gpu && { gpu: gpu.name, decode: decodeOn(gpu, inference) }),
       vocabulary: flags.vocab,
       maxParameters: flags['max-params'],
       minParameters: flags['min-params'],

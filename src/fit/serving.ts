@@ -2,7 +2,7 @@
 import type { LanguageModel } from '../architecture/layer.js';
 import type { Figure } from '../budget/figure.js';
 import { type Bounds, type Quantity, quantity } from '../budget/quantity.js';
-import { peakFor } from '../hardware/gpu.js';
+import { peakFor } from '../hardware/peak.js';
 import { servedWeights, WEIGHT_DTYPES } from './quantized.js';
 import { LARGEST_BATCH, LOAD_ASSUMPTION, type LoadAnswer, replicasFor } from './queueing.js';
 import {

@@ -18,7 +18,7 @@ export const paretoSet = <T extends { readonly measures: Measures }>(models: rea
     ),
   );
 
-/** Best first; of those that are alike by the criterion, the one with the larger body, then with less memory. */
+/** Best first; of those that are alike by the criterion, the one with less memory, then with the larger body. */
 export const inOrder = <T extends { readonly measures: Measures }>(
   models: readonly T[],
   criterion: Pick<Criterion, 'measure' | 'best'>,
@@ -26,6 +26,6 @@ export const inOrder = <T extends { readonly measures: Measures }>(
   models.toSorted(
     (a, b) =>
       advantage(b.measures, a.measures, criterion) ||
-      advantage(b.measures, a.measures, { measure: 'body', best: 'most' }) ||
-      advantage(b.measures, a.measures, { measure: 'memory', best: 'least' }),
+      advantage(b.measures, a.measures, { measure: 'memory', best: 'least' }) ||
+      advantage(b.measures, a.measures, { measure: 'body', best: 'most' }),
   );

@@ -25,6 +25,8 @@ export interface PlanWish
   extends Omit<SpaceWish, 'context'>,
     Pick<SearchWish, 'align' | 'decode' | 'onSearched'> {
   readonly inference: StateSetting;
+  /** What `decode` is of. */
+  readonly gpu?: string | undefined;
   readonly maxParameters: Exact;
   /** Without it, 95 % of the most, or of the largest model that there is below. */
   readonly minParameters?: Exact | undefined;
@@ -59,6 +61,8 @@ export interface PlanRow {
 export interface Plan {
   readonly family: string;
   readonly inference: StateSetting;
+  /** The name of what decodes; null when nobody says. */
+  readonly gpu: string | null;
   readonly limits: {
     readonly minParameters: Exact;
     readonly maxParameters: Exact;
@@ -98,6 +102,7 @@ export function planModels(family: Family, wish: PlanWish): Plan {
   return {
     family: family.name,
     inference,
+    gpu: wish.gpu ?? null,
     limits,
     align: wish.align,
     criterion: { name: wish.sort, ...criterion },

@@ -45,11 +45,11 @@ const AXIS_WORDS = {
 } as const satisfies Record<MeasureName, string>;
 
 function conditionNotes(plan: Plan): Block[] {
-  const { inference, limits, criterion, compared, pareto, axes } = plan;
+  const { inference, gpu, limits, criterion, compared, pareto, axes } = plan;
   const memory = limits.maxMemory === null ? '' : `, in at most ${formatBytes(limits.maxMemory)}`;
   return [
     note(
-      `Inference: ${formatInteger(inference.batch)} × ${formatInteger(inference.context)} tokens, ${inference.dtype}${memory}.`,
+      `Inference: ${formatInteger(inference.batch)} × ${formatInteger(inference.context)} tokens, ${inference.dtype}${gpu === null ? '' : `, on ${gpu}`}${memory}.`,
     ),
     note(
       `${counted(compared, 'model')} compared; ${formatInteger(pareto)} that no other beats in ` +
@@ -221,6 +221,14 @@ function explanationNotes({ rows, criterion }: Plan): Block[] {
       `off: how many times deeper or shallower than balanced, ${best.offBalance.formula} with balanced = ` +
         `${best.balancedDepth.formula}; ${best.offBalance.source}.`,
     ),
+    ...(best.decode
+      ? [
+          note(
+            `tokens/s: expected; ${rateText(best.decode.lower.value)} to ${rateText(best.decode.upper.value)} of the ` +
+              `first row, the most by the roofline: ${best.decode.expected.source}.`,
+          ),
+        ]
+      : []),
     ...(criterion.measure === 'offBalance'
       ? []
       : [note(`${criterion.name}: ${criterion.title}; ${criterion.source}.`)]),
