@@ -5,7 +5,7 @@ import type { Exact, Figure } from '../budget/figure.js';
 import { parameterFigures } from '../budget/parameters.js';
 import { inferenceMemoryOf } from '../budget/profile.js';
 import type { Bounds, Quantity } from '../budget/quantity.js';
-import type { StateBudget, StateSetting } from '../budget/state.js';
+import type { StateSetting } from '../budget/state.js';
 import { UserError } from '../errors.js';
 import {
   AXES,
@@ -49,7 +49,9 @@ export interface PlanRow {
   readonly parameters: Figure;
   readonly body: Figure;
   readonly weights: Figure;
-  readonly state: StateBudget;
+  readonly keyValueCache: Figure;
+  /** With the states of Mamba and of convolutions. */
+  readonly state: Figure;
   readonly memory: Figure;
   /** Tokens per second of all sequences together; null without a GPU. */
   readonly decode: Bounds | null;
@@ -188,7 +190,8 @@ function describeRow(space: ModelSpace, wish: PlanWish, { sizes }: Found, place:
     parameters: parameters.total,
     body: parameters.body,
     weights,
-    state,
+    keyValueCache: state.keyValueCache,
+    state: state.total,
     memory: total,
     decode: wish.decode?.(model) ?? null,
     widthPerLayer: widthPerLayer(sizes),

@@ -124,7 +124,7 @@ const FLAT_COLUMNS: readonly Shown[] = [
   { column: right('', 'parameters'), cell: ({ parameters }) => integerCell(parameters.value) },
   { column: right('', 'body_parameters'), cell: ({ body }) => integerCell(body.value) },
   { column: right('', 'weights_bytes'), cell: ({ weights }) => bytesCell(weights) },
-  { column: right('', 'kv_cache_bytes'), cell: ({ state }) => bytesCell(state.keyValueCache) },
+  { column: right('', 'kv_cache_bytes'), cell: ({ keyValueCache }) => bytesCell(keyValueCache) },
   { column: right('', 'memory_bytes'), cell: ({ memory }) => bytesCell(memory) },
   { column: right('', 'tokens_per_second'), cell: rateCell },
   {
@@ -159,7 +159,7 @@ function spectrumBlocks({ spectrum }: Plan): Block[] {
   const rows = thinnedOut(spectrum);
   if (rows.length < 2) return [];
   const most = (of: (row: PlanRow) => number) => Math.max(...rows.map(of));
-  const cache = ({ state }: PlanRow) => Number(state.total.value);
+  const cache = ({ state }: PlanRow) => Number(state.value);
   const rate = ({ decode }: PlanRow) => decode?.expected.value ?? 0;
   const [mostCache, mostRate] = [most(cache), most(rate)];
   const barCell = (value: number, of: number): Cell => ({
@@ -188,7 +188,7 @@ function spectrumBlocks({ spectrum }: Plan): Block[] {
           { text: `${sizes.depth} × ${sizes.width}`, tone },
           { text: ratioText(widthPerLayer.value, 1), value: widthPerLayer.value },
           { text: times(offBalance.value), value: offBalance.value },
-          bytesCell(state.total),
+          bytesCell(state),
           barCell(cache(row), mostCache),
           ...(hasRate ? [rateCell(row), barCell(rate(row), mostRate)] : []),
         ];
