@@ -22,6 +22,8 @@ export interface TrainingHints {
   readonly precision?: 'mixed' | 'float32' | undefined;
   /** Whether activations are recomputed in the backward pass. */
   readonly recompute?: boolean | undefined;
+  /** Of ZeRO, 0 to 3: what data-parallel replicas split among them. */
+  readonly zeroStage?: number | undefined;
   /** What it asks for besides, and which a budget of one device does not count: `system.zero_stage: 2`. */
   readonly beyondOneDevice?: readonly string[];
 }

@@ -160,6 +160,35 @@ export const seed = Flags.integer({
   description: 'of whatever is random',
 });
 
+/** A number above zero: `0.4`, `2.5`, `1e3`. */
+export const positive = Flags.custom<number>({
+  helpValue: 'NUMBER',
+  parse: async (text, _context, options) => {
+    const value = Number(text);
+    if (/^\s*[\d.]+(e[+-]?\d+)?\s*$/i.test(text) && value > 0 && Number.isFinite(value))
+      return value;
+    return unreadable(
+      options.name,
+      text,
+      'is no number above zero',
+      `write one as in --${options.name} 0.5`,
+    );
+  },
+});
+
+const SECONDS = { us: 1e-6, ms: 1e-3, s: 1, min: 60, h: 3600 } as const;
+
+/** A time, in seconds: `500ms`, `1.5s`, `2min`. */
+export const duration = Flags.custom<number>({
+  helpValue: 'TIME',
+  parse: async (text, _context, options) => {
+    const [, number, unit] = /^\s*(\d+(?:\.\d+)?)\s*(us|ms|s|min|h)\s*$/.exec(text) ?? [];
+    const value = Number(number) * SECONDS[unit as keyof typeof SECONDS];
+    if (value > 0) return value;
+    return unreadable(options.name, text, 'is no time', `write one as in --${options.name} 500ms`);
+  },
+});
+
 /** A limit on a number of things: `14B`, `13.4M`, `2e9`. */
 export const countLimit = Flags.custom<number | bigint>({
   helpValue: 'N',

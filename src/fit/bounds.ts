@@ -38,3 +38,13 @@ export function sumBounds(
     });
   return { lower: sumOf('lower'), expected: sumOf('expected'), upper: sumOf('upper') };
 }
+
+/** Bounds that are made alike, each of its own value. */
+export const eachBound = <T>(
+  values: Readonly<Record<keyof Bounds, T>>,
+  make: (value: T, name: keyof Bounds) => Quantity,
+): Bounds => ({
+  lower: make(values.lower, 'lower'),
+  expected: make(values.expected, 'expected'),
+  upper: make(values.upper, 'upper'),
+});

@@ -9,7 +9,9 @@
  * All is of one GPU: of several that share the layers, each has its part of the bytes and of the FLOPs.
  */
 import { type Bounds, type Quantity, quantity } from '../budget/quantity.js';
-import type { Gpu, Link } from '../hardware/gpu.js';
+import type { Cluster, Link } from '../hardware/gpu.js';
+import { eachBound } from './bounds.js';
+import { linkFor } from './step-time.js';
 
 /** How fast a GPU is. */
 export interface Rates {
@@ -151,7 +153,7 @@ export function decodeStep(work: DecodeWork, rates: Rates, batch: number): Decod
   const { cache, scores, weights, compute, links, launches } = decodeTerms(work, rates, batch);
   const terms = [cache, scores, weights, compute, links, launches];
   const formula = `max(${cache.formula}, ${scores.formula}) + max(${compute.formula}, ${weights.formula})`;
-  const seconds = boundsOf(EFFICIENCIES, (name, efficiency) =>
+  const seconds = eachBound(EFFICIENCIES, (efficiency, name) =>
     quantity({
       label: `step of decoding, ${name}`,
       unit: 'seconds',
@@ -205,7 +207,7 @@ export function prefill(work: PrefillWork, rates: Rates): Prefill {
   const links = linksTerm(work, rates, work.tokens);
   const launches = launchesTerm(work);
   const terms = [compute, memory, links, launches];
-  const seconds = boundsOf(EFFICIENCIES, (name, efficiency) =>
+  const seconds = eachBound(EFFICIENCIES, (efficiency, name) =>
     quantity({
       label: `prefill, ${name}`,
       unit: 'seconds',
@@ -336,20 +338,10 @@ function longest<L extends string>(
   return others.reduce((a, b) => (b.seconds.value > a.seconds.value ? b : a), first).limit;
 }
 
-/** The same of each bound. */
-export function boundsOf<T>(
-  of: Readonly<Record<keyof Bounds, T>>,
-  make: (name: keyof Bounds, value: T) => Quantity,
-): Bounds {
-  return {
-    lower: make('lower', of.lower),
-    expected: make('expected', of.expected),
-    upper: make('upper', of.upper),
-  };
-}
-
 /** The rates of one of several GPUs that share the layers. */
-export function ratesOf(gpu: Gpu, gpus: number, peak: Quantity): Rates {
-  const link = gpu.links.find((each) => each.gpus >= gpus) ?? gpu.links.at(-1);
-  return { bandwidth: gpu.bandwidth, peakFlops: peak.value, gpus, link };
-}
+export const ratesOf = (cluster: Cluster, gpus: number, peak: Quantity): Rates => ({
+  bandwidth: cluster.gpu.bandwidth,
+  peakFlops: peak.value,
+  gpus,
+  link: linkFor({ cluster }, gpus),
+});

@@ -5,11 +5,9 @@ import { outputWidth } from '../architecture/widths.js';
 import { activationsOf } from '../budget/activations.js';
 import type { Figure } from '../budget/figure.js';
 import { type Bounds, type Quantity, quantity } from '../budget/quantity.js';
-import type { Gpu } from '../hardware/gpu.js';
+import { eachBound, sumBounds } from './bounds.js';
 import { servedWeights } from './quantized.js';
-import { boundsOf } from './roofline.js';
 import { type ServedModel, sequenceState, valueBytes } from './serving-work.js';
-import type { Verdict } from './training.js';
 
 const MIB = 2 ** 20;
 
@@ -89,7 +87,9 @@ export function servingMemoryOf(
     ];
     const workspace = sumBounds(
       'workspace',
+      'bytes',
       Object.fromEntries(workspaceParts.map(({ part, bytes }) => [identifier(part), bytes])),
+      'sum of the parts',
     );
     return {
       weightParts: parts,
@@ -104,28 +104,12 @@ export function servingMemoryOf(
   };
 }
 
-/** Whether it fits: for certain, perhaps, or not at all. */
-export function verdictOf({ lower, upper }: Bounds, capacity: Quantity): Verdict {
-  if (upper.value <= capacity.value) return 'fits';
-  return lower.value <= capacity.value ? 'may fit' : 'does not fit';
-}
-
-/** Of one GPU. */
-export const capacityOf = (gpu: Gpu): Quantity =>
-  quantity({
-    label: `memory of ${gpu.title}`,
-    unit: 'bytes',
-    formula: 'memory',
-    inputs: { memory: gpu.memoryBytes },
-    source: gpu.source,
-  });
-
 function totalOf(
   batch: number,
   { weights, cache, state }: Readonly<Record<'weights' | 'cache' | 'state', Figure>>,
   workspace: Bounds,
 ): Bounds {
-  return boundsOf(workspace, (name, { value }) =>
+  return eachBound(workspace, ({ value }, name) =>
     quantity({
       label: `memory of serving, ${name}`,
       unit: 'bytes',
@@ -145,7 +129,7 @@ function totalOf(
 function constantParts({ model, layout, form }: ServedModel): WorkspacePart[] {
   const fixed = Object.values(FIXED).map((each) => ({
     part: each.part,
-    bytes: boundsOf(each, (_, value) =>
+    bytes: eachBound(each, (value) =>
       bytes(each.part, 'bytes_taken', { bytes_taken: value }, each.source),
     ),
   }));
@@ -158,7 +142,7 @@ function constantParts({ model, layout, form }: ServedModel): WorkspacePart[] {
     2 * mixtures;
   const rounding = {
     part: 'rounding of the allocator',
-    bytes: boundsOf(ALLOCATION_STEPS, (_, each) =>
+    bytes: eachBound(ALLOCATION_STEPS, (each) =>
       bytes(
         'rounding of the allocator',
         'tensors * each',
@@ -169,7 +153,7 @@ function constantParts({ model, layout, form }: ServedModel): WorkspacePart[] {
   };
   const links = {
     part: 'buffers of all-reduces',
-    bytes: boundsOf(CHANNELS, (_, channels) =>
+    bytes: eachBound(CHANNELS, (channels) =>
       bytes(
         'buffers of all-reduces',
         '2 * channels * buffer',
@@ -192,7 +176,13 @@ interface Live {
 function liveActivations({ model, form }: ServedModel): Live {
   const bytesPerValue = valueBytes(form);
   const stream = model.norm.weight.elements * bytesPerValue;
-  const setting = { batch: 1, context: 1, bytesPerValue, recompute: 'selective' } as const;
+  const setting = {
+    batch: 1,
+    context: 1,
+    bytesPerValue,
+    recompute: 'selective',
+    tensor: form.tensorParallel,
+  } as const;
   let [largestPart, block] = [0, 0];
   for (const each of model.blocks) {
     const { parts } = activationsOf({ ...model, blocks: [each] }, setting);
@@ -224,15 +214,13 @@ function activationPart(
   const part = 'activations';
   return {
     part,
-    bytes: boundsOf(tokens, (name, count) =>
+    bytes: eachBound(tokens, (count, name) =>
       bytes(
         part,
         'tokens * (stream + live)',
         { tokens: count, stream, live: live[name] },
         `lower: the residual stream of a step of decoding; expected: a prefill of up to ${PREFILL_CHUNK} tokens, the ` +
-          `stream and the largest part of a block; upper: all of a block at once${
-            form.tensorParallel > 1 ? '; not cut for several GPUs' : ''
-          }`,
+          `stream and the largest part of a block; upper: all of a block at once`,
       ),
     ),
   };
@@ -246,7 +234,7 @@ function logitsPart({ head }: LanguageModel, batch: number): WorkspacePart {
   const copies = { lower: 1, expected: 2, upper: 3 };
   return {
     part: 'logits',
-    bytes: boundsOf(copies, (_, count) =>
+    bytes: eachBound(copies, (count) =>
       bytes(
         'logits',
         '4 * copies * batch * vocabulary',
@@ -262,7 +250,7 @@ function pagingPart(perToken: Figure, batch: number): WorkspacePart {
   const unused = { lower: 0, expected: (CACHE_BLOCK - 1) / 2, upper: CACHE_BLOCK - 1 };
   return {
     part: 'unfilled cache blocks',
-    bytes: boundsOf(unused, (_, tokens) =>
+    bytes: eachBound(unused, (tokens) =>
       bytes(
         'unfilled cache blocks',
         'batch * tokens * per_token',
@@ -280,21 +268,5 @@ const bytes = (
   inputs: Quantity['inputs'],
   source: string,
 ): Quantity => quantity({ label, unit: 'bytes', formula, inputs, source });
-
-function sumBounds(label: string, parts: Readonly<Record<string, Bounds>>): Bounds {
-  const first = Object.values(parts)[0];
-  if (first === undefined) throw new Error('there is nothing to add up');
-  return boundsOf(first, (name) =>
-    quantity({
-      label: `${label}, ${name}`,
-      unit: 'bytes',
-      formula: Object.keys(parts).join(' + '),
-      inputs: Object.fromEntries(
-        Object.entries(parts).map(([part, each]) => [part, each[name].value]),
-      ),
-      source: 'sum of the parts',
-    }),
-  );
-}
 
 const identifier = (text: string) => text.replace(/\W+/g, '_');

@@ -2,7 +2,6 @@
 import type { LanguageModel, Layer } from '../architecture/layer.js';
 import type { Param } from '../architecture/param.js';
 import { tensorsOf, type Visit, walk } from '../architecture/walk.js';
-import { outputWidth } from '../architecture/widths.js';
 import { activationsOf } from '../budget/activations.js';
 import { decodingFlopsOf } from '../budget/decoding.js';
 import { type Exact, type Figure, figure } from '../budget/figure.js';
@@ -11,6 +10,7 @@ import { stateOf } from '../budget/state.js';
 import { servedWeights, WEIGHT_DTYPES, type WeightLayout, weightLayout } from './quantized.js';
 import type { DecodeWork, ExpertGroup, PrefillWork, SharedWork } from './roofline.js';
 import type { ServingFitSetting } from './serving-setting.js';
+import { exchangeOf } from './tensor-parallel.js';
 
 /** How a model is served, whatever the load. */
 export type ServingForm = Pick<
@@ -103,7 +103,7 @@ export function prefillWork(served: ServedModel, prompt: number, batch = 1): Pre
     flops: partOf(prefillFlops(served.model, prompt, batch).value, served),
     weightBytes: served.weightBytes,
     expertGroups: served.expertGroups,
-    activationBytes: partOf(2 * keptActivationBytes(served, prompt, batch), served),
+    activationBytes: 2 * keptActivationBytes(served, prompt, batch),
     cacheBytes: batch * (Number(cache.value) + Number(state.value)),
   };
 }
@@ -128,7 +128,7 @@ export const valueBytes = ({ weights }: ServingForm): number =>
 
 /** Each value that layers pass on, once: scores and scan states stay within fused kernels. */
 function keptActivationBytes({ model, form }: ServedModel, context: number, batch: number): number {
-  const setting = { batch, context, bytesPerValue: valueBytes(form) };
+  const setting = { batch, context, bytesPerValue: valueBytes(form), tensor: form.tensorParallel };
   return activationsOf(model, { ...setting, recompute: 'selective' })
     .parts.filter(({ part }) => part !== 'logits')
     .reduce((total, { bytes }) => total + Number(bytes.value), 0);
@@ -172,29 +172,32 @@ const STRUCTURE: readonly Layer['kind'][] = [
 /** Kernels in which a mixture computes its chosen experts: into the inner width, activation, and back. */
 const EXPERT_LAUNCHES = 3;
 
-/**
- * What is added to the residual stream is reduced once, and so are the rows of a shared embedding (arXiv 1909.08053);
- * in a hybrid block each product that was cut by its inputs.
- */
+/** The logits are gathered for one token of a sequence, and that is left out. */
 function sharedWork(model: LanguageModel, bytesPerValue: number): SharedWork {
-  const hidden = model.norm.weight.elements;
-  const widths = [hidden];
-  let launches = 0;
-  for (const { layer } of walk(model)) {
-    if (!STRUCTURE.includes(layer.kind)) launches += 1;
-    if (layer.kind === 'residual') widths.push(hidden);
-    if (layer.kind === 'hybridBlock') {
-      const { mamba, attention, gate, mlp } = layer;
-      const cut = [mamba.xProj, mamba.outProj, attention.out, gate.down];
-      widths.push(...cut.map(outputWidth), ...(mlp.layers.length > 0 ? [hidden] : []));
-    }
-    if (layer.kind === 'mixtureOfExperts') launches += EXPERT_LAUNCHES - expertLaunches(layer);
-  }
+  const layers = walk(model).map(({ layer }) => layer);
+  const count = (of: (layer: Layer) => number) =>
+    layers.reduce((total, layer) => total + of(layer), 0);
   return {
-    allReduces: widths.length,
-    reducedBytes: bytesPerValue * widths.reduce((total, width) => total + width, 0),
-    launches,
+    // The rows of a shared embedding are reduced too.
+    allReduces: 1 + count(reductionsIn),
+    // An exchange counts an all-reduce twice.
+    reducedBytes: (bytesPerValue * exchangeOf([model.embedding, ...model.blocks]).forward) / 2,
+    launches: count(launchesIn),
   };
+}
+
+/** What the branches add to the residual stream is reduced together; a hybrid block's parts one by one. */
+function reductionsIn(layer: Layer): number {
+  if (layer.kind === 'residual') return 1;
+  // x_proj and the output of Mamba, attention, alignment, fusion, MLP.
+  return layer.kind === 'hybridBlock' ? HYBRID_REDUCTIONS : 0;
+}
+
+const HYBRID_REDUCTIONS = 6;
+
+function launchesIn(layer: Layer): number {
+  if (STRUCTURE.includes(layer.kind)) return 0;
+  return layer.kind === 'mixtureOfExperts' ? 1 + EXPERT_LAUNCHES - expertLaunches(layer) : 1;
 }
 
 /** As many as the walk counts of experts. */

@@ -2,7 +2,7 @@
 import type { LanguageModel } from '../architecture/layer.js';
 import type { Figure } from '../budget/figure.js';
 import { type Bounds, type Quantity, quantity } from '../budget/quantity.js';
-import { peakFor } from '../hardware/peak.js';
+import { capacityOf, peakFor } from '../hardware/peak.js';
 import { servedWeights, WEIGHT_DTYPES } from './quantized.js';
 import { LARGEST_BATCH, LOAD_ASSUMPTION, type LoadAnswer, replicasFor } from './queueing.js';
 import {
@@ -14,10 +14,11 @@ import {
   ratesOf,
   tokensPerSecond,
 } from './roofline.js';
-import { capacityOf, type ServingMemory, servingMemoryOf, verdictOf } from './serving-memory.js';
+import { type ServingMemory, servingMemoryOf } from './serving-memory.js';
 import type { ServingFitSetting, WeightFormat } from './serving-setting.js';
 import { decodeWork, prefillWork, type ServedModel, servedModel } from './serving-work.js';
 import type { Verdict } from './training.js';
+import { verdictOf } from './training-memory.js';
 
 export type { ServingFitSetting, WeightFormat };
 
@@ -69,7 +70,7 @@ export function fitServing(model: LanguageModel, setting: ServingFitSetting): Se
   const memory = memoryAt(batch, context);
   const capacity = capacityOf(cluster.gpu);
   const peak = peakFor(cluster.gpu, WEIGHT_DTYPES[setting.weights.dtype].computes);
-  const rates = ratesOf(cluster.gpu, tensorParallel, peak);
+  const rates = ratesOf(cluster, tensorParallel, peak);
   const step = decodeStep(decodeWork(served, context), rates, batch);
   const fits = (of: ServingMemory) => of.total.expected.value <= capacity.value;
   const largestBatch = largest(MOST_SEQUENCES, (count) => fits(memoryAt(count, context)));

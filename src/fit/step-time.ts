@@ -253,8 +253,8 @@ function sumByLink(traffic: readonly Traffic[]): Quantity[] {
 }
 
 /** The fastest link that joins so many; else the network, or at best the slowest link there is. */
-function linkFor(
-  { cluster: { gpu, network } }: TrainingFitSetting,
+export function linkFor(
+  { cluster: { gpu, network } }: Pick<TrainingFitSetting, 'cluster'>,
   gpus: number,
 ): Link | undefined {
   const joining = gpu.links.find((link) => link.gpus >= gpus);

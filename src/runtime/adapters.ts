@@ -27,6 +27,12 @@ export async function webgpuAdapter(machine = THIS_MACHINE): Promise<Adapter | n
     : ((await systemOf(machine)).forWebgpu[0] ?? null);
 }
 
+/** What keeps WebGPU from a card that there is; null where there is none, or nothing is known to keep it. */
+export async function webgpuObstacle(machine = THIS_MACHINE): Promise<Finding | null> {
+  const { cards, forWebgpu, findings } = await systemOf(machine);
+  return cards.length > 0 && forWebgpu.length === 0 ? (findings[0] ?? null) : null;
+}
+
 /** NVIDIA's cards: what its driver does not know of, CUDA cannot use. Never throws. */
 export async function cudaAdapters(machine = THIS_MACHINE): Promise<Adapter[]> {
   return [...(await nvidiaOf(machine))];

@@ -1,6 +1,7 @@
 /** Ways of running a model: each engine with each of its backends. */
 import { createRequire } from 'node:module';
-import { type Adapter, cudaAdapter, webgpuAdapter } from './adapters.js';
+import type { Finding } from '../errors.js';
+import { type Adapter, cudaAdapter, webgpuAdapter, webgpuObstacle } from './adapters.js';
 import type { Compute, DeviceName, Engine, EngineName } from './engine.js';
 import type { Provider } from './onnx/engine.js';
 import type { BackendName } from './tfjs/backends.js';
@@ -29,6 +30,8 @@ export interface Candidate {
   readonly isAutomatic: boolean;
   /** The graphics card that it would take; null when there is none. Absent for what computes on the processor. */
   readonly adapter?: () => Promise<Adapter | null>;
+  /** What keeps it from a card that there is; null when there is none. */
+  readonly obstacle?: () => Promise<Finding | null>;
   /** @throws UserError when it cannot be used here. */
   readonly open: (options: OpenOptions) => Promise<Engine>;
 }
@@ -62,28 +65,32 @@ const tfjs = <const Name extends BackendName>(
     (await import('./tfjs/engine.js')).openTfjs({ ...options, backend }),
 });
 
-const ADAPTERS: Readonly<Record<DeviceName, Candidate['adapter']>> = {
-  cpu: undefined,
-  cuda: cudaAdapter,
-  webgpu: webgpuAdapter,
-  directml: webgpuAdapter,
-  coreml: webgpuAdapter,
-};
+const WEBGPU = { adapter: webgpuAdapter, obstacle: webgpuObstacle };
+
+const ADAPTERS = {
+  cpu: {},
+  cuda: { adapter: cudaAdapter },
+  webgpu: WEBGPU,
+  directml: WEBGPU,
+  coreml: WEBGPU,
+} as const satisfies Record<DeviceName, Pick<Candidate, 'adapter' | 'obstacle'>>;
 
 const candidate = <const Name extends string>(
   name: Name,
   { device = 'cpu', platforms, isOptional = false, isAutomatic = true }: Traits,
-) => {
-  const adapter = ADAPTERS[device];
-  return {
-    name,
-    device,
-    isOptional,
-    isAutomatic,
-    ...(platforms && { platforms }),
-    ...(adapter && { adapter }),
-  };
-};
+): Pick<
+  Candidate,
+  'device' | 'isOptional' | 'isAutomatic' | 'platforms' | 'adapter' | 'obstacle'
+> & {
+  readonly name: Name;
+} => ({
+  name,
+  device,
+  isOptional,
+  isAutomatic,
+  ...(platforms && { platforms }),
+  ...ADAPTERS[device],
+});
 
 /** The fastest engine first, and of each the fastest backend. */
 export const CANDIDATES = [

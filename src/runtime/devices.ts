@@ -64,7 +64,7 @@ export async function chooseEngine(
   } = await firstUsable(
     cardsFirst(wished.filter((each) => isExpected(wish, each, platform))),
     async (candidate) => {
-      if (isAnyCard(wish) && candidate.adapter) refuseNoCard(await candidate.adapter());
+      await refuseUnfit(wish, candidate);
       return openHere(candidate, wish, platform);
     },
     selfCheck,
@@ -103,8 +103,23 @@ const isExpected = (wish: EngineWish, candidate: Choosable, platform: NodeJS.Pla
 const cardsFirst = <T extends Choosable>(candidates: readonly T[]): T[] =>
   candidates.toSorted((a, b) => Number(a.device === 'cpu') - Number(b.device === 'cpu'));
 
-function refuseNoCard(adapter: Adapter | null): void {
-  if (adapter === null) throw new UserError('system', NO_CARD);
+/** What needs not be tried. */
+async function refuseUnfit(wish: EngineWish, candidate: Choosable): Promise<void> {
+  const isAny = isAnyCard(wish);
+  if (!candidate.adapter || (!isAny && wish.compute === 'f32')) return;
+  const adapter = await candidate.adapter();
+  if (isAny) await refuseNoCard(candidate, adapter);
+  if (wish.compute === 'f32' || adapter?.hasFloat16 !== false) return;
+  throw new UserError('system', `${adapter.name} does not compute in float16`, {
+    suggestion: '--compute f32',
+  });
+}
+
+async function refuseNoCard({ obstacle }: Choosable, adapter: Adapter | null): Promise<void> {
+  if (adapter === null) {
+    const { message = NO_CARD, suggestion } = (await obstacle?.()) ?? {};
+    throw new UserError('system', message, suggestion ? { suggestion } : {});
+  }
   if (!adapter.isSoftware) return;
   throw new UserError('system', `${adapter.name} is a software adapter, and no graphics card`, {
     suggestion: '--device webgpu takes it all the same',
@@ -119,8 +134,10 @@ export function noticeOf(
   { engine, passedOver }: ChosenEngine,
 ): string | null {
   const { info } = engine;
-  if (info.isSoftware)
-    return `${info.device} is a software adapter: it computes on the CPU, slowly`;
+  if (info.isSoftware) {
+    const title = DEVICES[info.deviceKind];
+    return `${title} has only a software adapter here (${info.device}): it computes on the CPU, slowly`;
+  }
   const cards = device === 'auto' ? passedOver.filter((each) => each.device !== 'cpu') : [];
   const [first] = cards;
   if (info.deviceKind !== 'cpu' || first === undefined) return null;

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { surveyAdapters, webgpuAdapter } from '../../../src/runtime/adapters.js';
+import { surveyAdapters, webgpuAdapter, webgpuObstacle } from '../../../src/runtime/adapters.js';
 import { machine } from './machines.js';
 
 const MISSING = {
@@ -92,6 +92,18 @@ describe('on Linux', () => {
     };
     expect(await webgpuAdapter(linux)).toEqual(expected);
     expect(await surveyAdapters(linux)).toEqual({ adapters: [expected], findings: [MISSING] });
+  });
+
+  it('what keeps WebGPU from a card is told, where there is one', async () => {
+    const without = machine({ files: { ...PCI_IDS, ...node(128, INTEL) } });
+    expect(await webgpuAdapter(without)).toBeNull();
+    expect(await webgpuObstacle(without)).toEqual({
+      message: expect.stringMatching(/^Intel TigerLake.* has no Vulkan driver here/),
+      suggestion: expect.stringContaining('apt install mesa-vulkan-drivers'),
+    });
+    const usable = machine({ files: { ...MESA, ...PCI_IDS, ...node(128, INTEL) } });
+    expect(await webgpuObstacle(usable)).toBeNull();
+    expect(await webgpuObstacle(machine({ files: MESA }))).toBeNull();
   });
 
   it('without the list it has its number', async () => {

@@ -1,0 +1,245 @@
+/** What `minimind fit` is asked, as flags, and what that comes to. */
+import * as Flags from '@oclif/core/flags';
+import type { TrainingHints } from '../architecture/family.js';
+import type { Origin } from '../budget/setting.js';
+import { resolveSetting } from '../budget/setting.js';
+import { OPTIMIZER_NAMES, type Optimizer } from '../budget/training.js';
+import { UserError } from '../errors.js';
+import type { Cluster } from '../fit/hardware-setting.js';
+import { usualFormat, WEIGHT_DTYPES } from '../fit/quantized.js';
+import type { ServingFitSetting, WeightDtype } from '../fit/serving.js';
+import {
+  CONVENTIONS,
+  type Convention,
+  type TrainingFitSetting,
+  type ZeroStage,
+} from '../fit/training-setting.js';
+import type { Dtype } from '../tensor/dtype.js';
+import { count, countLimit, dtype, duration, positive, settingFlags } from './flags.js';
+
+const TRAINING = { helpGroup: 'TRAINING' };
+const SERVING = { helpGroup: 'SERVING' };
+const SPREAD = { helpGroup: 'HARDWARE' };
+
+const WEIGHTS = Object.keys(WEIGHT_DTYPES) as WeightDtype[];
+const CONVENTION_NAMES = Object.keys(CONVENTIONS) as Convention[];
+const ZERO = ['0', '1', '2', '3'] as const;
+
+/** Of what is asked: training, serving, or both. */
+export const fitFlags = {
+  context: settingFlags.context,
+  'tensor-parallel': count({ ...SPREAD, description: 'GPUs that share each layer [default: 1]' }),
+
+  'micro-batch': count({
+    ...TRAINING,
+    description: 'sequences that a replica computes at a time [default: as in the file, or 1]',
+  }),
+  precision: { ...settingFlags.precision, ...TRAINING },
+  optimizer: Flags.option({
+    ...TRAINING,
+    options: OPTIMIZER_NAMES,
+    default: 'adamw',
+    description: 'optimizer of the training',
+  } as const)(),
+  recompute: { ...settingFlags.recompute, ...TRAINING },
+  attention: Flags.option({
+    ...TRAINING,
+    options: ['fused', 'plain'],
+    default: 'fused',
+    description: 'kernels of attention and scan: fused ones keep neither scores nor states',
+  } as const)(),
+  zero: Flags.option({
+    ...TRAINING,
+    options: ZERO,
+    description: 'ZeRO stage: what the replicas split among them [default: as in the file, or 0]',
+  } as const)(),
+  convention: Flags.option({
+    ...TRAINING,
+    options: CONVENTION_NAMES,
+    default: 'zero',
+    description: 'gradients in the type of the weights (zero), or in float32 (megatron)',
+  } as const)(),
+  'pipeline-parallel': count({ ...TRAINING, description: 'stages of blocks [default: 1]' }),
+  'sequence-parallel': Flags.boolean({
+    ...TRAINING,
+    description: 'split the residual stream among the GPUs that share a layer',
+    dependsOn: ['tensor-parallel'],
+  }),
+  'global-batch': countLimit({
+    ...TRAINING,
+    description: 'tokens of a step of the optimizer, as in 4M [default: one micro-batch a stage]',
+  }),
+  'train-tokens': countLimit({
+    ...TRAINING,
+    description: 'tokens of the whole training, as in 300e9: tells its steps and time',
+  }),
+  mfu: positive({
+    ...TRAINING,
+    helpValue: 'SHARE',
+    description: 'model FLOPs utilisation to expect, as in 0.4',
+  }),
+
+  dtype: Flags.option({
+    ...SERVING,
+    options: WEIGHTS,
+    default: 'bf16',
+    description: 'element type of the weights',
+  } as const)(),
+  'group-size': count({
+    ...SERVING,
+    description: 'values of a row with a scale of their own [default: 128 for int4, else the row]',
+  }),
+  'scale-dtype': dtype({
+    ...SERVING,
+    description: 'of the scales [default: f16 for int4, else f32]',
+  }),
+  'cache-dtype': dtype({
+    ...SERVING,
+    description: 'of keys and values [default: bf16, or f32 with weights of f32]',
+  }),
+  batch: count({ ...SERVING, description: 'sequences at a time [default: 1]' }),
+  prompt: count({ ...SERVING, description: 'tokens that a request brings' }),
+  output: count({ ...SERVING, description: 'tokens that it gets' }),
+  qps: positive({
+    ...SERVING,
+    helpValue: 'N',
+    description: 'requests per second that come in',
+    dependsOn: ['p95'],
+  }),
+  p95: duration({
+    ...SERVING,
+    description: 'within which 95 of 100 requests have their last token, as in 500ms',
+    dependsOn: ['qps'],
+  }),
+};
+
+/** What `fitFlags` parse to. */
+export interface FitFlags {
+  readonly context: number | undefined;
+  readonly 'tensor-parallel': number | undefined;
+  readonly 'micro-batch': number | undefined;
+  readonly precision: 'mixed' | 'float32' | undefined;
+  readonly optimizer: Optimizer;
+  readonly recompute: 'none' | 'selective' | 'full' | undefined;
+  readonly attention: 'fused' | 'plain';
+  readonly zero: (typeof ZERO)[number] | undefined;
+  readonly convention: Convention;
+  readonly 'pipeline-parallel': number | undefined;
+  readonly 'sequence-parallel': boolean;
+  readonly 'global-batch': number | bigint | undefined;
+  readonly 'train-tokens': number | bigint | undefined;
+  readonly mfu: number | undefined;
+  readonly dtype: WeightDtype;
+  readonly 'group-size': number | undefined;
+  readonly 'scale-dtype': Dtype | undefined;
+  readonly 'cache-dtype': Dtype | undefined;
+  readonly batch: number | undefined;
+  readonly prompt: number | undefined;
+  readonly output: number | undefined;
+  readonly qps: number | undefined;
+  readonly p95: number | undefined;
+}
+
+/** A setting, and who says how long a sequence is. */
+export interface Resolved<Setting> {
+  readonly setting: Setting;
+  readonly contextOrigin: Origin;
+}
+
+/**
+ * The flag before the file before the default.
+ * @param positions The longest input of the model.
+ * @throws UserError when the context is longer than that.
+ */
+export function trainingSettingOf(
+  flags: FitFlags,
+  hints: TrainingHints,
+  positions: number,
+  cluster: Cluster,
+): Resolved<TrainingFitSetting> {
+  const { context, precision, optimizer, recompute } = flags;
+  const wish = { context, precision, optimizer, recompute, batch: flags['micro-batch'] } as const;
+  const resolved = resolveSetting({ ...wish, dtype: 'bf16', causal: false }, hints, positions);
+  const { batch: microBatch, ...training } = resolved.training;
+  return {
+    contextOrigin: resolved.origins.context,
+    setting: {
+      ...training,
+      cluster,
+      microBatch,
+      attention: flags.attention,
+      zero: Number(flags.zero ?? hints.zeroStage ?? 0) as ZeroStage,
+      convention: flags.convention,
+      tensorParallel: flags['tensor-parallel'] ?? 1,
+      pipelineParallel: flags['pipeline-parallel'] ?? 1,
+      sequenceParallel: flags['sequence-parallel'],
+      globalBatchTokens: wholeNumber(flags['global-batch']),
+      trainTokens: wholeNumber(flags['train-tokens']),
+      mfu: flags.mfu,
+    },
+  };
+}
+
+/** Tokens are never so many that a double could not count them, or nobody could ever train on them. */
+const wholeNumber = (value: number | bigint | undefined) =>
+  value === undefined ? undefined : Number(value);
+
+/** Of the context, when nobody says how many tokens a request gets. */
+const USUAL_OUTPUT = 128;
+
+/**
+ * The same for serving: a request's prompt and output make the context, unless that is said.
+ * @throws UserError when they do not fit together, or are more than the model takes.
+ */
+export function servingSettingOf(
+  flags: FitFlags,
+  hints: TrainingHints,
+  positions: number,
+  cluster: Cluster,
+): Resolved<ServingFitSetting> {
+  const { prompt, output } = flags;
+  const both = prompt !== undefined && output !== undefined ? prompt + output : undefined;
+  const wish = {
+    context: flags.context ?? both,
+    dtype: 'bf16',
+    causal: true,
+    optimizer: 'adamw',
+  } as const;
+  const { inference, origins } = resolveSetting(wish, hints, positions);
+  const { context } = inference;
+  const gets = output ?? Math.min(USUAL_OUTPUT, Math.ceil(context / 2));
+  const brings = prompt ?? context - gets;
+  refuseTooLong(brings, gets, context);
+  const usual = usualFormat(flags.dtype);
+  return {
+    contextOrigin: both !== undefined && flags.context === undefined ? 'flag' : origins.context,
+    setting: {
+      cluster,
+      weights: {
+        ...usual,
+        groupSize: flags['group-size'] ?? usual.groupSize,
+        scaleDtype: flags['scale-dtype'] ?? usual.scaleDtype,
+      },
+      cacheDtype: flags['cache-dtype'] ?? (flags.dtype === 'f32' ? 'f32' : 'bf16'),
+      stateDtype: 'f32',
+      context,
+      batch: flags.batch ?? 1,
+      prompt: brings,
+      output: gets,
+      load:
+        flags.qps === undefined || flags.p95 === undefined
+          ? undefined
+          : { requestsPerSecond: flags.qps, p95Seconds: flags.p95 },
+      tensorParallel: flags['tensor-parallel'] ?? cluster.gpus,
+    },
+  };
+}
+
+function refuseTooLong(prompt: number, output: number, context: number): void {
+  if (prompt > 0 && prompt + output <= context) return;
+  throw new UserError(
+    'usage',
+    `a prompt of ${prompt} and an output of ${output} tokens do not fit into a context of ${context}`,
+    { suggestion: `ask for --context ${Math.max(1, prompt) + output}, or for less` },
+  );
+}
