@@ -5,7 +5,7 @@ import { quote } from '../config/quote.js';
 import { UserError } from '../errors.js';
 import { FORMATS, type Format } from '../report/report.js';
 import { parseLimit, parseRounded } from '../report/units.js';
-import type { DeviceChoice } from '../runtime/devices.js';
+import type { DeviceChoice, EngineChoice } from '../runtime/devices.js';
 import type { Compute } from '../runtime/engine.js';
 import { DTYPE_NAMES, type Dtype, parseDtype } from '../tensor/dtype.js';
 
@@ -19,6 +19,13 @@ export const DEVICE_CHOICES = Object.keys({
   directml: true,
   coreml: true,
 } satisfies Record<DeviceChoice, true>) as DeviceChoice[];
+
+/** In the order in which they are tried. */
+export const ENGINE_CHOICES = Object.keys({
+  auto: true,
+  onnx: true,
+  tfjs: true,
+} satisfies Record<EngineChoice, true>) as EngineChoice[];
 
 const COMPUTES = Object.keys({ f32: true, f16: true } satisfies Record<Compute, true>) as Compute[];
 
@@ -117,13 +124,27 @@ export const count = Flags.custom<number>({
 });
 
 /** `--device gpu`: what a model runs on; `auto` where nothing is said. */
-export const device = (relations: { readonly dependsOn?: string[] } = {}) =>
+export const device = (
+  relations: { readonly dependsOn?: string[]; readonly helpGroup?: string } = {},
+) =>
   Flags.option({
     ...relations,
     options: DEVICE_CHOICES,
     description:
       'what the model runs on: gpu is any graphics card, webgpu also a software adapter [default: auto, a ' +
       'graphics card that computes what it should, else the CPU]',
+  } as const)();
+
+/** `--engine onnx`: what runs a model; `auto` where nothing is said. */
+export const engine = (
+  relations: { readonly dependsOn?: string[]; readonly helpGroup?: string } = {},
+) =>
+  Flags.option({
+    ...relations,
+    options: ENGINE_CHOICES,
+    description:
+      'what runs the model; auto is the first that computes what it should: onnx, then tfjs with ' +
+      'tfjs-node-gpu, tfjs-node, WebAssembly, JavaScript [default: auto]',
   } as const)();
 
 /** `--compute f16`: what its products are computed in. */

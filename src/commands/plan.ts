@@ -2,9 +2,9 @@ import * as Flags from '@oclif/core/flags';
 import { FAMILY_NAMES, loadFamily } from '../architecture/families.js';
 import { BaseCommand, formatOf } from '../cli/base-command.js';
 import { bytesLimit, count, countLimit, counts, dtype, range, setOf } from '../cli/flags.js';
+import { type HardwareFlags, hardwareFlags, hardwareOf } from '../cli/hardware.js';
 import { writeStdout, writeText } from '../cli/output.js';
 import { progress } from '../cli/progress.js';
-import { gpuNamed } from '../hardware/gpus.js';
 import { CRITERIA, CRITERION_NAMES } from '../plan/criteria.js';
 import { decodeOn } from '../plan/decode.js';
 import { planModels } from '../plan/plan.js';
@@ -13,6 +13,8 @@ import { planReport } from '../report/plan.js';
 import { formatInteger } from '../report/units.js';
 
 const CRITERIA_TEXT = CRITERION_NAMES.map((name) => `${name}, ${CRITERIA[name].title}`).join('; ');
+
+const { gpus: _, ...oneGpu } = hardwareFlags;
 
 export default class Plan extends BaseCommand {
   static override summary = 'Find the depth, width and heads that make the most of a budget.';
@@ -39,10 +41,6 @@ export default class Plan extends BaseCommand {
       description: 'least parameters [default: 95% of the most, or of the largest below it]',
     }),
     'max-memory': bytesLimit({ description: 'most memory of inference' }),
-    gpu: Flags.string({
-      helpValue: 'NAME',
-      description: 'the GPU that decodes, as in h100-80gb; without one, speed is no criterion',
-    }),
     vocab: count({ description: 'tokens of the vocabulary [default: as the family has it]' }),
     context: count({ default: 2048, description: 'tokens of a sequence' }),
     batch: count({ default: 1, description: 'sequences at a time' }),
@@ -62,6 +60,7 @@ export default class Plan extends BaseCommand {
       description: 'what makes a model the best',
     } as const)(),
     top: count({ default: 10, description: 'how many models to show' }),
+    ...oneGpu,
     write: count({
       dependsOn: ['output'],
       description: 'the row that -o writes as a config [default: 1]',
@@ -72,12 +71,12 @@ export default class Plan extends BaseCommand {
     const { flags } = await this.parse(Plan);
     const family = await loadFamily(flags.family);
     const inference = { batch: flags.batch, context: flags.context, dtype: flags.dtype };
-    const gpu = flags.gpu === undefined ? undefined : gpuNamed(flags.gpu);
+    const cluster = await askedGpu(flags);
     let shown: ReturnType<typeof progress> | undefined;
     const plan = planModels(family, {
       ...flags,
       inference,
-      ...(gpu && { gpu: gpu.name, decode: decodeOn(gpu, inference) }),
+      ...(cluster && { gpu: cluster.gpu.name, decode: decodeOn(cluster, inference) }),
       vocabulary: flags.vocab,
       maxParameters: flags['max-params'],
       minParameters: flags['min-params'],
@@ -108,3 +107,9 @@ export default class Plan extends BaseCommand {
     );
   }
 }
+
+/** The GPU that decodes, when one is named. */
+const askedGpu = async (flags: Omit<HardwareFlags, 'gpus'>) =>
+  (flags.gpu ?? flags.hardware ?? (flags['this-machine'] || undefined))
+    ? hardwareOf({ ...flags, gpus: 1 })
+    : undefined;

@@ -1,6 +1,9 @@
 /** Machines that are sold with several GPUs, each with its share of the network. */
-import type { Machine } from './gpu.js';
-import { gpuNamed } from './gpus.js';
+import { quote } from '../config/quote.js';
+import { UserError } from '../errors.js';
+import type { Cluster, Machine } from './gpu.js';
+import { GPUS, gpuNamed, nameSuggestion } from './gpus.js';
+import type { Hardware } from './hardware-file.js';
 import { network } from './links.js';
 
 export const MACHINES: readonly Machine[] = [
@@ -86,3 +89,22 @@ export const MACHINES: readonly Machine[] = [
     source: 'AMD Instinct MI300X platform datasheet (2023)',
   },
 ];
+
+/**
+ * So many GPUs of a name, or a machine of that name with all that it has.
+ * @param gpus Of a GPU one, of a machine all when undefined.
+ * @throws UserError that names the nearest, when there is neither.
+ */
+export function clusterNamed(name: string, gpus: number | undefined, own: Hardware): Cluster {
+  const machine = [...own.machines, ...MACHINES].find((each) => each.name === name);
+  if (machine) {
+    return { gpu: machine.gpu, gpus: gpus ?? machine.gpus, network: machine.network };
+  }
+  const known = [...own.gpus, ...GPUS, ...own.machines, ...MACHINES];
+  if (!known.some((each) => each.name === name)) {
+    throw new UserError('usage', `${quote(name)} is no GPU or machine that is known here`, {
+      suggestion: nameSuggestion(name, known),
+    });
+  }
+  return { gpu: gpuNamed(name, own.gpus), gpus: gpus ?? 1, network: null };
+}

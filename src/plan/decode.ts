@@ -5,7 +5,7 @@ import { usualFormat, WEIGHT_DTYPES } from '../fit/quantized.js';
 import { decodeStep, ratesOf, tokensPerSecond } from '../fit/roofline.js';
 import type { WeightDtype } from '../fit/serving-setting.js';
 import { decodeWork, servedModel } from '../fit/serving-work.js';
-import type { Gpu } from '../hardware/gpu.js';
+import type { Cluster } from '../hardware/gpu.js';
 import { peakFor } from '../hardware/peak.js';
 import type { Dtype } from '../tensor/dtype.js';
 import type { DecodeOf } from './search.js';
@@ -26,14 +26,18 @@ const SERVED_IN = {
  * Tokens per second on one GPU, weights and caches in the type of the setting.
  * @throws UserError when the GPU does not compute in it, or nobody says how fast.
  */
-export function decodeOn(gpu: Gpu, { batch, context, dtype }: StateSetting): DecodeOf {
+export function decodeOn({ gpu }: Cluster, { batch, context, dtype }: StateSetting): DecodeOf {
   const served = SERVED_IN[dtype];
   if (served === undefined) {
     throw new UserError('usage', `--dtype: nothing is served in ${dtype}`, {
       suggestion: 'use f32, bf16 or f16, or leave out --gpu',
     });
   }
-  const rates = ratesOf(gpu, 1, peakFor(gpu, WEIGHT_DTYPES[served].computes));
+  const rates = ratesOf(
+    { gpu, gpus: 1, network: null },
+    1,
+    peakFor(gpu, WEIGHT_DTYPES[served].computes),
+  );
   const form = {
     weights: usualFormat(served),
     cacheDtype: dtype,
