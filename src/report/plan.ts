@@ -153,7 +153,7 @@ const rowTable = ({ rows }: Plan) => tableOf(ROW_COLUMNS, rows);
 // ── Deep and thin against shallow and wide ───────────────────────────────────────────────────────
 
 const MOST_IN_SPECTRUM = 14;
-const BAR_WIDTH = 12;
+const BAR_WIDTH = 10;
 
 function spectrumBlocks({ spectrum }: Plan): Block[] {
   const rows = thinnedOut(spectrum);
@@ -173,7 +173,7 @@ function spectrumBlocks({ spectrum }: Plan): Block[] {
       kind: 'table',
       columns: [
         right('#', 'place'),
-        right('layers × width', 'shape'),
+        right('shape', 'shape'),
         right('w/layer', 'width_per_layer'),
         right('off', 'off_balance'),
         right('state', 'state_bytes'),
@@ -214,7 +214,7 @@ function explanationNotes({ rows, criterion }: Plan): Block[] {
   if (!best) return [];
   return [
     note(
-      'heads: of queries / of keys and values. inner: feed-forward width. memory: weights, buffers and state, as in ' +
+      'heads: of queries / of keys and values. inner: feed-forward width. shape: layers × width. memory: weights, buffers and state, as in ' +
         'minimind profile. w/layer: width per layer.',
     ),
     note(
