@@ -71,7 +71,7 @@ function usualHeadDims(width: number): readonly number[] {
 }
 
 /** Query heads that share keys and values, at most: as in MiniMind 2, Llama 3 8B and SmolLM2. */
-export const MOST_QUERIES_PER_KEY = 4;
+const MOST_QUERIES_PER_KEY = 4;
 
 /** The ways to divide a width into heads; of those that store and keep the same, the first. */
 export function headLayouts(width: number, wish: HeadWish): HeadLayout[] {

@@ -224,8 +224,8 @@ function explanationNotes({ rows, criterion }: Plan): Block[] {
     ...(best.decode
       ? [
           note(
-            `tokens/s: expected; ${rateText(best.decode.lower.value)} to ${rateText(best.decode.upper.value)} of the ` +
-              `first row, the most by the roofline: ${best.decode.expected.source}.`,
+            `tokens/s: as expected; of the first row ${rateText(best.decode.lower.value)} at least, and ` +
+              `${rateText(best.decode.upper.value)} by the roofline.`,
           ),
         ]
       : []),
