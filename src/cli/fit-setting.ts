@@ -1,13 +1,17 @@
 /** What `minimind fit` is asked, as flags, and what that comes to. */
 import * as Flags from '@oclif/core/flags';
 import type { TrainingHints } from '../architecture/family.js';
+import type { LanguageModel } from '../architecture/layer.js';
 import type { Origin } from '../budget/setting.js';
 import { resolveSetting } from '../budget/setting.js';
 import { OPTIMIZER_NAMES, type Optimizer } from '../budget/training.js';
 import { UserError } from '../errors.js';
+import { fitTraining } from '../fit/fit-training.js';
 import type { Cluster } from '../fit/hardware-setting.js';
 import { usualFormat, WEIGHT_DTYPES } from '../fit/quantized.js';
-import type { ServingFitSetting, WeightDtype } from '../fit/serving.js';
+import { fitServing, type ServingFit } from '../fit/serving.js';
+import type { ServingFitSetting, WeightDtype } from '../fit/serving-setting.js';
+import type { TrainingFit } from '../fit/training.js';
 import {
   CONVENTIONS,
   type Convention,
@@ -16,6 +20,7 @@ import {
 } from '../fit/training-setting.js';
 import type { Dtype } from '../tensor/dtype.js';
 import { count, countLimit, dtype, duration, positive, settingFlags } from './flags.js';
+import type { ModelFile } from './model-file.js';
 
 const TRAINING = { helpGroup: 'TRAINING' };
 const SERVING = { helpGroup: 'SERVING' };
@@ -24,6 +29,8 @@ const SPREAD = { helpGroup: 'HARDWARE' };
 const WEIGHTS = Object.keys(WEIGHT_DTYPES) as WeightDtype[];
 const CONVENTION_NAMES = Object.keys(CONVENTIONS) as Convention[];
 const ZERO = ['0', '1', '2', '3'] as const;
+
+export const PURPOSES = ['training', 'serving'] as const;
 
 /** Of what is asked: training, serving, or both. */
 export const fitFlags = {
@@ -115,6 +122,7 @@ export const fitFlags = {
 
 /** What `fitFlags` parse to. */
 export interface FitFlags {
+  readonly for: (typeof PURPOSES)[number] | undefined;
   readonly context: number | undefined;
   readonly 'tensor-parallel': number | undefined;
   readonly 'micro-batch': number | undefined;
@@ -141,7 +149,7 @@ export interface FitFlags {
 }
 
 /** A setting, and who says how long a sequence is. */
-export interface Resolved<Setting> {
+interface Resolved<Setting> {
   readonly setting: Setting;
   readonly contextOrigin: Origin;
 }
@@ -151,7 +159,7 @@ export interface Resolved<Setting> {
  * @param positions The longest input of the model.
  * @throws UserError when the context is longer than that.
  */
-export function trainingSettingOf(
+function trainingSettingOf(
   flags: FitFlags,
   hints: TrainingHints,
   positions: number,
@@ -191,7 +199,7 @@ const USUAL_OUTPUT = 128;
  * The same for serving: a request's prompt and output make the context, unless that is said.
  * @throws UserError when they do not fit together, or are more than the model takes.
  */
-export function servingSettingOf(
+function servingSettingOf(
   flags: FitFlags,
   hints: TrainingHints,
   positions: number,
@@ -230,7 +238,7 @@ export function servingSettingOf(
         flags.qps === undefined || flags.p95 === undefined
           ? undefined
           : { requestsPerSecond: flags.qps, p95Seconds: flags.p95 },
-      tensorParallel: flags['tensor-parallel'] ?? cluster.gpus,
+      tensorParallel: flags['tensor-parallel'] ?? 1,
     },
   };
 }
@@ -242,4 +250,60 @@ function refuseTooLong(prompt: number, output: number, context: number): void {
     `a prompt of ${prompt} and an output of ${output} tokens do not fit into a context of ${context}`,
     { suggestion: `ask for --context ${Math.max(1, prompt) + output}, or for less` },
   );
+}
+
+/** What is asked of a model on some hardware: null for what is not. */
+export interface Fits {
+  readonly training: (Resolved<TrainingFitSetting> & { readonly fit: TrainingFit }) | null;
+  readonly serving: (Resolved<ServingFitSetting> & { readonly fit: ServingFit }) | null;
+}
+
+/** @throws UserError when the flags do not go together, or the model cannot be spread so. */
+export function fitsOf(
+  { family, document, model }: Pick<ModelFile, 'family' | 'document' | 'model'>,
+  cluster: Cluster,
+  flags: FitFlags,
+): Fits {
+  const hints = family.trainingHints?.(document) ?? {};
+  const { positions } = model;
+  const training = () => {
+    const resolved = trainingSettingOf(flags, hints, positions, cluster);
+    return { ...resolved, fit: fitTraining(model, resolved.setting) };
+  };
+  const serving = () => {
+    const resolved = servingSettingOf(flags, hints, positions, cluster);
+    const { setting, fit } = leastShared(model, resolved.setting, flags['tensor-parallel']);
+    return { ...resolved, setting, fit };
+  };
+  return {
+    training: flags.for === 'serving' ? null : training(),
+    serving: flags.for === 'training' ? null : serving(),
+  };
+}
+
+/** Where nobody says how many GPUs share the layers: the fewest on which it fits, else as many as can. */
+function leastShared(
+  model: LanguageModel,
+  setting: ServingFitSetting,
+  wish: number | undefined,
+): { readonly setting: ServingFitSetting; readonly fit: ServingFit } {
+  let best = { setting, fit: fitServing(model, setting) };
+  if (wish !== undefined) return best;
+  for (let shared = 2; shared <= setting.cluster.gpus && best.fit.verdict !== 'fits'; shared *= 2) {
+    const wider = { ...setting, tensorParallel: shared };
+    const fit = fitIfPossible(model, wider);
+    if (fit === undefined) return best;
+    best = { setting: wider, fit };
+  }
+  return best;
+}
+
+/** Undefined where the layers cannot be shared so. */
+function fitIfPossible(model: LanguageModel, setting: ServingFitSetting): ServingFit | undefined {
+  try {
+    return fitServing(model, setting);
+  } catch (error) {
+    if (error instanceof UserError) return undefined;
+    throw error;
+  }
 }

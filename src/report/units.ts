@@ -206,3 +206,29 @@ function parseScaled(text: string, units: Readonly<Record<string, bigint>>): Sca
   const scale = (units[unit] ?? 0n) * 10n ** BigInt(exponent);
   return { numerator: digits * scale, divisor: 10n ** BigInt(fraction.length), scale };
 }
+
+const TIMES = [
+  { unit: 'µs', seconds: 1e-6, below: 1e-3 },
+  { unit: 'ms', seconds: 1e-3, below: 1 },
+  { unit: 's', seconds: 1, below: 300 },
+  { unit: 'min', seconds: 60, below: 7200 },
+  { unit: 'h', seconds: 3600, below: 172_800 },
+  { unit: 'days', seconds: 86_400, below: 1e8 },
+  { unit: 'years', seconds: 31_557_600, below: Number.POSITIVE_INFINITY },
+] as const;
+
+/** `4.98 ms`, `12.3 s`, `3.40 days`: three digits of a time that nobody counts. */
+export function formatSeconds(seconds: number): string {
+  const { unit, seconds: one } = TIMES.find(({ below }) => seconds < below) ?? TIMES[6];
+  return `${significant(seconds / one)} ${unit}`;
+}
+
+/** Three digits, without a power of ten: `4.98`, `1,240`, `0.0123`. */
+export function significant(value: number): string {
+  if (value === 0 || !Number.isFinite(value)) return String(value);
+  const decimals = Math.max(0, 2 - Math.floor(Math.log10(Math.abs(value))));
+  return value.toLocaleString('en-US', {
+    minimumFractionDigits: Math.min(decimals, 20),
+    maximumFractionDigits: Math.min(decimals, 20),
+  });
+}
