@@ -234,6 +234,19 @@ export const publishedNumber = Flags.custom<NonNullable<ReturnType<typeof parseR
     unreadable(options.name, text, 'is no count', 'write one as 7B, 13.8B or 22,143,967,232'),
 });
 
+/** Positive whole numbers from one to another: `--depth 4..40`, or a single one. */
+export const range = Flags.custom<{ readonly least: number; readonly most: number }>({
+  helpValue: 'N..M',
+  parse: async (text, _context, options) => {
+    const [first = '', last = first, ...more] = text.split('..');
+    const [least, most] = [first, last].map((each) => wholeNumber(each, options.name));
+    if (least !== undefined && most !== undefined && least <= most && more.length === 0) {
+      return { least, most };
+    }
+    return unreadable(options.name, text, 'is no range', `write one as in --${options.name} 4..40`);
+  },
+});
+
 function wholeNumber(text: string, flag: string): number {
   const value = Number(text);
   if (/^\s*\d+\s*$/.test(text) && Number.isSafeInteger(value) && value > 0) return value;

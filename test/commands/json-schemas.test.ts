@@ -66,6 +66,8 @@ describe('JSON output keeps to docs/schemas', () => {
       ],
     ],
     ['doctor', []],
+    ['plan', ['--max-params', '26M', '--vocab', '6400', '--gpu', 'h100-80gb', '--top', '2']],
+    ['plan', ['--max-params', '1e17', '--family', 'hybrid', '--top', '1', '--depth', '4']],
   ])('%s %j', (command, args) => {
     const { code, stdout } = runCli([command, ...args, '--json']);
     expect(code).toBe(0);
