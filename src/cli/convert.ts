@@ -83,7 +83,7 @@ export async function convertCheckpoint(
     const subject = await conversionOf(checkpoint, run, (bytes) => shown.step('comparing', bytes));
     await flags.warn(subject.warnings);
     const { source } = subject;
-    if (flags.prove) refuseUnprovable(checkpoint.path, source, flags);
+    if (flags.prove) await refuseUnprovable(checkpoint.path, source, flags);
     const { step } = shown;
     if (flags['dry-run']) {
       const planned = await preview(checkpoint, subject, run, multiply, step);
@@ -126,23 +126,38 @@ function refuseNothing(flags: ConvertFlags): void {
 }
 
 /** @throws UserError when it is clear before the conversion that what is asked for cannot be run. */
-function refuseUnprovable(
+async function refuseUnprovable(
   file: string,
   source: ModelFile | undefined,
-  { context = 1, 'max-positions': cut = Number.POSITIVE_INFINITY }: ConvertFlags,
-): void {
+  flags: ConvertFlags,
+): Promise<void> {
+  const { context = 1, 'max-positions': cut = Number.POSITIVE_INFINITY, device } = flags;
   if (source === undefined) {
     throw new UserError('usage', `--prove runs the model, and no config describes ${file}`, {
       suggestion: 'name one that does with --config FILE, or leave --prove out',
     });
   }
   const positions = Math.min(source.model.positions, cut);
-  if (context <= positions) return;
-  throw new UserError(
-    'usage',
-    `--context: ${context} tokens are more than the ${positions} positions of the model`,
-    { suggestion: `ask for at most ${positions}` },
-  );
+  if (context > positions) {
+    throw new UserError(
+      'usage',
+      `--context: ${context} tokens are more than the ${positions} positions of the model`,
+      { suggestion: `ask for at most ${positions}` },
+    );
+  }
+  if (device !== undefined && device !== 'auto') await requireDevice({ ...flags, device });
+}
+
+/** @throws UserError when a device that is asked for cannot be used here. */
+async function requireDevice({
+  engine,
+  device,
+  threads,
+}: ConvertFlags & { readonly device: DeviceChoice }): Promise<void> {
+  const { chooseEngine } = await import('../runtime/devices.js');
+  const wish = { engine, device, threads: threads ?? os.availableParallelism() };
+  const chosen = await chooseEngine({ ...wish, compute: 'f32' });
+  await chosen.engine.close();
 }
 
 function runFlags(flags: ConvertFlags, place: RunFlags['place']): RunFlags {

@@ -5,8 +5,20 @@
 import type { LanguageModel } from '../architecture/layer.js';
 import { countParameters } from '../budget/parameters.js';
 import { UserError } from '../errors.js';
-import { type ChosenEngine, chooseEngine, type EngineWish, noticeOf } from '../runtime/devices.js';
-import { ENGINES, type EngineInfo, type RunOutput } from '../runtime/engine.js';
+import {
+  type ChosenEngine,
+  chooseEngineFor,
+  type EngineWish,
+  isSameWay,
+  type ModelsToRun,
+} from '../runtime/devices.js';
+import {
+  type CallSize,
+  DEVICES,
+  ENGINES,
+  type EngineInfo,
+  type RunOutput,
+} from '../runtime/engine.js';
 import { randomWeights } from '../runtime/random-weights.js';
 import type { SelfCheck } from '../runtime/self-check.js';
 import type { Ids } from '../runtime/values.js';
@@ -96,14 +108,15 @@ export async function compareModels(request: AgainstRequest): Promise<ModelCompa
   refuseOtherVocabulary(own.model, other.model);
   const model = narrower(own.model, other.model);
   const ids = request.ids ?? randomIds(seed, 'ids', inputSize(request, model), limitsOf(model));
+  const size = { batch: ids.batch, tokens: ids.tokens };
   const passOf = (each: ModelToRun) => (chosen: ChosenEngine) => pass(chosen, each, ids, request);
   const [first, second] =
     otherWay === undefined
-      ? await onEngine(request, async (chosen) => [
+      ? await onEngine(request, { ...size, models: [own.model, other.model] }, async (chosen) => [
           await passOf(own)(chosen),
           await passOf(other)(chosen),
         ])
-      : await onTwo(request, otherWay, passOf(own), passOf(other));
+      : await onTwo(request, otherWay, size, passOf);
   return {
     ids: request.ids ? 'given' : 'random',
     batch: ids.batch,
@@ -137,44 +150,41 @@ function refuseOtherVocabulary(own: LanguageModel, other: LanguageModel): void {
 async function onTwo<T>(
   request: AgainstRequest,
   otherWay: OtherWay,
-  useFirst: (chosen: ChosenEngine) => Promise<T>,
-  useSecond: (chosen: ChosenEngine) => Promise<T>,
+  size: CallSize,
+  passOf: (model: ModelToRun) => (chosen: ChosenEngine) => Promise<T>,
 ): Promise<[T, T]> {
-  let own: EngineInfo | undefined;
-  const first = await onEngine(request, (chosen) => {
-    own = chosen.engine.info;
-    refuseSameEngine(own, otherWay);
-    return useFirst(chosen);
+  const { own, other } = request;
+  const first = await onEngine(request, { ...size, models: [own.model] }, (chosen) => {
+    refuseSameEngine(chosen.engine.info, otherWay);
+    return passOf(own)(chosen);
   });
-  const second = await onEngine({ ...request, ...otherWay }, useSecond);
+  const second = await onEngine(
+    { ...request, ...otherWay },
+    { ...size, models: [other.model] },
+    passOf(other),
+  );
   return [first, second];
 }
 
 /** That the way that is named is the one that runs the model already. */
-function refuseSameEngine(
-  { name, deviceKind, compute: own }: EngineInfo,
-  { engine, device, compute }: OtherWay,
-): void {
-  const isSameEngine = engine === 'auto' || engine === name;
-  const isSameDevice = device === 'auto' || device === deviceKind;
-  if (!isSameEngine || !isSameDevice || compute !== own) return;
-  const what = engine === 'auto' ? deviceKind : ENGINES[name];
+function refuseSameEngine(info: EngineInfo, other: OtherWay): void {
+  if (!isSameWay(info, other)) return;
+  const [what, flag, example] =
+    other.device === 'auto'
+      ? [ENGINES[info.name], 'engine', info.name === 'onnx' ? 'tfjs' : 'onnx']
+      : [DEVICES[info.deviceKind], 'device', info.deviceKind === 'cpu' ? 'webgpu' : 'cpu'];
   throw new UserError('usage', `${what} is what runs the model already`, {
-    suggestion:
-      engine === 'auto'
-        ? 'name the first of the two with --device, as in --device cpu'
-        : `name the first of the two with --engine, as in --engine ${name === 'onnx' ? 'tfjs' : 'onnx'}`,
+    suggestion: `let another run the first of the two, as in --${flag} ${example}`,
   });
 }
 
 async function onEngine<T>(
   request: AgainstRequest,
+  models: ModelsToRun,
   use: (chosen: ChosenEngine) => Promise<T>,
 ): Promise<T> {
   request.watch('choosing an engine');
-  const chosen = await chooseEngine(request);
-  const notice = noticeOf(request, chosen);
-  if (notice !== null) request.notice(notice);
+  const chosen = await chooseEngineFor(models, request, request.notice);
   try {
     return await use(chosen);
   } finally {

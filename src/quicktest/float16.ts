@@ -15,8 +15,8 @@ export async function checkFloat16(subject: Subject): Promise<Finding> {
   const { info } = subject.engine;
   if (info.compute === 'f32')
     return skipped('nothing is computed in float16: that takes --compute f16');
-  const half = await measured(subject, await subject.program());
   await subject.unload();
+  const half = await subject.with(subject.model, (program) => measured(subject, program), APART);
   try {
     return judge(subject, half, await inFloat32(subject));
   } catch (error) {
@@ -31,6 +31,9 @@ export async function checkFloat16(subject: Subject): Promise<Finding> {
 /** Whether no check after this one could run either: it is the same device. */
 const endsAll = (error: UserError): boolean =>
   error.code === 'interrupted' || error instanceof DeviceLostError;
+
+/** What blocks compute would be copied from the card within the time that is told. */
+const APART = { blocks: false } as const;
 
 /** A forward pass. */
 interface Measured {
@@ -50,7 +53,7 @@ async function measured(
 async function inFloat32(subject: Subject): Promise<Measured> {
   const engine = await subject.openFloat32();
   try {
-    const program = await engine.load(subject.model, subject.weights);
+    const program = await engine.load(subject.model, subject.weights, APART);
     try {
       return await measured(subject, program);
     } finally {

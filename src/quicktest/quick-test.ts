@@ -6,8 +6,8 @@ import { UserError } from '../errors.js';
 import {
   type ChosenEngine,
   chooseEngine,
+  chooseEngineFor,
   type EngineWish,
-  noticeOf,
   otherThan,
   type PassedOver,
 } from '../runtime/devices.js';
@@ -103,9 +103,11 @@ export interface QuickTestRun {
 export async function quickTest(request: QuickTestRequest): Promise<QuickTestRun> {
   const size = inputSize(request, request.model);
   request.watch('choosing an engine');
-  const chosen = await chooseEngine(request);
-  const notice = noticeOf(request, chosen);
-  if (notice !== null) request.notice(notice);
+  const chosen = await chooseEngineFor(
+    { models: [request.model], ...size },
+    request,
+    request.notice,
+  );
   try {
     return await testOn(chosen, request, size);
   } finally {

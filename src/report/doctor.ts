@@ -4,7 +4,7 @@ import type { Adapter } from '../runtime/adapters.js';
 import type { SurveyEntry } from '../runtime/survey.js';
 import { heading, left, note, right } from './cells.js';
 import { ENGINE_TITLES } from './engines.js';
-import type { Block, Cell, Report } from './report.js';
+import type { Block, Cell, Report, TableBlock } from './report.js';
 import { formatBinaryBytes, formatBytes } from './units.js';
 
 interface DoctorResult {
@@ -42,7 +42,7 @@ export function doctorReport(result: DoctorResult): Report {
         rows: engines.map(engineCells),
       },
       ...remedies(engines),
-      ...(adapters ? graphics(adapters, result.adapterFindings ?? []) : []),
+      ...(adapters ? graphics(adapters, result.adapterFindings ?? [], engines) : []),
     ],
   };
 }
@@ -58,6 +58,12 @@ function verdict(engines: readonly SurveyEntry[]): Block {
 }
 
 const NOTHING: Cell = { text: '–', value: '' };
+
+const differenceCell = (check: SurveyEntry['selfCheck']): Cell =>
+  check ? { text: check.difference.toExponential(1), value: check.difference } : NOTHING;
+
+const flopsCell = (flops: number | null): Cell =>
+  flops === null ? NOTHING : { text: `${(flops / 1e9).toPrecision(3)} GFLOP/s`, value: flops };
 
 /** What passes for a graphics card, and is none, is nothing to wish for. */
 function verdictCell({ problem, version, info }: SurveyEntry): Cell {
@@ -75,12 +81,8 @@ function engineCells(entry: SurveyEntry): Cell[] {
     version === null ? NOTHING : { text: version },
     verdictCell(entry),
     info ? { text: String(info.threads), value: info.threads } : NOTHING,
-    selfCheck
-      ? { text: selfCheck.difference.toExponential(1), value: selfCheck.difference }
-      : NOTHING,
-    productFlops === null
-      ? NOTHING
-      : { text: `${(productFlops / 1e9).toPrecision(3)} GFLOP/s`, value: productFlops },
+    differenceCell(selfCheck),
+    flopsCell(productFlops),
     { text: problem ?? '' },
   ];
 }
@@ -96,41 +98,74 @@ function remedies(engines: readonly SurveyEntry[]): Block[] {
   });
 }
 
-function graphics(adapters: readonly Adapter[], findings: readonly Finding[]): Block[] {
+function graphics(
+  adapters: readonly Adapter[],
+  findings: readonly Finding[],
+  engines: readonly SurveyEntry[],
+): Block[] {
   if (adapters.length === 0)
     return [heading('No graphics adapter is known'), ...findings.map(findingNote)];
   return [
     heading('Graphics adapters'),
-    {
-      kind: 'table',
-      columns: [
-        left('adapter', 'adapter', true),
-        left('vendor', 'vendor'),
-        left('kind', 'is_software'),
-        right('memory', 'memory_bytes'),
-        right('buffer', 'max_buffer_bytes'),
-        right('binding', 'max_binding_bytes'),
-        left('f16', 'float16'),
-        left('told by', 'source', true),
-      ],
-      rows: adapters.map(adapterCells),
-    },
+    adaptersTable(adapters, engines),
     ...findings.map(findingNote),
   ];
 }
 
-function adapterCells(adapter: Adapter): Cell[] {
+/** On a narrow terminal without what the table of engines has too. */
+function adaptersTable(adapters: readonly Adapter[], engines: readonly SurveyEntry[]): TableBlock {
+  const limits = [
+    left('adapter', 'adapter', true),
+    left('vendor', 'vendor'),
+    left('kind', 'is_software'),
+    right('memory', 'memory_bytes'),
+    right('buffer', 'max_buffer_bytes'),
+    right('binding', 'max_binding_bytes'),
+    left('f16', 'float16'),
+  ];
+  const source = left('told by', 'source', true);
+  return {
+    kind: 'table',
+    columns: [
+      ...limits,
+      right('off by', 'difference'),
+      right('512³ product', 'product_flops'),
+      source,
+    ],
+    rows: adapters.map((adapter) => {
+      const { selfCheck = null, productFlops = null } = runOn(adapter, engines) ?? {};
+      const [cells, told] = adapterCells(adapter);
+      return [...cells, differenceCell(selfCheck), flopsCell(productFlops), told];
+    }),
+    narrower: {
+      kind: 'table',
+      columns: [...limits, source],
+      rows: adapters.map((adapter) => adapterCells(adapter).flat()),
+    },
+  };
+}
+
+/** What ran on an adapter, the fastest. */
+const runOn = ({ name }: Adapter, engines: readonly SurveyEntry[]): SurveyEntry | undefined =>
+  engines
+    .filter(({ info }) => info?.device === name)
+    .toSorted((a, b) => (b.productFlops ?? 0) - (a.productFlops ?? 0))[0];
+
+/** What it can hold, and who says so. */
+function adapterCells(adapter: Adapter): [Cell[], Cell] {
   const { name, vendor, isSoftware, memoryBytes, hasFloat16, source } = adapter;
   return [
-    { text: name, tone: 'strong' },
-    vendor === null ? NOTHING : { text: vendor },
-    isSoftware
-      ? { text: 'software', value: true, tone: 'warning' }
-      : { text: 'card', value: false, tone: 'good' },
-    limitCell(memoryBytes),
-    limitCell(adapter.maxBufferBytes),
-    limitCell(adapter.maxBindingBytes),
-    hasFloat16 === null ? NOTHING : { text: hasFloat16 ? 'yes' : 'no', value: hasFloat16 },
+    [
+      { text: name, tone: 'strong' },
+      vendor === null ? NOTHING : { text: vendor },
+      isSoftware
+        ? { text: 'software', value: true, tone: 'warning' }
+        : { text: 'card', value: false, tone: 'good' },
+      limitCell(memoryBytes),
+      limitCell(adapter.maxBufferBytes),
+      limitCell(adapter.maxBindingBytes),
+      hasFloat16 === null ? NOTHING : { text: hasFloat16 ? 'yes' : 'no', value: hasFloat16 },
+    ],
     { text: source },
   ];
 }

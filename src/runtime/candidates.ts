@@ -11,6 +11,8 @@ export interface OpenOptions {
   /** That one run may take, where the library lets one choose. */
   readonly threads: number;
   readonly compute: Compute;
+  /** Whether what passes for a graphics card and computes on the processor may be taken. */
+  readonly acceptsSoftware?: boolean;
 }
 
 /** A way of computing that a library offers. */
@@ -24,6 +26,8 @@ export interface Candidate {
   readonly package: string;
   /** Where it exists; everywhere when absent. */
   readonly platforms?: readonly NodeJS.Platform[];
+  /** What its products can be computed in; anything when absent. */
+  readonly computes?: readonly Compute[];
   /** Whether it is for the user to want: that it is not installed is no news. */
   readonly isOptional: boolean;
   /** Whether it is taken without being asked for. */
@@ -59,6 +63,7 @@ const tfjs = <const Name extends BackendName>(
 ) => ({
   ...candidate(`tfjs:${backend}`, traits),
   engine: 'tfjs' as const,
+  computes: ['f32'] as readonly Compute[],
   backend,
   package: packageName,
   open: async (options: OpenOptions) =>

@@ -1,8 +1,10 @@
 /** Which engine runs a model, and on what: found, checked, chosen and explained. */
+import type { LanguageModel } from '../architecture/layer.js';
 import { UserError } from '../errors.js';
 import type { Adapter } from './adapters.js';
 import { CANDIDATES, type Candidate, installedVersion, type OpenOptions } from './candidates.js';
 import {
+  type CallSize,
   DEVICES,
   type DeviceName,
   ENGINES,
@@ -65,15 +67,48 @@ export async function chooseEngine(
     cardsFirst(wished.filter((each) => isExpected(wish, each, platform))),
     async (candidate) => {
       await refuseUnfit(wish, candidate);
-      return openHere(candidate, wish, platform);
+      return openHere(candidate, { ...wish, acceptsSoftware: !isAnyCard(wish) }, platform);
     },
     selfCheck,
   );
   return { engine: opened, selfCheck: check, passedOver };
 }
 
-const isWished = ({ engine, device }: EngineWish, candidate: Choosable): boolean =>
-  (engine === 'auto' || candidate.engine === engine) && isWishedDevice(device, candidate);
+/** Models, and the tokens that each is to run on. */
+export interface ModelsToRun extends CallSize {
+  readonly models: readonly LanguageModel[];
+}
+
+/**
+ * The same for models: under `auto` a card that cannot run so many tokens is passed over for the processor.
+ * @param notice Told what the user should know of the choice.
+ * @throws UserError as `chooseEngine`.
+ */
+export async function chooseEngineFor(
+  { models, ...size }: ModelsToRun,
+  wish: EngineWish,
+  notice: (text: string) => void,
+  choose: (wish: EngineWish) => Promise<ChosenEngine> = chooseEngine,
+): Promise<ChosenEngine> {
+  const chosen = await choose(wish);
+  const obstacle =
+    wish.device === 'auto'
+      ? models.map((model) => chosen.engine.obstacleTo?.(model, size)).find((each) => each)
+      : undefined;
+  if (obstacle === undefined) {
+    const text = noticeOf(wish, chosen);
+    if (text !== null) notice(text);
+    return chosen;
+  }
+  await chosen.engine.close();
+  notice(`running on the CPU: ${obstacle.message}`);
+  return choose({ ...wish, device: 'cpu' });
+}
+
+const isWished = ({ engine, device, compute }: EngineWish, candidate: Choosable): boolean =>
+  (engine === 'auto' || candidate.engine === engine) &&
+  (candidate.computes ?? [compute]).includes(compute) &&
+  isWishedDevice(device, candidate);
 
 function isWishedDevice(wish: DeviceChoice, { device, isAutomatic }: Choosable): boolean {
   switch (wish) {
@@ -128,9 +163,9 @@ async function refuseNoCard({ obstacle }: Choosable, adapter: Adapter | null): P
 
 const NO_CARD = 'there is no graphics card that it can use';
 
-/** What somebody who did not ask for the processor should know of what was chosen; null when there is nothing. */
+/** What the user should know of what was chosen among several; null when there is nothing. */
 export function noticeOf(
-  { device }: EngineWish,
+  { device }: Pick<EngineWish, 'device'>,
   { engine, passedOver }: ChosenEngine,
 ): string | null {
   const { info } = engine;
@@ -138,15 +173,16 @@ export function noticeOf(
     const title = DEVICES[info.deviceKind];
     return `${title} has only a software adapter here (${info.device}): it computes on the CPU, slowly`;
   }
-  const cards = device === 'auto' ? passedOver.filter((each) => each.device !== 'cpu') : [];
-  const [first] = cards;
-  if (info.deviceKind !== 'cpu' || first === undefined) return null;
+  const cards = passedOver.filter((each) => each.device !== 'cpu');
   // What there is says more than what there is not.
   const told = cards.find(({ why }) => why !== NO_CARD);
-  if (told === undefined) return 'running on the CPU: no graphics card was found';
-  const { engine: name, backend, why, suggestion } = told;
-  const remedy = suggestion ? `; to mend it: ${suggestion}` : '';
-  return `running on the CPU: ${ENGINES[name]} (${backend}): ${why}${remedy}`;
+  if (told !== undefined) {
+    const { engine: name, backend, why, suggestion } = told;
+    const remedy = suggestion ? `; to mend it: ${suggestion}` : '';
+    return `running on ${DEVICES[info.deviceKind]}: ${ENGINES[name]} (${backend}): ${why}${remedy}`;
+  }
+  const isDisappointing = device === 'auto' && info.deviceKind === 'cpu' && cards.length > 0;
+  return isDisappointing ? 'running on the CPU: no graphics card was found' : null;
 }
 
 /** Whether it exists on a system. */
@@ -172,14 +208,18 @@ const SYSTEMS: Partial<Record<NodeJS.Platform, string>> = {
   win32: 'Windows',
 };
 
-/** An engine that is never on such a device. */
-function noSuchPair({ engine, device }: EngineWish, candidates: readonly Choosable[]): UserError {
+/** An engine that is never on such a device, or never computes so. */
+function noSuchPair(wish: EngineWish, candidates: readonly Choosable[]): UserError {
+  const { engine, device, compute } = wish;
   const title = engine === 'auto' ? 'the engine' : ENGINES[engine];
-  const [other] = candidates.filter((each) => isWishedDevice(device, each));
+  const isOnDevice = candidates.some((each) => isWished({ ...wish, compute: 'f32' }, each));
+  const other = candidates.find((each) => isWished({ ...wish, engine: 'auto' }, each));
   const where = device === 'gpu' ? 'a graphics card' : device;
-  return new UserError('usage', `${title} does not run on ${where}`, {
-    ...(other && { suggestion: `--engine ${other.engine} does` }),
-  });
+  return new UserError(
+    'usage',
+    isOnDevice ? `${title} does not compute in ${compute}` : `${title} does not run on ${where}`,
+    { ...(other && { suggestion: `--engine ${other.engine} does` }) },
+  );
 }
 
 /** Something of an engine that can be opened on one of its backends. */
@@ -218,6 +258,17 @@ export async function firstUsable<T extends Closable, C extends Openable>(
   }
   throw noEngine(passedOver);
 }
+
+/** Whether what is asked for is what runs already. */
+export const isSameWay = (
+  { name, deviceKind, compute }: EngineInfo,
+  wish: Pick<EngineWish, 'engine' | 'device' | 'compute'>,
+): boolean =>
+  wish.compute === compute &&
+  (wish.engine === 'auto' || wish.engine === name) &&
+  (wish.device === 'auto' ||
+    wish.device === deviceKind ||
+    (wish.device === 'gpu' && deviceKind !== 'cpu'));
 
 /** What gives a second opinion: on a graphics card the processor, on that the other engine. */
 export const otherThan = ({
@@ -278,6 +329,6 @@ function noEngine(passedOver: readonly PassedOver[]): UserError {
   const what = areCards ? 'no graphics card can be used here' : 'no engine can run here';
   const remedies = [...new Set(passedOver.flatMap(({ suggestion }) => suggestion ?? []))];
   return new UserError('system', `${what}: ${reasons.join('; ')}`, {
-    suggestion: remedies.length > 0 ? remedies.join('; or ') : 'see what minimind doctor says',
+    suggestion: remedies.length > 0 ? remedies.join('; or ') : 'minimind doctor says what there is',
   });
 }

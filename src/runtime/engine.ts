@@ -2,7 +2,8 @@
  * What an engine is: it loads a subtree of the description and runs it. Nothing of the libraries behind it
  * shows here. Shapes: B batch, T tokens of a call, H hidden, V vocabulary.
  */
-import type { Layer } from '../architecture/layer.js';
+import type { LanguageModel, Layer } from '../architecture/layer.js';
+import type { UserError } from '../errors.js';
 import type { Ids, Values } from './values.js';
 import type { WeightSource } from './weights.js';
 
@@ -67,6 +68,12 @@ export interface LoadOptions {
   readonly decoding?: { readonly totalTokens: number };
 }
 
+/** Of a call: B sequences of T tokens. */
+export interface CallSize {
+  readonly batch: number;
+  readonly tokens: number;
+}
+
 export interface Engine {
   readonly info: EngineInfo;
   /**
@@ -75,6 +82,11 @@ export interface Engine {
    * @param weights Read once, here.
    */
   load(layer: Layer, weights: WeightSource, options?: LoadOptions): Promise<Program>;
+  /**
+   * What keeps it from running a language model on so many tokens, where it can tell before it tries; absent where
+   * nothing but memory does.
+   */
+  obstacleTo?(model: LanguageModel, size: CallSize): UserError | undefined;
   /** Frees what the engine holds. Programs are released before. */
   close(): Promise<void>;
 }

@@ -3,6 +3,7 @@ import { doctorReport } from '../../src/report/doctor.js';
 import { renderCsv } from '../../src/report/render-csv.js';
 import { renderTable } from '../../src/report/render-table.js';
 import type { Adapter } from '../../src/runtime/adapters.js';
+import type { SurveyEntry } from '../../src/runtime/survey.js';
 
 const LLVMPIPE: Adapter = {
   name: 'llvmpipe (LLVM 15.0.6, 256 bits)',
@@ -29,6 +30,30 @@ const INSTALL = {
   suggestion: 'npm install webgpu@0.6.2',
 };
 
+/** On the first of them. */
+const RAN: SurveyEntry = {
+  engine: 'onnx',
+  backend: 'webgpu',
+  device: 'webgpu',
+  package: 'onnxruntime-node',
+  version: '1.30.0',
+  problem: null,
+  remedy: null,
+  info: {
+    name: 'onnx',
+    version: '1.30.0',
+    provider: 'webgpu',
+    device: LLVMPIPE.name,
+    deviceKind: 'webgpu',
+    isSoftware: true,
+    memoryBytes: null,
+    threads: 1,
+    compute: 'f32',
+  },
+  selfCheck: { difference: 2.1e-7, limit: 1e-4, passed: true },
+  productFlops: 5.141e9,
+};
+
 const report = (
   adapters: readonly Adapter[] | null,
   adapterFindings: Parameters<typeof doctorReport>[0]['adapterFindings'] = [],
@@ -38,7 +63,7 @@ const report = (
     platform: 'linux-x64',
     processors: 1,
     availableBytes: 24e9,
-    engines: [],
+    engines: [RAN],
     adapters,
     adapterFindings,
   });
@@ -54,10 +79,10 @@ describe('the graphics adapters that the doctor finds', () => {
     expect(text(120, [LLVMPIPE, H200], [INSTALL])).toBe(
       [
         'Graphics adapters',
-        'adapter                           vendor  kind         memory   buffer    binding  f16  told by',
-        '────────────────────────────────  ──────  ────────  ─────────  ───────  ─────────  ───  ──────────',
-        'llvmpipe (LLVM 15.0.6, 256 bits)  Mesa    software          –  4.0 GiB  128.0 MiB  yes  webgpu',
-        'NVIDIA H200                       NVIDIA  card      140.4 GiB        –          –  –    nvidia-smi',
+        'adapter                           vendor  kind         memory   buffer    binding  f16  off by  512³ product  told by',
+        '────────────────────────────────  ──────  ────────  ─────────  ───────  ─────────  ───  ──────  ────────────  ──────────',
+        'llvmpipe (LLVM 15.0.6, 256 bits)  Mesa    software          –  4.0 GiB  128.0 MiB  yes  2.1e-7  5.14 GFLOP/s  webgpu',
+        'NVIDIA H200                       NVIDIA  card      140.4 GiB        –          –  –         –             –  nvidia-smi',
         '',
         '→ only the package webgpu knows of limits, float16 and software adapters: npm install webgpu@0.6.2',
       ].join('\n'),
@@ -90,8 +115,8 @@ describe('the graphics adapters that the doctor finds', () => {
   it('have exact numbers in CSV', () => {
     expect(renderCsv(report([LLVMPIPE])).split('\n\n')[1]).toBe(
       [
-        'adapter,vendor,is_software,memory_bytes,max_buffer_bytes,max_binding_bytes,float16,source',
-        '"llvmpipe (LLVM 15.0.6, 256 bits)",Mesa,true,,4294967295,134217728,true,webgpu',
+        'adapter,vendor,is_software,memory_bytes,max_buffer_bytes,max_binding_bytes,float16,difference,product_flops,source',
+        '"llvmpipe (LLVM 15.0.6, 256 bits)",Mesa,true,,4294967295,134217728,true,2.1e-7,5141000000,webgpu',
       ].join('\n'),
     );
   });

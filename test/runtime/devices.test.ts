@@ -7,6 +7,7 @@ import {
   type DeviceChoice,
   type EngineChoice,
   isFor,
+  isSameWay,
   noticeOf,
   otherThan,
 } from '../../src/runtime/devices.js';
@@ -260,12 +261,52 @@ describe('the device that is chosen', () => {
     expect(passedOver.map(({ backend }) => backend)).toEqual(['cuda']);
   });
 
+  it('says why one card was passed over for another', async () => {
+    const candidates = [{ ...cuda, open: withoutLibraries }, webgpu, cpu];
+    for (const device of ['auto', 'gpu'] as const) {
+      expect(noticeOf(wish(device), await chosenFrom(candidates, device))).toBe(
+        'running on WebGPU: ONNX Runtime (cuda): CUDA 12 is not installed; to mend it: npm rebuild',
+      );
+    }
+  });
+
+  it.each([
+    ['auto', false],
+    ['gpu', false],
+    ['webgpu', true],
+  ] as const)('may be software only by its own name (%s: %s)', async (device, accepted) => {
+    let asked: boolean | undefined;
+    const open = async ({ acceptsSoftware }: OpenOptions) => {
+      asked = acceptsSoftware;
+      return onCard('NVIDIA H200')();
+    };
+    await chosenFrom([{ ...webgpu, open }], device);
+    expect(asked).toBe(accepted);
+  });
+
+  it('is the same as another where the names mean the same', () => {
+    const info = { ...referenceEngine().info, deviceKind: 'webgpu' } as const;
+    const same = (engine: EngineChoice, device: DeviceChoice) =>
+      isSameWay(info, { engine, device, compute: 'f32' });
+    expect([same('auto', 'gpu'), same('auto', 'webgpu'), same('onnx', 'auto')]).toEqual([
+      true,
+      true,
+      true,
+    ]);
+    expect(isSameWay(info, { engine: 'auto', device: 'gpu', compute: 'f16' })).toBe(false);
+    expect([same('auto', 'cpu'), same('auto', 'cuda'), same('tfjs', 'gpu')]).toEqual([
+      false,
+      false,
+      false,
+    ]);
+  });
+
   it.each([
     [
       'gpu',
       [cpu, noCard],
       'ONNX Runtime (webgpu): there is no graphics card that it can use',
-      'see what minimind doctor says',
+      'minimind doctor says what there is',
     ],
     [
       'gpu',
@@ -284,7 +325,7 @@ describe('the device that is chosen', () => {
       'cuda',
       [cpu, { ...cuda, platforms: ['win32'] as const }],
       'CUDA exists on Windows',
-      'see what',
+      'minimind doctor',
     ],
   ] as const)(
     'is none when %s is asked for in vain: an error of the system',

@@ -1,4 +1,4 @@
-/** On a graphics card under WebGPU, or on a software adapter: skipped where there is neither. */
+/** On a graphics card: under WebGPU, or its software adapter, and under CUDA; skipped where there is none. */
 import fs from 'node:fs';
 import { afterAll, describe, expect, it } from 'vitest';
 import { mamba } from '../../src/architecture/constructors.js';
@@ -22,6 +22,9 @@ const why = opened instanceof Error ? ` (${opened.message.split('\n', 1)[0]})` :
 afterAll(async () => {
   if (why === '') await engine.close();
 });
+
+/** Cards have exponentials of their own; software has those of the processor. */
+const limit = why === '' && engine.info.isSoftware ? 2e-5 : 2e-4;
 
 /** One of each kind of layer; a software adapter takes its time to compile what it computes. */
 const FEW = [
@@ -60,6 +63,27 @@ async function onBoth(layer: Layer, weights: WeightSource, input: RunInput) {
   return outputs.map(({ data }) => data) as [Float32Array, Float32Array];
 }
 
+const cuda = await openOnnx({ threads: 1, provider: 'cuda' }).catch((error: Error) => error);
+const whyNoCuda = cuda instanceof Error ? ` (${cuda.message.split('\n', 1)[0]})` : '';
+
+describe.skipIf(whyNoCuda !== '')(`CUDA${whyNoCuda}`, () => {
+  const card = cuda as Engine;
+  afterAll(() => card.close());
+
+  it('passes the check', async () => {
+    expect(await selfCheck(card)).toMatchObject({ passed: true });
+  });
+
+  it.each(ALL)('computes what the original does: %s', async (place) => {
+    const { model, weights, ids, expected, every } = await caseOf(place);
+    const logits = expected.get('logits');
+    const program = await card.load(model, weights);
+    const { output } = await program.run({ ids });
+    await program.release();
+    expect(logits && differenceAt(output, logits, every)).toBeLessThan(2e-4);
+  });
+});
+
 describe.skipIf(onnxVersion() === undefined || why !== '')(`WebGPU${why}`, () => {
   it('passes the check', async () => {
     expect(await selfCheck(engine)).toMatchObject({ passed: true });
@@ -71,7 +95,7 @@ describe.skipIf(onnxVersion() === undefined || why !== '')(`WebGPU${why}`, () =>
     const program = await engine.load(model, weights);
     const { output } = await program.run({ ids });
     await program.release();
-    expect(logits && differenceAt(output, logits, every)).toBeLessThan(2e-5);
+    expect(logits && differenceAt(output, logits, every)).toBeLessThan(limit);
   });
 
   it.each(['hybrid/shared-lowrank-tied', 'hf/gemma2-window'])('decodes: %s', async (place) => {
@@ -80,7 +104,7 @@ describe.skipIf(onnxVersion() === undefined || why !== '')(`WebGPU${why}`, () =>
     const program = await engine.load(model, weights, { decoding: { totalTokens: ids.tokens } });
     const found = await decoded(program, ids, [ids.tokens - 3, 1, 2]);
     await program.release();
-    expect(logits && differenceAt(found, logits, every)).toBeLessThan(2e-5);
+    expect(logits && differenceAt(found, logits, every)).toBeLessThan(limit);
   });
 
   it('splits a table that is larger than what one operation sees', async () => {

@@ -6,6 +6,7 @@ import type { WeightSource } from '../weights.js';
 import { compile } from './compile.js';
 import { explained, type Failure } from './failures.js';
 import { GraphBuilder } from './graph.js';
+import { checkFits } from './largest-tensor.js';
 import {
   CUDA_COMMAND,
   type Library,
@@ -67,6 +68,8 @@ interface OnnxOptions {
   readonly provider?: Provider;
   /** `f32` unless said otherwise. */
   readonly compute?: Compute;
+  /** Whether a software adapter may be taken; it may unless said otherwise. */
+  readonly acceptsSoftware?: boolean;
   /** Bytes of a buffer that one operation on a graphics card sees; what the card says or WebGPU guarantees unless said otherwise. */
   readonly maxBindingBytes?: number;
   /** What finds the library, when not the package's own `require`. */
@@ -78,7 +81,8 @@ interface OnnxOptions {
  * @throws UserError when it is not installed or does not load, or cannot use the provider.
  */
 export async function openOnnx(options: OnnxOptions): Promise<Engine> {
-  const { threads, provider = 'cpu', compute = 'f32', require } = options;
+  const { threads, provider = 'cpu', compute = 'f32', acceptsSoftware = true, require } = options;
+  if (!acceptsSoftware) process.env.VK_LOADER_DRIVERS_DISABLE ??= SOFTWARE_DRIVERS;
   // Read by CUDA's libraries when they are loaded: products of float32 are not to be rounded to 10 bits.
   process.env.NVIDIA_TF32_OVERRIDE ??= '0';
   const library = loadLibrary(require);
@@ -103,10 +107,29 @@ export async function openOnnx(options: OnnxOptions): Promise<Engine> {
     },
     load: (layer, source, loading = {}) =>
       load({ library, settings, layer, source, loading, target }),
+    obstacleTo(model, size) {
+      try {
+        checkFits(model, { ...size, start: 0 }, target, true);
+        return undefined;
+      } catch (error) {
+        if (error instanceof UserError) return error;
+        throw error;
+      }
+    },
     // All other sessions end with their programs.
     close: async () => held?.release(),
   };
 }
+
+/**
+ * Manifests of Vulkan drivers that compute on the processor: its loader leaves them out, which WebGPU would take
+ * without a word where the card's own driver does not load
+ * (https://github.com/KhronosGroup/Vulkan-Loader/blob/main/docs/LoaderDriverInterface.md).
+ */
+const SOFTWARE_DRIVERS = '*lvp_icd*,*swiftshader*';
+
+/** Where nobody tells what it is called. */
+const SOFTWARE_ADAPTER = 'a software adapter';
 
 /** What is known of what a provider runs on. That nobody knows of a card where there is one, is software. */
 function cardOf(deviceKind: DeviceName, card: Adapter | null) {
@@ -116,7 +139,7 @@ function cardOf(deviceKind: DeviceName, card: Adapter | null) {
   const isSoftware = card?.isSoftware ?? deviceKind === 'webgpu';
   return {
     deviceKind,
-    device: card?.name ?? (isSoftware ? 'of no known name' : UNNAMED_CARD),
+    device: card?.name ?? (isSoftware ? SOFTWARE_ADAPTER : UNNAMED_CARD),
     isSoftware,
     memoryBytes: card?.memoryBytes ?? null,
   };

@@ -2,8 +2,9 @@
 import type { Layer, Linear } from '../../architecture/layer.js';
 import { walk } from '../../architecture/walk.js';
 import { UserError } from '../../errors.js';
+import { WEBGPU_COMMAND } from '../adapters/webgpu.js';
 import { columnsOf } from './context.js';
-import { headsAtATime, mostElements, type Target } from './target.js';
+import { GUARANTEED_BYTES, headsAtATime, mostElements, type Target } from './target.js';
 
 /** One run of a graph. */
 interface CallSize {
@@ -47,14 +48,18 @@ export function checkFits(
     largestValue(layer, { ...call, ...smaller }, target, areLogitsApart).elements <= most;
   const sequences = largestThat(batch, (count) => fits({ batch: count }));
   const length = largestThat(tokens, (count) => fits({ batch: 1, tokens: count }));
-  const suggestion =
+  const smaller =
     sequences > 0
       ? `take a batch of at most ${sequences}`
-      : `take a batch of 1 and a context of at most ${start + length} tokens, or --device cpu`;
+      : `take a batch of 1 and a context of at most ${start + length} tokens`;
+  const isGuaranteed = target.maxBindingBytes === GUARANTEED_BYTES[target.provider];
+  const [sees, remedy] = isGuaranteed
+    ? [' for certain', `, or ${WEBGPU_COMMAND} to learn how much it is`]
+    : ['', ''];
   throw new UserError(
     'system',
-    `${batch} × ${tokens} tokens make a tensor of ${megabytes(needed.elements)} MB in ${JSON.stringify(needed.name)}, and one operation of the graphics card sees ${megabytes(most)} MB`,
-    { suggestion },
+    `${batch} × ${tokens} tokens make a tensor of ${megabytes(needed.elements)} MB in ${JSON.stringify(needed.name)}, and one operation of the graphics card sees ${megabytes(most)} MB${sees}`,
+    { suggestion: `${smaller}, or --device cpu${remedy}` },
   );
 }
 

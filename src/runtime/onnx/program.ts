@@ -1,5 +1,6 @@
 import type { Layer } from '../../architecture/layer.js';
 import { Calls, type CheckedCall } from '../calls.js';
+import { DeviceLostError } from '../device-lost.js';
 import type { LoadOptions, Program, RunInput, RunOutput } from '../engine.js';
 import type { Values } from '../values.js';
 import type { CompiledGraph } from './compile.js';
@@ -32,6 +33,7 @@ export class OnnxProgram implements Program {
   readonly #parts: Parts;
   readonly #calls: Calls<States>;
   #session: Session | undefined;
+  #isLost = false;
 
   constructor(parts: Parts) {
     this.#parts = parts;
@@ -60,15 +62,19 @@ export class OnnxProgram implements Program {
       const results = await this.#session.run(Object.fromEntries(feeds));
       return this.#outputOf(call, new Map(Object.entries(results)));
     } catch (error) {
-      throw explained(error, 'run the model');
+      const known = explained(error, 'run the model');
+      this.#isLost ||= known instanceof DeviceLostError;
+      throw known;
     }
   }
 
   async release(): Promise<void> {
     const session = this.#session;
     this.#session = undefined;
-    // Of a device that went away there is nothing to free, and why it did is told already.
-    await session?.release().catch(() => {});
+    await session?.release().catch((error) => {
+      // Of a device that went away there is nothing to free, and that it did is told already.
+      if (!this.#isLost) throw error;
+    });
     this.#parts.weights.release();
   }
 

@@ -110,7 +110,7 @@ describe('a call whose values are larger than what one operation sees', () => {
       expect.objectContaining({
         code: 'system',
         message: expect.stringContaining('5 × 100 tokens make a tensor of'),
-        suggestion: 'take a batch of at most 2',
+        suggestion: 'take a batch of at most 2, or --device cpu',
       }),
     );
     // The widest product makes 2 · 100 · 130 values; the scores of a head are tokens · keys.

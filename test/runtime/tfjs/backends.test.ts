@@ -91,7 +91,11 @@ describe('a backend that can be used', () => {
       version: '4.22.0-fake',
       provider: 'tensorflow',
       device: await cudaCard(),
+      deviceKind: 'cuda',
+      isSoftware: false,
+      memoryBytes: null,
       threads: 1,
+      compute: 'f32',
     });
   });
 
