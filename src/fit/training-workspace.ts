@@ -40,6 +40,8 @@ const CONSTANTS = {
   rounding: 512,
 } as const;
 
+const NONE = { formula: '0', source: 'an implementation may do without' } as const;
+
 /** A communicator for each way in which GPUs work together. */
 const communicators: Part = ({ parallelism: { tensor, pipeline, replicas } }) => {
   const count = [tensor, pipeline, replicas].filter((gpus) => gpus > 1).length;
