@@ -6,9 +6,9 @@ import { activationsOf } from '../budget/activations.js';
 import type { Figure } from '../budget/figure.js';
 import { type Bounds, type Quantity, quantity } from '../budget/quantity.js';
 import { eachBound, sumBounds } from './bounds.js';
+import { channelBytes, contextBytes, libraryBytes } from './fixed-workspace.js';
 import { servedWeights } from './quantized.js';
 import { type ServedModel, sequenceState, valueBytes } from './serving-work.js';
-import { channelBytes, contextBytes, libraryBytes } from './fixed-workspace.js';
 
 const MIB = 2 ** 20;
 
