@@ -1,5 +1,5 @@
 /** What `minimind fit --list-gpus` prints. */
-import { type Gpu, type Machine, PEAK_DTYPES } from '../hardware/gpu.js';
+import type { Gpu, Machine, PeakDtype } from '../hardware/gpu.js';
 import { heading, left, note, right, strong } from './cells.js';
 import type { Cell, Report, TableBlock } from './report.js';
 import { formatBytes, significant } from './units.js';
@@ -21,17 +21,28 @@ export const hardwareReport = ({ gpus, machines }: KnownHardware): Report => ({
   ],
 });
 
-/** On a terminal, those that most models are computed in. */
-const SHOWN = ['f32', 'bf16', 'f16', 'f8', 'int8'] as const;
+/** In what order they stand; on a terminal, those alone that most models are computed in. */
+const IS_USUAL: Readonly<Record<PeakDtype, boolean>> = {
+  f32: true,
+  tf32: false,
+  bf16: true,
+  f16: true,
+  f8: true,
+  int8: true,
+  int4: false,
+};
+
+const PEAKS = Object.keys(IS_USUAL) as PeakDtype[];
+const USUAL = PEAKS.filter((dtype) => IS_USUAL[dtype]);
 
 const gpusTable = (gpus: readonly Gpu[]): TableBlock => ({
-  ...peaksTable(gpus, PEAK_DTYPES, true),
-  narrower: { ...peaksTable(gpus, SHOWN, false), narrower: peaksTable(gpus, ['bf16'], false) },
+  ...peaksTable(gpus, PEAKS, true),
+  narrower: { ...peaksTable(gpus, USUAL, false), narrower: peaksTable(gpus, ['bf16'], false) },
 });
 
 function peaksTable(
   gpus: readonly Gpu[],
-  dtypes: readonly (typeof PEAK_DTYPES)[number][],
+  dtypes: readonly PeakDtype[],
   withSource: boolean,
 ): TableBlock {
   return {
