@@ -2,6 +2,7 @@
 import * as Flags from '@oclif/core/flags';
 import type { TrainingHints } from '../architecture/family.js';
 import type { LanguageModel } from '../architecture/layer.js';
+import type { Bounds } from '../budget/quantity.js';
 import type { Origin } from '../budget/setting.js';
 import { resolveSetting } from '../budget/setting.js';
 import { OPTIMIZER_NAMES, type Optimizer } from '../budget/training.js';
@@ -11,6 +12,7 @@ import type { Cluster } from '../fit/hardware-setting.js';
 import { usualFormat, WEIGHT_DTYPES } from '../fit/quantized.js';
 import { fitServing, type ServingFit } from '../fit/serving.js';
 import type { ServingFitSetting, WeightDtype } from '../fit/serving-setting.js';
+import { type ForwardSize, forwardBytesOf, forwardSecondsOf } from '../fit/this-machine-forward.js';
 import type { TrainingFit } from '../fit/training.js';
 import {
   CONVENTIONS,
@@ -18,6 +20,7 @@ import {
   type TrainingFitSetting,
   type ZeroStage,
 } from '../fit/training-setting.js';
+import type { MachineProfile } from '../hardware/machine-profile.js';
 import type { Dtype } from '../tensor/dtype.js';
 import { count, countLimit, dtype, duration, positive, settingFlags } from './flags.js';
 import type { ModelFile } from './model-file.js';
@@ -307,3 +310,31 @@ function fitIfPossible(model: LanguageModel, setting: ServingFitSetting): Servin
     throw error;
   }
 }
+
+/** A forward pass on this machine, as quick-test runs one. */
+export interface MachineForward extends ForwardSize {
+  readonly seconds: Bounds;
+  /** More than the process has before. */
+  readonly bytes: Bounds;
+}
+
+/** Bounded by what was measured of this machine, at the size that is asked of serving. */
+export async function forwardOn(
+  profile: MachineProfile,
+  { family, document, model }: Pick<ModelFile, 'family' | 'document' | 'model'>,
+  flags: FitFlags,
+): Promise<MachineForward> {
+  const { memoryNeed } = await import('../quicktest/memory.js');
+  const hints = family.trainingHints?.(document) ?? {};
+  const wish = { context: flags.context, batch: flags.batch, ...COUNTED } as const;
+  const { batch, context: tokens } = resolveSetting(wish, hints, model.positions).inference;
+  const size = { batch, tokens };
+  return {
+    ...size,
+    seconds: forwardSecondsOf(model, size, profile),
+    bytes: forwardBytesOf(memoryNeed(model, size, profile.engine.name)),
+  };
+}
+
+/** What a setting is resolved for, where only its sizes are asked. */
+const COUNTED = { dtype: 'f32', causal: false, optimizer: 'adamw' } as const;

@@ -156,6 +156,7 @@ async function measured(
       measured: new Date().toISOString(),
       circumstances,
       engine: {
+        name,
         title: `${ENGINES[name]} ${version} (${provider}, ${where})`,
         device: isOnCpu ? circumstances.cpu : device,
         isOnCpu,

@@ -2,7 +2,7 @@ import * as Args from '@oclif/core/args';
 import * as Flags from '@oclif/core/flags';
 import { countParameters } from '../budget/parameters.js';
 import { BaseCommand, formatOf } from '../cli/base-command.js';
-import { fitFlags, fitsOf, PURPOSES } from '../cli/fit-setting.js';
+import { fitFlags, fitsOf, forwardOn, PURPOSES } from '../cli/fit-setting.js';
 import { set, stateDict } from '../cli/flags.js';
 import { hardwareFlags, hardwareOf, ownHardware } from '../cli/hardware.js';
 import { openModelSource } from '../cli/model-source.js';
@@ -63,7 +63,7 @@ export default class Fit extends BaseCommand {
     if (flags['list-gpus']) {
       const own = await ownHardware(flags.hardware);
       const result = {
-        schema: 'minimind/hardware@1',
+        schema: 'minimind/gpus@1',
         gpus: [...own.gpus, ...GPUS],
         machines: [...own.machines, ...MACHINES],
       } as const;
@@ -82,6 +82,7 @@ export default class Fit extends BaseCommand {
       cluster,
       profile,
       ...fitsOf(loaded, cluster, flags),
+      forward: profile && (await forwardOn(profile, loaded, flags)),
     } as const;
     if (flags.check && !isCertain(result)) process.exitCode = 1;
     return this.answer(output, result, (each) =>

@@ -56,6 +56,7 @@ const circumstances = z.strictObject({
 export type Circumstances = Readonly<z.output<typeof circumstances>>;
 
 const engine = z.strictObject({
+  name: z.enum(['onnx', 'tfjs']),
   title: text.describe('Library, version and what it computes on'),
   device: text,
   isOnCpu: z.boolean(),

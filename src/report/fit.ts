@@ -1,6 +1,6 @@
 /** What `minimind fit` prints: a verdict for training and for serving, and what it rests on. */
 import type { Bounds, Quantity } from '../budget/quantity.js';
-import type { Fits } from '../cli/fit-setting.js';
+import type { Fits, MachineForward } from '../cli/fit-setting.js';
 import type { Cluster } from '../fit/hardware-setting.js';
 import type { LoadAnswer } from '../fit/queueing.js';
 import type { ServingLoad } from '../fit/serving.js';
@@ -21,6 +21,8 @@ export interface FitResult extends Fits {
   readonly cluster: Cluster;
   /** What was measured, when the hardware is this machine. */
   readonly profile: MachineProfile | null;
+  /** A forward pass on it. */
+  readonly forward: MachineForward | null;
 }
 
 type Training = NonNullable<Fits['training']>;
@@ -42,6 +44,7 @@ export function fitReport(
       ),
       ...(training ? trainingBlocks(training) : []),
       ...(serving ? servingBlocks(serving) : []),
+      ...(result.forward ? forwardBlocks(result.forward) : []),
       ...(explain ? explanationBlocks(sectionsOf(result)) : []),
     ],
   };
@@ -50,9 +53,10 @@ export function fitReport(
 const hardwareText = ({ gpu, gpus }: Cluster) =>
   `${gpus === 1 ? '' : `${formatInteger(gpus)} × `}${gpu.title}`;
 
-const sectionsOf = ({ training, serving }: FitResult) => ({
+const sectionsOf = ({ training, serving, forward }: FitResult) => ({
   ...(training && { training: training.fit }),
   ...(serving && { serving: serving.fit }),
+  ...(forward && { 'a forward pass here': forward }),
 });
 
 const TONES = {
@@ -82,7 +86,7 @@ function trainingBlocks({ setting, contextOrigin, fit }: Training): Block[] {
     ),
     memoryTable(
       parts.map(({ part, bytes }) => ({ part, bytes: sameBounds(bytes.value) })),
-      workspaceParts,
+      labelled(workspaceParts),
       total,
       capacity,
     ),
@@ -124,6 +128,10 @@ const sameBounds = (value: number | bigint): ShownBounds => ({
   upper: { value },
 });
 
+/** By what they are called where they are explained. */
+const labelled = (parts: readonly { readonly bytes: Bounds }[]): MemoryPart[] =>
+  parts.map(({ bytes }) => ({ part: bytes.expected.label, bytes }));
+
 interface MemoryPart {
   readonly part: string;
   readonly bytes: ShownBounds;
@@ -156,8 +164,8 @@ function memoryTable(
       left('', 'bar'),
     ],
     rows: [
-      ...exact.map(row),
-      ...workspace.map((each) => row({ ...each, part: `workspace: ${each.part}` })),
+      ...exact.filter(isThere).map(row),
+      ...workspace.filter(isThere).map((each) => row({ ...each, part: `+ ${each.part}` })),
       [strong('total'), ...boundsCells(total, bytesText), share(total)],
       [
         { text: 'the GPU has', tone: 'dim' },
@@ -169,6 +177,9 @@ function memoryTable(
     ],
   };
 }
+
+/** What is nothing by any bound is not worth a line. */
+const isThere = ({ bytes }: MemoryPart): boolean => Number(bytes.upper.value) > 0;
 
 const boundsColumns = (unit: string) => [
   right('lower', `lower_${unit}`),
@@ -264,14 +275,11 @@ function servingBlocks({ setting, contextOrigin, fit }: Serving): Block[] {
     ),
     memoryTable(
       [
-        ...weightParts.map(({ part, bytes }) => ({
-          part: `weights: ${part}`,
-          bytes: sameBounds(bytes.value),
-        })),
+        ...weightParts.map(({ bytes }) => ({ part: bytes.label, bytes: sameBounds(bytes.value) })),
         { part: 'keys and values', bytes: times(cachePerSequence.value) },
         ...(state.value > 0 ? [{ part: 'states', bytes: times(state.value) }] : []),
       ],
-      workspaceParts,
+      labelled(workspaceParts),
       total,
       capacity,
     ),
@@ -380,6 +388,23 @@ function loadRow(title: string, answer: LoadAnswer): Cell[] {
     { text: '' },
   ];
 }
+
+// This machine.
+
+/** As `quick-test` measures it. */
+const forwardBlocks = ({ batch, tokens, seconds, bytes }: MachineForward): Block[] => [
+  heading(
+    `A forward pass of ${formatInteger(batch)} × ${formatInteger(tokens)} tokens on this machine, in float32`,
+  ),
+  {
+    kind: 'table',
+    columns: [left('quick-test will tell', 'what'), ...boundsColumns('value')],
+    rows: [
+      [strong('time'), ...boundsCells(seconds, formatSeconds)],
+      [strong('memory, beside what it begins with'), ...boundsCells(bytes, bytesText)],
+    ],
+  },
+];
 
 // CSV: every figure a row.
 

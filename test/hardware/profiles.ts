@@ -16,6 +16,7 @@ export const PROFILE: MachineProfile = {
     libraries: { 'onnxruntime-node': '1.30.0' },
   },
   engine: {
+    name: 'onnx',
     title: 'ONNX Runtime 1.30.0 (cpu, 2 threads)',
     device: 'A processor',
     isOnCpu: true,
