@@ -96,6 +96,16 @@ describe('JSON output keeps to docs/schemas', () => {
     expect(complaints(stdout)).toEqual([]);
   });
 
+  it.skipIf(onnxVersion() === undefined)('fit --this-machine', () => {
+    const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'minimind-'));
+    const args = ['--this-machine', '--device', 'cpu', '--profile', path.join(folder, 'p.json')];
+    const { code, stdout } = runCli(['fit', SMALL_CONFIG, ...args, '--context', '8', '--json']);
+    fs.rmSync(folder, { recursive: true });
+    expect(code).toBe(0);
+    expect(JSON.parse(stdout).forward.tokens).toBe(8);
+    expect(complaints(stdout)).toEqual([]);
+  });
+
   it.skipIf(onnxVersion() === undefined)('quick-test in float16', () => {
     const args = ['configs/hybrid/tiny.yaml', '--compute', 'f16', '--device', 'cpu'];
     const { stdout } = runCli(['quick-test', ...args, '--context', '8', '--json']);
