@@ -51,12 +51,10 @@ const FLAGS: FitFlags = {
   p95: undefined,
 };
 
+type Wish = Partial<FitFlags> & { readonly gpus?: number };
+
 /** What the command answers, without a process of its own. */
-async function answered(
-  file: string,
-  gpu: string,
-  wish: Partial<FitFlags> & { readonly gpus?: number } = {},
-): Promise<FitResult> {
+async function answered(file: string, gpu: string, wish: Wish = {}): Promise<FitResult> {
   const { gpus, ...flags } = wish;
   const loaded = await loadModelFile(inPackage(file));
   const cluster = clusterNamed(gpu, gpus, { gpus: [], machines: [] });
@@ -74,7 +72,7 @@ async function answered(
 const LOAD = { qps: 100, p95: 2, prompt: 200, output: 50 } as const;
 
 /** Models that fit and that do not, spread and alone, with a load that can be met and one that cannot. */
-const CASES: readonly (readonly [string, ...Parameters<typeof answered>])[] = [
+const CASES: readonly (readonly [title: string, file: string, gpu: string, wish: Wish])[] = [
   ['that fits', SMALL, 'l4', { ...LOAD, 'train-tokens': 3e9 }],
   ['that does not fit', LARGE, 'l4', LOAD],
   ['in stages', LARGE, 'dgx-h100', { 'pipeline-parallel': 4, 'train-tokens': 3e11 }],
@@ -151,8 +149,8 @@ describe('exit codes', () => {
 });
 
 describe('the answer', () => {
-  it.each(CASES)('of a model %s fits 80 columns', async (_, ...wish) => {
-    const result = await answered(...wish);
+  it.each(CASES)('of a model %s fits 80 columns', async (_, file, gpu, wish) => {
+    const result = await answered(file, gpu, wish);
     for (const explain of [false, true]) {
       const report = fitReport(result, { explain, flat: false });
       const text = renderTable(report, { width: 80, colourLevel: 0 });
@@ -168,8 +166,8 @@ describe('the answer', () => {
     for (const { name } of [...GPUS, ...MACHINES]) expect(text).toContain(name);
   });
 
-  it.each(CASES)('of a model %s is explained in every figure', async (_, ...wish) => {
-    const result = await answered(...wish);
+  it.each(CASES)('of a model %s is explained in every figure', async (_, file, gpu, wish) => {
+    const result = await answered(file, gpu, wish);
     const report = fitReport(result, { explain: true, flat: false });
     const text = renderTable(report, { width: Number.POSITIVE_INFINITY, colourLevel: 0 });
     const figures = [...figuresIn(result.training?.fit), ...figuresIn(result.serving?.fit)];
@@ -181,8 +179,8 @@ describe('the answer', () => {
     }
   });
 
-  it.each(CASES)('of a model %s orders its bounds', async (_, ...wish) => {
-    const { training, serving } = await answered(...wish);
+  it.each(CASES)('of a model %s orders its bounds', async (_, file, gpu, wish) => {
+    const { training, serving } = await answered(file, gpu, wish);
     const bounds = [training?.fit.total, training?.fit.step?.seconds, serving?.fit.total];
     for (const each of [...bounds, serving?.fit.prefill.seconds, serving?.fit.decode.seconds]) {
       if (!each) throw new Error('a bound is missing');
