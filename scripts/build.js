@@ -14,7 +14,7 @@ const inRoot = (...parts) => path.join(root, ...parts);
 const require = createRequire(import.meta.url);
 
 /** What `exports` of package.json names. tsconfig.build.json lists them too. */
-const LIBRARY = ['src/index.ts', 'src/random/index.ts'];
+const LIBRARY = ['src/index.ts', 'src/modules/index.ts', 'src/random/index.ts'];
 
 /** What the command library loads only to run from TypeScript sources, where it finds it. */
 const NEVER_NEEDED = ['typescript', 'tsx', 'ts-node'];
