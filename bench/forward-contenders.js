@@ -1,5 +1,5 @@
-// What a forward pass is measured against, all of it 1 × TOKENS tokens: engines, a model's own matrix products,
-// and implementations in PyTorch. `PYTHON` names another Python than `python3`, `ROUNDS` another number of rounds
+// What a forward pass is measured against: engines, a model's own matrix products, and implementations in PyTorch,
+// all of it on 1 × TOKENS tokens unless a run says otherwise. `PYTHON` names another Python than `python3`, `ROUNDS` another number of rounds
 // than 12, `THREADS` another number of threads than 2.
 //
 // A model's own products are, in one ONNX graph, each once: those of every linear layer, without bias, with a
@@ -16,13 +16,13 @@ import { summary } from './measure.js';
 
 export const root = fileURLToPath(new URL('..', import.meta.url));
 export const source = (file) => import(`../src/${file}`);
-const setting = (name, otherwise) => Number(process.env[name] || otherwise);
+export const setting = (name, otherwise) => Number(process.env[name] || otherwise);
 
 register(); // What is measured is TypeScript.
 
 export const TOKENS = 512;
 export const THREADS = setting('THREADS', 2);
-const ROUNDS = setting('ROUNDS', 12);
+export const ROUNDS = setting('ROUNDS', 12);
 /** Milliseconds between turns: the threads of a library spin for a while before they sleep. */
 const REST = 100;
 
@@ -32,8 +32,18 @@ const REST = 100;
  */
 export async function compared(all, pairs) {
   const contenders = Object.fromEntries(Object.entries(all).filter(([, each]) => each));
-  const times = await inTurns(contenders);
+  const results = await measured(contenders, pairs);
   for (const { close } of Object.values(contenders)) await close();
+  return results;
+}
+
+/** Lets contenders, all of them there, take turns, and leaves them open. @param pairs As above. */
+export async function measured(contenders, pairs) {
+  const times = Object.fromEntries(Object.keys(contenders).map((name) => [name, []]));
+  await oneRound(contenders);
+  for (let round = 0; round < ROUNDS; round++) {
+    for (const [name, milliseconds] of await oneRound(contenders)) times[name].push(milliseconds);
+  }
   return pairs
     .filter(({ candidate, baseline }) => candidate in times && baseline in times)
     .map(({ candidate, baseline, aim }) =>
@@ -45,19 +55,17 @@ export async function compared(all, pairs) {
     );
 }
 
-async function inTurns(contenders) {
-  const times = Object.fromEntries(Object.keys(contenders).map((name) => [name, []]));
-  for (let round = -1; round < ROUNDS; round++) {
-    for (const [name, { time }] of Object.entries(contenders)) {
-      await setTimeout(REST);
-      const milliseconds = await time();
-      if (round >= 0) times[name].push(milliseconds);
-    }
+/** Each has its turn. Gives names and milliseconds. */
+export async function oneRound(contenders) {
+  const times = [];
+  for (const [name, { time }] of Object.entries(contenders)) {
+    await setTimeout(REST);
+    times.push([name, await time()]);
   }
   return times;
 }
 
-async function timeOf(work) {
+export async function timeOf(work) {
   const start = performance.now();
   await work();
   return performance.now() - start;
@@ -78,18 +86,20 @@ export async function timedWasm(model) {
 async function timedEngine(name, engine, model) {
   const { randomWeights } = await source('runtime/random-weights.ts');
   const program = await engine.load(model, randomWeights(model, 0));
-  const vocabulary = model.embedding.weight.shape[0];
-  const ids = {
-    batch: 1,
-    tokens: TOKENS,
-    data: Int32Array.from({ length: TOKENS }, (_, at) => (at * 7919) % vocabulary),
-  };
+  const ids = idsOf(model, 1, TOKENS);
   return {
     name,
     version: engine.info.version,
     time: () => timeOf(() => program.run({ ids })),
     close: () => program.release(),
   };
+}
+
+/** The same as PyTorch's implementations take. */
+export function idsOf(model, batch, tokens) {
+  const vocabulary = model.embedding.weight.shape[0];
+  const data = Int32Array.from({ length: batch * tokens }, (_, at) => (at * 7919) % vocabulary);
+  return { batch, tokens, data };
 }
 
 /** The products of a model, [rows, inner] by [inner, columns], `times` over; `weight` says of which kind. */
@@ -188,21 +198,51 @@ export async function timedWasmProducts(model) {
   };
 }
 
-/** @param script Takes settings, tokens and threads. Gives undefined where Python or PyTorch is not there. */
+/** Gives undefined where Python or PyTorch is not there. */
 export async function timedPyTorch(script, settings, threads) {
-  const python = process.env.PYTHON || 'python3';
-  const words = [`${root}bench/${script}`, JSON.stringify(settings), TOKENS, threads];
-  const child = spawn(python, words, { stdio: ['pipe', 'pipe', 'ignore'] });
-  child.on('error', () => {}); // Then there are no lines.
-  const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
-  const { value: facts } = await lines.next();
-  if (facts === undefined) return undefined;
+  const peer = await openPyTorch({ script, settings, threads });
+  if (peer.missing) return undefined;
   return {
     name: `a plain PyTorch implementation, threads: ${threads}`,
-    facts: JSON.parse(facts),
-    time: async () => {
-      child.stdin.write('\n');
-      return Number((await lines.next()).value);
+    facts: peer.facts,
+    time: () => peer.run({ batch: 1, tokens: TOKENS }),
+    close: peer.close,
+  };
+}
+
+/**
+ * An implementation in PyTorch, in a process of its own; see pytorch_peer.py.
+ * @param wish `settings` of the model, the `device`, `cpu` or `card`, and a file of `weights`.
+ * @returns `missing`, why Python or PyTorch is not there; or `facts` and `run`, which gives milliseconds.
+ */
+export async function openPyTorch({ script, settings, threads, device = 'cpu', weights = [] }) {
+  const python = process.env.PYTHON || 'python3';
+  const words = [`${root}bench/${script}`, JSON.stringify(settings), device, threads, ...weights];
+  const child = spawn(python, words, { stdio: ['pipe', 'pipe', 'pipe'] });
+  let told = '';
+  child.stderr.on('data', (text) => {
+    told = `${told}${text}`.slice(-2000);
+  });
+  child.on('error', ({ message }) => {
+    told = message; // Then there are no lines.
+  });
+  child.stdin.on('error', () => {}); // It has ended, which its lines show.
+  const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
+  const answer = async () => {
+    const { value } = await lines.next();
+    return value === undefined
+      ? { error: told.trim().split('\n').at(-1) || 'it ended' }
+      : JSON.parse(value);
+  };
+  const facts = await answer();
+  if (facts.error) return { missing: `${python}: ${facts.error}` };
+  return {
+    facts,
+    async run({ batch, tokens, steps = 0, compute = 'f32', logits = null }) {
+      child.stdin.write(`${JSON.stringify({ batch, tokens, steps, compute, logits })}\n`);
+      const found = await answer();
+      if (found.error) throw new Error(`PyTorch: ${found.error}`);
+      return found;
     },
     close: () => child.stdin.end(),
   };

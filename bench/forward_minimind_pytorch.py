@@ -1,26 +1,9 @@
-"""A forward pass of MiniMind 2, dense, written plainly in PyTorch.
-
-python3 forward_minimind_pytorch.py MODEL TOKENS THREADS: see forward_pytorch.py.
-"""
+"""MiniMind 2, dense, written plainly in PyTorch. See pytorch_peer.py."""
 
 import torch
-from forward_pytorch import main
+from pytorch_peer import KeyValues, Past, angles, main, turned
 from torch import nn
 from torch.nn import functional as F
-
-
-class RmsNorm(nn.Module):
-    def __init__(self, hidden, eps):
-        super().__init__()
-        self.eps, self.weight = eps, nn.Parameter(torch.ones(hidden))
-
-    def forward(self, x):
-        return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + self.eps) * self.weight
-
-
-def rotate(x, cos, sin):
-    a, b = x.chunk(2, -1)
-    return x * cos + torch.cat((-b, a), -1) * sin
 
 
 class Attention(nn.Module):
@@ -33,14 +16,17 @@ class Attention(nn.Module):
         self.v_proj = nn.Linear(hidden, self.keys * self.width, bias=False)
         self.o_proj = nn.Linear(hidden, hidden, bias=False)
 
-    def forward(self, x, cos, sin):
+    def forward(self, x, turns, start, past):
         batch, tokens, hidden = x.shape
         q = self.q_proj(x).view(batch, tokens, self.heads, self.width).transpose(1, 2)
         k = self.k_proj(x).view(batch, tokens, self.keys, self.width).transpose(1, 2)
         v = self.v_proj(x).view(batch, tokens, self.keys, self.width).transpose(1, 2)
+        q, k = (turned(each, *turns).to(v.dtype) for each in (q, k))
+        if past:
+            k, v = past.extended(k, v, start)
         k, v = (each.repeat_interleave(self.heads // self.keys, 1) for each in (k, v))
-        q, k = rotate(q, cos, sin), rotate(k, cos, sin)
-        y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        # Several tokens are the first, and one sees all.
+        y = F.scaled_dot_product_attention(q, k, v, is_causal=tokens > 1)
         return self.o_proj(y.transpose(1, 2).reshape(batch, tokens, hidden))
 
 
@@ -52,11 +38,11 @@ class Block(nn.Module):
         self.gate_proj = nn.Linear(hidden, inner, bias=False)
         self.up_proj = nn.Linear(hidden, inner, bias=False)
         self.down_proj = nn.Linear(inner, hidden, bias=False)
-        self.input_layernorm = RmsNorm(hidden, eps)
-        self.post_attention_layernorm = RmsNorm(hidden, eps)
+        self.input_layernorm = nn.RMSNorm(hidden, eps)
+        self.post_attention_layernorm = nn.RMSNorm(hidden, eps)
 
-    def forward(self, x, cos, sin):
-        x = x + self.self_attn(self.input_layernorm(x), cos, sin)
+    def forward(self, x, turns, start, past):
+        x = x + self.self_attn(self.input_layernorm(x), turns, start, past)
         n = self.post_attention_layernorm(x)
         return x + self.down_proj(F.silu(self.gate_proj(n)) * self.up_proj(n))
 
@@ -68,20 +54,28 @@ class MiniMind(nn.Module):
         hidden, vocabulary = model["hidden_size"], model["vocab_size"]
         self.embed_tokens = nn.Embedding(vocabulary, hidden)
         self.layers = nn.ModuleList(Block(model) for _ in range(model["num_hidden_layers"]))
-        self.norm = RmsNorm(hidden, model["rms_norm_eps"])
+        self.norm = nn.RMSNorm(hidden, model["rms_norm_eps"])
         self.lm_head = nn.Linear(hidden, vocabulary, bias=False)
         self.lm_head.weight = self.embed_tokens.weight
         width = hidden // model["num_attention_heads"]
-        self.frequencies = model["rope_theta"] ** (-torch.arange(0, width, 2) / width)
+        frequencies = model["rope_theta"] ** (-torch.arange(0, width, 2) / width)
+        self.register_buffer("frequencies", frequencies, persistent=False)
 
-    def forward(self, ids):
-        angles = torch.outer(torch.arange(ids.shape[1]).float(), self.frequencies)
-        cos, sin = (torch.cat((each, each), -1) for each in (angles.cos(), angles.sin()))
+    def past(self, tokens):
+        return Past([KeyValues(tokens) for _ in self.layers])
+
+    def forward(self, ids, past=None):
+        """[B, T] → [B, T, V]. What `past` holds is continued, and becomes what the next call continues."""
+        tokens = ids.shape[1]
+        start = past.position if past else 0
+        turns = tuple(angles(start, tokens, self.frequencies))
         x = self.embed_tokens(ids)
-        for layer in self.layers:
-            x = layer(x, cos, sin)
+        for index, layer in enumerate(self.layers):
+            x = layer(x, turns, start, past.layers[index] if past else None)
+        if past:
+            past.position += tokens
         return self.lm_head(self.norm(x))
 
 
 if __name__ == "__main__":
-    main(MiniMind)
+    main(MiniMind, lambda name: name.removeprefix("model.").replace(".mlp.", "."))

@@ -1,90 +1,101 @@
-"""A forward pass of the hybrid model, written plainly in PyTorch: the scan is a loop over the tokens.
+"""The hybrid model in PyTorch: plain, but for the scan, which the key `scan` of MODEL chooses. See pytorch_peer.py.
 
-python3 forward_pytorch.py MODEL TOKENS THREADS, where MODEL is the `model` section of a config as JSON with
-nothing left out. For every line on standard input it runs once and prints the milliseconds. The speed of its
-matrix products, printed first, tells whether PyTorch has a library for them that is worth measuring against.
+`plain` is a loop over the tokens as one writes it down; `chunked` computes what does not depend on the state for
+many tokens at once, and then takes one operation for each token.
 """
 
-import json
 import math
-import sys
-import time
 
 import torch
+from pytorch_peer import KeyValues, Past, angles, main, turned
 from torch import nn
 from torch.nn import functional as F
 
 STATE, KERNEL = 64, 4
+# Values that the chunks of a scan have, at most: on a processor they are to stay in its cache.
+CHUNK = {"cpu": 2**19, "cuda": 2**26, "mps": 2**26}
+
+
+def plain_scan(step, x, b, c, a, h):
+    """step, x [B, T, D]; b, c [B, T, N]; a [N, D]; h [B, N, D] → y [B, T, D] and the last h."""
+    a, h = a.T.contiguous(), h.transpose(1, 2).contiguous()
+    ys = []
+    for t in range(x.shape[1]):
+        s = step[:, t, :, None]
+        h = h * torch.exp(s * a) + s * b[:, t, None, :] * x[:, t, :, None]
+        ys.append((h * c[:, t, None, :]).sum(-1))
+    return torch.stack(ys, 1), h.transpose(1, 2)
+
+
+def chunked_scan(step, x, b, c, a, h):
+    """The same."""
+    tokens = max(1, CHUNK[x.device.type] // h.numel())
+    ys = []
+    # Time comes first, so that what a token needs lies together.
+    for each in zip(*(value.transpose(0, 1).split(tokens) for value in (step, step * x, b, c))):
+        s, u, b_, c_ = each
+        decays = torch.exp(s[:, :, None] * a)  # [T, B, N, D]
+        states = b_[..., None] * u[:, :, None]
+        for decay, state in zip(decays, states):
+            h = state.addcmul_(decay, h)
+        ys.append((c_[:, :, None] @ states)[:, :, 0])
+    return torch.cat(ys).transpose(0, 1), h.clone()
+
+
+SCANS = {"plain": plain_scan, "chunked": chunked_scan}
 
 
 class Mamba(nn.Module):
-    def __init__(self, hidden):
+    def __init__(self, model):
         super().__init__()
+        hidden = model["hidden_size"]
         inner = 2 * hidden
         self.inner, self.rank = inner, math.ceil(hidden / 16)
+        self.scan = SCANS[model.get("scan", "plain")]
         self.A_log = nn.Parameter(torch.log(torch.arange(1.0, STATE + 1)).repeat(inner, 1))
         self.D = nn.Parameter(torch.ones(inner))
         self.in_proj = nn.Linear(hidden, 2 * inner)
-        self.conv1d = nn.Conv1d(inner, inner, KERNEL, groups=inner, padding=KERNEL - 1)
+        self.conv1d = nn.Conv1d(inner, inner, KERNEL, groups=inner)
         self.x_proj = nn.Linear(inner, self.rank + 2 * STATE, bias=False)
         self.dt_proj = nn.Linear(self.rank, inner)
         self.out_proj = nn.Linear(inner, hidden)
 
-    def forward(self, u):
-        tokens = u.shape[1]
+    def forward(self, u, past):
+        """`past`, when decoding: `conv`, the convolution's last inputs, and `scan`, the last state."""
         x, residual = self.in_proj(u).chunk(2, -1)
-        x = F.silu(self.conv1d(x.transpose(1, 2))[..., :tokens].transpose(1, 2))
+        x = x.transpose(1, 2)
+        x = torch.cat([past["conv"], x], -1) if past.get("conv") is not None else F.pad(x, (KERNEL - 1, 0))
+        past["conv"] = x[..., 1 - KERNEL :]
+        x = F.silu(self.conv1d(x).transpose(1, 2))
         low, b, c = self.x_proj(x).split([self.rank, STATE, STATE], -1)
-        step = F.softplus(self.dt_proj(low) + self.dt_proj.bias)
-        a = -torch.exp(self.A_log)
-        h = x.new_zeros(u.shape[0], self.inner, STATE)
-        ys = []
-        for t in range(tokens):
-            s = step[:, t, :, None]
-            h = h * torch.exp(s * a) + s * b[:, t, None, :] * x[:, t, :, None]
-            ys.append((h * c[:, t, None, :]).sum(-1))
-        y = torch.stack(ys, 1) + self.D * x
-        return self.out_proj(y * F.silu(residual))
+        step = F.softplus((self.dt_proj(low) + self.dt_proj.bias).float())
+        a = -torch.exp(self.A_log).T.contiguous()
+        h = past["scan"] if "scan" in past else step.new_zeros(u.shape[0], STATE, self.inner)
+        y, past["scan"] = self.scan(step, x, b, c, a, h)
+        return self.out_proj((y + self.D * x) * F.silu(residual))
 
 
 class Attention(nn.Module):
     def __init__(self, model):
         super().__init__()
         hidden = model["hidden_size"]
-        self.heads, self.window = model["num_heads"], model["window_size"]
-        self.local = self.heads - min(model["global_heads"], self.heads)
+        self.heads = model["num_heads"]
         self.q_proj = nn.Linear(hidden, hidden, bias=False)
         self.k_proj = nn.Linear(hidden, hidden, bias=False)
         self.v_proj = nn.Linear(hidden, hidden, bias=False)
         self.out_proj = nn.Linear(hidden, hidden)
-        width = hidden // self.heads
-        self.frequencies = 10000 ** (-torch.arange(0, width, 2) / width)
 
-    def forward(self, u):
+    def forward(self, u, turns, visible, start, past):
         batch, tokens, hidden = u.shape
         q, k, v = (
             project(u).view(batch, tokens, self.heads, -1).transpose(1, 2)
             for project in (self.q_proj, self.k_proj, self.v_proj)
         )
-        angles = torch.arange(tokens)[:, None] * self.frequencies
-        cos, sin = (torch.cat([f(angles)] * 2, -1) for f in (torch.cos, torch.sin))
-        q, k = (x * cos + turned(x) * sin for x in (q, k))
-        scores = q @ k.transpose(-1, -2) / math.sqrt(q.shape[-1])
-        scores = scores.masked_fill(~self.visible(tokens), float("-inf"))
-        seen = (scores.softmax(-1) @ v).transpose(1, 2).reshape(batch, tokens, hidden)
-        return self.out_proj(seen)
-
-    def visible(self, tokens):
-        """Which keys each head's queries see, [heads, T, T], for up to 2048 tokens."""
-        i, j = torch.arange(tokens)[:, None], torch.arange(tokens)[None]
-        everything = j <= i
-        near = everything & (j >= i - self.window // 2) if self.window < tokens else everything
-        return torch.stack([near if h < self.local else everything for h in range(self.heads)])
-
-
-def turned(x):
-    first, second = x.chunk(2, -1)
-    return torch.cat([-second, first], -1)
+        q, k = (turned(x, *turns).to(v.dtype) for x in (q, k))
+        if past:
+            k, v = past.extended(k, v, start)
+        y = F.scaled_dot_product_attention(q, k, v, attn_mask=visible)
+        return self.out_proj(y.transpose(1, 2).reshape(batch, tokens, hidden))
 
 
 class Alignment(nn.Module):
@@ -115,7 +126,7 @@ class Block(nn.Module):
         super().__init__()
         hidden = model["hidden_size"]
         self.ln_input = nn.LayerNorm(hidden)
-        self.mamba = Mamba(hidden)
+        self.mamba = Mamba(model)
         self.attention = Attention(model)
         self.alignment = Alignment(hidden)
         self.gate = Gate(hidden, min(model["gate_rank"], hidden // 2))
@@ -125,9 +136,10 @@ class Block(nn.Module):
         )
         self.ln_output = nn.LayerNorm(hidden)
 
-    def forward(self, x, encoding):
+    def forward(self, x, encoding, turns, visible, start, past):
         n = self.ln_input(x)
-        m, a = self.mamba(n + encoding), self.attention(n)
+        m = self.mamba(n + encoding, past)
+        a = self.attention(n, turns, visible, start, past.get("attention"))
         z = self.alignment(m, a)
         g = self.gate(z)
         fused = self.fusion_proj(g * m + (1 - g) * a)
@@ -141,54 +153,48 @@ class Table(nn.Module):
 
 
 class Hybrid(nn.Module):
-    """With a full table that all layers share, alignment, and a head of its own."""
+    """With a full table that all layers share, alignment, a head of its own, and one window for all layers."""
 
     def __init__(self, model):
         super().__init__()
-        hidden, vocabulary = model["hidden_size"], model["vocab_size"]
+        hidden, vocabulary, heads = model["hidden_size"], model["vocab_size"], model["num_heads"]
+        self.heads, self.window = heads, model["window_size"]
+        self.local = heads - min(model["global_heads"], heads)
         self.embed_tokens = nn.Embedding(vocabulary, hidden)
         self.shared_srte = Table(model["max_position_embeddings"], hidden)
         self.layers = nn.ModuleList(Block(model) for _ in range(model["num_layers"]))
         self.norm = nn.LayerNorm(hidden, eps=model["layer_norm_eps"])
         self.lm_head = nn.Linear(hidden, vocabulary, bias=False)
+        width = hidden // heads
+        frequencies = 10000 ** (-torch.arange(0, width, 2) / width)
+        self.register_buffer("frequencies", frequencies, persistent=False)
 
-    def forward(self, ids):
+    def past(self, tokens):
+        return Past([{"attention": KeyValues(tokens)} for _ in self.layers])
+
+    def forward(self, ids, past=None):
+        """[B, T] → [B, T, V]. What `past` holds is continued, and becomes what the next call continues."""
+        tokens = ids.shape[1]
+        start = past.position if past else 0
+        whole = past.layers[0]["attention"].tokens if past else tokens
+        turns = tuple(angles(start, tokens, self.frequencies))
+        visible = self.visible(start, tokens, whole)
+        encoding = self.shared_srte.freqs[:, start : start + tokens]
         x = self.embed_tokens(ids)
-        encoding = self.shared_srte.freqs[:, : ids.shape[1]]
-        for layer in self.layers:
-            x = layer(x, encoding)
+        for index, layer in enumerate(self.layers):
+            x = layer(x, encoding, turns, visible, start, past.layers[index] if past else {})
+        if past:
+            past.position += tokens
         return self.lm_head(self.norm(x))
 
-
-def product_speed(size=512, rounds=20):
-    """GFLOP/s of a square product, the best of some."""
-    x, seconds = torch.randn(size, size), []
-    for _ in range(rounds):
-        start = time.perf_counter()
-        x @ x
-        seconds.append(time.perf_counter() - start)
-    return 2e-9 * size**3 / min(seconds)
-
-
-def main(make):
-    """What a benchmark of PyTorch does: `make` gives a model of the settings in the first argument."""
-    settings, tokens, threads = json.loads(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
-    torch.set_num_threads(threads)
-    torch.manual_seed(0)
-    model = make(settings).eval()
-    ids = torch.randint(settings["vocab_size"], (1, tokens))
-    parameters = sum(each.numel() for each in model.parameters())
-    facts = {
-        "version": torch.__version__,
-        "parameters": parameters,
-        "productGigaflops": round(product_speed()),
-    }
-    print(json.dumps(facts), flush=True)
-    for _ in sys.stdin:
-        start = time.perf_counter()
-        with torch.inference_mode():
-            model(ids)
-        print(1000 * (time.perf_counter() - start), flush=True)
+    def visible(self, start, tokens, whole):
+        """Which keys each head's queries see, [1, heads, T, S], for up to 2048 tokens in the end, `whole`."""
+        device = self.frequencies.device
+        i = torch.arange(start, start + tokens, device=device)[:, None]
+        j = torch.arange(start + tokens, device=device)[None]
+        everything = j <= i
+        near = everything & (j >= i - self.window // 2) if self.window < whole else everything
+        return torch.stack([near] * self.local + [everything] * (self.heads - self.local))[None]
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ const BENCHMARKS = {
   'meta-device': () => import('./meta-device.js'),
   forward: () => import('./forward.js'),
   'forward-minimind': () => import('./forward-minimind.js'),
+  'forward-device': () => import('./forward-device.js'),
   hash: () => import('./hash.js'),
   'index-safetensors': () => import('./index-safetensors.js'),
   'low-rank': () => import('./low-rank.js'),
@@ -26,7 +27,14 @@ if (unknown.length > 0) {
   process.exit(2);
 }
 
+const time = (value) => (value < 10 ? value.toPrecision(3) : value.toFixed(0));
 const ratio = (value) => (value < 1 ? value.toPrecision(3) : value.toFixed(2));
+
+/** Of those results that have them. */
+const speeds = (all) => {
+  const { candidate, baseline } = all?.median ?? {};
+  return all ? `; ${candidate.toFixed(0)} tokens/s, baseline ${baseline.toFixed(0)} tokens/s` : '';
+};
 
 for (const name of wanted.length > 0 ? wanted : Object.keys(BENCHMARKS)) {
   const { title, run } = await BENCHMARKS[name]();
@@ -34,17 +42,17 @@ for (const name of wanted.length > 0 ? wanted : Object.keys(BENCHMARKS)) {
   console.log(
     `${title}\n  Node ${around.node}, ${around.cores} × ${around.cpu}, load ${around.load.join(' ')}`,
   );
-  const { skipped, results = [], ...more } = await run({ nodes });
+  const { skipped, variant, results = [], ...more } = await run({ nodes });
   if (skipped) {
     console.log(`  skipped: ${skipped}`);
     continue;
   }
-  for (const { name: what, milliseconds, ratios, aim, met } of results) {
+  for (const { name: what, milliseconds, tokensPerSecond, ratios, aim, met } of results) {
     const figures = `${ratio(ratios.minimum)} × (minimum), ${ratio(ratios.median)} × (median)`;
     const verdict = aim === undefined ? '' : `, aim ${ratio(aim)} ×: ${met ? 'met' : 'missed'}`;
     const [median, baseline] = [milliseconds.median.candidate, milliseconds.median.baseline];
     console.log(
-      `  ${what}: ${figures}${verdict}; median ${median.toFixed(0)} ms, baseline ${baseline.toFixed(0)} ms`,
+      `  ${what}: ${figures}${verdict}; median ${time(median)} ms, baseline ${time(baseline)} ms${speeds(tokensPerSecond)}`,
     );
   }
   for (const [what, value] of Object.entries(more))
@@ -53,7 +61,7 @@ for (const name of wanted.length > 0 ? wanted : Object.keys(BENCHMARKS)) {
     const folder = new URL('./results/', import.meta.url);
     mkdirSync(folder, { recursive: true });
     const file = new URL(
-      `${around.date}-${name}-node${nodes ? 's' : process.versions.node.split('.')[0]}.json`,
+      `${around.date}-${[name, variant].filter(Boolean).join('-')}-node${nodes ? 's' : process.versions.node.split('.')[0]}.json`,
       folder,
     );
     writeFileSync(file, `${JSON.stringify({ title, ...around, ...more, results }, null, 2)}\n`);

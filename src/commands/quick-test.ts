@@ -23,12 +23,13 @@ import { openedFor, ownCheckpoint } from '../cli/model-checkpoint.js';
 import { loadModelFile, type ModelFile, modelOf } from '../cli/model-file.js';
 import { steps } from '../cli/steps.js';
 import { refuseUnwritable } from '../files/write-whole.js';
+import type { OtherWay } from '../quicktest/against.js';
 import type { CheckName } from '../quicktest/check.js';
 import type { QuickTestRun } from '../quicktest/quick-test.js';
 import { againstReport } from '../report/against.js';
 import { quickTestReport } from '../report/quick-test.js';
 import { traceReport } from '../report/trace.js';
-import type { DeviceChoice, EngineChoice, EngineWish } from '../runtime/devices.js';
+import type { DeviceChoice, EngineChoice } from '../runtime/devices.js';
 import type { Compute } from '../runtime/engine.js';
 import type { Ids } from '../runtime/values.js';
 
@@ -42,6 +43,7 @@ const CHECKS = Object.keys({
   timing: true,
   srte: true,
   cache: true,
+  float16: true,
   'cross-check': true,
 } satisfies Record<CheckName, true>) as CheckName[];
 
@@ -135,8 +137,8 @@ export default class QuickTest extends BaseCommand {
     against: Flags.string({
       helpValue: 'OTHER',
       description:
-        'compare with a checkpoint, a config, or the same model on another engine (tfjs, onnx) or device (cpu, ' +
-        'cuda, webgpu, …)',
+        'compare with a checkpoint, a config, or the same model in float32 on another engine (tfjs, onnx) or ' +
+        'device (cpu, cuda, webgpu, …)',
       exclusive: NOT_COMPARED,
     }),
     trace: Flags.boolean({
@@ -271,16 +273,16 @@ interface TestFlags {
   readonly quiet: boolean;
 }
 
-/** Another way of running the same model, by the name of an engine or of a device; undefined for a file. */
-function wayOf(
-  source: string,
-  { engine }: TestFlags,
-): Pick<EngineWish, 'engine' | 'device'> | undefined {
+/**
+ * Another way of running the same model, by the name of an engine or of a device, and in float32 whatever the
+ * first computes in; undefined for a file.
+ */
+function wayOf(source: string, { engine }: TestFlags): OtherWay | undefined {
   const isOne = <T extends string>(names: readonly T[]) => names.find((each) => each === source);
   const name = isOne(ENGINES.filter((each) => each !== 'auto'));
-  if (name) return { engine: name, device: 'auto' };
+  if (name) return { engine: name, device: 'auto', compute: 'f32' };
   const kind = isOne(DEVICE_CHOICES.filter((each) => each !== 'auto'));
-  return kind && { engine, device: kind };
+  return kind && { engine, device: kind, compute: 'f32' };
 }
 
 /** What runs models is loaded here. */
@@ -329,11 +331,15 @@ async function idsOf(
 }
 
 /** In their own order, whatever order they are asked for in. */
-function checksFor({ only, 'cross-check': isCrossChecked }: TestFlags): CheckName[] {
+function checksFor({ only = [], 'cross-check': isCrossChecked, compute }: TestFlags): CheckName[] {
+  const unasked = [
+    ...(compute === 'f32' ? ['float16'] : []),
+    ...(isCrossChecked ? [] : ['cross-check']),
+  ];
   return CHECKS.filter((name) =>
-    only && only.length > 0
+    only.length > 0
       ? only.includes(name) || (isCrossChecked && name === 'cross-check')
-      : isCrossChecked || name !== 'cross-check',
+      : !unasked.includes(name),
   );
 }
 

@@ -28,6 +28,9 @@ export interface ModelToRun {
   readonly weights: WeightSource | undefined;
 }
 
+/** An engine and a device, and what it computes in there. */
+export type OtherWay = Pick<EngineWish, 'engine' | 'device' | 'compute'>;
+
 export interface AgainstRequest extends EngineWish {
   readonly own: ModelToRun;
   readonly other: ModelToRun;
@@ -40,7 +43,7 @@ export interface AgainstRequest extends EngineWish {
   /** Layer by layer, however large the models are. */
   readonly full: boolean;
   /** What runs `other`, when it is not what runs `own`. */
-  readonly otherWay: Pick<EngineWish, 'engine' | 'device'> | undefined;
+  readonly otherWay: OtherWay | undefined;
   /** Told what is being done. */
   readonly watch: (doing: string) => void;
   /** Told what the user should know of the engine that was chosen. */
@@ -133,7 +136,7 @@ function refuseOtherVocabulary(own: LanguageModel, other: LanguageModel): void {
 /** One on the engine of the request, one on another. */
 async function onTwo<T>(
   request: AgainstRequest,
-  otherWay: Pick<EngineWish, 'engine' | 'device'>,
+  otherWay: OtherWay,
   useFirst: (chosen: ChosenEngine) => Promise<T>,
   useSecond: (chosen: ChosenEngine) => Promise<T>,
 ): Promise<[T, T]> {
@@ -149,12 +152,12 @@ async function onTwo<T>(
 
 /** That the way that is named is the one that runs the model already. */
 function refuseSameEngine(
-  { name, deviceKind }: EngineInfo,
-  { engine, device }: Pick<EngineWish, 'engine' | 'device'>,
+  { name, deviceKind, compute: own }: EngineInfo,
+  { engine, device, compute }: OtherWay,
 ): void {
   const isSameEngine = engine === 'auto' || engine === name;
   const isSameDevice = device === 'auto' || device === deviceKind;
-  if (!isSameEngine || !isSameDevice) return;
+  if (!isSameEngine || !isSameDevice || compute !== own) return;
   const what = engine === 'auto' ? deviceKind : ENGINES[name];
   throw new UserError('usage', `${what} is what runs the model already`, {
     suggestion:
@@ -205,6 +208,7 @@ async function pass(
     seed,
     repeats: undefined,
     openOther: async () => engine,
+    openFloat32: async () => engine,
   });
   watch(`running ${model.name}`);
   const output = await (mode === 'whole' ? subject.once(model, { ids }) : streamed(subject, watch));

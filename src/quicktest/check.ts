@@ -12,6 +12,7 @@ export const CHECKS = {
   timing: 'how fast it is, and where the time goes',
   srte: 'rows of the right shape, and whose they are',
   cache: 'decoding step by step gives what the full forward pass does',
+  float16: 'how far float16 is from float32, and what it saves',
   'cross-check': 'the other engine gives the same',
 } as const satisfies Record<string, string>;
 

@@ -7,6 +7,7 @@ import type { Check, CheckName, CheckResult } from './check.js';
 import { checkCreated } from './created.js';
 import { checkAcross } from './cross-check.js';
 import type { Finding } from './finding.js';
+import { checkFloat16 } from './float16.js';
 import { checkForward, notComparable } from './forward.js';
 import { checkRepeat } from './repeat.js';
 import { checkSrte, srteOf } from './srte.js';
@@ -22,6 +23,7 @@ const RUN = {
   timing: checkTiming,
   srte: checkSrte,
   cache: checkCache,
+  float16: checkFloat16,
   'cross-check': checkAcross,
 } as const satisfies Record<CheckName, Check>;
 
@@ -35,6 +37,7 @@ const COMPARES_LOGITS = {
   timing: false,
   srte: true,
   cache: true,
+  float16: true,
   'cross-check': true,
 } as const satisfies Record<CheckName, boolean>;
 

@@ -28,7 +28,9 @@ export type Arithmetic = Pick<EngineInfo, 'compute' | 'deviceKind'>;
 /**
  * Of the largest value: what is lost when the same is computed in another order stays well below it, and a state
  * that is not continued goes well beyond it. Graphics cards have exponentials of their own, which may be off by
- * several units in the last place; float16 has 11 bits, of which each block loses some.
+ * several units in the last place. Products of float16 were off by up to 2.4e-3 of the largest logit in our test
+ * models on the CPU, and by 9e-3 by WebGPU on a software adapter, which also adds them up in float16: three times
+ * that is allowed.
  */
 export const relativeLimit = ({ compute, deviceKind }: Arithmetic): number =>
   compute === 'f16' ? 3e-2 : deviceKind === 'cpu' ? 5e-5 : 2e-4;

@@ -2,6 +2,7 @@
 import type { Component } from '../architecture/layer.js';
 import type { Statistics } from '../checkpoint/statistics.js';
 import type { Shape } from '../tensor/shape.js';
+import type { LogitDifference } from './divergence.js';
 
 /** A skipped check says why in its finding. */
 export type Verdict = 'passed' | 'failed' | 'skipped';
@@ -34,6 +35,7 @@ export interface Details {
   readonly sharing?: Sharing;
   readonly decoding?: readonly Decoding[];
   readonly timing?: Timing;
+  readonly float16?: Float16Cost;
 }
 
 /** A tensor in which something is not finite. */
@@ -93,6 +95,22 @@ export interface Timing {
   /** Of all rows of the batch together, at the mean. */
   readonly tokensPerSecond: number;
   readonly parts: readonly PartTiming[];
+}
+
+/** What float16 costs and saves. */
+export interface Float16Cost {
+  /** Of the logits, from those of float32. */
+  readonly logits: LogitDifference;
+  readonly f16: Spent;
+  readonly f32: Spent;
+}
+
+/** What a forward pass takes. */
+export interface Spent {
+  /** Of the weights, where they are computed with. */
+  readonly weightBytes: number;
+  /** The mean of some passes, as many as are timed otherwise. */
+  readonly meanSeconds: number;
 }
 
 /** A part of the model, run by itself. */

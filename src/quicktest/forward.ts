@@ -1,3 +1,4 @@
+import type { Compute } from '../runtime/engine.js';
 import type { Values } from '../runtime/values.js';
 import { isSameShape, shapeText } from '../tensor/shape.js';
 import { isAllFinite, notFinite, statisticsOf } from './compare.js';
@@ -14,7 +15,7 @@ export async function checkForward(subject: Subject): Promise<Finding> {
 
 /** @param search Finds where the first value appeared that is not finite. */
 export async function judgeLogits(
-  { ids, model }: Pick<Subject, 'ids' | 'model'>,
+  { ids, model, engine }: Pick<Subject, 'ids' | 'model' | 'engine'>,
   logits: Values,
   search: () => Promise<Origin | undefined>,
 ): Promise<Finding> {
@@ -37,7 +38,7 @@ export async function judgeLogits(
     verdict: 'failed',
     finding: notFiniteText(bad, logits),
     measure,
-    remarks: origin ? [originText(origin)] : [],
+    remarks: [...(origin ? [originText(origin)] : []), ...REMEDIES[engine.info.compute]],
     details: { statistics, ...(origin && { origin }) },
   };
 }
@@ -52,6 +53,14 @@ export function notComparable(logits: Values): Finding | undefined {
     measure: { what: NOT_FINITE, value: bad, limit: 0 },
   };
 }
+
+/** What may help, by what products are computed in. */
+const REMEDIES: Readonly<Record<Compute, readonly string[]>> = {
+  f32: [],
+  f16: [
+    'float16 ends at 65,504, beyond which it is infinite; --compute f32 tells whether that is all',
+  ],
+};
 
 const NOT_FINITE = 'values that are not finite';
 

@@ -11,7 +11,7 @@ import {
   otherThan,
   type PassedOver,
 } from '../runtime/devices.js';
-import type { EngineInfo, EngineName, RunOutput } from '../runtime/engine.js';
+import type { Engine, EngineInfo, EngineName, RunOutput } from '../runtime/engine.js';
 import { randomWeights } from '../runtime/random-weights.js';
 import type { SelfCheck } from '../runtime/self-check.js';
 import type { Ids } from '../runtime/values.js';
@@ -140,8 +140,8 @@ async function testOn(
     ids,
     seed,
     repeats,
-    openOther: async () =>
-      (await chooseEngine({ ...otherThan(engine.info), compute: 'f32', threads })).engine,
+    openOther: () => openInFloat32(otherThan(engine.info), threads),
+    openFloat32: () => openInFloat32({ engine: name, device: engine.info.deviceKind }, threads),
   });
   const roomFor = (rows: number) =>
     fits(streamedNeed(ran, { ...size, batch: size.batch + rows }, name), usable);
@@ -173,6 +173,11 @@ async function testOn(
   };
   return { test, output };
 }
+
+const openInFloat32 = async (
+  way: Pick<EngineWish, 'engine' | 'device'>,
+  threads: number,
+): Promise<Engine> => (await chooseEngine({ ...way, compute: 'f32', threads })).engine;
 
 /** Whether TensorFlow.js, which has the scores of one head in memory at a time, has room for it. */
 const fitsOther = (

@@ -4,7 +4,7 @@
  */
 import type { Layer } from '../architecture/layer.js';
 import type { Param } from '../architecture/param.js';
-import type { RunOutput } from '../runtime/engine.js';
+import type { Compute, RunOutput } from '../runtime/engine.js';
 import { randomIntegers } from '../runtime/random-weights.js';
 import type { Ids, Values } from '../runtime/values.js';
 import type { WeightSource } from '../runtime/weights.js';
@@ -16,7 +16,7 @@ import type { Subject } from './subject.js';
 /** Values moved by some of the last bit, up or down as a seed has it. */
 interface Nudge {
   readonly seed: string;
-  /** How many float32 further. */
+  /** How many numbers further, of those that products are computed with. */
   readonly steps: number;
   /** −1 moves every value the other way. */
   readonly direction: 1 | -1;
@@ -70,24 +70,38 @@ export const explainedInWhole = (
     ? Number.POSITIVE_INFINITY
     : explainedDifference(values, rounding, arithmetic);
 
+/** How many float32 lie from one number to the next: float32 has 24 bits, float16 has 11. */
+const FLOATS: Readonly<Record<Compute, number>> = { f32: 1, f16: 2 ** 13 };
+
 /** Each value moved by a nudge. Zeros stay, and what is next to them. */
-function nudged(values: Float32Array, { seed, steps, direction }: Nudge, first = 0): Float32Array {
+function nudged(
+  values: Float32Array,
+  { seed, steps, direction }: Nudge,
+  { compute }: Arithmetic,
+  first = 0,
+): Float32Array {
+  const far = steps * FLOATS[compute];
   const moved = values.slice();
   const bits = new Int32Array(moved.buffer);
   const directions = randomIntegers(first, seed, moved.length, 2);
   for (const [at, own] of bits.entries()) {
-    const step = directions[at] === 0 ? -steps : steps;
-    if ((own & 0x7fff_ffff) >= steps) bits[at] = own + direction * step;
+    const step = directions[at] === 0 ? -far : far;
+    if ((own & 0x7fff_ffff) >= far) bits[at] = own + direction * step;
   }
   return moved;
 }
 
-function nudgedWeights(weights: WeightSource, nudgedTensor: Param, by: Nudge): WeightSource {
+function nudgedWeights(
+  weights: WeightSource,
+  nudgedTensor: Param,
+  by: Nudge,
+  arithmetic: Arithmetic,
+): WeightSource {
   return {
     rangeOf: (tensor) => (tensor === nudgedTensor ? undefined : weights.rangeOf(tensor)),
     read(tensor, first, target) {
       weights.read(tensor, first, target);
-      if (tensor === nudgedTensor) target.set(nudged(target, by, first));
+      if (tensor === nudgedTensor) target.set(nudged(target, by, arithmetic, first));
     },
   };
 }
@@ -104,12 +118,12 @@ export async function roundingOf(
   ids: Ids,
   { output, blocks }: Pick<RunOutput, 'output' | 'blocks'>,
 ): Promise<Rounding> {
-  const { model, weights } = subject;
+  const { model, weights, engine } = subject;
   await subject.unload();
   let logits = 0;
   const moves = new Map<string, number>();
   for (const by of nudgesFor(model)) {
-    const options = { weights: nudgedWeights(weights, model.embedding.weight, by) };
+    const options = { weights: nudgedWeights(weights, model.embedding.weight, by, engine.info) };
     const moved = await subject.once(model, { ids }, options);
     logits = Math.max(logits, largestDifference(output.data, moved.output.data) / by.steps);
     for (const [name, value] of blocks) {
@@ -151,7 +165,8 @@ const alone = (subject: Subject, block: Layer, input: Values) =>
     const { output } = await program.run({ inputs: [input] });
     let rounding = 0;
     for (const by of nudgesFor(block)) {
-      const moved = await program.run({ inputs: [{ ...input, data: nudged(input.data, by) }] });
+      const data = nudged(input.data, by, subject.engine.info);
+      const moved = await program.run({ inputs: [{ ...input, data }] });
       rounding = Math.max(rounding, largestDifference(output.data, moved.output.data) / by.steps);
     }
     return { output, rounding };

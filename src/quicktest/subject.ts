@@ -16,6 +16,8 @@ interface SubjectParts {
   readonly repeats: number | undefined;
   /** Opens another engine than `engine`, for a second opinion. */
   readonly openOther: () => Promise<Engine>;
+  /** Opens the same engine on the same device, to compute in float32. */
+  readonly openFloat32: () => Promise<Engine>;
 }
 
 /** The model under test. Its whole program is loaded when first needed and serves several checks. */
@@ -27,6 +29,7 @@ export class Subject {
   readonly seed: number;
   readonly repeats: number | undefined;
   readonly openOther: () => Promise<Engine>;
+  readonly openFloat32: () => Promise<Engine>;
   #program: Program | undefined;
   #base: RunOutput | undefined;
   #loadSeconds = 0;
@@ -40,6 +43,7 @@ export class Subject {
     this.seed = parts.seed;
     this.repeats = parts.repeats;
     this.openOther = parts.openOther;
+    this.openFloat32 = parts.openFloat32;
   }
 
   /** How long it took to make the whole model ready; 0 before. */

@@ -82,7 +82,7 @@ const MEASURES = [
 
 const SHARES: readonly string[] = ['relativeDifference', 'topAgreement'];
 
-function logitsTable({ logits }: Against): TableBlock {
+export function logitsTable({ logits }: Pick<Against, 'logits'>): TableBlock {
   return {
     kind: 'table',
     columns: [left('logits', 'measure'), right('value', 'value')],

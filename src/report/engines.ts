@@ -11,10 +11,11 @@ export const ENGINE_TITLES: typeof ENGINES = {
 
 /** `ONNX Runtime 1.30.0 (cpu), 2 threads; self-check within 2.1e-8`. */
 export function engineText(info: EngineInfo, { difference }: SelfCheck): string {
-  const { name, version, provider, device, threads } = info;
+  const { name, version, provider, device, threads, compute } = info;
   const where = provider === device ? provider : `${provider} on ${device}`;
   const many = `${threads} thread${threads === 1 ? '' : 's'}`;
-  return `${ENGINE_TITLES[name]} ${version} (${where}), ${many}; self-check within ${difference.toExponential(1)}`;
+  const products = compute === 'f16' ? ', products in float16' : '';
+  return `${ENGINE_TITLES[name]} ${version} (${where}), ${many}${products}; self-check within ${difference.toExponential(1)}`;
 }
 
 /** `Not TensorFlow.js (node): it is not installed. To mend it: npm install …`. */

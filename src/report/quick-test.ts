@@ -1,7 +1,8 @@
 /** What `minimind quick-test` prints: a verdict, a line for each check, and the time. */
 import type { CheckName } from '../quicktest/check.js';
-import type { PartTiming, Timing, Verdict } from '../quicktest/finding.js';
+import type { Float16Cost, PartTiming, Spent, Timing, Verdict } from '../quicktest/finding.js';
 import type { QuickTest } from '../quicktest/quick-test.js';
+import { logitsTable } from './against.js';
 import { bar } from './bar.js';
 import { heading, left, note, right } from './cells.js';
 import { engineText, passedOverText } from './engines.js';
@@ -20,6 +21,7 @@ export function quickTestReport(
   { flat }: { readonly flat: boolean },
 ): Report {
   const timing = result.checks.find(({ details }) => details?.timing)?.details?.timing;
+  const float16 = result.checks.find(({ details }) => details?.float16)?.details?.float16;
   return {
     blocks: [
       ...twinBlocks(result),
@@ -32,6 +34,7 @@ export function quickTestReport(
         .map((each) => note(passedOverText(each))),
       checksTable(result, flat),
       ...(timing ? timingBlocks(timing, result) : []),
+      ...(float16 ? float16Blocks(float16) : []),
       ...memoryBlocks(result),
     ],
   };
@@ -154,7 +157,10 @@ function checksTable({ checks }: QuickTestResult, flat: boolean): TableBlock {
 /** How long the bar of everything together is, in columns. */
 const BAR_WIDTH = 16;
 
-function timingBlocks(timing: Timing, { batch, context }: QuickTestResult): Block[] {
+/** A card computes on its own: what a time on it ends with is not plain. */
+const COPIED = ' A run ends when the logits, but no outputs of blocks, are copied to memory.';
+
+function timingBlocks(timing: Timing, { batch, context, engine }: QuickTestResult): Block[] {
   const { parts, meanSeconds, deviationSeconds, minSeconds, medianSeconds, repeats } = timing;
   const inAll = parts.reduce((sum, each) => sum + inModel(each), 0);
   return [
@@ -163,7 +169,8 @@ function timingBlocks(timing: Timing, { batch, context }: QuickTestResult): Bloc
       `${formatInteger(batch)} × ${formatInteger(context)} tokens, ` +
         `${formatInteger(Math.round(timing.tokensPerSecond))} tokens/s; ${count(repeats, 'run')} after one ` +
         `that does not count, median ${secondsText(medianSeconds)}, fastest ${secondsText(minSeconds)}. ` +
-        `Making the model ready took ${secondsText(timing.loadSeconds)}.`,
+        `Making the model ready took ${secondsText(timing.loadSeconds)}.` +
+        (engine.deviceKind === 'cpu' ? '' : COPIED),
     ),
     {
       kind: 'table',
@@ -206,6 +213,27 @@ function secondsText(seconds: number): string {
   if (seconds >= 0.9995) return `${seconds.toFixed(seconds < 10 ? 2 : 1)} s`;
   const milliseconds = seconds * 1000;
   return `${milliseconds < 1 ? milliseconds.toFixed(2) : milliseconds.toPrecision(3)} ms`;
+}
+
+function float16Blocks(cost: Float16Cost): Block[] {
+  const { f16, f32 } = cost;
+  const speed = (f32.meanSeconds / f16.meanSeconds).toPrecision(2);
+  const row = (what: string, key: keyof Spent, text: (value: number) => string): Cell[] => [
+    { text: what },
+    ...[f16, f32].map((spent) => ({ text: text(spent[key]), value: spent[key] })),
+  ];
+  return [
+    heading(`float16 is ${speed} times as fast as float32`),
+    {
+      kind: 'table',
+      columns: [left('', 'what'), right('float16', 'float16'), right('float32', 'float32')],
+      rows: [
+        row('weights', 'weightBytes', formatBytes),
+        row('forward pass', 'meanSeconds', secondsText),
+      ],
+    },
+    logitsTable(cost),
+  ];
 }
 
 function memoryBlocks({ memory }: QuickTestResult): Block[] {

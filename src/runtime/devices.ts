@@ -1,5 +1,6 @@
 /** Which engine runs a model, and on what: found, checked, chosen and explained. */
 import { UserError } from '../errors.js';
+import type { Adapter } from './adapters.js';
 import { CANDIDATES, type Candidate, installedVersion, type OpenOptions } from './candidates.js';
 import {
   DEVICES,
@@ -63,7 +64,7 @@ export async function chooseEngine(
   } = await firstUsable(
     cardsFirst(wished.filter((each) => isExpected(wish, each, platform))),
     async (candidate) => {
-      if (isAnyCard(wish)) await refuseNoCard(candidate);
+      await refuseUnfit(wish, candidate);
       return openHere(candidate, wish, platform);
     },
     selfCheck,
@@ -102,9 +103,19 @@ const isExpected = (wish: EngineWish, candidate: Choosable, platform: NodeJS.Pla
 const cardsFirst = <T extends Choosable>(candidates: readonly T[]): T[] =>
   candidates.toSorted((a, b) => Number(a.device === 'cpu') - Number(b.device === 'cpu'));
 
-async function refuseNoCard({ adapter: find, obstacle }: Choosable): Promise<void> {
-  if (find === undefined) return;
-  const adapter = await find();
+/** What needs not be tried. */
+async function refuseUnfit(wish: EngineWish, candidate: Choosable): Promise<void> {
+  const isAny = isAnyCard(wish);
+  if (!candidate.adapter || (!isAny && wish.compute === 'f32')) return;
+  const adapter = await candidate.adapter();
+  if (isAny) await refuseNoCard(candidate, adapter);
+  if (wish.compute === 'f32' || adapter?.hasFloat16 !== false) return;
+  throw new UserError('system', `${adapter.name} does not compute in float16`, {
+    suggestion: '--compute f32',
+  });
+}
+
+async function refuseNoCard({ obstacle }: Choosable, adapter: Adapter | null): Promise<void> {
   if (adapter === null) {
     const { message = NO_CARD, suggestion } = (await obstacle?.()) ?? {};
     throw new UserError('system', message, suggestion ? { suggestion } : {});
@@ -123,8 +134,10 @@ export function noticeOf(
   { engine, passedOver }: ChosenEngine,
 ): string | null {
   const { info } = engine;
-  if (info.isSoftware)
-    return `${info.device} is a software adapter: it computes on the CPU, slowly`;
+  if (info.isSoftware) {
+    const title = DEVICES[info.deviceKind];
+    return `${title} has only a software adapter here (${info.device}): it computes on the CPU, slowly`;
+  }
   const cards = device === 'auto' ? passedOver.filter((each) => each.device !== 'cpu') : [];
   const [first] = cards;
   if (info.deviceKind !== 'cpu' || first === undefined) return null;

@@ -50,6 +50,11 @@ export interface EngineInfo {
 
 export interface LoadOptions {
   /**
+   * Whether to keep the output of every block of a language model; true when nothing is said. A run on a
+   * graphics card copies each of them to the memory of the process, which takes time.
+   */
+  readonly blocks?: boolean;
+  /**
    * Whether to keep the value that every layer of the subtree computes. They are the `taps` of a result, by
    * the layer's path: `layers.0.mamba.conv1d`. Costs time and memory.
    */
@@ -88,7 +93,7 @@ export interface RunInput {
 export interface RunOutput {
   /** What the layer computes: logits [B, T, V], or a value [B, T, …]; an SRTE's rows are [1, T, H]. */
   readonly output: Values;
-  /** Output of every block of a language model, [B, T, H], by its path: `layers.0`. */
+  /** Output of every block of a language model, [B, T, H], by its path: `layers.0`. Empty when not kept. */
   readonly blocks: ReadonlyMap<string, Values>;
   /** Empty unless asked for. */
   readonly taps: ReadonlyMap<string, Values>;
@@ -106,6 +111,8 @@ export interface State {
 export interface Program {
   /** Of the weights that it has made of those it was given: a copy counts, another form of the same does not. */
   readonly elements: number;
+  /** That its weights take, where they are computed with. */
+  readonly weightBytes: number;
   run(input: RunInput): Promise<RunOutput>;
   release(): Promise<void>;
 }

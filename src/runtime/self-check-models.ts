@@ -46,13 +46,13 @@ export const hybridModel = (): LanguageModel =>
         window_size: 4,
         global_heads: 1,
         gate_rank: 4,
-        max_position_embeddings: 16,
+        max_position_embeddings: 48,
         srte_factorized_rank: 4,
       },
     }),
   );
 
-const [VOCABULARY, HIDDEN, INNER, POSITIONS] = [8, 16, 24, 16];
+const [VOCABULARY, HIDDEN, INNER, POSITIONS] = [8, 16, 24, 48];
 const [HEADS, KEY_VALUE_HEADS, HEAD_DIM] = [4, 2, 8];
 const EPS = 1e-6;
 

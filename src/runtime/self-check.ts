@@ -15,7 +15,14 @@ export interface SelfCheck {
 }
 
 const SELF_CHECK_SEED = 1;
-const SELF_CHECK_IDS = { batch: 1, tokens: 8, data: Int32Array.of(5, 3, 0, 7, 1, 6, 2, 4) };
+
+/** From some number of rows on, graphics cards compute products and attention in another way. */
+const TOKENS = 40;
+const SELF_CHECK_IDS = {
+  batch: 1,
+  tokens: TOKENS,
+  data: Int32Array.from({ length: TOKENS }, (_, at) => (5 * at + (at >> 3)) % 8),
+};
 
 /** Models with everything in them that models are made of, and their logits of the last token. */
 const SELF_CHECKS: readonly {
@@ -25,15 +32,15 @@ const SELF_CHECKS: readonly {
   {
     make: hybridModel,
     expected: [
-      -0.1659312409, 0.1090804452, -0.4528063061, -0.7470086745, 0.5079046512, 0.2399284073,
-      1.1160895415, 0.6464423654,
+      -0.0780358538, 0.1178566813, -0.3697351515, -0.7635538578, 0.3805693388, 0.2554871738,
+      1.0065772533, 0.58511132,
     ],
   },
   {
     make: transformerModel,
     expected: [
-      -0.0634195358, -0.1085176542, -0.0054147271, -0.0741535351, 0.2932441533, 0.0717588067,
-      -0.056169264, -0.0501499027,
+      0.043234624, -0.0067725447, 0.0157208797, -0.0532205254, -0.0436229371, 0.0356046334,
+      0.1164348647, 0.2773244679,
     ],
   },
 ];
@@ -41,10 +48,11 @@ const SELF_CHECKS: readonly {
 /**
  * Some ten times what rounding to float32 makes. Graphics cards have exponentials of their own, and WebGPU lets
  * them be off by several units in the last place (https://www.w3.org/TR/WGSL/#floating-point-accuracy). Products
- * of float16 have 11 bits.
+ * of float16 have 11 bits, of which a graphics card loses some when it adds them up in float16, too: 4e-4 was
+ * measured on the CPU and 1.1e-3 on a software adapter by WebGPU, and some four times that is allowed.
  */
 const limitFor = ({ compute, deviceKind }: EngineInfo): number =>
-  compute === 'f16' ? 2e-2 : deviceKind === 'cpu' ? 1e-5 : 1e-4;
+  compute === 'f16' ? 5e-3 : deviceKind === 'cpu' ? 1e-5 : 1e-4;
 
 /** Runs tiny models of random weights, whose logits are known from float64 arithmetic. */
 export async function selfCheck(engine: Engine): Promise<SelfCheck> {

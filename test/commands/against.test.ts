@@ -3,6 +3,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import { logitDifference } from '../../src/quicktest/divergence.js';
+import { onnxVersion } from '../../src/runtime/onnx/library.js';
 import { look } from '../conversion/convert.js';
 import { inPackage, readJson } from '../fixtures.js';
 import { runCli } from '../run-cli.js';
@@ -97,6 +98,24 @@ describe('quick-test --against', () => {
       result: { suggestion: expect.stringContaining('--engine tfjs') },
     });
   });
+
+  it.skipIf(onnxVersion() === undefined)(
+    'holds a model in float16 against itself in float32',
+    () => {
+      const flags = ['--compute', 'f16', '--device', 'cpu', '--context', '20'];
+      for (const way of ['cpu', 'onnx']) {
+        const { code, result } = against(TRAINED, way, ...flags);
+        expect(code).toBe(0);
+        const { own, other, logits, threshold } = result.against;
+        expect([own.engine.compute, other.engine.compute, threshold]).toEqual(['f16', 'f32', 0.03]);
+        expect(logits.relativeDifference).toBeGreaterThan(5e-5);
+        expect(logits.relativeDifference).toBeLessThan(5e-3);
+      }
+      // Another model computes in what the first does.
+      const { own, other, partsAt } = against(TRAINED, TRAINED, ...flags).result.against;
+      expect([own.engine.compute, other.engine.compute, partsAt]).toEqual(['f16', 'f16', null]);
+    },
+  );
 
   it('names the block from which on models part', () => {
     // One value of the second block alone is another.

@@ -3,6 +3,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { Ajv2020, type SchemaObject } from 'ajv/dist/2020.js';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { onnxVersion } from '../../src/runtime/onnx/library.js';
 import { inPackage, readJson } from '../fixtures.js';
 import { safetensorsFile } from '../reconcile/files.js';
 import { describeModel, SMALL, Workshop } from '../reconcile/support.js';
@@ -69,6 +70,13 @@ describe('JSON output keeps to docs/schemas', () => {
     const { code, stdout } = runCli([command, ...args, '--json']);
     expect(code).toBe(0);
     expect(JSON.parse(stdout).schema).toBe(`minimind/${command}@1`);
+    expect(complaints(stdout)).toEqual([]);
+  });
+
+  it.skipIf(onnxVersion() === undefined)('quick-test in float16', () => {
+    const args = ['configs/hybrid/tiny.yaml', '--compute', 'f16', '--device', 'cpu'];
+    const { stdout } = runCli(['quick-test', ...args, '--context', '8', '--json']);
+    expect(JSON.parse(stdout).checks.at(-1).details).toHaveProperty('float16');
     expect(complaints(stdout)).toEqual([]);
   });
 

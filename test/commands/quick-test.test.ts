@@ -57,6 +57,27 @@ describe('quick-test', () => {
     expect(result.checks[2].verdict).toBe(onnxVersion() === undefined ? 'skipped' : 'passed');
   });
 
+  it.skipIf(onnxVersion() === undefined)('runs in float16, and says what that costs', () => {
+    const args = ['--compute', 'f16', '--device', 'cpu', '--context', '16', '--json'];
+    const result = JSON.parse(quickTest(TINY, ...args).stdout);
+    expect(result).toMatchObject({ passed: true, engine: { compute: 'f16' } });
+    const names = result.checks.map(({ check }: { check: string }) => check);
+    expect(names).toEqual(CHECK_NAMES.filter((name) => name !== 'cross-check'));
+    const { measure, details } = result.checks.at(-1);
+    expect(measure.value).toBe(details.float16.logits.relativeDifference);
+    expect(measure.value).toBeGreaterThan(5e-5);
+    expect(measure.value).toBeLessThan(5e-3);
+    const asked = JSON.parse(quickTest(TINY, '--only', 'float16', ...args.slice(2)).stdout);
+    expect(asked.checks).toMatchObject([{ check: 'float16', verdict: 'skipped' }]);
+  });
+
+  it('has no float16 with TensorFlow.js', () => {
+    const { code, stderr } = quickTest(TINY, '--engine', 'tfjs', '--compute', 'f16');
+    expect(code).toBe(3);
+    expect(stderr).toMatch(/TensorFlow\.js computes in float32 alone/);
+    expect(stderr).toMatch(/--engine onnx knows float16/);
+  });
+
   it('offers every check and every engine', () => {
     expect(QuickTest.flags.only.options).toEqual(CHECK_NAMES);
     expect(QuickTest.flags.engine.options).toEqual(['auto', ...Object.keys(ENGINE_TITLES)]);

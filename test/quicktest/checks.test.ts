@@ -1,11 +1,13 @@
 import { describe, expect, it } from 'vitest';
-import type { LanguageModel } from '../../src/architecture/layer.js';
+import type { LanguageModel, Layer } from '../../src/architecture/layer.js';
 import { UserError } from '../../src/errors.js';
 import { CHECK_NAMES, type CheckName } from '../../src/quicktest/check.js';
 import { runCheck } from '../../src/quicktest/checks.js';
 import { originIn } from '../../src/quicktest/non-finite.js';
 import { DeviceLostError } from '../../src/runtime/device-lost.js';
-import type { Engine, EngineName } from '../../src/runtime/engine.js';
+import type { Engine, EngineName, LoadOptions } from '../../src/runtime/engine.js';
+import { openOnnx } from '../../src/runtime/onnx/engine.js';
+import { onnxVersion } from '../../src/runtime/onnx/library.js';
 import { modelOfConfig } from '../runtime/fixture-models.js';
 import { type Faults, referenceEngine } from '../runtime/reference-engine.js';
 import { checked, scaled, subjectOf, TINY, withValue } from './subjects.js';
@@ -27,7 +29,9 @@ describe.each(Object.entries(CONFIGS))(
   'a model in order (%s) passes',
   (_, { batch, ...config }) => {
     it.each(CHECK_NAMES)('%s', async (name) => {
-      const result = await checked(name, { config, batch: Number(batch ?? 1) });
+      const compute = name === 'float16' ? 'f16' : 'f32';
+      const engine = referenceEngine({}, { compute });
+      const result = await checked(name, { config, engine, batch: Number(batch ?? 1) });
       expect(result.finding).not.toBe('');
       expect(result).toMatchObject({ check: name, verdict: 'passed' });
     });
@@ -460,6 +464,94 @@ describe('decoding is tested', () => {
   });
 });
 
+describe('float16', () => {
+  /** Whose logits are off by a share of themselves, as they are in float16 of far fewer bits. */
+  const offBy = (share: number) =>
+    referenceEngine(
+      {
+        alter: (path, { data }) => {
+          if (path !== 'lm_head') return;
+          for (const [at, value] of data.entries()) data[at] = value * (1 + share);
+        },
+      },
+      { compute: 'f16', deviceKind: 'webgpu' },
+    );
+
+  it('is told by its distance from float32, its memory and its time', async () => {
+    const closed: string[] = [];
+    const openFloat32 = async () => ({
+      ...referenceEngine(),
+      close: async () => void closed.push('closed'),
+    });
+    const { verdict, finding, measure, remarks, details } = await checked('float16', {
+      engine: offBy(0.01),
+      openFloat32,
+    });
+    expect(verdict).toBe('passed');
+    expect(finding).toMatch(
+      /^the logits are within \d\.\de-\d of float32's, 1\.0e-2 of their norm; the same token is likeliest at 100\.0% of the positions$/,
+    );
+    expect(measure).toMatchObject({ what: 'relative difference', limit: 0.03 });
+    expect(measure?.value).toBeCloseTo(0.01, 6);
+    expect(remarks).toEqual([]);
+    expect(details?.float16?.logits).toMatchObject({ topAgreement: 1 });
+    const seconds = expect.any(Number);
+    expect(details?.float16).toMatchObject({
+      f16: { weightBytes: 4 * 10_104, meanSeconds: seconds },
+      f32: { weightBytes: 4 * 10_104, meanSeconds: seconds },
+    });
+    expect(closed).toEqual(['closed']);
+  });
+
+  it('fails where it is too far away', async () => {
+    expect(await checked('float16', { engine: offBy(0.05) })).toMatchObject({
+      verdict: 'failed',
+      finding: expect.stringContaining('5.0e-2 of their norm'),
+    });
+  });
+
+  it('has nothing to tell of a model in float32', async () => {
+    expect(await checked('float16')).toMatchObject({
+      verdict: 'skipped',
+      finding: 'nothing is computed in float16: that takes --compute f16',
+    });
+  });
+
+  it('needs a float32 to be compared with', async () => {
+    const openFloat32 = async (): Promise<Engine> => {
+      throw new UserError('system', 'it is too large', { suggestion: 'ask for less' });
+    };
+    expect(await checked('float16', { engine: offBy(0), openFloat32 })).toMatchObject({
+      verdict: 'skipped',
+      finding: 'there is no float32 to compare with: it is too large',
+      remarks: ['ask for less'],
+    });
+  });
+
+  it('is no excuse for a device that went away', async () => {
+    const openFloat32 = async (): Promise<Engine> => {
+      throw new DeviceLostError('system', 'the device went away');
+    };
+    await expect(checked('float16', { engine: offBy(0), openFloat32 })).rejects.toThrow(
+      'the device went away',
+    );
+  });
+
+  it.skipIf(onnxVersion() === undefined)('overflows, and it is said where', async () => {
+    const weights = withValue('layers.0.fusion_proj.weight', 3, 1e5);
+    const engine = await openOnnx({ threads: 1, compute: 'f16' });
+    expect(await checked('forward', { weights })).toMatchObject({ verdict: 'passed' });
+    expect(await checked('forward', { weights, engine })).toMatchObject({
+      verdict: 'failed',
+      details: { origin: { kind: 'value', tensor: 'layers.0.fusion_proj' } },
+      remarks: [
+        expect.stringMatching(/^it begins after .*, and no later than in layers\.0\.fusion_proj/),
+        expect.stringMatching(/^float16 ends at 65,504/),
+      ],
+    });
+  });
+});
+
 describe('timing', () => {
   it('times the whole and each part', async () => {
     const { details, finding } = await checked('timing');
@@ -493,4 +585,41 @@ describe('timing', () => {
     );
     expect(timing).toMatchObject({ repeats: 1, deviationSeconds: null });
   });
+
+  it.each([
+    { deviceKind: 'cpu', whole: [{}] },
+    { deviceKind: 'cuda', whole: [{}, { blocks: false }] },
+  ] as const)('on $deviceKind it copies no more than it must', async ({ deviceKind, whole }) => {
+    const { engine, loads } = watched(referenceEngine({}, { deviceKind }));
+    const subject = subjectOf({ engine });
+    await subject.base();
+    const { details } = await runCheck('timing', subject);
+    await subject.unload();
+    expect(details?.timing?.loadSeconds).toBeGreaterThan(0);
+    const ofModel = loads.filter(({ layer }) => layer === subject.model);
+    expect(ofModel.map(({ options }) => options ?? {})).toEqual(whole);
+    expect(ofModel.every(({ heldBefore }) => heldBefore === 0)).toBe(true);
+  });
 });
+
+/** An engine, and what it loads: `heldBefore` are the programs of the same layer that are not yet released. */
+function watched(engine: Engine) {
+  const loads: { layer: Layer; options: LoadOptions | undefined; heldBefore: number }[] = [];
+  const held: Layer[] = [];
+  const load: Engine['load'] = async (layer, weights, options) => {
+    loads.push({ layer, options, heldBefore: held.filter((each) => each === layer).length });
+    const program = await engine.load(layer, weights, options);
+    held.push(layer);
+    const release = async () => {
+      held.splice(held.indexOf(layer), 1);
+      await program.release();
+    };
+    return {
+      elements: program.elements,
+      weightBytes: program.weightBytes,
+      run: (input) => program.run(input),
+      release,
+    };
+  };
+  return { engine: { ...engine, load }, loads };
+}

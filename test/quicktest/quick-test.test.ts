@@ -204,6 +204,7 @@ describe('a model run layer by layer', () => {
       timing: 'passed',
       srte: 'skipped',
       cache: 'skipped',
+      float16: 'skipped',
       'cross-check': 'skipped',
     });
     const found = new Map(results.map((each) => [each.check, each]));

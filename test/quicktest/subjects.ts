@@ -33,6 +33,7 @@ interface SubjectWishes {
   readonly otherFaults?: Faults;
   readonly engine?: Engine;
   readonly openOther?: () => Promise<Engine>;
+  readonly openFloat32?: () => Promise<Engine>;
   readonly batch?: number;
   readonly tokens?: number;
   readonly repeats?: number;
@@ -50,6 +51,7 @@ export function subjectOf({
   weights = (each) => randomWeights(each, 3),
   engine = referenceEngine(faults),
   openOther = async () => referenceEngine(otherFaults, { name: 'tfjs' }),
+  openFloat32 = async () => referenceEngine(otherFaults),
 }: SubjectWishes = {}): Subject {
   return new Subject({
     model,
@@ -59,6 +61,7 @@ export function subjectOf({
     seed: 3,
     repeats,
     openOther,
+    openFloat32,
   });
 }
 

@@ -181,6 +181,14 @@ describe('the report of a quick test', () => {
     expect(text).toMatch(/^norm +12\.3 s +1 +12\.3 s +100\.0% +█{16}$/m);
   });
 
+  it('says what a time on a graphics card ends with', () => {
+    const onCard = { ...result().engine, deviceKind: 'cuda' } as const;
+    const told = 'A run ends when the logits, but no outputs of blocks, are copied to memory.';
+    const text = (made: Parameters<typeof table>[0]) => table(made).replace(/\n/g, ' ');
+    expect(text({ checks: [timed], engine: onCard })).toContain(told);
+    expect(text({ checks: [timed] })).not.toContain(told);
+  });
+
   it('holds the time of the parts against that of the whole', () => {
     expect(table({ checks: [timed] }).replace(/\n/g, ' ')).toContain(
       'together 12.3 s, of which the shares are, where the whole takes 10.6 ms.',
@@ -195,6 +203,44 @@ describe('the report of a quick test', () => {
     expect(table({ checks: [...result().checks, timed] })).toMatch(
       /^ok: 1 check passed, 1 skipped\n/,
     );
+  });
+
+  it('has what float16 costs and saves', () => {
+    const logits = {
+      largestDifference: 1.87e-4,
+      meanDifference: 4.04e-5,
+      relativeDifference: 3.4e-4,
+      klDivergence: 1.28e-9,
+      topAgreement: 1,
+    };
+    const float16 = {
+      logits,
+      f16: { weightBytes: 51_600_000, meanSeconds: 0.01 },
+      f32: { weightBytes: 103_200_000, meanSeconds: 0.02 },
+    };
+    const checks = [
+      {
+        ...result().checks[0],
+        check: 'float16' as const,
+        verdict: 'passed' as const,
+        finding: 'the logits are near',
+        measure: { what: 'relative difference', value: 3.4e-4, limit: 0.03 },
+        details: { float16 },
+        seconds: 1,
+      },
+    ];
+    const engine = { ...result().engine, compute: 'f16' as const };
+    const text = table({ engine, checks });
+    expect(text.replace(/\n/g, ' ')).toContain('2 threads, products in float16; self-check');
+    expect(text).toContain('float16 is 2.0 times as fast as float32\n');
+    expect(text).toMatch(/^weights +51\.6 MB +103\.2 MB$/m);
+    expect(text).toMatch(/^forward pass +10\.0 ms +20\.0 ms$/m);
+    expect(text).toMatch(/^relative difference +0\.034%$/m);
+    expect(text).toMatch(/^same top token +100\.0%$/m);
+    const csv = renderCsv(quickTestReport(result({ engine, checks }), { flat: true }));
+    expect(csv).toContain('float16,passed,the logits are near,relative difference,0.00034,0.03,1');
+    expect(csv).toContain('weights,51600000,103200000\n');
+    expect(csv).toContain('largest difference,0.000187\n');
   });
 
   it('has the bare numbers in CSV', () => {

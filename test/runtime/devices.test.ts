@@ -298,11 +298,34 @@ describe('the device that is chosen', () => {
     },
   );
 
+  it('is passed over where it has no float16 and that is wished', async () => {
+    const old = { ...webgpu, adapter: async () => ({ ...H200, hasFloat16: false }) };
+    const half = (device: DeviceChoice) => ({ ...wish(device), compute: 'f16' }) as const;
+    const chosen = await chooseEngine(half('auto'), [old, cpu], 'linux');
+    expect(chosen.engine.info.deviceKind).toBe('cpu');
+    expect(noticeOf(half('auto'), chosen)).toBe(
+      'running on the CPU: ONNX Runtime (webgpu): NVIDIA H200 does not compute in float16; to mend it: ' +
+        '--compute f32',
+    );
+    for (const device of ['gpu', 'webgpu'] as const) {
+      await expect(chooseEngine(half(device), [old, cpu], 'linux')).rejects.toMatchObject({
+        code: 'system',
+        message:
+          'no graphics card can be used here: ONNX Runtime (webgpu): NVIDIA H200 does not compute in float16',
+        suggestion: '--compute f32',
+      });
+    }
+    // In float32 it is as good as any, and where nobody knows it is tried.
+    expect((await chosenFrom([old, cpu], 'auto')).engine.info.deviceKind).toBe('webgpu');
+    const { engine } = await chooseEngine(half('auto'), [webgpu, cpu], 'linux');
+    expect(engine.info.deviceKind).toBe('webgpu');
+  });
+
   it('is a software adapter when it is named, and that is said', async () => {
     const chosen = await chosenFrom([cpu, software], 'webgpu');
     expect(chosen.engine.info.isSoftware).toBe(true);
     expect(noticeOf(wish('webgpu'), chosen)).toBe(
-      'llvmpipe is a software adapter: it computes on the CPU, slowly',
+      'WebGPU has only a software adapter here (llvmpipe): it computes on the CPU, slowly',
     );
   });
 

@@ -101,6 +101,7 @@ interface ReferenceState extends State {
 
 class ReferenceProgram implements Program {
   readonly elements: number;
+  readonly weightBytes: number;
   readonly #layer: Layer;
   readonly #weights: ReadonlyMap<Param, Float64Array>;
   readonly #setting: Setting;
@@ -119,6 +120,7 @@ class ReferenceProgram implements Program {
       }
     }
     this.elements = elements;
+    this.weightBytes = 4 * elements;
   }
 
   async run(input: RunInput): Promise<RunOutput> {

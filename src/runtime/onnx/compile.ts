@@ -1,6 +1,5 @@
 /** The description of a model, or of a part of it, as an ONNX graph. */
 import type { LanguageModel, Layer } from '../../architecture/layer.js';
-import type { Param } from '../../architecture/param.js';
 import type { LoadOptions } from '../engine.js';
 import { inputsOf } from '../inputs.js';
 import {
@@ -9,13 +8,16 @@ import {
   type Outputs,
   type Place,
   positionsOf,
+  rowsWithin,
   type Shared,
   scaled,
   whole,
 } from './context.js';
 import { declarationOf, type Feed } from './feeds.js';
+import { withFloat16Products } from './float16.js';
 import { GraphBuilder, LEFT_OUT, type Value } from './graph.js';
 import { madeInGraph } from './in-graph-feeds.js';
+import { logitColumns } from './largest-tensor.js';
 import { activated, capped } from './layers/activations.js';
 import { attention } from './layers/attention.js';
 import { alignment, gate, hybridBlock, inTurn, languageModel, residual } from './layers/block.js';
@@ -30,35 +32,45 @@ import { rotaryAlone } from './layers/rotary.js';
 import { router } from './layers/router.js';
 import { srteLowRank, srteSincos, srteTable } from './layers/srte.js';
 import type { GraphProto, Initializer } from './proto.js';
+import { ON_CPU, type Target } from './target.js';
 
 /** A graph, and what goes into it and comes out of it. */
 export interface CompiledGraph extends Outputs {
   readonly graph: GraphProto;
   /** What each of its inputs gets. */
   readonly feeds: ReadonlyMap<string, Feed>;
-  /** What the layer computes. */
-  readonly output: Value;
+  /** What the layer computes: one value, or a language model's logits in parts that stand beside each other. */
+  readonly output: readonly Value[];
   /** Of the weights that stand in the graph: one that stands there twice counts twice. */
   readonly weightElements: number;
+  /** Names of these weights. */
+  readonly weights: ReadonlySet<string>;
 }
 
 /**
  * Compiles a layer and all below it.
  * @param place Says where a weight is.
  */
-export function compile(layer: Layer, place: Place, options: LoadOptions): CompiledGraph {
+export function compile(
+  layer: Layer,
+  place: Place,
+  options: LoadOptions,
+  target: Target = ON_CPU,
+): CompiledGraph {
   const graph = new GraphBuilder();
   const feeds = new Map<string, Feed>();
   const weights = new Set<string>();
   const shared = {
     graph,
-    place(tensor: Param, part?: number): Initializer {
-      const initializer = place(tensor, part);
+    target,
+    mostRows: rowLimit(layer, target),
+    place(...which: Parameters<Place>): Initializer {
+      const initializer = place(...which);
       weights.add(initializer.name);
       return initializer;
     },
     outputs: {
-      blocks: new Map(),
+      blocks: options.blocks === false ? undefined : new Map(),
       taps: options.taps ? new Map() : undefined,
       states: options.decoding ? new Map() : undefined,
     },
@@ -72,13 +84,26 @@ export function compile(layer: Layer, place: Place, options: LoadOptions): Compi
   } as const;
   const { sizes, inputs } = rootInputs(layer, shared);
   const context = contextOf(shared, sizes);
-  const output = graph.output(whole(context, context.apply(layer, ...inputs)));
+  const results =
+    layer.kind === 'languageModel' && !options.taps
+      ? languageModel(context, layer, ...inputs)
+      : [context.apply(layer, ...inputs)];
+  const output = results.map((part) => graph.output(whole(context, part)));
   const built = graph.build(layer.name);
   const weightElements = built.initializers
     .filter(({ name }) => weights.has(name))
     .reduce((sum, { shape }) => sum + shape.reduce((product, size) => product * size, 1), 0);
-  return { feeds, output, weightElements, ...shared.outputs, graph: built };
+  const made = COMPUTED_IN[target.compute](built, layer);
+  return { feeds, output, weightElements, weights, ...shared.outputs, graph: made };
 }
+
+/** The graph of a layer with its products in it. */
+const COMPUTED_IN: Readonly<
+  Record<Target['compute'], (graph: GraphProto, layer: Layer) => GraphProto>
+> = {
+  f32: (graph) => graph,
+  f16: withFloat16Products,
+};
 
 /**
  * Compiles a language model to a graph for whoever has nothing but ONNX Runtime: token ids `input_ids`
@@ -92,6 +117,8 @@ export function compileAlone(model: LanguageModel, place: Place): GraphProto {
   const shared: Shared = {
     graph,
     place,
+    target: ON_CPU,
+    mostRows: (tensor) => rowsWithin(ON_CPU, tensor),
     once,
     isForOthers: true,
     outputs: { blocks: undefined, taps: undefined, states: undefined },
@@ -105,6 +132,17 @@ export function compileAlone(model: LanguageModel, place: Place): GraphProto {
     shape: ['batch', 'sequence', vocabulary],
   });
   return graph.build('model');
+}
+
+/** Of logits there may be more columns for one operation than of other values. */
+function rowLimit(layer: Layer, target: Target): Shared['mostRows'] {
+  if (layer.kind !== 'languageModel') return (tensor) => rowsWithin(target, tensor);
+  const columns = logitColumns(target, layer);
+  return (tensor) =>
+    Math.min(
+      rowsWithin(target, tensor),
+      tensor === layer.head.weight ? columns : Number.POSITIVE_INFINITY,
+    );
 }
 
 /** Makes each thing once. */
@@ -177,7 +215,7 @@ function addLayer(
 ): Value {
   switch (layer.kind) {
     case 'languageModel':
-      return languageModel(context, layer, x);
+      return context.graph.joined(languageModel(context, layer, x));
     case 'hybridBlock':
       return hybridBlock(context, layer, x);
     case 'sequence':

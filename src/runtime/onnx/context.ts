@@ -3,6 +3,7 @@ import type { Param } from '../../architecture/param.js';
 import type { Feed } from './feeds.js';
 import type { GraphBuilder, Value } from './graph.js';
 import type { Initializer } from './proto.js';
+import { mostElements, parts, type Target } from './target.js';
 
 /** What leaves a graph under more than its own name. */
 export interface Outputs {
@@ -14,14 +15,23 @@ export interface Outputs {
   readonly states: Map<string, Value> | undefined;
 }
 
-/** Where a tensor is, or one part of a tensor [parts, …]. */
-export type Place = (tensor: Param, part?: number) => Initializer;
+/** Some rows of a tensor [.., columns], all of whose dimensions but the last count rows. */
+export interface Rows {
+  readonly first: number;
+  readonly count: number;
+}
+
+/** Where a tensor is, or some rows of one: [count, columns]. */
+export type Place = (tensor: Param, rows?: Rows) => Initializer;
 
 /** What all functions that add to a graph share. */
 export interface Shared {
   readonly graph: GraphBuilder;
   readonly outputs: Outputs;
   readonly place: Place;
+  readonly target: Target;
+  /** Of a weight that one operation may see; at least one. */
+  readonly mostRows: (tensor: Param) => number;
   /** Whether others than ONNX Runtime check the graph: what it has for itself is told by its domain then. */
   readonly isForOthers: boolean;
   /** An input of the graph; one of the same name is the same. */
@@ -48,27 +58,88 @@ export function weightOf({ graph, place, once }: Shared, tensor: Param): Value {
   return once(tensor, () => asFloats(graph, place(tensor)));
 }
 
-/** One of the equal parts that a weight has along its first axis, as float32. */
-export function weightPart({ graph, place, once }: Shared, tensor: Param, part: number): Value {
-  return once(`${part}:${tensor.name}`, () => asFloats(graph, place(tensor, part)));
+/** Rows of a weight as one operation sees them. */
+interface Block extends Rows {
+  /** As float32, [count, columns]. */
+  readonly value: Value;
 }
+
+/** All rows of a weight, or some of them, in blocks that are small enough for one operation each. */
+export function weightBlocks(shared: Shared, tensor: Param, rows = allRows(tensor)): Block[] {
+  return blocksOf(shared, tensor, rows).map((block) => ({
+    ...block,
+    value: isWhole(tensor, block) ? weightOf(shared, tensor) : weightBlock(shared, tensor, block),
+  }));
+}
+
+function weightBlock({ graph, place, once }: Shared, tensor: Param, rows: Rows): Value {
+  const key = `${rows.first}+${rows.count}:${tensor.name}`;
+  return once(key, () => asFloats(graph, place(tensor, rows)));
+}
+
+function blocksOf({ mostRows }: Shared, tensor: Param, { first, count }: Rows): Rows[] {
+  let next = first;
+  return parts(count, mostRows(tensor)).map((size) => {
+    const start = next;
+    next += size;
+    return { first: start, count: size };
+  });
+}
+
+export const columnsOf = ({ shape }: Param): number => shape.at(-1) ?? 1;
+
+const allRows = (tensor: Param): Rows => ({
+  first: 0,
+  count: tensor.elements / columnsOf(tensor),
+});
+
+const isWhole = (tensor: Param, { count }: Rows): boolean =>
+  tensor.shape.length === 2 && count === tensor.shape[0];
 
 function asFloats(graph: GraphBuilder, initializer: Initializer): Value {
   const value = graph.initializer(initializer);
   return initializer.type === 'f32' ? value : graph.cast(value, 'f32');
 }
 
-/** Rows of a weight along an axis, as float32. A table of half precision is not converted as a whole. */
-export function weightRows(
-  { graph, place }: Shared,
-  tensor: Param,
-  indices: Value,
-  axis: number,
-): Value {
-  const initializer = place(tensor);
-  const table = graph.initializer(initializer);
-  const rows = graph.op('Gather', [table, indices], { attributes: { axis } });
-  return initializer.type === 'f32' ? rows : graph.cast(rows, 'f32');
+/** So many rows of a weight may one operation see. */
+export const rowsWithin = (target: Target, tensor: Param): number =>
+  Math.max(1, Math.floor(mostElements(target) / columnsOf(tensor)));
+
+/**
+ * Rows of a weight [.., rows, columns], all of whose other dimensions are 1, as float32 [n, columns]. A
+ * table of half precision is not converted as a whole.
+ * @param indices [n], of int32 where the table may be too large for one operation.
+ */
+export function weightRows(shared: Shared, tensor: Param, indices: Value): Value {
+  const { graph, place } = shared;
+  const [whole, ...others] = blocksOf(shared, tensor, allRows(tensor));
+  if (others.length === 0) return gathered(graph, place(tensor), indices);
+  const found = (rows: Rows) => {
+    const offset = graph.op('Sub', [indices, graph.int32(rows.first)]);
+    const within = graph.op('Min', [
+      graph.op('Max', [offset, graph.int32(0)]),
+      graph.int32(rows.count - 1),
+    ]);
+    return gathered(graph, place(tensor, rows), within);
+  };
+  return others.reduce(
+    (before, rows) => {
+      const isHere = graph.op('GreaterOrEqual', [indices, graph.int32(rows.first)]);
+      return graph.op('Where', [
+        graph.op('Unsqueeze', [isHere, graph.ints(1)]),
+        found(rows),
+        before,
+      ]);
+    },
+    found(whole ?? allRows(tensor)),
+  );
+}
+
+function gathered(graph: GraphBuilder, table: Initializer, indices: Value): Value {
+  const axis = table.shape.length - 2;
+  const rows = graph.op('Gather', [graph.initializer(table), indices], { attributes: { axis } });
+  const flat = axis === 0 ? rows : graph.op('Squeeze', [rows, graph.ints(0)]);
+  return table.type === 'f32' ? flat : graph.cast(flat, 'f32');
 }
 
 /** Position of each token of the call, [T]. */

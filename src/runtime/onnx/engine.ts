@@ -11,11 +11,13 @@ import {
   type Library,
   loadLibrary,
   type Require,
+  type Session,
   type SessionOptions,
 } from './library.js';
 import { PlacedWeights } from './placed-weights.js';
 import { OnnxProgram } from './program.js';
 import { encodeModel } from './proto.js';
+import { GUARANTEED_BYTES, type Target } from './target.js';
 
 interface ProviderKind {
   readonly device: DeviceName;
@@ -65,6 +67,8 @@ interface OnnxOptions {
   readonly provider?: Provider;
   /** `f32` unless said otherwise. */
   readonly compute?: Compute;
+  /** Bytes of a buffer that one operation on a graphics card sees; what the card says or WebGPU guarantees unless said otherwise. */
+  readonly maxBindingBytes?: number;
   /** What finds the library, when not the package's own `require`. */
   readonly require?: Require;
 }
@@ -83,48 +87,55 @@ export async function openOnnx(options: OnnxOptions): Promise<Engine> {
     intraOpNumThreads: threads,
     logSeverityLevel: 4,
   };
-  if (provider !== 'cpu') await checkProvider(library, provider, settings);
+  const held = provider === 'cpu' ? undefined : await heldOpen(library, provider, settings);
+  const card = await PROVIDERS[provider].adapter();
+  const told = provider === 'webgpu' ? card?.maxBindingBytes : undefined;
+  const maxBindingBytes = options.maxBindingBytes ?? told ?? GUARANTEED_BYTES[provider];
+  const target = { provider, maxBindingBytes, compute };
   return {
     info: {
       name: 'onnx',
       version: library.env.versions.node ?? library.env.versions.common,
       provider,
-      ...(await cardOf(PROVIDERS[provider])),
+      ...cardOf(PROVIDERS[provider].device, card),
       threads,
       compute,
     },
-    load: (layer, source, loading = {}) => load({ library, settings, layer, source, loading }),
-    // Sessions end with their programs, and there is nothing besides.
-    close: async () => {},
+    load: (layer, source, loading = {}) =>
+      load({ library, settings, layer, source, loading, target }),
+    // All other sessions end with their programs.
+    close: async () => held?.release(),
   };
 }
 
 /** What is known of what a provider runs on. That nobody knows of a card where there is one, is software. */
-async function cardOf({ device: deviceKind, adapter }: ProviderKind) {
+function cardOf(deviceKind: DeviceName, card: Adapter | null) {
   if (deviceKind === 'cpu') {
     return { deviceKind, device: 'cpu', isSoftware: false, memoryBytes: null };
   }
-  const card = await adapter();
   const isSoftware = card?.isSoftware ?? deviceKind === 'webgpu';
   return {
     deviceKind,
-    device: card?.name ?? (isSoftware ? 'software adapter' : UNNAMED_CARD),
+    device: card?.name ?? (isSoftware ? 'of no known name' : UNNAMED_CARD),
     isSoftware,
     memoryBytes: card?.memoryBytes ?? null,
   };
 }
 
-/** Makes a session of next to nothing: what a provider misses shows there. */
-async function checkProvider(
+/**
+ * A session of next to nothing: what a provider misses shows there. For as long as it is there, what one
+ * session has compiled for a graphics card serves the next: without any, all is thrown away.
+ */
+async function heldOpen(
   library: Library,
   provider: Provider,
   settings: SessionOptions,
-): Promise<void> {
+): Promise<Session> {
   const graph = new GraphBuilder();
   graph.output(graph.op('Neg', [graph.input('x', 'f32', [1])]));
   try {
     const model = encodeModel(graph.build('probe'));
-    await (await library.InferenceSession.create(model, settings)).release();
+    return await library.InferenceSession.create(model, settings);
   } catch (error) {
     throw unusable(provider, error);
   }
@@ -156,18 +167,29 @@ interface Loading {
   readonly layer: Layer;
   readonly source: WeightSource;
   readonly loading: LoadOptions;
+  readonly target: Target;
 }
 
-async function load({ library, settings, layer, source, loading }: Loading): Promise<Program> {
+/** Makes a layer ready to run, in a graph that is made for `target`. */
+export async function load(wanted: Loading): Promise<Program> {
+  const { library, settings, layer, source, loading, target } = wanted;
   const weights = new PlacedWeights(source);
   try {
-    const compiled = compile(layer, (...which) => weights.place(...which), loading);
+    const compiled = compile(layer, (...which) => weights.place(...which), loading, target);
     await weights.write();
     const session = await library.InferenceSession.create(encodeModel(compiled.graph), {
       ...settings,
       extra: { session: { model_external_initializers_file_folder_path: weights.root } },
     });
-    return new OnnxProgram({ library, layer, compiled, session, weights, options: loading });
+    return new OnnxProgram({
+      library,
+      layer,
+      compiled,
+      session,
+      weights,
+      options: loading,
+      target,
+    });
   } catch (error) {
     throw explained(error, 'load the model');
   } finally {

@@ -4,7 +4,8 @@ import type { Param } from '../../architecture/param.js';
 import type { OnnxExport, OnnxOperator, OnnxValue, PlannedFile } from '../exported.js';
 import type { WeightSource } from '../weights.js';
 import { compileAlone } from './compile.js';
-import { partOf } from './placed-weights.js';
+import { columnsOf, type Rows } from './context.js';
+import { rowsOf } from './placed-weights.js';
 import {
   type About,
   encodeInStretches,
@@ -77,12 +78,13 @@ class LaidWeights {
     this.#name = name;
   }
 
-  /** Where a tensor, or one part of a tensor [parts, …], is. */
-  place(tensor: Param, part?: number): Initializer {
+  /** Where a tensor, or some rows of it, are. */
+  place(tensor: Param, rows?: Rows): Initializer {
     const placed = this.#whole(tensor);
-    const initializer = part === undefined ? placed : partOf(placed, part);
+    const initializer = rows === undefined ? placed : rowsOf(placed, rows);
     const count = initializer.shape.reduce((product, size) => product * size, 1);
-    this.#contents.set(initializer.name, this.#late(tensor, (part ?? 0) * count, count));
+    const first = (rows?.first ?? 0) * columnsOf(tensor);
+    this.#contents.set(initializer.name, this.#late(tensor, first, count));
     return initializer;
   }
 
@@ -138,6 +140,7 @@ const TYPE_NAMES = {
   f64: 'float64',
   i32: 'int32',
   i64: 'int64',
+  bool: 'bool',
   f16: 'float16',
   bf16: 'bfloat16',
 } as const satisfies Record<ValueInfo['type'], string>;

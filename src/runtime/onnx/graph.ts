@@ -123,6 +123,13 @@ export class GraphBuilder {
     return this.#integers([value], []);
   }
 
+  /** An integer of 32 bits without dimensions. */
+  int32(value: number): Value {
+    const raw = new Uint8Array(Int32Array.of(value).buffer);
+    const name = `${this.#prefix}int32:${value}`;
+    return this.initializer({ name, type: 'i32', shape: [], bytes: { raw } });
+  }
+
   /** Floats [n]. */
   floats(name: string, values: Float32Array): Value {
     const raw = new Uint8Array(values.buffer, values.byteOffset, values.byteLength);

@@ -2,6 +2,7 @@ import os from 'node:os';
 import path from 'node:path';
 import type { Param } from '../../architecture/param.js';
 import type { MappableDtype, WeightSource } from '../weights.js';
+import type { Place, Rows } from './context.js';
 import type { ElementType, Initializer, InitializerBytes } from './proto.js';
 import { Spool } from './spool.js';
 
@@ -32,10 +33,10 @@ export class PlacedWeights {
   /** The folder from which the locations of all initializers lead on. */
   readonly root = path.parse(os.tmpdir()).root;
 
-  /** What the graph says of a tensor, or of one part of a tensor [parts, …]; each time the same. */
-  place(tensor: Param, part?: number): Initializer {
+  /** What the graph says of a tensor, or of some rows of it; each time the same. */
+  place(...[tensor, rows]: Parameters<Place>): Initializer {
     const placed = this.#whole(tensor);
-    return part === undefined ? placed : partOf(placed, part);
+    return rows === undefined ? placed : rowsOf(placed, rows);
   }
 
   /** Brings the weights that are in no file of the user's to where `place` said that they are. */
@@ -85,17 +86,28 @@ export class PlacedWeights {
   }
 }
 
-/** One of the equal parts along the first axis of what an initializer holds. */
-export function partOf({ name, type, shape, bytes }: Initializer, part: number): Initializer {
-  const [parts = 1, ...rest] = shape;
-  return { name: `${name}:${part}`, type, shape: rest, bytes: partOfBytes(bytes, part, parts) };
+/** Some rows of what an initializer holds. */
+export function rowsOf({ name, type, shape, bytes }: Initializer, rows: Rows): Initializer {
+  const columns = shape.at(-1) ?? 1;
+  const all = shape.reduce((product, size) => product * size, 1) / columns;
+  return {
+    name: `${name}:${rows.first}+${rows.count}`,
+    type,
+    shape: [rows.count, columns],
+    bytes: bytesOfRows(bytes, rows, all),
+  };
 }
 
-function partOfBytes(bytes: InitializerBytes, part: number, parts: number): InitializerBytes {
+/** @param all How many rows the bytes are those of. */
+function bytesOfRows(
+  bytes: InitializerBytes,
+  { first, count }: Rows,
+  all: number,
+): InitializerBytes {
   if ('raw' in bytes) {
-    const length = bytes.raw.length / parts;
-    return { raw: bytes.raw.subarray(part * length, (part + 1) * length) };
+    const size = bytes.raw.length / all;
+    return { raw: bytes.raw.subarray(first * size, (first + count) * size) };
   }
-  const length = bytes.length / parts;
-  return { ...bytes, offset: bytes.offset + part * length, length };
+  const size = bytes.length / all;
+  return { ...bytes, offset: bytes.offset + first * size, length: count * size };
 }

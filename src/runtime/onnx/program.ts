@@ -6,8 +6,11 @@ import type { CompiledGraph } from './compile.js';
 import { explained } from './failures.js';
 import { tensorFor } from './feeds.js';
 import type { Value } from './graph.js';
+import { heldBytes } from './held-weights.js';
+import { checkFits } from './largest-tensor.js';
 import type { Library, Session, Tensor } from './library.js';
 import type { PlacedWeights } from './placed-weights.js';
+import type { Target } from './target.js';
 
 /** What a call leaves for the next, by the name of the input that gets it. */
 type States = ReadonlyMap<string, Tensor>;
@@ -19,11 +22,13 @@ interface Parts {
   readonly session: Session;
   readonly weights: PlacedWeights;
   readonly options: LoadOptions;
+  readonly target: Target;
 }
 
 /** One session, for any batch and any number of tokens. */
 export class OnnxProgram implements Program {
   readonly elements: number;
+  readonly weightBytes: number;
   readonly #parts: Parts;
   readonly #calls: Calls<States>;
   #session: Session | undefined;
@@ -32,13 +37,16 @@ export class OnnxProgram implements Program {
     this.#parts = parts;
     this.#calls = new Calls(this, parts.layer, parts.options);
     this.#session = parts.session;
-    this.elements = parts.compiled.weightElements;
+    const { graph, weights, weightElements } = parts.compiled;
+    this.elements = weightElements;
+    this.weightBytes = heldBytes(graph, weights, parts.target.provider !== 'cpu');
   }
 
   async run(input: RunInput): Promise<RunOutput> {
-    const { library, compiled } = this.#parts;
+    const { library, layer, compiled, target } = this.#parts;
     if (!this.#session) throw new Error('the program has been released');
     const checked = this.#calls.check(input);
+    checkFits(layer, checked, target, compiled.output.length > 1);
     const call = {
       ...checked,
       ids: input.ids,
@@ -70,7 +78,7 @@ export class OnnxProgram implements Program {
     const all = (values: ReadonlyMap<string, Value> = new Map()) =>
       new Map([...values].map(([path, value]) => [path, valuesOf(tensor(value))]));
     return {
-      output: valuesOf(tensor(output)),
+      output: besideEachOther(output.map((part) => valuesOf(tensor(part)))),
       blocks: all(blocks),
       // Without those of experts that no token went to.
       taps: new Map([...all(taps)].filter(([, { data }]) => data.length > 0)),
@@ -92,4 +100,23 @@ function present(tensor: Tensor | undefined, name: string): Tensor {
 function valuesOf({ data, dims }: Tensor): Values {
   if (!(data instanceof Float32Array)) throw new Error('an output is not float32');
   return { shape: dims, data };
+}
+
+/** Columns of a value, as one. */
+function besideEachOther(parts: readonly Values[]): Values {
+  const [first, ...others] = parts;
+  if (first && others.length === 0) return first;
+  const widths = parts.map(({ shape }) => shape.at(-1) ?? 0);
+  const width = widths.reduce((sum, each) => sum + each, 0);
+  const shape = first?.shape.with(-1, width) ?? [];
+  const data = new Float32Array(shape.reduce((product, size) => product * size, 1));
+  let column = 0;
+  for (const [index, part] of parts.entries()) {
+    const own = widths[index] ?? 0;
+    for (let from = 0, to = column; from < part.data.length; from += own, to += width) {
+      data.set(part.data.subarray(from, from + own), to);
+    }
+    column += own;
+  }
+  return { shape, data };
 }

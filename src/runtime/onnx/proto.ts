@@ -5,7 +5,15 @@
 import { PbfWriter } from 'pbf';
 
 /** TensorProto.DataType. */
-export const ELEMENT_TYPES = { f32: 1, i32: 6, i64: 7, f16: 10, f64: 11, bf16: 16 } as const;
+export const ELEMENT_TYPES = {
+  f32: 1,
+  i32: 6,
+  i64: 7,
+  bool: 9,
+  f16: 10,
+  f64: 11,
+  bf16: 16,
+} as const;
 
 export type ElementType = keyof typeof ELEMENT_TYPES;
 

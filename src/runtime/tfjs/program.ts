@@ -28,6 +28,10 @@ export class TfjsProgram implements Program {
     return this.#weights.elements;
   }
 
+  get weightBytes(): number {
+    return this.elements * Float32Array.BYTES_PER_ELEMENT;
+  }
+
   run(input: RunInput): Promise<RunOutput> {
     return onBackend(this.#backend, () => scoped(this.#backend.tf, () => this.#compute(input)));
   }
@@ -45,7 +49,7 @@ export class TfjsProgram implements Program {
       call.total === undefined
         ? undefined
         : { totalTokens: call.total, before: call.kept ?? emptyMemory(), after: emptyMemory() };
-    const recorder = new Recorder(this.#layer, this.#options.taps ?? false);
+    const recorder = new Recorder(this.#layer, this.#options);
     const kept = new Map<unknown, Tensor>();
     const run: Run = {
       tf,
@@ -87,9 +91,9 @@ class Recorder {
   readonly #blocks: ReadonlySet<Layer>;
   readonly #wantsTaps: boolean;
 
-  constructor(layer: Layer, wantsTaps: boolean) {
-    this.#blocks = new Set(layer.kind === 'languageModel' ? layer.blocks : []);
-    this.#wantsTaps = wantsTaps;
+  constructor(layer: Layer, { blocks = true, taps = false }: LoadOptions) {
+    this.#blocks = new Set(blocks && layer.kind === 'languageModel' ? layer.blocks : []);
+    this.#wantsTaps = taps;
   }
 
   note(layer: Layer, value: Tensor): void {

@@ -5,7 +5,9 @@ import type { Values } from '../../../src/runtime/values.js';
 import type { WeightSource } from '../../../src/runtime/weights.js';
 import { differenceAt } from '../fixture-models.js';
 import { referenceEngine } from '../reference-engine.js';
-import { describeWithOnnx, loaded } from './support.js';
+import { rowsOf } from '../sequences.js';
+import { largestDifference } from '../tfjs/support.js';
+import { describeWithOnnx, loaded, loadedFor } from './support.js';
 
 const [BATCH, TOKENS, HIDDEN, INNER] = [2, 5, 8, 560];
 
@@ -58,4 +60,49 @@ describeWithOnnx('a scan in several parts, the last of them smaller', () => {
     const atOnce = { shape: [1, TOKENS, HIDDEN], data: whole.output.data.slice(0, data.length) };
     expect(differenceAt({ shape: atOnce.shape, data }, atOnce, 1)).toBeLessThan(1e-5);
   });
+});
+
+/** A target for whose operations the decays of so many tokens of one sequence are all they see. */
+const chunksOf = (tokens: number) =>
+  ({ provider: 'webgpu', compute: 'f32', maxBindingBytes: 4 * INNER * 64 * tokens }) as const;
+
+describeWithOnnx('a scan in chunks of tokens', () => {
+  it.each([
+    ['all tokens of both sequences at once', BATCH * TOKENS, 1],
+    ['chunks of two tokens, the last of one', BATCH * 2, 1],
+    ['one token at a time', BATCH, 1],
+    ['steps after which nothing is left, and beyond what exp(x) can hold', BATCH * 3, 60],
+  ])('%s', async (_what, tokens, largest) => {
+    const weights = stepsUpTo(largest);
+    const wanted = await (await referenceEngine().load(layer, weights)).run({ inputs: [input] });
+    const program = await loadedFor(chunksOf(tokens), layer, weights);
+    const found = await program.run({ inputs: [input] });
+    const size = Math.max(...wanted.output.data.map(Math.abs));
+    expect(differenceAt(found.output, wanted.output, 1)).toBeLessThan(1e-5 * size);
+  });
+
+  it('goes on from the state of the tokens before', async () => {
+    const weights = stepsUpTo(1);
+    const whole = await (await loaded(layer, weights)).run({ inputs: [input] });
+    const options = { decoding: { totalTokens: TOKENS } };
+    const program = await loadedFor(chunksOf(BATCH * 2), layer, weights, options);
+    const first = await program.run({ inputs: [tokensOf(0, 3)] });
+    const second = await program.run({ inputs: [tokensOf(3, 4)], state: first.state });
+    const third = await program.run({ inputs: [tokensOf(4, TOKENS)], state: second.state });
+    for (const [from, { output }] of [
+      [0, first],
+      [3, second],
+      [4, third],
+    ] as const) {
+      const to = from + (output.shape[1] ?? 0);
+      const wanted = rowsOf(whole.output, from, to);
+      expect(largestDifference(output.data, wanted)).toBeLessThan(1e-5);
+    }
+  });
+});
+
+/** Some tokens of both sequences. */
+const tokensOf = (from: number, to: number): Values => ({
+  shape: [BATCH, to - from, HIDDEN],
+  data: rowsOf(input, from, to),
 });

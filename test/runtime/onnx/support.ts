@@ -2,8 +2,9 @@
 import { afterAll, describe } from 'vitest';
 import type { Layer } from '../../../src/architecture/layer.js';
 import type { Engine, LoadOptions, Program, RunOutput } from '../../../src/runtime/engine.js';
-import { openOnnx } from '../../../src/runtime/onnx/engine.js';
-import { onnxVersion } from '../../../src/runtime/onnx/library.js';
+import { load, openOnnx } from '../../../src/runtime/onnx/engine.js';
+import { loadLibrary, onnxVersion } from '../../../src/runtime/onnx/library.js';
+import type { Target } from '../../../src/runtime/onnx/target.js';
 import type { Ids, Values } from '../../../src/runtime/values.js';
 import type { WeightSource } from '../../../src/runtime/weights.js';
 
@@ -29,6 +30,24 @@ export async function loaded(
 ): Promise<Program> {
   engine ??= openOnnx({ threads: 1 });
   const program = await (await engine).load(layer, weights, options);
+  programs.push(program);
+  return program;
+}
+
+/** On the processor, but in a graph that is made for another target. */
+export async function loadedFor(
+  target: Target,
+  layer: Layer,
+  source: WeightSource,
+  loading: LoadOptions = {},
+): Promise<Program> {
+  const settings = {
+    executionProviders: ['cpu'],
+    intraOpNumThreads: 1,
+    logSeverityLevel: 4,
+  } as const;
+  const library = loadLibrary();
+  const program = await load({ library, settings, layer, source, loading, target });
   programs.push(program);
   return program;
 }

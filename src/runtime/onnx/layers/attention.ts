@@ -100,7 +100,10 @@ function attendPart(context: Context, layer: Attention, part: Part): Value {
       queries: part.queries,
       keys: withPast(context, { ...memory, name: `${name}.keys` }, part.keys),
       values: withPast(context, { ...memory, name: `${name}.values` }, part.values),
-      bias: alibi ? maskWithAlibi(context, window, alibi, part) : mask(context, window),
+      bias: ({ first, heads }) =>
+        alibi
+          ? maskWithAlibi(context, window, alibi, { first: part.first + first, heads })
+          : mask(context, window),
     },
   );
 }

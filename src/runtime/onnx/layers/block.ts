@@ -7,9 +7,10 @@ import type {
   Layer,
   Residual,
 } from '../../../architecture/layer.js';
-import { type Context, whole } from '../context.js';
-import type { Value } from '../graph.js';
+import { type Context, weightBlocks, weightOf, whole } from '../context.js';
+import { LEFT_OUT, type Value } from '../graph.js';
 import { withPositions } from './embeddings.js';
+import { productParts } from './projections.js';
 
 /** One layer after the other. */
 export const inTurn = (context: Context, layers: readonly Layer[], x: Value): Value =>
@@ -20,14 +21,26 @@ export function residual({ graph, apply }: Context, { branches }: Residual, x: V
   return branches.reduce((sum, branch) => graph.op('Add', [sum, apply(branch, x)]), x);
 }
 
-/** Token ids [B, T] → logits [R, V]. */
-export function languageModel(context: Context, model: LanguageModel, ids: Value): Value {
+/** Token ids [B, T] → logits, as columns [R, ..] of a block of the head's weight each: together [R, V]. */
+export function languageModel(
+  context: Context,
+  model: LanguageModel,
+  ids: Value = LEFT_OUT,
+): Value[] {
   let x = inTurn(context, model.embeddingSteps, context.apply(model.embedding, ids));
   for (const block of model.blocks) {
     x = context.apply(block, x);
     context.outputs.blocks?.set(block.name, context.graph.output(whole(context, x)));
   }
-  return inTurn(context, [model.norm, model.head, ...model.logitSteps], x);
+  const normed = context.apply(model.norm, x);
+  const { weight, bias } = model.head;
+  const blocks = weightBlocks(context, weight);
+  if (blocks.length === 1 || context.outputs.taps) {
+    return [inTurn(context, [model.head, ...model.logitSteps], normed)];
+  }
+  return productParts(context, weight, normed, {
+    bias: bias && weightOf(context, bias),
+  }).map((part) => inTurn(context, model.logitSteps, part));
 }
 
 /** x [R, H] → [R, H]. */

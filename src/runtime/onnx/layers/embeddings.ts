@@ -6,12 +6,12 @@ import type { Value } from '../graph.js';
 /** Token ids [B, T] → [R, H]. */
 export function embedding(context: Context, { weight }: Embedding, ids: Value): Value {
   const { graph } = context;
-  return weightRows(context, weight, graph.op('Reshape', [ids, graph.ints(-1)]), 0);
+  return weightRows(context, weight, graph.op('Reshape', [ids, graph.ints(-1)]));
 }
 
 /** x [R, H] and, to each token's row, that of its position. */
 export const learnedPositions = (context: Context, { weight }: LearnedPositions, x: Value): Value =>
-  withPositions(context, x, weightRows(context, weight, positionsOf(context), 0));
+  withPositions(context, x, weightRows(context, weight, positionsOf(context)));
 
 /** To every sequence of x [R, H] the same rows [T, H]. */
 export const withPositions = (context: Context, x: Value, rows: Value): Value =>

@@ -3,9 +3,10 @@
  * them for each token, N = R·K errands: a token on its way to one of its experts.
  */
 import type { GatedMlp, MixtureOfExperts, PackedExperts } from '../../../architecture/layer.js';
-import { type Context, weightPart } from '../context.js';
+import type { Context } from '../context.js';
 import type { Value } from '../graph.js';
 import { gated } from './gated-mlp.js';
+import { productParts } from './projections.js';
 import { best } from './router.js';
 
 /** x [R, H] → [R, H]. */
@@ -103,8 +104,11 @@ function packedOutput(
   share: Value,
 ): Value {
   const { graph } = context;
-  const times = (rows: Value, weight: typeof down) =>
-    graph.op('Gemm', [rows, weightPart(context, weight, index)], { attributes: { transB: 1 } });
+  const times = (x: Value, weight: typeof down) => {
+    const [, count = 0] = weight.shape;
+    const rows = { first: index * count, count };
+    return graph.joined(productParts(context, weight, x, { rows }));
+  };
   const inner = down.shape[2] ?? 0;
   const both = graph.split(times(share, gateUp), [inner, inner]);
   return times(gated(context, activation, both), down);

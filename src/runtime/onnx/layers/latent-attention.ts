@@ -15,7 +15,7 @@ export function latentAttention(context: Context, layer: LatentAttention, u: Val
   const results = attend(
     context,
     { heads, keyValueHeads: heads, keyDim, valueDim, scale, softcap: undefined },
-    { queries: queriesOf(context, layer, u), keys, values, bias: mask(context, undefined) },
+    { queries: queriesOf(context, layer, u), keys, values, bias: () => mask(context, undefined) },
   );
   return context.apply(layer.out, folded(context, results));
 }

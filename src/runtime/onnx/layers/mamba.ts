@@ -2,8 +2,19 @@
 import type { CausalConv, Mamba } from '../../../architecture/layer.js';
 import { type Context, folded, unfolded, weightOf } from '../context.js';
 import type { Value } from '../graph.js';
+import type { Target } from '../target.js';
 import { silu, softplus } from './activations.js';
+import { chunkedScan } from './chunked-scan.js';
 import { scan } from './scan.js';
+
+/** `Scan` where it has a kernel: else it would copy values to and fro for every token. */
+const SCANS = {
+  cpu: scan,
+  cuda: scan,
+  webgpu: chunkedScan,
+  dml: chunkedScan,
+  coreml: chunkedScan,
+} as const satisfies Record<Target['provider'], typeof scan>;
 
 /** u [R, H] → [R, H]. */
 export function mamba(context: Context, layer: Mamba, u: Value): Value {
@@ -13,7 +24,7 @@ export function mamba(context: Context, layer: Mamba, u: Value): Value {
   const x = silu(context, apply(layer.conv, x0)); // [R, D]
   const [low, b, c] = graph.split(apply(layer.xProj, x), [stepRank, stateSize, stateSize]);
   const step = softplus(context, projectedStep(context, layer, low)); // [R, D]
-  const scanned = scan(context, layer, { step, x, b, c });
+  const scanned = SCANS[context.target.provider](context, layer, { step, x, b, c });
   const skipped = graph.op('Mul', [x, weightOf(context, layer.skip)]);
   const y = graph.op('Add', [scanned, skipped]);
   return apply(layer.outProj, graph.op('Mul', [y, silu(context, residual)]));

@@ -1,18 +1,62 @@
 /** Products with weights. Shapes: R rows. */
 import type { FusedProjection, Projection, Projections } from '../../../architecture/layer.js';
-import { type Context, weightOf } from '../context.js';
-import type { Value } from '../graph.js';
-
-/** How a weight lies, as `Gemm` asks for it: [out, in] or [in, out]. */
-const TRANSPOSED = { linear: 1, transposedLinear: 0 } as const satisfies Record<
-  Projection['kind'],
-  0 | 1
->;
+import type { Param } from '../../../architecture/param.js';
+import { type Context, type Rows, weightBlocks, weightOf } from '../context.js';
+import { LEFT_OUT, type Value } from '../graph.js';
 
 /** [R, in] → [R, out]. */
-export function projection(context: Context, { kind, weight, bias }: Projection, x: Value): Value {
-  const inputs = [x, weightOf(context, weight), ...(bias ? [weightOf(context, bias)] : [])];
-  return context.graph.op('Gemm', inputs, { attributes: { transB: TRANSPOSED[kind] } });
+export function projection(context: Context, layer: Projection, x: Value): Value {
+  const { graph } = context;
+  const bias = layer.bias && weightOf(context, layer.bias);
+  switch (layer.kind) {
+    case 'linear':
+      return graph.joined(productParts(context, layer.weight, x, { bias }));
+    case 'transposedLinear':
+      return transposedProduct(context, layer.weight, x, bias);
+  }
+}
+
+interface ProductOptions {
+  /** Of the weight; all when absent. */
+  readonly rows?: Rows;
+  /** As long as these rows are many. */
+  readonly bias?: Value | undefined;
+}
+
+/** x [R, in] · weightᵀ [in, out] and the bias, as columns [R, ..] of a block of the weight each. */
+export function productParts(
+  context: Context,
+  weight: Param,
+  x: Value,
+  { rows, bias }: ProductOptions = {},
+): Value[] {
+  const { graph } = context;
+  const blocks = weightBlocks(context, weight, rows);
+  const sizes = blocks.map(({ count }) => count);
+  const biases = bias === undefined ? [] : graph.split(bias, sizes);
+  return blocks.map(({ value }, index) =>
+    graph.op('Gemm', [x, value, ...biases.slice(index, index + 1)], { attributes: { transB: 1 } }),
+  );
+}
+
+/** x [R, in] · weight [in, out]: each block of the weight adds what it makes of its columns of x. */
+function transposedProduct(
+  context: Context,
+  weight: Param,
+  x: Value,
+  bias: Value | undefined,
+): Value {
+  const { graph } = context;
+  const blocks = weightBlocks(context, weight);
+  const shares = graph.split(
+    x,
+    blocks.map(({ count }) => count),
+  );
+  return blocks.reduce(
+    (before, { value }, index) =>
+      graph.op('Gemm', [shares[index] ?? x, value, ...(before === LEFT_OUT ? [] : [before])]),
+    bias ?? LEFT_OUT,
+  );
 }
 
 /** The values that a fused product gives, [R, width] each. */

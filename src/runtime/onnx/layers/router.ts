@@ -2,6 +2,7 @@
 import type { Router, RouterGroups } from '../../../architecture/layer.js';
 import { type Context, scaled, weightOf } from '../context.js';
 import type { Value } from '../graph.js';
+import { productParts } from './projections.js';
 
 /** x [R, H] → the weight of each expert, 0 of those that are not chosen, [R, E]. */
 export function router(context: Context, layer: Router, x: Value): Value {
@@ -23,7 +24,7 @@ export function best({ graph }: Context, values: Value, count: number): [Value, 
 /** [R, E] */
 function scoresOf(context: Context, { weight, scoring }: Router, x: Value): Value {
   const { graph } = context;
-  const logits = graph.op('Gemm', [x, weightOf(context, weight)], { attributes: { transB: 1 } });
+  const logits = graph.joined(productParts(context, weight, x));
   switch (scoring) {
     case 'softmax':
       return graph.op('Softmax', [logits]);

@@ -2,9 +2,10 @@ import type { Mamba } from '../../../architecture/layer.js';
 import { type Context, folded, unfolded, weightOf } from '../context.js';
 import { GraphBuilder, LEFT_OUT, type Value } from '../graph.js';
 import type { GraphProto } from '../proto.js';
+import { parts } from '../target.js';
 
 /** What a scan goes over: the step and x [R, D], B and C [R, N]. */
-interface ScanInputs {
+export interface ScanInputs {
   readonly step: Value;
   readonly x: Value;
   readonly b: Value;
@@ -23,11 +24,13 @@ export function scan(context: Context, layer: Mamba, { step, x, b, c }: ScanInpu
   const { graph, outputs } = context;
   const { name, innerSize: inner, stateSize: state } = layer;
   const shape = [state, inner]; // the inner values lie together: 4 times as fast as [D, N]
-  const before = outputs.states
-    ? context.feed(`${name}.scan`, { kind: 'state', shape })
-    : zeros(context, shape);
+  const before = startingState(context, layer, shape);
   const widths = parts(inner, Math.max(1, Math.floor(PART / state)));
-  const decays = graph.split(decay(context, layer), widths);
+  const log = decay(context, layer);
+  const decays = graph.split(
+    graph.op('Transpose', [log], { attributes: { perm: [1, 0] } }),
+    widths,
+  );
   const inputs = [
     before,
     unfolded(context, step, 1, inner),
@@ -42,20 +45,21 @@ export function scan(context: Context, layer: Mamba, { step, x, b, c }: ScanInpu
   return folded(context, y); // from [B, T, 1, D]
 }
 
-/** A number as a sum of ones that are at most so large. */
-const parts = (whole: number, largest: number): number[] =>
-  Array.from({ length: Math.ceil(whole / largest) }, (_, index) =>
-    Math.min(largest, whole - index * largest),
-  );
-
-/** A = −exp(A_log), [N, D]. */
-function decay(context: Context, { stateLog }: Mamba): Value {
+/** A = −exp(A_log), [D, N]. */
+export function decay(context: Context, { stateLog }: Mamba): Value {
   const { graph } = context;
-  const log = graph.op('Transpose', [weightOf(context, stateLog)], {
-    attributes: { perm: [1, 0] },
-  });
-  return graph.op('Neg', [graph.op('Exp', [log])]);
+  return graph.op('Neg', [graph.op('Exp', [weightOf(context, stateLog)])]);
 }
+
+/** What the call before left, or zeros, [B, …shape]. */
+export const startingState = (
+  context: Context,
+  { name }: Mamba,
+  shape: readonly number[],
+): Value =>
+  context.outputs.states
+    ? context.feed(`${name}.scan`, { kind: 'state', shape })
+    : zeros(context, shape);
 
 /** [B, …shape] */
 function zeros({ graph, sizes }: Context, shape: readonly number[]): Value {

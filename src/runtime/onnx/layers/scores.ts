@@ -2,6 +2,8 @@
 import { type Context, scaled, swapped } from '../context.js';
 import { LEFT_OUT, type Value } from '../graph.js';
 import { MICROSOFT } from '../proto.js';
+import { headsAtATime, parts, type Target } from '../target.js';
+import type { HeadRange } from './mask.js';
 
 export interface Heads {
   readonly heads: number;
@@ -20,18 +22,107 @@ export interface Attended {
   readonly keys: Value;
   /** [B, S, keyValueHeads · valueDim] */
   readonly values: Value;
-  /** What is added to the scores, [1, 1 or heads, T, S]. */
-  readonly bias: Value;
+  /** What is added to the scores of some of the heads, [1, 1 or heads, T, S]. */
+  readonly bias: (heads: HeadRange) => Value;
 }
 
 /** → [B, T, heads · valueDim] */
-export const attend = (context: Context, heads: Heads, attended: Attended): Value =>
-  heads.softcap === undefined
+export function attend(context: Context, all: Heads, attended: Attended): Value {
+  const { graph } = context;
+  const { keyDim, valueDim } = all;
+  const groups = groupsOf(all, headsAtATime(context.target, all.heads));
+  const widths = (of: readonly number[], dim: number) => of.map((heads) => heads * dim);
+  const queries = graph.split(
+    attended.queries,
+    widths(
+      groups.map(({ heads }) => heads),
+      keyDim,
+    ),
+  );
+  // Groups that share a key share a part.
+  const shared = groups.filter(({ isFirst }) => isFirst).map(({ keyValueHeads }) => keyValueHeads);
+  const keys = graph.split(attended.keys, widths(shared, keyDim));
+  const values = graph.split(attended.values, widths(shared, valueDim));
+  let part = -1;
+  const results = groups.map((group, index) => {
+    if (group.isFirst) part++;
+    return attendAtOnce(
+      context,
+      { ...all, heads: group.heads, keyValueHeads: group.keyValueHeads },
+      {
+        queries: queries[index] ?? LEFT_OUT,
+        keys: keys[part] ?? LEFT_OUT,
+        values: values[part] ?? LEFT_OUT,
+        bias: attended.bias(group),
+      },
+    );
+  });
+  return graph.joined(results);
+}
+
+/** Heads whose scores are computed together. */
+interface Group extends HeadRange {
+  readonly keyValueHeads: number;
+  /** Whether it is the first of its keys and values. */
+  readonly isFirst: boolean;
+}
+
+/** At most so many heads together: of several keys and values all that share them, or some of those of one. */
+function groupsOf({ heads, keyValueHeads }: Heads, most: number): Group[] {
+  const sharing = heads / keyValueHeads;
+  if (most < sharing) {
+    return Array.from({ length: keyValueHeads }, (_, index) =>
+      ranges(index * sharing, sharing, most).map((range, at) => ({
+        ...range,
+        keyValueHeads: 1,
+        isFirst: at === 0,
+      })),
+    ).flat();
+  }
+  return ranges(0, keyValueHeads, Math.floor(most / sharing)).map((range) => ({
+    first: range.first * sharing,
+    heads: range.heads * sharing,
+    keyValueHeads: range.heads,
+    isFirst: true,
+  }));
+}
+
+function ranges(start: number, count: number, most: number): HeadRange[] {
+  let first = start;
+  return parts(count, most).map((heads) => {
+    const range = { first, heads };
+    first += heads;
+    return range;
+  });
+}
+
+/** One group, with the bias of its own. */
+type AttendedAtOnce = Omit<Attended, 'bias'> & { readonly bias: Value };
+
+/** In float16 are products alone, and not the scores with their mask. */
+const attendAtOnce = (context: Context, heads: Heads, attended: AttendedAtOnce): Value =>
+  heads.softcap === undefined && context.target.compute === 'f32' && FUSES[context.target.provider]
     ? fused(context, heads, attended)
-    : stepByStep(context, heads, heads.softcap, attended);
+    : stepByStep(context, heads, attended);
+
+/**
+ * Whether `MultiHeadAttention` can be relied on. That of WebGPU takes another way from 32 tokens on, and on
+ * llvmpipe its results are wrong there without a word (0.07 off, ONNX Runtime 1.30).
+ */
+const FUSES = {
+  cpu: true,
+  cuda: true,
+  webgpu: false,
+  dml: true,
+  coreml: true,
+} as const satisfies Record<Target['provider'], boolean>;
 
 /** In one operation, which wants a key and value for every query. */
-function fused(context: Context, each: Heads, { queries, keys, values, bias }: Attended): Value {
+function fused(
+  context: Context,
+  each: Heads,
+  { queries, keys, values, bias }: AttendedAtOnce,
+): Value {
   const { heads, keyDim, valueDim, scale } = each;
   const inputs = [
     queries,
@@ -60,22 +151,20 @@ export function forEachHead(
   return graph.op('Reshape', [repeated, graph.ints(0, 0, heads * dim)]);
 }
 
-/** With a step between scores and softmax. Queries that share their keys are rows of one product. */
+/** Each step by itself, so that there can be one between scores and softmax. Queries that share their keys are rows of one product. */
 function stepByStep(
   context: Context,
-  { heads, keyValueHeads, keyDim, valueDim, scale }: Heads,
-  cap: number,
-  { queries, keys, values, bias }: Attended,
+  layer: Heads,
+  { queries, keys, values, bias }: AttendedAtOnce,
 ): Value {
   const { graph } = context;
+  const { heads, keyValueHeads, keyDim, valueDim, softcap } = layer;
   const shared = graph.ints(0, keyValueHeads, -1, 0); // of [B, keyValueHeads, G · T, ·]
   const each = graph.ints(0, heads, -1, 0); // of [B, heads, T, ·]
   const q = graph.op('Reshape', [byHead(context, queries, heads, keyDim), shared]);
-  const products = graph.op('FusedMatMul', [q, byHead(context, keys, keyValueHeads, keyDim)], {
-    domain: MICROSOFT,
-    attributes: { transB: 1, alpha: { float: scale / cap } },
-  });
-  const capped = scaled(context, graph.op('Tanh', [products]), cap);
+  const products = productsOf(context, layer, q, keys);
+  const capped =
+    softcap === undefined ? products : scaled(context, graph.op('Tanh', [products]), softcap);
   const scores = graph.op('Reshape', [capped, each]); // [B, heads, T, S]
   const probabilities = graph.op('Softmax', [graph.op('Add', [scores, bias])]);
   const results = graph.op('MatMul', [
@@ -84,6 +173,21 @@ function stepByStep(
   ]);
   const together = swapped(context, graph.op('Reshape', [results, each]));
   return graph.op('Reshape', [together, graph.ints(0, 0, heads * valueDim)]);
+}
+
+/** Scaled, and for a cap divided by it, [B, keyValueHeads, G · T, S]. @param q [B, keyValueHeads, G · T, d] */
+function productsOf(context: Context, layer: Heads, q: Value, keys: Value): Value {
+  const { graph, target } = context;
+  const { keyValueHeads, keyDim, scale, softcap = 1 } = layer;
+  if (target.provider === 'cpu') {
+    return graph.op('FusedMatMul', [q, byHead(context, keys, keyValueHeads, keyDim)], {
+      domain: MICROSOFT,
+      attributes: { transB: 1, alpha: { float: scale / softcap } },
+    });
+  }
+  const single = graph.op('Reshape', [keys, graph.ints(0, 0, keyValueHeads, keyDim)]);
+  const turned = graph.op('Transpose', [single], { attributes: { perm: [0, 2, 3, 1] } });
+  return graph.op('MatMul', [scaled(context, q, scale / softcap), turned]);
 }
 
 /** [B, T, heads · d] → [B, heads, T, d] */

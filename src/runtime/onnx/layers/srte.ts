@@ -12,8 +12,7 @@ export const srteLowRank = (context: Context, { lowRank, projection }: SrteLowRa
 
 /** [1, rows, n] → [T, n]. */
 function rowsAtPositions(context: Context, table: Param): Value {
-  const { graph } = context;
-  return graph.op('Squeeze', [weightRows(context, table, positionsOf(context), 1), graph.ints(0)]);
+  return weightRows(context, table, positionsOf(context));
 }
 
 /** Sines in the even columns, cosines in the odd ones. */

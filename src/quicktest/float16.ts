@@ -1,0 +1,90 @@
+import { UserError } from '../errors.js';
+import { DeviceLostError } from '../runtime/device-lost.js';
+import type { Program } from '../runtime/engine.js';
+import type { Values } from '../runtime/values.js';
+import { relativeLimit } from './compare.js';
+import { type LogitDifference, logitDifference } from './divergence.js';
+import { hasExperts } from './experts.js';
+import { type Finding, type Spent, skipped } from './finding.js';
+import type { Subject } from './subject.js';
+import { timed } from './timing.js';
+import { differenceText } from './wording.js';
+
+/** The model beside itself in float32, on the same engine and device: what float16 costs, and what it saves. */
+export async function checkFloat16(subject: Subject): Promise<Finding> {
+  const { info } = subject.engine;
+  if (info.compute === 'f32')
+    return skipped('nothing is computed in float16: that takes --compute f16');
+  const half = await measured(subject, await subject.program());
+  await subject.unload();
+  try {
+    return judge(subject, half, await inFloat32(subject));
+  } catch (error) {
+    if (!(error instanceof UserError) || endsAll(error)) throw error;
+    return {
+      ...skipped(`there is no float32 to compare with: ${error.message}`),
+      remarks: error.suggestion === undefined ? [] : [error.suggestion],
+    };
+  }
+}
+
+/** Whether no check after this one could run either: it is the same device. */
+const endsAll = (error: UserError): boolean =>
+  error.code === 'interrupted' || error instanceof DeviceLostError;
+
+/** A forward pass. */
+interface Measured {
+  readonly logits: Values;
+  readonly spent: Spent;
+}
+
+async function measured(
+  { ids, repeats }: Pick<Subject, 'ids' | 'repeats'>,
+  program: Program,
+): Promise<Measured> {
+  const { output: logits } = await program.run({ ids });
+  const { mean: meanSeconds } = await timed(program, { ids }, repeats);
+  return { logits, spent: { weightBytes: program.weightBytes, meanSeconds } };
+}
+
+async function inFloat32(subject: Subject): Promise<Measured> {
+  const engine = await subject.openFloat32();
+  try {
+    const program = await engine.load(subject.model, subject.weights);
+    try {
+      return await measured(subject, program);
+    } finally {
+      await program.release();
+    }
+  } finally {
+    await engine.close();
+  }
+}
+
+function judge({ model, engine }: Subject, half: Measured, full: Measured): Finding {
+  const { info } = engine;
+  const limit = relativeLimit(info);
+  const logits = logitDifference(full.logits, half.logits);
+  const { relativeDifference } = logits;
+  return {
+    verdict: relativeDifference <= limit ? 'passed' : 'failed',
+    finding: costText(logits),
+    measure: { what: 'relative difference', value: relativeDifference, limit },
+    remarks: [
+      ...(relativeDifference > limit && hasExperts(model) ? [OTHER_EXPERTS] : []),
+      ...(info.deviceKind === 'cpu' ? [ON_CPU] : []),
+    ],
+    details: { float16: { logits, f16: half.spent, f32: full.spent } },
+  };
+}
+
+const OTHER_EXPERTS =
+  'where two experts are nearly as good for a token, rounding may send it to the other one';
+
+const ON_CPU =
+  'the CPU rounds to float16 and computes in float32: memory and time are not those of a graphics card';
+
+const costText = ({ relativeDifference, largestDifference, topAgreement }: LogitDifference) =>
+  `the logits are within ${differenceText(largestDifference)} of float32's, ` +
+  `${differenceText(relativeDifference)} of their norm; the same token is likeliest at ` +
+  `${(topAgreement * 100).toFixed(1)}% of the positions`;

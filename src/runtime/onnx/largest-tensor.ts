@@ -1,0 +1,156 @@
+/** Whether what a call computes fits into what one operation on a graphics card sees. */
+import type { Layer, Linear } from '../../architecture/layer.js';
+import { walk } from '../../architecture/walk.js';
+import { UserError } from '../../errors.js';
+import { columnsOf } from './context.js';
+import { headsAtATime, mostElements, type Target } from './target.js';
+
+/** One run of a graph. */
+interface CallSize {
+  readonly batch: number;
+  readonly tokens: number;
+  /** Tokens of former calls. */
+  readonly start: number;
+}
+
+/** For so many rows the parts of the logits are to be small enough, whatever else is computed. */
+const LOGIT_ROWS = 4096;
+
+/** Columns of the logits that one operation computes: of a width that is no more than other layers need. */
+export const logitColumns = (target: Target, model: Layer): number =>
+  Math.max(
+    Math.floor(mostElements(target) / LOGIT_ROWS),
+    largestValue(model, ONE_ROW, target).elements,
+  );
+
+const ONE_ROW: CallSize = { batch: 1, tokens: 1, start: 0 };
+
+/**
+ * ONNX Runtime 1.30 cuts tensors that are too large into several bindings, but not for every operation: of
+ * Softmax, LayerNormalization, Where and LinearAttention the results beyond the limit are wrong without a
+ * word.
+ * @param areLogitsApart Whether they leave the graph in parts (see `logitColumns`).
+ * @throws UserError that says how much of a call would fit.
+ */
+export function checkFits(
+  layer: Layer,
+  call: CallSize,
+  target: Target,
+  areLogitsApart: boolean,
+): void {
+  const most = mostElements(target);
+  if (most === Number.POSITIVE_INFINITY) return;
+  const needed = largestValue(layer, call, target, areLogitsApart);
+  if (needed.elements <= most) return;
+  const { batch, tokens, start } = call;
+  const fits = (smaller: Partial<CallSize>) =>
+    largestValue(layer, { ...call, ...smaller }, target, areLogitsApart).elements <= most;
+  const sequences = largestThat(batch, (count) => fits({ batch: count }));
+  const length = largestThat(tokens, (count) => fits({ batch: 1, tokens: count }));
+  const suggestion =
+    sequences > 0
+      ? `take a batch of at most ${sequences}`
+      : `take a batch of 1 and a context of at most ${start + length} tokens, or --device cpu`;
+  throw new UserError(
+    'system',
+    `${batch} × ${tokens} tokens make a tensor of ${megabytes(needed.elements)} MB in ${JSON.stringify(needed.name)}, and one operation of the graphics card sees ${megabytes(most)} MB`,
+    { suggestion },
+  );
+}
+
+const megabytes = (elements: number): number =>
+  Math.floor((elements * Float32Array.BYTES_PER_ELEMENT) / 1e6);
+
+/** The largest number below another for which something holds that holds for all smaller ones; 0 for none. */
+function largestThat(end: number, holds: (count: number) => boolean): number {
+  let [good, bad] = [0, end];
+  while (bad - good > 1) {
+    const middle = Math.floor((good + bad) / 2);
+    if (holds(middle)) good = middle;
+    else bad = middle;
+  }
+  return good;
+}
+
+interface Large {
+  readonly elements: number;
+  /** Of the layer that computes it. */
+  readonly name: string;
+}
+
+/** The largest value, but for weights. */
+export function largestValue(
+  layer: Layer,
+  call: CallSize,
+  target: Target,
+  areLogitsApart = true,
+): Large {
+  const head: Linear | undefined =
+    layer.kind === 'languageModel' && areLogitsApart ? layer.head : undefined;
+  return walk(layer)
+    .filter((visit) => visit.layer !== head)
+    .map((visit) => ({ elements: elementsOf(visit.layer, call, target), name: visit.layer.name }))
+    .reduce((before, each) => (each.elements > before.elements ? each : before), {
+      elements: 0,
+      name: '',
+    });
+}
+
+/** Of the largest value that a layer itself computes, where it can be larger than those around it. */
+function elementsOf(layer: Layer, { batch, tokens, start }: CallSize, target: Target): number {
+  const rows = batch * tokens;
+  const keys = start + tokens;
+  switch (layer.kind) {
+    case 'embedding':
+    case 'learnedPositions':
+      return rows * columnsOf(layer.weight);
+    case 'linear':
+    case 'transposedLinear':
+      return rows * Math.max(...layer.weight.shape);
+    case 'layerNorm':
+    case 'rmsNorm':
+      return rows * layer.weight.elements;
+    case 'router':
+      return rows * (layer.weight.shape[0] ?? 0);
+    case 'packedExperts':
+      return rows * (layer.gateUp.shape[1] ?? 0);
+    case 'mixtureOfExperts':
+      return rows * layer.router.expertsPerToken * columnsOf(layer.router.weight);
+    case 'causalConv': {
+      const [inner = 0, , kernel = 0] = layer.weight.shape;
+      return batch * (kernel - 1 + tokens) * inner;
+    }
+    case 'mamba':
+      return batch * layer.innerSize * layer.stateSize;
+    case 'attention':
+      return Math.max(
+        batch * headsAtATime(target, layer.heads) * keys * tokens,
+        batch * layer.heads * keys * layer.headDim,
+      );
+    case 'latentAttention': {
+      const { heads, nopeDim, valueDim, rotary } = layer;
+      const width = nopeDim + Math.max(valueDim, rotary.headDim);
+      return Math.max(
+        batch * headsAtATime(target, heads) * keys * tokens,
+        batch * heads * keys * width,
+      );
+    }
+    case 'languageModel':
+    case 'hybridBlock':
+    case 'sequence':
+    case 'residual':
+    case 'fusedProjection':
+    case 'activation':
+    case 'scale':
+    case 'softcap':
+    case 'gatedMlp':
+    case 'rotary':
+    case 'alibi':
+    case 'alignment':
+    case 'gate':
+    case 'srteTable':
+    case 'srteLowRank':
+    case 'srteSincos':
+      return 0;
+  }
+}

@@ -1,0 +1,128 @@
+/**
+ * The scan where `Scan` has no kernel: as the linear attention that it is, over chunks of tokens whose
+ * decays one operation can see. Shapes: B batch, T tokens, D inner, N state, n chunks of c tokens.
+ */
+import type { Mamba } from '../../../architecture/layer.js';
+import { type Context, folded, unfolded } from '../context.js';
+import { GraphBuilder, LEFT_OUT, type Value } from '../graph.js';
+import { type GraphProto, MICROSOFT } from '../proto.js';
+import { mostElements } from '../target.js';
+import { decay, type ScanInputs, startingState } from './scan.js';
+
+/** Bytes of a chunk's decays, at most: they are to take little of what memory there is. */
+const CHUNK_BYTES = 2 ** 27;
+
+/** As `scan` of scan.ts. Its state is [B, D, N, 1]. */
+export function chunkedScan(context: Context, layer: Mamba, { step, x, b, c }: ScanInputs): Value {
+  const { graph, outputs } = context;
+  const { name, innerSize: inner, stateSize: state } = layer;
+  const chunks = chunksOf(context, inner * state);
+  const inputs = {
+    step: chunked(context, chunks, step, inner),
+    u: chunked(context, chunks, graph.op('Mul', [step, x]), inner),
+    b: chunked(context, chunks, b, state),
+    c: chunked(context, chunks, c, state),
+  };
+  const before = startingState(context, layer, [inner, state, 1]);
+  const body = chunk(layer, inputs, decay(context, layer), `${name}/`);
+  const [after, y] = graph.pair('Loop', [chunks.count, LEFT_OUT, before], { attributes: { body } });
+  outputs.states?.set(`${name}.scan`, graph.output(after));
+  return joinedChunks(context, y, inner);
+}
+
+interface Chunks {
+  /** n, [1] */
+  readonly count: Value;
+  /** c, [1] */
+  readonly length: Value;
+  /** n · c − T, [1] */
+  readonly missing: Value;
+}
+
+/** As few as there can be, and of one length. @param size Decays of a token. */
+function chunksOf(context: Context, size: number): Chunks {
+  const { graph, once, sizes, target } = context;
+  const largest = Math.min(mostElements(target), CHUNK_BYTES / Float32Array.BYTES_PER_ELEMENT);
+  const most = Math.max(1, Math.floor(largest / size)); // tokens of all sequences
+  return once(`chunks:${most}:${sizes}`, () => {
+    const [batch, tokens] = [0, 1].map((at) => graph.op('Gather', [sizes, graph.ints(at)])) as [
+      Value,
+      Value,
+    ];
+    const one = graph.ints(1);
+    const quotient = (a: Value, divisor: Value) => graph.op('Div', [a, divisor]);
+    const less = graph.op('Sub', [tokens, one]);
+    const perSequence = graph.op('Max', [quotient(graph.ints(most), batch), one]);
+    const count = graph.op('Add', [quotient(less, perSequence), one]);
+    const length = graph.op('Add', [quotient(less, count), one]);
+    const missing = graph.op('Sub', [graph.op('Mul', [count, length]), tokens]);
+    return { count, length, missing };
+  });
+}
+
+/** Rows [B · T, width] → [B, n, c, width]: behind the last token come zeros, which leave a state as it is. */
+function chunked(context: Context, chunks: Chunks, rows: Value, width: number): Value {
+  const { graph } = context;
+  const { count, length, missing } = chunks;
+  const pads = graph.op('Concat', [graph.ints(0, 0, 0, 0), missing, graph.ints(0)], {
+    attributes: { axis: 0 },
+  });
+  const padded = graph.op('Pad', [unfolded(context, rows, width), pads]);
+  const shape = graph.op('Concat', [graph.ints(0), count, length, graph.ints(width)], {
+    attributes: { axis: 0 },
+  });
+  return graph.op('Reshape', [padded, shape]);
+}
+
+/** y [n, B, c, D] → rows [B · T, D]. */
+function joinedChunks(context: Context, y: Value, inner: number): Value {
+  const { graph, sizes } = context;
+  const bySequence = graph.op('Transpose', [y], { attributes: { perm: [1, 0, 2, 3] } });
+  const flat = graph.op('Reshape', [bySequence, graph.ints(0, -1, inner)]);
+  const tokens = graph.op('Gather', [sizes, graph.ints(1)]);
+  return folded(context, graph.op('Slice', [flat, graph.ints(0), tokens, graph.ints(1)]));
+}
+
+/** What is done for one chunk. @param inputs Of the graph around it. @param decays [D, N], of it too. */
+function chunk(
+  { innerSize: inner, stateSize: state }: Mamba,
+  inputs: ScanInputsOfChunks,
+  decays: Value,
+  prefix: string,
+): GraphProto {
+  const graph = new GraphBuilder(prefix);
+  const index = graph.input('index', 'i64', []);
+  const goesOn = graph.input('goes_on', 'bool', []);
+  const before = graph.input('h', 'f32', ['B', 'D', 'N', 1]);
+  const own = (value: Value) => graph.op('Gather', [value, index], { attributes: { axis: 1 } });
+  const step = graph.op('Unsqueeze', [own(inputs.step), graph.ints(3)]); // [B, c, D, 1]
+  const log = graph.op('Reshape', [
+    graph.op('Mul', [step, decays]),
+    graph.ints(0, 0, inner * state),
+  ]);
+  const [y, after] = graph.pair(
+    'LinearAttention',
+    [own(inputs.c), own(inputs.b), own(inputs.u), before, log],
+    {
+      domain: MICROSOFT,
+      attributes: {
+        update_rule: 'gated',
+        q_num_heads: 1,
+        kv_num_heads: inner,
+        scale: { float: 1 },
+      },
+    },
+  );
+  graph.output(goesOn);
+  graph.output(after);
+  graph.output(y);
+  return graph.build('chunk');
+}
+
+/** [B, n, c, ·] each. */
+interface ScanInputsOfChunks {
+  readonly step: Value;
+  readonly u: Value;
+  readonly b: Value;
+  readonly c: Value;
+}
