@@ -87,8 +87,8 @@ export class Generator {
   }
 
   /**
-   * `Tensor.bernoulli_`: 1 with this probability, else 0. (As PyTorch 2.13 draws them, one by one; releases that
-   * left this to a library of Intel's had other values.)
+   * `Tensor.bernoulli_`: 1 with this probability, else 0; one by one, as PyTorch's own kernel draws them. (Its builds
+   * with Intel's MKL have another way for Intel's processors, DistributionKernels.cpp, whose values are others.)
    * @throws UserError when that is no probability.
    */
   bernoulli(target: Float32Array, probability: number): Float32Array {
