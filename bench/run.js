@@ -10,6 +10,7 @@ const BENCHMARKS = {
   'forward-minimind': () => import('./forward-minimind.js'),
   'forward-device': () => import('./forward-device.js'),
   hash: () => import('./hash.js'),
+  random: () => import('./random.js'),
   'index-safetensors': () => import('./index-safetensors.js'),
   'low-rank': () => import('./low-rank.js'),
   convert: () => import('./convert.js'),

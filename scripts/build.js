@@ -13,6 +13,9 @@ const root = fileURLToPath(new URL('..', import.meta.url));
 const inRoot = (...parts) => path.join(root, ...parts);
 const require = createRequire(import.meta.url);
 
+/** What `exports` of package.json names. tsconfig.build.json lists them too. */
+const LIBRARY = ['src/index.ts', 'src/modules/index.ts', 'src/random/index.ts'];
+
 /** What the command library loads only to run from TypeScript sources, where it finds it. */
 const NEVER_NEEDED = ['typescript', 'tsx', 'ts-node'];
 
@@ -20,7 +23,7 @@ async function bundle() {
   const commands = readdirSync(inRoot('src/commands')).map((file) => `src/commands/${file}`);
   const { metafile } = await build({
     absWorkingDir: root,
-    entryPoints: ['src/index.ts', 'src/cli/main.ts', ...commands],
+    entryPoints: [...LIBRARY, 'src/cli/main.ts', ...commands],
     outbase: 'src',
     outdir: 'dist',
     chunkNames: 'chunks/[name]-[hash]',

@@ -82,6 +82,10 @@ describe('the package', () => {
         'dist/cli/main.js',
         'dist/index.d.ts',
         'dist/index.js',
+        'dist/modules/index.d.ts',
+        'dist/modules/index.js',
+        'dist/random/index.d.ts',
+        'dist/random/index.js',
         'oclif.manifest.json',
         'package.json',
         ...presets.map((file) => `configs/hybrid/${file}`),
@@ -295,16 +299,37 @@ describe('the installed library', () => {
     expect(succeed(process.execPath, ['use.mjs'])).toBe('13822468096\n');
   });
 
+  it('has building blocks and random numbers', () => {
+    const program = [
+      "import { rmsNorm, tensor } from 'minimind/modules';",
+      "import { manualSeed } from 'minimind/random';",
+      'const x = tensor([1, 5], manualSeed(0).rand(5));',
+      'console.log(x.data[0].toFixed(8), rmsNorm(x, tensor([5], [1, 1, 1, 1, 1]), 0).shape);',
+    ].join('\n');
+    fs.writeFileSync(path.join(work, 'blocks.mjs'), program);
+    expect(succeed(process.execPath, ['blocks.mjs'])).toBe('0.49625659 [ 1, 5 ]\n');
+  });
+
   it('has types that compile', () => {
     const right = [...code, 'export const counted: number = countParameters(model).parameters;'];
     const wrong = [...code, 'export const counted: string = countParameters(model).parameters;'];
     fs.writeFileSync(path.join(work, 'right.mts'), right.join('\n'));
     fs.writeFileSync(path.join(work, 'wrong.mts'), wrong.join('\n'));
+    const blocks = [
+      "import { rmsNorm, type Tensor, tensor } from 'minimind/modules';",
+      "import { manualSeed } from 'minimind/random';",
+      'const x: Tensor = tensor([1, 2], manualSeed(0).rand(2));',
+      'export const size: number = rmsNorm(x, x).data.length;',
+    ];
+    const wrongBlocks = blocks.map((line) => line.replace('number', 'string'));
+    fs.writeFileSync(path.join(work, 'blocks.mts'), blocks.join('\n'));
+    fs.writeFileSync(path.join(work, 'wrong-blocks.mts'), wrongBlocks.join('\n'));
     const tsc = inPackage('node_modules/typescript/bin/tsc');
     const options = ['--noEmit', '--strict', '--module', 'NodeNext', '--target', 'ES2023'];
-    const files = ['right.mts', 'wrong.mts'];
+    const files = ['blocks.mts', 'right.mts', 'wrong-blocks.mts', 'wrong.mts'];
     const { stdout } = run(process.execPath, [tsc, ...options, ...files]);
     expect(stdout.trim().split('\n')).toEqual([
+      expect.stringMatching(/^wrong-blocks\.mts\(4,14\): error/),
       expect.stringMatching(/^wrong\.mts\(4,14\): error/),
     ]);
   });

@@ -1,21 +1,20 @@
-/** Weights from a seed, as tensor/random.ts has them: every part can be read in any order. */
+/**
+ * Weights from a seed: each tensor is what PyTorch's generator fills it with, given a seed of its own, so that every
+ * part can be read in any order (docs/decisions/0012-random-weights.md).
+ */
 import { computedBuffers, type Formula } from '../architecture/computed-buffers.js';
 import type { Layer } from '../architecture/layer.js';
 import type { Param } from '../architecture/param.js';
 import { walk } from '../architecture/walk.js';
-import { fillHashes, fillNormal, fillUniform, keyOf } from '../tensor/random.js';
+import { type Distribution, SeededFill } from '../random/distributions.js';
+import { fillHashes, keyOf } from '../tensor/random.js';
 import type { WeightSource } from './weights.js';
 
 /** What the values of a tensor are like. */
-type Initialisation =
-  /** Evenly between −bound and bound. */
-  | { readonly kind: 'uniform'; readonly bound: number }
-  /** About normal, with this standard deviation. */
-  | { readonly kind: 'normal'; readonly deviation: number }
-  | { readonly kind: 'formula'; readonly formula: Formula };
+type Initialisation = Distribution | { readonly kind: 'formula'; readonly formula: Formula };
 
 /** Of embeddings and of the SRTE's tables: small, as language models begin. */
-const TABLE: Initialisation = { kind: 'normal', deviation: 0.02 };
+const TABLE: Initialisation = { kind: 'normal', mean: 0, deviation: 0.02 };
 const ONES: Initialisation = { kind: 'formula', formula: () => 1 };
 const ZEROS: Initialisation = { kind: 'formula', formula: () => 0 };
 
@@ -25,12 +24,23 @@ const ZEROS: Initialisation = { kind: 'formula', formula: () => 0 };
  */
 export function randomWeights(layer: Layer, seed: number): WeightSource {
   const known = initialisations(layer);
+  /** The fill that was read last: going on with it is cheap. */
+  let last: { readonly tensor: Param; readonly fill: SeededFill } | undefined;
   return {
     rangeOf: () => undefined,
     read(tensor, first, target) {
       const initialisation = known.get(tensor);
       if (!initialisation) throw new Error(`${tensor.name} is no tensor of the model`);
-      fill(initialisation, keyOf(seed, tensor.name), first, target);
+      if (initialisation.kind === 'formula') {
+        const { formula } = initialisation;
+        for (let i = 0; i < target.length; i++) target[i] = formula(first + i);
+        return;
+      }
+      if (last?.tensor !== tensor) {
+        const own = keyOf(seed, tensor.name);
+        last = { tensor, fill: new SeededFill(own, tensor.elements, initialisation) };
+      }
+      last.fill.read(first, target);
     },
   };
 }
@@ -51,7 +61,10 @@ function initialisations(layer: Layer): Map<Param, Initialisation> {
 }
 
 /** Bound of PyTorch's own initialisation of linear layers and convolutions. */
-const spread = (inputs: number): Initialisation => ({ kind: 'uniform', bound: inputs ** -0.5 });
+const spread = (inputs: number): Initialisation => {
+  const bound = 1 / Math.sqrt(inputs);
+  return { kind: 'uniform', low: -bound, high: bound };
+};
 
 function ownInitialisations(layer: Layer): (readonly [Param, Initialisation])[] {
   switch (layer.kind) {
@@ -124,24 +137,6 @@ function ownInitialisations(layer: Layer): (readonly [Param, Initialisation])[] 
     case 'alibi':
     case 'latentAttention':
       return [];
-  }
-}
-
-function fill(
-  initialisation: Initialisation,
-  key: number,
-  first: number,
-  target: Float32Array,
-): void {
-  switch (initialisation.kind) {
-    case 'uniform':
-      fillUniform(key, first, target, initialisation.bound);
-      break;
-    case 'normal':
-      fillNormal(key, first, target, initialisation.deviation);
-      break;
-    case 'formula':
-      for (let i = 0; i < target.length; i++) target[i] = initialisation.formula(first + i);
   }
 }
 

@@ -1,0 +1,40 @@
+/**
+ * The building blocks of transformers on plain typed arrays, one function each: for learning, and for checking other
+ * implementations against. Float16 and bfloat16 come in as their codes, are computed in float32 and rounded once.
+ *
+ * @example
+ * const x = tensor([1, 1, 4], [1, 2, 3, 4]);
+ * groupRmsNorm(x, tensor([4], [1, 1, 1, 1]), 2).data;
+ */
+export {
+  type AttentionOptions,
+  groupedQueryAttention,
+  onlineSoftmaxAttention,
+  type TiledAttentionOptions,
+} from './attention.js';
+export {
+  initialParallelTable,
+  initialTable,
+  parallelVocabEmbedding,
+  type Rank,
+  type TableInitialisation,
+  vocabEmbedding,
+} from './embeddings.js';
+export { groupRmsNorm, initialGamma, layerNorm, rmsNorm } from './norms.js';
+export {
+  applyRotaryPosEmb,
+  NtkAwareRope,
+  type NtkAwareRopeOptions,
+  type RotaryTables,
+} from './rope.js';
+export { swiglu } from './swiglu.js';
+export {
+  cast,
+  type Float32Tensor,
+  type HalfTensor,
+  type Ids,
+  type ModuleDtype,
+  type Tensor,
+  tensor,
+  toFloat32,
+} from './tensor.js';

@@ -1,0 +1,122 @@
+/** Norms over the last axis. Sums are kept in double precision, results rounded to float32 and then to X's dtype. */
+import { manualSeed } from '../random/generator.js';
+import {
+  expectFinite,
+  expectShape,
+  expectWhole,
+  type Float32Tensor,
+  mistake,
+  numbersOf,
+  rounded,
+  type Tensor,
+} from './tensor.js';
+
+const DEFAULT_EPS = 1e-5;
+
+/**
+ * GroupRMSNorm: every `groupSize` neighbouring columns divided by the root of the mean of their squares, then
+ * multiplied by γ: X / sqrt(mean(X²) + eps) · γ.
+ * @param x [..., h]
+ * @param gamma [h]
+ * @param groupSize The width of a group, which divides h; not the number of groups.
+ * @returns [..., h] in X's dtype.
+ * @throws UserError when it does not divide h, or shapes do not fit.
+ */
+export function groupRmsNorm(
+  x: Tensor,
+  gamma: Tensor,
+  groupSize: number,
+  eps = DEFAULT_EPS,
+): Tensor {
+  return grouped('groupRmsNorm', x, gamma, groupSize, eps);
+}
+
+/**
+ * RMSNorm (arXiv 1910.07467): X / sqrt(mean(X²) + eps) · γ over the last axis.
+ * @param x [..., h]
+ * @param gamma [h]
+ * @returns [..., h] in X's dtype, rounded once, as `torch.nn.functional.rms_norm` does.
+ * @throws UserError when shapes do not fit.
+ */
+export function rmsNorm(x: Tensor, gamma: Tensor, eps = DEFAULT_EPS): Tensor {
+  return grouped('rmsNorm', x, gamma, widthOf('rmsNorm', x), eps);
+}
+
+function grouped(where: string, x: Tensor, gamma: Tensor, size: number, eps: number): Tensor {
+  const width = widthOf(where, x);
+  expectWhole(where, 'the width of a group', size, 1);
+  if (width % size !== 0) {
+    throw mistake(
+      where,
+      `a group of ${size} columns does not divide the width ${width}`,
+      `Choose a group size that divides ${width}; it is the width of a group, not the number of groups.`,
+    );
+  }
+  expectShape(where, 'γ', gamma.shape, [width]);
+  expectFinite(where, 'eps', eps);
+  const input = numbersOf(where, x);
+  const scales = numbersOf(where, gamma);
+  const data = new Float32Array(input.length);
+  for (let start = 0; start < input.length; start += size) {
+    const group = input.subarray(start, start + size);
+    const factor = 1 / Math.sqrt(meanOf(group, 0) + eps);
+    for (let i = 0; i < size; i++) {
+      data[start + i] = (group[i] ?? 0) * factor * (scales[(start + i) % width] ?? 0);
+    }
+  }
+  return rounded(where, { dtype: 'f32', shape: x.shape, data }, x.dtype);
+}
+
+/**
+ * LayerNorm (arXiv 1607.06450): (X − mean) / sqrt(variance + eps) · γ + β over the last axis.
+ * @param x [..., h]
+ * @param gamma [h]
+ * @param beta [h], or none.
+ * @returns [..., h] in X's dtype, rounded once, as `torch.nn.functional.layer_norm` does.
+ * @throws UserError when shapes do not fit.
+ */
+export function layerNorm(x: Tensor, gamma: Tensor, beta?: Tensor, eps = DEFAULT_EPS): Tensor {
+  const where = 'layerNorm';
+  const width = widthOf(where, x);
+  expectShape(where, 'γ', gamma.shape, [width]);
+  if (beta) expectShape(where, 'β', beta.shape, [width]);
+  expectFinite(where, 'eps', eps);
+  const input = numbersOf(where, x);
+  const scales = numbersOf(where, gamma);
+  const shifts = beta && numbersOf(where, beta);
+  const data = new Float32Array(input.length);
+  for (let start = 0; start < input.length; start += width) {
+    const row = input.subarray(start, start + width);
+    const mean = row.reduce((sum, value) => sum + value, 0) / width;
+    const factor = 1 / Math.sqrt(meanOf(row, mean) + eps);
+    for (let i = 0; i < width; i++) {
+      data[start + i] = ((row[i] ?? 0) - mean) * factor * (scales[i] ?? 0) + (shifts?.[i] ?? 0);
+    }
+  }
+  return rounded(where, { dtype: 'f32', shape: x.shape, data }, x.dtype);
+}
+
+/** The mean of the squared distances from `centre`. */
+const meanOf = (values: Float32Array, centre: number): number =>
+  values.reduce((sum, value) => sum + (value - centre) ** 2, 0) / values.length;
+
+function widthOf(where: string, x: Tensor): number {
+  const width = x.shape.at(-1) ?? 0;
+  expectWhole(where, 'the width of X', width, 1);
+  return width;
+}
+
+/**
+ * The γ that a GroupRMSNorm begins with: `torch.manual_seed(seed)`, then evenly over the range.
+ * @returns [hiddenSize], float32.
+ * @throws UserError for a size, range or seed that makes no sense.
+ */
+export function initialGamma(
+  hiddenSize: number,
+  [low, high]: readonly [low: number, high: number],
+  seed: number | bigint,
+): Float32Tensor {
+  expectWhole('initialGamma', 'the width', hiddenSize, 1);
+  const data = manualSeed(seed).uniform(new Float32Array(hiddenSize), low, high);
+  return { dtype: 'f32', shape: [hiddenSize], data };
+}

@@ -1,0 +1,145 @@
+/** The tensors that the building blocks take and give: a shape, and a typed array in row-major order. */
+import { UserError } from '../errors.js';
+import { valueTable } from '../tensor/decode-tables.js';
+import { narrow } from '../tensor/narrow.js';
+import { elementCount, isSameShape, type Shape, shapeText } from '../tensor/shape.js';
+
+/** How values of 16 bits are called in the table of formats. */
+const HALVES = { f16: 'F16', bf16: 'BF16' } as const;
+
+/** What holds the values of each dtype. */
+const ARRAYS = { f32: Float32Array, f16: Uint16Array, bf16: Uint16Array } as const;
+
+type HalfDtype = keyof typeof HALVES;
+export type ModuleDtype = 'f32' | HalfDtype;
+
+export interface Float32Tensor {
+  readonly dtype: 'f32';
+  readonly shape: Shape;
+  readonly data: Float32Array;
+}
+
+/** Values of 16 bits, as their codes: the bits that PyTorch's `view(torch.uint16)` shows. */
+export interface HalfTensor {
+  readonly dtype: HalfDtype;
+  readonly shape: Shape;
+  readonly data: Uint16Array;
+}
+
+export type Tensor = Float32Tensor | HalfTensor;
+
+/** Token ids, such as [b, s]. */
+export interface Ids {
+  readonly shape: Shape;
+  readonly data: Int32Array;
+}
+
+/** A mistake in a call of a building block: `groupRmsNorm: …`. */
+export const mistake = (where: string, message: string, suggestion: string): UserError =>
+  new UserError('usage', `${where}: ${message}`, { suggestion });
+
+/**
+ * A tensor of numbers, each rounded once to the dtype, to the nearest, ties to even.
+ * @throws UserError when the shape holds another number of them.
+ */
+export function tensor(
+  shape: Shape,
+  numbers: ArrayLike<number>,
+  dtype: ModuleDtype = 'f32',
+): Tensor {
+  const data = Float32Array.from(numbers);
+  return rounded('tensor', checked('tensor', { dtype: 'f32', shape, data }), dtype);
+}
+
+/** The same values as another dtype, as `Tensor.to` of PyTorch has them. @throws UserError when the shape does not fit. */
+export const cast = (values: Tensor, dtype: ModuleDtype): Tensor =>
+  values.dtype === dtype
+    ? checked('cast', values)
+    : rounded('cast', { ...values, dtype: 'f32', data: numbersOf('cast', values) }, dtype);
+
+/** A tensor's values as float32, which holds each of them exactly. @throws UserError when the shape does not fit. */
+export const toFloat32 = (values: Tensor): Float32Array => numbersOf('toFloat32', values);
+
+/** The same, for a block that names itself in its errors. */
+export function numbersOf(where: string, values: Tensor): Float32Array {
+  checked(where, values);
+  if (values.dtype === 'f32') return values.data;
+  const table = valueTable(HALVES[values.dtype]);
+  return Float32Array.from(values.data, (code) => table[code] ?? 0);
+}
+
+/** A block's result, computed in float32, in the dtype of what it was given. */
+export function rounded(where: string, values: Float32Tensor, dtype: ModuleDtype): Tensor {
+  if (dtype === 'f32') return values;
+  const format = HALVES[dtype];
+  if (format === undefined) {
+    throw mistake(where, `dtype ${String(dtype)}`, 'There are f32, f16 and bf16.');
+  }
+  const { shape, data } = values;
+  const codes = new Uint16Array(data.length);
+  narrow('F32', format, new Uint32Array(data.buffer, data.byteOffset, data.length), codes, false);
+  return { dtype, shape, data: codes };
+}
+
+/** What it is given, when its shape holds as many values as there are, in an array of its dtype. */
+export function checked<Given extends Tensor | Ids>(where: string, given: Given): Given {
+  const { shape, data } = given;
+  const wanted = 'dtype' in given ? ARRAYS[given.dtype] : Int32Array;
+  if (wanted === undefined || !((data as unknown) instanceof wanted)) {
+    const dtype = 'dtype' in given ? `dtype ${given.dtype}` : 'ids';
+    throw mistake(where, `${dtype} in a ${data?.constructor?.name}`, ARRAYS_TEXT);
+  }
+  if (elementCount(shape) === data.length) return given;
+  throw mistake(
+    where,
+    `shape ${shapeText(shape)} for ${data.length} values`,
+    'Give a shape whose sizes multiply to the number of values.',
+  );
+}
+
+const ARRAYS_TEXT =
+  'Give f32 as a Float32Array, f16 and bf16 as a Uint16Array of their codes, and ids as an Int32Array.';
+
+/** @throws UserError when a tensor has another shape than it should have. */
+export function expectShape(where: string, what: string, found: Shape, wanted: Shape): void {
+  if (isSameShape(found, wanted)) return;
+  throw mistake(
+    where,
+    `${what} has shape ${shapeText(found)} and should have ${shapeText(wanted)}`,
+    'See the shapes in the documentation of the block.',
+  );
+}
+
+/** @throws UserError when a tensor has not as many axes. */
+export function expectAxes(where: string, what: string, found: Shape, axes: string): void {
+  const count = axes.split(', ').length;
+  if (found.length === count) return;
+  throw mistake(
+    where,
+    `${what} has shape ${shapeText(found)}, of ${found.length} axes`,
+    `Give it ${count}: [${axes}].`,
+  );
+}
+
+/** @throws UserError when a number is no whole one from `least` on. */
+export function expectWhole(where: string, what: string, value: number, least: number): void {
+  if (Number.isSafeInteger(value) && value >= least) return;
+  throw mistake(where, `${what} is ${value}`, `Give a whole number from ${least} on.`);
+}
+
+/** @throws UserError when a number is negative, infinite or none. */
+export function expectFinite(where: string, what: string, value: number): void {
+  if (Number.isFinite(value) && value >= 0) return;
+  throw mistake(where, `${what} is ${value}`, 'Give a finite number that is not negative.');
+}
+
+/** @throws UserError when tensors that belong together have several dtypes. */
+export function expectSameDtype(where: string, tensors: Readonly<Record<string, Tensor>>): void {
+  const named = Object.entries(tensors);
+  if (new Set(named.map(([, { dtype }]) => dtype)).size <= 1) return;
+  throw mistake(
+    where,
+    named.map(([name, { dtype }]) => `${name} is ${dtype}`).join(', '),
+    'Cast them to one dtype.',
+  );
+}

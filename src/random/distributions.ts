@@ -1,0 +1,172 @@
+/**
+ * PyTorch's random values out of draws of a Mersenne Twister, as its kernels for the CPU make them of contiguous
+ * float32 tensors (aten/src/ATen/core/TransformationHelper.h and DistributionsHelper.h, and
+ * native/cpu/DistributionTemplates.h, of 2.13).
+ */
+import { MersenneTwister } from './mersenne-twister.js';
+
+/** A whole number of blocks of normal values, and little memory. */
+const DRAWS_AT_ONCE = 4096;
+const scratch = new Int32Array(DRAWS_AT_ONCE);
+
+/** Normal values come in blocks: eight radii, eight angles. */
+const BLOCK = 16;
+const HALF = BLOCK / 2;
+const TWO_PI = Math.fround(2 * Math.PI);
+
+/** From `low` up to below `high`, or about `mean` with the standard deviation `deviation`. */
+export type Distribution =
+  | { readonly kind: 'uniform'; readonly low: number; readonly high: number }
+  | { readonly kind: 'normal'; readonly mean: number; readonly deviation: number };
+
+export type Uniform = Extract<Distribution, { kind: 'uniform' }>;
+export type Normal = Extract<Distribution, { kind: 'normal' }>;
+
+/** One draw for each value: its low 24 bits, which a float32 holds. */
+export function fillUniform(twister: MersenneTwister, target: Float32Array, of: Uniform): void {
+  const low = Math.fround(of.low);
+  const range = Math.fround(Math.fround(of.high) - low) * 2 ** -24;
+  drawn(twister, target.length, (draws, at) => {
+    for (let i = 0; i < draws.length; i++) {
+      target[at + i] = ((draws[i] ?? 0) & 0xffffff) * range + low;
+    }
+  });
+}
+
+/** Draws for `count` values, in pieces whose memory is used again. */
+function drawn(
+  twister: MersenneTwister,
+  count: number,
+  take: (draws: Int32Array, at: number) => void,
+): void {
+  for (let at = 0; at < count; at += DRAWS_AT_ONCE) {
+    const draws = scratch.subarray(0, Math.min(DRAWS_AT_ONCE, count - at));
+    twister.fill(draws);
+    take(draws, at);
+  }
+}
+
+/** Whether a tensor is so small that its normal values are made in pairs, of doubles. */
+export const isPaired = (count: number): boolean => count < BLOCK;
+
+/** Values of a tensor that is large enough for blocks; the last are made anew where no block ends with it. */
+export function fillNormalBlocks(twister: MersenneTwister, target: Float32Array, of: Normal): void {
+  const whole = target.length - (target.length % BLOCK);
+  normalBlocks(twister, target.subarray(0, whole), of);
+  if (whole === target.length) return;
+  // The original fills all with draws before, those of the last block too.
+  twister.seek(twister.position + target.length - whole);
+  normalBlocks(twister, target.subarray(target.length - BLOCK), of);
+}
+
+/** Box and Muller's values, each step rounded to float32 as there. `target` is whole blocks. */
+function normalBlocks(twister: MersenneTwister, target: Float32Array, of: Normal): void {
+  const mean = Math.fround(of.mean);
+  const deviation = Math.fround(of.deviation);
+  drawn(twister, target.length, (draws, at) => {
+    for (let block = 0; block < draws.length; block += BLOCK) {
+      for (let i = block; i < block + HALF; i++) {
+        const fromOne = 1 - ((draws[i] ?? 0) & 0xffffff) * 2 ** -24;
+        const radius = Math.fround(Math.sqrt(Math.fround(-2 * Math.log(fromOne))));
+        const angle = Math.fround(TWO_PI * (((draws[i + HALF] ?? 0) & 0xffffff) * 2 ** -24));
+        target[at + i] = Math.fround(radius * Math.cos(angle)) * deviation + mean;
+        target[at + i + HALF] = Math.fround(radius * Math.sin(angle)) * deviation + mean;
+      }
+    }
+  });
+}
+
+const pair = new Int32Array(2);
+
+/** Evenly from 0 to below 1, of 53 bits: two draws, the first of which is the high word. */
+export function uniform53(twister: MersenneTwister): number {
+  twister.fill(pair);
+  const high = (pair[0] ?? 0) & 0x1fffff;
+  const low = (pair[1] ?? 0) >>> 0;
+  return (high * 2 ** 32 + low) * 2 ** -53;
+}
+
+/** Two standard normal values, in double precision. */
+export function normalPair(twister: MersenneTwister): readonly [number, number] {
+  const angle = 2 * Math.PI * uniform53(twister);
+  const radius = Math.sqrt(-2 * Math.log1p(-uniform53(twister)));
+  return [radius * Math.cos(angle), radius * Math.sin(angle)];
+}
+
+/**
+ * A tensor's values, of which any part can be read, as a generator would fill all of it that was given this seed for
+ * it alone. Reading on from where the last part ended costs no more than filling; other parts cost passing over
+ * what is before them.
+ */
+export class SeededFill {
+  readonly #twister: MersenneTwister;
+  readonly #count: number;
+  readonly #distribution: Distribution;
+
+  /** @param count Of the tensor's values. */
+  constructor(seed: number, count: number, distribution: Distribution) {
+    this.#twister = new MersenneTwister(seed);
+    this.#count = count;
+    this.#distribution = distribution;
+  }
+
+  /** Fills with the values from place `first` on. @throws RangeError when the tensor ends before. */
+  read(first: number, target: Float32Array): void {
+    if (first < 0 || first + target.length > this.#count) {
+      throw new RangeError(`${target.length} from ${first} on, of ${this.#count}`);
+    }
+    const distribution = this.#distribution;
+    switch (distribution.kind) {
+      case 'uniform':
+        this.#twister.seek(first);
+        fillUniform(this.#twister, target, distribution);
+        return;
+      case 'normal':
+        if (isPaired(this.#count)) this.#readPairs(first, target, distribution);
+        else this.#readBlocks(first, target, distribution);
+    }
+  }
+
+  #readPairs(first: number, target: Float32Array, { mean, deviation }: Normal): void {
+    const values: number[] = [];
+    this.#twister.seek(0);
+    while (values.length < this.#count) values.push(...normalPair(this.#twister));
+    for (let i = 0; i < target.length; i++) {
+      target[i] = (values[first + i] ?? 0) * deviation + mean;
+    }
+  }
+
+  /** Where no block ends with the tensor, the last 16 values are a block of their own, after all others. */
+  #readBlocks(first: number, target: Float32Array, normal: Normal): void {
+    const count = this.#count;
+    const inBlocks = count % BLOCK === 0 ? count : count - BLOCK;
+    const before = Math.min(Math.max(inBlocks - first, 0), target.length);
+    this.#readAligned(first, target.subarray(0, before), normal);
+    const rest = target.subarray(before);
+    if (rest.length === 0) return;
+    const last = new Float32Array(BLOCK);
+    this.#twister.seek(count);
+    normalBlocks(this.#twister, last, normal);
+    const from = first + before - inBlocks;
+    rest.set(last.subarray(from, from + rest.length));
+  }
+
+  /** Values from `first` on by whole blocks, whose ends are made apart where the part cuts them. */
+  #readAligned(first: number, target: Float32Array, normal: Normal): void {
+    const cut = new Float32Array(BLOCK);
+    for (let at = 0; at < target.length; ) {
+      const into = (first + at) % BLOCK;
+      this.#twister.seek(first + at - into);
+      const whole = target.length - at - ((target.length - at) % BLOCK);
+      if (into === 0 && whole > 0) {
+        normalBlocks(this.#twister, target.subarray(at, at + whole), normal);
+        at += whole;
+      } else {
+        normalBlocks(this.#twister, cut, normal);
+        const taken = Math.min(BLOCK - into, target.length - at);
+        target.set(cut.subarray(into, into + taken), at);
+        at += taken;
+      }
+    }
+  }
+}

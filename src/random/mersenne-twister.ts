@@ -1,0 +1,97 @@
+/** MT19937: Matsumoto and Nishimura, Mersenne Twister, ACM TOMACS 8 (1998), 3–30; seeded as in their code of 2002. */
+
+const WORDS = 624;
+const MIDDLE = 397;
+const UPPER = 0x80000000;
+const LOWER = 0x7fffffff;
+const MATRIX = 0x9908b0df;
+
+/** Draws of 32 bits, one after the other. */
+export class MersenneTwister {
+  readonly #seed: number;
+  readonly #state = new Int32Array(WORDS);
+  /** How many words of the state have been drawn. */
+  #used = WORDS;
+  #position = 0;
+
+  /** @param seed Of which the low 32 bits count. */
+  constructor(seed: number) {
+    this.#seed = seed | 0;
+    this.#restart();
+  }
+
+  /** How many draws there were. */
+  get position(): number {
+    return this.#position;
+  }
+
+  /** Fills with the next draws, as signed words. */
+  fill(target: Int32Array): void {
+    for (let at = 0; at < target.length; ) {
+      if (this.#used === WORDS) this.#twist();
+      const count = Math.min(WORDS - this.#used, target.length - at);
+      temper(this.#state, this.#used, count, target, at);
+      this.#used += count;
+      at += count;
+    }
+    this.#position += target.length;
+  }
+
+  /**
+   * Has the draw at `position` be the next one. Going on costs about a third of drawing what is left out; going back
+   * begins at the seed again.
+   */
+  seek(position: number): void {
+    if (position < this.#position) this.#restart();
+    let rest = position - this.#position;
+    while (rest > 0) {
+      if (this.#used === WORDS) this.#twist();
+      const count = Math.min(WORDS - this.#used, rest);
+      this.#used += count;
+      rest -= count;
+    }
+    this.#position = position;
+  }
+
+  #restart(): void {
+    const state = this.#state;
+    let word = this.#seed;
+    state[0] = word;
+    for (let i = 1; i < WORDS; i++) {
+      word = (Math.imul(word ^ (word >>> 30), 1812433253) + i) | 0;
+      state[i] = word;
+    }
+    this.#used = WORDS;
+    this.#position = 0;
+  }
+
+  #twist(): void {
+    const state = this.#state;
+    let word = state[0] ?? 0;
+    for (let i = 0; i < WORDS; i++) {
+      const next = state[i + 1 < WORDS ? i + 1 : 0] ?? 0;
+      const far = state[i < WORDS - MIDDLE ? i + MIDDLE : i + MIDDLE - WORDS] ?? 0;
+      const mixed = (word & UPPER) | (next & LOWER);
+      state[i] = far ^ (mixed >>> 1) ^ (-(next & 1) & MATRIX);
+      word = next;
+    }
+    this.#used = 0;
+  }
+}
+
+/** `count` words of the state from `from` on, as they are given out. */
+function temper(
+  state: Int32Array,
+  from: number,
+  count: number,
+  target: Int32Array,
+  at: number,
+): void {
+  for (let i = 0; i < count; i++) {
+    let word = state[from + i] ?? 0;
+    word ^= word >>> 11;
+    word ^= (word << 7) & 0x9d2c5680;
+    word ^= (word << 15) & 0xefc60000;
+    target[at + i] = word ^ (word >>> 18);
+  }
+}

@@ -1,0 +1,125 @@
+import { describe, expect, it } from 'vitest';
+import {
+  applyRotaryPosEmb,
+  cast,
+  groupedQueryAttention,
+  groupRmsNorm,
+  layerNorm,
+  type ModuleDtype,
+  NtkAwareRope,
+  type NtkAwareRopeOptions,
+  onlineSoftmaxAttention,
+  rmsNorm,
+  swiglu,
+  type Tensor,
+  toFloat32,
+  vocabEmbedding,
+} from '../../src/modules/index.js';
+import { readJson } from '../fixtures.js';
+import { idsOf, largestDifference, type Stored, tensorOf } from './support.js';
+
+type Argument = Stored | NtkAwareRopeOptions | number | boolean;
+type Arguments = Readonly<Record<string, Argument>>;
+
+interface Case {
+  readonly block: string;
+  readonly arguments: Arguments;
+  readonly output: Stored;
+}
+
+interface Way {
+  /** Keys at a time, for attention that is tiled. */
+  readonly tile?: number;
+  /** What all tensors are cast to before. */
+  readonly dtype?: ModuleDtype;
+}
+
+const dtypeOf = (argument: Argument | undefined) => (argument as Stored).dtype;
+
+function compute({ block, arguments: given }: Case, { tile, dtype }: Way = {}): Tensor {
+  const at = (name: string) => cast(tensorOf(given[name] as Stored), dtype ?? dtypeOf(given[name]));
+  const number = (name: string) => given[name] as number;
+  switch (block) {
+    case 'groupRmsNorm':
+      return groupRmsNorm(at('x'), at('gamma'), number('groupSize'), number('eps'));
+    case 'rmsNorm':
+      return rmsNorm(at('x'), at('gamma'), number('eps'));
+    case 'layerNorm':
+      return layerNorm(at('x'), at('gamma'), at('beta'), number('eps'));
+    case 'swiglu':
+      return swiglu(at('gate'), at('up'));
+    case 'vocabEmbedding':
+      return vocabEmbedding(idsOf(given.ids as Stored), at('table'));
+    case 'applyRotaryPosEmb':
+      return applyRotaryPosEmb(at('x'), at('cos'), at('sin'));
+    case 'NtkAwareRope':
+      return new NtkAwareRope(given.options as NtkAwareRopeOptions).apply(
+        at('x'),
+        number('offset'),
+      );
+    case 'groupedQueryAttention': {
+      const options = { causal: given.causal as boolean };
+      return tile === undefined
+        ? groupedQueryAttention(at('q'), at('k'), at('v'), options)
+        : onlineSoftmaxAttention(at('q'), at('k'), at('v'), { ...options, tile });
+    }
+    default:
+      throw new Error(block);
+  }
+}
+
+const cases = readJson<Case[]>('fixtures/modules/torch.json');
+const labelled = cases.map((each, at) => {
+  const { block, output } = each;
+  return [`${at}: ${block}, ${output.dtype}`, each] as const;
+});
+
+const WITHIN = 1e-6;
+
+/**
+ * Float32 results are within 1e-6. Half-precision ones have PyTorch's bits, but where what is rounded lies within the
+ * same 1e-6 of the middle between two values: there, PyTorch's own kernels differ among each other.
+ */
+function expectPyTorch(each: Case, way: Way = {}): void {
+  const computed = compute(each, way);
+  const expected = tensorOf(each.output);
+  if (each.output.dtype === 'f32') {
+    expect(largestDifference(computed, expected)).toBeLessThan(WITHIN);
+    return;
+  }
+  expect({ ...computed, data: [] }).toEqual({ ...expected, data: [] });
+  const [ours, theirs] = [toFloat32(computed), toFloat32(expected)];
+  const unrounded = toFloat32(compute(each, { ...way, dtype: 'f32' }));
+  for (const [at, value] of ours.entries()) {
+    const other = theirs[at] ?? Number.NaN;
+    if (value === other) continue;
+    expect(Math.abs((unrounded[at] ?? Number.NaN) - (value + other) / 2)).toBeLessThan(WITHIN);
+    expect(Math.abs((computed.data[at] ?? 0) - (expected.data[at] ?? 0))).toBe(1);
+  }
+}
+
+describe('blocks compute what PyTorch does', () => {
+  it.each(labelled)('%s', (_, each) => expectPyTorch(each));
+
+  it('nearly always to the bit in half precision', () => {
+    const halves = cases.filter(({ output }) => output.dtype !== 'f32');
+    const codes = halves.flatMap((each) => {
+      const ours = compute(each).data;
+      return each.output.data.map((code, at) => code === ours[at]);
+    });
+    expect(codes.length).toBeGreaterThan(5000);
+    expect(codes.filter((isSame) => !isSame).length).toBeLessThan(5);
+  });
+});
+
+describe('tiled attention computes what PyTorch does', () => {
+  const attention = labelled.filter(([, { block }]) => block === 'groupedQueryAttention');
+
+  it.each(attention)('%s', (_, each) => {
+    for (const tile of [1, 2, 4, 64]) expectPyTorch(each, { tile });
+  });
+
+  it('in every dtype', () => {
+    expect(new Set(attention.map(([, { output }]) => output.dtype)).size).toBe(3);
+  });
+});

@@ -1,0 +1,219 @@
+import { describe, expect, it } from 'vitest';
+import { openCheckpoint } from '../../src/checkpoint/open.js';
+import { UserError } from '../../src/errors.js';
+import { type FanMode, Generator, manualSeed } from '../../src/random/index.js';
+import { inPackage, readJson } from '../fixtures.js';
+import { valuesOf } from '../runtime/fixture-models.js';
+
+interface Step {
+  readonly call: string;
+  readonly numbers?: readonly (number | string)[];
+  readonly size?: number;
+  readonly shape?: readonly number[];
+  readonly places?: readonly number[];
+  readonly values: readonly number[];
+  readonly bias?: readonly number[];
+}
+
+interface Case {
+  readonly seed: string;
+  readonly steps: readonly Step[];
+}
+
+const NORMAL = new Set(['normal', 'kaimingNormal']);
+
+/** Follows a step and gives what there is to compare: the values, and those expected. */
+function follow(generator: Generator, step: Step): [number[], number[]] {
+  const { call, numbers = [], shape = [step.size ?? 0], places } = step;
+  const target = new Float32Array(shape.reduce((product, size) => product * size, 1));
+  const [first, second] = numbers as number[];
+  let bias: Float32Array | undefined;
+  let values = target;
+  switch (call) {
+    case 'uniform':
+      generator.uniform(target, first, second);
+      break;
+    case 'normal':
+      generator.normal(target, first, second);
+      break;
+    case 'bernoulli':
+      generator.bernoulli(target, first ?? Number.NaN);
+      break;
+    case 'dropoutMask':
+      values = generator.dropoutMask(target.length, first ?? Number.NaN) as typeof target;
+      break;
+    case 'xavierUniform':
+      generator.xavierUniform(target, shape, first);
+      break;
+    case 'kaimingNormal':
+      generator.kaimingNormal(target, shape, numbers[0] as FanMode);
+      break;
+    case 'linearDefault':
+      bias = new Float32Array(shape[0] ?? 0);
+      generator.linearDefault(target, shape, bias);
+      break;
+    default:
+      throw new Error(call);
+  }
+  const shown = places ? places.map((place) => values[place] ?? Number.NaN) : [...values];
+  return [
+    [...shown, ...(bias ?? [])],
+    [...step.values, ...(step.bias ?? [])],
+  ];
+}
+
+/** Uniform values to the last bit, normal ones to 5e-7 of the deviation. */
+function expectSame(values: readonly number[], expected: readonly number[], tolerance: number) {
+  expect(values.length).toBe(expected.length);
+  if (tolerance === 0) expect(values).toEqual(expected.map(Math.fround));
+  const differences = expected.map((value, at) => Math.abs(value - (values[at] ?? Number.NaN)));
+  expect(Math.max(0, ...differences)).toBeLessThanOrEqual(tolerance);
+}
+
+const TOLERANCE = 5e-7;
+
+describe('fills that follow each other are those of PyTorch', () => {
+  const cases = readJson<Case[]>('fixtures/random/sequences.json');
+  const label = ({ seed, steps }: Case) =>
+    `${seed}: ${steps.map(({ call, size, shape, numbers = [] }) => `${call} ${shape ?? size} (${numbers})`).join(', ')}`;
+
+  it.each(cases.map((each) => [label(each), each] as const))('%s', (_, { seed, steps }) => {
+    const generator = manualSeed(BigInt(seed));
+    for (const step of steps) {
+      const [values, expected] = follow(generator, step);
+      const deviation = step.call === 'normal' ? Number(step.numbers?.[1] ?? 1) : 1;
+      expectSame(values, expected, NORMAL.has(step.call) ? TOLERANCE * deviation : 0);
+    }
+  });
+});
+
+describe('the fills of the published cases are those of PyTorch', () => {
+  const { tensors } = openCheckpoint(inPackage('fixtures/random/fills.safetensors'));
+
+  const FILLS: Record<string, (generator: Generator, target: Float32Array) => void> = {
+    uniform: (generator, target) => generator.uniform(target),
+    'uniform_-0.1_0.1': (generator, target) => generator.uniform(target, -0.1, 0.1),
+    normal: (generator, target) => generator.normal(target),
+    'normal_0.5_2': (generator, target) => generator.normal(target, 0.5, 2),
+    xavier_uniform: (generator, target) => generator.xavierUniform(target, [12, 20]),
+    kaiming_normal_fan_out: (generator, target) =>
+      generator.kaimingNormal(target, [12, 20], 'fan_out'),
+    linear_default: (generator, target) => generator.linearDefault(target, [7, 5]),
+    two_fills_in_a_row: (generator, target) => {
+      generator.normal(target.subarray(0, 5));
+      generator.uniform(target.subarray(5));
+    },
+  };
+
+  it.each([...tensors])('%s', (name, tensor) => {
+    const expected = valuesOf(tensor).data;
+    const [, seed, fill = ''] = /^seed(\d+)\.(.+)\.[^.]+$/.exec(name) ?? [];
+    const target = new Float32Array(expected.length);
+    FILLS[fill]?.(manualSeed(Number(seed)), target);
+    const isNormal = /normal/.test(fill);
+    expectSame(
+      [...target],
+      [...expected],
+      isNormal ? TOLERANCE * (fill.endsWith('_2') ? 2 : 1) : 0,
+    );
+  });
+
+  it('are many', () => {
+    expect(tensors.size).toBeGreaterThan(40);
+  });
+});
+
+describe('a generator', () => {
+  it('gives what PyTorch is known for', () => {
+    // torch.manual_seed(0); torch.rand(5), torch.randn(20) and torch.randn(5), as PyTorch prints them.
+    const printed = (values: Float32Array, digits: number) =>
+      [...values].map((value) => Number(value.toFixed(digits)));
+    expect(printed(manualSeed(0).rand(5), 8)).toEqual([
+      0.49625659, 0.7682218, 0.08847743, 0.13203049, 0.30742282,
+    ]);
+    const [a, b, c, d] = manualSeed(0).randn(20);
+    expectSame([a, b, c, d] as number[], [-1.1258398, -1.1523602, -0.2505786, -0.4338788], 5e-7);
+    const [e, f] = manualSeed(0).randn(5);
+    expectSame([e, f] as number[], [1.5409961, -0.2934289], 5e-7);
+  });
+
+  it('begins again with a seed, and forgets the normal value that was waiting', () => {
+    const generator = manualSeed(4);
+    const first = generator.randn(3);
+    expect(generator.manualSeed(4).randn(3)).toEqual(first);
+    expect(new Generator(4).randn(3)).toEqual(first);
+    expect(generator.manualSeed(5n).rand(2)).toEqual(manualSeed(5).rand(2));
+  });
+
+  it('fills a part of an array and nothing beside it', () => {
+    const whole = new Float32Array(40);
+    manualSeed(1).normal(whole.subarray(3, 24));
+    expect([...whole.subarray(3, 24)]).toEqual([...manualSeed(1).randn(21)]);
+    expect([...whole.subarray(0, 3), ...whole.subarray(24)].every((value) => value === 0)).toBe(
+      true,
+    );
+  });
+
+  it('gives back what it filled', () => {
+    const target = new Float32Array(20);
+    const generator = manualSeed(0);
+    expect(generator.uniform(target)).toBe(target);
+    expect(generator.normal(target)).toBe(target);
+    expect(generator.bernoulli(target, 0.5)).toBe(target);
+    expect(generator.xavierUniform(target, [4, 5])).toBe(target);
+    expect(generator.kaimingNormal(target, [4, 5])).toBe(target);
+  });
+
+  it('does nothing to matrices without values', () => {
+    const none = new Float32Array(0);
+    const generator = manualSeed(0);
+    expect(generator.kaimingNormal(none, [0, 3])).toBe(none);
+    generator.linearDefault(none, [2, 0], new Float32Array(2).fill(7));
+    expect(generator.xavierUniform(none, [0, 3])).toBe(none);
+  });
+});
+
+const few = () => new Float32Array(6);
+
+describe('what makes no sense is said', () => {
+  it.each<[string, () => unknown, RegExp]>([
+    ['a fraction', () => manualSeed(1.5), /^1\.5 is no seed$/],
+    ['a seed that is no number', () => manualSeed(Number.NaN), /^NaN is no seed$/],
+    ['a number that is not exact', () => manualSeed(2 ** 53), /is no seed$/],
+    ['a seed beyond 64 bits', () => manualSeed(2n ** 64n), /^18446744073709551616 is no seed$/],
+    ['one below −2^63', () => new Generator(-(2n ** 63n) - 1n), /is no seed$/],
+    ['one to begin again with', () => manualSeed(0).manualSeed(0.5), /is no seed$/],
+    ['bounds the wrong way round', () => manualSeed(0).uniform(few(), 1, 0), /between 1 and 0/],
+    ['no bound', () => manualSeed(0).uniform(few(), 0, Number.NaN), /between 0 and NaN/],
+    ['an infinite one', () => manualSeed(0).uniform(few(), 0, 1e39), /between 0 and 1e\+39/],
+    ['bounds too far apart', () => manualSeed(0).uniform(few(), -3e38, 3e38), /between -3e\+38/],
+    ['a negative deviation', () => manualSeed(0).normal(few(), 0, -1), /deviation -1/],
+    ['no deviation', () => manualSeed(0).normal(few(), 0, Number.NaN), /deviation NaN/],
+    ['no mean', () => manualSeed(0).normal(few(), Number.NaN), /mean NaN/],
+    [
+      'a probability above one',
+      () => manualSeed(0).bernoulli(few(), 1.1),
+      /^1\.1 is no probability/,
+    ],
+    ['a negative one', () => manualSeed(0).dropoutMask(6, -0.1), /^-0\.1 is no probability/],
+    ['a shape of another size', () => manualSeed(0).xavierUniform(few(), [2, 4]), /\[2, 4\] for 6/],
+    [
+      'a shape that is none',
+      () => manualSeed(0).kaimingNormal(few(), [-2, -3]),
+      /\[-2, -3\] for 6/,
+    ],
+    ['a vector', () => manualSeed(0).kaimingNormal(few(), [6]), /shape \[6\] for 6 values/],
+    ['another bias', () => manualSeed(0).linearDefault(few(), [2, 3], few()), /bias of 6 values/],
+    ['a count below zero', () => manualSeed(0).rand(-1), /^-1 is no number of values/],
+    ['a count that is a fraction', () => manualSeed(0).randn(0.5), /^0\.5 is no number of values/],
+    ['a mask of that size', () => manualSeed(0).dropoutMask(-3, 0.5), /^-3 is no number/],
+  ])('%s', (_, attempt, message) => {
+    expect(attempt).toThrow(UserError);
+    expect(attempt).toThrow(message);
+    try {
+      attempt();
+    } catch (error) {
+      expect((error as UserError).suggestion).toBeTruthy();
+    }
+  });
+});
