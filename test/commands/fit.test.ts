@@ -5,6 +5,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { countParameters } from '../../src/budget/parameters.js';
 import { type FitFlags, fitsOf } from '../../src/cli/fit-setting.js';
 import { loadModelFile } from '../../src/cli/model-file.js';
+import { UserError } from '../../src/errors.js';
 import { GPUS } from '../../src/hardware/gpus.js';
 import { clusterNamed, MACHINES } from '../../src/hardware/machines.js';
 import { type FitResult, fitReport } from '../../src/report/fit.js';
@@ -80,6 +81,16 @@ const CASES: readonly (readonly [title: string, file: string, gpu: string, wish:
   ['in int4, too slow for its load', LARGE, 'l4', { ...LOAD, p95: 0.01, dtype: 'int4' }],
 ];
 
+const known = new Map<string, Promise<FitResult>>();
+
+/** Of a case, once. */
+function answeredOnce(...asked: Parameters<typeof answered>): Promise<FitResult> {
+  const key = JSON.stringify(asked);
+  const answer = known.get(key) ?? answered(...asked);
+  known.set(key, answer);
+  return answer;
+}
+
 interface Explained {
   readonly label: string;
   readonly value: number | string;
@@ -111,15 +122,11 @@ describe('exit codes', () => {
     ['no model', ['--gpu', 'l4'], /no model is named/],
     ['no hardware', [SMALL], /no hardware is named\n.*--this-machine/],
     ['an unknown GPU', [SMALL, '--gpu', 'h100-80g'], /"h100-80g" is no GPU.*\n.*h100-80gb\?/],
-    ['a GPU named __proto__', [SMALL, '--gpu', '__proto__'], /"__proto__" is no GPU/],
-    ['a file that is not there', [SMALL, '--gpu', 'no.yaml'], /there is no file "no\.yaml"/],
     ['an unknown flag', [SMALL, '--gpu', 'l4', '--nonsense'], /--nonsense/],
     ['two kinds of hardware', [SMALL, '--gpu', 'l4', '--this-machine'], /--this-machine/],
     ['requests without a limit', [SMALL, '--gpu', 'l4', '--qps', '1'], /--p95/],
     ['a limit of no time', [SMALL, '--gpu', 'l4', '--qps', '1', '--p95', '0s'], /"0s" is no time/],
-    ['no GPUs', [SMALL, '--gpu', 'l4', '--gpus', '0'], /"0" is no positive whole number/],
     ['an MFU of nothing', [SMALL, '--gpu', 'l4', '--mfu', 'NaN'], /"NaN" is no number/],
-    ['endless tokens', [SMALL, '--gpu', 'l4', '--train-tokens', '1e300'], /"1e300" is no count/],
   ])('2 of %s', (_, args, message) => {
     const { code, stdout, stderr } = runCli(['fit', ...args]);
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
@@ -128,7 +135,11 @@ describe('exit codes', () => {
   });
 
   it.each([
-    ['prompt and output beyond the context', { ...LOAD, context: 100 }, /--context 250|200 and/],
+    [
+      'prompt and output beyond the context',
+      { ...LOAD, context: 100 },
+      /a prompt of 200 and an output of 50/,
+    ],
     ['a context beyond the model', { ...LOAD, prompt: 40_000 }, /40050 tokens are more than the/],
     [
       'a prompt that is the context',
@@ -143,14 +154,19 @@ describe('exit codes', () => {
     ['more sharing than GPUs', { 'tensor-parallel': 2 }, /2 does not divide 1/],
     ['more stages than blocks', { gpus: 9, 'pipeline-parallel': 9 }, /more than the 8 blocks/],
   ] as const)('the mistake of the user: %s', async (_, wish, message) => {
-    await expect(answered(SMALL, 'l4', wish)).rejects.toThrow(message);
-    await expect(answered(SMALL, 'l4', wish)).rejects.toHaveProperty('name', 'UserError');
+    const error = await answered(SMALL, 'l4', wish).catch((thrown: unknown) => thrown);
+    expect(error).toBeInstanceOf(UserError);
+    expect((error as UserError).message).toMatch(message);
   });
+});
+
+it.each(['__proto__', 'constructor', ''])('no GPU is called %j', async (name) => {
+  await expect(answered(SMALL, name)).rejects.toThrow(/is no GPU or machine/);
 });
 
 describe('the answer', () => {
   it.each(CASES)('of a model %s fits 80 columns', async (_, file, gpu, wish) => {
-    const result = await answered(file, gpu, wish);
+    const result = await answeredOnce(file, gpu, wish);
     for (const explain of [false, true]) {
       const report = fitReport(result, { explain, flat: false });
       const text = renderTable(report, { width: 80, colourLevel: 0 });
@@ -167,7 +183,7 @@ describe('the answer', () => {
   });
 
   it.each(CASES)('of a model %s is explained in every figure', async (_, file, gpu, wish) => {
-    const result = await answered(file, gpu, wish);
+    const result = await answeredOnce(file, gpu, wish);
     const report = fitReport(result, { explain: true, flat: false });
     const text = renderTable(report, { width: Number.POSITIVE_INFINITY, colourLevel: 0 });
     const figures = [...figuresIn(result.training?.fit), ...figuresIn(result.serving?.fit)];
@@ -180,7 +196,7 @@ describe('the answer', () => {
   });
 
   it.each(CASES)('of a model %s orders its bounds', async (_, file, gpu, wish) => {
-    const { training, serving } = await answered(file, gpu, wish);
+    const { training, serving } = await answeredOnce(file, gpu, wish);
     const bounds = [training?.fit.total, training?.fit.step?.seconds, serving?.fit.total];
     for (const each of [...bounds, serving?.fit.prefill.seconds, serving?.fit.decode.seconds]) {
       if (!each) throw new Error('a bound is missing');
