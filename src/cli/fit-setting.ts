@@ -22,7 +22,7 @@ import {
 } from '../fit/training-setting.js';
 import type { MachineProfile } from '../hardware/machine-profile.js';
 import type { Dtype } from '../tensor/dtype.js';
-import { count, countLimit, dtype, duration, positive, settingFlags } from './flags.js';
+import { count, countLimit, dtype, duration, positive, settingFlags, share } from './flags.js';
 import type { ModelFile } from './model-file.js';
 
 const TRAINING = { helpGroup: 'TRAINING' };
@@ -83,7 +83,7 @@ export const fitFlags = {
     ...TRAINING,
     description: 'tokens of the whole training, as in 300e9: tells its steps and time',
   }),
-  mfu: positive({
+  mfu: share({
     ...TRAINING,
     helpValue: 'SHARE',
     description: 'model FLOPs utilisation to expect, as in 0.4',
@@ -136,7 +136,7 @@ export interface FitFlags {
   readonly zero: (typeof ZERO)[number] | undefined;
   readonly convention: Convention;
   readonly 'pipeline-parallel': number | undefined;
-  readonly 'sequence-parallel': boolean;
+  readonly 'sequence-parallel': boolean | undefined;
   readonly 'global-batch': number | bigint | undefined;
   readonly 'train-tokens': number | bigint | undefined;
   readonly mfu: number | undefined;
@@ -183,7 +183,7 @@ function trainingSettingOf(
       convention: flags.convention,
       tensorParallel: flags['tensor-parallel'] ?? 1,
       pipelineParallel: flags['pipeline-parallel'] ?? 1,
-      sequenceParallel: flags['sequence-parallel'],
+      sequenceParallel: flags['sequence-parallel'] ?? false,
       globalBatchTokens: wholeNumber(flags['global-batch']),
       trainTokens: wholeNumber(flags['train-tokens']),
       mfu: flags.mfu,

@@ -197,6 +197,21 @@ export const positive = Flags.custom<number>({
   },
 });
 
+/** A share of one: above zero, and one at most. */
+export const share = Flags.custom<number>({
+  helpValue: 'SHARE',
+  parse: async (text, _context, options) => {
+    const value = Number(text);
+    if (/^\s*[\d.]+(e-?\d+)?\s*$/i.test(text) && value > 0 && value <= 1) return value;
+    return unreadable(
+      options.name,
+      text,
+      'is no share of one',
+      `write one as in --${options.name} 0.4`,
+    );
+  },
+});
+
 const SECONDS = { us: 1e-6, ms: 1e-3, s: 1, min: 60, h: 3600 } as const;
 
 /** A time, in seconds: `500ms`, `1.5s`, `2min`. */

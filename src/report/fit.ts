@@ -44,7 +44,7 @@ export function fitReport(
       ),
       ...(training ? trainingBlocks(training) : []),
       ...(serving ? servingBlocks(serving) : []),
-      ...(result.forward ? forwardBlocks(result.forward) : []),
+      ...(result.forward && result.profile ? forwardBlocks(result.forward, result.profile) : []),
       ...(explain ? explanationBlocks(sectionsOf(result)) : []),
     ],
   };
@@ -392,9 +392,12 @@ function loadRow(title: string, answer: LoadAnswer): Cell[] {
 // This machine.
 
 /** As `quick-test` measures it. */
-const forwardBlocks = ({ batch, tokens, seconds, bytes }: MachineForward): Block[] => [
+const forwardBlocks = (
+  { batch, tokens, seconds, bytes }: MachineForward,
+  { engine }: MachineProfile,
+): Block[] => [
   heading(
-    `A forward pass of ${formatInteger(batch)} × ${formatInteger(tokens)} tokens on this machine, in float32`,
+    `A forward pass of ${formatInteger(batch)} × ${formatInteger(tokens)} tokens on this machine, ${engine.title}, in ${engine.compute}`,
   ),
   {
     kind: 'table',

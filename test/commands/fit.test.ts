@@ -126,7 +126,7 @@ describe('exit codes', () => {
     ['two kinds of hardware', [SMALL, '--gpu', 'l4', '--this-machine'], /--this-machine/],
     ['requests without a limit', [SMALL, '--gpu', 'l4', '--qps', '1'], /--p95/],
     ['a limit of no time', [SMALL, '--gpu', 'l4', '--qps', '1', '--p95', '0s'], /"0s" is no time/],
-    ['an MFU of nothing', [SMALL, '--gpu', 'l4', '--mfu', 'NaN'], /"NaN" is no number/],
+    ['an MFU of nothing', [SMALL, '--gpu', 'l4', '--mfu', 'NaN'], /"NaN" is no share/],
   ])('2 of %s', (_, args, message) => {
     const { code, stdout, stderr } = runCli(['fit', ...args]);
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' });

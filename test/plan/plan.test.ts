@@ -96,7 +96,7 @@ describe('any plan', () => {
           }
         },
       ),
-      { numRuns: 25 },
+      { numRuns: 8 },
     );
   }, 300_000);
 
