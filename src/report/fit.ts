@@ -156,25 +156,24 @@ function memoryTable(
     ...boundsCells(bytes, bytesText),
     share(bytes),
   ];
+  const columns = [left('memory of the fullest GPU', 'part', true), ...boundsColumns('bytes')];
+  const rows: Cell[][] = [
+    ...exact.filter(isThere).map(row),
+    ...workspace.filter(isThere).map((each) => row({ ...each, part: `+ ${each.part}` })),
+    [strong('total'), ...boundsCells(total, bytesText), share(total)],
+    [
+      { text: 'the GPU has', tone: 'dim' },
+      { text: '', value: '' },
+      { text: bytesText(capacity.value), value: capacity.value },
+      { text: '', value: '' },
+      { text: bar(1, BAR_WIDTH), value: '' },
+    ],
+  ];
   return {
     kind: 'table',
-    columns: [
-      left('memory of the fullest GPU', 'part'),
-      ...boundsColumns('bytes'),
-      left('', 'bar'),
-    ],
-    rows: [
-      ...exact.filter(isThere).map(row),
-      ...workspace.filter(isThere).map((each) => row({ ...each, part: `+ ${each.part}` })),
-      [strong('total'), ...boundsCells(total, bytesText), share(total)],
-      [
-        { text: 'the GPU has', tone: 'dim' },
-        { text: '', value: '' },
-        { text: bytesText(capacity.value), value: capacity.value },
-        { text: '', value: '' },
-        { text: bar(1, BAR_WIDTH), value: '' },
-      ],
-    ],
+    columns: [...columns, left('', 'bar')],
+    rows,
+    narrower: { kind: 'table', columns, rows: rows.map((cells) => cells.slice(0, -1)) },
   };
 }
 
