@@ -184,16 +184,22 @@ function trainingSettingOf(
       tensorParallel: flags['tensor-parallel'] ?? 1,
       pipelineParallel: flags['pipeline-parallel'] ?? 1,
       sequenceParallel: flags['sequence-parallel'] ?? false,
-      globalBatchTokens: wholeNumber(flags['global-batch']),
-      trainTokens: wholeNumber(flags['train-tokens']),
+      globalBatchTokens: tokensOf(flags, 'global-batch'),
+      trainTokens: tokensOf(flags, 'train-tokens'),
       mfu: flags.mfu,
     },
   };
 }
 
 /** Tokens are never so many that a double could not count them, or nobody could ever train on them. */
-const wholeNumber = (value: number | bigint | undefined) =>
-  value === undefined ? undefined : Number(value);
+function tokensOf(flags: FitFlags, flag: 'global-batch' | 'train-tokens'): number | undefined {
+  const value = flags[flag];
+  if (value === undefined) return undefined;
+  if (Number(value) > 0) return Number(value);
+  throw new UserError('usage', `--${flag}: no tokens are nothing to train on`, {
+    suggestion: `write a number of them, as in --${flag} 4M`,
+  });
+}
 
 /** Of the context, when nobody says how many tokens a request gets. */
 const USUAL_OUTPUT = 128;
@@ -222,6 +228,7 @@ function servingSettingOf(
   const brings = prompt ?? context - gets;
   refuseTooLong(brings, gets, context);
   const usual = usualFormat(flags.dtype);
+  refuseGroups(flags);
   return {
     contextOrigin: both !== undefined && flags.context === undefined ? 'flag' : origins.context,
     setting: {
@@ -244,6 +251,15 @@ function servingSettingOf(
       tensorParallel: flags['tensor-parallel'] ?? 1,
     },
   };
+}
+
+/** What is not quantised has no groups. */
+function refuseGroups(flags: FitFlags): void {
+  const flag = (['group-size', 'scale-dtype'] as const).find((each) => flags[each] !== undefined);
+  if (flag === undefined || WEIGHT_DTYPES[flags.dtype].usual) return;
+  throw new UserError('usage', `--${flag}: weights in ${flags.dtype} have no scales`, {
+    suggestion: 'leave it out, or ask for --dtype int4, int8 or f8',
+  });
 }
 
 function refuseTooLong(prompt: number, output: number, context: number): void {

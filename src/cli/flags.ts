@@ -79,10 +79,10 @@ export const stateDict = Flags.string({
 /** `--dtype bf16`, by any of a type's usual names. */
 export const dtype = Flags.custom<Dtype>({
   helpValue: 'TYPE',
-  parse: async (text) => {
+  parse: async (text, _context, options) => {
     const parsed = parseDtype(text);
     if (parsed) return parsed;
-    throw new UserError('usage', `--dtype: ${quote(text)} is no element type`, {
+    throw new UserError('usage', `--${options.name}: ${quote(text)} is no element type`, {
       suggestion: `use one of ${DTYPE_NAMES.join(', ')}`,
     });
   },

@@ -51,7 +51,10 @@ export default class Fit extends BaseCommand {
       description: 'what is asked [default: both]',
     } as const)(),
     explain: Flags.boolean({ description: 'add formula, inputs and source of each figure' }),
-    check: Flags.boolean({ description: 'exit with 1 unless it fits for certain' }),
+    check: Flags.boolean({
+      description:
+        'exit with 1 unless it fits by the upper bounds, and the GPUs meet the load as expected',
+    }),
     'list-gpus': Flags.boolean({ description: 'print the GPUs and machines that have a name' }),
     ...hardwareFlags,
     ...fitFlags,
@@ -97,6 +100,13 @@ function refuseNothing(): never {
   });
 }
 
-/** Whether all that was asked fits by its upper bound. */
-const isCertain = ({ training, serving }: Pick<FitResult, 'training' | 'serving'>): boolean =>
-  [training, serving].every((each) => each === null || each.fit.verdict === 'fits');
+/** Whether all that was asked fits by its upper bound, and the load is met by the GPUs at the speed that is expected. */
+function isCertain({
+  training,
+  serving,
+  cluster,
+}: Pick<FitResult, 'training' | 'serving' | 'cluster'>): boolean {
+  const fits = [training, serving].every((each) => each === null || each.fit.verdict === 'fits');
+  const load = serving?.fit.load?.expected;
+  return fits && (load === undefined || (load.met && load.gpus.value <= cluster.gpus));
+}

@@ -255,13 +255,23 @@ function sumByLink(traffic: readonly Traffic[]): Quantity[] {
   });
 }
 
-/** The fastest link that joins so many; else the network, or at best the slowest link there is. */
+/**
+ * What joins so many GPUs for an exchange that all of them take part in; nothing where nobody knows. Between machines
+ * each of a group's GPUs in a machine has its own way to the network, so they send together as fast as so many, or as
+ * the link within lets them (rings of NCCL).
+ * @param apart GPUs that stand between two of the group: with tensor parallelism of 8, every eighth belongs to it.
+ */
 export function linkFor(
   { cluster: { gpu, network } }: Pick<TrainingFitSetting, 'cluster'>,
   gpus: number,
+  apart = 1,
 ): Link | undefined {
   const joining = gpu.links.find((link) => link.gpus >= gpus);
-  return joining ?? network ?? gpu.links.at(-1);
+  if (joining) return joining;
+  const within = gpu.links[0];
+  if (!network || !within) return network ?? gpu.links.at(-1);
+  const ways = Math.max(1, Math.floor(within.gpus / apart));
+  return { ...network, bandwidth: Math.min(within.bandwidth, ways * network.bandwidth) };
 }
 
 function tensorTraffic(
@@ -302,7 +312,7 @@ function replicaTraffic(
   { setting, parallelism: { tensor, replicas, microBatches } }: Situation,
   { parameters: { value } }: Stage,
 ): Traffic | undefined {
-  const link = linkFor(setting, tensor * replicas);
+  const link = linkFor(setting, tensor * replicas, tensor);
   if (replicas === 1 || link === undefined) return undefined;
   const bytes = bytesIn(setting.precision);
   const seconds = quantity({
@@ -326,7 +336,9 @@ function pipelineTraffic({
   setting,
   parallelism: { tensor, pipeline, replicas, microBatches },
 }: Situation): Traffic | undefined {
-  const link = linkFor(setting, tensor * pipeline * replicas);
+  // From one GPU to one other, each by its own way.
+  const gpusInAll = tensor * pipeline * replicas;
+  const link = linkFor(setting, gpusInAll, gpusInAll);
   if (pipeline === 1 || link === undefined) return undefined;
   const seconds = quantity({
     label: 'pipeline',

@@ -99,7 +99,7 @@ export function planModels(family: Family, wish: PlanWish): Plan {
   const { limits, result } = searchWithin(space, wish);
   if (result.found.length === 0) throw nothingFound(family, result, limits);
   const criterion: Criterion = CRITERIA[wish.sort];
-  const best = paretoSet(inOrder(result.found, criterion));
+  const best = paretoSet(inOrder(result.found, criterion), criterion);
   const rowOf = (found: Found) => describeRow(space, wish, found, best.indexOf(found) + 1);
   return {
     family: family.name,

@@ -218,8 +218,8 @@ function stepBlocks(step: StepTime, time: TrainingTime | undefined): Block[] {
   const { seconds, mfu, limits, limitedBy, tokens, tokensPerSecond } = step;
   return [
     note(
-      `A step is ${formatInteger(Math.round(tokens.value))} tokens, ${significant(tokensPerSecond.value)} tokens/s at an ` +
-        `MFU of ${percentText(mfu.value)} (${mfu.source}). At best ${limitedBy} limits it: ` +
+      `A step is ${formatInteger(Math.round(tokens.value))} tokens, ${significant(tokensPerSecond.value)} tokens/s as ` +
+        `expected: at an MFU of ${percentText(mfu.value)} (${mfu.source}), or what the slowest part lets through. At best ${limitedBy} limits it: ` +
         `${limits.map(({ limit, seconds: each }) => `${limit} ${formatSeconds(each.value)}`).join(', ')}.`,
     ),
     {

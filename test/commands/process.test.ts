@@ -15,7 +15,7 @@ let folder = '';
 beforeAll(() => {
   folder = fs.mkdtempSync(path.join(os.tmpdir(), 'minimind-'));
 });
-afterAll(() => fs.rmSync(folder, { recursive: true, force: true }));
+afterAll(() => fs.rmSync(folder, { recursive: true, force: true }), 60_000);
 
 const shell = (line: string) =>
   spawnSync('bash', ['-c', `set -o pipefail; ${line}`], { encoding: 'utf8', cwd: folder });

@@ -79,11 +79,12 @@ describe('a step', () => {
     const n = countParameters(MODEL).parameters;
     const communication = (zero: 0 | 1 | 2 | 3) =>
       stepOf({ gpus: 8, zero, globalBatchTokens: 3 * 8 * 8 }).seconds.communication;
-    // 2 bytes of each, seven of eight parts, over the far link; three micro-batches.
-    expect(communication(0)).toBeCloseTo((2 * 2 * n * 7) / 8, 6);
-    expect(communication(1)).toBeCloseTo((2 * 2 * n * 7) / 8, 6);
-    expect(communication(2)).toBeCloseTo((2 * (3 + 1) * n * 7) / 8, 6);
-    expect(communication(3)).toBeCloseTo((2 * 9 * n * 7) / 8, 6);
+    // 2 bytes of each, seven of eight parts, over the far link, which four of a machine use at a time; three
+    // micro-batches.
+    expect(communication(0)).toBeCloseTo((2 * 2 * n * 7) / 8 / 4, 6);
+    expect(communication(1)).toBeCloseTo((2 * 2 * n * 7) / 8 / 4, 6);
+    expect(communication(2)).toBeCloseTo((2 * (3 + 1) * n * 7) / 8 / 4, 6);
+    expect(communication(3)).toBeCloseTo((2 * 9 * n * 7) / 8 / 4, 6);
   });
 
   it('exchanges activations of GPUs that share layers, over the nearer link', () => {

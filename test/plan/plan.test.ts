@@ -8,6 +8,8 @@ import { parseDocument } from '../../src/config/document.js';
 import { UserError } from '../../src/errors.js';
 import { gpuNamed } from '../../src/hardware/gpus.js';
 import {
+  AXES,
+  advantage,
   balancedDepth,
   CRITERIA,
   CRITERION_NAMES,
@@ -117,11 +119,29 @@ describe('any plan', () => {
       expect(values).toEqual(values.toSorted((a, b) => sign * (a - b)));
       for (const row of rows) {
         const others = rows.filter((other) => other !== row);
-        const better = others.filter((o) => isAtLeastAsGood(measuresOfRow(o), measuresOfRow(row)));
+        const axes = [...AXES, CRITERIA[sort]];
+        const better = others.filter((o) =>
+          isAtLeastAsGood(measuresOfRow(o), measuresOfRow(row), axes),
+        );
         expect(better).toEqual([]);
       }
     },
   );
+
+  it('begins with the best by its criterion of all that any criterion finds', async () => {
+    const planned = await Promise.all(
+      CRITERION_NAMES.filter((name) => name !== 'decode').map(async (sort) => ({
+        sort,
+        rows: (await plan('minimind', { vocabulary: 6400, sort, top: 1000 })).rows,
+      })),
+    );
+    const all = planned.flatMap(({ rows }) => rows.map(measuresOfRow));
+    for (const { sort, rows } of planned) {
+      const [first] = rows.map(measuresOfRow);
+      const better = all.filter((each) => advantage(each, first as Measures, CRITERIA[sort]) > 0);
+      expect(better, sort).toEqual([]);
+    }
+  });
 
   it('is the same each time', async () => {
     expect(await plan('minimind', {})).toEqual(await plan('minimind', {}));
