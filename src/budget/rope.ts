@@ -289,13 +289,13 @@ function judged(
   plain: number,
   seen: Lengths,
 ): RopeFrequency {
-  // Zero where a wave is too long for float32; no number where YaRN's logarithms are none.
+  // Zero where a wave is too long for float32, infinite where it is too short.
   if (!(frequency > 0 && Number.isFinite(frequency) && plain > 0)) {
     throw new UserError(
       'usage',
       `with the base ${base}, ${id} gives frequencies that are no numbers`,
       {
-        suggestion: 'give a base (rope_theta) above 1 and below 1e30, and a smaller factor',
+        suggestion: 'give a base (rope_theta) between 1 and 1e30, and a smaller factor',
       },
     );
   }

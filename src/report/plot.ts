@@ -17,21 +17,25 @@ const WIDEST_STEP = 2;
 const ROWS_PER_COLUMN = 0.28;
 const [FEWEST_ROWS, MOST_ROWS] = [12, 26];
 const NARROWEST = 10;
+/** So wide may a plot of a few values be all the same. */
+const USUAL_COLUMNS = 48;
 const MARGIN = 7;
 
 /** Several series in one place. */
 const SEVERAL: Piece = { text: '#', tone: 'plain' };
 const EMPTY: Piece = { text: ' ', tone: 'plain' };
 
+const widest = (count: number) => Math.max(count * WIDEST_STEP, USUAL_COLUMNS);
+
 /** The lines of a plot, no wider than `width`. */
 export function drawPlot(plot: PlotBlock, width = Number.POSITIVE_INFINITY): Piece[][] {
   const room = Number.isFinite(width) ? width : USUAL_WIDTH;
   const count = Math.max(1, ...plot.series.map(({ values }) => values.length));
-  const columns = Math.max(NARROWEST, Math.min(room - MARGIN - 1, count * WIDEST_STEP));
+  const columns = Math.max(NARROWEST, Math.min(room - MARGIN - 1, widest(count)));
   const rows = Math.round(Math.min(MOST_ROWS, Math.max(FEWEST_ROWS, columns * ROWS_PER_COLUMN)));
   const scale = scaleOf(plot, rows);
   const grid = Array.from({ length: rows }, () => new Array<Piece>(columns).fill(EMPTY));
-  for (const level of levelsByRow(plot.levels, scale)) drawLevel(grid, level);
+  drawLevels(grid, plot.levels, scale);
   drawSeries(grid, plot.series, scale, count);
   const labels = ticks(scale, rows);
   const lines: Piece[][] = [
@@ -44,7 +48,7 @@ export function drawPlot(plot: PlotBlock, width = Number.POSITIVE_INFINITY): Pie
       .reverse(),
     [{ text: `${' '.repeat(MARGIN)}+${'-'.repeat(columns)}`, tone: 'dim' }],
     [{ text: ' '.repeat(MARGIN + 1) + columnLabels(count, columns), tone: 'dim' }],
-    ...legend(plot.series, room),
+    ...legend(plot, room),
   ];
   return lines.map(trimmed);
 }
@@ -64,40 +68,33 @@ function scaleOf({ series, levels }: PlotBlock, rows: number): Scale {
   return (value) => Math.round(((Math.log10(value) - low) / span) * (rows - 1));
 }
 
-/** Levels that fall into one row share its label. */
-function levelsByRow(levels: readonly Level[], scale: Scale) {
-  const byRow = new Map<number, { mark: string; labels: string[] }>();
-  for (const { mark, label, value } of levels) {
+/** Levels that fall into one row have its columns in turns. */
+function drawLevels(grid: Piece[][], levels: readonly Level[], scale: Scale): void {
+  for (const { value } of levels) {
     const row = scale(value);
-    const there = byRow.get(row);
-    if (there) there.labels.push(printable(label));
-    else byRow.set(row, { mark, labels: [printable(label)] });
-  }
-  return [...byRow].map(([row, { mark, labels }]) => ({ row, mark, label: labels.join(', ') }));
-}
-
-function drawLevel(
-  grid: Piece[][],
-  { row, mark, label }: { row: number; mark: string; label: string },
-): void {
-  const cells = grid[row] ?? [];
-  const text = `${mark} ${label} `;
-  for (let column = 0; column < cells.length; column++) {
-    cells[column] = { text: text[column] ?? mark, tone: 'dim' };
+    const marks = levels.filter((each) => scale(each.value) === row).map(({ mark }) => mark);
+    const cells = grid[row] ?? [];
+    for (let column = 0; column < cells.length; column++) {
+      cells[column] = { text: marks[column % marks.length] ?? '', tone: 'dim' };
+    }
   }
 }
 
 function drawSeries(grid: Piece[][], series: readonly Series[], scale: Scale, count: number): void {
-  const taken = new Map<Piece[], Map<number, string>>();
-  for (const { mark, tone, values } of series) {
-    for (const [index, value] of values.entries()) {
-      const cells = grid[scale(value)] ?? [];
+  const drawn = new Map<string, Series>();
+  const inOrder = series.toSorted(
+    (a, b) => Number(a.isOnTop ?? false) - Number(b.isOnTop ?? false),
+  );
+  for (const each of inOrder) {
+    for (const [index, value] of each.values.entries()) {
+      const row = scale(value);
+      const cells = grid[row] ?? [];
       const column = columnOf(index, count, cells.length);
-      const marks = taken.get(cells) ?? new Map<number, string>();
-      taken.set(cells, marks);
-      const there = marks.get(column);
-      cells[column] = there === undefined || there === mark ? { text: mark, tone } : SEVERAL;
-      marks.set(column, there === undefined || there === mark ? mark : SEVERAL.text);
+      const place = `${row} ${column}`;
+      const { mark: text, tone } = each;
+      const isAlone = (drawn.get(place) ?? each) === each;
+      cells[column] = isAlone || each.isOnTop ? { text, tone } : SEVERAL;
+      if (isAlone) drawn.set(place, each);
     }
   }
 }
@@ -137,10 +134,14 @@ function columnLabels(count: number, columns: number): string {
   return text;
 }
 
-function legend(series: readonly Series[], width: number): Piece[][] {
+function legend({ series, levels }: PlotBlock, width: number): Piece[][] {
   const entries = [
     ...series.map(({ mark, label, tone }) => ({ text: `${mark} ${printable(label)}`, tone })),
     { ...SEVERAL, text: `${SEVERAL.text} several` },
+    ...levels.map(({ mark, label }) => ({
+      text: `${mark} ${printable(label)}`,
+      tone: 'dim' as const,
+    })),
   ];
   const lines: Piece[][] = [];
   let used = Number.POSITIVE_INFINITY;

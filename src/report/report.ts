@@ -54,6 +54,8 @@ export interface Series {
   readonly tone: Tone;
   /** Above zero; the first stands at the left. */
   readonly values: readonly number[];
+  /** Whether its mark is seen where others have theirs too. */
+  readonly isOnTop?: boolean;
 }
 
 /** A value over the whole width of a plot. */

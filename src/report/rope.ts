@@ -54,7 +54,7 @@ function lengthNotes({ context, trained, trainedFrom, factor, layersWithout }: R
 const EXPLANATIONS = [
   `${CURRENT_MARK} as the model is set. Kept: the frequency is unchanged. Partly: changed, by less than the factor. ` +
     'Fully: divided by the factor or more.',
-  '! extrapolated: the wave is longer than the training, which saw a part of a turn only, and the context goes ' +
+  '! beyond, extrapolated: the wave is longer than the training, which saw a part of a turn only, and the context goes ' +
     'further round than that.',
   'Amplitude: what cosine and sine are multiplied by. Turns: of the plain wave, within the training.',
 ];
@@ -67,7 +67,7 @@ const NAMES = {
   ntk: 'NTK-aware',
   yarn: 'YaRN',
   llama3: 'llama3',
-  own: 'its own',
+  own: 'own',
 } as const satisfies Record<RopeMethodId, string>;
 
 /** Of scalings, for the model's own. */
@@ -114,23 +114,20 @@ function settingOf({ id, base, scaling }: RopeMethod): string {
   if (scaling === null) return id === 'ntk' ? `base ${decimals(base)}` : '–';
   switch (scaling.kind) {
     case 'linear':
-      return `factor ${decimals(scaling.factor)}`;
+      return `÷ ${decimals(scaling.factor)}`;
     case 'dynamic':
-      return `factor ${decimals(scaling.factor)} from ${formatInteger(scaling.originalPositions)}`;
+      return `by length, ${decimals(scaling.factor)}`;
     case 'llama3':
-      return (
-        `factor ${decimals(scaling.factor)}, low ${decimals(scaling.lowFrequencyFactor)}, ` +
-        `high ${decimals(scaling.highFrequencyFactor)}`
-      );
+      return `÷ ${decimals(scaling.factor)}, turns ${range(scaling.lowFrequencyFactor, scaling.highFrequencyFactor)}`;
     case 'yarn':
-      return (
-        `factor ${decimals(scaling.factor)}, fast ${decimals(scaling.betaFast)}, ` +
-        `slow ${decimals(scaling.betaSlow)}`
-      );
+      return `÷ ${decimals(scaling.factor)}, turns ${range(scaling.betaSlow, scaling.betaFast)}`;
     case 'longrope':
-      return `a divisor for each, from ${formatInteger(scaling.originalPositions)}`;
+      return 'one divisor each';
   }
 }
+
+/** Turns within the training between which a frequency is neither kept nor fully divided. */
+const range = (low: number, high: number) => `${decimals(low)}–${decimals(high)}`;
 
 function methodTable(methods: readonly RopeMethod[], hasSetting: boolean): TableBlock {
   return {
@@ -141,7 +138,7 @@ function methodTable(methods: readonly RopeMethod[], hasSetting: boolean): Table
       right('kept', 'kept'),
       right('partly', 'partly'),
       right('fully', 'fully'),
-      right('! extrapolated', 'extrapolated'),
+      right('! beyond', 'extrapolated'),
       right('amplitude', 'amplitude'),
     ],
     rows: methods.map((method) => [
@@ -178,7 +175,8 @@ const plotOf = ({ methods }: RopeRotary, { trained, context }: RopeAnalysis): Pl
   title: 'Wavelength in positions, over the frequencies',
   series: methods.map((method) => ({
     ...MARKS[method.id],
-    label: nameOf(method),
+    label: method.current ? `${nameOf(method)} (as it is set)` : nameOf(method),
+    isOnTop: method.current,
     values: method.frequencies.map(({ wavelength }) => wavelength),
   })),
   levels: [
