@@ -172,6 +172,7 @@ describe('the installed program', () => {
     plan: { args: ['--max-params', '26M', '--vocab', '6400'], prints: 'Best first by balance' },
     profile: { args: ['original.yaml'], prints: '22.144B' },
     'quick-test': { args: ['small.yaml', '--engine', 'tfjs'], prints: 'ok: 7 checks passed' },
+    rope: { args: ['original.yaml', '--context', '32768'], prints: 'NTK-aware' },
     schema: { args: ['hybrid'], prints: '"srte_encoding"' },
     validate: { args: ['original.yaml'], prints: '22,143,967,232' },
     verify: { args: ['small.yaml', 'small.safetensors'], prints: 'ok: ' },

@@ -1,0 +1,243 @@
+import { describe, expect, it } from 'vitest';
+import { type FamilyName, loadFamily } from '../../src/architecture/families.js';
+import { analyseRope, type RopeMethod, type RopeOptions } from '../../src/budget/rope.js';
+import { readJson } from '../fixtures.js';
+
+/** Of a `config.json` in the fixtures, with other values where they are given. */
+async function analysed(
+  folder: string,
+  options: Omit<RopeOptions, 'name'>,
+  changes: Record<string, unknown> = {},
+) {
+  const config = {
+    ...readJson<Record<string, unknown>>('fixtures', folder, 'config.json'),
+    ...changes,
+  };
+  const family = await loadFamily(config.model_type as FamilyName);
+  const model = { family: family.name, ...family.fromHuggingFace?.(config) };
+  return analyseRope(family.build(family.schema.parse({ model })), { name: folder, ...options });
+}
+
+async function methodsOf(...given: Parameters<typeof analysed>) {
+  const { rotaries } = await analysed(...given);
+  return Object.fromEntries((rotaries[0]?.methods ?? []).map((method) => [method.id, method]));
+}
+
+const LLAMA_2 = 'hf-configs/llama-2-7b';
+const LLAMA_3 = 'hf-configs/llama-3.1-8b';
+
+const wavelengths = (method: RopeMethod | undefined) =>
+  method?.frequencies.map(({ wavelength }) => wavelength) ?? [];
+
+/** Where changes begin: the first frequency that is not kept, and the first fully divided. */
+const borders = (method: RopeMethod | undefined) => [
+  method?.frequencies.findIndex(({ change }) => change !== 'kept'),
+  method?.frequencies.findIndex(({ change }) => change === 'fully'),
+];
+
+/** To the precision of float32 and of a power of it. */
+function expectClose(found: readonly number[], wanted: readonly number[]): void {
+  expect(found).toHaveLength(wanted.length);
+  for (const [j, value] of wanted.entries()) {
+    expect(Math.abs((found[j] ?? Number.NaN) / value - 1), `${j}`).toBeLessThan(4e-6);
+  }
+}
+
+/** [0, 1, …, 63] of heads of 128 dimensions. */
+const J = Array.from({ length: 64 }, (_, j) => j);
+
+describe('wavelengths in double precision, each method by its own paper', () => {
+  const plain = J.map((j) => 2 * Math.PI * 10_000 ** (j / 64));
+  const [L, k] = [4096, 16];
+  const found = methodsOf(LLAMA_2, { context: k * L });
+
+  it('plain: 2π · base^(2j / d)', async () => {
+    expectClose(wavelengths((await found).plain), plain);
+  });
+
+  it('linear: k times as long', async () => {
+    expectClose(
+      wavelengths((await found).linear),
+      plain.map((wave) => k * wave),
+    );
+  });
+
+  it('NTK-aware: k^(2j / (d − 2)) times as long, so the first as it was and the last by all of k', async () => {
+    const { ntk } = await found;
+    expectClose(
+      wavelengths(ntk),
+      plain.map((wave, j) => wave * k ** (j / 63)),
+    );
+    expect(ntk?.base).toBeCloseTo(10_000 * 16 ** (128 / 126), 6);
+    expect(ntk?.counts).toEqual({ kept: 1, partly: 62, fully: 1, extrapolated: 17 });
+  });
+
+  it('llama3: by turns within the training, 1 and 4', async () => {
+    const waves = plain.map((wave) => {
+      if (wave < L / 4) return wave;
+      if (wave > L) return k * wave;
+      const smooth = (L / wave - 1) / (4 - 1);
+      return 1 / ((1 - smooth) / (k * wave) + smooth / wave);
+    });
+    expectClose(wavelengths((await found).llama3), waves);
+  });
+
+  it('YaRN: a ramp over the dimensions that turn 32 times and once', async () => {
+    const { yarn } = await found;
+    // d · ln(L / (2π · turns)) / (2 ln base): 20.95 and 45.03, rounded outwards.
+    const at = (turns: number) =>
+      (128 * Math.log(L / (2 * Math.PI * turns))) / (2 * Math.log(10_000));
+    const [low, high] = [Math.floor(at(32)), Math.ceil(at(1))];
+    expect([low, high]).toEqual([20, 46]);
+    const waves = plain.map((wave, j) => {
+      const divided = Math.min(1, Math.max(0, (j - low) / (high - low)));
+      return 1 / (divided / (k * wave) + (1 - divided) / wave);
+    });
+    expectClose(wavelengths(yarn), waves);
+    // The first 21 stay, and from dimension 46 on all are divided.
+    expect(borders(yarn)).toEqual([21, 46]);
+    // 0.1 · ln 16 + 1
+    expect(yarn?.amplitude).toBeCloseTo(1.2772588722, 7);
+  });
+});
+
+describe('what Llama 3.1 does', () => {
+  it('is llama3 with its published numbers: factor 8, low 1, high 4, from 8192', async () => {
+    const { llama3, own, plain } = await methodsOf(LLAMA_3, { context: 65_536 });
+    // 65536 / 8192 is its own factor, so that the column of the method is the model's setting.
+    expect(own).toBeUndefined();
+    expect(llama3?.current).toBe(true);
+    expect(llama3?.scaling).toEqual({
+      kind: 'llama3',
+      factor: 8,
+      lowFrequencyFactor: 1,
+      highFrequencyFactor: 4,
+      originalPositions: 8192,
+    });
+    expect(plain?.base).toBe(500_000);
+    // 500000^(j / 64) · 2π reaches 8192 / 4 at j = 28.2, and 8192 at j = 34.98.
+    expect(borders(llama3)).toEqual([29, 35]);
+    expect(llama3?.counts).toEqual({ kept: 29, partly: 6, fully: 29, extrapolated: 0 });
+  });
+
+  it('is not enough for twice the length that it was made for', async () => {
+    const { own, llama3 } = await methodsOf(LLAMA_3, { context: 131_072 });
+    expect(llama3?.current).toBe(false);
+    expect(own).toMatchObject({ current: true, counts: { kept: 29, fully: 0, extrapolated: 29 } });
+  });
+});
+
+describe('the length of the training', () => {
+  it.each([
+    [LLAMA_2, 4096, 'positions'],
+    [LLAMA_3, 8192, 'scaling'],
+    ['hf/llama-yarn', 64, 'scaling'],
+    ['hf/deepseek-v3-yarn', 64, 'scaling'],
+  ])('of %s is %d, from %s', async (folder, trained, trainedFrom) => {
+    expect(await analysed(folder, { context: 2 * trained })).toMatchObject({
+      trained,
+      trainedFrom,
+      factor: 2,
+    });
+  });
+
+  it('and the factor may be given', async () => {
+    const given = await analysed(LLAMA_2, { context: 8192, trained: 1024, factor: 3 });
+    expect(given).toMatchObject({ trained: 1024, trainedFrom: 'flag', factor: 3 });
+    // Divided by 3 is not enough for 8 times the length.
+    const [rotary] = given.rotaries;
+    const linear = rotary?.methods.find(({ id }) => id === 'linear');
+    const isLong = (wave: number) => 2 * Math.PI * 10_000 ** (wave / 64) > 1024;
+    expect(linear?.counts).toMatchObject({ fully: 64, extrapolated: J.filter(isLong).length });
+  });
+
+  it('that is not passed needs no stretching', async () => {
+    const { factor, rotaries } = await analysed(LLAMA_2, { context: 100 });
+    expect(factor).toBe(1);
+    for (const { counts, amplitude } of rotaries[0]?.methods ?? []) {
+      expect(counts).toEqual({ kept: 64, partly: 0, fully: 0, extrapolated: 0 });
+      expect(amplitude).toBe(1);
+    }
+  });
+
+  it('counts waves that are longer than it', async () => {
+    const { plain, linear } = await methodsOf(LLAMA_2, { context: 4097 });
+    // 2π · 10000^(j / 64) > 4096 from j = 45.03 on.
+    expect(plain?.counts.extrapolated).toBe(18);
+    expect(linear?.counts.extrapolated).toBe(0);
+  });
+});
+
+describe('rotations that differ', () => {
+  it('by the kind of layer are shown once each; windows meet no new angles', async () => {
+    const { rotaries } = await analysed('hf/gemma3', { context: 4096 });
+    expect(rotaries.map(({ layers, base, window }) => [layers, base, window])).toEqual([
+      [2, 100, 4],
+      [1, 10_000, null],
+    ]);
+    expect(rotaries[0]?.methods.map(({ counts }) => counts.extrapolated)).toEqual([0, 0, 0, 0, 0]);
+  });
+
+  it('may leave a part of the head as it is', async () => {
+    const { rotaries } = await analysed('hf-configs/pythia-1.4b', { context: 4096 });
+    expect(rotaries).toMatchObject([{ layers: 24, headDim: 128, rotatedDim: 32 }]);
+    expect(rotaries[0]?.methods[0]?.frequencies).toHaveLength(16);
+  });
+
+  it('may leave out layers', async () => {
+    // Every fourth of SmolLM3's has no positions.
+    const { rotaries, layersWithout } = await analysed('hf/smollm3', { context: 4096 });
+    expect(layersWithout).toBeGreaterThan(0);
+    expect(rotaries).toHaveLength(1);
+  });
+
+  it('may depend on the length: dynamic and LongRoPE', async () => {
+    const { plain, own } = await methodsOf('hf/llama-dynamic-beyond', { context: 512 });
+    const scaling = own?.scaling;
+    if (scaling?.kind !== 'dynamic') return expect.unreachable('it is not dynamic');
+    const { factor, originalPositions } = scaling;
+    const stretch = (factor * 512) / originalPositions - (factor - 1);
+    expect((wavelengths(own).at(-1) ?? 0) / (wavelengths(plain).at(-1) ?? 0)).toBeCloseTo(
+      stretch,
+      4,
+    );
+    const longrope = await methodsOf('hf/phi3-longrope-beyond', { context: 512 });
+    const divisors = longrope.own?.scaling;
+    if (divisors?.kind !== 'longrope') return expect.unreachable('it is not LongRoPE');
+    expectClose(
+      longrope.own?.frequencies.map(({ stretch: each }) => each) ?? [],
+      divisors.longDivisors,
+    );
+  });
+});
+
+describe('what cannot be told', () => {
+  it.each([
+    ['hf/gpt2', 'learned positions, a row for each of 64'],
+    ['hf/bloom', 'ALiBi, a penalty'],
+  ])('%s has no rotary positions', async (folder, message) => {
+    await expect(analysed(folder, { context: 99 })).rejects.toThrow(
+      `${folder} has no rotary positions: it has ${message}`,
+    );
+  });
+
+  it.each([
+    ['a base too small for float32', { rope_theta: 1e-300 }, 1],
+    ['a base beyond float32', { rope_theta: 1e300 }, 1],
+    ['a factor beyond float32', {}, 1e300],
+  ])('%s', async (_, changes, factor) => {
+    await expect(analysed(LLAMA_2, { context: 8192, factor }, changes)).rejects.toThrow(
+      'gives frequencies that are no numbers',
+    );
+  });
+
+  it('heads wider than there are', async () => {
+    const changes = { head_dim: 2 ** 20, num_hidden_layers: 1 };
+    await expect(analysed(LLAMA_2, { context: 8192 }, changes)).rejects.toThrow('than are shown');
+  });
+
+  it('nothing: heads of a single frequency, which no base stretches', async () => {
+    const { ntk } = await methodsOf(LLAMA_2, { context: 8192 }, { head_dim: 2 });
+    expect(ntk).toMatchObject({ base: 10_000, counts: { kept: 1, extrapolated: 0 } });
+  });
+});

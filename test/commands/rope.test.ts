@@ -1,0 +1,99 @@
+import { describe, expect, it } from 'vitest';
+import type { RopeAnalysis } from '../../src/budget/rope.js';
+import { render } from '../../src/report/render.js';
+import { ropeReport } from '../../src/report/rope.js';
+import { runCli } from '../run-cli.js';
+
+const LLAMA = 'fixtures/hf-configs/llama-3.1-8b/config.json';
+const rope = (...args: string[]) => runCli(['rope', ...args]);
+const analysisOf = (...args: string[]): RopeAnalysis & { file: string } =>
+  JSON.parse(rope(...args, '--json').stdout);
+
+describe('minimind rope', () => {
+  it('marks the setting of the model, and what is beyond the training', () => {
+    const { code, stdout } = rope(LLAMA, '--context', '32768');
+    expect(code).toBe(0);
+    expect(stdout).toContain(
+      'Trained with 8,192 positions (where its scaling begins), to reach 32,768: factor 4.',
+    );
+    expect(stdout).toMatch(/^● own: llama3 +÷ 8, turns 1–4 +29 +5 +30 +0 +1\.0000$/m);
+    expect(stdout).toMatch(/^ {2}YaRN +÷ 4, turns 1–32 +19 +16 +29 +0 +1\.1386$/m);
+    // The first wave that is longer than the training.
+    expect(stdout).toMatch(/^34 +6,695 +1\.224 /m);
+    expect(stdout).toMatch(/^35 +!8,219 +0\.997 /m);
+    expect(stdout).toContain('p plain   l linear   n NTK-aware   y YaRN   3 llama3\n');
+    expect(stdout).toContain('* own: llama3 (as it is set)   # several   - trained 8,192');
+  });
+
+  it('has a row for each frequency and method in CSV', () => {
+    const lines = rope(LLAMA, '--context', '32768', '--format', 'csv').stdout.trim().split('\n');
+    expect(lines).toHaveLength(1 + 6 * 64);
+    expect(lines[0]).toBe(
+      'rotary,layers,method,current,frequency,radians_per_position,wavelength_positions,turns_within_training,stretch,change,extrapolated',
+    );
+    expect(lines[1]).toBe(
+      `0,32,plain,false,0,1,${2 * Math.PI},${8192 / (2 * Math.PI)},1,kept,false`,
+    );
+    expect(lines.at(-1)).toMatch(/^0,32,own,true,63,.*,8,fully,false$/);
+  });
+
+  it.each([
+    [80, ['own: llama3', '×4.00']],
+    [130, ['10,236,782  ×4.00']],
+    [200, ['10,236,782  ×4.00']],
+  ])('fits %d columns', async (width, shown) => {
+    const report = ropeReport(analysisOf(LLAMA, '--context', '32768'), { flat: false });
+    const text = await render(report, 'table', { width, colourLevel: 0 });
+    expect(Math.max(...text.split('\n').map((line) => line.length))).toBeLessThanOrEqual(width);
+    for (const each of shown) expect(text).toContain(each);
+    // No table has fallen apart into lines of `title: value`.
+    expect(text).not.toMatch(/^j: /m);
+  });
+
+  it('is Markdown with the plot as code', () => {
+    const { stdout } = rope(LLAMA, '--context', '32768', '--format', 'markdown');
+    expect(stdout).toContain('```text\nWavelength in positions');
+    expect(stdout).toMatch(/^\| +35 \| +!8,219 \|/m);
+  });
+
+  it.each([
+    [['--context', '0'], 'is no positive whole number'],
+    [['--context', '9007199254740993'], 'is no positive whole number'],
+    [['--context', '9', '--trained', '0'], 'is no positive whole number'],
+    [['--context', '9', '--factor', '0.5'], 'is no factor'],
+    [['--context', '9', '--factor', 'x'], 'is no factor'],
+    [[], 'Missing required flag context'],
+  ])('refuses %j', (args, message) => {
+    const { code, stderr } = rope(LLAMA, ...args);
+    expect(code).toBe(2);
+    expect(stderr).toContain(message);
+    expect(stderr).not.toMatch(/^\s+at /m);
+  });
+
+  it('takes the longest context that a flag can hold', () => {
+    const { rotaries, factor } = analysisOf(LLAMA, '--context', String(Number.MAX_SAFE_INTEGER));
+    expect(factor).toBe(Number.MAX_SAFE_INTEGER / 8192);
+    expect(rotaries[0]?.methods.find(({ id }) => id === 'linear')?.counts.extrapolated).toBe(0);
+  });
+
+  it('says what positions a model without RoPE has', () => {
+    const { code, stderr } = rope('fixtures/hf/bloom/config.json', '--context', '99');
+    expect(code).toBe(2);
+    expect(stderr).toMatch(
+      /^error: fixtures\/hf\/bloom\/config\.json has no rotary positions: it has ALiBi/,
+    );
+  });
+});
+
+describe('the examples of its help', () => {
+  const help = runCli(['rope', '--help']).stdout.replace(/\n {2,}(?=\S)/g, ' ');
+  const examples = [...help.matchAll(/\$ minimind (rope configs.*?)(?= \$|\n|$)/g)].map(
+    ([, line = '']) => line,
+  );
+
+  it('are three', () => expect(examples).toHaveLength(3));
+
+  it.each(examples)('%s', (line) => {
+    expect(runCli(line.trim().split(/\s+/)).code).toBe(0);
+  });
+});
