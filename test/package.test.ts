@@ -132,7 +132,7 @@ describe('the package', () => {
 
 describe('the installed program', () => {
   it.each(COMMANDS)('has help for %s', (name) => {
-    const { status, stdout, stderr } = minimind([name, '--help']);
+    const { status, stdout, stderr } = minimind([...name.split(' '), '--help']);
     expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
     expect(stdout).toContain(`minimind ${name}`);
   });
@@ -142,6 +142,12 @@ describe('the installed program', () => {
     const tensors = workshop.stateDict(describeModel().model, false);
     await safetensorsFile(path.join(work, 'small.safetensors'), tensors);
     workshop.close();
+    const projector = inPackage('fixtures/kv-projector/two-teachers');
+    fs.copyFileSync(path.join(projector, 'model.safetensors'), path.join(work, 'kv.safetensors'));
+    fs.copyFileSync(
+      path.join(projector, 'expected.safetensors'),
+      path.join(work, 'kv-input.safetensors'),
+    );
     fs.writeFileSync(path.join(work, 'small.yaml'), JSON.stringify({ model: SMALL }));
   });
 
@@ -164,6 +170,15 @@ describe('the installed program', () => {
     },
     init: { args: ['tiny', '-o', 'mine.yaml'], prints: 'mine.yaml' },
     inspect: { args: ['small.safetensors'], prints: 'Tensors by layer' },
+    'kv-projector convert': { args: ['kv.safetensors', 'kv.pt'], prints: 'done: kv.pt' },
+    'kv-projector params': {
+      args: ['--teacher', 'Qwen2-14B:5120x40', '--student', '1536'],
+      prints: '34,095,616',
+    },
+    'kv-projector project': {
+      args: ['kv.safetensors', 'kv-input.safetensors', '-o', 'projected.safetensors'],
+      prints: 'done: projected.safetensors',
+    },
     list: { args: [], prints: '22,143,967,232' },
     profile: { args: ['original.yaml'], prints: '22.144B' },
     'quick-test': { args: ['small.yaml', '--engine', 'tfjs'], prints: 'ok: 7 checks passed' },
@@ -177,7 +192,7 @@ describe('the installed program', () => {
     const invocation = INVOCATIONS[name];
     expect(invocation, 'add an invocation of it here').toBeDefined();
     const { args = [], prints = '' } = invocation ?? {};
-    const { status, stdout, stderr } = minimind([name, ...args]);
+    const { status, stdout, stderr } = minimind([...name.split(' '), ...args]);
     expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
     expect(stdout).toContain(prints);
   });

@@ -19,7 +19,7 @@ export interface SizedTeacher extends Teacher {
 }
 
 /** The element types that memory is told in. */
-export const MEMORY_DTYPES = ['f32', 'bf16', 'f16'] as const satisfies Dtype[];
+const MEMORY_DTYPES = ['f32', 'bf16', 'f16'] as const satisfies Dtype[];
 type MemoryDtype = (typeof MEMORY_DTYPES)[number];
 
 /** Figures of one teacher in one projector. */

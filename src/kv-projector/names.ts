@@ -31,7 +31,7 @@ export const ADAPTER_PARTS: Readonly<Record<AdapterKind, Readonly<Record<string,
   },
 };
 
-export const KINDS = Object.keys(ADAPTER_PARTS) as readonly AdapterKind[];
+const KINDS = Object.keys(ADAPTER_PARTS) as readonly AdapterKind[];
 
 export interface PartName {
   /** The teacher's, with "_" for "." and "-". */

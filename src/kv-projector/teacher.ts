@@ -23,7 +23,7 @@ export function parseTeacher(text: string): Teacher | undefined {
 }
 
 /** Of widths and layers: so that every width times 16 is exact. */
-export const MOST = 2 ** 31;
+const MOST = 2 ** 31;
 
 /** The size of a model, in parameters. */
 export interface TeacherSize {
