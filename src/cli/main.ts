@@ -81,7 +81,8 @@ function refuseUnknownCommand(words: readonly string[], config: Config): void {
 
 function unknownCommand(words: readonly string[], config: Config): UserError {
   const written = words.join(' ');
-  const known = config.commandIDs.map((id) => id.replaceAll(':', ' '));
+  const topics = config.topics.map(({ name }) => name);
+  const known = [...config.commandIDs, ...topics].map((id) => id.replaceAll(':', ' '));
   const close = nearest(written, known);
   return new UserError('usage', `there is no command ${quote(written)}`, {
     suggestion: close ? `did you mean ${close}?` : 'minimind --help lists them',

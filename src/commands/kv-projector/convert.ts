@@ -1,9 +1,11 @@
 import * as Args from '@oclif/core/args';
 import * as Flags from '@oclif/core/flags';
 import { BaseCommand } from '../../cli/base-command.js';
-import { CONTAINERS } from '../../conversion/places.js';
+import type { Container } from '../../conversion/places.js';
 import { refuseUnwritable } from '../../files/write-whole.js';
 import { projectorConversionReport } from '../../report/kv-projector.js';
+
+const CONTAINERS = ['safetensors', 'pt'] as const satisfies Container[];
 
 export default class KvProjectorConvert extends BaseCommand {
   static override summary = 'Write a saved projector in another container.';
@@ -21,7 +23,7 @@ export default class KvProjectorConvert extends BaseCommand {
   };
   static override flags = {
     container: Flags.option({
-      options: Object.keys(CONTAINERS) as (keyof typeof CONTAINERS)[],
+      options: CONTAINERS,
       description: 'format of OUT [default: by its name]',
     } as const)(),
     force: Flags.boolean({
