@@ -20,7 +20,9 @@ const LIBRARY = ['src/index.ts', 'src/modules/index.ts', 'src/random/index.ts'];
 const NEVER_NEEDED = ['typescript', 'tsx', 'ts-node'];
 
 async function bundle() {
-  const commands = readdirSync(inRoot('src/commands')).map((file) => `src/commands/${file}`);
+  const commands = readdirSync(inRoot('src/commands'), { recursive: true })
+    .filter((file) => file.endsWith('.ts'))
+    .map((file) => `src/commands/${file.replaceAll(path.sep, '/')}`);
   const { metafile } = await build({
     absWorkingDir: root,
     entryPoints: [...LIBRARY, 'src/cli/main.ts', ...commands],

@@ -3,17 +3,14 @@ import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { inPackage, ROOT } from './fixtures.js';
+import { commandNames, inPackage, ROOT } from './fixtures.js';
 import { safetensorsFile } from './reconcile/files.js';
 import { describeModel, SMALL, Workshop } from './reconcile/support.js';
 
 /** What npm publishes, installed in an empty folder and used from there. */
 const work = fs.mkdtempSync(path.join(fs.realpathSync(os.tmpdir()), 'minimind-package-'));
 const installed = (...parts: string[]) => path.join(work, 'node_modules/minimind', ...parts);
-const COMMANDS = fs
-  .readdirSync(inPackage('src/commands'))
-  .map((file) => path.parse(file).name)
-  .sort();
+const COMMANDS = commandNames();
 
 interface RunOptions {
   readonly cwd?: string;
@@ -90,7 +87,7 @@ describe('the package', () => {
         'package.json',
         ...presets.map((file) => `configs/hybrid/${file}`),
         ...schemas.map((file) => `docs/schemas/${file}`),
-        ...COMMANDS.map((name) => `dist/commands/${name}.js`),
+        ...COMMANDS.map((name) => `dist/commands/${name.replace(' ', '/')}.js`),
       ]),
     );
   });
@@ -135,7 +132,7 @@ describe('the package', () => {
 
 describe('the installed program', () => {
   it.each(COMMANDS)('has help for %s', (name) => {
-    const { status, stdout, stderr } = minimind([name, '--help']);
+    const { status, stdout, stderr } = minimind([...name.split(' '), '--help']);
     expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
     expect(stdout).toContain(`minimind ${name}`);
   });
@@ -145,6 +142,12 @@ describe('the installed program', () => {
     const tensors = workshop.stateDict(describeModel().model, false);
     await safetensorsFile(path.join(work, 'small.safetensors'), tensors);
     workshop.close();
+    const projector = inPackage('fixtures/kv-projector/two-teachers');
+    fs.copyFileSync(path.join(projector, 'model.safetensors'), path.join(work, 'kv.safetensors'));
+    fs.copyFileSync(
+      path.join(projector, 'expected.safetensors'),
+      path.join(work, 'kv-input.safetensors'),
+    );
     fs.writeFileSync(path.join(work, 'small.yaml'), JSON.stringify({ model: SMALL }));
   });
 
@@ -168,6 +171,15 @@ describe('the installed program', () => {
     fit: { args: ['original.yaml', '--gpu', 'h100-80gb'], prints: 'Training: does not fit' },
     init: { args: ['tiny', '-o', 'mine.yaml'], prints: 'mine.yaml' },
     inspect: { args: ['small.safetensors'], prints: 'Tensors by layer' },
+    'kv-projector convert': { args: ['kv.safetensors', 'kv.pt'], prints: 'done: kv.pt' },
+    'kv-projector params': {
+      args: ['--teacher', 'Qwen2-14B:5120x40', '--student', '1536'],
+      prints: '34,095,616',
+    },
+    'kv-projector project': {
+      args: ['kv.safetensors', 'kv-input.safetensors', '-o', 'projected.safetensors'],
+      prints: 'done: projected.safetensors',
+    },
     list: { args: [], prints: '22,143,967,232' },
     plan: { args: ['--max-params', '26M', '--vocab', '6400'], prints: 'Best first by balance' },
     profile: { args: ['original.yaml'], prints: '22.144B' },
@@ -183,7 +195,7 @@ describe('the installed program', () => {
     const invocation = INVOCATIONS[name];
     expect(invocation, 'add an invocation of it here').toBeDefined();
     const { args = [], prints = '' } = invocation ?? {};
-    const { status, stdout, stderr } = minimind([name, ...args]);
+    const { status, stdout, stderr } = minimind([...name.split(' '), ...args]);
     expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
     expect(stdout).toContain(prints);
   });

@@ -187,6 +187,27 @@ describe('JSON output about checkpoints', () => {
   });
 });
 
+describe('JSON output of kv-projector', () => {
+  const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'minimind-'));
+  const fixture = 'fixtures/kv-projector/two-teachers';
+  const output = path.join(folder, 'out.safetensors');
+  afterAll(() => fs.rmSync(folder, { recursive: true }));
+
+  it.each([
+    ['params', ['--teacher', 'A-14B:5120x40', '--teacher', 'B-72B:8192', '--student', '1536']],
+    ['params', ['--teacher', 'unknown:64', '--student', '9007199254740991', '--ratio', '0.1,3']],
+    ['params', ['--teacher', 'fixtures/hf-configs/llama-3.1-8b', '--student', '8']],
+    ['project', [`${fixture}/saved.pt`, `${fixture}/expected.safetensors`, '-o', output]],
+    ['convert', [`${fixture}/saved.pt`, path.join(folder, 'projector.safetensors')]],
+    ['convert', [`${fixture}/model.safetensors`, path.join(folder, 'projector.pt')]],
+  ])('%s %j', (topic, args) => {
+    const { code, stdout, stderr } = runCli(['kv-projector', topic, ...args, '--json']);
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    expect(JSON.parse(stdout).schema).toBe(`minimind/kv-projector-${topic}@1`);
+    expect(complaints(stdout)).toEqual([]);
+  });
+});
+
 describe('JSON output of inspect', () => {
   it.each([
     [['nested_train_proto4.pt', '--hash', '--stats', '--srte']],

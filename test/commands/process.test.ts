@@ -163,8 +163,11 @@ describe('the command line itself', () => {
     'schema',
     'init',
     'plan',
+    'kv-projector params',
+    'kv-projector project',
+    'kv-projector convert',
   ])('runs the examples of %s --help', (command) => {
-    const { stdout } = runCli([command, '--help']);
+    const { stdout } = runCli([...command.split(' '), '--help']);
     const examples = [...stdout.matchAll(/^ {2}\$ minimind (.+)$/gm)]
       .slice(1)
       .map(([, line]) => line);
@@ -183,6 +186,26 @@ describe('the command line itself', () => {
         stderr: '',
       });
     }
+  });
+});
+
+describe('topics', () => {
+  it.each([[[]], [['--help']]])('kv-projector %j lists its commands', (flags) => {
+    const { code, stdout } = runCli(['kv-projector', ...flags]);
+    expect(code).toBe(0);
+    for (const name of ['convert', 'params', 'project']) {
+      expect(stdout).toContain(`kv-projector ${name} `);
+    }
+  });
+
+  it.each([
+    [['kv-projector', 'parms'], 'kv-projector params'],
+    [['kv-projectr'], 'kv-projector'],
+  ])('%j is no command', (words, near) => {
+    const { code, stderr } = runCli(words);
+    expect(code).toBe(2);
+    expect(stderr).toContain(`there is no command "${words.join(' ')}"`);
+    expect(stderr).toContain(near);
   });
 });
 

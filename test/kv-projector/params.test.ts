@@ -1,0 +1,181 @@
+import { describe, expect, it } from 'vitest';
+import { evaluate, type Figure } from '../../src/budget/figure.js';
+import { compareProjectors } from '../../src/kv-projector/costs.js';
+import { adapterParameters, hiddenOf, moduleName } from '../../src/kv-projector/projector.js';
+import { parseTeacher, recommendationFor, sizeInName } from '../../src/kv-projector/teacher.js';
+import { runCli } from '../run-cli.js';
+
+const params = (...args: string[]) => {
+  const run = runCli(['kv-projector', 'params', ...args, '--json']);
+  return { ...run, answer: JSON.parse(run.stdout) };
+};
+
+/** Counts published with the KVDimensionProjector. */
+const PUBLISHED = [
+  { teacher: 5120, student: 1536, ratio: 1, perAdapter: 34_095_616, perTeacher: 68_191_232 },
+  { teacher: 3584, student: 2048, ratio: 0.5, perAdapter: 10_103_552, perTeacher: 20_207_104 },
+  { teacher: 8192, student: 2048, ratio: 2, perAdapter: 167_806_976, perTeacher: 335_613_952 },
+  { teacher: 5120, student: 1536, ratio: null, perAdapter: 7_864_320, perTeacher: 15_728_640 },
+];
+
+describe('parameters', () => {
+  it.each(PUBLISHED)(
+    '$teacher → $student, ratio $ratio',
+    ({ teacher, student, ratio, perAdapter, perTeacher }) => {
+      const teachers = [{ name: 'a', width: teacher, size: null }];
+      const { projectors } = compareProjectors(teachers, student, [ratio ?? 1]);
+      const [costs] = projectors[ratio === null ? 0 : 1]?.teachers ?? [];
+      expect(costs?.perAdapter.value).toBe(perAdapter);
+      expect(costs?.perTeacher.value).toBe(perTeacher);
+    },
+  );
+
+  it.each([
+    [0.5, 17],
+    [2, 68],
+  ])('ratio %d of 5120 → 1536 is about %dM', (ratio, millions) => {
+    const sizes = { teacherWidth: 5120, studentWidth: 1536, hidden: hiddenOf(5120, ratio) };
+    const { value } = adapterParameters({ kind: 'elastic', ...sizes });
+    expect(Math.round(Number(value) / 1e6)).toBe(millions);
+  });
+
+  it('of a linear adapter with the bias of the published verification', () => {
+    const shape = { kind: 'linear', teacherWidth: 5120, studentWidth: 1536, bias: true } as const;
+    expect(adapterParameters(shape).value).toBe(7_865_856);
+  });
+
+  it('cuts the hidden width as int() does', () => {
+    expect(hiddenOf(15, 0.5)).toBe(7);
+    expect(hiddenOf(10, 0.3)).toBe(3);
+  });
+});
+
+describe('names and sizes', () => {
+  it('has "_" for "." and "-"', () => {
+    expect(moduleName('Llama-3.1-8B')).toBe('Llama_3_1_8B');
+    expect(moduleName('__proto__')).toBe('__proto__');
+  });
+
+  it.each([
+    ['Qwen2-14B:5120x40', { name: 'Qwen2-14B', width: 5120, layers: 40 }],
+    ['a:b:7', { name: 'a:b', width: 7 }],
+    ['__proto__:7x1', { name: '__proto__', width: 7, layers: 1 }],
+    ['configs/a.yaml', undefined],
+    ['a:7x', undefined],
+  ])('reads %s', (text, expected) => {
+    expect(parseTeacher(text)).toEqual(expected);
+  });
+
+  it.each(['a:0', 'a:7x0', 'a:99999999999999999999'])('refuses %s', (text) => {
+    expect(() => parseTeacher(text)).toThrow('size');
+  });
+
+  it.each([
+    ['Qwen2-14B', 14e9],
+    ['Qwen2.5-0.5B-Instruct', 0.5e9],
+    ['Llama-3.1-8B', 8e9],
+    ['pythia-160m', 160e6],
+    ['teacher', undefined],
+    ['Qwen2-14Base', undefined],
+  ])('%s', (name, parameters) => {
+    expect(sizeInName(name)?.parameters).toBe(parameters);
+  });
+
+  // 0.5 under 14B, 1.0 for 14–30B, 2.0 for 30–70B.
+  it.each([
+    [7e9, 0.5, false],
+    [13e9, 0.5, false],
+    [13_960_238_080, 1, false],
+    [14e9, 1, false],
+    [29e9, 1, false],
+    [30e9, 2, false],
+    [70_553_706_496, 2, false],
+    [405e9, 2, true],
+  ])('%d parameters: ratio %d', (parameters, ratio, isBeyond) => {
+    expect(recommendationFor({ parameters, from: 'name' })).toEqual({ ratio, isBeyond });
+  });
+});
+
+describe('minimind kv-projector params', () => {
+  it('sums over teachers, each with the ratio for its size', () => {
+    const { answer } = params(
+      '--teacher',
+      'Qwen2-7B:3584x28',
+      '--teacher',
+      'Llama-3-70B:8192x80',
+      '--student',
+      '2048',
+      '--ratio',
+      'recommended',
+    );
+    const [, elastic] = answer.projectors;
+    expect(elastic.total.parameters.value).toBe(20_207_104 + 335_613_952);
+    expect(elastic.total.bytes.bf16.value).toBe(2 * (20_207_104 + 335_613_952));
+    // Two FLOPs for each of K and V, layer and weight of the two matrices.
+    const first = 2 * 2 * 28 * (3584 * 1792 + 1792 * 2048);
+    expect(elastic.teachers[0].flopsPerToken.value).toBe(first);
+    expect(elastic.total.flopsPerToken.value).toBe(first + 4 * 80 * (8192 * 16384 + 16384 * 2048));
+  });
+
+  it('takes a config: width, blocks and the counted size', () => {
+    const { answer } = params(
+      '--teacher',
+      'fixtures/hf-configs/llama-3.1-8b/config.json',
+      '--student',
+      '1536',
+    );
+    expect(answer.teachers).toEqual([
+      {
+        name: 'llama-3.1-8b',
+        width: 4096,
+        layers: 32,
+        size: { parameters: 8_030_261_248, from: 'config' },
+        recommended: { ratio: 0.5, isBeyond: false },
+      },
+    ]);
+  });
+
+  it('has figures that follow from their formulas', () => {
+    const { answer } = params('--teacher', 'a-20B:100x3', '--student', '7');
+    const figures: Figure[] = [];
+    JSON.stringify(answer, (_, value) => {
+      if (value?.formula) figures.push(value);
+      return value;
+    });
+    expect(figures.length).toBeGreaterThan(30);
+    for (const { formula, inputs, value } of figures) expect(evaluate(formula, inputs)).toBe(value);
+  });
+
+  it('recommends nothing when a size is unknown', () => {
+    const { answer } = params('--teacher', 'a:64', '--teacher', 'b-7B:64', '--student', '8');
+    expect(answer.withoutSize).toEqual(['a']);
+    expect(answer.projectors.map(({ ratio }: { ratio: unknown }) => ratio)).toEqual([
+      null,
+      0.5,
+      1,
+      2,
+    ]);
+  });
+
+  it.each([
+    [['--teacher', 'Qwen2-14B', '--student', '8'], 'has no sizes, and is no file'],
+    [['--teacher', 'a:1', '--teacher', 'a:2', '--student', '8'], 'stands twice'],
+    [['--teacher', 'a:1', '--student', '8', '--ratio', '0.5'], 'leaves no width'],
+    [['--teacher', 'a:8', '--student', '8', '--ratio', '-1'], 'is no ratio'],
+    [['--teacher', 'a:8', '--student', '0'], 'no positive whole number'],
+    [['--student', '8'], 'Missing required flag teacher'],
+  ])('%j', (args, message) => {
+    const { code, answer } = params(...args);
+    expect(code).toBe(2);
+    expect(answer.message).toContain(message);
+  });
+
+  it('escapes what a teacher is called', () => {
+    const { stdout } = runCli(
+      ['kv-projector', 'params', '--teacher', '\u001b[31mx\u202e:8', '--student', '4'],
+      {},
+    );
+    expect(stdout.replaceAll('\n', '')).not.toMatch(/[\p{Cc}\p{Cf}]/u);
+    expect(stdout).toContain('\\x1b[31mx\\u{202e}');
+  });
+});

@@ -1,0 +1,376 @@
+import fs from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { afterAll, describe, expect, it } from 'vitest';
+import { openCheckpoint } from '../../src/checkpoint/open.js';
+import { writeSafetensors } from '../../src/checkpoint/safetensors/write.js';
+import { readTensor } from '../../src/checkpoint/view.js';
+import { jsonText, parseJson } from '../../src/kv-projector/json-values.js';
+import { decode } from '../../src/tensor/decode.js';
+import { inPackage, readJson } from '../fixtures.js';
+import { runCli } from '../run-cli.js';
+
+const FIXTURES = 'fixtures/kv-projector';
+const CASES = ['linear-one-teacher', 'two-teachers'] as const;
+const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'minimind-'));
+afterAll(() => fs.rmSync(folder, { recursive: true }));
+const inFolder = (name: string) => path.join(folder, name);
+
+const run = (...args: string[]) => {
+  const done = runCli(['kv-projector', ...args, '--json']);
+  return { ...done, answer: JSON.parse(done.stdout) };
+};
+
+/** Everything that a file holds, values as bytes. */
+function contentOf(file: string) {
+  const checkpoint = openCheckpoint(file);
+  try {
+    const tensors = [...checkpoint.tensors].map(([name, tensor]) => {
+      const { dtype, shape } = tensor;
+      return [name, { dtype, shape, bytes: Buffer.from(readTensor(tensor)) }] as const;
+    });
+    return {
+      tensors: new Map(tensors),
+      content: checkpoint.content,
+      metadata: checkpoint.metadata,
+    };
+  } finally {
+    checkpoint.close();
+  }
+}
+
+type Content = ReturnType<typeof contentOf>['tensors'];
+
+const numbersOf = (content: Content, name: string): Float64Array => {
+  const { dtype, bytes } = content.get(name) ?? { dtype: 'F32', bytes: Buffer.alloc(0) };
+  const numbers = new Float64Array(bytes.length);
+  return numbers.subarray(0, decode(dtype, bytes, numbers));
+};
+
+/** A file of float32 tensors. */
+async function written(name: string, tensors: Record<string, [number[], number[]]>) {
+  const parts: Buffer[] = [];
+  const sink = {
+    position: 0,
+    write: async (bytes: Uint8Array) => {
+      parts.push(Buffer.from(bytes));
+    },
+  };
+  await writeSafetensors(
+    sink,
+    Object.entries(tensors).map(([key, [shape, values]]) => ({
+      name: key,
+      dtype: 'F32',
+      shape,
+      chunks: () => [new Uint8Array(Float32Array.from(values).buffer)],
+    })),
+  );
+  fs.writeFileSync(inFolder(name), Buffer.concat(parts));
+  return inFolder(name);
+}
+
+describe.each(CASES)('project %s', (name) => {
+  it.each(['model.safetensors', 'saved.pt'])('%s gives what PyTorch gives', (projector) => {
+    const input = `${FIXTURES}/${name}/expected.safetensors`;
+    const output = inFolder(`${name}-${projector}.out.safetensors`);
+    const { code, stderr } = run(
+      'project',
+      `${FIXTURES}/${name}/${projector}`,
+      input,
+      '-o',
+      output,
+    );
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    const expected = contentOf(inPackage(input)).tensors;
+    const found = contentOf(output).tensors;
+    const names = [...expected.keys()].filter((each) => each.startsWith('output.'));
+    expect([...found.keys()].sort()).toEqual(names.sort());
+    for (const each of names) {
+      expect(found.get(each)?.shape).toEqual(expected.get(each)?.shape);
+      const wanted = numbersOf(expected, each);
+      const differences = numbersOf(found, each).map((value, at) =>
+        Math.abs(value - (wanted[at] ?? Number.NaN)),
+      );
+      expect(differences.length).toBeGreaterThan(0);
+      expect(Math.max(...differences)).toBeLessThan(1e-5);
+    }
+  });
+
+  it('counts parameters and keeps names', () => {
+    const described = readJson<{ parameters: number; keys?: string[] }>(
+      FIXTURES,
+      name,
+      'case.json',
+    );
+    const output = inFolder(`${name}.pt`);
+    const { answer } = run('convert', `${FIXTURES}/${name}/saved.pt`, output);
+    expect(answer.projector.parameters).toBe(described.parameters);
+    if (described.keys) expect([...contentOf(output).tensors.keys()]).toEqual(described.keys);
+  });
+
+  it('converts there and back without a change', () => {
+    const saved = `${FIXTURES}/${name}/saved.pt`;
+    const middle = inFolder(`${name}-middle.safetensors`);
+    const back = inFolder(`${name}-back.pt`);
+    expect(run('convert', saved, middle).code).toBe(0);
+    expect(run('convert', middle, back).code).toBe(0);
+    const [first, last] = [contentOf(inPackage(saved)), contentOf(back)];
+    expect([...last.tensors]).toEqual([...first.tensors]);
+    expect([...last.content]).toEqual([...first.content]);
+    expect(contentOf(middle).metadata.get('student_d_model')).toBe('12');
+  });
+});
+
+describe('project', () => {
+  const identity = {
+    'projectors.a_b.K.weight': [
+      [2, 2],
+      [1, 0, 0, 1],
+    ] as [number[], number[]],
+  };
+  const both = {
+    ...identity,
+    'projectors.a_b.V.weight': [
+      [2, 2],
+      [0, 1, 1, 0],
+    ] as [number[], number[]],
+  };
+  const kv = {
+    'a.b.K': [
+      [3, 2],
+      [1, 2, 3, 4, 5, 6],
+    ],
+    'a.b.V': [[2], [7, 8]],
+  } as Record<string, [number[], number[]]>;
+
+  it('keeps names without a prefix, leading axes and the type that is asked for', async () => {
+    const projector = await written('identity.safetensors', both);
+    const input = await written('kv.safetensors', kv);
+    const output = inFolder('projected.safetensors');
+    const { answer } = run('project', projector, input, '-o', output, '--dtype', 'bf16');
+    const { tensors } = contentOf(output);
+    expect(answer.tensors[0].output).toEqual({
+      name: 'a.b.K',
+      dtype: 'BF16',
+      shape: [3, 2],
+      nonFinite: 0,
+    });
+    expect([...numbersOf(tensors, 'a.b.K')]).toEqual([1, 2, 3, 4, 5, 6]);
+    expect([...numbersOf(tensors, 'a.b.V')]).toEqual([8, 7]);
+    // Not again over what is there.
+    expect(run('project', projector, input, '-o', output).answer.message).toContain('exists');
+  });
+
+  it('tells of NaN, of what overflows and of teachers that are not used', async () => {
+    const projector = await written('more.safetensors', {
+      ...both,
+      'projectors.c.K.weight': [
+        [2, 2],
+        [1, 1, 1, 1],
+      ],
+      'projectors.c.V.weight': [
+        [2, 2],
+        [1, 1, 1, 1],
+      ],
+    });
+    const input = await written('odd.safetensors', {
+      'a.b.K': [
+        [2, 2],
+        [Number.NaN, 1, 2, 3],
+      ],
+      'a.b.V': [
+        [1, 2],
+        [1e6, 1],
+      ],
+    });
+    const { code, stderr, answer } = run(
+      'project',
+      projector,
+      input,
+      '-o',
+      inFolder('odd.out.safetensors'),
+      '--dtype',
+      'f16',
+    );
+    expect(code).toBe(0);
+    expect(answer.unused).toEqual(['c']);
+    const counts = answer.tensors.map(
+      (each: { output: { nonFinite: number } }) => each.output.nonFinite,
+    );
+    expect(counts).toEqual([2, 1]);
+    expect(stderr).toContain('nothing of the teacher "c"');
+    expect(stderr).toContain('spoils its row');
+    expect(stderr).toContain('beyond the type');
+  });
+
+  it('takes tensors without rows, and a teacher called __proto__', async () => {
+    const projector = await written('proto.safetensors', {
+      'projectors.__proto__.K.weight': [
+        [1, 2],
+        [1, 1],
+      ],
+      'projectors.__proto__.V.weight': [
+        [1, 2],
+        [1, 2],
+      ],
+    });
+    const input = await written('proto-kv.safetensors', {
+      '__proto__.K': [[0, 2], []],
+      '__proto__.V': [
+        [1, 2],
+        [3, 4],
+      ],
+    });
+    const output = inFolder('proto.out.safetensors');
+    expect(run('project', projector, input, '-o', output).code).toBe(0);
+    const { tensors } = contentOf(output);
+    expect(tensors.get('__proto__.K')?.shape).toEqual([0, 1]);
+    expect([...numbersOf(tensors, '__proto__.V')]).toEqual([11]);
+  });
+
+  it.each<[string, Record<string, [number[], number[]]>, string[]]>([
+    [
+      'a missing teacher',
+      { 'x.K': [[2], [1, 2]], 'x.V': [[2], [1, 2]] },
+      ['no adapter for the teacher \\"x\\"'],
+    ],
+    [
+      'another width',
+      { 'a.b.K': [[3], [1, 2, 3]], 'a.b.V': [[], [1]] },
+      ['has shape [3], expected [..., 2]', 'has shape [], expected [..., 2]'],
+    ],
+    ['keys alone', { 'a.b.K': [[2], [1, 2]] }, ['no values (V)']],
+    [
+      'two teachers of one adapter',
+      { ...kv, 'a-b.K': [[2], [1, 2]], 'a-b.V': [[2], [1, 2]] },
+      ['would share one adapter'],
+    ],
+    ['other names', { ...kv, weight: [[2], [1, 2]] }, ['neither keys nor values']],
+    ['nothing', {}, ['holds no keys or values']],
+  ])('refuses %s', async (_, tensors, messages) => {
+    const projector = await written('refusing.safetensors', both);
+    const input = await written('refused.safetensors', tensors);
+    const output = inFolder('never.safetensors');
+    const { code, stdout } = run('project', projector, input, '-o', output);
+    expect(code).toBe(2);
+    for (const message of messages) expect(stdout).toContain(message);
+    expect(fs.existsSync(output)).toBe(false);
+  });
+
+  it.each<[string, Record<string, [number[], number[]]>, string]>([
+    [
+      'NaN',
+      {
+        ...both,
+        'projectors.a_b.V.weight': [
+          [2, 2],
+          [0, 1, Number.NaN, 0],
+        ],
+      },
+      'holds NaN or infinities',
+    ],
+    ['other tensors', { ...both, 'lm_head.weight': [[1], [1]] }, 'no projector has'],
+    ['half an adapter', identity, 'is missing'],
+    [
+      'a shape that does not fit',
+      { ...both, 'projectors.a_b.V.weight': [[4], [0, 1, 1, 0]] },
+      'expected [student, teacher]',
+    ],
+    [
+      'widths that differ',
+      {
+        ...both,
+        'projectors.a_b.V.weight': [
+          [2, 1],
+          [0, 1],
+        ],
+      },
+      'takes width 1',
+    ],
+    ['both kinds', { ...both, 'projectors.a_b.K.0.weight': [[2], [0, 1]] }, 'elastic'],
+    ['nothing', {}, 'holds no tensors of a projector'],
+  ])('refuses a projector with %s', async (_, tensors, message) => {
+    const projector = await written('broken.safetensors', tensors);
+    const input = await written('good-kv.safetensors', kv);
+    const output = inFolder('never.safetensors');
+    const { code, stdout } = run('project', projector, input, '-o', output);
+    expect({ code, stdout }).toEqual({ code: 2, stdout: expect.stringContaining(message) });
+    expect(fs.readdirSync(folder).filter((each) => /never|\.tmp$/.test(each))).toEqual([]);
+  });
+
+  it('refuses files that are cut short', () => {
+    for (const file of ['saved.pt', 'model.safetensors']) {
+      const bytes = fs.readFileSync(inPackage(FIXTURES, 'two-teachers', file));
+      fs.writeFileSync(inFolder(`cut-${file}`), bytes.subarray(0, bytes.length - 100));
+      const { code, answer } = run('convert', inFolder(`cut-${file}`), inFolder('cut-out.pt'));
+      expect({ code, problem: answer.code }).toEqual({ code: 2, problem: 'refused-file' });
+    }
+  });
+});
+
+describe('convert', () => {
+  it.each([
+    ['no file of weights', 'projector'],
+    ['in the place of', inPackage(FIXTURES, 'two-teachers/saved.pt')],
+  ])('refuses an output that is %s', (message, out) => {
+    const { code, answer } = run('convert', `${FIXTURES}/two-teachers/saved.pt`, out, '--force');
+    expect(code).toBe(2);
+    expect(answer.message).toContain(message);
+  });
+});
+
+describe('arguments as JSON', () => {
+  it.each([
+    ['1.0', { kind: 'float', value: 1 }],
+    ['-0.0', { kind: 'float', value: -0 }],
+    ['1e+300', { kind: 'float', value: 1e300 }],
+    ['NaN', { kind: 'float', value: Number.NaN }],
+    ['-Infinity', { kind: 'float', value: Number.NEGATIVE_INFINITY }],
+    ['12', 12],
+    ['123456789012345678901', 123456789012345678901n],
+    ['"n1 \\"NaN\\""', 'n1 "NaN"'],
+    ['[true, null, "s"]', { kind: 'list', items: [true, null, 's'] }],
+    [
+      '{"__proto__": {"1": 1, "0": 2.5}}',
+      {
+        kind: 'dict',
+        type: 'dict',
+        entries: new Map([
+          [
+            '__proto__',
+            {
+              kind: 'dict',
+              type: 'dict',
+              entries: new Map<string, unknown>([
+                ['1', 1],
+                ['0', { kind: 'float', value: 2.5 }],
+              ]),
+            },
+          ],
+        ]),
+      },
+    ],
+  ])('%s', (text, value) => {
+    const read = parseJson(text);
+    expect(read).toEqual(value);
+    expect(jsonText('x', read ?? null)).toBe(text);
+  });
+
+  it.each([
+    'xavier',
+    '1-2',
+    '01',
+    '{"a": 1',
+    '[1,]',
+    '"a" "b"',
+    '['.repeat(100_000),
+    `${'['.repeat(70)}1${']'.repeat(70)}`,
+  ])('takes no %j for JSON', (text) => {
+    expect(parseJson(text)).toBeUndefined();
+  });
+
+  it('refuses what JSON has no form for', () => {
+    expect(() => jsonText('x', { kind: 'set', type: 'set', items: new Set() })).toThrow('no form');
+    expect(() => jsonText('x', new Uint8Array(1))).toThrow('no form');
+  });
+});
