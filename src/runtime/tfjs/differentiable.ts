@@ -97,7 +97,9 @@ export const masked = (tf: Tf, x: Tensor2D, mask: Tensor2D): Tensor2D =>
 export const meanSquaredError = (tf: Tf, y: Tensor2D, target: Tensor2D): Loss =>
   apply<Loss>(tf, {
     inputs: [y],
-    saved: [y],
+    saved: [y, target],
     value: () => tf.mean(tf.square(tf.sub(y, target))),
-    backward: (dy, [found = y]) => [tf.mul(tf.sub(found, target), tf.mul(dy, 2 / y.size))],
+    backward: (dy, [found = y, wanted = target]) => [
+      tf.mul(tf.sub(found, wanted), tf.mul(dy, 2 / y.size)),
+    ],
   });
