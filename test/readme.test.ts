@@ -37,6 +37,23 @@ describe.each(['README.md', 'README.zh-CN.md'])('%s', (name) => {
     expect(blocks('text')[2]).toBe(stdout);
   });
 
+  it('tells of fit what it answers', () => {
+    const lines = blocks('console').find((text) => text.includes(' fit ')) ?? '';
+    const [alone, loaded, measured] = lines.trim().split('\n');
+    const answer = (line = '') => runCli(line.split(' ').slice(1)).stdout;
+    const first = answer(alone);
+    expect(first).toMatch(/^13\.3\d*B parameters/m);
+    expect(first).toMatch(/^Training: does not fit$/m);
+    expect(first).toMatch(/^The smallest changes that make it fit$/m);
+    expect(first).toMatch(/^all 18,310,547 steps /m);
+    expect(first).toMatch(/^Serving: fits$/m);
+    expect(first).toMatch(/, each GPU by itself\.$/m);
+    const second = answer(loaded);
+    expect(second).toMatch(/^as expected +1 /m);
+    expect(second).toMatch(/^Assumed: Poisson /m);
+    expect(measured).toMatch(/ --this-machine /);
+  });
+
   it('names every family', () => {
     for (const family of FAMILY_NAMES) expect(readme).toContain(`\`${family}\``);
   });

@@ -22,6 +22,8 @@ export interface TrainingHints {
   readonly precision?: 'mixed' | 'float32' | undefined;
   /** Whether activations are recomputed in the backward pass. */
   readonly recompute?: boolean | undefined;
+  /** Of ZeRO, 0 to 3: what data-parallel replicas split among them. */
+  readonly zeroStage?: number | undefined;
   /** What it asks for besides, and which a budget of one device does not count: `system.zero_stage: 2`. */
   readonly beyondOneDevice?: readonly string[];
 }
@@ -54,6 +56,32 @@ export interface Ignored {
   readonly what: string;
 }
 
+/** The keys of a document's `model` that make it larger or smaller, for whoever looks for a size that fits. */
+export interface Dimensions {
+  readonly vocabulary: string;
+  /** The longest input. */
+  readonly positions: string;
+  /** How many blocks. */
+  readonly depth: string;
+  /** Of the residual stream. */
+  readonly width: string;
+  readonly heads: string;
+  /** Absent where every head has keys and values of its own. */
+  readonly keyValueHeads?: string;
+  /** All that have the width of a head; absent where that is width / heads unless a document says otherwise. */
+  readonly headDim?: readonly string[];
+  /** Absent where it follows from the width. */
+  readonly feedForward?: {
+    readonly key: string;
+    /** Its least and its most for each channel of the width that is worth trying. */
+    readonly perChannel: readonly [least: number, most: number];
+  };
+  /** A rank, and the values of it that are worth trying. */
+  readonly rank?: { readonly key: string; readonly choices: readonly number[] };
+  /** What else goes by the width, unless a document says otherwise. */
+  follows?(width: number): Readonly<Record<string, number>>;
+}
+
 /**
  * Everything that minimind knows of a kind of model. `Schema` describes the whole document that a user
  * writes; the rest is derived from its parsed value.
@@ -82,6 +110,8 @@ export interface Family<Schema extends z.ZodType = z.ZodType> {
    * @param tokens That it has to take.
    */
   twin?(document: z.output<Schema>, tokens: number): readonly TwinSetting[];
+  /** Absent where widths are several, and nothing says how they go together. */
+  readonly dimensions?: Dimensions;
   /** Layers that files keep behind the last block, to predict further tokens; no part of the model. */
   predictionLayers?(document: z.output<Schema>): number;
   trainingHints?(document: z.output<Schema>): TrainingHints;

@@ -76,6 +76,7 @@ export const trainingHints = ({ training, system }: Sections): TrainingHints => 
   context: training?.max_seq_length,
   precision: mixedOrFull(training?.bf16, training?.fp16),
   recompute: training?.gradient_checkpointing,
+  zeroStage: system?.zero_stage,
   beyondOneDevice: BEYOND_ONE_DEVICE.flatMap((key) =>
     system?.[key] ? `system.${key}: ${system[key]}` : [],
   ),

@@ -1,9 +1,9 @@
 /**
  * What a forward pass keeps for the backward pass, counted from the model's own operations as the
- * original writes them: every value that a gradient needs, once. What dropout adds (masks and their
- * products), statistics of norms and token ids are not counted, and keys that several query heads read are
- * kept once. Attention scores and scan states are those of the plain implementations; fused kernels, and
- * selective recomputation, do without them.
+ * original writes them: every value that a gradient needs, once. Statistics of norms and token ids are not
+ * counted, what dropout adds only when it is asked for, and keys that several query heads read are kept once.
+ * Attention scores and scan states are those of the plain implementations; fused kernels, and selective
+ * recomputation, do without them. Of GPUs that share layers, and of pipeline stages, each keeps its part.
  */
 
 import {
@@ -27,6 +27,10 @@ import {
 } from '../architecture/widths.js';
 import { type Exact, exact, type Figure, figure, sumFigure } from './figure.js';
 import type { Recompute } from './flops.js';
+import { remembered } from './remember.js';
+
+/** Whether scores and scan states are kept, or computed again by kernels that never hold them whole. */
+export type AttentionKernel = 'plain' | 'fused';
 
 export interface ActivationSetting {
   readonly batch: number;
@@ -34,12 +38,37 @@ export interface ActivationSetting {
   /** Bytes of an activation. */
   readonly bytesPerValue: number;
   readonly recompute: Recompute;
+  /** `plain` unless said otherwise. */
+  readonly attention?: AttentionKernel | undefined;
+  /**
+   * Count a mask of 1 byte for each value that dropout meets: embeddings, softmax, and what each branch adds to
+   * the residual stream; and the softmax after it.
+   */
+  readonly dropout?: boolean | undefined;
+  /** Among how many GPUs each layer is split; 1 unless said otherwise. */
+  readonly tensor?: number | undefined;
+  /** Whether they split, by tokens, what is not split by width (arXiv 2205.05198). */
+  readonly sequence?: boolean | undefined;
+  /** The whole model, and a single micro-batch, unless said otherwise. */
+  readonly stage?: StageRange | undefined;
+}
+
+/** What one pipeline stage computes. The first has the embedding, the last the norm, head and loss. */
+export interface StageRange {
+  /** Its first block. */
+  readonly from: number;
+  /** The one after its last. */
+  readonly to: number;
+  /** Of which it keeps the activations at a time. */
+  readonly microBatches: number;
 }
 
 /** Parts that are not simply those of a component. */
 const OTHER_PARTS = {
   scores: 'attention scores',
   scanStates: 'scan states',
+  softmaxSums: 'log-sums of the softmax',
+  dropout: 'masks of dropout',
   logits: 'logits, for the loss',
   blockInputs: 'inputs of the blocks',
   oneBlock: 'the block being recomputed',
@@ -60,12 +89,16 @@ export interface ActivationBudget {
 
 /** Activations of a training step on one device, at their fullest. */
 export function activationsOf(model: LanguageModel, setting: ActivationSetting): ActivationBudget {
-  const { blocks, embeddingSteps, norm, head, logitSteps } = model;
+  const { embeddingSteps, norm, head, logitSteps } = model;
+  const { from, to } = stageOf(model, setting);
+  const blocks = model.blocks.slice(from, to);
+  const [isFirst, isLast] = [from === 0, to === model.blocks.length];
   const hidden = norm.weight.elements;
   const aroundBlocks = [
-    ...keptInTurn(embeddingSteps, hidden, 'embedding'),
-    ...keptInTurn([norm, head], hidden),
-    ...keptInTurn(logitSteps, outputWidth(head), 'head'),
+    ...(isFirst ? keptInTurn(embeddingSteps, hidden, 'embedding') : []),
+    ...(isFirst ? droppedIn(hidden) : []),
+    ...(isLast ? keptInTurn([norm, head], hidden) : []),
+    ...(isLast ? keptInTurn(logitSteps, outputWidth(head), 'head', 'width') : []),
   ];
   const parts =
     setting.recompute === 'full'
@@ -75,8 +108,25 @@ export function activationsOf(model: LanguageModel, setting: ActivationSetting):
           ...partsOf(aroundBlocks, [], setting),
         ]
       : partsOf([...keptInTurn(blocks, hidden), ...aroundBlocks], blocks, setting);
-  const all = [...parts, { part: 'logits' as const, bytes: logits(model, setting) }];
+  const loss = isLast ? [{ part: 'logits' as const, bytes: logits(model, setting) }] : [];
+  const all = [...parts, ...loss];
   return { parts: all, total: sumOf('activations', all) };
+}
+
+const stageOf = (model: LanguageModel, { stage }: ActivationSetting): StageRange =>
+  stage ?? { from: 0, to: model.blocks.length, microBatches: 1 };
+
+const tensorOf = ({ tensor }: ActivationSetting): number => tensor ?? 1;
+
+/** Factors that stand before a formula: of the sequences that are kept. */
+function sequencesIn({ batch, stage }: ActivationSetting): {
+  readonly factor: string;
+  readonly inputs: Readonly<Record<string, Exact>>;
+} {
+  const microBatches = stage?.microBatches ?? 1;
+  return microBatches === 1
+    ? { factor: 'batch', inputs: { batch } }
+    : { factor: 'micro_batches * batch', inputs: { micro_batches: microBatches, batch } };
 }
 
 const sumOf = (label: string, parts: readonly PartBytes[]) =>
@@ -87,30 +137,60 @@ const sumOf = (label: string, parts: readonly PartBytes[]) =>
     'sum of the parts',
   );
 
+/**
+ * What GPUs that share a layer have each of a value: their part of its `width` (heads, channels, the inside of
+ * a feed-forward network, the vocabulary); all of it, or some of its `tokens` with sequence parallelism; or
+ * the `whole` in any case.
+ */
+type Share = 'width' | 'tokens' | 'whole';
+
 /** `count` vectors of `size` values for each token. */
 interface Vectors {
   readonly count: number;
   /** What the size is called in formulas: `hidden`. */
   readonly name: string;
   readonly size: number;
+  readonly share: Share;
+  /** Of a value; undefined: those of any activation. */
+  readonly bytes?: number;
 }
 
 /** What a layer keeps for each token. */
 interface Kept {
-  readonly part: Component;
+  readonly part: Component | 'dropout';
   /** The first is what the layer is given, where it keeps that. */
   readonly vectors: readonly Vectors[];
   readonly source: string;
 }
 
-const vectors = (count: number, name: string, size: number): Vectors => ({ count, name, size });
+const vectors = (count: number, name: string, size: number, share: Share = 'tokens'): Vectors => ({
+  count,
+  name,
+  size,
+  share,
+});
+
+/** The mask of what dropout meets on the residual stream. */
+const droppedIn = (hidden: number): Kept[] => [
+  {
+    part: 'dropout',
+    vectors: [{ ...vectors(1, 'hidden', hidden), bytes: 1 }],
+    source: 'a mask of 1 byte a value, of the embeddings and of each branch (arXiv 2205.05198)',
+  },
+];
 
 /**
  * What a layer keeps besides scores and scan states. An input that several layers read is told by the
  * layer that stands first: the attention tells of the normed input, the gate of its own and the MLP's.
  * @param width Of what it is given.
+ * @param share What each GPU has of that.
  */
-function keptBy(layer: Layer, width: number, part: Component = 'other'): Kept[] {
+function keptBy(
+  layer: Layer,
+  width: number,
+  part: Component = 'other',
+  share: Share = 'tokens',
+): Kept[] {
   const own = layer.component ?? part;
   const all = (layers: readonly Layer[]) => layers.flatMap((child) => keptBy(child, width, own));
   const kept = (source: string, ...values: Vectors[]): Kept[] => [
@@ -126,6 +206,9 @@ function keptBy(layer: Layer, width: number, part: Component = 'other'): Kept[] 
         ...all([inputNorm, mamba, attention, ...optional, gate, fusion]),
         ...withoutInput(keptBy(mlp, width, own)),
         ...all([outputNorm]),
+        // Of what the fusion adds, and the MLP.
+        ...droppedIn(outputNorm.weight.elements),
+        ...droppedIn(outputNorm.weight.elements),
       ];
     }
     case 'mamba':
@@ -133,9 +216,9 @@ function keptBy(layer: Layer, width: number, part: Component = 'other'): Kept[] 
         'its input; x and residual before and after SiLU and convolution (5 inner), step before and after ' +
           'softplus (2), output of the scan and its gated product (2); low-rank step, B and C',
         vectors(1, 'hidden', inputWidth(layer.inProj)),
-        vectors(9, 'inner', layer.innerSize),
-        vectors(1, 'step_rank', layer.stepRank),
-        vectors(2, 'state', layer.stateSize),
+        vectors(9, 'inner', layer.innerSize, 'width'),
+        vectors(1, 'step_rank', layer.stepRank, 'whole'),
+        vectors(2, 'state', layer.stateSize, 'whole'),
       );
     case 'attention': {
       const [queries, keys] = [layer.heads * layer.headDim, layer.keyValueHeads * layer.headDim];
@@ -143,11 +226,13 @@ function keptBy(layer: Layer, width: number, part: Component = 'other'): Kept[] 
         ...kept(
           'its input; q and the output of the heads; k and v',
           vectors(1, 'hidden', sharedInputWidth(layer.inputs)),
-          vectors(2, 'query_width', queries),
-          vectors(2, 'key_width', keys),
+          vectors(2, 'query_width', queries, 'width'),
+          vectors(2, 'key_width', keys, 'width'),
         ),
-        ...(layer.queryNorm ? kept('q before its norm', vectors(1, 'query_width', queries)) : []),
-        ...(layer.keyNorm ? kept('k before its norm', vectors(1, 'key_width', keys)) : []),
+        ...(layer.queryNorm
+          ? kept('q before its norm', vectors(1, 'query_width', queries, 'width'))
+          : []),
+        ...(layer.keyNorm ? kept('k before its norm', vectors(1, 'key_width', keys, 'width')) : []),
       ];
     }
     case 'latentAttention':
@@ -157,7 +242,7 @@ function keptBy(layer: Layer, width: number, part: Component = 'other'): Kept[] 
       return kept(
         'its input; gate before and after the activation, what it multiplies, and the product (4 inner)',
         vectors(1, 'hidden', sharedInputWidth(layer.inputs)),
-        vectors(4, 'inner', inner),
+        vectors(4, 'inner', inner, 'width'),
       );
     }
     case 'mixtureOfExperts':
@@ -183,19 +268,20 @@ function keptBy(layer: Layer, width: number, part: Component = 'other'): Kept[] 
     case 'residual': {
       // Every branch is given the same.
       const [first, ...others] = layer.branches.map((branch) => keptBy(branch, width, own));
-      return [...(first ?? []), ...others.flatMap(withoutInput)];
+      const masks = layer.branches.flatMap(() => droppedIn(width));
+      return [...(first ?? []), ...others.flatMap(withoutInput), ...masks];
     }
     case 'sequence':
       return keptInTurn(layer.layers, width, own);
     case 'activation':
-      return kept('what an activation is given', vectors(1, 'inner', width));
+      return kept('what an activation is given', vectors(1, 'inner', width, share));
     case 'softcap':
-      return kept('tanh', vectors(1, 'width', width));
+      return kept('tanh', vectors(1, 'width', width, share));
     case 'fusedProjection':
       return all([layer.projection]);
     case 'linear':
     case 'transposedLinear':
-      return kept('its input', vectors(1, 'input', inputWidth(layer)));
+      return kept('its input', vectors(1, 'input', inputWidth(layer), share));
     case 'layerNorm':
     case 'rmsNorm':
       return kept('its input', vectors(1, 'hidden', layer.weight.elements));
@@ -213,15 +299,23 @@ function keptBy(layer: Layer, width: number, part: Component = 'other'): Kept[] 
   }
 }
 
-/** Of layers that follow each other. */
-function keptInTurn(layers: readonly Layer[], width: number, part?: Component): Kept[] {
-  let before = width;
-  return layers.flatMap((layer) => {
-    const kept = keptBy(layer, before, part);
+/** Of layers that follow each other. Between a product before an activation and the next, the width is split. */
+function keptInTurn(
+  layers: readonly Layer[],
+  width: number,
+  part?: Component,
+  share: Share = 'tokens',
+): Kept[] {
+  let [before, has] = [width, share];
+  return layers.flatMap((layer, index) => {
+    const kept = keptBy(layer, before, part, has);
     before = widthAfter(layer, before);
+    if (isProduct(layer)) has = layers[index + 1]?.kind === 'activation' ? 'width' : 'tokens';
     return kept;
   });
 }
+
+const isProduct = ({ kind }: Layer) => kind === 'linear' || kind === 'transposedLinear';
 
 /** What is kept besides an input that is kept already. */
 function withoutInput([first, ...others]: readonly Kept[]): Kept[] {
@@ -234,8 +328,8 @@ function latentAttentionKept(layer: LatentAttention, part: Component): Kept[] {
   const values = [
     vectors(1, 'hidden', inputWidth(layer.keyValueDown)),
     vectors(2, 'latent_rank', latentRank),
-    vectors(2, 'query_width', heads * (nopeDim + rotary.headDim)),
-    vectors(2, 'value_width', heads * valueDim),
+    vectors(2, 'query_width', heads * (nopeDim + rotary.headDim), 'width'),
+    vectors(2, 'value_width', heads * valueDim, 'width'),
   ];
   const source =
     'its input; the latent before and after its norm; q, and k with the shared part for every head; v and ' +
@@ -262,8 +356,8 @@ function mixtureKept(layer: MixtureOfExperts, part: Component): Kept[] {
   const routed: Kept = {
     part: expertPart(experts, part),
     vectors: [
-      vectors(2 * chosen, 'hidden', hidden),
-      vectors(4 * chosen, 'expert_inner', expertInner(layer)),
+      vectors(2 * chosen, 'hidden', hidden, 'whole'),
+      vectors(4 * chosen, 'expert_inner', expertInner(layer), 'width'),
     ],
     source:
       'of each expert that a token goes to: its copy of the input and its output; gate before and after the ' +
@@ -281,54 +375,103 @@ function partsOf(
   blocks: readonly Layer[],
   setting: ActivationSetting,
 ): PartBytes[] {
-  const byPart = new Map<Component, Kept[]>();
-  for (const each of kept) byPart.set(each.part, [...(byPart.get(each.part) ?? []), each]);
+  const byPart = new Map<Kept['part'], Kept[]>();
+  for (const each of kept) {
+    if (each.part === 'dropout' && !setting.dropout) continue;
+    byPart.set(each.part, [...(byPart.get(each.part) ?? []), each]);
+  }
   const parts: PartBytes[] = [...byPart].map(([part, members]) => ({
     part,
-    bytes: vectorsFigure(`activations: ${COMPONENTS[part]}`, members, setting),
+    bytes: vectorsFigure(`activations: ${labelOf(part)}`, members, setting),
   }));
-  if (setting.recompute === 'selective' || blocks.length === 0) return parts;
-  const scores: PartBytes = { part: 'scores', bytes: scoresFigure(blocks, setting) };
-  const states: PartBytes = { part: 'scanStates', bytes: scanFigure(blocks, setting) };
-  return [...parts, ...[scores, states].filter(({ bytes }) => bytes.value > 0)];
+  if (setting.recompute === 'selective') return parts;
+  return [...parts, ...insideKernels(blocks, setting).filter(({ bytes }) => bytes.value > 0)];
+}
+
+const labelOf = (part: Kept['part']) =>
+  part === 'dropout' ? OTHER_PARTS.dropout : COMPONENTS[part];
+
+/** What the attention and the scan of `blocks` keep of their inside. */
+function insideKernels(blocks: readonly Layer[], setting: ActivationSetting): PartBytes[] {
+  if (blocks.length === 0) return [];
+  switch (setting.attention ?? 'plain') {
+    case 'fused':
+      return [{ part: 'softmaxSums', bytes: softmaxSums(blocks, setting) }];
+    case 'plain':
+      return [
+        { part: 'scores', bytes: scoresFigure(blocks, setting) },
+        { part: 'scanStates', bytes: scanFigure(blocks, setting) },
+      ];
+  }
 }
 
 /** Vectors of the same name and size are one input, times how many there are in all layers. */
 function vectorsFigure(
   label: string,
   members: readonly Kept[],
-  { batch, context, bytesPerValue: bytes }: ActivationSetting,
+  setting: ActivationSetting,
 ): Figure {
-  const inputs: Record<string, Exact> = { batch, context, bytes };
-  const counts = new Map<string, number>();
-  for (const { name, size, count } of members.flatMap((member) => member.vectors)) {
+  const { context, bytesPerValue: bytes } = setting;
+  const [tensor, sequences] = [tensorOf(setting), sequencesIn(setting)];
+  const inputs: Record<string, Exact> = { ...sequences.inputs, context, bytes };
+  const counts = new Map<string, Map<string, number>>();
+  let isDivided = false;
+  for (const { name, size, count, share, bytes: own } of members.flatMap((each) => each.vectors)) {
     let input = name;
     for (let number = 2; (inputs[input] ?? size) !== size; number++) input = `${name}_${number}`;
     inputs[input] = size;
-    counts.set(input, (counts.get(input) ?? 0) + count);
+    const [byTokens, byWidth] = [share === 'tokens' && setting.sequence, share === 'width'];
+    isDivided ||= tensor > 1 && (byTokens || byWidth);
+    const tokens = byTokens && tensor > 1 ? 'ceildiv(context, tensor)' : 'context';
+    // Terms in brackets are values that each GPU has; `count * input` of them, or their part.
+    const factor = `${tokens} * ${own ?? 'bytes'}`;
+    const group = counts.get(factor) ?? new Map<string, number>();
+    const key = byWidth && tensor > 1 ? `${input} / tensor` : input;
+    counts.set(factor, group.set(key, (group.get(key) ?? 0) + count));
   }
-  const terms = [...counts].map(([input, count]) => `${count} * ${input}`);
-  const sources = [...new Set(members.map(({ source }) => source))];
-  return figure({
-    label,
-    unit: 'bytes',
-    formula: `batch * context * bytes * (${terms.join(' + ') || '0'})`,
-    inputs,
-    source: `per token, over all layers: ${sources.join('; ')}`,
+  if (isDivided) inputs.tensor = tensor;
+  const groups = [...counts].map(([factor, terms]) => {
+    const sum = [...terms].map(([term, count]) => shareTerm(term, count)).join(' + ');
+    return `${factor} * (${sum})`;
   });
+  const [only = '0'] = groups;
+  const formula = `${sequences.factor} * ${groups.length > 1 ? `(${groups.join(' + ')})` : only}`;
+  const sources = [...new Set(members.map(({ source }) => source))];
+  const source = `per token, over all layers: ${sources.join('; ')}`;
+  return figure({ label, unit: 'bytes', formula, inputs, source });
 }
 
-/** The softmax of every head, over as many keys as the original multiplies; and a softcap's tanh before it. */
-function scoresFigure(
-  blocks: readonly Layer[],
-  { batch, context, bytesPerValue: bytes }: ActivationSetting,
+/** `count` times an input, or each GPU's part of them. */
+const shareTerm = (term: string, count: number) =>
+  term.endsWith(' / tensor')
+    ? `ceildiv(${count} * ${term.slice(0, -' / tensor'.length)}, tensor)`
+    : `${count} * ${term}`;
+
+/**
+ * The softmax of every head, over as many keys as the original multiplies; and a softcap's tanh before it. Of
+ * GPUs that share the heads, that of the one whose heads see furthest.
+ */
+function scoresFigure(blocks: readonly Layer[], setting: ActivationSetting): Figure {
+  const attentions = attentionsIn(blocks);
+  const isUneven = attentions.some((layer) => spansOf(layer).length > 1);
+  const ranks = isUneven ? tensorOf(setting) : 1;
+  const figures = Array.from({ length: ranks }, (_, rank) =>
+    scoresOfRank(attentions, setting, rank),
+  );
+  return figures.reduce((a, b) => (b.value > a.value ? b : a));
+}
+
+function scoresOfRank(
+  attentions: readonly (Attention | LatentAttention)[],
+  setting: ActivationSetting,
+  rank: number,
 ): Figure {
-  const inputs: Record<string, Exact> = { batch, bytes };
+  const { context, bytesPerValue: bytes, dropout } = setting;
+  const { factor, inputs: sequences } = sequencesIn(setting);
+  const inputs: Record<string, Exact> = { ...sequences, bytes };
   const squares = new Map<string, number>();
-  const visits = blocks.flatMap(walk);
-  for (const { layer } of visits) {
-    if (layer.kind !== 'attention' && layer.kind !== 'latentAttention') continue;
-    for (const span of spansOf(layer)) {
+  for (const layer of attentions) {
+    for (const span of spansOfRank(spansOf(layer), tensorOf(setting), rank)) {
       const name = windowKey(span.window);
       squares.set(name, (squares.get(name) ?? 0) + span.heads * squaresPerHead(layer));
       inputs[`scores_${name}`] = exact(scoreValues(context, span.window));
@@ -336,16 +479,17 @@ function scoresFigure(
   }
   const terms = [...squares].map(([name, count]) => `${count} * scores_${name}`);
   const local = [...squares.keys()].some((name) => name.startsWith('window_'));
-  const capped = visits.some(
-    ({ layer }) => layer.kind === 'attention' && layer.softcap !== undefined,
+  const capped = attentions.some(
+    (layer) => layer.kind === 'attention' && layer.softcap !== undefined,
   );
   return figure({
     label: `activations: ${OTHER_PARTS.scores}`,
     unit: 'bytes',
-    formula: `batch * bytes * (${terms.join(' + ') || '0'})`,
+    formula: `${factor} * ${dropout ? '(2 * bytes + 1)' : 'bytes'} * (${terms.join(' + ') || '0'})`,
     inputs,
     source: [
       'the softmax of each head',
+      dropout ? ', before and after dropout, and a mask of 1 byte (arXiv 2205.05198)' : '',
       capped ? ', and the tanh of its softcap' : '',
       local
         ? ': the whole square up to 2048 tokens, block by block beyond it for local heads'
@@ -354,57 +498,97 @@ function scoresFigure(
   });
 }
 
+/** The heads that one of `tensor` GPUs has, in the order of the spans. */
+function spansOfRank(spans: readonly HeadSpan[], tensor: number, rank: number): HeadSpan[] {
+  const perRank = spans.reduce((sum, { heads }) => sum + heads, 0) / tensor;
+  let start = -rank * perRank;
+  return spans.flatMap(({ heads, window }) => {
+    const [from, to] = [Math.max(0, start), Math.min(perRank, start + heads)];
+    start += heads;
+    return to > from ? [{ heads: to - from, window }] : [];
+  });
+}
+
+/** The layers of a block that have scores or scan states. */
+const kernelsOf = remembered((block: Layer) => {
+  const layers = walk(block).map(({ layer }) => layer);
+  return {
+    attentions: layers.flatMap((layer) =>
+      layer.kind === 'attention' || layer.kind === 'latentAttention' ? [layer] : [],
+    ),
+    scans: layers.flatMap((layer) => (layer.kind === 'mamba' ? [layer] : [])),
+  };
+});
+
+const attentionsIn = (blocks: readonly Layer[]) =>
+  blocks.flatMap((block) => kernelsOf(block).attentions);
+
+/** A fused kernel needs the log-sum of each row of scores for its backward pass. */
+function softmaxSums(blocks: readonly Layer[], setting: ActivationSetting): Figure {
+  const heads = attentionsIn(blocks).reduce((sum, layer) => sum + layer.heads, 0);
+  const { factor, inputs } = sequencesIn(setting);
+  return figure({
+    label: `activations: ${OTHER_PARTS.softmaxSums}`,
+    unit: 'bytes',
+    formula: `4 * ${factor} * context * heads / tensor`,
+    inputs: { ...inputs, context: setting.context, heads, tensor: tensorOf(setting) },
+    source:
+      'a float32 for each head and token; scores and scan states are computed again (FlashAttention, arXiv ' +
+      '2205.14135; Mamba, arXiv 2312.00752)',
+  });
+}
+
 const squaresPerHead = (layer: Attention | LatentAttention) =>
   layer.kind === 'attention' && layer.softcap !== undefined ? 2 : 1;
 
 /** The scan as a loop keeps decay, B·Δ and state of every step. */
-function scanFigure(
-  blocks: readonly Layer[],
-  { batch, context, bytesPerValue: bytes }: ActivationSetting,
-): Figure {
+function scanFigure(blocks: readonly Layer[], setting: ActivationSetting): Figure {
+  const { context, bytesPerValue: bytes } = setting;
   const state_values = blocks
-    .flatMap((block) => walk(block))
-    .reduce(
-      (total, { layer }) =>
-        layer.kind === 'mamba' ? total + layer.innerSize * layer.stateSize : total,
-      0,
-    );
+    .flatMap((block) => kernelsOf(block).scans)
+    .reduce((total, { innerSize, stateSize }) => total + innerSize * stateSize, 0);
+  const [tensor, { factor, inputs }] = [tensorOf(setting), sequencesIn(setting)];
   return figure({
     label: `activations: ${OTHER_PARTS.scanStates}`,
     unit: 'bytes',
-    formula: '3 * batch * context * bytes * state_values',
-    inputs: { batch, context, bytes, state_values },
+    formula: `3 * ${factor} * context * bytes * state_values${tensor > 1 ? ' / tensor' : ''}`,
+    inputs: { ...inputs, context, bytes, state_values, ...(tensor > 1 && { tensor }) },
     source: 'decay, B·Δ and state of every step, as a loop over time keeps them',
   });
 }
 
 /** Full recomputation keeps what goes into each block, and nothing of its inside. */
-function blockInputs(
-  model: LanguageModel,
-  { batch, context, bytesPerValue: bytes }: ActivationSetting,
-): Figure {
+function blockInputs(model: LanguageModel, setting: ActivationSetting): Figure {
+  const { context, bytesPerValue: bytes, sequence } = setting;
+  const { factor, inputs } = sequencesIn(setting);
+  const { from, to } = stageOf(model, setting);
+  const tensor = sequence ? tensorOf(setting) : 1;
   return figure({
     label: `activations: ${OTHER_PARTS.blockInputs}`,
     unit: 'bytes',
-    formula: 'batch * context * bytes * blocks * hidden',
+    formula: `${factor} * ${tensor > 1 ? 'ceildiv(context, tensor)' : 'context'} * bytes * blocks * hidden`,
     inputs: {
-      batch,
+      ...inputs,
       context,
       bytes,
-      blocks: model.blocks.length,
+      blocks: to - from,
       hidden: model.norm.weight.elements,
+      ...(tensor > 1 && { tensor }),
     },
     source: 'full recomputation keeps the input of every block (arXiv 2205.05198)',
   });
 }
 
 /** … and, while one block runs again, all of that one but its input, which is kept already. */
-function largestBlock(model: LanguageModel, setting: ActivationSetting): Figure {
+export function largestBlock(model: LanguageModel, whole: ActivationSetting): Figure {
+  const { from, to } = stageOf(model, whole);
+  const setting = { ...whole, stage: undefined };
   // Blocks are mostly alike, and each kind needs to be counted once only.
   const distinct = new Map<string, Figure>();
-  for (const block of model.blocks) {
+  for (const block of model.blocks.slice(from, to)) {
     const inside = withoutInput(keptBy(block, model.norm.weight.elements));
-    const key = JSON.stringify([inside, walk(block).flatMap(({ layer }) => scoresOf(layer))]);
+    const { attentions, scans } = kernelsOf(block);
+    const key = JSON.stringify([inside, attentions.map(scoresOf), scans.length]);
     if (distinct.has(key)) continue;
     const parts = partsOf(inside, [block], setting);
     distinct.set(key, sumOf(`activations: ${OTHER_PARTS.oneBlock}`, parts));
@@ -416,18 +600,17 @@ const spansOf = (layer: Attention | LatentAttention): readonly HeadSpan[] =>
   layer.kind === 'attention' ? layer.spans : [{ heads: layer.heads, window: undefined }];
 
 /** What decides how many scores are kept. */
-const scoresOf = (layer: Layer) =>
-  layer.kind === 'attention' || layer.kind === 'latentAttention'
-    ? [spansOf(layer), squaresPerHead(layer)]
-    : [];
+const scoresOf = (layer: Attention | LatentAttention) => [spansOf(layer), squaresPerHead(layer)];
 
 /** The loss is taken over logits in float32, whatever the model computes in. */
-function logits(model: LanguageModel, { batch, context }: ActivationSetting): Figure {
+function logits(model: LanguageModel, setting: ActivationSetting): Figure {
+  const [tensor, { factor, inputs }] = [tensorOf(setting), sequencesIn(setting)];
+  const vocabulary = outputWidth(model.head);
   return figure({
     label: `activations: ${OTHER_PARTS.logits}`,
     unit: 'bytes',
-    formula: '4 * batch * context * vocabulary',
-    inputs: { batch, context, vocabulary: outputWidth(model.head) },
+    formula: `4 * ${factor} * context * ${tensor > 1 ? 'ceildiv(vocabulary, tensor)' : 'vocabulary'}`,
+    inputs: { ...inputs, context: setting.context, vocabulary, ...(tensor > 1 && { tensor }) },
     source: 'log-softmax in float32',
   });
 }

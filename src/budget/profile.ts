@@ -44,32 +44,34 @@ export interface ModelProfile {
 export function profileModel(model: LanguageModel, setting: ProfileSetting): ModelProfile {
   const { inference, training } = setting;
   const parameters = parameterFigures(model);
-  const bytesIn = (dtype: Dtype) =>
-    figure({
-      label: `weights in ${dtype}`,
-      unit: 'bytes',
-      formula: 'ceildiv(parameters * bits, 8)',
-      inputs: { parameters: parameters.total.value, bits: DTYPES[dtype].bits },
-      source: 'packed without gaps',
-    });
   return {
     parameters,
-    bytes: DTYPE_NAMES.map((dtype) => ({ dtype, bytes: bytesIn(dtype) })),
-    inference: inferenceOf(model, bytesIn(inference.dtype), parameters.buffers, inference),
+    bytes: DTYPE_NAMES.map((dtype) => ({ dtype, bytes: weightBytes(parameters.total, dtype) })),
+    inference: inferenceMemoryOf(model, parameters, inference),
     training: trainingMemoryOf(model, training),
     forwardFlops: forwardFlopsOf(model, inference),
     trainingFlops: trainingFlopsOf(model, { ...training, causal: inference.causal }),
   };
 }
 
-function inferenceOf(
+const weightBytes = ({ value }: Figure, dtype: Dtype) =>
+  figure({
+    label: `weights in ${dtype}`,
+    unit: 'bytes',
+    formula: 'ceildiv(parameters * bits, 8)',
+    inputs: { parameters: value, bits: DTYPES[dtype].bits },
+    source: 'packed without gaps',
+  });
+
+/** The memory of inference alone. @param parameters Those of the model. */
+export function inferenceMemoryOf(
   model: LanguageModel,
-  weights: Figure,
-  bufferValues: Figure,
+  parameters: Pick<ParameterFigures, 'total' | 'buffers'>,
   setting: StateSetting,
 ): InferenceBudget {
+  const weights = weightBytes(parameters.total, setting.dtype);
   const state = stateOf(model, setting);
-  const buffers = bufferBytes(bufferValues.value);
+  const buffers = bufferBytes(parameters.buffers.value);
   const parts = { weights, buffers, state: state.total };
   const total = sumFigure('inference memory', 'bytes', parts, 'sum of the parts');
   return { weights, buffers, state, total };

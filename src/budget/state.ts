@@ -11,6 +11,8 @@ export interface StateSetting {
   readonly context: number;
   /** Element type of weights, caches and states. */
   readonly dtype: Dtype;
+  /** GPUs that share the heads and channels of each layer: what the fullest of them keeps. 1 unless said. */
+  readonly gpus?: number;
 }
 
 export interface StateBudget {
@@ -36,8 +38,11 @@ interface Kept {
 }
 
 /** State of decoding with sliding windows: a head with one keeps the keys that the next token sees. */
-export function stateOf(model: Layer, { batch, context, dtype }: StateSetting): StateBudget {
-  const kept = keptBy(model);
+export function stateOf(
+  model: Layer,
+  { batch, context, dtype, gpus = 1 }: StateSetting,
+): StateBudget {
+  const kept = keptBy(model, gpus);
   const { mambaValues, convolutionValues } = kept;
   const { bits } = DTYPES[dtype];
   const cached = cachedValues(kept);
@@ -145,7 +150,12 @@ function cachedValues({ spans, latentWidth }: Kept): CachedValues[] {
   return latentWidth > 0 ? [...heads, latents] : heads;
 }
 
-function keptBy(model: Layer): Kept {
+/**
+ * Of several GPUs each keeps whole heads, the fullest as many as any; a head that is left over is kept by several. The
+ * latent of a token belongs to all heads, and each keeps it.
+ */
+function keptBy(model: Layer, gpus: number): Kept {
+  const share = (parts: number) => (gpus === 1 ? parts : Math.ceil(parts / gpus));
   const spans = new Map<string, Kept['spans'][number]>();
   let latentWidth = 0;
   let mambaValues = 0;
@@ -154,7 +164,7 @@ function keptBy(model: Layer): Kept {
     switch (layer.kind) {
       case 'attention':
         for (const { heads, window } of layer.spans) {
-          const keyHeads = (heads * layer.keyValueHeads) / layer.heads;
+          const keyHeads = share((heads * layer.keyValueHeads) / layer.heads);
           const key = windowKey(window);
           const before = spans.get(key)?.width ?? 0;
           spans.set(key, { window, width: before + keyHeads * layer.headDim });
@@ -164,11 +174,11 @@ function keptBy(model: Layer): Kept {
         latentWidth += layer.latentRank + layer.rotary.headDim;
         break;
       case 'mamba':
-        mambaValues += layer.innerSize * layer.stateSize;
+        mambaValues += share(layer.innerSize) * layer.stateSize;
         break;
       case 'causalConv': {
         const [channels = 0, , kernel = 1] = layer.weight.shape;
-        convolutionValues += channels * (kernel - 1);
+        convolutionValues += share(channels) * (kernel - 1);
         break;
       }
       case 'languageModel':

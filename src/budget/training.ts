@@ -61,9 +61,41 @@ export interface TrainingBudget {
 export function trainingMemoryOf(model: LanguageModel, setting: TrainingSetting): TrainingBudget {
   const tensors = tensorsOf(model);
   const trained = tensors.filter(({ role }) => role === 'parameter');
+  const { weights, gradients, optimizer } = trainedStateOf(trained, setting);
+  const buffers = bufferBytes(sum(tensors) - sum(trained));
+  const bytesPerValue = bytesIn(setting.precision);
+  const activations = activationsOf(model, { ...setting, bytesPerValue });
+  const parts = { weights, gradients, optimizer, buffers, activations: activations.total };
+  const total = sumFigure('training memory', 'bytes', parts, 'sum of the parts, on one device');
+  return { weights, gradients, optimizer, buffers, activations, total };
+}
+
+/** Bytes of a weight, and of an activation. */
+export const bytesIn = (precision: TrainingSetting['precision']): number =>
+  precision === 'mixed' ? 2 : 4;
+
+/** A tensor, or a device's part of one. */
+export interface Trained {
+  readonly elements: number;
+}
+
+export interface TrainedStateSetting extends Pick<TrainingSetting, 'precision' | 'optimizer'> {
+  /** Of a gradient; those of a weight unless said otherwise. */
+  readonly gradientBytes?: number | undefined;
+  /** Why so many. */
+  readonly gradientSource?: string;
+}
+
+export type TrainedState = Pick<TrainingBudget, 'weights' | 'gradients' | 'optimizer'>;
+
+/** What training keeps of tensors, whatever it computes. */
+export function trainedStateOf(
+  trained: readonly Trained[],
+  setting: TrainedStateSetting,
+): TrainedState {
+  const { precision, gradientSource = 'in the type of the weights (arXiv 1910.02054)' } = setting;
   const parameters = sum(trained);
-  const bytes = setting.precision === 'mixed' ? 2 : 4;
-  const ofParameters = (label: string, source: string) =>
+  const ofParameters = (label: string, bytes: number, source: string) =>
     figure({
       label,
       unit: 'bytes',
@@ -71,22 +103,20 @@ export function trainingMemoryOf(model: LanguageModel, setting: TrainingSetting)
       inputs: { bytes, parameters },
       source,
     });
-  const weights = ofParameters('weights', `${setting.precision} precision`);
-  const gradients = ofParameters('gradients', 'in the type of the weights (arXiv 1910.02054)');
-  const optimizer = optimizerFigure(trained, setting);
-  const buffers = bufferBytes(sum(tensors) - parameters);
-  const activations = activationsOf(model, { ...setting, bytesPerValue: bytes });
-  const parts = { weights, gradients, optimizer, buffers, activations: activations.total };
-  const total = sumFigure('training memory', 'bytes', parts, 'sum of the parts, on one device');
-  return { weights, gradients, optimizer, buffers, activations, total };
+  const bytes = bytesIn(precision);
+  return {
+    weights: ofParameters('weights', bytes, `${precision} precision`),
+    gradients: ofParameters('gradients', setting.gradientBytes ?? bytes, gradientSource),
+    optimizer: optimizerFigure(trained, setting),
+  };
 }
 
 function optimizerFigure(
-  trained: readonly { readonly elements: number }[],
-  { precision, optimizer }: TrainingSetting,
+  trained: readonly Trained[],
+  { precision, optimizer }: TrainedStateSetting,
 ): Figure {
   const { label, state, source } = OPTIMIZERS[optimizer];
-  const isLarge = ({ elements }: { readonly elements: number }) => elements >= EIGHT_BIT_SMALLEST;
+  const isLarge = ({ elements }: Trained) => elements >= EIGHT_BIT_SMALLEST;
   const large = trained.filter(isLarge);
   const inputs =
     optimizer === 'adamw-8bit'
@@ -106,5 +136,5 @@ function optimizerFigure(
   });
 }
 
-const sum = (tensors: readonly { readonly elements: number }[]) =>
+const sum = (tensors: readonly Trained[]) =>
   tensors.reduce((total, { elements }) => total + elements, 0);

@@ -5,7 +5,7 @@ import { quote } from '../config/quote.js';
 import { UserError } from '../errors.js';
 import { FORMATS, type Format } from '../report/report.js';
 import { parseLimit, parseRounded } from '../report/units.js';
-import type { DeviceChoice } from '../runtime/devices.js';
+import type { DeviceChoice, EngineChoice } from '../runtime/devices.js';
 import type { Compute } from '../runtime/engine.js';
 import { DTYPE_NAMES, type Dtype, parseDtype } from '../tensor/dtype.js';
 
@@ -19,6 +19,13 @@ export const DEVICE_CHOICES = Object.keys({
   directml: true,
   coreml: true,
 } satisfies Record<DeviceChoice, true>) as DeviceChoice[];
+
+/** In the order in which they are tried. */
+export const ENGINE_CHOICES = Object.keys({
+  auto: true,
+  onnx: true,
+  tfjs: true,
+} satisfies Record<EngineChoice, true>) as EngineChoice[];
 
 const COMPUTES = Object.keys({ f32: true, f16: true } satisfies Record<Compute, true>) as Compute[];
 
@@ -117,13 +124,27 @@ export const count = Flags.custom<number>({
 });
 
 /** `--device gpu`: what a model runs on; `auto` where nothing is said. */
-export const device = (relations: { readonly dependsOn?: string[] } = {}) =>
+export const device = (
+  relations: { readonly dependsOn?: string[]; readonly helpGroup?: string } = {},
+) =>
   Flags.option({
     ...relations,
     options: DEVICE_CHOICES,
     description:
       'what the model runs on: gpu is any graphics card, webgpu also a software adapter [default: auto, a ' +
       'graphics card that computes what it should, else the CPU]',
+  } as const)();
+
+/** `--engine onnx`: what runs a model; `auto` where nothing is said. */
+export const engine = (
+  relations: { readonly dependsOn?: string[]; readonly helpGroup?: string } = {},
+) =>
+  Flags.option({
+    ...relations,
+    options: ENGINE_CHOICES,
+    description:
+      'what runs the model; auto is the first that computes what it should: onnx, then tfjs with ' +
+      'tfjs-node-gpu, tfjs-node, WebAssembly, JavaScript [default: auto]',
   } as const)();
 
 /** `--compute f16`: what its products are computed in. */
@@ -160,6 +181,50 @@ export const seed = Flags.integer({
   description: 'of whatever is random',
 });
 
+/** A number above zero: `0.4`, `2.5`, `1e3`. */
+export const positive = Flags.custom<number>({
+  helpValue: 'NUMBER',
+  parse: async (text, _context, options) => {
+    const value = Number(text);
+    if (/^\s*[\d.]+(e[+-]?\d+)?\s*$/i.test(text) && value > 0 && Number.isFinite(value))
+      return value;
+    return unreadable(
+      options.name,
+      text,
+      'is no number above zero',
+      `write one as in --${options.name} 0.5`,
+    );
+  },
+});
+
+/** A share of one: above zero, and one at most. */
+export const share = Flags.custom<number>({
+  helpValue: 'SHARE',
+  parse: async (text, _context, options) => {
+    const value = Number(text);
+    if (/^\s*[\d.]+(e-?\d+)?\s*$/i.test(text) && value > 0 && value <= 1) return value;
+    return unreadable(
+      options.name,
+      text,
+      'is no share of one',
+      `write one as in --${options.name} 0.4`,
+    );
+  },
+});
+
+const SECONDS = { us: 1e-6, ms: 1e-3, s: 1, min: 60, h: 3600 } as const;
+
+/** A time, in seconds: `500ms`, `1.5s`, `2min`. */
+export const duration = Flags.custom<number>({
+  helpValue: 'TIME',
+  parse: async (text, _context, options) => {
+    const [, number, unit] = /^\s*(\d+(?:\.\d+)?)\s*(us|ms|s|min|h)\s*$/.exec(text) ?? [];
+    const value = Number(number) * SECONDS[unit as keyof typeof SECONDS];
+    if (value > 0) return value;
+    return unreadable(options.name, text, 'is no time', `write one as in --${options.name} 500ms`);
+  },
+});
+
 /** A limit on a number of things: `14B`, `13.4M`, `2e9`. */
 export const countLimit = Flags.custom<number | bigint>({
   helpValue: 'N',
@@ -182,6 +247,19 @@ export const publishedNumber = Flags.custom<NonNullable<ReturnType<typeof parseR
   parse: async (text, _context, options) =>
     parseRounded(text) ??
     unreadable(options.name, text, 'is no count', 'write one as 7B, 13.8B or 22,143,967,232'),
+});
+
+/** Positive whole numbers from one to another: `--depth 4..40`, or a single one. */
+export const range = Flags.custom<{ readonly least: number; readonly most: number }>({
+  helpValue: 'N..M',
+  parse: async (text, _context, options) => {
+    const [first = '', last = first, ...more] = text.split('..');
+    const [least, most] = [first, last].map((each) => wholeNumber(each, options.name));
+    if (least !== undefined && most !== undefined && least <= most && more.length === 0) {
+      return { least, most };
+    }
+    return unreadable(options.name, text, 'is no range', `write one as in --${options.name} 4..40`);
+  },
 });
 
 function wholeNumber(text: string, flag: string): number {

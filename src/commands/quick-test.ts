@@ -14,6 +14,7 @@ import {
   count,
   DEVICE_CHOICES,
   device,
+  ENGINE_CHOICES,
   seed,
   set,
   stateDict,
@@ -46,12 +47,6 @@ const CHECKS = Object.keys({
   float16: true,
   'cross-check': true,
 } satisfies Record<CheckName, true>) as CheckName[];
-
-const ENGINES = Object.keys({
-  auto: true,
-  onnx: true,
-  tfjs: true,
-} satisfies Record<EngineChoice, true>) as EngineChoice[];
 
 /** What says how a model runs, or what of that is kept, has no meaning where none does. */
 const NOT_TRACED = [
@@ -120,7 +115,7 @@ export default class QuickTest extends BaseCommand {
     'cross-check': Flags.boolean({ description: 'compare with the other engine, too' }),
     repeat: count({ description: 'runs that are timed [default: half a second long]' }),
     engine: Flags.option({
-      options: ENGINES,
+      options: ENGINE_CHOICES,
       default: 'auto',
       description:
         'what runs the model; auto is the first that computes what it should: onnx, then tfjs with ' +
@@ -279,7 +274,7 @@ interface TestFlags {
  */
 function wayOf(source: string, { engine }: TestFlags): OtherWay | undefined {
   const isOne = <T extends string>(names: readonly T[]) => names.find((each) => each === source);
-  const name = isOne(ENGINES.filter((each) => each !== 'auto'));
+  const name = isOne(ENGINE_CHOICES.filter((each) => each !== 'auto'));
   if (name) return { engine: name, device: 'auto', compute: 'f32' };
   const kind = isOne(DEVICE_CHOICES.filter((each) => each !== 'auto'));
   return kind && { engine, device: kind, compute: 'f32' };

@@ -1,14 +1,15 @@
 /** How the figures of a profile come about: formula, inputs and source of each. */
 import type { Figure } from '../budget/figure.js';
+import type { Quantity } from '../budget/quantity.js';
 import { heading, integerCell, left, right, strong } from './cells.js';
-import type { Block, TableBlock } from './report.js';
+import type { Block, Cell, TableBlock } from './report.js';
 import { formatInteger } from './units.js';
 
 /** Every figure of a result, in the order in which they are shown. */
-function* figuresOf(value: unknown): Generator<Figure> {
+function* figuresOf(value: unknown): Generator<Figure | Quantity> {
   if (typeof value !== 'object' || value === null) return;
   if ('formula' in value && 'inputs' in value) {
-    yield value as Figure;
+    yield value as Figure | Quantity;
     return;
   }
   for (const inner of Object.values(value)) yield* figuresOf(inner);
@@ -20,7 +21,7 @@ function* figuresOf(value: unknown): Generator<Figure> {
  */
 export function explanationBlocks(sections: Readonly<Record<string, unknown>>): Block[] {
   const seen = new Set<string>();
-  const isNew = ({ label, formula, inputs }: Figure) => {
+  const isNew = ({ label, formula, inputs }: Figure | Quantity) => {
     const key = `${label} ${formula} ${Object.values(inputs).join()}`;
     return !seen.has(key) && seen.add(key);
   };
@@ -31,7 +32,7 @@ export function explanationBlocks(sections: Readonly<Record<string, unknown>>): 
   });
 }
 
-const explanationTable = (figures: readonly Figure[]): TableBlock => ({
+const explanationTable = (figures: readonly (Figure | Quantity)[]): TableBlock => ({
   kind: 'table',
   columns: [
     left('figure', 'figure'),
@@ -43,14 +44,24 @@ const explanationTable = (figures: readonly Figure[]): TableBlock => ({
   ],
   rows: figures.map(({ label, value, unit, formula, inputs, source }) => [
     strong(label),
-    integerCell(value),
+    numberCell(value),
     { text: unit },
     { text: formula },
     {
       text: Object.entries(inputs)
-        .map(([name, input]) => `${name} = ${formatInteger(input)}`)
+        .map(([name, input]) => `${name} = ${numberText(input)}`)
         .join('; '),
     },
     { text: source },
   ]),
 });
+
+const isWhole = (value: number | bigint): boolean =>
+  typeof value === 'bigint' || Number.isSafeInteger(value);
+
+/** Every digit of a whole number, six of any other. */
+const numberText = (value: number | bigint): string =>
+  isWhole(value) ? formatInteger(value) : Number(Number(value).toPrecision(6)).toString();
+
+const numberCell = (value: number | bigint): Cell =>
+  isWhole(value) ? integerCell(value) : { text: numberText(value), value: Number(value) };

@@ -11,6 +11,9 @@ const ORIGINS = {
   longest: ' (default: all that the model takes)',
 } as const satisfies Record<Origin, string>;
 
+/** Who says how long a sequence is, where it is not the user. */
+export const contextText = (origin: Origin): string => ORIGINS[origin];
+
 /** @param file What says so where no flag does. */
 export const settingNotes = (setting: ResolvedSetting, file = 'file'): Block[] => [
   inferenceNote(setting, file),

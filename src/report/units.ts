@@ -122,24 +122,42 @@ function absolute(value: bigint): bigint {
   return value < 0n ? -value : value;
 }
 
+const BYTES = {
+  '': 1n,
+  b: 1n,
+  kb: 10n ** 3n,
+  mb: 10n ** 6n,
+  gb: 10n ** 9n,
+  tb: 10n ** 12n,
+  pb: 10n ** 15n,
+  kib: 2n ** 10n,
+  mib: 2n ** 20n,
+  gib: 2n ** 30n,
+  tib: 2n ** 40n,
+  pib: 2n ** 50n,
+} as const;
+
+/** `TFLOP/s`, `TFLOPS`, and `TOPS` for integers. */
+const rates = (prefix: string, scale: bigint): (readonly [string, bigint])[] =>
+  ['flop/s', 'flops', 'flops/s', 'ops', 'op/s'].map((unit) => [prefix + unit, scale]);
+
 /** Written in lower case: what people write differs in case, and no two units here differ only in that. */
-const READ_UNITS = {
-  bytes: {
-    '': 1n,
-    b: 1n,
-    kb: 10n ** 3n,
-    mb: 10n ** 6n,
-    gb: 10n ** 9n,
-    tb: 10n ** 12n,
-    pb: 10n ** 15n,
-    kib: 2n ** 10n,
-    mib: 2n ** 20n,
-    gib: 2n ** 30n,
-    tib: 2n ** 40n,
-    pib: 2n ** 50n,
-  },
+const READ_UNITS: Readonly<Record<ReadUnit, Readonly<Record<string, bigint>>>> = {
+  bytes: BYTES,
+  'bytes/s': Object.fromEntries(
+    Object.entries(BYTES).map(([unit, scale]) => [unit && `${unit}/s`, scale]),
+  ),
+  'FLOP/s': Object.fromEntries([
+    ['', 1n],
+    ...rates('', 1n),
+    ...rates('g', 10n ** 9n),
+    ...rates('t', 10n ** 12n),
+    ...rates('p', 10n ** 15n),
+  ]),
   count: { '': 1n, k: 10n ** 3n, m: 10n ** 6n, b: 10n ** 9n, t: 10n ** 12n },
-} as const satisfies Record<string, Record<string, bigint>>;
+};
+
+export type ReadUnit = 'bytes' | 'bytes/s' | 'FLOP/s' | 'count';
 
 /**
  * A number as it was printed, with commas or a unit: `13.8B` may be anything within half of its last
@@ -155,14 +173,11 @@ export function parseRounded(
 }
 
 /**
- * The largest whole number that is at most `text`, bytes (`24GB`, `512MiB`) or a count (`26M`, `1e9`,
- * `7_000`): 43.6 GiB is no whole number of bytes, but as a limit it is clear. A bigint beyond 2^53 − 1;
- * undefined when it cannot be read.
+ * The largest whole number that is at most `text`: bytes (`24GB`, `512MiB`), a rate (`1.008TB/s`,
+ * `165TFLOP/s`) or a count (`26M`, `1e9`, `7_000`). 43.6 GiB is no whole number of bytes, but as a limit
+ * it is clear. A bigint beyond 2^53 − 1; undefined when it cannot be read.
  */
-export function parseLimit(
-  text: string,
-  unit: keyof typeof READ_UNITS,
-): number | bigint | undefined {
+export function parseLimit(text: string, unit: ReadUnit): number | bigint | undefined {
   const scaled = parseScaled(text, READ_UNITS[unit]);
   if (!scaled) return undefined;
   const value = scaled.numerator / scaled.divisor;
@@ -176,7 +191,7 @@ interface Scaled {
   readonly scale: bigint;
 }
 
-const NUMBER_AND_UNIT = /^(\d+(?:_\d+)*)(?:\.(\d+))?(?:e\+?(\d{1,2}))? ?([a-z]*)$/;
+const NUMBER_AND_UNIT = /^(\d+(?:_\d+)*)(?:\.(\d+))?(?:e\+?(\d{1,2}))? ?([a-z/]*)$/;
 
 /** More than any sensible number needs, and few enough to work with at once. */
 const MAX_CHARACTERS = 64;
@@ -190,4 +205,30 @@ function parseScaled(text: string, units: Readonly<Record<string, bigint>>): Sca
   const digits = BigInt(whole.replaceAll('_', '') + fraction);
   const scale = (units[unit] ?? 0n) * 10n ** BigInt(exponent);
   return { numerator: digits * scale, divisor: 10n ** BigInt(fraction.length), scale };
+}
+
+const TIMES = [
+  { unit: 'µs', seconds: 1e-6, below: 1e-3 },
+  { unit: 'ms', seconds: 1e-3, below: 1 },
+  { unit: 's', seconds: 1, below: 300 },
+  { unit: 'min', seconds: 60, below: 7200 },
+  { unit: 'h', seconds: 3600, below: 172_800 },
+  { unit: 'days', seconds: 86_400, below: 1e8 },
+  { unit: 'years', seconds: 31_557_600, below: Number.POSITIVE_INFINITY },
+] as const;
+
+/** `4.98 ms`, `12.3 s`, `3.40 days`: three digits of a time that nobody counts. */
+export function formatSeconds(seconds: number): string {
+  const { unit, seconds: one } = TIMES.find(({ below }) => seconds < below) ?? TIMES[6];
+  return `${significant(seconds / one)} ${unit}`;
+}
+
+/** Three digits, without a power of ten: `4.98`, `1,240`, `0.0123`. */
+export function significant(value: number): string {
+  if (value === 0 || !Number.isFinite(value)) return String(value);
+  const decimals = Math.max(0, 2 - Math.floor(Math.log10(Math.abs(value))));
+  return value.toLocaleString('en-US', {
+    minimumFractionDigits: Math.min(decimals, 20),
+    maximumFractionDigits: Math.min(decimals, 20),
+  });
 }

@@ -31,6 +31,9 @@ function complaints(output: string): unknown[] {
 }
 
 const CONFIG = 'configs/hybrid/original.yaml';
+const SMALL_CONFIG = 'configs/minimind/minimind2-small.yaml';
+const EXPERTS = 'fixtures/hf-configs/qwen1.5-moe-a2.7b/config.json';
+const LOAD = ['--qps', '100', '--prompt', '200', '--output', '50', '--p95', '2s'];
 const TOKENIZERS = 'fixtures/tokenizers';
 const TEXT = ['--tokenizer', `${TOKENIZERS}/bpe-512.json`, '--text', `${TOKENIZERS}/text.txt`];
 
@@ -66,10 +69,40 @@ describe('JSON output keeps to docs/schemas', () => {
       ],
     ],
     ['doctor', []],
+    ['plan', ['--max-params', '26M', '--vocab', '6400', '--gpu', 'h100-80gb', '--top', '2']],
+    ['plan', ['--max-params', '1e17', '--family', 'hybrid', '--top', '1', '--depth', '4']],
+    [
+      'fit',
+      [CONFIG, '--gpu', 'h100-80gb', '--gpus', '8', '--for', 'training', '--train-tokens', '3e11'],
+    ],
+    ['fit', [SMALL_CONFIG, '--gpu', 'l4', '--for', 'serving', ...LOAD, '--dtype', 'int4']],
+    ['fit', [SMALL_CONFIG, '--gpu', 'dgx-h100', '--gpus', '16', '--pipeline-parallel', '2']],
+    ['fit', [EXPERTS, '--gpu', 'h200', '--gpus', '4', '--tensor-parallel', '2', ...LOAD]],
+    ['fit', [CONFIG, '--gpu', 'l4', ...LOAD, '--mfu', '0.3', '--global-batch', '4M']],
   ])('%s %j', (command, args) => {
     const { code, stdout } = runCli([command, ...args, '--json']);
     expect(code).toBe(0);
     expect(JSON.parse(stdout).schema).toBe(`minimind/${command}@1`);
+    expect(complaints(stdout)).toEqual([]);
+  });
+
+  it('fit --list-gpus', () => {
+    const args = ['--list-gpus', '--hardware', 'configs/hardware/example.yaml'];
+    const { code, stdout } = runCli(['fit', ...args, '--json']);
+    const { schema, gpus, machines } = JSON.parse(stdout);
+    expect({ code, schema }).toEqual({ code: 0, schema: 'minimind/gpus@1' });
+    expect(gpus[0].name).toBe('rtx-4090-300w');
+    expect(machines.length).toBeGreaterThan(1);
+    expect(complaints(stdout)).toEqual([]);
+  });
+
+  it.skipIf(onnxVersion() === undefined)('fit --this-machine', () => {
+    const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'minimind-'));
+    const args = ['--this-machine', '--device', 'cpu', '--profile', path.join(folder, 'p.json')];
+    const { code, stdout } = runCli(['fit', SMALL_CONFIG, ...args, '--context', '8', '--json']);
+    fs.rmSync(folder, { recursive: true });
+    expect(code).toBe(0);
+    expect(JSON.parse(stdout).forward.tokens).toBe(8);
     expect(complaints(stdout)).toEqual([]);
   });
 
@@ -215,7 +248,10 @@ describe('JSON output of export', () => {
   });
 });
 
-describe.each(fs.readdirSync(inPackage('configs')))('the JSON Schema of %s configs', (family) => {
+/** Of models; the folder beside them has hardware. */
+const families = fs.readdirSync(inPackage('configs')).filter((name) => name !== 'hardware');
+
+describe.each(families)('the JSON Schema of %s configs', (family) => {
   const schema = readJson<SchemaObject>(`docs/schemas/config-${family}.schema.json`);
   const validate = new Ajv2020({ strict: true, allErrors: true }).compile(schema);
 

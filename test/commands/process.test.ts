@@ -162,6 +162,7 @@ describe('the command line itself', () => {
     'list',
     'schema',
     'init',
+    'plan',
   ])('runs the examples of %s --help', (command) => {
     const { stdout } = runCli([command, '--help']);
     const examples = [...stdout.matchAll(/^ {2}\$ minimind (.+)$/gm)]

@@ -201,6 +201,37 @@ describe('parseLimit of bytes', () => {
   ])('does not read %j', (text) => expect(parseBytes(text)).toBeUndefined());
 });
 
+describe('parseLimit of a rate', () => {
+  it.each([
+    ['1.008TB/s', 1_008_000_000_000],
+    ['936 GB/s', 936_000_000_000],
+    ['2GiB/s', 2 ** 31],
+    ['5e9', 5_000_000_000],
+  ])('reads %j in bytes per second', (text, value) =>
+    expect(parseLimit(text, 'bytes/s')).toBe(value),
+  );
+
+  it.each([
+    ['165.2TFLOP/s', 165_200_000_000_000],
+    ['165.2 TFLOPS', 165_200_000_000_000],
+    ['1.9789 PFLOP/s', 1_978_900_000_000_000],
+    ['650 TOPS', 650_000_000_000_000],
+  ])('reads %j in operations per second', (text, value) =>
+    expect(parseLimit(text, 'FLOP/s')).toBe(value),
+  );
+
+  it.each([
+    ['24GB', 'bytes/s'],
+    ['24GB/s', 'bytes'],
+    ['24GB/s', 'FLOP/s'],
+    ['24TFLOP', 'FLOP/s'],
+    ['1/s', 'bytes/s'],
+    ['-1GB/s', 'bytes/s'],
+  ] as const)('does not read %j as %s', (text, unit) =>
+    expect(parseLimit(text, unit)).toBeUndefined(),
+  );
+});
+
 describe('parseLimit of a count', () => {
   it.each([
     ['26M', 26_000_000],

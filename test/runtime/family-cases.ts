@@ -69,3 +69,28 @@ export async function familyCase(place: string): Promise<FamilyCase> {
     shapes: given.tensors ?? Object.fromEntries(stored),
   };
 }
+
+/** One of each kind of layer. */
+const FEW = [
+  'hf/bloom',
+  'hf/deepseek-v3',
+  'hf/gemma2-window',
+  'hf/gpt2',
+  'hf/phi3-longrope-beyond',
+  'hf/qwen2-moe',
+  'minimind/v3-moe',
+  'minigpt/tiny-gqa',
+  'hybrid/shared-lowrank-tied',
+  'hybrid/per-layer-sincos',
+  'hybrid/pyramidal-windowed',
+];
+
+/** Every fixture with expected logits, those of the hybrid family too. */
+export const ALL_CASES = [
+  ...FAMILY_CASES,
+  ...fs.readdirSync(inPackage('fixtures/hybrid')).map((name) => `hybrid/${name}`),
+];
+
+/** Few, as what is tested on them takes its time; all where MINIMIND_TEST_WEBGPU is `all`. */
+export const casesToRun = (): readonly string[] =>
+  process.env.MINIMIND_TEST_WEBGPU === 'all' ? ALL_CASES : FEW;

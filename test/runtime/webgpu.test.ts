@@ -1,5 +1,4 @@
 /** On a graphics card: under WebGPU, or its software adapter, and under CUDA; skipped where there is none. */
-import fs from 'node:fs';
 import { afterAll, describe, expect, it } from 'vitest';
 import { mamba } from '../../src/architecture/constructors.js';
 import type { Layer } from '../../src/architecture/layer.js';
@@ -10,8 +9,7 @@ import { GUARANTEED_BYTES } from '../../src/runtime/onnx/target.js';
 import { randomWeights } from '../../src/runtime/random-weights.js';
 import { selfCheck } from '../../src/runtime/self-check.js';
 import type { WeightSource } from '../../src/runtime/weights.js';
-import { inPackage } from '../fixtures.js';
-import { FAMILY_CASES, familyCase } from './family-cases.js';
+import { ALL_CASES, casesToRun, familyCase } from './family-cases.js';
 import { differenceAt, fixtureModel, idsOf, modelOfConfig } from './fixture-models.js';
 import { decoded } from './onnx/support.js';
 import { largestDifference } from './tfjs/support.js';
@@ -26,25 +24,7 @@ afterAll(async () => {
 /** Cards have exponentials of their own; software has those of the processor. */
 const limit = why === '' && engine.info.isSoftware ? 2e-5 : 2e-4;
 
-/** One of each kind of layer; a software adapter takes its time to compile what it computes. */
-const FEW = [
-  'hf/bloom',
-  'hf/deepseek-v3',
-  'hf/gemma2-window',
-  'hf/gpt2',
-  'hf/phi3-longrope-beyond',
-  'hf/qwen2-moe',
-  'minimind/v3-moe',
-  'minigpt/tiny-gqa',
-  'hybrid/shared-lowrank-tied',
-  'hybrid/per-layer-sincos',
-  'hybrid/pyramidal-windowed',
-];
-const ALL = [
-  ...FAMILY_CASES,
-  ...fs.readdirSync(inPackage('fixtures/hybrid')).map((name) => `hybrid/${name}`),
-];
-const CASES = process.env.MINIMIND_TEST_WEBGPU === 'all' ? ALL : FEW;
+const CASES = casesToRun();
 
 async function caseOf(place: string) {
   if (place.startsWith('hybrid/')) return fixtureModel(place.slice('hybrid/'.length));
@@ -74,7 +54,7 @@ describe.skipIf(whyNoCuda !== '')(`CUDA${whyNoCuda}`, () => {
     expect(await selfCheck(card)).toMatchObject({ passed: true });
   });
 
-  it.each(ALL)('computes what the original does: %s', async (place) => {
+  it.each(ALL_CASES)('computes what the original does: %s', async (place) => {
     const { model, weights, ids, expected, every } = await caseOf(place);
     const logits = expected.get('logits');
     const program = await card.load(model, weights);

@@ -44,6 +44,13 @@ export const bloom = defineFamily({
   rules: [...headsDivide('n_head', 'hidden_size'), ...lengthRules('seq_length')],
   confusions: [],
   presets: {},
+  dimensions: {
+    vocabulary: 'vocab_size',
+    positions: 'seq_length',
+    depth: 'n_layer',
+    width: 'hidden_size',
+    heads: 'n_head',
+  },
   trainingHints,
   fromHuggingFace: (config) =>
     readHuggingFace(schema.shape.model, config, {

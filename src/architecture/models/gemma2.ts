@@ -14,6 +14,7 @@ import { rotarySettings } from '../transformer/rotary-settings.js';
 import { DECODER_RULES, layerListRules, rotaryRules } from '../transformer/rules.js';
 import {
   activationOf,
+  DECODER_DIMENSIONS,
   decoderSizes,
   headsOf,
   laterGemmaSettings,
@@ -47,6 +48,7 @@ export const gemma2 = defineFamily({
   rules: [...DECODER_RULES, ...rotaryRules, ...layerListRules('layer_types')],
   confusions: [],
   presets: {},
+  dimensions: { ...DECODER_DIMENSIONS, headDim: ['head_dim', 'query_pre_attn_scalar'] },
   trainingHints,
   fromHuggingFace: (config) => readHuggingFace(schema.shape.model, config),
   settingsFor: tyingSettings,

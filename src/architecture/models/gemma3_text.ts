@@ -9,6 +9,7 @@ import { DECODER_RULES, layerListRules, rotaryRules } from '../transformer/rules
 import {
   activationOf,
   count,
+  DECODER_DIMENSIONS,
   decoderSizes,
   headsOf,
   laterGemmaSettings,
@@ -57,6 +58,7 @@ export const gemma3Text = defineFamily({
   rules: [...DECODER_RULES, ...rotaryRules, ...layerListRules('layer_types')],
   confusions: [],
   presets: {},
+  dimensions: { ...DECODER_DIMENSIONS, headDim: ['head_dim', 'query_pre_attn_scalar'] },
   trainingHints,
   fromHuggingFace: (config) =>
     readHuggingFace(schema.shape.model, config, {

@@ -19,6 +19,7 @@ import {
   activationWord,
   count,
   epsilon,
+  FEED_FORWARD_PER_CHANNEL,
   flag,
   transformerDocument,
 } from '../transformer/settings.js';
@@ -50,6 +51,14 @@ export const gpt2 = defineFamily({
   rules: [...headsDivide('n_head', 'n_embd'), ...lengthRules('n_positions')],
   confusions: [],
   presets: {},
+  dimensions: {
+    vocabulary: 'vocab_size',
+    positions: 'n_positions',
+    depth: 'n_layer',
+    width: 'n_embd',
+    heads: 'n_head',
+    feedForward: { key: 'n_inner', perChannel: FEED_FORWARD_PER_CHANNEL },
+  },
   trainingHints,
   fromHuggingFace: (config) =>
     readHuggingFace(schema.shape.model, config, {

@@ -28,6 +28,7 @@ import {
   activationWord,
   count,
   epsilon,
+  FEED_FORWARD_PER_CHANNEL,
   flag,
   partOfHead,
   transformerDocument,
@@ -76,6 +77,14 @@ export const gptNeox = defineFamily({
   ],
   confusions: [],
   presets: {},
+  dimensions: {
+    vocabulary: 'vocab_size',
+    positions: 'max_position_embeddings',
+    depth: 'num_hidden_layers',
+    width: 'hidden_size',
+    heads: 'num_attention_heads',
+    feedForward: { key: 'intermediate_size', perChannel: FEED_FORWARD_PER_CHANNEL },
+  },
   trainingHints,
   fromHuggingFace: (config) =>
     readHuggingFace(schema.shape.model, config, {

@@ -528,5 +528,15 @@ export const hybrid = defineFamily({
   readOff,
   settingsFor,
   twin,
+  dimensions: {
+    vocabulary: 'vocab_size',
+    positions: 'max_position_embeddings',
+    depth: 'num_layers',
+    width: 'hidden_size',
+    heads: 'num_heads',
+    rank: { key: 'srte_factorized_rank', choices: [32, 64, 128, 256] },
+    // 256 of 4096 by default.
+    follows: (width) => ({ gate_rank: Math.ceil(width / 16) }),
+  },
   trainingHints,
 });

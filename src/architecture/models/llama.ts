@@ -8,6 +8,7 @@ import { rotarySettings } from '../transformer/rotary-settings.js';
 import { DECODER_RULES, rotaryRules } from '../transformer/rules.js';
 import {
   activationWord,
+  DECODER_DIMENSIONS,
   decoderSizes,
   flag,
   headsOf,
@@ -39,6 +40,7 @@ export const llama = defineFamily({
   rules: [...DECODER_RULES, ...rotaryRules],
   confusions: [],
   presets: {},
+  dimensions: DECODER_DIMENSIONS,
   trainingHints,
   fromHuggingFace: (config) => readHuggingFace(schema.shape.model, config),
   ignored: () => oldBuffers(['model.layers.*.self_attn.rotary_emb.inv_freq']),

@@ -11,7 +11,14 @@ import {
   separateMlp,
 } from '../transformer/parts.js';
 import { DECODER_RULES } from '../transformer/rules.js';
-import { count, epsilon, flag, headsOf, transformerDocument } from '../transformer/settings.js';
+import {
+  count,
+  DECODER_DIMENSIONS,
+  epsilon,
+  flag,
+  headsOf,
+  transformerDocument,
+} from '../transformer/settings.js';
 import { tyingSettings } from '../transformer/stored.js';
 
 const schema = transformerDocument('minigpt', {
@@ -73,6 +80,7 @@ export const minigpt = defineFamily({
     'minigpt-medium': preset('MiniGPT medium: 112M', [20_000, 640, 20, 16, 4, 2048, 2048]),
     'minigpt-large': preset('MiniGPT large: 298M', [32_000, 768, 32, 24, 6, 3072, 4096]),
   },
+  dimensions: DECODER_DIMENSIONS,
   trainingHints,
   fromHuggingFace: (config) => readHuggingFace(schema.shape.model, config),
   settingsFor: tyingSettings,

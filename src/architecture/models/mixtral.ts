@@ -16,6 +16,7 @@ import {
   activationOf,
   activationWord,
   count,
+  DECODER_DIMENSIONS,
   decoderSizes,
   expertsStored,
   flag,
@@ -60,6 +61,7 @@ export const mixtral = defineFamily({
   ],
   confusions: [],
   presets: {},
+  dimensions: DECODER_DIMENSIONS,
   trainingHints,
   fromHuggingFace: (config) =>
     readHuggingFace(schema.shape.model, config, {

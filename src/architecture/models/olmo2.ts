@@ -14,6 +14,7 @@ import { rotarySettings } from '../transformer/rotary-settings.js';
 import { DECODER_RULES, rotaryRules } from '../transformer/rules.js';
 import {
   activationWord,
+  DECODER_DIMENSIONS,
   decoderSizes,
   flag,
   headsOf,
@@ -44,6 +45,7 @@ export const olmo2 = defineFamily({
   rules: [...DECODER_RULES, ...rotaryRules],
   confusions: [],
   presets: {},
+  dimensions: DECODER_DIMENSIONS,
   trainingHints,
   fromHuggingFace: (config) => readHuggingFace(schema.shape.model, config),
   settingsFor: tyingSettings,

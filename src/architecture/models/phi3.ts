@@ -10,6 +10,7 @@ import {
   activationOf,
   activationWord,
   count,
+  DECODER_DIMENSIONS,
   decoderSizes,
   flag,
   headsOf,
@@ -49,6 +50,7 @@ export const phi3 = defineFamily({
   rules: [...decoderRules(ROTATED), ...scalingRules(ROTATED)],
   confusions: [],
   presets: {},
+  dimensions: DECODER_DIMENSIONS,
   trainingHints,
   fromHuggingFace: (config) =>
     readHuggingFace(schema.shape.model, config, {

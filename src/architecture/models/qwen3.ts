@@ -8,6 +8,7 @@ import { rotarySettings } from '../transformer/rotary-settings.js';
 import { DECODER_RULES, layerListRules, rotaryRules } from '../transformer/rules.js';
 import {
   activationWord,
+  DECODER_DIMENSIONS,
   decoderSizes,
   flag,
   headsOf,
@@ -43,6 +44,7 @@ export const qwen3 = defineFamily({
   rules: [...DECODER_RULES, ...rotaryRules, ...layerListRules('layer_types')],
   confusions: [],
   presets: {},
+  dimensions: { ...DECODER_DIMENSIONS, headDim: ['head_dim'] },
   trainingHints,
   fromHuggingFace: (config) => readHuggingFace(schema.shape.model, config),
   settingsFor: tyingSettings,

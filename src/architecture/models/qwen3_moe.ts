@@ -17,6 +17,7 @@ import { DECODER_RULES, expertRules, rotaryRules } from '../transformer/rules.js
 import {
   activationOf,
   activationWord,
+  DECODER_DIMENSIONS,
   decoderSizes,
   flag,
   hasExperts,
@@ -59,6 +60,12 @@ export const qwen3Moe = defineFamily({
   ],
   confusions: [],
   presets: {},
+  dimensions: {
+    ...DECODER_DIMENSIONS,
+    headDim: ['head_dim'],
+    // Many small experts: 768 of 2048 in Qwen3-30B-A3B.
+    feedForward: { key: 'moe_intermediate_size', perChannel: [1 / 4, 1] },
+  },
   trainingHints,
   fromHuggingFace: (config) =>
     readHuggingFace(schema.shape.model, config, {

@@ -10,6 +10,7 @@ import { DECODER_RULES, layerListRules, rotaryRules } from '../transformer/rules
 import {
   activationWord,
   count,
+  DECODER_DIMENSIONS,
   decoderSizes,
   flag,
   headsOf,
@@ -58,6 +59,7 @@ export const smollm3 = defineFamily({
   ],
   confusions: [],
   presets: {},
+  dimensions: DECODER_DIMENSIONS,
   trainingHints,
   fromHuggingFace: (config) => readHuggingFace(schema.shape.model, config),
   settingsFor: tyingSettings,

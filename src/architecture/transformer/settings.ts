@@ -1,6 +1,7 @@
 /** What configs of transformers say, in the words of Hugging Face: the parts that families share. */
 import * as z from 'zod';
 import { slidingWindow } from '../constructors.js';
+import type { Dimensions } from '../family.js';
 import type { ActivationName, Window } from '../layer.js';
 import { TRAINING_SECTIONS } from '../training.js';
 
@@ -94,6 +95,23 @@ export const decoderSizes = (defaults: SizeDefaults) => ({
     .describe('Longest input, in tokens'),
   rms_norm_eps: epsilon.default(defaults.rms_norm_eps).describe('Epsilon of the norms'),
 });
+
+/**
+ * From 2, as in later small models, over 8/3, which makes a gated network as large as one of 4 without a gate
+ * (arXiv 2002.05202), to 4.
+ */
+export const FEED_FORWARD_PER_CHANNEL = [2, 4] as const;
+
+/** The sizes of a model with the keys of `decoderSizes`. */
+export const DECODER_DIMENSIONS = {
+  vocabulary: 'vocab_size',
+  positions: 'max_position_embeddings',
+  depth: 'num_hidden_layers',
+  width: 'hidden_size',
+  heads: 'num_attention_heads',
+  keyValueHeads: 'num_key_value_heads',
+  feedForward: { key: 'intermediate_size', perChannel: FEED_FORWARD_PER_CHANNEL },
+} as const satisfies Dimensions;
 
 /** What would make a model see the tokens that follow; no such model is described here. */
 export const causalOnly = z.literal(false).nullish().describe('Attention is causal');

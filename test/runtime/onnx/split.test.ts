@@ -1,4 +1,3 @@
-import fs from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import type { LanguageModel } from '../../../src/architecture/layer.js';
 import { tensorsOf } from '../../../src/architecture/walk.js';
@@ -6,8 +5,7 @@ import { compile } from '../../../src/runtime/onnx/compile.js';
 import { checkFits, largestValue } from '../../../src/runtime/onnx/largest-tensor.js';
 import { PlacedWeights } from '../../../src/runtime/onnx/placed-weights.js';
 import type { Target } from '../../../src/runtime/onnx/target.js';
-import { inPackage } from '../../fixtures.js';
-import { FAMILY_CASES, familyCase } from '../family-cases.js';
+import { casesToRun, familyCase } from '../family-cases.js';
 import { fixtureModel, modelOfConfig } from '../fixture-models.js';
 import { partOf } from '../sequences.js';
 import { largestDifference } from '../tfjs/support.js';
@@ -22,10 +20,7 @@ function tightFor(model: LanguageModel, batch: number, tokens = TOKENS): Target 
   return { ...none, maxBindingBytes: 4 * elements };
 }
 
-const CASES = [
-  ...FAMILY_CASES,
-  ...fs.readdirSync(inPackage('fixtures/hybrid')).map((name) => `hybrid/${name}`),
-];
+const CASES = casesToRun();
 
 describeWithOnnx('weights that are larger than what one operation sees', () => {
   it.each(CASES)('give the same logits: %s', async (place) => {

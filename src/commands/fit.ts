@@ -1,0 +1,102 @@
+import * as Args from '@oclif/core/args';
+import * as Flags from '@oclif/core/flags';
+import { countParameters } from '../budget/parameters.js';
+import { BaseCommand, formatOf } from '../cli/base-command.js';
+import { fitFlags, fitsOf, forwardOn, PURPOSES } from '../cli/fit-setting.js';
+import { set, stateDict } from '../cli/flags.js';
+import { hardwareFlags, hardwareOf, ownHardware } from '../cli/hardware.js';
+import { openModelSource } from '../cli/model-source.js';
+import { UserError } from '../errors.js';
+import { GPUS } from '../hardware/gpus.js';
+import { MACHINES } from '../hardware/machines.js';
+import { configText } from '../report/checkpoint.js';
+import { type FitResult, fitReport } from '../report/fit.js';
+import { hardwareReport } from '../report/hardware.js';
+
+export default class Fit extends BaseCommand {
+  static override summary =
+    'Tell whether a model can be trained and served on some hardware, and how fast.';
+  static override description =
+    'Memory of the fullest GPU and the time of a step, each with a lower, an expected and an upper bound; what limits ' +
+    'it; and if it does not fit, the smallest changes that make it fit. --explain derives every figure. Nothing is run, ' +
+    'unless --this-machine measures what this machine can do.';
+  static override examples = [
+    '<%= config.bin %> <%= command.id %> configs/hybrid/recommended.yaml --gpu h100-80gb --gpus 8',
+    '<%= config.bin %> <%= command.id %> configs/hybrid/bench-60m.yaml --gpu rtx-4090 --for training --micro-batch 8 --train-tokens 3e9',
+    '<%= config.bin %> <%= command.id %> configs/minimind/minimind2.yaml --gpu l4 --for serving --qps 100 --prompt 200 --output 50 --p95 2s',
+    '<%= config.bin %> <%= command.id %> --list-gpus',
+  ];
+
+  static override args = {
+    file: Args.string({
+      description: 'a config, - for standard input, or a checkpoint with its config',
+    }),
+  };
+  static override flags = {
+    // `--output` is tokens here: the file of the answer has another name.
+    'output-file': Flags.string({
+      char: 'o',
+      helpValue: 'FILE',
+      description: 'write the answer to FILE, whole or not at all',
+      helpGroup: 'OUTPUT',
+    }),
+    set,
+    config: Flags.string({
+      helpValue: 'FILE',
+      description: 'the config of a checkpoint [default: the one in it, or in its folder]',
+    }),
+    'state-dict': stateDict,
+    for: Flags.option({
+      options: PURPOSES,
+      description: 'what is asked [default: both]',
+    } as const)(),
+    explain: Flags.boolean({ description: 'add formula, inputs and source of each figure' }),
+    check: Flags.boolean({ description: 'exit with 1 unless it fits for certain' }),
+    'list-gpus': Flags.boolean({ description: 'print the GPUs and machines that have a name' }),
+    ...hardwareFlags,
+    ...fitFlags,
+  };
+
+  async run() {
+    const { args, flags } = await this.parse(Fit);
+    const output = { ...flags, output: flags['output-file'] };
+    if (flags['list-gpus']) {
+      const own = await ownHardware(flags.hardware);
+      const result = {
+        schema: 'minimind/gpus@1',
+        gpus: [...own.gpus, ...GPUS],
+        machines: [...own.machines, ...MACHINES],
+      } as const;
+      return this.answer(output, result, hardwareReport);
+    }
+    const source = await openModelSource(args.file ?? refuseNothing(), flags);
+    const loaded = await source.model(flags.set);
+    if (loaded.checkpoint) this.note(output, configText(loaded.checkpoint.config));
+    await this.warnAbout(output, loaded.warnings);
+    const { profile = null, ...cluster } = await hardwareOf(flags);
+    const result = {
+      schema: 'minimind/fit@1',
+      file: loaded.file,
+      family: loaded.family.name,
+      parameters: countParameters(loaded.model).parameters,
+      cluster,
+      profile,
+      ...fitsOf(loaded, cluster, flags),
+      forward: profile && (await forwardOn(profile, loaded, flags)),
+    } as const;
+    if (flags.check && !isCertain(result)) process.exitCode = 1;
+    return this.answer(output, result, (each) =>
+      fitReport(each, { explain: flags.explain, flat: formatOf(flags) === 'csv' }),
+    );
+  }
+}
+
+function refuseNothing(): never {
+  throw new UserError('usage', 'no model is named', {
+    suggestion: 'name a config, as in minimind fit configs/hybrid/tiny.yaml --gpu h100-80gb',
+  });
+}
+
+/** Whether all that was asked fits by its upper bound. */
+const isCertain = ({ training, serving }: Pick<FitResult, 'training' | 'serving'>): boolean =>
+  [training, serving].every((each) => each === null || each.fit.verdict === 'fits');

@@ -1,0 +1,1 @@
+export type { Cluster } from '../hardware/gpu.js';

@@ -1,0 +1,356 @@
+/**
+ * How long a step takes at least, by the roofline: each byte is read at the memory's bandwidth, each FLOP computed at
+ * the peak, and of the two the slower decides. The step of decoding follows the inference chapter of "How to Scale
+ * Your Model" (Austin et al., 2025): the cache is read for each sequence and hardly computed with, the weights are read
+ * once for all:
+ *
+ *     batch · cache / bandwidth + max(batch · FLOPs / peak, weights / bandwidth)
+ *
+ * All is of one GPU: of several that share the layers, each has its part of the bytes and of the FLOPs.
+ */
+import { type Bounds, type Quantity, quantity } from '../budget/quantity.js';
+import type { Cluster, Link } from '../hardware/gpu.js';
+import { eachBound } from './bounds.js';
+import { linkFor } from './step-time.js';
+
+/** How fast a GPU is. */
+export interface Rates {
+  /** Of its memory, bytes per second. */
+  readonly bandwidth: number;
+  /** FLOP per second in the type that is computed in. */
+  readonly peakFlops: number;
+  /** What joins it to the others that share the layers; nothing where it is alone. */
+  readonly link?: Pick<Link, 'bandwidth'> | undefined;
+  /** GPUs that share the layers. */
+  readonly gpus: number;
+}
+
+/** What a share of the bandwidth, of the peak and of the links is reached, and what each operation waits. */
+export interface Efficiency {
+  readonly memoryUtilisation: number;
+  readonly computeUtilisation: number;
+  readonly linkUtilisation: number;
+  /** Seconds for each layer that is started. */
+  readonly launchSeconds: number;
+  /** Seconds for each all-reduce, however small, and for each further GPU in the ring. */
+  readonly reduceSeconds: number;
+  readonly hopSeconds: number;
+  readonly source: string;
+}
+
+/** What is reached, by how well things are made. */
+const EFFICIENCIES: Readonly<Record<keyof Bounds, Efficiency>> = {
+  lower: {
+    memoryUtilisation: 1,
+    computeUtilisation: 1,
+    linkUtilisation: 1,
+    launchSeconds: 0,
+    reduceSeconds: 0,
+    hopSeconds: 0,
+    source: 'roofline: all at peak, nothing waits',
+  },
+  expected: {
+    memoryUtilisation: 0.69,
+    computeUtilisation: 0.43,
+    linkUtilisation: 0.77,
+    launchSeconds: 0.5e-6,
+    reduceSeconds: 6.6e-6,
+    hopSeconds: 1.2e-6,
+    source:
+      'memory: Llama-2-7B in bfloat16 reads 1,397 of 2,039 GB/s of an A100 (gpt-fast, README, 2023); compute: 43 % of ' +
+      'the peak in a prefill for low latency (PaLM 540B, arXiv 2211.05102, table 2); links: 230 of 300 GB/s in an ' +
+      'all-reduce (nccl-tests on a DGX A100); launches: 0.5 µs each in a CUDA graph (NVIDIA, "Getting started with ' +
+      'CUDA graphs", 2019); all-reduce: 6.6 µs and 0.6 µs a step (NCCL, tuning.cc, ring, LL, NVLink)',
+  },
+  upper: {
+    memoryUtilisation: 0.42,
+    computeUtilisation: 0.14,
+    linkUtilisation: 0.4,
+    launchSeconds: 84e-6,
+    reduceSeconds: 14e-6,
+    hopSeconds: 3.8e-6,
+    source:
+      'memory: Llama-2-7B in 4 bits reads 863 of 2,039 GB/s (gpt-fast, README, 2023); compute: 14 % of the peak when ' +
+      'decoding for low latency (PaLM 540B, arXiv 2211.05102, table 2); links: assumed, 40 %; launches: 25.5 tokens/s ' +
+      'of Llama-2-7B before compiling (PyTorch blog, "Accelerating Generative AI II", 2023), 39 ms for 387 layers and ' +
+      '7 ms of reading; all-reduce: 14 µs and 1.9 µs a step (NCCL, tuning.cc, ring, LL128, NVLink)',
+  },
+};
+
+/** Experts of which a token goes to some: of all layers that have as many of them. */
+export interface ExpertGroup {
+  readonly experts: number;
+  readonly expertsPerToken: number;
+  /** Of all experts, over all such layers, on one GPU. */
+  readonly bytes: number;
+}
+
+/** What the GPUs that share the layers tell each other. */
+export interface SharedWork {
+  /** All-reduces of a pass. */
+  readonly allReduces: number;
+  /** Bytes of all of them, for a token. */
+  readonly reducedBytes: number;
+  /** Layers that are started one after the other in a pass. */
+  readonly launches: number;
+}
+
+/** What one GPU does for a step of decoding: one more token of each sequence. */
+export interface DecodeWork extends SharedWork {
+  /** Weights that every step reads. */
+  readonly weightBytes: number;
+  readonly expertGroups: readonly ExpertGroup[];
+  /** Keys, values and states of one sequence that are read, and states that are written again. */
+  readonly cacheBytes: number;
+  /** Of one sequence: what is computed with its cache. */
+  readonly scoreFlops: number;
+  /** Of one token: all else, above all the products with weights. */
+  readonly flops: number;
+}
+
+export type StepLimit = 'weights' | 'cache' | 'compute' | 'links';
+
+export interface DecodeStep {
+  readonly seconds: Bounds;
+  /** What takes longest at the roofline. */
+  readonly limitedBy: StepLimit;
+  /** The parts of the roofline. */
+  readonly limits: readonly { readonly limit: StepLimit; readonly seconds: Quantity }[];
+}
+
+/** What one GPU does for a prefill: all tokens of the prompts in one pass. */
+export interface PrefillWork extends SharedWork {
+  /** In all prompts together. */
+  readonly tokens: number;
+  readonly flops: number;
+  readonly weightBytes: number;
+  readonly expertGroups: readonly ExpertGroup[];
+  /** Activations written and read again. */
+  readonly activationBytes: number;
+  /** Keys, values and states written. */
+  readonly cacheBytes: number;
+}
+
+export type PrefillLimit = 'compute' | 'memory' | 'links';
+
+export interface Prefill {
+  readonly seconds: Bounds;
+  readonly limitedBy: PrefillLimit;
+  readonly limits: readonly { readonly limit: PrefillLimit; readonly seconds: Quantity }[];
+}
+
+interface Term {
+  readonly formula: string;
+  readonly inputs: Readonly<Record<string, number>>;
+}
+
+const STEP_SOURCE =
+  'the cache of each sequence, and the larger of reading the weights and computing with them ("How to Scale Your ' +
+  'Model", inference)';
+
+/** The time of one step of decoding, and what limits it. */
+export function decodeStep(work: DecodeWork, rates: Rates, batch: number): DecodeStep {
+  const { cache, scores, weights, compute, links } = decodeTerms(work, rates, batch);
+  const limits = [
+    { limit: 'weights', seconds: atPeak('reading the weights', weights) },
+    { limit: 'cache', seconds: atPeak('reading the caches', cache) },
+    { limit: 'compute', seconds: atPeak('computing', sumTerm(scores, compute)) },
+    { limit: 'links', seconds: atPeak('all-reduces', links) },
+  ] as const;
+  const seconds = eachBound(EFFICIENCIES, (_, bound) => stepSeconds(work, rates, batch, bound));
+  return { seconds, limits, limitedBy: longest(limits) };
+}
+
+/** One of the bounds of that time, for those who ask for many batches. */
+export function stepSeconds(
+  work: DecodeWork,
+  rates: Rates,
+  batch: number,
+  bound: keyof Bounds,
+): Quantity {
+  const { cache, scores, weights, compute, links, launches } = decodeTerms(work, rates, batch);
+  const efficiency = EFFICIENCIES[bound];
+  return quantity({
+    label: `step of decoding, ${bound}`,
+    unit: 'seconds',
+    formula: [
+      `max(${cache.formula}, ${scores.formula})`,
+      `max(${compute.formula}, ${weights.formula})`,
+      ...[links, launches].map(({ formula }) => formula).filter((each) => each !== '0'),
+    ].join(' + '),
+    inputs: inputsOf([cache, scores, weights, compute, links, launches], efficiency),
+    source: `${STEP_SOURCE}; ${efficiency.source}`,
+  });
+}
+
+/** Tokens per second of all sequences together, by the time of a step. */
+export const tokensPerSecond = (step: Bounds, batch: number): Bounds => {
+  const rate = (of: Quantity) =>
+    quantity({
+      label: 'tokens per second',
+      unit: 'tokens/s',
+      formula: 'batch / step',
+      inputs: { batch, step: of.value },
+      source: 'one token of each sequence for each step',
+    });
+  // The shortest step gives most.
+  return { lower: rate(step.upper), expected: rate(step.expected), upper: rate(step.lower) };
+};
+
+/** The time of one prefill. */
+export function prefill(work: PrefillWork, rates: Rates): Prefill {
+  const weights = weightsTerm(work, work.tokens);
+  const compute: Term = {
+    formula: 'flops / (peak * compute_utilisation)',
+    inputs: { flops: work.flops, peak: rates.peakFlops },
+  };
+  const memory: Term = {
+    formula: `(${weights.formula} + activation_bytes + cache_bytes) / (bandwidth * memory_utilisation)`,
+    inputs: {
+      ...weights.inputs,
+      activation_bytes: work.activationBytes,
+      cache_bytes: work.cacheBytes,
+      bandwidth: rates.bandwidth,
+    },
+  };
+  const links = linksTerm(work, rates, work.tokens);
+  const launches = launchesTerm(work);
+  const terms = [compute, memory, links, launches];
+  const seconds = eachBound(EFFICIENCIES, (efficiency, name) =>
+    quantity({
+      label: `prefill, ${name}`,
+      unit: 'seconds',
+      formula: [
+        `max(${compute.formula}, ${memory.formula})`,
+        ...[links, launches].map(({ formula }) => formula).filter((each) => each !== '0'),
+      ].join(' + '),
+      inputs: inputsOf(terms, efficiency),
+      source:
+        'the larger of computing and of moving bytes: weights once, activations written and read, the cache written; ' +
+        efficiency.source,
+    }),
+  );
+  const limits = [
+    { limit: 'compute', seconds: atPeak('computing', compute) },
+    { limit: 'memory', seconds: atPeak('moving bytes', memory) },
+    { limit: 'links', seconds: atPeak('all-reduces', links) },
+  ] as const;
+  return { seconds, limits, limitedBy: longest(limits) };
+}
+
+function decodeTerms(work: DecodeWork, rates: Rates, batch: number) {
+  const weights = weightsTerm(work, batch);
+  const { bandwidth, peakFlops: peak } = rates;
+  return {
+    cache: {
+      formula: 'batch * cache_bytes / (bandwidth * memory_utilisation)',
+      inputs: { batch, cache_bytes: work.cacheBytes, bandwidth },
+    },
+    scores: {
+      formula: 'batch * score_flops / (peak * compute_utilisation)',
+      inputs: { batch, score_flops: work.scoreFlops, peak },
+    },
+    weights: {
+      formula: `(${weights.formula}) / (bandwidth * memory_utilisation)`,
+      inputs: { ...weights.inputs, bandwidth },
+    },
+    compute: {
+      formula: 'batch * flops / (peak * compute_utilisation)',
+      inputs: { batch, flops: work.flops, peak },
+    },
+    links: linksTerm(work, rates, batch),
+    launches: launchesTerm(work),
+  } satisfies Record<string, Term>;
+}
+
+/**
+ * Weights that are read for so many tokens. An expert is read when at least one token goes to it: of E experts a token
+ * goes to k, so it misses one with the chance 1 − k / E, and all tokens do with that to their power, when each chooses
+ * for itself and all experts are as likely. Expected values add up, so that is the share of experts that are not read.
+ */
+function weightsTerm(
+  { weightBytes, expertGroups }: Pick<DecodeWork, 'weightBytes' | 'expertGroups'>,
+  tokens: number,
+): Term {
+  const inputs: Record<string, number> = { weight_bytes: weightBytes };
+  const terms = expertGroups.map(({ experts, expertsPerToken, bytes }) => {
+    const name = `experts_${expertsPerToken}_of_${experts}_bytes`;
+    inputs[name] = bytes;
+    inputs.tokens = tokens;
+    return expertsPerToken === experts
+      ? name
+      : `${name} * (1 - exp(tokens * ln(1 - ${expertsPerToken} / ${experts})))`;
+  });
+  return { formula: ['weight_bytes', ...terms].join(' + '), inputs };
+}
+
+/** A ring sends 2 (n − 1) / n of what it reduces (Patarasuk and Yuan, 2009), in 2 (n − 1) steps. */
+function linksTerm(
+  { allReduces, reducedBytes }: SharedWork,
+  { gpus, link }: Rates,
+  tokens: number,
+): Term {
+  if (gpus === 1 || link === undefined) return { formula: '0', inputs: {} };
+  return {
+    formula:
+      '2 * (gpus - 1) / gpus * tokens * reduced_bytes / (link_bandwidth * link_utilisation) + ' +
+      'all_reduces * (reduce_seconds + (gpus - 1) * hop_seconds)',
+    inputs: {
+      gpus,
+      tokens: tokens,
+      reduced_bytes: reducedBytes,
+      link_bandwidth: link.bandwidth,
+      all_reduces: allReduces,
+    },
+  };
+}
+
+const launchesTerm = ({ launches }: SharedWork): Term => ({
+  formula: 'launches * launch_seconds',
+  inputs: { launches },
+});
+
+const sumTerm = (a: Term, b: Term): Term => ({
+  formula: `${a.formula} + ${b.formula}`,
+  inputs: { ...a.inputs, ...b.inputs },
+});
+
+const atPeak = (label: string, term: Term): Quantity =>
+  quantity({
+    label,
+    unit: 'seconds',
+    formula: term.formula,
+    inputs: inputsOf([term], EFFICIENCIES.lower),
+    source: EFFICIENCIES.lower.source,
+  });
+
+/** Those of all terms, and of the efficiency those that a term names. */
+function inputsOf(terms: readonly Term[], efficiency: Efficiency): Record<string, number> {
+  const all: Record<string, number> = {
+    memory_utilisation: efficiency.memoryUtilisation,
+    compute_utilisation: efficiency.computeUtilisation,
+    link_utilisation: efficiency.linkUtilisation,
+    launch_seconds: efficiency.launchSeconds,
+    reduce_seconds: efficiency.reduceSeconds,
+    hop_seconds: efficiency.hopSeconds,
+  };
+  const formulas = terms.map(({ formula }) => formula).join(' ');
+  const named = Object.entries(all).filter(([name]) => formulas.includes(name));
+  return Object.assign({}, ...terms.map(({ inputs }) => inputs), Object.fromEntries(named));
+}
+
+function longest<L extends string>(
+  limits: readonly { readonly limit: L; readonly seconds: Quantity }[],
+): L {
+  const [first, ...others] = limits;
+  if (first === undefined) throw new Error('nothing takes any time');
+  return others.reduce((a, b) => (b.seconds.value > a.seconds.value ? b : a), first).limit;
+}
+
+/** The rates of one of several GPUs that share the layers. */
+export const ratesOf = (cluster: Cluster, gpus: number, peak: Quantity): Rates => ({
+  bandwidth: cluster.gpu.bandwidth,
+  peakFlops: peak.value,
+  gpus,
+  link: linkFor({ cluster }, gpus),
+});

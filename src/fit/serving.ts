@@ -1,0 +1,178 @@
+/** Whether a model can be served by some GPUs, how fast, and how many a load needs. */
+import type { LanguageModel } from '../architecture/layer.js';
+import type { Figure } from '../budget/figure.js';
+import { type Bounds, type Quantity, quantity } from '../budget/quantity.js';
+import { UserError } from '../errors.js';
+import type { Cluster } from '../hardware/gpu.js';
+import { capacityOf, peakFor } from '../hardware/peak.js';
+import { servedWeights, WEIGHT_DTYPES } from './quantized.js';
+import { LARGEST_BATCH, LOAD_ASSUMPTION, type LoadAnswer, replicasFor } from './queueing.js';
+import {
+  type DecodeStep,
+  decodeStep,
+  type Prefill,
+  prefill,
+  type Rates,
+  ratesOf,
+  stepSeconds,
+  tokensPerSecond,
+} from './roofline.js';
+import { type ServingMemory, servingMemoryOf } from './serving-memory.js';
+import type { ServingFitSetting } from './serving-setting.js';
+import { decodeWork, prefillWork, type ServedModel, servedModel } from './serving-work.js';
+import type { Verdict } from './training.js';
+import { verdictOf } from './training-memory.js';
+
+export type { ServingFitSetting };
+
+/** How many GPUs a load needs at the speed of each bound. */
+export interface ServingLoad {
+  readonly lower: LoadAnswer;
+  readonly expected: LoadAnswer;
+  readonly upper: LoadAnswer;
+  readonly assumption: string;
+}
+
+export interface ServingFit {
+  /** What weighs on the fullest GPU, by what it is for. */
+  readonly weightParts: readonly { readonly part: string; readonly bytes: Figure }[];
+  /** With their scales, on the fullest GPU. */
+  readonly weights: Figure;
+  /** Of the whole model. */
+  readonly wholeWeights: Figure;
+  /** Keys and values of one sequence at the context, on one GPU. */
+  readonly cachePerSequence: Figure;
+  /** … and what one more token adds, while all windows have room. */
+  readonly cachePerToken: Figure;
+  /** Mamba's states of one sequence, on one GPU. */
+  readonly state: Figure;
+  readonly workspace: Bounds;
+  readonly workspaceParts: readonly { readonly part: string; readonly bytes: Bounds }[];
+  /** Of one GPU. */
+  readonly total: Bounds;
+  readonly capacity: Quantity;
+  readonly verdict: Verdict;
+  /** In what the products are computed. */
+  readonly peak: Quantity;
+  /** Of one prompt. */
+  readonly prefill: Prefill;
+  /** At the batch and context. */
+  readonly decode: DecodeStep & { readonly tokensPerSecond: Bounds };
+  /** Whose expected memory fits at the context; null when not even one sequence's does. */
+  readonly largestBatch: Quantity | null;
+  /** … at the batch; null when not even one token does. */
+  readonly largestContext: Quantity | null;
+  readonly load?: ServingLoad;
+}
+
+/**
+ * @param model Counted as it is described; what is asked beyond its positions is not refused here.
+ * @throws UserError when there are fewer GPUs than are to share a layer, or no peak of theirs is known.
+ */
+export function fitServing(model: LanguageModel, setting: ServingFitSetting): ServingFit {
+  const { cluster, context, batch, prompt, tensorParallel } = setting;
+  requireGpus(tensorParallel, cluster);
+  const served = servedModel(model, setting);
+  const memoryAt = servingMemoryOf(served);
+  const memory = memoryAt(batch, context);
+  const capacity = capacityOf(cluster.gpu);
+  const peak = peakFor(cluster.gpu, WEIGHT_DTYPES[setting.weights.dtype].computes);
+  const rates = ratesOf(cluster, tensorParallel, peak);
+  const step = decodeStep(decodeWork(served, context), rates, batch);
+  const fits = (of: ServingMemory) => of.total.expected.value <= capacity.value;
+  const largestBatch = largest(MOST_SEQUENCES, (count) => fits(memoryAt(count, context)));
+  const largestContext = largest(model.positions, (tokens) => fits(memoryAt(batch, tokens)));
+  const load = setting.load && loadOf(served, rates, setting, memoryAt, capacity);
+  return {
+    ...memory,
+    wholeWeights: servedWeights(served.layout, setting.weights, 1).total,
+    capacity,
+    verdict: verdictOf(memory.total, capacity),
+    peak,
+    prefill: prefill(prefillWork(served, prompt), rates),
+    decode: { ...step, tokensPerSecond: tokensPerSecond(step.seconds, batch) },
+    largestBatch: found('largest batch', 'requests', largestBatch, `at ${context} tokens each`),
+    largestContext: found(
+      'largest context',
+      'tokens',
+      largestContext,
+      `at a batch of ${batch}; the model takes ${model.positions}`,
+    ),
+    ...(load && { load }),
+  };
+}
+
+function requireGpus(tensorParallel: number, { gpus }: Cluster): void {
+  if (tensorParallel <= gpus) return;
+  throw new UserError(
+    'usage',
+    `--tensor-parallel: ${tensorParallel} GPUs are to share each layer, and there are ${gpus}`,
+    { suggestion: `write at most ${gpus}, or ask for more with --gpus` },
+  );
+}
+
+/** More sequences than this are not searched for. */
+const MOST_SEQUENCES = 2 ** 24;
+
+/** The largest number from 1 to `most` that holds, of what holds for no number beyond one that fails; 0 for none. */
+export function largest(most: number, holds: (count: number) => boolean): number {
+  let [held, fails] = [0, 1];
+  // Doubling first: answers are mostly far below `most`, and trying is not free.
+  while (fails <= most && holds(fails)) [held, fails] = [fails, 2 * fails];
+  fails = Math.min(fails, most + 1);
+  while (fails - held > 1) {
+    const middle = held + Math.floor((fails - held) / 2);
+    if (holds(middle)) held = middle;
+    else fails = middle;
+  }
+  return held;
+}
+
+const found = (
+  label: string,
+  unit: Quantity['unit'],
+  value: number,
+  at: string,
+): Quantity | null =>
+  value === 0
+    ? null
+    : quantity({
+        label,
+        unit,
+        formula: 'found',
+        inputs: { found: value },
+        source: `the largest whose expected memory fits, ${at}; tried on the sum itself`,
+      });
+
+function loadOf(
+  served: ServedModel,
+  rates: Rates,
+  { prompt, output, load, tensorParallel }: ServingFitSetting,
+  memoryAt: ReturnType<typeof servingMemoryOf>,
+  capacity: Quantity,
+): ServingLoad | undefined {
+  if (load === undefined) return undefined;
+  const longest = prompt + output;
+  const work = decodeWork(served, longest);
+  const { seconds } = prefill(prefillWork(served, prompt), rates);
+  const answer = (bound: keyof Bounds) =>
+    replicasFor(
+      {
+        prefill: seconds[bound].value,
+        step: (batch) => stepSeconds(work, rates, batch, bound).value,
+        output,
+        places: largest(
+          LARGEST_BATCH,
+          (count) => memoryAt(count, longest).total[bound].value <= capacity.value,
+        ),
+        gpus: tensorParallel,
+      },
+      load,
+    );
+  return {
+    lower: answer('lower'),
+    expected: answer('expected'),
+    upper: answer('upper'),
+    assumption: LOAD_ASSUMPTION,
+  };
+}

@@ -1,0 +1,131 @@
+/** What each GPU holds in training: exactly, and with its workspace; and whether that fits. */
+import type { LanguageModel } from '../architecture/layer.js';
+import { activationsOf } from '../budget/activations.js';
+import { type Figure, figure, sumFigure } from '../budget/figure.js';
+import { bufferBytes } from '../budget/parameters.js';
+import type { Bounds, Quantity } from '../budget/quantity.js';
+import {
+  type Trained,
+  type TrainedState,
+  type TrainedStateSetting,
+  trainedStateOf,
+} from '../budget/training.js';
+import { capacityOf } from '../hardware/peak.js';
+import { sumBounds } from './bounds.js';
+import { type Parallelism, parallelismOf, type Stage, stagesOf } from './parallelism.js';
+import type { StageMemory, TrainingMemoryFit, Verdict } from './training.js';
+import { activationSetting, CONVENTIONS, type TrainingFitSetting } from './training-setting.js';
+import { workspaceOf } from './training-workspace.js';
+
+interface ReplicatedSetting
+  extends Pick<TrainedStateSetting, 'precision' | 'optimizer'>,
+    Pick<TrainingFitSetting, 'zero' | 'convention'> {
+  readonly replicas: number;
+}
+
+/** From which stage of ZeRO on each is divided among the replicas. */
+const DIVIDED_FROM = { optimizer: 1, gradients: 2, weights: 3 } as const satisfies Record<
+  keyof TrainedState,
+  number
+>;
+
+/**
+ * Weights, gradients and optimizer of one of `replicas` GPUs with the same tensors (ZeRO, arXiv 1910.02054).
+ * @param trained Those tensors, whole.
+ */
+export function replicatedState(
+  trained: readonly Trained[],
+  { precision, optimizer, zero, convention, replicas }: ReplicatedSetting,
+): TrainedState {
+  const { gradientBytes, source } = CONVENTIONS[convention];
+  const whole = trainedStateOf(trained, {
+    precision,
+    optimizer,
+    gradientBytes,
+    gradientSource: source,
+  });
+  const part = (name: keyof TrainedState) =>
+    zero < DIVIDED_FROM[name] || replicas === 1
+      ? whole[name]
+      : dividedAmong(whole[name], replicas, `divided from ZeRO-${DIVIDED_FROM[name]} on`);
+  return { weights: part('weights'), gradients: part('gradients'), optimizer: part('optimizer') };
+}
+
+const dividedAmong = ({ value: _, ...whole }: Figure, replicas: number, why: string): Figure =>
+  figure({
+    ...whole,
+    formula: `ceildiv(${whole.formula}, replicas)`,
+    inputs: { ...whole.inputs, replicas },
+    source: `${whole.source}; ${why} (arXiv 1910.02054)`,
+  });
+
+/** With 1F1B, a stage has started as many micro-batches as there are stages from it on (arXiv 2104.04473). */
+const inFlight = ({ stage }: Stage, { pipeline, microBatches }: Parallelism): number =>
+  Math.min(pipeline - stage, microBatches);
+
+function stageMemory(
+  model: LanguageModel,
+  setting: TrainingFitSetting,
+  parallelism: Parallelism,
+  stage: Stage,
+): StageMemory {
+  const { from, to } = stage;
+  const state = replicatedState(stage.trained, { ...setting, ...parallelism });
+  const activations = activationsOf(model, {
+    ...activationSetting(setting),
+    stage: { from, to, microBatches: inFlight(stage, parallelism) },
+  });
+  const parts = {
+    ...state,
+    buffers: bufferBytes(stage.buffers),
+    activations: activations.total,
+  };
+  const names = ['weights', 'gradients', 'optimizer', 'buffers', 'activations'] as const;
+  return {
+    stage: stage.stage,
+    blocks: [from, to],
+    parameters: stage.parameters,
+    parts: names.map((part) => ({ part, bytes: parts[part] })),
+    activations,
+    exactBytes: sumFigure('exactly', 'bytes', parts, 'sum of the parts, on one GPU'),
+  };
+}
+
+/**
+ * The memory of the fullest GPU.
+ * @throws UserError when the model cannot be spread so.
+ */
+export function fitTrainingMemory(
+  model: LanguageModel,
+  setting: TrainingFitSetting,
+): TrainingMemoryFit {
+  const parallelism = parallelismOf(model, setting);
+  const fits = stagesOf(model, parallelism).map((stage) => {
+    const memory = stageMemory(model, setting, parallelism, stage);
+    const workspace = workspaceOf({ model, setting, parallelism, stage, memory });
+    const parts = { exactly: memory.exactBytes, workspace: workspace.total };
+    const total = sumBounds('memory of a GPU', 'bytes', parts, 'sum of the parts');
+    return { memory, workspace, total };
+  });
+  const first = fits[0] as (typeof fits)[number];
+  const fullest = fits.reduce(
+    (best, each) => (each.total.expected.value > best.total.expected.value ? each : best),
+    first,
+  );
+  const capacity = capacityOf(setting.cluster.gpu);
+  return {
+    stages: fits.map(({ memory, total }) => ({ ...memory, total })),
+    fullest: fullest.memory.stage,
+    workspace: fullest.workspace.total,
+    workspaceParts: fullest.workspace.parts,
+    total: fullest.total,
+    capacity,
+    verdict: verdictOf(fullest.total, capacity),
+  };
+}
+
+/** It fits when even the upper bound does, and does not when the lower bound does not. */
+export function verdictOf({ lower, upper }: Bounds, capacity: Quantity): Verdict {
+  if (upper.value <= capacity.value) return 'fits';
+  return lower.value <= capacity.value ? 'may fit' : 'does not fit';
+}

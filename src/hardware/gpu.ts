@@ -1,0 +1,59 @@
+/** What computes, as plain numbers: accelerators, the machines they stand in, and what joins them. */
+
+/** What products are computed in. Sums of f16, bf16 and f8 products are kept in float32; see `Gpu.peakFlops`. */
+export const PEAK_DTYPES = ['f32', 'tf32', 'bf16', 'f16', 'f8', 'int8', 'int4'] as const;
+
+export type PeakDtype = (typeof PEAK_DTYPES)[number];
+
+/** What joins GPUs. */
+export interface Link {
+  /** `NVLink 4`, `PCIe 5 x16`. */
+  readonly name: string;
+  /** Bytes per second in one direction, for each GPU: makers print both directions together. */
+  readonly bandwidth: number;
+  /** How many GPUs it joins; infinite for the network between machines. */
+  readonly gpus: number;
+}
+
+export interface Gpu {
+  /** As it is asked for: `h100-80gb`. */
+  readonly name: string;
+  readonly title: string;
+  /**
+   * As it is sold, GB being 10^9. Chips have powers of two, and drivers keep some for themselves: what is left is
+   * a little more than this (nvidia-smi tells 81,559 MiB of an H100 of 80 GB, 85.5e9 bytes), so nothing is promised
+   * that is not there.
+   */
+  readonly memoryBytes: number;
+  /** Bytes per second of its memory, as its maker states it. */
+  readonly bandwidth: number;
+  /**
+   * Operations per second, two of them for a multiplication with its addition, in dense matrices: makers often
+   * print what matrices with every second value zero would have, which is twice as much. With sums in float32
+   * where hardware is slower with them. Without an entry nothing is published.
+   */
+  readonly peakFlops: Readonly<Partial<Record<PeakDtype, number>>>;
+  /** Fastest first. */
+  readonly links: readonly Link[];
+  /** Where the numbers stand, with the year. */
+  readonly source: string;
+}
+
+/** Several GPUs in one box. */
+export interface Machine {
+  readonly name: string;
+  readonly title: string;
+  readonly gpu: Gpu;
+  readonly gpus: number;
+  /** To other machines, for each GPU; null without one, or where nobody says. */
+  readonly network: Link | null;
+  readonly source: string;
+}
+
+/** So many of one kind. */
+export interface Cluster {
+  readonly gpu: Gpu;
+  readonly gpus: number;
+  /** What joins more of them than the GPU's own links do; null when that is not known. */
+  readonly network: Link | null;
+}

@@ -1,0 +1,38 @@
+/** All accelerators that are known by name. */
+import { nearest } from '../config/nearest.js';
+import { quote } from '../config/quote.js';
+import { UserError } from '../errors.js';
+import { APPLE } from './apple.js';
+import type { Gpu } from './gpu.js';
+import { NVIDIA_DATA_CENTER } from './nvidia-data-center.js';
+import { NVIDIA_WORKSTATION } from './nvidia-workstation.js';
+import { OTHER_MAKERS } from './other-makers.js';
+
+export const GPUS: readonly Gpu[] = [
+  ...NVIDIA_DATA_CENTER,
+  ...NVIDIA_WORKSTATION,
+  ...OTHER_MAKERS,
+  ...APPLE,
+];
+
+/**
+ * The GPU of a name, of those of a user's file before those of the table.
+ * @throws UserError that names the nearest, when there is none.
+ */
+export function gpuNamed(name: string, more: readonly Gpu[] = []): Gpu {
+  const found = [...more, ...GPUS].find((gpu) => gpu.name === name);
+  if (found) return found;
+  throw new UserError('usage', `${quote(name)} is no GPU that is known here`, {
+    suggestion: nameSuggestion(name, [...more, ...GPUS]),
+  });
+}
+
+/** What to write in place of a name that is none. */
+export function nameSuggestion(name: string, among: readonly { readonly name: string }[]): string {
+  const names = among.map((each) => each.name);
+  // Of `h100` there are several, none of them nearly spelt so.
+  const longer = names.filter((each) => each.startsWith(`${name.toLowerCase()}-`));
+  if (longer.length > 1) return `write one of ${longer.join(', ')}`;
+  const [only = nearest(name, names)] = longer;
+  return only ? `did you mean ${only}?` : 'see minimind fit --list-gpus';
+}

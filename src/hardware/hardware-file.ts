@@ -1,0 +1,217 @@
+/**
+ * A user's own GPUs and machines, which extend the table:
+ *
+ *     gpus:
+ *       rtx-4090-48gb: { extends: rtx-4090, memory: 48GB }
+ *     machines:
+ *       workstation: { gpu: rtx-4090-48gb, gpus: 2 }
+ */
+import * as z from 'zod';
+import { checkDocument } from '../config/check.js';
+import type { ConfigDocument } from '../config/document.js';
+import { formatPath } from '../config/path.js';
+import { invalidConfig } from '../config/problems.js';
+import { describeValue, quote } from '../config/quote.js';
+import { type Finding, type Problem, type PropertyPath, UserError } from '../errors.js';
+import { parseLimit, type ReadUnit } from '../report/units.js';
+import { type Gpu, type Link, type Machine, PEAK_DTYPES } from './gpu.js';
+import { GPUS, nameSuggestion } from './gpus.js';
+
+/** What a name may be: it is a word of a command line. */
+const NAME = /^[a-z0-9]+([-.][a-z0-9]+)*$/i;
+
+/** A number with its unit, exactly as it is written. */
+const measure = (unit: ReadUnit, example: string, description: string) =>
+  z
+    .union([z.string(), z.number()])
+    .transform((written, context) => {
+      const value = Number(parseLimit(String(written), unit) ?? 0);
+      if (value > 0) return value;
+      const message = `must be ${unit} above zero, such as ${example}, but is ${describeValue(written)}`;
+      context.addIssue({ code: 'custom', message });
+      return z.NEVER;
+    })
+    .describe(description);
+
+const linkSchema = z.strictObject({
+  name: z.string().min(1).max(80).describe('What it is called'),
+  bandwidth: measure('bytes/s', '32GB/s', 'In one direction, for each GPU'),
+  gpus: z.int().min(2).default(8).describe('How many GPUs it joins'),
+});
+
+const gpuSchema = z
+  .strictObject({
+    extends: z
+      .string()
+      .optional()
+      .describe('The GPU from which all comes that is not written here'),
+    title: z.string().min(1).max(120).optional().describe('What it is called'),
+    memory: measure('bytes', '24GB', 'As it is sold').optional(),
+    bandwidth: measure('bytes/s', '1.008TB/s', 'Of its memory').optional(),
+    peak: z
+      .partialRecord(
+        z.enum(PEAK_DTYPES),
+        measure('FLOP/s', '165TFLOP/s', 'Of dense products, without sparsity'),
+      )
+      .optional()
+      .describe(
+        'Operations per second by type; those of what it extends stay where none is written',
+      ),
+    links: z.array(linkSchema).max(16).optional().describe('What joins several of them'),
+    source: z.string().min(1).max(300).optional().describe('Where the numbers are from'),
+  })
+  .superRefine((gpu, context) => {
+    if (gpu.extends !== undefined) return;
+    for (const key of ['memory', 'bandwidth'] as const) {
+      if (gpu[key] !== undefined) continue;
+      const message = `the key "${key}" is missing, which only a GPU that extends another can do without`;
+      context.addIssue({ code: 'custom', message, path: [key] });
+    }
+  });
+
+const machineSchema = z.strictObject({
+  title: z.string().min(1).max(120).optional().describe('What it is called'),
+  gpu: z.string().describe('The name of its GPU'),
+  gpus: z.int().min(1).max(1_000_000).describe('How many it has'),
+  network: linkSchema
+    .omit({ gpus: true })
+    .optional()
+    .describe('What joins it to others, for each GPU'),
+  source: z.string().min(1).max(300).optional().describe('Where the numbers are from'),
+});
+
+const name = z.string().max(60).regex(NAME);
+
+const hardwareSchema = z.strictObject({
+  gpus: z.record(name, gpuSchema).default({}).describe('By their names'),
+  machines: z.record(name, machineSchema).default({}).describe('By their names'),
+});
+
+type GpuEntry = z.output<typeof gpuSchema>;
+type MachineEntry = z.output<typeof machineSchema>;
+
+/** What is known beside the table. */
+export interface Hardware {
+  readonly gpus: readonly Gpu[];
+  readonly machines: readonly Machine[];
+}
+
+/** The JSON Schema of such a file, for editors. */
+export const hardwareJsonSchema = (): Record<string, unknown> => ({
+  ...z.toJSONSchema(hardwareSchema, { io: 'input' }),
+  title: 'minimind hardware',
+});
+
+/**
+ * The GPUs and machines of a document.
+ * @throws UserError with every mistake and its place.
+ */
+export function hardwareOfDocument(document: ConfigDocument): Hardware {
+  const { value, problems, errors } = checkDocument(document, { schema: hardwareSchema });
+  if (value === undefined) throw invalidConfig(document.file, problems, errors);
+  const resolver = new Resolver(document, value.gpus);
+  const gpus = Object.keys(value.gpus)
+    .map((each) => resolver.own(each))
+    .filter((gpu) => gpu !== undefined && gpu !== 'open');
+  const machines = Object.entries(value.machines).flatMap(
+    ([each, entry]) => resolver.machine(each, entry) ?? [],
+  );
+  const { found } = resolver;
+  if (found.length > 0) throw invalidConfig(document.file, found, found.length);
+  return { gpus, machines };
+}
+
+/** Joins the entries of a file with what they extend. */
+class Resolver {
+  readonly found: Problem[] = [];
+  readonly #document: ConfigDocument;
+  readonly #entries: Readonly<Record<string, GpuEntry>>;
+  /** Undefined what is wrong, and told. */
+  readonly #known = new Map<string, Gpu | 'open' | undefined>();
+
+  constructor(document: ConfigDocument, entries: Readonly<Record<string, GpuEntry>>) {
+    this.#document = document;
+    this.#entries = entries;
+  }
+
+  /** A GPU of the file; 'open' for one that is being joined with what it extends. */
+  own(name: string): Gpu | 'open' | undefined {
+    if (this.#known.has(name)) return this.#known.get(name);
+    this.#known.set(name, 'open');
+    const entry = this.#entries[name];
+    const gpu = entry && this.#joined(name, entry);
+    this.#known.set(name, gpu);
+    return gpu;
+  }
+
+  machine(name: string, entry: MachineEntry): Machine | undefined {
+    const gpu = this.#named(entry.gpu, ['machines', name, 'gpu']);
+    if (gpu === undefined) return undefined;
+    const { gpus, title = name, network, source = this.#document.file } = entry;
+    const link = network ? { ...network, gpus: Number.POSITIVE_INFINITY } : null;
+    return { name, title, gpu, gpus, network: link, source };
+  }
+
+  #joined(name: string, entry: GpuEntry): Gpu | undefined {
+    const base =
+      entry.extends === undefined
+        ? { memoryBytes: 0, bandwidth: 0, peakFlops: {}, links: [], source: '' }
+        : this.#named(entry.extends, ['gpus', name, 'extends'], name);
+    if (base === undefined) return undefined;
+    const rest = base.source === '' ? '' : `; the rest: ${base.source}`;
+    return {
+      name,
+      title: entry.title ?? ('title' in base ? `${base.title}, as ${name}` : name),
+      memoryBytes: entry.memory ?? base.memoryBytes,
+      bandwidth: entry.bandwidth ?? base.bandwidth,
+      peakFlops: { ...base.peakFlops, ...entry.peak },
+      links: entry.links ? fastestFirst(entry.links) : base.links,
+      source: `${entry.source ?? this.#document.file}${rest}`,
+    };
+  }
+
+  /** What a name means at a place of the file. In what a GPU extends, its own name is that of the table. */
+  #named(name: string, path: PropertyPath, within?: string): Gpu | undefined {
+    const isOwn = Object.hasOwn(this.#entries, name) && name !== within;
+    if (!isOwn) return GPUS.find((each) => each.name === name) ?? this.#unknown(name, path, within);
+    const gpu = this.own(name);
+    if (gpu !== 'open') return gpu;
+    return this.#tell(path, {
+      message: `${quote(name)} extends this one in turn`,
+      suggestion: 'extend one of the table',
+    });
+  }
+
+  #unknown(name: string, path: PropertyPath, within?: string): undefined {
+    const own = Object.keys(this.#entries).filter((each) => each !== within);
+    this.#tell(path, {
+      message: `${quote(name)} is no GPU that is known here`,
+      suggestion: nameSuggestion(name, [...own.map((each) => ({ name: each })), ...GPUS]),
+    });
+  }
+
+  #tell(path: PropertyPath, finding: Finding): undefined {
+    const place = this.#document.locate(path);
+    this.found.push({ severity: 'error', ...place, path: formatPath(path), ...finding });
+  }
+}
+
+const fastestFirst = (links: readonly Link[]): Link[] =>
+  links.toSorted((a, b) => b.bandwidth - a.bandwidth);
+
+/**
+ * The only GPU of a file, for who names no other.
+ * @throws UserError when there are several, or none.
+ */
+export function onlyGpu({ gpus }: Hardware, file: string): Gpu {
+  const [only] = gpus;
+  if (only !== undefined && gpus.length === 1) return only;
+  if (only === undefined) {
+    throw new UserError('usage', `${file} describes no GPU`, {
+      suggestion: 'name one with --gpu, or describe it under "gpus:"',
+    });
+  }
+  throw new UserError('usage', `${file} describes ${gpus.length} GPUs`, {
+    suggestion: `name one with --hardware ${file} --gpu ${gpus.map(({ name }) => name).join(' or ')}`,
+  });
+}

@@ -1,0 +1,124 @@
+/** What was measured of a machine, as it is stored; and the GPU that this machine then is. */
+import * as z from 'zod';
+import type { Gpu } from './gpu.js';
+
+export const PROFILE_SCHEMA = 'minimind/machine@1';
+
+/** Days after which a machine is measured again: drivers and libraries change, and clocks. */
+const MOST_DAYS = 30;
+
+const positive = z.number().positive();
+
+const spread = z
+  .strictObject({ least: positive, median: positive, most: positive })
+  .refine(({ least, median, most }) => least <= median && median <= most, {
+    message: 'must have least ≤ median ≤ most',
+  });
+
+/**
+ * Of several rounds, from the worst of them to the best single run; the median is of what rounds came to in the mean.
+ * What is a rate is slowest at `least`; what is a time is fastest there.
+ */
+export type Spread = Readonly<z.output<typeof spread>>;
+
+/** The rate of products of [rows, width] by [width, width]. */
+const productRate = z.strictObject({
+  rows: z.int().positive(),
+  width: z.int().positive(),
+  flops: spread.describe('Per second, two for a multiplication with its addition'),
+});
+
+export type ProductRate = Readonly<z.output<typeof productRate>>;
+
+const speed = z.strictObject({
+  weightBandwidth: spread.describe('Bytes per second of weights that are read once, for one row'),
+  products: z.array(productRate).min(1).max(100),
+  valueBandwidth: spread.describe('Bytes per second that norms and activations read and write'),
+  callSeconds: spread.describe('Of a call of one small layer'),
+  layerSeconds: spread.describe('Of each further small layer in a call'),
+});
+
+export type MachineSpeed = Readonly<z.output<typeof speed>>;
+
+const text = z.string().max(300);
+
+/** What the speed depends on, and can be told without measuring. */
+const circumstances = z.strictObject({
+  hostname: text,
+  cpu: text,
+  platform: text,
+  node: text,
+  threads: z.int().positive(),
+  asked: z.strictObject({ engine: text, device: text, compute: text }),
+  libraries: z.record(text, text).describe('Versions of what can run a model here'),
+});
+
+export type Circumstances = Readonly<z.output<typeof circumstances>>;
+
+const engine = z.strictObject({
+  name: z.enum(['onnx', 'tfjs']),
+  title: text.describe('Library, version and what it computes on'),
+  device: text,
+  isOnCpu: z.boolean(),
+  compute: z.enum(['f32', 'f16']),
+  memoryBytes: positive.nullable().describe('Of a graphics card; null where nobody tells'),
+});
+
+export const machineProfileSchema = z.strictObject({
+  schema: z.literal(PROFILE_SCHEMA),
+  measured: z.iso.datetime().describe('When'),
+  circumstances,
+  engine,
+  speed,
+});
+
+export type MachineProfile = Readonly<z.output<typeof machineProfileSchema>>;
+
+/** Why a profile does not do any more; null when it does. */
+export function stalenessOf(
+  { circumstances: then, measured }: MachineProfile,
+  now: Circumstances,
+  time: Date,
+): string | null {
+  for (const [key, what] of Object.entries(CIRCUMSTANCES)) {
+    const name = key as keyof Circumstances;
+    if (JSON.stringify(then[name]) !== JSON.stringify(now[name]))
+      return `what is known is of ${what}`;
+  }
+  const days = (time.getTime() - Date.parse(measured)) / 86_400_000;
+  if (days > MOST_DAYS) return `what is known is ${Math.floor(days)} days old`;
+  return days < -1 ? 'what is known is of the future' : null;
+}
+
+const CIRCUMSTANCES: Readonly<Record<keyof Circumstances, string>> = {
+  hostname: 'another machine',
+  cpu: 'another processor',
+  platform: 'another system',
+  node: 'another version of Node.js',
+  threads: 'another number of threads',
+  asked: 'another engine or device',
+  libraries: 'other versions of the libraries',
+};
+
+/**
+ * A machine as a GPU, whose bandwidth and peak are the best of what was measured: what bounds are below.
+ * @param availableBytes Of this machine's memory, now.
+ */
+export function gpuOfProfile(
+  { engine: { title, device, isOnCpu, compute, memoryBytes }, speed, measured }: MachineProfile,
+  availableBytes: number,
+): Gpu {
+  return {
+    name: 'this-machine',
+    title: `this machine, ${device}`,
+    memoryBytes: isOnCpu ? availableBytes : (memoryBytes ?? availableBytes),
+    bandwidth: speed.weightBandwidth.most,
+    peakFlops: { [compute]: bestProduct(speed) },
+    links: [],
+    source: `measured on ${measured.slice(0, 10)} with ${title}: the best of several rounds`,
+  };
+}
+
+/** The fastest of all products, in FLOP/s. */
+export const bestProduct = ({ products }: MachineSpeed): number =>
+  Math.max(...products.map(({ flops }) => flops.most));

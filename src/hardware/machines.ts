@@ -1,0 +1,110 @@
+/** Machines that are sold with several GPUs, each with its share of the network. */
+import { quote } from '../config/quote.js';
+import { UserError } from '../errors.js';
+import type { Cluster, Machine } from './gpu.js';
+import { GPUS, gpuNamed, nameSuggestion } from './gpus.js';
+import type { Hardware } from './hardware-file.js';
+import { network } from './links.js';
+
+export const MACHINES: readonly Machine[] = [
+  {
+    name: 'dgx-1-v100',
+    title: 'NVIDIA DGX-1 with 8 V100',
+    gpu: gpuNamed('v100-32gb'),
+    gpus: 8,
+    // Four ports of 100 Gbit/s.
+    network: network('InfiniBand EDR', 50e9),
+    source: 'NVIDIA DGX-1 datasheet (2019)',
+  },
+  {
+    name: 'dgx-a100',
+    title: 'NVIDIA DGX A100 640 GB',
+    gpu: gpuNamed('a100-80gb'),
+    gpus: 8,
+    network: network('InfiniBand HDR', 200e9),
+    source: 'NVIDIA DGX A100 datasheet (2021)',
+  },
+  {
+    name: 'dgx-h100',
+    title: 'NVIDIA DGX H100',
+    gpu: gpuNamed('h100-80gb'),
+    gpus: 8,
+    network: network('InfiniBand NDR', 400e9),
+    source: 'NVIDIA DGX H100 datasheet (2023)',
+  },
+  {
+    name: 'dgx-h200',
+    title: 'NVIDIA DGX H200',
+    gpu: gpuNamed('h200'),
+    gpus: 8,
+    network: network('InfiniBand NDR', 400e9),
+    source: 'NVIDIA DGX H200 datasheet (2024)',
+  },
+  {
+    name: 'hgx-h200',
+    title: 'NVIDIA HGX H200 with 8 GPUs',
+    gpu: gpuNamed('h200'),
+    gpus: 8,
+    network: null,
+    source: 'NVIDIA H200 datasheet (2024)',
+  },
+  {
+    name: 'dgx-b200',
+    title: 'NVIDIA DGX B200',
+    gpu: gpuNamed('b200'),
+    gpus: 8,
+    network: network('InfiniBand NDR', 400e9),
+    source: 'NVIDIA DGX B200 datasheet (2024)',
+  },
+  {
+    name: 'p4d.24xlarge',
+    title: 'Amazon EC2 p4d.24xlarge',
+    gpu: gpuNamed('a100-40gb'),
+    gpus: 8,
+    network: network('EFA, 400 Gbit/s of 8', 50e9),
+    source: 'Amazon EC2 P4 instances, product page (2020)',
+  },
+  {
+    name: 'p5.48xlarge',
+    title: 'Amazon EC2 p5.48xlarge',
+    gpu: gpuNamed('h100-80gb'),
+    gpus: 8,
+    network: network('EFA, 3200 Gbit/s of 8', 400e9),
+    source: 'Amazon EC2 P5 instances, product page (2023)',
+  },
+  {
+    name: 'g5.48xlarge',
+    title: 'Amazon EC2 g5.48xlarge',
+    gpu: gpuNamed('a10g'),
+    gpus: 8,
+    network: network('Ethernet, 100 Gbit/s of 8', 12.5e9),
+    source: 'Amazon EC2 G5 instances, product page (2021)',
+  },
+  {
+    name: 'mi300x-platform',
+    title: 'AMD Instinct MI300X platform',
+    gpu: gpuNamed('mi300x'),
+    gpus: 8,
+    network: null,
+    source: 'AMD Instinct MI300X platform datasheet (2023)',
+  },
+];
+
+/**
+ * So many GPUs of a name, or a machine of that name with all that it has.
+ * @param gpus Of a GPU one, of a machine all when undefined.
+ * @throws UserError that names the nearest, when there is neither.
+ */
+export function clusterNamed(name: string, gpus: number | undefined, own: Hardware): Cluster {
+  const machine = [...own.machines, ...MACHINES].find((each) => each.name === name);
+  if (machine) {
+    return { gpu: machine.gpu, gpus: gpus ?? machine.gpus, network: machine.network };
+  }
+  const known = [...own.gpus, ...GPUS, ...own.machines, ...MACHINES];
+  if (!known.some((each) => each.name === name)) {
+    throw new UserError('usage', `${quote(name)} is no GPU or machine that is known here`, {
+      suggestion: nameSuggestion(name, known),
+    });
+  }
+  return { gpu: gpuNamed(name, own.gpus), gpus: gpus ?? 1, network: null };
+}

@@ -1,0 +1,152 @@
+/**
+ * NVIDIA's cards for workstations and players. Those for players sum products of f16, bf16 and f8 in float32 at
+ * half the rate of sums in f16; as training and inference sum in float32, that half is what stands here.
+ */
+import type { Gpu } from './gpu.js';
+import { nvlink, PCIE_4, PCIE_4_X8, PCIE_5 } from './links.js';
+
+const GA102_PAPER = 'NVIDIA Ampere GA102 architecture whitepaper (2021)';
+const ADA_PAPER = 'NVIDIA Ada architecture whitepaper (2023)';
+
+/** Peaks of tensor cores, as multiples of float32's: the same in each whitepaper for all cards for players. */
+const ampere = (f32: number) => ({
+  f32,
+  tf32: f32,
+  bf16: 2 * f32,
+  f16: 2 * f32,
+  int8: 8 * f32,
+  int4: 16 * f32,
+});
+const ada = (f32: number) => ({ ...ampere(f32), f8: 4 * f32 });
+
+export const NVIDIA_WORKSTATION = [
+  {
+    name: 'rtx-3060-12gb',
+    title: 'NVIDIA GeForce RTX 3060 12 GB',
+    memoryBytes: 12e9,
+    bandwidth: 360e9,
+    // 3,584 cores × 2 × 1.777 GHz.
+    peakFlops: ampere(12.7e12),
+    links: [PCIE_4],
+    source: `NVIDIA GeForce RTX 3060 specifications (2021); ratios of peaks: ${GA102_PAPER}`,
+  },
+  {
+    name: 'rtx-3080-10gb',
+    title: 'NVIDIA GeForce RTX 3080 10 GB',
+    memoryBytes: 10e9,
+    bandwidth: 760e9,
+    peakFlops: {
+      f32: 29.8e12,
+      tf32: 29.8e12,
+      bf16: 59.5e12,
+      f16: 59.5e12,
+      int8: 238e12,
+      int4: 476e12,
+    },
+    links: [PCIE_4],
+    source: GA102_PAPER,
+  },
+  {
+    name: 'rtx-3090',
+    title: 'NVIDIA GeForce RTX 3090',
+    memoryBytes: 24e9,
+    bandwidth: 936e9,
+    peakFlops: {
+      f32: 35.6e12,
+      tf32: 35.6e12,
+      bf16: 71e12,
+      f16: 71e12,
+      int8: 284e12,
+      int4: 568e12,
+    },
+    // 112.5 GB/s in both directions, by a bridge.
+    links: [nvlink(3, 56.25e9, 2), PCIE_4],
+    source: GA102_PAPER,
+  },
+  {
+    name: 'rtx-4060',
+    title: 'NVIDIA GeForce RTX 4060',
+    memoryBytes: 8e9,
+    bandwidth: 272e9,
+    // 3,072 cores × 2 × 2.46 GHz.
+    peakFlops: ada(15.1e12),
+    links: [PCIE_4_X8],
+    source: `NVIDIA GeForce RTX 4060 specifications (2023); ratios of peaks: ${ADA_PAPER}`,
+  },
+  {
+    name: 'rtx-4070',
+    title: 'NVIDIA GeForce RTX 4070',
+    memoryBytes: 12e9,
+    bandwidth: 504e9,
+    // 5,888 cores × 2 × 2.475 GHz.
+    peakFlops: ada(29.1e12),
+    links: [PCIE_4],
+    source: `NVIDIA GeForce RTX 4070 specifications (2023); ratios of peaks: ${ADA_PAPER}`,
+  },
+  {
+    name: 'rtx-4080',
+    title: 'NVIDIA GeForce RTX 4080',
+    memoryBytes: 16e9,
+    bandwidth: 716.8e9,
+    peakFlops: {
+      f32: 48.7e12,
+      tf32: 48.7e12,
+      bf16: 97.5e12,
+      f16: 97.5e12,
+      f8: 194.9e12,
+      int8: 389.9e12,
+      int4: 779.8e12,
+    },
+    links: [PCIE_4],
+    source: ADA_PAPER,
+  },
+  {
+    name: 'rtx-4090',
+    title: 'NVIDIA GeForce RTX 4090',
+    memoryBytes: 24e9,
+    bandwidth: 1008e9,
+    peakFlops: {
+      f32: 82.6e12,
+      tf32: 82.6e12,
+      bf16: 165.2e12,
+      f16: 165.2e12,
+      f8: 330.3e12,
+      int8: 660.6e12,
+      int4: 1321.2e12,
+    },
+    links: [PCIE_4],
+    source: ADA_PAPER,
+  },
+  {
+    name: 'rtx-5090',
+    title: 'NVIDIA GeForce RTX 5090',
+    memoryBytes: 32e9,
+    bandwidth: 1792e9,
+    peakFlops: {
+      f32: 104.8e12,
+      tf32: 104.8e12,
+      bf16: 209.5e12,
+      f16: 209.5e12,
+      f8: 419e12,
+      int8: 838e12,
+    },
+    links: [PCIE_5],
+    source: 'NVIDIA RTX Blackwell architecture whitepaper (2025)',
+  },
+  {
+    name: 'rtx-a6000',
+    title: 'NVIDIA RTX A6000',
+    memoryBytes: 48e9,
+    bandwidth: 768e9,
+    peakFlops: {
+      f32: 38.7e12,
+      tf32: 77.4e12,
+      bf16: 154.8e12,
+      f16: 154.8e12,
+      int8: 309.7e12,
+      int4: 619.3e12,
+    },
+    links: [nvlink(3, 56.25e9, 2), PCIE_4],
+    source: `NVIDIA RTX A6000 datasheet (2021); ${GA102_PAPER}`,
+  },
+] as const satisfies readonly Gpu[];

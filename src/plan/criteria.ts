@@ -1,0 +1,128 @@
+/** What speaks for a model among others: what it has of each measure, and the criteria to order by. */
+import { type Quantity, quantity } from '../budget/quantity.js';
+import type { Sizes } from './sizes.js';
+
+/** Of a model: whether more or less of it is better goes by what is asked. */
+export interface Measures {
+  readonly parameters: number;
+  /** Without embedding, learned positions and head. */
+  readonly body: number;
+  /** Bytes of inference. */
+  readonly memory: number;
+  /** Tokens per second, as expected; null when nobody says on what. */
+  readonly decode: number | null;
+  readonly widthPerLayer: number;
+  readonly offBalance: number;
+}
+
+export type MeasureName = keyof Measures;
+
+export interface Criterion {
+  /** What is best, in a few words. */
+  readonly title: string;
+  readonly measure: MeasureName;
+  readonly best: 'least' | 'most';
+  readonly source: string;
+}
+
+const LEVINE =
+  'Levine et al., arXiv 2006.12467: a depth pays from the width exp(5.039 + 0.0555 depth) on, as fitted on models of ' +
+  '6 to 48 layers';
+
+/** By the names of `--sort`; the first is the default. */
+export const CRITERIA = {
+  balance: {
+    title: 'depth nearest to the one at which neither deeper nor wider learns better',
+    measure: 'offBalance',
+    best: 'least',
+    source: LEVINE,
+  },
+  parameters: {
+    title: 'most parameters',
+    measure: 'parameters',
+    best: 'most',
+    source: 'the loss falls with their number more than with anything else (arXiv 2001.08361)',
+  },
+  body: {
+    title: 'most parameters without embedding and head',
+    measure: 'body',
+    best: 'most',
+    source: 'arXiv 2001.08361: the loss follows the parameters without embeddings',
+  },
+  memory: {
+    title: 'least memory of inference',
+    measure: 'memory',
+    best: 'least',
+    source: 'weights, buffers and state, as minimind profile has them',
+  },
+  decode: {
+    title: 'fastest decoding',
+    measure: 'decode',
+    best: 'most',
+    source: 'the roofline of the GPU',
+  },
+  deep: {
+    title: 'deepest and thinnest',
+    measure: 'widthPerLayer',
+    best: 'least',
+    source: 'arXiv 2402.14905: below a billion parameters, deeper and thinner models do better',
+  },
+  wide: {
+    title: 'shallowest and widest',
+    measure: 'widthPerLayer',
+    best: 'most',
+    source: 'few steps in a row, and a small cache',
+  },
+} as const satisfies Record<string, Criterion>;
+
+export type CriterionName = keyof typeof CRITERIA;
+
+export const CRITERION_NAMES = Object.keys(CRITERIA) as readonly CriterionName[];
+
+/** What a model of the Pareto set is not beaten in by another all at once. */
+export const AXES = [
+  { measure: 'parameters', best: 'most' },
+  { measure: 'memory', best: 'least' },
+  { measure: 'decode', best: 'most' },
+  { measure: 'widthPerLayer', best: 'least' },
+] as const satisfies readonly Pick<Criterion, 'measure' | 'best'>[];
+
+/** Channels of the width for each block. */
+export const widthPerLayer = ({ depth, width }: Sizes): Quantity =>
+  quantity({
+    label: 'width per layer',
+    unit: 'ratio',
+    formula: 'width / depth',
+    inputs: { width, depth },
+    source: 'hidden size over the number of blocks: the aspect ratio of arXiv 2001.08361',
+  });
+
+/** How many times deeper, or shallower, a model is than its width would have it; 1 at best. */
+export const offBalance = ({ depth, width }: Sizes): Quantity =>
+  quantity({
+    label: 'off the balance of depth and width',
+    unit: 'ratio',
+    formula: 'max(depth / balanced, balanced / depth)',
+    inputs: { depth, balanced: balancedDepth(width).value },
+    source: LEVINE,
+  });
+
+/** The depth from which on a width is too small for it. */
+export const balancedDepth = (width: number): Quantity =>
+  quantity({
+    label: 'balanced depth',
+    unit: 'ratio',
+    formula: 'max(1, (ln(width) - 5.039) / 0.0555)',
+    inputs: { width },
+    source: LEVINE,
+  });
+
+/** How much better one measure is than another; negative when it is worse. What is not known is never better. */
+export function advantage(
+  a: Measures,
+  b: Measures,
+  { measure, best }: Pick<Criterion, 'measure' | 'best'>,
+): number {
+  const [left, right] = [a[measure] ?? 0, b[measure] ?? 0];
+  return best === 'most' ? left - right : right - left;
+}

@@ -1,0 +1,257 @@
+/** From a budget to models: the Pareto set of a family within it, best first. */
+import type { Family } from '../architecture/family.js';
+import type { LanguageModel } from '../architecture/layer.js';
+import type { Exact, Figure } from '../budget/figure.js';
+import { parameterFigures } from '../budget/parameters.js';
+import { inferenceMemoryOf } from '../budget/profile.js';
+import type { Bounds, Quantity } from '../budget/quantity.js';
+import type { StateSetting } from '../budget/state.js';
+import { UserError } from '../errors.js';
+import {
+  AXES,
+  balancedDepth,
+  CRITERIA,
+  type Criterion,
+  type CriterionName,
+  offBalance,
+  widthPerLayer,
+} from './criteria.js';
+import { inOrder, paretoSet } from './pareto.js';
+import { type Found, type Near, type SearchResult, type SearchWish, search } from './search.js';
+import type { Range, Sizes } from './sizes.js';
+import { ModelSpace, type SpaceWish } from './space.js';
+
+export interface PlanWish
+  extends Omit<SpaceWish, 'context'>,
+    Pick<SearchWish, 'align' | 'decode' | 'onSearched'> {
+  readonly inference: StateSetting;
+  /** What `decode` is of. */
+  readonly gpu?: string | undefined;
+  readonly maxParameters: Exact;
+  /** Without it, 95 % of the most, or of the largest model that there is below. */
+  readonly minParameters?: Exact | undefined;
+  /** Of inference, in bytes. */
+  readonly maxMemory?: Exact | undefined;
+  readonly depth?: Range | undefined;
+  readonly width?: Range | undefined;
+  readonly headDims?: readonly number[] | undefined;
+  readonly sort: CriterionName;
+  /** How many are wanted. */
+  readonly top: number;
+}
+
+export interface PlanRow {
+  /** From 1: its place in the Pareto set by the criterion. */
+  readonly place: number;
+  readonly sizes: Sizes;
+  /** What a user would write. */
+  readonly document: Readonly<Record<string, unknown>>;
+  readonly parameters: Figure;
+  readonly body: Figure;
+  readonly weights: Figure;
+  readonly keyValueCache: Figure;
+  /** With the states of Mamba and of convolutions. */
+  readonly state: Figure;
+  readonly memory: Figure;
+  /** Tokens per second of all sequences together; null without a GPU. */
+  readonly decode: Bounds | null;
+  readonly widthPerLayer: Quantity;
+  readonly balancedDepth: Quantity;
+  readonly offBalance: Quantity;
+}
+
+export interface Plan {
+  readonly family: string;
+  readonly inference: StateSetting;
+  /** The name of what decodes; null when nobody says. */
+  readonly gpu: string | null;
+  readonly limits: {
+    readonly minParameters: Exact;
+    readonly maxParameters: Exact;
+    readonly maxMemory: Exact | null;
+  };
+  readonly align: number;
+  readonly criterion: Criterion & { readonly name: CriterionName };
+  /** In all of which no other model is at least as good as one that is shown. */
+  readonly axes: readonly Pick<Criterion, 'measure' | 'best'>[];
+  /** Models within the budget that were compared, and how many of them are in the Pareto set. */
+  readonly compared: number;
+  readonly pareto: number;
+  /** The best, in order. */
+  readonly rows: readonly PlanRow[];
+  /** Of each width the best by the criterion, from deep and thin to shallow and wide. */
+  readonly spectrum: readonly PlanRow[];
+}
+
+const DEFAULT_DEPTHS: Range = { least: 2, most: 128 };
+const DEFAULT_WIDTHS: Range = { least: 64, most: 65_536 };
+
+/**
+ * Searches a family for the best models within a budget. Each that is returned is a valid document.
+ * @throws UserError when there is none, and what the nearest would be; or when an override is wrong.
+ */
+export function planModels(family: Family, wish: PlanWish): Plan {
+  const { dimensions } = family;
+  if (!dimensions) throw withoutDimensions(family);
+  if (CRITERIA[wish.sort].measure === 'decode' && !wish.decode) throw withoutGpu();
+  const { inference } = wish;
+  const space = new ModelSpace(family, dimensions, { ...wish, context: inference.context });
+  const { limits, result } = searchWithin(space, wish);
+  if (result.found.length === 0) throw nothingFound(family, result, limits);
+  const criterion: Criterion = CRITERIA[wish.sort];
+  const best = paretoSet(inOrder(result.found, criterion));
+  const rowOf = (found: Found) => describeRow(space, wish, found, best.indexOf(found) + 1);
+  return {
+    family: family.name,
+    inference,
+    gpu: wish.gpu ?? null,
+    limits,
+    align: wish.align,
+    criterion: { name: wish.sort, ...criterion },
+    axes: AXES.filter(({ measure }) => wish.decode || measure !== 'decode'),
+    compared: result.found.length,
+    pareto: best.length,
+    rows: best.slice(0, wish.top).map(rowOf),
+    spectrum: bestOfEachWidth(best).map(rowOf),
+  };
+}
+
+const withoutGpu = () =>
+  new UserError('usage', '--sort: how fast a model decodes depends on what it runs on', {
+    suggestion: 'name a GPU, as in --gpu h100-80gb',
+  });
+
+interface Searched {
+  readonly limits: Plan['limits'];
+  readonly result: SearchResult;
+}
+
+/** Where nobody says how few parameters are too few, and there are no models near the most, near the largest of them. */
+function searchWithin(space: ModelSpace, wish: PlanWish): Searched {
+  const limits = limitsOf(wish);
+  const within = (minParameters: Exact): Searched => ({
+    limits: { ...limits, minParameters },
+    result: search(space, {
+      ...wish,
+      depth: wish.depth ?? DEFAULT_DEPTHS,
+      width: wish.width ?? DEFAULT_WIDTHS,
+      headDims: wish.headDims,
+      minParameters: Number(minParameters),
+      maxParameters: Number(limits.maxParameters),
+      maxMemory: Number(limits.maxMemory ?? Number.POSITIVE_INFINITY),
+    }),
+  });
+  const searched = within(limits.minParameters);
+  const { largest, leanest } = searched.result;
+  const isFar = wish.minParameters === undefined && leanest === undefined;
+  return isFar && largest ? within(mostOf(largest.value)) : searched;
+}
+
+function withoutDimensions({ name }: Family): UserError {
+  return new UserError('usage', `--family: of ${name} it is not known which sizes go together`, {
+    suggestion: 'plan another family, or compare models of it with minimind compare --set',
+  });
+}
+
+function limitsOf(wish: PlanWish): Plan['limits'] {
+  const { maxParameters, minParameters = mostOf(maxParameters), maxMemory = null } = wish;
+  if (minParameters > maxParameters) {
+    throw new UserError(
+      'usage',
+      `--min-params: ${minParameters} are more than the ${maxParameters} of --max-params`,
+      { suggestion: 'ask for fewer, or leave it out' },
+    );
+  }
+  return { minParameters, maxParameters, maxMemory };
+}
+
+/**
+ * Models that differ by less are taken for equally large: a twentieth more parameters lowers the loss by 0.4 %, with
+ * the exponent 0.076 of arXiv 2001.08361.
+ */
+const mostOf = (value: Exact): Exact =>
+  typeof value === 'bigint' ? (value * 19n) / 20n : Math.floor((value * 19) / 20);
+
+/** From the thinnest on. */
+const bestOfEachWidth = (best: readonly Found[]): Found[] =>
+  [...new Map(best.toReversed().map((each) => [each.sizes.width, each])).values()].toSorted(
+    (a, b) => a.measures.widthPerLayer - b.measures.widthPerLayer,
+  );
+
+function describeRow(space: ModelSpace, wish: PlanWish, { sizes }: Found, place: number): PlanRow {
+  // It was described before.
+  const model = space.model(sizes) as LanguageModel;
+  const parameters = parameterFigures(model);
+  const { weights, state, total } = inferenceMemoryOf(model, parameters, wish.inference);
+  return {
+    place,
+    sizes,
+    document: space.document(sizes),
+    parameters: parameters.total,
+    body: parameters.body,
+    weights,
+    keyValueCache: state.keyValueCache,
+    state: state.total,
+    memory: total,
+    decode: wish.decode?.(model) ?? null,
+    widthPerLayer: widthPerLayer(sizes),
+    balancedDepth: balancedDepth(sizes.width),
+    offBalance: offBalance(sizes),
+  };
+}
+
+// ── Nothing found ────────────────────────────────────────────────────────────────────────────────
+
+interface Nearest {
+  readonly smallest: Near | undefined;
+  readonly largest: Near | undefined;
+  readonly leanest: Near | undefined;
+}
+
+function nothingFound(
+  { name }: Family,
+  { smallest, largest, leanest }: Nearest,
+  { minParameters, maxParameters, maxMemory }: Plan['limits'],
+): UserError {
+  if (!smallest) {
+    return new UserError(
+      'usage',
+      `no ${name} model has such sizes: heads have to divide the width`,
+      {
+        suggestion: 'give a range of widths with a multiple of 64 in it, or other heads',
+      },
+    );
+  }
+  if (leanest && maxMemory !== null) {
+    return new UserError(
+      'usage',
+      `no ${name} model of ${grouped(minParameters)} to ${grouped(maxParameters)} parameters takes at most ` +
+        `${grouped(maxMemory)} bytes: the least that is needed is ${grouped(leanest.value)}, ${shapeText(leanest.sizes)}`,
+      { suggestion: `raise --max-memory to ${leanest.value}, or lower --min-params or --context` },
+    );
+  }
+  if (!largest) {
+    return new UserError(
+      'usage',
+      `no ${name} model has at most ${grouped(maxParameters)} parameters: the smallest that is tried has ` +
+        `${grouped(smallest.value)}, ${shapeText(smallest.sizes)}`,
+      {
+        suggestion: Number.isFinite(smallest.value)
+          ? `raise --max-params to ${smallest.value}, or give a smaller --vocab`
+          : 'give a smaller --vocab or --context',
+      },
+    );
+  }
+  return new UserError(
+    'usage',
+    `no ${name} model has ${grouped(minParameters)} to ${grouped(maxParameters)} parameters: the largest ` +
+      `below that is tried has ${grouped(largest.value)}, ${shapeText(largest.sizes)}`,
+    { suggestion: `lower --min-params to ${largest.value}, or widen --depth and --width` },
+  );
+}
+
+const grouped = (value: Exact) =>
+  value === Number.POSITIVE_INFINITY ? 'more than 2^53' : value.toLocaleString('en-US');
+
+const shapeText = ({ depth, width }: Sizes) =>
+  `with ${depth} ${depth === 1 ? 'layer' : 'layers'} of width ${width}`;

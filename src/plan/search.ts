@@ -1,0 +1,253 @@
+/** Looks through the sizes of a family for models within a budget. */
+import type { LanguageModel } from '../architecture/layer.js';
+import { parameterFigures } from '../budget/parameters.js';
+import { inferenceMemoryOf } from '../budget/profile.js';
+import type { Bounds } from '../budget/quantity.js';
+import { requirePositions } from '../budget/setting.js';
+import type { StateSetting } from '../budget/state.js';
+import { type Counts, describedCounts, foreseenCounts, mostStepsWithin } from './counts.js';
+import { type Measures, offBalance, widthPerLayer } from './criteria.js';
+import {
+  depthsIn,
+  type HeadLayout,
+  headLayouts,
+  type Range,
+  type Sizes,
+  widthsIn,
+} from './sizes.js';
+import type { ModelSpace } from './space.js';
+
+/** Tokens per second of all sequences together. */
+export type DecodeOf = (model: LanguageModel) => Bounds;
+
+export interface SearchWish {
+  readonly depth: Range;
+  readonly width: Range;
+  /** The feed-forward width is a multiple of it. */
+  readonly align: number;
+  /** Undefined: as usual for the width. */
+  readonly headDims: readonly number[] | undefined;
+  readonly minParameters: number;
+  readonly maxParameters: number;
+  readonly maxMemory: number;
+  /** At what models are measured. */
+  readonly inference: StateSetting;
+  readonly decode?: DecodeOf | undefined;
+  /** Called with how many of the widths are searched, and how many there are. */
+  readonly onSearched?: ((done: number, of: number) => void) | undefined;
+}
+
+export interface Found {
+  readonly sizes: Sizes;
+  readonly measures: Measures;
+}
+
+/** A model that was counted, and is outside the budget. */
+export interface Near {
+  readonly sizes: Sizes;
+  readonly value: number;
+}
+
+export interface SearchResult {
+  /** Of each depth, width, layout of heads and rank the model with the widest feed-forward network. */
+  readonly found: readonly Found[];
+  /** The model with the fewest parameters of all. */
+  readonly smallest: Near | undefined;
+  /** The one with the most that has no more than the budget. */
+  readonly largest: Near | undefined;
+  /** The one with the least memory, of those that have as many parameters as asked for. */
+  readonly leanest: Near | undefined;
+}
+
+/** Models that differ in depth and feed-forward width alone. */
+interface Column {
+  readonly width: number;
+  readonly layout: HeadLayout;
+  readonly rank: number | null;
+  /** Narrowest feed-forward network, and how many steps wider it may be. */
+  readonly feedForward: {
+    readonly least: number;
+    readonly step: number;
+    readonly most: number;
+  } | null;
+}
+
+/** @throws UserError when no model of the first width is valid, or one does not take as many tokens. */
+export function search(space: ModelSpace, wish: SearchWish): SearchResult {
+  const run = new Search(space, wish);
+  const widths = widthsIn(fixedOr(space.fixed(space.dimensions.width), wish.width));
+  for (const [index, width] of widths.entries()) {
+    if (run.width(width) === 'beyond') break;
+    wish.onSearched?.(index + 1, widths.length);
+  }
+  return run.result;
+}
+
+const fixedOr = (fixed: number | undefined, range: Range): Range =>
+  fixed === undefined ? range : { least: fixed, most: fixed };
+
+class Search {
+  readonly #space: ModelSpace;
+  readonly #wish: SearchWish;
+  readonly #depths: readonly number[];
+  readonly #found: Found[] = [];
+  #smallest: Near | undefined;
+  #largest: Near | undefined;
+  #leanest: Near | undefined;
+
+  constructor(space: ModelSpace, wish: SearchWish) {
+    this.#space = space;
+    this.#wish = wish;
+    this.#depths = depthsIn(fixedOr(space.fixed(space.dimensions.depth), wish.depth));
+  }
+
+  get result(): SearchResult {
+    return {
+      found: this.#found,
+      smallest: this.#smallest,
+      largest: this.#largest,
+      leanest: this.#leanest,
+    };
+  }
+
+  /** Searches the models of a width; `beyond` when even the smallest, and so all that are wider, are too large. */
+  width(width: number): 'searched' | 'beyond' {
+    const columns = this.#columns(width);
+    const smallest = columns.map((column) => this.#column(column));
+    const valid = smallest.filter((each) => each !== undefined);
+    const [first] = columns;
+    if (first && valid.length === 0 && this.#smallest === undefined) {
+      const complaint = this.#space.complaint(sizesIn(first, this.#depths[0] ?? 1, 0));
+      if (complaint) throw complaint;
+    }
+    const isBeyond = valid.length > 0 && valid.every((each) => each > this.#wish.maxParameters);
+    return isBeyond ? 'beyond' : 'searched';
+  }
+
+  #columns(width: number): Column[] {
+    const { dimensions } = this.#space;
+    const fixed = (key: string | undefined) => this.#space.fixed(key);
+    const layouts = headLayouts(width, {
+      headDims: this.#wish.headDims,
+      heads: fixed(dimensions.heads),
+      keyValueHeads: fixed(dimensions.keyValueHeads),
+      headDim: fixed(dimensions.headDim?.[0]),
+      canShare: dimensions.keyValueHeads !== undefined,
+    });
+    const { rank } = dimensions;
+    const fixedRank = fixed(rank?.key);
+    const ranks = !rank ? [null] : fixedRank === undefined ? rank.choices : [fixedRank];
+    const below = ranks.filter((each) => each === null || each < width || each === fixedRank);
+    const feedForward = this.#feedForwards(width);
+    return layouts.flatMap((layout) =>
+      below.map((each) => ({ width, layout, rank: each, feedForward })),
+    );
+  }
+
+  #feedForwards(width: number): Column['feedForward'] {
+    const { feedForward } = this.#space.dimensions;
+    if (!feedForward) return null;
+    const fixed = this.#space.fixed(feedForward.key);
+    if (fixed !== undefined) return { least: fixed, step: 0, most: 0 };
+    const { align: step } = this.#wish;
+    const [fewest, most] = feedForward.perChannel;
+    const least = step * Math.max(1, Math.ceil((fewest * width) / step));
+    return { least, step, most: Math.max(0, Math.floor((most * width - least) / step)) };
+  }
+
+  /** Adds what a column has within the budget. Returns its fewest parameters; undefined when none is valid. */
+  #column(column: Column): number | undefined {
+    const sizesAt = (depth: number, steps: number) => sizesIn(column, depth, steps);
+    const described = describedCounts(this.#space, sizesAt);
+    const foreseen = foreseenCounts(described);
+    const found = foreseen && this.#foundIn(column, foreseen);
+    // What was foreseen is held against each model that is found.
+    const { models, fewest } = found ??
+      this.#foundIn(column, described) ?? { models: [], fewest: undefined };
+    this.#found.push(...models);
+    return fewest;
+  }
+
+  /** Undefined when a model has not as many parameters as its count says. */
+  #foundIn(
+    column: Column,
+    counts: Counts,
+  ): { models: Found[]; fewest: number | undefined } | undefined {
+    const { minParameters, maxParameters, maxMemory } = this.#wish;
+    const most = column.feedForward?.most ?? 0;
+    const models: Found[] = [];
+    let fewest: number | undefined;
+    for (const depth of this.#depths) {
+      const least = counts(depth, 0);
+      if (least === undefined) continue;
+      if (fewest === undefined) {
+        fewest = least;
+        this.#note('smallest', sizesIn(column, depth, 0), least);
+      }
+      const steps = mostStepsWithin(counts, depth, { most, limit: maxParameters });
+      if (steps === undefined) break;
+      const sizes = sizesIn(column, depth, steps);
+      const foreseen = counts(depth, steps) ?? 0;
+      this.#note('largest', sizes, foreseen);
+      if (foreseen < minParameters) continue;
+      const measures = this.#measure(sizes);
+      if (measures?.parameters !== foreseen) return undefined;
+      this.#note('leanest', sizes, measures.memory);
+      if (measures.memory <= maxMemory) models.push({ sizes, measures });
+    }
+    return { models, fewest };
+  }
+
+  #measure(sizes: Sizes): Measures | undefined {
+    const { inference, decode } = this.#wish;
+    const model = this.#space.model(sizes);
+    if (!model) return undefined;
+    requirePositions(inference.context, model.positions);
+    return measuresOf(model, sizes, inference, decode);
+  }
+
+  #note(which: 'smallest' | 'largest' | 'leanest', sizes: Sizes, value: number): void {
+    const near = { sizes, value };
+    switch (which) {
+      case 'smallest':
+        if (!this.#smallest || value < this.#smallest.value) this.#smallest = near;
+        break;
+      case 'largest':
+        if (!this.#largest || value > this.#largest.value) this.#largest = near;
+        break;
+      case 'leanest':
+        if (!this.#leanest || value < this.#leanest.value) this.#leanest = near;
+        break;
+    }
+  }
+}
+
+const sizesIn = (
+  { width, layout, rank, feedForward }: Column,
+  depth: number,
+  steps: number,
+): Sizes => ({
+  depth,
+  width,
+  ...layout,
+  feedForward: feedForward && feedForward.least + steps * feedForward.step,
+  rank,
+});
+
+/** What a model has of each measure. */
+export function measuresOf(
+  model: LanguageModel,
+  sizes: Sizes,
+  inference: StateSetting,
+  decode?: DecodeOf,
+): Measures {
+  const parameters = parameterFigures(model);
+  return {
+    parameters: Number(parameters.total.value),
+    body: Number(parameters.body.value),
+    memory: Number(inferenceMemoryOf(model, parameters, inference).total.value),
+    decode: decode?.(model).expected.value ?? null,
+    widthPerLayer: widthPerLayer(sizes).value,
+    offBalance: offBalance(sizes).value,
+  };
+}

@@ -1,0 +1,237 @@
+/** What `minimind plan` prints: the best models of a budget, and how depth and width trade against each other. */
+import type { Exact } from '../budget/figure.js';
+import type { MeasureName } from '../plan/criteria.js';
+import type { Plan, PlanRow } from '../plan/plan.js';
+import { bar } from './bar.js';
+import { bytesCell, heading, integerCell, left, note, right } from './cells.js';
+import type { Block, Cell, Column, Report, TableBlock, Tone } from './report.js';
+import { formatBytes, formatCount, formatInteger } from './units.js';
+import { counted, joined } from './wording.js';
+
+/** @param flat Whether the reader is a program, for which one table with all values is best. */
+export function planReport(plan: Plan, { flat }: { readonly flat: boolean }): Report {
+  if (flat) return { blocks: [flatTable(plan)] };
+  return {
+    blocks: [
+      heading(titleOf(plan)),
+      ...conditionNotes(plan),
+      rowTable(plan),
+      ...spectrumBlocks(plan),
+      ...explanationNotes(plan),
+    ],
+  };
+}
+
+/** What is told of a model, and how. */
+interface Shown {
+  readonly column: Column;
+  readonly cell: (row: PlanRow) => Cell;
+  /** Only where the family has it; always, when undefined. */
+  readonly isIn?: (row: PlanRow) => boolean;
+}
+
+function titleOf({ family, limits }: Plan): string {
+  const { minParameters, maxParameters } = limits;
+  return `${family} models of ${formatCount(minParameters)} to ${formatCount(maxParameters)} parameters`;
+}
+
+const AXIS_WORDS = {
+  parameters: 'parameters',
+  body: 'parameters of the body',
+  memory: 'memory',
+  decode: 'decode speed',
+  widthPerLayer: 'width per layer',
+  offBalance: 'balance',
+} as const satisfies Record<MeasureName, string>;
+
+function conditionNotes(plan: Plan): Block[] {
+  const { inference, gpu, limits, criterion, compared, pareto, axes } = plan;
+  const memory = limits.maxMemory === null ? '' : `, in at most ${formatBytes(limits.maxMemory)}`;
+  return [
+    note(
+      `Inference: ${formatInteger(inference.batch)} × ${formatInteger(inference.context)} tokens, ${inference.dtype}${gpu === null ? '' : `, on ${gpu}`}${memory}.`,
+    ),
+    note(
+      `${counted(compared, 'model')} compared; ${formatInteger(pareto)} that no other beats in ` +
+        `${joined(axes.map(({ measure }) => AXIS_WORDS[measure]))} at once.`,
+    ),
+    note(`Best first by ${criterion.name}: ${criterion.title}.`),
+  ];
+}
+
+// ── The best ─────────────────────────────────────────────────────────────────────────────────────
+
+const dash: Cell = { text: '–', value: '' };
+const sizeCell = (value: number | null): Cell =>
+  value === null ? dash : { text: String(value), value };
+const countCell = (value: Exact): Cell => ({ ...integerCell(value), text: formatCount(value) });
+const ratioText = (value: number, digits: number) => value.toFixed(digits);
+const times = (value: number) => (value < 10 ? `×${value.toFixed(2)}` : `×${value.toFixed(1)}`);
+
+function headsText({ sizes: { heads, keyValueHeads } }: PlanRow): string {
+  return keyValueHeads === null ? String(heads) : `${heads}/${keyValueHeads}`;
+}
+
+/** `1,234`, and below 100 with a decimal. */
+const rateText = (value: number) =>
+  value < 100 ? value.toFixed(1) : formatInteger(Math.round(value));
+
+const rateCell = ({ decode }: PlanRow): Cell =>
+  decode === null ? dash : { text: rateText(decode.expected.value), value: decode.expected.value };
+
+const ROW_COLUMNS: readonly Shown[] = [
+  { column: right('#', 'place'), cell: ({ place }) => sizeCell(place) },
+  { column: right('layers', 'layers'), cell: ({ sizes }) => sizeCell(sizes.depth) },
+  { column: right('width', 'width'), cell: ({ sizes }) => sizeCell(sizes.width) },
+  { column: right('heads', 'heads'), cell: (row) => ({ text: headsText(row) }) },
+  {
+    column: right('inner', 'feed_forward'),
+    cell: ({ sizes }) => sizeCell(sizes.feedForward),
+    isIn: ({ sizes }) => sizes.feedForward !== null,
+  },
+  {
+    column: right('rank', 'rank'),
+    cell: ({ sizes }) => sizeCell(sizes.rank),
+    isIn: ({ sizes }) => sizes.rank !== null,
+  },
+  { column: right('params', 'parameters'), cell: ({ parameters }) => countCell(parameters.value) },
+  { column: right('memory', 'memory_bytes'), cell: ({ memory }) => bytesCell(memory) },
+  {
+    column: right('tokens/s', 'tokens_per_second'),
+    cell: rateCell,
+    isIn: ({ decode }) => decode !== null,
+  },
+  {
+    column: right('w/layer', 'width_per_layer'),
+    cell: ({ widthPerLayer: { value } }) => ({ text: ratioText(value, 1), value }),
+  },
+  {
+    column: right('off', 'off_balance'),
+    cell: ({ offBalance: { value } }) => ({ text: times(value), value }),
+  },
+];
+
+/** For programs, besides. */
+const FLAT_COLUMNS: readonly Shown[] = [
+  { column: right('', 'place'), cell: ({ place }) => sizeCell(place) },
+  { column: right('', 'layers'), cell: ({ sizes }) => sizeCell(sizes.depth) },
+  { column: right('', 'width'), cell: ({ sizes }) => sizeCell(sizes.width) },
+  { column: right('', 'heads'), cell: ({ sizes }) => sizeCell(sizes.heads) },
+  { column: right('', 'kv_heads'), cell: ({ sizes }) => sizeCell(sizes.keyValueHeads) },
+  { column: right('', 'head_dim'), cell: ({ sizes }) => sizeCell(sizes.headDim) },
+  { column: right('', 'feed_forward'), cell: ({ sizes }) => sizeCell(sizes.feedForward) },
+  { column: right('', 'rank'), cell: ({ sizes }) => sizeCell(sizes.rank) },
+  { column: right('', 'parameters'), cell: ({ parameters }) => integerCell(parameters.value) },
+  { column: right('', 'body_parameters'), cell: ({ body }) => integerCell(body.value) },
+  { column: right('', 'weights_bytes'), cell: ({ weights }) => bytesCell(weights) },
+  { column: right('', 'kv_cache_bytes'), cell: ({ keyValueCache }) => bytesCell(keyValueCache) },
+  { column: right('', 'memory_bytes'), cell: ({ memory }) => bytesCell(memory) },
+  { column: right('', 'tokens_per_second'), cell: rateCell },
+  {
+    column: right('', 'width_per_layer'),
+    cell: ({ widthPerLayer: { value } }) => ({ text: String(value), value }),
+  },
+  {
+    column: right('', 'off_balance'),
+    cell: ({ offBalance: { value } }) => ({ text: String(value), value }),
+  },
+];
+
+function tableOf(shown: readonly Shown[], rows: readonly PlanRow[]): TableBlock {
+  const columns = shown.filter(({ isIn }) => !isIn || rows.some(isIn));
+  return {
+    kind: 'table',
+    columns: columns.map(({ column }) => column),
+    rows: rows.map((row) => columns.map(({ cell }) => cell(row))),
+  };
+}
+
+const flatTable = ({ rows }: Plan) => tableOf(FLAT_COLUMNS, rows);
+
+const rowTable = ({ rows }: Plan) => tableOf(ROW_COLUMNS, rows);
+
+// ── Deep and thin against shallow and wide ───────────────────────────────────────────────────────
+
+const MOST_IN_SPECTRUM = 14;
+const BAR_WIDTH = 10;
+
+function spectrumBlocks({ spectrum }: Plan): Block[] {
+  const rows = thinnedOut(spectrum);
+  if (rows.length < 2) return [];
+  const most = (of: (row: PlanRow) => number) => Math.max(...rows.map(of));
+  const cache = ({ state }: PlanRow) => Number(state.value);
+  const rate = ({ decode }: PlanRow) => decode?.expected.value ?? 0;
+  const [mostCache, mostRate] = [most(cache), most(rate)];
+  const barCell = (value: number, of: number): Cell => ({
+    text: of > 0 ? bar(value / of, BAR_WIDTH) : '',
+    value: '',
+  });
+  const hasRate = mostRate > 0;
+  return [
+    heading('From deep and thin to shallow and wide: the best of each width'),
+    {
+      kind: 'table',
+      columns: [
+        right('#', 'place'),
+        right('shape', 'shape'),
+        right('w/layer', 'width_per_layer'),
+        right('off', 'off_balance'),
+        right('state', 'state_bytes'),
+        left('', 'state_bar'),
+        ...(hasRate ? [right('tokens/s', 'tokens_per_second'), left('', 'rate_bar')] : []),
+      ],
+      rows: rows.map((row) => {
+        const { place, sizes, widthPerLayer, offBalance, state } = row;
+        const tone: Tone = place === 1 ? 'good' : 'plain';
+        return [
+          { ...sizeCell(place), tone },
+          { text: `${sizes.depth} × ${sizes.width}`, tone },
+          { text: ratioText(widthPerLayer.value, 1), value: widthPerLayer.value },
+          { text: times(offBalance.value), value: offBalance.value },
+          bytesCell(state),
+          barCell(cache(row), mostCache),
+          ...(hasRate ? [rateCell(row), barCell(rate(row), mostRate)] : []),
+        ];
+      }),
+    },
+  ];
+}
+
+/** Evenly, with both ends and the best. */
+function thinnedOut(rows: readonly PlanRow[]): readonly PlanRow[] {
+  const step = (rows.length - 1) / (MOST_IN_SPECTRUM - 1);
+  if (step <= 1) return rows;
+  const kept = new Set(
+    Array.from({ length: MOST_IN_SPECTRUM }, (_, index) => Math.round(index * step)),
+  );
+  return rows.filter(({ place }, index) => kept.has(index) || place === 1);
+}
+
+// ── What is said below ───────────────────────────────────────────────────────────────────────────
+
+function explanationNotes({ rows, criterion }: Plan): Block[] {
+  const [best] = rows;
+  if (!best) return [];
+  return [
+    note(
+      'heads: of queries / of keys and values. inner: feed-forward width. shape: layers × width. memory: weights, buffers and state, as in ' +
+        'minimind profile. w/layer: width per layer.',
+    ),
+    note(
+      `off: how many times deeper or shallower than balanced, ${best.offBalance.formula} with balanced = ` +
+        `${best.balancedDepth.formula}; ${best.offBalance.source}.`,
+    ),
+    ...(best.decode
+      ? [
+          note(
+            `tokens/s: as expected; of the first row ${rateText(best.decode.lower.value)} at least, and ` +
+              `${rateText(best.decode.upper.value)} by the roofline.`,
+          ),
+        ]
+      : []),
+    ...(criterion.measure === 'offBalance'
+      ? []
+      : [note(`${criterion.name}: ${criterion.title}; ${criterion.source}.`)]),
+    note('-o model.yaml writes the first row as a config, --write 2 the second.'),
+  ];
+}

@@ -1,0 +1,214 @@
+/**
+ * How fast this machine is for models, measured by what runs them: how fast weights are read that lie outside the
+ * caches, how fast products of several sizes are, what values cost that only pass through, and what each call and
+ * each layer costs however small it is.
+ */
+import { activation, linear, rmsNorm, sequence } from '../architecture/constructors.js';
+import type { Layer } from '../architecture/layer.js';
+import type { MachineSpeed, ProductRate, Spread } from '../hardware/machine-profile.js';
+import type { Engine } from './engine.js';
+import type { Values } from './values.js';
+import type { WeightSource } from './weights.js';
+
+export interface MeasureOptions {
+  /** Told of each measurement before it begins. */
+  readonly watch: (what: string) => void;
+  /** Bytes that may be taken: of a small machine's, weights are fewer. */
+  readonly usableBytes: number;
+}
+
+/** Bytes of weights that no cache holds: of processors the largest has 1152 MB, most have 32 or fewer. */
+const WEIGHT_BYTES = 256 * 2 ** 20;
+/** Of what may be taken: the engine holds weights twice while it makes them ready. */
+const WEIGHT_SHARE = 0.25;
+
+/** Rows as in decoding, in a short prompt and in a long one, by widths as small and large models have them. */
+const PRODUCTS: readonly (readonly [rows: number, width: number])[] = [
+  [1, 512],
+  [16, 512],
+  [128, 512],
+  [512, 128],
+  [512, 512],
+  [512, 2048],
+];
+
+/** Takes some four seconds. */
+export async function measureMachine(
+  engine: Engine,
+  { watch, usableBytes }: MeasureOptions,
+): Promise<MachineSpeed> {
+  watch('memory bandwidth');
+  const weightBandwidth = await measureWeights(engine, usableBytes);
+  const products: ProductRate[] = [];
+  for (const [rows, width] of PRODUCTS) {
+    watch(`products of ${rows} × ${width} by ${width} × ${width}`);
+    const seconds = await secondsOf(engine, linearOf(width, width), [1, rows, width]);
+    products.push({ rows, width, flops: rates(2 * rows * width ** 2, seconds) });
+  }
+  watch('norms and activations');
+  const valueBandwidth = await measureValues(engine);
+  watch('calls');
+  return { weightBandwidth, products, valueBandwidth, ...(await measureCalls(engine)) };
+}
+
+const linearOf = (from: number, to: number, name = 'product') =>
+  linear(name, from, to, { bias: false });
+
+const FLOAT_BYTES = 4;
+
+/** A product with one row, as decoding has it: it reads all weights, and computes little with them. */
+async function measureWeights(engine: Engine, usableBytes: number): Promise<Spread> {
+  const bytes = Math.min(WEIGHT_BYTES, WEIGHT_SHARE * usableBytes);
+  // A power of two, as engines cut matrices into blocks.
+  const width = 2 ** Math.floor(Math.log2(bytes / FLOAT_BYTES) / 2);
+  const seconds = await secondsOf(engine, linearOf(width, width), [1, 1, width]);
+  return rates(FLOAT_BYTES * width ** 2, seconds);
+}
+
+/** Tokens and width of values that pass through: as many as processors' caches hold in part. */
+const VALUES = [1, 512, 1024] as const;
+/** Pairs of a norm and an activation. */
+const PAIRS = 4;
+
+async function measureValues(engine: Engine): Promise<Spread> {
+  const [, tokens, width] = VALUES;
+  const pair = (at: number) => [
+    rmsNorm(`norm${at}`, width, 1e-6),
+    activation(`activation${at}`, 'silu'),
+  ];
+  const pairs = (count: number) =>
+    sequence('values', Array.from({ length: count }, (_, at) => pair(at)).flat());
+  const seconds = await secondsMore(engine, pairs(1), pairs(1 + PAIRS), VALUES);
+  // Each of the two reads all values and writes as many.
+  return rates(PAIRS * 2 * 2 * FLOAT_BYTES * tokens * width, seconds);
+}
+
+/** Layers of a call that has many. */
+const LAYERS = 65;
+
+const perLayer = ({ fastest, mean }: Round): Round => ({
+  fastest: fastest / (LAYERS - 1),
+  mean: mean / (LAYERS - 1),
+});
+
+const SMALL = 16;
+
+async function measureCalls(
+  engine: Engine,
+): Promise<Pick<MachineSpeed, 'callSeconds' | 'layerSeconds'>> {
+  const layers = (count: number) =>
+    sequence(
+      'calls',
+      Array.from({ length: count }, (_, at) => linearOf(SMALL, SMALL, `layer${at}`)),
+    );
+  const shape = [1, 1, SMALL];
+  const callSeconds = spreadOf(await secondsOf(engine, layers(1), shape));
+  const more = await secondsMore(engine, layers(1), layers(LAYERS), shape);
+  return { callSeconds, layerSeconds: spreadOf(more.map(perLayer)) };
+}
+
+const ROUNDS = 5;
+/** Seconds of a round. */
+const ROUND_SECONDS = 0.04;
+
+/** Seconds of a run, of several in a row. */
+interface Round {
+  /** What the machine can do: whatever else it does only delays. */
+  readonly fastest: number;
+  /** What it does, with all else that goes on. */
+  readonly mean: number;
+}
+
+/** Of one layer, what a run takes in each round. */
+async function secondsOf(
+  engine: Engine,
+  layer: Layer,
+  shape: readonly number[],
+): Promise<readonly Round[]> {
+  return withProgram(engine, layer, shape, async (run) => {
+    const rounds: Round[] = [];
+    for (let round = 0; round < ROUNDS; round++) rounds.push(await timed(run));
+    return rounds;
+  });
+}
+
+/** How much longer a run of `larger` takes, in each round; both are run in turn. */
+async function secondsMore(
+  engine: Engine,
+  smaller: Layer,
+  larger: Layer,
+  shape: readonly number[],
+): Promise<readonly Round[]> {
+  return withProgram(engine, smaller, shape, (runSmaller) =>
+    withProgram(engine, larger, shape, async (runLarger) => {
+      const rounds: Round[] = [];
+      for (let round = 0; round < ROUNDS; round++) {
+        const less = await timed(runSmaller);
+        const more = await timed(runLarger);
+        rounds.push({
+          fastest: beyond(more.fastest, less.fastest),
+          mean: beyond(more.mean, less.mean),
+        });
+      }
+      return rounds;
+    }),
+  );
+}
+
+/** Where the clock cannot tell them apart, the whole is the most that it can be. */
+const beyond = (more: number, less: number): number => (more > less ? more - less : more);
+
+async function withProgram<T>(
+  engine: Engine,
+  layer: Layer,
+  shape: readonly number[],
+  use: (run: () => Promise<unknown>) => Promise<T>,
+): Promise<T> {
+  const program = await engine.load(layer, WEIGHTS);
+  const size = shape.reduce((product, each) => product * each, 1);
+  const input: Values = { shape: [...shape], data: new Float32Array(size).fill(0.5) };
+  const run = () => program.run({ inputs: [input] });
+  try {
+    await run();
+    return await use(run);
+  } finally {
+    await program.release();
+  }
+}
+
+/** Such that values stay as large as they are: of tiny ones some processors make slow work. */
+const WEIGHTS: WeightSource = {
+  rangeOf: () => undefined,
+  read: ({ shape }, _first, target) => {
+    const [, inputs = 1] = shape;
+    target.fill(1 / inputs);
+  },
+};
+
+async function timed(run: () => Promise<unknown>): Promise<Round> {
+  let fastest = Number.POSITIVE_INFINITY;
+  let spent = 0;
+  let runs = 0;
+  do {
+    const start = performance.now();
+    await run();
+    const seconds = (performance.now() - start) / 1000;
+    fastest = Math.min(fastest, seconds);
+    spent += seconds;
+    runs += 1;
+  } while (spent < ROUND_SECONDS);
+  return { fastest, mean: spent / runs };
+}
+
+/** From the fastest run of all to the slowest round. */
+function spreadOf(rounds: readonly Round[]): Spread {
+  const means = rounds.map(({ mean }) => mean).toSorted((a, b) => a - b);
+  const least = Math.min(...rounds.map(({ fastest }) => fastest), ...means);
+  const median = means[Math.floor(means.length / 2)] ?? least;
+  return { least, median, most: means.at(-1) ?? least };
+}
+
+function rates(amount: number, rounds: readonly Round[]): Spread {
+  const { least, median, most } = spreadOf(rounds);
+  return { least: amount / most, median: amount / median, most: amount / least };
+}

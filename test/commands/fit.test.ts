@@ -1,0 +1,355 @@
+import fs from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { countParameters } from '../../src/budget/parameters.js';
+import { type FitFlags, fitsOf } from '../../src/cli/fit-setting.js';
+import { loadModelFile } from '../../src/cli/model-file.js';
+import { UserError } from '../../src/errors.js';
+import { GPUS } from '../../src/hardware/gpus.js';
+import { clusterNamed, MACHINES } from '../../src/hardware/machines.js';
+import { type FitResult, fitReport } from '../../src/report/fit.js';
+import { hardwareReport } from '../../src/report/hardware.js';
+import { textWidth } from '../../src/report/layout.js';
+import { renderCsv } from '../../src/report/render-csv.js';
+import { renderMarkdown } from '../../src/report/render-markdown.js';
+import { renderTable } from '../../src/report/render-table.js';
+import { inPackage } from '../fixtures.js';
+import { runCli } from '../run-cli.js';
+
+const SMALL = 'configs/minimind/minimind2-small.yaml';
+const LARGE = 'configs/hybrid/original.yaml';
+const published = (name: string) => `fixtures/hf-configs/${name}/config.json`;
+
+const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'minimind-fit-'));
+afterAll(() => fs.rmSync(folder, { recursive: true }));
+
+/** As they are when nobody writes any. */
+const FLAGS: FitFlags = {
+  for: undefined,
+  context: undefined,
+  'tensor-parallel': undefined,
+  'micro-batch': undefined,
+  precision: undefined,
+  optimizer: 'adamw',
+  recompute: undefined,
+  attention: 'fused',
+  zero: undefined,
+  convention: 'zero',
+  'pipeline-parallel': undefined,
+  'sequence-parallel': false,
+  'global-batch': undefined,
+  'train-tokens': undefined,
+  mfu: undefined,
+  dtype: 'bf16',
+  'group-size': undefined,
+  'scale-dtype': undefined,
+  'cache-dtype': undefined,
+  batch: undefined,
+  prompt: undefined,
+  output: undefined,
+  qps: undefined,
+  p95: undefined,
+};
+
+type Wish = Partial<FitFlags> & { readonly gpus?: number };
+
+/** What the command answers, without a process of its own. */
+async function answered(file: string, gpu: string, wish: Wish = {}): Promise<FitResult> {
+  const { gpus, ...flags } = wish;
+  const loaded = await loadModelFile(inPackage(file));
+  const cluster = clusterNamed(gpu, gpus, { gpus: [], machines: [] });
+  return {
+    file,
+    family: loaded.family.name,
+    parameters: countParameters(loaded.model).parameters,
+    cluster,
+    profile: null,
+    forward: null,
+    ...fitsOf(loaded, cluster, { ...FLAGS, ...flags }),
+  };
+}
+
+const LOAD = { qps: 100, p95: 2, prompt: 200, output: 50 } as const;
+
+/** Models that fit and that do not, spread and alone, with a load that can be met and one that cannot. */
+const CASES: readonly (readonly [title: string, file: string, gpu: string, wish: Wish])[] = [
+  ['that fits', SMALL, 'l4', { ...LOAD, 'train-tokens': 3e9 }],
+  ['that does not fit', LARGE, 'l4', LOAD],
+  ['in stages', LARGE, 'dgx-h100', { 'pipeline-parallel': 4, 'train-tokens': 3e11 }],
+  ['of experts', published('mixtral-8x7b'), 'h100-80gb', { gpus: 8, 'tensor-parallel': 2 }],
+  ['in int4, too slow for its load', LARGE, 'l4', { ...LOAD, p95: 0.01, dtype: 'int4' }],
+];
+
+const known = new Map<string, Promise<FitResult>>();
+
+/** Of a case, once. */
+function answeredOnce(...asked: Parameters<typeof answered>): Promise<FitResult> {
+  const key = JSON.stringify(asked);
+  const answer = known.get(key) ?? answered(...asked);
+  known.set(key, answer);
+  return answer;
+}
+
+interface Explained {
+  readonly label: string;
+  readonly value: number | string;
+  readonly formula: string;
+  readonly inputs: Readonly<Record<string, number | string>>;
+  readonly source: string;
+}
+
+function* figuresIn(value: unknown): Generator<Explained> {
+  if (typeof value !== 'object' || value === null) return;
+  if ('formula' in value && 'inputs' in value) yield value as Explained;
+  else for (const inner of Object.values(value)) yield* figuresIn(inner);
+}
+
+describe('exit codes', () => {
+  it.each([
+    ['what fits, with --check', [SMALL, '--gpu', 'l4', '--check'], 0],
+    ['what does not', [LARGE, '--gpu', 'l4'], 0],
+    ['what does not, with --check', [LARGE, '--gpu', 'l4', '--check', '--for', 'serving'], 1],
+    // Training does not, although serving does.
+    ['one that does not of two', [LARGE, '--gpu', 'h200', '--check'], 1],
+  ] as const)('of %s', (_, args, expected) => {
+    const { code, stdout, stderr } = runCli(['fit', ...args]);
+    expect({ code, stderr }).toEqual({ code: expected, stderr: '' });
+    expect(stdout).toMatch(/^(Training|Serving): (fits|does not fit)$/m);
+  });
+
+  it.each([
+    ['no model', ['--gpu', 'l4'], /no model is named/],
+    ['no hardware', [SMALL], /no hardware is named\n.*--this-machine/],
+    ['an unknown GPU', [SMALL, '--gpu', 'h100-80g'], /"h100-80g" is no GPU.*\n.*h100-80gb\?/],
+    ['an unknown flag', [SMALL, '--gpu', 'l4', '--nonsense'], /--nonsense/],
+    ['two kinds of hardware', [SMALL, '--gpu', 'l4', '--this-machine'], /--this-machine/],
+    ['requests without a limit', [SMALL, '--gpu', 'l4', '--qps', '1'], /--p95/],
+    ['a limit of no time', [SMALL, '--gpu', 'l4', '--qps', '1', '--p95', '0s'], /"0s" is no time/],
+    ['an MFU of nothing', [SMALL, '--gpu', 'l4', '--mfu', 'NaN'], /"NaN" is no share/],
+  ])('2 of %s', (_, args, message) => {
+    const { code, stdout, stderr } = runCli(['fit', ...args]);
+    expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
+    expect(stderr).toMatch(message);
+    expect(stderr).not.toMatch(/^\s+at /m);
+  });
+
+  it.each([
+    [
+      'prompt and output beyond the context',
+      { ...LOAD, context: 100 },
+      /a prompt of 200 and an output of 50/,
+    ],
+    ['a context beyond the model', { ...LOAD, prompt: 40_000 }, /40050 tokens are more than the/],
+    [
+      'a prompt that is the context',
+      { context: 50, prompt: 50 },
+      /do not fit into a context of 50/,
+    ],
+    [
+      'heads that do not divide',
+      { gpus: 3, 'tensor-parallel': 3 },
+      /3 GPUs cannot share the 8 heads/,
+    ],
+    ['more sharing than GPUs', { 'tensor-parallel': 2 }, /2 does not divide 1/],
+    ['more stages than blocks', { gpus: 9, 'pipeline-parallel': 9 }, /more than the 8 blocks/],
+  ] as const)('the mistake of the user: %s', async (_, wish, message) => {
+    const error = await answered(SMALL, 'l4', wish).catch((thrown: unknown) => thrown);
+    expect(error).toBeInstanceOf(UserError);
+    expect((error as UserError).message).toMatch(message);
+  });
+});
+
+it.each(['__proto__', 'constructor', ''])('no GPU is called %j', async (name) => {
+  await expect(answered(SMALL, name)).rejects.toThrow(/is no GPU or machine/);
+});
+
+describe('the answer', () => {
+  it.each(CASES)('of a model %s fits 80 columns', async (_, file, gpu, wish) => {
+    const result = await answeredOnce(file, gpu, wish);
+    for (const explain of [false, true]) {
+      const report = fitReport(result, { explain, flat: false });
+      const text = renderTable(report, { width: 80, colourLevel: 0 });
+      const wide = text.split('\n').filter((line) => textWidth(line) > 80);
+      expect(wide).toEqual([]);
+    }
+  });
+
+  it('lists GPUs and machines in 80 columns', () => {
+    const report = hardwareReport({ gpus: GPUS, machines: MACHINES });
+    const text = renderTable(report, { width: 80, colourLevel: 0 });
+    expect(text.split('\n').filter((line) => textWidth(line) > 80)).toEqual([]);
+    for (const { name } of [...GPUS, ...MACHINES]) expect(text).toContain(name);
+  });
+
+  it.each(CASES)('of a model %s is explained in every figure', async (_, file, gpu, wish) => {
+    const result = await answeredOnce(file, gpu, wish);
+    const report = fitReport(result, { explain: true, flat: false });
+    const text = renderTable(report, { width: Number.POSITIVE_INFINITY, colourLevel: 0 });
+    const figures = [...figuresIn(result.training?.fit), ...figuresIn(result.serving?.fit)];
+    expect(figures.length).toBeGreaterThan(60);
+    for (const { label, formula, source } of figures) {
+      expect(text).toContain(label);
+      expect(text).toContain(formula);
+      expect(text).toContain(source);
+    }
+  });
+
+  it.each(CASES)('of a model %s orders its bounds', async (_, file, gpu, wish) => {
+    const { training, serving } = await answeredOnce(file, gpu, wish);
+    const bounds = [training?.fit.total, training?.fit.step?.seconds, serving?.fit.total];
+    for (const each of [...bounds, serving?.fit.prefill.seconds, serving?.fit.decode.seconds]) {
+      if (!each) throw new Error('a bound is missing');
+      expect(each.lower.value).toBeGreaterThan(0);
+      expect(each.expected.value).toBeGreaterThanOrEqual(each.lower.value);
+      expect(each.upper.value).toBeGreaterThanOrEqual(each.expected.value);
+    }
+  });
+
+  it('is one table of exact numbers as CSV', async () => {
+    const result = await answered(SMALL, 'l4', LOAD);
+    const csv = await renderCsv(fitReport(result, { explain: false, flat: true }));
+    const [head, ...rows] = csv.trim().split('\n');
+    expect(head?.trim()).toBe('for,what,unit,lower,expected,upper');
+    for (const row of rows) {
+      const [purpose, what, unit, ...values] = row.trim().split(',');
+      expect(['training', 'serving']).toContain(purpose);
+      expect(what).not.toBe('');
+      expect(['bytes', 'seconds', 'tokens/s']).toContain(unit);
+      expect(values).toHaveLength(3);
+      for (const value of values) expect(Number(value)).toBeGreaterThanOrEqual(0);
+    }
+    // 25,829,888 parameters (MiniMind2-Small) in 2 bytes, and in the 12 of AdamW.
+    expect(csv).toContain('training,weights,bytes,51659776,51659776,51659776');
+    expect(csv).toContain('training,optimizer,bytes,309958656,309958656,309958656');
+  });
+
+  it('has tables and headings as Markdown', async () => {
+    const result = await answered(SMALL, 'l4', LOAD);
+    const text = renderMarkdown(fitReport(result, { explain: false, flat: false }));
+    expect(text).toMatch(/^## Training: fits$/m);
+    expect(text).toMatch(/^## Serving: fits$/m);
+    expect(text).toMatch(/^\| weights +\| +51\.7 MB \|/m);
+    expect(text).toMatch(/^Assumed: Poisson arrivals/m);
+  });
+
+  it('says what would make it fit, and that it then does', async () => {
+    const asked = { gpus: 8, for: 'training' } as const;
+    const { training, cluster } = await answered(LARGE, 'h100-80gb', asked);
+    expect(training?.fit.verdict).toBe('does not fit');
+    const staged = training?.fit.remedies.find(({ flags }) => flags.pipelineParallel);
+    const stages = staged?.flags.pipelineParallel ?? 0;
+    const again = await answered(LARGE, 'h100-80gb', { ...asked, 'pipeline-parallel': stages });
+    expect(again.training?.fit.verdict).toBe('fits');
+    expect(again.training?.fit.total).toEqual(staged?.total);
+    expect(staged?.total.upper.value).toBeLessThanOrEqual(cluster.gpu.memoryBytes);
+  });
+
+  it('is the same for the largest numbers that there are, or a refusal', async () => {
+    const most = Number.MAX_SAFE_INTEGER;
+    for (const wish of [
+      { batch: most, 'micro-batch': most },
+      { gpus: most },
+      { ...LOAD, qps: 1e308, p95: 1e-300 },
+      { 'group-size': most, dtype: 'int4' },
+      { 'global-batch': 1, 'train-tokens': 1 },
+    ] as const) {
+      const result = await answered(SMALL, 'l4', wish);
+      for (const { value } of [...figuresIn(result.training), ...figuresIn(result.serving)]) {
+        expect(value).not.toBeNaN();
+        expect(Number(value)).toBeGreaterThanOrEqual(0);
+      }
+    }
+  });
+});
+
+/** The papers and configs from which the numbers are. */
+describe('published numbers, through the command', () => {
+  it.each([
+    // 61 layers · (512 + 64) values of 2 bytes: arXiv 2412.19437, section 4.2.
+    ['deepseek-v3-main', 70_272],
+    // 80 layers · 2 · 8 key-value heads · 128 · 2 bytes: arXiv 2412.15115, table 1.
+    ['qwen2.5-72b', 327_680],
+  ])('%s keeps %d bytes a token', (name, bytes) => {
+    const where = ['--gpu', 'h200', '--gpus', '8', '--tensor-parallel', '1'];
+    const how = ['--for', 'serving', '--dtype', 'bf16', '--context', '1024'];
+    const { code, stdout } = runCli(['fit', published(name), ...where, ...how, '--json']);
+    const { training, serving } = JSON.parse(stdout);
+    expect({ code, training }).toEqual({ code: 0, training: null });
+    expect(serving.fit.cachePerToken.value).toBe(bytes);
+    expect(serving.fit.cachePerSequence.value).toBe(1024 * bytes);
+  });
+
+  it('gives in JSON what each formula gives', () => {
+    const args = ['--gpu', 'l4', '--qps', '10', '--p95', '2s', '--train-tokens', '3e9'];
+    const { stdout } = runCli(['fit', SMALL, ...args, '--json']);
+    const figures = [...figuresIn(JSON.parse(stdout))];
+    expect(figures.length).toBeGreaterThan(100);
+    for (const { formula, inputs, value } of figures) {
+      expect(value).toBeTypeOf('number');
+      expect(byFormula(formula, inputs) / Number(value || 1)).toBeCloseTo(value === 0 ? 0 : 1, 9);
+    }
+  });
+});
+
+/** A formula is arithmetic that JavaScript has, too. */
+function byFormula(formula: string, inputs: Explained['inputs']): number {
+  const { min, max, ceil, floor, sqrt, exp, log: ln } = Math;
+  const ceildiv = (a: number, b: number) => ceil(a / b);
+  const names = { min, max, ceil, floor, sqrt, exp, ln, ceildiv, ...inputs };
+  return new Function(...Object.keys(names), `return ${formula}`)(...Object.values(names));
+}
+
+describe('-o', () => {
+  it('is a file, and --output tokens', () => {
+    const file = path.join(folder, 'answer.json');
+    const wish = ['--for', 'serving', '--gpu', 'l4', '--prompt', '30', '--output', '7'];
+    const { code, stdout } = runCli(['fit', SMALL, ...wish, '-o', file, '--json']);
+    expect({ code, stdout }).toEqual({ code: 0, stdout: '' });
+    const { setting } = JSON.parse(fs.readFileSync(file, 'utf8')).serving;
+    expect(setting).toMatchObject({ prompt: 30, output: 7, context: 37 });
+    const again = runCli(['fit', SMALL, ...wish, '--output-file', file]);
+    expect(again.code).toBe(2);
+    expect(again.stderr).toContain('--force');
+  });
+});
+
+describe("a user's hardware", () => {
+  const file = path.join(folder, 'own.yaml');
+  beforeAll(() => {
+    const lines = [
+      'gpus:',
+      '  mine:',
+      '    title: "red \\e[31m card"',
+      '    memory: 1GB',
+      '    bandwidth: 100GB/s',
+      '    peak: { f32: 1TFLOP/s }',
+    ];
+    fs.writeFileSync(file, lines.join('\n'));
+  });
+
+  it.each([[['--gpu', file]], [['--hardware', file, '--gpu', 'mine']], [['--hardware', file]]])(
+    'is taken from %j',
+    (flags) => {
+      const { code, stdout } = runCli(['fit', SMALL, ...flags, '--json']);
+      expect(code).toBe(0);
+      const { cluster, training } = JSON.parse(stdout);
+      expect(cluster.gpu).toMatchObject({ name: 'mine', memoryBytes: 1e9, bandwidth: 1e11 });
+      expect(training.fit.verdict).toBe('may fit');
+    },
+  );
+
+  it('obeys no title', () => {
+    const { stdout } = runCli(['fit', SMALL, '--gpu', file]);
+    expect(stdout).toContain('red ');
+    expect(stdout).not.toContain('\x1b');
+  });
+
+  it('tells a mistake with its line', () => {
+    const wrong = path.join(folder, 'wrong.yaml');
+    fs.writeFileSync(wrong, 'gpus:\n  mine:\n    extends: l4\n    memory: much\n');
+    const { code, stderr } = runCli(['fit', SMALL, '--gpu', wrong]);
+    expect(code).toBe(2);
+    expect(stderr).toMatch(/wrong\.yaml:4:13: gpus\.mine\.memory: /);
+  });
+});

@@ -1,0 +1,92 @@
+import fs from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { afterAll, describe, expect, it } from 'vitest';
+import { runCli } from '../run-cli.js';
+
+const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'minimind-plan-'));
+afterAll(() => fs.rmSync(folder, { recursive: true }));
+
+const BUDGET = ['plan', '--max-params', '26M', '--vocab', '6400'];
+
+describe('plan -o', () => {
+  it('writes a config that validate and profile take, and says the same', () => {
+    const file = path.join(folder, 'second.yaml');
+    const { code, stdout, stderr } = runCli([...BUDGET, '--write', '2', '-o', file, '--json']);
+    expect({ code, stderr }).toEqual({ code: 0, stderr: `wrote ${file}\n` });
+    const { rows } = JSON.parse(stdout);
+    expect(runCli(['validate', file, '--strict']).code).toBe(0);
+    const profile = JSON.parse(runCli(['profile', file, '--context', '2048', '--json']).stdout);
+    expect(profile.parameters.total).toEqual(rows[1].parameters);
+    expect(profile.inference.total).toEqual(rows[1].memory);
+    expect(profile.setting.inference).toMatchObject({ batch: 1, context: 2048, dtype: 'bf16' });
+  });
+
+  it('writes over nothing without --force', () => {
+    const file = path.join(folder, 'kept.yaml');
+    fs.writeFileSync(file, 'kept');
+    expect(runCli([...BUDGET, '-o', file]).code).not.toBe(0);
+    expect(fs.readFileSync(file, 'utf8')).toBe('kept');
+    expect(runCli([...BUDGET, '-o', file, '--force', '-q']).code).toBe(0);
+    expect(runCli(['validate', file]).code).toBe(0);
+  });
+
+  it('writes to standard output the config alone', () => {
+    const { stdout } = runCli([...BUDGET, '-o', '-']);
+    expect(stdout).toMatch(/^# A minimind model of [\d,]+ parameters/);
+    expect(runCli(['validate', '-', '--strict'], { input: stdout }).code).toBe(0);
+  });
+
+  it.each([
+    [
+      'a row that is not there',
+      ['-o', '-', '--write', '11'],
+      /there is no row 11; the plan has 10/,
+    ],
+    ['a row without a file', ['--write', '2'], /--output/],
+  ])('refuses %s', (_, flags, message) => {
+    const { code, stderr } = runCli([...BUDGET, ...flags]);
+    expect(code).toBe(2);
+    expect(stderr).toMatch(message);
+  });
+});
+
+describe('flags that make no sense', () => {
+  it.each([
+    [['--max-params', 'NaN'], /"NaN" is no count/],
+    [['--max-params=-1'], /"-1" is no count/],
+    [['--max-params', '0'], /the smallest that is tried has/],
+    [['--max-params', '26M', '--vocab', '0'], /"0" is no positive whole number/],
+    [['--max-params', '26M', '--vocab', '1e400'], /is no positive whole number/],
+    [['--max-params', '26M', '--depth', '40..4'], /"40\.\.4" is no range/],
+    [['--max-params', '26M', '--depth', '4..8..9'], /is no range/],
+    [['--max-params', '26M', '--depth', '..'], /is no positive whole number/],
+    [['--max-params', '26M', '--width', '0'], /is no positive whole number/],
+    [['--max-params', '26M', '--context', '9007199254740993'], /is no positive whole number/],
+    [['--max-params', '26M', '--gpu', 'h1000'], /is no GPU/],
+    [['--max-params', '26M', '--dtype', 'f64', '--gpu', 'h100-80gb'], /nothing is served in f64/],
+    [['--max-params', '26M', '--set', 'model.x=1'], /unknown key "x"/],
+    [['--max-params', '26M', '--set', 'model.__proto__=1'], /unknown key "__proto__"/],
+    [[], /max-params/],
+  ])('%j', (flags, message) => {
+    const { code, stdout, stderr } = runCli(['plan', ...flags]);
+    expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
+    expect(stderr).toMatch(message);
+    expect(stderr).not.toMatch(/^\s+at /m);
+  });
+
+  it('takes the largest numbers that there are', () => {
+    const most = String(Number.MAX_SAFE_INTEGER);
+    const flags = [
+      '--depth',
+      `1..${most}`,
+      '--width',
+      `1..${most}`,
+      '--top',
+      most,
+      '--batch',
+      most,
+    ];
+    expect(runCli([...BUDGET, ...flags]).code).toBe(0);
+  });
+});

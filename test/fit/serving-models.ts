@@ -1,0 +1,57 @@
+/** Models and settings that tests of serving share. */
+import { gpt2 } from '../../src/architecture/models/gpt2.js';
+import { llama } from '../../src/architecture/models/llama.js';
+import { minigpt } from '../../src/architecture/models/minigpt.js';
+import { usualFormat } from '../../src/fit/quantized.js';
+import type { ServingFitSetting, WeightDtype } from '../../src/fit/serving-setting.js';
+import { gpuNamed } from '../../src/hardware/gpus.js';
+
+/** arXiv 2307.09288: 13B; its vocabulary and norms as those of 7B. */
+export const LLAMA_2_13B = llama.build(
+  llama.schema.parse({
+    model: {
+      family: 'llama',
+      vocab_size: 32_000,
+      hidden_size: 5120,
+      num_hidden_layers: 40,
+      num_attention_heads: 40,
+      num_key_value_heads: 40,
+      intermediate_size: 13_824,
+      max_position_embeddings: 8192,
+      tie_word_embeddings: false,
+    },
+  }),
+);
+
+/** OPT-13B (arXiv 2205.01068, table 1) has the shape of GPT: what it caches does not depend on the rest. */
+export const OPT_13B = gpt2.build(
+  gpt2.schema.parse({
+    model: {
+      family: 'gpt2',
+      vocab_size: 50_272,
+      n_positions: 2048,
+      n_embd: 5120,
+      n_layer: 40,
+      n_head: 40,
+    },
+  }),
+);
+
+export const MINIGPT = minigpt.build(
+  minigpt.schema.parse(minigpt.presets['minigpt-small']?.document),
+);
+
+export const setting = (
+  changes: Partial<ServingFitSetting> & { readonly dtype?: WeightDtype } = {},
+): ServingFitSetting => ({
+  cluster: { gpu: gpuNamed('h100-80gb'), gpus: 16, network: null },
+  weights: usualFormat(changes.dtype ?? 'bf16'),
+  cacheDtype: 'bf16',
+  stateDtype: 'bf16',
+  context: 512,
+  batch: 4,
+  prompt: 200,
+  output: 50,
+  tensorParallel: 1,
+  ...changes,
+});

@@ -1,0 +1,315 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { FAMILY_NAMES, loadFamily } from '../../src/architecture/families.js';
+import { hybrid } from '../../src/architecture/models/hybrid.js';
+import type { Figure } from '../../src/budget/figure.js';
+import { countParameters } from '../../src/budget/parameters.js';
+import type { Bounds, Quantity } from '../../src/budget/quantity.js';
+import { stateOf } from '../../src/budget/state.js';
+import {
+  servedWeights,
+  usualFormat,
+  WEIGHT_DTYPES,
+  weightLayout,
+} from '../../src/fit/quantized.js';
+import { fitServing, largest } from '../../src/fit/serving.js';
+import { servingMemoryOf } from '../../src/fit/serving-memory.js';
+import type { WeightDtype, WeightFormat } from '../../src/fit/serving-setting.js';
+import { sequenceState, servedModel } from '../../src/fit/serving-work.js';
+import { evaluateIndependently } from '../budget/independent.js';
+import { publishedConfig } from '../budget/published-models.js';
+import { MINIGPT, OPT_13B, setting } from './serving-models.js';
+
+const DTYPES = Object.keys(WEIGHT_DTYPES) as readonly WeightDtype[];
+
+describe('keys and values of a token', () => {
+  // arXiv 2505.09343, table 1, in bfloat16.
+  it.each([
+    ['deepseek-v3-main', 70_272],
+    ['qwen2.5-72b', 327_680],
+    ['llama-3.1-405b', 516_096],
+  ])('%s: %i bytes', async (name, bytes) => {
+    const { model } = await publishedConfig(name);
+    expect(sequenceState(servedModel(model, setting()), 1).perToken.value).toBe(bytes);
+  });
+
+  it('OPT-13B: 819,200 bytes (arXiv 2309.06180, section 3)', () => {
+    expect(sequenceState(servedModel(OPT_13B, setting()), 1).perToken.value).toBe(819_200);
+  });
+
+  it('are half as large in 8 bits, and a window keeps no more than it sees', async () => {
+    const { model } = await publishedConfig('mistral-7b-v0.1');
+    const bytes = (context: number, cacheDtype: 'bf16' | 'f8_e4m3') =>
+      sequenceState(servedModel(model, setting({ cacheDtype })), context).cache.value;
+    // 32 layers, 8 key-value heads of 128, window 4096.
+    expect(bytes(1000, 'bf16')).toBe(1000 * 131_072);
+    expect(bytes(9999, 'bf16')).toBe(4096 * 131_072);
+    expect(bytes(9999, 'f8_e4m3')).toBe(4096 * 65_536);
+  });
+
+  it('are shared by heads; latents, and heads that are too few, stand on each GPU', async () => {
+    const perToken = async (name: string, tensorParallel: number) => {
+      const { model } = await publishedConfig(name);
+      return sequenceState(servedModel(model, setting({ tensorParallel })), 1).perToken.value;
+    };
+    expect(await perToken('qwen2.5-72b', 8)).toBe(327_680 / 8);
+    expect(await perToken('qwen2.5-72b', 16)).toBe(327_680 / 8);
+    expect(await perToken('deepseek-v3-main', 16)).toBe(70_272);
+  });
+});
+
+describe('states of Mamba', () => {
+  const preset = hybrid.presets.tiny?.document;
+  const model = hybrid.build(hybrid.schema.parse(preset));
+
+  it('are in a type of their own, whatever the context', () => {
+    const bytes = (stateDtype: 'f32' | 'bf16', context: number) =>
+      sequenceState(servedModel(model, setting({ stateDtype })), context).state.value;
+    // 2 layers, 128 channels: 64 state values and 3 kept inputs each.
+    expect(bytes('f32', 7)).toBe(2 * 128 * (64 + 3) * 4);
+    expect(bytes('bf16', 64)).toBe(2 * 128 * (64 + 3) * 2);
+  });
+
+  it('are shared by channels', () => {
+    const { mambaState, convolutionState } = stateOf(model, {
+      batch: 1,
+      context: 8,
+      dtype: 'f32',
+      gpus: 3,
+    });
+    expect(mambaState.value).toBe(2 * 43 * 64 * 4);
+    expect(convolutionState.value).toBe(2 * 43 * 3 * 4);
+  });
+});
+
+describe('weights', () => {
+  const bytes = (layout: ReturnType<typeof weightLayout>, format: WeightFormat, gpus = 1) =>
+    Number(servedWeights(layout, format, gpus).total.value);
+
+  it('in 16 bits take two bytes a parameter', async () => {
+    const { model } = await publishedConfig('llama-2-7b');
+    expect(bytes(weightLayout(model), usualFormat('bf16'))).toBe(
+      2 * countParameters(model).parameters,
+    );
+  });
+
+  it('Llama-2-7B in groups of 128: 3.90 GB (TheBloke/Llama-2-7B-GPTQ, main)', async () => {
+    const { model } = await publishedConfig('llama-2-7b');
+    const ours = bytes(weightLayout(model), usualFormat('int4'));
+    const products = 32 * (4 * 4096 * 4096 + 3 * 4096 * 11_008);
+    const others = 2 * 32_000 * 4096 + 65 * 4096;
+    // 4 bits, and for 128 values 16 of scale and 4 of zero point.
+    expect(ours).toBe((products * 4 + (products / 128) * 20) / 8 + 2 * others);
+    // That file also says of each input to which group it belongs, and has biases that are all zero.
+    const groupNumbers = 32 * (6 * 4096 + 11_008) * 4;
+    const biases = 32 * (5 * 4096 + 2 * 11_008) * 2;
+    expect(((ours + groupNumbers + biases) / 1e9).toFixed(2)).toBe('3.90');
+  });
+
+  it('leave embedding, head, norms, routers and gates of shared experts as they are', async () => {
+    const { model } = await publishedConfig('qwen1.5-moe-a2.7b');
+    const { quantised, owned } = weightLayout(model);
+    const left = owned
+      .filter(({ tensor }) => !quantised.has(tensor) && tensor.shape.length > 1)
+      .map(({ tensor }) => tensor.name.replace(/\.\d+\./, '.*.'));
+    expect(new Set(left)).toEqual(
+      new Set([
+        'model.embed_tokens.weight',
+        'lm_head.weight',
+        'model.layers.*.mlp.gate.weight',
+        'model.layers.*.mlp.shared_expert_gate.weight',
+      ]),
+    );
+  });
+
+  it('the last group of a row may be shorter, and has its scale', () => {
+    // 384 inputs are 4 groups of 100 (the last of 84), 1536 are 16.
+    const layout = weightLayout(MINIGPT);
+    const format = { dtype: 'int8', groupSize: 100, scaleDtype: 'f16', zeroPoints: false } as const;
+    const perLayer = (rows: number, length: number) =>
+      rows * (length + 2 * Math.ceil(length / 100));
+    const part = (name: string) =>
+      servedWeights(layout, format, 1).parts.find(({ part }) => part === name)?.bytes.value;
+    expect(part('feedForward')).toBe(12 * (perLayer(2 * 1536, 384) + perLayer(384, 1536)));
+    // 12 query heads, 3 of keys and values, 32 wide.
+    expect(part('attention')).toBe(12 * perLayer(2 * 384 + 2 * 96, 384));
+  });
+
+  it.each(['llama-3.1-8b', 'gpt2', 'mixtral-8x7b', 'phi-3-mini', 'deepseek-v3-main'])(
+    '%s: fewer bits take less, scales included; shares of GPUs are no less than the whole',
+    async (name) => {
+      const { model } = await publishedConfig(name);
+      const layout = weightLayout(model);
+      const [f32, bf16, int8, int4] = (['f32', 'bf16', 'int8', 'int4'] as const).map((dtype) =>
+        bytes(layout, usualFormat(dtype)),
+      ) as [number, number, number, number];
+      expect(int4).toBeLessThan(int8);
+      expect(int8).toBeLessThan(bf16);
+      expect(bf16).toBeLessThan(f32);
+      for (const dtype of ['bf16', 'int4'] as const) {
+        const whole = bytes(layout, usualFormat(dtype));
+        for (const gpus of [2, 3, 8]) {
+          const share = bytes(layout, usualFormat(dtype), gpus);
+          expect(share * gpus).toBeGreaterThanOrEqual(whole);
+          expect(share).toBeLessThan(whole);
+        }
+      }
+    },
+  );
+
+  it('of two GPUs: heads and inner values halved, norms whole', async () => {
+    const { model } = await publishedConfig('llama-2-7b');
+    const share = bytes(weightLayout(model), usualFormat('bf16'), 2);
+    const norms = 65 * 4096 * 2;
+    expect(share).toBe((2 * countParameters(model).parameters - norms) / 2 + norms);
+  });
+});
+
+const isQuantity = (value: unknown): value is Quantity =>
+  typeof value === 'object' && value !== null && 'formula' in value;
+
+/** Every number with a formula, however deep. */
+function derived(value: unknown): Quantity[] {
+  if (isQuantity(value)) return [value];
+  return typeof value === 'object' && value !== null ? Object.values(value).flatMap(derived) : [];
+}
+
+const inOrder = ({ lower, expected, upper }: Bounds) =>
+  lower.value <= expected.value && expected.value <= upper.value;
+
+describe('every preset', () => {
+  it.each(FAMILY_NAMES)('of %s is served in every dtype', async (name) => {
+    const family = await loadFamily(name);
+    for (const [at, { document }] of Object.values(family.presets).entries()) {
+      const model = family.build(family.schema.parse(document));
+      // Each dtype is looked at in the first, each preset in two.
+      for (const dtype of at === 0 ? DTYPES : (['bf16', 'int4'] as const)) {
+        for (const tensorParallel of [1, 2]) {
+          const asked = dtype === 'bf16' && tensorParallel === 1;
+          const load = asked ? { requestsPerSecond: 100, p95Seconds: 5 } : undefined;
+          const fit = fitServing(model, setting({ dtype, tensorParallel, load }));
+          const bounds = [fit.workspace, fit.total, fit.prefill.seconds, fit.decode.seconds];
+          for (const each of [...bounds, fit.decode.tokensPerSecond]) {
+            expect(inOrder(each)).toBe(true);
+          }
+          for (const each of derived(fit)) {
+            expect(each.value, each.label).toBeGreaterThanOrEqual(0);
+            expect(Number.isFinite(Number(each.value)), each.label).toBe(true);
+          }
+          expect(fit.verdict === 'fits').toBe(fit.total.upper.value <= fit.capacity.value);
+        }
+      }
+    }
+  });
+});
+
+describe('searches', () => {
+  it('the largest batch fits, and one more does not', async () => {
+    const { model } = await publishedConfig('llama-2-7b');
+    const fit = fitServing(model, setting({ context: 4096, batch: 2 }));
+    const at = servingMemoryOf(servedModel(model, setting()));
+    const batch = fit.largestBatch?.value ?? 0;
+    expect(batch).toBeGreaterThan(1);
+    expect(at(batch, 4096).total.expected.value).toBeLessThanOrEqual(fit.capacity.value);
+    expect(at(batch + 1, 4096).total.expected.value).toBeGreaterThan(fit.capacity.value);
+  });
+
+  it('the largest context fits, and one more token does not', async () => {
+    const { model } = await publishedConfig('llama-3.1-8b');
+    const fit = fitServing(model, setting({ batch: 16 }));
+    const at = servingMemoryOf(servedModel(model, setting()));
+    const context = fit.largestContext?.value ?? 0;
+    expect(context).toBeGreaterThan(1000);
+    expect(context).toBeLessThan(model.positions);
+    expect(at(16, context).total.expected.value).toBeLessThanOrEqual(fit.capacity.value);
+    expect(at(16, context + 1).total.expected.value).toBeGreaterThan(fit.capacity.value);
+  });
+
+  it('a model that is too large fits at no batch, and a small one at its longest', async () => {
+    const { model } = await publishedConfig('qwen2.5-72b');
+    const fit = fitServing(model, setting());
+    expect(fit).toMatchObject({
+      largestBatch: null,
+      largestContext: null,
+      verdict: 'does not fit',
+    });
+    expect(fitServing(MINIGPT, setting()).largestContext?.value).toBe(MINIGPT.positions);
+  });
+
+  it('find what a walk over all numbers finds', () => {
+    fc.assert(
+      fc.property(
+        fc.integer({ min: 1, max: 300 }),
+        fc.integer({ min: 0, max: 400 }),
+        (most, to) => {
+          expect(largest(most, (count) => count <= to)).toBe(Math.min(most, to));
+        },
+      ),
+    );
+  });
+});
+
+describe('memory', () => {
+  it('never falls when batch or context grow', async () => {
+    const { model } = await publishedConfig('gemma-2-2b');
+    const at = servingMemoryOf(servedModel(model, setting()));
+    const bounds = ['lower', 'expected', 'upper'] as const;
+    const small = fc.integer({ min: 1, max: 64 });
+    const tokens = fc.integer({ min: 1, max: 8192 });
+    fc.assert(
+      fc.property(small, small, tokens, tokens, (batch, more, context, longer) => {
+        const [a, b] = [at(batch, context), at(batch + more, Math.min(8192, context + longer))];
+        for (const bound of bounds) {
+          expect(b.total[bound].value).toBeGreaterThanOrEqual(a.total[bound].value);
+        }
+      }),
+      { numRuns: 50 },
+    );
+  });
+
+  it('adds up, by a formula that another evaluator gives the same value', async () => {
+    const { model } = await publishedConfig('mixtral-8x7b');
+    const at = servingMemoryOf(servedModel(model, setting({ dtype: 'int4', tensorParallel: 3 })));
+    const { weights, weightParts, cachePerSequence, state } = at(2, 100);
+    const figures: Figure[] = [weights, cachePerSequence, state];
+    for (const each of [...figures, ...weightParts.map(({ bytes }) => bytes)]) {
+      expect(BigInt(each.value)).toBe(evaluateIndependently(each.formula, each.inputs));
+    }
+    const sum = weightParts.reduce((total, { bytes }) => total + Number(bytes.value), 0);
+    expect(weights.value).toBe(sum);
+  });
+});
+
+describe('time', () => {
+  it('of a step never falls with the batch or the context', () => {
+    const step = (batch: number, context: number) =>
+      fitServing(MINIGPT, setting({ batch, context })).decode.seconds;
+    const number = fc.integer({ min: 1, max: 512 });
+    fc.assert(
+      fc.property(number, number, number, number, (batch, more, context, longer) => {
+        const [a, b] = [step(batch, context), step(batch + more, context + longer)];
+        expect(b.lower.value).toBeGreaterThanOrEqual(a.lower.value);
+        expect(b.expected.value).toBeGreaterThanOrEqual(a.expected.value);
+      }),
+      { numRuns: 25 },
+    );
+  });
+
+  it('of 104.9 tokens/s of Llama-2-7B on an A100 (gpt-fast, README) lies within the bounds', async () => {
+    const { model } = await publishedConfig('llama-2-7b');
+    const { gpuNamed } = await import('../../src/hardware/gpus.js');
+    const cluster = { gpu: gpuNamed('a100-80gb'), gpus: 1, network: null };
+    const fit = fitServing(model, setting({ cluster, batch: 1, context: 200 }));
+    const { lower, expected, upper } = fit.decode.tokensPerSecond;
+    expect(lower.value).toBeLessThan(25.6);
+    expect(upper.value).toBeGreaterThan(104.9);
+    expect(expected.value / 104.9).toBeCloseTo(1, 1);
+  });
+});
+
+it('refuses to share a layer among more GPUs than there are', () => {
+  const cluster = { ...setting().cluster, gpus: 2 };
+  expect(() => fitServing(MINIGPT, setting({ cluster, tensorParallel: 4 }))).toThrow(
+    /--tensor-parallel: 4 GPUs/,
+  );
+});

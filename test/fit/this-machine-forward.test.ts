@@ -1,0 +1,33 @@
+import { describe, expect, it } from 'vitest';
+import { hybrid } from '../../src/architecture/models/hybrid.js';
+import { forwardSecondsOf } from '../../src/fit/this-machine-forward.js';
+import { PROFILE } from '../hardware/profiles.js';
+import { modelOfConfig } from '../runtime/fixture-models.js';
+
+describe('seconds of a forward pass', () => {
+  const model = modelOfConfig({ ...hybrid.presets.tiny?.document.model });
+  const secondsOf = (batch: number, tokens: number) =>
+    forwardSecondsOf(model, { batch, tokens }, PROFILE);
+
+  it('are bounded in order', () => {
+    const { lower, expected, upper } = secondsOf(1, 128);
+    expect(lower.value).toBeGreaterThan(0);
+    expect(lower.value).toBeLessThan(expected.value);
+    expect(expected.value).toBeLessThan(upper.value);
+  });
+
+  it('are at best those of products at the best rate', () => {
+    // Projections 64,749,568 and scores 8,388,608 operations, at 120 GFLOP/s; its weights are in memory sooner.
+    expect(secondsOf(1, 128).lower.value).toBeCloseTo((64_749_568 + 8_388_608) / 120e9, 9);
+  });
+
+  it('are for one token at least those of reading the weights', () => {
+    const { lower } = secondsOf(1, 1);
+    expect(lower.value).toBe(Number(lower.inputs.weights) / 17e9);
+  });
+
+  it('are expected at the rate of products of about its size', () => {
+    expect(secondsOf(1, 1).expected.inputs.rate).toBe(9e9);
+    expect(secondsOf(4, 128).expected.inputs.rate).toBe(80e9);
+  });
+});

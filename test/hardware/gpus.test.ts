@@ -1,0 +1,119 @@
+import { describe, expect, it } from 'vitest';
+import { type Gpu, PEAK_DTYPES, type PeakDtype } from '../../src/hardware/gpu.js';
+import { GPUS, gpuNamed } from '../../src/hardware/gpus.js';
+import { MACHINES } from '../../src/hardware/machines.js';
+import { bandwidthOf, capacityOf, peakFor } from '../../src/hardware/peak.js';
+
+/** Kinds of arithmetic from slow to fast: no GPU here is slower with narrower numbers. */
+const ORDER: readonly PeakDtype[] = ['f32', 'tf32', 'bf16', 'f8'];
+
+describe('the table of GPUs', () => {
+  it('has a name for each, and no name twice', () => {
+    const names = [...GPUS, ...MACHINES].map(({ name }) => name);
+    expect(new Set(names).size).toBe(names.length);
+    for (const name of names) expect(name).toMatch(/^[a-z0-9]+([-.][a-z0-9]+)*$/);
+  });
+
+  it.each(GPUS.map((gpu) => [gpu.name, gpu] as const))('has sane numbers of %s', (_, gpu: Gpu) => {
+    expect(gpu.bandwidth).toBeGreaterThan(5e10);
+    expect(gpu.bandwidth).toBeLessThan(1e13);
+    expect(gpu.memoryBytes).toBeGreaterThanOrEqual(8e9);
+    expect(gpu.memoryBytes).toBeLessThanOrEqual(512e9);
+    const peaks = ORDER.flatMap((dtype) => gpu.peakFlops[dtype] ?? []);
+    expect(peaks).toEqual(peaks.toSorted((a, b) => a - b));
+    for (const dtype of PEAK_DTYPES) {
+      const peak = gpu.peakFlops[dtype] ?? 1e12;
+      expect(peak).toBeGreaterThanOrEqual(1e12);
+      expect(peak).toBeLessThan(1e16);
+    }
+    const links = gpu.links.map(({ bandwidth }) => bandwidth);
+    expect(links).toEqual(links.toSorted((a, b) => b - a));
+    for (const link of links) expect(link).toBeLessThan(gpu.bandwidth);
+  });
+
+  it.each([...GPUS, ...MACHINES].map((each) => [each.name, each.source]))(
+    'says where the numbers of %s are from',
+    (_, source) => expect(source).toMatch(/\b20\d\d\b/),
+  );
+
+  // Of NVIDIA's datasheets and whitepapers; the sparse half of what is printed with sparsity taken off.
+  it.each([
+    ['v100-32gb', 'f16', 900, 125],
+    ['t4', 'f16', 300, 65],
+    ['a100-40gb', 'bf16', 1555, 312],
+    ['a100-80gb', 'bf16', 2039, 312],
+    ['a100-pcie-80gb', 'tf32', 1935, 156],
+    ['h100-80gb', 'bf16', 3350, 1979 / 2],
+    ['h100-nvl-94gb', 'f8', 3900, 3341 / 2],
+    ['h200', 'f8', 4800, 3958 / 2],
+    ['l4', 'bf16', 300, 242 / 2],
+    ['rtx-4090', 'f16', 1008, 330.4 / 2],
+    ['rtx-5090', 'bf16', 1792, 419 / 2],
+    ['mi300x', 'bf16', 5300, 1307.4],
+    ['tpu-v4', 'bf16', 1200, 275],
+    ['tpu-v5e', 'bf16', 820, 197],
+  ] as const)('has %s at its dense peak of %s', (name, dtype, gigabytes, teraflops) => {
+    const gpu = gpuNamed(name);
+    expect(gpu.bandwidth).toBe(gigabytes * 1e9);
+    // They are printed in three digits, or in four.
+    expect((gpu.peakFlops[dtype] ?? 0) / (teraflops * 1e12)).toBeCloseTo(1, 3);
+  });
+
+  it('has links in one direction', () => {
+    expect(gpuNamed('h100-80gb').links[0]).toEqual({ name: 'NVLink 4', bandwidth: 450e9, gpus: 8 });
+    expect(gpuNamed('a100-80gb').links[0]?.bandwidth).toBe(600e9 / 2);
+  });
+});
+
+describe('a name', () => {
+  it.each([
+    ['h100-80g', 'did you mean h100-80gb?'],
+    ['h100', 'write one of h100-80gb, h100-pcie-80gb, h100-nvl-94gb'],
+    ['RTX-4090', 'did you mean rtx-4090?'],
+    ['abacus', 'see minimind fit --list-gpus'],
+  ])('that is none, %s, is told with what was meant', (name, suggestion) => {
+    expect(() => gpuNamed(name)).toThrow(expect.objectContaining({ code: 'usage', suggestion }));
+  });
+
+  it('of a user comes before that of the table', () => {
+    const own = { ...gpuNamed('t4'), memoryBytes: 15e9 };
+    expect(gpuNamed('t4', [own])).toBe(own);
+  });
+
+  it('is escaped in messages', () => {
+    expect(() => gpuNamed('\u001b[31m')).toThrow('"\\u001b[31m" is no GPU');
+  });
+});
+
+describe('the peak', () => {
+  it('of a type that is published is that, with its source', () => {
+    const gpu = gpuNamed('h100-80gb');
+    expect(peakFor(gpu, 'bf16')).toMatchObject({ value: 989.4e12, unit: 'FLOP/s' });
+    expect(peakFor(gpu, 'bf16').source).toBe(gpu.source);
+  });
+
+  it.each([
+    ['v100-32gb', 'bf16', 125e12, 'no bf16 is published: f16'],
+    ['v100-32gb', 'tf32', 15.7e12, 'no tf32 is published: f32'],
+    ['a100-80gb', 'f8', 312e12, 'no f8 is published: bf16'],
+    ['h200', 'int4', 1978.9e12, 'no int4 is published: int8'],
+    ['m4-16gb', 'bf16', 4.26e12, 'no bf16 is published: f32'],
+  ] as const)('of %s in %s is what stands in for it', (name, dtype, value, told) => {
+    const peak = peakFor(gpuNamed(name), dtype);
+    expect(peak.value).toBe(value);
+    expect(peak.source).toContain(told);
+  });
+
+  it('that nobody knows is an error with a way out', () => {
+    expect(() => peakFor(gpuNamed('m4-max-64gb'), 'f16')).toThrow(
+      expect.objectContaining({ suggestion: expect.stringContaining('extends: m4-max-64gb') }),
+    );
+    expect(() => peakFor(gpuNamed('tpu-v5e'), 'f32')).toThrow('no peak of tpu-v5e');
+  });
+});
+
+it('memory and its bandwidth are quantities with a source', () => {
+  const gpu = gpuNamed('a100-80gb');
+  expect(capacityOf(gpu)).toMatchObject({ value: 80e9, unit: 'bytes', source: gpu.source });
+  expect(bandwidthOf(gpu)).toMatchObject({ value: 2039e9, unit: 'bytes/s', source: gpu.source });
+});

@@ -1,0 +1,197 @@
+import fs from 'node:fs';
+import { Ajv2020, type SchemaObject } from 'ajv/dist/2020.js';
+import { describe, expect, it } from 'vitest';
+import { parse } from 'yaml';
+import { parseDocument } from '../../src/config/document.js';
+import { UserError } from '../../src/errors.js';
+import { gpuNamed } from '../../src/hardware/gpus.js';
+import {
+  hardwareJsonSchema,
+  hardwareOfDocument,
+  onlyGpu,
+} from '../../src/hardware/hardware-file.js';
+import { inPackage, readJson } from '../fixtures.js';
+
+const read = (text: string) => hardwareOfDocument(parseDocument(text, 'own.yaml'));
+
+/** `2:12 gpus.a.memory: must be …; did you mean …` of every problem. */
+function mistakes(text: string): string[] {
+  try {
+    read(text);
+  } catch (error) {
+    if (!(error instanceof UserError)) throw error;
+    return error.problems.map(
+      ({ line, column, path, message, suggestion }) =>
+        `${line}:${column} ${path}: ${message}${suggestion ? `; ${suggestion}` : ''}`,
+    );
+  }
+  return [];
+}
+
+describe('the example', () => {
+  const text = fs.readFileSync(inPackage('configs/hardware/example.yaml'), 'utf8');
+  const { gpus, machines } = read(text);
+
+  it('has a GPU that extends one of the table', () => {
+    const base = gpuNamed('rtx-4090');
+    expect(gpus[0]).toEqual({
+      ...base,
+      name: 'rtx-4090-300w',
+      title: 'NVIDIA GeForce RTX 4090, as rtx-4090-300w',
+      peakFlops: { ...base.peakFlops, f16: 150e12, bf16: 150e12 },
+      source: `measured at 300 W; the rest: ${base.source}`,
+    });
+  });
+
+  it('has one of its own', () => {
+    expect(gpus[1]).toEqual({
+      name: 'card-of-my-own',
+      title: 'A card of my own',
+      memoryBytes: 24_000_000_000,
+      bandwidth: 1_008_000_000_000,
+      peakFlops: { f32: 40_000_000_000_000 },
+      links: [{ name: 'PCIe 4 x16', bandwidth: 32_000_000_000, gpus: 4 }],
+      source: 'own.yaml',
+    });
+  });
+
+  it('has a machine of it', () => {
+    expect(machines).toEqual([
+      {
+        name: 'workstation',
+        title: 'workstation',
+        gpu: gpus[0],
+        gpus: 2,
+        network: {
+          name: 'Ethernet, 10 Gbit/s of 2',
+          bandwidth: 625e6,
+          gpus: Number.POSITIVE_INFINITY,
+        },
+        source: 'own.yaml',
+      },
+    ]);
+  });
+
+  it('keeps to the JSON Schema in docs, which is that of the code', () => {
+    const schema = readJson<SchemaObject>('docs/schemas/hardware.schema.json');
+    expect(schema).toEqual(JSON.parse(JSON.stringify(hardwareJsonSchema())));
+    const validate = new Ajv2020({ strict: true, allowUnionTypes: true, allErrors: true }).compile(
+      schema,
+    );
+    expect(validate(parse(text)), JSON.stringify(validate.errors)).toBe(true);
+    expect(validate({ gpus: { a: { memroy: '24GB' } } })).toBe(false);
+  });
+});
+
+describe('a file', () => {
+  it('may change one of the table under its own name', () => {
+    const [gpu] = read('gpus: { t4: { extends: t4, memory: 15GiB } }').gpus;
+    expect(gpu?.memoryBytes).toBe(15 * 2 ** 30);
+    expect(gpu?.bandwidth).toBe(300e9);
+  });
+
+  it('may extend one that comes later', () => {
+    const { gpus } = read('gpus: { a: { extends: b, memory: 1GB }, b: { extends: t4 } }');
+    expect(gpus.map(({ name, bandwidth }) => [name, bandwidth])).toEqual([
+      ['a', 300e9],
+      ['b', 300e9],
+    ]);
+  });
+
+  it('is read to the last digit', () => {
+    const [gpu] = read(
+      'gpus: { a: { memory: 24564MiB, bandwidth: 1.008001TB/s, peak: { f8: 1.9789PFLOPS, int8: 660.6 TOPS } } }',
+    ).gpus;
+    expect(gpu).toMatchObject({
+      memoryBytes: 24_564 * 2 ** 20,
+      bandwidth: 1_008_001_000_000,
+      peakFlops: { f8: 1_978_900_000_000_000, int8: 660_600_000_000_000 },
+    });
+  });
+
+  it('has links that are sorted', () => {
+    const link = (rate: string) => `{ name: ${rate}, bandwidth: ${rate} }`;
+    const [gpu] = read(
+      `gpus: { a: { extends: t4, links: [${link('1GB/s')}, ${link('2GB/s')}] } }`,
+    ).gpus;
+    expect(gpu?.links.map(({ bandwidth }) => bandwidth)).toEqual([2e9, 1e9]);
+  });
+});
+
+describe('mistakes have their places', () => {
+  it.each<[string, string, string[]]>([
+    [
+      'a unit that is no size',
+      'gpus:\n  a:\n    extends: t4\n    memory: 24 GB/s\n',
+      ['4:13 gpus.a.memory: must be bytes above zero, such as 24GB, but is "24 GB/s"'],
+    ],
+    [
+      'nothing',
+      'gpus:\n  a: { extends: t4, bandwidth: 0 }\n',
+      ['2:32 gpus.a.bandwidth: must be bytes/s above zero, such as 1.008TB/s, but is 0'],
+    ],
+    [
+      'below nothing',
+      'gpus:\n  a: { extends: t4, peak: { f16: -3TFLOP/s } }\n',
+      ['2:34 gpus.a.peak.f16: must be FLOP/s above zero, such as 165TFLOP/s, but is "-3TFLOP/s"'],
+    ],
+    [
+      'an unknown key',
+      'gpus:\n  a: { extends: t4, memroy: 3GB }\n',
+      ['2:21 gpus.a.memroy: unknown key "memroy"; did you mean "memory"?'],
+    ],
+    [
+      'an unknown type',
+      'gpus:\n  a: { extends: t4, peak: { fp16: 3TFLOP/s } }\n',
+      ['2:29 gpus.a.peak.fp16: unknown key "fp16"; did you mean "f16"?'],
+    ],
+    [
+      'half a GPU',
+      'gpus:\n  a: { memory: 3GB }\n',
+      [
+        '2:3 gpus.a.bandwidth: the key "bandwidth" is missing, which only a GPU that extends another can do without',
+      ],
+    ],
+    [
+      'a base that is none',
+      'gpus:\n  a: { extends: rtx-4091 }\n  b: { extends: a }\n',
+      ['2:17 gpus.a.extends: "rtx-4091" is no GPU that is known here; did you mean rtx-4090?'],
+    ],
+    [
+      'a base that turns back',
+      'gpus:\n  a: { extends: b }\n  b: { extends: a }\n',
+      ['3:17 gpus.b.extends: "a" extends this one in turn; extend one of the table'],
+    ],
+    [
+      'a machine of nothing',
+      'machines:\n  m: { gpu: a, gpus: 0 }\n',
+      ['2:22 machines.m.gpus: must be an integer ≥ 1 and ≤ 1000000, but is 0'],
+    ],
+    [
+      'a machine of an unknown GPU',
+      'gpus: { own: { extends: t4 } }\nmachines:\n  m: { gpu: owm, gpus: 2 }\n',
+      ['3:13 machines.m.gpu: "owm" is no GPU that is known here; did you mean own?'],
+    ],
+    ['a hostile name', 'gpus:\n  __proto__: { extends: t4 }\n', ['2:3']],
+    ['a name that is no word', 'gpus:\n  "a b": { extends: t4 }\n', ['2:3']],
+  ])('%s', (_, text, expected) => {
+    const found = mistakes(text);
+    expect(found).toHaveLength(expected.length);
+    for (const [at, start] of expected.entries()) {
+      expect(found[at]?.slice(0, start.length)).toBe(start);
+    }
+  });
+});
+
+describe('the only GPU', () => {
+  it('is meant where none is named', () => {
+    expect(onlyGpu(read('gpus: { a: { extends: t4 } }'), 'own.yaml').name).toBe('a');
+  });
+
+  it.each([
+    ['{}', 'own.yaml describes no GPU'],
+    ['gpus: { a: { extends: t4 }, b: { extends: t4 } }', 'own.yaml describes 2 GPUs'],
+  ])('is not there in %s', (text, message) => {
+    expect(() => onlyGpu(read(text), 'own.yaml')).toThrow(message);
+  });
+});

@@ -1,0 +1,276 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { FAMILY_NAMES, type FamilyName, loadFamily } from '../../src/architecture/families.js';
+import { profileModel } from '../../src/budget/profile.js';
+import { resolveSetting } from '../../src/budget/setting.js';
+import { modelOf } from '../../src/cli/model-file.js';
+import { parseDocument } from '../../src/config/document.js';
+import { UserError } from '../../src/errors.js';
+import { gpuNamed } from '../../src/hardware/gpus.js';
+import {
+  balancedDepth,
+  CRITERIA,
+  CRITERION_NAMES,
+  type Measures,
+} from '../../src/plan/criteria.js';
+import { decodeOn } from '../../src/plan/decode.js';
+import { isAtLeastAsGood } from '../../src/plan/pareto.js';
+import { type Plan, type PlanRow, type PlanWish, planModels } from '../../src/plan/plan.js';
+import { measuresOf } from '../../src/plan/search.js';
+import { writtenRow } from '../../src/plan/written.js';
+
+const INFERENCE = { batch: 1, context: 2048, dtype: 'bf16' } as const;
+const H100 = { gpu: gpuNamed('h100-80gb'), gpus: 1, network: null };
+
+const plan = async (name: FamilyName, wish: Partial<PlanWish>): Promise<Plan> =>
+  planModels(await loadFamily(name), {
+    inference: INFERENCE,
+    maxParameters: 26e6,
+    align: 64,
+    set: [],
+    sort: 'balance',
+    top: 10,
+    ...wish,
+  });
+
+const PLANNED = FAMILY_NAMES.filter((name) => !/^deepseek|^qwen2_moe$/.test(name));
+
+/** What `minimind profile` says of the config that a row becomes. */
+async function profileOf(planned: Plan, row: PlanRow) {
+  const text = writtenRow(planned, row.place);
+  const { model, warnings } = await modelOf(parseDocument(text, 'row.yaml'));
+  const { batch, context, dtype } = planned.inference;
+  const wish = { batch, context, dtype, causal: false, optimizer: 'adamw' } as const;
+  return {
+    model,
+    warnings,
+    profile: profileModel(model, resolveSetting(wish, {}, model.positions)),
+  };
+}
+
+const measuresOfRow = (row: PlanRow): Measures => ({
+  parameters: Number(row.parameters.value),
+  body: Number(row.body.value),
+  memory: Number(row.memory.value),
+  decode: row.decode?.expected.value ?? null,
+  widthPerLayer: row.widthPerLayer.value,
+  offBalance: row.offBalance.value,
+});
+
+describe('any plan', () => {
+  it('has rows that are valid, within the budget, and what their profile says', async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.constantFrom(...PLANNED),
+        fc.double({ min: 6.2, max: 9.5, noNaN: true }),
+        fc.integer({ min: 1, max: 60_000 }),
+        fc.constantFrom(...CRITERION_NAMES.filter((name) => name !== 'decode')),
+        fc.constantFrom(64, 128),
+        fc.integer({ min: 1, max: 5000 }),
+        async (family, exponent, vocabulary, sort, align, context) => {
+          const maxParameters = Math.round(10 ** exponent);
+          const inference = { ...INFERENCE, context };
+          const wish = { maxParameters, vocabulary, sort, align, inference, top: 3 };
+          const planned = await plan(family, wish).catch((error: unknown) => error);
+          if (planned instanceof UserError) {
+            expect(planned.message).toMatch(/the smallest that is tried has/);
+            return;
+          }
+          for (const row of (planned as Plan).rows) {
+            const { profile, warnings, model } = await profileOf(planned as Plan, row);
+            const { parameters, inference: memory } = profile;
+            // A hybrid of one head is told that it has no two global ones.
+            if (family !== 'hybrid') expect(warnings).toEqual([]);
+            expect(parameters.total).toEqual(row.parameters);
+            expect(parameters.body).toEqual(row.body);
+            expect(memory.total).toEqual(row.memory);
+            expect(memory.state.total).toEqual(row.state);
+            expect(memory.state.keyValueCache).toEqual(row.keyValueCache);
+            expect(row.parameters.value).toBeLessThanOrEqual(maxParameters);
+            expect(row.parameters.value).toBeGreaterThanOrEqual(
+              Number((planned as Plan).limits.minParameters),
+            );
+            expect(model.embedding.weight.shape).toEqual([vocabulary, row.sizes.width]);
+            expect(model.blocks).toHaveLength(row.sizes.depth);
+            expect((row.sizes.feedForward ?? 0) % align).toBe(0);
+          }
+        },
+      ),
+      { numRuns: 8 },
+    );
+  }, 300_000);
+
+  it.each(CRITERION_NAMES)(
+    'is in order by %s, and no row beats another in everything',
+    async (sort) => {
+      const decode = decodeOn(H100, INFERENCE);
+      const { rows, pareto } = await plan('minimind', {
+        vocabulary: 6400,
+        sort,
+        decode,
+        top: 1000,
+      });
+      expect(rows).toHaveLength(pareto);
+      const { measure, best } = CRITERIA[sort];
+      const values = rows.map((row) => measuresOfRow(row)[measure] ?? 0);
+      const sign = best === 'least' ? 1 : -1;
+      expect(values).toEqual(values.toSorted((a, b) => sign * (a - b)));
+      for (const row of rows) {
+        const others = rows.filter((other) => other !== row);
+        const better = others.filter((o) => isAtLeastAsGood(measuresOfRow(o), measuresOfRow(row)));
+        expect(better).toEqual([]);
+      }
+    },
+  );
+
+  it('is the same each time', async () => {
+    expect(await plan('minimind', {})).toEqual(await plan('minimind', {}));
+  });
+});
+
+describe('26M parameters and 6400 tokens', () => {
+  // 25,829,888 parameters by its own repository: hidden 512, 8 layers, 8 and 2 heads, feed-forward 1408.
+  const sizes = {
+    depth: 8,
+    width: 512,
+    heads: 8,
+    keyValueHeads: 2,
+    headDim: 64,
+    feedForward: 1408,
+    rank: null,
+  };
+  const decode = decodeOn(H100, INFERENCE);
+
+  const published = async () => {
+    const family = await loadFamily('minimind');
+    const document = family.presets['minimind2-small']?.document;
+    return measuresOf(family.build(family.schema.parse(document)), sizes, INFERENCE, decode);
+  };
+
+  it.each(CRITERION_NAMES)(
+    'has a model at least as good as minimind2-small by %s',
+    async (sort) => {
+      const { rows } = await plan('minimind', { vocabulary: 6400, sort, decode, top: 1 });
+      const [best, theirs] = [measuresOfRow(rows[0] as PlanRow), await published()];
+      expect(theirs.parameters).toBe(25_829_888);
+      const { measure, best: direction } = CRITERIA[sort];
+      if (direction === 'least') expect(best[measure]).toBeLessThanOrEqual(theirs[measure] ?? 0);
+      else expect(best[measure]).toBeGreaterThanOrEqual(theirs[measure] ?? 0);
+    },
+  );
+
+  it('has one at least as good in everything at once', async () => {
+    const { rows } = await plan('minimind', { vocabulary: 6400, decode, top: 1000 });
+    const theirs = await published();
+    expect(rows.filter((row) => isAtLeastAsGood(measuresOfRow(row), theirs))).not.toEqual([]);
+  });
+
+  it('is minimind2-small itself, where its heads and sizes are given', async () => {
+    const set = [
+      'hidden_size=512',
+      'num_hidden_layers=8',
+      'num_attention_heads=8',
+      'num_key_value_heads=2',
+    ];
+    const { rows } = await plan('minimind', {
+      vocabulary: 6400,
+      set: set.map((each) => `model.${each}`),
+    });
+    expect(rows.map((row) => row.sizes)).toEqual([sizes]);
+    expect(rows[0]?.parameters.value).toBe(25_829_888);
+  });
+
+  it('goes from deep and thin to shallow and wide', async () => {
+    const { spectrum } = await plan('minimind', { vocabulary: 6400, decode });
+    const [deep, wide] = [spectrum[0], spectrum.at(-1)] as [PlanRow, PlanRow];
+    expect(deep.sizes.depth / wide.sizes.depth).toBeGreaterThan(10);
+    expect(deep.keyValueCache.value).toBeGreaterThan(Number(wide.keyValueCache.value));
+    expect(deep.decode?.expected.value).toBeLessThan(wide.decode?.expected.value ?? 0);
+    const ratios = spectrum.map(({ widthPerLayer }) => widthPerLayer.value);
+    expect(ratios).toEqual(ratios.toSorted((a, b) => a - b));
+  });
+});
+
+describe('the balance of depth and width', () => {
+  // Optimal depths and widths for the sizes of GPT-3, arXiv 2006.12467, table 1; the widths are rounded there.
+  it.each([
+    [23, 555],
+    [38, 1220],
+    [47, 2110],
+    [54, 3010],
+    [80, 13_500],
+  ])('is %d layers for a width of %d', (depth, width) => {
+    expect(Math.abs(balancedDepth(width).value - depth)).toBeLessThan(1);
+  });
+
+  it('is never less than a layer', () => expect(balancedDepth(64).value).toBe(1));
+});
+
+describe('a budget for which there is nothing', () => {
+  it.each([
+    [{ maxParameters: 0 }, /at most 0 parameters: the smallest that is tried has 483,648/],
+    [{ maxParameters: 1e5 }, /with 2 layers of width 64$/],
+    [{ vocabulary: Number.MAX_SAFE_INTEGER }, /the smallest that is tried has more than 2\^53/],
+    [{ minParameters: 26e6 }, /26,000,000 to 26,000,000 parameters: the largest below/],
+    [{ minParameters: 27e6 }, /--min-params: 27000000 are more than/],
+    [{ maxMemory: 1e6 }, /at most 1,000,000 bytes: the least that is needed is/],
+    [{ width: { least: 100, most: 110 } }, /heads have to divide the width/],
+    [{ set: ['model.nonsense=1'] }, /the plan is not valid: 1 error/],
+    [{ set: ['model=3'] }, /the plan is not valid: 1 error/],
+    [{ set: ['model.hidden_size=wide'] }, /the plan is not valid: 1 error/],
+    [{ set: ['model.max_position_embeddings=100'] }, /2048 tokens are more than the 100 positions/],
+    [{ sort: 'decode' }, /how fast a model decodes depends on what it runs on/],
+  ] satisfies [Partial<PlanWish>, RegExp][])('%j is told', async (wish, message) => {
+    const error = await plan('minimind', { vocabulary: 6400, ...wish }).catch((each) => each);
+    expect(error).toBeInstanceOf(UserError);
+    expect(error.message).toMatch(message);
+  });
+
+  it('has the smallest budget that does', async () => {
+    const smallest = await plan('minimind', { vocabulary: 6400, maxParameters: 483_648 });
+    expect(smallest.rows[0]?.parameters.value).toBe(483_648);
+    await expect(plan('minimind', { vocabulary: 6400, maxParameters: 483_647 })).rejects.toThrow(
+      UserError,
+    );
+  });
+
+  it('has the least memory that does', async () => {
+    const error = await plan('minimind', { vocabulary: 6400, maxMemory: 1 }).catch((each) => each);
+    const maxMemory = Number(/--max-memory to (\d+)/.exec(error.suggestion)?.[1]);
+    const { rows } = await plan('minimind', { vocabulary: 6400, maxMemory });
+    expect(rows.map(({ memory }) => memory.value)).toEqual([maxMemory]);
+  });
+
+  it.each(['deepseek_v2', 'deepseek_v3', 'qwen2_moe'] as const)(
+    '%s has no sizes to choose',
+    async (name) => {
+      await expect(plan(name, {})).rejects.toThrow(/it is not known which sizes go together/);
+    },
+  );
+});
+
+describe('what is given', () => {
+  it('is kept: layers that are listed one by one', async () => {
+    const set = ['model.no_rope_layers=[1, 0, 1, 0]'];
+    const { rows } = await plan('smollm3', { vocabulary: 6400, set });
+    expect(new Set(rows.map(({ sizes }) => sizes.depth))).toEqual(new Set([4]));
+  });
+
+  it('is counted: learned positions for the context', async () => {
+    const inference = { ...INFERENCE, context: 4096 };
+    const { rows } = await plan('gpt2', { vocabulary: 6400, inference });
+    const { profile } = await profileOf(
+      { ...(await plan('gpt2', { vocabulary: 6400, inference })) },
+      rows[0] as PlanRow,
+    );
+    const positions = profile.parameters.components.find(
+      ({ component }) => component === 'positions',
+    );
+    expect(positions?.parameters.value).toBe(4096 * (rows[0]?.sizes.width ?? 0));
+  });
+
+  it('is a budget beyond what doubles hold', async () => {
+    const { rows } = await plan('minimind', { vocabulary: 6400, maxParameters: 10n ** 40n });
+    expect(rows[0]?.parameters.value).toBeGreaterThan(8e12);
+  });
+});
