@@ -8,7 +8,7 @@ import { register } from 'tsx/esm/api';
 register();
 const root = new URL('..', import.meta.url);
 const pjson = JSON.parse(readFileSync(new URL('package.json', root), 'utf8'));
-pjson.oclif.commands = { strategy: 'pattern', target: './src/commands', globPatterns: ['*.ts'] };
+pjson.oclif.commands = { strategy: 'pattern', target: './src/commands', globPatterns: ['**/*.ts'] };
 // The manifest, where there is one, names the built commands.
 const options = { isRoot: true, ignoreManifest: true, pjson, root: fileURLToPath(root) };
 const sources = new Plugin(options);

@@ -8,6 +8,14 @@ export const ROOT = fileURLToPath(new URL('..', import.meta.url));
 /** Absolute path of something in the package. */
 export const inPackage = (...parts: string[]) => path.join(ROOT, ...parts);
 
+/** Every command as it is written: `compare`, `kv-projector params`. */
+export const commandNames = (): string[] =>
+  fs
+    .readdirSync(inPackage('src/commands'), { recursive: true, encoding: 'utf8' })
+    .filter((file) => file.endsWith('.ts'))
+    .map((file) => file.slice(0, -'.ts'.length).split(path.sep).join(' '))
+    .sort();
+
 export function readJson<T>(...parts: string[]): T {
   return JSON.parse(fs.readFileSync(inPackage(...parts), 'utf8')) as T;
 }

@@ -3,17 +3,14 @@ import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { inPackage, ROOT } from './fixtures.js';
+import { commandNames, inPackage, ROOT } from './fixtures.js';
 import { safetensorsFile } from './reconcile/files.js';
 import { describeModel, SMALL, Workshop } from './reconcile/support.js';
 
 /** What npm publishes, installed in an empty folder and used from there. */
 const work = fs.mkdtempSync(path.join(fs.realpathSync(os.tmpdir()), 'minimind-package-'));
 const installed = (...parts: string[]) => path.join(work, 'node_modules/minimind', ...parts);
-const COMMANDS = fs
-  .readdirSync(inPackage('src/commands'))
-  .map((file) => path.parse(file).name)
-  .sort();
+const COMMANDS = commandNames();
 
 interface RunOptions {
   readonly cwd?: string;
@@ -90,7 +87,7 @@ describe('the package', () => {
         'package.json',
         ...presets.map((file) => `configs/hybrid/${file}`),
         ...schemas.map((file) => `docs/schemas/${file}`),
-        ...COMMANDS.map((name) => `dist/commands/${name}.js`),
+        ...COMMANDS.map((name) => `dist/commands/${name.replace(' ', '/')}.js`),
       ]),
     );
   });

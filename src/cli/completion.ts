@@ -15,6 +15,7 @@ export interface CompletedFlag {
 }
 
 export interface CompletedCommand {
+  /** One word, or a topic and its command. */
   readonly name: string;
   readonly summary: string;
   readonly flags: readonly CompletedFlag[];
@@ -39,8 +40,28 @@ export function completionScript(
   bin: string,
   commands: readonly CompletedCommand[],
 ): string {
-  const own = commands.map((command) => ({ ...command, flags: [...command.flags, HELP] }));
-  return { bash, zsh, fish }[shell](bin, own);
+  const topics = topicsIn(commands);
+  const own = [...commands, ...topics].map((command) => ({
+    ...command,
+    flags: [...command.flags, HELP],
+  }));
+  const names = new Set(topics.map(({ name }) => name));
+  return { bash, zsh, fish }[shell](bin, own, names);
+}
+
+/** The first word of a name that has two. */
+const topicOf = ({ name }: CompletedCommand): string | undefined =>
+  name.includes(' ') ? name.slice(0, name.indexOf(' ')) : undefined;
+
+const lastWord = ({ name }: CompletedCommand): string => name.slice(name.indexOf(' ') + 1);
+
+/** Topics as commands, whose arguments are the commands in them. */
+function topicsIn(commands: readonly CompletedCommand[]): CompletedCommand[] {
+  const topics = new Set(commands.flatMap((command) => topicOf(command) ?? []));
+  return [...topics].map((name) => {
+    const words = commands.filter((command) => topicOf(command) === name).map(lastWord);
+    return { name, summary: words.join(', '), flags: [], argument: words };
+  });
 }
 
 /** One line, without what a terminal or a script could take for more than text. */
@@ -56,9 +77,20 @@ const quoted = (text: string) => `'${text.replaceAll("'", "'\\''")}'`;
 /** For the places that a shell expands once more, after the quotes: a backslash before each odd character. */
 const literal = (word: string) => oneLine(word).replace(/[^\w.,+@%/-]/gu, '\\$&');
 
+/** What may stand first: commands that have one word, and topics. */
+const firstWords = (commands: readonly CompletedCommand[]) =>
+  commands
+    .filter((command) => topicOf(command) === undefined)
+    .map(({ name }) => name)
+    .sort();
+
 const spellings = ({ name, char }: CompletedFlag) => [`--${name}`, ...(char ? [`-${char}`] : [])];
 
-function bash(bin: string, commands: readonly CompletedCommand[]): string {
+function bash(
+  bin: string,
+  commands: readonly CompletedCommand[],
+  topics: ReadonlySet<string>,
+): string {
   const offer = (words: readonly string[]) =>
     [`_${bin}_offer`, ...words.map((word) => quoted(oneLine(word)))].join(' ');
   const patterns = (command: string, flags: readonly CompletedFlag[]) =>
@@ -101,10 +133,10 @@ _${bin}() {
   fi
   COMPREPLY=()
   if (( COMP_CWORD == 1 )); then
-    ${offer([...commands.map(({ name }) => name), ...[HELP, VERSION].flatMap(spellings)])}
+    ${offer([...firstWords(commands), ...[HELP, VERSION].flatMap(spellings)])}
     return
   fi
-  case "$command $before" in
+${[...topics].map((topic) => `  if [[ $command == ${quoted(topic)} ]] && (( COMP_CWORD > 2 )); then command="$command \${COMP_WORDS[2]}"; fi\n`).join('')}  case "$command $before" in
 ${values.join('\n')}
   esac
   local kind=
@@ -117,7 +149,11 @@ complete -o default -F _${bin} ${bin}
 `;
 }
 
-function zsh(bin: string, commands: readonly CompletedCommand[]): string {
+function zsh(
+  bin: string,
+  commands: readonly CompletedCommand[],
+  topics: ReadonlySet<string>,
+): string {
   /** For a part of a specification, where brackets and colons have a meaning. */
   const part = (text: string) => oneLine(text).replace(/[\\[\]:]/g, '\\$&');
   const choice = (options: readonly string[]) => `(${options.map(literal).join(' ')})`;
@@ -137,13 +173,13 @@ function zsh(bin: string, commands: readonly CompletedCommand[]): string {
         ? []
         : [quoted(`*:argument:${argument === 'file' ? '_files' : choice(argument)}`)];
     const specs = [...flags.flatMap(flagSpec), ...rest];
-    return `    ${name})
+    return `    ${quoted(name)})
       _arguments -s \\
 ${specs.map((spec) => `        ${spec}`).join(' \\\n')} ;;`;
   });
-  const described = commands.map(({ name, summary }) =>
-    quoted(`${name.replaceAll(':', '\\:')}:${oneLine(summary)}`),
-  );
+  const described = commands
+    .filter((command) => topicOf(command) === undefined)
+    .map(({ name, summary }) => quoted(`${name.replaceAll(':', '\\:')}:${oneLine(summary)}`));
   return `#compdef ${bin}
 # Completion of ${bin} for zsh.
 _${bin}() {
@@ -162,7 +198,7 @@ ${described.map((each) => `    ${each}`).join('\n')}
   local command=$words[2]
   shift words
   (( CURRENT-- ))
-  case $command in
+${[...topics].map((topic) => `  if [[ $command == ${quoted(topic)} ]] && (( CURRENT > 2 )); then\n    command="$command $words[2]"\n    shift words\n    (( CURRENT-- ))\n  fi\n`).join('')}  case $command in
 ${cases.join('\n')}
   esac
 }
@@ -174,7 +210,11 @@ fi
 `;
 }
 
-function fish(bin: string, commands: readonly CompletedCommand[]): string {
+function fish(
+  bin: string,
+  commands: readonly CompletedCommand[],
+  topics: ReadonlySet<string>,
+): string {
   const text = (value: string) => `'${oneLine(value).replace(/[\\']/g, '\\$&')}'`;
   /** The list is expanded when it is used, so its words are made literal before they are quoted. */
   const list = (options: readonly string[]) =>
@@ -186,11 +226,26 @@ function fish(bin: string, commands: readonly CompletedCommand[]): string {
       ...(flag.takesValue ? (flag.options ? [`-x -a ${list(flag.options)}`] : ['-r -F']) : []),
       `-d ${text(flag.summary)}`,
     ].join(' ');
-  const lines = commands.flatMap(({ name, summary, flags, argument }) => {
-    const condition = `'__fish_seen_subcommand_from ${name}'`;
+  const lines = commands.flatMap((command) => {
+    const { name, summary, flags, argument } = command;
+    const topic = topicOf(command);
+    const last = lastWord(command);
+    // The last word of a command may be a command of its own.
+    const others = commands.flatMap((each) => (lastWord(each) === name && topicOf(each)) || []);
+    const words = topics.has(name) && Array.isArray(argument) ? argument : others;
+    const seen = '__fish_seen_subcommand_from';
+    const condition = [
+      `'${seen} ${topic ?? name}`,
+      ...(topic === undefined ? [] : [`${seen} ${last}`]),
+      ...(words.length > 0 ? [`not ${seen} ${words.join(' ')}`] : []),
+    ]
+      .join('; and ')
+      .concat("'");
     const argumentLine = argument === 'file' ? ['-F'] : [`-a ${list([...argument])}`];
     return [
-      `complete -c ${bin} -n __fish_use_subcommand -a ${name} -d ${text(summary)}`,
+      ...(topic === undefined
+        ? [`complete -c ${bin} -n __fish_use_subcommand -a ${name} -d ${text(summary)}`]
+        : []),
       ...(argument === 'none' ? [] : [`complete -c ${bin} -n ${condition} ${argumentLine[0]}`]),
       ...flags.map((flag) => flagLine(condition, flag)),
     ];

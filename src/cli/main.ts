@@ -63,15 +63,27 @@ function watchSignals(): void {
 }
 
 function refuseUnknownCommand(words: readonly string[], config: Config): void {
-  const [word] = words;
+  const [word, next] = words;
   if (word === undefined || HELP_AND_VERSION.has(word) || config.findCommand(word)) return;
+  if (config.findTopic(word)) {
+    // Alone, a topic shows its help.
+    if (next === undefined || HELP_AND_VERSION.has(next)) return;
+    if (!config.findCommand(`${word}:${next}`)) throw unknownCommand([word, next], config);
+    return;
+  }
   if (word.startsWith('-')) {
     throw new UserError('usage', `${quote(word)} stands where a command should`, {
       suggestion: 'name the command first; minimind --help lists them',
     });
   }
-  const close = nearest(word, config.commandIDs);
-  throw new UserError('usage', `there is no command ${quote(word)}`, {
+  throw unknownCommand([word], config);
+}
+
+function unknownCommand(words: readonly string[], config: Config): UserError {
+  const written = words.join(' ');
+  const known = config.commandIDs.map((id) => id.replaceAll(':', ' '));
+  const close = nearest(written, known);
+  return new UserError('usage', `there is no command ${quote(written)}`, {
     suggestion: close ? `did you mean ${close}?` : 'minimind --help lists them',
   });
 }

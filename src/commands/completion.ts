@@ -36,7 +36,7 @@ export default class Completion extends BaseCommand {
 function completed({ id, summary, flags, args }: Command.Loadable): CompletedCommand {
   const [argument] = Object.values(args);
   return {
-    name: id,
+    name: id.replaceAll(':', ' '),
     summary: summary ?? '',
     argument: argument ? (argument.options ?? 'file') : 'none',
     flags: Object.values(flags)

@@ -32,7 +32,8 @@ export const hiddenOf = (teacherWidth: number, ratio: number): number =>
 /** A teacher's name as the names of tensors have it, where "." parts them. */
 export const moduleName = (teacher: string): string => teacher.replaceAll(/[.-]/g, '_');
 
-const SOURCE = 'torch.nn.LayerNorm has 2·d values, torch.nn.Linear out·in, and out more with a bias';
+const SOURCE =
+  'torch.nn.LayerNorm has 2·d values, torch.nn.Linear out·in, and out more with a bias';
 
 /** The parameters of one adapter. */
 export function adapterParameters(shape: AdapterShape): Figure {

@@ -62,7 +62,7 @@ describe.each(INSTALLED)('the script for $shell', ({ shell, isInstalled }) => {
     const { code, stdout } = runCli(['completion', shell]);
     expect(code).toBe(0);
     for (const [name, { flags }] of Object.entries(manifest().commands)) {
-      expect(stdout).toContain(name);
+      for (const word of name.split(':')) expect(stdout).toContain(word);
       for (const flag of [...Object.keys(flags), 'help']) expect(stdout).toContain(flagOf(flag));
     }
   });
@@ -127,6 +127,10 @@ describe.skipIf(!hasShell('bash'))('in bash', () => {
       ['bash', 'zsh', 'fish'],
     ],
     [['--v'], ['--version']],
+    [['kv'], ['kv-projector']],
+    [['kv-projector', 'pa'], ['params']],
+    [['kv-projector', 'params', '--te'], ['--teacher']],
+    [['kv-projector', 'params', '--dev'], []],
     // Nothing, so that bash completes file names.
     [['profile', ''], []],
     [['profile', '--output', ''], []],
@@ -162,6 +166,8 @@ describe.skipIf(!hasShell('fish'))('in fish', () => {
     ['minimind profile --opt', ['--optimizer']],
     ['minimind profile --format ', ['csv', 'json', 'markdown', 'table']],
     ['minimind completion ', ['bash', 'fish', 'zsh']],
+    ['minimind kv-projector pa', ['params']],
+    ['minimind kv-projector params --te', ['--teacher']],
     ['minimind profile LICEN', ['LICENSE']],
     ['minimind list LICEN', []],
   ])('%j gives %j', (line, expected) => {

@@ -1,0 +1,64 @@
+/** Teachers of a projector: named with their sizes, or by their configs. */
+import fs from 'node:fs';
+import path from 'node:path';
+import { countParameters } from '../budget/parameters.js';
+import { quote } from '../config/quote.js';
+import { type Problem, UserError } from '../errors.js';
+import type { SizedTeacher } from '../kv-projector/costs.js';
+import { parseTeacher, sizeInName } from '../kv-projector/teacher.js';
+import { loadModelFile } from './model-file.js';
+
+interface LoadedTeachers {
+  readonly teachers: readonly SizedTeacher[];
+  readonly warnings: readonly Problem[];
+}
+
+/**
+ * The teachers that `--teacher` names, in order.
+ * @throws UserError when one is neither a name with sizes nor a config, or stands twice.
+ */
+export async function loadTeachers(written: readonly string[]): Promise<LoadedTeachers> {
+  const teachers: SizedTeacher[] = [];
+  const warnings: Problem[] = [];
+  for (const text of written) {
+    const teacher = parseTeacher(text);
+    if (teacher) {
+      teachers.push({ ...teacher, size: sizeInName(teacher.name) ?? null });
+      continue;
+    }
+    const loaded = await teacherOf(text);
+    teachers.push(loaded.teacher);
+    warnings.push(...loaded.warnings);
+  }
+  const names = teachers.map(({ name }) => name);
+  const twice = names.find((name, index) => names.indexOf(name) < index);
+  if (twice === undefined) return { teachers, warnings };
+  throw new UserError('usage', `--teacher: ${quote(twice)} stands twice`, {
+    suggestion: 'give each teacher a name of its own, as in --teacher other:5120x40',
+  });
+}
+
+async function teacherOf(file: string) {
+  if (!fs.existsSync(file)) {
+    throw new UserError('usage', `--teacher: ${quote(file)} has no sizes, and is no file`, {
+      suggestion:
+        'write NAME:WIDTHxLAYERS as in --teacher Qwen2-14B:5120x40, or the path of a config',
+    });
+  }
+  const { model, warnings } = await loadModelFile(file);
+  const teacher: SizedTeacher = {
+    name: nameOf(file),
+    // What the last norm is given is what every block gives.
+    width: model.norm.weight.elements,
+    layers: model.blocks.length,
+    size: { parameters: countParameters(model).parameters, from: 'config' },
+  };
+  return { teacher, warnings };
+}
+
+/** The folder of a config.json, and the name of any other file. */
+function nameOf(file: string): string {
+  const place = path.resolve(file);
+  const { name, dir, base } = path.parse(place);
+  return base === 'config.json' ? path.basename(dir) : name;
+}

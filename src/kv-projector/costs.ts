@@ -1,0 +1,195 @@
+/** What projectors of each kind weigh and cost for the same teachers. */
+import { type Figure, figure, sumFigure } from '../budget/figure.js';
+import { UserError } from '../errors.js';
+import { bytesIn, type Dtype } from '../tensor/dtype.js';
+import {
+  type AdapterShape,
+  adapterParameters,
+  BRANCHES,
+  hiddenOf,
+  type Teacher,
+} from './projector.js';
+import { type Recommendation, recommendationFor, type TeacherSize } from './teacher.js';
+
+/** A ratio, or for each teacher the published one for its size. */
+export type RatioChoice = number | 'recommended';
+
+export interface SizedTeacher extends Teacher {
+  readonly size: TeacherSize | null;
+}
+
+/** The element types that memory is told in. */
+export const MEMORY_DTYPES = ['f32', 'bf16', 'f16'] as const satisfies Dtype[];
+type MemoryDtype = (typeof MEMORY_DTYPES)[number];
+
+/** Figures of one teacher in one projector. */
+export interface TeacherCosts {
+  readonly teacher: string;
+  /** Of an elastic adapter. */
+  readonly ratio: number | null;
+  readonly hidden: number | null;
+  readonly perAdapter: Figure;
+  /** Of its adapters for K and for V. */
+  readonly perTeacher: Figure;
+  readonly bytes: Readonly<Record<MemoryDtype, Figure>>;
+  /** Of its keys and values of one token, in all layers; in one where nobody says how many there are. */
+  readonly flopsPerToken: Figure;
+}
+
+/** One projector for all teachers. */
+export interface ProjectorCosts {
+  readonly kind: AdapterShape['kind'];
+  /** What was asked for; null of a linear one. */
+  readonly ratio: RatioChoice | null;
+  readonly teachers: readonly TeacherCosts[];
+  readonly total: {
+    readonly parameters: Figure;
+    readonly bytes: Readonly<Record<MemoryDtype, Figure>>;
+    readonly flopsPerToken: Figure;
+  };
+}
+
+export interface CostedTeacher {
+  readonly name: string;
+  readonly width: number;
+  readonly layers: number | null;
+  readonly size: TeacherSize | null;
+  readonly recommended: Recommendation | null;
+}
+
+export interface ProjectorComparison {
+  readonly student: number;
+  readonly teachers: readonly CostedTeacher[];
+  readonly projectors: readonly ProjectorCosts[];
+  /** Teachers of unknown size, for which nothing is recommended. */
+  readonly withoutSize: readonly string[];
+}
+
+/**
+ * Linear projectors against elastic ones.
+ * @param student The student's width.
+ * @param ratios Of the elastic ones. The recommended one is left out where a teacher's size is unknown.
+ * @throws UserError when a ratio leaves nothing of a width.
+ */
+export function compareProjectors(
+  teachers: readonly SizedTeacher[],
+  student: number,
+  ratios: readonly RatioChoice[],
+): ProjectorComparison {
+  const costed = teachers.map(({ name, width, layers = null, size }) => ({
+    name,
+    width,
+    layers,
+    size,
+    recommended: size && recommendationFor(size),
+  }));
+  const withoutSize = costed.filter(({ size }) => !size).map(({ name }) => name);
+  const possible = ratios.filter((ratio) => ratio !== 'recommended' || withoutSize.length === 0);
+  return {
+    student,
+    teachers: costed,
+    projectors: [null, ...possible].map((ratio) => projectorCosts(costed, student, ratio)),
+    withoutSize,
+  };
+}
+
+function projectorCosts(
+  teachers: readonly CostedTeacher[],
+  student: number,
+  ratio: RatioChoice | null,
+): ProjectorCosts {
+  const costs = teachers.map((teacher) => teacherCosts(teacher, student, ratio));
+  const sumOf = (label: string, unit: Figure['unit'], of: (each: TeacherCosts) => Figure) =>
+    sumFigure(
+      label,
+      unit,
+      Object.fromEntries(costs.map((each, index) => [`teacher_${index + 1}`, of(each)])),
+      'the sum over the teachers',
+    );
+  const parameters = sumOf('parameters of all adapters', 'parameters', (each) => each.perTeacher);
+  return {
+    kind: ratio === null ? 'linear' : 'elastic',
+    ratio,
+    teachers: costs,
+    total: {
+      parameters,
+      bytes: bytesOf(parameters, 'all adapters'),
+      flopsPerToken: sumOf(
+        'FLOPs of a token of all teachers',
+        'FLOP',
+        (each) => each.flopsPerToken,
+      ),
+    },
+  };
+}
+
+function teacherCosts(
+  { name, width, layers, recommended }: CostedTeacher,
+  student: number,
+  choice: RatioChoice | null,
+): TeacherCosts {
+  const ratio = choice === 'recommended' ? (recommended?.ratio ?? null) : choice;
+  const hidden = ratio === null ? null : hiddenOf(width, ratio);
+  if (hidden === 0) {
+    throw new UserError('usage', `ratio ${ratio} of width ${width} leaves no width at all`, {
+      suggestion: `choose a ratio from ${1 / width} on`,
+    });
+  }
+  const perAdapter = adapterParameters({
+    kind: hidden === null ? 'linear' : 'elastic',
+    teacherWidth: width,
+    studentWidth: student,
+    ...(hidden !== null && { hidden }),
+  });
+  const perTeacher = figure({
+    label: 'the adapters of a teacher',
+    unit: 'parameters',
+    formula: 'branches * per_adapter',
+    inputs: { branches: BRANCHES.length, per_adapter: perAdapter.value },
+    source: 'one adapter for K and one for V',
+  });
+  return {
+    teacher: name,
+    ratio,
+    hidden,
+    perAdapter,
+    perTeacher,
+    bytes: bytesOf(perTeacher, 'the adapters of a teacher'),
+    flopsPerToken: flopsOf(width, student, hidden, layers ?? 1),
+  };
+}
+
+const bytesOf = (parameters: Figure, what: string) =>
+  Object.fromEntries(
+    MEMORY_DTYPES.map((dtype) => [
+      dtype,
+      figure({
+        label: `${what} in ${dtype}`,
+        unit: 'bytes',
+        formula: 'parameters * bytes_per_value',
+        inputs: { parameters: parameters.value, bytes_per_value: bytesIn(1, dtype) },
+        source: 'the width of the type',
+      }),
+    ]),
+  ) as Record<MemoryDtype, Figure>;
+
+/** Matrix products alone: norm, SiLU and biases are some thousandths of them. */
+function flopsOf(width: number, student: number, hidden: number | null, layers: number): Figure {
+  const inputs = {
+    branches: BRANCHES.length,
+    layers,
+    teacher_width: width,
+    student_width: student,
+  };
+  return figure({
+    label: 'FLOPs of the keys and values of a token',
+    unit: 'FLOP',
+    formula:
+      hidden === null
+        ? 'branches * layers * 2 * teacher_width * student_width'
+        : 'branches * layers * 2 * (teacher_width * hidden + hidden * student_width)',
+    inputs: hidden === null ? inputs : { ...inputs, hidden },
+    source:
+      'a product of matrices is a multiplication and an addition for each pair of values; the rest is left out',
+  });
+}
