@@ -71,7 +71,7 @@ export function rotaryFrequencies(turning: Turning, tokens = 0): Float32Array {
       const { factor, originalPositions } = scaling;
       const length = Math.max(tokens, originalPositions);
       const stretch = (factor * length) / originalPositions - (factor - 1);
-      return frequenciesOf(base * stretch ** (rotatedDim / (rotatedDim - 2)), rotatedDim);
+      return frequenciesOf(ntkBase(base, stretch, rotatedDim), rotatedDim);
     }
     case 'llama3': {
       const { factor, lowFrequencyFactor: low, highFrequencyFactor: high } = scaling;
@@ -98,6 +98,13 @@ export function rotaryFrequencies(turning: Turning, tokens = 0): Float32Array {
     }
   }
 }
+
+/**
+ * The base with which the longest wave is `times` as long and the shortest as it was: base · times^(d / (d − 2))
+ * ("NTK-aware": bloc97, r/LocalLLaMA, June 2023; arXiv 2309.00071, section 3.1). For more than two dimensions.
+ */
+export const ntkBase = (base: number, times: number, dimensions: number): number =>
+  base * times ** (dimensions / (dimensions - 2));
 
 /** A part of the frequency kept, the rest divided by the factor. */
 const blend = (frequency: number, factor: number, kept: number) =>

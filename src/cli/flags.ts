@@ -123,6 +123,21 @@ export const count = Flags.custom<number>({
   parse: async (text, _context, options) => wholeNumber(text, options.name),
 });
 
+/** By how many times something grows: `--factor 4`, `--factor 1.5`. */
+export const times = Flags.custom<number>({
+  helpValue: 'N',
+  parse: async (text, _context, options) => {
+    const value = Number(text);
+    if (/^\s*\d+(\.\d+)?\s*$/.test(text) && Number.isFinite(value) && value >= 1) return value;
+    return unreadable(
+      options.name,
+      text,
+      'is no factor',
+      'write a number from 1 on, as in 4 or 1.5',
+    );
+  },
+});
+
 /** `--device gpu`: what a model runs on; `auto` where nothing is said. */
 export const device = (
   relations: { readonly dependsOn?: string[]; readonly helpGroup?: string } = {},

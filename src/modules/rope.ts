@@ -1,5 +1,5 @@
 /** Rotary positions, and their stretching to longer inputs by a larger base. */
-import { rotaryFrequencies } from '../architecture/rotary-scaling.js';
+import { ntkBase, rotaryFrequencies } from '../architecture/rotary-scaling.js';
 import {
   expectAxes,
   expectShape,
@@ -178,7 +178,7 @@ export class NtkAwareRope {
         'Use wider heads, or stay within the positions of the training.',
       );
     }
-    return base * scale ** (headDim / (headDim - 2));
+    return ntkBase(base, scale, headDim);
   }
 }
 

@@ -14,6 +14,9 @@ export const note = (text: string): Block => ({ kind: 'note', text, tone: 'dim' 
 export const left = (title: string, key: string, wrap = false): Column => ({ title, key, wrap });
 export const right = (title: string, key: string): Column => ({ title, key, align: 'right' });
 
+/** Before what a file has as it is. */
+export const CURRENT_MARK = '●';
+
 export const strong = (text: string): Cell => ({ text, tone: 'strong' });
 
 /** CSV holds integers beyond 2^53 − 1 as text, every digit. */

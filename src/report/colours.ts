@@ -13,6 +13,11 @@ const TONES = {
   good: (chalk, text) => chalk.green(text),
   bad: (chalk, text) => chalk.red(text),
   warning: (chalk, text) => chalk.yellow(text),
+  hue1: (chalk, text) => chalk.cyan(text),
+  hue2: (chalk, text) => chalk.magenta(text),
+  hue3: (chalk, text) => chalk.yellow(text),
+  hue4: (chalk, text) => chalk.blueBright(text),
+  hue5: (chalk, text) => chalk.green(text),
 } as const satisfies Record<Tone, (chalk: ChalkInstance, text: string) => string>;
 
 /** `text` in the colour of a tone. */

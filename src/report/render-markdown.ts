@@ -1,7 +1,8 @@
 import { markdownTable } from 'markdown-table';
 import { printable } from './escape.js';
 import { textWidth } from './layout.js';
-import type { Block, Report, TableBlock } from './report.js';
+import { drawPlot } from './plot.js';
+import type { Block, PlotBlock, Report, TableBlock, TextBlock } from './report.js';
 
 /** GitHub's Markdown, without the newline at the end. */
 export function renderMarkdown(report: Report): string {
@@ -11,10 +12,17 @@ export function renderMarkdown(report: Report): string {
 const BLOCKS = {
   heading: (block) => `## ${inline(block.text)}`.trimEnd(),
   note: (block) => paragraph(block.text),
-} as const satisfies Record<string, (block: Exclude<Block, TableBlock>) => string>;
+} as const satisfies Record<string, (block: TextBlock) => string>;
 
 function markdownBlock(block: Block): string {
+  if (block.kind === 'plot') return plot(block);
   return block.kind === 'table' ? table(block) : BLOCKS[block.kind](block);
+}
+
+/** Characters in their places, as code. */
+function plot(block: PlotBlock): string {
+  const lines = drawPlot(block).map((line) => line.map(({ text }) => text).join(''));
+  return ['```text', ...lines, '```'].join('\n');
 }
 
 function table({ columns, rows }: TableBlock): string {

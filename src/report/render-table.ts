@@ -3,6 +3,7 @@ import Table from 'cli-table3';
 import { colours, tinted } from './colours.js';
 import { printable } from './escape.js';
 import { textWidth, usableWidth, wrap } from './layout.js';
+import { drawPlot } from './plot.js';
 import type { Block, RenderOptions, Report, TableBlock, Tone } from './report.js';
 
 const GAP = '  ';
@@ -34,6 +35,11 @@ function separatorBetween(before: Block, block: Block): string {
 
 function renderBlock(block: Block, width: number, chalk: ChalkInstance): string[] {
   if (block.kind === 'table') return renderGrid(block, width, chalk);
+  if (block.kind === 'plot') {
+    return drawPlot(block, width).map((line) =>
+      line.map(({ text, tone }) => tinted(chalk, tone, text)).join(''),
+    );
+  }
   const tone = block.tone ?? (block.kind === 'heading' ? 'strong' : 'plain');
   return wrap(printable(block.text), width).map((line) => tinted(chalk, tone, line));
 }

@@ -9,7 +9,10 @@ export const FORMATS = ['table', 'json', 'csv', 'markdown'] as const;
 export type Format = (typeof FORMATS)[number];
 
 /** How a piece of text should strike the eye; a colour on a terminal, nothing elsewhere. */
-export type Tone = 'plain' | 'dim' | 'strong' | 'good' | 'bad' | 'warning';
+export type Tone = 'plain' | 'dim' | 'strong' | 'good' | 'bad' | 'warning' | Hue;
+
+/** Tells lines of a plot apart, and means nothing else. */
+export type Hue = 'hue1' | 'hue2' | 'hue3' | 'hue4' | 'hue5';
 
 /** One cell: the text that people read and the exact value that programs read (CSV). */
 export interface Cell {
@@ -44,7 +47,33 @@ export interface TextBlock {
   readonly tone?: Tone;
 }
 
-export type Block = TableBlock | TextBlock;
+export interface Series {
+  /** The character that stands for it. */
+  readonly mark: string;
+  readonly label: string;
+  readonly tone: Tone;
+  /** Above zero; the first stands at the left. */
+  readonly values: readonly number[];
+}
+
+/** A value over the whole width of a plot. */
+export interface Level {
+  /** The character that it is drawn with. */
+  readonly mark: string;
+  readonly label: string;
+  readonly value: number;
+}
+
+/** Values on a logarithmic scale, side by side. CSV has none. */
+export interface PlotBlock {
+  readonly kind: 'plot';
+  /** What the values are, and what they stand over. */
+  readonly title: string;
+  readonly series: readonly Series[];
+  readonly levels: readonly Level[];
+}
+
+export type Block = TableBlock | TextBlock | PlotBlock;
 
 export interface Report {
   readonly blocks: readonly Block[];

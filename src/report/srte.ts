@@ -1,8 +1,7 @@
 import type { SrteComparison, SrteRow } from '../budget/srte.js';
+import { CURRENT_MARK } from './cells.js';
 import type { Cell, Report } from './report.js';
 import { countUnit, formatBytes, formatCount, formatInteger, formatShare } from './units.js';
-
-const CURRENT_MARK = '●';
 
 const NOTHING: Cell = { text: '–', value: '' };
 

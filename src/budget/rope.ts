@@ -1,0 +1,330 @@
+/**
+ * Rotary positions at a length beyond the training: how long the wave of each frequency is, and what the published
+ * ways of stretching make of it, side by side.
+ */
+import type { Attention, LanguageModel, LatentAttention, Rotary } from '../architecture/layer.js';
+import { LARGEST_BLOCK, reachOf } from '../architecture/masks.js';
+import {
+  amplitudeOf,
+  ntkBase,
+  type RotaryScaling,
+  rotaryFrequencies,
+} from '../architecture/rotary-scaling.js';
+import { scalingOf } from '../architecture/transformer/rotary-settings.js';
+import { walk } from '../architecture/walk.js';
+import { UserError } from '../errors.js';
+
+export interface RopeOptions {
+  /** What the model is called when something is wrong with it. */
+  readonly name: string;
+  /** Positions to reach. */
+  readonly context: number;
+  /** Positions of the training, when the config does not say, or not rightly. */
+  readonly trained?: number | undefined;
+  /** By how much the methods stretch; context / trained unless given. */
+  readonly factor?: number | undefined;
+}
+
+/** Where the length of the training is known from. */
+export type TrainedFrom = 'flag' | 'scaling' | 'positions';
+
+/** `own` is the scaling of the model, where none of the others gives its frequencies. */
+export type RopeMethodId = 'plain' | 'linear' | 'ntk' | 'yarn' | 'llama3' | 'own';
+
+/**
+ * What became of a frequency: the same as the plain one; divided by less than the factor (or made higher); divided by
+ * the factor or more.
+ */
+export type RopeChange = 'kept' | 'partly' | 'fully';
+
+export interface RopeFrequency {
+  /** Radians for each position further. */
+  readonly frequency: number;
+  /** Positions of a whole turn, 2π / frequency. */
+  readonly wavelength: number;
+  /** Wavelength over that of the plain frequency. */
+  readonly stretch: number;
+  readonly change: RopeChange;
+  /** Whether the context has angles that the training did not: see `isExtrapolated`. */
+  readonly extrapolated: boolean;
+}
+
+export interface RopeMethod {
+  readonly id: RopeMethodId;
+  /** Whether the model is set so. */
+  readonly current: boolean;
+  readonly base: number;
+  readonly scaling: RotaryScaling | null;
+  /** What cosine and sine are multiplied by; scores of attention by its square. */
+  readonly amplitude: number;
+  /** Frequencies by what became of them; extrapolated ones are in one of the other three too. */
+  readonly counts: Readonly<Record<RopeChange | 'extrapolated', number>>;
+  /** [rotatedDim / 2] */
+  readonly frequencies: readonly RopeFrequency[];
+}
+
+/** A rotation, and how many layers have it. */
+export interface RopeRotary {
+  readonly layers: number;
+  readonly base: number;
+  readonly headDim: number;
+  readonly rotatedDim: number;
+  readonly pairs: Rotary['pairs'];
+  /** Positions that its layers see at most, own included; null when all that came before. */
+  readonly window: number | null;
+  readonly methods: readonly RopeMethod[];
+}
+
+export interface RopeAnalysis {
+  readonly context: number;
+  readonly trained: number;
+  readonly trainedFrom: TrainedFrom;
+  /** By how much the methods stretch. 1 for a context within the training. */
+  readonly factor: number;
+  readonly rotaries: readonly RopeRotary[];
+  /** Layers with attention and no rotation. */
+  readonly layersWithout: number;
+}
+
+/**
+ * Every different rotation of a model under every method.
+ * @throws UserError for a model without rotary positions, or numbers that float32 frequencies cannot hold.
+ */
+export function analyseRope(model: LanguageModel, options: RopeOptions): RopeAnalysis {
+  const { context, name } = options;
+  const { groups, layersWithout } = rotationsOf(model);
+  if (groups.length === 0) throw noRotary(model, name);
+  const { trained, trainedFrom } = trainedLength(model, groups, options.trained);
+  const factor = options.factor ?? Math.max(1, context / trained);
+  const rotaries = groups.map((group) => rotaryUnder(group, { context, trained, factor }));
+  return { context, trained, trainedFrom, factor, rotaries, layersWithout };
+}
+
+// ── What rotations there are ─────────────────────────────────────────────────────────────────────
+
+interface Group {
+  readonly rotary: Rotary;
+  layers: number;
+  /** Undefined once a layer sees all. */
+  window: number | undefined;
+}
+
+function rotationsOf(model: LanguageModel) {
+  const groups = new Map<string, Group>();
+  let layersWithout = 0;
+  for (const { layer } of walk(model)) {
+    if (layer.kind !== 'attention' && layer.kind !== 'latentAttention') continue;
+    if (layer.rotary === undefined) layersWithout++;
+    else include(groups, layer.rotary, windowOf(layer));
+  }
+  return { groups: [...groups.values()], layersWithout };
+}
+
+function include(groups: Map<string, Group>, rotary: Rotary, window: number | undefined): void {
+  const { base, headDim, rotatedDim, pairs, scaling } = rotary;
+  const key = JSON.stringify([base, headDim, rotatedDim, pairs, scaling]);
+  const group = groups.get(key);
+  if (group === undefined) {
+    groups.set(key, { rotary, layers: 1, window });
+    return;
+  }
+  group.layers++;
+  group.window = farther(group.window, window);
+}
+
+const farther = (a: number | undefined, b: number | undefined) =>
+  a === undefined || b === undefined ? undefined : Math.max(a, b);
+
+/** Positions that its heads see at most, however long the input is; undefined without a limit. */
+function windowOf(layer: Attention | LatentAttention): number | undefined {
+  if (layer.kind === 'latentAttention') return undefined;
+  return layer.spans
+    .map(({ window }) => {
+      if (window === undefined) return undefined;
+      const block = window.rule === 'local' ? Math.min(window.tokens, LARGEST_BLOCK) : 1;
+      return Math.max(window.tokens, reachOf(window) + block);
+    })
+    .reduce(farther);
+}
+
+/** The length that the scaling stretches from, or without one all positions that the config gives. */
+function trainedLength(
+  model: LanguageModel,
+  groups: readonly Group[],
+  given: number | undefined,
+): { readonly trained: number; readonly trainedFrom: TrainedFrom } {
+  if (given !== undefined) return { trained: given, trainedFrom: 'flag' };
+  for (const { rotary } of groups) {
+    const { scaling } = rotary;
+    if (scaling && 'originalPositions' in scaling) {
+      return { trained: scaling.originalPositions, trainedFrom: 'scaling' };
+    }
+  }
+  return { trained: model.positions, trainedFrom: 'positions' };
+}
+
+function noRotary(model: LanguageModel, name: string): UserError {
+  const positions = walk(model).flatMap(({ layer }) => {
+    if (layer.kind === 'learnedPositions') {
+      return [`learned positions, a row for each of ${layer.weight.shape[0]}`];
+    }
+    return layer.kind === 'alibi' ? ['ALiBi, a penalty that grows with the distance'] : [];
+  });
+  const [has = 'no positions at all'] = positions;
+  return new UserError('usage', `${name} has no rotary positions: it has ${has}`, {
+    suggestion:
+      'give a model with RoPE; learned rows end where they end, and ALiBi has no frequencies',
+  });
+}
+
+// ── What the methods make of one ─────────────────────────────────────────────────────────────────
+
+interface Lengths {
+  readonly context: number;
+  readonly trained: number;
+  readonly factor: number;
+}
+
+/** What a method turns by. */
+type Turning = Pick<Rotary, 'base' | 'scaling'>;
+
+/**
+ * The published ways, each with the defaults of its authors. `scaling` gets them in the words of transformers:
+ * YaRN with beta_fast 32 and beta_slow 1 (arXiv 2309.00071, section 3.2, for Llama models; its amplitude 0.1 ln k + 1,
+ * section 3.4), and llama3 with the low_freq_factor 1 and high_freq_factor 4 of Llama 3.1's config.json.
+ */
+const METHODS = {
+  plain: ({ base }) => ({ base, scaling: undefined }),
+  /** "Position interpolation", arXiv 2306.15595. */
+  linear: (rotary, lengths) => stretched(rotary, lengths, { rope_type: 'linear' }),
+  ntk: ({ base, rotatedDim }, { factor }) => ({
+    // A single frequency is 1, whatever the base.
+    base: rotatedDim > 2 ? ntkBase(base, factor, rotatedDim) : base,
+    scaling: undefined,
+  }),
+  yarn: (rotary, lengths) => stretched(rotary, lengths, { rope_type: 'yarn' }),
+  llama3: (rotary, lengths) =>
+    stretched(rotary, lengths, { rope_type: 'llama3', low_freq_factor: 1, high_freq_factor: 4 }),
+} as const satisfies Record<
+  Exclude<RopeMethodId, 'own'>,
+  (rotary: Rotary, lengths: Lengths) => Turning
+>;
+
+function stretched(
+  { base, rotatedDim }: Rotary,
+  { factor, trained }: Lengths,
+  scaling: NonNullable<Parameters<typeof scalingOf>[0]>,
+): Turning {
+  return { base, scaling: scalingOf({ ...scaling, factor }, trained, rotatedDim) };
+}
+
+/** Wider heads there are not, and nobody reads so many rows. */
+const MOST_FREQUENCIES = 4096;
+
+function rotaryUnder({ rotary, layers, window }: Group, lengths: Lengths): RopeRotary {
+  const { base, headDim, rotatedDim, pairs, scaling } = rotary;
+  if (rotatedDim / 2 > MOST_FREQUENCIES) {
+    throw new UserError(
+      'usage',
+      `heads of ${headDim} dimensions have more frequencies than are shown`,
+      {
+        suggestion: `rotate at most ${2 * MOST_FREQUENCIES} dimensions`,
+      },
+    );
+  }
+  const plain = rotaryFrequencies({ base, rotatedDim, scaling: undefined });
+  const seen = {
+    context: Math.min(lengths.context, window ?? lengths.context),
+    trained: Math.min(lengths.trained, window ?? lengths.trained),
+    factor: lengths.factor,
+  };
+  const make = (id: RopeMethodId, turning: Turning): RopeMethod => {
+    const frequencies = rotaryFrequencies({ ...turning, rotatedDim }, lengths.context);
+    const each = Array.from(frequencies, (frequency, j) =>
+      judged(id, turning, frequency, plain[j] ?? Number.NaN, seen),
+    );
+    return {
+      id,
+      current: false,
+      base: turning.base,
+      scaling: turning.scaling ?? null,
+      amplitude: amplitudeOf(turning),
+      counts: countsOf(each),
+      frequencies: each,
+    };
+  };
+  const published = Object.entries(METHODS).map(([id, turning]) =>
+    make(id as RopeMethodId, turning(rotary, lengths)),
+  );
+  const methods = withCurrent(published, make('own', { base, scaling }));
+  return { layers, base, headDim, rotatedDim, pairs, window: window ?? null, methods };
+}
+
+/** Marks the method that the model is set to, or adds its setting to them. */
+function withCurrent(published: readonly RopeMethod[], own: RopeMethod): RopeMethod[] {
+  const same = published.find((method) => isSame(method, own));
+  return same
+    ? published.map((method) => ({ ...method, current: method === same }))
+    : [...published, { ...own, current: true }];
+}
+
+const isSame = (a: RopeMethod, b: RopeMethod): boolean =>
+  a.scaling?.kind === b.scaling?.kind &&
+  a.amplitude === b.amplitude &&
+  a.frequencies.every(({ frequency }, j) => frequency === b.frequencies[j]?.frequency);
+
+function countsOf(frequencies: readonly RopeFrequency[]): RopeMethod['counts'] {
+  const counts = { kept: 0, partly: 0, fully: 0, extrapolated: 0 };
+  for (const { change, extrapolated } of frequencies) {
+    counts[change]++;
+    if (extrapolated) counts.extrapolated++;
+  }
+  return counts;
+}
+
+function judged(
+  id: RopeMethodId,
+  { base }: Turning,
+  frequency: number,
+  plain: number,
+  seen: Lengths,
+): RopeFrequency {
+  // Zero where a wave is too long for float32; no number where YaRN's logarithms are none.
+  if (!(frequency > 0 && Number.isFinite(frequency) && plain > 0)) {
+    throw new UserError(
+      'usage',
+      `with the base ${base}, ${id} gives frequencies that are no numbers`,
+      {
+        suggestion: 'give a base (rope_theta) above 1 and below 1e30, and a smaller factor',
+      },
+    );
+  }
+  const stretch = plain / frequency;
+  return {
+    frequency,
+    wavelength: (2 * Math.PI) / frequency,
+    stretch,
+    change: changeOf(stretch, seen.factor),
+    extrapolated: isExtrapolated(plain, stretch, seen),
+  };
+}
+
+/** Frequencies are float32, and powers of a base lose a few units more. */
+const TOLERANCE = 1e-5;
+
+const isAtLeast = (value: number, bound: number) => value >= bound * (1 - TOLERANCE);
+
+function changeOf(stretch: number, factor: number): RopeChange {
+  if (Math.abs(stretch - 1) <= TOLERANCE) return 'kept';
+  return isAtLeast(stretch, factor) && stretch > 1 ? 'fully' : 'partly';
+}
+
+/**
+ * Whether angles turn up that the training did not have: the plain wave is longer than the training, which saw a part
+ * of a turn only, and the context goes further round than that: context / stretch > trained. A wave that fits into
+ * the training has shown all its angles. (arXiv 2309.00071, section 3.2, on wavelengths beyond the context.)
+ */
+function isExtrapolated(plain: number, stretch: number, { context, trained }: Lengths): boolean {
+  const isWhole = trained * plain >= 2 * Math.PI;
+  return !isWhole && !isAtLeast(stretch, context / trained);
+}

@@ -1,0 +1,173 @@
+/** Values drawn with plain characters, on a logarithmic scale. */
+import { printable } from './escape.js';
+import { wrap } from './layout.js';
+import type { Level, PlotBlock, Series, Tone } from './report.js';
+
+/** A piece of a line, and its colour. */
+interface Piece {
+  readonly text: string;
+  readonly tone: Tone;
+}
+
+/** Where nothing says how wide to draw. */
+const USUAL_WIDTH = 80;
+/** Wider than so many columns for each value, a line falls apart into dots. */
+const WIDEST_STEP = 2;
+/** Rows for each column, as terminals' characters are about twice as high as wide. */
+const ROWS_PER_COLUMN = 0.28;
+const [FEWEST_ROWS, MOST_ROWS] = [12, 26];
+const NARROWEST = 10;
+const MARGIN = 7;
+
+/** Several series in one place. */
+const SEVERAL: Piece = { text: '#', tone: 'plain' };
+const EMPTY: Piece = { text: ' ', tone: 'plain' };
+
+/** The lines of a plot, no wider than `width`. */
+export function drawPlot(plot: PlotBlock, width = Number.POSITIVE_INFINITY): Piece[][] {
+  const room = Number.isFinite(width) ? width : USUAL_WIDTH;
+  const count = Math.max(1, ...plot.series.map(({ values }) => values.length));
+  const columns = Math.max(NARROWEST, Math.min(room - MARGIN - 1, count * WIDEST_STEP));
+  const rows = Math.round(Math.min(MOST_ROWS, Math.max(FEWEST_ROWS, columns * ROWS_PER_COLUMN)));
+  const scale = scaleOf(plot, rows);
+  const grid = Array.from({ length: rows }, () => new Array<Piece>(columns).fill(EMPTY));
+  for (const level of levelsByRow(plot.levels, scale)) drawLevel(grid, level);
+  drawSeries(grid, plot.series, scale, count);
+  const labels = ticks(scale, rows);
+  const lines: Piece[][] = [
+    ...texts(plot.title, room, 'plain'),
+    ...grid
+      .map((cells, row) => [
+        { text: `${(labels.get(row) ?? '').padStart(MARGIN - 1)} |`, tone: 'dim' } as const,
+        ...cells,
+      ])
+      .reverse(),
+    [{ text: `${' '.repeat(MARGIN)}+${'-'.repeat(columns)}`, tone: 'dim' }],
+    [{ text: ' '.repeat(MARGIN + 1) + columnLabels(count, columns), tone: 'dim' }],
+    ...legend(plot.series, room),
+  ];
+  return lines.map(trimmed);
+}
+
+const texts = (text: string, width: number, tone: Tone): Piece[][] =>
+  wrap(printable(text), width).map((line) => [{ text: line, tone }]);
+
+/** The row of a value, 0 the lowest. */
+type Scale = (value: number) => number;
+
+function scaleOf({ series, levels }: PlotBlock, rows: number): Scale {
+  const all = [...series.flatMap(({ values }) => values), ...levels.map(({ value }) => value)];
+  const logs = all.map(Math.log10);
+  const low = logs.reduce((least, each) => Math.min(least, each), Number.POSITIVE_INFINITY);
+  const high = logs.reduce((most, each) => Math.max(most, each), low);
+  const span = high - low || 1;
+  return (value) => Math.round(((Math.log10(value) - low) / span) * (rows - 1));
+}
+
+/** Levels that fall into one row share its label. */
+function levelsByRow(levels: readonly Level[], scale: Scale) {
+  const byRow = new Map<number, { mark: string; labels: string[] }>();
+  for (const { mark, label, value } of levels) {
+    const row = scale(value);
+    const there = byRow.get(row);
+    if (there) there.labels.push(printable(label));
+    else byRow.set(row, { mark, labels: [printable(label)] });
+  }
+  return [...byRow].map(([row, { mark, labels }]) => ({ row, mark, label: labels.join(', ') }));
+}
+
+function drawLevel(
+  grid: Piece[][],
+  { row, mark, label }: { row: number; mark: string; label: string },
+): void {
+  const cells = grid[row] ?? [];
+  const text = `${mark} ${label} `;
+  for (let column = 0; column < cells.length; column++) {
+    cells[column] = { text: text[column] ?? mark, tone: 'dim' };
+  }
+}
+
+function drawSeries(grid: Piece[][], series: readonly Series[], scale: Scale, count: number): void {
+  const taken = new Map<Piece[], Map<number, string>>();
+  for (const { mark, tone, values } of series) {
+    for (const [index, value] of values.entries()) {
+      const cells = grid[scale(value)] ?? [];
+      const column = columnOf(index, count, cells.length);
+      const marks = taken.get(cells) ?? new Map<number, string>();
+      taken.set(cells, marks);
+      const there = marks.get(column);
+      cells[column] = there === undefined || there === mark ? { text: mark, tone } : SEVERAL;
+      marks.set(column, there === undefined || there === mark ? mark : SEVERAL.text);
+    }
+  }
+}
+
+const columnOf = (index: number, count: number, columns: number): number =>
+  count === 1 ? 0 : Math.round((index * (columns - 1)) / (count - 1));
+
+/** The powers of ten, each at its row. */
+function ticks(scale: Scale, rows: number): Map<number, string> {
+  const labels = new Map<number, string>();
+  for (let power = -6; power < 40; power++) {
+    const row = scale(10 ** power);
+    if (row >= 0 && row < rows && !labels.has(row)) labels.set(row, powerOfTen(power));
+  }
+  return labels;
+}
+
+const THOUSANDS = ['', 'k', 'M', 'G', 'T'];
+
+/** `1`, `10`, `100k`, `1e15` */
+function powerOfTen(power: number): string {
+  const unit = THOUSANDS[Math.floor(power / 3)];
+  return unit === undefined ? `1e${power}` : `${10 ** (power % 3)}${unit}`;
+}
+
+/** Numbers of the values below the axis, where there is room for them. */
+function columnLabels(count: number, columns: number): string {
+  let text = '';
+  for (const part of [0, 0.25, 0.5, 0.75, 1]) {
+    const index = Math.round(part * (count - 1));
+    const at = columnOf(index, count, columns);
+    const label = String(index);
+    // The last ends with the axis.
+    const start = Math.min(at, columns - label.length);
+    if (start >= text.length + (text === '' ? 0 : 1)) text = text.padEnd(start) + label;
+  }
+  return text;
+}
+
+function legend(series: readonly Series[], width: number): Piece[][] {
+  const entries = [
+    ...series.map(({ mark, label, tone }) => ({ text: `${mark} ${printable(label)}`, tone })),
+    { ...SEVERAL, text: `${SEVERAL.text} several` },
+  ];
+  const lines: Piece[][] = [];
+  let used = Number.POSITIVE_INFINITY;
+  for (const entry of entries) {
+    const gap = '   ';
+    if (used + gap.length + entry.text.length > width) {
+      lines.push([entry]);
+      used = entry.text.length;
+    } else {
+      lines.at(-1)?.push({ text: gap, tone: 'plain' }, entry);
+      used += gap.length + entry.text.length;
+    }
+  }
+  return lines;
+}
+
+/** Without spaces at its end; pieces of one colour joined. */
+function trimmed(pieces: readonly Piece[]): Piece[] {
+  const line: Piece[] = [];
+  for (const piece of pieces) {
+    const last = line.at(-1);
+    // A space has no colour.
+    if (last && (last.tone === piece.tone || piece.text.trim() === '')) {
+      line[line.length - 1] = { text: last.text + piece.text, tone: last.tone };
+    } else line.push(piece);
+  }
+  const last = line.at(-1);
+  if (last) line[line.length - 1] = { ...last, text: last.text.trimEnd() };
+  return line;
+}

@@ -1,0 +1,305 @@
+/** What `minimind rope` prints: a table of methods, a plot and a table of frequencies for each rotation. */
+import type { RotaryScaling } from '../architecture/rotary-scaling.js';
+import type {
+  RopeAnalysis,
+  RopeChange,
+  RopeFrequency,
+  RopeMethod,
+  RopeMethodId,
+  RopeRotary,
+  TrainedFrom,
+} from '../budget/rope.js';
+import { CURRENT_MARK, heading, integerCell, left, note, right } from './cells.js';
+import type { Block, Cell, Column, PlotBlock, Report, TableBlock, Tone } from './report.js';
+import { formatInteger } from './units.js';
+import { counted } from './wording.js';
+
+type Named = RopeAnalysis & { readonly file: string };
+
+/** @param flat Whether the reader is a program, for which one table with all values is best. */
+export function ropeReport(analysis: Named, { flat }: { readonly flat: boolean }): Report {
+  if (flat) return { blocks: [flatTable(analysis)] };
+  return {
+    blocks: [
+      heading(`Rotary positions of ${analysis.file}`),
+      ...lengthNotes(analysis),
+      ...analysis.rotaries.flatMap((rotary) => rotaryBlocks(rotary, analysis)),
+      ...EXPLANATIONS.map(note),
+    ],
+  };
+}
+
+// ── What is said of the whole ────────────────────────────────────────────────────────────────────
+
+const TRAINED_FROM = {
+  flag: '',
+  scaling: ' (where its scaling begins)',
+  positions: ' (its positions; --trained says otherwise)',
+} as const satisfies Record<TrainedFrom, string>;
+
+function lengthNotes({ context, trained, trainedFrom, factor, layersWithout }: RopeAnalysis) {
+  const isWithin = context <= trained && factor === 1;
+  return [
+    note(
+      `Trained with ${formatInteger(trained)} positions${TRAINED_FROM[trainedFrom]}, to reach ` +
+        `${formatInteger(context)}: factor ${decimals(factor)}.`,
+    ),
+    ...(isWithin ? [note('That is within the training: nothing has to be stretched.')] : []),
+    ...(layersWithout > 0
+      ? [note(`${counted(layersWithout, 'further layer')} with attention have no rotation.`)]
+      : []),
+  ];
+}
+
+const EXPLANATIONS = [
+  `${CURRENT_MARK} as the model is set. Kept: the frequency is unchanged. Partly: changed, by less than the factor. ` +
+    'Fully: divided by the factor or more.',
+  '! extrapolated: the wave is longer than the training, which saw a part of a turn only, and the context goes ' +
+    'further round than that.',
+  'Amplitude: what cosine and sine are multiplied by. Turns: of the plain wave, within the training.',
+];
+
+// ── One rotation ─────────────────────────────────────────────────────────────────────────────────
+
+const NAMES = {
+  plain: 'plain',
+  linear: 'linear',
+  ntk: 'NTK-aware',
+  yarn: 'YaRN',
+  llama3: 'llama3',
+  own: 'its own',
+} as const satisfies Record<RopeMethodId, string>;
+
+/** Of scalings, for the model's own. */
+const SCALINGS = {
+  linear: 'linear',
+  dynamic: 'dynamic NTK',
+  llama3: 'llama3',
+  yarn: 'YaRN',
+  longrope: 'LongRoPE',
+} as const satisfies Record<RotaryScaling['kind'], string>;
+
+function rotaryBlocks(rotary: RopeRotary, analysis: RopeAnalysis): Block[] {
+  const { layers, base, headDim, rotatedDim, pairs, window } = rotary;
+  const part = rotatedDim === headDim ? '' : `, of which ${rotatedDim} are rotated`;
+  return [
+    heading(
+      `${counted(layers, 'layer')}: base ${decimals(base)}, heads of ${headDim} dimensions${part}`,
+    ),
+    note(
+      `${counted(rotatedDim / 2, 'frequency').replace(/ys$/, 'ies')}; dimensions ` +
+        (pairs === 'halves'
+          ? `j and j + ${rotatedDim / 2} turn together.`
+          : '2j and 2j + 1 turn together.'),
+    ),
+    ...(window === null
+      ? []
+      : [
+          note(
+            `These layers see ${formatInteger(window)} positions at most, in training as later: of a longer context ` +
+              'they meet no new angles.',
+          ),
+        ]),
+    methodTable(rotary.methods, true),
+    plotOf(rotary, analysis),
+    frequencyTable(rotary.methods, analysis.trained),
+  ];
+}
+
+const nameOf = ({ id, scaling }: RopeMethod): string =>
+  id === 'own' && scaling ? `${NAMES.own}: ${SCALINGS[scaling.kind]}` : NAMES[id];
+
+/** How a method stretches, in few words. */
+function settingOf({ id, base, scaling }: RopeMethod): string {
+  if (scaling === null) return id === 'ntk' ? `base ${decimals(base)}` : '–';
+  switch (scaling.kind) {
+    case 'linear':
+      return `factor ${decimals(scaling.factor)}`;
+    case 'dynamic':
+      return `factor ${decimals(scaling.factor)} from ${formatInteger(scaling.originalPositions)}`;
+    case 'llama3':
+      return (
+        `factor ${decimals(scaling.factor)}, low ${decimals(scaling.lowFrequencyFactor)}, ` +
+        `high ${decimals(scaling.highFrequencyFactor)}`
+      );
+    case 'yarn':
+      return (
+        `factor ${decimals(scaling.factor)}, fast ${decimals(scaling.betaFast)}, ` +
+        `slow ${decimals(scaling.betaSlow)}`
+      );
+    case 'longrope':
+      return `a divisor for each, from ${formatInteger(scaling.originalPositions)}`;
+  }
+}
+
+function methodTable(methods: readonly RopeMethod[], hasSetting: boolean): TableBlock {
+  return {
+    kind: 'table',
+    columns: [
+      left('  method', 'method'),
+      ...(hasSetting ? [left('setting', 'setting', true)] : []),
+      right('kept', 'kept'),
+      right('partly', 'partly'),
+      right('fully', 'fully'),
+      right('! extrapolated', 'extrapolated'),
+      right('amplitude', 'amplitude'),
+    ],
+    rows: methods.map((method) => [
+      {
+        text: `${method.current ? CURRENT_MARK : ' '} ${nameOf(method)}`,
+        tone: method.current ? 'strong' : 'plain',
+      },
+      ...(hasSetting ? [{ text: settingOf(method) }] : []),
+      integerCell(method.counts.kept),
+      integerCell(method.counts.partly),
+      integerCell(method.counts.fully),
+      {
+        ...integerCell(method.counts.extrapolated),
+        tone: method.counts.extrapolated > 0 ? ('bad' as const) : ('plain' as const),
+      },
+      { text: method.amplitude.toFixed(4) },
+    ]),
+    ...(hasSetting && { narrower: methodTable(methods, false) }),
+  };
+}
+
+/** Marks of the plot, and their colours. */
+const MARKS = {
+  plain: { mark: 'p', tone: 'hue1' },
+  linear: { mark: 'l', tone: 'hue2' },
+  ntk: { mark: 'n', tone: 'hue3' },
+  yarn: { mark: 'y', tone: 'hue4' },
+  llama3: { mark: '3', tone: 'hue5' },
+  own: { mark: '*', tone: 'strong' },
+} as const satisfies Record<RopeMethodId, { readonly mark: string; readonly tone: Tone }>;
+
+const plotOf = ({ methods }: RopeRotary, { trained, context }: RopeAnalysis): PlotBlock => ({
+  kind: 'plot',
+  title: 'Wavelength in positions, over the frequencies',
+  series: methods.map((method) => ({
+    ...MARKS[method.id],
+    label: nameOf(method),
+    values: method.frequencies.map(({ wavelength }) => wavelength),
+  })),
+  levels: [
+    { mark: '-', label: `trained ${formatInteger(trained)}`, value: trained },
+    ...(context === trained
+      ? []
+      : [{ mark: '=', label: `context ${formatInteger(context)}`, value: context }]),
+  ],
+});
+
+// ── Frequencies ──────────────────────────────────────────────────────────────────────────────────
+
+/** How much of a cell is shown, by how much room there is. */
+interface Detail {
+  /** Wavelengths, and not how much longer they are alone. */
+  readonly waves: boolean;
+  readonly turns: boolean;
+}
+
+const DETAILS: readonly [Detail, ...Detail[]] = [
+  { waves: true, turns: true },
+  { waves: false, turns: true },
+  { waves: false, turns: false },
+];
+
+/** The most detailed table, and what it becomes where there is less room. */
+function frequencyTable(
+  methods: readonly RopeMethod[],
+  trained: number,
+  [{ waves, turns }, ...others]: readonly [Detail, ...Detail[]] = DETAILS,
+): TableBlock {
+  const [plain, ...stretching] = methods;
+  const columns: Column[] = [
+    right('j', 'j'),
+    right(plain ? titleOf(plain) : '', 'plain'),
+    ...(turns ? [right('turns', 'turns')] : []),
+    ...stretching.map((method) => right(titleOf(method), method.id)),
+  ];
+  const rows = (plain?.frequencies ?? []).map((frequency, j): Cell[] => [
+    { text: String(j) },
+    marked(inPositions(frequency), frequency, 'plain'),
+    ...(turns ? [{ text: fixed(trained / frequency.wavelength, 3) }] : []),
+    ...stretching.map(({ frequencies }) => changeCell(frequencies[j], waves)),
+  ]);
+  const [next, ...rest] = others;
+  const narrower = next && frequencyTable(methods, trained, [next, ...rest]);
+  return { kind: 'table', columns, rows, narrower };
+}
+
+const titleOf = ({ id, current }: RopeMethod): string =>
+  current ? `${CURRENT_MARK} ${NAMES[id]}` : NAMES[id];
+
+const TONES = {
+  kept: 'dim',
+  partly: 'warning',
+  fully: 'good',
+} as const satisfies Record<RopeChange, Tone>;
+
+function changeCell(frequency: RopeFrequency | undefined, hasWave: boolean): Cell {
+  if (frequency === undefined) return { text: '' };
+  const { change, stretch } = frequency;
+  const by = change === 'kept' ? 'kept' : `×${stretch.toFixed(stretch < 100 ? 2 : 0)}`;
+  const wave = hasWave ? `${inPositions(frequency)} ` : '';
+  return marked(`${wave}${by.padStart(hasWave ? 6 : 0)}`, frequency, TONES[change]);
+}
+
+/** What is extrapolated has a mark that is seen without colours too; the digits stay below each other. */
+const marked = (text: string, { extrapolated }: RopeFrequency, tone: Tone): Cell => ({
+  text: `${extrapolated ? '!' : ''}${text}`,
+  tone: extrapolated ? 'bad' : tone,
+});
+
+const inPositions = ({ wavelength }: RopeFrequency): string => fixed(wavelength, 2);
+
+/** Digits that stand below each other. */
+const fixed = (value: number, places: number): string =>
+  value >= 1000 ? decimals(value) : value.toFixed(places);
+
+/** `0.0123`, `6.28`, `1,234`, `1.23e+16`: three digits or more, whole numbers as they are. */
+function decimals(value: number): string {
+  if (value >= 1e15) return value.toPrecision(3);
+  if (Number.isInteger(value) || value >= 1000) return formatInteger(Math.round(value));
+  return String(Number(value.toPrecision(value < 1 ? 3 : 4)));
+}
+
+// ── For programs ─────────────────────────────────────────────────────────────────────────────────
+
+function flatTable({ rotaries, trained }: RopeAnalysis): TableBlock {
+  return {
+    kind: 'table',
+    columns: [
+      'rotary',
+      'layers',
+      'method',
+      'current',
+      'frequency',
+      'radians_per_position',
+      'wavelength_positions',
+      'turns_within_training',
+      'stretch',
+      'change',
+      'extrapolated',
+    ].map((key) => left(key, key)),
+    rows: rotaries.flatMap(({ layers, methods }, rotary) =>
+      methods.flatMap(({ id, current, frequencies }) =>
+        frequencies.map((each, j) =>
+          [
+            rotary,
+            layers,
+            id,
+            current,
+            j,
+            each.frequency,
+            each.wavelength,
+            trained / each.wavelength,
+            each.stretch,
+            each.change,
+            each.extrapolated,
+          ].map((value): Cell => ({ text: String(value), value })),
+        ),
+      ),
+    ),
+  };
+}
