@@ -1,4 +1,5 @@
 /** The published comparison of how fast the two adapters learn, on its data or on other data. */
+import { setImmediate as breathe } from 'node:timers/promises';
 import type { Generator } from '../random/index.js';
 import type { EngineInfo } from '../runtime/engine.js';
 import type { AdamWSettings, Trainer, Training } from '../runtime/training.js';
@@ -34,8 +35,8 @@ export interface VerifyRequest {
   /** Of which all random values come, in the order data, linear, elastic, masks. */
   readonly random: Generator;
   readonly dropout?: number;
-  /** Told of each step, when it is done. */
-  readonly watch?: (done: readonly Step[]) => void;
+  /** Told of each step, when it is done; the next one waits for it. */
+  readonly watch?: (done: readonly Step[]) => Promise<void>;
 }
 
 export interface Verification {
@@ -76,7 +77,13 @@ const narrowed = (by: number, size: VerifySize): VerifySize =>
 export const reduced = (size: VerifySize): VerifySize => narrowed(REDUCTION, size);
 
 /** Multiplications and additions of one step of both, forward and back: what takes the time. */
-function stepOperations({ teacherWidth, studentWidth, hidden, batch, context }: VerifySize): number {
+function stepOperations({
+  teacherWidth,
+  studentWidth,
+  hidden,
+  batch,
+  context,
+}: VerifySize): number {
   const linear = 2 * teacherWidth * studentWidth;
   const elastic = 3 * (teacherWidth * hidden + hidden * studentWidth);
   return 2 * batch * context * (linear + elastic);
@@ -94,7 +101,9 @@ export async function estimate(
   // The first step makes ready what the others find.
   await verify(trainer, {
     ...{ data: 'published', size: small, steps: 3, random },
-    watch: () => times.push(performance.now()),
+    watch: async () => {
+      times.push(performance.now());
+    },
   });
   const [first = 0, , last = 0] = times;
   const ratio = stepOperations(size) / stepOperations(small);
@@ -120,7 +129,9 @@ export async function verify(trainer: Trainer, request: VerifyRequest): Promise<
       const losses: Record<AdapterKind, number> = { linear: Number.NaN, elastic: Number.NaN };
       for (const [kind, training] of trainings) losses[kind] = await training.step();
       done.push({ step: done.length + 1, ...losses });
-      watch?.(done);
+      await watch?.(done);
+      // Timers and signals wait for no promise: they have to be let in.
+      await breathe();
     }
     return {
       ...{ data, size, engine: trainer.info, optimizer: OPTIMIZER, dropout },

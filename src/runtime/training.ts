@@ -1,7 +1,8 @@
 /** Chains of layers that learn, on TensorFlow.js: what one is, and what trains it. */
-import { chooseProducts } from './products.js';
+
 import type { PassedOver } from './devices.js';
 import type { EngineInfo } from './engine.js';
+import { chooseProducts } from './products.js';
 import type { BackendName } from './tfjs/backends.js';
 import type { Values } from './values.js';
 
