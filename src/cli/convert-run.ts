@@ -29,11 +29,11 @@ import { isSameFile } from '../files/names.js';
 import { checkReplaceable, findOutputPlace } from '../files/output-place.js';
 import { explained } from '../files/refusals.js';
 import { Staging } from '../files/staging.js';
-import type { MatrixProducts } from '../linalg/product.js';
 import { formatBytes } from '../report/units.js';
 import type { PlanFlags, Planning, Subject } from './convert-plan.js';
 import { scratchAt, temporaryScratch } from './convert-scratch.js';
 import { refuseFullDisk } from './convert-space.js';
+import type { Multiplier } from './multiplier.js';
 import { CLEAR_LINE } from './progress.js';
 
 export interface RunFlags extends PlanFlags {
@@ -44,15 +44,6 @@ export interface RunFlags extends PlanFlags {
   readonly force: boolean;
   readonly resume: boolean;
   readonly check: boolean;
-}
-
-/** What computes the products of matrices, and its name for the report. */
-export interface Multiplier {
-  readonly products: MatrixProducts;
-  readonly name: string;
-  /** That it takes beside the process. */
-  readonly bytes: number;
-  close(): Promise<void>;
 }
 
 export type Step = (label: string, bytes: number) => (bytes: number) => void;

@@ -7,16 +7,15 @@ import type { SrtePlan } from '../conversion/plan.js';
 import type { Extension, LayoutName, Merge, Tie } from '../conversion/request.js';
 import { type Problem, UserError } from '../errors.js';
 import { lowRankMultiplications } from '../linalg/low-rank.js';
-import { plainProducts } from '../linalg/product.js';
 import type { ConvertResult } from '../report/convert-result.js';
 import type { DeviceChoice, EngineChoice } from '../runtime/devices.js';
-import type { EngineName } from '../runtime/engine.js';
 import type { EncodableDtype } from '../tensor/encode.js';
 import { conversionOf } from './convert-plan.js';
 import { proofOf } from './convert-proof.js';
 import { resultOf } from './convert-result.js';
-import { convert, type Multiplier, preview, type RunFlags, type Step } from './convert-run.js';
+import { convert, preview, type RunFlags, type Step } from './convert-run.js';
 import type { ModelFile } from './model-file.js';
+import { multiplierFor, PLAIN } from './multiplier.js';
 import { type Progress, progress } from './progress.js';
 
 /** As the command parses them. */
@@ -76,7 +75,7 @@ export async function convertCheckpoint(
   const shown = new Shown(flags);
   let multiplier = PLAIN;
   const multiply = async (srte: SrtePlan | null) => {
-    multiplier = await multiplierFor(srte, flags);
+    multiplier = await multiplierFor(srte ? multiplications(srte) : 0, flags);
     return multiplier;
   };
   try {
@@ -207,38 +206,6 @@ class Shown {
 
   end(): void {
     this.#current?.end();
-  }
-}
-
-/** Fewer multiplications than this are done sooner than an engine is loaded. */
-const FEW_MULTIPLICATIONS = 1e9;
-/** Memory of an engine and of its copies of blocks: measured. */
-const ENGINE_BYTES = { onnx: 120e6, tfjs: 160e6 } as const satisfies Record<EngineName, number>;
-
-const PLAIN: Multiplier = {
-  products: plainProducts,
-  name: 'JavaScript',
-  bytes: 0,
-  close: async () => {},
-};
-
-/** What computes the products of matrices: an engine where there are many, and one is to be had. */
-async function multiplierFor(
-  srte: SrtePlan | null,
-  { engine, threads }: ConvertFlags,
-): Promise<Multiplier> {
-  if (srte === null || multiplications(srte) < FEW_MULTIPLICATIONS) return PLAIN;
-  const { chooseProducts } = await import('../runtime/products.js');
-  const { ENGINES } = await import('../runtime/engine.js');
-  const wish = { engine, threads: threads ?? os.availableParallelism() };
-  try {
-    const { products, engine: name, backend } = await chooseProducts(wish);
-    const label = `${ENGINES[name]} (${backend})`;
-    return { products, name: label, bytes: ENGINE_BYTES[name], close: () => products.close() };
-  } catch (error) {
-    // Slower, and as right.
-    if (engine !== 'auto' || !(error instanceof UserError)) throw error;
-    return PLAIN;
   }
 }
 

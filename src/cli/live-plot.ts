@@ -15,6 +15,8 @@ type Stream = Pick<NodeJS.WriteStream, 'isTTY' | 'columns' | 'rows' | 'write' | 
 
 /** A terminal with fewer rows has no place for a plot, and what is scrolled away cannot be drawn again. */
 const FEWEST_ROWS = 34;
+/** Milliseconds between two drawings at least. */
+const PERIOD = 100;
 
 /**
  * On a terminal a plot that is drawn again with each call and goes away at the end; where that has no room for one,
@@ -29,6 +31,7 @@ export function livePlot(
     return { show: async (_, status) => line.doing(status), end: line.end };
   }
   let height = 0;
+  let next = 0;
   const erase = () => (height > 0 ? `\x1b[${height}A\x1b[J` : '');
   const end = () => {
     if (height === 0) return;
@@ -39,6 +42,8 @@ export function livePlot(
   };
   return {
     async show(plot, status) {
+      if (performance.now() < next) return;
+      next = performance.now() + PERIOD;
       const blocks = [...(plot ? [plot] : []), { kind: 'note', text: status } as const];
       const text = await render({ blocks }, 'table', renderOptions(stream, noColor));
       if (height === 0) process.once('exit', end);

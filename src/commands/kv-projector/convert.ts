@@ -1,0 +1,45 @@
+import * as Args from '@oclif/core/args';
+import * as Flags from '@oclif/core/flags';
+import { BaseCommand } from '../../cli/base-command.js';
+import { CONTAINERS } from '../../conversion/places.js';
+import { refuseUnwritable } from '../../files/write-whole.js';
+import { projectorConversionReport } from '../../report/kv-projector.js';
+
+export default class KvProjectorConvert extends BaseCommand {
+  static override summary = 'Write a saved projector in another container.';
+  static override description =
+    'Between .pt, a dict of the constructor’s arguments and state_dict, and safetensors, where each argument is a string of ' +
+    'JSON in the metadata. Names, values and types of all tensors stay as they are.';
+  static override examples = [
+    '<%= config.bin %> <%= command.id %> fixtures/kv-projector/two-teachers/model.safetensors projector.pt',
+    '<%= config.bin %> <%= command.id %> fixtures/kv-projector/two-teachers/saved.pt projector.safetensors --json',
+  ];
+
+  static override args = {
+    in: Args.string({ required: true, description: 'a saved projector' }),
+    out: Args.string({ required: true, description: 'the file to write' }),
+  };
+  static override flags = {
+    container: Flags.option({
+      options: Object.keys(CONTAINERS) as (keyof typeof CONTAINERS)[],
+      description: 'format of OUT [default: by its name]',
+    } as const)(),
+    force: Flags.boolean({
+      description: 'replace OUT, and the FILE of --output, if they exist',
+      helpGroup: 'OUTPUT',
+    }),
+  };
+
+  async run() {
+    const { args, flags } = await this.parse(KvProjectorConvert);
+    const { convertProjector } = await import('../../cli/kv-projector.js');
+    if (flags.output !== undefined && flags.output !== '-') {
+      await refuseUnwritable(flags.output, flags.force);
+    }
+    const result = await convertProjector(args.in, args.out, {
+      ...flags,
+      warn: (warnings) => this.warnAbout(flags, warnings),
+    });
+    return this.answer(flags, result, projectorConversionReport);
+  }
+}

@@ -1,0 +1,56 @@
+import * as Args from '@oclif/core/args';
+import * as Flags from '@oclif/core/flags';
+import { BaseCommand } from '../../cli/base-command.js';
+import { threads } from '../../cli/flags.js';
+import { UserError } from '../../errors.js';
+import { projectionReport } from '../../report/kv-projector.js';
+
+export default class KvProjectorProject extends BaseCommand {
+  static override summary = 'Apply a saved projector to the keys and values of its teachers.';
+  static override description =
+    'PROJECTOR is a PyTorch or safetensors file, linear (v1) or elastic (v2), told by the names of its tensors. KV is a ' +
+    'safetensors file with TEACHER.K and TEACHER.V, or input.TEACHER.K and input.TEACHER.V, whose results are called ' +
+    'output.TEACHER.K and so on: any leading axes, the teacher’s width last. FILE gets the same with the student’s width. ' +
+    'Dropout is off. Computed in float32 or better and rounded once.';
+  static override examples = [
+    '<%= config.bin %> <%= command.id %> fixtures/kv-projector/two-teachers/model.safetensors fixtures/kv-projector/two-teachers/expected.safetensors -o projected.safetensors',
+    '<%= config.bin %> <%= command.id %> fixtures/kv-projector/linear-one-teacher/model.safetensors fixtures/kv-projector/linear-one-teacher/expected.safetensors -o half.safetensors --dtype bf16 --json',
+  ];
+
+  static override args = {
+    projector: Args.string({ required: true, description: 'a saved projector' }),
+    kv: Args.string({ required: true, description: 'keys and values, in safetensors' }),
+  };
+  static override flags = {
+    dtype: Flags.option({
+      options: ['keep', 'f32', 'f16', 'bf16', 'f64'],
+      default: 'keep',
+      description: 'element type of the results',
+    } as const)(),
+    threads: threads(),
+    output: Flags.string({
+      char: 'o',
+      required: true,
+      helpValue: 'FILE',
+      description: 'write the results to FILE, whole or not at all',
+      helpGroup: 'OUTPUT',
+    }),
+  };
+
+  async run() {
+    const { args, flags } = await this.parse(KvProjectorProject);
+    if (flags.output === '-') {
+      throw new UserError('usage', 'the results are a file, and - is none', {
+        suggestion: 'name one, as in -o projected.safetensors',
+      });
+    }
+    const { projectKv } = await import('../../cli/kv-projector.js');
+    const result = await projectKv(args.projector, args.kv, {
+      ...flags,
+      dtype: flags.dtype === 'keep' ? undefined : flags.dtype,
+      warn: (warnings) => this.warnAbout(flags, warnings),
+    });
+    // `--output` names the results: the answer goes to stdout.
+    return this.answer({ ...flags, output: undefined }, result, projectionReport);
+  }
+}

@@ -1,0 +1,83 @@
+/** What a projector's constructor was called with: in a PyTorch file beside the state dict, else in the metadata. */
+import type { Checkpoint } from '../checkpoint/checkpoint.js';
+import { isKind } from '../checkpoint/torch/pickle-machine.js';
+import type { Value } from '../checkpoint/torch/values.js';
+import { quoted } from '../checkpoint/wording.js';
+import type { Complain } from './complaints.js';
+import { parseJson } from './json-values.js';
+
+export interface ConstructorArguments {
+  /** All of them, by name, in the order of the file. */
+  readonly values: ReadonlyMap<string, Value>;
+  /** `student_d_model` */
+  readonly studentWidth: number | undefined;
+  /** The names in `teacher_configs`, each with its `d_model`. */
+  readonly teachers: ReadonlyMap<string, number | undefined>;
+}
+
+/** The key of the tensors in a PyTorch file. */
+export const STATE_DICT = 'state_dict';
+/** What the safetensors format keeps for itself. */
+const FORMAT = 'format';
+
+export function constructorArguments(
+  checkpoint: Checkpoint,
+  complain: Complain,
+): ConstructorArguments {
+  const values =
+    checkpoint.format === 'safetensors'
+      ? fromMetadata(checkpoint.metadata, complain)
+      : fromContent(checkpoint, complain);
+  const configs = values.get('teacher_configs') ?? null;
+  const teachers = new Map<string, number | undefined>();
+  if (isKind(configs, 'dict')) {
+    for (const [name, config] of configs.entries) {
+      if (typeof name === 'string') teachers.set(name, numberIn(config, 'd_model'));
+    }
+  }
+  const width = values.get('student_d_model');
+  return { values, teachers, studentWidth: typeof width === 'number' ? width : undefined };
+}
+
+function numberIn(config: Value, key: string): number | undefined {
+  const value = isKind(config, 'dict') ? config.entries.get(key) : config;
+  return typeof value === 'number' ? value : undefined;
+}
+
+/** A key of the content, where a dot within it, or a backslash, has a backslash before it. */
+const KEY = /^(?:[^\\.]|\\[\\.])*$/s;
+
+function fromContent({ content, stateDict }: Checkpoint, complain: Complain): Map<string, Value> {
+  const values = new Map<string, Value>();
+  if (stateDict.length > 1) {
+    complain(
+      undefined,
+      `has its tensors in dicts within dicts, ${quoted(stateDict.join('.'))}`,
+      SAVED,
+    );
+    return values;
+  }
+  for (const [key, value] of content) {
+    if (KEY.test(key) && key !== STATE_DICT) values.set(key.replace(/\\([\\.])/g, '$1'), value);
+    else complain(undefined, `has ${quoted(key)} among its tensors, which is none`, SAVED);
+  }
+  return values;
+}
+
+const SAVED = 'save a dict of the constructor’s arguments and state_dict';
+
+function fromMetadata(
+  metadata: ReadonlyMap<string, string>,
+  complain: Complain,
+): Map<string, Value> {
+  const values = new Map<string, Value>();
+  for (const [key, text] of metadata) {
+    if (key === FORMAT) continue;
+    if (key === STATE_DICT) {
+      complain(undefined, `has metadata of the name ${STATE_DICT}, which is that of the tensors`);
+    }
+    // Others write plain strings, which are no JSON.
+    values.set(key, parseJson(text) ?? text);
+  }
+  return values;
+}

@@ -1,0 +1,238 @@
+/** Saved projectors: which tensors of a checkpoint make which adapter, and what is wrong with them. */
+import type { Checkpoint } from '../checkpoint/checkpoint.js';
+import type { StoredTensor } from '../checkpoint/stored-tensor.js';
+import { listed } from '../checkpoint/wording.js';
+import { shapeText } from '../tensor/shape.js';
+import { STORED_DTYPES } from '../tensor/stored-dtype.js';
+import { type ConstructorArguments, constructorArguments } from './arguments.js';
+import { type Complain, complaintsOf } from './complaints.js';
+import { ADAPTER_PARTS, type Branch, partName, readPartName, type Size, sizesIn } from './names.js';
+import { type AdapterKind, BRANCHES, moduleName } from './projector.js';
+
+/** The tensors of one adapter, and its sizes. */
+export interface SavedAdapter {
+  readonly module: string;
+  readonly branch: Branch;
+  readonly kind: AdapterKind;
+  /** By the name within the adapter, in the order of a state dict. */
+  readonly parts: ReadonlyMap<string, StoredTensor>;
+  readonly teacherWidth: number;
+  readonly studentWidth: number;
+  /** Of an elastic adapter. */
+  readonly hidden: number | undefined;
+}
+
+export interface SavedProjector {
+  /** As the user wrote it. */
+  readonly path: string;
+  readonly kind: AdapterKind;
+  readonly studentWidth: number;
+  /** In the order of the constructor's arguments, else of the file; K before V. */
+  readonly adapters: readonly SavedAdapter[];
+  readonly parameters: number;
+  /** What the constructor was called with, as far as the file says. */
+  readonly arguments: ConstructorArguments;
+  /** What is odd, but does no harm. */
+  readonly warnings: readonly string[];
+}
+
+const NAMES_ADVICE =
+  'a projector has projectors.TEACHER.K.weight (v1), or projectors.TEACHER.K.0.weight, .0.bias, .1.… and .4.… (v2), and the same for V';
+
+/**
+ * The projector that a checkpoint holds.
+ * @throws UserError with every tensor that is missing, extra or misshapen.
+ */
+export function savedProjector(checkpoint: Checkpoint): SavedProjector {
+  const complain = complaintsOf(checkpoint.path);
+  const groups = groupsIn(checkpoint, complain);
+  const adapters = [...groups.values()].flatMap((branches) =>
+    BRANCHES.flatMap((branch) => adapterOf(branches, branch, complain) ?? []),
+  );
+  const [first] = adapters;
+  if (first) checkTogether(adapters, first, complain);
+  const args = constructorArguments(checkpoint, complain);
+  complain.end();
+  if (first === undefined) {
+    complain(undefined, 'holds no tensors of a projector', NAMES_ADVICE);
+    throw complain.error();
+  }
+  return {
+    path: checkpoint.path,
+    kind: first.kind,
+    studentWidth: first.studentWidth,
+    adapters: inOrder(adapters, args),
+    parameters: adapters.reduce((sum, adapter) => sum + parametersOf(adapter), 0),
+    arguments: args,
+    warnings: [...checkpoint.warnings, ...contradictions(adapters, first, args)],
+  };
+}
+
+/** As the constructor made them: a safetensors file sorts by name. */
+function inOrder(adapters: readonly SavedAdapter[], { teachers }: ConstructorArguments) {
+  const modules = [...teachers.keys()].map(moduleName);
+  const placeOf = ({ module }: SavedAdapter) =>
+    modules.includes(module) ? modules.indexOf(module) : modules.length;
+  return adapters.toSorted((a, b) => placeOf(a) - placeOf(b));
+}
+
+const parametersOf = ({ parts }: SavedAdapter) =>
+  [...parts.values()].reduce((sum, { elements }) => sum + elements, 0);
+
+/** The tensors of a teacher by branch and part. */
+interface Branches {
+  readonly module: string;
+  readonly tensors: ReadonlyMap<Branch, Map<string, StoredTensor>>;
+  readonly kinds: Set<AdapterKind>;
+}
+
+function groupsIn({ tensors }: Checkpoint, complain: Complain): Map<string, Branches> {
+  const groups = new Map<string, Branches>();
+  const strangers: string[] = [];
+  for (const [name, tensor] of tensors) {
+    const found = readPartName(name);
+    if (found === undefined) {
+      strangers.push(name);
+      continue;
+    }
+    const { module, branch, part, kind } = found;
+    const group = groups.get(module) ?? newGroup(module);
+    groups.set(module, group);
+    group.kinds.add(kind);
+    group.tensors.get(branch)?.set(part, tensor);
+  }
+  if (strangers.length > 0) {
+    complain(undefined, `has tensors that no projector has: ${listed(strangers)}`, NAMES_ADVICE);
+  }
+  return groups;
+}
+
+const newGroup = (module: string): Branches => ({
+  module,
+  tensors: new Map(BRANCHES.map((branch) => [branch, new Map()] as const)),
+  kinds: new Set(),
+});
+
+function adapterOf(
+  { module, tensors, kinds }: Branches,
+  branch: Branch,
+  complain: Complain,
+): SavedAdapter | undefined {
+  const [kind, other] = kinds;
+  if (kind === undefined) return undefined;
+  if (other !== undefined) {
+    if (branch === 'K') complain(partName(module, branch, 'weight'), BOTH_KINDS);
+    return undefined;
+  }
+  const own = tensors.get(branch) ?? new Map<string, StoredTensor>();
+  const parts = new Map<string, StoredTensor>();
+  const sizes = new Map<Size, { readonly value: number; readonly said: string }>();
+  let isWhole = true;
+  for (const [part, { isOptional }] of Object.entries(ADAPTER_PARTS[kind])) {
+    const name = partName(module, branch, part);
+    const tensor = own.get(part);
+    if (tensor === undefined) {
+      if (isOptional) continue;
+      complain(name, 'is missing', 'save the whole state dict of the projector');
+      isWhole = false;
+      continue;
+    }
+    parts.set(part, tensor);
+    isWhole = checkPart(name, kind, part, tensor, sizes, complain) && isWhole;
+  }
+  if (!isWhole) return undefined;
+  return {
+    module,
+    branch,
+    kind,
+    parts,
+    teacherWidth: sizes.get('teacher')?.value ?? 0,
+    studentWidth: sizes.get('student')?.value ?? 0,
+    hidden: sizes.get('hidden')?.value,
+  };
+}
+
+const BOTH_KINDS = 'stands beside tensors of an elastic adapter of the same teacher';
+
+/** Whether a tensor has the shape and type of its part, given the sizes that others have said. */
+function checkPart(
+  name: string,
+  kind: AdapterKind,
+  part: string,
+  { shape, dtype }: StoredTensor,
+  sizes: Map<Size, { readonly value: number; readonly said: string }>,
+  complain: Complain,
+): boolean {
+  const expected = ADAPTER_PARTS[kind][part]?.sizes.join(', ') ?? '';
+  const said = sizesIn(kind, part, shape);
+  if (said === undefined || shape.includes(0)) {
+    complain(name, `has shape ${shapeText(shape)}, expected [${expected}]`);
+    return false;
+  }
+  if (STORED_DTYPES[dtype].kind !== 'float') {
+    complain(name, `is ${dtype}, expected floats`);
+    return false;
+  }
+  for (const [size, value] of said) {
+    const before = sizes.get(size);
+    if (before === undefined) sizes.set(size, { value, said: part });
+    else if (before.value !== value) {
+      complain(
+        name,
+        `has shape ${shapeText(shape)}, expected [${expected}] with ${size} ${before.value} as in ${before.said}`,
+      );
+      return false;
+    }
+  }
+  return true;
+}
+
+/** What the adapters of one projector have in common. */
+function checkTogether(
+  adapters: readonly SavedAdapter[],
+  first: SavedAdapter,
+  complain: Complain,
+): void {
+  const widths = new Map<string, SavedAdapter>();
+  for (const adapter of adapters) {
+    const { module, branch, kind, studentWidth, teacherWidth } = adapter;
+    const [part = ''] = adapter.parts.keys();
+    const name = partName(module, branch, part);
+    if (kind !== first.kind) {
+      complain(name, `is of a projector that is ${kind}, ${first.module} is ${first.kind}`);
+    } else if (studentWidth !== first.studentWidth) {
+      complain(
+        name,
+        `leads to width ${studentWidth}, that of ${first.module} to ${first.studentWidth}`,
+      );
+    }
+    const other = widths.get(module);
+    widths.set(module, other ?? adapter);
+    if (other !== undefined && other.teacherWidth !== teacherWidth) {
+      complain(name, `takes width ${teacherWidth}, that for ${other.branch} ${other.teacherWidth}`);
+    }
+  }
+}
+
+/** Where the constructor's arguments say something else than the tensors, which count. */
+function contradictions(
+  adapters: readonly SavedAdapter[],
+  { studentWidth }: SavedAdapter,
+  args: ConstructorArguments,
+): string[] {
+  const said: string[] = [];
+  if (args.studentWidth !== undefined && args.studentWidth !== studentWidth) {
+    said.push(`student_d_model is ${args.studentWidth}, but the tensors lead to ${studentWidth}`);
+  }
+  for (const [name, width] of args.teachers) {
+    const adapter = adapters.find(({ module }) => module === moduleName(name));
+    if (adapter === undefined) {
+      said.push(`teacher_configs has ${JSON.stringify(name)}, for which there are no tensors`);
+    } else if (width !== undefined && width !== adapter.teacherWidth) {
+      said.push(
+        `teacher_configs says width ${width} of ${JSON.stringify(name)}, its tensors ${adapter.teacherWidth}`,
+      );
+    }
+  }
+  return said;
+}
