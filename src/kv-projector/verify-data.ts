@@ -1,6 +1,6 @@
 /** What the two adapters are to learn, and what they begin with. */
 import type { Generator } from '../random/index.js';
-import type { ChainLayer, Task, Trainer } from '../runtime/training.js';
+import type { ChainLayer, Task, Trainer } from '../runtime/trainer.js';
 import type { Values } from '../runtime/values.js';
 import type { AdapterKind } from './projector.js';
 

@@ -2,7 +2,7 @@
 import { setImmediate as breathe } from 'node:timers/promises';
 import type { Generator } from '../random/index.js';
 import type { EngineInfo } from '../runtime/engine.js';
-import type { AdamWSettings, Trainer, Training } from '../runtime/training.js';
+import type { AdamWSettings, Trainer, Training } from '../runtime/trainer.js';
 import { type AdapterKind, adapterParameters, hiddenOf } from './projector.js';
 import { type Band, bandsAt } from './verify-bands.js';
 import { type DataKind, dataFor, freshAdapter, type VerifySize } from './verify-data.js';
@@ -117,6 +117,8 @@ export async function estimate(
 export async function verify(trainer: Trainer, request: VerifyRequest): Promise<Verification> {
   const { data, size, steps, random, dropout = DROPOUT, watch } = request;
   const start = performance.now();
+  const parameters = parametersOf(size);
+  trainer.refuseTooMany(parameters.linear + parameters.elastic);
   const task = await dataFor(data, size, random, trainer);
   const trainings: (readonly [AdapterKind, Training])[] = [];
   try {
@@ -135,7 +137,7 @@ export async function verify(trainer: Trainer, request: VerifyRequest): Promise<
     }
     return {
       ...{ data, size, engine: trainer.info, optimizer: OPTIMIZER, dropout },
-      parameters: parametersOf(size),
+      parameters,
       steps: done,
       winner: winnerOf(done),
       published: isPublished(request) ? bandsAt(done) : null,

@@ -108,7 +108,10 @@ describe('JSON output keeps to docs/schemas', () => {
 
   it.each([
     ['a few steps', ['--teacher-width', '24', '--student', '8', '--steps', '3']],
-    ['linear data', ['--teacher-width', '24', '--student', '8', '--steps', '3', '--data', 'linear']],
+    [
+      'linear data',
+      ['--teacher-width', '24', '--student', '8', '--steps', '3', '--data', 'linear'],
+    ],
   ])('kv-projector verify: %s', (_, args) => {
     const { code, stdout } = runCli(['kv-projector', 'verify', ...args, '--json']);
     expect(code).toBe(0);

@@ -12,7 +12,7 @@ import {
   verifyProjectorsReport,
 } from '../../report/kv-projector-verify.js';
 import { formatDuration } from '../../report/units.js';
-import type { Trainer } from '../../runtime/training.js';
+import type { Trainer } from '../../runtime/trainer.js';
 
 /** Seconds: what is estimated to take longer runs reduced, unless it is asked for. */
 const PATIENCE = 60;

@@ -1,4 +1,4 @@
-import type { AdamWSettings } from '../training.js';
+import type { AdamWSettings } from '../trainer.js';
 import type { Tensor, Tf } from './library.js';
 
 /** A tensor that is learned, and the running means of its gradient and of that one's square. */

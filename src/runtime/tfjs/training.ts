@@ -1,6 +1,6 @@
 /** Chains of layers trained on a backend of TensorFlow.js. */
 import { UserError } from '../../errors.js';
-import type { AdamWSettings, ChainLayer, Task, Trainer, Training } from '../training.js';
+import type { AdamWSettings, ChainLayer, Task, Trainer, Training } from '../trainer.js';
 import type { Values } from '../values.js';
 import { AdamW } from './adamw.js';
 import { type BackendName, openBackend } from './backends.js';
@@ -31,10 +31,9 @@ export async function openTrainer(threads: number, name: BackendName): Promise<T
           return { shape: product.shape, data: valuesOf(product) };
         }),
       ),
-    train: (chain, task, optimizer) => {
-      refuseTooLarge(backend, chain);
-      return onBackend(backend, () => new TfjsTraining(backend, chain, task, optimizer));
-    },
+    refuseTooMany: (parameters) => refuseTooMany(backend, parameters),
+    train: (chain, task, optimizer) =>
+      onBackend(backend, () => new TfjsTraining(backend, chain, task, optimizer)),
   };
 }
 
@@ -47,13 +46,12 @@ const startOf = (layer: ChainLayer): Values[] =>
 /** A chain's parameters, their means, their squares and gradients; a product's operands once more, transposed and packed. */
 const COPIES = 6;
 
-function refuseTooLarge({ heap }: Backend, chain: readonly ChainLayer[]): void {
-  const elements = chain.flatMap(startOf).reduce((sum, { data }) => sum + data.length, 0);
-  const bytes = elements * Float32Array.BYTES_PER_ELEMENT * COPIES;
+function refuseTooMany({ heap }: Backend, parameters: number): void {
+  const bytes = parameters * Float32Array.BYTES_PER_ELEMENT * COPIES;
   if (heap === undefined || bytes < heap.limitBytes) return;
   throw new UserError(
     'system',
-    `training ${elements} parameters takes about ${Math.ceil(bytes / 2 ** 30)} GiB, and TensorFlow.js's wasm backend has at most 4 GiB`,
+    `training ${parameters} parameters takes about ${Math.ceil(bytes / 2 ** 30)} GiB, and TensorFlow.js's wasm backend has at most 4 GiB`,
     { suggestion: 'choose smaller widths' },
   );
 }
