@@ -8,7 +8,7 @@ import { type Band, bandsAt } from './verify-bands.js';
 import { type DataKind, dataFor, freshAdapter, type VerifySize } from './verify-data.js';
 
 /** In the order in which they begin and learn. */
-export const KINDS = ['linear', 'elastic'] as const satisfies readonly AdapterKind[];
+const KINDS = ['linear', 'elastic'] as const satisfies readonly AdapterKind[];
 
 /** As published. */
 export const OPTIMIZER: AdamWSettings = {
@@ -17,7 +17,7 @@ export const OPTIMIZER: AdamWSettings = {
   epsilon: 1e-8,
   weightDecay: 0.01,
 };
-export const DROPOUT = 0.1;
+const DROPOUT = 0.1;
 export const STEPS = 40;
 const RATIO = 1;
 
