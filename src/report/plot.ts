@@ -47,7 +47,7 @@ export function drawPlot(plot: PlotBlock, width = Number.POSITIVE_INFINITY): Pie
       ])
       .reverse(),
     [{ text: `${' '.repeat(MARGIN)}+${'-'.repeat(columns)}`, tone: 'dim' }],
-    [{ text: ' '.repeat(MARGIN + 1) + columnLabels(count, columns), tone: 'dim' }],
+    [{ text: ' '.repeat(MARGIN + 1) + columnLabels(count, columns, plot.first), tone: 'dim' }],
     ...legend(plot, room),
   ];
   return lines.map(trimmed);
@@ -121,12 +121,12 @@ function powerOfTen(power: number): string {
 }
 
 /** Numbers of the values below the axis, where there is room for them. */
-function columnLabels(count: number, columns: number): string {
+function columnLabels(count: number, columns: number, first = 0): string {
   let text = '';
   for (const part of [0, 0.25, 0.5, 0.75, 1]) {
     const index = Math.round(part * (count - 1));
     const at = columnOf(index, count, columns);
-    const label = String(index);
+    const label = String(index + first);
     // The last ends with the axis.
     const start = Math.min(at, columns - label.length);
     if (start >= text.length + (text === '' ? 0 : 1)) text = text.padEnd(start) + label;

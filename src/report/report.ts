@@ -71,6 +71,8 @@ export interface PlotBlock {
   readonly kind: 'plot';
   /** What the values are, and what they stand over. */
   readonly title: string;
+  /** The number of the first value; 0 when nothing is said. */
+  readonly first?: number;
   readonly series: readonly Series[];
   readonly levels: readonly Level[];
 }

@@ -115,6 +115,19 @@ describe('JSON output keeps to docs/schemas', () => {
     expect(complaints(stdout)).toEqual([]);
   });
 
+  it.each([
+    ['a few steps', ['--teacher-width', '24', '--student', '8', '--steps', '3']],
+    [
+      'linear data',
+      ['--teacher-width', '24', '--student', '8', '--steps', '3', '--data', 'linear'],
+    ],
+  ])('kv-projector verify: %s', (_, args) => {
+    const { code, stdout } = runCli(['kv-projector', 'verify', ...args, '--json']);
+    expect(code).toBe(0);
+    expect(JSON.parse(stdout).schema).toBe('minimind/kv-projector-verify@1');
+    expect(complaints(stdout)).toEqual([]);
+  });
+
   it.skipIf(onnxVersion() === undefined)('quick-test in float16', () => {
     const args = ['configs/hybrid/tiny.yaml', '--compute', 'f16', '--device', 'cpu'];
     const { stdout } = runCli(['quick-test', ...args, '--context', '8', '--json']);

@@ -7,6 +7,7 @@ import type {
   TransposedLinear,
 } from '../../architecture/layer.js';
 import type { Param } from '../../architecture/param.js';
+import { normalized } from './differentiable.js';
 import type { Tensor, Tensor2D, Tensor3D, Tf } from './library.js';
 import type { Run } from './run.js';
 
@@ -54,9 +55,7 @@ export function asRows(tf: Tf, x: Tensor3D): Tensor2D {
 }
 
 export function layerNorm({ tf, weights }: Run, layer: LayerNorm, x: Tensor3D): Tensor3D {
-  const centred = tf.sub(x, tf.mean(x, -1, true));
-  const variance = tf.mean(tf.square(centred), -1, true);
-  const normed = tf.mul(centred, tf.rsqrt(tf.add(variance, layer.eps)));
+  const normed = normalized(tf, x, layer.eps);
   return tf.add(tf.mul(normed, weights.tensor(layer.weight)), weights.tensor(layer.bias));
 }
 

@@ -1,7 +1,7 @@
 import { UserError } from '../../errors.js';
 import type { Compute, Engine, EngineInfo } from '../engine.js';
 import { type BackendName, openBackend } from './backends.js';
-import { onBackend } from './library.js';
+import { type Backend, onBackend } from './library.js';
 import type { Packages } from './packages.js';
 import { TfjsProgram } from './program.js';
 import { planWeights } from './weight-plan.js';
@@ -29,19 +29,8 @@ export async function openTfjs(
     });
   }
   const backend = await openBackend(name, threads, packages);
-  const info: EngineInfo = {
-    name: 'tfjs',
-    version: backend.version,
-    provider: backend.provider,
-    device: backend.device,
-    deviceKind: backend.device === 'cpu' ? 'cpu' : 'cuda',
-    isSoftware: false,
-    memoryBytes: null,
-    threads: backend.threads,
-    compute,
-  };
   return {
-    info,
+    info: infoOf(backend),
     load: (layer, source, loadOptions = {}) =>
       onBackend(backend, () => {
         const weights = new Weights(backend, planWeights(layer), source);
@@ -51,3 +40,15 @@ export async function openTfjs(
     close: async () => {},
   };
 }
+
+export const infoOf = ({ version, provider, device, threads }: Backend): EngineInfo => ({
+  name: 'tfjs',
+  version,
+  provider,
+  device,
+  deviceKind: device === 'cpu' ? 'cpu' : 'cuda',
+  isSoftware: false,
+  memoryBytes: null,
+  threads,
+  compute: 'f32',
+});

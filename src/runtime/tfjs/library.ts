@@ -4,7 +4,7 @@
  */
 import type * as core from '@tensorflow/tfjs-core';
 
-export type { Tensor, Tensor2D, Tensor3D, Tensor4D } from '@tensorflow/tfjs-core';
+export type { Tensor, Tensor1D, Tensor2D, Tensor3D, Tensor4D } from '@tensorflow/tfjs-core';
 
 export type Tf = typeof core;
 

@@ -1,0 +1,167 @@
+/** The published comparison of how fast the two adapters learn, on its data or on other data. */
+import { setImmediate as breathe } from 'node:timers/promises';
+import type { Generator } from '../random/index.js';
+import type { EngineInfo } from '../runtime/engine.js';
+import type { AdamWSettings, Trainer, Training } from '../runtime/trainer.js';
+import { type AdapterKind, adapterParameters, hiddenOf } from './projector.js';
+import { type Band, bandsAt } from './verify-bands.js';
+import { type DataKind, dataFor, freshAdapter, type VerifySize } from './verify-data.js';
+
+/** In the order in which they begin and learn. */
+const KINDS = ['linear', 'elastic'] as const satisfies readonly AdapterKind[];
+
+/** As published. */
+export const OPTIMIZER: AdamWSettings = {
+  learningRate: 1e-3,
+  betas: [0.9, 0.999],
+  epsilon: 1e-8,
+  weightDecay: 0.01,
+};
+const DROPOUT = 0.1;
+export const STEPS = 40;
+const RATIO = 1;
+
+export type Losses = Readonly<Record<AdapterKind, number>>;
+
+/** Before the update of that step; steps count from 1. */
+export interface Step extends Losses {
+  readonly step: number;
+}
+
+export interface VerifyRequest {
+  readonly data: DataKind;
+  readonly size: VerifySize;
+  readonly steps: number;
+  /** Of which all random values come, in the order data, linear, elastic, masks. */
+  readonly random: Generator;
+  readonly dropout?: number;
+  /** Told of each step, when it is done; the next one waits for it. */
+  readonly watch?: (done: readonly Step[]) => Promise<void>;
+}
+
+export interface Verification {
+  readonly data: DataKind;
+  readonly size: VerifySize;
+  readonly engine: EngineInfo;
+  readonly optimizer: AdamWSettings;
+  readonly dropout: number;
+  readonly parameters: Losses;
+  readonly steps: readonly Step[];
+  /** Whose last loss is the lower one; null where one of them is no number. */
+  readonly winner: AdapterKind | null;
+  /** What was published, beside it: null for other data and other sizes. */
+  readonly published: readonly Band[] | null;
+  readonly seconds: number;
+}
+
+const FULL = { teacherWidth: 5120, studentWidth: 1536, batch: 4, context: 64 } as const;
+/** Of the widths of the full size, of which the reduced ones are. */
+const REDUCTION = 4;
+/** Of those whose step is timed, for the estimate. */
+const TRIAL_REDUCTION = 8;
+
+/** The published size, but for what is chosen otherwise. */
+export function sizeOf(chosen: Partial<Omit<VerifySize, 'hidden'>> = {}): VerifySize {
+  const size = { ...FULL, ...chosen };
+  return { ...size, hidden: hiddenOf(size.teacherWidth, RATIO) };
+}
+
+const narrowed = (by: number, size: VerifySize): VerifySize =>
+  sizeOf({
+    ...size,
+    teacherWidth: Math.ceil(size.teacherWidth / by),
+    studentWidth: Math.ceil(size.studentWidth / by),
+  });
+
+/** Narrower, by the same factor on both sides. */
+export const reduced = (size: VerifySize): VerifySize => narrowed(REDUCTION, size);
+
+/** Multiplications and additions of one step of both, forward and back: what takes the time. */
+function stepOperations({
+  teacherWidth,
+  studentWidth,
+  hidden,
+  batch,
+  context,
+}: VerifySize): number {
+  const linear = 2 * teacherWidth * studentWidth;
+  const elastic = 3 * (teacherWidth * hidden + hidden * studentWidth);
+  return 2 * batch * context * (linear + elastic);
+}
+
+/** Seconds that so many steps will take here, by the time of a step that is 64 times smaller. */
+export async function estimate(
+  trainer: Trainer,
+  size: VerifySize,
+  steps: number,
+  random: Generator,
+): Promise<number> {
+  const small = narrowed(TRIAL_REDUCTION, size);
+  const times: number[] = [];
+  // The first step makes ready what the others find.
+  await verify(trainer, {
+    ...{ data: 'published', size: small, steps: 3, random },
+    watch: async () => {
+      times.push(performance.now());
+    },
+  });
+  const [first = 0, , last = 0] = times;
+  const ratio = stepOperations(size) / stepOperations(small);
+  return ((last - first) / 2 / 1000) * ratio * steps;
+}
+
+/**
+ * Has both adapters learn the same data, step by step.
+ * @throws UserError when there is no room for them.
+ */
+export async function verify(trainer: Trainer, request: VerifyRequest): Promise<Verification> {
+  const { data, size, steps, random, dropout = DROPOUT, watch } = request;
+  const start = performance.now();
+  const parameters = parametersOf(size);
+  trainer.refuseTooMany(parameters.linear + parameters.elastic);
+  const task = await dataFor(data, size, random, trainer);
+  const trainings: (readonly [AdapterKind, Training])[] = [];
+  try {
+    for (const kind of KINDS) {
+      const adapter = freshAdapter(kind, size, random, dropout);
+      trainings.push([kind, await trainer.train(adapter, task, OPTIMIZER)]);
+    }
+    const done: Step[] = [];
+    while (done.length < steps) {
+      const losses: Record<AdapterKind, number> = { linear: Number.NaN, elastic: Number.NaN };
+      for (const [kind, training] of trainings) losses[kind] = await training.step();
+      done.push({ step: done.length + 1, ...losses });
+      await watch?.(done);
+      // Timers and signals wait for no promise: they have to be let in.
+      await breathe();
+    }
+    return {
+      ...{ data, size, engine: trainer.info, optimizer: OPTIMIZER, dropout },
+      parameters,
+      steps: done,
+      winner: winnerOf(done),
+      published: isPublished(request) ? bandsAt(done) : null,
+      seconds: (performance.now() - start) / 1000,
+    };
+  } finally {
+    for (const [, training] of trainings) await training.release();
+  }
+}
+
+function parametersOf({ teacherWidth, studentWidth, hidden }: VerifySize): Losses {
+  const widths = { teacherWidth, studentWidth };
+  const linear = adapterParameters({ kind: 'linear', ...widths, bias: true });
+  const elastic = adapterParameters({ kind: 'elastic', ...widths, hidden });
+  return { linear: Number(linear.value), elastic: Number(elastic.value) };
+}
+
+function winnerOf(steps: readonly Step[]): AdapterKind | null {
+  const last = steps.at(-1);
+  if (!last || !Number.isFinite(last.linear - last.elastic)) return null;
+  return last.linear < last.elastic ? 'linear' : 'elastic';
+}
+
+const isPublished = ({ data, size, dropout = DROPOUT }: VerifyRequest): boolean =>
+  data === 'published' &&
+  dropout === DROPOUT &&
+  (Object.keys(FULL) as (keyof typeof FULL)[]).every((key) => size[key] === FULL[key]);

@@ -1,0 +1,105 @@
+/**
+ * Operations that bring their gradients along: the library's package for Node registers none. Products are of two
+ * matrices, neither transposed, with the smaller one on the right: on the wasm backend all others take far longer.
+ */
+import { activate } from './activations.js';
+import type { Tensor, Tensor1D, Tensor2D, Tf } from './library.js';
+
+/** A scalar. */
+export type Loss = Tensor;
+
+interface Operation<T extends Tensor> {
+  /** What a gradient is wanted for. */
+  readonly inputs: readonly Tensor[];
+  /** What `backward` reads, in its order: it outlives the scope that it was made in. */
+  readonly saved: Tensor[];
+  readonly value: () => T;
+  /** The gradient of each input, from that of the value. */
+  readonly backward: (dy: T, saved: Tensor[]) => Tensor[];
+}
+
+function apply<T extends Tensor>(tf: Tf, { inputs, saved, value, backward }: Operation<T>): T {
+  const operation = tf.customGrad((...given) => {
+    const save = given.at(-1) as (tensors: Tensor[]) => void;
+    save(saved);
+    return { value: value(), gradFunc: backward };
+  });
+  return operation(...inputs) as T;
+}
+
+/** x · weightᵀ + bias; x [N, in], weight [out, in], bias [out] → [N, out]. Data has no gradient. */
+export function linear(
+  tf: Tf,
+  x: Tensor2D,
+  { weight, bias, ofData }: { weight: Tensor2D; bias: Tensor1D; ofData: boolean },
+): Tensor2D {
+  return apply(tf, {
+    inputs: ofData ? [weight, bias] : [weight, bias, x],
+    saved: ofData ? [x] : [x, weight],
+    value: () => tf.add(tf.transpose(tf.matMul(weight, tf.transpose(x))), bias),
+    backward: (dy, [input, factor]) => {
+      const dyColumns: Tensor2D = tf.transpose(dy);
+      return [
+        tf.matMul(dyColumns, input as Tensor2D),
+        tf.sum(dy, 0),
+        ...(factor ? [tf.transpose(tf.matMul(tf.transpose(factor as Tensor2D), dyColumns))] : []),
+      ];
+    },
+  });
+}
+
+/** Each row with mean 0 and variance 1, times weight plus bias; x [N, H] is data. → [N, H] */
+export function layerNormOfData(
+  tf: Tf,
+  x: Tensor2D,
+  { weight, bias, epsilon }: { weight: Tensor1D; bias: Tensor1D; epsilon: number },
+): Tensor2D {
+  const normed = normalized(tf, x, epsilon);
+  return apply(tf, {
+    inputs: [weight, bias],
+    saved: [normed],
+    value: () => tf.add(tf.mul(normed, weight), bias),
+    backward: (dy, [rows]) => [tf.sum(tf.mul(dy, rows as Tensor2D), 0), tf.sum(dy, 0)],
+  });
+}
+
+/** Each row (of the last dimension) with mean 0 and variance 1. */
+export function normalized<T extends Tensor>(tf: Tf, x: T, epsilon: number): T {
+  const centred = tf.sub(x, tf.mean(x, -1, true));
+  const variance = tf.mean(tf.square(centred), -1, true);
+  return tf.mul(centred, tf.rsqrt(tf.add(variance, epsilon)));
+}
+
+/** x · σ(x) */
+export const silu = (tf: Tf, x: Tensor2D): Tensor2D =>
+  apply(tf, {
+    inputs: [x],
+    saved: [x],
+    value: () => activate(tf, 'silu', x),
+    backward: (dy, [input = x]) => {
+      const gate = tf.sigmoid(input);
+      // σ · (1 + x · (1 − σ))
+      const slope = tf.mul(gate, tf.add(tf.mul(input, tf.sub(1, gate)), 1));
+      return [tf.mul(dy, slope)];
+    },
+  });
+
+/** What dropout does in training: x times a mask that is no parameter. */
+export const masked = (tf: Tf, x: Tensor2D, mask: Tensor2D): Tensor2D =>
+  apply(tf, {
+    inputs: [x],
+    saved: [mask],
+    value: () => tf.mul(x, mask),
+    backward: (dy, [kept = mask]) => [tf.mul(dy, kept)],
+  });
+
+/** Of all elements. */
+export const meanSquaredError = (tf: Tf, y: Tensor2D, target: Tensor2D): Loss =>
+  apply<Loss>(tf, {
+    inputs: [y],
+    saved: [y, target],
+    value: () => tf.mean(tf.square(tf.sub(y, target))),
+    backward: (dy, [found = y, wanted = target]) => [
+      tf.mul(tf.sub(found, wanted), tf.mul(dy, 2 / y.size)),
+    ],
+  });

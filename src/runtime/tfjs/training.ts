@@ -1,0 +1,137 @@
+/** Chains of layers trained on a backend of TensorFlow.js. */
+import { UserError } from '../../errors.js';
+import type { AdamWSettings, ChainLayer, Task, Trainer, Training } from '../trainer.js';
+import type { Values } from '../values.js';
+import { AdamW } from './adamw.js';
+import { type BackendName, openBackend } from './backends.js';
+import { layerNormOfData, linear, masked, meanSquaredError, silu } from './differentiable.js';
+import { infoOf } from './engine.js';
+import {
+  type Backend,
+  onBackend,
+  scoped,
+  type Tensor,
+  type Tensor1D,
+  type Tensor2D,
+  type Tf,
+} from './library.js';
+import { valuesOf } from './run.js';
+
+/** Loads the library, so import this lazily. @throws UserError when the backend cannot be used here. */
+export async function openTrainer(threads: number, name: BackendName): Promise<Trainer> {
+  const backend = await openBackend(name, threads);
+  const { tf } = backend;
+  return {
+    info: infoOf(backend),
+    product: (x, weight) =>
+      onBackend(backend, () =>
+        scoped(tf, () => {
+          const columns = tf.transpose(tensorOf(tf, x));
+          const product = tf.transpose(tf.matMul(tensorOf(tf, weight) as Tensor2D, columns));
+          return { shape: product.shape, data: valuesOf(product) };
+        }),
+      ),
+    refuseTooMany: (parameters) => refuseTooMany(backend, parameters),
+    train: (chain, task, optimizer) =>
+      onBackend(backend, () => new TfjsTraining(backend, chain, task, optimizer)),
+  };
+}
+
+const tensorOf = (tf: Tf, { data, shape }: Values): Tensor => tf.tensor(data, [...shape]);
+
+/** Weight and bias, of a layer that has them. */
+const startOf = (layer: ChainLayer): Values[] =>
+  'weight' in layer ? [layer.weight, layer.bias] : [];
+
+/** A chain's parameters, their means, their squares and gradients; a product's operands once more, transposed and packed. */
+const COPIES = 6;
+
+function refuseTooMany({ heap }: Backend, parameters: number): void {
+  const bytes = parameters * Float32Array.BYTES_PER_ELEMENT * COPIES;
+  if (heap === undefined || bytes < heap.limitBytes) return;
+  throw new UserError(
+    'system',
+    `training ${parameters} parameters takes about ${Math.ceil(bytes / 2 ** 30)} GiB, and TensorFlow.js's wasm backend has at most 4 GiB`,
+    { suggestion: 'choose smaller widths' },
+  );
+}
+
+class TfjsTraining implements Training {
+  readonly #backend: Backend;
+  readonly #chain: readonly ChainLayer[];
+  readonly #x: Tensor2D;
+  readonly #y: Tensor2D;
+  readonly #optimizer: AdamW;
+
+  constructor(
+    backend: Backend,
+    chain: readonly ChainLayer[],
+    { x, y }: Task,
+    settings: AdamWSettings,
+  ) {
+    const { tf } = backend;
+    this.#backend = backend;
+    this.#chain = chain;
+    this.#x = tf.keep(tensorOf(tf, x) as Tensor2D);
+    this.#y = tf.keep(tensorOf(tf, y) as Tensor2D);
+    const values = chain.flatMap(startOf).map((each) => tensorOf(tf, each));
+    this.#optimizer = new AdamW(tf, values, settings);
+  }
+
+  step(): Promise<number> {
+    const { tf } = this.#backend;
+    return onBackend(this.#backend, () =>
+      scoped(tf, () => {
+        const lossOf = (...parameters: Tensor[]) => this.#loss(parameters) as never;
+        const { value, grads } = tf.valueAndGrads(lossOf)(this.#optimizer.values);
+        this.#optimizer.step(grads);
+        return valuesOf(value)[0] ?? Number.NaN;
+      }),
+    );
+  }
+
+  #loss(parameters: readonly Tensor[]): Tensor {
+    const { tf } = this.#backend;
+    const rest = [...parameters];
+    let rows = this.#x;
+    for (const layer of this.#chain) rows = applyLayer(tf, layer, rows, rest, rows === this.#x);
+    return meanSquaredError(tf, rows, this.#y);
+  }
+
+  parameters(): Promise<Values[]> {
+    return onBackend(this.#backend, () =>
+      this.#optimizer.values.map((each) => ({ shape: each.shape, data: valuesOf(each).slice() })),
+    );
+  }
+
+  async release(): Promise<void> {
+    this.#optimizer.dispose();
+    this.#x.dispose();
+    this.#y.dispose();
+  }
+}
+
+/** @param parameters Of this layer and those behind it; it takes its own. */
+function applyLayer(
+  tf: Tf,
+  layer: ChainLayer,
+  rows: Tensor2D,
+  parameters: Tensor[],
+  ofData: boolean,
+): Tensor2D {
+  switch (layer.kind) {
+    case 'layerNorm': {
+      if (!ofData) throw new TypeError('a norm stands first in a chain');
+      const [weight, bias] = parameters.splice(0, 2) as [Tensor1D, Tensor1D];
+      return layerNormOfData(tf, rows, { weight, bias, epsilon: layer.epsilon });
+    }
+    case 'linear': {
+      const [weight, bias] = parameters.splice(0, 2) as [Tensor2D, Tensor1D];
+      return linear(tf, rows, { weight, bias, ofData });
+    }
+    case 'silu':
+      return silu(tf, rows);
+    case 'dropout':
+      return masked(tf, rows, tf.tensor2d(layer.maskOf(rows.size), rows.shape));
+  }
+}

@@ -1,0 +1,141 @@
+import { describe, expect, it } from 'vitest';
+import { livePlot } from '../../src/cli/live-plot.js';
+import type { VerifyProjectorsResult } from '../../src/report/kv-projector-verify.js';
+import { lossPlot, verifyProjectorsReport } from '../../src/report/kv-projector-verify.js';
+import { render } from '../../src/report/render.js';
+import { runCli } from '../run-cli.js';
+
+const SMALL = ['--teacher-width', '64', '--student', '24'];
+const verify = (...args: string[]) => runCli(['kv-projector', 'verify', ...args]);
+
+describe('kv-projector verify', () => {
+  it('has every step as a row of CSV, the losses of PyTorch’s linear layer among them', () => {
+    const { code, stdout } = verify(...SMALL, '--steps', '15', '--format', 'csv');
+    expect(code).toBe(0);
+    const [head, ...rows] = stdout.trim().split('\n');
+    expect(head).toBe('step,linear_loss,elastic_loss');
+    expect(rows).toHaveLength(15);
+    // torch.manual_seed(0); X, Y, nn.Linear(64, 24), as the published program has them: 3.7341, 3.3063, 2.6248.
+    const losses = [1, 5, 15].map((step) => Number(rows[step - 1]?.split(',')[1]).toFixed(4));
+    expect(losses).toEqual(['3.7341', '3.3063', '2.6248']);
+  });
+
+  it('gives the same losses for the same seed, and others for another', () => {
+    const lossesOf = (seed: string) =>
+      verify(...SMALL, '--steps', '3', '--format', 'csv', '--seed', seed).stdout;
+    expect(lossesOf('7')).toBe(lossesOf('7'));
+    expect(lossesOf('7')).not.toBe(lossesOf('8'));
+  });
+
+  it('says where linear wins', () => {
+    const { stdout } = verify(...SMALL, '--steps', '20');
+    expect(stdout).toContain('elastic is ahead');
+    expect(stdout).toContain('--data linear');
+    expect(stdout).toContain('x linear   o elastic');
+  });
+
+  it.each([
+    [['--data', 'nonsense'], /--data/],
+    [['--full', '--student', '8'], /--student/],
+    [['--steps', '0'], /--steps/],
+    [['--student', '1.5'], /--student/],
+    [['extra'], /extra/],
+  ])('%j is refused', (args, said) => {
+    const { code, stderr, stdout } = verify(...args);
+    expect(code).toBe(2);
+    expect(stderr).toMatch(said);
+    expect(stdout).toBe('');
+  });
+
+  it('has no room for widths beyond the memory of the backend', () => {
+    const { code, stderr } = verify(
+      ...['--teacher-width', '16000', '--student', '8', '--batch', '1', '--context', '1'],
+    );
+    expect(code).toBe(3);
+    expect(stderr).toMatch(/at most 4 GiB[\s\S]*smaller widths/);
+  });
+});
+
+const RESULT: VerifyProjectorsResult = {
+  data: 'published',
+  size: { teacherWidth: 5120, studentWidth: 1536, hidden: 5120, batch: 4, context: 64 },
+  engine: {
+    ...{ name: 'tfjs', version: '4.22.0', provider: 'wasm', device: 'cpu', deviceKind: 'cpu' },
+    ...{ isSoftware: false, memoryBytes: null, threads: 1, compute: 'f32' },
+  },
+  optimizer: { learningRate: 1e-3, betas: [0.9, 0.999], epsilon: 1e-8, weightDecay: 0.01 },
+  dropout: 0.1,
+  parameters: { linear: 7_865_856, elastic: 34_095_616 },
+  steps: [
+    { step: 1, linear: 4.14, elastic: 1 },
+    { step: 5, linear: 30, elastic: 0.1449 },
+  ],
+  winner: 'elastic',
+  published: [
+    { step: 5, adapter: 'linear', lowest: 22, highest: 22.5, loss: 30, within: false },
+    { step: 5, adapter: 'elastic', lowest: 0.144, highest: 0.145, loss: 0.1449, within: true },
+  ],
+  seconds: 9,
+  seed: 0,
+  reduced: null,
+};
+
+describe('its report', () => {
+  const text = (result: VerifyProjectorsResult) =>
+    render(verifyProjectorsReport(result, { flat: false }), 'table', {
+      width: 100,
+      colourLevel: 0,
+    });
+
+  it('has the published losses beside those of the run, and says which are outside', async () => {
+    const shown = await text(RESULT);
+    expect(shown).toMatch(/5 +30 +22–22\.5 ✗ +0\.1449 +0\.144–0\.145 ✓/);
+    expect(shown).toContain('1 of 2 losses are outside');
+  });
+
+  it('names no winner where a loss is no number, and draws the others', async () => {
+    const steps = [...RESULT.steps, { step: 6, linear: Number.NaN, elastic: 0.1 }];
+    expect(await text({ ...RESULT, steps, winner: null })).toContain('nobody wins');
+    expect(lossPlot(steps)?.series.map(({ values }) => values.length)).toEqual([2, 3]);
+    expect(lossPlot([{ step: 1, linear: Number.NaN, elastic: 0 }])).toBeNull();
+  });
+
+  it('says that widths were reduced, and what the others would take', async () => {
+    const reduced = { fromTeacherWidth: 5120, fromStudentWidth: 1536, estimatedSeconds: 200 };
+    expect(await text({ ...RESULT, reduced })).toMatch(
+      /5,120 → 1,536 would take about\s+3 min 20 s/,
+    );
+  });
+});
+
+describe('a live plot', () => {
+  const terminal = (rows: number, isTTY = true) => {
+    const written: string[] = [];
+    const write = (chunk: string) => written.push(chunk) > 0;
+    const stream = { isTTY, rows, columns: 80, write, getColorDepth: () => 1 };
+    return { written, stream: stream as unknown as NodeJS.WriteStream };
+  };
+  const options = { quiet: false, noColor: true };
+
+  it('is drawn on a terminal and goes away', async () => {
+    const { written, stream } = terminal(40);
+    const shown = livePlot(options, stream);
+    await shown.show(lossPlot(RESULT.steps), 'step 2 of 3');
+    expect(written[0]).toMatch(/x linear[\s\S]*step 2 of 3\n$/);
+    const lines = (written[0] ?? '').split('\n').length - 1;
+    shown.end();
+    shown.end();
+    expect(written.slice(1)).toEqual([`\x1b[${lines}A\x1b[J`]);
+  });
+
+  it.each([
+    ['a low terminal', terminal(20), options],
+    ['no terminal', terminal(40, false), options],
+    ['quiet', terminal(40), { ...options, quiet: true }],
+  ])('is not drawn: %s', async (_, { written, stream }, flags) => {
+    const shown = livePlot(flags, stream);
+    await shown.show(lossPlot(RESULT.steps), 'step 2 of 3');
+    shown.end();
+    expect(written).toEqual([]);
+  });
+});
