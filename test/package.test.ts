@@ -176,6 +176,10 @@ describe('the installed program', () => {
       args: ['--teacher', 'Qwen2-14B:5120x40', '--student', '1536'],
       prints: '34,095,616',
     },
+    'kv-projector verify': {
+      args: ['--teacher-width', '64', '--student', '16', '--steps', '3'],
+      prints: 'elastic',
+    },
     'kv-projector project': {
       args: ['kv.safetensors', 'kv-input.safetensors', '-o', 'projected.safetensors'],
       prints: 'done: projected.safetensors',
