@@ -242,15 +242,16 @@ function communicationSeconds(situation: Situation): Quantity {
 
 /** What shares a link takes turns; different links work at the same time. */
 function sumByLink(traffic: readonly Traffic[]): Quantity[] {
-  const links = [...new Set(traffic.map(({ link }) => link))];
-  return links.map((link) => {
-    const sharing = traffic.filter((each) => each.link === link);
+  // By name: how many of its ways a group has differs from exchange to exchange.
+  const names = [...new Set(traffic.map(({ link }) => link.name))];
+  return names.map((name) => {
+    const sharing = traffic.filter(({ link }) => link.name === name);
     return quantity({
       label: 'communication',
       unit: 'seconds',
       formula: sharing.map(({ seconds }) => seconds.label).join(' + '),
       inputs: Object.fromEntries(sharing.map(({ seconds }) => [seconds.label, seconds.value])),
-      source: `${link.name}: ${sharing.map(({ seconds: { label, formula, inputs, source } }) => `${label} = ${formula} with ${JSON.stringify(inputs)} (${source})`).join('; ')}`,
+      source: `${name}: ${sharing.map(({ seconds: { label, formula, inputs, source } }) => `${label} = ${formula} with ${JSON.stringify(inputs)} (${source})`).join('; ')}`,
     });
   });
 }

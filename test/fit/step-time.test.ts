@@ -87,6 +87,20 @@ describe('a step', () => {
     expect(communication(3)).toBeCloseTo((2 * 9 * n * 7) / 8 / 4, 6);
   });
 
+  it('takes turns on the network, however many ways each exchange has to it', () => {
+    const setting = fitSetting({
+      context: 8,
+      pipelineParallel: 2,
+      cluster: { gpu: SLOW, gpus: 16, network: FAR },
+    });
+    const { stages, step } = fitTraining(MODEL, setting);
+    const largest = Math.max(...stages.map(({ parameters }) => Number(parameters.value)));
+    // 2 + 2 bytes of each parameter to seven of eight replicas by four ways; two micro-batches of the residual stream,
+    // 8 tokens of 4 values in 2 bytes, to the next stage by one.
+    const communication = step?.limits.find(({ limit }) => limit === 'communication');
+    expect(communication?.seconds.value).toBeCloseTo((4 * largest * 7) / 8 / 4 + 2 * 8 * 4 * 2, 6);
+  });
+
   it('exchanges activations of GPUs that share layers, over the nearer link', () => {
     // 8bsh of each block, 2bsh of the embedding and of the head, half of it, 2 bytes, at 10 bytes a second.
     const { seconds } = stepOf({ gpus: 2, tensorParallel: 2 });
