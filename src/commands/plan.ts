@@ -20,9 +20,9 @@ export default class Plan extends BaseCommand {
   static override summary = 'Find the depth, width and heads that make the most of a budget.';
   static override description =
     'Searches the depths, widths, heads, key-value heads and feed-forward widths of a family, and shows the models ' +
-    'that are not beaten in parameters, memory, decode speed and width per layer all at once, best first. With -o ' +
-    `FILE the best of them, or the row that --write names, becomes a config. To sort by: ${CRITERIA_TEXT}. A size ` +
-    'that --set gives is no choice any more.';
+    'that are not beaten in parameters, memory, decode speed, width per layer and what they are sorted by all at ' +
+    'once, best first. With -o FILE the best of them, or the row that --write names, becomes a config. ' +
+    `To sort by: ${CRITERIA_TEXT}. A size that --set gives is no choice any more.`;
   static override examples = [
     '<%= config.bin %> <%= command.id %> --max-params 26M --vocab 6400 --gpu h100-80gb',
     '<%= config.bin %> <%= command.id %> --max-params 26M --vocab 6400 --context 4096 --depth 4..40 --sort memory',

@@ -79,13 +79,22 @@ export type CriterionName = keyof typeof CRITERIA;
 
 export const CRITERION_NAMES = Object.keys(CRITERIA) as readonly CriterionName[];
 
-/** What a model of the Pareto set is not beaten in by another all at once. */
+/** What models are compared in. */
+export type Axis = Pick<Criterion, 'measure' | 'best'>;
+
+/** What a model of the Pareto set is not beaten in by another all at once, whatever it is sorted by. */
 export const AXES = [
   { measure: 'parameters', best: 'most' },
   { measure: 'memory', best: 'least' },
   { measure: 'decode', best: 'most' },
   { measure: 'widthPerLayer', best: 'least' },
-] as const satisfies readonly Pick<Criterion, 'measure' | 'best'>[];
+] as const satisfies readonly Axis[];
+
+/** … with what it is sorted by, so that the best by that is in the set. It takes the place of an axis of its measure. */
+export const axesFor = ({ measure, best }: Axis): Axis[] => [
+  ...AXES.filter((axis) => axis.measure !== measure),
+  { measure, best },
+];
 
 /** Channels of the width for each block. */
 export const widthPerLayer = ({ depth, width }: Sizes): Quantity =>
@@ -118,11 +127,7 @@ export const balancedDepth = (width: number): Quantity =>
   });
 
 /** How much better one measure is than another; negative when it is worse. What is not known is never better. */
-export function advantage(
-  a: Measures,
-  b: Measures,
-  { measure, best }: Pick<Criterion, 'measure' | 'best'>,
-): number {
+export function advantage(a: Measures, b: Measures, { measure, best }: Axis): number {
   const [left, right] = [a[measure] ?? 0, b[measure] ?? 0];
   return best === 'most' ? left - right : right - left;
 }

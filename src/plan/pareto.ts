@@ -1,22 +1,18 @@
 /** The models of which none is beaten in everything by another. */
-import { AXES, advantage, type Criterion, type Measures } from './criteria.js';
+import { type Axis, advantage, type Measures } from './criteria.js';
 
-type Axis = Pick<Criterion, 'measure' | 'best'>;
-
-/** Whether a model is at least as good as another in all of `AXES`, or of those that are given. */
-export const isAtLeastAsGood = (a: Measures, b: Measures, axes: readonly Axis[] = AXES): boolean =>
+/** Whether a model is at least as good as another in everything. */
+export const isAtLeastAsGood = (a: Measures, b: Measures, axes: readonly Axis[]): boolean =>
   axes.every((axis) => advantage(a, b, axis) >= 0);
 
 /**
- * Those than which no other is at least as good in everything, the criterion included: the best by it is among them. In
- * their order; of two that are alike, the first.
+ * Those than which no other is at least as good in everything, in their order; of two that are alike, the first.
  */
-export function paretoSet<T extends { readonly measures: Measures }>(
+export const paretoSet = <T extends { readonly measures: Measures }>(
   models: readonly T[],
-  criterion: Axis,
-): T[] {
-  const axes = [...AXES, criterion];
-  return models.filter(({ measures }, index) =>
+  axes: readonly Axis[],
+): T[] =>
+  models.filter(({ measures }, index) =>
     models.every(
       (other, otherIndex) =>
         otherIndex === index ||
@@ -24,12 +20,11 @@ export function paretoSet<T extends { readonly measures: Measures }>(
         (isAtLeastAsGood(measures, other.measures, axes) && index < otherIndex),
     ),
   );
-}
 
 /** Best first; of those that are alike by the criterion, the one with less memory, then with the larger body. */
 export const inOrder = <T extends { readonly measures: Measures }>(
   models: readonly T[],
-  criterion: Pick<Criterion, 'measure' | 'best'>,
+  criterion: Axis,
 ): T[] =>
   models.toSorted(
     (a, b) =>

@@ -8,7 +8,8 @@ import type { Bounds, Quantity } from '../budget/quantity.js';
 import type { StateSetting } from '../budget/state.js';
 import { UserError } from '../errors.js';
 import {
-  AXES,
+  type Axis,
+  axesFor,
   balancedDepth,
   CRITERIA,
   type Criterion,
@@ -73,7 +74,7 @@ export interface Plan {
   readonly align: number;
   readonly criterion: Criterion & { readonly name: CriterionName };
   /** In all of which no other model is at least as good as one that is shown. */
-  readonly axes: readonly Pick<Criterion, 'measure' | 'best'>[];
+  readonly axes: readonly Axis[];
   /** Models within the budget that were compared, and how many of them are in the Pareto set. */
   readonly compared: number;
   readonly pareto: number;
@@ -99,7 +100,8 @@ export function planModels(family: Family, wish: PlanWish): Plan {
   const { limits, result } = searchWithin(space, wish);
   if (result.found.length === 0) throw nothingFound(family, result, limits);
   const criterion: Criterion = CRITERIA[wish.sort];
-  const best = paretoSet(inOrder(result.found, criterion), criterion);
+  const axes = axesFor(criterion).filter(({ measure }) => wish.decode || measure !== 'decode');
+  const best = paretoSet(inOrder(result.found, criterion), axes);
   const rowOf = (found: Found) => describeRow(space, wish, found, best.indexOf(found) + 1);
   return {
     family: family.name,
@@ -108,7 +110,7 @@ export function planModels(family: Family, wish: PlanWish): Plan {
     limits,
     align: wish.align,
     criterion: { name: wish.sort, ...criterion },
-    axes: AXES.filter(({ measure }) => wish.decode || measure !== 'decode'),
+    axes,
     compared: result.found.length,
     pareto: best.length,
     rows: best.slice(0, wish.top).map(rowOf),
