@@ -8,7 +8,6 @@ import { resolveSetting } from '../budget/setting.js';
 import { OPTIMIZER_NAMES, type Optimizer } from '../budget/training.js';
 import { UserError } from '../errors.js';
 import { fitTraining } from '../fit/fit-training.js';
-import type { Cluster } from '../fit/hardware-setting.js';
 import { usualFormat, WEIGHT_DTYPES } from '../fit/quantized.js';
 import { fitServing, type ServingFit } from '../fit/serving.js';
 import type { ServingFitSetting, WeightDtype } from '../fit/serving-setting.js';
@@ -20,6 +19,7 @@ import {
   type TrainingFitSetting,
   type ZeroStage,
 } from '../fit/training-setting.js';
+import type { Cluster } from '../hardware/gpu.js';
 import type { MachineProfile } from '../hardware/machine-profile.js';
 import type { Dtype } from '../tensor/dtype.js';
 import { count, countLimit, dtype, duration, positive, settingFlags, share } from './flags.js';

@@ -2,9 +2,9 @@
 import os from 'node:os';
 import * as Flags from '@oclif/core/flags';
 import { quote } from '../config/quote.js';
+import { parseLimit, parseRounded } from '../config/units.js';
 import { UserError } from '../errors.js';
 import { FORMATS, type Format } from '../report/report.js';
-import { parseLimit, parseRounded } from '../report/units.js';
 import type { DeviceChoice, EngineChoice } from '../runtime/devices.js';
 import type { Compute } from '../runtime/engine.js';
 import { DTYPE_NAMES, type Dtype, parseDtype } from '../tensor/dtype.js';

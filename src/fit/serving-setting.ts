@@ -1,6 +1,7 @@
 /** How a model is served, and what is asked of it. */
+
+import type { Cluster } from '../hardware/gpu.js';
 import type { Dtype } from '../tensor/dtype.js';
-import type { Cluster } from './hardware-setting.js';
 
 /** Element types that weights are served in. */
 export type WeightDtype = 'f32' | 'bf16' | 'f16' | 'f8' | 'int8' | 'int4';

@@ -1,7 +1,7 @@
 /** How a training is spread over GPUs, and what is asked of it. */
 import type { ActivationSetting, AttentionKernel } from '../budget/activations.js';
 import { bytesIn, type TrainingSetting } from '../budget/training.js';
-import type { Cluster } from './hardware-setting.js';
+import type { Cluster } from '../hardware/gpu.js';
 
 /** What the data-parallel replicas split among themselves: nothing; optimizer; and gradients; and weights. */
 export type ZeroStage = 0 | 1 | 2 | 3;

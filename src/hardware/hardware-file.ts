@@ -12,8 +12,8 @@ import type { ConfigDocument } from '../config/document.js';
 import { formatPath } from '../config/path.js';
 import { invalidConfig } from '../config/problems.js';
 import { describeValue, quote } from '../config/quote.js';
+import { parseLimit, type ReadUnit } from '../config/units.js';
 import { type Finding, type Problem, type PropertyPath, UserError } from '../errors.js';
-import { parseLimit, type ReadUnit } from '../report/units.js';
 import { type Gpu, type Link, type Machine, PEAK_DTYPES } from './gpu.js';
 import { GPUS, nameSuggestion } from './gpus.js';
 

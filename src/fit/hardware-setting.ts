@@ -1,1 +1,0 @@
-export type { Cluster } from '../hardware/gpu.js';

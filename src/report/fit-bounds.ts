@@ -1,0 +1,102 @@
+/** Lower, expected and upper bounds as cells, and the table of memory that training and serving share. */
+import type { Bounds, Quantity } from '../budget/quantity.js';
+import type { Verdict } from '../fit/training.js';
+import { bar } from './bar.js';
+import { left, right, strong } from './cells.js';
+import type { Block, Cell, TableBlock, Tone } from './report.js';
+import { formatBytes } from './units.js';
+
+interface Value {
+  readonly value: number | bigint;
+}
+
+/** Bounds as far as they are shown. */
+export interface ShownBounds {
+  readonly lower: Value;
+  readonly expected: Value;
+  readonly upper: Value;
+}
+
+export const sameBounds = (value: number | bigint): ShownBounds => ({
+  lower: { value },
+  expected: { value },
+  upper: { value },
+});
+
+/** By what they are called where they are explained. */
+export const labelled = (parts: readonly { readonly bytes: Bounds }[]): MemoryPart[] =>
+  parts.map(({ bytes }) => ({ part: bytes.expected.label, bytes }));
+
+interface MemoryPart {
+  readonly part: string;
+  readonly bytes: ShownBounds;
+}
+
+/** How long the bar of what a GPU has is, in columns. */
+const BAR_WIDTH = 20;
+
+/** Of the fullest GPU: what there is exactly, the workspace, and both beside what the GPU has. */
+export function memoryTable(
+  exact: readonly MemoryPart[],
+  workspace: readonly MemoryPart[],
+  total: Bounds,
+  capacity: Quantity,
+): TableBlock {
+  const share = (bytes: ShownBounds): Cell => ({
+    text: bar(Number(bytes.expected.value) / capacity.value, BAR_WIDTH),
+    value: '',
+  });
+  const row = ({ part, bytes }: MemoryPart): Cell[] => [
+    { text: part },
+    ...boundsCells(bytes, bytesText),
+    share(bytes),
+  ];
+  const columns = [left('memory of the fullest GPU', 'part', true), ...boundsColumns('bytes')];
+  const rows: Cell[][] = [
+    ...exact.filter(isThere).map(row),
+    ...workspace.filter(isThere).map((each) => row({ ...each, part: `+ ${each.part}` })),
+    [strong('total'), ...boundsCells(total, bytesText), share(total)],
+    [
+      { text: 'the GPU has', tone: 'dim' },
+      { text: '', value: '' },
+      { text: bytesText(capacity.value), value: capacity.value },
+      { text: '', value: '' },
+      { text: bar(1, BAR_WIDTH), value: '' },
+    ],
+  ];
+  return {
+    kind: 'table',
+    columns: [...columns, left('', 'bar')],
+    rows,
+    narrower: { kind: 'table', columns, rows: rows.map((cells) => cells.slice(0, -1)) },
+  };
+}
+
+/** What is nothing by any bound is not worth a line. */
+const isThere = ({ bytes }: MemoryPart): boolean => Number(bytes.upper.value) > 0;
+
+export const boundsColumns = (unit: string) => [
+  right('lower', `lower_${unit}`),
+  right('expected', `expected_${unit}`),
+  right('upper', `upper_${unit}`),
+];
+
+export const boundsCells = (bounds: ShownBounds, text: (value: number) => string): Cell[] =>
+  [bounds.lower, bounds.expected, bounds.upper].map(({ value }) => ({
+    text: text(Number(value)),
+    value: Number(value),
+  }));
+
+export const bytesText = (bytes: number) => formatBytes(Math.round(bytes));
+
+const TONES = {
+  fits: 'good',
+  'may fit': 'warning',
+  'does not fit': 'bad',
+} as const satisfies Record<Verdict, Tone>;
+
+export const verdictHeading = (what: string, verdict: Verdict): Block => ({
+  kind: 'heading',
+  text: `${what}: ${verdict}`,
+  tone: TONES[verdict],
+});

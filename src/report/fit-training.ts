@@ -1,0 +1,122 @@
+/** What `minimind fit` prints of a training. */
+import type { Fits } from '../cli/fit-setting.js';
+import type { Remedy, StepTime, TrainingTime, Verdict } from '../fit/training.js';
+import { heading, integerCell, left, note, right, strong } from './cells.js';
+import {
+  boundsCells,
+  boundsColumns,
+  bytesText,
+  labelled,
+  memoryTable,
+  sameBounds,
+  verdictHeading,
+} from './fit-bounds.js';
+import { percentText } from './percent.js';
+import type { Block, TableBlock } from './report.js';
+import { contextText } from './setting.js';
+import { formatInteger, formatSeconds, significant } from './units.js';
+
+type Training = NonNullable<Fits['training']>;
+
+export function trainingBlocks({ setting, contextOrigin, fit }: Training): Block[] {
+  const { stages, fullest, workspaceParts, total, capacity, verdict, step, time, remedies } = fit;
+  const stage = stages[fullest];
+  const parts = stage ? stage.parts : [];
+  return [
+    verdictHeading('Training', verdict),
+    note(
+      `${formatInteger(setting.microBatch)} × ${formatInteger(setting.context)} tokens${contextText(contextOrigin)} a ` +
+        `micro-batch, ${setting.precision === 'mixed' ? 'mixed precision' : 'float32'}, ${setting.optimizer}, ` +
+        `recomputation ${setting.recompute}, ${setting.attention} attention, ${spreadText(setting)}.`,
+    ),
+    memoryTable(
+      parts.map(({ part, bytes }) => ({ part, bytes: sameBounds(bytes.value) })),
+      labelled(workspaceParts),
+      total,
+      capacity,
+    ),
+    ...(stages.length > 1 ? [stagesTable(fit)] : []),
+    ...(step
+      ? stepBlocks(step, time)
+      : [note('How fast it is, nobody says: no peak of this GPU is published.')]),
+    ...remedyBlocks(remedies, verdict),
+  ];
+}
+
+function spreadText(setting: Training['setting']): string {
+  const { cluster, tensorParallel, pipelineParallel, sequenceParallel, zero } = setting;
+  const replicas = cluster.gpus / (tensorParallel * pipelineParallel);
+  const parts = [
+    `${formatInteger(replicas)} ${replicas === 1 ? 'replica' : 'replicas'}`,
+    ...(tensorParallel > 1 ? [`tensor parallel ${tensorParallel}`] : []),
+    ...(sequenceParallel ? ['sequence parallel'] : []),
+    ...(pipelineParallel > 1 ? [`${pipelineParallel} pipeline stages`] : []),
+    ...(replicas > 1 || zero > 0 ? [`ZeRO-${zero}`] : []),
+  ];
+  return parts.join(', ');
+}
+
+function stagesTable({ stages, fullest }: Training['fit']): TableBlock {
+  return {
+    kind: 'table',
+    columns: [
+      right('stage', 'stage'),
+      left('blocks', 'blocks'),
+      right('parameters of a GPU', 'parameters'),
+      right('exactly', 'exact_bytes'),
+      left('', 'fullest'),
+    ],
+    rows: stages.map(({ stage, blocks: [from, to], parameters, exactBytes }, index) => [
+      integerCell(stage),
+      { text: to - from === 1 ? String(from) : `${from}–${to - 1}` },
+      integerCell(parameters.value),
+      { text: bytesText(Number(exactBytes.value)), value: Number(exactBytes.value) },
+      { text: index === fullest ? 'the fullest' : '' },
+    ]),
+  };
+}
+
+function stepBlocks(step: StepTime, time: TrainingTime | undefined): Block[] {
+  const { seconds, mfu, limits, limitedBy, tokens, tokensPerSecond } = step;
+  return [
+    note(
+      `A step is ${formatInteger(Math.round(tokens.value))} tokens, ${significant(tokensPerSecond.value)} tokens/s as ` +
+        `expected: at an MFU of ${percentText(mfu.value)} (${mfu.source}), or what the slowest part lets through. At best ${limitedBy} limits it: ` +
+        `${limits.map(({ limit, seconds: each }) => `${limit} ${formatSeconds(each.value)}`).join(', ')}.`,
+    ),
+    {
+      kind: 'table',
+      columns: [left('time', 'what'), ...boundsColumns('seconds')],
+      rows: [
+        [strong('a step'), ...boundsCells(seconds, formatSeconds)],
+        ...(time
+          ? [
+              [
+                strong(`all ${formatInteger(Math.round(time.steps.value))} steps`),
+                ...boundsCells(time.totalSeconds, formatSeconds),
+              ],
+            ]
+          : []),
+      ],
+    },
+  ];
+}
+
+function remedyBlocks(remedies: readonly Remedy[], verdict: Verdict): Block[] {
+  if (remedies.length === 0) {
+    return verdict === 'fits' ? [] : [note('No change that is known here makes it fit.')];
+  }
+  return [
+    heading(
+      verdict === 'fits' ? 'How far it could be taken' : 'The smallest changes that make it fit',
+    ),
+    {
+      kind: 'table',
+      columns: [left('change', 'change', true), ...boundsColumns('bytes')],
+      rows: remedies.map(({ change, total }) => [
+        { text: change },
+        ...boundsCells(total, bytesText),
+      ]),
+    },
+  ];
+}
