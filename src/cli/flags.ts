@@ -163,12 +163,10 @@ export const engine = (
   } as const)();
 
 /** `--compute f16`: what its products are computed in. */
-export const compute = () =>
-  Flags.option({
-    options: COMPUTES,
-    default: 'f32',
-    description: 'what products of matrices are computed in; with f16 the error beside f32 is told',
-  } as const)();
+export const compute = (
+  description: string,
+  relations: { readonly dependsOn?: string[]; readonly helpGroup?: string } = {},
+) => Flags.option({ ...relations, options: COMPUTES, default: 'f32', description } as const)();
 
 /** `--threads 2`: no more than there are processors, with which an engine would only get in its own way. */
 export const threads = Flags.custom<number>({

@@ -73,7 +73,7 @@ export function fitServing(model: LanguageModel, setting: ServingFitSetting): Se
   const { cluster, context, batch, prompt, tensorParallel } = setting;
   requireGpus(tensorParallel, cluster);
   const served = servedModel(model, setting);
-  const memoryAt = servingMemoryOf(served);
+  const memoryAt = servingMemoryOf(served, cluster.gpu);
   const memory = memoryAt(batch, context);
   const capacity = capacityOf(cluster.gpu);
   const peak = peakFor(cluster.gpu, WEIGHT_DTYPES[setting.weights.dtype].computes);
