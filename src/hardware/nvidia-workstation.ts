@@ -117,16 +117,6 @@ const CARDS: readonly Omit<Gpu, 'kind'>[] = [
     source: `NVIDIA GeForce RTX 4060 specifications (2023); ratios of peaks: ${ADA_PAPER}`,
   },
   {
-    name: 'rtx-4070',
-    title: 'NVIDIA GeForce RTX 4070',
-    memoryBytes: 12e9,
-    bandwidth: 504e9,
-    // 5,888 cores × 2 × 2.475 GHz.
-    peakFlops: ada(29.1e12),
-    links: [PCIE_4],
-    source: `NVIDIA GeForce RTX 4070 specifications (2023); ratios of peaks: ${ADA_PAPER}`,
-  },
-  {
     ...laterAda('rtx-4060-ti-16gb', 'RTX 4060 Ti 16 GB', {
       cores: 4352,
       boost: 2.535,
@@ -135,6 +125,16 @@ const CARDS: readonly Omit<Gpu, 'kind'>[] = [
       year: 2023,
     }),
     links: [PCIE_4_X8],
+  },
+  {
+    name: 'rtx-4070',
+    title: 'NVIDIA GeForce RTX 4070',
+    memoryBytes: 12e9,
+    bandwidth: 504e9,
+    // 5,888 cores × 2 × 2.475 GHz.
+    peakFlops: ada(29.1e12),
+    links: [PCIE_4],
+    source: `NVIDIA GeForce RTX 4070 specifications (2023); ratios of peaks: ${ADA_PAPER}`,
   },
   laterAda('rtx-4070-super', 'RTX 4070 Super', {
     cores: 7168,
