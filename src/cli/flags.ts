@@ -163,10 +163,13 @@ export const engine = (
   } as const)();
 
 /** `--compute f16`: what its products are computed in. */
-export const compute = (
-  description: string,
-  relations: { readonly dependsOn?: string[]; readonly helpGroup?: string } = {},
-) => Flags.option({ ...relations, options: COMPUTES, default: 'f32', description } as const)();
+export const compute = (description: string, helpGroup?: string) =>
+  Flags.option({
+    options: COMPUTES,
+    default: 'f32',
+    description,
+    ...(helpGroup && { helpGroup }),
+  } as const)();
 
 /** `--threads 2`: no more than there are processors, with which an engine would only get in its own way. */
 export const threads = Flags.custom<number>({

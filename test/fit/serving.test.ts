@@ -334,7 +334,7 @@ describe('a chip without a published peak', () => {
 
   it('decodes as fast as it reads', async () => {
     const { model } = await publishedConfig('llama-2-7b');
-    const { decode } = fitServing(model, { ...setting({ context: 1 }), cluster });
+    const { decode } = fitServing(model, { ...setting({ batch: 1, context: 1 }), cluster });
     // Of 6,738,415,616 parameters in 2 bytes, but for the rows of the embedding; and a token's keys and values.
     const bytes = 2 * (6_738_415_616 - 32_000 * 4096) + 2 * 32 * 4096 * 2;
     expect(decode.seconds.lower.value).toBeCloseTo(bytes / 200e9, 9);
