@@ -38,8 +38,8 @@ interface AdaCard {
   readonly year: number;
 }
 
-/** One whose whitepaper came before it. */
-const laterAda = (
+/** One whose peak is that of its cores at their boost clock. */
+const boostedAda = (
   name: string,
   model: string,
   { cores, boost, gigabytes, bandwidth, year }: AdaCard,
@@ -117,7 +117,7 @@ const CARDS: readonly Omit<Gpu, 'kind'>[] = [
     source: `NVIDIA GeForce RTX 4060 specifications (2023); ratios of peaks: ${ADA_PAPER}`,
   },
   {
-    ...laterAda('rtx-4060-ti-16gb', 'RTX 4060 Ti 16 GB', {
+    ...boostedAda('rtx-4060-ti-16gb', 'RTX 4060 Ti 16 GB', {
       cores: 4352,
       boost: 2.535,
       gigabytes: 16,
@@ -136,21 +136,21 @@ const CARDS: readonly Omit<Gpu, 'kind'>[] = [
     links: [PCIE_4],
     source: `NVIDIA GeForce RTX 4070 specifications (2023); ratios of peaks: ${ADA_PAPER}`,
   },
-  laterAda('rtx-4070-super', 'RTX 4070 Super', {
+  boostedAda('rtx-4070-super', 'RTX 4070 Super', {
     cores: 7168,
     boost: 2.475,
     gigabytes: 12,
     bandwidth: 504e9,
     year: 2024,
   }),
-  laterAda('rtx-4070-ti', 'RTX 4070 Ti', {
+  boostedAda('rtx-4070-ti', 'RTX 4070 Ti', {
     cores: 7680,
     boost: 2.61,
     gigabytes: 12,
     bandwidth: 504e9,
     year: 2023,
   }),
-  laterAda('rtx-4070-ti-super', 'RTX 4070 Ti Super', {
+  boostedAda('rtx-4070-ti-super', 'RTX 4070 Ti Super', {
     cores: 8448,
     boost: 2.61,
     gigabytes: 16,
@@ -174,7 +174,7 @@ const CARDS: readonly Omit<Gpu, 'kind'>[] = [
     links: [PCIE_4],
     source: ADA_PAPER,
   },
-  laterAda('rtx-4080-super', 'RTX 4080 Super', {
+  boostedAda('rtx-4080-super', 'RTX 4080 Super', {
     cores: 10_240,
     boost: 2.55,
     gigabytes: 16,

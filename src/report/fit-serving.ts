@@ -58,7 +58,7 @@ const formatText = ({
 const limitsText = ({ decode, prefill, withoutPeak }: Serving['fit']) =>
   prefill
     ? `At best ${decode.limitedBy} limits decoding, and ${prefill.limitedBy} the prefill.`
-    : `${sentence(withoutPeak ?? '')} Of reading, ${decode.limitedBy} takes longest.`;
+    : `${sentence(withoutPeak ?? '')} But for computing, ${decode.limitedBy} limits it.`;
 
 function speedTable(
   { prefill, decode }: Serving['fit'],
