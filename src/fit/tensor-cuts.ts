@@ -2,12 +2,14 @@
  * How GPUs that share each layer cut its tensors, in training and in serving alike.
  *
  * As in Megatron-LM (arXiv 1909.08053): what reads the residual stream is cut by its outputs and what writes to it by
- * its inputs, attention by heads, the vocabulary by rows; the state space by channels. A bias is cut with the outputs
- * that it is added to; that of a product cut by inputs is added once, to the sum, and whole. A norm over all heads
- * together is cut with them. Each GPU has its part of every expert: experts are not spread out. A product that
- * neither opens nor closes such a pair, as the fusion of the hybrid model, is cut by its outputs, and these are
- * gathered. All else is whole on every GPU: norms, routers, learned positions, SRTE, what makes latents, and the
- * low-rank gate, whose pair of products would need a reduction of its own for a few rows.
+ * its inputs, attention by heads, the vocabulary by rows; the state space by channels. Each GPU has its part of every
+ * expert: experts are not spread out. A product that neither opens nor closes such a pair, as the fusion of the hybrid
+ * model, is cut by its outputs, and these are gathered.
+ *
+ * A bias is cut with the outputs that it is added to; that of a product cut by inputs is added once, to their sum, and
+ * whole. A norm over all heads together is cut with them: what its GPUs tell each other for it is one number a token.
+ * All else is whole on every GPU: norms, routers, learned positions, SRTE, what makes latents, and the low-rank gate,
+ * which is small and would need a reduction of its own.
  *
  * What is dealt out (a head, a channel, a row of the vocabulary) is never divided, and the fullest GPU counts. Where
  * there are fewer key-value heads than GPUs each has one, so that some stand on several, as in vLLM. Training refuses
