@@ -4,6 +4,7 @@ import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { inPackage } from '../fixtures.js';
 import { runCli } from '../run-cli.js';
+import { runHere } from '../run-here.js';
 
 let folder = '';
 beforeAll(() => {
@@ -79,8 +80,8 @@ describe('validate', () => {
     .readdirSync(inPackage('configs/hybrid'))
     .map((name) => `configs/hybrid/${name}`);
 
-  it('finds every preset valid, without a warning', () => {
-    const { code, stdout, stderr } = runCli(['validate', '--strict', '--json', ...presets]);
+  it('finds every preset valid, without a warning', async () => {
+    const { code, stdout, stderr } = await runHere(['validate', '--strict', '--json', ...presets]);
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
     const { files } = JSON.parse(stdout);
     expect(files.map(({ file }: { file: string }) => file)).toEqual(presets);
@@ -156,8 +157,8 @@ describe('validate', () => {
     expect(stdout).toMatch(/^good\.yaml +valid +hybrid/m);
   });
 
-  it('tells a mistake in a --set once, however many files', () => {
-    const { stderr } = runCli(['validate', ...presets, '--set', 'model.layerz=1']);
+  it('tells a mistake in a --set once, however many files', async () => {
+    const { stderr } = await runHere(['validate', ...presets, '--set', 'model.layerz=1']);
     expect(stderr.match(/unknown key/g)).toHaveLength(1);
   });
 });
