@@ -134,7 +134,9 @@ function layersBetween(model: LanguageModel, from: number, to: number): readonly
 
 /** Each once: tied, the head's weight is the embedding's, and two stages that hold one of them have it both. */
 const tensorsIn = (layers: readonly Layer[], role: Param['role']): readonly Param[] =>
-  [...new Set(layers.flatMap(tensorsOf))].filter((tensor) => tensor.role === role);
+  [...new Set(layers.flatMap(heldBy))].filter((tensor) => tensor.role === role);
+
+const heldBy = remembered(tensorsOf);
 
 function parametersFigure(trained: readonly SharedParam[], gpus: number): Figure {
   const elements = ({ elements }: SharedParam) => elements;
