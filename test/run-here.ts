@@ -8,13 +8,18 @@ type Write = typeof process.stdout.write;
  * Runs the built command line in this process, which spares the start of one. For what commands answer: how a process
  * reads its input, takes signals, pipes and full disks, and what it takes of memory is for `runCli`.
  */
-export async function runHere(args: readonly string[]): Promise<Run> {
+export async function runHere(
+  args: readonly string[],
+  { cwd = ROOT }: { readonly cwd?: string } = {},
+): Promise<Run> {
   const { runCommandLine } = await builtMain();
+  const before = process.cwd();
   const out: string[] = [];
   const err: string[] = [];
   const { stdout, stderr, exitCode } = process;
   const [writeOut, writeErr] = [stdout.write, stderr.write];
   process.exitCode = undefined;
+  process.chdir(cwd);
   [stdout.write, stderr.write] = [writingTo(out), writingTo(err)];
   try {
     await runCommandLine(args, pathToFileURL(ROOT));
@@ -22,6 +27,7 @@ export async function runHere(args: readonly string[]): Promise<Run> {
   } finally {
     [stdout.write, stderr.write] = [writeOut, writeErr];
     process.exitCode = exitCode;
+    process.chdir(before);
   }
 }
 

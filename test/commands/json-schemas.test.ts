@@ -7,7 +7,6 @@ import { onnxVersion } from '../../src/runtime/onnx/library.js';
 import { inPackage, readJson } from '../fixtures.js';
 import { safetensorsFile } from '../reconcile/files.js';
 import { describeModel, SMALL, Workshop } from '../reconcile/support.js';
-import { runCli } from '../run-cli.js';
 import { runHere } from '../run-here.js';
 
 /** Forbids what a schema does not mention, so that a field cannot appear without being described. */
@@ -143,9 +142,9 @@ describe('JSON output keeps to docs/schemas', () => {
     expect(complaints(stdout)).toEqual([]);
   });
 
-  it('init', () => {
+  it('init', async () => {
     const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'minimind-'));
-    const { stdout } = runCli(['init', 'tiny', '--json'], { cwd: folder });
+    const { stdout } = await runHere(['init', 'tiny', '--json'], { cwd: folder });
     fs.rmSync(folder, { recursive: true });
     expect(JSON.parse(stdout).file).toBe('tiny.yaml');
     expect(complaints(stdout)).toEqual([]);
