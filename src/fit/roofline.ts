@@ -216,7 +216,7 @@ export function prefill(work: PrefillWork, rates: Rates): Prefill {
   const links = linksTerm(work, rates, work.tokens);
   const launches = launchesTerm(work);
   const terms = [compute, memory, links, launches];
-  const seconds = eachBound(EFFICIENCIES, (efficiency, name) =>
+  const seconds = eachBound(EFFICIENCIES, (efficiency) =>
     quantity({
       label: `prefill`,
       unit: 'seconds',
