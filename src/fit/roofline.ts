@@ -173,7 +173,7 @@ export function stepSeconds(
   const efficiency = EFFICIENCIES[bound];
   const computed = computing ? [computing.scores, computing.products] : [];
   return quantity({
-    label: `step of decoding, ${bound}`,
+    label: `step of decoding`,
     unit: 'seconds',
     formula: [
       ...(computing
@@ -228,9 +228,9 @@ export function prefill(work: PrefillWork, rates: Rates): Prefill | null {
   const links = linksTerm(work, rates, work.tokens);
   const launches = launchesTerm(work);
   const terms = [compute, memory, links, launches];
-  const seconds = eachBound(EFFICIENCIES, (efficiency, name) =>
+  const seconds = eachBound(EFFICIENCIES, (efficiency) =>
     quantity({
-      label: `prefill, ${name}`,
+      label: `prefill`,
       unit: 'seconds',
       formula: [
         `max(${compute.formula}, ${memory.formula})`,
