@@ -101,10 +101,14 @@ function gridLines(
 ): string[] {
   // The rule holds each column open to its full width, in every part of a long table.
   const rule = widths.map((width) => chalk.dim('─'.repeat(width)));
-  const content = ({ text, tone }: Item, index: number) =>
-    wrap(text, widths[index] ?? 0)
-      .map((line) => tinted(chalk, tone, line))
-      .join('\n');
+  const linesOf = (row: readonly Item[]): string[][] => {
+    const cells = row.map(({ text, tone }, index) =>
+      wrap(text, widths[index] ?? 0).map((line) => tinted(chalk, tone, line)),
+    );
+    // One row for each line: for each line of a cell the library goes through all of its text, many times.
+    const height = Math.max(...cells.map((lines) => lines.length));
+    return Array.from({ length: height }, (_, line) => cells.map((lines) => lines[line] ?? ''));
+  };
   const layOut = (part: readonly string[][]): string[] => {
     const grid = new Table({
       chars: BORDERLESS,
@@ -114,8 +118,8 @@ function gridLines(
     grid.push(...part);
     return grid.toString().split('\n');
   };
-  const [first = [], ...others] = chunks(rows.map((row) => row.map(content)));
-  const lines = layOut([head.map(content), rule, ...first]);
+  const [first = [], ...others] = chunks(rows.flatMap(linesOf));
+  const lines = layOut([...linesOf(head), rule, ...first]);
   for (const part of others) lines.push(...layOut([rule, ...part]).slice(1));
   return lines.map((line) => line.trimEnd());
 }

@@ -2,11 +2,11 @@ import { describe, expect, it } from 'vitest';
 import Doctor from '../../src/commands/doctor.js';
 import { CANDIDATES } from '../../src/runtime/candidates.js';
 import { isFor } from '../../src/runtime/devices.js';
-import { runCli } from '../run-cli.js';
+import { runHere } from '../run-here.js';
 
 describe('doctor', () => {
-  it('lists every engine with every backend, and exits with 0', () => {
-    const { code, stdout, stderr } = runCli(['doctor', '--json']);
+  it('lists every engine with every backend, and exits with 0', async () => {
+    const { code, stdout, stderr } = await runHere(['doctor', '--json']);
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
     const { engines, adapters, adapterFindings } = JSON.parse(stdout);
     const named = (engine: string, backend: string) =>
@@ -30,8 +30,8 @@ describe('doctor', () => {
     expect(Doctor.flags.only.options).toEqual(CANDIDATES.map(({ name }) => name));
   });
 
-  it('tries one alone', () => {
-    const { code, stdout } = runCli(['doctor', '--only', 'tfjs:cpu', '--threads', '1']);
+  it('tries one alone', async () => {
+    const { code, stdout } = await runHere(['doctor', '--only', 'tfjs:cpu', '--threads', '1']);
     expect(code).toBe(0);
     expect(stdout).not.toMatch(/graphics/i);
     expect(stdout).toMatch(/^1 of 1 can run models; TensorFlow\.js \(cpu\) multiplies fastest\n/);

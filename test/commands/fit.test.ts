@@ -15,7 +15,7 @@ import { renderCsv } from '../../src/report/render-csv.js';
 import { renderMarkdown } from '../../src/report/render-markdown.js';
 import { renderTable } from '../../src/report/render-table.js';
 import { inPackage } from '../fixtures.js';
-import { runCli } from '../run-cli.js';
+import { runHere } from '../run-here.js';
 
 const SMALL = 'configs/minimind/minimind2-small.yaml';
 const LARGE = 'configs/hybrid/original.yaml';
@@ -112,8 +112,8 @@ describe('exit codes', () => {
     ['what does not, with --check', [LARGE, '--gpu', 'l4', '--check', '--for', 'serving'], 1],
     // Training does not, although serving does.
     ['one that does not of two', [LARGE, '--gpu', 'h200', '--check'], 1],
-  ] as const)('of %s', (_, args, expected) => {
-    const { code, stdout, stderr } = runCli(['fit', ...args]);
+  ] as const)('of %s', async (_, args, expected) => {
+    const { code, stdout, stderr } = await runHere(['fit', ...args]);
     expect({ code, stderr }).toEqual({ code: expected, stderr: '' });
     expect(stdout).toMatch(/^(Training|Serving): (fits|does not fit)$/m);
   });
@@ -127,8 +127,8 @@ describe('exit codes', () => {
     ['requests without a limit', [SMALL, '--gpu', 'l4', '--qps', '1'], /--p95/],
     ['a limit of no time', [SMALL, '--gpu', 'l4', '--qps', '1', '--p95', '0s'], /"0s" is no time/],
     ['an MFU of nothing', [SMALL, '--gpu', 'l4', '--mfu', 'NaN'], /"NaN" is no share/],
-  ])('2 of %s', (_, args, message) => {
-    const { code, stdout, stderr } = runCli(['fit', ...args]);
+  ])('2 of %s', async (_, args, message) => {
+    const { code, stdout, stderr } = await runHere(['fit', ...args]);
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
     expect(stderr).toMatch(message);
     expect(stderr).not.toMatch(/^\s+at /m);
@@ -289,19 +289,19 @@ describe('published numbers, through the command', () => {
     ['deepseek-v3-main', 70_272],
     // 80 layers · 2 · 8 key-value heads · 128 · 2 bytes: arXiv 2412.15115, table 1.
     ['qwen2.5-72b', 327_680],
-  ])('%s keeps %d bytes a token', (name, bytes) => {
+  ])('%s keeps %d bytes a token', async (name, bytes) => {
     const where = ['--gpu', 'h200', '--gpus', '8', '--tensor-parallel', '1'];
     const how = ['--for', 'serving', '--dtype', 'bf16', '--context', '1024'];
-    const { code, stdout } = runCli(['fit', published(name), ...where, ...how, '--json']);
+    const { code, stdout } = await runHere(['fit', published(name), ...where, ...how, '--json']);
     const { training, serving } = JSON.parse(stdout);
     expect({ code, training }).toEqual({ code: 0, training: null });
     expect(serving.fit.cachePerToken.value).toBe(bytes);
     expect(serving.fit.cachePerSequence.value).toBe(1024 * bytes);
   });
 
-  it('gives in JSON what each formula gives', () => {
+  it('gives in JSON what each formula gives', async () => {
     const args = ['--gpu', 'l4', '--qps', '10', '--p95', '2s', '--train-tokens', '3e9'];
-    const { stdout } = runCli(['fit', SMALL, ...args, '--json']);
+    const { stdout } = await runHere(['fit', SMALL, ...args, '--json']);
     const figures = [...figuresIn(JSON.parse(stdout))];
     expect(figures.length).toBeGreaterThan(100);
     for (const { formula, inputs, value } of figures) {
@@ -320,14 +320,14 @@ function byFormula(formula: string, inputs: Explained['inputs']): number {
 }
 
 describe('-o', () => {
-  it('is a file, and --output tokens', () => {
+  it('is a file, and --output tokens', async () => {
     const file = path.join(folder, 'answer.json');
     const wish = ['--for', 'serving', '--gpu', 'l4', '--prompt', '30', '--output', '7'];
-    const { code, stdout } = runCli(['fit', SMALL, ...wish, '-o', file, '--json']);
+    const { code, stdout } = await runHere(['fit', SMALL, ...wish, '-o', file, '--json']);
     expect({ code, stdout }).toEqual({ code: 0, stdout: '' });
     const { setting } = JSON.parse(fs.readFileSync(file, 'utf8')).serving;
     expect(setting).toMatchObject({ prompt: 30, output: 7, context: 37 });
-    const again = runCli(['fit', SMALL, ...wish, '--output-file', file]);
+    const again = await runHere(['fit', SMALL, ...wish, '--output-file', file]);
     expect(again.code).toBe(2);
     expect(again.stderr).toContain('--force');
   });
@@ -349,8 +349,8 @@ describe("a user's hardware", () => {
 
   it.each([[['--gpu', file]], [['--hardware', file, '--gpu', 'mine']], [['--hardware', file]]])(
     'is taken from %j',
-    (flags) => {
-      const { code, stdout } = runCli(['fit', SMALL, ...flags, '--json']);
+    async (flags) => {
+      const { code, stdout } = await runHere(['fit', SMALL, ...flags, '--json']);
       expect(code).toBe(0);
       const { cluster, training } = JSON.parse(stdout);
       expect(cluster.gpu).toMatchObject({ name: 'mine', memoryBytes: 1e9, bandwidth: 1e11 });
@@ -358,16 +358,16 @@ describe("a user's hardware", () => {
     },
   );
 
-  it('obeys no title', () => {
-    const { stdout } = runCli(['fit', SMALL, '--gpu', file]);
+  it('obeys no title', async () => {
+    const { stdout } = await runHere(['fit', SMALL, '--gpu', file]);
     expect(stdout).toContain('red ');
     expect(stdout).not.toContain('\x1b');
   });
 
-  it('tells a mistake with its line', () => {
+  it('tells a mistake with its line', async () => {
     const wrong = path.join(folder, 'wrong.yaml');
     fs.writeFileSync(wrong, 'gpus:\n  mine:\n    extends: l4\n    memory: much\n');
-    const { code, stderr } = runCli(['fit', SMALL, '--gpu', wrong]);
+    const { code, stderr } = await runHere(['fit', SMALL, '--gpu', wrong]);
     expect(code).toBe(2);
     expect(stderr).toMatch(/wrong\.yaml:4:13: gpus\.mine\.memory: /);
   });

@@ -3,6 +3,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import { runCli } from '../run-cli.js';
+import { runHere } from '../run-here.js';
 
 const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'minimind-plan-'));
 afterAll(() => fs.rmSync(folder, { recursive: true }));
@@ -10,29 +11,38 @@ afterAll(() => fs.rmSync(folder, { recursive: true }));
 const BUDGET = ['plan', '--max-params', '26M', '--vocab', '6400'];
 
 describe('plan -o', () => {
-  it('writes a config that validate and profile take, and says the same', () => {
+  it('writes a config that validate and profile take, and says the same', async () => {
     const file = path.join(folder, 'second.yaml');
-    const { code, stdout, stderr } = runCli([...BUDGET, '--write', '2', '-o', file, '--json']);
+    const { code, stdout, stderr } = await runHere([
+      ...BUDGET,
+      '--write',
+      '2',
+      '-o',
+      file,
+      '--json',
+    ]);
     expect({ code, stderr }).toEqual({ code: 0, stderr: `wrote ${file}\n` });
     const { rows } = JSON.parse(stdout);
-    expect(runCli(['validate', file, '--strict']).code).toBe(0);
-    const profile = JSON.parse(runCli(['profile', file, '--context', '2048', '--json']).stdout);
+    expect((await runHere(['validate', file, '--strict'])).code).toBe(0);
+    const profile = JSON.parse(
+      (await runHere(['profile', file, '--context', '2048', '--json'])).stdout,
+    );
     expect(profile.parameters.total).toEqual(rows[1].parameters);
     expect(profile.inference.total).toEqual(rows[1].memory);
     expect(profile.setting.inference).toMatchObject({ batch: 1, context: 2048, dtype: 'bf16' });
   });
 
-  it('writes over nothing without --force', () => {
+  it('writes over nothing without --force', async () => {
     const file = path.join(folder, 'kept.yaml');
     fs.writeFileSync(file, 'kept');
-    expect(runCli([...BUDGET, '-o', file]).code).not.toBe(0);
+    expect((await runHere([...BUDGET, '-o', file])).code).not.toBe(0);
     expect(fs.readFileSync(file, 'utf8')).toBe('kept');
-    expect(runCli([...BUDGET, '-o', file, '--force', '-q']).code).toBe(0);
-    expect(runCli(['validate', file]).code).toBe(0);
+    expect((await runHere([...BUDGET, '-o', file, '--force', '-q'])).code).toBe(0);
+    expect((await runHere(['validate', file])).code).toBe(0);
   });
 
-  it('writes to standard output the config alone', () => {
-    const { stdout } = runCli([...BUDGET, '-o', '-']);
+  it('writes to standard output the config alone', async () => {
+    const { stdout } = await runHere([...BUDGET, '-o', '-']);
     expect(stdout).toMatch(/^# A minimind model of [\d,]+ parameters/);
     expect(runCli(['validate', '-', '--strict'], { input: stdout }).code).toBe(0);
   });
@@ -44,8 +54,8 @@ describe('plan -o', () => {
       /there is no row 11; the plan has 10/,
     ],
     ['a row without a file', ['--write', '2'], /--output/],
-  ])('refuses %s', (_, flags, message) => {
-    const { code, stderr } = runCli([...BUDGET, ...flags]);
+  ])('refuses %s', async (_, flags, message) => {
+    const { code, stderr } = await runHere([...BUDGET, ...flags]);
     expect(code).toBe(2);
     expect(stderr).toMatch(message);
   });
@@ -68,14 +78,14 @@ describe('flags that make no sense', () => {
     [['--max-params', '26M', '--set', 'model.x=1'], /unknown key "x"/],
     [['--max-params', '26M', '--set', 'model.__proto__=1'], /unknown key "__proto__"/],
     [[], /max-params/],
-  ])('%j', (flags, message) => {
-    const { code, stdout, stderr } = runCli(['plan', ...flags]);
+  ])('%j', async (flags, message) => {
+    const { code, stdout, stderr } = await runHere(['plan', ...flags]);
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
     expect(stderr).toMatch(message);
     expect(stderr).not.toMatch(/^\s+at /m);
   });
 
-  it('takes the largest numbers that there are', () => {
+  it('takes the largest numbers that there are', async () => {
     const most = String(Number.MAX_SAFE_INTEGER);
     const flags = [
       '--depth',
@@ -87,6 +97,6 @@ describe('flags that make no sense', () => {
       '--batch',
       most,
     ];
-    expect(runCli([...BUDGET, ...flags]).code).toBe(0);
+    expect((await runHere([...BUDGET, ...flags])).code).toBe(0);
   });
 });
