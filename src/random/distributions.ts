@@ -22,13 +22,15 @@ export type Distribution =
 export type Uniform = Extract<Distribution, { kind: 'uniform' }>;
 export type Normal = Extract<Distribution, { kind: 'normal' }>;
 
-/** One draw for each value: its low 24 bits, which a float32 holds. */
+/** One draw for each value: its low 24 bits, which a float32 holds. What is rounded up to `high` becomes `low`. */
 export function fillUniform(twister: MersenneTwister, target: Float32Array, of: Uniform): void {
   const low = Math.fround(of.low);
-  const range = Math.fround(Math.fround(of.high) - low) * 2 ** -24;
+  const high = Math.fround(of.high);
+  const range = Math.fround(high - low) * 2 ** -24;
   drawn(twister, target.length, (draws, at) => {
     for (let i = 0; i < draws.length; i++) {
-      target[at + i] = ((draws[i] ?? 0) & 0xffffff) * range + low;
+      const value = Math.fround(((draws[i] ?? 0) & 0xffffff) * range + low);
+      target[at + i] = value === high ? low : value;
     }
   });
 }

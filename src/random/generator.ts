@@ -33,7 +33,7 @@ export class Generator {
   }
 
   /**
-   * `Tensor.uniform_`: from `low` up to below `high` (which rounding can make of it).
+   * `Tensor.uniform_`: from `low` up to below `high`.
    * @throws UserError when the bounds are no float32 numbers in their order, or too far apart for one.
    */
   uniform(target: Float32Array, low = 0, high = 1): Float32Array {
