@@ -75,6 +75,10 @@ describe('names and sizes', () => {
     ['Qwen2.5-0.5B-Instruct', 0.5e9],
     ['Llama-3.1-8B', 8e9],
     ['pythia-160m', 160e6],
+    ['llama7b', 7e9],
+    ['Mixtral-8x7B-v0.1', 56e9],
+    ['Qwen3-30B-A3B', 30e9],
+    ['Qwen1.5-MoE-A2.7B', undefined],
     ['teacher', undefined],
     ['Qwen2-14Base', undefined],
   ])('%s', (name, parameters) => {
