@@ -136,6 +136,26 @@ describe('both adapters', () => {
 });
 
 describe('the published bands', () => {
+  it('are those of three runs', () => {
+    const steps = Array.from({ length: 40 }, (_, at) => ({ step: at + 1, linear: 1, elastic: 1 }));
+    const found = bandsAt(steps).map((band) => [
+      band.step,
+      band.adapter,
+      band.lowest,
+      band.highest,
+    ]);
+    expect(found).toEqual([
+      [5, 'linear', 22.0, 22.5],
+      [5, 'elastic', 0.144, 0.145],
+      [10, 'linear', 11.5, 11.7],
+      [10, 'elastic', 0.073, 0.074],
+      [15, 'linear', 6.13, 6.27],
+      [15, 'elastic', 0.054, 0.054],
+      [40, 'linear', 0.195, 0.198],
+      [40, 'elastic', 0.026, 0.026],
+    ]);
+  });
+
   // Three runs in PyTorch, and what one more of seed 0 gave.
   const steps = [
     { step: 5, linear: 22.01959, elastic: 0.14449 },
