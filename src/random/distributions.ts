@@ -3,6 +3,7 @@
  * float32 tensors (aten/src/ATen/core/TransformationHelper.h and DistributionsHelper.h, and
  * native/cpu/DistributionTemplates.h, of 2.13).
  */
+import { cosineAndSine, logarithm } from './float32-functions.js';
 import { MersenneTwister } from './mersenne-twister.js';
 
 /** A whole number of blocks of normal values, and little memory. */
@@ -13,6 +14,7 @@ const scratch = new Int32Array(DRAWS_AT_ONCE);
 const BLOCK = 16;
 const HALF = BLOCK / 2;
 const TWO_PI = Math.fround(2 * Math.PI);
+const point = new Float32Array(2);
 
 /** From `low` up to below `high`, or about `mean` with the standard deviation `deviation`. */
 export type Distribution =
@@ -69,10 +71,11 @@ function normalBlocks(twister: MersenneTwister, target: Float32Array, of: Normal
     for (let block = 0; block < draws.length; block += BLOCK) {
       for (let i = block; i < block + HALF; i++) {
         const fromOne = 1 - ((draws[i] ?? 0) & 0xffffff) * 2 ** -24;
-        const radius = Math.fround(Math.sqrt(Math.fround(-2 * Math.log(fromOne))));
+        const radius = Math.fround(Math.sqrt(-2 * logarithm(fromOne)));
         const angle = Math.fround(TWO_PI * (((draws[i + HALF] ?? 0) & 0xffffff) * 2 ** -24));
-        target[at + i] = Math.fround(radius * Math.cos(angle)) * deviation + mean;
-        target[at + i + HALF] = Math.fround(radius * Math.sin(angle)) * deviation + mean;
+        cosineAndSine(angle, point);
+        target[at + i] = Math.fround(radius * (point[0] ?? 0)) * deviation + mean;
+        target[at + i + HALF] = Math.fround(radius * (point[1] ?? 0)) * deviation + mean;
       }
     }
   });

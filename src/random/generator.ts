@@ -9,8 +9,8 @@ export type FanMode = 'fan_in' | 'fan_out';
 
 /**
  * What `torch.manual_seed` makes. Fills follow each other as calls on contiguous float32 tensors do in PyTorch:
- * uniform values and masks equal to the last bit, normal ones to 5e-7 of the standard deviation. Other dtypes draw
- * otherwise there, and so does what is not contiguous.
+ * equal to the last bit to those of its builds for x86-64 on a processor with AVX2 or AVX-512, and normal values to some
+ * units in the last place elsewhere. Other dtypes draw otherwise there, and so does what is not contiguous.
  */
 export class Generator {
   #twister: MersenneTwister;
