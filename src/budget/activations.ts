@@ -94,6 +94,9 @@ export function activationsOf(model: LanguageModel, setting: ActivationSetting):
   const blocks = model.blocks.slice(from, to);
   const [isFirst, isLast] = [from === 0, to === model.blocks.length];
   const hidden = norm.weight.elements;
+  const keptInBlocks = keptByBlocks(model)
+    .slice(from, to)
+    .flatMap(({ kept }) => kept);
   const aroundBlocks = [
     ...(isFirst ? keptInTurn(embeddingSteps, hidden, 'embedding') : []),
     ...(isFirst ? droppedIn(hidden) : []),
@@ -107,7 +110,7 @@ export function activationsOf(model: LanguageModel, setting: ActivationSetting):
           { part: 'oneBlock' as const, bytes: largestBlock(model, setting) },
           ...partsOf(aroundBlocks, [], setting),
         ]
-      : partsOf([...keptInTurn(blocks, hidden), ...aroundBlocks], blocks, setting);
+      : partsOf([...keptInBlocks, ...aroundBlocks], blocks, setting);
   const loss = isLast ? [{ part: 'logits' as const, bytes: logits(model, setting) }] : [];
   const all = [...parts, ...loss];
   return { parts: all, total: sumOf('activations', all) };
@@ -579,19 +582,25 @@ function blockInputs(model: LanguageModel, setting: ActivationSetting): Figure {
   });
 }
 
+/** What each block keeps, whatever the setting. Blocks are mostly alike: those of a `kind` keep as much. */
+const keptByBlocks = remembered((model: LanguageModel) =>
+  model.blocks.map((block) => {
+    const kept = keptBy(block, model.norm.weight.elements);
+    const { attentions, scans } = kernelsOf(block);
+    const kind = JSON.stringify([kept, attentions.map(scoresOf), scans.length]);
+    return { block, kept, kind };
+  }),
+);
+
 /** … and, while one block runs again, all of that one but its input, which is kept already. */
 export function largestBlock(model: LanguageModel, whole: ActivationSetting): Figure {
   const { from, to } = stageOf(model, whole);
   const setting = { ...whole, stage: undefined };
-  // Blocks are mostly alike, and each kind needs to be counted once only.
   const distinct = new Map<string, Figure>();
-  for (const block of model.blocks.slice(from, to)) {
-    const inside = withoutInput(keptBy(block, model.norm.weight.elements));
-    const { attentions, scans } = kernelsOf(block);
-    const key = JSON.stringify([inside, attentions.map(scoresOf), scans.length]);
-    if (distinct.has(key)) continue;
-    const parts = partsOf(inside, [block], setting);
-    distinct.set(key, sumOf(`activations: ${OTHER_PARTS.oneBlock}`, parts));
+  for (const { block, kept, kind } of keptByBlocks(model).slice(from, to)) {
+    if (distinct.has(kind)) continue;
+    const parts = partsOf(withoutInput(kept), [block], setting);
+    distinct.set(kind, sumOf(`activations: ${OTHER_PARTS.oneBlock}`, parts));
   }
   return [...distinct.values()].reduce((a, b) => (b.value > a.value ? b : a));
 }

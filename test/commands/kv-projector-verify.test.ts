@@ -3,14 +3,14 @@ import { livePlot } from '../../src/cli/live-plot.js';
 import type { VerifyProjectorsResult } from '../../src/report/kv-projector-verify.js';
 import { lossPlot, verifyProjectorsReport } from '../../src/report/kv-projector-verify.js';
 import { render } from '../../src/report/render.js';
-import { runCli } from '../run-cli.js';
+import { runHere } from '../run-here.js';
 
 const SMALL = ['--teacher-width', '64', '--student', '24'];
-const verify = (...args: string[]) => runCli(['kv-projector', 'verify', ...args]);
+const verify = (...args: string[]) => runHere(['kv-projector', 'verify', ...args]);
 
 describe('kv-projector verify', () => {
-  it('has every step as a row of CSV, the losses of PyTorch’s linear layer among them', () => {
-    const { code, stdout } = verify(...SMALL, '--steps', '15', '--format', 'csv');
+  it('has every step as a row of CSV, the losses of PyTorch’s linear layer among them', async () => {
+    const { code, stdout } = await verify(...SMALL, '--steps', '15', '--format', 'csv');
     expect(code).toBe(0);
     const [head, ...rows] = stdout.trim().split('\n');
     expect(head).toBe('step,linear_loss,elastic_loss');
@@ -20,14 +20,15 @@ describe('kv-projector verify', () => {
     expect(losses).toEqual(['3.7341', '3.3063', '2.6248']);
   });
 
-  it('gives other losses for another seed', () => {
+  it('gives other losses for another seed', async () => {
     const lossesOf = (...seed: string[]) =>
-      verify(...SMALL, '--steps', '2', '--format', 'csv', ...seed).stdout;
-    expect(lossesOf('--seed', '8')).not.toBe(lossesOf());
+      verify(...SMALL, '--steps', '2', '--format', 'csv', ...seed);
+    const [first, second] = [await lossesOf(), await lossesOf('--seed', '8')];
+    expect(first.stdout).not.toBe(second.stdout);
   });
 
-  it('says where linear wins', () => {
-    const { stdout } = verify(...SMALL, '--steps', '20');
+  it('says where linear wins', async () => {
+    const { stdout } = await verify(...SMALL, '--steps', '20');
     expect(stdout).toContain('elastic is ahead');
     expect(stdout).toContain('--data linear');
     expect(stdout).toContain('x linear   o elastic');
@@ -37,8 +38,8 @@ describe('kv-projector verify', () => {
     [['--data', 'nonsense'], /--data/],
     [['--full', '--student', '8'], /--student/],
     [['--student', '1.5', 'extra'], /--student/],
-  ])('%j is refused', (args, said) => {
-    const { code, stderr, stdout } = verify(...args);
+  ])('%j is refused', async (args, said) => {
+    const { code, stderr, stdout } = await verify(...args);
     expect(code).toBe(2);
     expect(stderr).toMatch(said);
     expect(stdout).toBe('');
@@ -55,14 +56,14 @@ describe('kv-projector verify', () => {
     '1',
   ];
 
-  it('has no room for widths beyond the memory of the backend', () => {
-    const { code, stderr } = verify(...TOO_LARGE);
+  it('has no room for widths beyond the memory of the backend', async () => {
+    const { code, stderr } = await verify(...TOO_LARGE);
     expect(code).toBe(3);
     expect(stderr).toMatch(/at most 4 GiB[\s\S]*smaller widths/);
   });
 
-  it('refuses a file that is there before it begins', () => {
-    const { code, stderr } = verify(...TOO_LARGE, '-o', 'package.json');
+  it('refuses a file that is there before it begins', async () => {
+    const { code, stderr } = await verify(...TOO_LARGE, '-o', 'package.json');
     expect(code).toBe(2);
     expect(stderr).toContain('package.json exists already');
   });

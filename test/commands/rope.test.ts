@@ -4,10 +4,10 @@ import { loadModelFile } from '../../src/cli/model-file.js';
 import { render } from '../../src/report/render.js';
 import type { Format } from '../../src/report/report.js';
 import { ropeReport } from '../../src/report/rope.js';
-import { runCli } from '../run-cli.js';
+import { runHere } from '../run-here.js';
 
 const LLAMA = 'fixtures/hf-configs/llama-3.1-8b/config.json';
-const rope = (...args: string[]) => runCli(['rope', ...args]);
+const rope = (...args: string[]) => runHere(['rope', ...args]);
 
 /** What the command prints, computed here. */
 async function shown(format: Exclude<Format, 'json'>, width = Number.POSITIVE_INFINITY) {
@@ -21,8 +21,8 @@ async function analysisOf(path: string, context: number) {
 }
 
 describe('minimind rope', () => {
-  it('marks the setting of the model, and what is beyond the training', () => {
-    const { code, stdout } = rope(LLAMA, '--context', '32768');
+  it('marks the setting of the model, and what is beyond the training', async () => {
+    const { code, stdout } = await rope(LLAMA, '--context', '32768');
     expect(code).toBe(0);
     expect(stdout).toContain(
       'Trained with 8,192 positions (where its scaling begins), to reach 32,768: factor 4.',
@@ -70,8 +70,8 @@ describe('minimind rope', () => {
     [['--context', '0'], 'is no positive whole number'],
     [['--context', '9', '--factor', '0.5'], 'is no factor'],
     [[], 'Missing required flag context'],
-  ])('refuses %j', (args, message) => {
-    const { code, stderr } = rope(LLAMA, ...args);
+  ])('refuses %j', async (args, message) => {
+    const { code, stderr } = await rope(LLAMA, ...args);
     expect(code).toBe(2);
     expect(stderr).toContain(message);
     expect(stderr).not.toMatch(/^\s+at /m);
@@ -83,8 +83,8 @@ describe('minimind rope', () => {
     expect(rotaries[0]?.methods.find(({ id }) => id === 'linear')?.counts.extrapolated).toBe(0);
   });
 
-  it('says what positions a model without RoPE has', () => {
-    const { code, stderr } = rope('fixtures/hf/bloom/config.json', '--context', '99');
+  it('says what positions a model without RoPE has', async () => {
+    const { code, stderr } = await rope('fixtures/hf/bloom/config.json', '--context', '99');
     expect(code).toBe(2);
     expect(stderr).toMatch(
       /^error: fixtures\/hf\/bloom\/config\.json has no rotary positions: it has ALiBi/,

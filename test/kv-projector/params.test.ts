@@ -6,10 +6,10 @@ import { adapterParameters, hiddenOf, moduleName } from '../../src/kv-projector/
 import { parseTeacher, recommendationFor, sizeInName } from '../../src/kv-projector/teacher.js';
 import { projectorParamsReport } from '../../src/report/kv-projector-params.js';
 import { render } from '../../src/report/render.js';
-import { runCli } from '../run-cli.js';
+import { runHere } from '../run-here.js';
 
-const params = (...args: string[]) => {
-  const run = runCli(['kv-projector', 'params', ...args, '--json']);
+const params = async (...args: string[]) => {
+  const run = await runHere(['kv-projector', 'params', ...args, '--json']);
   return { ...run, answer: JSON.parse(run.stdout) };
 };
 
@@ -104,8 +104,8 @@ describe('names and sizes', () => {
 });
 
 describe('minimind kv-projector params', () => {
-  it('sums over teachers, each with the ratio for its size', () => {
-    const { answer } = params(
+  it('sums over teachers, each with the ratio for its size', async () => {
+    const { answer } = await params(
       '--teacher',
       'Qwen2-7B:3584x28',
       '--teacher',
@@ -124,8 +124,8 @@ describe('minimind kv-projector params', () => {
     expect(elastic.total.flopsPerToken.value).toBe(first + 4 * 80 * (8192 * 16384 + 16384 * 2048));
   });
 
-  it('takes a config: width, blocks and the counted size', () => {
-    const { answer } = params(
+  it('takes a config: width, blocks and the counted size', async () => {
+    const { answer } = await params(
       '--teacher',
       'fixtures/hf-configs/llama-3.1-8b/config.json',
       '--student',
@@ -142,8 +142,8 @@ describe('minimind kv-projector params', () => {
     ]);
   });
 
-  it('has figures that follow from their formulas', () => {
-    const { answer } = params('--teacher', 'a-20B:100x3', '--student', '7');
+  it('has figures that follow from their formulas', async () => {
+    const { answer } = await params('--teacher', 'a-20B:100x3', '--student', '7');
     const figures: Figure[] = [];
     JSON.stringify(answer, (_, value) => {
       if (value?.formula) figures.push(value);
@@ -153,8 +153,8 @@ describe('minimind kv-projector params', () => {
     for (const { formula, inputs, value } of figures) expect(evaluate(formula, inputs)).toBe(value);
   });
 
-  it('recommends nothing when a size is unknown', () => {
-    const { answer } = params('--teacher', 'a:64', '--teacher', 'b-7B:64', '--student', '8');
+  it('recommends nothing when a size is unknown', async () => {
+    const { answer } = await params('--teacher', 'a:64', '--teacher', 'b-7B:64', '--student', '8');
     expect(answer.withoutSize).toEqual(['a']);
     expect(answer.projectors.map(({ ratio }: { ratio: unknown }) => ratio)).toEqual([
       null,
@@ -184,8 +184,8 @@ describe('minimind kv-projector params', () => {
   it.each([
     [['--teacher', 'a:8', '--student', '8', '--ratio', '-1'], 'is no ratio'],
     [['--student', '8'], 'Missing required flag teacher'],
-  ])('%j', (args, message) => {
-    const { code, answer } = params(...args);
+  ])('%j', async (args, message) => {
+    const { code, answer } = await params(...args);
     expect(code).toBe(2);
     expect(answer.message).toContain(message);
   });
@@ -205,11 +205,11 @@ describe('minimind kv-projector params', () => {
     expect(text).not.toMatch(/^projector: /m);
   });
 
-  it('escapes what a teacher is called', () => {
-    const { stdout } = runCli(
-      ['kv-projector', 'params', '--teacher', '\u001b[31mx\u202e:8', '--student', '4'],
-      {},
-    );
+  it('escapes what a teacher is called', async () => {
+    const teacher = '\u001b[31mx\u202e:8';
+    const { stdout } = await runHere([
+      ...['kv-projector', 'params', '--teacher', teacher, '--student', '4'],
+    ]);
     expect(stdout.replaceAll('\n', '')).not.toMatch(/[\p{Cc}\p{Cf}]/u);
     expect(stdout).toContain('\\x1b[31mx\\u{202e}');
   });

@@ -5,12 +5,10 @@ import { afterAll, describe, expect, it } from 'vitest';
 import { openCheckpoint } from '../../src/checkpoint/open.js';
 import { writeSafetensors } from '../../src/checkpoint/safetensors/write.js';
 import { readTensor } from '../../src/checkpoint/view.js';
-import { convertProjector, type OutputDtype, projectKv } from '../../src/cli/kv-projector.js';
-import { type Problem, UserError } from '../../src/errors.js';
 import { jsonText, parseJson } from '../../src/kv-projector/json-values.js';
 import { decode } from '../../src/tensor/decode.js';
 import { inPackage, readJson } from '../fixtures.js';
-import { runCli } from '../run-cli.js';
+import { runHere } from '../run-here.js';
 
 const FIXTURES = 'fixtures/kv-projector';
 const CASES = ['linear-one-teacher', 'two-teachers'] as const;
@@ -18,33 +16,10 @@ const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'minimind-'));
 afterAll(() => fs.rmSync(folder, { recursive: true }));
 const inFolder = (name: string) => path.join(folder, name);
 
-type Warn = (problems: readonly Problem[]) => Promise<void>;
-
-/** What came of a call: its answer, or undefined, and all that it said. */
-async function outcomeOf<Answer>(call: (warn: Warn) => Promise<Answer>) {
-  const said: string[] = [];
-  const warn: Warn = async (problems) => {
-    said.push(...problems.map(({ path = '', message }) => `${path}: ${message}`));
-  };
-  try {
-    return { answer: await call(warn), said, code: 'done' };
-  } catch (error) {
-    if (!(error instanceof UserError)) throw error;
-    said.push(error.message);
-    await warn(error.problems);
-    return { answer: undefined, said, code: error.code };
-  }
-}
-
-const project = (projector: string, kv: string, output: string, dtype?: OutputDtype) =>
-  outcomeOf((warn) =>
-    projectKv(projector, kv, { output, dtype, threads: 1, force: false, quiet: true, warn }),
-  );
-
-const convert = (file: string, out: string, force = false) =>
-  outcomeOf((warn) =>
-    convertProjector(file, out, { container: undefined, force, quiet: true, warn }),
-  );
+const run = async (...args: string[]) => {
+  const done = await runHere(['kv-projector', ...args, '--json']);
+  return { ...done, answer: JSON.parse(done.stdout) };
+};
 
 /** Everything that a file holds, values as bytes. */
 function contentOf(file: string) {
@@ -96,11 +71,17 @@ async function written(name: string, tensors: Record<string, [number[], number[]
 
 describe.each(CASES)('project %s', (name) => {
   it.each(['model.safetensors', 'saved.pt'])('%s gives what PyTorch gives', async (projector) => {
-    const input = inPackage(FIXTURES, name, 'expected.safetensors');
+    const input = `${FIXTURES}/${name}/expected.safetensors`;
     const output = inFolder(`${name}-${projector}.out.safetensors`);
-    const { code, said } = await project(inPackage(FIXTURES, name, projector), input, output);
-    expect({ code, said }).toEqual({ code: 'done', said: [] });
-    const expected = contentOf(input).tensors;
+    const { code, stderr } = await run(
+      'project',
+      `${FIXTURES}/${name}/${projector}`,
+      input,
+      '-o',
+      output,
+    );
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    const expected = contentOf(inPackage(input)).tensors;
     const found = contentOf(output).tensors;
     const names = [...expected.keys()].filter((each) => each.startsWith('output.'));
     expect([...found.keys()].sort()).toEqual(names.sort());
@@ -122,18 +103,18 @@ describe.each(CASES)('project %s', (name) => {
       'case.json',
     );
     const output = inFolder(`${name}.pt`);
-    const { answer } = await convert(inPackage(FIXTURES, name, 'saved.pt'), output);
-    expect(answer?.projector.parameters).toBe(described.parameters);
+    const { answer } = await run('convert', `${FIXTURES}/${name}/saved.pt`, output);
+    expect(answer.projector.parameters).toBe(described.parameters);
     if (described.keys) expect([...contentOf(output).tensors.keys()]).toEqual(described.keys);
   });
 
   it('converts there and back without a change', async () => {
-    const saved = inPackage(FIXTURES, name, 'saved.pt');
+    const saved = `${FIXTURES}/${name}/saved.pt`;
     const middle = inFolder(`${name}-middle.safetensors`);
     const back = inFolder(`${name}-back.pt`);
-    expect((await convert(saved, middle)).code).toBe('done');
-    expect((await convert(middle, back)).code).toBe('done');
-    const [first, last] = [contentOf(saved), contentOf(back)];
+    expect((await run('convert', saved, middle)).code).toBe(0);
+    expect((await run('convert', middle, back)).code).toBe(0);
+    const [first, last] = [contentOf(inPackage(saved)), contentOf(back)];
     expect([...last.tensors]).toEqual([...first.tensors]);
     expect([...last.content]).toEqual([...first.content]);
     expect(contentOf(middle).metadata.get('student_d_model')).toBe('12');
@@ -166,9 +147,9 @@ describe('project', () => {
     const projector = await written('identity.safetensors', both);
     const input = await written('kv.safetensors', kv);
     const output = inFolder('projected.safetensors');
-    const { answer } = await project(projector, input, output, 'bf16');
+    const { answer } = await run('project', projector, input, '-o', output, '--dtype', 'bf16');
     const { tensors } = contentOf(output);
-    expect(answer?.tensors[0]?.output).toEqual({
+    expect(answer.tensors[0].output).toEqual({
       name: 'a.b.K',
       dtype: 'BF16',
       shape: [3, 2],
@@ -177,7 +158,9 @@ describe('project', () => {
     expect([...numbersOf(tensors, 'a.b.K')]).toEqual([1, 2, 3, 4, 5, 6]);
     expect([...numbersOf(tensors, 'a.b.V')]).toEqual([8, 7]);
     // Not again over what is there.
-    expect((await project(projector, input, output)).said.join()).toContain('exists');
+    expect((await run('project', projector, input, '-o', output)).answer.message).toContain(
+      'exists',
+    );
   });
 
   it('tells of NaN, of what overflows and of teachers that are not used', async () => {
@@ -202,11 +185,24 @@ describe('project', () => {
         [1e6, 1],
       ],
     });
-    const output = inFolder('odd.out.safetensors');
-    const { said, answer } = await project(projector, input, output, 'f16');
-    expect(answer?.unused).toEqual(['c']);
-    expect(answer?.tensors.map((each) => each.output.nonFinite)).toEqual([2, 1]);
-    expect(said.join('\n')).toMatch(/teacher "c"[\s\S]*spoils its row[\s\S]*beyond the type/);
+    const { code, stderr, answer } = await run(
+      'project',
+      projector,
+      input,
+      '-o',
+      inFolder('odd.out.safetensors'),
+      '--dtype',
+      'f16',
+    );
+    expect(code).toBe(0);
+    expect(answer.unused).toEqual(['c']);
+    const counts = answer.tensors.map(
+      (each: { output: { nonFinite: number } }) => each.output.nonFinite,
+    );
+    expect(counts).toEqual([2, 1]);
+    expect(stderr).toContain('nothing of the teacher "c"');
+    expect(stderr).toContain('spoils its row');
+    expect(stderr).toContain('beyond the type');
   });
 
   it('takes tensors without rows, and a teacher called __proto__', async () => {
@@ -228,7 +224,7 @@ describe('project', () => {
       ],
     });
     const output = inFolder('proto.out.safetensors');
-    expect((await project(projector, input, output)).code).toBe('done');
+    expect((await run('project', projector, input, '-o', output)).code).toBe(0);
     const { tensors } = contentOf(output);
     expect(tensors.get('__proto__.K')?.shape).toEqual([0, 1]);
     expect([...numbersOf(tensors, '__proto__.V')]).toEqual([11]);
@@ -238,7 +234,7 @@ describe('project', () => {
     [
       'a missing teacher',
       { 'x.K': [[2], [1, 2]], 'x.V': [[2], [1, 2]] },
-      ['no adapter for the teacher "x"'],
+      ['no adapter for the teacher \\"x\\"'],
     ],
     [
       'another width',
@@ -257,9 +253,9 @@ describe('project', () => {
     const projector = await written('refusing.safetensors', both);
     const input = await written('refused.safetensors', tensors);
     const output = inFolder('never.safetensors');
-    const { code, said } = await project(projector, input, output);
-    expect(code).toBe('refused-file');
-    for (const message of messages) expect(said.join('\n')).toContain(message);
+    const { code, stdout } = await run('project', projector, input, '-o', output);
+    expect(code).toBe(2);
+    for (const message of messages) expect(stdout).toContain(message);
     expect(fs.existsSync(output)).toBe(false);
   });
 
@@ -299,9 +295,8 @@ describe('project', () => {
     const projector = await written('broken.safetensors', tensors);
     const input = await written('good-kv.safetensors', kv);
     const output = inFolder('never.safetensors');
-    const { code, said } = await project(projector, input, output);
-    expect(code).toBe('refused-file');
-    expect(said.join('\n')).toContain(message);
+    const { code, stdout } = await run('project', projector, input, '-o', output);
+    expect({ code, stdout }).toEqual({ code: 2, stdout: expect.stringContaining(message) });
     expect(fs.readdirSync(folder).filter((each) => /never|\.tmp$/.test(each))).toEqual([]);
   });
 
@@ -309,16 +304,21 @@ describe('project', () => {
     for (const file of ['saved.pt', 'model.safetensors']) {
       const bytes = fs.readFileSync(inPackage(FIXTURES, 'two-teachers', file));
       fs.writeFileSync(inFolder(`cut-${file}`), bytes.subarray(0, bytes.length - 100));
-      const { code } = await convert(inFolder(`cut-${file}`), inFolder('cut-out.pt'));
-      expect(code).toBe('refused-file');
+      const { code, answer } = await run(
+        'convert',
+        inFolder(`cut-${file}`),
+        inFolder('cut-out.pt'),
+      );
+      expect({ code, problem: answer.code }).toEqual({ code: 2, problem: 'refused-file' });
     }
   });
 
   it('refuses a name that is of another container', async () => {
     const projector = await written('named.safetensors', both);
-    const { code, said } = await project(projector, await written('n.safetensors', kv), 'n.pt');
-    expect(code).toBe('usage');
-    expect(said.join()).toContain('n.pt is named like a pt file');
+    const input = await written('named-kv.safetensors', kv);
+    const { code, answer } = await run('project', projector, input, '-o', inFolder('results.pt'));
+    expect(code).toBe(2);
+    expect(answer.message).toContain('results.pt is named like a pt file');
   });
 });
 
@@ -327,23 +327,14 @@ describe('convert', () => {
     ['no file of weights', 'projector'],
     ['in the place of', inPackage(FIXTURES, 'two-teachers/saved.pt')],
   ])('refuses an output that is %s', async (message, out) => {
-    const { code, said } = await convert(inPackage(FIXTURES, 'two-teachers/saved.pt'), out, true);
-    expect(code).toBe('usage');
-    expect(said.join()).toContain(message);
-  });
-});
-
-describe('the commands', () => {
-  const { stdout, code } = runCli([
-    ...['kv-projector', 'project', `${FIXTURES}/two-teachers/saved.pt`],
-    ...[`${FIXTURES}/linear-one-teacher/model.safetensors`, '-o', inFolder('no'), '--json'],
-  ]);
-
-  it('say in JSON what is wrong, and exit with 2', () => {
+    const { code, answer } = await run(
+      'convert',
+      `${FIXTURES}/two-teachers/saved.pt`,
+      out,
+      '--force',
+    );
     expect(code).toBe(2);
-    const { code: kind, problems } = JSON.parse(stdout);
-    expect(kind).toBe('refused-file');
-    expect(problems[0].message).toContain('neither keys nor values');
+    expect(answer.message).toContain(message);
   });
 });
 
