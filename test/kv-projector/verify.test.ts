@@ -94,8 +94,8 @@ describe('both adapters', () => {
   });
 
   it.each([
-    ['published', 'elastic', 4, 320, 96],
-    ['shifted', 'elastic', 4, 320, 96],
+    ['published', 'elastic', 2, 192, 64],
+    ['shifted', 'elastic', 2, 192, 64],
     ['linear', 'linear', 1, 480, 64],
   ] as const)('%s data: %s wins', async (data, winner, batch, teacherWidth, studentWidth) => {
     const found = await verify(await openTrainer(1, 'wasm'), {
@@ -105,7 +105,7 @@ describe('both adapters', () => {
     expect(found.winner).toBe(winner);
     const { linear = 0, elastic = 0 } = found.steps.at(-1) ?? {};
     const [lower, higher] = winner === 'linear' ? [linear, elastic] : [elastic, linear];
-    // Clearly: with PyTorch's values 0.15 beside 0.63 (shifted: 1.98).
+    // Clearly: with PyTorch's values 0.18 beside 0.59 (shifted: 1.85).
     expect(lower).toBeLessThan(0.75 * higher);
     expect(found.published).toBeNull();
   });
