@@ -113,7 +113,7 @@ const blend = (frequency: number, factor: number, kept: number) =>
 /** base^(2j / d) */
 // Unrounded at one step only, far positions are turned by an angle that is 1e-3 off.
 const powerOf = (base: number, dimensions: number, j: number) =>
-  f32(base ** f32((2 * j) / dimensions));
+  f32(f32(base) ** f32((2 * j) / dimensions));
 
 function frequenciesOf(base: number, dimensions: number): Float32Array {
   return Float32Array.from({ length: dimensions / 2 }, (_, j) => 1 / powerOf(base, dimensions, j));

@@ -4,7 +4,7 @@ import { printable } from '../report/escape.js';
 import { toJson } from '../report/json.js';
 import type { Format, Report } from '../report/report.js';
 import { baseFlags } from './flags.js';
-import { writeStdout, writeText } from './output.js';
+import { isStdout, writeStdout, writeText } from './output.js';
 import { renderOptions } from './terminal.js';
 
 /** What `baseFlags` parse to. */
@@ -36,24 +36,30 @@ export abstract class BaseCommand extends Command {
     report: (result: Result) => Report,
   ): Promise<Result> {
     const format = formatOf(flags);
-    const toFile = flags.output !== undefined && flags.output !== '-';
     if (format === 'json') {
       await this.write(flags, toJson(result));
       return result;
     }
     const { render } = await import('../report/render.js');
-    const options = toFile
-      ? { width: Number.POSITIVE_INFINITY, colourLevel: 0 as const }
-      : renderOptions(process.stdout, flags['no-color']);
+    const options = isStdout(flags.output)
+      ? renderOptions(process.stdout, flags['no-color'])
+      : { width: Number.POSITIVE_INFINITY, colourLevel: 0 as const };
     await this.write(flags, await render(report(result), format, options));
     return result;
   }
 
   /** Writes text that is the answer: to stdout, or to the file that `-o` names. */
   protected async write(flags: OutputFlags, text: string): Promise<void> {
-    if (flags.output === undefined || flags.output === '-') return writeStdout(text);
+    if (isStdout(flags.output)) return writeStdout(text);
     await writeText(flags.output, text, flags.force);
     this.note(flags, `wrote ${flags.output}`);
+  }
+
+  /** Refuses a file that the answer cannot be written to, before the work that it is the answer of. */
+  protected async refuseUnwritable({ output, force }: OutputFlags): Promise<void> {
+    if (isStdout(output)) return;
+    const { refuseUnwritable } = await import('../files/write-whole.js');
+    await refuseUnwritable(output, force);
   }
 
   /** Prints warnings to stderr, unless the user wants quiet. */

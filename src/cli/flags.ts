@@ -76,6 +76,16 @@ export const stateDict = Flags.string({
   description: 'the dict of a PyTorch file that holds the tensors, when there are several',
 });
 
+/** What goes with a model that is a config, or a checkpoint with its config. */
+export const modelFlags = {
+  set,
+  config: Flags.string({
+    helpValue: 'FILE',
+    description: 'the config of a checkpoint [default: the one in it, or in its folder]',
+  }),
+  'state-dict': stateDict,
+};
+
 /** `--dtype bf16`, by any of a type's usual names. */
 export const dtype = Flags.custom<Dtype>({
   helpValue: 'TYPE',

@@ -94,7 +94,7 @@ async function project(checkpoint: Checkpoint, kv: Checkpoint, flags: ProjectFla
       },
     );
   }
-  const place: OutputPlace = { path: flags.output, container: 'safetensors', kind: 'file' };
+  const place = resultsPlace(flags.output);
   refuseOverlap(checkpoint, place, { read: [], report: undefined });
   refuseOverlap(kv, place, { read: [], report: undefined });
   await refuseUnwritable(flags.output, flags.force);
@@ -155,6 +155,19 @@ async function project(checkpoint: Checkpoint, kv: Checkpoint, flags: ProjectFla
     unused,
     ignored,
   } as const;
+}
+
+/** Results are one file, whatever it is called, but not by the name of another container. */
+function resultsPlace(name: string): OutputPlace {
+  const { container } = outputPlace(name, undefined);
+  if (container === 'safetensors') return { path: name, container, kind: 'file' };
+  throw new UserError(
+    'usage',
+    `${name} is named like a ${container} file, and results are safetensors`,
+    {
+      suggestion: 'let the name end in .safetensors',
+    },
+  );
 }
 
 /** Types that nothing can be written in become F32. */

@@ -13,8 +13,10 @@ export interface LivePlot {
 
 type Stream = Pick<NodeJS.WriteStream, 'isTTY' | 'columns' | 'rows' | 'write' | 'getColorDepth'>;
 
-/** A terminal with fewer rows has no place for a plot, and what is scrolled away cannot be drawn again. */
-const FEWEST_ROWS = 34;
+/** Rows of a terminal that are not the plot's: title, axis, legend, status, and where the cursor stands. */
+const OTHER_ROWS = 9;
+/** A lower terminal has no place for a plot, and what is scrolled away cannot be drawn again. */
+const FEWEST_ROWS = 16;
 /** Milliseconds between two drawings at least. */
 const PERIOD = 100;
 
@@ -32,22 +34,25 @@ export function livePlot(
   }
   let height = 0;
   let next = 0;
-  const erase = () => (height > 0 ? `\x1b[${height}A\x1b[J` : '');
+  // To the first column as well: a terminal shows Ctrl-C as `^C` where the cursor stands.
+  const back = () => (height > 0 ? `\r\x1b[${height}A` : '');
   const end = () => {
     if (height === 0) return;
     // Also when Ctrl-C ends the process.
     process.removeListener('exit', end);
-    stream.write(erase());
+    stream.write(`${back()}\x1b[J`);
     height = 0;
   };
   return {
     async show(plot, status) {
       if (performance.now() < next) return;
       next = performance.now() + PERIOD;
-      const blocks = [...(plot ? [plot] : []), { kind: 'note', text: status } as const];
+      const fitting = plot ? [{ ...plot, mostRows: (stream.rows ?? 0) - OTHER_ROWS }] : [];
+      const blocks = [...fitting, { kind: 'note', text: status } as const];
       const text = await render({ blocks }, 'table', renderOptions(stream, noColor));
       if (height === 0) process.once('exit', end);
-      stream.write(erase() + text);
+      // Line by line over what was there: some terminals keep what is cleared as a whole among what was scrolled away.
+      stream.write(`${back()}${text.replaceAll('\n', '\x1b[K\n')}\x1b[J`);
       height = text.split('\n').length - 1;
     },
     end,

@@ -9,6 +9,10 @@ export async function writeStdout(text: string): Promise<void> {
   });
 }
 
+/** Whether the answer goes to stdout. */
+export const isStdout = (output: string | undefined): output is undefined | '-' =>
+  output === undefined || output === '-';
+
 /** Writes `text` to `file`, whole or not at all; see `writeWhole`. */
 export async function writeText(file: string, text: string, force: boolean): Promise<void> {
   const { writeWhole } = await import('../files/write-whole.js');

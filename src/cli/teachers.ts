@@ -56,9 +56,10 @@ async function teacherOf(file: string) {
   return { teacher, warnings };
 }
 
-/** The folder of a config.json, and the name of any other file. */
+/** A folder, also that of a config.json, is called what it is; any other file without its ending. */
 function nameOf(file: string): string {
   const place = path.resolve(file);
   const { name, dir, base } = path.parse(place);
+  if (fs.statSync(place).isDirectory()) return base;
   return base === 'config.json' ? path.basename(dir) : name;
 }

@@ -17,7 +17,6 @@ import type { DialectName } from '../conversion/dialects.js';
 import type { Container } from '../conversion/places.js';
 import type { Extension, LayoutName, Merge, Tie } from '../conversion/request.js';
 import { UserError } from '../errors.js';
-import { refuseUnwritable } from '../files/write-whole.js';
 import { convertReport } from '../report/convert.js';
 import type { Proof } from '../report/convert-result.js';
 import type { EncodableDtype } from '../tensor/encode.js';
@@ -209,7 +208,7 @@ export default class ConvertCheckpoint extends BaseCommand {
   async run() {
     const { args, flags } = await this.parse(ConvertCheckpoint);
     const { convertCheckpoint } = await import('../cli/convert.js');
-    if (flags.output !== undefined) await refuseUnwritable(flags.output, flags.force);
+    await this.refuseUnwritable(flags);
     const checkpoint = openCheckpoint(args.in, { stateDict: flags['state-dict'] });
     try {
       await this.warnAbout(flags, warningsOf(checkpoint));

@@ -3,7 +3,7 @@ import * as Flags from '@oclif/core/flags';
 import { countParameters } from '../budget/parameters.js';
 import { BaseCommand, formatOf } from '../cli/base-command.js';
 import { fitFlags, fitsOf, forwardOn, PURPOSES } from '../cli/fit-setting.js';
-import { set, stateDict } from '../cli/flags.js';
+import { modelFlags } from '../cli/flags.js';
 import { hardwareFlags, hardwareOf, ownHardware } from '../cli/hardware.js';
 import { openModelSource } from '../cli/model-source.js';
 import { UserError } from '../errors.js';
@@ -40,12 +40,7 @@ export default class Fit extends BaseCommand {
       description: 'write the answer to FILE, whole or not at all',
       helpGroup: 'OUTPUT',
     }),
-    set,
-    config: Flags.string({
-      helpValue: 'FILE',
-      description: 'the config of a checkpoint [default: the one in it, or in its folder]',
-    }),
-    'state-dict': stateDict,
+    ...modelFlags,
     for: Flags.option({
       options: PURPOSES,
       description: 'what is asked [default: both]',

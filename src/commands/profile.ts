@@ -8,14 +8,7 @@ import { explainPublished } from '../budget/published.js';
 import { resolveSetting } from '../budget/setting.js';
 import { OPTIMIZER_NAMES } from '../budget/training.js';
 import { BaseCommand, formatOf } from '../cli/base-command.js';
-import {
-  bytesLimit,
-  countLimit,
-  publishedNumber,
-  set,
-  settingFlags,
-  stateDict,
-} from '../cli/flags.js';
+import { bytesLimit, countLimit, modelFlags, publishedNumber, settingFlags } from '../cli/flags.js';
 import { openModelSource } from '../cli/model-source.js';
 import { configText } from '../report/checkpoint.js';
 import { profileReport } from '../report/profile.js';
@@ -41,12 +34,7 @@ export default class Profile extends BaseCommand {
     }),
   };
   static override flags = {
-    set,
-    config: Flags.string({
-      helpValue: 'FILE',
-      description: 'the config of a checkpoint [default: the one in it, or in its folder]',
-    }),
-    'state-dict': stateDict,
+    ...modelFlags,
     ...settingFlags,
     optimizer: Flags.option({
       options: OPTIMIZER_NAMES,

@@ -1,8 +1,7 @@
 import * as Args from '@oclif/core/args';
-import * as Flags from '@oclif/core/flags';
 import { analyseRope } from '../budget/rope.js';
 import { BaseCommand, formatOf } from '../cli/base-command.js';
-import { count, set, stateDict, times } from '../cli/flags.js';
+import { count, modelFlags, times } from '../cli/flags.js';
 import { openModelSource } from '../cli/model-source.js';
 import { configText } from '../report/checkpoint.js';
 import { ropeReport } from '../report/rope.js';
@@ -26,12 +25,7 @@ export default class Rope extends BaseCommand {
     }),
   };
   static override flags = {
-    set,
-    config: Flags.string({
-      helpValue: 'FILE',
-      description: 'the config of a checkpoint [default: the one in it, or in its folder]',
-    }),
-    'state-dict': stateDict,
+    ...modelFlags,
     context: count({ required: true, description: 'positions to reach' }),
     trained: count({
       description:

@@ -11,6 +11,8 @@ export interface ConstructorArguments {
   readonly values: ReadonlyMap<string, Value>;
   /** `student_d_model` */
   readonly studentWidth: number | undefined;
+  /** `mlp_ratio` */
+  readonly ratio: number | undefined;
   /** The names in `teacher_configs`, each with its `d_model`. */
   readonly teachers: ReadonlyMap<string, number | undefined>;
 }
@@ -36,7 +38,17 @@ export function constructorArguments(
     }
   }
   const width = values.get('student_d_model');
-  return { values, teachers, studentWidth: typeof width === 'number' ? width : undefined };
+  return {
+    values,
+    teachers,
+    studentWidth: typeof width === 'number' ? width : undefined,
+    ratio: ratioIn(values.get('mlp_ratio') ?? null),
+  };
+}
+
+function ratioIn(value: Value): number | undefined {
+  if (isKind(value, 'float')) return value.value;
+  return typeof value === 'number' ? value : undefined;
 }
 
 function numberIn(config: Value, key: string): number | undefined {

@@ -7,7 +7,7 @@ import { STORED_DTYPES } from '../tensor/stored-dtype.js';
 import { type ConstructorArguments, constructorArguments } from './arguments.js';
 import { type Complain, complaintsOf } from './complaints.js';
 import { ADAPTER_PARTS, type Branch, partName, readPartName, type Size, sizesIn } from './names.js';
-import { type AdapterKind, BRANCHES, moduleName } from './projector.js';
+import { type AdapterKind, BRANCHES, hiddenOf, moduleName } from './projector.js';
 
 /** The tensors of one adapter, and its sizes. */
 export interface SavedAdapter {
@@ -224,6 +224,7 @@ function contradictions(
   if (args.studentWidth !== undefined && args.studentWidth !== studentWidth) {
     said.push(`student_d_model is ${args.studentWidth}, but the tensors lead to ${studentWidth}`);
   }
+  said.push(...otherHidden(adapters, args.ratio));
   for (const [name, width] of args.teachers) {
     const adapter = adapters.find(({ module }) => module === moduleName(name));
     if (adapter === undefined) {
@@ -235,4 +236,16 @@ function contradictions(
     }
   }
   return said;
+}
+
+/** Adapters whose hidden width is not what the ratio makes of it. */
+function otherHidden(adapters: readonly SavedAdapter[], ratio: number | undefined): string[] {
+  if (ratio === undefined) return [];
+  return adapters.flatMap(({ module, branch, teacherWidth, hidden }) => {
+    const expected = hiddenOf(teacherWidth, ratio);
+    if (hidden === undefined || hidden === expected) return [];
+    return [
+      `mlp_ratio ${ratio} makes a hidden width of ${expected}, but that of ${partName(module, branch, '1')} is ${hidden}`,
+    ];
+  });
 }

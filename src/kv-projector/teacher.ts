@@ -32,14 +32,15 @@ export interface TeacherSize {
   readonly from: 'name' | 'config';
 }
 
-const SIZE_IN_NAME = /(?<![\d.])(\d{1,4}(?:\.\d{1,3})?)([bm])(?![a-z\d])/i;
+/** `14B`, `8x7B`; what is active at a time, as A3B in Qwen3-30B-A3B, is no size. */
+const SIZE_IN_NAME = /(?<![\d.]|[-_]a)(?:(\d{1,3})x)?(\d{1,4}(?:\.\d{1,3})?)([bm])(?![a-z\d])/i;
 
-/** The size that a name states, as `14B` in Qwen2-14B. */
+/** The size that a name states, as `14B` in Qwen2-14B. Of 8x7B it is the product, and what experts share counts often. */
 export function sizeInName(name: string): TeacherSize | undefined {
-  const [, number, unit = ''] = SIZE_IN_NAME.exec(name) ?? [];
+  const [, experts = '1', number, unit = ''] = SIZE_IN_NAME.exec(name) ?? [];
   if (number === undefined) return undefined;
   const scale = unit.toLowerCase() === 'b' ? 1e9 : 1e6;
-  return { parameters: Math.round(Number(number) * scale), from: 'name' };
+  return { parameters: Math.round(Number(experts) * Number(number) * scale), from: 'name' };
 }
 
 /** The published guidance for teachers from so many billions of parameters on, the largest first. */

@@ -103,6 +103,8 @@ const byTiles =
         scores[j] = own;
         top = Math.max(top, own);
       }
+      // Scores of −∞ weigh nothing, and are less than no maximum.
+      if (top === Number.NEGATIVE_INFINITY) continue;
       // What was summed before was relative to the maximum of before.
       const correction = Math.exp(highest - top);
       total *= correction;

@@ -135,33 +135,47 @@ export class NtkAwareRope {
     const [batch = 0, positions = 0, heads = 0] = x.shape;
     expectShape(NAME, 'X', x.shape, [batch, positions, heads, headDim]);
     const scale = this.scaleFor(offset + positions);
-    const tables = scale === this.#scale ? this.#tables : this.#tablesFor(scale);
-    if (dynamic) {
+    if (dynamic && scale !== this.#scale) {
+      this.#tables = this.#tablesFor(scale);
       this.#scale = scale;
-      this.#tables = tables;
     }
-    const rows = (table: Float32Tensor): Float32Tensor => ({
-      dtype: 'f32',
-      shape: [positions, headDim],
-      data: table.data.subarray(offset * headDim, (offset + positions) * headDim),
-    });
-    return applyRotaryPosEmb(x, rows(tables.cos), rows(tables.sin));
+    // Of a scale that is not kept, the rows of this call are enough.
+    const { cos, sin } =
+      scale === this.#scale
+        ? rowsOf(this.#tables, offset, positions)
+        : this.#rowsFor(scale, offset, positions);
+    return applyRotaryPosEmb(x, cos, sin);
   }
 
+  /** All rows for a scale. */
   #tablesFor(scale: number): RotaryTables {
     const { headDim, maxPositions } = this.#options;
     const positions = maxPositions * scale;
+    if (positions * headDim > MOST_VALUES) {
+      throw mistake(
+        NAME,
+        `the tables of ${positions} positions would have more than ${MOST_VALUES} values`,
+        'Stay within fewer positions; without dynamic, a call needs no more than its own.',
+      );
+    }
+    return this.#rowsFor(scale, 0, positions);
+  }
+
+  /** The rows of positions `first` to `first + count - 1`. */
+  #rowsFor(scale: number, first: number, count: number): RotaryTables {
+    const { headDim } = this.#options;
     const frequencies = rotaryFrequencies({
       base: this.#baseFor(scale),
       rotatedDim: headDim,
       scaling: undefined,
     });
-    const shape = [positions, headDim];
-    const cos = new Float32Array(positions * headDim);
-    const sin = new Float32Array(positions * headDim);
+    const shape = [count, headDim];
+    const cos = new Float32Array(count * headDim);
+    const sin = new Float32Array(count * headDim);
     for (let at = 0; at < cos.length; at++) {
       const frequency = frequencies[at % (headDim / 2)] ?? 0;
-      const angle = Math.fround(Math.floor(at / headDim) * frequency);
+      const position = Math.fround(first + Math.floor(at / headDim));
+      const angle = Math.fround(position * frequency);
       cos[at] = Math.cos(angle);
       sin[at] = Math.sin(angle);
     }
@@ -183,3 +197,16 @@ export class NtkAwareRope {
 }
 
 const NAME = 'NtkAwareRope';
+
+/** 4 GiB for either table. */
+const MOST_VALUES = 2 ** 30;
+
+/** `count` rows of tables from `first` on. */
+function rowsOf({ cos, sin }: RotaryTables, first: number, count: number): RotaryTables {
+  const rows = ({ shape: [, width = 0], data }: Float32Tensor): Float32Tensor => ({
+    dtype: 'f32',
+    shape: [count, width],
+    data: data.subarray(first * width, (first + count) * width),
+  });
+  return { cos: rows(cos), sin: rows(sin) };
+}

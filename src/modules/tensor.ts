@@ -39,7 +39,7 @@ export const mistake = (where: string, message: string, suggestion: string): Use
   new UserError('usage', `${where}: ${message}`, { suggestion });
 
 /**
- * A tensor of numbers, each rounded once to the dtype, to the nearest, ties to even.
+ * A tensor of numbers, to the nearest, ties to even. As `torch.tensor` does: to float32, and from there to the dtype.
  * @throws UserError when the shape holds another number of them.
  */
 export function tensor(

@@ -3,6 +3,7 @@
  * float32 tensors (aten/src/ATen/core/TransformationHelper.h and DistributionsHelper.h, and
  * native/cpu/DistributionTemplates.h, of 2.13).
  */
+import { cosineAndSine, logarithm } from './float32-functions.js';
 import { MersenneTwister } from './mersenne-twister.js';
 
 /** A whole number of blocks of normal values, and little memory. */
@@ -13,6 +14,7 @@ const scratch = new Int32Array(DRAWS_AT_ONCE);
 const BLOCK = 16;
 const HALF = BLOCK / 2;
 const TWO_PI = Math.fround(2 * Math.PI);
+const point = new Float32Array(2);
 
 /** From `low` up to below `high`, or about `mean` with the standard deviation `deviation`. */
 export type Distribution =
@@ -22,13 +24,15 @@ export type Distribution =
 export type Uniform = Extract<Distribution, { kind: 'uniform' }>;
 export type Normal = Extract<Distribution, { kind: 'normal' }>;
 
-/** One draw for each value: its low 24 bits, which a float32 holds. */
+/** One draw for each value: its low 24 bits, which a float32 holds. What is rounded up to `high` becomes `low`. */
 export function fillUniform(twister: MersenneTwister, target: Float32Array, of: Uniform): void {
   const low = Math.fround(of.low);
-  const range = Math.fround(Math.fround(of.high) - low) * 2 ** -24;
+  const high = Math.fround(of.high);
+  const range = Math.fround(high - low) * 2 ** -24;
   drawn(twister, target.length, (draws, at) => {
     for (let i = 0; i < draws.length; i++) {
-      target[at + i] = ((draws[i] ?? 0) & 0xffffff) * range + low;
+      const value = Math.fround(((draws[i] ?? 0) & 0xffffff) * range + low);
+      target[at + i] = value === high ? low : value;
     }
   });
 }
@@ -67,10 +71,11 @@ function normalBlocks(twister: MersenneTwister, target: Float32Array, of: Normal
     for (let block = 0; block < draws.length; block += BLOCK) {
       for (let i = block; i < block + HALF; i++) {
         const fromOne = 1 - ((draws[i] ?? 0) & 0xffffff) * 2 ** -24;
-        const radius = Math.fround(Math.sqrt(Math.fround(-2 * Math.log(fromOne))));
+        const radius = Math.fround(Math.sqrt(-2 * logarithm(fromOne)));
         const angle = Math.fround(TWO_PI * (((draws[i + HALF] ?? 0) & 0xffffff) * 2 ** -24));
-        target[at + i] = Math.fround(radius * Math.cos(angle)) * deviation + mean;
-        target[at + i + HALF] = Math.fround(radius * Math.sin(angle)) * deviation + mean;
+        cosineAndSine(angle, point);
+        target[at + i] = Math.fround(radius * (point[0] ?? 0)) * deviation + mean;
+        target[at + i + HALF] = Math.fround(radius * (point[1] ?? 0)) * deviation + mean;
       }
     }
   });

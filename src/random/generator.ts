@@ -9,8 +9,8 @@ export type FanMode = 'fan_in' | 'fan_out';
 
 /**
  * What `torch.manual_seed` makes. Fills follow each other as calls on contiguous float32 tensors do in PyTorch:
- * uniform values and masks equal to the last bit, normal ones to 5e-7 of the standard deviation. Other dtypes draw
- * otherwise there, and so does what is not contiguous.
+ * equal to the last bit to those of its builds for x86-64 on a processor with AVX2 or AVX-512, and normal values to some
+ * units in the last place elsewhere. Other dtypes draw otherwise there, and so does what is not contiguous.
  */
 export class Generator {
   #twister: MersenneTwister;
@@ -33,7 +33,7 @@ export class Generator {
   }
 
   /**
-   * `Tensor.uniform_`: from `low` up to below `high` (which rounding can make of it).
+   * `Tensor.uniform_`: from `low` up to below `high`.
    * @throws UserError when the bounds are no float32 numbers in their order, or too far apart for one.
    */
   uniform(target: Float32Array, low = 0, high = 1): Float32Array {

@@ -7,7 +7,7 @@ import type {
 } from '../kv-projector/costs.js';
 import { bytesCell, flopsCell, heading, integerCell, left, note, right, strong } from './cells.js';
 import { explanationBlocks } from './explanation.js';
-import type { Block, Cell, Report, TableBlock } from './report.js';
+import type { Block, Cell, Column, Report, TableBlock } from './report.js';
 import { formatCount, formatInteger } from './units.js';
 import { counted } from './wording.js';
 
@@ -42,56 +42,115 @@ export function projectorParamsReport(
 const labelOf = ({ kind, ratio }: ProjectorCosts): string =>
   ratio === null ? kind : `${kind}, ratio ${ratio}`;
 
-function tableOf({ projectors, teachers }: ProjectorComparison): TableBlock {
+/** `elastic 0.5`, `recommended` */
+const shortLabelOf = ({ kind, ratio }: ProjectorCosts): string => {
+  if (ratio === null) return kind;
+  return ratio === 'recommended' ? ratio : `${kind} ${ratio}`;
+};
+
+/** Where the same table has less room, each of these leaves out more. */
+const ROOMS = ['all', 'less', 'least'] as const;
+type Room = (typeof ROOMS)[number];
+
+/** A column of figures: its cell for a teacher, and for all of them. */
+interface FigureColumn {
+  readonly column: Column;
+  readonly rooms: readonly Room[];
+  readonly of: (costs: TeacherCosts) => Cell;
+  readonly ofAll: (total: ProjectorCosts['total']) => Cell;
+}
+
+const FIGURES: readonly FigureColumn[] = [
+  {
+    column: right('ratio', 'ratio'),
+    rooms: ['all'],
+    of: ({ ratio }) => (ratio === null ? NOTHING : { text: String(ratio), value: ratio }),
+    ofAll: () => NOTHING,
+  },
+  {
+    column: right('hidden', 'hidden'),
+    rooms: ['all'],
+    of: ({ hidden }) => (hidden === null ? NOTHING : integerCell(hidden)),
+    ofAll: () => NOTHING,
+  },
+  {
+    column: right('per adapter', 'parameters_per_adapter'),
+    rooms: ['all', 'less'],
+    of: ({ perAdapter }) => integerCell(perAdapter.value),
+    ofAll: () => NOTHING,
+  },
+  {
+    column: right('K and V', 'parameters'),
+    rooms: ROOMS,
+    of: ({ perTeacher }) => integerCell(perTeacher.value),
+    ofAll: ({ parameters }) => integerCell(parameters.value),
+  },
+  {
+    column: right('f32', 'bytes_f32'),
+    rooms: ['all'],
+    of: ({ bytes }) => bytesCell(bytes.f32),
+    ofAll: ({ bytes }) => bytesCell(bytes.f32),
+  },
+  {
+    column: right('bf16, f16', 'bytes_bf16'),
+    rooms: ROOMS,
+    of: ({ bytes }) => bytesCell(bytes.bf16),
+    ofAll: ({ bytes }) => bytesCell(bytes.bf16),
+  },
+  {
+    column: right('per token', 'flops_per_token'),
+    rooms: ROOMS,
+    of: ({ flopsPerToken }) => flopsCell(flopsPerToken.value),
+    ofAll: ({ flopsPerToken }) => flopsCell(flopsPerToken.value),
+  },
+];
+
+/** The table, and what it becomes where there is less room. */
+function tableOf(
+  result: ProjectorComparison,
+  [room, ...narrower]: readonly [Room, ...Room[]] = ROOMS,
+): TableBlock {
+  const { projectors, teachers } = result;
+  const figures = FIGURES.filter(({ rooms }) => rooms.includes(room));
+  const [next, ...rest] = narrower;
+  const label = room === 'all' ? labelOf : shortLabelOf;
   return {
     kind: 'table',
     columns: [
       left('projector', 'projector'),
-      left('teacher', 'teacher'),
-      right('ratio', 'ratio'),
-      right('hidden', 'hidden'),
-      right('per adapter', 'parameters_per_adapter'),
-      right('K and V', 'parameters'),
-      right('f32', 'bytes_f32'),
-      right('bf16, f16', 'bytes_bf16'),
-      right('per token', 'flops_per_token'),
+      left('teacher', 'teacher', room === 'least'),
+      ...figures.map(({ column }) => column),
     ],
     rows: projectors.flatMap((projector) => [
-      ...projector.teachers.map((each) => teacherRow(projector, each)),
-      ...(teachers.length > 1 ? [totalRow(projector)] : []),
+      ...projector.teachers.map((costs) => [
+        strong(label(projector)),
+        { text: costs.teacher },
+        ...figures.map(({ of }) => of(costs)),
+      ]),
+      ...(teachers.length > 1
+        ? [
+            [
+              strong(label(projector)),
+              strong('all'),
+              ...figures.map(({ ofAll }) => ofAll(projector.total)),
+            ],
+          ]
+        : []),
     ]),
+    narrower: next && tableOf(result, [next, ...rest]),
   };
 }
-
-const teacherRow = (projector: ProjectorCosts, costs: TeacherCosts): Cell[] => [
-  strong(labelOf(projector)),
-  { text: costs.teacher },
-  costs.ratio === null ? NOTHING : { text: String(costs.ratio), value: costs.ratio },
-  costs.hidden === null ? NOTHING : integerCell(costs.hidden),
-  integerCell(costs.perAdapter.value),
-  integerCell(costs.perTeacher.value),
-  bytesCell(costs.bytes.f32),
-  bytesCell(costs.bytes.bf16),
-  flopsCell(costs.flopsPerToken.value),
-];
-
-const totalRow = (projector: ProjectorCosts): Cell[] => [
-  strong(labelOf(projector)),
-  { text: 'all', tone: 'strong' },
-  NOTHING,
-  NOTHING,
-  NOTHING,
-  integerCell(projector.total.parameters.value),
-  bytesCell(projector.total.bytes.f32),
-  bytesCell(projector.total.bytes.bf16),
-  flopsCell(projector.total.flopsPerToken.value),
-];
 
 function notesOf({ teachers, withoutSize }: ProjectorComparison): Block[] {
   const beyond = teachers.filter(({ recommended }) => recommended?.isBeyond);
   return [
     ...teachers.map((teacher) => note(teacherText(teacher))),
-    note('FLOPs of the matrix products, for K and V of one token in every layer of its teacher.'),
+    note(
+      'Per adapter, and for K and V: parameters. f32, bf16, f16: the bytes that they take as such.',
+    ),
+    note(
+      'Per token: FLOPs of the matrix products, for K and V of one token in every layer of its teacher.',
+    ),
     ...(withoutSize.length > 0
       ? [
           note(

@@ -32,7 +32,8 @@ export function drawPlot(plot: PlotBlock, width = Number.POSITIVE_INFINITY): Pie
   const room = Number.isFinite(width) ? width : USUAL_WIDTH;
   const count = Math.max(1, ...plot.series.map(({ values }) => values.length));
   const columns = Math.max(NARROWEST, Math.min(room - MARGIN - 1, widest(count)));
-  const rows = Math.round(Math.min(MOST_ROWS, Math.max(FEWEST_ROWS, columns * ROWS_PER_COLUMN)));
+  const usual = Math.round(Math.min(MOST_ROWS, Math.max(FEWEST_ROWS, columns * ROWS_PER_COLUMN)));
+  const rows = Math.max(1, Math.min(usual, plot.mostRows ?? usual));
   const scale = scaleOf(plot, rows);
   const grid = Array.from({ length: rows }, () => new Array<Piece>(columns).fill(EMPTY));
   drawLevels(grid, plot.levels, scale);
@@ -102,22 +103,30 @@ function drawSeries(grid: Piece[][], series: readonly Series[], scale: Scale, co
 const columnOf = (index: number, count: number, columns: number): number =>
   count === 1 ? 0 : Math.round((index * (columns - 1)) / (count - 1));
 
-/** The powers of ten, each at its row. */
+/** With fewer labels nobody can read a value off. */
+const FEWEST_LABELS = 3;
+
+/** The powers of ten, each at its row; where these are few, twice and five times as much, too. */
 function ticks(scale: Scale, rows: number): Map<number, string> {
   const labels = new Map<number, string>();
-  for (let power = -6; power < 40; power++) {
-    const row = scale(10 ** power);
-    if (row >= 0 && row < rows && !labels.has(row)) labels.set(row, powerOfTen(power));
-  }
+  const add = (digit: number) => {
+    for (let power = -6; power < 40; power++) {
+      const row = scale(digit * 10 ** power);
+      if (row >= 0 && row < rows && !labels.has(row)) labels.set(row, roundNumber(digit, power));
+    }
+  };
+  add(1);
+  if (labels.size < FEWEST_LABELS) [2, 5].forEach(add);
   return labels;
 }
 
 const THOUSANDS = ['', 'k', 'M', 'G', 'T'];
 
-/** `1`, `10`, `100k`, `1e15` */
-function powerOfTen(power: number): string {
+/** A digit times a power of ten: `0.05`, `1`, `20`, `100k`, `1e15` */
+function roundNumber(digit: number, power: number): string {
+  if (power < 0 && power >= -3) return (digit * 10 ** power).toFixed(-power);
   const unit = THOUSANDS[Math.floor(power / 3)];
-  return unit === undefined ? `1e${power}` : `${10 ** (power % 3)}${unit}`;
+  return unit === undefined ? `${digit}e${power}` : `${digit * 10 ** (power % 3)}${unit}`;
 }
 
 /** Numbers of the values below the axis, where there is room for them. */

@@ -75,6 +75,8 @@ export interface PlotBlock {
   readonly first?: number;
   readonly series: readonly Series[];
   readonly levels: readonly Level[];
+  /** How high it may be, without title, axis and legend; as high as it likes when nothing is said. */
+  readonly mostRows?: number;
 }
 
 export type Block = TableBlock | TextBlock | PlotBlock;

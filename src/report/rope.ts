@@ -52,8 +52,8 @@ function lengthNotes({ context, trained, trainedFrom, factor, layersWithout }: R
 }
 
 const EXPLANATIONS = [
-  `${CURRENT_MARK} as the model is set. Kept: the frequency is unchanged. Partly: changed, by less than the factor. ` +
-    'Fully: divided by the factor or more.',
+  `${CURRENT_MARK} as the model is set. Kept: the frequency is unchanged. Interpolated: fully, divided by the factor or ` +
+    'more; partly, changed by less.',
   '! beyond, extrapolated: the wave is longer than the training, which saw a part of a turn only, and the context goes ' +
     'further round than that.',
   'Amplitude: what cosine and sine are multiplied by. Turns: of the plain wave, within the training.',

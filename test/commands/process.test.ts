@@ -164,7 +164,9 @@ describe('the command line itself', () => {
     'schema',
     'init',
     'plan',
+    'rope',
     'kv-projector params',
+    'kv-projector verify',
     'kv-projector project',
     'kv-projector convert',
   ])('runs the examples of %s --help', async (command) => {

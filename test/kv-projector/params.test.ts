@@ -1,9 +1,11 @@
 import { describe, expect, it } from 'vitest';
 import { evaluate, type Figure } from '../../src/budget/figure.js';
+import { loadTeachers } from '../../src/cli/teachers.js';
 import { compareProjectors } from '../../src/kv-projector/costs.js';
 import { adapterParameters, hiddenOf, moduleName } from '../../src/kv-projector/projector.js';
 import { parseTeacher, recommendationFor, sizeInName } from '../../src/kv-projector/teacher.js';
-import { runCli } from '../run-cli.js';
+import { projectorParamsReport } from '../../src/report/kv-projector-params.js';
+import { render } from '../../src/report/render.js';
 import { runHere } from '../run-here.js';
 
 const params = async (...args: string[]) => {
@@ -76,6 +78,10 @@ describe('names and sizes', () => {
     ['Qwen2.5-0.5B-Instruct', 0.5e9],
     ['Llama-3.1-8B', 8e9],
     ['pythia-160m', 160e6],
+    ['llama7b', 7e9],
+    ['Mixtral-8x7B-v0.1', 56e9],
+    ['Qwen3-30B-A3B', 30e9],
+    ['Qwen1.5-MoE-A2.7B', undefined],
     ['teacher', undefined],
     ['Qwen2-14Base', undefined],
   ])('%s', (name, parameters) => {
@@ -158,12 +164,25 @@ describe('minimind kv-projector params', () => {
     ]);
   });
 
+  it('calls a folder by its name', async () => {
+    const { teachers } = await loadTeachers(['fixtures/hf-configs/qwen2.5-32b']);
+    expect(teachers[0]).toMatchObject({ name: 'qwen2.5-32b', width: 5120, layers: 64 });
+  });
+
   it.each([
-    [['--teacher', 'Qwen2-14B', '--student', '8'], 'has no sizes, and is no file'],
-    [['--teacher', 'a:1', '--teacher', 'a:2', '--student', '8'], 'stands twice'],
-    [['--teacher', 'a:1', '--student', '8', '--ratio', '0.5'], 'leaves no width'],
+    [['Qwen2-14B'], 'has no sizes, and is no file'],
+    [['a:1', 'a:2'], 'stands twice'],
+  ])('refuses the teachers %j', async (written, message) => {
+    await expect(loadTeachers(written)).rejects.toThrow(message);
+  });
+
+  it('refuses a ratio that leaves nothing', () => {
+    const teachers = [{ name: 'a', width: 1, size: null }];
+    expect(() => compareProjectors(teachers, 8, [0.5])).toThrow('leaves no width');
+  });
+
+  it.each([
     [['--teacher', 'a:8', '--student', '8', '--ratio', '-1'], 'is no ratio'],
-    [['--teacher', 'a:8', '--student', '0'], 'no positive whole number'],
     [['--student', '8'], 'Missing required flag teacher'],
   ])('%j', async (args, message) => {
     const { code, answer } = await params(...args);
@@ -171,11 +190,26 @@ describe('minimind kv-projector params', () => {
     expect(answer.message).toContain(message);
   });
 
-  it('escapes what a teacher is called', () => {
-    const { stdout } = runCli(
-      ['kv-projector', 'params', '--teacher', '\u001b[31mx\u202e:8', '--student', '4'],
-      {},
-    );
+  it.each([
+    [120, 'elastic, ratio 0.5', ['hidden', 'f32', 'per adapter']],
+    [80, 'elastic 0.5', ['per adapter', '20,207,104']],
+    [64, 'recommended', ['20,207,104']],
+  ])('fits %d columns', async (width, label, parts) => {
+    const { teachers } = await loadTeachers(['Qwen2-7B:3584x28', 'Llama-3-70B:8192x80']);
+    const comparison = compareProjectors(teachers, 2048, [0.5, 'recommended']);
+    const report = projectorParamsReport(comparison, { explain: false, flat: false });
+    const text = await render(report, 'table', { width, colourLevel: 0 });
+    expect(Math.max(...text.split('\n').map((line) => line.length))).toBeLessThanOrEqual(width);
+    for (const part of [label, ...parts]) expect(text).toContain(part);
+    // The table has not fallen apart into lines of `title: value`.
+    expect(text).not.toMatch(/^projector: /m);
+  });
+
+  it('escapes what a teacher is called', async () => {
+    const teacher = '\u001b[31mx\u202e:8';
+    const { stdout } = await runHere([
+      ...['kv-projector', 'params', '--teacher', teacher, '--student', '4'],
+    ]);
     expect(stdout.replaceAll('\n', '')).not.toMatch(/[\p{Cc}\p{Cf}]/u);
     expect(stdout).toContain('\\x1b[31mx\\u{202e}');
   });

@@ -6,6 +6,7 @@ import { openCheckpoint } from '../../src/checkpoint/open.js';
 import { writeSafetensors } from '../../src/checkpoint/safetensors/write.js';
 import { readTensor } from '../../src/checkpoint/view.js';
 import { jsonText, parseJson } from '../../src/kv-projector/json-values.js';
+import { savedProjector } from '../../src/kv-projector/saved.js';
 import { decode } from '../../src/tensor/decode.js';
 import { inPackage, readJson } from '../fixtures.js';
 import { runHere } from '../run-here.js';
@@ -312,6 +313,31 @@ describe('project', () => {
       expect({ code, problem: answer.code }).toEqual({ code: 2, problem: 'refused-file' });
     }
   });
+
+  it('refuses a name that is of another container', async () => {
+    const projector = await written('named.safetensors', both);
+    const input = await written('named-kv.safetensors', kv);
+    const { code, answer } = await run('project', projector, input, '-o', inFolder('results.pt'));
+    expect(code).toBe(2);
+    expect(answer.message).toContain('results.pt is named like a pt file');
+  });
+});
+
+it('tells where the arguments say something else than the tensors', () => {
+  const checkpoint = openCheckpoint(inPackage(FIXTURES, 'two-teachers/model.safetensors'));
+  const metadata = new Map([
+    ['student_d_model', '7'],
+    ['mlp_ratio', '2.0'],
+    ['teacher_configs', '{"Qwen2-7B": {"d_model": 9}, "x": {"d_model": 1}}'],
+  ]);
+  const { warnings } = savedProjector({ ...checkpoint, metadata });
+  checkpoint.close();
+  expect(warnings).toContain('student_d_model is 7, but the tensors lead to 12');
+  expect(warnings).toContain('teacher_configs says width 9 of "Qwen2-7B", its tensors 24');
+  expect(warnings).toContain('teacher_configs has "x", for which there are no tensors');
+  expect(warnings).toContain(
+    'mlp_ratio 2 makes a hidden width of 48, but that of projectors.Qwen2_7B.K.1 is 12',
+  );
 });
 
 describe('convert', () => {

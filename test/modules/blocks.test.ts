@@ -252,6 +252,14 @@ describe('NTK-aware RoPE', () => {
     );
   });
 
+  it('reaches far without dynamic, whose tables would have to be too large', () => {
+    const x = input(1);
+    const far = 2 ** 40;
+    expect(toFloat32(rope(3, 2).apply(x, far))).toHaveLength(8);
+    expectMistake(() => rope(3, 2, true).apply(x, far), /tables of 10995\d+ positions/);
+    expectMistake(() => rope(2 ** 40, 1), /tables of 1099511627776 positions/);
+  });
+
   it('leaves heads of width 2 unless it would have to stretch them', () => {
     const narrow = rope(4, 1, false, 2);
     expect(narrow.apply(randn(1, 1, 4, 1, 2)).shape).toEqual([1, 4, 1, 2]);
@@ -331,6 +339,34 @@ describe('attention', () => {
       const after = toFloat32(block(q, k, other, { causal: true }));
       expect(after.subarray(0, 3 * 8)).toEqual(before.subarray(0, 3 * 8));
       expect(after.subarray(3 * 8)).not.toEqual(before.subarray(3 * 8));
+    }
+  });
+
+  it('weighs keys of -Infinity nothing, whole tiles of them too', () => {
+    const [q, some, v] = [ones(1, 2, 1, 2), randn(2, 1, 6, 1, 2), randn(3, 1, 6, 1, 3)];
+    const hidden = new Set([0, 1, 2, 4]);
+    const k = tensor(
+      some.shape,
+      toFloat32(some).map((value, at) =>
+        hidden.has(Math.floor(at / 2)) ? Number.NEGATIVE_INFINITY : value,
+      ),
+    );
+    const kept = (of: Tensor, width: number) =>
+      tensor(
+        [1, 2, 1, width],
+        toFloat32(of).filter((_, at) => !hidden.has(Math.floor(at / width))),
+      );
+    const expected = groupedQueryAttention(q, kept(some, 2), kept(v, 3));
+    expect(groupedQueryAttention(q, k, v)).toEqual(expected);
+    for (const tile of [1, 2, 3, 64]) {
+      expect(largestDifference(onlineSoftmaxAttention(q, k, v, { tile }), expected)).toBeLessThan(
+        1e-6,
+      );
+    }
+    // Where nothing weighs anything there is no mean, as in PyTorch's softmax.
+    const none = tensor([1, 2, 1, 2], new Float32Array(4).fill(Number.NEGATIVE_INFINITY));
+    for (const block of [groupedQueryAttention, onlineSoftmaxAttention]) {
+      expect(toFloat32(block(q, none, kept(v, 3))).every(Number.isNaN)).toBe(true);
     }
   });
 

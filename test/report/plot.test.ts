@@ -47,6 +47,31 @@ describe('a plot', () => {
     expect(labels).toEqual(['1M', '100k', '10k', '1k', '100', '10', '1']);
   });
 
+  it.each([
+    [
+      [0.03, 0.4],
+      ['0.2', '0.1', '0.05'],
+    ],
+    [
+      [1.2, 60],
+      ['50', '20', '10', '5', '2'],
+    ],
+    [
+      [1e-5, 3e-5],
+      ['2e-5', '1e-5'],
+    ],
+  ])('labels %j with what else is round', (values, expected) => {
+    const labels = drawn(plot([series('a', values)])).flatMap(
+      (line) => /^ *(\S+) \|/.exec(line)?.[1] ?? [],
+    );
+    expect(labels).toEqual(expected);
+  });
+
+  it('is as low as it has to be', () => {
+    const block = { ...plot([series('a', [1, 10, 100])]), mostRows: 5 };
+    expect(rows(drawn(block))).toHaveLength(5);
+  });
+
   it('says where several stand together, unless one is to be seen', () => {
     const both = [series('a', [1, 10]), series('b', [1, 100])];
     const bottom = (all: readonly Series[]) => rows(drawn(plot(all)))[0]?.[0];

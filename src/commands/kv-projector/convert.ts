@@ -2,7 +2,6 @@ import * as Args from '@oclif/core/args';
 import * as Flags from '@oclif/core/flags';
 import { BaseCommand } from '../../cli/base-command.js';
 import type { Container } from '../../conversion/places.js';
-import { refuseUnwritable } from '../../files/write-whole.js';
 import { projectorConversionReport } from '../../report/kv-projector.js';
 
 const CONTAINERS = ['safetensors', 'pt'] as const satisfies Container[];
@@ -35,9 +34,7 @@ export default class KvProjectorConvert extends BaseCommand {
   async run() {
     const { args, flags } = await this.parse(KvProjectorConvert);
     const { convertProjector } = await import('../../cli/kv-projector.js');
-    if (flags.output !== undefined && flags.output !== '-') {
-      await refuseUnwritable(flags.output, flags.force);
-    }
+    await this.refuseUnwritable(flags);
     const result = await convertProjector(args.in, args.out, {
       ...flags,
       warn: (warnings) => this.warnAbout(flags, warnings),

@@ -53,6 +53,7 @@ export default class KvProjectorVerify extends BaseCommand {
 
   async run() {
     const { flags } = await this.parse(KvProjectorVerify);
+    await this.refuseUnwritable(flags);
     const result = {
       schema: 'minimind/kv-projector-verify@1',
       ...(await verified(flags)),
@@ -89,7 +90,10 @@ async function verified(flags: VerifyFlags): Promise<VerifyProjectorsResult> {
       ...{ data: flags.data, size, steps: flags.steps, random: manualSeed(flags.seed) },
       watch: (done) => {
         const seconds = (performance.now() - start) / 1000;
-        return shown.show(lossPlot(done), statusOf(done, flags.steps, seconds));
+        return shown.show(
+          lossPlot(done),
+          `${statusOf(done, flags.steps, seconds)}${toldOf(reduced)}`,
+        );
       },
     });
     return { ...verification, seed: flags.seed, reduced };
@@ -106,6 +110,9 @@ function statusOf(done: readonly Step[], steps: number, seconds: number): string
     `linear ${linear.toPrecision(3)}, elastic ${elastic.toPrecision(3)}`
   );
 }
+
+const toldOf = (reduced: VerifyProjectorsResult['reduced']): string =>
+  reduced ? ` (reduced: --full takes about ${formatDuration(reduced.estimatedSeconds)})` : '';
 
 /** The published widths where they take no longer than a minute, or were asked for. */
 async function chosenSize(
