@@ -107,20 +107,24 @@ export function fitTrainingMemory(
     const total = sumBounds('memory of a GPU', 'bytes', parts, 'sum of the parts');
     return { memory, workspace, total };
   });
-  const first = fits[0] as (typeof fits)[number];
-  const fullest = fits.reduce(
-    (best, each) => (each.total.expected.value > best.total.expected.value ? each : best),
-    first,
-  );
+  const fullestBy = (which: keyof Bounds) =>
+    fits.reduce((best, each) => (each.total[which].value > best.total[which].value ? each : best));
+  const fullest = fullestBy('expected');
+  // A stage can be the fullest by one bound and not by another: what all of them need is the largest of each.
+  const total = {
+    lower: fullestBy('lower').total.lower,
+    expected: fullest.total.expected,
+    upper: fullestBy('upper').total.upper,
+  };
   const capacity = capacityOf(setting.cluster.gpu);
   return {
-    stages: fits.map(({ memory, total }) => ({ ...memory, total })),
+    stages: fits.map((each) => ({ ...each.memory, total: each.total })),
     fullest: fullest.memory.stage,
     workspace: fullest.workspace.total,
     workspaceParts: fullest.workspace.parts,
-    total: fullest.total,
+    total,
     capacity,
-    verdict: verdictOf(fullest.total, capacity),
+    verdict: verdictOf(total, capacity),
   };
 }
 

@@ -58,20 +58,20 @@ export interface Remedy {
   /** In words. */
   readonly change: string;
   readonly flags: Partial<TrainingFitSetting>;
-  /** Of the fullest GPU. */
+  /** As `TrainingMemoryFit` has it. */
   readonly total: Bounds;
 }
 
 /** Memory alone. */
 export interface TrainingMemoryFit {
   readonly stages: readonly StageFit[];
-  /** Index of the stage whose GPUs are the fullest: they decide. */
+  /** Index of the stage whose GPUs are the fullest as expected: of those, parts and workspace are told. */
   readonly fullest: number;
   /** What comes on top of `exactBytes`, on the fullest GPU. */
   readonly workspace: Bounds;
   /** … and what it consists of. */
   readonly workspaceParts: readonly { readonly part: string; readonly bytes: Bounds }[];
-  /** Of the fullest GPU, workspace included. */
+  /** Workspace included; each bound is that of the GPUs that are the fullest by it. */
   readonly total: Bounds;
   readonly capacity: Quantity;
   readonly verdict: Verdict;

@@ -1,4 +1,5 @@
 /** What `minimind fit` prints of a training. */
+import type { Bounds } from '../budget/quantity.js';
 import type { Fits } from '../cli/fit-setting.js';
 import type { Remedy, StepTime, TrainingTime, Verdict } from '../fit/training.js';
 import { heading, integerCell, left, note, right, strong } from './cells.js';
@@ -32,7 +33,7 @@ export function trainingBlocks({ setting, contextOrigin, fit }: Training): Block
     memoryTable(
       parts.map(({ part, bytes }) => ({ part, bytes: sameBounds(bytes.value) })),
       labelled(workspaceParts),
-      total,
+      stage?.total ?? total,
       capacity,
     ),
     ...(stages.length > 1 ? [stagesTable(fit)] : []),
@@ -56,22 +57,30 @@ function spreadText(setting: Training['setting']): string {
   return parts.join(', ');
 }
 
-function stagesTable({ stages, fullest }: Training['fit']): TableBlock {
+/** Each stage; a GPU of one can be the fullest by one bound, and that of another by the next. */
+function stagesTable({ stages, fullest, total }: Training['fit']): TableBlock {
+  const markOf = (index: number, own: Bounds) => {
+    const by = (['lower', 'upper'] as const).filter(
+      (bound) => own[bound].value > (stages[fullest]?.total ?? own)[bound].value,
+    );
+    const decides = by.filter((bound) => own[bound].value === total[bound].value);
+    return index === fullest ? 'the fullest' : decides.map((bound) => `by its ${bound}`).join(', ');
+  };
   return {
     kind: 'table',
     columns: [
       right('stage', 'stage'),
       left('blocks', 'blocks'),
-      right('parameters of a GPU', 'parameters'),
-      right('exactly', 'exact_bytes'),
+      right('parameters', 'parameters'),
+      ...boundsColumns('bytes'),
       left('', 'fullest'),
     ],
-    rows: stages.map(({ stage, blocks: [from, to], parameters, exactBytes }, index) => [
+    rows: stages.map(({ stage, blocks: [from, to], parameters, total: bounds }, index) => [
       integerCell(stage),
       { text: to - from === 1 ? String(from) : `${from}–${to - 1}` },
       integerCell(parameters.value),
-      { text: bytesText(Number(exactBytes.value)), value: Number(exactBytes.value) },
-      { text: index === fullest ? 'the fullest' : '' },
+      ...boundsCells(bounds, bytesText),
+      { text: markOf(index, bounds) },
     ]),
   };
 }
