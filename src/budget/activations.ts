@@ -32,6 +32,9 @@ import { remembered } from './remember.js';
 /** Whether scores and scan states are kept, or computed again by kernels that never hold them whole. */
 export type AttentionKernel = 'plain' | 'fused';
 
+/** Whether the logits of all tokens are there at a time, or those of a few, whose gradients are made at once. */
+export type LossKernel = 'full' | 'chunked';
+
 export interface ActivationSetting {
   readonly batch: number;
   readonly context: number;
@@ -40,6 +43,8 @@ export interface ActivationSetting {
   readonly recompute: Recompute;
   /** `plain` unless said otherwise. */
   readonly attention?: AttentionKernel | undefined;
+  /** `full` unless said otherwise. */
+  readonly loss?: LossKernel | undefined;
   /**
    * Count a mask of 1 byte for each value that dropout meets: embeddings, softmax, and what each branch adds to
    * the residual stream; and the softmax after it.
@@ -94,11 +99,12 @@ export function activationsOf(model: LanguageModel, setting: ActivationSetting):
   const blocks = model.blocks.slice(from, to);
   const [isFirst, isLast] = [from === 0, to === model.blocks.length];
   const hidden = norm.weight.elements;
+  const hasLogits = isLast && setting.loss !== 'chunked';
   const aroundBlocks = [
     ...(isFirst ? keptInTurn(embeddingSteps, hidden, 'embedding') : []),
     ...(isFirst ? droppedIn(hidden) : []),
     ...(isLast ? keptInTurn([norm, head], hidden) : []),
-    ...(isLast ? keptInTurn(logitSteps, outputWidth(head), 'head', 'width') : []),
+    ...(hasLogits ? keptInTurn(logitSteps, outputWidth(head), 'head', 'width') : []),
   ];
   const parts =
     setting.recompute === 'full'
@@ -108,7 +114,7 @@ export function activationsOf(model: LanguageModel, setting: ActivationSetting):
           ...partsOf(aroundBlocks, [], setting),
         ]
       : partsOf([...keptInTurn(blocks, hidden), ...aroundBlocks], blocks, setting);
-  const loss = isLast ? [{ part: 'logits' as const, bytes: logits(model, setting) }] : [];
+  const loss = hasLogits ? [{ part: 'logits' as const, bytes: logits(model, setting) }] : [];
   const all = [...parts, ...loss];
   return { parts: all, total: sumOf('activations', all) };
 }
@@ -602,7 +608,10 @@ const spansOf = (layer: Attention | LatentAttention): readonly HeadSpan[] =>
 /** What decides how many scores are kept. */
 const scoresOf = (layer: Attention | LatentAttention) => [spansOf(layer), squaresPerHead(layer)];
 
-/** The loss is taken over logits in float32, whatever the model computes in. */
+/**
+ * The loss is taken over logits in float32, whatever the model computes in. In chunks, nothing of them is kept: the
+ * gradient of the head's input takes the place of that input (arXiv 2410.10989), or they are computed again (2411.09009).
+ */
 function logits(model: LanguageModel, setting: ActivationSetting): Figure {
   const [tensor, { factor, inputs }] = [tensorOf(setting), sequencesIn(setting)];
   const vocabulary = outputWidth(model.head);

@@ -28,7 +28,8 @@ export function trainingBlocks({ setting, contextOrigin, fit }: Training): Block
     note(
       `${formatInteger(setting.microBatch)} × ${formatInteger(setting.context)} tokens${contextText(contextOrigin)} a ` +
         `micro-batch, ${setting.precision === 'mixed' ? 'mixed precision' : 'float32'}, ${setting.optimizer}, ` +
-        `recomputation ${setting.recompute}, ${setting.attention} attention, ${spreadText(setting)}.`,
+        `recomputation ${setting.recompute}, ${setting.attention} attention, ${LOSSES[setting.loss]}, ` +
+        `${setting.dropout ? 'with dropout, ' : ''}${spreadText(setting)}.`,
     ),
     memoryTable(
       parts.map(({ part, bytes }) => ({ part, bytes: sameBounds(bytes.value) })),
@@ -43,6 +44,11 @@ export function trainingBlocks({ setting, contextOrigin, fit }: Training): Block
     ...remedyBlocks(remedies, verdict),
   ];
 }
+
+const LOSSES = {
+  full: 'logits of all tokens at a time',
+  chunked: 'loss in chunks',
+} as const satisfies Record<Training['setting']['loss'], string>;
 
 function spreadText(setting: Training['setting']): string {
   const { cluster, tensorParallel, pipelineParallel, sequenceParallel, zero } = setting;

@@ -34,6 +34,8 @@ const FLAGS: FitFlags = {
   optimizer: 'adamw',
   recompute: undefined,
   attention: 'fused',
+  loss: 'full',
+  dropout: false,
   zero: undefined,
   convention: 'zero',
   'pipeline-parallel': undefined,
@@ -152,6 +154,10 @@ describe('exit codes', () => {
       /3 GPUs cannot share the 8 heads/,
     ],
     ['more sharing than GPUs', { 'tensor-parallel': 2 }, /2 does not divide 1/],
+    ['a flag of training', { for: 'serving', 'micro-batch': 2 }, /^--micro-batch is of training/],
+    ['a type of training', { for: 'serving', optimizer: 'sgd' }, /^--optimizer is of training/],
+    ['a flag of serving', { for: 'training', ...LOAD }, /^--prompt is of serving: with --for tr/],
+    ['a type of serving', { for: 'training', dtype: 'int4' }, /^--dtype is of serving/],
     ['more stages than blocks', { gpus: 9, 'pipeline-parallel': 9 }, /more than the 8 blocks/],
   ] as const)('the mistake of the user: %s', async (_, wish, message) => {
     const error = await answered(SMALL, 'l4', wish).catch((thrown: unknown) => thrown);

@@ -105,6 +105,31 @@ describe('a tiny model by hand', () => {
   });
 });
 
+describe('a loss in chunks', () => {
+  it('keeps no logits, and else the same', () => {
+    const totalOf = (loss: 'full' | 'chunked') => {
+      const [stage] = fitTrainingMemory(
+        TINY,
+        fitSetting({ context: 16, microBatch: 3, loss }),
+      ).stages;
+      return Number(stage?.activations.total.value);
+    };
+    // 3 · 16 tokens of 101 values in float32.
+    expect(totalOf('full') - totalOf('chunked')).toBe(3 * 16 * 101 * 4);
+  });
+
+  it('keeps no tanh of them, either', async () => {
+    const { build, schema } = await loadFamily('gemma2');
+    const sizes = { vocab_size: 100, hidden_size: 8, intermediate_size: 16, num_hidden_layers: 2 };
+    const heads = { num_attention_heads: 2, num_key_value_heads: 1, head_dim: 4 };
+    const model = build(schema.parse({ model: { family: 'gemma2', ...sizes, ...heads } }));
+    const totalOf = (loss: 'full' | 'chunked') =>
+      Number(fitTrainingMemory(model, fitSetting({ context: 16, loss })).total.lower.value);
+    // The log-softmax in float32, and the tanh before the cap in 16 bits.
+    expect(totalOf('full') - totalOf('chunked')).toBe(16 * 100 * (4 + 2));
+  });
+});
+
 const MODELS = await Promise.all(
   (
     [
@@ -175,6 +200,7 @@ const wishes = fc.record({
   optimizer: fc.constantFrom(...OPTIMIZER_NAMES),
   recompute: fc.constantFrom('none' as const, 'selective' as const, 'full' as const),
   attention: fc.constantFrom('plain' as const, 'fused' as const),
+  loss: fc.constantFrom('full' as const, 'chunked' as const),
   dropout: fc.boolean(),
   zero: fc.constantFrom(0 as const, 1 as const, 2 as const, 3 as const),
   convention: fc.constantFrom('zero' as const, 'megatron' as const),
@@ -206,6 +232,7 @@ describe('of any training', () => {
           pipelineParallel: 1,
           convention: 'zero',
           attention: 'plain',
+          loss: 'full',
           dropout: false,
         });
         const [stage] = fitTrainingMemory(model, setting).stages;
