@@ -1,7 +1,9 @@
 /** Whether a training fits into the memory of its GPUs, how long it takes, and what would make it fit. */
+import type { LanguageModel } from '../architecture/layer.js';
 import type { ActivationBudget } from '../budget/activations.js';
 import type { Figure } from '../budget/figure.js';
 import type { Bounds, Quantity } from '../budget/quantity.js';
+import type { Parallelism, Stage } from './parallelism.js';
 import type { TrainingFitSetting } from './training-setting.js';
 
 /** Parts of what a GPU holds exactly. */
@@ -29,14 +31,29 @@ export type Verdict = 'fits' | 'may fit' | 'does not fit';
 
 export type StepLimit = 'compute' | 'memory' | 'communication';
 
+/** What a step is of, and how it is spread. */
+export interface StepSituation {
+  readonly model: LanguageModel;
+  readonly setting: TrainingFitSetting;
+  readonly parallelism: Parallelism;
+  readonly stages: readonly Stage[];
+  readonly memory: readonly StageMemory[];
+}
+
 /** A step of the optimizer. */
 export interface StepTime {
   readonly seconds: Bounds;
+  /** What comes of the time that is expected. */
   readonly mfu: Quantity;
+  /** What would, if nothing took longer: as stated, or what others reached. */
+  readonly assumedMfu: Quantity;
+  /** Of the time that is expected: that utilisation, or what takes longer. */
+  readonly decidedBy: StepLimit | 'utilisation';
   /** The best case: all at peak, and overlapped. */
   readonly roofline: Quantity;
-  /** What it consists of: each could be the limit. */
-  readonly limits: readonly { readonly limit: StepLimit; readonly seconds: Quantity }[];
+  /** What it consists of: each could be the limit. Memory has the launches, too. */
+  readonly limits: readonly { readonly limit: StepLimit; readonly seconds: Bounds }[];
+  /** Of the best case. */
   readonly limitedBy: StepLimit;
   /** Tokens of a step, and how they are made up. */
   readonly tokens: Quantity;

@@ -1,7 +1,7 @@
 /** What `minimind fit` prints of a training. */
 import type { Bounds } from '../budget/quantity.js';
 import type { Fits } from '../cli/fit-setting.js';
-import type { Remedy, StepTime, TrainingTime, Verdict } from '../fit/training.js';
+import type { Remedy, StepLimit, StepTime, TrainingTime, Verdict } from '../fit/training.js';
 import { heading, integerCell, left, note, right, strong } from './cells.js';
 import {
   boundsCells,
@@ -91,13 +91,27 @@ function stagesTable({ stages, fullest, total }: Training['fit']): TableBlock {
   };
 }
 
+/** What decides the time that is expected, in place of the utilisation. */
+const DECIDING = {
+  compute: 'computing',
+  memory: 'moving bytes and launching layers',
+  communication: 'communication',
+} as const satisfies Record<StepLimit, string>;
+
+function utilisationText({ mfu, assumedMfu, decidedBy }: StepTime): string {
+  const assumed = `${percentText(assumedMfu.value)} (${assumedMfu.source})`;
+  return decidedBy === 'utilisation'
+    ? `at an MFU of ${assumed}`
+    : `${DECIDING[decidedBy]} decides, and an MFU of ${percentText(mfu.value)} comes of it, less than ${assumed}`;
+}
+
 function stepBlocks(step: StepTime, time: TrainingTime | undefined): Block[] {
-  const { seconds, mfu, limits, limitedBy, tokens, tokensPerSecond } = step;
+  const { seconds, limits, limitedBy, tokens, tokensPerSecond } = step;
   return [
     note(
       `A step is ${formatInteger(Math.round(tokens.value))} tokens, ${significant(tokensPerSecond.value)} tokens/s as ` +
-        `expected: at an MFU of ${percentText(mfu.value)} (${mfu.source}), or what the slowest part lets through. At best ${limitedBy} limits it: ` +
-        `${limits.map(({ limit, seconds: each }) => `${limit} ${formatSeconds(each.value)}`).join(', ')}.`,
+        `expected: ${utilisationText(step)}. At best ${limitedBy} limits it: ` +
+        `${limits.map(({ limit, seconds: { lower } }) => `${limit} ${formatSeconds(lower.value)}`).join(', ')}.`,
     ),
     {
       kind: 'table',
