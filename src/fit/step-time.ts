@@ -70,21 +70,17 @@ interface StepWork {
 }
 
 function limitsOf(situation: StepSituation, peak: Quantity): StepTime['limits'] {
-  const each = (of: (bound: keyof Bounds) => Quantity) =>
-    eachBound(EFFICIENCIES, (_, bound) => of(bound));
-  const pace = (bound: keyof Bounds) =>
-    paceOf(EFFICIENCIES[bound], situation.parallelism, bound === 'lower');
-  const computing = computingOf(situation.setting);
+  const { parallelism, setting } = situation;
+  const paces = {
+    lower: paceOf(EFFICIENCIES.lower, parallelism, true),
+    expected: paceOf(EFFICIENCIES.expected, parallelism, false),
+    upper: paceOf(EFFICIENCIES.upper, parallelism, false),
+  };
+  const communication = eachBound(paces, (pace) => communicationSeconds(situation, pace));
   return [
-    {
-      limit: 'compute',
-      seconds: each((bound) => computeSeconds(situation, peak, computing[bound])),
-    },
-    { limit: 'memory', seconds: each((bound) => memorySeconds(situation, pace(bound))) },
-    {
-      limit: 'communication',
-      seconds: each((bound) => communicationSeconds(situation, pace(bound))),
-    },
+    { limit: 'compute', seconds: computeSeconds(situation, peak, computingOf(setting)) },
+    { limit: 'memory', seconds: memorySeconds(situation, paces) },
+    { limit: 'communication', seconds: communication },
   ];
 }
 

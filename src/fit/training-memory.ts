@@ -2,8 +2,9 @@
 import type { LanguageModel } from '../architecture/layer.js';
 import { activationsOf } from '../budget/activations.js';
 import { type Figure, figure, sumFigure } from '../budget/figure.js';
-import { bufferBytes } from '../budget/parameters.js';
+import { bufferBytes, countParameters } from '../budget/parameters.js';
 import type { Bounds, Quantity } from '../budget/quantity.js';
+import { remembered } from '../budget/remember.js';
 import {
   type Trained,
   type TrainedState,
@@ -91,6 +92,51 @@ function stageMemory(
   };
 }
 
+/** What a GPU of a stage holds, with its workspace. */
+function stageFit(
+  model: LanguageModel,
+  setting: TrainingFitSetting,
+  parallelism: Parallelism,
+  stage: Stage,
+) {
+  const memory = stageMemory(model, setting, parallelism, stage);
+  const workspace = workspaceOf({ model, setting, parallelism, stage, memory });
+  const parts = { exactly: memory.exactBytes, workspace: workspace.total };
+  const total = sumBounds('memory of a GPU', 'bytes', parts, 'sum of the parts');
+  return { memory, workspace, total };
+}
+
+/**
+ * Whether the verdict is that it fits, without looking further than to the first stage that is too full.
+ * @throws UserError when the model cannot be spread so.
+ */
+export function isFitting(model: LanguageModel, setting: TrainingFitSetting): boolean {
+  const parallelism = parallelismOf(model, setting);
+  const { value: capacity } = capacityOf(setting.cluster.gpu);
+  // Weights, gradients and optimizer alone are mostly too much, and quick to count: of a GPU on average, and of each.
+  const { tensor, pipeline } = parallelism;
+  const average = { elements: Math.floor(parametersOf(model) / (tensor * pipeline)) };
+  if (sum(Object.values(replicatedState([average], { ...setting, ...parallelism }))) > capacity) {
+    return false;
+  }
+  const stages = stagesOf(model, parallelism);
+  const isStateTooMuch = stages.some(
+    ({ trained }) =>
+      sum(Object.values(replicatedState(trained, { ...setting, ...parallelism }))) > capacity,
+  );
+  return (
+    !isStateTooMuch &&
+    stages.every(
+      (stage) => stageFit(model, setting, parallelism, stage).total.upper.value <= capacity,
+    )
+  );
+}
+
+const parametersOf = remembered((model: LanguageModel) => countParameters(model).parameters);
+
+const sum = (figures: readonly Figure[]) =>
+  figures.reduce((total, { value }) => total + Number(value), 0);
+
 /**
  * The memory of the fullest GPU.
  * @throws UserError when the model cannot be spread so.
@@ -100,13 +146,9 @@ export function fitTrainingMemory(
   setting: TrainingFitSetting,
 ): TrainingMemoryFit {
   const parallelism = parallelismOf(model, setting);
-  const fits = stagesOf(model, parallelism).map((stage) => {
-    const memory = stageMemory(model, setting, parallelism, stage);
-    const workspace = workspaceOf({ model, setting, parallelism, stage, memory });
-    const parts = { exactly: memory.exactBytes, workspace: workspace.total };
-    const total = sumBounds('memory of a GPU', 'bytes', parts, 'sum of the parts');
-    return { memory, workspace, total };
-  });
+  const fits = stagesOf(model, parallelism).map((stage) =>
+    stageFit(model, setting, parallelism, stage),
+  );
   const fullestBy = (which: keyof Bounds) =>
     fits.reduce((best, each) => (each.total[which].value > best.total[which].value ? each : best));
   const fullest = fullestBy('expected');
