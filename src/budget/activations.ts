@@ -637,6 +637,19 @@ const kindsOfBlocks = remembered((model: LanguageModel): ReadonlyMap<Layer, Bloc
   );
 });
 
+/** Whether blocks keep the same, kind by kind. */
+export const areAlike = (
+  model: LanguageModel,
+  some: readonly Layer[],
+  other: readonly Layer[],
+): boolean => {
+  const kinds = kindsOfBlocks(model);
+  return (
+    some.length === other.length &&
+    some.every((block, at) => kinds.get(block) === kinds.get(other[at] ?? block))
+  );
+};
+
 const keptInBlocks = (model: LanguageModel, blocks: readonly Layer[]): Kept[] => {
   const kinds = kindsOfBlocks(model);
   return blocks.flatMap((block) => kinds.get(block)?.kept ?? []);

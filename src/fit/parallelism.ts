@@ -105,7 +105,7 @@ function spread(model: LanguageModel, tensor: number, pipeline: number): Stage[]
       buffers: tensors
         .filter(isBuffer)
         .reduce((sum, { tensor: { elements } }) => sum + elements, 0),
-      largestBlock: Math.max(...blocks.map((block) => parametersOf([block], tensor))),
+      largestBlock: Math.max(...blocks.map((block) => parametersOf(block, tensor))),
     };
   });
 }
@@ -120,7 +120,7 @@ function tensorsBetween(model: LanguageModel, from: number, to: number): SharedT
     ...blocks.slice(from, to),
     ...(isLast ? [norm, ...logitSteps] : []),
   ];
-  const tensors = sharedTensors(held);
+  const tensors = sharedIn(held);
   if (!isLast) return tensors;
   return [...tensors, ...headSplits(head).filter(({ tensor }) => !isHeld(tensors, tensor))];
 }
@@ -128,8 +128,20 @@ function tensorsBetween(model: LanguageModel, from: number, to: number): SharedT
 const isHeld = (tensors: readonly SharedTensor[], wanted: SharedTensor['tensor']) =>
   tensors.some(({ tensor }) => tensor === wanted);
 
-const parametersOf = (layers: readonly Layer[], tensor: number): number =>
-  sharedTensors(layers)
+/** Those of a layer: asked again for every way to cut a model in stages. */
+const sharedOf = remembered((layer: Layer) => sharedTensors([layer]));
+
+/** Every tensor of some layers once, by identity. */
+function sharedIn(layers: readonly Layer[]): SharedTensor[] {
+  const shares = new Map<SharedTensor['tensor'], SharedTensor>();
+  for (const share of layers.flatMap(sharedOf)) {
+    if (!shares.has(share.tensor)) shares.set(share.tensor, share);
+  }
+  return [...shares.values()];
+}
+
+const parametersOf = (layer: Layer, tensor: number): number =>
+  sharedOf(layer)
     .filter(({ tensor: { role } }) => role === 'parameter')
     .reduce((sum, each) => sum + elementsPerGpu(each, tensor), 0);
 

@@ -1,6 +1,6 @@
 /** What each GPU holds in training: exactly, and with its workspace; and whether that fits. */
 import type { LanguageModel } from '../architecture/layer.js';
-import { activationsOf } from '../budget/activations.js';
+import { activationsOf, areAlike } from '../budget/activations.js';
 import { type Figure, figure, sumFigure } from '../budget/figure.js';
 import { bufferBytes, countParameters } from '../budget/parameters.js';
 import type { Bounds, Quantity } from '../budget/quantity.js';
@@ -113,23 +113,24 @@ function stageFit(
 export function isFitting(model: LanguageModel, setting: TrainingFitSetting): boolean {
   const parallelism = parallelismOf(model, setting);
   const { value: capacity } = capacityOf(setting.cluster.gpu);
-  // Weights, gradients and optimizer alone are mostly too much, and quick to count: of a GPU on average, and of each.
+  // Weights, gradients and optimizer of a GPU on average are mostly too much already.
   const { tensor, pipeline } = parallelism;
   const average = { elements: Math.floor(parametersOf(model) / (tensor * pipeline)) };
   if (sum(Object.values(replicatedState([average], { ...setting, ...parallelism }))) > capacity) {
     return false;
   }
-  const stages = stagesOf(model, parallelism);
-  const isStateTooMuch = stages.some(
-    ({ trained }) =>
-      sum(Object.values(replicatedState(trained, { ...setting, ...parallelism }))) > capacity,
-  );
-  return (
-    !isStateTooMuch &&
-    stages.every(
-      (stage) => stageFit(model, setting, parallelism, stage).total.upper.value <= capacity,
-    )
-  );
+  return stagesOf(model, parallelism)
+    .filter((stage, at, all) => !needsNoMore(model, stage, all[at - 1]))
+    .every((stage) => stageFit(model, setting, parallelism, stage).total.upper.value <= capacity);
+}
+
+/** A stage like the one before, and neither the first nor the last, keeps fewer micro-batches, and else the same. */
+function needsNoMore(model: LanguageModel, stage: Stage, before: Stage | undefined): boolean {
+  if (before === undefined || before.from === 0 || stage.to === model.blocks.length) return false;
+  const sizes = ({ parameters, trained, buffers, largestBlock }: Stage) =>
+    [parameters.value, trained.length, buffers, largestBlock].join(' ');
+  const blocks = ({ from, to }: Stage) => model.blocks.slice(from, to);
+  return sizes(stage) === sizes(before) && areAlike(model, blocks(stage), blocks(before));
 }
 
 const parametersOf = remembered((model: LanguageModel) => countParameters(model).parameters);
