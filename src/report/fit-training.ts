@@ -1,7 +1,7 @@
 /** What `minimind fit` prints of a training. */
 import type { Bounds } from '../budget/quantity.js';
 import type { Fits } from '../cli/fit-setting.js';
-import type { Remedy, StepLimit, StepTime, TrainingTime, Verdict } from '../fit/training.js';
+import type { Remedy, StepLimit, StepTime, TrainingTime } from '../fit/training.js';
 import { heading, integerCell, left, note, right, strong } from './cells.js';
 import {
   boundsCells,
@@ -19,8 +19,9 @@ import { formatInteger, formatSeconds, significant } from './units.js';
 
 type Training = NonNullable<Fits['training']>;
 
-export function trainingBlocks({ setting, contextOrigin, fit }: Training): Block[] {
-  const { stages, fullest, workspaceParts, total, capacity, verdict, step, time, remedies } = fit;
+export function trainingBlocks(training: Training): Block[] {
+  const { setting, contextOrigin, fit } = training;
+  const { stages, fullest, workspaceParts, total, capacity, verdict, step, time } = fit;
   const stage = stages[fullest];
   const parts = stage ? stage.parts : [];
   return [
@@ -41,7 +42,7 @@ export function trainingBlocks({ setting, contextOrigin, fit }: Training): Block
     ...(step
       ? stepBlocks(step, time)
       : [note('How fast it is, nobody says: no peak of this GPU is published.')]),
-    ...remedyBlocks(remedies, verdict),
+    ...remedyBlocks(training),
   ];
 }
 
@@ -131,21 +132,67 @@ function stepBlocks(step: StepTime, time: TrainingTime | undefined): Block[] {
   ];
 }
 
-function remedyBlocks(remedies: readonly Remedy[], verdict: Verdict): Block[] {
+function remedyBlocks({ setting, fit: { remedies, verdict } }: Training): Block[] {
+  const isRoom = verdict === 'fits';
   if (remedies.length === 0) {
-    return verdict === 'fits' ? [] : [note('No change that is known here makes it fit.')];
+    return isRoom ? [] : [note(`${NOTHING} on any number of GPUs up to 65,536.`)];
   }
   return [
-    heading(
-      verdict === 'fits' ? 'How far it could be taken' : 'The smallest changes that make it fit',
-    ),
+    heading(isRoom ? 'How far it could be taken' : 'The fewest changes that make it fit'),
+    ...(isRoom ? [] : caveats(remedies, setting)),
     {
       kind: 'table',
-      columns: [left('change', 'change', true), ...boundsColumns('bytes')],
-      rows: remedies.map(({ change, total }) => [
-        { text: change },
+      columns: [left('write', 'flags', true), ...boundsColumns('bytes')],
+      rows: remedies.map(({ flags, total }) => [
+        { text: `${isRoom ? 'up to ' : ''}${flagsText(flags)}` },
         ...boundsCells(total, bytesText),
       ]),
     },
   ];
 }
+
+const NOTHING = 'Nothing that is known here makes this training fit';
+
+/** What none of them leaves as it is. */
+function caveats(remedies: readonly Remedy[], { cluster: { gpus } }: Training['setting']): Block[] {
+  const isAnother = ({ flags }: Remedy) => (flags.optimizer ?? flags.context) !== undefined;
+  const here = `${formatInteger(gpus)} ${gpus === 1 ? 'GPU' : 'GPUs'}`;
+  const more = remedies.flatMap(({ flags: { cluster } }) => cluster?.gpus ?? [])[0];
+  const others = remedies.filter(isAnother);
+  if (remedies.length > others.length && more === undefined) return [];
+  const first =
+    others.length > 0 ? `Only another training fits on ${here}` : `${NOTHING} on ${here}`;
+  const needed =
+    more === undefined ? '' : `: this one takes ${formatInteger(more)}, half of them are too few`;
+  return [note(`${first}${needed}.`)];
+}
+
+/** The flag of each setting. */
+const FLAG_NAMES = {
+  cluster: 'gpus',
+  context: 'context',
+  microBatch: 'micro-batch',
+  precision: 'precision',
+  optimizer: 'optimizer',
+  recompute: 'recompute',
+  attention: 'attention',
+  loss: 'loss',
+  dropout: 'dropout',
+  zero: 'zero',
+  convention: 'convention',
+  tensorParallel: 'tensor-parallel',
+  pipelineParallel: 'pipeline-parallel',
+  sequenceParallel: 'sequence-parallel',
+  globalBatchTokens: 'global-batch',
+  trainTokens: 'train-tokens',
+  mfu: 'mfu',
+} as const satisfies Record<keyof Training['setting'], string>;
+
+/** As they are written on the command line. */
+export const flagsText = (flags: Remedy['flags']): string =>
+  (Object.keys(flags) as (keyof Remedy['flags'])[])
+    .map((name) => {
+      const value = name === 'cluster' ? flags.cluster?.gpus : flags[name];
+      return `--${FLAG_NAMES[name]}${value === true ? '' : ` ${value}`}`;
+    })
+    .join(' ');
