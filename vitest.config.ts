@@ -9,6 +9,8 @@ export default defineConfig(({ mode }) => ({
     // Mostly they wait for such a process: on two cores one worker leaves one of them idle.
     maxWorkers: '100%',
     reporters: ['default'],
+    // What is built runs as it is: test/run-here.ts.
+    server: { deps: { external: [/\/dist\//] } },
     // npm run test:kill
     env: mode === 'kill' ? { MINIMIND_KILLS: '50' } : {},
   },

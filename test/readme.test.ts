@@ -5,6 +5,7 @@ import { describe, expect, it } from 'vitest';
 import { FAMILY_NAMES } from '../src/architecture/families.js';
 import { commandNames, inPackage } from './fixtures.js';
 import { runCli } from './run-cli.js';
+import { runHere } from './run-here.js';
 
 /** Both languages show the same things. */
 describe.each(['README.md', 'README.zh-CN.md'])('%s', (name) => {
@@ -16,39 +17,41 @@ describe.each(['README.md', 'README.zh-CN.md'])('%s', (name) => {
       ([, text = '']) => text,
     );
 
-  it('shows the comparison as it is printed', () => {
-    expect(blocks('text')[0]).toBe(runCli(['compare-srte', 'configs/hybrid/original.yaml']).stdout);
+  it('shows the comparison as it is printed', async () => {
+    expect(blocks('text')[0]).toBe(
+      (await runHere(['compare-srte', 'configs/hybrid/original.yaml'])).stdout,
+    );
   });
 
-  it('shows the errors as they are printed', () => {
+  it('shows the errors as they are printed', async () => {
     const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'minimind-'));
     const mistakes =
       'model:\n  num_hidden_layers: 24\n  srte_encoding: factorized\n  num_heads: 48\n';
     fs.writeFileSync(path.join(folder, 'model.yaml'), mistakes);
-    const { stderr } = runCli(['validate', 'model.yaml'], { cwd: folder });
+    const { stderr } = await runHere(['validate', 'model.yaml'], { cwd: folder });
     fs.rmSync(folder, { recursive: true });
     expect(blocks('text')[1]).toBe(stderr);
   });
 
-  it('shows a sweep as it is printed', () => {
+  it('shows a sweep as it is printed', async () => {
     const line = blocks('console').find((text) => text.includes('=8,2,1 '));
     const sweep = line?.split('\n').find((text) => text.includes(' --set '));
-    const { stdout } = runCli(sweep?.trim().split(' ').slice(1) ?? []);
+    const { stdout } = await runHere(sweep?.trim().split(' ').slice(1) ?? []);
     expect(blocks('text')[2]).toBe(stdout);
   });
 
-  it('tells of fit what it answers', () => {
+  it('tells of fit what it answers', async () => {
     const lines = blocks('console').find((text) => text.includes(' fit ')) ?? '';
     const [alone, loaded, measured] = lines.trim().split('\n');
-    const answer = (line = '') => runCli(line.split(' ').slice(1)).stdout;
-    const first = answer(alone);
+    const answer = async (line = '') => (await runHere(line.split(' ').slice(1))).stdout;
+    const first = await answer(alone);
     expect(first).toMatch(/^13\.3\d*B parameters/m);
     expect(first).toMatch(/^Training: does not fit$/m);
     expect(first).toMatch(/^The smallest changes that make it fit$/m);
     expect(first).toMatch(/^all 18,310,547 steps /m);
     expect(first).toMatch(/^Serving: fits$/m);
     expect(first).toMatch(/, each GPU by itself\.$/m);
-    const second = answer(loaded);
+    const second = await answer(loaded);
     expect(second).toMatch(/^as expected +1 /m);
     expect(second).toMatch(/^Assumed: Poisson /m);
     expect(measured).toMatch(/ --this-machine /);
@@ -58,14 +61,14 @@ describe.each(['README.md', 'README.zh-CN.md'])('%s', (name) => {
     for (const family of FAMILY_NAMES) expect(readme).toContain(`\`${family}\``);
   });
 
-  it('shows a conversion as it is printed', () => {
+  it('shows a conversion as it is printed', async () => {
     const line = blocks('console').find((text) => text.includes(' convert-checkpoint '));
     const [input = '', output = '', ...flags] = line?.trim().split(' ').slice(2) ?? [];
     const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'minimind-'));
     fs.mkdirSync(path.join(folder, path.dirname(input)), { recursive: true });
     fs.copyFileSync(inPackage(input), path.join(folder, input));
     const args = ['convert-checkpoint', input, output, ...flags];
-    const { stdout } = runCli(args, { cwd: folder });
+    const { stdout } = await runHere(args, { cwd: folder });
     fs.rmSync(folder, { recursive: true });
     const shown = blocks('text')[3] ?? '';
     expect(stdout.slice(0, shown.length)).toBe(shown);

@@ -1,7 +1,7 @@
 import fs from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { inPackage } from './fixtures.js';
-import { runCli } from './run-cli.js';
+import { runHere } from './run-here.js';
 
 /** A command as a reader sees it, and what is shown below it. */
 const SHOWN = /^```console\nminimind (.+)\n```\n\n```text\n[\s\S]*?^```$/gm;
@@ -16,11 +16,13 @@ describe.each(files)('docs/recipes/%s', (name) => {
     const blocks = [...recipe.matchAll(SHOWN)];
     expect(blocks).toHaveLength(recipe.match(/^minimind /gm)?.length ?? 0);
     expect(blocks.length).toBeGreaterThan(0);
-    const now = recipe.replace(SHOWN, (_, line: string) => {
-      const { code, stdout } = runCli(line.split(' '));
+    let now = recipe;
+    for (const [shown, line = ''] of blocks) {
+      const { code, stdout } = await runHere(line.split(' '));
       expect({ line, code }).toEqual({ line, code: 0 });
-      return `\`\`\`console\nminimind ${line}\n\`\`\`\n\n\`\`\`text\n${stdout}\`\`\``;
-    });
+      const told = `\`\`\`console\nminimind ${line}\n\`\`\`\n\n\`\`\`text\n${stdout}\`\`\``;
+      now = now.replace(shown, () => told);
+    }
     await expect(now).toMatchFileSnapshot(inPackage('docs/recipes', name));
   });
 });

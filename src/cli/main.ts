@@ -14,18 +14,25 @@ const HELP_AND_VERSION: ReadonlySet<string> = new Set(['--help', '-h', '--versio
 /** Lines that the parser adds to each of its messages, and which help nobody here. */
 const PARSER_ADVICE = /^(See more help|Note: |Alternatively, )/;
 
+/** How to find the commands, when not as package.json says. */
+type Load = Exclude<LoadOptions, Config | string | URL | undefined> | object;
+
 /**
- * Runs one command line. Sets `process.exitCode`; never throws.
+ * The whole process: runs one command line. Sets `process.exitCode`; never throws.
  * @param root Folder of the package, where its package.json stands.
- * @param load How to find the commands, when not as package.json says.
  */
-export async function main(
-  argv: readonly string[],
-  root: URL,
-  load: Exclude<LoadOptions, Config | string | URL | undefined> | object = {},
-): Promise<void> {
+export async function main(argv: readonly string[], root: URL, load: Load = {}): Promise<void> {
   watchStreams();
   watchSignals();
+  await runCommandLine(argv, root, load);
+}
+
+/** The same in a process that goes on. */
+export async function runCommandLine(
+  argv: readonly string[],
+  root: URL,
+  load: Load = {},
+): Promise<void> {
   const words = argv[0] === 'help' ? [...argv.slice(1), '--help'] : [...argv];
   try {
     const config = await Config.load({ root: fileURLToPath(root), ...load });

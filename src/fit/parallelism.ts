@@ -1,18 +1,14 @@
 /** How a model is spread over GPUs: replicas, pipeline stages, and GPUs that share each layer. */
 import type { LanguageModel, Layer } from '../architecture/layer.js';
+import type { Param } from '../architecture/param.js';
+import { tensorsOf } from '../architecture/walk.js';
 import { type Figure, figure } from '../budget/figure.js';
 import { remembered } from '../budget/remember.js';
 import { requirePositions } from '../budget/setting.js';
 import type { Trained } from '../budget/training.js';
 import { UserError } from '../errors.js';
-import {
-  elementsPerGpu,
-  headSplits,
-  nearestDivisors,
-  requireTensorParallel,
-  type SharedTensor,
-  sharedTensors,
-} from './tensor-parallel.js';
+import { type Cut, elementsPerGpu, isDealtEqually, tensorCuts } from './tensor-cuts.js';
+import { nearestDivisors, requireTensorParallel } from './tensor-parallel.js';
 import type { TrainingFitSetting } from './training-setting.js';
 
 export interface Parallelism {
@@ -88,85 +84,88 @@ export function stagesOf(
 /** Stages of a model, by how many there are and how many GPUs share each. */
 const spreadings = remembered<LanguageModel, Map<string, readonly Stage[]>>(() => new Map());
 
+/** A parameter, and how GPUs that share its layer cut it. */
+interface SharedParam {
+  readonly elements: number;
+  readonly cut: Cut | undefined;
+}
+
 function spread(model: LanguageModel, tensor: number, pipeline: number): Stage[] {
+  const cuts = tensorCuts(model);
+  const parametersIn = (layers: readonly Layer[]): SharedParam[] =>
+    tensorsIn(layers, 'parameter').map((param) => ({
+      elements: param.elements,
+      cut: cuts.get(param),
+    }));
   return Array.from({ length: pipeline }, (_, stage) => {
     const border = (index: number) => Math.floor((model.blocks.length * index) / pipeline);
     const [from, to] = [border(stage), border(stage + 1)];
     const blocks = model.blocks.slice(from, to);
-    const tensors = tensorsBetween(model, from, to);
-    const trained = tensors.filter(({ tensor: { role } }) => role === 'parameter');
-    const isBuffer = ({ tensor: { role } }: SharedTensor) => role === 'buffer';
+    const layers = layersBetween(model, from, to);
+    const trained = parametersIn(layers);
     return {
       stage,
       from,
       to,
-      trained: trained.map((each) => ({ elements: elementsPerGpu(each, tensor) })),
+      trained: trained.map((each) => ({ elements: ofGpu(each, tensor) })),
       parameters: parametersFigure(trained, tensor),
-      buffers: tensors
-        .filter(isBuffer)
-        .reduce((sum, { tensor: { elements } }) => sum + elements, 0),
-      largestBlock: Math.max(...blocks.map((block) => parametersOf(block, tensor))),
+      buffers: sumOf(tensorsIn(layers, 'buffer'), ({ elements }) => elements),
+      largestBlock: Math.max(
+        ...blocks.map((block) => sumOf(parametersIn([block]), (each) => ofGpu(each, tensor))),
+      ),
     };
   });
 }
 
-/** Tied, the head's weight is the embedding's: within one stage it is held once, else by both. */
-function tensorsBetween(model: LanguageModel, from: number, to: number): SharedTensor[] {
+const ofGpu = ({ elements, cut }: SharedParam, gpus: number): number =>
+  elementsPerGpu(elements, cut, gpus);
+
+const sumOf = <T>(all: readonly T[], of: (each: T) => number): number =>
+  all.reduce((sum, each) => sum + of(each), 0);
+
+function layersBetween(model: LanguageModel, from: number, to: number): readonly Layer[] {
   const { embedding, embeddingSteps, blocks, norm, head, logitSteps } = model;
-  const [isFirst, isLast] = [from === 0, to === blocks.length];
-  if (isFirst && isLast) return sharedTensors([model]);
-  const held: Layer[] = [
-    ...(isFirst ? [embedding, ...embeddingSteps] : []),
+  return [
+    ...(from === 0 ? [embedding, ...embeddingSteps] : []),
     ...blocks.slice(from, to),
-    ...(isLast ? [norm, ...logitSteps] : []),
+    ...(to === blocks.length ? [norm, head, ...logitSteps] : []),
   ];
-  const tensors = sharedIn(held);
-  if (!isLast) return tensors;
-  return [...tensors, ...headSplits(head).filter(({ tensor }) => !isHeld(tensors, tensor))];
 }
 
-const isHeld = (tensors: readonly SharedTensor[], wanted: SharedTensor['tensor']) =>
-  tensors.some(({ tensor }) => tensor === wanted);
+/** Each once: tied, the head's weight is the embedding's, and two stages that hold one of them have it both. */
+const tensorsIn = (layers: readonly Layer[], role: Param['role']): readonly Param[] =>
+  [...new Set(layers.flatMap(heldBy))].filter((tensor) => tensor.role === role);
 
-/** Those of a layer: asked again for every way to cut a model in stages. */
-const sharedOf = remembered((layer: Layer) => sharedTensors([layer]));
+const heldBy = remembered(tensorsOf);
 
-/** Every tensor of some layers once, by identity. */
-function sharedIn(layers: readonly Layer[]): SharedTensor[] {
-  const shares = new Map<SharedTensor['tensor'], SharedTensor>();
-  for (const share of layers.flatMap(sharedOf)) {
-    if (!shares.has(share.tensor)) shares.set(share.tensor, share);
-  }
-  return [...shares.values()];
-}
-
-const parametersOf = (layer: Layer, tensor: number): number =>
-  sharedOf(layer)
-    .filter(({ tensor: { role } }) => role === 'parameter')
-    .reduce((sum, each) => sum + elementsPerGpu(each, tensor), 0);
-
-function parametersFigure(trained: readonly SharedTensor[], gpus: number): Figure {
-  const sum = (wanted: SharedTensor['split'], of: (share: SharedTensor) => number) =>
-    trained.filter(({ split }) => split === wanted).reduce((total, each) => total + of(each), 0);
-  const elements = ({ tensor }: SharedTensor) => tensor.elements;
+function parametersFigure(trained: readonly SharedParam[], gpus: number): Figure {
+  const elements = ({ elements }: SharedParam) => elements;
   if (gpus === 1) {
     return figure({
       label: 'parameters of a GPU',
       unit: 'parameters',
       formula: 'parameters',
-      inputs: { parameters: trained.reduce((total, each) => total + elements(each), 0) },
+      inputs: { parameters: sumOf(trained, elements) },
       source: 'each tensor of the stage once',
     });
   }
+  const cut = trained.filter((each) => each.cut !== undefined);
+  const isShared = ({ cut }: SharedParam) => cut?.runs.every(isDealtEqually);
   return figure({
     label: 'parameters of a GPU',
     unit: 'parameters',
     formula: 'whole + shared / tensor + vocabulary_rows',
     inputs: {
-      whole: sum('whole', elements),
-      shared: sum('even', elements),
+      whole: sumOf(
+        trained.filter((each) => each.cut === undefined),
+        elements,
+      ),
+      shared: sumOf(cut.filter(isShared), elements),
       tensor: gpus,
-      vocabulary_rows: sum('vocabulary', (each) => elementsPerGpu(each, gpus)),
+      vocabulary_rows: sumOf(
+        cut.filter((each) => !isShared(each)),
+        (each) => ofGpu(each, gpus),
+      ),
     },
     source:
       'products by columns and rows, heads, channels and the vocabulary (padded) are shared; norms, routers, ' +

@@ -120,7 +120,7 @@ export function stepSeconds(
   const { cache, scores, weights, compute, links, launches } = decodeTerms(work, rates, batch);
   const efficiency = EFFICIENCIES[bound];
   return quantity({
-    label: `step of decoding, ${bound}`,
+    label: `step of decoding`,
     unit: 'seconds',
     formula: [
       `max(${cache.formula}, ${scores.formula})`,
@@ -165,9 +165,9 @@ export function prefill(work: PrefillWork, rates: Rates): Prefill {
   const links = linksTerm(work, rates, work.tokens);
   const launches = launchesTerm(work);
   const terms = [compute, memory, links, launches];
-  const seconds = eachBound(EFFICIENCIES, (efficiency, name) =>
+  const seconds = eachBound(EFFICIENCIES, (efficiency) =>
     quantity({
-      label: `prefill, ${name}`,
+      label: `prefill`,
       unit: 'seconds',
       formula: [
         `max(${compute.formula}, ${memory.formula})`,

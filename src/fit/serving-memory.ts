@@ -81,9 +81,9 @@ function totalOf(
   { weights, cache, state }: Readonly<Record<'weights' | 'cache' | 'state', Figure>>,
   workspace: Bounds,
 ): Bounds {
-  return eachBound(workspace, ({ value }, name) =>
+  return eachBound(workspace, ({ value }) =>
     quantity({
-      label: `memory of serving, ${name}`,
+      label: 'memory of serving',
       unit: 'bytes',
       formula: 'weights + batch * (cache + state) + workspace',
       inputs: {

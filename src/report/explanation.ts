@@ -1,15 +1,32 @@
 /** How the figures of a profile come about: formula, inputs and source of each. */
 import type { Figure } from '../budget/figure.js';
-import type { Quantity } from '../budget/quantity.js';
-import { heading, integerCell, left, right, strong } from './cells.js';
+import type { Bounds, Quantity } from '../budget/quantity.js';
+import { heading, integerCell, left, note, right, strong } from './cells.js';
 import type { Block, Cell, TableBlock } from './report.js';
 import { formatInteger } from './units.js';
 
+/** A figure, or a lower, an expected and an upper bound of one. */
+type Explained = readonly [Figure | Quantity] | readonly [Quantity, Quantity, Quantity];
+
+const BOUNDS = ['lower', 'expected', 'upper'] as const satisfies readonly (keyof Bounds)[];
+
+const isFigure = (value: unknown): value is Figure | Quantity =>
+  typeof value === 'object' && value !== null && 'formula' in value && 'inputs' in value;
+
+const isBounds = (value: object): value is Bounds =>
+  BOUNDS.every((name) => isFigure((value as Partial<Bounds>)[name]));
+
 /** Every figure of a result, in the order in which they are shown. */
-function* figuresOf(value: unknown): Generator<Figure | Quantity> {
+function* figuresOf(value: unknown): Generator<Explained> {
   if (typeof value !== 'object' || value === null) return;
-  if ('formula' in value && 'inputs' in value) {
-    yield value as Figure | Quantity;
+  if (isFigure(value)) {
+    yield [value];
+    return;
+  }
+  if (isBounds(value)) {
+    yield [value.lower, value.expected, value.upper];
+    const { lower, expected, upper, ...others } = value;
+    yield* figuresOf(others);
     return;
   }
   for (const inner of Object.values(value)) yield* figuresOf(inner);
@@ -21,47 +38,112 @@ function* figuresOf(value: unknown): Generator<Figure | Quantity> {
  */
 export function explanationBlocks(sections: Readonly<Record<string, unknown>>): Block[] {
   const seen = new Set<string>();
-  const isNew = ({ label, formula, inputs }: Figure | Quantity) => {
-    const key = `${label} ${formula} ${Object.values(inputs).join()}`;
+  const isNew = (figures: Explained) => {
+    const key = figures
+      .map(({ label, formula, inputs }) => `${label} ${formula} ${Object.values(inputs).join()}`)
+      .join();
     return !seen.has(key) && seen.add(key);
   };
   return Object.entries(sections).flatMap(([name, section]) => {
     const figures = [...figuresOf(section)].filter(isNew);
     if (figures.length === 0) return [];
-    return [heading(`How the figures come about: ${name}`), explanationTable(figures)];
+    const hasBounds = figures.some((each) => each.length === BOUNDS.length);
+    return [
+      heading(`How the figures come about: ${name}`),
+      ...(hasBounds ? [note(`Where there are three, they are ${BOUNDS.join(' / ')}.`)] : []),
+      explanationTable(figures),
+    ];
   });
 }
 
-const explanationTable = (figures: readonly (Figure | Quantity)[]): TableBlock => ({
-  kind: 'table',
-  columns: [
-    left('figure', 'figure'),
-    right('value', 'value'),
-    left('unit', 'unit'),
-    left('formula', 'formula', true),
-    left('inputs', 'inputs', true),
-    left('source', 'source', true),
-  ],
-  rows: figures.map(({ label, value, unit, formula, inputs, source }) => [
-    strong(label),
-    numberCell(value),
-    { text: unit },
-    { text: formula },
-    {
-      text: Object.entries(inputs)
-        .map(([name, input]) => `${name} = ${numberText(input)}`)
-        .join('; '),
+function explanationTable(explained: readonly Explained[]): TableBlock {
+  const rows = explained.map((figures) => ({
+    label: figures[0].label,
+    value: valueCell(figures),
+    unit: figures[0].unit,
+    formula: told(figures.map(({ formula }) => formula)),
+    inputs: inputsText(figures),
+    source: told(figures.map(({ source }) => source)),
+  }));
+  return {
+    kind: 'table',
+    columns: [
+      left('figure', 'figure'),
+      right('value', 'value'),
+      left('unit', 'unit'),
+      left('formula', 'formula', true),
+      left('inputs', 'inputs', true),
+      left('source', 'source', true),
+    ],
+    rows: rows.map(({ label, value, unit, formula, inputs, source }) => [
+      strong(label),
+      value,
+      { text: unit },
+      { text: formula },
+      { text: inputs },
+      { text: source },
+    ]),
+    narrower: {
+      kind: 'table',
+      columns: [
+        left('figure', 'figure', true),
+        left('formula, with inputs; source', 'derivation', true),
+      ],
+      rows: rows.map(({ label, value, unit, formula, inputs, source }) => [
+        strong(`${label}: ${value.text} ${unit}`),
+        { text: `${formula}${inputs === '' ? '' : `, with ${inputs}`}; ${source}` },
+      ]),
     },
-    { text: source },
-  ]),
-});
+  };
+}
+
+/** Once, where all bounds have the same; else each after its name, those together that have the same. */
+function told(texts: readonly string[]): string {
+  const [first = '', ...others] = texts;
+  if (others.every((text) => text === first)) return first;
+  return [...new Set(texts)]
+    .map((text) => {
+      const names = BOUNDS.filter((_, index) => texts[index] === text);
+      return `${names.join(' and ')}: ${text}`;
+    })
+    .join('; ');
+}
+
+function inputsText(figures: Explained): string {
+  const names = new Set(figures.flatMap(({ inputs }) => Object.keys(inputs)));
+  return [...names]
+    .map((name) => {
+      const values = figures.map(({ inputs }) => {
+        const value = inputs[name];
+        return value === undefined ? '–' : numberText(value);
+      });
+      return `${name} = ${besideEachOther(values)}`;
+    })
+    .join('; ');
+}
+
+const besideEachOther = (texts: readonly string[]): string =>
+  new Set(texts).size === 1 ? (texts[0] ?? '') : texts.join(' / ');
 
 const isWhole = (value: number | bigint): boolean =>
   typeof value === 'bigint' || Number.isSafeInteger(value);
 
-/** Every digit of a whole number, six of any other. */
-const numberText = (value: number | bigint): string =>
-  isWhole(value) ? formatInteger(value) : Number(Number(value).toPrecision(6)).toString();
+/** From here on nobody reads what stands behind the point. */
+const LARGE = 1e6;
 
-const numberCell = (value: number | bigint): Cell =>
-  isWhole(value) ? integerCell(value) : { text: numberText(value), value: Number(value) };
+/** Every digit of a whole number, six of any other. */
+function numberText(value: number | bigint): string {
+  if (isWhole(value)) return formatInteger(value);
+  const number = Number(value);
+  return Math.abs(number) >= LARGE && Math.abs(number) <= Number.MAX_SAFE_INTEGER
+    ? formatInteger(Math.round(number))
+    : Number(number.toPrecision(6)).toString();
+}
+
+function valueCell(figures: Explained): Cell {
+  const [{ value }] = figures;
+  if (figures.length === 1) {
+    return isWhole(value) ? integerCell(value) : { text: numberText(value), value: Number(value) };
+  }
+  return { text: besideEachOther(figures.map((each) => numberText(each.value))) };
+}

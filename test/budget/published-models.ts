@@ -15,5 +15,12 @@ export interface PublishedModel {
 
 export const publishedModels = () => readJson<PublishedModel[]>('fixtures/published-counts.json');
 
-export const publishedConfig = (name: string) =>
-  loadModelFile(inPackage('fixtures/hf-configs', name, 'config.json'));
+const read = new Map<string, ReturnType<typeof loadModelFile>>();
+
+/** Read once: descriptions never change. */
+export function publishedConfig(name: string): ReturnType<typeof loadModelFile> {
+  const model =
+    read.get(name) ?? loadModelFile(inPackage('fixtures/hf-configs', name, 'config.json'));
+  read.set(name, model);
+  return model;
+}

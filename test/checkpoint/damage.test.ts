@@ -38,9 +38,11 @@ function tryBytes(bytes: Uint8Array): 'read' | 'refused' {
   try {
     const checkpoint = openCheckpoint(target);
     try {
-      for (const { storage } of checkpoint.tensors.values()) {
-        expect(storage.position).toBeGreaterThanOrEqual(0);
-        expect(storage.position + storage.bytes).toBeLessThanOrEqual(bytes.length);
+      // Hundreds of thousands of them: `expect` would take longer than the reading.
+      for (const [name, { storage }] of checkpoint.tensors) {
+        if (storage.position < 0 || storage.position + storage.bytes > bytes.length) {
+          throw new Error(`${name} lies outside of the file`);
+        }
       }
       for (const tensor of checkpoint.tensors.values()) readTensor(tensor);
     } finally {
@@ -48,7 +50,7 @@ function tryBytes(bytes: Uint8Array): 'read' | 'refused' {
     }
     return 'read';
   } catch (error) {
-    expect(error).toBeInstanceOf(UserError);
+    if (!(error instanceof UserError)) throw error;
     return 'refused';
   }
 }

@@ -5,7 +5,7 @@ import path from 'node:path';
 import { beforeAll, describe, expect, it, test } from 'vitest';
 import { type CompletedCommand, completionScript, SHELLS } from '../../src/cli/completion.js';
 import { readJson } from '../fixtures.js';
-import { runCli } from '../run-cli.js';
+import { runHere } from '../run-here.js';
 
 const HOSTILE = `it's "$(touch /tmp/no)" \`x\` [a]: {b} \\ %s\n\u001b[31mred\u202e; (c) 'd`;
 
@@ -58,8 +58,8 @@ const manifest = () =>
 describe.each(INSTALLED)('the script for $shell', ({ shell, isInstalled }) => {
   const flagOf = (name: string) => (shell === 'fish' ? `-l ${name} ` : `--${name}`);
 
-  it('has every command and every flag', () => {
-    const { code, stdout } = runCli(['completion', shell]);
+  it('has every command and every flag', async () => {
+    const { code, stdout } = await runHere(['completion', shell]);
     expect(code).toBe(0);
     for (const [name, { flags }] of Object.entries(manifest().commands)) {
       for (const word of name.split(':')) expect(stdout).toContain(word);
@@ -67,11 +67,11 @@ describe.each(INSTALLED)('the script for $shell', ({ shell, isInstalled }) => {
     }
   });
 
-  test.skipIf(!isInstalled)('is one that the shell can read', () => {
+  test.skipIf(!isInstalled)('is one that the shell can read', async () => {
     const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'minimind-'));
     const file = path.join(folder, 'script');
     for (const script of [
-      runCli(['completion', shell]).stdout,
+      (await runHere(['completion', shell])).stdout,
       completionScript(shell, 'it', COMMANDS),
     ]) {
       fs.writeFileSync(file, script);
@@ -86,9 +86,9 @@ describe.each(INSTALLED)('the script for $shell', ({ shell, isInstalled }) => {
     expect(script.replaceAll('\n', '')).not.toMatch(/[\p{Cc}\p{Cf}]/u);
   });
 
-  it('is an object with --json', () => {
-    const { stdout } = runCli(['completion', shell, '--json']);
-    const script = runCli(['completion', shell]).stdout;
+  it('is an object with --json', async () => {
+    const { stdout } = await runHere(['completion', shell, '--json']);
+    const script = (await runHere(['completion', shell])).stdout;
     expect(JSON.parse(stdout)).toEqual({ schema: 'minimind/completion@1', shell, script });
   });
 });
@@ -104,8 +104,8 @@ describe.skipIf(!hasShell('bash'))('in bash', () => {
       .filter((line) => line);
   }
   let script = '';
-  beforeAll(() => {
-    script = runCli(['completion', 'bash']).stdout;
+  beforeAll(async () => {
+    script = (await runHere(['completion', 'bash'])).stdout;
   });
 
   it.each([
@@ -157,8 +157,8 @@ describe.skipIf(!hasShell('fish'))('in fish', () => {
       .filter((each) => each)
       .map((each) => each.split('\t')[0]);
   let script = '';
-  beforeAll(() => {
-    script = runCli(['completion', 'fish']).stdout;
+  beforeAll(async () => {
+    script = (await runHere(['completion', 'fish'])).stdout;
   });
 
   it.each([

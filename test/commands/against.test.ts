@@ -7,6 +7,7 @@ import { onnxVersion } from '../../src/runtime/onnx/library.js';
 import { look } from '../conversion/convert.js';
 import { inPackage, readJson } from '../fixtures.js';
 import { runCli } from '../run-cli.js';
+import { runHere } from '../run-here.js';
 import { valuesOf } from '../runtime/fixture-models.js';
 
 const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'minimind-'));
@@ -15,8 +16,8 @@ afterAll(() => fs.rmSync(folder, { recursive: true }));
 const TINY = 'configs/hybrid/tiny.yaml';
 const TRAINED = 'fixtures/hybrid/shared-lowrank-tied';
 
-function json(...args: string[]) {
-  const { code, stdout, stderr } = runCli([...args, '--json']);
+async function json(...args: string[]) {
+  const { code, stdout, stderr } = await runHere([...args, '--json']);
   return { code, stderr, result: JSON.parse(stdout) };
 }
 
@@ -39,7 +40,7 @@ describe('a conversion whose answer is known', () => {
     ['trained-random-start', 'trained-same-start'].flatMap((name) =>
       CONVERSIONS.map(([title, flags]) => [name, title, flags] as const),
     ),
-  )('%s to %s', (name, title, flags) => {
+  )('%s to %s', async (name, title, flags) => {
     const inCase = (file: string) => inPackage('fixtures/old-checkpoint', name, file);
     const ids = path.join(folder, `${name}.json`);
     const { input_ids } = readJson<{ input_ids: number[][] }>(
@@ -48,7 +49,7 @@ describe('a conversion whose answer is known', () => {
     fs.writeFileSync(ids, JSON.stringify(input_ids));
     const input = inCase('checkpoint_step_30.pt');
     const output = path.join(folder, `${name}-${title}`);
-    expect(runCli(['convert-checkpoint', input, output, ...flags]).code).toBe(0);
+    expect((await runHere(['convert-checkpoint', input, output, ...flags])).code).toBe(0);
     const [before, after] = look(inCase('expected.safetensors'), ({ tensors }) =>
       ['logits.original', `logits.${title}`].map((key) => {
         const tensor = tensors.get(key);
@@ -58,7 +59,7 @@ describe('a conversion whose answer is known', () => {
     );
     if (!before || !after) throw new Error('no logits');
     const known = logitDifference(before, after);
-    const { code, result } = against(input, output, '--ids', ids);
+    const { code, result } = await against(input, output, '--ids', ids);
     expect(code).toBe(0);
     const found = result.against.logits;
     for (const key of ['largestDifference', 'meanDifference', 'klDivergence'] as const) {
@@ -73,8 +74,8 @@ describe('a conversion whose answer is known', () => {
 });
 
 describe('quick-test --against', () => {
-  it('finds no difference of a model from itself', () => {
-    const { code, result } = against(TRAINED, `${TRAINED}/config.yaml`, '--context', '20');
+  it('finds no difference of a model from itself', async () => {
+    const { code, result } = await against(TRAINED, `${TRAINED}/config.yaml`, '--context', '20');
     expect(code).toBe(0);
     expect(result.against).toMatchObject({
       own: { checkpoint: TRAINED, weights: 'checkpoint', mode: 'whole' },
@@ -86,14 +87,14 @@ describe('quick-test --against', () => {
     expect(result.against.blocks).toHaveLength(3);
   });
 
-  it('tells two engines apart by rounding alone', () => {
-    const { code, result } = against(TRAINED, 'tfjs', '--engine', 'onnx', '--context', '20');
+  it('tells two engines apart by rounding alone', async () => {
+    const { code, result } = await against(TRAINED, 'tfjs', '--engine', 'onnx', '--context', '20');
     expect(code).toBe(0);
     const { own, other, partsAt, logits } = result.against;
     expect([own.engine.name, other.engine.name, partsAt]).toEqual(['onnx', 'tfjs', null]);
     expect(logits.largestDifference).toBeGreaterThan(0);
     expect(logits.largestDifference).toBeLessThan(2e-4);
-    expect(against(TRAINED, 'onnx', '--engine', 'onnx')).toMatchObject({
+    expect(await against(TRAINED, 'onnx', '--engine', 'onnx')).toMatchObject({
       code: 2,
       result: { suggestion: expect.stringContaining('--engine tfjs') },
     });
@@ -101,10 +102,10 @@ describe('quick-test --against', () => {
 
   it.skipIf(onnxVersion() === undefined)(
     'holds a model in float16 against itself in float32',
-    () => {
+    async () => {
       const flags = ['--compute', 'f16', '--device', 'cpu', '--context', '20'];
       for (const way of ['cpu', 'onnx']) {
-        const { code, result } = against(TRAINED, way, ...flags);
+        const { code, result } = await against(TRAINED, way, ...flags);
         expect(code).toBe(0);
         const { own, other, logits, threshold } = result.against;
         expect([own.engine.compute, other.engine.compute, threshold]).toEqual(['f16', 'f32', 0.03]);
@@ -112,12 +113,12 @@ describe('quick-test --against', () => {
         expect(logits.relativeDifference).toBeLessThan(5e-3);
       }
       // Another model computes in what the first does.
-      const { own, other, partsAt } = against(TRAINED, TRAINED, ...flags).result.against;
+      const { own, other, partsAt } = (await against(TRAINED, TRAINED, ...flags)).result.against;
       expect([own.engine.compute, other.engine.compute, partsAt]).toEqual(['f16', 'f16', null]);
     },
   );
 
-  it('names the block from which on models part', () => {
+  it('names the block from which on models part', async () => {
     // One value of the second block alone is another.
     const other = path.join(folder, 'other');
     fs.cpSync(inPackage(TRAINED), other, { recursive: true });
@@ -128,20 +129,20 @@ describe('quick-test --against', () => {
     const at = start + header['layers.1.ln_output.weight'].data_offsets[0];
     bytes.writeFloatLE(bytes.readFloatLE(at) * 2, at);
     fs.writeFileSync(file, bytes);
-    const { result } = against(TRAINED, other, '--context', '20');
+    const { result } = await against(TRAINED, other, '--context', '20');
     const [first, second, third] = result.against.blocks;
     expect([first.relativeDifference, result.against.partsAt]).toEqual([0, 'layers.1']);
     expect(second.relativeDifference).toBeGreaterThan(5e-5);
     expect(third.block).toBe('layers.2');
-    const { stdout } = runCli(['quick-test', TRAINED, '--against', other]);
+    const { stdout } = await runHere(['quick-test', TRAINED, '--against', other]);
     expect(stdout).toMatch(/^they part at layers\.1\n/);
     expect(stdout).toMatch(/^layers\.0 +0% +0$/m);
     expect(stdout).toMatch(/^layers\.2 +[\d.]+% +█+/m);
   });
 
-  it('gives tensors of the same name the same random weights, and runs layer by layer', () => {
+  it('gives tensors of the same name the same random weights, and runs layer by layer', async () => {
     const set = ['--set', 'model.window_size=8', '--context', '32'];
-    const { result } = against(TINY, TINY, ...set, '--full');
+    const { result } = await against(TINY, TINY, ...set, '--full');
     const { own, other, partsAt, logits } = result.against;
     expect([own.mode, other.mode, own.weights, other.weights]).toEqual([
       ...['streamed', 'streamed'],
@@ -149,15 +150,15 @@ describe('quick-test --against', () => {
     ]);
     expect(partsAt).toBe('layers.0');
     expect(logits.relativeDifference).toBeLessThan(0.5);
-    expect(against(TINY, TINY, ...set).result.against.logits.largestDifference).toBeCloseTo(
+    expect((await against(TINY, TINY, ...set)).result.against.logits.largestDifference).toBeCloseTo(
       logits.largestDifference,
       5,
     );
   });
 
-  it('compares the logits alone where blocks cannot be', () => {
+  it('compares the logits alone where blocks cannot be', async () => {
     const flags = ['--set', 'model.num_layers=1', '--context', '8'];
-    const { code, result } = against(TINY, TINY, ...flags);
+    const { code, result } = await against(TINY, TINY, ...flags);
     expect(code).toBe(0);
     expect(result.against).toMatchObject({
       blocks: null,
@@ -166,18 +167,20 @@ describe('quick-test --against', () => {
     });
   });
 
-  it('refuses another vocabulary, and checks beside it', () => {
-    const { code, result } = against(TINY, TRAINED);
+  it('refuses another vocabulary, and checks beside it', async () => {
+    const { code, result } = await against(TINY, TRAINED);
     expect(code).toBe(2);
     expect(result.message).toMatch(/^the models do not share a vocabulary: /);
-    expect(runCli(['quick-test', TINY, '--against', TINY, '--only', 'cache']).code).toBe(2);
+    expect((await runHere(['quick-test', TINY, '--against', TINY, '--only', 'cache'])).code).toBe(
+      2,
+    );
     const twice = runCli(['quick-test', '-', '--against', '-'], { input: 'model: {}' });
     expect(twice).toMatchObject({ code: 2, stderr: expect.stringContaining('read twice') });
   });
 
-  it('prints one table for programs', () => {
+  it('prints one table for programs', async () => {
     const args = ['quick-test', TINY, '--against', TINY, '--context', '8', '--format', 'csv'];
-    const lines = runCli(args).stdout.split('\n');
+    const lines = (await runHere(args)).stdout.split('\n');
     expect(lines.slice(0, 2)).toEqual(['where,measure,value', 'logits,largest difference,0']);
     expect(lines).toContain('layers.1,relative difference,0');
   });
@@ -187,8 +190,8 @@ describe('convert-checkpoint --prove', () => {
   const prove = (out: string, ...flags: string[]) =>
     json('convert-checkpoint', TRAINED, path.join(folder, out), '--prove', ...flags);
 
-  it('shows rounding alone of a conversion that keeps all values', () => {
-    const { code, result } = prove('kept.pt', '--container', 'pt', '--context', '16');
+  it('shows rounding alone of a conversion that keeps all values', async () => {
+    const { code, result } = await prove('kept.pt', '--container', 'pt', '--context', '16');
     expect(code).toBe(0);
     expect(result.proof).toMatchObject({
       verdict: 'same',
@@ -199,8 +202,8 @@ describe('convert-checkpoint --prove', () => {
     expect(result.proof.against.other.checkpoint).toBe(path.join(folder, 'kept.pt'));
   });
 
-  it('shows what one costs that does not', () => {
-    const { code, result } = prove('lossy', '--dtype', 'bf16');
+  it('shows what one costs that does not', async () => {
+    const { code, result } = await prove('lossy', '--dtype', 'bf16');
     expect(code).toBe(0);
     expect(result.proof).toMatchObject({ verdict: 'differs', isExact: false });
     // Eight bits of a mantissa.
@@ -224,28 +227,31 @@ describe('convert-checkpoint --prove', () => {
   it.each([
     ['--dtype', 'bf16', '--context', '100000'],
     ['--max-positions', '20', '--context', '21'],
-  ])('is refused before anything is written with more tokens than positions: %j', (...flags) => {
-    const { code, result } = prove('long', ...flags);
-    expect({ code, made: fs.existsSync(path.join(folder, 'long')) }).toEqual({
-      code: 2,
-      made: false,
-    });
-    expect(result.message).toContain('positions of the model');
-  });
+  ])(
+    'is refused before anything is written with more tokens than positions: %j',
+    async (...flags) => {
+      const { code, result } = await prove('long', ...flags);
+      expect({ code, made: fs.existsSync(path.join(folder, 'long')) }).toEqual({
+        code: 2,
+        made: false,
+      });
+      expect(result.message).toContain('positions of the model');
+    },
+  );
 
-  it('is refused before anything is written where no config describes the input', () => {
+  it('is refused before anything is written where no config describes the input', async () => {
     const out = path.join(folder, 'none.safetensors');
     const input = 'fixtures/checkpoints/valid/zip_proto5.pt';
     const args = [input, out, '--to', 'shared', '--prove'];
-    const { code, result } = json('convert-checkpoint', ...args);
+    const { code, result } = await json('convert-checkpoint', ...args);
     expect({ code, made: fs.existsSync(out) }).toEqual({ code: 2, made: false });
     expect(result.suggestion).toContain('--config');
   });
 
-  it('is in the report', () => {
+  it('is in the report', async () => {
     const out = path.join(folder, 'report');
     const args = ['convert-checkpoint', TRAINED, out, '--dtype', 'f16', '--prove'];
-    const { stdout } = runCli(args);
+    const { stdout } = await runHere(args);
     expect(stdout).toMatch(
       /^Proof: the logits of the output differ from those of the input by 0\.\d+%$/m,
     );

@@ -1,12 +1,13 @@
 import { describe, expect, it } from 'vitest';
 import { runCli } from '../run-cli.js';
+import { runHere } from '../run-here.js';
 
 const ORIGINAL = 'configs/hybrid/original.yaml';
-const compare = (...args: string[]) => runCli(['compare-srte', ...args]);
+const compare = (...args: string[]) => runHere(['compare-srte', ...args]);
 
 describe('compare-srte', () => {
-  it('prints the published table digit for digit', () => {
-    const { code, stdout, stderr } = compare(ORIGINAL);
+  it('prints the published table digit for digit', async () => {
+    const { code, stdout, stderr } = await compare(ORIGINAL);
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
     // As the published report prints them: total, SRTE (share), saved (share).
     const published = [
@@ -24,8 +25,8 @@ describe('compare-srte', () => {
     expect(rows.map((cells) => cells.slice(0, 6))).toEqual(published);
   });
 
-  it('gives the exact integers in JSON', () => {
-    const { rows } = JSON.parse(compare(ORIGINAL, '--json').stdout);
+  it('gives the exact integers in JSON', async () => {
+    const { rows } = JSON.parse((await compare(ORIGINAL, '--json')).stdout);
     expect(
       rows.map((row: Record<string, unknown>) => [
         row.id,
@@ -43,25 +44,29 @@ describe('compare-srte', () => {
     ]);
   });
 
-  it('prints every digit of a small model', () => {
-    expect(compare('configs/hybrid/tiny.yaml').stdout).toMatch(/^ {2}shared +289,024 +16,384 /m);
+  it('prints every digit of a small model', async () => {
+    expect((await compare('configs/hybrid/tiny.yaml')).stdout).toMatch(
+      /^ {2}shared +289,024 +16,384 /m,
+    );
   });
 
-  it('gives exact integers in CSV and a table in Markdown', () => {
-    const csv = compare(ORIGINAL, '--format', 'csv').stdout.split('\n');
+  it('gives exact integers in CSV and a table in Markdown', async () => {
+    const csv = (await compare(ORIGINAL, '--format', 'csv')).stdout.split('\n');
     expect(csv[0]).toBe(
       'strategy,parameters,srte_parameters,srte_share,saved_parameters,saved_share,bytes_bf16',
     );
     expect(csv[2]).toMatch(
       /^shared,13822468096,268435456,0\.0194\d+,8321499136,0\.3757\d+,27644936192$/,
     );
-    expect(compare(ORIGINAL, '--format', 'markdown').stdout).toMatch(
+    expect((await compare(ORIGINAL, '--format', 'markdown')).stdout).toMatch(
       /^\| *shared *\| *13\.822B \|/m,
     );
   });
 
-  it('counts bytes in the dtype that is asked for', () => {
-    const { rows, dtype } = JSON.parse(compare(ORIGINAL, '--json', '--dtype', 'float32').stdout);
+  it('counts bytes in the dtype that is asked for', async () => {
+    const { rows, dtype } = JSON.parse(
+      (await compare(ORIGINAL, '--json', '--dtype', 'float32')).stdout,
+    );
     expect([dtype, rows[0].bytes]).toEqual(['f32', 4 * 22_143_967_232]);
   });
 
@@ -80,8 +85,8 @@ describe('compare-srte', () => {
     [['--ranks', '12,x'], '--ranks: "x" is no positive whole number'],
     [['--dtype', 'f7'], '--dtype: "f7" is no element type'],
     [['--format', 'xml'], 'Expected --format=xml to be one of: table, json, csv, markdown'],
-  ])('%j is the user’s mistake', (args, message) => {
-    const { code, stdout, stderr } = compare(ORIGINAL, ...args);
+  ])('%j is the user’s mistake', async (args, message) => {
+    const { code, stdout, stderr } = await compare(ORIGINAL, ...args);
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
     expect(stderr).toContain(message);
     expect(stderr).not.toMatch(/^\s+at /m);

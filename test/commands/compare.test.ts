@@ -6,6 +6,7 @@ import { inPackage } from '../fixtures.js';
 import { safetensorsFile } from '../reconcile/files.js';
 import { describeModel, SMALL, Workshop } from '../reconcile/support.js';
 import { runCli } from '../run-cli.js';
+import { runHere } from '../run-here.js';
 
 const ORIGINAL = 'configs/hybrid/original.yaml';
 const RECOMMENDED = 'configs/hybrid/recommended.yaml';
@@ -15,10 +16,12 @@ const ALL = fs
   .map((name) => `configs/hybrid/${name}`)
   .sort();
 
-const compare = (...args: string[]) => runCli(['compare', ...args]);
-const json = (...args: string[]) => JSON.parse(compare(...args, '--json').stdout);
-const figures = (name: string, ...args: string[]) =>
-  json(...args).rows.map((row: { figures: Record<string, unknown> | null }) => row.figures?.[name]);
+const compare = (...args: string[]) => runHere(['compare', ...args]);
+const json = async (...args: string[]) => JSON.parse((await compare(...args, '--json')).stdout);
+const figures = async (name: string, ...args: string[]) =>
+  (await json(...args)).rows.map(
+    (row: { figures: Record<string, unknown> | null }) => row.figures?.[name],
+  );
 
 let folder = '';
 beforeAll(() => {
@@ -33,12 +36,12 @@ const config = (name: string, document: object) => {
 };
 
 describe('models side by side', () => {
-  it('have the figures that profile has', () => {
+  it('have the figures that profile has', async () => {
     const flags = ['--batch=2', '--context=512', '--precision=mixed', '--recompute=selective'];
-    const { setting, rows } = json(ORIGINAL, RECOMMENDED, ...flags);
+    const { setting, rows } = await json(ORIGINAL, RECOMMENDED, ...flags);
     expect(rows).toHaveLength(2);
     for (const { file, figures: found } of rows) {
-      const one = JSON.parse(runCli(['profile', file, ...flags, '--json']).stdout);
+      const one = JSON.parse((await runHere(['profile', file, ...flags, '--json'])).stdout);
       expect(setting).toMatchObject(one.setting);
       expect(found).toMatchObject({
         parameters: one.parameters.total.value,
@@ -56,14 +59,14 @@ describe('models side by side', () => {
     }
   });
 
-  it('may lie anywhere', () => {
-    const { code, stdout } = compare(inPackage(TINY), RECOMMENDED);
+  it('may lie anywhere', async () => {
+    const { code, stdout } = await compare(inPackage(TINY), RECOMMENDED);
     expect(code).toBe(0);
     expect(stdout).toContain(inPackage('configs/hybrid/tiny'));
   });
 
-  it('show in what they differ, the least, and the change', () => {
-    const { code, stdout, stderr } = compare(ORIGINAL, RECOMMENDED);
+  it('show in what they differ, the least, and the change', async () => {
+    const { code, stdout, stderr } = await compare(ORIGINAL, RECOMMENDED);
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
     expect(stdout).toMatch(/^2 models in configs\/hybrid\/$/m);
     expect(stdout).toMatch(/^in the config +original +recommended$/m);
@@ -73,7 +76,7 @@ describe('models side by side', () => {
     // What they have alike has neither mark nor change.
     expect(stdout).toMatch(/^KV cache +319\.3 MB +319\.3 MB$/m);
     expect(stdout).not.toMatch(/^hidden_size/m);
-    expect(json(ORIGINAL, RECOMMENDED).differing).toEqual([
+    expect((await json(ORIGINAL, RECOMMENDED)).differing).toEqual([
       'model.max_position_embeddings',
       'model.srte_share_across_layers',
       'model.srte_factorized_rank',
@@ -81,10 +84,10 @@ describe('models side by side', () => {
     ]);
   });
 
-  it('are exact where a number no longer is', () => {
-    const flops = figures('forward-flops', ORIGINAL, '--batch', '1000000000');
+  it('are exact where a number no longer is', async () => {
+    const flops = await figures('forward-flops', ORIGINAL, '--batch', '1000000000');
     expect(typeof flops[0]).toBe('string');
-    const { stdout } = compare(ORIGINAL, '--batch', '1000000000', '--format', 'csv');
+    const { stdout } = await compare(ORIGINAL, '--batch', '1000000000', '--format', 'csv');
     expect(stdout).toContain(flops[0]);
   });
 
@@ -105,52 +108,54 @@ describe('models side by side', () => {
       '<stdin>',
     ]);
     // Under a sweep its tensors are no measure: nothing is warned of.
-    const swept = compare(checkpoint, '--set', 'model.num_layers=2,3');
+    const swept = await compare(checkpoint, '--set', 'model.num_layers=2,3');
     expect({ code: swept.code, stderr: swept.stderr }).toEqual({ code: 0, stderr: '' });
-    expect(compare(checkpoint, '--set', 'model.num_layers=7').stderr).toContain('is not as');
+    expect((await compare(checkpoint, '--set', 'model.num_layers=7')).stderr).toContain(
+      'is not as',
+    );
   });
 
-  it('are told all their mistakes when one is broken', () => {
+  it('are told all their mistakes when one is broken', async () => {
     const broken = config('broken.json', { model: { num_layers: 0 } });
-    const { code, stdout, stderr } = compare(TINY, broken, 'no-such-file.yaml');
+    const { code, stdout, stderr } = await compare(TINY, broken, 'no-such-file.yaml');
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
     expect(stderr).toContain('2 of 3 files are not valid');
     expect(stderr).toContain('model.num_layers');
     expect(stderr).toContain('no-such-file.yaml');
   });
 
-  it('keep no secret of a context that not all files ask for', () => {
+  it('keep no secret of a context that not all files ask for', async () => {
     const file = (name: string, length: number) =>
       config(name, { model: { num_layers: 1 }, training: { max_seq_length: length } });
     const [long, short] = [file('long.json', 300), file('short.json', 200)];
-    const { setting } = json(long, short);
+    const { setting } = await json(long, short);
     expect(setting.inference.context).toBe(200);
     expect(setting.disagreements).toEqual([{ of: 'context', said: [300, 200] }]);
-    expect(compare(long, short).stdout).toContain(
+    expect((await compare(long, short)).stdout).toContain(
       'The files ask for sequences of 300 and 200; all models are counted alike.',
     );
-    expect(json(long, short, '--context', '100').setting).toMatchObject({
+    expect((await json(long, short, '--context', '100')).setting).toMatchObject({
       inference: { context: 100 },
       disagreements: [],
     });
     // 256 positions are all that tiny takes.
-    expect(json(long, TINY).setting).toMatchObject({
+    expect((await json(long, TINY)).setting).toMatchObject({
       inference: { context: 256 },
       disagreements: [{ of: 'context', said: [300] }],
     });
   });
 
-  it('are invalid beyond their positions, and the others are not', () => {
-    const { rows } = json(TINY, ORIGINAL, '--context', '257');
+  it('are invalid beyond their positions, and the others are not', async () => {
+    const { rows } = await json(TINY, ORIGINAL, '--context', '257');
     expect(rows.map(({ valid }: { valid: boolean }) => valid)).toEqual([false, true]);
     expect(rows[0].problems[0].message).toContain('more than the 256 positions');
-    expect(compare(TINY, '--context', '257').code).toBe(2);
+    expect((await compare(TINY, '--context', '257')).code).toBe(2);
   });
 });
 
 describe('a sweep', () => {
-  it('has a row for each combination, the first key slowest', () => {
-    const { rows, swept, differing } = json(
+  it('has a row for each combination, the first key slowest', async () => {
+    const { rows, swept, differing } = await json(
       TINY,
       '--set',
       'model.num_layers=1,2',
@@ -173,12 +178,12 @@ describe('a sweep', () => {
     expect(second.values).toEqual({ 'model.num_layers': 1, 'model.vocab_size': 512 });
   });
 
-  it('of several files takes each under all values', () => {
-    const { rows } = json(TINY, ORIGINAL, '--set', 'model.num_layers=1,2');
+  it('of several files takes each under all values', async () => {
+    const { rows } = await json(TINY, ORIGINAL, '--set', 'model.num_layers=1,2');
     expect(
       rows.map(({ file, chosen }: { file: string; chosen: string[] }) => [file, ...chosen]),
     ).toEqual([TINY, ORIGINAL].flatMap((file) => ['1', '2'].map((value) => [file, value])));
-    const { stdout } = compare(TINY, ORIGINAL, '--set', 'model.num_layers=1,2');
+    const { stdout } = await compare(TINY, ORIGINAL, '--set', 'model.num_layers=1,2');
     expect(stdout).toMatch(/^model +num_layers +parameters/m);
     expect(stdout).toMatch(/^original +2 /m);
     expect(stdout).toContain('In what their configs differ');
@@ -190,61 +195,66 @@ describe('a sweep', () => {
     expect(JSON.parse(runCli(args, { input }).stdout).rows).toHaveLength(3);
   });
 
-  it('goes on past what is not valid, and says why', () => {
+  it('goes on past what is not valid, and says why', async () => {
     const args = [TINY, '--set', 'model.num_heads=4,5,2'];
-    const { code, stdout, stderr } = compare(...args);
+    const { code, stdout, stderr } = await compare(...args);
     expect(code).toBe(0);
     expect(stderr).toMatch(/^warning: .*5 heads do not divide hidden_size 64/);
     expect(stdout).toMatch(/^ +5 +not valid$/m);
     expect(stdout).toMatch(/^num_heads=5 +model\.num_heads: 5 heads do not divide/m);
-    const { rows } = json(...args);
+    const { rows } = await json(...args);
     expect(rows.map(({ valid }: { valid: boolean }) => valid)).toEqual([true, false, true]);
     expect(rows[1]).toMatchObject({ figures: null, values: null });
     expect(rows[1].problems[0]).toMatchObject({ severity: 'error', path: 'model.num_heads' });
   });
 
-  it('in which nothing is valid is an error', () => {
-    const { code, stdout, stderr } = compare(TINY, '--set', 'model.num_heads=5,7');
+  it('in which nothing is valid is an error', async () => {
+    const { code, stdout, stderr } = await compare(TINY, '--set', 'model.num_heads=5,7');
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
     expect(stderr).toContain('none of the 2 models is valid');
     expect(stderr).toContain('5 heads do not divide');
     expect(stderr).toContain('7 heads do not divide');
   });
 
-  it('of an unknown key is refused once, with what was meant', () => {
-    const { code, stderr } = compare(TINY, '--set', 'model.num_layer=1,2');
+  it('of an unknown key is refused once, with what was meant', async () => {
+    const { code, stderr } = await compare(TINY, '--set', 'model.num_layer=1,2');
     expect(code).toBe(2);
     expect(stderr.match(/num_layers/g)?.length).toBeGreaterThan(0);
   });
 
-  it('of too many models is refused before any is made', () => {
+  it('of too many models is refused before any is made', async () => {
     const values = Array.from({ length: 100 }, (_, index) => index + 1).join();
     const sets = ['num_layers', 'vocab_size', 'gate_rank'].flatMap((key) => [
       '--set',
       `model.${key}=${values}`,
     ]);
-    const { code, stderr } = compare(TINY, ...sets);
+    const { code, stderr } = await compare(TINY, ...sets);
     expect(code).toBe(2);
     expect(stderr).toContain('--set asks for 1,000,000 models; 1,000 are the most');
-    expect(compare('no-such-file', ...sets).stderr).toContain('1,000,000 models');
+    expect((await compare('no-such-file', ...sets)).stderr).toContain('1,000,000 models');
   });
 });
 
 describe('--sort', () => {
-  it('orders by a figure, the invalid last, and keeps the baseline', () => {
-    const sizes = figures('parameters', ...ALL, '--sort', 'parameters');
+  it('orders by a figure, the invalid last, and keeps the baseline', async () => {
+    const sizes = await figures('parameters', ...ALL, '--sort', 'parameters');
     expect(sizes).toHaveLength(11);
     expect(sizes).toEqual([...sizes].sort((a, b) => a - b));
-    const down = figures('parameters', ...ALL, '--sort', '-parameters');
+    const down = await figures('parameters', ...ALL, '--sort', '-parameters');
     expect(down).toEqual([...sizes].reverse());
-    const { rows, baseline } = json(TINY, '--set', 'model.num_heads=4,5,2', '--sort=-kv-heads');
+    const { rows, baseline } = await json(
+      TINY,
+      '--set',
+      'model.num_heads=4,5,2',
+      '--sort=-kv-heads',
+    );
     expect(rows.map(({ chosen }: { chosen: string[] }) => chosen[0])).toEqual(['4', '2', '5']);
     expect(baseline).toBe(0);
-    expect(json(...ALL, '--sort', 'parameters').baseline).toBe(2); // aggressive.yaml, the first given
+    expect((await json(...ALL, '--sort', 'parameters')).baseline).toBe(2); // aggressive.yaml, the first given
   });
 
-  it('orders by a key of the configs, and leaves equals as they came', () => {
-    const { rows } = json(...ALL, '--sort', 'model.num_layers');
+  it('orders by a key of the configs, and leaves equals as they came', async () => {
+    const { rows } = await json(...ALL, '--sort', 'model.num_layers');
     const names = rows.map(({ file }: { file: string }) => path.parse(file).name);
     expect(names.slice(0, 3)).toEqual(['tiny', 'bench-60m', 'aggressive']);
     expect(names.slice(3)).toEqual([...names.slice(3)].sort());
@@ -252,10 +262,14 @@ describe('--sort', () => {
 });
 
 describe('--columns', () => {
-  it('picks figures and keys, in their order', () => {
-    const { stdout } = compare(...ALL, '--columns', 'model.num_layers,kv-cache,parameters,tied');
+  it('picks figures and keys, in their order', async () => {
+    const { stdout } = await compare(
+      ...ALL,
+      '--columns',
+      'model.num_layers,kv-cache,parameters,tied',
+    );
     expect(stdout).toMatch(/^model +num_layers +KV cache +parameters .*tied$/m);
-    const [row] = json(TINY, '--columns', 'model.gate_rank').rows;
+    const [row] = (await json(TINY, '--columns', 'model.gate_rank')).rows;
     expect(row.values).toEqual({ 'model.gate_rank': 16 });
   });
 
@@ -266,9 +280,9 @@ describe('--columns', () => {
     ['model.num_layer', 'did you mean model.num_layers?'],
     ['zzz', 'use parameters, '],
     ['__proto__', 'use parameters, '],
-  ])('knows no %s', (name, suggestion) => {
+  ])('knows no %s', async (name, suggestion) => {
     for (const flag of ['--columns', '--sort']) {
-      const { code, stderr } = compare(TINY, flag, name);
+      const { code, stderr } = await compare(TINY, flag, name);
       expect(code).toBe(2);
       expect(stderr).toContain(`there is no column "${name}"`);
       expect(stderr).toContain(suggestion);
@@ -277,21 +291,30 @@ describe('--columns', () => {
 });
 
 describe('the setting', () => {
-  it('of the training is told when a column depends on it', () => {
-    expect(compare(TINY).stdout).toMatch(/^Training: /m);
-    expect(compare(TINY, '--columns', 'parameters,kv-cache').stdout).not.toMatch(/^Training: /m);
+  it('of the training is told when a column depends on it', async () => {
+    expect((await compare(TINY)).stdout).toMatch(/^Training: /m);
+    expect((await compare(TINY, '--columns', 'parameters,kv-cache')).stdout).not.toMatch(
+      /^Training: /m,
+    );
   });
 
-  it('is that of the flags', () => {
-    const { stdout } = compare(TINY, ORIGINAL, '--context=100', '--batch=3', '--dtype=fp32');
+  it('is that of the flags', async () => {
+    const { stdout } = await compare(TINY, ORIGINAL, '--context=100', '--batch=3', '--dtype=fp32');
     expect(stdout).toMatch(/^Inference: 3 × 100 tokens, f32\.$/m);
     expect(stdout).toMatch(/^Training: 3 × 100 tokens, mixed precision \(from the files\)/m);
   });
 });
 
 describe('CSV', () => {
-  it('is one table of exact values, with the keys that differ', () => {
-    const { stdout } = compare(ORIGINAL, TINY, '--set', 'model.num_layers=1,2', '--format', 'csv');
+  it('is one table of exact values, with the keys that differ', async () => {
+    const { stdout } = await compare(
+      ORIGINAL,
+      TINY,
+      '--set',
+      'model.num_layers=1,2',
+      '--format',
+      'csv',
+    );
     const [head = '', ...lines] = stdout.trim().split('\n');
     expect(head).toMatch(
       /^model,model\.num_layers,valid,parameters,weights_bytes,kv_per_token_bytes,forward_flops,training_memory_bytes,model\.vocab_size,/,
@@ -309,9 +332,9 @@ describe('a text and its tokenizers', () => {
   ]);
   const TEXT = ['--text', 'fixtures/tokenizers/text.txt'];
 
-  it('tell what a character costs', () => {
+  it('tell what a character costs', async () => {
     const args = [TINY, '--set', 'model.vocab_size=512,1000,1024', ...TOKENIZERS, ...TEXT];
-    const { rows } = json(...args);
+    const { rows } = await json(...args);
     // By counts.json, 2118 characters are 1256 and 993 tokens; a token of tiny has 512 bytes of keys and values.
     expect(rows.map(({ figures: { tokens } }: { figures: { tokens: number } }) => tokens)).toEqual([
       1256, 1256, 993,
@@ -321,20 +344,20 @@ describe('a text and its tokenizers', () => {
     const { figures: last } = rows[2];
     expect(last['flops-per-char']).toBeCloseTo(((last['forward-flops'] / 256) * 993) / 2118, 3);
     expect(rows[1].tokenizer).toBe('fixtures/tokenizers/bpe-512.json');
-    expect(compare(...args).stdout).toMatch(/chars per token .*KV per char/);
+    expect((await compare(...args)).stdout).toMatch(/chars per token .*KV per char/);
   });
 
-  it('warn where none fits', () => {
-    const { code, stderr, stdout } = compare(TINY, ...TOKENIZERS, ...TEXT);
+  it('warn where none fits', async () => {
+    const { code, stderr, stdout } = await compare(TINY, ...TOKENIZERS, ...TEXT);
     expect(code).toBe(0);
     expect(stderr).toContain('no tokenizer that is given fits a vocabulary of 256');
     expect(stdout).not.toContain('chars per token');
   });
 
-  it('come together, and none twice', () => {
-    expect(compare(TINY, ...TEXT).code).toBe(2);
-    expect(compare(TINY, ...TOKENIZERS).code).toBe(2);
-    const { code, stderr } = compare(TINY, ...TOKENIZERS, ...TOKENIZERS, ...TEXT);
+  it('come together, and none twice', async () => {
+    expect((await compare(TINY, ...TEXT)).code).toBe(2);
+    expect((await compare(TINY, ...TOKENIZERS)).code).toBe(2);
+    const { code, stderr } = await compare(TINY, ...TOKENIZERS, ...TOKENIZERS, ...TEXT);
     expect(code).toBe(2);
     expect(stderr).toContain('both have 512 tokens');
   });

@@ -4,6 +4,7 @@ import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { inPackage } from '../fixtures.js';
 import { runCli } from '../run-cli.js';
+import { runHere } from '../run-here.js';
 
 const folder = fs.mkdtempSync(path.join(fs.realpathSync(os.tmpdir()), 'minimind-'));
 const FIXTURE = 'fixtures/old-checkpoint/trained-same-start/checkpoint_step_30.pt';
@@ -15,31 +16,31 @@ let made = 0;
 /** A name that nothing has yet. */
 const out = (ending = '.pt') => path.join(folder, `out-${made++}${ending}`);
 
-const convert = (...args: string[]) => runCli(['convert-checkpoint', ...args]);
+const convert = (...args: string[]) => runHere(['convert-checkpoint', ...args]);
 /** Converts without a config, and so without the RoPE tables that the file was slimmed of. */
 const shared = (target: string, ...args: string[]) =>
   convert(IN, target, '--to', 'shared', '--no-config', ...args);
 
 describe('convert-checkpoint', () => {
-  it('answers on stdout, exits with 0, and leaves nothing beside the output', () => {
+  it('answers on stdout, exits with 0, and leaves nothing beside the output', async () => {
     const target = out();
     const before = fs.readdirSync(folder);
-    const { code, stdout, stderr } = shared(target);
+    const { code, stdout, stderr } = await shared(target);
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
     expect(stdout).toMatch(/^done: .*\.pt, with an SRTE error of 23\.0%\n/);
     expect(fs.readdirSync(folder).sort()).toEqual([...before, path.basename(target)].sort());
     const { size } = fs.statSync(target);
     expect(stdout).toMatch(/^out-\d+\.pt +\d+\.\d kB$/m);
-    const { output, run } = JSON.parse(shared(target, '--force', '--json').stdout);
+    const { output, run } = JSON.parse((await shared(target, '--force', '--json')).stdout);
     expect(output.bytes).toBe(size);
     expect(run.writtenBytes).toBe(size);
     expect(run).toMatchObject({ resumed: false, checked: false });
   });
 
-  it('writes nothing in a dry run', () => {
+  it('writes nothing in a dry run', async () => {
     const before = fs.readdirSync(folder);
     const target = out('');
-    const { code, stdout } = shared(target, '--dry-run');
+    const { code, stdout } = await shared(target, '--dry-run');
     expect(code).toBe(0);
     expect(stdout).toContain(`only a plan: nothing was written to ${target}\n`);
     expect(stdout).toMatch(/^merged +shared_srte\.freqs +1 +F32 +1\.5 kB$/m);
@@ -47,10 +48,10 @@ describe('convert-checkpoint', () => {
     expect(fs.readdirSync(folder)).toEqual(before);
   });
 
-  it('plans what it then does', () => {
+  it('plans what it then does', async () => {
     const target = out('.safetensors');
-    const planned = JSON.parse(shared(target, '--dry-run', '--json').stdout);
-    const done = JSON.parse(shared(target, '--json').stdout);
+    const planned = JSON.parse((await shared(target, '--dry-run', '--json')).stdout);
+    const done = JSON.parse((await shared(target, '--json')).stdout);
     for (const part of ['input', 'output', 'groups', 'tensors', 'leftOut', 'notes']) {
       expect(done[part], part).toEqual(planned[part]);
     }
@@ -58,8 +59,8 @@ describe('convert-checkpoint', () => {
     expect(planned.srte.tables[0].errors).toEqual([]);
   });
 
-  it('tells the figures exactly', () => {
-    const { stdout } = shared(out('.safetensors'), '--json', '--check');
+  it('tells the figures exactly', async () => {
+    const { stdout } = await shared(out('.safetensors'), '--json', '--check');
     const result = JSON.parse(stdout);
     const hidden = { positions: 48, hidden: 8, layers: 3, form: 'table', rank: null };
     expect(result).toMatchObject({
@@ -103,15 +104,15 @@ describe('convert-checkpoint', () => {
     ['another type', ['--dtype', 'f16'], 'cast'],
     ['a tied head', ['--tie', 'mean'], 'averaged'],
     ['no table', ['--to', 'sincos'], 'computed'],
-  ])('names what is done for %s', (_, flags, action) => {
-    const { stdout } = convert(IN, out(), '--no-config', '--dry-run', '--json', ...flags);
+  ])('names what is done for %s', async (_, flags, action) => {
+    const { stdout } = await convert(IN, out(), '--no-config', '--dry-run', '--json', ...flags);
     const { groups } = JSON.parse(stdout);
     expect(groups.map((group: { action: string }) => group.action)).toContain(action);
   });
 
-  it('names what is done for a table out of a pair, and the config that changes', () => {
+  it('names what is done for a table out of a pair, and the config that changes', async () => {
     const source = 'fixtures/hybrid/shared-lowrank-tied';
-    const { stdout } = convert(source, out(''), '--to', 'per-layer', '--dry-run', '--json');
+    const { stdout } = await convert(source, out(''), '--to', 'per-layer', '--dry-run', '--json');
     const { groups, configChanges, srte } = JSON.parse(stdout);
     expect(groups[0]).toMatchObject({
       action: 'multiplied-out',
@@ -124,17 +125,17 @@ describe('convert-checkpoint', () => {
     expect(srte.merge).toBeNull();
   });
 
-  it('gives each layer its line again, though all had one table', () => {
+  it('gives each layer its line again, though all had one table', async () => {
     const args = ['fixtures/hybrid/shared-lowrank-tied', out(''), '--to', 'per-layer'];
-    const { stdout } = convert(...args, '--format', 'csv');
+    const { stdout } = await convert(...args, '--format', 'csv');
     const rows = stdout.trim().split('\n').slice(1);
     expect(rows.map((row) => row.split(',').slice(0, 3))).toEqual(
       [0, 1, 2].map((layer) => [String(layer), 'shared_srte.lowrank', `layers.${layer}.srte`]),
     );
   });
 
-  it('says in which shard each tensor is', () => {
-    const { stdout } = shared(out(''), '--shard-size', '30kB', '--json');
+  it('says in which shard each tensor is', async () => {
+    const { stdout } = await shared(out(''), '--shard-size', '30kB', '--json');
     const { tensors, output } = JSON.parse(stdout);
     const bytes = new Map<string, number>();
     for (const { file, bytes: more } of tensors) bytes.set(file, (bytes.get(file) ?? 0) + more);
@@ -146,24 +147,24 @@ describe('convert-checkpoint', () => {
     }
   });
 
-  it('tells how it is in Markdown, and to a file', () => {
+  it('tells how it is in Markdown, and to a file', async () => {
     const file = path.join(folder, 'report.md');
-    const { code, stdout, stderr } = shared(out(), '--format', 'markdown', '-o', file);
+    const { code, stdout, stderr } = await shared(out(), '--format', 'markdown', '-o', file);
     expect({ code, stdout, stderr }).toEqual({ code: 0, stdout: '', stderr: `wrote ${file}\n` });
     expect(fs.readFileSync(file, 'utf8')).toMatch(/^## done: /);
   });
 
-  it('is quiet about warnings when it is told so', () => {
+  it('is quiet about warnings when it is told so', async () => {
     const strange = path.join(folder, 'strange');
     fs.mkdirSync(strange);
     const input = path.join(strange, 'old.safetensors');
-    expect(shared(input).code).toBe(0);
+    expect((await shared(input)).code).toBe(0);
     fs.writeFileSync(path.join(strange, 'config.yaml'), 'model: {nonsense: 1}\n');
     const args = [input, out(), '--to', 'per-layer', '--dry-run'];
-    const told = convert(...args);
+    const told = await convert(...args);
     expect(told.code).toBe(0);
     expect(told.stderr).toMatch(/^warning: .*the checkpoint is converted by its names alone/m);
-    expect(convert(...args, '--quiet').stderr).toBe('');
+    expect((await convert(...args, '--quiet')).stderr).toBe('');
   });
 
   it('colours when it is forced to', () => {
@@ -196,16 +197,16 @@ describe('mistakes of the user', () => {
       [IN, 'x.pt', '--to', 'shared', '--rank', '3', '--max-error', '0.1'],
       'cannot also be provided',
     ],
-  ])('%j', (args, message) => {
-    const { code, stdout, stderr } = convert(...args);
+  ])('%j', async (args, message) => {
+    const { code, stdout, stderr } = await convert(...args);
     expect(stderr).toContain(message);
     expect(stderr).not.toMatch(/^\s+at /m);
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
     expect(fs.existsSync(args[1] ?? 'x.pt')).toBe(args[1] === IN);
   });
 
-  it('are an object for a program', () => {
-    const { code, stdout, stderr } = convert(IN, 'x.pt', '--to', 'per-layer', '--json');
+  it('are an object for a program', async () => {
+    const { code, stdout, stderr } = await convert(IN, 'x.pt', '--to', 'per-layer', '--json');
     expect(code).toBe(2);
     expect(JSON.parse(stdout)).toMatchObject({
       schema: 'minimind/error@1',
@@ -215,10 +216,10 @@ describe('mistakes of the user', () => {
     expect(stderr).toMatch(/^error: /);
   });
 
-  it('never cost what was there', () => {
+  it('never cost what was there', async () => {
     const target = out();
     fs.writeFileSync(target, 'mine');
-    const { code, stderr } = shared(target);
+    const { code, stderr } = await shared(target);
     expect({ code, stderr }).toEqual({
       code: 2,
       stderr: `error: ${target} exists already\n  → choose another name, or replace it with --force\n`,

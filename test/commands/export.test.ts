@@ -4,7 +4,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { inPackage } from '../fixtures.js';
-import { runCli } from '../run-cli.js';
+import { runHere } from '../run-here.js';
 
 const MODEL = 'fixtures/hf/llama';
 const CONFIG = 'configs/hybrid/tiny.yaml';
@@ -15,11 +15,11 @@ beforeEach(() => {
 });
 afterEach(() => fs.rmSync(folder, { recursive: true }));
 const out = (name = 'model.onnx') => path.join(folder, name);
-const exported = (...args: string[]) => runCli(['export', ...args]);
+const exported = (...args: string[]) => runHere(['export', ...args]);
 
 describe('export', () => {
-  it('tells what it wrote, and leaves nothing beside it', () => {
-    const { code, stdout, stderr } = exported(MODEL, '-o', out());
+  it('tells what it wrote, and leaves nothing beside it', async () => {
+    const { code, stdout, stderr } = await exported(MODEL, '-o', out());
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
     expect(stdout).toContain(`done: ${out()}`);
     expect(stdout).toMatch(/^input +input_ids +int64 \[batch, sequence\]$/m);
@@ -27,8 +27,8 @@ describe('export', () => {
     expect(fs.readdirSync(folder)).toEqual(['model.onnx']);
   });
 
-  it('tells the figures exactly', () => {
-    const { stdout } = exported(MODEL, '-o', out(), '--json');
+  it('tells the figures exactly', async () => {
+    const { stdout } = await exported(MODEL, '-o', out(), '--json');
     const { files, weights, operators, checkpoint, seed, positions } = JSON.parse(stdout);
     expect(files).toEqual([{ path: out(), bytes: fs.statSync(out()).size }]);
     const stored = fs.statSync(inPackage(MODEL, 'model.safetensors')).size;
@@ -47,27 +47,29 @@ describe('export', () => {
     expect(count).toBe(2);
   });
 
-  it('puts the weights beside the graph when it is told so', () => {
-    const { code } = exported(MODEL, '-o', out(), '--external-data');
+  it('puts the weights beside the graph when it is told so', async () => {
+    const { code } = await exported(MODEL, '-o', out(), '--external-data');
     expect(code).toBe(0);
     expect(fs.readdirSync(folder).sort()).toEqual(['model.onnx', 'model.onnx.data']);
   });
 
-  it('writes the same random weights for the same seed, and others for another', () => {
-    const bytes = (seed: string) => {
-      expect(exported(CONFIG, '--random', '--seed', seed, '-o', out(), '--force').code).toBe(0);
+  it('writes the same random weights for the same seed, and others for another', async () => {
+    const bytes = async (seed: string) => {
+      expect(
+        (await exported(CONFIG, '--random', '--seed', seed, '-o', out(), '--force')).code,
+      ).toBe(0);
       return fs.readFileSync(out());
     };
-    const first = bytes('1');
-    expect(bytes('1').equals(first)).toBe(true);
-    expect(bytes('2').equals(first)).toBe(false);
+    const first = await bytes('1');
+    expect((await bytes('1')).equals(first)).toBe(true);
+    expect((await bytes('2')).equals(first)).toBe(false);
   });
 
-  it('takes what is stored as bfloat16 for the same numbers', () => {
+  it('takes what is stored as bfloat16 for the same numbers', async () => {
     const half = out('half');
     const given = 'fixtures/hybrid/shared-lowrank-tied';
-    expect(runCli(['convert-checkpoint', given, half, '--dtype', 'bf16']).code).toBe(0);
-    const { code, stdout } = exported(half, '-o', out(), '--json');
+    expect((await runHere(['convert-checkpoint', given, half, '--dtype', 'bf16'])).code).toBe(0);
+    const { code, stdout } = await exported(half, '-o', out(), '--json');
     expect(code).toBe(0);
     expect(JSON.parse(stdout).weights.dtype).toBe('F32');
   });
@@ -80,8 +82,8 @@ describe('mistakes of the user', () => {
     [[MODEL, '--checkpoint', MODEL], 'is a checkpoint, and so is --checkpoint'],
     [[CONFIG, '--checkpoint', MODEL], 'is not as'],
     [[CONFIG, '--checkpoint', MODEL, '--random'], 'cannot also be provided'],
-  ])('%j', (args, message) => {
-    const { code, stdout, stderr } = exported(...args, '-o', out());
+  ])('%j', async (args, message) => {
+    const { code, stdout, stderr } = await exported(...args, '-o', out());
     expect(stderr).toContain(message);
     expect(stderr).not.toMatch(/^\s+at /m);
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
@@ -94,30 +96,30 @@ describe('mistakes of the user', () => {
     ['no such folder', ['-o', 'no-such-folder/model.onnx'], 'there is no such folder'],
     ['a folder', ['-o', 'src'], 'src is a folder'],
     ['a device', ['-o', '/dev/null'], 'neither a file nor a folder'],
-  ])('%s', (_, args, message) => {
-    const { code, stderr } = exported(MODEL, ...args);
+  ])('%s', async (_, args, message) => {
+    const { code, stderr } = await exported(MODEL, ...args);
     expect(stderr).toContain(message);
     expect(code).toBe(2);
   });
 
-  it.each(['model.onnx', 'model.onnx.data'])('never cost a %s that was there', (name) => {
+  it.each(['model.onnx', 'model.onnx.data'])('never cost a %s that was there', async (name) => {
     fs.writeFileSync(out(name), 'mine');
     const args = [MODEL, '-o', out(), '--external-data'];
-    const { code, stderr } = exported(...args);
+    const { code, stderr } = await exported(...args);
     expect({ code, stderr }).toEqual({
       code: 2,
       stderr: `error: ${out(name)} exists already\n  → choose another name, or replace it with --force\n`,
     });
     expect(fs.readdirSync(folder)).toEqual([name]);
     expect(fs.readFileSync(out(name), 'utf8')).toBe('mine');
-    expect(exported(...args, '--force').code).toBe(0);
+    expect((await exported(...args, '--force')).code).toBe(0);
     expect(fs.statSync(out(name)).size).toBeGreaterThan(4);
   });
 
-  it.each(['model.safetensors', 'config.json'])('never cost the %s that is read', (name) => {
+  it.each(['model.safetensors', 'config.json'])('never cost the %s that is read', async (name) => {
     fs.cpSync(inPackage(MODEL), folder, { recursive: true });
     const before = fs.readFileSync(out(name));
-    const { code, stderr } = exported(folder, '-o', out(name), '--force');
+    const { code, stderr } = await exported(folder, '-o', out(name), '--force');
     expect(code).toBe(2);
     expect(stderr).toContain('is read, and would be replaced');
     expect(fs.readFileSync(out(name)).equals(before)).toBe(true);

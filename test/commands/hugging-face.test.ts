@@ -6,6 +6,7 @@ import { openCheckpoint } from '../../src/checkpoint/open.js';
 import { readTensor } from '../../src/checkpoint/view.js';
 import { inPackage } from '../fixtures.js';
 import { runCli } from '../run-cli.js';
+import { runHere } from '../run-here.js';
 
 const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'minimind-'));
 afterAll(() => fs.rmSync(folder, { recursive: true }));
@@ -21,14 +22,20 @@ function alone(name: string, model: string): string {
   return inFolder(name);
 }
 
-function convert(from: string, to: string, ...flags: string[]) {
-  const { code, stdout, stderr } = runCli(['convert-checkpoint', from, to, ...flags, '--json']);
+async function convert(from: string, to: string, ...flags: string[]) {
+  const { code, stdout, stderr } = await runHere([
+    'convert-checkpoint',
+    from,
+    to,
+    ...flags,
+    '--json',
+  ]);
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
   return JSON.parse(stdout);
 }
 
-const verified = (checkpoint: string, config = path.join(checkpoint, 'config.json')) =>
-  JSON.parse(runCli(['verify', config, checkpoint, '--json']).stdout);
+const verified = async (checkpoint: string, config = path.join(checkpoint, 'config.json')) =>
+  JSON.parse((await runHere(['verify', config, checkpoint, '--json'])).stdout);
 
 /** Types and values of all tensors. */
 function contents(file: string) {
@@ -46,8 +53,8 @@ function contents(file: string) {
 }
 
 describe('a folder', () => {
-  it('with weights is a checkpoint with its config.json', () => {
-    const { code, stdout, stderr } = runCli(['profile', hf('mixtral-saved'), '--json']);
+  it('with weights is a checkpoint with its config.json', async () => {
+    const { code, stdout, stderr } = await runHere(['profile', hf('mixtral-saved'), '--json']);
     expect(code).toBe(0);
     expect(stderr).toContain('mixtral-saved/config.json');
     const { family, checkpoint } = JSON.parse(stdout);
@@ -55,14 +62,14 @@ describe('a folder', () => {
     expect(checkpoint).toMatchObject({ matches: true, config: { origin: 'beside' } });
   });
 
-  it('with only a config.json is that config', () => {
+  it('with only a config.json is that config', async () => {
     const config = alone('only', 'llama');
-    const { code, stdout } = runCli(['profile', config, '--json']);
+    const { code, stdout } = await runHere(['profile', config, '--json']);
     expect(code).toBe(0);
     const result = JSON.parse(stdout);
     expect(result).toMatchObject({ family: 'llama', file: path.join(config, 'config.json') });
     expect(result.checkpoint).toBe(undefined);
-    const checked = JSON.parse(runCli(['validate', config, hf('gpt2'), '--json']).stdout);
+    const checked = JSON.parse((await runHere(['validate', config, hf('gpt2'), '--json'])).stdout);
     expect(checked.files.map(({ family }: { family: string }) => family)).toEqual([
       'llama',
       'gpt2',
@@ -81,14 +88,14 @@ describe('a folder', () => {
     expect(stderr).toContain('config.json only describes the model');
   });
 
-  it('is a config and its weights for quick-test', () => {
-    const { code, stdout, stderr } = runCli([
+  it('is a config and its weights for quick-test', async () => {
+    const { code, stdout, stderr } = await runHere([
       ...['quick-test', inPackage('fixtures/hybrid/shared-lowrank-tied')],
       ...['--only', 'created', '--device', 'cpu', '--json'],
     ]);
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
     expect(JSON.parse(stdout).checkpoint).toMatch(/shared-lowrank-tied$/);
-    const both = runCli(['quick-test', hf('llama'), '--checkpoint', hf('llama')]);
+    const both = await runHere(['quick-test', hf('llama'), '--checkpoint', hf('llama')]);
     expect(both).toMatchObject({ code: 2, stdout: '' });
     expect(both.stderr).toContain('is a checkpoint, and so is --checkpoint');
   });
@@ -97,48 +104,64 @@ describe('a folder', () => {
 describe('convert-checkpoint', () => {
   it.each(['gpt2', 'bloom', 'mixtral', 'mixtral-saved', 'gpt-neox-saved', 'deepseek-v3-saved'])(
     'takes %s to a PyTorch file and back, and to other types, with its config',
-    (name) => {
+    async (name) => {
       const source = contents(hf(name));
-      convert(hf(name), inFolder(`${name}.pt`), '--container', 'pt');
-      convert(inFolder(`${name}.pt`), inFolder(name), '--container', 'safetensors');
+      await convert(hf(name), inFolder(`${name}.pt`), '--container', 'pt');
+      await convert(inFolder(`${name}.pt`), inFolder(name), '--container', 'safetensors');
       expect(fs.readdirSync(inFolder(name))).toEqual(['config.json', 'model.safetensors']);
       expect(contents(inFolder(name))).toEqual(source);
-      convert(inFolder(name), inFolder(`${name}-bf16`), '--dtype', 'bf16', '--shard-size', '30kB');
-      convert(inFolder(`${name}-bf16`), inFolder(`${name}-f32`), '--dtype', 'f32');
-      const found = verified(inFolder(`${name}-f32`));
-      expect(found).toMatchObject({ matches: true, faults: [] });
-      expect(verified(inFolder(`${name}-bf16`), path.join(hf(name), 'config.json')).matches).toBe(
-        true,
+      await convert(
+        inFolder(name),
+        inFolder(`${name}-bf16`),
+        '--dtype',
+        'bf16',
+        '--shard-size',
+        '30kB',
       );
+      await convert(inFolder(`${name}-bf16`), inFolder(`${name}-f32`), '--dtype', 'f32');
+      const found = await verified(inFolder(`${name}-f32`));
+      expect(found).toMatchObject({ matches: true, faults: [] });
+      expect(
+        (await verified(inFolder(`${name}-bf16`), path.join(hf(name), 'config.json'))).matches,
+      ).toBe(true);
     },
   );
 
-  it('changes what a conversion changes in a config.json, and no more', () => {
+  it('changes what a conversion changes in a config.json, and no more', async () => {
     const before = textOf(hf('mixtral-saved'), 'config.json');
-    const { configChanges } = convert(hf('mixtral-saved'), inFolder('cast'), '--dtype', 'bf16');
+    const { configChanges } = await convert(
+      hf('mixtral-saved'),
+      inFolder('cast'),
+      '--dtype',
+      'bf16',
+    );
     expect(configChanges).toEqual([{ path: 'model.torch_dtype', from: 'float32', to: 'bfloat16' }]);
     expect(before).toContain('"dtype": "float32"');
     expect(textOf(inFolder('cast'), 'config.json')).toBe(
       before.replace('"dtype": "float32"', '"dtype": "bfloat16"'),
     );
-    convert(hf('mixtral-saved'), inFolder('sharded'), '--shard-size', '30kB');
+    await convert(hf('mixtral-saved'), inFolder('sharded'), '--shard-size', '30kB');
     expect(textOf(inFolder('sharded'), 'config.json')).toBe(before);
-    convert(hf('llama'), inFolder('tied'), '--tie', 'embed');
+    await convert(hf('llama'), inFolder('tied'), '--tie', 'embed');
     const wanted = { ...JSON.parse(textOf(hf('llama'), 'config.json')), tie_word_embeddings: true };
     expect(JSON.parse(textOf(inFolder('tied'), 'config.json'))).toEqual(wanted);
-    expect(verified(inFolder('tied')).matches).toBe(true);
+    expect((await verified(inFolder('tied'))).matches).toBe(true);
   });
 
-  it('names a config.json after its file where another config stands', () => {
+  it('names a config.json after its file where another config stands', async () => {
     fs.mkdirSync(inFolder('several'));
     fs.writeFileSync(inFolder('several', 'config.yaml'), 'model: {}');
-    convert(hf('llama'), inFolder('several', 'small.safetensors'), '--dtype', 'bf16');
+    await convert(hf('llama'), inFolder('several', 'small.safetensors'), '--dtype', 'bf16');
     expect(fs.readdirSync(inFolder('several'))).toEqual([
       'config.yaml',
       'small.config.json',
       'small.safetensors',
     ]);
-    const { stdout } = runCli(['profile', inFolder('several', 'small.safetensors'), '--json']);
+    const { stdout } = await runHere([
+      'profile',
+      inFolder('several', 'small.safetensors'),
+      '--json',
+    ]);
     expect(JSON.parse(stdout)).toMatchObject({ family: 'llama', checkpoint: { matches: true } });
   });
 });

@@ -3,7 +3,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { inPackage, readJson } from '../fixtures.js';
-import { runCli } from '../run-cli.js';
+import { runHere } from '../run-here.js';
 
 const CHECKPOINTS = 'fixtures/checkpoints';
 const TRAINING = `${CHECKPOINTS}/valid/nested_train_proto4.pt`;
@@ -11,8 +11,8 @@ const ODD_NAMES = `${CHECKPOINTS}/valid/zip_odd_names.pt`;
 const NOT_FINITE = `${CHECKPOINTS}/valid/st_nan_inf.safetensors`;
 const AMBIGUOUS = `${CHECKPOINTS}/refuse/ambiguous_two.pt`;
 
-const inspect = (...args: string[]) => runCli(['inspect', ...args]);
-const json = (...args: string[]) => JSON.parse(inspect(...args, '--json').stdout);
+const inspect = (...args: string[]) => runHere(['inspect', ...args]);
+const json = async (...args: string[]) => JSON.parse((await inspect(...args, '--json')).stdout);
 
 interface Expected {
   readonly dtype: string;
@@ -34,8 +34,8 @@ function expectedOf(file: string) {
 }
 
 describe('inspect', () => {
-  it('shows a training checkpoint by layer, and what else is in it', () => {
-    const { code, stdout, stderr } = inspect(TRAINING);
+  it('shows a training checkpoint by layer, and what else is in it', async () => {
+    const { code, stdout, stderr } = await inspect(TRAINING);
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
     expect(stdout).toContain(`PyTorch (zip): ${TRAINING}\n`);
     expect(stdout).toContain('The tensors stand under model.\n');
@@ -44,18 +44,21 @@ describe('inspect', () => {
     expect(stdout).toMatch(/^step +numpy\.core\.multiarray\.scalar +1234$/m);
   });
 
-  it.each([TRAINING, ODD_NAMES, NOT_FINITE])('finds names, shapes and values of %s', (file) => {
-    const { tensors } = json(file, '--hash');
-    const found = Object.entries(tensors as Record<string, Expected>).map(
-      ([name, { dtype, shape, sha256 }]) => [name, { dtype, shape, sha256 }] as const,
-    );
-    const expected = Object.entries(expectedOf(file));
-    expect(expected.length).toBeGreaterThan(0);
-    expect(new Map(found)).toEqual(new Map(expected));
-  });
+  it.each([TRAINING, ODD_NAMES, NOT_FINITE])(
+    'finds names, shapes and values of %s',
+    async (file) => {
+      const { tensors } = await json(file, '--hash');
+      const found = Object.entries(tensors as Record<string, Expected>).map(
+        ([name, { dtype, shape, sha256 }]) => [name, { dtype, shape, sha256 }] as const,
+      );
+      const expected = Object.entries(expectedOf(file));
+      expect(expected.length).toBeGreaterThan(0);
+      expect(new Map(found)).toEqual(new Map(expected));
+    },
+  );
 
-  it('reads no values unless it is asked to', () => {
-    const { tensors } = json(TRAINING);
+  it('reads no values unless it is asked to', async () => {
+    const { tensors } = await json(TRAINING);
     expect(Object.keys(tensors['embed.weight'])).toEqual([
       'dtype',
       'shape',
@@ -66,42 +69,44 @@ describe('inspect', () => {
     ]);
   });
 
-  it('finds what is not finite', () => {
-    const { tensors } = json(NOT_FINITE, '--stats');
+  it('finds what is not finite', async () => {
+    const { tensors } = await json(NOT_FINITE, '--stats');
     expect(tensors['layers.0.srte.freqs'].stats).toMatchObject({ nan: 1, positiveInfinity: 0 });
     expect(tensors['layers.1.srte.freqs'].stats).toMatchObject({ nan: 0, positiveInfinity: 1 });
     expect(tensors['embed.weight'].stats).toMatchObject({ nan: 0, max: expect.any(Number) });
   });
 
-  it('shows the tensors that are asked for', () => {
-    const { stdout } = inspect(TRAINING, '--filter', '*.{0,1}.*');
+  it('shows the tensors that are asked for', async () => {
+    const { stdout } = await inspect(TRAINING, '--filter', '*.{0,1}.*');
     expect(stdout).toContain('Tensors like *.{0,1}.*: 2 of 4\n');
-    expect(Object.keys(json(TRAINING, '--filter', 'h*').tensors)).toEqual(['head.weight']);
-    const [, ...rows] = inspect(TRAINING, '--tensors', '--format', 'csv').stdout.trim().split('\n');
+    expect(Object.keys((await json(TRAINING, '--filter', 'h*')).tensors)).toEqual(['head.weight']);
+    const [, ...rows] = (await inspect(TRAINING, '--tensors', '--format', 'csv')).stdout
+      .trim()
+      .split('\n');
     expect(rows).toHaveLength(4);
   });
 
-  it('refuses a filter that nothing matches', () => {
-    expect(inspect(TRAINING, '--filter', 'embed')).toEqual({
+  it('refuses a filter that nothing matches', async () => {
+    expect(await inspect(TRAINING, '--filter', 'embed')).toEqual({
       code: 2,
       stdout: '',
       stderr: 'error: --filter: no tensor has a name like "embed"\n  → did you mean "*embed*"?\n',
     });
   });
 
-  it('compares the SRTE tables', () => {
-    const { srte } = json(TRAINING, '--srte', '--ranks', '2,4');
+  it('compares the SRTE tables', async () => {
+    const { srte } = await json(TRAINING, '--srte', '--ranks', '2,4');
     expect(srte).toMatchObject({ sharing: 'per-layer', positions: 16, hidden: 8 });
     expect(srte.options.map(({ rank }: { rank: number | null }) => rank)).toEqual([null, 2, 4]);
-    expect(inspect(TRAINING, '--srte').stdout).toContain('\nSRTE tables\n');
-    expect(inspect('--ranks', '2', TRAINING).stderr).toContain('--srte');
+    expect((await inspect(TRAINING, '--srte')).stdout).toContain('\nSRTE tables\n');
+    expect((await inspect('--ranks', '2', TRAINING)).stderr).toContain('--srte');
   });
 
-  it('asks which of several dicts is the model', () => {
-    const { code, stdout, stderr } = inspect(AMBIGUOUS);
+  it('asks which of several dicts is the model', async () => {
+    const { code, stdout, stderr } = await inspect(AMBIGUOUS);
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
     const [, key = ''] = /--state-dict (\S+)/.exec(stderr) ?? [];
-    expect(json(AMBIGUOUS, '--state-dict', key).stateDict).toEqual(key.split('.'));
+    expect((await json(AMBIGUOUS, '--state-dict', key)).stateDict).toEqual(key.split('.'));
   });
 });
 
@@ -114,21 +119,21 @@ describe('inspect of what is no checkpoint', () => {
 
   it.each(['other/text.pt', 'other/html.pt', 'pickle/builtins_eval.pt', 'truncated/zip_01315.pt'])(
     'refuses %s in a line or two',
-    (name) => {
-      const { code, stdout, stderr } = inspect(`${CHECKPOINTS}/hostile/${name}`);
+    async (name) => {
+      const { code, stdout, stderr } = await inspect(`${CHECKPOINTS}/hostile/${name}`);
       expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
       expect(stderr).toMatch(/^error: /);
       expect(stderr).not.toMatch(/^\s+at /m);
     },
   );
 
-  it('says when there is nothing', () => {
-    expect(inspect(path.join(folder, 'nothing.pt'))).toMatchObject({ code: 2, stdout: '' });
-    expect(inspect(folder)).toMatchObject({ code: 2, stdout: '' });
+  it('says when there is nothing', async () => {
+    expect(await inspect(path.join(folder, 'nothing.pt'))).toMatchObject({ code: 2, stdout: '' });
+    expect(await inspect(folder)).toMatchObject({ code: 2, stdout: '' });
   });
 
-  it('tells in JSON which rule is broken', () => {
-    const { stdout } = inspect(`${CHECKPOINTS}/hostile/pickle/builtins_eval.pt`, '--json');
+  it('tells in JSON which rule is broken', async () => {
+    const { stdout } = await inspect(`${CHECKPOINTS}/hostile/pickle/builtins_eval.pt`, '--json');
     expect(JSON.parse(stdout)).toMatchObject({
       schema: 'minimind/error@1',
       code: 'refused-file',
@@ -136,13 +141,13 @@ describe('inspect of what is no checkpoint', () => {
     });
   });
 
-  it('warns of one shard without the others', () => {
+  it('warns of one shard without the others', async () => {
     const shard = path.join(folder, 'model-00001-of-00002.safetensors');
     fs.copyFileSync(inPackage(NOT_FINITE), shard);
-    const { code, stderr } = inspect(shard);
+    const { code, stderr } = await inspect(shard);
     expect(code).toBe(0);
     expect(stderr).toMatch(/^warning: .*shard 1 of 2/);
-    expect(inspect(shard, '--quiet').stderr).toBe('');
-    expect(json(shard, '--quiet').warnings).toHaveLength(1);
+    expect((await inspect(shard, '--quiet')).stderr).toBe('');
+    expect((await json(shard, '--quiet')).warnings).toHaveLength(1);
   });
 });

@@ -7,7 +7,7 @@ import { onnxVersion } from '../../src/runtime/onnx/library.js';
 import { inPackage, readJson } from '../fixtures.js';
 import { safetensorsFile } from '../reconcile/files.js';
 import { describeModel, SMALL, Workshop } from '../reconcile/support.js';
-import { runCli } from '../run-cli.js';
+import { runHere } from '../run-here.js';
 
 /** Forbids what a schema does not mention, so that a field cannot appear without being described. */
 function closed(schema: unknown): unknown {
@@ -88,16 +88,16 @@ describe('JSON output keeps to docs/schemas', () => {
     ['fit', [SMALL_CONFIG, '--gpu', 'dgx-h100', '--gpus', '16', '--pipeline-parallel', '2']],
     ['fit', [EXPERTS, '--gpu', 'h200', '--gpus', '4', '--tensor-parallel', '2', ...LOAD]],
     ['fit', [CONFIG, '--gpu', 'l4', ...LOAD, '--mfu', '0.3', '--global-batch', '4M']],
-  ])('%s %j', (command, args) => {
-    const { code, stdout } = runCli([command, ...args, '--json']);
+  ])('%s %j', async (command, args) => {
+    const { code, stdout } = await runHere([command, ...args, '--json']);
     expect(code).toBe(0);
     expect(JSON.parse(stdout).schema).toBe(`minimind/${command}@1`);
     expect(complaints(stdout)).toEqual([]);
   });
 
-  it('fit --list-gpus', () => {
+  it('fit --list-gpus', async () => {
     const args = ['--list-gpus', '--hardware', 'configs/hardware/example.yaml'];
-    const { code, stdout } = runCli(['fit', ...args, '--json']);
+    const { code, stdout } = await runHere(['fit', ...args, '--json']);
     const { schema, gpus, machines } = JSON.parse(stdout);
     expect({ code, schema }).toEqual({ code: 0, schema: 'minimind/gpus@1' });
     expect(gpus[0].name).toBe('rtx-4090-300w');
@@ -105,10 +105,17 @@ describe('JSON output keeps to docs/schemas', () => {
     expect(complaints(stdout)).toEqual([]);
   });
 
-  it.skipIf(onnxVersion() === undefined)('fit --this-machine', () => {
+  it.skipIf(onnxVersion() === undefined)('fit --this-machine', async () => {
     const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'minimind-'));
     const args = ['--this-machine', '--device', 'cpu', '--profile', path.join(folder, 'p.json')];
-    const { code, stdout } = runCli(['fit', SMALL_CONFIG, ...args, '--context', '8', '--json']);
+    const { code, stdout } = await runHere([
+      'fit',
+      SMALL_CONFIG,
+      ...args,
+      '--context',
+      '8',
+      '--json',
+    ]);
     fs.rmSync(folder, { recursive: true });
     expect(code).toBe(0);
     expect(JSON.parse(stdout).forward.tokens).toBe(8);
@@ -121,23 +128,23 @@ describe('JSON output keeps to docs/schemas', () => {
       'linear data',
       ['--teacher-width', '24', '--student', '8', '--steps', '3', '--data', 'linear'],
     ],
-  ])('kv-projector verify: %s', (_, args) => {
-    const { code, stdout } = runCli(['kv-projector', 'verify', ...args, '--json']);
+  ])('kv-projector verify: %s', async (_, args) => {
+    const { code, stdout } = await runHere(['kv-projector', 'verify', ...args, '--json']);
     expect(code).toBe(0);
     expect(JSON.parse(stdout).schema).toBe('minimind/kv-projector-verify@1');
     expect(complaints(stdout)).toEqual([]);
   });
 
-  it.skipIf(onnxVersion() === undefined)('quick-test in float16', () => {
+  it.skipIf(onnxVersion() === undefined)('quick-test in float16', async () => {
     const args = ['configs/hybrid/tiny.yaml', '--compute', 'f16', '--device', 'cpu'];
-    const { stdout } = runCli(['quick-test', ...args, '--context', '8', '--json']);
+    const { stdout } = await runHere(['quick-test', ...args, '--context', '8', '--json']);
     expect(JSON.parse(stdout).checks.at(-1).details).toHaveProperty('float16');
     expect(complaints(stdout)).toEqual([]);
   });
 
-  it('init', () => {
+  it('init', async () => {
     const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'minimind-'));
-    const { stdout } = runCli(['init', 'tiny', '--json'], { cwd: folder });
+    const { stdout } = await runHere(['init', 'tiny', '--json'], { cwd: folder });
     fs.rmSync(folder, { recursive: true });
     expect(JSON.parse(stdout).file).toBe('tiny.yaml');
     expect(complaints(stdout)).toEqual([]);
@@ -152,16 +159,16 @@ describe('JSON output keeps to docs/schemas', () => {
       ['validate', CONFIG, '--set', 'model.x=1', '--set', 'model.num_heads=3', '--set', 'y'],
     ],
     ['a model that is too large', ['validate', CONFIG, '--set', 'model.num_layers=1000000000']],
-  ])('an error: %s', (_, args) => {
-    const { code, stdout, stderr } = runCli([...args, '--json']);
+  ])('an error: %s', async (_, args) => {
+    const { code, stdout, stderr } = await runHere([...args, '--json']);
     expect(code).toBe(2);
     expect(JSON.parse(stdout).schema).toBe('minimind/error@1');
     expect(complaints(stdout)).toEqual([]);
     expect(stderr).toMatch(/^error: /);
   });
 
-  it('finds a field that is not described', () => {
-    const { stdout } = runCli(['list', '--json']);
+  it('finds a field that is not described', async () => {
+    const { stdout } = await runHere(['list', '--json']);
     expect(complaints(stdout.replace('"families"', '"extra": 1, "families"'))).toHaveLength(1);
   });
 });
@@ -186,14 +193,21 @@ describe('JSON output about checkpoints', () => {
     [[], 0],
     [['--set', 'model.num_layers=3', '--set', 'model.tie_word_embeddings=true'], 1],
     [['--set', 'model.srte_factorized_rank=3', '--set', 'model.vocab_size=9'], 1],
-  ])('verify %j exits with %d', (args, exitCode) => {
-    const { code, stdout } = runCli(['verify', config, checkpoint, ...args, '--json']);
+  ])('verify %j exits with %d', async (args, exitCode) => {
+    const { code, stdout } = await runHere(['verify', config, checkpoint, ...args, '--json']);
     expect(code).toBe(exitCode);
     expect(complaints(stdout)).toEqual([]);
   });
 
-  it.each([[[]], [['--set', 'model.vocab_size=9']]])('profile of a checkpoint %j', (args) => {
-    const { code, stdout } = runCli(['profile', checkpoint, '--config', config, ...args, '--json']);
+  it.each([[[]], [['--set', 'model.vocab_size=9']]])('profile of a checkpoint %j', async (args) => {
+    const { code, stdout } = await runHere([
+      'profile',
+      checkpoint,
+      '--config',
+      config,
+      ...args,
+      '--json',
+    ]);
     expect(code).toBe(0);
     expect(JSON.parse(stdout).checkpoint.matches).toBe(args.length === 0);
     expect(complaints(stdout)).toEqual([]);
@@ -213,8 +227,8 @@ describe('JSON output of kv-projector', () => {
     ['project', [`${fixture}/saved.pt`, `${fixture}/expected.safetensors`, '-o', output]],
     ['convert', [`${fixture}/saved.pt`, path.join(folder, 'projector.safetensors')]],
     ['convert', [`${fixture}/model.safetensors`, path.join(folder, 'projector.pt')]],
-  ])('%s %j', (topic, args) => {
-    const { code, stdout, stderr } = runCli(['kv-projector', topic, ...args, '--json']);
+  ])('%s %j', async (topic, args) => {
+    const { code, stdout, stderr } = await runHere(['kv-projector', topic, ...args, '--json']);
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
     expect(JSON.parse(stdout).schema).toBe(`minimind/kv-projector-${topic}@1`);
     expect(complaints(stdout)).toEqual([]);
@@ -229,8 +243,8 @@ describe('JSON output of inspect', () => {
     [['zip_odd_names.pt', '--filter', '*o*']],
     [['legacy_shapes_dtypes.pth']],
     [['zip_big_endian.pt']],
-  ])('%j', ([file = '', ...flags]) => {
-    const { code, stdout } = runCli([
+  ])('%j', async ([file = '', ...flags]) => {
+    const { code, stdout } = await runHere([
       'inspect',
       `fixtures/checkpoints/valid/${file}`,
       ...flags,
@@ -266,10 +280,10 @@ describe('JSON output of convert-checkpoint', () => {
       'longer',
       ['--to', 'shared', '--max-positions', '70', '--extend', 'zero'],
     ],
-  ])('%s → %s %j', (input, output, flags) => {
+  ])('%s → %s %j', async (input, output, flags) => {
     const target = path.join(folder, output);
     const args = ['convert-checkpoint', `fixtures/${input}`, target, ...flags, '--json'];
-    const { code, stdout, stderr } = runCli(args);
+    const { code, stdout, stderr } = await runHere(args);
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
     expect(complaints(stdout)).toEqual([]);
   });
@@ -282,9 +296,16 @@ describe('JSON output of export', () => {
   it.each([
     ['fixtures/hf/llama', []],
     ['configs/hybrid/tiny.yaml', ['--random', '--seed', '7', '--external-data']],
-  ])('%s %j', (input, flags) => {
+  ])('%s %j', async (input, flags) => {
     const target = path.join(folder, `${path.parse(input).name}.onnx`);
-    const { code, stdout, stderr } = runCli(['export', input, '-o', target, ...flags, '--json']);
+    const { code, stdout, stderr } = await runHere([
+      'export',
+      input,
+      '-o',
+      target,
+      ...flags,
+      '--json',
+    ]);
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
     expect(complaints(stdout)).toEqual([]);
     expect(JSON.parse(stdout).files).toHaveLength(flags.includes('--external-data') ? 2 : 1);
@@ -298,8 +319,9 @@ describe.each(families)('the JSON Schema of %s configs', (family) => {
   const schema = readJson<SchemaObject>(`docs/schemas/config-${family}.schema.json`);
   const validate = new Ajv2020({ strict: true, allErrors: true }).compile(schema);
 
-  it('in docs is what minimind schema prints', () => {
-    expect(JSON.parse(runCli(['schema', family]).stdout)).toEqual(schema);
+  it('in docs is what minimind schema prints', async () => {
+    const { stdout } = await runHere(['schema', family]);
+    expect(JSON.parse(stdout)).toEqual(schema);
   });
 
   it.each(fs.readdirSync(inPackage('configs', family)))('accepts %s', async (name) => {

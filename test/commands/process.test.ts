@@ -6,7 +6,8 @@ import { pathToFileURL } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { onnxVersion } from '../../src/runtime/onnx/library.js';
 import { inPackage } from '../fixtures.js';
-import { runCli } from '../run-cli.js';
+import { type Run, runCli } from '../run-cli.js';
+import { runHere } from '../run-here.js';
 
 const ORIGINAL = inPackage('configs/hybrid/original.yaml');
 const RUN = inPackage('bin/run.js');
@@ -166,28 +167,34 @@ describe('the command line itself', () => {
     'kv-projector params',
     'kv-projector project',
     'kv-projector convert',
-  ])('runs the examples of %s --help', (command) => {
+  ])('runs the examples of %s --help', async (command) => {
     const { stdout } = runCli([...command.split(' '), '--help']);
-    const examples = [...stdout.matchAll(/^ {2}\$ minimind (.+)$/gm)]
-      .slice(1)
-      .map(([, line]) => line);
+    const examples = [...stdout.matchAll(/^ {2}\$ minimind (.+)$/gm)].slice(1);
     expect(examples.length).toBeGreaterThan(1);
+    const cwd = path.join(folder, command);
     for (const data of ['configs', 'fixtures']) {
-      fs.cpSync(inPackage(data), path.join(folder, command, data), { recursive: true });
+      fs.cpSync(inPackage(data), path.join(cwd, data), { recursive: true });
     }
-    for (const example of examples) {
-      const { status, stderr } = spawnSync('bash', ['-c', `node ${RUN} ${example}`], {
-        cwd: path.join(folder, command),
-        encoding: 'utf8',
-      });
-      expect({ example, status, stderr: status === 0 ? '' : stderr }).toEqual({
+    for (const [, example = ''] of examples) {
+      const { code, stderr } = await asInShell(example, cwd);
+      expect({ example, code, stderr: code === 0 ? '' : stderr }).toEqual({
         example,
-        status: 0,
+        code: 0,
         stderr: '',
       });
     }
   });
 });
+
+/** Runs what follows `minimind`; in a shell only what needs one. */
+function asInShell(line: string, cwd: string): Promise<Run> | Run {
+  if (!/[|<>'"$*\\]/.test(line)) return runHere(line.split(' '), { cwd });
+  const { status, stdout, stderr } = spawnSync('bash', ['-c', `node ${RUN} ${line}`], {
+    cwd,
+    encoding: 'utf8',
+  });
+  return { code: status, stdout, stderr };
+}
 
 describe('topics', () => {
   it.each([[[]], [['--help']]])('kv-projector %j lists its commands', (flags) => {
@@ -210,15 +217,24 @@ describe('topics', () => {
 });
 
 describe('init and list', () => {
-  it('writes each preset as a file that is valid', () => {
-    const { families } = JSON.parse(runCli(['list', '--json']).stdout);
-    for (const { name, presets } of families) {
+  it('writes each preset as a file that is valid', async () => {
+    const list = await runHere(['list', '--json']);
+    for (const { name, presets } of JSON.parse(list.stdout).families) {
       for (const preset of presets) {
-        const { stdout } = runCli(['init', `${name}/${preset.name}`, '-o', '-']);
-        const run = runCli(['validate', '-', '--strict', '--json'], { input: stdout });
-        expect(JSON.parse(run.stdout).files[0].parameters).toBe(preset.parameters);
+        const written = path.join(folder, `${name}-${preset.name}.yaml`);
+        await runHere(['init', `${name}/${preset.name}`, '-o', written]);
+        const { stdout } = await runHere(['validate', written, '--strict', '--json']);
+        expect(JSON.parse(stdout).files[0].parameters).toBe(preset.parameters);
       }
     }
+  });
+
+  it('writes a preset to a pipe from which another can read it', () => {
+    const { status, stdout } = shell(
+      `node ${RUN} init tiny -o - | node ${RUN} validate - --strict --json`,
+    );
+    expect(status).toBe(0);
+    expect(JSON.parse(stdout).files[0].file).toBe('<stdin>');
   });
 
   it('writes a modeline that names a schema beside the file', () => {

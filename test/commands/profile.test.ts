@@ -7,21 +7,22 @@ import { inPackage } from '../fixtures.js';
 import { safetensorsFile, torchFile } from '../reconcile/files.js';
 import { describeModel, SMALL, Workshop } from '../reconcile/support.js';
 import { runCli } from '../run-cli.js';
+import { runHere } from '../run-here.js';
 
 const ORIGINAL = 'configs/hybrid/original.yaml';
 const TINY = 'configs/hybrid/tiny.yaml';
-const profile = (...args: string[]) => runCli(['profile', ...args]);
-const json = (...args: string[]) => JSON.parse(profile(...args, '--json').stdout);
+const profile = (...args: string[]) => runHere(['profile', ...args]);
+const json = async (...args: string[]) => JSON.parse((await profile(...args, '--json')).stdout);
 
 describe('profile', () => {
-  it('gives the exact totals of the original', () => {
-    const { parameters, inference } = json(ORIGINAL);
+  it('gives the exact totals of the original', async () => {
+    const { parameters, inference } = await json(ORIGINAL);
     expect(parameters.total.value).toBe(22_143_967_232);
     expect(inference.state.keyValueCache.value).toBe(319_258_624);
   });
 
-  it('shows where the parameters are', () => {
-    const { code, stdout, stderr } = profile(ORIGINAL);
+  it('shows where the parameters are', async () => {
+    const { code, stdout, stderr } = await profile(ORIGINAL);
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
     expect(stdout).toMatch(/^SRTE +8,589,934,592 +38\.8% {2}█{24}$/m);
     expect(stdout).toMatch(/^in all +22,143,967,232 +100\.0%$/m);
@@ -73,14 +74,16 @@ describe('profile', () => {
     });
   });
 
-  it('never takes the longest input for the context by itself', () => {
-    expect(json('configs/hybrid/shared.yaml').setting.inference.context).toBe(2048);
-    expect(json(TINY).setting.origins.context).toBe('longest'); // and if so, it is said
-    expect(profile('configs/hybrid/shared.yaml').stdout).toContain('1 × 2,048 tokens (default)');
+  it('never takes the longest input for the context by itself', async () => {
+    expect((await json('configs/hybrid/shared.yaml')).setting.inference.context).toBe(2048);
+    expect((await json(TINY)).setting.origins.context).toBe('longest'); // and if so, it is said
+    expect((await profile('configs/hybrid/shared.yaml')).stdout).toContain(
+      '1 × 2,048 tokens (default)',
+    );
   });
 
-  it('refuses a context that the model does not have', () => {
-    const { code, stderr } = profile(TINY, '--context', '257');
+  it('refuses a context that the model does not have', async () => {
+    const { code, stderr } = await profile(TINY, '--context', '257');
     expect(code).toBe(2);
     expect(stderr).toBe(
       'error: --context: 257 tokens are more than the 256 positions of the model\n  → ask for at most 256\n',
@@ -99,8 +102,8 @@ describe('profile', () => {
     [['--max-flops', '1e15'], 0],
     [['--max-params', '30B', '--max-flops', '1'], 1],
     [['--max-flops', '20000T'], 0],
-  ])('%j exits with %d', (limits, code) => {
-    const run = profile(ORIGINAL, ...limits);
+  ])('%j exits with %d', async (limits, code) => {
+    const run = await profile(ORIGINAL, ...limits);
     expect(run.code).toBe(code);
     expect(run.stderr).toBe('');
     expect(run.stdout).toContain(code === 1 ? 'exceeded' : 'kept');
@@ -111,8 +114,8 @@ describe('profile', () => {
     [['--max-params', 'lots'], '--max-params: "lots" is no count'],
     [['--context', '0'], '--context: "0" is no positive whole number'],
     [['--published', '7Q'], '--published: "7Q" is no count'],
-  ])('%j is the user’s mistake', (args, message) => {
-    const { code, stderr } = profile(TINY, ...args);
+  ])('%j is the user’s mistake', async (args, message) => {
+    const { code, stderr } = await profile(TINY, ...args);
     expect(code).toBe(2);
     expect(stderr).toContain(message);
   });
@@ -133,15 +136,15 @@ describe('profile', () => {
     expect(peak() - small).toBeLessThan(30_000);
   });
 
-  it('explains every figure', () => {
-    const { stdout } = profile(TINY, '--explain', '--format', 'csv');
+  it('explains every figure', async () => {
+    const { stdout } = await profile(TINY, '--explain', '--format', 'csv');
     const lines = stdout.split('\n').filter((line) => line.startsWith('key-value cache,'));
     expect(lines.at(-1)).toMatch(/ceildiv\(batch \* \(2 \* width_window_32 \* min\(context, 17\)/);
-    expect(profile(TINY).stdout).not.toContain('How each figure comes about');
+    expect((await profile(TINY)).stdout).not.toContain('How each figure comes about');
   });
 
-  it('shows layers and the tree of tensors, aliases and buffers apart', () => {
-    const { stdout } = profile(TINY, '--layers', '--tensors');
+  it('shows layers and the tree of tensors, aliases and buffers apart', async () => {
+    const { stdout } = await profile(TINY, '--layers', '--tensors');
     expect(stdout).toMatch(/^layers\.1 +128,064 .* 3 local \(32\), 1 global$/m);
     expect(stdout).toMatch(
       /^ {2}lowrank +\[1, 256, 8\] +2,048 +layers\.0\.srte\.lowrank … \(2 names\)$/m,
@@ -149,18 +152,18 @@ describe('profile', () => {
     expect(stdout.indexOf('Buffers')).toBeLessThan(stdout.indexOf('rope.cos_cached'));
   });
 
-  it('names the reason for a published number, or says that it finds none', () => {
-    expect(profile('configs/hybrid/aggressive.yaml', '--published', '7B').stdout).toMatch(
+  it('names the reason for a published number, or says that it finds none', async () => {
+    expect((await profile('configs/hybrid/aggressive.yaml', '--published', '7B')).stdout).toMatch(
       /Published: 7,000,000,000 \(\+4,407,735,808\)/,
     );
     const lost = String(275_200 + 16_384);
-    expect(profile(TINY, '--published', lost).stdout).toContain(
+    expect((await profile(TINY, '--published', lost)).stdout).toContain(
       'the tied head counted a second time',
     );
-    expect(profile(TINY, '--published', '275201').stdout).toMatch(
+    expect((await profile(TINY, '--published', '275201')).stdout).toMatch(
       /None of the \d+ combinations of the usual slips gives this number\./,
     );
-    expect(profile(TINY, '--published', '275,200').stdout).toContain(
+    expect((await profile(TINY, '--published', '275,200')).stdout).toContain(
       'That is the number of parameters',
     );
   });
@@ -202,7 +205,7 @@ describe('profile of a checkpoint', () => {
     [['bare/model.safetensors', '--config', 'other.yaml'], 'flag', 'other.yaml'],
     [['hf', '--config', 'other.yaml'], 'flag', 'other.yaml'],
     [['inside.pt', '--config', 'other.yaml'], 'flag', 'other.yaml'],
-  ])('%j takes the config from %s', ([file = '', ...flags], origin, configFile) => {
+  ])('%j takes the config from %s', async ([file = '', ...flags], origin, configFile) => {
     const { code, stdout, stderr } = runCli(['profile', file, ...flags, '--json'], { cwd: folder });
     expect(code).toBe(0);
     const result = JSON.parse(stdout);
@@ -215,7 +218,7 @@ describe('profile of a checkpoint', () => {
       totals: { distinctTensors: 144, dtypes: [{ dtype: 'F32', tensors: 144 }] },
     });
     expect(stderr).toMatch(/^the config is [^\n]+\n$/);
-    expect(budgets(result)).toEqual(budgets(json(inFolder('other.yaml'))));
+    expect(budgets(result)).toEqual(budgets(await json(inFolder('other.yaml'))));
   });
 
   it('shows what is stored beside the budgets', () => {

@@ -5,7 +5,7 @@ import { afterAll, describe, expect, it } from 'vitest';
 import type { StoredTensor } from '../../src/checkpoint/stored-tensor.js';
 import { safetensorsFile, torchFile } from '../reconcile/files.js';
 import { describeModel, SMALL, Workshop } from '../reconcile/support.js';
-import { runCli } from '../run-cli.js';
+import { runHere } from '../run-here.js';
 
 const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'minimind-'));
 const CONFIG = path.join(folder, 'model.yaml');
@@ -20,7 +20,7 @@ type Tensors = Map<string, StoredTensor>;
 
 const small = (): Tensors => workshop.stateDict(describeModel().model, false);
 const quickTest = (...args: string[]) =>
-  runCli(['quick-test', CONFIG, '--only', 'created', ...args]);
+  runHere(['quick-test', CONFIG, '--only', 'created', ...args]);
 
 describe('a checkpoint that does not fit its config is refused in the words of verify', () => {
   const faults: [string, (tensors: Tensors) => void, string[], string[]][] = [
@@ -72,7 +72,7 @@ describe('a checkpoint that does not fit its config is refused in the words of v
     const tensors = small();
     change(tensors);
     const file = await safetensorsFile(path.join(folder, `${name}.safetensors`), tensors);
-    const { code, stdout, stderr } = quickTest('--checkpoint', file);
+    const { code, stdout, stderr } = await quickTest('--checkpoint', file);
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
     expect(stderr).toContain(`${file} is not as ${CONFIG} describes: `);
     for (const each of words) expect(stderr).toContain(`error: ${file}: ${each}`);
@@ -82,7 +82,7 @@ describe('a checkpoint that does not fit its config is refused in the words of v
   it('not tied', async () => {
     const file = await safetensorsFile(path.join(folder, 'apart.safetensors'), small());
     const set = ['--set', 'model.tie_word_embeddings=true', '--json'];
-    const { code, stdout } = quickTest('--checkpoint', file, ...set);
+    const { code, stdout } = await quickTest('--checkpoint', file, ...set);
     expect(code).toBe(2);
     expect(JSON.parse(stdout)).toMatchObject({
       schema: 'minimind/error@1',
@@ -97,7 +97,7 @@ describe('a checkpoint that does not fit its config is refused in the words of v
     for (let i = 0; i < 60; i++) tensors.set(`${'x'.repeat(i + 1)}`, workshop.tensor([i + 1]));
     tensors.set(`\u001b[31m${'y'.repeat(5000)}`, workshop.tensor([1]));
     const file = await safetensorsFile(path.join(folder, 'strange.safetensors'), tensors);
-    const { code, stderr } = quickTest('--checkpoint', file);
+    const { code, stderr } = await quickTest('--checkpoint', file);
     expect(code).toBe(2);
     expect(stderr).toContain('61 faults in 61 tensors, of which 40 are told here');
     expect(stderr.match(/: extra: /g)).toHaveLength(40);
@@ -109,7 +109,7 @@ describe('a checkpoint that does not fit its config is refused in the words of v
 it('warns of a config inside the checkpoint that says otherwise', async () => {
   const config = { model: { ...SMALL, window_size: 7 } };
   const file = await torchFile(path.join(folder, 'model.pt'), small(), { config });
-  const { code, stderr } = quickTest('--checkpoint', file, '--device', 'cpu');
+  const { code, stderr } = await quickTest('--checkpoint', file, '--device', 'cpu');
   expect({ code, stderr }).toEqual({
     code: 0,
     stderr: `warning: ${file}: config inside the checkpoint says model.window_size: 7, not 1024\n`,

@@ -8,7 +8,7 @@ import { CHECK_NAMES } from '../../src/quicktest/check.js';
 import { ENGINES as ENGINE_TITLES } from '../../src/runtime/engine.js';
 import { onnxVersion } from '../../src/runtime/onnx/library.js';
 import { inPackage, readJson } from '../fixtures.js';
-import { runCli } from '../run-cli.js';
+import { runHere } from '../run-here.js';
 import { differenceAt, valuesOf } from '../runtime/fixture-models.js';
 
 const TINY = 'configs/hybrid/tiny.yaml';
@@ -18,7 +18,7 @@ const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'minimind-'));
 const inFolder = (name: string) => path.join(folder, name);
 afterAll(() => fs.rmSync(folder, { recursive: true }));
 
-const quickTest = (...args: string[]) => runCli(['quick-test', ...args]);
+const quickTest = (...args: string[]) => runHere(['quick-test', ...args]);
 
 beforeAll(() => {
   const { input_ids } = readJson<{ input_ids: number[][] }>(CASE, 'case.json');
@@ -26,8 +26,8 @@ beforeAll(() => {
 });
 
 describe('quick-test', () => {
-  it('runs every check', () => {
-    const { code, stdout, stderr } = quickTest(TINY, '--device', 'cpu');
+  it('runs every check', async () => {
+    const { code, stdout, stderr } = await quickTest(TINY, '--device', 'cpu');
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
     expect(stdout).toMatch(/^ok: 7 checks passed\n/);
     expect(stdout).toMatch(/^created +ok +the engine received 275,200 parameters, as described$/m);
@@ -42,9 +42,9 @@ describe('quick-test', () => {
     expect(stdout).toMatch(/^Memory at its peak: \d/m);
   });
 
-  it('runs on TensorFlow.js, and compares with the other engine', () => {
+  it('runs on TensorFlow.js, and compares with the other engine', async () => {
     const args = ['--engine', 'tfjs', '--context', '48', '--batch', '2', '--json'];
-    const { code, stdout } = quickTest(TINY, ...args, '--only', 'created,cross-check,cache');
+    const { code, stdout } = await quickTest(TINY, ...args, '--only', 'created,cross-check,cache');
     const result = JSON.parse(stdout);
     expect(code).toBe(0);
     expect(result).toMatchObject({ batch: 2, context: 48, engine: { name: 'tfjs' }, passed: true });
@@ -57,9 +57,9 @@ describe('quick-test', () => {
     expect(result.checks[2].verdict).toBe(onnxVersion() === undefined ? 'skipped' : 'passed');
   });
 
-  it.skipIf(onnxVersion() === undefined)('runs in float16, and says what that costs', () => {
+  it.skipIf(onnxVersion() === undefined)('runs in float16, and says what that costs', async () => {
     const args = ['--compute', 'f16', '--device', 'cpu', '--context', '16', '--json'];
-    const result = JSON.parse(quickTest(TINY, ...args).stdout);
+    const result = JSON.parse((await quickTest(TINY, ...args)).stdout);
     expect(result).toMatchObject({ passed: true, engine: { compute: 'f16' } });
     const names = result.checks.map(({ check }: { check: string }) => check);
     expect(names).toEqual(CHECK_NAMES.filter((name) => name !== 'cross-check'));
@@ -67,12 +67,12 @@ describe('quick-test', () => {
     expect(measure.value).toBe(details.float16.logits.relativeDifference);
     expect(measure.value).toBeGreaterThan(5e-5);
     expect(measure.value).toBeLessThan(5e-3);
-    const asked = JSON.parse(quickTest(TINY, '--only', 'float16', ...args.slice(2)).stdout);
+    const asked = JSON.parse((await quickTest(TINY, '--only', 'float16', ...args.slice(2))).stdout);
     expect(asked.checks).toMatchObject([{ check: 'float16', verdict: 'skipped' }]);
   });
 
-  it('has no float16 with TensorFlow.js', () => {
-    const { code, stderr } = quickTest(TINY, '--engine', 'tfjs', '--compute', 'f16');
+  it('has no float16 with TensorFlow.js', async () => {
+    const { code, stderr } = await quickTest(TINY, '--engine', 'tfjs', '--compute', 'f16');
     expect(code).toBe(2);
     expect(stderr).toBe('error: TensorFlow.js does not compute in f16\n  → --engine onnx does\n');
   });
@@ -82,24 +82,24 @@ describe('quick-test', () => {
     expect(QuickTest.flags.engine.options).toEqual(['auto', ...Object.keys(ENGINE_TITLES)]);
   });
 
-  it('runs layer by layer', () => {
-    const { code, stdout } = quickTest(TINY, '--full', '--context', '40');
+  it('runs layer by layer', async () => {
+    const { code, stdout } = await quickTest(TINY, '--full', '--context', '40');
     expect(code).toBe(0);
     expect(stdout).toMatch(/^ok: 3 checks passed, 4 skipped\n/);
     expect(stdout).toContain('one layer in memory at a time');
   });
 
-  it('runs a twin of what is too large, and says so at the top', () => {
+  it('runs a twin of what is too large, and says so at the top', async () => {
     const huge = ['--set', 'model.num_layers=200', '--only', 'created,forward', '--context', '8'];
-    const { code, stdout } = quickTest('configs/hybrid/original.yaml', ...huge);
+    const { code, stdout } = await quickTest('configs/hybrid/original.yaml', ...huge);
     expect(code).toBe(0);
     expect(stdout).toMatch(/^A smaller twin ran: 136,/);
     expect(stdout).toContain('model.num_layers 200 → 4');
   });
 
-  it('exits with 1 when a check fails', () => {
+  it('exits with 1 when a check fails', async () => {
     // An epsilon like this makes every logit zero, so that no token is seen.
-    const { code, stdout } = quickTest(
+    const { code, stdout } = await quickTest(
       TINY,
       '--set',
       'model.layer_norm_eps=1e80',
@@ -111,8 +111,8 @@ describe('quick-test', () => {
     expect(stdout).toContain('the model does not see it');
   });
 
-  it('prints the flow of shapes, and runs nothing', () => {
-    const { code, stdout } = quickTest(
+  it('prints the flow of shapes, and runs nothing', async () => {
+    const { code, stdout } = await quickTest(
       'configs/hybrid/original.yaml',
       '--trace',
       '--context',
@@ -126,8 +126,8 @@ describe('quick-test', () => {
 });
 
 describe('a trace', () => {
-  it('is that of the ids it is given', () => {
-    const { code, stdout } = quickTest(TINY, '--trace', '--ids', inFolder('ids.json'));
+  it('is that of the ids it is given', async () => {
+    const { code, stdout } = await quickTest(TINY, '--trace', '--ids', inFolder('ids.json'));
     expect(code).toBe(0);
     expect(stdout).toMatch(/^ids +token ids +\[2, 20\]$/m);
   });
@@ -140,8 +140,8 @@ describe('a trace', () => {
     ['--repeat', '2'],
     ['--full'],
     ['--cross-check'],
-  ])('takes no %s, as nothing runs', (...words) => {
-    const { code, stderr } = quickTest(TINY, '--trace', ...words);
+  ])('takes no %s, as nothing runs', async (...words) => {
+    const { code, stderr } = await quickTest(TINY, '--trace', ...words);
     expect(stderr).toMatch(new RegExp(`${words[0]}=.* cannot .* --trace`));
     expect(code).toBe(2);
   });
@@ -185,12 +185,12 @@ describe.each(Object.entries(CASES))('the checkpoint %s', (name, { file, outputs
   beforeAll(() => fs.writeFileSync(ids, JSON.stringify(input_ids)));
   afterAll(() => expected.close());
 
-  it.each(INSTALLED)('gives what the original gives, on %s', (engine) => {
+  it.each(INSTALLED)('gives what the original gives, on %s', async (engine) => {
     const out = inFolder(`${name.replace('/', '-')}-${engine}.safetensors`);
     const args = [inCase('config.yaml'), '--checkpoint', inCase(file), '--ids', ids];
     const way = ['--engine', engine, '--device', 'cpu'];
     const words = [...args, ...way, '--only', 'created,forward', '--save', out];
-    const { code, stdout, stderr } = quickTest(...words);
+    const { code, stdout, stderr } = await quickTest(...words);
     expect({ code, stderr }).toEqual({ code: 0, stderr: `wrote ${out}\n` });
     expect(stdout).toContain(`weights of ${inCase(file)}`);
     expect(stdout).toContain(`${parameters.toLocaleString('en-US')} parameters, as described`);
@@ -210,8 +210,8 @@ describe('the device', () => {
 
   it.skipIf(!hasOnnx)(
     'is the CPU under auto where no card can be used, and one line says so',
-    () => {
-      const { code, stdout, stderr } = quickTest(TINY, ...only, '--json');
+    async () => {
+      const { code, stdout, stderr } = await quickTest(TINY, ...only, '--json');
       expect(code).toBe(0);
       const { engine, passedOver } = JSON.parse(stdout);
       const isOnCpu = engine.deviceKind === 'cpu';
@@ -220,7 +220,7 @@ describe('the device', () => {
       expect(own).toMatch(isOnCpu ? /^running on the CPU: .+\n$/ : /^(running on .+\n)?$/);
       const cards = passedOver.filter(({ device }: { device: string }) => device !== 'cpu');
       expect(cards.length > 0 || !isOnCpu).toBe(true);
-      const quiet = quickTest(TINY, ...only, '--json', '--quiet');
+      const quiet = await quickTest(TINY, ...only, '--json', '--quiet');
       expect(quiet.code).toBe(0);
       expect(quiet.stderr.replace(/^Warning: .*\n/gm, '')).toBe('');
     },
@@ -230,28 +230,37 @@ describe('the device', () => {
   const elsewhere = process.platform === 'darwin' ? 'directml' : 'coreml';
   const system = process.platform === 'darwin' ? 'Windows' : 'macOS';
 
-  it.skipIf(!hasOnnx)('is an error with exit code 3 when it is asked for and not to be had', () => {
-    const { code, stdout, stderr } = quickTest(TINY, '--device', elsewhere);
-    expect({ code, stdout }).toEqual({ code: 3, stdout: '' });
-    expect(stderr).toMatch(/^error: no graphics card can be used here: ONNX Runtime \(/);
-    expect(stderr).toContain(`exists on ${system}\n  → `);
-    const json = quickTest(TINY, '--device', elsewhere, '--json');
-    expect(json.code).toBe(3);
-    expect(JSON.parse(json.stdout)).toMatchObject({ schema: 'minimind/error@1', code: 'system' });
-  });
+  it.skipIf(!hasOnnx)(
+    'is an error with exit code 3 when it is asked for and not to be had',
+    async () => {
+      const { code, stdout, stderr } = await quickTest(TINY, '--device', elsewhere);
+      expect({ code, stdout }).toEqual({ code: 3, stdout: '' });
+      expect(stderr).toMatch(/^error: no graphics card can be used here: ONNX Runtime \(/);
+      expect(stderr).toContain(`exists on ${system}\n  → `);
+      const json = await quickTest(TINY, '--device', elsewhere, '--json');
+      expect(json.code).toBe(3);
+      expect(JSON.parse(json.stdout)).toMatchObject({ schema: 'minimind/error@1', code: 'system' });
+    },
+  );
 
-  it('is none that the engine never has', () => {
-    const { code, stderr } = quickTest(TINY, '--engine', 'tfjs', '--device', 'webgpu');
+  it('is none that the engine never has', async () => {
+    const { code, stderr } = await quickTest(TINY, '--engine', 'tfjs', '--device', 'webgpu');
     expect(code).toBe(2);
     expect(stderr).toBe('error: TensorFlow.js does not run on webgpu\n  → --engine onnx does\n');
   });
 
-  it('can be another for the second of two runs, but not the same', () => {
-    const same = quickTest(TINY, ...['--device', 'cpu', '--against', 'cpu', '--context', '8']);
+  it('can be another for the second of two runs, but not the same', async () => {
+    const same = await quickTest(
+      TINY,
+      ...['--device', 'cpu', '--against', 'cpu', '--context', '8'],
+    );
     expect(same.code).toBe(2);
     expect(same.stderr).toContain('the CPU is what runs the model already');
     expect(same.stderr).toContain('as in --device webgpu');
-    const none = quickTest(TINY, ...['--device', 'cpu', '--against', elsewhere, '--context', '8']);
+    const none = await quickTest(
+      TINY,
+      ...['--device', 'cpu', '--against', elsewhere, '--context', '8'],
+    );
     expect(none.code).toBe(hasOnnx ? 3 : 2);
   });
 });
@@ -291,28 +300,28 @@ describe('quick-test refuses', () => {
       /^error: --batch: "0" is no positive whole number\n/,
     ],
     ['a batch without end', [TINY, '--batch', '1000000000'], /GB on their way through the model/],
-  ])('%s', (_, args, message) => {
-    const { code, stderr } = quickTest(...args);
+  ])('%s', async (_, args, message) => {
+    const { code, stderr } = await quickTest(...args);
     expect(stderr).toMatch(message);
     expect(code).toBe(2);
   });
 
-  it('to save over a file, before it runs anything', () => {
+  it('to save over a file, before it runs anything', async () => {
     const file = inFolder('mine.safetensors');
     fs.writeFileSync(file, 'mine');
     // That ids are wrong shows only later.
     const args = [TINY, '--save', file, '--ids', file];
-    expect(quickTest(...args)).toMatchObject({
+    expect(await quickTest(...args)).toMatchObject({
       code: 2,
       stderr: expect.stringMatching(/^error: .*mine\.safetensors exists already\n/),
     });
-    expect(quickTest(...args, '--force').stderr).toContain('is no JSON');
+    expect((await quickTest(...args, '--force')).stderr).toContain('is no JSON');
     expect(fs.readFileSync(file, 'utf8')).toBe('mine');
   });
 
-  it('ids that are no tokens, with all that is wrong', () => {
+  it('ids that are no tokens, with all that is wrong', async () => {
     fs.writeFileSync(inFolder('wrong.json'), '[[1, 999], [3]]');
-    const { code, stderr } = quickTest(TINY, '--ids', inFolder('wrong.json'));
+    const { code, stderr } = await quickTest(TINY, '--ids', inFolder('wrong.json'));
     expect(code).toBe(2);
     expect(stderr).toContain('id 1 of sequence 0 is 999, and ids go from 0 to 255');
     expect(stderr).toContain('sequence 1 has 1 ids, and the first 2');

@@ -3,7 +3,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { inPackage } from '../fixtures.js';
-import { runCli } from '../run-cli.js';
+import { runHere } from '../run-here.js';
 
 let folder = '';
 beforeAll(() => {
@@ -12,14 +12,14 @@ beforeAll(() => {
 afterAll(() => fs.rmSync(folder, { recursive: true, force: true }));
 
 /** What `validate` says of a file with this text, run in the file's folder. */
-function validate(text: string, ...args: string[]) {
+async function validate(text: string, ...args: string[]) {
   fs.writeFileSync(path.join(folder, 'model.yaml'), text);
-  return runCli(['validate', 'model.yaml', ...args], { cwd: folder });
+  return await runHere(['validate', 'model.yaml', ...args], { cwd: folder });
 }
 
 describe('golden error texts', () => {
-  it('srte_encoding: factorized', () => {
-    const { code, stdout, stderr } = validate('model:\n  srte_encoding: factorized\n');
+  it('srte_encoding: factorized', async () => {
+    const { code, stdout, stderr } = await validate('model:\n  srte_encoding: factorized\n');
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
     expect(stderr).toBe(`error: model.yaml is not valid: 1 error
 
@@ -30,8 +30,8 @@ error: model.yaml:2:18: model.srte_encoding: "factorized" is no encoding: a fact
 `);
   });
 
-  it('num_hidden_layers', () => {
-    const { stderr } = validate('model:\n  num_hidden_layers: 24\n');
+  it('num_hidden_layers', async () => {
+    const { stderr } = await validate('model:\n  num_hidden_layers: 24\n');
     expect(stderr).toBe(`error: model.yaml is not valid: 1 error
 
 error: model.yaml:2:3: model.num_hidden_layers: num_hidden_layers is another configuration format's name for num_layers
@@ -41,8 +41,8 @@ error: model.yaml:2:3: model.num_hidden_layers: num_hidden_layers is another con
 `);
   });
 
-  it('three mistakes in one file', () => {
-    const { stderr } = validate(
+  it('three mistakes in one file', async () => {
+    const { stderr } = await validate(
       'model:\n  num_heads: 48\n  gate_rnk: 128\n  vocab_size: "50432"\n',
     );
     expect(stderr).toBe(`error: model.yaml is not valid: 3 errors
@@ -64,8 +64,8 @@ error: model.yaml:4:15: model.vocab_size: must be an integer ≥ 1, but is "5043
 `);
   });
 
-  it('a mistake in a --set', () => {
-    const { stderr } = validate('model: {}\n', '--set', 'model.num_layer=24');
+  it('a mistake in a --set', async () => {
+    const { stderr } = await validate('model: {}\n', '--set', 'model.num_layer=24');
     expect(stderr).toBe(`error: model.yaml is not valid: 1 error
 
 error: --set model.num_layer=24: unknown key "num_layer"
@@ -79,8 +79,8 @@ describe('validate', () => {
     .readdirSync(inPackage('configs/hybrid'))
     .map((name) => `configs/hybrid/${name}`);
 
-  it('finds every preset valid, without a warning', () => {
-    const { code, stdout, stderr } = runCli(['validate', '--strict', '--json', ...presets]);
+  it('finds every preset valid, without a warning', async () => {
+    const { code, stdout, stderr } = await runHere(['validate', '--strict', '--json', ...presets]);
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
     const { files } = JSON.parse(stdout);
     expect(files.map(({ file }: { file: string }) => file)).toEqual(presets);
@@ -91,18 +91,20 @@ describe('validate', () => {
     ['global_heads: 33', 'all heads will be global'],
     ['gate_rank: 2049', '2048 will be used'],
     ['pad_token_id: 50432', 'outside a vocabulary of 50432'],
-  ])('warns of %s, and with --strict refuses it', (line, message) => {
-    const lax = validate(`model:\n  ${line}\n`);
+  ])('warns of %s, and with --strict refuses it', async (line, message) => {
+    const lax = await validate(`model:\n  ${line}\n`);
     expect(lax.code).toBe(0);
     expect(lax.stderr).toContain('warning: model.yaml:2:');
     expect(lax.stderr).toContain(message);
-    const strict = validate(`model:\n  ${line}\n`, '--strict');
+    const strict = await validate(`model:\n  ${line}\n`, '--strict');
     expect(strict.code).toBe(2);
     expect(strict.stderr).toContain('error: model.yaml:2:');
   });
 
-  it('warns of what it does not know outside model', () => {
-    const { code, stderr } = validate('model: {}\ntraining:\n  lr: 1\nextra: 1\nhidden_size: 8\n');
+  it('warns of what it does not know outside model', async () => {
+    const { code, stderr } = await validate(
+      'model: {}\ntraining:\n  lr: 1\nextra: 1\nhidden_size: 8\n',
+    );
     expect(code).toBe(0);
     expect(stderr).toContain('warning: model.yaml:3:3: training.lr: unknown key "lr"');
     expect(stderr).toContain('warning: model.yaml:4:1: extra: unknown key "extra"');
@@ -112,9 +114,9 @@ describe('validate', () => {
     expect(stderr).toContain('move it under model:');
   });
 
-  it('takes empty sections and 1e-5 without a word', () => {
+  it('takes empty sections and 1e-5 without a word', async () => {
     const text = 'model:\n  layer_norm_eps: 1e-5\ntraining:\nsystem:\ndata: {anything: 1}\n';
-    expect(validate(text)).toMatchObject({ code: 0, stderr: '' });
+    expect(await validate(text)).toMatchObject({ code: 0, stderr: '' });
   });
 
   it.each([
@@ -129,17 +131,17 @@ describe('validate', () => {
     ['model: 3', 'model'],
     ['[]', 'must be a mapping'],
     ['', 'empty'],
-  ])('refuses %s', (text, message) => {
-    const { code, stderr } = validate(text);
+  ])('refuses %s', async (text, message) => {
+    const { code, stderr } = await validate(text);
     expect(code).toBe(2);
     expect(stderr).toContain(message);
     expect(stderr).not.toMatch(/^\s+at /m);
   });
 
-  it('tells the mistakes of all files', () => {
+  it('tells the mistakes of all files', async () => {
     fs.writeFileSync(path.join(folder, 'good.yaml'), 'model: {}\n');
     fs.writeFileSync(path.join(folder, 'bad.yaml'), 'model: {x: 1}\n');
-    const run = runCli(['validate', 'good.yaml', 'bad.yaml', 'none.yaml', '--json'], {
+    const run = await runHere(['validate', 'good.yaml', 'bad.yaml', 'none.yaml', '--json'], {
       cwd: folder,
     });
     expect(run.code).toBe(2);
@@ -148,16 +150,16 @@ describe('validate', () => {
     expect(problems.map(({ file }: { file: string }) => file)).toEqual(['bad.yaml', 'none.yaml']);
   });
 
-  it('tells the verdict on the good files too', () => {
+  it('tells the verdict on the good files too', async () => {
     fs.writeFileSync(path.join(folder, 'good.yaml'), 'model: {}\n');
     fs.writeFileSync(path.join(folder, 'bad.yaml'), 'model: {x: 1}\n');
-    const { stdout, code } = runCli(['validate', 'good.yaml', 'bad.yaml'], { cwd: folder });
+    const { stdout, code } = await runHere(['validate', 'good.yaml', 'bad.yaml'], { cwd: folder });
     expect(code).toBe(2);
     expect(stdout).toMatch(/^good\.yaml +valid +hybrid/m);
   });
 
-  it('tells a mistake in a --set once, however many files', () => {
-    const { stderr } = runCli(['validate', ...presets, '--set', 'model.layerz=1']);
+  it('tells a mistake in a --set once, however many files', async () => {
+    const { stderr } = await runHere(['validate', ...presets, '--set', 'model.layerz=1']);
     expect(stderr.match(/unknown key/g)).toHaveLength(1);
   });
 });

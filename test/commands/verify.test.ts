@@ -5,6 +5,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { safetensorsFile, torchFile } from '../reconcile/files.js';
 import { describeModel, SMALL, Workshop } from '../reconcile/support.js';
 import { runCli } from '../run-cli.js';
+import { runHere } from '../run-here.js';
 
 const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'minimind-'));
 const workshop = new Workshop();
@@ -18,8 +19,8 @@ const MODEL = { ...SMALL, num_layers: 2, num_heads: 4 };
 const CONFIG = path.join(folder, 'model.yaml');
 const PT = path.join(folder, 'model.pt');
 
-const verify = (...args: string[]) => runCli(['verify', ...args]);
-const json = (...args: string[]) => JSON.parse(verify(...args, '--json').stdout);
+const verify = (...args: string[]) => runHere(['verify', ...args]);
+const json = async (...args: string[]) => JSON.parse((await verify(...args, '--json')).stdout);
 
 beforeAll(async () => {
   fs.writeFileSync(CONFIG, JSON.stringify({ model: MODEL }));
@@ -28,16 +29,21 @@ beforeAll(async () => {
 });
 
 describe('verify', () => {
-  it('says that all is as described', () => {
-    const { code, stdout, stderr } = verify(CONFIG, PT);
+  it('says that all is as described', async () => {
+    const { code, stdout, stderr } = await verify(CONFIG, PT);
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
     expect(stdout).toBe(
       `ok: 80 tensors as described\n${PT} (PyTorch (zip), 80 names in model_state_dict), held against ${CONFIG}.\n`,
     );
   });
 
-  it('tells faults and what to do, and exits with 1', () => {
-    const { code, stdout, stderr } = verify(CONFIG, PT, '--set', 'model.max_position_embeddings=9');
+  it('tells faults and what to do, and exits with 1', async () => {
+    const { code, stdout, stderr } = await verify(
+      CONFIG,
+      PT,
+      '--set',
+      'model.max_position_embeddings=9',
+    );
     expect({ code, stderr }).toEqual({ code: 1, stderr: '' });
     expect(stdout).toMatch(/^not as described: 1 fault in 2 tensors\n/);
     expect(stdout).toMatch(
@@ -48,8 +54,8 @@ describe('verify', () => {
     );
   });
 
-  it('gives the same as JSON', () => {
-    const result = json(CONFIG, PT, '--set', 'model.tie_word_embeddings=true');
+  it('gives the same as JSON', async () => {
+    const result = await json(CONFIG, PT, '--set', 'model.tie_word_embeddings=true');
     expect(result).toMatchObject({
       schema: 'minimind/verify@1',
       config: CONFIG,
@@ -64,21 +70,23 @@ describe('verify', () => {
       ],
       configDifferences: [{ path: 'model.tie_word_embeddings', config: true, checkpoint: false }],
     });
-    expect(verify(CONFIG, PT, '--set', 'model.tie_word_embeddings=true', '--json').code).toBe(1);
+    expect(
+      (await verify(CONFIG, PT, '--set', 'model.tie_word_embeddings=true', '--json')).code,
+    ).toBe(1);
   });
 
-  it('warns of a config inside that says otherwise, and with --strict that is an error', () => {
+  it('warns of a config inside that says otherwise, and with --strict that is an error', async () => {
     const change = ['--set', 'model.window_size=7'];
-    const lenient = verify(CONFIG, PT, ...change);
+    const lenient = await verify(CONFIG, PT, ...change);
     expect(lenient.code).toBe(0);
     expect(lenient.stdout).toContain(
       'The config inside the checkpoint says model.window_size: 1024, not 7.',
     );
-    const strict = verify(CONFIG, PT, ...change, '--strict');
+    const strict = await verify(CONFIG, PT, ...change, '--strict');
     expect(strict.code).toBe(1);
     expect(strict.stdout).toMatch(/^not as described: the tensors are, but there are warnings\n/);
-    expect(json(CONFIG, PT, ...change, '--strict').matches).toBe(false);
-    expect(verify(CONFIG, PT, '--strict').code).toBe(0);
+    expect((await json(CONFIG, PT, ...change, '--strict')).matches).toBe(false);
+    expect((await verify(CONFIG, PT, '--strict')).code).toBe(0);
   });
 
   it('takes a config from standard input', () => {
@@ -99,7 +107,7 @@ describe('verify', () => {
     const tensors = workshop.stateDict(describeModel(MODEL).model, false);
     const wrapped = new Map([...tensors].map(([name, tensor]) => [`_orig_mod.${name}`, tensor]));
     const file = await safetensorsFile(path.join(folder, 'model.safetensors'), wrapped);
-    const { code, stdout } = verify(CONFIG, file, '--strict');
+    const { code, stdout } = await verify(CONFIG, file, '--strict');
     expect(code).toBe(0);
     expect(stdout).toContain('74 names, each without its "_orig_mod."');
     expect(stdout).toContain('6 buffers left out');
@@ -109,13 +117,13 @@ describe('verify', () => {
     const tensors = workshop.stateDict(describeModel(MODEL).model, false);
     tensors.set('layers.0._orig_mod.mamba.D', workshop.tensor([16]));
     const file = await safetensorsFile(path.join(folder, 'collide.safetensors'), tensors);
-    const { code, stderr } = verify(CONFIG, file);
+    const { code, stderr } = await verify(CONFIG, file);
     expect(code).toBe(2);
     expect(stderr).toContain('tensor "layers.0._orig_mod.mamba.D"');
   });
 
-  it('has a line of CSV for each fault', () => {
-    const { stdout } = verify(CONFIG, PT, '--set', 'model.vocab_size=18', '--format', 'csv');
+  it('has a line of CSV for each fault', async () => {
+    const { stdout } = await verify(CONFIG, PT, '--set', 'model.vocab_size=18', '--format', 'csv');
     expect(stdout).toBe(
       'fault,tensors,count,described,found\n' +
         'misshapen,embed_tokens.weight,1,"[18, 8]","F32 [17, 8]"\n' +
@@ -129,15 +137,15 @@ describe('verify', () => {
     tensors.set('__proto__', workshop.tensor([1]));
     tensors.set('x'.repeat(5000), workshop.tensor([1]));
     const file = await safetensorsFile(path.join(folder, 'hostile.safetensors'), tensors);
-    const { code, stdout } = verify(CONFIG, file);
+    const { code, stdout } = await verify(CONFIG, file);
     expect(code).toBe(1);
     expect(stdout).not.toContain('\u001b');
     expect(stdout).toMatch(/^extra +\\x1b\[31mred /m);
     expect(stdout).toMatch(/^extra +__proto__ /m);
     expect(stdout).not.toContain('x'.repeat(300));
-    expect(json(CONFIG, file).faults.map(({ names }: { names: string[] }) => names[0])).toContain(
-      '__proto__',
-    );
+    expect(
+      (await json(CONFIG, file)).faults.map(({ names }: { names: string[] }) => names[0]),
+    ).toContain('__proto__');
   });
 
   it.each([
@@ -146,15 +154,15 @@ describe('verify', () => {
     [[CONFIG], 'the checkpoint is missing beside'],
     [[CONFIG, CONFIG], 'is JSON'],
     [[PT, CONFIG], 'is a checkpoint, and the config comes first'],
-  ])('%j is the user’s mistake', (args, message) => {
-    const { code, stderr } = verify(...args);
+  ])('%j is the user’s mistake', async (args, message) => {
+    const { code, stderr } = await verify(...args);
     expect(code).toBe(2);
     expect(stderr).toContain(message);
   });
 
-  it('takes a folder for its checkpoint and its config, or for either', () => {
+  it('takes a folder for its checkpoint and its config, or for either', async () => {
     for (const args of [['fixtures/hf/llama'], ['fixtures/hf/llama', 'fixtures/hf/llama']]) {
-      const { code, stdout } = verify(...args, '--json');
+      const { code, stdout } = await verify(...args, '--json');
       expect(code).toBe(0);
       expect(JSON.parse(stdout)).toMatchObject({ family: 'llama', matches: true });
     }

@@ -4,9 +4,10 @@ import { compareProjectors } from '../../src/kv-projector/costs.js';
 import { adapterParameters, hiddenOf, moduleName } from '../../src/kv-projector/projector.js';
 import { parseTeacher, recommendationFor, sizeInName } from '../../src/kv-projector/teacher.js';
 import { runCli } from '../run-cli.js';
+import { runHere } from '../run-here.js';
 
-const params = (...args: string[]) => {
-  const run = runCli(['kv-projector', 'params', ...args, '--json']);
+const params = async (...args: string[]) => {
+  const run = await runHere(['kv-projector', 'params', ...args, '--json']);
   return { ...run, answer: JSON.parse(run.stdout) };
 };
 
@@ -97,8 +98,8 @@ describe('names and sizes', () => {
 });
 
 describe('minimind kv-projector params', () => {
-  it('sums over teachers, each with the ratio for its size', () => {
-    const { answer } = params(
+  it('sums over teachers, each with the ratio for its size', async () => {
+    const { answer } = await params(
       '--teacher',
       'Qwen2-7B:3584x28',
       '--teacher',
@@ -117,8 +118,8 @@ describe('minimind kv-projector params', () => {
     expect(elastic.total.flopsPerToken.value).toBe(first + 4 * 80 * (8192 * 16384 + 16384 * 2048));
   });
 
-  it('takes a config: width, blocks and the counted size', () => {
-    const { answer } = params(
+  it('takes a config: width, blocks and the counted size', async () => {
+    const { answer } = await params(
       '--teacher',
       'fixtures/hf-configs/llama-3.1-8b/config.json',
       '--student',
@@ -135,8 +136,8 @@ describe('minimind kv-projector params', () => {
     ]);
   });
 
-  it('has figures that follow from their formulas', () => {
-    const { answer } = params('--teacher', 'a-20B:100x3', '--student', '7');
+  it('has figures that follow from their formulas', async () => {
+    const { answer } = await params('--teacher', 'a-20B:100x3', '--student', '7');
     const figures: Figure[] = [];
     JSON.stringify(answer, (_, value) => {
       if (value?.formula) figures.push(value);
@@ -146,8 +147,8 @@ describe('minimind kv-projector params', () => {
     for (const { formula, inputs, value } of figures) expect(evaluate(formula, inputs)).toBe(value);
   });
 
-  it('recommends nothing when a size is unknown', () => {
-    const { answer } = params('--teacher', 'a:64', '--teacher', 'b-7B:64', '--student', '8');
+  it('recommends nothing when a size is unknown', async () => {
+    const { answer } = await params('--teacher', 'a:64', '--teacher', 'b-7B:64', '--student', '8');
     expect(answer.withoutSize).toEqual(['a']);
     expect(answer.projectors.map(({ ratio }: { ratio: unknown }) => ratio)).toEqual([
       null,
@@ -164,8 +165,8 @@ describe('minimind kv-projector params', () => {
     [['--teacher', 'a:8', '--student', '8', '--ratio', '-1'], 'is no ratio'],
     [['--teacher', 'a:8', '--student', '0'], 'no positive whole number'],
     [['--student', '8'], 'Missing required flag teacher'],
-  ])('%j', (args, message) => {
-    const { code, answer } = params(...args);
+  ])('%j', async (args, message) => {
+    const { code, answer } = await params(...args);
     expect(code).toBe(2);
     expect(answer.message).toContain(message);
   });

@@ -8,7 +8,7 @@ import { readTensor } from '../../src/checkpoint/view.js';
 import { jsonText, parseJson } from '../../src/kv-projector/json-values.js';
 import { decode } from '../../src/tensor/decode.js';
 import { inPackage, readJson } from '../fixtures.js';
-import { runCli } from '../run-cli.js';
+import { runHere } from '../run-here.js';
 
 const FIXTURES = 'fixtures/kv-projector';
 const CASES = ['linear-one-teacher', 'two-teachers'] as const;
@@ -16,8 +16,8 @@ const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'minimind-'));
 afterAll(() => fs.rmSync(folder, { recursive: true }));
 const inFolder = (name: string) => path.join(folder, name);
 
-const run = (...args: string[]) => {
-  const done = runCli(['kv-projector', ...args, '--json']);
+const run = async (...args: string[]) => {
+  const done = await runHere(['kv-projector', ...args, '--json']);
   return { ...done, answer: JSON.parse(done.stdout) };
 };
 
@@ -70,10 +70,10 @@ async function written(name: string, tensors: Record<string, [number[], number[]
 }
 
 describe.each(CASES)('project %s', (name) => {
-  it.each(['model.safetensors', 'saved.pt'])('%s gives what PyTorch gives', (projector) => {
+  it.each(['model.safetensors', 'saved.pt'])('%s gives what PyTorch gives', async (projector) => {
     const input = `${FIXTURES}/${name}/expected.safetensors`;
     const output = inFolder(`${name}-${projector}.out.safetensors`);
-    const { code, stderr } = run(
+    const { code, stderr } = await run(
       'project',
       `${FIXTURES}/${name}/${projector}`,
       input,
@@ -96,24 +96,24 @@ describe.each(CASES)('project %s', (name) => {
     }
   });
 
-  it('counts parameters and keeps names', () => {
+  it('counts parameters and keeps names', async () => {
     const described = readJson<{ parameters: number; keys?: string[] }>(
       FIXTURES,
       name,
       'case.json',
     );
     const output = inFolder(`${name}.pt`);
-    const { answer } = run('convert', `${FIXTURES}/${name}/saved.pt`, output);
+    const { answer } = await run('convert', `${FIXTURES}/${name}/saved.pt`, output);
     expect(answer.projector.parameters).toBe(described.parameters);
     if (described.keys) expect([...contentOf(output).tensors.keys()]).toEqual(described.keys);
   });
 
-  it('converts there and back without a change', () => {
+  it('converts there and back without a change', async () => {
     const saved = `${FIXTURES}/${name}/saved.pt`;
     const middle = inFolder(`${name}-middle.safetensors`);
     const back = inFolder(`${name}-back.pt`);
-    expect(run('convert', saved, middle).code).toBe(0);
-    expect(run('convert', middle, back).code).toBe(0);
+    expect((await run('convert', saved, middle)).code).toBe(0);
+    expect((await run('convert', middle, back)).code).toBe(0);
     const [first, last] = [contentOf(inPackage(saved)), contentOf(back)];
     expect([...last.tensors]).toEqual([...first.tensors]);
     expect([...last.content]).toEqual([...first.content]);
@@ -147,7 +147,7 @@ describe('project', () => {
     const projector = await written('identity.safetensors', both);
     const input = await written('kv.safetensors', kv);
     const output = inFolder('projected.safetensors');
-    const { answer } = run('project', projector, input, '-o', output, '--dtype', 'bf16');
+    const { answer } = await run('project', projector, input, '-o', output, '--dtype', 'bf16');
     const { tensors } = contentOf(output);
     expect(answer.tensors[0].output).toEqual({
       name: 'a.b.K',
@@ -158,7 +158,9 @@ describe('project', () => {
     expect([...numbersOf(tensors, 'a.b.K')]).toEqual([1, 2, 3, 4, 5, 6]);
     expect([...numbersOf(tensors, 'a.b.V')]).toEqual([8, 7]);
     // Not again over what is there.
-    expect(run('project', projector, input, '-o', output).answer.message).toContain('exists');
+    expect((await run('project', projector, input, '-o', output)).answer.message).toContain(
+      'exists',
+    );
   });
 
   it('tells of NaN, of what overflows and of teachers that are not used', async () => {
@@ -183,7 +185,7 @@ describe('project', () => {
         [1e6, 1],
       ],
     });
-    const { code, stderr, answer } = run(
+    const { code, stderr, answer } = await run(
       'project',
       projector,
       input,
@@ -222,7 +224,7 @@ describe('project', () => {
       ],
     });
     const output = inFolder('proto.out.safetensors');
-    expect(run('project', projector, input, '-o', output).code).toBe(0);
+    expect((await run('project', projector, input, '-o', output)).code).toBe(0);
     const { tensors } = contentOf(output);
     expect(tensors.get('__proto__.K')?.shape).toEqual([0, 1]);
     expect([...numbersOf(tensors, '__proto__.V')]).toEqual([11]);
@@ -251,7 +253,7 @@ describe('project', () => {
     const projector = await written('refusing.safetensors', both);
     const input = await written('refused.safetensors', tensors);
     const output = inFolder('never.safetensors');
-    const { code, stdout } = run('project', projector, input, '-o', output);
+    const { code, stdout } = await run('project', projector, input, '-o', output);
     expect(code).toBe(2);
     for (const message of messages) expect(stdout).toContain(message);
     expect(fs.existsSync(output)).toBe(false);
@@ -293,16 +295,20 @@ describe('project', () => {
     const projector = await written('broken.safetensors', tensors);
     const input = await written('good-kv.safetensors', kv);
     const output = inFolder('never.safetensors');
-    const { code, stdout } = run('project', projector, input, '-o', output);
+    const { code, stdout } = await run('project', projector, input, '-o', output);
     expect({ code, stdout }).toEqual({ code: 2, stdout: expect.stringContaining(message) });
     expect(fs.readdirSync(folder).filter((each) => /never|\.tmp$/.test(each))).toEqual([]);
   });
 
-  it('refuses files that are cut short', () => {
+  it('refuses files that are cut short', async () => {
     for (const file of ['saved.pt', 'model.safetensors']) {
       const bytes = fs.readFileSync(inPackage(FIXTURES, 'two-teachers', file));
       fs.writeFileSync(inFolder(`cut-${file}`), bytes.subarray(0, bytes.length - 100));
-      const { code, answer } = run('convert', inFolder(`cut-${file}`), inFolder('cut-out.pt'));
+      const { code, answer } = await run(
+        'convert',
+        inFolder(`cut-${file}`),
+        inFolder('cut-out.pt'),
+      );
       expect({ code, problem: answer.code }).toEqual({ code: 2, problem: 'refused-file' });
     }
   });
@@ -312,8 +318,13 @@ describe('convert', () => {
   it.each([
     ['no file of weights', 'projector'],
     ['in the place of', inPackage(FIXTURES, 'two-teachers/saved.pt')],
-  ])('refuses an output that is %s', (message, out) => {
-    const { code, answer } = run('convert', `${FIXTURES}/two-teachers/saved.pt`, out, '--force');
+  ])('refuses an output that is %s', async (message, out) => {
+    const { code, answer } = await run(
+      'convert',
+      `${FIXTURES}/two-teachers/saved.pt`,
+      out,
+      '--force',
+    );
     expect(code).toBe(2);
     expect(answer.message).toContain(message);
   });

@@ -1,0 +1,58 @@
+import { describe, expect, it } from 'vitest';
+import { figure } from '../../src/budget/figure.js';
+import { quantity } from '../../src/budget/quantity.js';
+import { explanationBlocks } from '../../src/report/explanation.js';
+import { renderTable } from '../../src/report/render-table.js';
+
+const weights = figure({
+  label: 'weights',
+  unit: 'bytes',
+  formula: 'bytes * parameters',
+  inputs: { bytes: 2, parameters: 1500 },
+  source: 'two bytes each',
+});
+
+const workspace = (value: number, formula: string, source: string) =>
+  quantity({ label: 'workspace', unit: 'bytes', formula, inputs: { usual: value }, source });
+
+const bounds = {
+  lower: workspace(0, '0', 'none'),
+  expected: workspace(1234567.75, 'usual', 'as usual'),
+  upper: workspace(1234567.75, '2 * usual', 'as usual'),
+};
+
+const shown = (sections: Record<string, unknown>, width: number) =>
+  renderTable({ blocks: explanationBlocks(sections) }, { width, colourLevel: 0 });
+
+describe('explanations', () => {
+  it('tell three bounds as one, with what they have in common once', () => {
+    const text = shown({ memory: { bounds } }, Number.POSITIVE_INFINITY);
+    expect(text).toContain('Where there are three, they are lower / expected / upper.');
+    const [, line = ''] = /^(workspace .*)$/m.exec(text) ?? [];
+    expect(line.split(/ {2,}/)).toEqual([
+      'workspace',
+      '0 / 1,234,568 / 2,469,136',
+      'bytes',
+      'lower: 0; expected: usual; upper: 2 * usual',
+      'usual = 0 / 1,234,568 / 1,234,568',
+      'lower: none; expected and upper: as usual',
+    ]);
+  });
+
+  it('take two columns where there is no room for six', () => {
+    const text = shown({ memory: { weights, bounds } }, 60);
+    expect(text).toContain(`
+figure                         formula, with inputs; source
+─────────────────────────────  ─────────────────────────────
+weights: 3,000 bytes           bytes * parameters, with
+                               bytes = 2; parameters =
+                               1,500; two bytes each
+`);
+  });
+
+  it('explain nothing twice', () => {
+    const text = shown({ first: { weights }, second: { weights } }, 200);
+    expect(text.match(/bytes \* parameters/g)).toHaveLength(1);
+    expect(text).not.toContain('second');
+  });
+});
