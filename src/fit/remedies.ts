@@ -1,4 +1,4 @@
-/** The smallest changes of a setting that make a training fit; and how far one that fits could be taken. */
+/** The fewest changes of a setting that make a training fit; and how far one that fits could be taken. */
 import type { LanguageModel } from '../architecture/layer.js';
 import { type Combination, Fitting, fewestChanges, flagsOf } from './lever-search.js';
 import { CHANGING, doubled, type Lever, leversOf, MOST_GPUS, onGpus } from './levers.js';

@@ -4,12 +4,12 @@
  * do.
  */
 import type { LanguageModel } from '../architecture/layer.js';
-import { inputWidth, outputWidth } from '../architecture/widths.js';
 import { largestBlock } from '../budget/activations.js';
 import type { Bounds } from '../budget/quantity.js';
 import { bytesIn } from '../budget/training.js';
 import { boundsOf, sumBounds } from './bounds.js';
 import { channelBytes, contextBytes, libraryBytes } from './fixed-workspace.js';
+import { lossBytes } from './loss-workspace.js';
 import type { Parallelism, Stage } from './parallelism.js';
 import type { StageMemory } from './training.js';
 import { activationSetting, CONVENTIONS, type TrainingFitSetting } from './training-setting.js';
@@ -128,90 +128,9 @@ const gathered: Part = ({ setting, parallelism: { replicas }, stage }) => {
   );
 };
 
-/** Temporary logits: those that are kept are counted with the activations. */
-const loss: Part = (situation) => {
-  const { model, setting, stage } = situation;
-  if (stage.to < model.blocks.length) return undefined;
-  switch (setting.loss) {
-    case 'full':
-      return fullLoss(situation);
-    case 'chunked':
-      return chunkedLoss(situation);
-  }
-};
-
-const vocabularyOf = ({ model, parallelism: { tensor } }: Situation): number =>
-  Math.ceil(outputWidth(model.head) / tensor);
-
-/** The loss in float32: its log-softmax is kept. */
-const fullLoss = (situation: Situation): Bounds => {
-  const { setting } = situation;
-  const bytes = setting.precision === 'mixed' ? bytesIn(setting.precision) : 0;
-  return boundsOf(
-    {
-      label: 'temporary logits',
-      unit: 'bytes',
-      inputs: {
-        batch: setting.microBatch,
-        context: setting.context,
-        vocabulary: vocabularyOf(situation),
-        bytes,
-      },
-    },
-    {
-      lower: { formula: '0', source: 'a fused loss writes its gradient over the log-softmax' },
-      expected: {
-        formula: '(4 + bytes) * batch * context * vocabulary',
-        source: 'the gradient of the log-softmax in float32, and the logits in 16 bits (PyTorch)',
-      },
-      upper: {
-        formula: '(8 + 2 * bytes) * batch * context * vocabulary',
-        source: '… and the logits in float32, and their gradient in 16 bits',
-      },
-    },
-  );
-};
-
-/** Logits of a chunk of tokens, and what it adds to the gradient of the head. */
-const chunkedLoss = (situation: Situation): Bounds => {
-  const { model, setting, parallelism } = situation;
-  const vocabulary = vocabularyOf(situation);
-  const hidden = inputWidth(model.head);
-  const tokens = setting.microBatch * setting.context;
-  return boundsOf(
-    {
-      label: 'temporary logits',
-      unit: 'bytes',
-      inputs: {
-        chunk: chunkOf(tokens, vocabulary, hidden),
-        vocabulary,
-        hidden,
-        bytes: bytesIn(setting.precision),
-        micro_batches: parallelism.microBatches,
-      },
-    },
-    {
-      lower: {
-        formula: '0',
-        source: 'a kernel fused with the head holds none in memory (arXiv 2411.09009)',
-      },
-      expected: {
-        formula: 'bytes * vocabulary * (chunk + min(1, micro_batches - 1) * hidden)',
-        source:
-          'a chunk of tokens, 2^⌈log2(tokens / ⌈vocabulary / hidden⌉)⌉ of them, over which its gradient is written ' +
-          '(Liger kernel, arXiv 2410.10989); after the first micro-batch a gradient of the head to be added',
-      },
-      upper: {
-        formula: '(4 + bytes) * vocabulary * chunk + 4 * vocabulary * hidden',
-        source: '… assumed: a chunk in float32 too, and the gradient of the head in float32',
-      },
-    },
-  );
-};
-
-/** So many tokens that their logits are about as many values as there are hidden ones, and a power of two. */
-const chunkOf = (tokens: number, vocabulary: number, hidden: number): number =>
-  Math.min(tokens, 2 ** Math.ceil(Math.log2(Math.ceil(tokens / Math.ceil(vocabulary / hidden)))));
+/** Of the last stage alone. */
+const loss: Part = ({ model, setting, parallelism, stage }) =>
+  stage.to < model.blocks.length ? undefined : lossBytes(model, setting, parallelism);
 
 /** Gradients of activations live while one block is passed backwards. */
 const blockGradients: Part = ({ model, setting, stage: { from, to } }) => {

@@ -99,7 +99,7 @@ export interface TrainingFit extends TrainingMemoryFit {
   readonly step?: StepTime;
   /** … and it is known how many tokens there are. */
   readonly time?: TrainingTime;
-  /** The smallest changes that make it fit; of one that fits, how far it could be taken. */
+  /** The fewest changes that make it fit; of one that fits, how far it could be taken. */
   readonly remedies: readonly Remedy[];
 }
 
