@@ -189,7 +189,7 @@ const FLAG_NAMES = {
 } as const satisfies Record<keyof Training['setting'], string>;
 
 /** As they are written on the command line. */
-export const flagsText = (flags: Remedy['flags']): string =>
+const flagsText = (flags: Remedy['flags']): string =>
   (Object.keys(flags) as (keyof Remedy['flags'])[])
     .map((name) => {
       const value = name === 'cluster' ? flags.cluster?.gpus : flags[name];
