@@ -13,7 +13,7 @@ export function timeCommand([program, ...args], { expectedCode = 0 } = {}) {
   return elapsed;
 }
 
-const median = (values) => [...values].sort((a, b) => a - b)[Math.floor(values.length / 2)];
+export const median = (values) => [...values].sort((a, b) => a - b)[Math.floor(values.length / 2)];
 
 /**
  * Runs `candidate` and `baseline` (functions that return milliseconds) in turns.

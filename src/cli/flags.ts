@@ -163,11 +163,12 @@ export const engine = (
   } as const)();
 
 /** `--compute f16`: what its products are computed in. */
-export const compute = () =>
+export const compute = (description: string, helpGroup?: string) =>
   Flags.option({
     options: COMPUTES,
     default: 'f32',
-    description: 'what products of matrices are computed in; with f16 the error beside f32 is told',
+    description,
+    ...(helpGroup && { helpGroup }),
   } as const)();
 
 /** `--threads 2`: no more than there are processors, with which an engine would only get in its own way. */

@@ -39,7 +39,7 @@ export const hardwareFlags = {
   remeasure: Flags.boolean({ ...MEASURED, description: 'measure although it is known' }),
   engine: engine(MEASURED),
   device: device(MEASURED),
-  compute: compute(),
+  compute: compute('what products of matrices are measured in', MEASURED.helpGroup),
   threads: threads(MEASURED),
 };
 

@@ -3,7 +3,15 @@ import * as Flags from '@oclif/core/flags';
 import { openCheckpoint } from '../checkpoint/open.js';
 import { BaseCommand, formatOf } from '../cli/base-command.js';
 import { warningsOf } from '../cli/checkpoint-config.js';
-import { bytesLimit, count, device, setOf, stateDict, threads } from '../cli/flags.js';
+import {
+  bytesLimit,
+  count,
+  device,
+  ENGINE_CHOICES,
+  setOf,
+  stateDict,
+  threads,
+} from '../cli/flags.js';
 import { quote } from '../config/quote.js';
 import type { DialectName } from '../conversion/dialects.js';
 import type { Container } from '../conversion/places.js';
@@ -12,7 +20,6 @@ import { UserError } from '../errors.js';
 import { refuseUnwritable } from '../files/write-whole.js';
 import { convertReport } from '../report/convert.js';
 import type { Proof } from '../report/convert-result.js';
-import type { EngineChoice } from '../runtime/devices.js';
 import type { EncodableDtype } from '../tensor/encode.js';
 
 // As the files of conversion have them, which are loaded only when something is converted.
@@ -21,7 +28,6 @@ const EXTENSIONS = ['repeat', 'zero'] as const satisfies Extension[];
 const TIES = ['embed', 'head', 'mean'] as const satisfies Tie[];
 const CONTAINERS = ['safetensors', 'pt'] as const satisfies Container[];
 const DIALECTS = ['minimind'] as const satisfies DialectName[];
-const ENGINES = ['auto', 'onnx', 'tfjs'] as const satisfies EngineChoice[];
 const DTYPES = ['keep', 'f32', 'f16', 'bf16'] as const;
 
 /** `mean`, `first` or `layer:N`. */
@@ -177,7 +183,7 @@ export default class ConvertCheckpoint extends BaseCommand {
       helpGroup: 'OUT',
     }),
     engine: Flags.option({
-      options: ENGINES,
+      options: ENGINE_CHOICES,
       default: 'auto',
       description: 'what multiplies matrices where there is much to multiply',
     } as const)(),

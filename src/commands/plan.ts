@@ -6,7 +6,7 @@ import { type HardwareFlags, hardwareFlags, hardwareOf } from '../cli/hardware.j
 import { writeStdout, writeText } from '../cli/output.js';
 import { progress } from '../cli/progress.js';
 import { CRITERIA, CRITERION_NAMES } from '../plan/criteria.js';
-import { decodeOn } from '../plan/decode.js';
+import { decodeOn, withoutPeak } from '../plan/decode.js';
 import { planModels } from '../plan/plan.js';
 import { writtenRow } from '../plan/written.js';
 import { planReport } from '../report/plan.js';
@@ -76,7 +76,11 @@ export default class Plan extends BaseCommand {
     const plan = planModels(family, {
       ...flags,
       inference,
-      ...(cluster && { gpu: cluster.gpu.name, decode: decodeOn(cluster, inference) }),
+      ...(cluster && {
+        gpu: cluster.gpu.name,
+        decode: decodeOn(cluster, inference),
+        withoutPeak: withoutPeak(cluster, inference),
+      }),
       vocabulary: flags.vocab,
       maxParameters: flags['max-params'],
       minParameters: flags['min-params'],

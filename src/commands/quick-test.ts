@@ -122,7 +122,9 @@ export default class QuickTest extends BaseCommand {
         'tfjs-node-gpu, tfjs-node, WebAssembly, JavaScript',
     } as const)(),
     device: device(),
-    compute: compute(),
+    compute: compute(
+      'what products of matrices are computed in; with f16 the error beside f32 is told',
+    ),
     threads: threads(),
     full: Flags.boolean({ description: 'run the model layer by layer, however large it is' }),
     save: Flags.string({

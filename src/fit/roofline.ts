@@ -18,8 +18,8 @@ import { linkFor } from './exchanges.js';
 export interface Rates {
   /** Of its memory, bytes per second. */
   readonly bandwidth: number;
-  /** FLOP per second in the type that is computed in. */
-  readonly peakFlops: number;
+  /** FLOP per second in the type that is computed in; null where none is published: then computing is not counted. */
+  readonly peakFlops: number | null;
   /** What joins it to the others that share the layers; nothing where it is alone. */
   readonly link?: Pick<Link, 'bandwidth'> | undefined;
   /** GPUs that share the layers. */
@@ -99,13 +99,14 @@ const STEP_SOURCE =
 
 /** The time of one step of decoding, and what limits it. */
 export function decodeStep(work: DecodeWork, rates: Rates, batch: number): DecodeStep {
-  const { cache, scores, weights, compute, links } = decodeTerms(work, rates, batch);
+  const { cache, weights, computing, links } = decodeTerms(work, rates, batch);
+  const compute = computing && sumTerm(computing.scores, computing.products);
   const limits = [
-    { limit: 'weights', seconds: atPeak('reading the weights', weights) },
-    { limit: 'cache', seconds: atPeak('reading the caches', cache) },
-    { limit: 'compute', seconds: atPeak('computing', sumTerm(scores, compute)) },
-    { limit: 'links', seconds: atPeak('all-reduces', links) },
-  ] as const;
+    { limit: 'weights' as const, seconds: atPeak('reading the weights', weights) },
+    { limit: 'cache' as const, seconds: atPeak('reading the caches', cache) },
+    ...(compute ? [{ limit: 'compute' as const, seconds: atPeak('computing', compute) }] : []),
+    { limit: 'links' as const, seconds: atPeak('all-reduces', links) },
+  ];
   const seconds = eachBound(EFFICIENCIES, (_, bound) => stepSeconds(work, rates, batch, bound));
   return { seconds, limits, limitedBy: longest(limits) };
 }
@@ -117,20 +118,29 @@ export function stepSeconds(
   batch: number,
   bound: keyof Bounds,
 ): Quantity {
-  const { cache, scores, weights, compute, links, launches } = decodeTerms(work, rates, batch);
+  const { cache, weights, computing, links, launches } = decodeTerms(work, rates, batch);
   const efficiency = EFFICIENCIES[bound];
+  const computed = computing ? [computing.scores, computing.products] : [];
   return quantity({
     label: `step of decoding`,
     unit: 'seconds',
     formula: [
-      `max(${cache.formula}, ${scores.formula})`,
-      `max(${compute.formula}, ${weights.formula})`,
+      ...(computing
+        ? [
+            `max(${cache.formula}, ${computing.scores.formula})`,
+            `max(${computing.products.formula}, ${weights.formula})`,
+          ]
+        : [cache.formula, weights.formula]),
       ...[links, launches].map(({ formula }) => formula).filter((each) => each !== '0'),
     ].join(' + '),
-    inputs: inputsOf([cache, scores, weights, compute, links, launches], efficiency),
-    source: `${STEP_SOURCE}; ${efficiency.source}`,
+    inputs: inputsOf([cache, weights, ...computed, links, launches], efficiency),
+    source: `${computing ? STEP_SOURCE : READING_SOURCE}; ${efficiency.source}`,
   });
 }
+
+const READING_SOURCE =
+  'reading the cache of each sequence, and the weights; computing is not counted, as no peak is published: with many ' +
+  'sequences a step takes longer';
 
 /** Tokens per second of all sequences together, by the time of a step. */
 export const tokensPerSecond = (step: Bounds, batch: number): Bounds => {
@@ -146,12 +156,14 @@ export const tokensPerSecond = (step: Bounds, batch: number): Bounds => {
   return { lower: rate(step.upper), expected: rate(step.expected), upper: rate(step.lower) };
 };
 
-/** The time of one prefill. */
-export function prefill(work: PrefillWork, rates: Rates): Prefill {
+/** The time of one prefill; null where no peak is published: mostly it is what decides. */
+export function prefill(work: PrefillWork, rates: Rates): Prefill | null {
+  const { peakFlops: peak } = rates;
+  if (peak === null) return null;
   const weights = weightsTerm(work, work.tokens);
   const compute: Term = {
     formula: 'flops / (peak * compute_utilisation)',
-    inputs: { flops: work.flops, peak: rates.peakFlops },
+    inputs: { flops: work.flops, peak },
   };
   const memory: Term = {
     formula: `(${weights.formula} + activation_bytes + cache_bytes) / (bandwidth * memory_utilisation)`,
@@ -195,22 +207,27 @@ function decodeTerms(work: DecodeWork, rates: Rates, batch: number) {
       formula: 'batch * cache_bytes / (bandwidth * memory_utilisation)',
       inputs: { batch, cache_bytes: work.cacheBytes, bandwidth },
     },
-    scores: {
-      formula: 'batch * score_flops / (peak * compute_utilisation)',
-      inputs: { batch, score_flops: work.scoreFlops, peak },
-    },
     weights: {
       formula: `(${weights.formula}) / (bandwidth * memory_utilisation)`,
       inputs: { ...weights.inputs, bandwidth },
     },
-    compute: {
-      formula: 'batch * flops / (peak * compute_utilisation)',
-      inputs: { batch, flops: work.flops, peak },
-    },
+    computing: peak === null ? null : decodeComputing(work, peak, batch),
     links: linksTerm(work, rates, batch),
     launches: launchesTerm(work),
-  } satisfies Record<string, Term>;
+  } satisfies Record<string, Term | Readonly<Record<string, Term>> | null>;
 }
+
+/** With caches, and with all else. */
+const decodeComputing = (work: DecodeWork, peak: number, batch: number) => ({
+  scores: {
+    formula: 'batch * score_flops / (peak * compute_utilisation)',
+    inputs: { batch, score_flops: work.scoreFlops, peak },
+  },
+  products: {
+    formula: 'batch * flops / (peak * compute_utilisation)',
+    inputs: { batch, flops: work.flops, peak },
+  },
+});
 
 /**
  * Weights that are read for so many tokens. An expert is read when at least one token goes to it: of E experts a token
@@ -297,9 +314,9 @@ function longest<L extends string>(
 }
 
 /** The rates of one of several GPUs that share the layers. */
-export const ratesOf = (cluster: Cluster, gpus: number, peak: Quantity): Rates => ({
+export const ratesOf = (cluster: Cluster, gpus: number, peak: Quantity | null): Rates => ({
   bandwidth: cluster.gpu.bandwidth,
-  peakFlops: peak.value,
+  peakFlops: peak?.value ?? null,
   gpus,
   link: linkFor({ cluster }, gpus),
 });

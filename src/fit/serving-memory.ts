@@ -5,8 +5,9 @@ import { outputWidth } from '../architecture/widths.js';
 import { activationsOf } from '../budget/activations.js';
 import type { Figure } from '../budget/figure.js';
 import { type Bounds, type Quantity, quantity } from '../budget/quantity.js';
+import type { Gpu } from '../hardware/gpu.js';
 import { eachBound, sumBounds } from './bounds.js';
-import { channelBytes, contextBytes, libraryBytes } from './fixed-workspace.js';
+import { asOn, channelBytes, contextBytes, libraryBytes } from './fixed-workspace.js';
 import { servedWeights } from './quantized.js';
 import { type ServedModel, sequenceState, valueBytes } from './serving-work.js';
 
@@ -41,6 +42,7 @@ export interface ServingMemory {
 /** Memory as a function of batch and context, for searches: what depends on neither is computed once. */
 export function servingMemoryOf(
   served: ServedModel,
+  gpu: Pick<Gpu, 'kind'>,
 ): (batch: number, context: number) => ServingMemory {
   const { parts, total: weights } = servedWeights(
     served.layout,
@@ -48,7 +50,7 @@ export function servingMemoryOf(
     served.form.tensorParallel,
   );
   const live = liveActivations(served);
-  const constant = constantParts(served);
+  const constant = constantParts(served, gpu);
   return (batch, context) => {
     const { cache, perToken, state } = sequenceState(served, context);
     const workspaceParts = [
@@ -98,7 +100,10 @@ function totalOf(
   );
 }
 
-function constantParts({ model, layout, form }: ServedModel): WorkspacePart[] {
+function constantParts(
+  { model, layout, form }: ServedModel,
+  gpu: Pick<Gpu, 'kind'>,
+): WorkspacePart[] {
   const elements = LARGE_TENSOR_BYTES / valueBytes(form);
   const isLarge = ({ tensor }: OwnedTensor) => tensor.elements >= elements;
   // The experts of a layer are allotted together: into the inner width, and back.
@@ -108,19 +113,22 @@ function constantParts({ model, layout, form }: ServedModel): WorkspacePart[] {
     2 * mixtures;
   const rounding = {
     part: 'rounding of the allocator',
-    bytes: eachBound(ALLOCATION_STEPS, (each) =>
-      bytes(
-        'rounding of the allocator',
-        'tensors * each',
-        { tensors: large, each },
-        'tensors beyond 1 MiB end anywhere in a step of 2 MiB (PyTorch, CUDACachingAllocator.cpp)',
+    bytes: asOn(
+      gpu,
+      eachBound(ALLOCATION_STEPS, (each) =>
+        bytes(
+          'rounding of the allocator',
+          'tensors * each',
+          { tensors: large, each },
+          'tensors beyond 1 MiB end anywhere in a step of 2 MiB (PyTorch, CUDACachingAllocator.cpp)',
+        ),
       ),
     ),
   };
-  const links = { part: 'buffers of all-reduces', bytes: channelBytes(1) };
+  const links = { part: 'buffers of all-reduces', bytes: channelBytes(1, gpu) };
   return [
-    { part: 'driver context and kernels', bytes: contextBytes() },
-    { part: 'workspace of matrix products', bytes: libraryBytes() },
+    { part: 'driver context and kernels', bytes: contextBytes(gpu) },
+    { part: 'workspace of matrix products', bytes: libraryBytes(gpu) },
     rounding,
     ...(form.tensorParallel > 1 ? [links] : []),
   ];

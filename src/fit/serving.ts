@@ -4,7 +4,7 @@ import type { Figure } from '../budget/figure.js';
 import { type Bounds, type Quantity, quantity } from '../budget/quantity.js';
 import { UserError } from '../errors.js';
 import type { Cluster } from '../hardware/gpu.js';
-import { capacityOf, peakFor } from '../hardware/peak.js';
+import { capacityOf, noPeakText, peakFor, peakIfKnown } from '../hardware/peak.js';
 import { servedWeights, WEIGHT_DTYPES } from './quantized.js';
 import { LARGEST_BATCH, LOAD_ASSUMPTION, type LoadAnswer, replicasFor } from './queueing.js';
 import {
@@ -52,11 +52,13 @@ export interface ServingFit {
   readonly total: Bounds;
   readonly capacity: Quantity;
   readonly verdict: Verdict;
-  /** In what the products are computed. */
-  readonly peak: Quantity;
-  /** Of one prompt. */
-  readonly prefill: Prefill;
-  /** At the batch and context. */
+  /** In what the products are computed; null where none is published. */
+  readonly peak: Quantity | null;
+  /** What is not told, or not counted, because no peak is published; null where one is. */
+  readonly withoutPeak: string | null;
+  /** Of one prompt; null without a peak. */
+  readonly prefill: Prefill | null;
+  /** At the batch and context; without a peak of reading alone. */
   readonly decode: DecodeStep & { readonly tokensPerSecond: Bounds };
   /** Whose expected memory fits at the context; null when not even one sequence's does. */
   readonly largestBatch: Quantity | null;
@@ -67,16 +69,18 @@ export interface ServingFit {
 
 /**
  * @param model Counted as it is described; what is asked beyond its positions is not refused here.
- * @throws UserError when there are fewer GPUs than are to share a layer, or no peak of theirs is known.
+ * @throws UserError when there are fewer GPUs than are to share a layer, or a load is asked for and no peak is known.
  */
 export function fitServing(model: LanguageModel, setting: ServingFitSetting): ServingFit {
   const { cluster, context, batch, prompt, tensorParallel } = setting;
   requireGpus(tensorParallel, cluster);
   const served = servedModel(model, setting);
-  const memoryAt = servingMemoryOf(served);
+  const memoryAt = servingMemoryOf(served, cluster.gpu);
   const memory = memoryAt(batch, context);
   const capacity = capacityOf(cluster.gpu);
-  const peak = peakFor(cluster.gpu, WEIGHT_DTYPES[setting.weights.dtype].computes);
+  const dtype = WEIGHT_DTYPES[setting.weights.dtype].computes;
+  // How long requests wait for prefills is not to be told without.
+  const peak = setting.load ? peakFor(cluster.gpu, dtype) : peakIfKnown(cluster.gpu, dtype);
   const rates = ratesOf(cluster, tensorParallel, peak);
   const step = decodeStep(decodeWork(served, context), rates, batch);
   const fits = (of: ServingMemory) => of.total.expected.value <= capacity.value;
@@ -89,6 +93,7 @@ export function fitServing(model: LanguageModel, setting: ServingFitSetting): Se
     capacity,
     verdict: verdictOf(memory.total, capacity),
     peak,
+    withoutPeak: peak ? null : `${noPeakText(cluster.gpu, dtype)}: ${WITHOUT_PEAK}`,
     prefill: prefill(prefillWork(served, prompt), rates),
     decode: { ...step, tokensPerSecond: tokensPerSecond(step.seconds, batch) },
     largestBatch: found('largest batch', 'requests', largestBatch, `at ${context} tokens each`),
@@ -101,6 +106,10 @@ export function fitServing(model: LanguageModel, setting: ServingFitSetting): Se
     ...(load && { load }),
   };
 }
+
+const WITHOUT_PEAK =
+  'there is no time of a prefill, and of decoding reading alone is counted, so that with many sequences it is slower ' +
+  'than told';
 
 function requireGpus(tensorParallel: number, { gpus }: Cluster): void {
   if (tensorParallel <= gpus) return;
@@ -154,7 +163,9 @@ function loadOf(
   if (load === undefined) return undefined;
   const longest = prompt + output;
   const work = decodeWork(served, longest);
-  const { seconds } = prefill(prefillWork(served, prompt), rates);
+  const prefilled = prefill(prefillWork(served, prompt), rates);
+  if (prefilled === null) return undefined;
+  const { seconds } = prefilled;
   const answer = (bound: keyof Bounds) =>
     replicasFor(
       {

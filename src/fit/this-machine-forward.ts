@@ -132,7 +132,7 @@ export interface ForwardNeed {
 
 /**
  * What a process has more in memory by the end of a forward pass than before it. The upper bound is what was seen of
- * ONNX Runtime on a processor with models of 0.3 to 104 million parameters and 128 to 512 tokens, 0.86 to 1.36 times the
+ * ONNX Runtime on a processor with models of 0.3 to 104 million parameters and 128 to 512 tokens, 0.86 to 1.40 times the
  * expected, and some more.
  */
 export function forwardBytesOf({ weightBytes, resultBytes, totalBytes }: ForwardNeed): Bounds {

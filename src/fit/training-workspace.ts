@@ -43,9 +43,9 @@ const CONSTANTS = {
 const NONE = { formula: '0', source: 'an implementation may do without' } as const;
 
 /** A communicator for each way in which GPUs work together. */
-const communicators: Part = ({ parallelism: { tensor, pipeline, replicas } }) => {
+const communicators: Part = ({ setting, parallelism: { tensor, pipeline, replicas } }) => {
   const count = [tensor, pipeline, replicas].filter((gpus) => gpus > 1).length;
-  return count === 0 ? undefined : channelBytes(count);
+  return count === 0 ? undefined : channelBytes(count, setting.cluster.gpu);
 };
 
 /** Copies of gradients on their way to the other replicas. */
@@ -204,8 +204,8 @@ const rounding: Part = ({ stage }) =>
 
 /** In the order in which they are told. */
 const PARTS = {
-  context: contextBytes,
-  libraries: libraryBytes,
+  context: ({ setting }) => contextBytes(setting.cluster.gpu),
+  libraries: ({ setting }) => libraryBytes(setting.cluster.gpu),
   communicators,
   buckets,
   gathered,

@@ -1,9 +1,9 @@
 /**
- * Apple's chips, whose memory is shared by processor and graphics: macOS leaves the graphics a part of it, by
- * default about three quarters of what there is. Bandwidths are Apple's; peaks it tells of few chips, and where
- * nobody does there is none.
+ * Apple's chips, whose memory is shared by processor and graphics: macOS leaves the graphics a part of it. Bandwidths
+ * are Apple's; peaks it tells of few chips, and where nobody does there is none.
  */
 import type { Gpu } from './gpu.js';
+import { leftByMacOs } from './usable.js';
 
 interface Chip {
   readonly name: string;
@@ -130,6 +130,13 @@ const CHIPS: readonly Chip[] = [
     bandwidth: 546e9,
     source: 'Apple, announcement of the M4 Pro and M4 Max (2024)',
   },
+  {
+    name: 'm5',
+    title: 'Apple M5, 10 cores of graphics',
+    memories: [16, 24, 32],
+    bandwidth: 153e9,
+    source: 'Apple, announcement of the M5 (2025)',
+  },
 ];
 
 export const APPLE: readonly Gpu[] = CHIPS.flatMap(
@@ -137,7 +144,9 @@ export const APPLE: readonly Gpu[] = CHIPS.flatMap(
     memories.map((memory) => ({
       name: `${name}-${memory}gb`,
       title: `${title}, ${memory} GB`,
+      kind: 'other',
       memoryBytes: memory * 1e9,
+      usable: leftByMacOs(memory),
       bandwidth,
       peakFlops: f32 === undefined ? {} : { f32 },
       links: [],

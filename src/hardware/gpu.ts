@@ -15,16 +15,33 @@ export interface Link {
   readonly gpus: number;
 }
 
+/**
+ * Whose libraries compute, which say what is in memory besides a model: NVIDIA's, of which that is known; those of a
+ * processor, which has no driver; or others.
+ */
+export const GPU_KINDS = ['nvidia', 'processor', 'other'] as const;
+
+export type GpuKind = (typeof GPU_KINDS)[number];
+
+/** What programs can have of a memory. */
+export interface Usable {
+  readonly bytes: number;
+  /** Who says so. */
+  readonly source: string;
+}
+
 export interface Gpu {
   /** As it is asked for: `h100-80gb`. */
   readonly name: string;
   readonly title: string;
+  readonly kind: GpuKind;
   /**
-   * As it is sold, GB being 10^9. Chips have powers of two, and drivers keep some for themselves: what is left is
-   * a little more than this (nvidia-smi tells 81,559 MiB of an H100 of 80 GB, 85.5e9 bytes), so nothing is promised
-   * that is not there.
+   * As it is sold, GB being 10^9. Chips have powers of two: mostly the driver leaves programs a little more than this
+   * (nvidia-smi tells 81,559 MiB of an H100 of 80 GB, 85.5e9 bytes). Where it leaves them less, `usable` says so.
    */
   readonly memoryBytes: number;
+  /** Where it is known to be less than what it is sold with. */
+  readonly usable?: Usable;
   /** Bytes per second of its memory, as its maker states it. */
   readonly bandwidth: number;
   /**

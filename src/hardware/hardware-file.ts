@@ -14,7 +14,7 @@ import { invalidConfig } from '../config/problems.js';
 import { describeValue, quote } from '../config/quote.js';
 import { parseLimit, type ReadUnit } from '../config/units.js';
 import { type Finding, type Problem, type PropertyPath, UserError } from '../errors.js';
-import { type Gpu, type Link, type Machine, PEAK_DTYPES } from './gpu.js';
+import { GPU_KINDS, type Gpu, type Link, type Machine, PEAK_DTYPES } from './gpu.js';
 import { GPUS, nameSuggestion } from './gpus.js';
 
 /** What a name may be: it is a word of a command line. */
@@ -46,7 +46,16 @@ const gpuSchema = z
       .optional()
       .describe('The GPU from which all comes that is not written here'),
     title: z.string().min(1).max(120).optional().describe('What it is called'),
+    kind: z
+      .enum(GPU_KINDS)
+      .optional()
+      .describe('Whose libraries compute on it [default: that of what it extends, or other]'),
     memory: measure('bytes', '24GB', 'As it is sold').optional(),
+    usable: measure(
+      'bytes',
+      '22.5GB',
+      'What programs can have of it, where that is less',
+    ).optional(),
     bandwidth: measure('bytes/s', '1.008TB/s', 'Of its memory').optional(),
     peak: z
       .partialRecord(
@@ -155,18 +164,22 @@ class Resolver {
   #joined(name: string, entry: GpuEntry): Gpu | undefined {
     const base =
       entry.extends === undefined
-        ? { memoryBytes: 0, bandwidth: 0, peakFlops: {}, links: [], source: '' }
+        ? NOTHING
         : this.#named(entry.extends, ['gpus', name, 'extends'], name);
     if (base === undefined) return undefined;
+    const source = entry.source ?? this.#document.file;
+    const usable = usableOf(entry, base, source);
     const rest = base.source === '' ? '' : `; the rest: ${base.source}`;
     return {
       name,
       title: entry.title ?? ('title' in base ? `${base.title}, as ${name}` : name),
+      kind: entry.kind ?? base.kind,
       memoryBytes: entry.memory ?? base.memoryBytes,
+      ...(usable && { usable }),
       bandwidth: entry.bandwidth ?? base.bandwidth,
       peakFlops: { ...base.peakFlops, ...entry.peak },
       links: entry.links ? fastestFirst(entry.links) : base.links,
-      source: `${entry.source ?? this.#document.file}${rest}`,
+      source: `${source}${rest}`,
     };
   }
 
@@ -194,6 +207,26 @@ class Resolver {
     const place = this.#document.locate(path);
     this.found.push({ severity: 'error', ...place, path: formatPath(path), ...finding });
   }
+}
+
+/** What is extended where nothing is. */
+const NOTHING: Omit<Gpu, 'name' | 'title'> = {
+  kind: 'other',
+  memoryBytes: 0,
+  bandwidth: 0,
+  peakFlops: {},
+  links: [],
+  source: '',
+};
+
+/** Of another memory it is not known how much of it programs can have. */
+function usableOf(
+  { usable, memory }: GpuEntry,
+  base: Pick<Gpu, 'usable'>,
+  source: string,
+): Gpu['usable'] {
+  if (usable !== undefined) return { bytes: usable, source };
+  return memory === undefined ? base.usable : undefined;
 }
 
 const fastestFirst = (links: readonly Link[]): Link[] =>

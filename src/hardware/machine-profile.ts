@@ -1,6 +1,6 @@
 /** What was measured of a machine, as it is stored; and the GPU that this machine then is. */
 import * as z from 'zod';
-import type { Gpu } from './gpu.js';
+import type { Gpu, GpuKind } from './gpu.js';
 
 export const PROFILE_SCHEMA = 'minimind/machine@1';
 
@@ -111,6 +111,7 @@ export function gpuOfProfile(
   return {
     name: 'this-machine',
     title: `this machine, ${device}`,
+    kind: isOnCpu ? 'processor' : cardKind(title),
     memoryBytes: isOnCpu ? availableBytes : (memoryBytes ?? availableBytes),
     bandwidth: speed.weightBandwidth.most,
     peakFlops: { [compute]: bestProduct(speed) },
@@ -118,6 +119,10 @@ export function gpuOfProfile(
     source: `measured on ${measured.slice(0, 10)} with ${title}: the best of several rounds`,
   };
 }
+
+/** By the titles of engines, which name provider and card. */
+const cardKind = (title: string): GpuKind =>
+  /\b(cuda|nvidia)\b/i.test(title) ? 'nvidia' : 'other';
 
 /** The fastest of all products, in FLOP/s. */
 export const bestProduct = ({ products }: MachineSpeed): number =>

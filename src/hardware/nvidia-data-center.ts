@@ -4,6 +4,7 @@
  */
 import type { Gpu } from './gpu.js';
 import { nvlink, PCIE_3, PCIE_4, PCIE_5 } from './links.js';
+import { toldByDriver } from './usable.js';
 
 const V100 = {
   bandwidth: 900e9,
@@ -34,13 +35,14 @@ const HOPPER_PEAKS = {
   int8: 1978.9e12,
 } as const;
 
-export const NVIDIA_DATA_CENTER = [
+const CARDS: readonly Omit<Gpu, 'kind'>[] = [
   { name: 'v100-16gb', title: 'NVIDIA V100 SXM2 16 GB', memoryBytes: 16e9, ...V100 },
   { name: 'v100-32gb', title: 'NVIDIA V100 SXM2 32 GB', memoryBytes: 32e9, ...V100 },
   {
     name: 't4',
     title: 'NVIDIA T4',
     memoryBytes: 16e9,
+    usable: toldByDriver(14.7),
     bandwidth: 300e9,
     peakFlops: { f32: 8.1e12, f16: 65e12, int8: 130e12, int4: 260e12 },
     links: [PCIE_3],
@@ -50,6 +52,7 @@ export const NVIDIA_DATA_CENTER = [
     name: 'a10',
     title: 'NVIDIA A10',
     memoryBytes: 24e9,
+    usable: toldByDriver(22),
     bandwidth: 600e9,
     peakFlops: {
       f32: 31.2e12,
@@ -66,15 +69,52 @@ export const NVIDIA_DATA_CENTER = [
     name: 'a10g',
     title: 'NVIDIA A10G (Amazon EC2 G5)',
     memoryBytes: 24e9,
+    usable: toldByDriver(22),
     bandwidth: 600e9,
     peakFlops: { f32: 35e12, tf32: 35e12, bf16: 70e12, f16: 70e12, int8: 140e12, int4: 280e12 },
     links: [PCIE_4],
     source: 'NVIDIA A10G datasheet, at Amazon Web Services (2021)',
   },
   {
+    name: 'a30',
+    title: 'NVIDIA A30',
+    memoryBytes: 24e9,
+    bandwidth: 933e9,
+    peakFlops: {
+      f32: 10.3e12,
+      tf32: 82e12,
+      bf16: 165e12,
+      f16: 165e12,
+      int8: 330e12,
+      int4: 661e12,
+    },
+    // 200 GB/s in both directions, by a bridge.
+    links: [nvlink(3, 100e9, 2), PCIE_4],
+    source: 'NVIDIA A30 datasheet (2022)',
+  },
+  {
+    name: 'a40',
+    title: 'NVIDIA A40',
+    memoryBytes: 48e9,
+    usable: toldByDriver(44.3),
+    bandwidth: 696e9,
+    peakFlops: {
+      f32: 37.4e12,
+      tf32: 74.8e12,
+      bf16: 149.7e12,
+      f16: 149.7e12,
+      int8: 299.3e12,
+      int4: 598.7e12,
+    },
+    // 112.5 GB/s in both directions, by a bridge.
+    links: [nvlink(3, 56.25e9, 2), PCIE_4],
+    source: 'NVIDIA A40 datasheet (2022)',
+  },
+  {
     name: 'l4',
     title: 'NVIDIA L4',
     memoryBytes: 24e9,
+    usable: toldByDriver(21.9),
     bandwidth: 300e9,
     // Printed with sparsity alone: 120, 242, 242, 485 and 485.
     peakFlops: {
@@ -89,9 +129,28 @@ export const NVIDIA_DATA_CENTER = [
     source: 'NVIDIA L4 datasheet (2023)',
   },
   {
+    name: 'l40',
+    title: 'NVIDIA L40',
+    memoryBytes: 48e9,
+    usable: toldByDriver(44.3),
+    bandwidth: 864e9,
+    peakFlops: {
+      f32: 90.5e12,
+      tf32: 90.5e12,
+      bf16: 181.05e12,
+      f16: 181.05e12,
+      f8: 362e12,
+      int8: 362e12,
+      int4: 724e12,
+    },
+    links: [PCIE_4],
+    source: 'NVIDIA L40 datasheet (2023)',
+  },
+  {
     name: 'l40s',
     title: 'NVIDIA L40S',
     memoryBytes: 48e9,
+    usable: toldByDriver(44.3),
     bandwidth: 864e9,
     peakFlops: {
       f32: 91.6e12,
@@ -194,6 +253,22 @@ export const NVIDIA_DATA_CENTER = [
     source: 'NVIDIA H200 datasheet (2024); peaks: H100 architecture whitepaper (2022)',
   },
   {
+    name: 'h20',
+    title: 'NVIDIA H20 SXM5 96 GB',
+    memoryBytes: 96e9,
+    bandwidth: 4e12,
+    peakFlops: {
+      f32: 44e12,
+      tf32: 74e12,
+      bf16: 148e12,
+      f16: 148e12,
+      f8: 296e12,
+      int8: 296e12,
+    },
+    links: [nvlink(4, 450e9, 8), PCIE_5],
+    source: 'NVIDIA H20, as reported by SemiAnalysis (2023): NVIDIA has no datasheet in public',
+  },
+  {
     name: 'gh200-96gb',
     title: 'NVIDIA GH200, 96 GB of HBM3',
     memoryBytes: 96e9,
@@ -230,4 +305,36 @@ export const NVIDIA_DATA_CENTER = [
     links: [nvlink(5, 900e9, 8), PCIE_5],
     source: 'NVIDIA HGX B200 and DGX B200 datasheets (2025)',
   },
-] as const satisfies readonly Gpu[];
+  {
+    name: 'gb200',
+    title: 'NVIDIA GB200, one of its two GPUs',
+    memoryBytes: 186e9,
+    bandwidth: 8e12,
+    // A 72nd of GB200 NVL72, printed with sparsity: 180, 360, 360, 720 and 720 PFLOP/s; float32, without: 5,760 TFLOP/s.
+    peakFlops: {
+      f32: 80e12,
+      tf32: 1.25e15,
+      bf16: 2.5e15,
+      f16: 2.5e15,
+      f8: 5e15,
+      int8: 5e15,
+    },
+    links: [nvlink(5, 900e9, 72)],
+    source: 'NVIDIA GB200 NVL72 datasheet (2024)',
+  },
+  {
+    name: 'b300',
+    title: 'NVIDIA B300 SXM 288 GB',
+    memoryBytes: 288e9,
+    bandwidth: 8e12,
+    // An eighth of HGX B300, printed with sparsity: 18, 36, 36 and 72 PFLOP/s. Of integers it has few.
+    peakFlops: { tf32: 1.125e15, bf16: 2.25e15, f16: 2.25e15, f8: 4.5e15 },
+    links: [nvlink(5, 900e9, 8), PCIE_5],
+    source: 'NVIDIA HGX B300 specifications (2025)',
+  },
+];
+
+export const NVIDIA_DATA_CENTER: readonly Gpu[] = CARDS.map((card) => ({
+  ...card,
+  kind: 'nvidia',
+}));

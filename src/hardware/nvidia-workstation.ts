@@ -7,6 +7,7 @@ import { nvlink, PCIE_4, PCIE_4_X8, PCIE_5 } from './links.js';
 
 const GA102_PAPER = 'NVIDIA Ampere GA102 architecture whitepaper (2021)';
 const ADA_PAPER = 'NVIDIA Ada architecture whitepaper (2023)';
+const BLACKWELL_PAPER = 'NVIDIA RTX Blackwell architecture whitepaper (2025)';
 
 /** Peaks of tensor cores, as multiples of float32's: the same in each whitepaper for all cards for players. */
 const ampere = (f32: number) => ({
@@ -18,8 +19,41 @@ const ampere = (f32: number) => ({
   int4: 16 * f32,
 });
 const ada = (f32: number) => ({ ...ampere(f32), f8: 4 * f32 });
+/** Which have no products of four-bit integers any more. */
+const blackwell = (f32: number) => {
+  const { int4: _, ...peaks } = ada(f32);
+  return peaks;
+};
 
-export const NVIDIA_WORKSTATION = [
+/** What NVIDIA prints of an Ada card for players is cores and their boost clock, in GHz. */
+const boosted = (cores: number, clock: number) => cores * 2 * clock * 1e9;
+
+interface AdaCard {
+  readonly cores: number;
+  /** GHz. */
+  readonly boost: number;
+  readonly gigabytes: number;
+  /** Bytes per second. */
+  readonly bandwidth: number;
+  readonly year: number;
+}
+
+/** One whose peak is that of its cores at their boost clock. */
+const boostedAda = (
+  name: string,
+  model: string,
+  { cores, boost, gigabytes, bandwidth, year }: AdaCard,
+) => ({
+  name,
+  title: `NVIDIA GeForce ${model}`,
+  memoryBytes: gigabytes * 1e9,
+  bandwidth,
+  peakFlops: ada(boosted(cores, boost)),
+  links: [PCIE_4],
+  source: `NVIDIA GeForce ${model} specifications (${year}): ${cores} cores × 2 × ${boost} GHz; ratios of peaks: ${ADA_PAPER}`,
+});
+
+const CARDS: readonly Omit<Gpu, 'kind'>[] = [
   {
     name: 'rtx-3060-12gb',
     title: 'NVIDIA GeForce RTX 3060 12 GB',
@@ -29,6 +63,15 @@ export const NVIDIA_WORKSTATION = [
     peakFlops: ampere(12.7e12),
     links: [PCIE_4],
     source: `NVIDIA GeForce RTX 3060 specifications (2021); ratios of peaks: ${GA102_PAPER}`,
+  },
+  {
+    name: 'rtx-3070',
+    title: 'NVIDIA GeForce RTX 3070',
+    memoryBytes: 8e9,
+    bandwidth: 448e9,
+    peakFlops: ampere(20.3e12),
+    links: [PCIE_4],
+    source: GA102_PAPER,
   },
   {
     name: 'rtx-3080-10gb',
@@ -74,6 +117,16 @@ export const NVIDIA_WORKSTATION = [
     source: `NVIDIA GeForce RTX 4060 specifications (2023); ratios of peaks: ${ADA_PAPER}`,
   },
   {
+    ...boostedAda('rtx-4060-ti-16gb', 'RTX 4060 Ti 16 GB', {
+      cores: 4352,
+      boost: 2.535,
+      gigabytes: 16,
+      bandwidth: 288e9,
+      year: 2023,
+    }),
+    links: [PCIE_4_X8],
+  },
+  {
     name: 'rtx-4070',
     title: 'NVIDIA GeForce RTX 4070',
     memoryBytes: 12e9,
@@ -83,6 +136,27 @@ export const NVIDIA_WORKSTATION = [
     links: [PCIE_4],
     source: `NVIDIA GeForce RTX 4070 specifications (2023); ratios of peaks: ${ADA_PAPER}`,
   },
+  boostedAda('rtx-4070-super', 'RTX 4070 Super', {
+    cores: 7168,
+    boost: 2.475,
+    gigabytes: 12,
+    bandwidth: 504e9,
+    year: 2024,
+  }),
+  boostedAda('rtx-4070-ti', 'RTX 4070 Ti', {
+    cores: 7680,
+    boost: 2.61,
+    gigabytes: 12,
+    bandwidth: 504e9,
+    year: 2023,
+  }),
+  boostedAda('rtx-4070-ti-super', 'RTX 4070 Ti Super', {
+    cores: 8448,
+    boost: 2.61,
+    gigabytes: 16,
+    bandwidth: 672e9,
+    year: 2024,
+  }),
   {
     name: 'rtx-4080',
     title: 'NVIDIA GeForce RTX 4080',
@@ -100,6 +174,13 @@ export const NVIDIA_WORKSTATION = [
     links: [PCIE_4],
     source: ADA_PAPER,
   },
+  boostedAda('rtx-4080-super', 'RTX 4080 Super', {
+    cores: 10_240,
+    boost: 2.55,
+    gigabytes: 16,
+    bandwidth: 736e9,
+    year: 2024,
+  }),
   {
     name: 'rtx-4090',
     title: 'NVIDIA GeForce RTX 4090',
@@ -118,6 +199,33 @@ export const NVIDIA_WORKSTATION = [
     source: ADA_PAPER,
   },
   {
+    name: 'rtx-5070',
+    title: 'NVIDIA GeForce RTX 5070',
+    memoryBytes: 12e9,
+    bandwidth: 672e9,
+    peakFlops: blackwell(30.9e12),
+    links: [PCIE_5],
+    source: `${BLACKWELL_PAPER}; ratios of peaks: those of the RTX 5090 there`,
+  },
+  {
+    name: 'rtx-5070-ti',
+    title: 'NVIDIA GeForce RTX 5070 Ti',
+    memoryBytes: 16e9,
+    bandwidth: 896e9,
+    peakFlops: blackwell(43.9e12),
+    links: [PCIE_5],
+    source: `${BLACKWELL_PAPER}; ratios of peaks: those of the RTX 5090 there`,
+  },
+  {
+    name: 'rtx-5080',
+    title: 'NVIDIA GeForce RTX 5080',
+    memoryBytes: 16e9,
+    bandwidth: 960e9,
+    peakFlops: blackwell(56.3e12),
+    links: [PCIE_5],
+    source: `${BLACKWELL_PAPER}; ratios of peaks: those of the RTX 5090 there`,
+  },
+  {
     name: 'rtx-5090',
     title: 'NVIDIA GeForce RTX 5090',
     memoryBytes: 32e9,
@@ -131,7 +239,24 @@ export const NVIDIA_WORKSTATION = [
       int8: 838e12,
     },
     links: [PCIE_5],
-    source: 'NVIDIA RTX Blackwell architecture whitepaper (2025)',
+    source: BLACKWELL_PAPER,
+  },
+  {
+    name: 'rtx-6000-ada',
+    title: 'NVIDIA RTX 6000 Ada',
+    memoryBytes: 48e9,
+    bandwidth: 960e9,
+    peakFlops: {
+      f32: 91.1e12,
+      tf32: 182.1e12,
+      bf16: 364.2e12,
+      f16: 364.2e12,
+      f8: 728.5e12,
+      int8: 728.5e12,
+      int4: 1457e12,
+    },
+    links: [PCIE_4],
+    source: `NVIDIA RTX 6000 Ada datasheet (2022); ${ADA_PAPER}`,
   },
   {
     name: 'rtx-a6000',
@@ -149,4 +274,9 @@ export const NVIDIA_WORKSTATION = [
     links: [nvlink(3, 56.25e9, 2), PCIE_4],
     source: `NVIDIA RTX A6000 datasheet (2021); ${GA102_PAPER}`,
   },
-] as const satisfies readonly Gpu[];
+];
+
+export const NVIDIA_WORKSTATION: readonly Gpu[] = CARDS.map((card) => ({
+  ...card,
+  kind: 'nvidia',
+}));

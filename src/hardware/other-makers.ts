@@ -5,34 +5,58 @@ import { PCIE_4, PCIE_5 } from './links.js';
 /** Of the scaling book: https://jax-ml.github.io/scaling-book/tpus, bandwidth of links in one direction. */
 const SCALING_BOOK = '"How to Scale Your Model" (2025), chapter 2';
 
-export const OTHER_MAKERS = [
+const MI300X_PEAKS = {
+  f32: 163.4e12,
+  tf32: 653.7e12,
+  bf16: 1307.4e12,
+  f16: 1307.4e12,
+  f8: 2614.9e12,
+  int8: 2614.9e12,
+} as const;
+
+/** A link to each of seven others, 128 GB/s in both directions. */
+const MI300X_LINKS = [{ name: 'Infinity Fabric', bandwidth: 448e9, gpus: 8 }, PCIE_5] as const;
+
+const CARDS: readonly Omit<Gpu, 'kind'>[] = [
   {
-    name: 'mi250x',
-    title: 'AMD Instinct MI250X',
-    memoryBytes: 128e9,
-    // Two chips in one housing, each with half of it.
-    bandwidth: 3.2768e12,
-    peakFlops: { f32: 95.7e12, bf16: 383e12, f16: 383e12, int8: 383e12 },
+    name: 'mi210',
+    title: 'AMD Instinct MI210',
+    memoryBytes: 64e9,
+    bandwidth: 1.6384e12,
+    peakFlops: { f32: 45.3e12, bf16: 181e12, f16: 181e12, int8: 181e12 },
     // Infinity Fabric joins them as each machine has it wired: not told here.
     links: [PCIE_4],
-    source: 'AMD Instinct MI250X datasheet (2021); f32 is that of matrices',
+    source: 'AMD Instinct MI210 datasheet (2022); f32 is that of matrices',
+  },
+  {
+    // A card is two devices to programs, with memory, bandwidth and peak of their own: --gpus 2 is one card.
+    name: 'mi250x',
+    title: 'AMD Instinct MI250X, one of its two devices',
+    memoryBytes: 128e9 / 2,
+    bandwidth: 3.2768e12 / 2,
+    peakFlops: { f32: 95.7e12 / 2, bf16: 383e12 / 2, f16: 383e12 / 2, int8: 383e12 / 2 },
+    // 400 GB/s in both directions within a card; between cards as each machine has it wired: not told here.
+    links: [{ name: 'Infinity Fabric in the card', bandwidth: 200e9, gpus: 2 }, PCIE_4],
+    source:
+      'half of the AMD Instinct MI250X datasheet (2021), f32 being that of matrices; link: AMD CDNA 2 whitepaper (2021)',
   },
   {
     name: 'mi300x',
     title: 'AMD Instinct MI300X',
     memoryBytes: 192e9,
     bandwidth: 5.3e12,
-    peakFlops: {
-      f32: 163.4e12,
-      tf32: 653.7e12,
-      bf16: 1307.4e12,
-      f16: 1307.4e12,
-      f8: 2614.9e12,
-      int8: 2614.9e12,
-    },
-    // A link to each of seven others, 128 GB/s in both directions.
-    links: [{ name: 'Infinity Fabric', bandwidth: 448e9, gpus: 8 }, PCIE_5],
+    peakFlops: MI300X_PEAKS,
+    links: MI300X_LINKS,
     source: 'AMD Instinct MI300X datasheet (2023)',
+  },
+  {
+    name: 'mi325x',
+    title: 'AMD Instinct MI325X',
+    memoryBytes: 256e9,
+    bandwidth: 6e12,
+    peakFlops: MI300X_PEAKS,
+    links: MI300X_LINKS,
+    source: 'AMD Instinct MI325X datasheet (2024)',
   },
   {
     name: 'rx-7900-xtx',
@@ -84,4 +108,6 @@ export const OTHER_MAKERS = [
     links: [{ name: 'Ethernet, 21 × 200 Gbit/s', bandwidth: 525e9, gpus: 8 }, PCIE_5],
     source: 'Intel Gaudi 3 AI accelerator whitepaper (2024)',
   },
-] as const satisfies readonly Gpu[];
+];
+
+export const OTHER_MAKERS: readonly Gpu[] = CARDS.map((card) => ({ ...card, kind: 'other' }));

@@ -22,6 +22,19 @@ const INSTEAD: Readonly<Record<PeakDtype, readonly PeakDtype[]>> = {
  * @throws UserError when none is known.
  */
 export function peakFor(gpu: Gpu, dtype: PeakDtype): Quantity {
+  const peak = peakIfKnown(gpu, dtype);
+  if (peak) return peak;
+  throw new UserError('usage', noPeakText(gpu, dtype), {
+    suggestion: `state one in a file for --hardware: "extends: ${gpu.name}", and under peak "${dtype}: …TFLOP/s"`,
+  });
+}
+
+/** That there is none. */
+export const noPeakText = ({ name }: Gpu, dtype: PeakDtype): string =>
+  `no peak of ${name} is published for ${dtype}`;
+
+/** The same; null when none is known. */
+export function peakIfKnown(gpu: Gpu, dtype: PeakDtype): Quantity | null {
   for (const used of [dtype, ...INSTEAD[dtype]]) {
     const peak = gpu.peakFlops[used];
     if (peak === undefined) continue;
@@ -34,9 +47,7 @@ export function peakFor(gpu: Gpu, dtype: PeakDtype): Quantity {
       source,
     });
   }
-  throw new UserError('usage', `no peak of ${gpu.name} is published for ${dtype}`, {
-    suggestion: `state one in a file for --hardware: "extends: ${gpu.name}", and under peak "${dtype}: …TFLOP/s"`,
-  });
+  return null;
 }
 
 /** Of its memory. */
@@ -49,12 +60,12 @@ export const bandwidthOf = ({ name, bandwidth, source }: Gpu): Quantity =>
     source,
   });
 
-/** Of its memory. */
-export const capacityOf = ({ name, memoryBytes, source }: Gpu): Quantity =>
+/** Of its memory: what programs can have. */
+export const capacityOf = ({ name, memoryBytes: memory, usable, source }: Gpu): Quantity =>
   quantity({
     label: `memory of ${name}`,
     unit: 'bytes',
-    formula: 'memory',
-    inputs: { memory: memoryBytes },
-    source,
+    formula: usable ? 'min(memory, usable)' : 'memory',
+    inputs: { memory, ...(usable && { usable: usable.bytes }) },
+    source: usable ? `${usable.source}; sold with: ${source}` : source,
   });

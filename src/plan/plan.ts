@@ -28,6 +28,8 @@ export interface PlanWish
   readonly inference: StateSetting;
   /** What `decode` is of. */
   readonly gpu?: string | undefined;
+  /** What `decode` leaves out. */
+  readonly withoutPeak?: string | null | undefined;
   readonly maxParameters: Exact;
   /** Without it, 95 % of the most, or of the largest model that there is below. */
   readonly minParameters?: Exact | undefined;
@@ -66,6 +68,8 @@ export interface Plan {
   readonly inference: StateSetting;
   /** The name of what decodes; null when nobody says. */
   readonly gpu: string | null;
+  /** What is not counted in how fast it decodes, as no peak is published; null where all is. */
+  readonly withoutPeak: string | null;
   readonly limits: {
     readonly minParameters: Exact;
     readonly maxParameters: Exact;
@@ -107,6 +111,7 @@ export function planModels(family: Family, wish: PlanWish): Plan {
     family: family.name,
     inference,
     gpu: wish.gpu ?? null,
+    withoutPeak: wish.withoutPeak ?? null,
     limits,
     align: wish.align,
     criterion: { name: wish.sort, ...criterion },

@@ -16,6 +16,7 @@ import { percentText } from './percent.js';
 import type { Block, Cell, TableBlock } from './report.js';
 import { contextText } from './setting.js';
 import { formatInteger, formatSeconds, significant } from './units.js';
+import { sentence } from './wording.js';
 
 type Serving = NonNullable<Fits['serving']>;
 
@@ -41,9 +42,7 @@ export function servingBlocks({ setting, contextOrigin, fit }: Serving): Block[]
       capacity,
     ),
     speedTable(fit, setting),
-    note(
-      `At best ${fit.decode.limitedBy} limits decoding, and ${fit.prefill.limitedBy} the prefill. ${roomText(fit, setting)}`,
-    ),
+    note(`${limitsText(fit)} ${roomText(fit, setting)}`),
     ...(fit.load ? loadBlocks(fit.load, setting) : []),
   ];
 }
@@ -56,6 +55,11 @@ const formatText = ({
     : `${dtype} (a scale in ${scaleDtype} for ${groupSize === 'row' ? 'each row' : `each ${formatInteger(groupSize)} values`}` +
       `${zeroPoints ? ', with zero points' : ''})`;
 
+const limitsText = ({ decode, prefill, withoutPeak }: Serving['fit']) =>
+  prefill
+    ? `At best ${decode.limitedBy} limits decoding, and ${prefill.limitedBy} the prefill.`
+    : `${sentence(withoutPeak ?? '')} But for computing, ${decode.limitedBy} limits it.`;
+
 function speedTable(
   { prefill, decode }: Serving['fit'],
   { prompt, batch }: Serving['setting'],
@@ -67,7 +71,7 @@ function speedTable(
     rows: [
       [
         strong(`prefill of ${formatInteger(prompt)} tokens`),
-        ...boundsCells(prefill.seconds, formatSeconds),
+        ...(prefill ? boundsCells(prefill.seconds, formatSeconds) : NOTHING_BOUNDED),
       ],
       [strong(`a token of ${sequences}`), ...boundsCells(decode.seconds, formatSeconds)],
       [{ text: 'tokens/s' }, ...boundsCells(decode.tokensPerSecond, significant)],
@@ -122,6 +126,7 @@ function loadBlocks(
 }
 
 const NOTHING: Cell = { text: '–', value: '' };
+const NOTHING_BOUNDED = [NOTHING, NOTHING, NOTHING];
 
 function loadRow(title: string, answer: LoadAnswer): Cell[] {
   if (!answer.met) {

@@ -94,16 +94,16 @@ function stagesTable({ stages, fullest, total }: Training['fit']): TableBlock {
 
 /** What decides the time that is expected, in place of the utilisation. */
 const DECIDING = {
-  compute: 'computing',
-  memory: 'moving bytes and launching layers',
-  communication: 'communication',
+  compute: 'computing decides',
+  memory: 'memory and launches decide',
+  communication: 'communication decides',
 } as const satisfies Record<StepLimit, string>;
 
 function utilisationText({ mfu, assumedMfu, decidedBy }: StepTime): string {
   const assumed = `${percentText(assumedMfu.value)} (${assumedMfu.source})`;
   return decidedBy === 'utilisation'
     ? `at an MFU of ${assumed}`
-    : `${DECIDING[decidedBy]} decides, and an MFU of ${percentText(mfu.value)} comes of it, less than ${assumed}`;
+    : `${DECIDING[decidedBy]}, and an MFU of ${percentText(mfu.value)} comes of it, less than ${assumed}`;
 }
 
 function stepBlocks(step: StepTime, time: TrainingTime | undefined): Block[] {

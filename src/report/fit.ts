@@ -111,7 +111,7 @@ function flatTable({ training, serving }: FitResult): TableBlock {
     rows.push(row('serving', 'workspace', 'bytes', fit.workspace));
     rows.push(row('serving', 'total', 'bytes', fit.total));
     rows.push(row('serving', 'capacity', 'bytes', sameBounds(fit.capacity.value)));
-    rows.push(row('serving', 'prefill', 'seconds', fit.prefill.seconds));
+    if (fit.prefill) rows.push(row('serving', 'prefill', 'seconds', fit.prefill.seconds));
     rows.push(row('serving', 'step of decoding', 'seconds', fit.decode.seconds));
     rows.push(row('serving', 'decoding', 'tokens/s', fit.decode.tokensPerSecond));
   }

@@ -6,7 +6,7 @@ import { bar } from './bar.js';
 import { bytesCell, heading, integerCell, left, note, right } from './cells.js';
 import type { Block, Cell, Column, Report, TableBlock, Tone } from './report.js';
 import { formatBytes, formatCount, formatInteger } from './units.js';
-import { counted, joined } from './wording.js';
+import { counted, joined, sentence } from './wording.js';
 
 /** @param flat Whether the reader is a program, for which one table with all values is best. */
 export function planReport(plan: Plan, { flat }: { readonly flat: boolean }): Report {
@@ -209,7 +209,7 @@ function thinnedOut(rows: readonly PlanRow[]): readonly PlanRow[] {
 
 // ── What is said below ───────────────────────────────────────────────────────────────────────────
 
-function explanationNotes({ rows, criterion }: Plan): Block[] {
+function explanationNotes({ rows, criterion, withoutPeak }: Plan): Block[] {
   const [best] = rows;
   if (!best) return [];
   return [
@@ -229,6 +229,7 @@ function explanationNotes({ rows, criterion }: Plan): Block[] {
           ),
         ]
       : []),
+    ...(withoutPeak === null ? [] : [note(sentence(withoutPeak))]),
     ...(criterion.measure === 'offBalance'
       ? []
       : [note(`${criterion.name}: ${criterion.title}; ${criterion.source}.`)]),

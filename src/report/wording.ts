@@ -16,3 +16,6 @@ export const counted = (number: number, what: string) =>
 /** `a, b and c`. */
 export const joined = (texts: readonly string[]) =>
   [texts.slice(0, -1).join(', '), texts.at(-1) ?? ''].filter(Boolean).join(' and ');
+
+/** With a capital, and a stop. */
+export const sentence = (text: string) => `${text.charAt(0).toUpperCase()}${text.slice(1)}.`;

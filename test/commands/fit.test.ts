@@ -87,6 +87,7 @@ async function answeredAsJson(name: string, gpu: string | Gpu, wish: Wish) {
 const TPU_V4: Gpu = {
   name: 'tpu-v4',
   title: 'TPU v4',
+  kind: 'other',
   memoryBytes: 32e9,
   bandwidth: 1.2e12,
   peakFlops: { bf16: 275e12 },
@@ -226,7 +227,7 @@ describe('the answer', () => {
   it.each(CASES)('of a model %s orders its bounds', async (_, file, gpu, wish) => {
     const { training, serving } = await answeredOnce(file, gpu, wish);
     const bounds = [training?.fit.total, training?.fit.step?.seconds, serving?.fit.total];
-    for (const each of [...bounds, serving?.fit.prefill.seconds, serving?.fit.decode.seconds]) {
+    for (const each of [...bounds, serving?.fit.prefill?.seconds, serving?.fit.decode.seconds]) {
       if (!each) throw new Error('a bound is missing');
       expect(each.lower.value).toBeGreaterThan(0);
       expect(each.expected.value).toBeGreaterThanOrEqual(each.lower.value);
@@ -250,6 +251,25 @@ describe('the answer', () => {
     // 25,829,888 parameters (MiniMind2-Small) in 2 bytes, and in the 12 of AdamW.
     expect(csv).toContain('training,weights,bytes,51659776,51659776,51659776');
     expect(csv).toContain('training,optimizer,bytes,309958656,309958656,309958656');
+  });
+
+  it('tells of a chip without a published peak what needs none, and why there is no more', async () => {
+    const result = await answered(SMALL, 'm2-pro-16gb', { for: 'serving', context: 512 });
+    const text = renderMarkdown(fitReport(result, { explain: false, flat: false }));
+    expect(text).toMatch(/^## Serving: fits$/m);
+    expect(text).toMatch(/^\| prefill of 384 tokens \| +– \| +– \| +– \|$/m);
+    expect(text).toMatch(
+      /^No peak of m2-pro-16gb is published for bf16: there is no time of a prefill/m,
+    );
+    const csv = await renderCsv(fitReport(result, { explain: false, flat: true }));
+    expect(csv).toMatch(/^serving,step of decoding,seconds,/m);
+    expect(csv).not.toContain('prefill');
+  });
+
+  it('refuses a load where no peak is published', async () => {
+    await expect(answered(SMALL, 'm2-pro-16gb', { ...LOAD, for: 'serving' })).rejects.toThrow(
+      'no peak of m2-pro-16gb is published for bf16',
+    );
   });
 
   it('has tables and headings as Markdown', async () => {

@@ -16,11 +16,14 @@ import { fitServing, largest } from '../../src/fit/serving.js';
 import { servingMemoryOf } from '../../src/fit/serving-memory.js';
 import type { WeightDtype, WeightFormat } from '../../src/fit/serving-setting.js';
 import { sequenceState, servedModel } from '../../src/fit/serving-work.js';
+import type { GpuKind } from '../../src/hardware/gpu.js';
+import { gpuNamed } from '../../src/hardware/gpus.js';
 import { evaluateIndependently } from '../budget/independent.js';
 import { publishedConfig } from '../budget/published-models.js';
 import { MINIGPT, OPT_13B, setting } from './serving-models.js';
 
 const DTYPES = Object.keys(WEIGHT_DTYPES) as readonly WeightDtype[];
+const CUDA = { kind: 'nvidia' } as const;
 
 describe('keys and values of a token', () => {
   // arXiv 2505.09343, table 1, in bfloat16.
@@ -188,7 +191,9 @@ describe('every preset', () => {
           const asked = at === 0 && dtype === 'bf16' && tensorParallel === 1;
           const load = asked ? { requestsPerSecond: 100, p95Seconds: 5 } : undefined;
           const fit = fitServing(model, setting({ dtype, tensorParallel, load }));
-          const bounds = [fit.workspace, fit.total, fit.prefill.seconds, fit.decode.seconds];
+          const { prefill } = fit;
+          if (!prefill) throw new Error('its peak is known');
+          const bounds = [fit.workspace, fit.total, prefill.seconds, fit.decode.seconds];
           for (const each of [...bounds, fit.decode.tokensPerSecond]) {
             expect(inOrder(each)).toBe(true);
           }
@@ -207,7 +212,7 @@ describe('searches', () => {
   it('the largest batch fits, and one more does not', async () => {
     const { model } = await publishedConfig('llama-2-7b');
     const fit = fitServing(model, setting({ context: 4096, batch: 2 }));
-    const at = servingMemoryOf(servedModel(model, setting()));
+    const at = servingMemoryOf(servedModel(model, setting()), CUDA);
     const batch = fit.largestBatch?.value ?? 0;
     expect(batch).toBeGreaterThan(1);
     expect(at(batch, 4096).total.expected.value).toBeLessThanOrEqual(fit.capacity.value);
@@ -217,7 +222,7 @@ describe('searches', () => {
   it('the largest context fits, and one more token does not', async () => {
     const { model } = await publishedConfig('llama-3.1-8b');
     const fit = fitServing(model, setting({ batch: 16 }));
-    const at = servingMemoryOf(servedModel(model, setting()));
+    const at = servingMemoryOf(servedModel(model, setting()), CUDA);
     const context = fit.largestContext?.value ?? 0;
     expect(context).toBeGreaterThan(1000);
     expect(context).toBeLessThan(model.positions);
@@ -252,7 +257,7 @@ describe('searches', () => {
 describe('memory', () => {
   it('never falls when batch or context grow', async () => {
     const { model } = await publishedConfig('gemma-2-2b');
-    const at = servingMemoryOf(servedModel(model, setting()));
+    const at = servingMemoryOf(servedModel(model, setting()), CUDA);
     const bounds = ['lower', 'expected', 'upper'] as const;
     const small = fc.integer({ min: 1, max: 64 });
     const tokens = fc.integer({ min: 1, max: 8192 });
@@ -269,7 +274,10 @@ describe('memory', () => {
 
   it('adds up, by a formula that another evaluator gives the same value', async () => {
     const { model } = await publishedConfig('mixtral-8x7b');
-    const at = servingMemoryOf(servedModel(model, setting({ dtype: 'int4', tensorParallel: 3 })));
+    const at = servingMemoryOf(
+      servedModel(model, setting({ dtype: 'int4', tensorParallel: 3 })),
+      CUDA,
+    );
     const { weights, weightParts, cachePerSequence, state } = at(2, 100);
     const figures: Figure[] = [weights, cachePerSequence, state];
     for (const each of [...figures, ...weightParts.map(({ bytes }) => bytes)]) {
@@ -297,7 +305,6 @@ describe('time', () => {
 
   it('of 104.9 tokens/s of Llama-2-7B on an A100 (gpt-fast, README) lies within the bounds', async () => {
     const { model } = await publishedConfig('llama-2-7b');
-    const { gpuNamed } = await import('../../src/hardware/gpus.js');
     const cluster = { gpu: gpuNamed('a100-80gb'), gpus: 1, network: null };
     const fit = fitServing(model, setting({ cluster, batch: 1, context: 200 }));
     const { lower, expected, upper } = fit.decode.tokensPerSecond;
@@ -312,4 +319,68 @@ it('refuses to share a layer among more GPUs than there are', () => {
   expect(() => fitServing(MINIGPT, setting({ cluster, tensorParallel: 4 }))).toThrow(
     /--tensor-parallel: 4 GPUs/,
   );
+});
+
+describe('a chip without a published peak', () => {
+  const cluster = { gpu: gpuNamed('m2-pro-16gb'), gpus: 1, network: null };
+
+  it('has all that needs none', () => {
+    const fit = fitServing(MINIGPT, { ...setting(), cluster });
+    expect(fit).toMatchObject({ peak: null, prefill: null, verdict: 'fits' });
+    expect(fit.withoutPeak).toMatch(/^no peak of m2-pro-16gb is published for bf16: /);
+    expect(fit.largestBatch?.value).toBeGreaterThan(1);
+    expect(inOrder(fit.decode.seconds)).toBe(true);
+  });
+
+  it('decodes as fast as it reads', async () => {
+    const { model } = await publishedConfig('llama-2-7b');
+    const { decode } = fitServing(model, { ...setting({ batch: 1, context: 1 }), cluster });
+    // Of 6,738,415,616 parameters in 2 bytes, but for the rows of the embedding; and a token's keys and values.
+    const bytes = 2 * (6_738_415_616 - 32_000 * 4096) + 2 * 32 * 4096 * 2;
+    expect(decode.seconds.lower.value).toBeCloseTo(bytes / 200e9, 9);
+    expect(decode.limits.map(({ limit }) => limit)).not.toContain('compute');
+    expect(decode.seconds.upper.source).toContain('computing is not counted');
+  });
+
+  it('cannot tell how many a load needs', () => {
+    const load = { requestsPerSecond: 1, p95Seconds: 1 };
+    expect(() => fitServing(MINIGPT, { ...setting({ load }), cluster })).toThrow(
+      expect.objectContaining({ code: 'usage', message: expect.stringContaining('no peak') }),
+    );
+  });
+});
+
+describe('what libraries take', () => {
+  const library = [
+    'driver context and kernels',
+    'workspace of matrix products',
+    'buffers of all-reduces',
+  ];
+  const boundsOn = (kind: GpuKind) => {
+    const { workspaceParts } = servingMemoryOf(
+      servedModel(MINIGPT, setting({ tensorParallel: 2 })),
+      { kind },
+    )(1, 100);
+    return workspaceParts
+      .filter(({ part }) => library.includes(part))
+      .map(({ bytes: { lower, expected, upper } }) => [lower.value, expected.value, upper.value]);
+  };
+
+  it("is NVIDIA's on NVIDIA's", () => {
+    const mib = 2 ** 20;
+    expect(boundsOn('nvidia')).toEqual([
+      [0, 500 * mib, 1343 * mib],
+      [0, 32 * mib, 64 * mib],
+      [0, 2 * 16 * 4 * mib, 2 * 32 * 4 * mib],
+    ]);
+  });
+
+  it('is nothing on a processor', () => {
+    expect(boundsOn('processor')).toEqual(library.map(() => [0, 0, 0]));
+  });
+
+  it('is not expected where it is not known, and at most as much', () => {
+    const most = boundsOn('nvidia').map(([, , upper]) => upper);
+    expect(boundsOn('other')).toEqual(most.map((upper) => [0, 0, upper]));
+  });
 });

@@ -35,6 +35,7 @@ describe('published', () => {
 const SLOW: Gpu = {
   name: 'slow',
   title: 'slow',
+  kind: 'other',
   memoryBytes: 80e9,
   bandwidth: 1e3,
   peakFlops: { bf16: 1e6 },

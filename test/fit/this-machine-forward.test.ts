@@ -1,7 +1,12 @@
 import { describe, expect, it } from 'vitest';
 import { hybrid } from '../../src/architecture/models/hybrid.js';
-import { forwardSecondsOf } from '../../src/fit/this-machine-forward.js';
+import { loadModelFile } from '../../src/cli/model-file.js';
+import { forwardBytesOf, forwardSecondsOf } from '../../src/fit/this-machine-forward.js';
+import { memoryNeed } from '../../src/quicktest/memory.js';
+import { onnxVersion } from '../../src/runtime/onnx/library.js';
+import { inPackage } from '../fixtures.js';
 import { PROFILE } from '../hardware/profiles.js';
+import { runCli } from '../run-cli.js';
 import { modelOfConfig } from '../runtime/fixture-models.js';
 
 describe('seconds of a forward pass', () => {
@@ -29,5 +34,22 @@ describe('seconds of a forward pass', () => {
   it('are expected at the rate of products of about its size', () => {
     expect(secondsOf(1, 1).expected.inputs.rate).toBe(9e9);
     expect(secondsOf(4, 128).expected.inputs.rate).toBe(80e9);
+  });
+});
+
+describe.skipIf(onnxVersion() === undefined)('the memory that quick-test takes', () => {
+  it.each([
+    ['configs/minimind/minimind2-small.yaml', 512],
+    ['configs/hybrid/bench-60m.yaml', 256],
+  ])('of %s, 1 × %i tokens, lies within bounds that are no wider than 3', async (file, tokens) => {
+    const { model } = await loadModelFile(inPackage(file));
+    const { lower, upper } = forwardBytesOf(memoryNeed(model, { batch: 1, tokens }, 'onnx'));
+    const size = ['--context', String(tokens), '--only', 'forward'];
+    const engine = ['--engine', 'onnx', '--device', 'cpu', '--json'];
+    const { memory } = JSON.parse(runCli(['quick-test', file, ...size, ...engine]).stdout);
+    const taken = memory.peakBytes - memory.startBytes;
+    expect(taken).toBeGreaterThan(lower.value);
+    expect(taken).toBeLessThan(upper.value);
+    expect(upper.value / lower.value).toBeLessThan(3);
   });
 });

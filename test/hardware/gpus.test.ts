@@ -40,6 +40,20 @@ describe('the table of GPUs', () => {
   it.each([
     ['v100-32gb', 'f16', 900, 125],
     ['t4', 'f16', 300, 65],
+    ['a30', 'bf16', 933, 165],
+    ['a40', 'bf16', 696, 149.7],
+    ['l40', 'f8', 864, 724 / 2],
+    ['rtx-6000-ada', 'f8', 960, 1457 / 2],
+    ['h20', 'bf16', 4000, 148],
+    ['gb200', 'bf16', 8000, 360_000 / 72 / 2],
+    ['b300', 'f8', 8000, 72_000 / 8 / 2],
+    ['rtx-3070', 'f16', 448, 40.6],
+    ['rtx-4060-ti-16gb', 'f32', 288, 22.06],
+    ['rtx-4070-ti-super', 'f32', 672, 44.1],
+    ['rtx-4080-super', 'f32', 736, 52.22],
+    ['rtx-5080', 'int8', 960, 450.2],
+    ['mi210', 'bf16', 1638.4, 181],
+    ['mi325x', 'f8', 6000, 2614.9],
     ['a100-40gb', 'bf16', 1555, 312],
     ['a100-80gb', 'bf16', 2039, 312],
     ['a100-pcie-80gb', 'tf32', 1935, 156],
@@ -116,4 +130,43 @@ it('memory and its bandwidth are quantities with a source', () => {
   const gpu = gpuNamed('a100-80gb');
   expect(capacityOf(gpu)).toMatchObject({ value: 80e9, unit: 'bytes', source: gpu.source });
   expect(bandwidthOf(gpu)).toMatchObject({ value: 2039e9, unit: 'bytes/s', source: gpu.source });
+});
+
+describe('what programs can have', () => {
+  const usable = (name: string) => capacityOf(gpuNamed(name)).value;
+
+  // llama.cpp prints recommendedMaxWorkingSetSize.
+  it.each([
+    ['m1-16gb', 10_922.67],
+    ['m1-max-32gb', 21_845.33],
+    ['m1-max-64gb', 49_152],
+    ['m2-ultra-192gb', 147_456],
+  ])('of %s is %f MiB', (name, mebibytes) => {
+    expect(usable(name) / 2 ** 20).toBeCloseTo(mebibytes, 2);
+    expect(usable(name)).toBeLessThan(gpuNamed(name).memoryBytes);
+  });
+
+  // "GPU 0 has a total capacity of … GiB", where PyTorch has no more.
+  it.each([
+    ['t4', 14.75],
+    ['a10', 22.2],
+    ['a10g', 22.2],
+    ['l4', 22.17],
+    ['a40', 44.56],
+    ['l40s', 44.53],
+  ])('of %s is no more than the %f GiB that its driver tells', (name, gibibytes) => {
+    expect(usable(name)).toBeLessThanOrEqual(gibibytes * 2 ** 30);
+    expect(usable(name)).toBeGreaterThan(0.98 * gibibytes * 2 ** 30);
+    expect(usable(name)).toBeLessThan(gpuNamed(name).memoryBytes);
+    expect(capacityOf(gpuNamed(name)).source).toContain('not measured by us');
+  });
+
+  it('is never more than what is sold', () => {
+    for (const gpu of GPUS) expect(capacityOf(gpu).value).toBeLessThanOrEqual(gpu.memoryBytes);
+  });
+
+  it('is half of an MI250X for each of its devices', () => {
+    expect(gpuNamed('mi250x')).toMatchObject({ memoryBytes: 64e9, bandwidth: 1.6384e12 });
+    expect(gpuNamed('mi250x').peakFlops.bf16).toBe(191.5e12);
+  });
 });

@@ -47,7 +47,9 @@ describe('the example', () => {
     expect(gpus[1]).toEqual({
       name: 'card-of-my-own',
       title: 'A card of my own',
+      kind: 'nvidia',
       memoryBytes: 24_000_000_000,
+      usable: { bytes: 23_500_000_000, source: 'own.yaml' },
       bandwidth: 1_008_000_000_000,
       peakFlops: { f32: 40_000_000_000_000 },
       links: [{ name: 'PCIe 4 x16', bandwidth: 32_000_000_000, gpus: 4 }],
@@ -107,6 +109,20 @@ describe('a file', () => {
       bandwidth: 1_008_001_000_000,
       peakFlops: { f8: 1_978_900_000_000_000, int8: 660_600_000_000_000 },
     });
+  });
+
+  it('has of what it extends what programs can have, but for another memory', () => {
+    const usable = (more: string) => read(`gpus: { a: { extends: l4, ${more} } }`).gpus[0]?.usable;
+    expect(usable('title: A')).toEqual(gpuNamed('l4').usable);
+    expect(usable('memory: 48GB')).toBeUndefined();
+    expect(usable('memory: 48GB, usable: 46GB')).toEqual({ bytes: 46e9, source: 'own.yaml' });
+  });
+
+  it('has the kind of what it extends, or its own', () => {
+    const kind = (entry: string) => read(`gpus: { a: { ${entry} } }`).gpus[0]?.kind;
+    expect(kind('extends: t4')).toBe('nvidia');
+    expect(kind('extends: t4, kind: other')).toBe('other');
+    expect(kind('memory: 1GB, bandwidth: 1GB/s')).toBe('other');
   });
 
   it('has links that are sorted', () => {

@@ -26,6 +26,15 @@ describe('a machine as a GPU', () => {
     expect(gpuOfProfile({ ...PROFILE, engine }, 3e9).memoryBytes).toBe(8e9);
   });
 
+  it('is a processor, or a card of NVIDIA or of others', () => {
+    const kind = (title: string, isOnCpu = false) =>
+      gpuOfProfile({ ...PROFILE, engine: { ...PROFILE.engine, isOnCpu, title } }, 3e9).kind;
+    expect(kind(PROFILE.engine.title, true)).toBe('processor');
+    expect(kind('ONNX Runtime 1.30.0 (cuda, Tesla T4)')).toBe('nvidia');
+    expect(kind('ONNX Runtime 1.30.0 (webgpu, NVIDIA GeForce RTX 3060)')).toBe('nvidia');
+    expect(kind('ONNX Runtime 1.30.0 (webgpu, Apple M2)')).toBe('other');
+  });
+
   it('has the peak of what was computed in', () => {
     const engine = { ...PROFILE.engine, compute: 'f16' as const };
     expect(gpuOfProfile({ ...PROFILE, engine }, 3e9).peakFlops).toEqual({ f16: 120e9 });

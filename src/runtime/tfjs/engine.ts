@@ -1,5 +1,4 @@
-import { UserError } from '../../errors.js';
-import type { Compute, Engine, EngineInfo } from '../engine.js';
+import type { Engine, EngineInfo } from '../engine.js';
 import { type BackendName, openBackend } from './backends.js';
 import { type Backend, onBackend } from './library.js';
 import type { Packages } from './packages.js';
@@ -11,23 +10,16 @@ interface TfjsOptions {
   /** A wish: wasm and cpu have one thread under Node. */
   readonly threads: number;
   readonly backend: BackendName;
-  /** `f32` unless said otherwise: there is nothing else. */
-  readonly compute?: Compute;
 }
 
 /**
- * TensorFlow.js, which interprets the description. Loads the library, so import this lazily.
+ * TensorFlow.js, which interprets the description, in float32: it knows nothing else. Loads the library, so import this lazily.
  * @throws UserError when the backend cannot be used here.
  */
 export async function openTfjs(
-  { threads, backend: name, compute = 'f32' }: TfjsOptions,
+  { threads, backend: name }: TfjsOptions,
   packages?: Packages,
 ): Promise<Engine> {
-  if (compute !== 'f32') {
-    throw new UserError('system', 'TensorFlow.js computes in float32 alone', {
-      suggestion: '--engine onnx knows float16',
-    });
-  }
   const backend = await openBackend(name, threads, packages);
   return {
     info: infoOf(backend),
