@@ -80,7 +80,14 @@ function sumByLink(traffic: readonly Traffic[]): Quantity[] {
       unit: 'seconds',
       formula: sharing.map(({ seconds }) => seconds.label).join(' + '),
       inputs: Object.fromEntries(sharing.map(({ seconds }) => [seconds.label, seconds.value])),
-      source: `${name}: ${sharing.map(({ seconds: { label, formula, inputs, source } }) => `${label} = ${formula} with ${JSON.stringify(inputs)} (${source})`).join('; ')}`,
+      source: `${name}: ${sharing
+        .map(
+          ({ seconds: { label, formula, inputs, source } }) =>
+            `${label} = ${formula} with ${Object.entries(inputs)
+              .map(([name, value]) => `${name} = ${value}`)
+              .join(', ')} (${source})`,
+        )
+        .join('; ')}`,
     });
   });
 }
