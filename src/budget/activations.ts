@@ -32,6 +32,9 @@ import { remembered } from './remember.js';
 /** Whether scores and scan states are kept, or computed again by kernels that never hold them whole. */
 export type AttentionKernel = 'plain' | 'fused';
 
+/** Whether the logits of all tokens are there at a time, or those of a few, whose gradients are made at once. */
+export type LossKernel = 'full' | 'chunked';
+
 export interface ActivationSetting {
   readonly batch: number;
   readonly context: number;
@@ -40,6 +43,8 @@ export interface ActivationSetting {
   readonly recompute: Recompute;
   /** `plain` unless said otherwise. */
   readonly attention?: AttentionKernel | undefined;
+  /** `full` unless said otherwise. */
+  readonly loss?: LossKernel | undefined;
   /**
    * Count a mask of 1 byte for each value that dropout meets: embeddings, softmax, and what each branch adds to
    * the residual stream; and the softmax after it.
@@ -94,14 +99,12 @@ export function activationsOf(model: LanguageModel, setting: ActivationSetting):
   const blocks = model.blocks.slice(from, to);
   const [isFirst, isLast] = [from === 0, to === model.blocks.length];
   const hidden = norm.weight.elements;
-  const keptInBlocks = keptByBlocks(model)
-    .slice(from, to)
-    .flatMap(({ kept }) => kept);
+  const hasLogits = isLast && setting.loss !== 'chunked';
   const aroundBlocks = [
     ...(isFirst ? keptInTurn(embeddingSteps, hidden, 'embedding') : []),
     ...(isFirst ? droppedIn(hidden) : []),
     ...(isLast ? keptInTurn([norm, head], hidden) : []),
-    ...(isLast ? keptInTurn(logitSteps, outputWidth(head), 'head', 'width') : []),
+    ...(hasLogits ? keptInTurn(logitSteps, outputWidth(head), 'head', 'width') : []),
   ];
   const parts =
     setting.recompute === 'full'
@@ -110,8 +113,8 @@ export function activationsOf(model: LanguageModel, setting: ActivationSetting):
           { part: 'oneBlock' as const, bytes: largestBlock(model, setting) },
           ...partsOf(aroundBlocks, [], setting),
         ]
-      : partsOf([...keptInBlocks, ...aroundBlocks], blocks, setting);
-  const loss = isLast ? [{ part: 'logits' as const, bytes: logits(model, setting) }] : [];
+      : partsOf([...keptInBlocks(model, blocks), ...aroundBlocks], blocks, setting);
+  const loss = hasLogits ? [{ part: 'logits' as const, bytes: logits(model, setting) }] : [];
   const all = [...parts, ...loss];
   return { parts: all, total: sumOf('activations', all) };
 }
@@ -381,7 +384,9 @@ function partsOf(
   const byPart = new Map<Kept['part'], Kept[]>();
   for (const each of kept) {
     if (each.part === 'dropout' && !setting.dropout) continue;
-    byPart.set(each.part, [...(byPart.get(each.part) ?? []), each]);
+    const members = byPart.get(each.part);
+    if (members) members.push(each);
+    else byPart.set(each.part, [each]);
   }
   const parts: PartBytes[] = [...byPart].map(([part, members]) => ({
     part,
@@ -419,7 +424,7 @@ function vectorsFigure(
   const inputs: Record<string, Exact> = { ...sequences.inputs, context, bytes };
   const counts = new Map<string, Map<string, number>>();
   let isDivided = false;
-  for (const { name, size, count, share, bytes: own } of members.flatMap((each) => each.vectors)) {
+  for (const { name, size, count, share, bytes: own } of vectorsOf(members)) {
     let input = name;
     for (let number = 2; (inputs[input] ?? size) !== size; number++) input = `${name}_${number}`;
     inputs[input] = size;
@@ -442,6 +447,15 @@ function vectorsFigure(
   const sources = [...new Set(members.map(({ source }) => source))];
   const source = `per token, over all layers: ${sources.join('; ')}`;
   return figure({ label, unit: 'bytes', formula, inputs, source });
+}
+
+/** Those of all members; what like blocks keep is the same object, and is looked at once. */
+function vectorsOf(members: readonly Kept[]): Vectors[] {
+  const times = new Map<Kept, number>();
+  for (const each of members) times.set(each, (times.get(each) ?? 0) + 1);
+  return [...times].flatMap(([each, many]) =>
+    each.vectors.map((vector) => ({ ...vector, count: many * vector.count })),
+  );
 }
 
 /** `count` times an input, or each GPU's part of them. */
@@ -582,36 +596,79 @@ function blockInputs(model: LanguageModel, setting: ActivationSetting): Figure {
   });
 }
 
-/** What each block keeps, whatever the setting. Blocks are mostly alike: those of a `kind` keep as much. */
-const keptByBlocks = remembered((model: LanguageModel) =>
-  model.blocks.map((block) => {
-    const kept = keptBy(block, model.norm.weight.elements);
-    const { attentions, scans } = kernelsOf(block);
-    const kind = JSON.stringify([kept, attentions.map(scoresOf), scans.length]);
-    return { block, kept, kind };
-  }),
-);
-
 /** … and, while one block runs again, all of that one but its input, which is kept already. */
 export function largestBlock(model: LanguageModel, whole: ActivationSetting): Figure {
   const { from, to } = stageOf(model, whole);
   const setting = { ...whole, stage: undefined };
-  const distinct = new Map<string, Figure>();
-  for (const { block, kept, kind } of keptByBlocks(model).slice(from, to)) {
-    if (distinct.has(kind)) continue;
-    const parts = partsOf(withoutInput(kept), [block], setting);
-    distinct.set(kind, sumOf(`activations: ${OTHER_PARTS.oneBlock}`, parts));
-  }
-  return [...distinct.values()].reduce((a, b) => (b.value > a.value ? b : a));
+  const kinds = kindsOfBlocks(model);
+  const distinct = new Set(model.blocks.slice(from, to).map((block) => kinds.get(block)));
+  const figures = [...distinct].map((kind) =>
+    sumOf(
+      `activations: ${OTHER_PARTS.oneBlock}`,
+      kind === undefined ? [] : partsOf(kind.inside, [kind.block], setting),
+    ),
+  );
+  return figures.reduce((a, b) => (b.value > a.value ? b : a));
 }
+
+/** Blocks that keep the same. */
+interface BlockKind {
+  readonly kept: readonly Kept[];
+  /** … without what they are given. */
+  readonly inside: readonly Kept[];
+  /** One of them. */
+  readonly block: Layer;
+}
+
+/** Blocks are mostly alike, and each kind needs to be counted once only. */
+const kindsOfBlocks = remembered((model: LanguageModel): ReadonlyMap<Layer, BlockKind> => {
+  const hidden = model.norm.weight.elements;
+  const kinds = new Map<string, BlockKind>();
+  return new Map(
+    model.blocks.map((block) => {
+      const kept = keptBy(block, hidden);
+      const { attentions, scans } = kernelsOf(block);
+      const states = scans.map(({ innerSize, stateSize }) => [innerSize, stateSize]);
+      const key = JSON.stringify([kept, attentions.map(scoresOf), states]);
+      const kind = kinds.get(key) ?? { kept, inside: withoutInput(kept), block };
+      kinds.set(key, kind);
+      return [block, kind];
+    }),
+  );
+});
+
+/** Whether blocks keep the same, kind by kind. */
+export const areAlike = (
+  model: LanguageModel,
+  some: readonly Layer[],
+  other: readonly Layer[],
+): boolean => {
+  const kinds = kindsOfBlocks(model);
+  return (
+    some.length === other.length &&
+    some.every((block, at) => kinds.get(block) === kinds.get(other[at] ?? block))
+  );
+};
+
+const keptInBlocks = (model: LanguageModel, blocks: readonly Layer[]): Kept[] => {
+  const kinds = kindsOfBlocks(model);
+  return blocks.flatMap((block) => kinds.get(block)?.kept ?? []);
+};
 
 const spansOf = (layer: Attention | LatentAttention): readonly HeadSpan[] =>
   layer.kind === 'attention' ? layer.spans : [{ heads: layer.heads, window: undefined }];
 
-/** What decides how many scores are kept. */
-const scoresOf = (layer: Attention | LatentAttention) => [spansOf(layer), squaresPerHead(layer)];
+/** What decides how many scores, and sums of them, are kept. */
+const scoresOf = (layer: Attention | LatentAttention) => [
+  layer.heads,
+  spansOf(layer),
+  squaresPerHead(layer),
+];
 
-/** The loss is taken over logits in float32, whatever the model computes in. */
+/**
+ * The loss is taken over logits in float32, whatever the model computes in. In chunks, nothing of them is kept: the
+ * gradient of the head's input takes the place of that input (arXiv 2410.10989), or they are computed again (2411.09009).
+ */
 function logits(model: LanguageModel, setting: ActivationSetting): Figure {
   const [tensor, { factor, inputs }] = [tensorOf(setting), sequencesIn(setting)];
   const vocabulary = outputWidth(model.head);

@@ -6,6 +6,7 @@ import { COMPONENTS, type Component, type Layer, type Window } from '../architec
 import { visiblePairs, windowKey } from '../architecture/masks.js';
 import { type Exact, exact, type Figure, figure, sumFigure } from './figure.js';
 import { type Operation, operationsOf } from './operations.js';
+import { remembered } from './remember.js';
 
 /** What the backward pass computes a second time to save memory. */
 export type Recompute = 'none' | 'selective' | 'full';
@@ -64,7 +65,7 @@ const KINDS = {
 
 /** Counts one forward pass over batch × context tokens. */
 export function forwardFlopsOf(layer: Layer, setting: ForwardSetting): ForwardBudget {
-  const parts = grouped(operationsOf(layer)).map((operations): ComponentFlops => {
+  const parts = groupsOf(layer).map((operations): ComponentFlops => {
     const { component, kind } = operations[0];
     return { component, kind, flops: forwardFigure(operations, setting) };
   });
@@ -87,6 +88,8 @@ const sumOf = (label: string, parts: readonly ComponentFlops[]) =>
   sumFigure(label, 'FLOP', named(parts), 'sum of the parts');
 
 type Group = readonly [Operation, ...Operation[]];
+
+const groupsOf = remembered((layer: Layer) => grouped(operationsOf(layer)));
 
 /** Operations of the same component and kind together, in the order of their first. */
 function grouped(operations: readonly Operation[]): Group[] {

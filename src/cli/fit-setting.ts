@@ -2,6 +2,7 @@
 import * as Flags from '@oclif/core/flags';
 import type { TrainingHints } from '../architecture/family.js';
 import type { LanguageModel } from '../architecture/layer.js';
+import type { AttentionKernel, LossKernel } from '../budget/activations.js';
 import type { Bounds } from '../budget/quantity.js';
 import type { Origin } from '../budget/setting.js';
 import { resolveSetting } from '../budget/setting.js';
@@ -58,6 +59,14 @@ export const fitFlags = {
     default: 'fused',
     description: 'kernels of attention and scan: fused ones keep neither scores nor states',
   } as const)(),
+  loss: Flags.option({
+    ...TRAINING,
+    options: ['full', 'chunked'],
+    default: 'full',
+    description:
+      'logits of all tokens at a time, or of some, as kernels fused with the head take it',
+  } as const)(),
+  dropout: Flags.boolean({ ...TRAINING, description: 'count what dropout keeps' }),
   zero: Flags.option({
     ...TRAINING,
     options: ZERO,
@@ -132,7 +141,9 @@ export interface FitFlags {
   readonly precision: 'mixed' | 'float32' | undefined;
   readonly optimizer: Optimizer;
   readonly recompute: 'none' | 'selective' | 'full' | undefined;
-  readonly attention: 'fused' | 'plain';
+  readonly attention: AttentionKernel;
+  readonly loss: LossKernel;
+  readonly dropout: boolean | undefined;
   readonly zero: (typeof ZERO)[number] | undefined;
   readonly convention: Convention;
   readonly 'pipeline-parallel': number | undefined;
@@ -179,6 +190,8 @@ function trainingSettingOf(
       cluster,
       microBatch,
       attention: flags.attention,
+      loss: flags.loss,
+      dropout: flags.dropout ?? false,
       zero: Number(flags.zero ?? hints.zeroStage ?? 0) as ZeroStage,
       convention: flags.convention,
       tensorParallel: flags['tensor-parallel'] ?? 1,
@@ -277,12 +290,40 @@ export interface Fits {
   readonly serving: (Resolved<ServingFitSetting> & { readonly fit: ServingFit }) | null;
 }
 
-/** @throws UserError when the flags do not go together, or the model cannot be spread so. */
+/** What a flag of the other purpose would change, if it was asked. */
+const GROUPS = {
+  training: TRAINING.helpGroup,
+  serving: SERVING.helpGroup,
+} as const satisfies Record<(typeof PURPOSES)[number], string>;
+
+/** @throws UserError when a flag is written that says nothing of what is asked. */
+function refuseForeign(flags: FitFlags): void {
+  const { for: purpose } = flags;
+  if (purpose === undefined) return;
+  const [other] = PURPOSES.filter((each) => each !== purpose);
+  if (other === undefined) return;
+  const foreign = Object.entries(fitFlags).find(([name, flag]) => {
+    const value = flags[name as keyof typeof fitFlags];
+    const isWritten = value !== undefined && value !== false && value !== flag.default;
+    return flag.helpGroup === GROUPS[other] && isWritten;
+  });
+  if (foreign === undefined) return;
+  throw new UserError(
+    'usage',
+    `--${foreign[0]} is of ${other}: with --for ${purpose} it changes nothing`,
+    { suggestion: `leave it out, or ask for --for ${other}, or for both without --for` },
+  );
+}
+
+/**
+ * @throws UserError when the flags do not go together or are of what is not asked, or the model cannot be spread so.
+ */
 export function fitsOf(
   { family, document, model }: Pick<ModelFile, 'family' | 'document' | 'model'>,
   cluster: Cluster,
   flags: FitFlags,
 ): Fits {
+  refuseForeign(flags);
   const hints = family.trainingHints?.(document) ?? {};
   const { positions } = model;
   const training = () => {

@@ -18,7 +18,7 @@ export default class Fit extends BaseCommand {
     'Tell whether a model can be trained and served on some hardware, and how fast.';
   static override description =
     'Memory of the fullest GPU and the time of a step, each with a lower, an expected and an upper bound; what limits ' +
-    'it; and if it does not fit, the smallest changes that make it fit. --explain derives every figure. Nothing is run, ' +
+    'it; and if it does not fit, the fewest changes that make it fit, as flags. --explain derives every figure. Nothing is run, ' +
     'unless --this-machine measures what this machine can do.';
   static override examples = [
     '<%= config.bin %> <%= command.id %> configs/hybrid/recommended.yaml --gpu h100-80gb --gpus 8',

@@ -7,6 +7,7 @@ import { decodingFlopsOf } from '../budget/decoding.js';
 import { type Exact, type Figure, figure } from '../budget/figure.js';
 import { forwardFlopsOf } from '../budget/flops.js';
 import { stateOf } from '../budget/state.js';
+import { launchesOf } from './launches.js';
 import { servedWeights, WEIGHT_DTYPES, type WeightLayout, weightLayout } from './quantized.js';
 import type { DecodeWork, ExpertGroup, PrefillWork, SharedWork } from './roofline.js';
 import type { ServingFitSetting } from './serving-setting.js';
@@ -160,48 +161,14 @@ function expertGroupsOf(
   }));
 }
 
-/** Layers that are no more than an order of others. */
-const STRUCTURE: readonly Layer['kind'][] = [
-  'languageModel',
-  'hybridBlock',
-  'sequence',
-  'residual',
-  'fusedProjection',
-];
-
-/** Kernels in which a mixture computes its chosen experts: into the inner width, activation, and back. */
-const EXPERT_LAUNCHES = 3;
-
 /** The logits are gathered for one token of a sequence, and that is left out. */
 function sharedWork(model: LanguageModel, bytesPerValue: number): SharedWork {
-  const layers = walk(model).map(({ layer }) => layer);
-  const count = (of: (layer: Layer) => number) =>
-    layers.reduce((total, layer) => total + of(layer), 0);
+  const { layers, reductions } = launchesOf([model]);
   return {
     // The rows of a shared embedding are reduced too.
-    allReduces: 1 + count(reductionsIn),
+    allReduces: 1 + reductions,
     // An exchange counts an all-reduce twice.
     reducedBytes: (bytesPerValue * exchangeOf([model.embedding, ...model.blocks]).forward) / 2,
-    launches: count(launchesIn),
+    launches: layers,
   };
-}
-
-/** What the branches add to the residual stream is reduced together; a hybrid block's parts one by one. */
-function reductionsIn(layer: Layer): number {
-  if (layer.kind === 'residual') return 1;
-  // x_proj and the output of Mamba, attention, alignment, fusion, MLP.
-  return layer.kind === 'hybridBlock' ? HYBRID_REDUCTIONS : 0;
-}
-
-const HYBRID_REDUCTIONS = 6;
-
-function launchesIn(layer: Layer): number {
-  if (STRUCTURE.includes(layer.kind)) return 0;
-  return layer.kind === 'mixtureOfExperts' ? 1 + EXPERT_LAUNCHES - expertLaunches(layer) : 1;
-}
-
-/** As many as the walk counts of experts. */
-function expertLaunches({ experts }: Extract<Layer, { kind: 'mixtureOfExperts' }>): number {
-  if ('kind' in experts) return 1;
-  return experts.flatMap(walk).filter(({ layer }) => !STRUCTURE.includes(layer.kind)).length;
 }

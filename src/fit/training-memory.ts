@@ -1,9 +1,10 @@
 /** What each GPU holds in training: exactly, and with its workspace; and whether that fits. */
 import type { LanguageModel } from '../architecture/layer.js';
-import { activationsOf } from '../budget/activations.js';
+import { activationsOf, areAlike } from '../budget/activations.js';
 import { type Figure, figure, sumFigure } from '../budget/figure.js';
-import { bufferBytes } from '../budget/parameters.js';
+import { bufferBytes, countParameters } from '../budget/parameters.js';
 import type { Bounds, Quantity } from '../budget/quantity.js';
+import { remembered } from '../budget/remember.js';
 import {
   type Trained,
   type TrainedState,
@@ -91,6 +92,52 @@ function stageMemory(
   };
 }
 
+/** What a GPU of a stage holds, with its workspace. */
+function stageFit(
+  model: LanguageModel,
+  setting: TrainingFitSetting,
+  parallelism: Parallelism,
+  stage: Stage,
+) {
+  const memory = stageMemory(model, setting, parallelism, stage);
+  const workspace = workspaceOf({ model, setting, parallelism, stage, memory });
+  const parts = { exactly: memory.exactBytes, workspace: workspace.total };
+  const total = sumBounds('memory of a GPU', 'bytes', parts, 'sum of the parts');
+  return { memory, workspace, total };
+}
+
+/**
+ * Whether the verdict is that it fits, without looking further than to the first stage that is too full.
+ * @throws UserError when the model cannot be spread so.
+ */
+export function isFitting(model: LanguageModel, setting: TrainingFitSetting): boolean {
+  const parallelism = parallelismOf(model, setting);
+  const { value: capacity } = capacityOf(setting.cluster.gpu);
+  // Weights, gradients and optimizer of a GPU on average are mostly too much already.
+  const { tensor, pipeline } = parallelism;
+  const average = { elements: Math.floor(parametersOf(model) / (tensor * pipeline)) };
+  if (sum(Object.values(replicatedState([average], { ...setting, ...parallelism }))) > capacity) {
+    return false;
+  }
+  return stagesOf(model, parallelism)
+    .filter((stage, at, all) => !needsNoMore(model, stage, all[at - 1]))
+    .every((stage) => stageFit(model, setting, parallelism, stage).total.upper.value <= capacity);
+}
+
+/** A stage like the one before, and neither the first nor the last, keeps fewer micro-batches, and else the same. */
+function needsNoMore(model: LanguageModel, stage: Stage, before: Stage | undefined): boolean {
+  if (before === undefined || before.from === 0 || stage.to === model.blocks.length) return false;
+  const sizes = ({ parameters, trained, buffers, largestBlock }: Stage) =>
+    [parameters.value, trained.length, buffers, largestBlock].join(' ');
+  const blocks = ({ from, to }: Stage) => model.blocks.slice(from, to);
+  return sizes(stage) === sizes(before) && areAlike(model, blocks(stage), blocks(before));
+}
+
+const parametersOf = remembered((model: LanguageModel) => countParameters(model).parameters);
+
+const sum = (figures: readonly Figure[]) =>
+  figures.reduce((total, { value }) => total + Number(value), 0);
+
 /**
  * The memory of the fullest GPU.
  * @throws UserError when the model cannot be spread so.
@@ -100,27 +147,27 @@ export function fitTrainingMemory(
   setting: TrainingFitSetting,
 ): TrainingMemoryFit {
   const parallelism = parallelismOf(model, setting);
-  const fits = stagesOf(model, parallelism).map((stage) => {
-    const memory = stageMemory(model, setting, parallelism, stage);
-    const workspace = workspaceOf({ model, setting, parallelism, stage, memory });
-    const parts = { exactly: memory.exactBytes, workspace: workspace.total };
-    const total = sumBounds('memory of a GPU', 'bytes', parts, 'sum of the parts');
-    return { memory, workspace, total };
-  });
-  const first = fits[0] as (typeof fits)[number];
-  const fullest = fits.reduce(
-    (best, each) => (each.total.expected.value > best.total.expected.value ? each : best),
-    first,
+  const fits = stagesOf(model, parallelism).map((stage) =>
+    stageFit(model, setting, parallelism, stage),
   );
+  const fullestBy = (which: keyof Bounds) =>
+    fits.reduce((best, each) => (each.total[which].value > best.total[which].value ? each : best));
+  const fullest = fullestBy('expected');
+  // A stage can be the fullest by one bound and not by another: what all of them need is the largest of each.
+  const total = {
+    lower: fullestBy('lower').total.lower,
+    expected: fullest.total.expected,
+    upper: fullestBy('upper').total.upper,
+  };
   const capacity = capacityOf(setting.cluster.gpu);
   return {
-    stages: fits.map(({ memory, total }) => ({ ...memory, total })),
+    stages: fits.map((each) => ({ ...each.memory, total: each.total })),
     fullest: fullest.memory.stage,
     workspace: fullest.workspace.total,
     workspaceParts: fullest.workspace.parts,
-    total: fullest.total,
+    total,
     capacity,
-    verdict: verdictOf(fullest.total, capacity),
+    verdict: verdictOf(total, capacity),
   };
 }
 

@@ -1,5 +1,5 @@
 /** How a training is spread over GPUs, and what is asked of it. */
-import type { ActivationSetting, AttentionKernel } from '../budget/activations.js';
+import type { ActivationSetting, AttentionKernel, LossKernel } from '../budget/activations.js';
 import { bytesIn, type TrainingSetting } from '../budget/training.js';
 import type { Cluster } from '../hardware/gpu.js';
 
@@ -27,6 +27,8 @@ export interface TrainingFitSetting extends Omit<TrainingSetting, 'batch'> {
   readonly microBatch: number;
   /** Fused kernels keep neither scores nor scan states. */
   readonly attention: AttentionKernel;
+  /** In chunks, or fused with the head, the loss needs no more than some logits at a time. */
+  readonly loss: LossKernel;
   /** Count what dropout keeps. */
   readonly dropout?: boolean | undefined;
   readonly zero: ZeroStage;
@@ -52,6 +54,7 @@ export const activationSetting = (setting: TrainingFitSetting): ActivationSettin
   bytesPerValue: bytesIn(setting.precision),
   recompute: setting.recompute,
   attention: setting.attention,
+  loss: setting.loss,
   dropout: setting.dropout,
   tensor: setting.tensorParallel,
   sequence: setting.sequenceParallel,

@@ -4,12 +4,12 @@
  * do.
  */
 import type { LanguageModel } from '../architecture/layer.js';
-import { outputWidth } from '../architecture/widths.js';
 import { largestBlock } from '../budget/activations.js';
 import type { Bounds } from '../budget/quantity.js';
 import { bytesIn } from '../budget/training.js';
 import { boundsOf, sumBounds } from './bounds.js';
 import { channelBytes, contextBytes, libraryBytes } from './fixed-workspace.js';
+import { lossBytes } from './loss-workspace.js';
 import type { Parallelism, Stage } from './parallelism.js';
 import type { StageMemory } from './training.js';
 import { activationSetting, CONVENTIONS, type TrainingFitSetting } from './training-setting.js';
@@ -128,34 +128,9 @@ const gathered: Part = ({ setting, parallelism: { replicas }, stage }) => {
   );
 };
 
-/** The loss in float32: its log-softmax is counted with the activations. */
-const loss: Part = ({ model, setting, parallelism: { tensor }, stage }) => {
-  if (stage.to < model.blocks.length) return undefined;
-  const bytes = setting.precision === 'mixed' ? bytesIn(setting.precision) : 0;
-  return boundsOf(
-    {
-      label: 'temporary logits',
-      unit: 'bytes',
-      inputs: {
-        batch: setting.microBatch,
-        context: setting.context,
-        vocabulary: Math.ceil(outputWidth(model.head) / tensor),
-        bytes,
-      },
-    },
-    {
-      lower: { formula: '0', source: 'a fused loss writes its gradient over the log-softmax' },
-      expected: {
-        formula: '(4 + bytes) * batch * context * vocabulary',
-        source: 'the gradient of the log-softmax in float32, and the logits in 16 bits (PyTorch)',
-      },
-      upper: {
-        formula: '(8 + 2 * bytes) * batch * context * vocabulary',
-        source: '… and the logits in float32, and their gradient in 16 bits',
-      },
-    },
-  );
-};
+/** Of the last stage alone. */
+const loss: Part = ({ model, setting, parallelism, stage }) =>
+  stage.to < model.blocks.length ? undefined : lossBytes(model, setting, parallelism);
 
 /** Gradients of activations live while one block is passed backwards. */
 const blockGradients: Part = ({ model, setting, stage: { from, to } }) => {

@@ -1,7 +1,9 @@
 /** Whether a training fits into the memory of its GPUs, how long it takes, and what would make it fit. */
+import type { LanguageModel } from '../architecture/layer.js';
 import type { ActivationBudget } from '../budget/activations.js';
 import type { Figure } from '../budget/figure.js';
 import type { Bounds, Quantity } from '../budget/quantity.js';
+import type { Parallelism, Stage } from './parallelism.js';
 import type { TrainingFitSetting } from './training-setting.js';
 
 /** Parts of what a GPU holds exactly. */
@@ -29,14 +31,29 @@ export type Verdict = 'fits' | 'may fit' | 'does not fit';
 
 export type StepLimit = 'compute' | 'memory' | 'communication';
 
+/** What a step is of, and how it is spread. */
+export interface StepSituation {
+  readonly model: LanguageModel;
+  readonly setting: TrainingFitSetting;
+  readonly parallelism: Parallelism;
+  readonly stages: readonly Stage[];
+  readonly memory: readonly StageMemory[];
+}
+
 /** A step of the optimizer. */
 export interface StepTime {
   readonly seconds: Bounds;
+  /** What comes of the time that is expected. */
   readonly mfu: Quantity;
+  /** What would, if nothing took longer: as stated, or what others reached. */
+  readonly assumedMfu: Quantity;
+  /** Of the time that is expected: that utilisation, or what takes longer. */
+  readonly decidedBy: StepLimit | 'utilisation';
   /** The best case: all at peak, and overlapped. */
   readonly roofline: Quantity;
-  /** What it consists of: each could be the limit. */
-  readonly limits: readonly { readonly limit: StepLimit; readonly seconds: Quantity }[];
+  /** What it consists of: each could be the limit. Memory has the launches, too. */
+  readonly limits: readonly { readonly limit: StepLimit; readonly seconds: Bounds }[];
+  /** Of the best case. */
   readonly limitedBy: StepLimit;
   /** Tokens of a step, and how they are made up. */
   readonly tokens: Quantity;
@@ -58,20 +75,20 @@ export interface Remedy {
   /** In words. */
   readonly change: string;
   readonly flags: Partial<TrainingFitSetting>;
-  /** Of the fullest GPU. */
+  /** As `TrainingMemoryFit` has it. */
   readonly total: Bounds;
 }
 
 /** Memory alone. */
 export interface TrainingMemoryFit {
   readonly stages: readonly StageFit[];
-  /** Index of the stage whose GPUs are the fullest: they decide. */
+  /** Index of the stage whose GPUs are the fullest as expected: of those, parts and workspace are told. */
   readonly fullest: number;
   /** What comes on top of `exactBytes`, on the fullest GPU. */
   readonly workspace: Bounds;
   /** … and what it consists of. */
   readonly workspaceParts: readonly { readonly part: string; readonly bytes: Bounds }[];
-  /** Of the fullest GPU, workspace included. */
+  /** Workspace included; each bound is that of the GPUs that are the fullest by it. */
   readonly total: Bounds;
   readonly capacity: Quantity;
   readonly verdict: Verdict;
@@ -82,7 +99,7 @@ export interface TrainingFit extends TrainingMemoryFit {
   readonly step?: StepTime;
   /** … and it is known how many tokens there are. */
   readonly time?: TrainingTime;
-  /** The smallest changes that make it fit; of one that fits, how far it could be taken. */
+  /** The fewest changes that make it fit; of one that fits, how far it could be taken. */
   readonly remedies: readonly Remedy[];
 }
 

@@ -52,7 +52,7 @@ const formatText = ({
 }: Serving['setting']) =>
   ['f32', 'bf16', 'f16'].includes(dtype)
     ? dtype
-    : `${dtype} (a scale in ${scaleDtype} for ${groupSize === 'row' ? 'each row' : `each ${groupSize} values`}` +
+    : `${dtype} (a scale in ${scaleDtype} for ${groupSize === 'row' ? 'each row' : `each ${formatInteger(groupSize)} values`}` +
       `${zeroPoints ? ', with zero points' : ''})`;
 
 const limitsText = ({ decode, prefill, withoutPeak }: Serving['fit']) =>
@@ -89,7 +89,7 @@ function roomText(
       : `At ${formatInteger(context)} tokens ${formatInteger(largestBatch.value)} sequences fit`;
   const tokens =
     largestContext === null
-      ? 'and of no length'
+      ? `but ${formatInteger(batch)} at a time at no length`
       : `and ${formatInteger(largestContext.value)} tokens at a batch of ${formatInteger(batch)}`;
   return `${sequences}, ${tokens}.`;
 }

@@ -1,6 +1,7 @@
 /** What `minimind fit` prints of a training. */
+import type { Bounds } from '../budget/quantity.js';
 import type { Fits } from '../cli/fit-setting.js';
-import type { Remedy, StepTime, TrainingTime, Verdict } from '../fit/training.js';
+import type { Remedy, StepLimit, StepTime, TrainingTime } from '../fit/training.js';
 import { heading, integerCell, left, note, right, strong } from './cells.js';
 import {
   boundsCells,
@@ -18,8 +19,9 @@ import { formatInteger, formatSeconds, significant } from './units.js';
 
 type Training = NonNullable<Fits['training']>;
 
-export function trainingBlocks({ setting, contextOrigin, fit }: Training): Block[] {
-  const { stages, fullest, workspaceParts, total, capacity, verdict, step, time, remedies } = fit;
+export function trainingBlocks(training: Training): Block[] {
+  const { setting, contextOrigin, fit } = training;
+  const { stages, fullest, workspaceParts, total, capacity, verdict, step, time } = fit;
   const stage = stages[fullest];
   const parts = stage ? stage.parts : [];
   return [
@@ -27,21 +29,27 @@ export function trainingBlocks({ setting, contextOrigin, fit }: Training): Block
     note(
       `${formatInteger(setting.microBatch)} × ${formatInteger(setting.context)} tokens${contextText(contextOrigin)} a ` +
         `micro-batch, ${setting.precision === 'mixed' ? 'mixed precision' : 'float32'}, ${setting.optimizer}, ` +
-        `recomputation ${setting.recompute}, ${setting.attention} attention, ${spreadText(setting)}.`,
+        `recomputation ${setting.recompute}, ${setting.attention} attention, ${LOSSES[setting.loss]}, ` +
+        `${setting.dropout ? 'with dropout, ' : ''}${spreadText(setting)}.`,
     ),
     memoryTable(
       parts.map(({ part, bytes }) => ({ part, bytes: sameBounds(bytes.value) })),
       labelled(workspaceParts),
-      total,
+      stage?.total ?? total,
       capacity,
     ),
     ...(stages.length > 1 ? [stagesTable(fit)] : []),
     ...(step
       ? stepBlocks(step, time)
       : [note('How fast it is, nobody says: no peak of this GPU is published.')]),
-    ...remedyBlocks(remedies, verdict),
+    ...remedyBlocks(training),
   ];
 }
+
+const LOSSES = {
+  full: 'logits of all tokens at a time',
+  chunked: 'loss in chunks',
+} as const satisfies Record<Training['setting']['loss'], string>;
 
 function spreadText(setting: Training['setting']): string {
   const { cluster, tensorParallel, pipelineParallel, sequenceParallel, zero } = setting;
@@ -56,33 +64,55 @@ function spreadText(setting: Training['setting']): string {
   return parts.join(', ');
 }
 
-function stagesTable({ stages, fullest }: Training['fit']): TableBlock {
+/** Each stage; a GPU of one can be the fullest by one bound, and that of another by the next. */
+function stagesTable({ stages, fullest, total }: Training['fit']): TableBlock {
+  const markOf = (index: number, own: Bounds) => {
+    const by = (['lower', 'upper'] as const).filter(
+      (bound) => own[bound].value > (stages[fullest]?.total ?? own)[bound].value,
+    );
+    const decides = by.filter((bound) => own[bound].value === total[bound].value);
+    return index === fullest ? 'the fullest' : decides.map((bound) => `by its ${bound}`).join(', ');
+  };
   return {
     kind: 'table',
     columns: [
       right('stage', 'stage'),
       left('blocks', 'blocks'),
-      right('parameters of a GPU', 'parameters'),
-      right('exactly', 'exact_bytes'),
+      right('parameters', 'parameters'),
+      ...boundsColumns('bytes'),
       left('', 'fullest'),
     ],
-    rows: stages.map(({ stage, blocks: [from, to], parameters, exactBytes }, index) => [
+    rows: stages.map(({ stage, blocks: [from, to], parameters, total: bounds }, index) => [
       integerCell(stage),
       { text: to - from === 1 ? String(from) : `${from}–${to - 1}` },
       integerCell(parameters.value),
-      { text: bytesText(Number(exactBytes.value)), value: Number(exactBytes.value) },
-      { text: index === fullest ? 'the fullest' : '' },
+      ...boundsCells(bounds, bytesText),
+      { text: markOf(index, bounds) },
     ]),
   };
 }
 
+/** What decides the time that is expected, in place of the utilisation. */
+const DECIDING = {
+  compute: 'computing decides',
+  memory: 'memory and launches decide',
+  communication: 'communication decides',
+} as const satisfies Record<StepLimit, string>;
+
+function utilisationText({ mfu, assumedMfu, decidedBy }: StepTime): string {
+  const assumed = `${percentText(assumedMfu.value)} (${assumedMfu.source})`;
+  return decidedBy === 'utilisation'
+    ? `at an MFU of ${assumed}`
+    : `${DECIDING[decidedBy]}, and an MFU of ${percentText(mfu.value)} comes of it, less than ${assumed}`;
+}
+
 function stepBlocks(step: StepTime, time: TrainingTime | undefined): Block[] {
-  const { seconds, mfu, limits, limitedBy, tokens, tokensPerSecond } = step;
+  const { seconds, limits, limitedBy, tokens, tokensPerSecond } = step;
   return [
     note(
       `A step is ${formatInteger(Math.round(tokens.value))} tokens, ${significant(tokensPerSecond.value)} tokens/s as ` +
-        `expected: at an MFU of ${percentText(mfu.value)} (${mfu.source}), or what the slowest part lets through. At best ${limitedBy} limits it: ` +
-        `${limits.map(({ limit, seconds: each }) => `${limit} ${formatSeconds(each.value)}`).join(', ')}.`,
+        `expected: ${utilisationText(step)}. At best ${limitedBy} limits it: ` +
+        `${limits.map(({ limit, seconds: { lower } }) => `${limit} ${formatSeconds(lower.value)}`).join(', ')}.`,
     ),
     {
       kind: 'table',
@@ -102,21 +132,67 @@ function stepBlocks(step: StepTime, time: TrainingTime | undefined): Block[] {
   ];
 }
 
-function remedyBlocks(remedies: readonly Remedy[], verdict: Verdict): Block[] {
+function remedyBlocks({ setting, fit: { remedies, verdict } }: Training): Block[] {
+  const isRoom = verdict === 'fits';
   if (remedies.length === 0) {
-    return verdict === 'fits' ? [] : [note('No change that is known here makes it fit.')];
+    return isRoom ? [] : [note(`${NOTHING} on any number of GPUs up to 65,536.`)];
   }
   return [
-    heading(
-      verdict === 'fits' ? 'How far it could be taken' : 'The smallest changes that make it fit',
-    ),
+    heading(isRoom ? 'How far it could be taken' : 'The fewest changes that make it fit'),
+    ...(isRoom ? [] : caveats(remedies, setting)),
     {
       kind: 'table',
-      columns: [left('change', 'change', true), ...boundsColumns('bytes')],
-      rows: remedies.map(({ change, total }) => [
-        { text: change },
+      columns: [left('write', 'flags', true), ...boundsColumns('bytes')],
+      rows: remedies.map(({ flags, total }) => [
+        { text: `${isRoom ? 'up to ' : ''}${flagsText(flags)}` },
         ...boundsCells(total, bytesText),
       ]),
     },
   ];
 }
+
+const NOTHING = 'Nothing that is known here makes this training fit';
+
+/** What none of them leaves as it is. */
+function caveats(remedies: readonly Remedy[], { cluster: { gpus } }: Training['setting']): Block[] {
+  const isAnother = ({ flags }: Remedy) => (flags.optimizer ?? flags.context) !== undefined;
+  const here = `${formatInteger(gpus)} ${gpus === 1 ? 'GPU' : 'GPUs'}`;
+  const more = remedies.flatMap(({ flags: { cluster } }) => cluster?.gpus ?? [])[0];
+  const others = remedies.filter(isAnother);
+  if (remedies.length > others.length && more === undefined) return [];
+  const first =
+    others.length > 0 ? `Only another training fits on ${here}` : `${NOTHING} on ${here}`;
+  const needed =
+    more === undefined ? '' : `: this one takes ${formatInteger(more)}, half of them are too few`;
+  return [note(`${first}${needed}.`)];
+}
+
+/** The flag of each setting. */
+const FLAG_NAMES = {
+  cluster: 'gpus',
+  context: 'context',
+  microBatch: 'micro-batch',
+  precision: 'precision',
+  optimizer: 'optimizer',
+  recompute: 'recompute',
+  attention: 'attention',
+  loss: 'loss',
+  dropout: 'dropout',
+  zero: 'zero',
+  convention: 'convention',
+  tensorParallel: 'tensor-parallel',
+  pipelineParallel: 'pipeline-parallel',
+  sequenceParallel: 'sequence-parallel',
+  globalBatchTokens: 'global-batch',
+  trainTokens: 'train-tokens',
+  mfu: 'mfu',
+} as const satisfies Record<keyof Training['setting'], string>;
+
+/** As they are written on the command line. */
+const flagsText = (flags: Remedy['flags']): string =>
+  (Object.keys(flags) as (keyof Remedy['flags'])[])
+    .map((name) => {
+      const value = name === 'cluster' ? flags.cluster?.gpus : flags[name];
+      return `--${FLAG_NAMES[name]}${value === true ? '' : ` ${value}`}`;
+    })
+    .join(' ');

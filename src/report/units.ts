@@ -138,9 +138,13 @@ export function formatSeconds(seconds: number): string {
   return `${significant(seconds / one)} ${unit}`;
 }
 
-/** Three digits, without a power of ten: `4.98`, `1,240`, `0.0123`. */
+/** From here on nobody counts the zeros. */
+const UNCOUNTED = 1e15;
+
+/** Three digits, without a power of ten up to 10^15: `4.98`, `1,240`, `0.0123`, `2.50e+20`. */
 export function significant(value: number): string {
   if (value === 0 || !Number.isFinite(value)) return String(value);
+  if (Math.abs(value) >= UNCOUNTED) return value.toExponential(2);
   const decimals = Math.max(0, 2 - Math.floor(Math.log10(Math.abs(value))));
   return value.toLocaleString('en-US', {
     minimumFractionDigits: Math.min(decimals, 20),

@@ -6,10 +6,12 @@ import { countParameters } from '../../src/budget/parameters.js';
 import { type FitFlags, fitsOf } from '../../src/cli/fit-setting.js';
 import { loadModelFile } from '../../src/cli/model-file.js';
 import { UserError } from '../../src/errors.js';
+import type { Gpu } from '../../src/hardware/gpu.js';
 import { GPUS } from '../../src/hardware/gpus.js';
 import { clusterNamed, MACHINES } from '../../src/hardware/machines.js';
 import { type FitResult, fitReport } from '../../src/report/fit.js';
 import { hardwareReport } from '../../src/report/hardware.js';
+import { toJson } from '../../src/report/json.js';
 import { textWidth } from '../../src/report/layout.js';
 import { renderCsv } from '../../src/report/render-csv.js';
 import { renderMarkdown } from '../../src/report/render-markdown.js';
@@ -34,6 +36,8 @@ const FLAGS: FitFlags = {
   optimizer: 'adamw',
   recompute: undefined,
   attention: 'fused',
+  loss: 'full',
+  dropout: false,
   zero: undefined,
   convention: 'zero',
   'pipeline-parallel': undefined,
@@ -52,13 +56,16 @@ const FLAGS: FitFlags = {
   p95: undefined,
 };
 
-type Wish = Partial<FitFlags> & { readonly gpus?: number };
+type Wish = Partial<FitFlags> & { readonly gpus?: number; readonly set?: readonly string[] };
 
 /** What the command answers, without a process of its own. */
-async function answered(file: string, gpu: string, wish: Wish = {}): Promise<FitResult> {
-  const { gpus, ...flags } = wish;
-  const loaded = await loadModelFile(inPackage(file));
-  const cluster = clusterNamed(gpu, gpus, { gpus: [], machines: [] });
+async function answered(file: string, gpu: string | Gpu, wish: Wish = {}): Promise<FitResult> {
+  const { gpus, set = [], ...flags } = wish;
+  const loaded = await loadModelFile(inPackage(file), { set });
+  const cluster =
+    typeof gpu === 'string'
+      ? clusterNamed(gpu, gpus, { gpus: [], machines: [] })
+      : { gpu, gpus: gpus ?? 1, network: null };
   return {
     file,
     family: loaded.family.name,
@@ -69,6 +76,24 @@ async function answered(file: string, gpu: string, wish: Wish = {}): Promise<Fit
     ...fitsOf(loaded, cluster, { ...FLAGS, ...flags }),
   };
 }
+
+/** What is printed as JSON of a published model. */
+async function answeredAsJson(name: string, gpu: string | Gpu, wish: Wish) {
+  const result = await answered(published(name), gpu, wish);
+  return JSON.parse(toJson(result));
+}
+
+/** 275 TFLOP/s (PaLM, arXiv 2204.02311, appendix B); what joins them is left out. */
+const TPU_V4: Gpu = {
+  name: 'tpu-v4',
+  title: 'TPU v4',
+  kind: 'other',
+  memoryBytes: 32e9,
+  bandwidth: 1.2e12,
+  peakFlops: { bf16: 275e12 },
+  links: [],
+  source: 'arXiv 2304.01433, table 4',
+};
 
 const LOAD = { qps: 100, p95: 2, prompt: 200, output: 50 } as const;
 
@@ -152,6 +177,10 @@ describe('exit codes', () => {
       /3 GPUs cannot share the 8 heads/,
     ],
     ['more sharing than GPUs', { 'tensor-parallel': 2 }, /2 does not divide 1/],
+    ['a flag of training', { for: 'serving', 'micro-batch': 2 }, /^--micro-batch is of training/],
+    ['a type of training', { for: 'serving', optimizer: 'sgd' }, /^--optimizer is of training/],
+    ['a flag of serving', { for: 'training', ...LOAD }, /^--prompt is of serving: with --for tr/],
+    ['a type of serving', { for: 'training', dtype: 'int4' }, /^--dtype is of serving/],
     ['more stages than blocks', { gpus: 9, 'pipeline-parallel': 9 }, /more than the 8 blocks/],
   ] as const)('the mistake of the user: %s', async (_, wish, message) => {
     const error = await answered(SMALL, 'l4', wish).catch((thrown: unknown) => thrown);
@@ -284,19 +313,108 @@ describe('the answer', () => {
 
 /** The papers and configs from which the numbers are. */
 describe('published numbers, through the command', () => {
+  // arXiv 2505.09343, table 1; OPT-13B, which is no family here, has 40 layers of 40 heads of 128 (arXiv 2205.01068).
   it.each([
-    // 61 layers · (512 + 64) values of 2 bytes: arXiv 2412.19437, section 4.2.
-    ['deepseek-v3-main', 70_272],
-    // 80 layers · 2 · 8 key-value heads · 128 · 2 bytes: arXiv 2412.15115, table 1.
-    ['qwen2.5-72b', 327_680],
-  ])('%s keeps %d bytes a token', async (name, bytes) => {
-    const where = ['--gpu', 'h200', '--gpus', '8', '--tensor-parallel', '1'];
-    const how = ['--for', 'serving', '--dtype', 'bf16', '--context', '1024'];
-    const { code, stdout } = await runHere(['fit', published(name), ...where, ...how, '--json']);
-    const { training, serving } = JSON.parse(stdout);
-    expect({ code, training }).toEqual({ code: 0, training: null });
+    ['deepseek-v3-main', [], 70_272],
+    ['qwen2.5-72b', [], 327_680],
+    ['llama-3.1-405b', [], 516_096],
+    ['gpt2', ['model.n_layer=40', 'model.n_head=40', 'model.n_embd=5120'], 819_200],
+  ] as const)('%s with %j keeps %d bytes a token', async (name, set, bytes) => {
+    const wish = { set, for: 'serving', context: 1024, 'tensor-parallel': 1 } as const;
+    const { training, serving } = await answeredAsJson(name, 'h200', { ...wish, gpus: 8 });
+    expect(training).toBeNull();
     expect(serving.fit.cachePerToken.value).toBe(bytes);
     expect(serving.fit.cachePerSequence.value).toBe(1024 * bytes);
+  });
+
+  // arXiv 1910.02054, figure 1: 7.5e9 parameters in 36 layers of 4096, as the paper has them, on 64 GPUs.
+  it.each([
+    ['0', '120.0'],
+    ['1', '31.4'],
+    ['2', '16.6'],
+    ['3', '1.9'],
+  ] as const)(
+    'ZeRO-%s leaves %s GB of 7.5e9 parameters on each of 64 GPUs',
+    async (zero, gigabytes) => {
+      const set = [
+        'model.n_layer=36',
+        'model.n_head=32',
+        'model.n_embd=4096',
+        'model.n_positions=2048',
+        'model.vocab_size=59065',
+      ];
+      const wish = { for: 'training', gpus: 64, zero, context: 1024, set } as const;
+      const { parameters, training } = await answeredAsJson('gpt2', 'h100-80gb', wish);
+      expect((parameters / 1e9).toFixed(4)).toBe('7.5000');
+      const [stage] = training.fit.stages;
+      const parts: { part: string; bytes: { value: number } }[] = stage.parts;
+      const bytes = parts
+        .filter(({ part }) => ['weights', 'gradients', 'optimizer'].includes(part))
+        .reduce((sum, each) => sum + each.bytes.value, 0);
+      expect((bytes / 1e9).toFixed(1)).toBe(gigabytes);
+    },
+  );
+
+  // arXiv 2205.05198, section 5: a stage of a single layer, neither the first nor the last, keeps sbh(34 + 5as/h).
+  it.each([
+    ['GPT-3', { layers: 96, heads: 96, hidden: 12_288 }, 80, '70'],
+    ['530B', { layers: 105, heads: 128, hidden: 20_480 }, 64, '65'],
+  ] as const)(
+    'a layer of %s keeps scores that selective recomputation saves',
+    async (_, shape, scores, saved) => {
+      const { layers, heads, hidden } = shape;
+      const set = [
+        `model.n_layer=${layers}`,
+        `model.n_head=${heads}`,
+        `model.n_embd=${hidden}`,
+        'model.n_positions=2048',
+      ];
+      const keptWith = async (recompute: 'none' | 'selective') => {
+        const spread = { gpus: layers, 'pipeline-parallel': layers, 'global-batch': 2048 } as const;
+        const plain = { attention: 'plain', dropout: true, context: 2048, recompute } as const;
+        const wish = { ...spread, ...plain, for: 'training', set } as const;
+        const { training } = await answeredAsJson('gpt2', 'h100-80gb', wish);
+        return training.fit.stages[1].activations.total.value / (2048 * hidden);
+      };
+      const [none, selective] = [await keptWith('none'), await keptWith('selective')];
+      expect(none).toBe(34 + scores);
+      expect((100 * (1 - selective / none)).toFixed(0)).toBe(saved);
+    },
+  );
+
+  it('PaLM 540B makes use of 46.2 % at 238.3K tokens/s (arXiv 2204.02311, table 3)', async () => {
+    const set = [
+      'model.hidden_size=18432',
+      'model.num_hidden_layers=118',
+      'model.num_attention_heads=48',
+      'model.num_key_value_heads=1',
+      'model.head_dim=256',
+      'model.intermediate_size=73728',
+      'model.vocab_size=256000',
+      'model.tie_word_embeddings=true',
+      'model.max_position_embeddings=2048',
+    ];
+    const flags = { mfu: 0.4623, context: 2048, for: 'training', gpus: 6144, set } as const;
+    const { parameters, training } = await answeredAsJson('llama-2-7b', TPU_V4, flags);
+    // 540.35e9, and a norm more in each layer than PaLM's.
+    expect(parameters).toBeCloseTo(540.354e9 + 119 * 2 * 18_432, -6);
+    const { step } = training.fit;
+    expect((step.tokensPerSecond.value / 1e3).toFixed(1)).toBe('238.3');
+    expect((100 * step.mfu.value).toFixed(1)).toBe('46.2');
+  });
+
+  it('GPT-3 takes 3.14e23 FLOP for 300e9 tokens (arXiv 2005.14165, table D.1)', async () => {
+    const set = [
+      'model.n_layer=96',
+      'model.n_head=96',
+      'model.n_embd=12288',
+      'model.n_positions=2048',
+    ];
+    // The paper counts no attention: of a single token there is next to none.
+    const flags = { context: 1, for: 'training', 'train-tokens': 300e9, set } as const;
+    const { training } = await answeredAsJson('gpt2', 'h100-80gb', flags);
+    const { steps, stepSeconds } = training.fit.time;
+    expect((steps.value * stepSeconds.expected.inputs.flops).toExponential(2)).toBe('3.14e+23');
   });
 
   it('gives in JSON what each formula gives', async () => {

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { fitTraining } from '../../src/fit/fit-training.js';
-import { fitTrainingMemory } from '../../src/fit/training-memory.js';
+import { fitTrainingMemory, isFitting } from '../../src/fit/training-memory.js';
 import type { TrainingFitSetting } from '../../src/fit/training-setting.js';
 import type { Gpu } from '../../src/hardware/gpu.js';
 import { publishedConfig } from '../budget/published-models.js';
@@ -53,13 +53,85 @@ describe('remedies', () => {
     expect(remedies.length).toBeGreaterThan(2);
   });
 
-  it('of a model that is far too large take everything', async () => {
+  it('are all that none of fewer changes is part of, and of the same training first', () => {
+    const setting = fitSetting({
+      cluster: { ...H100(1), gpu: withMemory(14e9) },
+      microBatch: 4,
+      context: 2048,
+    });
+    const { remedies } = fitTraining(MODEL, setting);
+    const names = remedies.map(({ flags }) => Object.keys(flags));
+    for (const [at, some] of names.entries()) {
+      const fewer = names.filter(
+        (each, other) => other !== at && each.every((name) => some.includes(name)),
+      );
+      expect(fewer).toEqual([]);
+    }
+    const changing = names.map((each) => each.includes('context') || each.includes('optimizer'));
+    expect(changing).toEqual([...changing].sort());
+    // Each without one of its changes does not fit.
+    for (const { flags } of remedies) {
+      for (const name of Object.keys(flags)) {
+        const without = Object.fromEntries(Object.entries(flags).filter(([key]) => key !== name));
+        expect(fitTrainingMemory(MODEL, { ...setting, ...without }).verdict).not.toBe('fits');
+      }
+    }
+  });
+
+  it('change as many things together as it takes', async () => {
     const { model } = await publishedConfig('llama-3.1-405b');
-    const { remedies } = fitTraining(model, fitSetting({ context: 2048 }));
-    expect(remedies.length).toBeGreaterThan(0);
+    const wish = { context: 8192, microBatch: 4, attention: 'plain' } as const;
+    const setting = fitSetting({ ...wish, cluster: H100(256) });
+    const { remedies } = fitTraining(model, setting);
+    expect(remedies[0]?.flags.cluster).toBeUndefined();
+    for (const { flags } of remedies) {
+      expect(Object.keys(flags).length).toBeGreaterThan(2);
+      expect(fitTrainingMemory(model, { ...setting, ...flags }).verdict).toBe('fits');
+    }
+  });
+
+  it('of a model that is far too large are more GPUs, and as few as are enough', async () => {
+    const { model } = await publishedConfig('llama-3.1-405b');
+    const setting = fitSetting({ context: 2048 });
+    const { remedies } = fitTraining(model, setting);
     const flags: Partial<TrainingFitSetting> = remedies[0]?.flags ?? {};
-    expect(flags.zero).toBe(3);
+    const gpus = flags.cluster?.gpus ?? 0;
     // 16 bytes of 405e9 parameters alone are 82 GPUs.
-    expect(flags.cluster?.gpus).toBeGreaterThanOrEqual(128);
+    expect(gpus).toBeGreaterThanOrEqual(128);
+    expect(fitTrainingMemory(model, { ...setting, ...flags }).verdict).toBe('fits');
+    const savings = { loss: 'chunked', recompute: 'full', attention: 'fused', zero: 3 } as const;
+    for (const tensorParallel of [1, 2, 4, 8]) {
+      for (const pipelineParallel of [1, 2, 4, 8, 16, 32, 64].filter(
+        (stages) => stages * tensorParallel <= gpus / 2,
+      )) {
+        const spread = { tensorParallel, pipelineParallel, sequenceParallel: tensorParallel > 1 };
+        const half = { ...setting, ...savings, ...spread, cluster: H100(gpus / 2) };
+        expect(isFitting(model, half)).toBe(false);
+      }
+    }
+  });
+
+  it('are asked for by a question that is answered as the whole fit is', () => {
+    const settings = fc.record({
+      gigabytes: fc.integer({ min: 1, max: 40 }),
+      zero: fc.constantFrom(0 as const, 1 as const, 2 as const, 3 as const),
+      recompute: fc.constantFrom('none' as const, 'selective' as const, 'full' as const),
+      optimizer: fc.constantFrom('adamw' as const, 'adamw-8bit' as const),
+      loss: fc.constantFrom('full' as const, 'chunked' as const),
+      microBatch: fc.constantFrom(1, 4, 16),
+      tensorParallel: fc.constantFrom(1, 2),
+      pipelineParallel: fc.constantFrom(1, 2, 4, 12),
+      replicas: fc.constantFrom(1, 2, 8),
+    });
+    fc.assert(
+      fc.property(settings, ({ gigabytes, replicas, ...wish }) => {
+        const gpus = wish.tensorParallel * wish.pipelineParallel * replicas;
+        const cluster = { ...H100(gpus), gpu: withMemory(gigabytes * 1e9) };
+        const setting = fitSetting({ ...wish, context: 1024, cluster });
+        const { verdict } = fitTrainingMemory(MODEL, setting);
+        expect(isFitting(MODEL, setting)).toBe(verdict === 'fits');
+      }),
+      { numRuns: 100 },
+    );
   });
 });

@@ -18,6 +18,7 @@ export const fitSetting = (wish: Partial<TrainingFitSetting> = {}): TrainingFitS
   optimizer: 'adamw',
   recompute: 'none',
   attention: 'plain',
+  loss: 'full',
   zero: 0,
   convention: 'zero',
   tensorParallel: 1,

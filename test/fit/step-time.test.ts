@@ -1,7 +1,9 @@
+import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { countParameters } from '../../src/budget/parameters.js';
-import { fitTraining } from '../../src/fit/fit-training.js';
-import { mfuOf, publishedFlopsPerToken } from '../../src/fit/step-time.js';
+import { mfuOf, publishedFlopsPerToken } from '../../src/fit/mfu.js';
+import { stepTimeOf, trainingTimeOf } from '../../src/fit/step-time.js';
+import { fitTrainingMemory } from '../../src/fit/training-memory.js';
 import type { TrainingFitSetting } from '../../src/fit/training-setting.js';
 import type { Gpu } from '../../src/hardware/gpu.js';
 import { fitSetting, gptLike } from './settings.js';
@@ -46,15 +48,20 @@ const MODEL = gptLike({ vocab_size: 10, n_positions: 8, n_embd: 4, n_layer: 2, n
 // Per block 12 · 16 weights in products; the head has 40; scores and sums 4 · 8 · 8 · 4 per block.
 const forward = 2 * 8 * (2 * 192 + 40) + 2 * (4 * 8 * 8 * 4);
 
+/** Two norms, c_attn, the attention, c_proj, c_fc, GELU, c_proj. */
+const LAYERS_OF_BLOCK = 8;
+
 const stepOf = ({
   gpus = 1,
   gpu = SLOW,
   ...wish
 }: Partial<TrainingFitSetting> & { gpus?: number; gpu?: Gpu }) => {
   const cluster = { gpu, gpus, network: FAR };
-  const { step, time } = fitTraining(MODEL, fitSetting({ context: 8, ...wish, cluster }));
+  const setting = fitSetting({ context: 8, ...wish, cluster });
+  const step = stepTimeOf(MODEL, setting, fitTrainingMemory(MODEL, setting).stages);
+  const time = trainingTimeOf(step, wish.trainTokens ?? 1);
   const seconds = Object.fromEntries(
-    (step?.limits ?? []).map(({ limit, seconds: { value } }) => [limit, value]),
+    step.limits.map(({ limit, seconds: { lower } }) => [limit, lower.value]),
   );
   return { step, time, seconds };
 };
@@ -94,12 +101,16 @@ describe('a step', () => {
       pipelineParallel: 2,
       cluster: { gpu: SLOW, gpus: 16, network: FAR },
     });
-    const { stages, step } = fitTraining(MODEL, setting);
+    const { stages } = fitTrainingMemory(MODEL, setting);
+    const step = stepTimeOf(MODEL, setting, stages);
     const largest = Math.max(...stages.map(({ parameters }) => Number(parameters.value)));
     // 2 + 2 bytes of each parameter to seven of eight replicas by four ways; two micro-batches of the residual stream,
     // 8 tokens of 4 values in 2 bytes, to the next stage by one.
-    const communication = step?.limits.find(({ limit }) => limit === 'communication');
-    expect(communication?.seconds.value).toBeCloseTo((4 * largest * 7) / 8 / 4 + 2 * 8 * 4 * 2, 6);
+    const communication = step.limits.find(({ limit }) => limit === 'communication');
+    expect(communication?.seconds.lower.value).toBeCloseTo(
+      (4 * largest * 7) / 8 / 4 + 2 * 8 * 4 * 2,
+      6,
+    );
   });
 
   it('exchanges activations of GPUs that share layers, over the nearer link', () => {
@@ -111,21 +122,108 @@ describe('a step', () => {
   it('is expected at the utilisation that is stated, and never below the best case', () => {
     const fast: Gpu = { ...SLOW, bandwidth: 1e30 };
     const { step, time } = stepOf({ gpu: fast, mfu: 0.5, trainTokens: 81 });
-    expect(step?.limitedBy).toBe('compute');
-    expect(step?.seconds.expected.value).toBeCloseTo((3 * forward) / 0.5e6, 12);
-    expect(step?.seconds.upper.value).toBeCloseTo((3 * forward) / 0.213e6, 12);
-    expect(time?.steps.value).toBe(11);
-    expect(time?.totalSeconds.expected.value).toBeCloseTo((11 * 3 * forward) / 0.5e6, 10);
+    expect(step.limitedBy).toBe('compute');
+    expect(step.seconds.expected.value).toBeCloseTo((3 * forward) / 0.5e6, 12);
+    expect(step.seconds.upper.value).toBeCloseTo((3 * forward) / 0.213e6, 12);
+    expect(time.steps.value).toBe(11);
+    expect(time.totalSeconds.expected.value).toBeCloseTo((11 * 3 * forward) / 0.5e6, 10);
     const { step: bound } = stepOf({});
-    expect(bound?.limitedBy).toBe('memory');
-    expect(bound?.seconds.expected.value).toBe(bound?.roofline.value);
+    expect(bound.limitedBy).toBe('memory');
+    expect(bound.decidedBy).toBe('memory');
+    // 1,397 of 2,039 GB/s (gpt-fast); half a microsecond for a launch is nothing beside that.
+    expect(bound.seconds.expected.value).toBeCloseTo(bound.roofline.value / 0.69, 2);
+  });
+
+  it('of a tiny model is launches, one for each layer forwards, two backwards, one for each weight', () => {
+    const instant: Gpu = { ...SLOW, bandwidth: 1e30, peakFlops: { bf16: 1e30 } };
+    const { step } = stepOf({ gpu: instant, globalBatchTokens: 5 * 8 });
+    // Embedding, positions, final norm and head, and the blocks.
+    const layers = 4 + 2 * LAYERS_OF_BLOCK;
+    // Token and position embeddings, final norm 2; a block: two of each of its norms and products.
+    const tensors = 4 + 2 * 12;
+    const launches = 5 * 3 * layers + tensors;
+    expect(step.seconds.expected.value).toBeCloseTo(launches * 0.5e-6, 12);
+    expect(step.seconds.upper.value).toBeCloseTo(launches * 84e-6, 12);
+    expect(step.decidedBy).toBe('memory');
+    const full = stepOf({ gpu: instant, globalBatchTokens: 5 * 8, recompute: 'full' }).step;
+    const again = 5 * 2 * LAYERS_OF_BLOCK;
+    expect(full.seconds.upper.value).toBeCloseTo((launches + again) * 84e-6, 12);
+  });
+
+  it('waits for each all-reduce of GPUs that share the layers', () => {
+    const gpu: Gpu = {
+      ...SLOW,
+      bandwidth: 1e30,
+      peakFlops: { bf16: 1e30 },
+      links: [{ name: 'near', bandwidth: 1e30, gpus: 4 }],
+    };
+    const { step } = stepOf({ gpu, gpus: 2, tensorParallel: 2 });
+    const communication = step.limits.find(({ limit }) => limit === 'communication');
+    // Two in each block forwards and two backwards, that of the embedding, and that of the head's input.
+    const waits = 2 * 4 + 2;
+    expect(communication?.seconds.lower.value).toBeCloseTo(0, 12);
+    expect(communication?.seconds.expected.value).toBeCloseTo(waits * (6.6e-6 + 1.2e-6), 12);
+    expect(communication?.seconds.upper.value).toBeCloseTo(waits * (14e-6 + 3.8e-6), 12);
+  });
+
+  it('tells the utilisation that comes of what takes longer than the one that is assumed', () => {
+    const { step } = stepOf({});
+    const seconds = step.seconds.expected.value;
+    expect(step.mfu.value).toBeCloseTo((3 * forward) / (1e6 * seconds), 12);
+    expect(step.mfu.value).toBeLessThan(step.assumedMfu.value);
+    const { step: usual } = stepOf({ gpu: { ...SLOW, bandwidth: 1e30 } });
+    expect(usual.decidedBy).toBe('utilisation');
+    expect(usual.mfu.value).toBeCloseTo(0.4, 12);
+  });
+
+  it('has bounds in their order, whatever the GPUs and however they are used', () => {
+    const powers = (least: number, most: number) =>
+      fc.integer({ min: least, max: most }).map((power) => 10 ** power);
+    const wishes = fc.record({
+      gpus: fc.constantFrom(1, 2, 4, 8, 64),
+      tensorParallel: fc.constantFrom(1, 2),
+      pipelineParallel: fc.constantFrom(1, 2),
+      zero: fc.constantFrom(0 as const, 1 as const, 2 as const, 3 as const),
+      recompute: fc.constantFrom('none' as const, 'selective' as const, 'full' as const),
+      attention: fc.constantFrom('plain' as const, 'fused' as const),
+      loss: fc.constantFrom('full' as const, 'chunked' as const),
+      microBatch: fc.constantFrom(1, 7, 1000),
+      globalBatchTokens: fc.constantFrom(undefined, 8, 4000),
+      mfu: fc.constantFrom(undefined, 0.01, 0.4, 1),
+      gpu: fc.record({ bandwidth: powers(0, 15), peak: powers(0, 18), link: powers(0, 15) }),
+    });
+    fc.assert(
+      fc.property(wishes, ({ gpu: { bandwidth, peak, link }, gpus, ...wish }) => {
+        const least = wish.tensorParallel * wish.pipelineParallel;
+        const gpu: Gpu = {
+          ...SLOW,
+          bandwidth,
+          peakFlops: { bf16: peak },
+          links: [{ name: 'near', bandwidth: link, gpus: 4 }],
+        };
+        const { step } = stepOf({ ...wish, gpu, gpus: Math.max(gpus, least) });
+        for (const { lower, expected, upper } of [
+          step.seconds,
+          ...step.limits.map(({ seconds }) => seconds),
+        ]) {
+          expect(lower.value).toBeGreaterThanOrEqual(0);
+          expect(expected.value).toBeGreaterThanOrEqual(lower.value);
+          expect(upper.value).toBeGreaterThanOrEqual(expected.value);
+        }
+        expect(step.mfu.value).toBeLessThanOrEqual(step.assumedMfu.value * (1 + 1e-9));
+        expect(step.decidedBy === 'utilisation').toBe(
+          step.mfu.value >= step.assumedMfu.value * (1 - 1e-12),
+        );
+      }),
+      { numRuns: 100 },
+    );
   });
 
   it('gives back the utilisation that its throughput means', () => {
     const fast: Gpu = { ...SLOW, bandwidth: 1e30 };
     const { step } = stepOf({ gpu: fast, mfu: 0.37 });
     const mfu = mfuOf({
-      tokensPerSecond: step?.tokensPerSecond.value ?? 0,
+      tokensPerSecond: step.tokensPerSecond.value,
       flopsPerToken: (3 * forward) / 8,
       gpus: 1,
       peakFlops: 1e6,

@@ -28,6 +28,16 @@ describe('workspace', () => {
     ]);
   });
 
+  it('has the logits of a chunk, as the Liger kernel cuts them, and a gradient to be added', () => {
+    // ⌈48 tokens / ⌈100 / 8⌉⌉ is a power of two already.
+    const [chunk, hidden] = [4, 8];
+    const wish = { microBatch: 3, loss: 'chunked' } as const;
+    const upper = 6 * chunk * 100 + 4 * 100 * hidden;
+    expect(workspace(wish).loss).toEqual([0, 2 * chunk * 100, upper]);
+    const again = workspace({ ...wish, globalBatchTokens: 2 * 48 }).loss;
+    expect(again).toEqual([0, 2 * 100 * (chunk + hidden), upper]);
+  });
+
   it('gathers a block with ZeRO-3, but for its own part', () => {
     const { gathered = [] } = workspace({ cluster: H100(4), zero: 3 });
     expect(gathered.slice(0, 2)).toEqual([(2 * block * 3) / 4, 2 * 2 * block + 2 * block]);

@@ -1,0 +1,215 @@
+/** What GPUs tell each other in a step of training, and how long that takes. */
+import { type Quantity, quantity } from '../budget/quantity.js';
+import { bytesIn } from '../budget/training.js';
+import type { Link } from '../hardware/gpu.js';
+import type { Efficiency } from './efficiency.js';
+import { launchesOf } from './launches.js';
+import type { Parallelism, Stage } from './parallelism.js';
+import { exchangeOf, headExchange } from './tensor-parallel.js';
+import type { StepSituation } from './training.js';
+import { CONVENTIONS, type TrainingFitSetting, type ZeroStage } from './training-setting.js';
+
+/**
+ * What joins so many GPUs for an exchange that all of them take part in; nothing where nobody knows. Between machines
+ * each of a group's GPUs in a machine has its own way to the network, so they send together as fast as so many, or as
+ * the link within lets them (rings of NCCL).
+ * @param apart GPUs that stand between two of the group: with tensor parallelism of 8, every eighth belongs to it.
+ */
+export function linkFor(
+  { cluster: { gpu, network } }: Pick<TrainingFitSetting, 'cluster'>,
+  gpus: number,
+  apart = 1,
+): Link | undefined {
+  const joining = gpu.links.find((link) => link.gpus >= gpus);
+  if (joining) return joining;
+  const within = gpu.links[0];
+  if (!network || !within) return network ?? gpu.links.at(-1);
+  const ways = Math.max(1, Math.floor(within.gpus / apart));
+  return { ...network, bandwidth: Math.min(within.bandwidth, ways * network.bandwidth) };
+}
+
+/** At what share of the links, with what each exchange waits, and whether the pipeline has to fill. */
+export interface Pace {
+  readonly efficiency: Efficiency;
+  /** Micro-batches; unless all is at its best, also the turns in which a pipeline fills and empties. */
+  readonly turns: number;
+}
+
+export const paceOf = (
+  efficiency: Efficiency,
+  { microBatches, pipeline }: Parallelism,
+  isBest: boolean,
+): Pace => ({ efficiency, turns: isBest ? microBatches : microBatches + pipeline - 1 });
+
+interface Traffic {
+  readonly seconds: Quantity;
+  readonly link: Link;
+}
+
+/** Of the stage whose GPUs exchange longest. */
+export function communicationSeconds(situation: StepSituation, pace: Pace): Quantity {
+  const traffic = situation.stages.flatMap((stage) => {
+    const all = [
+      tensorTraffic(situation, stage, pace),
+      replicaTraffic(situation, stage, pace),
+      pipelineTraffic(situation, pace),
+    ];
+    return [...sumByLink(all.flatMap((each) => (each ? [each] : [])))];
+  });
+  const nothing = quantity({
+    label: 'communication',
+    unit: 'seconds',
+    formula: '0',
+    inputs: {},
+    source:
+      situation.setting.cluster.gpus === 1
+        ? 'one GPU has nobody to talk to'
+        : 'no link of the GPU is known: nothing can be said of it',
+  });
+  return traffic.reduce((a, b) => (b.value > a.value ? b : a), nothing);
+}
+
+/** What shares a link takes turns; different links work at the same time. */
+function sumByLink(traffic: readonly Traffic[]): Quantity[] {
+  // By name: how many of its ways a group has differs from exchange to exchange.
+  const names = [...new Set(traffic.map(({ link }) => link.name))];
+  return names.map((name) => {
+    const sharing = traffic.filter(({ link }) => link.name === name);
+    return quantity({
+      label: 'communication',
+      unit: 'seconds',
+      formula: sharing.map(({ seconds }) => seconds.label).join(' + '),
+      inputs: Object.fromEntries(sharing.map(({ seconds }) => [seconds.label, seconds.value])),
+      source: `${name}: ${sharing
+        .map(
+          ({ seconds: { label, formula, inputs, source } }) =>
+            `${label} = ${formula} with ${Object.entries(inputs)
+              .map(([name, value]) => `${name} = ${value}`)
+              .join(', ')} (${source})`,
+        )
+        .join('; ')}`,
+    });
+  });
+}
+
+/** What an exchange is made of: its bytes by the share of the link that is reached, and what each of them waits. */
+const waiting = (link: Link, { efficiency }: Pace) => ({
+  bandwidth: link.bandwidth,
+  link_utilisation: efficiency.linkUtilisation,
+  reduce_seconds: efficiency.reduceSeconds,
+  hop_seconds: efficiency.hopSeconds,
+});
+
+function tensorTraffic(
+  { model, setting, parallelism: { tensor } }: StepSituation,
+  { from, to }: Stage,
+  pace: Pace,
+): Traffic | undefined {
+  const link = linkFor(setting, tensor);
+  if (tensor === 1 || link === undefined) return undefined;
+  const inStage = model.blocks.slice(from, to);
+  const blocks = exchangeOf(inStage);
+  const ends = [
+    ...(from === 0 ? [exchangeOf([model.embedding])] : []),
+    ...(to === model.blocks.length ? [headExchange(model.head)] : []),
+  ];
+  const passes = setting.recompute === 'full' ? 2 : 1;
+  const values = ends.reduce(
+    (sum, { forward, backward }) => sum + forward + backward,
+    passes * blocks.forward + blocks.backward,
+  );
+  const seconds = quantity({
+    label: 'tensor_parallel',
+    unit: 'seconds',
+    formula:
+      'turns * (batch * context * bytes * values * (tensor - 1) / tensor / (bandwidth * link_utilisation) + ' +
+      'all_reduces * (reduce_seconds + (tensor - 1) * hop_seconds))',
+    inputs: {
+      turns: pace.turns,
+      batch: setting.microBatch,
+      context: setting.context,
+      bytes: bytesIn(setting.precision),
+      values,
+      tensor,
+      all_reduces: (passes + 1) * launchesOf(inStage).reductions + ends.length,
+      ...waiting(link, pace),
+    },
+    source: 'per token, an all-reduce for each product by rows and its way back (arXiv 2104.04473)',
+  });
+  return { seconds, link };
+}
+
+/**
+ * Times the parameters, in bytes of weights and of gradients: what replicas exchange (arXiv 1910.02054, 7). And in how
+ * many exchanges, when each part of a stage has its own.
+ */
+const REPLICA_TRAFFIC: Readonly<Record<ZeroStage, { bytes: string; exchanges: string }>> = {
+  0: { bytes: '2 * gradients', exchanges: 'parts' },
+  1: { bytes: 'gradients + weights', exchanges: '2 * parts' },
+  2: { bytes: 'micro_batches * gradients + weights', exchanges: '(micro_batches + 1) * parts' },
+  3: {
+    bytes: 'micro_batches * (2 * weights + gradients)',
+    exchanges: '3 * micro_batches * parts',
+  },
+};
+
+function replicaTraffic(
+  { setting, parallelism: { tensor, replicas, microBatches } }: StepSituation,
+  { from, to, parameters: { value } }: Stage,
+  pace: Pace,
+): Traffic | undefined {
+  const link = linkFor(setting, tensor * replicas, tensor);
+  if (replicas === 1 || link === undefined) return undefined;
+  const bytes = bytesIn(setting.precision);
+  const traffic = REPLICA_TRAFFIC[setting.zero];
+  const seconds = quantity({
+    label: 'replicas',
+    unit: 'seconds',
+    formula:
+      `(${traffic.bytes}) * (replicas - 1) / replicas / (bandwidth * link_utilisation) + ` +
+      `${traffic.exchanges} * (reduce_seconds + ceil(ln(replicas) / ln(2)) * hop_seconds)`,
+    inputs: {
+      weights: bytes * Number(value),
+      gradients: (CONVENTIONS[setting.convention].gradientBytes ?? bytes) * Number(value),
+      micro_batches: microBatches,
+      replicas,
+      // Each block, and what stands around them.
+      parts: to - from + 1,
+      ...waiting(link, pace),
+    },
+    source:
+      'gradients are reduced, and weights gathered (arXiv 1910.02054, section 7); each in a tree of replicas (NCCL), ' +
+      'whose steps are assumed to wait as long between machines as in one',
+  });
+  return { seconds, link };
+}
+
+function pipelineTraffic(
+  { model, setting, parallelism: { tensor, pipeline, replicas } }: StepSituation,
+  pace: Pace,
+): Traffic | undefined {
+  // From one GPU to one other, each by its own way.
+  const gpusInAll = tensor * pipeline * replicas;
+  const link = linkFor(setting, gpusInAll, gpusInAll);
+  if (pipeline === 1 || link === undefined) return undefined;
+  const seconds = quantity({
+    label: 'pipeline',
+    unit: 'seconds',
+    formula:
+      'sends * turns * (batch * context * bytes * hidden / parts / (bandwidth * link_utilisation) + ' +
+      'reduce_seconds + hop_seconds)',
+    inputs: {
+      // Those at an end send in one direction only.
+      sends: pipeline > 2 ? 2 : 1,
+      turns: pace.turns,
+      batch: setting.microBatch,
+      context: setting.context,
+      bytes: bytesIn(setting.precision),
+      hidden: model.norm.weight.elements,
+      parts: setting.sequenceParallel ? tensor : 1,
+      ...waiting(link, pace),
+    },
+    source: 'the residual stream forwards, its gradient backwards (arXiv 2104.04473)',
+  });
+  return { seconds, link };
+}

@@ -1,0 +1,144 @@
+/** What could take longest in a step of training: computing, and moving bytes through the memory. */
+import type { Layer } from '../architecture/layer.js';
+import { activationsOf } from '../budget/activations.js';
+import { type Recompute, trainingFlopsOf } from '../budget/flops.js';
+import { operationsOf } from '../budget/operations.js';
+import { type Bounds, type Quantity, quantity } from '../budget/quantity.js';
+import { remembered } from '../budget/remember.js';
+import { bytesIn } from '../budget/training.js';
+import { bandwidthOf } from '../hardware/peak.js';
+import { eachBound } from './bounds.js';
+import type { Pace } from './exchanges.js';
+import { launchesOf } from './launches.js';
+import type { Stage } from './parallelism.js';
+import type { StepSituation } from './training.js';
+import { activationSetting, CONVENTIONS } from './training-setting.js';
+
+/** How much of the peak is made use of by a GPU that has something to compute, and who says so. */
+export interface Computing {
+  readonly utilisation: number;
+  readonly source: string;
+}
+
+/** For each bound its own. */
+type OfBounds<T> = Readonly<Record<keyof Bounds, T>>;
+
+/**
+ * One forward and one backward for each micro-batch; a pipeline fills and empties (arXiv 2104.04473).
+ * @param peak Of one GPU.
+ */
+export function computeSeconds(
+  situation: StepSituation,
+  peak: Quantity,
+  computing: OfBounds<Computing>,
+): Bounds {
+  const { tensor, microBatches: micro_batches } = situation.parallelism;
+  const ofStages = flopsOfStages(situation);
+  const [slowest, stages] = [Math.max(...ofStages), sum(ofStages)];
+  return eachBound(computing, ({ utilisation, source }) =>
+    quantity({
+      label: 'compute',
+      unit: 'seconds',
+      formula: '((micro_batches - 1) * slowest + stages) / (tensor * peak * utilisation)',
+      inputs: { micro_batches, slowest, stages, tensor, peak: peak.value, utilisation },
+      source: `FLOPs of a micro-batch in the slowest stage, and in all; 1F1B (arXiv 2104.04473); ${peak.source}; ${source}`,
+    }),
+  );
+}
+
+/** Of a micro-batch. */
+function flopsOfStages({ model, setting, stages }: StepSituation): number[] {
+  const { microBatch: batch, context, recompute, attention } = setting;
+  const pass = { batch, context, causal: attention === 'fused' };
+  // Blocks are mostly alike.
+  const known = new Map<string, number>();
+  const flops = (layer: Layer, again: Recompute) => {
+    const key = `${again} ${operationsKey(layer)}`;
+    const value =
+      known.get(key) ?? Number(trainingFlopsOf(layer, { ...pass, recompute: again }).total.value);
+    known.set(key, value);
+    return value;
+  };
+  return stages.map(({ from, to }) => {
+    const blocks = model.blocks.slice(from, to).map((block) => flops(block, recompute));
+    // Nothing of the head is computed again.
+    return sum([...blocks, ...(to === model.blocks.length ? [flops(model.head, 'none')] : [])]);
+  });
+}
+
+/** The same of layers that compute the same. */
+const operationsKey = remembered((layer: Layer) => JSON.stringify(operationsOf(layer)));
+
+const sum = (values: readonly number[]) => values.reduce((total, value) => total + value, 0);
+
+/** Bytes that go through the memory of the GPU at least, and what the layers wait that move them. */
+export function memorySeconds(situation: StepSituation, paces: OfBounds<Pace>): Bounds {
+  const ofStages = situation.stages.map((stage) => memoryOfStage(situation, stage, paces));
+  return eachBound(paces, (_, bound) =>
+    ofStages.map((each) => each[bound]).reduce((a, b) => (b.value > a.value ? b : a)),
+  );
+}
+
+function memoryOfStage(
+  { model, setting, memory }: StepSituation,
+  stage: Stage,
+  paces: OfBounds<Pace>,
+): Bounds {
+  const { from, to, parameters } = stage;
+  const bandwidth = bandwidthOf(setting.cluster.gpu);
+  const bytes = bytesIn(setting.precision);
+  const optimizer = memory[stage.stage]?.parts.find(({ part }) => part === 'optimizer');
+  const kept = activationsOf(model, {
+    ...activationSetting(setting),
+    stage: { from, to, microBatches: 1 },
+  });
+  const inputs = {
+    weights: bytes * Number(parameters.value),
+    gradients: (CONVENTIONS[setting.convention].gradientBytes ?? bytes) * Number(parameters.value),
+    activations: kept.total.value,
+    optimizer: optimizer?.bytes.value ?? 0,
+    bandwidth: bandwidth.value,
+    launches: launchesOfStage(model, stage, setting.recompute),
+    tensors: stage.trained.length,
+  };
+  return eachBound(paces, ({ efficiency, turns }) =>
+    quantity({
+      label: 'memory',
+      unit: 'seconds',
+      formula:
+        '(turns * (2 * weights + gradients + 2 * activations) + 2 * optimizer + weights) / (bandwidth * memory_utilisation) + ' +
+        '(turns * launches + tensors) * launch_seconds',
+      inputs: {
+        ...inputs,
+        turns,
+        memory_utilisation: efficiency.memoryUtilisation,
+        launch_seconds: efficiency.launchSeconds,
+      },
+      source:
+        'of each micro-batch weights read twice, gradients written, activations written and read; optimizer read and ' +
+        `written; ${bandwidth.source}; each layer started once forwards and, as its FLOPs are, twice backwards, again what is ` +
+        `recomputed, and the update once for each tensor; ${efficiency.source}`,
+    }),
+  );
+}
+
+/** Of one micro-batch. */
+function launchesOfStage(
+  { embedding, embeddingSteps, blocks, norm, head, logitSteps }: StepSituation['model'],
+  { from, to }: Stage,
+  recompute: Recompute,
+): number {
+  const inside = launchesOf(blocks.slice(from, to));
+  const around = launchesOf([
+    ...(from === 0 ? [embedding, ...embeddingSteps] : []),
+    ...(to === blocks.length ? [norm, head, ...logitSteps] : []),
+  ]);
+  return 3 * (inside.layers + around.layers) + AGAIN[recompute](inside);
+}
+
+/** What is started again. */
+const AGAIN: Readonly<Record<Recompute, (inside: ReturnType<typeof launchesOf>) => number>> = {
+  none: () => 0,
+  selective: ({ kernels }) => kernels,
+  full: ({ layers }) => layers,
+};
