@@ -138,7 +138,11 @@ function remedyBlocks({ setting, fit: { remedies, verdict } }: Training): Block[
     return isRoom ? [] : [note(`${NOTHING} on any number of GPUs up to 65,536.`)];
   }
   return [
-    heading(isRoom ? 'How far it could be taken' : 'The fewest changes that make it fit'),
+    heading(
+      isRoom
+        ? 'How far it could be taken'
+        : 'The fewest changes that make it fit, even by the upper bound',
+    ),
     ...(isRoom ? [] : caveats(remedies, setting)),
     {
       kind: 'table',
