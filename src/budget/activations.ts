@@ -17,7 +17,7 @@ import {
   type MixtureOfExperts,
 } from '../architecture/layer.js';
 import { scoreValues, windowKey } from '../architecture/masks.js';
-import { stagesOf, walk } from '../architecture/walk.js';
+import { expertLayers, isProduct, stagesOf, walk } from '../architecture/walk.js';
 import {
   expertInner,
   inputWidth,
@@ -321,8 +321,6 @@ function keptInTurn(
   });
 }
 
-const isProduct = ({ kind }: Layer) => kind === 'linear' || kind === 'transposedLinear';
-
 /** What is kept besides an input that is kept already. */
 function withoutInput([first, ...others]: readonly Kept[]): Kept[] {
   const vectors = first?.vectors.slice(1) ?? [];
@@ -373,7 +371,7 @@ function mixtureKept(layer: MixtureOfExperts, part: Component): Kept[] {
 }
 
 const expertPart = (experts: MixtureOfExperts['experts'], part: Component) =>
-  ('kind' in experts ? experts.component : experts[0]?.component) ?? part;
+  expertLayers(experts)[0]?.component ?? part;
 
 /** The parts of `kept`, and the scores and scan states of `blocks` unless these are recomputed. */
 function partsOf(

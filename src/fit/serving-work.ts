@@ -1,7 +1,7 @@
 /** What one GPU reads, computes and sends when a model is served: read off the description. */
 import type { LanguageModel, Layer } from '../architecture/layer.js';
 import type { Param } from '../architecture/param.js';
-import { tensorsOf, type Visit, walk } from '../architecture/walk.js';
+import { expertLayers, tensorsOf, type Visit, walk } from '../architecture/walk.js';
 import { activationsOf } from '../budget/activations.js';
 import { decodingFlopsOf } from '../budget/decoding.js';
 import { type Exact, type Figure, figure } from '../budget/figure.js';
@@ -150,8 +150,7 @@ function expertGroupsOf(
     const perToken = layer.router.expertsPerToken;
     const key = `${perToken} of ${experts}`;
     const group = groups.get(key) ?? { experts, perToken, tensors: new Set() };
-    const routed: readonly Layer[] = 'kind' in layer.experts ? [layer.experts] : layer.experts;
-    for (const tensor of routed.flatMap(tensorsOf)) group.tensors.add(tensor);
+    for (const tensor of expertLayers(layer.experts).flatMap(tensorsOf)) group.tensors.add(tensor);
     groups.set(key, group);
   }
   return [...groups.values()].map(({ experts, perToken, tensors }) => ({
