@@ -2,9 +2,11 @@
 import type {
   Component,
   FusedProjection,
+  GatedMlp,
   LanguageModel,
   Layer,
   MixtureOfExperts,
+  PackedExperts,
   Projection,
   Projections,
 } from './layer.js';
@@ -109,8 +111,9 @@ export function productsOf(inputs: Projections): readonly Projection[] {
 }
 
 /** The routed experts: a layer for each, or one for all. */
-export const expertLayers = (experts: MixtureOfExperts['experts']): readonly Layer[] =>
-  'kind' in experts ? [experts] : experts;
+export const expertLayers = (
+  experts: MixtureOfExperts['experts'],
+): readonly (GatedMlp | PackedExperts)[] => ('kind' in experts ? [experts] : experts);
 
 /** Whether a layer is a product with a weight, and nothing else. */
 export const isProduct = (layer: Layer): layer is Projection =>

@@ -3,9 +3,8 @@ import { type Quantity, quantity } from '../budget/quantity.js';
 import { bytesIn } from '../budget/training.js';
 import type { Link } from '../hardware/gpu.js';
 import type { Efficiency } from './efficiency.js';
-import { launchesOf } from './launches.js';
 import type { Parallelism, Stage } from './parallelism.js';
-import { exchangeOf, headExchange } from './tensor-parallel.js';
+import { type Exchanged, exchangeOf, headExchange } from './tensor-parallel.js';
 import type { StepSituation } from './training.js';
 import { CONVENTIONS, type TrainingFitSetting, type ZeroStage } from './training-setting.js';
 
@@ -107,17 +106,17 @@ function tensorTraffic(
 ): Traffic | undefined {
   const link = linkFor(setting, tensor);
   if (tensor === 1 || link === undefined) return undefined;
-  const inStage = model.blocks.slice(from, to);
-  const blocks = exchangeOf(inStage);
+  const blocks = exchangeOf(model.blocks.slice(from, to));
   const ends = [
     ...(from === 0 ? [exchangeOf([model.embedding])] : []),
     ...(to === model.blocks.length ? [headExchange(model.head)] : []),
   ];
   const passes = setting.recompute === 'full' ? 2 : 1;
-  const values = ends.reduce(
-    (sum, { forward, backward }) => sum + forward + backward,
-    passes * blocks.forward + blocks.backward,
-  );
+  const inAll = (of: keyof Exchanged) =>
+    ends.reduce(
+      (sum, { forward, backward }) => sum + forward[of] + backward[of],
+      passes * blocks.forward[of] + blocks.backward[of],
+    );
   const seconds = quantity({
     label: 'tensor_parallel',
     unit: 'seconds',
@@ -129,9 +128,9 @@ function tensorTraffic(
       batch: setting.microBatch,
       context: setting.context,
       bytes: bytesIn(setting.precision),
-      values,
+      values: inAll('values'),
       tensor,
-      all_reduces: (passes + 1) * launchesOf(inStage).reductions + ends.length,
+      all_reduces: inAll('times'),
       ...waiting(link, pace),
     },
     source: 'per token, an all-reduce for each product by rows and its way back (arXiv 2104.04473)',

@@ -162,12 +162,12 @@ function expertGroupsOf(
 
 /** The logits are gathered for one token of a sequence, and that is left out. */
 function sharedWork(model: LanguageModel, bytesPerValue: number): SharedWork {
-  const { layers, reductions } = launchesOf([model]);
+  // The rows of a shared embedding are reduced too.
+  const { values, times } = exchangeOf([model.embedding, ...model.blocks]).forward;
   return {
-    // The rows of a shared embedding are reduced too.
-    allReduces: 1 + reductions,
-    // An exchange counts an all-reduce twice.
-    reducedBytes: (bytesPerValue * exchangeOf([model.embedding, ...model.blocks]).forward) / 2,
-    launches: layers,
+    allReduces: times,
+    // An all-reduce counts twice in `values`.
+    reducedBytes: (bytesPerValue * values) / 2,
+    launches: launchesOf([model]).layers,
   };
 }
