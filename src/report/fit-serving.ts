@@ -43,6 +43,9 @@ export function servingBlocks({ setting, contextOrigin, fit }: Serving): Block[]
     ),
     speedTable(fit, setting),
     note(`${limitsText(fit)} ${roomText(fit, setting)}`),
+    ...(fit.withoutLink === null
+      ? []
+      : [note(`Sums over GPUs are not counted: ${fit.withoutLink}.`)]),
     ...(fit.load ? loadBlocks(fit.load, setting) : []),
   ];
 }

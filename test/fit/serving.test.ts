@@ -353,6 +353,17 @@ it('refuses to share a layer among more GPUs than there are', () => {
   );
 });
 
+it('says that all-reduces are not counted where nobody knows what joins the GPUs', async () => {
+  const { model } = await publishedConfig('llama-2-7b');
+  const on = (tensorParallel: number) => fitServing(model, setting({ tensorParallel }));
+  const links = (tensorParallel: number) =>
+    on(tensorParallel).decode.limits.find(({ limit }) => limit === 'links')?.seconds.value;
+  expect(on(8).withoutLink).toBeNull();
+  expect(links(8)).toBeGreaterThan(0);
+  expect(on(16).withoutLink).toMatch(/^what joins more than 8 of h100-80gb is not known: /);
+  expect(links(16)).toBe(0);
+});
+
 describe('a chip without a published peak', () => {
   const cluster = { gpu: gpuNamed('m2-pro-16gb'), gpus: 1, network: null };
 
