@@ -468,7 +468,7 @@ const shareTerm = (term: string, count: number) =>
  */
 function scoresFigure(blocks: readonly Layer[], setting: ActivationSetting): Figure {
   const attentions = attentionsIn(blocks);
-  return ranksOf(attentions, tensorOf(setting))
+  return ranksOf(attentions.map(spansOf), tensorOf(setting))
     .map((rank) => scoresOfRank(attentions, setting, rank))
     .reduce((a, b) => (b.value > a.value ? b : a));
 }

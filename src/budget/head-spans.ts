@@ -25,9 +25,9 @@ export function spansOfRank(spans: readonly HeadSpan[], gpus: number, rank: numb
 
 /** The GPUs that have to be looked at to find the fullest: the first, unless heads of a layer see unlike far. */
 export const ranksOf = (
-  layers: readonly (Attention | LatentAttention)[],
+  layers: readonly (readonly HeadSpan[])[],
   gpus: number,
 ): readonly number[] => {
-  const isUneven = layers.some((layer) => spansOf(layer).length > 1);
+  const isUneven = layers.some((spans) => spans.length > 1);
   return Array.from({ length: isUneven ? gpus : 1 }, (_, rank) => rank);
 };

@@ -4,7 +4,7 @@ import { reachOf, windowKey } from '../architecture/masks.js';
 import { walk } from '../architecture/walk.js';
 import { DTYPES, type Dtype } from '../tensor/dtype.js';
 import { type Figure, figure, sumFigure } from './figure.js';
-import { keySpansOf, ranksOf, spansOfRank } from './head-spans.js';
+import { keySpansOf, ranksOf, spansOf, spansOfRank } from './head-spans.js';
 
 export interface StateSetting {
   readonly batch: number;
@@ -45,7 +45,9 @@ export function stateOf(
   const kept = keptBy(model, gpus);
   const { mambaValues, convolutionValues } = kept;
   const { bits } = DTYPES[dtype];
-  const onRanks = ranksOf(kept.attentions, gpus).map((rank) => cachedValues(kept, gpus, rank));
+  const onRanks = ranksOf(kept.attentions.map(spansOf), gpus).map((rank) =>
+    cachedValues(kept, gpus, rank),
+  );
   /** Bytes of what `term` says of each kind of cache that `which` lets through, times `factor`. */
   const keyValues = (
     label: string,

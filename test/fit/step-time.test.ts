@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { loadFamily } from '../../src/architecture/families.js';
 import { countParameters } from '../../src/budget/parameters.js';
 import { linkFor } from '../../src/fit/exchanges.js';
 import { mfuOf, publishedFlopsPerToken } from '../../src/fit/mfu.js';
@@ -120,6 +121,27 @@ describe('a step', () => {
     const [first, last] = [3 * block, 3 * (block + 2 * 8 * 40)];
     const { seconds } = stepOf({ gpus: 2, pipelineParallel: 2, globalBatchTokens: 4 * 8 });
     expect(seconds.compute).toBeCloseTo((3 * last + first + last) / 1e6, 12);
+  });
+
+  it('computes what is whole on each of the GPUs that share a layer, or for its tokens', async () => {
+    const { build, schema } = await loadFamily('qwen3_moe');
+    const model = build(
+      schema.parse({
+        model: { family: 'qwen3_moe', num_hidden_layers: 2, hidden_size: 64, num_experts: 8 },
+      }),
+    );
+    const flops = (gpus: number, sequenceParallel: boolean) => {
+      const cluster = { gpu: SLOW, gpus, network: FAR };
+      const wish = { context: 8, sequenceParallel, tensorParallel: gpus, cluster };
+      const setting = fitSetting(wish);
+      const { limits } = stepTimeOf(model, setting, fitTrainingMemory(model, setting).stages);
+      return 1e6 * (limits.find(({ limit }) => limit === 'compute')?.seconds.lower.value ?? 0);
+    };
+    const all = flops(1, false);
+    // Three times 2 FLOP of 8 tokens for each weight of two routers.
+    const routers = 3 * 2 * 8 * (2 * 8 * 64);
+    expect(flops(2, false)).toBeCloseTo((all - routers) / 2 + routers, 3);
+    expect(flops(2, true)).toBeCloseTo(all / 2, 3);
   });
 
   it('exchanges gradients and weights of replicas', () => {
