@@ -4,7 +4,7 @@ import { type Bounds, type Quantity, quantity } from '../budget/quantity.js';
 import { peakFor } from '../hardware/peak.js';
 import { boundsOf, eachBound } from './bounds.js';
 import { EFFICIENCIES } from './efficiency.js';
-import { communicationSeconds, paceOf } from './exchanges.js';
+import { communicationSeconds, paceOf, withoutLink } from './exchanges.js';
 import { assumedMfu, modelFlops, REACHED } from './mfu.js';
 import { type Parallelism, parallelismOf, stagesOf } from './parallelism.js';
 import { type Computing, computeSeconds, memorySeconds } from './step-limits.js';
@@ -53,6 +53,7 @@ export function stepTimeOf(
     roofline,
     limits,
     limitedBy: limitedBy.limit,
+    withoutLink: withoutLink(setting.cluster, setting.cluster.gpus),
     tokens,
     tokensPerSecond,
   };

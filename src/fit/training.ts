@@ -55,6 +55,8 @@ export interface StepTime {
   readonly limits: readonly { readonly limit: StepLimit; readonly seconds: Bounds }[];
   /** Of the best case. */
   readonly limitedBy: StepLimit;
+  /** What of communication is not counted, as nobody knows a link for it; null where all is. */
+  readonly withoutLink: string | null;
   /** Tokens of a step, and how they are made up. */
   readonly tokens: Quantity;
   readonly tokensPerSecond: Quantity;

@@ -47,6 +47,9 @@ export function servingBlocks(
     ),
     speedTable(fit, setting),
     note(`${limitsText(fit)} ${roomText(fit, setting)}`),
+    ...(fit.withoutLink === null
+      ? []
+      : [note(`Sums over GPUs are not counted: ${fit.withoutLink}.`)]),
     ...(fit.load ? loadBlocks(fit.load, setting, doubts) : []),
   ];
 }

@@ -107,13 +107,16 @@ function utilisationText({ mfu, assumedMfu, decidedBy }: StepTime): string {
 }
 
 function stepBlocks(step: StepTime, time: TrainingTime | undefined): Block[] {
-  const { seconds, limits, limitedBy, tokens, tokensPerSecond } = step;
+  const { seconds, limits, limitedBy, withoutLink, tokens, tokensPerSecond } = step;
   return [
     note(
       `A step is ${formatInteger(Math.round(tokens.value))} tokens, ${significant(tokensPerSecond.value)} tokens/s as ` +
         `expected: ${utilisationText(step)}. At best ${limitedBy} limits it: ` +
         `${limits.map(({ limit, seconds: { lower } }) => `${limit} ${formatSeconds(lower.value)}`).join(', ')}.`,
     ),
+    ...(withoutLink === null
+      ? []
+      : [note(`Communication is not counted where nobody knows how fast it is: ${withoutLink}.`)]),
     {
       kind: 'table',
       columns: [left('time', 'what'), ...boundsColumns('seconds')],
