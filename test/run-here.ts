@@ -4,6 +4,8 @@ import type { Run } from './run-cli.js';
 
 type Write = typeof process.stdout.write;
 
+let isRunning = false;
+
 /**
  * Runs the built command line in this process, which spares the start of one. For what commands answer: how a process
  * reads its input, takes signals, pipes and full disks, and what it takes of memory is for `runCli`.
@@ -12,19 +14,23 @@ export async function runHere(
   args: readonly string[],
   { cwd = ROOT }: { readonly cwd?: string } = {},
 ): Promise<Run> {
-  const { runCommandLine } = await builtMain();
+  // They would write into each other's answers.
+  if (isRunning) throw new Error('one command at a time: await the one before');
+  isRunning = true;
   const before = process.cwd();
-  const out: string[] = [];
-  const err: string[] = [];
+  const out: Buffer[] = [];
+  const err: Buffer[] = [];
   const { stdout, stderr, exitCode } = process;
   const [writeOut, writeErr] = [stdout.write, stderr.write];
-  process.exitCode = undefined;
-  process.chdir(cwd);
-  [stdout.write, stderr.write] = [writingTo(out), writingTo(err)];
   try {
+    process.exitCode = undefined;
+    process.chdir(cwd);
+    const { runCommandLine } = await builtMain();
+    [stdout.write, stderr.write] = [writingTo(out), writingTo(err)];
     await runCommandLine(args, pathToFileURL(ROOT));
-    return { code: Number(process.exitCode ?? 0), stdout: out.join(''), stderr: err.join('') };
+    return { code: Number(process.exitCode ?? 0), stdout: textOf(out), stderr: textOf(err) };
   } finally {
+    isRunning = false;
     [stdout.write, stderr.write] = [writeOut, writeErr];
     process.exitCode = exitCode;
     process.chdir(before);
@@ -38,9 +44,11 @@ function builtMain(): Promise<typeof import('../src/cli/main.js')> {
   return import(pathToFileURL(inPackage('dist/cli/main.js')).href);
 }
 
-const writingTo = (texts: string[]): Write =>
+const textOf = (chunks: readonly Buffer[]) => Buffer.concat(chunks).toString('utf8');
+
+const writingTo = (chunks: Buffer[]): Write =>
   ((text: string | Uint8Array, ...rest: unknown[]) => {
-    texts.push(typeof text === 'string' ? text : Buffer.from(text).toString('utf8'));
+    chunks.push(Buffer.from(text as string));
     for (const each of rest) if (typeof each === 'function') each();
     return true;
   }) as Write;

@@ -75,7 +75,7 @@ class FormulaParser<T> {
 
   #divide(value: T, by: T): T {
     const quotient = this.#arithmetic.divide(value, by);
-    if (quotient === undefined) throw this.#broken('divides with a rest');
+    if (quotient === undefined) throw this.#broken('divides by zero, or with a rest');
     return quotient;
   }
 

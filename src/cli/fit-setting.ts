@@ -351,21 +351,9 @@ function leastShared(
   if (wish !== undefined) return best;
   for (let shared = 2; shared <= setting.cluster.gpus && best.fit.verdict !== 'fits'; shared *= 2) {
     const wider = { ...setting, tensorParallel: shared };
-    const fit = fitIfPossible(model, wider);
-    if (fit === undefined) return best;
-    best = { setting: wider, fit };
+    best = { setting: wider, fit: fitServing(model, wider) };
   }
   return best;
-}
-
-/** Undefined where the layers cannot be shared so. */
-function fitIfPossible(model: LanguageModel, setting: ServingFitSetting): ServingFit | undefined {
-  try {
-    return fitServing(model, setting);
-  } catch (error) {
-    if (error instanceof UserError) return undefined;
-    throw error;
-  }
 }
 
 /** A forward pass on this machine, as quick-test runs one. */

@@ -1,8 +1,8 @@
 import type { LanguageModel } from '../architecture/layer.js';
-import { UserError } from '../errors.js';
+import { peakIfKnown } from '../hardware/peak.js';
 import { remediesFor, roomFor } from './remedies.js';
-import { stepTimeOf, trainingTimeOf } from './step-time.js';
-import type { StageMemory, StepTime, TrainingFit } from './training.js';
+import { computedIn, stepTimeOf, trainingTimeOf } from './step-time.js';
+import type { TrainingFit } from './training.js';
 import { fitTrainingMemory } from './training-memory.js';
 import type { TrainingFitSetting } from './training-setting.js';
 
@@ -13,10 +13,10 @@ import type { TrainingFitSetting } from './training-setting.js';
 export function fitTraining(model: LanguageModel, setting: TrainingFitSetting): TrainingFit {
   const memory = fitTrainingMemory(model, setting);
   const { trainTokens } = setting;
-  const step =
-    trainTokens === undefined
-      ? possibleStep(model, setting, memory.stages)
-      : stepTimeOf(model, setting, memory.stages);
+  // Who does not ask for a time is not told that there is none.
+  const isTold =
+    trainTokens !== undefined || peakIfKnown(setting.cluster.gpu, computedIn(setting)) !== null;
+  const step = isTold ? stepTimeOf(model, setting, memory.stages) : undefined;
   const remedies =
     memory.verdict === 'fits' ? roomFor(model, setting) : remediesFor(model, setting);
   return {
@@ -25,18 +25,4 @@ export function fitTraining(model: LanguageModel, setting: TrainingFitSetting): 
     ...(step && trainTokens !== undefined && { time: trainingTimeOf(step, trainTokens) }),
     remedies,
   };
-}
-
-/** Who does not ask for a time is not told that there is none. */
-function possibleStep(
-  model: LanguageModel,
-  setting: TrainingFitSetting,
-  stages: readonly StageMemory[],
-): StepTime | undefined {
-  try {
-    return stepTimeOf(model, setting, stages);
-  } catch (error) {
-    if (error instanceof UserError) return undefined;
-    throw error;
-  }
 }

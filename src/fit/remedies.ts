@@ -1,7 +1,16 @@
 /** The fewest changes of a setting that make a training fit; and how far one that fits could be taken. */
 import type { LanguageModel } from '../architecture/layer.js';
+import { largest } from './largest.js';
 import { type Combination, Fitting, fewestChanges, flagsOf } from './lever-search.js';
-import { CHANGING, doubled, type Lever, leversOf, MOST_GPUS, onGpus } from './levers.js';
+import {
+  CHANGING,
+  type Change,
+  doubled,
+  type Lever,
+  leversOf,
+  MOST_GPUS,
+  onGpus,
+} from './levers.js';
 import type { Remedy } from './training.js';
 import { fitTrainingMemory } from './training-memory.js';
 import type { TrainingFitSetting } from './training-setting.js';
@@ -62,11 +71,14 @@ const listed = (words: readonly string[]): string =>
 export function roomFor(model: LanguageModel, setting: TrainingFitSetting): Remedy[] {
   const { microBatch, context } = setting;
   const fitting = new Fitting(model, setting);
-  const batches = largestThat(microBatch, MOST_SEQUENCES, (value) =>
-    fitting.fits([{ words: '', flags: { microBatch: value } }]),
+  const fitsWith = (flags: Change['flags']) => fitting.fits([{ words: '', flags }]);
+  const batches = largest(
+    Math.max(microBatch, MOST_SEQUENCES),
+    (value) => value <= microBatch || fitsWith({ microBatch: value }),
   );
-  const contexts = largestThat(context, model.positions, (value) =>
-    fitting.fits([{ words: '', flags: { context: value } }]),
+  const contexts = largest(
+    model.positions,
+    (value) => value <= context || fitsWith({ context: value }),
   );
   const changes = [
     { words: `up to a micro-batch of ${batches}`, flags: { microBatch: batches } },
@@ -79,15 +91,3 @@ export function roomFor(model: LanguageModel, setting: TrainingFitSetting): Reme
 
 /** Beyond this nobody asks how many more sequences there is room for. */
 const MOST_SEQUENCES = 65_536;
-
-/** The largest value from `from`, which fits, up to `to` that fits: doubled, then cut in halves. */
-function largestThat(from: number, to: number, isEnough: (value: number) => boolean): number {
-  let [fits, fails] = [from, to + 1];
-  const probe = (value: number) => {
-    if (isEnough(value)) fits = value;
-    else fails = value;
-  };
-  while (fails === to + 1 && fits < to) probe(Math.min(to, 2 * fits));
-  while (fails - fits > 1) probe(Math.floor((fits + fails) / 2));
-  return fits;
-}

@@ -6,6 +6,8 @@
  *
  *     batch · cache / bandwidth + max(batch · FLOPs / peak, weights / bandwidth)
  *
+ * Where computing with the cache takes longer than reading it, as latent attention does, that stands in its place.
+ *
  * All is of one GPU: of several that share the layers, each has its part of the bytes and of the FLOPs.
  */
 import { type Bounds, type Quantity, quantity } from '../budget/quantity.js';
@@ -61,7 +63,7 @@ export type StepLimit = 'weights' | 'cache' | 'compute' | 'links';
 
 export interface DecodeStep {
   readonly seconds: Bounds;
-  /** What takes longest at the roofline. */
+  /** What takes longest at the roofline, of what decides there. */
   readonly limitedBy: StepLimit;
   /** The parts of the roofline. */
   readonly limits: readonly { readonly limit: StepLimit; readonly seconds: Quantity }[];
@@ -94,8 +96,8 @@ interface Term {
 }
 
 const STEP_SOURCE =
-  'the cache of each sequence, and the larger of reading the weights and computing with them ("How to Scale Your ' +
-  'Model", inference)';
+  'the larger of reading the cache of each sequence and computing with it, and the larger of reading the weights and ' +
+  'computing with them ("How to Scale Your Model", inference)';
 
 /** The time of one step of decoding, and what limits it. */
 export function decodeStep(work: DecodeWork, rates: Rates, batch: number): DecodeStep {
@@ -108,7 +110,26 @@ export function decodeStep(work: DecodeWork, rates: Rates, batch: number): Decod
     { limit: 'links' as const, seconds: atPeak('all-reduces', links) },
   ];
   const seconds = eachBound(EFFICIENCIES, (_, bound) => stepSeconds(work, rates, batch, bound));
-  return { seconds, limits, limitedBy: longest(limits) };
+  return { seconds, limits, limitedBy: longest(takenAtPeak({ cache, weights, computing, links })) };
+}
+
+/** What each takes of a step at the roofline: of reading and of computing with the same, the slower alone does. */
+function takenAtPeak({
+  cache,
+  weights,
+  computing,
+  links,
+}: Pick<DecodeTerms, 'cache' | 'weights' | 'computing' | 'links'>) {
+  const seconds = (term: Term | undefined) => (term ? atPeak('a part of the step', term).value : 0);
+  const [reading, scores] = [seconds(cache), seconds(computing?.scores)];
+  const [loading, products] = [seconds(weights), seconds(computing?.products)];
+  const compute = (scores > reading ? scores : 0) + (products > loading ? products : 0);
+  return [
+    { limit: 'weights', seconds: { value: loading >= products ? loading : 0 } },
+    { limit: 'cache', seconds: { value: reading >= scores ? reading : 0 } },
+    { limit: 'compute', seconds: { value: compute } },
+    { limit: 'links', seconds: { value: seconds(links) } },
+  ] as const;
 }
 
 /** One of the bounds of that time, for those who ask for many batches. */
@@ -198,6 +219,8 @@ export function prefill(work: PrefillWork, rates: Rates): Prefill | null {
   ] as const;
   return { seconds, limits, limitedBy: longest(limits) };
 }
+
+type DecodeTerms = ReturnType<typeof decodeTerms>;
 
 function decodeTerms(work: DecodeWork, rates: Rates, batch: number) {
   const weights = weightsTerm(work, batch);
@@ -306,7 +329,7 @@ function inputsOf(terms: readonly Term[], efficiency: Efficiency): Record<string
 }
 
 function longest<L extends string>(
-  limits: readonly { readonly limit: L; readonly seconds: Quantity }[],
+  limits: readonly { readonly limit: L; readonly seconds: Pick<Quantity, 'value'> }[],
 ): L {
   const [first, ...others] = limits;
   if (first === undefined) throw new Error('nothing takes any time');

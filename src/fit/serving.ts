@@ -5,6 +5,7 @@ import { type Bounds, type Quantity, quantity } from '../budget/quantity.js';
 import { UserError } from '../errors.js';
 import type { Cluster } from '../hardware/gpu.js';
 import { capacityOf, noPeakText, peakFor, peakIfKnown } from '../hardware/peak.js';
+import { largest } from './largest.js';
 import { servedWeights, WEIGHT_DTYPES } from './quantized.js';
 import { LARGEST_BATCH, LOAD_ASSUMPTION, type LoadAnswer, replicasFor } from './queueing.js';
 import {
@@ -122,20 +123,6 @@ function requireGpus(tensorParallel: number, { gpus }: Cluster): void {
 
 /** More sequences than this are not searched for. */
 const MOST_SEQUENCES = 2 ** 24;
-
-/** The largest number from 1 to `most` that holds, of what holds for no number beyond one that fails; 0 for none. */
-export function largest(most: number, holds: (count: number) => boolean): number {
-  let [held, fails] = [0, 1];
-  // Doubling first: answers are mostly far below `most`, and trying is not free.
-  while (fails <= most && holds(fails)) [held, fails] = [fails, 2 * fails];
-  fails = Math.min(fails, most + 1);
-  while (fails - held > 1) {
-    const middle = held + Math.floor((fails - held) / 2);
-    if (holds(middle)) held = middle;
-    else fails = middle;
-  }
-  return held;
-}
 
 const found = (
   label: string,

@@ -23,7 +23,7 @@ export function stepTimeOf(
   const parallelism = parallelismOf(model, setting);
   const stages = stagesOf(model, parallelism);
   const situation = { model, setting, parallelism, stages, memory };
-  const peak = peakFor(setting.cluster.gpu, setting.precision === 'mixed' ? 'bf16' : 'f32');
+  const peak = peakFor(setting.cluster.gpu, computedIn(setting));
   const limits = limitsOf(situation, peak);
   const limitedBy = longestOf(limits, 'lower');
   const roofline = quantity({
@@ -57,6 +57,10 @@ export function stepTimeOf(
     tokensPerSecond,
   };
 }
+
+/** Of the products. */
+export const computedIn = ({ precision }: Pick<TrainingFitSetting, 'precision'>) =>
+  precision === 'mixed' ? 'bf16' : 'f32';
 
 /** By more than what rounding makes of a quotient. */
 const isLess = (a: Quantity, b: Quantity): boolean => a.value < b.value * (1 - 1e-12);

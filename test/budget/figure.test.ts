@@ -30,8 +30,8 @@ describe('evaluate', () => {
     ['1 +', 'ends too early'],
     ['1 2', 'goes on after its end'],
     ['(1', 'lacks a )'],
-    ['7 / 2', 'divides with a rest'],
-    ['1 / 0', 'divides with a rest'],
+    ['7 / 2', 'divides by zero, or with a rest'],
+    ['1 / 0', 'divides by zero, or with a rest'],
     ['1 % 2', 'has an unknown sign'],
     ['', 'ends too early'],
   ])('refuses %j', (formula, what) => expect(() => evaluate(formula, {})).toThrow(what));

@@ -57,6 +57,12 @@ describe('a step of decoding Llama-2-13B at 8192 tokens ("How to Scale Your Mode
     const limit = (batch: number) => decodeStep({ ...BOOK, cacheBytes: 0 }, RATES, batch).limitedBy;
     expect([240, 241].map(limit)).toEqual(['weights', 'compute']);
   });
+
+  it('is limited by reading where both parts of computing are faster than it, however long together', () => {
+    const work = { ...ALONE, weightBytes: 5, cacheBytes: 4, scoreFlops: 3, flops: 3 };
+    const step = decodeStep(work, { bandwidth: 1, peakFlops: 1, gpus: 1 }, 1);
+    expect([step.seconds.lower.value, step.limitedBy]).toEqual([9, 'weights']);
+  });
 });
 
 describe('experts', () => {

@@ -6,22 +6,32 @@ import { usualFormat } from '../../src/fit/quantized.js';
 import type { ServingFitSetting, WeightDtype } from '../../src/fit/serving-setting.js';
 import { gpuNamed } from '../../src/hardware/gpus.js';
 
+const llama2 = (sizes: Record<string, number>) =>
+  llama.build(
+    llama.schema.parse({
+      model: { family: 'llama', vocab_size: 32_000, tie_word_embeddings: false, ...sizes },
+    }),
+  );
+
 /** arXiv 2307.09288: 13B; its vocabulary and norms as those of 7B. */
-export const LLAMA_2_13B = llama.build(
-  llama.schema.parse({
-    model: {
-      family: 'llama',
-      vocab_size: 32_000,
-      hidden_size: 5120,
-      num_hidden_layers: 40,
-      num_attention_heads: 40,
-      num_key_value_heads: 40,
-      intermediate_size: 13_824,
-      max_position_embeddings: 8192,
-      tie_word_embeddings: false,
-    },
-  }),
-);
+export const LLAMA_2_13B = llama2({
+  hidden_size: 5120,
+  num_hidden_layers: 40,
+  num_attention_heads: 40,
+  num_key_value_heads: 40,
+  intermediate_size: 13_824,
+  max_position_embeddings: 8192,
+});
+
+/** … and 70B. */
+export const LLAMA_2_70B = llama2({
+  hidden_size: 8192,
+  num_hidden_layers: 80,
+  num_attention_heads: 64,
+  num_key_value_heads: 8,
+  intermediate_size: 28_672,
+  max_position_embeddings: 4096,
+});
 
 /** OPT-13B (arXiv 2205.01068, table 1) has the shape of GPT: what it caches does not depend on the rest. */
 export const OPT_13B = gpt2.build(
