@@ -139,8 +139,8 @@ function keptActivationBytes({ model, form }: ServedModel, context: number, batc
 const partOf = (whole: Exact, { form }: ServedModel): number => Number(whole) / form.tensorParallel;
 
 /** Mixtures with as many experts together. */
-function expertGroupsOf(
-  model: LanguageModel,
+export function expertGroupsOf(
+  model: Layer,
   bytesOf: (which: (tensor: Param) => boolean) => number,
 ): ExpertGroup[] {
   const groups = new Map<string, { experts: number; perToken: number; tensors: Set<Param> }>();
