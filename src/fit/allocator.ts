@@ -10,13 +10,17 @@ import { asOn } from './fixed-workspace.js';
 
 const MIB = 2 ** 20;
 
-/** To which sizes are rounded, and for large ones segments. */
+/** To which sizes are rounded. */
 const STEP = 512;
-const LARGE_STEP = 2 * MIB;
 
-/** Sizes that share a segment with others. */
-const SMALL = { most: MIB, segment: 2 * MIB };
-const MEDIUM = { below: 10 * MIB, segment: 20 * MIB };
+/** Up to which size tensors share segments, and how large those are. */
+const SHARED = [
+  { most: MIB, segment: 2 * MIB },
+  { most: 10 * MIB - STEP, segment: 20 * MIB },
+] as const;
+
+/** To which segments of larger ones are rounded. */
+const LARGE_STEP = 2 * MIB;
 
 /** Share of reserved memory that is not in use. */
 const UNUSED = { expected: 0.15, upper: 0.33 };
@@ -34,46 +38,52 @@ export interface Allotted {
 }
 
 /**
- * What is reserved for tensors that stay, beyond their bytes. What is left at the end of a segment of equal tensors is
- * less than one of at least two of them: at most half of what is filled, and a seventh on average over tensors between a
- * twentieth and half of a segment. The last segment of each size can be as good as empty.
+ * What is reserved for tensors that stay, beyond their bytes. At most, tensors of a size fill segments of their own, at
+ * whose ends there is no room for another one; at best those ends are filled by others. Of each kind of segment one is
+ * the last, and can be as good as empty.
  */
 export function roundingBytes(gpu: Pick<Gpu, 'kind'>, tensors: readonly Allotted[]): Bounds {
-  const isSmall = ({ bytes }: Allotted) => bytes <= SMALL.most;
-  const sharing = tensors.filter(({ bytes }) => bytes < MEDIUM.below);
-  const large = tensors.filter(({ bytes }) => bytes >= MEDIUM.below);
-  const lastSegments =
-    (sharing.some(isSmall) ? SMALL.segment : 0) + (sharing.every(isSmall) ? 0 : MEDIUM.segment);
+  const sumOf = (sizeOf: (bytes: number) => number) =>
+    tensors.reduce((sum, { count, bytes }) => sum + count * sizeOf(bytes), 0);
+  const lastSegments = SHARED.filter((shared) =>
+    tensors.some(({ bytes }) => sharedBy(bytes) === shared),
+  ).reduce((sum, { segment }) => sum + segment, 0);
+  const inputs = {
+    bytes: sumOf((bytes) => bytes),
+    rounded: sumOf(roundedSize),
+    alone: sumOf(shareOfSegment),
+    last_segments: lastSegments,
+  };
   const ofNvidia = boundsOf(
-    {
-      label: 'rounding of the allocator',
-      unit: 'bytes',
-      inputs: {
-        tensors: countOf(sharing),
-        step: STEP,
-        bytes: sharing.reduce((sum, { count, bytes }) => sum + count * bytes, 0),
-        last_segments: lastSegments,
-        large: countOf(large),
-        large_step: LARGE_STEP,
-      },
-    },
+    { label: 'rounding of the allocator', unit: 'bytes', inputs },
     {
       lower: NONE,
       expected: {
-        formula: '(tensors * step + large * large_step + last_segments) / 2 + bytes / 7',
-        source: `half a step for each tensor, half of the last segments, and what is left at the ends of others: ${SOURCE}`,
+        formula: '(rounded + alone + last_segments) / 2 - bytes',
+        source: `half of the ends of segments filled by other tensors, and half of the last segments: ${SOURCE}`,
       },
       upper: {
-        formula: 'tensors * (3 * step / 2) + large * large_step + last_segments + bytes / 2',
-        source: `a whole step for each, and half as much again at the ends, as equal tensors can leave there: ${SOURCE}`,
+        formula: 'alone + last_segments - bytes',
+        source: `tensors of each size in segments of their own: ${SOURCE}`,
       },
     },
   );
   return asOn(gpu, ofNvidia);
 }
 
-const countOf = (tensors: readonly Allotted[]): number =>
-  tensors.reduce((sum, { count }) => sum + count, 0);
+const sharedBy = (bytes: number) => SHARED.find(({ most }) => roundedUp(bytes, STEP) <= most);
+
+const roundedUp = (bytes: number, step: number): number => Math.ceil(bytes / step) * step;
+
+const roundedSize = (bytes: number): number =>
+  roundedUp(bytes, sharedBy(bytes) === undefined ? LARGE_STEP : STEP);
+
+/** What a tensor takes of a segment that is filled by others like it. */
+function shareOfSegment(bytes: number): number {
+  const size = roundedSize(bytes);
+  const segment = sharedBy(bytes)?.segment ?? size;
+  return segment / Math.floor(segment / size);
+}
 
 /** Gaps between what comes and goes, of which there is so much by each bound. */
 export function fragmentationBytes(
