@@ -256,7 +256,7 @@ const decodeComputing = (work: DecodeWork, peak: number, batch: number) => ({
  * goes to k, so it misses one with the chance 1 − k / E, and all tokens do with that to their power, when each chooses
  * for itself and all experts are as likely. Expected values add up, so that is the share of experts that are not read.
  */
-function weightsTerm(
+export function weightsTerm(
   { weightBytes, expertGroups }: Pick<DecodeWork, 'weightBytes' | 'expertGroups'>,
   tokens: number,
 ): Term {

@@ -156,8 +156,8 @@ function keptActivationBytes({ model, form }: ServedModel, context: number, batc
 }
 
 /** Mixtures with as many experts together. */
-function expertGroupsOf(
-  model: LanguageModel,
+export function expertGroupsOf(
+  model: Layer,
   bytesOf: (which: (tensor: Param) => boolean) => number,
 ): ExpertGroup[] {
   const groups = new Map<string, { experts: number; perToken: number; tensors: Set<Param> }>();
