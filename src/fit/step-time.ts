@@ -150,7 +150,8 @@ const reachedMfu = ({ situation, peak }: StepWork, seconds: Quantity): Quantity 
     source: 'FLOPs of the model in the time that is expected (arXiv 2204.02311, appendix B)',
   });
 
-function tokensOfStep(setting: TrainingFitSetting, parallelism: Parallelism): Quantity {
+/** Of all replicas together. */
+export function tokensOfStep(setting: TrainingFitSetting, parallelism: Parallelism): Quantity {
   const { globalBatchTokens: asked, microBatch: micro_batch, context } = setting;
   const { replicas, microBatches: micro_batches } = parallelism;
   return quantity({

@@ -79,6 +79,8 @@ export interface Remedy {
   readonly flags: Partial<TrainingFitSetting>;
   /** As `TrainingMemoryFit` has it. */
   readonly total: Bounds;
+  /** Of all GPUs together, as expected; null where no peak is known. */
+  readonly tokensPerSecond: Quantity | null;
 }
 
 /** Memory alone. */

@@ -17,7 +17,7 @@ import type { Block, TableBlock } from './report.js';
 import { contextText } from './setting.js';
 import { formatInteger, formatSeconds, significant } from './units.js';
 
-type Training = NonNullable<Fits['training']>;
+export type Training = NonNullable<Fits['training']>;
 
 export function trainingBlocks(training: Training): Block[] {
   const { setting, contextOrigin, fit } = training;
@@ -158,10 +158,17 @@ function remedyBlocks({ setting, fit: { remedies, verdict } }: Training): Block[
     ...(isRoom ? [] : caveats(remedies, setting)),
     {
       kind: 'table',
-      columns: [left('write', 'flags', true), ...boundsColumns('bytes')],
-      rows: remedies.map(({ flags, total }) => [
+      columns: [
+        left('write', 'flags', true),
+        ...boundsColumns('bytes'),
+        right('tokens/s', 'expected_tokens_per_second'),
+      ],
+      rows: remedies.map(({ flags, total, tokensPerSecond }) => [
         { text: `${isRoom ? 'up to ' : ''}${flagsText(flags)}` },
         ...boundsCells(total, bytesText),
+        tokensPerSecond
+          ? { text: significant(tokensPerSecond.value), value: tokensPerSecond.value }
+          : { text: '–', value: '' },
       ]),
     },
   ];
@@ -205,7 +212,8 @@ const FLAG_NAMES = {
 } as const satisfies Record<keyof Training['setting'], string>;
 
 /** As they are written on the command line. */
-const flagsText = (flags: Remedy['flags']): string =>
+/** As they are written. */
+export const flagsText = (flags: Remedy['flags']): string =>
   (Object.keys(flags) as (keyof Remedy['flags'])[])
     .map((name) => {
       const value = name === 'cluster' ? flags.cluster?.gpus : flags[name];
