@@ -106,13 +106,22 @@ function utilisationText({ mfu, assumedMfu, decidedBy }: StepTime): string {
     : `${DECIDING[decidedBy]}, and an MFU of ${percentText(mfu.value)} comes of it, less than ${assumed}`;
 }
 
+function limitText(
+  { limit, seconds: { lower } }: StepTime['limits'][number],
+  { withoutLink }: StepTime,
+): string {
+  const seconds = formatSeconds(lower.value);
+  if (limit !== 'communication' || withoutLink === null) return `${limit} ${seconds}`;
+  return lower.value === 0 ? `${limit} unknown` : `${limit} at least ${seconds}`;
+}
+
 function stepBlocks(step: StepTime, time: TrainingTime | undefined): Block[] {
   const { seconds, limits, limitedBy, withoutLink, tokens, tokensPerSecond } = step;
   return [
     note(
       `A step is ${formatInteger(Math.round(tokens.value))} tokens, ${significant(tokensPerSecond.value)} tokens/s as ` +
         `expected: ${utilisationText(step)}. At best ${limitedBy} limits it: ` +
-        `${limits.map(({ limit, seconds: { lower } }) => `${limit} ${formatSeconds(lower.value)}`).join(', ')}.`,
+        `${limits.map((each) => limitText(each, step)).join(', ')}.`,
     ),
     ...(withoutLink === null
       ? []

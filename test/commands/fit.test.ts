@@ -316,6 +316,18 @@ describe('the answer', () => {
     expect(text).toMatch(/^Assumed: Poisson arrivals/m);
   });
 
+  it('says of which GPUs nobody knows what joins them, and how to tell', async () => {
+    const text = async (gpu: string) => {
+      const result = await answered(SMALL, gpu, { gpus: 16, 'tensor-parallel': 2 });
+      return renderMarkdown(fitReport(result, { explain: false, flat: false }));
+    };
+    const told =
+      /what joins more than 8 of h100-80gb is not known: name a machine, as in --gpu dgx-h100/;
+    expect(await text('h100-80gb')).toMatch(told);
+    expect(await text('h100-80gb')).toMatch(/communication at least [\d.]+ /);
+    expect(await text('dgx-h100')).not.toMatch(/not known: name a machine/);
+  });
+
   it('says what would make it fit, and that it then does', async () => {
     const asked = { gpus: 8, for: 'training' } as const;
     const { training, cluster } = await answered(LARGE, 'h100-80gb', asked);
