@@ -10,14 +10,13 @@ import {
   type Attention,
   COMPONENTS,
   type Component,
-  type HeadSpan,
   type LanguageModel,
   type LatentAttention,
   type Layer,
   type MixtureOfExperts,
 } from '../architecture/layer.js';
 import { scoreValues, windowKey } from '../architecture/masks.js';
-import { stagesOf, walk } from '../architecture/walk.js';
+import { expertLayers, isProduct, stagesOf, walk } from '../architecture/walk.js';
 import {
   expertInner,
   inputWidth,
@@ -27,6 +26,7 @@ import {
 } from '../architecture/widths.js';
 import { type Exact, exact, type Figure, figure, sumFigure } from './figure.js';
 import type { Recompute } from './flops.js';
+import { ranksOf, spansOf, spansOfRank } from './head-spans.js';
 import { remembered } from './remember.js';
 
 /** Whether scores and scan states are kept, or computed again by kernels that never hold them whole. */
@@ -321,8 +321,6 @@ function keptInTurn(
   });
 }
 
-const isProduct = ({ kind }: Layer) => kind === 'linear' || kind === 'transposedLinear';
-
 /** What is kept besides an input that is kept already. */
 function withoutInput([first, ...others]: readonly Kept[]): Kept[] {
   const vectors = first?.vectors.slice(1) ?? [];
@@ -373,7 +371,7 @@ function mixtureKept(layer: MixtureOfExperts, part: Component): Kept[] {
 }
 
 const expertPart = (experts: MixtureOfExperts['experts'], part: Component) =>
-  ('kind' in experts ? experts.component : experts[0]?.component) ?? part;
+  expertLayers(experts)[0]?.component ?? part;
 
 /** The parts of `kept`, and the scores and scan states of `blocks` unless these are recomputed. */
 function partsOf(
@@ -474,12 +472,9 @@ function scoresFigure(
   squares = squaresPerHead,
 ): Figure {
   const attentions = attentionsIn(blocks);
-  const isUneven = attentions.some((layer) => spansOf(layer).length > 1);
-  const ranks = isUneven ? tensorOf(setting) : 1;
-  const figures = Array.from({ length: ranks }, (_, rank) =>
-    scoresOfRank(attentions, setting, rank, squares),
-  );
-  return figures.reduce((a, b) => (b.value > a.value ? b : a));
+  return ranksOf(attentions.map(spansOf), tensorOf(setting))
+    .map((rank) => scoresOfRank(attentions, setting, rank, squares))
+    .reduce((a, b) => (b.value > a.value ? b : a));
 }
 
 function scoresOfRank(
@@ -517,17 +512,6 @@ function scoresOfRank(
         ? ': the whole square up to 2048 tokens, block by block beyond it for local heads'
         : ': the whole square, masked or not',
     ].join(''),
-  });
-}
-
-/** The heads that one of `tensor` GPUs has, in the order of the spans. */
-function spansOfRank(spans: readonly HeadSpan[], tensor: number, rank: number): HeadSpan[] {
-  const perRank = spans.reduce((sum, { heads }) => sum + heads, 0) / tensor;
-  let start = -rank * perRank;
-  return spans.flatMap(({ heads, window }) => {
-    const [from, to] = [Math.max(0, start), Math.min(perRank, start + heads)];
-    start += heads;
-    return to > from ? [{ heads: to - from, window }] : [];
   });
 }
 
@@ -698,9 +682,6 @@ const keptInBlocks = (model: LanguageModel, blocks: readonly Layer[]): Kept[] =>
   const kinds = kindsOfBlocks(model);
   return blocks.flatMap((block) => kinds.get(block)?.kept ?? []);
 };
-
-const spansOf = (layer: Attention | LatentAttention): readonly HeadSpan[] =>
-  layer.kind === 'attention' ? layer.spans : [{ heads: layer.heads, window: undefined }];
 
 /** What decides how many scores, and sums of them, are kept. */
 const scoresOf = (layer: Attention | LatentAttention) => [

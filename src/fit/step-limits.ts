@@ -4,7 +4,7 @@ import type { Param } from '../architecture/param.js';
 import { tensorsOf } from '../architecture/walk.js';
 import { activationsOf } from '../budget/activations.js';
 import { type Recompute, trainingFlopsOf } from '../budget/flops.js';
-import { operationsOf } from '../budget/operations.js';
+import type { Operation } from '../budget/operations.js';
 import { type Bounds, type Quantity, quantity } from '../budget/quantity.js';
 import { remembered } from '../budget/remember.js';
 import { bytesIn } from '../budget/training.js';
@@ -15,6 +15,7 @@ import { launchesOf } from './launches.js';
 import type { Stage } from './parallelism.js';
 import { type ExpertGroup, weightsTerm } from './roofline.js';
 import { expertGroupsOf } from './serving-work.js';
+import { operationsOfRank, ranksThatDiffer, type Sharing } from './shared-operations.js';
 import { elementsPerGpu, tensorCuts } from './tensor-cuts.js';
 import type { StepSituation } from './training.js';
 import { activationSetting, CONVENTIONS } from './training-setting.js';
@@ -37,42 +38,67 @@ export function computeSeconds(
   peak: Quantity,
   computing: OfBounds<Computing>,
 ): Bounds {
-  const { tensor, microBatches: micro_batches } = situation.parallelism;
+  const { microBatches: micro_batches } = situation.parallelism;
   const ofStages = flopsOfStages(situation);
   const [slowest, stages] = [Math.max(...ofStages), sum(ofStages)];
   return eachBound(computing, ({ utilisation, source }) =>
     quantity({
       label: 'compute',
       unit: 'seconds',
-      formula: '((micro_batches - 1) * slowest + stages) / (tensor * peak * utilisation)',
-      inputs: { micro_batches, slowest, stages, tensor, peak: peak.value, utilisation },
-      source: `FLOPs of a micro-batch in the slowest stage, and in all; 1F1B (arXiv 2104.04473); ${peak.source}; ${source}`,
+      formula: '((micro_batches - 1) * slowest + stages) / (peak * utilisation)',
+      inputs: { micro_batches, slowest, stages, peak: peak.value, utilisation },
+      source: `FLOPs of a micro-batch on a GPU of the slowest stage, and of each; 1F1B (arXiv 2104.04473); ${peak.source}; ${source}`,
     }),
   );
 }
 
-/** Of a micro-batch. */
-function flopsOfStages({ model, setting, stages }: StepSituation): number[] {
-  const { microBatch: batch, context, recompute, attention } = setting;
+/** Of a micro-batch, on the GPU of each stage that has most to compute. */
+function flopsOfStages({ model, setting, stages, parallelism }: StepSituation): number[] {
+  const { microBatch: batch, context, recompute, attention, sequenceParallel } = setting;
   const pass = { batch, context, causal: attention === 'fused' };
+  const sharing = { cuts: tensorCuts(model), gpus: parallelism.tensor, byTokens: sequenceParallel };
   // Blocks are mostly alike.
   const known = new Map<string, number>();
-  const flops = (layer: Layer, again: Recompute) => {
-    const key = `${again} ${operationsKey(layer)}`;
+  const flops = (layer: Layer, again: Recompute, rank: number) => {
+    const { operations, key } = sharedOperations(layer, sharing, rank);
+    const name = `${again} ${key}`;
     const value =
-      known.get(key) ?? Number(trainingFlopsOf(layer, { ...pass, recompute: again }).total.value);
-    known.set(key, value);
+      known.get(name) ??
+      Number(trainingFlopsOf(operations, { ...pass, recompute: again }).total.value);
+    known.set(name, value);
     return value;
   };
-  return stages.map(({ from, to }) => {
-    const blocks = model.blocks.slice(from, to).map((block) => flops(block, recompute));
-    // Nothing of the head is computed again.
-    return sum([...blocks, ...(to === model.blocks.length ? [flops(model.head, 'none')] : [])]);
-  });
+  const ofRank = ({ from, to }: Stage, rank: number) =>
+    sum([
+      ...model.blocks.slice(from, to).map((block) => flops(block, recompute, rank)),
+      // Nothing of the head is computed again.
+      ...(to === model.blocks.length ? [flops(model.head, 'none', rank)] : []),
+    ]);
+  const ranks = ranksThatDiffer(model.blocks, sharing.gpus);
+  return stages.map((stage) => Math.max(...ranks.map((rank) => ofRank(stage, rank))));
 }
 
-/** The same of layers that compute the same. */
-const operationsKey = remembered((layer: Layer) => JSON.stringify(operationsOf(layer)));
+interface SharedOperations {
+  readonly operations: readonly Operation[];
+  /** The same of layers that compute the same. */
+  readonly key: string;
+}
+
+function sharedOperations(layer: Layer, sharing: Sharing, rank: number): SharedOperations {
+  const known = knownOperations(layer);
+  const name = `${sharing.gpus} ${sharing.byTokens} ${rank}`;
+  const found = known.get(name);
+  if (found) return found;
+  const operations = operationsOfRank(layer, sharing, rank);
+  // Whatever they are called.
+  const sizes = operations.map((each) => ({ ...each, layer: '', tensor: undefined }));
+  const made = { operations, key: JSON.stringify(sizes) };
+  known.set(name, made);
+  return made;
+}
+
+/** By who shares the layer. */
+const knownOperations = remembered<Layer, Map<string, SharedOperations>>(() => new Map());
 
 const sum = (values: readonly number[]) => values.reduce((total, value) => total + value, 0);
 
