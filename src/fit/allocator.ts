@@ -92,7 +92,7 @@ export function fragmentationBytes(
 ): Bounds {
   const source =
     'of reserved memory 15 % are not in use on average, and up to 33 % (arXiv 2401.08156); of what comes and goes: ' +
-    'activations and temporary values, when they are most';
+    'activations and temporary values';
   const ofNvidia = boundsOf(
     {
       label: 'fragmentation',

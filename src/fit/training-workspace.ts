@@ -215,7 +215,8 @@ export interface Workspace {
 
 /**
  * The workspace of a GPU of one stage, at the fuller of two moments: in the backward pass, or in the update of the
- * weights. Buckets are counted in both.
+ * weights. Buckets are counted in both, and so are the gaps that the backward pass leaves; the tensors of the update are
+ * the same in each step, and leave none.
  */
 export function workspaceOf(situation: Situation): Workspace {
   const found: Readonly<Record<string, Bounds>> = Object.fromEntries(
@@ -237,10 +238,7 @@ export function workspaceOf(situation: Situation): Workspace {
     temporary: { expected: temporary('expected'), upper: temporary('upper') },
   });
   const moving = (which: keyof Bounds) =>
-    Number(activations) +
-    temporary(which) +
-    update[which].value +
-    (found.buckets?.[which].value ?? 0);
+    Number(activations) + temporary(which) + (found.buckets?.[which].value ?? 0);
   const named: Readonly<Record<string, Bounds>> = {
     ...found,
     update,
