@@ -21,6 +21,7 @@ import { elementCount } from '../tensor/shape.js';
 import { type StoredDtype, storedBytes } from '../tensor/stored-dtype.js';
 import { refuseFullDisk } from './convert-space.js';
 import { multiplierFor } from './multiplier.js';
+import { isStdout } from './output.js';
 import { progress } from './progress.js';
 
 /** The element types that results can be written in. */
@@ -193,13 +194,16 @@ function nonFiniteWarning(
 
 export interface ConvertProjectorFlags extends Common {
   readonly container: Container | undefined;
+  /** The file for the report. */
+  readonly output: string | undefined;
 }
 
 export type ProjectorConversion = Awaited<ReturnType<typeof convertProjector>>;
 
 /**
  * Writes a projector in the container that the output is named after.
- * @throws UserError when the input is no projector, or the container cannot hold it.
+ * @throws UserError when the input is no projector, the container cannot hold it, or two of input, output and report are
+ * in one place; before anything is written.
  */
 export async function convertProjector(file: string, out: string, flags: ConvertProjectorFlags) {
   const place = outputPlace(out, flags.container);
@@ -212,7 +216,8 @@ export async function convertProjector(file: string, out: string, flags: Convert
   try {
     const projector = savedProjector(checkpoint);
     await flags.warn(warnings(file, projector.warnings));
-    refuseOverlap(checkpoint, place, { read: [], report: undefined });
+    const report = isStdout(flags.output) ? undefined : flags.output;
+    refuseOverlap(checkpoint, place, { read: [], report });
     await refuseUnwritable(out, flags.force);
     const total = tensorsOf(projector).reduce((sum, [, { bytes }]) => sum + bytes, 0);
     const shown = progress(flags, 'writing', total);

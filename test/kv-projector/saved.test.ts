@@ -5,6 +5,9 @@ import { afterAll, describe, expect, it } from 'vitest';
 import { openCheckpoint } from '../../src/checkpoint/open.js';
 import { writeSafetensors } from '../../src/checkpoint/safetensors/write.js';
 import { readTensor } from '../../src/checkpoint/view.js';
+import type { Value } from '../../src/checkpoint/torch/values.js';
+import { writeWhole } from '../../src/files/write-whole.js';
+import { planConversion } from '../../src/kv-projector/convert.js';
 import { jsonText, parseJson } from '../../src/kv-projector/json-values.js';
 import { savedProjector } from '../../src/kv-projector/saved.js';
 import { decode } from '../../src/tensor/decode.js';
@@ -353,6 +356,79 @@ describe('convert', () => {
     );
     expect(code).toBe(2);
     expect(answer.message).toContain(message);
+  });
+});
+
+/** A saved projector whose constructor had other arguments as well. */
+async function savedWith(name: string, more: readonly (readonly [string, Value])[]) {
+  const checkpoint = openCheckpoint(inPackage(FIXTURES, 'linear-one-teacher/saved.pt'));
+  try {
+    const projector = savedProjector(checkpoint);
+    const values = new Map([...projector.arguments.values, ...more]);
+    const args = { ...projector.arguments, values };
+    const planned = planConversion({ ...projector, arguments: args }, 'pt', () => {});
+    await writeWhole(inFolder(name), true, planned.write);
+    return inFolder(name);
+  } finally {
+    checkpoint.close();
+  }
+}
+
+describe('what a conversion keeps', () => {
+  const copied = (name: string) => {
+    const file = inFolder(name);
+    fs.copyFileSync(inPackage(FIXTURES, 'linear-one-teacher/saved.pt'), file);
+    return file;
+  };
+
+  it.each<[string, (input: string, out: string) => string, string[]]>([
+    ['the input', (input) => input, ['--force']],
+    ['OUT', (_, out) => out, []],
+    ['OUT, with --force', (_, out) => out, ['--force']],
+    ['OUT, written another way', (_, out) => `${folder}/./${path.basename(out)}`, []],
+  ])('has no report in the place of %s', async (_, place, flags) => {
+    const [input, out] = [copied('victim.pt'), inFolder('report-victim.safetensors')];
+    const before = fs.readFileSync(input);
+    const report = place(input, out);
+    const { code, stderr, stdout } = await runHere([
+      ...['kv-projector', 'convert', input, out, '-o', report, '--json', ...flags],
+    ]);
+    expect(code).toBe(2);
+    expect(stderr + stdout).toContain('the report would be in the place of');
+    expect(fs.readFileSync(input)).toEqual(before);
+    expect(fs.existsSync(out)).toBe(false);
+  });
+
+  it('has a report beside what it writes', async () => {
+    const [input, out] = [copied('beside.pt'), inFolder('beside.safetensors')];
+    const report = inFolder('beside.json');
+    const { code } = await runHere([
+      ...['kv-projector', 'convert', input, out, '-o', report, '--json'],
+    ]);
+    expect(code).toBe(0);
+    expect(JSON.parse(fs.readFileSync(report, 'utf8')).output).toBe(out);
+  });
+
+  it('keeps None', async () => {
+    const input = await savedWith('none.pt', [['mlp_ratio', null]]);
+    const [middle, back] = [inFolder('none.safetensors'), inFolder('none-back.pt')];
+    expect((await run('convert', input, middle)).code).toBe(0);
+    expect((await run('convert', middle, back)).code).toBe(0);
+    const { content } = contentOf(back);
+    expect(content.has('mlp_ratio')).toBe(true);
+    expect(content.get('mlp_ratio')).toBeNull();
+  });
+
+  it('refuses an argument of a name that safetensors keeps for itself', async () => {
+    const input = await savedWith('format.pt', [['format', 'mine']]);
+    const out = inFolder('format.safetensors');
+    const { code, stdout } = await run('convert', input, out);
+    expect(code).toBe(2);
+    expect(stdout).toContain('under which safetensors keeps');
+    expect(fs.existsSync(out)).toBe(false);
+    const back = inFolder('format-back.pt');
+    expect((await run('convert', input, back)).code).toBe(0);
+    expect(contentOf(back).content.get('format')).toBe('mine');
   });
 });
 
