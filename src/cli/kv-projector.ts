@@ -1,4 +1,5 @@
 /** Saved projectors of keys and values, applied and written in another container. */
+import fs from 'node:fs';
 import { type Checkpoint, FORMATS } from '../checkpoint/checkpoint.js';
 import { openCheckpoint } from '../checkpoint/open.js';
 import { writeSafetensors } from '../checkpoint/safetensors/write.js';
@@ -10,7 +11,7 @@ import {
   refuseOverlap,
 } from '../conversion/places.js';
 import { type Problem, UserError } from '../errors.js';
-import { refuseUnwritable, writeWhole } from '../files/write-whole.js';
+import { isFolder, refuseUnwritable, writeWhole } from '../files/write-whole.js';
 import { planConversion, tensorsOf } from '../kv-projector/convert.js';
 import { planProjection } from '../kv-projector/inputs.js';
 import { multiplicationsOf, type NonFinite, projectedChunks } from '../kv-projector/project.js';
@@ -160,6 +161,8 @@ async function project(checkpoint: Checkpoint, kv: Checkpoint, flags: ProjectFla
 
 /** Results are one file, whatever it is called, but not by the name of another container. */
 function resultsPlace(name: string): OutputPlace {
+  const isThere = fs.statSync(name, { throwIfNoEntry: false })?.isDirectory() ?? false;
+  if (isThere || /[\\/]$/.test(name)) throw isFolder(name);
   const { container } = outputPlace(name, undefined);
   if (container === 'safetensors') return { path: name, container, kind: 'file' };
   throw new UserError(

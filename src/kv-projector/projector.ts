@@ -32,6 +32,16 @@ export const hiddenOf = (teacherWidth: number, ratio: number): number =>
 /** A teacher's name as the names of tensors have it, where "." parts them. */
 export const moduleName = (teacher: string): string => teacher.replaceAll(/[.-]/g, '_');
 
+/** Names of teachers that a projector cannot tell apart, each with the one before it. */
+export function sharedModules(teachers: readonly string[]) {
+  const modules = teachers.map(moduleName);
+  return modules.flatMap((module, index) => {
+    const [first, second] = [teachers[modules.indexOf(module)], teachers[index]];
+    if (modules.indexOf(module) === index || first === undefined || second === undefined) return [];
+    return [{ module, first, second }];
+  });
+}
+
 const SOURCE =
   'torch.nn.LayerNorm has 2·d values, torch.nn.Linear out·in, and out more with a bias';
 

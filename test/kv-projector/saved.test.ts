@@ -317,6 +317,16 @@ describe('project', () => {
     }
   });
 
+  it('says of a folder that it is one, whatever is in it', async () => {
+    const projector = await written('in-folder.safetensors', both);
+    const input = await written('in-folder-kv.safetensors', kv);
+    for (const place of [folder, `${folder}/`, `${folder}/not-there/`]) {
+      const { code, answer } = await run('project', projector, input, '-o', place);
+      expect(code).toBe(2);
+      expect(answer.message).toBe(`${place} is a folder`);
+    }
+  });
+
   it('refuses a name that is of another container', async () => {
     const projector = await written('named.safetensors', both);
     const input = await written('named-kv.safetensors', kv);
@@ -331,12 +341,15 @@ it('tells where the arguments say something else than the tensors', () => {
   const metadata = new Map([
     ['student_d_model', '7'],
     ['mlp_ratio', '2.0'],
-    ['teacher_configs', '{"Qwen2-7B": {"d_model": 9}, "x": {"d_model": 1}}'],
+    ['teacher_configs', '{"Qwen2-7B": {"d_model": 9}, "x": {"d_model": 1}, "Qwen2.7B": 24}'],
   ]);
   const { warnings } = savedProjector({ ...checkpoint, metadata });
   checkpoint.close();
   expect(warnings).toContain('student_d_model is 7, but the tensors lead to 12');
   expect(warnings).toContain('teacher_configs says width 9 of "Qwen2-7B", its tensors 24');
+  expect(warnings).toContain(
+    'teacher_configs has "Qwen2-7B" and "Qwen2.7B", which share the adapters of Qwen2_7B',
+  );
   expect(warnings).toContain('teacher_configs has "x", for which there are no tensors');
   expect(warnings).toContain(
     'mlp_ratio 2 makes a hidden width of 48, but that of projectors.Qwen2_7B.K.1 is 12',
