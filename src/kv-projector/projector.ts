@@ -9,8 +9,12 @@ export interface Teacher {
   readonly layers?: number;
 }
 
-/** v1, one matrix; v2, a bottleneck of a norm and two linear layers. */
-export type AdapterKind = 'linear' | 'elastic';
+/** v1, one matrix; v2, a bottleneck of a norm and two linear layers. In the order in which the comparison trains them. */
+export const KINDS = ['linear', 'elastic'] as const;
+export type AdapterKind = (typeof KINDS)[number];
+
+/** Of an elastic adapter's norm: torch.nn.LayerNorm's own. */
+export const NORM_EPSILON = 1e-5;
 
 export interface AdapterShape {
   readonly kind: AdapterKind;
