@@ -11,8 +11,8 @@ const GIB = 2 ** 30;
 export const toldByDriver = (gibibytes: number): Usable => ({
   bytes: Math.floor(gibibytes * GIB),
   source:
-    `about ${gibibytes} GiB are what its driver tells programs with error correction on, as recalled from what PyTorch ` +
-    'writes when they are used up, and rounded down; not measured by us',
+    `approximate: ${gibibytes} GiB, what CUDA reports to programs on this card with error correction on, rounded down; ` +
+    'not measured',
 });
 
 /** GB above which macOS leaves the graphics the larger share. */

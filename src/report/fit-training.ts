@@ -17,7 +17,7 @@ import type { Block, TableBlock } from './report.js';
 import { contextText } from './setting.js';
 import { formatInteger, formatSeconds, significant } from './units.js';
 
-type Training = NonNullable<Fits['training']>;
+export type Training = NonNullable<Fits['training']>;
 
 export function trainingBlocks(training: Training): Block[] {
   const { setting, contextOrigin, fit } = training;
@@ -107,13 +107,16 @@ function utilisationText({ mfu, assumedMfu, decidedBy }: StepTime): string {
 }
 
 function stepBlocks(step: StepTime, time: TrainingTime | undefined): Block[] {
-  const { seconds, limits, limitedBy, tokens, tokensPerSecond } = step;
+  const { seconds, limits, limitedBy, withoutLink, tokens, tokensPerSecond } = step;
   return [
     note(
       `A step is ${formatInteger(Math.round(tokens.value))} tokens, ${significant(tokensPerSecond.value)} tokens/s as ` +
         `expected: ${utilisationText(step)}. At best ${limitedBy} limits it: ` +
         `${limits.map(({ limit, seconds: { lower } }) => `${limit} ${formatSeconds(lower.value)}`).join(', ')}.`,
     ),
+    ...(withoutLink === null
+      ? []
+      : [note(`Communication is not counted where nobody knows how fast it is: ${withoutLink}.`)]),
     {
       kind: 'table',
       columns: [left('time', 'what'), ...boundsColumns('seconds')],
@@ -146,10 +149,17 @@ function remedyBlocks({ setting, fit: { remedies, verdict } }: Training): Block[
     ...(isRoom ? [] : caveats(remedies, setting)),
     {
       kind: 'table',
-      columns: [left('write', 'flags', true), ...boundsColumns('bytes')],
-      rows: remedies.map(({ flags, total }) => [
+      columns: [
+        left('write', 'flags', true),
+        ...boundsColumns('bytes'),
+        right('tokens/s', 'expected_tokens_per_second'),
+      ],
+      rows: remedies.map(({ flags, total, tokensPerSecond }) => [
         { text: `${isRoom ? 'up to ' : ''}${flagsText(flags)}` },
         ...boundsCells(total, bytesText),
+        tokensPerSecond
+          ? { text: significant(tokensPerSecond.value), value: tokensPerSecond.value }
+          : { text: '–', value: '' },
       ]),
     },
   ];
@@ -193,7 +203,8 @@ const FLAG_NAMES = {
 } as const satisfies Record<keyof Training['setting'], string>;
 
 /** As they are written on the command line. */
-const flagsText = (flags: Remedy['flags']): string =>
+/** As they are written. */
+export const flagsText = (flags: Remedy['flags']): string =>
   (Object.keys(flags) as (keyof Remedy['flags'])[])
     .map((name) => {
       const value = name === 'cluster' ? flags.cluster?.gpus : flags[name];

@@ -158,7 +158,10 @@ describe('what programs can have', () => {
     expect(usable(name)).toBeLessThanOrEqual(gibibytes * 2 ** 30);
     expect(usable(name)).toBeGreaterThan(0.98 * gibibytes * 2 ** 30);
     expect(usable(name)).toBeLessThan(gpuNamed(name).memoryBytes);
-    expect(capacityOf(gpuNamed(name)).source).toContain('not measured by us');
+    const { source } = capacityOf(gpuNamed(name));
+    expect(source).toContain('approximate: ');
+    expect(source).toContain('what CUDA reports to programs');
+    expect(source).toContain('not measured');
   });
 
   it('is never more than what is sold', () => {
