@@ -333,8 +333,17 @@ describe('the answer', () => {
     const { training, cluster } = await answered(LARGE, 'h100-80gb', asked);
     expect(training?.fit.verdict).toBe('does not fit');
     const staged = training?.fit.remedies.find(({ flags }) => flags.pipelineParallel);
-    const stages = staged?.flags.pipelineParallel ?? 0;
-    const again = await answered(LARGE, 'h100-80gb', { ...asked, 'pipeline-parallel': stages });
+    const { pipelineParallel, tensorParallel, sequenceParallel, ...others } = staged?.flags ?? {};
+    const again = await answered(LARGE, 'h100-80gb', {
+      ...asked,
+      'pipeline-parallel': pipelineParallel,
+      'tensor-parallel': tensorParallel,
+      'sequence-parallel': sequenceParallel,
+      'global-batch': others.globalBatchTokens,
+      ...(others.recompute && { recompute: others.recompute }),
+      ...(others.loss && { loss: others.loss }),
+      ...(others.zero !== undefined && { zero: String(others.zero) as FitFlags['zero'] }),
+    });
     expect(again.training?.fit.verdict).toBe('fits');
     expect(again.training?.fit.total).toEqual(staged?.total);
     expect(staged?.total.upper.value).toBeLessThanOrEqual(cluster.gpu.memoryBytes);
