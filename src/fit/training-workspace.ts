@@ -194,6 +194,41 @@ const tensorsBySize = remembered(({ trained }: Stage): ReadonlyMap<number, numbe
   return counts;
 });
 
+/**
+ * What is counted exactly, part by part, and is not all there at once: where gradients are not kept from one micro-batch
+ * to the next, each comes when the activations behind it have gone; and a block runs again when the logits have gone.
+ */
+const apart: Part = ({ parallelism: { microBatches }, memory }) => {
+  const stated = (name: 'gradients' | 'activations') =>
+    memory.parts.find(({ part }) => part === name)?.bytes.value ?? 0;
+  const kept = (name: 'oneBlock' | 'logits') =>
+    memory.activations.parts.find(({ part }) => part === name)?.bytes.value ?? 0;
+  const inputs = {
+    gradients: microBatches === 1 ? stated('gradients') : 0,
+    activations: stated('activations'),
+    one_block: kept('oneBlock'),
+    logits: kept('logits'),
+  };
+  const isApart =
+    (inputs.gradients > 0 && inputs.activations > 0) || (inputs.one_block > 0 && inputs.logits > 0);
+  if (!isApart) return undefined;
+  const counted = { formula: '0', source: 'an implementation may have all of it at once' } as const;
+  return boundsOf(
+    { label: 'what is never there at once', unit: 'bytes', inputs },
+    {
+      lower: {
+        formula:
+          '0 - min(one_block, logits) - min(gradients, activations - min(one_block, logits))',
+        source:
+          'gradients of a lone micro-batch come as activations go (PyTorch, zero_grad sets them to None); a block ' +
+          'runs again when the logits have gone',
+      },
+      expected: counted,
+      upper: counted,
+    },
+  );
+};
+
 /** In the order in which they are told. */
 const PARTS = {
   context: ({ setting }) => contextBytes(setting.cluster.gpu),
@@ -203,6 +238,7 @@ const PARTS = {
   gathered,
   loss,
   blockGradients,
+  apart,
 } as const satisfies Record<string, Part>;
 
 /** What is there in the backward pass, and gone when the weights are updated. */

@@ -73,7 +73,8 @@ export function memoryTable(
 }
 
 /** What is nothing by any bound is not worth a line. */
-const isThere = ({ bytes }: MemoryPart): boolean => Number(bytes.upper.value) > 0;
+const isThere = ({ bytes: { lower, upper } }: MemoryPart): boolean =>
+  Number(lower.value) !== 0 || Number(upper.value) !== 0;
 
 export const boundsColumns = (unit: string) => [
   right('lower', `lower_${unit}`),

@@ -274,3 +274,34 @@ describe('the allocator', () => {
     );
   });
 });
+
+describe('what is never there at once', () => {
+  const gradients = 2 * n;
+  const kept = (wish: Partial<TrainingFitSetting>) => {
+    const [stage] = fitTrainingMemory(MODEL, fitSetting({ context: 16, ...wish })).stages;
+    return Number(stage?.activations.total.value);
+  };
+
+  it('are gradients and activations of a lone micro-batch', () => {
+    expect(gradients).toBeLessThan(kept({}));
+    expect(workspace({}).apart).toEqual([-gradients, 0, 0]);
+    expect(workspace({ globalBatchTokens: 2 * 16 }).apart).toBeUndefined();
+  });
+
+  it('is the block that runs again, or the logits', () => {
+    const wish = { recompute: 'full', globalBatchTokens: 2 * 16 } as const;
+    const logits = 4 * 16 * 100;
+    expect(kept(wish) - kept({ ...wish, loss: 'chunked' })).toBe(logits);
+    const [lower = 0, ...others] = workspace(wish).apart ?? [];
+    expect(others).toEqual([0, 0]);
+    expect(lower).toBeLessThan(0);
+    expect(lower).toBeGreaterThanOrEqual(-logits);
+  });
+
+  it('makes the lower bound the larger of the two, and nothing else less', () => {
+    const { total, stages } = fitTrainingMemory(MODEL, fitSetting({ context: 16 }));
+    const exactly = Number(stages[0]?.exactBytes.value);
+    expect(total.lower.value).toBe(exactly - gradients);
+    expect(total.expected.value).toBeGreaterThan(exactly);
+  });
+});
