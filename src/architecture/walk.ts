@@ -2,9 +2,11 @@
 import type {
   Component,
   FusedProjection,
+  GatedMlp,
   LanguageModel,
   Layer,
   MixtureOfExperts,
+  PackedExperts,
   Projection,
   Projections,
 } from './layer.js';
@@ -108,8 +110,14 @@ export function productsOf(inputs: Projections): readonly Projection[] {
   return 'kind' in inputs ? [inputs.projection] : inputs;
 }
 
-const expertLayers = (experts: MixtureOfExperts['experts']): readonly Layer[] =>
-  'kind' in experts ? [experts] : experts;
+/** The routed experts: a layer for each, or one for all. */
+export const expertLayers = (
+  experts: MixtureOfExperts['experts'],
+): readonly (GatedMlp | PackedExperts)[] => ('kind' in experts ? [experts] : experts);
+
+/** Whether a layer is a product with a weight, and nothing else. */
+export const isProduct = (layer: Layer): layer is Projection =>
+  layer.kind === 'linear' || layer.kind === 'transposedLinear';
 
 /** What a model does, one after the other, from ids to logits. */
 export function stagesOf(model: LanguageModel): readonly Layer[] {

@@ -10,14 +10,13 @@ import {
   type Attention,
   COMPONENTS,
   type Component,
-  type HeadSpan,
   type LanguageModel,
   type LatentAttention,
   type Layer,
   type MixtureOfExperts,
 } from '../architecture/layer.js';
 import { scoreValues, windowKey } from '../architecture/masks.js';
-import { stagesOf, walk } from '../architecture/walk.js';
+import { expertLayers, isProduct, stagesOf, walk } from '../architecture/walk.js';
 import {
   expertInner,
   inputWidth,
@@ -27,6 +26,7 @@ import {
 } from '../architecture/widths.js';
 import { type Exact, exact, type Figure, figure, sumFigure } from './figure.js';
 import type { Recompute } from './flops.js';
+import { ranksOf, spansOf, spansOfRank } from './head-spans.js';
 import { remembered } from './remember.js';
 
 /** Whether scores and scan states are kept, or computed again by kernels that never hold them whole. */
@@ -321,8 +321,6 @@ function keptInTurn(
   });
 }
 
-const isProduct = ({ kind }: Layer) => kind === 'linear' || kind === 'transposedLinear';
-
 /** What is kept besides an input that is kept already. */
 function withoutInput([first, ...others]: readonly Kept[]): Kept[] {
   const vectors = first?.vectors.slice(1) ?? [];
@@ -373,7 +371,7 @@ function mixtureKept(layer: MixtureOfExperts, part: Component): Kept[] {
 }
 
 const expertPart = (experts: MixtureOfExperts['experts'], part: Component) =>
-  ('kind' in experts ? experts.component : experts[0]?.component) ?? part;
+  expertLayers(experts)[0]?.component ?? part;
 
 /** The parts of `kept`, and the scores and scan states of `blocks` unless these are recomputed. */
 function partsOf(
@@ -468,20 +466,22 @@ const shareTerm = (term: string, count: number) =>
  * The softmax of every head, over as many keys as the original multiplies; and a softcap's tanh before it. Of
  * GPUs that share the heads, that of the one whose heads see furthest.
  */
-function scoresFigure(blocks: readonly Layer[], setting: ActivationSetting): Figure {
+function scoresFigure(
+  blocks: readonly Layer[],
+  setting: ActivationSetting,
+  squares = squaresPerHead,
+): Figure {
   const attentions = attentionsIn(blocks);
-  const isUneven = attentions.some((layer) => spansOf(layer).length > 1);
-  const ranks = isUneven ? tensorOf(setting) : 1;
-  const figures = Array.from({ length: ranks }, (_, rank) =>
-    scoresOfRank(attentions, setting, rank),
-  );
-  return figures.reduce((a, b) => (b.value > a.value ? b : a));
+  return ranksOf(attentions.map(spansOf), tensorOf(setting))
+    .map((rank) => scoresOfRank(attentions, setting, rank, squares))
+    .reduce((a, b) => (b.value > a.value ? b : a));
 }
 
 function scoresOfRank(
   attentions: readonly (Attention | LatentAttention)[],
   setting: ActivationSetting,
   rank: number,
+  squaresOf: typeof squaresPerHead,
 ): Figure {
   const { context, bytesPerValue: bytes, dropout } = setting;
   const { factor, inputs: sequences } = sequencesIn(setting);
@@ -490,7 +490,7 @@ function scoresOfRank(
   for (const layer of attentions) {
     for (const span of spansOfRank(spansOf(layer), tensorOf(setting), rank)) {
       const name = windowKey(span.window);
-      squares.set(name, (squares.get(name) ?? 0) + span.heads * squaresPerHead(layer));
+      squares.set(name, (squares.get(name) ?? 0) + span.heads * squaresOf(layer));
       inputs[`scores_${name}`] = exact(scoreValues(context, span.window));
     }
   }
@@ -512,17 +512,6 @@ function scoresOfRank(
         ? ': the whole square up to 2048 tokens, block by block beyond it for local heads'
         : ': the whole square, masked or not',
     ].join(''),
-  });
-}
-
-/** The heads that one of `tensor` GPUs has, in the order of the spans. */
-function spansOfRank(spans: readonly HeadSpan[], tensor: number, rank: number): HeadSpan[] {
-  const perRank = spans.reduce((sum, { heads }) => sum + heads, 0) / tensor;
-  let start = -rank * perRank;
-  return spans.flatMap(({ heads, window }) => {
-    const [from, to] = [Math.max(0, start), Math.min(perRank, start + heads)];
-    start += heads;
-    return to > from ? [{ heads: to - from, window }] : [];
   });
 }
 
@@ -555,8 +544,9 @@ function softmaxSums(blocks: readonly Layer[], setting: ActivationSetting): Figu
   });
 }
 
-const squaresPerHead = (layer: Attention | LatentAttention) =>
-  layer.kind === 'attention' && layer.softcap !== undefined ? 2 : 1;
+function squaresPerHead(layer: Attention | LatentAttention): number {
+  return layer.kind === 'attention' && layer.softcap !== undefined ? 2 : 1;
+}
 
 /** The scan as a loop keeps decay, B·Δ and state of every step. */
 function scanFigure(blocks: readonly Layer[], setting: ActivationSetting): Figure {
@@ -596,17 +586,55 @@ function blockInputs(model: LanguageModel, setting: ActivationSetting): Figure {
   });
 }
 
-/** … and, while one block runs again, all of that one but its input, which is kept already. */
-export function largestBlock(model: LanguageModel, whole: ActivationSetting): Figure {
-  const { from, to } = stageOf(model, whole);
+/**
+ * What is live of one block in its backward pass besides what is kept, in bytes. Values of its layers get gradients.
+ * Plain attention needs the softmax of its scores until two more squares are there, the gradient of the softmax and that
+ * of what it is given; fused attention has none of the three. Without recomputation the softmax is kept, with full
+ * recomputation it is of the block that runs again, and counted with that; with selective recomputation it comes on
+ * top, as scan states do.
+ */
+export interface BlockInHand {
+  /** Of what its layers keep, but for scores and scan states. */
+  readonly layers: Exact;
+  /** Of plain attention. */
+  readonly scoreGradients: Exact;
+  /** Of a plain scan, each of which gets a gradient. */
+  readonly scanStates: Exact;
+  /** Scores and scan states, where they are not counted among what is kept. */
+  readonly recomputed: Exact;
+}
+
+/** Each kind of block that a stage has. */
+export function blocksInHand(model: LanguageModel, whole: ActivationSetting): BlockInHand[] {
   const setting = { ...whole, stage: undefined };
+  const isPlain = (setting.attention ?? 'plain') === 'plain';
+  return kindsIn(model, whole).map(({ inside, block }) => {
+    const layers = sumOf('layers of a block', partsOf(inside, [], setting)).value;
+    if (!isPlain) return { layers, scoreGradients: 0, scanStates: 0, recomputed: 0 };
+    const scanStates = scanFigure([block], setting).value;
+    const scores = scoresFigure([block], setting).value;
+    const isRecomputed = setting.recompute === 'selective';
+    return {
+      layers,
+      scoreGradients: scoresFigure([block], { ...setting, dropout: false }, () => 2).value,
+      scanStates,
+      recomputed: isRecomputed ? exact(BigInt(scores) + BigInt(scanStates)) : 0,
+    };
+  });
+}
+
+const kindsIn = (model: LanguageModel, setting: ActivationSetting): BlockKind[] => {
+  const { from, to } = stageOf(model, setting);
   const kinds = kindsOfBlocks(model);
   const distinct = new Set(model.blocks.slice(from, to).map((block) => kinds.get(block)));
-  const figures = [...distinct].map((kind) =>
-    sumOf(
-      `activations: ${OTHER_PARTS.oneBlock}`,
-      kind === undefined ? [] : partsOf(kind.inside, [kind.block], setting),
-    ),
+  return [...distinct].filter((kind) => kind !== undefined);
+};
+
+/** … and, while one block runs again, all of that one but its input, which is kept already. */
+function largestBlock(model: LanguageModel, whole: ActivationSetting): Figure {
+  const setting = { ...whole, stage: undefined };
+  const figures = kindsIn(model, whole).map(({ inside, block }) =>
+    sumOf(`activations: ${OTHER_PARTS.oneBlock}`, partsOf(inside, [block], setting)),
   );
   return figures.reduce((a, b) => (b.value > a.value ? b : a));
 }
@@ -654,9 +682,6 @@ const keptInBlocks = (model: LanguageModel, blocks: readonly Layer[]): Kept[] =>
   const kinds = kindsOfBlocks(model);
   return blocks.flatMap((block) => kinds.get(block)?.kept ?? []);
 };
-
-const spansOf = (layer: Attention | LatentAttention): readonly HeadSpan[] =>
-  layer.kind === 'attention' ? layer.spans : [{ heads: layer.heads, window: undefined }];
 
 /** What decides how many scores, and sums of them, are kept. */
 const scoresOf = (layer: Attention | LatentAttention) => [

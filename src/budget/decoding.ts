@@ -1,9 +1,7 @@
 /** FLOPs of cached decoding: one more token of a sequence whose keys, values and states are kept. */
-import type { Layer } from '../architecture/layer.js';
 import { reachOf, windowKey } from '../architecture/masks.js';
-import { walk } from '../architecture/walk.js';
 import { type Figure, figure, sumFigure } from './figure.js';
-import { forwardFlopsOf } from './flops.js';
+import { forwardFlopsOf, operationsIn, type Work } from './flops.js';
 
 export interface DecodingFlops {
   /** Of the token, whatever came before it: products with weights, convolutions, scans. */
@@ -13,8 +11,8 @@ export interface DecodingFlops {
 }
 
 /** @param context Tokens that are kept, the new one included. */
-export function decodingFlopsOf(layer: Layer, context: number): DecodingFlops {
-  const { parts } = forwardFlopsOf(layer, { batch: 1, context: 1, causal: true });
+export function decodingFlopsOf(work: Work, context: number): DecodingFlops {
+  const { parts } = forwardFlopsOf(work, { batch: 1, context: 1, causal: true });
   const others = parts.filter(({ kind }) => kind !== 'scores');
   return {
     perToken: sumFigure(
@@ -25,7 +23,7 @@ export function decodingFlopsOf(layer: Layer, context: number): DecodingFlops {
       ),
       'sum of the parts of a forward pass over one token',
     ),
-    scores: scoresFigure(layer, context),
+    scores: scoresFigure(work, context),
   };
 }
 
@@ -33,23 +31,20 @@ export function decodingFlopsOf(layer: Layer, context: number): DecodingFlops {
  * Queries read a window as it slides. With latents, heads multiply the latents themselves: what makes keys and values
  * of them is taken into the query and the output (arXiv 2405.04434, section 2.1.2), at the same cost for a token.
  */
-function scoresFigure(layer: Layer, context: number): Figure {
+function scoresFigure(work: Work, context: number): Figure {
   const inputs: Record<string, number> = { context };
   const terms = new Map<string, string>();
   const add = (name: string, width: number, seen: string) => {
     inputs[name] = (inputs[name] ?? 0) + width;
     terms.set(name, `${name} * ${seen}`);
   };
-  for (const { layer: each } of walk(layer)) {
-    if (each.kind === 'attention') {
-      for (const { heads, window } of each.spans) {
-        const seen = window === undefined ? 'context' : `min(context, ${reachOf(window) + 1})`;
-        add(`query_and_value_width_${windowKey(window)}`, heads * 2 * each.headDim, seen);
-      }
-    }
-    if (each.kind === 'latentAttention') {
-      const { heads, latentRank, rotary } = each;
-      add('latent_width', heads * (2 * latentRank + rotary.headDim), 'context');
+  for (const operation of operationsIn(work)) {
+    if (operation.kind !== 'scores') continue;
+    const { spans, headDim, valueDim, latentDim } = operation;
+    for (const { heads, window } of spans) {
+      const seen = window === undefined ? 'context' : `min(context, ${reachOf(window) + 1})`;
+      if (latentDim !== undefined) add('latent_width', heads * latentDim, seen);
+      else add(`query_and_value_width_${windowKey(window)}`, heads * (headDim + valueDim), seen);
     }
   }
   return figure({

@@ -63,9 +63,16 @@ const KINDS = {
   },
 } as const satisfies Record<Operation['kind'], { label: string; source: string }>;
 
+/** What is computed: all of a layer, or operations picked out of it. */
+export type Work = Layer | readonly Operation[];
+
+export const operationsIn = remembered((work: Work): readonly Operation[] =>
+  'kind' in work ? operationsOf(work) : work,
+);
+
 /** Counts one forward pass over batch × context tokens. */
-export function forwardFlopsOf(layer: Layer, setting: ForwardSetting): ForwardBudget {
-  const parts = groupsOf(layer).map((operations): ComponentFlops => {
+export function forwardFlopsOf(work: Work, setting: ForwardSetting): ForwardBudget {
+  const parts = groupsOf(work).map((operations): ComponentFlops => {
     const { component, kind } = operations[0];
     return { component, kind, flops: forwardFigure(operations, setting) };
   });
@@ -74,8 +81,8 @@ export function forwardFlopsOf(layer: Layer, setting: ForwardSetting): ForwardBu
 }
 
 /** Counts one training step over batch × context tokens. */
-export function trainingFlopsOf(layer: Layer, setting: TrainingFlopsSetting): TrainingFlopsBudget {
-  const parts = forwardFlopsOf(layer, setting).parts.map((part): ComponentFlops => {
+export function trainingFlopsOf(work: Work, setting: TrainingFlopsSetting): TrainingFlopsBudget {
+  const parts = forwardFlopsOf(work, setting).parts.map((part): ComponentFlops => {
     return { ...part, flops: trainingFigure(part, setting.recompute) };
   });
   return { parts, total: sumOf('training step', parts) };
@@ -89,7 +96,7 @@ const sumOf = (label: string, parts: readonly ComponentFlops[]) =>
 
 type Group = readonly [Operation, ...Operation[]];
 
-const groupsOf = remembered((layer: Layer) => grouped(operationsOf(layer)));
+const groupsOf = remembered((work: Work) => grouped(operationsIn(work)));
 
 /** Operations of the same component and kind together, in the order of their first. */
 function grouped(operations: readonly Operation[]): Group[] {

@@ -10,6 +10,7 @@ import type {
   Projection as Product,
   Srte,
 } from '../architecture/layer.js';
+import type { Param } from '../architecture/param.js';
 import { projectionLayers, stagesOf } from '../architecture/walk.js';
 
 interface Work<Kind extends string> {
@@ -23,6 +24,8 @@ interface Work<Kind extends string> {
 /** A matrix product with a stored weight, of which each row takes `weights` values: 2 FLOP for each. */
 export interface Projection extends Work<'projection'> {
   readonly weights: number;
+  /** … of this one. */
+  readonly tensor: Param;
   /** A row for each token of the batch, or for each position once for the whole batch. */
   readonly rows: 'tokens' | 'positions';
 }
@@ -33,6 +36,8 @@ export interface Scores extends Work<'scores'> {
   readonly headDim: number;
   /** Of a head's value. */
   readonly valueDim: number;
+  /** What a head multiplies of a kept token where latents are kept in place of keys and values. */
+  readonly latentDim: number | undefined;
   readonly spans: readonly HeadSpan[];
 }
 
@@ -82,17 +87,34 @@ export function operationsOf(layer: Layer, component: Component = 'other'): Oper
       const { headDim, spans } = layer;
       return [
         ...all(projectionLayers(layer.inputs)),
-        { kind: 'scores', layer: name, component: own, headDim, valueDim: headDim, spans },
+        {
+          kind: 'scores',
+          layer: name,
+          component: own,
+          headDim,
+          valueDim: headDim,
+          latentDim: undefined,
+          spans,
+        },
         ...all([layer.out]),
       ];
     }
     case 'latentAttention': {
-      const { heads, nopeDim, valueDim, rotary } = layer;
+      const { heads, nopeDim, valueDim, latentRank, rotary } = layer;
       const headDim = nopeDim + rotary.headDim;
       const spans = [{ heads, window: undefined }];
       return [
         ...all([layer.query, layer.keyValueDown, layer.keyValueUp]),
-        { kind: 'scores', layer: name, component: own, headDim, valueDim, spans },
+        {
+          kind: 'scores',
+          layer: name,
+          component: own,
+          headDim,
+          valueDim,
+          // Read twice, for its score and for its value.
+          latentDim: 2 * latentRank + rotary.headDim,
+          spans,
+        },
         ...all([layer.out]),
       ];
     }
@@ -150,11 +172,12 @@ function expertOperations(layer: MixtureOfExperts, component: Component): Operat
   }
   const { gateUp, down } = experts;
   const [count = 1] = gateUp.shape;
-  return [gateUp, down].map(({ name, elements }) => ({
+  return [gateUp, down].map((tensor) => ({
     kind: 'projection',
-    layer: name,
+    layer: tensor.name,
+    tensor,
     component: experts.component ?? component,
-    weights: (elements / count) * expertsPerToken,
+    weights: (tensor.elements / count) * expertsPerToken,
     rows: 'tokens',
   }));
 }
@@ -167,9 +190,9 @@ function srteOperations(srte: Srte): Operation[] {
 }
 
 function projection(
-  { name: layer, weight }: Pick<Product, 'name' | 'weight'>,
+  { name: layer, weight: tensor }: Pick<Product, 'name' | 'weight'>,
   component: Component,
   rows: Projection['rows'] = 'tokens',
 ): Projection {
-  return { kind: 'projection', layer, component, weights: weight.elements, rows };
+  return { kind: 'projection', layer, component, weights: tensor.elements, tensor, rows };
 }

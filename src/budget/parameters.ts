@@ -5,7 +5,13 @@ import {
   type MixtureOfExperts,
 } from '../architecture/layer.js';
 import type { Param } from '../architecture/param.js';
-import { type OwnedTensor, ownedTensors, tensorsOf, walk } from '../architecture/walk.js';
+import {
+  expertLayers,
+  type OwnedTensor,
+  ownedTensors,
+  tensorsOf,
+  walk,
+} from '../architecture/walk.js';
 import { type Figure, figure } from './figure.js';
 
 /** Exact counts of stored values, each storage once. */
@@ -178,7 +184,7 @@ const elementsIn = (tensors: readonly Param[]) =>
   tensors.reduce((total, { elements }) => total + elements, 0);
 
 const expertTensors = ({ experts }: MixtureOfExperts): readonly Param[] =>
-  'kind' in experts ? tensorsOf(experts) : experts.flatMap(tensorsOf);
+  expertLayers(experts).flatMap(tensorsOf);
 
 const expertCount = ({ router }: MixtureOfExperts): number => router.weight.shape[0] ?? 0;
 

@@ -1,9 +1,10 @@
 /** What must be kept between two tokens of cached decoding, and the memory of inference. */
-import type { Layer, Window } from '../architecture/layer.js';
+import type { Attention, Layer, Window } from '../architecture/layer.js';
 import { reachOf, windowKey } from '../architecture/masks.js';
 import { walk } from '../architecture/walk.js';
 import { DTYPES, type Dtype } from '../tensor/dtype.js';
 import { type Figure, figure, sumFigure } from './figure.js';
+import { keySpansOf, ranksOf, spansOf, spansOfRank } from './head-spans.js';
 
 export interface StateSetting {
   readonly batch: number;
@@ -29,8 +30,7 @@ export interface StateBudget {
 }
 
 interface Kept {
-  /** Key heads × head_dim over all layers, for heads that see equally far. */
-  readonly spans: readonly { readonly window: Window | undefined; readonly width: number }[];
+  readonly attentions: readonly Attention[];
   /** Latent and shared rotated key of a token, over all layers. */
   readonly latentWidth: number;
   readonly mambaValues: number;
@@ -45,35 +45,41 @@ export function stateOf(
   const kept = keptBy(model, gpus);
   const { mambaValues, convolutionValues } = kept;
   const { bits } = DTYPES[dtype];
-  const cached = cachedValues(kept);
-  /** Bytes of what `term` says of each kind of cache, times `factor`. */
+  const onRanks = ranksOf(kept.attentions.map(spansOf), gpus).map((rank) =>
+    cachedValues(kept, gpus, rank),
+  );
+  /** Bytes of what `term` says of each kind of cache that `which` lets through, times `factor`. */
   const keyValues = (
     label: string,
     factor: string,
-    which: readonly CachedValues[],
     term: (each: CachedValues) => string,
     setting: Readonly<Record<string, number>>,
+    which: (each: CachedValues) => boolean = () => true,
   ) =>
-    figure({
-      label,
-      unit: 'bytes',
-      formula: `ceildiv(${factor}(${which.map(term).join(' + ') || '0'}) * bits, 8)`,
-      inputs: {
-        ...setting,
-        bits,
-        ...Object.fromEntries(which.map(({ name, width }) => [name, width])),
-      },
-      source: [...new Set(cached.map(({ source }) => source))].join('; ') || NO_CACHE,
-    });
+    fullest(
+      onRanks.map((all) => {
+        const cached = all.filter(which);
+        return figure({
+          label,
+          unit: 'bytes',
+          formula: `ceildiv(${factor}(${cached.map(term).join(' + ') || '0'}) * bits, 8)`,
+          inputs: {
+            ...setting,
+            bits,
+            ...Object.fromEntries(cached.map(({ name, width }) => [name, width])),
+          },
+          source: [...new Set(all.map(({ source }) => source))].join('; ') || NO_CACHE,
+        });
+      }),
+    );
   const keyValueCache = keyValues(
     'key-value cache',
     'batch * ',
-    cached,
     ({ perToken, kept }) => `${perToken} * ${kept}`,
     { batch, context },
   );
-  const perToken = (label: string, which: readonly CachedValues[]) =>
-    keyValues(label, '', which, ({ perToken }) => perToken, {});
+  const perToken = (label: string, which?: (each: CachedValues) => boolean) =>
+    keyValues(label, '', ({ perToken }) => perToken, {}, which);
   const mambaState = figure({
     label: 'Mamba state',
     unit: 'bytes',
@@ -89,12 +95,12 @@ export function stateOf(
     source: 'the last kernel − 1 inputs of each channel of each convolution',
   });
   return {
-    windows: kept.spans.flatMap(({ window }) => (window === undefined ? [] : [window])),
+    windows: windowsOf(kept.attentions),
     keyValueCache,
-    keyValuePerToken: perToken('key-value cache per token', cached),
+    keyValuePerToken: perToken('key-value cache per token'),
     keyValuePerTokenPastWindows: perToken(
       'key-value cache per token, windows full',
-      cached.filter(({ windowed }) => !windowed),
+      ({ windowed }) => !windowed,
     ),
     mambaState,
     convolutionState,
@@ -126,8 +132,9 @@ interface CachedValues {
 
 const NO_CACHE = 'no layer keeps keys and values';
 
-function cachedValues({ spans, latentWidth }: Kept): CachedValues[] {
-  const heads = spans.map(({ window, width }): CachedValues => {
+/** On one of the GPUs that share the heads. */
+function cachedValues({ attentions, latentWidth }: Kept, gpus: number, rank: number) {
+  const heads = widthsOf(attentions, gpus, rank).map(({ window, width }): CachedValues => {
     const name = `width_${windowKey(window)}`;
     return {
       name,
@@ -150,25 +157,39 @@ function cachedValues({ spans, latentWidth }: Kept): CachedValues[] {
   return latentWidth > 0 ? [...heads, latents] : heads;
 }
 
+/** Key heads × head_dim over all layers, for heads that see equally far. */
+function widthsOf(attentions: readonly Attention[], gpus: number, rank: number) {
+  const spans = new Map<string, { readonly window: Window | undefined; readonly width: number }>();
+  for (const layer of attentions) {
+    for (const { heads, window } of spansOfRank(keySpansOf(layer), gpus, rank)) {
+      const key = windowKey(window);
+      const before = spans.get(key)?.width ?? 0;
+      spans.set(key, { window, width: before + heads * layer.headDim });
+    }
+  }
+  return [...spans.values()];
+}
+
+const windowsOf = (attentions: readonly Attention[]): Window[] =>
+  widthsOf(attentions, 1, 0).flatMap(({ window }) => (window === undefined ? [] : [window]));
+
+const fullest = (figures: readonly Figure[]): Figure =>
+  figures.reduce((a, b) => (b.value > a.value ? b : a));
+
 /**
- * Of several GPUs each keeps whole heads, the fullest as many as any; a head that is left over is kept by several. The
- * latent of a token belongs to all heads, and each keeps it.
+ * Of several GPUs each keeps whole heads and channels; a key head that is left over is kept by several. The latent of a
+ * token belongs to all heads, and each keeps it.
  */
 function keptBy(model: Layer, gpus: number): Kept {
   const share = (parts: number) => (gpus === 1 ? parts : Math.ceil(parts / gpus));
-  const spans = new Map<string, Kept['spans'][number]>();
+  const attentions: Attention[] = [];
   let latentWidth = 0;
   let mambaValues = 0;
   let convolutionValues = 0;
   for (const { layer } of walk(model)) {
     switch (layer.kind) {
       case 'attention':
-        for (const { heads, window } of layer.spans) {
-          const keyHeads = share((heads * layer.keyValueHeads) / layer.heads);
-          const key = windowKey(window);
-          const before = spans.get(key)?.width ?? 0;
-          spans.set(key, { window, width: before + keyHeads * layer.headDim });
-        }
+        attentions.push(layer);
         break;
       case 'latentAttention':
         latentWidth += layer.latentRank + layer.rotary.headDim;
@@ -209,5 +230,5 @@ function keptBy(model: Layer, gpus: number): Kept {
         break;
     }
   }
-  return { spans: [...spans.values()], latentWidth, mambaValues, convolutionValues };
+  return { attentions, latentWidth, mambaValues, convolutionValues };
 }

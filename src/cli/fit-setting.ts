@@ -179,6 +179,7 @@ function trainingSettingOf(
   positions: number,
   cluster: Cluster,
 ): Resolved<TrainingFitSetting> {
+  refuseLoneSequence(flags);
   const { context, precision, optimizer, recompute } = flags;
   const wish = { context, precision, optimizer, recompute, batch: flags['micro-batch'] } as const;
   const resolved = resolveSetting({ ...wish, dtype: 'bf16', causal: false }, hints, positions);
@@ -202,6 +203,14 @@ function trainingSettingOf(
       mfu: flags.mfu,
     },
   };
+}
+
+/** What is shared by tokens is shared by the GPUs that share the layers. */
+function refuseLoneSequence(flags: FitFlags): void {
+  if (!flags['sequence-parallel'] || flags['tensor-parallel'] !== 1) return;
+  throw new UserError('usage', '--sequence-parallel: no GPUs share the layers', {
+    suggestion: 'write --tensor-parallel with 2 or more, or leave it out',
+  });
 }
 
 /** Tokens are never so many that a double could not count them, or nobody could ever train on them. */

@@ -1,4 +1,5 @@
 /** Saved projectors of keys and values, applied and written in another container. */
+import fs from 'node:fs';
 import { type Checkpoint, FORMATS } from '../checkpoint/checkpoint.js';
 import { openCheckpoint } from '../checkpoint/open.js';
 import { writeSafetensors } from '../checkpoint/safetensors/write.js';
@@ -10,7 +11,7 @@ import {
   refuseOverlap,
 } from '../conversion/places.js';
 import { type Problem, UserError } from '../errors.js';
-import { refuseUnwritable, writeWhole } from '../files/write-whole.js';
+import { isFolder, refuseUnwritable, writeWhole } from '../files/write-whole.js';
 import { planConversion, tensorsOf } from '../kv-projector/convert.js';
 import { planProjection } from '../kv-projector/inputs.js';
 import { multiplicationsOf, type NonFinite, projectedChunks } from '../kv-projector/project.js';
@@ -21,6 +22,7 @@ import { elementCount } from '../tensor/shape.js';
 import { type StoredDtype, storedBytes } from '../tensor/stored-dtype.js';
 import { refuseFullDisk } from './convert-space.js';
 import { multiplierFor } from './multiplier.js';
+import { isStdout } from './output.js';
 import { progress } from './progress.js';
 
 /** The element types that results can be written in. */
@@ -159,6 +161,8 @@ async function project(checkpoint: Checkpoint, kv: Checkpoint, flags: ProjectFla
 
 /** Results are one file, whatever it is called, but not by the name of another container. */
 function resultsPlace(name: string): OutputPlace {
+  const isThere = fs.statSync(name, { throwIfNoEntry: false })?.isDirectory() ?? false;
+  if (isThere || /[\\/]$/.test(name)) throw isFolder(name);
   const { container } = outputPlace(name, undefined);
   if (container === 'safetensors') return { path: name, container, kind: 'file' };
   throw new UserError(
@@ -193,13 +197,16 @@ function nonFiniteWarning(
 
 export interface ConvertProjectorFlags extends Common {
   readonly container: Container | undefined;
+  /** The file for the report. */
+  readonly output: string | undefined;
 }
 
 export type ProjectorConversion = Awaited<ReturnType<typeof convertProjector>>;
 
 /**
  * Writes a projector in the container that the output is named after.
- * @throws UserError when the input is no projector, or the container cannot hold it.
+ * @throws UserError when the input is no projector, the container cannot hold it, or two of input, output and report are
+ * in one place; before anything is written.
  */
 export async function convertProjector(file: string, out: string, flags: ConvertProjectorFlags) {
   const place = outputPlace(out, flags.container);
@@ -212,7 +219,8 @@ export async function convertProjector(file: string, out: string, flags: Convert
   try {
     const projector = savedProjector(checkpoint);
     await flags.warn(warnings(file, projector.warnings));
-    refuseOverlap(checkpoint, place, { read: [], report: undefined });
+    const report = isStdout(flags.output) ? undefined : flags.output;
+    refuseOverlap(checkpoint, place, { read: [], report });
     await refuseUnwritable(out, flags.force);
     const total = tensorsOf(projector).reduce((sum, [, { bytes }]) => sum + bytes, 0);
     const shown = progress(flags, 'writing', total);

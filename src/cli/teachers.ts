@@ -5,7 +5,8 @@ import { countParameters } from '../budget/parameters.js';
 import { quote } from '../config/quote.js';
 import { type Problem, UserError } from '../errors.js';
 import type { SizedTeacher } from '../kv-projector/costs.js';
-import { parseTeacher, sizeInName } from '../kv-projector/teacher.js';
+import { sharedModules } from '../kv-projector/projector.js';
+import { parseTeacher, sizeInName, sizeOfModel } from '../kv-projector/teacher.js';
 import { loadModelFile } from './model-file.js';
 
 interface LoadedTeachers {
@@ -15,7 +16,7 @@ interface LoadedTeachers {
 
 /**
  * The teachers that `--teacher` names, in order.
- * @throws UserError when one is neither a name with sizes nor a config, or stands twice.
+ * @throws UserError when one is neither a name with sizes nor a config, or two would have one adapter.
  */
 export async function loadTeachers(written: readonly string[]): Promise<LoadedTeachers> {
   const teachers: SizedTeacher[] = [];
@@ -30,10 +31,20 @@ export async function loadTeachers(written: readonly string[]): Promise<LoadedTe
     teachers.push(loaded.teacher);
     warnings.push(...loaded.warnings);
   }
-  const names = teachers.map(({ name }) => name);
-  const twice = names.find((name, index) => names.indexOf(name) < index);
-  if (twice === undefined) return { teachers, warnings };
-  throw new UserError('usage', `--teacher: ${quote(twice)} stands twice`, {
+  refuseShared(teachers.map(({ name }) => name));
+  return { teachers, warnings };
+}
+
+/** @throws UserError when two teachers would have one adapter. */
+function refuseShared(names: readonly string[]): void {
+  const [pair] = sharedModules(names);
+  if (pair === undefined) return;
+  const { module, first, second } = pair;
+  const problem =
+    first === second
+      ? `${quote(first)} stands twice`
+      : `${quote(first)} and ${quote(second)} are both called ${quote(module)} in a projector`;
+  throw new UserError('usage', `--teacher: ${problem}`, {
     suggestion: 'give each teacher a name of its own, as in --teacher other:5120x40',
   });
 }
@@ -46,12 +57,13 @@ async function teacherOf(file: string) {
     });
   }
   const { model, warnings } = await loadModelFile(file);
+  const name = nameOf(file);
   const teacher: SizedTeacher = {
-    name: nameOf(file),
+    name,
     // What the last norm is given is what every block gives.
     width: model.norm.weight.elements,
     layers: model.blocks.length,
-    size: { parameters: countParameters(model).parameters, from: 'config' },
+    size: sizeOfModel(name, countParameters(model).parameters),
   };
   return { teacher, warnings };
 }

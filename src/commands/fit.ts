@@ -7,9 +7,10 @@ import { modelFlags } from '../cli/flags.js';
 import { hardwareFlags, hardwareOf, ownHardware } from '../cli/hardware.js';
 import { openModelSource } from '../cli/model-source.js';
 import { UserError } from '../errors.js';
+import { doubtsOf } from '../fit/doubts.js';
 import { withTable } from '../hardware/machines.js';
 import { configText } from '../report/checkpoint.js';
-import { type FitResult, fitReport } from '../report/fit.js';
+import { fitReport } from '../report/fit.js';
 import { hardwareReport } from '../report/hardware.js';
 
 export default class Fit extends BaseCommand {
@@ -67,6 +68,8 @@ export default class Fit extends BaseCommand {
     if (loaded.checkpoint) this.note(output, configText(loaded.checkpoint.config));
     await this.warnAbout(output, loaded.warnings);
     const { profile = null, ...cluster } = await hardwareOf(flags);
+    const fits = fitsOf(loaded, cluster, flags);
+    const doubts = doubtsOf({ cluster, ...fits });
     const result = {
       schema: 'minimind/fit@1',
       file: loaded.file,
@@ -74,10 +77,14 @@ export default class Fit extends BaseCommand {
       parameters: countParameters(loaded.model).parameters,
       cluster,
       profile,
-      ...fitsOf(loaded, cluster, flags),
+      ...fits,
+      doubts,
       forward: profile && (await forwardOn(profile, loaded, flags)),
     } as const;
-    if (flags.check && !isCertain(result)) process.exitCode = 1;
+    if (flags.check && doubts.length > 0) {
+      process.exitCode = 1;
+      this.note(output, `--check: ${doubts.map(({ text }) => text).join('; ')}`);
+    }
     return this.answer(output, result, (each) =>
       fitReport(each, { explain: flags.explain, flat: formatOf(flags) === 'csv' }),
     );
@@ -88,15 +95,4 @@ function refuseNothing(): never {
   throw new UserError('usage', 'no model is named', {
     suggestion: 'name a config, as in minimind fit configs/hybrid/tiny.yaml --gpu h100-80gb',
   });
-}
-
-/** Whether all that was asked fits by its upper bound, and the load is met by the GPUs at the speed that is expected. */
-function isCertain({
-  training,
-  serving,
-  cluster,
-}: Pick<FitResult, 'training' | 'serving' | 'cluster'>): boolean {
-  const fits = [training, serving].every((each) => each === null || each.fit.verdict === 'fits');
-  const load = serving?.fit.load?.expected;
-  return fits && (load === undefined || (load.met && load.gpus.value <= cluster.gpus));
 }

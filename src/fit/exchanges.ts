@@ -1,11 +1,11 @@
 /** What GPUs tell each other in a step of training, and how long that takes. */
 import { type Quantity, quantity } from '../budget/quantity.js';
 import { bytesIn } from '../budget/training.js';
-import type { Link } from '../hardware/gpu.js';
+import type { Cluster, Link } from '../hardware/gpu.js';
+import { MACHINES } from '../hardware/machines.js';
 import type { Efficiency } from './efficiency.js';
-import { launchesOf } from './launches.js';
 import type { Parallelism, Stage } from './parallelism.js';
-import { exchangeOf, headExchange } from './tensor-parallel.js';
+import { type Exchanged, exchangeOf, headExchange } from './tensor-parallel.js';
 import type { StepSituation } from './training.js';
 import { CONVENTIONS, type TrainingFitSetting, type ZeroStage } from './training-setting.js';
 
@@ -23,9 +23,21 @@ export function linkFor(
   const joining = gpu.links.find((link) => link.gpus >= gpus);
   if (joining) return joining;
   const within = gpu.links[0];
-  if (!network || !within) return network ?? gpu.links.at(-1);
+  if (!network || !within) return network ?? undefined;
   const ways = Math.max(1, Math.floor(within.gpus / apart));
   return { ...network, bandwidth: Math.min(within.bandwidth, ways * network.bandwidth) };
+}
+
+/** That nobody knows what joins so many of the GPUs, and how to say it; null where it is known. */
+export function withoutLink(cluster: Cluster, gpus: number): string | null {
+  if (gpus === 1 || linkFor({ cluster }, gpus)) return null;
+  const { gpu } = cluster;
+  const joined = Math.max(1, ...gpu.links.map((link) => link.gpus));
+  const machine = MACHINES.find(({ network, gpu: { name } }) => network && name === gpu.name);
+  const byName = machine
+    ? `name a machine, as in --gpu ${machine.name}, or describe one`
+    : 'describe a machine';
+  return `what joins more than ${joined} of ${gpu.name} is not known: ${byName} with its network in a file for --hardware`;
 }
 
 /** At what share of the links, with what each exchange waits, and whether the pipeline has to fill. */
@@ -46,8 +58,9 @@ interface Traffic {
   readonly link: Link;
 }
 
-/** Of the stage whose GPUs exchange longest. */
+/** Of the stage whose GPUs exchange longest; what goes over links that nobody knows is not counted. */
 export function communicationSeconds(situation: StepSituation, pace: Pace): Quantity {
+  const { cluster } = situation.setting;
   const traffic = situation.stages.flatMap((stage) => {
     const all = [
       tensorTraffic(situation, stage, pace),
@@ -61,12 +74,13 @@ export function communicationSeconds(situation: StepSituation, pace: Pace): Quan
     unit: 'seconds',
     formula: '0',
     inputs: {},
-    source:
-      situation.setting.cluster.gpus === 1
-        ? 'one GPU has nobody to talk to'
-        : 'no link of the GPU is known: nothing can be said of it',
+    source: cluster.gpus === 1 ? 'one GPU has nobody to talk to' : 'nothing can be said of it',
   });
-  return traffic.reduce((a, b) => (b.value > a.value ? b : a), nothing);
+  const longest = traffic.reduce((a, b) => (b.value > a.value ? b : a), nothing);
+  const unknown = withoutLink(cluster, cluster.gpus);
+  return unknown === null
+    ? longest
+    : { ...longest, source: `${longest.source}; not counted: ${unknown}` };
 }
 
 /** What shares a link takes turns; different links work at the same time. */
@@ -107,17 +121,17 @@ function tensorTraffic(
 ): Traffic | undefined {
   const link = linkFor(setting, tensor);
   if (tensor === 1 || link === undefined) return undefined;
-  const inStage = model.blocks.slice(from, to);
-  const blocks = exchangeOf(inStage);
+  const blocks = exchangeOf(model.blocks.slice(from, to));
   const ends = [
     ...(from === 0 ? [exchangeOf([model.embedding])] : []),
     ...(to === model.blocks.length ? [headExchange(model.head)] : []),
   ];
   const passes = setting.recompute === 'full' ? 2 : 1;
-  const values = ends.reduce(
-    (sum, { forward, backward }) => sum + forward + backward,
-    passes * blocks.forward + blocks.backward,
-  );
+  const inAll = (of: keyof Exchanged) =>
+    ends.reduce(
+      (sum, { forward, backward }) => sum + forward[of] + backward[of],
+      passes * blocks.forward[of] + blocks.backward[of],
+    );
   const seconds = quantity({
     label: 'tensor_parallel',
     unit: 'seconds',
@@ -129,9 +143,9 @@ function tensorTraffic(
       batch: setting.microBatch,
       context: setting.context,
       bytes: bytesIn(setting.precision),
-      values,
+      values: inAll('values'),
       tensor,
-      all_reduces: (passes + 1) * launchesOf(inStage).reductions + ends.length,
+      all_reduces: inAll('times'),
       ...waiting(link, pace),
     },
     source: 'per token, an all-reduce for each product by rows and its way back (arXiv 2104.04473)',
@@ -139,15 +153,34 @@ function tensorTraffic(
   return { seconds, link };
 }
 
+interface ReplicaTraffic {
+  readonly bytes: string;
+  readonly exchanges: string;
+  /** Of an exchange, in hops of an all-reduce in a ring, each of which is two steps of it. */
+  readonly hops: string;
+  readonly way: string;
+}
+
+/** An all-reduce goes up and down a tree. */
+const TREE = { hops: 'ceil(ln(replicas) / ln(2))', way: 'in a tree of replicas' };
+
+/** A reduce-scatter or an all-gather is half of an all-reduce in a ring, and NCCL has no tree for them. */
+const RING = { hops: '(replicas - 1) / 2', way: 'in a ring of replicas, once around' };
+
 /**
  * Times the parameters, in bytes of weights and of gradients: what replicas exchange (arXiv 1910.02054, 7). And in how
  * many exchanges, when each part of a stage has its own.
  */
-const REPLICA_TRAFFIC: Readonly<Record<ZeroStage, { bytes: string; exchanges: string }>> = {
-  0: { bytes: '2 * gradients', exchanges: 'parts' },
-  1: { bytes: 'gradients + weights', exchanges: '2 * parts' },
-  2: { bytes: 'micro_batches * gradients + weights', exchanges: '(micro_batches + 1) * parts' },
+const REPLICA_TRAFFIC: Readonly<Record<ZeroStage, ReplicaTraffic>> = {
+  0: { ...TREE, bytes: '2 * gradients', exchanges: 'parts' },
+  1: { ...RING, bytes: 'gradients + weights', exchanges: '2 * parts' },
+  2: {
+    ...RING,
+    bytes: 'micro_batches * gradients + weights',
+    exchanges: '(micro_batches + 1) * parts',
+  },
   3: {
+    ...RING,
     bytes: 'micro_batches * (2 * weights + gradients)',
     exchanges: '3 * micro_batches * parts',
   },
@@ -167,7 +200,7 @@ function replicaTraffic(
     unit: 'seconds',
     formula:
       `(${traffic.bytes}) * (replicas - 1) / replicas / (bandwidth * link_utilisation) + ` +
-      `${traffic.exchanges} * (reduce_seconds + ceil(ln(replicas) / ln(2)) * hop_seconds)`,
+      `${traffic.exchanges} * (reduce_seconds + ${traffic.hops} * hop_seconds)`,
     inputs: {
       weights: bytes * Number(value),
       gradients: (CONVENTIONS[setting.convention].gradientBytes ?? bytes) * Number(value),
@@ -178,7 +211,7 @@ function replicaTraffic(
       ...waiting(link, pace),
     },
     source:
-      'gradients are reduced, and weights gathered (arXiv 1910.02054, section 7); each in a tree of replicas (NCCL), ' +
+      `gradients are reduced, and weights gathered (arXiv 1910.02054, section 7); each ${traffic.way} (NCCL, tuning.cc), ` +
       'whose steps are assumed to wait as long between machines as in one',
   });
   return { seconds, link };

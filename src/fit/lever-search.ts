@@ -214,5 +214,6 @@ function leastOf(
     );
     chosen = chosen.map((each, at) => (at === index ? changes.slice(0, enough + 1) : each));
   }
-  return [...ends(), ...spread];
+  const simpler = [...ends(), ...spread.map((change) => change.simpler ?? change)];
+  return fitting.fits(simpler) ? simpler : [...ends(), ...spread];
 }

@@ -9,6 +9,8 @@ export interface Change {
   /** In words. */
   readonly words: string;
   readonly flags: Flags;
+  /** Less of it, which may do as well. */
+  readonly simpler?: Change;
 }
 
 /** Something that can be set otherwise: the changes of it, that which saves least and costs least first. */
@@ -74,6 +76,10 @@ const CHANGES = {
     doubled(2 * tensorParallel, Math.min(MOST_SHARING, gpus / pipelineParallel)).map((tensor) => ({
       words: `tensor and sequence parallelism of ${tensor}`,
       flags: { tensorParallel: tensor, sequenceParallel: true },
+      simpler: {
+        words: `tensor parallelism of ${tensor}`,
+        flags: { tensorParallel: tensor },
+      },
     })),
   pipeline: ({ tensorParallel, pipelineParallel, cluster: { gpus } }, { blocks }) =>
     doubled(2 * pipelineParallel, Math.min(blocks.length, gpus / tensorParallel)).map((stages) => ({

@@ -15,7 +15,14 @@ import {
   type Layer,
 } from '../architecture/layer.js';
 import type { Param } from '../architecture/param.js';
-import { type OwnedTensor, ownedTensors, tensorsOf, walk } from '../architecture/walk.js';
+import {
+  expertLayers,
+  isProduct,
+  type OwnedTensor,
+  ownedTensors,
+  tensorsOf,
+  walk,
+} from '../architecture/walk.js';
 import { inputWidth, outputWidth } from '../architecture/widths.js';
 import { type Figure, figure, sumFigure } from '../budget/figure.js';
 import { bufferBytes } from '../budget/parameters.js';
@@ -23,7 +30,7 @@ import { remembered } from '../budget/remember.js';
 import type { PeakDtype } from '../hardware/gpu.js';
 import { DTYPES } from '../tensor/dtype.js';
 import type { WeightDtype, WeightFormat } from './serving-setting.js';
-import { type Cut, elementsPerGpu, isProduct, shareOf, tensorCuts } from './tensor-cuts.js';
+import { type Cut, elementsPerGpu, shareOf, tensorCuts } from './tensor-cuts.js';
 
 interface WeightType {
   readonly bits: number;
@@ -97,9 +104,7 @@ export const weightLayout: (model: LanguageModel) => WeightLayout = remembered((
   // The gate of the shared experts is as small as a router, and left alone like it.
   const gates = new Set(mixtures.map(({ sharedGate }) => sharedGate?.weight));
   const products = inBlocks.flatMap(productsIn).filter(([weight]) => !gates.has(weight));
-  const experts = mixtures.flatMap(({ experts }) =>
-    ('kind' in experts ? [experts] : experts).flatMap(tensorsOf),
-  );
+  const experts = mixtures.flatMap(({ experts }) => expertLayers(experts).flatMap(tensorsOf));
   const { embedding, head } = model;
   const tied = embedding.weight === head.weight;
   return {

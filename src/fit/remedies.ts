@@ -1,16 +1,20 @@
 /** The fewest changes of a setting that make a training fit; and how far one that fits could be taken. */
 import type { LanguageModel } from '../architecture/layer.js';
+import { peakIfKnown } from '../hardware/peak.js';
 import { largest } from './largest.js';
 import { type Combination, Fitting, fewestChanges, flagsOf } from './lever-search.js';
 import {
   CHANGING,
   type Change,
   doubled,
+  type Flags,
   type Lever,
   leversOf,
   MOST_GPUS,
   onGpus,
 } from './levers.js';
+import { parallelismOf } from './parallelism.js';
+import { computedIn, stepTimeOf, tokensOfStep } from './step-time.js';
 import type { Remedy } from './training.js';
 import { fitTrainingMemory } from './training-memory.js';
 import type { TrainingFitSetting } from './training-setting.js';
@@ -24,7 +28,9 @@ const ENOUGH = 3;
  * What makes a training fit, the fewest changes first: of those that leave it the same training, then of those that do
  * not; and the fewest GPUs, doubled, on which it would. Each is computed anew.
  */
-export function remediesFor(model: LanguageModel, setting: TrainingFitSetting): Remedy[] {
+export function remediesFor(model: LanguageModel, asked: TrainingFitSetting): Remedy[] {
+  // With fewer replicas or smaller micro-batches, a step is to have as many tokens all the same.
+  const setting = { ...asked, globalBatchTokens: stepTokensOf(model, asked) };
   const fitting = new Fitting(model, setting);
   const levers = leversOf(setting, model);
   const same = levers.filter(({ name }) => !CHANGING.includes(name));
@@ -34,7 +40,7 @@ export function remediesFor(model: LanguageModel, setting: TrainingFitSetting): 
   // The least number of GPUs is told in any case, if nothing else is of help.
   return [...found, ...further.slice(0, MOST_REMEDIES - more.length), ...more]
     .slice(0, MOST_REMEDIES)
-    .map((changes) => remedyOf(model, setting, changes));
+    .map((changes) => remedyOf(model, asked, withTokens(model, asked, flagsOf(changes)), changes));
 }
 
 /** Changes of the training itself that are enough alone. */
@@ -57,11 +63,33 @@ function onMoreGpus(model: LanguageModel, setting: TrainingFitSetting): Combinat
   return [];
 }
 
-/** Changes that make it fit, with what they make of the memory. */
-function remedyOf(model: LanguageModel, setting: TrainingFitSetting, changes: Combination): Remedy {
-  const flags = flagsOf(changes);
-  const { total } = fitTrainingMemory(model, { ...setting, ...flags });
-  return { change: listed(changes.map(({ words }) => words)), flags, total };
+const stepTokensOf = (model: LanguageModel, setting: TrainingFitSetting): number =>
+  tokensOfStep(setting, parallelismOf(model, setting)).value;
+
+/** … and the tokens of a step, where they would change. */
+function withTokens(model: LanguageModel, asked: TrainingFitSetting, flags: Flags): Flags {
+  const tokens = stepTokensOf(model, asked);
+  return stepTokensOf(model, { ...asked, ...flags }) === tokens
+    ? flags
+    : { ...flags, globalBatchTokens: tokens };
+}
+
+/** Flags that make it fit, with what they make of memory and speed. */
+function remedyOf(
+  model: LanguageModel,
+  asked: TrainingFitSetting,
+  flags: Flags,
+  changes: Combination,
+): Remedy {
+  const setting = { ...asked, ...flags };
+  const { total, stages } = fitTrainingMemory(model, setting);
+  const isTimed = peakIfKnown(setting.cluster.gpu, computedIn(setting)) !== null;
+  return {
+    change: listed(changes.map(({ words }) => words)),
+    flags,
+    total,
+    tokensPerSecond: isTimed ? stepTimeOf(model, setting, stages).tokensPerSecond : null,
+  };
 }
 
 const listed = (words: readonly string[]): string =>
@@ -86,7 +114,7 @@ export function roomFor(model: LanguageModel, setting: TrainingFitSetting): Reme
   ];
   return changes
     .filter(({ flags }) => flags.microBatch !== microBatch && flags.context !== context)
-    .map((change) => remedyOf(model, setting, [change]));
+    .map((change) => remedyOf(model, setting, change.flags, [change]));
 }
 
 /** Beyond this nobody asks how many more sequences there is room for. */

@@ -142,18 +142,13 @@ export function stepSeconds(
   const { cache, weights, computing, links, launches } = decodeTerms(work, rates, batch);
   const efficiency = EFFICIENCIES[bound];
   const computed = computing ? [computing.scores, computing.products] : [];
+  const busy = computing
+    ? `max(${cache.formula}, ${computing.scores.formula}) + max(${computing.products.formula}, ${weights.formula})`
+    : `${cache.formula} + ${weights.formula}`;
   return quantity({
-    label: `step of decoding`,
+    label: 'step of decoding',
     unit: 'seconds',
-    formula: [
-      ...(computing
-        ? [
-            `max(${cache.formula}, ${computing.scores.formula})`,
-            `max(${computing.products.formula}, ${weights.formula})`,
-          ]
-        : [cache.formula, weights.formula]),
-      ...[links, launches].map(({ formula }) => formula).filter((each) => each !== '0'),
-    ].join(' + '),
+    formula: withWaiting(busy, [links, launches], bound),
     inputs: inputsOf([cache, weights, ...computed, links, launches], efficiency),
     source: `${computing ? STEP_SOURCE : READING_SOURCE}; ${efficiency.source}`,
   });
@@ -186,38 +181,42 @@ export function prefill(work: PrefillWork, rates: Rates): Prefill | null {
     formula: 'flops / (peak * compute_utilisation)',
     inputs: { flops: work.flops, peak },
   };
-  const memory: Term = {
+  const moving = (activations: number): Term => ({
     formula: `(${weights.formula} + activation_bytes + cache_bytes) / (bandwidth * memory_utilisation)`,
     inputs: {
       ...weights.inputs,
-      activation_bytes: work.activationBytes,
+      activation_bytes: activations,
       cache_bytes: work.cacheBytes,
       bandwidth: rates.bandwidth,
     },
-  };
+  });
   const links = linksTerm(work, rates, work.tokens);
   const launches = launchesTerm(work);
-  const terms = [compute, memory, links, launches];
-  const seconds = eachBound(EFFICIENCIES, (efficiency) =>
-    quantity({
-      label: `prefill`,
+  const bytes = 'weights once, activations written and read, the cache written';
+  const seconds = eachBound(EFFICIENCIES, (efficiency, bound) => {
+    // What layers hand on may stay in the processors, layer by layer: nothing of it has to be in memory.
+    const memory = moving(bound === 'lower' ? 0 : work.activationBytes);
+    return quantity({
+      label: 'prefill',
       unit: 'seconds',
-      formula: [
-        `max(${compute.formula}, ${memory.formula})`,
-        ...[links, launches].map(({ formula }) => formula).filter((each) => each !== '0'),
-      ].join(' + '),
-      inputs: inputsOf(terms, efficiency),
-      source:
-        'the larger of computing and of moving bytes: weights once, activations written and read, the cache written; ' +
-        efficiency.source,
-    }),
-  );
+      formula: withWaiting(`max(${compute.formula}, ${memory.formula})`, [links, launches], bound),
+      inputs: inputsOf([compute, memory, links, launches], efficiency),
+      source: `the larger of computing and of moving bytes: ${bytes}; ${efficiency.source}`,
+    });
+  });
   const limits = [
     { limit: 'compute', seconds: atPeak('computing', compute) },
-    { limit: 'memory', seconds: atPeak('moving bytes', memory) },
+    { limit: 'memory', seconds: atPeak('moving bytes', moving(0)) },
     { limit: 'links', seconds: atPeak('all-reduces', links) },
   ] as const;
   return { seconds, limits, limitedBy: longest(limits) };
+}
+
+/** At best, all-reduces and launches are hidden behind other work; else all waits for them. */
+function withWaiting(work: string, waiting: readonly Term[], bound: keyof Bounds): string {
+  const formulas = waiting.map(({ formula }) => formula).filter((formula) => formula !== '0');
+  if (bound !== 'lower') return [work, ...formulas].join(' + ');
+  return formulas.length === 0 ? work : `max(${[work, ...formulas].join(', ')})`;
 }
 
 type DecodeTerms = ReturnType<typeof decodeTerms>;
@@ -257,7 +256,7 @@ const decodeComputing = (work: DecodeWork, peak: number, batch: number) => ({
  * goes to k, so it misses one with the chance 1 − k / E, and all tokens do with that to their power, when each chooses
  * for itself and all experts are as likely. Expected values add up, so that is the share of experts that are not read.
  */
-function weightsTerm(
+export function weightsTerm(
   { weightBytes, expertGroups }: Pick<DecodeWork, 'weightBytes' | 'expertGroups'>,
   tokens: number,
 ): Term {

@@ -1,27 +1,24 @@
 /** What serving keeps in the memory of one GPU: exactly, and what comes on top of it. */
 import type { LanguageModel } from '../architecture/layer.js';
-import { type OwnedTensor, walk } from '../architecture/walk.js';
+import type { Param } from '../architecture/param.js';
+import { walk } from '../architecture/walk.js';
 import { outputWidth } from '../architecture/widths.js';
 import { activationsOf } from '../budget/activations.js';
 import type { Figure } from '../budget/figure.js';
 import { type Bounds, type Quantity, quantity } from '../budget/quantity.js';
 import type { Gpu } from '../hardware/gpu.js';
+import { type Allotted, roundingBytes } from './allocator.js';
 import { eachBound, sumBounds } from './bounds.js';
-import { asOn, channelBytes, contextBytes, libraryBytes } from './fixed-workspace.js';
-import { servedWeights } from './quantized.js';
+import { channelBytes, contextBytes, libraryBytes } from './fixed-workspace.js';
+import { servedWeights, WEIGHT_DTYPES } from './quantized.js';
 import { type ServedModel, sequenceState, valueBytes } from './serving-work.js';
-
-const MIB = 2 ** 20;
+import { elementsPerGpu } from './tensor-cuts.js';
 
 /** Tokens that are prefilled in one pass; a longer prompt takes several. */
 const PREFILL_CHUNK = 2048;
 
 /** Tokens whose keys and values are allotted together (vLLM, arXiv 2309.06180, section 7.2). */
 const CACHE_BLOCK = 16;
-
-/** Tensors beyond 1 MiB are allotted in steps of 2 MiB by PyTorch's caching allocator (CUDACachingAllocator.cpp). */
-const LARGE_TENSOR_BYTES = MIB;
-const ALLOCATION_STEPS = { lower: 0, expected: MIB, upper: 2 * MIB };
 
 export interface WorkspacePart {
   readonly part: string;
@@ -100,30 +97,11 @@ function totalOf(
   );
 }
 
-function constantParts(
-  { model, layout, form }: ServedModel,
-  gpu: Pick<Gpu, 'kind'>,
-): WorkspacePart[] {
-  const elements = LARGE_TENSOR_BYTES / valueBytes(form);
-  const isLarge = ({ tensor }: OwnedTensor) => tensor.elements >= elements;
-  // The experts of a layer are allotted together: into the inner width, and back.
-  const mixtures = walk(model).filter(({ layer }) => layer.kind === 'mixtureOfExperts').length;
-  const large =
-    layout.owned.filter((each) => isLarge(each) && !layout.experts.has(each.tensor)).length +
-    2 * mixtures;
+function constantParts(served: ServedModel, gpu: Pick<Gpu, 'kind'>): WorkspacePart[] {
+  const { form } = served;
   const rounding = {
     part: 'rounding of the allocator',
-    bytes: asOn(
-      gpu,
-      eachBound(ALLOCATION_STEPS, (each) =>
-        bytes(
-          'rounding of the allocator',
-          'tensors * each',
-          { tensors: large, each },
-          'tensors beyond 1 MiB end anywhere in a step of 2 MiB (PyTorch, CUDACachingAllocator.cpp)',
-        ),
-      ),
-    ),
+    bytes: roundingBytes(gpu, allottedWeights(served)),
   };
   const links = { part: 'buffers of all-reduces', bytes: channelBytes(1, gpu) };
   return [
@@ -131,6 +109,23 @@ function constantParts(
     { part: 'workspace of matrix products', bytes: libraryBytes(gpu) },
     rounding,
     ...(form.tensorParallel > 1 ? [links] : []),
+  ];
+}
+
+/** The tensors of a GPU; the experts of a layer are allotted together: into the inner width, and back. */
+function allottedWeights({ model, layout, form }: ServedModel): Allotted[] {
+  const { bits, otherBits } = WEIGHT_DTYPES[form.weights.dtype];
+  const bytesOf = (tensor: Param) =>
+    (elementsPerGpu(tensor.elements, layout.cuts.get(tensor), form.tensorParallel) *
+      (layout.quantised.has(tensor) ? bits : otherBits)) /
+    8;
+  const mixtures = walk(model).filter(({ layer }) => layer.kind === 'mixtureOfExperts').length;
+  const ofExperts = [...layout.experts].reduce((sum, tensor) => sum + bytesOf(tensor), 0);
+  return [
+    ...layout.owned
+      .filter(({ tensor }) => !layout.experts.has(tensor))
+      .map(({ tensor }) => ({ count: 1, bytes: bytesOf(tensor) })),
+    ...(mixtures > 0 ? [{ count: 2 * mixtures, bytes: ofExperts / (2 * mixtures) }] : []),
   ];
 }
 

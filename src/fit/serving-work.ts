@@ -1,16 +1,17 @@
 /** What one GPU reads, computes and sends when a model is served: read off the description. */
 import type { LanguageModel, Layer } from '../architecture/layer.js';
 import type { Param } from '../architecture/param.js';
-import { tensorsOf, type Visit, walk } from '../architecture/walk.js';
+import { expertLayers, tensorsOf, type Visit, walk } from '../architecture/walk.js';
 import { activationsOf } from '../budget/activations.js';
 import { decodingFlopsOf } from '../budget/decoding.js';
-import { type Exact, type Figure, figure } from '../budget/figure.js';
-import { forwardFlopsOf } from '../budget/flops.js';
+import { type Figure, figure } from '../budget/figure.js';
+import { forwardFlopsOf, type Work } from '../budget/flops.js';
 import { stateOf } from '../budget/state.js';
 import { launchesOf } from './launches.js';
 import { servedWeights, WEIGHT_DTYPES, type WeightLayout, weightLayout } from './quantized.js';
 import type { DecodeWork, ExpertGroup, PrefillWork, SharedWork } from './roofline.js';
 import type { ServingFitSetting } from './serving-setting.js';
+import { operationsOfRank, ranksThatDiffer } from './shared-operations.js';
 import { exchangeOf } from './tensor-parallel.js';
 
 /** How a model is served, whatever the load. */
@@ -22,6 +23,8 @@ export type ServingForm = Pick<
 /** A model read once, for many questions. */
 export interface ServedModel {
   readonly model: LanguageModel;
+  /** What is computed, on each GPU that could have most of it. */
+  readonly work: readonly Work[];
   readonly form: ServingForm;
   readonly layout: WeightLayout;
   /** The layers that keep something between two tokens, one after the other. */
@@ -38,6 +41,7 @@ export function servedModel(model: LanguageModel, form: ServingForm): ServedMode
     Number(servedWeights(layout, form.weights, form.tensorParallel, which).total.value);
   return {
     model,
+    work: workOf(model, layout, form),
     form,
     layout,
     keepers: { kind: 'sequence', name: '', layers: walk(model).flatMap(keeperIn) },
@@ -45,6 +49,18 @@ export function servedModel(model: LanguageModel, form: ServingForm): ServedMode
     expertGroups: expertGroupsOf(model, bytesOf),
     shared: sharedWork(model, valueBytes(form)),
   };
+}
+
+/** Of a GPU by itself all. */
+function workOf(
+  model: LanguageModel,
+  { cuts }: WeightLayout,
+  { tensorParallel: gpus }: ServingForm,
+) {
+  const sharing = { cuts, gpus, byTokens: false };
+  return gpus === 1
+    ? [model]
+    : ranksThatDiffer([model], gpus).map((rank) => operationsOfRank(model, sharing, rank));
 }
 
 const keeperIn = ({ layer }: Visit): readonly Layer[] =>
@@ -83,15 +99,15 @@ export function sequenceState({ keepers, form }: ServedModel, context: number): 
 /** @param context Tokens of each sequence, the new one included. */
 export function decodeWork(served: ServedModel, context: number): DecodeWork {
   const { cache, state } = sequenceState(served, context);
-  const { perToken, scores } = decodingFlopsOf(served.model, context);
+  const flops = served.work.map((work) => decodingFlopsOf(work, context));
   return {
     ...served.shared,
     weightBytes: served.weightBytes,
     expertGroups: served.expertGroups,
     // States are read, and written again.
     cacheBytes: Number(cache.value) + 2 * Number(state.value),
-    scoreFlops: partOf(scores.value, served),
-    flops: partOf(perToken.value, served),
+    scoreFlops: most(flops.map(({ scores }) => scores)),
+    flops: most(flops.map(({ perToken }) => perToken)),
   };
 }
 
@@ -101,7 +117,7 @@ export function prefillWork(served: ServedModel, prompt: number, batch = 1): Pre
   return {
     ...served.shared,
     tokens: batch * prompt,
-    flops: partOf(prefillFlops(served.model, prompt, batch).value, served),
+    flops: most(served.work.map((work) => prefillFlops(work, prompt, batch))),
     weightBytes: served.weightBytes,
     expertGroups: served.expertGroups,
     activationBytes: 2 * keptActivationBytes(served, prompt, batch),
@@ -109,9 +125,13 @@ export function prefillWork(served: ServedModel, prompt: number, batch = 1): Pre
   };
 }
 
+/** Of the GPU that has most to do. */
+const most = (figures: readonly Figure[]): number =>
+  Math.max(...figures.map(({ value }) => Number(value)));
+
 /** A forward pass over prompts of which only the last token needs logits. */
-function prefillFlops(model: LanguageModel, prompt: number, batch: number): Figure {
-  const { parts, total } = forwardFlopsOf(model, { batch, context: prompt, causal: true });
+function prefillFlops(work: Work, prompt: number, batch: number): Figure {
+  const { parts, total } = forwardFlopsOf(work, { batch, context: prompt, causal: true });
   const head = parts.find(({ component, kind }) => component === 'head' && kind === 'projection');
   return figure({
     label: 'prefill',
@@ -135,12 +155,9 @@ function keptActivationBytes({ model, form }: ServedModel, context: number, batc
     .reduce((total, { bytes }) => total + Number(bytes.value), 0);
 }
 
-/** GPUs that share the layers do equal parts. */
-const partOf = (whole: Exact, { form }: ServedModel): number => Number(whole) / form.tensorParallel;
-
 /** Mixtures with as many experts together. */
-function expertGroupsOf(
-  model: LanguageModel,
+export function expertGroupsOf(
+  model: Layer,
   bytesOf: (which: (tensor: Param) => boolean) => number,
 ): ExpertGroup[] {
   const groups = new Map<string, { experts: number; perToken: number; tensors: Set<Param> }>();
@@ -150,8 +167,7 @@ function expertGroupsOf(
     const perToken = layer.router.expertsPerToken;
     const key = `${perToken} of ${experts}`;
     const group = groups.get(key) ?? { experts, perToken, tensors: new Set() };
-    const routed: readonly Layer[] = 'kind' in layer.experts ? [layer.experts] : layer.experts;
-    for (const tensor of routed.flatMap(tensorsOf)) group.tensors.add(tensor);
+    for (const tensor of expertLayers(layer.experts).flatMap(tensorsOf)) group.tensors.add(tensor);
     groups.set(key, group);
   }
   return [...groups.values()].map(({ experts, perToken, tensors }) => ({
@@ -163,12 +179,12 @@ function expertGroupsOf(
 
 /** The logits are gathered for one token of a sequence, and that is left out. */
 function sharedWork(model: LanguageModel, bytesPerValue: number): SharedWork {
-  const { layers, reductions } = launchesOf([model]);
+  // The rows of a shared embedding are reduced too.
+  const { values, times } = exchangeOf([model.embedding, ...model.blocks]).forward;
   return {
-    // The rows of a shared embedding are reduced too.
-    allReduces: 1 + reductions,
-    // An exchange counts an all-reduce twice.
-    reducedBytes: (bytesPerValue * exchangeOf([model.embedding, ...model.blocks]).forward) / 2,
-    launches: layers,
+    allReduces: times,
+    // An all-reduce counts twice in `values`.
+    reducedBytes: (bytesPerValue * values) / 2,
+    launches: launchesOf([model]).layers,
   };
 }

@@ -5,6 +5,7 @@ import { type Bounds, type Quantity, quantity } from '../budget/quantity.js';
 import { UserError } from '../errors.js';
 import type { Cluster } from '../hardware/gpu.js';
 import { capacityOf, noPeakText, peakFor, peakIfKnown } from '../hardware/peak.js';
+import { withoutLink } from './exchanges.js';
 import { largest } from './largest.js';
 import { servedWeights, WEIGHT_DTYPES } from './quantized.js';
 import { LARGEST_BATCH, LOAD_ASSUMPTION, type LoadAnswer, replicasFor } from './queueing.js';
@@ -57,6 +58,8 @@ export interface ServingFit {
   readonly peak: Quantity | null;
   /** What is not told, or not counted, because no peak is published; null where one is. */
   readonly withoutPeak: string | null;
+  /** That all-reduces are not counted, as nobody knows a link for them; null where they are. */
+  readonly withoutLink: string | null;
   /** Of one prompt; null without a peak. */
   readonly prefill: Prefill | null;
   /** At the batch and context; without a peak of reading alone. */
@@ -95,6 +98,7 @@ export function fitServing(model: LanguageModel, setting: ServingFitSetting): Se
     verdict: verdictOf(memory.total, capacity),
     peak,
     withoutPeak: peak ? null : `${noPeakText(cluster.gpu, dtype)}: ${WITHOUT_PEAK}`,
+    withoutLink: withoutLink(cluster, tensorParallel),
     prefill: prefill(prefillWork(served, prompt), rates),
     decode: { ...step, tokensPerSecond: tokensPerSecond(step.seconds, batch) },
     largestBatch: found('largest batch', 'requests', largestBatch, `at ${context} tokens each`),

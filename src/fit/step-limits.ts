@@ -1,8 +1,10 @@
 /** What could take longest in a step of training: computing, and moving bytes through the memory. */
-import type { Layer } from '../architecture/layer.js';
+import type { LanguageModel, Layer } from '../architecture/layer.js';
+import type { Param } from '../architecture/param.js';
+import { tensorsOf } from '../architecture/walk.js';
 import { activationsOf } from '../budget/activations.js';
 import { type Recompute, trainingFlopsOf } from '../budget/flops.js';
-import { operationsOf } from '../budget/operations.js';
+import type { Operation } from '../budget/operations.js';
 import { type Bounds, type Quantity, quantity } from '../budget/quantity.js';
 import { remembered } from '../budget/remember.js';
 import { bytesIn } from '../budget/training.js';
@@ -11,6 +13,10 @@ import { eachBound } from './bounds.js';
 import type { Pace } from './exchanges.js';
 import { launchesOf } from './launches.js';
 import type { Stage } from './parallelism.js';
+import { type ExpertGroup, weightsTerm } from './roofline.js';
+import { expertGroupsOf } from './serving-work.js';
+import { operationsOfRank, ranksThatDiffer, type Sharing } from './shared-operations.js';
+import { elementsPerGpu, tensorCuts } from './tensor-cuts.js';
 import type { StepSituation } from './training.js';
 import { activationSetting, CONVENTIONS } from './training-setting.js';
 
@@ -32,42 +38,67 @@ export function computeSeconds(
   peak: Quantity,
   computing: OfBounds<Computing>,
 ): Bounds {
-  const { tensor, microBatches: micro_batches } = situation.parallelism;
+  const { microBatches: micro_batches } = situation.parallelism;
   const ofStages = flopsOfStages(situation);
   const [slowest, stages] = [Math.max(...ofStages), sum(ofStages)];
   return eachBound(computing, ({ utilisation, source }) =>
     quantity({
       label: 'compute',
       unit: 'seconds',
-      formula: '((micro_batches - 1) * slowest + stages) / (tensor * peak * utilisation)',
-      inputs: { micro_batches, slowest, stages, tensor, peak: peak.value, utilisation },
-      source: `FLOPs of a micro-batch in the slowest stage, and in all; 1F1B (arXiv 2104.04473); ${peak.source}; ${source}`,
+      formula: '((micro_batches - 1) * slowest + stages) / (peak * utilisation)',
+      inputs: { micro_batches, slowest, stages, peak: peak.value, utilisation },
+      source: `FLOPs of a micro-batch on a GPU of the slowest stage, and of each; 1F1B (arXiv 2104.04473); ${peak.source}; ${source}`,
     }),
   );
 }
 
-/** Of a micro-batch. */
-function flopsOfStages({ model, setting, stages }: StepSituation): number[] {
-  const { microBatch: batch, context, recompute, attention } = setting;
+/** Of a micro-batch, on the GPU of each stage that has most to compute. */
+function flopsOfStages({ model, setting, stages, parallelism }: StepSituation): number[] {
+  const { microBatch: batch, context, recompute, attention, sequenceParallel } = setting;
   const pass = { batch, context, causal: attention === 'fused' };
+  const sharing = { cuts: tensorCuts(model), gpus: parallelism.tensor, byTokens: sequenceParallel };
   // Blocks are mostly alike.
   const known = new Map<string, number>();
-  const flops = (layer: Layer, again: Recompute) => {
-    const key = `${again} ${operationsKey(layer)}`;
+  const flops = (layer: Layer, again: Recompute, rank: number) => {
+    const { operations, key } = sharedOperations(layer, sharing, rank);
+    const name = `${again} ${key}`;
     const value =
-      known.get(key) ?? Number(trainingFlopsOf(layer, { ...pass, recompute: again }).total.value);
-    known.set(key, value);
+      known.get(name) ??
+      Number(trainingFlopsOf(operations, { ...pass, recompute: again }).total.value);
+    known.set(name, value);
     return value;
   };
-  return stages.map(({ from, to }) => {
-    const blocks = model.blocks.slice(from, to).map((block) => flops(block, recompute));
-    // Nothing of the head is computed again.
-    return sum([...blocks, ...(to === model.blocks.length ? [flops(model.head, 'none')] : [])]);
-  });
+  const ofRank = ({ from, to }: Stage, rank: number) =>
+    sum([
+      ...model.blocks.slice(from, to).map((block) => flops(block, recompute, rank)),
+      // Nothing of the head is computed again.
+      ...(to === model.blocks.length ? [flops(model.head, 'none', rank)] : []),
+    ]);
+  const ranks = ranksThatDiffer(model.blocks, sharing.gpus);
+  return stages.map((stage) => Math.max(...ranks.map((rank) => ofRank(stage, rank))));
 }
 
-/** The same of layers that compute the same. */
-const operationsKey = remembered((layer: Layer) => JSON.stringify(operationsOf(layer)));
+interface SharedOperations {
+  readonly operations: readonly Operation[];
+  /** The same of layers that compute the same. */
+  readonly key: string;
+}
+
+function sharedOperations(layer: Layer, sharing: Sharing, rank: number): SharedOperations {
+  const known = knownOperations(layer);
+  const name = `${sharing.gpus} ${sharing.byTokens} ${rank}`;
+  const found = known.get(name);
+  if (found) return found;
+  const operations = operationsOfRank(layer, sharing, rank);
+  // Whatever they are called.
+  const sizes = operations.map((each) => ({ ...each, layer: '', tensor: undefined }));
+  const made = { operations, key: JSON.stringify(sizes) };
+  known.set(name, made);
+  return made;
+}
+
+/** By who shares the layer. */
+const knownOperations = remembered<Layer, Map<string, SharedOperations>>(() => new Map());
 
 const sum = (values: readonly number[]) => values.reduce((total, value) => total + value, 0);
 
@@ -80,23 +111,35 @@ export function memorySeconds(situation: StepSituation, paces: OfBounds<Pace>): 
 }
 
 function memoryOfStage(
-  { model, setting, memory }: StepSituation,
+  { model, setting, parallelism, memory }: StepSituation,
   stage: Stage,
   paces: OfBounds<Pace>,
 ): Bounds {
   const { from, to, parameters } = stage;
   const bandwidth = bandwidthOf(setting.cluster.gpu);
   const bytes = bytesIn(setting.precision);
+  const gradientBytes = CONVENTIONS[setting.convention].gradientBytes ?? bytes;
   const optimizer = memory[stage.stage]?.parts.find(({ part }) => part === 'optimizer');
   const kept = activationsOf(model, {
     ...activationSetting(setting),
     stage: { from, to, microBatches: 1 },
   });
+  const { computed, lookups, expertGroups } = valuesRead(model, stage, parallelism.tensor);
+  const read = weightsTerm(
+    {
+      weightBytes: bytes * computed,
+      expertGroups: expertGroups.map((group) => ({ ...group, bytes: bytes * group.bytes })),
+    },
+    setting.microBatch * setting.context,
+  );
   const inputs = {
-    weights: bytes * Number(parameters.value),
-    gradients: (CONVENTIONS[setting.convention].gradientBytes ?? bytes) * Number(parameters.value),
+    ...read.inputs,
+    gradient_bytes: gradientBytes,
+    bytes,
     activations: kept.total.value,
+    lookups,
     optimizer: optimizer?.bytes.value ?? 0,
+    parameters: parameters.value,
     bandwidth: bandwidth.value,
     launches: launchesOfStage(model, stage, setting.recompute),
     tensors: stage.trained.length,
@@ -106,7 +149,8 @@ function memoryOfStage(
       label: 'memory',
       unit: 'seconds',
       formula:
-        '(turns * (2 * weights + gradients + 2 * activations) + 2 * optimizer + weights) / (bandwidth * memory_utilisation) + ' +
+        `(turns * ((2 + gradient_bytes / bytes) * (${read.formula}) + 2 * activations) + gradient_bytes * lookups + ` +
+        '2 * optimizer + bytes * parameters) / (bandwidth * memory_utilisation) + ' +
         '(turns * launches + tensors) * launch_seconds',
       inputs: {
         ...inputs,
@@ -115,11 +159,55 @@ function memoryOfStage(
         launch_seconds: efficiency.launchSeconds,
       },
       source:
-        'of each micro-batch weights read twice, gradients written, activations written and read; optimizer read and ' +
-        `written; ${bandwidth.source}; each layer started once forwards and, as its FLOPs are, twice backwards, again what is ` +
+        'of each micro-batch weights read twice and their gradients written, of experts those that its tokens reach, each ' +
+        'choosing at random; activations written and read; gradients of looked-up tables written once; in the update ' +
+        `optimizer read and written, all weights written; ${bandwidth.source}; each layer started once forwards and, as its FLOPs are, twice backwards, again what is ` +
         `recomputed, and the update once for each tensor; ${efficiency.source}`,
     }),
   );
+}
+
+/** Values of the weights of a GPU, by who reads them in a micro-batch. */
+interface ValuesRead {
+  /** By all tokens. */
+  readonly computed: number;
+  /** Of tables of which a token has a row: those rows are left out. */
+  readonly lookups: number;
+  /** By the tokens that go to an expert; values stand for bytes. */
+  readonly expertGroups: readonly ExpertGroup[];
+}
+
+/** A stage is of one model, and of GPUs that share its layers in one way. */
+const known = new WeakMap<Stage, ValuesRead>();
+
+function valuesRead(model: LanguageModel, stage: Stage, gpus: number): ValuesRead {
+  const found = known.get(stage) ?? readIn(model, stage, gpus);
+  known.set(stage, found);
+  return found;
+}
+
+function readIn(model: LanguageModel, { from, to, parameters }: Stage, gpus: number): ValuesRead {
+  const cuts = tensorCuts(model);
+  const valuesOf = (tensors: readonly Param[]) =>
+    sum(tensors.map((each) => elementsPerGpu(each.elements, cuts.get(each), gpus)));
+  const lookups = valuesOf(lookedUp(model, from === 0, to === model.blocks.length));
+  const layers = model.blocks.slice(from, to);
+  const stack = { kind: 'sequence', name: '', layers } as const;
+  const expertGroups = expertGroupsOf(stack, (which) => valuesOf(tensorsOf(stack).filter(which)));
+  const experts = sum(expertGroups.map(({ bytes }) => bytes));
+  return { computed: Number(parameters.value) - lookups - experts, lookups, expertGroups };
+}
+
+/** A tied embedding is read whole by a head of the same stage. */
+function lookedUp(
+  { embedding, embeddingSteps, head }: LanguageModel,
+  isFirst: boolean,
+  isLast: boolean,
+): Param[] {
+  if (!isFirst) return [];
+  const isTied = isLast && embedding.weight === head.weight;
+  const positions = embeddingSteps.filter(({ kind }) => kind === 'learnedPositions');
+  return [...(isTied ? [] : [embedding.weight]), ...positions.flatMap(tensorsOf)];
 }
 
 /** Of one micro-batch. */

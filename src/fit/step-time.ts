@@ -4,7 +4,7 @@ import { type Bounds, type Quantity, quantity } from '../budget/quantity.js';
 import { peakFor } from '../hardware/peak.js';
 import { boundsOf, eachBound } from './bounds.js';
 import { EFFICIENCIES } from './efficiency.js';
-import { communicationSeconds, paceOf } from './exchanges.js';
+import { communicationSeconds, paceOf, withoutLink } from './exchanges.js';
 import { assumedMfu, modelFlops, REACHED } from './mfu.js';
 import { type Parallelism, parallelismOf, stagesOf } from './parallelism.js';
 import { type Computing, computeSeconds, memorySeconds } from './step-limits.js';
@@ -53,6 +53,7 @@ export function stepTimeOf(
     roofline,
     limits,
     limitedBy: limitedBy.limit,
+    withoutLink: withoutLink(setting.cluster, setting.cluster.gpus),
     tokens,
     tokensPerSecond,
   };
@@ -149,7 +150,8 @@ const reachedMfu = ({ situation, peak }: StepWork, seconds: Quantity): Quantity 
     source: 'FLOPs of the model in the time that is expected (arXiv 2204.02311, appendix B)',
   });
 
-function tokensOfStep(setting: TrainingFitSetting, parallelism: Parallelism): Quantity {
+/** Of all replicas together. */
+export function tokensOfStep(setting: TrainingFitSetting, parallelism: Parallelism): Quantity {
   const { globalBatchTokens: asked, microBatch: micro_batch, context } = setting;
   const { replicas, microBatches: micro_batches } = parallelism;
   return quantity({

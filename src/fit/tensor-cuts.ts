@@ -25,7 +25,7 @@ import type {
   RmsNorm,
 } from '../architecture/layer.js';
 import type { Param } from '../architecture/param.js';
-import { productsOf, tensorsOf } from '../architecture/walk.js';
+import { expertLayers, isProduct, productsOf, tensorsOf } from '../architecture/walk.js';
 import { inputWidth, outputWidth } from '../architecture/widths.js';
 import { remembered } from '../budget/remember.js';
 
@@ -72,9 +72,6 @@ export const elementsPerGpu = (elements: number, cut: Cut | undefined, gpus: num
 
 /** Whether no GPU may have more than another: else the last is padded. */
 export const isDealtEqually = ({ unit }: Run): boolean => unit !== 'rows of the vocabulary';
-
-export const isProduct = (layer: Layer): layer is Projection =>
-  layer.kind === 'linear' || layer.kind === 'transposedLinear';
 
 type Cuts = readonly (readonly [Param, Cut])[];
 
@@ -133,7 +130,7 @@ function cutsIn(layer: Layer): Cuts {
     }
     case 'mixtureOfExperts': {
       const { experts, shared } = layer;
-      return all([...('kind' in experts ? [experts] : experts), ...shared]);
+      return all([...expertLayers(experts), ...shared]);
     }
     case 'packedExperts': {
       const inner = runOf('inner values', layer.down.shape[2] ?? 1);

@@ -1,9 +1,10 @@
 /** Among how many GPUs a model can be shared in training, and what these then tell each other. */
 import type { Layer, MixtureOfExperts, Projection } from '../architecture/layer.js';
+import { isProduct } from '../architecture/walk.js';
 import { inputWidth, outputWidth, sharedInputWidth, widthAfter } from '../architecture/widths.js';
 import { remembered } from '../budget/remember.js';
 import { UserError } from '../errors.js';
-import { isDealtEqually, isProduct, tensorCuts } from './tensor-cuts.js';
+import { isDealtEqually, tensorCuts } from './tensor-cuts.js';
 
 /** What must be a multiple of the GPUs that share a layer. */
 const divisibleIn = remembered((model: Layer) =>
@@ -45,49 +46,88 @@ function firstFrom(from: number, to: number, isFound: (value: number) => boolean
   return undefined;
 }
 
-/**
- * Values of each token that a layer makes each GPU exchange with those that share it, times (gpus − 1) / gpus: an
- * all-reduce counts twice, as it is a reduce-scatter and an all-gather (arXiv 2205.05198).
- */
-export interface Exchange {
-  readonly forward: number;
-  readonly backward: number;
+/** What GPUs that share layers tell each other in one pass. */
+export interface Exchanged {
+  /**
+   * Of each token, times (gpus − 1) / gpus: an all-reduce counts twice, as it is a reduce-scatter and an all-gather
+   * (arXiv 2205.05198).
+   */
+  readonly values: number;
+  /** How often: all-reduces, and all-gathers, which are taken to wait as long. */
+  readonly times: number;
 }
 
-const NOTHING: Exchange = { forward: 0, backward: 0 };
+export interface Exchange {
+  readonly forward: Exchanged;
+  readonly backward: Exchanged;
+}
 
-export const exchangeOf = (layers: readonly Layer[]): Exchange => sumOf(layers.map(exchangedBy));
+/** With that which a layer's output is summed by, if it is, and which is part of its forward pass. */
+interface LayerExchange extends Exchange {
+  readonly closing: Exchanged;
+}
 
-const sumOf = (exchanges: readonly Exchange[]): Exchange =>
-  exchanges.reduce(
-    (sum, each) => ({
-      forward: sum.forward + each.forward,
-      backward: sum.backward + each.backward,
-    }),
+const NOTHING: Exchanged = { values: 0, times: 0 };
+const SILENT: LayerExchange = { forward: NOTHING, backward: NOTHING, closing: NOTHING };
+
+const allReduce = (width: number): Exchanged => ({ values: 2 * width, times: 1 });
+const allGather = (width: number): Exchanged => ({ values: width, times: 1 });
+
+export function exchangeOf(layers: readonly Layer[]): Exchange {
+  const { forward, backward } = inTurn(layers.map(exchangedBy));
+  return { forward, backward };
+}
+
+const total = (all: readonly Exchanged[]): Exchanged =>
+  all.reduce(
+    (sum, { values, times }) => ({ values: sum.values + values, times: sum.times + times }),
     NOTHING,
   );
 
-/** Its input's gradient is summed on the way back, its output on the way there. */
-const region = (input: number, output = input): Exchange => ({
-  forward: 2 * output,
-  backward: 2 * input,
+const inTurn = (all: readonly LayerExchange[]): LayerExchange => ({
+  forward: total(all.map(({ forward }) => forward)),
+  backward: total(all.map(({ backward }) => backward)),
+  closing: all.at(-1)?.closing ?? NOTHING,
 });
 
-function exchangedBy(layer: Layer): Exchange {
-  const each = (layers: readonly Layer[]) => sumOf(layers.map(exchangedBy));
+/**
+ * Branches of one residual: what they add to the stream is added up on each GPU before one all-reduce (GPT-NeoX, arXiv
+ * 2204.06745, section 2.1). On the way back one would be enough if they read the output of one norm; here each has its
+ * own, as GPT-NeoX does, and the gradient of each norm's output is assumed to be summed before it goes through the norm,
+ * as in Megatron-LM: the norm is whole on every GPU, and so the gradient of its weight has to be.
+ */
+function sideBySide(branches: readonly LayerExchange[]): LayerExchange {
+  const { forward, backward } = inTurn(branches);
+  const closing = branches.map((branch) => branch.closing).filter(({ times }) => times > 0);
+  const spared = total(closing.slice(1));
+  return {
+    forward: { values: forward.values - spared.values, times: forward.times - spared.times },
+    backward,
+    closing: NOTHING,
+  };
+}
+
+/** Its input's gradient is summed on the way back, its output on the way there. */
+const region = (input: number, output = input): LayerExchange => ({
+  forward: allReduce(output),
+  backward: allReduce(input),
+  closing: allReduce(output),
+});
+
+function exchangedBy(layer: Layer): LayerExchange {
+  const each = (layers: readonly Layer[]) => inTurn(layers.map(exchangedBy));
   switch (layer.kind) {
     case 'languageModel':
       return each([layer.embedding, ...layer.blocks, layer.head]);
     case 'embedding':
-      return { forward: 2 * widthAfter(layer, 0), backward: 0 };
+      return { ...SILENT, forward: allReduce(widthAfter(layer, 0)) };
     case 'hybridBlock': {
       const { mamba, attention, alignment, fusion, mlp } = layer;
       return each([mamba, attention, ...(alignment ? [alignment] : []), fusion, mlp]);
     }
     case 'mamba': {
-      const made = outputWidth(layer.xProj);
-      const step = region(made);
-      return sumOf([region(inputWidth(layer.inProj), outputWidth(layer.outProj)), step]);
+      const step = region(outputWidth(layer.xProj));
+      return inTurn([step, region(inputWidth(layer.inProj), outputWidth(layer.outProj))]);
     }
     case 'attention':
       return region(sharedInputWidth(layer.inputs), outputWidth(layer.out));
@@ -98,7 +138,7 @@ function exchangedBy(layer: Layer): Exchange {
     case 'mixtureOfExperts':
       return mixtureExchange(layer);
     case 'residual':
-      return each(layer.branches);
+      return sideBySide(layer.branches.map(exchangedBy));
     case 'alignment':
       return each([layer.net, layer.residual]);
     case 'sequence': {
@@ -113,7 +153,11 @@ function exchangedBy(layer: Layer): Exchange {
     case 'linear':
     case 'transposedLinear':
       // Its outputs are gathered.
-      return { forward: outputWidth(layer), backward: 2 * inputWidth(layer) };
+      return {
+        ...SILENT,
+        forward: allGather(outputWidth(layer)),
+        backward: allReduce(inputWidth(layer)),
+      };
     case 'fusedProjection':
       return exchangedBy(layer.projection);
     case 'packedExperts':
@@ -131,16 +175,16 @@ function exchangedBy(layer: Layer): Exchange {
     case 'scale':
     case 'softcap':
     case 'alibi':
-      return NOTHING;
+      return SILENT;
   }
 }
 
 /** The outputs of all experts are summed together. */
-const mixtureExchange = ({ router }: MixtureOfExperts): Exchange =>
+const mixtureExchange = ({ router }: MixtureOfExperts): LayerExchange =>
   region(router.weight.shape[1] ?? 0);
 
 /** The loss is taken where the vocabulary is shared: only the gradient of the head's input is summed. */
 export const headExchange = (head: Projection): Exchange => ({
-  forward: 0,
-  backward: 2 * inputWidth(head),
+  forward: NOTHING,
+  backward: allReduce(inputWidth(head)),
 });

@@ -147,9 +147,10 @@ export interface ForwardNeed {
 }
 
 /**
- * What a process has more in memory by the end of a forward pass than before it. The upper bound is what was seen of
- * ONNX Runtime on a processor with models of 0.3 to 104 million parameters and 128 to 512 tokens, 0.86 to 1.40 times the
- * expected, and some more.
+ * What a process has more in memory by the end of a forward pass than before it. Of ONNX Runtime on a processor, 0.96 to
+ * 1.39 times what is expected were measured, at most 60 MB more (three models in
+ * bench/results/2026-11-22-fit-this-machine-node20.json). The upper bound is assumed, with room above that: a quarter
+ * more, the results once more, and 64 MB, which of a small model are most of it.
  */
 export function forwardBytesOf({ weightBytes, resultBytes, totalBytes }: ForwardNeed): Bounds {
   const shared = { label: 'memory of a forward pass', unit: 'bytes' } as const;
@@ -172,7 +173,8 @@ export function forwardBytesOf({ weightBytes, resultBytes, totalBytes }: Forward
       formula: '1.25 * total + results + arenas',
       inputs: { total: totalBytes, results: resultBytes, arenas: 64e6 },
       source:
-        'pages that allocators and threads of the engine keep, measured: up to 45 MB and 1.1 times',
+        'assumed: a quarter more, results twice, and 64 MB that allocators and threads of the engine keep; measured were ' +
+        'up to 1.39 times what is expected, and 60 MB more (bench, fit-this-machine)',
     }),
   };
 }

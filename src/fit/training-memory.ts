@@ -15,7 +15,12 @@ import { capacityOf } from '../hardware/peak.js';
 import { sumBounds } from './bounds.js';
 import { type Parallelism, parallelismOf, type Stage, stagesOf } from './parallelism.js';
 import type { StageMemory, TrainingMemoryFit, Verdict } from './training.js';
-import { activationSetting, CONVENTIONS, type TrainingFitSetting } from './training-setting.js';
+import {
+  activationSetting,
+  CONVENTIONS,
+  DIVIDED_FROM,
+  type TrainingFitSetting,
+} from './training-setting.js';
 import { workspaceOf } from './training-workspace.js';
 
 interface ReplicatedSetting
@@ -23,12 +28,6 @@ interface ReplicatedSetting
     Pick<TrainingFitSetting, 'zero' | 'convention'> {
   readonly replicas: number;
 }
-
-/** From which stage of ZeRO on each is divided among the replicas. */
-const DIVIDED_FROM = { optimizer: 1, gradients: 2, weights: 3 } as const satisfies Record<
-  keyof TrainedState,
-  number
->;
 
 /**
  * Weights, gradients and optimizer of one of `replicas` GPUs with the same tensors (ZeRO, arXiv 1910.02054).

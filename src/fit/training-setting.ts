@@ -1,10 +1,16 @@
 /** How a training is spread over GPUs, and what is asked of it. */
 import type { ActivationSetting, AttentionKernel, LossKernel } from '../budget/activations.js';
-import { bytesIn, type TrainingSetting } from '../budget/training.js';
+import { bytesIn, type TrainedState, type TrainingSetting } from '../budget/training.js';
 import type { Cluster } from '../hardware/gpu.js';
 
 /** What the data-parallel replicas split among themselves: nothing; optimizer; and gradients; and weights. */
 export type ZeroStage = 0 | 1 | 2 | 3;
+
+/** From which stage of ZeRO on each is divided among the replicas. */
+export const DIVIDED_FROM = { optimizer: 1, gradients: 2, weights: 3 } as const satisfies Record<
+  keyof TrainedState,
+  number
+>;
 
 /** In what type gradients are kept: the two conventions of counting training memory. */
 export const CONVENTIONS = {

@@ -4,15 +4,23 @@
  * do.
  */
 import type { LanguageModel } from '../architecture/layer.js';
-import { largestBlock } from '../budget/activations.js';
+import { type BlockInHand, blocksInHand } from '../budget/activations.js';
 import type { Bounds } from '../budget/quantity.js';
+import { remembered } from '../budget/remember.js';
 import { bytesIn } from '../budget/training.js';
-import { boundsOf, sumBounds } from './bounds.js';
+import { fragmentationBytes, roundingBytes } from './allocator.js';
+import { boundsOf, eachBound, sumBounds } from './bounds.js';
 import { channelBytes, contextBytes, libraryBytes } from './fixed-workspace.js';
 import { lossBytes } from './loss-workspace.js';
+import { UPDATES, updateBytes } from './optimizer-update.js';
 import type { Parallelism, Stage } from './parallelism.js';
 import type { StageMemory } from './training.js';
-import { activationSetting, CONVENTIONS, type TrainingFitSetting } from './training-setting.js';
+import {
+  activationSetting,
+  CONVENTIONS,
+  DIVIDED_FROM,
+  type TrainingFitSetting,
+} from './training-setting.js';
 
 interface Situation {
   readonly model: LanguageModel;
@@ -34,10 +42,6 @@ const CONSTANTS = {
   zeroBucket: { values: 5e8, overlapped: 4.5 },
   /** Values that ZeRO-3 of DeepSpeed keeps gathered at most. */
   liveParameters: 1e9,
-  /** Share of reserved memory that is not in use. */
-  fragmentation: { expected: 0.15, upper: 0.33 },
-  /** To which the caching allocator rounds. */
-  rounding: 512,
 } as const;
 
 const NONE = { formula: '0', source: 'an implementation may do without' } as const;
@@ -132,75 +136,63 @@ const gathered: Part = ({ setting, parallelism: { replicas }, stage }) => {
 const loss: Part = ({ model, setting, parallelism, stage }) =>
   stage.to < model.blocks.length ? undefined : lossBytes(model, setting, parallelism);
 
-/** Gradients of activations live while one block is passed backwards. */
+/** What is live of one block while it is passed backwards, besides what is kept: see `BlockInHand`. */
 const blockGradients: Part = ({ model, setting, stage: { from, to } }) => {
-  const kept = largestBlock(model, {
+  const blocks = blocksInHand(model, {
     ...activationSetting(setting),
-    recompute: 'none',
     stage: { from, to, microBatches: 1 },
-  });
-  return boundsOf(
+  }).map(ofBlockInHand);
+  return eachBound({ lower: 'lower', expected: 'expected', upper: 'upper' } as const, (bound) =>
+    blocks.map((each) => each[bound]).reduce((a, b) => (b.value > a.value ? b : a)),
+  );
+};
+
+const ofBlockInHand = ({ layers, scoreGradients, scanStates, recomputed }: BlockInHand): Bounds =>
+  boundsOf(
     {
       label: 'gradients of the activations of a block',
       unit: 'bytes',
-      inputs: { kept: kept.value },
+      inputs: { layers, score_gradients: scoreGradients, scan_states: scanStates, recomputed },
     },
     {
       lower: NONE,
       expected: {
-        formula: 'kept / 2',
+        formula: '(layers + scan_states) / 2 + score_gradients + recomputed',
         source:
-          'each kept value of the largest block gets a gradient, and half are needed at a time',
-      },
-      upper: { formula: 'kept', source: 'each kept value of the largest block gets a gradient' },
-    },
-  );
-};
-
-/** Updating weights, PyTorch makes temporary values of all of them at once, when the activations are gone. */
-const update: Part = ({ setting, parallelism: { replicas }, memory }) => {
-  const activations = memory.activations.total.value;
-  return boundsOf(
-    {
-      label: 'the update of the weights',
-      unit: 'bytes',
-      inputs: {
-        parameters: memory.parameters.value,
-        replicas: setting.zero === 0 ? 1 : replicas,
-        activations,
-      },
-    },
-    {
-      lower: NONE,
-      expected: {
-        formula: 'max(0, 4 * parameters / replicas - activations)',
-        source:
-          'as large as the parameters in float32 (PyTorch, AdamW: foreach), where the activations left no room',
+          'each value that the largest block keeps gets a gradient, and half are needed at a time; of plain attention ' +
+          'those of the softmax and of what it is given, as measured of PyTorch 2.13; scores and scan states of the ' +
+          'block where they are recomputed',
       },
       upper: {
-        formula: 'max(0, 8 * parameters / replicas - activations)',
-        source: '… and the gradients in float32',
+        formula: 'layers + scan_states + score_gradients + recomputed',
+        source:
+          'a gradient of each value that the largest block keeps, of plain attention two of each score, and what of ' +
+          'them is recomputed',
       },
     },
   );
+
+/** Of each tensor that stays: weight, gradient, float32 copy and the optimizer's state. */
+const rounding = ({ setting, parallelism: { replicas }, stage }: Situation): Bounds => {
+  const partOf = (name: keyof typeof DIVIDED_FROM) =>
+    setting.zero >= DIVIDED_FROM[name] ? replicas : 1;
+  const master = setting.precision === 'mixed' ? [4] : [];
+  const bytesPerValue = [
+    bytesIn(setting.precision) / partOf('weights'),
+    gradientBytesOf(setting) / partOf('gradients'),
+    ...[...master, ...UPDATES[setting.optimizer].state].map((each) => each / partOf('optimizer')),
+  ];
+  const tensors = [...tensorsBySize(stage)].flatMap(([elements, count]) =>
+    bytesPerValue.map((each) => ({ count, bytes: each * elements })),
+  );
+  return roundingBytes(setting.cluster.gpu, tensors);
 };
 
-const rounding: Part = ({ stage }) =>
-  boundsOf(
-    {
-      label: 'rounding of the allocator',
-      unit: 'bytes',
-      inputs: { tensors: stage.trained.length, block: CONSTANTS.rounding },
-    },
-    {
-      lower: NONE,
-      expected: {
-        formula: '5 * tensors * block / 2',
-        source: 'half a block of 512 bytes for each weight, gradient, copy and moment (PyTorch)',
-      },
-      upper: { formula: '5 * tensors * block', source: 'a block of 512 bytes for each (PyTorch)' },
-    },
-  );
+const tensorsBySize = remembered(({ trained }: Stage): ReadonlyMap<number, number> => {
+  const counts = new Map<number, number>();
+  for (const { elements } of trained) counts.set(elements, (counts.get(elements) ?? 0) + 1);
+  return counts;
+});
 
 /** In the order in which they are told. */
 const PARTS = {
@@ -211,65 +203,53 @@ const PARTS = {
   gathered,
   loss,
   blockGradients,
-  update,
-  rounding,
 } as const satisfies Record<string, Part>;
 
-/** Those that come and go in every step, and leave gaps. */
-const MOVING = ['buckets', 'gathered', 'loss', 'blockGradients'] as const;
+/** What is there in the backward pass, and gone when the weights are updated. */
+const BACKWARD = ['gathered', 'loss', 'blockGradients'] as const;
 
 export interface Workspace {
   readonly parts: readonly { readonly part: string; readonly bytes: Bounds }[];
   readonly total: Bounds;
 }
 
-/** The workspace of a GPU of one stage. */
+/**
+ * The workspace of a GPU of one stage, at the fuller of two moments: in the backward pass, or in the update of the
+ * weights. Buckets are counted in both, and so are the gaps that the backward pass leaves; the tensors of the update are
+ * the same in each step, and leave none.
+ */
 export function workspaceOf(situation: Situation): Workspace {
-  const found = Object.fromEntries(
+  const found: Readonly<Record<string, Bounds>> = Object.fromEntries(
     Object.entries(PARTS).flatMap(([name, part]) => {
       const bytes = part(situation);
       return bytes === undefined ? [] : [[name, bytes]];
     }),
   );
+  const { setting, parallelism, memory } = situation;
+  const activations = memory.activations.total.value;
+  const temporary = (which: keyof Bounds) =>
+    BACKWARD.reduce((sum, name) => sum + (found[name]?.[which].value ?? 0), 0);
+  const update = updateBytes({
+    optimizer: setting.optimizer,
+    gradientBytes: gradientBytesOf(setting),
+    parameters: memory.parameters.value,
+    replicas: setting.zero >= DIVIDED_FROM.optimizer ? parallelism.replicas : 1,
+    activations,
+    temporary: { expected: temporary('expected'), upper: temporary('upper') },
+  });
+  const moving = (which: keyof Bounds) =>
+    Number(activations) + temporary(which) + (found.buckets?.[which].value ?? 0);
   const named: Readonly<Record<string, Bounds>> = {
     ...found,
-    fragmentation: fragmentation(situation.memory, found),
+    update,
+    rounding: rounding(situation),
+    fragmentation: fragmentationBytes(setting.cluster.gpu, {
+      expected: moving('expected'),
+      upper: moving('upper'),
+    }),
   };
   return {
     parts: Object.entries(named).map(([part, bytes]) => ({ part, bytes })),
     total: sumBounds('workspace', 'bytes', named, 'sum of the parts'),
   };
-}
-
-function fragmentation(
-  { activations }: StageMemory,
-  parts: Readonly<Record<string, Bounds>>,
-): Bounds {
-  const moving = (which: keyof Bounds) =>
-    MOVING.reduce((sum, name) => sum + (parts[name]?.[which].value ?? 0), 0);
-  const { expected, upper } = CONSTANTS.fragmentation;
-  const source =
-    'of reserved memory 15 % are not in use on average, and up to 33 % (arXiv 2401.08156); of what comes and ' +
-    'goes: activations and temporary values';
-  return boundsOf(
-    {
-      label: 'fragmentation',
-      unit: 'bytes',
-      inputs: {
-        activations: activations.total.value,
-        temporary: moving('expected'),
-        most_temporary: moving('upper'),
-        unused: expected,
-        most_unused: upper,
-      },
-    },
-    {
-      lower: NONE,
-      expected: { formula: '(activations + temporary) * unused / (1 - unused)', source },
-      upper: {
-        formula: '(activations + most_temporary) * most_unused / (1 - most_unused)',
-        source,
-      },
-    },
-  );
 }

@@ -55,6 +55,8 @@ export interface StepTime {
   readonly limits: readonly { readonly limit: StepLimit; readonly seconds: Bounds }[];
   /** Of the best case. */
   readonly limitedBy: StepLimit;
+  /** What of communication is not counted, as nobody knows a link for it; null where all is. */
+  readonly withoutLink: string | null;
   /** Tokens of a step, and how they are made up. */
   readonly tokens: Quantity;
   readonly tokensPerSecond: Quantity;
@@ -77,6 +79,8 @@ export interface Remedy {
   readonly flags: Partial<TrainingFitSetting>;
   /** As `TrainingMemoryFit` has it. */
   readonly total: Bounds;
+  /** Of all GPUs together, as expected; null where no peak is known. */
+  readonly tokensPerSecond: Quantity | null;
 }
 
 /** Memory alone. */

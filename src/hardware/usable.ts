@@ -16,7 +16,9 @@ export const MOST_OF_LABEL = GIB / 1e9;
  */
 export const toldByDriver = (gibibytes: number): Usable => ({
   bytes: Math.floor(gibibytes * GIB),
-  source: `about ${gibibytes} GiB, as PyTorch states the total of this card, rounded down; not measured by us`,
+  source:
+    `approximate: ${gibibytes} GiB, what its driver reports to programs, as PyTorch states it, rounded down; ` +
+    'not measured',
 });
 
 /** GB above which macOS leaves the graphics the larger share. */

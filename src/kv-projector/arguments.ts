@@ -19,8 +19,8 @@ export interface ConstructorArguments {
 
 /** The key of the tensors in a PyTorch file. */
 export const STATE_DICT = 'state_dict';
-/** What the safetensors format keeps for itself. */
-const FORMAT = 'format';
+/** In the metadata of safetensors the library that wrote the file, a bare word such as `pt`; so no argument's name. */
+export const CONTAINER_KEY = 'format';
 
 export function constructorArguments(
   checkpoint: Checkpoint,
@@ -84,12 +84,13 @@ function fromMetadata(
 ): Map<string, Value> {
   const values = new Map<string, Value>();
   for (const [key, text] of metadata) {
-    if (key === FORMAT) continue;
+    const value = parseJson(text);
+    if (key === CONTAINER_KEY && value === undefined) continue;
     if (key === STATE_DICT) {
       complain(undefined, `has metadata of the name ${STATE_DICT}, which is that of the tensors`);
     }
-    // Others write plain strings, which are no JSON.
-    values.set(key, parseJson(text) ?? text);
+    // Others write plain strings, which are no JSON; `None` is a value.
+    values.set(key, value === undefined ? text : value);
   }
   return values;
 }

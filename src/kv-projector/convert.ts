@@ -11,8 +11,9 @@ import { planTorch } from '../checkpoint/torch/write-torch.js';
 import type { Writable, WritableDict, WritableTensor } from '../checkpoint/torch/write-values.js';
 import { writeZip } from '../checkpoint/torch/write-zip.js';
 import { chunksOf } from '../checkpoint/view.js';
+import { UserError } from '../errors.js';
 import type { ByteSink } from '../files/byte-sink.js';
-import { STATE_DICT } from './arguments.js';
+import { CONTAINER_KEY, STATE_DICT } from './arguments.js';
 import { jsonText } from './json-values.js';
 import { partName } from './names.js';
 import type { SavedProjector } from './saved.js';
@@ -68,6 +69,7 @@ function planSafetensorsFile(
   projector: SavedProjector,
   done: (bytes: number) => void,
 ): PlannedFile {
+  if (projector.arguments.values.has(CONTAINER_KEY)) throw takenName(projector.path);
   const tensors: TensorToWrite[] = tensorsOf(projector).map(([name, tensor]) => ({
     name,
     dtype: tensor.dtype,
@@ -82,6 +84,19 @@ function planSafetensorsFile(
     write: (sink) => writeSafetensors(sink, tensors, metadata),
   };
 }
+
+const takenName = (file: string): UserError =>
+  new UserError('refused-file', `${file} is refused`, {
+    problems: [
+      {
+        severity: 'error',
+        file,
+        path: `argument ${JSON.stringify(CONTAINER_KEY)}`,
+        message: 'has the name under which safetensors keeps which library wrote the file',
+        suggestion: 'write a PyTorch file, which can hold it, or give the argument another name',
+      },
+    ],
+  });
 
 /** A dict of the arguments and the state dict, as the projector itself saves it. */
 function planTorchFile(projector: SavedProjector, done: (bytes: number) => void): PlannedFile {

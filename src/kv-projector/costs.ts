@@ -98,6 +98,7 @@ function projectorCosts(
   student: number,
   ratio: RatioChoice | null,
 ): ProjectorCosts {
+  refuseNoWidth(teachers, ratio);
   const costs = teachers.map((teacher) => teacherCosts(teacher, student, ratio));
   const sumOf = (label: string, unit: Figure['unit'], of: (each: TeacherCosts) => Figure) =>
     sumFigure(
@@ -123,18 +124,39 @@ function projectorCosts(
   };
 }
 
+/** A linear adapter has no ratio. */
+const ratioFor = ({ recommended }: CostedTeacher, choice: RatioChoice | null): number | null =>
+  choice === 'recommended' ? (recommended?.ratio ?? null) : choice;
+
+/** @throws UserError with a ratio that does for every teacher. */
+function refuseNoWidth(teachers: readonly CostedTeacher[], choice: RatioChoice | null): void {
+  for (const teacher of teachers) {
+    const { width } = teacher;
+    const ratio = ratioFor(teacher, choice);
+    if (ratio === null || hiddenOf(width, ratio) > 0) continue;
+    const narrowest = Math.min(...teachers.map((each) => each.width));
+    throw new UserError('usage', `ratio ${ratio} of width ${width} leaves no width at all`, {
+      suggestion: `choose a ratio from ${leastRatioText(narrowest)} on`,
+    });
+  }
+}
+
+/** A ratio that leaves something of a width, near the least, in the digits that `--ratio` reads. */
+export function leastRatioText(width: number): string {
+  const places = Math.ceil(Math.log10(width)) + 1;
+  const nearest = Number((1 / width).toFixed(places));
+  const ratio = hiddenOf(width, nearest) > 0 ? nearest : nearest + 10 ** -places;
+  return ratio.toFixed(places).replace(/\.?0+$/, '');
+}
+
 function teacherCosts(
-  { name, width, layers, recommended }: CostedTeacher,
+  teacher: CostedTeacher,
   student: number,
   choice: RatioChoice | null,
 ): TeacherCosts {
-  const ratio = choice === 'recommended' ? (recommended?.ratio ?? null) : choice;
+  const { name, width, layers } = teacher;
+  const ratio = ratioFor(teacher, choice);
   const hidden = ratio === null ? null : hiddenOf(width, ratio);
-  if (hidden === 0) {
-    throw new UserError('usage', `ratio ${ratio} of width ${width} leaves no width at all`, {
-      suggestion: `choose a ratio from ${1 / width} on`,
-    });
-  }
   const perAdapter = adapterParameters({
     kind: hidden === null ? 'linear' : 'elastic',
     teacherWidth: width,

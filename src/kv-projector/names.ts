@@ -1,6 +1,6 @@
 /** How the tensors of a projector are named, and what shapes they have. */
 import type { Shape } from '../tensor/shape.js';
-import { type AdapterKind, BRANCHES } from './projector.js';
+import { type AdapterKind, BRANCHES, KINDS } from './projector.js';
 
 export type Branch = (typeof BRANCHES)[number];
 
@@ -30,8 +30,6 @@ export const ADAPTER_PARTS: Readonly<Record<AdapterKind, Readonly<Record<string,
     '4.bias': { sizes: ['student'] },
   },
 };
-
-const KINDS = Object.keys(ADAPTER_PARTS) as readonly AdapterKind[];
 
 export interface PartName {
   /** The teacher's, with "_" for "." and "-". */

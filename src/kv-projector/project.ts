@@ -10,10 +10,8 @@ import { type EncodableDtype, encode } from '../tensor/encode.js';
 import { STORED_DTYPES } from '../tensor/stored-dtype.js';
 import type { ProjectedTensor } from './inputs.js';
 import { partName } from './names.js';
+import { NORM_EPSILON } from './projector.js';
 import type { SavedAdapter } from './saved.js';
-
-/** torch.nn.LayerNorm's own. */
-const EPS = 1e-5;
 
 /** Numbers of the widest row of a block times its rows, at most about: 32 MB in float64. */
 const BLOCK_NUMBERS = 2 ** 22;
@@ -135,7 +133,7 @@ function loadNorm(adapter: SavedAdapter): (input: Matrix) => Float64Array {
   return ({ values, rows, columns }) => {
     const x = { dtype: 'f32', shape: [rows, columns], data: Float32Array.from(values) } as const;
     if (gamma === undefined) throw new Error('a norm without scales');
-    return Float64Array.from(layerNorm(x, gamma, beta, EPS).data);
+    return Float64Array.from(layerNorm(x, gamma, beta, NORM_EPSILON).data);
   };
 }
 

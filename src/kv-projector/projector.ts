@@ -9,8 +9,12 @@ export interface Teacher {
   readonly layers?: number;
 }
 
-/** v1, one matrix; v2, a bottleneck of a norm and two linear layers. */
-export type AdapterKind = 'linear' | 'elastic';
+/** v1, one matrix; v2, a bottleneck of a norm and two linear layers. In the order in which the comparison trains them. */
+export const KINDS = ['linear', 'elastic'] as const;
+export type AdapterKind = (typeof KINDS)[number];
+
+/** Of an elastic adapter's norm: torch.nn.LayerNorm's own. */
+export const NORM_EPSILON = 1e-5;
 
 export interface AdapterShape {
   readonly kind: AdapterKind;
@@ -31,6 +35,16 @@ export const hiddenOf = (teacherWidth: number, ratio: number): number =>
 
 /** A teacher's name as the names of tensors have it, where "." parts them. */
 export const moduleName = (teacher: string): string => teacher.replaceAll(/[.-]/g, '_');
+
+/** Names of teachers that a projector cannot tell apart, each with the one before it. */
+export function sharedModules(teachers: readonly string[]) {
+  const modules = teachers.map(moduleName);
+  return modules.flatMap((module, index) => {
+    const [first, second] = [teachers[modules.indexOf(module)], teachers[index]];
+    if (modules.indexOf(module) === index || first === undefined || second === undefined) return [];
+    return [{ module, first, second }];
+  });
+}
 
 const SOURCE =
   'torch.nn.LayerNorm has 2·d values, torch.nn.Linear out·in, and out more with a bias';

@@ -7,7 +7,7 @@ import { STORED_DTYPES } from '../tensor/stored-dtype.js';
 import { type ConstructorArguments, constructorArguments } from './arguments.js';
 import { type Complain, complaintsOf } from './complaints.js';
 import { ADAPTER_PARTS, type Branch, partName, readPartName, type Size, sizesIn } from './names.js';
-import { type AdapterKind, BRANCHES, hiddenOf, moduleName } from './projector.js';
+import { type AdapterKind, BRANCHES, hiddenOf, moduleName, sharedModules } from './projector.js';
 
 /** The tensors of one adapter, and its sizes. */
 export interface SavedAdapter {
@@ -225,6 +225,11 @@ function contradictions(
     said.push(`student_d_model is ${args.studentWidth}, but the tensors lead to ${studentWidth}`);
   }
   said.push(...otherHidden(adapters, args.ratio));
+  for (const { module, first, second } of sharedModules([...args.teachers.keys()])) {
+    said.push(
+      `teacher_configs has ${JSON.stringify(first)} and ${JSON.stringify(second)}, which share the adapters of ${module}`,
+    );
+  }
   for (const [name, width] of args.teachers) {
     const adapter = adapters.find(({ module }) => module === moduleName(name));
     if (adapter === undefined) {

@@ -43,10 +43,26 @@ export function sizeInName(name: string): TeacherSize | undefined {
   return { parameters: Math.round(Number(experts) * Number(number) * scale), from: 'name' };
 }
 
-/** The published guidance for teachers from so many billions of parameters on, the largest first. */
+/** A name is the size in few digits: what is further from the count than this is the size of something else. */
+const NAME_TOLERANCE = 0.05;
+
+/**
+ * The size of a model whose parameters are counted. Guidance is for models by the size in their names, which says 14B of
+ * 13.96 billion: where a ratio depends on that, the name counts.
+ */
+export function sizeOfModel(name: string, parameters: number): TeacherSize {
+  const counted: TeacherSize = { parameters, from: 'config' };
+  const named = sizeInName(name);
+  if (named === undefined) return counted;
+  const isSameModel = Math.abs(named.parameters - parameters) <= NAME_TOLERANCE * parameters;
+  const isSameRatio = recommendationFor(named).ratio === recommendationFor(counted).ratio;
+  return isSameModel && !isSameRatio ? named : counted;
+}
+
+/** The published guidance for teachers from so many parameters on, the largest first. */
 const GUIDANCE = [
-  { from: 30, ratio: 2 },
-  { from: 14, ratio: 1 },
+  { from: 30e9, ratio: 2 },
+  { from: 14e9, ratio: 1 },
   { from: 0, ratio: 0.5 },
 ] as const;
 
@@ -59,9 +75,8 @@ export interface Recommendation {
   readonly isBeyond: boolean;
 }
 
-/** The ratio for a teacher's size, in whole billions as names have it. */
+/** The ratio for a teacher's size: from exactly 14 billion on 1, from exactly 30 billion on 2. */
 export function recommendationFor({ parameters }: TeacherSize): Recommendation {
-  const billions = Math.round(parameters / 1e9);
-  const ratio = GUIDANCE.find(({ from }) => billions >= from)?.ratio ?? 0.5;
+  const ratio = GUIDANCE.find(({ from }) => parameters >= from)?.ratio ?? 0.5;
   return { ratio, isBeyond: parameters > GUIDANCE_ENDS };
 }

@@ -1,4 +1,4 @@
-import type { AdapterKind } from './projector.js';
+import { type AdapterKind, KINDS } from './projector.js';
 
 /** From the lowest to the highest of several runs. */
 type Range = readonly [number, number];
@@ -37,7 +37,7 @@ export function bandsAt(
   return PUBLISHED.flatMap(({ step, digits, ...bands }) => {
     const done = steps.find((each) => each.step === step);
     if (!done) return [];
-    return (['linear', 'elastic'] as const).map((adapter) => {
+    return KINDS.map((adapter) => {
       const [lowest, highest] = bands[adapter];
       const loss = done[adapter];
       const shown = Number(loss.toFixed(digits[adapter]));

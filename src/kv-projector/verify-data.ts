@@ -2,7 +2,7 @@
 import type { Generator } from '../random/index.js';
 import type { ChainLayer, Task, Trainer } from '../runtime/trainer.js';
 import type { Values } from '../runtime/values.js';
-import type { AdapterKind } from './projector.js';
+import { type AdapterKind, NORM_EPSILON } from './projector.js';
 
 export type DataKind = 'published' | 'linear' | 'shifted';
 
@@ -25,7 +25,8 @@ export interface VerifySize {
   readonly context: number;
 }
 
-const rowsOf = ({ batch, context }: VerifySize) => batch * context;
+/** Tokens of all sequences. */
+export const rowsOf = ({ batch, context }: VerifySize) => batch * context;
 
 /** X [tokens, d_t] and Y [tokens, d_s]; draws X, then W (of linear data), then Y or its noise. */
 export async function dataFor(
@@ -58,9 +59,6 @@ export async function dataFor(
     }
   }
 }
-
-/** torch.nn.LayerNorm's own. */
-const NORM_EPSILON = 1e-5;
 
 /**
  * An adapter that has learned nothing. Draws the values of the matrices in their order, and the linear one's bias;

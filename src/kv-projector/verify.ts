@@ -3,12 +3,9 @@ import { setImmediate as breathe } from 'node:timers/promises';
 import type { Generator } from '../random/index.js';
 import type { EngineInfo } from '../runtime/engine.js';
 import type { AdamWSettings, Trainer, Training } from '../runtime/trainer.js';
-import { type AdapterKind, adapterParameters, hiddenOf } from './projector.js';
+import { type AdapterKind, adapterParameters, hiddenOf, KINDS } from './projector.js';
 import { type Band, bandsAt } from './verify-bands.js';
-import { type DataKind, dataFor, freshAdapter, type VerifySize } from './verify-data.js';
-
-/** In the order in which they begin and learn. */
-const KINDS = ['linear', 'elastic'] as const satisfies readonly AdapterKind[];
+import { type DataKind, dataFor, freshAdapter, rowsOf, type VerifySize } from './verify-data.js';
 
 /** As published. */
 export const OPTIMIZER: AdamWSettings = {
@@ -54,6 +51,9 @@ export interface Verification {
   readonly seconds: number;
 }
 
+/** Of the sequences and tokens whose step is timed. */
+const TRIAL_ROWS = 256;
+
 const FULL = { teacherWidth: 5120, studentWidth: 1536, batch: 4, context: 64 } as const;
 /** Of the widths of the full size, of which the reduced ones are. */
 const REDUCTION = 4;
@@ -73,30 +73,49 @@ const narrowed = (by: number, size: VerifySize): VerifySize =>
     studentWidth: Math.ceil(size.studentWidth / by),
   });
 
-/** Narrower, by the same factor on both sides. */
-export const reduced = (size: VerifySize): VerifySize => narrowed(REDUCTION, size);
+/** With narrower ones the two adapters learn much the same. */
+const NARROWEST = 64;
 
-/** Multiplications and additions of one step of both, forward and back: what takes the time. */
-function stepOperations({
-  teacherWidth,
-  studentWidth,
-  hidden,
-  batch,
-  context,
-}: VerifySize): number {
-  const linear = 2 * teacherWidth * studentWidth;
-  const elastic = 3 * (teacherWidth * hidden + hidden * studentWidth);
-  return 2 * batch * context * (linear + elastic);
+/**
+ * Narrower by the same factor on both sides, until it takes no longer than it may: a quarter, then half of that and so
+ * on, down to the narrowest that still compares something.
+ * @param secondsOf What a size takes.
+ */
+export function reducedWithin(
+  size: VerifySize,
+  seconds: number,
+  secondsOf: (size: VerifySize) => number,
+): VerifySize {
+  let by = REDUCTION;
+  while (
+    secondsOf(narrowed(by, size)) > seconds &&
+    narrowed(2 * by, size).teacherWidth >= NARROWEST
+  ) {
+    by *= 2;
+  }
+  return narrowed(by, size);
 }
 
-/** Seconds that so many steps will take here, by the time of a step that is 64 times smaller. */
-export async function estimate(
+/** Times that a value is read or written beside the products, as operations: what counts where widths are small. */
+const VALUE_OPERATIONS = 200;
+
+/** Multiplications and additions of one step of both, forward and back: what takes the time. */
+function stepOperations(size: VerifySize): number {
+  const { teacherWidth, studentWidth, hidden } = size;
+  const linear = 2 * teacherWidth * studentWidth;
+  const elastic = 3 * (teacherWidth * hidden + hidden * studentWidth);
+  const values = VALUE_OPERATIONS * (teacherWidth + studentWidth);
+  return rowsOf(size) * (2 * (linear + elastic) + values);
+}
+
+/** What so many steps of a size will take here in seconds, by the time of a step of a far smaller one. */
+export async function estimator(
   trainer: Trainer,
   size: VerifySize,
-  steps: number,
   random: Generator,
-): Promise<number> {
-  const small = narrowed(TRIAL_REDUCTION, size);
+): Promise<(size: VerifySize, steps: number) => number> {
+  const rows = Math.min(rowsOf(size), TRIAL_ROWS);
+  const small = { ...narrowed(TRIAL_REDUCTION, size), batch: 1, context: rows };
   const times: number[] = [];
   // The first step makes ready what the others find.
   await verify(trainer, {
@@ -106,8 +125,8 @@ export async function estimate(
     },
   });
   const [first = 0, , last = 0] = times;
-  const ratio = stepOperations(size) / stepOperations(small);
-  return ((last - first) / 2 / 1000) * ratio * steps;
+  const secondsOfOne = (last - first) / 2 / 1000 / stepOperations(small);
+  return (asked, steps) => secondsOfOne * stepOperations(asked) * steps;
 }
 
 /**
@@ -118,7 +137,7 @@ export async function verify(trainer: Trainer, request: VerifyRequest): Promise<
   const { data, size, steps, random, dropout = DROPOUT, watch } = request;
   const start = performance.now();
   const parameters = parametersOf(size);
-  trainer.refuseTooMany(parameters.linear + parameters.elastic);
+  refuseTooLarge(trainer, size);
   const task = await dataFor(data, size, random, trainer);
   const trainings: (readonly [AdapterKind, Training])[] = [];
   try {
@@ -146,6 +165,16 @@ export async function verify(trainer: Trainer, request: VerifyRequest): Promise<
   } finally {
     for (const [, training] of trainings) await training.release();
   }
+}
+
+/** @throws UserError when the trainer has no room for both adapters and their data. */
+export function refuseTooLarge(trainer: Pick<Trainer, 'refuseTooMany'>, size: VerifySize): void {
+  const { linear, elastic } = parametersOf(size);
+  const { teacherWidth: input, studentWidth: output, hidden } = size;
+  trainer.refuseTooMany({
+    parameters: linear + elastic,
+    ...{ rows: rowsOf(size), input, output, hidden },
+  });
 }
 
 function parametersOf({ teacherWidth, studentWidth, hidden }: VerifySize): Losses {

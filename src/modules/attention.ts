@@ -1,7 +1,6 @@
 /** Attention, plain and tiled. Shapes: b batch, s queries, t keys, hd width of a head. */
 import {
   expectAxes,
-  expectFinite,
   expectSameDtype,
   expectShape,
   expectWhole,
@@ -17,7 +16,7 @@ export interface AttentionOptions {
    * the queries is seen by all of them. (`is_causal` of PyTorch's function lines up the first ones instead.)
    */
   readonly causal?: boolean;
-  /** What scores are multiplied by; 1 / sqrt(hd) by default. */
+  /** What scores are multiplied by; 1 / sqrt(hd) by default. Negative ones turn the order round, as in PyTorch. */
   readonly scale?: number;
 }
 
@@ -94,7 +93,7 @@ const byTiles =
     let highest = Number.NEGATIVE_INFINITY;
     let total = 0;
     const sums = new Float64Array(width);
-    const scores = new Float64Array(tile);
+    const scores = new Float64Array(Math.min(tile, keys));
     for (let first = 0; first < keys; first += tile) {
       const count = Math.min(tile, keys - first);
       let top = highest;
@@ -103,14 +102,12 @@ const byTiles =
         scores[j] = own;
         top = Math.max(top, own);
       }
-      // Scores of −∞ weigh nothing, and are less than no maximum.
-      if (top === Number.NEGATIVE_INFINITY) continue;
-      // What was summed before was relative to the maximum of before.
-      const correction = Math.exp(highest - top);
+      // What was summed before was relative to the maximum of before, which all scores so far may have: −∞ too.
+      const correction = weightOf(highest, top);
       total *= correction;
       for (let i = 0; i < width; i++) sums[i] = (sums[i] ?? 0) * correction;
       for (let j = 0; j < count; j++) {
-        const weight = Math.exp((scores[j] ?? 0) - top);
+        const weight = weightOf(scores[j] ?? 0, top);
         total += weight;
         for (let i = 0; i < width; i++) sums[i] = (sums[i] ?? 0) + weight * value(first + j, i);
       }
@@ -118,6 +115,10 @@ const byTiles =
     }
     return sums.map((sum) => sum / total);
   };
+
+/** e^(score − top). Of −∞ it is 0, also where there is nothing higher yet; 0 times an infinite value is NaN, as in PyTorch. */
+const weightOf = (score: number, top: number): number =>
+  score === Number.NEGATIVE_INFINITY ? 0 : Math.exp(score - top);
 
 interface Inputs {
   readonly q: Tensor;
@@ -135,7 +136,8 @@ function attention(
   const sizes = sizesOf(where, inputs, causal);
   const { batch, queries, keys, heads, keyHeads, headDim, width } = sizes;
   const factor = scale ?? headDim ** -0.5;
-  expectFinite(where, 'the scale', factor);
+  if (!Number.isFinite(factor))
+    throw mistake(where, `the scale is ${factor}`, 'Give a finite number.');
   const q = numbersOf(where, inputs.q);
   const k = numbersOf(where, inputs.k);
   const v = numbersOf(where, inputs.v);

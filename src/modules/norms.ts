@@ -1,4 +1,7 @@
-/** Norms over the last axis. Sums are kept in double precision, results rounded to float32 and then to X's dtype. */
+/**
+ * Norms over the last axis. Squares are float32, which end at 3.4e38 as in PyTorch; their sums are kept in double
+ * precision, and results rounded to float32 and then to X's dtype.
+ */
 import { manualSeed } from '../random/generator.js';
 import {
   expectFinite,
@@ -96,9 +99,10 @@ export function layerNorm(x: Tensor, gamma: Tensor, beta?: Tensor, eps = DEFAULT
   return rounded(where, { dtype: 'f32', shape: x.shape, data }, x.dtype);
 }
 
-/** The mean of the squared distances from `centre`. */
+/** The mean of the squared distances from `centre`: infinite where float32 cannot hold one of them, or their sum. */
 const meanOf = (values: Float32Array, centre: number): number =>
-  values.reduce((sum, value) => sum + (value - centre) ** 2, 0) / values.length;
+  Math.fround(values.reduce((sum, value) => sum + Math.fround((value - centre) ** 2), 0)) /
+  values.length;
 
 function widthOf(where: string, x: Tensor): number {
   const width = x.shape.at(-1) ?? 0;

@@ -23,7 +23,7 @@ import {
   type Router,
   type Srte,
 } from '../architecture/layer.js';
-import { projectionLayers, tensorsOf } from '../architecture/walk.js';
+import { expertLayers, projectionLayers, tensorsOf } from '../architecture/walk.js';
 import { expertInner, inputWidth, outputWidth, widthAfter } from '../architecture/widths.js';
 import type { Shape } from '../tensor/shape.js';
 import type { InputSize } from './ids.js';
@@ -265,7 +265,7 @@ class Tracer {
   /** Experts are alike: one step tells of all. */
   #mixture(layer: MixtureOfExperts, size: number): Said[] {
     const { name, router, experts, shared, sharedGate } = layer;
-    const all = 'kind' in experts ? [experts] : experts;
+    const all = expertLayers(experts);
     const [fn = ''] = all.map(({ activation }) => ACTIVATIONS[activation]);
     const widths = [size, expertInner(layer), size].map(integer).join(' → ');
     const routed: Said = {

@@ -5,7 +5,8 @@ import { fillNormalBlocks, fillUniform, isPaired, normalPair, uniform53 } from '
 import { MersenneTwister } from './mersenne-twister.js';
 
 /** Which side of a matrix its values are scaled for: the inputs (columns) or the outputs (rows). */
-export type FanMode = 'fan_in' | 'fan_out';
+const FANS = { fan_in: 'fanIn', fan_out: 'fanOut' } as const satisfies Record<string, keyof Fans>;
+export type FanMode = keyof typeof FANS;
 
 /**
  * What `torch.manual_seed` makes. Fills follow each other as calls on contiguous float32 tensors do in PyTorch:
@@ -130,11 +131,12 @@ export class Generator {
   /**
    * `torch.nn.init.kaiming_normal_` for a ReLU: normal, with a standard deviation of sqrt(2 / fan).
    * @param shape [outputs, inputs, …kernel], of as many elements as `target`.
-   * @throws UserError when it is not.
+   * @param mode The outputs, as projectors begin with. PyTorch's own default is `fan_in`: name it to have that.
+   * @throws UserError when the shape holds another number of elements, or there is no such mode.
    */
-  kaimingNormal(target: Float32Array, shape: Shape, mode: FanMode = 'fan_in'): Float32Array {
-    const { fanIn, fanOut } = fansOf(target, shape);
-    const fan = mode === 'fan_in' ? fanIn : fanOut;
+  kaimingNormal(target: Float32Array, shape: Shape, mode: FanMode = 'fan_out'): Float32Array {
+    checkMode(mode);
+    const fan = fansOf(target, shape)[FANS[mode]];
     return target.length === 0 ? target : this.normal(target, 0, Math.SQRT2 / Math.sqrt(fan));
   }
 
@@ -200,8 +202,22 @@ function checkProbability(probability: number): void {
   });
 }
 
-/** Of how many values one of a matrix or a kernel is a part, at its input and its output. */
-function fansOf(target: Float32Array, shape: Shape): { fanIn: number; fanOut: number } {
+function checkMode(mode: string): void {
+  if (Object.hasOwn(FANS, mode)) return;
+  throw new UserError('usage', `${JSON.stringify(mode)} is no mode`, {
+    suggestion: `Give one of ${Object.keys(FANS).join(', ')}.`,
+  });
+}
+
+/** Of how many values one of a matrix or a kernel is a part. */
+interface Fans {
+  /** At its input. */
+  readonly fanIn: number;
+  /** At its output. */
+  readonly fanOut: number;
+}
+
+function fansOf(target: Float32Array, shape: Shape): Fans {
   if (shape.length < 2 || elementCount(shape) !== target.length) {
     throw new UserError('usage', `shape ${shapeText(shape)} for ${target.length} values`, {
       suggestion:

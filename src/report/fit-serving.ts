@@ -1,9 +1,10 @@
 /** What `minimind fit` prints of serving. */
 import type { Quantity } from '../budget/quantity.js';
 import type { Fits } from '../cli/fit-setting.js';
+import type { Doubt } from '../fit/doubts.js';
 import type { LoadAnswer } from '../fit/queueing.js';
 import type { ServingLoad } from '../fit/serving.js';
-import { heading, integerCell, left, note, right, strong } from './cells.js';
+import { integerCell, left, note, right, strong } from './cells.js';
 import {
   boundsCells,
   boundsColumns,
@@ -18,9 +19,12 @@ import { contextText } from './setting.js';
 import { formatInteger, formatSeconds, significant } from './units.js';
 import { sentence } from './wording.js';
 
-type Serving = NonNullable<Fits['serving']>;
+export type Serving = NonNullable<Fits['serving']>;
 
-export function servingBlocks({ setting, contextOrigin, fit }: Serving): Block[] {
+export function servingBlocks(
+  { setting, contextOrigin, fit }: Serving,
+  doubts: readonly Doubt[],
+): Block[] {
   const { weightParts, cachePerSequence, state, workspaceParts, total, capacity, verdict } = fit;
   const { batch, context } = setting;
   const times = (bytes: number | bigint) => sameBounds(batch * Number(bytes));
@@ -44,7 +48,10 @@ export function servingBlocks({ setting, contextOrigin, fit }: Serving): Block[]
     ),
     speedTable(fit, setting),
     note(`${limitsText(fit)} ${roomText(fit, setting)}`),
-    ...(fit.load ? loadBlocks(fit.load, setting) : []),
+    ...(fit.withoutLink === null
+      ? []
+      : [note(`Sums over GPUs are not counted: ${fit.withoutLink}.`)]),
+    ...(fit.load ? loadBlocks(fit.load, setting, doubts) : []),
   ];
 }
 
@@ -90,22 +97,29 @@ function roomText(
       : `At ${formatInteger(context)} tokens ${formatInteger(largestBatch.value)} sequences fit`;
   const tokens =
     largestContext === null
-      ? `but ${formatInteger(batch)} at a time at no length`
+      ? `and ${batch === 1 ? 'none' : `no ${formatInteger(batch)} at a time`} of any length`
       : `and ${formatInteger(largestContext.value)} tokens at a batch of ${formatInteger(batch)}`;
   return `${sequences}, ${tokens}.`;
 }
 
 function loadBlocks(
-  { lower, expected, upper, assumption }: ServingLoad,
+  answers: ServingLoad,
   setting: Serving['setting'],
+  doubts: readonly Doubt[],
 ): Block[] {
   const { load, prompt, output } = setting;
   if (!load) return [];
+  const { lower, expected, upper, assumption } = answers;
+  const doubt = doubts.find(({ about }) => about === 'load');
   return [
-    heading(
-      `${significant(load.requestsPerSecond)} requests/s of ${formatInteger(prompt)} and ${formatInteger(output)} tokens, ` +
+    {
+      kind: 'heading',
+      text:
+        `${significant(load.requestsPerSecond)} requests/s of ${formatInteger(prompt)} and ${formatInteger(output)} tokens, ` +
         `95 % within ${formatSeconds(load.p95Seconds)}`,
-    ),
+      tone: doubt ? 'bad' : 'good',
+    },
+    ...(doubt ? [note(sentence(doubt.text))] : []),
     {
       kind: 'table',
       columns: [
@@ -148,6 +162,6 @@ function loadRow(title: string, answer: LoadAnswer): Cell[] {
     seconds(service),
     seconds(waiting),
     { text: percentText(utilisation.value), value: utilisation.value },
-    { text: '' },
+    { text: batch.value === 1 ? 'one at a time: far on the safe side' : '' },
   ];
 }

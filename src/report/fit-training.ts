@@ -17,7 +17,7 @@ import type { Block, TableBlock } from './report.js';
 import { contextText } from './setting.js';
 import { formatInteger, formatSeconds, significant } from './units.js';
 
-type Training = NonNullable<Fits['training']>;
+export type Training = NonNullable<Fits['training']>;
 
 export function trainingBlocks(training: Training): Block[] {
   const { setting, contextOrigin, fit } = training;
@@ -107,14 +107,26 @@ function utilisationText({ mfu, assumedMfu, decidedBy }: StepTime): string {
     : `${DECIDING[decidedBy]}, and an MFU of ${percentText(mfu.value)} comes of it, less than ${assumed}`;
 }
 
+function limitText(
+  { limit, seconds: { lower } }: StepTime['limits'][number],
+  { withoutLink }: StepTime,
+): string {
+  const seconds = formatSeconds(lower.value);
+  if (limit !== 'communication' || withoutLink === null) return `${limit} ${seconds}`;
+  return lower.value === 0 ? `${limit} unknown` : `${limit} at least ${seconds}`;
+}
+
 function stepBlocks(step: StepTime, time: TrainingTime | undefined): Block[] {
-  const { seconds, limits, limitedBy, tokens, tokensPerSecond } = step;
+  const { seconds, limits, limitedBy, withoutLink, tokens, tokensPerSecond } = step;
   return [
     note(
       `A step is ${formatInteger(Math.round(tokens.value))} tokens, ${significant(tokensPerSecond.value)} tokens/s as ` +
         `expected: ${utilisationText(step)}. At best ${limitedBy} limits it: ` +
-        `${limits.map(({ limit, seconds: { lower } }) => `${limit} ${formatSeconds(lower.value)}`).join(', ')}.`,
+        `${limits.map((each) => limitText(each, step)).join(', ')}.`,
     ),
+    ...(withoutLink === null
+      ? []
+      : [note(`Communication is not counted where nobody knows how fast it is: ${withoutLink}.`)]),
     {
       kind: 'table',
       columns: [left('time', 'what'), ...boundsColumns('seconds')],
@@ -147,10 +159,17 @@ function remedyBlocks({ setting, fit: { remedies, verdict } }: Training): Block[
     ...(isRoom ? [] : caveats(remedies, setting)),
     {
       kind: 'table',
-      columns: [left('write', 'flags', true), ...boundsColumns('bytes')],
-      rows: remedies.map(({ flags, total }) => [
+      columns: [
+        left('write', 'flags', true),
+        ...boundsColumns('bytes'),
+        right('tokens/s', 'expected_tokens_per_second'),
+      ],
+      rows: remedies.map(({ flags, total, tokensPerSecond }) => [
         { text: `${isRoom ? 'up to ' : ''}${flagsText(flags)}` },
         ...boundsCells(total, bytesText),
+        tokensPerSecond
+          ? { text: significant(tokensPerSecond.value), value: tokensPerSecond.value }
+          : { text: '–', value: '' },
       ]),
     },
   ];
@@ -194,7 +213,8 @@ const FLAG_NAMES = {
 } as const satisfies Record<keyof Training['setting'], string>;
 
 /** As they are written on the command line. */
-const flagsText = (flags: Remedy['flags']): string =>
+/** As they are written. */
+export const flagsText = (flags: Remedy['flags']): string =>
   (Object.keys(flags) as (keyof Remedy['flags'])[])
     .map((name) => {
       const value = name === 'cluster' ? flags.cluster?.gpus : flags[name];

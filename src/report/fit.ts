@@ -1,20 +1,16 @@
 /** What `minimind fit` prints: a verdict for training and for serving, and what it rests on. */
 import type { Fits, MachineForward } from '../cli/fit-setting.js';
+import type { Doubt } from '../fit/doubts.js';
 import type { Cluster } from '../hardware/gpu.js';
 import type { MachineProfile } from '../hardware/machine-profile.js';
-import { heading, left, note, right, strong } from './cells.js';
+import { heading, left, note, strong } from './cells.js';
 import { explanationBlocks } from './explanation.js';
-import {
-  boundsCells,
-  boundsColumns,
-  bytesText,
-  type ShownBounds,
-  sameBounds,
-} from './fit-bounds.js';
+import { boundsCells, boundsColumns, bytesText } from './fit-bounds.js';
+import { csvTable } from './fit-csv.js';
 import { servingBlocks } from './fit-serving.js';
 import { trainingBlocks } from './fit-training.js';
 import { loadText } from './machine-load.js';
-import type { Block, Cell, Report, TableBlock } from './report.js';
+import type { Block, Report } from './report.js';
 import { formatCount, formatInteger, formatSeconds } from './units.js';
 
 export interface FitResult extends Fits {
@@ -22,6 +18,8 @@ export interface FitResult extends Fits {
   readonly family: string;
   readonly parameters: number;
   readonly cluster: Cluster;
+  /** Why it is not certain that all that was asked can be had. */
+  readonly doubts: readonly Doubt[];
   /** What was measured, when the hardware is this machine. */
   readonly profile: MachineProfile | null;
   /** A forward pass on it. */
@@ -33,8 +31,8 @@ export function fitReport(
   result: FitResult,
   { explain, flat }: { readonly explain: boolean; readonly flat: boolean },
 ): Report {
-  const { file, family, parameters, cluster, training, serving } = result;
-  if (flat) return { blocks: [flatTable(result)] };
+  const { file, family, parameters, cluster, training, serving, doubts } = result;
+  if (flat) return { blocks: [csvTable(result)] };
   return {
     blocks: [
       heading(`${family} model of ${file} on ${hardwareText(cluster)}`),
@@ -43,7 +41,7 @@ export function fitReport(
           'what poor software makes of it (upper); --explain has the formulas.',
       ),
       ...(training ? trainingBlocks(training) : []),
-      ...(serving ? servingBlocks(serving) : []),
+      ...(serving ? servingBlocks(serving, doubts) : []),
       ...(result.forward && result.profile ? forwardBlocks(result.forward, result.profile) : []),
       ...(explain ? explanationBlocks(sectionsOf(result)) : []),
     ],
@@ -86,56 +84,3 @@ const historyText = ({ measurements, since, leastLoad }: MachineProfile['history
     ? 'Best and worst are of this one measurement.'
     : `Best and worst are of ${formatInteger(measurements)} measurements since ${since.slice(0, 10)}, the quietest at ` +
       `${loadText(leastLoad)}.`;
-
-// CSV: every figure a row.
-
-function flatTable({ training, serving }: FitResult): TableBlock {
-  const row = (purpose: string, what: string, unit: string, bounds: ShownBounds): Cell[] => [
-    { text: purpose },
-    { text: what },
-    { text: unit },
-    ...boundsCells(bounds, String),
-  ];
-  const rows: Cell[][] = [];
-  if (training) {
-    const { fit } = training;
-    const stage = fit.stages[fit.fullest];
-    for (const { part, bytes } of stage?.parts ?? []) {
-      rows.push(row('training', part, 'bytes', sameBounds(bytes.value)));
-    }
-    rows.push(row('training', 'workspace', 'bytes', fit.workspace));
-    rows.push(row('training', 'total', 'bytes', fit.total));
-    rows.push(row('training', 'capacity', 'bytes', sameBounds(fit.capacity.value)));
-    if (fit.step) rows.push(row('training', 'step', 'seconds', fit.step.seconds));
-    if (fit.time) rows.push(row('training', 'all steps', 'seconds', fit.time.totalSeconds));
-  }
-  if (serving) {
-    const { fit, setting } = serving;
-    for (const { part, bytes } of fit.weightParts) {
-      rows.push(row('serving', `weights: ${part}`, 'bytes', sameBounds(bytes.value)));
-    }
-    const cache = setting.batch * Number(fit.cachePerSequence.value);
-    rows.push(row('serving', 'keys and values', 'bytes', sameBounds(cache)));
-    rows.push(
-      row('serving', 'states', 'bytes', sameBounds(setting.batch * Number(fit.state.value))),
-    );
-    rows.push(row('serving', 'workspace', 'bytes', fit.workspace));
-    rows.push(row('serving', 'total', 'bytes', fit.total));
-    rows.push(row('serving', 'capacity', 'bytes', sameBounds(fit.capacity.value)));
-    if (fit.prefill) rows.push(row('serving', 'prefill', 'seconds', fit.prefill.seconds));
-    rows.push(row('serving', 'step of decoding', 'seconds', fit.decode.seconds));
-    rows.push(row('serving', 'decoding', 'tokens/s', fit.decode.tokensPerSecond));
-  }
-  return {
-    kind: 'table',
-    columns: [
-      left('for', 'for'),
-      left('what', 'what'),
-      left('unit', 'unit'),
-      right('lower', 'lower'),
-      right('expected', 'expected'),
-      right('upper', 'upper'),
-    ],
-    rows,
-  };
-}

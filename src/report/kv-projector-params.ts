@@ -146,7 +146,10 @@ function notesOf({ teachers, withoutSize }: ProjectorComparison): Block[] {
   return [
     ...teachers.map((teacher) => note(teacherText(teacher))),
     note(
-      'Per adapter, and for K and V: parameters. f32, bf16, f16: the bytes that they take as such.',
+      'Per adapter, and for K and V: parameters. bf16, f16: the bytes that they take as such; in f32 they take twice that.',
+    ),
+    note(
+      'An elastic adapter narrows the teacher’s width to the ratio times that, its hidden width, before it leads to the student’s.',
     ),
     note(
       'Per token: FLOPs of the matrix products, for K and V of one token in every layer of its teacher.',

@@ -1,7 +1,7 @@
 /** What `minimind kv-projector verify` prints: how fast the two adapters learned, and where the other one wins. */
 import type { AdapterKind } from '../kv-projector/projector.js';
 import type { Step, Verification } from '../kv-projector/verify.js';
-import type { DATA, DataKind } from '../kv-projector/verify-data.js';
+import type { DataKind } from '../kv-projector/verify-data.js';
 import { heading, integerCell, left, note, right } from './cells.js';
 import { ENGINE_TITLES } from './engines.js';
 import type { Block, Cell, PlotBlock, Report, Series, TableBlock } from './report.js';
@@ -18,20 +18,23 @@ export interface VerifyProjectorsResult extends Verification {
   } | null;
 }
 
-const KINDS = ['linear', 'elastic'] as const satisfies readonly AdapterKind[];
+const MARKS = {
+  linear: { mark: 'x', tone: 'hue1' },
+  elastic: { mark: 'o', tone: 'hue2' },
+} as const satisfies Record<AdapterKind, Pick<Series, 'mark' | 'tone'>>;
 
-/** As `src/kv-projector/verify-data.ts` has them, of which a report takes the types alone. */
-const DATA_TITLES: typeof DATA = {
-  published:
-    'X = 3·randn + 1.5, Y = tanh(randn): what comes out has nothing to do with what goes in',
-  linear: 'X = randn, Y = X·W + 0.1·randn: a linear relation, which the linear adapter can state',
-  shifted: 'X = 6·randn + 3, Y = tanh(randn): as published, with twice the scale and the shift',
-};
+const KINDS = Object.keys(MARKS) as AdapterKind[];
 
-/** @param flat Whether the reader is a program, which gets every step. */
+interface Options {
+  /** Whether the reader is a program, which gets every step. */
+  readonly flat: boolean;
+  /** What is told of the data. */
+  readonly about: string;
+}
+
 export function verifyProjectorsReport(
   result: VerifyProjectorsResult,
-  { flat }: { readonly flat: boolean },
+  { flat, about }: Options,
 ): Report {
   if (flat) return { blocks: [everyStep(result)] };
   const plot = lossPlot(result.steps);
@@ -41,7 +44,7 @@ export function verifyProjectorsReport(
       stepTable(result),
       ...(plot ? [plot] : []),
       adapterTable(result),
-      ...notes(result),
+      ...notes(result, about),
     ],
   };
 }
@@ -108,11 +111,6 @@ function bandCell(
   const range = lowest === highest ? String(lowest) : `${lowest}–${highest}`;
   return within ? { text: `${range} ✓`, tone: 'good' } : { text: `${range} ✗`, tone: 'bad' };
 }
-
-const MARKS = {
-  linear: { mark: 'x', tone: 'hue1' },
-  elastic: { mark: 'o', tone: 'hue2' },
-} as const satisfies Record<AdapterKind, Pick<Series, 'mark' | 'tone'>>;
 
 /** Null where there is nothing to draw. */
 export function lossPlot(steps: readonly Step[]): PlotBlock | null {
@@ -190,13 +188,13 @@ function adviceOn({ data, winner }: Verification): string {
   return winner === expected ? asExpected : otherwise;
 }
 
-function notes(result: VerifyProjectorsResult): Block[] {
-  const { data, size, engine, optimizer, dropout, seconds, seed, published, reduced } = result;
+function notes(result: VerifyProjectorsResult, about: string): Block[] {
+  const { size, engine, optimizer, dropout, seconds, seed, published, reduced } = result;
   const { teacherWidth, studentWidth, hidden, batch, context } = size;
   const [beta1, beta2] = optimizer.betas;
   return [
     note(adviceOn(result)),
-    note(`Data: ${DATA_TITLES[data]}.`),
+    note(`Data: ${about}.`),
     note(
       `${teacherWidth} → ${studentWidth}, the branch of K alone, ${batch} × ${context} tokens, seed ${seed}. Linear: one ` +
         `layer with bias. Elastic: norm, ${teacherWidth} → ${hidden}, SiLU, dropout ${dropout}, ${hidden} → ${studentWidth}.`,

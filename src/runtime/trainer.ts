@@ -40,11 +40,22 @@ export interface Training {
   release(): Promise<void>;
 }
 
+/** Of chains of one or two layers that learn the same rows. */
+export interface TrainingSize {
+  /** Of all chains. */
+  readonly parameters: number;
+  readonly rows: number;
+  /** Widths: of x, of y, and between two layers. */
+  readonly input: number;
+  readonly output: number;
+  readonly hidden: number;
+}
+
 export interface Trainer {
   readonly info: EngineInfo;
   /** x [N, in] · weightᵀ, of weight [out, in] → [N, out] */
   product(x: Values, weight: Values): Promise<Values>;
-  /** @throws UserError when there is no room for chains of so many parameters. */
-  refuseTooMany(parameters: number): void;
+  /** @throws UserError when there is no room for chains of so many parameters, or their data. */
+  refuseTooMany(size: TrainingSize): void;
   train(chain: readonly ChainLayer[], task: Task, optimizer: AdamWSettings): Promise<Training>;
 }

@@ -6,6 +6,7 @@ import { countParameters } from '../../src/budget/parameters.js';
 import { type FitFlags, fitsOf } from '../../src/cli/fit-setting.js';
 import { loadModelFile } from '../../src/cli/model-file.js';
 import { UserError } from '../../src/errors.js';
+import { doubtsOf } from '../../src/fit/doubts.js';
 import type { Gpu } from '../../src/hardware/gpu.js';
 import { GPUS } from '../../src/hardware/gpus.js';
 import { clusterNamed, MACHINES } from '../../src/hardware/machines.js';
@@ -66,6 +67,7 @@ async function answered(file: string, gpu: string | Gpu, wish: Wish = {}): Promi
     typeof gpu === 'string'
       ? clusterNamed(gpu, gpus, { gpus: [], machines: [] })
       : { gpu, gpus: gpus ?? 1, network: null };
+  const fits = fitsOf(loaded, cluster, { ...FLAGS, ...flags });
   return {
     file,
     family: loaded.family.name,
@@ -73,7 +75,8 @@ async function answered(file: string, gpu: string | Gpu, wish: Wish = {}): Promi
     cluster,
     profile: null,
     forward: null,
-    ...fitsOf(loaded, cluster, { ...FLAGS, ...flags }),
+    doubts: doubtsOf({ cluster, ...fits }),
+    ...fits,
   };
 }
 
@@ -132,14 +135,22 @@ function* figuresIn(value: unknown): Generator<Explained> {
 
 describe('exit codes', () => {
   it.each([
-    ['what fits, with --check', [SMALL, '--gpu', 'l4', '--check'], 0],
-    ['what does not', [LARGE, '--gpu', 'l4'], 0],
-    ['what does not, with --check', [LARGE, '--gpu', 'l4', '--check', '--for', 'serving'], 1],
-    // Training does not, although serving does.
-    ['one that does not of two', [LARGE, '--gpu', 'h200', '--check'], 1],
-  ] as const)('of %s', async (_, args, expected) => {
+    ['what fits, with --check', [SMALL, '--gpu', 'l4', '--check'], ''],
+    ['what does not', [LARGE, '--gpu', 'l4'], ''],
+    [
+      'what does not, with --check',
+      [LARGE, '--gpu', 'l4', '--check', '--for', 'serving'],
+      'serving does not fit',
+    ],
+    [
+      'one that does not of two',
+      [LARGE, '--gpu', 'h200', '--check'],
+      'training does not fit', // although serving does
+    ],
+  ] as const)('of %s', async (_, args, doubt) => {
     const { code, stdout, stderr } = await runHere(['fit', ...args]);
-    expect({ code, stderr }).toEqual({ code: expected, stderr: '' });
+    const expected = doubt === '' ? '' : `--check: ${doubt}\n`;
+    expect({ code, stderr }).toEqual({ code: doubt === '' ? 0 : 1, stderr: expected });
     expect(stdout).toMatch(/^(Training|Serving): (fits|does not fit)$/m);
   });
 
@@ -151,6 +162,11 @@ describe('exit codes', () => {
     ['two kinds of hardware', [SMALL, '--gpu', 'l4', '--this-machine'], /--this-machine/],
     ['requests without a limit', [SMALL, '--gpu', 'l4', '--qps', '1'], /--p95/],
     ['a limit of no time', [SMALL, '--gpu', 'l4', '--qps', '1', '--p95', '0s'], /"0s" is no time/],
+    [
+      'sequences shared by one GPU',
+      [SMALL, '--gpu', 'l4', '--tensor-parallel', '1', '--sequence-parallel'],
+      /no GPUs share the layers\n.*--tensor-parallel/,
+    ],
     ['an MFU of nothing', [SMALL, '--gpu', 'l4', '--mfu', 'NaN'], /"NaN" is no share/],
   ])('2 of %s', async (_, args, message) => {
     const { code, stdout, stderr } = await runHere(['fit', ...args]);
@@ -253,6 +269,19 @@ describe('the answer', () => {
     expect(serving?.fit.capacity.value).toBe(Math.floor(139.8 * 2 ** 30));
   });
 
+  it('says how many GPUs a load is short of, and so does --check', async () => {
+    const load = ['--qps', '5000', '--prompt', '200', '--output', '50', '--p95', '2s'];
+    const args = ['fit', SMALL, '--gpu', 'l4', '--for', 'serving', ...load];
+    const { code, stdout, stderr } = await runHere([...args, '--check']);
+    expect(code).toBe(1);
+    const short = /the load takes (\d+) GPUs as expected, and 1 is there/;
+    expect(stderr).toMatch(short);
+    expect(stdout).toMatch(new RegExp(short.source, 'i'));
+    const [, gpus] = short.exec(stderr) ?? [];
+    const enough = await runHere([...args, '--gpus', gpus ?? '', '--check']);
+    expect({ code: enough.code, stderr: enough.stderr }).toEqual({ code: 0, stderr: '' });
+  });
+
   it('is one table of exact numbers as CSV', async () => {
     const result = await answered(SMALL, 'l4', LOAD);
     const csv = await renderCsv(fitReport(result, { explain: false, flat: true }));
@@ -262,13 +291,19 @@ describe('the answer', () => {
       const [purpose, what, unit, ...values] = row.trim().split(',');
       expect(['training', 'serving']).toContain(purpose);
       expect(what).not.toBe('');
-      expect(['bytes', 'seconds', 'tokens/s']).toContain(unit);
+      const units = ['bytes', 'seconds', 'tokens/s', 'tokens', 'sequences', 'GPUs', 'requests'];
+      expect([...units, '1 or 0']).toContain(unit);
       expect(values).toHaveLength(3);
       for (const value of values) expect(Number(value)).toBeGreaterThanOrEqual(0);
     }
     // 25,829,888 parameters (MiniMind2-Small) in 2 bytes, and in the 12 of AdamW.
     expect(csv).toContain('training,weights,bytes,51659776,51659776,51659776');
     expect(csv).toContain('training,optimizer,bytes,309958656,309958656,309958656');
+    expect(csv).toContain('training,fits,1 or 0,1,1,1');
+    expect(csv).toMatch(/^training,total with --micro-batch \d+,bytes,/m);
+    const load = result.serving?.fit.load?.expected;
+    const gpus = load?.met ? load.gpus.value : undefined;
+    expect(csv).toMatch(new RegExp(`^serving,load: GPUs,GPUs,\\d+,${gpus},\\d+`, 'm'));
   });
 
   it('tells of a chip without a published peak what needs none, and why there is no more', async () => {
@@ -297,6 +332,18 @@ describe('the answer', () => {
     expect(text).toMatch(/^## Serving: fits$/m);
     expect(text).toMatch(/^\| weights +\| +51\.7 MB \|/m);
     expect(text).toMatch(/^Assumed: Poisson arrivals/m);
+  });
+
+  it('says of which GPUs nobody knows what joins them, and how to tell', async () => {
+    const text = async (gpu: string) => {
+      const result = await answered(SMALL, gpu, { gpus: 16, 'tensor-parallel': 2 });
+      return renderMarkdown(fitReport(result, { explain: false, flat: false }));
+    };
+    const told =
+      /what joins more than 8 of h100-80gb is not known: name a machine, as in --gpu dgx-h100/;
+    expect(await text('h100-80gb')).toMatch(told);
+    expect(await text('h100-80gb')).toMatch(/communication at least [\d.]+ /);
+    expect(await text('dgx-h100')).not.toMatch(/not known: name a machine/);
   });
 
   it('says what would make it fit, and that it then does', async () => {

@@ -1,5 +1,7 @@
+import { stripVTControlCharacters } from 'node:util';
 import { describe, expect, it } from 'vitest';
 import { livePlot } from '../../src/cli/live-plot.js';
+import { DATA } from '../../src/kv-projector/verify-data.js';
 import type { VerifyProjectorsResult } from '../../src/report/kv-projector-verify.js';
 import { lossPlot, verifyProjectorsReport } from '../../src/report/kv-projector-verify.js';
 import { render } from '../../src/report/render.js';
@@ -58,8 +60,18 @@ describe('kv-projector verify', () => {
 
   it('has no room for widths beyond the memory of the backend', async () => {
     const { code, stderr } = await verify(...TOO_LARGE);
-    expect(code).toBe(3);
+    expect(code).toBe(2);
     expect(stderr).toMatch(/at most 4 GiB[\s\S]*smaller widths/);
+  });
+
+  it.each([
+    ['--teacher-width', '320', '--student', '96', '--batch', '100000', '--context', '100000'],
+    ['--teacher-width', '64', '--student', '4', '--batch', '40000', '--context', '100'],
+    ['--batch', '100000', '--context', '100000'],
+  ])('has no room for so much data: %j', async (...args) => {
+    const { code, stderr } = await verify(...args, '--steps', '1');
+    expect(code).toBe(2);
+    expect(stderr).toMatch(/at most 4 GiB[\s\S]*fewer\s+rows/);
   });
 
   it('refuses a file that is there before it begins', async () => {
@@ -95,7 +107,7 @@ const RESULT: VerifyProjectorsResult = {
 
 describe('its report', () => {
   const text = (result: VerifyProjectorsResult) =>
-    render(verifyProjectorsReport(result, { flat: false }), 'table', {
+    render(verifyProjectorsReport(result, { flat: false, about: DATA[result.data] }), 'table', {
       width: 100,
       colourLevel: 0,
     });
@@ -122,10 +134,10 @@ describe('its report', () => {
 });
 
 describe('a live plot', () => {
-  const terminal = (rows: number, isTTY = true) => {
+  const terminal = (rows: number, isTTY = true, columns = 80) => {
     const written: string[] = [];
     const write = (chunk: string) => written.push(chunk) > 0;
-    const stream = { isTTY, rows, columns: 80, write, getColorDepth: () => 1 };
+    const stream = { isTTY, rows, columns, write, getColorDepth: () => 1 };
     return { written, stream: stream as unknown as NodeJS.WriteStream };
   };
   const options = { quiet: false, noColor: true };
@@ -149,6 +161,40 @@ describe('a live plot', () => {
     shown.end();
     expect(written[0]).toContain('x linear');
     expect((written[0] ?? '').split('\n').length).toBeLessThan(rows);
+  });
+
+  /** Rows that a terminal moves on by, where a line that is wider goes on in the next. */
+  const rowsTaken = (text: string, columns: number) =>
+    stripVTControlCharacters(text)
+      .split('\n')
+      .slice(0, -1)
+      .reduce((rows, line) => rows + Math.max(1, Math.ceil(line.length / columns)), 0);
+
+  it.each([
+    [40, 16],
+    [20, 16],
+    [12, 16],
+    [20, 40],
+    [200, 17],
+  ])('fits a terminal of %d × %d', async (columns, rows) => {
+    const { written, stream } = terminal(rows, true, columns);
+    const shown = livePlot(options, stream);
+    const status =
+      'step 2 of 40, 59 s left: linear 30.1, elastic 0.145 (reduced: --full takes about 3 min 20 s)';
+    await shown.show(lossPlot(RESULT.steps), status);
+    shown.end();
+    const taken = rowsTaken(written[0] ?? '', columns);
+    expect(taken).toBeLessThan(rows);
+    expect(written[1]).toBe(`\r\x1b[${taken}A\x1b[J`);
+  });
+
+  it('leaves a line that stays', async () => {
+    const { written, stream } = terminal(40);
+    const shown = livePlot(options, stream);
+    await shown.show(null, 'estimating');
+    shown.say('this takes about 5 min');
+    shown.end();
+    expect(written.slice(1)).toEqual(['\r\x1b[1A\x1b[J', 'this takes about 5 min\n']);
   });
 
   it.each([

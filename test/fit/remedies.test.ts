@@ -12,6 +12,10 @@ const withMemory = (memoryBytes: number): Gpu => ({ ...gpu, memoryBytes });
 
 const MODEL = gptLike({ n_positions: 2048, n_embd: 1024, n_head: 16, n_layer: 12 });
 
+/** What is changed: the tokens of a step are told so that they stay as they were. */
+const changed = ({ globalBatchTokens: _, ...flags }: Partial<TrainingFitSetting>) =>
+  Object.keys(flags);
+
 describe('remedies', () => {
   it('all fit, by computing them anew; and what fits has room up to the next', () => {
     fc.assert(
@@ -60,7 +64,7 @@ describe('remedies', () => {
       context: 2048,
     });
     const { remedies } = fitTraining(MODEL, setting);
-    const names = remedies.map(({ flags }) => Object.keys(flags));
+    const names = remedies.map(({ flags }) => changed(flags));
     for (const [at, some] of names.entries()) {
       const fewer = names.filter(
         (each, other) => other !== at && each.every((name) => some.includes(name)),
@@ -71,10 +75,36 @@ describe('remedies', () => {
     expect(changing).toEqual([...changing].sort());
     // Each without one of its changes does not fit.
     for (const { flags } of remedies) {
-      for (const name of Object.keys(flags)) {
+      for (const name of changed(flags)) {
         const without = Object.fromEntries(Object.entries(flags).filter(([key]) => key !== name));
         expect(fitTrainingMemory(MODEL, { ...setting, ...without }).verdict).not.toBe('fits');
       }
+    }
+  });
+
+  it('leave a step as many tokens as it had', async () => {
+    const { model } = await publishedConfig('llama-3.1-8b');
+    const setting = fitSetting({ context: 8192, cluster: H100(8) });
+    const { remedies, step } = fitTraining(model, setting);
+    expect(step?.tokens.value).toBe(8 * 8192);
+    expect(remedies.some(({ flags }) => flags.globalBatchTokens === 8 * 8192)).toBe(true);
+    for (const { flags, tokensPerSecond } of remedies) {
+      const anew = fitTraining(model, { ...setting, ...flags });
+      expect(anew.step?.tokens.value).toBe(8 * 8192);
+      expect(anew.step?.tokensPerSecond).toEqual(tokensPerSecond);
+    }
+  });
+
+  it('share no sequences where sharing the layers is enough', async () => {
+    const { model } = await publishedConfig('llama-3.1-8b');
+    const setting = fitSetting({ context: 8192, cluster: H100(8) });
+    const { remedies } = fitTraining(model, setting);
+    const shared = remedies.filter(({ flags }) => flags.tensorParallel);
+    expect(shared.length).toBeGreaterThan(0);
+    for (const { flags } of shared) {
+      const { sequenceParallel, ...without } = flags;
+      const isEnough = isFitting(model, { ...setting, ...without });
+      expect(sequenceParallel ?? false).toBe(!isEnough);
     }
   });
 

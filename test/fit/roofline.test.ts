@@ -152,6 +152,42 @@ describe('several GPUs', () => {
   });
 });
 
+describe('a GPU of several computes', () => {
+  const flopsOf = async (name: string, tensorParallel: number) => {
+    const { model } = await publishedConfig(name);
+    return decodeWork(servedModel(model, setting({ tensorParallel })), 1);
+  };
+
+  it('what makes latents and chooses experts whole (DeepSeek-V3)', async () => {
+    const [h, q, heads] = [7168, 1536, 128];
+    const whole = 61 * (h * q + h * 576) + 58 * 256 * h;
+    const shared =
+      61 * (q * heads * 192 + 512 * heads * 256 + heads * 128 * h) +
+      3 * 3 * h * 18_432 +
+      58 * 9 * 3 * h * 2048 +
+      129_280 * h;
+    for (const gpus of [1, 8, 16]) {
+      const { flops, scoreFlops } = await flopsOf('deepseek-v3-main', gpus);
+      expect(flops).toBe(2 * (whole + shared / gpus));
+      // A score with latent and rotated key, and the latent times it.
+      expect(scoreFlops).toBe((61 * 2 * heads * (2 * 512 + 64)) / gpus);
+    }
+  });
+
+  it('a key-value head of its own where there are fewer of them', async () => {
+    // Qwen2.5-72B: 80 layers of 8192, 64 heads and 8 of keys and values of 128, inner 29,568, vocabulary 152,064.
+    for (const [gpus, keyHeads] of [
+      [8, 1],
+      [16, 1],
+      [64, 1],
+    ] as const) {
+      const { flops } = await flopsOf('qwen2.5-72b', gpus);
+      const block = 8192 * 128 * (2 * (64 / gpus) + 2 * keyHeads) + (3 * 8192 * 29_568) / gpus;
+      expect(flops).toBe(2 * (80 * block + 8192 * (152_064 / gpus)));
+    }
+  });
+});
+
 it('starts as many layers of Llama-2-7B as the poor launch time was taken from', async () => {
   const { model } = await publishedConfig('llama-2-7b');
   expect(decodeWork(servedModel(model, setting()), 1).launches).toBe(387);

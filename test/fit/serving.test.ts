@@ -61,6 +61,38 @@ describe('keys and values of a token', () => {
     expect(await perToken('qwen2.5-72b', 16)).toBe(327_680 / 8);
     expect(await perToken('deepseek-v3-main', 16)).toBe(70_272);
   });
+
+  it('of heads with and without a window are those of the GPU that has most', () => {
+    const model = hybrid.build(
+      hybrid.schema.parse({
+        model: {
+          family: 'hybrid',
+          hidden_size: 64,
+          num_layers: 1,
+          num_heads: 4,
+          global_heads: 2,
+          window_size: 8,
+        },
+      }),
+    );
+    const kept = (gpus: number) => {
+      const { keyValuePerToken, keyValuePerTokenPastWindows, keyValueCache } = stateOf(model, {
+        batch: 1,
+        context: 32,
+        dtype: 'bf16',
+        gpus,
+      });
+      return [keyValuePerToken, keyValuePerTokenPastWindows, keyValueCache].map(
+        ({ value }) => value,
+      );
+    };
+    // Keys and values of a head of 16: 64 bytes. Two see all 32 tokens, two the 4 before a token and itself; of two
+    // GPUs each has two alike.
+    expect(kept(1)).toEqual([256, 128, 2 * 64 * 32 + 2 * 64 * 5]);
+    expect(kept(2)).toEqual([128, 128, 2 * 64 * 32]);
+    expect(kept(4)).toEqual([64, 64, 64 * 32]);
+    expect(kept(8)).toEqual([64, 64, 64 * 32]);
+  });
 });
 
 describe('states of Mamba', () => {
@@ -342,6 +374,17 @@ it('refuses to share a layer among more GPUs than there are', () => {
   expect(() => fitServing(MINIGPT, setting({ cluster, tensorParallel: 4 }))).toThrow(
     /--tensor-parallel: 4 GPUs/,
   );
+});
+
+it('says that all-reduces are not counted where nobody knows what joins the GPUs', async () => {
+  const { model } = await publishedConfig('llama-2-7b');
+  const on = (tensorParallel: number) => fitServing(model, setting({ tensorParallel }));
+  const links = (tensorParallel: number) =>
+    on(tensorParallel).decode.limits.find(({ limit }) => limit === 'links')?.seconds.value;
+  expect(on(8).withoutLink).toBeNull();
+  expect(links(8)).toBeGreaterThan(0);
+  expect(on(16).withoutLink).toMatch(/^what joins more than 8 of h100-80gb is not known: /);
+  expect(links(16)).toBe(0);
 });
 
 describe('a chip without a published peak', () => {

@@ -1,11 +1,15 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { loadFamily } from '../../src/architecture/families.js';
 import { countParameters } from '../../src/budget/parameters.js';
+import { linkFor } from '../../src/fit/exchanges.js';
 import { mfuOf, publishedFlopsPerToken } from '../../src/fit/mfu.js';
 import { stepTimeOf, trainingTimeOf } from '../../src/fit/step-time.js';
 import { fitTrainingMemory } from '../../src/fit/training-memory.js';
 import type { TrainingFitSetting } from '../../src/fit/training-setting.js';
 import type { Gpu } from '../../src/hardware/gpu.js';
+import { gpuNamed } from '../../src/hardware/gpus.js';
+import { clusterNamed } from '../../src/hardware/machines.js';
 import { fitSetting, gptLike } from './settings.js';
 
 describe('published', () => {
@@ -66,6 +70,42 @@ const stepOf = ({
   return { step, time, seconds };
 };
 
+describe('what joins GPUs', () => {
+  const joining = (name: string, gpus: number) =>
+    linkFor({ cluster: { gpu: gpuNamed(name), gpus, network: null } }, gpus)?.name;
+
+  it('is a link that joins so many, or a network that is known', () => {
+    expect(joining('h100-80gb', 8)).toBe('NVLink 4');
+    expect(joining('h100-80gb', 64)).toBeUndefined();
+    expect(joining('gb200', 72)).toBe('NVLink 5');
+    expect(joining('gb200', 576)).toBeUndefined();
+    expect(
+      linkFor({ cluster: clusterNamed('dgx-h100', 64, { gpus: [], machines: [] }) }, 64),
+    ).toEqual(
+      // 8 ways of 400 Gbit/s, or as fast as the links within.
+      { name: 'InfiniBand NDR', bandwidth: 8 * 50e9, gpus: Number.POSITIVE_INFINITY },
+    );
+  });
+
+  it('is not counted where nobody knows it, and what stays within a machine is', () => {
+    const of = (gpus: number, tensorParallel: number) => {
+      const cluster = { gpu: gpuNamed('h100-80gb'), gpus, network: null };
+      const setting = fitSetting({ context: 8, tensorParallel, cluster });
+      const step = stepTimeOf(MODEL, setting, fitTrainingMemory(MODEL, setting).stages);
+      const communication = step.limits.find(({ limit }) => limit === 'communication');
+      return { ...communication?.seconds.lower, withoutLink: step.withoutLink };
+    };
+    const told =
+      'what joins more than 8 of h100-80gb is not known: name a machine, as in --gpu dgx-h100, or describe one with ' +
+      'its network in a file for --hardware';
+    expect(of(8, 1).withoutLink).toBeNull();
+    expect(of(64, 1)).toMatchObject({ value: 0, withoutLink: told });
+    expect(of(64, 1).source).toContain(`not counted: ${told}`);
+    expect(of(64, 2).value).toBe(of(2, 2).value);
+    expect(of(64, 2).withoutLink).toBe(told);
+  });
+});
+
 describe('a step', () => {
   it('computes three forward passes, four of the blocks when all are recomputed', () => {
     expect(stepOf({}).seconds.compute).toBeCloseTo((3 * forward) / 1e6, 12);
@@ -81,6 +121,27 @@ describe('a step', () => {
     const [first, last] = [3 * block, 3 * (block + 2 * 8 * 40)];
     const { seconds } = stepOf({ gpus: 2, pipelineParallel: 2, globalBatchTokens: 4 * 8 });
     expect(seconds.compute).toBeCloseTo((3 * last + first + last) / 1e6, 12);
+  });
+
+  it('computes what is whole on each of the GPUs that share a layer, or for its tokens', async () => {
+    const { build, schema } = await loadFamily('qwen3_moe');
+    const model = build(
+      schema.parse({
+        model: { family: 'qwen3_moe', num_hidden_layers: 2, hidden_size: 64, num_experts: 8 },
+      }),
+    );
+    const flops = (gpus: number, sequenceParallel: boolean) => {
+      const cluster = { gpu: SLOW, gpus, network: FAR };
+      const wish = { context: 8, sequenceParallel, tensorParallel: gpus, cluster };
+      const setting = fitSetting(wish);
+      const { limits } = stepTimeOf(model, setting, fitTrainingMemory(model, setting).stages);
+      return 1e6 * (limits.find(({ limit }) => limit === 'compute')?.seconds.lower.value ?? 0);
+    };
+    const all = flops(1, false);
+    // Three times 2 FLOP of 8 tokens for each weight of two routers.
+    const routers = 3 * 2 * 8 * (2 * 8 * 64);
+    expect(flops(2, false)).toBeCloseTo((all - routers) / 2 + routers, 3);
+    expect(flops(2, true)).toBeCloseTo(all / 2, 3);
   });
 
   it('exchanges gradients and weights of replicas', () => {
@@ -164,6 +225,25 @@ describe('a step', () => {
     expect(communication?.seconds.lower.value).toBeCloseTo(0, 12);
     expect(communication?.seconds.expected.value).toBeCloseTo(waits * (6.6e-6 + 1.2e-6), 12);
     expect(communication?.seconds.upper.value).toBeCloseTo(waits * (14e-6 + 3.8e-6), 12);
+  });
+
+  it('waits for replicas in a tree for an all-reduce, in a ring where ZeRO reduces to parts and gathers them', () => {
+    const gpu: Gpu = {
+      ...SLOW,
+      bandwidth: 1e30,
+      peakFlops: { bf16: 1e30 },
+      links: [{ name: 'near', bandwidth: 1e30, gpus: 64 }],
+    };
+    const waits = (zero: 0 | 1 | 2 | 3) =>
+      stepOf({ gpu, gpus: 64, zero, globalBatchTokens: 3 * 64 * 8 }).step.limits.find(
+        ({ limit }) => limit === 'communication',
+      )?.seconds.expected.value;
+    // Two blocks, and what stands around them. A hop of 1.2 µs is two steps; a ring of 64 has 63 of them.
+    const [tree, ring] = [6.6e-6 + 6 * 1.2e-6, 6.6e-6 + 63 * 0.6e-6];
+    expect(waits(0)).toBeCloseTo(3 * tree, 12);
+    expect(waits(1)).toBeCloseTo(3 * 2 * ring, 12);
+    expect(waits(2)).toBeCloseTo(3 * 4 * ring, 12);
+    expect(waits(3)).toBeCloseTo(3 * 9 * ring, 12);
   });
 
   it('tells the utilisation that comes of what takes longer than the one that is assumed', () => {

@@ -5,13 +5,44 @@ import {
   nearestDivisors,
   requireTensorParallel,
 } from '../../src/fit/tensor-parallel.js';
+import { publishedConfig } from '../budget/published-models.js';
 import { gptLike } from './settings.js';
 
 describe('what they tell each other', () => {
   it('is 8bsh(t − 1)/t for a block of GPT (arXiv 2104.04473, section 3.2)', () => {
     const { blocks } = gptLike({ n_embd: 48, n_head: 4, n_layer: 3 });
     const { forward, backward } = exchangeOf(blocks);
-    expect(forward + backward).toBe(3 * 8 * 48);
+    expect(forward.values + backward.values).toBe(3 * 8 * 48);
+    // Four all-reduces a layer, two each way.
+    expect([forward.times, backward.times]).toEqual([3 * 2, 3 * 2]);
+  });
+
+  it('is one sum forwards, of branches side by side, and one of each norm backwards (arXiv 2204.06745)', async () => {
+    const { model } = await publishedConfig('gpt-neox-20b');
+    const { forward, backward } = exchangeOf(model.blocks);
+    expect(forward).toEqual({ values: 44 * 2 * 6144, times: 44 });
+    expect(backward).toEqual({ values: 44 * 2 * 2 * 6144, times: 44 * 2 });
+  });
+
+  it.each([
+    // Of Mamba its low-rank values and its output; attention, fusion, MLP; the alignment's network and what it adds to.
+    [true, 7],
+    [false, 5],
+  ])('with a learned alignment (%s) is %d exchanges of a hybrid block', async (aligned, times) => {
+    const { build, schema } = await loadFamily('hybrid');
+    const { blocks } = build(
+      schema.parse({
+        model: {
+          family: 'hybrid',
+          hidden_size: 64,
+          num_layers: 1,
+          num_heads: 4,
+          use_alignment: aligned,
+        },
+      }),
+    );
+    expect(exchangeOf(blocks).forward.times).toBe(times);
+    expect(exchangeOf(blocks).backward.times).toBe(times);
   });
 });
 

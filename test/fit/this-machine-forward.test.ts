@@ -1,3 +1,4 @@
+import fs from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { hybrid } from '../../src/architecture/models/hybrid.js';
 import { loadModelFile } from '../../src/cli/model-file.js';
@@ -71,6 +72,30 @@ describe('seconds of a forward pass', () => {
   it('are expected at the rate of products of about its size', () => {
     expect(secondsOf(1, 1).expected.inputs.rate).toBe(9e9);
     expect(secondsOf(4, 128).expected.inputs.rate).toBe(80e9);
+  });
+});
+
+describe('the upper bound of its memory', () => {
+  const { models } = JSON.parse(
+    fs.readFileSync(inPackage('bench/results/2026-11-22-fit-this-machine-node20.json'), 'utf8'),
+  );
+  const measured: { most: number; median: { expected: number } }[] = Object.values<{
+    bytes: { most: number; median: { expected: number } };
+  }>(models).map(({ bytes }) => bytes);
+
+  it('says how far above what is expected the stored measurements lay', () => {
+    const { source } = forwardBytesOf({ weightBytes: 1, resultBytes: 1, totalBytes: 1 }).upper;
+    const most = Math.max(...measured.map((each) => each.most));
+    const more = Math.max(...measured.map((each) => (each.most - 1) * each.median.expected));
+    expect(source).toContain(`up to ${most} times what is expected`);
+    expect(source).toContain(`and ${Math.round(more / 1e6)} MB more`);
+  });
+
+  it('has room for the worst of them, even without the results', () => {
+    for (const { most, median } of measured) {
+      const need = { weightBytes: 1, resultBytes: 0, totalBytes: median.expected };
+      expect(forwardBytesOf(need).upper.value).toBeGreaterThan(most * median.expected);
+    }
   });
 });
 

@@ -1,21 +1,31 @@
+import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import type { LanguageModel } from '../../src/architecture/layer.js';
+import type { Optimizer } from '../../src/budget/training.js';
+import { roundingBytes } from '../../src/fit/allocator.js';
 import { fitTrainingMemory } from '../../src/fit/training-memory.js';
 import type { TrainingFitSetting } from '../../src/fit/training-setting.js';
+import type { GpuKind } from '../../src/hardware/gpu.js';
 import { fitSetting, gptLike, H100 } from './settings.js';
 
 /** V 100, h 8, f 32, L 2. */
 const MODEL = gptLike({ vocab_size: 100, n_positions: 64, n_embd: 8, n_layer: 2, n_head: 4 });
 const block = 32 + 216 + 72 + 288 + 264;
+/** Tokens, positions, two blocks, the final norm. */
+const n = 100 * 8 + 64 * 8 + 2 * block + 16;
+const MIB = 2 ** 20;
 
-const workspace = (wish: Partial<TrainingFitSetting>) =>
+const partsOf = (model: LanguageModel, wish: Partial<TrainingFitSetting>) =>
   Object.fromEntries(
-    fitTrainingMemory(MODEL, fitSetting({ context: 16, ...wish })).workspaceParts.map(
+    fitTrainingMemory(model, fitSetting({ context: 16, ...wish })).workspaceParts.map(
       ({ part, bytes: { lower, expected, upper } }) => [
         part,
         [lower.value, expected.value, upper.value],
       ],
     ),
   );
+
+const workspace = (wish: Partial<TrainingFitSetting>) => partsOf(MODEL, wish);
 
 describe('workspace', () => {
   it('has the logits in float32, their gradient, and both in 16 bits', () => {
@@ -57,5 +67,210 @@ describe('workspace', () => {
       pipelineParallel: 2,
     });
     expect(communicators).toEqual([0, 3 * 128 * 2 ** 20, 3 * 256 * 2 ** 20]);
+  });
+});
+
+describe('buckets of gradients', () => {
+  const bucketsOf = (model: LanguageModel, wish: Partial<TrainingFitSetting>) =>
+    partsOf(model, { cluster: H100(4), ...wish }).buckets;
+
+  it('are all gradients of a small model', () => {
+    expect(bucketsOf(MODEL, {})).toEqual([0, 2 * n, 2 * n]);
+    expect(bucketsOf(MODEL, { convention: 'megatron' })).toEqual([0, 4 * n, 4 * n]);
+    expect(bucketsOf(MODEL, { zero: 1 })).toEqual([0, 2 * n, 4 * n]);
+  });
+
+  it('are two of 25 MiB of GPT-2, and all its gradients once more', () => {
+    const gpt2 = gptLike({ n_embd: 768, n_layer: 12, n_head: 12 });
+    expect(bucketsOf(gpt2, {})).toEqual([0, 52_428_800, 2 * 124_439_808]);
+  });
+
+  it('are 5e8 values with ZeRO, and 9 times as many', () => {
+    const large = gptLike({ n_embd: 2560, n_layer: 32, n_head: 32 });
+    expect(bucketsOf(large, { zero: 1 })).toEqual([0, 1e9, 9e9]);
+  });
+});
+
+describe('a block that is passed backwards', () => {
+  // 16 tokens, 2 bytes: inputs of the attention, of the second norm and of the feed-forward, q, k, v, output; 2 · 32.
+  const layers = 16 * 2 * (3 * 8 + 4 * 8 + 2 * 32);
+  // Of 4 heads.
+  const scores = 4 * 16 * 16 * 2;
+  const gradients = (wish: Partial<TrainingFitSetting>) => workspace(wish).blockGradients;
+
+  it('has two gradients of the scores of plain attention, besides the softmax that is kept', () => {
+    const both = [0, layers / 2 + 2 * scores, layers + 2 * scores];
+    expect(gradients({ recompute: 'none' })).toEqual(both);
+    expect(gradients({ recompute: 'full' })).toEqual(both);
+  });
+
+  it('has the softmax besides where only that is recomputed', () => {
+    const all = [0, layers / 2 + 3 * scores, layers + 3 * scores];
+    expect(gradients({ recompute: 'selective' })).toEqual(all);
+  });
+
+  it('has three squares of one block in all, as PyTorch has in the backward pass of plain attention', () => {
+    const squares = (recompute: TrainingFitSetting['recompute']) => {
+      const of = (attention: 'plain' | 'fused') => {
+        const { stages, workspaceParts } = fitTrainingMemory(
+          MODEL,
+          fitSetting({ context: 16, recompute, attention }),
+        );
+        const kept = stages[0]?.activations.parts ?? [];
+        const sums = kept.find(({ part }) => part === 'softmaxSums')?.bytes.value ?? 0;
+        const live = workspaceParts.find(({ part }) => part === 'blockGradients');
+        return (
+          Number(stages[0]?.activations.total.value) -
+          Number(sums) +
+          Number(live?.bytes.upper.value)
+        );
+      };
+      return (of('plain') - of('fused')) / scores;
+    };
+    expect(squares('selective')).toBe(3);
+    // The other block keeps its softmax, too.
+    expect(squares('none')).toBe(4);
+  });
+
+  it('has no squares in fused attention', () => {
+    for (const recompute of ['none', 'selective', 'full'] as const) {
+      expect(gradients({ attention: 'fused', recompute })).toEqual([0, layers / 2, layers]);
+    }
+  });
+
+  it('has two gradients of scores with dropout, whatever that keeps of them', () => {
+    const [, expected = 0] = gradients({ dropout: true, recompute: 'selective' }) ?? [];
+    const masks = 16 * 2 * 8;
+    // Recomputed are the softmax, what dropout leaves of it, and a mask.
+    expect(expected).toBe((layers + masks) / 2 + 2 * scores + (scores / 2) * 5);
+  });
+});
+
+describe('the update of the weights', () => {
+  /** One token: few activations. */
+  const update = (wish: Partial<TrainingFitSetting>) => workspace({ context: 1, ...wish }).update;
+  // Per block 128 values and a score for each of 4 heads; norm and head; 100 logits.
+  const activations = 2 * 2 * (128 + 4) + 2 * 2 * 8 + 4 * 100;
+  const temporary = 6 * 100 + 120 + 2 * 8;
+  const most = 12 * 100 + 240 + 2 * 8;
+
+  it.each([
+    ['adamw', 4, 8],
+    ['adamw-8bit', 0, 4],
+    ['sgd', 0, 8],
+    ['sgd-momentum', 0, 8],
+  ] as const)('of %s takes %d bytes a parameter, and at most %d', (optimizer, bytes, largest) => {
+    expect(update({ optimizer })).toEqual([
+      0,
+      Math.max(0, bytes * n - activations - temporary),
+      largest * n - activations - most,
+    ]);
+  });
+
+  it('makes no copy of gradients that are in float32', () => {
+    const upper = (optimizer: Optimizer) => update({ optimizer, convention: 'megatron' })?.[2];
+    expect(upper('adamw')).toBe(4 * n - activations - most);
+    expect(upper('sgd')).toBe(4 * n - activations - most);
+    expect(upper('adamw-8bit')).toBe(0);
+  });
+
+  it('is of a part of the weights with ZeRO', () => {
+    const [, expected] = update({ cluster: H100(4), zero: 1 }) ?? [];
+    expect(expected).toBe((4 * n) / 4 - activations - temporary);
+  });
+
+  it('is nothing where the backward pass has more', () => {
+    expect(workspace({}).update).toEqual([0, 0, 0]);
+  });
+});
+
+describe('fragmentation', () => {
+  it('is of what comes and goes in the backward pass, whatever the update takes', () => {
+    const gaps = (context: number, wish: Partial<TrainingFitSetting> = {}) =>
+      workspace({ context, ...wish }).fragmentation?.map((bytes) => Math.round(bytes));
+    // 528 in two blocks, norm and head, 100 logits; temporary logits; 120 values of a block and two squares.
+    const short = [528 + 32 + 400 + 600 + 120 + 16, 528 + 32 + 400 + 1200 + 240 + 16] as const;
+    const ofShort = [0, (short[0] * 15) / 85, (short[1] * 33) / 67];
+    expect(gaps(1)).toEqual(ofShort.map(Math.round));
+    // Kept are 128 values of 16 tokens and the scores of two blocks, what norm and head are given, and the logits.
+    const kept = 2 * (16 * 2 * 128 + 2048) + 16 * 2 * 2 * 8 + 4 * 16 * 100;
+    const expected = kept + 6 * 1600 + 3840 / 2 + 2 * 2048;
+    const upper = kept + 12 * 1600 + 3840 + 2 * 2048;
+    const shares = [0, (expected * 15) / 85, (upper * 33) / 67];
+    expect(gaps(16)).toEqual(shares.map(Math.round));
+  });
+});
+
+describe('the allocator', () => {
+  const on = (kind: GpuKind, part: string, wish: Partial<TrainingFitSetting> = {}) => {
+    const { gpu, ...cluster } = wish.cluster ?? H100(1);
+    return workspace({ ...wish, cluster: { ...cluster, gpu: { ...gpu, kind } } })[part];
+  };
+
+  it('rounds up weight, gradient, copy and each part of the state', () => {
+    // Per block, norms 4 · 8, biases of 24, 8, 32 and 8, products of 192, 64 and twice 256; 800 and 512, and 2 · 8.
+    const sizes = [192, 64, 256, 256, 24, 8, 32, 8, 8, 8, 8, 8].flatMap((size) => [size, size]);
+    const tensors = [...sizes, 800, 512, 8, 8];
+    const upTo512 = (bytes: number) => 512 * Math.ceil(bytes / 512);
+    const rounded = (...bytesOfValue: number[]) =>
+      bytesOfValue.flatMap((bytes) => tensors.map((each) => upTo512(bytes * each)));
+    const sum = (values: number[]) => values.reduce((a, b) => a + b, 0);
+    const found = (wish: Partial<TrainingFitSetting>) => on('nvidia', 'rounding', wish);
+    const of = (wish: Partial<TrainingFitSetting>, bytes: number[]) => {
+      // Sizes of 512 to 4096 leave at most a tenth of a percent at the ends of 2 MiB.
+      const [, expected = 0, upper = 0] = found(wish) ?? [];
+      const exactly = sum(rounded(...bytes)) - n * sum(bytes);
+      expect(expected - MIB).toBeGreaterThanOrEqual(exactly);
+      expect(expected - MIB).toBeLessThan(exactly * 1.01);
+      expect(upper - 2 * MIB).toBeGreaterThanOrEqual(exactly);
+      expect(upper - 2 * MIB).toBeLessThan(exactly * 1.01);
+    };
+    of({}, [2, 2, 4, 4, 4]);
+    of({ precision: 'float32' }, [4, 4, 4, 4]);
+    of({ optimizer: 'sgd' }, [2, 2, 4]);
+    of({ optimizer: 'adamw-8bit' }, [2, 2, 4, 1, 1, 1 / 64, 1 / 64]);
+    of({ zero: 3, cluster: H100(4), optimizer: 'sgd' }, [2 / 4, 2 / 4, 4 / 4]);
+  });
+
+  it("is only known of PyTorch on NVIDIA's GPUs", () => {
+    for (const part of ['rounding', 'fragmentation']) {
+      const [, expected = 0, upper = 0] = on('nvidia', part) ?? [];
+      expect(expected).toBeGreaterThan(0);
+      expect(on('other', part)).toEqual([0, 0, upper]);
+      expect(on('processor', part)).toEqual([0, 0, 0]);
+    }
+  });
+
+  it('takes tensors from segments of 2 and 20 MiB, and large ones in steps of 2 MiB', () => {
+    const { lower, expected, upper } = roundingBytes({ kind: 'nvidia' }, [
+      { count: 1, bytes: 0.75 * MIB },
+      { count: 3, bytes: 6 * MIB },
+      { count: 2, bytes: 11 * MIB },
+    ]);
+    // Two of the first are in 2 MiB, three of the second in 20 MiB, and the third have 12 MiB each.
+    const ends = 0.25 * MIB + 2 * MIB;
+    expect(lower.value).toBe(0);
+    expect(expected.value).toBeCloseTo(ends / 2 + 2 * MIB + 11 * MIB, 6);
+    expect(upper.value).toBeCloseTo(ends + 2 * MIB + 22 * MIB, 6);
+  });
+
+  it('has no more than it can reserve for equal tensors', () => {
+    /** As the allocator cuts them: from the segment that has room, or a new one. */
+    const reserved = (count: number, bytes: number) => {
+      const size = Math.ceil(bytes / 512) * 512;
+      if (size >= 10 * MIB) return count * Math.ceil(size / (2 * MIB)) * 2 * MIB;
+      const segment = size <= MIB ? 2 * MIB : 20 * MIB;
+      return Math.ceil(count / Math.floor(segment / size)) * segment;
+    };
+    fc.assert(
+      fc.property(
+        fc.integer({ min: 1, max: 100 }),
+        fc.integer({ min: 1, max: 24 * MIB }),
+        (count, bytes) => {
+          const { upper } = roundingBytes({ kind: 'nvidia' }, [{ count, bytes }]);
+          expect(reserved(count, bytes) - count * bytes).toBeLessThanOrEqual(upper.value + 1);
+        },
+      ),
+    );
   });
 });

@@ -176,7 +176,10 @@ describe('what programs can have', () => {
   ])('of %s is no more than the %f GiB that its driver tells', (name, gibibytes) => {
     expect(usable(name)).toBeLessThanOrEqual(gibibytes * 2 ** 30);
     expect(usable(name)).toBeGreaterThan(0.98 * gibibytes * 2 ** 30);
-    expect(capacityOf(gpuNamed(name)).source).toContain('not measured by us');
+    const { source } = capacityOf(gpuNamed(name));
+    expect(source).toContain('approximate: ');
+    expect(source).toContain('what its driver reports to programs');
+    expect(source).toContain('not measured');
   });
 
   it('is less than the label says where error correction takes a part', () => {
@@ -188,7 +191,7 @@ describe('what programs can have', () => {
     expect(usable('h200') / 1e9).toBeCloseTo(150.1, 1);
     expect(capacityOf(gpuNamed('h200'))).toMatchObject({
       formula: 'usable',
-      source: expect.stringMatching(/^about 139\.8 GiB, as PyTorch states .*not measured by us$/),
+      source: expect.stringMatching(/^approximate: 139\.8 GiB, .*not measured$/),
     });
   });
 

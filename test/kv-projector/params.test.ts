@@ -1,9 +1,14 @@
 import { describe, expect, it } from 'vitest';
 import { evaluate, type Figure } from '../../src/budget/figure.js';
 import { loadTeachers } from '../../src/cli/teachers.js';
-import { compareProjectors } from '../../src/kv-projector/costs.js';
+import { compareProjectors, leastRatioText } from '../../src/kv-projector/costs.js';
 import { adapterParameters, hiddenOf, moduleName } from '../../src/kv-projector/projector.js';
-import { parseTeacher, recommendationFor, sizeInName } from '../../src/kv-projector/teacher.js';
+import {
+  parseTeacher,
+  recommendationFor,
+  sizeInName,
+  sizeOfModel,
+} from '../../src/kv-projector/teacher.js';
 import { projectorParamsReport } from '../../src/report/kv-projector-params.js';
 import { render } from '../../src/report/render.js';
 import { runHere } from '../run-here.js';
@@ -92,14 +97,30 @@ describe('names and sizes', () => {
   it.each([
     [7e9, 0.5, false],
     [13e9, 0.5, false],
-    [13_960_238_080, 1, false],
+    [13_960_238_080, 0.5, false],
+    [13_999_999_999, 0.5, false],
     [14e9, 1, false],
-    [29e9, 1, false],
+    [29_700_000_000, 1, false],
+    [29_999_999_999, 1, false],
     [30e9, 2, false],
     [70_553_706_496, 2, false],
     [405e9, 2, true],
   ])('%d parameters: ratio %d', (parameters, ratio, isBeyond) => {
     expect(recommendationFor({ parameters, from: 'name' })).toEqual({ ratio, isBeyond });
+  });
+
+  it.each([
+    // Phi-3-medium has 13,960,238,080 parameters, and is published as a model of 14B.
+    ['phi-3-medium-14b', 13_960_238_080, 1, 'name'],
+    ['phi-3-medium', 13_960_238_080, 0.5, 'config'],
+    ['Qwen2.5-14B', 14_770_033_664, 1, 'config'],
+    // The name is that of another model, or says the same.
+    ['distilled-from-14b', 1_000_000_000, 0.5, 'config'],
+    ['Llama-3.1-8B', 8_030_261_248, 0.5, 'config'],
+  ])('of %s, counted as %d: ratio %d by its %s', (name, parameters, ratio, from) => {
+    const size = sizeOfModel(name, parameters);
+    expect(size.from).toBe(from);
+    expect(recommendationFor(size).ratio).toBe(ratio);
   });
 });
 
@@ -172,6 +193,7 @@ describe('minimind kv-projector params', () => {
   it.each([
     [['Qwen2-14B'], 'has no sizes, and is no file'],
     [['a:1', 'a:2'], 'stands twice'],
+    [['a.b:1', 'a-b:2'], '"a.b" and "a-b" are both called "a_b"'],
   ])('refuses the teachers %j', async (written, message) => {
     await expect(loadTeachers(written)).rejects.toThrow(message);
   });
@@ -179,6 +201,32 @@ describe('minimind kv-projector params', () => {
   it('refuses a ratio that leaves nothing', () => {
     const teachers = [{ name: 'a', width: 1, size: null }];
     expect(() => compareProjectors(teachers, 8, [0.5])).toThrow('leaves no width');
+  });
+
+  it('suggests a ratio that leaves something, of every teacher', () => {
+    const teachers = [98, 49].map((width) => ({ name: `${width}`, width, size: null }));
+    const refused = () => compareProjectors(teachers, 8, [0.001]);
+    expect(refused).toThrow(
+      expect.objectContaining({ suggestion: 'choose a ratio from 0.021 on' }),
+    );
+    expect(compareProjectors(teachers, 8, [0.021]).projectors[1]?.teachers[1]?.hidden).toBe(1);
+    for (let width = 1; width < 5000; width++) {
+      const text = leastRatioText(width);
+      expect(text).toMatch(/^\d*\.?\d+$/);
+      expect(hiddenOf(width, Number(text))).toBe(1);
+    }
+    expect(hiddenOf(2 ** 31, Number(leastRatioText(2 ** 31)))).toBe(1);
+  });
+
+  it('explains at 80 columns what it shows there', async () => {
+    const { teachers } = await loadTeachers(['Qwen2-7B:3584x28']);
+    const report = projectorParamsReport(compareProjectors(teachers, 2048, [0.5]), {
+      explain: false,
+      flat: false,
+    });
+    const text = await render(report, 'table', { width: 80, colourLevel: 0 });
+    // The column of f32 has no room there.
+    expect(text.replace(/\s+/g, ' ')).toContain('in f32 they take twice that');
   });
 
   it.each([

@@ -4,7 +4,10 @@ import path from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import { openCheckpoint } from '../../src/checkpoint/open.js';
 import { writeSafetensors } from '../../src/checkpoint/safetensors/write.js';
+import type { Value } from '../../src/checkpoint/torch/values.js';
 import { readTensor } from '../../src/checkpoint/view.js';
+import { writeWhole } from '../../src/files/write-whole.js';
+import { planConversion } from '../../src/kv-projector/convert.js';
 import { jsonText, parseJson } from '../../src/kv-projector/json-values.js';
 import { savedProjector } from '../../src/kv-projector/saved.js';
 import { decode } from '../../src/tensor/decode.js';
@@ -314,6 +317,16 @@ describe('project', () => {
     }
   });
 
+  it('says of a folder that it is one, whatever is in it', async () => {
+    const projector = await written('in-folder.safetensors', both);
+    const input = await written('in-folder-kv.safetensors', kv);
+    for (const place of [folder, `${folder}/`, `${folder}/not-there/`]) {
+      const { code, answer } = await run('project', projector, input, '-o', place);
+      expect(code).toBe(2);
+      expect(answer.message).toBe(`${place} is a folder`);
+    }
+  });
+
   it('refuses a name that is of another container', async () => {
     const projector = await written('named.safetensors', both);
     const input = await written('named-kv.safetensors', kv);
@@ -328,12 +341,15 @@ it('tells where the arguments say something else than the tensors', () => {
   const metadata = new Map([
     ['student_d_model', '7'],
     ['mlp_ratio', '2.0'],
-    ['teacher_configs', '{"Qwen2-7B": {"d_model": 9}, "x": {"d_model": 1}}'],
+    ['teacher_configs', '{"Qwen2-7B": {"d_model": 9}, "x": {"d_model": 1}, "Qwen2.7B": 24}'],
   ]);
   const { warnings } = savedProjector({ ...checkpoint, metadata });
   checkpoint.close();
   expect(warnings).toContain('student_d_model is 7, but the tensors lead to 12');
   expect(warnings).toContain('teacher_configs says width 9 of "Qwen2-7B", its tensors 24');
+  expect(warnings).toContain(
+    'teacher_configs has "Qwen2-7B" and "Qwen2.7B", which share the adapters of Qwen2_7B',
+  );
   expect(warnings).toContain('teacher_configs has "x", for which there are no tensors');
   expect(warnings).toContain(
     'mlp_ratio 2 makes a hidden width of 48, but that of projectors.Qwen2_7B.K.1 is 12',
@@ -353,6 +369,79 @@ describe('convert', () => {
     );
     expect(code).toBe(2);
     expect(answer.message).toContain(message);
+  });
+});
+
+/** A saved projector whose constructor had other arguments as well. */
+async function savedWith(name: string, more: readonly (readonly [string, Value])[]) {
+  const checkpoint = openCheckpoint(inPackage(FIXTURES, 'linear-one-teacher/saved.pt'));
+  try {
+    const projector = savedProjector(checkpoint);
+    const values = new Map([...projector.arguments.values, ...more]);
+    const args = { ...projector.arguments, values };
+    const planned = planConversion({ ...projector, arguments: args }, 'pt', () => {});
+    await writeWhole(inFolder(name), true, planned.write);
+    return inFolder(name);
+  } finally {
+    checkpoint.close();
+  }
+}
+
+describe('what a conversion keeps', () => {
+  const copied = (name: string) => {
+    const file = inFolder(name);
+    fs.copyFileSync(inPackage(FIXTURES, 'linear-one-teacher/saved.pt'), file);
+    return file;
+  };
+
+  it.each<[string, (input: string, out: string) => string, string[]]>([
+    ['the input', (input) => input, ['--force']],
+    ['OUT', (_, out) => out, []],
+    ['OUT, with --force', (_, out) => out, ['--force']],
+    ['OUT, written another way', (_, out) => `${folder}/./${path.basename(out)}`, []],
+  ])('has no report in the place of %s', async (_, place, flags) => {
+    const [input, out] = [copied('victim.pt'), inFolder('report-victim.safetensors')];
+    const before = fs.readFileSync(input);
+    const report = place(input, out);
+    const { code, stderr, stdout } = await runHere([
+      ...['kv-projector', 'convert', input, out, '-o', report, '--json', ...flags],
+    ]);
+    expect(code).toBe(2);
+    expect(stderr + stdout).toContain('the report would be in the place of');
+    expect(fs.readFileSync(input)).toEqual(before);
+    expect(fs.existsSync(out)).toBe(false);
+  });
+
+  it('has a report beside what it writes', async () => {
+    const [input, out] = [copied('beside.pt'), inFolder('beside.safetensors')];
+    const report = inFolder('beside.json');
+    const { code } = await runHere([
+      ...['kv-projector', 'convert', input, out, '-o', report, '--json'],
+    ]);
+    expect(code).toBe(0);
+    expect(JSON.parse(fs.readFileSync(report, 'utf8')).output).toBe(out);
+  });
+
+  it('keeps None', async () => {
+    const input = await savedWith('none.pt', [['mlp_ratio', null]]);
+    const [middle, back] = [inFolder('none.safetensors'), inFolder('none-back.pt')];
+    expect((await run('convert', input, middle)).code).toBe(0);
+    expect((await run('convert', middle, back)).code).toBe(0);
+    const { content } = contentOf(back);
+    expect(content.has('mlp_ratio')).toBe(true);
+    expect(content.get('mlp_ratio')).toBeNull();
+  });
+
+  it('refuses an argument of a name that safetensors keeps for itself', async () => {
+    const input = await savedWith('format.pt', [['format', 'mine']]);
+    const out = inFolder('format.safetensors');
+    const { code, stdout } = await run('convert', input, out);
+    expect(code).toBe(2);
+    expect(stdout).toContain('under which safetensors keeps');
+    expect(fs.existsSync(out)).toBe(false);
+    const back = inFolder('format-back.pt');
+    expect((await run('convert', input, back)).code).toBe(0);
+    expect(contentOf(back).content.get('format')).toBe('mine');
   });
 });
 

@@ -1,11 +1,19 @@
-import { describe, expect, it } from 'vitest';
-import { estimate, OPTIMIZER, sizeOf, verify } from '../../src/kv-projector/verify.js';
+import { afterEach, describe, expect, it, vi } from 'vitest';
+import { UserError } from '../../src/errors.js';
+import {
+  estimator,
+  OPTIMIZER,
+  reducedWithin,
+  refuseTooLarge,
+  sizeOf,
+  verify,
+} from '../../src/kv-projector/verify.js';
 import { bandsAt } from '../../src/kv-projector/verify-bands.js';
-import type { DataKind } from '../../src/kv-projector/verify-data.js';
+import type { DataKind, VerifySize } from '../../src/kv-projector/verify-data.js';
 import { manualSeed } from '../../src/random/index.js';
 import type { BackendName } from '../../src/runtime/tfjs/backends.js';
 import { openTrainer } from '../../src/runtime/tfjs/training.js';
-import type { ChainLayer, Task } from '../../src/runtime/trainer.js';
+import type { ChainLayer, Task, Trainer } from '../../src/runtime/trainer.js';
 import type { Values } from '../../src/runtime/values.js';
 import { readJson } from '../fixtures.js';
 
@@ -121,17 +129,102 @@ describe('both adapters', () => {
     expect((await verify(trainer, request)).parameters).toEqual({ linear: 8, elastic: 26 });
   });
 
-  it('tell what a training will take', async () => {
-    const seconds = await estimate(await openTrainer(1, 'wasm'), sizeOf(size), 40, manualSeed(0));
-    expect(seconds).toBeGreaterThan(0);
-    expect(Number.isFinite(seconds)).toBe(true);
+  describe('and how long they take', () => {
+    afterEach(() => {
+      vi.useRealTimers();
+    });
+
+    /** A machine of 10 GFLOP/s: what it does takes no time but on its clock. */
+    function machine(): { trainer: Trainer; multiplied: () => number } {
+      vi.useFakeTimers({ toFake: ['performance'] });
+      let total = 0;
+      const trainer: Trainer = {
+        info: {} as Trainer['info'],
+        product: async () => expect.unreachable(),
+        refuseTooMany: () => {},
+        train: async (chain, { x }) => {
+          const rows = x.shape[0] ?? 0;
+          const weights = chain.map((layer) => (layer.kind === 'linear' ? layer.weight.shape : []));
+          // Forward, the gradient of the weight, and that of what came in: none at the first layer of data.
+          const passes = chain[0]?.kind === 'layerNorm' ? 3 : 2;
+          const multiplied = weights
+            .filter((shape) => shape.length > 0)
+            .reduce((sum, [out = 0, inner = 0]) => sum + passes * rows * out * inner, 0);
+          return {
+            step: async () => {
+              total += multiplied;
+              vi.advanceTimersByTime((2 * multiplied) / 10e6);
+              return 1;
+            },
+            parameters: async () => [],
+            release: async () => {},
+          };
+        },
+      };
+      return { trainer, multiplied: () => total };
+    }
+
+    it.each([
+      [sizeOf(), 40],
+      [sizeOf({ batch: 64 }), 400],
+      [sizeOf({ teacherWidth: 1280, studentWidth: 384 }), 10],
+    ])('is told beforehand: $0', async (size, steps) => {
+      const { teacherWidth, studentWidth, batch, context } = size;
+      const multiplied =
+        steps * batch * context * (3 * teacherWidth ** 2 + 5 * teacherWidth * studentWidth);
+      const secondsOf = await estimator(machine().trainer, size, manualSeed(0));
+      const ratio = secondsOf(size, steps) / ((2 * multiplied) / 10e9);
+      // What is not multiplied takes no time here, and counts most where widths are small.
+      expect(ratio).toBeGreaterThan(0.8);
+      expect(ratio).toBeLessThan(1.05);
+    });
+
+    it('is found out by far less work, however many rows there are', async () => {
+      const { trainer, multiplied } = machine();
+      const size = sizeOf({ batch: 1000, context: 1000 });
+      await estimator(trainer, size, manualSeed(0));
+      // Three steps, of widths of an eighth, of 256 tokens.
+      const step = 256 * (3 * 640 ** 2 + 5 * 640 * 192);
+      expect(multiplied()).toBe(3 * step);
+    });
   });
 
-  it('are refused when they are too large for the backend', async () => {
+  it.each([
+    // Seconds of the whole, and the widths that take less than a minute where time goes with their squares.
+    [61, 1280, 384],
+    [900, 1280, 384],
+    [1000, 640, 192],
+    [32_000, 160, 48],
+    [1e9, 80, 24],
+  ])('are reduced until %d seconds become a minute', (seconds, teacherWidth, studentWidth) => {
+    const secondsOf = ({ teacherWidth: width }: VerifySize) => seconds * (width / 5120) ** 2;
+    const found = reducedWithin(sizeOf({ batch: 64 }), 60, secondsOf);
+    expect(found).toEqual(sizeOf({ batch: 64, teacherWidth, studentWidth }));
+  });
+
+  it.each<[string, Partial<VerifySize>]>([
+    ['widths', { teacherWidth: 16_384, studentWidth: 8, batch: 1, context: 1 }],
+    ['rows', { teacherWidth: 320, studentWidth: 96, batch: 100_000, context: 100_000 }],
+    ['data', { teacherWidth: 64, studentWidth: 4, batch: 40_000, context: 100 }],
+    ['rows to predict', { teacherWidth: 1, studentWidth: 4096, batch: 40_000, context: 1 }],
+  ])('are refused when the backend has no room for their %s', async (_, size) => {
     const trainer = await openTrainer(1, 'wasm');
-    // 4 GiB of float32 are 2^30 numbers; means, squares, gradients and more are needed besides.
-    expect(() => trainer.refuseTooMany(2 ** 28)).toThrow(/at most 4 GiB/);
-    expect(() => trainer.refuseTooMany(34_095_616 + 7_865_856)).not.toThrow();
+    expect(() => refuseTooLarge(trainer, sizeOf(size))).toThrow(UserError);
+    expect(() => refuseTooLarge(trainer, sizeOf(size))).toThrow(/at most 4 GiB/);
+  });
+
+  it('have room at the published size, and with many rows', async () => {
+    const trainer = await openTrainer(1, 'wasm');
+    const many = { teacherWidth: 64, studentWidth: 4, batch: 5000, context: 100 };
+    for (const size of [sizeOf(), sizeOf(many)]) {
+      expect(() => refuseTooLarge(trainer, size)).not.toThrow();
+    }
+  });
+
+  it('are refused beyond the memory of the machine where the backend has no heap of its own', async () => {
+    const trainer = await openTrainer(1, 'cpu');
+    const endless = sizeOf({ batch: 100_000, context: 100_000 });
+    expect(() => refuseTooLarge(trainer, endless)).toThrow(/this machine has at most/);
   });
 });
 

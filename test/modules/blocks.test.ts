@@ -69,6 +69,20 @@ describe('GroupRMSNorm', () => {
 });
 
 describe('LayerNorm', () => {
+  it('squares in float32, as PyTorch does: what is too large for that is nothing', () => {
+    // F.rms_norm of [1e25, 1e25], and of sixteen times 1e19, whose sum is too large; F.layer_norm of [1e25, -1e25].
+    expect([...toFloat32(rmsNorm(tensor([2], [1e25, 1e25]), ones(2)))]).toEqual([0, 0]);
+    const many = tensor([16], new Array<number>(16).fill(1e19));
+    expect([...toFloat32(rmsNorm(many, ones(16)))]).toEqual(new Array<number>(16).fill(0));
+    const opposite = toFloat32(layerNorm(tensor([2], [1e25, -1e25]), ones(2)));
+    expect([...opposite].map(Math.abs)).toEqual([0, 0]);
+    // F.rms_norm(…, eps=0) of [1e-30, 2e-30]: their squares are 0.
+    expect([...toFloat32(rmsNorm(tensor([2], [1e-30, 2e-30]), ones(2), 0))]).toEqual([
+      Infinity,
+      Infinity,
+    ]);
+  });
+
   it('has neither mean nor scale of what it is given', () => {
     const x = randn(1, 4, 16);
     const moved = tensor(
@@ -368,6 +382,39 @@ describe('attention', () => {
     for (const block of [groupedQueryAttention, onlineSoftmaxAttention]) {
       expect(toFloat32(block(q, none, kept(v, 3))).every(Number.isNaN)).toBe(true);
     }
+  });
+
+  it('allocates no more than there are keys', () => {
+    const [q, k, v] = [ones(1, 1, 1, 2), ones(1, 3, 1, 2), ones(1, 3, 1, 2)];
+    const found = onlineSoftmaxAttention(q, k, v, { tile: 2 ** 40 });
+    expect([...toFloat32(found)]).toEqual([1, 1]);
+  });
+
+  it('has NaN of a value that is infinite, however little it weighs, as PyTorch has', () => {
+    // torch.softmax(torch.tensor([-inf, 0]), 0) @ torch.tensor([inf, 1]) is nan, as with (q, k, v) below.
+    const q = tensor([1, 1, 1, 1], [1]);
+    const k = tensor([1, 4, 1, 1], [-Infinity, -Infinity, 0, 1]);
+    const v = tensor([1, 4, 1, 2], [Infinity, 1, 2, 3, 4, 5, 6, 7]);
+    const plain = toFloat32(groupedQueryAttention(q, k, v));
+    expect(plain[0]).toBeNaN();
+    for (const tile of [1, 2, 3, 64]) {
+      const tiled = toFloat32(onlineSoftmaxAttention(q, k, v, { tile }));
+      expect(tiled[0]).toBeNaN();
+      expect(tiled[1]).toBeCloseTo(plain[1] ?? 0, 6);
+    }
+  });
+
+  it('takes a negative scale', () => {
+    // scaled_dot_product_attention(q, k, v, scale=-0.7) of these is 3 in PyTorch: scores 5 and 5.
+    const q = tensor([1, 1, 1, 2], [1, 2]);
+    const v = tensor([1, 2, 1, 1], [1, 5]);
+    const options = { scale: -0.7 };
+    const even = groupedQueryAttention(q, tensor([1, 2, 1, 2], [1, 2, 3, 1]), v, options);
+    expect([...toFloat32(even)]).toEqual([3]);
+    const [first = 0] = toFloat32(
+      onlineSoftmaxAttention(q, tensor([1, 2, 1, 2], [1, 2, 3, 3]), v, options),
+    );
+    expect(first).toBeLessThan(1.3);
   });
 
   it('takes another scale', () => {

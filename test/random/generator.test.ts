@@ -87,8 +87,8 @@ describe('the fills of the published cases are those of PyTorch', () => {
     normal: (generator, target) => generator.normal(target),
     'normal_0.5_2': (generator, target) => generator.normal(target, 0.5, 2),
     xavier_uniform: (generator, target) => generator.xavierUniform(target, [12, 20]),
-    kaiming_normal_fan_out: (generator, target) =>
-      generator.kaimingNormal(target, [12, 20], 'fan_out'),
+    // Without a mode: this is the one that projectors begin with.
+    kaiming_normal_fan_out: (generator, target) => generator.kaimingNormal(target, [12, 20]),
     linear_default: (generator, target) => generator.linearDefault(target, [7, 5]),
     two_fills_in_a_row: (generator, target) => {
       generator.normal(target.subarray(0, 5));
@@ -189,6 +189,11 @@ describe('what makes no sense is said', () => {
       /\[-2, -3\] for 6/,
     ],
     ['a vector', () => manualSeed(0).kaimingNormal(few(), [6]), /shape \[6\] for 6 values/],
+    [
+      'a mode that is none',
+      () => manualSeed(0).kaimingNormal(few(), [2, 3], 'fanout' as FanMode),
+      /^"fanout" is no mode$/,
+    ],
     ['another bias', () => manualSeed(0).linearDefault(few(), [2, 3], few()), /bias of 6 values/],
     ['a count below zero', () => manualSeed(0).rand(-1), /^-1 is no number of values/],
     ['a count that is a fraction', () => manualSeed(0).randn(0.5), /^0\.5 is no number of values/],

@@ -1,6 +1,14 @@
 /** Chains of layers trained on a backend of TensorFlow.js. */
+import os from 'node:os';
 import { UserError } from '../../errors.js';
-import type { AdamWSettings, ChainLayer, Task, Trainer, Training } from '../trainer.js';
+import type {
+  AdamWSettings,
+  ChainLayer,
+  Task,
+  Trainer,
+  Training,
+  TrainingSize,
+} from '../trainer.js';
 import type { Values } from '../values.js';
 import { AdamW } from './adamw.js';
 import { type BackendName, openBackend } from './backends.js';
@@ -31,7 +39,7 @@ export async function openTrainer(threads: number, name: BackendName): Promise<T
           return { shape: product.shape, data: valuesOf(product) };
         }),
       ),
-    refuseTooMany: (parameters) => refuseTooMany(backend, parameters),
+    refuseTooMany: (size) => refuseTooMany(backend, size),
     train: (chain, task, optimizer) =>
       onBackend(backend, () => new TfjsTraining(backend, chain, task, optimizer)),
   };
@@ -46,13 +54,22 @@ const startOf = (layer: ChainLayer): Values[] =>
 /** A chain's parameters, their means, their squares and gradients; a product's operands once more, transposed and packed. */
 const COPIES = 6;
 
-function refuseTooMany({ heap }: Backend, parameters: number): void {
-  const bytes = parameters * Float32Array.BYTES_PER_ELEMENT * COPIES;
-  if (heap === undefined || bytes < heap.limitBytes) return;
+/** Values that a row has at the peak of a step for each column: data, activations, mask and gradients. Measured in the heap of wasm. */
+const COLUMN_COPIES = { input: 10, hidden: 16, output: 8 } as const;
+
+function refuseTooMany({ heap }: Backend, size: TrainingSize): void {
+  const { parameters, rows, input, hidden, output } = size;
+  const row =
+    input * COLUMN_COPIES.input + hidden * COLUMN_COPIES.hidden + output * COLUMN_COPIES.output;
+  const bytes = (parameters * COPIES + rows * row) * Float32Array.BYTES_PER_ELEMENT;
+  const limit = heap?.limitBytes ?? os.totalmem();
+  if (bytes < limit) return;
+  const [needed, room] = [Math.ceil(bytes / 2 ** 30), Math.floor(limit / 2 ** 30)];
+  const owner = heap ? "TensorFlow.js's wasm backend" : 'this machine';
   throw new UserError(
-    'system',
-    `training ${parameters} parameters takes about ${Math.ceil(bytes / 2 ** 30)} GiB, and TensorFlow.js's wasm backend has at most 4 GiB`,
-    { suggestion: 'choose smaller widths' },
+    'usage',
+    `training ${parameters} parameters on ${rows} rows takes about ${needed} GiB, and ${owner} has at most ${room} GiB`,
+    { suggestion: 'choose smaller widths, or fewer rows: sequences times the tokens of each' },
   );
 }
 

@@ -1,0 +1,90 @@
+import { describe, expect, it } from 'vitest';
+import { loadFamily } from '../../src/architecture/families.js';
+import type { LanguageModel } from '../../src/architecture/layer.js';
+import { countParameters } from '../../src/budget/parameters.js';
+import { stepTimeOf } from '../../src/fit/step-time.js';
+import { fitTrainingMemory } from '../../src/fit/training-memory.js';
+import type { TrainingFitSetting } from '../../src/fit/training-setting.js';
+import { fitSetting, gptLike, H100 } from './settings.js';
+
+/** Bytes through the memory at least in a step of one micro-batch, but for the activations. */
+function movedBytes(model: LanguageModel, wish: Partial<TrainingFitSetting>): number {
+  const one = H100(1);
+  const cluster = { ...one, ...wish.cluster, gpu: { ...one.gpu, bandwidth: 1 } };
+  const setting = fitSetting({ ...wish, cluster });
+  const { stages } = fitTrainingMemory(model, setting);
+  const step = stepTimeOf(model, setting, stages);
+  const memory = step.limits.find(({ limit }) => limit === 'memory')?.seconds.lower;
+  if (memory === undefined) throw new Error('no time of memory');
+  return memory.value - 2 * Number(memory.inputs.activations) * Number(memory.inputs.turns);
+}
+
+describe('weights that a step moves at least', () => {
+  it('are of positions the rows that are looked up, but for their gradient and the update', () => {
+    const model = gptLike({ vocab_size: 10, n_positions: 8, n_embd: 4, n_layer: 2, n_head: 2 });
+    const { parameters: n } = countParameters(model);
+    const positions = 8 * 4;
+    // Read forwards and backwards, gradient written; the embedding is the head's weight. Gradients of the positions;
+    // optimizer of 12 bytes read and written, weights written.
+    const bytes = 3 * 2 * (n - positions) + 2 * positions + 2 * 12 * n + 2 * n;
+    expect(movedBytes(model, { context: 2 })).toBeCloseTo(bytes, 3);
+  });
+
+  it('of experts are those that the tokens reach, and nothing of a table of embeddings', async () => {
+    const { build, schema } = await loadFamily('qwen3_moe');
+    const model = build(
+      schema.parse({
+        model: {
+          family: 'qwen3_moe',
+          vocab_size: 500,
+          hidden_size: 64,
+          intermediate_size: 128,
+          moe_intermediate_size: 32,
+          num_hidden_layers: 4,
+          num_attention_heads: 8,
+          num_key_value_heads: 4,
+          head_dim: 16,
+          num_experts: 8,
+          num_experts_per_tok: 2,
+          max_position_embeddings: 512,
+          tie_word_embeddings: false,
+        },
+      }),
+    );
+    const { parameters: n } = countParameters(model);
+    const table = 500 * 64;
+    const expert = 3 * 64 * 32;
+    const moved = (reached: number) => {
+      const read = n - table - 4 * (8 - reached) * expert;
+      return 3 * 2 * read + 2 * table + 2 * 12 * n + 2 * n;
+    };
+    expect(movedBytes(model, { context: 1 })).toBeCloseTo(moved(2), 3);
+    // The second token goes to each of the six others with a chance of a quarter.
+    expect(movedBytes(model, { context: 2 })).toBeCloseTo(moved(2 + 6 / 4), 3);
+    expect(movedBytes(model, { context: 512 })).toBeCloseTo(moved(8), 3);
+  });
+
+  it('have gradients in float32 by the convention of Megatron', () => {
+    const model = gptLike({ vocab_size: 10, n_positions: 8, n_embd: 4, n_layer: 2, n_head: 2 });
+    const { parameters: n } = countParameters(model);
+    const bytes = (2 * 2 + 4) * (n - 32) + 4 * 32 + 2 * 12 * n + 2 * n;
+    expect(movedBytes(model, { context: 2, convention: 'megatron' })).toBeCloseTo(bytes, 3);
+  });
+
+  it('have the embedding looked up on the first of two stages, though it is tied', () => {
+    // So many positions that the first stage takes longest.
+    const config = { vocab_size: 10, n_positions: 1024, n_embd: 4, n_layer: 2, n_head: 2 };
+    const block = 12 * 16 + 13 * 4;
+    const tables = 10 * 4 + 1024 * 4;
+    const n = block + tables;
+    const two = {
+      cluster: H100(2),
+      pipelineParallel: 2,
+      globalBatchTokens: 2,
+      context: 1,
+    } as const;
+    // Two micro-batches of a token.
+    const bytes = 2 * 3 * 2 * block + 2 * tables + 2 * 12 * n + 2 * n;
+    expect(movedBytes(gptLike(config), two)).toBeCloseTo(bytes, 3);
+  });
+});
