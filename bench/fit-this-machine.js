@@ -3,8 +3,10 @@
 //
 //   npm run build && npm run bench -- fit-this-machine
 //
-// In each of ROUNDS (5) the machine is measured anew, and each model is predicted and run right after, so that all see
-// the same load. A prediction holds where what is measured lies between its lower and its upper bound in every round.
+// In each of ROUNDS (5) the machine is measured into a profile of its own, and each model is predicted and run right
+// after, so that all see about the same load. A prediction holds where what is measured lies between its lower and its
+// upper bound. `held` counts that in each round; `heldOfOthers` also holds every prediction against what the other rounds
+// measured, as a profile is used that was made at another load.
 // Bounds that are wide hold easily: `width` is upper over lower, `ofExpected` what is measured over what was expected,
 // with `least` and `most` of it. On a machine that does other things the bounds of time are wide: see `loads`.
 import { spawnSync } from 'node:child_process';
@@ -31,8 +33,9 @@ export async function run() {
   const folder = mkdtempSync(path.join(os.tmpdir(), 'minimind-bench-'));
   const rounds = [];
   try {
-    const profile = path.join(folder, 'machine.json');
-    for (let round = 0; round < ROUNDS; round++) rounds.push(measureRound(profile));
+    for (let round = 0; round < ROUNDS; round++) {
+      rounds.push(measureRound(path.join(folder, `machine-${round}.json`)));
+    }
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
@@ -53,9 +56,9 @@ export async function run() {
 
 function measureRound(profile) {
   const load = Number(os.loadavg()[0].toFixed(2));
-  const models = SIZES.map(([config, tokens], at) => {
+  const models = SIZES.map(([config, tokens]) => {
     const asked = [`configs/${config}.yaml`, '--context', String(tokens)];
-    const machine = ['--this-machine', '--profile', profile, ...(at === 0 ? ['--remeasure'] : [])];
+    const machine = ['--this-machine', '--profile', profile];
     const { forward } = answerOf(['fit', ...asked, ...machine, '--for', 'serving']);
     return { predicted: forward, measured: measuredOf(asked) };
   });
@@ -94,6 +97,11 @@ const heldAgainst = (rounds) => ({
   },
 });
 
+function isWithin({ predicted, measured }, what) {
+  const { lower, upper } = predicted[what];
+  return lower.value <= measured[what] && measured[what] <= upper.value;
+}
+
 function heldIn(rounds, what) {
   const each = rounds.map(({ predicted, measured }) => {
     const { lower, expected, upper } = predicted[what];
@@ -103,15 +111,20 @@ function heldIn(rounds, what) {
       expected: expected.value,
       upper: upper.value,
       measured: value,
-      isWithin: lower.value <= value && value <= upper.value,
+      isWithin: isWithin({ predicted, measured }, what),
       ofExpected: value / expected.value,
       width: upper.value / lower.value,
     };
   });
+  const others = rounds.flatMap(({ predicted }, at) =>
+    rounds.filter((_, other) => other !== at).map(({ measured }) => ({ predicted, measured })),
+  );
   const middle = (name) => median(each.map((one) => one[name]));
   return {
-    held: each.filter(({ isWithin }) => isWithin).length,
+    held: each.filter((one) => one.isWithin).length,
     of: each.length,
+    heldOfOthers: others.filter((pair) => isWithin(pair, what)).length,
+    ofOthers: others.length,
     least: Number(Math.min(...each.map(({ ofExpected }) => ofExpected)).toPrecision(3)),
     most: Number(Math.max(...each.map(({ ofExpected }) => ofExpected)).toPrecision(3)),
     median: Object.fromEntries(

@@ -10,12 +10,15 @@ import { UserError } from '../errors.js';
 import { writeWhole } from '../files/write-whole.js';
 import {
   type Circumstances,
+  isEarlierProfile,
   type MachineProfile,
   machineProfileSchema,
+  mergedProfile,
   PROFILE_SCHEMA,
   stalenessOf,
 } from '../hardware/machine-profile.js';
 import { toJson } from '../report/json.js';
+import { loadText } from '../report/machine-load.js';
 import type { EngineWish } from '../runtime/devices.js';
 import { steps } from './steps.js';
 
@@ -27,33 +30,80 @@ export interface ProfileWish extends EngineWish {
   readonly quiet: boolean;
 }
 
+/** What is known of the machine from outside this program. */
+interface Surroundings {
+  readonly measure: (
+    wish: EngineWish,
+    circumstances: Circumstances,
+    load: number | null,
+    doing: (text: string) => void,
+  ) => Promise<MachineProfile>;
+  /** Processes that run or wait to, for each core; null where the system does not tell. */
+  readonly load: () => number | null;
+}
+
 /**
- * The profile of this machine. One that is stored is used when it is of this machine and not old; another is told of,
- * and replaced.
+ * The profile of this machine. One that is stored is used when it is of this machine and not old; what is measured anew
+ * of the same machine keeps the best and the worst of the stored one; another is told of, and replaced. That the machine
+ * is busy is told, too.
  * @throws UserError when no engine can run here, or a file that the user names is something else than a profile.
  */
 export async function machineProfile(
   wish: ProfileWish,
-  measure: typeof measured = measured,
+  { measure, load: loadOf }: Surroundings = { measure: measured, load: loadPerCore },
 ): Promise<MachineProfile> {
   const file = wish.file ?? cachedProfile(wish, process.platform, process.env, os.homedir());
   const shown = steps(wish);
   try {
     const circumstances = await circumstancesOf(wish);
     const stored = await storedProfile(file, wish);
+    const load = loadOf();
     if (typeof stored === 'object' && !wish.remeasure) {
       const why = stalenessOf(stored, circumstances, new Date());
-      if (why === null) return stored;
+      if (why === null) {
+        for (const text of loadTexts(stored.load, load)) shown.say(text);
+        return stored;
+      }
       shown.say(`measuring this machine again: ${why}`);
     } else if (typeof stored === 'string') {
       shown.say(`measuring this machine again: ${stored}`);
     }
-    const profile = await measure(wish, circumstances, shown.doing);
+    const newest = await measure(wish, circumstances, load, shown.doing);
+    const profile = typeof stored === 'object' ? mergedProfile(stored, newest) : newest;
+    for (const text of loadTexts(load, null)) shown.say(text);
     await store(file, profile, wish, shown.say);
     return profile;
   } finally {
     shown.end();
   }
+}
+
+/** Of each core: above it what is measured is not all that the machine can do. */
+const BUSY_LOAD = 0.5;
+
+/** What a user must know of the load when the machine was measured, and of that now. */
+function loadTexts(then: number | null, now: number | null): string[] {
+  const isBusy = (load: number | null): load is number => load !== null && load > BUSY_LOAD;
+  return [
+    ...(isBusy(then)
+      ? [
+          `this machine was measured at ${loadText(then)}: what it can do at best may not have been seen, and what is ` +
+            'expected is slow; --remeasure while it is idle keeps the best and the worst of all measurements',
+        ]
+      : []),
+    ...(isBusy(now)
+      ? [
+          `this machine has ${loadText(now)} now: a model may take longer here than expected, and than its upper bound`,
+        ]
+      : []),
+  ];
+}
+
+/** Windows has no such number, and Node.js tells zero there. */
+function loadPerCore(): number | null {
+  if (process.platform === 'win32') return null;
+  const [lastMinute = 0] = os.loadavg();
+  return lastMinute / (os.cpus().length || os.availableParallelism());
 }
 
 /**
@@ -90,6 +140,9 @@ async function storedProfile(
 ): Promise<MachineProfile | string | undefined> {
   try {
     const document = await readDocument(file);
+    if (isEarlierProfile(document.value)) {
+      return `what ${escapeText(file)} has is of an earlier version`;
+    }
     const { value, problems, errors } = checkDocument(document, { schema: machineProfileSchema });
     if (value !== undefined) return value;
     throw invalidConfig(file, problems, errors);
@@ -134,6 +187,7 @@ async function circumstancesOf({
 async function measured(
   wish: EngineWish,
   circumstances: Circumstances,
+  load: number | null,
   doing: (text: string) => void,
 ): Promise<MachineProfile> {
   doing('looking for an engine');
@@ -151,9 +205,12 @@ async function measured(
     });
     const isOnCpu = deviceKind === 'cpu';
     const where = isOnCpu ? `${threads} threads` : device;
+    const now = new Date().toISOString();
     return {
       schema: PROFILE_SCHEMA,
-      measured: new Date().toISOString(),
+      measured: now,
+      load,
+      history: { measurements: 1, since: now, leastLoad: load },
       circumstances,
       engine: {
         name,

@@ -8,8 +8,7 @@ import { hardwareFlags, hardwareOf, ownHardware } from '../cli/hardware.js';
 import { openModelSource } from '../cli/model-source.js';
 import { UserError } from '../errors.js';
 import { doubtsOf } from '../fit/doubts.js';
-import { GPUS } from '../hardware/gpus.js';
-import { MACHINES } from '../hardware/machines.js';
+import { withTable } from '../hardware/machines.js';
 import { configText } from '../report/checkpoint.js';
 import { fitReport } from '../report/fit.js';
 import { hardwareReport } from '../report/hardware.js';
@@ -60,12 +59,8 @@ export default class Fit extends BaseCommand {
     const { args, flags } = await this.parse(Fit);
     const output = { ...flags, output: flags['output-file'] };
     if (flags['list-gpus']) {
-      const own = await ownHardware(flags.hardware);
-      const result = {
-        schema: 'minimind/gpus@1',
-        gpus: [...own.gpus, ...GPUS],
-        machines: [...own.machines, ...MACHINES],
-      } as const;
+      const known = withTable(await ownHardware(flags.hardware));
+      const result = { schema: 'minimind/gpus@1', ...known } as const;
       return this.answer(output, result, hardwareReport);
     }
     const source = await openModelSource(args.file ?? refuseNothing(), flags);

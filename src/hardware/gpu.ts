@@ -35,12 +35,13 @@ export interface Gpu {
   readonly name: string;
   readonly title: string;
   readonly kind: GpuKind;
-  /**
-   * As it is sold, GB being 10^9. Chips have powers of two: mostly the driver leaves programs a little more than this
-   * (nvidia-smi tells 81,559 MiB of an H100 of 80 GB, 85.5e9 bytes). Where it leaves them less, `usable` says so.
-   */
+  /** As it is sold, GB being 10^9. */
   readonly memoryBytes: number;
-  /** Where it is known to be less than what it is sold with. */
+  /**
+   * What programs can have, where it is known; without it they are taken to have what is sold. It can be more than that,
+   * as chips have powers of two (nvidia-smi tells 81,559 MiB of an H100 of 80 GB, 85.5e9 bytes), and less, where error
+   * correction or the system takes a part.
+   */
   readonly usable?: Usable;
   /** Bytes per second of its memory, as its maker states it. */
   readonly bandwidth: number;
@@ -65,6 +66,12 @@ export interface Machine {
   /** To other machines, for each GPU; null without one, or where nobody says. */
   readonly network: Link | null;
   readonly source: string;
+}
+
+/** GPUs and machines that have a name: those of a user's file, or those with the table. */
+export interface Hardware {
+  readonly gpus: readonly Gpu[];
+  readonly machines: readonly Machine[];
 }
 
 /** So many of one kind. */

@@ -14,8 +14,10 @@ import { invalidConfig } from '../config/problems.js';
 import { describeValue, quote } from '../config/quote.js';
 import { parseLimit, type ReadUnit } from '../config/units.js';
 import { type Finding, type Problem, type PropertyPath, UserError } from '../errors.js';
-import { GPU_KINDS, type Gpu, type Link, type Machine, PEAK_DTYPES } from './gpu.js';
+import { GPU_KINDS, type Gpu, type Hardware, type Link, type Machine, PEAK_DTYPES } from './gpu.js';
 import { GPUS, nameSuggestion } from './gpus.js';
+import { MACHINES } from './machines.js';
+import { MOST_OF_LABEL } from './usable.js';
 
 /** What a name may be: it is a word of a command line. */
 const NAME = /^[a-z0-9]+([-.][a-z0-9]+)*$/i;
@@ -54,7 +56,7 @@ const gpuSchema = z
     usable: measure(
       'bytes',
       '22.5GB',
-      'What programs can have of it, where that is less',
+      'What programs can have of it, where that is known: without it, what it is sold with',
     ).optional(),
     bandwidth: measure('bytes/s', '1.008TB/s', 'Of its memory').optional(),
     peak: z
@@ -99,12 +101,6 @@ const hardwareSchema = z.strictObject({
 type GpuEntry = z.output<typeof gpuSchema>;
 type MachineEntry = z.output<typeof machineSchema>;
 
-/** What is known beside the table. */
-export interface Hardware {
-  readonly gpus: readonly Gpu[];
-  readonly machines: readonly Machine[];
-}
-
 /** The JSON Schema of such a file, for editors. */
 export const hardwareJsonSchema = (): Record<string, unknown> => ({
   ...z.toJSONSchema(hardwareSchema, { io: 'input' }),
@@ -119,6 +115,7 @@ export function hardwareOfDocument(document: ConfigDocument): Hardware {
   const { value, problems, errors } = checkDocument(document, { schema: hardwareSchema });
   if (value === undefined) throw invalidConfig(document.file, problems, errors);
   const resolver = new Resolver(document, value.gpus);
+  resolver.refuseSharedNames(Object.keys(value.machines));
   const gpus = Object.keys(value.gpus)
     .map((each) => resolver.own(each))
     .filter((gpu) => gpu !== undefined && gpu !== 'open');
@@ -161,6 +158,25 @@ class Resolver {
     return { name, title, gpu, gpus, network: link, source };
   }
 
+  /**
+   * A name on the command line is of a GPU or of a machine: of both, one would silently hide the other. One of the
+   * table gives way only to its like.
+   */
+  refuseSharedNames(machines: readonly string[]): void {
+    const gpus = Object.keys(this.#entries);
+    const refuse = (key: keyof Hardware, own: readonly string[], what: string, taken: string[]) => {
+      for (const name of own.filter((each) => taken.includes(each))) {
+        const finding = {
+          message: `${quote(name)} is the name of a ${what}`,
+          suggestion: 'give it a name that neither a GPU nor a machine has',
+        };
+        this.#tell([key, name], finding, 'key');
+      }
+    };
+    refuse('machines', machines, 'GPU', [...gpus, ...namesOf(GPUS)]);
+    refuse('gpus', gpus, 'machine', namesOf(MACHINES));
+  }
+
   #joined(name: string, entry: GpuEntry): Gpu | undefined {
     const base =
       entry.extends === undefined
@@ -169,18 +185,29 @@ class Resolver {
     if (base === undefined) return undefined;
     const source = entry.source ?? this.#document.file;
     const usable = usableOf(entry, base, source);
+    const memoryBytes = entry.memory ?? base.memoryBytes;
+    this.#refuseMoreThanThereIs(name, entry, memoryBytes);
     const rest = base.source === '' ? '' : `; the rest: ${base.source}`;
     return {
       name,
       title: entry.title ?? ('title' in base ? `${base.title}, as ${name}` : name),
       kind: entry.kind ?? base.kind,
-      memoryBytes: entry.memory ?? base.memoryBytes,
+      memoryBytes,
       ...(usable && { usable }),
       bandwidth: entry.bandwidth ?? base.bandwidth,
       peakFlops: { ...base.peakFlops, ...entry.peak },
       links: entry.links ? fastestFirst(entry.links) : base.links,
       source: `${source}${rest}`,
     };
+  }
+
+  #refuseMoreThanThereIs(name: string, { usable = 0 }: GpuEntry, memoryBytes: number): void {
+    const most = Math.floor(memoryBytes * MOST_OF_LABEL);
+    if (usable <= most) return;
+    this.#tell(['gpus', name, 'usable'], {
+      message: `must be no more than the memory holds, ${most} bytes where its label counts GiB, but is ${usable}`,
+      suggestion: 'state a larger memory, or less that programs can have',
+    });
   }
 
   /** What a name means at a place of the file. In what a GPU extends, its own name is that of the table. */
@@ -203,8 +230,8 @@ class Resolver {
     });
   }
 
-  #tell(path: PropertyPath, finding: Finding): undefined {
-    const place = this.#document.locate(path);
+  #tell(path: PropertyPath, finding: Finding, of: 'value' | 'key' = 'value'): undefined {
+    const place = this.#document.locate(path, of);
     this.found.push({ severity: 'error', ...place, path: formatPath(path), ...finding });
   }
 }
@@ -228,6 +255,9 @@ function usableOf(
   if (usable !== undefined) return { bytes: usable, source };
   return memory === undefined ? base.usable : undefined;
 }
+
+const namesOf = (among: readonly { readonly name: string }[]): string[] =>
+  among.map(({ name }) => name);
 
 const fastestFirst = (links: readonly Link[]): Link[] =>
   links.toSorted((a, b) => b.bandwidth - a.bandwidth);

@@ -1,9 +1,8 @@
 /** Machines that are sold with several GPUs, each with its share of the network. */
 import { quote } from '../config/quote.js';
 import { UserError } from '../errors.js';
-import type { Cluster, Machine } from './gpu.js';
+import type { Cluster, Hardware, Machine } from './gpu.js';
 import { GPUS, gpuNamed, nameSuggestion } from './gpus.js';
-import type { Hardware } from './hardware-file.js';
 import { network } from './links.js';
 
 export const MACHINES: readonly Machine[] = [
@@ -114,17 +113,29 @@ export const MACHINES: readonly Machine[] = [
   },
 ];
 
+/** All that has a name: of a user's file first, which takes the place of what the table has of that name. */
+export const withTable = (own: Hardware): Hardware => ({
+  gpus: joined(own.gpus, GPUS),
+  machines: joined(own.machines, MACHINES),
+});
+
+const joined = <T extends { readonly name: string }>(own: readonly T[], table: readonly T[]) => [
+  ...own,
+  ...table.filter(({ name }) => !own.some((each) => each.name === name)),
+];
+
 /**
  * So many GPUs of a name, or a machine of that name with all that it has.
  * @param gpus Of a GPU one, of a machine all when undefined.
  * @throws UserError that names the nearest, when there is neither.
  */
 export function clusterNamed(name: string, gpus: number | undefined, own: Hardware): Cluster {
-  const machine = [...own.machines, ...MACHINES].find((each) => each.name === name);
+  const { gpus: knownGpus, machines } = withTable(own);
+  const machine = machines.find((each) => each.name === name);
   if (machine) {
     return { gpu: machine.gpu, gpus: gpus ?? machine.gpus, network: machine.network };
   }
-  const known = [...own.gpus, ...GPUS, ...own.machines, ...MACHINES];
+  const known = [...knownGpus, ...machines];
   if (!known.some((each) => each.name === name)) {
     throw new UserError('usage', `${quote(name)} is no GPU or machine that is known here`, {
       suggestion: nameSuggestion(name, known),

@@ -36,8 +36,20 @@ const HOPPER_PEAKS = {
 } as const;
 
 const CARDS: readonly Omit<Gpu, 'kind'>[] = [
-  { name: 'v100-16gb', title: 'NVIDIA V100 SXM2 16 GB', memoryBytes: 16e9, ...V100 },
-  { name: 'v100-32gb', title: 'NVIDIA V100 SXM2 32 GB', memoryBytes: 32e9, ...V100 },
+  {
+    name: 'v100-16gb',
+    title: 'NVIDIA V100 SXM2 16 GB',
+    memoryBytes: 16e9,
+    usable: toldByDriver(15.77),
+    ...V100,
+  },
+  {
+    name: 'v100-32gb',
+    title: 'NVIDIA V100 SXM2 32 GB',
+    memoryBytes: 32e9,
+    usable: toldByDriver(31.7),
+    ...V100,
+  },
   {
     name: 't4',
     title: 'NVIDIA T4',
@@ -168,6 +180,7 @@ const CARDS: readonly Omit<Gpu, 'kind'>[] = [
     name: 'a100-40gb',
     title: 'NVIDIA A100 SXM4 40 GB',
     memoryBytes: 40e9,
+    usable: toldByDriver(39.39),
     bandwidth: 1555e9,
     peakFlops: A100_PEAKS,
     links: [nvlink(3, 300e9, 8), PCIE_4],
@@ -177,6 +190,7 @@ const CARDS: readonly Omit<Gpu, 'kind'>[] = [
     name: 'a100-80gb',
     title: 'NVIDIA A100 SXM4 80 GB',
     memoryBytes: 80e9,
+    usable: toldByDriver(79.1),
     bandwidth: 2039e9,
     peakFlops: A100_PEAKS,
     links: [nvlink(3, 300e9, 8), PCIE_4],
@@ -186,6 +200,7 @@ const CARDS: readonly Omit<Gpu, 'kind'>[] = [
     name: 'a100-pcie-40gb',
     title: 'NVIDIA A100 PCIe 40 GB',
     memoryBytes: 40e9,
+    usable: toldByDriver(39.39),
     bandwidth: 1555e9,
     peakFlops: A100_PEAKS,
     // A bridge joins two.
@@ -196,6 +211,7 @@ const CARDS: readonly Omit<Gpu, 'kind'>[] = [
     name: 'a100-pcie-80gb',
     title: 'NVIDIA A100 PCIe 80 GB',
     memoryBytes: 80e9,
+    usable: toldByDriver(79.1),
     bandwidth: 1935e9,
     peakFlops: A100_PEAKS,
     links: [nvlink(3, 300e9, 2), PCIE_4],
@@ -205,6 +221,7 @@ const CARDS: readonly Omit<Gpu, 'kind'>[] = [
     name: 'h100-80gb',
     title: 'NVIDIA H100 SXM5 80 GB',
     memoryBytes: 80e9,
+    usable: toldByDriver(79.1),
     bandwidth: 3.35e12,
     peakFlops: HOPPER_PEAKS,
     links: [nvlink(4, 450e9, 8), PCIE_5],
@@ -214,6 +231,7 @@ const CARDS: readonly Omit<Gpu, 'kind'>[] = [
     name: 'h100-pcie-80gb',
     title: 'NVIDIA H100 PCIe 80 GB',
     memoryBytes: 80e9,
+    usable: toldByDriver(79.1),
     bandwidth: 2e12,
     peakFlops: {
       f32: 51.2e12,
@@ -247,6 +265,7 @@ const CARDS: readonly Omit<Gpu, 'kind'>[] = [
     name: 'h200',
     title: 'NVIDIA H200 SXM5 141 GB',
     memoryBytes: 141e9,
+    usable: toldByDriver(139.8),
     bandwidth: 4.8e12,
     peakFlops: HOPPER_PEAKS,
     links: [nvlink(4, 450e9, 8), PCIE_5],
@@ -292,6 +311,7 @@ const CARDS: readonly Omit<Gpu, 'kind'>[] = [
     name: 'b200',
     title: 'NVIDIA B200 SXM 180 GB',
     memoryBytes: 180e9,
+    usable: toldByDriver(178.3),
     bandwidth: 8e12,
     // An eighth of HGX B200, printed with sparsity: 18, 36, 36, 72 and 72 PFLOP/s; float32, without: 600 TFLOP/s.
     peakFlops: {

@@ -4,6 +4,7 @@
  */
 import type { Gpu } from './gpu.js';
 import { nvlink, PCIE_4, PCIE_4_X8, PCIE_5 } from './links.js';
+import { toldByDriver } from './usable.js';
 
 const GA102_PAPER = 'NVIDIA Ampere GA102 architecture whitepaper (2021)';
 const ADA_PAPER = 'NVIDIA Ada architecture whitepaper (2023)';
@@ -77,6 +78,7 @@ const CARDS: readonly Omit<Gpu, 'kind'>[] = [
     name: 'rtx-3080-10gb',
     title: 'NVIDIA GeForce RTX 3080 10 GB',
     memoryBytes: 10e9,
+    usable: toldByDriver(9.77),
     bandwidth: 760e9,
     peakFlops: {
       f32: 29.8e12,
@@ -93,6 +95,7 @@ const CARDS: readonly Omit<Gpu, 'kind'>[] = [
     name: 'rtx-3090',
     title: 'NVIDIA GeForce RTX 3090',
     memoryBytes: 24e9,
+    usable: toldByDriver(23.69),
     bandwidth: 936e9,
     peakFlops: {
       f32: 35.6e12,
@@ -161,6 +164,7 @@ const CARDS: readonly Omit<Gpu, 'kind'>[] = [
     name: 'rtx-4080',
     title: 'NVIDIA GeForce RTX 4080',
     memoryBytes: 16e9,
+    usable: toldByDriver(15.7),
     bandwidth: 716.8e9,
     peakFlops: {
       f32: 48.7e12,
@@ -185,6 +189,7 @@ const CARDS: readonly Omit<Gpu, 'kind'>[] = [
     name: 'rtx-4090',
     title: 'NVIDIA GeForce RTX 4090',
     memoryBytes: 24e9,
+    usable: toldByDriver(23.6),
     bandwidth: 1008e9,
     peakFlops: {
       f32: 82.6e12,
@@ -229,6 +234,7 @@ const CARDS: readonly Omit<Gpu, 'kind'>[] = [
     name: 'rtx-5090',
     title: 'NVIDIA GeForce RTX 5090',
     memoryBytes: 32e9,
+    usable: toldByDriver(31.3),
     bandwidth: 1792e9,
     peakFlops: {
       f32: 104.8e12,
@@ -262,6 +268,7 @@ const CARDS: readonly Omit<Gpu, 'kind'>[] = [
     name: 'rtx-a6000',
     title: 'NVIDIA RTX A6000',
     memoryBytes: 48e9,
+    usable: toldByDriver(47.5),
     bandwidth: 768e9,
     peakFlops: {
       f32: 38.7e12,

@@ -1,6 +1,7 @@
 /** Accelerators of AMD, Google and Intel. */
 import type { Gpu } from './gpu.js';
 import { PCIE_4, PCIE_5 } from './links.js';
+import { toldByDriver } from './usable.js';
 
 /** Of the scaling book: https://jax-ml.github.io/scaling-book/tpus, bandwidth of links in one direction. */
 const SCALING_BOOK = '"How to Scale Your Model" (2025), chapter 2';
@@ -33,6 +34,7 @@ const CARDS: readonly Omit<Gpu, 'kind'>[] = [
     name: 'mi250x',
     title: 'AMD Instinct MI250X, one of its two devices',
     memoryBytes: 128e9 / 2,
+    usable: toldByDriver(63.98),
     bandwidth: 3.2768e12 / 2,
     peakFlops: { f32: 95.7e12 / 2, bf16: 383e12 / 2, f16: 383e12 / 2, int8: 383e12 / 2 },
     // 400 GB/s in both directions within a card; between cards as each machine has it wired: not told here.
@@ -44,6 +46,7 @@ const CARDS: readonly Omit<Gpu, 'kind'>[] = [
     name: 'mi300x',
     title: 'AMD Instinct MI300X',
     memoryBytes: 192e9,
+    usable: toldByDriver(191.98),
     bandwidth: 5.3e12,
     peakFlops: MI300X_PEAKS,
     links: MI300X_LINKS,

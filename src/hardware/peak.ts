@@ -60,12 +60,12 @@ export const bandwidthOf = ({ name, bandwidth, source }: Gpu): Quantity =>
     source,
   });
 
-/** Of its memory: what programs can have. */
+/** Of its memory: what programs can have, and where nobody knows that, what it is sold with. */
 export const capacityOf = ({ name, memoryBytes: memory, usable, source }: Gpu): Quantity =>
   quantity({
     label: `memory of ${name}`,
     unit: 'bytes',
-    formula: usable ? 'min(memory, usable)' : 'memory',
-    inputs: { memory, ...(usable && { usable: usable.bytes }) },
-    source: usable ? `${usable.source}; sold with: ${source}` : source,
+    formula: usable ? 'usable' : 'memory',
+    inputs: usable ? { usable: usable.bytes } : { memory },
+    source: usable?.source ?? source,
   });

@@ -1,17 +1,23 @@
-/** What programs can have of a memory, where that is less than what it is sold with. */
+/** What programs can have of a memory, where it is known. */
 import type { Usable } from './gpu.js';
 
 const GIB = 2 ** 30;
 
 /**
- * Of cards with GDDR memory, what error correction and the driver take. What CUDA tells programs is some tenths of a
- * GiB less than what nvidia-smi prints, which counts what the driver reserves (23,034 MiB of an L4), and differs a
+ * How much more than its label a memory can hold: labels count in GB of 10^9 bytes, chips hold powers of two. An H100 of
+ * 80 GB has 80 GiB.
+ */
+export const MOST_OF_LABEL = GIB / 1e9;
+
+/**
+ * What a driver tells programs. Of cards with GDDR memory error correction takes a part where it is on, as on an L4,
+ * and of all cards the driver does: some tenths of a GiB more than nvidia-smi counts (23,034 MiB of an L4). It differs a
  * little from driver to driver: these are rounded down.
  */
 export const toldByDriver = (gibibytes: number): Usable => ({
   bytes: Math.floor(gibibytes * GIB),
   source:
-    `approximate: ${gibibytes} GiB, what CUDA reports to programs on this card with error correction on, rounded down; ` +
+    `approximate: ${gibibytes} GiB, what its driver reports to programs, as PyTorch states it, rounded down; ` +
     'not measured',
 });
 

@@ -1,6 +1,7 @@
 /** Lower, expected and upper bounds as cells, and the table of memory that training and serving share. */
 import type { Bounds, Quantity } from '../budget/quantity.js';
 import type { Verdict } from '../fit/training.js';
+import type { GpuKind } from '../hardware/gpu.js';
 import { bar } from './bar.js';
 import { left, right, strong } from './cells.js';
 import type { Block, Cell, TableBlock, Tone } from './report.js';
@@ -32,16 +33,25 @@ interface MemoryPart {
   readonly bytes: ShownBounds;
 }
 
-/** How long the bar of what a GPU has is, in columns. */
+/** How long the bar of all that there is is, in columns. */
 const BAR_WIDTH = 20;
 
-/** Of the fullest GPU: what there is exactly, the workspace, and both beside what the GPU has. */
+/** How what computes is called, by its kind. */
+const NOUNS = {
+  nvidia: { each: 'GPU', own: 'the GPU' },
+  processor: { each: 'machine', own: 'this machine' },
+  other: { each: 'GPU', own: 'the GPU' },
+} as const satisfies Record<GpuKind, { readonly each: string; readonly own: string }>;
+
+/** Of the fullest GPU or machine: what there is exactly, the workspace, and both beside what it has. */
 export function memoryTable(
+  kind: GpuKind,
   exact: readonly MemoryPart[],
   workspace: readonly MemoryPart[],
   total: Bounds,
   capacity: Quantity,
 ): TableBlock {
+  const { each, own } = NOUNS[kind];
   const share = (bytes: ShownBounds): Cell => ({
     text: bar(Number(bytes.expected.value) / capacity.value, BAR_WIDTH),
     value: '',
@@ -51,13 +61,13 @@ export function memoryTable(
     ...boundsCells(bytes, bytesText),
     share(bytes),
   ];
-  const columns = [left('memory of the fullest GPU', 'part', true), ...boundsColumns('bytes')];
+  const columns = [left(`memory of the fullest ${each}`, 'part', true), ...boundsColumns('bytes')];
   const rows: Cell[][] = [
     ...exact.filter(isThere).map(row),
-    ...workspace.filter(isThere).map((each) => row({ ...each, part: `+ ${each.part}` })),
+    ...workspace.filter(isThere).map((one) => row({ ...one, part: `+ ${one.part}` })),
     [strong('total'), ...boundsCells(total, bytesText), share(total)],
     [
-      { text: 'the GPU has', tone: 'dim' },
+      { text: `${own} has`, tone: 'dim' },
       { text: '', value: '' },
       { text: bytesText(capacity.value), value: capacity.value },
       { text: '', value: '' },

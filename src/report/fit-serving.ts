@@ -36,6 +36,7 @@ export function servingBlocks(
         `${setting.tensorParallel === 1 ? 'each GPU by itself' : `${setting.tensorParallel} GPUs share the layers`}.`,
     ),
     memoryTable(
+      setting.cluster.gpu.kind,
       [
         ...weightParts.map(({ bytes }) => ({ part: bytes.label, bytes: sameBounds(bytes.value) })),
         { part: 'keys and values', bytes: times(cachePerSequence.value) },

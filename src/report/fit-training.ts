@@ -33,6 +33,7 @@ export function trainingBlocks(training: Training): Block[] {
         `${setting.dropout ? 'with dropout, ' : ''}${spreadText(setting)}.`,
     ),
     memoryTable(
+      setting.cluster.gpu.kind,
       parts.map(({ part, bytes }) => ({ part, bytes: sameBounds(bytes.value) })),
       labelled(workspaceParts),
       stage?.total ?? total,

@@ -9,6 +9,7 @@ import { boundsCells, boundsColumns, bytesText } from './fit-bounds.js';
 import { csvTable } from './fit-csv.js';
 import { servingBlocks } from './fit-serving.js';
 import { trainingBlocks } from './fit-training.js';
+import { loadText } from './machine-load.js';
 import type { Block, Report } from './report.js';
 import { formatCount, formatInteger, formatSeconds } from './units.js';
 
@@ -59,7 +60,7 @@ const sectionsOf = ({ training, serving, forward }: FitResult) => ({
 /** As `quick-test` measures it. */
 const forwardBlocks = (
   { batch, tokens, seconds, bytes }: MachineForward,
-  { engine }: MachineProfile,
+  { engine, measured, load, history }: MachineProfile,
 ): Block[] => [
   heading(
     `A forward pass of ${formatInteger(batch)} × ${formatInteger(tokens)} tokens on this machine, ${engine.title}, in ${engine.compute}`,
@@ -72,4 +73,14 @@ const forwardBlocks = (
       [strong('memory, beside what it begins with'), ...boundsCells(bytes, bytesText)],
     ],
   },
+  note(
+    `Measured on ${measured.slice(0, 10)} at ${loadText(load)}. ${historyText(history)} A lower bound of time is the ` +
+      'best that was seen with a margin for what was not; an upper one holds at loads like those that were seen.',
+  ),
 ];
+
+const historyText = ({ measurements, since, leastLoad }: MachineProfile['history']): string =>
+  measurements === 1
+    ? 'Best and worst are of this one measurement.'
+    : `Best and worst are of ${formatInteger(measurements)} measurements since ${since.slice(0, 10)}, the quietest at ` +
+      `${loadText(leastLoad)}.`;

@@ -1,21 +1,17 @@
 /** What `minimind fit --list-gpus` prints. */
-import type { Gpu, Machine, PeakDtype } from '../hardware/gpu.js';
+import type { Gpu, Hardware, Machine, PeakDtype } from '../hardware/gpu.js';
 import { heading, left, note, right, strong } from './cells.js';
 import type { Cell, Report, TableBlock } from './report.js';
 import { formatBytes, significant } from './units.js';
 
-interface KnownHardware {
-  readonly gpus: readonly Gpu[];
-  readonly machines: readonly Machine[];
-}
-
-export const hardwareReport = ({ gpus, machines }: KnownHardware): Report => ({
+export const hardwareReport = ({ gpus, machines }: Hardware): Report => ({
   blocks: [
     heading('GPUs'),
     gpusTable(gpus),
     note(
       'Peaks in TFLOP/s (TOP/s of integers) of dense matrices, sums in float32; GB is 10^9 bytes. usable: what programs ' +
-        'can have of the memory, where that is known to be less than it is sold with.',
+        'can have of the memory, where that is known: more than its label says, as chips hold GiB, or less. Where it is ' +
+        'not known, fit counts with what is sold.',
     ),
     heading('Machines'),
     machinesTable(machines),

@@ -32,7 +32,7 @@ const PRODUCTS: readonly (readonly [rows: number, width: number])[] = [
   [512, 2048],
 ];
 
-/** Takes some four seconds. */
+/** Takes some four seconds, and up to three times that on a machine whose best comes late. */
 export async function measureMachine(
   engine: Engine,
   { watch, usableBytes }: MeasureOptions,
@@ -107,7 +107,12 @@ async function measureCalls(
   return { callSeconds, layerSeconds: spreadOf(more.map(perLayer)) };
 }
 
+/** Rounds at the least, and how many in a row must bring no better run. */
 const ROUNDS = 5;
+/** By how much a run must be faster to count as better. */
+const IMPROVEMENT = 0.02;
+/** Seconds after which no further round begins, whether or not the best still improves. */
+const MOST_SECONDS = 1;
 /** Seconds of a round. */
 const ROUND_SECONDS = 0.04;
 
@@ -119,6 +124,28 @@ interface Round {
   readonly mean: number;
 }
 
+/**
+ * Rounds until the best does not improve any more, within a second: beside other programs the first ones may all have been
+ * delayed.
+ * @param seconds Tells the time.
+ */
+export async function untilSteady(
+  measure: () => Promise<Round>,
+  seconds: () => number = () => performance.now() / 1000,
+): Promise<readonly Round[]> {
+  const rounds: Round[] = [];
+  const end = seconds() + MOST_SECONDS;
+  let best = Number.POSITIVE_INFINITY;
+  let without = 0;
+  while (rounds.length < ROUNDS || (without < ROUNDS && seconds() < end)) {
+    const round = await measure();
+    rounds.push(round);
+    without = round.fastest < best * (1 - IMPROVEMENT) ? 0 : without + 1;
+    best = Math.min(best, round.fastest);
+  }
+  return rounds;
+}
+
 /** Of one layer, what a run takes in each round. */
 async function secondsOf(
   engine: Engine,
@@ -126,9 +153,7 @@ async function secondsOf(
   shape: readonly number[],
 ): Promise<readonly Round[]> {
   return withProgram(engine, layer, shape, async (run) => {
-    const rounds: Round[] = [];
-    for (let round = 0; round < ROUNDS; round++) rounds.push(await timed(run));
-    return rounds;
+    return untilSteady(() => timed(run));
   });
 }
 
@@ -141,16 +166,14 @@ async function secondsMore(
 ): Promise<readonly Round[]> {
   return withProgram(engine, smaller, shape, (runSmaller) =>
     withProgram(engine, larger, shape, async (runLarger) => {
-      const rounds: Round[] = [];
-      for (let round = 0; round < ROUNDS; round++) {
+      return untilSteady(async () => {
         const less = await timed(runSmaller);
         const more = await timed(runLarger);
-        rounds.push({
+        return {
           fastest: beyond(more.fastest, less.fastest),
           mean: beyond(more.mean, less.mean),
-        });
-      }
-      return rounds;
+        };
+      });
     }),
   );
 }

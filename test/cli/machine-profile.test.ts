@@ -3,7 +3,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { cachedProfile, machineProfile, type ProfileWish } from '../../src/cli/machine-profile.js';
-import type { Circumstances } from '../../src/hardware/machine-profile.js';
+import type { Circumstances, Spread } from '../../src/hardware/machine-profile.js';
 import { PROFILE } from '../hardware/profiles.js';
 
 let folder: string;
@@ -27,18 +27,41 @@ const WISH: ProfileWish = {
   quiet: false,
 };
 
+/** What a measurement is said to find: as an idle machine does, or a busy one. */
+interface Found {
+  readonly load?: number | null;
+  readonly weightBandwidth?: Spread;
+}
+
 /** Asks for the profile; what was measured in place of it is counted. */
-async function asked(change: Partial<ProfileWish> = {}) {
+async function asked(
+  change: Partial<ProfileWish> = {},
+  { load = 0, weightBandwidth = PROFILE.speed.weightBandwidth }: Found = {},
+) {
   let measurements = 0;
   const told: string[] = [];
   vi.spyOn(process.stderr, 'write').mockImplementation((text) => {
     told.push(String(text));
     return true;
   });
-  const profile = await machineProfile({ ...WISH, ...change }, async (_, circumstances) => {
-    measurements += 1;
-    return { ...PROFILE, measured: new Date().toISOString(), circumstances };
-  });
+  const profile = await machineProfile(
+    { ...WISH, ...change },
+    {
+      measure: async (_, circumstances, loadThen) => {
+        measurements += 1;
+        const since = new Date().toISOString();
+        return {
+          ...PROFILE,
+          measured: since,
+          load: loadThen,
+          history: { measurements: 1, since, leastLoad: loadThen },
+          circumstances,
+          speed: { ...PROFILE.speed, weightBandwidth },
+        };
+      },
+      load: () => load,
+    },
+  );
   return { profile, measurements, told: told.join('') };
 }
 
@@ -64,6 +87,65 @@ describe.skipIf(process.platform !== 'linux')('the profile of this machine', () 
     expect(await asked({ remeasure: true })).toMatchObject({ measurements: 1 });
   });
 
+  it('keeps the best and the worst of all measurements, by whatever load they were made', async () => {
+    const busy = { load: 2, weightBandwidth: { least: 2e9, median: 3e9, most: 4e9 } };
+    const idle = { load: 0.1, weightBandwidth: { least: 14e9, median: 16e9, most: 18e9 } };
+    const first = await asked({}, busy);
+    expect(first.profile.speed.weightBandwidth).toEqual(busy.weightBandwidth);
+    const second = await asked({ remeasure: true }, idle);
+    expect(second.profile.speed.weightBandwidth).toEqual({ least: 2e9, median: 16e9, most: 18e9 });
+    const third = await asked({ remeasure: true }, busy);
+    expect(third.profile.speed.weightBandwidth).toEqual({ least: 2e9, median: 3e9, most: 18e9 });
+    expect(third.profile).toMatchObject({ load: 2, history: { measurements: 3, leastLoad: 0.1 } });
+    expect(third.profile.history.since).toBe(first.profile.measured);
+    expect((await asked()).profile).toEqual(third.profile);
+  });
+
+  it('forgets what was measured of another machine', async () => {
+    await asked({}, { weightBandwidth: { least: 1e9, median: 90e9, most: 99e9 } });
+    changeProfile(profileFile(), (circumstances) => ({ ...circumstances, cpu: 'Another' }));
+    const { profile } = await asked({ remeasure: true });
+    expect(profile.speed).toEqual(PROFILE.speed);
+    expect(profile.history.measurements).toBe(1);
+  });
+
+  it('of an earlier version is told of and measured anew, in a file of the user too', async () => {
+    const file = path.join(folder, 'own.json');
+    const { load: _, history: __, ...earlier } = PROFILE;
+    fs.writeFileSync(file, JSON.stringify({ ...earlier, schema: 'minimind/machine@1' }));
+    const again = await asked({ file });
+    expect(again.measurements).toBe(1);
+    expect(again.told).toBe(
+      `measuring this machine again: what ${file} has is of an earlier version\n`,
+    );
+    expect(await asked({ file })).toMatchObject({ measurements: 0, told: '' });
+  });
+
+  describe('tells that the machine is busy', () => {
+    const THEN = 'this machine was measured at a load of 0.60 for each core';
+    const NOW = 'this machine has a load of 0.60 for each core now';
+
+    it('when it is measured, and whenever that is used', async () => {
+      expect((await asked({}, { load: 0.6 })).told).toContain(THEN);
+      const { told } = await asked({}, { load: 0.1 });
+      expect(told).toContain(THEN);
+      expect(told).not.toContain(NOW);
+    });
+
+    it('now, although it was not then', async () => {
+      expect((await asked({}, { load: 0.5 })).told).toBe('');
+      const { told } = await asked({}, { load: 0.6 });
+      expect(told).toContain(NOW);
+      expect(told).not.toContain(THEN);
+    });
+
+    it('not where no system tells, nor with --quiet', async () => {
+      expect((await asked({}, { load: null })).told).toBe('');
+      expect((await asked({ quiet: true, remeasure: true }, { load: 9 })).told).toBe('');
+      expect((await asked({ quiet: true }, { load: 9 })).told).toBe('');
+    });
+  });
+
   it('is one for each device', async () => {
     await asked();
     expect(await asked({ device: 'auto' })).toMatchObject({ measurements: 1, told: '' });
@@ -82,8 +164,8 @@ describe.skipIf(process.platform !== 'linux')('the profile of this machine', () 
   it.each([
     ['no JSON', '{'],
     ['nothing', ''],
-    ['something else', '{"schema": "minimind/machine@1"}'],
-    ['a later form of it', JSON.stringify({ ...PROFILE, schema: 'minimind/machine@2' })],
+    ['something else', '{"schema": "minimind/machine@2"}'],
+    ['a later form of it', JSON.stringify({ ...PROFILE, schema: 'minimind/machine@3' })],
     ['a bomb', '['.repeat(100_000)],
     ['bytes', '\0\0\0'],
     ['too much', ' '.repeat(2_000_000)],

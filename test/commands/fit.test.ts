@@ -251,6 +251,24 @@ describe('the answer', () => {
     }
   });
 
+  it.each([
+    ['a GPU', 'nvidia', 'GPU', 'the GPU has'],
+    ['a processor', 'processor', 'machine', 'this machine has'],
+  ] as const)('tells the memory of %s by its name', async (_, kind, each, has) => {
+    const result = await answered(SMALL, { ...TPU_V4, kind });
+    const text = renderMarkdown(fitReport(result, { explain: false, flat: false }));
+    const [training, serving] = text.split('## Serving');
+    for (const part of [training, serving]) {
+      expect(part).toMatch(new RegExp(`^\\| memory of the fullest ${each} `, 'm'));
+      expect(part).toMatch(new RegExp(`^\\| ${has} `, 'm'));
+    }
+  });
+
+  it('counts with what the driver leaves of an H200, not with its label', async () => {
+    const { serving } = await answered(SMALL, 'h200', { for: 'serving' });
+    expect(serving?.fit.capacity.value).toBe(Math.floor(139.8 * 2 ** 30));
+  });
+
   it('says how many GPUs a load is short of, and so does --check', async () => {
     const load = ['--qps', '5000', '--prompt', '200', '--output', '50', '--p95', '2s'];
     const args = ['fit', SMALL, '--gpu', 'l4', '--for', 'serving', ...load];
@@ -330,7 +348,7 @@ describe('the answer', () => {
 
   it('says what would make it fit, and that it then does', async () => {
     const asked = { gpus: 8, for: 'training' } as const;
-    const { training, cluster } = await answered(LARGE, 'h100-80gb', asked);
+    const { training } = await answered(LARGE, 'h100-80gb', asked);
     expect(training?.fit.verdict).toBe('does not fit');
     const staged = training?.fit.remedies.find(({ flags }) => flags.pipelineParallel);
     const { pipelineParallel, tensorParallel, sequenceParallel, ...others } = staged?.flags ?? {};
@@ -346,7 +364,8 @@ describe('the answer', () => {
     });
     expect(again.training?.fit.verdict).toBe('fits');
     expect(again.training?.fit.total).toEqual(staged?.total);
-    expect(staged?.total.upper.value).toBeLessThanOrEqual(cluster.gpu.memoryBytes);
+    // 79.1 GiB, as PyTorch has them.
+    expect(staged?.total.upper.value).toBeLessThanOrEqual(79.1 * 2 ** 30);
   });
 
   it('is the same for the largest numbers that there are, or a refusal', async () => {

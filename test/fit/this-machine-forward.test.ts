@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { hybrid } from '../../src/architecture/models/hybrid.js';
 import { loadModelFile } from '../../src/cli/model-file.js';
 import { forwardBytesOf, forwardSecondsOf } from '../../src/fit/this-machine-forward.js';
+import type { Spread } from '../../src/hardware/machine-profile.js';
 import { memoryNeed } from '../../src/quicktest/memory.js';
 import { onnxVersion } from '../../src/runtime/onnx/library.js';
 import { inPackage } from '../fixtures.js';
@@ -24,12 +25,48 @@ describe('seconds of a forward pass', () => {
 
   it('are at best those of products at the best rate', () => {
     // Projections 64,749,568 and scores 8,388,608 operations, at 120 GFLOP/s; its weights are in memory sooner.
-    expect(secondsOf(1, 128).lower.value).toBeCloseTo((64_749_568 + 8_388_608) / 120e9, 9);
+    const seconds = (64_749_568 + 8_388_608) / 120e9;
+    expect(secondsOf(1, 128).lower.value).toBeCloseTo(seconds / (1 + 0.1 + 0.25), 9);
   });
 
   it('are for one token at least those of reading the weights', () => {
     const { lower } = secondsOf(1, 1);
-    expect(lower.value).toBe(Number(lower.inputs.weights) / 17e9);
+    expect(lower.value).toBe(Number(lower.inputs.weights) / 17e9 / 1.35);
+  });
+
+  it.each([
+    ['an idle one', 0, 0.1],
+    ['one that shared half of each core', 0.5, 0.6],
+    ['one that others had, too', 7, 1.1],
+    ['one of which nobody tells', null, 1.1],
+  ])('are at least those of the best of %s, less a margin', (_, leastLoad, margin) => {
+    const history = { ...PROFILE.history, leastLoad };
+    const profile = { ...PROFILE, history };
+    const { lower } = forwardSecondsOf(model, { batch: 1, tokens: 1 }, profile);
+    expect(lower.inputs.margin).toBe(margin);
+    expect(lower.value * (1 + margin)).toBeCloseTo(Number(lower.inputs.weights) / 17e9, 12);
+  });
+
+  it('hold on an idle machine that was measured while busy', () => {
+    // Two programs for each core: what was seen is up to half of what it can do.
+    const best = { ...PROFILE, history: { ...PROFILE.history, leastLoad: 1 } };
+    const halved = (rate: Spread): Spread => ({
+      least: rate.least / 2,
+      median: rate.median / 2,
+      most: rate.most / 2,
+    });
+    const { products, weightBandwidth } = PROFILE.speed;
+    const busy = {
+      ...best,
+      speed: {
+        ...PROFILE.speed,
+        weightBandwidth: halved(weightBandwidth),
+        products: products.map((each) => ({ ...each, flops: halved(each.flops) })),
+      },
+    };
+    const size = { batch: 1, tokens: 512 };
+    const flops = Number(forwardSecondsOf(model, size, PROFILE).lower.inputs.flops);
+    expect(forwardSecondsOf(model, size, busy).lower.value).toBeLessThan(flops / 120e9);
   });
 
   it('are expected at the rate of products of about its size', () => {

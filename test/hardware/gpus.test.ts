@@ -128,7 +128,8 @@ describe('the peak', () => {
 
 it('memory and its bandwidth are quantities with a source', () => {
   const gpu = gpuNamed('a100-80gb');
-  expect(capacityOf(gpu)).toMatchObject({ value: 80e9, unit: 'bytes', source: gpu.source });
+  const { usable: _, ...unknown } = gpu;
+  expect(capacityOf(unknown)).toMatchObject({ value: 80e9, unit: 'bytes', source: gpu.source });
   expect(bandwidthOf(gpu)).toMatchObject({ value: 2039e9, unit: 'bytes/s', source: gpu.source });
 });
 
@@ -148,6 +149,24 @@ describe('what programs can have', () => {
 
   // "GPU 0 has a total capacity of … GiB", where PyTorch has no more.
   it.each([
+    ['v100-16gb', 15.77],
+    ['v100-32gb', 31.74],
+    ['a100-40gb', 39.39],
+    ['a100-pcie-40gb', 39.39],
+    ['a100-80gb', 79.15],
+    ['a100-pcie-80gb', 79.15],
+    ['h100-80gb', 79.11],
+    ['h100-pcie-80gb', 79.11],
+    ['h200', 139.8],
+    ['b200', 178.35],
+    ['rtx-3080-10gb', 9.77],
+    ['rtx-3090', 23.69],
+    ['rtx-4080', 15.7],
+    ['rtx-4090', 23.64],
+    ['rtx-5090', 31.36],
+    ['rtx-a6000', 47.53],
+    ['mi300x', 191.98],
+    ['mi250x', 63.98],
     ['t4', 14.75],
     ['a10', 22.2],
     ['a10g', 22.2],
@@ -157,15 +176,33 @@ describe('what programs can have', () => {
   ])('of %s is no more than the %f GiB that its driver tells', (name, gibibytes) => {
     expect(usable(name)).toBeLessThanOrEqual(gibibytes * 2 ** 30);
     expect(usable(name)).toBeGreaterThan(0.98 * gibibytes * 2 ** 30);
-    expect(usable(name)).toBeLessThan(gpuNamed(name).memoryBytes);
     const { source } = capacityOf(gpuNamed(name));
     expect(source).toContain('approximate: ');
-    expect(source).toContain('what CUDA reports to programs');
+    expect(source).toContain('what its driver reports to programs');
     expect(source).toContain('not measured');
   });
 
-  it('is never more than what is sold', () => {
-    for (const gpu of GPUS) expect(capacityOf(gpu).value).toBeLessThanOrEqual(gpu.memoryBytes);
+  it('is less than the label says where error correction takes a part', () => {
+    for (const name of ['t4', 'a10', 'a10g', 'l4', 'a40', 'l40', 'l40s'])
+      expect(usable(name)).toBeLessThan(gpuNamed(name).memoryBytes);
+  });
+
+  it('is more than the label says, of an H200 150 GB', () => {
+    expect(usable('h200') / 1e9).toBeCloseTo(150.1, 1);
+    expect(capacityOf(gpuNamed('h200'))).toMatchObject({
+      formula: 'usable',
+      source: expect.stringMatching(/^approximate: 139\.8 GiB, .*not measured$/),
+    });
+  });
+
+  it('is never more than chips hold, which have a GiB for each GB of the label', () => {
+    for (const gpu of GPUS)
+      expect(capacityOf(gpu).value / 2 ** 30).toBeLessThanOrEqual(gpu.memoryBytes / 1e9);
+  });
+
+  it('is taken to be what is sold where nobody knows it', () => {
+    expect(gpuNamed('h20').usable).toBeUndefined();
+    expect(capacityOf(gpuNamed('h20'))).toMatchObject({ value: 96e9, formula: 'memory' });
   });
 
   it('is half of an MI250X for each of its devices', () => {

@@ -4,12 +4,13 @@ import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 import { parseDocument } from '../../src/config/document.js';
 import { UserError } from '../../src/errors.js';
-import { gpuNamed } from '../../src/hardware/gpus.js';
+import { GPUS, gpuNamed } from '../../src/hardware/gpus.js';
 import {
   hardwareJsonSchema,
   hardwareOfDocument,
   onlyGpu,
 } from '../../src/hardware/hardware-file.js';
+import { clusterNamed, MACHINES, withTable } from '../../src/hardware/machines.js';
 import { inPackage, readJson } from '../fixtures.js';
 
 const read = (text: string) => hardwareOfDocument(parseDocument(text, 'own.yaml'));
@@ -90,6 +91,18 @@ describe('a file', () => {
     const [gpu] = read('gpus: { t4: { extends: t4, memory: 15GiB } }').gpus;
     expect(gpu?.memoryBytes).toBe(15 * 2 ** 30);
     expect(gpu?.bandwidth).toBe(300e9);
+  });
+
+  it('takes the place of what the table has, GPU for GPU and machine for machine', () => {
+    const own = read(
+      'gpus: { t4: { extends: t4, memory: 15GB } }\nmachines: { dgx-h100: { gpu: t4, gpus: 2 } }',
+    );
+    const { gpus, machines } = withTable(own);
+    expect(gpus.filter(({ name }) => name === 't4')).toEqual(own.gpus);
+    expect(machines.filter(({ name }) => name === 'dgx-h100')).toEqual(own.machines);
+    expect([gpus.length, machines.length]).toEqual([GPUS.length, MACHINES.length]);
+    expect(clusterNamed('t4', undefined, own).gpu.memoryBytes).toBe(15e9);
+    expect(clusterNamed('dgx-h100', undefined, own)).toMatchObject({ gpus: 2, gpu: own.gpus[0] });
   });
 
   it('may extend one that comes later', () => {
@@ -187,6 +200,30 @@ describe('mistakes have their places', () => {
       'a machine of an unknown GPU',
       'gpus: { own: { extends: t4 } }\nmachines:\n  m: { gpu: owm, gpus: 2 }\n',
       ['3:13 machines.m.gpu: "owm" is no GPU that is known here; did you mean own?'],
+    ],
+    [
+      'a machine with the name of a GPU of the table',
+      'machines:\n  h100-80gb: { gpu: t4, gpus: 2 }\n',
+      [
+        '2:3 machines.h100-80gb: "h100-80gb" is the name of a GPU; give it a name that neither a GPU nor a machine has',
+      ],
+    ],
+    [
+      'a machine with the name of a GPU of the file',
+      'gpus:\n  a: { extends: t4 }\nmachines:\n  a: { gpu: a, gpus: 2 }\n',
+      ['4:3 machines.a: "a" is the name of a GPU'],
+    ],
+    [
+      'a GPU with the name of a machine',
+      'gpus:\n  dgx-h100: { extends: t4 }\n',
+      ['2:3 gpus.dgx-h100: "dgx-h100" is the name of a machine'],
+    ],
+    [
+      'more for programs than chips hold',
+      'gpus:\n  a: { extends: t4, memory: 16GB, usable: 16.1GiB }\n',
+      [
+        '2:43 gpus.a.usable: must be no more than the memory holds, 17179869184 bytes where its label counts GiB, but is 17287243366',
+      ],
     ],
     ['a hostile name', 'gpus:\n  __proto__: { extends: t4 }\n', ['2:3']],
     ['a name that is no word', 'gpus:\n  "a b": { extends: t4 }\n', ['2:3']],

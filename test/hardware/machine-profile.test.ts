@@ -3,6 +3,8 @@ import {
   gpuOfProfile,
   type MachineProfile,
   machineProfileSchema,
+  mergedProfile,
+  type Spread,
   stalenessOf,
 } from '../../src/hardware/machine-profile.js';
 import { bandwidthOf, peakFor } from '../../src/hardware/peak.js';
@@ -65,6 +67,14 @@ describe('a profile', () => {
     expect(on('2026-01-01T00:00:00Z')).toBe('what is known is of the future');
   });
 
+  it.each<[string, number | null]>([
+    ['nothing', null],
+    ['none', 0],
+    ['many', 40],
+  ])('may tell of a load of %s', (_, load) => {
+    expect(machineProfileSchema.safeParse({ ...PROFILE, load })).toMatchObject({ success: true });
+  });
+
   it.each<[string, unknown]>([
     ['no rounds in order', { ...PROFILE.speed, callSeconds: { least: 2, median: 1, most: 3 } }],
     ['nothing measured', { ...PROFILE.speed, products: [] }],
@@ -74,5 +84,77 @@ describe('a profile', () => {
     expect(machineProfileSchema.safeParse(PROFILE).success).toBe(true);
     const other = { ...PROFILE, speed } as MachineProfile;
     expect(machineProfileSchema.safeParse(other).success).toBe(false);
+  });
+});
+
+/** All rates so many times as fast, and all times so much shorter. */
+const timesAsFast = (factor: number, change: Partial<MachineProfile> = {}): MachineProfile => {
+  const times = ({ least, median, most }: Spread, by: number): Spread => ({
+    least: least * by,
+    median: median * by,
+    most: most * by,
+  });
+  const { weightBandwidth, products, valueBandwidth, callSeconds, layerSeconds } = PROFILE.speed;
+  return {
+    ...PROFILE,
+    ...change,
+    speed: {
+      weightBandwidth: times(weightBandwidth, factor),
+      products: products.map((each) => ({ ...each, flops: times(each.flops, factor) })),
+      valueBandwidth: times(valueBandwidth, factor),
+      callSeconds: times(callSeconds, 1 / factor),
+      layerSeconds: times(layerSeconds, 1 / factor),
+    },
+  };
+};
+
+describe('a machine that is measured again', () => {
+  const busy = timesAsFast(1 / 4, {
+    measured: '2026-02-01T00:00:00.000Z',
+    load: 3,
+    history: { measurements: 1, since: '2026-02-01T00:00:00.000Z', leastLoad: 3 },
+  });
+
+  it.each([
+    ['idle, then busy', PROFILE, busy],
+    ['busy, then idle', busy, PROFILE],
+  ])('%s, keeps the best and the worst of both, and the newest median', (_, older, newer) => {
+    const { speed, history, load, measured } = mergedProfile(older, newer);
+    expect(speed.weightBandwidth).toEqual({
+      least: 12e9 / 4,
+      median: newer.speed.weightBandwidth.median,
+      most: 17e9,
+    });
+    expect(speed.products.map(({ flops }) => [flops.least, flops.most])).toEqual([
+      [2e9, 10e9],
+      [15e9, 120e9],
+    ]);
+    expect(speed.valueBandwidth).toMatchObject({ least: 13e9 / 4, most: 29e9 });
+    expect(speed.callSeconds).toMatchObject({ least: 16e-6, most: 4 * 23e-6 });
+    expect(speed.layerSeconds).toMatchObject({ least: 2e-7, most: 4 * 4e-7 });
+    expect(speed.layerSeconds.median).toBe(newer.speed.layerSeconds.median);
+    expect(history).toEqual({ measurements: 2, since: older.measured, leastLoad: 0.25 });
+    expect({ load, measured }).toEqual({ load: newer.load, measured: newer.measured });
+  });
+
+  it('is a profile still', () => {
+    expect(machineProfileSchema.parse(mergedProfile(PROFILE, busy))).toEqual(
+      mergedProfile(PROFILE, busy),
+    );
+  });
+
+  it.each<[string, Partial<MachineProfile>]>([
+    ['another machine', { circumstances: { ...circumstances, hostname: 'there' } }],
+    ['other libraries', { circumstances: { ...circumstances, libraries: {} } }],
+    ['other threads', { circumstances: { ...circumstances, threads: 1 } }],
+    ['another engine', { engine: { ...PROFILE.engine, name: 'tfjs' } }],
+  ])('takes nothing of %s', (_, change) => {
+    expect(mergedProfile({ ...PROFILE, ...change }, busy)).toEqual(busy);
+  });
+
+  it('knows the least load of those that were told', () => {
+    const untold = { ...PROFILE, history: { ...PROFILE.history, leastLoad: null } };
+    expect(mergedProfile(untold, busy).history.leastLoad).toBe(3);
+    expect(mergedProfile(untold, untold).history.leastLoad).toBeNull();
   });
 });

@@ -4,8 +4,10 @@ const spread = (least: number, median: number, most: number): Spread => ({ least
 
 /** As a machine of two processors gave it. */
 export const PROFILE: MachineProfile = {
-  schema: 'minimind/machine@1',
+  schema: 'minimind/machine@2',
   measured: '2026-01-15T12:00:00.000Z',
+  load: 0.25,
+  history: { measurements: 1, since: '2026-01-15T12:00:00.000Z', leastLoad: 0.25 },
   circumstances: {
     hostname: 'here',
     cpu: 'A processor',

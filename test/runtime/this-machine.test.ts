@@ -1,7 +1,7 @@
-import { expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { machineProfileSchema } from '../../src/hardware/machine-profile.js';
 import { chooseEngine } from '../../src/runtime/devices.js';
-import { measureMachine } from '../../src/runtime/this-machine.js';
+import { measureMachine, untilSteady } from '../../src/runtime/this-machine.js';
 
 it('a machine is measured by running layers on it', { timeout: 120_000 }, async () => {
   const { engine } = await chooseEngine({
@@ -23,4 +23,36 @@ it('a machine is measured by running layers on it', { timeout: 120_000 }, async 
   const [one] = speed.products;
   const many = speed.products.find(({ rows, width }) => rows === 512 && width === 512);
   expect(many?.flops.most).toBeGreaterThan(one?.flops.median ?? Number.POSITIVE_INFINITY);
+});
+
+describe('rounds are measured', () => {
+  /** How many, when the fastest run of each is what `fastest` tells, and a round takes so many seconds. */
+  const roundsOf = async (fastest: (round: number) => number, seconds = 0.04) => {
+    let round = 0;
+    const rounds = await untilSteady(
+      async () => {
+        const run = fastest(round);
+        round += 1;
+        return { fastest: run, mean: run };
+      },
+      () => round * seconds,
+    );
+    return rounds.length;
+  };
+
+  it('until five in a row are no better', async () => {
+    expect(await roundsOf(() => 1)).toBe(6);
+    // What hardly differs is no better.
+    expect(await roundsOf((round) => 1 - round / 10_000)).toBe(6);
+    // Others let go of the machine with the ninth.
+    expect(await roundsOf((round) => (round < 4 ? 3 : round < 8 ? 2 : 1))).toBe(8 + 1 + 5);
+  });
+
+  it('for a second at the most', async () => {
+    expect(await roundsOf((round) => 0.9 ** round)).toBe(25);
+  });
+
+  it('five times at the least, however long they take', async () => {
+    expect(await roundsOf(() => 1, 60)).toBe(5);
+  });
 });
