@@ -70,6 +70,12 @@ export interface ContestedBuffers {
 /** What is no part of a model's body: vectors of tokens and of positions, and the product with the vocabulary. */
 const AROUND_BODY: readonly string[] = ['embedding', 'positions', 'head'] satisfies Component[];
 
+const isOfBody = (component: string) => !AROUND_BODY.includes(component);
+
+/** Of what was counted, the body's part: see `ParameterFigures`. */
+export const bodyIn = ({ byComponent }: Pick<ParameterBudget, 'byComponent'>): number =>
+  COMPONENT_NAMES.filter(isOfBody).reduce((total, name) => total + byComponent[name], 0);
+
 /** The parameters of a model, from its tensors up. */
 export function parameterFigures(layer: Layer): ParameterFigures {
   const owned = ownedTensors(layer);
@@ -113,7 +119,7 @@ export function parameterFigures(layer: Layer): ParameterFigures {
     ),
     body: sumOf(
       'body',
-      names.filter((name) => !AROUND_BODY.includes(name)),
+      names.filter(isOfBody),
       'neither embedding, nor learned positions, nor head: what arXiv 2304.01373 calls non-embedding',
     ),
     active,

@@ -17,6 +17,7 @@ import {
   type Measures,
 } from '../../src/plan/criteria.js';
 import { decodeOn } from '../../src/plan/decode.js';
+import { unfolded } from '../../src/plan/folding.js';
 import { isAtLeastAsGood } from '../../src/plan/pareto.js';
 import { type Plan, type PlanRow, type PlanWish, planModels } from '../../src/plan/plan.js';
 import { measuresOf } from '../../src/plan/search.js';
@@ -165,7 +166,8 @@ describe('26M parameters and 6400 tokens', () => {
   const published = async () => {
     const family = await loadFamily('minimind');
     const document = family.presets['minimind2-small']?.document;
-    return measuresOf(family.build(family.schema.parse(document)), sizes, INFERENCE, decode);
+    const model = unfolded(family.build(family.schema.parse(document)));
+    return measuresOf(model, sizes, INFERENCE, decode);
   };
 
   it.each(CRITERION_NAMES)(
