@@ -66,7 +66,9 @@ const weightBytes = ({ value }: Pick<Figure, 'value'>, dtype: Dtype) =>
 /** The memory of inference alone. @param parameters Those of the model. */
 export function inferenceMemoryOf(
   model: LanguageModel,
-  parameters: Pick<ParameterFigures, 'total' | 'buffers'>,
+  parameters: {
+    readonly [Name in 'total' | 'buffers']: Pick<ParameterFigures[Name], 'value'>;
+  },
   setting: StateSetting,
 ): InferenceBudget {
   const weights = weightBytes(parameters.total, setting.dtype);

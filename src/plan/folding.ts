@@ -37,8 +37,8 @@ interface Kind {
   readonly index: number;
 }
 
-/** How many blocks of each kind a depth has; null where there are too many kinds. */
-type Pattern = ReadonlyMap<Kind, number> | null;
+/** The kinds of a model's blocks, one after the other; null where there are too many. */
+type Pattern = readonly Kind[] | null;
 
 /**
  * Describes the models of a space by few of their blocks. Which blocks of a depth are alike is read off the first
@@ -72,7 +72,7 @@ export class Folding {
     const pattern = this.#patternOf(sizes.depth);
     if (!pattern) return this.#whole(sizes);
     const parts: { readonly model: LanguageModel; readonly times: number }[] = [];
-    for (const [{ depth, index }, times] of pattern) {
+    for (const [{ depth, index }, times] of timesOf(pattern)) {
       const model = this.#small({ ...sizes, depth });
       const block = model?.blocks[index];
       if (!model || !block) return this.#whole(sizes);
@@ -80,8 +80,7 @@ export class Folding {
     }
     const [first] = parts;
     if (!first) return this.#whole(sizes);
-    const blocks = parts.reduce((total, { times }) => total + times, 0);
-    return [{ model: { ...first.model, blocks: [] }, times: 1 - blocks }, ...parts];
+    return [{ model: { ...first.model, blocks: [] }, times: 1 - pattern.length }, ...parts];
   }
 
   /** Its parameters: infinitely many of a model beyond what can be described. */
@@ -110,8 +109,21 @@ export class Folding {
     return this.#kept.get(key);
   }
 
-  /** Null too where the first sizes have no valid model of that depth. */
+  /**
+   * Read off the models whose depths are powers of two, where the larger of two begins as the smaller; else off one of
+   * just that depth. Null too where the first sizes have no such model.
+   */
   #patternOf(depth: number): Pattern {
+    const above = 2 ** Math.ceil(Math.log2(depth));
+    const [smaller, larger] = [this.#patternAt(above / 2), this.#patternAt(above)];
+    const isTold =
+      smaller?.length === above / 2 &&
+      larger?.length === above &&
+      smaller.every((kind, index) => kind === larger[index]);
+    return isTold ? larger.slice(0, depth) : this.#patternAt(depth);
+  }
+
+  #patternAt(depth: number): Pattern {
     const known = this.#patterns.get(depth);
     if (known !== undefined) return known;
     const blocks = this.#blocksAt(depth);
@@ -120,18 +132,25 @@ export class Folding {
     return pattern;
   }
 
+  /** None where there is no such model of the first sizes. */
   #blocksAt(depth: number): readonly Layer[] {
-    return (this.#first && this.#space.model({ ...this.#first, depth })?.blocks) ?? [];
+    if (!this.#first || depth < 1) return [];
+    try {
+      return this.#space.model({ ...this.#first, depth })?.blocks ?? [];
+    } catch (error) {
+      if (error instanceof LimitError) return [];
+      throw error;
+    }
   }
 
   #patternIn(blocks: readonly Layer[], depth: number): Pattern {
-    const pattern = new Map<Kind, number>();
+    const pattern: Kind[] = [];
     for (const [index, block] of blocks.entries()) {
       const kind =
         this.#kinds.find((each) => areAlike(each.block, block)) ??
         this.#newKind(block, depth, index);
       if (!kind) return null;
-      pattern.set(kind, (pattern.get(kind) ?? 0) + 1);
+      pattern.push(kind);
     }
     return pattern;
   }
@@ -145,6 +164,12 @@ export class Folding {
     this.#kinds.push(kind);
     return kind;
   }
+}
+
+function timesOf(pattern: readonly Kind[]): Map<Kind, number> {
+  const times = new Map<Kind, number>();
+  for (const kind of pattern) times.set(kind, (times.get(kind) ?? 0) + 1);
+  return times;
 }
 
 /** What two blocks that are alike differ in. */

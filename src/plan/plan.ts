@@ -1,7 +1,7 @@
 /** From a budget to models: the Pareto set of a family within it, best first. */
 import type { Family } from '../architecture/family.js';
 import type { Exact, Figure } from '../budget/figure.js';
-import { parameterFigures } from '../budget/parameters.js';
+import { componentSums, countParameters } from '../budget/parameters.js';
 import { inferenceMemoryOf } from '../budget/profile.js';
 import type { Bounds, Quantity } from '../budget/quantity.js';
 import type { StateSetting } from '../budget/state.js';
@@ -226,8 +226,13 @@ function describeRow(
 ): PlanRow | undefined {
   const model = space.model(sizes);
   if (!model) return undefined;
-  const parameters = parameterFigures(model);
-  const { weights, state, total } = inferenceMemoryOf(model, parameters, inference);
+  const { byComponent, buffers } = countParameters(model);
+  const parameters = componentSums(byComponent);
+  const { weights, state, total } = inferenceMemoryOf(
+    model,
+    { ...parameters, buffers: { value: buffers } },
+    inference,
+  );
   const misfit = decode && !isWithin(total.value, decode) ? misfitText(total, decode) : null;
   const row: PlanRow = {
     place,
