@@ -4,7 +4,14 @@ import { UserError } from '../errors.js';
 import { eachBound } from '../fit/bounds.js';
 import { EFFICIENCIES } from '../fit/efficiency.js';
 import { usualFormat, WEIGHT_DTYPES } from '../fit/quantized.js';
-import { type DecodeWork, type ExpertGroup, rateOf, ratesOf, stepSeconds, tokensPerSecond } from '../fit/roofline.js';
+import {
+  type DecodeWork,
+  type ExpertGroup,
+  rateOf,
+  ratesOf,
+  stepSeconds,
+  tokensPerSecond,
+} from '../fit/roofline.js';
 import type { WeightDtype } from '../fit/serving-setting.js';
 import { decodeWork, servedModel } from '../fit/serving-work.js';
 import type { Cluster } from '../hardware/gpu.js';
