@@ -133,7 +133,7 @@ function planWith(space: ModelSpace, wish: PlanWish, isFolded: boolean): Plan | 
   const spectrum = bestOfEachWidth(best);
   for (const found of new Set([...first, ...spectrum])) {
     const row = describeRow(space, wish, found, places.get(found) ?? 0);
-    if (!row) return undefined;
+    if (!row || (isFolded && !isAsMeasured(row, found.measures))) return undefined;
     rows.set(found, row);
   }
   const rowOf = (found: Found) => rows.get(found) as PlanRow;
@@ -217,11 +217,11 @@ const bestOfEachWidth = (best: readonly Found[]): Found[] =>
     (a, b) => a.measures.widthPerLayer - b.measures.widthPerLayer,
   );
 
-/** Undefined when the model is not what was measured. */
+/** Undefined when there is no such model after all. */
 function describeRow(
   space: ModelSpace,
   { inference, decode }: PlanWish,
-  { sizes, measures }: Found,
+  { sizes }: Found,
   place: number,
 ): PlanRow | undefined {
   const model = space.model(sizes);
@@ -234,7 +234,7 @@ function describeRow(
     inference,
   );
   const misfit = decode && !isWithin(total.value, decode) ? misfitText(total, decode) : null;
-  const row: PlanRow = {
+  return {
     place,
     sizes,
     document: space.document(sizes),
@@ -250,14 +250,14 @@ function describeRow(
     balancedDepth: balancedDepth(sizes.width),
     offBalance: offBalance(sizes),
   };
-  return isAsMeasured(row, measures) ? row : undefined;
 }
 
 const isAsMeasured = ({ parameters, body, memory, decode }: PlanRow, measures: Measures) =>
   Number(parameters.value) === measures.parameters &&
   Number(body.value) === measures.body &&
-  Number(memory.value) === measures.memory &&
-  (decode?.expected.value ?? null) === measures.decode;
+  // Beyond 2^53 bytes, sums of doubles are rounded.
+  Math.abs(Number(memory.value) - measures.memory) <= 1e-12 * measures.memory &&
+  Math.abs((decode?.expected.value ?? 0) - (measures.decode ?? 0)) <= 1e-9 * (measures.decode ?? 1);
 
 const misfitText = ({ value }: Figure, { capacity }: Decoding) =>
   `${grouped(value)} bytes do not fit into the ${grouped(capacity.value)} of the GPU`;

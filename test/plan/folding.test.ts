@@ -108,9 +108,10 @@ describe('a folded model', () => {
     const { family } = counting(llama, deceive);
     const { rows, limits } = planModels(family, {
       ...WISH,
-      maxParameters: 8e6,
-      depth: { least: 2, most: 12 },
-      width: { least: 192, most: 320 },
+      maxParameters: 12e6,
+      depth: { least: 2, most: 16 },
+      width: { least: 192, most: 384 },
+      top: 1000,
     });
     // With a block less than was counted, they would have fewer than the least.
     for (const { parameters } of rows) {
