@@ -76,6 +76,12 @@ export interface ContestedBuffers {
 /** What is no part of a model's body: vectors of tokens and of positions, and the product with the vocabulary. */
 const AROUND_BODY: readonly string[] = ['embedding', 'positions', 'head'] satisfies Component[];
 
+const isOfBody = (component: string) => !AROUND_BODY.includes(component);
+
+/** Of what was counted, the body's part: see `ParameterFigures`. */
+export const bodyIn = ({ byComponent }: Pick<ParameterBudget, 'byComponent'>): number =>
+  COMPONENT_NAMES.filter(isOfBody).reduce((total, name) => total + byComponent[name], 0);
+
 /** The parameters of a model, from its tensors up. */
 export function parameterFigures(layer: Layer): ParameterFigures {
   const owned = ownedTensors(layer);
@@ -88,40 +94,16 @@ export function parameterFigures(layer: Layer): ParameterFigures {
       parameters.filter((each) => each.component === component),
     ),
   })).filter(({ parameters: { value } }) => value > 0);
-  const inputs = Object.fromEntries(
-    components.map(({ component, parameters: { value } }) => [component, value]),
+  const sums = componentSums(
+    Object.fromEntries(
+      components.map(({ component, parameters: { value } }) => [component, Number(value)]),
+    ),
   );
-  const sumOf = (label: string, names: readonly string[], source: string) =>
-    figure({
-      label,
-      unit: 'parameters',
-      formula: names.join(' + ') || '0',
-      inputs: Object.fromEntries(names.map((name) => [name, inputs[name] ?? 0])),
-      source,
-    });
-  const names = Object.keys(inputs);
-  const isEmbedding = (name: string) => name === 'embedding';
-  const total = sumOf('parameters', names, 'each stored tensor once, however often it is used');
+  const { total } = sums;
   const active = activeFigure(layer, total);
   const contested = contestedBuffers(owned);
   return {
-    total,
-    trainable: sumOf('trainable', names, 'all parameters; buffers are not trained'),
-    embedding: sumOf(
-      'in the embedding',
-      names.filter(isEmbedding),
-      'the table of token vectors, with a head that is tied to it',
-    ),
-    nonEmbedding: sumOf(
-      'non-embedding',
-      names.filter((name) => !isEmbedding(name)),
-      'all but the table of token vectors; a head of its own is in it',
-    ),
-    body: sumOf(
-      'body',
-      names.filter((name) => !AROUND_BODY.includes(name)),
-      'neither embedding, nor learned positions, nor head: what arXiv 2304.01373 calls non-embedding',
-    ),
+    ...sums,
     active,
     activeWithoutEmbedding: withoutLookup(layer, active),
     buffers: elementsFigure(
@@ -141,6 +123,42 @@ export function parameterFigures(layer: Layer): ParameterFigures {
       source: ['all parameters', ...contested.map(({ pattern }) => pattern)].join(', and '),
     }),
     components,
+  };
+}
+
+/** The figures that are sums of components, in the order of `COMPONENTS`. */
+export function componentSums(
+  counts: Readonly<Partial<Record<Component, number>>>,
+): Pick<ParameterFigures, 'total' | 'trainable' | 'embedding' | 'nonEmbedding' | 'body'> {
+  const inputs: Readonly<Record<string, number>> = counts;
+  const names = COMPONENT_NAMES.filter((name) => (counts[name] ?? 0) > 0);
+  const sumOf = (label: string, which: readonly string[], source: string) =>
+    figure({
+      label,
+      unit: 'parameters',
+      formula: which.join(' + ') || '0',
+      inputs: Object.fromEntries(which.map((name) => [name, inputs[name] ?? 0])),
+      source,
+    });
+  const isEmbedding = (name: string) => name === 'embedding';
+  return {
+    total: sumOf('parameters', names, 'each stored tensor once, however often it is used'),
+    trainable: sumOf('trainable', names, 'all parameters; buffers are not trained'),
+    embedding: sumOf(
+      'in the embedding',
+      names.filter(isEmbedding),
+      'the table of token vectors, with a head that is tied to it',
+    ),
+    nonEmbedding: sumOf(
+      'non-embedding',
+      names.filter((name) => !isEmbedding(name)),
+      'all but the table of token vectors; a head of its own is in it',
+    ),
+    body: sumOf(
+      'body',
+      names.filter(isOfBody),
+      'neither embedding, nor learned positions, nor head: what arXiv 2304.01373 calls non-embedding',
+    ),
   };
 }
 

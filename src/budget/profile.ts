@@ -54,7 +54,7 @@ export function profileModel(model: LanguageModel, setting: ProfileSetting): Mod
   };
 }
 
-const weightBytes = ({ value }: Figure, dtype: Dtype) =>
+const weightBytes = ({ value }: Pick<Figure, 'value'>, dtype: Dtype) =>
   figure({
     label: `weights in ${dtype}`,
     unit: 'bytes',
@@ -66,7 +66,9 @@ const weightBytes = ({ value }: Figure, dtype: Dtype) =>
 /** The memory of inference alone. @param parameters Those of the model. */
 export function inferenceMemoryOf(
   model: LanguageModel,
-  parameters: Pick<ParameterFigures, 'total' | 'buffers'>,
+  parameters: {
+    readonly [Name in 'total' | 'buffers']: Pick<ParameterFigures[Name], 'value'>;
+  },
   setting: StateSetting,
 ): InferenceBudget {
   const weights = weightBytes(parameters.total, setting.dtype);
@@ -76,3 +78,14 @@ export function inferenceMemoryOf(
   const total = sumFigure('inference memory', 'bytes', parts, 'sum of the parts');
   return { weights, buffers, state, total };
 }
+
+/** The bytes of that total, from counts that add up over layers. @param counts `state` is in bytes. */
+export const inferenceBytes = (counts: {
+  readonly parameters: number;
+  readonly buffers: number;
+  readonly state: number;
+  readonly dtype: Dtype;
+}): number =>
+  Number(weightBytes({ value: counts.parameters }, counts.dtype).value) +
+  Number(bufferBytes(counts.buffers).value) +
+  counts.state;

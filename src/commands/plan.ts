@@ -21,7 +21,8 @@ export default class Plan extends BaseCommand {
   static override description =
     'Searches the depths, widths, heads, key-value heads and feed-forward widths of a family, and shows the models ' +
     'that are not beaten in parameters, memory, decode speed, width per layer and what they are sorted by all at ' +
-    'once, best first. With -o FILE the best of them, or the row that --write names, becomes a config. ' +
+    'once, best first. A model that does not fit into the memory of --gpu is shown without tokens/s, and --max-memory ' +
+    'leaves it out. With -o FILE the best of them, or the row that --write names, becomes a config. ' +
     `To sort by: ${CRITERIA_TEXT}. A size that --set gives is no choice any more.`;
   static override examples = [
     '<%= config.bin %> <%= command.id %> --max-params 26M --vocab 6400 --gpu h100-80gb',

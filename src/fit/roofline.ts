@@ -160,17 +160,20 @@ const READING_SOURCE =
 
 /** Tokens per second of all sequences together, by the time of a step. */
 export const tokensPerSecond = (step: Bounds, batch: number): Bounds => {
-  const rate = (of: Quantity) =>
-    quantity({
-      label: 'tokens per second',
-      unit: 'tokens/s',
-      formula: 'batch / step',
-      inputs: { batch, step: of.value },
-      source: 'one token of each sequence for each step',
-    });
+  const rate = (of: Quantity) => rateOf(of.value, batch);
   // The shortest step gives most.
   return { lower: rate(step.upper), expected: rate(step.expected), upper: rate(step.lower) };
 };
+
+/** By the seconds of a step. */
+export const rateOf = (step: number, batch: number): Quantity =>
+  quantity({
+    label: 'tokens per second',
+    unit: 'tokens/s',
+    formula: 'batch / step',
+    inputs: { batch, step },
+    source: 'one token of each sequence for each step',
+  });
 
 /** The time of one prefill; null where no peak is published: mostly it is what decides. */
 export function prefill(work: PrefillWork, rates: Rates): Prefill | null {

@@ -1,16 +1,16 @@
 /** How many parameters the models of one width have: told from a few small ones, where that can be told. */
 
+import type { Folding } from './folding.js';
 import type { Sizes } from './sizes.js';
-import type { ModelSpace } from './space.js';
 
 /** Of `depth` blocks whose feed-forward network is `steps` steps wider than the least; undefined when not valid. */
 export type Counts = (depth: number, steps: number) => number | undefined;
 
 /** By describing each model. */
 export const describedCounts =
-  (space: ModelSpace, sizesAt: (depth: number, steps: number) => Sizes): Counts =>
+  (models: Folding, sizesAt: (depth: number, steps: number) => Sizes): Counts =>
   (depth, steps) =>
-    space.parameters(sizesAt(depth, steps));
+    models.parameters(sizesAt(depth, steps));
 
 /**
  * By what a further block, and a further step in each, add in models of one to three blocks. Undefined where a

@@ -1,14 +1,24 @@
 /** How fast the models of a plan decode on a GPU. */
 import type { StateSetting } from '../budget/state.js';
 import { UserError } from '../errors.js';
+import { eachBound } from '../fit/bounds.js';
+import { EFFICIENCIES } from '../fit/efficiency.js';
 import { usualFormat, WEIGHT_DTYPES } from '../fit/quantized.js';
-import { decodeStep, ratesOf, tokensPerSecond } from '../fit/roofline.js';
+import {
+  type DecodeWork,
+  type ExpertGroup,
+  rateOf,
+  ratesOf,
+  stepSeconds,
+  tokensPerSecond,
+} from '../fit/roofline.js';
 import type { WeightDtype } from '../fit/serving-setting.js';
 import { decodeWork, servedModel } from '../fit/serving-work.js';
 import type { Cluster } from '../hardware/gpu.js';
-import { noPeakText, peakIfKnown } from '../hardware/peak.js';
+import { capacityOf, noPeakText, peakIfKnown } from '../hardware/peak.js';
 import type { Dtype } from '../tensor/dtype.js';
-import type { DecodeOf } from './search.js';
+import type { FoldedModel } from './folding.js';
+import type { Decoding } from './search.js';
 
 /** What weights of a type are served in. */
 const SERVED_IN = {
@@ -23,11 +33,11 @@ const SERVED_IN = {
 } as const satisfies Record<Dtype, WeightDtype | undefined>;
 
 /**
- * Tokens per second on one GPU, weights and caches in the type of the setting; of one without a published peak, those
+ * How models decode on one GPU: tokens per second, weights and caches in the type of the setting; of one without a published peak, those
  * that reading them allows.
  * @throws UserError when nothing is served in that type.
  */
-export function decodeOn({ gpu }: Cluster, { batch, context, dtype }: StateSetting): DecodeOf {
+export function decodeOn({ gpu }: Cluster, { batch, context, dtype }: StateSetting): Decoding {
   const served = servedIn(dtype);
   const rates = ratesOf(
     { gpu, gpus: 1, network: null },
@@ -40,10 +50,58 @@ export function decodeOn({ gpu }: Cluster, { batch, context, dtype }: StateSetti
     stateDtype: dtype,
     tensorParallel: 1,
   } as const;
-  return (model) => {
-    const step = decodeStep(decodeWork(servedModel(model, form), context), rates, batch);
-    return tokensPerSecond(step.seconds, batch);
+  const workOf = (model: FoldedModel) =>
+    summedWork(
+      model.map(({ model: part, times }) => ({
+        work: decodeWork(servedModel(part, form), context),
+        times,
+      })),
+    );
+  return {
+    rates: (model) => {
+      const work = workOf(model);
+      const step = eachBound(EFFICIENCIES, (_, bound) => stepSeconds(work, rates, batch, bound));
+      return tokensPerSecond(step, batch);
+    },
+    expected: (model) => {
+      const { value } = stepSeconds(workOf(model), rates, batch, 'expected');
+      return rateOf(value, batch).value;
+    },
+    capacity: capacityOf(gpu),
   };
+}
+
+interface WorkPart {
+  readonly work: DecodeWork;
+  readonly times: number;
+}
+
+/** All of it adds up over the parts of a model. */
+function summedWork(parts: readonly WorkPart[]): DecodeWork {
+  const sum = (of: (work: DecodeWork) => number) =>
+    parts.reduce((total, { work, times }) => total + times * of(work), 0);
+  return {
+    weightBytes: sum((work) => work.weightBytes),
+    expertGroups: summedExperts(parts),
+    cacheBytes: sum((work) => work.cacheBytes),
+    scoreFlops: sum((work) => work.scoreFlops),
+    flops: sum((work) => work.flops),
+    allReduces: sum((work) => work.allReduces),
+    reducedBytes: sum((work) => work.reducedBytes),
+    launches: sum((work) => work.launches),
+  };
+}
+
+function summedExperts(parts: readonly WorkPart[]): ExpertGroup[] {
+  const groups = new Map<string, ExpertGroup>();
+  for (const { work, times } of parts) {
+    for (const group of work.expertGroups) {
+      const key = `${group.expertsPerToken} of ${group.experts}`;
+      const bytes = (groups.get(key)?.bytes ?? 0) + times * group.bytes;
+      groups.set(key, { ...group, bytes });
+    }
+  }
+  return [...groups.values()];
 }
 
 /**

@@ -1,8 +1,7 @@
 /** From a budget to models: the Pareto set of a family within it, best first. */
 import type { Family } from '../architecture/family.js';
-import type { LanguageModel } from '../architecture/layer.js';
 import type { Exact, Figure } from '../budget/figure.js';
-import { parameterFigures } from '../budget/parameters.js';
+import { componentSums, countParameters } from '../budget/parameters.js';
 import { inferenceMemoryOf } from '../budget/profile.js';
 import type { Bounds, Quantity } from '../budget/quantity.js';
 import type { StateSetting } from '../budget/state.js';
@@ -14,11 +13,21 @@ import {
   CRITERIA,
   type Criterion,
   type CriterionName,
+  type Measures,
   offBalance,
   widthPerLayer,
 } from './criteria.js';
+import { unfolded } from './folding.js';
 import { inOrder, paretoSet } from './pareto.js';
-import { type Found, type Near, type SearchResult, type SearchWish, search } from './search.js';
+import {
+  type Decoding,
+  type Found,
+  isWithin,
+  type Near,
+  type SearchResult,
+  type SearchWish,
+  search,
+} from './search.js';
 import type { Range, Sizes } from './sizes.js';
 import { ModelSpace, type SpaceWish } from './space.js';
 
@@ -56,8 +65,10 @@ export interface PlanRow {
   /** With the states of Mamba and of convolutions. */
   readonly state: Figure;
   readonly memory: Figure;
-  /** Tokens per second of all sequences together; null without a GPU. */
+  /** Tokens per second of all sequences together; null without a GPU, and where the model does not fit into it. */
   readonly decode: Bounds | null;
+  /** Why it does not fit; null where it does, or there is no GPU. */
+  readonly misfit: string | null;
   readonly widthPerLayer: Quantity;
   readonly balancedDepth: Quantity;
   readonly offBalance: Quantity;
@@ -68,6 +79,8 @@ export interface Plan {
   readonly inference: StateSetting;
   /** The name of what decodes; null when nobody says. */
   readonly gpu: string | null;
+  /** What programs can have of its memory; null when nobody says. */
+  readonly gpuMemory: Quantity | null;
   /** What is not counted in how fast it decodes, as no peak is published; null where all is. */
   readonly withoutPeak: string | null;
   readonly limits: {
@@ -101,16 +114,34 @@ export function planModels(family: Family, wish: PlanWish): Plan {
   if (CRITERIA[wish.sort].measure === 'decode' && !wish.decode) throw withoutGpu();
   const { inference } = wish;
   const space = new ModelSpace(family, dimensions, { ...wish, context: inference.context });
-  const { limits, result } = searchWithin(space, wish);
+  // Where folding does not tell what a model that is shown has, no model is folded.
+  return planWith(space, wish, true) ?? (planWith(space, wish, false) as Plan);
+}
+
+/** Undefined when a model that is shown is not what was measured. */
+function planWith(space: ModelSpace, wish: PlanWish, isFolded: boolean): Plan | undefined {
+  const { family } = space;
+  const { inference } = wish;
+  const { limits, result } = searchWithin(space, wish, isFolded);
   if (result.found.length === 0) throw nothingFound(family, result, limits);
   const criterion: Criterion = CRITERIA[wish.sort];
   const axes = axesFor(criterion).filter(({ measure }) => wish.decode || measure !== 'decode');
   const best = paretoSet(inOrder(result.found, criterion), axes);
-  const rowOf = (found: Found) => describeRow(space, wish, found, best.indexOf(found) + 1);
+  const places = new Map(best.map((found, index) => [found, index + 1]));
+  const rows = new Map<Found, PlanRow>();
+  const first = best.slice(0, wish.top);
+  const spectrum = bestOfEachWidth(best);
+  for (const found of new Set([...first, ...spectrum])) {
+    const row = describeRow(space, wish, found, places.get(found) ?? 0);
+    if (!row || (isFolded && !isAsMeasured(row, found.measures))) return undefined;
+    rows.set(found, row);
+  }
+  const rowOf = (found: Found) => rows.get(found) as PlanRow;
   return {
     family: family.name,
     inference,
     gpu: wish.gpu ?? null,
+    gpuMemory: wish.decode?.capacity ?? null,
     withoutPeak: wish.withoutPeak ?? null,
     limits,
     align: wish.align,
@@ -118,8 +149,8 @@ export function planModels(family: Family, wish: PlanWish): Plan {
     axes,
     compared: result.found.length,
     pareto: best.length,
-    rows: best.slice(0, wish.top).map(rowOf),
-    spectrum: bestOfEachWidth(best).map(rowOf),
+    rows: first.map(rowOf),
+    spectrum: spectrum.map(rowOf),
   };
 }
 
@@ -134,12 +165,13 @@ interface Searched {
 }
 
 /** Where nobody says how few parameters are too few, and there are no models near the most, near the largest of them. */
-function searchWithin(space: ModelSpace, wish: PlanWish): Searched {
+function searchWithin(space: ModelSpace, wish: PlanWish, isFolded: boolean): Searched {
   const limits = limitsOf(wish);
   const within = (minParameters: Exact): Searched => ({
     limits: { ...limits, minParameters },
     result: search(space, {
       ...wish,
+      isFolded,
       depth: wish.depth ?? DEFAULT_DEPTHS,
       width: wish.width ?? DEFAULT_WIDTHS,
       headDims: wish.headDims,
@@ -185,11 +217,23 @@ const bestOfEachWidth = (best: readonly Found[]): Found[] =>
     (a, b) => a.measures.widthPerLayer - b.measures.widthPerLayer,
   );
 
-function describeRow(space: ModelSpace, wish: PlanWish, { sizes }: Found, place: number): PlanRow {
-  // It was described before.
-  const model = space.model(sizes) as LanguageModel;
-  const parameters = parameterFigures(model);
-  const { weights, state, total } = inferenceMemoryOf(model, parameters, wish.inference);
+/** Undefined when there is no such model after all. */
+function describeRow(
+  space: ModelSpace,
+  { inference, decode }: PlanWish,
+  { sizes }: Found,
+  place: number,
+): PlanRow | undefined {
+  const model = space.model(sizes);
+  if (!model) return undefined;
+  const { byComponent, buffers } = countParameters(model);
+  const parameters = componentSums(byComponent);
+  const { weights, state, total } = inferenceMemoryOf(
+    model,
+    { ...parameters, buffers: { value: buffers } },
+    inference,
+  );
+  const misfit = decode && !isWithin(total.value, decode) ? misfitText(total, decode) : null;
   return {
     place,
     sizes,
@@ -200,12 +244,23 @@ function describeRow(space: ModelSpace, wish: PlanWish, { sizes }: Found, place:
     keyValueCache: state.keyValueCache,
     state: state.total,
     memory: total,
-    decode: wish.decode?.(model) ?? null,
+    decode: decode && misfit === null ? decode.rates(unfolded(model)) : null,
+    misfit,
     widthPerLayer: widthPerLayer(sizes),
     balancedDepth: balancedDepth(sizes.width),
     offBalance: offBalance(sizes),
   };
 }
+
+const isAsMeasured = ({ parameters, body, memory, decode }: PlanRow, measures: Measures) =>
+  Number(parameters.value) === measures.parameters &&
+  Number(body.value) === measures.body &&
+  // Beyond 2^53 bytes, sums of doubles are rounded.
+  Math.abs(Number(memory.value) - measures.memory) <= 1e-12 * measures.memory &&
+  Math.abs((decode?.expected.value ?? 0) - (measures.decode ?? 0)) <= 1e-9 * (measures.decode ?? 1);
+
+const misfitText = ({ value }: Figure, { capacity }: Decoding) =>
+  `${grouped(value)} bytes do not fit into the ${grouped(capacity.value)} of the GPU`;
 
 // ── Nothing found ────────────────────────────────────────────────────────────────────────────────
 

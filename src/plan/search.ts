@@ -1,12 +1,13 @@
 /** Looks through the sizes of a family for models within a budget. */
-import type { LanguageModel } from '../architecture/layer.js';
-import { parameterFigures } from '../budget/parameters.js';
-import { inferenceMemoryOf } from '../budget/profile.js';
-import type { Bounds } from '../budget/quantity.js';
+import type { Exact } from '../budget/figure.js';
+import { bodyIn, countParameters, type ParameterBudget } from '../budget/parameters.js';
+import { inferenceBytes } from '../budget/profile.js';
+import type { Bounds, Quantity } from '../budget/quantity.js';
 import { requirePositions } from '../budget/setting.js';
-import type { StateSetting } from '../budget/state.js';
+import { type StateSetting, stateOf } from '../budget/state.js';
 import { type Counts, describedCounts, foreseenCounts, mostStepsWithin } from './counts.js';
 import { type Measures, offBalance, widthPerLayer } from './criteria.js';
+import { type FoldedModel, Folding, positionsOf, sumOver } from './folding.js';
 import {
   depthsIn,
   type HeadLayout,
@@ -17,8 +18,18 @@ import {
 } from './sizes.js';
 import type { ModelSpace } from './space.js';
 
-/** Tokens per second of all sequences together. */
-export type DecodeOf = (model: LanguageModel) => Bounds;
+/** How models decode on a GPU, in tokens per second of all sequences together. */
+export interface Decoding {
+  readonly rates: (model: FoldedModel) => Bounds;
+  /** The expected rate alone. */
+  readonly expected: (model: FoldedModel) => number;
+  /** What programs can have of the memory of that GPU. */
+  readonly capacity: Quantity;
+}
+
+/** Whether so many bytes of inference are in the memory of a GPU. */
+export const isWithin = (memory: Exact, { capacity }: Pick<Decoding, 'capacity'>): boolean =>
+  memory <= capacity.value;
 
 export interface SearchWish {
   readonly depth: Range;
@@ -30,9 +41,11 @@ export interface SearchWish {
   readonly minParameters: number;
   readonly maxParameters: number;
   readonly maxMemory: number;
+  /** Whether one block of each kind stands for all; otherwise each model is described whole. */
+  readonly isFolded: boolean;
   /** At what models are measured. */
   readonly inference: StateSetting;
-  readonly decode?: DecodeOf | undefined;
+  readonly decode?: Decoding | undefined;
   /** Called with how many of the widths are searched, and how many there are. */
   readonly onSearched?: ((done: number, of: number) => void) | undefined;
 }
@@ -89,6 +102,7 @@ const fixedOr = (fixed: number | undefined, range: Range): Range =>
 class Search {
   readonly #space: ModelSpace;
   readonly #wish: SearchWish;
+  readonly #models: Folding;
   readonly #depths: readonly number[];
   readonly #found: Found[] = [];
   #smallest: Near | undefined;
@@ -98,6 +112,7 @@ class Search {
   constructor(space: ModelSpace, wish: SearchWish) {
     this.#space = space;
     this.#wish = wish;
+    this.#models = wish.isFolded ? new Folding(space) : new Folding(space, 0);
     this.#depths = depthsIn(fixedOr(space.fixed(space.dimensions.depth), wish.depth));
   }
 
@@ -158,7 +173,7 @@ class Search {
   /** Adds what a column has within the budget. Returns its fewest parameters; undefined when none is valid. */
   #column(column: Column): number | undefined {
     const sizesAt = (depth: number, steps: number) => sizesIn(column, depth, steps);
-    const described = describedCounts(this.#space, sizesAt);
+    const described = describedCounts(this.#models, sizesAt);
     const foreseen = foreseenCounts(described);
     const found = foreseen && this.#foundIn(column, foreseen);
     // What was foreseen is held against each model that is found.
@@ -200,9 +215,9 @@ class Search {
 
   #measure(sizes: Sizes): Measures | undefined {
     const { inference, decode } = this.#wish;
-    const model = this.#space.model(sizes);
+    const model = this.#models.model(sizes);
     if (!model) return undefined;
-    requirePositions(inference.context, model.positions);
+    requirePositions(inference.context, positionsOf(model));
     return measuresOf(model, sizes, inference, decode);
   }
 
@@ -236,17 +251,26 @@ const sizesIn = (
 
 /** What a model has of each measure. */
 export function measuresOf(
-  model: LanguageModel,
+  model: FoldedModel,
   sizes: Sizes,
   inference: StateSetting,
-  decode?: DecodeOf,
+  decode?: Decoding,
 ): Measures {
-  const parameters = parameterFigures(model);
+  const counted = model.map(({ model: part, times }) => ({ times, ...countParameters(part) }));
+  const sum = (of: (count: ParameterBudget) => number) =>
+    counted.reduce((total, { times, ...count }) => total + times * of(count), 0);
+  const parameters = sum((each) => each.parameters);
+  const memory = inferenceBytes({
+    parameters,
+    buffers: sum(({ buffers }) => buffers),
+    state: sumOver(model, (part) => Number(stateOf(part, inference).total.value)),
+    dtype: inference.dtype,
+  });
   return {
-    parameters: Number(parameters.total.value),
-    body: Number(parameters.body.value),
-    memory: Number(inferenceMemoryOf(model, parameters, inference).total.value),
-    decode: decode?.(model).expected.value ?? null,
+    parameters,
+    body: sum(bodyIn),
+    memory,
+    decode: decode && isWithin(memory, decode) ? decode.expected(model) : null,
     widthPerLayer: widthPerLayer(sizes).value,
     offBalance: offBalance(sizes).value,
   };

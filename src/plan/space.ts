@@ -1,8 +1,6 @@
 /** All models of a family, by their sizes: each is a document that the family's schema and rules judge. */
 import type { Dimensions, Family } from '../architecture/family.js';
 import type { LanguageModel } from '../architecture/layer.js';
-import { LimitError } from '../architecture/limits.js';
-import { countParameters } from '../budget/parameters.js';
 import { checkDocument } from '../config/check.js';
 import { documentOfData } from '../config/document.js';
 import { applyOverrides } from '../config/overrides.js';
@@ -89,17 +87,6 @@ export class ModelSpace {
     const document = documentOfData(this.document(sizes), NAME);
     const { value } = checkDocument(document, this.family);
     return value === undefined ? undefined : this.family.build(value);
-  }
-
-  /** Its parameters: infinitely many of a model beyond what can be described. */
-  parameters(sizes: Sizes): number | undefined {
-    try {
-      const model = this.model(sizes);
-      return model && countParameters(model).parameters;
-    } catch (error) {
-      if (error instanceof LimitError) return Number.POSITIVE_INFINITY;
-      throw error;
-    }
   }
 
   /** What is wrong with the overrides, when a model of such sizes is not valid; undefined when it is. */

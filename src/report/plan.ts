@@ -56,6 +56,25 @@ function conditionNotes(plan: Plan): Block[] {
         `${joined(axes.map(({ measure }) => AXIS_WORDS[measure]))} at once.`,
     ),
     note(`Best first by ${criterion.name}: ${criterion.title}.`),
+    ...misfitNotes(plan),
+  ];
+}
+
+/** Of the rows of both tables. */
+function misfitNotes({ rows, spectrum, gpu, gpuMemory }: Plan): Block[] {
+  if (!gpuMemory) return [];
+  const shown = new Map([...rows, ...spectrum].map((row) => [row.place, row.misfit]));
+  const misfits = [...shown.values()].filter((misfit) => misfit !== null).length;
+  if (misfits === 0) return [];
+  return [
+    {
+      kind: 'note',
+      tone: 'bad',
+      text:
+        `${formatInteger(misfits)} of ${counted(shown.size, 'model')} shown do not fit into the ` +
+        `${formatBytes(gpuMemory.value)} of ${gpu ?? 'the GPU'}, and have no tokens/s; ` +
+        `--max-memory ${gpuMemory.value} leaves them out.`,
+    },
   ];
 }
 
@@ -99,7 +118,7 @@ const ROW_COLUMNS: readonly Shown[] = [
   {
     column: right('tokens/s', 'tokens_per_second'),
     cell: rateCell,
-    isIn: ({ decode }) => decode !== null,
+    isIn: ({ decode, misfit }) => decode !== null || misfit !== null,
   },
   {
     column: right('w/layer', 'width_per_layer'),
@@ -209,6 +228,18 @@ function thinnedOut(rows: readonly PlanRow[]): readonly PlanRow[] {
 
 // ── What is said below ───────────────────────────────────────────────────────────────────────────
 
+function rateNotes(rows: readonly PlanRow[]): Block[] {
+  const rated = rows.find(({ decode }) => decode !== null);
+  if (!rated?.decode) return [];
+  const { place, decode } = rated;
+  return [
+    note(
+      `tokens/s: as expected; of ${place === 1 ? 'the first row' : `row ${place}`} ` +
+        `${rateText(decode.lower.value)} at least, and ${rateText(decode.upper.value)} by the roofline.`,
+    ),
+  ];
+}
+
 function explanationNotes({ rows, criterion, withoutPeak }: Plan): Block[] {
   const [best] = rows;
   if (!best) return [];
@@ -221,14 +252,7 @@ function explanationNotes({ rows, criterion, withoutPeak }: Plan): Block[] {
       `off: how many times deeper or shallower than balanced, ${best.offBalance.formula} with balanced = ` +
         `${best.balancedDepth.formula}; ${best.offBalance.source}.`,
     ),
-    ...(best.decode
-      ? [
-          note(
-            `tokens/s: as expected; of the first row ${rateText(best.decode.lower.value)} at least, and ` +
-              `${rateText(best.decode.upper.value)} by the roofline.`,
-          ),
-        ]
-      : []),
+    ...rateNotes(rows),
     ...(withoutPeak === null ? [] : [note(sentence(withoutPeak))]),
     ...(criterion.measure === 'offBalance'
       ? []

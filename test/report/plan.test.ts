@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { type FamilyName, loadFamily } from '../../src/architecture/families.js';
 import { gpuNamed } from '../../src/hardware/gpus.js';
 import { decodeOn } from '../../src/plan/decode.js';
-import { planModels } from '../../src/plan/plan.js';
+import { type Plan, planModels } from '../../src/plan/plan.js';
 import { textWidth } from '../../src/report/layout.js';
 import { planReport } from '../../src/report/plan.js';
 import { renderCsv } from '../../src/report/render-csv.js';
@@ -10,7 +10,17 @@ import { renderTable } from '../../src/report/render-table.js';
 
 const INFERENCE = { batch: 1, context: 2048, dtype: 'bf16' } as const;
 
-const planned = async (name: FamilyName, maxParameters: number) =>
+const kept = new Map<string, Promise<Plan>>();
+
+/** Planned once for all tests. */
+function planned(name: FamilyName, maxParameters: number): Promise<Plan> {
+  const key = `${name} ${maxParameters}`;
+  const plan = kept.get(key) ?? planOf(name, maxParameters);
+  kept.set(key, plan);
+  return plan;
+}
+
+const planOf = async (name: FamilyName, maxParameters: number) =>
   planModels(await loadFamily(name), {
     vocabulary: 6400,
     inference: INFERENCE,
@@ -45,6 +55,15 @@ describe('the report of a plan', () => {
     expect(bars[0]?.[0]).toBe(10);
     expect(bars.at(-1)?.[1]).toBe(10);
     expect(bars[0]?.[1]).toBeLessThan(3);
+  });
+
+  it('says which models are not in the memory of the GPU', async () => {
+    const plan = await planned('llama', 405e9);
+    const text = renderTable(planReport(plan, { flat: false }), { width: 80, colourLevel: 0 });
+    const told = text.replace(/\s+/g, ' ');
+    expect(told).toMatch(/(\d+) of \1 models shown do not fit into the 80\.0 GB of h100-80gb/);
+    expect(told).toContain('tokens/s');
+    expect(text).toMatch(/ GB +– /);
   });
 
   it('is one table with exact numbers for programs', async () => {
