@@ -30,7 +30,7 @@ export interface Computing {
 type OfBounds<T> = Readonly<Record<keyof Bounds, T>>;
 
 /**
- * One forward and one backward for each micro-batch; a pipeline fills and empties (arXiv 2104.04473).
+ * One forward and one backward for each micro-batch; a pipeline fills and empties (arXiv 2104.04473), but at best.
  * @param peak Of one GPU.
  */
 export function computeSeconds(
@@ -41,16 +41,31 @@ export function computeSeconds(
   const { microBatches: micro_batches } = situation.parallelism;
   const ofStages = flopsOfStages(situation);
   const [slowest, stages] = [Math.max(...ofStages), sum(ofStages)];
-  return eachBound(computing, ({ utilisation, source }) =>
-    quantity({
+  return eachBound(computing, ({ utilisation, source }, bound) => {
+    const { flops, schedule } = SCHEDULES[bound];
+    return quantity({
       label: 'compute',
       unit: 'seconds',
-      formula: '((micro_batches - 1) * slowest + stages) / (peak * utilisation)',
+      formula: `${flops} / (peak * utilisation)`,
       inputs: { micro_batches, slowest, stages, peak: peak.value, utilisation },
-      source: `FLOPs of a micro-batch on a GPU of the slowest stage, and of each; 1F1B (arXiv 2104.04473); ${peak.source}; ${source}`,
-    }),
-  );
+      source: `FLOPs of a micro-batch on a GPU of the slowest stage, and of each; ${schedule}; ${peak.source}; ${source}`,
+    });
+  });
 }
+
+/** How stages take turns. */
+const ONE_FORWARD_ONE_BACKWARD = {
+  flops: '((micro_batches - 1) * slowest + stages)',
+  schedule: '1F1B (arXiv 2104.04473)',
+} as const;
+const SCHEDULES: OfBounds<{ readonly flops: string; readonly schedule: string }> = {
+  lower: {
+    flops: 'max(micro_batches * slowest, stages)',
+    schedule: 'no stage waits for another (zero bubble, arXiv 2401.10241)',
+  },
+  expected: ONE_FORWARD_ONE_BACKWARD,
+  upper: ONE_FORWARD_ONE_BACKWARD,
+};
 
 /** Of a micro-batch, on the GPU of each stage that has most to compute. */
 function flopsOfStages({ model, setting, stages, parallelism }: StepSituation): number[] {

@@ -21,7 +21,7 @@ import {
   DIVIDED_FROM,
   type TrainingFitSetting,
 } from './training-setting.js';
-import { workspaceOf } from './training-workspace.js';
+import { apartBytes, workspaceOf } from './training-workspace.js';
 
 interface ReplicatedSetting
   extends Pick<TrainedStateSetting, 'precision' | 'optimizer'>,
@@ -100,9 +100,10 @@ function stageFit(
 ) {
   const memory = stageMemory(model, setting, parallelism, stage);
   const workspace = workspaceOf({ model, setting, parallelism, stage, memory });
-  const parts = { exactly: memory.exactBytes, workspace: workspace.total };
+  const apart = apartBytes({ parallelism, memory });
+  const parts = { exactly: memory.exactBytes, ...(apart && { apart }), workspace: workspace.total };
   const total = sumBounds('memory of a GPU', 'bytes', parts, 'sum of the parts');
-  return { memory, workspace, total };
+  return { memory, apart, workspace, total };
 }
 
 /**
@@ -162,6 +163,7 @@ export function fitTrainingMemory(
   return {
     stages: fits.map((each) => ({ ...each.memory, total: each.total })),
     fullest: fullest.memory.stage,
+    apart: fullest.apart ?? null,
     workspace: fullest.workspace.total,
     workspaceParts: fullest.workspace.parts,
     total,

@@ -198,7 +198,10 @@ const tensorsBySize = remembered(({ trained }: Stage): ReadonlyMap<number, numbe
  * What is counted exactly, part by part, and is not all there at once: where gradients are not kept from one micro-batch
  * to the next, each comes when the activations behind it have gone; and a block runs again when the logits have gone.
  */
-const apart: Part = ({ parallelism: { microBatches }, memory }) => {
+export function apartBytes({
+  parallelism: { microBatches },
+  memory,
+}: Pick<Situation, 'parallelism' | 'memory'>): Bounds | undefined {
   const stated = (name: 'gradients' | 'activations') =>
     memory.parts.find(({ part }) => part === name)?.bytes.value ?? 0;
   const kept = (name: 'oneBlock' | 'logits') =>
@@ -227,7 +230,7 @@ const apart: Part = ({ parallelism: { microBatches }, memory }) => {
       upper: counted,
     },
   );
-};
+}
 
 /** In the order in which they are told. */
 const PARTS = {
@@ -238,7 +241,6 @@ const PARTS = {
   gathered,
   loss,
   blockGradients,
-  apart,
 } as const satisfies Record<string, Part>;
 
 /** What is there in the backward pass, and gone when the weights are updated. */

@@ -88,7 +88,9 @@ export interface TrainingMemoryFit {
   readonly stages: readonly StageFit[];
   /** Index of the stage whose GPUs are the fullest as expected: of those, parts and workspace are told. */
   readonly fullest: number;
-  /** What comes on top of `exactBytes`, on the fullest GPU. */
+  /** What of `exactBytes` is never there at once: nothing, or less, on the fullest GPU. */
+  readonly apart: Bounds | null;
+  /** What comes on top of it, on the fullest GPU. */
   readonly workspace: Bounds;
   /** … and what it consists of. */
   readonly workspaceParts: readonly { readonly part: string; readonly bytes: Bounds }[];

@@ -1,9 +1,9 @@
 /** What `minimind fit` prints as CSV: each figure a row, in exact numbers. */
 import type { Quantity } from '../budget/quantity.js';
+import type { MachineForward } from '../cli/fit-setting.js';
 import type { LoadAnswer, LoadMet } from '../fit/queueing.js';
 import type { ServingLoad } from '../fit/serving.js';
 import { left, right } from './cells.js';
-import type { FitResult } from './fit.js';
 import { type ShownBounds, sameBounds } from './fit-bounds.js';
 import type { Serving } from './fit-serving.js';
 import { flagsText, type Training } from './fit-training.js';
@@ -16,7 +16,15 @@ interface Row {
   readonly bounds: { readonly [bound in keyof ShownBounds]?: ShownBounds[bound] | undefined };
 }
 
-export function csvTable({ training, serving, forward }: FitResult): TableBlock {
+export function csvTable({
+  training,
+  serving,
+  forward,
+}: {
+  readonly training: Training | null;
+  readonly serving: Serving | null;
+  readonly forward: MachineForward | null;
+}): TableBlock {
   const rows = {
     training: training ? trainingRows(training) : [],
     serving: serving ? servingRows(serving) : [],
@@ -55,6 +63,7 @@ const cellsOf = (purpose: string, { what, unit, bounds }: Row): Cell[] => [
 
 const trainingRows = ({ fit }: Training): Row[] => [
   ...(fit.stages[fit.fullest]?.parts ?? []).map(({ part, bytes }) => bytesRow(part, bytes.value)),
+  ...(fit.apart ? [{ what: 'never there at once', unit: 'bytes', bounds: fit.apart }] : []),
   { what: 'workspace', unit: 'bytes', bounds: fit.workspace },
   ...memoryRows(fit),
   ...(fit.step ? [{ what: 'step', unit: 'seconds', bounds: fit.step.seconds }] : []),

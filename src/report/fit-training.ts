@@ -21,7 +21,7 @@ export type Training = NonNullable<Fits['training']>;
 
 export function trainingBlocks(training: Training): Block[] {
   const { setting, contextOrigin, fit } = training;
-  const { stages, fullest, workspaceParts, total, capacity, verdict, step, time } = fit;
+  const { stages, fullest, apart, workspaceParts, total, capacity, verdict, step, time } = fit;
   const stage = stages[fullest];
   const parts = stage ? stage.parts : [];
   return [
@@ -34,7 +34,10 @@ export function trainingBlocks(training: Training): Block[] {
     ),
     memoryTable(
       setting.cluster.gpu.kind,
-      parts.map(({ part, bytes }) => ({ part, bytes: sameBounds(bytes.value) })),
+      [
+        ...parts.map(({ part, bytes }) => ({ part, bytes: sameBounds(bytes.value) })),
+        ...(apart ? labelled([{ bytes: apart }]) : []),
+      ],
       labelled(workspaceParts),
       stage?.total ?? total,
       capacity,

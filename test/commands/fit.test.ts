@@ -294,6 +294,8 @@ describe('the answer', () => {
       const units = ['bytes', 'seconds', 'tokens/s', 'tokens', 'sequences', 'GPUs', 'requests'];
       expect([...units, '1 or 0']).toContain(unit);
       expect(values).toHaveLength(3);
+      // What is never there at once makes a lower bound less.
+      if (what === 'never there at once') continue;
       for (const value of values) expect(Number(value)).toBeGreaterThanOrEqual(0);
     }
     // 25,829,888 parameters (MiniMind2-Small) in 2 bytes, and in the 12 of AdamW.
@@ -378,8 +380,12 @@ describe('the answer', () => {
       { 'global-batch': 1, 'train-tokens': 1 },
     ] as const) {
       const result = await answered(SMALL, 'l4', wish);
-      for (const { value } of [...figuresIn(result.training), ...figuresIn(result.serving)]) {
+      for (const { label, value } of [
+        ...figuresIn(result.training),
+        ...figuresIn(result.serving),
+      ]) {
         expect(value).not.toBeNaN();
+        if (label === 'what is never there at once') continue;
         expect(Number(value)).toBeGreaterThanOrEqual(0);
       }
     }

@@ -7,7 +7,7 @@ import type { Gpu } from '../../src/hardware/gpu.js';
 import { publishedConfig } from '../budget/published-models.js';
 import { fitSetting, gptLike, H100 } from './settings.js';
 
-const { gpu } = H100(1);
+const { usable: _, ...gpu } = H100(1).gpu;
 const withMemory = (memoryBytes: number): Gpu => ({ ...gpu, memoryBytes });
 
 const MODEL = gptLike({ n_positions: 2048, n_embd: 1024, n_head: 16, n_layer: 12 });

@@ -116,11 +116,14 @@ describe('a step', () => {
     );
   });
 
-  it('fills and empties a pipeline', () => {
+  it('fills and empties a pipeline, of which at best no stage waits', () => {
     const block = 2 * 8 * 192 + 4 * 8 * 8 * 4;
     const [first, last] = [3 * block, 3 * (block + 2 * 8 * 40)];
-    const { seconds } = stepOf({ gpus: 2, pipelineParallel: 2, globalBatchTokens: 4 * 8 });
-    expect(seconds.compute).toBeCloseTo((3 * last + first + last) / 1e6, 12);
+    const { step, seconds } = stepOf({ gpus: 2, pipelineParallel: 2, globalBatchTokens: 4 * 8 });
+    expect(seconds.compute).toBeCloseTo((4 * last) / 1e6, 12);
+    const { upper } = step.limits.find(({ limit }) => limit === 'compute')?.seconds ?? {};
+    const atPeak = Number(upper?.value) * Number(upper?.inputs.utilisation);
+    expect(atPeak).toBeCloseTo((3 * last + first + last) / 1e6, 12);
   });
 
   it('computes what is whole on each of the GPUs that share a layer, or for its tokens', async () => {

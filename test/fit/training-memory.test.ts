@@ -351,10 +351,11 @@ it('is decided by the stage that is the fullest by each bound', () => {
     pipelineParallel: 2,
     recompute: 'selective',
   } as const;
+  const { usable: _, ...gpu } = H100(2).gpu;
   const fitOn = (memoryBytes: number) =>
     fitTrainingMemory(
       model,
-      fitSetting({ ...wish, cluster: { ...H100(2), gpu: { ...H100(2).gpu, memoryBytes } } }),
+      fitSetting({ ...wish, cluster: { ...H100(2), gpu: { ...gpu, memoryBytes } } }),
     );
   const { stages, fullest, total } = fitOn(80e9);
   const [first, last] = stages.map((stage) => stage.total);

@@ -61,7 +61,7 @@ describe('the report of a plan', () => {
     const plan = await planned('llama', 405e9);
     const text = renderTable(planReport(plan, { flat: false }), { width: 80, colourLevel: 0 });
     const told = text.replace(/\s+/g, ' ');
-    expect(told).toMatch(/(\d+) of \1 models shown do not fit into the 80\.0 GB of h100-80gb/);
+    expect(told).toMatch(/(\d+) of \1 models shown do not fit into the 84\.9 GB of h100-80gb/);
     expect(told).toContain('tokens/s');
     expect(text).toMatch(/ GB +– /);
   });
