@@ -147,8 +147,8 @@ export interface ForwardNeed {
 }
 
 /**
- * What a process has more in memory by the end of a forward pass than before it. Of ONNX Runtime on a processor, 0.96 to
- * 1.39 times what is expected were measured, at most 60 MB more (three models in
+ * What a process has more in memory by the end of a forward pass than before it. Of ONNX Runtime on a processor, 0.99 to
+ * 1.98 times what is expected were measured, at most 71 MB more (three models in
  * bench/results/2026-11-22-fit-this-machine-node20.json). The upper bound is assumed, with room above that: a quarter
  * more, the results once more, and 64 MB, which of a small model are most of it.
  */
@@ -174,7 +174,7 @@ export function forwardBytesOf({ weightBytes, resultBytes, totalBytes }: Forward
       inputs: { total: totalBytes, results: resultBytes, arenas: 64e6 },
       source:
         'assumed: a quarter more, results twice, and 64 MB that allocators and threads of the engine keep; measured were ' +
-        'up to 1.39 times what is expected, and 60 MB more (bench, fit-this-machine)',
+        'up to 1.98 times what is expected, and 71 MB more (bench, fit-this-machine)',
     }),
   };
 }
