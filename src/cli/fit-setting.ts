@@ -2,7 +2,7 @@
 import * as Flags from '@oclif/core/flags';
 import type { TrainingHints } from '../architecture/family.js';
 import type { LanguageModel } from '../architecture/layer.js';
-import type { AttentionKernel, LossKernel } from '../budget/activations.js';
+import type { AttentionKernel, LossKernel } from '../budget/activation-setting.js';
 import type { Bounds } from '../budget/quantity.js';
 import type { Origin } from '../budget/setting.js';
 import { resolveSetting } from '../budget/setting.js';

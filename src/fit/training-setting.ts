@@ -1,5 +1,9 @@
 /** How a training is spread over GPUs, and what is asked of it. */
-import type { ActivationSetting, AttentionKernel, LossKernel } from '../budget/activations.js';
+import type {
+  ActivationSetting,
+  AttentionKernel,
+  LossKernel,
+} from '../budget/activation-setting.js';
 import { bytesIn, type TrainedState, type TrainingSetting } from '../budget/training.js';
 import type { Cluster } from '../hardware/gpu.js';
 
@@ -52,6 +56,13 @@ export interface TrainingFitSetting extends Omit<TrainingSetting, 'batch'> {
   /** Model FLOPs utilisation that is expected, a share of one. */
   readonly mfu?: number | undefined;
 }
+
+/** Bytes of a gradient. */
+export const gradientBytesOf = ({
+  precision,
+  convention,
+}: Pick<TrainingFitSetting, 'precision' | 'convention'>): number =>
+  CONVENTIONS[convention].gradientBytes ?? bytesIn(precision);
 
 /** Of one micro-batch of the whole model. */
 export const activationSetting = (setting: TrainingFitSetting): ActivationSetting => ({
