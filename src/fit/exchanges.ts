@@ -7,7 +7,7 @@ import type { Efficiency } from './efficiency.js';
 import type { Parallelism, Stage } from './parallelism.js';
 import { type Exchanged, exchangeOf, headExchange } from './tensor-parallel.js';
 import type { StepSituation } from './training.js';
-import { CONVENTIONS, type TrainingFitSetting, type ZeroStage } from './training-setting.js';
+import { gradientBytesOf, type TrainingFitSetting, type ZeroStage } from './training-setting.js';
 
 /**
  * What joins so many GPUs for an exchange that all of them take part in; nothing where nobody knows. Between machines
@@ -98,7 +98,7 @@ function sumByLink(traffic: readonly Traffic[]): Quantity[] {
         .map(
           ({ seconds: { label, formula, inputs, source } }) =>
             `${label} = ${formula} with ${Object.entries(inputs)
-              .map(([name, value]) => `${name} = ${value}`)
+              .map(([input, each]) => `${input} = ${each}`)
               .join(', ')} (${source})`,
         )
         .join('; ')}`,
@@ -203,7 +203,7 @@ function replicaTraffic(
       `${traffic.exchanges} * (reduce_seconds + ${traffic.hops} * hop_seconds)`,
     inputs: {
       weights: bytes * Number(value),
-      gradients: (CONVENTIONS[setting.convention].gradientBytes ?? bytes) * Number(value),
+      gradients: gradientBytesOf(setting) * Number(value),
       micro_batches: microBatches,
       replicas,
       // Each block, and what stands around them.

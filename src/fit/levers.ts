@@ -19,9 +19,6 @@ export interface Lever {
   readonly changes: readonly Change[];
 }
 
-/** The most GPUs that anybody is told to get. */
-export const MOST_GPUS = 65_536;
-
 /** Less than this is no text to learn from. */
 const SHORTEST_CONTEXT = 128;
 

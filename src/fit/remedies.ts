@@ -10,11 +10,11 @@ import {
   type Flags,
   type Lever,
   leversOf,
-  MOST_GPUS,
   onGpus,
 } from './levers.js';
 import { parallelismOf } from './parallelism.js';
 import { computedIn, stepTimeOf, tokensOfStep } from './step-time.js';
+import { MOST_GPUS } from './tensor-parallel.js';
 import type { Remedy } from './training.js';
 import { fitTrainingMemory } from './training-memory.js';
 import type { TrainingFitSetting } from './training-setting.js';

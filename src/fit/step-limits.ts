@@ -18,7 +18,7 @@ import { expertGroupsOf } from './serving-work.js';
 import { operationsOfRank, ranksThatDiffer, type Sharing } from './shared-operations.js';
 import { elementsPerGpu, tensorCuts } from './tensor-cuts.js';
 import type { StepSituation } from './training.js';
-import { activationSetting, CONVENTIONS } from './training-setting.js';
+import { activationSetting, gradientBytesOf } from './training-setting.js';
 
 /** How much of the peak is made use of by a GPU that has something to compute, and who says so. */
 export interface Computing {
@@ -133,7 +133,7 @@ function memoryOfStage(
   const { from, to, parameters } = stage;
   const bandwidth = bandwidthOf(setting.cluster.gpu);
   const bytes = bytesIn(setting.precision);
-  const gradientBytes = CONVENTIONS[setting.convention].gradientBytes ?? bytes;
+  const gradientBytes = gradientBytesOf(setting);
   const optimizer = memory[stage.stage]?.parts.find(({ part }) => part === 'optimizer');
   const kept = activationsOf(model, {
     ...activationSetting(setting),

@@ -6,6 +6,9 @@ import { remembered } from '../budget/remember.js';
 import { UserError } from '../errors.js';
 import { isDealtEqually, tensorCuts } from './tensor-cuts.js';
 
+/** The most GPUs that anybody is told to get. */
+export const MOST_GPUS = 65_536;
+
 /** What must be a multiple of the GPUs that share a layer. */
 const divisibleIn = remembered((model: Layer) =>
   [...tensorCuts(model).values()].flatMap(({ runs, of }) =>
@@ -40,8 +43,8 @@ export function nearestDivisors(of: number, to: number): number[] {
 }
 
 function firstFrom(from: number, to: number, isFound: (value: number) => boolean) {
-  // Nobody has more GPUs than this, so that no larger divisor is of use.
-  const last = Math.min(to, 65_536);
+  // No larger divisor is of use.
+  const last = Math.min(to, MOST_GPUS);
   for (let value = from; value <= last; value++) if (isFound(value)) return value;
   return undefined;
 }

@@ -17,8 +17,8 @@ import type { Parallelism, Stage } from './parallelism.js';
 import type { StageMemory } from './training.js';
 import {
   activationSetting,
-  CONVENTIONS,
   DIVIDED_FROM,
+  gradientBytesOf,
   type TrainingFitSetting,
 } from './training-setting.js';
 
@@ -92,9 +92,6 @@ const buckets: Part = ({ setting, parallelism: { replicas }, stage }) => {
     },
   });
 };
-
-const gradientBytesOf = ({ precision, convention }: TrainingFitSetting): number =>
-  CONVENTIONS[convention].gradientBytes ?? bytesIn(precision);
 
 /** ZeRO-3 gathers the weights of what it computes; from ZeRO-2 on its gradients are whole until they are reduced. */
 const gathered: Part = ({ setting, parallelism: { replicas }, stage }) => {
