@@ -6,9 +6,7 @@
 import type { Bounds } from '../budget/quantity.js';
 import type { Gpu } from '../hardware/gpu.js';
 import { boundsOf } from './bounds.js';
-import { asOn } from './fixed-workspace.js';
-
-const MIB = 2 ** 20;
+import { asOn, MIB } from './fixed-workspace.js';
 
 /** To which sizes are rounded. */
 const STEP = 512;

@@ -7,7 +7,7 @@ import { type Bounds, quantity } from '../budget/quantity.js';
 import type { Gpu, GpuKind } from '../hardware/gpu.js';
 import { boundsOf } from './bounds.js';
 
-const MIB = 2 ** 20;
+export const MIB = 2 ** 20;
 
 const NOT_COUNTED = {
   formula: '0',

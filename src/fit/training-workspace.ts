@@ -10,7 +10,7 @@ import { remembered } from '../budget/remember.js';
 import { bytesIn } from '../budget/training.js';
 import { fragmentationBytes, roundingBytes } from './allocator.js';
 import { boundsOf, eachBound, sumBounds } from './bounds.js';
-import { channelBytes, contextBytes, libraryBytes } from './fixed-workspace.js';
+import { channelBytes, contextBytes, libraryBytes, MIB } from './fixed-workspace.js';
 import { lossBytes } from './loss-workspace.js';
 import { UPDATES, updateBytes } from './optimizer-update.js';
 import type { Parallelism, Stage } from './parallelism.js';
@@ -31,8 +31,6 @@ interface Situation {
 }
 
 type Part = (situation: Situation) => Bounds | undefined;
-
-const MIB = 1024 ** 2;
 
 /** What each constant is, and who says so. */
 const CONSTANTS = {

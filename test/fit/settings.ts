@@ -30,3 +30,18 @@ export const fitSetting = (wish: Partial<TrainingFitSetting> = {}): TrainingFitS
 /** A model of GPT's shape: GELU, f = 4h, learned positions, tied head. */
 export const gptLike = (config: Record<string, unknown>) =>
   gpt2.build(gpt2.schema.parse({ model: { family: 'gpt2', ...config } }));
+
+/** Sizes of a small model of qwen3_moe. */
+export const SMALL_MIXTURE = {
+  vocab_size: 500,
+  hidden_size: 64,
+  intermediate_size: 128,
+  moe_intermediate_size: 32,
+  num_hidden_layers: 4,
+  num_attention_heads: 8,
+  num_key_value_heads: 4,
+  head_dim: 16,
+  num_experts: 8,
+  num_experts_per_tok: 2,
+  max_position_embeddings: 512,
+} as const;

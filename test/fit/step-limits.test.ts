@@ -5,7 +5,7 @@ import { countParameters } from '../../src/budget/parameters.js';
 import { stepTimeOf } from '../../src/fit/step-time.js';
 import { fitTrainingMemory } from '../../src/fit/training-memory.js';
 import type { TrainingFitSetting } from '../../src/fit/training-setting.js';
-import { fitSetting, gptLike, H100 } from './settings.js';
+import { fitSetting, gptLike, H100, SMALL_MIXTURE } from './settings.js';
 
 /** Bytes through the memory at least in a step of one micro-batch, but for the activations. */
 function movedBytes(model: LanguageModel, wish: Partial<TrainingFitSetting>): number {
@@ -36,17 +36,7 @@ describe('weights that a step moves at least', () => {
       schema.parse({
         model: {
           family: 'qwen3_moe',
-          vocab_size: 500,
-          hidden_size: 64,
-          intermediate_size: 128,
-          moe_intermediate_size: 32,
-          num_hidden_layers: 4,
-          num_attention_heads: 8,
-          num_key_value_heads: 4,
-          head_dim: 16,
-          num_experts: 8,
-          num_experts_per_tok: 2,
-          max_position_embeddings: 512,
+          ...SMALL_MIXTURE,
           tie_word_embeddings: false,
         },
       }),

@@ -8,7 +8,7 @@ import type { StatePart } from '../../src/fit/training.js';
 import { fitTrainingMemory, replicatedState } from '../../src/fit/training-memory.js';
 import type { TrainingFitSetting } from '../../src/fit/training-setting.js';
 import { evaluateIndependently } from '../budget/independent.js';
-import { fitSetting, gptLike, H100 } from './settings.js';
+import { fitSetting, gptLike, H100, SMALL_MIXTURE } from './settings.js';
 
 describe('ZeRO (arXiv 1910.02054, figure 1): 7.5e9 parameters on 64 GPUs', () => {
   it.each([
@@ -146,22 +146,7 @@ const MODELS = await Promise.all(
           max_position_embeddings: 512,
         },
       ],
-      [
-        'qwen3_moe',
-        {
-          vocab_size: 500,
-          hidden_size: 64,
-          intermediate_size: 128,
-          moe_intermediate_size: 32,
-          num_hidden_layers: 4,
-          num_attention_heads: 8,
-          num_key_value_heads: 4,
-          head_dim: 16,
-          num_experts: 8,
-          num_experts_per_tok: 2,
-          max_position_embeddings: 512,
-        },
-      ],
+      ['qwen3_moe', SMALL_MIXTURE],
       [
         'deepseek_v3',
         {
