@@ -8,8 +8,7 @@ type Parts = readonly (Uint8Array | number | string)[];
 const CONFIG = 'configs/minimind/minimind2-small.yaml';
 const READ = commands(
   'inspect FILE',
-  'inspect FILE --json --tensors',
-  'inspect FILE --hash',
+  'inspect FILE --hash --json',
   'inspect FILE --stats',
   `verify ${CONFIG} FILE`,
   `convert-checkpoint FILE FOLDER/out.safetensors --config ${CONFIG} --dtype bf16 --dry-run`,
