@@ -71,8 +71,9 @@ export function savedProjector(checkpoint: Checkpoint): SavedProjector {
 /** As the constructor made them: a safetensors file sorts by name. */
 function inOrder(adapters: readonly SavedAdapter[], { teachers }: ConstructorArguments) {
   const modules = [...teachers.keys()].map(moduleName);
-  const placeOf = ({ module }: SavedAdapter) =>
-    modules.includes(module) ? modules.indexOf(module) : modules.length;
+  // Backwards, so that the first of equal ones counts.
+  const places = new Map(modules.map((module, place) => [module, place] as const).reverse());
+  const placeOf = ({ module }: SavedAdapter) => places.get(module) ?? modules.length;
   return adapters.toSorted((a, b) => placeOf(a) - placeOf(b));
 }
 
@@ -230,8 +231,9 @@ function contradictions(
       `teacher_configs has ${JSON.stringify(first)} and ${JSON.stringify(second)}, which share the adapters of ${module}`,
     );
   }
+  const byModule = new Map(adapters.map((adapter) => [adapter.module, adapter] as const).reverse());
   for (const [name, width] of args.teachers) {
-    const adapter = adapters.find(({ module }) => module === moduleName(name));
+    const adapter = byModule.get(moduleName(name));
     if (adapter === undefined) {
       said.push(`teacher_configs has ${JSON.stringify(name)}, for which there are no tensors`);
     } else if (width !== undefined && width !== adapter.teacherWidth) {
