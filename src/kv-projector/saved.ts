@@ -36,6 +36,9 @@ export interface SavedProjector {
   readonly warnings: readonly string[];
 }
 
+/** Far beyond any projector, and few enough to be shown. */
+const MOST_TEACHERS = 10_000;
+
 const NAMES_ADVICE =
   'a projector has projectors.TEACHER.K.weight (v1), or projectors.TEACHER.K.0.weight, .0.bias, .1.… and .4.… (v2), and the same for V';
 
@@ -101,6 +104,12 @@ function groupsIn({ tensors }: Checkpoint, complain: Complain): Map<string, Bran
     groups.set(module, group);
     group.kinds.add(kind);
     group.tensors.get(branch)?.set(part, tensor);
+  }
+  if (groups.size > MOST_TEACHERS) {
+    complain(
+      undefined,
+      `has adapters of ${groups.size} teachers, expected ${MOST_TEACHERS} at most`,
+    );
   }
   if (strangers.length > 0) {
     complain(undefined, `has tensors that no projector has: ${listed(strangers)}`, NAMES_ADVICE);

@@ -24,6 +24,12 @@ const OBJECT_BYTES = 100;
 export const TABLE_BYTES = 250;
 const REFERENCE_BYTES = 20;
 export const ENTRY_BYTES = 40;
+/**
+ * What a key costs beside that is an integer far from 0. JavaScript's tables hash integers without a secret, so that a
+ * file can choose many that collide; those near 0 are too few for that.
+ */
+const FAR_KEY_BYTES = 400;
+const FAR = 2 ** 20;
 /** Of all values together: those of some 70,000 tensors, more than real files have. */
 const MAX_BYTES = 160e6;
 const MAX_MARKS = 200;
@@ -196,7 +202,9 @@ export class PickleMachine {
       );
     }
     if (typeof value === 'boolean') return value ? 1 : 0;
-    return isKind(value, 'float') && Number.isSafeInteger(value.value) ? value.value : value;
+    const key = isKind(value, 'float') && Number.isSafeInteger(value.value) ? value.value : value;
+    if (typeof key === 'number' && Math.abs(key) > FAR) this.spend(FAR_KEY_BYTES);
+    return key;
   }
 
   /** Counts bytes that are made, or read again, as a call does with what its arguments hold. */

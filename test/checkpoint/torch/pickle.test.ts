@@ -83,6 +83,16 @@ const ATTACKS: readonly (readonly [keyof typeof PICKLE_RULES, string, () => Uint
         times(5000, a.join(a.call(ODD_CALL, a.get(0)), a.POP)),
       ),
   ],
+  [
+    'pickle-memory',
+    '400,000 integers that a table of JavaScript may put into one place',
+    () =>
+      a.pickle(
+        ...[a.EMPTY_DICT, a.MARK],
+        ...Array.from({ length: 400_000 }, (_, at) => a.join(a.int(2 ** 20 + 1 + at, 4), a.NONE)),
+        a.SETITEMS,
+      ),
+  ],
   ...(
     [
       ['dict', a.global('collections', 'OrderedDict'), a.tuple(a.text('k'), a.NONE)],
