@@ -69,23 +69,18 @@ async function measured(
     });
     return { tokenizer: file, vocabulary, tokens };
   } catch (cause) {
-    // The library says by an Error of any kind what it misses in a file.
-    const error = cause instanceof Error ? cause : new Error(String(cause));
-    if ('code' in error && error.code === 'ERR_SCRIPT_EXECUTION_TIMEOUT') {
-      throw new UserError(
-        'refused-file',
-        `${file} takes more than ${limit / 1000} s for the text`,
-        {
-          cause,
-          suggestion:
-            'measure a shorter text; if that takes as long, a pattern in the file is at fault',
-        },
-      );
+    // An error of the machine that ran it, which is not of this realm.
+    if ((cause as { code?: unknown } | null)?.code === 'ERR_SCRIPT_EXECUTION_TIMEOUT') {
+      const message = `${file} takes more than ${limit / 1000} s for the text`;
+      throw new UserError('refused-file', message, {
+        cause,
+        suggestion: 'measure a shorter text; if that is as slow, a pattern in the file is to blame',
+      });
     }
+    // The library says by an Error of any kind what it misses in a file.
+    const why = cause instanceof Error ? cause.message : String(cause);
     const suggestion = SUGGESTION;
-    throw new UserError('refused-file', `${file} is no tokenizer: ${error.message}`, {
-      suggestion,
-    });
+    throw new UserError('refused-file', `${file} is no tokenizer: ${why}`, { suggestion });
   }
 }
 
