@@ -19,7 +19,7 @@ const at = (name: string) => path.join(folder, name);
 function pipeAt(...names: string[]): string {
   const place = at(path.join(...names));
   fs.mkdirSync(path.dirname(place), { recursive: true });
-  execFileSync('mkfifo', [place]);
+  execFileSync('sh', ['-c', 'mkfifo "$0"', place]);
   return place;
 }
 
