@@ -59,7 +59,7 @@ export async function findConfig(
   const neighbour = neighbourOf(checkpoint.path);
   return neighbour === undefined
     ? undefined
-    : { document: await readDocument(neighbour), origin: 'beside' };
+    : { document: await readDocument(neighbour, { isFound: true }), origin: 'beside' };
 }
 
 /**

@@ -139,7 +139,7 @@ export async function convert(
   const expected = await expectedFiles(checkpoint, first, subject, flags);
   // What is there to resume takes its space already.
   if (!flags.resume) refuseFullDisk(flags.place.path, expected);
-  const staging = await openStaging(checkpoint, subject, flags);
+  const staging = await openStaging(checkpoint, subject, first, flags);
   const scratch = scratchAt((name) => staging.spool(name));
   const stopped = () => tellStopped(staging, flags);
   process.once('exit', stopped);
@@ -251,17 +251,23 @@ async function abandoned(error: unknown, staging: Staging, { place }: RunFlags):
 async function openStaging(
   checkpoint: Checkpoint,
   subject: Subject,
+  first: Planning,
   flags: RunFlags,
 ): Promise<Staging> {
   const { place, force, resume } = flags;
-  const identity = identityOf(checkpoint, subject, flags);
+  const identity = identityOf(checkpoint, subject, first, flags);
   return Staging.open(place.path, { kind: place.kind, force, resume, identity });
 }
 
 /** Changes when the result would: with the input's files, and with what is asked for. */
-function identityOf({ files }: Checkpoint, { source }: Subject, flags: RunFlags): string {
+function identityOf(
+  { files }: Checkpoint,
+  { source }: Subject,
+  first: Planning,
+  flags: RunFlags,
+): string {
   const { force: _, resume: __, check: ___, maxMemoryBytes: ____, ...asked } = flags;
-  const target = flags.target === undefined ? '' : fs.readFileSync(flags.target, 'utf8');
+  const target = flags.target === undefined ? undefined : first.config?.written.value;
   const inputs = files.map((file) => [path.resolve(file.path), file.size, file.changedAt]);
   const text = JSON.stringify([inputs, asked, target, source?.written.value]);
   return createHash('sha256').update(text).digest('hex');
