@@ -338,7 +338,9 @@ describe('the installed program with ONNX Runtime, by the command that it names'
 });
 
 describe('the program, installed for all', () => {
-  const prefix = path.join(work, 'global');
+  // Apart from the project, whose packages it would find.
+  const prefix = fs.mkdtempSync(path.join(fs.realpathSync(os.tmpdir()), 'minimind-global-'));
+  afterAll(() => fs.rmSync(prefix, { recursive: true, force: true }), 120_000);
   const here = path.join(prefix, process.platform === 'win32' ? '.' : 'lib', 'node_modules');
   const bin = path.join(prefix, process.platform === 'win32' ? 'minimind' : 'bin/minimind');
   const engine = () => {
