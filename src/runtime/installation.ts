@@ -38,15 +38,6 @@ export function installCommand(
   return ['npm', 'install', ...place(kind, prefix, cwd), ...unsaved, words].join(' ');
 }
 
-/** The command that runs the install script of an installed package again. */
-export function rebuildCommand(
-  words: string,
-  { kind, prefix } = thisInstallation(),
-  cwd = currentFolder(),
-): string {
-  return ['npm', 'rebuild', ...place(kind, prefix, cwd), words].join(' ');
-}
-
 /** Options without which npm would work in another folder. */
 function place(kind: Installation['kind'], prefix: string, cwd: string | null): string[] {
   if (kind === 'global') return ['--global', '--prefix', shellWord(prefix)];
@@ -63,7 +54,7 @@ function npmFolder(cwd: string): string {
 }
 
 /** A path as a shell takes it for one word. */
-function shellWord(text: string): string {
+export function shellWord(text: string): string {
   if (/^[\w@%+=:,./\\-]+$/.test(text)) return text;
   return process.platform === 'win32' ? `"${text}"` : `'${text.replaceAll("'", "'\\''")}'`;
 }

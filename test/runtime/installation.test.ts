@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'nod
 import os from 'node:os';
 import path from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
-import { installationOf, installCommand, rebuildCommand } from '../../src/runtime/installation.js';
+import { installationOf, installCommand } from '../../src/runtime/installation.js';
 
 const work = mkdtempSync(path.join(realpathSync(os.tmpdir()), 'minimind-installation-'));
 afterAll(() => rmSync(work, { recursive: true }));
@@ -71,11 +71,6 @@ describe('the command that installs a package', () => {
     expect(installCommand('x@1', installationOf(`${odd}/node_modules/minimind`), elsewhere)).toBe(
       `npm install --prefix '${work}/it'\\''s a project' x@1`,
     );
-  });
-
-  it('has a sibling that runs its install script again', () => {
-    expect(rebuildCommand('x --y=z', inClone, clone)).toBe('npm rebuild x --y=z');
-    expect(rebuildCommand('x', global, clone)).toBe(`npm rebuild --global --prefix ${unix} x`);
   });
 
   it('is for this clone unless said otherwise', () => {

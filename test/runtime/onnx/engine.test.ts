@@ -5,6 +5,7 @@ import type { LanguageModel } from '../../../src/architecture/layer.js';
 import { DeviceLostError } from '../../../src/runtime/device-lost.js';
 import { openOnnx } from '../../../src/runtime/onnx/engine.js';
 import {
+  CUDA_COMMAND,
   INSTALL_COMMAND,
   type Library,
   onnxVersion,
@@ -49,6 +50,9 @@ describe('when the library', () => {
     );
     expect(INSTALL_COMMAND).toBe(
       `npm install --no-save --ignore-scripts onnxruntime-node@${optionalDependencies['onnxruntime-node']}`,
+    );
+    expect(CUDA_COMMAND).toMatch(
+      /^node \S*node_modules\/onnxruntime-node\/script\/install\.js --onnxruntime-node-install=cuda12$/,
     );
     expect(readFileSync(inPackage('.npmrc'), 'utf8')).toContain('onnxruntime-node-install=skip');
   });
