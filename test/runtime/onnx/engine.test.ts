@@ -70,7 +70,7 @@ describe('a provider that cannot be used', () => {
       'cuda',
       'OrtSessionOptionsAppendExecutionProvider_Cuda: Failed to load shared library',
       'its files for CUDA are not installed, or CUDA 12 and cuDNN 9 are not (Failed to load shared library)',
-      'npm rebuild onnxruntime-node --onnxruntime-node-install=cuda12',
+      CUDA_COMMAND,
     ],
     [
       'cuda',
