@@ -350,7 +350,10 @@ const ATTACKS: readonly (readonly [RuleId, string, () => Uint8Array])[] = [
     '100,001 values',
     () =>
       withObject(
-        a.dict(a.text('w'), a.tensor(), ...numbered(100_001).flatMap((at) => [a.int(at), a.NONE])),
+        a.dict(
+          ...[a.text('w'), a.tensor()],
+          Buffer.concat(numbered(100_001).map((at) => a.join(a.int(at), a.NONE))),
+        ),
       ),
   ],
   [

@@ -89,7 +89,9 @@ const ATTACKS: readonly (readonly [keyof typeof PICKLE_RULES, string, () => Uint
     () =>
       a.pickle(
         ...[a.EMPTY_DICT, a.MARK],
-        ...Array.from({ length: 400_000 }, (_, at) => a.join(a.int(2 ** 20 + 1 + at, 4), a.NONE)),
+        Buffer.concat(
+          Array.from({ length: 400_000 }, (_, at) => a.join(a.int(2 ** 20 + 1 + at, 4), a.NONE)),
+        ),
         a.SETITEMS,
       ),
   ],
