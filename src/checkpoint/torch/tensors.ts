@@ -55,6 +55,7 @@ export class TensorBuilder {
         'save the tensors in another type',
       );
     }
+    checkGradient(items[4] ?? null, dtype, refuse);
     const tensor = place(
       storage,
       dtype,
@@ -92,6 +93,17 @@ function checkFlags(flags: Dict | null, refuse: Refuse): void {
     'tensor-flags',
     `holds a tensor whose stored bytes are not its values (${set.map(([name]) => show(name)).join(', ')})`,
     'save a copy of it: tensor.clone(), or tensor.resolve_neg().resolve_conj()',
+  );
+}
+
+/** PyTorch loads no tensor that requires gradients and cannot have them. */
+export function checkGradient(required: Value, dtype: StoredDtype, refuse: Refuse): void {
+  const { kind } = STORED_DTYPES[dtype];
+  if (required === false) return;
+  if (required === true && (kind === 'float' || kind === 'complex')) return;
+  throw refuse(
+    'tensor-gradient',
+    `makes a tensor of type ${dtype} with requires_grad ${show(required)}; expected False, or True for floats`,
   );
 }
 
