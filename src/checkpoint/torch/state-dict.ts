@@ -2,7 +2,7 @@
 
 import { type Refusal, refusal } from '../refusal.js';
 import type { StoredTensor } from '../stored-tensor.js';
-import { quoted } from '../wording.js';
+import { listed as listedNames, quoted } from '../wording.js';
 import { isKind, nameOf } from './pickle-machine.js';
 import { show } from './storages.js';
 import type { Dict, Value } from './values.js';
@@ -11,6 +11,8 @@ export interface StateDict {
   /** Keys that lead to it. */
   readonly path: readonly string[];
   readonly tensors: ReadonlyMap<string, StoredTensor>;
+  /** Names of tensors that integer keys beside them read like. */
+  readonly ambiguous: readonly string[];
   /** What stands beside it, and beside the dicts on the way to it. */
   readonly content: ReadonlyMap<string, Value>;
   /** What is odd about it. */
@@ -116,28 +118,53 @@ function rankOf({ entries }: Dict): number {
 function taken(root: Value, { path, dict }: Candidate): StateDict {
   const tensors = new Map<string, StoredTensor>();
   const content = new Map<string, Value>();
-  let nameless = 0;
+  const nameless: Value[] = [];
+  const alike: string[] = [];
+  const keep: Keep = (keys, key, value) => {
+    const name = dotted([...keys, keyText(key)]);
+    if (content.has(name)) alike.push(name);
+    content.set(name, value);
+  };
   for (const [key, value] of dict.entries) {
     if (typeof key === 'string' && isKind(value, 'tensor')) tensors.set(key, value);
-    else content.set(dotted([...path, keyText(key)]), value);
-    if (typeof key !== 'string' && isKind(value, 'tensor')) nameless++;
+    else keep(path, key, value);
+    if (typeof key !== 'string' && isKind(value, 'tensor')) nameless.push(key);
   }
-  collectBeside(root, path, content);
-  const warnings =
-    nameless > 0
-      ? [`tensors of its state dict that have no text for a name are left out: ${nameless}`]
-      : [];
-  return { path, tensors, content, warnings };
+  const ambiguous = nameless
+    .filter(isInteger)
+    .map(String)
+    .filter((name) => tensors.has(name));
+  collectBeside(root, path, keep);
+  const warnings: string[] = [];
+  if (nameless.length > 0) {
+    warnings.push(
+      `tensors of its state dict that have no text for a name are left out: ${nameless.length}`,
+    );
+  }
+  if (ambiguous.length > 0) {
+    warnings.push(
+      `names of tensors that stand as a text and as an integer: ${listedNames(ambiguous)}; programs that write keys as text keep only one of the two`,
+    );
+  }
+  if (alike.length > 0) {
+    warnings.push(`keys that read alike, of which the last is shown: ${listedNames(alike)}`);
+  }
+  return { path, tensors, ambiguous, content, warnings };
 }
 
+/** Notes an entry beside the tensors: the keys that lead to its dict, its own key, its value. */
+type Keep = (keys: readonly string[], key: Value, value: Value) => void;
+
+const isInteger = (key: Value) => typeof key === 'number' || typeof key === 'bigint';
+
 /** What the dicts on the way to the state dict hold beside it. */
-function collectBeside(root: Value, path: readonly string[], content: Map<string, Value>): void {
+function collectBeside(root: Value, path: readonly string[], keep: Keep): void {
   let dict = root;
   for (const [depth, step] of path.entries()) {
     if (!isKind(dict, 'dict')) return;
     for (const [key, value] of dict.entries) {
       if (key === step) continue;
-      content.set(dotted([...path.slice(0, depth), keyText(key)]), value);
+      keep(path.slice(0, depth), key, value);
     }
     dict = dict.entries.get(step) ?? null;
   }

@@ -675,6 +675,26 @@ describe('a legacy file', () => {
     ]);
   });
 
+  it('tells of integers and texts that become one name', () => {
+    const bytes = a.legacy(
+      a.pickle(
+        a.dict(
+          ...[a.text('0'), a.tensor(), a.int(0), a.tensor(), a.text('[0]'), a.int(1)],
+          ...[a.text('1'), a.int(1), a.int(1), a.tensor()],
+        ),
+      ),
+      ['0'],
+      [fourFloats],
+    );
+    const { tensors, ambiguous, warnings } = readTorchLegacy(fileOf(bytes));
+    expect([[...tensors.keys()], ambiguous]).toEqual([['0'], ['0']]);
+    expect(warnings).toEqual([
+      'tensors of its state dict that have no text for a name are left out: 2',
+      'names of tensors that stand as a text and as an integer: "0"; programs that write keys as text keep only one of the two',
+      'keys that read alike, of which the last is shown: "[0]"',
+    ]);
+  });
+
   it('takes bytes without a type and of type U8 for the same storage', () => {
     const asBytes = a.tensor({
       storage: a.storage({ type: a.global('torch', 'ByteStorage'), length: a.int(16) }),
