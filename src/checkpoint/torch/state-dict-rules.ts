@@ -8,6 +8,7 @@ export const STATE_DICT_RULES = {
   'storage-agrees': 'A storage is named with the same type and length wherever it is used.',
   'storage-record': 'The archive holds every storage that the pickle names.',
   'storage-size': 'The record of a storage has exactly the bytes of its elements.',
+  'storage-words': 'In a big-endian file, tensors have words as long as those of their storage.',
   'storage-view': 'A view of a storage lies in it.',
   'storage-view-key':
     'The key of a view means one part of one storage, and is no key of a storage.',
