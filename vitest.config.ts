@@ -11,7 +11,10 @@ export default defineConfig(({ mode }) => ({
     reporters: ['default'],
     // What is built runs as it is: test/run-here.ts.
     server: { deps: { external: [/\/dist\//] } },
-    // npm run test:kill
-    env: mode === 'kill' ? { MINIMIND_KILLS: '50' } : {},
+    // npm run test:kill, npm run test:fuzz
+    env: {
+      ...(mode === 'kill' && { MINIMIND_KILLS: '50' }),
+      ...(mode === 'fuzz' && { MINIMIND_FUZZ: process.env.MINIMIND_FUZZ ?? '10000' }),
+    },
   },
 }));

@@ -18,7 +18,7 @@ const GLOBAL = 0x63;
 const NEWLINE = 0x0a;
 
 /** The opcodes of the pickle that begins at `from`, each with its argument, up to STOP. */
-export function opcodesOf(bytes: Buffer, from = 0): Buffer[] {
+function opcodesOf(bytes: Buffer, from = 0): Buffer[] {
   const opcodes: Buffer[] = [];
   let at = from;
   while (at < bytes.length) {

@@ -15,4 +15,4 @@ export const FUZZ_TIMEOUT_MS = 3_600_000;
 
 /** How to see the mutation of a seed again. */
 export const again = (seed: number) =>
-  `MINIMIND_FUZZ=1 MINIMIND_FUZZ_SEED=${seed} npx vitest run test/fuzz`;
+  `MINIMIND_FUZZ=1 MINIMIND_FUZZ_SEED=${seed} npm run test:fuzz`;
