@@ -1,5 +1,12 @@
 import { defineConfig } from 'vitest/config';
 
+/** Modes of runs of their own, such as `npm run test:kill`. */
+const ENVIRONMENTS: Readonly<Record<string, Record<string, string>>> = {
+  kill: { MINIMIND_KILLS: '50' },
+  fuzz: { MINIMIND_FUZZ: process.env.MINIMIND_FUZZ ?? '10000' },
+  conversions: { MINIMIND_CONVERSIONS: 'all' },
+};
+
 export default defineConfig(({ mode }) => ({
   test: {
     include: ['test/**/*.test.ts'],
@@ -11,10 +18,6 @@ export default defineConfig(({ mode }) => ({
     reporters: ['default'],
     // What is built runs as it is: test/run-here.ts.
     server: { deps: { external: [/\/dist\//] } },
-    // npm run test:kill, npm run test:fuzz
-    env: {
-      ...(mode === 'kill' && { MINIMIND_KILLS: '50' }),
-      ...(mode === 'fuzz' && { MINIMIND_FUZZ: process.env.MINIMIND_FUZZ ?? '10000' }),
-    },
+    env: ENVIRONMENTS[mode] ?? {},
   },
 }));
