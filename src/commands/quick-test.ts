@@ -23,6 +23,7 @@ import {
 import { openedFor, ownCheckpoint } from '../cli/model-checkpoint.js';
 import { loadModelFile, type ModelFile, modelOf } from '../cli/model-file.js';
 import { steps } from '../cli/steps.js';
+import { noteInput } from '../files/inputs.js';
 import { refuseUnwritable } from '../files/write-whole.js';
 import type { OtherWay } from '../quicktest/against.js';
 import type { CheckName } from '../quicktest/check.js';
@@ -342,6 +343,7 @@ function checksFor({ only = [], 'cross-check': isCrossChecked, compute }: TestFl
 
 async function textOf(file: string): Promise<string> {
   try {
+    noteInput(file, await fs.stat(file, { bigint: true }));
     return await fs.readFile(file, 'utf8');
   } catch (error) {
     throw cannotRead(file, error);

@@ -3,6 +3,7 @@ import { type FileHandle, open, readdir, stat } from 'node:fs/promises';
 import { basename, dirname, extname, join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type ErrorCode, UserError } from '../errors.js';
+import { noteInput } from '../files/inputs.js';
 import { MAX_DOCUMENT_BYTES, tooLarge } from './decode.js';
 import { type ConfigDocument, parseDocument } from './document.js';
 import { nearest } from './nearest.js';
@@ -55,6 +56,7 @@ async function readPath(path: string): Promise<Uint8Array> {
   const flags = isPipe ? constants.O_RDONLY | constants.O_NONBLOCK : constants.O_RDONLY;
   const handle = await open(path, flags);
   try {
+    noteInput(path, await handle.stat({ bigint: true }));
     return await readAll(isPipe ? pipeChunks(handle, path) : chunks(handle), path);
   } finally {
     await handle.close();

@@ -2,6 +2,7 @@
 import { readFile, stat } from 'node:fs/promises';
 import { Tokenizer } from '@huggingface/tokenizers';
 import { UserError } from '../errors.js';
+import { noteInput } from '../files/inputs.js';
 
 /** What a tokenizer makes of a text. */
 export interface TextMeasure {
@@ -57,8 +58,9 @@ async function readTokenizer(file: string): Promise<Tokenizer> {
 
 async function readWhole(file: string, most: number, suggestion: string): Promise<string> {
   try {
-    const { size } = await stat(file);
-    if (size > most) {
+    const status = await stat(file, { bigint: true });
+    noteInput(file, status);
+    if (status.size > most) {
       throw refused(file, `is larger than ${most / 1e6} MB, the most that is read`, suggestion);
     }
     return new TextDecoder('utf-8', { fatal: true }).decode(await readFile(file));
