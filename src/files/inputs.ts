@@ -5,7 +5,7 @@
 import fs from 'node:fs';
 import path from 'node:path';
 import { UserError } from '../errors.js';
-import { type Identity, identityAt, identityOf, isIn } from './location.js';
+import { type Identity, identitiesAt, identitiesOf, isIn } from './location.js';
 
 interface Kept {
   /** As the user wrote it. */
@@ -27,19 +27,20 @@ export function beginInputs(): void {
  */
 export function noteInput(file: string, status: fs.BigIntStats): void {
   // Pipes and devices have no content to replace.
-  if (status.isFile()) kept?.set(identityOf(status, file), { file, why: 'is read' });
+  if (kept === undefined || !status.isFile()) return;
+  const input = { file, why: 'is read' } as const;
+  for (const each of identitiesOf(status, file)) kept.set(each, input);
 }
 
 /** Notes a file that is in its place now. */
 export function noteOutput(file: string): void {
-  const identity = kept && identityAt(file);
-  if (identity !== undefined) kept?.set(identity, { file, why: 'was just written' });
+  if (kept === undefined) return;
+  for (const each of identitiesAt(file)) kept.set(each, { file, why: 'was just written' });
 }
 
 /** Frees a file that a command reads in order to bring it up to date. */
 export function forgetInput(file: string): void {
-  const identity = kept && identityAt(file);
-  if (identity !== undefined) kept?.delete(identity);
+  for (const each of identitiesAt(file)) kept?.delete(each);
 }
 
 /**
@@ -49,9 +50,11 @@ export function forgetInput(file: string): void {
  * @throws UserError when that is a file that is read, under whatever name.
  */
 export function refuseInput(file: string, target = file): void {
-  const identity = kept && identityAt(file);
-  const input = identity && kept?.get(identity);
-  if (input) throw replaces(target, input);
+  if (kept === undefined) return;
+  for (const each of identitiesAt(file)) {
+    const input = kept.get(each);
+    if (input) throw replaces(target, input);
+  }
 }
 
 /**
@@ -61,7 +64,9 @@ export function refuseInput(file: string, target = file): void {
 export function refuseInputsIn(folder: string, target: string): void {
   if (kept === undefined || kept.size === 0) return;
   for (const name of fs.readdirSync(folder)) refuseInput(path.join(folder, name), target);
-  for (const input of kept.values()) if (isIn(input.file, folder)) throw replaces(target, input);
+  for (const input of new Set(kept.values())) {
+    if (isIn(input.file, folder)) throw replaces(target, input);
+  }
 }
 
 function replaces(target: string, { file, why }: Kept): UserError {

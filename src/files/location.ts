@@ -1,21 +1,44 @@
-/** Where a path leads, by the system's numbers for files: one file has many names, and texts do not tell. */
+/** Where a path leads, by what the system says of files: one file has many names, and texts do not tell. */
 import fs from 'node:fs';
 import path from 'node:path';
 
-/** A file or folder as the system knows it: the same under each of its names. */
+/** What a file or folder is known by: the same under each of its names. */
 export type Identity = string;
 
 /**
- * The identity of an opened file.
- * @param file Its path, which stands in on file systems that do not number their files.
+ * The identities of a file: two paths that share one lead to the same file. Device and inode are one. The path is
+ * another, for network and FUSE file systems without case may number the names that are asked for, and not files.
+ * @param file A path of it.
  */
-export const identityOf = ({ dev, ino }: fs.BigIntStats, file: string): Identity =>
-  ino === 0n ? realPath(file) : `${dev}:${ino}`;
+export const identitiesOf = (
+  { dev, ino }: Pick<fs.BigIntStats, 'dev' | 'ino'>,
+  file: string,
+): readonly Identity[] => [...(ino === 0n ? [] : [`${dev}:${ino}`]), listedPath(realPath(file))];
 
-/** The identity of what is at a path, links followed; undefined where nothing is. */
-export function identityAt(file: string): Identity | undefined {
+/** A path with the names as their folders list them, where they are found in any case. */
+function listedPath(file: string): string {
+  const folder = path.dirname(file);
+  if (folder === file) return file;
+  return path.join(listedPath(folder), listedName(folder, path.basename(file)));
+}
+
+function listedName(folder: string, name: string): string {
+  const upper = name.toUpperCase();
+  const otherCase = upper === name ? name.toLowerCase() : upper;
+  if (otherCase === name || statusOf(path.join(folder, otherCase)) === undefined) return name;
+  try {
+    const names = fs.readdirSync(folder);
+    if (names.includes(name)) return name;
+    return names.find((each) => each.toUpperCase() === upper) ?? name;
+  } catch {
+    return name;
+  }
+}
+
+/** The identities of what is at a path, links followed; none where nothing is. */
+export function identitiesAt(file: string): readonly Identity[] {
   const status = statusOf(file);
-  return status && identityOf(status, file);
+  return status ? identitiesOf(status, file) : [];
 }
 
 /** Whether two paths lead to the same place, or one of them into the other, whether or not it is there yet. */
@@ -29,18 +52,21 @@ export const isIn = (file: string, folder: string): boolean =>
   isAround(locationOf(folder), locationOf(file));
 
 interface Location {
-  /** Of what is there, or else of the first folder above that is, and of each folder above that. */
-  readonly identities: readonly Identity[];
-  /** Names below the first of them that nothing has yet. */
+  /** Of what is there, or else of the first folder above that is. */
+  readonly found: readonly Identity[];
+  /** The same, and those of each folder above. */
+  readonly above: ReadonlySet<Identity>;
+  /** Names below what was found. */
   readonly missing: readonly string[];
 }
 
-function isAround(outer: Location, { identities, missing }: Location): boolean {
-  const [place] = outer.identities;
-  if (place === undefined) return false;
-  if (outer.missing.length === 0) return identities.includes(place);
+function isAround(outer: Location, inner: Location): boolean {
+  if (outer.missing.length === 0) return outer.found.some((each) => inner.above.has(each));
   // What is not there can only be around what is not there either.
-  return identities[0] === place && outer.missing.every((name, index) => name === missing[index]);
+  return (
+    outer.found.some((each) => inner.found.includes(each)) &&
+    outer.missing.every((name, index) => name === inner.missing[index])
+  );
 }
 
 function locationOf(file: string): Location {
@@ -50,13 +76,12 @@ function locationOf(file: string): Location {
     missing.unshift(path.basename(place));
     place = path.dirname(place);
   }
-  const identities: Identity[] = [];
-  for (let above = realPath(place), below = ''; above !== below; above = path.dirname(above)) {
-    const identity = identityAt(above);
-    if (identity !== undefined) identities.push(identity);
-    below = above;
+  const above = new Set<Identity>();
+  for (let each = realPath(place), last = ''; each !== last; each = path.dirname(each)) {
+    for (const identity of identitiesAt(each)) above.add(identity);
+    last = each;
   }
-  return { identities, missing };
+  return { found: identitiesAt(place), above, missing };
 }
 
 /** As Linux has it. */

@@ -123,9 +123,9 @@ describe('a folder that is mounted twice', () => {
   const folder = inputs();
   const [from, to] = [path.join(folder, 'a'), path.join(folder, 'mounted')];
   fs.mkdirSync(to);
-  const isMounted = spawnSync('mount', ['--bind', from, to]).status === 0;
+  const isMounted = spawnSync('/bin/mount', ['--bind', from, to]).status === 0;
   afterAll(() => {
-    if (isMounted) spawnSync('umount', [to]);
+    if (isMounted) spawnSync('/bin/umount', [to]);
   });
 
   // Only the superuser of Linux mounts.
