@@ -1,5 +1,4 @@
 /** Files that are written whole or not at all, however large. */
-import { randomUUID } from 'node:crypto';
 import fs from 'node:fs';
 import { open } from 'node:fs/promises';
 import path from 'node:path';
@@ -9,6 +8,7 @@ import { writeContent } from './file-sink.js';
 import { noteOutput, refuseInput } from './inputs.js';
 import { removeQuietly, syncFolder, takeFreeName } from './names.js';
 import { alreadyExists, explained } from './refusals.js';
+import { sweep, temporaryName } from './temporary.js';
 
 /** Files that must not outlive the process. */
 const temporaryFiles = new Set<string>();
@@ -35,13 +35,15 @@ export async function writeWhole(
 ): Promise<void> {
   const { file, mode, isStream } = await explained(target, () => findPlace(target, force));
   if (isStream) return writeContent(await explained(target, () => open(file, 'w')), target, fill);
-  const sibling = path.join(path.dirname(file), `.minimind-${process.pid}-${randomUUID()}.tmp`);
+  const folder = path.dirname(file);
+  sweep(folder);
+  const sibling = path.join(folder, `.${temporaryName()}.tmp`);
   await writeThrough(sibling, target, mode, fill, () => {
     // Again: more may have been read meanwhile.
     refuseInput(file, target);
     if (force) fs.renameSync(sibling, file);
     else takeFreeName(sibling, file);
-    syncFolder(path.dirname(file));
+    syncFolder(folder);
   });
   noteOutput(target);
 }
