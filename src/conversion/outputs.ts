@@ -2,8 +2,9 @@
 
 import { planSafetensors, writeSafetensors } from '../checkpoint/safetensors/write.js';
 import { contiguousStrides } from '../checkpoint/stored-tensor.js';
-import { planTorch, writeTorch } from '../checkpoint/torch/write-torch.js';
+import { planTorch } from '../checkpoint/torch/write-torch.js';
 import type { Writable, WritableDict, WritableTensor } from '../checkpoint/torch/write-values.js';
+import { writeZip } from '../checkpoint/torch/write-zip.js';
 import type { ByteSink } from '../files/byte-sink.js';
 import type { ConversionPlan, PlannedShard, PlannedTensor } from './plan.js';
 import { indexOfShards } from './shards.js';
@@ -123,12 +124,8 @@ export function torchFile(
           ...(config ? [['config', config.value] as const] : []),
         ]),
       };
-  const root = rootOf(name);
-  return {
-    name,
-    bytes: planTorch(whole, root).fileBytes,
-    fill: (sink) => writeTorch(sink, whole, root),
-  };
+  const planned = planTorch(whole, rootOf(name));
+  return { name, bytes: planned.fileBytes, fill: (sink) => writeZip(sink, planned) };
 }
 
 /** The file's name without its ending, when that can be a folder's; else what PyTorch takes then. */
