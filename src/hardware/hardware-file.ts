@@ -14,6 +14,7 @@ import { invalidConfig } from '../config/problems.js';
 import { describeValue, quote } from '../config/quote.js';
 import { parseLimit, type ReadUnit } from '../config/units.js';
 import { type Finding, type Problem, type PropertyPath, UserError } from '../errors.js';
+import { ARCHITECTURES } from './architecture.js';
 import { GPU_KINDS, type Gpu, type Hardware, type Link, type Machine, PEAK_DTYPES } from './gpu.js';
 import { GPUS, nameSuggestion } from './gpus.js';
 import { MACHINES } from './machines.js';
@@ -52,6 +53,12 @@ const gpuSchema = z
       .enum(GPU_KINDS)
       .optional()
       .describe('Whose libraries compute on it [default: that of what it extends, or other]'),
+    architecture: z
+      .enum(ARCHITECTURES)
+      .optional()
+      .describe(
+        'Of what generation its chip is, as sm90 for Hopper [default: that of what it extends, or none]',
+      ),
     memory: measure('bytes', '24GB', 'As it is sold').optional(),
     usable: measure(
       'bytes',
@@ -187,11 +194,13 @@ class Resolver {
     const usable = usableOf(entry, base, source);
     const memoryBytes = entry.memory ?? base.memoryBytes;
     this.#refuseMoreThanThereIs(name, entry, memoryBytes);
+    const architecture = entry.architecture ?? base.architecture;
     const rest = base.source === '' ? '' : `; the rest: ${base.source}`;
     return {
       name,
       title: entry.title ?? ('title' in base ? `${base.title}, as ${name}` : name),
       kind: entry.kind ?? base.kind,
+      ...(architecture && { architecture }),
       memoryBytes,
       ...(usable && { usable }),
       bandwidth: entry.bandwidth ?? base.bandwidth,
