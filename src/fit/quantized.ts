@@ -29,6 +29,7 @@ import { bufferBytes } from '../budget/parameters.js';
 import { remembered } from '../budget/remember.js';
 import type { PeakDtype } from '../hardware/gpu.js';
 import { DTYPES } from '../tensor/dtype.js';
+import type { WeightWidth } from './efficiency.js';
 import type { WeightDtype, WeightFormat } from './serving-setting.js';
 import { type Cut, elementsPerGpu, shareOf, tensorCuts } from './tensor-cuts.js';
 
@@ -38,19 +39,43 @@ interface WeightType {
   readonly otherBits: number;
   /** What the products are computed in. */
   readonly computes: PeakDtype;
+  /** How well they can be read. */
+  readonly width: WeightWidth;
   /** The format that is usual; nothing is grouped where weights are not quantised. */
   readonly usual: Omit<WeightFormat, 'dtype'> | undefined;
   readonly source: string;
 }
 
 export const WEIGHT_DTYPES: Readonly<Record<WeightDtype, WeightType>> = {
-  f32: { bits: 32, otherBits: 32, computes: 'f32', usual: undefined, source: 'float32' },
-  bf16: { bits: 16, otherBits: 16, computes: 'bf16', usual: undefined, source: 'bfloat16' },
-  f16: { bits: 16, otherBits: 16, computes: 'f16', usual: undefined, source: 'float16' },
+  f32: {
+    bits: 32,
+    otherBits: 32,
+    computes: 'f32',
+    width: 'wide',
+    usual: undefined,
+    source: 'float32',
+  },
+  bf16: {
+    bits: 16,
+    otherBits: 16,
+    computes: 'bf16',
+    width: 'wide',
+    usual: undefined,
+    source: 'bfloat16',
+  },
+  f16: {
+    bits: 16,
+    otherBits: 16,
+    computes: 'f16',
+    width: 'wide',
+    usual: undefined,
+    source: 'float16',
+  },
   f8: {
     bits: 8,
     otherBits: 16,
     computes: 'f8',
+    width: 'wide',
     usual: { groupSize: 'row', scaleDtype: 'f32', zeroPoints: false },
     source: 'a scale for each row, activations in 8 bits too (FP8 formats, arXiv 2209.05433)',
   },
@@ -58,6 +83,7 @@ export const WEIGHT_DTYPES: Readonly<Record<WeightDtype, WeightType>> = {
     bits: 8,
     otherBits: 16,
     computes: 'int8',
+    width: 'eight',
     usual: { groupSize: 'row', scaleDtype: 'f32', zeroPoints: false },
     source: 'a scale for each row, activations in 8 bits too (LLM.int8(), arXiv 2208.07339)',
   },
@@ -66,6 +92,7 @@ export const WEIGHT_DTYPES: Readonly<Record<WeightDtype, WeightType>> = {
     otherBits: 16,
     // Weights are widened to 16 bits before they are multiplied.
     computes: 'f16',
+    width: 'four',
     usual: { groupSize: 128, scaleDtype: 'f16', zeroPoints: true },
     source:
       'groups of 128 with a float16 scale and a zero point of 4 bits (GPTQ, arXiv 2210.17323; AWQ, arXiv 2306.00978)',

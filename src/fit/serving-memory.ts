@@ -39,7 +39,7 @@ export interface ServingMemory {
 /** Memory as a function of batch and context, for searches: what depends on neither is computed once. */
 export function servingMemoryOf(
   served: ServedModel,
-  gpu: Pick<Gpu, 'kind'>,
+  gpu: Pick<Gpu, 'kind' | 'architecture'>,
 ): (batch: number, context: number) => ServingMemory {
   const { parts, total: weights } = servedWeights(
     served.layout,
@@ -97,7 +97,10 @@ function totalOf(
   );
 }
 
-function constantParts(served: ServedModel, gpu: Pick<Gpu, 'kind'>): WorkspacePart[] {
+function constantParts(
+  served: ServedModel,
+  gpu: Pick<Gpu, 'kind' | 'architecture'>,
+): WorkspacePart[] {
   const { form } = served;
   const rounding = {
     part: 'rounding of the allocator',

@@ -85,7 +85,7 @@ export function fitServing(model: LanguageModel, setting: ServingFitSetting): Se
   const dtype = WEIGHT_DTYPES[setting.weights.dtype].computes;
   // How long requests wait for prefills is not to be told without.
   const peak = setting.load ? peakFor(cluster.gpu, dtype) : peakIfKnown(cluster.gpu, dtype);
-  const rates = ratesOf(cluster, tensorParallel, peak);
+  const rates = ratesOf(cluster, tensorParallel, peak, setting.weights.dtype);
   const step = decodeStep(decodeWork(served, context), rates, batch);
   const fits = (of: ServingMemory) => of.total.expected.value <= capacity.value;
   const largestBatch = largest(MOST_SEQUENCES, (count) => fits(memoryAt(count, context)));

@@ -2,7 +2,6 @@
 import type { StateSetting } from '../budget/state.js';
 import { UserError } from '../errors.js';
 import { eachBound } from '../fit/bounds.js';
-import { EFFICIENCIES } from '../fit/efficiency.js';
 import { usualFormat, WEIGHT_DTYPES } from '../fit/quantized.js';
 import {
   type DecodeWork,
@@ -43,6 +42,7 @@ export function decodeOn({ gpu }: Cluster, { batch, context, dtype }: StateSetti
     { gpu, gpus: 1, network: null },
     1,
     peakIfKnown(gpu, WEIGHT_DTYPES[served].computes),
+    served,
   );
   const form = {
     weights: usualFormat(served),
@@ -60,7 +60,9 @@ export function decodeOn({ gpu }: Cluster, { batch, context, dtype }: StateSetti
   return {
     rates: (model) => {
       const work = workOf(model);
-      const step = eachBound(EFFICIENCIES, (_, bound) => stepSeconds(work, rates, batch, bound));
+      const step = eachBound(rates.efficiencies, (_, bound) =>
+        stepSeconds(work, rates, batch, bound),
+      );
       return tokensPerSecond(step, batch);
     },
     expected: (model) => {
