@@ -21,8 +21,7 @@ import {
   hopSeconds,
 } from './efficiency.js';
 import { linkFor } from './exchanges.js';
-import { WEIGHT_DTYPES } from './quantized.js';
-import type { WeightDtype } from './serving-setting.js';
+import { WEIGHT_DTYPES, type WeightDtype } from './weight-types.js';
 
 /** How fast a GPU is. */
 export interface Rates {

@@ -46,8 +46,9 @@ export function servingBlocks(
       total,
       capacity,
     ),
-    speedTable(fit, setting),
-    note(`${limitsText(fit)} ${roomText(fit, setting)}`),
+    ...(fit.withoutRoom === null
+      ? [speedTable(fit, setting), note(`${limitsText(fit)} ${roomText(fit, setting)}`)]
+      : [note(`${sentence(fit.withoutRoom)} ${roomText(fit, setting)}`)]),
     ...(fit.withoutLink === null
       ? []
       : [note(`Sums over GPUs are not counted: ${fit.withoutLink}.`)]),

@@ -96,6 +96,8 @@ describe('profile', () => {
     [['--max-params', '22143967231'], 1],
     [['--max-memory', '24GB'], 1],
     [['--max-memory', '43.6GiB'], 0],
+    [['--max-memory', '24G'], 1],
+    [['--max-memory', '24B'], 1],
     [['--max-kv-cache', '319258624'], 0],
     [['--max-kv-cache', '304MiB'], 1],
     [['--max-training-memory', '80GB'], 1],
@@ -110,7 +112,11 @@ describe('profile', () => {
   });
 
   it.each([
-    [['--max-memory', '24G'], '--max-memory: "24G" is no size'],
+    [['--max-memory', '24X'], '--max-memory: "24X" is no size'],
+    ...['max-memory', 'max-kv-cache', 'max-training-memory'].map((flag): [string[], string] => [
+      [`--${flag}`, '30'],
+      `--${flag}: expected a size with its unit, found "30"\n  → write 30GB or 30GiB, or 30B for bytes`,
+    ]),
     [['--max-params', 'lots'], '--max-params: "lots" is no count'],
     [['--context', '0'], '--context: "0" is no positive whole number'],
     [['--published', '7Q'], '--published: "7Q" is no count'],

@@ -66,7 +66,7 @@ describe('a step of decoding Llama-2-13B at 8192 tokens ("How to Scale Your Mode
 
   it('is limited by reading where both parts of computing are faster than it, however long together', () => {
     const work = { ...ALONE, weightBytes: 5, cacheBytes: 4, scoreFlops: 3, flops: 3 };
-    const step = decodeStep(work, { bandwidth: 1, peakFlops: 1, gpus: 1 }, 1);
+    const step = decodeStep(work, { ...RATES, bandwidth: 1, peakFlops: 1 }, 1);
     expect([step.seconds.lower.value, step.limitedBy]).toEqual([9, 'weights']);
   });
 });
@@ -146,6 +146,7 @@ describe('several GPUs', () => {
     expect(work.allReduces).toBe(2 * 32 + 1);
     expect(work.reducedBytes).toBe((2 * 32 + 1) * 4096 * 2);
     const rates = {
+      ...RATES,
       bandwidth: 1e24,
       peakFlops: 1e24,
       gpus: 8,
