@@ -82,6 +82,17 @@ describe('profile', () => {
     );
   });
 
+  it('says what fit counts otherwise', async () => {
+    const { stdout } = await profile(TINY, '--dtype', 'i4', '-q');
+    const text = stdout.replace(/\s+/g, ' ');
+    expect(text).toContain('fit counts fused kernels, which keep neither');
+    expect(text).toContain('fit --dtype int4 counts scales');
+    const { stdout: usual } = await profile(TINY, '--recompute', 'full', '-q');
+    expect(usual.replace(/\s+/g, ' ')).not.toContain('fit ');
+    const fit = await runHere(['fit', TINY, '--gpu', 't4', '--for', 'training']);
+    expect(fit.stdout.replace(/\s+/g, ' ')).toContain('fused attention (profile counts plain)');
+  });
+
   it('refuses a context that the model does not have', async () => {
     const { code, stderr } = await profile(TINY, '--context', '257');
     expect(code).toBe(2);
