@@ -15,8 +15,8 @@ export type WeightDtype = PlainDtype | GgufFile;
 /** How weights are stored. */
 export interface WeightFormat {
   readonly dtype: WeightDtype;
-  /** Values of a row that share a scale; `row`: all of them. */
-  readonly groupSize: number | 'row';
+  /** Values of a row that share a scale; `row`: all of them; `block`: scales are within the blocks of GGUF. */
+  readonly groupSize: number | 'row' | 'block';
   readonly scaleDtype: Dtype;
   /** Whether each group has a zero point, in as many bits as a weight. */
   readonly zeroPoints: boolean;
@@ -132,7 +132,12 @@ export function parseWeightDtype(text: string): WeightDtype | undefined {
 }
 
 /** The usual format of a dtype. */
-export const usualFormat = (dtype: WeightDtype): WeightFormat => ({
-  dtype,
-  ...(WEIGHT_DTYPES[dtype].usual ?? { groupSize: 'row', scaleDtype: 'f32', zeroPoints: false }),
-});
+export function usualFormat(dtype: WeightDtype): WeightFormat {
+  const { usual, blocks } = WEIGHT_DTYPES[dtype];
+  const without = {
+    groupSize: blocks ? 'block' : 'row',
+    scaleDtype: 'f32',
+    zeroPoints: false,
+  } as const;
+  return { dtype, ...(usual ?? without) };
+}

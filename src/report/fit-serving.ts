@@ -59,7 +59,7 @@ export function servingBlocks(
 const formatText = ({
   weights: { dtype, groupSize, scaleDtype, zeroPoints },
 }: Serving['setting']) =>
-  ['f32', 'bf16', 'f16'].includes(dtype)
+  groupSize === 'block' || ['f32', 'bf16', 'f16'].includes(dtype)
     ? dtype
     : `${dtype} (a scale in ${scaleDtype} for ${groupSize === 'row' ? 'each row' : `each ${formatInteger(groupSize)} values`}` +
       `${zeroPoints ? ', with zero points' : ''})`;
