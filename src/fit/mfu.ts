@@ -28,21 +28,20 @@ const recomputing = (mfu: number, source: string): Reached => ({
 
 /** By generation; the ranges are those that are published. */
 const BY_ARCHITECTURE: Readonly<Partial<Record<Architecture, Reached>>> = {
+  // 56 to 64 % on 8 GPUs, 56 % of TinyLlama; 44 to 55 % with recomputation or on 40 GB.
   sm80: {
     mfu: 0.55,
-    source:
-      '56 to 64 % on 8 A100, 44 to 55 % with recomputation or 40 GB (llm-foundry, README of benchmarking, 2024; 56 %: ' +
-      'TinyLlama, README)',
+    source: '44 to 64 % on A100 (llm-foundry, README of benchmarking, 2024; TinyLlama, README)',
     busy: {
       utilisation: 0.7,
       source: '59 to 79 % of an A100 with what is recomputed (llm-foundry, README, column HFU)',
     },
   },
+  // 35 to 46 % by llm-foundry, 41 to 48 % by Megatron-LM, 38 to 43 % of Llama 3 on up to 16,384 GPUs.
   sm90: {
     mfu: 0.42,
     source:
-      '35 to 46 % on H100 (llm-foundry, README of benchmarking, 2024), 41 to 48 % (Megatron-LM, README), 38 to 43 % on up ' +
-      'to 16,384 (Llama 3, arXiv 2407.21783, table 4)',
+      '35 to 48 % on H100 (llm-foundry, README of benchmarking, 2024; Megatron-LM, README; arXiv 2407.21783, table 4)',
     busy: {
       utilisation: 0.5,
       source: '42 to 58 % of an H100 with what is recomputed (llm-foundry, README, column HFU)',
