@@ -35,7 +35,7 @@ export function readTorchLegacy(file: ByteFile, { stateDict }: TorchOptions = {}
     true,
   );
   const root = readPickle(source, torchEnvironment(refuse, storages));
-  const found = findStateDict(root, stateDict, file.path);
+  const found = findStateDict(root, stateDict, file);
   const { value, end } = plainPickle(file, source.position);
   placeStorages(file, end, keysIn(file, value, places), places, storages.all);
   return {

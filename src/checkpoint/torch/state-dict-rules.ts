@@ -15,11 +15,12 @@ export const STATE_DICT_RULES = {
   'tensor-rank': 'A tensor has at most 8 dimensions.',
   'tensor-dtype': 'The element type of a tensor is one that files store.',
   'tensor-flags': 'The stored bytes are the values: none negated, none conjugated.',
+  'tensor-flag-count': 'A tensor has at most 2 flags.',
   'tensor-elements': 'The bytes of a tensor can be counted exactly.',
   'tensor-bounds': 'Every element of a tensor lies in its storage.',
   'tensor-amplification': 'A tensor has at most as many elements as its storage, or 2^20.',
   'tensor-amplification-sum':
-    'All tensors of a storage have at most 1,024 times its elements, and 2^24 more.',
+    'All tensors of a file have at most 1,024 times the bytes of their storages, and 64 MiB more.',
   'parameter-data': 'A parameter holds a tensor.',
   'legacy-magic': 'A legacy file begins with the magic number of PyTorch.',
   'legacy-protocol': 'The protocol of a legacy file is 1001.',
@@ -31,5 +32,11 @@ export const STATE_DICT_RULES = {
   'state-dict-missing': 'A file holds a dict of tensors by name.',
   'state-dict-many':
     'Only one dict of a file holds the tensors of the model, unless one is chosen.',
+  'state-dict-key':
+    'A key of the dicts that are searched for a state dict has at most 65,536 characters.',
+  'state-dict-content':
+    'Beside a state dict there are at most 100,000 values, whose names have at most 2^24 characters together.',
+  'state-dict-views':
+    'The tensors of a state dict, tied ones once, take at most 8 times the bytes of the file, and 64 MiB more.',
   'state-dict-choice': 'The dict that was chosen is there, and holds tensors.',
 } as const;

@@ -9,15 +9,18 @@ import type { Dict, Storage, Tuple, Value } from './values.js';
 const MAX_RANK = 8;
 /** Elements that a tensor may have although its storage is smaller, as expanded tensors do. */
 const MAX_EXPANDED = 2 ** 20;
-/** How often the tensors of a storage may show it all, and elements that they may have beside. */
+/** How often the tensors of a file may show all of their storages, and bytes that they may have besides. */
 const MAX_SHOWINGS = 1024;
-const MAX_EXTRA = 2 ** 24;
+const MAX_EXTRA_BYTES = 2 ** 26;
+/** Of a tensor: PyTorch writes `neg` and `conj`. */
+const MAX_FLAGS = 2;
 
 /** Rebuilds the tensors of one file, and keeps an eye on what they make of their storages together. */
 export class TensorBuilder {
   readonly #refuse: Refuse;
-  /** Elements of all tensors on a storage. */
-  readonly #shown = new Map<StoredBytes, number>();
+  readonly #storages = new Set<StoredBytes>();
+  #storedBytes = 0;
+  #shownBytes = 0;
 
   constructor(refuse: Refuse) {
     this.#refuse = refuse;
@@ -65,14 +68,14 @@ export class TensorBuilder {
     return tensor;
   }
 
-  #addShown({ storage, elements, dtype }: StoredTensor): void {
-    const shown = (this.#shown.get(storage) ?? 0) + elements;
-    this.#shown.set(storage, shown);
-    const capacity = storage.bytes / widthOf(dtype);
-    if (shown > MAX_SHOWINGS * capacity + MAX_EXTRA) {
+  #addShown({ storage, bytes }: StoredTensor): void {
+    if (!this.#storages.has(storage)) this.#storedBytes += storage.bytes;
+    this.#storages.add(storage);
+    this.#shownBytes += bytes;
+    if (this.#shownBytes > MAX_SHOWINGS * this.#storedBytes + MAX_EXTRA_BYTES) {
       throw this.#refuse(
         'tensor-amplification-sum',
-        `makes ${shown} elements and more out of a storage of ${storage.bytes} bytes`,
+        `makes tensors of ${this.#shownBytes} bytes and more out of storages of ${this.#storedBytes}`,
         'save contiguous copies, or the smaller tensors that they were expanded from',
       );
     }
@@ -86,7 +89,12 @@ function dtypeOf(value: Value): StoredDtype | undefined {
 
 /** `{'neg': …, 'conj': …}`: when one is true the stored bytes are not the values. */
 function checkFlags(flags: Dict | null, refuse: Refuse): void {
-  const set = [...(flags?.entries ?? [])].filter(([, value]) => value !== false);
+  if (flags === null) return;
+  const { size } = flags.entries;
+  if (size > MAX_FLAGS) {
+    throw refuse('tensor-flag-count', `rebuilds a tensor with ${size} flags`);
+  }
+  const set = [...flags.entries].filter(([, value]) => value !== false);
   if (set.length === 0) return;
   throw refuse(
     'tensor-flags',

@@ -40,7 +40,7 @@ export function readTorchZip(file: ByteFile, { stateDict }: TorchOptions = {}): 
     false,
   );
   const root = readPickle(source, torchEnvironment(refuse, storages));
-  const found = findStateDict(root, stateDict, file.path);
+  const found = findStateDict(root, stateDict, file);
   return {
     format: 'torch-zip',
     tensors: found.tensors,

@@ -175,6 +175,16 @@ const ATTACKS: readonly (readonly [RuleId, string, () => Uint8Array])[] = [
       ),
   ],
   [
+    'tensor-flag-count',
+    'three flags, none of them set',
+    () =>
+      fileWith(
+        a.tensor({
+          rest: [a.dict(...['neg', 'conj', 'x'].flatMap((flag) => [a.text(flag), a.FALSE]))],
+        }),
+      ),
+  ],
+  [
     'tensor-elements',
     'a product beyond 2^53',
     () =>
@@ -324,6 +334,40 @@ const ATTACKS: readonly (readonly [RuleId, string, () => Uint8Array])[] = [
         [a.legacyData(4n, 16)],
       ),
   ],
+  ['state-dict-missing', 'nine keys deep', () => withObject(nested(9))],
+  [
+    'state-dict-key',
+    'a name of 65,537 characters',
+    () => withObject(a.dict(a.text('w'.repeat(65_537)), a.tensor())),
+  ],
+  [
+    'state-dict-key',
+    'a key of 65,537 characters on the way',
+    () => withObject(a.dict(a.text('k'.repeat(65_537)), a.dict(a.text('w'), a.tensor()))),
+  ],
+  [
+    'state-dict-content',
+    '100,001 values',
+    () =>
+      withObject(
+        a.dict(
+          ...[a.text('w'), a.tensor()],
+          Buffer.concat(numbered(100_001).map((at) => a.join(a.int(at), a.NONE))),
+        ),
+      ),
+  ],
+  [
+    'state-dict-content',
+    '300 names of 60,000 characters',
+    () =>
+      withObject(
+        a.dict(
+          a.text('k'.repeat(60_000)),
+          a.dict(a.text('w'), a.tensor(), ...numbered(300).flatMap((at) => [a.int(at), a.NONE])),
+        ),
+      ),
+  ],
+  ['state-dict-views', '17 views of 2^20 numbers', () => fileOfViews(17)],
   [
     'state-dict-many',
     'two models',
@@ -343,7 +387,41 @@ const ATTACKS: readonly (readonly [RuleId, string, () => Uint8Array])[] = [
   ],
 ];
 
+const numbered = (count: number) => Array.from({ length: count }, (_, at) => at);
+
+/** A state dict under so many keys. */
+function nested(depth: number): Buffer {
+  const dict = a.dict(a.text('0.w'), a.tensor());
+  return numbered(depth).reduce((inner) => a.dict(a.text('k'), inner), dict);
+}
+
+/** A file of 25,000 numbers, and of tensors with 2^20 of them each, from another one on. */
+const fileOfViews = (count: number) =>
+  a.legacy(
+    a.pickle(
+      a.dict(
+        ...numbered(count).flatMap((at) => [
+          a.text(`${at}.w`),
+          a.tensor({
+            storage: a.storage({ length: a.int(25_000) }),
+            offset: a.int(at),
+            size: a.tuple(a.int(2 ** 20)),
+            stride: a.tuple(a.int(0)),
+          }),
+        ]),
+      ),
+    ),
+    ['0'],
+    [a.legacyData(25_000n, 100_000)],
+  );
+
 describe('a PyTorch file that breaks a rule', () => {
+  it('may have a state dict under eight keys, and 2^24 numbers out of next to none', () => {
+    const deep = a.legacy(a.pickle(nested(8)), ['0'], [a.legacyData(4n, 16)]);
+    expect(ruleOfBytes(deep)).toBeUndefined();
+    expect(ruleOfBytes(fileOfViews(16))).toBeUndefined();
+  });
+
   it.each(ATTACKS)('%s: %s', (rule, _, bytes) => {
     expect(ruleOfBytes(bytes())).toBe(rule);
   });
@@ -493,11 +571,15 @@ describe('a legacy file', () => {
       a.join(a.dict(a.text('a'), a.get(index), a.text('b'), a.get(index)), a.put(index + 1), a.POP),
     );
     const bytes = a.legacy(
-      a.pickle(a.dict(a.text('0.w'), a.tensor()), a.put(0), a.POP, ...shared, a.get(100)),
+      a.pickle(
+        ...[a.dict(a.text('0.w'), a.tensor()), a.put(0), a.POP, ...shared],
+        a.dict(a.text('a'), a.get(100), a.text('b'), a.get(0)),
+      ),
       ['0'],
       [fourFloats],
     );
-    expect(readTorchLegacy(fileOf(bytes)).tensors.size).toBe(1);
+    const { tensors, stateDict } = readTorchLegacy(fileOf(bytes));
+    expect([tensors.size, stateDict]).toEqual([1, ['b']]);
   });
 
   it('tells of tensors that have no name', () => {
