@@ -66,7 +66,9 @@ describe('workspace', () => {
       tensorParallel: 2,
       pipelineParallel: 2,
     });
-    expect(communicators).toEqual([0, 3 * 128 * 2 ** 20, 3 * 256 * 2 ** 20]);
+    // The first with what it loads; each other with 64 channels of 9.19 MiB at most.
+    const channels = 64 * (4 * 2 ** 20 + 4_915_200 + 524_288);
+    expect(communicators).toEqual([0, 3 * 392 * 2 ** 20, 1536 * 2 ** 20 + 2 * channels]);
   });
 });
 
