@@ -41,6 +41,7 @@ export function readTorchLegacy(file: ByteFile, { stateDict }: TorchOptions = {}
   return {
     format: 'torch-legacy',
     tensors: found.tensors,
+    ambiguous: found.ambiguous,
     aliases: new Map(),
     metadata: new Map(),
     stateDict: found.path,

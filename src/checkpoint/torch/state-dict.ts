@@ -4,7 +4,7 @@ import type { ByteFile } from '../byte-file.js';
 import { type Refusal, refusal } from '../refusal.js';
 import type { StoredTensor } from '../stored-tensor.js';
 import { bytesOfViews, viewsOf } from '../summary-sharing.js';
-import { quoted } from '../wording.js';
+import { listed as listedNames, quoted } from '../wording.js';
 import { isKind, nameOf } from './pickle-machine.js';
 import { show } from './storages.js';
 import type { Dict, Value } from './values.js';
@@ -13,6 +13,8 @@ export interface StateDict {
   /** Keys that lead to it. */
   readonly path: readonly string[];
   readonly tensors: ReadonlyMap<string, StoredTensor>;
+  /** Names of tensors that integer keys beside them read like. */
+  readonly ambiguous: readonly string[];
   /** What stands beside it, and beside the dicts on the way to it. */
   readonly content: ReadonlyMap<string, Value>;
   /** What is odd about it. */
@@ -169,12 +171,12 @@ function taken(place: Place, file: ByteFile, refuse: Refuse): StateDict {
   const tensors = new Map<string, StoredTensor>();
   const beside = new Content(refuse);
   const way = wayTo(place);
-  let nameless = 0;
+  const nameless: Value[] = [];
   const prefixes = way.map((each) => (each.parent ? `${nameOfPlace(each)}.` : ''));
   for (const [key, value] of place.dict.entries) {
     if (typeof key === 'string' && isKind(value, 'tensor')) tensors.set(key, value);
     else beside.add(prefixes.at(-1) ?? '', key, value);
-    if (typeof key !== 'string' && isKind(value, 'tensor')) nameless++;
+    if (typeof key !== 'string' && isKind(value, 'tensor')) nameless.push(key);
   }
   for (const [depth, { dict }] of way.slice(0, -1).entries()) {
     for (const [key, value] of dict.entries) {
@@ -182,16 +184,45 @@ function taken(place: Place, file: ByteFile, refuse: Refuse): StateDict {
     }
   }
   checkShown(tensors, file, refuse);
-  const warnings =
-    nameless > 0
-      ? [`tensors of its state dict that have no text for a name are left out: ${nameless}`]
-      : [];
-  return { path: pathTo(place), tensors, content: beside.values, warnings };
+  const ambiguous = nameless
+    .filter(isInteger)
+    .map(String)
+    .filter((name) => tensors.has(name));
+  const { values: content, alike } = beside;
+  const warnings = warningsOf(nameless, ambiguous, alike);
+  return { path: pathTo(place), tensors, ambiguous, content, warnings };
+}
+
+const isInteger = (key: Value) => typeof key === 'number' || typeof key === 'bigint';
+
+/** What a state dict holds that other programs may read otherwise, or not at all. */
+function warningsOf(
+  nameless: readonly Value[],
+  ambiguous: readonly string[],
+  alike: readonly string[],
+): string[] {
+  const warnings: string[] = [];
+  if (nameless.length > 0) {
+    warnings.push(
+      `tensors of its state dict that have no text for a name are left out: ${nameless.length}`,
+    );
+  }
+  if (ambiguous.length > 0) {
+    warnings.push(
+      `names of tensors that stand as a text and as an integer: ${listedNames(ambiguous)}; programs that write keys as text keep only one of the two`,
+    );
+  }
+  if (alike.length > 0) {
+    warnings.push(`keys that read alike, of which the last is shown: ${listedNames(alike)}`);
+  }
+  return warnings;
 }
 
 /** What stands beside a state dict, by the names of the keys that lead to it. */
 class Content {
   readonly values = new Map<string, Value>();
+  /** Names that several values have. */
+  readonly alike: string[] = [];
   readonly #refuse: Refuse;
   #characters = 0;
 
@@ -210,7 +241,9 @@ class Content {
         'save model.state_dict() alone',
       );
     }
-    this.values.set(prefix + own, value);
+    const name = prefix + own;
+    if (this.values.has(name)) this.alike.push(name);
+    this.values.set(name, value);
   }
 }
 

@@ -1,6 +1,7 @@
 /** Tensors out of the arguments of the functions that PyTorch rebuilds them with (torch/_utils.py). */
 import { STORED_DTYPES, type StoredDtype, storedBytes } from '../../tensor/stored-dtype.js';
 import type { StoredBytes, StoredTensor } from '../stored-tensor.js';
+import { bytesText } from '../wording.js';
 import { meaningOf } from './globals.js';
 import { isKind } from './pickle-machine.js';
 import { type Refuse, show } from './storages.js';
@@ -58,6 +59,8 @@ export class TensorBuilder {
         'save the tensors in another type',
       );
     }
+    checkByteOrder(storage, dtype, refuse);
+    checkGradient(items[4] ?? null, dtype, refuse);
     const tensor = place(
       storage,
       dtype,
@@ -100,6 +103,31 @@ function checkFlags(flags: Dict | null, refuse: Refuse): void {
     'tensor-flags',
     `holds a tensor whose stored bytes are not its values (${set.map(([name]) => show(name)).join(', ')})`,
     'save a copy of it: tensor.clone(), or tensor.resolve_neg().resolve_conj()',
+  );
+}
+
+/** PyTorch swaps the bytes of a storage by the words of its own type, whatever tensors lie on it. */
+function checkByteOrder({ key, data, dtype }: Storage, read: StoredDtype, refuse: Refuse): void {
+  const words = wordBytesOf(dtype);
+  if (!data.isBigEndian || wordBytesOf(read) === words) return;
+  throw refuse(
+    'storage-words',
+    `reads ${read} from storage ${key} of a big-endian file, whose words have ${bytesText(words)}`,
+    'save it on a little-endian machine',
+  );
+}
+
+const wordBytesOf = (dtype: StoredDtype | undefined) =>
+  dtype ? STORED_DTYPES[dtype].wordBytes : 1;
+
+/** PyTorch loads no tensor that requires gradients and cannot have them. */
+export function checkGradient(required: Value, dtype: StoredDtype, refuse: Refuse): void {
+  const { kind } = STORED_DTYPES[dtype];
+  if (required === false) return;
+  if (required === true && (kind === 'float' || kind === 'complex')) return;
+  throw refuse(
+    'tensor-gradient',
+    `makes a tensor of type ${dtype} with requires_grad ${show(required)}; expected False, or True for floats`,
   );
 }
 

@@ -44,6 +44,7 @@ export function readTorchZip(file: ByteFile, { stateDict }: TorchOptions = {}): 
   return {
     format: 'torch-zip',
     tensors: found.tensors,
+    ambiguous: found.ambiguous,
     aliases: new Map(),
     metadata: new Map(),
     stateDict: found.path,
