@@ -104,6 +104,8 @@ export type ActivationName = keyof typeof ACTIVATIONS;
 /** Elementwise. */
 export interface Activation extends Node<'activation'> {
   readonly fn: ActivationName;
+  /** Whether the original makes it of elementary operations, each of which keeps values for its gradient. */
+  readonly composed?: boolean;
 }
 
 /** x · factor. */
@@ -267,6 +269,8 @@ export interface Attention extends Node<'attention'> {
   readonly scale: number;
   /** cap · tanh(score / cap) */
   readonly softcap: number | undefined;
+  /** Whether the original takes the softmax in the type of the scores; else in float32. */
+  readonly ownTypeSoftmax?: boolean;
   readonly spans: readonly HeadSpan[];
 }
 

@@ -21,6 +21,7 @@ import {
   epsilon,
   FEED_FORWARD_PER_CHANNEL,
   flag,
+  isComposed,
   transformerDocument,
 } from '../transformer/settings.js';
 import { oldBuffers, prefixStoredIn, storedPrefix, tyingSettings } from '../transformer/stored.js';
@@ -101,6 +102,7 @@ export const gpt2 = defineFamily({
               out: transposedLinear(`${name}.attn.c_proj`, hidden, hidden),
               heads,
               headDim,
+              ownTypeSoftmax: config.reorder_and_upcast_attn !== true,
               scale:
                 (config.scale_attn_weights ? headDim ** -0.5 : 1) /
                 (config.scale_attn_by_inverse_layer_idx ? index + 1 : 1),
@@ -112,7 +114,11 @@ export const gpt2 = defineFamily({
               `${name}.mlp`,
               [
                 transposedLinear(`${name}.mlp.c_fc`, hidden, inner),
-                activation(`${name}.mlp.act`, activationOf(config.activation_function)),
+                activation(
+                  `${name}.mlp.act`,
+                  activationOf(config.activation_function),
+                  isComposed(config.activation_function),
+                ),
                 transposedLinear(`${name}.mlp.c_proj`, inner, hidden),
               ],
               'feedForward',

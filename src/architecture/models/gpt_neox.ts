@@ -30,6 +30,7 @@ import {
   epsilon,
   FEED_FORWARD_PER_CHANNEL,
   flag,
+  isComposed,
   partOfHead,
   transformerDocument,
 } from '../transformer/settings.js';
@@ -134,7 +135,11 @@ export const gptNeox = defineFamily({
         `${name}.mlp`,
         [
           linear(`${name}.mlp.dense_h_to_4h`, hidden, inner),
-          activation(`${name}.mlp.act`, activationOf(config.hidden_act)),
+          activation(
+            `${name}.mlp.act`,
+            activationOf(config.hidden_act),
+            isComposed(config.hidden_act),
+          ),
           linear(`${name}.mlp.dense_4h_to_h`, inner, hidden),
         ],
         'feedForward',

@@ -32,6 +32,15 @@ export const activationWord = z.enum(ACTIVATION_WORDS);
 
 export const activationOf = (word: ActivationWord): ActivationName => ACTIVATION_NAMES[word];
 
+/** Of GELUs, those that transformers makes of products, powers and a tanh or erf. */
+const COMPOSED: readonly string[] = [
+  'gelu_new',
+  'gelu_fast',
+  'gelu_python',
+] satisfies ActivationWord[];
+
+export const isComposed = (word: ActivationWord): boolean => COMPOSED.includes(word);
+
 /** Keys that say nothing of what a model is made of or computes. */
 const BOOKKEEPING = {
   bos_token_id: z.union([tokenId, z.array(tokenId)]).nullish(),
