@@ -3,10 +3,10 @@ import * as z from 'zod';
 import { rmsNorm } from '../constructors.js';
 import { defineFamily } from '../family.js';
 import { trainingHints } from '../training.js';
-import { readHuggingFace } from '../transformer/hugging-face.js';
+import { huggingFaceReader } from '../transformer/hugging-face.js';
 import { decoder, mlpOf, preNormBlock, rotaryOf, separateAttention } from '../transformer/parts.js';
 import { rotarySettings } from '../transformer/rotary-settings.js';
-import { DECODER_RULES, layerListRules, rotaryRules } from '../transformer/rules.js';
+import { DECODER_RULES, layerListRules, rotaryRules, windowRules } from '../transformer/rules.js';
 import {
   activationWord,
   count,
@@ -18,7 +18,7 @@ import {
   windowAt,
   windowSettings,
 } from '../transformer/settings.js';
-import { tyingSettings } from '../transformer/stored.js';
+import { decoderStored, tyingSettings } from '../transformer/stored.js';
 
 const schema = transformerDocument('smollm3', {
   ...decoderSizes({
@@ -54,14 +54,16 @@ export const smollm3 = defineFamily({
   rules: [
     ...DECODER_RULES,
     ...rotaryRules,
-    ...layerListRules('no_rope_layers'),
+    ...layerListRules('no_rope_layers', 'at least'),
     ...layerListRules('layer_types'),
+    ...windowRules(),
   ],
   confusions: [],
   presets: {},
   dimensions: DECODER_DIMENSIONS,
   trainingHints,
-  fromHuggingFace: (config) => readHuggingFace(schema.shape.model, config),
+  fromHuggingFace: huggingFaceReader(schema.shape.model),
+  storedSettings: decoderStored,
   settingsFor: tyingSettings,
   build({ model: config }) {
     const { hidden_size: hidden, attention_bias: bias, no_rope_layers: listed } = config;
@@ -69,7 +71,7 @@ export const smollm3 = defineFamily({
     const { headDim } = heads;
     const norm = (name: string) => rmsNorm(name, hidden, config.rms_norm_eps);
     return decoder(config, {
-      norm: norm('model.norm'),
+      norm,
       block(name, index) {
         const rotates = listed
           ? listed[index] === 1

@@ -4,9 +4,11 @@ import { slidingWindow } from '../constructors.js';
 import type { Dimensions } from '../family.js';
 import type { ActivationName, Window } from '../layer.js';
 import { TRAINING_SECTIONS } from '../training.js';
+import { storedPrefix } from './stored.js';
 
 export const count = z.int().min(1);
-const tokenId = z.int().min(0);
+// Files on the Hub have −1 for none.
+const tokenId = z.int();
 export const epsilon = z.number().positive();
 export const flag = z.boolean();
 
@@ -94,6 +96,7 @@ export const decoderSizes = (defaults: SizeDefaults) => ({
     .default(defaults.max_position_embeddings)
     .describe('Longest input, in tokens'),
   rms_norm_eps: epsilon.default(defaults.rms_norm_eps).describe('Epsilon of the norms'),
+  stored_prefix: storedPrefix('model.'),
 });
 
 /**
