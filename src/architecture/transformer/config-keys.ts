@@ -214,6 +214,7 @@ export const LIMITED: LimitedKeys = {
   },
   sliding_window: refusedUnless([], 'the key-value cache forgets what is outside the window'),
   attention_chunk_size: refusedUnless([], 'the key-value cache forgets all but a chunk'),
+  num_kv_shared_layers: refusedUnless([0], 'layers share keys and values'),
   use_sliding_window: unreadBut([false]),
   use_mrope: refusedUnless([false], 'positions have several dimensions'),
   per_layer_config: {
@@ -228,8 +229,7 @@ export const LIMITED: LimitedKeys = {
   partial_rotary_factor: unreadBut([1], 'this family rotates whole heads'),
   architectures: {
     allows: (value) =>
-      value === null ||
-      (Array.isArray(value) && value.every((name) => CAUSAL_CLASS.test(String(name)))),
+      !Array.isArray(value) || value.every((name) => CAUSAL_CLASS.test(String(name))),
     why: 'the class has another head than the language model that is described',
     severity: 'warning',
   },

@@ -77,7 +77,8 @@ export function unreadRotary(
   isPartial: boolean,
 ): KeyRemark[] {
   const type = typeOf(rotary);
-  const read = typeof type === 'string' ? READ_BY_TYPE[type] : undefined;
+  const read =
+    typeof type === 'string' && Object.hasOwn(READ_BY_TYPE, type) ? READ_BY_TYPE[type] : undefined;
   // A type that does not exist is an error of its own.
   if (!read) return [];
   const isRead = (key: string) =>

@@ -21,9 +21,19 @@ const ACTIVATION_NAMES = {
   gelu_new: 'geluTanh',
   gelu_fast: 'geluTanh',
   gelu_pytorch_tanh: 'geluTanh',
+  gelu_python_tanh: 'geluTanh',
+  gelu_accurate: 'geluTanh',
+  gelu_10: 'geluClipped',
   quick_gelu: 'quickGelu',
   relu: 'relu',
   relu2: 'reluSquared',
+  relu6: 'relu6',
+  leaky_relu: 'leakyRelu',
+  hardswish: 'hardSwish',
+  mish: 'mish',
+  tanh: 'tanh',
+  sigmoid: 'sigmoid',
+  laplace: 'laplace',
 } as const satisfies Record<string, ActivationName>;
 
 type ActivationWord = keyof typeof ACTIVATION_NAMES;
