@@ -1,6 +1,5 @@
 import fs from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import type { Param } from '../../src/architecture/param.js';
 import { modelOf } from '../../src/cli/model-file.js';
 import { parseDocument } from '../../src/config/document.js';
 import { UserError } from '../../src/errors.js';
@@ -35,24 +34,19 @@ const CRC = Uint32Array.from({ length: 256 }, (_, byte) => {
 const crc32 = (text: string) =>
   ~[...Buffer.from(text)].reduce((sum, byte) => (sum >>> 8) ^ (CRC[(sum ^ byte) & 255] ?? 0), ~0);
 
-/** The weight of a tensor at a place, as `fixtures/hf/changes.py` has it. */
-function valueAt({ name, shape }: Param, index: number): number {
-  let x = (Math.imul(index, 2654435761) + crc32(name)) >>> 0;
-  for (const [shift, factor] of [
-    [16, 0x7feb352d],
-    [15, 0x846ca68b],
-    [16, 1],
-  ] as const) {
-    x = Math.imul(x ^ (x >>> shift), factor) >>> 0;
-  }
-  const part = x / 2 ** 32;
-  return shape.length > 1 ? part * 0.8 - 0.4 : 0.5 + part / 2;
-}
-
+/** Weights as `fixtures/hf/changes.py` has them. */
 const weights: WeightSource = {
   rangeOf: () => undefined,
-  read(tensor, first, target) {
-    for (const at of target.keys()) target[at] = valueAt(tensor, first + at);
+  read({ name, shape }, first, target) {
+    const start = crc32(name);
+    const isMatrix = shape.length > 1;
+    for (let at = 0; at < target.length; at++) {
+      let x = (Math.imul(first + at, 2654435761) + start) >>> 0;
+      x = Math.imul(x ^ (x >>> 16), 0x7feb352d) >>> 0;
+      x = Math.imul(x ^ (x >>> 15), 0x846ca68b) >>> 0;
+      const part = ((x ^ (x >>> 16)) >>> 0) / 2 ** 32;
+      target[at] = isMatrix ? part * 0.8 - 0.4 : 0.5 + part / 2;
+    }
   },
 };
 

@@ -12,7 +12,7 @@ import {
 import { defineFamily } from '../family.js';
 import type { Layer } from '../layer.js';
 import { trainingHints } from '../training.js';
-import { harmless, unreadBut } from '../transformer/config-keys.js';
+import { harmless, NO_ROTARY_KEYS, unreadBut } from '../transformer/config-keys.js';
 import { huggingFaceReader } from '../transformer/hugging-face.js';
 import { causalModel, residualBlock } from '../transformer/parts.js';
 import { headsDivide, lengthRules } from '../transformer/rules.js';
@@ -68,6 +68,8 @@ export const bloom = defineFamily({
       'skip_bias_add_qkv',
     ]),
     limited: {
+      ...NO_ROTARY_KEYS,
+      max_position_embeddings: unreadBut([], 'ALiBi sets no limit'),
       n_inner: unreadBut([]),
       slow_but_exact: {
         allows: (slow, { pretraining_tp: slices = 1 }) => slow !== true || Number(slices) <= 1,

@@ -35,6 +35,11 @@ import { decoderStored, tyingSettings } from '../transformer/stored.js';
 
 const [fullBase, localBase] = [1e6, 10_000];
 
+/** Keys of the model that reads images, too. */
+const WITH_IMAGES = Object.fromEntries(
+  ['text_config', 'vision_config', 'mm_tokens_per_image'].map((key) => [key, unreadBut([])]),
+);
+
 /** Five layers with a window to one without. */
 const DEFAULT_PATTERN = 6;
 
@@ -141,6 +146,7 @@ export const gemma3Text = defineFamily({
     rotary: rotaryByLayer,
     limited: {
       ...HIDDEN_ACT_UNREAD,
+      ...WITH_IMAGES,
       attn_logit_softcapping: unreadBut([]),
       // transformers writes it beside the list that it made by it, and reads 6 without the list.
       _sliding_window_pattern: unreadBut(

@@ -11,7 +11,7 @@ import {
 } from '../constructors.js';
 import { defineFamily } from '../family.js';
 import { trainingHints } from '../training.js';
-import { harmless, unreadBut } from '../transformer/config-keys.js';
+import { harmless, NO_ROTARY_KEYS, unreadBut } from '../transformer/config-keys.js';
 import { huggingFaceReader } from '../transformer/hugging-face.js';
 import { causalModel, residualBlock } from '../transformer/parts.js';
 import { headsDivide, lengthRules } from '../transformer/rules.js';
@@ -80,6 +80,7 @@ export const gpt2 = defineFamily({
       ...harmless('of the first release', ['n_special', 'predict_special_tokens']),
     },
     limited: {
+      ...NO_ROTARY_KEYS,
       n_ctx: unreadBut(
         (length, { n_positions = 1024, max_position_embeddings: positions = n_positions }) =>
           length === null || length === positions,

@@ -100,6 +100,7 @@ export const gptNeox = defineFamily({
       stored_head: isHeldInMemory(config) ? 'lm_head' : 'embed_out',
     }),
     limited: {
+      rope_theta: unreadBut([], 'this family reads rotary_emb_base'),
       head_dim: {
         allows: (width, config) => width === null || width === headDimIn(config),
         why: 'another part of each head is rotated',

@@ -42,7 +42,7 @@ const schema = transformerDocument('qwen3_moe', {
     rms_norm_eps: 1e-6,
   }),
   ...rotarySettings(10_000),
-  sliding_window: windowSettings().sliding_window,
+  sliding_window: windowSettings(4096).sliding_window,
   use_sliding_window: flag.default(false).describe('Whether all layers have the window, or none'),
   ...sparseSettings({ experts: 128, expertsPerToken: 8, inner: 768 }),
   attention_bias: flag.default(false).describe('Biases in all four products of attention'),

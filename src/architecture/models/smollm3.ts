@@ -20,12 +20,14 @@ import {
 } from '../transformer/settings.js';
 import { decoderStored, tyingSettings } from '../transformer/stored.js';
 
+const DEFAULT_LAYERS = 36;
+
 const schema = transformerDocument('smollm3', {
   ...decoderSizes({
     vocab_size: 128_256,
     hidden_size: 2048,
     intermediate_size: 11_008,
-    num_hidden_layers: 36,
+    num_hidden_layers: DEFAULT_LAYERS,
     num_attention_heads: 16,
     num_key_value_heads: 4,
     max_position_embeddings: 32_768,
@@ -54,7 +56,7 @@ export const smollm3 = defineFamily({
   rules: [
     ...DECODER_RULES,
     ...rotaryRules,
-    ...layerListRules('no_rope_layers', 'at least'),
+    ...layerListRules('no_rope_layers'),
     ...layerListRules('layer_types'),
     ...windowRules(),
   ],
@@ -62,7 +64,12 @@ export const smollm3 = defineFamily({
   presets: {},
   dimensions: DECODER_DIMENSIONS,
   trainingHints,
-  fromHuggingFace: huggingFaceReader(schema.shape.model),
+  fromHuggingFace: huggingFaceReader(schema.shape.model, {
+    // Of a longer list, transformers reads as much as there are layers.
+    more: ({ no_rope_layers: list, num_hidden_layers: layers = DEFAULT_LAYERS }) => ({
+      no_rope_layers: Array.isArray(list) ? list.slice(0, Number(layers)) : undefined,
+    }),
+  }),
   storedSettings: decoderStored,
   settingsFor: tyingSettings,
   build({ model: config }) {

@@ -179,8 +179,8 @@ export const localRotaryRules = scalingRules(wholeHead, 'rope_local_scaling');
 
 // ── Lists, lengths and experts ───────────────────────────────────────────────────────────────────
 
-/** A list with an entry for each layer has as many as there are layers; one that is read in order may have more. */
-export const layerListRules = (key: string, length: 'exactly' | 'at least' = 'exactly') =>
+/** A list with an entry for each layer has as many as there are layers. */
+export const layerListRules = (key: string) =>
   defineRules<{ readonly model: { readonly num_hidden_layers: number } }>([
     {
       severity: 'error',
@@ -188,9 +188,7 @@ export const layerListRules = (key: string, length: 'exactly' | 'at least' = 'ex
       check: ({ model }) => {
         const list = (model as Readonly<Record<string, unknown>>)[key];
         const layers = model.num_hidden_layers;
-        const fits = (entries: number) =>
-          length === 'exactly' ? entries === layers : entries >= layers;
-        return Array.isArray(list) && !fits(list.length)
+        return Array.isArray(list) && list.length !== layers
           ? {
               message: `${key} has ${list.length} entries for ${layers} layers`,
               suggestion: 'give one for each layer, or leave the list out',

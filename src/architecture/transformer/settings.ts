@@ -164,7 +164,7 @@ export function windowAt(
 
 /** Of the models whose upper layers have the window, if they use it at all. */
 export const upperWindowSettings = {
-  ...windowSettings(),
+  ...windowSettings(4096),
   use_sliding_window: flag.default(false).describe('Whether any layer has the window'),
   max_window_layers: z
     .int()
