@@ -130,6 +130,8 @@ export const HARMLESS: HarmlessKeys = {
     'attn_pdrop',
     'attention_probs_dropout_prob',
     'hidden_dropout_prob',
+    'residual_dropout',
+    'embedding_dropout',
     'classifier_dropout',
     'router_aux_loss_coef',
     'router_jitter_noise',
