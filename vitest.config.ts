@@ -1,5 +1,11 @@
 import { defineConfig } from 'vitest/config';
 
+/** Modes of runs of their own, such as `npm run test:kill`. */
+const ENVIRONMENTS: Readonly<Record<string, Record<string, string>>> = {
+  kill: { MINIMIND_KILLS: '50' },
+  conversions: { MINIMIND_CONVERSIONS: 'all' },
+};
+
 export default defineConfig(({ mode }) => ({
   test: {
     include: ['test/**/*.test.ts'],
@@ -11,7 +17,6 @@ export default defineConfig(({ mode }) => ({
     reporters: ['default'],
     // What is built runs as it is: test/run-here.ts.
     server: { deps: { external: [/\/dist\//] } },
-    // npm run test:kill
-    env: mode === 'kill' ? { MINIMIND_KILLS: '50' } : {},
+    env: ENVIRONMENTS[mode] ?? {},
   },
 }));

@@ -1,5 +1,5 @@
-// Bundles src into dist, writes the declarations of the library, the licences of what is bundled, and
-// oclif.manifest.json, with which a command starts without loading the others.
+// Bundles src into dist, writes the declarations of the library, the licences of what is bundled, the bill
+// of materials, and oclif.manifest.json, with which a command starts without loading the others.
 // docs/decisions/0004-bundle.md says why.
 import { execFileSync } from 'node:child_process';
 import { readdirSync, rmSync, writeFileSync } from 'node:fs';
@@ -7,7 +7,8 @@ import { createRequire } from 'node:module';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
-import { licencesOf } from './licences.js';
+import { bundledPackages, licencesText } from './licences.js';
+import { billOfMaterials } from './sbom.js';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 const inRoot = (...parts) => path.join(root, ...parts);
@@ -72,6 +73,9 @@ async function manifest() {
 rmSync(inRoot('dist'), { recursive: true, force: true });
 rmSync(inRoot('oclif.manifest.json'), { force: true });
 const metafile = await bundle();
-writeFileSync(inRoot('dist/THIRD-PARTY-LICENSES.txt'), licencesOf(metafile, root));
+const bundled = bundledPackages(metafile, root);
+writeFileSync(inRoot('dist/THIRD-PARTY-LICENSES.txt'), licencesText(bundled));
+const titles = bundled.map(({ name, version }) => `${name}@${version}`);
+writeFileSync(inRoot('dist/sbom.cdx.json'), billOfMaterials(root, titles));
 declarations();
 writeFileSync(inRoot('oclif.manifest.json'), `${JSON.stringify(await manifest())}\n`);

@@ -1,23 +1,27 @@
-// The licences of the packages in a bundle, which whoever passes it on has to pass on too.
+// The packages in a bundle, and their licences, which a copy of the bundle has to carry.
 import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 
 const LICENCE_FILE = /^(licen[cs]e|copying|notice)([.-]|$)/i;
 
 /**
- * The text of all licences.
- * @param metafile What esbuild says of a bundle.
+ * The packages in a bundle, sorted, each once: `name`, `version` and the text of the licence.
+ * @param metafile esbuild's account of the bundle.
  * @param root Folder that its paths are relative to.
  * @throws Error when a package comes without the text of its licence.
  */
-export function licencesOf(metafile, root) {
+export function bundledPackages(metafile, root) {
   const packages = [...bundledFolders(metafile)]
     .map((folder) => describe(path.join(root, folder)))
     .sort((a, b) => (a.title < b.title ? -1 : 1));
-  const unique = new Map(packages.map((each) => [each.title, each]));
+  return [...new Map(packages.map((each) => [each.title, each])).values()];
+}
+
+/** The text of all licences. */
+export function licencesText(packages) {
   const parts = [
     'minimind contains code of these packages, each under its own licence.',
-    ...[...unique.values()].map(({ title, text }) => `${title}\n\n${text}`),
+    ...packages.map(({ title, text }) => `${title}\n\n${text}`),
   ];
   return `${parts.join(`\n\n${'='.repeat(80)}\n\n`)}\n`;
 }
@@ -40,5 +44,5 @@ function describe(folder) {
   const files = readdirSync(folder).filter((file) => LICENCE_FILE.test(file));
   if (files.length === 0) throw new Error(`${name} ${version} has no file with its licence`);
   const texts = files.sort().map((file) => readFileSync(path.join(folder, file), 'utf8').trim());
-  return { title: `${name} ${version} (${license})`, text: texts.join('\n\n') };
+  return { name, version, title: `${name} ${version} (${license})`, text: texts.join('\n\n') };
 }

@@ -3,6 +3,7 @@ import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { parseBoundaries } from './boundaries/rules.js';
 import { commandNames, inPackage, ROOT } from './fixtures.js';
 import { safetensorsFile } from './reconcile/files.js';
 import { describeModel, SMALL, Workshop } from './reconcile/support.js';
@@ -50,11 +51,13 @@ const minimind = (args: readonly string[], env: Record<string, string> = {}) =>
 const QUIETLY = ['--no-audit', '--no-fund', '--prefer-offline', '--loglevel=error'];
 
 let packed: readonly string[] = [];
+let packedName = '';
 
 beforeAll(() => {
   // Without scripts: building again would take dist away from the tests that run beside this one.
   const pack = ['pack', '--json', '--ignore-scripts', '--pack-destination', work];
   const [{ filename, files }] = JSON.parse(succeed('npm', pack, { cwd: ROOT }));
+  packedName = filename;
   packed = files.map((file: { path: string }) => file.path).sort();
   fs.writeFileSync(path.join(work, 'package.json'), '{"name":"empty","private":true}\n');
   // Without ONNX Runtime, which comes along only where its own install script can fetch what it wants.
@@ -76,6 +79,7 @@ describe('the package', () => {
         'README.md',
         'bin/run.js',
         'dist/THIRD-PARTY-LICENSES.txt',
+        'dist/sbom.cdx.json',
         'dist/cli/main.js',
         'dist/index.d.ts',
         'dist/index.js',
@@ -109,24 +113,52 @@ describe('the package', () => {
     );
     // Sources and what follows from them only.
     const built = packed.filter((file) => file.startsWith('dist/'));
-    expect(built.filter((file) => !/(\.js|\.d\.ts|LICENSES\.txt)$/.test(file))).toEqual([]);
+    expect(
+      built.filter((file) => !/(\.js|\.d\.ts|LICENSES\.txt|sbom\.cdx\.json)$/.test(file)),
+    ).toEqual([]);
     expect(
       built.filter((file) => /^dist\/(cli|commands|report|config)\/.*\.d\.ts$/.test(file)),
     ).toEqual([]);
   });
 
+  const text = (...parts: string[]) => fs.readFileSync(installed(...parts), 'utf8');
+
   it('names the licences of what is bundled', () => {
-    const text = fs.readFileSync(installed('dist/THIRD-PARTY-LICENSES.txt'), 'utf8');
-    const { dependencies } = JSON.parse(fs.readFileSync(installed('package.json'), 'utf8'));
-    // TensorFlow.js stays in its own packages, with their licences.
-    const bundled = Object.entries(dependencies).filter(
-      ([name]) => !name.startsWith('@tensorflow/'),
+    const { dependencies, devDependencies } = JSON.parse(text('package.json'));
+    const versions = { ...devDependencies, ...dependencies };
+    const rows = parseBoundaries(fs.readFileSync(inPackage('docs/architecture.md'), 'utf8'));
+    // The engines stay in their own packages, with their licences.
+    const bundled = [...new Set(rows.flatMap(({ packages }) => packages))].filter(
+      (name) => !/^(@tensorflow\/.*|onnxruntime-node|webgpu)$/.test(name),
     );
-    expect(bundled.length).toBeGreaterThan(5);
-    for (const [name, version] of bundled) {
-      expect(text).toContain(`\n${name} ${version} (`);
+    expect(bundled.length).toBeGreaterThan(9);
+    const licences = text('dist/THIRD-PARTY-LICENSES.txt');
+    for (const name of bundled) expect(licences).toContain(`\n${name} ${versions[name]} (`);
+    expect(licences).toContain('Apache License');
+  });
+
+  it('has a bill of materials, of what is installed with it and what is bundled', () => {
+    interface Component {
+      readonly 'bom-ref': string;
+      readonly scope: string;
+      readonly properties: readonly { readonly name: string }[];
     }
-    expect(text).toContain('Apache License');
+    const components: readonly Component[] = JSON.parse(text('dist/sbom.cdx.json')).components;
+    const refs = (wanted: (component: Component) => boolean) =>
+      components.filter(wanted).map((component) => component['bom-ref']);
+    const licences = text('dist/THIRD-PARTY-LICENSES.txt');
+    const bundled = [...licences.matchAll(/^={80}\n\n(\S+) (\S+) \(/gm)].map(
+      ([, name, version]) => `${name}@${version}`,
+    );
+    const tree = JSON.parse(succeed('npm', ['query', '*', '--loglevel=error']));
+    const present: string[] = tree
+      .filter(({ name }: { name: string }) => name !== 'minimind' && name !== 'empty')
+      .map(({ name, version }: { name: string; version: string }) => `${name}@${version}`);
+    expect(refs(({ properties }) => properties.length > 0).sort()).toEqual(bundled.sort());
+    expect(refs(({ scope }) => scope === 'required').sort()).toEqual(
+      [...new Set([...present, ...bundled])].sort(),
+    );
+    expect(refs(({ scope }) => scope === 'optional')).toContain('onnxruntime-node@1.30.0');
   });
 });
 
@@ -222,7 +254,7 @@ const quickTest = () => minimind(['quick-test', 'small.yaml', '--only', 'created
 const doctor = () =>
   JSON.parse(minimind(['doctor', '--only', 'onnx:cpu', '--json']).stdout).engines;
 
-const COMMAND = 'npm install onnxruntime-node@1.30.0 --onnxruntime-node-install=skip';
+const COMMAND = 'npm install --ignore-scripts onnxruntime-node@1.30.0';
 
 describe('the installed program without ONNX Runtime', () => {
   it('tests on TensorFlow.js, and says so, and what would install the other', () => {
@@ -303,6 +335,33 @@ describe('the installed program with ONNX Runtime, by the command that it names'
   it('is usable to doctor', () => {
     expect(doctor()).toEqual([expect.objectContaining({ version: '1.30.0', problem: null })]);
   });
+});
+
+describe('the program, installed for all', () => {
+  // Apart from the project, whose packages it would find.
+  const prefix = fs.mkdtempSync(path.join(fs.realpathSync(os.tmpdir()), 'minimind-global-'));
+  afterAll(() => fs.rmSync(prefix, { recursive: true, force: true }), 120_000);
+  const here = path.join(prefix, process.platform === 'win32' ? '.' : 'lib', 'node_modules');
+  const bin = path.join(prefix, process.platform === 'win32' ? 'minimind' : 'bin/minimind');
+  const engine = () => {
+    const { stdout } = run(bin, ['doctor', '--only', 'tfjs:wasm', '--json']);
+    return JSON.parse(stdout).engines[0];
+  };
+
+  beforeAll(() => {
+    const words = ['install', '--global', '--prefix', prefix, '--omit=optional', ...QUIETLY];
+    succeed('npm', [...words, path.join(work, packedName)]);
+    const wasm = path.join(here, 'minimind/node_modules/@tensorflow/tfjs-backend-wasm');
+    fs.rmSync(wasm, { recursive: true });
+  }, 300_000);
+
+  it('names a command to doctor that installs an engine where it finds it', () => {
+    const remedy = `npm install --global --prefix ${prefix} @tensorflow/tfjs-backend-wasm@4.22.0`;
+    expect(engine()).toMatchObject({ problem: 'it is not installed', remedy });
+    const [program = '', ...words] = remedy.split(' ');
+    succeed(program, [...words, ...QUIETLY]);
+    expect(engine()).toMatchObject({ version: '4.22.0', problem: null });
+  }, 300_000);
 });
 
 describe('the installed library', () => {

@@ -33,7 +33,7 @@ import type {
   TransposedLinear,
   Window,
 } from './layer.js';
-import { checkElements, checkNames } from './limits.js';
+import { checkEach, checkElements, checkLayers, checkNames } from './limits.js';
 import { buffer, type Param, param } from './param.js';
 import type { RotaryScaling } from './rotary-scaling.js';
 import { tensorsOf } from './walk.js';
@@ -406,9 +406,9 @@ export function languageModel(parts: ModelParts): LanguageModel {
   return model;
 }
 
-/** `layers.0`, `layers.1`, …: the names of `count` blocks, refused when they alone are too many. */
+/** `layers.0`, `layers.1`, …: the names of `count` blocks. @throws LimitError when they are too many. */
 export function blockNames(prefix: string, count: number, countPath: string): string[] {
-  checkNames(countPath, count);
+  checkLayers(countPath, count);
   return Array.from({ length: count }, (_, index) => `${prefix}.${index}`);
 }
 
@@ -427,7 +427,8 @@ export function stack<Block extends Layer>(
     const block = make(name, index);
     // Each tensor that a block holds stands in the state dict under a name of the block.
     held += tensorsOf(block).length;
-    checkNames(countPath, index === 0 ? held * names.length : held);
+    if (index === 0) checkEach(countPath, names.length, held);
+    checkNames(countPath, held);
     blocks.push(block);
   }
   return blocks;

@@ -1,3 +1,4 @@
+import { UserError } from '../errors.js';
 import type { Family } from './family.js';
 
 /** The registry, one line a family; each is loaded when it is needed. */
@@ -36,6 +37,12 @@ export function isFamilyName(name: unknown): name is FamilyName {
   return typeof name === 'string' && Object.hasOwn(FAMILIES, name);
 }
 
+/** @throws UserError when there is no such family: a name can come from JavaScript, with no type. */
 export async function loadFamily(name: FamilyName): Promise<Family> {
+  if (!isFamilyName(name)) {
+    throw new UserError('usage', `unknown family ${JSON.stringify(name)}`, {
+      suggestion: `write one of ${FAMILY_NAMES.join(', ')}`,
+    });
+  }
   return FAMILIES[name]();
 }

@@ -1,10 +1,16 @@
 /**
- * How large a description may become. The limits keep every count exact and stop a slip of the pen
- * (`num_layers: 1e9`) before anything is built from it.
+ * How large a description may become. The limits keep every count exact, keep every answer within seconds
+ * and some hundred megabytes, and stop a slip of the pen (`num_layers: 1e9`) before anything is built from it.
  */
 
-/** Most names that a model's state dict may have, aliases and buffers included. */
-export const MAX_TENSORS = 1_000_000;
+/** Most blocks of a model. The deepest models that were trained have about a thousand. */
+export const MAX_LAYERS = 10_000;
+
+/**
+ * Most names that a model's state dict may have, aliases and buffers included: as many as the header of a
+ * safetensors file may have. The largest models with experts of their own tensors have about 70,000.
+ */
+export const MAX_TENSORS = 200_000;
 
 /** A config that is valid but describes a model beyond the limits. */
 export class LimitError extends Error {
@@ -21,15 +27,34 @@ export class LimitError extends Error {
 const grouped = (value: number) =>
   Number.isSafeInteger(value) ? value.toLocaleString('en-US') : `about ${value.toExponential(2)}`;
 
-/** Refuses a model of at least `names` tensor names when these are too many. */
-export function checkNames(path: string, names: number): void {
-  if (names > MAX_TENSORS) {
+/** Refuses a model of `layers` blocks when these are too many. */
+export function checkLayers(path: string, layers: number): void {
+  if (layers > MAX_LAYERS) {
     throw new LimitError(
       path,
-      `describes at least ${grouped(names)} tensor names; the limit is ${grouped(MAX_TENSORS)}`,
+      `describes ${grouped(layers)} layers; the limit is ${grouped(MAX_LAYERS)}`,
     );
   }
 }
+
+/** Refuses a model of at least `names` tensor names when these are too many. */
+export function checkNames(path: string, names: number): void {
+  if (names > MAX_TENSORS) throw tooManyNames(path, names);
+}
+
+/** Refuses a model of `layers` blocks with `each` tensor names when these are too many together. */
+export function checkEach(path: string, layers: number, each: number): void {
+  const names = layers * each;
+  if (names > MAX_TENSORS) {
+    throw tooManyNames(path, names, `, ${grouped(each)} in each of ${grouped(layers)} layers`);
+  }
+}
+
+const tooManyNames = (path: string, names: number, where = '') =>
+  new LimitError(
+    path,
+    `describes at least ${grouped(names)} tensor names${where}; the limit is ${grouped(MAX_TENSORS)}`,
+  );
 
 /** Refuses a model of `elements` stored values (a sum of doubles) when these cannot be counted exactly. */
 export function checkElements(path: string, elements: number): void {

@@ -7,6 +7,7 @@ import type { Attention, LanguageModel, LatentAttention, Layer } from '../archit
 import type { Param } from '../architecture/param.js';
 import { tensorsOf, walk } from '../architecture/walk.js';
 import type { Exact } from './figure.js';
+import type { KnownCount } from './known-counts.js';
 import { layerPattern } from './parameters.js';
 
 /** A number as somebody printed it. */
@@ -73,6 +74,8 @@ export interface PublishedContext {
    * parameters.
    */
   readonly operations?: Readonly<Record<string, Exact>>;
+  /** Counts of other forms of the model, and of its parts. */
+  readonly known?: readonly KnownCount[];
   /** See `Family.predictionLayers`. */
   readonly predictionLayers?: number;
 }
@@ -81,7 +84,7 @@ export interface PublishedContext {
 export function explainPublished(
   model: LanguageModel,
   published: PublishedNumber,
-  { operations = {}, predictionLayers = 0 }: PublishedContext = {},
+  { operations = {}, known = [], predictionLayers = 0 }: PublishedContext = {},
 ): PublishedReport {
   const truth = tensorsOf(model)
     .filter(({ role }) => role === 'parameter')
@@ -100,7 +103,13 @@ export function explainPublished(
       reasons: choices.flatMap(({ reasons }) => reasons),
     }),
   );
-  const all = [...counts, ...operationCounts(operations)];
+  const others = known.map(
+    ({ id, text, value }): Explanation => ({
+      value,
+      reasons: [{ id, text: `these are ${text}`, weight: 1.2 }],
+    }),
+  );
+  const all = [...counts, ...others, ...operationCounts(operations)];
   const near = all.filter(({ value }) => distance(value, published.value) <= published.tolerance);
   const found = near.length > 0 ? near : otherVocabulary(model, published, counts);
   return {

@@ -69,6 +69,9 @@ interface Candidate extends Pick<SrteRow, 'id' | 'label' | 'kind'> {
   readonly config: HybridConfig;
 }
 
+/** Ranks of the published comparison. */
+export const PUBLISHED_RANKS = [128, 64] as const;
+
 const FULL_TABLE = { srte_encoding: 'learnable', srte_factorized_rank: 0 } as const;
 const NOT_SHARED = { ...FULL_TABLE, srte_share_across_layers: false } as const;
 const SHARED = { ...FULL_TABLE, srte_share_across_layers: true } as const;

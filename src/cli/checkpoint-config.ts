@@ -5,6 +5,7 @@ import { isDeepStrictEqual } from 'node:util';
 import type { Setting } from '../architecture/family.js';
 import { LimitError } from '../architecture/limits.js';
 import type { Checkpoint } from '../checkpoint/checkpoint.js';
+import { samenessOfPlaces } from '../checkpoint/sameness.js';
 import { storedNames } from '../checkpoint/stored-names.js';
 import { type Plain, type PlainLimits, plainOf, typeName } from '../checkpoint/summary-content.js';
 import { isKind } from '../checkpoint/torch/pickle-machine.js';
@@ -14,7 +15,6 @@ import { readDocument } from '../config/read.js';
 import { type Problem, UserError } from '../errors.js';
 import { configIn, ownConfigNames } from '../files/config-names.js';
 import type { Description } from '../reconcile/reconcile.js';
-import { samenessOfPlaces } from '../reconcile/sameness.js';
 import { shapesOf } from '../reconcile/shapes.js';
 import type { ConfigDifference } from '../report/verify.js';
 import { type ModelFile, modelOf, readConfig } from './model-file.js';
@@ -59,7 +59,7 @@ export async function findConfig(
   const neighbour = neighbourOf(checkpoint.path);
   return neighbour === undefined
     ? undefined
-    : { document: await readDocument(neighbour), origin: 'beside' };
+    : { document: await readDocument(neighbour, { isFound: true }), origin: 'beside' };
 }
 
 /**

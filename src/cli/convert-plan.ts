@@ -71,7 +71,7 @@ export async function conversionOf(
       suggestion: 'name the config of the input with --config, or leave --set out',
     });
   }
-  const srte = srteOf(checkpoint, stored, source, flags);
+  const srte = await srteOf(checkpoint, stored, source, flags);
   const arrival = flags.target
     ? await targetConfig(flags.target, source, checkpoint, flags.set)
     : undefined;
@@ -128,14 +128,14 @@ function refuseContradiction({ model }: TargetConfig, wanted: SrteLayout): void 
 }
 
 /** Undefined when there is none, and none is asked for. */
-function srteOf(
+async function srteOf(
   checkpoint: Checkpoint,
   stored: StoredNames,
   source: SourceConfig | undefined,
   flags: PlanFlags,
-): SrteSource | undefined {
+): Promise<SrteSource | undefined> {
   try {
-    return srteSourceOf(checkpoint, stored, source?.model, flags.positions);
+    return await srteSourceOf(checkpoint, stored, source?.model, flags.positions);
   } catch (error) {
     const isWanted = [flags.to, flags.positions, flags.truncation, flags.target].some(
       (each) => each !== undefined,

@@ -40,6 +40,7 @@ export function resultOf(
     input: inputOf(checkpoint, subject),
     output,
     srte: plan.srte && srteOf(plan.srte, flags, converted),
+    tie: plan.tie && { ...plan.tie, errors: converted.tie ?? [] },
     configChanges: config?.changes ?? [],
     leftOut: leftOutOf(plan.leftOut),
     notes: plan.notes,

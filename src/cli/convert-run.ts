@@ -7,7 +7,7 @@ import { openCheckpoint } from '../checkpoint/open.js';
 import type { Writable } from '../checkpoint/torch/write-values.js';
 import { escapeText } from '../config/quote.js';
 import { WrongOutput } from '../conversion/check-output.js';
-import { execute, makeTables } from '../conversion/execute.js';
+import { type Executed, execute, makeTables } from '../conversion/execute.js';
 import { stepOf } from '../conversion/left-out.js';
 import type { MadeTable, Scratch } from '../conversion/make-tables.js';
 import { type MemoryPlan, planMemory } from '../conversion/memory.js';
@@ -56,7 +56,9 @@ export interface Converted extends Planning {
     readonly resumed?: boolean;
   }[];
   readonly memory: MemoryPlan;
-  readonly tables: Awaited<ReturnType<typeof execute>>['tables'] | null;
+  /** Null for a plan. */
+  readonly tables: Executed['tables'] | null;
+  readonly tie: Executed['tie'] | null;
 }
 
 /**
@@ -90,6 +92,7 @@ export async function preview(
     files: await expectedFiles(checkpoint, planning, subject, flags),
     memory,
     tables: null,
+    tie: null,
     plan: { ...planning.plan, notes: [...planning.plan.notes, ...standsThere(flags)] },
   };
 }
@@ -136,7 +139,7 @@ export async function convert(
   const expected = await expectedFiles(checkpoint, first, subject, flags);
   // What is there to resume takes its space already.
   if (!flags.resume) refuseFullDisk(flags.place.path, expected);
-  const staging = await openStaging(checkpoint, subject, flags);
+  const staging = await openStaging(checkpoint, subject, first, flags);
   const scratch = scratchAt((name) => staging.spool(name));
   const stopped = () => tellStopped(staging, flags);
   process.once('exit', stopped);
@@ -150,7 +153,7 @@ export async function convert(
     const configName = staging.isFinished(usual) ? usual : configNameFor(subject, planning, flags);
     const saturate = flags.saturate;
     const check = flags.check && !staging.isInPlace;
-    const { files, tables } = await execute(
+    const { files, tables, tie } = await execute(
       {
         checkpoint,
         tables: subject.srte?.tables ?? null,
@@ -163,7 +166,7 @@ export async function convert(
     scratch.close();
     await staging.commit();
     const resumed = files.some((file) => file.resumed);
-    return { ...planning, files, tables, memory, resumed, products: multiplier.name };
+    return { ...planning, files, tables, tie, memory, resumed, products: multiplier.name };
   } catch (error) {
     scratch.close();
     throw await abandoned(error, staging, flags);
@@ -248,17 +251,23 @@ async function abandoned(error: unknown, staging: Staging, { place }: RunFlags):
 async function openStaging(
   checkpoint: Checkpoint,
   subject: Subject,
+  first: Planning,
   flags: RunFlags,
 ): Promise<Staging> {
   const { place, force, resume } = flags;
-  const identity = identityOf(checkpoint, subject, flags);
+  const identity = identityOf(checkpoint, subject, first, flags);
   return Staging.open(place.path, { kind: place.kind, force, resume, identity });
 }
 
 /** Changes when the result would: with the input's files, and with what is asked for. */
-function identityOf({ files }: Checkpoint, { source }: Subject, flags: RunFlags): string {
+function identityOf(
+  { files }: Checkpoint,
+  { source }: Subject,
+  first: Planning,
+  flags: RunFlags,
+): string {
   const { force: _, resume: __, check: ___, maxMemoryBytes: ____, ...asked } = flags;
-  const target = flags.target === undefined ? '' : fs.readFileSync(flags.target, 'utf8');
+  const target = flags.target === undefined ? undefined : first.config?.written.value;
   const inputs = files.map((file) => [path.resolve(file.path), file.size, file.changedAt]);
   const text = JSON.stringify([inputs, asked, target, source?.written.value]);
   return createHash('sha256').update(text).digest('hex');

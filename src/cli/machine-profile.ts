@@ -139,7 +139,7 @@ async function storedProfile(
   wish: ProfileWish,
 ): Promise<MachineProfile | string | undefined> {
   try {
-    const document = await readDocument(file);
+    const document = await readDocument(file, { isFound: wish.file === undefined });
     if (isEarlierProfile(document.value)) {
       return `what ${escapeText(file)} has is of an earlier version`;
     }

@@ -35,12 +35,24 @@ export async function runCommandLine(
 ): Promise<void> {
   const words = argv[0] === 'help' ? [...argv.slice(1), '--help'] : [...argv];
   try {
-    const config = await Config.load({ root: fileURLToPath(root), ...load });
+    const config = await loadConfig(root, load);
     refuseUnknownCommand(words, config);
     await run(words, config);
   } catch (error) {
     await fail(asUserError(error), words);
   }
+}
+
+/** The commands of this package. Nothing in the user's folders adds to them or changes how they look. */
+function loadConfig(root: URL, load: Load): Promise<Config> {
+  // The only way to keep the command library from reading theme.json in the user's config folder.
+  process.env.MINIMIND_DISABLE_THEME = '1';
+  return Config.load({
+    root: fileURLToPath(root),
+    userPlugins: false,
+    devPlugins: false,
+    ...load,
+  });
 }
 
 /** A closed pipe ends quietly; a full disk behind stdout is an error like any other. */

@@ -68,8 +68,10 @@ export async function loadModelFile(source: string, options: LoadOptions = {}): 
 }
 
 /** The config at a path, in a folder, or, with `-`, of stdin. @throws UserError as `readDocument`. */
-export const readConfig = (source: string): Promise<ConfigDocument> =>
-  readDocument(configPath(source));
+export function readConfig(source: string): Promise<ConfigDocument> {
+  const file = configPath(source);
+  return readDocument(file, { isFound: file !== source });
+}
 
 /**
  * Overrides and checks a document, and describes its model.

@@ -1,7 +1,7 @@
 import * as Args from '@oclif/core/args';
 import * as Flags from '@oclif/core/flags';
 import { hybrid } from '../architecture/models/hybrid.js';
-import { compareSrte } from '../budget/srte.js';
+import { compareSrte, PUBLISHED_RANKS } from '../budget/srte.js';
 import { BaseCommand } from '../cli/base-command.js';
 import { counts, dtype, set } from '../cli/flags.js';
 import { documentOf, loadModelFile } from '../cli/model-file.js';
@@ -25,7 +25,7 @@ export default class CompareSrte extends BaseCommand {
   static override flags = {
     set,
     dtype: dtype({ default: 'bf16', description: 'element type for the bytes' }),
-    ranks: counts({ default: [128, 64], description: 'ranks to compare' }),
+    ranks: counts({ default: [...PUBLISHED_RANKS], description: 'ranks to compare' }),
     'max-positions': counts({ description: 'add rows: the file with so many positions' }),
     'vocab-sizes': counts({ description: 'add rows: the file with such a vocabulary' }),
     tie: Flags.boolean({ description: 'add a row: the file with its head tied' }),

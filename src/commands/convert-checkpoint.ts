@@ -17,8 +17,9 @@ import type { DialectName } from '../conversion/dialects.js';
 import type { Container } from '../conversion/places.js';
 import type { Extension, LayoutName, Merge, Tie } from '../conversion/request.js';
 import { UserError } from '../errors.js';
-import { convertReport } from '../report/convert.js';
+import { convertReport, exceedsBound } from '../report/convert.js';
 import type { Proof } from '../report/convert-result.js';
+import { percentText } from '../report/percent.js';
 import type { EncodableDtype } from '../tensor/encode.js';
 
 // As the files of conversion have them, which are loaded only when something is converted.
@@ -64,7 +65,7 @@ export default class ConvertCheckpoint extends BaseCommand {
     'layer’s SRTE is from the one that it had, measured on what was written.';
   static override examples = [
     '<%= config.bin %> <%= command.id %> fixtures/checkpoints/valid/zip_proto5.pt shared.pt --to shared --dry-run',
-    '<%= config.bin %> <%= command.id %> fixtures/checkpoints/valid/zip_proto5.pt pair.safetensors --to low-rank --max-error 0.4',
+    '<%= config.bin %> <%= command.id %> fixtures/checkpoints/valid/zip_proto5.pt pair.safetensors --to low-rank --max-error 0.75',
     '<%= config.bin %> <%= command.id %> fixtures/hybrid/shared-lowrank-tied per-layer --to per-layer --dtype bf16 --check',
     '<%= config.bin %> <%= command.id %> fixtures/checkpoints/valid/zip_proto5.pt model.safetensors --container safetensors',
     '<%= config.bin %> <%= command.id %> fixtures/hybrid/shared-lowrank-tied proved --dtype bf16 --prove',
@@ -104,7 +105,7 @@ export default class ConvertCheckpoint extends BaseCommand {
     }),
     'max-error': fraction({
       description:
-        'instead of --rank: the smallest within this relative error of the table, as in 0.05',
+        'instead of --rank: the smallest rank whose reported SRTE error is at most E, as in 0.05',
       exclusive: ['target'],
       helpGroup: 'SRTE',
     }),
@@ -217,7 +218,13 @@ export default class ConvertCheckpoint extends BaseCommand {
         dtype: flags.dtype === 'keep' ? undefined : DTYPE_OF[flags.dtype],
         warn: (warnings) => this.warnAbout(flags, warnings),
       });
-      if (result.proof) process.exitCode = PROOF_EXIT_CODES[result.proof.verdict];
+      if (exceedsBound(result)) {
+        const error = percentText(result.srte?.relativeError ?? null);
+        const most = percentText(flags['max-error'] ?? null);
+        const why = `as it is stored, the SRTE error is ${error}, more than --max-error ${most}`;
+        this.note(flags, `${why}: use a wider --dtype`);
+        process.exitCode = 1;
+      } else if (result.proof) process.exitCode = PROOF_EXIT_CODES[result.proof.verdict];
       return await this.answer(flags, result, (each) =>
         convertReport(each, { flat: formatOf(flags) === 'csv' }),
       );

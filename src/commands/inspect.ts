@@ -102,7 +102,7 @@ async function surveyed(
   { ranks, quiet }: SurveyFlags,
 ): Promise<SrteSurvey> {
   const { bytesToSurvey, surveySrte } = await import('../conversion/srte-survey.js');
-  const { add, end } = progress({ quiet }, 'comparing', bytesToSurvey(checkpoint));
+  const { add, end } = progress({ quiet }, 'comparing', await bytesToSurvey(checkpoint));
   try {
     return await surveySrte(checkpoint, { ...(ranks && { ranks }), onBytes: add });
   } finally {

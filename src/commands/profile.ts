@@ -66,6 +66,8 @@ export default class Profile extends BaseCommand {
     const setting = resolveSetting(flags, family.trainingHints?.(document) ?? {}, model.positions);
     const profile = profileModel(model, setting);
     const checks = checkLimits(profile, flags);
+    // Only here: it describes every preset of the family.
+    const known = flags.published && (await import('../budget/known-counts.js')).knownCounts;
     const result = {
       schema: 'minimind/profile@1',
       file,
@@ -75,15 +77,17 @@ export default class Profile extends BaseCommand {
       ...(checkpoint && { checkpoint }),
       ...(flags.layers && { layers: blocksOf(model, setting) }),
       ...(flags.tensors && { tensors: tensorInventory(model) }),
-      ...(flags.published && {
-        published: explainPublished(model, flags.published, {
-          operations: flopsByConvention(model, setting.inference, {
-            ...setting.training,
-            causal: false,
+      ...(flags.published &&
+        known && {
+          published: explainPublished(model, flags.published, {
+            operations: flopsByConvention(model, setting.inference, {
+              ...setting.training,
+              causal: false,
+            }),
+            known: known(family, document, model),
+            predictionLayers: family.predictionLayers?.(document) ?? 0,
           }),
-          predictionLayers: family.predictionLayers?.(document) ?? 0,
         }),
-      }),
       checks,
     } as const;
     if (checks.some(({ passed }) => !passed)) process.exitCode = 1;

@@ -1,9 +1,7 @@
-import fs from 'node:fs/promises';
 import os from 'node:os';
 import * as Args from '@oclif/core/args';
 import * as Flags from '@oclif/core/flags';
 import type { LanguageModel } from '../architecture/layer.js';
-import { cannotRead } from '../checkpoint/byte-file.js';
 import type { Checkpoint } from '../checkpoint/checkpoint.js';
 import { compareSides, openSide, type Side } from '../cli/against.js';
 import { BaseCommand, formatOf } from '../cli/base-command.js';
@@ -23,6 +21,7 @@ import {
 import { openedFor, ownCheckpoint } from '../cli/model-checkpoint.js';
 import { loadModelFile, type ModelFile, modelOf } from '../cli/model-file.js';
 import { steps } from '../cli/steps.js';
+import { readText } from '../files/read-file.js';
 import { refuseUnwritable } from '../files/write-whole.js';
 import type { OtherWay } from '../quicktest/against.js';
 import type { CheckName } from '../quicktest/check.js';
@@ -317,6 +316,9 @@ async function tested(
   }
 }
 
+/** Beyond what any run of a test takes: two million ids or more. */
+const IDS_READ = { most: 16_000_000, suggestion: 'give fewer sequences' };
+
 /** Those of a file that is asked for. */
 async function idsOf(
   { ids: file }: Pick<TestFlags, 'ids'>,
@@ -324,7 +326,7 @@ async function idsOf(
 ): Promise<Ids | undefined> {
   if (file === undefined) return undefined;
   const { limitsOf, parseIds } = await import('../quicktest/ids.js');
-  return parseIds(await textOf(file), file, limitsOf(model));
+  return parseIds(await readText(file, IDS_READ), file, limitsOf(model));
 }
 
 /** In their own order, whatever order they are asked for in. */
@@ -338,12 +340,4 @@ function checksFor({ only = [], 'cross-check': isCrossChecked, compute }: TestFl
       ? only.includes(name) || (isCrossChecked && name === 'cross-check')
       : !unasked.includes(name),
   );
-}
-
-async function textOf(file: string): Promise<string> {
-  try {
-    return await fs.readFile(file, 'utf8');
-  } catch (error) {
-    throw cannotRead(file, error);
-  }
 }

@@ -1,8 +1,7 @@
-import { constants } from 'node:fs';
-import { type FileHandle, open, readdir, stat } from 'node:fs/promises';
-import { basename, dirname, extname, join, resolve } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
+import { readdir } from 'node:fs/promises';
+import { basename, dirname, extname, join } from 'node:path';
 import { type ErrorCode, UserError } from '../errors.js';
+import { readFileAtMost, readStreamAtMost } from '../files/read-file.js';
 import { MAX_DOCUMENT_BYTES, tooLarge } from './decode.js';
 import { type ConfigDocument, parseDocument } from './document.js';
 import { nearest } from './nearest.js';
@@ -22,6 +21,12 @@ const FAILURES: Readonly<Record<string, { code: ErrorCode; what: string; suggest
   },
 };
 
+interface ReadDocumentOptions {
+  readonly stdin?: AsyncIterable<Uint8Array | string>;
+  /** Whether the user did not name the file, but it was found: it must be a regular one then. */
+  readonly isFound?: boolean;
+}
+
 /**
  * Reads and parses the document at the path `source`; `-` is standard input, named `<stdin>`. Never
  * reads more than `MAX_DOCUMENT_BYTES`, whatever the file claims about its size.
@@ -31,84 +36,20 @@ const FAILURES: Readonly<Record<string, { code: ErrorCode; what: string; suggest
  */
 export async function readDocument(
   source: string,
-  stdin: AsyncIterable<Uint8Array | string> = process.stdin,
+  { stdin = process.stdin, isFound = false }: ReadDocumentOptions = {},
 ): Promise<ConfigDocument> {
   const file = source === '-' ? '<stdin>' : source;
-  let bytes: Uint8Array;
+  const most = MAX_DOCUMENT_BYTES;
+  let bytes: Uint8Array | undefined;
   try {
-    bytes = source === '-' ? await readAll(stdin, file) : await readPath(source);
+    bytes = await (source === '-'
+      ? readStreamAtMost(stdin, most)
+      : readFileAtMost(source, { most, isFound }));
   } catch (cause) {
     throw await explain(cause, file);
   }
+  if (bytes === undefined) throw tooLarge(file);
   return parseDocument(bytes, file);
-}
-
-/** Milliseconds between two looks into a pipe that has nothing to read yet. */
-const PIPE_PAUSE = 20;
-
-async function readPath(path: string): Promise<Uint8Array> {
-  const status = await stat(path);
-  if (status.isDirectory()) throw Object.assign(new Error(), { code: 'EISDIR' });
-  if (status.size > MAX_DOCUMENT_BYTES) throw tooLarge(path);
-  const isPipe = status.isFIFO();
-  // Opening a pipe waits for its writer, in a thread that the process cannot end without.
-  const flags = isPipe ? constants.O_RDONLY | constants.O_NONBLOCK : constants.O_RDONLY;
-  const handle = await open(path, flags);
-  try {
-    return await readAll(isPipe ? pipeChunks(handle, path) : chunks(handle), path);
-  } finally {
-    await handle.close();
-  }
-}
-
-/** Reads by itself, for a pipe or a device has no size and a file may be growing. */
-async function* chunks(handle: FileHandle): AsyncGenerator<Uint8Array> {
-  for (;;) {
-    const { bytesRead, buffer } = await handle.read({ buffer: Buffer.alloc(64 * 1024) });
-    if (bytesRead === 0) return;
-    yield buffer.subarray(0, bytesRead);
-  }
-}
-
-/** As `chunks`, for a pipe that is read without waiting in the system: it is asked again and again. */
-async function* pipeChunks(handle: FileHandle, path: string): AsyncGenerator<Uint8Array> {
-  // Of a pipe with a name, nothing to read means at first that nobody writes yet. The pipes that have
-  // none, as in `<(command)`, are written from the beginning.
-  let isWritten = /^\/(dev|proc)\//.test(resolve(path));
-  for (;;) {
-    let isAtEnd = isWritten;
-    try {
-      for await (const chunk of chunks(handle)) {
-        isAtEnd = isWritten = true;
-        yield chunk;
-      }
-    } catch (error) {
-      if (!isWaiting(error)) throw error;
-      isAtEnd = false;
-    }
-    if (isAtEnd) return;
-    await sleep(PIPE_PAUSE);
-  }
-}
-
-/** Whether a read failed only because there is nothing yet. */
-function isWaiting(error: unknown): boolean {
-  return error instanceof Error && 'code' in error && error.code === 'EAGAIN';
-}
-
-async function readAll(
-  stream: AsyncIterable<Uint8Array | string>,
-  file: string,
-): Promise<Uint8Array> {
-  const parts: Buffer[] = [];
-  let size = 0;
-  for await (const chunk of stream) {
-    const part = Buffer.from(chunk);
-    parts.push(part);
-    size += part.length;
-    if (size > MAX_DOCUMENT_BYTES) throw tooLarge(file);
-  }
-  return Buffer.concat(parts);
 }
 
 async function explain(cause: unknown, file: string): Promise<unknown> {

@@ -8,7 +8,7 @@ import type { MatrixProducts } from '../linalg/product.js';
 import { checkOutput } from './check-output.js';
 import type { Planned } from './make-plan.js';
 import { type MadeTable, makeTable, type Scratch } from './make-tables.js';
-import { measureTable } from './measure-tables.js';
+import { measureTable, measureTie, type TensorError } from './measure-tables.js';
 import { valuesOf } from './output-values.js';
 import { INDEX_FILE, type OutputFile, type ValuesOf } from './outputs.js';
 import type { PlannedTable, PlannedTensor, SrtePlan } from './plan.js';
@@ -60,6 +60,8 @@ export interface Executed {
     readonly resumed: boolean;
   }[];
   readonly tables: readonly MeasuredTable[];
+  /** Errors of a tied tensor; empty when nothing is tied. */
+  readonly tie: readonly TensorError[];
 }
 
 export interface MeasuredTable extends PlannedTable {
@@ -131,7 +133,9 @@ export async function execute(input: ExecuteInput, options: ExecuteOptions): Pro
     const tables = await measured(input, output, options);
     if (check)
       await checkOutput(planned.plan, output, values, step('checking', totalBytes(planned)));
-    return { files: written, tables };
+    const { tie: tied } = planned.plan;
+    const tie = tied ? await measureTie(tied, checkpoint, output, options) : [];
+    return { files: written, tables, tie };
   } finally {
     output.close();
   }

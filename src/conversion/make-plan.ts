@@ -10,7 +10,14 @@ import { UserError } from '../errors.js';
 import { isEncodable } from '../tensor/encode.js';
 import { elementCount, isSameShape, shapeText } from '../tensor/shape.js';
 import { STORED_DTYPES, type StoredDtype, storedBytes } from '../tensor/stored-dtype.js';
-import type { Action, ConversionPlan, LeftOut, PlannedTensor, SrtePlan } from './plan.js';
+import type {
+  Action,
+  ConversionPlan,
+  LeftOut,
+  PlannedTensor,
+  PlannedTie,
+  SrtePlan,
+} from './plan.js';
 import { type PlanFault, refusedPlan } from './plan-faults.js';
 import { planTables } from './plan-tables.js';
 import type { ConversionRequest, Tie } from './request.js';
@@ -91,6 +98,7 @@ export function planConversion(input: PlanInput): Planned {
     tensors,
     names: wanted.names.filter((name) => planned.has(name)),
     srte: tables,
+    tie: resolver.tie,
     leftOut,
     notes: notesOf(sources, tensors),
   };
@@ -118,6 +126,7 @@ function wantedOfNames({ sources, srte, request, file }: PlanInput): WantedTenso
 
 class Resolver {
   readonly faults: PlanFault[] = [];
+  tie: PlannedTie | null = null;
   readonly #used = new Set<string>();
   readonly #input: PlanInput;
   readonly #tables: SrtePlan | null;
@@ -219,13 +228,13 @@ class Resolver {
     const other = others.find(
       ({ tensor, name: another }) => !isSameView(tensor, first.tensor) && !known?.includes(another),
     );
-    if (other !== undefined && role === 'parameter') return this.#tie(first, other);
+    if (other !== undefined && role === 'parameter') return this.#tie(name, first, other);
     const { own: from, heads, tensor: stored } = first;
     return { action: heads ? { do: 'unpair', from, heads } : { do: 'copy', from }, stored };
   }
 
   /** One tensor out of two. */
-  #tie(first: SourceTensor, other: SourceTensor): Resolution {
+  #tie(name: string, first: SourceTensor, other: SourceTensor): Resolution {
     const { tie } = this.#input.request;
     const pair = [first.own, other.own] as const;
     const stored = first.tensor;
@@ -237,6 +246,7 @@ class Resolver {
       );
       return { action: { do: 'copy', from: first.own }, stored };
     }
+    this.tie = { name, from: pair, values: tie };
     const dtype = this.#input.request.dtype ?? stored.dtype;
     if (tie === 'mean' && !isEncodable(dtype)) {
       this.#fault(

@@ -4,7 +4,7 @@ import type { ByteFile } from '../checkpoint/byte-file.js';
 import { contiguousStrides, type StoredTensor } from '../checkpoint/stored-tensor.js';
 import { UserError } from '../errors.js';
 import type { ByteSink } from '../files/byte-sink.js';
-import { meanOfRows, squaredNorm } from '../linalg/comparison.js';
+import { addComparison, emptyComparison, meanOfRows, squaredNorm } from '../linalg/comparison.js';
 import { type LowRank, lowRank, type RowSource } from '../linalg/low-rank.js';
 import type { MatrixProducts } from '../linalg/product.js';
 import { decode } from '../tensor/decode.js';
@@ -38,7 +38,7 @@ export interface MakingOptions {
   /** Rows of all tables that are in memory at a time. */
   readonly blockRows: number;
   readonly saturate: boolean;
-  /** Instead of the planned rank: the largest relative error of the pair. */
+  /** Instead of the planned rank: the largest relative error of the tables that the pair replaces. */
   readonly relativeError?: number | undefined;
   /** What is being done, and how many bytes it will work on. */
   readonly step: (label: string, bytes: number) => (bytes: number) => void;
@@ -85,10 +85,12 @@ class Making {
   readonly #options: MakingOptions;
   readonly #rows: number;
   readonly #columns: number;
-  /** The tables that the values come from, and their names. */
+  /** The tables that the values come from, then those that are only compared. */
   readonly #sources: readonly TableRows[];
   readonly #names: readonly string[];
   readonly #numbers: readonly number[];
+  /** Tables of `#sources` that the values come from. */
+  readonly #merged: number;
 
   constructor(
     plan: SrtePlan,
@@ -102,9 +104,12 @@ class Making {
     this.#options = options;
     this.#rows = rowsMade(plan);
     this.#columns = plan.source.hidden;
-    this.#numbers = table.sources;
+    const isCompared = table.form === 'low-rank' && options.relativeError !== undefined;
+    const compared = isCompared ? table.replaces.filter((n) => !table.sources.includes(n)) : [];
+    this.#numbers = [...table.sources, ...compared];
+    this.#merged = Math.max(1, table.sources.length);
     const { timesTransposed } = options.products;
-    const tables = table.sources.flatMap((index) => found?.tables[index] ?? []);
+    const tables = this.#numbers.flatMap((index) => found?.tables[index] ?? []);
     this.#names = tables.map(({ name }) => name);
     this.#sources =
       tables.length > 0
@@ -153,15 +158,14 @@ class Making {
     const { scratch } = this.#options;
     if (!scratch.has(this.#file('json'))) {
       const table = await this.#tableToFactorise();
-      const pair = await this.#factorised(table);
+      const pair = await this.#factorised(table, await this.#allowedLoss());
       await this.#writePair(pair, table);
       const kept = squaredNorm(pair.singularValues);
       const energy = pair.squaredNorm === 0 ? null : Math.min(1, kept / pair.squaredNorm);
       const text = JSON.stringify({ rank: pair.rank, energy });
       await scratch.write(this.#file('json'), (sink) => sink.write(Buffer.from(text)));
     }
-    const file = scratch.open(this.#file('json'));
-    return JSON.parse(file.read(0, file.size).toString());
+    return this.#json('json');
   }
 
   /**
@@ -176,27 +180,80 @@ class Making {
         this.#columns,
         dtype,
       );
-      for await (const { rows } of this.#means()) await sink.write(encoder(rows).bytes);
+      await this.#mergeRows((rows) => sink.write(encoder(rows).bytes));
     });
     const rows = this.#part('mean', dtype, [this.#rows, this.#columns]);
     return storedRows({ rows, projection: null });
   }
 
+  /** Reads all tables once. Where the rank is found by its error, keeps what merging costs. */
+  async #mergeRows(onRows: (rows: Float64Array) => Promise<unknown>): Promise<void> {
+    const { scratch, relativeError } = this.#options;
+    const spread: Spread = { had: 0, merged: 0, distance: 0 };
+    for await (const { rows, values } of this.#means()) {
+      if (relativeError !== undefined) addSpread(spread, rows, values);
+      await onRows(rows);
+    }
+    if (relativeError === undefined || scratch.has(this.#file('spread'))) return;
+    const text = JSON.stringify(spread);
+    await scratch.write(this.#file('spread'), (sink) => sink.write(Buffer.from(text)));
+  }
+
+  /**
+   * Largest ‖M − P‖ / ‖M‖ of a pair P for the merged table M that keeps ‖Tᵢ − P‖ over all replaced tables
+   * Tᵢ within the wanted share of ‖Tᵢ‖; undefined when the rank is given. For the mean,
+   * Σ‖Tᵢ − P‖² = Σ‖Tᵢ − M‖² + n·‖M − P‖². For another merge the triangle inequality bounds it.
+   * @throws UserError when merging alone costs more.
+   */
+  async #allowedLoss(): Promise<number | undefined> {
+    const { file, relativeError } = this.#options;
+    if (relativeError === undefined) return undefined;
+    const { had, merged, distance } = await this.#spread();
+    const tables = this.#sources.length;
+    const budget = relativeError ** 2 * had;
+    const isMean = this.#merged === tables;
+    const left = isMean ? budget - distance : Math.sqrt(budget) - Math.sqrt(distance);
+    if (left < 0 || (left === 0 && distance > 0)) {
+      const cost = Math.sqrt(distance / had).toPrecision(3);
+      throw new UserError(
+        'refused-file',
+        `${file}: one table for all layers has an error of ${cost} at any rank, more than ${relativeError}`,
+        { suggestion: `allow a --max-error above ${cost}, or keep a table for each layer` },
+      );
+    }
+    // Rounding of the comparison must not carry the reported error beyond the bound.
+    const loss = isMean ? Math.sqrt(left / tables) : left / Math.sqrt(tables);
+    return merged === 0 ? 0 : (loss / Math.sqrt(merged)) * (1 - 1e-6);
+  }
+
+  async #spread(): Promise<Spread> {
+    const { scratch } = this.#options;
+    // A run that was cut short can leave the merged table alone.
+    if (!scratch.has(this.#file('spread'))) await this.#mergeRows(async () => {});
+    return this.#json('spread');
+  }
+
+  #json<T>(part: string): T {
+    const file = this.#options.scratch.open(this.#file(part));
+    return JSON.parse(file.read(0, file.size).toString());
+  }
+
   /** @throws UserError when no pair that is worth having keeps within the error. */
-  async #factorised(table: RowSource): Promise<LowRank> {
+  async #factorised(table: RowSource, allowedLoss: number | undefined): Promise<LowRank> {
     const { file, products, seed, blockRows, relativeError } = this.#options;
     const onRows = this.#watchPasses(table);
     const reading = { seed, products, blockRows, onRows };
-    if (relativeError === undefined) {
+    if (allowedLoss === undefined) {
       return lowRank(table, { want: { rank: this.#plannedRank() }, ...reading });
     }
     const mostRank = largestUsefulRank(table);
-    const pair = await lowRank(table, { want: { relativeError, mostRank }, ...reading });
+    const want = { relativeError: allowedLoss, mostRank };
+    const pair = await lowRank(table, { want, ...reading });
     const lost = lossOf(pair);
-    if (pair.rank < mostRank || lost <= relativeError) return pair;
+    if (pair.rank < mostRank || lost <= allowedLoss) return pair;
     throw new UserError(
       'refused-file',
-      `${file}: no pair that is smaller than the table keeps within an error of ${relativeError}: with the largest, of rank ${mostRank}, it is ${lost.toPrecision(3)}`,
+      `${file}: no pair that is smaller than the table keeps within an error of ${relativeError}: the largest, of rank ${mostRank}, changes the table by ${lost.toPrecision(3)}`,
       { suggestion: 'allow a larger --max-error, or keep the full table with --to shared' },
     );
   }
@@ -256,12 +313,13 @@ class Making {
       const { firstRow, values: memory, columns } = together;
       if (mean.length < columns) mean = new Float64Array(columns);
       const rows = mean.subarray(0, columns);
-      meanOfRows({ values: memory, rows: this.#sources.length, columns }, rows);
+      meanOfRows({ values: memory, rows: this.#merged, columns }, rows);
       const values = this.#sources.map((_, index) =>
         memory.subarray(index * columns, (index + 1) * columns),
       );
-      // What is not finite in a source is not finite in the mean.
-      if (!Number.isFinite(squaredNorm(rows))) {
+      // What is not finite in a merged table is not finite in the mean.
+      const checked = [rows, ...values.slice(this.#merged)];
+      if (!checked.every((each) => Number.isFinite(squaredNorm(each)))) {
         for (const [index, own] of values.entries()) nonFinite.add(index, own, firstRow);
       }
       onBytes(memory.length);
@@ -323,6 +381,26 @@ class Making {
 
   #part(part: string, dtype: StoredDtype, shape: Shape): StoredTensor {
     return tensorIn(this.#options.scratch.open(this.#file(part)), dtype, shape);
+  }
+}
+
+/** Squared Frobenius norms. */
+interface Spread {
+  /** Sum over the replaced tables. */
+  had: number;
+  /** The merged table. */
+  merged: number;
+  /** Sum of the distances between the replaced tables and the merged one. */
+  distance: number;
+}
+
+function addSpread(spread: Spread, merged: Float64Array, tables: readonly Float64Array[]): void {
+  spread.merged += squaredNorm(merged);
+  for (const table of tables) {
+    const sums = emptyComparison();
+    addComparison(sums, table, merged);
+    spread.had += sums.squaredNorm;
+    spread.distance += sums.squaredDistance;
   }
 }
 

@@ -5,7 +5,7 @@
 import type { SrteForm, SrteLayout } from '../architecture/srte-layout.js';
 import type { Shape } from '../tensor/shape.js';
 import type { StoredDtype } from '../tensor/stored-dtype.js';
-import type { Extension, Merge } from './request.js';
+import type { Extension, Merge, Tie } from './request.js';
 import type { SrtePart } from './srte-names.js';
 
 /** Where the values of a tensor come from. Names are the input's own. */
@@ -77,6 +77,15 @@ export interface LeftOut {
   readonly why: string;
 }
 
+/** An embedding and a head that become one tensor. */
+export interface PlannedTie {
+  /** The tensor of the output. */
+  readonly name: string;
+  /** The embedding and the head, as the input names them. */
+  readonly from: readonly [string, string];
+  readonly values: Tie;
+}
+
 export interface ConversionPlan {
   /** In the order of the state dict; each once. */
   readonly tensors: readonly PlannedTensor[];
@@ -84,6 +93,8 @@ export interface ConversionPlan {
   readonly names: readonly string[];
   /** Null when the SRTE stays as it is. */
   readonly srte: SrtePlan | null;
+  /** Null when nothing is tied. */
+  readonly tie: PlannedTie | null;
   readonly leftOut: readonly LeftOut[];
   /** What deserves a word. */
   readonly notes: readonly string[];

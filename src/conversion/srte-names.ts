@@ -4,7 +4,9 @@ import { canonicalNames } from '../checkpoint/names.js';
 import type { StoredTensor } from '../checkpoint/stored-tensor.js';
 
 /** What a table is stored as: the whole of it, or one factor of a low-rank pair. */
-export type SrtePart = 'freqs' | 'lowrank' | 'proj.weight';
+export const SRTE_PARTS = ['freqs', 'lowrank', 'proj.weight'] as const;
+
+export type SrtePart = (typeof SRTE_PARTS)[number];
 
 export interface NamedTensor {
   /** As the file has it. */

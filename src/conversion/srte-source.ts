@@ -6,7 +6,7 @@ import { numbersUnder, type StoredNames } from '../checkpoint/stored-names.js';
 import { UserError } from '../errors.js';
 import { layoutOfTables } from './layouts.js';
 import { srtePlaceOf } from './srte-names.js';
-import { findSrteTables, type SrteTables } from './srte-tables.js';
+import { type SrteTables, srteTablesWithCopies } from './srte-tables.js';
 
 export interface SrteSource {
   readonly layout: SrteLayout;
@@ -24,17 +24,18 @@ const SINCOS_NAME = /^(|.*\.)(?:layers\.\d+\.srte|shared_srte)\.inv_freq$/s;
  * @param positions Rows that are asked for: a computed SRTE says nothing of how many it has.
  * @throws UserError when there is no SRTE, or it breaks one of `SRTE_RULES`.
  */
-export function srteSourceOf(
+export async function srteSourceOf(
   checkpoint: Checkpoint,
   stored: StoredNames,
   model: LanguageModel | undefined,
   positions: number | undefined,
-): SrteSource {
+): Promise<SrteSource> {
   const described = model && srteLayoutOf(model);
   if (described?.form === 'sincos') return { layout: described, tables: null, prefix: '' };
   const computed = described ? undefined : computedSource(stored, positions);
   if (computed) return computed;
-  const tables = findSrteTables(checkpoint);
+  const isShared = described?.sharing === 'shared';
+  const tables = await srteTablesWithCopies(checkpoint, { isShared });
   const prefix = [...stored.keys()].map(srtePlaceOf).find(Boolean)?.prefix ?? '';
   const numbers = numbersUnder(`${prefix}layers`, stored.keys());
   const layers = tables.sharing === 'per-layer' ? tables.tables.length : numbers.length;

@@ -19,7 +19,7 @@ import {
 } from './srte-options.js';
 import { SrtePass } from './srte-pass.js';
 import { SrteRowReader } from './srte-rows.js';
-import { findSrteTables, isSameAs, type SrteTables } from './srte-tables.js';
+import { isSameAs, type SrteTables, srteTablesWithCopies } from './srte-tables.js';
 
 /** Norms and distances are Frobenius'. Null is what has no value: 0/0, or no finite one. */
 export interface TableSurvey {
@@ -95,7 +95,7 @@ export async function surveySrte(
   checkpoint: Checkpoint,
   options: SurveyOptions = {},
 ): Promise<SrteSurvey> {
-  const found = findSrteTables(checkpoint);
+  const found = await srteTablesWithCopies(checkpoint);
   checkSize(found, checkpoint.path);
   const ranks = options.ranks ?? usualRanks(found);
   checkRanks(ranks, found);
@@ -127,8 +127,9 @@ export async function surveySrte(
 }
 
 /** Bytes that `surveySrte` will tell of, for its progress. @throws UserError as it does. */
-export function bytesToSurvey(checkpoint: Checkpoint): number {
-  return findSrteTables(checkpoint).tables.reduce((sum, { rows }) => sum + rows.bytes, 0);
+export async function bytesToSurvey(checkpoint: Checkpoint): Promise<number> {
+  const { tables } = await srteTablesWithCopies(checkpoint);
+  return tables.reduce((sum, { rows }) => sum + rows.bytes, 0);
 }
 
 const sumOver = ({ tables }: SrteTables, value: (table: number) => number): number =>

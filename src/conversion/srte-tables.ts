@@ -1,12 +1,24 @@
 /** The SRTE tables of a checkpoint, found by their names and checked. Reads none of them. */
 import type { Checkpoint } from '../checkpoint/checkpoint.js';
 import { layerNumber } from '../checkpoint/names.js';
+import {
+  type Sameness,
+  samenessOfBytes,
+  samenessOfPlaces,
+  type Watch,
+} from '../checkpoint/sameness.js';
 import { isSameView, type StoredTensor } from '../checkpoint/stored-tensor.js';
 import { listed } from '../checkpoint/wording.js';
 import { shapeText } from '../tensor/shape.js';
 import { STORED_DTYPES } from '../tensor/stored-dtype.js';
 import { SrteFaults } from './srte-faults.js';
-import { type NamedTensor, type SrteNames, type SrteParts, srteNames } from './srte-names.js';
+import {
+  type NamedTensor,
+  SRTE_PARTS,
+  type SrteNames,
+  type SrteParts,
+  srteNames,
+} from './srte-names.js';
 
 /** A table [L, H], as it is stored. */
 export interface SrteTable {
@@ -32,16 +44,20 @@ export interface SrteTables {
   readonly rank: number | null;
 }
 
+type Tensors = Pick<Checkpoint, 'path' | 'tensors' | 'aliases'>;
+
 /**
  * The SRTE tables of a state dict: `layers.{i}.srte.freqs` [1, L, H], or the pairs `layers.{i}.srte.lowrank`
  * [1, L, r] and `layers.{i}.srte.proj.weight` [H, r], or the same under `shared_srte.`, whatever stands
  * before all of these names. A tensor that several layers name, and no layer another, is a shared table,
  * whether or not it has a name of its own.
  *
+ * @param sameness Which tensors are one: by default those in one place. `srteTablesWithCopies` compares values.
  * @throws UserError with all that is wrong, by `SRTE_RULES`.
  */
 export function findSrteTables(
-  checkpoint: Pick<Checkpoint, 'path' | 'tensors' | 'aliases'>,
+  checkpoint: Tensors,
+  sameness: Sameness = samenessOfPlaces,
 ): SrteTables {
   const faults = new SrteFaults(checkpoint.path);
   const { shared, layers } = onlyModel(checkpoint, faults);
@@ -52,14 +68,37 @@ export function findSrteTables(
   const [first, ...others] = tables;
   if (first === undefined) throw new Error('SRTE names without a table');
   for (const other of others) checkAlike(other, first, faults);
-  if (hasShared) checkShared(first, others, faults);
+  const [firstParts = new Map(), ...otherParts] = stored;
+  const own = others.filter(
+    (_, index) => !areOne(firstParts, otherParts[index] ?? new Map(), sameness),
+  );
+  if (hasShared) checkShared(first, own, faults);
   faults.throwAny();
-  const isShared = hasShared || (others.length > 0 && others.every(isSameAs(first)));
+  const isShared = hasShared || (others.length > 0 && own.length === 0);
   return {
     ...sizesOf(first),
     sharing: isShared ? 'shared' : 'per-layer',
     tables: isShared ? [first] : [first, ...others],
   };
+}
+
+/**
+ * The SRTE tables of a state dict, where copies of a shared table are that table: safetensors files may hold
+ * it under all of its names. Reads the tables only where names of a shared table lie in different places.
+ *
+ * @param isShared Whether a description says that the layers share their table.
+ * @throws UserError as `findSrteTables`, and when reading fails.
+ */
+export async function srteTablesWithCopies(
+  checkpoint: Tensors,
+  { isShared = false, watch }: { readonly isShared?: boolean; readonly watch?: Watch } = {},
+): Promise<SrteTables> {
+  const groups = srteNames(checkpoint).flatMap(({ shared, layers }) => {
+    if (shared.size === 0 && !isShared) return [];
+    const holders = [shared, ...layers.values()];
+    return SRTE_PARTS.map((part) => holders.flatMap((parts) => parts.get(part)?.tensor ?? []));
+  });
+  return findSrteTables(checkpoint, await samenessOfBytes(groups, watch));
 }
 
 /** Whether a table is this one, in the same place. */
@@ -71,10 +110,14 @@ export const isSameAs =
       ? projection === table.projection
       : isSameView(projection, table.projection));
 
-function onlyModel(
-  checkpoint: Pick<Checkpoint, 'path' | 'tensors' | 'aliases'>,
-  faults: SrteFaults,
-): SrteNames {
+/** Whether the tensors of two tables are the same ones, or have the same values. */
+const areOne = (a: SrteParts, b: SrteParts, sameness: Sameness): boolean =>
+  SRTE_PARTS.every((part) => {
+    const [one, other] = [a.get(part)?.tensor, b.get(part)?.tensor];
+    return one && other ? sameness(one, other) === true : one === other;
+  });
+
+function onlyModel(checkpoint: Tensors, faults: SrteFaults): SrteNames {
   const models = srteNames(checkpoint);
   const [model] = models;
   if (model === undefined) {
@@ -209,8 +252,7 @@ function sizesText(table: SrteTable): string {
   return `shape ${shapeText([positions, hidden])}${rank === null ? '' : ` and rank ${rank}`}`;
 }
 
-function checkShared(shared: SrteTable, others: readonly SrteTable[], faults: SrteFaults): void {
-  const own = others.filter((table) => !isSameAs(shared)(table));
+function checkShared(shared: SrteTable, own: readonly SrteTable[], faults: SrteFaults): void {
   if (own.length === 0) return;
   faults.add({
     rule: 'srte-one-sharing',

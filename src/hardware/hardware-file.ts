@@ -144,7 +144,7 @@ class Resolver {
   own(name: string): Gpu | 'open' | undefined {
     if (this.#known.has(name)) return this.#known.get(name);
     this.#known.set(name, 'open');
-    const entry = this.#entries[name];
+    const entry = Object.hasOwn(this.#entries, name) ? this.#entries[name] : undefined;
     const gpu = entry && this.#joined(name, entry);
     this.#known.set(name, gpu);
     return gpu;

@@ -71,7 +71,7 @@ export function numbersOf(where: string, values: Tensor): Float32Array {
 /** A block's result, computed in float32, in the dtype of what it was given. */
 export function rounded(where: string, values: Float32Tensor, dtype: ModuleDtype): Tensor {
   if (dtype === 'f32') return values;
-  const format = HALVES[dtype];
+  const format = Object.hasOwn(HALVES, dtype) ? HALVES[dtype] : undefined;
   if (format === undefined) {
     throw mistake(where, `dtype ${String(dtype)}`, 'There are f32, f16 and bf16.');
   }
@@ -81,10 +81,12 @@ export function rounded(where: string, values: Float32Tensor, dtype: ModuleDtype
   return { dtype, shape, data: codes };
 }
 
+const arrayOf = (dtype: ModuleDtype) => (Object.hasOwn(ARRAYS, dtype) ? ARRAYS[dtype] : undefined);
+
 /** What it is given, when its shape holds as many values as there are, in an array of its dtype. */
 export function checked<Given extends Tensor | Ids>(where: string, given: Given): Given {
   const { shape, data } = given;
-  const wanted = 'dtype' in given ? ARRAYS[given.dtype] : Int32Array;
+  const wanted = 'dtype' in given ? arrayOf(given.dtype) : Int32Array;
   if (wanted === undefined || !((data as unknown) instanceof wanted)) {
     const dtype = 'dtype' in given ? `dtype ${given.dtype}` : 'ids';
     throw mistake(where, `${dtype} in a ${data?.constructor?.name}`, ARRAYS_TEXT);

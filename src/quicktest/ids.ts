@@ -79,28 +79,35 @@ export function parseIds(text: string, file: string, limits: IdLimits): Ids {
   const rows = rowsIn(text, file);
   const tokens = rows[0]?.length ?? 0;
   const wrong: string[] = [];
+  let count = 0;
+  const tell = (what: () => string) => {
+    if (count++ < MOST_TOLD) wrong.push(what());
+  };
   for (const [index, row] of rows.entries()) {
     if (row.length !== tokens) {
-      wrong.push(`sequence ${index} has ${row.length} ids, and the first ${tokens}`);
+      tell(() => `sequence ${index} has ${row.length} ids, and the first ${tokens}`);
     }
     const at = row.findIndex((id) => !isId(id, limits));
     if (at >= 0) {
-      wrong.push(
-        `id ${at} of sequence ${index} is ${JSON.stringify(row[at])}, and ids go from 0 to ${limits.vocabulary - 1}`,
+      tell(
+        () =>
+          `id ${at} of sequence ${index} is ${shortened(row[at])}, and ids go from 0 to ${limits.vocabulary - 1}`,
       );
     }
   }
-  if (rows.length === 0 || tokens === 0) wrong.push('there are no ids');
+  if (rows.length === 0 || tokens === 0) tell(() => 'there are no ids');
   if (tokens > limits.positions) {
-    wrong.push(`${tokens} tokens are more than the ${limits.positions} positions of the model`);
+    tell(() => `${tokens} tokens are more than the ${limits.positions} positions of the model`);
   }
-  if (wrong.length > 0) {
-    const told = wrong.slice(0, MOST_TOLD).join('; ');
-    const more = wrong.length > MOST_TOLD ? `; and ${wrong.length - MOST_TOLD} more` : '';
-    throw refused(file, `${told}${more}`);
+  if (count > 0) {
+    const more = count > MOST_TOLD ? `; and ${count - MOST_TOLD} more` : '';
+    throw refused(file, `${wrong.join('; ')}${more}`);
   }
   return { batch: rows.length, tokens, data: Int32Array.from(rows.flat() as number[]) };
 }
+
+/** What is not an id can be a text, or a list, of any length. */
+const shortened = (value: unknown) => String(JSON.stringify(value)).slice(0, 60);
 
 const isId = (value: unknown, { vocabulary }: IdLimits) =>
   Number.isInteger(value) && (value as number) >= 0 && (value as number) < vocabulary;

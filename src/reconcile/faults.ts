@@ -2,6 +2,7 @@
 import type { LanguageModel } from '../architecture/layer.js';
 import type { Param } from '../architecture/param.js';
 import { tensorsOf } from '../architecture/walk.js';
+import type { Sameness } from '../checkpoint/sameness.js';
 import {
   numbersUnder,
   numberUnder,
@@ -13,24 +14,15 @@ import { viewsOf } from '../checkpoint/summary-sharing.js';
 import { isSameShape } from '../tensor/shape.js';
 import { STORED_DTYPES } from '../tensor/stored-dtype.js';
 import type { Fault, FaultKind, Said } from './fault.js';
-import type { Sameness } from './sameness.js';
 
-/**
- * @param likely The description that the checkpoint itself suggests, where there is one: tensors that are
- * one in it and in the file, but not in `model`, are wrongly tied.
- */
-export function faultsOf(
-  model: LanguageModel,
-  stored: StoredNames,
-  sameness: Sameness,
-  likely: LanguageModel | undefined,
-): Fault[] {
+/** Every tensor of `stored` that is not as `model` describes. */
+export function faultsOf(model: LanguageModel, stored: StoredNames, sameness: Sameness): Fault[] {
   const expected = expectedNames(model);
   const layers = new Layers(model, stored);
   return [
     ...tensorsOf(model).flatMap((tensor) => faultsOfTensor(tensor, stored, sameness, layers)),
     ...extras(stored, expected, layers),
-    ...wronglyTied(expected, stored, sameness, likely),
+    ...wronglyTied(expected, stored),
   ];
 }
 
@@ -168,37 +160,21 @@ class Layers {
   }
 }
 
-/** Parameters that the description keeps apart, and the file does not. */
-function wronglyTied(
-  expected: ReadonlyMap<string, Param>,
-  stored: StoredNames,
-  sameness: Sameness,
-  likely: LanguageModel | undefined,
-): Fault[] {
-  const met = new Set<string>();
-  const faults: Fault[] = [];
-  const tell = (first: string, name: string) => {
-    const [a, b] = [stored.get(first), stored.get(name)];
-    const [one, other] = [expected.get(first), expected.get(name)];
-    if (!a || !b || !one || !other || one === other || met.has(name)) return;
-    if (one.role === 'buffer' || other.role === 'buffer') return;
-    if (sameness(a.tensor, b.tensor) !== true) return;
-    met.add(name);
-    const found = { ...saidOf(b.tensor), sameAs: a.own };
-    faults.push({ kind: 'tied', name, own: b.own, expected: { shape: other.shape }, found });
-  };
-  const described = [...stored].filter(([name]) => expected.has(name));
+/**
+ * Parameters that the description keeps apart, and that are one storage in the file. Equal values in
+ * places of their own are no tie: each layer may start from a copy.
+ */
+function wronglyTied(expected: ReadonlyMap<string, Param>, stored: StoredNames): Fault[] {
+  const described = [...stored].filter(([name]) => expected.get(name)?.role === 'parameter');
   const views = viewsOf(new Map(described.map(([name, { tensor }]) => [name, tensor])));
-  for (const names of [...likelyOne(likely, stored), ...views.map((view) => view.names)]) {
-    const [first, ...others] = names;
-    for (const name of others) if (first !== undefined) tell(first, name);
-  }
-  return faults;
-}
-
-/** Names that the likely description has for one tensor, as far as they are stored. */
-function likelyOne(likely: LanguageModel | undefined, stored: StoredNames): string[][] {
-  return (likely ? tensorsOf(likely) : [])
-    .map((tensor) => namesOf(tensor).filter((name) => stored.has(name)))
-    .filter((names) => names.length > 1);
+  return views.flatMap(({ names: [first, ...others] }) => {
+    const sameAs = stored.get(first)?.own;
+    return others.flatMap((name): Fault[] => {
+      const [other, found] = [expected.get(name), stored.get(name)];
+      if (!sameAs || !other || !found || other === expected.get(first)) return [];
+      const { own, tensor } = found;
+      const said = { ...saidOf(tensor), sameAs };
+      return [{ kind: 'tied', name, own, expected: { shape: other.shape }, found: said }];
+    });
+  });
 }

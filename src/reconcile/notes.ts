@@ -2,18 +2,23 @@
 import type { LanguageModel } from '../architecture/layer.js';
 import { stateDictOf, tensorsOf } from '../architecture/walk.js';
 import type { CheckpointFormat } from '../checkpoint/checkpoint.js';
+import type { Sameness } from '../checkpoint/sameness.js';
 import type { StoredName, StoredNames } from '../checkpoint/stored-names.js';
 import { isSameView } from '../checkpoint/stored-tensor.js';
 import { namesOf } from './faults.js';
-import type { Sameness } from './sameness.js';
 
 export interface Note {
   /** A warning is of something that some program will stumble over. */
   readonly severity: 'warning' | 'note';
-  readonly kind: 'buffers-left-out' | 'strict-load' | 'stored-again' | 'kept-by-others';
+  readonly kind:
+    | 'buffers-left-out'
+    | 'strict-load'
+    | 'stored-again'
+    | 'equal-values'
+    | 'kept-by-others';
   /** The tensors that are meant. */
   readonly names: readonly string[];
-  /** Bytes that are stored in vain. */
+  /** Bytes that sharing would save, or that others keep. */
   readonly bytes?: number;
   /** What is kept by others, in words. */
   readonly what?: string;
@@ -29,17 +34,26 @@ export const keptByOthers = (beside: ReadonlyMap<string, readonly StoredName[]>)
     what,
   }));
 
-/** Of a checkpoint that is as described. */
-export function notesOf(
-  model: LanguageModel,
-  format: CheckpointFormat,
-  stored: StoredNames,
-  sameness: Sameness,
-): Note[] {
+interface Described {
+  readonly model: LanguageModel;
+  /** The description that the checkpoint itself suggests, where there is one. */
+  readonly likely: LanguageModel | undefined;
+  readonly format: CheckpointFormat;
+  readonly stored: StoredNames;
+  readonly sameness: Sameness;
+}
+
+/** Notes on a checkpoint without faults. */
+export function notesOf({ model, likely, format, stored, sameness }: Described): Note[] {
+  const again = copiesOf(model, stored, sameness);
+  const equal = (likely ? copiesOf(likely, stored, sameness) : []).filter(
+    (copy) => !again.includes(copy),
+  );
   return [
-    // Files of safetensors have each tensor once, and nobody loads them otherwise.
+    // A safetensors file holds each tensor once, and its loaders expect that.
     ...(format === 'safetensors' ? buffersLeftOut(model, stored) : strictLoad(model, stored)),
-    ...storedAgain(model, stored, sameness),
+    ...copyNote('stored-again', again),
+    ...copyNote('equal-values', equal),
   ];
 }
 
@@ -59,9 +73,9 @@ function strictLoad(model: LanguageModel, stored: StoredNames): Note[] {
   return names.length > 0 ? [{ severity: 'warning', kind: 'strict-load', names }] : [];
 }
 
-/** Copies of a tensor that the description has once. */
-function storedAgain(model: LanguageModel, stored: StoredNames, sameness: Sameness): Note[] {
-  const copies = tensorsOf(model).flatMap((tensor) => {
+/** Stored copies of tensors that `model` has once. */
+function copiesOf(model: LanguageModel, stored: StoredNames, sameness: Sameness): StoredName[] {
+  return tensorsOf(model).flatMap((tensor) => {
     const [first, ...others] = namesOf(tensor).flatMap((name) => stored.get(name) ?? []);
     return others.filter(
       (other) =>
@@ -70,13 +84,10 @@ function storedAgain(model: LanguageModel, stored: StoredNames, sameness: Samene
         sameness(first.tensor, other.tensor) === true,
     );
   });
+}
+
+function copyNote(kind: 'stored-again' | 'equal-values', copies: readonly StoredName[]): Note[] {
   if (copies.length === 0) return [];
-  return [
-    {
-      severity: 'note',
-      kind: 'stored-again',
-      names: copies.map(({ own }) => own),
-      bytes: copies.reduce((total, { tensor }) => total + tensor.bytes, 0),
-    },
-  ];
+  const bytes = copies.reduce((total, { tensor }) => total + tensor.bytes, 0);
+  return [{ severity: 'note', kind, names: copies.map(({ own }) => own), bytes }];
 }

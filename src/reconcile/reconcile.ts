@@ -6,6 +6,12 @@ import { tensorsOf } from '../architecture/walk.js';
 import type { Checkpoint } from '../checkpoint/checkpoint.js';
 import { firstLike } from '../checkpoint/name-patterns.js';
 import {
+  type Sameness,
+  samenessOfBytes,
+  samenessOfPlaces,
+  type Watch,
+} from '../checkpoint/sameness.js';
+import {
   prefixOf,
   type StoredName,
   type StoredNames,
@@ -15,7 +21,6 @@ import type { StoredTensor } from '../checkpoint/stored-tensor.js';
 import { faultsOf, namesOf } from './faults.js';
 import { type FaultGroup, groupFaults } from './group.js';
 import { keptByOthers, type Note, notesOf } from './notes.js';
-import { type Sameness, samenessOfBytes, samenessOfPlaces, type Watch } from './sameness.js';
 import { shapesOf } from './shapes.js';
 import { type Suggestion, suggestionsFor } from './suggest.js';
 
@@ -91,14 +96,16 @@ function judge(
 ): Reconciliation {
   const readings = readOff(shapesOf(stored, (a, b) => sameness(a, b) === true));
   const likely = rebuild(readings);
-  const faults = faultsOf(model, stored, sameness, likely);
+  const faults = faultsOf(model, stored, sameness);
   return {
     matches: faults.length === 0,
     prefix: prefixOf(all),
     faults: groupFaults(faults),
     notes: [
       ...keptByOthers(beside),
-      ...(faults.length === 0 ? notesOf(model, checkpoint.format, stored, sameness) : []),
+      ...(faults.length === 0
+        ? notesOf({ model, likely, format: checkpoint.format, stored, sameness })
+        : []),
     ],
     suggestions: suggestionsFor({
       model,
@@ -106,7 +113,7 @@ function judge(
       faults: faults.length,
       readings,
       rebuild,
-      count: (other, names) => faultsOf(other, names, sameness, likely).length,
+      count: (other, names) => faultsOf(other, names, sameness).length,
     }),
   };
 }

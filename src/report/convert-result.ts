@@ -1,7 +1,9 @@
 import type { SrteForm, SrteLayout } from '../architecture/srte-layout.js';
 import type { CheckpointFormat } from '../checkpoint/checkpoint.js';
 import type { ConfigOrigin } from '../cli/checkpoint-config.js';
+import type { TensorError } from '../conversion/measure-tables.js';
 import type { Container } from '../conversion/places.js';
+import type { PlannedTie } from '../conversion/plan.js';
 import type { StepGroup, TensorStep } from '../conversion/plan-steps.js';
 import type { Extension } from '../conversion/request.js';
 import type { TableError } from '../conversion/table-errors.js';
@@ -28,6 +30,8 @@ export interface ConvertResult {
   };
   /** Null when the SRTE stays as it is, or there is none. */
   readonly srte: ConvertedSrte | null;
+  /** Null when nothing is tied. */
+  readonly tie: ConvertedTie | null;
   readonly configChanges: readonly {
     readonly path: string;
     readonly from: unknown;
@@ -91,12 +95,18 @@ interface ConvertedSide {
   readonly bytes: number;
 }
 
+/** An embedding and a head that became one tensor. */
+export interface ConvertedTie extends PlannedTie {
+  /** Errors of the tied tensor in the place of the embedding and of the head; none for a plan. */
+  readonly errors: readonly TensorError[];
+}
+
 export interface ConvertedSrte {
   readonly source: SrteLayout & { readonly parameters: number };
   readonly target: SrteLayout & { readonly parameters: number };
   /** `mean`, `first`, `layer:3`; null where no two tables become one. */
   readonly merge: string | null;
-  /** The error that the rank was found by: the largest of a pair to its table. */
+  /** The largest `relativeError` that was allowed, by which the rank was found. */
   readonly maxError: number | null;
   /** What stands in the rows that the input does not have. */
   readonly extension: Extension | null;

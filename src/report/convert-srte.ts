@@ -63,7 +63,7 @@ function rowsTexts({ source, target, extension }: ConvertedSrte): string[] {
 }
 
 const rankText = ({ maxError }: ConvertedSrte): string =>
-  maxError === null ? '' : `the smallest rank within ${percentText(maxError)} of its table`;
+  maxError === null ? '' : `the smallest rank with an error of at most ${percentText(maxError)}`;
 
 /** Of what was done: what each layer has lost. */
 export function srteBlocks(srte: ConvertedSrte): Block[] {

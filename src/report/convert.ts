@@ -1,4 +1,5 @@
 /** What `minimind convert-checkpoint` prints. */
+import type { Tie } from '../conversion/request.js';
 import { bytesCell, heading, integerCell, left, note, right, strong } from './cells.js';
 import { configText } from './checkpoint.js';
 import { planBlocks, stepsTable } from './convert-plan.js';
@@ -6,8 +7,9 @@ import { proofBlocks } from './convert-proof.js';
 import type { ConvertResult } from './convert-result.js';
 import { errorsTable, srteBlocks, srteText } from './convert-srte.js';
 import { shortened } from './inspect-text.js';
-import { percentText } from './percent.js';
+import { percentCell, percentText, realCell } from './percent.js';
 import type { Block, Cell, Report, TableBlock } from './report.js';
+import { cosineCell } from './srte-cosines.js';
 import { formatBytes, formatDuration, formatShare } from './units.js';
 import { FORMAT_NAMES } from './wording.js';
 
@@ -25,6 +27,7 @@ export function convertReport(result: ConvertResult, { flat }: { readonly flat: 
       totalsTable(result),
       ...(srte ? [note(srteText(srte))] : []),
       ...(dryRun ? planBlocks(groups) : srte ? srteBlocks(srte) : []),
+      ...tieBlocks(result),
       ...filesBlocks(result),
       ...changesBlocks(result),
       ...leftOutBlocks(result),
@@ -35,13 +38,60 @@ export function convertReport(result: ConvertResult, { flat }: { readonly flat: 
   };
 }
 
-function verdict({ dryRun, output, srte, run }: ConvertResult): Block {
+function verdict(result: ConvertResult): Block {
+  const { dryRun, output, run } = result;
   if (dryRun) return heading(`only a plan: nothing was written to ${output.path}`);
-  const error = srte?.relativeError ?? null;
-  const cost = error === null ? '' : `, with an SRTE error of ${percentText(error)}`;
+  const worst = worstError(result);
+  const cost = worst === undefined ? '' : `, with ${worst.what} of ${percentText(worst.error)}`;
   const done = run?.checked ? 'done, and read again' : 'done';
-  return { kind: 'heading', text: `${done}: ${output.path}${cost}`, tone: 'good' };
+  const tone = exceedsBound(result) ? 'bad' : 'good';
+  return { kind: 'heading', text: `${done}: ${output.path}${cost}`, tone };
 }
+
+/** The largest relative change of what was made anew: of the SRTE, the embedding or the head. */
+function worstError({ srte, tie }: ConvertResult) {
+  const errors = [
+    { what: 'an SRTE error', error: srte?.relativeError ?? null },
+    ...(tie?.errors ?? []).map(({ name, relativeError }) => ({
+      what: `an error in ${shortened(name)}`,
+      error: relativeError,
+    })),
+  ].flatMap(({ what, error }) => (error === null ? [] : [{ what, error }]));
+  return errors.toSorted((a, b) => b.error - a.error)[0];
+}
+
+/** Whether storing the tables made their error larger than was allowed. */
+export const exceedsBound = ({ srte }: Pick<ConvertResult, 'srte'>): boolean =>
+  srte?.maxError != null && srte.relativeError !== null && srte.relativeError > srte.maxError;
+
+/** What the embedding and the head lose by becoming one tensor. */
+function tieBlocks({ tie }: ConvertResult): Block[] {
+  if (tie === null || tie.errors.length === 0) return [];
+  return [
+    heading(`Embedding and head, tied with the values of ${TIE_VALUES[tie.values]}`),
+    {
+      kind: 'table',
+      columns: [
+        left('tensor', 'tensor', true),
+        right('error', 'relative_error'),
+        right('largest', 'largest_error'),
+        right('cosine', 'cosine'),
+      ],
+      rows: tie.errors.map(({ name, relativeError, largestError, cosine }) => [
+        { text: shortened(name) },
+        percentCell(relativeError),
+        realCell(largestError),
+        cosineCell(cosine),
+      ]),
+    },
+  ];
+}
+
+const TIE_VALUES = {
+  embed: 'the embedding',
+  head: 'the head',
+  mean: 'their mean',
+} as const satisfies Record<Tie, string>;
 
 function sourceText({ input: { path, format, config } }: ConvertResult): string {
   const by = config === null ? 'by its names alone' : configText(config);

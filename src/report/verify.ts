@@ -175,6 +175,8 @@ const NOTES = {
     `PyTorch’s load_state_dict(strict=True) would miss ${counted(names.length, 'name')}: ${namesText(names)}.`,
   'stored-again': ({ names, bytes = 0 }) =>
     `${counted(names.length, 'copy').replace('copys', 'copies')} of what the config has once: ${namesText(names)}, ${formatBytes(bytes)} in vain.`,
+  'equal-values': ({ names, bytes = 0 }) =>
+    `${counted(names.length, 'tensor')} with the values of another one (${namesText(names)}): sharing would save ${formatBytes(bytes)}.`,
   'kept-by-others': ({ names, bytes = 0, what = '' }) =>
     `${counted(names.length, 'tensor')} that the model does without (${namesText(names)}), ${formatBytes(bytes)}: ${what}.`,
 } as const satisfies Record<Note['kind'], (note: Note) => string>;

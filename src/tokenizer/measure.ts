@@ -1,7 +1,9 @@
 /** A text cut into tokens by a Hugging Face tokenizer.json: how many there are, and of how many kinds. */
-import { readFile, stat } from 'node:fs/promises';
+import vm from 'node:vm';
 import { Tokenizer } from '@huggingface/tokenizers';
 import { UserError } from '../errors.js';
+import { readText } from '../files/read-file.js';
+import { parseTokenizer } from './parse.js';
 
 /** What a tokenizer makes of a text. */
 export interface TextMeasure {
@@ -19,53 +21,74 @@ const MAX_TEXT_BYTES = 4_000_000;
 /** The largest tokenizers in use have a quarter of a million tokens, in 35 MB. */
 const MAX_TOKENIZER_BYTES = 100_000_000;
 
+/** Cutting takes longer only with a pattern that tries ever more ways to match. */
+const MAX_MILLISECONDS = 120_000;
+
 /**
  * Cuts a text with each of some tokenizers, without the tokens that mark its beginning and end.
  * @param files Paths of tokenizer.json files.
+ * @param limit Most milliseconds that a tokenizer may take.
  * @throws UserError when a file cannot be read, is too large, or is no tokenizer; when the text is empty.
  */
-export async function measureText(files: readonly string[], text: string): Promise<TextMeasure[]> {
-  const read = await readWhole(text, MAX_TEXT_BYTES, 'measure a part of it');
-  const characters = [...read].length;
-  if (characters === 0) throw refused(text, 'is empty', 'name a text with --text');
-  const measures: TextMeasure[] = [];
-  for (const file of files) {
-    const tokenizer = await readTokenizer(file);
-    measures.push({
-      tokenizer: file,
-      vocabulary: tokenizer.get_vocab(true).size,
-      tokens: tokenizer.encode(read, { add_special_tokens: false }).ids.length,
-      characters,
+export async function measureText(
+  files: readonly string[],
+  text: string,
+  limit = MAX_MILLISECONDS,
+): Promise<TextMeasure[]> {
+  const read = await readText(text, { most: MAX_TEXT_BYTES, suggestion: 'measure a part of it' });
+  const characters = codePointsOf(read);
+  if (characters === 0) {
+    throw new UserError('refused-file', `${text} is empty`, {
+      suggestion: 'name a text with --text',
     });
   }
+  const measures: TextMeasure[] = [];
+  for (const file of files) measures.push({ ...(await measured(file, read, limit)), characters });
   return measures;
 }
 
-const refused = (file: string, what: string, suggestion: string) =>
-  new UserError('refused-file', `${file} ${what}`, { suggestion });
+function codePointsOf(text: string): number {
+  let count = 0;
+  for (const _ of text) count++;
+  return count;
+}
 
-async function readTokenizer(file: string): Promise<Tokenizer> {
-  const text = await readWhole(file, MAX_TOKENIZER_BYTES, 'give the tokenizer.json of a model');
+const SUGGESTION = 'give the tokenizer.json of a model';
+
+async function measured(
+  file: string,
+  text: string,
+  limit: number,
+): Promise<Omit<TextMeasure, 'characters'>> {
+  const json = await readText(file, { most: MAX_TOKENIZER_BYTES, suggestion: SUGGESTION });
+  const { content, vocabulary } = parseTokenizer(json, file);
   try {
-    return new Tokenizer(JSON.parse(text), {});
+    const tokens = within(limit, () => {
+      const tokenizer = new Tokenizer(content, {});
+      return tokenizer.encode(text, { add_special_tokens: false }).ids.length;
+    });
+    return { tokenizer: file, vocabulary, tokens };
   } catch (cause) {
+    // An error of the machine that ran it, which is not of this realm.
+    if ((cause as { code?: unknown } | null)?.code === 'ERR_SCRIPT_EXECUTION_TIMEOUT') {
+      const message = `${file} takes more than ${limit / 1000} s for the text`;
+      throw new UserError('refused-file', message, {
+        cause,
+        suggestion: 'measure a shorter text; if that is as slow, a pattern in the file is to blame',
+      });
+    }
     // The library says by an Error of any kind what it misses in a file.
     const why = cause instanceof Error ? cause.message : String(cause);
-    throw refused(file, `is no tokenizer: ${why}`, 'give the tokenizer.json of a model');
+    const suggestion = SUGGESTION;
+    throw new UserError('refused-file', `${file} is no tokenizer: ${why}`, { suggestion });
   }
 }
 
-async function readWhole(file: string, most: number, suggestion: string): Promise<string> {
-  try {
-    const { size } = await stat(file);
-    if (size > most) {
-      throw refused(file, `is larger than ${most / 1e6} MB, the most that is read`, suggestion);
-    }
-    return new TextDecoder('utf-8', { fatal: true }).decode(await readFile(file));
-  } catch (cause) {
-    if (cause instanceof UserError || !(cause instanceof Error)) throw cause;
-    if (cause instanceof TypeError) throw refused(file, 'is not UTF-8 text', 'save it as UTF-8');
-    const isMissing = 'code' in cause && (cause.code === 'ENOENT' || cause.code === 'EISDIR');
-    throw new UserError(isMissing ? 'usage' : 'system', `cannot read ${file}: ${cause.message}`);
-  }
+/**
+ * What `work` returns, unless that takes longer: patterns of regular expressions come out of the file, and
+ * only the machine that runs a script can stop one.
+ */
+function within<Result>(milliseconds: number, work: () => Result): Result {
+  const context = vm.createContext({ work });
+  return vm.runInContext('work()', context, { timeout: milliseconds }) as Result;
 }

@@ -1,7 +1,7 @@
 import fs from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
-import { LimitError } from '../../src/architecture/limits.js';
+import { LimitError, MAX_LAYERS, MAX_TENSORS } from '../../src/architecture/limits.js';
 import { hybrid } from '../../src/architecture/models/hybrid.js';
 import { stateDictOf, tensorsOf } from '../../src/architecture/walk.js';
 import { countParameters } from '../../src/budget/parameters.js';
@@ -166,19 +166,19 @@ describe('windows', () => {
 });
 
 describe('limits', () => {
-  it('counts every name of the state dict, and stops at a million', () => {
+  it('counts every name of the state dict, and stops at the limit', () => {
     const blocks = { hidden_size: 2, num_heads: 1, vocab_size: 2, max_position_embeddings: 2 };
     const config = { ...blocks, use_alignment: false, srte_share_across_layers: false };
     const names = (layers: number) => stateDictOf(build({ ...config, num_layers: layers })).length;
     // Embedding, norm (2) and head stand at the top.
     const perLayer = names(2) - names(1);
-    const most = Math.floor((1e6 - 4) / perLayer);
+    const most = Math.floor((MAX_TENSORS - 4) / perLayer);
     expect(names(1)).toBe(perLayer + 4);
     expect(() => build({ ...config, num_layers: most })).not.toThrow();
     expect(() => build({ ...config, num_layers: most + 1 })).toThrow(LimitError);
   });
 
-  it.each([1e6 + 1, 1e9, Number.MAX_SAFE_INTEGER])('refuses %d layers at once', (layers) => {
+  it.each([MAX_LAYERS + 1, 1e9, Number.MAX_SAFE_INTEGER])('refuses %d layers at once', (layers) => {
     try {
       build({ num_layers: layers });
       expect.unreachable();

@@ -299,7 +299,9 @@ describe('the setting', () => {
   });
 
   it('is that of the flags', async () => {
-    const { stdout } = await compare(TINY, ORIGINAL, '--context=100', '--batch=3', '--dtype=fp32');
+    const set = ['--set', 'training.bf16=true'];
+    const flags = ['--context=100', '--batch=3', '--dtype=fp32'];
+    const { stdout } = await compare(TINY, ORIGINAL, ...flags, ...set);
     expect(stdout).toMatch(/^Inference: 3 × 100 tokens, f32\.$/m);
     expect(stdout).toMatch(/^Training: 3 × 100 tokens, mixed precision \(from the files\)/m);
   });

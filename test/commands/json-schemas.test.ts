@@ -263,7 +263,7 @@ describe('JSON output of convert-checkpoint', () => {
 
   it.each([
     ['checkpoints/valid/zip_proto5.pt', 'plan.pt', ['--to', 'shared', '--dry-run']],
-    ['checkpoints/valid/zip_proto5.pt', 'pair', ['--to', 'low-rank', '--max-error', '0.4']],
+    ['checkpoints/valid/zip_proto5.pt', 'pair', ['--to', 'low-rank', '--max-error', '0.75']],
     ['checkpoints/valid/zip_proto5.pt', 'same.safetensors', ['--dtype', 'bf16']],
     ['checkpoints/valid/zip_proto5.pt', 'sincos.pt', ['--to', 'sincos']],
     [

@@ -160,6 +160,22 @@ describe('profile', () => {
     expect((await profile(TINY, '--published', lost)).stdout).toContain(
       'the tied head counted a second time',
     );
+    const rows = [
+      '22.144B',
+      '13.822B',
+      '13.563B',
+      '13.558B',
+      '13.554B',
+      '13.352B',
+      '8.321B',
+      '0.268B',
+    ];
+    for (const row of rows) {
+      const { stdout } = await profile(ORIGINAL, '--published', row);
+      expect(stdout).not.toContain('None of the');
+    }
+    const shared = (await profile(ORIGINAL, '--published', '13.822B')).stdout;
+    expect(shared).toContain('these are the parameters of the preset hybrid/shared');
     expect((await profile(TINY, '--published', '275201')).stdout).toMatch(
       /None of the \d+ combinations of the usual slips gives this number\./,
     );

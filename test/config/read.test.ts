@@ -54,7 +54,7 @@ describe('readDocument', () => {
 
   it('reads standard input, also when it comes in pieces', async () => {
     const [head, tail] = [Buffer.from('a: é').subarray(0, 4), Buffer.from('a: é').subarray(4)];
-    const document = await readDocument('-', chunks(head, tail));
+    const document = await readDocument('-', { stdin: chunks(head, tail) });
     expect(document).toMatchObject({ file: '<stdin>', value: { a: 'é' } });
   });
 
@@ -106,7 +106,7 @@ describe('readDocument', () => {
       yield 'a: 1';
       throw Object.assign(new Error('EIO: i/o error, read'), { code: 'EIO' });
     };
-    const error = await rejection(readDocument('-', failing()));
+    const error = await rejection(readDocument('-', { stdin: failing() }));
     expect(error).toMatchObject({
       code: 'system',
       message: 'cannot read "<stdin>": EIO: i/o error, read',
@@ -118,7 +118,7 @@ describe('readDocument', () => {
       yield 'a: 1';
       throw new TypeError('x is not a function');
     };
-    await expect(readDocument('-', buggy())).rejects.toThrow(TypeError);
+    await expect(readDocument('-', { stdin: buggy() })).rejects.toThrow(TypeError);
   });
 
   it('refuses what is too large, before and while it reads', async () => {
@@ -133,7 +133,9 @@ describe('readDocument', () => {
         yield Buffer.alloc(65536, '#');
       }
     };
-    expect(await rejection(readDocument('-', endless()))).toMatchObject({ code: 'refused-file' });
+    expect(await rejection(readDocument('-', { stdin: endless() }))).toMatchObject({
+      code: 'refused-file',
+    });
     expect(read).toBeLessThan(2 * MAX_DOCUMENT_BYTES);
   });
 

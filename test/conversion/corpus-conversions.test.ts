@@ -78,8 +78,10 @@ describe.skipIf(corpus === undefined)('a corpus, converted', () => {
     expect(lostOf(result)).toBeCloseTo(least, DIGITS);
     // Rounding to float32 is most of what this error says.
     if (least < 1e-6) return;
-    const found = await convertTo('out', fileOf(entry), { ...flags, 'max-error': least * 1.0001 });
+    const most = errors.rel_err_vs_all_layers * 1.0001;
+    const found = await convertTo('out', fileOf(entry), { ...flags, 'max-error': most });
     expect(found.srte?.target.rank).toBe(rank);
+    expect(found.srte?.relativeError).toBeLessThanOrEqual(most);
   });
 
   it.for(withRules)('%s is refused', async ([entry, rules]) => {

@@ -23,8 +23,8 @@ describe('many rows', () => {
     const found = await survey(checkpoint, { ranks: [], onBytes: (bytes) => told.push(bytes) });
     clearImmediate(timer);
     expect(told.length).toBeGreaterThan(1);
-    expect(told.reduce((sum, bytes) => sum + bytes, 0)).toBe(bytesToSurvey(checkpoint));
-    expect(bytesToSurvey(checkpoint)).toBe(3 * 4 * positions * hidden);
+    expect(told.reduce((sum, bytes) => sum + bytes, 0)).toBe(await bytesToSurvey(checkpoint));
+    expect(await bytesToSurvey(checkpoint)).toBe(3 * 4 * positions * hidden);
     // Ctrl-C gets its turn.
     expect(turns).toBeGreaterThan(1);
     const count7 = Math.ceil((positions * hidden) / 7);

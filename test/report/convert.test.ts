@@ -77,6 +77,7 @@ const result = (given: Partial<ConvertResult> = {}): ConvertResult => ({
     ],
   },
   srte: srte(),
+  tie: null,
   proof: null,
   configChanges: [{ path: 'model.srte_share_across_layers', from: false, to: true }],
   leftOut: [
@@ -204,7 +205,7 @@ describe('the SRTE in words', () => {
       {},
     ],
     [
-      '→ one low-rank pair (rank 128, 32,768 × 4,096) for all 32 layers, made from the mean of theirs, the smallest rank within 5.00% of its table.',
+      '→ one low-rank pair (rank 128, 32,768 × 4,096) for all 32 layers, made from the mean of theirs, the smallest rank with an error of at most 5.00%.',
       { target: { ...PAIR, parameters: 1 }, maxError: 0.05 },
     ],
     ['for all 32 layers, that of layer 0.', { merge: 'first' }],

@@ -442,7 +442,7 @@ describe('a survey', () => {
     if (entry.version !== null) return;
     expect(entry).toMatchObject({
       problem: 'it is not installed',
-      remedy: 'npm install @tensorflow/tfjs-node-gpu@4.22.0',
+      remedy: 'npm install --no-save @tensorflow/tfjs-node-gpu@4.22.0',
     });
   });
 

@@ -53,6 +53,7 @@ describe('measureText', () => {
     ['no JSON', 'vocab', 'is no tokenizer'],
     ['a list', '[]', 'is no tokenizer'],
     ['a config', '{"model_type": "llama"}', 'is no tokenizer'],
+    ['a vocabulary of no kind', '{"model": {"vocab": 7}}', 'is no tokenizer'],
     ['no text', Buffer.from([0xff, 0xfe, 0x00]), 'is not UTF-8 text'],
   ])('refuses %s for a tokenizer', async (_, content, message) => {
     const place = file('tokenizer.json', content);
@@ -60,6 +61,56 @@ describe('measureText', () => {
     expect(error).toBeInstanceOf(UserError);
     expect(error).toMatchObject({ code: 'refused-file' });
     expect(String(error)).toContain(`${place} ${message}`);
+  });
+
+  const withIds = (ids: Record<string, unknown>, added: unknown = []) =>
+    JSON.stringify({ model: { type: 'BPE', vocab: ids, merges: [] }, added_tokens: added });
+
+  it.each([
+    ['of a billion', withIds({ a: 1e9 })],
+    ['of a billion, added', withIds({ a: 0 }, [{ id: 1e9, content: 'b' }])],
+    ['beyond what numbers hold', withIds({ a: 1e300 })],
+    ['below zero', withIds({ a: -1 })],
+    ['between two others', withIds({ a: 0.5 })],
+    ['that is a text', withIds({ a: '0' })],
+    ['that is a list', withIds({ a: ['x'.repeat(1000)] })],
+    ['that is missing', withIds({}, [{ content: 'b' }])],
+    ['of a token without a text', withIds({}, [{ id: 0, content: ['b'] }])],
+    ['of a token that is no mapping', withIds({}, [7])],
+    ['of no list', withIds({}, { id: 0, content: 'b' })],
+    ['of a list that is no mapping', JSON.stringify({ model: { vocab: ['a'] } })],
+  ])('refuses an id %s', async (_, content) => {
+    const error = await measureText([file('tokenizer.json', content)], TEXT).catch(String);
+    expect(error).toMatch(/is no tokenizer: expected /);
+    expect(String(error).length).toBeLessThan(400);
+  });
+
+  it('counts tokens, and not the ids between them that none has', async () => {
+    const ids = JSON.parse(fs.readFileSync(tokenizer(512), 'utf8'));
+    const content = JSON.stringify({
+      ...ids,
+      added_tokens: [...ids.added_tokens, { id: 5000, content: '<new>', special: true }],
+    });
+    const [measure] = await measureText([file('holes.json', content)], TEXT);
+    expect(measure).toMatchObject({ vocabulary: 513, tokens: COUNTS.tokens[512] });
+  });
+
+  it('stops a pattern that never comes to an end', async () => {
+    const endless = {
+      ...JSON.parse(fs.readFileSync(tokenizer(512), 'utf8')),
+      pre_tokenizer: { type: 'Split', pattern: { Regex: '(a+)+$' }, behavior: 'Isolated' },
+    };
+    const text = file('text.txt', `${'a'.repeat(60)}b`);
+    const place = file('tokenizer.json', JSON.stringify(endless));
+    await expect(measureText([place], text, 200)).rejects.toMatchObject({
+      code: 'refused-file',
+      message: `${place} takes more than 0.2 s for the text`,
+    });
+  });
+
+  it.skipIf(!fs.existsSync('/dev/zero'))('reads no more than the bound of a device', async () => {
+    await expect(measureText([], '/dev/zero')).rejects.toThrow('is larger than 4 MB');
+    await expect(measureText(['/dev/zero'], TEXT)).rejects.toThrow('is larger than 100 MB');
   });
 
   it('refuses a text that is empty, too long or not there', async () => {

@@ -1,12 +1,13 @@
 /** The adapter that WebGPU takes, as the package `webgpu` tells of it: the same library that ONNX Runtime has inside. */
+import { installCommand } from '../installation.js';
 import { type Adapter, card, cleanName } from './adapter.js';
 import type { Machine } from './machine.js';
 import { vendorIn } from './vendors.js';
 
 export const WEBGPU_PACKAGE = 'webgpu';
 
-/** What installs it, in the version that this is written for. */
-export const WEBGPU_COMMAND = `npm install ${WEBGPU_PACKAGE}@0.6.2`;
+/** Installs it, in the version that this is written for. */
+export const WEBGPU_COMMAND = installCommand(`${WEBGPU_PACKAGE}@0.6.2`);
 
 /** What the package has to say: whether it is installed, whether it gave an answer, and the adapter of the answer. */
 export type WebgpuAnswer =

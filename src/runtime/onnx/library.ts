@@ -2,6 +2,7 @@
 import { createRequire } from 'node:module';
 import type * as Ort from 'onnxruntime-node';
 import { UserError } from '../../errors.js';
+import { installCommand, shellWord } from '../installation.js';
 
 export type Library = Pick<typeof Ort, 'InferenceSession' | 'Tensor' | 'env'>;
 export type Session = Ort.InferenceSession;
@@ -14,13 +15,16 @@ export type Require = (name: string) => unknown;
 const PACKAGE = 'onnxruntime-node';
 
 /**
- * What installs the library, in the version that this engine was tested with. Its own install script would
+ * Installs the library, in the version that this engine was tested with. Its own install script would
  * fetch what only CUDA needs, and fail without a network.
  */
-export const INSTALL_COMMAND = `npm install ${PACKAGE}@1.30.0 --${PACKAGE}-install=skip`;
+export const INSTALL_COMMAND = installCommand(`--ignore-scripts ${PACKAGE}@1.30.0`);
 
-/** What fetches CUDA's part of the library that is installed; there is one for Linux on x86-64. */
-export const CUDA_COMMAND = `npm rebuild ${PACKAGE} --${PACKAGE}-install=cuda12`;
+/**
+ * Fetches CUDA's part of the installed library; there is one for Linux on x86-64. It runs the library's own
+ * install script: `npm rebuild` skips that, and reports success, where package.json does not allow it.
+ */
+export const CUDA_COMMAND = `node ${shellWord(installScript())} --${PACKAGE}-install=cuda12`;
 
 /** @throws UserError when the library is not installed, or does not load on this machine. */
 export function loadLibrary(require: Require = createRequire(import.meta.url)): Library {
@@ -54,5 +58,14 @@ export function onnxVersion(require: Require = createRequire(import.meta.url)): 
     return version;
   } catch {
     return undefined;
+  }
+}
+
+function installScript(): string {
+  const script = `${PACKAGE}/script/install.js`;
+  try {
+    return createRequire(import.meta.url).resolve(script);
+  } catch {
+    return `node_modules/${script}`;
   }
 }

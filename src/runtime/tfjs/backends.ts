@@ -2,6 +2,7 @@
 import util from 'node:util';
 import { UserError } from '../../errors.js';
 import { cudaCard } from '../adapters.js';
+import { installCommand } from '../installation.js';
 import { type Backend, inTurn, type Tf } from './library.js';
 import { INSTALLED, type Packages, versionOf } from './packages.js';
 import { startWasm } from './wasm.js';
@@ -113,7 +114,7 @@ async function startBackend(
   const version = versionOf(packages, kind.package);
   if (version === undefined) {
     throw new UserError('system', 'it is not installed', {
-      suggestion: `npm install ${kind.package}@${RELEASE}`,
+      suggestion: installCommand(`${kind.package}@${RELEASE}`),
     });
   }
   try {

@@ -4,7 +4,7 @@ import { machine } from './machines.js';
 
 const MISSING = {
   message: 'only the package webgpu knows of limits, float16 and software adapters',
-  suggestion: 'npm install webgpu@0.6.2',
+  suggestion: 'npm install --no-save webgpu@0.6.2',
 };
 
 const unknown = {

@@ -54,7 +54,7 @@ const answering = (webgpu: string, more: Record<string, string> = {}) =>
 const told = (value: unknown) => answering(`${JSON.stringify(value)}\n`);
 const SMI = '00000000:0F:00.0, NVIDIA H200, 143771\n';
 const NO_CARD = expect.objectContaining({ message: expect.stringMatching(/no graphics card/) });
-const COMMAND = 'npm install webgpu@0.6.2';
+const COMMAND = 'npm install --no-save webgpu@0.6.2';
 
 describe('what the package webgpu says', () => {
   it('of a software adapter: its name, limits, and that it is none of a card', async () => {

@@ -5,6 +5,7 @@ import type { LanguageModel } from '../../../src/architecture/layer.js';
 import { DeviceLostError } from '../../../src/runtime/device-lost.js';
 import { openOnnx } from '../../../src/runtime/onnx/engine.js';
 import {
+  CUDA_COMMAND,
   INSTALL_COMMAND,
   type Library,
   onnxVersion,
@@ -47,8 +48,11 @@ describe('when the library', () => {
     const { optionalDependencies } = readJson<{ optionalDependencies: Record<string, string> }>(
       'package.json',
     );
-    expect(INSTALL_COMMAND).toContain(
-      `onnxruntime-node@${optionalDependencies['onnxruntime-node']} `,
+    expect(INSTALL_COMMAND).toBe(
+      `npm install --no-save --ignore-scripts onnxruntime-node@${optionalDependencies['onnxruntime-node']}`,
+    );
+    expect(CUDA_COMMAND).toMatch(
+      /^node \S*node_modules\/onnxruntime-node\/script\/install\.js --onnxruntime-node-install=cuda12$/,
     );
     expect(readFileSync(inPackage('.npmrc'), 'utf8')).toContain('onnxruntime-node-install=skip');
   });
@@ -66,7 +70,7 @@ describe('a provider that cannot be used', () => {
       'cuda',
       'OrtSessionOptionsAppendExecutionProvider_Cuda: Failed to load shared library',
       'its files for CUDA are not installed, or CUDA 12 and cuDNN 9 are not (Failed to load shared library)',
-      'npm rebuild onnxruntime-node --onnxruntime-node-install=cuda12',
+      CUDA_COMMAND,
     ],
     [
       'cuda',

@@ -58,10 +58,10 @@ afterEach(() => {
 
 describe('a backend that cannot be used says why', () => {
   it.each([
-    ['node-gpu', {}, 'it is not installed', `npm install ${GPU}@4.22.0`],
-    ['node', {}, 'it is not installed', `npm install ${NODE}@4.22.0`],
-    ['wasm', { [WASM]: null }, 'it is not installed', `npm install ${WASM}@4.22.0`],
-    ['cpu', { [CPU]: null }, 'it is not installed', `npm install ${CPU}@4.22.0`],
+    ['node-gpu', {}, 'it is not installed', `npm install --no-save ${GPU}@4.22.0`],
+    ['node', {}, 'it is not installed', `npm install --no-save ${NODE}@4.22.0`],
+    ['wasm', { [WASM]: null }, 'it is not installed', `npm install --no-save ${WASM}@4.22.0`],
+    ['cpu', { [CPU]: null }, 'it is not installed', `npm install --no-save ${CPU}@4.22.0`],
     ['node', { [NODE]: broken }, BROKEN, undefined],
     ['wasm', { [WASM]: broken }, BROKEN, undefined],
     [

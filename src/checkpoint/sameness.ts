@@ -1,8 +1,9 @@
 /** Which stored tensors hold the same values: known from where they lie, or by comparing their bytes. */
-import { isContiguous, isSameView, type StoredTensor } from '../checkpoint/stored-tensor.js';
-import { viewsOf } from '../checkpoint/summary-sharing.js';
-import { breathe, piecesOf, readRows, rowsOf } from '../checkpoint/view.js';
+
 import { isSameShape } from '../tensor/shape.js';
+import { isContiguous, isSameView, type StoredTensor } from './stored-tensor.js';
+import { viewsOf } from './summary-sharing.js';
+import { breathe, piecesOf, readRows, rowsOf } from './view.js';
 
 /** Whether two tensors hold the same values; undefined when that would take a look at their bytes. */
 export type Sameness = (a: StoredTensor, b: StoredTensor) => boolean | undefined;

@@ -3,8 +3,8 @@ import os from 'node:os';
 import path from 'node:path';
 import { afterAll, expect, it } from 'vitest';
 import { ByteFile } from '../../src/checkpoint/byte-file.js';
+import { samenessOfBytes } from '../../src/checkpoint/sameness.js';
 import { contiguousStrides, type StoredTensor } from '../../src/checkpoint/stored-tensor.js';
-import { samenessOfBytes } from '../../src/reconcile/sameness.js';
 import type { StoredDtype } from '../../src/tensor/stored-dtype.js';
 
 const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'minimind-'));

@@ -1,0 +1,65 @@
+/** Counts that are printed for other forms of a model, or for a part of it: rows of a published comparison. */
+import type { Family } from '../architecture/family.js';
+import type { LanguageModel } from '../architecture/layer.js';
+import { LimitError } from '../architecture/limits.js';
+import { hybrid } from '../architecture/models/hybrid.js';
+import { countParameters } from './parameters.js';
+import { compareSrte, PUBLISHED_RANKS } from './srte.js';
+
+/** A number of parameters, and what it counts. */
+export interface KnownCount {
+  /** Stable name for programs: `preset-recommended`. */
+  readonly id: string;
+  readonly text: string;
+  readonly value: bigint;
+}
+
+/**
+ * Counts of the model's components, of the family's presets and, for the hybrid family, of the other SRTE
+ * settings with what each saves. The model's own total is not among them.
+ */
+export function knownCounts(family: Family, document: unknown, model: LanguageModel): KnownCount[] {
+  const { parameters: own, byComponent } = countParameters(model);
+  return [
+    ...Object.entries(byComponent).map(([component, value]) =>
+      known(`component-${component}`, `the parameters of ${component} alone`, value),
+    ),
+    ...presetCounts(family),
+    ...srteCounts(family, document),
+  ].filter(({ value }) => value > 0n && value !== BigInt(own));
+}
+
+const known = (id: string, text: string, value: number): KnownCount => ({
+  id,
+  text,
+  value: BigInt(value),
+});
+
+function presetCounts({ name: family, presets, schema, build }: Family): KnownCount[] {
+  return Object.entries(presets).flatMap(([name, { document }]) => {
+    try {
+      const { parameters } = countParameters(build(schema.parse(document)));
+      return [
+        known(`preset-${name}`, `the parameters of the preset ${family}/${name}`, parameters),
+      ];
+    } catch (error) {
+      if (error instanceof LimitError) return [];
+      throw error;
+    }
+  });
+}
+
+function srteCounts(family: Family, document: unknown): KnownCount[] {
+  if (family.name !== hybrid.name) return [];
+  const { model: config } = hybrid.schema.parse(document);
+  const { rows } = compareSrte(config, { dtype: 'bf16', ranks: PUBLISHED_RANKS });
+  return rows.flatMap(({ id, label, parameters, srteParameters, savedParameters }) => [
+    known(`srte-${id}`, `the parameters of this model with the SRTE "${label}"`, parameters),
+    known(`srte-${id}-alone`, `the SRTE of "${label}" alone`, srteParameters),
+    known(
+      `srte-${id}-saved`,
+      `the parameters that "${label}" saves against the unshared model`,
+      savedParameters ?? 0,
+    ),
+  ]);
+}

@@ -1,0 +1,148 @@
+/** Reading a file of the user's whole: never more than a bound, and never waiting in the system. */
+import { constants, type Stats } from 'node:fs';
+import { type FileHandle, open } from 'node:fs/promises';
+import { resolve } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { UserError } from '../errors.js';
+
+export interface ReadOptions {
+  /** Most bytes that are read. */
+  readonly most: number;
+  /** Whether the user did not name the file: it was found in a folder, and must be a regular one. */
+  readonly isFound?: boolean;
+}
+
+/**
+ * The bytes of a file, a pipe or a device; undefined when they are more than `most`, whatever the file claims
+ * about its size.
+ * @throws UserError `refused-file` when a file that was found is not a regular one; what the system says of
+ * any other, EISDIR for a folder.
+ */
+export async function readFileAtMost(
+  path: string,
+  { most, isFound = false }: ReadOptions,
+): Promise<Buffer | undefined> {
+  // Opening a pipe waits for its writer, in a thread that the process cannot end without.
+  const handle = await open(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0));
+  try {
+    const status = await handle.stat();
+    if (status.isDirectory()) {
+      throw Object.assign(new Error('EISDIR: is a directory'), { code: 'EISDIR' });
+    }
+    if (isFound && !status.isFile()) throw notRegular(path, status);
+    if (status.size > most) return undefined;
+    return await readStreamAtMost(status.isFile() ? chunks(handle) : arriving(handle, path), most);
+  } finally {
+    await handle.close();
+  }
+}
+
+/** All bytes of a stream, or undefined when they are more than `most`; no more are taken from it then. */
+export async function readStreamAtMost(
+  stream: AsyncIterable<Uint8Array | string>,
+  most: number,
+): Promise<Buffer | undefined> {
+  const parts: Buffer[] = [];
+  let size = 0;
+  for await (const chunk of stream) {
+    const part = Buffer.from(chunk);
+    parts.push(part);
+    size += part.length;
+    if (size > most) return undefined;
+  }
+  return Buffer.concat(parts, size);
+}
+
+function notRegular(path: string, status: Stats): UserError {
+  const kind = status.isFIFO() ? 'a named pipe' : 'a device or a socket';
+  return new UserError('refused-file', `expected a regular file at ${path}, found ${kind}`, {
+    suggestion: 'remove it, or name the file to read',
+  });
+}
+
+/** Reads by itself, for a pipe or a device has no size and a file may be growing. */
+async function* chunks(handle: FileHandle): AsyncGenerator<Uint8Array> {
+  for (;;) {
+    const { bytesRead, buffer } = await handle.read({ buffer: Buffer.alloc(64 * 1024) });
+    if (bytesRead === 0) return;
+    yield buffer.subarray(0, bytesRead);
+  }
+}
+
+/** Milliseconds between two looks into a pipe that has nothing to read yet. */
+const PIPE_PAUSE = 20;
+
+/** As `chunks`, for what is read without waiting in the system: it is asked again and again. */
+async function* arriving(handle: FileHandle, path: string): AsyncGenerator<Uint8Array> {
+  // Of a pipe with a name, nothing to read means at first that nobody writes yet. The pipes that have
+  // none, as in `<(command)`, are written from the beginning; and a device has an end.
+  let isWritten = !(await handle.stat()).isFIFO() || /^\/(dev|proc)\//.test(resolve(path));
+  for (;;) {
+    let isAtEnd = isWritten;
+    try {
+      for await (const chunk of chunks(handle)) {
+        isAtEnd = isWritten = true;
+        yield chunk;
+      }
+    } catch (error) {
+      if (!isWaiting(error)) throw error;
+      isAtEnd = false;
+    }
+    if (isAtEnd) return;
+    await sleep(PIPE_PAUSE);
+  }
+}
+
+/** Whether a read failed only because there is nothing yet. */
+function isWaiting(error: unknown): boolean {
+  return error instanceof Error && 'code' in error && error.code === 'EAGAIN';
+}
+
+interface ReadTextOptions {
+  /** Most bytes that are read. */
+  readonly most: number;
+  /** What to do about a file that is larger. */
+  readonly suggestion: string;
+}
+
+/**
+ * The text of a file that the user named.
+ * @throws UserError when it cannot be read, is larger, or is not UTF-8.
+ */
+export async function readText(
+  path: string,
+  { most, suggestion }: ReadTextOptions,
+): Promise<string> {
+  try {
+    const bytes = await readFileAtMost(path, { most });
+    if (bytes !== undefined) return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
+  } catch (cause) {
+    if (cause instanceof TypeError && 'code' in cause && cause.code === NOT_UTF8) {
+      const message = `${path} is not UTF-8 text`;
+      throw new UserError('refused-file', message, { cause, suggestion: 'save it as UTF-8' });
+    }
+    throw cannotReadText(path, cause);
+  }
+  const message = `${path} is larger than ${most / 1e6} MB, the most that is read`;
+  throw new UserError('refused-file', message, { suggestion });
+}
+
+const NOT_UTF8 = 'ERR_ENCODING_INVALID_ENCODED_DATA';
+
+const MISSING = ['ENOENT', 'ENOTDIR', 'ENAMETOOLONG', 'ERR_INVALID_ARG_VALUE'];
+
+function cannotReadText(path: string, cause: unknown): unknown {
+  if (!(cause instanceof Error) || !('code' in cause)) return cause;
+  const code = String(cause.code);
+  if (MISSING.includes(code)) {
+    return new UserError('usage', `there is no file or folder ${path || "''"}`, { cause });
+  }
+  if (code !== 'EISDIR') {
+    return new UserError('system', `cannot read ${path}: ${cause.message}`, { cause });
+  }
+  const suggestion = 'name a file in it';
+  return new UserError('usage', `${path} is a folder where a file should be`, {
+    cause,
+    suggestion,
+  });
+}

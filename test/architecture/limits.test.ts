@@ -1,0 +1,87 @@
+import fs from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { describe, expect, it, vi } from 'vitest';
+import { blockNames, rmsNorm, sequence, stack } from '../../src/architecture/constructors.js';
+import { FAMILY_NAMES, loadFamily } from '../../src/architecture/families.js';
+import { LimitError, MAX_LAYERS, MAX_TENSORS } from '../../src/architecture/limits.js';
+import { DECODER_DIMENSIONS } from '../../src/architecture/transformer/settings.js';
+import { runHere } from '../run-here.js';
+
+/** A document of a preset. */
+interface Described {
+  readonly model: object;
+}
+
+/** What `make` is refused with. */
+function limitOf(make: () => unknown): LimitError {
+  try {
+    make();
+  } catch (error) {
+    if (error instanceof LimitError) return error;
+    throw error;
+  }
+  throw new Error('nothing was refused');
+}
+
+describe('every family', () => {
+  it.each(FAMILY_NAMES)('%s refuses 10,001 layers', async (name) => {
+    const { schema, build, presets, dimensions = DECODER_DIMENSIONS } = await loadFamily(name);
+    const key = dimensions.depth;
+    const model = (Object.values(presets)[0]?.document as Described | undefined)?.model;
+    const document = schema.parse({ model: { family: name, ...model, [key]: MAX_LAYERS + 1 } });
+    const { path, message } = limitOf(() => build(document));
+    expect({ path, message }).toEqual({
+      path: `model.${key}`,
+      message: 'describes 10,001 layers; the limit is 10,000',
+    });
+  });
+});
+
+describe('blocks', () => {
+  const block = (name: string, tensors: number) =>
+    sequence(
+      name,
+      Array.from({ length: tensors }, (_, index) => rmsNorm(`${name}.${index}`, 2, 1e-5)),
+    );
+
+  it('are refused by the first of them when all would have too many tensors', () => {
+    const make = vi.fn((name: string) => block(name, 1000));
+    const names = blockNames('layers', 201, 'model.depth');
+    const { path, message } = limitOf(() => stack(names, 'model.depth', make));
+    expect(path).toBe('model.depth');
+    expect(message).toBe(
+      'describes at least 201,000 tensor names, 1,000 in each of 201 layers; the limit is 200,000',
+    );
+    expect(make).toHaveBeenCalledTimes(1);
+  });
+
+  it('that grow are refused where they become too many', () => {
+    const make = vi.fn((name: string, index: number) => block(name, index === 0 ? 1 : 50_000));
+    const { message } = limitOf(() => stack(blockNames('layers', 100, 'model.n'), 'model.n', make));
+    expect(message).toBe('describes at least 200,001 tensor names; the limit is 200,000');
+    expect(make.mock.calls.length).toBeLessThanOrEqual(2 + MAX_TENSORS / 50_000);
+  });
+});
+
+describe('a config of four lines', () => {
+  it('that asks for too many layers is refused at its line', async () => {
+    const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'minimind-'));
+    try {
+      const file = path.join(folder, 'deep.yaml');
+      fs.writeFileSync(
+        file,
+        'model:\n  family: llama\n  hidden_size: 64\n  num_hidden_layers: 65537\n',
+      );
+      const { code, stderr } = await runHere(['profile', file]);
+      expect({ code, stderr }).toEqual({
+        code: 2,
+        stderr: expect.stringContaining(
+          'deep.yaml:4:22: model.num_hidden_layers: describes 65,537 layers; the limit is 10,000',
+        ),
+      });
+    } finally {
+      fs.rmSync(folder, { recursive: true });
+    }
+  });
+});
