@@ -110,7 +110,7 @@ export const ACTIVATIONS = {
 } as const satisfies Record<string, string>;
 
 /** Mean and deviation of `laplace`, in the digits that implementations have. */
-export const LAPLACE = { mean: 0.707107, deviation: 0.282095 } as const;
+export const LAPLACE = { mean: 707_107e-6, deviation: 282_095e-6 } as const;
 
 export type ActivationName = keyof typeof ACTIVATIONS;
 

@@ -160,7 +160,12 @@ describe('a key that is not read is a warning', () => {
     ['gpt_neox', { rope_theta: 5 }, /this family reads rotary_emb_base/, 'remove it'],
     ['gpt2', { n_ctx: 8 }, /n_ctx 8 has no effect/, 'remove it'],
     ['gemma3_text', { _sliding_window_pattern: 2 }, /_sliding_window_pattern 2 has/, 'remove it'],
-    ['llama', { rope_parameters: { rope_type: 'default', factor: 4 } }, /default does not/, /remove/],
+    [
+      'llama',
+      { rope_parameters: { rope_type: 'default', factor: 4 } },
+      /default does not/,
+      /remove/,
+    ],
     [
       'llama',
       { rope_parameters: YARN, rope_scaling: { type: 'linear', factor: 2 } },

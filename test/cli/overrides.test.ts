@@ -48,9 +48,7 @@ describe('an override that nothing reads is an error', () => {
     ['model.num_layer=3', 'model.num_layer', 'did you mean "num_layers"?'],
   ])('%s', async (set, path, suggestion) => {
     const problems = await problemsOf([set]);
-    expect(problems).toEqual([
-      expect.objectContaining({ severity: 'error', file: '--set', path }),
-    ]);
+    expect(problems).toEqual([expect.objectContaining({ severity: 'error', file: '--set', path })]);
     expect(problems[0]?.suggestion).toEqual(
       typeof suggestion === 'string' ? suggestion : expect.stringMatching(suggestion),
     );

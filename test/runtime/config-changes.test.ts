@@ -79,16 +79,17 @@ const LARGEST_DIFFERENCE = 1e-3;
 describe('a config.json with one key changed is refused, warned of, or computed as transformers does', () => {
   let compared = 0;
 
-  it.each(
-    cases.map((change, at) => ({ at, kind: change.config.model_type, ...change })),
-  )('$at: $kind, $key', async (change) => {
-    const outcome = await outcomeOf(change);
-    if ('refused' in outcome || change.logits === undefined) return;
-    const apart = difference(outcome.logits, change.logits.flat());
-    if (outcome.warnings.length > 0) return;
-    compared++;
-    expect(apart).toBeLessThan(LARGEST_DIFFERENCE);
-  });
+  it.each(cases.map((change, at) => ({ at, kind: change.config.model_type, ...change })))(
+    '$at: $kind, $key',
+    async (change) => {
+      const outcome = await outcomeOf(change);
+      if ('refused' in outcome || change.logits === undefined) return;
+      const apart = difference(outcome.logits, change.logits.flat());
+      if (outcome.warnings.length > 0) return;
+      compared++;
+      expect(apart).toBeLessThan(LARGEST_DIFFERENCE);
+    },
+  );
 
   it('and many of them are computed', () => {
     expect(compared).toBeGreaterThan(cases.length / 2);

@@ -18,7 +18,7 @@ const ACTIVATED: Readonly<Record<ActivationName, (x: number) => number>> = {
   mish: (x) => x * Math.tanh(Math.log1p(Math.exp(x))),
   tanh: Math.tanh,
   sigmoid,
-  laplace: (x) => (1 + erf((x - 0.707107) / (0.282095 * Math.SQRT2))) / 2,
+  laplace: (x) => (1 + erf((x - Math.SQRT1_2) * Math.sqrt(2 * Math.PI))) / 2,
 };
 
 export const activated = (x: Tensor, name: ActivationName) => each(x, ACTIVATED[name]);

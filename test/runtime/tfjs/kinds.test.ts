@@ -11,7 +11,7 @@ import {
   softcap,
   transposedLinear,
 } from '../../../src/architecture/constructors.js';
-import type { ActivationName } from '../../../src/architecture/layer.js';
+import { type ActivationName, LAPLACE } from '../../../src/architecture/layer.js';
 import { identity, rowsThrough, weightsBy } from './given-weights.js';
 import { largestDifference } from './support.js';
 
@@ -50,7 +50,8 @@ describe('activations', () => {
   });
 
   it('laplace is Φ of the distance from its mean, in deviations', async () => {
-    const points = [0.707107, 0.707107 + 0.282095, 0.707107 - 2 * 0.282095];
+    const { mean, deviation } = LAPLACE;
+    const points = [mean, mean + deviation, mean - 2 * deviation];
     const [found = []] = await rowsThrough(activation('act', 'laplace'), identity, [points]);
     expect(largestDifference(found, [0.5, 0.8413447, 0.0227501])).toBeLessThan(1e-6);
   });

@@ -17,7 +17,8 @@ const ACTIVATED: Readonly<Record<ActivationName, (context: Context, x: Value) =>
     return graph.op('Mul', [positive, positive]);
   },
   relu6: ({ graph }, x) => clipped(graph, x, 0, 6),
-  leakyRelu: ({ graph }, x) => graph.op('LeakyRelu', [x], { attributes: { alpha: { float: 0.01 } } }),
+  leakyRelu: ({ graph }, x) =>
+    graph.op('LeakyRelu', [x], { attributes: { alpha: { float: 0.01 } } }),
   geluClipped: ({ graph }, x) => clipped(graph, graph.op('Gelu', [x]), -10, 10),
   hardSwish: ({ graph }, x) => graph.op('HardSwish', [x]),
   mish: (context, x) =>
