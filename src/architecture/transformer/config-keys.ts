@@ -33,7 +33,7 @@ export const harmless = (why: string, keys: readonly string[]): HarmlessKeys =>
 const isOneOf = (values: readonly unknown[]) => (value: unknown) => values.includes(value);
 
 /** A key of which these values, or null, are described, and others compute something else. */
-export const refusedUnless = (values: readonly unknown[], why: string): LimitedKey => ({
+const refusedUnless = (values: readonly unknown[], why: string): LimitedKey => ({
   allows: isOneOf([null, ...values]),
   why,
   severity: 'error',
