@@ -40,8 +40,8 @@ export abstract class BaseCommand extends Command {
   ): Promise<Result> {
     const format = formatOf(flags);
     if (format === 'json') {
-      const warnings = this.#warnings.length > 0 ? { warnings: this.#warnings } : {};
-      await this.write(flags, toJson({ ...warnings, ...result }));
+      const isAdded = this.#warnings.length > 0 && !('warnings' in result);
+      await this.write(flags, toJson(isAdded ? { ...result, warnings: this.#warnings } : result));
       return result;
     }
     const { render } = await import('../report/render.js');
