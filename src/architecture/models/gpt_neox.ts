@@ -106,10 +106,8 @@ export const gptNeox = defineFamily({
         why: 'another part of each head is rotated',
         severity: 'error',
       },
-      num_key_value_heads: unreadBut((count, { num_attention_heads: heads = 64 }) =>
-        [null, heads].includes(count as number | null),
-      ),
     },
+    harmless: { num_key_value_heads: 'every head has keys and values of its own' },
   }),
   storedSettings: (stored) => {
     const head = HEADS.find((name) => stored.shapeOf(`${name}.weight`) !== undefined);
