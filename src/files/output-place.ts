@@ -2,6 +2,8 @@
 import fs from 'node:fs';
 import path from 'node:path';
 import { UserError } from '../errors.js';
+import { refuseInput, refuseInputsIn } from './inputs.js';
+import { behindLinks } from './location.js';
 import { alreadyExists } from './refusals.js';
 import { isFolder } from './write-whole.js';
 
@@ -18,28 +20,22 @@ export interface OutputPlace {
 /** @throws UserError when nothing can be put there; errors of the system as they are. */
 export function findOutputPlace(target: string, kind: OutputKind): OutputPlace {
   if (target === '') throw new UserError('usage', `the name of the ${kind} to write is empty`);
-  const file = behindLinks(path.resolve(target));
+  const place = behindLinks(target);
+  // As the system finds it, which goes up from where a link leads.
+  const isPlain = !/^\.{1,2}$/.test(path.basename(place));
+  const file = isPlain
+    ? path.join(fs.realpathSync.native(path.dirname(place)), path.basename(place))
+    : fs.realpathSync.native(place);
   if (path.dirname(file) === file) throw new UserError('usage', `${target} is the whole disk`);
   return { target, kind, file };
 }
-
-/** Links may lead to what does not exist yet, or no more: fs.realpath would refuse. */
-function behindLinks(file: string): string {
-  let place = file;
-  for (let links = 0; fs.lstatSync(place, { throwIfNoEntry: false })?.isSymbolicLink(); links++) {
-    if (links > MAX_LINKS) return fs.realpathSync(place);
-    place = path.resolve(fs.realpathSync(path.dirname(place)), fs.readlinkSync(place));
-  }
-  return path.join(fs.realpathSync(path.dirname(place)), path.basename(place));
-}
-
-/** As Linux has it; beyond, the system's own complaint serves. */
-const MAX_LINKS = 40;
 
 /** @throws UserError when what stands there must not, or cannot, be replaced. */
 export function checkReplaceable({ target, kind, file }: OutputPlace, force: boolean): void {
   const existing = fs.statSync(file, { throwIfNoEntry: false });
   if (existing === undefined) return;
+  if (kind === 'folder' && existing.isDirectory()) refuseInputsIn(file, target);
+  else refuseInput(file, target);
   if (kind === 'folder') checkFolder(target, file, existing, force);
   else checkFile(target, existing, force);
 }

@@ -14,6 +14,7 @@ import {
   hubCache,
   INDEX,
   legacy,
+  outside,
   SECOND,
   second,
   shards,
@@ -24,6 +25,31 @@ import {
 
 afterEach(() => {
   vi.restoreAllMocks();
+});
+
+describe('a link that is swapped between the look at it and its opening', () => {
+  const { openSync } = fs;
+  const swap = (link: string, target: string) => {
+    fs.rmSync(link);
+    fs.symlinkSync(target, link);
+  };
+
+  it.each([
+    ['is refused', 'shard-in-folder', () => undefined],
+    ['and back is refused', 'file-stays', (link: string) => swap(link, 'other')],
+  ])('%s', (_, rule, after) => {
+    const folder = withLink('other', withMap(weightMap, { other: safetensors(second) }));
+    const elsewhere = outside();
+    const link = path.join(folder, SECOND);
+    vi.spyOn(fs, 'openSync').mockImplementation((file, ...rest) => {
+      if (file !== link) return openSync(file, ...rest);
+      swap(link, elsewhere);
+      const descriptor = openSync(file, ...rest);
+      after(link);
+      return descriptor;
+    });
+    expect(errorOf(folder)).toMatchObject({ problems: [{ rule }] });
+  });
 });
 
 describe('joined shards', () => {
@@ -189,10 +215,10 @@ describe('joined shards', () => {
   });
 
   it('give the warnings of a shard with its name', () => {
-    const zip = fs.readFileSync(inPackage('fixtures/checkpoints/hostile/zip/dup_case.pt'));
-    const names = ['layers.0.srte.freqs', 'layers.1.srte.freqs', 'embed.weight'];
-    const index = { weight_map: Object.fromEntries(names.map((name) => [name, '1.bin'])) };
-    const folder = folderOf({ '1.bin': zip, 'm.bin.index.json': JSON.stringify(index) });
+    const dict = a.dict(a.text('w'), a.tensor(), a.int(0), a.tensor());
+    const shard = a.legacy(a.pickle(dict), ['0'], [a.legacyData(4n, 16)]);
+    const index = JSON.stringify({ weight_map: { w: '1.bin' } });
+    const folder = folderOf({ '1.bin': shard, 'm.bin.index.json': index });
     expect(opened(folder).warnings).toEqual([expect.stringMatching(/^1\.bin: ./)]);
   });
 });
