@@ -55,7 +55,7 @@ describe('JSON output keeps to docs/schemas', () => {
     ].map((name): [string, string[]] => ['rope', [`fixtures/hf/${name}`, '--context', '999']]),
     ['rope', ['fixtures/hf-configs/llama-3.1-8b', '--context', '8', '--trained', '7']],
     ['validate', [CONFIG, 'configs/hybrid/tiny.yaml']],
-    ['validate', ['configs/hybrid/tiny.yaml', '--set', 'model.gate_rank=99', '--set', 'x=1']],
+    ['validate', ['configs/hybrid/tiny.yaml', '--set', 'model.gate_rank=99']],
     ['profile', [CONFIG, '--layers', '--tensors', '--published', '7B', '--max-params', '30B']],
     [
       'profile',

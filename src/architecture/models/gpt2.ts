@@ -11,7 +11,8 @@ import {
 } from '../constructors.js';
 import { defineFamily } from '../family.js';
 import { trainingHints } from '../training.js';
-import { readHuggingFace } from '../transformer/hugging-face.js';
+import { harmless, NO_ROTARY_KEYS, unreadBut } from '../transformer/config-keys.js';
+import { huggingFaceReader } from '../transformer/hugging-face.js';
 import { causalModel, residualBlock } from '../transformer/parts.js';
 import { headsDivide, lengthRules } from '../transformer/rules.js';
 import {
@@ -61,15 +62,32 @@ export const gpt2 = defineFamily({
     feedForward: { key: 'n_inner', perChannel: FEED_FORWARD_PER_CHANNEL },
   },
   trainingHints,
-  fromHuggingFace: (config) =>
-    readHuggingFace(schema.shape.model, config, {
-      names: {
-        n_positions: ['max_position_embeddings', 'n_ctx'],
-        n_embd: ['hidden_size'],
-        n_layer: ['num_hidden_layers'],
-        n_head: ['num_attention_heads'],
-      },
-    }),
+  fromHuggingFace: huggingFaceReader(schema.shape.model, {
+    names: {
+      n_positions: ['max_position_embeddings'],
+      n_embd: ['hidden_size'],
+      n_layer: ['num_hidden_layers'],
+      n_head: ['num_attention_heads'],
+    },
+    harmless: {
+      ...harmless('of a head that classifies whole texts', [
+        'summary_type',
+        'summary_use_proj',
+        'summary_activation',
+        'summary_proj_to_labels',
+        'summary_first_dropout',
+        'summary_last_dropout',
+      ]),
+      ...harmless('of the first release', ['n_special', 'predict_special_tokens']),
+    },
+    limited: {
+      ...NO_ROTARY_KEYS,
+      n_ctx: unreadBut(
+        (length, { n_positions = 1024, max_position_embeddings: positions = n_positions }) =>
+          length === null || length === positions,
+      ),
+    },
+  }),
   storedSettings: (stored) => prefixStoredIn(stored, 'transformer.', 'wte.weight'),
   ignored: ({ model: { stored_prefix: prefix } }) =>
     oldBuffers([`${prefix}h.*.attn.bias`, `${prefix}h.*.attn.masked_bias`]),
