@@ -10,7 +10,7 @@ export const MAX_LAYERS = 10_000;
  * Most names that a model's state dict may have, aliases and buffers included: as many as the header of a
  * safetensors file may have. The largest models with experts of their own tensors have about 70,000.
  */
-export const MAX_TENSORS = 200_000;
+export const MAX_TENSORS = 100_000;
 
 /** A config that is valid but describes a model beyond the limits. */
 export class LimitError extends Error {

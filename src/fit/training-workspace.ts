@@ -4,9 +4,9 @@
  * do.
  */
 import type { LanguageModel } from '../architecture/layer.js';
+import { remembered } from '../architecture/remember.js';
 import { type BlockInHand, blocksInHand } from '../budget/activations.js';
 import type { Bounds } from '../budget/quantity.js';
-import { remembered } from '../budget/remember.js';
 import { bytesIn } from '../budget/training.js';
 import { fragmentationBytes, roundingBytes } from './allocator.js';
 import { boundsOf, eachBound, sumBounds } from './bounds.js';
