@@ -51,7 +51,7 @@ describe('blocks', () => {
     const { path, message } = limitOf(() => stack(names, 'model.depth', make));
     expect(path).toBe('model.depth');
     expect(message).toBe(
-      'describes at least 201,000 tensor names, 1,000 in each of 201 layers; the limit is 200,000',
+      'describes at least 201,000 tensor names, 1,000 in each of 201 layers; the limit is 100,000',
     );
     expect(make).toHaveBeenCalledTimes(1);
   });
@@ -59,7 +59,7 @@ describe('blocks', () => {
   it('that grow are refused where they become too many', () => {
     const make = vi.fn((name: string, index: number) => block(name, index === 0 ? 1 : 50_000));
     const { message } = limitOf(() => stack(blockNames('layers', 100, 'model.n'), 'model.n', make));
-    expect(message).toBe('describes at least 200,001 tensor names; the limit is 200,000');
+    expect(message).toBe('describes at least 100,001 tensor names; the limit is 100,000');
     expect(make.mock.calls.length).toBeLessThanOrEqual(2 + MAX_TENSORS / 50_000);
   });
 });
