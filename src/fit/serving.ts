@@ -116,7 +116,17 @@ const WITHOUT_PEAK =
   'there is no time of a prefill, and of decoding reading alone is counted, so that with many sequences it is slower ' +
   'than told';
 
+/** Far more than any link joins. The GPUs of a layer are looked at one by one where its heads see unlike far. */
+const MOST_SHARING = 4_096;
+
 function requireGpus(tensorParallel: number, { gpus }: Cluster): void {
+  if (tensorParallel > MOST_SHARING) {
+    throw new UserError(
+      'usage',
+      `--tensor-parallel: at most ${MOST_SHARING} GPUs can share each layer, found ${tensorParallel}`,
+      { suggestion: `write at most ${MOST_SHARING}` },
+    );
+  }
   if (tensorParallel <= gpus) return;
   throw new UserError(
     'usage',
