@@ -25,7 +25,7 @@ function limitOf(make: () => unknown): LimitError {
 }
 
 describe('every family', () => {
-  it.each(FAMILY_NAMES)('%s refuses 10,001 layers', async (name) => {
+  it.each(FAMILY_NAMES)('%s refuses 2,001 layers', async (name) => {
     const { schema, build, presets, dimensions = DECODER_DIMENSIONS } = await loadFamily(name);
     const key = dimensions.depth;
     const model = (Object.values(presets)[0]?.document as Described | undefined)?.model;
@@ -33,7 +33,7 @@ describe('every family', () => {
     const { path, message } = limitOf(() => build(document));
     expect({ path, message }).toEqual({
       path: `model.${key}`,
-      message: 'describes 10,001 layers; the limit is 10,000',
+      message: 'describes 2,001 layers; the limit is 2,000',
     });
   });
 });
@@ -77,7 +77,7 @@ describe('a config of four lines', () => {
       expect({ code, stderr }).toEqual({
         code: 2,
         stderr: expect.stringContaining(
-          'deep.yaml:4:22: model.num_hidden_layers: describes 65,537 layers; the limit is 10,000',
+          'deep.yaml:4:22: model.num_hidden_layers: describes 65,537 layers; the limit is 2,000',
         ),
       });
     } finally {
