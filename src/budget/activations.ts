@@ -7,6 +7,7 @@
  */
 
 import { COMPONENTS, type LanguageModel, type Layer } from '../architecture/layer.js';
+import { remembered } from '../architecture/remember.js';
 import { outputWidth } from '../architecture/widths.js';
 import {
   type ActivationPart,
@@ -34,7 +35,6 @@ import {
   scoresOf,
   softmaxSums,
 } from './kernel-activations.js';
-import { remembered } from './remember.js';
 
 interface PartBytes {
   readonly part: ActivationPart;
@@ -152,7 +152,7 @@ function vectorsFigure(
   });
   const [only = '0'] = groups;
   const formula = `${sequences.factor} * ${groups.length > 1 ? `(${groups.join(' + ')})` : only}`;
-  const sources = [...new Set(members.map(({ source }) => source))];
+  const sources = [...new Set([...new Set(members)].map(({ source }) => source))];
   const source = `per token, over all layers: ${sources.join('; ')}`;
   return figure({ label, unit: 'bytes', formula, inputs, source });
 }
@@ -272,6 +272,10 @@ const kindsOfBlocks = remembered((model: LanguageModel): ReadonlyMap<Layer, Bloc
     }),
   );
 });
+
+/** One block of each kind. */
+export const unlikeBlocks = (model: LanguageModel): Layer[] =>
+  [...new Set(kindsOfBlocks(model).values())].map(({ block }) => block);
 
 /** Whether blocks keep the same, kind by kind. */
 export const areAlike = (

@@ -1,6 +1,7 @@
 /** What attention and scan keep of their inside: scores and states of plain ones, sums of fused ones. */
 import type { Attention, LatentAttention, Layer } from '../architecture/layer.js';
 import { scoreValues, windowKey } from '../architecture/masks.js';
+import { remembered } from '../architecture/remember.js';
 import { walk } from '../architecture/walk.js';
 import {
   type ActivationSetting,
@@ -10,7 +11,6 @@ import {
 } from './activation-setting.js';
 import { type Exact, exact, type Figure, figure } from './figure.js';
 import { ranksOf, spansOf, spansOfRank } from './head-spans.js';
-import { remembered } from './remember.js';
 
 /**
  * The softmax of every head, over as many keys as the original multiplies; and a softcap's tanh before it. Of

@@ -1,9 +1,9 @@
 /** How a model is spread over GPUs: replicas, pipeline stages, and GPUs that share each layer. */
 import type { LanguageModel, Layer } from '../architecture/layer.js';
 import type { Param } from '../architecture/param.js';
+import { remembered } from '../architecture/remember.js';
 import { tensorsOf } from '../architecture/walk.js';
 import { type Figure, figure } from '../budget/figure.js';
-import { remembered } from '../budget/remember.js';
 import { requirePositions } from '../budget/setting.js';
 import { embeddingsOf, type Trained } from '../budget/training.js';
 import { UserError } from '../errors.js';

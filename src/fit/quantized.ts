@@ -15,6 +15,7 @@ import {
   type Layer,
 } from '../architecture/layer.js';
 import type { Param } from '../architecture/param.js';
+import { remembered } from '../architecture/remember.js';
 import {
   expertLayers,
   isProduct,
@@ -26,7 +27,6 @@ import {
 import { inputWidth, outputWidth } from '../architecture/widths.js';
 import { type Figure, figure, sumFigure } from '../budget/figure.js';
 import { bufferBytes } from '../budget/parameters.js';
-import { remembered } from '../budget/remember.js';
 import { DTYPES } from '../tensor/dtype.js';
 import { type Cut, elementsPerGpu, shareOf, tensorCuts } from './tensor-cuts.js';
 import { type BlockBits, WEIGHT_DTYPES, type WeightFormat } from './weight-types.js';

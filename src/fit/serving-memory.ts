@@ -3,7 +3,7 @@ import type { LanguageModel } from '../architecture/layer.js';
 import type { Param } from '../architecture/param.js';
 import { walk } from '../architecture/walk.js';
 import { outputWidth } from '../architecture/widths.js';
-import { activationsOf } from '../budget/activations.js';
+import { activationsOf, unlikeBlocks } from '../budget/activations.js';
 import type { Figure } from '../budget/figure.js';
 import { type Bounds, type Quantity, quantity } from '../budget/quantity.js';
 import type { Gpu } from '../hardware/gpu.js';
@@ -157,7 +157,7 @@ function liveActivations({ model, form }: ServedModel): Live {
     tensor: form.tensorParallel,
   } as const;
   let [largestPart, block] = [0, 0];
-  for (const each of model.blocks) {
+  for (const each of unlikeBlocks(model)) {
     const { parts } = activationsOf({ ...model, blocks: [each] }, setting);
     const inBlock = parts
       .filter(({ part }) => part !== 'logits' && part !== 'head')

@@ -123,7 +123,17 @@ const WITHOUT_PEAK =
 
 const WITHOUT_ROOM = 'no speed estimate: the model does not fit into the memory';
 
+/** Far more than any link joins. The GPUs of a layer are looked at one by one where its heads see unlike far. */
+const MOST_SHARING = 4_096;
+
 function requireGpus(tensorParallel: number, { gpus }: Cluster): void {
+  if (tensorParallel > MOST_SHARING) {
+    throw new UserError(
+      'usage',
+      `--tensor-parallel: at most ${MOST_SHARING} GPUs can share each layer, found ${tensorParallel}`,
+      { suggestion: `write at most ${MOST_SHARING}` },
+    );
+  }
   if (tensorParallel <= gpus) return;
   throw new UserError(
     'usage',

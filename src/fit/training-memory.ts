@@ -1,11 +1,11 @@
 /** What each GPU holds in training: exactly, and with its workspace; and whether that fits. */
 import type { LanguageModel } from '../architecture/layer.js';
+import { remembered } from '../architecture/remember.js';
 import type { ActivationSetting } from '../budget/activation-setting.js';
 import { activationsOf, areAlike } from '../budget/activations.js';
 import { type Figure, figure, sumFigure } from '../budget/figure.js';
 import { bufferBytes, countParameters } from '../budget/parameters.js';
 import type { Bounds, Quantity } from '../budget/quantity.js';
-import { remembered } from '../budget/remember.js';
 import {
   type Trained,
   type TrainedState,

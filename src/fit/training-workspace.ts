@@ -4,11 +4,11 @@
  * do.
  */
 import type { LanguageModel } from '../architecture/layer.js';
+import { remembered } from '../architecture/remember.js';
 import { inputWidth, outputWidth } from '../architecture/widths.js';
 import { type ActivationSetting, OTHER_PARTS } from '../budget/activation-setting.js';
 import { activationsOf, type BlockInHand, blocksInHand } from '../budget/activations.js';
 import type { Bounds } from '../budget/quantity.js';
-import { remembered } from '../budget/remember.js';
 import { bytesIn } from '../budget/training.js';
 import { fragmentationBytes, roundingBytes } from './allocator.js';
 import { boundsOf, eachBound, sumBounds } from './bounds.js';

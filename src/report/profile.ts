@@ -59,7 +59,7 @@ export function profileReport(
       ...inferenceBlocks(result),
       ...flopsBlocks(result),
       ...trainingBlocks(result),
-      ...(result.layers ? layersBlocks(result.layers) : []),
+      ...(result.layers ? layersBlocks(result.layers, flat) : []),
       ...(result.tensors ? tensorsBlocks(result.tensors, flat) : []),
       ...(explain ? explanationBlocks(sectionsOf(result)) : []),
       ...(result.published ? publishedBlocks(result.published) : []),
