@@ -1,5 +1,5 @@
 import { isUtf8 } from 'node:buffer';
-import type { PickleSource } from './pickle-source.js';
+import { MAX_PICKLE_BYTES, type PickleSource } from './pickle-source.js';
 import type { Dict, Global, SetOf, Tuple, Value } from './values.js';
 
 /** What the file's names mean: the part of reading that knows PyTorch. */
@@ -30,8 +30,13 @@ export const ENTRY_BYTES = 40;
  */
 const FAR_KEY_BYTES = 400;
 const FAR = 2 ** 20;
-/** Of all values together: those of some 70,000 tensors, more than real files have. */
+/** Of all values together: those of some 70,000 tensors. */
 const MAX_BYTES = 160e6;
+/**
+ * Of all values for each byte of the file, where that is more. Training checkpoints of many tensors are large, and have
+ * three more for each in the state of their optimizer.
+ */
+const MAX_BYTES_PER_BYTE = 10;
 const MAX_MARKS = 200;
 const MAX_MEMO = 2_000_000;
 const MAX_TEXT_BYTES = 2 ** 20;
@@ -47,11 +52,14 @@ export class PickleMachine {
   /** The stacks below the open marks. */
   readonly #below: Value[][] = [];
   readonly #memo = new Map<number, Value>();
+  readonly #maxBytes: number;
   #bytes = 0;
 
   constructor(source: PickleSource, environment: Environment) {
     this.source = source;
     this.environment = environment;
+    const forFile = MAX_BYTES_PER_BYTE * Math.min(source.file.size, MAX_PICKLE_BYTES);
+    this.#maxBytes = Math.max(MAX_BYTES, forFile);
   }
 
   push(value: Value): void {
@@ -210,10 +218,10 @@ export class PickleMachine {
   /** Counts bytes that are made, or read again, as a call does with what its arguments hold. */
   spend(bytes: number): void {
     this.#bytes += bytes;
-    if (this.#bytes > MAX_BYTES) {
+    if (this.#bytes > this.#maxBytes) {
       throw this.source.refusal(
         'pickle-memory',
-        `builds more than ${MAX_BYTES / 1e6} MB of objects`,
+        `builds more than ${Math.floor(this.#maxBytes / 1e6)} MB of objects`,
       );
     }
   }
