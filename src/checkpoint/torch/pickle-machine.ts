@@ -1,5 +1,5 @@
 import { isUtf8 } from 'node:buffer';
-import { MAX_PICKLE_BYTES, type PickleSource } from './pickle-source.js';
+import type { PickleSource } from './pickle-source.js';
 import type { Dict, Global, SetOf, Tuple, Value } from './values.js';
 
 /** What the file's names mean: the part of reading that knows PyTorch. */
@@ -30,13 +30,13 @@ export const ENTRY_BYTES = 40;
  */
 const FAR_KEY_BYTES = 400;
 const FAR = 2 ** 20;
-/** Of all values together: those of some 70,000 tensors. */
-const MAX_BYTES = 160e6;
 /**
- * Of all values for each byte of the file, where that is more. Training checkpoints of many tensors are large, and have
- * three more for each in the state of their optimizer.
+ * Of all values together: those of some 70,000 tensors in a small file. Training checkpoints are large, and have three
+ * more tensors for each in the state of their optimizer: a byte beyond the size of a small file may make more of them.
  */
-const MAX_BYTES_PER_BYTE = 10;
+const MAX_BYTES = { small: 160e6, large: 640e6 };
+const SMALL_FILE = 16e6;
+const MAX_BYTES_PER_BYTE = 30;
 const MAX_MARKS = 200;
 const MAX_MEMO = 2_000_000;
 const MAX_TEXT_BYTES = 2 ** 20;
@@ -58,8 +58,8 @@ export class PickleMachine {
   constructor(source: PickleSource, environment: Environment) {
     this.source = source;
     this.environment = environment;
-    const forFile = MAX_BYTES_PER_BYTE * Math.min(source.file.size, MAX_PICKLE_BYTES);
-    this.#maxBytes = Math.max(MAX_BYTES, forFile);
+    const beyond = Math.max(0, source.file.size - SMALL_FILE);
+    this.#maxBytes = Math.min(MAX_BYTES.small + MAX_BYTES_PER_BYTE * beyond, MAX_BYTES.large);
   }
 
   push(value: Value): void {

@@ -4,7 +4,7 @@ import { type Refusal, refusal } from '../refusal.js';
 import { SAVE_AGAIN } from './advice.js';
 
 /** No real file comes near: the pickle of 100,000 tensors has about 15 MB. */
-export const MAX_PICKLE_BYTES = 64 * 2 ** 20;
+const MAX_PICKLE_BYTES = 64 * 2 ** 20;
 const WINDOW_BYTES = 64 * 1024;
 
 /** A part of a file that is read from its beginning on, a window at a time. */
