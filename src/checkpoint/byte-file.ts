@@ -1,5 +1,6 @@
 import fs from 'node:fs';
 import { UserError } from '../errors.js';
+import { noteInput } from '../files/inputs.js';
 import { refusal } from './refusal.js';
 
 /** A file that is read at places, and never written. */
@@ -38,6 +39,7 @@ export class ByteFile {
             : 'copy its content into a file first',
         });
       }
+      noteInput(path, fs.fstatSync(descriptor, { bigint: true }));
       return new ByteFile(path, status, descriptor);
     } catch (error) {
       if (descriptor !== undefined) fs.closeSync(descriptor);

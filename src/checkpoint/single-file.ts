@@ -25,11 +25,17 @@ const READERS: Readonly<
 
 /**
  * Opens one file of weights, which stays open unless this throws.
+ * @param check Looks at the open file before anything is read of it.
  * @throws UserError when it cannot be read, or breaks a rule.
  */
-export function openFile(path: string, options: OpenOptions): OpenedFile {
+export function openFile(
+  path: string,
+  options: OpenOptions,
+  check: (file: ByteFile) => void = () => {},
+): OpenedFile {
   const file = ByteFile.open(path);
   try {
+    check(file);
     return { file, index: READERS[formatOf(file)](file, options) };
   } catch (error) {
     file.close();

@@ -1,9 +1,9 @@
 /** Files that a conversion keeps for itself while it works. */
 import fs from 'node:fs';
-import os from 'node:os';
 import path from 'node:path';
 import { ByteFile } from '../checkpoint/byte-file.js';
 import type { Scratch } from '../conversion/make-tables.js';
+import { TemporaryFolder } from '../files/temporary.js';
 import { writeWhole } from '../files/write-whole.js';
 
 export interface ClosableScratch extends Scratch {
@@ -29,16 +29,13 @@ export function scratchAt(pathOf: (name: string) => string): ClosableScratch {
 
 /** In a folder of its own, for this user alone, that goes with `close` or with the process. */
 export function temporaryScratch(): ClosableScratch {
-  const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'minimind-'));
-  const remove = () => fs.rmSync(folder, { recursive: true, force: true });
-  process.once('exit', remove);
-  const scratch = scratchAt((name) => path.join(folder, name));
+  const folder = new TemporaryFolder();
+  const scratch = scratchAt((name) => path.join(folder.path, name));
   return {
     ...scratch,
     close() {
       scratch.close();
-      remove();
-      process.removeListener('exit', remove);
+      folder.remove();
     },
   };
 }

@@ -1,9 +1,5 @@
 /** The files of an exported model, written all or none. */
 import path from 'node:path';
-import { UserError } from '../errors.js';
-import { isSameFile } from '../files/names.js';
-import { findOutputPlace } from '../files/output-place.js';
-import { explained } from '../files/refusals.js';
 import { Staging } from '../files/staging.js';
 import type { OnnxExport } from '../runtime/exported.js';
 import { refuseFullDisk } from './convert-space.js';
@@ -28,16 +24,13 @@ export interface WrittenExport extends Omit<OnnxExport, 'files'> {
 
 /**
  * Plans an export and writes it.
- * @param read Files that the model is made of, which must not be replaced.
  * @param plan Given what the file of the graph is called.
  * @throws UserError when something exists and `force` is off, is one that is read, or the system refuses.
  */
 export async function writeExport(
   { output, force, quiet }: ExportFlags,
-  read: readonly string[],
   plan: (name: string) => OnnxExport,
 ): Promise<WrittenExport> {
-  await refuseInput(output, read);
   const options = { kind: 'file', force, resume: false, identity: 'export' } as const;
   const staging = await Staging.open(output, options);
   // A graph whose weights are not finished is of no use, nor the other way round.
@@ -80,16 +73,4 @@ async function writeFiles(
   } finally {
     shown.end();
   }
-}
-
-/** @throws UserError when a file that is read would be replaced, be it by force. */
-async function refuseInput(output: string, read: readonly string[]): Promise<void> {
-  const { file } = await explained(output, () => findOutputPlace(output, 'file'));
-  const replaced = read.find((input) =>
-    [file, `${file}.data`].some((each) => isSameFile(each, input)),
-  );
-  if (replaced === undefined) return;
-  throw new UserError('usage', `${replaced} is read, and would be replaced`, {
-    suggestion: 'choose another name for the output, as in -o model.onnx',
-  });
 }

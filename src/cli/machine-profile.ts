@@ -7,6 +7,7 @@ import { invalidConfig } from '../config/problems.js';
 import { escapeText } from '../config/quote.js';
 import { readDocument } from '../config/read.js';
 import { UserError } from '../errors.js';
+import { forgetInput } from '../files/inputs.js';
 import { writeWhole } from '../files/write-whole.js';
 import {
   type Circumstances,
@@ -236,6 +237,8 @@ async function store(
 ): Promise<void> {
   try {
     if (wish.file === undefined) await mkdir(path.dirname(file), { recursive: true });
+    // It was read to be brought up to date.
+    forgetInput(file);
     await writeWhole(file, true, (sink) => sink.write(Buffer.from(toJson(profile))));
   } catch (error) {
     if (wish.file !== undefined) throw error;

@@ -6,6 +6,7 @@ import { run } from '@oclif/core/run';
 import { nearest } from '../config/nearest.js';
 import { escapeText, quote } from '../config/quote.js';
 import { ERROR_CODES, UserError } from '../errors.js';
+import { beginInputs } from '../files/inputs.js';
 import { renderOptions } from './terminal.js';
 
 /** Kept in step with `additionalHelpFlags` and `additionalVersionFlags` in package.json. */
@@ -34,6 +35,7 @@ export async function runCommandLine(
   load: Load = {},
 ): Promise<void> {
   const words = argv[0] === 'help' ? [...argv.slice(1), '--help'] : [...argv];
+  beginInputs();
   try {
     const config = await loadConfig(root, load);
     refuseUnknownCommand(words, config);

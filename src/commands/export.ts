@@ -103,7 +103,7 @@ export default class Export extends BaseCommand {
 
   /** What makes graphs is loaded here. */
   async #written(
-    { file, family, document, model }: ModelFile,
+    { family, document, model }: ModelFile,
     checkpoint: Checkpoint | undefined,
     flags: ExportFlags,
   ) {
@@ -117,8 +117,7 @@ export default class Export extends BaseCommand {
       ['family', family.name],
       ['config', JSON.stringify(document)],
     ]);
-    const read = [file, ...(checkpoint?.files ?? []).map(({ path }) => path)];
-    return writeExport(flags, read, (name) =>
+    return writeExport(flags, (name) =>
       planExport(model, weights, {
         name,
         external: flags['external-data'],

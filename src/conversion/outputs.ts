@@ -1,10 +1,14 @@
 /** The files of an output and what is written to them. */
 
+import { FORMAT_KEY } from '../checkpoint/safetensors/read.js';
 import { planSafetensors, writeSafetensors } from '../checkpoint/safetensors/write.js';
 import { contiguousStrides } from '../checkpoint/stored-tensor.js';
-import { planTorch, writeTorch } from '../checkpoint/torch/write-torch.js';
+import { planTorch } from '../checkpoint/torch/write-torch.js';
 import type { Writable, WritableDict, WritableTensor } from '../checkpoint/torch/write-values.js';
+import { writeZip } from '../checkpoint/torch/write-zip.js';
+import { UserError } from '../errors.js';
 import type { ByteSink } from '../files/byte-sink.js';
+import { INDEX_FILE } from '../files/config-names.js';
 import type { ConversionPlan, PlannedShard, PlannedTensor } from './plan.js';
 import { indexOfShards } from './shards.js';
 
@@ -29,8 +33,6 @@ export interface Companions {
   /** Strings that the input kept in its metadata. */
   readonly metadata: ReadonlyMap<string, string>;
 }
-
-export const INDEX_FILE = 'model.safetensors.index.json';
 
 /** Safetensors files, their index when there are several, and the config. */
 export function safetensorsFiles(
@@ -66,11 +68,23 @@ export function safetensorsFiles(
   ];
 }
 
-/** Names that stand for other tensors are in the metadata, where loaders look for them. */
+/**
+ * Names that stand for other tensors are in the metadata, where loaders look for them.
+ * @throws UserError when one of them means something else there.
+ */
 function metadataOf(
   tensors: readonly PlannedTensor[],
   { step, metadata }: Companions,
 ): ReadonlyMap<string, string> {
+  const taken = [FORMAT_KEY, ...(step === null ? [] : ['step'])];
+  const lost = taken.find((key) => tensors.some(({ aliases }) => aliases.includes(key)));
+  if (lost !== undefined) {
+    throw new UserError(
+      'usage',
+      `a safetensors file cannot hold a tied tensor named ${lost}: its metadata use that name`,
+      { suggestion: 'write a PyTorch file: let the name end in .pt' },
+    );
+  }
   return new Map([
     ...metadata,
     ...(step === null ? [] : [['step', String(step)] as const]),
@@ -123,12 +137,8 @@ export function torchFile(
           ...(config ? [['config', config.value] as const] : []),
         ]),
       };
-  const root = rootOf(name);
-  return {
-    name,
-    bytes: planTorch(whole, root).fileBytes,
-    fill: (sink) => writeTorch(sink, whole, root),
-  };
+  const planned = planTorch(whole, rootOf(name));
+  return { name, bytes: planned.fileBytes, fill: (sink) => writeZip(sink, planned) };
 }
 
 /** The file's name without its ending, when that can be a folder's; else what PyTorch takes then. */

@@ -1,9 +1,9 @@
 /** Where an output goes, and as what. */
-import fs from 'node:fs';
 import path from 'node:path';
 import type { Checkpoint } from '../checkpoint/checkpoint.js';
 import { UserError } from '../errors.js';
 import { CONFIG_FILES, ownConfigNames } from '../files/config-names.js';
+import { overlap } from '../files/location.js';
 
 export const CONTAINERS = {
   safetensors: ['.safetensors'],
@@ -11,6 +11,26 @@ export const CONTAINERS = {
 } as const satisfies Record<string, readonly string[]>;
 
 export type Container = keyof typeof CONTAINERS;
+
+/** Endings of other formats of weights and of configs: a folder of such a name would be a surprise. */
+const FOREIGN_ENDINGS: ReadonlySet<string> = new Set([
+  '.gguf',
+  '.ggml',
+  '.onnx',
+  '.h5',
+  '.npz',
+  '.npy',
+  '.msgpack',
+  '.pkl',
+  '.mlx',
+  '.tflite',
+  '.zip',
+  '.tar',
+  '.gz',
+  '.json',
+  '.yaml',
+  '.yml',
+]);
 
 export interface OutputPlace {
   /** As the user wrote it. */
@@ -27,6 +47,11 @@ export interface OutputPlace {
 export function outputPlace(name: string, container: Container | undefined): OutputPlace {
   if (name === '') throw new UserError('usage', 'the name of the output is empty');
   const ending = path.extname(name).toLowerCase();
+  if (FOREIGN_ENDINGS.has(ending)) {
+    throw new UserError('usage', `${name}: ${ending} files cannot be written`, {
+      suggestion: 'let the name end in .safetensors or .pt, or give it no ending for a folder',
+    });
+  }
   const byName = (Object.keys(CONTAINERS) as Container[]).find((each) =>
     (CONTAINERS[each] as readonly string[]).includes(ending),
   );
@@ -63,7 +88,7 @@ export function refuseOverlap(
   { read, report }: Surroundings,
 ): void {
   const inputs = [input, ...files.map((file) => file.path), ...read];
-  const inPlace = inputs.find((each) => overlaps(each, output.path));
+  const inPlace = inputs.find((each) => overlap(each, output.path));
   if (inPlace !== undefined) {
     throw new UserError('usage', `${output.path} is in the place of ${inPlace}, which is read`, {
       suggestion: 'choose an output somewhere else: the input is never changed',
@@ -73,18 +98,12 @@ export function refuseOverlap(
     report === undefined
       ? []
       : ([...inputs, output.path, ...configsBeside(output)]
-          .map((each) => [overlaps(report, each), each] as const)
+          .map((each) => [overlap(report, each), each] as const)
           .find(([isTaken]) => isTaken) ?? []);
   if (taken === undefined) return;
   throw new UserError('usage', `the report would be in the place of ${taken}`, {
     suggestion: 'give another file with --output',
   });
-}
-
-/** Whether two paths are one, or one of them is in the other. */
-function overlaps(a: string, b: string): boolean {
-  const [one, other] = [realPath(a), realPath(b)];
-  return one === other || isWithin(one, other) || isWithin(other, one);
 }
 
 /** Names that the config beside a file may have. */
@@ -94,19 +113,3 @@ const configsBeside = ({ path: output, kind }: OutputPlace): string[] =>
     : [...Object.values(CONFIG_FILES), ...ownConfigNames(output)].map((name) =>
         path.join(path.dirname(output), name),
       );
-
-function isWithin(inner: string, outer: string): boolean {
-  const relative = path.relative(outer, inner);
-  return relative !== '' && !relative.startsWith('..') && !path.isAbsolute(relative);
-}
-
-/** The real path of what exists; for what does not, that of the nearest folder above that does. */
-function realPath(name: string): string {
-  const whole = path.resolve(name);
-  try {
-    return fs.realpathSync(whole);
-  } catch {
-    const parent = path.dirname(whole);
-    return parent === whole ? whole : path.join(realPath(parent), path.basename(whole));
-  }
-}

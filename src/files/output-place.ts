@@ -2,6 +2,9 @@
 import fs from 'node:fs';
 import path from 'node:path';
 import { UserError } from '../errors.js';
+import { isConvertedName, isConvertedWeights } from './config-names.js';
+import { refuseInput, refuseInputsIn } from './inputs.js';
+import { behindLinks } from './location.js';
 import { alreadyExists } from './refusals.js';
 import { isFolder } from './write-whole.js';
 
@@ -18,28 +21,22 @@ export interface OutputPlace {
 /** @throws UserError when nothing can be put there; errors of the system as they are. */
 export function findOutputPlace(target: string, kind: OutputKind): OutputPlace {
   if (target === '') throw new UserError('usage', `the name of the ${kind} to write is empty`);
-  const file = behindLinks(path.resolve(target));
+  const place = behindLinks(target);
+  // As the system finds it, which goes up from where a link leads.
+  const isPlain = !/^\.{1,2}$/.test(path.basename(place));
+  const file = isPlain
+    ? path.join(fs.realpathSync.native(path.dirname(place)), path.basename(place))
+    : fs.realpathSync.native(place);
   if (path.dirname(file) === file) throw new UserError('usage', `${target} is the whole disk`);
   return { target, kind, file };
 }
-
-/** Links may lead to what does not exist yet, or no more: fs.realpath would refuse. */
-function behindLinks(file: string): string {
-  let place = file;
-  for (let links = 0; fs.lstatSync(place, { throwIfNoEntry: false })?.isSymbolicLink(); links++) {
-    if (links > MAX_LINKS) return fs.realpathSync(place);
-    place = path.resolve(fs.realpathSync(path.dirname(place)), fs.readlinkSync(place));
-  }
-  return path.join(fs.realpathSync(path.dirname(place)), path.basename(place));
-}
-
-/** As Linux has it; beyond, the system's own complaint serves. */
-const MAX_LINKS = 40;
 
 /** @throws UserError when what stands there must not, or cannot, be replaced. */
 export function checkReplaceable({ target, kind, file }: OutputPlace, force: boolean): void {
   const existing = fs.statSync(file, { throwIfNoEntry: false });
   if (existing === undefined) return;
+  if (kind === 'folder' && existing.isDirectory()) refuseInputsIn(file, target);
+  else refuseInput(file, target);
   if (kind === 'folder') checkFolder(target, file, existing, force);
   else checkFile(target, existing, force);
 }
@@ -62,14 +59,10 @@ function checkFolder(target: string, file: string, existing: fs.Stats, force: bo
   const entries = fs.readdirSync(file, { withFileTypes: true });
   if (entries.length === 0) return;
   if (!force) throw alreadyExists(target);
-  const strange = entries.find((entry) => entry.isDirectory() || !CONVERTED_FILE.test(entry.name));
-  if (strange === undefined && entries.some(({ name }) => WEIGHTS_FILE.test(name))) return;
+  const strange = entries.find((entry) => entry.isDirectory() || !isConvertedName(entry.name));
+  if (strange === undefined && entries.some(({ name }) => isConvertedWeights(name))) return;
   const why = strange ? `holds ${strange.name}` : 'holds no weights';
   throw new UserError('usage', `${target} is no folder that a conversion has written: it ${why}`, {
     suggestion: 'only such a one is replaced; choose another name, or move what is to stay',
   });
 }
-
-const WEIGHTS_FILE = /^model(-\d{5}-of-\d{5})?\.safetensors$/;
-/** What a conversion writes: all else that stands there would be lost. */
-const CONVERTED_FILE = /^(model(-\d{5}-of-\d{5})?\.safetensors(\.index\.json)?|config\.yaml)$/;

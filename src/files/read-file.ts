@@ -4,6 +4,7 @@ import { type FileHandle, open } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { UserError } from '../errors.js';
+import { noteInput } from './inputs.js';
 
 export interface ReadOptions {
   /** Most bytes that are read. */
@@ -31,6 +32,7 @@ export async function readFileAtMost(
     }
     if (isFound && !status.isFile()) throw notRegular(path, status);
     if (status.size > most) return undefined;
+    noteInput(path, await handle.stat({ bigint: true }));
     return await readStreamAtMost(status.isFile() ? chunks(handle) : arriving(handle, path), most);
   } finally {
     await handle.close();

@@ -2,6 +2,7 @@
 import fs from 'node:fs';
 import path from 'node:path';
 import { UserError } from '../errors.js';
+import { refuseInputsIn } from './inputs.js';
 import { areDone, type Move, takeBack } from './moves.js';
 import { exists, removeQuietly, syncFolder } from './names.js';
 import type { OutputKind, OutputPlace } from './output-place.js';
@@ -48,6 +49,8 @@ export class StagingFolder {
         suggestion: 'remove it',
       });
     }
+    // What an earlier run has left in it goes, or becomes the output.
+    refuseInputsIn(this.#root, this.#place.target);
     try {
       takeLock(this.#lock, this.#place.target);
     } catch (error) {

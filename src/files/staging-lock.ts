@@ -4,10 +4,13 @@ import fs from 'node:fs';
 import os from 'node:os';
 import { UserError } from '../errors.js';
 import { removeQuietly, takeFreeName } from './names.js';
+import { isRunning } from './temporary.js';
 
 interface Holder {
   readonly pid: number;
   readonly host: string;
+  /** When it took the lock, in milliseconds of the disk's clock. */
+  readonly since: number;
 }
 
 /** Those of this process. A lock with its id that is none of them is left from another of the same id. */
@@ -58,38 +61,49 @@ function removeStale(file: string, aside: string, target: string): void {
 function refuseIfHeld(file: string, lock: string, target: string): void {
   const holder = holderOf(file);
   if (holder === undefined) return;
-  if (holder.host !== os.hostname()) {
-    throw heldBy(target, `on ${holder.host}`, lock);
+  const { pid, host } = holder;
+  if (host !== os.hostname()) {
+    throw heldBy(holder, target, `check on ${host} whether it still runs; if not, remove ${lock}`);
   }
-  if (holder.pid === process.pid ? held.has(lock) : isRunning(holder.pid)) {
-    throw heldBy(target, `with the process id ${holder.pid}`, lock);
+  if (pid === process.pid ? held.has(lock) : isRunning(pid)) {
+    throw heldBy(
+      holder,
+      target,
+      `wait until it has ended; if process ${pid} is another program, remove ${lock}`,
+    );
   }
 }
 
-const heldBy = (target: string, which: string, lock: string) =>
-  new UserError('usage', `another run, ${which}, is writing ${target}`, {
-    suggestion: `wait until it has ended; if there is no such run, remove ${lock}`,
-  });
+const heldBy = ({ pid, host, since }: Holder, target: string, suggestion: string) =>
+  new UserError(
+    'usage',
+    `${target} is being written by another run: process ${pid} on ${host}, started ${ageOf(since)}`,
+    { suggestion },
+  );
+
+const AGES = [
+  ['day', 24 * 60],
+  ['hour', 60],
+  ['minute', 1],
+] as const;
+
+function ageOf(since: number): string {
+  const minutes = (Date.now() - since) / 60_000;
+  const [unit, length] = AGES.find((each) => minutes >= each[1]) ?? [];
+  if (length === undefined) return 'less than a minute ago';
+  const count = Math.floor(minutes / length);
+  return `${count} ${unit}${count === 1 ? '' : 's'} ago`;
+}
 
 /** Undefined when there is no lock, or one that a dying machine has left unreadable. */
 function holderOf(file: string): Holder | undefined {
   try {
     const { pid, host } = JSON.parse(fs.readFileSync(file, 'utf8')) as Partial<Holder>;
     if (Number.isSafeInteger(pid) && Number(pid) > 0 && typeof host === 'string') {
-      return { pid: Number(pid), host };
+      return { pid: Number(pid), host, since: fs.statSync(file).mtimeMs };
     }
   } catch {
     // As if there was none.
   }
   return undefined;
-}
-
-function isRunning(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch (error) {
-    // It is another user's.
-    return (error as NodeJS.ErrnoException).code === 'EPERM';
-  }
 }

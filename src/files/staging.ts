@@ -29,6 +29,7 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { UserError } from '../errors.js';
 import type { ByteSink } from './byte-sink.js';
+import { noteOutput, refuseInput } from './inputs.js';
 import { moveAll } from './moves.js';
 import { exists, syncFolder } from './names.js';
 import { checkReplaceable, findOutputPlace, type OutputPlace } from './output-place.js';
@@ -135,6 +136,7 @@ export class Staging {
    */
   async commit(): Promise<void> {
     if (!this.isInPlace) await explained(this.#place.target, () => this.#putInPlace());
+    for (const name of this.#finished) noteOutput(this.#inOutput(name, this.#place.target));
     opened.delete(this);
     this.#folder.remove();
   }
@@ -214,9 +216,10 @@ export class Staging {
 
   #checkCompanion(name: string): void {
     const { kind, force } = this.#options;
-    if (kind === 'folder' || name === this.mainName || force) return;
+    if (kind === 'folder' || name === this.mainName) return;
     const companion = this.#inOutput(name, this.#place.file);
-    if (exists(companion)) throw alreadyExists(companion);
+    refuseInput(companion);
+    if (!force && exists(companion)) throw alreadyExists(companion);
   }
 
   /** Where a file of the output ends up. @param output OUT's path, as it is or as the user wrote it. */

@@ -1,13 +1,14 @@
 /** Files that are written whole or not at all, however large. */
-import { randomUUID } from 'node:crypto';
 import fs from 'node:fs';
 import { open } from 'node:fs/promises';
 import path from 'node:path';
 import { UserError } from '../errors.js';
 import type { ByteSink } from './byte-sink.js';
 import { writeContent } from './file-sink.js';
+import { noteOutput, refuseInput } from './inputs.js';
 import { removeQuietly, syncFolder, takeFreeName } from './names.js';
 import { alreadyExists, explained } from './refusals.js';
+import { sweep, temporaryName } from './temporary.js';
 
 /** Files that must not outlive the process. */
 const temporaryFiles = new Set<string>();
@@ -24,7 +25,8 @@ export const isLeftOver = (name: string) => /^\.minimind-.*\.tmp$/.test(name);
  * A device or pipe is written to as it is.
  * @param force Whether to replace a file that exists already.
  * @param fill Writes the content. Not called when it is known before that the file cannot be written.
- * @throws UserError when the file exists and `force` is off, or the system refuses; and what `fill` throws.
+ * @throws UserError when the file is one that the command reads, or exists and `force` is off, or the system
+ * refuses; and what `fill` throws.
  */
 export async function writeWhole(
   target: string,
@@ -33,12 +35,17 @@ export async function writeWhole(
 ): Promise<void> {
   const { file, mode, isStream } = await explained(target, () => findPlace(target, force));
   if (isStream) return writeContent(await explained(target, () => open(file, 'w')), target, fill);
-  const sibling = path.join(path.dirname(file), `.minimind-${process.pid}-${randomUUID()}.tmp`);
+  const folder = path.dirname(file);
+  sweep(folder);
+  const sibling = path.join(folder, `.${temporaryName()}.tmp`);
   await writeThrough(sibling, target, mode, fill, () => {
+    // Again: more may have been read meanwhile.
+    refuseInput(file, target);
     if (force) fs.renameSync(sibling, file);
     else takeFreeName(sibling, file);
-    syncFolder(path.dirname(file));
+    syncFolder(folder);
   });
+  noteOutput(target);
 }
 
 /**
@@ -92,8 +99,13 @@ function findPlace(target: string, force: boolean): Place {
   const existing = fs.statSync(target, { throwIfNoEntry: false });
   if (existing === undefined) return { file: target, mode: undefined, isStream: false };
   if (existing.isDirectory()) throw isFolder(target);
+  refuseInput(target);
   if (existing.isFile() && !force) throw alreadyExists(target);
-  return { file: fs.realpathSync(target), mode: existing.mode, isStream: !existing.isFile() };
+  return {
+    file: fs.realpathSync.native(target),
+    mode: existing.mode,
+    isStream: !existing.isFile(),
+  };
 }
 
 export const isFolder = (target: string) =>

@@ -39,7 +39,7 @@ describe('a full disk, at whichever operation,', () => {
       }
       const flags = { output: path.join(place, 'out'), force: true, quiet: true };
       const fault = { after, lasts: false, code: 'ENOSPC' };
-      const { operations, error } = await withFault(fault, () => writeExport(flags, [], plan));
+      const { operations, error } = await withFault(fault, () => writeExport(flags, plan));
       const found = FILES.map((name) => path.join(place, name)).map((file) =>
         fs.existsSync(file) ? fs.readFileSync(file, 'utf8') : undefined,
       );
@@ -53,9 +53,9 @@ describe('a full disk, at whichever operation,', () => {
   it('is told before anything is written', async () => {
     const huge = { ...file('out', ''), length: Number.MAX_SAFE_INTEGER };
     const given = { output: inFolder('out'), force: false, quiet: true };
-    await expect(
-      writeExport(given, [], (name) => ({ ...plan(name), files: [huge] })),
-    ).rejects.toThrow(/it takes .* and the disk has .* free/);
+    await expect(writeExport(given, (name) => ({ ...plan(name), files: [huge] }))).rejects.toThrow(
+      /it takes .* and the disk has .* free/,
+    );
     expect(fs.readdirSync(inFolder())).toEqual([]);
   });
 });

@@ -155,7 +155,7 @@ describe('what goes on meanwhile', () => {
     const ends = await Promise.allSettled([1, 2].map(() => convert(input, out, SHARED)));
     const failed = ends.flatMap((end) => (end.status === 'rejected' ? [end.reason] : []));
     expect(failed.map(textOf).join()).toMatch(
-      /^another run, with the process id \d+, is writing \S+out\nwait until it has ended; if there is no such run, remove \S+lock$/,
+      /^\S+out is being written by another run: process \d+ on .*, started .* ago\nwait until it has ended; .* remove \S+lock$/,
     );
     expect(fs.readdirSync(folder).sort()).toEqual(['in', 'out']);
   });

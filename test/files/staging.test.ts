@@ -433,7 +433,7 @@ describe('two runs', () => {
     const staging = await open();
     await expect(open({ resume: true, force: true })).rejects.toMatchObject({
       code: 'usage',
-      message: `another run, with the process id ${process.pid}, is writing ${out()}`,
+      message: `${out()} is being written by another run: process ${process.pid} on ${host}, started less than a minute ago`,
       suggestion: expect.stringContaining(inFolder(STAGING, 'lock')),
     });
     await writeAll(staging, MODEL);
@@ -442,12 +442,31 @@ describe('two runs', () => {
   });
 
   it.each([
-    ['runs', { pid: process.ppid, host }, `with the process id ${process.ppid}`],
-    ['may run elsewhere', { pid: 1, host: 'elsewhere' }, 'on elsewhere'],
+    ['runs', { pid: process.ppid, host }, `process ${process.ppid} on ${host}, started`],
+    ['may run elsewhere', { pid: 1, host: 'elsewhere' }, 'process 1 on elsewhere, started'],
   ])('wait for one that %s', async (_, holder, message) => {
     lock(holder);
     await expect(open()).rejects.toThrow(message);
+    await expect(open()).rejects.toMatchObject({
+      suggestion: expect.stringContaining(`remove ${inFolder(STAGING, 'lock')}`),
+    });
     expect(JSON.parse(textsIn(STAGING).lock ?? '')).toEqual(holder);
+  });
+
+  it.each([
+    [30, 'less than a minute'],
+    [60, '1 minute'],
+    [59 * 60, '59 minutes'],
+    [26 * 3600, '1 day'],
+    [75 * 3600, '3 days'],
+  ])('tell the age of the lock: %d s', async (seconds, age) => {
+    lock({ pid: 1, host: 'elsewhere' });
+    const then = Date.now() / 1000 - seconds - 1;
+    fs.utimesSync(inFolder(STAGING, 'lock'), then, then);
+    await expect(open()).rejects.toThrow(`started ${age} ago`);
+    await expect(open()).rejects.toMatchObject({
+      suggestion: `check on elsewhere whether it still runs; if not, remove ${inFolder(STAGING, 'lock')}`,
+    });
   });
 
   it.each([

@@ -31,7 +31,7 @@ export function readSafetensors(file: ByteFile): FileIndex {
 }
 
 /** Says which library a file is for, and so is never the name of a tensor. */
-const FORMAT_KEY = 'format';
+export const FORMAT_KEY = 'format';
 
 /** The metadata that tell of a tied tensor that was left out: its name, and that of the tensor it equals. */
 export function aliasesIn(

@@ -5,6 +5,7 @@ import { type StoredDtype, storedBytes } from '../../tensor/stored-dtype.js';
 import { DTYPES } from './dtypes.js';
 import { METADATA_KEY } from './entries.js';
 import { LENGTH_FIELD_BYTES, MAX_HEADER_BYTES } from './header.js';
+import { FORMAT_KEY } from './read.js';
 import { MAX_RANK } from './tensor-entry.js';
 
 /** What a header tells of a tensor. */
@@ -39,7 +40,7 @@ export interface SafetensorsPlan<Tensor extends TensorHeading> {
 const ALIGNMENT = 8;
 
 /** What the header says of the library that the tensors are for. */
-const FORMAT = ['format', 'pt'] as const;
+const FORMAT = [FORMAT_KEY, 'pt'] as const;
 
 /**
  * Writes a safetensors file.

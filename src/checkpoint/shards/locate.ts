@@ -1,7 +1,7 @@
 /** Where the shards that an index names really are. */
 import fs from 'node:fs';
 import { dirname, isAbsolute, join, relative, sep } from 'node:path';
-import { cannotRead } from '../byte-file.js';
+import { type ByteFile, cannotRead } from '../byte-file.js';
 import { refusal } from '../refusal.js';
 import { listed, quoted } from '../wording.js';
 import type { ShardIndex } from './index-file.js';
@@ -12,7 +12,7 @@ import type { ShardIndex } from './index-file.js';
  */
 export function locateShards(index: ShardIndex): ReadonlyMap<string, string> {
   const folder = dirname(index.path);
-  const allowed = foldersFor(realPath(folder) ?? folder);
+  const allowed = allowedFolders(index);
   const paths = new Map<string, string>();
   const missing: string[] = [];
   for (const name of index.shards.keys()) {
@@ -20,14 +20,7 @@ export function locateShards(index: ShardIndex): ReadonlyMap<string, string> {
     const target = realPath(path);
     paths.set(name, path);
     if (target === undefined) missing.push(name);
-    else if (!allowed.some((place) => isBelow(place, target))) {
-      throw refusal(index.path, {
-        rule: 'shard-in-folder',
-        place: `shard ${name}`,
-        message: `is a link to ${quoted(target)}, which is outside of the folder`,
-        suggestion: 'put the file itself into the folder',
-      });
-    }
+    else if (!isAllowed(target, allowed)) throw outside(index, name, target);
   }
   if (missing.length > 0) {
     throw refusal(index.path, {
@@ -38,6 +31,31 @@ export function locateShards(index: ShardIndex): ReadonlyMap<string, string> {
   }
   return paths;
 }
+
+/**
+ * Checks the place of a shard again, of the file that was opened: a link may have been changed since.
+ * @throws UserError when it lies elsewhere, or its path leads to another file.
+ */
+export function checkShardPlace(index: ShardIndex, name: string, file: ByteFile): void {
+  const target = file.locate();
+  if (!isAllowed(target, allowedFolders(index))) throw outside(index, name, target);
+}
+
+const outside = ({ path }: ShardIndex, name: string, target: string) =>
+  refusal(path, {
+    rule: 'shard-in-folder',
+    place: `shard ${name}`,
+    message: `is a link to ${quoted(target)}, which is outside of the folder`,
+    suggestion: 'put the file itself into the folder',
+  });
+
+function allowedFolders({ path }: ShardIndex): readonly string[] {
+  const folder = dirname(path);
+  return foldersFor(realPath(folder) ?? folder);
+}
+
+const isAllowed = (target: string, folders: readonly string[]): boolean =>
+  folders.some((folder) => isBelow(folder, target));
 
 /** With all links followed; undefined when nothing is there. */
 function realPath(path: string): string | undefined {

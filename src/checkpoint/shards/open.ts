@@ -5,7 +5,7 @@ import { type OpenedFile, type OpenOptions, openFile } from '../single-file.js';
 import { checkAgreement, checkLikeness } from './agreement.js';
 import { readShardIndex } from './index-file.js';
 import { joined } from './join.js';
-import { locateShards } from './locate.js';
+import { checkShardPlace, locateShards } from './locate.js';
 
 export interface OpenedFiles {
   readonly files: readonly ByteFile[];
@@ -23,7 +23,8 @@ export function openShards(path: string, options: OpenOptions): OpenedFiles {
   try {
     const shards = new Map<string, FileIndex>();
     for (const [name, place] of locateShards(index)) {
-      const shard = openFile(place, options);
+      const check = (file: ByteFile) => checkShardPlace(index, name, file);
+      const shard = openFile(place, options, check);
       opened.push(shard);
       checkAgreement(index, name, shard.index);
       checkLikeness(index, name, shard.index, opened[0]?.index ?? shard.index);

@@ -14,7 +14,8 @@ export const SHARD_RULES = {
   'shard-name-path': 'The name of a shard is a path that goes down from the folder of the index.',
   'shard-name-extension': 'The extension of a shard is the one that the name of the index states.',
   'shard-exists': 'Every shard that the index names is there.',
-  'shard-in-folder': 'A shard that is a link leads to a file in the folder of the index.',
+  'shard-in-folder':
+    'A shard that is a link leads to a file in the folder of the index, before and after it is opened.',
   'shard-format': 'All shards have the same format.',
   'shard-state-dict': 'The tensors of all shards stand under the same keys.',
   'shard-tensor-present': 'A shard holds each tensor that the index places in it.',

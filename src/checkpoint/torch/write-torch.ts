@@ -1,6 +1,12 @@
+import { UserError } from '../../errors.js';
 import type { ByteSink } from '../../files/byte-sink.js';
 import { STORED_DTYPES } from '../../tensor/stored-dtype.js';
+import type { ByteFile } from '../byte-file.js';
 import { streamTensor } from '../view.js';
+import { torchEnvironment } from './environment.js';
+import { readPickle } from './pickle.js';
+import { PickleSource } from './pickle-source.js';
+import { type Refuse, Storages } from './storages.js';
 import { writePickle } from './write-pickle.js';
 import { collectStorages, type WrittenStorage } from './write-storages.js';
 import type { Writable } from './write-values.js';
@@ -15,14 +21,16 @@ const FORMAT_VERSION = '3\n';
 /**
  * The layout of a PyTorch file that holds a value: its size before a byte of it is written.
  * @param root The folder in the archive.
- * @throws UserError when a tensor has elements that PyTorch does not know.
+ * @throws UserError when a tensor has elements that PyTorch does not know, or the file could not be read again.
  */
 export function planTorch(value: Writable, root = DEFAULT_ROOT): ZipPlan {
   if (!isPlainPath(root) || root.includes('/'))
     throw new RangeError(`no name of a folder: ${root}`);
   const storages = collectStorages(value);
+  const pickle = writePickle(value, storages);
+  refuseUnreadable(pickle);
   return planZip([
-    record(`${root}/data.pkl`, writePickle(value, storages)),
+    record(`${root}/data.pkl`, pickle),
     record(`${root}/byteorder`, Buffer.from('little')),
     ...[...storages.values()].map((storage) => ({
       name: `${root}/data/${storage.key}`,
@@ -40,6 +48,30 @@ export function planTorch(value: Writable, root = DEFAULT_ROOT): ZipPlan {
  */
 export async function writeTorch(sink: ByteSink, value: Writable, root?: string): Promise<void> {
   await writeZip(sink, planTorch(value, root));
+}
+
+/** @throws UserError when the pickle breaks a rule of the reader: of its memory, when it has too many tensors. */
+function refuseUnreadable(pickle: Uint8Array): void {
+  const file = {
+    path: 'data.pkl',
+    read: (position: number, length: number) =>
+      Buffer.from(pickle.subarray(position, position + length)),
+  };
+  const source = new PickleSource(file, 0, pickle.length);
+  const refuse: Refuse = (...broken) => source.refusal(...broken);
+  // Only the pickle is read, and no storage.
+  const nowhere = { file: file as unknown as ByteFile, position: 0, isBigEndian: false };
+  const place = (_: string, bytes: number) => ({ ...nowhere, bytes });
+  try {
+    readPickle(source, torchEnvironment(refuse, new Storages(refuse, place, false)));
+  } catch (error) {
+    if (!(error instanceof UserError)) throw error;
+    const why = error.problems.map(({ message }) => message).join('; ');
+    throw new UserError('usage', `a PyTorch file of this cannot be read again: its pickle ${why}`, {
+      suggestion: 'write safetensors: let the name end in .safetensors, or name a folder',
+      cause: error,
+    });
+  }
 }
 
 const record = (name: string, bytes: Uint8Array): ZipContent => ({

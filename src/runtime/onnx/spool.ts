@@ -1,53 +1,23 @@
 /** Weights on their way into ONNX Runtime, which reads them from files only. */
 import { randomUUID } from 'node:crypto';
-import fs from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
-import os from 'node:os';
 import path from 'node:path';
 import type { Param } from '../../architecture/param.js';
 import { UserError } from '../../errors.js';
+import { TemporaryFolder } from '../../files/temporary.js';
 import type { WeightSource } from '../weights.js';
 import { aligned, weightBytes } from './weight-bytes.js';
-
-/** Folders that must not outlive the process. */
-const folders = new Set<string>();
-process.on('exit', () => {
-  for (const folder of folders) removeQuietly(folder);
-});
-
-function removeQuietly(folder: string): boolean {
-  try {
-    fs.rmSync(folder, { recursive: true, force: true });
-    return true;
-  } catch {
-    // Windows keeps a file that is mapped; it goes when the process ends at the latest.
-    return false;
-  }
-}
 
 const FLOAT_BYTES = Float32Array.BYTES_PER_ELEMENT;
 
 /** A private file of float32 tensors, which only the user may read, until it is removed. */
 export class Spool {
   readonly #tensors: { readonly tensor: Param; readonly position: number }[] = [];
-  #folder: string | undefined;
+  readonly #folder = new TemporaryFolder();
   #end = 0;
 
   /** The file, in a folder of its own. */
-  readonly file: string;
-
-  /** @throws UserError when the folder cannot be made. */
-  constructor() {
-    try {
-      // Without symbolic links: ONNX Runtime follows none.
-      const parent = fs.realpathSync(os.tmpdir());
-      this.#folder = fs.mkdtempSync(path.join(parent, 'minimind-'));
-    } catch (error) {
-      throw cannotSpool(os.tmpdir(), 0, error);
-    }
-    folders.add(this.#folder);
-    this.file = path.join(this.#folder, randomUUID());
-  }
+  readonly file = path.join(this.#folder.path, randomUUID());
 
   /** Where in the file a tensor will begin. */
   add(tensor: Param): number {
@@ -75,9 +45,7 @@ export class Spool {
 
   /** May be called again, when the system did not let go of the file the time before. */
   remove(): void {
-    if (this.#folder === undefined || !removeQuietly(this.#folder)) return;
-    folders.delete(this.#folder);
-    this.#folder = undefined;
+    this.#folder.remove();
   }
 }
 

@@ -14,6 +14,7 @@ import {
   hubCache,
   INDEX,
   legacy,
+  outside,
   SECOND,
   second,
   shards,
@@ -24,6 +25,31 @@ import {
 
 afterEach(() => {
   vi.restoreAllMocks();
+});
+
+describe('a link that is swapped between the look at it and its opening', () => {
+  const { openSync } = fs;
+  const swap = (link: string, target: string) => {
+    fs.rmSync(link);
+    fs.symlinkSync(target, link);
+  };
+
+  it.each([
+    ['is refused', 'shard-in-folder', () => undefined],
+    ['and back is refused', 'file-stays', (link: string) => swap(link, 'other')],
+  ])('%s', (_, rule, after) => {
+    const folder = withLink('other', withMap(weightMap, { other: safetensors(second) }));
+    const elsewhere = outside();
+    const link = path.join(folder, SECOND);
+    vi.spyOn(fs, 'openSync').mockImplementation((file, ...rest) => {
+      if (file !== link) return openSync(file, ...rest);
+      swap(link, elsewhere);
+      const descriptor = openSync(file, ...rest);
+      after(link);
+      return descriptor;
+    });
+    expect(errorOf(folder)).toMatchObject({ problems: [{ rule }] });
+  });
 });
 
 describe('joined shards', () => {

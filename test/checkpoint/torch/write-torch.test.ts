@@ -51,6 +51,24 @@ const valuesOf = (tensors: ReadonlyMap<string, StoredTensor>) =>
     }),
   );
 
+describe('a plan of a PyTorch file', () => {
+  it.each<[string, Writable, RegExp]>([
+    [
+      'a name that is too long',
+      dictOf({ ['a'.repeat(2 ** 20 + 1)]: float32(1) }),
+      /cannot be read again: .*1048577/,
+    ],
+    [
+      'dicts that are nested too deep',
+      Array.from({ length: 250 }).reduce<Writable>((inner) => dictOf({ inner }), dictOf({})),
+      /cannot be read again: .*nested more than 200/,
+    ],
+  ])('refuses what could not be read again: %s', (_, value, message) => {
+    expect(() => planTorch(value)).toThrow(UserError);
+    expect(() => planTorch(value)).toThrow(message);
+  });
+});
+
 describe('a written PyTorch file', () => {
   it('has the records of torch.save', async () => {
     const bytes = await written(dictOf({ a: float32(1), b: float32(2) }), 'model');

@@ -1,0 +1,198 @@
+/** What a command reads is never replaced by what it writes, under whatever name the two are one file. */
+import { spawnSync } from 'node:child_process';
+import fs from 'node:fs';
+import path from 'node:path';
+import { afterAll, describe, expect, it } from 'vitest';
+import { folderOf } from '../checkpoint/temp-folder.js';
+import { inPackage } from '../fixtures.js';
+import { runHere } from '../run-here.js';
+
+const TORCH = inPackage('fixtures/checkpoints/valid/zip_proto5.pt');
+const HYBRID = inPackage('fixtures/hybrid/shared-lowrank-tied');
+const PROJECTOR = inPackage('fixtures/kv-projector/two-teachers');
+
+/** All that the commands below read, in folders of their own. */
+const inputs = () =>
+  folderOf({
+    'a/in.pt': fs.readFileSync(TORCH),
+    'a/config.yaml': fs.readFileSync(path.join(HYBRID, 'config.yaml')),
+    'a/model.safetensors': fs.readFileSync(path.join(HYBRID, 'model.safetensors')),
+    'a/saved.pt': fs.readFileSync(path.join(PROJECTOR, 'saved.pt')),
+    'a/projector.safetensors': fs.readFileSync(path.join(PROJECTOR, 'model.safetensors')),
+    'a/kv.safetensors': fs.readFileSync(path.join(PROJECTOR, 'expected.safetensors')),
+    'a/ids.json': '[[1, 2, 3]]',
+    'a/text.txt': 'some text',
+    'a/tokenizer.json': fs.readFileSync(inPackage('fixtures/tokenizers/bpe-512.json')),
+  });
+
+/** Commands, with the file they read that OUT is another name of. */
+const COMMANDS: readonly (readonly [string, string, readonly string[]])[] = [
+  ['inspect', 'a/in.pt', ['inspect', 'a/in.pt', '-o', 'OUT']],
+  ['verify', 'a/model.safetensors', ['verify', 'a/model.safetensors', '-o', 'OUT']],
+  ['verify: config', 'a/config.yaml', ['verify', 'a/model.safetensors', '-o', 'OUT']],
+  ['profile', 'a/config.yaml', ['profile', 'a/config.yaml', '-o', 'OUT']],
+  ['validate', 'a/config.yaml', ['validate', 'a/config.yaml', '-o', 'OUT']],
+  [
+    'compare: text',
+    'a/text.txt',
+    [
+      ...['compare', 'a/config.yaml', '--tokenizer', 'a/tokenizer.json', '--text', 'a/text.txt'],
+      ...['-o', 'OUT'],
+    ],
+  ],
+  [
+    'compare: tokenizer',
+    'a/tokenizer.json',
+    [
+      ...['compare', 'a/config.yaml', '--tokenizer', 'a/tokenizer.json', '--text', 'a/text.txt'],
+      ...['-o', 'OUT'],
+    ],
+  ],
+  ['convert-checkpoint', 'a/in.pt', ['convert-checkpoint', 'a/in.pt', 'OUT', '--to', 'shared']],
+  [
+    'convert-checkpoint: report',
+    'a/in.pt',
+    [...['convert-checkpoint', 'a/in.pt', 'new.pt', '--to', 'shared', '--json', '-o', 'OUT']],
+  ],
+  ['export', 'a/model.safetensors', ['export', 'a/model.safetensors', '-o', 'OUT']],
+  ['export: config', 'a/config.yaml', ['export', 'a/config.yaml', '--random', '-o', 'OUT']],
+  ['kv-projector convert', 'a/saved.pt', ['kv-projector', 'convert', 'a/saved.pt', 'OUT']],
+  [
+    'kv-projector project',
+    'a/kv.safetensors',
+    [...['kv-projector', 'project', 'a/projector.safetensors', 'a/kv.safetensors', '-o', 'OUT']],
+  ],
+  [
+    'kv-projector project: projector',
+    'a/projector.safetensors',
+    [...['kv-projector', 'project', 'a/projector.safetensors', 'a/kv.safetensors', '-o', 'OUT']],
+  ],
+  [
+    'quick-test: ids',
+    'a/ids.json',
+    [...['quick-test', 'a/config.yaml', '--trace', '--ids', 'a/ids.json', '-o', 'OUT']],
+  ],
+  ['quick-test: --save', 'a/config.yaml', ['quick-test', 'a/config.yaml', '--save', 'OUT']],
+];
+
+const contents = (folder: string) =>
+  Object.fromEntries(
+    fs
+      .readdirSync(folder, { recursive: true, withFileTypes: true })
+      .filter((entry) => entry.isFile())
+      .map((entry) => path.join(entry.parentPath, entry.name))
+      .map(
+        (file) => [path.relative(folder, file), fs.readFileSync(file).toString('base64')] as const,
+      )
+      .sort(),
+  );
+
+/** Runs a command that may replace OUT, and expects it to be refused with nothing changed. */
+async function expectRefused(folder: string, args: readonly string[], out: string): Promise<void> {
+  const before = contents(folder);
+  const words = args.map((word) => (word === 'OUT' ? out : word));
+  const { code, stderr } = await runHere([...words, '--force'], { cwd: folder });
+  expect({ code, stderr }).toMatchObject({
+    code: 2,
+    stderr: expect.stringMatching(/ (is read|be in the place of)/),
+  });
+  expect(contents(folder)).toEqual(before);
+}
+
+/** The ending that tells a container. */
+const renamed = (file: string) => `b/other${path.extname(file)}`;
+
+describe('an output that is the input', () => {
+  it.each(COMMANDS)('by its own name is refused: %s', async (_, file, args) => {
+    await expectRefused(inputs(), args, file);
+  });
+
+  it.each(COMMANDS)('by another name of the file is refused: %s', async (_, file, args) => {
+    const folder = inputs();
+    fs.mkdirSync(path.join(folder, 'b'));
+    fs.linkSync(path.join(folder, file), path.join(folder, renamed(file)));
+    await expectRefused(folder, args, renamed(file));
+  });
+
+  it.each(COMMANDS)('by a link is refused: %s', async (_, file, args) => {
+    const folder = inputs();
+    fs.mkdirSync(path.join(folder, 'b'));
+    fs.symlinkSync(path.join('..', file), path.join(folder, renamed(file)));
+    await expectRefused(folder, args, renamed(file));
+  });
+});
+
+describe('a folder that is mounted twice', () => {
+  const folder = inputs();
+  const [from, to] = [path.join(folder, 'a'), path.join(folder, 'mounted')];
+  fs.mkdirSync(to);
+  const isMounted = spawnSync('/bin/mount', ['--bind', from, to]).status === 0;
+  afterAll(() => {
+    if (isMounted) spawnSync('/bin/umount', [to]);
+  });
+
+  // Only the superuser of Linux mounts.
+  describe.runIf(isMounted)('is one place', () => {
+    it.each(COMMANDS)('for %s', async (_, file, args) => {
+      await expectRefused(folder, args, file.replace('a/', 'mounted/'));
+    });
+
+    it.each(['mounted/out', 'mounted/out.pt', 'mounted'])('in which %s would be', async (out) => {
+      const convert = ['convert-checkpoint', 'a', 'OUT', '--to', 'shared'];
+      fs.mkdirSync(path.join(folder, 'x'), { recursive: true });
+      for (const name of fs.readdirSync(from)) {
+        if (!['model.safetensors', 'config.yaml'].includes(name)) {
+          fs.renameSync(path.join(from, name), path.join(folder, 'x', name));
+        }
+      }
+      await expectRefused(folder, convert, out);
+    });
+  });
+});
+
+describe('a folder OUT', () => {
+  it('in which the input has another name is refused', async () => {
+    const folder = inputs();
+    fs.mkdirSync(path.join(folder, 'out'));
+    const [input, other] = ['a/model.safetensors', 'out/model.safetensors'];
+    fs.linkSync(path.join(folder, input), path.join(folder, other));
+    await expectRefused(folder, ['convert-checkpoint', input, 'OUT', '--dtype', 'f16'], 'out');
+  });
+
+  it('whose unfinished files are the input is refused', async () => {
+    const folder = folderOf({
+      '.out.minimind/files/model.safetensors': fs.readFileSync(
+        path.join(HYBRID, 'model.safetensors'),
+      ),
+    });
+    const input = '.out.minimind/files/model.safetensors';
+    await expectRefused(folder, ['convert-checkpoint', input, 'OUT', '--dtype', 'f16'], 'out');
+  });
+
+  it('around the input is refused', async () => {
+    const folder = inputs();
+    await expectRefused(folder, ['convert-checkpoint', 'a/in.pt', 'OUT', '--to', 'shared'], 'a');
+  });
+});
+
+describe('what is no danger is done', () => {
+  it.each([
+    ['an answer beside the input', ['inspect', 'a/in.pt', '-o', 'a/report.json', '--json']],
+    ['an answer in the folder that is read', ['inspect', 'a', '-o', 'a/report.txt']],
+    ['a file beside the input', ['convert-checkpoint', 'a/in.pt', 'a/new.pt', '--to', 'shared']],
+    ['a folder beside the input', ['convert-checkpoint', 'a/in.pt', 'a/new', '--to', 'shared']],
+    ['a folder beside that of the input', ['convert-checkpoint', 'a/in.pt', 'b', '--to', 'shared']],
+    ['a graph in the folder of the model', ['export', 'a', '-o', 'a/model.onnx']],
+  ])('%s', async (_, args) => {
+    const folder = inputs();
+    const keeps = args.includes('a') ? ['model.safetensors', 'config.yaml'] : ['in.pt'];
+    for (const name of fs.readdirSync(path.join(folder, 'a'))) {
+      if (!keeps.includes(name)) fs.rmSync(path.join(folder, 'a', name));
+    }
+    // Twice: an old output of the same command is replaced by force.
+    for (const more of [[], ['--force']]) {
+      const { code, stderr } = await runHere([...args, ...more], { cwd: folder });
+      expect({ code, stderr }).toMatchObject({ code: 0 });
+    }
+  });
+});

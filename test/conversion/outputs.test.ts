@@ -1,0 +1,33 @@
+import { describe, expect, it } from 'vitest';
+import { type Companions, safetensorsFiles } from '../../src/conversion/outputs.js';
+import type { ConversionPlan } from '../../src/conversion/plan.js';
+import { UserError } from '../../src/errors.js';
+
+const NOTHING: Companions = {
+  step: null,
+  config: null,
+  configName: 'config.yaml',
+  metadata: new Map(),
+};
+
+const files = (alias: string, companions: Companions) => {
+  const tensor = { name: 'w', aliases: [alias], dtype: 'F32', shape: [1], bytes: 4 };
+  const plan = { tensors: [tensor] } as unknown as ConversionPlan;
+  const shard = { file: 'model.safetensors', bytes: 4, tensors: ['w'] };
+  return safetensorsFiles(plan, [shard], companions, async function* () {});
+};
+
+describe('a tied tensor in the metadata of safetensors', () => {
+  it.each<[string, Companions]>([
+    ['format', NOTHING],
+    ['step', { ...NOTHING, step: 7 }],
+  ])('has no name that means something else there: %s', (name, companions) => {
+    const attempt = () => files(name, companions);
+    expect(attempt).toThrow(UserError);
+    expect(attempt).toThrow(`cannot hold a tied tensor named ${name}`);
+  });
+
+  it('may be called step where there is none', () => {
+    expect(files('step', NOTHING)).toHaveLength(1);
+  });
+});

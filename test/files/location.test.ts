@@ -1,0 +1,112 @@
+import fs from 'node:fs';
+import path from 'node:path';
+import { afterEach, describe, expect, it, vi } from 'vitest';
+import { identitiesAt, isIn, overlap } from '../../src/files/location.js';
+import { folderOf } from '../checkpoint/temp-folder.js';
+
+afterEach(() => vi.restoreAllMocks());
+
+const FILES = { 'a/in.pt': 'input', 'a/sub/x': '', 'b/y': '' };
+
+describe('two paths', () => {
+  const folder = folderOf(FILES);
+  const at = (name: string) => `${folder}/${name}`;
+  fs.linkSync(at('a/in.pt'), at('b/hard.pt'));
+  fs.symlinkSync('../a', at('b/link'));
+  fs.symlinkSync('../a/new.pt', at('b/dangling.pt'));
+  fs.symlinkSync('loop', at('b/loop'));
+
+  it.each([
+    ['a/in.pt', 'a/in.pt'],
+    ['a/in.pt', 'b/hard.pt'],
+    ['a/in.pt', 'b/link/in.pt'],
+    ['a', 'b/link'],
+    ['a', 'a/sub/x'],
+    ['a', 'b/link/sub/none/below'],
+    ['a', 'b/dangling.pt'],
+    ['a/in.pt', 'a/in.pt/below'],
+    ['none', 'none'],
+    ['none', 'none/below'],
+    ['a/new.pt', 'b/dangling.pt'],
+    // Above where the link leads, not where it lies.
+    ['a/in.pt', 'b/link/../a/in.pt'],
+    ['b/y', 'b/link/../b/y'],
+    ['.', 'a/in.pt'],
+  ])('overlap: %s and %s', (one, other) => {
+    expect(overlap(at(one), at(other))).toBe(true);
+    expect(overlap(at(other), at(one))).toBe(true);
+  });
+
+  it.each([
+    ['a/in.pt', 'a/new.pt'],
+    ['a/in.pt', 'b'],
+    ['a', 'b'],
+    ['a', 'ab'],
+    ['none', 'nonesuch'],
+    ['none/x', 'none/y'],
+    ['a/in.pt', 'b/loop'],
+  ])('do not: %s and %s', (one, other) => {
+    expect(overlap(at(one), at(other))).toBe(false);
+    expect(overlap(at(other), at(one))).toBe(false);
+  });
+
+  it('are in a folder, or not', () => {
+    expect(isIn(at('b/link/sub/x'), at('a'))).toBe(true);
+    expect(isIn(at('a'), at('a/sub'))).toBe(false);
+  });
+});
+
+/** A file system that finds names in any case, and numbers files as it is told. */
+function withoutCase(folder: string, numbers: (found: string, asked: string) => bigint): void {
+  const { statSync } = fs;
+  vi.spyOn(fs, 'statSync').mockImplementation(((file: string, options: fs.StatSyncOptions) => {
+    const found = path
+      .relative(folder, file)
+      .split(path.sep)
+      .reduce((place, name) => {
+        const names = fs.readdirSync(place);
+        return path.join(place, names.find((each) => same(each, name)) ?? name);
+      }, folder);
+    const status = statSync(found, options) as fs.BigIntStats;
+    return Object.assign(status, { ino: numbers(found, file) });
+  }) as typeof fs.statSync);
+  vi.spyOn(fs.realpathSync, 'native').mockImplementation(((file: string) => file) as never);
+}
+
+const same = (a: string, b: string) => a.toLowerCase() === b.toLowerCase();
+
+describe.each<[string, (found: string, asked: string) => bigint]>([
+  [
+    'that numbers files',
+    (found) => BigInt(Buffer.from(found).reduce((sum, each) => sum * 31 + each, 7)),
+  ],
+  [
+    'that numbers names',
+    (_, asked) => BigInt(Buffer.from(asked).reduce((sum, each) => sum * 31 + each, 7)),
+  ],
+  ['that has no numbers', () => 0n],
+])('a file system without case %s', (_, numbers) => {
+  const folder = folderOf({ 'Model.pt': 'x', 'Dir/model.pt': 'other', 'b.pt': 'third' });
+
+  it.each<[string, string, boolean]>([
+    ['Model.pt', 'model.PT', true],
+    ['Dir', 'dir/out', true],
+    ['Model.pt', 'Dir/model.pt', false],
+    ['Model.pt', 'b.pt', false],
+  ])('%s and %s overlap: %s', (one, other, expected) => {
+    withoutCase(folder, numbers);
+    expect(overlap(path.join(folder, one), path.join(folder, other))).toBe(expected);
+  });
+});
+
+it('what differs in case only, and is two files, does not overlap', () => {
+  const folder = folderOf({ 'Model.pt': 'one' });
+  fs.writeFileSync(path.join(folder, 'model.pt'), 'two', { flag: 'a' });
+  // Where there is no case, it is one file with both texts.
+  if (fs.readdirSync(folder).length === 1) return;
+  expect(overlap(path.join(folder, 'Model.pt'), path.join(folder, 'model.pt'))).toBe(false);
+});
+
+it('nothing has no identity', () => {
+  expect(identitiesAt(path.join(folderOf({}), 'none'))).toEqual([]);
+});

@@ -1,0 +1,107 @@
+import { spawnSync } from 'node:child_process';
+import { createHash, randomUUID } from 'node:crypto';
+import fs from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { afterEach, describe, expect, it, vi } from 'vitest';
+import { sweep, TemporaryFolder, temporaryName } from '../../src/files/temporary.js';
+import { isLeftOver, writeWhole } from '../../src/files/write-whole.js';
+import { folderOf } from '../checkpoint/temp-folder.js';
+
+const { TMPDIR } = process.env;
+afterEach(() => {
+  vi.restoreAllMocks();
+  if (TMPDIR === undefined) delete process.env.TMPDIR;
+  else process.env.TMPDIR = TMPDIR;
+});
+
+const host = (name: string) => createHash('sha256').update(name).digest('hex').slice(0, 8);
+/** As a process has it; 2^22 + 1 is beyond what Linux gives. */
+const nameOf = (pid: number, machine = os.hostname()) =>
+  `.minimind-${pid}-${host(machine)}-${randomUUID()}.tmp`;
+const DEAD = 2 ** 22 + 1;
+
+/** Runs a program that is killed while it writes. */
+function kill(program: string): void {
+  const script = `
+    import { writeWhole } from ${JSON.stringify(pathToFileURL(path.resolve('src/files/write-whole.ts')).href)};
+    import { TemporaryFolder } from ${JSON.stringify(pathToFileURL(path.resolve('src/files/temporary.ts')).href)};
+    const die = () => process.kill(process.pid, 'SIGKILL');
+    ${program}`;
+  const { signal } = spawnSync(process.execPath, [
+    '--import',
+    'tsx',
+    '--input-type=module',
+    '-e',
+    script,
+  ]);
+  expect(signal).toBe('SIGKILL');
+}
+
+describe('what a killed process has left', () => {
+  it('beside a file goes with the next file there', async () => {
+    const folder = folderOf({});
+    const file = path.join(folder, 'a');
+    kill(`await writeWhole(${JSON.stringify(file)}, false, async (sink) => {
+      await sink.write(Buffer.alloc(2 ** 20));
+      die();
+    });`);
+    expect(fs.readdirSync(folder)).toEqual([expect.stringMatching(/\.tmp$/)]);
+    await writeWhole(path.join(folder, 'b'), false, (sink) => sink.write(Buffer.from('b')));
+    expect(fs.readdirSync(folder)).toEqual(['b']);
+  });
+
+  it('in the folder for temporary files goes with the next folder there', () => {
+    const parent = fs.realpathSync(folderOf({}));
+    kill(`process.env.TMPDIR = ${JSON.stringify(parent)}; new TemporaryFolder(); die();`);
+    expect(fs.readdirSync(parent)).toHaveLength(1);
+    process.env.TMPDIR = parent;
+    const folder = new TemporaryFolder();
+    expect(fs.readdirSync(parent)).toEqual([path.basename(folder.path)]);
+    folder.remove();
+    expect(fs.readdirSync(parent)).toEqual([]);
+  });
+
+  it.each([
+    ['runs', nameOf(process.ppid)],
+    ['is this one', `.${temporaryName()}.tmp`],
+    ['may run on another machine', nameOf(DEAD, 'elsewhere')],
+  ])('stays when it %s', (_, name) => {
+    const folder = folderOf({ [name]: '' });
+    expect(isLeftOver(name)).toBe(true);
+    sweep(folder);
+    expect(fs.readdirSync(folder)).toEqual([name]);
+  });
+
+  it('stays when it is another user’s, or only named like it', () => {
+    const names = [nameOf(DEAD), `.minimind-${DEAD}.tmp`, 'minimind-notes'].sort();
+    const folder = folderOf(Object.fromEntries(names.map((name) => [name, ''])));
+    vi.spyOn(process, 'getuid').mockReturnValue(12345);
+    sweep(folder);
+    expect(fs.readdirSync(folder)).toEqual(names);
+    vi.restoreAllMocks();
+    sweep(folder);
+    expect(fs.readdirSync(folder)).toHaveLength(2);
+  });
+});
+
+describe('a folder for temporary files', () => {
+  it('is this user’s alone', () => {
+    const folder = new TemporaryFolder();
+    expect(fs.statSync(folder.path).mode & 0o777).toBe(0o700);
+    folder.remove();
+    expect(fs.existsSync(folder.path)).toBe(false);
+    folder.remove();
+  });
+
+  it('that cannot be made is the system’s fault, with what to do', () => {
+    process.env.TMPDIR = path.join(folderOf({}), 'nowhere');
+    expect(() => new TemporaryFolder()).toThrow(
+      expect.objectContaining({
+        code: 'system',
+        suggestion: 'set TMPDIR to a folder that can be written to',
+      }),
+    );
+  });
+});
