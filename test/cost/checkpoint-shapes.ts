@@ -86,10 +86,10 @@ const laughs = (depth: number) => {
   return a.join(first, ...levels.flat());
 };
 
-/** `callee(argument)` as often as there is room for; the argument takes half of it. */
-const calls = (callee: Uint8Array, argument: (size: number) => Parts) =>
+/** A call as often as there is room for; its arguments take half of it. */
+const calls = (callee: Uint8Array, args: (size: number) => Parts, tuple = a.TUPLE1) =>
   torch((size) => [
-    remembered(1, ...argument(size / 2), a.TUPLE1),
+    remembered(1, ...args(size / 2), tuple),
     remembered(2, callee),
     times(size / 2 / 12, [get(2), get(1), REDUCE, a.POP]),
     MODEL,
@@ -229,11 +229,11 @@ const pickles: readonly (readonly [name: string, make: Shape['make']])[] = [
   ],
   [
     'bytes(text), again and again',
-    calls(builtin('bytes'), (size) => [
-      a.text('é'.repeat(Math.min(size / 2, 2 ** 19))),
-      a.text('latin1'),
+    calls(
+      builtin('bytes'),
+      (size) => [a.text('é'.repeat(Math.min(size / 2, 2 ** 19))), a.text('latin1')],
       a.TUPLE2,
-    ]),
+    ),
   ],
   [
     'many flags, again and again',
@@ -323,6 +323,13 @@ const pickles: readonly (readonly [name: string, make: Shape['make']])[] = [
     views(8_000_000, (at) => [
       [3, 3, 2, 2, 2],
       [1_100_000 + (at % 50_000), 1_100_001, 1_100_003, 1_100_007, 1 + at],
+    ]),
+  ],
+  [
+    'views of 8 MB, a few elements of each MB',
+    views(8_000_000, (at) => [
+      [2, 1 + at],
+      [1_000_000, 3],
     ]),
   ],
   ['many tensors', views(16, (at) => [[1 + (at % 4)], [1]])],

@@ -137,7 +137,7 @@ const tokenizers: readonly (readonly [
   [
     'a tokenizer of many merges',
     tokenizer(({ model }, size) => {
-      model.merges.push(...many(size, (at) => `a${at} b`));
+      for (const merge of many(size, (at) => `a${at} b`)) model.merges.push(merge);
     }),
   ],
   [

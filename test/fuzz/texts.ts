@@ -18,12 +18,11 @@ const STRINGS = [
   '../x',
 ] as const;
 
-/** @param numbers That may take the place of another. */
-function otherValue(value: Json, dice: Dice, numbers: readonly number[]): Json {
+function otherValue(value: Json, dice: Dice): Json {
   if (typeof value === 'number' && dice.happens(0.6)) return value + dice.pick([1, -1, 8, -8]);
   return dice.pick<Json>([
-    dice.pick(numbers),
-    dice.pick(numbers),
+    dice.pick(NUMBERS),
+    dice.pick(NUMBERS),
     dice.pick(STRINGS),
     null,
     true,
@@ -36,16 +35,16 @@ function otherValue(value: Json, dice: Dice, numbers: readonly number[]): Json {
 }
 
 /** A value with one change somewhere within it: replaced, left out, moved to another key, or doubled. */
-function mutateValue(value: Json, dice: Dice, numbers: readonly number[]): Json {
-  if (typeof value !== 'object' || value === null) return otherValue(value, dice, numbers);
+function mutateValue(value: Json, dice: Dice): Json {
+  if (typeof value !== 'object' || value === null) return otherValue(value, dice);
   const keys = Object.keys(value);
-  if (keys.length === 0 || dice.happens(0.05)) return otherValue(value, dice, numbers);
+  if (keys.length === 0 || dice.happens(0.05)) return otherValue(value, dice);
   const key = dice.pick(keys);
   if (Array.isArray(value)) {
     const index = Number(key);
     const item = value[index] ?? null;
     const items = dice.happens(0.7)
-      ? [mutateValue(item, dice, numbers)]
+      ? [mutateValue(item, dice)]
       : dice.pick<Json[]>([[], [item, item]]);
     return value.toSpliced(index, 1, ...items);
   }
@@ -53,7 +52,7 @@ function mutateValue(value: Json, dice: Dice, numbers: readonly number[]): Json 
   const at = keys.indexOf(key);
   const part = value[key] ?? null;
   const changed = dice.happens(0.75)
-    ? [[key, mutateValue(part, dice, numbers)] as const]
+    ? [[key, mutateValue(part, dice)] as const]
     : dice.pick([
         [],
         [[dice.pick(keys), part] as const],
@@ -66,11 +65,10 @@ function mutateValue(value: Json, dice: Dice, numbers: readonly number[]): Json 
 }
 
 /** Text of JSON with one to three changes of its values, or of its bytes. */
-export function mutateJson(text: string, dice: Dice, numbers: readonly number[] = NUMBERS): Buffer {
+export function mutateJson(text: string, dice: Dice): Buffer {
   if (dice.happens(0.2)) return mutateBytes(Buffer.from(text), dice);
   let value = JSON.parse(text) as Json;
-  for (let count = dice.pick([1, 1, 2, 3]); count > 0; count--)
-    value = mutateValue(value, dice, numbers);
+  for (let count = dice.pick([1, 1, 2, 3]); count > 0; count--) value = mutateValue(value, dice);
   return Buffer.from(JSON.stringify(value));
 }
 

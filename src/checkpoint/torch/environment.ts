@@ -3,20 +3,18 @@ import { explainGlobal, type Meaning, meaningOf } from './globals.js';
 import { opaque } from './pickle.js';
 import { type Environment, isHashable, isKind, nameOf } from './pickle-machine.js';
 import type { Refuse, Storages } from './storages.js';
-import { checkGradient, TensorBuilder } from './tensors.js';
+import { buildTensor, checkGradient } from './tensors.js';
 import type { Global, Tuple, Value } from './values.js';
 
 type RefuseArguments = (message: string) => never;
 
 interface Tools {
   readonly refuse: Refuse;
-  readonly builder: TensorBuilder;
   readonly refuseArguments: RefuseArguments;
 }
 
 /** What the names of a PyTorch file mean. Legacy headers have no storages. */
 export function torchEnvironment(refuse: Refuse, storages: Storages | undefined): Environment {
-  const builder = new TensorBuilder(refuse);
   return {
     find(module, name) {
       const global: Global = { kind: 'global', module, name };
@@ -26,7 +24,7 @@ export function torchEnvironment(refuse: Refuse, storages: Storages | undefined)
     canBeMade: (callee) => meaningOf(callee)?.is === 'opaque',
     call(callee, args, refuseArguments) {
       const meaning = meaningOf(callee);
-      return meaning && callMeaning(meaning, callee, args, { refuse, builder, refuseArguments });
+      return meaning && callMeaning(meaning, callee, args, { refuse, refuseArguments });
     },
     persistent(id) {
       if (storages) return storages.find(id);
@@ -39,7 +37,7 @@ function callMeaning(
   meaning: Meaning,
   callee: Global,
   args: Tuple,
-  { refuse, builder, refuseArguments }: Tools,
+  { refuse, refuseArguments }: Tools,
 ): Value | undefined {
   switch (meaning.is) {
     case 'dict':
@@ -53,7 +51,7 @@ function callMeaning(
     case 'opaque':
       return opaque(callee, args, 'reduce');
     case 'rebuild':
-      return builder.build(args, meaning.what === 'typed-tensor');
+      return buildTensor(args, meaning.what === 'typed-tensor', refuse);
     case 'parameter':
       return parameterData(args, meaning.hasState, refuse);
     case 'type':

@@ -30,8 +30,13 @@ export const ENTRY_BYTES = 40;
  */
 const FAR_KEY_BYTES = 400;
 const FAR = 2 ** 20;
-/** Of all values together: those of some 70,000 tensors, more than real files have. */
-const MAX_BYTES = 160e6;
+/**
+ * Of all values together: those of some 70,000 tensors in a small file. Training checkpoints are large, and have three
+ * more tensors for each in the state of their optimizer: a byte beyond the size of a small file may make more of them.
+ */
+const MAX_BYTES = { small: 160e6, large: 640e6 };
+const SMALL_FILE = 16e6;
+const MAX_BYTES_PER_BYTE = 30;
 const MAX_MARKS = 200;
 const MAX_MEMO = 2_000_000;
 const MAX_TEXT_BYTES = 2 ** 20;
@@ -47,11 +52,14 @@ export class PickleMachine {
   /** The stacks below the open marks. */
   readonly #below: Value[][] = [];
   readonly #memo = new Map<number, Value>();
+  readonly #maxBytes: number;
   #bytes = 0;
 
   constructor(source: PickleSource, environment: Environment) {
     this.source = source;
     this.environment = environment;
+    const beyond = Math.max(0, source.file.size - SMALL_FILE);
+    this.#maxBytes = Math.min(MAX_BYTES.small + MAX_BYTES_PER_BYTE * beyond, MAX_BYTES.large);
   }
 
   push(value: Value): void {
@@ -210,10 +218,10 @@ export class PickleMachine {
   /** Counts bytes that are made, or read again, as a call does with what its arguments hold. */
   spend(bytes: number): void {
     this.#bytes += bytes;
-    if (this.#bytes > MAX_BYTES) {
+    if (this.#bytes > this.#maxBytes) {
       throw this.source.refusal(
         'pickle-memory',
-        `builds more than ${MAX_BYTES / 1e6} MB of objects`,
+        `builds more than ${Math.floor(this.#maxBytes / 1e6)} MB of objects`,
       );
     }
   }

@@ -24,8 +24,6 @@ export const STATE_DICT_RULES = {
   'tensor-elements': 'The bytes of a tensor can be counted exactly.',
   'tensor-bounds': 'Every element of a tensor lies in its storage.',
   'tensor-amplification': 'A tensor has at most as many elements as its storage, or 2^20.',
-  'tensor-amplification-sum':
-    'All tensors of a file have at most 1,024 times the bytes of their storages, and 64 MiB more.',
   'parameter-data': 'A parameter is made of a tensor, and as many arguments as it takes.',
   'parameter-state': 'A parameter has no attributes of its own.',
   'legacy-magic': 'A legacy file begins with the magic number of PyTorch.',

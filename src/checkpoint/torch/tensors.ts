@@ -1,6 +1,6 @@
 /** Tensors out of the arguments of the functions that PyTorch rebuilds them with (torch/_utils.py). */
 import { STORED_DTYPES, type StoredDtype, storedBytes } from '../../tensor/stored-dtype.js';
-import type { StoredBytes, StoredTensor } from '../stored-tensor.js';
+import type { StoredTensor } from '../stored-tensor.js';
 import { bytesText } from '../wording.js';
 import { meaningOf } from './globals.js';
 import { isKind } from './pickle-machine.js';
@@ -10,79 +10,43 @@ import type { Dict, Storage, Tuple, Value } from './values.js';
 const MAX_RANK = 8;
 /** Elements that a tensor may have although its storage is smaller, as expanded tensors do. */
 const MAX_EXPANDED = 2 ** 20;
-/** How often the tensors of a file may show all of their storages, and bytes that they may have besides. */
-const MAX_SHOWINGS = 1024;
-const MAX_EXTRA_BYTES = 2 ** 26;
 /** Of a tensor: PyTorch writes `neg` and `conj`. */
 const MAX_FLAGS = 2;
 
-/** Rebuilds the tensors of one file, and keeps an eye on what they make of their storages together. */
-export class TensorBuilder {
-  readonly #refuse: Refuse;
-  readonly #storages = new Set<StoredBytes>();
-  #storedBytes = 0;
-  #shownBytes = 0;
-
-  constructor(refuse: Refuse) {
-    this.#refuse = refuse;
-  }
-
-  /**
-   * `_rebuild_tensor_v2(storage, offset, size, stride, requires_grad, hooks[, metadata])`, and v3 with a
-   * dtype before the metadata.
-   */
-  build(args: Tuple, isTyped: boolean): StoredTensor {
-    const refuse = this.#refuse;
-    const { items } = args;
-    const [storage = null, offset = null, size = null, stride = null] = items;
-    const [typed = null, flags = null] = isTyped ? items.slice(6) : [null, items[6]];
-    const count = items.length - (isTyped ? 1 : 0);
-    if (
-      !isKind(storage, 'storage') ||
-      !isKind(size, 'tuple') ||
-      !isKind(stride, 'tuple') ||
-      (flags !== null && !isKind(flags, 'dict')) ||
-      count < 6 ||
-      count > 7
-    ) {
-      throw refuse(
-        'tensor-arguments',
-        'rebuilds a tensor from something else than a storage, an offset, sizes and strides',
-      );
-    }
-    checkFlags(flags, refuse);
-    const dtype = isTyped ? dtypeOf(typed) : storage.dtype;
-    if (dtype === undefined) {
-      throw refuse(
-        'tensor-dtype',
-        'rebuilds a tensor of an element type that files do not store',
-        'save the tensors in another type',
-      );
-    }
-    checkByteOrder(storage, dtype, refuse);
-    checkGradient(items[4] ?? null, dtype, refuse);
-    const tensor = place(
-      storage,
-      dtype,
-      numbers([offset], size.items, stride.items, refuse),
-      refuse,
+/**
+ * `_rebuild_tensor_v2(storage, offset, size, stride, requires_grad, hooks[, metadata])`, and v3 with a
+ * dtype before the metadata.
+ */
+export function buildTensor(args: Tuple, isTyped: boolean, refuse: Refuse): StoredTensor {
+  const { items } = args;
+  const [storage = null, offset = null, size = null, stride = null] = items;
+  const [typed = null, flags = null] = isTyped ? items.slice(6) : [null, items[6]];
+  const count = items.length - (isTyped ? 1 : 0);
+  if (
+    !isKind(storage, 'storage') ||
+    !isKind(size, 'tuple') ||
+    !isKind(stride, 'tuple') ||
+    (flags !== null && !isKind(flags, 'dict')) ||
+    count < 6 ||
+    count > 7
+  ) {
+    throw refuse(
+      'tensor-arguments',
+      'rebuilds a tensor from something else than a storage, an offset, sizes and strides',
     );
-    this.#addShown(tensor);
-    return tensor;
   }
-
-  #addShown({ storage, bytes }: StoredTensor): void {
-    if (!this.#storages.has(storage)) this.#storedBytes += storage.bytes;
-    this.#storages.add(storage);
-    this.#shownBytes += bytes;
-    if (this.#shownBytes > MAX_SHOWINGS * this.#storedBytes + MAX_EXTRA_BYTES) {
-      throw this.#refuse(
-        'tensor-amplification-sum',
-        `makes tensors of ${this.#shownBytes} bytes and more out of storages of ${this.#storedBytes}`,
-        'save contiguous copies, or the smaller tensors that they were expanded from',
-      );
-    }
+  checkFlags(flags, refuse);
+  const dtype = isTyped ? dtypeOf(typed) : storage.dtype;
+  if (dtype === undefined) {
+    throw refuse(
+      'tensor-dtype',
+      'rebuilds a tensor of an element type that files do not store',
+      'save the tensors in another type',
+    );
   }
+  checkByteOrder(storage, dtype, refuse);
+  checkGradient(items[4] ?? null, dtype, refuse);
+  return place(storage, dtype, numbers([offset], size.items, stride.items, refuse), refuse);
 }
 
 function dtypeOf(value: Value): StoredDtype | undefined {

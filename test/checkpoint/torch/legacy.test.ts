@@ -257,25 +257,6 @@ const ATTACKS: readonly (readonly [RuleId, string, () => Uint8Array])[] = [
     '2^40 elements of one',
     () => fileWith(a.tensor({ size: a.tuple(a.int(2 ** 40)), stride: a.tuple(a.int(0)) })),
   ],
-  [
-    'tensor-amplification-sum',
-    'many tensors of 2^20 elements on one number',
-    () =>
-      a.legacy(
-        a.pickle(
-          a.dict(
-            ...Array.from({ length: 17 }, (_, index) =>
-              a.join(
-                a.text(`w${index}`),
-                a.tensor({ size: a.tuple(a.int(2 ** 20)), stride: a.tuple(a.int(0)) }),
-              ),
-            ),
-          ),
-        ),
-        ['0'],
-        [a.legacyData(4n, 16)],
-      ),
-  ],
   ['tensor-flags', 'neg: 1', () => fileWith(a.tensor({ rest: [a.dict(a.text('neg'), a.int(1))] }))],
   ['tensor-arguments', 'a list of flags', () => fileWith(a.tensor({ rest: [a.EMPTY_LIST] }))],
   [

@@ -276,6 +276,12 @@ describe('a pickle that breaks a rule', () => {
     expect(ruleOfBytes(bytes())).toBe(rule);
   });
 
+  it('may build more in a large file, as checkpoints with the state of an optimizer do', () => {
+    const many = a.pickle(times(2_000_000, a.join(a.EMPTY_LIST, a.POP)), a.NONE);
+    expect(ruleOfBytes(many)).toBe('pickle-memory');
+    expect(ruleOfBytes(Buffer.concat([many, Buffer.alloc(30_000_000)]))).toBeUndefined();
+  });
+
   it('every rule has its attack', () => {
     expect(new Set(ATTACKS.map(([rule]) => rule))).toEqual(new Set(Object.keys(PICKLE_RULES)));
   });
