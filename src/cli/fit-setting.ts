@@ -304,9 +304,7 @@ function servingSettingOf(
 function refuseGroups(flags: FitFlags, dtype: WeightDtype): void {
   const flag = (['group-size', 'scale-dtype'] as const).find((each) => flags[each] !== undefined);
   if (flag === undefined || WEIGHT_DTYPES[dtype].usual) return;
-  const why = WEIGHT_DTYPES[dtype].blocks
-    ? 'have the scales of their blocks'
-    : 'have no scales';
+  const why = WEIGHT_DTYPES[dtype].blocks ? 'have the scales of their blocks' : 'have no scales';
   throw new UserError('usage', `--${flag}: weights in ${dtype} ${why}`, {
     suggestion: 'leave it out, or ask for --dtype int4, int8 or f8',
   });
@@ -356,10 +354,12 @@ function refuseForeign(flags: FitFlags): void {
  * @throws UserError when the flags do not go together or are of what is not asked, or the model cannot be spread so.
  */
 export function fitsOf(
-  { family, document, model, quantization }: Pick<
-    ModelFile,
-    'family' | 'document' | 'model' | 'quantization'
-  >,
+  {
+    family,
+    document,
+    model,
+    quantization,
+  }: Pick<ModelFile, 'family' | 'document' | 'model' | 'quantization'>,
   cluster: Cluster,
   flags: FitFlags,
 ): Fits {
@@ -371,13 +371,7 @@ export function fitsOf(
     return { ...resolved, fit: fitTraining(model, resolved.setting) };
   };
   const serving = () => {
-    const resolved = servingSettingOf(
-      flags,
-      hints,
-      positions,
-      cluster,
-      quantization?.served,
-    );
+    const resolved = servingSettingOf(flags, hints, positions, cluster, quantization?.served);
     const { setting, fit } = leastShared(model, resolved.setting, flags['tensor-parallel']);
     return { ...resolved, setting, fit };
   };
