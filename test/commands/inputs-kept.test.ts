@@ -92,7 +92,10 @@ async function expectRefused(folder: string, args: readonly string[], out: strin
   const before = contents(folder);
   const words = args.map((word) => (word === 'OUT' ? out : word));
   const { code, stderr } = await runHere([...words, '--force'], { cwd: folder });
-  expect({ code, stderr }).toMatchObject({ code: 2, stderr: expect.stringMatching(/ (is read|be in the place of)/) });
+  expect({ code, stderr }).toMatchObject({
+    code: 2,
+    stderr: expect.stringMatching(/ (is read|be in the place of)/),
+  });
   expect(contents(folder)).toEqual(before);
 }
 
