@@ -3,6 +3,7 @@ import { defineConfig } from 'vitest/config';
 /** Modes of runs of their own, such as `npm run test:kill`. */
 const ENVIRONMENTS: Readonly<Record<string, Record<string, string>>> = {
   kill: { MINIMIND_KILLS: '50' },
+  fuzz: { MINIMIND_FUZZ: process.env.MINIMIND_FUZZ ?? '10000' },
   conversions: { MINIMIND_CONVERSIONS: 'all' },
 };
 

@@ -178,6 +178,7 @@ interface AttentionParts {
   readonly keyNorm?: RmsNorm | undefined;
   readonly rotary?: Rotary | undefined;
   readonly alibi?: Alibi | undefined;
+  readonly ownTypeSoftmax?: boolean;
   /** 1 / sqrt(headDim) unless said otherwise. */
   readonly scale?: number;
   readonly softcap?: number | undefined;
@@ -205,6 +206,7 @@ export function attention(name: string, parts: AttentionParts): Attention {
     scale: parts.scale ?? 1 / Math.sqrt(headDim),
     softcap: parts.softcap,
     spans: parts.spans ?? [{ heads, window }],
+    ...(parts.ownTypeSoftmax && { ownTypeSoftmax: true }),
   };
 }
 
@@ -259,8 +261,8 @@ export function rmsNorm(name: string, size: number, eps: number, offset = 0): Rm
   return { kind: 'rmsNorm', name, component: 'norm', weight, eps, offset };
 }
 
-export function activation(name: string, fn: ActivationName): Activation {
-  return { kind: 'activation', name, fn };
+export function activation(name: string, fn: ActivationName, composed = false): Activation {
+  return { kind: 'activation', name, fn, ...(composed && { composed }) };
 }
 
 export function scale(name: string, factor: number): Scale {

@@ -1,8 +1,9 @@
 import * as z from 'zod';
-import type { Confusion, Rule } from '../errors.js';
+import type { Confusion, PropertyPath, Rule, Severity } from '../errors.js';
 import type { LanguageModel } from './layer.js';
 import type { Reading, StoredShapes } from './reading.js';
 import type { SrteLayout } from './srte-layout.js';
+import type { KeyUse } from './transformer/config-keys.js';
 
 /** A named, ready configuration. */
 export interface Preset<Input> {
@@ -82,6 +83,28 @@ export interface Dimensions {
   follows?(width: number): Readonly<Record<string, number>>;
 }
 
+/** A key of a `config.json` that is not described as it stands. */
+export interface KeyRemark {
+  /** Where it stands; empty for the whole file. */
+  readonly path: PropertyPath;
+  readonly severity: Severity;
+  /** What the value means; absent for a key that is not known. */
+  readonly why?: string;
+}
+
+/** How a family's `config.json` of Hugging Face is read. */
+export interface HuggingFaceReader {
+  /** The `model` section, but for its family, that a file comes to, and what is odd about its keys. */
+  read(config: Readonly<Record<string, unknown>>): {
+    readonly settings: Record<string, unknown>;
+    readonly remarks: readonly KeyRemark[];
+  };
+  /** The keys that are read. */
+  readonly keys: readonly string[];
+  /** What is done with a key. */
+  useOf(key: string): KeyUse;
+}
+
 /**
  * Everything that minimind knows of a kind of model. `Schema` describes the whole document that a user
  * writes; the rest is derived from its parsed value.
@@ -102,8 +125,8 @@ export interface Family<Schema extends z.ZodType = z.ZodType> {
    * @throws LimitError when it is beyond what can be described or counted exactly.
    */
   build(document: z.output<Schema>): LanguageModel;
-  /** The `model` section, but for its family, that a `config.json` of Hugging Face comes to. */
-  fromHuggingFace?(config: Readonly<Record<string, unknown>>): Record<string, unknown>;
+  /** Absent where Hugging Face has no `config.json` of the family. */
+  readonly fromHuggingFace?: HuggingFaceReader;
   /**
    * What makes a document that of a small model of the same structure, for when the model is too large to run.
    * Families whose documents have the keys of `decoderTwin` need none of their own.

@@ -97,13 +97,28 @@ export const ACTIVATIONS = {
   quickGelu: 'GELU, approximated by σ',
   relu: 'max(x, 0)',
   reluSquared: 'max(x, 0)²',
+  relu6: 'min(max(x, 0), 6)',
+  leakyRelu: 'max(x, x / 100)',
+  /** Clipped at ±10. */
+  geluClipped: 'GELU, between −10 and 10',
+  hardSwish: 'x · min(max(x + 3, 0), 6) / 6',
+  mish: 'x · tanh(log(1 + eˣ))',
+  tanh: 'tanh(x)',
+  sigmoid: 'σ(x)',
+  /** By erf, with the mean √½ and the deviation √(1 / 4π) (arXiv 2209.10655). */
+  laplace: 'distribution function of a normal distribution',
 } as const satisfies Record<string, string>;
+
+/** Mean and deviation of `laplace`, in the digits that implementations have. */
+export const LAPLACE = { mean: 707_107e-6, deviation: 282_095e-6 } as const;
 
 export type ActivationName = keyof typeof ACTIVATIONS;
 
 /** Elementwise. */
 export interface Activation extends Node<'activation'> {
   readonly fn: ActivationName;
+  /** Whether the original makes it of elementary operations, each of which keeps values for its gradient. */
+  readonly composed?: boolean;
 }
 
 /** x · factor. */
@@ -267,6 +282,8 @@ export interface Attention extends Node<'attention'> {
   readonly scale: number;
   /** cap · tanh(score / cap) */
   readonly softcap: number | undefined;
+  /** Whether the original takes the softmax in the type of the scores; else in float32. */
+  readonly ownTypeSoftmax?: boolean;
   readonly spans: readonly HeadSpan[];
 }
 

@@ -27,6 +27,8 @@ export type RotaryScaling =
       readonly truncate: boolean;
       /** The ramp ends here at the latest: implementations differ. */
       readonly lastDimension: number;
+      /** What a ramp that would end before it begins does: it runs backwards, or has no width. */
+      readonly inverted: 'backwards' | 'stepped';
       /** What cosine and sine are multiplied by. */
       readonly amplitude: number;
     }
@@ -83,7 +85,7 @@ export function rotaryFrequencies(turning: Turning, tokens = 0): Float32Array {
     }
     case 'yarn': {
       const [low, high] = yarnRamp(turning, scaling);
-      const width = Math.max(high - low, 0.001);
+      const width = rampWidth(high - low, scaling.inverted);
       return plain.map((frequency, j) =>
         blend(frequency, scaling.factor, 1 - Math.min(1, Math.max(0, (j - low) / width))),
       );
@@ -105,6 +107,10 @@ export function rotaryFrequencies(turning: Turning, tokens = 0): Float32Array {
  */
 export const ntkBase = (base: number, times: number, dimensions: number): number =>
   base * times ** (dimensions / (dimensions - 2));
+
+/** How far YaRN's ramp reaches, without which it would divide by zero. */
+const rampWidth = (distance: number, inverted: 'backwards' | 'stepped'): number =>
+  inverted === 'stepped' ? Math.max(distance, 0.001) : distance || 0.001;
 
 /** A part of the frequency kept, the rest divided by the factor. */
 const blend = (frequency: number, factor: number, kept: number) =>

@@ -11,6 +11,7 @@ import type {
   Projections,
 } from './layer.js';
 import type { Param } from './param.js';
+import { remembered } from './remember.js';
 
 /** The layers that a layer holds, in the order in which PyTorch registers them. */
 function childrenOf(layer: Layer): readonly Layer[] {
@@ -180,11 +181,17 @@ export interface Visit {
 }
 
 /** Every layer below and with `layer`, parents before children; a shared layer at each place that holds it. */
-export function walk(layer: Layer): Visit[] {
+export const walk = (layer: Layer): readonly Visit[] =>
+  // A whole model is asked for again and again; its parts are mostly asked for once.
+  layer.kind === 'languageModel' ? walkOfModel(layer) : visitsOf(layer);
+
+function visitsOf(layer: Layer): Visit[] {
   const visits: Visit[] = [];
   collect(layer, 'other', visits);
   return visits;
 }
+
+const walkOfModel = remembered<LanguageModel, readonly Visit[]>(visitsOf);
 
 function collect(layer: Layer, inherited: Component, visits: Visit[]): void {
   const component = layer.component ?? inherited;
@@ -200,7 +207,10 @@ export interface OwnedTensor {
 }
 
 /** Every stored tensor below `layer` once, by identity, in the canonical order. */
-export function ownedTensors(layer: Layer): OwnedTensor[] {
+export const ownedTensors = (layer: Layer): readonly OwnedTensor[] =>
+  layer.kind === 'languageModel' ? ownedByModel(layer) : ownedBy(layer);
+
+function ownedBy(layer: Layer): OwnedTensor[] {
   const owned = new Map<Param, OwnedTensor>();
   for (const visit of walk(layer)) {
     for (const tensor of ownTensors(visit.layer)) {
@@ -209,6 +219,8 @@ export function ownedTensors(layer: Layer): OwnedTensor[] {
   }
   return [...owned.values()];
 }
+
+const ownedByModel = remembered<LanguageModel, readonly OwnedTensor[]>(ownedBy);
 
 /** `ownedTensors` without their components. */
 export function tensorsOf(layer: Layer): Param[] {

@@ -24,6 +24,10 @@ export interface ActivationSetting {
    * the residual stream; and the softmax after it.
    */
   readonly dropout?: boolean | undefined;
+  /** Count what modules keep that are made of elementary operations, each of which keeps its own. */
+  readonly unfused?: boolean | undefined;
+  /** Count keys and values that are repeated for each query head that reads them. */
+  readonly repeated?: boolean | undefined;
   /** Among how many GPUs each layer is split; 1 unless said otherwise. */
   readonly tensor?: number | undefined;
   /** Whether they split, by tokens, what is not split by width (arXiv 2205.05198). */
@@ -48,6 +52,8 @@ export const OTHER_PARTS = {
   scanStates: 'scan states',
   softmaxSums: 'log-sums of the softmax',
   dropout: 'masks of dropout',
+  unfused: 'insides of unfused modules',
+  repeated: 'repeated keys and values',
   logits: 'logits, for the loss',
   blockInputs: 'inputs of the blocks',
   oneBlock: 'the block being recomputed',

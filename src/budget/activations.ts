@@ -7,6 +7,7 @@
  */
 
 import { COMPONENTS, type LanguageModel, type Layer } from '../architecture/layer.js';
+import { remembered } from '../architecture/remember.js';
 import { outputWidth } from '../architecture/widths.js';
 import {
   type ActivationPart,
@@ -22,17 +23,18 @@ import {
   type Kept,
   keptBy,
   keptInTurn,
+  type OptionalPart,
   type Vectors,
   withoutInput,
 } from './kept-values.js';
 import {
   kernelsOf,
   scanFigure,
+  scoreGradientsFigure,
   scoresFigure,
   scoresOf,
   softmaxSums,
 } from './kernel-activations.js';
-import { remembered } from './remember.js';
 
 interface PartBytes {
   readonly part: ActivationPart;
@@ -87,7 +89,7 @@ function partsOf(
 ): PartBytes[] {
   const byPart = new Map<Kept['part'], Kept[]>();
   for (const each of kept) {
-    if (each.part === 'dropout' && !setting.dropout) continue;
+    if (isOptional(each.part) && !setting[each.part]) continue;
     const members = byPart.get(each.part);
     if (members) members.push(each);
     else byPart.set(each.part, [each]);
@@ -100,8 +102,10 @@ function partsOf(
   return [...parts, ...insideKernels(blocks, setting).filter(({ bytes }) => bytes.value > 0)];
 }
 
-const labelOf = (part: Kept['part']) =>
-  part === 'dropout' ? OTHER_PARTS.dropout : COMPONENTS[part];
+const isOptional = (part: Kept['part']): part is OptionalPart =>
+  part === 'dropout' || part === 'unfused' || part === 'repeated';
+
+const labelOf = (part: Kept['part']) => (isOptional(part) ? OTHER_PARTS[part] : COMPONENTS[part]);
 
 /** What the attention and the scan of `blocks` keep of their inside. */
 function insideKernels(blocks: readonly Layer[], setting: ActivationSetting): PartBytes[] {
@@ -148,7 +152,7 @@ function vectorsFigure(
   });
   const [only = '0'] = groups;
   const formula = `${sequences.factor} * ${groups.length > 1 ? `(${groups.join(' + ')})` : only}`;
-  const sources = [...new Set(members.map(({ source }) => source))];
+  const sources = [...new Set([...new Set(members)].map(({ source }) => source))];
   const source = `per token, over all layers: ${sources.join('; ')}`;
   return figure({ label, unit: 'bytes', formula, inputs, source });
 }
@@ -220,7 +224,7 @@ export function blocksInHand(model: LanguageModel, whole: ActivationSetting): Bl
     const isRecomputed = setting.recompute === 'selective';
     return {
       layers,
-      scoreGradients: scoresFigure([block], { ...setting, dropout: false }, () => 2).value,
+      scoreGradients: scoreGradientsFigure(block, setting).value,
       scanStates,
       recomputed: isRecomputed ? exact(BigInt(scores) + BigInt(scanStates)) : 0,
     };
@@ -268,6 +272,10 @@ const kindsOfBlocks = remembered((model: LanguageModel): ReadonlyMap<Layer, Bloc
     }),
   );
 });
+
+/** One block of each kind. */
+export const unlikeBlocks = (model: LanguageModel): Layer[] =>
+  [...new Set(kindsOfBlocks(model).values())].map(({ block }) => block);
 
 /** Whether blocks keep the same, kind by kind. */
 export const areAlike = (

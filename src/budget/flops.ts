@@ -4,9 +4,9 @@
  */
 import { COMPONENTS, type Component, type Layer, type Window } from '../architecture/layer.js';
 import { visiblePairs, windowKey } from '../architecture/masks.js';
+import { remembered } from '../architecture/remember.js';
 import { type Exact, exact, type Figure, figure, sumFigure } from './figure.js';
 import { type Operation, operationsOf } from './operations.js';
-import { remembered } from './remember.js';
 
 /** What the backward pass computes a second time to save memory. */
 export type Recompute = 'none' | 'selective' | 'full';

@@ -1,5 +1,11 @@
 /** What each kind of layer keeps of a token for the backward pass, but for scores and scan states. */
-import type { Component, LatentAttention, Layer, MixtureOfExperts } from '../architecture/layer.js';
+import type {
+  Component,
+  LatentAttention,
+  Layer,
+  MixtureOfExperts,
+  RmsNorm,
+} from '../architecture/layer.js';
 import { expertLayers, isProduct, stagesOf } from '../architecture/walk.js';
 import { expertInner, inputWidth, sharedInputWidth, widthAfter } from '../architecture/widths.js';
 
@@ -17,13 +23,16 @@ export interface Vectors {
   readonly name: string;
   readonly size: number;
   readonly share: Share;
-  /** Of a value; undefined: those of any activation. */
-  readonly bytes?: number;
+  /** Of a value, as a formula over `bytes`; undefined: those of any activation. */
+  readonly bytes?: '1' | '4' | '(4 - bytes)';
 }
+
+/** Parts that are counted only when they are asked for. */
+export type OptionalPart = 'dropout' | 'unfused' | 'repeated';
 
 /** What a layer keeps for each token. */
 export interface Kept {
-  readonly part: Component | 'dropout';
+  readonly part: Component | OptionalPart;
   /** The first is what the layer is given, where it keeps that. */
   readonly vectors: readonly Vectors[];
   readonly source: string;
@@ -40,7 +49,7 @@ const vectors = (count: number, name: string, size: number, share: Share = 'toke
 export const droppedIn = (hidden: number): Kept[] => [
   {
     part: 'dropout',
-    vectors: [{ ...vectors(1, 'hidden', hidden), bytes: 1 }],
+    vectors: [{ ...vectors(1, 'hidden', hidden), bytes: '1' }],
     source: 'a mask of 1 byte a value, of the embeddings and of each branch (arXiv 2205.05198)',
   },
 ];
@@ -96,9 +105,35 @@ export function keptBy(
           vectors(2, 'key_width', keys, 'width'),
         ),
         ...(layer.queryNorm
-          ? kept('q before its norm', vectors(1, 'query_width', queries, 'width'))
+          ? [
+              ...kept('q before its norm', vectors(1, 'query_width', queries, 'width')),
+              ...unfusedNorm(layer.queryNorm, vectors(1, 'query_width', queries, 'width')),
+            ]
           : []),
-        ...(layer.keyNorm ? kept('k before its norm', vectors(1, 'key_width', keys, 'width')) : []),
+        ...(layer.keyNorm
+          ? [
+              ...kept('k before its norm', vectors(1, 'key_width', keys, 'width')),
+              ...unfusedNorm(layer.keyNorm, vectors(1, 'key_width', keys, 'width')),
+            ]
+          : []),
+        ...(layer.rotary && 'kind' in layer.inputs
+          ? [
+              {
+                part: 'unfused' as const,
+                vectors: [vectors(1, 'rotated_width', queries + keys, 'width')],
+                source: 'q and k before their rotation, as they lie in one tensor with v',
+              },
+            ]
+          : []),
+        ...(queries > keys
+          ? [
+              {
+                part: 'repeated' as const,
+                vectors: [vectors(2, 'repeated_width', queries - keys, 'width')],
+                source: 'k and v once for each query head that reads them, in place of once',
+              },
+            ]
+          : []),
       ];
     }
     case 'latentAttention':
@@ -140,7 +175,18 @@ export function keptBy(
     case 'sequence':
       return keptInTurn(layer.layers, width, own);
     case 'activation':
-      return kept('what an activation is given', vectors(1, 'inner', width, share));
+      return [
+        ...kept('what an activation is given', vectors(1, 'inner', width, share)),
+        ...(layer.composed
+          ? [
+              {
+                part: 'unfused' as const,
+                vectors: [vectors(3, 'inner', width, share)],
+                source: 'of a GELU made of products, a power and a tanh: x / 2, tanh, and 1 + tanh',
+              },
+            ]
+          : []),
+      ];
     case 'softcap':
       return kept('tanh', vectors(1, 'width', width, share));
     case 'fusedProjection':
@@ -149,8 +195,18 @@ export function keptBy(
     case 'transposedLinear':
       return kept('its input', vectors(1, 'input', inputWidth(layer), share));
     case 'layerNorm':
-    case 'rmsNorm':
-      return kept('its input', vectors(1, 'hidden', layer.weight.elements));
+      return [
+        ...kept('its input', vectors(1, 'hidden', layer.weight.elements)),
+        {
+          part: 'unfused',
+          vectors: [{ ...vectors(2, 'statistic', 1), bytes: '4' }],
+          source: 'mean and deviation of LayerNorm',
+        },
+      ];
+    case 'rmsNorm': {
+      const input = vectors(1, 'hidden', layer.weight.elements);
+      return [...kept('its input', input), ...unfusedNorm(layer, input)];
+    }
     case 'embedding':
     case 'scale':
     case 'learnedPositions':
@@ -164,6 +220,20 @@ export function keptBy(
       return [];
   }
 }
+
+/** RMSNorm as transformers writes it: in float32, and the normalised input is multiplied by the weight. */
+const unfusedNorm = ({ offset }: RmsNorm, input: Vectors): Kept[] => [
+  {
+    part: 'unfused',
+    vectors: [
+      { ...input, bytes: '(4 - bytes)' },
+      // With an offset the product is in float32, too.
+      offset === 0 ? input : { ...input, bytes: '4' },
+      { ...vectors(1, 'statistic', 1, input.share), bytes: '4' },
+    ],
+    source: 'of RMSNorm its input in float32, the normalised input, and the deviation',
+  },
+];
 
 /** Of layers that follow each other. Between a product before an activation and the next, the width is split. */
 export function keptInTurn(
@@ -198,7 +268,8 @@ function latentAttentionKept(layer: LatentAttention, part: Component): Kept[] {
   const source =
     'its input; the latent before and after its norm; q, and k with the shared part for every head; v and ' +
     'the output of the heads';
-  return [{ part, vectors: values, source }];
+  const latent = vectors(1, 'latent_rank', latentRank);
+  return [{ part, vectors: values, source }, ...unfusedNorm(layer.latentNorm, latent)];
 }
 
 /** Its first layer reads what the keys and values are made of too. */

@@ -1,6 +1,7 @@
 /** What attention and scan keep of their inside: scores and states of plain ones, sums of fused ones. */
 import type { Attention, LatentAttention, Layer } from '../architecture/layer.js';
 import { scoreValues, windowKey } from '../architecture/masks.js';
+import { remembered } from '../architecture/remember.js';
 import { walk } from '../architecture/walk.js';
 import {
   type ActivationSetting,
@@ -10,7 +11,6 @@ import {
 } from './activation-setting.js';
 import { type Exact, exact, type Figure, figure } from './figure.js';
 import { ranksOf, spansOf, spansOfRank } from './head-spans.js';
-import { remembered } from './remember.js';
 
 /**
  * The softmax of every head, over as many keys as the original multiplies; and a softcap's tanh before it. Of
@@ -33,18 +33,25 @@ function scoresOfRank(
   rank: number,
   squaresOf: typeof squaresPerHead,
 ): Figure {
-  const { context, bytesPerValue: bytes, dropout } = setting;
+  const { context, bytesPerValue: bytes, dropout, unfused } = setting;
   const { factor, inputs: sequences } = sequencesIn(setting);
   const inputs: Record<string, Exact> = { ...sequences, bytes };
   const squares = new Map<string, number>();
+  const copies = new Map<string, number>();
+  const add = (counts: Map<string, number>, name: string, count: number) =>
+    counts.set(name, (counts.get(name) ?? 0) + count);
   for (const layer of attentions) {
     for (const span of spansOfRank(spansOf(layer), tensorOf(setting), rank)) {
       const name = windowKey(span.window);
-      squares.set(name, (squares.get(name) ?? 0) + span.heads * squaresOf(layer));
+      add(squares, name, span.heads * squaresOf(layer));
+      if (unfused && bytes < 4 && isInFloat32(layer)) add(copies, name, span.heads);
       inputs[`scores_${name}`] = exact(scoreValues(context, span.window));
     }
   }
-  const terms = [...squares].map(([name, count]) => `${count} * scores_${name}`);
+  const sumOf = (counts: Map<string, number>) =>
+    [...counts].map(([name, count]) => `${count} * scores_${name}`).join(' + ') || '0';
+  const each = dropout ? '(2 * bytes + 1)' : 'bytes';
+  const inType = `${each} * (${sumOf(squares)})`;
   const local = [...squares.keys()].some((name) => name.startsWith('window_'));
   const capped = attentions.some(
     (layer) => layer.kind === 'attention' && layer.softcap !== undefined,
@@ -52,10 +59,11 @@ function scoresOfRank(
   return figure({
     label: `activations: ${OTHER_PARTS.scores}`,
     unit: 'bytes',
-    formula: `${factor} * ${dropout ? '(2 * bytes + 1)' : 'bytes'} * (${terms.join(' + ') || '0'})`,
+    formula: `${factor} * ${copies.size > 0 ? `(${inType} + 4 * (${sumOf(copies)}))` : inType}`,
     inputs,
     source: [
       'the softmax of each head',
+      copies.size > 0 ? ', and in float32 before it is cast' : '',
       dropout ? ', before and after dropout, and a mask of 1 byte (arXiv 2205.05198)' : '',
       capped ? ', and the tanh of its softcap' : '',
       local
@@ -98,6 +106,18 @@ function squaresPerHead(layer: Attention | LatentAttention): number {
   return layer.kind === 'attention' && layer.softcap !== undefined ? 2 : 1;
 }
 
+/** Whether the softmax is taken in float32, whatever the type of the scores. */
+const isInFloat32 = (layer: Attention | LatentAttention): boolean =>
+  layer.kind === 'latentAttention' || layer.ownTypeSoftmax !== true;
+
+/** Two gradients of each score: of the softmax, and of what it is given. */
+export function scoreGradientsFigure(block: Layer, setting: ActivationSetting): Figure {
+  const inFloat32 = 8 / setting.bytesPerValue;
+  return scoresFigure([block], { ...setting, dropout: false }, (layer) =>
+    isInFloat32(layer) ? inFloat32 : 2,
+  );
+}
+
 /** The scan as a loop keeps decay, B·Δ and state of every step. */
 export function scanFigure(blocks: readonly Layer[], setting: ActivationSetting): Figure {
   const { context, bytesPerValue: bytes } = setting;
@@ -119,4 +139,5 @@ export const scoresOf = (layer: Attention | LatentAttention) => [
   layer.heads,
   spansOf(layer),
   squaresPerHead(layer),
+  isInFloat32(layer),
 ];

@@ -255,8 +255,9 @@ export function elementsFigure(
   return figure({ label, unit, formula: terms.join(' + ') || '0', inputs, source });
 }
 
-/** `layers.*.mamba.D` for `layers.0.mamba.D`: the same for all layers. */
-export const layerPattern = (name: string) => name.replace(/\.\d+\./, '.*.');
+/** `layers.*.mamba.D` for `layers.0.mamba.D`: the same for all layers, and for all experts of a layer. */
+export const layerPattern = (name: string) =>
+  name.replace(/\.\d+\./, '.*.').replace(/\bexperts\.\d+\./, 'experts.*.');
 
 /** An input's name from a tensor's: its last parts, as few as tell it from the others. */
 function freeName(pattern: string, taken: Readonly<Record<string, unknown>>): string {

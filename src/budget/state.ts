@@ -1,6 +1,7 @@
 /** What must be kept between two tokens of cached decoding, and the memory of inference. */
 import type { Attention, Layer, Window } from '../architecture/layer.js';
 import { reachOf, windowKey } from '../architecture/masks.js';
+import { remembered } from '../architecture/remember.js';
 import { walk } from '../architecture/walk.js';
 import { DTYPES, type Dtype } from '../tensor/dtype.js';
 import { type Figure, figure, sumFigure } from './figure.js';
@@ -42,12 +43,8 @@ export function stateOf(
   model: Layer,
   { batch, context, dtype, gpus = 1 }: StateSetting,
 ): StateBudget {
-  const kept = keptBy(model, gpus);
-  const { mambaValues, convolutionValues } = kept;
+  const { windows, mambaValues, convolutionValues, onRanks } = keptOn(model, gpus);
   const { bits } = DTYPES[dtype];
-  const onRanks = ranksOf(kept.attentions.map(spansOf), gpus).map((rank) =>
-    cachedValues(kept, gpus, rank),
-  );
   /** Bytes of what `term` says of each kind of cache that `which` lets through, times `factor`. */
   const keyValues = (
     label: string,
@@ -95,7 +92,7 @@ export function stateOf(
     source: 'the last kernel − 1 inputs of each channel of each convolution',
   });
   return {
-    windows: windowsOf(kept.attentions),
+    windows,
     keyValueCache,
     keyValuePerToken: perToken('key-value cache per token'),
     keyValuePerTokenPastWindows: perToken(
@@ -115,6 +112,12 @@ export function stateOf(
       'sum of the parts',
     ),
   };
+}
+
+/** What is kept of a model, on each GPU that could keep most of it. */
+interface KeptOnGpus extends Pick<Kept, 'mambaValues' | 'convolutionValues'> {
+  readonly windows: readonly Window[];
+  readonly onRanks: readonly (readonly CachedValues[])[];
 }
 
 /** What caches of one kind hold of a token, over all layers. */
@@ -172,6 +175,27 @@ function widthsOf(attentions: readonly Attention[], gpus: number, rank: number) 
 
 const windowsOf = (attentions: readonly Attention[]): Window[] =>
   widthsOf(attentions, 1, 0).flatMap(({ window }) => (window === undefined ? [] : [window]));
+
+/** What depends on neither batch nor context: searches ask for many of these. */
+function keptOn(model: Layer, gpus: number): KeptOnGpus {
+  const known = knownKept(model);
+  const found = known.get(gpus) ?? readKept(model, gpus);
+  known.set(gpus, found);
+  return found;
+}
+
+const knownKept = remembered<Layer, Map<number, KeptOnGpus>>(() => new Map());
+
+function readKept(model: Layer, gpus: number): KeptOnGpus {
+  const kept = keptBy(model, gpus);
+  const { attentions, mambaValues, convolutionValues } = kept;
+  return {
+    windows: windowsOf(attentions),
+    mambaValues,
+    convolutionValues,
+    onRanks: ranksOf(attentions.map(spansOf), gpus).map((rank) => cachedValues(kept, gpus, rank)),
+  };
+}
 
 const fullest = (figures: readonly Figure[]): Figure =>
   figures.reduce((a, b) => (b.value > a.value ? b : a));

@@ -1,5 +1,6 @@
 /** Memory of training on one device: weights, gradients, optimizer, buffers, activations. */
 import type { LanguageModel } from '../architecture/layer.js';
+import type { Param } from '../architecture/param.js';
 import { tensorsOf } from '../architecture/walk.js';
 import { type ActivationBudget, activationsOf } from './activations.js';
 import { type Figure, figure, sumFigure } from './figure.js';
@@ -12,7 +13,7 @@ const EIGHT_BIT_SMALLEST = 4096;
 
 /**
  * Bytes that an optimizer keeps for each parameter besides the fp32 master copy of mixed precision:
- * formulas over `parameters` and, for 8 bits, over those of large and small tensors.
+ * formulas over `parameters` and, for 8 bits, over those of large tensors, and of small ones and embeddings.
  */
 export const OPTIMIZERS = {
   adamw: {
@@ -24,7 +25,8 @@ export const OPTIMIZERS = {
     label: 'AdamW, 8 bits',
     state: '2 * large + 8 * small + 8 * blocks',
     source:
-      'two moments of 1 byte with a float32 scale for each block of 256 values; tensors below 4096 values in float32 (bitsandbytes, AdamW8bit)',
+      'two moments of 1 byte with a float32 scale for each block of 256 values; tensors below 4096 values in float32 ' +
+      '(bitsandbytes, AdamW8bit), and embeddings (transformers, Trainer.create_optimizer)',
   },
   sgd: { label: 'SGD', state: '0 * parameters', source: 'no state without momentum' },
   'sgd-momentum': {
@@ -60,7 +62,10 @@ export interface TrainingBudget {
 /** Everything that training keeps; workspaces of kernels and fragmentation come on top. */
 export function trainingMemoryOf(model: LanguageModel, setting: TrainingSetting): TrainingBudget {
   const tensors = tensorsOf(model);
-  const trained = tensors.filter(({ role }) => role === 'parameter');
+  const embeddings = embeddingsOf(model);
+  const trained = tensors
+    .filter(({ role }) => role === 'parameter')
+    .map((tensor) => ({ elements: tensor.elements, isEmbedding: embeddings.has(tensor) }));
   const { weights, gradients, optimizer } = trainedStateOf(trained, setting);
   const buffers = bufferBytes(sum(tensors) - sum(trained));
   const bytesPerValue = bytesIn(setting.precision);
@@ -77,7 +82,16 @@ export const bytesIn = (precision: TrainingSetting['precision']): number =>
 /** A tensor, or a device's part of one. */
 export interface Trained {
   readonly elements: number;
+  /** Whether rows of it are looked up: optimizers in 8 bits leave its state in float32. */
+  readonly isEmbedding?: boolean;
 }
+
+/** Tables of which tokens and positions have a row. Tied, that of tokens is the head too. */
+export const embeddingsOf = ({ embedding, embeddingSteps }: LanguageModel): ReadonlySet<Param> =>
+  new Set([
+    embedding.weight,
+    ...embeddingSteps.flatMap((step) => (step.kind === 'learnedPositions' ? [step.weight] : [])),
+  ]);
 
 export interface TrainedStateSetting extends Pick<TrainingSetting, 'precision' | 'optimizer'> {
   /** Of a gradient; those of a weight unless said otherwise. */
@@ -116,7 +130,8 @@ function optimizerFigure(
   { precision, optimizer }: TrainedStateSetting,
 ): Figure {
   const { label, state, source } = OPTIMIZERS[optimizer];
-  const isLarge = ({ elements }: Trained) => elements >= EIGHT_BIT_SMALLEST;
+  const isLarge = ({ elements, isEmbedding = false }: Trained) =>
+    elements >= EIGHT_BIT_SMALLEST && !isEmbedding;
   const large = trained.filter(isLarge);
   const inputs =
     optimizer === 'adamw-8bit'

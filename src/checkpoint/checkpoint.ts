@@ -22,6 +22,11 @@ export interface Checkpoint {
   readonly files: readonly ByteFile[];
   /** The tensors of the model by the file's own names, in the file's own order. */
   readonly tensors: ReadonlyMap<string, StoredTensor>;
+  /**
+   * Names in `tensors` that a tensor under an integer key has too, once its key is written as text: 0 and
+   * '0' in a dict of PyTorch.
+   */
+  readonly ambiguous: readonly string[];
   /** Names that stand only in safetensors metadata: name → the tensor's name. */
   readonly aliases: ReadonlyMap<string, string>;
   /** The strings of safetensors' `__metadata__`, of all shards. */

@@ -1,7 +1,9 @@
 /** The tensors of a checkpoint under the names that a model gives them. */
 import type { Checkpoint } from './checkpoint.js';
 import { canonicalNames, layerNumber } from './names.js';
+import { refusal } from './refusal.js';
 import type { StoredTensor } from './stored-tensor.js';
+import { tensorPlace } from './wording.js';
 
 /** A tensor and its name in the file. */
 export interface StoredName {
@@ -12,8 +14,17 @@ export interface StoredName {
 /** By names without the prefixes of wrappers, those of safetensors metadata included. In the file's order. */
 export type StoredNames = ReadonlyMap<string, StoredName>;
 
-/** @throws UserError when two names become one without their prefixes. */
-export function storedNames({ path, tensors, aliases }: Checkpoint): StoredNames {
+/** @throws UserError when two names become one without their prefixes, or when written as text. */
+export function storedNames({ path, tensors, ambiguous, aliases }: Checkpoint): StoredNames {
+  const [twice] = ambiguous;
+  if (twice !== undefined) {
+    throw refusal(path, {
+      rule: 'names-keys',
+      place: tensorPlace(twice),
+      message: `the state dict also has a tensor under the integer ${twice}, which becomes the same name`,
+      suggestion: 'save the state dict with texts as keys, each once',
+    });
+  }
   const stored = new Map<string, StoredName>();
   for (const [own, name] of canonicalNames([...tensors.keys(), ...aliases.keys()], path)) {
     const tensor = tensors.get(own) ?? tensors.get(aliases.get(own) ?? own);

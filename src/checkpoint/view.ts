@@ -1,6 +1,6 @@
 /** The values of a stored tensor, contiguous and little-endian, whatever its strides and byte order. */
 import { STORED_DTYPES } from '../tensor/stored-dtype.js';
-import { isContiguous, type StoredTensor } from './stored-tensor.js';
+import { isContiguous, type StoredBytes, type StoredTensor } from './stored-tensor.js';
 
 /** Rows of a tensor [rows, …]; a scalar is one row. */
 export const rowsOf = ({ shape }: StoredTensor): number => shape[0] ?? 1;
@@ -14,6 +14,9 @@ const PIECES_AHEAD = 3;
 
 /** Bytes that are read at a time when values lie scattered, or have to be read ahead. */
 const BLOCK_BYTES = 1 << 20;
+
+/** Bytes of scattered values that are taken at a time, and of the storages that are kept for them. */
+const SCATTERED_BYTES = 16 * BLOCK_BYTES;
 
 /**
  * Reads `rows` rows from `firstRow` on into `target`, which has exactly their bytes.
@@ -89,7 +92,7 @@ export async function* chunksOf(
     return;
   }
   // Values that lie all over their storage are read fewer times when more of them are taken at a time.
-  for (const piece of piecesOf(tensor, chunkBytes * 16)) {
+  for (const piece of piecesOf(tensor, (SCATTERED_BYTES / BLOCK_BYTES) * chunkBytes)) {
     yield readTensor(piece);
     await breathe();
   }
@@ -223,12 +226,41 @@ function gatherRows(
     from: [firstRow, ...rest.map(() => 0)],
     size: [rows, ...rest],
   };
+  const { storage } = tensor;
+  if (storage.bytes <= SCATTERED_BYTES) {
+    gatherBox(tensor, whole, firstRow, target, keptBytes(storage), 0);
+    return;
+  }
+  const width = elementBytes(tensor);
   const boxes = [whole];
   for (let box = boxes.pop(); box; box = boxes.pop()) {
-    if (spanOf(tensor, box) * elementBytes(tensor) > BLOCK_BYTES)
-      boxes.push(...halves(tensor, box));
-    else gatherBox(tensor, box, firstRow, target);
+    const bytes = spanOf(tensor, box) * width;
+    if (bytes > BLOCK_BYTES) boxes.push(...halves(tensor, box));
+    else {
+      const start = firstOf(tensor, box) * width;
+      const span = storage.file.read(storage.position + start, bytes);
+      gatherBox(tensor, box, firstRow, target, span, start);
+    }
   }
+}
+
+/** Small storages with scattered values, the latest last: a file can have many views of each. */
+const kept = new Map<StoredBytes, Uint8Array>();
+let keptSize = 0;
+
+/** The bytes of a small storage. */
+function keptBytes(storage: StoredBytes): Uint8Array {
+  const known = kept.get(storage);
+  if (known) return known;
+  const bytes = storage.file.read(storage.position, storage.bytes);
+  keptSize += bytes.length;
+  for (const [oldest, { length }] of kept) {
+    if (keptSize <= SCATTERED_BYTES) break;
+    kept.delete(oldest);
+    keptSize -= length;
+  }
+  kept.set(storage, bytes);
+  return bytes;
 }
 
 const elementBytes = ({ dtype }: StoredTensor) => STORED_DTYPES[dtype].bits / 8;
@@ -250,12 +282,25 @@ function halves({ strides }: StoredTensor, { from, size }: Box): [Box, Box] {
   ];
 }
 
-/** Reads the span of a box at once, and puts each element where it belongs in the rows from `firstRow` on. */
-function gatherBox(tensor: StoredTensor, box: Box, firstRow: number, target: Uint8Array): void {
-  const { strides, shape, storage, offset } = tensor;
+/** Index in the storage of the first element of a box. */
+const firstOf = ({ strides, offset }: StoredTensor, { from }: Box): number =>
+  from.reduce((sum, at, axis) => sum + at * (strides[axis] ?? 0), offset);
+
+/**
+ * Puts each element of a box where it belongs in the rows from `firstRow` on.
+ * @param bytes Part of the storage, from its byte `start` on.
+ */
+function gatherBox(
+  tensor: StoredTensor,
+  box: Box,
+  firstRow: number,
+  target: Uint8Array,
+  bytes: Uint8Array,
+  start: number,
+): void {
+  const { strides, shape } = tensor;
   const width = elementBytes(tensor);
-  const first = box.from.reduce((sum, at, axis) => sum + at * (strides[axis] ?? 0), offset);
-  const span = storage.file.read(storage.position + first * width, spanOf(tensor, box) * width);
+  const first = firstOf(tensor, box) * width - start;
   const index = box.size.map(() => 0);
   const steps = targetSteps(shape);
   const base = box.from.reduce(
@@ -272,9 +317,9 @@ function gatherBox(tensor: StoredTensor, box: Box, firstRow: number, target: Uin
       place += (index[axis] ?? 0) * (steps[axis] ?? 0);
     }
     for (let column = 0; column < inner; column++) {
-      const from = (source + column * stride) * width;
+      const from = first + (source + column * stride) * width;
       const to = (place + column) * width;
-      for (let byte = 0; byte < width; byte++) target[to + byte] = span[from + byte] ?? 0;
+      for (let byte = 0; byte < width; byte++) target[to + byte] = bytes[from + byte] ?? 0;
     }
   } while (advance(index, box.size, last));
 }

@@ -25,6 +25,9 @@ export const formatOf = ({ json, format }: Pick<OutputFlags, 'json' | 'format'>)
 export abstract class BaseCommand extends Command {
   static override baseFlags = baseFlags;
 
+  /** Of all that was read so far, also where nothing is printed of it. */
+  readonly #warnings: Problem[] = [];
+
   /**
    * Prints a result in the format that the user asked for, and returns it.
    * @param result What `--json` prints; `schema` names its form.
@@ -37,7 +40,8 @@ export abstract class BaseCommand extends Command {
   ): Promise<Result> {
     const format = formatOf(flags);
     if (format === 'json') {
-      await this.write(flags, toJson(result));
+      const isAdded = this.#warnings.length > 0 && !('warnings' in result);
+      await this.write(flags, toJson(isAdded ? { ...result, warnings: this.#warnings } : result));
       return result;
     }
     const { render } = await import('../report/render.js');
@@ -62,8 +66,9 @@ export abstract class BaseCommand extends Command {
     await refuseUnwritable(output, force);
   }
 
-  /** Prints warnings to stderr, unless the user wants quiet. */
+  /** Prints warnings to stderr, unless the user wants quiet, and keeps them for the answer's JSON. */
   protected async warnAbout(flags: OutputFlags, warnings: readonly Problem[]): Promise<void> {
+    this.#warnings.push(...warnings);
     if (flags.quiet || warnings.length === 0) return;
     const { problemsText } = await import('../report/problems.js');
     process.stderr.write(problemsText(warnings, renderOptions(process.stderr, flags['no-color'])));

@@ -1,8 +1,12 @@
 /** A checkpoint as the answer to what a model is: its config, and whether its tensors agree. */
+import { tensorsOf } from '../architecture/walk.js';
 import type { Checkpoint, CheckpointFormat } from '../checkpoint/checkpoint.js';
 import { openCheckpoint } from '../checkpoint/open.js';
+import { storedNames } from '../checkpoint/stored-names.js';
+import { isSameView } from '../checkpoint/stored-tensor.js';
 import { summarise, type Totals } from '../checkpoint/summary.js';
 import type { Problem } from '../errors.js';
+import { namesOf } from '../reconcile/faults.js';
 import type { FaultGroup } from '../reconcile/group.js';
 import { type Reconciliation, reconcileIndex } from '../reconcile/reconcile.js';
 import type { Suggestion } from '../reconcile/suggest.js';
@@ -92,6 +96,7 @@ function held(
       ...loaded.warnings,
       ...warningsOf(checkpoint),
       ...mismatches(path, result, config.file),
+      ...countedOnce(checkpoint, loaded),
     ],
     checkpoint: found(checkpoint, result, config),
   };
@@ -105,6 +110,29 @@ function found(
   const { path: file, format, stateDict } = checkpoint;
   const { totals } = summarise(checkpoint, new Map(), new Map());
   return { file, format, stateDict, config, matches, faults, suggestions, totals };
+}
+
+/**
+ * A tied tensor that the file has under a second name, too: as no values are read, that it counts once may be
+ * wrong. transformers unties a head whose stored values differ.
+ */
+function countedOnce(checkpoint: Checkpoint, { model }: ModelFile): Problem[] {
+  const stored = storedNames(checkpoint);
+  return tensorsOf(model).flatMap((tensor) => {
+    const [first, ...others] = namesOf(tensor).flatMap((name) => stored.get(name) ?? []);
+    const apart = others.filter((each) => first && !isSameView(first.tensor, each.tensor));
+    const [other] = apart;
+    if (!first || !other) return [];
+    return [
+      {
+        severity: 'warning',
+        file: checkpoint.path,
+        path: other.own,
+        message: `is stored beside ${first.own}, and counted as one with it, because the config ties them`,
+        suggestion: 'minimind verify compares their values; if they differ, the model has both',
+      } satisfies Problem,
+    ];
+  });
 }
 
 /** More faults than this are only counted. */

@@ -6,7 +6,6 @@ import type { LanguageModel } from '../architecture/layer.js';
 import type { Checkpoint } from '../checkpoint/checkpoint.js';
 import { TORCH_TYPES } from '../checkpoint/torch/torch-types.js';
 import type { ConfigDocument } from '../config/document.js';
-import { applyOverrides } from '../config/overrides.js';
 import { formatPath, isMapping, splitDotted, valueAt } from '../config/path.js';
 import { documentText } from '../config/write.js';
 import { type Problem, UserError } from '../errors.js';
@@ -16,7 +15,7 @@ import { faultText } from '../report/verify.js';
 import type { EncodableDtype } from '../tensor/encode.js';
 import { asStored, type ConfigOrigin, descriptionOf, findConfig } from './checkpoint-config.js';
 import { asOurDocument, changedHuggingFace, isHuggingFace } from './hugging-face.js';
-import { type ModelFile, modelOf, readConfig } from './model-file.js';
+import { type ModelFile, modelOf, overridden, readConfig } from './model-file.js';
 
 /** A config that a checkpoint was held against, and fits. */
 export interface SourceConfig extends ModelFile {
@@ -109,9 +108,10 @@ async function writtenWith(
   document: ConfigDocument,
   sets: readonly string[],
 ): Promise<WrittenConfig> {
-  const kept = isHuggingFace(document) ? await changedHuggingFace(document, sets) : undefined;
+  const { written, meant } = await overridden(await asOurDocument(document), sets);
+  const kept = isHuggingFace(document) ? await changedHuggingFace(document, meant) : undefined;
   if (kept) return { ...kept, format: 'json' };
-  const { value } = applyOverrides(await asOurDocument(document), sets);
+  const { value } = written;
   return { value, text: documentText(value), format: 'yaml' };
 }
 

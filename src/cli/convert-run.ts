@@ -21,6 +21,7 @@ import {
 import type { OutputPlace } from '../conversion/places.js';
 import type { PlannedShard, SrtePlan } from '../conversion/plan.js';
 import { DEFAULT_SHARD_BYTES, shardsOf } from '../conversion/shards.js';
+import { copiesOf, refuseLostSidecars, sidecarNotes, sidecarsOf } from '../conversion/sidecars.js';
 import { findSrteTables } from '../conversion/srte-tables.js';
 import { configWith, writableOf } from '../conversion/torch-config.js';
 import { UserError } from '../errors.js';
@@ -93,7 +94,10 @@ export async function preview(
     memory,
     tables: null,
     tie: null,
-    plan: { ...planning.plan, notes: [...planning.plan.notes, ...standsThere(flags)] },
+    plan: withNotes(planning, [
+      ...sidecarNotes(checkpoint, flags.place.kind),
+      ...standsThere(checkpoint, flags),
+    ]),
   };
 }
 
@@ -109,15 +113,26 @@ const expectedFiles = (
   );
 
 /** What a real run would be refused for. */
-function standsThere({ place, force }: RunFlags): string[] {
+function standsThere(checkpoint: Checkpoint, flags: RunFlags): string[] {
+  const { place, force } = flags;
   try {
     checkReplaceable(findOutputPlace(place.path, place.kind), force);
+    refuseLost(checkpoint, flags);
     return [];
   } catch (error) {
     if (!(error instanceof UserError)) return [];
     return [`As it is, the output could not be written: ${error.message}`];
   }
 }
+
+function refuseLost(checkpoint: Checkpoint, { place, force }: RunFlags): void {
+  if (place.kind === 'folder' && force) refuseLostSidecars(place.path, sidecarsOf(checkpoint));
+}
+
+const withNotes = ({ plan }: Planning, notes: readonly string[]) => ({
+  ...plan,
+  notes: [...plan.notes, ...notes],
+});
 
 const noValues: ValuesOf = () => {
   throw new Error('a preview writes nothing');
@@ -139,6 +154,7 @@ export async function convert(
   const expected = await expectedFiles(checkpoint, first, subject, flags);
   // What is there to resume takes its space already.
   if (!flags.resume) refuseFullDisk(flags.place.path, expected);
+  refuseLost(checkpoint, flags);
   const staging = await openStaging(checkpoint, subject, first, flags);
   const scratch = scratchAt((name) => staging.spool(name));
   const stopped = () => tellStopped(staging, flags);
@@ -166,7 +182,8 @@ export async function convert(
     scratch.close();
     await staging.commit();
     const resumed = files.some((file) => file.resumed);
-    return { ...planning, files, tables, tie, memory, resumed, products: multiplier.name };
+    const plan = withNotes(planning, sidecarNotes(checkpoint, flags.place.kind));
+    return { ...planning, plan, files, tables, tie, memory, resumed, products: multiplier.name };
   } catch (error) {
     scratch.close();
     throw await abandoned(error, staging, flags);
@@ -261,15 +278,20 @@ async function openStaging(
 
 /** Changes when the result would: with the input's files, and with what is asked for. */
 function identityOf(
-  { files }: Checkpoint,
+  checkpoint: Checkpoint,
   { source }: Subject,
   first: Planning,
   flags: RunFlags,
 ): string {
   const { force: _, resume: __, check: ___, maxMemoryBytes: ____, ...asked } = flags;
   const target = flags.target === undefined ? undefined : first.config?.written.value;
-  const inputs = files.map((file) => [path.resolve(file.path), file.size, file.changedAt]);
-  const text = JSON.stringify([inputs, asked, target, source?.written.value]);
+  const inputs = checkpoint.files.map((file) => [
+    path.resolve(file.path),
+    file.size,
+    file.changedAt,
+  ]);
+  const sidecars = flags.place.kind === 'folder' ? sidecarsOf(checkpoint) : [];
+  const text = JSON.stringify([inputs, sidecars, asked, target, source?.written.value]);
   return createHash('sha256').update(text).digest('hex');
 }
 
@@ -303,7 +325,10 @@ function filesOf(
   return (valuesOf) =>
     place.container === 'pt'
       ? [torchFile(name, plan, companions, valuesOf)]
-      : safetensorsFiles(plan, shards, companions, valuesOf);
+      : [
+          ...safetensorsFiles(plan, shards, companions, valuesOf),
+          ...(place.kind === 'folder' ? copiesOf(sidecarsOf(checkpoint)) : []),
+        ];
 }
 
 /** The files of the output, with the tensors in each. */

@@ -7,11 +7,11 @@ import type { Bounds } from '../budget/quantity.js';
 import type { Origin } from '../budget/setting.js';
 import { resolveSetting } from '../budget/setting.js';
 import { OPTIMIZER_NAMES, type Optimizer } from '../budget/training.js';
+import { quote } from '../config/quote.js';
 import { UserError } from '../errors.js';
 import { fitTraining } from '../fit/fit-training.js';
-import { usualFormat, WEIGHT_DTYPES } from '../fit/quantized.js';
 import { fitServing, type ServingFit } from '../fit/serving.js';
-import type { ServingFitSetting, WeightDtype } from '../fit/serving-setting.js';
+import type { ServingFitSetting } from '../fit/serving-setting.js';
 import { type ForwardSize, forwardBytesOf, forwardSecondsOf } from '../fit/this-machine-forward.js';
 import type { TrainingFit } from '../fit/training.js';
 import {
@@ -20,6 +20,13 @@ import {
   type TrainingFitSetting,
   type ZeroStage,
 } from '../fit/training-setting.js';
+import {
+  parseWeightDtype,
+  usualFormat,
+  WEIGHT_DTYPE_NAMES,
+  WEIGHT_DTYPES,
+  type WeightDtype,
+} from '../fit/weight-types.js';
 import type { Cluster } from '../hardware/gpu.js';
 import type { MachineProfile } from '../hardware/machine-profile.js';
 import type { Dtype } from '../tensor/dtype.js';
@@ -30,11 +37,26 @@ const TRAINING = { helpGroup: 'TRAINING' };
 const SERVING = { helpGroup: 'SERVING' };
 const SPREAD = { helpGroup: 'HARDWARE' };
 
-const WEIGHTS = Object.keys(WEIGHT_DTYPES) as WeightDtype[];
 const CONVENTION_NAMES = Object.keys(CONVENTIONS) as Convention[];
 const ZERO = ['0', '1', '2', '3'] as const;
 
 export const PURPOSES = ['training', 'serving'] as const;
+
+/** `--dtype q4_k_m`, by any of a type's usual names. */
+const weightDtype = Flags.custom<WeightDtype>({
+  helpValue: 'TYPE',
+  parse: async (text, _context, { name }) => {
+    const parsed = parseWeightDtype(text);
+    if (parsed) return parsed;
+    throw new UserError(
+      'usage',
+      `--${name}: ${quote(text)} is not a type that weights are served in`,
+      {
+        suggestion: `write one of ${WEIGHT_DTYPE_NAMES.join(', ')}`,
+      },
+    );
+  },
+});
 
 /** Of what is asked: training, serving, or both. */
 export const fitFlags = {
@@ -98,12 +120,12 @@ export const fitFlags = {
     description: 'model FLOPs utilisation to expect, as in 0.4',
   }),
 
-  dtype: Flags.option({
+  dtype: weightDtype({
     ...SERVING,
-    options: WEIGHTS,
     default: 'bf16',
-    description: 'element type of the weights',
-  } as const)(),
+    description:
+      'element type of the weights: f32, bf16, f16, f8, int8, int4, mxfp4, nvfp4, or a type of GGUF files, as q4_k_m',
+  }),
   'group-size': count({
     ...SERVING,
     description: 'values of a row with a scale of their own [default: 128 for int4, else the row]',
@@ -279,7 +301,10 @@ function servingSettingOf(
 function refuseGroups(flags: FitFlags): void {
   const flag = (['group-size', 'scale-dtype'] as const).find((each) => flags[each] !== undefined);
   if (flag === undefined || WEIGHT_DTYPES[flags.dtype].usual) return;
-  throw new UserError('usage', `--${flag}: weights in ${flags.dtype} have no scales`, {
+  const why = WEIGHT_DTYPES[flags.dtype].blocks
+    ? 'have the scales of their blocks'
+    : 'have no scales';
+  throw new UserError('usage', `--${flag}: weights in ${flags.dtype} ${why}`, {
     suggestion: 'leave it out, or ask for --dtype int4, int8 or f8',
   });
 }

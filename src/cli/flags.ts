@@ -2,7 +2,7 @@
 import os from 'node:os';
 import * as Flags from '@oclif/core/flags';
 import { quote } from '../config/quote.js';
-import { parseLimit, parseRounded } from '../config/units.js';
+import { lacksUnit, parseLimit, parseRounded } from '../config/units.js';
 import { UserError } from '../errors.js';
 import { FORMATS, type Format } from '../report/report.js';
 import type { DeviceChoice, EngineChoice } from '../runtime/devices.js';
@@ -259,12 +259,26 @@ export const countLimit = Flags.custom<number | bigint>({
     unreadable(options.name, text, 'is no count', 'write one as 26M, 13.4B or 1000000'),
 });
 
-/** A limit on a size: `24GB`, `512MiB`. */
+/** A limit on a size: `24GB`, `512MiB`, `24G`. A small number without a unit could be of any. */
 export const bytesLimit = Flags.custom<number | bigint>({
   helpValue: 'SIZE',
-  parse: async (text, _context, options) =>
-    parseLimit(text, 'bytes') ??
-    unreadable(options.name, text, 'is no size', 'write one as 24GB, 512MiB or 1000000'),
+  parse: async (text, _context, { name }) => {
+    if (lacksUnit(text, 'bytes')) {
+      const number = text.trim();
+      const suggestion = `write ${number}GB or ${number}GiB, or ${number}B for bytes`;
+      throw new UserError(
+        'usage',
+        `--${name}: expected a size with its unit, found ${quote(text)}`,
+        {
+          suggestion,
+        },
+      );
+    }
+    return (
+      parseLimit(text, 'bytes') ??
+      unreadable(name, text, 'is no size', 'write one as 24GB, 512MiB or 1000000000')
+    );
+  },
 });
 
 /** A number as printed somewhere, with the digits that it has: `22,143,967,232`, `13.8B`. */

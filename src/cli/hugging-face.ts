@@ -1,21 +1,20 @@
 /** A `config.json` of Hugging Face as a document of ours. */
 import { isDeepStrictEqual } from 'node:util';
 import { FAMILY_NAMES, isFamilyName, loadFamily } from '../architecture/families.js';
-import type { Family } from '../architecture/family.js';
+import type { Family, KeyRemark } from '../architecture/family.js';
 import { type ConfigDocument, parseDocument } from '../config/document.js';
 import { editedText } from '../config/edit.js';
 import { nearest } from '../config/nearest.js';
 import { splitOverride } from '../config/override-path.js';
 import { applyOverrides } from '../config/overrides.js';
 import { formatPath, isMapping, setOwn, valueAt } from '../config/path.js';
-import { invalidConfig } from '../config/problems.js';
-import { describeValue } from '../config/quote.js';
-import { definitionOf, knownKeys, schemaAt } from '../config/schema.js';
+import { type Found, invalidConfig } from '../config/problems.js';
+import { describeValue, quote } from '../config/quote.js';
 import { documentOfSection } from '../config/section.js';
-import type { PropertyPath, UserError } from '../errors.js';
+import type { Finding, PropertyPath, UserError } from '../errors.js';
 
 type Json = Readonly<Record<string, unknown>>;
-type Translate = NonNullable<Family['fromHuggingFace']>;
+type Reader = NonNullable<Family['fromHuggingFace']>;
 
 /** The key by which such a file says of what kind its model is. */
 const KIND = 'model_type';
@@ -44,15 +43,57 @@ export async function asOurDocument(document: ConfigDocument): Promise<ConfigDoc
   }
   const { value } = document;
   const kind = value[KIND];
-  const translate = await translatorOf(kind);
-  if (translate === undefined) throw await unknownKind(document);
-  const settings = translate(value);
+  const reader = await readerOf(kind);
+  if (reader === undefined) throw await unknownKind(document);
+  const { settings, remarks } = reader.read(value);
   return documentOfSection(
     document,
     'model',
     { family: kind, ...settings },
-    { of: originsOf(value, settings, translate), otherwise: [KIND] },
+    {
+      of: originsOf(value, settings, reader),
+      otherwise: [KIND],
+      found: remarks.map((remark) => foundOf(remark, document, reader)),
+    },
   );
+}
+
+/** A remark on a key, where it stands, in words. */
+function foundOf(remark: KeyRemark, document: ConfigDocument, reader: Reader): Found {
+  const { path, severity } = remark;
+  const isWhole = path.length === 0;
+  const place = document.place(isWhole ? [KIND] : path, 'key');
+  const finding = () => (isWhole ? aboutWhole : aboutKey)(remark, document.value, reader);
+  return { severity, place, ...(isWhole ? {} : { path }), finding };
+}
+
+/** A file without sizes. */
+function aboutWhole({ why }: KeyRemark, config: Json): Finding {
+  const inside = TEXT_PARTS.find((key) => isMapping(config[key]));
+  return {
+    message: `${why}: all sizes would be the defaults of the class`,
+    suggestion: inside
+      ? `its ${inside} may give them: save that part as a config.json of its own, with its model_type`
+      : 'write the sizes of the model',
+  };
+}
+
+function aboutKey({ path, severity, why }: KeyRemark, config: Json, { keys }: Reader): Finding {
+  const key = String(path.at(-1));
+  if (why === undefined) {
+    const meant = nearest(key, keys);
+    return {
+      message: `unknown key ${quote(key)}: it is ignored`,
+      suggestion: meant ? `did you mean ${quote(meant)}?` : 'check that the model works without it',
+    };
+  }
+  const value = describeValue(valueAt(config, path));
+  return severity === 'error'
+    ? {
+        message: `${key} ${value} is not supported: ${why}`,
+        suggestion: 'no other value of it describes this model; see docs/adding-a-model.md',
+      }
+    : { message: `${key} ${value} has no effect: ${why}`, suggestion: 'remove it' };
 }
 
 /** A changed `config.json`. */
@@ -71,9 +112,9 @@ export async function changedHuggingFace(
   document: ConfigDocument,
   sets: readonly string[],
 ): Promise<ChangedHuggingFace | undefined> {
-  const translate = await translatorOf(document.value[KIND]);
-  if (translate === undefined) throw await unknownKind(document);
-  const origins = originsOf(document.value, translate(document.value), translate);
+  const reader = await readerOf(document.value[KIND]);
+  if (reader === undefined) throw await unknownKind(document);
+  const origins = originsOf(document.value, reader.read(document.value).settings, reader);
   const moved = sets.flatMap((text): { path: PropertyPath; value: string }[] => {
     const override = splitOverride(text);
     if ('mistake' in override) return [];
@@ -105,16 +146,13 @@ function isJson(text: string): boolean {
   }
 }
 
-async function translatorOf(kind: unknown): Promise<Translate | undefined> {
-  if (!isFamilyName(kind)) return undefined;
-  const family = await loadFamily(kind);
-  return family.fromHuggingFace?.bind(family);
-}
+const readerOf = async (kind: unknown): Promise<Reader | undefined> =>
+  isFamilyName(kind) ? (await loadFamily(kind)).fromHuggingFace : undefined;
 
 /** The kinds of models that can be read, by name. */
 async function knownKinds(): Promise<string[]> {
   const known = await Promise.all(
-    FAMILY_NAMES.map(async (name) => ((await translatorOf(name)) ? [name] : [])),
+    FAMILY_NAMES.map(async (name) => ((await readerOf(name)) ? [name] : [])),
   );
   return known.flat().sort();
 }
@@ -138,43 +176,33 @@ async function withoutKind(document: ConfigDocument): Promise<UserError> {
   });
 }
 
-/** The one kind that has keys for the most of what a file says. */
+/** The one kind that knows all keys of a file. */
 async function likelyKind(config: Json, kinds: readonly string[]): Promise<string | undefined> {
   const keys = Object.keys(config);
-  const known = await Promise.all(
-    kinds.map(async (kind) => {
-      const settings = await keysOf(kind);
-      return { kind, count: keys.filter((key) => settings.has(key)).length };
-    }),
+  const readers = await Promise.all(kinds.map(readerOf));
+  const [likely, ...others] = kinds.filter((_, index) =>
+    keys.every((key) => (readers[index]?.useOf(key).use ?? 'unknown') !== 'unknown'),
   );
-  const most = Math.max(...known.map(({ count }) => count));
-  const [likely, ...others] = known.filter(({ count }) => count === most);
-  return others.length === 0 ? likely?.kind : undefined;
-}
-
-async function keysOf(kind: string): Promise<ReadonlySet<string>> {
-  if (!isFamilyName(kind)) return new Set();
-  const section = schemaAt((await loadFamily(kind)).schema, {}, ['model']);
-  return new Set(section && knownKeys(definitionOf(section)));
+  return others.length === 0 ? likely : undefined;
 }
 
 async function unknownKind(document: ConfigDocument): Promise<UserError> {
   const kind = document.value[KIND];
   const kinds = await knownKinds();
-  const close = typeof kind === 'string' ? nearest(kind, kinds) : undefined;
   const inside = await textPartOf(document.value);
   const known = `known are ${kinds.join(', ')}; ${HOW_TO_ADD}`;
   return refusal(document, {
     path: [KIND],
     message: `no family for ${KIND} ${describeValue(kind)} is known here`,
-    suggestion: inside ?? (close === undefined ? known : `did you mean ${close}? ${known}`),
+    // Kinds with nearly the same name are other models: phi is not phi3.
+    suggestion: inside ?? known,
   });
 }
 
 async function textPartOf(config: Json): Promise<string | undefined> {
   for (const key of TEXT_PARTS) {
     const kind = valueAt(config, [key, KIND]);
-    if (!(await translatorOf(kind))) continue;
+    if (!(await readerOf(kind))) continue;
     return `its ${key} is of the kind ${kind}, which is known: save that part as a config.json of its own`;
   }
   return undefined;
@@ -202,7 +230,7 @@ const MOST_TRIED = 200;
 function originsOf(
   config: Json,
   settings: Json,
-  translate: Translate,
+  reader: Reader,
 ): ReadonlyMap<string, PropertyPath> {
   const origins = new Map<string, PropertyPath>(Object.keys(config).map((key) => [key, [key]]));
   const mappings = Object.keys(config).filter((key) => isMapping(config[key]));
@@ -211,7 +239,7 @@ function originsOf(
       (path) => valueAt(config, path) !== undefined,
     );
     const same = places.find((path) => isDeepStrictEqual(valueAt(config, path), value));
-    const origin = same ?? places[0] ?? triedOrigin(key, config, settings, translate);
+    const origin = same ?? places[0] ?? triedOrigin(key, config, settings, reader);
     if (origin !== undefined) origins.set(key, origin);
   }
   return origins;
@@ -222,14 +250,14 @@ function triedOrigin(
   setting: string,
   config: Json,
   settings: Json,
-  translate: Translate,
+  reader: Reader,
 ): PropertyPath | undefined {
   const keys = Object.keys(config);
   if (keys.length > MOST_TRIED) return undefined;
   const origin = keys.find((left) => {
     const rest = {};
     for (const key of keys) if (key !== left) setOwn(rest, key, config[key]);
-    return !isDeepStrictEqual(translate(rest)[setting], settings[setting]);
+    return !isDeepStrictEqual(reader.read(rest).settings[setting], settings[setting]);
   });
   return origin === undefined ? undefined : [origin];
 }

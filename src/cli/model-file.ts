@@ -19,6 +19,7 @@ import { applyOverrides } from '../config/overrides.js';
 import { invalidConfig } from '../config/problems.js';
 import { describeValue } from '../config/quote.js';
 import { readDocument } from '../config/read.js';
+import { meantOverrides } from '../config/unknown-keys.js';
 import { type Problem, UserError } from '../errors.js';
 import { configPath } from './checkpoint-path.js';
 import { asOurDocument } from './hugging-face.js';
@@ -80,8 +81,7 @@ export async function modelOf(
   document: ConfigDocument,
   { set = [], strict = false }: LoadOptions = {},
 ): Promise<ModelFile> {
-  const written = applyOverrides(await asOurDocument(document), set);
-  const { family, problem } = await familyOf(written);
+  const { written, family, problem } = await overridden(await asOurDocument(document), set);
   const checked = checkDocument(written, family);
   const found = checked.problems.map((each) => (problem && isFamily(each) ? problem : each));
   const problems = strict ? found.map(asError) : found;
@@ -90,6 +90,18 @@ export async function modelOf(
   if (value === undefined || errors > 0) throw invalidConfig(written.file, problems, errors);
   const model = describe(written, family, value, problems);
   return { file: written.file, family, document: value, model, warnings: problems };
+}
+
+/**
+ * A document of ours with overrides, each at the place that it means in the family that results.
+ * @param document As `asOurDocument` returns it.
+ */
+export async function overridden(document: ConfigDocument, set: readonly string[]) {
+  const literal = applyOverrides(document, set);
+  const named = await familyOf(literal);
+  const meant = meantOverrides(named.family.schema, set);
+  const isSame = meant.every((text, index) => text === set[index]);
+  return { written: isSame ? literal : applyOverrides(document, meant), meant, ...named };
 }
 
 const asError = (problem: Problem): Problem => ({ ...problem, severity: 'error' });

@@ -5,7 +5,8 @@ import { mistakesOf, OUR_WORDS, unrecognizedKeys } from './issues.js';
 import { follow, isDoubtful } from './mark.js';
 import { areRelated, isMapping, pathKey, setOwn, splitDotted, valueAt } from './path.js';
 import { type Found, type Problems, toProblems } from './problems.js';
-import { definitionOf, knownKeys, schemaAt } from './schema.js';
+import { definitionOf, knownKeys, type Schema, schemaAt } from './schema.js';
+import { OverrideSource } from './source.js';
 import { explainUnknownKey, meantBy, type UnknownKey, unknownKeys } from './unknown-keys.js';
 
 /** What a document is checked against. */
@@ -28,7 +29,7 @@ export interface Checked<T> extends Problems {
  * throws for what is in the document.
  *
  * Unknown keys are errors, also where zod would drop them without a word, and warnings in a loose
- * object. A rule runs when the document is right at all that it reads, even if it is wrong elsewhere.
+ * object of a file. A rule runs when the document is right at all that it reads, even if it is wrong elsewhere.
  */
 export function checkDocument<T>(
   document: ConfigDocument,
@@ -42,6 +43,15 @@ export function checkDocument<T>(
   const told = toProblems(check.found);
   return { value: told.errors > 0 ? undefined : check.value, ...told };
 }
+
+/** The keys of a document that `schema` has no place for, as errors. */
+export const unreadKeys = (document: ConfigDocument, schema: Schema): Found[] =>
+  [...unknownKeys(schema, document.value)].map((unknown) => ({
+    severity: 'error',
+    place: document.place(unknown.path),
+    path: unknown.path,
+    finding: () => explainUnknownKey(unknown, schema),
+  }));
 
 class Check<T> {
   readonly found: Found[];
@@ -61,7 +71,10 @@ class Check<T> {
     this.found = [...document.found];
     this.#schema = schema;
     this.#parsed = this.#parse(document.value);
-    this.#unknownKeys = [...unknownKeys(schema, document.value)];
+    this.#unknownKeys = [...unknownKeys(schema, document.value)].map((unknown) =>
+      // A file may have keys for other programs; an override is for this one.
+      isOverride(document, unknown.path) ? { ...unknown, severity: 'error' } : unknown,
+    );
   }
 
   get value(): T | undefined {
@@ -182,6 +195,9 @@ class Check<T> {
     return this.#parse(without(this.#document.value, wrong)).data;
   }
 }
+
+const isOverride = (document: ConfigDocument, path: PropertyPath): boolean =>
+  document.place(path).source instanceof OverrideSource;
 
 /** A copy of `value` without the keys at `paths`; of a list with a wrong item, nothing is left. */
 function without(value: Record<string, unknown>, paths: readonly PropertyPath[]): object {

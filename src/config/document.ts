@@ -15,7 +15,7 @@ export class ConfigDocument {
   readonly value: Record<string, unknown>;
   /** For the other files of this folder. */
   readonly mark: Mark;
-  /** The mistakes that were found while it was read, all of them errors. `checkDocument` tells them. */
+  /** What was found while it was read. `checkDocument` reports it. */
   readonly found: readonly Found[];
 
   constructor(

@@ -3,12 +3,15 @@ import type { PropertyPath } from '../errors.js';
 import { ConfigDocument } from './document.js';
 import { type Entry, follow } from './mark.js';
 import { setOwn } from './path.js';
+import type { Found } from './problems.js';
 
 interface Origins {
   /** Where the document has what a key of the section stands for, whether the section has the key or not. */
   readonly of: ReadonlyMap<string, PropertyPath>;
   /** What is shown for all else. */
   readonly otherwise: PropertyPath;
+  /** What is odd about the values themselves. */
+  readonly found?: readonly Found[];
 }
 
 /**
@@ -19,7 +22,7 @@ export function documentOfSection(
   document: ConfigDocument,
   name: string,
   values: Record<string, unknown>,
-  { of, otherwise }: Origins,
+  { of, otherwise, found: odd = [] }: Origins,
 ): ConfigDocument {
   const { file, mark, found } = document;
   const key = document.place(otherwise, 'key');
@@ -36,6 +39,6 @@ export function documentOfSection(
       place: mark.place,
       entries: new Map([[name, section]]),
     },
-    found,
+    [...found, ...odd],
   );
 }

@@ -13,6 +13,17 @@ const BYTES = {
   gib: 2n ** 30n,
   tib: 2n ** 40n,
   pib: 2n ** 50n,
+  // Short for kB to PB and KiB to PiB.
+  k: 10n ** 3n,
+  m: 10n ** 6n,
+  g: 10n ** 9n,
+  t: 10n ** 12n,
+  p: 10n ** 15n,
+  ki: 2n ** 10n,
+  mi: 2n ** 20n,
+  gi: 2n ** 30n,
+  ti: 2n ** 40n,
+  pi: 2n ** 50n,
 } as const;
 
 /** `TFLOP/s`, `TFLOPS`, and `TOPS` for integers. */
@@ -60,6 +71,20 @@ export function parseLimit(text: string, unit: ReadUnit): number | bigint | unde
   if (!scaled) return undefined;
   const value = scaled.numerator / scaled.divisor;
   return value <= BigInt(Number.MAX_SAFE_INTEGER) ? Number(value) : value;
+}
+
+/** Nothing that sizes and rates are stated of here is smaller. */
+const LEAST_WITHOUT_UNIT = 1e6;
+
+/**
+ * Whether a size or rate is a small number without a unit: 30 of `--max-memory 30` are GB to its writer, and bytes to a
+ * program. Zero is the same in all units.
+ */
+export function lacksUnit(text: string, unit: Exclude<ReadUnit, 'count'>): boolean {
+  const value = parseLimit(text, unit);
+  return (
+    value !== undefined && value > 0 && value < LEAST_WITHOUT_UNIT && !/[a-z]$/i.test(text.trim())
+  );
 }
 
 /** numerator / divisor, where a one in front of the decimal point is worth `scale`. */

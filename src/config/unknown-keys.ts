@@ -1,5 +1,6 @@
 import type { Finding, PropertyPath, Severity } from '../errors.js';
 import { nearest } from './nearest.js';
+import { splitOverride } from './override-path.js';
 import { formatPath, isMapping } from './path.js';
 import { quote } from './quote.js';
 import {
@@ -92,11 +93,15 @@ export function explainUnknownKey({ path, known, meant }: UnknownKey, root: Sche
   if (known.includes(name)) {
     return { message, suggestion: `put a space after the colon: "${name}: …"` };
   }
-  const elsewhere = findKey(root, key, []);
+  const elsewhere = findKey(root, key);
   if (elsewhere !== undefined) {
     const parent = formatPath(elsewhere.slice(0, -1));
     const where = parent === '' ? 'at the top of the document' : `under ${parent}`;
     return { message, suggestion: `it belongs ${where}` };
+  }
+  const alike = nearestAnywhere(root, key);
+  if (alike !== undefined) {
+    return { message, suggestion: `did you mean ${quote(formatPath(alike))}?` };
   }
   if (known.length === 0) return { message, suggestion: 'remove it' };
   const listed = known.slice(0, LISTED_KEYS).join(', ');
@@ -104,15 +109,43 @@ export function explainUnknownKey({ path, known, meant }: UnknownKey, root: Sche
   return { message, suggestion: `valid keys here: ${listed}${rest}` };
 }
 
-/** The first place where the schema has a key of exactly this name. */
-function findKey(schema: Schema, key: string, path: PropertyPath): PropertyPath | undefined {
+/** The outermost place where the schema has a key of exactly this name. */
+const findKey = (schema: Schema, key: string): PropertyPath | undefined =>
+  [...keyPaths(schema)]
+    .filter((path) => path.at(-1) === key)
+    .sort((a, b) => a.length - b.length)
+    .at(0);
+
+/** The one place whose key has nearly this name. */
+function nearestAnywhere(schema: Schema, key: string): PropertyPath | undefined {
+  const paths = [...keyPaths(schema)];
+  const near = nearest(key, new Set(paths.map((path) => String(path.at(-1)))));
+  const places = paths.filter((path) => path.at(-1) === near);
+  return places.length === 1 ? places[0] : undefined;
+}
+
+/** The paths of all keys of mappings, outer ones first in each mapping. */
+function* keyPaths(schema: Schema, path: PropertyPath = []): Generator<PropertyPath> {
   const definition = definitionOf(schema);
   // Schemas may be recursive; and a hint about a far place would help nobody.
-  if (definition.type !== 'object' || path.length > 4) return undefined;
-  if (Object.hasOwn(definition.shape, key)) return [...path, key];
+  if (definition.type !== 'object' || path.length > 4) return;
   for (const [name, child] of Object.entries(definition.shape)) {
-    const found = findKey(child, key, [...path, name]);
-    if (found !== undefined) return found;
+    yield [...path, name];
+    yield* keyPaths(child, [...path, name]);
   }
-  return undefined;
+}
+
+/**
+ * Overrides with the paths that they mean: `num_layers=12` is `model.num_layers=12` where `model` alone has
+ * such a key.
+ */
+export function meantOverrides(schema: Schema, sets: readonly string[]): string[] {
+  const paths = [...keyPaths(schema)];
+  return sets.map((text) => {
+    const parts = splitOverride(text);
+    if ('mistake' in parts || paths.some(([first]) => first === parts.path[0])) return text;
+    const [only, ...others] = paths.filter((path) => path.at(-1) === parts.path[0]);
+    const isOfModel = only?.length === 2 && only[0] === 'model' && others.length === 0;
+    return isOfModel ? `model.${text}` : text;
+  });
 }

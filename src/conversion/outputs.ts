@@ -8,6 +8,7 @@ import type { Writable, WritableDict, WritableTensor } from '../checkpoint/torch
 import { writeZip } from '../checkpoint/torch/write-zip.js';
 import { UserError } from '../errors.js';
 import type { ByteSink } from '../files/byte-sink.js';
+import { INDEX_FILE } from '../files/config-names.js';
 import type { ConversionPlan, PlannedShard, PlannedTensor } from './plan.js';
 import { indexOfShards } from './shards.js';
 
@@ -32,8 +33,6 @@ export interface Companions {
   /** Strings that the input kept in its metadata. */
   readonly metadata: ReadonlyMap<string, string>;
 }
-
-export const INDEX_FILE = 'model.safetensors.index.json';
 
 /** Safetensors files, their index when there are several, and the config. */
 export function safetensorsFiles(

@@ -2,6 +2,7 @@
 import fs from 'node:fs';
 import path from 'node:path';
 import { UserError } from '../errors.js';
+import { isConvertedName, isConvertedWeights } from './config-names.js';
 import { refuseInput, refuseInputsIn } from './inputs.js';
 import { behindLinks } from './location.js';
 import { alreadyExists } from './refusals.js';
@@ -58,14 +59,10 @@ function checkFolder(target: string, file: string, existing: fs.Stats, force: bo
   const entries = fs.readdirSync(file, { withFileTypes: true });
   if (entries.length === 0) return;
   if (!force) throw alreadyExists(target);
-  const strange = entries.find((entry) => entry.isDirectory() || !CONVERTED_FILE.test(entry.name));
-  if (strange === undefined && entries.some(({ name }) => WEIGHTS_FILE.test(name))) return;
+  const strange = entries.find((entry) => entry.isDirectory() || !isConvertedName(entry.name));
+  if (strange === undefined && entries.some(({ name }) => isConvertedWeights(name))) return;
   const why = strange ? `holds ${strange.name}` : 'holds no weights';
   throw new UserError('usage', `${target} is no folder that a conversion has written: it ${why}`, {
     suggestion: 'only such a one is replaced; choose another name, or move what is to stay',
   });
 }
-
-const WEIGHTS_FILE = /^model(-\d{5}-of-\d{5})?\.safetensors$/;
-/** What a conversion writes: all else that stands there would be lost. */
-const CONVERTED_FILE = /^(model(-\d{5}-of-\d{5})?\.safetensors(\.index\.json)?|config\.yaml)$/;

@@ -1,9 +1,9 @@
 /** What GPUs tell each other in a step of training, and how long that takes. */
 import { type Quantity, quantity } from '../budget/quantity.js';
 import { bytesIn } from '../budget/training.js';
-import type { Cluster, Link } from '../hardware/gpu.js';
+import type { Cluster } from '../hardware/gpu.js';
 import { MACHINES } from '../hardware/machines.js';
-import type { Efficiency } from './efficiency.js';
+import { type Efficiency, type GroupLink, hopSeconds } from './efficiency.js';
 import type { Parallelism, Stage } from './parallelism.js';
 import { type Exchanged, exchangeOf, headExchange } from './tensor-parallel.js';
 import type { StepSituation } from './training.js';
@@ -19,13 +19,14 @@ export function linkFor(
   { cluster: { gpu, network } }: Pick<TrainingFitSetting, 'cluster'>,
   gpus: number,
   apart = 1,
-): Link | undefined {
+): GroupLink | undefined {
   const joining = gpu.links.find((link) => link.gpus >= gpus);
-  if (joining) return joining;
+  if (joining) return { ...joining, ways: 1 };
   const within = gpu.links[0];
-  if (!network || !within) return network ?? undefined;
+  if (!network) return undefined;
+  if (!within) return { ...network, ways: 1 };
   const ways = Math.max(1, Math.floor(within.gpus / apart));
-  return { ...network, bandwidth: Math.min(within.bandwidth, ways * network.bandwidth) };
+  return { ...network, ways, bandwidth: Math.min(within.bandwidth, ways * network.bandwidth) };
 }
 
 /** That nobody knows what joins so many of the GPUs, and how to say it; null where it is known. */
@@ -55,7 +56,7 @@ export const paceOf = (
 
 interface Traffic {
   readonly seconds: Quantity;
-  readonly link: Link;
+  readonly link: GroupLink;
 }
 
 /** Of the stage whose GPUs exchange longest; what goes over links that nobody knows is not counted. */
@@ -107,11 +108,11 @@ function sumByLink(traffic: readonly Traffic[]): Quantity[] {
 }
 
 /** What an exchange is made of: its bytes by the share of the link that is reached, and what each of them waits. */
-const waiting = (link: Link, { efficiency }: Pace) => ({
+const waiting = (link: GroupLink, { efficiency }: Pace) => ({
   bandwidth: link.bandwidth,
   link_utilisation: efficiency.linkUtilisation,
   reduce_seconds: efficiency.reduceSeconds,
-  hop_seconds: efficiency.hopSeconds,
+  hop_seconds: hopSeconds(efficiency, link),
 });
 
 function tensorTraffic(
@@ -210,9 +211,7 @@ function replicaTraffic(
       parts: to - from + 1,
       ...waiting(link, pace),
     },
-    source:
-      `gradients are reduced, and weights gathered (arXiv 1910.02054, section 7); each ${traffic.way} (NCCL, tuning.cc), ` +
-      'whose steps are assumed to wait as long between machines as in one',
+    source: `gradients are reduced, and weights gathered (arXiv 1910.02054, section 7); each ${traffic.way} (NCCL, tuning.cc)`,
   });
   return { seconds, link };
 }

@@ -4,6 +4,7 @@
  * collectives, and its libraries' buffers are small.
  */
 import { type Bounds, quantity } from '../budget/quantity.js';
+import { isFromHopperOn } from '../hardware/architecture.js';
 import type { Gpu, GpuKind } from '../hardware/gpu.js';
 import { boundsOf } from './bounds.js';
 
@@ -53,45 +54,77 @@ const CONTEXT = boundsOf(
     lower: NOT_COUNTED,
     expected: {
       formula: 'usual',
-      source: 'assumed, 500 MiB, as kernels are loaded when they are called (CUDA 12)',
+      source:
+        '500 MiB: 0.47 GiB with kernels loaded when they are called, of torch 2.1.1 on an A100 (stas00, ml-engineering, ' +
+        'training performance); 551 MB in TensorRT-LLM (aiconfigurator, systems)',
     },
     upper: {
       formula: 'most',
       source:
-        '1,343 MiB in use after the first kernel (transformers, "Anatomy of model training", on a V100)',
+        '1,343 MiB in use after the first kernel (transformers, "Anatomy of model training", on a V100); old versions ' +
+        'had more: 1.78 GiB of torch 1.10.2 on an A100 (stas00, ml-engineering)',
     },
   },
 );
 
-/** Workspaces of matrix products. */
-export const libraryBytes = (gpu: Pick<Gpu, 'kind'>): Bounds => asOn(gpu, LIBRARIES);
+/** Workspaces of matrix products: cuBLAS has one in PyTorch, and cuBLASLt another. */
+export function libraryBytes(gpu: Pick<Gpu, 'kind' | 'architecture'>): Bounds {
+  const { architecture } = gpu;
+  return asOn(gpu, architecture && !isFromHopperOn(architecture) ? BEFORE_HOPPER : FROM_HOPPER_ON);
+}
 
-const LIBRARIES = boundsOf(
-  { label: 'workspace of matrix products', unit: 'bytes', inputs: { workspace: 32 * MIB } },
-  {
-    lower: NOT_COUNTED,
-    expected: {
-      formula: 'workspace',
-      source: 'PyTorch gives cuBLAS 32 MiB on Hopper and 8 MiB before (CUDABlas.cpp)',
+const librariesOf = (inputs: Readonly<Record<'workspace' | 'most', number>>, source: string) =>
+  boundsOf(
+    { label: 'workspace of matrix products', unit: 'bytes', inputs },
+    {
+      lower: NOT_COUNTED,
+      expected: { formula: 'workspace', source },
+      upper: { formula: 'most', source },
     },
-    upper: { formula: '2 * workspace', source: '… and cuBLASLt as much again (CUDABlas.cpp)' },
-  },
+  );
+
+const BEFORE_HOPPER = librariesOf(
+  { workspace: 8_519_680, most: 24 * MIB },
+  '8,519,680 bytes before Hopper (PyTorch, CublasHandlePool.cpp); upper: the 20 MiB segment that they come from, and up ' +
+    'to 4 MiB of cuBLASLt (CUDABlas.cpp)',
 );
+
+const FROM_HOPPER_ON = librariesOf(
+  { workspace: 32 * MIB, most: 64 * MIB },
+  '32 MiB from Hopper on (PyTorch, CublasHandlePool.cpp); upper: and as much again of cuBLASLt (CUDABlas.cpp)',
+);
+
+/** Of a channel: the buffers of NCCL's three protocols, Simple, LL128 and LL (NCCL, init.cc, device.h). */
+const CHANNEL = 4 * MIB + 4_915_200 + 524_288;
 
 /** Buffers of NCCL for each way in which GPUs work together. */
 export function channelBytes(communicators: number, gpu: Pick<Gpu, 'kind'>): Bounds {
-  const source =
-    'NCCL_BUFFSIZE is 4 MiB, in each direction of each of up to 32 channels; usual: 16 (NCCL, environment variables)';
   const ofNvidia = boundsOf(
     {
       label: 'buffers of collectives',
       unit: 'bytes',
-      inputs: { communicators, buffer: 4 * MIB, channels: 16, most_channels: 32 },
+      inputs: {
+        communicators,
+        usual: 392 * MIB,
+        first: 1.5 * 2 ** 30,
+        most_channels: 64,
+        channel: CHANNEL,
+      },
     },
     {
       lower: NOT_COUNTED,
-      expected: { formula: '2 * communicators * channels * buffer', source },
-      upper: { formula: '2 * communicators * most_channels * buffer', source },
+      expected: {
+        formula: 'communicators * usual',
+        source:
+          '392 MiB among 4 and 8 GPUs, 342 MiB of 2 (aiconfigurator, systems, nccl_mem of TensorRT-LLM, 2026)',
+      },
+      upper: {
+        formula: 'first + (communicators - 1) * most_channels * channel',
+        source:
+          'the first: 0.55 GiB before and 2.00 GiB after the first barrier of 2 GPUs (stas00, ml-engineering, training ' +
+          'performance), with the kernels that it loads; each other: 64 channels with buffers of 3 protocols, 4 MiB of ' +
+          'Simple, 4,915,200 bytes of LL128 and 524,288 of LL (NCCL, init.cc, device.h)',
+      },
     },
   );
   return asOn(gpu, ofNvidia);

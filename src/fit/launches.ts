@@ -1,7 +1,7 @@
 /** How many layers are started when a model is passed through once. */
 import type { Layer } from '../architecture/layer.js';
+import { remembered } from '../architecture/remember.js';
 import { expertLayers, walk } from '../architecture/walk.js';
-import { remembered } from '../budget/remember.js';
 
 /** What a pass through some layers starts. */
 export interface Launches {

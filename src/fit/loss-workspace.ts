@@ -24,27 +24,22 @@ export function lossBytes(
 
 /** The loss in float32: its log-softmax is kept. */
 function fullLoss(setting: TrainingFitSetting, vocabulary: number): Bounds {
-  const bytes = setting.precision === 'mixed' ? bytesIn(setting.precision) : 0;
   return boundsOf(
     {
       label: 'temporary logits',
       unit: 'bytes',
-      inputs: {
-        batch: setting.microBatch,
-        context: setting.context,
-        vocabulary,
-        bytes,
-      },
+      inputs: { batch: setting.microBatch, context: setting.context, vocabulary },
     },
     {
       lower: { formula: '0', source: 'a fused loss writes its gradient over the log-softmax' },
       expected: {
-        formula: '(4 + bytes) * batch * context * vocabulary',
-        source: 'the gradient of the log-softmax in float32, and the logits in 16 bits (PyTorch)',
+        formula: '2 * 4 * batch * context * vocabulary',
+        source:
+          'the gradient of the log-softmax and that of the logits, in float32 (measured of PyTorch 2.13)',
       },
       upper: {
-        formula: '(8 + 2 * bytes) * batch * context * vocabulary',
-        source: '… and the logits in float32, and their gradient in 16 bits',
+        formula: '3 * 4 * batch * context * vocabulary',
+        source: '… and the logits in float32, which a program holds until its step ends',
       },
     },
   );

@@ -3,35 +3,86 @@ import type { LanguageModel } from '../architecture/layer.js';
 import type { Figure } from '../budget/figure.js';
 import { trainingFlopsOf } from '../budget/flops.js';
 import { type Quantity, quantity } from '../budget/quantity.js';
+import type { Architecture } from '../hardware/architecture.js';
+import type { Gpu } from '../hardware/gpu.js';
+import type { Computing } from './step-limits.js';
 import type { TrainingFitSetting } from './training-setting.js';
 
-/**
- * Where nobody says: what large trainings reached, and a poor one. `busy` is of the FLOPs that are really computed, while
- * there are some to compute.
- */
-export const REACHED = {
-  expected: {
-    mfu: 0.4,
-    source: '38 to 43 % on up to 16,384 H100 (Llama 3, arXiv 2407.21783, table 4)',
+/** What large trainings reached. */
+interface Reached {
+  readonly mfu: number;
+  readonly source: string;
+  /** Of the FLOPs that are really computed, while there are some to compute. */
+  readonly busy: Computing;
+}
+
+const MAXTEXT =
+  'with what MaxText recomputes (MaxText, docs, tiering.md, and README of configs/tpu, 2025)';
+
+/** Where MFUs are published with recomputation, all of a block can be computed again within them. */
+const recomputing = (mfu: number, source: string): Reached => ({
+  mfu,
+  source,
+  busy: { utilisation: (mfu * 4) / 3, source: `${source}: four thirds of it` },
+});
+
+/** By generation; the ranges are those that are published. */
+const BY_ARCHITECTURE: Readonly<Partial<Record<Architecture, Reached>>> = {
+  // 56 to 64 % on 8 GPUs, 56 % of TinyLlama; 44 to 55 % with recomputation or on 40 GB.
+  sm80: {
+    mfu: 0.55,
+    source: '44 to 64 % on A100 (llm-foundry, README of benchmarking, 2024; TinyLlama, README)',
     busy: {
-      utilisation: 0.578,
-      source: '57.8 % of the peak with what is recomputed (PaLM, arXiv 2204.02311, section 4.1)',
+      utilisation: 0.7,
+      source: '59 to 79 % of an A100 with what is recomputed (llm-foundry, README, column HFU)',
     },
   },
-  poor: {
-    mfu: 0.213,
-    source: '21.3 % of GPT-3 (PaLM, arXiv 2204.02311, table 3)',
+  // 35 to 46 % by llm-foundry, 41 to 48 % by Megatron-LM, 38 to 43 % of Llama 3 on up to 16,384 GPUs.
+  sm90: {
+    mfu: 0.42,
+    source:
+      '35 to 48 % on H100 (llm-foundry, README of benchmarking, 2024; Megatron-LM, README; arXiv 2407.21783, table 4)',
     busy: {
-      utilisation: 0.43,
-      source:
-        '43 % of the peak, the least of ten sizes, with what is recomputed (arXiv 2104.04473, table 1)',
+      utilisation: 0.5,
+      source: '42 to 58 % of an H100 with what is recomputed (llm-foundry, README, column HFU)',
     },
   },
-} as const;
+  'tpu-v5p': recomputing(0.65, `52 to 71 % on TPU v5p, ${MAXTEXT}`),
+  'tpu-v5e': recomputing(0.58, `50 to 67 % on TPU v5e, ${MAXTEXT}`),
+  'tpu-v6e': recomputing(0.45, `35 to 50 % on TPU v6e, ${MAXTEXT}`),
+};
+
+const ELSEWHERE: Reached = {
+  mfu: 0.4,
+  source: 'as of H100, 38 to 43 % (Llama 3, arXiv 2407.21783, table 4)',
+  busy: {
+    utilisation: 0.578,
+    source:
+      '57.8 % of the peak with what is recomputed (PaLM, arXiv 2204.02311, section 4.1; not read again)',
+  },
+};
+
+/** What is expected where nobody says. */
+export const reachedOn = ({ architecture }: Pick<Gpu, 'architecture'>): Reached =>
+  (architecture && BY_ARCHITECTURE[architecture]) ?? ELSEWHERE;
+
+/** Of a poor one. */
+export const POOR: Reached = {
+  mfu: 0.213,
+  source: '21.3 % of GPT-3 (PaLM, arXiv 2204.02311, table 3; not read again)',
+  busy: {
+    utilisation: 0.43,
+    source:
+      '43 % of the peak, the least of ten sizes, with what is recomputed (arXiv 2104.04473, table 1; not read again)',
+  },
+};
 
 /** What is expected: as stated, or else assumed. */
-export function assumedMfu({ mfu }: TrainingFitSetting): Quantity {
-  const { expected } = REACHED;
+export function assumedMfu({
+  mfu,
+  cluster,
+}: Pick<TrainingFitSetting, 'mfu' | 'cluster'>): Quantity {
+  const expected = reachedOn(cluster.gpu);
   return quantity({
     label: 'model FLOPs utilisation that is assumed',
     unit: 'ratio',

@@ -2,6 +2,8 @@
 import type { Bounds } from '../budget/quantity.js';
 import type { Optimizer } from '../budget/training.js';
 import { boundsOf } from './bounds.js';
+import type { Parallelism } from './parallelism.js';
+import { DIVIDED_FROM, type TrainingFitSetting } from './training-setting.js';
 
 interface Temporary {
   /** Of each parameter. */
@@ -46,6 +48,12 @@ export const UPDATES = {
   'sgd-momentum': { expected: PLAIN_SGD, upper: DECAYED_SGD, state: [4] },
 } as const satisfies Record<Optimizer, Update>;
 
+/** Among how many GPUs the optimizer is divided. */
+export const optimizerReplicas = (
+  { zero }: Pick<TrainingFitSetting, 'zero'>,
+  { replicas }: Pick<Parallelism, 'replicas'>,
+): number => (zero >= DIVIDED_FROM.optimizer ? replicas : 1);
+
 /** What an update is of, and what is gone when it begins. */
 export interface UpdateSetting {
   readonly optimizer: Optimizer;
@@ -59,6 +67,23 @@ export interface UpdateSetting {
   readonly temporary: Readonly<Record<'expected' | 'upper', number>>;
 }
 
+/** What an update makes besides what is kept, by one of the bounds. */
+export function updateTemporary(
+  which: 'expected' | 'upper',
+  {
+    optimizer,
+    gradientBytes,
+    parameters,
+    replicas,
+  }: Pick<UpdateSetting, 'optimizer' | 'gradientBytes' | 'parameters' | 'replicas'>,
+): number {
+  const cast = which === 'upper' ? castBytes(gradientBytes) : 0;
+  return ((UPDATES[optimizer][which].bytes + cast) * Number(parameters)) / replicas;
+}
+
+/** Of gradients that are copied in float32 for the update. */
+const castBytes = (gradientBytes: number) => (gradientBytes < 4 ? 4 : 0);
+
 /**
  * What the update needs beyond what the backward pass left free. A GPU is fullest either in the backward pass, with
  * activations and temporary values, or in the update, with temporary values of its own: with this, what is counted is
@@ -67,7 +92,7 @@ export interface UpdateSetting {
 export function updateBytes(setting: UpdateSetting): Bounds {
   const { optimizer, gradientBytes, parameters, replicas, activations, temporary } = setting;
   const { expected, upper } = UPDATES[optimizer];
-  const cast = gradientBytes < 4 ? 4 : 0;
+  const cast = castBytes(gradientBytes);
   const beyond = 'beyond the activations and temporary values of the backward pass, which are gone';
   return boundsOf(
     {

@@ -1,11 +1,11 @@
 /** How a model is spread over GPUs: replicas, pipeline stages, and GPUs that share each layer. */
 import type { LanguageModel, Layer } from '../architecture/layer.js';
 import type { Param } from '../architecture/param.js';
+import { remembered } from '../architecture/remember.js';
 import { tensorsOf } from '../architecture/walk.js';
 import { type Figure, figure } from '../budget/figure.js';
-import { remembered } from '../budget/remember.js';
 import { requirePositions } from '../budget/setting.js';
-import type { Trained } from '../budget/training.js';
+import { embeddingsOf, type Trained } from '../budget/training.js';
 import { UserError } from '../errors.js';
 import { type Cut, elementsPerGpu, isDealtEqually, tensorCuts } from './tensor-cuts.js';
 import { nearestDivisors, requireTensorParallel } from './tensor-parallel.js';
@@ -87,14 +87,17 @@ const spreadings = remembered<LanguageModel, Map<string, readonly Stage[]>>(() =
 /** A parameter, and how GPUs that share its layer cut it. */
 interface SharedParam {
   readonly elements: number;
+  readonly isEmbedding: boolean;
   readonly cut: Cut | undefined;
 }
 
 function spread(model: LanguageModel, tensor: number, pipeline: number): Stage[] {
   const cuts = tensorCuts(model);
+  const embeddings = embeddingsOf(model);
   const parametersIn = (layers: readonly Layer[]): SharedParam[] =>
     tensorsIn(layers, 'parameter').map((param) => ({
       elements: param.elements,
+      isEmbedding: embeddings.has(param),
       cut: cuts.get(param),
     }));
   return Array.from({ length: pipeline }, (_, stage) => {
@@ -107,7 +110,10 @@ function spread(model: LanguageModel, tensor: number, pipeline: number): Stage[]
       stage,
       from,
       to,
-      trained: trained.map((each) => ({ elements: ofGpu(each, tensor) })),
+      trained: trained.map((each) => ({
+        elements: ofGpu(each, tensor),
+        isEmbedding: each.isEmbedding,
+      })),
       parameters: parametersFigure(trained, tensor),
       buffers: sumOf(tensorsIn(layers, 'buffer'), ({ elements }) => elements),
       largestBlock: Math.max(

@@ -1,6 +1,6 @@
 /**
- * What weights take as they are served: in 32, 16, 8 or 4 bits, with the scales of their groups, whole or cut for
- * several GPUs that share each layer.
+ * What weights take as they are served: with the scales of their groups or blocks, whole or cut for several GPUs that
+ * share each layer.
  *
  * Quantised are the products with weights inside the blocks, experts included. Embedding, head, norms, routers,
  * convolutions, biases and other vectors stay in 16 bits, as GPTQ (arXiv 2210.17323), AWQ (arXiv 2306.00978),
@@ -15,6 +15,7 @@ import {
   type Layer,
 } from '../architecture/layer.js';
 import type { Param } from '../architecture/param.js';
+import { remembered } from '../architecture/remember.js';
 import {
   expertLayers,
   isProduct,
@@ -26,57 +27,9 @@ import {
 import { inputWidth, outputWidth } from '../architecture/widths.js';
 import { type Figure, figure, sumFigure } from '../budget/figure.js';
 import { bufferBytes } from '../budget/parameters.js';
-import { remembered } from '../budget/remember.js';
-import type { PeakDtype } from '../hardware/gpu.js';
 import { DTYPES } from '../tensor/dtype.js';
-import type { WeightDtype, WeightFormat } from './serving-setting.js';
 import { type Cut, elementsPerGpu, shareOf, tensorCuts } from './tensor-cuts.js';
-
-interface WeightType {
-  readonly bits: number;
-  /** Of what is not quantised. */
-  readonly otherBits: number;
-  /** What the products are computed in. */
-  readonly computes: PeakDtype;
-  /** The format that is usual; nothing is grouped where weights are not quantised. */
-  readonly usual: Omit<WeightFormat, 'dtype'> | undefined;
-  readonly source: string;
-}
-
-export const WEIGHT_DTYPES: Readonly<Record<WeightDtype, WeightType>> = {
-  f32: { bits: 32, otherBits: 32, computes: 'f32', usual: undefined, source: 'float32' },
-  bf16: { bits: 16, otherBits: 16, computes: 'bf16', usual: undefined, source: 'bfloat16' },
-  f16: { bits: 16, otherBits: 16, computes: 'f16', usual: undefined, source: 'float16' },
-  f8: {
-    bits: 8,
-    otherBits: 16,
-    computes: 'f8',
-    usual: { groupSize: 'row', scaleDtype: 'f32', zeroPoints: false },
-    source: 'a scale for each row, activations in 8 bits too (FP8 formats, arXiv 2209.05433)',
-  },
-  int8: {
-    bits: 8,
-    otherBits: 16,
-    computes: 'int8',
-    usual: { groupSize: 'row', scaleDtype: 'f32', zeroPoints: false },
-    source: 'a scale for each row, activations in 8 bits too (LLM.int8(), arXiv 2208.07339)',
-  },
-  int4: {
-    bits: 4,
-    otherBits: 16,
-    // Weights are widened to 16 bits before they are multiplied.
-    computes: 'f16',
-    usual: { groupSize: 128, scaleDtype: 'f16', zeroPoints: true },
-    source:
-      'groups of 128 with a float16 scale and a zero point of 4 bits (GPTQ, arXiv 2210.17323; AWQ, arXiv 2306.00978)',
-  },
-};
-
-/** The usual format of a dtype. */
-export const usualFormat = (dtype: WeightDtype): WeightFormat => ({
-  dtype,
-  ...(WEIGHT_DTYPES[dtype].usual ?? { groupSize: 'row', scaleDtype: 'f32', zeroPoints: false }),
-});
+import { type BlockBits, WEIGHT_DTYPES, type WeightFormat } from './weight-types.js';
 
 /** A matrix as it is stored: so many rows, of so many values each. */
 interface Matrix {
@@ -94,6 +47,8 @@ export interface WeightLayout {
   /** Of the routed experts. */
   readonly experts: ReadonlySet<Param>;
   readonly quantised: ReadonlyMap<Param, Matrix>;
+  /** Embedding and head, which GGUF quantises: tied, they are a head. */
+  readonly tables: ReadonlyMap<Param, 'embedding' | 'head'>;
   readonly cuts: ReadonlyMap<Param, Cut>;
 }
 
@@ -112,6 +67,10 @@ export const weightLayout: (model: LanguageModel) => WeightLayout = remembered((
     lookups: new Set(tied ? [] : [embedding.weight]),
     experts: new Set(experts),
     quantised: new Map(products),
+    tables: new Map([
+      [embedding.weight, 'embedding'],
+      [head.weight, 'head'],
+    ]),
     cuts: tensorCuts(model),
   };
 });
@@ -162,31 +121,38 @@ function componentBytes(
   format: WeightFormat,
   gpus: number,
 ): Figure {
-  const { bits, otherBits, source } = WEIGHT_DTYPES[format.dtype];
-  const grouped = WEIGHT_DTYPES[format.dtype].usual !== undefined;
-  const rowsByLength = new Map<number, number>();
+  const { bits, otherBits, blocks, usual, source } = WEIGHT_DTYPES[format.dtype];
+  const rows = new Map<string, { readonly kind: RowKind; readonly length: number; rows: number }>();
   let others = 0;
   for (const tensor of tensors) {
     const cut = layout.cuts.get(tensor);
-    const matrix = grouped ? layout.quantised.get(tensor) : undefined;
-    if (matrix === undefined) others += elementsPerGpu(tensor.elements, cut, gpus);
+    const found = usual || blocks ? quantisedMatrix(tensor, layout, blocks) : undefined;
+    if (found === undefined) others += elementsPerGpu(tensor.elements, cut, gpus);
     else {
-      const { rows, length, copies } = matrixOfGpu(matrix, cut, gpus);
-      rowsByLength.set(length, (rowsByLength.get(length) ?? 0) + rows * copies);
+      const { kind } = found;
+      const { rows: own, length, copies } = matrixOfGpu(found.matrix, cut, gpus);
+      const name = `rows_of_${length}${kind === 'products' ? '' : `_of_${kind}`}`;
+      const known = rows.get(name) ?? { kind, length, rows: 0 };
+      rows.set(name, { ...known, rows: known.rows + own * copies });
     }
   }
   const group_bits = DTYPES[format.scaleDtype].bits + (format.zeroPoints ? bits : 0);
-  const terms = [...rowsByLength.keys()].map((length) => {
+  const bytesOfRow = (kind: RowKind, length: number) => {
+    // Blocks end with their row, and mean bits are told of 10,000 weights.
+    if (blocks) return `ceildiv(${length} * ${blocks[kind]}, 80000)`;
     const groups = format.groupSize === 'row' ? '1' : `ceildiv(${length}, ${format.groupSize})`;
-    return `rows_of_${length} * ceildiv(${length} * bits + ${groups} * group_bits, 8)`;
-  });
+    return `ceildiv(${length} * bits + ${groups} * group_bits, 8)`;
+  };
+  const terms = [...rows].map(
+    ([name, { kind, length }]) => `${name} * ${bytesOfRow(kind, length)}`,
+  );
   return figure({
     label: `weights: ${label}`,
     unit: 'bytes',
     formula: [...terms, ...(others > 0 ? ['values * other_bits / 8'] : [])].join(' + ') || '0',
     inputs: {
-      ...Object.fromEntries([...rowsByLength].map(([length, rows]) => [`rows_of_${length}`, rows])),
-      ...(terms.length > 0 ? { bits, group_bits } : {}),
+      ...Object.fromEntries([...rows].map(([name, { rows: count }]) => [name, count])),
+      ...(terms.length > 0 && !blocks ? { bits, group_bits } : {}),
       ...(others > 0 ? { values: others, other_bits: otherBits } : {}),
     },
     source:
@@ -194,6 +160,21 @@ function componentBytes(
         ? `${source}${others > 0 ? `; what is not quantised in ${otherBits} bits` : ''}`
         : `in ${otherBits} bits`,
   });
+}
+
+type RowKind = keyof BlockBits;
+
+/** A tensor that is quantised, as rows; nothing of what is left as it is. */
+function quantisedMatrix(
+  tensor: Param,
+  { quantised, tables }: WeightLayout,
+  blocks: BlockBits | undefined,
+): { readonly kind: RowKind; readonly matrix: Matrix } | undefined {
+  const kind = blocks && tables.get(tensor);
+  const [rows = 1, length = 1] = tensor.shape;
+  if (kind) return { kind, matrix: { rows, length, copies: 1 } };
+  const matrix = quantised.get(tensor);
+  return matrix && { kind: 'products', matrix };
 }
 
 /** What the fullest GPU has of a matrix: as rows and their length. */

@@ -11,10 +11,17 @@
  * All is of one GPU: of several that share the layers, each has its part of the bytes and of the FLOPs.
  */
 import { type Bounds, type Quantity, quantity } from '../budget/quantity.js';
-import type { Cluster, Link } from '../hardware/gpu.js';
+import type { Cluster } from '../hardware/gpu.js';
 import { eachBound } from './bounds.js';
-import { EFFICIENCIES, type Efficiency } from './efficiency.js';
+import {
+  type Efficiencies,
+  type Efficiency,
+  efficienciesOn,
+  type GroupLink,
+  hopSeconds,
+} from './efficiency.js';
 import { linkFor } from './exchanges.js';
+import { WEIGHT_DTYPES, type WeightDtype } from './weight-types.js';
 
 /** How fast a GPU is. */
 export interface Rates {
@@ -23,9 +30,11 @@ export interface Rates {
   /** FLOP per second in the type that is computed in; null where none is published: then computing is not counted. */
   readonly peakFlops: number | null;
   /** What joins it to the others that share the layers; nothing where it is alone. */
-  readonly link?: Pick<Link, 'bandwidth'> | undefined;
+  readonly link?: GroupLink | undefined;
   /** GPUs that share the layers. */
   readonly gpus: number;
+  /** What share of all that is reached. */
+  readonly efficiencies: Efficiencies;
 }
 
 /** Experts of which a token goes to some: of all layers that have as many of them. */
@@ -102,6 +111,7 @@ const STEP_SOURCE =
 /** The time of one step of decoding, and what limits it. */
 export function decodeStep(work: DecodeWork, rates: Rates, batch: number): DecodeStep {
   const { cache, weights, computing, links } = decodeTerms(work, rates, batch);
+  const atPeak = peakSeconds(rates);
   const compute = computing && sumTerm(computing.scores, computing.products);
   const limits = [
     { limit: 'weights' as const, seconds: atPeak('reading the weights', weights) },
@@ -109,17 +119,21 @@ export function decodeStep(work: DecodeWork, rates: Rates, batch: number): Decod
     ...(compute ? [{ limit: 'compute' as const, seconds: atPeak('computing', compute) }] : []),
     { limit: 'links' as const, seconds: atPeak('all-reduces', links) },
   ];
-  const seconds = eachBound(EFFICIENCIES, (_, bound) => stepSeconds(work, rates, batch, bound));
-  return { seconds, limits, limitedBy: longest(takenAtPeak({ cache, weights, computing, links })) };
+  const seconds = eachBound(rates.efficiencies, (_, bound) =>
+    stepSeconds(work, rates, batch, bound),
+  );
+  return {
+    seconds,
+    limits,
+    limitedBy: longest(takenAtPeak({ cache, weights, computing, links }, atPeak)),
+  };
 }
 
 /** What each takes of a step at the roofline: of reading and of computing with the same, the slower alone does. */
-function takenAtPeak({
-  cache,
-  weights,
-  computing,
-  links,
-}: Pick<DecodeTerms, 'cache' | 'weights' | 'computing' | 'links'>) {
+function takenAtPeak(
+  { cache, weights, computing, links }: Omit<DecodeTerms, 'launches'>,
+  atPeak: ReturnType<typeof peakSeconds>,
+) {
   const seconds = (term: Term | undefined) => (term ? atPeak('a part of the step', term).value : 0);
   const [reading, scores] = [seconds(cache), seconds(computing?.scores)];
   const [loading, products] = [seconds(weights), seconds(computing?.products)];
@@ -140,7 +154,7 @@ export function stepSeconds(
   bound: keyof Bounds,
 ): Quantity {
   const { cache, weights, computing, links, launches } = decodeTerms(work, rates, batch);
-  const efficiency = EFFICIENCIES[bound];
+  const efficiency = rates.efficiencies[bound];
   const computed = computing ? [computing.scores, computing.products] : [];
   const busy = computing
     ? `max(${cache.formula}, ${computing.scores.formula}) + max(${computing.products.formula}, ${weights.formula})`
@@ -149,7 +163,7 @@ export function stepSeconds(
     label: 'step of decoding',
     unit: 'seconds',
     formula: withWaiting(busy, [links, launches], bound),
-    inputs: inputsOf([cache, weights, ...computed, links, launches], efficiency),
+    inputs: inputsOf([cache, weights, ...computed, links, launches], efficiency, rates.link),
     source: `${computing ? STEP_SOURCE : READING_SOURCE}; ${efficiency.source}`,
   });
 }
@@ -195,16 +209,18 @@ export function prefill(work: PrefillWork, rates: Rates): Prefill | null {
   });
   const links = linksTerm(work, rates, work.tokens);
   const launches = launchesTerm(work);
+  const atPeak = peakSeconds(rates);
   const bytes = 'weights once, activations written and read, the cache written';
-  const seconds = eachBound(EFFICIENCIES, (efficiency, bound) => {
+  const seconds = eachBound(rates.efficiencies, (efficiency, bound) => {
     // What layers hand on may stay in the processors, layer by layer: nothing of it has to be in memory.
     const memory = moving(bound === 'lower' ? 0 : work.activationBytes);
+    const { join, text } = OVERLAP[bound];
     return quantity({
       label: 'prefill',
       unit: 'seconds',
-      formula: withWaiting(`max(${compute.formula}, ${memory.formula})`, [links, launches], bound),
-      inputs: inputsOf([compute, memory, links, launches], efficiency),
-      source: `the larger of computing and of moving bytes: ${bytes}; ${efficiency.source}`,
+      formula: withWaiting(join(compute.formula, memory.formula), [links, launches], bound),
+      inputs: inputsOf([compute, memory, links, launches], efficiency, rates.link),
+      source: `${text}: ${bytes}; ${efficiency.source}`,
     });
   });
   const limits = [
@@ -214,6 +230,24 @@ export function prefill(work: PrefillWork, rates: Rates): Prefill | null {
   ] as const;
   return { seconds, limits, limitedBy: longest(limits) };
 }
+
+/**
+ * Whether a prefill computes and moves bytes at the same time. Of a short one both take about as long, and programs reach
+ * the sum of both rather than the larger: 128 tokens of Llama-2-7B take 16 ms on an A100 (TensorRT-LLM, performance.md),
+ * of which computing takes 8 and moving 10. At the shares of the upper bound the larger alone is more than that sum.
+ */
+const LARGER = {
+  join: (compute: string, memory: string) => `max(${compute}, ${memory})`,
+  text: 'the larger of computing and of moving bytes',
+};
+const OVERLAP = {
+  lower: LARGER,
+  expected: {
+    join: (compute: string, memory: string) => `${compute} + ${memory}`,
+    text: 'computing, and moving bytes',
+  },
+  upper: LARGER,
+} as const satisfies Record<keyof Bounds, typeof LARGER>;
 
 /** At best, all-reduces and launches are hidden behind other work; else all waits for them. */
 function withWaiting(work: string, waiting: readonly Term[], bound: keyof Bounds): string {
@@ -233,7 +267,7 @@ function decodeTerms(work: DecodeWork, rates: Rates, batch: number) {
       inputs: { batch, cache_bytes: work.cacheBytes, bandwidth },
     },
     weights: {
-      formula: `(${weights.formula}) / (bandwidth * memory_utilisation)`,
+      formula: `(${weights.formula}) / (bandwidth * weight_utilisation)`,
       inputs: { ...weights.inputs, bandwidth },
     },
     computing: peak === null ? null : decodeComputing(work, peak, batch),
@@ -306,24 +340,31 @@ const sumTerm = (a: Term, b: Term): Term => ({
   inputs: { ...a.inputs, ...b.inputs },
 });
 
-const atPeak = (label: string, term: Term): Quantity =>
-  quantity({
-    label,
-    unit: 'seconds',
-    formula: term.formula,
-    inputs: inputsOf([term], EFFICIENCIES.lower),
-    source: EFFICIENCIES.lower.source,
-  });
+const peakSeconds =
+  ({ efficiencies: { lower }, link }: Rates) =>
+  (label: string, term: Term): Quantity =>
+    quantity({
+      label,
+      unit: 'seconds',
+      formula: term.formula,
+      inputs: inputsOf([term], lower, link),
+      source: lower.source,
+    });
 
 /** Those of all terms, and of the efficiency those that a term names. */
-function inputsOf(terms: readonly Term[], efficiency: Efficiency): Record<string, number> {
+function inputsOf(
+  terms: readonly Term[],
+  efficiency: Efficiency,
+  link: GroupLink | undefined,
+): Record<string, number> {
   const all: Record<string, number> = {
     memory_utilisation: efficiency.memoryUtilisation,
+    weight_utilisation: efficiency.weightUtilisation,
     compute_utilisation: efficiency.computeUtilisation,
     link_utilisation: efficiency.linkUtilisation,
     launch_seconds: efficiency.launchSeconds,
     reduce_seconds: efficiency.reduceSeconds,
-    hop_seconds: efficiency.hopSeconds,
+    hop_seconds: link ? hopSeconds(efficiency, link) : 0,
   };
   const formulas = terms.map(({ formula }) => formula).join(' ');
   const named = Object.entries(all).filter(([name]) => formulas.includes(name));
@@ -338,10 +379,20 @@ function longest<L extends string>(
   return others.reduce((a, b) => (b.seconds.value > a.seconds.value ? b : a), first).limit;
 }
 
-/** The rates of one of several GPUs that share the layers. */
-export const ratesOf = (cluster: Cluster, gpus: number, peak: Quantity | null): Rates => ({
-  bandwidth: cluster.gpu.bandwidth,
-  peakFlops: peak?.value ?? null,
-  gpus,
-  link: linkFor({ cluster }, gpus),
-});
+/** The rates of one of several GPUs that share the layers, of weights in a type. */
+export function ratesOf(
+  cluster: Cluster,
+  gpus: number,
+  peak: Quantity | null,
+  weights: WeightDtype,
+): Rates {
+  const { width, computes } = WEIGHT_DTYPES[weights];
+  const isNarrow = !['f32', 'tf32', 'bf16', 'f16'].includes(computes);
+  return {
+    bandwidth: cluster.gpu.bandwidth,
+    peakFlops: peak?.value ?? null,
+    gpus,
+    link: linkFor({ cluster }, gpus),
+    efficiencies: efficienciesOn(cluster.gpu, { weights: width, isNarrow }),
+  };
+}

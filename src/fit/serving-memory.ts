@@ -3,16 +3,17 @@ import type { LanguageModel } from '../architecture/layer.js';
 import type { Param } from '../architecture/param.js';
 import { walk } from '../architecture/walk.js';
 import { outputWidth } from '../architecture/widths.js';
-import { activationsOf } from '../budget/activations.js';
+import { activationsOf, unlikeBlocks } from '../budget/activations.js';
 import type { Figure } from '../budget/figure.js';
 import { type Bounds, type Quantity, quantity } from '../budget/quantity.js';
 import type { Gpu } from '../hardware/gpu.js';
 import { type Allotted, roundingBytes } from './allocator.js';
 import { eachBound, sumBounds } from './bounds.js';
 import { channelBytes, contextBytes, libraryBytes } from './fixed-workspace.js';
-import { servedWeights, WEIGHT_DTYPES } from './quantized.js';
+import { servedWeights } from './quantized.js';
 import { type ServedModel, sequenceState, valueBytes } from './serving-work.js';
 import { elementsPerGpu } from './tensor-cuts.js';
+import { WEIGHT_DTYPES } from './weight-types.js';
 
 /** Tokens that are prefilled in one pass; a longer prompt takes several. */
 const PREFILL_CHUNK = 2048;
@@ -39,7 +40,7 @@ export interface ServingMemory {
 /** Memory as a function of batch and context, for searches: what depends on neither is computed once. */
 export function servingMemoryOf(
   served: ServedModel,
-  gpu: Pick<Gpu, 'kind'>,
+  gpu: Pick<Gpu, 'kind' | 'architecture'>,
 ): (batch: number, context: number) => ServingMemory {
   const { parts, total: weights } = servedWeights(
     served.layout,
@@ -97,7 +98,10 @@ function totalOf(
   );
 }
 
-function constantParts(served: ServedModel, gpu: Pick<Gpu, 'kind'>): WorkspacePart[] {
+function constantParts(
+  served: ServedModel,
+  gpu: Pick<Gpu, 'kind' | 'architecture'>,
+): WorkspacePart[] {
   const { form } = served;
   const rounding = {
     part: 'rounding of the allocator',
@@ -114,10 +118,15 @@ function constantParts(served: ServedModel, gpu: Pick<Gpu, 'kind'>): WorkspacePa
 
 /** The tensors of a GPU; the experts of a layer are allotted together: into the inner width, and back. */
 function allottedWeights({ model, layout, form }: ServedModel): Allotted[] {
-  const { bits, otherBits } = WEIGHT_DTYPES[form.weights.dtype];
+  const { bits, otherBits, blocks } = WEIGHT_DTYPES[form.weights.dtype];
+  const bitsOf = (tensor: Param) => {
+    const table = blocks && layout.tables.get(tensor);
+    if (table) return blocks[table] / 10_000;
+    return layout.quantised.has(tensor) ? bits : otherBits;
+  };
   const bytesOf = (tensor: Param) =>
     (elementsPerGpu(tensor.elements, layout.cuts.get(tensor), form.tensorParallel) *
-      (layout.quantised.has(tensor) ? bits : otherBits)) /
+      bitsOf(tensor)) /
     8;
   const mixtures = walk(model).filter(({ layer }) => layer.kind === 'mixtureOfExperts').length;
   const ofExperts = [...layout.experts].reduce((sum, tensor) => sum + bytesOf(tensor), 0);
@@ -148,7 +157,7 @@ function liveActivations({ model, form }: ServedModel): Live {
     tensor: form.tensorParallel,
   } as const;
   let [largestPart, block] = [0, 0];
-  for (const each of model.blocks) {
+  for (const each of unlikeBlocks(model)) {
     const { parts } = activationsOf({ ...model, blocks: [each] }, setting);
     const inBlock = parts
       .filter(({ part }) => part !== 'logits' && part !== 'head')

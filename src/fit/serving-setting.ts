@@ -2,19 +2,7 @@
 
 import type { Cluster } from '../hardware/gpu.js';
 import type { Dtype } from '../tensor/dtype.js';
-
-/** Element types that weights are served in. */
-export type WeightDtype = 'f32' | 'bf16' | 'f16' | 'f8' | 'int8' | 'int4';
-
-/** How weights are stored. */
-export interface WeightFormat {
-  readonly dtype: WeightDtype;
-  /** Values of a row that share a scale; `row`: all of them. */
-  readonly groupSize: number | 'row';
-  readonly scaleDtype: Dtype;
-  /** Whether each group has a zero point, in as many bits as a weight. */
-  readonly zeroPoints: boolean;
-}
+import type { WeightFormat } from './weight-types.js';
 
 /** Requests that come in. */
 export interface LoadWish {

@@ -8,11 +8,12 @@ import { type Figure, figure } from '../budget/figure.js';
 import { forwardFlopsOf, type Work } from '../budget/flops.js';
 import { stateOf } from '../budget/state.js';
 import { launchesOf } from './launches.js';
-import { servedWeights, WEIGHT_DTYPES, type WeightLayout, weightLayout } from './quantized.js';
+import { servedWeights, type WeightLayout, weightLayout } from './quantized.js';
 import type { DecodeWork, ExpertGroup, PrefillWork, SharedWork } from './roofline.js';
 import type { ServingFitSetting } from './serving-setting.js';
 import { operationsOfRank, ranksThatDiffer } from './shared-operations.js';
 import { exchangeOf } from './tensor-parallel.js';
+import { WEIGHT_DTYPES } from './weight-types.js';
 
 /** How a model is served, whatever the load. */
 export type ServingForm = Pick<

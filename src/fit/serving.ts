@@ -7,7 +7,7 @@ import type { Cluster } from '../hardware/gpu.js';
 import { capacityOf, noPeakText, peakFor, peakIfKnown } from '../hardware/peak.js';
 import { withoutLink } from './exchanges.js';
 import { largest } from './largest.js';
-import { servedWeights, WEIGHT_DTYPES } from './quantized.js';
+import { servedWeights } from './quantized.js';
 import { LARGEST_BATCH, LOAD_ASSUMPTION, type LoadAnswer, replicasFor } from './queueing.js';
 import {
   type DecodeStep,
@@ -24,6 +24,7 @@ import type { ServingFitSetting } from './serving-setting.js';
 import { decodeWork, prefillWork, type ServedModel, servedModel } from './serving-work.js';
 import type { Verdict } from './training.js';
 import { verdictOf } from './training-memory.js';
+import { WEIGHT_DTYPES } from './weight-types.js';
 
 export type { ServingFitSetting };
 
@@ -60,6 +61,8 @@ export interface ServingFit {
   readonly withoutPeak: string | null;
   /** That all-reduces are not counted, as nobody knows a link for them; null where they are. */
   readonly withoutLink: string | null;
+  /** That it does not fit, so that all times are those of such GPUs with more memory; null where it may. */
+  readonly withoutRoom: string | null;
   /** Of one prompt; null without a peak. */
   readonly prefill: Prefill | null;
   /** At the batch and context; without a peak of reading alone. */
@@ -85,20 +88,22 @@ export function fitServing(model: LanguageModel, setting: ServingFitSetting): Se
   const dtype = WEIGHT_DTYPES[setting.weights.dtype].computes;
   // How long requests wait for prefills is not to be told without.
   const peak = setting.load ? peakFor(cluster.gpu, dtype) : peakIfKnown(cluster.gpu, dtype);
-  const rates = ratesOf(cluster, tensorParallel, peak);
+  const rates = ratesOf(cluster, tensorParallel, peak, setting.weights.dtype);
   const step = decodeStep(decodeWork(served, context), rates, batch);
   const fits = (of: ServingMemory) => of.total.expected.value <= capacity.value;
   const largestBatch = largest(MOST_SEQUENCES, (count) => fits(memoryAt(count, context)));
   const largestContext = largest(model.positions, (tokens) => fits(memoryAt(batch, tokens)));
   const load = setting.load && loadOf(served, rates, setting, memoryAt, capacity);
+  const verdict = verdictOf(memory.total, capacity);
   return {
     ...memory,
     wholeWeights: servedWeights(served.layout, setting.weights, 1).total,
     capacity,
-    verdict: verdictOf(memory.total, capacity),
+    verdict,
     peak,
     withoutPeak: peak ? null : `${noPeakText(cluster.gpu, dtype)}: ${WITHOUT_PEAK}`,
     withoutLink: withoutLink(cluster, tensorParallel),
+    withoutRoom: verdict === 'does not fit' ? WITHOUT_ROOM : null,
     prefill: prefill(prefillWork(served, prompt), rates),
     decode: { ...step, tokensPerSecond: tokensPerSecond(step.seconds, batch) },
     largestBatch: found('largest batch', 'requests', largestBatch, `at ${context} tokens each`),
@@ -116,7 +121,19 @@ const WITHOUT_PEAK =
   'there is no time of a prefill, and of decoding reading alone is counted, so that with many sequences it is slower ' +
   'than told';
 
+const WITHOUT_ROOM = 'no speed estimate: the model does not fit into the memory';
+
+/** Far more than any link joins. The GPUs of a layer are looked at one by one where its heads see unlike far. */
+const MOST_SHARING = 4_096;
+
 function requireGpus(tensorParallel: number, { gpus }: Cluster): void {
+  if (tensorParallel > MOST_SHARING) {
+    throw new UserError(
+      'usage',
+      `--tensor-parallel: at most ${MOST_SHARING} GPUs can share each layer, found ${tensorParallel}`,
+      { suggestion: `write at most ${MOST_SHARING}` },
+    );
+  }
   if (tensorParallel <= gpus) return;
   throw new UserError(
     'usage',

@@ -1,12 +1,12 @@
 /** What could take longest in a step of training: computing, and moving bytes through the memory. */
 import type { LanguageModel, Layer } from '../architecture/layer.js';
 import type { Param } from '../architecture/param.js';
+import { remembered } from '../architecture/remember.js';
 import { tensorsOf } from '../architecture/walk.js';
 import { activationsOf } from '../budget/activations.js';
 import { type Recompute, trainingFlopsOf } from '../budget/flops.js';
 import type { Operation } from '../budget/operations.js';
 import { type Bounds, type Quantity, quantity } from '../budget/quantity.js';
-import { remembered } from '../budget/remember.js';
 import { bytesIn } from '../budget/training.js';
 import { bandwidthOf } from '../hardware/peak.js';
 import { eachBound } from './bounds.js';

@@ -3,9 +3,9 @@ import type { LanguageModel } from '../architecture/layer.js';
 import { type Bounds, type Quantity, quantity } from '../budget/quantity.js';
 import { peakFor } from '../hardware/peak.js';
 import { boundsOf, eachBound } from './bounds.js';
-import { EFFICIENCIES } from './efficiency.js';
+import { efficienciesOn } from './efficiency.js';
 import { communicationSeconds, paceOf, withoutLink } from './exchanges.js';
-import { assumedMfu, modelFlops, REACHED } from './mfu.js';
+import { assumedMfu, modelFlops, POOR, reachedOn } from './mfu.js';
 import { type Parallelism, parallelismOf, stagesOf } from './parallelism.js';
 import { type Computing, computeSeconds, memorySeconds } from './step-limits.js';
 import type { StageMemory, StepSituation, StepTime, TrainingTime } from './training.js';
@@ -76,10 +76,11 @@ interface StepWork {
 
 function limitsOf(situation: StepSituation, peak: Quantity): StepTime['limits'] {
   const { parallelism, setting } = situation;
+  const efficiencies = efficienciesOn(setting.cluster.gpu);
   const paces = {
-    lower: paceOf(EFFICIENCIES.lower, parallelism, true),
-    expected: paceOf(EFFICIENCIES.expected, parallelism, false),
-    upper: paceOf(EFFICIENCIES.upper, parallelism, false),
+    lower: paceOf(efficiencies.lower, parallelism, true),
+    expected: paceOf(efficiencies.expected, parallelism, false),
+    upper: paceOf(efficiencies.upper, parallelism, false),
   };
   const communication = eachBound(paces, (pace) => communicationSeconds(situation, pace));
   return [
@@ -90,12 +91,15 @@ function limitsOf(situation: StepSituation, peak: Quantity): StepTime['limits'] 
 }
 
 /** The share of the peak while there is something to compute, what is recomputed included. */
-const computingOf = ({ mfu }: TrainingFitSetting): Readonly<Record<keyof Bounds, Computing>> => {
+const computingOf = ({
+  mfu,
+  cluster,
+}: TrainingFitSetting): Readonly<Record<keyof Bounds, Computing>> => {
   const best = { utilisation: 1, source: 'at the peak' };
   return {
     lower: best,
-    expected: mfu === undefined ? REACHED.expected.busy : best,
-    upper: REACHED.poor.busy,
+    expected: mfu === undefined ? reachedOn(cluster.gpu).busy : best,
+    upper: POOR.busy,
   };
 };
 
@@ -106,7 +110,6 @@ const inputsOf = (limits: StepTime['limits'], bound: keyof Bounds) =>
   Object.fromEntries(limits.map(({ limit, seconds }) => [limit, seconds[bound].value]));
 
 function stepSeconds({ situation, peak, limits, assumed }: StepWork, lower: Quantity): Bounds {
-  const { poor } = REACHED;
   const at = (bound: 'expected' | 'upper', mfu: number, source: string) =>
     quantity({
       label: 'seconds of a step',
@@ -126,8 +129,8 @@ function stepSeconds({ situation, peak, limits, assumed }: StepWork, lower: Quan
     expected: at('expected', assumed.value, assumed.source),
     upper: at(
       'upper',
-      Math.min(assumed.value, poor.mfu),
-      `${poor.source}, or as stated where that is less`,
+      Math.min(assumed.value, POOR.mfu),
+      `${POOR.source}, or as stated where that is less`,
     ),
   };
 }

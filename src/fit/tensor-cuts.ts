@@ -25,9 +25,9 @@ import type {
   RmsNorm,
 } from '../architecture/layer.js';
 import type { Param } from '../architecture/param.js';
+import { remembered } from '../architecture/remember.js';
 import { expertLayers, isProduct, productsOf, tensorsOf } from '../architecture/walk.js';
 import { inputWidth, outputWidth } from '../architecture/widths.js';
-import { remembered } from '../budget/remember.js';
 
 type Unit =
   | 'heads'

@@ -1,8 +1,8 @@
 /** Among how many GPUs a model can be shared in training, and what these then tell each other. */
 import type { Layer, MixtureOfExperts, Projection } from '../architecture/layer.js';
+import { remembered } from '../architecture/remember.js';
 import { isProduct } from '../architecture/walk.js';
 import { inputWidth, outputWidth, sharedInputWidth, widthAfter } from '../architecture/widths.js';
-import { remembered } from '../budget/remember.js';
 import { UserError } from '../errors.js';
 import { isDealtEqually, tensorCuts } from './tensor-cuts.js';
 

@@ -1,10 +1,11 @@
 /** What each GPU holds in training: exactly, and with its workspace; and whether that fits. */
 import type { LanguageModel } from '../architecture/layer.js';
+import { remembered } from '../architecture/remember.js';
+import type { ActivationSetting } from '../budget/activation-setting.js';
 import { activationsOf, areAlike } from '../budget/activations.js';
 import { type Figure, figure, sumFigure } from '../budget/figure.js';
 import { bufferBytes, countParameters } from '../budget/parameters.js';
 import type { Bounds, Quantity } from '../budget/quantity.js';
-import { remembered } from '../budget/remember.js';
 import {
   type Trained,
   type TrainedState,
@@ -13,6 +14,7 @@ import {
 } from '../budget/training.js';
 import { capacityOf } from '../hardware/peak.js';
 import { sumBounds } from './bounds.js';
+import { apartBytes } from './moments.js';
 import { type Parallelism, parallelismOf, type Stage, stagesOf } from './parallelism.js';
 import type { StageMemory, TrainingMemoryFit, Verdict } from './training.js';
 import {
@@ -21,7 +23,7 @@ import {
   DIVIDED_FROM,
   type TrainingFitSetting,
 } from './training-setting.js';
-import { apartBytes, workspaceOf } from './training-workspace.js';
+import { workspaceOf } from './training-workspace.js';
 
 interface ReplicatedSetting
   extends Pick<TrainedStateSetting, 'precision' | 'optimizer'>,
@@ -63,6 +65,16 @@ const dividedAmong = ({ value: _, ...whole }: Figure, replicas: number, why: str
 const inFlight = ({ stage }: Stage, { pipeline, microBatches }: Parallelism): number =>
   Math.min(pipeline - stage, microBatches);
 
+/** At what the activations of a stage are counted. */
+const keptAt = (
+  setting: TrainingFitSetting,
+  parallelism: Parallelism,
+  stage: Stage,
+): ActivationSetting => ({
+  ...activationSetting(setting),
+  stage: { from: stage.from, to: stage.to, microBatches: inFlight(stage, parallelism) },
+});
+
 function stageMemory(
   model: LanguageModel,
   setting: TrainingFitSetting,
@@ -71,10 +83,7 @@ function stageMemory(
 ): StageMemory {
   const { from, to } = stage;
   const state = replicatedState(stage.trained, { ...setting, ...parallelism });
-  const activations = activationsOf(model, {
-    ...activationSetting(setting),
-    stage: { from, to, microBatches: inFlight(stage, parallelism) },
-  });
+  const activations = activationsOf(model, keptAt(setting, parallelism, stage));
   const parts = {
     ...state,
     buffers: bufferBytes(stage.buffers),
@@ -99,8 +108,10 @@ function stageFit(
   stage: Stage,
 ) {
   const memory = stageMemory(model, setting, parallelism, stage);
-  const workspace = workspaceOf({ model, setting, parallelism, stage, memory });
-  const apart = apartBytes({ parallelism, memory });
+  const kept = keptAt(setting, parallelism, stage);
+  const situation = { model, setting, kept, parallelism, stage, memory };
+  const workspace = workspaceOf(situation);
+  const apart = apartBytes(situation, workspace);
   const parts = { exactly: memory.exactBytes, ...(apart && { apart }), workspace: workspace.total };
   const total = sumBounds('memory of a GPU', 'bytes', parts, 'sum of the parts');
   return { memory, apart, workspace, total };

@@ -4,15 +4,17 @@
  * do.
  */
 import type { LanguageModel } from '../architecture/layer.js';
-import { type BlockInHand, blocksInHand } from '../budget/activations.js';
+import { remembered } from '../architecture/remember.js';
+import { inputWidth, outputWidth } from '../architecture/widths.js';
+import { type ActivationSetting, OTHER_PARTS } from '../budget/activation-setting.js';
+import { activationsOf, type BlockInHand, blocksInHand } from '../budget/activations.js';
 import type { Bounds } from '../budget/quantity.js';
-import { remembered } from '../budget/remember.js';
 import { bytesIn } from '../budget/training.js';
 import { fragmentationBytes, roundingBytes } from './allocator.js';
 import { boundsOf, eachBound, sumBounds } from './bounds.js';
 import { channelBytes, contextBytes, libraryBytes, MIB } from './fixed-workspace.js';
 import { lossBytes } from './loss-workspace.js';
-import { UPDATES, updateBytes } from './optimizer-update.js';
+import { optimizerReplicas, UPDATES, updateBytes } from './optimizer-update.js';
 import type { Parallelism, Stage } from './parallelism.js';
 import type { StageMemory } from './training.js';
 import {
@@ -22,9 +24,11 @@ import {
   type TrainingFitSetting,
 } from './training-setting.js';
 
-interface Situation {
+export interface Situation {
   readonly model: LanguageModel;
   readonly setting: TrainingFitSetting;
+  /** At what the activations of the stage are counted. */
+  readonly kept: ActivationSetting;
   readonly parallelism: Parallelism;
   readonly stage: Stage;
   readonly memory: StageMemory;
@@ -131,6 +135,85 @@ const gathered: Part = ({ setting, parallelism: { replicas }, stage }) => {
 const loss: Part = ({ model, setting, parallelism, stage }) =>
   stage.to < model.blocks.length ? undefined : lossBytes(model, setting, parallelism);
 
+/** What the modules of usual programs keep beyond what a gradient needs, for they fuse less. */
+const unfused: Part = ({ model, setting, kept, memory }) => {
+  const total = (wish: Pick<ActivationSetting, 'unfused' | 'repeated'>) =>
+    activationsOf(model, { ...kept, ...wish }).total.value;
+  const isPlain = setting.attention === 'plain';
+  return boundsOf(
+    {
+      label: OTHER_PARTS.unfused,
+      unit: 'bytes',
+      inputs: {
+        counted: memory.activations.total.value,
+        usual: total({ unfused: true, repeated: isPlain }),
+        most: total({ unfused: true, repeated: true }),
+      },
+    },
+    {
+      lower: NONE,
+      expected: {
+        formula: 'usual - counted',
+        source:
+          'norms and activations made of elementary operations, each of which keeps values; with plain attention ' +
+          'keys and values repeated for each query head (transformers 5.18 in PyTorch 2.13, as measured)',
+      },
+      upper: {
+        formula: 'most - counted',
+        source: '… and with any attention, as where it has a mask (transformers)',
+      },
+    },
+  );
+};
+
+/** What is small, and there from one step to the next. */
+const small: Part = ({ setting, stage }) =>
+  boundsOf(
+    {
+      label: 'token ids, and counters of the optimizer',
+      unit: 'bytes',
+      inputs: {
+        batch: setting.microBatch,
+        context: setting.context,
+        tensors: stage.trained.length,
+      },
+    },
+    {
+      lower: NONE,
+      expected: {
+        formula: '8 * batch * context + 4 * tensors',
+        source: 'int64 ids, and a float32 step for each tensor (PyTorch, AdamW)',
+      },
+      upper: {
+        formula: '3 * 8 * batch * context + 4 * tensors',
+        source: '… and labels and positions, each for itself',
+      },
+    },
+  );
+
+/** Gradients of embedding and head that are not yet where gradients are kept. */
+const added: Part = ({ model, setting, parallelism, stage: { from, to } }) => {
+  const { embedding, head, blocks } = model;
+  const isTied = embedding.weight === head.weight && from === 0 && to === blocks.length;
+  const inputs = {
+    bytes: gradientBytesOf(setting),
+    rows: Math.ceil(outputWidth(head) / parallelism.tensor),
+    hidden: inputWidth(head),
+    gradients: (isTied ? 2 : 0) + (parallelism.microBatches > 1 ? 1 : 0),
+  };
+  if (inputs.gradients === 0 || (from > 0 && to < blocks.length)) return undefined;
+  const shared = {
+    formula: 'gradients * bytes * rows * hidden',
+    source:
+      'of a tied weight, the gradient as a head, that as an embedding, and their sum, one of which stays; after the ' +
+      'first micro-batch one that is added to what is there (measured of PyTorch 2.13)',
+  };
+  return boundsOf(
+    { label: 'gradients of embedding and head, to be added', unit: 'bytes', inputs },
+    { lower: NONE, expected: shared, upper: shared },
+  );
+};
+
 /** What is live of one block while it is passed backwards, besides what is kept: see `BlockInHand`. */
 const blockGradients: Part = ({ model, setting, stage: { from, to } }) => {
   const blocks = blocksInHand(model, {
@@ -152,17 +235,18 @@ const ofBlockInHand = ({ layers, scoreGradients, scanStates, recomputed }: Block
     {
       lower: NONE,
       expected: {
-        formula: '(layers + scan_states) / 2 + score_gradients + recomputed',
+        formula: 'layers / 2 + 4 * scan_states / 3 + score_gradients + recomputed',
         source:
           'each value that the largest block keeps gets a gradient, and half are needed at a time; of plain attention ' +
-          'those of the softmax and of what it is given, as measured of PyTorch 2.13; scores and scan states of the ' +
-          'block where they are recomputed',
+          'those of the softmax and of what it is given; of a plain scan the gradients of decay and B·Δ, and for each ' +
+          'of them one of a single step, as large (measured of PyTorch 2.13); scores and scan states of the block ' +
+          'where they are recomputed',
       },
       upper: {
-        formula: 'layers + scan_states + score_gradients + recomputed',
+        formula: 'layers + 5 * scan_states / 3 + score_gradients + recomputed',
         source:
-          'a gradient of each value that the largest block keeps, of plain attention two of each score, and what of ' +
-          'them is recomputed',
+          'a gradient of each value that the largest block keeps, of plain attention two of each score, of a plain ' +
+          'scan one more of those states while they are added up, and what of them is recomputed',
       },
     },
   );
@@ -189,44 +273,6 @@ const tensorsBySize = remembered(({ trained }: Stage): ReadonlyMap<number, numbe
   return counts;
 });
 
-/**
- * What is counted exactly, part by part, and is not all there at once: where gradients are not kept from one micro-batch
- * to the next, each comes when the activations behind it have gone; and a block runs again when the logits have gone.
- */
-export function apartBytes({
-  parallelism: { microBatches },
-  memory,
-}: Pick<Situation, 'parallelism' | 'memory'>): Bounds | undefined {
-  const stated = (name: 'gradients' | 'activations') =>
-    memory.parts.find(({ part }) => part === name)?.bytes.value ?? 0;
-  const kept = (name: 'oneBlock' | 'logits') =>
-    memory.activations.parts.find(({ part }) => part === name)?.bytes.value ?? 0;
-  const inputs = {
-    gradients: microBatches === 1 ? stated('gradients') : 0,
-    activations: stated('activations'),
-    one_block: kept('oneBlock'),
-    logits: kept('logits'),
-  };
-  const isApart =
-    (inputs.gradients > 0 && inputs.activations > 0) || (inputs.one_block > 0 && inputs.logits > 0);
-  if (!isApart) return undefined;
-  const counted = { formula: '0', source: 'an implementation may have all of it at once' } as const;
-  return boundsOf(
-    { label: 'what is never there at once', unit: 'bytes', inputs },
-    {
-      lower: {
-        formula:
-          '0 - min(one_block, logits) - min(gradients, activations - min(one_block, logits))',
-        source:
-          'gradients of a lone micro-batch come as activations go (PyTorch, zero_grad sets them to None); a block ' +
-          'runs again when the logits have gone',
-      },
-      expected: counted,
-      upper: counted,
-    },
-  );
-}
-
 /** In the order in which they are told. */
 const PARTS = {
   context: ({ setting }) => contextBytes(setting.cluster.gpu),
@@ -234,12 +280,15 @@ const PARTS = {
   communicators,
   buckets,
   gathered,
+  unfused,
   loss,
   blockGradients,
+  added,
+  small,
 } as const satisfies Record<string, Part>;
 
 /** What is there in the backward pass, and gone when the weights are updated. */
-const BACKWARD = ['gathered', 'loss', 'blockGradients'] as const;
+const BACKWARD = ['gathered', 'unfused', 'loss', 'blockGradients', 'added'] as const;
 
 export interface Workspace {
   readonly parts: readonly { readonly part: string; readonly bytes: Bounds }[];
@@ -266,12 +315,16 @@ export function workspaceOf(situation: Situation): Workspace {
     optimizer: setting.optimizer,
     gradientBytes: gradientBytesOf(setting),
     parameters: memory.parameters.value,
-    replicas: setting.zero >= DIVIDED_FROM.optimizer ? parallelism.replicas : 1,
+    replicas: optimizerReplicas(setting, parallelism),
     activations,
     temporary: { expected: temporary('expected'), upper: temporary('upper') },
   });
-  const moving = (which: keyof Bounds) =>
-    Number(activations) + temporary(which) + (found.buckets?.[which].value ?? 0);
+  // The loss is taken before a block is passed backwards.
+  const moving = (which: 'expected' | 'upper') => {
+    const of = (name: string) => found[name]?.[which].value ?? 0;
+    const kept = Number(activations) + of('unfused') + of('gathered') + of('buckets');
+    return kept + Math.max(of('loss'), of('blockGradients'));
+  };
   const named: Readonly<Record<string, Bounds>> = {
     ...found,
     update,

@@ -1,7 +1,11 @@
 /** What computes, as plain numbers: accelerators, the machines they stand in, and what joins them. */
+import type { Architecture } from './architecture.js';
 
-/** What products are computed in. Sums of f16, bf16 and f8 products are kept in float32; see `Gpu.peakFlops`. */
-export const PEAK_DTYPES = ['f32', 'tf32', 'bf16', 'f16', 'f8', 'int8', 'int4'] as const;
+/**
+ * What products are computed in. Sums of f16, bf16, f8 and f4 products are kept in float32; see `Gpu.peakFlops`. f4 is of
+ * NVFP4 and MXFP4, with a scale for each 16 or 32 values.
+ */
+export const PEAK_DTYPES = ['f32', 'tf32', 'bf16', 'f16', 'f8', 'f4', 'int8', 'int4'] as const;
 
 export type PeakDtype = (typeof PEAK_DTYPES)[number];
 
@@ -35,6 +39,8 @@ export interface Gpu {
   readonly name: string;
   readonly title: string;
   readonly kind: GpuKind;
+  /** What constants of programs depend on; without it they are those of most GPUs. */
+  readonly architecture?: Architecture;
   /** As it is sold, GB being 10^9. */
   readonly memoryBytes: number;
   /**

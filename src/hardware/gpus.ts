@@ -3,6 +3,7 @@ import { nearest } from '../config/nearest.js';
 import { quote } from '../config/quote.js';
 import { UserError } from '../errors.js';
 import { APPLE } from './apple.js';
+import { GEFORCE } from './geforce.js';
 import type { Gpu } from './gpu.js';
 import { NVIDIA_DATA_CENTER } from './nvidia-data-center.js';
 import { NVIDIA_WORKSTATION } from './nvidia-workstation.js';
@@ -11,6 +12,7 @@ import { OTHER_MAKERS } from './other-makers.js';
 export const GPUS: readonly Gpu[] = [
   ...NVIDIA_DATA_CENTER,
   ...NVIDIA_WORKSTATION,
+  ...GEFORCE,
   ...OTHER_MAKERS,
   ...APPLE,
 ];

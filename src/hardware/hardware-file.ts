@@ -12,8 +12,9 @@ import type { ConfigDocument } from '../config/document.js';
 import { formatPath } from '../config/path.js';
 import { invalidConfig } from '../config/problems.js';
 import { describeValue, quote } from '../config/quote.js';
-import { parseLimit, type ReadUnit } from '../config/units.js';
+import { lacksUnit, parseLimit, type ReadUnit } from '../config/units.js';
 import { type Finding, type Problem, type PropertyPath, UserError } from '../errors.js';
+import { ARCHITECTURES } from './architecture.js';
 import { GPU_KINDS, type Gpu, type Hardware, type Link, type Machine, PEAK_DTYPES } from './gpu.js';
 import { GPUS, nameSuggestion } from './gpus.js';
 import { MACHINES } from './machines.js';
@@ -23,13 +24,16 @@ import { MOST_OF_LABEL } from './usable.js';
 const NAME = /^[a-z0-9]+([-.][a-z0-9]+)*$/i;
 
 /** A number with its unit, exactly as it is written. */
-const measure = (unit: ReadUnit, example: string, description: string) =>
+const measure = (unit: Exclude<ReadUnit, 'count'>, example: string, description: string) =>
   z
     .union([z.string(), z.number()])
     .transform((written, context) => {
       const value = Number(parseLimit(String(written), unit) ?? 0);
-      if (value > 0) return value;
-      const message = `must be ${unit} above zero, such as ${example}, but is ${describeValue(written)}`;
+      const isAmbiguous = lacksUnit(String(written), unit);
+      if (value > 0 && !isAmbiguous) return value;
+      const message = isAmbiguous
+        ? `must have its unit, such as ${example}, but is ${describeValue(written)}`
+        : `must be ${unit} above zero, such as ${example}, but is ${describeValue(written)}`;
       context.addIssue({ code: 'custom', message });
       return z.NEVER;
     })
@@ -52,6 +56,12 @@ const gpuSchema = z
       .enum(GPU_KINDS)
       .optional()
       .describe('Whose libraries compute on it [default: that of what it extends, or other]'),
+    architecture: z
+      .enum(ARCHITECTURES)
+      .optional()
+      .describe(
+        'Of what generation its chip is, as sm90 for Hopper [default: that of what it extends, or none]',
+      ),
     memory: measure('bytes', '24GB', 'As it is sold').optional(),
     usable: measure(
       'bytes',
@@ -187,11 +197,13 @@ class Resolver {
     const usable = usableOf(entry, base, source);
     const memoryBytes = entry.memory ?? base.memoryBytes;
     this.#refuseMoreThanThereIs(name, entry, memoryBytes);
+    const architecture = entry.architecture ?? base.architecture;
     const rest = base.source === '' ? '' : `; the rest: ${base.source}`;
     return {
       name,
       title: entry.title ?? ('title' in base ? `${base.title}, as ${name}` : name),
       kind: entry.kind ?? base.kind,
+      ...(architecture && { architecture }),
       memoryBytes,
       ...(usable && { usable }),
       bandwidth: entry.bandwidth ?? base.bandwidth,

@@ -8,6 +8,7 @@ export const PCIE_5: Link = { name: 'PCIe 5 x16', bandwidth: 64e9, gpus: 8 };
 
 /** 8 lanes of it, as small cards have. */
 export const PCIE_4_X8: Link = { name: 'PCIe 4 x8', bandwidth: 16e9, gpus: 8 };
+export const PCIE_5_X8: Link = { name: 'PCIe 5 x8', bandwidth: 32e9, gpus: 8 };
 
 export const nvlink = (generation: number, bandwidth: number, gpus: number): Link => ({
   name: `NVLink ${generation}`,

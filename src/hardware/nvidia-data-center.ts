@@ -4,9 +4,10 @@
  */
 import type { Gpu } from './gpu.js';
 import { nvlink, PCIE_3, PCIE_4, PCIE_5 } from './links.js';
-import { toldByDriver } from './usable.js';
+import { countedBySmi, toldByDriver } from './usable.js';
 
 const V100 = {
+  architecture: 'sm70',
   bandwidth: 900e9,
   peakFlops: { f32: 15.7e12, f16: 125e12 },
   // 300 GB/s in both directions; eight of them in a DGX-1, not each joined with each.
@@ -53,16 +54,19 @@ const CARDS: readonly Omit<Gpu, 'kind'>[] = [
   {
     name: 't4',
     title: 'NVIDIA T4',
+    architecture: 'sm75',
     memoryBytes: 16e9,
     usable: toldByDriver(14.7),
     bandwidth: 300e9,
     peakFlops: { f32: 8.1e12, f16: 65e12, int8: 130e12, int4: 260e12 },
     links: [PCIE_3],
+    // 320 GB/s by the clock of its memory (TechPowerUp); the datasheet prints both 300 and 320+.
     source: 'NVIDIA T4 datasheet (2019)',
   },
   {
     name: 'a10',
     title: 'NVIDIA A10',
+    architecture: 'sm86',
     memoryBytes: 24e9,
     usable: toldByDriver(22),
     bandwidth: 600e9,
@@ -80,9 +84,11 @@ const CARDS: readonly Omit<Gpu, 'kind'>[] = [
   {
     name: 'a10g',
     title: 'NVIDIA A10G (Amazon EC2 G5)',
+    architecture: 'sm86',
     memoryBytes: 24e9,
     usable: toldByDriver(22),
     bandwidth: 600e9,
+    // 31.5 TFLOP/s of float32 by cores and clock (TechPowerUp).
     peakFlops: { f32: 35e12, tf32: 35e12, bf16: 70e12, f16: 70e12, int8: 140e12, int4: 280e12 },
     links: [PCIE_4],
     source: 'NVIDIA A10G datasheet, at Amazon Web Services (2021)',
@@ -90,6 +96,7 @@ const CARDS: readonly Omit<Gpu, 'kind'>[] = [
   {
     name: 'a30',
     title: 'NVIDIA A30',
+    architecture: 'sm80',
     memoryBytes: 24e9,
     bandwidth: 933e9,
     peakFlops: {
@@ -107,6 +114,7 @@ const CARDS: readonly Omit<Gpu, 'kind'>[] = [
   {
     name: 'a40',
     title: 'NVIDIA A40',
+    architecture: 'sm86',
     memoryBytes: 48e9,
     usable: toldByDriver(44.3),
     bandwidth: 696e9,
@@ -125,6 +133,7 @@ const CARDS: readonly Omit<Gpu, 'kind'>[] = [
   {
     name: 'l4',
     title: 'NVIDIA L4',
+    architecture: 'sm89',
     memoryBytes: 24e9,
     usable: toldByDriver(21.9),
     bandwidth: 300e9,
@@ -136,13 +145,15 @@ const CARDS: readonly Omit<Gpu, 'kind'>[] = [
       f16: 121e12,
       f8: 242.5e12,
       int8: 242.5e12,
+      int4: 484e12,
     },
     links: [PCIE_4],
-    source: 'NVIDIA L4 datasheet (2023)',
+    source: 'NVIDIA L4 datasheet (2023); int4: Lightning, fabric, throughput.py (2024)',
   },
   {
     name: 'l40',
     title: 'NVIDIA L40',
+    architecture: 'sm89',
     memoryBytes: 48e9,
     usable: toldByDriver(44.3),
     bandwidth: 864e9,
@@ -161,6 +172,7 @@ const CARDS: readonly Omit<Gpu, 'kind'>[] = [
   {
     name: 'l40s',
     title: 'NVIDIA L40S',
+    architecture: 'sm89',
     memoryBytes: 48e9,
     usable: toldByDriver(44.3),
     bandwidth: 864e9,
@@ -177,8 +189,19 @@ const CARDS: readonly Omit<Gpu, 'kind'>[] = [
     source: 'NVIDIA L40S datasheet (2023)',
   },
   {
+    name: 'l20',
+    title: 'NVIDIA L20',
+    architecture: 'sm89',
+    memoryBytes: 48e9,
+    bandwidth: 864e9,
+    peakFlops: { bf16: 119.5e12, f16: 119.5e12, f8: 239e12 },
+    links: [PCIE_4],
+    source: 'everfir/gpu-database (2026): NVIDIA has no datasheet in public',
+  },
+  {
     name: 'a100-40gb',
     title: 'NVIDIA A100 SXM4 40 GB',
+    architecture: 'sm80',
     memoryBytes: 40e9,
     usable: toldByDriver(39.39),
     bandwidth: 1555e9,
@@ -189,6 +212,7 @@ const CARDS: readonly Omit<Gpu, 'kind'>[] = [
   {
     name: 'a100-80gb',
     title: 'NVIDIA A100 SXM4 80 GB',
+    architecture: 'sm80',
     memoryBytes: 80e9,
     usable: toldByDriver(79.1),
     bandwidth: 2039e9,
@@ -199,6 +223,7 @@ const CARDS: readonly Omit<Gpu, 'kind'>[] = [
   {
     name: 'a100-pcie-40gb',
     title: 'NVIDIA A100 PCIe 40 GB',
+    architecture: 'sm80',
     memoryBytes: 40e9,
     usable: toldByDriver(39.39),
     bandwidth: 1555e9,
@@ -210,6 +235,7 @@ const CARDS: readonly Omit<Gpu, 'kind'>[] = [
   {
     name: 'a100-pcie-80gb',
     title: 'NVIDIA A100 PCIe 80 GB',
+    architecture: 'sm80',
     memoryBytes: 80e9,
     usable: toldByDriver(79.1),
     bandwidth: 1935e9,
@@ -220,6 +246,7 @@ const CARDS: readonly Omit<Gpu, 'kind'>[] = [
   {
     name: 'h100-80gb',
     title: 'NVIDIA H100 SXM5 80 GB',
+    architecture: 'sm90',
     memoryBytes: 80e9,
     usable: toldByDriver(79.1),
     bandwidth: 3.35e12,
@@ -230,6 +257,7 @@ const CARDS: readonly Omit<Gpu, 'kind'>[] = [
   {
     name: 'h100-pcie-80gb',
     title: 'NVIDIA H100 PCIe 80 GB',
+    architecture: 'sm90',
     memoryBytes: 80e9,
     usable: toldByDriver(79.1),
     bandwidth: 2e12,
@@ -247,7 +275,9 @@ const CARDS: readonly Omit<Gpu, 'kind'>[] = [
   {
     name: 'h100-nvl-94gb',
     title: 'NVIDIA H100 NVL 94 GB',
+    architecture: 'sm90',
     memoryBytes: 94e9,
+    usable: toldByDriver(93),
     bandwidth: 3.9e12,
     // Printed with sparsity alone: 835, 1,671, 1,671, 3,341 and 3,341.
     peakFlops: {
@@ -264,6 +294,7 @@ const CARDS: readonly Omit<Gpu, 'kind'>[] = [
   {
     name: 'h200',
     title: 'NVIDIA H200 SXM5 141 GB',
+    architecture: 'sm90',
     memoryBytes: 141e9,
     usable: toldByDriver(139.8),
     bandwidth: 4.8e12,
@@ -272,8 +303,28 @@ const CARDS: readonly Omit<Gpu, 'kind'>[] = [
     source: 'NVIDIA H200 datasheet (2024); peaks: H100 architecture whitepaper (2022)',
   },
   {
+    name: 'h200-nvl',
+    title: 'NVIDIA H200 NVL 141 GB',
+    architecture: 'sm90',
+    memoryBytes: 141e9,
+    bandwidth: 4.8e12,
+    peakFlops: {
+      f32: 60e12,
+      tf32: 417.5e12,
+      bf16: 835.5e12,
+      f16: 835.5e12,
+      f8: 1670.5e12,
+      int8: 1670.5e12,
+    },
+    // A bridge joins two or four.
+    links: [nvlink(4, 450e9, 4), PCIE_5],
+    source:
+      'NVIDIA H200 datasheet (2024), as everfir/gpu-database and Lightning, throughput.py have it; bridge: not verified',
+  },
+  {
     name: 'h20',
     title: 'NVIDIA H20 SXM5 96 GB',
+    architecture: 'sm90',
     memoryBytes: 96e9,
     bandwidth: 4e12,
     peakFlops: {
@@ -290,6 +341,7 @@ const CARDS: readonly Omit<Gpu, 'kind'>[] = [
   {
     name: 'gh200-96gb',
     title: 'NVIDIA GH200, 96 GB of HBM3',
+    architecture: 'sm90',
     memoryBytes: 96e9,
     bandwidth: 4e12,
     peakFlops: HOPPER_PEAKS,
@@ -300,7 +352,9 @@ const CARDS: readonly Omit<Gpu, 'kind'>[] = [
   {
     name: 'gh200-144gb',
     title: 'NVIDIA GH200, 144 GB of HBM3e',
+    architecture: 'sm90',
     memoryBytes: 144e9,
+    // 141 GB at 4.8 TB/s elsewhere (stas00, ml-engineering, accelerators): what programs have of it is not known.
     bandwidth: 4.9e12,
     peakFlops: HOPPER_PEAKS,
     links: [nvlink(4, 450e9, 32)],
@@ -310,9 +364,11 @@ const CARDS: readonly Omit<Gpu, 'kind'>[] = [
   {
     name: 'b200',
     title: 'NVIDIA B200 SXM 180 GB',
+    architecture: 'sm100',
     memoryBytes: 180e9,
     usable: toldByDriver(178.3),
-    bandwidth: 8e12,
+    // A bus of 7,680 bits at 3,996 MHz, both edges (queried from the driver, pytorch/ao, pull request 4002); sold as 8 TB/s.
+    bandwidth: 7.672e12,
     // An eighth of HGX B200, printed with sparsity: 18, 36, 36, 72 and 72 PFLOP/s; float32, without: 600 TFLOP/s.
     peakFlops: {
       f32: 75e12,
@@ -320,15 +376,19 @@ const CARDS: readonly Omit<Gpu, 'kind'>[] = [
       bf16: 2.25e15,
       f16: 2.25e15,
       f8: 4.5e15,
+      f4: 9e15,
       int8: 4.5e15,
     },
     links: [nvlink(5, 900e9, 8), PCIE_5],
-    source: 'NVIDIA HGX B200 and DGX B200 datasheets (2025)',
+    source:
+      'NVIDIA HGX B200 and DGX B200 datasheets (2025); bandwidth: pytorch/ao, pull request 4002 (2026)',
   },
   {
     name: 'gb200',
     title: 'NVIDIA GB200, one of its two GPUs',
+    architecture: 'sm100',
     memoryBytes: 186e9,
+    usable: countedBySmi(189_471),
     bandwidth: 8e12,
     // A 72nd of GB200 NVL72, printed with sparsity: 180, 360, 360, 720 and 720 PFLOP/s; float32, without: 5,760 TFLOP/s.
     peakFlops: {
@@ -337,6 +397,7 @@ const CARDS: readonly Omit<Gpu, 'kind'>[] = [
       bf16: 2.5e15,
       f16: 2.5e15,
       f8: 5e15,
+      f4: 10e15,
       int8: 5e15,
     },
     links: [nvlink(5, 900e9, 72)],
@@ -345,12 +406,34 @@ const CARDS: readonly Omit<Gpu, 'kind'>[] = [
   {
     name: 'b300',
     title: 'NVIDIA B300 SXM 288 GB',
+    architecture: 'sm103',
     memoryBytes: 288e9,
+    usable: countedBySmi(275_040),
+    // As labelled; 62 TB/s of HGX B300 are 7.75 for each.
     bandwidth: 8e12,
-    // An eighth of HGX B300, printed with sparsity: 18, 36, 36 and 72 PFLOP/s. Of integers it has few.
-    peakFlops: { tf32: 1.125e15, bf16: 2.25e15, f16: 2.25e15, f8: 4.5e15 },
+    // An eighth of HGX B300, printed with sparsity: 18, 36, 36 and 72 PFLOP/s. f4: 14 in other tables. Of integers it has
+    // few: int8 is of aiconfigurator.
+    peakFlops: {
+      tf32: 1.125e15,
+      bf16: 2.25e15,
+      f16: 2.25e15,
+      f8: 4.5e15,
+      f4: 13.5e15,
+      int8: 153.5e12,
+    },
     links: [nvlink(5, 900e9, 8), PCIE_5],
     source: 'NVIDIA HGX B300 specifications (2025)',
+  },
+  {
+    name: 'gb300',
+    title: 'NVIDIA GB300, one of its two GPUs',
+    architecture: 'sm103',
+    memoryBytes: 288e9,
+    usable: countedBySmi(284_208),
+    bandwidth: 8e12,
+    peakFlops: { bf16: 2.5e15, f16: 2.5e15, f8: 5e15, f4: 15e15, int8: 165e12 },
+    links: [nvlink(5, 900e9, 72)],
+    source: 'aiconfigurator, systems (2026); stas00, ml-engineering, accelerators (2025)',
   },
 ];
 

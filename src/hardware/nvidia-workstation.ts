@@ -1,255 +1,30 @@
-/**
- * NVIDIA's cards for workstations and players. Those for players sum products of f16, bf16 and f8 in float32 at
- * half the rate of sums in f16; as training and inference sum in float32, that half is what stands here.
- */
+/** NVIDIA's cards for workstations, and its small computers. */
 import type { Gpu } from './gpu.js';
-import { nvlink, PCIE_4, PCIE_4_X8, PCIE_5 } from './links.js';
-import { toldByDriver } from './usable.js';
+import { nvlink, PCIE_4, PCIE_5 } from './links.js';
+import { countedBySmi, toldByDriver } from './usable.js';
 
 const GA102_PAPER = 'NVIDIA Ampere GA102 architecture whitepaper (2021)';
 const ADA_PAPER = 'NVIDIA Ada architecture whitepaper (2023)';
-const BLACKWELL_PAPER = 'NVIDIA RTX Blackwell architecture whitepaper (2025)';
+const TECHPOWERUP = 'TechPowerUp, by reox007/RightNow-GPU-Database (2025)';
+const EVERFIR = 'everfir/gpu-database (2026)';
 
-/** Peaks of tensor cores, as multiples of float32's: the same in each whitepaper for all cards for players. */
-const ampere = (f32: number) => ({
+/**
+ * Peaks of tensor cores with sums in float32, as multiples of float32's. The whitepapers have these ratios of RTX A6000
+ * and RTX 6000 Ada; cards that differ in cores and clock alone have the same.
+ */
+const ofAmpere = (f32: number) => ({
   f32,
-  tf32: f32,
-  bf16: 2 * f32,
-  f16: 2 * f32,
+  tf32: 2 * f32,
+  bf16: 4 * f32,
+  f16: 4 * f32,
   int8: 8 * f32,
-  int4: 16 * f32,
-});
-const ada = (f32: number) => ({ ...ampere(f32), f8: 4 * f32 });
-/** Which have no products of four-bit integers any more. */
-const blackwell = (f32: number) => {
-  const { int4: _, ...peaks } = ada(f32);
-  return peaks;
-};
-
-/** What NVIDIA prints of an Ada card for players is cores and their boost clock, in GHz. */
-const boosted = (cores: number, clock: number) => cores * 2 * clock * 1e9;
-
-interface AdaCard {
-  readonly cores: number;
-  /** GHz. */
-  readonly boost: number;
-  readonly gigabytes: number;
-  /** Bytes per second. */
-  readonly bandwidth: number;
-  readonly year: number;
-}
-
-/** One whose peak is that of its cores at their boost clock. */
-const boostedAda = (
-  name: string,
-  model: string,
-  { cores, boost, gigabytes, bandwidth, year }: AdaCard,
-) => ({
-  name,
-  title: `NVIDIA GeForce ${model}`,
-  memoryBytes: gigabytes * 1e9,
-  bandwidth,
-  peakFlops: ada(boosted(cores, boost)),
-  links: [PCIE_4],
-  source: `NVIDIA GeForce ${model} specifications (${year}): ${cores} cores × 2 × ${boost} GHz; ratios of peaks: ${ADA_PAPER}`,
 });
 
 const CARDS: readonly Omit<Gpu, 'kind'>[] = [
   {
-    name: 'rtx-3060-12gb',
-    title: 'NVIDIA GeForce RTX 3060 12 GB',
-    memoryBytes: 12e9,
-    bandwidth: 360e9,
-    // 3,584 cores × 2 × 1.777 GHz.
-    peakFlops: ampere(12.7e12),
-    links: [PCIE_4],
-    source: `NVIDIA GeForce RTX 3060 specifications (2021); ratios of peaks: ${GA102_PAPER}`,
-  },
-  {
-    name: 'rtx-3070',
-    title: 'NVIDIA GeForce RTX 3070',
-    memoryBytes: 8e9,
-    bandwidth: 448e9,
-    peakFlops: ampere(20.3e12),
-    links: [PCIE_4],
-    source: GA102_PAPER,
-  },
-  {
-    name: 'rtx-3080-10gb',
-    title: 'NVIDIA GeForce RTX 3080 10 GB',
-    memoryBytes: 10e9,
-    usable: toldByDriver(9.77),
-    bandwidth: 760e9,
-    peakFlops: {
-      f32: 29.8e12,
-      tf32: 29.8e12,
-      bf16: 59.5e12,
-      f16: 59.5e12,
-      int8: 238e12,
-      int4: 476e12,
-    },
-    links: [PCIE_4],
-    source: GA102_PAPER,
-  },
-  {
-    name: 'rtx-3090',
-    title: 'NVIDIA GeForce RTX 3090',
-    memoryBytes: 24e9,
-    usable: toldByDriver(23.69),
-    bandwidth: 936e9,
-    peakFlops: {
-      f32: 35.6e12,
-      tf32: 35.6e12,
-      bf16: 71e12,
-      f16: 71e12,
-      int8: 284e12,
-      int4: 568e12,
-    },
-    // 112.5 GB/s in both directions, by a bridge.
-    links: [nvlink(3, 56.25e9, 2), PCIE_4],
-    source: GA102_PAPER,
-  },
-  {
-    name: 'rtx-4060',
-    title: 'NVIDIA GeForce RTX 4060',
-    memoryBytes: 8e9,
-    bandwidth: 272e9,
-    // 3,072 cores × 2 × 2.46 GHz.
-    peakFlops: ada(15.1e12),
-    links: [PCIE_4_X8],
-    source: `NVIDIA GeForce RTX 4060 specifications (2023); ratios of peaks: ${ADA_PAPER}`,
-  },
-  {
-    ...boostedAda('rtx-4060-ti-16gb', 'RTX 4060 Ti 16 GB', {
-      cores: 4352,
-      boost: 2.535,
-      gigabytes: 16,
-      bandwidth: 288e9,
-      year: 2023,
-    }),
-    links: [PCIE_4_X8],
-  },
-  {
-    name: 'rtx-4070',
-    title: 'NVIDIA GeForce RTX 4070',
-    memoryBytes: 12e9,
-    bandwidth: 504e9,
-    // 5,888 cores × 2 × 2.475 GHz.
-    peakFlops: ada(29.1e12),
-    links: [PCIE_4],
-    source: `NVIDIA GeForce RTX 4070 specifications (2023); ratios of peaks: ${ADA_PAPER}`,
-  },
-  boostedAda('rtx-4070-super', 'RTX 4070 Super', {
-    cores: 7168,
-    boost: 2.475,
-    gigabytes: 12,
-    bandwidth: 504e9,
-    year: 2024,
-  }),
-  boostedAda('rtx-4070-ti', 'RTX 4070 Ti', {
-    cores: 7680,
-    boost: 2.61,
-    gigabytes: 12,
-    bandwidth: 504e9,
-    year: 2023,
-  }),
-  boostedAda('rtx-4070-ti-super', 'RTX 4070 Ti Super', {
-    cores: 8448,
-    boost: 2.61,
-    gigabytes: 16,
-    bandwidth: 672e9,
-    year: 2024,
-  }),
-  {
-    name: 'rtx-4080',
-    title: 'NVIDIA GeForce RTX 4080',
-    memoryBytes: 16e9,
-    usable: toldByDriver(15.7),
-    bandwidth: 716.8e9,
-    peakFlops: {
-      f32: 48.7e12,
-      tf32: 48.7e12,
-      bf16: 97.5e12,
-      f16: 97.5e12,
-      f8: 194.9e12,
-      int8: 389.9e12,
-      int4: 779.8e12,
-    },
-    links: [PCIE_4],
-    source: ADA_PAPER,
-  },
-  boostedAda('rtx-4080-super', 'RTX 4080 Super', {
-    cores: 10_240,
-    boost: 2.55,
-    gigabytes: 16,
-    bandwidth: 736e9,
-    year: 2024,
-  }),
-  {
-    name: 'rtx-4090',
-    title: 'NVIDIA GeForce RTX 4090',
-    memoryBytes: 24e9,
-    usable: toldByDriver(23.6),
-    bandwidth: 1008e9,
-    peakFlops: {
-      f32: 82.6e12,
-      tf32: 82.6e12,
-      bf16: 165.2e12,
-      f16: 165.2e12,
-      f8: 330.3e12,
-      int8: 660.6e12,
-      int4: 1321.2e12,
-    },
-    links: [PCIE_4],
-    source: ADA_PAPER,
-  },
-  {
-    name: 'rtx-5070',
-    title: 'NVIDIA GeForce RTX 5070',
-    memoryBytes: 12e9,
-    bandwidth: 672e9,
-    peakFlops: blackwell(30.9e12),
-    links: [PCIE_5],
-    source: `${BLACKWELL_PAPER}; ratios of peaks: those of the RTX 5090 there`,
-  },
-  {
-    name: 'rtx-5070-ti',
-    title: 'NVIDIA GeForce RTX 5070 Ti',
-    memoryBytes: 16e9,
-    bandwidth: 896e9,
-    peakFlops: blackwell(43.9e12),
-    links: [PCIE_5],
-    source: `${BLACKWELL_PAPER}; ratios of peaks: those of the RTX 5090 there`,
-  },
-  {
-    name: 'rtx-5080',
-    title: 'NVIDIA GeForce RTX 5080',
-    memoryBytes: 16e9,
-    bandwidth: 960e9,
-    peakFlops: blackwell(56.3e12),
-    links: [PCIE_5],
-    source: `${BLACKWELL_PAPER}; ratios of peaks: those of the RTX 5090 there`,
-  },
-  {
-    name: 'rtx-5090',
-    title: 'NVIDIA GeForce RTX 5090',
-    memoryBytes: 32e9,
-    usable: toldByDriver(31.3),
-    bandwidth: 1792e9,
-    peakFlops: {
-      f32: 104.8e12,
-      tf32: 104.8e12,
-      bf16: 209.5e12,
-      f16: 209.5e12,
-      f8: 419e12,
-      int8: 838e12,
-    },
-    links: [PCIE_5],
-    source: BLACKWELL_PAPER,
-  },
-  {
     name: 'rtx-6000-ada',
     title: 'NVIDIA RTX 6000 Ada',
+    architecture: 'sm89',
     memoryBytes: 48e9,
     bandwidth: 960e9,
     peakFlops: {
@@ -267,6 +42,7 @@ const CARDS: readonly Omit<Gpu, 'kind'>[] = [
   {
     name: 'rtx-a6000',
     title: 'NVIDIA RTX A6000',
+    architecture: 'sm86',
     memoryBytes: 48e9,
     usable: toldByDriver(47.5),
     bandwidth: 768e9,
@@ -280,6 +56,132 @@ const CARDS: readonly Omit<Gpu, 'kind'>[] = [
     },
     links: [nvlink(3, 56.25e9, 2), PCIE_4],
     source: `NVIDIA RTX A6000 datasheet (2021); ${GA102_PAPER}`,
+  },
+  {
+    name: 'rtx-a5000',
+    title: 'NVIDIA RTX A5000',
+    architecture: 'sm86',
+    memoryBytes: 24e9,
+    bandwidth: 768e9,
+    peakFlops: ofAmpere(27.8e12),
+    links: [nvlink(3, 56.25e9, 2), PCIE_4],
+    source: `${TECHPOWERUP}; ratios of peaks: ${GA102_PAPER}; bridge: not verified`,
+  },
+  {
+    name: 'rtx-a4000',
+    title: 'NVIDIA RTX A4000',
+    architecture: 'sm86',
+    memoryBytes: 16e9,
+    bandwidth: 448e9,
+    peakFlops: ofAmpere(19.2e12),
+    links: [PCIE_4],
+    source: `${TECHPOWERUP}; ratios of peaks: ${GA102_PAPER}`,
+  },
+  // Of these no peak was found: without one there is no time of a prefill.
+  {
+    name: 'rtx-5000-ada',
+    title: 'NVIDIA RTX 5000 Ada',
+    architecture: 'sm89',
+    memoryBytes: 32e9,
+    bandwidth: 576e9,
+    peakFlops: {},
+    links: [PCIE_4],
+    source: EVERFIR,
+  },
+  {
+    name: 'rtx-4500-ada',
+    title: 'NVIDIA RTX 4500 Ada',
+    architecture: 'sm89',
+    memoryBytes: 24e9,
+    bandwidth: 432e9,
+    peakFlops: {},
+    links: [PCIE_4],
+    source: EVERFIR,
+  },
+  {
+    name: 'rtx-4000-ada',
+    title: 'NVIDIA RTX 4000 Ada',
+    architecture: 'sm89',
+    memoryBytes: 20e9,
+    bandwidth: 360e9,
+    peakFlops: {},
+    links: [PCIE_4],
+    source: EVERFIR,
+  },
+  {
+    name: 'rtx-pro-6000-blackwell',
+    title: 'NVIDIA RTX PRO 6000 Blackwell',
+    architecture: 'sm120',
+    memoryBytes: 96e9,
+    usable: countedBySmi(97_887),
+    // 1,597 GB/s of the server edition.
+    bandwidth: 1792e9,
+    // bf16 is 250 of the workstation edition in everfir/gpu-database, 500 of the server edition there.
+    peakFlops: { f32: 126e12, bf16: 503.8e12, f16: 503.8e12, f8: 1000e12 },
+    links: [PCIE_5],
+    source: `aiconfigurator, systems (2026); allenai/open-instruct, utils.py (2025); ${EVERFIR}`,
+  },
+  {
+    name: 'rtx-pro-5000-blackwell-48gb',
+    title: 'NVIDIA RTX PRO 5000 Blackwell 48 GB',
+    architecture: 'sm120',
+    memoryBytes: 48e9,
+    bandwidth: 1344e9,
+    peakFlops: {},
+    links: [PCIE_5],
+    source: EVERFIR,
+  },
+  {
+    name: 'rtx-pro-5000-blackwell-72gb',
+    title: 'NVIDIA RTX PRO 5000 Blackwell 72 GB',
+    architecture: 'sm120',
+    memoryBytes: 72e9,
+    bandwidth: 1344e9,
+    peakFlops: {},
+    links: [PCIE_5],
+    source: EVERFIR,
+  },
+  {
+    name: 'rtx-pro-4500-blackwell',
+    title: 'NVIDIA RTX PRO 4500 Blackwell',
+    architecture: 'sm120',
+    memoryBytes: 32e9,
+    bandwidth: 896e9,
+    peakFlops: {},
+    links: [PCIE_5],
+    source: EVERFIR,
+  },
+  {
+    name: 'rtx-pro-4000-blackwell',
+    title: 'NVIDIA RTX PRO 4000 Blackwell',
+    architecture: 'sm120',
+    memoryBytes: 24e9,
+    bandwidth: 672e9,
+    peakFlops: {},
+    links: [PCIE_5],
+    source: EVERFIR,
+  },
+  {
+    name: 'gb10',
+    title: 'NVIDIA GB10 (DGX Spark)',
+    architecture: 'sm121',
+    memoryBytes: 128e9,
+    bandwidth: 273e9,
+    // NVIDIA prints 1,000 TFLOP/s of f4 with sparsity; what is dense is not verified.
+    peakFlops: { f32: 29.7e12, bf16: 104e12, f16: 104e12 },
+    links: [],
+    source: `${TECHPOWERUP}; bf16: allenai/open-instruct, utils.py (2025), not verified elsewhere`,
+  },
+  {
+    name: 'jetson-agx-orin-64gb',
+    title: 'NVIDIA Jetson AGX Orin 64 GB',
+    architecture: 'sm87',
+    memoryBytes: 64e9,
+    bandwidth: 204.8e9,
+    // Without its tensor cores, of which the table says nothing.
+    peakFlops: { f32: 5.33e12, f16: 10.65e12 },
+    links: [],
+    source: TECHPOWERUP,
   },
 ];
 

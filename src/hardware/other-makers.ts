@@ -1,10 +1,13 @@
-/** Accelerators of AMD, Google and Intel. */
+/** Accelerators of AMD, Google, Amazon and Intel. */
 import type { Gpu } from './gpu.js';
-import { PCIE_4, PCIE_5 } from './links.js';
-import { toldByDriver } from './usable.js';
+import { PCIE_4, PCIE_4_X8, PCIE_5, PCIE_5_X8 } from './links.js';
+import { statedInGib, toldByDriver } from './usable.js';
 
 /** Of the scaling book: https://jax-ml.github.io/scaling-book/tpus, bandwidth of links in one direction. */
 const SCALING_BOOK = '"How to Scale Your Model" (2025), chapter 2';
+
+const EVERFIR = 'everfir/gpu-database (2026)';
+const ACCELERATORS = 'stas00, ml-engineering, accelerators (2025)';
 
 const MI300X_PEAKS = {
   f32: 163.4e12,
@@ -18,10 +21,39 @@ const MI300X_PEAKS = {
 /** A link to each of seven others, 128 GB/s in both directions. */
 const MI300X_LINKS = [{ name: 'Infinity Fabric', bandwidth: 448e9, gpus: 8 }, PCIE_5] as const;
 
+/** A link to each of seven others, 76.5 GB/s. */
+const MI350_LINKS = [{ name: 'Infinity Fabric', bandwidth: 535.5e9, gpus: 8 }, PCIE_5] as const;
+
+const STRIX_HALO =
+  'TechPowerUp, by reox007/RightNow-GPU-Database (2025), without its matrix cores; bandwidth: 256 bits of LPDDR5X-8000, ' +
+  'AMD specifications (2025), not verified; 62.47 GiB of 128 GB: unslothai/unsloth, pull request 7960';
+
 const CARDS: readonly Omit<Gpu, 'kind'>[] = [
+  {
+    name: 'mi100',
+    title: 'AMD Instinct MI100',
+    architecture: 'cdna1',
+    memoryBytes: 32e9,
+    bandwidth: 1.2288e12,
+    peakFlops: { f16: 184.6e12 },
+    links: [PCIE_4],
+    source:
+      'cli99/llm-analysis, gpu_configs (2024); bandwidth: AMD Instinct MI100 datasheet (2020), not verified',
+  },
+  {
+    name: 'mi250',
+    title: 'AMD Instinct MI250, one of its two devices',
+    architecture: 'cdna2',
+    memoryBytes: 128e9 / 2,
+    bandwidth: 3.2768e12 / 2,
+    peakFlops: { f16: 362.1e12 / 2, bf16: 362.1e12 / 2 },
+    links: [{ name: 'Infinity Fabric in the card', bandwidth: 200e9, gpus: 2 }, PCIE_4],
+    source: `half of the card in cli99/llm-analysis, gpu_configs (2024); bandwidth and link: those of the MI250X`,
+  },
   {
     name: 'mi210',
     title: 'AMD Instinct MI210',
+    architecture: 'cdna2',
     memoryBytes: 64e9,
     bandwidth: 1.6384e12,
     peakFlops: { f32: 45.3e12, bf16: 181e12, f16: 181e12, int8: 181e12 },
@@ -33,6 +65,7 @@ const CARDS: readonly Omit<Gpu, 'kind'>[] = [
     // A card is two devices to programs, with memory, bandwidth and peak of their own: --gpus 2 is one card.
     name: 'mi250x',
     title: 'AMD Instinct MI250X, one of its two devices',
+    architecture: 'cdna2',
     memoryBytes: 128e9 / 2,
     usable: toldByDriver(63.98),
     bandwidth: 3.2768e12 / 2,
@@ -45,6 +78,7 @@ const CARDS: readonly Omit<Gpu, 'kind'>[] = [
   {
     name: 'mi300x',
     title: 'AMD Instinct MI300X',
+    architecture: 'cdna3',
     memoryBytes: 192e9,
     usable: toldByDriver(191.98),
     bandwidth: 5.3e12,
@@ -55,6 +89,7 @@ const CARDS: readonly Omit<Gpu, 'kind'>[] = [
   {
     name: 'mi325x',
     title: 'AMD Instinct MI325X',
+    architecture: 'cdna3',
     memoryBytes: 256e9,
     bandwidth: 6e12,
     peakFlops: MI300X_PEAKS,
@@ -62,18 +97,139 @@ const CARDS: readonly Omit<Gpu, 'kind'>[] = [
     source: 'AMD Instinct MI325X datasheet (2024)',
   },
   {
+    name: 'mi300a',
+    title: 'AMD Instinct MI300A',
+    architecture: 'cdna3',
+    memoryBytes: 128e9,
+    bandwidth: 5.3e12,
+    peakFlops: { bf16: 980.6e12, f16: 980.6e12 },
+    links: [PCIE_5],
+    source: EVERFIR,
+  },
+  {
+    name: 'mi350x',
+    title: 'AMD Instinct MI350X',
+    architecture: 'cdna4',
+    memoryBytes: 288e9,
+    bandwidth: 8e12,
+    peakFlops: { f32: 144.2e12, bf16: 2300e12, f16: 2300e12, f8: 4600e12 },
+    links: [...MI350_LINKS],
+    source: EVERFIR,
+  },
+  {
+    name: 'mi355x',
+    title: 'AMD Instinct MI355X',
+    architecture: 'cdna4',
+    memoryBytes: 288e9,
+    bandwidth: 8e12,
+    peakFlops: {
+      f32: 157.3e12,
+      bf16: 2500e12,
+      f16: 2500e12,
+      f8: 5000e12,
+      f4: 10_100e12,
+      int8: 5000e12,
+    },
+    links: [...MI350_LINKS],
+    source: `${EVERFIR}; ${ACCELERATORS}`,
+  },
+  {
     name: 'rx-7900-xtx',
     title: 'AMD Radeon RX 7900 XTX',
+    architecture: 'rdna3',
     memoryBytes: 24e9,
     bandwidth: 960e9,
-    peakFlops: { f32: 61.4e12, f16: 122.8e12 },
+    peakFlops: { f32: 61.4e12, f16: 122.8e12, int8: 123e12, int4: 246e12 },
     links: [PCIE_4],
-    source: 'AMD Radeon RX 7900 XTX specifications (2022)',
+    source: `AMD Radeon RX 7900 XTX specifications (2022); integers: ${EVERFIR}`,
+  },
+  {
+    name: 'rx-7900-xt',
+    title: 'AMD Radeon RX 7900 XT',
+    architecture: 'rdna3',
+    memoryBytes: 20e9,
+    bandwidth: 800e9,
+    peakFlops: { f16: 103e12 },
+    links: [PCIE_4],
+    source: EVERFIR,
+  },
+  {
+    name: 'rx-7900-gre',
+    title: 'AMD Radeon RX 7900 GRE',
+    architecture: 'rdna3',
+    memoryBytes: 16e9,
+    bandwidth: 576e9,
+    peakFlops: { f16: 92e12 },
+    links: [PCIE_4],
+    source: EVERFIR,
+  },
+  {
+    name: 'rx-7800-xt',
+    title: 'AMD Radeon RX 7800 XT',
+    architecture: 'rdna3',
+    memoryBytes: 16e9,
+    bandwidth: 624e9,
+    peakFlops: { f16: 74.6e12 },
+    links: [PCIE_4],
+    source: EVERFIR,
+  },
+  {
+    name: 'rx-9070-xt',
+    title: 'AMD Radeon RX 9070 XT',
+    architecture: 'rdna4',
+    memoryBytes: 16e9,
+    bandwidth: 640e9,
+    peakFlops: { f32: 48.7e12, f16: 195e12, f8: 389e12, int8: 389e12 },
+    links: [PCIE_5],
+    source: EVERFIR,
+  },
+  {
+    name: 'radeon-ai-pro-r9700',
+    title: 'AMD Radeon AI PRO R9700',
+    architecture: 'rdna4',
+    memoryBytes: 32e9,
+    bandwidth: 640e9,
+    peakFlops: { f32: 47.8e12, f16: 191e12, int8: 383e12 },
+    links: [PCIE_5],
+    source: EVERFIR,
+  },
+  {
+    name: 'ryzen-ai-max-395-64gb',
+    title: 'AMD Ryzen AI Max+ 395, 64 GB',
+    architecture: 'rdna3.5',
+    memoryBytes: 64e9,
+    bandwidth: 256e9,
+    peakFlops: { f32: 14.85e12, f16: 29.7e12 },
+    links: [],
+    source: STRIX_HALO,
+  },
+  {
+    name: 'ryzen-ai-max-395-96gb',
+    title: 'AMD Ryzen AI Max+ 395, 96 GB',
+    architecture: 'rdna3.5',
+    memoryBytes: 96e9,
+    bandwidth: 256e9,
+    peakFlops: { f32: 14.85e12, f16: 29.7e12 },
+    links: [],
+    source: STRIX_HALO,
+  },
+  {
+    name: 'ryzen-ai-max-395-128gb',
+    title: 'AMD Ryzen AI Max+ 395, 128 GB',
+    architecture: 'rdna3.5',
+    memoryBytes: 128e9,
+    usable: toldByDriver(62.47),
+    bandwidth: 256e9,
+    peakFlops: { f32: 14.85e12, f16: 29.7e12 },
+    links: [],
+    source: STRIX_HALO,
   },
   {
     name: 'tpu-v4',
     title: 'Google TPU v4',
+    architecture: 'tpu-v4',
     memoryBytes: 32e9,
+    usable: statedInGib(32),
     bandwidth: 1.2e12,
     peakFlops: { bf16: 275e12, int8: 275e12 },
     // A torus of three dimensions: six links of 4.5e10.
@@ -83,8 +239,10 @@ const CARDS: readonly Omit<Gpu, 'kind'>[] = [
   {
     name: 'tpu-v5e',
     title: 'Google TPU v5e',
+    architecture: 'tpu-v5e',
     memoryBytes: 16e9,
-    // 819 GB/s in the documentation; chapter 2 of the book has 8.1e11, its chapter on inference 8.2e11.
+    usable: statedInGib(16),
+    // 819 GB/s in the documentation; the book has 8.1e11 in its tables, and 8.2e11 makes the 4.98 ms of its example.
     bandwidth: 8.2e11,
     peakFlops: { bf16: 197e12, int8: 394e12 },
     // Four links of 4.5e10.
@@ -94,7 +252,9 @@ const CARDS: readonly Omit<Gpu, 'kind'>[] = [
   {
     name: 'tpu-v5p',
     title: 'Google TPU v5p',
+    architecture: 'tpu-v5p',
     memoryBytes: 95e9,
+    usable: statedInGib(95),
     bandwidth: 2.765e12,
     peakFlops: { bf16: 459e12, int8: 918e12 },
     // Six links of 9e10.
@@ -102,14 +262,99 @@ const CARDS: readonly Omit<Gpu, 'kind'>[] = [
     source: `Google Cloud documentation of TPU v5p (2023); ${SCALING_BOOK}`,
   },
   {
+    name: 'tpu-v6e',
+    title: 'Google TPU v6e',
+    architecture: 'tpu-v6e',
+    memoryBytes: 32e9,
+    usable: statedInGib(32),
+    // 1.6e12 in the book.
+    bandwidth: 1.64e12,
+    peakFlops: { bf16: 918e12, int8: 1836e12 },
+    links: [{ name: 'ICI, 2D torus', bandwidth: 360e9, gpus: 256 }],
+    source: `${SCALING_BOOK}; Google Cloud documentation of TPU v6e (2024)`,
+  },
+  {
+    name: 'tpu7x',
+    title: 'Google TPU7x (Ironwood)',
+    architecture: 'tpu7x',
+    memoryBytes: 192e9,
+    usable: statedInGib(192),
+    bandwidth: 7.38e12,
+    peakFlops: { bf16: 2307e12, f8: 4614e12 },
+    links: [{ name: 'ICI, 3D torus', bandwidth: 600e9, gpus: 9216 }],
+    source: `Google Cloud documentation of TPU7x (2025); ${ACCELERATORS}`,
+  },
+  {
+    name: 'trainium2',
+    title: 'Amazon Trainium2',
+    architecture: 'neuron2',
+    memoryBytes: 96e9,
+    bandwidth: 2.9e12,
+    peakFlops: { f32: 181e12, bf16: 667e12, f8: 1299e12 },
+    links: [{ name: 'NeuronLink', bandwidth: 640e9, gpus: 16 }],
+    source: `${ACCELERATORS}; that NeuronLink joins 16 is not verified`,
+  },
+  {
+    name: 'gaudi2',
+    title: 'Intel Gaudi 2',
+    architecture: 'gaudi2',
+    memoryBytes: 96e9,
+    bandwidth: 2.46e12,
+    peakFlops: { bf16: 432e12, f8: 865e12 },
+    links: [{ name: 'Ethernet, 21 × 100 Gbit/s', bandwidth: 262.5e9, gpus: 8 }, PCIE_4],
+    source: `${ACCELERATORS}; 21 of its 24 ports lead to the seven others, as with Gaudi 3`,
+  },
+  {
     name: 'gaudi3',
     title: 'Intel Gaudi 3',
+    architecture: 'gaudi3',
     memoryBytes: 128e9,
     bandwidth: 3.7e12,
-    peakFlops: { bf16: 1835e12, f8: 1835e12 },
+    // 1,835 in Intel's whitepaper (2024): as it is shipped, its engines run at 1,600 MHz.
+    peakFlops: { bf16: 1677e12, f8: 1677e12 },
     // 21 of its 24 ports of 200 Gbit/s lead to the seven others of a machine.
     links: [{ name: 'Ethernet, 21 × 200 Gbit/s', bandwidth: 525e9, gpus: 8 }, PCIE_5],
-    source: 'Intel Gaudi 3 AI accelerator whitepaper (2024)',
+    source: `Intel Gaudi 3 AI accelerator whitepaper (2024); peaks: ${ACCELERATORS}`,
+  },
+  {
+    name: 'arc-b580',
+    title: 'Intel Arc B580',
+    architecture: 'xe2',
+    memoryBytes: 12e9,
+    bandwidth: 456e9,
+    peakFlops: { f32: 13.67e12, bf16: 116.5e12, f16: 116.5e12, int8: 233e12 },
+    links: [PCIE_4_X8],
+    source: EVERFIR,
+  },
+  {
+    name: 'arc-b60',
+    title: 'Intel Arc Pro B60',
+    architecture: 'xe2',
+    memoryBytes: 24e9,
+    bandwidth: 456e9,
+    peakFlops: { f32: 12.28e12, bf16: 98.3e12, f16: 98.3e12, int8: 197e12 },
+    links: [PCIE_5_X8],
+    source: `aiconfigurator, systems (2026); ${EVERFIR}`,
+  },
+  {
+    name: 'arc-b70',
+    title: 'Intel Arc Pro B70',
+    architecture: 'xe2',
+    memoryBytes: 32e9,
+    bandwidth: 608e9,
+    peakFlops: { bf16: 183.5e12, f16: 183.5e12 },
+    links: [PCIE_5],
+    source: EVERFIR,
+  },
+  {
+    name: 'arc-a770-16gb',
+    title: 'Intel Arc A770 16 GB',
+    architecture: 'xe',
+    memoryBytes: 16e9,
+    bandwidth: 560e9,
+    peakFlops: { bf16: 131e12, f16: 131e12 },
+    links: [PCIE_4],
+    source: EVERFIR,
   },
 ];
 

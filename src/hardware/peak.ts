@@ -13,6 +13,7 @@ const INSTEAD: Readonly<Record<PeakDtype, readonly PeakDtype[]>> = {
   bf16: ['f16', 'tf32', 'f32'],
   f16: ['bf16', 'tf32', 'f32'],
   f8: ['bf16', 'f16', 'tf32', 'f32'],
+  f4: ['bf16', 'f16', 'tf32', 'f32'],
   int8: ['bf16', 'f16', 'tf32', 'f32'],
   int4: ['int8', 'bf16', 'f16', 'tf32', 'f32'],
 };
@@ -35,19 +36,21 @@ export const noPeakText = ({ name }: Gpu, dtype: PeakDtype): string =>
 
 /** The same; null when none is known. */
 export function peakIfKnown(gpu: Gpu, dtype: PeakDtype): Quantity | null {
-  for (const used of [dtype, ...INSTEAD[dtype]]) {
-    const peak = gpu.peakFlops[used];
-    if (peak === undefined) continue;
-    const source = used === dtype ? gpu.source : `${gpu.source}; no ${dtype} is published: ${used}`;
-    return quantity({
-      label: `peak of ${gpu.name}, ${used}`,
-      unit: 'FLOP/s',
-      formula: 'peak',
-      inputs: { peak },
-      source,
-    });
-  }
-  return null;
+  const own = gpu.peakFlops[dtype];
+  const next = INSTEAD[dtype].find((each) => gpu.peakFlops[each] !== undefined);
+  const wider = (next && gpu.peakFlops[next]) ?? 0;
+  // A B300 has fewer products of int8 than of bf16: programs widen what they are given.
+  const used = own !== undefined && own >= wider ? dtype : next;
+  const peak = used && gpu.peakFlops[used];
+  if (used === undefined || peak === undefined) return null;
+  const why = own === undefined ? `no ${dtype} is published` : `${dtype} is slower`;
+  return quantity({
+    label: `peak of ${gpu.name}, ${used}`,
+    unit: 'FLOP/s',
+    formula: 'peak',
+    inputs: { peak },
+    source: used === dtype ? gpu.source : `${gpu.source}; ${why}: ${used}`,
+  });
 }
 
 /** Of its memory. */

@@ -4,7 +4,7 @@ import { isKind } from '../checkpoint/torch/pickle-machine.js';
 import type { Value } from '../checkpoint/torch/values.js';
 import { quoted } from '../checkpoint/wording.js';
 import type { Complain } from './complaints.js';
-import { parseJson } from './json-values.js';
+import { checkLength, parseJson } from './json-values.js';
 
 export interface ConstructorArguments {
   /** All of them, by name, in the order of the file. */
@@ -83,7 +83,10 @@ function fromMetadata(
   complain: Complain,
 ): Map<string, Value> {
   const values = new Map<string, Value>();
+  let characters = 0;
   for (const [key, text] of metadata) {
+    characters += text.length;
+    checkLength(characters);
     const value = parseJson(text);
     if (key === CONTAINER_KEY && value === undefined) continue;
     if (key === STATE_DICT) {

@@ -14,7 +14,7 @@ import { chunksOf } from '../checkpoint/view.js';
 import { UserError } from '../errors.js';
 import type { ByteSink } from '../files/byte-sink.js';
 import { CONTAINER_KEY, STATE_DICT } from './arguments.js';
-import { jsonText } from './json-values.js';
+import { JsonWriter } from './json-values.js';
 import { partName } from './names.js';
 import type { SavedProjector } from './saved.js';
 
@@ -76,8 +76,9 @@ function planSafetensorsFile(
     shape: tensor.shape,
     chunks: () => counted(tensor, done),
   }));
+  const writer = new JsonWriter();
   const metadata = new Map(
-    [...projector.arguments.values].map(([name, value]) => [name, jsonText(name, value)] as const),
+    [...projector.arguments.values].map(([name, value]) => [name, writer.text(name, value)]),
   );
   return {
     bytes: planSafetensors(tensors, metadata).fileBytes,

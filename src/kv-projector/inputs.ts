@@ -55,7 +55,10 @@ export function planProjection(projector: SavedProjector, kv: Checkpoint): Proje
   const { named, ignored } = namedTensors(kv, prefix, complain);
   if (named.length === 0) complain(undefined, 'holds no keys or values', ADVICE);
   checkTeachers(named, projector, complain);
-  const tensors = named.flatMap((each) => projected(each, projector, prefix, complain) ?? []);
+  const byModule = adaptersByModule(projector);
+  const tensors = named.flatMap(
+    (each) => projected(each, projector, byModule, prefix, complain) ?? [],
+  );
   complain.end();
   const used = new Set(tensors.map(({ adapter }) => adapter.module));
   const unused = new Set(projector.adapters.map(({ module }) => module));
@@ -86,18 +89,18 @@ function checkTeachers(
   for (const each of named) {
     branches.set(each.teacher, [...(branches.get(each.teacher) ?? []), each]);
   }
+  const byModule = adaptersByModule(projector);
   const modules = new Map<string, string>();
   for (const [teacher, [first, second]] of branches) {
     if (first === undefined) continue;
     const module = moduleName(teacher);
     const other = modules.get(module);
     modules.set(module, teacher);
-    if (!projector.adapters.some((adapter) => adapter.module === module)) {
-      const known = [...new Set(projector.adapters.map((adapter) => adapter.module))];
+    if (!byModule.has(module)) {
       complain(
         first.name,
         `${projector.path} has no adapter for the teacher ${quoted(teacher)}`,
-        `it has those of ${listed(known)}, with "_" for "." and "-"`,
+        `it has those of ${listed([...byModule.keys()])}, with "_" for "." and "-"`,
       );
     } else if (other !== undefined) {
       complain(first.name, `${quoted(teacher)} and ${quoted(other)} would share one adapter`);
@@ -109,14 +112,28 @@ function checkTeachers(
   }
 }
 
+type Adapters = ReadonlyMap<string, readonly SavedAdapter[]>;
+
+/** The adapters of each teacher, in their order. */
+function adaptersByModule({ adapters }: SavedProjector): Adapters {
+  const byModule = new Map<string, SavedAdapter[]>();
+  for (const adapter of adapters) {
+    const own = byModule.get(adapter.module);
+    if (own) own.push(adapter);
+    else byModule.set(adapter.module, [adapter]);
+  }
+  return byModule;
+}
+
 function projected(
   { name, teacher, branch, tensor }: NamedTensor,
-  { adapters, studentWidth }: SavedProjector,
+  { studentWidth }: SavedProjector,
+  byModule: Adapters,
   prefix: string,
   complain: Complain,
 ): ProjectedTensor | undefined {
   const module = moduleName(teacher);
-  const own = adapters.filter((each) => each.module === module);
+  const own = byModule.get(module) ?? [];
   if (own.length === 0) return undefined;
   const adapter = own.find((each) => each.branch === branch);
   const { shape, dtype } = tensor;

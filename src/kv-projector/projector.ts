@@ -38,11 +38,13 @@ export const moduleName = (teacher: string): string => teacher.replaceAll(/[.-]/
 
 /** Names of teachers that a projector cannot tell apart, each with the one before it. */
 export function sharedModules(teachers: readonly string[]) {
-  const modules = teachers.map(moduleName);
-  return modules.flatMap((module, index) => {
-    const [first, second] = [teachers[modules.indexOf(module)], teachers[index]];
-    if (modules.indexOf(module) === index || first === undefined || second === undefined) return [];
-    return [{ module, first, second }];
+  const owners = new Map<string, string>();
+  return teachers.flatMap((second) => {
+    const module = moduleName(second);
+    const first = owners.get(module);
+    if (first !== undefined) return [{ module, first, second }];
+    owners.set(module, second);
+    return [];
   });
 }
 

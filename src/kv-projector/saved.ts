@@ -36,6 +36,9 @@ export interface SavedProjector {
   readonly warnings: readonly string[];
 }
 
+/** Far beyond any projector, and few enough to be shown. */
+const MOST_TEACHERS = 10_000;
+
 const NAMES_ADVICE =
   'a projector has projectors.TEACHER.K.weight (v1), or projectors.TEACHER.K.0.weight, .0.bias, .1.… and .4.… (v2), and the same for V';
 
@@ -71,8 +74,9 @@ export function savedProjector(checkpoint: Checkpoint): SavedProjector {
 /** As the constructor made them: a safetensors file sorts by name. */
 function inOrder(adapters: readonly SavedAdapter[], { teachers }: ConstructorArguments) {
   const modules = [...teachers.keys()].map(moduleName);
-  const placeOf = ({ module }: SavedAdapter) =>
-    modules.includes(module) ? modules.indexOf(module) : modules.length;
+  // Backwards, so that the first of equal ones counts.
+  const places = new Map(modules.map((module, place) => [module, place] as const).reverse());
+  const placeOf = ({ module }: SavedAdapter) => places.get(module) ?? modules.length;
   return adapters.toSorted((a, b) => placeOf(a) - placeOf(b));
 }
 
@@ -100,6 +104,12 @@ function groupsIn({ tensors }: Checkpoint, complain: Complain): Map<string, Bran
     groups.set(module, group);
     group.kinds.add(kind);
     group.tensors.get(branch)?.set(part, tensor);
+  }
+  if (groups.size > MOST_TEACHERS) {
+    complain(
+      undefined,
+      `has adapters of ${groups.size} teachers, expected ${MOST_TEACHERS} at most`,
+    );
   }
   if (strangers.length > 0) {
     complain(undefined, `has tensors that no projector has: ${listed(strangers)}`, NAMES_ADVICE);
@@ -230,8 +240,9 @@ function contradictions(
       `teacher_configs has ${JSON.stringify(first)} and ${JSON.stringify(second)}, which share the adapters of ${module}`,
     );
   }
+  const byModule = new Map(adapters.map((adapter) => [adapter.module, adapter] as const).reverse());
   for (const [name, width] of args.teachers) {
-    const adapter = adapters.find(({ module }) => module === moduleName(name));
+    const adapter = byModule.get(moduleName(name));
     if (adapter === undefined) {
       said.push(`teacher_configs has ${JSON.stringify(name)}, for which there are no tensors`);
     } else if (width !== undefined && width !== adapter.teacherWidth) {

@@ -2,8 +2,6 @@
 import type { StateSetting } from '../budget/state.js';
 import { UserError } from '../errors.js';
 import { eachBound } from '../fit/bounds.js';
-import { EFFICIENCIES } from '../fit/efficiency.js';
-import { usualFormat, WEIGHT_DTYPES } from '../fit/quantized.js';
 import {
   type DecodeWork,
   type ExpertGroup,
@@ -12,25 +10,13 @@ import {
   stepSeconds,
   tokensPerSecond,
 } from '../fit/roofline.js';
-import type { WeightDtype } from '../fit/serving-setting.js';
 import { decodeWork, servedModel } from '../fit/serving-work.js';
+import { SERVED_IN, usualFormat, WEIGHT_DTYPES, type WeightDtype } from '../fit/weight-types.js';
 import type { Cluster } from '../hardware/gpu.js';
 import { capacityOf, noPeakText, peakIfKnown } from '../hardware/peak.js';
 import type { Dtype } from '../tensor/dtype.js';
 import type { FoldedModel } from './folding.js';
 import type { Decoding } from './search.js';
-
-/** What weights of a type are served in. */
-const SERVED_IN = {
-  f64: undefined,
-  f32: 'f32',
-  f16: 'f16',
-  bf16: 'bf16',
-  f8_e4m3: 'f8',
-  f8_e5m2: 'f8',
-  i8: 'int8',
-  i4: 'int4',
-} as const satisfies Record<Dtype, WeightDtype | undefined>;
 
 /**
  * How models decode on one GPU: tokens per second, weights and caches in the type of the setting; of one without a published peak, those
@@ -43,6 +29,7 @@ export function decodeOn({ gpu }: Cluster, { batch, context, dtype }: StateSetti
     { gpu, gpus: 1, network: null },
     1,
     peakIfKnown(gpu, WEIGHT_DTYPES[served].computes),
+    served,
   );
   const form = {
     weights: usualFormat(served),
@@ -60,7 +47,9 @@ export function decodeOn({ gpu }: Cluster, { batch, context, dtype }: StateSetti
   return {
     rates: (model) => {
       const work = workOf(model);
-      const step = eachBound(EFFICIENCIES, (_, bound) => stepSeconds(work, rates, batch, bound));
+      const step = eachBound(rates.efficiencies, (_, bound) =>
+        stepSeconds(work, rates, batch, bound),
+      );
       return tokensPerSecond(step, batch);
     },
     expected: (model) => {

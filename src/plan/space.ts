@@ -1,11 +1,12 @@
 /** All models of a family, by their sizes: each is a document that the family's schema and rules judge. */
 import type { Dimensions, Family } from '../architecture/family.js';
 import type { LanguageModel } from '../architecture/layer.js';
-import { checkDocument } from '../config/check.js';
+import { checkDocument, unreadKeys } from '../config/check.js';
 import { documentOfData } from '../config/document.js';
 import { applyOverrides } from '../config/overrides.js';
 import { isMapping } from '../config/path.js';
 import { invalidConfig, toProblems } from '../config/problems.js';
+import { meantOverrides } from '../config/unknown-keys.js';
 import type { UserError } from '../errors.js';
 import type { Sizes } from './sizes.js';
 
@@ -34,9 +35,11 @@ export class ModelSpace {
   constructor(family: Family, dimensions: Dimensions, wish: SpaceWish) {
     this.family = family;
     this.dimensions = dimensions;
-    this.#wish = wish;
-    const overridden = applyOverrides(documentOfData({ model: {} }, NAME), wish.set);
-    const { problems, errors } = toProblems(overridden.found);
+    const set = meantOverrides(family.schema, wish.set);
+    this.#wish = { ...wish, set };
+    const overridden = applyOverrides(documentOfData({ model: {} }, NAME), set);
+    const unread = unreadKeys(overridden, family.schema);
+    const { problems, errors } = toProblems([...overridden.found, ...unread]);
     if (errors > 0) throw invalidConfig(NAME, problems, errors);
     const { model, ...sections } = overridden.value;
     this.#sections = sections;

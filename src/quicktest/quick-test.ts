@@ -1,6 +1,7 @@
 /** A model, run and checked: as it is, as a smaller twin, or layer by layer. */
 import type { Family } from '../architecture/family.js';
 import type { LanguageModel } from '../architecture/layer.js';
+import { ownedTensors } from '../architecture/walk.js';
 import { countParameters } from '../budget/parameters.js';
 import { UserError } from '../errors.js';
 import {
@@ -57,6 +58,14 @@ export interface QuickTestRequest extends EngineWish {
   readonly notice: (text: string) => void;
 }
 
+type TooLarge = 'memory' | 'tensors';
+
+/**
+ * Tensors of a model that runs as a whole, at most. Engines plan all of a graph together, in a time that grows faster
+ * than the graph; models without separate experts have about a thousand at most.
+ */
+const MOST_TENSORS = 4_000;
+
 /** The model itself, a smaller one of the same structure, or one layer of it at a time. */
 export type Mode = 'whole' | 'twin' | 'streamed';
 
@@ -65,7 +74,12 @@ export interface QuickTest {
   /** Of the model that was described. */
   readonly parameters: number;
   /** What ran in its place. */
-  readonly twin: { readonly parameters: number; readonly changes: readonly TwinChange[] } | null;
+  readonly twin: {
+    readonly parameters: number;
+    readonly changes: readonly TwinChange[];
+    /** What the model has too much of: bytes for this machine, or tensors to be made ready at once. */
+    readonly reason: TooLarge;
+  } | null;
   readonly weights: 'random' | 'checkpoint';
   readonly ids: 'random' | 'given';
   readonly batch: number;
@@ -96,8 +110,8 @@ export interface QuickTestRun {
 }
 
 /**
- * Runs a model and checks it. A model that needs more memory than there is runs as its twin, unless it is
- * to run layer by layer.
+ * Runs a model and checks it. A model that needs more memory than there is, or has too many tensors, runs as its
+ * twin, unless it is to run layer by layer.
  * @throws UserError when the wishes contradict each other, or no engine can run here.
  */
 export async function quickTest(request: QuickTestRequest): Promise<QuickTestRun> {
@@ -125,14 +139,15 @@ async function testOn(
   const { name } = engine.info;
   const need = memoryNeed(model, size, name);
   const usable = usableBytes(engine.info);
-  const mode = request.full ? 'streamed' : fits(need, usable) ? 'whole' : 'twin';
+  const reason = tooLarge(model, fits(need, usable));
+  const mode = request.full ? 'streamed' : reason ? 'twin' : 'whole';
   const twin = mode === 'twin' ? twinOf(family, document, size.tokens) : undefined;
   const ran = twin?.model ?? model;
   const needs = mode === 'streamed' ? streamedNeed : memoryNeed;
   const ranNeed = needs(ran, size, name);
   if (!fits(ranNeed, usable))
     throw tooMuch(size, ranNeed, usable, fitsOther(needs, ran, size, name));
-  if (twin && request.keepsOutput) throw savesTwin(need, usable);
+  if (reason && twin && request.keepsOutput) throw savesTwin(reason, need, usable);
   const weights = twin ? undefined : request.weights;
   const ids = idsFor(request, size, ran);
   const subject = new Subject({
@@ -154,7 +169,10 @@ async function testOn(
   const test: QuickTest = {
     mode,
     parameters: countParameters(model).parameters,
-    twin: twin ? { parameters: countParameters(ran).parameters, changes: twin.changes } : null,
+    twin:
+      reason && twin
+        ? { parameters: countParameters(ran).parameters, changes: twin.changes, reason }
+        : null,
     weights: weights ? 'checkpoint' : 'random',
     ids: request.ids ? 'given' : 'random',
     batch: ids.batch,
@@ -206,12 +224,19 @@ export const tooMuch = (
     },
   );
 
+function tooLarge(model: LanguageModel, isFitting: boolean): TooLarge | undefined {
+  if (!isFitting) return 'memory';
+  return ownedTensors(model).length > MOST_TENSORS ? 'tensors' : undefined;
+}
+
 /** What a twin computes is nothing that anyone has asked for. */
-const savesTwin = ({ totalBytes }: MemoryNeed, usable: number) =>
+const savesTwin = (reason: TooLarge, { totalBytes }: MemoryNeed, usable: number) =>
   new UserError(
     'usage',
-    `--save keeps what the model computes, which needs ${gigabytes(totalBytes)} and room to be made ready, and ` +
-      `here ${gigabytes(usable)} can be used`,
+    reason === 'tensors'
+      ? `--save keeps what the model computes, and a model runs as a whole up to ${integer(MOST_TENSORS)} tensors`
+      : `--save keeps what the model computes, which needs ${gigabytes(totalBytes)} and room to be made ready, and ` +
+          `here ${gigabytes(usable)} can be used`,
     { suggestion: 'add --full, which runs the model itself layer by layer' },
   );
 

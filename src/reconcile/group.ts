@@ -3,6 +3,7 @@ import { distance } from 'fastest-levenshtein';
 import { type Alike, groupAlike, type Template, templateOf } from '../checkpoint/name-patterns.js';
 import { isSameShape } from '../tensor/shape.js';
 import { FAULT_KINDS, type Fault, type FaultKind, type Said } from './fault.js';
+import { quantizedPart } from './quantized.js';
 
 /** One fault, of one tensor or of the tensors that a pattern names. */
 export interface FaultGroup {
@@ -56,6 +57,11 @@ function hintsOf(drafts: readonly Draft[]): Map<Draft, string> {
     const { kind, expected, found } = draft.first;
     if (kind === 'misshapen' && isTransposed(expected, found)) hints.set(draft, 'transposed');
     if (kind !== 'extra') continue;
+    const quantized = quantizedPart(draft.first.name);
+    if (quantized) {
+      hints.set(draft, `${quantized}: the file is quantized`);
+      continue;
+    }
     const near = nearest(draft, missing);
     if (near) hints.set(draft, `near ${near.pattern}, which is missing`);
   }

@@ -81,12 +81,16 @@ const servingRows = ({ setting: { batch }, fit }: Serving): Row[] => [
   bytesRow('states', batch * Number(fit.state.value)),
   { what: 'workspace', unit: 'bytes', bounds: fit.workspace },
   ...memoryRows(fit),
-  ...(fit.prefill ? [{ what: 'prefill', unit: 'seconds', bounds: fit.prefill.seconds }] : []),
-  { what: 'step of decoding', unit: 'seconds', bounds: fit.decode.seconds },
-  { what: 'decoding', unit: 'tokens/s', bounds: fit.decode.tokensPerSecond },
+  ...(fit.withoutRoom === null ? speedRows(fit) : []),
   { what: 'largest batch', unit: 'sequences', bounds: sameBounds(fit.largestBatch?.value ?? 0) },
   { what: 'largest context', unit: 'tokens', bounds: sameBounds(fit.largestContext?.value ?? 0) },
   ...(fit.load ? loadRows(fit.load) : []),
+];
+
+const speedRows = ({ prefill, decode }: Serving['fit']): Row[] => [
+  ...(prefill ? [{ what: 'prefill', unit: 'seconds', bounds: prefill.seconds }] : []),
+  { what: 'step of decoding', unit: 'seconds', bounds: decode.seconds },
+  { what: 'decoding', unit: 'tokens/s', bounds: decode.tokensPerSecond },
 ];
 
 const bytesRow = (what: string, bytes: number | bigint): Row => ({

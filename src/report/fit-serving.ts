@@ -46,8 +46,9 @@ export function servingBlocks(
       total,
       capacity,
     ),
-    speedTable(fit, setting),
-    note(`${limitsText(fit)} ${roomText(fit, setting)}`),
+    ...(fit.withoutRoom === null
+      ? [speedTable(fit, setting), note(`${limitsText(fit)} ${roomText(fit, setting)}`)]
+      : [note(`${sentence(fit.withoutRoom)} ${roomText(fit, setting)}`)]),
     ...(fit.withoutLink === null
       ? []
       : [note(`Sums over GPUs are not counted: ${fit.withoutLink}.`)]),
@@ -58,7 +59,7 @@ export function servingBlocks(
 const formatText = ({
   weights: { dtype, groupSize, scaleDtype, zeroPoints },
 }: Serving['setting']) =>
-  ['f32', 'bf16', 'f16'].includes(dtype)
+  groupSize === 'block' || ['f32', 'bf16', 'f16'].includes(dtype)
     ? dtype
     : `${dtype} (a scale in ${scaleDtype} for ${groupSize === 'row' ? 'each row' : `each ${formatInteger(groupSize)} values`}` +
       `${zeroPoints ? ', with zero points' : ''})`;

@@ -29,7 +29,7 @@ export function trainingBlocks(training: Training): Block[] {
     note(
       `${formatInteger(setting.microBatch)} × ${formatInteger(setting.context)} tokens${contextText(contextOrigin)} a ` +
         `micro-batch, ${setting.precision === 'mixed' ? 'mixed precision' : 'float32'}, ${setting.optimizer}, ` +
-        `recomputation ${setting.recompute}, ${setting.attention} attention, ${LOSSES[setting.loss]}, ` +
+        `recomputation ${setting.recompute}, ${ATTENTION[setting.attention]}, ${LOSSES[setting.loss]}, ` +
         `${setting.dropout ? 'with dropout, ' : ''}${spreadText(setting)}.`,
     ),
     memoryTable(
@@ -49,6 +49,11 @@ export function trainingBlocks(training: Training): Block[] {
     ...remedyBlocks(training),
   ];
 }
+
+const ATTENTION = {
+  fused: 'fused attention (profile counts plain)',
+  plain: 'plain attention',
+} as const satisfies Record<Training['setting']['attention'], string>;
 
 const LOSSES = {
   full: 'logits of all tokens at a time',

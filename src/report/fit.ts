@@ -7,7 +7,7 @@ import { heading, left, note, strong } from './cells.js';
 import { explanationBlocks } from './explanation.js';
 import { boundsCells, boundsColumns, bytesText } from './fit-bounds.js';
 import { csvTable } from './fit-csv.js';
-import { servingBlocks } from './fit-serving.js';
+import { type Serving, servingBlocks } from './fit-serving.js';
 import { trainingBlocks } from './fit-training.js';
 import { loadText } from './machine-load.js';
 import type { Block, Report } from './report.js';
@@ -53,9 +53,16 @@ const hardwareText = ({ gpu, gpus }: Cluster) =>
 
 const sectionsOf = ({ training, serving, forward }: FitResult) => ({
   ...(training && { training: training.fit }),
-  ...(serving && { serving: serving.fit }),
+  ...(serving && { serving: explained(serving.fit) }),
   ...(forward && { 'a forward pass here': forward }),
 });
+
+/** There is no speed of what does not fit. */
+function explained(fit: Serving['fit']): Partial<Serving['fit']> {
+  if (fit.withoutRoom === null) return fit;
+  const { prefill: _, decode: __, ...memory } = fit;
+  return memory;
+}
 
 /** As `quick-test` measures it. */
 const forwardBlocks = (

@@ -25,6 +25,7 @@ const IS_USUAL: Readonly<Record<PeakDtype, boolean>> = {
   bf16: true,
   f16: true,
   f8: true,
+  f4: false,
   int8: true,
   int4: false,
 };

@@ -7,8 +7,8 @@ const MAX_TEXT = 120;
 /** As much of a configuration as one wants to see in passing. */
 const MAX_PLAIN_TEXT = 160;
 
-/** Rows of tensors or layers that people get; programs get all. Far more than one reads, or models have. */
-export const MAX_ROWS = 5000;
+/** Rows of tensors or layers that people get; programs get all. More than one reads. */
+export const MAX_ROWS = 1000;
 
 /** `text`, or its beginning and `…`. */
 export function shortened(text: string, limit = MAX_TEXT): string {

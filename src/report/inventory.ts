@@ -1,13 +1,20 @@
 /** The model block by block and tensor by tensor, as `profile` prints it. */
 import type { BlockBudget, TensorEntry } from '../budget/inventory.js';
 import { bytesCell, flopsCell, heading, integerCell, left, right } from './cells.js';
+import { moreNote } from './inspect-parts.js';
+import { MAX_ROWS } from './inspect-text.js';
 import type { Block, Cell } from './report.js';
 import { formatInteger } from './units.js';
 
 const spanText = ({ heads, window, rule }: BlockBudget['spans'][number]) =>
   window === undefined ? `${heads} global` : `${heads} ${rule} (${formatInteger(window)})`;
 
-export function layersBlocks(layers: readonly BlockBudget[]): Block[] {
+/** As many as people get, or all for a program. */
+const shownOf = <T>(all: readonly T[], flat: boolean): readonly T[] =>
+  flat ? all : all.slice(0, MAX_ROWS);
+
+export function layersBlocks(layers: readonly BlockBudget[], flat: boolean): Block[] {
+  const shown = shownOf(layers, flat);
   return [
     heading('Layers'),
     {
@@ -19,7 +26,7 @@ export function layersBlocks(layers: readonly BlockBudget[]): Block[] {
         right('forward', 'forward_flops'),
         left('heads', 'heads', true),
       ],
-      rows: layers.map(({ name, parameters, state, forwardFlops, spans }) => [
+      rows: shown.map(({ name, parameters, state, forwardFlops, spans }) => [
         { text: name },
         integerCell(parameters.value),
         bytesCell(state),
@@ -27,6 +34,7 @@ export function layersBlocks(layers: readonly BlockBudget[]): Block[] {
         { text: spans.map(spanText).join(', ') },
       ]),
     },
+    ...moreNote(layers.length - shown.length),
   ];
 }
 
@@ -46,17 +54,24 @@ export function tensorsBlocks(tensors: readonly TensorEntry[], flat: boolean): B
   ];
   const parameters = tensors.filter(({ role }) => role === 'parameter');
   const buffers = tensors.filter(({ role }) => role === 'buffer');
+  const [shown, shownBuffers] = [shownOf(parameters, flat), shownOf(buffers, flat)];
   return [
     heading('Tensors'),
     {
       kind: 'table',
       columns,
-      rows: flat ? parameters.map((each) => cells(each, each.name)) : treeRows(parameters, cells),
+      rows: flat ? shown.map((each) => cells(each, each.name)) : treeRows(shown, cells),
     },
+    ...moreNote(parameters.length - shown.length),
     ...(buffers.length > 0
       ? [
           heading('Buffers'),
-          { kind: 'table' as const, columns, rows: buffers.map((each) => cells(each, each.name)) },
+          {
+            kind: 'table' as const,
+            columns,
+            rows: shownBuffers.map((each) => cells(each, each.name)),
+          },
+          ...moreNote(buffers.length - shownBuffers.length),
         ]
       : []),
   ];

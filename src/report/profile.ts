@@ -6,6 +6,7 @@ import type { ModelProfile } from '../budget/profile.js';
 import type { PublishedReport } from '../budget/published.js';
 import type { ResolvedSetting } from '../budget/setting.js';
 import type { CheckpointFound } from '../cli/checkpoint-model.js';
+import type { Dtype } from '../tensor/dtype.js';
 import { bar } from './bar.js';
 import {
   binaryCell,
@@ -58,7 +59,7 @@ export function profileReport(
       ...inferenceBlocks(result),
       ...flopsBlocks(result),
       ...trainingBlocks(result),
-      ...(result.layers ? layersBlocks(result.layers) : []),
+      ...(result.layers ? layersBlocks(result.layers, flat) : []),
       ...(result.tensors ? tensorsBlocks(result.tensors, flat) : []),
       ...(explain ? explanationBlocks(sectionsOf(result)) : []),
       ...(result.published ? publishedBlocks(result.published) : []),
@@ -188,13 +189,34 @@ function bytesTable(figures: readonly Figure[], sum: Figure): TableBlock {
   };
 }
 
-function inferenceBlocks({ inference }: ProfileResult): Block[] {
+function inferenceBlocks({ inference, setting }: ProfileResult): Block[] {
   const { state, weights, buffers, total } = inference;
   return [
     heading(`Inference memory: ${formatBytes(total.value)}`),
     bytesTable([weights, buffers, state.keyValueCache, ...recurrentStates(state)], total),
     note(stateText(state)),
     ...windowNotes(state),
+    ...quantisedNotes(setting.inference.dtype),
+  ];
+}
+
+/** What `fit` calls the types in which weights need scales. */
+const QUANTISED = {
+  f8_e4m3: 'f8',
+  f8_e5m2: 'f8',
+  i8: 'int8',
+  i4: 'int4',
+} as const satisfies Partial<Record<Dtype, string>>;
+
+/** Profile counts all in one type: files that are served in it hold more. */
+function quantisedNotes(dtype: Dtype): Block[] {
+  if (!(dtype in QUANTISED)) return [];
+  const served = QUANTISED[dtype as keyof typeof QUANTISED];
+  return [
+    note(
+      `All weights and the cache are counted in ${dtype}, without scales. fit --dtype ${served} counts scales, leaves ` +
+        'embedding, head and norms in 16 bits, and keeps the cache in bf16.',
+    ),
   ];
 }
 
@@ -214,7 +236,7 @@ function stateText(state: State): string {
 const WINDOWS = {
   local:
     'Decoding slides the windows: a local head keeps window // 2 + 1 keys. (A full forward pass of at most ' +
-    'window_size tokens would see all of them.)',
+    'window_size tokens would see all of them.) The original code never evicts a key: its cache keeps all.',
   sliding: 'A sliding window keeps the keys that a query sees: as many as it is wide.',
 } as const satisfies Record<State['windows'][number]['rule'], string>;
 
@@ -286,8 +308,20 @@ function trainingBlocks({ training, setting }: ProfileResult): Block[] {
         'states, as fused kernels do, and full all but the inputs of the blocks and one block at a time. ' +
         'What dropout keeps, workspaces and fragmentation come on top.',
     ),
+    ...(hasPlainKernels(activations)
+      ? [
+          note(
+            'Scores and scan states are counted, as plain kernels keep them. fit counts fused kernels, which keep neither: ' +
+              'its --attention plain counts what is counted here.',
+          ),
+        ]
+      : []),
   ];
 }
+
+/** Of what fused kernels would not keep. */
+const hasPlainKernels = ({ parts }: ProfileResult['training']['activations']): boolean =>
+  parts.some(({ part, bytes }) => (part === 'scores' || part === 'scanStates') && bytes.value > 0);
 
 function publishedBlocks({ value, difference, explanations, tried }: PublishedReport): Block[] {
   const shown = formatInteger(value);

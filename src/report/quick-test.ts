@@ -43,6 +43,17 @@ export function quickTestReport(
 const count = (number: number, what: string) =>
   `${formatInteger(number)} ${what}${number === 1 ? '' : 's'}`;
 
+const WHY_TWIN = {
+  memory: ({ parameters, memory }) =>
+    `${formatInteger(parameters)} parameters in float32 take ` +
+    `${formatBytes(memory.need.weightBytes)}, all of the forward pass ` +
+    `${formatBytes(memory.need.totalBytes)}, and here ${formatBytes(memory.usableBytes)} can be used`,
+  tensors: () => 'the model has too many tensors to run as a whole',
+} as const satisfies Record<
+  NonNullable<QuickTestResult['twin']>['reason'],
+  (result: Pick<QuickTestResult, 'parameters' | 'memory'>) => string
+>;
+
 function twinBlocks({
   mode,
   twin,
@@ -60,11 +71,7 @@ function twinBlocks({
     {
       kind: 'note',
       tone: 'warning',
-      text:
-        `A smaller twin ran: ${formatInteger(parameters)} parameters in float32 take ` +
-        `${formatBytes(memory.need.weightBytes)}, all of the forward pass ` +
-        `${formatBytes(memory.need.totalBytes)}, and here ` +
-        `${formatBytes(memory.usableBytes)} can be used. --full runs the model itself, layer by layer.`,
+      text: `A smaller twin ran: ${WHY_TWIN[twin.reason]({ parameters, memory })}. --full runs the model itself, layer by layer.`,
     },
     note(
       `The twin has ${count(twin.parameters, 'parameter')}: ${changes.join(', ')}.${lost} Its times are ` +

@@ -89,8 +89,8 @@ function columnWidths(
   }
 }
 
-/** The library's time grows with the square of the rows; it gets that many at once. */
-const ROWS_AT_ONCE = 256;
+/** Rows that the library lays out. It takes seconds for as many as a file can have tensors. */
+const MOST_LAID_OUT = 256;
 
 function gridLines(
   { columns }: TableBlock,
@@ -99,35 +99,31 @@ function gridLines(
   widths: readonly number[],
   chalk: ChalkInstance,
 ): string[] {
-  // The rule holds each column open to its full width, in every part of a long table.
   const rule = widths.map((width) => chalk.dim('─'.repeat(width)));
   const linesOf = (row: readonly Item[]): string[][] => {
-    const cells = row.map(({ text, tone }, index) =>
-      wrap(text, widths[index] ?? 0).map((line) => tinted(chalk, tone, line)),
-    );
+    const cells = row.map(({ text, tone }, index) => {
+      const width = widths[index] ?? 0;
+      return wrap(text, width).map((line) => {
+        const padding = ' '.repeat(Math.max(0, width - textWidth(line)));
+        const drawn = tinted(chalk, tone, line);
+        return columns[index]?.align === 'right' ? padding + drawn : drawn + padding;
+      });
+    });
     // One row for each line: for each line of a cell the library goes through all of its text, many times.
     const height = Math.max(...cells.map((lines) => lines.length));
-    return Array.from({ length: height }, (_, line) => cells.map((lines) => lines[line] ?? ''));
+    return Array.from({ length: height }, (_, line) =>
+      cells.map((lines, index) => lines[line] ?? ' '.repeat(widths[index] ?? 0)),
+    );
   };
-  const layOut = (part: readonly string[][]): string[] => {
-    const grid = new Table({
-      chars: BORDERLESS,
-      style: { head: [], border: [], 'padding-left': 0, 'padding-right': 0, compact: true },
-      colAligns: columns.map(({ align }) => align ?? 'left'),
-    });
-    grid.push(...part);
-    return grid.toString().split('\n');
-  };
-  const [first = [], ...others] = chunks(rows.flatMap(linesOf));
-  const lines = layOut([...linesOf(head), rule, ...first]);
-  for (const part of others) lines.push(...layOut([rule, ...part]).slice(1));
+  const grid = new Table({
+    chars: BORDERLESS,
+    style: { head: [], border: [], 'padding-left': 0, 'padding-right': 0, compact: true },
+  });
+  grid.push(...linesOf(head), rule, ...rows.slice(0, MOST_LAID_OUT).flatMap(linesOf));
+  const others = rows.slice(MOST_LAID_OUT).flatMap(linesOf);
+  const lines = [...grid.toString().split('\n'), ...others.map((row) => row.join(GAP))];
   return lines.map((line) => line.trimEnd());
 }
-
-const chunks = <T>(rows: readonly T[]): T[][] =>
-  Array.from({ length: Math.ceil(rows.length / ROWS_AT_ONCE) }, (_, index) =>
-    rows.slice(index * ROWS_AT_ONCE, (index + 1) * ROWS_AT_ONCE),
-  );
 
 const BORDERLESS = {
   top: '',

@@ -130,6 +130,7 @@ function groupedBlock(name: string): Layer {
         betaSlow: 0.1,
         truncate: true,
         lastDimension: HEAD_DIM - 1,
+        inverted: 'backwards',
         amplitude: 1.1,
       },
     }),

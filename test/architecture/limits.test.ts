@@ -25,7 +25,7 @@ function limitOf(make: () => unknown): LimitError {
 }
 
 describe('every family', () => {
-  it.each(FAMILY_NAMES)('%s refuses 10,001 layers', async (name) => {
+  it.each(FAMILY_NAMES)('%s refuses 2,001 layers', async (name) => {
     const { schema, build, presets, dimensions = DECODER_DIMENSIONS } = await loadFamily(name);
     const key = dimensions.depth;
     const model = (Object.values(presets)[0]?.document as Described | undefined)?.model;
@@ -33,7 +33,7 @@ describe('every family', () => {
     const { path, message } = limitOf(() => build(document));
     expect({ path, message }).toEqual({
       path: `model.${key}`,
-      message: 'describes 10,001 layers; the limit is 10,000',
+      message: 'describes 2,001 layers; the limit is 2,000',
     });
   });
 });
@@ -51,7 +51,7 @@ describe('blocks', () => {
     const { path, message } = limitOf(() => stack(names, 'model.depth', make));
     expect(path).toBe('model.depth');
     expect(message).toBe(
-      'describes at least 201,000 tensor names, 1,000 in each of 201 layers; the limit is 200,000',
+      'describes at least 201,000 tensor names, 1,000 in each of 201 layers; the limit is 100,000',
     );
     expect(make).toHaveBeenCalledTimes(1);
   });
@@ -59,7 +59,7 @@ describe('blocks', () => {
   it('that grow are refused where they become too many', () => {
     const make = vi.fn((name: string, index: number) => block(name, index === 0 ? 1 : 50_000));
     const { message } = limitOf(() => stack(blockNames('layers', 100, 'model.n'), 'model.n', make));
-    expect(message).toBe('describes at least 200,001 tensor names; the limit is 200,000');
+    expect(message).toBe('describes at least 100,001 tensor names; the limit is 100,000');
     expect(make.mock.calls.length).toBeLessThanOrEqual(2 + MAX_TENSORS / 50_000);
   });
 });
@@ -77,7 +77,7 @@ describe('a config of four lines', () => {
       expect({ code, stderr }).toEqual({
         code: 2,
         stderr: expect.stringContaining(
-          'deep.yaml:4:22: model.num_hidden_layers: describes 65,537 layers; the limit is 10,000',
+          'deep.yaml:4:22: model.num_hidden_layers: describes 65,537 layers; the limit is 2,000',
         ),
       });
     } finally {

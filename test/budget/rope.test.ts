@@ -14,7 +14,7 @@ async function analysed(
     ...changes,
   };
   const family = await loadFamily(config.model_type as FamilyName);
-  const model = { family: family.name, ...family.fromHuggingFace?.(config) };
+  const model = { family: family.name, ...family.fromHuggingFace?.read(config).settings };
   return analyseRope(family.build(family.schema.parse({ model })), { name: folder, ...options });
 }
 

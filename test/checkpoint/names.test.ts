@@ -2,7 +2,10 @@ import { describe, expect, it } from 'vitest';
 import { NAME_RULES } from '../../src/checkpoint/name-rules.js';
 import { canonicalNames, layerNumber } from '../../src/checkpoint/names.js';
 import { ruleOf } from '../../src/checkpoint/refusal.js';
+import { storedNames } from '../../src/checkpoint/stored-names.js';
 import { UserError } from '../../src/errors.js';
+import { ruleBrokenBy } from './byte-files.js';
+import { checkpointOf, tensorOf } from './stored-tensors.js';
 
 const strip = (...names: string[]) => [...canonicalNames(names, 'm.pt').values()];
 
@@ -75,16 +78,23 @@ describe('canonicalNames', () => {
   };
 
   it('refuses two names that become one', () => {
-    const exercised = new Set<string | undefined>();
     const error = refused('layers.0.a', 'layers.0._orig_mod.a');
-    exercised.add(ruleOf(error));
+    expect(ruleOf(error)).toBe('names-collide');
     expect(error).toBeInstanceOf(UserError);
     expect((error as UserError).problems[0]).toMatchObject({
       file: 'm.pt',
       path: 'tensor "layers.0._orig_mod.a"',
       message: 'is "layers.0.a" without the prefixes of wrappers, and so is tensor "layers.0.a"',
     });
-    expect([...exercised]).toEqual(Object.keys(NAME_RULES));
+  });
+
+  it('are refused where an integer beside them becomes one of them', () => {
+    const checkpoint = checkpointOf({ '0': tensorOf([1]) }, { ambiguous: ['0'] });
+    expect(ruleBrokenBy(() => storedNames(checkpoint))).toBe('names-keys');
+  });
+
+  it('have no other rule', () => {
+    expect(Object.keys(NAME_RULES)).toEqual(['names-collide', 'names-keys']);
   });
 
   it('is not slowed down by names made for that', () => {

@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { contiguousStrides, type StoredTensor } from '../../src/checkpoint/stored-tensor.js';
 import { readRows, readTensor, rowBytes, rowsOf, streamTensor } from '../../src/checkpoint/view.js';
 import { STORED_DTYPES, type StoredDtype } from '../../src/tensor/stored-dtype.js';
@@ -88,21 +88,44 @@ describe('the values of a tensor', () => {
     );
   });
 
-  it('are what the strides say when they lie megabytes apart', async () => {
+  it.each([
+    ['a small storage', 700_001],
+    ['a large storage', 6_000_001],
+  ])('are what the strides say when they lie megabytes apart in %s', async (_, apart) => {
     const [rows, columns] = [3, 700_001];
-    const bytes = counting(rows * columns);
-    const tensor = tensorOn(bytes, { shape: [columns, rows], strides: [1, columns] });
+    const bytes = counting(rows * apart);
+    const tensor = tensorOn(bytes, { shape: [columns, rows], strides: [1, apart] });
     const whole = readTensor(tensor);
-    for (const index of [0, 1, 2, 3 * 350_000 + 1, 3 * columns - 1]) {
-      expect(whole[index]).toBe(bytes[(index % rows) * columns + Math.floor(index / rows)]);
+    for (const index of [0, 1, 2, rows * 350_000 + 1, rows * columns - 1]) {
+      expect(whole[index]).toBe(bytes[(index % rows) * apart + Math.floor(index / rows)]);
     }
     const target = new Uint8Array(2 * rows);
-    readRows(tensor, 699_999, 2, target);
+    readRows(tensor, columns - 2, 2, target);
     expect(target).toEqual(whole.subarray(-2 * rows));
     const pieces: Uint8Array[] = [];
     await streamTensor(tensor, (bytes) => void pieces.push(bytes.slice()), 9999);
     expect(pieces.length).toBeGreaterThan(2);
     expect(Buffer.concat(pieces).equals(whole)).toBe(true);
+  });
+
+  it.each([
+    ['in the storage that is theirs', 1],
+    ['in storages by turns', 4],
+  ])('of many views that lie all over %s are read once', async (_, count) => {
+    const storages = Array.from({ length: count }, () =>
+      tensorOn(counting(2_000_000), { shape: [2, 3], strides: [1_900_000, 7] }),
+    );
+    const reads = storages.map(({ storage }) => vi.spyOn(storage.file, 'readInto'));
+    for (let offset = 0; offset < 500; offset++) {
+      for (const tensor of storages) {
+        const at = (row: number) => [0, 7, 14].map((step) => (row + offset + step) % 251);
+        expect(await streamed({ ...tensor, offset })).toEqual([...at(0), ...at(1_900_000)]);
+      }
+    }
+    expect(reads.map(({ mock }) => mock.calls.length)).toEqual(storages.map(() => 1));
+    expect(storages.map(({ storage }) => storage.file.bytesRead)).toEqual(
+      storages.map(() => 2_000_000),
+    );
   });
 
   it('come in small pieces although one row is the whole tensor', async () => {

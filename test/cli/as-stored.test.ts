@@ -76,8 +76,17 @@ describe('a config.json fits however the same model is stored', () => {
     expect((await held(name, hf(name), [otherwise])).faults).toEqual([]);
   });
 
-  it.each(['gpt2', 'bloom'])('without the prefix of the whole model: %s', async (name) => {
-    const bare = await changed(name, without('transformer.'));
+  it.each([
+    ...['gpt2', 'bloom'].map((name) => [name, 'transformer.']),
+    ['gpt-neox-saved', 'gpt_neox.'],
+    ...['llama', 'mistral', 'mixtral-saved', 'qwen2', 'qwen2-moe', 'qwen3', 'qwen3-moe-saved'].map(
+      (name) => [name, 'model.'],
+    ),
+    ...['gemma', 'gemma2', 'gemma3', 'phi3', 'olmo2', 'smollm3', 'deepseek-v2', 'deepseek-v3'].map(
+      (name) => [name, 'model.'],
+    ),
+  ] as [string, string][])('without the prefix of the whole model: %s', async (name, prefix) => {
+    const bare = await changed(name, without(prefix));
     expect((await held(name, bare)).faults).toEqual([]);
   });
 

@@ -93,6 +93,195 @@ describe('a config.json of Hugging Face', () => {
   });
 });
 
+/** Small, and in the sizes of the fixtures. */
+const SMALL = {
+  ...{ vocab_size: 97, hidden_size: 32, num_attention_heads: 4, num_hidden_layers: 3 },
+  ...{ intermediate_size: 16, max_position_embeddings: 64 },
+};
+const YARN = { rope_type: 'yarn', factor: 4, original_max_position_embeddings: 64 };
+const LLAMA3 = { ...YARN, rope_type: 'llama3', low_freq_factor: 1, high_freq_factor: 4 };
+const ALTERNATING = ['sliding_attention', 'full_attention', 'sliding_attention'];
+
+const OTHER_SIZES: Readonly<Record<string, object>> = {
+  gpt2: { vocab_size: 97, n_positions: 64, n_embd: 32, n_layer: 3, n_head: 4 },
+  bloom: { vocab_size: 97, hidden_size: 32, n_layer: 3, n_head: 4 },
+  gpt_neox: SMALL,
+  deepseek_v2: SMALL,
+  deepseek_v3: { ...SMALL, first_k_dense_replace: 1 },
+};
+
+const small = (kind: string, keys: object) => ({
+  model_type: kind,
+  ...(OTHER_SIZES[kind] ?? { ...SMALL, num_key_value_heads: 2 }),
+  ...keys,
+});
+
+describe('a key that changes what a model computes', () => {
+  it.each([
+    ['llama', { is_causal: false }, /is_causal false is not supported/],
+    ['gemma2', { is_causal: null }, /is_causal null/],
+    ['llama', { sliding_window: 8 }, /sliding_window 8/],
+    ['llama', { layer_types: ALTERNATING }, /layer_types a list is not supported/],
+    ['qwen2', { per_layer_config: { 1: { intermediate_size: 8 } } }, /per_layer_config/],
+    ['gpt2', { add_cross_attention: true }, /must be false or null/],
+    ['bloom', { slow_but_exact: true, pretraining_tp: 2 }, /slow_but_exact true is not supported/],
+    ['gpt_neox', { head_dim: 16 }, /head_dim 16 is not supported/],
+    ['deepseek_v3', { head_dim: 32 }, /head_dim 32/],
+    ['deepseek_v2', { num_key_value_heads: 2 }, /num_key_value_heads 2/],
+    ['mistral', { sliding_window: 0 }, /a window of 0 tokens/],
+    ['gemma2', { sliding_window: null }, /its size is null/],
+    ['qwen3', { layer_types: ALTERNATING }, /use_sliding_window is false/],
+    ['phi3', { rope_scaling: { type: 'linear', factor: 2 } }, /rope_type linear is not supported/],
+  ])('is refused: %s, %j', async (kind, keys, message) => {
+    const problems = await problemsOf(small(kind, keys));
+    expect(problems.filter(({ severity }) => severity === 'error')).toEqual([
+      expect.objectContaining({ message: expect.stringMatching(message) }),
+    ]);
+  });
+
+  it.each([
+    ['bloom', { slow_but_exact: true }],
+    ['bloom', { slow_but_exact: false, pretraining_tp: 4 }],
+    ['llama', { is_causal: true, layer_types: Array(3).fill('full_attention') }],
+    ['mixtral', { sliding_window: 8, layer_types: Array(3).fill('sliding_attention') }],
+    ['gpt_neox', { head_dim: 8, hidden_dropout: 0.5 }],
+    ['qwen2', { use_mrope: false, pad_token_id: -1 }],
+  ])('is taken with the value that is described: %s, %j', async (kind, keys) => {
+    expect((await load(small(kind, keys))).warnings).toEqual([]);
+  });
+});
+
+describe('a key that is not read is a warning', () => {
+  it.each([
+    ['llama', { hiden_size: 3 }, /unknown key "hiden_size"/, 'did you mean "hidden_size"?'],
+    ['llama', { logit_scale: 3 }, /unknown key "logit_scale": it is ignored/, /check that/],
+    ['llama', { '\u202e': 1 }, /unknown key "\\u202e"/, /check/],
+    ['mistral', { attention_bias: true }, /has no effect: transformers does not/, 'remove it'],
+    ['gpt_neox', { rope_theta: 5 }, /this family reads rotary_emb_base/, 'remove it'],
+    ['gpt2', { n_ctx: 8 }, /n_ctx 8 has no effect/, 'remove it'],
+    ['gemma3_text', { _sliding_window_pattern: 2 }, /_sliding_window_pattern 2 has/, 'remove it'],
+    [
+      'llama',
+      { rope_parameters: { rope_type: 'default', factor: 4 } },
+      /default does not/,
+      /remove/,
+    ],
+    [
+      'llama',
+      { rope_parameters: YARN, rope_scaling: { type: 'linear', factor: 2 } },
+      /rope_parameters a mapping has no effect: rope_scaling/,
+      'remove it',
+    ],
+    ['deepseek_v3', { moe_layer_freq: 2, num_hidden_layers: 6 }, /moe_layer_freq 2/, /write/],
+    ['llama', { architectures: ['LlamaForTokenClassification'] }, /another head/, 'remove it'],
+  ])('%s, %j', async (kind, keys, message, suggestion) => {
+    const { warnings } = await load(small(kind, keys));
+    expect(warnings).toEqual([
+      expect.objectContaining({
+        severity: 'warning',
+        message: expect.stringMatching(message),
+        suggestion: expect.stringMatching(suggestion),
+      }),
+    ]);
+    expect(warnings[0]?.line).toBeGreaterThan(1);
+  });
+});
+
+describe('rotary positions are read as transformers reads them', () => {
+  const modelIn = async (kind: string, keys: object) =>
+    ((await load(small(kind, keys))).document as { model: Record<string, unknown> }).model;
+
+  it.each([
+    ['llama', YARN],
+    ['qwen2', LLAMA3],
+    ['deepseek_v2', YARN],
+    ['gpt_neox', YARN],
+  ])('the length of the training beside them wins: %s, %j', async (kind, rotary) => {
+    const trained = { original_max_position_embeddings: 16 };
+    const { rope_scaling } = await modelIn(kind, { rope_parameters: rotary, ...trained });
+    expect(rope_scaling).toMatchObject(trained);
+    const linear = { rope_type: 'linear', factor: 2 };
+    expect((await modelIn(kind, { rope_parameters: linear, ...trained })).rope_scaling).toEqual(
+      linear,
+    );
+  });
+
+  it('an empty rope_scaling does not hide rope_parameters', async () => {
+    const { rope_scaling } = await modelIn('llama', { rope_scaling: {}, rope_parameters: YARN });
+    expect(rope_scaling).toMatchObject(YARN);
+  });
+
+  it('each kind of layer of gemma3_text has its own', async () => {
+    const full = { rope_type: 'linear', factor: 8 };
+    const sliding = { ...YARN, rope_theta: 100 };
+    const rope_parameters = { full_attention: full, sliding_attention: sliding };
+    expect(await modelIn('gemma3_text', { rope_parameters, rope_theta: 500 })).toMatchObject({
+      rope_theta: 500,
+      rope_scaling: full,
+      rope_local_base_freq: 100,
+      rope_local_scaling: YARN,
+    });
+  });
+
+  it('and has no use for settings of all layers', async () => {
+    const { document, warnings } = await load(small('gemma3_text', { rope_parameters: YARN }));
+    expect(document).toMatchObject({ model: { rope_theta: 1e6 } });
+    expect(document).not.toHaveProperty('model.rope_scaling');
+    expect(warnings).toHaveLength(3);
+  });
+
+  it('yarn is longrope in phi3', async () => {
+    const factors = { short_factor: [1, 1, 1, 1], long_factor: [2, 2, 2, 2] };
+    const scaling = { rope_scaling: { type: 'yarn', ...factors } };
+    expect(await modelIn('phi3', scaling)).toMatchObject({
+      rope_scaling: { rope_type: 'longrope', ...factors },
+    });
+  });
+});
+
+describe('other names and other values', () => {
+  it.each([
+    ['gpt2', { hidden_size: 64 }, { n_embd: 64 }],
+    ['deepseek_v3', { n_routed_experts: 8, num_local_experts: 16 }, { n_routed_experts: 16 }],
+    ['deepseek_v3', { norm_topk_prob: null }, { norm_topk_prob: false }],
+    ['deepseek_v3', { num_mtp_layers: 2 }, { num_nextn_predict_layers: 2 }],
+    ['smollm3', { no_rope_layers: [1, 0, 1, 0, 1] }, { no_rope_layers: [1, 0, 1] }],
+    ['mistral', { layer_types: ALTERNATING }, { layer_types: ALTERNATING }],
+  ])('%s, %j', async (kind, keys, expected) => {
+    const { document, warnings } = await load(small(kind, keys));
+    expect(document).toMatchObject({ model: expected });
+    expect(warnings).toEqual([]);
+  });
+});
+
+describe('experts in groups', () => {
+  const deepseek = (keys: object) =>
+    small('deepseek_v3', { n_routed_experts: 8, num_experts_per_tok: 2, topk_group: 1, ...keys });
+
+  it.each([
+    [{ n_group: 8 }, /8 groups of 8 experts have fewer than two each/],
+    [{ n_group: 4, num_experts_per_tok: 3 }, /3 experts for a token are more than the 2 in 1 of 4/],
+  ])('%j', async (keys, message) => {
+    const problems = await problemsOf(deepseek(keys));
+    expect(problems.map((each) => each.message)).toContainEqual(expect.stringMatching(message));
+  });
+});
+
+describe('a config without sizes', () => {
+  it('is refused, with the part that has them', async () => {
+    const [problem] = await problemsOf({ model_type: 'llama', text_config: { hidden_size: 64 } });
+    expect(problem).toMatchObject({
+      severity: 'error',
+      message: expect.stringContaining('gives neither hidden_size nor num_hidden_layers'),
+      suggestion: expect.stringContaining('its text_config may give them'),
+    });
+  });
+
+  it('is none where the width or the depth is given', async () => {
+    await expect(load({ model_type: 'llama', num_hidden_layers: 1 })).resolves.toBeTruthy();
+  });
+});
+
 describe('a changed config.json', () => {
   const TEXT = `{
   "model_type": "llama",
@@ -126,11 +315,11 @@ describe('a changed config.json', () => {
 });
 
 describe('a kind of model that is not known', () => {
-  it('is told with the nearest, all that are known, and how to add one', async () => {
-    const [problem] = await problemsOf({ architectures: [], model_type: 'lama' });
+  it.each(['phi', 'llama4', 'lama'])('is told with all that are known: %s', async (kind) => {
+    const [problem] = await problemsOf({ architectures: [], model_type: kind });
     expect(problem).toMatchObject({ line: 3, path: 'model_type' });
-    expect(problem?.message).toBe('no family for model_type "lama" is known here');
-    expect(problem?.suggestion).toMatch(/did you mean llama\?.* minigpt, minimind.*adding-a-model/);
+    expect(problem?.message).toBe(`no family for model_type "${kind}" is known here`);
+    expect(problem?.suggestion).toMatch(/^known are .* minigpt, minimind.*adding-a-model/);
   });
 
   it.each([

@@ -190,6 +190,14 @@ describe('mistakes of the user', () => {
     [[IN, 'x.pt', '--to', 'low-rank', '--max-error', '2'], '"2" is no number between 0 and 1'],
     [[IN, 'x.pt', '--to', 'per-layer'], 'its SRTE is per-layer already [conversion-changes]'],
     [[IN, 'x.pt', '--max-positions', '99'], 'the tables have 48 rows, and 99 are asked for'],
+    [
+      [IN, 'x.pt', '--to', 'shared', '--max-memory', '8'],
+      '--max-memory: expected a size with its unit, found "8"',
+    ],
+    [
+      [IN, 'x.safetensors', '--to', 'shared', '--shard-size', '5'],
+      '--shard-size: expected a size with its unit, found "5"',
+    ],
     [[IN, 'x.pt', '--to', 'shared', '--max-memory', '1MB'], '--max-memory 1.0 MB is not enough'],
     [[IN, 'x.safetensors', '--to', 'shared', '--shard-size', '9kB'], 'is one file, and there are'],
     [[IN, 'x.pt', '--to', 'shared', '--shard-size', '9kB'], 'a PyTorch file has no shards'],

@@ -231,7 +231,10 @@ describe('the answer', () => {
     const result = await answeredOnce(file, gpu, wish);
     const report = fitReport(result, { explain: true, flat: false });
     const text = renderTable(report, { width: Number.POSITIVE_INFINITY, colourLevel: 0 });
-    const figures = [...figuresIn(result.training?.fit), ...figuresIn(result.serving?.fit)];
+    const fit = result.serving?.fit;
+    // There is no speed of what does not fit.
+    const served = fit?.withoutRoom === null ? fit : { ...fit, prefill: null, decode: null };
+    const figures = [...figuresIn(result.training?.fit), ...figuresIn(served)];
     expect(figures.length).toBeGreaterThan(60);
     for (const { label, formula, source } of figures) {
       expect(text).toContain(label);
@@ -309,21 +312,46 @@ describe('the answer', () => {
   });
 
   it('tells of a chip without a published peak what needs none, and why there is no more', async () => {
-    const result = await answered(SMALL, 'm2-pro-16gb', { for: 'serving', context: 512 });
+    const result = await answered(SMALL, 'm4-max-36gb', { for: 'serving', context: 512 });
     const text = renderMarkdown(fitReport(result, { explain: false, flat: false }));
     expect(text).toMatch(/^## Serving: fits$/m);
     expect(text).toMatch(/^\| prefill of 384 tokens \| +– \| +– \| +– \|$/m);
     expect(text).toMatch(
-      /^No peak of m2-pro-16gb is published for bf16: there is no time of a prefill/m,
+      /^No peak of m4-max-36gb is published for bf16: there is no time of a prefill/m,
     );
     const csv = await renderCsv(fitReport(result, { explain: false, flat: true }));
     expect(csv).toMatch(/^serving,step of decoding,seconds,/m);
     expect(csv).not.toContain('prefill');
   });
 
+  it('has no speed of what does not fit, in no format but JSON, which says so', async () => {
+    const result = await answered('fixtures/hf-configs/llama-3.1-8b/config.json', 't4', {
+      for: 'serving',
+      context: 512,
+    });
+    const { serving } = result;
+    expect(serving?.fit).toMatchObject({
+      verdict: 'does not fit',
+      withoutRoom: 'no speed estimate: the model does not fit into the memory',
+    });
+    const flat = await renderCsv(fitReport(result, { explain: false, flat: true }));
+    const texts = [false, true].map((explain) =>
+      renderTable(fitReport(result, { explain, flat: false }), {
+        width: Number.POSITIVE_INFINITY,
+        colourLevel: 0,
+      }),
+    );
+    for (const text of [flat, ...texts]) {
+      expect(text).not.toMatch(/tokens\/s|^prefill|^a token of|^step of decoding/m);
+    }
+    expect(texts[0]).toContain('No speed estimate: the model does not fit into the memory.');
+    const fits = await answered(SMALL, 't4', { for: 'serving', context: 512 });
+    expect(fits.serving?.fit.withoutRoom).toBeNull();
+  });
+
   it('refuses a load where no peak is published', async () => {
-    await expect(answered(SMALL, 'm2-pro-16gb', { ...LOAD, for: 'serving' })).rejects.toThrow(
-      'no peak of m2-pro-16gb is published for bf16',
+    await expect(answered(SMALL, 'm4-max-36gb', { ...LOAD, for: 'serving' })).rejects.toThrow(
+      'no peak of m4-max-36gb is published for bf16',
     );
   });
 

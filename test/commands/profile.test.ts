@@ -82,6 +82,17 @@ describe('profile', () => {
     );
   });
 
+  it('says what fit counts otherwise', async () => {
+    const { stdout } = await profile(TINY, '--dtype', 'i4', '-q');
+    const text = stdout.replace(/\s+/g, ' ');
+    expect(text).toContain('fit counts fused kernels, which keep neither');
+    expect(text).toContain('fit --dtype int4 counts scales');
+    const { stdout: usual } = await profile(TINY, '--recompute', 'full', '-q');
+    expect(usual.replace(/\s+/g, ' ')).not.toContain('fit ');
+    const fit = await runHere(['fit', TINY, '--gpu', 't4', '--for', 'training']);
+    expect(fit.stdout.replace(/\s+/g, ' ')).toContain('fused attention (profile counts plain)');
+  });
+
   it('refuses a context that the model does not have', async () => {
     const { code, stderr } = await profile(TINY, '--context', '257');
     expect(code).toBe(2);
@@ -96,6 +107,8 @@ describe('profile', () => {
     [['--max-params', '22143967231'], 1],
     [['--max-memory', '24GB'], 1],
     [['--max-memory', '43.6GiB'], 0],
+    [['--max-memory', '24G'], 1],
+    [['--max-memory', '24B'], 1],
     [['--max-kv-cache', '319258624'], 0],
     [['--max-kv-cache', '304MiB'], 1],
     [['--max-training-memory', '80GB'], 1],
@@ -110,7 +123,11 @@ describe('profile', () => {
   });
 
   it.each([
-    [['--max-memory', '24G'], '--max-memory: "24G" is no size'],
+    [['--max-memory', '24X'], '--max-memory: "24X" is no size'],
+    ...['max-memory', 'max-kv-cache', 'max-training-memory'].map((flag): [string[], string] => [
+      [`--${flag}`, '30'],
+      `--${flag}: expected a size with its unit, found "30"\n  → write 30GB or 30GiB, or 30B for bytes`,
+    ]),
     [['--max-params', 'lots'], '--max-params: "lots" is no count'],
     [['--context', '0'], '--context: "0" is no positive whole number'],
     [['--published', '7Q'], '--published: "7Q" is no count'],

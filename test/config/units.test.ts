@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { parseLimit, parseRounded } from '../../src/config/units.js';
+import { lacksUnit, parseLimit, parseRounded } from '../../src/config/units.js';
 
 const MAX = Number.MAX_SAFE_INTEGER;
 
@@ -12,6 +12,9 @@ describe('parseLimit of bytes', () => {
     ['0', 0],
     ['7 B', 7],
     ['24GB', 24_000_000_000],
+    ['24G', 24_000_000_000],
+    ['24Gi', 24 * 2 ** 30],
+    ['512m', 512_000_000],
     ['24gb', 24_000_000_000],
     ['1.5 GB', 1_500_000_000],
     ['1.50 GB', 1_500_000_000],
@@ -33,7 +36,7 @@ describe('parseLimit of bytes', () => {
   it.each([
     '',
     'GB',
-    '24G',
+    '24Gib/s',
     '24 gigabytes',
     '-1',
     '+1',
@@ -54,6 +57,30 @@ describe('parseLimit of bytes', () => {
     'Infinity',
     '9'.repeat(10_000),
   ])('does not read %j', (text) => expect(parseBytes(text)).toBeUndefined());
+});
+
+describe('a small number without a unit', () => {
+  it.each([
+    ['30', 'bytes'],
+    ['30.5', 'bytes'],
+    [' 512 ', 'bytes'],
+    ['999_999', 'bytes'],
+    ['3e3', 'bytes'],
+    ['900', 'bytes/s'],
+    ['165', 'FLOP/s'],
+  ] as const)('is ambiguous: %j as %s', (text, unit) => expect(lacksUnit(text, unit)).toBe(true));
+
+  it.each([
+    ['30B', 'bytes'],
+    ['30G', 'bytes'],
+    ['0', 'bytes'],
+    ['1000000', 'bytes'],
+    ['2e9', 'bytes'],
+    ['319258624', 'bytes'],
+    ['lots', 'bytes'],
+    ['900GB/s', 'bytes/s'],
+    ['165e12', 'FLOP/s'],
+  ] as const)('is not %j as %s', (text, unit) => expect(lacksUnit(text, unit)).toBe(false));
 });
 
 describe('parseLimit of a rate', () => {

@@ -24,7 +24,7 @@ describe('a request that cannot be met', () => {
     [{ to: 'low-rank', rank: 1e9 }, /no such table has a rank above 8/],
     [
       { to: 'low-rank', 'max-error': 1e-12 },
-      /one table for all layers has an error of 1\.\d+ at any rank[^\0]*--max-error above/,
+      /one table for all layers has an error of 0\.\d+ at any rank[^\0]*--max-error above/,
     ],
     [{ to: 'per-layer', 'max-error': 0.5 }, /one rank for all of them[^\0]*--rank/],
     [{ to: 'shared', rank: 3 }, /a rank means nothing to shared/],

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { countParameters } from '../../src/budget/parameters.js';
+import { efficienciesOn } from '../../src/fit/efficiency.js';
 import { type DecodeWork, decodeStep, prefill } from '../../src/fit/roofline.js';
 import { decodeWork, prefillWork, servedModel } from '../../src/fit/serving-work.js';
 import { publishedConfig } from '../budget/published-models.js';
@@ -8,7 +9,12 @@ import { LLAMA_2_13B, setting } from './serving-models.js';
 const ALONE = { expertGroups: [], scoreFlops: 0, allReduces: 0, reducedBytes: 0, launches: 0 };
 
 /** Eight TPUs v5e as one: 8 · 0.82 TB/s, 8 · 197 TFLOP/s. */
-const RATES = { bandwidth: 8 * 0.82e12, peakFlops: 8 * 197e12, gpus: 1 };
+const RATES = {
+  bandwidth: 8 * 0.82e12,
+  peakFlops: 8 * 197e12,
+  gpus: 1,
+  efficiencies: efficienciesOn({ architecture: 'tpu-v5e' }),
+};
 
 const milliseconds = (work: DecodeWork, batch: number) =>
   (1000 * decodeStep(work, RATES, batch).seconds.lower.value).toFixed(2);
@@ -60,7 +66,7 @@ describe('a step of decoding Llama-2-13B at 8192 tokens ("How to Scale Your Mode
 
   it('is limited by reading where both parts of computing are faster than it, however long together', () => {
     const work = { ...ALONE, weightBytes: 5, cacheBytes: 4, scoreFlops: 3, flops: 3 };
-    const step = decodeStep(work, { bandwidth: 1, peakFlops: 1, gpus: 1 }, 1);
+    const step = decodeStep(work, { ...RATES, bandwidth: 1, peakFlops: 1 }, 1);
     expect([step.seconds.lower.value, step.limitedBy]).toEqual([9, 'weights']);
   });
 });
@@ -139,7 +145,13 @@ describe('several GPUs', () => {
     const work = decodeWork(servedModel(model, setting({ tensorParallel: 8 })), 1);
     expect(work.allReduces).toBe(2 * 32 + 1);
     expect(work.reducedBytes).toBe((2 * 32 + 1) * 4096 * 2);
-    const rates = { bandwidth: 1e24, peakFlops: 1e24, gpus: 8, link: { bandwidth: 450e9 } };
+    const rates = {
+      ...RATES,
+      bandwidth: 1e24,
+      peakFlops: 1e24,
+      gpus: 8,
+      link: { name: 'ICI', gpus: 8, ways: 1, bandwidth: 450e9 },
+    };
     const { seconds, limitedBy } = decodeStep(work, rates, 64);
     // A ring sends 2 · 7/8 of what it reduces.
     expect(seconds.lower.value).toBeCloseTo((1.75 * 64 * work.reducedBytes) / 450e9, 9);

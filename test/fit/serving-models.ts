@@ -2,8 +2,8 @@
 import { gpt2 } from '../../src/architecture/models/gpt2.js';
 import { llama } from '../../src/architecture/models/llama.js';
 import { minigpt } from '../../src/architecture/models/minigpt.js';
-import { usualFormat } from '../../src/fit/quantized.js';
-import type { ServingFitSetting, WeightDtype } from '../../src/fit/serving-setting.js';
+import type { ServingFitSetting } from '../../src/fit/serving-setting.js';
+import { usualFormat, type WeightDtype } from '../../src/fit/weight-types.js';
 import { gpuNamed } from '../../src/hardware/gpus.js';
 
 const llama2 = (sizes: Record<string, number>) =>
@@ -31,6 +31,16 @@ export const LLAMA_2_70B = llama2({
   num_key_value_heads: 8,
   intermediate_size: 28_672,
   max_position_embeddings: 4096,
+});
+
+/** Llama-3.1-70B (arXiv 2407.21783, table 3). */
+export const LLAMA_3_70B = llama2({
+  hidden_size: 8192,
+  num_hidden_layers: 80,
+  num_attention_heads: 64,
+  num_key_value_heads: 8,
+  intermediate_size: 28_672,
+  vocab_size: 128_256,
 });
 
 /** OPT-13B (arXiv 2205.01068, table 1) has the shape of GPT: what it caches does not depend on the rest. */

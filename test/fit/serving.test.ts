@@ -8,21 +8,23 @@ import { countParameters } from '../../src/budget/parameters.js';
 import type { Bounds, Quantity } from '../../src/budget/quantity.js';
 import { stateOf } from '../../src/budget/state.js';
 import { largest } from '../../src/fit/largest.js';
-import {
-  servedWeights,
-  usualFormat,
-  WEIGHT_DTYPES,
-  weightLayout,
-} from '../../src/fit/quantized.js';
+import { servedWeights, weightLayout } from '../../src/fit/quantized.js';
 import { fitServing } from '../../src/fit/serving.js';
 import { servingMemoryOf } from '../../src/fit/serving-memory.js';
-import type { WeightDtype, WeightFormat } from '../../src/fit/serving-setting.js';
 import { sequenceState, servedModel } from '../../src/fit/serving-work.js';
+import {
+  parseWeightDtype,
+  usualFormat,
+  WEIGHT_DTYPES,
+  type WeightDtype,
+  type WeightFormat,
+} from '../../src/fit/weight-types.js';
+import type { Architecture } from '../../src/hardware/architecture.js';
 import type { GpuKind } from '../../src/hardware/gpu.js';
 import { gpuNamed } from '../../src/hardware/gpus.js';
 import { evaluateIndependently } from '../budget/independent.js';
 import { publishedConfig } from '../budget/published-models.js';
-import { LLAMA_2_70B, MINIGPT, OPT_13B, setting } from './serving-models.js';
+import { LLAMA_2_70B, LLAMA_3_70B, MINIGPT, OPT_13B, setting } from './serving-models.js';
 
 const DTYPES = Object.keys(WEIGHT_DTYPES) as readonly WeightDtype[];
 const CUDA = { kind: 'nvidia' } as const;
@@ -141,6 +143,60 @@ describe('weights', () => {
     const groupNumbers = 32 * (6 * 4096 + 11_008) * 4;
     const biases = 32 * (5 * 4096 + 2 * 11_008) * 2;
     expect(((ours + groupNumbers + biases) / 1e9).toFixed(2)).toBe('3.90');
+  });
+
+  // llama.cpp, tools/quantize, README: GiB of Llama-3.1-8B.
+  it.each([
+    ['q8_0', 7.95],
+    ['q6_k', 6.14],
+    ['q5_k_m', 5.33],
+    ['q5_k_s', 5.21],
+    ['q4_k_m', 4.58],
+    ['q4_k_s', 4.36],
+    ['iq4_nl', 4.38],
+    ['iq4_xs', 4.17],
+    ['q3_k_l', 4.02],
+    ['q3_k_s', 3.41],
+    ['iq3_s', 3.42],
+    ['q2_k', 2.95],
+    ['iq2_xs', 2.42],
+    ['iq1_s', 1.87],
+  ] as const)('Llama-3.1-8B in %s: %f GiB', async (dtype, gibibytes) => {
+    const { model } = await publishedConfig('llama-3.1-8b');
+    const ours = bytes(weightLayout(model), usualFormat(dtype)) / 2 ** 30;
+    expect(Math.abs(ours - gibibytes)).toBeLessThan(0.0102);
+  });
+
+  it('Llama-3.1-70B in q4_k_m: 43.1 GB by that table, where fewer of its products are larger', async () => {
+    const { model } = await publishedConfig('llama-3.1-8b');
+    expect(bytes(weightLayout(LLAMA_3_70B), usualFormat('q4_k_m')) / 43.1e9).toBeCloseTo(1, 1);
+    // Blocks of 32 and 16 values with a scale of 8 bits; all else in 16 bits.
+    const layout = weightLayout(model);
+    const products = 32 * (2 * 4096 * 4096 + 2 * 1024 * 4096 + 3 * 4096 * 14_336);
+    const others = 2 * (countParameters(model).parameters - products);
+    expect(bytes(layout, usualFormat('mxfp4'))).toBe((products * 4.25) / 8 + others);
+    expect(bytes(layout, usualFormat('nvfp4'))).toBe((products * 4.5) / 8 + others);
+  });
+
+  it('of GGUF are cut for several GPUs as others are', async () => {
+    const { model } = await publishedConfig('llama-2-7b');
+    const whole = bytes(weightLayout(model), usualFormat('q4_k_m'));
+    const share = bytes(weightLayout(model), usualFormat('q4_k_m'), 4);
+    expect(share).toBeGreaterThan(whole / 4);
+    expect(share).toBeLessThan((whole / 4) * 1.01);
+  });
+
+  it.each([
+    ['Q4_K_M', 'q4_k_m'],
+    ['IQ4-XS', 'iq4_xs'],
+    ['fp8', 'f8'],
+    ['float16', 'f16'],
+    ['half', 'f16'],
+    ['i4', 'int4'],
+    ['q9_z', undefined],
+    ['float64', undefined],
+  ])('%s means %s', (text, dtype) => {
+    expect(parseWeightDtype(text)).toBe(dtype);
   });
 
   it('leave embedding, head, norms, routers and gates of shared experts as they are', async () => {
@@ -388,12 +444,12 @@ it('says that all-reduces are not counted where nobody knows what joins the GPUs
 });
 
 describe('a chip without a published peak', () => {
-  const cluster = { gpu: gpuNamed('m2-pro-16gb'), gpus: 1, network: null };
+  const cluster = { gpu: gpuNamed('m4-max-36gb'), gpus: 1, network: null };
 
   it('has all that needs none', () => {
     const fit = fitServing(MINIGPT, { ...setting(), cluster });
     expect(fit).toMatchObject({ peak: null, prefill: null, verdict: 'fits' });
-    expect(fit.withoutPeak).toMatch(/^no peak of m2-pro-16gb is published for bf16: /);
+    expect(fit.withoutPeak).toMatch(/^no peak of m4-max-36gb is published for bf16: /);
     expect(fit.largestBatch?.value).toBeGreaterThan(1);
     expect(inOrder(fit.decode.seconds)).toBe(true);
   });
@@ -403,7 +459,7 @@ describe('a chip without a published peak', () => {
     const { decode } = fitServing(model, { ...setting({ batch: 1, context: 1 }), cluster });
     // Of 6,738,415,616 parameters in 2 bytes, but for the rows of the embedding; and a token's keys and values.
     const bytes = 2 * (6_738_415_616 - 32_000 * 4096) + 2 * 32 * 4096 * 2;
-    expect(decode.seconds.lower.value).toBeCloseTo(bytes / 200e9, 9);
+    expect(decode.seconds.lower.value).toBeCloseTo(bytes / 410e9, 9);
     expect(decode.limits.map(({ limit }) => limit)).not.toContain('compute');
     expect(decode.seconds.upper.source).toContain('computing is not counted');
   });
@@ -422,10 +478,10 @@ describe('what libraries take', () => {
     'workspace of matrix products',
     'buffers of all-reduces',
   ];
-  const boundsOn = (kind: GpuKind) => {
+  const boundsOn = (kind: GpuKind, architecture?: Architecture) => {
     const { workspaceParts } = servingMemoryOf(
       servedModel(MINIGPT, setting({ tensorParallel: 2 })),
-      { kind },
+      { kind, ...(architecture && { architecture }) },
     )(1, 100);
     return workspaceParts
       .filter(({ part }) => library.includes(part))
@@ -437,8 +493,16 @@ describe('what libraries take', () => {
     expect(boundsOn('nvidia')).toEqual([
       [0, 500 * mib, 1343 * mib],
       [0, 32 * mib, 64 * mib],
-      [0, 2 * 16 * 4 * mib, 2 * 32 * 4 * mib],
+      [0, 392 * mib, 1536 * mib],
     ]);
+  });
+
+  it('has cuBLAS with 8 MiB before Hopper, of a segment of 20 MiB', () => {
+    const cublas = (architecture: Architecture) => boundsOn('nvidia', architecture)[1];
+    expect(cublas('sm80')).toEqual([0, 8_519_680, 24 * 2 ** 20]);
+    expect(cublas('sm89')).toEqual(cublas('sm80'));
+    expect(cublas('sm90')).toEqual([0, 32 * 2 ** 20, 64 * 2 ** 20]);
+    expect(cublas('sm120')).toEqual(cublas('sm90'));
   });
 
   it('is nothing on a processor', () => {

@@ -83,7 +83,7 @@ describe('what joins GPUs', () => {
       linkFor({ cluster: clusterNamed('dgx-h100', 64, { gpus: [], machines: [] }) }, 64),
     ).toEqual(
       // 8 ways of 400 Gbit/s, or as fast as the links within.
-      { name: 'InfiniBand NDR', bandwidth: 8 * 50e9, gpus: Number.POSITIVE_INFINITY },
+      { name: 'InfiniBand NDR', bandwidth: 8 * 50e9, gpus: Number.POSITIVE_INFINITY, ways: 8 },
     );
   });
 

@@ -329,6 +329,7 @@ it('is decided by the stage that is the fullest by each bound', () => {
     n_embd: 512,
     n_layer: 16,
     n_head: 8,
+    activation_function: 'gelu_pytorch_tanh',
   });
   const wish = {
     context: 2048,

@@ -28,14 +28,30 @@ const partsOf = (model: LanguageModel, wish: Partial<TrainingFitSetting>) =>
 const workspace = (wish: Partial<TrainingFitSetting>) => partsOf(MODEL, wish);
 
 describe('workspace', () => {
-  it('has the logits in float32, their gradient, and both in 16 bits', () => {
+  it('has gradients of the log-softmax and of the logits, and the logits, in float32', () => {
     const logits = 3 * 16 * 100;
-    expect(workspace({ microBatch: 3 }).loss).toEqual([0, 6 * logits, 12 * logits]);
-    expect(workspace({ microBatch: 3, precision: 'float32' }).loss).toEqual([
-      0,
-      4 * logits,
-      8 * logits,
-    ]);
+    for (const precision of ['mixed', 'float32'] as const) {
+      const { loss } = workspace({ microBatch: 3, precision });
+      expect(loss).toEqual([0, 2 * 4 * logits, 3 * 4 * logits]);
+    }
+  });
+
+  it('has what GELU of elementary operations keeps, and statistics of norms', () => {
+    // Of 16 tokens: three values of 32 in two blocks; mean and deviation of five norms in float32.
+    const kept = (bytes: number) => 16 * (2 * 3 * 32 * bytes + 5 * 2 * 4);
+    expect(workspace({}).unfused).toEqual([0, kept(2), kept(2)]);
+    expect(workspace({ precision: 'float32' }).unfused).toEqual([0, kept(4), kept(4)]);
+    // One block runs again, and the inside of the final norm is kept.
+    const again = 16 * (3 * 32 * 2 + 3 * 2 * 4);
+    expect(workspace({ recompute: 'full' }).unfused).toEqual([0, again, again]);
+  });
+
+  it('has the gradients of a tied weight before they are one', () => {
+    const weight = 100 * 8;
+    expect(workspace({}).added).toEqual([0, 2 * 2 * weight, 2 * 2 * weight]);
+    expect(workspace({ globalBatchTokens: 2 * 16 }).added?.[1]).toBe(3 * 2 * weight);
+    const untied = gptLike({ n_embd: 8, n_layer: 1, n_head: 4, tie_word_embeddings: false });
+    expect(partsOf(untied, {}).added).toBeUndefined();
   });
 
   it('has the logits of a chunk, as the Liger kernel cuts them, and a gradient to be added', () => {
@@ -66,7 +82,9 @@ describe('workspace', () => {
       tensorParallel: 2,
       pipelineParallel: 2,
     });
-    expect(communicators).toEqual([0, 3 * 128 * 2 ** 20, 3 * 256 * 2 ** 20]);
+    // The first with what it loads; each other with 64 channels of 9.19 MiB at most.
+    const channels = 64 * (4 * 2 ** 20 + 4_915_200 + 524_288);
+    expect(communicators).toEqual([0, 3 * 392 * 2 ** 20, 1536 * 2 ** 20 + 2 * channels]);
   });
 });
 
@@ -151,8 +169,10 @@ describe('the update of the weights', () => {
   const update = (wish: Partial<TrainingFitSetting>) => workspace({ context: 1, ...wish }).update;
   // Per block 128 values and a score for each of 4 heads; norm and head; 100 logits.
   const activations = 2 * 2 * (128 + 4) + 2 * 2 * 8 + 4 * 100;
-  const temporary = 6 * 100 + 120 + 2 * 8;
-  const most = 12 * 100 + 240 + 2 * 8;
+  // Insides of two GELUs and statistics of five norms; two gradients of the tied weight.
+  const both = 2 * 3 * 32 * 2 + 5 * 2 * 4 + 2 * 2 * 800;
+  const temporary = 8 * 100 + 120 + 2 * 8 + both;
+  const most = 12 * 100 + 240 + 2 * 8 + both;
 
   it.each([
     ['adamw', 4, 8],
@@ -169,14 +189,16 @@ describe('the update of the weights', () => {
 
   it('makes no copy of gradients that are in float32', () => {
     const upper = (optimizer: Optimizer) => update({ optimizer, convention: 'megatron' })?.[2];
-    expect(upper('adamw')).toBe(4 * n - activations - most);
-    expect(upper('sgd')).toBe(4 * n - activations - most);
+    // The two gradients of the tied weight are in float32, too.
+    const rest = activations + most + 2 * 2 * 800;
+    expect(upper('adamw')).toBe(4 * n - rest);
+    expect(upper('sgd')).toBe(4 * n - rest);
     expect(upper('adamw-8bit')).toBe(0);
   });
 
   it('is of a part of the weights with ZeRO', () => {
-    const [, expected] = update({ cluster: H100(4), zero: 1 }) ?? [];
-    expect(expected).toBe((4 * n) / 4 - activations - temporary);
+    const [, expected] = update({ cluster: H100(2), zero: 1 }) ?? [];
+    expect(expected).toBe((4 * n) / 2 - activations - temporary);
   });
 
   it('is nothing where the backward pass has more', () => {
@@ -188,14 +210,15 @@ describe('fragmentation', () => {
   it('is of what comes and goes in the backward pass, whatever the update takes', () => {
     const gaps = (context: number, wish: Partial<TrainingFitSetting> = {}) =>
       workspace({ context, ...wish }).fragmentation?.map((bytes) => Math.round(bytes));
-    // 528 in two blocks, norm and head, 100 logits; temporary logits; 120 values of a block and two squares.
-    const short = [528 + 32 + 400 + 600 + 120 + 16, 528 + 32 + 400 + 1200 + 240 + 16] as const;
+    // 528 in two blocks, norm and head, 100 logits; insides of GELUs and norms; temporary logits.
+    const short = [528 + 32 + 400 + 424 + 800, 528 + 32 + 400 + 424 + 1200] as const;
     const ofShort = [0, (short[0] * 15) / 85, (short[1] * 33) / 67];
     expect(gaps(1)).toEqual(ofShort.map(Math.round));
     // Kept are 128 values of 16 tokens and the scores of two blocks, what norm and head are given, and the logits.
     const kept = 2 * (16 * 2 * 128 + 2048) + 16 * 2 * 2 * 8 + 4 * 16 * 100;
-    const expected = kept + 6 * 1600 + 3840 / 2 + 2 * 2048;
-    const upper = kept + 12 * 1600 + 3840 + 2 * 2048;
+    // The loss has more than a block that is passed backwards: half of 3840, or all, and two squares of 2048.
+    const expected = kept + 16 * 424 + 8 * 1600;
+    const upper = kept + 16 * 424 + 12 * 1600;
     const shares = [0, (expected * 15) / 85, (upper * 33) / 67];
     expect(gaps(16)).toEqual(shares.map(Math.round));
   });
@@ -287,20 +310,35 @@ describe('what is never there at once', () => {
     return bounds ? [bounds.lower.value, bounds.expected.value, bounds.upper.value] : undefined;
   };
 
-  it('are gradients and activations of a lone micro-batch', () => {
+  // Half of the values of a block, or all, and two squares of scores.
+  const block = [3840 / 2 + 2 * 2048, 3840 + 2 * 2048] as const;
+  const tied = 2 * 100 * 8;
+
+  it('are gradients, a block and a tied weight where the loss is the fullest moment', () => {
     expect(gradients).toBeLessThan(kept({}));
-    expect(apart({})).toEqual([-gradients, 0, 0]);
-    expect(apart({ globalBatchTokens: 2 * 16 })).toBeUndefined();
+    expect(apart({})).toEqual([
+      -gradients,
+      -(gradients + block[0] + 2 * tied),
+      // Gradients can be there from the start.
+      -(block[1] + 2 * tied),
+    ]);
+    expect(apart({ globalBatchTokens: 2 * 16 })).toEqual([
+      0,
+      -(block[0] + 3 * tied),
+      -(block[1] + 3 * tied),
+    ]);
   });
 
   it('is the block that runs again, or the logits', () => {
     const wish = { recompute: 'full', globalBatchTokens: 2 * 16 } as const;
     const logits = 4 * 16 * 100;
     expect(kept(wish) - kept({ ...wish, loss: 'chunked' })).toBe(logits);
-    const [lower = 0, ...others] = apart(wish) ?? [];
-    expect(others).toEqual([0, 0]);
-    expect(lower).toBeLessThan(0);
-    expect(lower).toBeGreaterThanOrEqual(-logits);
+    const again = 3840 + 2048;
+    expect(apart(wish)).toEqual([
+      -Math.min(again, logits),
+      -(again + block[0] + 3 * tied),
+      -(again + block[1] + 3 * tied),
+    ]);
   });
 
   it('makes the lower bound the larger of the two, and nothing else less', () => {

@@ -24,7 +24,7 @@ describe('the table of GPUs', () => {
     for (const dtype of PEAK_DTYPES) {
       const peak = gpu.peakFlops[dtype] ?? 1e12;
       expect(peak).toBeGreaterThanOrEqual(1e12);
-      expect(peak).toBeLessThan(1e16);
+      expect(peak).toBeLessThan(2e16);
     }
     const links = gpu.links.map(({ bandwidth }) => bandwidth);
     expect(links).toEqual(links.toSorted((a, b) => b - a));
@@ -66,6 +66,19 @@ describe('the table of GPUs', () => {
     ['mi300x', 'bf16', 5300, 1307.4],
     ['tpu-v4', 'bf16', 1200, 275],
     ['tpu-v5e', 'bf16', 820, 197],
+    ['tpu-v6e', 'int8', 1640, 1836],
+    ['tpu7x', 'f8', 7380, 4614],
+    ['b200', 'f4', 7672, 9000],
+    ['rtx-5090', 'f4', 1792, 1676],
+    ['rtx-5080', 'f4', 960, 900.4],
+    ['rtx-5060-ti-16gb', 'bf16', 448, 47.4],
+    ['rtx-3090-ti', 'int8', 1008, 320],
+    ['rtx-pro-6000-blackwell', 'bf16', 1792, 503.8],
+    ['mi355x', 'f4', 8000, 10_100],
+    ['gaudi3', 'bf16', 3700, 1677],
+    ['trainium2', 'bf16', 2900, 667],
+    ['arc-b580', 'int8', 456, 233],
+    ['m3-ultra-96gb', 'f32', 819, 28.4],
   ] as const)('has %s at its dense peak of %s', (name, dtype, gigabytes, teraflops) => {
     const gpu = gpuNamed(name);
     expect(gpu.bandwidth).toBe(gigabytes * 1e9);
@@ -111,6 +124,8 @@ describe('the peak', () => {
     ['v100-32gb', 'tf32', 15.7e12, 'no tf32 is published: f32'],
     ['a100-80gb', 'f8', 312e12, 'no f8 is published: bf16'],
     ['h200', 'int4', 1978.9e12, 'no int4 is published: int8'],
+    ['h200', 'f4', 989.4e12, 'no f4 is published: bf16'],
+    ['b300', 'int8', 2.25e15, 'int8 is slower: bf16'],
     ['m4-16gb', 'bf16', 4.26e12, 'no bf16 is published: f32'],
   ] as const)('of %s in %s is what stands in for it', (name, dtype, value, told) => {
     const peak = peakFor(gpuNamed(name), dtype);
@@ -119,8 +134,8 @@ describe('the peak', () => {
   });
 
   it('that nobody knows is an error with a way out', () => {
-    expect(() => peakFor(gpuNamed('m4-max-64gb'), 'f16')).toThrow(
-      expect.objectContaining({ suggestion: expect.stringContaining('extends: m4-max-64gb') }),
+    expect(() => peakFor(gpuNamed('m4-max-36gb'), 'f16')).toThrow(
+      expect.objectContaining({ suggestion: expect.stringContaining('extends: m4-max-36gb') }),
     );
     expect(() => peakFor(gpuNamed('tpu-v5e'), 'f32')).toThrow('no peak of tpu-v5e');
   });
@@ -142,6 +157,10 @@ describe('what programs can have', () => {
     ['m1-max-32gb', 21_845.33],
     ['m1-max-64gb', 49_152],
     ['m2-ultra-192gb', 147_456],
+    ['m3-pro-36gb', 27_648],
+    ['m4-pro-48gb', 36_864],
+    ['m4-max-128gb', 98_304],
+    ['m3-ultra-512gb', 475_136],
   ])('of %s is %f MiB', (name, mebibytes) => {
     expect(usable(name) / 2 ** 20).toBeCloseTo(mebibytes, 2);
     expect(usable(name)).toBeLessThan(gpuNamed(name).memoryBytes);
@@ -185,6 +204,23 @@ describe('what programs can have', () => {
   it('is less than the label says where error correction takes a part', () => {
     for (const name of ['t4', 'a10', 'a10g', 'l4', 'a40', 'l40', 'l40s'])
       expect(usable(name)).toBeLessThan(gpuNamed(name).memoryBytes);
+  });
+
+  it('is GiB of TPUs, as Google states them', () => {
+    const sizes = ['tpu-v4', 'tpu-v5e', 'tpu-v5p', 'tpu-v6e', 'tpu7x'].map(
+      (name) => usable(name) / 2 ** 30,
+    );
+    expect(sizes).toEqual([32, 16, 95, 32, 192]);
+  });
+
+  it('is more of a Mac on macOS 26, which its source says', () => {
+    const { source } = capacityOf(gpuNamed('m4-max-64gb'));
+    expect(source).toContain('up to macOS 15, of 64 GiB; macOS 26 leaves graphics 55,662.79 MB');
+  });
+
+  it('is less than nvidia-smi counts', () => {
+    expect(usable('gb200')).toBeLessThan(189_471 * 2 ** 20);
+    expect(usable('gb200')).toBeGreaterThan(189_471 * 2 ** 20 - 2 ** 30);
   });
 
   it('is more than the label says, of an H200 150 GB', () => {

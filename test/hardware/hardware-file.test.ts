@@ -160,6 +160,15 @@ describe('mistakes have their places', () => {
       ['2:32 gpus.a.bandwidth: must be bytes/s above zero, such as 1.008TB/s, but is 0'],
     ],
     [
+      'numbers without a unit, which could be of any',
+      'gpus:\n  a: { extends: t4, memory: 24, bandwidth: 900, peak: { f16: 165 } }\n',
+      [
+        '2:29 gpus.a.memory: must have its unit, such as 24GB, but is 24',
+        '2:44 gpus.a.bandwidth: must have its unit, such as 1.008TB/s, but is 900',
+        '2:62 gpus.a.peak.f16: must have its unit, such as 165TFLOP/s, but is 165',
+      ],
+    ],
+    [
       'below nothing',
       'gpus:\n  a: { extends: t4, peak: { f16: -3TFLOP/s } }\n',
       ['2:34 gpus.a.peak.f16: must be FLOP/s above zero, such as 165TFLOP/s, but is "-3TFLOP/s"'],

@@ -490,9 +490,20 @@ describe('arguments as JSON', () => {
     '[1,]',
     '"a" "b"',
     '['.repeat(100_000),
+    `"${'\\"'.repeat(100_000)}`,
+    '{"a": 1, a: 2}',
+    '[1 2]',
+    '"a',
+    '',
     `${'['.repeat(70)}1${']'.repeat(70)}`,
   ])('takes no %j for JSON', (text) => {
     expect(parseJson(text)).toBeUndefined();
+  });
+
+  it('counts what it writes, however often a value is held', () => {
+    const pair = (inner: Value): Value => ({ kind: 'list', items: [inner, inner] });
+    const held = Array.from({ length: 50 }).reduce<Value>(pair, 'x');
+    expect(() => jsonText('x', held)).toThrow('more than 4194304 characters');
   });
 
   it('refuses what JSON has no form for', () => {

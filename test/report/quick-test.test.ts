@@ -111,6 +111,7 @@ describe('the report of a quick test', () => {
         twin: {
           parameters: 9_438_720,
           changes: [{ path: 'model.num_layers', from: 32, to: 4 }],
+          reason: 'memory',
         },
       },
       { checkpoint: 'model.pt' },

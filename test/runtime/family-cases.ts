@@ -54,7 +54,7 @@ export async function familyCase(place: string): Promise<FamilyCase> {
   const name = familyOf(place);
   if (!isFamilyName(name)) throw new Error(`no family ${name}`);
   const family = await loadFamily(name);
-  const settings = family.fromHuggingFace?.(config) ?? config;
+  const settings = family.fromHuggingFace?.read(config).settings ?? config;
   const ids = idsOf(given.input_ids);
   const model = family.build(family.schema.parse({ model: { ...settings, family: name } }));
   const checkpoint = openCheckpoint(inPackage('fixtures', place, 'model.safetensors'));

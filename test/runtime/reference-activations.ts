@@ -1,14 +1,24 @@
 import type { ActivationName } from '../../src/architecture/layer.js';
 import { each, sigmoid, silu, type Tensor } from './reference-values.js';
 
+const gelu = (x: number) => (x / 2) * (1 + erf(x / Math.SQRT2));
+
 /** Each as its authors define it. */
 const ACTIVATED: Readonly<Record<ActivationName, (x: number) => number>> = {
   silu,
-  gelu: (x) => (x / 2) * (1 + erf(x / Math.SQRT2)),
+  gelu,
   geluTanh: (x) => (x / 2) * (1 + Math.tanh(Math.sqrt(2 / Math.PI) * (x + 0.044715 * x ** 3))),
   quickGelu: (x) => x * sigmoid(1.702 * x),
   relu: (x) => Math.max(x, 0),
   reluSquared: (x) => Math.max(x, 0) ** 2,
+  relu6: (x) => Math.min(Math.max(x, 0), 6),
+  leakyRelu: (x) => (x < 0 ? 0.01 * x : x),
+  geluClipped: (x) => Math.min(Math.max(gelu(x), -10), 10),
+  hardSwish: (x) => (x * Math.min(Math.max(x + 3, 0), 6)) / 6,
+  mish: (x) => x * Math.tanh(Math.log1p(Math.exp(x))),
+  tanh: Math.tanh,
+  sigmoid,
+  laplace: (x) => (1 + erf((x - Math.SQRT1_2) * Math.sqrt(2 * Math.PI))) / 2,
 };
 
 export const activated = (x: Tensor, name: ActivationName) => each(x, ACTIVATED[name]);

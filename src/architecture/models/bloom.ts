@@ -12,7 +12,8 @@ import {
 import { defineFamily } from '../family.js';
 import type { Layer } from '../layer.js';
 import { trainingHints } from '../training.js';
-import { readHuggingFace } from '../transformer/hugging-face.js';
+import { harmless, NO_ROTARY_KEYS, unreadBut } from '../transformer/config-keys.js';
+import { huggingFaceReader } from '../transformer/hugging-face.js';
 import { causalModel, residualBlock } from '../transformer/parts.js';
 import { headsDivide, lengthRules } from '../transformer/rules.js';
 import { count, epsilon, flag, transformerDocument } from '../transformer/settings.js';
@@ -52,14 +53,31 @@ export const bloom = defineFamily({
     heads: 'n_head',
   },
   trainingHints,
-  fromHuggingFace: (config) =>
-    readHuggingFace(schema.shape.model, config, {
-      names: {
-        hidden_size: ['n_embed'],
-        n_layer: ['num_hidden_layers'],
-        n_head: ['num_attention_heads'],
+  fromHuggingFace: huggingFaceReader(schema.shape.model, {
+    names: {
+      hidden_size: ['n_embed'],
+      n_layer: ['num_hidden_layers'],
+      n_head: ['num_attention_heads'],
+    },
+    harmless: harmless('of the program that trained it', [
+      'attention_softmax_in_fp32',
+      'bias_dropout_fusion',
+      'masked_softmax_fusion',
+      'offset_alibi',
+      'skip_bias_add',
+      'skip_bias_add_qkv',
+    ]),
+    limited: {
+      ...NO_ROTARY_KEYS,
+      max_position_embeddings: unreadBut([], 'ALiBi sets no limit'),
+      n_inner: unreadBut([]),
+      slow_but_exact: {
+        allows: (slow, { pretraining_tp: slices = 1 }) => slow !== true || Number(slices) <= 1,
+        why: 'products in pretraining_tp slices leave their biases out',
+        severity: 'error',
       },
-    }),
+    },
+  }),
   storedSettings: (stored) => prefixStoredIn(stored, 'transformer.', 'word_embeddings.weight'),
   settingsFor: tyingSettings,
   build({ model: config }) {

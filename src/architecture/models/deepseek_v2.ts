@@ -8,11 +8,12 @@ import {
   deepseekAttention,
   deepseekFeedForward,
   deepseekSettings,
+  MLA_KEYS,
 } from '../transformer/deepseek.js';
-import { expertsIn, readHuggingFace } from '../transformer/hugging-face.js';
+import { expertsIn, huggingFaceReader } from '../transformer/hugging-face.js';
 import { decoder, preNormBlock } from '../transformer/parts.js';
 import { flag, transformerDocument } from '../transformer/settings.js';
-import { expertsStoredIn, tyingSettings } from '../transformer/stored.js';
+import { mixtureStored, tyingSettings } from '../transformer/stored.js';
 
 const schema = transformerDocument('deepseek_v2', {
   ...deepseekSettings({
@@ -76,12 +77,13 @@ export const deepseekV2 = defineFamily({
   confusions: [],
   presets: {},
   trainingHints,
-  fromHuggingFace: (config) =>
-    readHuggingFace(schema.shape.model, config, {
-      names: { n_routed_experts: ['num_experts'] },
-      more: () => ({ experts_stored: expertsIn(config) }),
-    }),
-  storedSettings: expertsStoredIn,
+  fromHuggingFace: huggingFaceReader(schema.shape.model, {
+    names: { n_routed_experts: ['num_experts'] },
+    more: (config) => ({ experts_stored: expertsIn(config) }),
+    limited: MLA_KEYS,
+    harmless: { head_dim: 'it is qk_rope_head_dim, whatever the file says' },
+  }),
+  storedSettings: mixtureStored,
   settingsFor: tyingSettings,
   build({ model: config }) {
     const { hidden_size: hidden, n_group: count, topk_group: kept, topk_method: method } = config;
@@ -89,7 +91,7 @@ export const deepseekV2 = defineFamily({
     const isGrouped = method === 'group_limited_greedy' && count !== null && kept !== null;
     const groups = isGrouped ? ({ count, kept, score: 'best', dropped: 0 } as const) : undefined;
     return decoder(config, {
-      norm: norm('model.norm'),
+      norm,
       block: (name, index) =>
         preNormBlock(name, {
           norm,

@@ -4,16 +4,18 @@ import { rmsNorm } from '../constructors.js';
 import { defineFamily } from '../family.js';
 import { buffer } from '../param.js';
 import { trainingHints } from '../training.js';
+import { unreadBut } from '../transformer/config-keys.js';
 import {
   DEEPSEEK_RULES,
   deepseekAttention,
   deepseekFeedForward,
   deepseekSettings,
+  MLA_KEYS,
 } from '../transformer/deepseek.js';
-import { expertsIn, readHuggingFace } from '../transformer/hugging-face.js';
+import { expertsIn, huggingFaceReader } from '../transformer/hugging-face.js';
 import { decoder, preNormBlock } from '../transformer/parts.js';
 import { flag, transformerDocument } from '../transformer/settings.js';
-import { expertsStoredIn, tyingSettings } from '../transformer/stored.js';
+import { mixtureStored, tyingSettings } from '../transformer/stored.js';
 
 const RENORMALISE_EPS = 1e-20;
 
@@ -58,20 +60,49 @@ export const deepseekV3 = defineFamily({
   name: 'deepseek_v3',
   title: 'DeepSeek-V3 and R1: latent attention, corrected experts',
   schema,
-  rules: DEEPSEEK_RULES,
+  rules: [
+    ...DEEPSEEK_RULES,
+    {
+      severity: 'error',
+      reads: ['model.n_group', 'model.n_routed_experts'],
+      check: ({ model: { n_group: groups, n_routed_experts: experts } }) =>
+        groups !== null && experts < 2 * groups
+          ? {
+              message: `${groups} groups of ${experts} experts have fewer than two each, and a group is scored by its best two`,
+              suggestion: `write n_group: ${Math.max(1, Math.floor(experts / 2))} or less`,
+            }
+          : undefined,
+    },
+  ],
   confusions: [],
   presets: {},
   trainingHints,
   predictionLayers: ({ model }) => model.num_nextn_predict_layers ?? 0,
-  fromHuggingFace: (config) =>
-    readHuggingFace(schema.shape.model, config, {
-      names: { n_routed_experts: ['num_local_experts'] },
-      more: () => ({ experts_stored: expertsIn(config) }),
+  fromHuggingFace: huggingFaceReader(schema.shape.model, {
+    names: {
+      n_routed_experts: ['num_local_experts'],
+      num_nextn_predict_layers: ['num_mtp_layers'],
+    },
+    more: (config) => ({
+      experts_stored: expertsIn(config),
+      // Null is false in Python, and not the default.
+      ...(config.norm_topk_prob === null && { norm_topk_prob: false }),
+      ...(config.rope_interleave === null && { rope_interleave: false }),
     }),
-  storedSettings: expertsStoredIn,
-  ignored: ({ model: { num_hidden_layers: layers, num_nextn_predict_layers: further } }) =>
-    Array.from({ length: Math.min(further ?? 1, MOST_FURTHER) }, (_, index) => ({
-      pattern: `model.layers.${layers + index}.**`,
+    limited: {
+      ...MLA_KEYS,
+      mlp_bias: unreadBut([false]),
+      head_dim: {
+        allows: (width, { qk_rope_head_dim: rotated = 64 }) => width === rotated,
+        why: 'it is taken for the number of dimensions that are rotated',
+        severity: 'error',
+      },
+    },
+  }),
+  storedSettings: mixtureStored,
+  ignored: ({ model: { num_hidden_layers: layers, num_nextn_predict_layers, stored_prefix } }) =>
+    Array.from({ length: Math.min(num_nextn_predict_layers ?? 1, MOST_FURTHER) }, (_, index) => ({
+      pattern: `${stored_prefix}layers.${layers + index}.**`,
       what: 'they predict the token after the next, and the model computes the same without them',
     })),
   settingsFor: tyingSettings,
@@ -84,7 +115,7 @@ export const deepseekV3 = defineFamily({
         ? ({ count, kept, score: 'bestTwo', dropped: Number.NEGATIVE_INFINITY } as const)
         : undefined;
     return decoder(config, {
-      norm: norm('model.norm'),
+      norm,
       block: (name, index) =>
         preNormBlock(name, {
           norm,

@@ -2,7 +2,8 @@
 import { rmsNorm, scale } from '../constructors.js';
 import { defineFamily } from '../family.js';
 import { trainingHints } from '../training.js';
-import { readHuggingFace } from '../transformer/hugging-face.js';
+import { unreadBut } from '../transformer/config-keys.js';
+import { huggingFaceReader } from '../transformer/hugging-face.js';
 import {
   decoder,
   preNormBlock,
@@ -22,7 +23,7 @@ import {
   headsOf,
   transformerDocument,
 } from '../transformer/settings.js';
-import { tyingSettings } from '../transformer/stored.js';
+import { decoderStored, tyingSettings } from '../transformer/stored.js';
 
 const schema = transformerDocument('gemma', {
   ...decoderSizes({
@@ -54,7 +55,15 @@ export const gemma = defineFamily({
   presets: {},
   dimensions: { ...DECODER_DIMENSIONS, headDim: ['head_dim'] },
   trainingHints,
-  fromHuggingFace: (config) => readHuggingFace(schema.shape.model, config),
+  fromHuggingFace: huggingFaceReader(schema.shape.model, {
+    limited: {
+      mlp_bias: unreadBut([false]),
+      hidden_activation: unreadBut(
+        (word, { hidden_act: read = 'gelu_pytorch_tanh' }) => word === null || word === read,
+      ),
+    },
+  }),
+  storedSettings: decoderStored,
   settingsFor: tyingSettings,
   build({ model: config }) {
     const { hidden_size: hidden, attention_bias: bias, hidden_act: word } = config;
@@ -63,7 +72,7 @@ export const gemma = defineFamily({
     const norm = (name: string) => rmsNorm(name, hidden, config.rms_norm_eps, 1);
     return decoder(config, {
       embeddingSteps: [scale('model.embed_scale', Math.sqrt(hidden))],
-      norm: norm('model.norm'),
+      norm,
       block: (name) =>
         preNormBlock(name, {
           norm,

@@ -2,7 +2,8 @@
 import { rmsNorm, scale, softcap } from '../constructors.js';
 import { defineFamily } from '../family.js';
 import { trainingHints } from '../training.js';
-import { readHuggingFace } from '../transformer/hugging-face.js';
+import { HIDDEN_ACT_UNREAD } from '../transformer/config-keys.js';
+import { huggingFaceReader } from '../transformer/hugging-face.js';
 import {
   decoder,
   rotaryOf,
@@ -11,7 +12,7 @@ import {
   separateMlp,
 } from '../transformer/parts.js';
 import { rotarySettings } from '../transformer/rotary-settings.js';
-import { DECODER_RULES, layerListRules, rotaryRules } from '../transformer/rules.js';
+import { DECODER_RULES, layerListRules, rotaryRules, windowRules } from '../transformer/rules.js';
 import {
   activationOf,
   DECODER_DIMENSIONS,
@@ -22,7 +23,7 @@ import {
   windowAt,
   windowSettings,
 } from '../transformer/settings.js';
-import { tyingSettings } from '../transformer/stored.js';
+import { decoderStored, tyingSettings } from '../transformer/stored.js';
 
 const schema = transformerDocument('gemma2', {
   ...decoderSizes({
@@ -45,12 +46,18 @@ export const gemma2 = defineFamily({
   name: 'gemma2',
   title: 'Gemma 2',
   schema,
-  rules: [...DECODER_RULES, ...rotaryRules, ...layerListRules('layer_types')],
+  rules: [
+    ...DECODER_RULES,
+    ...rotaryRules,
+    ...layerListRules('layer_types'),
+    ...windowRules(() => true),
+  ],
   confusions: [],
   presets: {},
   dimensions: { ...DECODER_DIMENSIONS, headDim: ['head_dim', 'query_pre_attn_scalar'] },
   trainingHints,
-  fromHuggingFace: (config) => readHuggingFace(schema.shape.model, config),
+  fromHuggingFace: huggingFaceReader(schema.shape.model, { limited: HIDDEN_ACT_UNREAD }),
+  storedSettings: decoderStored,
   settingsFor: tyingSettings,
   build({ model: config }) {
     const { hidden_size: hidden, attention_bias: bias, final_logit_softcapping: cap } = config;
@@ -59,7 +66,7 @@ export const gemma2 = defineFamily({
     const norm = (name: string) => rmsNorm(name, hidden, config.rms_norm_eps, 1);
     return decoder(config, {
       embeddingSteps: [scale('model.embed_scale', Math.sqrt(hidden))],
-      norm: norm('model.norm'),
+      norm,
       block: (name, index) =>
         sandwichBlock(name, {
           norm,

@@ -1,11 +1,25 @@
 /** Gemma 3, the text part (arXiv 2503.19786): five layers with a window to one without, norms on q and k. */
 import { rmsNorm, rotary, scale, softcap } from '../constructors.js';
+import type { KeyRemark } from '../family.js';
 import { defineFamily } from '../family.js';
 import { trainingHints } from '../training.js';
-import { isObject, readHuggingFace, rotaryIn, scalingIn } from '../transformer/hugging-face.js';
+import { HIDDEN_ACT_UNREAD, type Json, unreadBut } from '../transformer/config-keys.js';
+import { huggingFaceReader } from '../transformer/hugging-face.js';
 import { decoder, sandwichBlock, separateAttention, separateMlp } from '../transformer/parts.js';
+import {
+  isObject,
+  type RotaryReading,
+  scalingIn,
+  unreadRotary,
+} from '../transformer/rotary-reading.js';
 import { rotarySettings, scalingOf } from '../transformer/rotary-settings.js';
-import { DECODER_RULES, layerListRules, rotaryRules } from '../transformer/rules.js';
+import {
+  DECODER_RULES,
+  layerListRules,
+  localRotaryRules,
+  rotaryRules,
+  windowRules,
+} from '../transformer/rules.js';
 import {
   activationOf,
   count,
@@ -17,9 +31,17 @@ import {
   windowAt,
   windowSettings,
 } from '../transformer/settings.js';
-import { tyingSettings } from '../transformer/stored.js';
+import { decoderStored, tyingSettings } from '../transformer/stored.js';
 
 const [fullBase, localBase] = [1e6, 10_000];
+
+/** Keys of the model that reads images, too. */
+const WITH_IMAGES = Object.fromEntries(
+  ['text_config', 'vision_config', 'mm_tokens_per_image'].map((key) => [key, unreadBut([])]),
+);
+
+/** Five layers with a window to one without. */
+const DEFAULT_PATTERN = 6;
 
 const schema = transformerDocument('gemma3_text', {
   ...decoderSizes({
@@ -37,45 +59,116 @@ const schema = transformerDocument('gemma3_text', {
   rope_local_base_freq: rotarySettings(localBase).rope_theta.describe(
     'Base of the rotary frequencies in the layers with a window',
   ),
+  rope_local_scaling: rotarySettings(localBase).rope_scaling.describe(
+    'How the positions of those layers reach beyond the training',
+  ),
   ...windowSettings(4096),
-  sliding_window_pattern: count.default(6).describe('Every so many layers one has no window'),
+  sliding_window_pattern: count
+    .default(DEFAULT_PATTERN)
+    .describe('Every so many layers one has no window'),
   ...laterGemmaSettings({ attention: null, logits: null }),
 });
 
-/** transformers 5 keeps rotary settings by the kind of layer. */
-function rotaryByLayer(config: Readonly<Record<string, unknown>>) {
-  const { full_attention: full, sliding_attention: sliding } = rotaryIn(config);
+const objectOr = (value: unknown): Json => (isObject(value) ? value : {});
+
+/** Settings of the two kinds of layers; an older `rope_scaling` is of those without a window. */
+function rotaryByKind(config: Json): Readonly<Record<'full' | 'sliding', Json>> {
+  const { full_attention, sliding_attention } = objectOr(config.rope_parameters);
   return {
-    ...(isObject(full) && { rope_theta: full.rope_theta, rope_scaling: scalingIn(full) }),
-    ...(isObject(sliding) && { rope_local_base_freq: sliding.rope_theta }),
+    full: { ...objectOr(full_attention), ...objectOr(config.rope_scaling) },
+    sliding: objectOr(sliding_attention),
   };
 }
+
+/** Without `truncate`: transformers looks for it outside of the two kinds. */
+function scalingOfKind(rotary: Json): Json | undefined {
+  const { truncate: _, ...scaling } = scalingIn(rotary) ?? {};
+  return 'rope_type' in scaling ? scaling : undefined;
+}
+
+function unreadOfKind(rotary: Json, kind: string): KeyRemark[] {
+  const path = ['rope_parameters', kind];
+  const { truncate, ...rest } = rotary;
+  const why = 'this family always truncates';
+  return [
+    ...unreadRotary(rest, path, false),
+    ...(truncate === false
+      ? [{ path: [...path, 'truncate'], severity: 'warning', why } as const]
+      : []),
+  ];
+}
+
+/** transformers 5 keeps rotary settings by the kind of layer. */
+const rotaryByLayer: RotaryReading = {
+  keys: ['rope_parameters', 'rope_scaling', 'rope_theta'],
+  settings(config) {
+    const { full, sliding } = rotaryByKind(config);
+    return {
+      rope_theta: full.rope_theta ?? config.rope_theta,
+      rope_scaling: scalingOfKind(full),
+      rope_local_base_freq: sliding.rope_theta ?? config.rope_local_base_freq,
+      rope_local_scaling: scalingOfKind(sliding),
+    };
+  },
+  remarks(config) {
+    const { full_attention: _, sliding_attention: __, ...flat } = objectOr(config.rope_parameters);
+    const { full, sliding } = rotaryByKind(config);
+    return [
+      ...Object.keys(flat).map(
+        (key): KeyRemark => ({
+          path: ['rope_parameters', key],
+          severity: 'warning',
+          why: 'this family has rotary settings for each kind of layer',
+        }),
+      ),
+      ...unreadOfKind(full, 'full_attention'),
+      ...unreadOfKind(sliding, 'sliding_attention'),
+    ];
+  },
+};
 
 export const gemma3Text = defineFamily({
   name: 'gemma3_text',
   title: 'Gemma 3, text only',
   schema,
-  rules: [...DECODER_RULES, ...rotaryRules, ...layerListRules('layer_types')],
+  rules: [
+    ...DECODER_RULES,
+    ...rotaryRules,
+    ...localRotaryRules,
+    ...layerListRules('layer_types'),
+    ...windowRules(() => true),
+  ],
   confusions: [],
   presets: {},
   dimensions: { ...DECODER_DIMENSIONS, headDim: ['head_dim', 'query_pre_attn_scalar'] },
   trainingHints,
-  fromHuggingFace: (config) =>
-    readHuggingFace(schema.shape.model, config, {
-      names: { sliding_window_pattern: ['_sliding_window_pattern'] },
-      more: rotaryByLayer,
-    }),
+  fromHuggingFace: huggingFaceReader(schema.shape.model, {
+    rotary: rotaryByLayer,
+    limited: {
+      ...HIDDEN_ACT_UNREAD,
+      ...WITH_IMAGES,
+      attn_logit_softcapping: unreadBut([]),
+      // transformers writes it beside the list that it made by it, and reads 6 without the list.
+      _sliding_window_pattern: unreadBut(
+        (step, { layer_types: types, sliding_window_pattern: read = DEFAULT_PATTERN }) =>
+          types != null || step === read,
+      ),
+    },
+  }),
+  storedSettings: decoderStored,
   settingsFor: tyingSettings,
   build({ model: config }) {
     const { hidden_size: hidden, attention_bias: bias, rms_norm_eps: eps } = config;
     const { final_logit_softcapping: cap, rope_theta, rope_local_base_freq } = config;
     const heads = headsOf(config);
     const { headDim } = heads;
-    const scaling = scalingOf(config.rope_scaling, config.max_position_embeddings, headDim);
+    const positions = config.max_position_embeddings;
+    const scaling = scalingOf(config.rope_scaling, positions, headDim);
+    const localScaling = scalingOf(config.rope_local_scaling, positions, headDim);
     const norm = (name: string) => rmsNorm(name, hidden, eps, 1);
     return decoder(config, {
       embeddingSteps: [scale('model.embed_scale', Math.sqrt(hidden))],
-      norm: norm('model.norm'),
+      norm,
       block(name, index) {
         const isFull = (index + 1) % config.sliding_window_pattern === 0;
         const slides = config.layer_types
@@ -91,7 +184,11 @@ export const gemma3Text = defineFamily({
             queryNorm: rmsNorm(`${name}.self_attn.q_norm`, headDim, eps, 1),
             keyNorm: rmsNorm(`${name}.self_attn.k_norm`, headDim, eps, 1),
             rotary: slides
-              ? rotary(`${name}.rotary`, { base: rope_local_base_freq, headDim })
+              ? rotary(`${name}.rotary`, {
+                  base: rope_local_base_freq,
+                  headDim,
+                  scaling: localScaling,
+                })
               : rotary(`${name}.rotary`, { base: rope_theta, headDim, scaling }),
             scale: config.query_pre_attn_scalar ** -0.5,
             window: windowAt(config, index, slides),

@@ -11,7 +11,8 @@ import {
 } from '../constructors.js';
 import { defineFamily } from '../family.js';
 import { trainingHints } from '../training.js';
-import { readHuggingFace } from '../transformer/hugging-face.js';
+import { harmless, NO_ROTARY_KEYS, unreadBut } from '../transformer/config-keys.js';
+import { huggingFaceReader } from '../transformer/hugging-face.js';
 import { causalModel, residualBlock } from '../transformer/parts.js';
 import { headsDivide, lengthRules } from '../transformer/rules.js';
 import {
@@ -21,6 +22,7 @@ import {
   epsilon,
   FEED_FORWARD_PER_CHANNEL,
   flag,
+  isComposed,
   transformerDocument,
 } from '../transformer/settings.js';
 import { oldBuffers, prefixStoredIn, storedPrefix, tyingSettings } from '../transformer/stored.js';
@@ -60,15 +62,32 @@ export const gpt2 = defineFamily({
     feedForward: { key: 'n_inner', perChannel: FEED_FORWARD_PER_CHANNEL },
   },
   trainingHints,
-  fromHuggingFace: (config) =>
-    readHuggingFace(schema.shape.model, config, {
-      names: {
-        n_positions: ['max_position_embeddings', 'n_ctx'],
-        n_embd: ['hidden_size'],
-        n_layer: ['num_hidden_layers'],
-        n_head: ['num_attention_heads'],
-      },
-    }),
+  fromHuggingFace: huggingFaceReader(schema.shape.model, {
+    names: {
+      n_positions: ['max_position_embeddings'],
+      n_embd: ['hidden_size'],
+      n_layer: ['num_hidden_layers'],
+      n_head: ['num_attention_heads'],
+    },
+    harmless: {
+      ...harmless('of a head that classifies whole texts', [
+        'summary_type',
+        'summary_use_proj',
+        'summary_activation',
+        'summary_proj_to_labels',
+        'summary_first_dropout',
+        'summary_last_dropout',
+      ]),
+      ...harmless('of the first release', ['n_special', 'predict_special_tokens']),
+    },
+    limited: {
+      ...NO_ROTARY_KEYS,
+      n_ctx: unreadBut(
+        (length, { n_positions = 1024, max_position_embeddings: positions = n_positions }) =>
+          length === null || length === positions,
+      ),
+    },
+  }),
   storedSettings: (stored) => prefixStoredIn(stored, 'transformer.', 'wte.weight'),
   ignored: ({ model: { stored_prefix: prefix } }) =>
     oldBuffers([`${prefix}h.*.attn.bias`, `${prefix}h.*.attn.masked_bias`]),
@@ -101,6 +120,7 @@ export const gpt2 = defineFamily({
               out: transposedLinear(`${name}.attn.c_proj`, hidden, hidden),
               heads,
               headDim,
+              ownTypeSoftmax: config.reorder_and_upcast_attn !== true,
               scale:
                 (config.scale_attn_weights ? headDim ** -0.5 : 1) /
                 (config.scale_attn_by_inverse_layer_idx ? index + 1 : 1),
@@ -112,7 +132,11 @@ export const gpt2 = defineFamily({
               `${name}.mlp`,
               [
                 transposedLinear(`${name}.mlp.c_fc`, hidden, inner),
-                activation(`${name}.mlp.act`, activationOf(config.activation_function)),
+                activation(
+                  `${name}.mlp.act`,
+                  activationOf(config.activation_function),
+                  isComposed(config.activation_function),
+                ),
                 transposedLinear(`${name}.mlp.c_proj`, inner, hidden),
               ],
               'feedForward',

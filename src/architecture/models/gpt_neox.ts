@@ -13,9 +13,11 @@ import {
 import { defineFamily } from '../family.js';
 import type { Layer } from '../layer.js';
 import { trainingHints } from '../training.js';
-import { isHeldInMemory, readHuggingFace, rotaryIn } from '../transformer/hugging-face.js';
+import { type Json, unreadBut } from '../transformer/config-keys.js';
+import { huggingFaceReader, isHeldInMemory } from '../transformer/hugging-face.js';
 import { causalModel, residualBlock } from '../transformer/parts.js';
-import { rotarySettings, scalingOf } from '../transformer/rotary-settings.js';
+import { rotaryIn } from '../transformer/rotary-reading.js';
+import { longestInput, rotarySettings, scalingOf } from '../transformer/rotary-settings.js';
 import {
   headsDivide,
   lengthRules,
@@ -30,10 +32,11 @@ import {
   epsilon,
   FEED_FORWARD_PER_CHANNEL,
   flag,
+  isComposed,
   partOfHead,
   transformerDocument,
 } from '../transformer/settings.js';
-import { oldBuffers, tyingSettings } from '../transformer/stored.js';
+import { oldBuffers, prefixStoredIn, storedPrefix, tyingSettings } from '../transformer/stored.js';
 
 const { rope_theta, rope_scaling } = rotarySettings(10_000);
 
@@ -59,11 +62,16 @@ const schema = transformerDocument('gpt_neox', {
     .default(true)
     .describe('Attention and feed-forward read the same input, and are added to it at once'),
   tie_word_embeddings: flag.default(false).describe('The head reads the embedding'),
+  stored_prefix: storedPrefix('gpt_neox.'),
   stored_head: z
     .enum(HEADS)
     .default('embed_out')
     .describe('Name of the head: on disk, or as transformers 5 holds it'),
 });
+
+/** Width of a head when a file says nothing of it. */
+const headDimIn = ({ hidden_size: hidden = 6144, num_attention_heads: heads = 64 }: Json) =>
+  Number(hidden) / Number(heads);
 
 export const gptNeox = defineFamily({
   name: 'gpt_neox',
@@ -86,27 +94,39 @@ export const gptNeox = defineFamily({
     feedForward: { key: 'intermediate_size', perChannel: FEED_FORWARD_PER_CHANNEL },
   },
   trainingHints,
-  fromHuggingFace: (config) =>
-    readHuggingFace(schema.shape.model, config, {
-      more: () => ({
-        rotary_emb_base: rotaryIn(config).rope_theta,
-        rotary_pct: rotaryIn(config).partial_rotary_factor,
-        stored_head: isHeldInMemory(config) ? 'lm_head' : 'embed_out',
-      }),
+  fromHuggingFace: huggingFaceReader(schema.shape.model, {
+    more: (config) => ({
+      rotary_emb_base: rotaryIn(config).rope_theta,
+      rotary_pct: rotaryIn(config).partial_rotary_factor,
+      stored_head: isHeldInMemory(config) ? 'lm_head' : 'embed_out',
     }),
+    limited: {
+      rope_theta: unreadBut([], 'this family reads rotary_emb_base'),
+      head_dim: {
+        allows: (width, config) => width === null || width === headDimIn(config),
+        why: 'another part of each head is rotated',
+        severity: 'error',
+      },
+    },
+    harmless: { num_key_value_heads: 'every head has keys and values of its own' },
+  }),
   storedSettings: (stored) => {
     const head = HEADS.find((name) => stored.shapeOf(`${name}.weight`) !== undefined);
-    return head === undefined ? [] : [{ path: 'model.stored_head', value: head }];
+    return [
+      ...(head === undefined ? [] : [{ path: 'model.stored_head', value: head }]),
+      ...prefixStoredIn(stored, 'gpt_neox.', 'embed_in.weight'),
+    ];
   },
-  ignored: () =>
+  ignored: ({ model: { stored_prefix: prefix } }) =>
     oldBuffers(
       ['bias', 'masked_bias', 'rotary_emb.inv_freq'].map(
-        (leaf) => `gpt_neox.layers.*.attention.${leaf}`,
+        (leaf) => `${prefix}layers.*.attention.${leaf}`,
       ),
     ),
   settingsFor: tyingSettings,
   build({ model: config }) {
     const { hidden_size: hidden, num_attention_heads: heads, attention_bias: bias } = config;
+    const { stored_prefix: prefix } = config;
     const { intermediate_size: inner, max_position_embeddings: positions } = config;
     const headDim = hidden / heads;
     const rotatedDim = Math.trunc(headDim * config.rotary_pct);
@@ -134,24 +154,28 @@ export const gptNeox = defineFamily({
         `${name}.mlp`,
         [
           linear(`${name}.mlp.dense_h_to_4h`, hidden, inner),
-          activation(`${name}.mlp.act`, activationOf(config.hidden_act)),
+          activation(
+            `${name}.mlp.act`,
+            activationOf(config.hidden_act),
+            isComposed(config.hidden_act),
+          ),
           linear(`${name}.mlp.dense_4h_to_h`, inner, hidden),
         ],
         'feedForward',
       );
     return causalModel({
       paths: {
-        embedding: 'gpt_neox.embed_in',
-        blocks: 'gpt_neox.layers',
+        embedding: `${prefix}embed_in`,
+        blocks: `${prefix}layers`,
         head: config.stored_head,
       },
       vocabulary: config.vocab_size,
       hidden,
-      positions,
+      positions: longestInput(positions, config.rope_scaling),
       tied: config.tie_word_embeddings,
       blocks: config.num_hidden_layers,
       blocksKey: 'num_hidden_layers',
-      norm: norm('gpt_neox.final_layer_norm'),
+      norm: norm(`${prefix}final_layer_norm`),
       block(name) {
         const branches = {
           attention: [norm(`${name}.input_layernorm`), attend(name)],

@@ -2,7 +2,7 @@
 import { rmsNorm } from '../constructors.js';
 import { defineFamily } from '../family.js';
 import { trainingHints } from '../training.js';
-import { readHuggingFace } from '../transformer/hugging-face.js';
+import { huggingFaceReader } from '../transformer/hugging-face.js';
 import { decoder, mlpOf, preNormBlock, rotaryOf, separateAttention } from '../transformer/parts.js';
 import { rotarySettings } from '../transformer/rotary-settings.js';
 import { DECODER_RULES, rotaryRules } from '../transformer/rules.js';
@@ -14,7 +14,7 @@ import {
   headsOf,
   transformerDocument,
 } from '../transformer/settings.js';
-import { oldBuffers, tyingSettings } from '../transformer/stored.js';
+import { decoderStored, oldBuffers, tyingSettings } from '../transformer/stored.js';
 
 const schema = transformerDocument('llama', {
   ...decoderSizes({
@@ -42,8 +42,10 @@ export const llama = defineFamily({
   presets: {},
   dimensions: DECODER_DIMENSIONS,
   trainingHints,
-  fromHuggingFace: (config) => readHuggingFace(schema.shape.model, config),
-  ignored: () => oldBuffers(['model.layers.*.self_attn.rotary_emb.inv_freq']),
+  fromHuggingFace: huggingFaceReader(schema.shape.model),
+  ignored: ({ model: { stored_prefix: prefix } }) =>
+    oldBuffers([`${prefix}layers.*.self_attn.rotary_emb.inv_freq`]),
+  storedSettings: decoderStored,
   settingsFor: tyingSettings,
   build({ model: config }) {
     const { hidden_size: hidden, attention_bias: bias } = config;
@@ -51,7 +53,7 @@ export const llama = defineFamily({
     const { headDim } = heads;
     const norm = (name: string) => rmsNorm(name, hidden, config.rms_norm_eps);
     return decoder(config, {
-      norm: norm('model.norm'),
+      norm,
       block: (name) =>
         preNormBlock(name, {
           norm,

@@ -3,7 +3,7 @@ import * as z from 'zod';
 import { rmsNorm, rotary } from '../constructors.js';
 import { defineFamily, type Preset } from '../family.js';
 import { trainingHints } from '../training.js';
-import { readHuggingFace } from '../transformer/hugging-face.js';
+import { huggingFaceReader } from '../transformer/hugging-face.js';
 import {
   causalModel,
   residualBlock,
@@ -82,7 +82,7 @@ export const minigpt = defineFamily({
   },
   dimensions: DECODER_DIMENSIONS,
   trainingHints,
-  fromHuggingFace: (config) => readHuggingFace(schema.shape.model, config),
+  fromHuggingFace: huggingFaceReader(schema.shape.model),
   settingsFor: tyingSettings,
   build({ model: config }) {
     const { hidden_size: hidden, rms_norm_eps: eps, num_attention_heads } = config;

@@ -9,7 +9,7 @@ import { defineFamily, type Preset } from '../family.js';
 import type { Layer, Router } from '../layer.js';
 import type { RotaryScaling } from '../rotary-scaling.js';
 import { trainingHints } from '../training.js';
-import { readHuggingFace } from '../transformer/hugging-face.js';
+import { huggingFaceReader } from '../transformer/hugging-face.js';
 import {
   decoder,
   expertsOf,
@@ -18,6 +18,7 @@ import {
   separateAttention,
   separateMlp,
 } from '../transformer/parts.js';
+import { type RotaryReading, rotaryIn, scalingIn } from '../transformer/rotary-reading.js';
 import { DECODER_RULES } from '../transformer/rules.js';
 import {
   activationOf,
@@ -29,7 +30,7 @@ import {
   headsOf,
   transformerDocument,
 } from '../transformer/settings.js';
-import { tyingSettings } from '../transformer/stored.js';
+import { decoderStored, storedPrefix, tyingSettings } from '../transformer/stored.js';
 import { decoderTwin } from '../transformer/twin.js';
 
 const factor = z.number().positive();
@@ -39,6 +40,7 @@ const schema = transformerDocument('minimind', {
     .literal([2, 3])
     .nullish()
     .describe('[3 with head_dim, num_experts or moe_intermediate_size, otherwise 2]'),
+  stored_prefix: storedPrefix('model.'),
   vocab_size: count.default(6400).describe('Rows of the embedding and of the head'),
   hidden_size: count.describe('Width of the residual stream'),
   num_hidden_layers: count.describe('Number of blocks'),
@@ -137,6 +139,7 @@ function scalingOf(config: Config, headDim: number): RotaryScaling | undefined {
     betaSlow: given?.beta_slow ?? 1,
     truncate: true,
     lastDimension: headDim / 2 - 1,
+    inverted: 'stepped',
     amplitude: given?.attention_factor ?? 1,
   };
 }
@@ -180,6 +183,16 @@ const preset = (title: string, model: Omit<Input, 'family'>): Preset<z.input<typ
   title,
   document: { model: { family: 'minimind', ...model } },
 });
+
+/** One rotation, whose length of the training is only given with the scaling. */
+const rotaryReading: RotaryReading = {
+  keys: ['rope_parameters', 'rope_scaling'],
+  settings(config) {
+    const given = rotaryIn(config);
+    return { rope_theta: given.rope_theta ?? config.rope_theta, rope_scaling: scalingIn(given) };
+  },
+  remarks: () => [],
+};
 
 export const minimind = defineFamily({
   name: 'minimind',
@@ -252,7 +265,8 @@ export const minimind = defineFamily({
   },
   dimensions: DECODER_DIMENSIONS,
   trainingHints,
-  fromHuggingFace: (config) => readHuggingFace(schema.shape.model, config),
+  fromHuggingFace: huggingFaceReader(schema.shape.model, { rotary: rotaryReading }),
+  storedSettings: decoderStored,
   settingsFor: tyingSettings,
   // How many heads of keys there are by default is no share of the query heads.
   twin: ({ model }, tokens) => {
@@ -276,7 +290,7 @@ export const minimind = defineFamily({
     return decoder(
       { ...config, rope_scaling: undefined },
       {
-        norm: norm('model.norm'),
+        norm,
         block: (name) =>
           preNormBlock(name, {
             norm,

@@ -2,10 +2,11 @@
 import { rmsNorm } from '../constructors.js';
 import { defineFamily } from '../family.js';
 import { trainingHints } from '../training.js';
-import { readHuggingFace } from '../transformer/hugging-face.js';
+import { NO_BIASES } from '../transformer/config-keys.js';
+import { huggingFaceReader } from '../transformer/hugging-face.js';
 import { decoder, mlpOf, preNormBlock, rotaryOf, separateAttention } from '../transformer/parts.js';
 import { rotarySettings } from '../transformer/rotary-settings.js';
-import { DECODER_RULES, rotaryRules } from '../transformer/rules.js';
+import { DECODER_RULES, layerListRules, rotaryRules, windowRules } from '../transformer/rules.js';
 import {
   activationWord,
   DECODER_DIMENSIONS,
@@ -16,7 +17,7 @@ import {
   windowAt,
   windowSettings,
 } from '../transformer/settings.js';
-import { tyingSettings } from '../transformer/stored.js';
+import { decoderStored, tyingSettings } from '../transformer/stored.js';
 
 const schema = transformerDocument('mistral', {
   ...decoderSizes({
@@ -30,21 +31,22 @@ const schema = transformerDocument('mistral', {
     rms_norm_eps: 1e-6,
   }),
   ...rotarySettings(10_000),
-  sliding_window: windowSettings(4096).sliding_window,
+  ...windowSettings(4096),
   hidden_act: activationWord.default('silu').describe('Activation of the gate'),
   tie_word_embeddings: flag.default(false).describe('The head reads the embedding'),
 });
 
 export const mistral = defineFamily({
   name: 'mistral',
-  title: 'Mistral: a sliding window in every layer',
+  title: 'Mistral: a sliding window in every layer, or in those listed',
   schema,
-  rules: [...DECODER_RULES, ...rotaryRules],
+  rules: [...DECODER_RULES, ...rotaryRules, ...layerListRules('layer_types'), ...windowRules()],
   confusions: [],
   presets: {},
   dimensions: DECODER_DIMENSIONS,
   trainingHints,
-  fromHuggingFace: (config) => readHuggingFace(schema.shape.model, config),
+  fromHuggingFace: huggingFaceReader(schema.shape.model, { limited: NO_BIASES }),
+  storedSettings: decoderStored,
   settingsFor: tyingSettings,
   build({ model: config }) {
     const { hidden_size: hidden } = config;
@@ -52,7 +54,7 @@ export const mistral = defineFamily({
     const { headDim } = heads;
     const norm = (name: string) => rmsNorm(name, hidden, config.rms_norm_eps);
     return decoder(config, {
-      norm: norm('model.norm'),
+      norm,
       block: (name, index) =>
         preNormBlock(name, {
           norm,

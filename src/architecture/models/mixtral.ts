@@ -2,7 +2,8 @@
 import { rmsNorm } from '../constructors.js';
 import { defineFamily } from '../family.js';
 import { trainingHints } from '../training.js';
-import { expertsIn, readHuggingFace } from '../transformer/hugging-face.js';
+import { NO_BIASES, unreadBut } from '../transformer/config-keys.js';
+import { expertsIn, huggingFaceReader } from '../transformer/hugging-face.js';
 import {
   decoder,
   preNormBlock,
@@ -11,7 +12,7 @@ import {
   softmaxMixture,
 } from '../transformer/parts.js';
 import { rotarySettings } from '../transformer/rotary-settings.js';
-import { DECODER_RULES, expertRules, rotaryRules } from '../transformer/rules.js';
+import { DECODER_RULES, expertRules, rotaryRules, windowRules } from '../transformer/rules.js';
 import {
   activationOf,
   activationWord,
@@ -25,7 +26,7 @@ import {
   windowAt,
   windowSettings,
 } from '../transformer/settings.js';
-import { expertsStoredIn, tyingSettings } from '../transformer/stored.js';
+import { mixtureStored, tyingSettings } from '../transformer/stored.js';
 
 const schema = transformerDocument('mixtral', {
   ...decoderSizes({
@@ -57,18 +58,19 @@ export const mixtral = defineFamily({
   rules: [
     ...DECODER_RULES,
     ...rotaryRules,
+    ...windowRules(),
     ...expertRules({ experts: 'num_local_experts', chosen: 'num_experts_per_tok' }),
   ],
   confusions: [],
   presets: {},
   dimensions: DECODER_DIMENSIONS,
   trainingHints,
-  fromHuggingFace: (config) =>
-    readHuggingFace(schema.shape.model, config, {
-      names: { num_local_experts: ['num_experts'] },
-      more: () => ({ experts_stored: expertsIn(config) }),
-    }),
-  storedSettings: expertsStoredIn,
+  fromHuggingFace: huggingFaceReader(schema.shape.model, {
+    names: { num_local_experts: ['num_experts'] },
+    more: (config) => ({ experts_stored: expertsIn(config) }),
+    limited: { ...NO_BIASES, norm_topk_prob: unreadBut([true]) },
+  }),
+  storedSettings: mixtureStored,
   settingsFor: tyingSettings,
   build({ model: config }) {
     const { hidden_size: hidden, experts_stored: stored } = config;
@@ -87,7 +89,7 @@ export const mixtral = defineFamily({
         leaves: ['w1', 'w3', 'w2'],
       });
     return decoder(config, {
-      norm: norm('model.norm'),
+      norm,
       block: (name, index) =>
         preNormBlock(name, {
           norm,

@@ -2,7 +2,8 @@
 import { rmsNorm } from '../constructors.js';
 import { defineFamily } from '../family.js';
 import { trainingHints } from '../training.js';
-import { readHuggingFace } from '../transformer/hugging-face.js';
+import { unreadBut } from '../transformer/config-keys.js';
+import { huggingFaceReader } from '../transformer/hugging-face.js';
 import {
   decoder,
   mlpOf,
@@ -20,7 +21,7 @@ import {
   headsOf,
   transformerDocument,
 } from '../transformer/settings.js';
-import { tyingSettings } from '../transformer/stored.js';
+import { decoderStored, tyingSettings } from '../transformer/stored.js';
 
 const schema = transformerDocument('olmo2', {
   ...decoderSizes({
@@ -47,7 +48,10 @@ export const olmo2 = defineFamily({
   presets: {},
   dimensions: DECODER_DIMENSIONS,
   trainingHints,
-  fromHuggingFace: (config) => readHuggingFace(schema.shape.model, config),
+  fromHuggingFace: huggingFaceReader(schema.shape.model, {
+    limited: { mlp_bias: unreadBut([false]) },
+  }),
+  storedSettings: decoderStored,
   settingsFor: tyingSettings,
   build({ model: config }) {
     const { hidden_size: hidden, attention_bias: bias, rms_norm_eps: eps } = config;
@@ -55,7 +59,7 @@ export const olmo2 = defineFamily({
     const { heads, keyValueHeads, headDim } = layout;
     const norm = (name: string) => rmsNorm(name, hidden, eps);
     return decoder(config, {
-      norm: norm('model.norm'),
+      norm,
       block: (name) =>
         residualBlock(name, {
           attention: [

@@ -2,10 +2,12 @@
 import { attention, fusedProjection, linear, rmsNorm, rotary } from '../constructors.js';
 import { defineFamily } from '../family.js';
 import { trainingHints } from '../training.js';
-import { readHuggingFace, rotaryIn } from '../transformer/hugging-face.js';
+import { type Json, NO_BIASES } from '../transformer/config-keys.js';
+import { huggingFaceReader } from '../transformer/hugging-face.js';
 import { decoder, fusedMlp, preNormBlock } from '../transformer/parts.js';
+import { rotaryIn, scalingIn } from '../transformer/rotary-reading.js';
 import { rotarySettings, scalingOf } from '../transformer/rotary-settings.js';
-import { decoderRules, partOfEachHead, scalingRules } from '../transformer/rules.js';
+import { decoderRules, partOfEachHead, scalingRules, windowRules } from '../transformer/rules.js';
 import {
   activationOf,
   activationWord,
@@ -19,7 +21,7 @@ import {
   windowAt,
   windowSettings,
 } from '../transformer/settings.js';
-import { tyingSettings } from '../transformer/stored.js';
+import { decoderStored, tyingSettings } from '../transformer/stored.js';
 
 const ROTATED = partOfEachHead('partial_rotary_factor');
 
@@ -43,19 +45,44 @@ const schema = transformerDocument('phi3', {
   tie_word_embeddings: flag.default(false).describe('The head reads the embedding'),
 });
 
+/** What older files call YaRN is longrope. */
+function phi3Scaling(config: Json): Json | undefined {
+  const scaling = scalingIn(rotaryIn(config));
+  return scaling?.rope_type === 'yarn' ? { ...scaling, rope_type: 'longrope' } : scaling;
+}
+
 export const phi3 = defineFamily({
   name: 'phi3',
   title: 'Phi 3 and Phi 4 mini',
   schema,
-  rules: [...decoderRules(ROTATED), ...scalingRules(ROTATED)],
+  rules: [
+    ...decoderRules(ROTATED),
+    ...scalingRules(ROTATED),
+    ...windowRules(),
+    {
+      severity: 'error',
+      reads: ['model.rope_scaling'],
+      check: ({ model: { rope_scaling: scaling } }) =>
+        scaling && !['default', 'longrope'].includes(scaling.rope_type)
+          ? {
+              message: `rope_type ${scaling.rope_type} is not supported by Phi 3`,
+              suggestion: 'write longrope, or leave rope_scaling out',
+            }
+          : undefined,
+    },
+  ],
   confusions: [],
   presets: {},
   dimensions: DECODER_DIMENSIONS,
   trainingHints,
-  fromHuggingFace: (config) =>
-    readHuggingFace(schema.shape.model, config, {
-      more: () => ({ partial_rotary_factor: rotaryIn(config).partial_rotary_factor }),
+  fromHuggingFace: huggingFaceReader(schema.shape.model, {
+    more: (config) => ({
+      partial_rotary_factor: rotaryIn(config).partial_rotary_factor,
+      rope_scaling: phi3Scaling(config),
     }),
+    limited: NO_BIASES,
+  }),
+  storedSettings: decoderStored,
   settingsFor: tyingSettings,
   build({ model: config }) {
     const { hidden_size: hidden, max_position_embeddings: positions } = config;
@@ -68,7 +95,7 @@ export const phi3 = defineFamily({
     const product = (name: string, from: number, to: number) =>
       linear(name, from, to, { bias: false });
     return decoder(config, {
-      norm: norm('model.norm'),
+      norm,
       block: (name, index) =>
         preNormBlock(name, {
           norm,

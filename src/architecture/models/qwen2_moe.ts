@@ -3,7 +3,8 @@ import { linear, rmsNorm } from '../constructors.js';
 import { defineFamily } from '../family.js';
 import type { Layer } from '../layer.js';
 import { trainingHints } from '../training.js';
-import { expertsIn, readHuggingFace } from '../transformer/hugging-face.js';
+import { unreadBut } from '../transformer/config-keys.js';
+import { expertsIn, huggingFaceReader } from '../transformer/hugging-face.js';
 import {
   decoder,
   mlpOf,
@@ -14,7 +15,14 @@ import {
   softmaxMixture,
 } from '../transformer/parts.js';
 import { rotarySettings } from '../transformer/rotary-settings.js';
-import { DECODER_RULES, expertRules, layerListRules, rotaryRules } from '../transformer/rules.js';
+import {
+  DECODER_RULES,
+  expertRules,
+  layerListRules,
+  rotaryRules,
+  usedWindowRules,
+  windowRules,
+} from '../transformer/rules.js';
 import {
   activationOf,
   activationWord,
@@ -28,7 +36,7 @@ import {
   upperWindowSettings,
   windowAt,
 } from '../transformer/settings.js';
-import { expertsStoredIn, tyingSettings } from '../transformer/stored.js';
+import { mixtureStored, tyingSettings } from '../transformer/stored.js';
 
 const schema = transformerDocument('qwen2_moe', {
   ...decoderSizes({
@@ -58,16 +66,18 @@ export const qwen2Moe = defineFamily({
     ...DECODER_RULES,
     ...rotaryRules,
     ...layerListRules('layer_types'),
+    ...usedWindowRules,
+    ...windowRules(({ use_sliding_window: use }) => use === true),
     ...expertRules({ experts: 'num_experts', chosen: 'num_experts_per_tok' }),
   ],
   confusions: [],
   presets: {},
   trainingHints,
-  fromHuggingFace: (config) =>
-    readHuggingFace(schema.shape.model, config, {
-      more: () => ({ experts_stored: expertsIn(config) }),
-    }),
-  storedSettings: expertsStoredIn,
+  fromHuggingFace: huggingFaceReader(schema.shape.model, {
+    more: (config) => ({ experts_stored: expertsIn(config) }),
+    limited: { attention_bias: unreadBut([]), mlp_bias: unreadBut([false]) },
+  }),
+  storedSettings: mixtureStored,
   settingsFor: tyingSettings,
   build({ model: config }) {
     const { hidden_size: hidden } = config;
@@ -102,7 +112,7 @@ export const qwen2Moe = defineFamily({
         },
       );
     return decoder(config, {
-      norm: norm('model.norm'),
+      norm,
       block: (name, index) =>
         preNormBlock(name, {
           norm,

@@ -2,10 +2,17 @@
 import { rmsNorm } from '../constructors.js';
 import { defineFamily } from '../family.js';
 import { trainingHints } from '../training.js';
-import { readHuggingFace } from '../transformer/hugging-face.js';
+import { NO_BIASES } from '../transformer/config-keys.js';
+import { huggingFaceReader } from '../transformer/hugging-face.js';
 import { decoder, mlpOf, preNormBlock, rotaryOf, separateAttention } from '../transformer/parts.js';
 import { rotarySettings } from '../transformer/rotary-settings.js';
-import { DECODER_RULES, layerListRules, rotaryRules } from '../transformer/rules.js';
+import {
+  DECODER_RULES,
+  layerListRules,
+  rotaryRules,
+  usedWindowRules,
+  windowRules,
+} from '../transformer/rules.js';
 import {
   activationWord,
   DECODER_DIMENSIONS,
@@ -16,7 +23,7 @@ import {
   upperWindowSettings,
   upperWindows,
 } from '../transformer/settings.js';
-import { tyingSettings } from '../transformer/stored.js';
+import { decoderStored, tyingSettings } from '../transformer/stored.js';
 
 const schema = transformerDocument('qwen3', {
   ...decoderSizes({
@@ -41,12 +48,19 @@ export const qwen3 = defineFamily({
   name: 'qwen3',
   title: 'Qwen 3: norms on queries and keys',
   schema,
-  rules: [...DECODER_RULES, ...rotaryRules, ...layerListRules('layer_types')],
+  rules: [
+    ...DECODER_RULES,
+    ...rotaryRules,
+    ...layerListRules('layer_types'),
+    ...windowRules(),
+    ...usedWindowRules,
+  ],
   confusions: [],
   presets: {},
   dimensions: { ...DECODER_DIMENSIONS, headDim: ['head_dim'] },
   trainingHints,
-  fromHuggingFace: (config) => readHuggingFace(schema.shape.model, config),
+  fromHuggingFace: huggingFaceReader(schema.shape.model, { limited: NO_BIASES }),
+  storedSettings: decoderStored,
   settingsFor: tyingSettings,
   build({ model: config }) {
     const { hidden_size: hidden, rms_norm_eps: eps, attention_bias: bias } = config;
@@ -54,7 +68,7 @@ export const qwen3 = defineFamily({
     const { headDim } = heads;
     const norm = (name: string) => rmsNorm(name, hidden, eps);
     return decoder(config, {
-      norm: norm('model.norm'),
+      norm,
       block: (name, index) =>
         preNormBlock(name, {
           norm,

@@ -3,7 +3,8 @@ import { rmsNorm } from '../constructors.js';
 import { defineFamily } from '../family.js';
 import type { Layer } from '../layer.js';
 import { trainingHints } from '../training.js';
-import { expertsIn, readHuggingFace } from '../transformer/hugging-face.js';
+import { NO_BIASES } from '../transformer/config-keys.js';
+import { expertsIn, huggingFaceReader } from '../transformer/hugging-face.js';
 import {
   decoder,
   mlpOf,
@@ -13,7 +14,7 @@ import {
   softmaxMixture,
 } from '../transformer/parts.js';
 import { rotarySettings } from '../transformer/rotary-settings.js';
-import { DECODER_RULES, expertRules, rotaryRules } from '../transformer/rules.js';
+import { DECODER_RULES, expertRules, rotaryRules, windowRules } from '../transformer/rules.js';
 import {
   activationOf,
   activationWord,
@@ -27,7 +28,7 @@ import {
   windowAt,
   windowSettings,
 } from '../transformer/settings.js';
-import { expertsStoredIn, tyingSettings } from '../transformer/stored.js';
+import { mixtureStored, tyingSettings } from '../transformer/stored.js';
 
 const schema = transformerDocument('qwen3_moe', {
   ...decoderSizes({
@@ -41,7 +42,7 @@ const schema = transformerDocument('qwen3_moe', {
     rms_norm_eps: 1e-6,
   }),
   ...rotarySettings(10_000),
-  sliding_window: windowSettings().sliding_window,
+  sliding_window: windowSettings(4096).sliding_window,
   use_sliding_window: flag.default(false).describe('Whether all layers have the window, or none'),
   ...sparseSettings({ experts: 128, expertsPerToken: 8, inner: 768 }),
   attention_bias: flag.default(false).describe('Biases in all four products of attention'),
@@ -56,6 +57,7 @@ export const qwen3Moe = defineFamily({
   rules: [
     ...DECODER_RULES,
     ...rotaryRules,
+    ...windowRules(),
     ...expertRules({ experts: 'num_experts', chosen: 'num_experts_per_tok' }),
   ],
   confusions: [],
@@ -67,12 +69,13 @@ export const qwen3Moe = defineFamily({
     feedForward: { key: 'moe_intermediate_size', perChannel: [1 / 4, 1] },
   },
   trainingHints,
-  fromHuggingFace: (config) =>
-    readHuggingFace(schema.shape.model, config, {
-      names: { num_experts: ['num_local_experts'] },
-      more: () => ({ experts_stored: expertsIn(config) }),
-    }),
-  storedSettings: expertsStoredIn,
+  fromHuggingFace: huggingFaceReader(schema.shape.model, {
+    names: { num_experts: ['num_local_experts'] },
+    more: (config) => ({ experts_stored: expertsIn(config) }),
+    limited: NO_BIASES,
+    harmless: { max_window_layers: 'all layers have the window, or none' },
+  }),
+  storedSettings: mixtureStored,
   settingsFor: tyingSettings,
   build({ model: config }) {
     const { hidden_size: hidden, attention_bias: bias } = config;
@@ -91,7 +94,7 @@ export const qwen3Moe = defineFamily({
         activation: activationOf(config.hidden_act),
       });
     return decoder(config, {
-      norm: norm('model.norm'),
+      norm,
       block: (name, index) =>
         preNormBlock(name, {
           norm,

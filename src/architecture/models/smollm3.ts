@@ -3,10 +3,10 @@ import * as z from 'zod';
 import { rmsNorm } from '../constructors.js';
 import { defineFamily } from '../family.js';
 import { trainingHints } from '../training.js';
-import { readHuggingFace } from '../transformer/hugging-face.js';
+import { huggingFaceReader } from '../transformer/hugging-face.js';
 import { decoder, mlpOf, preNormBlock, rotaryOf, separateAttention } from '../transformer/parts.js';
 import { rotarySettings } from '../transformer/rotary-settings.js';
-import { DECODER_RULES, layerListRules, rotaryRules } from '../transformer/rules.js';
+import { DECODER_RULES, layerListRules, rotaryRules, windowRules } from '../transformer/rules.js';
 import {
   activationWord,
   count,
@@ -18,14 +18,16 @@ import {
   windowAt,
   windowSettings,
 } from '../transformer/settings.js';
-import { tyingSettings } from '../transformer/stored.js';
+import { decoderStored, tyingSettings } from '../transformer/stored.js';
+
+const DEFAULT_LAYERS = 36;
 
 const schema = transformerDocument('smollm3', {
   ...decoderSizes({
     vocab_size: 128_256,
     hidden_size: 2048,
     intermediate_size: 11_008,
-    num_hidden_layers: 36,
+    num_hidden_layers: DEFAULT_LAYERS,
     num_attention_heads: 16,
     num_key_value_heads: 4,
     max_position_embeddings: 32_768,
@@ -56,12 +58,19 @@ export const smollm3 = defineFamily({
     ...rotaryRules,
     ...layerListRules('no_rope_layers'),
     ...layerListRules('layer_types'),
+    ...windowRules(),
   ],
   confusions: [],
   presets: {},
   dimensions: DECODER_DIMENSIONS,
   trainingHints,
-  fromHuggingFace: (config) => readHuggingFace(schema.shape.model, config),
+  fromHuggingFace: huggingFaceReader(schema.shape.model, {
+    // Of a longer list, transformers reads as much as there are layers.
+    more: ({ no_rope_layers: list, num_hidden_layers: layers = DEFAULT_LAYERS }) => ({
+      no_rope_layers: Array.isArray(list) ? list.slice(0, Number(layers)) : undefined,
+    }),
+  }),
+  storedSettings: decoderStored,
   settingsFor: tyingSettings,
   build({ model: config }) {
     const { hidden_size: hidden, attention_bias: bias, no_rope_layers: listed } = config;
@@ -69,7 +78,7 @@ export const smollm3 = defineFamily({
     const { headDim } = heads;
     const norm = (name: string) => rmsNorm(name, hidden, config.rms_norm_eps);
     return decoder(config, {
-      norm: norm('model.norm'),
+      norm,
       block(name, index) {
         const rotates = listed
           ? listed[index] === 1

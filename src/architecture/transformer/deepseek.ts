@@ -11,6 +11,7 @@ import {
 } from '../constructors.js';
 import { defineRules } from '../family.js';
 import type { Layer, Rotary, Router } from '../layer.js';
+import { type LimitedKeys, unreadBut } from './config-keys.js';
 import { expertsOf, separateMlp } from './parts.js';
 import { type RopeScaling, rotarySettings, scalingOf, yarnAmplitude } from './rotary-settings.js';
 import { expertRules, lengthRules, rotationRules, scalingRules } from './rules.js';
@@ -127,6 +128,21 @@ const ROTATED = {
   suggestion: 'write an even qk_rope_head_dim',
 } as const;
 
+/** What transformers reads of heads that have the same keys for all. */
+export const MLA_KEYS: LimitedKeys = {
+  num_key_value_heads: {
+    allows: (count, { num_attention_heads: heads }) =>
+      count === null || heads === undefined || count === heads,
+    why: 'latent attention has keys and values for every head',
+    severity: 'error',
+  },
+  qk_head_dim: unreadBut(
+    (width, { qk_nope_head_dim: nope = 128, qk_rope_head_dim: rotated = 64 }) =>
+      width === Number(nope) + Number(rotated),
+    'it is the sum of qk_nope_head_dim and qk_rope_head_dim',
+  ),
+};
+
 export const DEEPSEEK_RULES = [
   ...lengthRules('max_position_embeddings'),
   ...rotationRules(ROTATED),
@@ -162,6 +178,37 @@ export const DEEPSEEK_RULES = [
             }
           : undefined;
       },
+    },
+    {
+      severity: 'error',
+      reads: [
+        'model.num_experts_per_tok',
+        'model.n_group',
+        'model.topk_group',
+        'model.n_routed_experts',
+      ],
+      check: ({ model }) => {
+        const { num_experts_per_tok: chosen, n_group: groups, topk_group: kept } = model;
+        if (groups === null || kept === null) return undefined;
+        const there = (kept * model.n_routed_experts) / groups;
+        return chosen > there
+          ? {
+              message: `${chosen} experts for a token are more than the ${there} in ${kept} of ${groups} groups`,
+              suggestion: `write num_experts_per_tok: ${Math.floor(there)} or less, or a larger topk_group`,
+            }
+          : undefined;
+      },
+    },
+    {
+      severity: 'warning',
+      reads: ['model.moe_layer_freq'],
+      check: ({ model: { moe_layer_freq: step } }) =>
+        step === 1
+          ? undefined
+          : {
+              message: `moe_layer_freq ${step}: experts are counted in every layer whose number it divides, as in DeepSeek's own code; transformers reads 1`,
+              suggestion: 'write moe_layer_freq: 1 to count what transformers builds',
+            },
     },
   ]),
 ];

@@ -1,39 +1,116 @@
 /** A `config.json` of Hugging Face as the `model` section of a document of ours. */
 import type * as z from 'zod';
+import type { HuggingFaceReader, KeyRemark } from '../family.js';
+import {
+  HARMLESS,
+  type HarmlessKeys,
+  type Json,
+  type KeyUse,
+  LIMITED,
+  type LimitedKeys,
+} from './config-keys.js';
+import { type RotaryReading, rotaryReading } from './rotary-reading.js';
+import { BOOKKEEPING_KEYS } from './settings.js';
 
-type Json = Readonly<Record<string, unknown>>;
-
-interface Reading {
-  /** Other names that a value of ours has there, the first that is given being taken. */
+/** What is special about a family's `config.json`. */
+interface Special {
+  /** Other names of a setting there: of several that are given, the last counts. */
   readonly names?: Readonly<Record<string, readonly string[]>>;
-  /** Values that are to be worked out; undefined for what the file does not say. */
+  /** Settings that are worked out; undefined for what the file does not say. */
   readonly more?: (config: Json) => Json;
+  /** Keys that `more` reads. */
+  readonly reads?: readonly string[];
+  /** Keys that change no logits of this family, with the reason. */
+  readonly harmless?: HarmlessKeys;
+  readonly limited?: LimitedKeys;
+  /** Where rotary positions are not the same for all layers, or not those of transformers. */
+  readonly rotary?: RotaryReading;
 }
+
+const NO_ROTARY: RotaryReading = { keys: [], settings: () => ({}), remarks: () => [] };
 
 /**
- * The values of a `config.json` that a family's model has keys for; the others say nothing of what the model
- * is. Rotary settings come in two forms: transformers 5 writes `rope_parameters`, all before `rope_theta` and
- * `rope_scaling`; where both stand, transformers reads the latter.
+ * Reads the `config.json` of a family whose settings are `model`. Rotary settings have two forms:
+ * transformers 5 writes `rope_parameters`, older versions `rope_theta` and `rope_scaling`. Where both are
+ * given, transformers takes `rope_scaling`, unless it is empty.
  */
-export function readHuggingFace(
-  model: z.ZodObject,
-  config: Json,
-  { names = {}, more = () => ({}) }: Reading = {},
-): Record<string, unknown> {
-  const settings: Record<string, unknown> = {};
-  const found = { ...config, ...defined(rotarySettingsIn(config)) };
-  for (const key of Object.keys(model.shape)) {
-    if (key === 'family') continue;
-    const name = [key, ...(names[key] ?? [])].find((each) => Object.hasOwn(found, each));
-    if (name !== undefined) settings[key] = found[name as keyof typeof found];
-  }
-  // `dtype` is the name of `torch_dtype` from transformers 5 on.
-  if (typeof config.dtype === 'string') settings.torch_dtype = config.dtype;
-  return withoutNulls({ ...settings, ...defined(more(config)) }, model);
+export function huggingFaceReader(model: z.ZodObject, special: Special = {}): HuggingFaceReader {
+  const { names = {}, more = () => ({}), reads = [] } = special;
+  const rotary =
+    special.rotary ?? ('rope_scaling' in model.shape ? rotaryReading(model.shape) : NO_ROTARY);
+  const isSetting = (key: string) => key !== 'family' && Object.hasOwn(model.shape, key);
+  const read = new Set([
+    ...Object.keys(model.shape).filter((key) => isSetting(key) && !BOOKKEEPING_KEYS.has(key)),
+    ...Object.values(names).flat(),
+    ...reads,
+    ...rotary.keys,
+  ]);
+  const useOf = (key: string): KeyUse => {
+    const own = limitedOrHarmless(key, special);
+    if (own) return own;
+    if (read.has(key)) return { use: 'read' };
+    return limitedOrHarmless(key, SHARED) ?? { use: 'unknown' };
+  };
+  return {
+    keys: [...read],
+    useOf,
+    read(config) {
+      const settings: Record<string, unknown> = {};
+      const found: Json = { ...config, ...defined(rotary.settings(config)) };
+      for (const key of Object.keys(model.shape).filter(isSetting)) {
+        // transformers sets the other names after the fields of its class.
+        const name = [...(names[key] ?? [])].reverse().find((each) => found[each] != null);
+        const from = name ?? key;
+        if (Object.hasOwn(found, from)) settings[key] = found[from];
+      }
+      // `dtype` is the name of `torch_dtype` from transformers 5 on.
+      if (typeof config.dtype === 'string') settings.torch_dtype = config.dtype;
+      return {
+        settings: withoutNulls({ ...settings, ...defined(more(config)) }, model),
+        remarks: [
+          ...keyRemarks(config, useOf),
+          ...rotary.remarks(config),
+          ...sizeRemarks(settings, model),
+        ],
+      };
+    },
+  };
 }
 
-export const isObject = (value: unknown): value is Json =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
+const SHARED = { limited: LIMITED, harmless: HARMLESS };
+
+function limitedOrHarmless(
+  key: string,
+  { limited = {}, harmless = {} }: Pick<Special, 'limited' | 'harmless'>,
+): KeyUse | undefined {
+  const [limit, why] = [ownValue(limited, key), ownValue(harmless, key)];
+  if (limit) return { use: 'limited', ...limit };
+  return why === undefined ? undefined : { use: 'harmless', why };
+}
+
+const ownValue = <Value>(values: Readonly<Record<string, Value>>, key: string) =>
+  Object.hasOwn(values, key) ? values[key] : undefined;
+
+function keyRemarks(config: Json, useOf: (key: string) => KeyUse): KeyRemark[] {
+  return Object.entries(config).flatMap(([key, value]): KeyRemark[] => {
+    const use = useOf(key);
+    if (use.use === 'unknown') return [{ path: [key], severity: 'warning' }];
+    if (use.use !== 'limited' || use.allows(value, config)) return [];
+    return [{ path: [key], severity: use.severity, why: use.why }];
+  });
+}
+
+/** Settings without any of which a file says nothing of its model's size. */
+const SIZES = ['hidden_size', 'n_embd', 'num_hidden_layers', 'n_layer'] as const;
+
+/** A file that leaves width and depth to their defaults, which are those of some large model. */
+function sizeRemarks(settings: Json, model: z.ZodObject): KeyRemark[] {
+  const keys = SIZES.filter((key) => model.shape[key]?.safeParse(undefined).success === true);
+  const isSilent = keys.length > 0 && keys.every((key) => settings[key] == null);
+  return isSilent
+    ? [{ path: [], severity: 'error', why: `gives neither ${keys.join(' nor ')}` }]
+    : [];
+}
 
 const defined = (values: Json): Json =>
   Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined));
@@ -45,36 +122,6 @@ function withoutNulls(settings: Json, model: z.ZodObject): Record<string, unknow
       ([key, value]) => value !== null || model.shape[key]?.safeParse(null).success === true,
     ),
   );
-}
-
-/** The value that a `config.json` has of rotary positions. */
-export function rotaryIn(config: Json): Json {
-  if (isObject(config.rope_scaling)) return config.rope_scaling;
-  return isObject(config.rope_parameters) ? config.rope_parameters : {};
-}
-
-function rotarySettingsIn(config: Json): Json {
-  const rotary = rotaryIn(config);
-  return {
-    rope_theta: rotary.rope_theta ?? config.rope_theta,
-    rope_scaling: scalingIn(rotary),
-  };
-}
-
-/** Keys of `rope_parameters` that are settings of their own here. */
-const APART = ['type', 'rope_theta', 'partial_rotary_factor'] as const;
-
-/** How older files call a type of scaling. */
-const OLD_TYPES: Readonly<Record<string, string>> = { su: 'longrope' };
-
-/** Undefined where nothing is stretched. */
-export function scalingIn(rotary: Json): Json | undefined {
-  const type = rotary.rope_type ?? rotary.type ?? 'default';
-  if (type === 'default') return undefined;
-  const rest = Object.fromEntries(
-    Object.entries(rotary).filter(([key]) => !APART.some((apart) => apart === key)),
-  );
-  return { ...rest, rope_type: typeof type === 'string' ? (OLD_TYPES[type] ?? type) : type };
 }
 
 /**

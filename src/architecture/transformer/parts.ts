@@ -67,13 +67,6 @@ export function causalModel(parts: CausalModel): LanguageModel {
   });
 }
 
-/** Paths of most models of transformers. */
-const MODEL_PATHS = {
-  embedding: 'model.embed_tokens',
-  blocks: 'model.layers',
-  head: 'lm_head',
-} as const;
-
 interface DecoderSettings {
   readonly vocab_size: number;
   readonly hidden_size: number;
@@ -81,15 +74,19 @@ interface DecoderSettings {
   readonly max_position_embeddings: number;
   readonly rope_scaling?: Parameters<typeof longestInput>[1];
   readonly tie_word_embeddings: boolean;
+  readonly stored_prefix?: string | undefined;
+}
+
+interface DecoderParts extends Pick<CausalModel, 'block' | 'embeddingSteps' | 'logitSteps'> {
+  readonly norm: (name: string) => Norm;
 }
 
 /** `causalModel` of a config with the usual keys, and the usual names. */
-export function decoder(
-  config: DecoderSettings,
-  parts: Pick<CausalModel, 'norm' | 'block' | 'embeddingSteps' | 'logitSteps'>,
-): LanguageModel {
+export function decoder(config: DecoderSettings, { norm, ...parts }: DecoderParts): LanguageModel {
+  const { stored_prefix: prefix = 'model.' } = config;
   return causalModel({
-    paths: MODEL_PATHS,
+    paths: { embedding: `${prefix}embed_tokens`, blocks: `${prefix}layers`, head: 'lm_head' },
+    norm: norm(`${prefix}norm`),
     vocabulary: config.vocab_size,
     hidden: config.hidden_size,
     positions: longestInput(config.max_position_embeddings, config.rope_scaling),

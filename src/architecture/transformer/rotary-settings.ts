@@ -94,6 +94,7 @@ export function scalingOf(
         betaSlow: scaling.beta_slow ?? BETA_SLOW,
         truncate: scaling.truncate ?? true,
         lastDimension: rotatedDim - 1,
+        inverted: 'backwards',
         amplitude: scaling.attention_factor ?? ratio,
       };
     }

@@ -115,18 +115,22 @@ const NEEDED = {
   longrope: ['short_factor', 'long_factor'],
 } as const satisfies Record<RopeScaling['rope_type'], readonly (keyof RopeScaling)[]>;
 
-interface Scaled {
-  readonly rope_scaling?: RopeScaling | null | undefined;
-}
+/** Keys that say how rotary positions are stretched. */
+type ScalingKey = 'rope_scaling' | 'rope_local_scaling';
+
+type Scaled = Partial<Record<ScalingKey, RopeScaling | null | undefined>>;
 
 /** What a type of scaling needs, and what its values have to be. */
-export const scalingRules = <Model>({ reads, of }: Rotated<Model>) =>
+export const scalingRules = <Model>(
+  { reads, of }: Rotated<Model>,
+  key: ScalingKey = 'rope_scaling',
+) =>
   defineRules<{ readonly model: Model & Scaled }>([
     {
       severity: 'error',
-      reads: ['model.rope_scaling', ...reads],
+      reads: [`model.${key}`, ...reads],
       check: ({ model }) => {
-        const { short_factor: short, long_factor: long } = model.rope_scaling ?? {};
+        const { short_factor: short, long_factor: long } = model[key] ?? {};
         const wanted = of(model) / 2;
         const wrong = [short, long].find((list) => list && list.length !== wanted);
         return wrong && Number.isInteger(wanted)
@@ -139,8 +143,8 @@ export const scalingRules = <Model>({ reads, of }: Rotated<Model>) =>
     },
     {
       severity: 'error',
-      reads: ['model.rope_scaling'],
-      check: ({ model: { rope_scaling: scaling } }) =>
+      reads: [`model.${key}`],
+      check: ({ model: { [key]: scaling } }) =>
         scaling?.rope_type === 'llama3' &&
         scaling.low_freq_factor != null &&
         scaling.high_freq_factor != null &&
@@ -153,15 +157,15 @@ export const scalingRules = <Model>({ reads, of }: Rotated<Model>) =>
     },
     {
       severity: 'error',
-      reads: ['model.rope_scaling'],
-      check: ({ model: { rope_scaling: scaling } }): Finding | undefined => {
+      reads: [`model.${key}`],
+      check: ({ model: { [key]: scaling } }): Finding | undefined => {
         if (!scaling) return undefined;
-        const missing = NEEDED[scaling.rope_type].filter((key) => scaling[key] == null);
+        const missing = NEEDED[scaling.rope_type].filter((each) => scaling[each] == null);
         return missing.length === 0
           ? undefined
           : {
               message: `rope_type ${scaling.rope_type} needs ${missing.join(' and ')}`,
-              suggestion: `write ${missing.map((key) => `${key}: …`).join(', ')} under rope_scaling`,
+              suggestion: `write ${missing.map((each) => `${each}: …`).join(', ')} under ${key}`,
             };
       },
     },
@@ -169,6 +173,9 @@ export const scalingRules = <Model>({ reads, of }: Rotated<Model>) =>
 
 /** Of models that rotate whole heads. */
 export const rotaryRules = scalingRules(wholeHead);
+
+/** Of those that stretch the positions of layers with a window apart. */
+export const localRotaryRules = scalingRules(wholeHead, 'rope_local_scaling');
 
 // ── Lists, lengths and experts ───────────────────────────────────────────────────────────────────
 
@@ -180,15 +187,69 @@ export const layerListRules = (key: string) =>
       reads: [`model.${key}`, 'model.num_hidden_layers'],
       check: ({ model }) => {
         const list = (model as Readonly<Record<string, unknown>>)[key];
-        return Array.isArray(list) && list.length !== model.num_hidden_layers
+        const layers = model.num_hidden_layers;
+        return Array.isArray(list) && list.length !== layers
           ? {
-              message: `${key} has ${list.length} entries for ${model.num_hidden_layers} layers`,
+              message: `${key} has ${list.length} entries for ${layers} layers`,
               suggestion: 'give one for each layer, or leave the list out',
             }
           : undefined;
       },
     },
   ]);
+
+interface Windowed {
+  readonly sliding_window: number | null;
+  readonly use_sliding_window?: boolean;
+  readonly layer_types?: readonly string[] | null | undefined;
+}
+
+/**
+ * A window where layers have one.
+ * @param slidesByRule Whether some layers have it where the config does not list them, also without its size.
+ */
+export const windowRules = (slidesByRule: (model: Windowed) => boolean = () => false) =>
+  defineRules<{ readonly model: Windowed }>([
+    {
+      severity: 'error',
+      reads: ['model.sliding_window', 'model.use_sliding_window', 'model.layer_types'],
+      check: ({ model }) => {
+        const { sliding_window: tokens, use_sliding_window: use, layer_types: types } = model;
+        const isListed = types?.includes('sliding_attention') ?? false;
+        const isUsed = use !== false || isListed;
+        if (tokens === 0 && isUsed) {
+          return {
+            message: 'a window of 0 tokens hides every token',
+            suggestion: 'write sliding_window: 1 or more, or null',
+          };
+        }
+        const slides = types ? isListed : slidesByRule(model);
+        return slides && tokens === null
+          ? {
+              message: 'layers have a sliding window, and its size is null',
+              suggestion: 'write sliding_window: N, or layer_types without sliding_attention',
+            }
+          : undefined;
+      },
+    },
+  ]);
+
+/** Layers that are listed with a window, where a flag switches all windows off. */
+export const usedWindowRules = defineRules<{
+  readonly model: Windowed & { readonly use_sliding_window: boolean };
+}>([
+  {
+    severity: 'error',
+    reads: ['model.layer_types', 'model.use_sliding_window'],
+    check: ({ model: { layer_types: types, use_sliding_window: use } }) =>
+      !use && types?.includes('sliding_attention')
+        ? {
+            message: 'layer_types has sliding_attention, and use_sliding_window is false',
+            suggestion: 'write use_sliding_window: true, or full_attention for all layers',
+          }
+        : undefined,
+  },
+]);
 
 /** Sequences of the training that are longer than the model's positions. */
 export const lengthRules = (positionsKey: string) =>

@@ -4,9 +4,11 @@ import { slidingWindow } from '../constructors.js';
 import type { Dimensions } from '../family.js';
 import type { ActivationName, Window } from '../layer.js';
 import { TRAINING_SECTIONS } from '../training.js';
+import { storedPrefix } from './stored.js';
 
 export const count = z.int().min(1);
-const tokenId = z.int().min(0);
+// Files on the Hub have −1 for none.
+const tokenId = z.int();
 export const epsilon = z.number().positive();
 export const flag = z.boolean();
 
@@ -19,9 +21,19 @@ const ACTIVATION_NAMES = {
   gelu_new: 'geluTanh',
   gelu_fast: 'geluTanh',
   gelu_pytorch_tanh: 'geluTanh',
+  gelu_python_tanh: 'geluTanh',
+  gelu_accurate: 'geluTanh',
+  gelu_10: 'geluClipped',
   quick_gelu: 'quickGelu',
   relu: 'relu',
   relu2: 'reluSquared',
+  relu6: 'relu6',
+  leaky_relu: 'leakyRelu',
+  hardswish: 'hardSwish',
+  mish: 'mish',
+  tanh: 'tanh',
+  sigmoid: 'sigmoid',
+  laplace: 'laplace',
 } as const satisfies Record<string, ActivationName>;
 
 type ActivationWord = keyof typeof ACTIVATION_NAMES;
@@ -31,6 +43,15 @@ const ACTIVATION_WORDS = Object.keys(ACTIVATION_NAMES) as [ActivationWord, ...Ac
 export const activationWord = z.enum(ACTIVATION_WORDS);
 
 export const activationOf = (word: ActivationWord): ActivationName => ACTIVATION_NAMES[word];
+
+/** Of GELUs, those that transformers makes of products, powers and a tanh or erf. */
+const COMPOSED: readonly string[] = [
+  'gelu_new',
+  'gelu_fast',
+  'gelu_python',
+] satisfies ActivationWord[];
+
+export const isComposed = (word: ActivationWord): boolean => COMPOSED.includes(word);
 
 /** Keys that say nothing of what a model is made of or computes. */
 const BOOKKEEPING = {
@@ -94,6 +115,7 @@ export const decoderSizes = (defaults: SizeDefaults) => ({
     .default(defaults.max_position_embeddings)
     .describe('Longest input, in tokens'),
   rms_norm_eps: epsilon.default(defaults.rms_norm_eps).describe('Epsilon of the norms'),
+  stored_prefix: storedPrefix('model.'),
 });
 
 /**
@@ -151,7 +173,7 @@ export function windowAt(
 
 /** Of the models whose upper layers have the window, if they use it at all. */
 export const upperWindowSettings = {
-  ...windowSettings(),
+  ...windowSettings(4096),
   use_sliding_window: flag.default(false).describe('Whether any layer has the window'),
   max_window_layers: z
     .int()

@@ -23,11 +23,21 @@ export function prefixStoredIn(
   return value === undefined ? [] : [{ path: 'model.stored_prefix', value }];
 }
 
+/** Settings of a decoder with the usual names. */
+export const decoderStored = (stored: StoredShapes): readonly Setting[] =>
+  prefixStoredIn(stored, 'model.', 'embed_tokens.weight');
+
+/** The same with experts in some of its layers. */
+export const mixtureStored = (stored: StoredShapes): readonly Setting[] => [
+  ...decoderStored(stored),
+  ...expertsStoredIn(stored),
+];
+
 const PACKED = /\.experts\.gate_up_proj$/;
 const SEPARATE = /\.experts\.(?:0|[1-9]\d*)\./;
 
 /** `model.experts_stored` as a checkpoint has it: all experts in two tensors, or each in its own. */
-export function expertsStoredIn(stored: StoredShapes): readonly Setting[] {
+function expertsStoredIn(stored: StoredShapes): readonly Setting[] {
   for (const name of stored.names()) {
     const value = PACKED.test(name) ? 'packed' : SEPARATE.test(name) ? 'separate' : undefined;
     if (value !== undefined) return [{ path: 'model.experts_stored', value }];

@@ -21,6 +21,7 @@ export function readSafetensors(file: ByteFile): FileIndex {
   return {
     format: 'safetensors',
     tensors,
+    ambiguous: [],
     aliases: aliasesIn(metadata, tensors),
     metadata,
     stateDict: [],

@@ -10,6 +10,7 @@ export const SAFETENSORS_RULES = {
   'st-integer': 'Sizes and offsets are plain integers from 0 to 2^53 − 1.',
   'st-padding': 'Only spaces follow the closing brace of a header.',
   'st-tensors': 'A header has at most 200,000 tensors.',
+  'st-name-length': 'A name, or a key of the metadata, has at most 65,536 bytes in a header.',
   'st-name-twice': 'Each name stands once in a header.',
   'st-metadata-twice': 'Each key stands once in the metadata.',
   'st-metadata-size': 'The metadata have at most 100,000 keys.',

@@ -13,6 +13,8 @@ const FIRST_BEYOND_ASCII = 0x80;
 /** As long as `data_offsets`. */
 const MAX_WORD_BYTES = 12;
 const WORDS = 64;
+/** Names have a few hundred at most. Whoever shows or sorts them takes many times their bytes. */
+const MAX_KEY_BYTES = 2 ** 16;
 /** No byte: beyond the end. */
 const END = -1;
 
@@ -81,12 +83,13 @@ export class HeaderScanner {
 
   /** The key of a member of an object. */
   key(): string {
-    const key = this.string();
+    const key = this.string(MAX_KEY_BYTES);
     this.#expect(COLON, '":"');
     return key;
   }
 
-  string(): string {
+  /** @param most Bytes between the quotes that there may be. Longer strings are refused as names. */
+  string(most = Number.POSITIVE_INFINITY): string {
     this.#expect(QUOTE, 'a string');
     const bytes = this.#bytes;
     const start = this.#position;
@@ -97,7 +100,8 @@ export class HeaderScanner {
       allBits |= byte;
       byte = bytes[++position] ?? END;
     }
-    if (byte !== QUOTE) return this.#stringWithEscapes(start, position);
+    if (byte !== QUOTE) return this.#stringWithEscapes(start, position, most);
+    if (position - start > most) throw this.#tooLong(start, position);
     this.#position = position + 1;
     if (allBits >= FIRST_BEYOND_ASCII) return bytes.toString('utf8', start, position);
     if (position - start > MAX_WORD_BYTES) return bytes.toString('latin1', start, position);
@@ -181,13 +185,14 @@ export class HeaderScanner {
    * @param start Behind its opening quote.
    * @param odd The first byte that is an escape, a control character or the end.
    */
-  #stringWithEscapes(start: number, odd: number): string {
+  #stringWithEscapes(start: number, odd: number, most: number): string {
     const bytes = this.#bytes;
     let end = odd;
     for (let byte = bytes[end] ?? END; byte !== QUOTE; byte = bytes[end] ?? END) {
       if (byte === END) throw this.#unexpected('a closing quote', bytes.length);
       end += byte === BACKSLASH ? 2 : 1;
     }
+    if (end - start > most) throw this.#tooLong(start, end);
     const text = unescaped(bytes.toString('utf8', start - 1, end + 1));
     if (text === undefined) {
       const message =
@@ -204,6 +209,15 @@ export class HeaderScanner {
     }
     this.#position = end + 1;
     return text;
+  }
+
+  #tooLong(start: number, end: number): UserError {
+    return refusal(this.#file, {
+      rule: 'st-name-length',
+      place: place(start - 1),
+      message: `expected a name of at most ${MAX_KEY_BYTES} bytes, found one of ${end - start}`,
+      suggestion: SAVE_AGAIN,
+    });
   }
 
   #unexpected(wanted: string, position = this.#position): UserError {

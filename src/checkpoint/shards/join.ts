@@ -21,6 +21,7 @@ export function joined(index: ShardIndex, shards: ReadonlyMap<string, FileIndex>
   return {
     format,
     tensors,
+    ambiguous: parts.flatMap((part) => part.ambiguous),
     // A tied name may stand in another shard than its tensor; and huggingface_hub, in
     // save_torch_state_dict, notes it in the index alone.
     aliases: aliasesIn(new Map([...index.metadata, ...metadata]), tensors),

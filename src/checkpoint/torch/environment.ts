@@ -3,20 +3,18 @@ import { explainGlobal, type Meaning, meaningOf } from './globals.js';
 import { opaque } from './pickle.js';
 import { type Environment, isHashable, isKind, nameOf } from './pickle-machine.js';
 import type { Refuse, Storages } from './storages.js';
-import { TensorBuilder } from './tensors.js';
+import { buildTensor, checkGradient } from './tensors.js';
 import type { Global, Tuple, Value } from './values.js';
 
 type RefuseArguments = (message: string) => never;
 
 interface Tools {
   readonly refuse: Refuse;
-  readonly builder: TensorBuilder;
   readonly refuseArguments: RefuseArguments;
 }
 
 /** What the names of a PyTorch file mean. Legacy headers have no storages. */
 export function torchEnvironment(refuse: Refuse, storages: Storages | undefined): Environment {
-  const builder = new TensorBuilder(refuse);
   return {
     find(module, name) {
       const global: Global = { kind: 'global', module, name };
@@ -26,7 +24,7 @@ export function torchEnvironment(refuse: Refuse, storages: Storages | undefined)
     canBeMade: (callee) => meaningOf(callee)?.is === 'opaque',
     call(callee, args, refuseArguments) {
       const meaning = meaningOf(callee);
-      return meaning && callMeaning(meaning, callee, args, { refuse, builder, refuseArguments });
+      return meaning && callMeaning(meaning, callee, args, { refuse, refuseArguments });
     },
     persistent(id) {
       if (storages) return storages.find(id);
@@ -39,7 +37,7 @@ function callMeaning(
   meaning: Meaning,
   callee: Global,
   args: Tuple,
-  { refuse, builder, refuseArguments }: Tools,
+  { refuse, refuseArguments }: Tools,
 ): Value | undefined {
   switch (meaning.is) {
     case 'dict':
@@ -53,9 +51,9 @@ function callMeaning(
     case 'opaque':
       return opaque(callee, args, 'reduce');
     case 'rebuild':
-      return meaning.what === 'parameter'
-        ? parameterData(args, refuse)
-        : builder.build(args, meaning.what === 'typed-tensor');
+      return buildTensor(args, meaning.what === 'typed-tensor', refuse);
+    case 'parameter':
+      return parameterData(args, meaning.hasState, refuse);
     case 'type':
     case 'dtype':
     case 'storage':
@@ -63,11 +61,31 @@ function callMeaning(
   }
 }
 
-/** `_rebuild_parameter(data, requires_grad, hooks)`, with or without a state: its tensor. */
-function parameterData(args: Tuple, refuse: Refuse): StoredTensor {
-  const [data = null] = args.items;
-  if (isKind(data, 'tensor') && args.items.length >= 3 && args.items.length <= 4) return data;
-  throw refuse('parameter-data', `makes a parameter of ${nameOf(data)}, which should be a tensor`);
+/** `_rebuild_parameter(data, requires_grad, hooks[, state])`: its tensor. */
+function parameterData({ items }: Tuple, hasState: boolean, refuse: Refuse): StoredTensor {
+  const [data = null, requiresGrad = null, , state = null] = items;
+  const expected = hasState ? 4 : 3;
+  if (!isKind(data, 'tensor') || items.length !== expected) {
+    throw refuse(
+      'parameter-data',
+      `makes a parameter of ${items.length} arguments, the first ${nameOf(data)}; expected ${expected}, the first a tensor`,
+    );
+  }
+  if (!isEmptyState(state)) {
+    throw refuse(
+      'parameter-state',
+      'sets attributes of a parameter, which could replace its values',
+      'save model.state_dict(), which holds tensors without attributes',
+    );
+  }
+  checkGradient(requiresGrad, data.dtype, refuse);
+  return data;
+}
+
+/** Whether a state sets nothing: None, an empty dict, or a pair of them. */
+function isEmptyState(state: Value): boolean {
+  const parts = isKind(state, 'tuple') && state.items.length === 2 ? state.items : [state];
+  return parts.every((part) => part === null || (isKind(part, 'dict') && part.entries.size === 0));
 }
 
 function dictFrom(
@@ -89,8 +107,7 @@ function dictFrom(
   if (from === 'dict') {
     if (!isKind(source, 'dict'))
       return refuseArguments(`called with ${nameOf(source)}, not a dict`);
-    // Not copied: many small calls could make many copies of one large dict.
-    return { ...dict, entries: source.entries };
+    return { ...dict, entries: new Map(source.entries) };
   }
   if (!isKind(source, 'list')) return refuseArguments(`called with ${nameOf(source)}, not a list`);
   for (const pair of source.items) {

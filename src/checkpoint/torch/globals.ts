@@ -24,7 +24,9 @@ export type Meaning =
   | { readonly is: 'dtype'; readonly dtype: StoredDtype | undefined }
   /** Undefined dtype: bytes. */
   | { readonly is: 'storage'; readonly dtype: StoredDtype | undefined }
-  | { readonly is: 'rebuild'; readonly what: 'tensor' | 'typed-tensor' | 'parameter' };
+  | { readonly is: 'rebuild'; readonly what: 'tensor' | 'typed-tensor' }
+  /** `hasState`: an argument more, with what was set on the parameter. */
+  | { readonly is: 'parameter'; readonly hasState: boolean };
 
 /** NumPy 2 renamed its inner modules; files of both are about. */
 const NUMPY_CORES = ['numpy.core', 'numpy._core'];
@@ -81,8 +83,8 @@ const ALLOWED: ReadonlyMap<string, Meaning> = new Map<string, Meaning>([
   ['torch complex32', { is: 'dtype', dtype: undefined }],
   ['torch._utils _rebuild_tensor_v2', { is: 'rebuild', what: 'tensor' }],
   ['torch._utils _rebuild_tensor_v3', { is: 'rebuild', what: 'typed-tensor' }],
-  ['torch._utils _rebuild_parameter', { is: 'rebuild', what: 'parameter' }],
-  ['torch._utils _rebuild_parameter_with_state', { is: 'rebuild', what: 'parameter' }],
+  ['torch._utils _rebuild_parameter', { is: 'parameter', hasState: false }],
+  ['torch._utils _rebuild_parameter_with_state', { is: 'parameter', hasState: true }],
 ]);
 
 /** What an allowed name is; undefined for all others. */

@@ -35,12 +35,13 @@ export function readTorchLegacy(file: ByteFile, { stateDict }: TorchOptions = {}
     true,
   );
   const root = readPickle(source, torchEnvironment(refuse, storages));
-  const found = findStateDict(root, stateDict, file.path);
+  const found = findStateDict(root, stateDict, file);
   const { value, end } = plainPickle(file, source.position);
   placeStorages(file, end, keysIn(file, value, places), places, storages.all);
   return {
     format: 'torch-legacy',
     tensors: found.tensors,
+    ambiguous: found.ambiguous,
     aliases: new Map(),
     metadata: new Map(),
     stateDict: found.path,

@@ -24,8 +24,19 @@ const OBJECT_BYTES = 100;
 export const TABLE_BYTES = 250;
 const REFERENCE_BYTES = 20;
 export const ENTRY_BYTES = 40;
-/** Of all values together: those of some 70,000 tensors, more than real files have. */
-const MAX_BYTES = 160e6;
+/**
+ * What a key costs beside that is an integer far from 0. JavaScript's tables hash integers without a secret, so that a
+ * file can choose many that collide; those near 0 are too few for that.
+ */
+const FAR_KEY_BYTES = 400;
+const FAR = 2 ** 20;
+/**
+ * Of all values together: those of some 70,000 tensors in a small file. Training checkpoints are large, and have three
+ * more tensors for each in the state of their optimizer: a byte beyond the size of a small file may make more of them.
+ */
+const MAX_BYTES = { small: 160e6, large: 640e6 };
+const SMALL_FILE = 16e6;
+const MAX_BYTES_PER_BYTE = 30;
 const MAX_MARKS = 200;
 const MAX_MEMO = 2_000_000;
 const MAX_TEXT_BYTES = 2 ** 20;
@@ -41,21 +52,24 @@ export class PickleMachine {
   /** The stacks below the open marks. */
   readonly #below: Value[][] = [];
   readonly #memo = new Map<number, Value>();
+  readonly #maxBytes: number;
   #bytes = 0;
 
   constructor(source: PickleSource, environment: Environment) {
     this.source = source;
     this.environment = environment;
+    const beyond = Math.max(0, source.file.size - SMALL_FILE);
+    this.#maxBytes = Math.min(MAX_BYTES.small + MAX_BYTES_PER_BYTE * beyond, MAX_BYTES.large);
   }
 
   push(value: Value): void {
-    this.#spend(REFERENCE_BYTES);
+    this.spend(REFERENCE_BYTES);
     this.#stack.push(value);
   }
 
   /** Pushes a value that was made just now. @param bytes Of what it holds beside references. */
   pushNew(value: Value, bytes = 0): void {
-    this.#spend(OBJECT_BYTES + bytes);
+    this.spend(OBJECT_BYTES + bytes);
     this.push(value);
   }
 
@@ -105,7 +119,7 @@ export class PickleMachine {
     if (index >= MAX_MEMO) {
       throw this.source.refusal('pickle-memo-index', `sets entry ${index} of the memo`);
     }
-    this.#spend(REFERENCE_BYTES);
+    this.spend(REFERENCE_BYTES);
     this.#memo.set(index, this.top());
   }
 
@@ -154,7 +168,7 @@ export class PickleMachine {
     const list = this.top();
     if (!isKind(list, 'list'))
       throw this.source.refusal('pickle-list', 'appends to what is no list');
-    this.#spend(items.length * REFERENCE_BYTES);
+    this.spend(items.length * REFERENCE_BYTES);
     for (const item of items) list.items.push(item);
   }
 
@@ -165,7 +179,7 @@ export class PickleMachine {
   }
 
   addTo(set: SetOf, items: readonly Value[]): void {
-    this.#spend(items.length * ENTRY_BYTES);
+    this.spend(items.length * ENTRY_BYTES);
     for (const item of items) set.items.add(this.#key(item));
   }
 
@@ -181,7 +195,7 @@ export class PickleMachine {
     if (pairs.length % 2 !== 0) {
       throw this.source.refusal('pickle-pairs', 'sets a key without a value');
     }
-    this.#spend((pairs.length / 2) * ENTRY_BYTES);
+    this.spend((pairs.length / 2) * ENTRY_BYTES);
     for (let index = 0; index < pairs.length; index += 2) {
       dict.entries.set(this.#key(pairs[index] ?? null), pairs[index + 1] ?? null);
     }
@@ -196,15 +210,18 @@ export class PickleMachine {
       );
     }
     if (typeof value === 'boolean') return value ? 1 : 0;
-    return isKind(value, 'float') && Number.isSafeInteger(value.value) ? value.value : value;
+    const key = isKind(value, 'float') && Number.isSafeInteger(value.value) ? value.value : value;
+    if (typeof key === 'number' && Math.abs(key) > FAR) this.spend(FAR_KEY_BYTES);
+    return key;
   }
 
-  #spend(bytes: number): void {
+  /** Counts bytes that are made, or read again, as a call does with what its arguments hold. */
+  spend(bytes: number): void {
     this.#bytes += bytes;
-    if (this.#bytes > MAX_BYTES) {
+    if (this.#bytes > this.#maxBytes) {
       throw this.source.refusal(
         'pickle-memory',
-        `builds more than ${MAX_BYTES / 1e6} MB of objects`,
+        `builds more than ${Math.floor(this.#maxBytes / 1e6)} MB of objects`,
       );
     }
   }

@@ -154,6 +154,8 @@ function callOperands(machine: PickleMachine): { callee: Value; args: Tuple } {
 
 function reduce(machine: PickleMachine, source: PickleSource): void {
   const { callee, args } = callOperands(machine);
+  // What is read costs as if it were made: the same argument can be handed over again and again.
+  for (const argument of args.items) machine.spend(entriesIn(argument) * ENTRY_BYTES);
   const result = isKind(callee, 'global')
     ? machine.environment.call(callee, args, (message) => {
         throw source.refusal('pickle-arguments', `${callee.module}.${callee.name}: ${message}`);
@@ -163,6 +165,13 @@ function reduce(machine: PickleMachine, source: PickleSource): void {
     throw source.refusal('pickle-call', 'calls something that is no function of the allow-list');
   }
   machine.pushNew(result, heldBytes(result));
+}
+
+/** The parts of a container that a call may look at. */
+function entriesIn(value: Value): number {
+  if (isKind(value, 'dict')) return value.entries.size;
+  if (isKind(value, 'set')) return value.items.size;
+  return isKind(value, 'list') ? value.items.length : 0;
 }
 
 /** About the bytes that the result of a call takes, so that calling again and again costs. */

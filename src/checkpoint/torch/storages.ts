@@ -19,12 +19,16 @@ interface StorageId {
   readonly length: number;
   readonly bytes: number;
   /** Of a legacy view: the first element in the storage, and the number of elements. */
-  readonly view: { readonly offset: number; readonly length: number } | undefined;
+  readonly view:
+    | { readonly key: string; readonly offset: number; readonly length: number }
+    | undefined;
 }
 
 /** The storages of one file, by key. */
 export class Storages {
   readonly #byKey = new Map<string, Storage>();
+  /** The part that the key of each view means. */
+  readonly #views = new Map<string, Storage>();
   readonly #refuse: Refuse;
   readonly #place: (key: string, bytes: number) => PlacedLater;
   /** Whether persistent ids have a sixth field, for views. */
@@ -50,6 +54,7 @@ export class Storages {
   find(id: Value): Storage {
     const { key, dtype, length, bytes, view } = this.#parse(id);
     const known = this.#byKey.get(key);
+    if (this.#views.has(key)) throw this.#sharedKey(key);
     // PyTorch takes bytes without a type and bytes of type U8 for the same.
     if (known && ((known.dtype ?? 'U8') !== (dtype ?? 'U8') || known.length !== length)) {
       throw this.#refuse(
@@ -57,17 +62,37 @@ export class Storages {
         `names storage ${key} as ${length} × ${dtype ?? 'bytes'}, and elsewhere as ${known.length} × ${known.dtype ?? 'bytes'}`,
       );
     }
-    if (known && known.dtype !== dtype) return { ...known, dtype };
-    const storage: Storage = known ?? {
-      kind: 'storage',
-      key,
-      dtype,
-      start: 0,
-      length,
-      data: this.#place(key, bytes),
-    };
-    this.#byKey.set(key, storage);
-    return view ? { ...storage, start: view.offset, length: view.length } : storage;
+    const storage: Storage =
+      known && known.dtype === dtype
+        ? known
+        : {
+            kind: 'storage',
+            key,
+            dtype,
+            start: 0,
+            length,
+            data: known?.data ?? this.#place(key, bytes),
+          };
+    if (known === undefined) this.#byKey.set(key, storage);
+    return view ? this.#viewed(storage, view) : storage;
+  }
+
+  /** PyTorch takes the first part for every later one of the same key. */
+  #viewed(storage: Storage, { key, offset, length }: NonNullable<StorageId['view']>): Storage {
+    const view = { ...storage, start: offset, length };
+    const first = this.#views.get(key) ?? view;
+    const isSame =
+      first.key === view.key && first.start === view.start && first.length === view.length;
+    if (!isSame || this.#byKey.has(key)) throw this.#sharedKey(key);
+    this.#views.set(key, first);
+    return view;
+  }
+
+  #sharedKey(key: string) {
+    return this.#refuse(
+      'storage-view-key',
+      `uses key ${show(key)} for two storages or views, which PyTorch takes for the same`,
+    );
   }
 
   /** `('storage', type, key, location, length)`, and in legacy files None or `(key, offset, length)`. */
@@ -140,7 +165,7 @@ export class Storages {
       isCount(offset) &&
       isCount(length) &&
       offset + length <= elements;
-    if (isView) return { offset, length };
+    if (isView) return { key: viewKey, offset, length };
     throw this.#refuse(
       'storage-view',
       `takes elements from ${show(offset ?? null)} on, ${show(length ?? null)} of them, out of storage ${key} with ${elements}`,

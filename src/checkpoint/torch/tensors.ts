@@ -1,6 +1,7 @@
 /** Tensors out of the arguments of the functions that PyTorch rebuilds them with (torch/_utils.py). */
 import { STORED_DTYPES, type StoredDtype, storedBytes } from '../../tensor/stored-dtype.js';
-import type { StoredBytes, StoredTensor } from '../stored-tensor.js';
+import type { StoredTensor } from '../stored-tensor.js';
+import { bytesText } from '../wording.js';
 import { meaningOf } from './globals.js';
 import { isKind } from './pickle-machine.js';
 import { type Refuse, show } from './storages.js';
@@ -9,74 +10,43 @@ import type { Dict, Storage, Tuple, Value } from './values.js';
 const MAX_RANK = 8;
 /** Elements that a tensor may have although its storage is smaller, as expanded tensors do. */
 const MAX_EXPANDED = 2 ** 20;
-/** How often the tensors of a storage may show it all, and elements that they may have beside. */
-const MAX_SHOWINGS = 1024;
-const MAX_EXTRA = 2 ** 24;
+/** Of a tensor: PyTorch writes `neg` and `conj`. */
+const MAX_FLAGS = 2;
 
-/** Rebuilds the tensors of one file, and keeps an eye on what they make of their storages together. */
-export class TensorBuilder {
-  readonly #refuse: Refuse;
-  /** Elements of all tensors on a storage. */
-  readonly #shown = new Map<StoredBytes, number>();
-
-  constructor(refuse: Refuse) {
-    this.#refuse = refuse;
-  }
-
-  /**
-   * `_rebuild_tensor_v2(storage, offset, size, stride, requires_grad, hooks[, metadata])`, and v3 with a
-   * dtype before the metadata.
-   */
-  build(args: Tuple, isTyped: boolean): StoredTensor {
-    const refuse = this.#refuse;
-    const { items } = args;
-    const [storage = null, offset = null, size = null, stride = null] = items;
-    const [typed = null, flags = null] = isTyped ? items.slice(6) : [null, items[6]];
-    const count = items.length - (isTyped ? 1 : 0);
-    if (
-      !isKind(storage, 'storage') ||
-      !isKind(size, 'tuple') ||
-      !isKind(stride, 'tuple') ||
-      (flags !== null && !isKind(flags, 'dict')) ||
-      count < 6 ||
-      count > 7
-    ) {
-      throw refuse(
-        'tensor-arguments',
-        'rebuilds a tensor from something else than a storage, an offset, sizes and strides',
-      );
-    }
-    checkFlags(flags, refuse);
-    const dtype = isTyped ? dtypeOf(typed) : storage.dtype;
-    if (dtype === undefined) {
-      throw refuse(
-        'tensor-dtype',
-        'rebuilds a tensor of an element type that files do not store',
-        'save the tensors in another type',
-      );
-    }
-    const tensor = place(
-      storage,
-      dtype,
-      numbers([offset], size.items, stride.items, refuse),
-      refuse,
+/**
+ * `_rebuild_tensor_v2(storage, offset, size, stride, requires_grad, hooks[, metadata])`, and v3 with a
+ * dtype before the metadata.
+ */
+export function buildTensor(args: Tuple, isTyped: boolean, refuse: Refuse): StoredTensor {
+  const { items } = args;
+  const [storage = null, offset = null, size = null, stride = null] = items;
+  const [typed = null, flags = null] = isTyped ? items.slice(6) : [null, items[6]];
+  const count = items.length - (isTyped ? 1 : 0);
+  if (
+    !isKind(storage, 'storage') ||
+    !isKind(size, 'tuple') ||
+    !isKind(stride, 'tuple') ||
+    (flags !== null && !isKind(flags, 'dict')) ||
+    count < 6 ||
+    count > 7
+  ) {
+    throw refuse(
+      'tensor-arguments',
+      'rebuilds a tensor from something else than a storage, an offset, sizes and strides',
     );
-    this.#addShown(tensor);
-    return tensor;
   }
-
-  #addShown({ storage, elements, dtype }: StoredTensor): void {
-    const shown = (this.#shown.get(storage) ?? 0) + elements;
-    this.#shown.set(storage, shown);
-    const capacity = storage.bytes / widthOf(dtype);
-    if (shown > MAX_SHOWINGS * capacity + MAX_EXTRA) {
-      throw this.#refuse(
-        'tensor-amplification-sum',
-        `makes ${shown} elements and more out of a storage of ${storage.bytes} bytes`,
-        'save contiguous copies, or the smaller tensors that they were expanded from',
-      );
-    }
+  checkFlags(flags, refuse);
+  const dtype = isTyped ? dtypeOf(typed) : storage.dtype;
+  if (dtype === undefined) {
+    throw refuse(
+      'tensor-dtype',
+      'rebuilds a tensor of an element type that files do not store',
+      'save the tensors in another type',
+    );
   }
+  checkByteOrder(storage, dtype, refuse);
+  checkGradient(items[4] ?? null, dtype, refuse);
+  return place(storage, dtype, numbers([offset], size.items, stride.items, refuse), refuse);
 }
 
 function dtypeOf(value: Value): StoredDtype | undefined {
@@ -86,12 +56,42 @@ function dtypeOf(value: Value): StoredDtype | undefined {
 
 /** `{'neg': …, 'conj': …}`: when one is true the stored bytes are not the values. */
 function checkFlags(flags: Dict | null, refuse: Refuse): void {
-  const set = [...(flags?.entries ?? [])].filter(([, value]) => value !== false);
+  if (flags === null) return;
+  const { size } = flags.entries;
+  if (size > MAX_FLAGS) {
+    throw refuse('tensor-flag-count', `rebuilds a tensor with ${size} flags`);
+  }
+  const set = [...flags.entries].filter(([, value]) => value !== false);
   if (set.length === 0) return;
   throw refuse(
     'tensor-flags',
     `holds a tensor whose stored bytes are not its values (${set.map(([name]) => show(name)).join(', ')})`,
     'save a copy of it: tensor.clone(), or tensor.resolve_neg().resolve_conj()',
+  );
+}
+
+/** PyTorch swaps the bytes of a storage by the words of its own type, whatever tensors lie on it. */
+function checkByteOrder({ key, data, dtype }: Storage, read: StoredDtype, refuse: Refuse): void {
+  const words = wordBytesOf(dtype);
+  if (!data.isBigEndian || wordBytesOf(read) === words) return;
+  throw refuse(
+    'storage-words',
+    `reads ${read} from storage ${key} of a big-endian file, whose words have ${bytesText(words)}`,
+    'save it on a little-endian machine',
+  );
+}
+
+const wordBytesOf = (dtype: StoredDtype | undefined) =>
+  dtype ? STORED_DTYPES[dtype].wordBytes : 1;
+
+/** PyTorch loads no tensor that requires gradients and cannot have them. */
+export function checkGradient(required: Value, dtype: StoredDtype, refuse: Refuse): void {
+  const { kind } = STORED_DTYPES[dtype];
+  if (required === false) return;
+  if (required === true && (kind === 'float' || kind === 'complex')) return;
+  throw refuse(
+    'tensor-gradient',
+    `makes a tensor of type ${dtype} with requires_grad ${show(required)}; expected False, or True for floats`,
   );
 }
 

@@ -40,10 +40,11 @@ export function readTorchZip(file: ByteFile, { stateDict }: TorchOptions = {}): 
     false,
   );
   const root = readPickle(source, torchEnvironment(refuse, storages));
-  const found = findStateDict(root, stateDict, file.path);
+  const found = findStateDict(root, stateDict, file);
   return {
     format: 'torch-zip',
     tensors: found.tensors,
+    ambiguous: found.ambiguous,
     aliases: new Map(),
     metadata: new Map(),
     stateDict: found.path,

@@ -5,6 +5,7 @@
 import { crc32 } from 'node:zlib';
 import type { ByteSink } from '../../files/byte-sink.js';
 import {
+  DESCRIPTOR_FLAG,
   END64_LENGTH,
   EXTRA_HEAD_BYTES,
   RECORD_BYTES,
@@ -52,7 +53,7 @@ const PADDING = 'Z';
 /** What a reader must know of zip: 2.0 in general, 4.5 for zip64. */
 const VERSION = { plain: 20, zip64: 45 } as const;
 /** Checksum and sizes follow the data; names are UTF-8. */
-const FLAGS = (1 << 3) | (1 << 11);
+const FLAGS = DESCRIPTOR_FLAG | (1 << 11);
 /** The first of January 1980, the first day that zip knows: the same content gives the same file. */
 const DATE = (1 << 5) | 1;
 

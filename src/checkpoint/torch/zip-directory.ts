@@ -75,6 +75,7 @@ function readEntry(path: string, entry: Buffer, at: number): DirectoryEntry {
   const name = readName(path, nameBytes, at);
   const refuseEntry: Refuse = (broken) => refuse({ place: entryPlace(name), ...broken });
 
+  checkAttributes(entry.readUInt32LE(38), refuseEntry);
   const flags = entry.readUInt16LE(8);
   const method = entry.readUInt16LE(10);
   if ((flags & REFUSED_FLAGS) !== 0) {
@@ -105,7 +106,21 @@ function readEntry(path: string, entry: Buffer, at: number): DirectoryEntry {
   return { name, nameBytes, method, flags, bytes, position };
 }
 
-type Refuse = (broken: Omit<Refusal, 'place'> & { readonly place?: string }) => Error;
+/** The bit of MS-DOS for a folder: PyTorch does not read such an entry, and loads uninitialised memory. */
+const FOLDER_ATTRIBUTE = 1 << 4;
+/** The kinds of Unix that a mode gives in its highest four bits: none, and a regular file. */
+const FILE_KINDS: readonly number[] = [0, 8];
+
+/** @param external Attributes of MS-DOS in the low half, the mode of Unix in the high one. */
+function checkAttributes(external: number, refuse: Refuse): void {
+  if ((external & FOLDER_ATTRIBUTE) === 0 && FILE_KINDS.includes(external >>> 28)) return;
+  throw refuse({
+    rule: 'zip-attributes',
+    message: `has the attributes 0x${external.toString(16)} of a folder, a link or a device, expected those of a regular file`,
+  });
+}
+
+export type Refuse = (broken: Omit<Refusal, 'place'> & { readonly place?: string }) => Error;
 
 /** Fields of 32 bits that can be saturated, in the order in which the zip64 field makes up for them. */
 const WIDENED = { bytes: 24, storedBytes: 20, position: 42 } as const;
@@ -139,7 +154,7 @@ function widened(entry: Buffer, extra: Buffer, refuse: Refuse) {
 const ABSENT = Buffer.alloc(0);
 
 /** What the extra field for zip64 holds; nothing when there is none. */
-function zip64Field(extra: Buffer, refuse: Refuse): Buffer {
+export function zip64Field(extra: Buffer, refuse: Refuse): Buffer {
   const found: Buffer[] = [];
   let at = 0;
   while (at + EXTRA_HEAD_BYTES <= extra.length) {

@@ -36,3 +36,8 @@ export const ZIP64_EXTRA = 1;
 
 /** The method of entries that are not compressed. */
 export const STORED = 0;
+
+/** The flag of an entry whose sizes and checksum follow its data. */
+export const DESCRIPTOR_FLAG = 1 << 3;
+/** Bytes of a data descriptor with its signature: sizes of 32 bits, or of 64. */
+export const DESCRIPTOR_BYTES = [16, 24] as const;

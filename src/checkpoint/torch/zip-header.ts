@@ -1,20 +1,28 @@
 import type { ByteFile } from '../byte-file.js';
-import { type Refusal, refusal } from '../refusal.js';
+import { refusal } from '../refusal.js';
 import { SAVE_AGAIN } from './advice.js';
-import type { DirectoryEntry } from './zip-directory.js';
-import { RECORD_BYTES, SATURATED_16, SIGNATURES } from './zip-format.js';
+import { type DirectoryEntry, type Refuse, zip64Field } from './zip-directory.js';
+import {
+  DESCRIPTOR_FLAG,
+  RECORD_BYTES,
+  SATURATED_16,
+  SATURATED_32,
+  SIGNATURES,
+} from './zip-format.js';
 import { entryPlace } from './zip-names.js';
 
 /** Where an entry lies in the file: its header, and its data up to `end`. */
-interface EntryPlace {
+export interface EntryPlace {
   readonly header: number;
   readonly data: number;
   readonly end: number;
+  /** Whether a data descriptor may follow. */
+  readonly hasDescriptor: boolean;
 }
 
 /**
- * Finds the data of entries by the headers in front of them. A header's sizes, checksum and zip64 field
- * are not looked at: PyTorch leaves them 0, and the directory has them.
+ * Finds the data of entries by the headers in front of them. A header's checksum is not compared: PyTorch
+ * leaves it 0, and the directory has it.
  */
 export class HeaderReader {
   readonly #file: ByteFile;
@@ -30,8 +38,8 @@ export class HeaderReader {
 
   /** @throws UserError when the entry's header is not there, or not this entry's. */
   locate({ name, nameBytes, method, flags, bytes, position }: DirectoryEntry): EntryPlace {
-    const refuse = (broken: Pick<Refusal, 'rule' | 'message'>) =>
-      refusal(this.#file.path, { ...broken, place: entryPlace(name), suggestion: SAVE_AGAIN });
+    const refuse: Refuse = (broken) =>
+      refusal(this.#file.path, { place: entryPlace(name), suggestion: SAVE_AGAIN, ...broken });
     const fixedEnd = position + BigInt(RECORD_BYTES.header);
     if (fixedEnd > this.#limit) {
       throw refuse({
@@ -63,7 +71,8 @@ export class HeaderReader {
         message: `has another name in its header, at byte ${position}`,
       });
     }
-    const data = fixedEnd + BigInt(nameLength + header.readUInt16LE(28));
+    const extraBytes = header.readUInt16LE(28);
+    const data = fixedEnd + BigInt(nameLength + extraBytes);
     const end = data + bytes;
     if (end > this.#limit) {
       throw refuse({
@@ -71,8 +80,21 @@ export class HeaderReader {
         message: `has ${bytes} bytes from byte ${data} on, but the directory begins at ${this.#limit}`,
       });
     }
+    const hasDescriptor = (flags & DESCRIPTOR_FLAG) !== 0;
+    const sizes = HEADER_SIZES.map((at) => header.readUInt32LE(at));
+    const isLeftOut = hasDescriptor && sizes.every((size) => size === 0);
+    if (!isLeftOut) {
+      const extra = () => this.#file.read(Number(data) - extraBytes, extraBytes);
+      const own = widened(sizes, extra, refuse);
+      if (own.some((size) => size !== bytes)) {
+        throw refuse({
+          rule: 'zip-header-sizes',
+          message: `has ${own.join(' and ')} bytes in its header, in the directory ${bytes}`,
+        });
+      }
+    }
     // Exact: all three lie within the file.
-    return { header: Number(position), data: Number(data), end: Number(end) };
+    return { header: Number(position), data: Number(data), end: Number(end), hasDescriptor };
   }
 
   /** The header at `position` with as much of its name as lies before the directory. */
@@ -82,4 +104,20 @@ export class HeaderReader {
     this.#file.readInto(header, position);
     return header;
   }
+}
+
+/** The sizes of a header, unpacked and in the archive: the order of its zip64 field. */
+const HEADER_SIZES = [22, 18] as const;
+
+/** Sizes of a header, from its zip64 field where they are saturated; 0 where the field is too short. */
+function widened(sizes: readonly number[], extra: () => Buffer, refuse: Refuse): bigint[] {
+  if (!sizes.includes(SATURATED_32)) return sizes.map(BigInt);
+  const field = zip64Field(extra(), refuse);
+  let at = 0;
+  return sizes.map((size) => {
+    if (size !== SATURATED_32) return BigInt(size);
+    const start = at;
+    at += 8;
+    return at <= field.length ? field.readBigUInt64LE(start) : 0n;
+  });
 }

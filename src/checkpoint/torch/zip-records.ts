@@ -35,6 +35,7 @@ export function checkTorchRecords(
   file: ByteFile,
   records: ReadonlyMap<string, ZipRecord>,
 ): RecordFindings {
+  checkCase(file, records);
   checkKind(file, records);
   checkVersion(file, records);
   const byteorder = wordOf(file, records, 'byteorder') ?? 'little';
@@ -56,6 +57,19 @@ export function checkTorchRecords(
     });
   }
   return { isBigEndian: byteorder === 'big', warnings: strangers(records) };
+}
+
+/** PyTorch finds records in whatever case their names are. */
+function checkCase(file: ByteFile, records: ReadonlyMap<string, ZipRecord>): void {
+  for (const name of records.keys()) {
+    if (KNOWN.test(name) || !KNOWN.test(name.toLowerCase())) continue;
+    throw refusal(file.path, {
+      rule: 'zip-name-case',
+      place: `record ${quoted(name)}`,
+      message: `PyTorch ignores the case of letters and reads this record as ${quoted(name.toLowerCase())}`,
+      suggestion: SAVE_AGAIN,
+    });
+  }
 }
 
 function checkKind(file: ByteFile, records: ReadonlyMap<string, ZipRecord>): void {

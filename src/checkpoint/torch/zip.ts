@@ -8,9 +8,10 @@ import { quoted } from '../wording.js';
 import { SAVE_AGAIN } from './advice.js';
 import { readDirectory } from './zip-directory.js';
 import { readEnd } from './zip-end.js';
-import { HeaderReader } from './zip-header.js';
+import { type EntryPlace, HeaderReader } from './zip-header.js';
 import { entryPlace } from './zip-names.js';
 import { checkTorchRecords, type RecordFindings, type ZipRecord } from './zip-records.js';
+import { checkTiling } from './zip-tiling.js';
 
 export interface TorchArchive extends RecordFindings {
   /** The folder that all entries lie in. */
@@ -28,8 +29,9 @@ export function readTorchArchive(file: ByteFile): TorchArchive {
   const directory = readEnd(file);
   const headers = new HeaderReader(file, directory.position);
   const records = new Map<string, ZipRecord>();
-  const starts: number[] = [];
-  const ends: number[] = [];
+  const places: EntryPlace[] = [];
+  /** PyTorch looks names up without their case. */
+  const folded = new Set<string>();
   let root: string | undefined;
   for (const entry of readDirectory(file, directory)) {
     const slash = entry.name.indexOf('/');
@@ -44,34 +46,19 @@ export function readTorchArchive(file: ByteFile): TorchArchive {
       });
     }
     const name = entry.name.slice(slash + 1);
-    if (records.has(name)) {
+    if (folded.has(name.toLowerCase())) {
       throw refusal(file.path, {
         rule: 'zip-name-once',
         place: entryPlace(entry.name),
-        message: 'is there twice, and readers differ in which they take',
+        message: 'has the name of an entry before it: PyTorch ignores the case of letters',
         suggestion: SAVE_AGAIN,
       });
     }
-    const { header, data, end } = headers.locate(entry);
-    starts.push(header);
-    ends.push(end);
-    records.set(name, { position: data, bytes: end - data });
+    folded.add(name.toLowerCase());
+    const place = headers.locate(entry);
+    places.push(place);
+    records.set(name, { position: place.data, bytes: place.end - place.data });
   }
-  checkOverlap(file, starts, ends);
+  checkTiling(file, places, directory.position);
   return { root: root ?? '', records, ...checkTorchRecords(file, records) };
-}
-
-/** When each entry ends before the next one begins, the n-th to begin is also the n-th to end. */
-function checkOverlap(file: ByteFile, starts: readonly number[], ends: readonly number[]): void {
-  const sortedStarts = Float64Array.from(starts).sort();
-  const sortedEnds = Float64Array.from(ends).sort();
-  const index = sortedEnds.findIndex((end, n) => end > (sortedStarts[n + 1] ?? Infinity));
-  if (index >= 0) {
-    throw refusal(file.path, {
-      rule: 'zip-overlap',
-      place: `byte ${sortedStarts[index + 1]}`,
-      message: `an entry begins here, but one before it ends only at byte ${sortedEnds[index]}`,
-      suggestion: SAVE_AGAIN,
-    });
-  }
 }

@@ -3,6 +3,7 @@
  * steps of eight small ones each take many times as long. It has no gradient; what wants one needs those
  * operations here, or a scan backwards as a custom gradient (`tf.customGrad`).
  */
+import { UserError } from '../../errors.js';
 import { LANES, scanModule } from './scan-kernel.js';
 
 const PAGE_BYTES = 65_536;
@@ -136,14 +137,30 @@ interface Memory {
   grow(pages: number): void;
 }
 
+/** A process may have too little address space left, however little is asked for. */
+function withMemory<T>(allocate: () => T): T {
+  try {
+    return allocate();
+  } catch (error) {
+    if (!(error instanceof RangeError)) throw error;
+    throw new UserError('system', 'WebAssembly got no memory for the scan of a Mamba layer', {
+      suggestion:
+        'raise the limit of address space (ulimit -v), use --engine onnx, or a smaller batch or context',
+      cause: error,
+    });
+  }
+}
+
 let instance: ReturnType<typeof instantiate> | undefined;
 
 function instantiate() {
-  const memory = new WebAssembly.Memory({ initial: 1 });
-  const { exports } = new WebAssembly.Instance(new WebAssembly.Module(scanModule()), {
-    env: { memory },
+  return withMemory(() => {
+    const memory = new WebAssembly.Memory({ initial: 1 });
+    const { exports } = new WebAssembly.Instance(new WebAssembly.Module(scanModule()), {
+      env: { memory },
+    });
+    return { memory, run: exports.run };
   });
-  return { memory, run: exports.run };
 }
 
 /** The kernel, and arrays of these lengths in its memory, which hold what was left there. */
@@ -153,7 +170,7 @@ function kernel<Name extends string>(lengths: Readonly<Record<Name, number>>) {
   const named = Object.entries<number>(lengths);
   const bytes = named.reduce((sum, [, length]) => sum + length * FLOAT_BYTES, 0);
   const missing = bytes - memory.buffer.byteLength;
-  if (missing > 0) memory.grow(Math.ceil(missing / PAGE_BYTES));
+  if (missing > 0) withMemory(() => memory.grow(Math.ceil(missing / PAGE_BYTES)));
   let offset = 0;
   const arrays = named.map(([name, length]) => {
     const array = new Float32Array(memory.buffer, offset, length);

@@ -40,10 +40,22 @@ async function initialise(
 ): Promise<Heap> {
   wasm.setWasmPaths(dirname(packages.locate(PACKAGE, 'dist/tfjs-backend-wasm-simd.wasm')) + sep);
   wasm.setThreadsCount(threads);
-  const started = await withoutNewListeners(() => tf.setBackend('wasm'));
+  const started = await quietly(() => withoutNewListeners(() => tf.setBackend('wasm')));
   if (!started) throw new Error('its WebAssembly module did not start');
   const backend = tf.backend() as wasmPackage.BackendWasm;
   return guardHeap(backend.wasm as unknown as WasmModule);
+}
+
+/** A start that fails, as without address space, prints lines of the library; the error that follows says it once. */
+async function quietly<T>(work: () => Promise<T>): Promise<T> {
+  const { warn, error } = console;
+  const ignore = () => {};
+  Object.assign(console, { warn: ignore, error: ignore });
+  try {
+    return await work();
+  } finally {
+    Object.assign(console, { warn, error });
+  }
 }
 
 /** The module's start-up code takes over the uncaught errors of the whole process; this gives them back. */

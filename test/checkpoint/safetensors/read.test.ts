@@ -18,6 +18,7 @@ describe('readSafetensors', () => {
       const { tensors, ...rest } = readSafetensors(file);
       expect(rest).toEqual({
         format: 'safetensors',
+        ambiguous: [],
         aliases: new Map(),
         metadata: new Map(),
         stateDict: [],

@@ -25,6 +25,17 @@ const MANY_TENSORS = Array.from(
 const METADATA_KEYS = Array.from({ length: 100_001 }, (_, key) => `"${key}":""`).join();
 
 const ATTACKS: readonly Attack[] = [
+  ['st-name-length', 'a name of 65,537 bytes', fileBytes(header(member('n'.repeat(65_537))), 2)],
+  [
+    'st-name-length',
+    'a name of 10,923 escapes',
+    fileBytes(header(member('n').replace('n', '\\u006e'.repeat(10_923))), 2),
+  ],
+  [
+    'st-name-length',
+    'a key of the metadata of 65,537 bytes',
+    fileBytes(header(`"__metadata__":{"${'k'.repeat(65_537)}":""}`)),
+  ],
   ['st-length-field', 'an empty file', Buffer.alloc(0)],
   ['st-length-field', 'seven bytes', Buffer.alloc(7)],
   ['st-header-length', 'no header', fileBytes('')],

@@ -104,6 +104,7 @@ interface TensorParts {
   readonly offset?: Part;
   readonly size?: Part;
   readonly stride?: Part;
+  readonly requiresGrad?: Part;
   /** What follows the hooks. */
   readonly rest?: readonly Part[];
   readonly by?: Part;
@@ -116,10 +117,11 @@ export function tensor(parts: TensorParts = {}): Buffer {
     offset = int(0),
     size = tuple(int(4)),
     stride = tuple(int(1)),
+    requiresGrad = FALSE,
     rest = [],
     by = global('torch._utils', '_rebuild_tensor_v2'),
   } = parts;
-  return call(by, on, offset, size, stride, FALSE, dict(), ...rest);
+  return call(by, on, offset, size, stride, requiresGrad, dict(), ...rest);
 }
 
 /** The header of a legacy file, unless said otherwise. */

@@ -18,12 +18,41 @@ const ruleOfBytes = (bytes: Uint8Array, stateDict?: string) =>
 
 const DTYPE_V3 = a.global('torch._utils', '_rebuild_tensor_v3');
 const UNTYPED = a.storage({ type: a.global('torch.storage', 'UntypedStorage'), length: a.int(16) });
+/** Tensors of two elements on these storages, of which there are 0 and 1. */
+const withStorages = (storages: readonly Uint8Array[], keys: readonly string[] = ['0', '1']) =>
+  a.legacy(
+    a.pickle(
+      a.dict(
+        ...storages.map((storage, index) =>
+          a.join(a.text(`w${index}`), a.tensor({ storage, size: a.tuple(a.int(2)) })),
+        ),
+      ),
+    ),
+    keys,
+    keys.map(() => a.legacyData(4n, 16)),
+  );
+/** Two views of storage 0: key, offset, length. */
+const twoViews = (...views: readonly (readonly [string, number, number])[]) =>
+  withStorages(
+    views.map(([key, offset, length]) =>
+      a.storage({ view: a.tuple(a.text(key), a.int(offset), a.int(length)) }),
+    ),
+    ['0'],
+  );
+const parameterWithState = (state: Uint8Array | number) =>
+  a.call(
+    a.global('torch._utils', '_rebuild_parameter_with_state'),
+    a.tensor(),
+    a.TRUE,
+    a.dict(),
+    state,
+  );
 const good = fileWith(a.tensor());
 const odict = (...pairs: Uint8Array[]) => a.dict(...pairs);
 
 type RuleId = keyof typeof STATE_DICT_RULES;
 /** Rules that only the records of an archive can break; torch-zip.test.ts has them. */
-const OF_ARCHIVES: readonly RuleId[] = ['storage-record', 'storage-size'];
+const OF_ARCHIVES: readonly RuleId[] = ['storage-record', 'storage-size', 'storage-words'];
 
 const ATTACKS: readonly (readonly [RuleId, string, () => Uint8Array])[] = [
   [
@@ -175,6 +204,16 @@ const ATTACKS: readonly (readonly [RuleId, string, () => Uint8Array])[] = [
       ),
   ],
   [
+    'tensor-flag-count',
+    'three flags, none of them set',
+    () =>
+      fileWith(
+        a.tensor({
+          rest: [a.dict(...['neg', 'conj', 'x'].flatMap((flag) => [a.text(flag), a.FALSE]))],
+        }),
+      ),
+  ],
+  [
     'tensor-elements',
     'a product beyond 2^53',
     () =>
@@ -218,25 +257,6 @@ const ATTACKS: readonly (readonly [RuleId, string, () => Uint8Array])[] = [
     '2^40 elements of one',
     () => fileWith(a.tensor({ size: a.tuple(a.int(2 ** 40)), stride: a.tuple(a.int(0)) })),
   ],
-  [
-    'tensor-amplification-sum',
-    'many tensors of 2^20 elements on one number',
-    () =>
-      a.legacy(
-        a.pickle(
-          a.dict(
-            ...Array.from({ length: 17 }, (_, index) =>
-              a.join(
-                a.text(`w${index}`),
-                a.tensor({ size: a.tuple(a.int(2 ** 20)), stride: a.tuple(a.int(0)) }),
-              ),
-            ),
-          ),
-        ),
-        ['0'],
-        [a.legacyData(4n, 16)],
-      ),
-  ],
   ['tensor-flags', 'neg: 1', () => fileWith(a.tensor({ rest: [a.dict(a.text('neg'), a.int(1))] }))],
   ['tensor-arguments', 'a list of flags', () => fileWith(a.tensor({ rest: [a.EMPTY_LIST] }))],
   [
@@ -260,10 +280,103 @@ const ATTACKS: readonly (readonly [RuleId, string, () => Uint8Array])[] = [
     () =>
       fileWith(a.call(a.global('torch._utils', '_rebuild_parameter'), a.NONE, a.TRUE, a.dict())),
   ],
-  [
+  ...(
+    [
+      ['too few arguments', '_rebuild_parameter', [a.tensor()]],
+      ['too many', '_rebuild_parameter', [a.tensor(), a.TRUE, a.dict(), a.dict()]],
+      ['no state', '_rebuild_parameter_with_state', [a.tensor(), a.TRUE, a.dict()]],
+    ] as const
+  ).map(([what, name, args]): (typeof ATTACKS)[number] => [
     'parameter-data',
-    'too few arguments',
-    () => fileWith(a.call(a.global('torch._utils', '_rebuild_parameter'), a.tensor())),
+    what,
+    () => fileWith(a.call(a.global('torch._utils', name), ...args)),
+  ]),
+  ...(
+    [
+      ['other data', a.dict(a.text('data'), a.tensor())],
+      ['slots', a.tuple(a.NONE, a.dict(a.text('data'), a.tensor()))],
+      ['a list', a.join(a.EMPTY_LIST)],
+    ] as const
+  ).map(([what, state]): (typeof ATTACKS)[number] => [
+    'parameter-state',
+    what,
+    () => fileWith(parameterWithState(state)),
+  ]),
+  ...(
+    [
+      ['1', a.int(1)],
+      ['None', a.NONE],
+      ['a text', a.text('True')],
+    ] as const
+  ).flatMap(([what, requiresGrad]): (typeof ATTACKS)[number][] => [
+    ['tensor-gradient', what, () => fileWith(a.tensor({ requiresGrad }))],
+    [
+      'tensor-gradient',
+      `${what}, of a parameter`,
+      () =>
+        fileWith(
+          a.call(
+            a.global('torch._utils', '_rebuild_parameter'),
+            a.tensor(),
+            requiresGrad,
+            a.dict(),
+          ),
+        ),
+    ],
+  ]),
+  [
+    'tensor-gradient',
+    'True for integers',
+    () =>
+      fileWith(
+        a.tensor({
+          requiresGrad: a.TRUE,
+          storage: a.storage({ type: a.global('torch', 'IntStorage') }),
+        }),
+      ),
+  ],
+  [
+    'tensor-gradient',
+    'True for a parameter of integers',
+    () =>
+      fileWith(
+        a.call(
+          a.global('torch._utils', '_rebuild_parameter'),
+          a.tensor({ storage: a.storage({ type: a.global('torch', 'IntStorage') }) }),
+          a.TRUE,
+          a.dict(),
+        ),
+      ),
+  ],
+  ['storage-view-key', 'two parts', () => twoViews(['1', 0, 2], ['1', 2, 2])],
+  ['storage-view-key', 'two lengths', () => twoViews(['1', 0, 2], ['1', 0, 3])],
+  ['storage-view-key', 'that of its storage', () => twoViews(['0', 0, 4], ['2', 0, 2])],
+  [
+    'storage-view-key',
+    'that of a storage before it',
+    () =>
+      withStorages([
+        a.storage({ key: a.text('1') }),
+        a.storage({ view: a.tuple(a.text('1'), a.int(0), a.int(4)) }),
+      ]),
+  ],
+  [
+    'storage-view-key',
+    'that of a storage after it',
+    () =>
+      withStorages([
+        a.storage({ view: a.tuple(a.text('1'), a.int(0), a.int(4)) }),
+        a.storage({ key: a.text('1') }),
+      ]),
+  ],
+  [
+    'storage-view-key',
+    'that of the view of another storage',
+    () =>
+      withStorages([
+        a.storage({ view: a.tuple(a.text('2'), a.int(0), a.int(4)) }),
+        a.storage({ key: a.text('1'), view: a.tuple(a.text('2'), a.int(0), a.int(4)) }),
+      ]),
   ],
   ['legacy-magic', 'another number', () => a.legacy(a.pickle(a.NONE), [], [], { magic: a.int(7) })],
   ['legacy-magic', 'a text', () => a.legacy(a.pickle(a.NONE), [], [], { magic: a.text('torch') })],
@@ -324,6 +437,40 @@ const ATTACKS: readonly (readonly [RuleId, string, () => Uint8Array])[] = [
         [a.legacyData(4n, 16)],
       ),
   ],
+  ['state-dict-missing', 'nine keys deep', () => withObject(nested(9))],
+  [
+    'state-dict-key',
+    'a name of 65,537 characters',
+    () => withObject(a.dict(a.text('w'.repeat(65_537)), a.tensor())),
+  ],
+  [
+    'state-dict-key',
+    'a key of 65,537 characters on the way',
+    () => withObject(a.dict(a.text('k'.repeat(65_537)), a.dict(a.text('w'), a.tensor()))),
+  ],
+  [
+    'state-dict-content',
+    '100,001 values',
+    () =>
+      withObject(
+        a.dict(
+          ...[a.text('w'), a.tensor()],
+          Buffer.concat(numbered(100_001).map((at) => a.join(a.int(at), a.NONE))),
+        ),
+      ),
+  ],
+  [
+    'state-dict-content',
+    '300 names of 60,000 characters',
+    () =>
+      withObject(
+        a.dict(
+          a.text('k'.repeat(60_000)),
+          a.dict(a.text('w'), a.tensor(), ...numbered(300).flatMap((at) => [a.int(at), a.NONE])),
+        ),
+      ),
+  ],
+  ['state-dict-views', '17 views of 2^20 numbers', () => fileOfViews(17)],
   [
     'state-dict-many',
     'two models',
@@ -343,7 +490,41 @@ const ATTACKS: readonly (readonly [RuleId, string, () => Uint8Array])[] = [
   ],
 ];
 
+const numbered = (count: number) => Array.from({ length: count }, (_, at) => at);
+
+/** A state dict under so many keys. */
+function nested(depth: number): Buffer {
+  const dict = a.dict(a.text('0.w'), a.tensor());
+  return numbered(depth).reduce((inner) => a.dict(a.text('k'), inner), dict);
+}
+
+/** A file of 25,000 numbers, and of tensors with 2^20 of them each, from another one on. */
+const fileOfViews = (count: number) =>
+  a.legacy(
+    a.pickle(
+      a.dict(
+        ...numbered(count).flatMap((at) => [
+          a.text(`${at}.w`),
+          a.tensor({
+            storage: a.storage({ length: a.int(25_000) }),
+            offset: a.int(at),
+            size: a.tuple(a.int(2 ** 20)),
+            stride: a.tuple(a.int(0)),
+          }),
+        ]),
+      ),
+    ),
+    ['0'],
+    [a.legacyData(25_000n, 100_000)],
+  );
+
 describe('a PyTorch file that breaks a rule', () => {
+  it('may have a state dict under eight keys, and 2^24 numbers out of next to none', () => {
+    const deep = a.legacy(a.pickle(nested(8)), ['0'], [a.legacyData(4n, 16)]);
+    expect(ruleOfBytes(deep)).toBeUndefined();
+    expect(ruleOfBytes(fileOfViews(16))).toBeUndefined();
+  });
+
   it.each(ATTACKS)('%s: %s', (rule, _, bytes) => {
     expect(ruleOfBytes(bytes())).toBe(rule);
   });
@@ -433,6 +614,46 @@ describe('a legacy file', () => {
     expect(valuesOf(fileWith(parameter))).toEqual([]);
   });
 
+  it.each([
+    ['None', a.NONE],
+    ['an empty dict', a.dict()],
+    ['a pair of nothing', a.tuple(a.dict(), a.NONE)],
+  ])('gives a parameter with %s for a state as its tensor', (_, state) => {
+    expect(valuesOf(fileWith(parameterWithState(state), fourFloats))).toEqual([1, 2, 3, 4]);
+  });
+
+  it('gives a tensor that requires gradients, and one view of a key twice', () => {
+    expect(valuesOf(fileWith(a.tensor({ requiresGrad: a.TRUE }), fourFloats))).toEqual([
+      1, 2, 3, 4,
+    ]);
+    const { tensors } = readTorchLegacy(fileOf(twoViews(['1', 2, 2], ['1', 2, 2], ['2', 0, 2])));
+    expect([...tensors.values()].map(({ offset }) => offset)).toEqual([2, 2, 0]);
+  });
+
+  it('keeps the dict that a Counter is made of as it is', () => {
+    const other = a.tensor({ size: a.tuple(a.int(2)) });
+    const bytes = a.legacy(
+      a.pickle(
+        a.dict(
+          a.text('model'),
+          a.join(a.dict(a.text('0.w'), a.tensor()), a.put(1)),
+          a.text('x'),
+          a.join(
+            a.EMPTY_LIST,
+            a.call(a.global('collections', 'Counter'), a.get(1)),
+            a.text('0.w'),
+            other,
+            a.SETITEM,
+            a.APPEND,
+          ),
+        ),
+      ),
+      ['0'],
+      [fourFloats],
+    );
+    expect(only(bytes).shape).toEqual([4]);
+  });
+
   it('takes the dict that holds the layers, and keeps what is beside it', () => {
     const bytes = a.legacy(
       a.pickle(
@@ -493,11 +714,15 @@ describe('a legacy file', () => {
       a.join(a.dict(a.text('a'), a.get(index), a.text('b'), a.get(index)), a.put(index + 1), a.POP),
     );
     const bytes = a.legacy(
-      a.pickle(a.dict(a.text('0.w'), a.tensor()), a.put(0), a.POP, ...shared, a.get(100)),
+      a.pickle(
+        ...[a.dict(a.text('0.w'), a.tensor()), a.put(0), a.POP, ...shared],
+        a.dict(a.text('a'), a.get(100), a.text('b'), a.get(0)),
+      ),
       ['0'],
       [fourFloats],
     );
-    expect(readTorchLegacy(fileOf(bytes)).tensors.size).toBe(1);
+    const { tensors, stateDict } = readTorchLegacy(fileOf(bytes));
+    expect([tensors.size, stateDict]).toEqual([1, ['b']]);
   });
 
   it('tells of tensors that have no name', () => {
@@ -510,6 +735,26 @@ describe('a legacy file', () => {
     expect([[...tensors.keys()], [...content.keys()]]).toEqual([['0.w'], ['[0]']]);
     expect(warnings).toEqual([
       'tensors of its state dict that have no text for a name are left out: 1',
+    ]);
+  });
+
+  it('tells of integers and texts that become one name', () => {
+    const bytes = a.legacy(
+      a.pickle(
+        a.dict(
+          ...[a.text('0'), a.tensor(), a.int(0), a.tensor(), a.text('[0]'), a.int(1)],
+          ...[a.text('1'), a.int(1), a.int(1), a.tensor()],
+        ),
+      ),
+      ['0'],
+      [fourFloats],
+    );
+    const { tensors, ambiguous, warnings } = readTorchLegacy(fileOf(bytes));
+    expect([[...tensors.keys()], ambiguous]).toEqual([['0'], ['0']]);
+    expect(warnings).toEqual([
+      'tensors of its state dict that have no text for a name are left out: 2',
+      'names of tensors that stand as a text and as an integer: "0"; programs that write keys as text keep only one of the two',
+      'keys that read alike, of which the last is shown: "[0]"',
     ]);
   });
 

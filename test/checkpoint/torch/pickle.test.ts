@@ -85,6 +85,35 @@ const ATTACKS: readonly (readonly [keyof typeof PICKLE_RULES, string, () => Uint
   ],
   [
     'pickle-memory',
+    '400,000 integers that a table of JavaScript may put into one place',
+    () =>
+      a.pickle(
+        ...[a.EMPTY_DICT, a.MARK],
+        Buffer.concat(
+          Array.from({ length: 400_000 }, (_, at) => a.join(a.int(2 ** 20 + 1 + at, 4), a.NONE)),
+        ),
+        a.SETITEMS,
+      ),
+  ],
+  ...(
+    [
+      ['dict', a.global('collections', 'OrderedDict'), a.tuple(a.text('k'), a.NONE)],
+      ['set', a.global('builtins', 'set'), a.NONE],
+      ['frozenset', a.global('builtins', 'frozenset'), a.NONE],
+    ] as const
+  ).map(([kind, callee, item]): (typeof ATTACKS)[number] => [
+    'pickle-memory',
+    `a list of one item, held many times, made a ${kind} again and again`,
+    () =>
+      a.pickle(
+        ...[item, a.put(0), a.POP, a.EMPTY_LIST, a.MARK, times(10_000, a.get(0)), a.APPENDS],
+        ...[a.TUPLE1, a.put(1), a.POP, callee, a.put(2), a.POP],
+        times(500, a.join(a.get(2), a.get(1), a.REDUCE, a.POP)),
+        a.NONE,
+      ),
+  ]),
+  [
+    'pickle-memory',
     'a text copied into bytes again and again',
     () =>
       a.pickle(
@@ -245,6 +274,12 @@ const ATTACKS: readonly (readonly [keyof typeof PICKLE_RULES, string, () => Uint
 describe('a pickle that breaks a rule', () => {
   it.each(ATTACKS)('%s: %s', (rule, _, bytes) => {
     expect(ruleOfBytes(bytes())).toBe(rule);
+  });
+
+  it('may build more in a large file, as checkpoints with the state of an optimizer do', () => {
+    const many = a.pickle(times(2_000_000, a.join(a.EMPTY_LIST, a.POP)), a.NONE);
+    expect(ruleOfBytes(many)).toBe('pickle-memory');
+    expect(ruleOfBytes(Buffer.concat([many, Buffer.alloc(30_000_000)]))).toBeUndefined();
   });
 
   it('every rule has its attack', () => {

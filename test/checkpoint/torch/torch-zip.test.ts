@@ -23,6 +23,14 @@ const fileWith = (data: Uint8Array | undefined, byteorder = 'little', tensor = a
     }),
   });
 
+/** A tensor of a dtype on a storage of a class with so many elements. */
+const typed = (type: Uint8Array, length: number, dtype: string) =>
+  a.tensor({
+    by: a.global('torch._utils', '_rebuild_tensor_v3'),
+    storage: a.storage({ type, length: a.int(length) }),
+    rest: [a.global('torch', dtype)],
+  });
+
 const ruleOfBytes = (bytes: Uint8Array) => ruleBrokenBy(() => readTorchZip(fileOf(bytes)));
 
 const valuesOf = (bytes: Uint8Array) => {
@@ -35,6 +43,8 @@ describe('a PyTorch archive', () => {
     expect(valuesOf(fileWith(FLOATS))).toEqual([1, 2, 3, 4]);
     const turned = Buffer.from(FLOATS).swap32();
     expect(valuesOf(fileWith(turned, 'big'))).toEqual([1, 2, 3, 4]);
+    const sameWords = typed(a.global('torch', 'IntStorage'), 4, 'float32');
+    expect(valuesOf(fileWith(turned, 'big', sameWords))).toEqual([1, 2, 3, 4]);
   });
 
   it.each([
@@ -64,6 +74,16 @@ describe('a PyTorch archive', () => {
       'storage-id',
       'a text',
       fileWith(FLOATS, 'little', a.tensor({ storage: a.join(a.text('0'), a.BINPERSID) })),
+    ],
+    [
+      'storage-words',
+      'floats on bytes of a big-endian file',
+      fileWith(FLOATS, 'big', typed(a.global('torch.storage', 'UntypedStorage'), 16, 'float32')),
+    ],
+    [
+      'storage-words',
+      'bytes on floats of a big-endian file',
+      fileWith(FLOATS, 'big', typed(a.global('torch', 'FloatStorage'), 4, 'uint8')),
     ],
   ])('%s: %s', (rule, _, bytes) => {
     expect(ruleOfBytes(bytes)).toBe(rule);

@@ -28,7 +28,13 @@ function fields<Fields extends Numbers>(truth: Fields, lies: Lies<Fields> = {}):
   );
 }
 
-const headerFields = (flags: number, method: number, name: number, extras: number) => ({
+const headerFields = (
+  flags: number,
+  method: number,
+  size: number,
+  name: number,
+  extras: number,
+) => ({
   signature: [4, 0x04034b50] as const,
   version: [2, 20] as const,
   flags: [2, flags] as const,
@@ -36,8 +42,8 @@ const headerFields = (flags: number, method: number, name: number, extras: numbe
   time: [2, 0] as const,
   date: [2, 0] as const,
   crc: [4, 0] as const,
-  stored: [4, 0] as const,
-  size: [4, 0] as const,
+  stored: [4, size] as const,
+  size: [4, size] as const,
   nameLength: [2, name] as const,
   extraLength: [2, extras] as const,
 });
@@ -105,11 +111,15 @@ export interface EntrySpec {
   readonly header?: Lies<ReturnType<typeof headerFields>>;
   readonly headerName?: string | Uint8Array;
   readonly headerExtra?: Uint8Array;
+  /** Between its data and the next entry. */
+  readonly behind?: Uint8Array;
   /** Whether the directory has the entry and nothing else has: its header lies where `entry` says. */
   readonly isOnlyListed?: boolean;
 }
 
 export interface ArchiveSpec {
+  /** Before the first entry. */
+  readonly before?: string;
   readonly entries: readonly EntrySpec[];
   /** Between the directory and the end records; counted as part of the directory when `counted`. */
   readonly gap?: Uint8Array;
@@ -125,15 +135,22 @@ export interface ArchiveSpec {
   readonly comment?: string;
 }
 
+/** A data descriptor that says so many bytes, in fields of `width` bytes. */
+export const descriptor = (bytes: number, width: 4 | 8 = 4) =>
+  Buffer.concat([le(0x08074b50, 4), le(7, 4), le(bytes, width), le(bytes, width)]);
+
 /** The header of an entry and its data. */
 export function headerAndData(spec: EntrySpec): Buffer {
   const { flags = 0, method = 0, headerExtra = Buffer.alloc(0) } = spec;
   const name = Buffer.from(spec.headerName ?? spec.name);
+  const data = Buffer.from(spec.data ?? '');
+  const truth = headerFields(flags, method, data.length, name.length, headerExtra.length);
   return Buffer.concat([
-    fields(headerFields(flags, method, name.length, headerExtra.length), spec.header),
+    fields(truth, spec.header),
     name,
     headerExtra,
-    Buffer.from(spec.data ?? ''),
+    data,
+    spec.behind ?? Buffer.alloc(0),
   ]);
 }
 
@@ -152,10 +169,10 @@ function directoryEntry(spec: EntrySpec, position: number): Buffer {
 }
 
 export function archive(spec: ArchiveSpec): Buffer {
-  const { entries, gap = Buffer.alloc(0), isGapCounted = false, comment = '' } = spec;
+  const { before = '', entries, gap = Buffer.alloc(0), isGapCounted = false, comment = '' } = spec;
   const bodies: Buffer[] = [];
   const directory: Buffer[] = [];
-  let position = 0;
+  let position = before.length;
   for (const entry of entries) {
     directory.push(directoryEntry(entry, position));
     if (entry.isOnlyListed) continue;
@@ -166,6 +183,7 @@ export function archive(spec: ArchiveSpec): Buffer {
   const bytes = listed.length + (isGapCounted ? gap.length : 0);
   const { signature = 0x06054b50, commentLength = comment.length } = spec.end ?? {};
   return Buffer.concat([
+    Buffer.from(before),
     ...bodies,
     listed,
     gap,

@@ -4,6 +4,7 @@ import { ZIP_RULES } from '../../../src/checkpoint/torch/zip-rules.js';
 import { fileOf, ruleBrokenBy } from '../byte-files.js';
 import {
   archive,
+  descriptor,
   type EntrySpec,
   extra,
   headerAndData,
@@ -131,6 +132,15 @@ const ATTACKS: readonly Attack[] = [
     'C:/data/0',
   ].map((name): Attack => ['zip-name', JSON.stringify(name), () => named(name)]),
   ['zip-name-once', 'data.pkl twice', () => named('archive/data.pkl')],
+  ['zip-name-once', 'data.pkl in another case', () => named('archive/DATA.PKL')],
+  [
+    'zip-name-once',
+    'data/0 in another case before it',
+    () => archive({ entries: inFolder({ ...RECORDS, 'DATA/0': 'evil', 'data/0': 'good' }) }),
+  ],
+  ...['BYTEORDER', 'DATA/0', '.DATA/version', '.Storage_Alignment'].map(
+    (name): Attack => ['zip-name-case', name, () => withEntry({ name: `archive/${name}` })],
+  ),
   ['zip-root', 'another folder', () => named('other/data/0')],
   ['zip-root', 'a folder that differs by case', () => named('Archive/data/0')],
   ['zip-root', 'none', () => named('readme')],
@@ -140,6 +150,22 @@ const ATTACKS: readonly Attack[] = [
   ),
   ...[0, 5, 6, 13].map(
     (bit): Attack => ['zip-flags', `bit ${bit}`, () => withEntry({ flags: 2 ** bit })],
+  ),
+  ...(
+    [
+      ['the bit of MS-DOS for a folder', 0x10],
+      ['a folder, as Unix has it', 0o040755 * 2 ** 16],
+      ['a symbolic link', 0o120777 * 2 ** 16],
+      ['a device', 0o020666 * 2 ** 16],
+      ['a pipe', 0o010666 * 2 ** 16],
+      ['a regular file with the bit for a folder', 0o100644 * 2 ** 16 + 0x10],
+    ] as const
+  ).map(
+    ([what, external]): Attack => [
+      'zip-attributes',
+      what,
+      () => withEntry({ entry: { external } }),
+    ],
   ),
   ['zip-sizes', 'larger unpacked', () => withEntry({ entry: { stored: 3 } })],
   ['zip-sizes', 'smaller unpacked', () => withEntry({ entry: { size: 3 } })],
@@ -183,7 +209,60 @@ const ATTACKS: readonly Attack[] = [
     () =>
       withEntry({ entry: { stored: SATURATED, size: SATURATED }, extra: zip64(TWO_63, TWO_63) }),
   ],
+  ['zip-header-sizes', 'zeros', () => withEntry({ header: { stored: 0, size: 0 } })],
+  [
+    'zip-header-sizes',
+    'another size, and a data descriptor',
+    () => withEntry({ flags: 8, header: { size: 3 }, behind: descriptor(4) }),
+  ],
+  [
+    'zip-header-sizes',
+    'one zero before a data descriptor',
+    () => withEntry({ flags: 8, header: { stored: 0 }, behind: descriptor(4) }),
+  ],
+  [
+    'zip-header-sizes',
+    'others in zip64',
+    () => withEntry({ header: { stored: SATURATED, size: SATURATED }, headerExtra: zip64(4, 5) }),
+  ],
+  [
+    'zip-header-sizes',
+    'none in zip64',
+    () => withEntry({ header: { stored: SATURATED, size: SATURATED }, headerExtra: zip64() }),
+  ],
   ['zip-overlap', 'an entry in another', nestedEntry],
+  ['zip-gap', 'a byte behind the last', () => withEntry({ behind: le(0, 1) })],
+  [
+    'zip-gap',
+    'bytes between two',
+    () => archive({ entries: inFolder(RECORDS).map((entry) => ({ ...entry, behind: le(0, 1) })) }),
+  ],
+  [
+    'zip-gap',
+    'a data descriptor that no flag announces',
+    () => withEntry({ behind: descriptor(4) }),
+  ],
+  [
+    'zip-gap',
+    'a data descriptor of another size',
+    () => withEntry({ flags: 8, behind: descriptor(5) }),
+  ],
+  ['zip-gap', 'another in zip64', () => withEntry({ flags: 8, behind: descriptor(5, 8) })],
+  [
+    'zip-gap',
+    'a data descriptor without its signature',
+    () => withEntry({ flags: 8, behind: descriptor(4).fill(0, 0, 4) }),
+  ],
+  [
+    'zip-gap',
+    'an entry that only its header knows',
+    () => withEntry({ behind: headerAndData({ name: 'archive/data/1', data: 'evil' }) }),
+  ],
+  [
+    'zip-gap',
+    'bytes before the first',
+    () => archive({ entries: inFolder(RECORDS), before: 'MZ' }),
+  ],
   ['zip-content', 'no entries', () => archive({ entries: [] })],
   ['zip-torchscript', 'a module', () => withRecords({ 'constants.pkl': 'x' })],
   ['zip-pickle', 'none', () => withRecords({ 'data.pkl': undefined })],

@@ -10,6 +10,7 @@ import { UserError } from '../../../src/errors.js';
 import { fileOf } from '../byte-files.js';
 import {
   archive,
+  descriptor,
   extra,
   inFolder,
   le,
@@ -67,12 +68,26 @@ describe('a PyTorch archive', () => {
       withEntry({ headerExtra: Buffer.concat([zip64(0), extra(0x4246, Buffer.from('ZZZ'))]) }),
     ],
     [
-      'sizes and a checksum in the header that are wrong',
-      withEntry({ header: { crc: 7, stored: 7, size: 7 } }),
+      'sizes of a header in zip64',
+      withEntry({ header: { stored: SATURATED, size: SATURATED }, headerExtra: zip64(4, 4) }),
     ],
-    ['a wrong checksum', withEntry({ entry: { crc: 7 } })],
+    [
+      'the attributes of a regular file',
+      withEntry({ entry: { external: 0o100644 * 2 ** 16 + 0x20 } }),
+    ],
+    ['permissions alone', withEntry({ entry: { external: 0o600 * 2 ** 16 } })],
+    ['wrong checksums', withEntry({ entry: { crc: 7 }, header: { crc: 8 } })],
+    [
+      'sizes behind the data',
+      withEntry({ flags: 8, header: { stored: 0, size: 0 }, behind: descriptor(4) }),
+    ],
+    [
+      'sizes of 64 bits behind the data',
+      withEntry({ flags: 8, header: { stored: 0, size: 0 }, behind: descriptor(4, 8) }),
+    ],
+    ['sizes in the header and behind the data', withEntry({ flags: 8, behind: descriptor(4) })],
     ['other extra fields', withEntry({ extra: extra(0x5455, Buffer.from('time')) })],
-    ['sizes behind the data, and UTF-8', withEntry({ flags: 0x808 })],
+    ['a flag for names in UTF-8', withEntry({ flags: 0x800 })],
     ['a comment of an entry', withEntry({ comment: Buffer.from('x') })],
   ])('can have %s', (_, bytes) => {
     const { position = 0, bytes: length = 0 } = read(bytes).records.get('data/0') ?? {};
@@ -82,12 +97,6 @@ describe('a PyTorch archive', () => {
   it('can have its entries in any order', () => {
     const { records } = read(archive({ entries: inFolder(RECORDS).toReversed() }));
     expect([...records.keys()]).toEqual(['version', 'data.pkl']);
-  });
-
-  it('tells names apart by case, and does not take one for the other', () => {
-    const { records, warnings } = read(withRecords({ 'DATA.PKL': 'x' }));
-    expect(records.get('data.pkl')?.bytes).toBe(4);
-    expect(warnings).toEqual(['ignored, because PyTorch writes no such records: "DATA.PKL"']);
   });
 
   it('warns of what PyTorch does not write, and shows some of it', () => {

@@ -11,11 +11,13 @@ import {
   softcap,
   transposedLinear,
 } from '../../../src/architecture/constructors.js';
-import type { ActivationName } from '../../../src/architecture/layer.js';
+import { type ActivationName, LAPLACE } from '../../../src/architecture/layer.js';
 import { identity, rowsThrough, weightsBy } from './given-weights.js';
 import { largestDifference } from './support.js';
 
 const sigmoid = (x: number) => 1 / (1 + Math.exp(-x));
+
+type ByErf = 'gelu' | 'geluClipped' | 'laplace';
 
 describe('activations', () => {
   const POINTS = [-20, -3, -1, -0.1, 0, 0.1, 1, 2, 20];
@@ -25,7 +27,13 @@ describe('activations', () => {
     quickGelu: (x) => x * sigmoid(1.702 * x),
     relu: (x) => Math.max(x, 0),
     reluSquared: (x) => Math.max(x, 0) ** 2,
-  } as const satisfies Record<Exclude<ActivationName, 'gelu'>, (x: number) => number>;
+    relu6: (x) => Math.min(Math.max(x, 0), 6),
+    leakyRelu: (x) => (x < 0 ? 0.01 * x : x),
+    hardSwish: (x) => (x * Math.min(Math.max(x + 3, 0), 6)) / 6,
+    mish: (x) => x * Math.tanh(Math.log(1 + Math.exp(x))),
+    tanh: Math.tanh,
+    sigmoid,
+  } as const satisfies Record<Exclude<ActivationName, ByErf>, (x: number) => number>;
 
   it.each(Object.entries(FORMULAS))('%s', async (name, formula) => {
     const layer = activation('act', name as keyof typeof FORMULAS);
@@ -37,6 +45,15 @@ describe('activations', () => {
   it('gelu is by the error function, not by tanh', async () => {
     const [found = []] = await rowsThrough(activation('act', 'gelu'), identity, [[1, -1, 2]]);
     expect(largestDifference(found, [0.8413447, -0.1586553, 1.9544997])).toBeLessThan(1e-6);
+    const [clipped = []] = await rowsThrough(activation('act', 'geluClipped'), identity, [[1, 20]]);
+    expect(largestDifference(clipped, [0.8413447, 10])).toBeLessThan(1e-6);
+  });
+
+  it('laplace is Φ of the distance from its mean, in deviations', async () => {
+    const { mean, deviation } = LAPLACE;
+    const points = [mean, mean + deviation, mean - 2 * deviation];
+    const [found = []] = await rowsThrough(activation('act', 'laplace'), identity, [points]);
+    expect(largestDifference(found, [0.5, 0.8413447, 0.0227501])).toBeLessThan(1e-6);
   });
 });
 

@@ -1,5 +1,5 @@
 /** Elementwise functions. */
-import type { ActivationName } from '../../../architecture/layer.js';
+import { type ActivationName, LAPLACE } from '../../../architecture/layer.js';
 import { type Context, scaled } from '../context.js';
 import type { Value } from '../graph.js';
 import { MICROSOFT } from '../proto.js';
@@ -16,10 +16,29 @@ const ACTIVATED: Readonly<Record<ActivationName, (context: Context, x: Value) =>
     const positive = graph.op('Relu', [x]);
     return graph.op('Mul', [positive, positive]);
   },
+  relu6: ({ graph }, x) => clipped(graph, x, 0, 6),
+  leakyRelu: ({ graph }, x) =>
+    graph.op('LeakyRelu', [x], { attributes: { alpha: { float: 0.01 } } }),
+  geluClipped: ({ graph }, x) => clipped(graph, graph.op('Gelu', [x]), -10, 10),
+  hardSwish: ({ graph }, x) => graph.op('HardSwish', [x]),
+  mish: (context, x) =>
+    context.graph.op('Mul', [x, context.graph.op('Tanh', [softplus(context, x)])]),
+  tanh: ({ graph }, x) => graph.op('Tanh', [x]),
+  sigmoid: ({ graph }, x) => graph.op('Sigmoid', [x]),
+  laplace(context, x) {
+    const { graph } = context;
+    const apart = graph.op('Sub', [x, graph.float(LAPLACE.mean)]);
+    const half = Math.SQRT1_2 / LAPLACE.deviation;
+    const normal = graph.op('Erf', [graph.op('Mul', [apart, graph.float(half)])]);
+    return scaled(context, graph.op('Add', [normal, graph.float(1)]), 0.5);
+  },
 };
 
 export const activated = (context: Context, name: ActivationName, x: Value): Value =>
   ACTIVATED[name](context, x);
+
+const clipped = (graph: Context['graph'], x: Value, least: number, most: number): Value =>
+  graph.op('Min', [graph.op('Max', [x, graph.float(least)]), graph.float(most)]);
 
 /** x · sigmoid(x). */
 export function silu({ graph }: Context, x: Value): Value {

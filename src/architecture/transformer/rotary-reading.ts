@@ -1,0 +1,129 @@
+/** Rotary positions as a `config.json` of transformers 5.18 gives them (`modeling_rope_utils.py`). */
+import type { KeyRemark } from '../family.js';
+import type { Json } from './config-keys.js';
+
+/** How a family's rotary settings are read. */
+export interface RotaryReading {
+  readonly keys: readonly string[];
+  readonly settings: (config: Json) => Json;
+  readonly remarks: (config: Json) => readonly KeyRemark[];
+}
+
+export const isObject = (value: unknown): value is Json =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
+
+const isGiven = (value: unknown): value is Json => isObject(value) && Object.keys(value).length > 0;
+
+/** Of the two names for rotary positions the one that transformers takes: the older, unless it is empty. */
+const nameIn = (config: Json) =>
+  isGiven(config.rope_scaling) ? 'rope_scaling' : 'rope_parameters';
+
+/** The value that a `config.json` has of rotary positions. */
+export function rotaryIn(config: Json): Json {
+  const value = config[nameIn(config)];
+  return isObject(value) ? value : {};
+}
+
+/** How older files call a type of scaling. */
+const OLD_TYPES: Readonly<Record<string, string>> = { su: 'longrope' };
+
+const typeOf = ({ rope_type: type, type: oldType }: Json): unknown => {
+  const name = type ?? oldType ?? 'default';
+  return typeof name === 'string' && Object.hasOwn(OLD_TYPES, name) ? OLD_TYPES[name] : name;
+};
+
+/** Keys of `rope_parameters` that are settings of their own here. */
+const APART = ['type', 'rope_theta', 'partial_rotary_factor'] as const;
+
+/** Types that stretch from the length of the training. */
+const FROM_TRAINED: readonly unknown[] = ['llama3', 'yarn', 'longrope'];
+
+/**
+ * The `rope_scaling` of a document; undefined where nothing is stretched.
+ * @param trained Length of the training that is given outside: it wins over the one inside.
+ */
+export function scalingIn(rotary: Json, trained?: unknown): Json | undefined {
+  const type = typeOf(rotary);
+  if (type === 'default') return undefined;
+  const rest = Object.fromEntries(
+    Object.entries(rotary).filter(([key]) => !APART.some((apart) => apart === key)),
+  );
+  const outside =
+    trained != null && FROM_TRAINED.includes(type)
+      ? { original_max_position_embeddings: trained }
+      : {};
+  return { ...rest, ...outside, rope_type: type };
+}
+
+const TRAINED = 'original_max_position_embeddings';
+
+/** Keys that each type reads, besides those of every type. */
+const READ_BY_TYPE: Readonly<Record<string, readonly string[]>> = {
+  default: [],
+  linear: ['factor'],
+  dynamic: ['factor'],
+  llama3: ['factor', 'low_freq_factor', 'high_freq_factor', TRAINED],
+  yarn: ['factor', TRAINED, 'attention_factor', 'beta_fast', 'beta_slow', 'mscale', 'truncate'],
+  longrope: ['factor', TRAINED, 'attention_factor', 'short_factor', 'long_factor'],
+};
+
+/** Keys that the types which stretch read in some family. */
+const OF_ALL_STRETCHED = 'mscale_all_dim';
+
+/** Keys of rotary settings that nothing reads. @param isPartial Whether the family rotates a part of a head. */
+export function unreadRotary(
+  rotary: Json,
+  path: readonly string[],
+  isPartial: boolean,
+): KeyRemark[] {
+  const type = typeOf(rotary);
+  const read =
+    typeof type === 'string' && Object.hasOwn(READ_BY_TYPE, type) ? READ_BY_TYPE[type] : undefined;
+  // A type that does not exist is an error of its own.
+  if (!read) return [];
+  const isRead = (key: string) =>
+    ['rope_type', 'type', 'rope_theta', ...read].includes(key) ||
+    (key === OF_ALL_STRETCHED && type !== 'default') ||
+    (key === 'partial_rotary_factor' && (isPartial || rotary[key] === 1));
+  return Object.keys(rotary)
+    .filter((key) => rotary[key] != null && !isRead(key))
+    .map((key) => ({
+      path: [...path, key],
+      severity: 'warning',
+      why:
+        key === 'partial_rotary_factor'
+          ? 'this family rotates whole heads'
+          : `rope_type ${type} does not read it`,
+    }));
+}
+
+/** The other name for rotary positions, where it says something else. */
+function unreadName(config: Json): KeyRemark[] {
+  const { rope_scaling: old, rope_parameters: current } = config;
+  const isUnread =
+    nameIn(config) === 'rope_scaling' &&
+    isGiven(current) &&
+    JSON.stringify(current) !== JSON.stringify(old);
+  return isUnread
+    ? [{ path: ['rope_parameters'], severity: 'warning', why: 'rope_scaling takes its place' }]
+    : [];
+}
+
+/** One rotation for all layers, with the keys that the settings `shape` have. */
+export function rotaryReading(shape: Json): RotaryReading {
+  const isPartial = 'partial_rotary_factor' in shape || 'rotary_pct' in shape;
+  return {
+    keys: ['rope_parameters', 'rope_scaling', TRAINED],
+    settings(config) {
+      const rotary = rotaryIn(config);
+      return {
+        rope_theta: rotary.rope_theta ?? config.rope_theta,
+        rope_scaling: scalingIn(rotary, config[TRAINED]),
+      };
+    },
+    remarks: (config) => [
+      ...unreadName(config),
+      ...unreadRotary(rotaryIn(config), [nameIn(config)], isPartial),
+    ],
+  };
+}

@@ -1,0 +1,59 @@
+import { beforeAll, describe, expect, it } from 'vitest';
+import { type Measurement, measurements, type Said, saidOf } from './measurements.js';
+
+const all = await measurements();
+const said = new Map<Measurement, Said>();
+
+const saidBy = (measurement: Measurement): Said => {
+  const found = said.get(measurement);
+  if (!found) throw new Error(`${measurement.name}: nothing was said`);
+  return found;
+};
+
+beforeAll(async () => {
+  for (const each of all) said.set(each, await saidOf(each));
+}, 300_000);
+
+describe('what was measured and published', () => {
+  it('is of 60 settings', () => {
+    expect(all).toHaveLength(60);
+  });
+
+  it.each(all.map((each) => [each.name, each] as const))('%s: is within the bounds', (_, each) => {
+    const { lower, upper } = saidBy(each);
+    for (const value of each.published) {
+      expect(value).toBeGreaterThanOrEqual(lower);
+      expect(value).toBeLessThanOrEqual(upper);
+    }
+  });
+
+  it('has bounds that are no wider than when it was first compared', () => {
+    const wider = all
+      .filter(({ width }) => width !== null)
+      .map((each) => ({ name: each.name, of: each.width ?? 0, ...saidBy(each) }))
+      .filter(({ lower, upper, of }) => upper / lower > of * 1.001);
+    expect(wider).toEqual([]);
+  });
+});
+
+const median = (values: readonly number[]): number => {
+  const sorted = values.toSorted((a, b) => a - b);
+  const middle = Math.floor(sorted.length / 2);
+  const [low = Number.NaN, high = Number.NaN] = sorted.slice(
+    sorted.length % 2 === 1 ? middle : middle - 1,
+    middle + 1,
+  );
+  return sorted.length % 2 === 1 ? low : (low + high) / 2;
+};
+
+describe('what is expected', () => {
+  const groups = [...new Set(all.map(({ group }) => group))];
+
+  it.each(groups)('of %s is in the middle between 0.8 and 1.25 of what was measured', (group) => {
+    const ratios = all
+      .filter((each) => each.group === group)
+      .map((each) => saidBy(each).expected / (each.published.at(-1) ?? Number.NaN));
+    expect(median(ratios)).toBeGreaterThan(0.8);
+    expect(median(ratios)).toBeLessThan(1.25);
+  });
+});

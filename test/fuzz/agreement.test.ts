@@ -1,0 +1,97 @@
+/** Mutated files that both minimind and PyTorch read: they read the same tensors. */
+import { createHash } from 'node:crypto';
+import fs from 'node:fs';
+import path from 'node:path';
+import { isDeepStrictEqual } from 'node:util';
+import { describe, expect, it } from 'vitest';
+import { openCheckpoint } from '../../src/checkpoint/open.js';
+import { TORCH_TYPES } from '../../src/checkpoint/torch/torch-types.js';
+import { readTensor } from '../../src/checkpoint/view.js';
+import { UserError } from '../../src/errors.js';
+import { folderOf } from '../checkpoint/temp-folder.js';
+import { type Answer, askPyTorch, type Described, type Question, whyNoPyTorch } from './pytorch.js';
+import { type Reader, WEIGHTS } from './readers.js';
+import { AGREEMENTS, again, COMPARES, FIRST_SEED, FUZZ_TIMEOUT_MS, MUTATIONS } from './settings.js';
+
+const reason = COMPARES ? whyNoPyTorch() : 'npm run test:fuzz compares';
+
+interface Read extends Question {
+  readonly seed: number;
+  readonly tensors: Readonly<Record<string, Described>>;
+}
+
+/** What minimind makes of the file of a seed, of which a copy is kept; undefined when it is refused. */
+function readSeed(reader: Reader, seed: number, folder: string): Read | undefined {
+  const source = reader.write(seed);
+  try {
+    const checkpoint = openCheckpoint(source);
+    try {
+      const tensors = [...checkpoint.tensors].map(([name, tensor]): [string, Described] => {
+        const bytes = readTensor(tensor);
+        // Every byte but 0 is True; copies by PyTorch make it 1.
+        const values = tensor.dtype === 'BOOL' ? bytes.map((byte) => Number(byte !== 0)) : bytes;
+        const sha256 = createHash('sha256').update(values).digest('hex');
+        const dtype = TORCH_TYPES[tensor.dtype]?.name ?? tensor.dtype;
+        return [name, { dtype, shape: tensor.shape, sha256 }];
+      });
+      const file = path.join(folder, `${seed}${path.extname(source)}`);
+      fs.copyFileSync(source, file);
+      return { seed, file, keys: checkpoint.stateDict, tensors: Object.fromEntries(tensors) };
+    } finally {
+      checkpoint.close();
+    }
+  } catch (error) {
+    if (error instanceof UserError) return undefined;
+    throw error;
+  }
+}
+
+/** How an answer differs; undefined when PyTorch loads the same, or refuses the file. */
+function difference(read: Read, answer: Answer): string | undefined {
+  if ('refused' in answer) return undefined;
+  const said = (what: unknown) =>
+    `seed ${read.seed} (${again(read.seed)}): ${JSON.stringify(what)}`;
+  if ('unlike' in answer) return said(answer.unlike);
+  const names = new Set([...Object.keys(read.tensors), ...Object.keys(answer.tensors)]);
+  const differing = [...names].flatMap((name) => {
+    const [own, other] = [read.tensors[name], answer.tensors[name]];
+    return isDeepStrictEqual(own, other) ? [] : [{ name, own, other }];
+  });
+  return differing.length > 0 ? said(differing) : undefined;
+}
+
+const BATCH = 500;
+/** Seeds that are tried for each file that both are to read. */
+const MOST_TRIES = 20;
+const MOST_SHOWN = 5;
+
+describe(`files that PyTorch reads too${reason === undefined ? '' : ` (skipped: ${reason})`}`, () => {
+  it.skipIf(reason !== undefined).each(Object.entries(WEIGHTS))(
+    '%s',
+    (kind, make) => {
+      const reader = make();
+      const differences: string[] = [];
+      let both = 0;
+      let seed = FIRST_SEED;
+      const last = FIRST_SEED + (MUTATIONS > 1 ? MOST_TRIES * AGREEMENTS : 1);
+      while (both < AGREEMENTS && seed < last) {
+        const folder = folderOf({});
+        const reads: Read[] = [];
+        for (; reads.length < BATCH && seed < last; seed++) {
+          const read = readSeed(reader, seed, folder);
+          if (read) reads.push(read);
+        }
+        const answers = askPyTorch(reads);
+        both += answers.filter((answer) => !('refused' in answer)).length;
+        differences.push(
+          ...reads.flatMap((read, at) => difference(read, answers[at] ?? { refused: '' }) ?? []),
+        );
+        fs.rmSync(folder, { recursive: true });
+      }
+      process.stdout.write(`${kind}: ${both} files of ${seed - FIRST_SEED} were read by both\n`);
+      expect(differences.slice(0, MOST_SHOWN)).toEqual([]);
+      if (MUTATIONS > 1) expect(both).toBeGreaterThanOrEqual(AGREEMENTS);
+    },
+    FUZZ_TIMEOUT_MS,
+  );
+});

@@ -1,0 +1,191 @@
+/** Pickles with an opcode changed, which mostly stay pickles. Layouts after Python's Lib/pickletools.py. */
+import * as a from '../checkpoint/torch/assemble.js';
+import { type Dice, mutateBytes } from './dice.js';
+
+/** Bytes of the argument of each opcode that has one of a fixed length. */
+const FIXED: ReadonlyMap<number, number> = new Map([
+  ...[0x80, 0x4b, 0x71, 0x68].map((opcode) => [opcode, 1] as const),
+  [0x4d, 2],
+  ...[0x4a, 0x72, 0x6a].map((opcode) => [opcode, 4] as const),
+  ...[0x47, 0x95].map((opcode) => [opcode, 8] as const),
+]);
+/** Bytes of the length before the argument of each opcode that has one of any length. */
+const COUNTED: ReadonlyMap<number, 1 | 4> = new Map([
+  ...[0x8a, 0x8c, 0x55, 0x43].map((opcode) => [opcode, 1] as const),
+  ...[0x8b, 0x58, 0x54, 0x42].map((opcode) => [opcode, 4] as const),
+]);
+const GLOBAL = 0x63;
+const NEWLINE = 0x0a;
+
+/** The opcodes of the pickle that begins at `from`, each with its argument, up to STOP. */
+function opcodesOf(bytes: Buffer, from = 0): Buffer[] {
+  const opcodes: Buffer[] = [];
+  let at = from;
+  while (at < bytes.length) {
+    const end = endOf(bytes, at);
+    const opcode = bytes.subarray(at, end);
+    opcodes.push(opcode);
+    at = end;
+    if (opcode[0] === a.STOP) break;
+  }
+  return opcodes;
+}
+
+/** Of a pickle that was changed before, an argument can lack its end: it takes all that is left. */
+function endOf(bytes: Buffer, at: number): number {
+  const opcode = bytes.readUInt8(at);
+  const counted = COUNTED.get(opcode);
+  if (counted !== undefined) {
+    const start = at + 1 + counted;
+    return start > bytes.length ? bytes.length : start + bytes.readUIntLE(at + 1, counted);
+  }
+  if (opcode === GLOBAL) {
+    const middle = bytes.indexOf(NEWLINE, at);
+    const end = middle < 0 ? middle : bytes.indexOf(NEWLINE, middle + 1);
+    return end < 0 ? bytes.length : end + 1;
+  }
+  return at + 1 + (FIXED.get(opcode) ?? 0);
+}
+
+const COUNTS = [0, 1, 2, 3, 4, 5, 8, 16, 255, 256, 65_535, 2 ** 31 - 1, -1] as const;
+const CONSTANTS = [a.TRUE, a.FALSE, a.NONE, a.EMPTY_TUPLE, a.EMPTY_DICT, a.EMPTY_LIST] as const;
+const NAMES = [
+  'data.pkl',
+  'data',
+  '0',
+  '1',
+  '2',
+  'neg',
+  'conj',
+  'cpu',
+  'cuda:0',
+  'meta',
+  'storage',
+  'layers.0.w',
+] as const;
+const GLOBALS = [
+  ['collections', 'OrderedDict'],
+  ['collections', 'Counter'],
+  ['collections', 'defaultdict'],
+  ['builtins', 'set'],
+  ['builtins', 'bytearray'],
+  ['torch', 'Size'],
+  ['torch', 'float32'],
+  ['torch', 'int32'],
+  ['torch', 'bfloat16'],
+  ['torch', 'FloatStorage'],
+  ['torch', 'IntStorage'],
+  ['torch', 'HalfStorage'],
+  ['torch', 'ByteStorage'],
+  ['torch', 'ComplexFloatStorage'],
+  ['torch.storage', 'UntypedStorage'],
+  ['torch._utils', '_rebuild_tensor_v2'],
+  ['torch._utils', '_rebuild_tensor_v3'],
+  ['torch._utils', '_rebuild_parameter'],
+  ['torch._utils', '_rebuild_parameter_with_state'],
+  ['os', 'system'],
+] as const;
+
+function anyGlobal(dice: Dice): Buffer {
+  const [module, name] = dice.pick(GLOBALS);
+  return a.global(module, name);
+}
+
+/** Whether an opcode pushes something that another value could take the place of. */
+const isValue = ([opcode = 0]: Uint8Array) =>
+  [0x4b, 0x4d, 0x4a, 0x8a, 0x58, 0x8c, 0x88, 0x89, 0x4e, GLOBAL, 0x29, 0x7d, 0x5d].includes(opcode);
+
+/** What a value opcode becomes: another of its kind, or one of another kind. */
+function otherValue(opcode: Buffer, dice: Dice): Buffer {
+  const [kind] = opcode;
+  if (dice.happens(0.15)) return anyValue(dice);
+  if (kind === 0x4b) return a.join(0x4b, (opcode.readUInt8(1) + dice.pick([1, 2, 255])) % 256);
+  if (kind === GLOBAL) return anyGlobal(dice);
+  if (kind === 0x58) {
+    const name = opcode.subarray(5).toString('latin1');
+    return a.text(
+      dice.pick([
+        name.toUpperCase(),
+        `${name}0`,
+        name.slice(1),
+        `${dice.below(6)}`,
+        dice.pick(NAMES),
+      ]),
+    );
+  }
+  return anyValue(dice);
+}
+
+const anyValue = (dice: Dice): Buffer =>
+  dice.pick([
+    () => a.int(dice.pick(COUNTS)),
+    () => a.join(0x4b, dice.below(9)),
+    () => a.join(dice.pick(CONSTANTS)),
+    () => a.text(dice.pick(NAMES)),
+    () => anyGlobal(dice),
+    () => a.get(dice.below(12)),
+    () => a.float(dice.below(3)),
+  ])();
+
+/** Opcodes that do something with what lies on top of the stack, and leave as much there. */
+const steps = (dice: Dice): Buffer =>
+  dice.pick([
+    () => a.join(a.EMPTY_DICT, a.BUILD),
+    () => a.join(a.dict(a.text(dice.pick(NAMES)), anyValue(dice)), a.BUILD),
+    () => a.join(anyValue(dice), anyValue(dice), a.SETITEM),
+    () => a.join(a.put(dice.below(12))),
+    () => a.join(a.put(255), a.POP, a.call(a.global('collections', 'Counter'), a.get(255))),
+    () =>
+      a.join(
+        a.put(255),
+        a.POP,
+        a.global('torch._utils', '_rebuild_parameter'),
+        a.tuple(a.get(255), a.TRUE, a.dict()),
+        a.REDUCE,
+      ),
+    () =>
+      a.join(
+        a.put(255),
+        a.POP,
+        a.global('torch._utils', '_rebuild_parameter_with_state'),
+        a.tuple(a.get(255), a.FALSE, a.dict(), a.dict(a.text('data'), a.get(dice.below(12)))),
+        a.REDUCE,
+      ),
+    () => a.join(anyValue(dice), a.POP),
+  ])();
+
+/** A pickle with one change of its opcodes, or of its bytes. */
+export function mutatePickle(bytes: Buffer, dice: Dice): Buffer {
+  if (dice.happens(0.1)) return mutateBytes(bytes, dice);
+  const opcodes = opcodesOf(bytes);
+  const values = [...opcodes.keys()].filter((index) => isValue(opcodes[index] ?? bytes));
+  const index = dice.below(opcodes.length);
+  if (dice.happens(0.6) && values.length > 0) {
+    const place = dice.pick(values);
+    opcodes.splice(place, 1, otherValue(opcodes[place] ?? bytes, dice));
+  } else {
+    const from = dice.below(opcodes.length);
+    const length = 1 + dice.below(6);
+    dice.pick([
+      () => opcodes.splice(index, 1),
+      () => opcodes.splice(index, 0, ...opcodes.slice(index, index + length)),
+      () => opcodes.splice(index, 0, ...opcodes.slice(from, from + length)),
+      () => opcodes.splice(index, 0, steps(dice)),
+      () => opcodes.splice(index, 0, steps(dice)),
+      () => opcodes.splice(index, 2, ...opcodes.slice(index, index + 2).reverse()),
+    ])();
+  }
+  return Buffer.concat(opcodes);
+}
+
+/** The pickles that bytes begin with, `count` of them, and the rest. */
+export function splitPickles(bytes: Buffer, count: number): { pickles: Buffer[]; rest: Buffer } {
+  const pickles: Buffer[] = [];
+  let at = 0;
+  for (let index = 0; index < count; index++) {
+    const pickle = Buffer.concat(opcodesOf(bytes, at));
+    pickles.push(pickle);
+    at += pickle.length;
+  }
+  return { pickles, rest: bytes.subarray(at) };
+}

@@ -1,0 +1,29 @@
+import { expect, it } from 'vitest';
+import { activation } from '../../src/architecture/constructors.js';
+import { ACTIVATIONS, type ActivationName } from '../../src/architecture/layer.js';
+import type { RunInput } from '../../src/runtime/engine.js';
+import { withEachEngine } from './both-engines.js';
+import { referenceEngine } from './reference-engine.js';
+import { identity } from './tfjs/given-weights.js';
+
+const POINTS = [-30, -5, -3, -1, -0.5, -0.01, 0, 0.01, 0.5, 0.7, 1, 3, 5, 6.5, 12, 30];
+
+const inputs: RunInput['inputs'] = [
+  { shape: [1, POINTS.length, 1], data: Float32Array.from(POINTS) },
+];
+
+withEachEngine('an activation is as its authors define it', (load) => {
+  it.each(Object.keys(ACTIVATIONS) as ActivationName[])('%s', async (name) => {
+    const layer = activation('act', name);
+    const wanted = await (await referenceEngine().load(layer, identity)).run({ inputs });
+    const program = await load(layer, identity);
+    const { output } = await program.run({ inputs });
+    await program.release();
+    for (const [at, value] of wanted.output.data.entries()) {
+      const found = output.data[at] ?? Number.NaN;
+      expect(Math.abs(found - value), `at ${POINTS[at]}`).toBeLessThan(
+        2e-6 * (1 + Math.abs(value)),
+      );
+    }
+  });
+});

@@ -1,0 +1,97 @@
+import fs from 'node:fs';
+import { describe, expect, it } from 'vitest';
+import { modelOf } from '../../src/cli/model-file.js';
+import { parseDocument } from '../../src/config/document.js';
+import { UserError } from '../../src/errors.js';
+import type { WeightSource } from '../../src/runtime/weights.js';
+import { inPackage } from '../fixtures.js';
+import { idsOf } from './fixture-models.js';
+import { referenceEngine } from './reference-engine.js';
+
+interface Change {
+  readonly key: string;
+  readonly config: Readonly<Record<string, unknown>>;
+  /** Of transformers, where it computes the config. */
+  readonly logits?: readonly (readonly number[])[];
+  readonly refused?: string;
+}
+
+interface Changes {
+  readonly ids: readonly number[];
+  readonly cases: readonly Change[];
+}
+
+/** Another file of `fixtures/hf/changes.py make` can be named to be compared instead. */
+const file = process.env.MINIMIND_CONFIG_CHANGES ?? inPackage('fixtures/config-changes.json');
+const { ids, cases } = JSON.parse(fs.readFileSync(file, 'utf8')) as Changes;
+
+const CRC = Uint32Array.from({ length: 256 }, (_, byte) => {
+  let rest = byte;
+  for (let bit = 0; bit < 8; bit++) rest = rest & 1 ? (rest >>> 1) ^ 0xedb88320 : rest >>> 1;
+  return rest;
+});
+
+const crc32 = (text: string) =>
+  ~[...Buffer.from(text)].reduce((sum, byte) => (sum >>> 8) ^ (CRC[(sum ^ byte) & 255] ?? 0), ~0);
+
+/** Weights as `fixtures/hf/changes.py` has them. */
+const weights: WeightSource = {
+  rangeOf: () => undefined,
+  read({ name, shape }, first, target) {
+    const start = crc32(name);
+    const isMatrix = shape.length > 1;
+    for (let at = 0; at < target.length; at++) {
+      let x = (Math.imul(first + at, 2654435761) + start) >>> 0;
+      x = Math.imul(x ^ (x >>> 16), 0x7feb352d) >>> 0;
+      x = Math.imul(x ^ (x >>> 15), 0x846ca68b) >>> 0;
+      const part = ((x ^ (x >>> 16)) >>> 0) / 2 ** 32;
+      target[at] = isMatrix ? part * 0.8 - 0.4 : 0.5 + part / 2;
+    }
+  },
+};
+
+type Outcome =
+  | { readonly refused: string }
+  | { readonly warnings: readonly string[]; readonly logits: Float32Array };
+
+async function outcomeOf({ config }: Change): Promise<Outcome> {
+  try {
+    const document = parseDocument(JSON.stringify(config), 'config.json');
+    const { model, warnings } = await modelOf(document);
+    const program = await referenceEngine().load(model, weights);
+    const { output } = await program.run({ ids: idsOf([ids]) });
+    return { warnings: warnings.map(({ message }) => message), logits: output.data };
+  } catch (error) {
+    if (!(error instanceof UserError)) throw error;
+    return { refused: error.problems.map(({ message }) => message).join('; ') || error.message };
+  }
+}
+
+/** The largest difference, for the largest of the expected values. */
+function difference(found: Float32Array, expected: readonly number[]): number {
+  if (found.length !== expected.length) return Number.POSITIVE_INFINITY;
+  const largest = Math.max(...expected.map(Math.abs));
+  return Math.max(...expected.map((value, at) => Math.abs(value - (found[at] ?? 0)))) / largest;
+}
+
+const LARGEST_DIFFERENCE = 1e-3;
+
+describe('a config.json with one key changed is refused, warned of, or computed as transformers does', () => {
+  let compared = 0;
+
+  it.each(cases.map((change, at) => ({ at, kind: change.config.model_type, ...change })))(
+    '$at: $kind, $key',
+    async (change) => {
+      const outcome = await outcomeOf(change);
+      if ('refused' in outcome || change.logits === undefined) return;
+      const apart = difference(outcome.logits, change.logits.flat());
+      if (outcome.warnings.length > 0) return;
+      compared++;
+      expect(apart).toBeLessThan(LARGEST_DIFFERENCE);
+    },
+  );
+
+  it('and many of them are computed', () => {
+    expect(compared).toBeGreaterThan(cases.length / 2);
+  });
+});
