@@ -1,5 +1,6 @@
 import { Command } from '@oclif/core/command';
 import type { Problem } from '../errors.js';
+import { refuseModelFile } from '../files/inputs.js';
 import { printable } from '../report/escape.js';
 import { toJson } from '../report/json.js';
 import type { Format, Report } from '../report/report.js';
@@ -55,6 +56,7 @@ export abstract class BaseCommand extends Command {
   /** Writes text that is the answer: to stdout, or to the file that `-o` names. */
   protected async write(flags: OutputFlags, text: string): Promise<void> {
     if (isStdout(flags.output)) return writeStdout(text);
+    refuseModelFile(flags.output);
     await writeText(flags.output, text, flags.force);
     this.note(flags, `wrote ${flags.output}`);
   }
@@ -62,6 +64,7 @@ export abstract class BaseCommand extends Command {
   /** Refuses a file that the answer cannot be written to, before the work that it is the answer of. */
   protected async refuseUnwritable({ output, force }: OutputFlags): Promise<void> {
     if (isStdout(output)) return;
+    refuseModelFile(output);
     const { refuseUnwritable } = await import('../files/write-whole.js');
     await refuseUnwritable(output, force);
   }

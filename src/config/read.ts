@@ -1,6 +1,7 @@
 import { readdir } from 'node:fs/promises';
 import { basename, dirname, extname, join } from 'node:path';
 import { type ErrorCode, UserError } from '../errors.js';
+import { noteStandardInput } from '../files/inputs.js';
 import { readFileAtMost, readStreamAtMost } from '../files/read-file.js';
 import { MAX_DOCUMENT_BYTES, tooLarge } from './decode.js';
 import { type ConfigDocument, parseDocument } from './document.js';
@@ -41,6 +42,7 @@ export async function readDocument(
   const file = source === '-' ? '<stdin>' : source;
   const most = MAX_DOCUMENT_BYTES;
   let bytes: Uint8Array | undefined;
+  if (source === '-') noteStandardInput();
   try {
     bytes = await (source === '-'
       ? readStreamAtMost(stdin, most)

@@ -8,7 +8,7 @@ import {
   Parser,
 } from 'yaml';
 import type { Finding } from '../errors.js';
-import type { Found } from './problems.js';
+import { type Found, Unreadable } from './problems.js';
 import type { Source } from './source.js';
 import { type Complaint, explainSyntax, MAX_DEPTH, openingsOf } from './syntax-messages.js';
 
@@ -36,6 +36,32 @@ type ComposeErrorHandler = (
   message: string,
 ) => void;
 
+/** Most texts, numbers, brackets and dashes of a document. A config has a few hundred, or some thousand in lists. */
+const MAX_NODES = 150_000;
+
+const TOO_MANY: Finding = {
+  message: 'the document has more than 150,000 values',
+  suggestion: 'give a config: a short YAML or JSON file',
+};
+
+/** Lexemes that are not the beginning of a node: blanks, comments, and what is between nodes or after them. */
+const NO_NODE = new Set([
+  '',
+  ' ',
+  '\t',
+  '\n',
+  '\r',
+  '#',
+  ',',
+  ':',
+  ']',
+  '}',
+  '\u0002',
+  '\u0018',
+  '\u001f',
+  '\uFEFF',
+]);
+
 /** Thrown and caught in this file, to leave the parser when there is no use in going on. */
 class Stop extends Error {}
 
@@ -53,6 +79,8 @@ interface Syntax {
 /**
  * The syntax tree of the one document in `text`, and what is wrong with the syntax. Takes time and
  * memory linear in the text.
+ *
+ * @throws Unreadable when the document has too many nodes.
  */
 export function parseSyntax(text: string, source: Source): Syntax {
   const control = findControlCharacter(text);
@@ -73,7 +101,11 @@ export function parseSyntax(text: string, source: Source): Syntax {
     // The composer's own handler keeps an Error with a stack for each complaint: a gigabyte of them
     // for a hostile file. Should it be renamed, they are still found in the document below.
     Object.assign(composer, { onError: handlerOf(complain) });
-    for (const document of composer.compose(readTokens(text, complain), true, text.length)) {
+    for (const document of composer.compose(
+      readTokens(text, source, complain),
+      true,
+      text.length,
+    )) {
       if (first !== undefined) {
         complain({ pos: document.range, code: 'MULTIPLE_DOCS', message: '' });
         break;
@@ -112,16 +144,25 @@ function explain(
   return [...byLine.values()];
 }
 
-/** Reads `text` token by token, and stops before its nesting can exhaust the stack. */
+/**
+ * Reads `text` token by token, and stops before its nesting can exhaust the stack, or its tree the memory.
+ * @throws Unreadable when it has too many nodes.
+ */
 function* readTokens(
   text: string,
+  source: Source,
   complain: (complaint: Complaint) => void,
 ): Generator<CST.Token, void, undefined> {
   const parser = new Parser();
+  let nodes = 0;
   for (const lexeme of new Lexer().lex(text)) {
     for (const token of parser.next(lexeme)) {
       if (token.type !== 'error') yield token;
       else complain({ pos: positionOf(token), code: 'UNEXPECTED_TOKEN', message: token.message });
+    }
+    if (!NO_NODE.has(lexeme.charAt(0)) && ++nodes > MAX_NODES) {
+      const place = { source, offset: parser.offset };
+      throw new Unreadable([{ severity: 'error', place, finding: TOO_MANY }]);
     }
     const top = parser.stack.at(-1);
     // Besides mappings and lists, the document stands on the stack, and perhaps a text.

@@ -1,4 +1,4 @@
-/** What the files of a model folder are called. */
+/** Names of the files in a model folder. */
 import fs from 'node:fs';
 import path from 'node:path';
 
@@ -7,7 +7,7 @@ export const CONFIG_FILES = { yaml: 'config.yaml', json: 'config.json' } as cons
 
 export type ConfigFormat = keyof typeof CONFIG_FILES;
 
-/** In the folder of a model; the first that is there is taken. */
+/** In the folder of a model; the first that exists is used. */
 export const CONFIG_NAMES: readonly string[] = [CONFIG_FILES.yaml, 'config.yml', CONFIG_FILES.json];
 
 /**
@@ -51,8 +51,15 @@ export const INDEX_FILE = 'model.safetensors.index.json';
 
 const WEIGHTS = /^model(-\d{5}-of-\d{5})?\.safetensors$/;
 
+/** Whether a file of this name is a config, an index, weights, or another file that belongs to a model. */
+export const isModelFileName = (name: string): boolean =>
+  isSidecarName(name) || MODEL_FILE.test(name);
+
+const MODEL_FILE =
+  /(?:^|\.)config\.(?:ya?ml|json)$|\.(?:safetensors|pt|pth|bin|ckpt)(?:\.index\.json)?$/i;
+
 /**
- * The config that stands in a folder, of a checkpoint in it or alone.
+ * The config in a folder, with or without a checkpoint.
  * @param own Names that come first.
  */
 export const configIn = (folder: string, own: readonly string[] = []): string | undefined =>
@@ -60,10 +67,10 @@ export const configIn = (folder: string, own: readonly string[] = []): string | 
     .map((name) => path.join(folder, name))
     .find((file) => fs.existsSync(file));
 
-/** Of one checkpoint of several in a folder: `small.config.yaml` beside `small.safetensors`. */
+/** Config name of one checkpoint among several in a folder: `small.config.yaml` beside `small.safetensors`. */
 export const ownConfigName = (checkpoint: string, format: ConfigFormat): string =>
   `${path.basename(checkpoint, path.extname(checkpoint))}.${CONFIG_FILES[format]}`;
 
-/** Every name that the config of one checkpoint may have, the first that is there being taken. */
+/** Names that the config of one checkpoint can have; the first that exists is used. */
 export const ownConfigNames = (checkpoint: string): string[] =>
   (Object.keys(CONFIG_FILES) as ConfigFormat[]).map((format) => ownConfigName(checkpoint, format));

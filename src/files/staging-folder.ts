@@ -9,7 +9,7 @@ import type { OutputKind, OutputPlace } from './output-place.js';
 import { codeOf } from './refusals.js';
 import { type Journal, readJournal, writeJournal } from './staging-journal.js';
 import { releaseLock, takeLock } from './staging-lock.js';
-import { isLeftOver } from './write-whole.js';
+import { isTemporaryFile } from './temporary.js';
 
 /** Not with `recursive`: where no folder can be made, as in /proc, that never stops trying. */
 function makeFolder(folder: string): void {
@@ -115,7 +115,7 @@ export class StagingFolder {
 
   /** Whether there is scratch, whole. */
   holdsScratch(): boolean {
-    return exists(this.spool) && fs.readdirSync(this.spool).some((name) => !isLeftOver(name));
+    return exists(this.spool) && fs.readdirSync(this.spool).some((name) => !isTemporaryFile(name));
   }
 
   /** Begins with nothing. */
@@ -134,7 +134,7 @@ export class StagingFolder {
     this.#removeAllBut([this.#lock, this.#journal, this.files, this.spool]);
     fs.mkdirSync(this.files, { recursive: true });
     this.#makeReady(journal);
-    for (const name of fs.readdirSync(this.spool).filter(isLeftOver)) {
+    for (const name of fs.readdirSync(this.spool).filter(isTemporaryFile)) {
       removeQuietly(path.join(this.spool, name));
     }
   }

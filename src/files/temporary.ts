@@ -1,4 +1,4 @@
-/** What must not outlive the process, and what one that was killed has left. */
+/** Temporary files and folders: they never outlive the process, and those of a killed one are removed later. */
 import { createHash, randomUUID } from 'node:crypto';
 import fs from 'node:fs';
 import os from 'node:os';
@@ -6,21 +6,56 @@ import path from 'node:path';
 import { UserError } from '../errors.js';
 import { removeQuietly } from './names.js';
 
-/** Short, for there may be room for little more in a name. */
-const HOST = createHash('sha256').update(os.hostname()).digest('hex').slice(0, 8);
+/**
+ * The processes among which a process id is unique: a machine since it booted, and on Linux one namespace of it.
+ * Containers often share folders and a host name, and each counts its processes from 1. Short, for a name that has
+ * little room.
+ */
+const SPACE = createHash('sha256')
+  .update([os.hostname(), ...processSpace()].join('\n'))
+  .digest('hex')
+  .slice(0, 8);
 
-const OWNED = /^\.?minimind-(\d+)-([0-9a-f]{8})-[0-9a-f-]{36}(?:\.tmp)?$/;
+function processSpace(): readonly string[] {
+  if (process.platform !== 'linux') return [];
+  try {
+    const boot = fs.readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim();
+    return [boot, fs.readlinkSync('/proc/self/ns/pid')];
+  } catch {
+    // Shared with no other process: their files are removed by age.
+    return [randomUUID()];
+  }
+}
 
-/** A name that is free, and says which process of which machine has taken it. */
-export const temporaryName = () => `minimind-${process.pid}-${HOST}-${randomUUID()}`;
+/** A free name. It names the process that has taken it. */
+export const temporaryName = () => `minimind-${process.pid}-${SPACE}-${randomUUID()}`;
 
-/** Removes from a folder what this user's processes on this machine have left there when they were killed. */
+const NAME = 'minimind-(\\d+)-([0-9a-f]{8})-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}';
+const FILE = new RegExp(`^\\.${NAME}\\.tmp$`);
+const FOLDER = new RegExp(`^${NAME}$`);
+
+/** The name of a hidden file that becomes another when it is complete. */
+export const temporaryFileName = () => `.${temporaryName()}.tmp`;
+
+/** Whether a name is one of `temporaryFileName`. */
+export const isTemporaryFile = (name: string) => FILE.test(name);
+
+/** Milliseconds after which an unchanged file belongs to no process any more: a day. */
+const MAX_AGE = 24 * 3600 * 1000;
+
+/**
+ * Removes from a folder the temporary files and folders of this user's processes that were killed. Whether a process
+ * of another machine or container runs is not known: what it wrote is removed when it is a day old.
+ */
 export function sweep(folder: string): void {
   for (const name of namesIn(folder)) {
-    const [, pid, host] = OWNED.exec(name) ?? [];
-    if (host !== HOST || isRunning(Number(pid))) continue;
+    const [, pid, space] = FILE.exec(name) ?? FOLDER.exec(name) ?? [];
+    if (space === undefined || (space === SPACE && isRunning(Number(pid)))) continue;
     const file = path.join(folder, name);
-    if (isOwn(file)) removeQuietly(file);
+    const status = fs.lstatSync(file, { throwIfNoEntry: false });
+    if (status === undefined || !isOwn(status)) continue;
+    if (isTemporaryFile(name) ? !status.isFile() : !status.isDirectory()) continue;
+    if (space === SPACE || Date.now() - status.mtimeMs > MAX_AGE) removeQuietly(file);
   }
 }
 
@@ -28,23 +63,20 @@ function namesIn(folder: string): string[] {
   try {
     return fs.readdirSync(folder);
   } catch {
-    // What is to be written there will fail by itself.
+    // Writing there will fail, with a message of its own.
     return [];
   }
 }
 
 /** In a folder that others can write to, they could lead the removal of a folder of theirs elsewhere. */
-function isOwn(file: string): boolean {
-  const status = fs.lstatSync(file, { throwIfNoEntry: false });
-  return status !== undefined && (process.getuid === undefined || status.uid === process.getuid());
-}
+const isOwn = ({ uid }: fs.Stats) => process.getuid === undefined || uid === process.getuid();
 
 export function isRunning(pid: number): boolean {
   try {
     process.kill(pid, 0);
     return true;
   } catch (error) {
-    // It is another user's.
+    // A process of another user.
     return (error as NodeJS.ErrnoException).code === 'EPERM';
   }
 }

@@ -8,16 +8,13 @@ import { writeContent } from './file-sink.js';
 import { noteOutput, refuseInput } from './inputs.js';
 import { removeQuietly, syncFolder, takeFreeName } from './names.js';
 import { alreadyExists, explained } from './refusals.js';
-import { sweep, temporaryName } from './temporary.js';
+import { sweep, temporaryFileName } from './temporary.js';
 
 /** Files that must not outlive the process. */
 const temporaryFiles = new Set<string>();
 process.on('exit', () => {
   for (const file of temporaryFiles) removeQuietly(file);
 });
-
-/** Whether a file is one that a process began to write, and that was killed before it could remove it. */
-export const isLeftOver = (name: string) => /^\.minimind-.*\.tmp$/.test(name);
 
 /**
  * Writes `target` through a sibling that takes its name when all bytes are on the disk, so that no reader
@@ -37,7 +34,7 @@ export async function writeWhole(
   if (isStream) return writeContent(await explained(target, () => open(file, 'w')), target, fill);
   const folder = path.dirname(file);
   sweep(folder);
-  const sibling = path.join(folder, `.${temporaryName()}.tmp`);
+  const sibling = path.join(folder, temporaryFileName());
   await writeThrough(sibling, target, mode, fill, () => {
     // Again: more may have been read meanwhile.
     refuseInput(file, target);

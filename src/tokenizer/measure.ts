@@ -1,39 +1,43 @@
-/** A text cut into tokens by a Hugging Face tokenizer.json: how many there are, and of how many kinds. */
+/** Counts the tokens of a text with a Hugging Face tokenizer.json. */
 import vm from 'node:vm';
 import { Tokenizer } from '@huggingface/tokenizers';
 import { UserError } from '../errors.js';
 import { readText } from '../files/read-file.js';
 import { parseTokenizer } from './parse.js';
 
-/** What a tokenizer makes of a text. */
+/** Result of one tokenizer for a text. */
 export interface TextMeasure {
   readonly tokenizer: string;
-  /** How many tokens the tokenizer knows, those that were added to it included. */
+  /** Size of the vocabulary, added tokens included. */
   readonly vocabulary: number;
   readonly tokens: number;
   /** Unicode code points of the text. */
   readonly characters: number;
 }
 
-/** About a megabyte a second is cut; of a longer text, a part says the same. */
+/** The library cuts about 1 MB in a second; a part of a longer text gives the same ratio. */
 const MAX_TEXT_BYTES = 4_000_000;
 
 /** The largest tokenizers in use have a quarter of a million tokens, in 35 MB. */
 const MAX_TOKENIZER_BYTES = 100_000_000;
 
-/** Cutting takes longer only with a pattern that tries ever more ways to match. */
-const MAX_MILLISECONDS = 120_000;
+/**
+ * Most milliseconds that a tokenizer may take: about ten times what the library needs on one slow core, for each
+ * million characters of the text and of the file. Only a pattern with exponential backtracking takes longer.
+ */
+const timeLimit = (text: string, json: string) =>
+  2000 + Math.ceil((10_000 * text.length + 500 * json.length) / 1e6);
 
 /**
- * Cuts a text with each of some tokenizers, without the tokens that mark its beginning and end.
+ * Counts the tokens of a text for each tokenizer, without the tokens that mark its beginning and end.
  * @param files Paths of tokenizer.json files.
- * @param limit Most milliseconds that a tokenizer may take.
- * @throws UserError when a file cannot be read, is too large, or is no tokenizer; when the text is empty.
+ * @param limit Most milliseconds for a tokenizer, instead of those for the size of its file and the text.
+ * @throws UserError when a file cannot be read, is too large, or is not a tokenizer; when the text is empty.
  */
 export async function measureText(
   files: readonly string[],
   text: string,
-  limit = MAX_MILLISECONDS,
+  limit?: number,
 ): Promise<TextMeasure[]> {
   const read = await readText(text, { most: MAX_TEXT_BYTES, suggestion: 'measure a part of it' });
   const characters = codePointsOf(read);
@@ -58,10 +62,11 @@ const SUGGESTION = 'give the tokenizer.json of a model';
 async function measured(
   file: string,
   text: string,
-  limit: number,
+  fixedLimit: number | undefined,
 ): Promise<Omit<TextMeasure, 'characters'>> {
   const json = await readText(file, { most: MAX_TOKENIZER_BYTES, suggestion: SUGGESTION });
-  const { content, vocabulary } = parseTokenizer(json, file);
+  const { content, vocabulary } = parseTokenizer(json, file, text);
+  const limit = fixedLimit ?? timeLimit(text, json);
   try {
     const tokens = within(limit, () => {
       const tokenizer = new Tokenizer(content, {});
@@ -69,24 +74,24 @@ async function measured(
     });
     return { tokenizer: file, vocabulary, tokens };
   } catch (cause) {
-    // An error of the machine that ran it, which is not of this realm.
+    // An error of the other context: not an instance of this one's Error.
     if ((cause as { code?: unknown } | null)?.code === 'ERR_SCRIPT_EXECUTION_TIMEOUT') {
-      const message = `${file} takes more than ${limit / 1000} s for the text`;
+      const message = `${file} takes more than ${Math.ceil(limit / 100) / 10} s for the text`;
       throw new UserError('refused-file', message, {
         cause,
-        suggestion: 'measure a shorter text; if that is as slow, a pattern in the file is to blame',
+        suggestion: 'measure a shorter text, or check the regular expressions in the file',
       });
     }
-    // The library says by an Error of any kind what it misses in a file.
+    // The library throws an Error of any kind when it misses something in a file.
     const why = cause instanceof Error ? cause.message : String(cause);
     const suggestion = SUGGESTION;
-    throw new UserError('refused-file', `${file} is no tokenizer: ${why}`, { suggestion });
+    throw new UserError('refused-file', `${file} is not a tokenizer: ${why}`, { suggestion });
   }
 }
 
 /**
- * What `work` returns, unless that takes longer: patterns of regular expressions come out of the file, and
- * only the machine that runs a script can stop one.
+ * Result of `work`, unless it takes longer. The file contains regular expressions, and only a context of `vm` can be
+ * stopped while it matches one.
  */
 function within<Result>(milliseconds: number, work: () => Result): Result {
   const context = vm.createContext({ work });

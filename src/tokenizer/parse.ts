@@ -1,22 +1,31 @@
-/** The vocabulary of a tokenizer.json, checked before a library makes anything of it. */
+/** Reads a tokenizer.json and checks it before the library gets it. */
 import { UserError } from '../errors.js';
+import { decomposedLength, growthOf } from './growth.js';
 
 interface ParsedTokenizer {
+  /** What the library needs in order to cut a text. */
   readonly content: object;
-  /** How many tokens there are, those that were added included. */
+  /** Number of tokens, added ones included. */
   readonly vocabulary: number;
 }
 
-/** Most ids that may be left out below the highest. Some tokenizers keep a few hundred for later. */
+/** Most unused ids below the highest. Some tokenizers reserve a few hundred. */
 const MAX_UNUSED_IDS = 100_000;
+
+/** Most characters for each one of the text after normalization; several times what published tokenizers need. */
+const MAX_GROWTH = 16;
+
+/** Characters that every tokenizer may make of a short text. */
+const ALWAYS_ALLOWED = 2 ** 20;
 
 /**
  * @param file For messages.
- * @throws UserError when the text is not JSON, or its vocabulary is none.
+ * @param measured The text that it will cut.
+ * @throws UserError when the file is not JSON, its vocabulary is not valid, or it can lengthen the text too much.
  */
-export function parseTokenizer(text: string, file: string): ParsedTokenizer {
+export function parseTokenizer(text: string, file: string, measured: string): ParsedTokenizer {
   const refuse = (what: string) =>
-    new UserError('refused-file', `${file} is no tokenizer: ${what}`, {
+    new UserError('refused-file', `${file} is not a tokenizer: ${what}`, {
       suggestion: 'give the tokenizer.json of a model',
     });
   let content: unknown;
@@ -32,7 +41,7 @@ export function parseTokenizer(text: string, file: string): ParsedTokenizer {
   if (!isMapping(vocab) && !Array.isArray(vocab)) throw refuse('expected "vocab" in "model"');
   if (!Array.isArray(added)) throw refuse('expected a list for "added_tokens"');
   const tokens = new Map<unknown, unknown>();
-  // The ids of a list are its places.
+  // The id of a token in a list is its position.
   if (Array.isArray(vocab)) {
     for (const [id, entry] of vocab.entries()) {
       if (!Array.isArray(entry)) throw refuse(`expected a token with its score at "vocab" ${id}`);
@@ -54,11 +63,30 @@ export function parseTokenizer(text: string, file: string): ParsedTokenizer {
       );
     }
   }
-  return { content, vocabulary: tokens.size };
+  const { normalizer, pre_tokenizer: preTokenizer } = content;
+  const length = added.reduce(
+    (sum, token) => sum + decomposedLength(String(token.content)),
+    decomposedLength(measured),
+  );
+  const growth = growthOf(normalizer) * growthOf(preTokenizer);
+  if (growth > MAX_GROWTH && growth * length > ALWAYS_ALLOWED) {
+    throw new UserError(
+      'refused-file',
+      `${file}: its normalizer and pre-tokenizer can lengthen a text more than ${MAX_GROWTH} times`,
+      {
+        suggestion: 'remove their Replace and Prepend steps, or give the tokenizer.json of a model',
+      },
+    );
+  }
+  // Both come after the cut: special tokens, and the way back to a text.
+  return {
+    content: { ...content, post_processor: null, decoder: null },
+    vocabulary: tokens.size,
+  };
 }
 
 const isMapping = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
-/** What is not a token can be a list of any length. */
+/** JSON of a value, cut: it can be a list of any length. */
 const shown = (value: unknown) => String(JSON.stringify(value)).slice(0, 60);

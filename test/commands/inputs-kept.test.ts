@@ -94,7 +94,7 @@ async function expectRefused(folder: string, args: readonly string[], out: strin
   const { code, stderr } = await runHere([...words, '--force'], { cwd: folder });
   expect({ code, stderr }).toMatchObject({
     code: 2,
-    stderr: expect.stringMatching(/ (is read|be in the place of)/),
+    stderr: expect.stringMatching(/ (is read|be in the place of|belongs to the same model)/),
   });
   expect(contents(folder)).toEqual(before);
 }
@@ -173,6 +173,62 @@ describe('a folder OUT', () => {
     const folder = inputs();
     await expectRefused(folder, ['convert-checkpoint', 'a/in.pt', 'OUT', '--to', 'shared'], 'a');
   });
+});
+
+describe('standard input', () => {
+  it('that is a file is not replaced', () => {
+    const folder = inputs();
+    const file = path.join(folder, 'a/config.yaml');
+    const before = contents(folder);
+    const stdin = fs.openSync(file, 'r');
+    const { status, stderr } = spawnSync(
+      process.execPath,
+      [inPackage('bin/run.js'), 'profile', '-', '-o', 'a/config.yaml', '--force', '--json'],
+      { cwd: folder, stdio: [stdin, 'pipe', 'pipe'], encoding: 'utf8' },
+    );
+    fs.closeSync(stdin);
+    expect({ status, stderr }).toMatchObject({
+      status: 2,
+      stderr: expect.stringContaining(' is read, and would be replaced'),
+    });
+    expect(contents(folder)).toEqual(before);
+  });
+});
+
+describe('a report over a file of the model', () => {
+  const MODEL = ['inspect', 'a/model.safetensors', '-o', 'OUT', '--json', '--force'];
+
+  it.each([
+    'a/tokenizer.json',
+    'a/config.yaml',
+    'a/model-00002-of-00002.safetensors',
+    'a/model.safetensors.index.json',
+    'a/in.pt',
+  ])('is refused though the command has not read it: %s', async (out) => {
+    const folder = inputs();
+    fs.writeFileSync(path.join(folder, 'a/model-00002-of-00002.safetensors'), 'weights');
+    fs.writeFileSync(path.join(folder, 'a/model.safetensors.index.json'), '{}');
+    const before = contents(folder);
+    const args = MODEL.map((word) => (word === 'OUT' ? out : word));
+    const { code, stderr } = await runHere(args, { cwd: folder });
+    expect({ code, stderr }).toMatchObject({
+      code: 2,
+      stderr: expect.stringMatching(/ belongs to the same model as | is read/),
+    });
+    expect(contents(folder)).toEqual(before);
+  });
+
+  it.each(['a/report.json', 'b/config.json', 'a/new/config.json'])(
+    'is written where it is none: %s',
+    async (out) => {
+      const folder = inputs();
+      for (const each of ['a/new', 'b']) fs.mkdirSync(path.join(folder, each));
+      fs.writeFileSync(path.join(folder, out), 'an old report');
+      const args = MODEL.map((word) => (word === 'OUT' ? out : word));
+      const { code, stderr } = await runHere(args, { cwd: folder });
+      expect({ code, stderr }).toMatchObject({ code: 0 });
+    },
+  );
 });
 
 describe('what is no danger is done', () => {

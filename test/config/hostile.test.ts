@@ -53,6 +53,23 @@ describe('nesting', () => {
   });
 });
 
+describe('a document of too many values', () => {
+  it.each([
+    ['numbers', (count: number) => `a: [${'1,'.repeat(count)}]`],
+    ['aliases', (count: number) => `a: &a {x: 1}\nb:\n  <<: [${'*a,'.repeat(count)}]`],
+    ['mappings', (count: number) => `a: [${'{},'.repeat(count)}]`],
+    ['lines', (count: number) => 'a:\n'.repeat(count)],
+    ['dashes', (count: number) => `a:\n${' -\n'.repeat(count)}`],
+  ])('of %s is refused', (_, text) => {
+    expect(firstMessage(text(150_001))).toBe('the document has more than 150,000 values');
+    expect(String(firstMessage(text(20_000)))).not.toContain('150,000');
+  });
+
+  it('has no limit of blank lines and comments', () => {
+    expect(parseDocument(`${'\n#\n'.repeat(200_000)}a: 1`, 'f').value).toEqual({ a: 1 });
+  });
+});
+
 describe('aliases that multiply', () => {
   it('are refused while they are few bytes still', () => {
     const laughs = Array.from({ length: 30 }, (_, i) => {

@@ -75,6 +75,18 @@ const documents: readonly (readonly [name: string, make: Shape['make']])[] = [
   ],
   ['a YAML of one key', yaml((size) => 'model: 1\n'.repeat(size / 9))],
   ['a YAML of merges', yaml((size) => `a: &a {b: 1}\nc:\n${'  <<: *a\n'.repeat(size / 9)}`)],
+  ['a YAML of small mappings', yaml((size) => `model: [${'{a: 1},'.repeat(size / 7)}]`)],
+  [
+    'a YAML of merges in a list',
+    yaml((size) => `a: &a {x: 1}\nmodel:\n  <<: [${'*a,'.repeat(size / 3)}]\n`),
+  ],
+  [
+    'a JSON of layers without positions',
+    config(
+      { model_type: 'smollm3' },
+      (size) => `1,"no_rope_layers":[${many(size, () => '1').join()}]`,
+    ),
+  ],
   ['a YAML of escapes', yaml((size) => `model: "${'\\n'.repeat(size / 2)}"`)],
   ['a JSON of brackets', config({}, (size) => '['.repeat(size) + ']'.repeat(0))],
   ['a JSON of one list', config({}, (size) => `[${many(size, () => '1').join()}]`)],
@@ -109,11 +121,7 @@ const models: readonly (readonly [name: string, make: Shape['make']])[] = [
 
 const TOKENIZE = `compare ${CONFIG} --tokenizer FILE --text fixtures/tokenizers/text.txt`;
 
-const tokenizers: readonly (readonly [
-  name: string,
-  make: Shape['make'],
-  sizes?: readonly number[],
-])[] = [
+const tokenizers: (readonly [name: string, make: Shape['make'], sizes?: readonly number[]])[] = [
   [
     'a tokenizer with an id of a billion',
     tokenizer(({ model }) => {
@@ -147,6 +155,35 @@ const tokenizers: readonly (readonly [
     }),
   ],
 ];
+
+const replacing = (pattern: object, content: string) => ({ type: 'Replace', pattern, content });
+
+/** Changes to a tokenizer that make one character long. */
+const normalizers: readonly (readonly [name: string, parts: (size: number) => object[]])[] = [
+  ['that doubles a character', () => Array(27).fill(replacing({ String: 'e' }, 'ee'))],
+  ['that fills gaps', () => Array(3).fill(replacing({ String: '' }, 'b'.repeat(1000)))],
+  [
+    'that prepends',
+    (size) => Array(16).fill({ type: 'Prepend', prepend: 'x'.repeat(Math.ceil(size / 16)) }),
+  ],
+];
+
+for (const [name, parts] of normalizers) {
+  tokenizers.push([
+    `a tokenizer ${name}`,
+    tokenizer((file, size) => {
+      Object.assign(file, { normalizer: { type: 'Sequence', normalizers: parts(size) } });
+    }),
+  ]);
+}
+tokenizers.push([
+  'a tokenizer with a slow pattern',
+  tokenizer((file) => {
+    const pattern = { Regex: '([a-z]+ ?)+$' };
+    Object.assign(file, { pre_tokenizer: { type: 'Split', pattern, behavior: 'Isolated' } });
+  }),
+  ONCE,
+]);
 
 export const DOCUMENT_SHAPES: readonly Shape[] = [
   ...documents.map(([name, make]) => ({ name, make, commands: DOCUMENT })),

@@ -1,12 +1,17 @@
 import { spawnSync } from 'node:child_process';
-import { createHash, randomUUID } from 'node:crypto';
+import { randomUUID } from 'node:crypto';
 import fs from 'node:fs';
-import os from 'node:os';
 import path from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import { sweep, TemporaryFolder, temporaryName } from '../../src/files/temporary.js';
-import { isLeftOver, writeWhole } from '../../src/files/write-whole.js';
+import {
+  isTemporaryFile,
+  sweep,
+  TemporaryFolder,
+  temporaryFileName,
+  temporaryName,
+} from '../../src/files/temporary.js';
+import { writeWhole } from '../../src/files/write-whole.js';
 import { folderOf } from '../checkpoint/temp-folder.js';
 
 const { TMPDIR } = process.env;
@@ -16,10 +21,11 @@ afterEach(() => {
   else process.env.TMPDIR = TMPDIR;
 });
 
-const host = (name: string) => createHash('sha256').update(name).digest('hex').slice(0, 8);
+/** The part of a name that all processes of this machine and container share. */
+const SPACE = temporaryName().split('-')[2] ?? '';
 /** As a process has it; 2^22 + 1 is beyond what Linux gives. */
-const nameOf = (pid: number, machine = os.hostname()) =>
-  `.minimind-${pid}-${host(machine)}-${randomUUID()}.tmp`;
+const nameOf = (pid: number, space = SPACE) => `.minimind-${pid}-${space}-${randomUUID()}.tmp`;
+const ELSEWHERE = '0123abcd';
 const DEAD = 2 ** 22 + 1;
 
 /** Runs a program that is killed while it writes. */
@@ -65,11 +71,11 @@ describe('what a killed process has left', () => {
 
   it.each([
     ['runs', nameOf(process.ppid)],
-    ['is this one', `.${temporaryName()}.tmp`],
-    ['may run on another machine', nameOf(DEAD, 'elsewhere')],
+    ['is this one', temporaryFileName()],
+    ['may run in another container', nameOf(DEAD, ELSEWHERE)],
   ])('stays when it %s', (_, name) => {
     const folder = folderOf({ [name]: '' });
-    expect(isLeftOver(name)).toBe(true);
+    expect(isTemporaryFile(name)).toBe(true);
     sweep(folder);
     expect(fs.readdirSync(folder)).toEqual([name]);
   });
@@ -83,6 +89,40 @@ describe('what a killed process has left', () => {
     vi.restoreAllMocks();
     sweep(folder);
     expect(fs.readdirSync(folder)).toHaveLength(2);
+  });
+});
+
+describe('what another container or machine has left', () => {
+  const age = (file: string, hours: number) => {
+    const time = Date.now() / 1000 - hours * 3600;
+    fs.utimesSync(file, time, time);
+  };
+
+  it('stays for a day', () => {
+    const names = [nameOf(DEAD, ELSEWHERE), nameOf(process.pid, ELSEWHERE)];
+    const folder = folderOf(Object.fromEntries(names.map((name) => [name, ''])));
+    for (const name of names) age(path.join(folder, name), 23);
+    sweep(folder);
+    expect(fs.readdirSync(folder).sort()).toEqual(names.sort());
+    for (const name of names) age(path.join(folder, name), 25);
+    sweep(folder);
+    expect(fs.readdirSync(folder)).toEqual([]);
+  });
+});
+
+describe('a name that is nearly one of ours', () => {
+  const [hidden, plain] = [nameOf(DEAD), nameOf(DEAD).slice(1, -4)];
+
+  it.each([
+    ['a hidden folder', `${hidden}/notes`],
+    ['a file without the dot', hidden.slice(1)],
+    ['a hidden file without an ending', `.${plain}`],
+    ['a file named as a folder', plain],
+    ['a folder with more to its name', `${plain}-old/notes`],
+  ])('stays: %s', (_, name) => {
+    const folder = folderOf({ [name]: 'mine' });
+    sweep(folder);
+    expect(fs.readFileSync(path.join(folder, name), 'utf8')).toBe('mine');
   });
 });
 

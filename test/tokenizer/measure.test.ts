@@ -49,11 +49,11 @@ describe('measureText', () => {
   });
 
   it.each([
-    ['nothing', '', 'is no tokenizer'],
-    ['no JSON', 'vocab', 'is no tokenizer'],
-    ['a list', '[]', 'is no tokenizer'],
-    ['a config', '{"model_type": "llama"}', 'is no tokenizer'],
-    ['a vocabulary of no kind', '{"model": {"vocab": 7}}', 'is no tokenizer'],
+    ['nothing', '', 'is not a tokenizer'],
+    ['no JSON', 'vocab', 'is not a tokenizer'],
+    ['a list', '[]', 'is not a tokenizer'],
+    ['a config', '{"model_type": "llama"}', 'is not a tokenizer'],
+    ['a vocabulary of no kind', '{"model": {"vocab": 7}}', 'is not a tokenizer'],
     ['no text', Buffer.from([0xff, 0xfe, 0x00]), 'is not UTF-8 text'],
   ])('refuses %s for a tokenizer', async (_, content, message) => {
     const place = file('tokenizer.json', content);
@@ -81,7 +81,7 @@ describe('measureText', () => {
     ['of a list that is no mapping', JSON.stringify({ model: { vocab: ['a'] } })],
   ])('refuses an id %s', async (_, content) => {
     const error = await measureText([file('tokenizer.json', content)], TEXT).catch(String);
-    expect(error).toMatch(/is no tokenizer: expected /);
+    expect(error).toMatch(/is not a tokenizer: expected /);
     expect(String(error).length).toBeLessThan(400);
   });
 
@@ -93,6 +93,72 @@ describe('measureText', () => {
     });
     const [measure] = await measureText([file('holes.json', content)], TEXT);
     expect(measure).toMatchObject({ vocabulary: 513, tokens: COUNTS.tokens[512] });
+  });
+
+  const with512 = (parts: object) =>
+    JSON.stringify({ ...JSON.parse(fs.readFileSync(tokenizer(512), 'utf8')), ...parts });
+  const normalizing = (...normalizers: object[]) =>
+    with512({ normalizer: { type: 'Sequence', normalizers } });
+  const replace = (pattern: string, content: string) => ({
+    type: 'Replace',
+    pattern: { String: pattern },
+    content,
+  });
+
+  it.each([
+    ['doubles 27 times', normalizing(...Array(27).fill(replace('a', 'aa')))],
+    ['fills gaps', normalizing(...Array(3).fill(replace('', 'b'.repeat(1000))))],
+    ['prepends long texts', normalizing({ type: 'Prepend', prepend: 'x'.repeat(2e6) })],
+    [
+      'replaces empty matches',
+      normalizing(
+        ...Array(3).fill({ type: 'Replace', pattern: { Regex: 'x*' }, content: 'y'.repeat(999) }),
+      ),
+    ],
+    ['inserts what comes before', normalizing(replace('a', '$`$`'))],
+    [
+      'decomposes what it inserts',
+      normalizing(
+        ...Array(20)
+          .fill([replace('\u0644', '\uFDFA'), { type: 'NFKC' }])
+          .flat(),
+      ),
+    ],
+    [
+      'replaces spaces by long texts',
+      with512({ pre_tokenizer: { type: 'Metaspace', str_rep: '_'.repeat(2e6) } }),
+    ],
+  ])('refuses a tokenizer that %s before it lengthens a text', async (_, content) => {
+    const place = file('tokenizer.json', content);
+    await expect(measureText([place], file('a.txt', 'a'))).rejects.toMatchObject({
+      code: 'refused-file',
+      message: `${place}: its normalizer and pre-tokenizer can lengthen a text more than 16 times`,
+    });
+  });
+
+  it.each([
+    ['of SentencePiece', [{ type: 'Prepend', prepend: '\u2581' }, replace(' ', '\u2581')]],
+    [
+      'of many steps',
+      [
+        ...[replace('``', '"'), replace("''", '"'), { type: 'NFKD' }, { type: 'StripAccents' }],
+        ...[{ type: 'Lowercase' }, { type: 'Precompiled' }],
+        ...Array(9).fill({ type: 'Replace', pattern: { Regex: ' {2,}' }, content: ' ' }),
+      ],
+    ],
+  ])('accepts the normalizer %s', async (_, parts) => {
+    const [measure] = await measureText([file('tokenizer.json', normalizing(...parts))], TEXT);
+    expect(measure?.tokens).toBeGreaterThan(0);
+  });
+
+  it('counts the text once, however often a post-processor repeats it', async () => {
+    const single = Array(1000).fill({ Sequence: { id: 'A', type_id: 0 } });
+    const place = file(
+      'tokenizer.json',
+      with512({ post_processor: { type: 'TemplateProcessing', single, pair: single } }),
+    );
+    const [measure] = await measureText([place], TEXT);
+    expect(measure).toMatchObject({ tokens: COUNTS.tokens[512] });
   });
 
   it('stops a pattern that never comes to an end', async () => {
