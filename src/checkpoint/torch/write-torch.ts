@@ -54,6 +54,7 @@ export async function writeTorch(sink: ByteSink, value: Writable, root?: string)
 function refuseUnreadable(pickle: Uint8Array): void {
   const file = {
     path: 'data.pkl',
+    size: pickle.length,
     read: (position: number, length: number) =>
       Buffer.from(pickle.subarray(position, position + length)),
   };
