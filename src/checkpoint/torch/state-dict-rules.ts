@@ -17,8 +17,8 @@ export const STATE_DICT_RULES = {
     'Offset, sizes and strides are integers, none negative, as many strides as sizes.',
   'tensor-rank': 'A tensor has at most 8 dimensions.',
   'tensor-dtype': 'The element type of a tensor is one that files store.',
-  'tensor-flags': 'The stored bytes are the values: none negated, none conjugated.',
-  'tensor-flag-count': 'A tensor has at most 2 flags.',
+  'tensor-flags':
+    'A tensor has no flags, such as neg and conj, so that its stored bytes are its values.',
   'tensor-gradient':
     'Whether a tensor requires gradients is False, or True for floats and complex numbers.',
   'tensor-elements': 'The bytes of a tensor can be counted exactly.',

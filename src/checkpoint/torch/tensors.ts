@@ -10,8 +10,8 @@ import type { Dict, Storage, Tuple, Value } from './values.js';
 const MAX_RANK = 8;
 /** Elements that a tensor may have although its storage is smaller, as expanded tensors do. */
 const MAX_EXPANDED = 2 ** 20;
-/** Of a tensor: PyTorch writes `neg` and `conj`. */
-const MAX_FLAGS = 2;
+/** Flags of a tensor that are named: PyTorch writes `neg` and `conj`. */
+const MAX_SHOWN_FLAGS = 2;
 
 /**
  * `_rebuild_tensor_v2(storage, offset, size, stride, requires_grad, hooks[, metadata])`, and v3 with a
@@ -54,18 +54,19 @@ function dtypeOf(value: Value): StoredDtype | undefined {
   return meaning?.is === 'dtype' ? meaning.dtype : undefined;
 }
 
-/** `{'neg': …, 'conj': …}`: when one is true the stored bytes are not the values. */
+/**
+ * Checks `{'neg': …, 'conj': …}`. PyTorch negates or conjugates the stored bytes when such a key is there,
+ * whatever its value: it never writes False.
+ */
 function checkFlags(flags: Dict | null, refuse: Refuse): void {
-  if (flags === null) return;
-  const { size } = flags.entries;
-  if (size > MAX_FLAGS) {
-    throw refuse('tensor-flag-count', `rebuilds a tensor with ${size} flags`);
+  if (flags === null || flags.entries.size === 0) return;
+  const names: string[] = [];
+  for (const name of flags.entries.keys()) {
+    if (names.push(show(name)) === MAX_SHOWN_FLAGS) break;
   }
-  const set = [...flags.entries].filter(([, value]) => value !== false);
-  if (set.length === 0) return;
   throw refuse(
     'tensor-flags',
-    `holds a tensor whose stored bytes are not its values (${set.map(([name]) => show(name)).join(', ')})`,
+    `holds a tensor with flags (${names.join(', ')}), whose stored bytes are not its values`,
     'save a copy of it: tensor.clone(), or tensor.resolve_neg().resolve_conj()',
   );
 }

@@ -203,9 +203,14 @@ const ATTACKS: readonly (readonly [RuleId, string, () => Uint8Array])[] = [
         }),
       ),
   ],
+  ...['neg', 'conj', 'x'].map((flag): (typeof ATTACKS)[number] => [
+    'tensor-flags',
+    `${flag}: False, which PyTorch sets too`,
+    () => fileWith(a.tensor({ rest: [a.dict(a.text(flag), a.FALSE)] })),
+  ]),
   [
-    'tensor-flag-count',
-    'three flags, none of them set',
+    'tensor-flags',
+    'three',
     () =>
       fileWith(
         a.tensor({
@@ -587,6 +592,13 @@ describe('a legacy file', () => {
       offset: a.int(1),
     });
     expect(valuesOf(fileWith(view, fourFloats))).toEqual([3, 4]);
+  });
+
+  it.each([
+    ['None', a.NONE],
+    ['an empty dict', a.dict()],
+  ])('gives a tensor with %s for flags', (_, flags) => {
+    expect(valuesOf(fileWith(a.tensor({ rest: [flags] }), fourFloats))).toEqual([1, 2, 3, 4]);
   });
 
   it('gives a tensor of a dtype on a storage of bytes', () => {
