@@ -106,6 +106,14 @@ export class Storages {
       throw this.#refuse('storage-id', ...wrongId(fields.length, tag, type));
     }
     const { dtype } = meaning;
+    // Where there are views, the file is a legacy one.
+    if (dtype === undefined && this.#hasViews) {
+      throw this.#refuse(
+        'legacy-typed',
+        `names storage ${show(key)} without an element type, as legacy files cannot`,
+        'save it again with a current PyTorch',
+      );
+    }
     const checkedKey = this.#key(key);
     this.#checkLocation(location);
     const { elements, bytes } = this.#length(checkedKey, length, dtype);

@@ -165,10 +165,22 @@ function place(
     shape,
     elements,
     strides,
-    offset: elements === 0 ? 0 : offset + storage.start,
+    offset: elements === 0 ? 0 : offset + firstElement(storage, dtype, refuse),
     storage: storage.data,
     bytes,
   };
+}
+
+/** Where a storage begins in its bytes, in elements of the type that is read from it. */
+function firstElement({ key, start, dtype }: Storage, read: StoredDtype, refuse: Refuse): number {
+  const bytes = start * widthOf(dtype);
+  const first = bytes / widthOf(read);
+  if (Number.isInteger(first)) return first;
+  throw refuse(
+    'tensor-view',
+    `reads ${read} from byte ${bytes} of storage ${key} on, which is no multiple of ${bytesText(widthOf(read))}`,
+    'save a copy of it: tensor.clone()',
+  );
 }
 
 const widthOf = (dtype: StoredDtype | undefined) => (dtype ? STORED_DTYPES[dtype].bits / 8 : 1);

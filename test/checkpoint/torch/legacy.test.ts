@@ -17,7 +17,15 @@ const ruleOfBytes = (bytes: Uint8Array, stateDict?: string) =>
   ruleBrokenBy(() => readTorchLegacy(fileOf(bytes), { stateDict }));
 
 const DTYPE_V3 = a.global('torch._utils', '_rebuild_tensor_v3');
-const UNTYPED = a.storage({ type: a.global('torch.storage', 'UntypedStorage'), length: a.int(16) });
+const BYTES = a.storage({ type: a.global('torch', 'ByteStorage'), length: a.int(16) });
+/** A tensor of `dtype` on a view of two floats from the one at `start` on. */
+const onView = (dtype: string, start: number, count = 1) =>
+  a.tensor({
+    by: DTYPE_V3,
+    storage: a.storage({ view: a.tuple(a.text('1'), a.int(start), a.int(2)) }),
+    size: a.tuple(a.int(count)),
+    rest: [a.global('torch', dtype)],
+  });
 /** Tensors of two elements on these storages, of which there are 0 and 1. */
 const withStorages = (storages: readonly Uint8Array[], keys: readonly string[] = ['0', '1']) =>
   a.legacy(
@@ -174,21 +182,14 @@ const ATTACKS: readonly (readonly [RuleId, string, () => Uint8Array])[] = [
   ],
   [
     'tensor-dtype',
-    'an untyped storage without a dtype',
-    () => fileWith(a.tensor({ storage: UNTYPED })),
-  ],
-  [
-    'tensor-dtype',
     'a dtype that nobody stores',
     () =>
-      fileWith(
-        a.tensor({ by: DTYPE_V3, storage: UNTYPED, rest: [a.global('torch', 'complex32')] }),
-      ),
+      fileWith(a.tensor({ by: DTYPE_V3, storage: BYTES, rest: [a.global('torch', 'complex32')] })),
   ],
   [
     'tensor-dtype',
     'a text',
-    () => fileWith(a.tensor({ by: DTYPE_V3, storage: UNTYPED, rest: [a.text('float32')] })),
+    () => fileWith(a.tensor({ by: DTYPE_V3, storage: BYTES, rest: [a.text('float32')] })),
   ],
   ['tensor-flags', 'neg', () => fileWith(a.tensor({ rest: [a.dict(a.text('neg'), a.TRUE)] }))],
   [
@@ -198,7 +199,7 @@ const ATTACKS: readonly (readonly [RuleId, string, () => Uint8Array])[] = [
       fileWith(
         a.tensor({
           by: DTYPE_V3,
-          storage: UNTYPED,
+          storage: BYTES,
           rest: [a.global('torch', 'float32'), a.dict(a.text('conj'), a.TRUE)],
         }),
       ),
@@ -243,7 +244,7 @@ const ATTACKS: readonly (readonly [RuleId, string, () => Uint8Array])[] = [
       fileWith(
         a.tensor({
           by: DTYPE_V3,
-          storage: UNTYPED,
+          storage: BYTES,
           size: a.tuple(a.int(5)),
           rest: [a.global('torch', 'float32')],
         }),
@@ -383,6 +384,19 @@ const ATTACKS: readonly (readonly [RuleId, string, () => Uint8Array])[] = [
         a.storage({ key: a.text('1'), view: a.tuple(a.text('2'), a.int(0), a.int(4)) }),
       ]),
   ],
+  ...['torch', 'torch.storage'].map((module): (typeof ATTACKS)[number] => [
+    'legacy-typed',
+    `${module}.UntypedStorage`,
+    () =>
+      fileWith(
+        a.tensor({
+          by: DTYPE_V3,
+          storage: a.storage({ type: a.global(module, 'UntypedStorage'), length: a.int(16) }),
+          rest: [a.global('torch', 'float32')],
+        }),
+      ),
+  ]),
+  ['tensor-view', 'float64 from byte 4 on', () => fileWith(onView('float64', 1))],
   ['legacy-magic', 'another number', () => a.legacy(a.pickle(a.NONE), [], [], { magic: a.int(7) })],
   ['legacy-magic', 'a text', () => a.legacy(a.pickle(a.NONE), [], [], { magic: a.text('torch') })],
   [
@@ -601,10 +615,20 @@ describe('a legacy file', () => {
     expect(valuesOf(fileWith(a.tensor({ rest: [flags] }), fourFloats))).toEqual([1, 2, 3, 4]);
   });
 
+  it.each([
+    ['int16', 2, 4, Int16Array, [5, 6, 7, 8]],
+    ['int64', 2, 1, BigInt64Array, [0x0008_0007_0006_0005n]],
+    ['float64', 1, 0, Float64Array, []],
+  ] as const)('gives %s on a view of floats', (dtype, start, count, Values, expected) => {
+    const eight = Buffer.from(Int16Array.from([1, 2, 3, 4, 5, 6, 7, 8]).buffer);
+    const file = fileWith(onView(dtype, start, count), a.join(a.u64(4n), eight));
+    expect([...new Values(readTensor(only(file)).buffer)]).toEqual(expected);
+  });
+
   it('gives a tensor of a dtype on a storage of bytes', () => {
     const typed = a.tensor({
       by: DTYPE_V3,
-      storage: UNTYPED,
+      storage: BYTES,
       size: a.tuple(a.int(2)),
       rest: [a.global('torch', 'float32'), a.NONE],
     });
@@ -777,7 +801,7 @@ describe('a legacy file', () => {
     });
     const asFloats = a.tensor({
       by: DTYPE_V3,
-      storage: UNTYPED,
+      storage: BYTES,
       rest: [a.global('torch', 'float32')],
     });
     const bytes = a.legacy(

@@ -57,6 +57,20 @@ describe('a PyTorch archive', () => {
       fileWith(FLOATS, 'little', a.tensor({ storage: a.storage({ view: a.NONE }) })),
     ],
     [
+      'tensor-dtype',
+      'an untyped storage without a dtype',
+      fileWith(
+        FLOATS,
+        'little',
+        a.tensor({
+          storage: a.storage({
+            type: a.global('torch.storage', 'UntypedStorage'),
+            length: a.int(16),
+          }),
+        }),
+      ),
+    ],
+    [
       'storage-id',
       'another tag',
       fileWith(FLOATS, 'little', a.tensor({ storage: a.storage({ tag: a.text('xstorage') }) })),
