@@ -204,9 +204,27 @@ function build(machine: PickleMachine, source: PickleSource): void {
     target.state = state;
     return;
   }
-  // The `_metadata` that PyTorch hangs on a state dict: versions of its modules, which nobody needs.
-  if (isKind(target, 'dict') && target.type !== 'dict') return;
+  if (isKind(target, 'dict') && target.type !== 'dict') {
+    checkAttributes(state, source);
+    return;
+  }
   throw source.refusal('pickle-state', 'gives a state to what has none');
+}
+
+/**
+ * Checks what is hung on a dict: nothing but the `_metadata` of PyTorch, versions of modules which nobody
+ * needs. Others could take the place of its methods: `keys`, `items`.
+ */
+function checkAttributes(state: Value, source: PickleSource): void {
+  if (isKind(state, 'dict')) {
+    const { entries } = state;
+    if (entries.size === 0 || (entries.size === 1 && entries.has('_metadata'))) return;
+  }
+  throw source.refusal(
+    'pickle-attributes',
+    'hangs attributes on a dict, other than the _metadata of a state dict',
+    'save model.state_dict(), or a plain dict',
+  );
 }
 
 function setFrom(machine: PickleMachine, type: 'set' | 'frozenset', items: readonly Value[]): void {

@@ -239,6 +239,26 @@ const ATTACKS: readonly (readonly [keyof typeof PICKLE_RULES, string, () => Uint
   ['pickle-new', 'NEWOBJ of a text', () => a.pickle(a.text('x'), a.EMPTY_TUPLE, a.NEWOBJ)],
   ['pickle-state', 'BUILD on a dict', () => a.pickle(a.EMPTY_DICT, a.EMPTY_DICT, a.BUILD)],
   ['pickle-state', 'BUILD on a list', () => a.pickle(a.EMPTY_LIST, a.EMPTY_DICT, a.BUILD)],
+  ...(
+    [
+      ['OrderedDict', 'keys', a.dict(a.text('keys'), a.int(1))],
+      ['OrderedDict', '__class__', a.dict(a.text('__class__'), a.text('x'))],
+      [
+        'OrderedDict',
+        '_metadata and items',
+        a.dict(...['_metadata', 'items'].map((name) => a.join(a.text(name), a.NONE))),
+      ],
+      ['OrderedDict', 'a number', a.dict(a.int(1), a.NONE)],
+      ['OrderedDict', 'None', a.join(a.NONE)],
+      ['OrderedDict', 'an integer', a.int(5)],
+      ['OrderedDict', 'a list', a.join(a.EMPTY_LIST)],
+      ['Counter', 'keys', a.dict(a.text('keys'), a.int(1))],
+    ] as const
+  ).map(([type, what, state]): (typeof ATTACKS)[number] => [
+    'pickle-attributes',
+    `${what}, of a ${type}`,
+    () => a.pickle(a.call(a.global('collections', type)), state, a.BUILD),
+  ]),
   ['pickle-no-storage', 'a storage in a header', () => a.pickle(a.storage())],
   [
     'pickle-nesting',
@@ -345,8 +365,11 @@ describe('a pickle of data', () => {
     expect(value).toMatchObject({ state: { entries: new Map([['lr', { value: 0.1 }]]) } });
   });
 
-  it('drops the metadata of a state dict', () => {
-    expect(read(a.pickle(a.call(ODD_CALL), a.dict(a.text('_metadata'), a.NONE), a.BUILD))).toEqual({
+  it.each([
+    ['its metadata', a.dict(a.text('_metadata'), a.NONE)],
+    ['nothing', a.dict()],
+  ])('drops what hangs on a state dict: %s', (_, state) => {
+    expect(read(a.pickle(a.call(ODD_CALL), state, a.BUILD))).toEqual({
       kind: 'dict',
       type: 'collections.OrderedDict',
       entries: new Map(),
