@@ -2,7 +2,7 @@
 export const STATE_DICT_RULES = {
   'storage-id': 'A persistent id names a storage, as PyTorch writes it.',
   'storage-key': 'The key of a storage is a decimal number, as PyTorch writes it.',
-  'storage-location': 'The location of a storage is a text.',
+  'storage-location': 'The location of a storage is a device, such as cpu or cuda:0.',
   'storage-device': 'A storage has values: none lies on the meta device.',
   'storage-length': 'The length of a storage is a number of elements whose bytes can be counted.',
   'storage-agrees': 'A storage is named with the same type and length wherever it is used.',

@@ -12,6 +12,9 @@ export type PlacedLater = { -readonly [Key in keyof StoredBytes]: StoredBytes[Ke
 /** Makes the error of a rule that is broken here. */
 export type Refuse = (rule: Refusal['rule'], message: string, suggestion?: string) => UserError;
 
+/** Devices of PyTorch, and of packages that add theirs to it. */
+const LOCATION = /^(cpu|(cuda|mps|hpu|xpu|mtia|xla|npu|mlu|musa|privateuseone)(:[0-9]+)?)$/;
+
 /** What a persistent id says. */
 interface StorageId {
   readonly key: string;
@@ -145,6 +148,12 @@ export class Storages {
         'storage-device',
         'holds a tensor of the meta device, which has a shape but no values',
         'save the model after its weights were loaded',
+      );
+    }
+    if (!LOCATION.test(location)) {
+      throw this.#refuse(
+        'storage-location',
+        `gives ${show(location)} as a location; expected a device, such as cpu or cuda:0`,
       );
     }
   }
