@@ -140,9 +140,7 @@ export class Storages {
 
   /** Where the storage was does not matter, as long as it had values. */
   #checkLocation(location: Value): void {
-    if (typeof location !== 'string') {
-      throw this.#refuse('storage-location', `gives ${nameOf(location)} as a location`);
-    }
+    if (typeof location === 'string' && LOCATION.test(location)) return;
     if (location === 'meta') {
       throw this.#refuse(
         'storage-device',
@@ -150,12 +148,10 @@ export class Storages {
         'save the model after its weights were loaded',
       );
     }
-    if (!LOCATION.test(location)) {
-      throw this.#refuse(
-        'storage-location',
-        `gives ${show(location)} as a location; expected a device, such as cpu or cuda:0`,
-      );
-    }
+    throw this.#refuse(
+      'storage-location',
+      `gives ${show(location)} as a location; expected a device, such as cpu or cuda:0`,
+    );
   }
 
   #length(
