@@ -13,6 +13,7 @@ import {
 } from './pickle-machine.js';
 import type { PickleSource } from './pickle-source.js';
 import { checkStructure } from './pickle-structure.js';
+import { Members, Table } from './tables.js';
 import type { Global, Opaque, Tuple, Value } from './values.js';
 
 /**
@@ -228,7 +229,7 @@ function checkAttributes(state: Value, source: PickleSource): void {
 }
 
 function setFrom(machine: PickleMachine, type: 'set' | 'frozenset', items: readonly Value[]): void {
-  const set = { kind: 'set', type, items: new Set<Value>() } as const;
+  const set = { kind: 'set', type, items: new Members() } as const;
   machine.addTo(set, items);
   machine.pushNew(set, TABLE_BYTES);
 }
@@ -259,7 +260,7 @@ const OPCODES: ReadonlyMap<number, Run> = new Map<number, Run>([
   [0x5d, (machine) => machine.pushNew({ kind: 'list', items: [] })], // EMPTY_LIST
   [
     0x7d,
-    (machine) => machine.pushNew({ kind: 'dict', type: 'dict', entries: new Map() }, TABLE_BYTES),
+    (machine) => machine.pushNew({ kind: 'dict', type: 'dict', entries: new Table() }, TABLE_BYTES),
   ], // EMPTY_DICT
   [0x29, (machine) => machine.tuple([])], // EMPTY_TUPLE
   [0x8f, (machine) => setFrom(machine, 'set', [])], // EMPTY_SET
