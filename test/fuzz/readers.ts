@@ -42,8 +42,9 @@ const checkpoint = (name: string) => fixture('checkpoints/valid', name);
 function object(hasViews: boolean): Buffer {
   const view = (key: string, offset: number) =>
     a.storage(hasViews ? { view: a.tuple(a.text(key), a.int(offset), a.int(2)) } : {});
+  // Legacy files have no storages without a type.
   const untyped = a.storage({
-    type: a.global('torch.storage', 'UntypedStorage'),
+    type: hasViews ? a.global('torch', 'ByteStorage') : a.global('torch.storage', 'UntypedStorage'),
     key: a.text('1'),
     length: a.int(16),
   });

@@ -3,6 +3,7 @@ import { explainGlobal, type Meaning, meaningOf } from './globals.js';
 import { opaque } from './pickle.js';
 import { type Environment, isHashable, isKind, nameOf } from './pickle-machine.js';
 import type { Refuse, Storages } from './storages.js';
+import { Members, Table } from './tables.js';
 import { buildTensor, checkGradient } from './tensors.js';
 import type { Global, Tuple, Value } from './values.js';
 
@@ -94,7 +95,7 @@ function dictFrom(
   refuseArguments: RefuseArguments,
 ): Value {
   const [source] = args.items;
-  const entries = new Map<Value, Value>();
+  const entries = new Table();
   const dict = { kind: 'dict', type, entries } as const;
   if (args.items.length > 1) refuseArguments(`called with ${args.items.length} arguments`);
   if (source === undefined) return dict;
@@ -107,7 +108,7 @@ function dictFrom(
   if (from === 'dict') {
     if (!isKind(source, 'dict'))
       return refuseArguments(`called with ${nameOf(source)}, not a dict`);
-    return { ...dict, entries: new Map(source.entries) };
+    return { ...dict, entries: new Table(source.entries) };
   }
   if (!isKind(source, 'list')) return refuseArguments(`called with ${nameOf(source)}, not a list`);
   for (const pair of source.items) {
@@ -127,7 +128,7 @@ function setFrom(type: 'set' | 'frozenset', args: Tuple, refuseArguments: Refuse
   if (args.items.length !== 1 || !isKind(source, 'list') || !source.items.every(isHashable)) {
     return refuseArguments('called with something else than one list of what can be hashed');
   }
-  return { kind: 'set', type, items: new Set(source.items) };
+  return { kind: 'set', type, items: new Members(source.items) };
 }
 
 /** bytes() or bytearray(): empty, of bytes, or of a text in Latin-1. Never a number: it would be a length. */

@@ -24,12 +24,8 @@ const OBJECT_BYTES = 100;
 export const TABLE_BYTES = 250;
 const REFERENCE_BYTES = 20;
 export const ENTRY_BYTES = 40;
-/**
- * What a key costs beside that is an integer far from 0. JavaScript's tables hash integers without a secret, so that a
- * file can choose many that collide; those near 0 are too few for that.
- */
-const FAR_KEY_BYTES = 400;
-const FAR = 2 ** 20;
+/** What a key costs beside that is an integer: the text that stands for it in a table. */
+const INTEGER_KEY_BYTES = 40;
 /**
  * Of all values together: those of some 70,000 tensors in a small file. Training checkpoints are large, and have three
  * more tensors for each in the state of their optimizer: a byte beyond the size of a small file may make more of them.
@@ -201,7 +197,7 @@ export class PickleMachine {
     }
   }
 
-  /** One key for all that Python holds equal: 1, 1.0 and True. */
+  /** A key, which Python could hash. */
   #key(value: Value): Value {
     if (!isHashable(value)) {
       throw this.source.refusal(
@@ -209,10 +205,8 @@ export class PickleMachine {
         `uses ${nameOf(value)} as a key, which Python cannot hash`,
       );
     }
-    if (typeof value === 'boolean') return value ? 1 : 0;
-    const key = isKind(value, 'float') && Number.isSafeInteger(value.value) ? value.value : value;
-    if (typeof key === 'number' && Math.abs(key) > FAR) this.spend(FAR_KEY_BYTES);
-    return key;
+    if (typeof value === 'number' || typeof value === 'bigint') this.spend(INTEGER_KEY_BYTES);
+    return value;
   }
 
   /** Counts bytes that are made, or read again, as a call does with what its arguments hold. */

@@ -29,6 +29,7 @@ export const PICKLE_RULES = {
   'pickle-arguments': 'A call has the arguments that its function takes in real files.',
   'pickle-new': 'Only classes that stay opaque are made by NEWOBJ.',
   'pickle-state': 'Only objects that have a state are given one.',
+  'pickle-attributes': 'An OrderedDict or another kind of dict has no attributes but _metadata.',
   'pickle-no-storage': 'The pickles around the object of a legacy file name no storages.',
   'pickle-nesting': 'Containers are nested at most 200 deep.',
   'pickle-cycle': 'No container holds itself.',

@@ -13,6 +13,7 @@ import {
 } from './pickle-machine.js';
 import type { PickleSource } from './pickle-source.js';
 import { checkStructure } from './pickle-structure.js';
+import { Members, Table } from './tables.js';
 import type { Global, Opaque, Tuple, Value } from './values.js';
 
 /**
@@ -204,13 +205,31 @@ function build(machine: PickleMachine, source: PickleSource): void {
     target.state = state;
     return;
   }
-  // The `_metadata` that PyTorch hangs on a state dict: versions of its modules, which nobody needs.
-  if (isKind(target, 'dict') && target.type !== 'dict') return;
+  if (isKind(target, 'dict') && target.type !== 'dict') {
+    checkAttributes(state, source);
+    return;
+  }
   throw source.refusal('pickle-state', 'gives a state to what has none');
 }
 
+/**
+ * Checks what is hung on a dict: nothing but the `_metadata` of PyTorch, versions of modules which nobody
+ * needs. Others could take the place of its methods: `keys`, `items`.
+ */
+function checkAttributes(state: Value, source: PickleSource): void {
+  if (isKind(state, 'dict')) {
+    const { entries } = state;
+    if (entries.size === 0 || (entries.size === 1 && entries.has('_metadata'))) return;
+  }
+  throw source.refusal(
+    'pickle-attributes',
+    'hangs attributes on a dict, other than the _metadata of a state dict',
+    'save model.state_dict(), or a plain dict',
+  );
+}
+
 function setFrom(machine: PickleMachine, type: 'set' | 'frozenset', items: readonly Value[]): void {
-  const set = { kind: 'set', type, items: new Set<Value>() } as const;
+  const set = { kind: 'set', type, items: new Members() } as const;
   machine.addTo(set, items);
   machine.pushNew(set, TABLE_BYTES);
 }
@@ -241,7 +260,7 @@ const OPCODES: ReadonlyMap<number, Run> = new Map<number, Run>([
   [0x5d, (machine) => machine.pushNew({ kind: 'list', items: [] })], // EMPTY_LIST
   [
     0x7d,
-    (machine) => machine.pushNew({ kind: 'dict', type: 'dict', entries: new Map() }, TABLE_BYTES),
+    (machine) => machine.pushNew({ kind: 'dict', type: 'dict', entries: new Table() }, TABLE_BYTES),
   ], // EMPTY_DICT
   [0x29, (machine) => machine.tuple([])], // EMPTY_TUPLE
   [0x8f, (machine) => setFrom(machine, 'set', [])], // EMPTY_SET

@@ -12,6 +12,9 @@ export type PlacedLater = { -readonly [Key in keyof StoredBytes]: StoredBytes[Ke
 /** Makes the error of a rule that is broken here. */
 export type Refuse = (rule: Refusal['rule'], message: string, suggestion?: string) => UserError;
 
+/** Devices of PyTorch, and of packages that add theirs to it. */
+const LOCATION = /^(cpu|(cuda|mps|hpu|xpu|mtia|xla|npu|mlu|musa|privateuseone)(:[0-9]+)?)$/;
+
 /** What a persistent id says. */
 interface StorageId {
   readonly key: string;
@@ -106,6 +109,14 @@ export class Storages {
       throw this.#refuse('storage-id', ...wrongId(fields.length, tag, type));
     }
     const { dtype } = meaning;
+    // Where there are views, the file is a legacy one.
+    if (dtype === undefined && this.#hasViews) {
+      throw this.#refuse(
+        'legacy-typed',
+        `names storage ${show(key)} without an element type, as legacy files cannot`,
+        'save it again with a current PyTorch',
+      );
+    }
     const checkedKey = this.#key(key);
     this.#checkLocation(location);
     const { elements, bytes } = this.#length(checkedKey, length, dtype);
@@ -129,9 +140,7 @@ export class Storages {
 
   /** Where the storage was does not matter, as long as it had values. */
   #checkLocation(location: Value): void {
-    if (typeof location !== 'string') {
-      throw this.#refuse('storage-location', `gives ${nameOf(location)} as a location`);
-    }
+    if (typeof location === 'string' && LOCATION.test(location)) return;
     if (location === 'meta') {
       throw this.#refuse(
         'storage-device',
@@ -139,6 +148,10 @@ export class Storages {
         'save the model after its weights were loaded',
       );
     }
+    throw this.#refuse(
+      'storage-location',
+      `gives ${show(location)} as a location; expected a device, such as cpu or cuda:0`,
+    );
   }
 
   #length(

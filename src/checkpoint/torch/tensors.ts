@@ -10,8 +10,8 @@ import type { Dict, Storage, Tuple, Value } from './values.js';
 const MAX_RANK = 8;
 /** Elements that a tensor may have although its storage is smaller, as expanded tensors do. */
 const MAX_EXPANDED = 2 ** 20;
-/** Of a tensor: PyTorch writes `neg` and `conj`. */
-const MAX_FLAGS = 2;
+/** Flags of a tensor that are named: PyTorch writes `neg` and `conj`. */
+const MAX_SHOWN_FLAGS = 2;
 
 /**
  * `_rebuild_tensor_v2(storage, offset, size, stride, requires_grad, hooks[, metadata])`, and v3 with a
@@ -35,7 +35,6 @@ export function buildTensor(args: Tuple, isTyped: boolean, refuse: Refuse): Stor
       'rebuilds a tensor from something else than a storage, an offset, sizes and strides',
     );
   }
-  checkFlags(flags, refuse);
   const dtype = isTyped ? dtypeOf(typed) : storage.dtype;
   if (dtype === undefined) {
     throw refuse(
@@ -44,6 +43,7 @@ export function buildTensor(args: Tuple, isTyped: boolean, refuse: Refuse): Stor
       'save the tensors in another type',
     );
   }
+  checkFlags(flags, dtype, refuse);
   checkByteOrder(storage, dtype, refuse);
   checkGradient(items[4] ?? null, dtype, refuse);
   return place(storage, dtype, numbers([offset], size.items, stride.items, refuse), refuse);
@@ -54,18 +54,24 @@ function dtypeOf(value: Value): StoredDtype | undefined {
   return meaning?.is === 'dtype' ? meaning.dtype : undefined;
 }
 
-/** `{'neg': …, 'conj': …}`: when one is true the stored bytes are not the values. */
-function checkFlags(flags: Dict | null, refuse: Refuse): void {
-  if (flags === null) return;
-  const { size } = flags.entries;
-  if (size > MAX_FLAGS) {
-    throw refuse('tensor-flag-count', `rebuilds a tensor with ${size} flags`);
+/**
+ * Checks `{'neg': …, 'conj': …}`. PyTorch negates or conjugates the stored bytes when such a key is there,
+ * even when its value is False. It fails on `conj` for a real type: such a file, when all flags are False, has
+ * no other reading.
+ */
+function checkFlags(flags: Dict | null, dtype: StoredDtype, refuse: Refuse): void {
+  if (flags === null || flags.entries.size === 0) return;
+  const { entries } = flags;
+  const isReal = STORED_DTYPES[dtype].kind !== 'complex';
+  const isPlain = entries.size <= 2 && [...entries.values()].every((value) => value === false);
+  if (isReal && isPlain && entries.has('conj')) return;
+  const names: string[] = [];
+  for (const name of flags.entries.keys()) {
+    if (names.push(show(name)) === MAX_SHOWN_FLAGS) break;
   }
-  const set = [...flags.entries].filter(([, value]) => value !== false);
-  if (set.length === 0) return;
   throw refuse(
     'tensor-flags',
-    `holds a tensor whose stored bytes are not its values (${set.map(([name]) => show(name)).join(', ')})`,
+    `holds a tensor with flags (${names.join(', ')}), whose stored bytes are not its values`,
     'save a copy of it: tensor.clone(), or tensor.resolve_neg().resolve_conj()',
   );
 }
@@ -164,10 +170,22 @@ function place(
     shape,
     elements,
     strides,
-    offset: elements === 0 ? 0 : offset + storage.start,
+    offset: elements === 0 ? 0 : offset + firstElement(storage, dtype, refuse),
     storage: storage.data,
     bytes,
   };
+}
+
+/** Where a storage begins in its bytes, in elements of the type that is read from it. */
+function firstElement({ key, start, dtype }: Storage, read: StoredDtype, refuse: Refuse): number {
+  const bytes = start * widthOf(dtype);
+  const first = bytes / widthOf(read);
+  if (Number.isInteger(first)) return first;
+  throw refuse(
+    'tensor-view',
+    `reads ${read} from byte ${bytes} of storage ${key} on, which is no multiple of ${bytesText(widthOf(read))}`,
+    'save a copy of it: tensor.clone()',
+  );
 }
 
 const widthOf = (dtype: StoredDtype | undefined) => (dtype ? STORED_DTYPES[dtype].bits / 8 : 1);

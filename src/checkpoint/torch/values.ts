@@ -4,6 +4,7 @@
  */
 import type { StoredDtype } from '../../tensor/stored-dtype.js';
 import type { StoredBytes, StoredTensor } from '../stored-tensor.js';
+import type { Entries, Items } from './tables.js';
 
 /** Integers are numbers when they are safe, else bigints; a float is always a `Float`. */
 export type Value =
@@ -49,13 +50,13 @@ export interface Dict {
   /** What a defaultdict makes of a key that it does not have. */
   readonly factory?: Global | undefined;
   /** Keys that Python holds equal (1, 1.0, True) are one key here too. */
-  readonly entries: Map<Value, Value>;
+  readonly entries: Entries;
 }
 
 export interface SetOf {
   readonly kind: 'set';
   readonly type: 'set' | 'frozenset';
-  readonly items: Set<Value>;
+  readonly items: Items;
 }
 
 /** A class or function by its name, as it stands in the allow-list. */

@@ -30,13 +30,13 @@ export interface WritableDict {
   readonly type: string;
   /** Of a defaultdict. */
   readonly factory?: Global | undefined;
-  readonly entries: ReadonlyMap<Writable, Writable>;
+  readonly entries: Iterable<readonly [Writable, Writable]>;
 }
 
 export interface WritableSet {
   readonly kind: 'set';
   readonly type: SetOf['type'];
-  readonly items: ReadonlySet<Writable>;
+  readonly items: Iterable<Writable>;
 }
 
 export interface WritableObject {

@@ -23,6 +23,9 @@ const MAX_WORD_BYTES = 16;
 
 const MAX_SHOWN_NAMES = 3;
 
+/** PyTorch reads the second one where both are. */
+const VERSION_RECORDS = ['version', '.data/version'] as const;
+
 /** caffe2/serialize/inline_container.h, torch/serialization.py */
 const KNOWN =
   /^(data\.pkl|data\/[0-9]+|byteorder|version|\.data\/(version|serialization_id)|\.format_version|\.storage_alignment)$/;
@@ -98,18 +101,20 @@ function checkKind(file: ByteFile, records: ReadonlyMap<string, ZipRecord>): voi
 }
 
 function checkVersion(file: ByteFile, records: ReadonlyMap<string, ZipRecord>): void {
-  const version = wordOf(file, records, 'version') ?? wordOf(file, records, '.data/version');
-  if (version === undefined) {
+  const versions = VERSION_RECORDS.filter((name) => records.has(name));
+  if (versions.length === 0) {
     throw refusal(file.path, {
       rule: 'zip-version-record',
       message: 'has neither a record version nor .data/version',
       suggestion: SAVE_AGAIN,
     });
   }
-  if (!/^([1-9]|10)\n?$/.test(version)) {
+  for (const name of versions) {
+    const version = wordOf(file, records, name) ?? '';
+    if (/^([1-9]|10)\n?$/.test(version)) continue;
     throw refusal(file.path, {
       rule: 'zip-version',
-      place: 'record version',
+      place: `record ${name}`,
       message: `says ${quoted(version)}, expected a number from 1 to 10`,
       suggestion: 'save it with an older PyTorch, or with its defaults',
     });

@@ -17,7 +17,15 @@ const ruleOfBytes = (bytes: Uint8Array, stateDict?: string) =>
   ruleBrokenBy(() => readTorchLegacy(fileOf(bytes), { stateDict }));
 
 const DTYPE_V3 = a.global('torch._utils', '_rebuild_tensor_v3');
-const UNTYPED = a.storage({ type: a.global('torch.storage', 'UntypedStorage'), length: a.int(16) });
+const BYTES = a.storage({ type: a.global('torch', 'ByteStorage'), length: a.int(16) });
+/** A tensor of `dtype` on a view of two floats from the one at `start` on. */
+const onView = (dtype: string, start: number, count = 1) =>
+  a.tensor({
+    by: DTYPE_V3,
+    storage: a.storage({ view: a.tuple(a.text('1'), a.int(start), a.int(2)) }),
+    size: a.tuple(a.int(count)),
+    rest: [a.global('torch', dtype)],
+  });
 /** Tensors of two elements on these storages, of which there are 0 and 1. */
 const withStorages = (storages: readonly Uint8Array[], keys: readonly string[] = ['0', '1']) =>
   a.legacy(
@@ -83,6 +91,13 @@ const ATTACKS: readonly (readonly [RuleId, string, () => Uint8Array])[] = [
     'meta',
     () => fileWith(a.tensor({ storage: a.storage({ location: a.text('meta') }) })),
   ],
+  ...['', 'blah', 'meta:0', 'CPU', 'cpu:0', 'cuda:', 'cuda:x', 'xcuda:0'].map(
+    (location): (typeof ATTACKS)[number] => [
+      'storage-location',
+      JSON.stringify(location),
+      () => fileWith(a.tensor({ storage: a.storage({ location: a.text(location) }) })),
+    ],
+  ),
   [
     'storage-length',
     'negative',
@@ -174,21 +189,14 @@ const ATTACKS: readonly (readonly [RuleId, string, () => Uint8Array])[] = [
   ],
   [
     'tensor-dtype',
-    'an untyped storage without a dtype',
-    () => fileWith(a.tensor({ storage: UNTYPED })),
-  ],
-  [
-    'tensor-dtype',
     'a dtype that nobody stores',
     () =>
-      fileWith(
-        a.tensor({ by: DTYPE_V3, storage: UNTYPED, rest: [a.global('torch', 'complex32')] }),
-      ),
+      fileWith(a.tensor({ by: DTYPE_V3, storage: BYTES, rest: [a.global('torch', 'complex32')] })),
   ],
   [
     'tensor-dtype',
     'a text',
-    () => fileWith(a.tensor({ by: DTYPE_V3, storage: UNTYPED, rest: [a.text('float32')] })),
+    () => fileWith(a.tensor({ by: DTYPE_V3, storage: BYTES, rest: [a.text('float32')] })),
   ],
   ['tensor-flags', 'neg', () => fileWith(a.tensor({ rest: [a.dict(a.text('neg'), a.TRUE)] }))],
   [
@@ -198,14 +206,19 @@ const ATTACKS: readonly (readonly [RuleId, string, () => Uint8Array])[] = [
       fileWith(
         a.tensor({
           by: DTYPE_V3,
-          storage: UNTYPED,
+          storage: BYTES,
           rest: [a.global('torch', 'float32'), a.dict(a.text('conj'), a.TRUE)],
         }),
       ),
   ],
+  ...['neg', 'conj', 'x'].map((flag): (typeof ATTACKS)[number] => [
+    'tensor-flags',
+    `${flag}: False, which PyTorch sets too`,
+    () => fileWith(a.tensor({ rest: [a.dict(a.text(flag), a.FALSE)] })),
+  ]),
   [
-    'tensor-flag-count',
-    'three flags, none of them set',
+    'tensor-flags',
+    'three',
     () =>
       fileWith(
         a.tensor({
@@ -238,7 +251,7 @@ const ATTACKS: readonly (readonly [RuleId, string, () => Uint8Array])[] = [
       fileWith(
         a.tensor({
           by: DTYPE_V3,
-          storage: UNTYPED,
+          storage: BYTES,
           size: a.tuple(a.int(5)),
           rest: [a.global('torch', 'float32')],
         }),
@@ -378,6 +391,19 @@ const ATTACKS: readonly (readonly [RuleId, string, () => Uint8Array])[] = [
         a.storage({ key: a.text('1'), view: a.tuple(a.text('2'), a.int(0), a.int(4)) }),
       ]),
   ],
+  ...['torch', 'torch.storage'].map((module): (typeof ATTACKS)[number] => [
+    'legacy-typed',
+    `${module}.UntypedStorage`,
+    () =>
+      fileWith(
+        a.tensor({
+          by: DTYPE_V3,
+          storage: a.storage({ type: a.global(module, 'UntypedStorage'), length: a.int(16) }),
+          rest: [a.global('torch', 'float32')],
+        }),
+      ),
+  ]),
+  ['tensor-view', 'float64 from byte 4 on', () => fileWith(onView('float64', 1))],
   ['legacy-magic', 'another number', () => a.legacy(a.pickle(a.NONE), [], [], { magic: a.int(7) })],
   ['legacy-magic', 'a text', () => a.legacy(a.pickle(a.NONE), [], [], { magic: a.text('torch') })],
   [
@@ -559,6 +585,11 @@ describe('a legacy file', () => {
   };
   const valuesOf = (bytes: Uint8Array) => [...new Float32Array(readTensor(only(bytes)).buffer)];
 
+  it.each(['cpu', 'cuda', 'cuda:1', 'mps', 'npu:0', 'xla:0'])('gives values of %s', (location) => {
+    const tensor = a.tensor({ storage: a.storage({ location: a.text(location) }) });
+    expect(valuesOf(fileWith(tensor, fourFloats))).toEqual([1, 2, 3, 4]);
+  });
+
   it('gives its values', () => {
     expect(valuesOf(fileWith(a.tensor(), fourFloats))).toEqual([1, 2, 3, 4]);
   });
@@ -589,10 +620,27 @@ describe('a legacy file', () => {
     expect(valuesOf(fileWith(view, fourFloats))).toEqual([3, 4]);
   });
 
+  it.each([
+    ['None', a.NONE],
+    ['an empty dict', a.dict()],
+  ])('gives a tensor with %s for flags', (_, flags) => {
+    expect(valuesOf(fileWith(a.tensor({ rest: [flags] }), fourFloats))).toEqual([1, 2, 3, 4]);
+  });
+
+  it.each([
+    ['int16', 2, 4, [5, 6, 7, 8]],
+    ['int64', 2, 1, [5, 6, 7, 8]],
+    ['float64', 1, 0, []],
+  ] as const)('gives %s on a view of floats', (dtype, start, count, expected) => {
+    const eight = Buffer.from(Int16Array.from([1, 2, 3, 4, 5, 6, 7, 8]).buffer);
+    const file = fileWith(onView(dtype, start, count), a.join(a.u64(4n), eight));
+    expect([...new Int16Array(readTensor(only(file)).buffer)]).toEqual(expected);
+  });
+
   it('gives a tensor of a dtype on a storage of bytes', () => {
     const typed = a.tensor({
       by: DTYPE_V3,
-      storage: UNTYPED,
+      storage: BYTES,
       size: a.tuple(a.int(2)),
       rest: [a.global('torch', 'float32'), a.NONE],
     });
@@ -765,7 +813,7 @@ describe('a legacy file', () => {
     });
     const asFloats = a.tensor({
       by: DTYPE_V3,
-      storage: UNTYPED,
+      storage: BYTES,
       rest: [a.global('torch', 'float32')],
     });
     const bytes = a.legacy(

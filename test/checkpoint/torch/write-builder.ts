@@ -1,4 +1,5 @@
 /** Values to be written. */
+import { Members, Table } from '../../../src/checkpoint/torch/tables.js';
 import type { Writable, WritableTensor } from '../../../src/checkpoint/torch/write-values.js';
 
 export const list = (...items: readonly Writable[]): Writable => ({ kind: 'list', items });
@@ -20,3 +21,14 @@ export const tensor = (given: Partial<WritableTensor> = {}): WritableTensor => (
   storage: bytesOf(24),
   ...given,
 });
+
+/** A value with a Map for every table and a Set for every set, however it was made, to be compared. */
+export function comparable(value: unknown): unknown {
+  if (value instanceof Uint8Array || typeof value !== 'object' || value === null) return value;
+  if (Array.isArray(value)) return value.map(comparable);
+  if (value instanceof Table || value instanceof Map) {
+    return new Map([...value].map(([key, part]) => [comparable(key), comparable(part)]));
+  }
+  if (value instanceof Members || value instanceof Set) return new Set([...value].map(comparable));
+  return Object.fromEntries(Object.entries(value).map(([key, part]) => [key, comparable(part)]));
+}

@@ -267,6 +267,7 @@ const ATTACKS: readonly Attack[] = [
   ['zip-torchscript', 'a module', () => withRecords({ 'constants.pkl': 'x' })],
   ['zip-pickle', 'none', () => withRecords({ 'data.pkl': undefined })],
   ['zip-version-record', 'none', () => withRecords({ version: undefined })],
+  ['zip-version', '99, beside another', () => withRecords({ '.data/version': '99\n' })],
   ...[
     '',
     '0',

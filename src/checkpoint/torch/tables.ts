@@ -1,0 +1,99 @@
+import { isKind } from './pickle-machine.js';
+import type { Value } from './values.js';
+
+/** What is read of the entries of a dict, and how they are set: a Map has it, and so has a `Table`. */
+export interface Entries extends Iterable<[Value, Value]> {
+  readonly size: number;
+  has(key: Value): boolean;
+  get(key: Value): Value | undefined;
+  set(key: Value, value: Value): unknown;
+  keys(): Iterable<Value>;
+  values(): Iterable<Value>;
+}
+
+/** What is read of the members of a set, and how they are added: a Set has it, and so has `Members`. */
+export interface Items extends Iterable<Value> {
+  readonly size: number;
+  add(item: Value): unknown;
+}
+
+/**
+ * The entries of a dict out of a file. JavaScript's tables hash numbers, and texts of digits, without a secret,
+ * so that a file can choose keys that share a slot, and every look-up passes them all. Here such keys are texts with
+ * a sign before them, which are hashed with a secret.
+ */
+export class Table implements Entries {
+  readonly #values = new Map<unknown, Value>();
+
+  constructor(entries: Iterable<[Value, Value]> = []) {
+    for (const [key, value] of entries) this.set(key, value);
+  }
+
+  get size(): number {
+    return this.#values.size;
+  }
+
+  has(key: Value): boolean {
+    return this.#values.has(slotOf(key));
+  }
+
+  get(key: Value): Value | undefined {
+    return this.#values.get(slotOf(key));
+  }
+
+  set(key: Value, value: Value): void {
+    this.#values.set(slotOf(key), value);
+  }
+
+  *keys(): Generator<Value> {
+    for (const slot of this.#values.keys()) yield keyOf(slot);
+  }
+
+  values(): Iterable<Value> {
+    return this.#values.values();
+  }
+
+  *[Symbol.iterator](): Generator<[Value, Value]> {
+    for (const [slot, value] of this.#values) yield [keyOf(slot), value];
+  }
+}
+
+/** The members of a set out of a file. */
+export class Members implements Items {
+  readonly #table = new Table();
+
+  constructor(items: Iterable<Value> = []) {
+    for (const item of items) this.add(item);
+  }
+
+  get size(): number {
+    return this.#table.size;
+  }
+
+  add(item: Value): void {
+    this.#table.set(item, null);
+  }
+
+  [Symbol.iterator](): Iterator<Value> {
+    return this.#table.keys()[Symbol.iterator]();
+  }
+}
+
+const INTEGER = '#';
+const TEXT = '$';
+
+/** What stands for a key in a table: one text for all numbers that Python holds equal (1, 1.0 and True), else the key. */
+function slotOf(key: Value): unknown {
+  if (typeof key === 'boolean') return INTEGER + Number(key);
+  if (isKind(key, 'float') && Number.isSafeInteger(key.value)) return INTEGER + key.value;
+  if (typeof key === 'number' || typeof key === 'bigint') return `${INTEGER}${key}`;
+  return typeof key === 'string' && /^[#$0-9]/.test(key) ? TEXT + key : key;
+}
+
+function keyOf(slot: unknown): Value {
+  if (typeof slot !== 'string') return slot as Value;
+  if (slot.startsWith(TEXT)) return slot.slice(1);
+  if (!slot.startsWith(INTEGER)) return slot;
+  const number = Number(slot.slice(1));
+  return Number.isSafeInteger(number) ? number : BigInt(slot.slice(1));
+}
