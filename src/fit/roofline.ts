@@ -12,6 +12,7 @@
  */
 import { type Bounds, type Quantity, quantity } from '../budget/quantity.js';
 import type { Cluster } from '../hardware/gpu.js';
+import { computedDtype, isNarrow } from '../hardware/peak.js';
 import { eachBound } from './bounds.js';
 import {
   type Efficiencies,
@@ -387,12 +388,15 @@ export function ratesOf(
   weights: WeightDtype,
 ): Rates {
   const { width, computes } = WEIGHT_DTYPES[weights];
-  const isNarrow = !['f32', 'tf32', 'bf16', 'f16'].includes(computes);
+  const computed = computedDtype(cluster.gpu, computes);
   return {
     bandwidth: cluster.gpu.bandwidth,
     peakFlops: peak?.value ?? null,
     gpus,
     link: linkFor({ cluster }, gpus),
-    efficiencies: efficienciesOn(cluster.gpu, { weights: width, isNarrow }),
+    efficiencies: efficienciesOn(cluster.gpu, {
+      weights: width,
+      isNarrow: computed !== undefined && isNarrow(computed),
+    }),
   };
 }

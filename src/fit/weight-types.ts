@@ -52,7 +52,7 @@ const PLAIN: Readonly<Record<PlainDtype, WeightType>> = {
     bits: 8,
     otherBits: 16,
     computes: 'f8',
-    width: 'wide',
+    width: 'eight',
     usual: { groupSize: 'row', scaleDtype: 'f32', zeroPoints: false },
     source: 'a scale for each row, activations in 8 bits too (FP8 formats, arXiv 2209.05433)',
   },

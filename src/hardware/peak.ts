@@ -34,16 +34,34 @@ export function peakFor(gpu: Gpu, dtype: PeakDtype): Quantity {
 export const noPeakText = ({ name }: Gpu, dtype: PeakDtype): string =>
   `no peak of ${name} is published for ${dtype}`;
 
-/** The same; null when none is known. */
-export function peakIfKnown(gpu: Gpu, dtype: PeakDtype): Quantity | null {
+/** Whether products are of 8 bits or fewer. */
+export const isNarrow = (dtype: PeakDtype): boolean =>
+  dtype === 'f8' || dtype === 'f4' || dtype === 'int8' || dtype === 'int4';
+
+/** Relative error of a published peak: an RX 7900 XTX has 122.8 TFLOP/s in f16 and 123 in int8, the same rate. */
+const ROUNDING = 0.01;
+
+/** The type that products of `dtype` are computed in; undefined when no peak is known. */
+export function computedDtype(gpu: Gpu, dtype: PeakDtype): PeakDtype | undefined {
   const own = gpu.peakFlops[dtype];
   const next = INSTEAD[dtype].find((each) => gpu.peakFlops[each] !== undefined);
   const wider = (next && gpu.peakFlops[next]) ?? 0;
-  // A B300 has fewer products of int8 than of bf16: programs widen what they are given.
-  const used = own !== undefined && own >= wider ? dtype : next;
+  if (own === undefined) return next;
+  // A B300 computes int8 slower than bf16, an MI250X as fast: programs widen what they are given.
+  const isFaster = own > wider * (1 + ROUNDING);
+  return isFaster || (own >= wider && !isNarrow(dtype)) ? dtype : next;
+}
+
+/** The same; null when none is known. */
+export function peakIfKnown(gpu: Gpu, dtype: PeakDtype): Quantity | null {
+  const own = gpu.peakFlops[dtype];
+  const used = computedDtype(gpu, dtype);
   const peak = used && gpu.peakFlops[used];
   if (used === undefined || peak === undefined) return null;
-  const why = own === undefined ? `no ${dtype} is published` : `${dtype} is slower`;
+  const why =
+    own === undefined
+      ? `no ${dtype} is published`
+      : `${dtype} is ${own < peak ? 'slower' : 'as fast'}`;
   return quantity({
     label: `peak of ${gpu.name}, ${used}`,
     unit: 'FLOP/s',

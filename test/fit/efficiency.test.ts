@@ -3,10 +3,12 @@ import { efficienciesOn, hopSeconds } from '../../src/fit/efficiency.js';
 import { linkFor } from '../../src/fit/exchanges.js';
 import { assumedMfu, reachedOn } from '../../src/fit/mfu.js';
 import { ratesOf } from '../../src/fit/roofline.js';
-import type { WeightDtype } from '../../src/fit/weight-types.js';
+import { WEIGHT_DTYPE_NAMES, WEIGHT_DTYPES, type WeightDtype } from '../../src/fit/weight-types.js';
 import { ARCHITECTURES } from '../../src/hardware/architecture.js';
-import { gpuNamed } from '../../src/hardware/gpus.js';
+import type { Gpu } from '../../src/hardware/gpu.js';
+import { GPUS, gpuNamed } from '../../src/hardware/gpus.js';
 import { clusterNamed } from '../../src/hardware/machines.js';
+import { peakIfKnown } from '../../src/hardware/peak.js';
 
 const NOTHING_OWN = { gpus: [], machines: [] };
 const on = (name: string) => clusterNamed(name, undefined, NOTHING_OWN);
@@ -51,6 +53,7 @@ describe('what is expected of reading', () => {
   it.each([
     ['a100-80gb', 'bf16', 0.69, 0.69],
     ['a100-80gb', 'int8', 0.69, 0.52],
+    ['a100-80gb', 'f8', 0.69, 0.52],
     ['a100-80gb', 'int4', 0.69, 0.42],
     ['h100-80gb', 'q4_k_m', 0.69, 0.42],
     ['h100-80gb', 'q8_0', 0.69, 0.52],
@@ -75,6 +78,27 @@ describe('what is expected of reading', () => {
             upper.memoryUtilisation / expected.memoryUtilisation;
           expect(sum).toBeLessThanOrEqual(1);
         }
+      }
+    },
+  );
+});
+
+describe('prefill in a narrow type', () => {
+  const rateOf = (gpu: Gpu, dtype: WeightDtype) => {
+    const peak = peakIfKnown(gpu, WEIGHT_DTYPES[dtype].computes);
+    if (peak === null) return null;
+    const { efficiencies } = ratesOf({ gpu, gpus: 1, network: null }, 1, peak, dtype);
+    return peak.value * efficiencies.expected.computeUtilisation;
+  };
+
+  it.each(GPUS.map((gpu) => [gpu.name, gpu] as const))(
+    'on %s computes no slower than in bf16',
+    (_, gpu) => {
+      const bf16 = rateOf(gpu, 'bf16');
+      for (const dtype of WEIGHT_DTYPE_NAMES.filter((each) => each !== 'f32')) {
+        const narrow = rateOf(gpu, dtype);
+        expect(narrow === null, dtype).toBe(bf16 === null);
+        expect(narrow ?? 0, dtype).toBeGreaterThanOrEqual(bf16 ?? 0);
       }
     },
   );

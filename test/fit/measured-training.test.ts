@@ -73,6 +73,14 @@ describe.each(Object.entries(cases))('%s', (name, each) => {
     expect(fit.total.lower.value).toBeGreaterThan(0.5 * peak);
   });
 
+  it.runIf(each.scan === 'loop')('is estimated too high, by 70 % at most', async () => {
+    const { fit } = await fitOf(name, each);
+    const ratio = fit.total.expected.value / peak;
+    expect(ratio).toBeGreaterThan(1);
+    expect(ratio).toBeLessThan(1.7);
+    expect(fit.total.upper.value).toBeLessThan(1.9 * peak);
+  });
+
   // Of full recomputation, the insides of a block are of a time when the logits have gone.
   it.runIf(!each.recompute && !each.holds_logits)(
     'keeps the activations that are counted, by 10 %',
