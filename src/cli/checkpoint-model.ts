@@ -1,8 +1,10 @@
 /** A checkpoint as the answer to what a model is: its config, and whether its tensors agree. */
+import type { LanguageModel } from '../architecture/layer.js';
 import { tensorsOf } from '../architecture/walk.js';
 import type { Checkpoint, CheckpointFormat } from '../checkpoint/checkpoint.js';
 import { openCheckpoint } from '../checkpoint/open.js';
-import { storedNames } from '../checkpoint/stored-names.js';
+import { samenessOfBytes } from '../checkpoint/sameness.js';
+import { type StoredName, storedNames } from '../checkpoint/stored-names.js';
 import { isSameView } from '../checkpoint/stored-tensor.js';
 import { summarise, type Totals } from '../checkpoint/summary.js';
 import type { Problem } from '../errors.js';
@@ -66,7 +68,8 @@ export async function openCheckpointModel(
   path: string,
   flags: CheckpointFlags,
 ): Promise<ModelSource> {
-  const checkpoint = openCheckpoint(path, { stateDict: flags['state-dict'] });
+  const open = () => openCheckpoint(path, { stateDict: flags['state-dict'] });
+  const checkpoint = open();
   try {
     const { document, origin } = await configOf(checkpoint, flags.config);
     const config = { file: document.file, origin };
@@ -75,7 +78,7 @@ export async function openCheckpointModel(
       model: async (set, { isHeld = true } = {}) => {
         const described = asStored(await modelOf(document, { set }), checkpoint);
         const loaded = { ...described, file: path };
-        return isHeld ? held(checkpoint, config, loaded) : loaded;
+        return isHeld ? held(checkpoint, config, loaded, open) : loaded;
       },
     };
   } finally {
@@ -83,11 +86,12 @@ export async function openCheckpointModel(
   }
 }
 
-function held(
+async function held(
   checkpoint: Checkpoint,
   config: CheckpointFound['config'],
   loaded: ModelFile,
-): LoadedModel {
+  open: () => Checkpoint,
+): Promise<LoadedModel> {
   const { path } = checkpoint;
   const result = reconcileIndex(descriptionOf(loaded), checkpoint);
   return {
@@ -96,7 +100,7 @@ function held(
       ...loaded.warnings,
       ...warningsOf(checkpoint),
       ...mismatches(path, result, config.file),
-      ...countedOnce(checkpoint, loaded),
+      ...(await countedOnce(checkpoint, loaded, open)),
     ],
     checkpoint: found(checkpoint, result, config),
   };
@@ -112,27 +116,65 @@ function found(
   return { file, format, stateDict, config, matches, faults, suggestions, totals };
 }
 
+/** More bytes than this are not read to compare the copies of a tied tensor. */
+const COMPARED_BYTES = 64 * 2 ** 20;
+
 /**
- * A tied tensor that the file has under a second name, too: as no values are read, that it counts once may be
- * wrong. transformers unties a head whose stored values differ.
+ * Tied tensors that the file has under a second name, too, unless their values are the same: transformers unties
+ * a head whose stored values differ.
  */
-function countedOnce(checkpoint: Checkpoint, { model }: ModelFile): Problem[] {
-  const stored = storedNames(checkpoint);
-  return tensorsOf(model).flatMap((tensor) => {
-    const [first, ...others] = namesOf(tensor).flatMap((name) => stored.get(name) ?? []);
-    const apart = others.filter((each) => first && !isSameView(first.tensor, each.tensor));
-    const [other] = apart;
-    if (!first || !other) return [];
+async function countedOnce(
+  checkpoint: Checkpoint,
+  { model }: ModelFile,
+  open: () => Checkpoint,
+): Promise<Problem[]> {
+  const copies = copiesIn(checkpoint, model);
+  if (copies.length === 0) return [];
+  const bytes = copies.reduce((sum, [first]) => sum + first.tensor.bytes, 0);
+  const isEqual = bytes > COMPARED_BYTES ? [] : await comparedIn(open(), model);
+  return copies.flatMap(([first, other], at): Problem[] => {
+    if (isEqual[at] === true) return [];
+    const isCompared = isEqual[at] === false;
+    const found = isCompared
+      ? `has other values than ${first.own}`
+      : `is stored beside ${first.own}`;
+    const doubt = isCompared ? '' : '; their values were not compared';
     return [
       {
         severity: 'warning',
         file: checkpoint.path,
         path: other.own,
-        message: `is stored beside ${first.own}, and counted as one with it, because the config ties them`,
-        suggestion: 'minimind verify compares their values; if they differ, the model has both',
-      } satisfies Problem,
+        message: `${found}, and is counted once with it, because the config ties them${doubt}`,
+        suggestion: isCompared
+          ? 'set tie_word_embeddings to false to count both, as transformers loads them'
+          : 'minimind verify compares their values; if they differ, the model has both',
+      },
     ];
   });
+}
+
+/** Tied tensors that a file has twice, not in one place. */
+function copiesIn(
+  checkpoint: Checkpoint,
+  model: LanguageModel,
+): (readonly [StoredName, StoredName])[] {
+  const stored = storedNames(checkpoint);
+  return tensorsOf(model).flatMap((tensor) => {
+    const [first, ...others] = namesOf(tensor).flatMap((name) => stored.get(name) ?? []);
+    const other = first && others.find((each) => !isSameView(first.tensor, each.tensor));
+    return first && other ? [[first, other] as const] : [];
+  });
+}
+
+/** Whether each of the copies in a checkpoint, which is closed then, has the values of the first. */
+async function comparedIn(checkpoint: Checkpoint, model: LanguageModel) {
+  try {
+    const pairs = copiesIn(checkpoint, model).map((pair) => pair.map(({ tensor }) => tensor));
+    const isSame = await samenessOfBytes(pairs);
+    return pairs.map(([a, b]) => a && b && isSame(a, b));
+  } finally {
+    checkpoint.close();
+  }
 }
 
 /** More faults than this are only counted. */

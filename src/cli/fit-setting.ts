@@ -29,6 +29,7 @@ import {
 } from '../fit/weight-types.js';
 import type { Cluster } from '../hardware/gpu.js';
 import type { MachineProfile } from '../hardware/machine-profile.js';
+import type { ServedType } from '../quantization/quantization-config.js';
 import type { Dtype } from '../tensor/dtype.js';
 import { count, countLimit, dtype, duration, positive, settingFlags, share } from './flags.js';
 import type { ModelFile } from './model-file.js';
@@ -122,9 +123,8 @@ export const fitFlags = {
 
   dtype: weightDtype({
     ...SERVING,
-    default: 'bf16',
     description:
-      'element type of the weights: f32, bf16, f16, f8, int8, int4, mxfp4, nvfp4, or a type of GGUF files, as q4_k_m',
+      'element type of the weights: f32, bf16, f16, f8, int8, int4, mxfp4, nvfp4, or a type of GGUF files, as q4_k_m [default: that of quantization_config, or bf16]',
   }),
   'group-size': count({
     ...SERVING,
@@ -173,7 +173,7 @@ export interface FitFlags {
   readonly 'global-batch': number | bigint | undefined;
   readonly 'train-tokens': number | bigint | undefined;
   readonly mfu: number | undefined;
-  readonly dtype: WeightDtype;
+  readonly dtype: WeightDtype | undefined;
   readonly 'group-size': number | undefined;
   readonly 'scale-dtype': Dtype | undefined;
   readonly 'cache-dtype': Dtype | undefined;
@@ -257,8 +257,10 @@ function servingSettingOf(
   hints: TrainingHints,
   positions: number,
   cluster: Cluster,
+  stored: ServedType | undefined,
 ): Resolved<ServingFitSetting> {
   const { prompt, output } = flags;
+  const dtype = flags.dtype ?? stored?.dtype ?? 'bf16';
   const both = prompt !== undefined && output !== undefined ? prompt + output : undefined;
   const wish = {
     context: flags.context ?? both,
@@ -271,18 +273,19 @@ function servingSettingOf(
   const gets = output ?? Math.min(USUAL_OUTPUT, Math.ceil(context / 2));
   const brings = prompt ?? context - gets;
   refuseTooLong(brings, gets, context);
-  const usual = usualFormat(flags.dtype);
-  refuseGroups(flags);
+  const usual = usualFormat(dtype);
+  const storedGroup = flags.dtype === undefined ? stored?.group : undefined;
+  refuseGroups(flags, dtype);
   return {
     contextOrigin: both !== undefined && flags.context === undefined ? 'flag' : origins.context,
     setting: {
       cluster,
       weights: {
         ...usual,
-        groupSize: flags['group-size'] ?? usual.groupSize,
+        groupSize: flags['group-size'] ?? storedGroup ?? usual.groupSize,
         scaleDtype: flags['scale-dtype'] ?? usual.scaleDtype,
       },
-      cacheDtype: flags['cache-dtype'] ?? (flags.dtype === 'f32' ? 'f32' : 'bf16'),
+      cacheDtype: flags['cache-dtype'] ?? (dtype === 'f32' ? 'f32' : 'bf16'),
       stateDtype: 'f32',
       context,
       batch: flags.batch ?? 1,
@@ -298,13 +301,11 @@ function servingSettingOf(
 }
 
 /** What is not quantised has no groups. */
-function refuseGroups(flags: FitFlags): void {
+function refuseGroups(flags: FitFlags, dtype: WeightDtype): void {
   const flag = (['group-size', 'scale-dtype'] as const).find((each) => flags[each] !== undefined);
-  if (flag === undefined || WEIGHT_DTYPES[flags.dtype].usual) return;
-  const why = WEIGHT_DTYPES[flags.dtype].blocks
-    ? 'have the scales of their blocks'
-    : 'have no scales';
-  throw new UserError('usage', `--${flag}: weights in ${flags.dtype} ${why}`, {
+  if (flag === undefined || WEIGHT_DTYPES[dtype].usual) return;
+  const why = WEIGHT_DTYPES[dtype].blocks ? 'have the scales of their blocks' : 'have no scales';
+  throw new UserError('usage', `--${flag}: weights in ${dtype} ${why}`, {
     suggestion: 'leave it out, or ask for --dtype int4, int8 or f8',
   });
 }
@@ -353,7 +354,12 @@ function refuseForeign(flags: FitFlags): void {
  * @throws UserError when the flags do not go together or are of what is not asked, or the model cannot be spread so.
  */
 export function fitsOf(
-  { family, document, model }: Pick<ModelFile, 'family' | 'document' | 'model'>,
+  {
+    family,
+    document,
+    model,
+    quantization,
+  }: Pick<ModelFile, 'family' | 'document' | 'model' | 'quantization'>,
   cluster: Cluster,
   flags: FitFlags,
 ): Fits {
@@ -365,7 +371,7 @@ export function fitsOf(
     return { ...resolved, fit: fitTraining(model, resolved.setting) };
   };
   const serving = () => {
-    const resolved = servingSettingOf(flags, hints, positions, cluster);
+    const resolved = servingSettingOf(flags, hints, positions, cluster, quantization?.served);
     const { setting, fit } = leastShared(model, resolved.setting, flags['tensor-parallel']);
     return { ...resolved, setting, fit };
   };

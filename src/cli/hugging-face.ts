@@ -12,6 +12,11 @@ import { type Found, invalidConfig } from '../config/problems.js';
 import { describeValue, quote } from '../config/quote.js';
 import { documentOfSection } from '../config/section.js';
 import type { Finding, PropertyPath, UserError } from '../errors.js';
+import {
+  KNOWN_METHODS,
+  type QuantizationReading,
+  readQuantization,
+} from '../quantization/quantization-config.js';
 
 type Json = Readonly<Record<string, unknown>>;
 type Reader = NonNullable<Family['fromHuggingFace']>;
@@ -53,9 +58,35 @@ export async function asOurDocument(document: ConfigDocument): Promise<ConfigDoc
     {
       of: originsOf(value, settings, reader),
       otherwise: [KIND],
-      found: remarks.map((remark) => foundOf(remark, document, reader)),
+      found: [
+        ...remarks.map((remark) => foundOf(remark, document, reader)),
+        ...quantizationFound(document),
+      ],
     },
   );
+}
+
+/** How a `config.json` says that its weights are stored; nothing of any other document. */
+export const quantizationOf = (document: ConfigDocument): QuantizationReading =>
+  isHuggingFace(document) ? readQuantization(document.value) : { doubts: [] };
+
+/** What is not counted of a quantization. */
+function quantizationFound(document: ConfigDocument): Found[] {
+  const path = ['quantization_config'];
+  const place = document.place(path, 'key');
+  const { quantization, doubts } = quantizationOf(document);
+  const effect = quantization
+    ? 'the size of the stored weights is an estimate'
+    : 'the size of the stored weights is not counted';
+  return doubts.map((doubt) => ({
+    severity: 'warning',
+    place,
+    path,
+    finding: {
+      message: `${doubt}: ${effect}`,
+      suggestion: `methods whose sizes are counted: ${KNOWN_METHODS.join(', ')}`,
+    },
+  }));
 }
 
 /** A remark on a key, where it stands, in words. */

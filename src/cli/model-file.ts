@@ -21,8 +21,9 @@ import { describeValue } from '../config/quote.js';
 import { readDocument } from '../config/read.js';
 import { meantOverrides } from '../config/unknown-keys.js';
 import { type Problem, UserError } from '../errors.js';
+import type { Quantization } from '../quantization/quantization-config.js';
 import { configPath } from './checkpoint-path.js';
-import { asOurDocument } from './hugging-face.js';
+import { asOurDocument, quantizationOf } from './hugging-face.js';
 
 /** A valid config and what it describes. */
 export interface ModelFile {
@@ -33,6 +34,8 @@ export interface ModelFile {
   readonly document: unknown;
   readonly model: LanguageModel;
   readonly warnings: readonly Problem[];
+  /** How a `config.json` says that the weights are stored. */
+  readonly quantization?: Quantization;
 }
 
 /**
@@ -89,7 +92,15 @@ export async function modelOf(
   const { value } = checked;
   if (value === undefined || errors > 0) throw invalidConfig(written.file, problems, errors);
   const model = describe(written, family, value, problems);
-  return { file: written.file, family, document: value, model, warnings: problems };
+  const { quantization } = quantizationOf(document);
+  return {
+    file: written.file,
+    family,
+    document: value,
+    model,
+    warnings: problems,
+    ...(quantization && { quantization }),
+  };
 }
 
 /**

@@ -67,6 +67,11 @@ export default class Fit extends BaseCommand {
     const loaded = await source.model(flags.set);
     if (loaded.checkpoint) this.note(output, configText(loaded.checkpoint.config));
     await this.warnAbout(output, loaded.warnings);
+    const { quantization } = loaded;
+    if (quantization?.served && flags.dtype === undefined && flags.for !== 'training') {
+      const { dtype } = quantization.served;
+      this.note(output, `Serving in ${dtype}: the weights are stored as ${quantization.label}.`);
+    }
     const { profile = null, ...cluster } = await hardwareOf(flags);
     const fits = fitsOf(loaded, cluster, flags);
     const doubts = doubtsOf({ cluster, ...fits });

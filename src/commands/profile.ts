@@ -10,6 +10,7 @@ import { OPTIMIZER_NAMES } from '../budget/training.js';
 import { BaseCommand, formatOf } from '../cli/base-command.js';
 import { bytesLimit, countLimit, modelFlags, publishedNumber, settingFlags } from '../cli/flags.js';
 import { openModelSource } from '../cli/model-source.js';
+import { storedWeights } from '../quantization/stored-weights.js';
 import { configText } from '../report/checkpoint.js';
 import { profileReport } from '../report/profile.js';
 
@@ -60,7 +61,8 @@ export default class Profile extends BaseCommand {
   async run() {
     const { args, flags } = await this.parse(Profile);
     const source = await openModelSource(args.file, flags);
-    const { file, family, document, model, warnings, checkpoint } = await source.model(flags.set);
+    const loaded = await source.model(flags.set);
+    const { file, family, document, model, warnings, checkpoint, quantization } = loaded;
     if (checkpoint) this.note(flags, configText(checkpoint.config));
     await this.warnAbout(flags, warnings);
     const setting = resolveSetting(flags, family.trainingHints?.(document) ?? {}, model.positions);
@@ -74,6 +76,7 @@ export default class Profile extends BaseCommand {
       family: family.name,
       setting,
       ...profile,
+      ...(quantization && { stored: storedWeights(model, quantization) }),
       ...(checkpoint && { checkpoint }),
       ...(flags.layers && { layers: blocksOf(model, setting) }),
       ...(flags.tensors && { tensors: tensorInventory(model) }),

@@ -6,6 +6,7 @@ import type { ModelProfile } from '../budget/profile.js';
 import type { PublishedReport } from '../budget/published.js';
 import type { ResolvedSetting } from '../budget/setting.js';
 import type { CheckpointFound } from '../cli/checkpoint-model.js';
+import type { StoredWeights } from '../quantization/stored-weights.js';
 import type { Dtype } from '../tensor/dtype.js';
 import { bar } from './bar.js';
 import {
@@ -38,6 +39,8 @@ export interface ProfileResult extends ModelProfile {
   readonly tensors?: readonly TensorEntry[];
   /** When the model is that of a checkpoint. */
   readonly checkpoint?: CheckpointFound;
+  /** When a config says that its weights are quantized. */
+  readonly stored?: StoredWeights;
 }
 
 /** How long the bar of the largest component is, in columns. */
@@ -70,10 +73,12 @@ export function profileReport(
 
 /** The budgets that are explained, in the order in which they are shown. */
 function sectionsOf(result: ProfileResult): Record<string, unknown> {
-  const { parameters, bytes, inference, forwardFlops, trainingFlops, training, layers } = result;
+  const { parameters, bytes, inference, forwardFlops, trainingFlops, training } = result;
+  const { layers, stored } = result;
   return {
     parameters,
     'bytes of the weights': bytes,
+    'weights as stored': stored,
     'inference memory': inference,
     'forward pass': forwardFlops,
     'training step': trainingFlops,
@@ -82,7 +87,7 @@ function sectionsOf(result: ProfileResult): Record<string, unknown> {
   };
 }
 
-function parametersBlocks({ parameters, bytes }: ProfileResult): Block[] {
+function parametersBlocks({ parameters, bytes, stored }: ProfileResult): Block[] {
   const total = parameters.total.value;
   const largest = parameters.components.reduce(
     (most, { parameters: { value } }) => (value > most ? value : most),
@@ -149,14 +154,25 @@ function parametersBlocks({ parameters, bytes }: ProfileResult): Block[] {
         right('decimal', 'gigabytes'),
         right('binary', 'gibibytes'),
       ],
-      rows: bytes.map(({ dtype, bytes: figure }) => [
-        { text: dtype },
-        integerCell(figure.value),
-        { text: formatBytes(figure.value), value: Number(figure.value) / 1e9 },
-        binaryCell(figure),
-      ]),
+      rows: [
+        ...bytes.map(({ dtype, bytes: figure }) => weightsRow(dtype, figure)),
+        ...(stored ? [weightsRow('as stored', stored.total)] : []),
+      ],
     },
+    ...(stored ? [note(storedText(stored))] : []),
   ];
+}
+
+const weightsRow = (label: string, figure: Figure): Cell[] => [
+  { text: label },
+  integerCell(figure.value),
+  { text: formatBytes(figure.value), value: Number(figure.value) / 1e9 },
+  binaryCell(figure),
+];
+
+function storedText({ label, parts, total }: StoredWeights): string {
+  const each = parts.map(({ bytes: { label: part, value } }) => `${formatBytes(value)} ${part}`);
+  return `Weights as stored: ${formatBytes(total.value)} (${label}): ${each.join(', ')}.`;
 }
 
 const contestedNotes = (contested: ProfileResult['parameters']['contested']): Block[] =>

@@ -1,6 +1,7 @@
+import { spawnSync } from 'node:child_process';
 import { describe, expect, it } from 'vitest';
 import { type FamilyName, loadFamily } from '../../src/architecture/families.js';
-import { readJson } from '../fixtures.js';
+import { inPackage, readJson } from '../fixtures.js';
 
 interface ClassKeys {
   readonly class: readonly string[];
@@ -31,5 +32,15 @@ describe.each(Object.entries(families))('of every key of %s something is known',
     for (const use of Object.values(await usesOf(keys.class))) {
       if (use?.use === 'harmless' || use?.use === 'limited') expect(use.why).toMatch(/^[a-z_]/);
     }
+  });
+});
+
+describe('the page of all keys', () => {
+  it('is as the families have them', () => {
+    const script = inPackage('scripts/config-keys.js');
+    const { status, stderr } = spawnSync(process.execPath, [script, '--check'], {
+      encoding: 'utf8',
+    });
+    expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
   });
 });

@@ -2,6 +2,7 @@ import fs from 'node:fs';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { FAMILY_NAMES, loadFamily } from '../../src/architecture/families.js';
+import { walk } from '../../src/architecture/walk.js';
 import { changedHuggingFace } from '../../src/cli/hugging-face.js';
 import { modelOf } from '../../src/cli/model-file.js';
 import { parseDocument } from '../../src/config/document.js';
@@ -228,6 +229,19 @@ describe('rotary positions are read as transformers reads them', () => {
     expect(document).toMatchObject({ model: { rope_theta: 1e6 } });
     expect(document).not.toHaveProperty('model.rope_scaling');
     expect(warnings).toHaveLength(3);
+  });
+
+  it.each(['gpt_neox', 'llama'])('dynamic scaling makes the input longer: %s', async (kind) => {
+    const dynamic = { rope_type: 'dynamic', factor: 2.5, rope_theta: 1e4 };
+    const keys = { max_position_embeddings: 64, rope_parameters: dynamic };
+    const { model } = await load(small(kind, keys));
+    expect(model.positions).toBe(160);
+    const rotaries = walk(model).flatMap(({ layer }) => (layer.kind === 'rotary' ? [layer] : []));
+    expect(rotaries.map(({ scaling }) => scaling)).toContainEqual({
+      kind: 'dynamic',
+      factor: 2.5,
+      originalPositions: 64,
+    });
   });
 
   it('yarn is longrope in phi3', async () => {

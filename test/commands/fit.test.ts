@@ -46,7 +46,7 @@ const FLAGS: FitFlags = {
   'global-batch': undefined,
   'train-tokens': undefined,
   mfu: undefined,
-  dtype: 'bf16',
+  dtype: undefined,
   'group-size': undefined,
   'scale-dtype': undefined,
   'cache-dtype': undefined,

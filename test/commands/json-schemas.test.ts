@@ -61,6 +61,7 @@ describe('JSON output keeps to docs/schemas', () => {
       'profile',
       ['configs/hybrid/tiny.yaml', '--batch', '1000000', '--set', 'model.num_layers=100'],
     ],
+    ['profile', ['fixtures/hf-configs/deepseek-v3-main', '--context', '8']],
     ['list', []],
     ['quick-test', ['configs/hybrid/tiny.yaml', '--cross-check', '--context', '40']],
     ['quick-test', ['configs/hybrid/tiny.yaml', '--full', '--context', '1']],

@@ -187,9 +187,10 @@ export const HARMLESS: HarmlessKeys = {
     'unsloth_fixed',
   ]),
   ...harmless('type of the stored weights', ['dtype', 'torch_dtype']),
-  ...harmless('how the weights are stored, which `profile` and `verify` report', [
-    'quantization_config',
-  ]),
+  ...harmless(
+    'says how the weights are stored: `profile` counts that, `verify` names the tensors of it',
+    ['quantization_config'],
+  ),
   is_decoder: 'all models here are decoders',
   tie_encoder_decoder: 'there is no encoder',
 };

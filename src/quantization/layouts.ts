@@ -1,0 +1,163 @@
+/**
+ * What a quantized matrix is stored as, by method: the tensors of transformers 5.18 (`integrations/finegrained_fp8.py`,
+ * `fbgemm_fp8.py`, `mxfp4.py`, `bitsandbytes.py`), of GPTQModel and AutoGPTQ (`QuantLinear`), of AutoAWQ
+ * (`WQLinear_GEMM`), of bitsandbytes (`QuantState.as_dict`) and of compressed-tensors (its compressors).
+ */
+
+/** The weight of a product: an output for each row. */
+export interface Matrix {
+  readonly rows: number;
+  readonly length: number;
+}
+
+export const PARTS = {
+  values: 'quantized values',
+  scales: 'scales',
+  zeroPoints: 'zero points',
+  indices: 'groups of the inputs',
+  others: 'code tables and formats',
+} as const satisfies Record<string, string>;
+
+export type PartName = keyof typeof PARTS;
+
+/** A tensor, or several of one type. */
+export interface StoredPart {
+  readonly part: PartName;
+  readonly elements: number;
+  /** Of an element as it is stored: packed values are in words. */
+  readonly bits: number;
+}
+
+export type Layout = (matrix: Matrix) => readonly StoredPart[];
+
+const stored = (part: PartName, elements: number, bits: number): StoredPart => ({
+  part,
+  elements,
+  bits,
+});
+
+/** A scale for the whole matrix, for each row, for blocks of rows × length, or for groups along a row. */
+export type Granularity =
+  | { readonly per: 'tensor' | 'row' }
+  | { readonly per: 'block'; readonly rows: number; readonly length: number };
+
+export const groupsAlongRow = (length: number): Granularity => ({ per: 'block', rows: 1, length });
+
+function scaleCount({ rows, length }: Matrix, granularity: Granularity): number {
+  switch (granularity.per) {
+    case 'tensor':
+      return 1;
+    case 'row':
+      return rows;
+    case 'block':
+      return Math.ceil(rows / granularity.rows) * Math.ceil(length / granularity.length);
+  }
+}
+
+interface ScaledOptions {
+  readonly bits: number;
+  readonly scaleBits: number;
+  readonly granularity: Granularity;
+  /** Of the whole matrix, in float32: of its inputs, or of its scales. */
+  readonly singles?: number;
+  /** Whether scales have zero points, of eight bits each. */
+  readonly zeroPoints?: boolean;
+}
+
+/** Values in bytes or halves of them, beside their scales. */
+export const scaled =
+  ({ bits, scaleBits, granularity, singles = 0, zeroPoints = false }: ScaledOptions): Layout =>
+  (matrix) => {
+    const { rows, length } = matrix;
+    const scales = scaleCount(matrix, granularity);
+    return [
+      stored('values', rows * Math.ceil((length * bits) / 8), 8),
+      stored('scales', scales, scaleBits),
+      stored('scales', singles, 32),
+      stored('zeroPoints', zeroPoints ? scales : 0, 8),
+    ];
+  };
+
+interface PackedOptions {
+  readonly bits: number;
+  /** Inputs that share a scale; undefined for all of them. */
+  readonly group: number | undefined;
+}
+
+const groupsOf = ({ length }: Matrix, group: number | undefined) =>
+  group === undefined ? 1 : Math.ceil(length / group);
+
+const words = (values: number, bits: number) => Math.ceil((values * bits) / 32);
+
+/** GPTQ packs along the inputs, its zero points along the outputs, and numbers the group of each input. */
+export const gptq =
+  ({ bits, group }: PackedOptions): Layout =>
+  (matrix) => {
+    const { rows, length } = matrix;
+    const groups = groupsOf(matrix, group);
+    return [
+      stored('values', words(length, bits) * rows, 32),
+      stored('scales', groups * rows, 16),
+      stored('zeroPoints', groups * words(rows, bits), 32),
+      stored('indices', length, 32),
+    ];
+  };
+
+/** AWQ packs both along the outputs; groups follow one another. */
+export const awq =
+  ({ bits, group }: PackedOptions): Layout =>
+  (matrix) => {
+    const { rows, length } = matrix;
+    const groups = groupsOf(matrix, group);
+    return [
+      stored('values', length * words(rows, bits), 32),
+      stored('scales', groups * rows, 16),
+      stored('zeroPoints', groups * words(rows, bits), 32),
+    ];
+  };
+
+interface CompressedOptions extends PackedOptions {
+  readonly scaleBits: number;
+  readonly zeroPoints: boolean;
+  /** Whether the group of each input is stored. */
+  readonly indices: boolean;
+}
+
+/** The packed format of compressed-tensors, which stores the shape of the matrix too. */
+export const packQuantized =
+  ({ bits, group, scaleBits, zeroPoints, indices }: CompressedOptions): Layout =>
+  (matrix) => {
+    const { rows, length } = matrix;
+    const groups = groupsOf(matrix, group);
+    return [
+      stored('values', rows * words(length, bits), 32),
+      stored('scales', groups * rows, scaleBits),
+      stored('zeroPoints', zeroPoints ? groups * words(rows, bits) : 0, 32),
+      stored('indices', indices ? length : 0, 32),
+      stored('others', 2, 64),
+    ];
+  };
+
+/** LLM.int8(): a scale for each row, and a byte that names the order of the values. */
+export const int8OfBitsandbytes: Layout = ({ rows, length }) => [
+  stored('values', rows * length, 8),
+  stored('scales', rows, 32),
+  stored('others', 1, 8),
+];
+
+/** Values of bitsandbytes that share a scale, and scales that share one when they are quantized too. */
+const BLOCK = 64;
+const NESTED_BLOCK = 256;
+
+/** NF4 or FP4; a description in JSON of about 100 bytes a matrix comes on top. */
+export const fourBitsOfBitsandbytes =
+  (isNested: boolean): Layout =>
+  ({ rows, length }) => {
+    const scales = Math.ceil((rows * length) / BLOCK);
+    return [
+      stored('values', Math.ceil((rows * length) / 2), 8),
+      stored('scales', scales, isNested ? 8 : 32),
+      stored('scales', isNested ? Math.ceil(scales / NESTED_BLOCK) : 0, 32),
+      stored('others', 2 ** 4 + (isNested ? 2 ** 8 : 0), 32),
+    ];
+  };

@@ -1,0 +1,162 @@
+/**
+ * Patterns of module names, as configs of quantizations have them. They are regular expressions of Python, of which
+ * the common part is read: what a file says is matched in time that grows with the length of pattern and name alone.
+ */
+
+interface Atom {
+  readonly matches: (character: string) => boolean;
+  readonly isOptional: boolean;
+  readonly isRepeated: boolean;
+}
+
+interface Pattern {
+  readonly atoms: readonly Atom[];
+  /** Whether a name ends where the pattern does. */
+  readonly isClosed: boolean;
+}
+
+/** More alternatives than this are no list of modules. */
+const MOST_ALTERNATIVES = 64;
+
+const GROUP = /(?<!\\)\((?:\?:)?([^()]*)\)(?![*+?{])/;
+const CLASSES: Readonly<Record<string, RegExp>> = { d: /\d/, w: /\w/ };
+const ATOM = /^(?:\\(.)|\[([\w-]+)\]|([^\\[\](){}|^$*+?]))([*+?]?)/;
+
+/** Texts of which a dot alone has a meaning of its own. */
+const PLAIN = /^[\w.-]+$/;
+
+export interface ModulePatterns {
+  /** Whether a name begins as one of the patterns says: `re.match` of Python. */
+  readonly matches: (name: string) => boolean;
+  readonly notUnderstood: readonly string[];
+}
+
+/** Reads many patterns, of which long lists of plain names are usual. */
+export function modulePatterns(texts: readonly string[]): ModulePatterns {
+  const root: Letters = new Map();
+  const patterns: Pattern[] = [];
+  const notUnderstood: string[] = [];
+  for (const text of texts) {
+    if (PLAIN.test(text)) add(root, text);
+    else {
+      const found = alternativesOf(text.replace(/^\^/, ''))?.map(patternOf);
+      if (found?.every((pattern) => pattern !== undefined)) patterns.push(...found);
+      else notUnderstood.push(text);
+    }
+  }
+  return {
+    matches: (name) =>
+      isAmong(root, name) || patterns.some((pattern) => isBeginning(pattern, name)),
+    notUnderstood,
+  };
+}
+
+/** Plain texts by their letters; `end` where one ends. */
+type Letters = Map<string, Letters>;
+const END = 'end';
+
+function add(root: Letters, text: string): void {
+  let at = root;
+  for (const letter of text) {
+    const next: Letters = at.get(letter) ?? new Map();
+    at.set(letter, next);
+    at = next;
+  }
+  at.set(END, at);
+}
+
+/** Whether a text is the beginning of a name, its dots standing for any letter. */
+function isAmong(root: Letters, name: string): boolean {
+  let places: Letters[] = [root];
+  for (const letter of name) {
+    const dots = letter === '.' ? [] : places.map((place) => place.get('.'));
+    const next = [...places.map((place) => place.get(letter)), ...dots];
+    places = next.filter((place) => place !== undefined);
+    if (places.some((place) => place.has(END))) return true;
+    if (places.length === 0) return false;
+  }
+  return false;
+}
+
+/** A pattern without groups for each way through those of `text`. */
+function alternativesOf(text: string): string[] | undefined {
+  const group = GROUP.exec(text);
+  if (!group) return text.split('|');
+  const [whole, inner = ''] = group;
+  const before = text.slice(0, group.index);
+  const after = text.slice(group.index + whole.length);
+  const all: string[] = [];
+  for (const choice of inner.split('|')) {
+    const found = alternativesOf(before + choice + after);
+    if (found === undefined) return undefined;
+    all.push(...found);
+    if (all.length > MOST_ALTERNATIVES) return undefined;
+  }
+  return all;
+}
+
+function patternOf(text: string): Pattern | undefined {
+  const isClosed = text.endsWith('$');
+  let rest = isClosed ? text.slice(0, -1) : text;
+  const atoms: Atom[] = [];
+  while (rest !== '') {
+    const found = ATOM.exec(rest);
+    if (!found) return undefined;
+    const [whole, escaped, set, plain, quantifier] = found;
+    const matches = matcherOf(escaped, set, plain);
+    if (matches === undefined) return undefined;
+    const isOptional = quantifier === '*' || quantifier === '?';
+    atoms.push({ matches, isOptional, isRepeated: quantifier === '*' || quantifier === '+' });
+    rest = rest.slice(whole.length);
+  }
+  return { atoms, isClosed };
+}
+
+function matcherOf(
+  escaped: string | undefined,
+  set: string | undefined,
+  plain: string | undefined,
+): Atom['matches'] | undefined {
+  if (set !== undefined) return setMatcher(set);
+  if (escaped !== undefined) {
+    const group = CLASSES[escaped];
+    if (group) return (character) => group.test(character);
+    return /\w/.test(escaped) ? undefined : (character) => character === escaped;
+  }
+  return plain === '.' ? () => true : (character) => character === plain;
+}
+
+/** Characters and ranges of them, as in `[0-9a]`; undefined for a range that runs backwards. */
+function setMatcher(set: string): Atom['matches'] | undefined {
+  const ranges = [...set.matchAll(/(.)-(.)|(.)/g)].map(([, first, last, only]) => ({
+    first: first ?? only ?? '',
+    last: last ?? only ?? '',
+  }));
+  if (ranges.some(({ first, last }) => first > last)) return undefined;
+  return (character) => ranges.some(({ first, last }) => first <= character && character <= last);
+}
+
+/** Follows all ways through a pattern at once. */
+function isBeginning({ atoms, isClosed }: Pattern, name: string): boolean {
+  const end = atoms.length;
+  let states = skipped(new Set([0]), atoms);
+  for (const character of name) {
+    if (states.has(end) && !isClosed) return true;
+    const next = new Set<number>();
+    for (const state of states) {
+      const atom = atoms[state];
+      if (!atom?.matches(character)) continue;
+      next.add(state + 1);
+      if (atom.isRepeated) next.add(state);
+    }
+    states = skipped(next, atoms);
+  }
+  return states.has(end);
+}
+
+/** With the states behind atoms that may be left out; a repeated one may be left after it was there once. */
+function skipped(states: Set<number>, atoms: readonly Atom[]): Set<number> {
+  // What is added to a set is visited, too.
+  for (const state of states) if (atoms[state]?.isOptional) states.add(state + 1);
+  return states;
+}

@@ -1,0 +1,102 @@
+/** Bytes of a model's weights as a quantized checkpoint stores them. */
+import type { LanguageModel } from '../architecture/layer.js';
+import type { Param } from '../architecture/param.js';
+import { expertLayers, isProduct, ownedTensors, walk } from '../architecture/walk.js';
+import { inputWidth, outputWidth } from '../architecture/widths.js';
+import { type Figure, figure, sumFigure } from '../budget/figure.js';
+import { PARTS, type PartName } from './layouts.js';
+import type { Module, Quantization } from './quantization-config.js';
+
+export interface StoredWeights {
+  readonly method: string;
+  readonly label: string;
+  readonly parts: readonly { readonly part: PartName | 'notQuantized'; readonly bytes: Figure }[];
+  readonly total: Figure;
+}
+
+/** A module with the tensor that holds its weight, and how many matrices there are in it. */
+interface Held {
+  readonly module: Module;
+  readonly tensor: Param;
+  readonly copies: number;
+}
+
+/** Counts the values, the scales and all else that a quantization stores, and the weights that it leaves as they are. */
+export function storedWeights(model: LanguageModel, quantization: Quantization): StoredWeights {
+  const { method, label, layout, otherBits, otherType } = quantization;
+  const quantized = new Set<Param>();
+  const totals = new Map<PartName, Map<number, number>>();
+  for (const { module, tensor, copies } of modulesOf(model)) {
+    if (quantized.has(tensor) || !quantization.isQuantized(module)) continue;
+    quantized.add(tensor);
+    for (const { part, elements, bits } of layout(module)) {
+      if (elements === 0) continue;
+      const ofPart = totals.get(part) ?? new Map<number, number>();
+      totals.set(part, ofPart.set(bits, (ofPart.get(bits) ?? 0) + elements * copies));
+    }
+  }
+  const left = ownedTensors(model)
+    .filter(({ tensor }) => tensor.role === 'parameter' && !quantized.has(tensor))
+    .reduce((sum, { tensor: { elements } }) => sum + elements, 0);
+  const parts = [
+    ...[...totals].map(([part, byBits]) => ({
+      part,
+      bytes: bytesFigure(PARTS[part], byBits, label),
+    })),
+    {
+      part: 'notQuantized' as const,
+      bytes: bytesFigure(`unquantized in ${otherType}`, new Map([[otherBits, left]]), otherType),
+    },
+  ];
+  const total = sumFigure(
+    'weights as stored',
+    'bytes',
+    Object.fromEntries(parts.map(({ part, bytes }) => [part, bytes])),
+    'sum of the parts',
+  );
+  return { method, label, parts, total };
+}
+
+function bytesFigure(label: string, byBits: ReadonlyMap<number, number>, source: string): Figure {
+  const sizes = [...byBits].map(([bits, elements]) => ({
+    name: `in_${bits}_bits`,
+    bits,
+    elements,
+  }));
+  return figure({
+    label,
+    unit: 'bytes',
+    formula: sizes.map(({ name, bits }) => `${name} * ${bits} / 8`).join(' + '),
+    inputs: Object.fromEntries(sizes.map(({ name, elements }) => [name, elements])),
+    source,
+  });
+}
+
+/** The products of a model: those of a tied head are an embedding, and none. */
+function modulesOf(model: LanguageModel): Held[] {
+  const { head, embedding } = model;
+  const layers = walk(model).map(({ layer }) => layer);
+  const mixtures = layers.filter((layer) => layer.kind === 'mixtureOfExperts');
+  const ofExperts = new Set(
+    mixtures
+      .flatMap(({ experts }) => expertLayers(experts).flatMap(walk))
+      .map(({ layer }) => layer),
+  );
+  return layers.flatMap((layer): Held[] => {
+    const { name } = layer;
+    const common = { isHead: layer === head, isExpert: ofExperts.has(layer) };
+    if (layer.kind === 'packedExperts') {
+      return [layer.gateUp, layer.down].map((tensor) => {
+        const [copies = 1, rows = 1, length = 1] = tensor.shape;
+        const module = { name: tensor.name, rows, length, isTransposed: false, ...common };
+        return { module, tensor, copies };
+      });
+    }
+    if (!isProduct(layer) || layer.weight === embedding.weight) return [];
+    const size = { rows: outputWidth(layer), length: inputWidth(layer) };
+    const isTransposed = layer.kind === 'transposedLinear';
+    return [
+      { module: { name, ...size, isTransposed, ...common }, tensor: layer.weight, copies: 1 },
+    ];
+  });
+}
