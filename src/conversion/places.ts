@@ -12,25 +12,8 @@ export const CONTAINERS = {
 
 export type Container = keyof typeof CONTAINERS;
 
-/** Endings of other formats of weights and of configs: a folder of such a name would be a surprise. */
-const FOREIGN_ENDINGS: ReadonlySet<string> = new Set([
-  '.gguf',
-  '.ggml',
-  '.onnx',
-  '.h5',
-  '.npz',
-  '.npy',
-  '.msgpack',
-  '.pkl',
-  '.mlx',
-  '.tflite',
-  '.zip',
-  '.tar',
-  '.gz',
-  '.json',
-  '.yaml',
-  '.yml',
-]);
+/** Endings of files, such as `.gguf`, `.txt` or a mistyped `.safetensor`; not those of versions: `llama-3.2-1b`. */
+const FILE_ENDING = /^\.(?:[a-z]{3,}\d?|gz|h5|7z)$/;
 
 export interface OutputPlace {
   /** As the user wrote it. */
@@ -47,14 +30,14 @@ export interface OutputPlace {
 export function outputPlace(name: string, container: Container | undefined): OutputPlace {
   if (name === '') throw new UserError('usage', 'the name of the output is empty');
   const ending = path.extname(name).toLowerCase();
-  if (FOREIGN_ENDINGS.has(ending)) {
-    throw new UserError('usage', `${name}: ${ending} files cannot be written`, {
-      suggestion: 'let the name end in .safetensors or .pt, or give it no ending for a folder',
-    });
-  }
   const byName = (Object.keys(CONTAINERS) as Container[]).find((each) =>
     (CONTAINERS[each] as readonly string[]).includes(ending),
   );
+  if (byName === undefined && !/[/\\]$/.test(name) && FILE_ENDING.test(ending)) {
+    throw new UserError('usage', `${name}: ${ending} files cannot be written`, {
+      suggestion: `end the name in .safetensors or .pt, or write ${name}/ for a folder`,
+    });
+  }
   if (byName !== undefined && container !== undefined && byName !== container) {
     throw new UserError(
       'usage',

@@ -28,6 +28,10 @@ const SIDECARS: readonly string[] = [
   'merges.txt',
   'tokenizer.model',
   'spiece.model',
+  'sentencepiece.bpe.model',
+  'tekken.json',
+  'preprocessor_config.json',
+  'processor_config.json',
 ];
 
 export const isSidecarName = (name: string): boolean => SIDECARS.includes(name);

@@ -39,6 +39,22 @@ const all: Case[] = INPUTS.flatMap((input) =>
   ),
 ).filter(({ flags }) => flags.length > 0);
 
+/** Ranks, merges and rows that the product above would make too many. */
+const MORE_FLAGS = [
+  ['--to', 'low-rank', '--rank', '1'],
+  ['--to', 'low-rank', '--rank', '7'],
+  ['--to', 'low-rank', '--max-error', '0.99'],
+  ['--to', 'shared', '--merge', 'first'],
+  ['--to', 'low-rank', '--rank', '2', '--merge', 'layer:1'],
+  ['--to', 'shared', '--max-positions', '24'],
+  ['--to', 'low-rank', '--rank', '2', '--max-positions', '80', '--extend', 'repeat'],
+];
+const MORE_INPUTS = [...INPUTS, 'eps-global-gate-clipped', 'no-alignment-pyramidal'];
+
+for (const flags of MORE_FLAGS) {
+  for (const input of MORE_INPUTS) for (const output of OUTPUTS) all.push({ input, output, flags });
+}
+
 // 83 has no factor in common with the numbers of choices, so the sample spreads over all of them.
 const chosen =
   process.env.MINIMIND_CONVERSIONS === 'all' ? all : all.filter((_, index) => index % 83 === 7);

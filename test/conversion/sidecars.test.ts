@@ -70,8 +70,17 @@ describe('a single file as output', () => {
     );
   });
 
-  it.each(['x.gguf', 'x.onnx', 'x.json'])('is not a folder called %s', async (name) => {
-    const error = await refused(modelFolder(), HALF, name);
-    expect(textOf(error)).toMatch(/files cannot be written[^\0]*\.safetensors or \.pt/);
+  it.each(['x.gguf', 'x.ONNX', 'x.safetensor', 'x.txt'])(
+    'is not a folder called %s',
+    async (name) => {
+      const error = await refused(modelFolder(), HALF, name);
+      expect(textOf(error)).toMatch(/files cannot be written[^\0]*\.safetensors or \.pt/);
+    },
+  );
+
+  it.each(['llama-3.2-1b', 'v1.5', 'model.d/'])('is not meant by %s', async (name) => {
+    const out = path.join(folderOf({}), name);
+    await convert(modelFolder(), name.endsWith('/') ? `${out}/` : out, HALF);
+    expect(fs.statSync(out).isDirectory()).toBe(true);
   });
 });

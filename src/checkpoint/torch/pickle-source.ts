@@ -9,7 +9,7 @@ const WINDOW_BYTES = 64 * 1024;
 
 /** A part of a file that is read from its beginning on, a window at a time. */
 export class PickleSource {
-  readonly file: Pick<ByteFile, 'path' | 'read'>;
+  readonly file: Pick<ByteFile, 'path' | 'read' | 'size'>;
   /** Of the next byte, in the file. */
   position: number;
   readonly #start: number;
@@ -20,7 +20,7 @@ export class PickleSource {
   #opcode = 0;
 
   /** @param end Of the part that the pickle may take, in the file. */
-  constructor(file: Pick<ByteFile, 'path' | 'read'>, start: number, end: number) {
+  constructor(file: Pick<ByteFile, 'path' | 'read' | 'size'>, start: number, end: number) {
     this.file = file;
     this.position = start;
     this.#start = start;

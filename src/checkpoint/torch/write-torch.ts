@@ -28,8 +28,7 @@ export function planTorch(value: Writable, root = DEFAULT_ROOT): ZipPlan {
     throw new RangeError(`no name of a folder: ${root}`);
   const storages = collectStorages(value);
   const pickle = writePickle(value, storages);
-  refuseUnreadable(pickle);
-  return planZip([
+  const plan = planZip([
     record(`${root}/data.pkl`, pickle),
     record(`${root}/byteorder`, Buffer.from('little')),
     ...[...storages.values()].map((storage) => ({
@@ -39,6 +38,8 @@ export function planTorch(value: Writable, root = DEFAULT_ROOT): ZipPlan {
     })),
     record(`${root}/version`, Buffer.from(FORMAT_VERSION)),
   ]);
+  refuseUnreadable(pickle, plan.fileBytes);
+  return plan;
 }
 
 /**
@@ -50,10 +51,14 @@ export async function writeTorch(sink: ByteSink, value: Writable, root?: string)
   await writeZip(sink, planTorch(value, root));
 }
 
-/** @throws UserError when the pickle breaks a rule of the reader: of its memory, when it has too many tensors. */
-function refuseUnreadable(pickle: Uint8Array): void {
+/**
+ * @param size Bytes of the file that the pickle is for.
+ * @throws UserError when the pickle breaks a rule of the reader: of its memory, when it has too many tensors.
+ */
+function refuseUnreadable(pickle: Uint8Array, size: number): void {
   const file = {
     path: 'data.pkl',
+    size,
     read: (position: number, length: number) =>
       Buffer.from(pickle.subarray(position, position + length)),
   };

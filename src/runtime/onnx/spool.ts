@@ -1,6 +1,7 @@
 /** Weights on their way into ONNX Runtime, which reads them from files only. */
 import { randomUUID } from 'node:crypto';
 import { type FileHandle, open } from 'node:fs/promises';
+import os from 'node:os';
 import path from 'node:path';
 import type { Param } from '../../architecture/param.js';
 import { UserError } from '../../errors.js';
@@ -13,7 +14,7 @@ const FLOAT_BYTES = Float32Array.BYTES_PER_ELEMENT;
 /** A private file of float32 tensors, which only the user may read, until it is removed. */
 export class Spool {
   readonly #tensors: { readonly tensor: Param; readonly position: number }[] = [];
-  readonly #folder = new TemporaryFolder();
+  readonly #folder = temporaryFolder();
   #end = 0;
 
   /** The file, in a folder of its own. */
@@ -49,6 +50,16 @@ export class Spool {
   }
 }
 
+/** @throws UserError when there is no folder for weights. */
+function temporaryFolder(): TemporaryFolder {
+  try {
+    return new TemporaryFolder();
+  } catch (error) {
+    const cause = error instanceof UserError && error.cause !== undefined ? error.cause : error;
+    throw cannotSpool(os.tmpdir(), 0, cause);
+  }
+}
+
 async function writeTensor(
   handle: FileHandle,
   source: WeightSource,
@@ -72,7 +83,10 @@ async function writeFully(handle: FileHandle, bytes: Uint8Array, position: numbe
 function cannotSpool(folder: string, bytes: number, error: unknown): unknown {
   if (!(error instanceof Error && 'syscall' in error)) return error;
   return new UserError('system', `cannot keep weights in ${folder}: ${error.message}`, {
-    suggestion: `set TMPDIR to a folder that has ${Math.ceil(bytes / 1e6)} MB to spare`,
+    suggestion:
+      bytes === 0
+        ? 'set TMPDIR to a folder that can be written to'
+        : `set TMPDIR to a folder that has ${Math.ceil(bytes / 1e6)} MB to spare`,
     cause: error,
   });
 }
