@@ -65,7 +65,9 @@ export const HIDDEN_ACT_UNREAD: LimitedKeys = {
 
 /** Keys of rotary positions, for families that have none. */
 export const NO_ROTARY_KEYS: LimitedKeys = Object.fromEntries(
-  ['rope_parameters', 'rope_scaling', 'rope_theta', 'head_dim'].map((key) => [key, unreadBut([])]),
+  ['rope_parameters', 'rope_scaling', 'rope_theta', 'partial_rotary_factor', 'head_dim'].map(
+    (key) => [key, unreadBut([])],
+  ),
 );
 
 /** Keys that change no logits in any family. */

@@ -141,6 +141,7 @@ export const MLA_KEYS: LimitedKeys = {
       width === Number(nope) + Number(rotated),
     'it is the sum of qk_nope_head_dim and qk_rope_head_dim',
   ),
+  partial_rotary_factor: unreadBut([1], 'this family rotates qk_rope_head_dim dimensions'),
 };
 
 export const DEEPSEEK_RULES = [
