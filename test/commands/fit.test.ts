@@ -4,9 +4,11 @@ import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { countParameters } from '../../src/budget/parameters.js';
 import { type FitFlags, fitsOf } from '../../src/cli/fit-setting.js';
+import { typeSuggestion } from '../../src/cli/flags.js';
 import { loadModelFile } from '../../src/cli/model-file.js';
 import { UserError } from '../../src/errors.js';
 import { doubtsOf } from '../../src/fit/doubts.js';
+import { parseWeightDtype, WEIGHT_DTYPE_NAMES } from '../../src/fit/weight-types.js';
 import type { Gpu } from '../../src/hardware/gpu.js';
 import { GPUS } from '../../src/hardware/gpus.js';
 import { clusterNamed, MACHINES } from '../../src/hardware/machines.js';
@@ -203,6 +205,14 @@ describe('exit codes', () => {
     expect(error).toBeInstanceOf(UserError);
     expect((error as UserError).message).toMatch(message);
   });
+});
+
+it.each([
+  ['e4m3', 'did you mean f8?'],
+  ['q4', 'write one of q4_0, q4_1, q4_k, q4_k_s, q4_k_m'],
+  ['bf17', 'did you mean bf16?'],
+])('--dtype %s: %s', (text, suggestion) => {
+  expect(typeSuggestion(text, WEIGHT_DTYPE_NAMES, parseWeightDtype)).toBe(suggestion);
 });
 
 it.each(['__proto__', 'constructor', ''])('no GPU is called %j', async (name) => {
