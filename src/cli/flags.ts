@@ -262,7 +262,12 @@ export const duration = Flags.custom<number>({
     const [, number, unit] = /^\s*(\d+(?:\.\d+)?)\s*(us|ms|s|min|h)\s*$/.exec(text) ?? [];
     const value = Number(number) * SECONDS[unit as keyof typeof SECONDS];
     if (value > 0) return value;
-    return unreadable(options.name, text, 'is no time', `write one as in --${options.name} 500ms`);
+    return unreadable(
+      options.name,
+      text,
+      'is not a time',
+      `write one as in --${options.name} 500ms`,
+    );
   },
 });
 
@@ -291,7 +296,7 @@ export const bytesLimit = Flags.custom<number | bigint>({
     }
     return (
       parseLimit(text, 'bytes') ??
-      unreadable(name, text, 'is no size', 'write one as 24GB, 512MiB or 1000000000')
+      unreadable(name, text, 'is not a size', 'write one as 24GB, 512MiB or 1000000000')
     );
   },
 });

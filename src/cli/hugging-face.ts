@@ -70,7 +70,7 @@ export async function asOurDocument(document: ConfigDocument): Promise<ConfigDoc
 export const quantizationOf = (document: ConfigDocument): QuantizationReading =>
   isHuggingFace(document) ? readQuantization(document.value) : { doubts: [] };
 
-/** What is not counted of a quantization. */
+/** Warnings about the parts of a quantization that are not counted. */
 function quantizationFound(document: ConfigDocument): Found[] {
   const path = ['quantization_config'];
   const place = document.place(path, 'key');
@@ -89,7 +89,7 @@ function quantizationFound(document: ConfigDocument): Found[] {
   }));
 }
 
-/** A remark on a key, where it stands, in words. */
+/** A remark on a key, with its place and text. */
 function foundOf(remark: KeyRemark, document: ConfigDocument, reader: Reader): Found {
   const { path, severity } = remark;
   const isWhole = path.length === 0;

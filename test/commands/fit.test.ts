@@ -163,7 +163,11 @@ describe('exit codes', () => {
     ['an unknown flag', [SMALL, '--gpu', 'l4', '--nonsense'], /--nonsense/],
     ['two kinds of hardware', [SMALL, '--gpu', 'l4', '--this-machine'], /--this-machine/],
     ['requests without a limit', [SMALL, '--gpu', 'l4', '--qps', '1'], /--p95/],
-    ['a limit of no time', [SMALL, '--gpu', 'l4', '--qps', '1', '--p95', '0s'], /"0s" is no time/],
+    [
+      'a limit of no time',
+      [SMALL, '--gpu', 'l4', '--qps', '1', '--p95', '0s'],
+      /"0s" is not a time/,
+    ],
     [
       'sequences shared by one GPU',
       [SMALL, '--gpu', 'l4', '--tensor-parallel', '1', '--sequence-parallel'],

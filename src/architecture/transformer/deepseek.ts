@@ -128,7 +128,7 @@ const ROTATED = {
   suggestion: 'write an even qk_rope_head_dim',
 } as const;
 
-/** What transformers reads of heads that have the same keys for all. */
+/** Keys that latent attention reads with limits. */
 export const MLA_KEYS: LimitedKeys = {
   num_key_value_heads: {
     allows: (count, { num_attention_heads: heads }) =>
