@@ -83,12 +83,12 @@ export interface Dimensions {
   follows?(width: number): Readonly<Record<string, number>>;
 }
 
-/** A key of a `config.json` that is not described as it stands. */
+/** A key of a `config.json` that is not described as written. */
 export interface KeyRemark {
-  /** Where it stands; empty for the whole file. */
+  /** Its place; empty for the whole file. */
   readonly path: PropertyPath;
   readonly severity: Severity;
-  /** What the value means; absent for a key that is not known. */
+  /** The effect of the value; absent for a key that is not known. */
   readonly why?: string;
 }
 
@@ -101,7 +101,7 @@ export interface HuggingFaceReader {
   };
   /** The keys that are read. */
   readonly keys: readonly string[];
-  /** What is done with a key. */
+  /** The use of a key. */
   useOf(key: string): KeyUse;
 }
 

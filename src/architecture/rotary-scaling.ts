@@ -27,7 +27,7 @@ export type RotaryScaling =
       readonly truncate: boolean;
       /** The ramp ends here at the latest: implementations differ. */
       readonly lastDimension: number;
-      /** What a ramp that would end before it begins does: it runs backwards, or has no width. */
+      /** The behaviour of a ramp that would end before it begins: it runs backwards, or has no width. */
       readonly inverted: 'backwards' | 'stepped';
       /** What cosine and sine are multiplied by. */
       readonly amplitude: number;

@@ -26,7 +26,7 @@ export const formatOf = ({ json, format }: Pick<OutputFlags, 'json' | 'format'>)
 export abstract class BaseCommand extends Command {
   static override baseFlags = baseFlags;
 
-  /** Of all that was read so far, also where nothing is printed of it. */
+  /** All warnings so far, also those that are not printed. */
   readonly #warnings: Problem[] = [];
 
   /**

@@ -135,9 +135,7 @@ async function countedOnce(
   return copies.flatMap(([first, other], at): Problem[] => {
     if (isEqual[at] === true) return [];
     const isCompared = isEqual[at] === false;
-    const found = isCompared
-      ? `has other values than ${first.own}`
-      : `is stored beside ${first.own}`;
+    const found = isCompared ? `has other values than ${first.own}` : `is stored with ${first.own}`;
     const doubt = isCompared ? '' : '; their values were not compared';
     return [
       {

@@ -31,7 +31,16 @@ import type { Cluster } from '../hardware/gpu.js';
 import type { MachineProfile } from '../hardware/machine-profile.js';
 import type { ServedType } from '../quantization/quantization-config.js';
 import type { Dtype } from '../tensor/dtype.js';
-import { count, countLimit, dtype, duration, positive, settingFlags, share } from './flags.js';
+import {
+  count,
+  countLimit,
+  dtype,
+  duration,
+  positive,
+  settingFlags,
+  share,
+  typeSuggestion,
+} from './flags.js';
 import type { ModelFile } from './model-file.js';
 
 const TRAINING = { helpGroup: 'TRAINING' };
@@ -53,7 +62,7 @@ const weightDtype = Flags.custom<WeightDtype>({
       'usage',
       `--${name}: ${quote(text)} is not a type that weights are served in`,
       {
-        suggestion: `write one of ${WEIGHT_DTYPE_NAMES.join(', ')}`,
+        suggestion: typeSuggestion(text, WEIGHT_DTYPE_NAMES, parseWeightDtype),
       },
     );
   },

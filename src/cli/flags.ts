@@ -1,13 +1,14 @@
 /** Flags that mean the same in every command. */
 import os from 'node:os';
 import * as Flags from '@oclif/core/flags';
+import { nearest } from '../config/nearest.js';
 import { quote } from '../config/quote.js';
 import { lacksUnit, parseLimit, parseRounded } from '../config/units.js';
 import { UserError } from '../errors.js';
 import { FORMATS, type Format } from '../report/report.js';
 import type { DeviceChoice, EngineChoice } from '../runtime/devices.js';
 import type { Compute } from '../runtime/engine.js';
-import { DTYPE_NAMES, type Dtype, parseDtype } from '../tensor/dtype.js';
+import { DTYPE_NAMES, DTYPE_SPELLINGS, type Dtype, parseDtype } from '../tensor/dtype.js';
 
 /** As `src/runtime/engine.ts` has them, which is loaded only when something runs. */
 export const DEVICE_CHOICES = Object.keys({
@@ -86,14 +87,28 @@ export const modelFlags = {
   'state-dict': stateDict,
 };
 
+/** The types to write in place of an unknown one: the nearest, those that begin with it, or all. */
+export function typeSuggestion<T extends string>(
+  text: string,
+  names: readonly T[],
+  parse: (text: string) => T | undefined,
+): string {
+  const wanted = text.trim().toLowerCase().replaceAll('-', '_');
+  const longer = names.filter((name) => name.startsWith(`${wanted}_`));
+  if (longer.length > 1) return `write one of ${longer.join(', ')}`;
+  const spellings = [...names, ...DTYPE_SPELLINGS].filter((each) => parse(each) !== undefined);
+  const near = nearest(wanted, new Set(spellings));
+  return near ? `did you mean ${parse(near)}?` : `write one of ${names.join(', ')}`;
+}
+
 /** `--dtype bf16`, by any of a type's usual names. */
 export const dtype = Flags.custom<Dtype>({
   helpValue: 'TYPE',
   parse: async (text, _context, options) => {
     const parsed = parseDtype(text);
     if (parsed) return parsed;
-    throw new UserError('usage', `--${options.name}: ${quote(text)} is no element type`, {
-      suggestion: `use one of ${DTYPE_NAMES.join(', ')}`,
+    throw new UserError('usage', `--${options.name}: ${quote(text)} is not an element type`, {
+      suggestion: typeSuggestion(text, DTYPE_NAMES, parseDtype),
     });
   },
 });
@@ -247,7 +262,12 @@ export const duration = Flags.custom<number>({
     const [, number, unit] = /^\s*(\d+(?:\.\d+)?)\s*(us|ms|s|min|h)\s*$/.exec(text) ?? [];
     const value = Number(number) * SECONDS[unit as keyof typeof SECONDS];
     if (value > 0) return value;
-    return unreadable(options.name, text, 'is no time', `write one as in --${options.name} 500ms`);
+    return unreadable(
+      options.name,
+      text,
+      'is not a time',
+      `write one as in --${options.name} 500ms`,
+    );
   },
 });
 
@@ -276,7 +296,7 @@ export const bytesLimit = Flags.custom<number | bigint>({
     }
     return (
       parseLimit(text, 'bytes') ??
-      unreadable(name, text, 'is no size', 'write one as 24GB, 512MiB or 1000000000')
+      unreadable(name, text, 'is not a size', 'write one as 24GB, 512MiB or 1000000000')
     );
   },
 });

@@ -4,13 +4,13 @@ import { FAMILY_NAMES, isFamilyName, loadFamily } from '../architecture/families
 import type { Family, KeyRemark } from '../architecture/family.js';
 import { type ConfigDocument, parseDocument } from '../config/document.js';
 import { editedText } from '../config/edit.js';
-import { nearest } from '../config/nearest.js';
 import { splitOverride } from '../config/override-path.js';
 import { applyOverrides } from '../config/overrides.js';
 import { formatPath, isMapping, setOwn, valueAt } from '../config/path.js';
 import { type Found, invalidConfig } from '../config/problems.js';
 import { describeValue, quote } from '../config/quote.js';
 import { documentOfSection } from '../config/section.js';
+import { meantBy } from '../config/unknown-keys.js';
 import type { Finding, PropertyPath, UserError } from '../errors.js';
 import {
   KNOWN_METHODS,
@@ -70,7 +70,7 @@ export async function asOurDocument(document: ConfigDocument): Promise<ConfigDoc
 export const quantizationOf = (document: ConfigDocument): QuantizationReading =>
   isHuggingFace(document) ? readQuantization(document.value) : { doubts: [] };
 
-/** What is not counted of a quantization. */
+/** Warnings about the parts of a quantization that are not counted. */
 function quantizationFound(document: ConfigDocument): Found[] {
   const path = ['quantization_config'];
   const place = document.place(path, 'key');
@@ -89,7 +89,7 @@ function quantizationFound(document: ConfigDocument): Found[] {
   }));
 }
 
-/** A remark on a key, where it stands, in words. */
+/** A remark on a key, with its place and text. */
 function foundOf(remark: KeyRemark, document: ConfigDocument, reader: Reader): Found {
   const { path, severity } = remark;
   const isWhole = path.length === 0;
@@ -112,7 +112,7 @@ function aboutWhole({ why }: KeyRemark, config: Json): Finding {
 function aboutKey({ path, severity, why }: KeyRemark, config: Json, { keys }: Reader): Finding {
   const key = String(path.at(-1));
   if (why === undefined) {
-    const meant = nearest(key, keys);
+    const meant = meantBy(key, [...keys], config);
     return {
       message: `unknown key ${quote(key)}: it is ignored`,
       suggestion: meant ? `did you mean ${quote(meant)}?` : 'check that the model works without it',

@@ -15,7 +15,7 @@ export class ConfigDocument {
   readonly value: Record<string, unknown>;
   /** For the other files of this folder. */
   readonly mark: Mark;
-  /** What was found while it was read. `checkDocument` reports it. */
+  /** Findings of the reading. `checkDocument` reports them. */
   readonly found: readonly Found[];
 
   constructor(

@@ -34,11 +34,12 @@ export function nearest(name: string, candidates: Iterable<string>): string | un
   return best ?? onlyOneWith(wanted, candidates);
 }
 
-/** `num_layers` for `layers`: the one candidate of whose words `wanted` is the beginning or the end. */
+/** `num_hidden_layers` for `num_layers`: the one candidate that has all words of `wanted`. */
 function onlyOneWith(wanted: string, candidates: Iterable<string>): string | undefined {
+  const words = wanted.split('_');
   const fitting = [...candidates].filter((candidate) => {
-    const folded = fold(candidate);
-    return folded.startsWith(`${wanted}_`) || folded.endsWith(`_${wanted}`);
+    const own = new Set(fold(candidate).split('_'));
+    return words.every((word) => own.has(word));
   });
   return fitting.length === 1 ? fitting[0] : undefined;
 }

@@ -10,7 +10,7 @@ interface Origins {
   readonly of: ReadonlyMap<string, PropertyPath>;
   /** What is shown for all else. */
   readonly otherwise: PropertyPath;
-  /** What is odd about the values themselves. */
+  /** Findings about the values themselves. */
   readonly found?: readonly Found[];
 }
 

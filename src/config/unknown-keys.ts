@@ -11,6 +11,7 @@ import {
   knownKeys,
   type Schema,
 } from './schema.js';
+import { nearSynonymAmong, synonymAmong } from './synonyms.js';
 
 /** A key that its mapping's schema does not have. */
 export interface UnknownKey {
@@ -74,20 +75,31 @@ function judge(
   return type === 'unknown' || type === 'any' || key === '__proto__' ? 'warning' : catchall;
 }
 
-/** The key that was probably meant: one that is still missing rather than one that is there. */
+/**
+ * The key that was probably meant: the same size by its name here, else one of similar letters. One that is
+ * still missing comes before one that is there.
+ */
 export function meantBy(
   key: string,
   known: readonly string[],
   mapping: Record<string, unknown>,
 ): string | undefined {
   const missing = known.filter((each) => !Object.hasOwn(mapping, each));
-  return nearest(key, missing) ?? nearest(key, known);
+  return (
+    synonymAmong(key, known) ??
+    nearest(key, missing) ??
+    nearest(key, known) ??
+    nearSynonymAmong(key, known)
+  );
 }
 
 /** What to say about an unknown key. `root` is the schema of the whole document. */
 export function explainUnknownKey({ path, known, meant }: UnknownKey, root: Schema): Finding {
   const key = String(path.at(-1));
   const message = `unknown key ${quote(key)}`;
+  const ofModel = path.length === 1 ? keysOfModel(root) : [];
+  const synonym = synonymAmong(key, ofModel);
+  if (synonym !== undefined) return { message, suggestion: `did you mean "model.${synonym}"?` };
   if (meant !== undefined) return { message, suggestion: `did you mean ${quote(meant)}?` };
   const [name = ''] = key.split(':', 1);
   if (known.includes(name)) {
@@ -103,11 +115,23 @@ export function explainUnknownKey({ path, known, meant }: UnknownKey, root: Sche
   if (alike !== undefined) {
     return { message, suggestion: `did you mean ${quote(formatPath(alike))}?` };
   }
+  const near = nearSynonymAmong(key, ofModel);
+  if (near !== undefined) return { message, suggestion: `did you mean "model.${near}"?` };
   if (known.length === 0) return { message, suggestion: 'remove it' };
-  const listed = known.slice(0, LISTED_KEYS).join(', ');
-  const rest = known.length > LISTED_KEYS ? `, … (${known.length} in all)` : '';
-  return { message, suggestion: `valid keys here: ${listed}${rest}` };
+  const inModel = ofModel.length > 0 ? `; keys of model: ${listed(ofModel)}` : '';
+  return { message, suggestion: `valid keys here: ${listed(known)}${inModel}` };
 }
+
+function listed(keys: readonly string[]): string {
+  const rest = keys.length > LISTED_KEYS ? `, … (${keys.length} in all)` : '';
+  return `${keys.slice(0, LISTED_KEYS).join(', ')}${rest}`;
+}
+
+/** The keys of the section `model`, if a document has one. */
+const keysOfModel = (root: Schema): readonly string[] =>
+  [...keyPaths(root)]
+    .filter((path) => path.length === 2 && path[0] === 'model')
+    .map(([, key]) => String(key));
 
 /** The outermost place where the schema has a key of exactly this name. */
 const findKey = (schema: Schema, key: string): PropertyPath | undefined =>

@@ -17,6 +17,12 @@ export type Dtype = keyof typeof DTYPES;
 
 export const DTYPE_NAMES = Object.keys(DTYPES) as readonly Dtype[];
 
+/** All names of the dtypes. */
+export const DTYPE_SPELLINGS: readonly string[] = DTYPE_NAMES.flatMap((name) => [
+  name,
+  ...DTYPES[name].aliases,
+]);
+
 /** The dtype that a user means by `text`, in any case and by any of its usual names. */
 export function parseDtype(text: string): Dtype | undefined {
   const wanted = text.toLowerCase();

@@ -159,6 +159,10 @@ describe('a key that is not read is a warning', () => {
     ['llama', { '\u202e': 1 }, /unknown key "\\u202e"/, /check/],
     ['mistral', { attention_bias: true }, /has no effect: transformers does not/, 'remove it'],
     ['gpt_neox', { rope_theta: 5 }, /this family reads rotary_emb_base/, 'remove it'],
+    ['gpt_neox', { partial_rotary_factor: 0.5 }, /this family reads rotary_pct/, 'remove it'],
+    ['gpt2', { partial_rotary_factor: 0.5 }, /transformers does not read it/, 'remove it'],
+    ['deepseek_v3', { partial_rotary_factor: 0.5 }, /rotates qk_rope_head_dim/, 'remove it'],
+    ['llama', { n_layers: 8 }, /unknown key "n_layers"/, 'did you mean "num_hidden_layers"?'],
     ['gpt2', { n_ctx: 8 }, /n_ctx 8 has no effect/, 'remove it'],
     ['gemma3_text', { _sliding_window_pattern: 2 }, /_sliding_window_pattern 2 has/, 'remove it'],
     [

@@ -41,7 +41,7 @@ describe('an override without its section', () => {
 describe('an override that nothing reads is an error', () => {
   it.each([
     ['num_layer=3', 'num_layer', 'did you mean "model.num_layers"?'],
-    ['num_hidden_layers=3', 'num_hidden_layers', 'write num_layers under model:'],
+    ['num_hidden_layers=3', 'num_hidden_layers', 'did you mean "model.num_layers"?'],
     ['batch_size=3', 'batch_size', 'it belongs under training'],
     ['training.batch=3', 'training.batch', 'did you mean "batch_size"?'],
     ['nothing.at.all=3', 'nothing', /valid keys here/],

@@ -83,7 +83,7 @@ describe('compare-srte', () => {
   it.each([
     [['--ranks', '0'], '--ranks: "0" is no positive whole number'],
     [['--ranks', '12,x'], '--ranks: "x" is no positive whole number'],
-    [['--dtype', 'f7'], '--dtype: "f7" is no element type'],
+    [['--dtype', 'f7'], '--dtype: "f7" is not an element type'],
     [['--format', 'xml'], 'Expected --format=xml to be one of: table, json, csv, markdown'],
   ])('%j is the user’s mistake', async (args, message) => {
     const { code, stdout, stderr } = await compare(ORIGINAL, ...args);

@@ -4,9 +4,11 @@ import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { countParameters } from '../../src/budget/parameters.js';
 import { type FitFlags, fitsOf } from '../../src/cli/fit-setting.js';
+import { typeSuggestion } from '../../src/cli/flags.js';
 import { loadModelFile } from '../../src/cli/model-file.js';
 import { UserError } from '../../src/errors.js';
 import { doubtsOf } from '../../src/fit/doubts.js';
+import { parseWeightDtype, WEIGHT_DTYPE_NAMES } from '../../src/fit/weight-types.js';
 import type { Gpu } from '../../src/hardware/gpu.js';
 import { GPUS } from '../../src/hardware/gpus.js';
 import { clusterNamed, MACHINES } from '../../src/hardware/machines.js';
@@ -161,7 +163,11 @@ describe('exit codes', () => {
     ['an unknown flag', [SMALL, '--gpu', 'l4', '--nonsense'], /--nonsense/],
     ['two kinds of hardware', [SMALL, '--gpu', 'l4', '--this-machine'], /--this-machine/],
     ['requests without a limit', [SMALL, '--gpu', 'l4', '--qps', '1'], /--p95/],
-    ['a limit of no time', [SMALL, '--gpu', 'l4', '--qps', '1', '--p95', '0s'], /"0s" is no time/],
+    [
+      'a limit of no time',
+      [SMALL, '--gpu', 'l4', '--qps', '1', '--p95', '0s'],
+      /"0s" is not a time/,
+    ],
     [
       'sequences shared by one GPU',
       [SMALL, '--gpu', 'l4', '--tensor-parallel', '1', '--sequence-parallel'],
@@ -203,6 +209,14 @@ describe('exit codes', () => {
     expect(error).toBeInstanceOf(UserError);
     expect((error as UserError).message).toMatch(message);
   });
+});
+
+it.each([
+  ['e4m3', 'did you mean f8?'],
+  ['q4', 'write one of q4_0, q4_1, q4_k, q4_k_s, q4_k_m'],
+  ['bf17', 'did you mean bf16?'],
+])('--dtype %s: %s', (text, suggestion) => {
+  expect(typeSuggestion(text, WEIGHT_DTYPE_NAMES, parseWeightDtype)).toBe(suggestion);
 });
 
 it.each(['__proto__', 'constructor', ''])('no GPU is called %j', async (name) => {

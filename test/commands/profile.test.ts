@@ -123,7 +123,7 @@ describe('profile', () => {
   });
 
   it.each([
-    [['--max-memory', '24X'], '--max-memory: "24X" is no size'],
+    [['--max-memory', '24X'], '--max-memory: "24X" is not a size'],
     ...['max-memory', 'max-kv-cache', 'max-training-memory'].map((flag): [string[], string] => [
       [`--${flag}`, '30'],
       `--${flag}: expected a size with its unit, found "30"\n  → write 30GB or 30GiB, or 30B for bytes`,

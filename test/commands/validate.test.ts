@@ -34,10 +34,10 @@ error: model.yaml:2:18: model.srte_encoding: "factorized" is no encoding: a fact
     const { stderr } = await validate('model:\n  num_hidden_layers: 24\n');
     expect(stderr).toBe(`error: model.yaml is not valid: 1 error
 
-error: model.yaml:2:3: model.num_hidden_layers: num_hidden_layers is another configuration format's name for num_layers
+error: model.yaml:2:3: model.num_hidden_layers: unknown key "num_hidden_layers"
   2 │   num_hidden_layers: 24
     │   ^
-  → write num_layers
+  → did you mean "num_layers"?
 `);
   });
 

@@ -29,5 +29,6 @@ describe('nearest', () => {
 it('knows a name by some of its words, when only one has them', () => {
   expect(nearest('layers', ['num_layers', 'num_heads'])).toBe('num_layers');
   expect(nearest('tie_word', ['tie_word_embeddings'])).toBe('tie_word_embeddings');
+  expect(nearest('num_layers', ['num_hidden_layers', 'num_experts'])).toBe('num_hidden_layers');
   expect(nearest('rank', ['gate_rank', 'srte_rank'])).toBeUndefined();
 });

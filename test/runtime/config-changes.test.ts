@@ -50,17 +50,15 @@ const weights: WeightSource = {
   },
 };
 
-type Outcome =
-  | { readonly refused: string }
-  | { readonly warnings: readonly string[]; readonly logits: Float32Array };
+type Outcome = { readonly refused: string } | { readonly logits: Float32Array };
 
 async function outcomeOf({ config }: Change): Promise<Outcome> {
   try {
     const document = parseDocument(JSON.stringify(config), 'config.json');
-    const { model, warnings } = await modelOf(document);
+    const { model } = await modelOf(document);
     const program = await referenceEngine().load(model, weights);
     const { output } = await program.run({ ids: idsOf([ids]) });
-    return { warnings: warnings.map(({ message }) => message), logits: output.data };
+    return { logits: output.data };
   } catch (error) {
     if (!(error instanceof UserError)) throw error;
     return { refused: error.problems.map(({ message }) => message).join('; ') || error.message };
@@ -76,22 +74,31 @@ function difference(found: Float32Array, expected: readonly number[]): number {
 
 const LARGEST_DIFFERENCE = 1e-3;
 
-describe('a config.json with one key changed is refused, warned of, or computed as transformers does', () => {
-  let compared = 0;
+/** A key by which tensors have the names of a file, while these weights follow the names in memory. */
+const RENAMING = 'architectures';
+
+// A warning excuses nothing: it says that the key has no effect.
+describe('a config.json with one key changed is refused, or computed as transformers does', () => {
+  /** How many cases of each family have logits, and how many of them were compared. */
+  const counts = new Map<unknown, { computed: number; compared: number }>();
 
   it.each(cases.map((change, at) => ({ at, kind: change.config.model_type, ...change })))(
     '$at: $kind, $key',
     async (change) => {
       const outcome = await outcomeOf(change);
-      if ('refused' in outcome || change.logits === undefined) return;
+      if (change.logits === undefined) return;
+      const ofFamily = counts.get(change.kind) ?? { computed: 0, compared: 0 };
+      counts.set(change.kind, ofFamily);
+      ofFamily.computed++;
+      if ('refused' in outcome || change.key === RENAMING) return;
+      ofFamily.compared++;
       const apart = difference(outcome.logits, change.logits.flat());
-      if (outcome.warnings.length > 0) return;
-      compared++;
       expect(apart).toBeLessThan(LARGEST_DIFFERENCE);
     },
   );
 
-  it('and many of them are computed', () => {
-    expect(compared).toBeGreaterThan(cases.length / 2);
+  it('and most of each family are compared', () => {
+    const few = [...counts].filter(([, { computed, compared }]) => compared <= computed / 2);
+    expect(few).toEqual([]);
   });
 });

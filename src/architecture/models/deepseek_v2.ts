@@ -81,7 +81,7 @@ export const deepseekV2 = defineFamily({
     names: { n_routed_experts: ['num_experts'] },
     more: (config) => ({ experts_stored: expertsIn(config) }),
     limited: MLA_KEYS,
-    harmless: { head_dim: 'it is qk_rope_head_dim, whatever the file says' },
+    harmless: { head_dim: 'transformers uses qk_rope_head_dim in its place' },
   }),
   storedSettings: mixtureStored,
   settingsFor: tyingSettings,

@@ -148,7 +148,7 @@ export const gemma3Text = defineFamily({
       ...HIDDEN_ACT_UNREAD,
       ...WITH_IMAGES,
       attn_logit_softcapping: unreadBut([]),
-      // transformers writes it beside the list that it made by it, and reads 6 without the list.
+      // transformers writes it next to the list that it made by it, and reads 6 without the list.
       _sliding_window_pattern: unreadBut(
         (step, { layer_types: types, sliding_window_pattern: read = DEFAULT_PATTERN }) =>
           types != null || step === read,

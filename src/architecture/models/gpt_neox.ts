@@ -102,6 +102,7 @@ export const gptNeox = defineFamily({
     }),
     limited: {
       rope_theta: unreadBut([], 'this family reads rotary_emb_base'),
+      partial_rotary_factor: unreadBut([], 'this family reads rotary_pct'),
       head_dim: {
         allows: (width, config) => width === null || width === headDimIn(config),
         why: 'another part of each head is rotated',

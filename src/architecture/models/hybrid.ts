@@ -351,21 +351,7 @@ function nearestHeads(wanted: number, hidden: number): string {
   return 'a num_heads that divides hidden_size / 2';
 }
 
-/** Keys of other configuration formats that have an equivalent here, and those that have none. */
-const FOREIGN_KEYS = {
-  num_hidden_layers: 'num_layers',
-  n_layer: 'num_layers',
-  n_layers: 'num_layers',
-  num_attention_heads: 'num_heads',
-  n_head: 'num_heads',
-  n_heads: 'num_heads',
-  n_embd: 'hidden_size',
-  d_model: 'hidden_size',
-  n_positions: 'max_position_embeddings',
-  max_seq_len: 'max_position_embeddings',
-  sliding_window: 'window_size',
-} as const satisfies Record<string, keyof HybridConfig>;
-
+/** Keys of other configuration formats that have no equivalent here. */
 const KEYS_WITHOUT_EQUIVALENT = {
   intermediate_size: 'the feed-forward width is fixed at 4 · hidden_size',
   rms_norm_eps: 'the norms are LayerNorms; layer_norm_eps is the epsilon of the final one',
@@ -387,11 +373,6 @@ const confusions: readonly Confusion[] = [
     message: '"sinusoidal" is spelled differently here',
     suggestion: 'write srte_encoding: sincos',
   },
-  ...Object.entries(FOREIGN_KEYS).map(([key, here]) => ({
-    path: `model.${key}`,
-    message: `${key} is another configuration format's name for ${here}`,
-    suggestion: `write ${here}`,
-  })),
   ...Object.entries(KEYS_WITHOUT_EQUIVALENT).map(([key, why]) => ({
     path: `model.${key}`,
     message: `${key} has no equivalent in this model: ${why}`,
@@ -401,11 +382,6 @@ const confusions: readonly Confusion[] = [
     path: key,
     message: `${key} stands at the top level, where nothing reads it`,
     suggestion: 'move it under model:',
-  })),
-  ...Object.entries(FOREIGN_KEYS).map(([key, here]) => ({
-    path: key,
-    message: `${key} stands at the top level, and is another configuration format's name for ${here}`,
-    suggestion: `write ${here} under model:`,
   })),
   {
     path: 'model_type',

@@ -45,7 +45,7 @@ const schema = transformerDocument('phi3', {
   tie_word_embeddings: flag.default(false).describe('The head reads the embedding'),
 });
 
-/** What older files call YaRN is longrope. */
+/** Older files call longrope YaRN. */
 function phi3Scaling(config: Json): Json | undefined {
   const scaling = scalingIn(rotaryIn(config));
   return scaling?.rope_type === 'yarn' ? { ...scaling, rope_type: 'longrope' } : scaling;

@@ -1,5 +1,5 @@
 /**
- * What is done with the keys of a `config.json` that no family has a setting for. The facts are read off
+ * The use of the keys of a `config.json` that no family has a setting for. The facts are read off
  * `configuration_utils.py`, `masking_utils.py`, `cache_utils.py` and the models of transformers 5.18.
  */
 import type { Severity } from '../../errors.js';
@@ -10,13 +10,13 @@ export type Json = Readonly<Record<string, unknown>>;
 export interface LimitedKey {
   /** Whether the model with this value is the one that is described. */
   readonly allows: (value: unknown, config: Json) => boolean;
-  /** What another value does in transformers. */
+  /** The effect of another value in transformers. */
   readonly why: string;
   /** A warning where the logits stay the same. */
   readonly severity: Severity;
 }
 
-/** What is done with a key. */
+/** The use of a key. */
 export type KeyUse =
   | { readonly use: 'read' }
   | { readonly use: 'harmless'; readonly why: string }
@@ -65,7 +65,9 @@ export const HIDDEN_ACT_UNREAD: LimitedKeys = {
 
 /** Keys of rotary positions, for families that have none. */
 export const NO_ROTARY_KEYS: LimitedKeys = Object.fromEntries(
-  ['rope_parameters', 'rope_scaling', 'rope_theta', 'head_dim'].map((key) => [key, unreadBut([])]),
+  ['rope_parameters', 'rope_scaling', 'rope_theta', 'partial_rotary_factor', 'head_dim'].map(
+    (key) => [key, unreadBut([])],
+  ),
 );
 
 /** Keys that change no logits in any family. */
@@ -156,7 +158,7 @@ export const HARMLESS: HarmlessKeys = {
     'use_bfloat16',
     'tf_legacy_loss',
   ]),
-  ...harmless('chooses what is returned besides the logits', [
+  ...harmless('chooses what is returned with the logits', [
     'return_dict',
     'use_return_dict',
     'output_attentions',
@@ -207,7 +209,7 @@ const kindOfAllLayers = ({ sliding_window: window, use_sliding_window: use }: Js
 
 /** Keys that transformers reads in every family, and that have one supported value. */
 export const LIMITED: LimitedKeys = {
-  // Null is no truth value of Python's, so it switches the mask off, too.
+  // Python reads null as false, so it switches the mask off, too.
   is_causal: {
     allows: (value) => value === true,
     why: 'attention also reads the tokens that follow',

@@ -128,7 +128,7 @@ const ROTATED = {
   suggestion: 'write an even qk_rope_head_dim',
 } as const;
 
-/** What transformers reads of heads that have the same keys for all. */
+/** Keys that latent attention reads with limits. */
 export const MLA_KEYS: LimitedKeys = {
   num_key_value_heads: {
     allows: (count, { num_attention_heads: heads }) =>
@@ -141,6 +141,7 @@ export const MLA_KEYS: LimitedKeys = {
       width === Number(nope) + Number(rotated),
     'it is the sum of qk_nope_head_dim and qk_rope_head_dim',
   ),
+  partial_rotary_factor: unreadBut([1], 'this family rotates qk_rope_head_dim dimensions'),
 };
 
 export const DEEPSEEK_RULES = [

@@ -12,7 +12,7 @@ import {
 import { type RotaryReading, rotaryReading } from './rotary-reading.js';
 import { BOOKKEEPING_KEYS } from './settings.js';
 
-/** What is special about a family's `config.json`. */
+/** Special features of a family's `config.json`. */
 interface Special {
   /** Other names of a setting there: of several that are given, the last counts. */
   readonly names?: Readonly<Record<string, readonly string[]>>;

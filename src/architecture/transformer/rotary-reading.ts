@@ -14,7 +14,7 @@ export const isObject = (value: unknown): value is Json =>
 
 const isGiven = (value: unknown): value is Json => isObject(value) && Object.keys(value).length > 0;
 
-/** Of the two names for rotary positions the one that transformers takes: the older, unless it is empty. */
+/** The name of rotary positions that transformers reads, of two: the older, unless it is empty. */
 const nameIn = (config: Json) =>
   isGiven(config.rope_scaling) ? 'rope_scaling' : 'rope_parameters';
 
@@ -57,7 +57,7 @@ export function scalingIn(rotary: Json, trained?: unknown): Json | undefined {
 
 const TRAINED = 'original_max_position_embeddings';
 
-/** Keys that each type reads, besides those of every type. */
+/** Keys that each type reads, in addition to those of every type. */
 const READ_BY_TYPE: Readonly<Record<string, readonly string[]>> = {
   default: [],
   linear: ['factor'],

@@ -174,7 +174,7 @@ export const scalingRules = <Model>(
 /** Of models that rotate whole heads. */
 export const rotaryRules = scalingRules(wholeHead);
 
-/** Of those that stretch the positions of layers with a window apart. */
+/** Rules for families that stretch the positions of layers with a window apart. */
 export const localRotaryRules = scalingRules(wholeHead, 'rope_local_scaling');
 
 // ── Lists, lengths and experts ───────────────────────────────────────────────────────────────────

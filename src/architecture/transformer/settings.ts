@@ -44,7 +44,7 @@ export const activationWord = z.enum(ACTIVATION_WORDS);
 
 export const activationOf = (word: ActivationWord): ActivationName => ACTIVATION_NAMES[word];
 
-/** Of GELUs, those that transformers makes of products, powers and a tanh or erf. */
+/** GELUs that transformers makes of products, powers and a tanh or erf. */
 const COMPOSED: readonly string[] = [
   'gelu_new',
   'gelu_fast',
