@@ -4,6 +4,7 @@ import path from 'node:path';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { UserError } from '../../src/errors.js';
 import { Staging, type StagingOptions } from '../../src/files/staging.js';
+import { temporaryName } from '../../src/files/temporary.js';
 import { fileHandlePrototype } from '../kill/operations.js';
 import { systemError } from './faults.js';
 import {
@@ -78,7 +79,7 @@ describe('a folder', () => {
     ['holds thesis.docx', { ...OLD, 'thesis.docx': '' }],
     ['holds .git', { ...OLD, '.git/config': '' }],
     ['holds logs.json', { ...OLD, 'logs.json/a.json': '' }],
-    ['holds tokenizer.json', { ...OLD, 'tokenizer.json': '' }],
+    ['holds notes.txt', { ...OLD, 'notes.txt': '' }],
     ['holds no weights', { 'config.yaml': '' }],
   ])('is never replaced when it %s', async (why, texts) => {
     putTexts(texts, 'out');
@@ -247,7 +248,7 @@ describe('names in an output', () => {
 describe('a run that fails', () => {
   it('leaves nothing when nothing is finished', async () => {
     const staging = await open();
-    fs.writeFileSync(staging.spool('.minimind-1-2.tmp'), 'half of it');
+    fs.writeFileSync(staging.spool(`.${temporaryName()}.tmp`), 'half of it');
     const failure = new Error('no more');
     const attempt = staging.write('a', async (sink) => {
       await sink.write(Buffer.alloc(2 ** 20));
@@ -261,7 +262,7 @@ describe('a run that fails', () => {
   it('keeps whole scratch alone, which a run that resumes goes on with', async () => {
     const staging = await open();
     fs.writeFileSync(staging.spool('mean'), 'scratch');
-    fs.writeFileSync(staging.spool('.minimind-1-2.tmp'), 'half of it');
+    fs.writeFileSync(staging.spool(`.${temporaryName()}.tmp`), 'half of it');
     expect(await staging.abandon()).toBe('kept');
     await expect(open({ resume: true, identity: 'b' })).rejects.toThrow('other settings');
     const next = await open({ resume: true });

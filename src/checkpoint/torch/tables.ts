@@ -1,21 +1,5 @@
 import { isKind } from './pickle-machine.js';
-import type { Value } from './values.js';
-
-/** What is read of the entries of a dict, and how they are set: a Map has it, and so has a `Table`. */
-export interface Entries extends Iterable<[Value, Value]> {
-  readonly size: number;
-  has(key: Value): boolean;
-  get(key: Value): Value | undefined;
-  set(key: Value, value: Value): unknown;
-  keys(): Iterable<Value>;
-  values(): Iterable<Value>;
-}
-
-/** What is read of the members of a set, and how they are added: a Set has it, and so has `Members`. */
-export interface Items extends Iterable<Value> {
-  readonly size: number;
-  add(item: Value): unknown;
-}
+import type { Entries, Items, Value } from './values.js';
 
 /**
  * The entries of a dict out of a file. JavaScript's tables hash numbers, and texts of digits, without a secret,

@@ -56,15 +56,15 @@ function dtypeOf(value: Value): StoredDtype | undefined {
 
 /**
  * Checks `{'neg': …, 'conj': …}`. PyTorch negates or conjugates the stored bytes when such a key is there,
- * even when its value is False. It fails on `conj` for a real type: such a file, when all flags are False, has
- * no other reading.
+ * even when its value is False. It fails on `conj` for a real type: a file that says both are False has no other
+ * reading there.
  */
 function checkFlags(flags: Dict | null, dtype: StoredDtype, refuse: Refuse): void {
   if (flags === null || flags.entries.size === 0) return;
   const { entries } = flags;
   const isReal = STORED_DTYPES[dtype].kind !== 'complex';
-  const isPlain = entries.size <= 2 && [...entries.values()].every((value) => value === false);
-  if (isReal && isPlain && entries.has('conj')) return;
+  const isPlain = entries.get('neg') === false && entries.get('conj') === false;
+  if (isReal && isPlain && entries.size === 2) return;
   const names: string[] = [];
   for (const name of flags.entries.keys()) {
     if (names.push(show(name)) === MAX_SHOWN_FLAGS) break;

@@ -4,7 +4,22 @@
  */
 import type { StoredDtype } from '../../tensor/stored-dtype.js';
 import type { StoredBytes, StoredTensor } from '../stored-tensor.js';
-import type { Entries, Items } from './tables.js';
+
+/** What is read of the entries of a dict, and how they are set: a Map has it, and so has a `Table`. */
+export interface Entries extends Iterable<[Value, Value]> {
+  readonly size: number;
+  has(key: Value): boolean;
+  get(key: Value): Value | undefined;
+  set(key: Value, value: Value): unknown;
+  keys(): Iterable<Value>;
+  values(): Iterable<Value>;
+}
+
+/** What is read of the members of a set, and how they are added: a Set has it, and so has `Members`. */
+export interface Items extends Iterable<Value> {
+  readonly size: number;
+  add(item: Value): unknown;
+}
 
 /** Integers are numbers when they are safe, else bigints; a float is always a `Float`. */
 export type Value =

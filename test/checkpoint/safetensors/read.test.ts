@@ -132,7 +132,7 @@ describe('readSafetensors', () => {
     ['100,000 bytes of padding', `${header(member('a'))}${' '.repeat(100_000)}`, 2],
     [
       'long names',
-      header(member('x'.repeat(1_000_000)), member('é'.repeat(1_000_000), { offsets: '[2,4]' })),
+      header(member('x'.repeat(65_536)), member('é'.repeat(32_768), { offsets: '[2,4]' })),
       4,
     ],
   ])('accepts %s', (_, text, dataBytes) => {
