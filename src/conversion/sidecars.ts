@@ -79,9 +79,13 @@ export function refuseLostSidecars(out: string, written: readonly Sidecar[]): vo
   const kept = new Set(written.map(({ name }) => name));
   const lost = namesIn(out).filter((name) => isSidecarName(name) && !kept.has(name));
   if (lost.length === 0) return;
-  throw new UserError('usage', `${out} holds files that would be lost: ${listed(lost)}`, {
-    suggestion: 'move them away, put them beside the input, or choose another name',
-  });
+  throw new UserError(
+    'usage',
+    `${out} is not replaced: it holds ${lost.join(', ')}, which the new folder would not have`,
+    {
+      suggestion: 'move them away, put them beside the input, or choose another name',
+    },
+  );
 }
 
 const isFolderInput = ({ path: input }: Pick<Checkpoint, 'path'>): boolean =>
