@@ -4,7 +4,7 @@
  */
 import type { ByteFile } from './byte-file.js';
 import type { StoredTensor } from './stored-tensor.js';
-import type { Value } from './torch/values.js';
+import type { Value } from './torch/pickle/values.js';
 
 export const FORMATS = {
   safetensors: 'safetensors',

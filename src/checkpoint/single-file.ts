@@ -3,7 +3,7 @@ import type { CheckpointFormat, FileIndex } from './checkpoint.js';
 import { formatOf } from './file-kind.js';
 import { readSafetensors } from './safetensors/read.js';
 import { readTorchLegacy } from './torch/legacy.js';
-import { readTorchZip } from './torch/torch-zip.js';
+import { readTorchZip } from './torch/zip/torch-zip.js';
 
 export interface OpenOptions {
   /** Dotted keys of the dict to take when several of a PyTorch file hold tensors: `ema.state_dict`. */

@@ -1,7 +1,7 @@
 /** What a PyTorch file holds beside the tensors, as plain data of bounded size. */
 import type { StoredTensor } from './stored-tensor.js';
 import { numpyScalar } from './summary-numpy.js';
-import type { Dict, Opaque, Value } from './torch/values.js';
+import type { Dict, Opaque, Value } from './torch/pickle/values.js';
 
 /** JSON, apart from bigints. */
 export type Plain =

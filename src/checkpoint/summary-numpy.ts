@@ -1,7 +1,7 @@
 import { decode } from '../tensor/decode.js';
 import { STORED_DTYPES, type StoredDtype } from '../tensor/stored-dtype.js';
-import { isKind } from './torch/pickle-machine.js';
-import type { Opaque, Value } from './torch/values.js';
+import { isKind } from './torch/pickle/pickle-machine.js';
+import type { Opaque, Value } from './torch/pickle/values.js';
 
 /** By numpy's codes: a kind, and a number of bytes. */
 const NUMPY_DTYPES: ReadonlyMap<Value | undefined, StoredDtype> = new Map([

@@ -5,7 +5,7 @@ import type { Checkpoint } from '../checkpoint/checkpoint.js';
 import { openCheckpoint } from '../checkpoint/open.js';
 import { type Problem, UserError } from '../errors.js';
 import type { AgainstRequest } from '../quicktest/against.js';
-import type { Against } from '../report/against.js';
+import type { Against } from '../report/quick-test/against.js';
 import { findConfig, warningsOf } from './checkpoint-config.js';
 import { heldAgainst } from './checkpoint-faults.js';
 import { configPath, hasWeights, isCheckpointPath } from './checkpoint-path.js';

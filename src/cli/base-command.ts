@@ -1,9 +1,9 @@
 import { Command } from '@oclif/core/command';
 import type { Problem } from '../errors.js';
 import { refuseModelFile } from '../files/inputs.js';
-import { printable } from '../report/escape.js';
-import { toJson } from '../report/json.js';
-import type { Format, Report } from '../report/report.js';
+import { printable } from '../report/kit/escape.js';
+import type { Format, Report } from '../report/kit/report.js';
+import { toJson } from '../report/render/json.js';
 import { baseFlags } from './flags.js';
 import { isStdout, writeStdout, writeText } from './output.js';
 import { renderOptions } from './terminal.js';
@@ -45,7 +45,7 @@ export abstract class BaseCommand extends Command {
       await this.write(flags, toJson(isAdded ? { ...result, warnings: this.#warnings } : result));
       return result;
     }
-    const { render } = await import('../report/render.js');
+    const { render } = await import('../report/render/render.js');
     const options = isStdout(flags.output)
       ? renderOptions(process.stdout, flags['no-color'])
       : { width: Number.POSITIVE_INFINITY, colourLevel: 0 as const };
@@ -73,7 +73,7 @@ export abstract class BaseCommand extends Command {
   protected async warnAbout(flags: OutputFlags, warnings: readonly Problem[]): Promise<void> {
     this.#warnings.push(...warnings);
     if (flags.quiet || warnings.length === 0) return;
-    const { problemsText } = await import('../report/problems.js');
+    const { problemsText } = await import('../report/kit/problems.js');
     process.stderr.write(problemsText(warnings, renderOptions(process.stderr, flags['no-color'])));
   }
 

@@ -8,7 +8,7 @@ import type { Checkpoint } from '../checkpoint/checkpoint.js';
 import { samenessOfPlaces } from '../checkpoint/sameness.js';
 import { storedNames } from '../checkpoint/stored-names.js';
 import { type Plain, type PlainLimits, plainOf, typeName } from '../checkpoint/summary-content.js';
-import { isKind } from '../checkpoint/torch/pickle-machine.js';
+import { isKind } from '../checkpoint/torch/pickle/pickle-machine.js';
 import { type ConfigDocument, documentOfData } from '../config/document.js';
 import { isMapping, setOwn, splitDotted, valueAt } from '../config/path.js';
 import { readDocument } from '../config/read.js';

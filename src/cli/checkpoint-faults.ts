@@ -3,7 +3,7 @@ import type { Checkpoint } from '../checkpoint/checkpoint.js';
 import { type Problem, type Severity, UserError } from '../errors.js';
 import type { FaultGroup } from '../reconcile/group.js';
 import { type Reconciliation, reconcile } from '../reconcile/reconcile.js';
-import { shortened } from '../report/inspect-text.js';
+import { shortened } from '../report/inspect/inspect-text.js';
 import { adviceText, differenceText, faultCountText, faultText } from '../report/verify.js';
 import { asStored, descriptionOf, differencesInside } from './checkpoint-config.js';
 import type { ModelFile } from './model-file.js';

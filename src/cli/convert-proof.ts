@@ -1,7 +1,7 @@
 /** The proof of a conversion: the input and the output, run on the same tokens. */
 import type { Checkpoint } from '../checkpoint/checkpoint.js';
 import { UserError } from '../errors.js';
-import type { ConvertResult, Proof } from '../report/convert-result.js';
+import type { ConvertResult, Proof } from '../report/convert/convert-result.js';
 import type { DeviceChoice, EngineChoice } from '../runtime/devices.js';
 import type { EncodableDtype } from '../tensor/encode.js';
 import { checkpointSide, compareSides, type OpenedSide } from './against.js';

@@ -7,7 +7,7 @@ import type { LeftOut, SrtePlan } from '../conversion/plan.js';
 import { groupSteps, stepsOf, type TensorStep } from '../conversion/plan-steps.js';
 import { overallError, type TableError } from '../conversion/table-errors.js';
 import { isBufferName } from '../conversion/wanted.js';
-import type { ConvertedTable, ConvertResult } from '../report/convert-result.js';
+import type { ConvertedTable, ConvertResult } from '../report/convert/convert-result.js';
 import type { Subject } from './convert-plan.js';
 import { type Converted, type RunFlags, shardsIn } from './convert-run.js';
 

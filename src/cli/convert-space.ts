@@ -2,7 +2,7 @@
 import fs from 'node:fs';
 import path from 'node:path';
 import { UserError } from '../errors.js';
-import { formatBytes } from '../report/units.js';
+import { formatBytes } from '../report/kit/units.js';
 
 /**
  * @param target Where the files go: a file, or a folder that may not be there yet.

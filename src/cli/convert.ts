@@ -7,7 +7,7 @@ import type { SrtePlan } from '../conversion/plan.js';
 import type { Extension, LayoutName, Merge, Tie } from '../conversion/request.js';
 import { type Problem, UserError } from '../errors.js';
 import { lowRankMultiplications } from '../linalg/low-rank.js';
-import type { ConvertResult } from '../report/convert-result.js';
+import type { ConvertResult } from '../report/convert/convert-result.js';
 import type { DeviceChoice, EngineChoice } from '../runtime/devices.js';
 import type { EncodableDtype } from '../tensor/encode.js';
 import { conversionOf } from './convert-plan.js';

@@ -9,24 +9,28 @@ import { resolveSetting } from '../budget/setting.js';
 import { OPTIMIZER_NAMES, type Optimizer } from '../budget/training.js';
 import { quote } from '../config/quote.js';
 import { UserError } from '../errors.js';
-import { fitTraining } from '../fit/fit-training.js';
-import { fitServing, type ServingFit } from '../fit/serving.js';
-import type { ServingFitSetting } from '../fit/serving-setting.js';
-import { type ForwardSize, forwardBytesOf, forwardSecondsOf } from '../fit/this-machine-forward.js';
-import type { TrainingFit } from '../fit/training.js';
+import { fitServing, type ServingFit } from '../fit/serving/serving.js';
+import type { ServingFitSetting } from '../fit/serving/serving-setting.js';
 import {
-  CONVENTIONS,
-  type Convention,
-  type TrainingFitSetting,
-  type ZeroStage,
-} from '../fit/training-setting.js';
+  type ForwardSize,
+  forwardBytesOf,
+  forwardSecondsOf,
+} from '../fit/serving/this-machine-forward.js';
 import {
   parseWeightDtype,
   usualFormat,
   WEIGHT_DTYPE_NAMES,
   WEIGHT_DTYPES,
   type WeightDtype,
-} from '../fit/weight-types.js';
+} from '../fit/serving/weight-types.js';
+import { fitTraining } from '../fit/training/fit-training.js';
+import type { TrainingFit } from '../fit/training/training.js';
+import {
+  CONVENTIONS,
+  type Convention,
+  type TrainingFitSetting,
+  type ZeroStage,
+} from '../fit/training/training-setting.js';
 import type { Cluster } from '../hardware/gpu.js';
 import type { MachineProfile } from '../hardware/machine-profile.js';
 import type { ServedType } from '../quantization/quantization-config.js';

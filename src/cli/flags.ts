@@ -5,7 +5,7 @@ import { nearest } from '../config/nearest.js';
 import { quote } from '../config/quote.js';
 import { lacksUnit, parseLimit, parseRounded } from '../config/units.js';
 import { UserError } from '../errors.js';
-import { FORMATS, type Format } from '../report/report.js';
+import { FORMATS, type Format } from '../report/kit/report.js';
 import type { DeviceChoice, EngineChoice } from '../runtime/devices.js';
 import type { Compute } from '../runtime/engine.js';
 import { DTYPE_NAMES, DTYPE_SPELLINGS, type Dtype, parseDtype } from '../tensor/dtype.js';

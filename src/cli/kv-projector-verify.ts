@@ -10,8 +10,11 @@ import {
 } from '../kv-projector/verify.js';
 import type { DataKind, VerifySize } from '../kv-projector/verify-data.js';
 import { manualSeed } from '../random/index.js';
-import { lossPlot, type VerifyProjectorsResult } from '../report/kv-projector-verify.js';
-import { formatDuration } from '../report/units.js';
+import { formatDuration } from '../report/kit/units.js';
+import {
+  lossPlot,
+  type VerifyProjectorsResult,
+} from '../report/kv-projector/kv-projector-verify.js';
 import type { Trainer } from '../runtime/trainer.js';
 import { type LivePlot, livePlot } from './live-plot.js';
 

@@ -1,7 +1,7 @@
 import { stripVTControlCharacters } from 'node:util';
-import { printable } from '../report/escape.js';
-import { render } from '../report/render.js';
-import type { PlotBlock } from '../report/report.js';
+import { printable } from '../report/kit/escape.js';
+import type { PlotBlock } from '../report/kit/report.js';
+import { render } from '../report/render/render.js';
 import { steps } from './steps.js';
 import { renderOptions } from './terminal.js';
 

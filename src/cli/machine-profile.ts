@@ -18,8 +18,8 @@ import {
   PROFILE_SCHEMA,
   stalenessOf,
 } from '../hardware/machine-profile.js';
-import { toJson } from '../report/json.js';
-import { loadText } from '../report/machine-load.js';
+import { loadText } from '../report/fit/machine-load.js';
+import { toJson } from '../report/render/json.js';
 import type { EngineWish } from '../runtime/devices.js';
 import { steps } from './steps.js';
 

@@ -134,9 +134,9 @@ function asUserError(error: unknown): unknown {
 async function fail(error: unknown, argv: readonly string[]): Promise<void> {
   const known = error instanceof UserError;
   process.exitCode = ERROR_CODES[known ? error.code : 'bug'].exitCode;
-  const { errorJson, errorText } = await import('../report/problems.js');
+  const { errorJson, errorText } = await import('../report/kit/problems.js');
   if (wantsJson(argv)) {
-    const { toJson } = await import('../report/json.js');
+    const { toJson } = await import('../report/render/json.js');
     const said = known ? error : new UserError('bug', String(error));
     process.stdout.write(toJson(errorJson(said)));
   }

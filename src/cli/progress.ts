@@ -1,4 +1,4 @@
-import { formatBytes, formatDuration, formatShare } from '../report/units.js';
+import { formatBytes, formatDuration, formatShare } from '../report/kit/units.js';
 
 /** What takes its time, told on stderr. */
 export interface Progress {

@@ -1,4 +1,4 @@
-import type { RenderOptions } from '../report/report.js';
+import type { RenderOptions } from '../report/kit/report.js';
 
 type Stream = Pick<NodeJS.WriteStream, 'isTTY' | 'columns' | 'getColorDepth'>;
 

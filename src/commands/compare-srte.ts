@@ -5,7 +5,7 @@ import { compareSrte, PUBLISHED_RANKS } from '../budget/srte.js';
 import { BaseCommand } from '../cli/base-command.js';
 import { counts, dtype, set } from '../cli/flags.js';
 import { documentOf, loadModelFile } from '../cli/model-file.js';
-import { srteReport } from '../report/srte.js';
+import { srteReport } from '../report/compare/compare-srte.js';
 
 export default class CompareSrte extends BaseCommand {
   static override summary = 'Compare the ways of building the SRTE of a hybrid model.';

@@ -7,8 +7,8 @@ import { loadCandidates } from '../cli/load-candidates.js';
 import { progress } from '../cli/progress.js';
 import { COLUMN_NAMES } from '../comparison/columns.js';
 import { compareModels, warningsOf } from '../comparison/compare.js';
-import { compareReport } from '../report/compare.js';
-import { formatInteger } from '../report/units.js';
+import { compareReport } from '../report/compare/compare.js';
+import { formatInteger } from '../report/kit/units.js';
 
 export default class Compare extends BaseCommand {
   static override summary = 'Set models side by side, and mark in what they differ.';

@@ -4,7 +4,7 @@ import * as Flags from '@oclif/core/flags';
 import { BaseCommand } from '../cli/base-command.js';
 import { threads as threadsFlag } from '../cli/flags.js';
 import { steps } from '../cli/steps.js';
-import { doctorReport } from '../report/doctor.js';
+import { doctorReport } from '../report/doctor/doctor.js';
 import type { AdapterSurvey } from '../runtime/adapters.js';
 import type { CandidateName } from '../runtime/candidates.js';
 import type { SurveyEntry } from '../runtime/survey.js';

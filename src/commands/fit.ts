@@ -7,11 +7,11 @@ import { modelFlags } from '../cli/flags.js';
 import { hardwareFlags, hardwareOf, ownHardware } from '../cli/hardware.js';
 import { openModelSource } from '../cli/model-source.js';
 import { UserError } from '../errors.js';
-import { doubtsOf } from '../fit/doubts.js';
+import { doubtsOf } from '../fit/remedies/unmet-requirements.js';
 import { withTable } from '../hardware/machines.js';
-import { configText } from '../report/checkpoint.js';
-import { fitReport } from '../report/fit.js';
-import { hardwareReport } from '../report/hardware.js';
+import { fitReport } from '../report/fit/fit.js';
+import { hardwareReport } from '../report/fit/hardware-table.js';
+import { configText } from '../report/inspect/checkpoint-summary.js';
 
 export default class Fit extends BaseCommand {
   static override summary =

@@ -3,7 +3,7 @@ import { BaseCommand, formatOf } from '../cli/base-command.js';
 import { writeStdout, writeText } from '../cli/output.js';
 import { readPresetFile } from '../cli/preset-files.js';
 import { initReport } from '../report/init.js';
-import { toJson } from '../report/json.js';
+import { toJson } from '../report/render/json.js';
 
 export default class Init extends BaseCommand {
   static override summary = 'Write a commented config to start from.';

@@ -12,7 +12,7 @@ import { counts, stateDict } from '../cli/flags.js';
 import { filterByName } from '../cli/name-filter.js';
 import { progress } from '../cli/progress.js';
 import type { SrteSurvey } from '../conversion/srte-survey.js';
-import { inspectReport } from '../report/inspect.js';
+import { inspectReport } from '../report/inspect/inspect.js';
 
 export default class Inspect extends BaseCommand {
   static override summary = 'Show what is in a checkpoint.';

@@ -9,8 +9,8 @@ import { CRITERIA, CRITERION_NAMES } from '../plan/criteria.js';
 import { decodeOn, withoutPeak } from '../plan/decode.js';
 import { planModels } from '../plan/plan.js';
 import { writtenRow } from '../plan/written.js';
+import { formatInteger } from '../report/kit/units.js';
 import { planReport } from '../report/plan.js';
-import { formatInteger } from '../report/units.js';
 
 const CRITERIA_TEXT = CRITERION_NAMES.map((name) => `${name}, ${CRITERIA[name].title}`).join('; ');
 

@@ -11,8 +11,8 @@ import { BaseCommand, formatOf } from '../cli/base-command.js';
 import { bytesLimit, countLimit, modelFlags, publishedNumber, settingFlags } from '../cli/flags.js';
 import { openModelSource } from '../cli/model-source.js';
 import { storedWeights } from '../quantization/stored-weights.js';
-import { configText } from '../report/checkpoint.js';
-import { profileReport } from '../report/profile.js';
+import { configText } from '../report/inspect/checkpoint-summary.js';
+import { profileReport } from '../report/profile/profile.js';
 
 export default class Profile extends BaseCommand {
   static override summary = 'Tell what a model weighs and costs, exactly.';

@@ -3,9 +3,13 @@
 import { FORMAT_KEY } from '../checkpoint/safetensors/read.js';
 import { planSafetensors, writeSafetensors } from '../checkpoint/safetensors/write.js';
 import { contiguousStrides } from '../checkpoint/stored-tensor.js';
+import type {
+  Writable,
+  WritableDict,
+  WritableTensor,
+} from '../checkpoint/torch/pickle/write-values.js';
 import { planTorch } from '../checkpoint/torch/write-torch.js';
-import type { Writable, WritableDict, WritableTensor } from '../checkpoint/torch/write-values.js';
-import { writeZip } from '../checkpoint/torch/write-zip.js';
+import { writeZip } from '../checkpoint/torch/zip/write-zip.js';
 import { UserError } from '../errors.js';
 import type { ByteSink } from '../files/byte-sink.js';
 import { INDEX_FILE } from '../files/config-names.js';

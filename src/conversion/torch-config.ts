@@ -1,8 +1,8 @@
 /** Configs as PyTorch files hold them. */
 import type { Checkpoint } from '../checkpoint/checkpoint.js';
-import { isKind } from '../checkpoint/torch/pickle-machine.js';
-import type { Dict, Value } from '../checkpoint/torch/values.js';
-import type { Writable, WritableDict } from '../checkpoint/torch/write-values.js';
+import { isKind } from '../checkpoint/torch/pickle/pickle-machine.js';
+import type { Dict, Value } from '../checkpoint/torch/pickle/values.js';
+import type { Writable, WritableDict } from '../checkpoint/torch/pickle/write-values.js';
 import { isMapping, splitDotted } from '../config/path.js';
 
 interface Setting {

@@ -1,7 +1,7 @@
 /** What a projector's constructor was called with: in a PyTorch file beside the state dict, else in the metadata. */
 import type { Checkpoint } from '../checkpoint/checkpoint.js';
-import { isKind } from '../checkpoint/torch/pickle-machine.js';
-import type { Value } from '../checkpoint/torch/values.js';
+import { isKind } from '../checkpoint/torch/pickle/pickle-machine.js';
+import type { Value } from '../checkpoint/torch/pickle/values.js';
 import { quoted } from '../checkpoint/wording.js';
 import type { Complain } from './complaints.js';
 import { checkLength, parseJson } from './json-values.js';

@@ -6,10 +6,14 @@ import {
 } from '../checkpoint/safetensors/write.js';
 import type { StoredTensor } from '../checkpoint/stored-tensor.js';
 import { contiguousStrides } from '../checkpoint/stored-tensor.js';
-import type { Value } from '../checkpoint/torch/values.js';
+import type { Value } from '../checkpoint/torch/pickle/values.js';
+import type {
+  Writable,
+  WritableDict,
+  WritableTensor,
+} from '../checkpoint/torch/pickle/write-values.js';
 import { planTorch } from '../checkpoint/torch/write-torch.js';
-import type { Writable, WritableDict, WritableTensor } from '../checkpoint/torch/write-values.js';
-import { writeZip } from '../checkpoint/torch/write-zip.js';
+import { writeZip } from '../checkpoint/torch/zip/write-zip.js';
 import { chunksOf } from '../checkpoint/view.js';
 import { UserError } from '../errors.js';
 import type { ByteSink } from '../files/byte-sink.js';

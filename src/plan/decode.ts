@@ -9,9 +9,14 @@ import {
   ratesOf,
   stepSeconds,
   tokensPerSecond,
-} from '../fit/roofline.js';
-import { decodeWork, servedModel } from '../fit/serving-work.js';
-import { SERVED_IN, usualFormat, WEIGHT_DTYPES, type WeightDtype } from '../fit/weight-types.js';
+} from '../fit/serving/roofline.js';
+import { decodeWork, servedModel } from '../fit/serving/serving-work.js';
+import {
+  SERVED_IN,
+  usualFormat,
+  WEIGHT_DTYPES,
+  type WeightDtype,
+} from '../fit/serving/weight-types.js';
 import type { Cluster } from '../hardware/gpu.js';
 import { capacityOf, noPeakText, peakIfKnown } from '../hardware/peak.js';
 import type { Dtype } from '../tensor/dtype.js';

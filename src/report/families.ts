@@ -1,6 +1,6 @@
 import type { FamilySummary } from '../budget/families.js';
-import type { Report } from './report.js';
-import { formatInteger } from './units.js';
+import type { Report } from './kit/report.js';
+import { formatInteger } from './kit/units.js';
 
 /** The families, then a table of presets under the name of each that has any. */
 export function familiesReport({ families }: { families: readonly FamilySummary[] }): Report {

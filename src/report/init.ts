@@ -1,4 +1,4 @@
-import type { Report } from './report.js';
+import type { Report } from './kit/report.js';
 
 /** What was written, and what to do with it. */
 export function initReport(written: {

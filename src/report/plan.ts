@@ -2,11 +2,11 @@
 import type { Exact } from '../budget/figure.js';
 import type { MeasureName } from '../plan/criteria.js';
 import type { Plan, PlanRow } from '../plan/plan.js';
-import { bar } from './bar.js';
-import { bytesCell, heading, integerCell, left, note, right } from './cells.js';
-import type { Block, Cell, Column, Report, TableBlock, Tone } from './report.js';
-import { formatBytes, formatCount, formatInteger } from './units.js';
-import { counted, joined, sentence } from './wording.js';
+import { bar } from './kit/bar.js';
+import { bytesCell, heading, integerCell, left, note, right } from './kit/cells.js';
+import type { Block, Cell, Column, Report, TableBlock, Tone } from './kit/report.js';
+import { formatBytes, formatCount, formatInteger } from './kit/units.js';
+import { counted, joined, sentence } from './kit/wording.js';
 
 /** @param flat Whether the reader is a program, for which one table with all values is best. */
 export function planReport(plan: Plan, { flat }: { readonly flat: boolean }): Report {

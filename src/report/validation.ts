@@ -1,6 +1,6 @@
 import type { Problem } from '../errors.js';
-import type { Report } from './report.js';
-import { formatInteger } from './units.js';
+import type { Report } from './kit/report.js';
+import { formatInteger } from './kit/units.js';
 
 interface ValidFile {
   readonly file: string;

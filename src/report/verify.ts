@@ -5,11 +5,11 @@ import type { FaultGroup } from '../reconcile/group.js';
 import type { Note } from '../reconcile/notes.js';
 import type { Reconciliation } from '../reconcile/reconcile.js';
 import type { Suggestion } from '../reconcile/suggest.js';
-import { integerCell, left, note, right } from './cells.js';
-import { namesText, shortened } from './inspect-text.js';
-import type { Block, Cell, Report } from './report.js';
-import { formatBytes, formatInteger } from './units.js';
-import { counted, FORMAT_NAMES, joined } from './wording.js';
+import { namesText, shortened } from './inspect/inspect-text.js';
+import { integerCell, left, note, right } from './kit/cells.js';
+import type { Block, Cell, Report } from './kit/report.js';
+import { formatBytes, formatInteger } from './kit/units.js';
+import { counted, FORMAT_NAMES, joined } from './kit/wording.js';
 
 /** A value that the config and the config inside the checkpoint do not agree on. */
 export interface ConfigDifference {

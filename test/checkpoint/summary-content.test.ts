@@ -1,6 +1,13 @@
 import { describe, expect, it } from 'vitest';
 import { type ContentEntry, describeContent } from '../../src/checkpoint/summary-content.js';
-import type { Dict, Float, List, Opaque, Tuple, Value } from '../../src/checkpoint/torch/values.js';
+import type {
+  Dict,
+  Float,
+  List,
+  Opaque,
+  Tuple,
+  Value,
+} from '../../src/checkpoint/torch/pickle/values.js';
 import { storageOf, tensorIn } from './stored-tensors.js';
 
 const float = (value: number): Float => ({ kind: 'float', value });

@@ -3,7 +3,7 @@ import { expect, it } from 'vitest';
 import { openCheckpoint } from '../../src/checkpoint/open.js';
 import { type ProofFlags, proofOf } from '../../src/cli/convert-proof.js';
 import { loadModelFile } from '../../src/cli/model-file.js';
-import type { ConvertResult } from '../../src/report/convert-result.js';
+import type { ConvertResult } from '../../src/report/convert/convert-result.js';
 import { inPackage } from '../fixtures.js';
 
 const TRAINED = inPackage('fixtures/old-checkpoint/trained-random-start');

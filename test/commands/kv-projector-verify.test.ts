@@ -2,9 +2,12 @@ import { stripVTControlCharacters } from 'node:util';
 import { describe, expect, it } from 'vitest';
 import { livePlot } from '../../src/cli/live-plot.js';
 import { DATA } from '../../src/kv-projector/verify-data.js';
-import type { VerifyProjectorsResult } from '../../src/report/kv-projector-verify.js';
-import { lossPlot, verifyProjectorsReport } from '../../src/report/kv-projector-verify.js';
-import { render } from '../../src/report/render.js';
+import type { VerifyProjectorsResult } from '../../src/report/kv-projector/kv-projector-verify.js';
+import {
+  lossPlot,
+  verifyProjectorsReport,
+} from '../../src/report/kv-projector/kv-projector-verify.js';
+import { render } from '../../src/report/render/render.js';
 import { runHere } from '../run-here.js';
 
 const SMALL = ['--teacher-width', '64', '--student', '24'];

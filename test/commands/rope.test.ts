@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { analyseRope } from '../../src/budget/rope.js';
 import { loadModelFile } from '../../src/cli/model-file.js';
-import { render } from '../../src/report/render.js';
-import type { Format } from '../../src/report/report.js';
+import type { Format } from '../../src/report/kit/report.js';
+import { render } from '../../src/report/render/render.js';
 import { ropeReport } from '../../src/report/rope.js';
 import { runHere } from '../run-here.js';
 

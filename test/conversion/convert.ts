@@ -8,7 +8,7 @@ import type { StoredTensor } from '../../src/checkpoint/stored-tensor.js';
 import { readTensor } from '../../src/checkpoint/view.js';
 import { type ConvertFlags, convertCheckpoint } from '../../src/cli/convert.js';
 import { type Problem, UserError } from '../../src/errors.js';
-import type { ConvertResult } from '../../src/report/convert-result.js';
+import type { ConvertResult } from '../../src/report/convert/convert-result.js';
 import { decode } from '../../src/tensor/decode.js';
 import { folderOf } from '../checkpoint/temp-folder.js';
 

@@ -1,9 +1,13 @@
 import { describe, expect, it } from 'vitest';
 import { efficienciesOn, hopSeconds } from '../../src/fit/efficiency.js';
-import { linkFor } from '../../src/fit/exchanges.js';
-import { assumedMfu, reachedOn } from '../../src/fit/mfu.js';
-import { ratesOf } from '../../src/fit/roofline.js';
-import { WEIGHT_DTYPE_NAMES, WEIGHT_DTYPES, type WeightDtype } from '../../src/fit/weight-types.js';
+import { linkFor } from '../../src/fit/parallelism/collectives.js';
+import { ratesOf } from '../../src/fit/serving/roofline.js';
+import {
+  WEIGHT_DTYPE_NAMES,
+  WEIGHT_DTYPES,
+  type WeightDtype,
+} from '../../src/fit/serving/weight-types.js';
+import { assumedMfu, reachedOn } from '../../src/fit/training/mfu.js';
 import { ARCHITECTURES } from '../../src/hardware/architecture.js';
 import type { Gpu } from '../../src/hardware/gpu.js';
 import { GPUS, gpuNamed } from '../../src/hardware/gpus.js';

@@ -2,8 +2,8 @@
 import { describe, expect, it } from 'vitest';
 import { modelOf } from '../../src/cli/model-file.js';
 import { documentOfData } from '../../src/config/document.js';
-import { fitTrainingMemory } from '../../src/fit/training-memory.js';
-import type { TrainingFitSetting } from '../../src/fit/training-setting.js';
+import { fitTrainingMemory } from '../../src/fit/training/training-memory.js';
+import type { TrainingFitSetting } from '../../src/fit/training/training-setting.js';
 import { readJson } from '../fixtures.js';
 import { fitSetting, H100 } from './settings.js';
 

@@ -6,7 +6,7 @@ import {
   type Server,
   waitChance,
   waitOf,
-} from '../../src/fit/queueing.js';
+} from '../../src/fit/serving/queueing.js';
 
 describe('waiting', () => {
   it.each([

@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { fitTraining } from '../../src/fit/fit-training.js';
-import { fitTrainingMemory, isFitting } from '../../src/fit/training-memory.js';
-import type { TrainingFitSetting } from '../../src/fit/training-setting.js';
+import { fitTraining } from '../../src/fit/training/fit-training.js';
+import { fitTrainingMemory, isFitting } from '../../src/fit/training/training-memory.js';
+import type { TrainingFitSetting } from '../../src/fit/training/training-setting.js';
 import type { Gpu } from '../../src/hardware/gpu.js';
 import { publishedConfig } from '../budget/published-models.js';
 import { fitSetting, gptLike, H100 } from './settings.js';

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { countParameters } from '../../src/budget/parameters.js';
 import { efficienciesOn } from '../../src/fit/efficiency.js';
-import { type DecodeWork, decodeStep, prefill } from '../../src/fit/roofline.js';
-import { decodeWork, prefillWork, servedModel } from '../../src/fit/serving-work.js';
+import { type DecodeWork, decodeStep, prefill } from '../../src/fit/serving/roofline.js';
+import { decodeWork, prefillWork, servedModel } from '../../src/fit/serving/serving-work.js';
 import { publishedConfig } from '../budget/published-models.js';
 import { LLAMA_2_13B, setting } from './serving-models.js';
 

@@ -8,17 +8,17 @@ import { countParameters } from '../../src/budget/parameters.js';
 import type { Bounds, Quantity } from '../../src/budget/quantity.js';
 import { stateOf } from '../../src/budget/state.js';
 import { largest } from '../../src/fit/largest.js';
-import { servedWeights, weightLayout } from '../../src/fit/quantized.js';
-import { fitServing } from '../../src/fit/serving.js';
-import { servingMemoryOf } from '../../src/fit/serving-memory.js';
-import { sequenceState, servedModel } from '../../src/fit/serving-work.js';
+import { servedWeights, weightLayout } from '../../src/fit/serving/quantized.js';
+import { fitServing } from '../../src/fit/serving/serving.js';
+import { servingMemoryOf } from '../../src/fit/serving/serving-memory.js';
+import { sequenceState, servedModel } from '../../src/fit/serving/serving-work.js';
 import {
   parseWeightDtype,
   usualFormat,
   WEIGHT_DTYPES,
   type WeightDtype,
   type WeightFormat,
-} from '../../src/fit/weight-types.js';
+} from '../../src/fit/serving/weight-types.js';
 import type { Architecture } from '../../src/hardware/architecture.js';
 import type { GpuKind } from '../../src/hardware/gpu.js';
 import { gpuNamed } from '../../src/hardware/gpus.js';

@@ -1,5 +1,5 @@
 import { gpt2 } from '../../src/architecture/models/gpt2.js';
-import type { TrainingFitSetting } from '../../src/fit/training-setting.js';
+import type { TrainingFitSetting } from '../../src/fit/training/training-setting.js';
 import type { Cluster } from '../../src/hardware/gpu.js';
 import { gpuNamed } from '../../src/hardware/gpus.js';
 

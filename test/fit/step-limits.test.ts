@@ -2,9 +2,9 @@ import { describe, expect, it } from 'vitest';
 import { loadFamily } from '../../src/architecture/families.js';
 import type { LanguageModel } from '../../src/architecture/layer.js';
 import { countParameters } from '../../src/budget/parameters.js';
-import { stepTimeOf } from '../../src/fit/step-time.js';
-import { fitTrainingMemory } from '../../src/fit/training-memory.js';
-import type { TrainingFitSetting } from '../../src/fit/training-setting.js';
+import { stepTimeOf } from '../../src/fit/training/step-time.js';
+import { fitTrainingMemory } from '../../src/fit/training/training-memory.js';
+import type { TrainingFitSetting } from '../../src/fit/training/training-setting.js';
 import { fitSetting, gptLike, H100, SMALL_MIXTURE } from './settings.js';
 
 /** Bytes through the memory at least in a step of one micro-batch, but for the activations. */

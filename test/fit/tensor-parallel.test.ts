@@ -4,7 +4,7 @@ import {
   exchangeOf,
   nearestDivisors,
   requireTensorParallel,
-} from '../../src/fit/tensor-parallel.js';
+} from '../../src/fit/parallelism/tensor-parallel.js';
 import { publishedConfig } from '../budget/published-models.js';
 import { gptLike } from './settings.js';
 

@@ -2,7 +2,7 @@ import fs from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { hybrid } from '../../src/architecture/models/hybrid.js';
 import { loadModelFile } from '../../src/cli/model-file.js';
-import { forwardBytesOf, forwardSecondsOf } from '../../src/fit/this-machine-forward.js';
+import { forwardBytesOf, forwardSecondsOf } from '../../src/fit/serving/this-machine-forward.js';
 import type { Spread } from '../../src/hardware/machine-profile.js';
 import { memoryNeed } from '../../src/quicktest/memory.js';
 import { onnxVersion } from '../../src/runtime/onnx/library.js';

@@ -4,9 +4,9 @@ import { loadFamily } from '../../src/architecture/families.js';
 import { tensorsOf } from '../../src/architecture/walk.js';
 import type { Exact } from '../../src/budget/figure.js';
 import { OPTIMIZER_NAMES, trainingMemoryOf } from '../../src/budget/training.js';
-import type { StatePart } from '../../src/fit/training.js';
-import { fitTrainingMemory, replicatedState } from '../../src/fit/training-memory.js';
-import type { TrainingFitSetting } from '../../src/fit/training-setting.js';
+import type { StatePart } from '../../src/fit/training/training.js';
+import { fitTrainingMemory, replicatedState } from '../../src/fit/training/training-memory.js';
+import type { TrainingFitSetting } from '../../src/fit/training/training-setting.js';
 import { evaluateIndependently } from '../budget/independent.js';
 import { fitSetting, gptLike, H100, SMALL_MIXTURE } from './settings.js';
 

@@ -2,9 +2,9 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { LanguageModel } from '../../src/architecture/layer.js';
 import type { Optimizer } from '../../src/budget/training.js';
-import { roundingBytes } from '../../src/fit/allocator.js';
-import { fitTrainingMemory } from '../../src/fit/training-memory.js';
-import type { TrainingFitSetting } from '../../src/fit/training-setting.js';
+import { roundingBytes } from '../../src/fit/training/allocator.js';
+import { fitTrainingMemory } from '../../src/fit/training/training-memory.js';
+import type { TrainingFitSetting } from '../../src/fit/training/training-setting.js';
 import type { GpuKind } from '../../src/hardware/gpu.js';
 import { fitSetting, gptLike, H100 } from './settings.js';
 

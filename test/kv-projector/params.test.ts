@@ -9,8 +9,8 @@ import {
   sizeInName,
   sizeOfModel,
 } from '../../src/kv-projector/teacher.js';
-import { projectorParamsReport } from '../../src/report/kv-projector-params.js';
-import { render } from '../../src/report/render.js';
+import { projectorParamsReport } from '../../src/report/kv-projector/kv-projector-params.js';
+import { render } from '../../src/report/render/render.js';
 import { runHere } from '../run-here.js';
 
 const params = async (...args: string[]) => {

@@ -4,7 +4,7 @@ import path from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import { openCheckpoint } from '../../src/checkpoint/open.js';
 import { writeSafetensors } from '../../src/checkpoint/safetensors/write.js';
-import type { Value } from '../../src/checkpoint/torch/values.js';
+import type { Value } from '../../src/checkpoint/torch/pickle/values.js';
 import { readTensor } from '../../src/checkpoint/view.js';
 import { writeWhole } from '../../src/files/write-whole.js';
 import { planConversion } from '../../src/kv-projector/convert.js';

@@ -2,12 +2,12 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { writeSafetensors } from '../../src/checkpoint/safetensors/write.js';
 import type { StoredTensor } from '../../src/checkpoint/stored-tensor.js';
-import { writeTorch } from '../../src/checkpoint/torch/write-torch.js';
 import type {
   Writable,
   WritableDict,
   WritableTensor,
-} from '../../src/checkpoint/torch/write-values.js';
+} from '../../src/checkpoint/torch/pickle/write-values.js';
+import { writeTorch } from '../../src/checkpoint/torch/write-torch.js';
 import { readTensor } from '../../src/checkpoint/view.js';
 import type { ByteSink } from '../../src/files/byte-sink.js';
 import { LARGEST } from './support.js';

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { type Against, againstReport } from '../../src/report/against.js';
-import { proofBlocks } from '../../src/report/convert-proof.js';
-import type { Proof } from '../../src/report/convert-result.js';
-import { renderTable } from '../../src/report/render-table.js';
+import { proofBlocks } from '../../src/report/convert/convert-proof.js';
+import type { Proof } from '../../src/report/convert/convert-result.js';
+import { type Against, againstReport } from '../../src/report/quick-test/against.js';
+import { renderTable } from '../../src/report/render/table.js';
 
 const PLAIN = { width: Number.POSITIVE_INFINITY, colourLevel: 0 } as const;
 

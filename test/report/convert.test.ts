@@ -1,14 +1,14 @@
 import { describe, expect, it } from 'vitest';
 import type { TableError } from '../../src/conversion/table-errors.js';
-import { convertReport } from '../../src/report/convert.js';
+import { convertReport } from '../../src/report/convert/convert.js';
 import type {
   ConvertedSrte,
   ConvertedTable,
   ConvertResult,
-} from '../../src/report/convert-result.js';
-import { renderCsv } from '../../src/report/render-csv.js';
-import { renderMarkdown } from '../../src/report/render-markdown.js';
-import { renderTable } from '../../src/report/render-table.js';
+} from '../../src/report/convert/convert-result.js';
+import { renderCsv } from '../../src/report/render/csv.js';
+import { renderMarkdown } from '../../src/report/render/markdown.js';
+import { renderTable } from '../../src/report/render/table.js';
 
 const PLAIN = { width: Number.POSITIVE_INFINITY, colourLevel: 0 } as const;
 

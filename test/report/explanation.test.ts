@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { figure } from '../../src/budget/figure.js';
 import { quantity } from '../../src/budget/quantity.js';
-import { explanationBlocks } from '../../src/report/explanation.js';
-import { renderTable } from '../../src/report/render-table.js';
+import { explanationBlocks } from '../../src/report/profile/explanation.js';
+import { renderTable } from '../../src/report/render/table.js';
 
 const weights = figure({
   label: 'weights',

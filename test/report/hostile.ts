@@ -1,6 +1,6 @@
 /** Texts that strangers' files may have in them, and reports made of them. */
 import fc from 'fast-check';
-import type { Block, Cell, Report, Tone } from '../../src/report/report.js';
+import type { Block, Cell, Report, Tone } from '../../src/report/kit/report.js';
 
 const PIECES = [
   '\x1b[31m',

@@ -3,9 +3,9 @@ import type { Checkpoint } from '../../src/checkpoint/checkpoint.js';
 import type { Measurement } from '../../src/checkpoint/measure.js';
 import type { Statistics } from '../../src/checkpoint/statistics.js';
 import { summarise } from '../../src/checkpoint/summary.js';
-import { inspectReport } from '../../src/report/inspect.js';
-import { plainText, shortened } from '../../src/report/inspect-text.js';
-import { render } from '../../src/report/render.js';
+import { inspectReport } from '../../src/report/inspect/inspect.js';
+import { plainText, shortened } from '../../src/report/inspect/inspect-text.js';
+import { render } from '../../src/report/render/render.js';
 import { fileOf } from '../checkpoint/byte-files.js';
 import { checkpointOf, storageOf, tensorIn } from '../checkpoint/stored-tensors.js';
 

@@ -3,10 +3,10 @@ import { type FamilyName, loadFamily } from '../../src/architecture/families.js'
 import { gpuNamed } from '../../src/hardware/gpus.js';
 import { decodeOn } from '../../src/plan/decode.js';
 import { type Plan, planModels } from '../../src/plan/plan.js';
-import { textWidth } from '../../src/report/layout.js';
+import { textWidth } from '../../src/report/kit/layout.js';
 import { planReport } from '../../src/report/plan.js';
-import { renderCsv } from '../../src/report/render-csv.js';
-import { renderTable } from '../../src/report/render-table.js';
+import { renderCsv } from '../../src/report/render/csv.js';
+import { renderTable } from '../../src/report/render/table.js';
 
 const INFERENCE = { batch: 1, context: 2048, dtype: 'bf16' } as const;
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { drawPlot } from '../../src/report/plot.js';
-import { render } from '../../src/report/render.js';
-import type { PlotBlock, Series } from '../../src/report/report.js';
+import { drawPlot } from '../../src/report/kit/plot.js';
+import type { PlotBlock, Series } from '../../src/report/kit/report.js';
+import { render } from '../../src/report/render/render.js';
 
 const series = (mark: string, values: readonly number[], isOnTop = false): Series => ({
   mark,

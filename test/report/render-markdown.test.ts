@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { renderMarkdown } from '../../src/report/render-markdown.js';
-import type { TableBlock } from '../../src/report/report.js';
+import type { TableBlock } from '../../src/report/kit/report.js';
+import { renderMarkdown } from '../../src/report/render/markdown.js';
 import { hostileText } from './hostile.js';
 
 const note = (text: string) => renderMarkdown({ blocks: [{ kind: 'note', text }] });

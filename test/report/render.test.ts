@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { type ReportFormat, render } from '../../src/report/render.js';
+import { type ReportFormat, render } from '../../src/report/render/render.js';
 import { forbiddenIn, hostileReport } from './hostile.js';
 
 const FORMATS: readonly ReportFormat[] = ['table', 'csv', 'markdown'];

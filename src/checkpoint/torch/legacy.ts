@@ -3,14 +3,14 @@ import type { FileIndex } from '../checkpoint.js';
 import { type Refusal, refusal } from '../refusal.js';
 import { FETCH_AGAIN } from '../wording.js';
 import { SAVE_AGAIN } from './advice.js';
-import { torchEnvironment } from './environment.js';
-import { readPickle } from './pickle.js';
-import { isKind } from './pickle-machine.js';
-import { PickleSource } from './pickle-source.js';
-import { findStateDict } from './state-dict.js';
-import { type PlacedLater, type Refuse, Storages, show } from './storages.js';
-import type { TorchOptions } from './torch-zip.js';
-import type { Storage, Value } from './values.js';
+import { torchEnvironment } from './pickle/environment.js';
+import { readPickle } from './pickle/pickle.js';
+import { isKind } from './pickle/pickle-machine.js';
+import { PickleSource } from './pickle/pickle-source.js';
+import type { Storage, Value } from './pickle/values.js';
+import { findStateDict } from './state-dict/state-dict.js';
+import { type PlacedLater, type Refuse, Storages, show } from './state-dict/storages.js';
+import type { TorchOptions } from './zip/torch-zip.js';
 
 /** torch/serialization.py: MAGIC_NUMBER and PROTOCOL_VERSION. */
 const MAGIC = 0x1950a86a20f9469cfc6cn;

@@ -3,15 +3,15 @@ import type { ByteSink } from '../../files/byte-sink.js';
 import { STORED_DTYPES } from '../../tensor/stored-dtype.js';
 import type { ByteFile } from '../byte-file.js';
 import { streamTensor } from '../view.js';
-import { torchEnvironment } from './environment.js';
-import { readPickle } from './pickle.js';
-import { PickleSource } from './pickle-source.js';
-import { type Refuse, Storages } from './storages.js';
-import { writePickle } from './write-pickle.js';
-import { collectStorages, type WrittenStorage } from './write-storages.js';
-import type { Writable } from './write-values.js';
-import { planZip, type Take, writeZip, type ZipContent, type ZipPlan } from './write-zip.js';
-import { isPlainPath } from './zip-names.js';
+import { torchEnvironment } from './pickle/environment.js';
+import { readPickle } from './pickle/pickle.js';
+import { PickleSource } from './pickle/pickle-source.js';
+import { writePickle } from './pickle/write-pickle.js';
+import type { Writable } from './pickle/write-values.js';
+import { type Refuse, Storages } from './state-dict/storages.js';
+import { collectStorages, type WrittenStorage } from './state-dict/write-storages.js';
+import { planZip, type Take, writeZip, type ZipContent, type ZipPlan } from './zip/write-zip.js';
+import { isPlainPath } from './zip/zip-names.js';
 
 /** What PyTorch calls the folder of a file that it does not know the name of. */
 const DEFAULT_ROOT = 'archive';

@@ -3,7 +3,7 @@ import * as Flags from '@oclif/core/flags';
 import { BaseCommand } from '../../cli/base-command.js';
 import { threads } from '../../cli/flags.js';
 import { UserError } from '../../errors.js';
-import { projectionReport } from '../../report/kv-projector.js';
+import { projectionReport } from '../../report/kv-projector/kv-projector.js';
 
 export default class KvProjectorProject extends BaseCommand {
   static override summary = 'Apply a saved projector to the keys and values of its teachers.';

@@ -3,7 +3,7 @@ import { BaseCommand, formatOf } from '../../cli/base-command.js';
 import { count, seed, threads } from '../../cli/flags.js';
 import { STEPS } from '../../kv-projector/verify.js';
 import { DATA, type DataKind } from '../../kv-projector/verify-data.js';
-import { verifyProjectorsReport } from '../../report/kv-projector-verify.js';
+import { verifyProjectorsReport } from '../../report/kv-projector/kv-projector-verify.js';
 
 export default class KvProjectorVerify extends BaseCommand {
   static override summary = 'Train a linear and an elastic adapter side by side.';

@@ -1,11 +1,11 @@
 import fc from 'fast-check';
 import { describe, expect, it, vi } from 'vitest';
-import { torchEnvironment } from '../../../src/checkpoint/torch/environment.js';
-import { readPickle } from '../../../src/checkpoint/torch/pickle.js';
-import { PICKLE_RULES } from '../../../src/checkpoint/torch/pickle-rules.js';
-import { PickleSource } from '../../../src/checkpoint/torch/pickle-source.js';
-import { Table } from '../../../src/checkpoint/torch/tables.js';
-import type { Value } from '../../../src/checkpoint/torch/values.js';
+import { torchEnvironment } from '../../../src/checkpoint/torch/pickle/environment.js';
+import { readPickle } from '../../../src/checkpoint/torch/pickle/pickle.js';
+import { PICKLE_RULES } from '../../../src/checkpoint/torch/pickle/pickle-rules.js';
+import { PickleSource } from '../../../src/checkpoint/torch/pickle/pickle-source.js';
+import { Table } from '../../../src/checkpoint/torch/pickle/tables.js';
+import type { Value } from '../../../src/checkpoint/torch/pickle/values.js';
 import { UserError } from '../../../src/errors.js';
 import { fileOf, ruleBrokenBy } from '../byte-files.js';
 import * as a from './assemble.js';

@@ -1,6 +1,9 @@
 /** Values to be written. */
-import { Members, Table } from '../../../src/checkpoint/torch/tables.js';
-import type { Writable, WritableTensor } from '../../../src/checkpoint/torch/write-values.js';
+import { Members, Table } from '../../../src/checkpoint/torch/pickle/tables.js';
+import type {
+  Writable,
+  WritableTensor,
+} from '../../../src/checkpoint/torch/pickle/write-values.js';
 
 export const list = (...items: readonly Writable[]): Writable => ({ kind: 'list', items });
 export const tuple = (...items: readonly Writable[]) => ({ kind: 'tuple', items }) as const;

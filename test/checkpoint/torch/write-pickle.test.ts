@@ -1,11 +1,11 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { torchEnvironment } from '../../../src/checkpoint/torch/environment.js';
-import { readPickle } from '../../../src/checkpoint/torch/pickle.js';
-import { PickleSource } from '../../../src/checkpoint/torch/pickle-source.js';
-import { writePickle } from '../../../src/checkpoint/torch/write-pickle.js';
-import { collectStorages } from '../../../src/checkpoint/torch/write-storages.js';
-import type { Writable } from '../../../src/checkpoint/torch/write-values.js';
+import { torchEnvironment } from '../../../src/checkpoint/torch/pickle/environment.js';
+import { readPickle } from '../../../src/checkpoint/torch/pickle/pickle.js';
+import { PickleSource } from '../../../src/checkpoint/torch/pickle/pickle-source.js';
+import { writePickle } from '../../../src/checkpoint/torch/pickle/write-pickle.js';
+import type { Writable } from '../../../src/checkpoint/torch/pickle/write-values.js';
+import { collectStorages } from '../../../src/checkpoint/torch/state-dict/write-storages.js';
 import { fileOf } from '../byte-files.js';
 import * as a from './assemble.js';
 import { comparable, dict, list, tensor, tuple } from './write-builder.js';

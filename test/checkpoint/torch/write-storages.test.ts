@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { collectStorages } from '../../../src/checkpoint/torch/write-storages.js';
-import type { Writable } from '../../../src/checkpoint/torch/write-values.js';
+import type { Writable } from '../../../src/checkpoint/torch/pickle/write-values.js';
+import { collectStorages } from '../../../src/checkpoint/torch/state-dict/write-storages.js';
 import type { StoredDtype } from '../../../src/tensor/stored-dtype.js';
 import { bytesOf, dict, list, tensor } from './write-builder.js';
 

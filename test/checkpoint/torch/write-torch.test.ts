@@ -4,10 +4,13 @@ import {
   type StoredBytes,
   type StoredTensor,
 } from '../../../src/checkpoint/stored-tensor.js';
-import { readTorchZip } from '../../../src/checkpoint/torch/torch-zip.js';
+import type {
+  Writable,
+  WritableTensor,
+} from '../../../src/checkpoint/torch/pickle/write-values.js';
 import { planTorch, writeTorch } from '../../../src/checkpoint/torch/write-torch.js';
-import type { Writable, WritableTensor } from '../../../src/checkpoint/torch/write-values.js';
-import { readTorchArchive } from '../../../src/checkpoint/torch/zip.js';
+import { readTorchZip } from '../../../src/checkpoint/torch/zip/torch-zip.js';
+import { readTorchArchive } from '../../../src/checkpoint/torch/zip/zip.js';
 import { readTensor } from '../../../src/checkpoint/view.js';
 import { UserError } from '../../../src/errors.js';
 import type { Chunks } from '../../../src/files/byte-sink.js';

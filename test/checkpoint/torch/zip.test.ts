@@ -5,7 +5,7 @@ import fc from 'fast-check';
 import { afterAll, describe, expect, it } from 'vitest';
 import { ByteFile } from '../../../src/checkpoint/byte-file.js';
 import { ruleOf } from '../../../src/checkpoint/refusal.js';
-import { readTorchArchive } from '../../../src/checkpoint/torch/zip.js';
+import { readTorchArchive } from '../../../src/checkpoint/torch/zip/zip.js';
 import { UserError } from '../../../src/errors.js';
 import { fileOf } from '../byte-files.js';
 import {

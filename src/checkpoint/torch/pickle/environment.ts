@@ -1,0 +1,155 @@
+import type { StoredTensor } from '../../stored-tensor.js';
+import type { Refuse, Storages } from '../state-dict/storages.js';
+import { buildTensor, checkGradient } from '../state-dict/tensors.js';
+import { explainGlobal, type Meaning, meaningOf } from './globals.js';
+import { opaque } from './pickle.js';
+import { type Environment, isHashable, isKind, nameOf } from './pickle-machine.js';
+import { Members, Table } from './tables.js';
+import type { Global, Tuple, Value } from './values.js';
+
+type RefuseArguments = (message: string) => never;
+
+interface Tools {
+  readonly refuse: Refuse;
+  readonly refuseArguments: RefuseArguments;
+}
+
+/** What the names of a PyTorch file mean. Legacy headers have no storages. */
+export function torchEnvironment(refuse: Refuse, storages: Storages | undefined): Environment {
+  return {
+    find(module, name) {
+      const global: Global = { kind: 'global', module, name };
+      return meaningOf(global) && global;
+    },
+    explain: explainGlobal,
+    canBeMade: (callee) => meaningOf(callee)?.is === 'opaque',
+    call(callee, args, refuseArguments) {
+      const meaning = meaningOf(callee);
+      return meaning && callMeaning(meaning, callee, args, { refuse, refuseArguments });
+    },
+    persistent(id) {
+      if (storages) return storages.find(id);
+      throw refuse('pickle-no-storage', 'names a storage where none can be');
+    },
+  };
+}
+
+function callMeaning(
+  meaning: Meaning,
+  callee: Global,
+  args: Tuple,
+  { refuse, refuseArguments }: Tools,
+): Value | undefined {
+  switch (meaning.is) {
+    case 'dict':
+      return dictFrom(meaning, args, refuseArguments);
+    case 'set':
+      return setFrom(meaning.type, args, refuseArguments);
+    case 'bytes':
+      return bytesFrom(args, refuseArguments);
+    case 'encode':
+      return encoded(args, refuseArguments);
+    case 'opaque':
+      return opaque(callee, args, 'reduce');
+    case 'rebuild':
+      return buildTensor(args, meaning.what === 'typed-tensor', refuse);
+    case 'parameter':
+      return parameterData(args, meaning.hasState, refuse);
+    case 'type':
+    case 'dtype':
+    case 'storage':
+      return undefined;
+  }
+}
+
+/** `_rebuild_parameter(data, requires_grad, hooks[, state])`: its tensor. */
+function parameterData({ items }: Tuple, hasState: boolean, refuse: Refuse): StoredTensor {
+  const [data = null, requiresGrad = null, , state = null] = items;
+  const expected = hasState ? 4 : 3;
+  if (!isKind(data, 'tensor') || items.length !== expected) {
+    throw refuse(
+      'parameter-data',
+      `makes a parameter of ${items.length} arguments, the first ${nameOf(data)}; expected ${expected}, the first a tensor`,
+    );
+  }
+  if (!isEmptyState(state)) {
+    throw refuse(
+      'parameter-state',
+      'sets attributes of a parameter, which could replace its values',
+      'save model.state_dict(), which holds tensors without attributes',
+    );
+  }
+  checkGradient(requiresGrad, data.dtype, refuse);
+  return data;
+}
+
+/** Whether a state sets nothing: None, an empty dict, or a pair of them. */
+function isEmptyState(state: Value): boolean {
+  const parts = isKind(state, 'tuple') && state.items.length === 2 ? state.items : [state];
+  return parts.every((part) => part === null || (isKind(part, 'dict') && part.entries.size === 0));
+}
+
+function dictFrom(
+  { from, type }: Extract<Meaning, { is: 'dict' }>,
+  args: Tuple,
+  refuseArguments: RefuseArguments,
+): Value {
+  const [source] = args.items;
+  const entries = new Table();
+  const dict = { kind: 'dict', type, entries } as const;
+  if (args.items.length > 1) refuseArguments(`called with ${args.items.length} arguments`);
+  if (source === undefined) return dict;
+  if (from === 'factory') {
+    if (source !== null && !isKind(source, 'global')) {
+      return refuseArguments(`called with ${nameOf(source)}`);
+    }
+    return source === null ? dict : { ...dict, factory: source };
+  }
+  if (from === 'dict') {
+    if (!isKind(source, 'dict'))
+      return refuseArguments(`called with ${nameOf(source)}, not a dict`);
+    return { ...dict, entries: new Table(source.entries) };
+  }
+  if (!isKind(source, 'list')) return refuseArguments(`called with ${nameOf(source)}, not a list`);
+  for (const pair of source.items) {
+    const items = isKind(pair, 'tuple') || isKind(pair, 'list') ? pair.items : [];
+    const [key, value] = items;
+    // As keys only texts: this is how Python 2 wrote state dicts.
+    if (typeof key !== 'string' || value === undefined || items.length !== 2) {
+      return refuseArguments(`called with ${nameOf(pair)} where a name and a value should be`);
+    }
+    entries.set(key, value);
+  }
+  return dict;
+}
+
+function setFrom(type: 'set' | 'frozenset', args: Tuple, refuseArguments: RefuseArguments): Value {
+  const [source = null] = args.items;
+  if (args.items.length !== 1 || !isKind(source, 'list') || !source.items.every(isHashable)) {
+    return refuseArguments('called with something else than one list of what can be hashed');
+  }
+  return { kind: 'set', type, items: new Members(source.items) };
+}
+
+/** bytes() or bytearray(): empty, of bytes, or of a text in Latin-1. Never a number: it would be a length. */
+function bytesFrom(args: Tuple, refuseArguments: RefuseArguments): Value {
+  const [source, encoding] = args.items;
+  if (source === undefined) return new Uint8Array(0);
+  if (source instanceof Uint8Array && args.items.length === 1) return source;
+  if (typeof source === 'string' && encoding !== undefined) return encoded(args, refuseArguments);
+  return refuseArguments(`called with ${nameOf(source)}`);
+}
+
+const LATIN_1: ReadonlySet<unknown> = new Set(['latin1', 'latin-1']);
+
+/** A text whose characters are bytes, as protocol 2 writes bytes. */
+function encoded(args: Tuple, refuseArguments: RefuseArguments): Value {
+  const [text, encoding] = args.items;
+  if (typeof text !== 'string' || !LATIN_1.has(encoding) || args.items.length !== 2) {
+    return refuseArguments('called with something else than a text and latin1');
+  }
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: every byte is a character of Latin-1.
+  if (!/^[\u0000-\u00ff]*$/.test(text))
+    return refuseArguments('called with a text that is not Latin-1');
+  return new Uint8Array(Buffer.from(text, 'latin1'));
+}

@@ -1,0 +1,136 @@
+/**
+ * The names that a pickle may mention, and what each is here. A name is allowed as a whole: nothing is
+ * allowed because of the module that it stands in.
+ */
+import type { StoredDtype } from '../../../tensor/stored-dtype.js';
+import { TORCH_TYPES } from '../torch-types.js';
+import type { Dict, Global, SetOf } from './values.js';
+
+export type Meaning =
+  /** A dict under another name. `from` says what it is called with. */
+  | {
+      readonly is: 'dict';
+      readonly from: 'pairs' | 'dict' | 'factory';
+      readonly type: Dict['type'];
+    }
+  | { readonly is: 'set'; readonly type: SetOf['type'] }
+  | { readonly is: 'bytes' }
+  /** `_codecs.encode`: how protocol 2 writes bytes. */
+  | { readonly is: 'encode' }
+  /** Kept as it was written; called or made, it stays data. */
+  | { readonly is: 'opaque' }
+  /** A class that is only mentioned, as what a defaultdict makes. */
+  | { readonly is: 'type' }
+  | { readonly is: 'dtype'; readonly dtype: StoredDtype | undefined }
+  /** Undefined dtype: bytes. */
+  | { readonly is: 'storage'; readonly dtype: StoredDtype | undefined }
+  | { readonly is: 'rebuild'; readonly what: 'tensor' | 'typed-tensor' }
+  /** `hasState`: an argument more, with what was set on the parameter. */
+  | { readonly is: 'parameter'; readonly hasState: boolean };
+
+/** NumPy 2 renamed its inner modules; files of both are about. */
+const NUMPY_CORES = ['numpy.core', 'numpy._core'];
+
+const PATHS = ['PosixPath', 'WindowsPath', 'PurePosixPath', 'PureWindowsPath', 'Path', 'PurePath'];
+
+/** Python 2 and protocol 2 call the module of the built-in types `__builtin__`. */
+const BUILTINS = ['builtins', '__builtin__'];
+
+const OPAQUE = { is: 'opaque' } as const;
+const TYPE = { is: 'type' } as const;
+
+/** Each element type of PyTorch, and the class of its storages. */
+function* typed(): Generator<[string, Meaning]> {
+  for (const dtype of Object.keys(TORCH_TYPES) as StoredDtype[]) {
+    const type = TORCH_TYPES[dtype];
+    if (type) yield [`torch ${type.name}`, { is: 'dtype', dtype }];
+    if (type?.storage) yield [`torch ${type.storage}`, { is: 'storage', dtype }];
+  }
+}
+
+const ALLOWED: ReadonlyMap<string, Meaning> = new Map<string, Meaning>([
+  ['collections OrderedDict', { is: 'dict', from: 'pairs', type: 'collections.OrderedDict' }],
+  ['collections Counter', { is: 'dict', from: 'dict', type: 'collections.Counter' }],
+  ['collections defaultdict', { is: 'dict', from: 'factory', type: 'collections.defaultdict' }],
+  ...BUILTINS.flatMap((module): [string, Meaning][] => [
+    [`${module} set`, { is: 'set', type: 'set' }],
+    [`${module} frozenset`, { is: 'set', type: 'frozenset' }],
+    [`${module} bytearray`, { is: 'bytes' }],
+    [`${module} bytes`, { is: 'bytes' }],
+    ...['list', 'dict', 'tuple', 'int', 'float', 'bool', 'str'].map((name): [string, Meaning] => [
+      `${module} ${name}`,
+      TYPE,
+    ]),
+  ]),
+  ['_codecs encode', { is: 'encode' }],
+  ['argparse Namespace', OPAQUE],
+  ['numpy dtype', OPAQUE],
+  ['numpy ndarray', TYPE],
+  ...NUMPY_CORES.flatMap((core): [string, Meaning][] => [
+    [`${core}.multiarray scalar`, OPAQUE],
+    [`${core}.multiarray _reconstruct`, OPAQUE],
+    [`${core}.numeric _frombuffer`, OPAQUE],
+  ]),
+  ['torch Size', OPAQUE],
+  ['torch device', OPAQUE],
+  ...['pathlib', 'pathlib._local'].flatMap((module) =>
+    PATHS.map((name): [string, Meaning] => [`${module} ${name}`, OPAQUE]),
+  ),
+  ...typed(),
+  ['torch UntypedStorage', { is: 'storage', dtype: undefined }],
+  ['torch.storage UntypedStorage', { is: 'storage', dtype: undefined }],
+  // A value of two half-precision numbers: mentioned in configs, stored by nobody.
+  ['torch complex32', { is: 'dtype', dtype: undefined }],
+  ['torch._utils _rebuild_tensor_v2', { is: 'rebuild', what: 'tensor' }],
+  ['torch._utils _rebuild_tensor_v3', { is: 'rebuild', what: 'typed-tensor' }],
+  ['torch._utils _rebuild_parameter', { is: 'parameter', hasState: false }],
+  ['torch._utils _rebuild_parameter_with_state', { is: 'parameter', hasState: true }],
+]);
+
+/** What an allowed name is; undefined for all others. */
+export function meaningOf({ module, name }: Pick<Global, 'module' | 'name'>): Meaning | undefined {
+  // A module has no space in its name, so no other pair spells the same key.
+  return module.includes(' ') ? undefined : ALLOWED.get(`${module} ${name}`);
+}
+
+/** Tensors that are no plain run of values, by what rebuilds them. */
+const OTHER_TENSORS: readonly (readonly [RegExp, string])[] = [
+  [/^torch(\._utils)?\.(_rebuild_qtensor|Q\w+Storage)$/, 'a quantised tensor'],
+  [/^torch\._utils\._rebuild_sparse/, 'a sparse tensor'],
+  [/^torch\._utils\._rebuild_meta_tensor/, 'a tensor without values, on the meta device'],
+  [/^torch\._utils\._rebuild_nested/, 'a nested tensor'],
+  [/^torch\._utils\._rebuild_wrapper|^torch\._tensor\./, 'a tensor of a class of its own'],
+  [/^torch\._utils\._rebuild_device_tensor/, 'a tensor of another device'],
+];
+
+/** Why a name is not allowed, and what its user can do. */
+export function explainGlobal(
+  module: string,
+  name: string,
+): { readonly message: string; readonly suggestion: string } {
+  const full = `${module}.${name}`;
+  if (full === 'torch._utils._rebuild_tensor') {
+    return {
+      message: 'holds a tensor as PyTorch before 0.4 wrote it',
+      suggestion: 'load it and save it again with a current PyTorch',
+    };
+  }
+  if (/^torch\.(float|bits|u?int|quint|qint)\w+$/.test(full)) {
+    return {
+      message: `names the element type ${JSON.stringify(full)}, which cannot be read here`,
+      suggestion: 'save the tensors in another type',
+    };
+  }
+  const tensor = OTHER_TENSORS.find(([pattern]) => pattern.test(full));
+  if (tensor) {
+    return {
+      message: `holds ${tensor[1]} (${JSON.stringify(full)}), which is no plain run of values`,
+      suggestion: 'save the tensors dense and unquantised, on a real device',
+    };
+  }
+  return {
+    message: `names ${JSON.stringify(full)}, which is code and no data: it is neither looked up nor called`,
+    suggestion:
+      'if you trust the file, load it where its classes are, and save model.state_dict() instead',
+  };
+}

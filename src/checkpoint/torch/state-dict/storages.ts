@@ -1,0 +1,210 @@
+import type { UserError } from '../../../errors.js';
+import { exactProduct, STORED_DTYPES, type StoredDtype } from '../../../tensor/stored-dtype.js';
+import type { Refusal } from '../../refusal.js';
+import type { StoredBytes } from '../../stored-tensor.js';
+import { meaningOf } from '../pickle/globals.js';
+import { isKind, nameOf } from '../pickle/pickle-machine.js';
+import type { Storage, Value } from '../pickle/values.js';
+
+/** A storage's bytes, whose place a legacy file tells only after the object. */
+export type PlacedLater = { -readonly [Key in keyof StoredBytes]: StoredBytes[Key] };
+
+/** Makes the error of a rule that is broken here. */
+export type Refuse = (rule: Refusal['rule'], message: string, suggestion?: string) => UserError;
+
+/** Devices of PyTorch, and of packages that add theirs to it. */
+const LOCATION = /^(cpu|(cuda|mps|hpu|xpu|mtia|xla|npu|mlu|musa|privateuseone)(:[0-9]+)?)$/;
+
+/** What a persistent id says. */
+interface StorageId {
+  readonly key: string;
+  readonly dtype: StoredDtype | undefined;
+  readonly length: number;
+  readonly bytes: number;
+  /** Of a legacy view: the first element in the storage, and the number of elements. */
+  readonly view:
+    | { readonly key: string; readonly offset: number; readonly length: number }
+    | undefined;
+}
+
+/** The storages of one file, by key. */
+export class Storages {
+  readonly #byKey = new Map<string, Storage>();
+  /** The part that the key of each view means. */
+  readonly #views = new Map<string, Storage>();
+  readonly #refuse: Refuse;
+  readonly #place: (key: string, bytes: number) => PlacedLater;
+  /** Whether persistent ids have a sixth field, for views. */
+  readonly #hasViews: boolean;
+
+  /** @param place Tells where the bytes of a storage are, when it is first met. */
+  constructor(
+    refuse: Refuse,
+    place: (key: string, bytes: number) => PlacedLater,
+    hasViews: boolean,
+  ) {
+    this.#refuse = refuse;
+    this.#place = place;
+    this.#hasViews = hasViews;
+  }
+
+  /** By key, in the order in which they were met. */
+  get all(): ReadonlyMap<string, Storage> {
+    return this.#byKey;
+  }
+
+  /** What a persistent id stands for: always the same object for the same storage, views apart. */
+  find(id: Value): Storage {
+    const { key, dtype, length, bytes, view } = this.#parse(id);
+    const known = this.#byKey.get(key);
+    if (this.#views.has(key)) throw this.#sharedKey(key);
+    // PyTorch takes bytes without a type and bytes of type U8 for the same.
+    if (known && ((known.dtype ?? 'U8') !== (dtype ?? 'U8') || known.length !== length)) {
+      throw this.#refuse(
+        'storage-agrees',
+        `names storage ${key} as ${length} × ${dtype ?? 'bytes'}, and elsewhere as ${known.length} × ${known.dtype ?? 'bytes'}`,
+      );
+    }
+    const storage: Storage =
+      known && known.dtype === dtype
+        ? known
+        : {
+            kind: 'storage',
+            key,
+            dtype,
+            start: 0,
+            length,
+            data: known?.data ?? this.#place(key, bytes),
+          };
+    if (known === undefined) this.#byKey.set(key, storage);
+    return view ? this.#viewed(storage, view) : storage;
+  }
+
+  /** PyTorch takes the first part for every later one of the same key. */
+  #viewed(storage: Storage, { key, offset, length }: NonNullable<StorageId['view']>): Storage {
+    const view = { ...storage, start: offset, length };
+    const first = this.#views.get(key) ?? view;
+    const isSame =
+      first.key === view.key && first.start === view.start && first.length === view.length;
+    if (!isSame || this.#byKey.has(key)) throw this.#sharedKey(key);
+    this.#views.set(key, first);
+    return view;
+  }
+
+  #sharedKey(key: string) {
+    return this.#refuse(
+      'storage-view-key',
+      `uses key ${show(key)} for two storages or views, which PyTorch takes for the same`,
+    );
+  }
+
+  /** `('storage', type, key, location, length)`, and in legacy files None or `(key, offset, length)`. */
+  #parse(id: Value): StorageId {
+    const fields = isKind(id, 'tuple') ? id.items : [];
+    const [tag = null, type = null, key = null, location = null, length = null, view = null] =
+      fields;
+    const meaning = isKind(type, 'global') ? meaningOf(type) : undefined;
+    const expected = this.#hasViews ? [5, 6] : [5];
+    if (tag !== 'storage' || meaning?.is !== 'storage' || !expected.includes(fields.length)) {
+      throw this.#refuse('storage-id', ...wrongId(fields.length, tag, type));
+    }
+    const { dtype } = meaning;
+    // Where there are views, the file is a legacy one.
+    if (dtype === undefined && this.#hasViews) {
+      throw this.#refuse(
+        'legacy-typed',
+        `names storage ${show(key)} without an element type, as legacy files cannot`,
+        'save it again with a current PyTorch',
+      );
+    }
+    const checkedKey = this.#key(key);
+    this.#checkLocation(location);
+    const { elements, bytes } = this.#length(checkedKey, length, dtype);
+    return {
+      key: checkedKey,
+      dtype,
+      length: elements,
+      bytes,
+      view: this.#view(checkedKey, elements, view),
+    };
+  }
+
+  #key(key: Value): string {
+    // At most 20 digits: legacy keys are addresses of 64 bits.
+    if (typeof key === 'string' && /^(0|[1-9][0-9]{0,19})$/.test(key)) return key;
+    throw this.#refuse(
+      'storage-key',
+      `names a storage by ${show(key)}, which is no decimal number`,
+    );
+  }
+
+  /** Where the storage was does not matter, as long as it had values. */
+  #checkLocation(location: Value): void {
+    if (typeof location === 'string' && LOCATION.test(location)) return;
+    if (location === 'meta') {
+      throw this.#refuse(
+        'storage-device',
+        'holds a tensor of the meta device, which has a shape but no values',
+        'save the model after its weights were loaded',
+      );
+    }
+    throw this.#refuse(
+      'storage-location',
+      `gives ${show(location)} as a location; expected a device, such as cpu or cuda:0`,
+    );
+  }
+
+  #length(
+    key: string,
+    length: Value,
+    dtype: StoredDtype | undefined,
+  ): { elements: number; bytes: number } {
+    const width = dtype ? STORED_DTYPES[dtype].bits / 8 : 1;
+    const isCount = typeof length === 'number' && length >= 0;
+    const bytes = isCount ? exactProduct(length, width) : undefined;
+    if (!isCount || bytes === undefined) {
+      throw this.#refuse('storage-length', `says that storage ${key} has ${show(length)} elements`);
+    }
+    return { elements: length, bytes };
+  }
+
+  #view(key: string, elements: number, view: Value): StorageId['view'] {
+    if (view === null) return undefined;
+    const fields = isKind(view, 'tuple') ? view.items : [];
+    const [viewKey, offset, length] = fields;
+    const isView =
+      fields.length === 3 &&
+      typeof viewKey === 'string' &&
+      isCount(offset) &&
+      isCount(length) &&
+      offset + length <= elements;
+    if (isView) return { key: viewKey, offset, length };
+    throw this.#refuse(
+      'storage-view',
+      `takes elements from ${show(offset ?? null)} on, ${show(length ?? null)} of them, out of storage ${key} with ${elements}`,
+    );
+  }
+}
+
+const isCount = (value: Value | undefined): value is number =>
+  typeof value === 'number' && value >= 0;
+
+/** What a persistent id is that names no storage, and what to do. */
+function wrongId(fields: number, tag: Value, type: Value): [message: string, suggestion?: string] {
+  if (tag === 'module') {
+    return [
+      'holds a whole module, with its source code',
+      'load it where its classes are, and save model.state_dict()',
+    ];
+  }
+  const named = isKind(type, 'global') ? `${type.module}.${type.name}` : show(type);
+  return [
+    `should name a storage, but is a persistent id of ${fields} fields that begins with ${show(tag)} and ${named}`,
+  ];
+}
+
+/** A value that is not what it should be. */
+export function show(value: Value): string {
+  if (typeof value === 'string') return JSON.stringify(value.slice(0, 50));
+  return isKind(value, 'float') ? `${value.value} (a float)` : nameOf(value);
+}

@@ -1,0 +1,206 @@
+/** Tensors out of the arguments of the functions that PyTorch rebuilds them with (torch/_utils.py). */
+import { STORED_DTYPES, type StoredDtype, storedBytes } from '../../../tensor/stored-dtype.js';
+import type { StoredTensor } from '../../stored-tensor.js';
+import { bytesText } from '../../wording.js';
+import { meaningOf } from '../pickle/globals.js';
+import { isKind } from '../pickle/pickle-machine.js';
+import type { Dict, Storage, Tuple, Value } from '../pickle/values.js';
+import { type Refuse, show } from './storages.js';
+
+const MAX_RANK = 8;
+/** Elements that a tensor may have although its storage is smaller, as expanded tensors do. */
+const MAX_EXPANDED = 2 ** 20;
+/** Flags of a tensor that are named: PyTorch writes `neg` and `conj`. */
+const MAX_SHOWN_FLAGS = 2;
+
+/**
+ * `_rebuild_tensor_v2(storage, offset, size, stride, requires_grad, hooks[, metadata])`, and v3 with a
+ * dtype before the metadata.
+ */
+export function buildTensor(args: Tuple, isTyped: boolean, refuse: Refuse): StoredTensor {
+  const { items } = args;
+  const [storage = null, offset = null, size = null, stride = null] = items;
+  const [typed = null, flags = null] = isTyped ? items.slice(6) : [null, items[6]];
+  const count = items.length - (isTyped ? 1 : 0);
+  if (
+    !isKind(storage, 'storage') ||
+    !isKind(size, 'tuple') ||
+    !isKind(stride, 'tuple') ||
+    (flags !== null && !isKind(flags, 'dict')) ||
+    count < 6 ||
+    count > 7
+  ) {
+    throw refuse(
+      'tensor-arguments',
+      'rebuilds a tensor from something else than a storage, an offset, sizes and strides',
+    );
+  }
+  const dtype = isTyped ? dtypeOf(typed) : storage.dtype;
+  if (dtype === undefined) {
+    throw refuse(
+      'tensor-dtype',
+      'rebuilds a tensor of an element type that files do not store',
+      'save the tensors in another type',
+    );
+  }
+  checkFlags(flags, dtype, refuse);
+  checkByteOrder(storage, dtype, refuse);
+  checkGradient(items[4] ?? null, dtype, refuse);
+  return place(storage, dtype, numbers([offset], size.items, stride.items, refuse), refuse);
+}
+
+function dtypeOf(value: Value): StoredDtype | undefined {
+  const meaning = isKind(value, 'global') ? meaningOf(value) : undefined;
+  return meaning?.is === 'dtype' ? meaning.dtype : undefined;
+}
+
+/**
+ * Checks `{'neg': …, 'conj': …}`. PyTorch negates or conjugates the stored bytes when such a key is there,
+ * even when its value is False. It fails on `conj` for a real type: a file that says both are False has no other
+ * reading there.
+ */
+function checkFlags(flags: Dict | null, dtype: StoredDtype, refuse: Refuse): void {
+  if (flags === null || flags.entries.size === 0) return;
+  const { entries } = flags;
+  const isReal = STORED_DTYPES[dtype].kind !== 'complex';
+  const isPlain = entries.get('neg') === false && entries.get('conj') === false;
+  if (isReal && isPlain && entries.size === 2) return;
+  const names: string[] = [];
+  for (const name of flags.entries.keys()) {
+    if (names.push(show(name)) === MAX_SHOWN_FLAGS) break;
+  }
+  throw refuse(
+    'tensor-flags',
+    `holds a tensor with flags (${names.join(', ')}), whose stored bytes are not its values`,
+    'save a copy of it: tensor.clone(), or tensor.resolve_neg().resolve_conj()',
+  );
+}
+
+/** PyTorch swaps the bytes of a storage by the words of its own type, whatever tensors lie on it. */
+function checkByteOrder({ key, data, dtype }: Storage, read: StoredDtype, refuse: Refuse): void {
+  const words = wordBytesOf(dtype);
+  if (!data.isBigEndian || wordBytesOf(read) === words) return;
+  throw refuse(
+    'storage-words',
+    `reads ${read} from storage ${key} of a big-endian file, whose words have ${bytesText(words)}`,
+    'save it on a little-endian machine',
+  );
+}
+
+const wordBytesOf = (dtype: StoredDtype | undefined) =>
+  dtype ? STORED_DTYPES[dtype].wordBytes : 1;
+
+/** PyTorch loads no tensor that requires gradients and cannot have them. */
+export function checkGradient(required: Value, dtype: StoredDtype, refuse: Refuse): void {
+  const { kind } = STORED_DTYPES[dtype];
+  if (required === false) return;
+  if (required === true && (kind === 'float' || kind === 'complex')) return;
+  throw refuse(
+    'tensor-gradient',
+    `makes a tensor of type ${dtype} with requires_grad ${show(required)}; expected False, or True for floats`,
+  );
+}
+
+interface Geometry {
+  readonly offset: number;
+  readonly shape: readonly number[];
+  readonly strides: readonly number[];
+}
+
+function numbers(
+  [offset]: readonly [Value],
+  sizes: readonly Value[],
+  strides: readonly Value[],
+  refuse: Refuse,
+): Geometry {
+  if (
+    !isNatural(offset) ||
+    !areNatural(sizes) ||
+    !areNatural(strides) ||
+    sizes.length !== strides.length
+  ) {
+    const list = (values: readonly Value[]) =>
+      `(${values.slice(0, MAX_RANK).map(show).join(', ')})`;
+    throw refuse(
+      'tensor-numbers',
+      `rebuilds a tensor at offset ${show(offset)} with sizes ${list(sizes)} and strides ${list(strides)}`,
+    );
+  }
+  if (sizes.length > MAX_RANK) {
+    throw refuse('tensor-rank', `rebuilds a tensor of ${sizes.length} dimensions`);
+  }
+  return { offset, shape: sizes, strides };
+}
+
+/** A safe integer from 0 on. Integers that are not safe come as bigints. */
+const isNatural = (value: Value): value is number => typeof value === 'number' && value >= 0;
+const areNatural = (values: readonly Value[]): values is readonly number[] =>
+  values.every(isNatural);
+
+function place(
+  storage: Storage,
+  dtype: StoredDtype,
+  { offset, shape, strides }: Geometry,
+  refuse: Refuse,
+): StoredTensor {
+  const elements = product(shape);
+  const bytes = elements === undefined ? undefined : storedBytes(elements, dtype);
+  if (elements === undefined || bytes === undefined) {
+    throw refuse('tensor-elements', `rebuilds a tensor of sizes (${shape.join(', ')})`);
+  }
+  const storageBytes = storage.length * widthOf(storage.dtype);
+  const capacity = Math.floor(storageBytes / widthOf(dtype));
+  const last = elements === 0 ? -1n : lastElement(offset, shape, strides);
+  if (last >= capacity) {
+    throw refuse(
+      'tensor-bounds',
+      `rebuilds a tensor that reaches element ${last} of storage ${storage.key}, which has ${capacity}`,
+    );
+  }
+  if (elements > Math.max(capacity, MAX_EXPANDED)) {
+    throw refuse(
+      'tensor-amplification',
+      `makes ${elements} elements out of the ${capacity} of storage ${storage.key}`,
+      'save a contiguous copy, or the smaller tensor that it was expanded from',
+    );
+  }
+  return {
+    kind: 'tensor',
+    dtype,
+    shape,
+    elements,
+    strides,
+    offset: elements === 0 ? 0 : offset + firstElement(storage, dtype, refuse),
+    storage: storage.data,
+    bytes,
+  };
+}
+
+/** Where a storage begins in its bytes, in elements of the type that is read from it. */
+function firstElement({ key, start, dtype }: Storage, read: StoredDtype, refuse: Refuse): number {
+  const bytes = start * widthOf(dtype);
+  const first = bytes / widthOf(read);
+  if (Number.isInteger(first)) return first;
+  throw refuse(
+    'tensor-view',
+    `reads ${read} from byte ${bytes} of storage ${key} on, which is no multiple of ${bytesText(widthOf(read))}`,
+    'save a copy of it: tensor.clone()',
+  );
+}
+
+const widthOf = (dtype: StoredDtype | undefined) => (dtype ? STORED_DTYPES[dtype].bits / 8 : 1);
+
+/** Undefined beyond 2^53 − 1; with a size of 0 it is 0, whatever the others are. */
+function product(shape: readonly number[]): number | undefined {
+  if (shape.includes(0)) return 0;
+  const exact = shape.reduce((total, size) => total * BigInt(size), 1n);
+  return exact <= Number.MAX_SAFE_INTEGER ? Number(exact) : undefined;
+}
+
+/** The element of the storage that lies farthest. */
+function lastElement(offset: number, shape: readonly number[], strides: readonly number[]): bigint {
+  return shape.reduce(
+    (last, size, axis) => last + BigInt(size - 1) * BigInt(strides[axis] ?? 0),
+    BigInt(offset),
+  );
+}

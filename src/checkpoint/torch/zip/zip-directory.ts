@@ -1,0 +1,174 @@
+import type { ByteFile } from '../../byte-file.js';
+import { type Refusal, refusal } from '../../refusal.js';
+import { SAVE_AGAIN } from '../advice.js';
+import type { DirectoryPlace } from './zip-end.js';
+import {
+  EXTRA_HEAD_BYTES,
+  RECORD_BYTES,
+  SATURATED_16,
+  SATURATED_32,
+  SIGNATURES,
+  STORED,
+  ZIP64_EXTRA,
+} from './zip-format.js';
+import { entryPlace, readName } from './zip-names.js';
+
+/** What the directory says of an entry. */
+export interface DirectoryEntry {
+  readonly name: string;
+  /** The name as it was written. */
+  readonly nameBytes: Uint8Array;
+  readonly method: number;
+  readonly flags: number;
+  readonly bytes: bigint;
+  /** Of its header in the file. */
+  readonly position: bigint;
+}
+
+/**
+ * The entries of a directory, each checked on its own.
+ * @throws UserError at the first that is refused, or at the end when they are not as many as was said.
+ */
+export function* readDirectory(
+  file: ByteFile,
+  { position, bytes, entries }: DirectoryPlace,
+): Generator<DirectoryEntry, void, void> {
+  const directory = file.read(position, bytes);
+  let count = 0n;
+  let at = 0;
+  for (; count < entries; count++) {
+    const end = endOfEntry(directory, at);
+    if (end > bytes) break;
+    yield readEntry(file.path, directory.subarray(at, end), position + at);
+    at = end;
+  }
+  if (count !== entries || at !== bytes) {
+    throw refusal(file.path, {
+      rule: 'zip-directory-entries',
+      place: `byte ${position + at}`,
+      message: `the directory has ${count} entries in ${at} bytes, expected ${entries} in ${bytes}`,
+      suggestion: SAVE_AGAIN,
+    });
+  }
+}
+
+/** Infinite when not even the fixed part of the entry is there. */
+function endOfEntry(directory: Buffer, at: number): number {
+  const end = at + RECORD_BYTES.entry;
+  if (end > directory.length) return Number.POSITIVE_INFINITY;
+  const [name, extra, comment] = [28, 30, 32].map((field) => directory.readUInt16LE(at + field));
+  return end + (name ?? 0) + (extra ?? 0) + (comment ?? 0);
+}
+
+/** Bits of the flags that change what the bytes mean: two for encryption, patches, hidden headers. */
+const REFUSED_FLAGS = (1 << 0) | (1 << 5) | (1 << 6) | (1 << 13);
+
+/** @param entry The bytes of one entry, whole. @param at Where they are in the file. */
+function readEntry(path: string, entry: Buffer, at: number): DirectoryEntry {
+  const refuse: Refuse = (broken) =>
+    refusal(path, { place: `byte ${at}`, suggestion: SAVE_AGAIN, ...broken });
+  if (entry.readUInt32LE(0) !== SIGNATURES.entry) {
+    throw refuse({ rule: 'zip-entry', message: 'an entry of the directory should begin here' });
+  }
+  const nameEnd = RECORD_BYTES.entry + entry.readUInt16LE(28);
+  const nameBytes = entry.subarray(RECORD_BYTES.entry, nameEnd);
+  const name = readName(path, nameBytes, at);
+  const refuseEntry: Refuse = (broken) => refuse({ place: entryPlace(name), ...broken });
+
+  checkAttributes(entry.readUInt32LE(38), refuseEntry);
+  const flags = entry.readUInt16LE(8);
+  const method = entry.readUInt16LE(10);
+  if ((flags & REFUSED_FLAGS) !== 0) {
+    throw refuseEntry({
+      rule: 'zip-flags',
+      message: `is encrypted or a patch: its flags are 0x${flags.toString(16)}`,
+    });
+  }
+  if (method !== STORED) {
+    throw refuseEntry({
+      rule: 'zip-method',
+      message: `is compressed by method ${method}, expected ${STORED}, which is none`,
+      suggestion:
+        'unpack it and pack it again without compression (zip -0 -D -r), or save it again with torch.save',
+    });
+  }
+  const extra = entry.subarray(nameEnd, nameEnd + entry.readUInt16LE(30));
+  const { bytes, storedBytes, position, disk } = widened(entry, extra, refuseEntry);
+  if (bytes !== storedBytes) {
+    throw refuseEntry({
+      rule: 'zip-sizes',
+      message: `has ${storedBytes} bytes in the archive and ${bytes} unpacked, expected the same`,
+    });
+  }
+  if (disk !== 0) {
+    throw refuseEntry({ rule: 'zip-entry-disk', message: `lies on disk ${disk}, expected 0` });
+  }
+  return { name, nameBytes, method, flags, bytes, position };
+}
+
+/** The bit of MS-DOS for a folder: PyTorch does not read such an entry, and loads uninitialised memory. */
+const FOLDER_ATTRIBUTE = 1 << 4;
+/** The kinds of Unix that a mode gives in its highest four bits: none, and a regular file. */
+const FILE_KINDS: readonly number[] = [0, 8];
+
+/** @param external Attributes of MS-DOS in the low half, the mode of Unix in the high one. */
+function checkAttributes(external: number, refuse: Refuse): void {
+  if ((external & FOLDER_ATTRIBUTE) === 0 && FILE_KINDS.includes(external >>> 28)) return;
+  throw refuse({
+    rule: 'zip-attributes',
+    message: `has the attributes 0x${external.toString(16)} of a folder, a link or a device, expected those of a regular file`,
+  });
+}
+
+export type Refuse = (broken: Omit<Refusal, 'place'> & { readonly place?: string }) => Error;
+
+/** Fields of 32 bits that can be saturated, in the order in which the zip64 field makes up for them. */
+const WIDENED = { bytes: 24, storedBytes: 20, position: 42 } as const;
+/** Of 16 bits, widened to 32. */
+const DISK = 34;
+
+/** Sizes, position and disk of an entry, from its zip64 field where its own fields are saturated. */
+function widened(entry: Buffer, extra: Buffer, refuse: Refuse) {
+  const field = zip64Field(extra, refuse);
+  const missing = Object.values(WIDENED).filter((at) => entry.readUInt32LE(at) === SATURATED_32);
+  const isDiskMissing = entry.readUInt16LE(DISK) === SATURATED_16;
+  const expected = 8 * missing.length + (isDiskMissing ? 4 : 0);
+  if (field.length !== expected) {
+    throw refuse({
+      rule: 'zip-64-extra',
+      message: `has a zip64 field of ${field.length} bytes, expected ${expected}`,
+    });
+  }
+  const read = (at: (typeof missing)[number]) => {
+    const index = missing.indexOf(at);
+    return index < 0 ? BigInt(entry.readUInt32LE(at)) : field.readBigUInt64LE(8 * index);
+  };
+  return {
+    bytes: read(WIDENED.bytes),
+    storedBytes: read(WIDENED.storedBytes),
+    position: read(WIDENED.position),
+    disk: isDiskMissing ? field.readUInt32LE(8 * missing.length) : entry.readUInt16LE(DISK),
+  };
+}
+
+const ABSENT = Buffer.alloc(0);
+
+/** What the extra field for zip64 holds; nothing when there is none. */
+export function zip64Field(extra: Buffer, refuse: Refuse): Buffer {
+  const found: Buffer[] = [];
+  let at = 0;
+  while (at + EXTRA_HEAD_BYTES <= extra.length) {
+    const start = at + EXTRA_HEAD_BYTES;
+    const end = start + extra.readUInt16LE(at + 2);
+    if (end > extra.length) break;
+    if (extra.readUInt16LE(at) === ZIP64_EXTRA) found.push(extra.subarray(start, end));
+    at = end;
+  }
+  if (at !== extra.length || found.length > 1) {
+    throw refuse({
+      rule: 'zip-extra',
+      message: `has ${extra.length} bytes of extra fields, of which ${at} are whole fields and ${found.length} for zip64`,
+    });
+  }
+  return found[0] ?? ABSENT;
+}

@@ -1,0 +1,177 @@
+import type { ByteFile } from '../../byte-file.js';
+import { type Refusal, refusal } from '../../refusal.js';
+import { SAVE_AGAIN } from '../advice.js';
+import { END64_LENGTH, RECORD_BYTES, SIGNATURES } from './zip-format.js';
+
+/** Where the directory of an archive lies. */
+export interface DirectoryPlace {
+  readonly position: number;
+  readonly bytes: number;
+  /** As the end record says. */
+  readonly entries: bigint;
+}
+
+/** Room for some 200,000 entries: far more than any model has tensors. */
+const MAX_DIRECTORY_BYTES = 16 * 2 ** 20;
+
+/** Where the records stand in the last bytes of a file that has them all. */
+const AT = {
+  end64: 0,
+  locator64: RECORD_BYTES.end64,
+  end: RECORD_BYTES.end64 + RECORD_BYTES.locator64,
+} as const;
+const TAIL_BYTES = AT.end + RECORD_BYTES.end;
+
+/** What the end record says, and the zip64 end record in wider fields. */
+interface End {
+  readonly disk: bigint;
+  readonly directoryDisk: bigint;
+  readonly entriesOnDisk: bigint;
+  readonly entries: bigint;
+  readonly bytes: bigint;
+  readonly position: bigint;
+}
+
+/** What a field of the end record says when only the zip64 end record has room for its value. */
+const SATURATED: End = {
+  disk: 0xffffn,
+  directoryDisk: 0xffffn,
+  entriesOnDisk: 0xffffn,
+  entries: 0xffffn,
+  bytes: 0xffff_ffffn,
+  position: 0xffff_ffffn,
+};
+
+/**
+ * Reads the records at the end of an archive.
+ * @throws UserError when they are not there, contradict each other or give another place than the one
+ * right before them for the directory.
+ */
+export function readEnd(file: ByteFile): DirectoryPlace {
+  const tail = readTail(file);
+  /** Where in the file a place of the tail is. */
+  const position = (at: number) => file.size - TAIL_BYTES + at;
+  const refuse = (at: number, broken: Pick<Refusal, 'rule' | 'message'>) =>
+    refusal(file.path, {
+      ...broken,
+      place: `byte ${Math.max(0, position(at))}`,
+      suggestion: SAVE_AGAIN,
+    });
+
+  if (tail.readUInt32LE(AT.end) !== SIGNATURES.end || tail.readUInt16LE(AT.end + 20) !== 0) {
+    throw refuse(AT.end, {
+      rule: 'zip-end',
+      message:
+        'the file does not end with the end record of a zip archive without a comment: it was cut short, or something follows',
+    });
+  }
+  const has64 = tail.readUInt32LE(AT.locator64) === SIGNATURES.locator64;
+  if (has64) checkEnd64(tail, position(AT.end64), refuse);
+  const end = has64 ? end64Of(tail) : endOf(tail);
+  checkOneDisk(end, has64 ? tail : undefined, refuse);
+
+  const start = has64 ? AT.end64 : AT.end;
+  if (end.position + end.bytes !== BigInt(position(start))) {
+    throw refuse(start, {
+      rule: 'zip-directory-place',
+      message: `the directory has ${end.bytes} bytes from byte ${end.position} on, but should end here`,
+    });
+  }
+  if (end.bytes > MAX_DIRECTORY_BYTES) {
+    throw refuse(start, {
+      rule: 'zip-directory-size',
+      message: `the directory has ${end.bytes} bytes, expected at most ${MAX_DIRECTORY_BYTES}`,
+    });
+  }
+  // Exact: both lie within the file.
+  return { position: Number(end.position), bytes: Number(end.bytes), entries: end.entries };
+}
+
+/** The last bytes of the file, after zeros when it has fewer. */
+function readTail(file: ByteFile): Buffer {
+  const tail = Buffer.alloc(TAIL_BYTES);
+  const present = Math.min(file.size, TAIL_BYTES);
+  file.readInto(tail.subarray(TAIL_BYTES - present), file.size - present);
+  return tail;
+}
+
+type RefuseAt = (at: number, broken: Pick<Refusal, 'rule' | 'message'>) => Error;
+
+/** @param position Where the zip64 end record should be. */
+function checkEnd64(tail: Buffer, position: number, refuse: RefuseAt): void {
+  const located = tail.readBigUInt64LE(AT.locator64 + 8);
+  if (located !== BigInt(position)) {
+    throw refuse(AT.locator64, {
+      rule: 'zip-64-locator',
+      message: `the zip64 end record is said to be at byte ${located}, expected ${position}`,
+    });
+  }
+  const length = tail.readBigUInt64LE(AT.end64 + 4);
+  if (tail.readUInt32LE(AT.end64) !== SIGNATURES.end64 || length !== END64_LENGTH) {
+    throw refuse(AT.end64, {
+      rule: 'zip-64-end',
+      message: `a zip64 end record of length ${END64_LENGTH} should be here`,
+    });
+  }
+  const narrow = endOf(tail);
+  const wide = end64Of(tail);
+  const differing = (Object.keys(SATURATED) as (keyof End)[]).find(
+    (field) => narrow[field] !== SATURATED[field] && narrow[field] !== wide[field],
+  );
+  if (differing !== undefined) {
+    throw refuse(AT.end64, {
+      rule: 'zip-64-agrees',
+      message: `the zip64 end record says ${wide[differing]} for ${MEANINGS[differing]}, and the end record ${narrow[differing]}`,
+    });
+  }
+}
+
+const MEANINGS: Readonly<Record<keyof End, string>> = {
+  disk: 'the number of this disk',
+  directoryDisk: 'the disk of the directory',
+  entriesOnDisk: 'the entries on this disk',
+  entries: 'the entries',
+  bytes: 'the bytes of the directory',
+  position: 'the position of the directory',
+};
+
+function endOf(tail: Buffer): End {
+  return {
+    disk: BigInt(tail.readUInt16LE(AT.end + 4)),
+    directoryDisk: BigInt(tail.readUInt16LE(AT.end + 6)),
+    entriesOnDisk: BigInt(tail.readUInt16LE(AT.end + 8)),
+    entries: BigInt(tail.readUInt16LE(AT.end + 10)),
+    bytes: BigInt(tail.readUInt32LE(AT.end + 12)),
+    position: BigInt(tail.readUInt32LE(AT.end + 16)),
+  };
+}
+
+function end64Of(tail: Buffer): End {
+  return {
+    disk: BigInt(tail.readUInt32LE(AT.end64 + 16)),
+    directoryDisk: BigInt(tail.readUInt32LE(AT.end64 + 20)),
+    entriesOnDisk: tail.readBigUInt64LE(AT.end64 + 24),
+    entries: tail.readBigUInt64LE(AT.end64 + 32),
+    bytes: tail.readBigUInt64LE(AT.end64 + 40),
+    position: tail.readBigUInt64LE(AT.end64 + 48),
+  };
+}
+
+/** @param tail When it has a zip64 locator. */
+function checkOneDisk(end: End, tail: Buffer | undefined, refuse: RefuseAt): void {
+  const locatorDisk = tail?.readUInt32LE(AT.locator64 + 4) ?? 0;
+  const disks = tail?.readUInt32LE(AT.locator64 + 16) ?? 1;
+  const isOne =
+    end.disk === 0n &&
+    end.directoryDisk === 0n &&
+    end.entriesOnDisk === end.entries &&
+    locatorDisk === 0 &&
+    disks === 1;
+  if (!isOne) {
+    throw refuse(AT.end, {
+      rule: 'zip-one-disk',
+      message:
+        'the end records tell of an archive in several parts, expected one part that holds all',
+    });
+  }
+}

@@ -1,0 +1,147 @@
+/** The records that make an archive one of PyTorch's. */
+import type { ByteFile } from '../../byte-file.js';
+import { refusal } from '../../refusal.js';
+import { quoted } from '../../wording.js';
+import { SAVE_AGAIN } from '../advice.js';
+
+/** The content of one entry. */
+export interface ZipRecord {
+  /** Of its first byte in the file. */
+  readonly position: number;
+  readonly bytes: number;
+}
+
+/** What the records of an archive say about it. */
+export interface RecordFindings {
+  readonly isBigEndian: boolean;
+  /** What is odd, but harmless. */
+  readonly warnings: readonly string[];
+}
+
+/** More than any record that is a word or a number has. */
+const MAX_WORD_BYTES = 16;
+
+const MAX_SHOWN_NAMES = 3;
+
+/** PyTorch reads the second one where both are. */
+const VERSION_RECORDS = ['version', '.data/version'] as const;
+
+/** caffe2/serialize/inline_container.h, torch/serialization.py */
+const KNOWN =
+  /^(data\.pkl|data\/[0-9]+|byteorder|version|\.data\/(version|serialization_id)|\.format_version|\.storage_alignment)$/;
+
+/**
+ * Reads the records that say how to read the others.
+ * @throws UserError when one is missing, or says something unknown.
+ */
+export function checkTorchRecords(
+  file: ByteFile,
+  records: ReadonlyMap<string, ZipRecord>,
+): RecordFindings {
+  checkCase(file, records);
+  checkKind(file, records);
+  checkVersion(file, records);
+  const byteorder = wordOf(file, records, 'byteorder') ?? 'little';
+  if (byteorder !== 'little' && byteorder !== 'big') {
+    throw refusal(file.path, {
+      rule: 'zip-byteorder',
+      place: 'record byteorder',
+      message: `says ${quoted(byteorder)}, expected "little" or "big"`,
+      suggestion: SAVE_AGAIN,
+    });
+  }
+  const alignment = wordOf(file, records, '.storage_alignment') ?? '64';
+  if (!/^[0-9]+$/.test(alignment)) {
+    throw refusal(file.path, {
+      rule: 'zip-alignment',
+      place: 'record .storage_alignment',
+      message: `says ${quoted(alignment)}, expected a number`,
+      suggestion: SAVE_AGAIN,
+    });
+  }
+  return { isBigEndian: byteorder === 'big', warnings: strangers(records) };
+}
+
+/** PyTorch finds records in whatever case their names are. */
+function checkCase(file: ByteFile, records: ReadonlyMap<string, ZipRecord>): void {
+  for (const name of records.keys()) {
+    if (KNOWN.test(name) || !KNOWN.test(name.toLowerCase())) continue;
+    throw refusal(file.path, {
+      rule: 'zip-name-case',
+      place: `record ${quoted(name)}`,
+      message: `PyTorch ignores the case of letters and reads this record as ${quoted(name.toLowerCase())}`,
+      suggestion: SAVE_AGAIN,
+    });
+  }
+}
+
+function checkKind(file: ByteFile, records: ReadonlyMap<string, ZipRecord>): void {
+  if (records.size === 0) {
+    throw refusal(file.path, {
+      rule: 'zip-content',
+      message: 'is a zip archive that holds nothing',
+      suggestion: SAVE_AGAIN,
+    });
+  }
+  if (records.has('constants.pkl')) {
+    throw refusal(file.path, {
+      rule: 'zip-torchscript',
+      place: 'record constants.pkl',
+      message: 'is a TorchScript module, which is a program and not only weights',
+      suggestion: 'load it with torch.jit.load, and save its state_dict() instead',
+    });
+  }
+  if (!records.has('data.pkl')) {
+    throw refusal(file.path, {
+      rule: 'zip-pickle',
+      message: 'is a zip archive without data.pkl, and so not written by torch.save',
+      suggestion: 'if weights are packed in it, unpack it first',
+    });
+  }
+}
+
+function checkVersion(file: ByteFile, records: ReadonlyMap<string, ZipRecord>): void {
+  const versions = VERSION_RECORDS.filter((name) => records.has(name));
+  if (versions.length === 0) {
+    throw refusal(file.path, {
+      rule: 'zip-version-record',
+      message: 'has neither a record version nor .data/version',
+      suggestion: SAVE_AGAIN,
+    });
+  }
+  for (const name of versions) {
+    const version = wordOf(file, records, name) ?? '';
+    if (/^([1-9]|10)\n?$/.test(version)) continue;
+    throw refusal(file.path, {
+      rule: 'zip-version',
+      place: `record ${name}`,
+      message: `says ${quoted(version)}, expected a number from 1 to 10`,
+      suggestion: 'save it with an older PyTorch, or with its defaults',
+    });
+  }
+}
+
+/** The text of a small record, cut when it is no small one; undefined without such a record. */
+function wordOf(
+  file: ByteFile,
+  records: ReadonlyMap<string, ZipRecord>,
+  name: string,
+): string | undefined {
+  const record = records.get(name);
+  if (record === undefined) return undefined;
+  const isWhole = record.bytes <= MAX_WORD_BYTES;
+  const text = file
+    .read(record.position, Math.min(record.bytes, MAX_WORD_BYTES))
+    .toString('latin1');
+  return isWhole ? text : `${text}…`;
+}
+
+/** What PyTorch's own files do not hold is never looked at, and told. */
+function strangers(records: ReadonlyMap<string, ZipRecord>): string[] {
+  const names = [...records.keys()].filter((name) => !KNOWN.test(name));
+  if (names.length === 0) return [];
+  const shown = names.slice(0, MAX_SHOWN_NAMES).map(quoted).join(', ');
+  const more =
+    names.length > MAX_SHOWN_NAMES ? ` and ${names.length - MAX_SHOWN_NAMES} others` : '';
+  return [`ignored, because PyTorch writes no such records: ${shown}${more}`];
+}

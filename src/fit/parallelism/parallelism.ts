@@ -1,0 +1,180 @@
+/** How a model is spread over GPUs: replicas, pipeline stages, and GPUs that share each layer. */
+import type { LanguageModel, Layer } from '../../architecture/layer.js';
+import type { Param } from '../../architecture/param.js';
+import { remembered } from '../../architecture/remember.js';
+import { tensorsOf } from '../../architecture/walk.js';
+import { type Figure, figure } from '../../budget/figure.js';
+import { requirePositions } from '../../budget/setting.js';
+import { embeddingsOf, type Trained } from '../../budget/training.js';
+import { UserError } from '../../errors.js';
+import type { TrainingFitSetting } from '../training/training-setting.js';
+import { type Cut, elementsPerGpu, isDealtEqually, tensorCuts } from './tensor-cuts.js';
+import { nearestDivisors, requireTensorParallel } from './tensor-parallel.js';
+
+export interface Parallelism {
+  readonly tensor: number;
+  readonly pipeline: number;
+  /** Replicas of the model: gpus / (tensor · pipeline). */
+  readonly replicas: number;
+  /** Micro-batches of a replica in a step of the optimizer. */
+  readonly microBatches: number;
+}
+
+/** @throws UserError when the GPUs, the blocks or the layers cannot be divided so. */
+export function parallelismOf(model: LanguageModel, setting: TrainingFitSetting): Parallelism {
+  const { cluster, tensorParallel: tensor, pipelineParallel: pipeline } = setting;
+  requirePositions(setting.context, model.positions);
+  const { gpus } = cluster;
+  if (gpus % (tensor * pipeline) !== 0) {
+    const [flag, value] =
+      gpus % tensor === 0 ? ['--pipeline-parallel', pipeline] : ['--tensor-parallel', tensor];
+    const left = flag === '--pipeline-parallel' ? gpus / tensor : gpus;
+    throw new UserError('usage', `${flag}: ${value} does not divide ${left} GPUs`, {
+      suggestion: `write ${nearestDivisors(left, value as number).join(' or ')}`,
+    });
+  }
+  if (pipeline > model.blocks.length) {
+    throw new UserError(
+      'usage',
+      `--pipeline-parallel: ${pipeline} stages are more than the ${model.blocks.length} blocks`,
+      { suggestion: `write at most ${model.blocks.length}` },
+    );
+  }
+  requireTensorParallel(model, tensor);
+  const replicas = gpus / (tensor * pipeline);
+  const { globalBatchTokens, microBatch, context } = setting;
+  const microBatches =
+    globalBatchTokens === undefined
+      ? pipeline
+      : Math.max(1, Math.round(globalBatchTokens / (microBatch * context * replicas)));
+  return { tensor, pipeline, replicas, microBatches };
+}
+
+/** Some consecutive blocks, with what stands before the first and after the last block of the model. */
+export interface Stage {
+  readonly stage: number;
+  /** Its first block. */
+  readonly from: number;
+  /** The one after its last. */
+  readonly to: number;
+  /** Its parameters, as far as a GPU has them. */
+  readonly trained: readonly Trained[];
+  readonly parameters: Figure;
+  /** Values of its buffers. */
+  readonly buffers: number;
+  /** Parameters of its largest block, as far as a GPU has them. */
+  readonly largestBlock: number;
+}
+
+/**
+ * Blocks in stages, as equally as they can be. A layer that blocks share is held by each stage that has one of
+ * them.
+ */
+export function stagesOf(
+  model: LanguageModel,
+  { tensor, pipeline }: Parallelism,
+): readonly Stage[] {
+  const known = spreadings(model);
+  const key = `${tensor} ${pipeline}`;
+  const stages = known.get(key) ?? spread(model, tensor, pipeline);
+  known.set(key, stages);
+  return stages;
+}
+
+/** Stages of a model, by how many there are and how many GPUs share each. */
+const spreadings = remembered<LanguageModel, Map<string, readonly Stage[]>>(() => new Map());
+
+/** A parameter, and how GPUs that share its layer cut it. */
+interface SharedParam {
+  readonly elements: number;
+  readonly isEmbedding: boolean;
+  readonly cut: Cut | undefined;
+}
+
+function spread(model: LanguageModel, tensor: number, pipeline: number): Stage[] {
+  const cuts = tensorCuts(model);
+  const embeddings = embeddingsOf(model);
+  const parametersIn = (layers: readonly Layer[]): SharedParam[] =>
+    tensorsIn(layers, 'parameter').map((param) => ({
+      elements: param.elements,
+      isEmbedding: embeddings.has(param),
+      cut: cuts.get(param),
+    }));
+  return Array.from({ length: pipeline }, (_, stage) => {
+    const border = (index: number) => Math.floor((model.blocks.length * index) / pipeline);
+    const [from, to] = [border(stage), border(stage + 1)];
+    const blocks = model.blocks.slice(from, to);
+    const layers = layersBetween(model, from, to);
+    const trained = parametersIn(layers);
+    return {
+      stage,
+      from,
+      to,
+      trained: trained.map((each) => ({
+        elements: ofGpu(each, tensor),
+        isEmbedding: each.isEmbedding,
+      })),
+      parameters: parametersFigure(trained, tensor),
+      buffers: sumOf(tensorsIn(layers, 'buffer'), ({ elements }) => elements),
+      largestBlock: Math.max(
+        ...blocks.map((block) => sumOf(parametersIn([block]), (each) => ofGpu(each, tensor))),
+      ),
+    };
+  });
+}
+
+const ofGpu = ({ elements, cut }: SharedParam, gpus: number): number =>
+  elementsPerGpu(elements, cut, gpus);
+
+const sumOf = <T>(all: readonly T[], of: (each: T) => number): number =>
+  all.reduce((sum, each) => sum + of(each), 0);
+
+function layersBetween(model: LanguageModel, from: number, to: number): readonly Layer[] {
+  const { embedding, embeddingSteps, blocks, norm, head, logitSteps } = model;
+  return [
+    ...(from === 0 ? [embedding, ...embeddingSteps] : []),
+    ...blocks.slice(from, to),
+    ...(to === blocks.length ? [norm, head, ...logitSteps] : []),
+  ];
+}
+
+/** Each once: tied, the head's weight is the embedding's, and two stages that hold one of them have it both. */
+const tensorsIn = (layers: readonly Layer[], role: Param['role']): readonly Param[] =>
+  [...new Set(layers.flatMap(heldBy))].filter((tensor) => tensor.role === role);
+
+const heldBy = remembered(tensorsOf);
+
+function parametersFigure(trained: readonly SharedParam[], gpus: number): Figure {
+  const elements = ({ elements }: SharedParam) => elements;
+  if (gpus === 1) {
+    return figure({
+      label: 'parameters of a GPU',
+      unit: 'parameters',
+      formula: 'parameters',
+      inputs: { parameters: sumOf(trained, elements) },
+      source: 'each tensor of the stage once',
+    });
+  }
+  const cut = trained.filter((each) => each.cut !== undefined);
+  const isShared = ({ cut }: SharedParam) => cut?.runs.every(isDealtEqually);
+  return figure({
+    label: 'parameters of a GPU',
+    unit: 'parameters',
+    formula: 'whole + shared / tensor + vocabulary_rows',
+    inputs: {
+      whole: sumOf(
+        trained.filter((each) => each.cut === undefined),
+        elements,
+      ),
+      shared: sumOf(cut.filter(isShared), elements),
+      tensor: gpus,
+      vocabulary_rows: sumOf(
+        cut.filter((each) => !isShared(each)),
+        (each) => ofGpu(each, gpus),
+      ),
+    },
+    source:
+      'products by columns and rows, heads, channels and the vocabulary (padded) are shared; norms, routers, ' +
+      'tables and low-rank parts are not (arXiv 1909.08053)',
+  });
+}

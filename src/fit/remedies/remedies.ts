@@ -1,0 +1,121 @@
+/** The fewest changes of a setting that make a training fit; and how far one that fits could be taken. */
+import type { LanguageModel } from '../../architecture/layer.js';
+import { peakIfKnown } from '../../hardware/peak.js';
+import { largest } from '../largest.js';
+import { parallelismOf } from '../parallelism/parallelism.js';
+import { MOST_GPUS } from '../parallelism/tensor-parallel.js';
+import { computedIn, stepTimeOf, tokensOfStep } from '../training/step-time.js';
+import type { Remedy } from '../training/training.js';
+import { fitTrainingMemory } from '../training/training-memory.js';
+import type { TrainingFitSetting } from '../training/training-setting.js';
+import { type Combination, Fitting, fewestChanges, flagsOf } from './option-search.js';
+import {
+  CHANGING,
+  type Change,
+  doubled,
+  type Flags,
+  type Lever,
+  leversOf,
+  onGpus,
+} from './options.js';
+
+/** As many are told at most. */
+const MOST_REMEDIES = 6;
+/** With as many that change as little, none with more changes is looked for. */
+const ENOUGH = 3;
+
+/**
+ * What makes a training fit, the fewest changes first: of those that leave it the same training, then of those that do
+ * not; and the fewest GPUs, doubled, on which it would. Each is computed anew.
+ */
+export function remediesFor(model: LanguageModel, asked: TrainingFitSetting): Remedy[] {
+  // With fewer replicas or smaller micro-batches, a step is to have as many tokens all the same.
+  const setting = { ...asked, globalBatchTokens: stepTokensOf(model, asked) };
+  const fitting = new Fitting(model, setting);
+  const levers = leversOf(setting, model);
+  const same = levers.filter(({ name }) => !CHANGING.includes(name));
+  const found = fewestChanges(fitting, same, ENOUGH);
+  const further = found.length === 0 ? fewestChanges(fitting, levers, 1) : singles(fitting, levers);
+  const more = found.length === 0 ? onMoreGpus(model, setting) : [];
+  // The least number of GPUs is told in any case, if nothing else is of help.
+  return [...found, ...further.slice(0, MOST_REMEDIES - more.length), ...more]
+    .slice(0, MOST_REMEDIES)
+    .map((changes) => remedyOf(model, asked, withTokens(model, asked, flagsOf(changes)), changes));
+}
+
+/** Changes of the training itself that are enough alone. */
+const singles = (fitting: Fitting, levers: readonly Lever[]): Combination[] =>
+  levers
+    .filter(({ name }) => CHANGING.includes(name))
+    .flatMap((lever) => fewestChanges(fitting, [lever], 1));
+
+/** The fewest GPUs on which it fits, with as few other changes as that needs. */
+function onMoreGpus(model: LanguageModel, setting: TrainingFitSetting): Combination[] {
+  for (const gpus of doubled(2 * setting.cluster.gpus, MOST_GPUS)) {
+    const more = onGpus(setting, gpus);
+    const wider = { ...setting, ...more.flags };
+    const fitting = new Fitting(model, wider);
+    if (fitting.fits([])) return [[more]];
+    const levers = leversOf(wider, model).filter(({ name }) => !CHANGING.includes(name));
+    const found = fewestChanges(fitting, levers, 1).slice(0, ENOUGH);
+    if (found.length > 0) return found.map((changes) => [more, ...changes]);
+  }
+  return [];
+}
+
+const stepTokensOf = (model: LanguageModel, setting: TrainingFitSetting): number =>
+  tokensOfStep(setting, parallelismOf(model, setting)).value;
+
+/** … and the tokens of a step, where they would change. */
+function withTokens(model: LanguageModel, asked: TrainingFitSetting, flags: Flags): Flags {
+  const tokens = stepTokensOf(model, asked);
+  return stepTokensOf(model, { ...asked, ...flags }) === tokens
+    ? flags
+    : { ...flags, globalBatchTokens: tokens };
+}
+
+/** Flags that make it fit, with what they make of memory and speed. */
+function remedyOf(
+  model: LanguageModel,
+  asked: TrainingFitSetting,
+  flags: Flags,
+  changes: Combination,
+): Remedy {
+  const setting = { ...asked, ...flags };
+  const { total, stages } = fitTrainingMemory(model, setting);
+  const isTimed = peakIfKnown(setting.cluster.gpu, computedIn(setting)) !== null;
+  return {
+    change: listed(changes.map(({ words }) => words)),
+    flags,
+    total,
+    tokensPerSecond: isTimed ? stepTimeOf(model, setting, stages).tokensPerSecond : null,
+  };
+}
+
+const listed = (words: readonly string[]): string =>
+  [words.slice(0, -1).join(', '), ...words.slice(-1)].filter((part) => part !== '').join(' and ');
+
+/** The largest micro-batch, and the longest context, with which a training that fits still does. */
+export function roomFor(model: LanguageModel, setting: TrainingFitSetting): Remedy[] {
+  const { microBatch, context } = setting;
+  const fitting = new Fitting(model, setting);
+  const fitsWith = (flags: Change['flags']) => fitting.fits([{ words: '', flags }]);
+  const batches = largest(
+    Math.max(microBatch, MOST_SEQUENCES),
+    (value) => value <= microBatch || fitsWith({ microBatch: value }),
+  );
+  const contexts = largest(
+    model.positions,
+    (value) => value <= context || fitsWith({ context: value }),
+  );
+  const changes = [
+    { words: `up to a micro-batch of ${batches}`, flags: { microBatch: batches } },
+    { words: `up to a context of ${contexts}`, flags: { context: contexts } },
+  ];
+  return changes
+    .filter(({ flags }) => flags.microBatch !== microBatch && flags.context !== context)
+    .map((change) => remedyOf(model, setting, change.flags, [change]));
+}
+
+/** Beyond this nobody asks how many more sequences there is room for. */
+const MOST_SEQUENCES = 65_536;

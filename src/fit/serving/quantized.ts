@@ -1,0 +1,203 @@
+/**
+ * What weights take as they are served: with the scales of their groups or blocks, whole or cut for several GPUs that
+ * share each layer.
+ *
+ * Quantised are the products with weights inside the blocks, experts included. Embedding, head, norms, routers,
+ * convolutions, biases and other vectors stay in 16 bits, as GPTQ (arXiv 2210.17323), AWQ (arXiv 2306.00978),
+ * LLM.int8() (arXiv 2208.07339) and DeepSeek-V3 in 8 bits (arXiv 2412.19437, section 3.3) leave them. A group is a run
+ * of values within a row, which is what one output multiplies its inputs with; the last group of a row may be shorter
+ * and has a scale of its own all the same. A row ends on a whole byte.
+ */
+import {
+  COMPONENTS,
+  type Component,
+  type LanguageModel,
+  type Layer,
+} from '../../architecture/layer.js';
+import type { Param } from '../../architecture/param.js';
+import { remembered } from '../../architecture/remember.js';
+import {
+  expertLayers,
+  isProduct,
+  type OwnedTensor,
+  ownedTensors,
+  tensorsOf,
+  walk,
+} from '../../architecture/walk.js';
+import { inputWidth, outputWidth } from '../../architecture/widths.js';
+import { type Figure, figure, sumFigure } from '../../budget/figure.js';
+import { bufferBytes } from '../../budget/parameters.js';
+import { DTYPES } from '../../tensor/dtype.js';
+import { type Cut, elementsPerGpu, shareOf, tensorCuts } from '../parallelism/tensor-cuts.js';
+import { type BlockBits, WEIGHT_DTYPES, type WeightFormat } from './weight-types.js';
+
+/** A matrix as it is stored: so many rows, of so many values each. */
+interface Matrix {
+  readonly rows: number;
+  readonly length: number;
+  /** Matrices like it in the same tensor. */
+  readonly copies: number;
+}
+
+/** A model's tensors with what serving needs to know of them. */
+export interface WeightLayout {
+  readonly owned: readonly OwnedTensor[];
+  /** Tensors that a token looks up a row of and no product reads. */
+  readonly lookups: ReadonlySet<Param>;
+  /** Of the routed experts. */
+  readonly experts: ReadonlySet<Param>;
+  readonly quantised: ReadonlyMap<Param, Matrix>;
+  /** Embedding and head, which GGUF quantises: tied, they are a head. */
+  readonly tables: ReadonlyMap<Param, 'embedding' | 'head'>;
+  readonly cuts: ReadonlyMap<Param, Cut>;
+}
+
+/** Reads a model once; all else is asked of what this gives. */
+export const weightLayout: (model: LanguageModel) => WeightLayout = remembered((model) => {
+  const inBlocks = model.blocks.flatMap(walk).map(({ layer }) => layer);
+  const mixtures = inBlocks.filter((layer) => layer.kind === 'mixtureOfExperts');
+  // The gate of the shared experts is as small as a router, and left alone like it.
+  const gates = new Set(mixtures.map(({ sharedGate }) => sharedGate?.weight));
+  const products = inBlocks.flatMap(productsIn).filter(([weight]) => !gates.has(weight));
+  const experts = mixtures.flatMap(({ experts }) => expertLayers(experts).flatMap(tensorsOf));
+  const { embedding, head } = model;
+  const tied = embedding.weight === head.weight;
+  return {
+    owned: ownedTensors(model),
+    lookups: new Set(tied ? [] : [embedding.weight]),
+    experts: new Set(experts),
+    quantised: new Map(products),
+    tables: new Map([
+      [embedding.weight, 'embedding'],
+      [head.weight, 'head'],
+    ]),
+    cuts: tensorCuts(model),
+  };
+});
+
+/** Bytes of the weights on the fullest of several GPUs, by what they are for. */
+export interface ServedWeights {
+  readonly parts: readonly { readonly part: string; readonly bytes: Figure }[];
+  readonly total: Figure;
+}
+
+/** @param which Only these tensors, if given. */
+export function servedWeights(
+  layout: WeightLayout,
+  format: WeightFormat,
+  gpus: number,
+  which: (tensor: Param) => boolean = () => true,
+): ServedWeights {
+  const byComponent = new Map<Component, Param[]>();
+  let bufferValues = 0;
+  for (const { tensor, component } of layout.owned) {
+    if (!which(tensor)) continue;
+    if (tensor.role === 'buffer') bufferValues += tensor.elements;
+    else {
+      const tensors = byComponent.get(component);
+      if (tensors) tensors.push(tensor);
+      else byComponent.set(component, [tensor]);
+    }
+  }
+  const parts = [...byComponent].map(([component, tensors]) => ({
+    part: component as string,
+    bytes: componentBytes(COMPONENTS[component], tensors, layout, format, gpus),
+  }));
+  if (bufferValues > 0) parts.push({ part: 'buffers', bytes: bufferBytes(bufferValues) });
+  const total = sumFigure(
+    gpus === 1 ? 'weights' : `weights on one of ${gpus} GPUs`,
+    'bytes',
+    Object.fromEntries(parts.map(({ part, bytes }) => [part, bytes])),
+    'sum of the parts',
+  );
+  return { parts, total };
+}
+
+/** Rows of the same length are one input. */
+function componentBytes(
+  label: string,
+  tensors: readonly Param[],
+  layout: WeightLayout,
+  format: WeightFormat,
+  gpus: number,
+): Figure {
+  const { bits, otherBits, blocks, usual, source } = WEIGHT_DTYPES[format.dtype];
+  const rows = new Map<string, { readonly kind: RowKind; readonly length: number; rows: number }>();
+  let others = 0;
+  for (const tensor of tensors) {
+    const cut = layout.cuts.get(tensor);
+    const found = usual || blocks ? quantisedMatrix(tensor, layout, blocks) : undefined;
+    if (found === undefined) others += elementsPerGpu(tensor.elements, cut, gpus);
+    else {
+      const { kind } = found;
+      const { rows: own, length, copies } = matrixOfGpu(found.matrix, cut, gpus);
+      const name = `rows_of_${length}${kind === 'products' ? '' : `_of_${kind}`}`;
+      const known = rows.get(name) ?? { kind, length, rows: 0 };
+      rows.set(name, { ...known, rows: known.rows + own * copies });
+    }
+  }
+  const group_bits = DTYPES[format.scaleDtype].bits + (format.zeroPoints ? bits : 0);
+  const bytesOfRow = (kind: RowKind, length: number) => {
+    // Blocks end with their row, and mean bits are told of 10,000 weights.
+    if (blocks) return `ceildiv(${length} * ${blocks[kind]}, 80000)`;
+    const groups = format.groupSize === 'row' ? '1' : `ceildiv(${length}, ${format.groupSize})`;
+    return `ceildiv(${length} * bits + ${groups} * group_bits, 8)`;
+  };
+  const terms = [...rows].map(
+    ([name, { kind, length }]) => `${name} * ${bytesOfRow(kind, length)}`,
+  );
+  return figure({
+    label: `weights: ${label}`,
+    unit: 'bytes',
+    formula: [...terms, ...(others > 0 ? ['values * other_bits / 8'] : [])].join(' + ') || '0',
+    inputs: {
+      ...Object.fromEntries([...rows].map(([name, { rows: count }]) => [name, count])),
+      ...(terms.length > 0 && !blocks ? { bits, group_bits } : {}),
+      ...(others > 0 ? { values: others, other_bits: otherBits } : {}),
+    },
+    source:
+      terms.length > 0
+        ? `${source}${others > 0 ? `; what is not quantised in ${otherBits} bits` : ''}`
+        : `in ${otherBits} bits`,
+  });
+}
+
+type RowKind = keyof BlockBits;
+
+/** A tensor that is quantised, as rows; nothing of what is left as it is. */
+function quantisedMatrix(
+  tensor: Param,
+  { quantised, tables }: WeightLayout,
+  blocks: BlockBits | undefined,
+): { readonly kind: RowKind; readonly matrix: Matrix } | undefined {
+  const kind = blocks && tables.get(tensor);
+  const [rows = 1, length = 1] = tensor.shape;
+  if (kind) return { kind, matrix: { rows, length, copies: 1 } };
+  const matrix = quantised.get(tensor);
+  return matrix && { kind: 'products', matrix };
+}
+
+/** What the fullest GPU has of a matrix: as rows and their length. */
+function matrixOfGpu({ rows, length, copies }: Matrix, cut: Cut | undefined, gpus: number): Matrix {
+  switch (cut?.along) {
+    case undefined:
+      return { rows, length, copies };
+    case 'rows':
+      return { rows: shareOf(cut, gpus), length, copies };
+    case 'length':
+      return { rows, length: shareOf(cut, gpus), copies };
+  }
+}
+
+/** The weights of a layer's own products. */
+function productsIn(layer: Layer): readonly (readonly [Param, Matrix])[] {
+  if (layer.kind === 'packedExperts') {
+    return [layer.gateUp, layer.down].map((weight) => {
+      const [copies = 1, rows = 1, length = 1] = weight.shape;
+      return [weight, { rows, length, copies }];
+    });
+  }
+  return isProduct(layer)
+    ? [[layer.weight, { rows: outputWidth(layer), length: inputWidth(layer), copies: 1 }]]
+    : [];
+}

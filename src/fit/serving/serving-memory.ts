@@ -1,0 +1,244 @@
+/** What serving keeps in the memory of one GPU: exactly, and what comes on top of it. */
+import type { LanguageModel } from '../../architecture/layer.js';
+import type { Param } from '../../architecture/param.js';
+import { walk } from '../../architecture/walk.js';
+import { outputWidth } from '../../architecture/widths.js';
+import { activationsOf, unlikeBlocks } from '../../budget/activations.js';
+import type { Figure } from '../../budget/figure.js';
+import { type Bounds, type Quantity, quantity } from '../../budget/quantity.js';
+import type { Gpu } from '../../hardware/gpu.js';
+import { eachBound, sumBounds } from '../bounds.js';
+import { elementsPerGpu } from '../parallelism/tensor-cuts.js';
+import { type Allotted, roundingBytes } from '../training/allocator.js';
+import { channelBytes, contextBytes, libraryBytes } from '../training/fixed-workspace.js';
+import { servedWeights } from './quantized.js';
+import { type ServedModel, sequenceState, valueBytes } from './serving-work.js';
+import { WEIGHT_DTYPES } from './weight-types.js';
+
+/** Tokens that are prefilled in one pass; a longer prompt takes several. */
+const PREFILL_CHUNK = 2048;
+
+/** Tokens whose keys and values are allotted together (vLLM, arXiv 2309.06180, section 7.2). */
+const CACHE_BLOCK = 16;
+
+export interface WorkspacePart {
+  readonly part: string;
+  readonly bytes: Bounds;
+}
+
+export interface ServingMemory {
+  readonly weightParts: readonly { readonly part: string; readonly bytes: Figure }[];
+  readonly weights: Figure;
+  readonly cachePerSequence: Figure;
+  readonly cachePerToken: Figure;
+  readonly state: Figure;
+  readonly workspaceParts: readonly WorkspacePart[];
+  readonly workspace: Bounds;
+  readonly total: Bounds;
+}
+
+/** Memory as a function of batch and context, for searches: what depends on neither is computed once. */
+export function servingMemoryOf(
+  served: ServedModel,
+  gpu: Pick<Gpu, 'kind' | 'architecture'>,
+): (batch: number, context: number) => ServingMemory {
+  const { parts, total: weights } = servedWeights(
+    served.layout,
+    served.form.weights,
+    served.form.tensorParallel,
+  );
+  const live = liveActivations(served);
+  const constant = constantParts(served, gpu);
+  return (batch, context) => {
+    const { cache, perToken, state } = sequenceState(served, context);
+    const workspaceParts = [
+      ...constant,
+      activationPart(live, batch, context),
+      logitsPart(served.model, batch),
+      pagingPart(perToken, batch),
+    ];
+    const workspace = sumBounds(
+      'workspace',
+      'bytes',
+      Object.fromEntries(workspaceParts.map(({ part, bytes }) => [identifier(part), bytes])),
+      'sum of the parts',
+    );
+    return {
+      weightParts: parts,
+      weights,
+      cachePerSequence: cache,
+      cachePerToken: perToken,
+      state,
+      workspaceParts,
+      workspace,
+      total: totalOf(batch, { weights, cache, state }, workspace),
+    };
+  };
+}
+
+function totalOf(
+  batch: number,
+  { weights, cache, state }: Readonly<Record<'weights' | 'cache' | 'state', Figure>>,
+  workspace: Bounds,
+): Bounds {
+  return eachBound(workspace, ({ value }) =>
+    quantity({
+      label: 'memory of serving',
+      unit: 'bytes',
+      formula: 'weights + batch * (cache + state) + workspace',
+      inputs: {
+        weights: weights.value,
+        batch,
+        cache: cache.value,
+        state: state.value,
+        workspace: value,
+      },
+      source: 'weights once, caches and states for each sequence, and the workspace',
+    }),
+  );
+}
+
+function constantParts(
+  served: ServedModel,
+  gpu: Pick<Gpu, 'kind' | 'architecture'>,
+): WorkspacePart[] {
+  const { form } = served;
+  const rounding = {
+    part: 'rounding of the allocator',
+    bytes: roundingBytes(gpu, allottedWeights(served)),
+  };
+  const links = { part: 'buffers of all-reduces', bytes: channelBytes(1, gpu) };
+  return [
+    { part: 'driver context and kernels', bytes: contextBytes(gpu) },
+    { part: 'workspace of matrix products', bytes: libraryBytes(gpu) },
+    rounding,
+    ...(form.tensorParallel > 1 ? [links] : []),
+  ];
+}
+
+/** The tensors of a GPU; the experts of a layer are allotted together: into the inner width, and back. */
+function allottedWeights({ model, layout, form }: ServedModel): Allotted[] {
+  const { bits, otherBits, blocks } = WEIGHT_DTYPES[form.weights.dtype];
+  const bitsOf = (tensor: Param) => {
+    const table = blocks && layout.tables.get(tensor);
+    if (table) return blocks[table] / 10_000;
+    return layout.quantised.has(tensor) ? bits : otherBits;
+  };
+  const bytesOf = (tensor: Param) =>
+    (elementsPerGpu(tensor.elements, layout.cuts.get(tensor), form.tensorParallel) *
+      bitsOf(tensor)) /
+    8;
+  const mixtures = walk(model).filter(({ layer }) => layer.kind === 'mixtureOfExperts').length;
+  const ofExperts = [...layout.experts].reduce((sum, tensor) => sum + bytesOf(tensor), 0);
+  return [
+    ...layout.owned
+      .filter(({ tensor }) => !layout.experts.has(tensor))
+      .map(({ tensor }) => ({ count: 1, bytes: bytesOf(tensor) })),
+    ...(mixtures > 0 ? [{ count: 2 * mixtures, bytes: ofExperts / (2 * mixtures) }] : []),
+  ];
+}
+
+/** Bytes that are live for each token of a prefill: in what part of a block at most, and in a whole block. */
+interface Live {
+  readonly stream: number;
+  readonly largestPart: number;
+  readonly block: number;
+}
+
+/** Blocks are mostly alike; of unlike ones the largest. */
+function liveActivations({ model, form }: ServedModel): Live {
+  const bytesPerValue = valueBytes(form);
+  const stream = model.norm.weight.elements * bytesPerValue;
+  const setting = {
+    batch: 1,
+    context: 1,
+    bytesPerValue,
+    recompute: 'selective',
+    tensor: form.tensorParallel,
+  } as const;
+  let [largestPart, block] = [0, 0];
+  for (const each of unlikeBlocks(model)) {
+    const { parts } = activationsOf({ ...model, blocks: [each] }, setting);
+    const inBlock = parts
+      .filter(({ part }) => part !== 'logits' && part !== 'head')
+      .map((part) => Number(part.bytes.value));
+    largestPart = Math.max(largestPart, ...inBlock);
+    block = Math.max(
+      block,
+      inBlock.reduce((total, value) => total + value, 0),
+    );
+  }
+  return { stream, largestPart, block };
+}
+
+function activationPart(
+  { stream, largestPart, block }: Live,
+  batch: number,
+  context: number,
+): WorkspacePart {
+  // Decoding has a token of each sequence, a prefill a chunk of tokens.
+  const tokens = {
+    lower: batch,
+    expected: prefilled(batch, context),
+    upper: prefilled(batch, context),
+  };
+  const live = { lower: 0, expected: largestPart, upper: block };
+  const part = 'activations';
+  return {
+    part,
+    bytes: eachBound(tokens, (count, name) =>
+      bytes(
+        part,
+        'tokens * (stream + live)',
+        { tokens: count, stream, live: live[name] },
+        `lower: the residual stream of a step of decoding; expected: a prefill of up to ${PREFILL_CHUNK} tokens, the ` +
+          `stream and the largest part of a block; upper: all of a block at once`,
+      ),
+    ),
+  };
+}
+
+const prefilled = (batch: number, context: number) =>
+  Math.max(batch, Math.min(PREFILL_CHUNK, context));
+
+/** Sampling takes logits in float32, and a softmax of them in place or beside. */
+function logitsPart({ head }: LanguageModel, batch: number): WorkspacePart {
+  const copies = { lower: 1, expected: 2, upper: 3 };
+  return {
+    part: 'logits',
+    bytes: eachBound(copies, (count) =>
+      bytes(
+        'logits',
+        '4 * copies * batch * vocabulary',
+        { copies: count, batch, vocabulary: outputWidth(head) },
+        'in float32 for each sequence; expected: and their softmax; upper: and both sorted',
+      ),
+    ),
+  };
+}
+
+/** The last block of a sequence is filled to anywhere. */
+function pagingPart(perToken: Figure, batch: number): WorkspacePart {
+  const unused = { lower: 0, expected: (CACHE_BLOCK - 1) / 2, upper: CACHE_BLOCK - 1 };
+  return {
+    part: 'unfilled cache blocks',
+    bytes: eachBound(unused, (tokens) =>
+      bytes(
+        'unfilled cache blocks',
+        'batch * tokens * per_token',
+        { batch, tokens, per_token: perToken.value },
+        `caches are allotted in blocks of ${CACHE_BLOCK} tokens (vLLM, arXiv 2309.06180); lower: none is left unfilled; ` +
+          'expected: half a block; upper: all but one token',
+      ),
+    ),
+  };
+}
+
+const bytes = (
+  label: string,
+  formula: string,
+  inputs: Quantity['inputs'],
+  source: string,
+): Quantity => quantity({ label, unit: 'bytes', formula, inputs, source });
+
+const identifier = (text: string) => text.replace(/\W+/g, '_');

@@ -1,0 +1,191 @@
+/** What one GPU reads, computes and sends when a model is served: read off the description. */
+import type { LanguageModel, Layer } from '../../architecture/layer.js';
+import type { Param } from '../../architecture/param.js';
+import { expertLayers, tensorsOf, type Visit, walk } from '../../architecture/walk.js';
+import { activationsOf } from '../../budget/activations.js';
+import { decodingFlopsOf } from '../../budget/decoding.js';
+import { type Figure, figure } from '../../budget/figure.js';
+import { forwardFlopsOf, type Work } from '../../budget/flops.js';
+import { stateOf } from '../../budget/state.js';
+import { launchesOf } from '../parallelism/kernel-launches.js';
+import { operationsOfRank, ranksThatDiffer } from '../parallelism/shared-operations.js';
+import { exchangeOf } from '../parallelism/tensor-parallel.js';
+import { servedWeights, type WeightLayout, weightLayout } from './quantized.js';
+import type { DecodeWork, ExpertGroup, PrefillWork, SharedWork } from './roofline.js';
+import type { ServingFitSetting } from './serving-setting.js';
+import { WEIGHT_DTYPES } from './weight-types.js';
+
+/** How a model is served, whatever the load. */
+export type ServingForm = Pick<
+  ServingFitSetting,
+  'weights' | 'cacheDtype' | 'stateDtype' | 'tensorParallel'
+>;
+
+/** A model read once, for many questions. */
+export interface ServedModel {
+  readonly model: LanguageModel;
+  /** What is computed, on each GPU that could have most of it. */
+  readonly work: readonly Work[];
+  readonly form: ServingForm;
+  readonly layout: WeightLayout;
+  /** The layers that keep something between two tokens, one after the other. */
+  readonly keepers: Layer;
+  /** Weights that every pass reads: all but looked-up tables and routed experts. */
+  readonly weightBytes: number;
+  readonly expertGroups: readonly ExpertGroup[];
+  readonly shared: SharedWork;
+}
+
+export function servedModel(model: LanguageModel, form: ServingForm): ServedModel {
+  const layout = weightLayout(model);
+  const bytesOf = (which: Parameters<typeof servedWeights>[3]) =>
+    Number(servedWeights(layout, form.weights, form.tensorParallel, which).total.value);
+  return {
+    model,
+    work: workOf(model, layout, form),
+    form,
+    layout,
+    keepers: { kind: 'sequence', name: '', layers: walk(model).flatMap(keeperIn) },
+    weightBytes: bytesOf((tensor) => !layout.lookups.has(tensor) && !layout.experts.has(tensor)),
+    expertGroups: expertGroupsOf(model, bytesOf),
+    shared: sharedWork(model, valueBytes(form)),
+  };
+}
+
+/** Of a GPU by itself all. */
+function workOf(
+  model: LanguageModel,
+  { cuts }: WeightLayout,
+  { tensorParallel: gpus }: ServingForm,
+) {
+  const sharing = { cuts, gpus, byTokens: false };
+  return gpus === 1
+    ? [model]
+    : ranksThatDiffer([model], gpus).map((rank) => operationsOfRank(model, sharing, rank));
+}
+
+const keeperIn = ({ layer }: Visit): readonly Layer[] =>
+  layer.kind === 'attention' || layer.kind === 'latentAttention' || layer.kind === 'mamba'
+    ? [layer]
+    : [];
+
+/** Keys and values, and states, of one sequence on one GPU. */
+export interface SequenceState {
+  readonly cache: Figure;
+  readonly perToken: Figure;
+  /** Mamba's states and what its convolutions keep. */
+  readonly state: Figure;
+}
+
+export function sequenceState({ keepers, form }: ServedModel, context: number): SequenceState {
+  const setting = { batch: 1, context, gpus: form.tensorParallel };
+  const { keyValueCache, keyValuePerToken } = stateOf(keepers, {
+    ...setting,
+    dtype: form.cacheDtype,
+  });
+  const { mambaState, convolutionState } = stateOf(keepers, { ...setting, dtype: form.stateDtype });
+  return {
+    cache: keyValueCache,
+    perToken: keyValuePerToken,
+    state: figure({
+      label: 'states of Mamba',
+      unit: 'bytes',
+      formula: 'scan_state + convolution_state',
+      inputs: { scan_state: mambaState.value, convolution_state: convolutionState.value },
+      source: `in ${form.stateDtype}: ${mambaState.source}; ${convolutionState.source}`,
+    }),
+  };
+}
+
+/** @param context Tokens of each sequence, the new one included. */
+export function decodeWork(served: ServedModel, context: number): DecodeWork {
+  const { cache, state } = sequenceState(served, context);
+  const flops = served.work.map((work) => decodingFlopsOf(work, context));
+  return {
+    ...served.shared,
+    weightBytes: served.weightBytes,
+    expertGroups: served.expertGroups,
+    // States are read, and written again.
+    cacheBytes: Number(cache.value) + 2 * Number(state.value),
+    scoreFlops: most(flops.map(({ scores }) => scores)),
+    flops: most(flops.map(({ perToken }) => perToken)),
+  };
+}
+
+/** @param batch Prompts that are read in one pass. */
+export function prefillWork(served: ServedModel, prompt: number, batch = 1): PrefillWork {
+  const { cache, state } = sequenceState(served, prompt);
+  return {
+    ...served.shared,
+    tokens: batch * prompt,
+    flops: most(served.work.map((work) => prefillFlops(work, prompt, batch))),
+    weightBytes: served.weightBytes,
+    expertGroups: served.expertGroups,
+    activationBytes: 2 * keptActivationBytes(served, prompt, batch),
+    cacheBytes: batch * (Number(cache.value) + Number(state.value)),
+  };
+}
+
+/** Of the GPU that has most to do. */
+const most = (figures: readonly Figure[]): number =>
+  Math.max(...figures.map(({ value }) => Number(value)));
+
+/** A forward pass over prompts of which only the last token needs logits. */
+function prefillFlops(work: Work, prompt: number, batch: number): Figure {
+  const { parts, total } = forwardFlopsOf(work, { batch, context: prompt, causal: true });
+  const head = parts.find(({ component, kind }) => component === 'head' && kind === 'projection');
+  return figure({
+    label: 'prefill',
+    unit: 'FLOP',
+    formula: 'forward - head + head / prompt',
+    inputs: { forward: total.value, head: head?.flops.value ?? 0, prompt },
+    source:
+      'a forward pass, of the pairs that the mask lets through; logits of the last token alone',
+  });
+}
+
+/** Bytes of an activation: weights that are quantised are multiplied in 16 bits, or with inputs made from these. */
+export const valueBytes = ({ weights }: ServingForm): number =>
+  WEIGHT_DTYPES[weights.dtype].otherBits / 8;
+
+/** Each value that layers pass on, once: scores and scan states stay within fused kernels. */
+function keptActivationBytes({ model, form }: ServedModel, context: number, batch: number): number {
+  const setting = { batch, context, bytesPerValue: valueBytes(form), tensor: form.tensorParallel };
+  return activationsOf(model, { ...setting, recompute: 'selective' })
+    .parts.filter(({ part }) => part !== 'logits')
+    .reduce((total, { bytes }) => total + Number(bytes.value), 0);
+}
+
+/** Mixtures with as many experts together. */
+export function expertGroupsOf(
+  model: Layer,
+  bytesOf: (which: (tensor: Param) => boolean) => number,
+): ExpertGroup[] {
+  const groups = new Map<string, { experts: number; perToken: number; tensors: Set<Param> }>();
+  for (const { layer } of walk(model)) {
+    if (layer.kind !== 'mixtureOfExperts') continue;
+    const experts = layer.router.weight.shape[0] ?? 0;
+    const perToken = layer.router.expertsPerToken;
+    const key = `${perToken} of ${experts}`;
+    const group = groups.get(key) ?? { experts, perToken, tensors: new Set() };
+    for (const tensor of expertLayers(layer.experts).flatMap(tensorsOf)) group.tensors.add(tensor);
+    groups.set(key, group);
+  }
+  return [...groups.values()].map(({ experts, perToken, tensors }) => ({
+    experts,
+    expertsPerToken: perToken,
+    bytes: bytesOf((tensor) => tensors.has(tensor)),
+  }));
+}
+
+/** The logits are gathered for one token of a sequence, and that is left out. */
+function sharedWork(model: LanguageModel, bytesPerValue: number): SharedWork {
+  // The rows of a shared embedding are reduced too.
+  const { values, times } = exchangeOf([model.embedding, ...model.blocks]).forward;
+  return {
+    allReduces: times,
+    // An all-reduce counts twice in `values`.
+    reducedBytes: (bytesPerValue * values) / 2,
+    launches: launchesOf([model]).layers,
+  };
+}

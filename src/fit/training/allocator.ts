@@ -1,0 +1,113 @@
+/**
+ * What PyTorch's allocator for CUDA makes of tensors, in training and in serving alike (CUDACachingAllocator). Sizes are
+ * rounded up to 512 bytes. Those of up to 1 MiB are cut from segments of 2 MiB, those below 10 MiB from segments of 20
+ * MiB; larger ones have segments of their own, rounded up to 2 MiB. What comes and goes leaves gaps besides.
+ */
+import type { Bounds } from '../../budget/quantity.js';
+import type { Gpu } from '../../hardware/gpu.js';
+import { boundsOf } from '../bounds.js';
+import { asOn, MIB } from './fixed-workspace.js';
+
+/** To which sizes are rounded. */
+const STEP = 512;
+
+/** Up to which size tensors share segments, and how large those are. */
+const SHARED = [
+  { most: MIB, segment: 2 * MIB },
+  { most: 10 * MIB - STEP, segment: 20 * MIB },
+] as const;
+
+/** To which segments of larger ones are rounded. */
+const LARGE_STEP = 2 * MIB;
+
+/** Share of reserved memory that is in gaps, as far as it could be saved. */
+const UNUSED = { expected: 0.15, upper: 0.33 };
+
+const SOURCE =
+  'sizes rounded to 512 bytes; up to 1 MiB from segments of 2 MiB, below 10 MiB of 20 MiB, others in steps of 2 MiB ' +
+  '(PyTorch, CUDACachingAllocator)';
+
+const NONE = { formula: '0', source: 'an implementation may do without' } as const;
+
+/** So many tensors of a size. */
+export interface Allotted {
+  readonly count: number;
+  readonly bytes: number;
+}
+
+/**
+ * What is reserved for tensors that stay, beyond their bytes. At most, tensors of a size fill segments of their own, at
+ * whose ends there is no room for another one; at best those ends are filled by others. Of each kind of segment one is
+ * the last, and can be as good as empty.
+ */
+export function roundingBytes(gpu: Pick<Gpu, 'kind'>, tensors: readonly Allotted[]): Bounds {
+  const sumOf = (sizeOf: (bytes: number) => number) =>
+    tensors.reduce((sum, { count, bytes }) => sum + count * sizeOf(bytes), 0);
+  const lastSegments = SHARED.filter((shared) =>
+    tensors.some(({ bytes }) => sharedBy(bytes) === shared),
+  ).reduce((sum, { segment }) => sum + segment, 0);
+  const inputs = {
+    bytes: sumOf((bytes) => bytes),
+    rounded: sumOf(roundedSize),
+    alone: sumOf(shareOfSegment),
+    last_segments: lastSegments,
+  };
+  const ofNvidia = boundsOf(
+    { label: 'rounding of the allocator', unit: 'bytes', inputs },
+    {
+      lower: NONE,
+      expected: {
+        formula: '(rounded + alone + last_segments) / 2 - bytes',
+        source: `half of the ends of segments filled by other tensors, and half of the last segments: ${SOURCE}`,
+      },
+      upper: {
+        formula: 'alone + last_segments - bytes',
+        source: `tensors of each size in segments of their own: ${SOURCE}`,
+      },
+    },
+  );
+  return asOn(gpu, ofNvidia);
+}
+
+const sharedBy = (bytes: number) => SHARED.find(({ most }) => roundedUp(bytes, STEP) <= most);
+
+const roundedUp = (bytes: number, step: number): number => Math.ceil(bytes / step) * step;
+
+const roundedSize = (bytes: number): number =>
+  roundedUp(bytes, sharedBy(bytes) === undefined ? LARGE_STEP : STEP);
+
+/** What a tensor takes of a segment that is filled by others like it. */
+function shareOfSegment(bytes: number): number {
+  const size = roundedSize(bytes);
+  const segment = sharedBy(bytes)?.segment ?? size;
+  return segment / Math.floor(segment / size);
+}
+
+/** Gaps between what comes and goes, of which there is so much by each bound. */
+export function fragmentationBytes(
+  gpu: Pick<Gpu, 'kind'>,
+  moving: Readonly<Record<'expected' | 'upper', number>>,
+): Bounds {
+  const source =
+    'of reserved memory 15 % are in gaps, and up to 33 %: so much less of it had gaps when GMLake joined them, 9.2 GB on ' +
+    'average and 25 GB at most of an A100 with 80 GB (arXiv 2401.08156); what is left in gaps even then is not known. Of ' +
+    'what comes and goes: activations and temporary values';
+  const ofNvidia = boundsOf(
+    {
+      label: 'fragmentation',
+      unit: 'bytes',
+      inputs: {
+        moving: moving.expected,
+        most_moving: moving.upper,
+        unused: UNUSED.expected,
+        most_unused: UNUSED.upper,
+      },
+    },
+    {
+      lower: NONE,
+      expected: { formula: 'moving * unused / (1 - unused)', source },
+      upper: { formula: 'most_moving * most_unused / (1 - most_unused)', source },
+    },
+  );
+  return asOn(gpu, ofNvidia);
+}

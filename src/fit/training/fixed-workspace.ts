@@ -1,0 +1,131 @@
+/**
+ * What a GPU's memory holds besides a model, whatever the model. It is known of PyTorch on NVIDIA's libraries; of other
+ * GPUs it is left out of what is expected, and taken for as much at most; a processor has neither driver nor
+ * collectives, and its libraries' buffers are small.
+ */
+import { type Bounds, quantity } from '../../budget/quantity.js';
+import { isFromHopperOn } from '../../hardware/architecture.js';
+import type { Gpu, GpuKind } from '../../hardware/gpu.js';
+import { boundsOf } from '../bounds.js';
+
+export const MIB = 2 ** 20;
+
+const NOT_COUNTED = {
+  formula: '0',
+  source: 'not counted: an implementation may do without',
+} as const;
+
+type Known = (bounds: Bounds) => Bounds;
+
+/** What the bounds that are known of NVIDIA's GPUs become. */
+const BY_KIND = {
+  nvidia: (bounds) => bounds,
+  processor: (bounds) => {
+    const nothing = nothingOf(bounds, 'a processor has no driver, and no such libraries');
+    return { lower: nothing, expected: nothing, upper: nothing };
+  },
+  other: (bounds) => ({
+    lower: bounds.lower,
+    expected: nothingOf(bounds, 'left out: not known of this GPU'),
+    upper: {
+      ...bounds.upper,
+      source: `not known of this GPU, assumed as on NVIDIA's: ${bounds.upper.source}`,
+    },
+  }),
+} as const satisfies Record<GpuKind, Known>;
+
+const nothingOf = ({ expected: { label, unit } }: Bounds, source: string) =>
+  quantity({ label, unit, formula: '0', inputs: {}, source });
+
+/** Those that only NVIDIA's libraries are known to have, as they are on a GPU. */
+export const asOn = ({ kind }: Pick<Gpu, 'kind'>, ofNvidia: Bounds): Bounds =>
+  BY_KIND[kind](ofNvidia);
+
+/** Context and kernels. */
+export const contextBytes = (gpu: Pick<Gpu, 'kind'>): Bounds => asOn(gpu, CONTEXT);
+
+const CONTEXT = boundsOf(
+  {
+    label: 'driver context and kernels',
+    unit: 'bytes',
+    inputs: { usual: 500 * MIB, most: 1343 * MIB },
+  },
+  {
+    lower: NOT_COUNTED,
+    expected: {
+      formula: 'usual',
+      source:
+        '500 MiB: 0.47 GiB with kernels loaded when they are called, of torch 2.1.1 on an A100 (stas00, ml-engineering, ' +
+        'training performance); 551 MB in TensorRT-LLM (aiconfigurator, systems)',
+    },
+    upper: {
+      formula: 'most',
+      source:
+        '1,343 MiB in use after the first kernel (transformers, "Anatomy of model training", on a V100); old versions ' +
+        'had more: 1.78 GiB of torch 1.10.2 on an A100 (stas00, ml-engineering)',
+    },
+  },
+);
+
+/** Workspaces of matrix products: cuBLAS has one in PyTorch, and cuBLASLt another. */
+export function libraryBytes(gpu: Pick<Gpu, 'kind' | 'architecture'>): Bounds {
+  const { architecture } = gpu;
+  return asOn(gpu, architecture && !isFromHopperOn(architecture) ? BEFORE_HOPPER : FROM_HOPPER_ON);
+}
+
+const librariesOf = (inputs: Readonly<Record<'workspace' | 'most', number>>, source: string) =>
+  boundsOf(
+    { label: 'workspace of matrix products', unit: 'bytes', inputs },
+    {
+      lower: NOT_COUNTED,
+      expected: { formula: 'workspace', source },
+      upper: { formula: 'most', source },
+    },
+  );
+
+const BEFORE_HOPPER = librariesOf(
+  { workspace: 8_519_680, most: 24 * MIB },
+  '8,519,680 bytes before Hopper (PyTorch, CublasHandlePool.cpp); upper: the 20 MiB segment that they come from, and up ' +
+    'to 4 MiB of cuBLASLt (CUDABlas.cpp)',
+);
+
+const FROM_HOPPER_ON = librariesOf(
+  { workspace: 32 * MIB, most: 64 * MIB },
+  '32 MiB from Hopper on (PyTorch, CublasHandlePool.cpp); upper: and as much again of cuBLASLt (CUDABlas.cpp)',
+);
+
+/** Of a channel: the buffers of NCCL's three protocols, Simple, LL128 and LL (NCCL, init.cc, device.h). */
+const CHANNEL = 4 * MIB + 4_915_200 + 524_288;
+
+/** Buffers of NCCL for each way in which GPUs work together. */
+export function channelBytes(communicators: number, gpu: Pick<Gpu, 'kind'>): Bounds {
+  const ofNvidia = boundsOf(
+    {
+      label: 'buffers of collectives',
+      unit: 'bytes',
+      inputs: {
+        communicators,
+        usual: 392 * MIB,
+        first: 1.5 * 2 ** 30,
+        most_channels: 64,
+        channel: CHANNEL,
+      },
+    },
+    {
+      lower: NOT_COUNTED,
+      expected: {
+        formula: 'communicators * usual',
+        source:
+          '392 MiB among 4 and 8 GPUs, 342 MiB of 2 (aiconfigurator, systems, nccl_mem of TensorRT-LLM, 2026)',
+      },
+      upper: {
+        formula: 'first + (communicators - 1) * most_channels * channel',
+        source:
+          'the first: 0.55 GiB before and 2.00 GiB after the first barrier of 2 GPUs (stas00, ml-engineering, training ' +
+          'performance), with the kernels that it loads; each other: 64 channels with buffers of 3 protocols, 4 MiB of ' +
+          'Simple, 4,915,200 bytes of LL128 and 524,288 of LL (NCCL, init.cc, device.h)',
+      },
+    },
+  );
+  return asOn(gpu, ofNvidia);
+}

@@ -1,0 +1,251 @@
+/** What could take longest in a step of training: computing, and moving bytes through the memory. */
+import type { LanguageModel, Layer } from '../../architecture/layer.js';
+import type { Param } from '../../architecture/param.js';
+import { remembered } from '../../architecture/remember.js';
+import { tensorsOf } from '../../architecture/walk.js';
+import { activationsOf } from '../../budget/activations.js';
+import { type Recompute, trainingFlopsOf } from '../../budget/flops.js';
+import type { Operation } from '../../budget/operations.js';
+import { type Bounds, type Quantity, quantity } from '../../budget/quantity.js';
+import { bytesIn } from '../../budget/training.js';
+import { bandwidthOf } from '../../hardware/peak.js';
+import { eachBound } from '../bounds.js';
+import type { Pace } from '../parallelism/collectives.js';
+import { launchesOf } from '../parallelism/kernel-launches.js';
+import type { Stage } from '../parallelism/parallelism.js';
+import {
+  operationsOfRank,
+  ranksThatDiffer,
+  type Sharing,
+} from '../parallelism/shared-operations.js';
+import { elementsPerGpu, tensorCuts } from '../parallelism/tensor-cuts.js';
+import { type ExpertGroup, weightsTerm } from '../serving/roofline.js';
+import { expertGroupsOf } from '../serving/serving-work.js';
+import type { StepSituation } from './training.js';
+import { activationSetting, gradientBytesOf } from './training-setting.js';
+
+/** How much of the peak is made use of by a GPU that has something to compute, and who says so. */
+export interface Computing {
+  readonly utilisation: number;
+  readonly source: string;
+}
+
+/** For each bound its own. */
+type OfBounds<T> = Readonly<Record<keyof Bounds, T>>;
+
+/**
+ * One forward and one backward for each micro-batch; a pipeline fills and empties (arXiv 2104.04473), but at best.
+ * @param peak Of one GPU.
+ */
+export function computeSeconds(
+  situation: StepSituation,
+  peak: Quantity,
+  computing: OfBounds<Computing>,
+): Bounds {
+  const { microBatches: micro_batches } = situation.parallelism;
+  const ofStages = flopsOfStages(situation);
+  const [slowest, stages] = [Math.max(...ofStages), sum(ofStages)];
+  return eachBound(computing, ({ utilisation, source }, bound) => {
+    const { flops, schedule } = SCHEDULES[bound];
+    return quantity({
+      label: 'compute',
+      unit: 'seconds',
+      formula: `${flops} / (peak * utilisation)`,
+      inputs: { micro_batches, slowest, stages, peak: peak.value, utilisation },
+      source: `FLOPs of a micro-batch on a GPU of the slowest stage, and of each; ${schedule}; ${peak.source}; ${source}`,
+    });
+  });
+}
+
+/** How stages take turns. */
+const ONE_FORWARD_ONE_BACKWARD = {
+  flops: '((micro_batches - 1) * slowest + stages)',
+  schedule: '1F1B (arXiv 2104.04473)',
+} as const;
+const SCHEDULES: OfBounds<{ readonly flops: string; readonly schedule: string }> = {
+  lower: {
+    flops: 'max(micro_batches * slowest, stages)',
+    schedule: 'no stage waits for another (zero bubble, arXiv 2401.10241)',
+  },
+  expected: ONE_FORWARD_ONE_BACKWARD,
+  upper: ONE_FORWARD_ONE_BACKWARD,
+};
+
+/** Of a micro-batch, on the GPU of each stage that has most to compute. */
+function flopsOfStages({ model, setting, stages, parallelism }: StepSituation): number[] {
+  const { microBatch: batch, context, recompute, attention, sequenceParallel } = setting;
+  const pass = { batch, context, causal: attention === 'fused' };
+  const sharing = { cuts: tensorCuts(model), gpus: parallelism.tensor, byTokens: sequenceParallel };
+  // Blocks are mostly alike.
+  const known = new Map<string, number>();
+  const flops = (layer: Layer, again: Recompute, rank: number) => {
+    const { operations, key } = sharedOperations(layer, sharing, rank);
+    const name = `${again} ${key}`;
+    const value =
+      known.get(name) ??
+      Number(trainingFlopsOf(operations, { ...pass, recompute: again }).total.value);
+    known.set(name, value);
+    return value;
+  };
+  const ofRank = ({ from, to }: Stage, rank: number) =>
+    sum([
+      ...model.blocks.slice(from, to).map((block) => flops(block, recompute, rank)),
+      // Nothing of the head is computed again.
+      ...(to === model.blocks.length ? [flops(model.head, 'none', rank)] : []),
+    ]);
+  const ranks = ranksThatDiffer(model.blocks, sharing.gpus);
+  return stages.map((stage) => Math.max(...ranks.map((rank) => ofRank(stage, rank))));
+}
+
+interface SharedOperations {
+  readonly operations: readonly Operation[];
+  /** The same of layers that compute the same. */
+  readonly key: string;
+}
+
+function sharedOperations(layer: Layer, sharing: Sharing, rank: number): SharedOperations {
+  const known = knownOperations(layer);
+  const name = `${sharing.gpus} ${sharing.byTokens} ${rank}`;
+  const found = known.get(name);
+  if (found) return found;
+  const operations = operationsOfRank(layer, sharing, rank);
+  // Whatever they are called.
+  const sizes = operations.map((each) => ({ ...each, layer: '', tensor: undefined }));
+  const made = { operations, key: JSON.stringify(sizes) };
+  known.set(name, made);
+  return made;
+}
+
+/** By who shares the layer. */
+const knownOperations = remembered<Layer, Map<string, SharedOperations>>(() => new Map());
+
+const sum = (values: readonly number[]) => values.reduce((total, value) => total + value, 0);
+
+/** Bytes that go through the memory of the GPU at least, and what the layers wait that move them. */
+export function memorySeconds(situation: StepSituation, paces: OfBounds<Pace>): Bounds {
+  const ofStages = situation.stages.map((stage) => memoryOfStage(situation, stage, paces));
+  return eachBound(paces, (_, bound) =>
+    ofStages.map((each) => each[bound]).reduce((a, b) => (b.value > a.value ? b : a)),
+  );
+}
+
+function memoryOfStage(
+  { model, setting, parallelism, memory }: StepSituation,
+  stage: Stage,
+  paces: OfBounds<Pace>,
+): Bounds {
+  const { from, to, parameters } = stage;
+  const bandwidth = bandwidthOf(setting.cluster.gpu);
+  const bytes = bytesIn(setting.precision);
+  const gradientBytes = gradientBytesOf(setting);
+  const optimizer = memory[stage.stage]?.parts.find(({ part }) => part === 'optimizer');
+  const kept = activationsOf(model, {
+    ...activationSetting(setting),
+    stage: { from, to, microBatches: 1 },
+  });
+  const { computed, lookups, expertGroups } = valuesRead(model, stage, parallelism.tensor);
+  const read = weightsTerm(
+    {
+      weightBytes: bytes * computed,
+      expertGroups: expertGroups.map((group) => ({ ...group, bytes: bytes * group.bytes })),
+    },
+    setting.microBatch * setting.context,
+  );
+  const inputs = {
+    ...read.inputs,
+    gradient_bytes: gradientBytes,
+    bytes,
+    activations: kept.total.value,
+    lookups,
+    optimizer: optimizer?.bytes.value ?? 0,
+    parameters: parameters.value,
+    bandwidth: bandwidth.value,
+    launches: launchesOfStage(model, stage, setting.recompute),
+    tensors: stage.trained.length,
+  };
+  return eachBound(paces, ({ efficiency, turns }) =>
+    quantity({
+      label: 'memory',
+      unit: 'seconds',
+      formula:
+        `(turns * ((2 + gradient_bytes / bytes) * (${read.formula}) + 2 * activations) + gradient_bytes * lookups + ` +
+        '2 * optimizer + bytes * parameters) / (bandwidth * memory_utilisation) + ' +
+        '(turns * launches + tensors) * launch_seconds',
+      inputs: {
+        ...inputs,
+        turns,
+        memory_utilisation: efficiency.memoryUtilisation,
+        launch_seconds: efficiency.launchSeconds,
+      },
+      source:
+        'of each micro-batch weights read twice and their gradients written, of experts those that its tokens reach, each ' +
+        'choosing at random; activations written and read; gradients of looked-up tables written once; in the update ' +
+        `optimizer read and written, all weights written; ${bandwidth.source}; each layer started once forwards and, as its FLOPs are, twice backwards, again what is ` +
+        `recomputed, and the update once for each tensor; ${efficiency.source}`,
+    }),
+  );
+}
+
+/** Values of the weights of a GPU, by who reads them in a micro-batch. */
+interface ValuesRead {
+  /** By all tokens. */
+  readonly computed: number;
+  /** Of tables of which a token has a row: those rows are left out. */
+  readonly lookups: number;
+  /** By the tokens that go to an expert; values stand for bytes. */
+  readonly expertGroups: readonly ExpertGroup[];
+}
+
+/** A stage is of one model, and of GPUs that share its layers in one way. */
+const known = new WeakMap<Stage, ValuesRead>();
+
+function valuesRead(model: LanguageModel, stage: Stage, gpus: number): ValuesRead {
+  const found = known.get(stage) ?? readIn(model, stage, gpus);
+  known.set(stage, found);
+  return found;
+}
+
+function readIn(model: LanguageModel, { from, to, parameters }: Stage, gpus: number): ValuesRead {
+  const cuts = tensorCuts(model);
+  const valuesOf = (tensors: readonly Param[]) =>
+    sum(tensors.map((each) => elementsPerGpu(each.elements, cuts.get(each), gpus)));
+  const lookups = valuesOf(lookedUp(model, from === 0, to === model.blocks.length));
+  const layers = model.blocks.slice(from, to);
+  const stack = { kind: 'sequence', name: '', layers } as const;
+  const expertGroups = expertGroupsOf(stack, (which) => valuesOf(tensorsOf(stack).filter(which)));
+  const experts = sum(expertGroups.map(({ bytes }) => bytes));
+  return { computed: Number(parameters.value) - lookups - experts, lookups, expertGroups };
+}
+
+/** A tied embedding is read whole by a head of the same stage. */
+function lookedUp(
+  { embedding, embeddingSteps, head }: LanguageModel,
+  isFirst: boolean,
+  isLast: boolean,
+): Param[] {
+  if (!isFirst) return [];
+  const isTied = isLast && embedding.weight === head.weight;
+  const positions = embeddingSteps.filter(({ kind }) => kind === 'learnedPositions');
+  return [...(isTied ? [] : [embedding.weight]), ...positions.flatMap(tensorsOf)];
+}
+
+/** Of one micro-batch. */
+function launchesOfStage(
+  { embedding, embeddingSteps, blocks, norm, head, logitSteps }: StepSituation['model'],
+  { from, to }: Stage,
+  recompute: Recompute,
+): number {
+  const inside = launchesOf(blocks.slice(from, to));
+  const around = launchesOf([
+    ...(from === 0 ? [embedding, ...embeddingSteps] : []),
+    ...(to === blocks.length ? [norm, head, ...logitSteps] : []),
+  ]);
+  return 3 * (inside.layers + around.layers) + AGAIN[recompute](inside);
+}
+
+/** What is started again. */
+const AGAIN: Readonly<Record<Recompute, (inside: ReturnType<typeof launchesOf>) => number>> = {
+  none: () => 0,
+  selective: ({ kernels }) => kernels,
+  full: ({ layers }) => layers,
+};

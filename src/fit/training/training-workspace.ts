@@ -1,0 +1,341 @@
+/**
+ * What training takes besides what it keeps: temporary values, buffers of libraries, and what the allocator makes of
+ * it. `lower` is what no implementation does without, `expected` what the usual ones take, `upper` what plain ones
+ * do.
+ */
+import type { LanguageModel } from '../../architecture/layer.js';
+import { remembered } from '../../architecture/remember.js';
+import { inputWidth, outputWidth } from '../../architecture/widths.js';
+import { type ActivationSetting, OTHER_PARTS } from '../../budget/activation-setting.js';
+import { activationsOf, type BlockInHand, blocksInHand } from '../../budget/activations.js';
+import type { Bounds } from '../../budget/quantity.js';
+import { bytesIn } from '../../budget/training.js';
+import { boundsOf, eachBound, sumBounds } from '../bounds.js';
+import type { Parallelism, Stage } from '../parallelism/parallelism.js';
+import { fragmentationBytes, roundingBytes } from './allocator.js';
+import { channelBytes, contextBytes, libraryBytes, MIB } from './fixed-workspace.js';
+import { lossBytes } from './loss-workspace.js';
+import { optimizerReplicas, UPDATES, updateBytes } from './optimizer-update.js';
+import type { StageMemory } from './training.js';
+import {
+  activationSetting,
+  DIVIDED_FROM,
+  gradientBytesOf,
+  type TrainingFitSetting,
+} from './training-setting.js';
+
+export interface Situation {
+  readonly model: LanguageModel;
+  readonly setting: TrainingFitSetting;
+  /** At what the activations of the stage are counted. */
+  readonly kept: ActivationSetting;
+  readonly parallelism: Parallelism;
+  readonly stage: Stage;
+  readonly memory: StageMemory;
+}
+
+type Part = (situation: Situation) => Bounds | undefined;
+
+/** What each constant is, and who says so. */
+const CONSTANTS = {
+  /** Of PyTorch's DistributedDataParallel. */
+  bucket: 25 * MIB,
+  /** Values in a bucket of DeepSpeed's ZeRO, and how many there are with overlapped communication. */
+  zeroBucket: { values: 5e8, overlapped: 4.5 },
+  /** Values that ZeRO-3 of DeepSpeed keeps gathered at most. */
+  liveParameters: 1e9,
+} as const;
+
+const NONE = { formula: '0', source: 'an implementation may do without' } as const;
+
+/** A communicator for each way in which GPUs work together. */
+const communicators: Part = ({ setting, parallelism: { tensor, pipeline, replicas } }) => {
+  const count = [tensor, pipeline, replicas].filter((gpus) => gpus > 1).length;
+  return count === 0 ? undefined : channelBytes(count, setting.cluster.gpu);
+};
+
+/** Copies of gradients on their way to the other replicas. */
+const buckets: Part = ({ setting, parallelism: { replicas }, stage }) => {
+  if (replicas === 1) return undefined;
+  const { bucket, zeroBucket } = CONSTANTS;
+  const inputs = {
+    parameters: stage.parameters.value,
+    bytes: gradientBytesOf(setting),
+    bucket,
+    values: zeroBucket.values,
+    buckets: zeroBucket.overlapped,
+  };
+  const shared = { label: 'buckets of gradients', unit: 'bytes', inputs } as const;
+  if (setting.zero === 0) {
+    return boundsOf(shared, {
+      lower: NONE,
+      expected: {
+        formula: 'min(2 * bucket, bytes * parameters)',
+        source:
+          'two buckets of 25 MiB, gradients being views of them (PyTorch, DistributedDataParallel)',
+      },
+      upper: {
+        formula: 'bytes * parameters',
+        source:
+          'all gradients once more, without gradient_as_bucket_view (PyTorch, DistributedDataParallel)',
+      },
+    });
+  }
+  return boundsOf(shared, {
+    lower: NONE,
+    expected: {
+      formula: 'bytes * min(values, parameters)',
+      source: 'reduce_bucket_size of 5e8 values (DeepSpeed, ZeRO)',
+    },
+    upper: {
+      formula: 'bytes * min(2 * buckets * values, parameters * 2)',
+      source:
+        'with overlap_comm 4.5 of those, and of allgather_bucket_size (Hugging Face, DeepSpeed); at most all of both',
+    },
+  });
+};
+
+/** ZeRO-3 gathers the weights of what it computes; from ZeRO-2 on its gradients are whole until they are reduced. */
+const gathered: Part = ({ setting, parallelism: { replicas }, stage }) => {
+  if (replicas === 1 || setting.zero < 2) return undefined;
+  const bytes = setting.zero === 3 ? bytesIn(setting.precision) : 0;
+  return boundsOf(
+    {
+      label: 'gathered blocks',
+      unit: 'bytes',
+      inputs: {
+        bytes,
+        gradient_bytes: gradientBytesOf(setting),
+        block: stage.largestBlock,
+        parameters: stage.parameters.value,
+        live: CONSTANTS.liveParameters,
+        replicas,
+      },
+    },
+    {
+      lower: {
+        formula: 'bytes * block * (replicas - 1) / replicas',
+        source:
+          'the weights of the block that is computed, but for its own part (arXiv 1910.02054)',
+      },
+      expected: {
+        formula: 'bytes * min(2 * block, parameters) + gradient_bytes * block',
+        source: 'the block, the next one, and the gradients of one before they are reduced',
+      },
+      upper: {
+        formula:
+          'bytes * max(min(live, parameters), min(2 * block, parameters)) + gradient_bytes * block',
+        source: 'up to 1e9 values live (DeepSpeed, stage3_max_live_parameters)',
+      },
+    },
+  );
+};
+
+/** Of the last stage alone. */
+const loss: Part = ({ model, setting, parallelism, stage }) =>
+  stage.to < model.blocks.length ? undefined : lossBytes(model, setting, parallelism);
+
+/** What the modules of usual programs keep beyond what a gradient needs, for they fuse less. */
+const unfused: Part = ({ model, setting, kept, memory }) => {
+  const total = (wish: Pick<ActivationSetting, 'unfused' | 'repeated'>) =>
+    activationsOf(model, { ...kept, ...wish }).total.value;
+  const isPlain = setting.attention === 'plain';
+  return boundsOf(
+    {
+      label: OTHER_PARTS.unfused,
+      unit: 'bytes',
+      inputs: {
+        counted: memory.activations.total.value,
+        usual: total({ unfused: true, repeated: isPlain }),
+        most: total({ unfused: true, repeated: true }),
+      },
+    },
+    {
+      lower: NONE,
+      expected: {
+        formula: 'usual - counted',
+        source:
+          'norms and activations made of elementary operations, each of which keeps values; with plain attention ' +
+          'keys and values repeated for each query head (transformers 5.18 in PyTorch 2.13, as measured)',
+      },
+      upper: {
+        formula: 'most - counted',
+        source: '… and with any attention, as where it has a mask (transformers)',
+      },
+    },
+  );
+};
+
+/** What is small, and there from one step to the next. */
+const small: Part = ({ setting, stage }) =>
+  boundsOf(
+    {
+      label: 'token ids, and counters of the optimizer',
+      unit: 'bytes',
+      inputs: {
+        batch: setting.microBatch,
+        context: setting.context,
+        tensors: stage.trained.length,
+      },
+    },
+    {
+      lower: NONE,
+      expected: {
+        formula: '8 * batch * context + 4 * tensors',
+        source: 'int64 ids, and a float32 step for each tensor (PyTorch, AdamW)',
+      },
+      upper: {
+        formula: '3 * 8 * batch * context + 4 * tensors',
+        source: '… and labels and positions, each for itself',
+      },
+    },
+  );
+
+/** Gradients of embedding and head that are not yet where gradients are kept. */
+const added: Part = ({ model, setting, parallelism, stage: { from, to } }) => {
+  const { embedding, head, blocks } = model;
+  const isTied = embedding.weight === head.weight && from === 0 && to === blocks.length;
+  const inputs = {
+    bytes: gradientBytesOf(setting),
+    rows: Math.ceil(outputWidth(head) / parallelism.tensor),
+    hidden: inputWidth(head),
+    gradients: (isTied ? 2 : 0) + (parallelism.microBatches > 1 ? 1 : 0),
+  };
+  if (inputs.gradients === 0 || (from > 0 && to < blocks.length)) return undefined;
+  const shared = {
+    formula: 'gradients * bytes * rows * hidden',
+    source:
+      'of a tied weight, the gradient as a head, that as an embedding, and their sum, one of which stays; after the ' +
+      'first micro-batch one that is added to what is there (measured of PyTorch 2.13)',
+  };
+  return boundsOf(
+    { label: 'gradients of embedding and head, to be added', unit: 'bytes', inputs },
+    { lower: NONE, expected: shared, upper: shared },
+  );
+};
+
+/** What is live of one block while it is passed backwards, besides what is kept: see `BlockInHand`. */
+const blockGradients: Part = ({ model, setting, stage: { from, to } }) => {
+  const blocks = blocksInHand(model, {
+    ...activationSetting(setting),
+    stage: { from, to, microBatches: 1 },
+  }).map(ofBlockInHand);
+  return eachBound({ lower: 'lower', expected: 'expected', upper: 'upper' } as const, (bound) =>
+    blocks.map((each) => each[bound]).reduce((a, b) => (b.value > a.value ? b : a)),
+  );
+};
+
+const ofBlockInHand = ({ layers, scoreGradients, scanStates, recomputed }: BlockInHand): Bounds =>
+  boundsOf(
+    {
+      label: 'gradients of the activations of a block',
+      unit: 'bytes',
+      inputs: { layers, score_gradients: scoreGradients, scan_states: scanStates, recomputed },
+    },
+    {
+      lower: NONE,
+      expected: {
+        formula: 'layers / 2 + 4 * scan_states / 3 + score_gradients + recomputed',
+        source:
+          'each value that the largest block keeps gets a gradient, and half are needed at a time; of plain attention ' +
+          'those of the softmax and of what it is given; of a plain scan the gradients of decay and B·Δ, and for each ' +
+          'of them one of a single step, as large (measured of PyTorch 2.13); scores and scan states of the block ' +
+          'where they are recomputed',
+      },
+      upper: {
+        formula: 'layers + 5 * scan_states / 3 + score_gradients + recomputed',
+        source:
+          'a gradient of each value that the largest block keeps, of plain attention two of each score, of a plain ' +
+          'scan one more of those states while they are added up, and what of them is recomputed',
+      },
+    },
+  );
+
+/** Of each tensor that stays: weight, gradient, float32 copy and the optimizer's state. */
+const rounding = ({ setting, parallelism: { replicas }, stage }: Situation): Bounds => {
+  const partOf = (name: keyof typeof DIVIDED_FROM) =>
+    setting.zero >= DIVIDED_FROM[name] ? replicas : 1;
+  const master = setting.precision === 'mixed' ? [4] : [];
+  const bytesPerValue = [
+    bytesIn(setting.precision) / partOf('weights'),
+    gradientBytesOf(setting) / partOf('gradients'),
+    ...[...master, ...UPDATES[setting.optimizer].state].map((each) => each / partOf('optimizer')),
+  ];
+  const tensors = [...tensorsBySize(stage)].flatMap(([elements, count]) =>
+    bytesPerValue.map((each) => ({ count, bytes: each * elements })),
+  );
+  return roundingBytes(setting.cluster.gpu, tensors);
+};
+
+const tensorsBySize = remembered(({ trained }: Stage): ReadonlyMap<number, number> => {
+  const counts = new Map<number, number>();
+  for (const { elements } of trained) counts.set(elements, (counts.get(elements) ?? 0) + 1);
+  return counts;
+});
+
+/** In the order in which they are told. */
+const PARTS = {
+  context: ({ setting }) => contextBytes(setting.cluster.gpu),
+  libraries: ({ setting }) => libraryBytes(setting.cluster.gpu),
+  communicators,
+  buckets,
+  gathered,
+  unfused,
+  loss,
+  blockGradients,
+  added,
+  small,
+} as const satisfies Record<string, Part>;
+
+/** What is there in the backward pass, and gone when the weights are updated. */
+const BACKWARD = ['gathered', 'unfused', 'loss', 'blockGradients', 'added'] as const;
+
+export interface Workspace {
+  readonly parts: readonly { readonly part: string; readonly bytes: Bounds }[];
+  readonly total: Bounds;
+}
+
+/**
+ * The workspace of a GPU of one stage, at the fuller of two moments: in the backward pass, or in the update of the
+ * weights. Buckets are counted in both, and so are the gaps that the backward pass leaves; the tensors of the update are
+ * the same in each step, and leave none.
+ */
+export function workspaceOf(situation: Situation): Workspace {
+  const found: Readonly<Record<string, Bounds>> = Object.fromEntries(
+    Object.entries(PARTS).flatMap(([name, part]) => {
+      const bytes = part(situation);
+      return bytes === undefined ? [] : [[name, bytes]];
+    }),
+  );
+  const { setting, parallelism, memory } = situation;
+  const activations = memory.activations.total.value;
+  const temporary = (which: keyof Bounds) =>
+    BACKWARD.reduce((sum, name) => sum + (found[name]?.[which].value ?? 0), 0);
+  const update = updateBytes({
+    optimizer: setting.optimizer,
+    gradientBytes: gradientBytesOf(setting),
+    parameters: memory.parameters.value,
+    replicas: optimizerReplicas(setting, parallelism),
+    activations,
+    temporary: { expected: temporary('expected'), upper: temporary('upper') },
+  });
+  // The loss is taken before a block is passed backwards.
+  const moving = (which: 'expected' | 'upper') => {
+    const of = (name: string) => found[name]?.[which].value ?? 0;
+    const kept = Number(activations) + of('unfused') + of('gathered') + of('buckets');
+    return kept + Math.max(of('loss'), of('blockGradients'));
+  };
+  const named: Readonly<Record<string, Bounds>> = {
+    ...found,
+    update,
+    rounding: rounding(situation),
+    fragmentation: fragmentationBytes(setting.cluster.gpu, {
+      expected: moving('expected'),
+      upper: moving('upper'),
+    }),
+  };
+  return {
+    parts: Object.entries(named).map(([part, bytes]) => ({ part, bytes })),
+    total: sumBounds('workspace', 'bytes', named, 'sum of the parts'),
+  };
+}

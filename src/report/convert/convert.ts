@@ -1,0 +1,221 @@
+/** What `minimind convert-checkpoint` prints. */
+import type { Tie } from '../../conversion/request.js';
+import { configText } from '../inspect/checkpoint-summary.js';
+import { shortened } from '../inspect/inspect-text.js';
+import { cosineCell } from '../inspect/srte-cosines.js';
+import { bytesCell, heading, integerCell, left, note, right, strong } from '../kit/cells.js';
+import { percentCell, percentText, realCell } from '../kit/percent.js';
+import type { Block, Cell, Report, TableBlock } from '../kit/report.js';
+import { formatBytes, formatDuration, formatShare } from '../kit/units.js';
+import { FORMAT_NAMES } from '../kit/wording.js';
+import { planBlocks, stepsTable } from './convert-plan.js';
+import { proofBlocks } from './convert-proof.js';
+import type { ConvertResult } from './convert-result.js';
+import { errorsTable, srteBlocks, srteText } from './convert-srte.js';
+
+/**
+ * @param flat Whether the reader is a program, which gets one table: the tensors of a plan, or the errors of
+ * what was done, by layer.
+ */
+export function convertReport(result: ConvertResult, { flat }: { readonly flat: boolean }): Report {
+  const { dryRun, srte, groups } = result;
+  if (flat) return { blocks: [dryRun ? stepsTable(result.tensors) : errorsTable(srte)] };
+  return {
+    blocks: [
+      verdict(result),
+      note(sourceText(result)),
+      totalsTable(result),
+      ...(srte ? [note(srteText(srte))] : []),
+      ...(dryRun ? planBlocks(groups) : srte ? srteBlocks(srte) : []),
+      ...tieBlocks(result),
+      ...filesBlocks(result),
+      ...changesBlocks(result),
+      ...leftOutBlocks(result),
+      ...result.notes.map((text) => note(`${text}.`)),
+      ...costBlocks(result),
+      ...proofBlocks(result.proof),
+    ],
+  };
+}
+
+function verdict(result: ConvertResult): Block {
+  const { dryRun, output, run } = result;
+  if (dryRun) return heading(`only a plan: nothing was written to ${output.path}`);
+  const worst = worstError(result);
+  const cost = worst === undefined ? '' : `, with ${worst.what} of ${percentText(worst.error)}`;
+  const done = run?.checked ? 'done, and read again' : 'done';
+  const tone = exceedsBound(result) ? 'bad' : 'good';
+  return { kind: 'heading', text: `${done}: ${output.path}${cost}`, tone };
+}
+
+/** The largest relative change of what was made anew: of the SRTE, the embedding or the head. */
+function worstError({ srte, tie }: ConvertResult) {
+  const errors = [
+    { what: 'an SRTE error', error: srte?.relativeError ?? null },
+    ...(tie?.errors ?? []).map(({ name, relativeError }) => ({
+      what: `an error in ${shortened(name)}`,
+      error: relativeError,
+    })),
+  ].flatMap(({ what, error }) => (error === null ? [] : [{ what, error }]));
+  return errors.toSorted((a, b) => b.error - a.error)[0];
+}
+
+/** Whether storing the tables made their error larger than was allowed. */
+export const exceedsBound = ({ srte }: Pick<ConvertResult, 'srte'>): boolean =>
+  srte?.maxError != null && srte.relativeError !== null && srte.relativeError > srte.maxError;
+
+/** What the embedding and the head lose by becoming one tensor. */
+function tieBlocks({ tie }: ConvertResult): Block[] {
+  if (tie === null || tie.errors.length === 0) return [];
+  return [
+    heading(`Embedding and head, tied with the values of ${TIE_VALUES[tie.values]}`),
+    {
+      kind: 'table',
+      columns: [
+        left('tensor', 'tensor', true),
+        right('error', 'relative_error'),
+        right('largest', 'largest_error'),
+        right('cosine', 'cosine'),
+      ],
+      rows: tie.errors.map(({ name, relativeError, largestError, cosine }) => [
+        { text: shortened(name) },
+        percentCell(relativeError),
+        realCell(largestError),
+        cosineCell(cosine),
+      ]),
+    },
+  ];
+}
+
+const TIE_VALUES = {
+  embed: 'the embedding',
+  head: 'the head',
+  mean: 'their mean',
+} as const satisfies Record<Tie, string>;
+
+function sourceText({ input: { path, format, config } }: ConvertResult): string {
+  const by = config === null ? 'by its names alone' : configText(config);
+  return `From ${path} (${FORMAT_NAMES[format]}); ${by}.`;
+}
+
+function totalsTable({ input, output, srte }: ConvertResult): TableBlock {
+  const row = (label: Cell, before: number, after: number, cell: (value: number) => Cell) => [
+    label,
+    cell(before),
+    cell(after),
+    ...savedCells(before, after, cell),
+  ];
+  const bytes = (value: number) => bytesCell({ value });
+  return {
+    kind: 'table',
+    columns: [
+      left('', 'what'),
+      right('before', 'before'),
+      right('after', 'after'),
+      right('saved', 'saved'),
+      right('share', 'share'),
+    ],
+    rows: [
+      row(strong('parameters'), input.parameters, output.parameters, integerCell),
+      ...(srte
+        ? [row({ text: '  SRTE' }, srte.source.parameters, srte.target.parameters, integerCell)]
+        : []),
+      row(strong('tensors'), input.tensorBytes, output.tensorBytes, bytes),
+      row(strong('files'), input.bytes, output.bytes, bytes),
+    ],
+  };
+}
+
+/** What is saved, and its share; of what has grown, how many times. */
+function savedCells(before: number, after: number, cell: (value: number) => Cell): Cell[] {
+  const saved = before - after;
+  if (saved === 0) return [{ text: '–' }, { text: '–' }];
+  const tone = saved > 0 ? 'good' : 'bad';
+  const times = before === 0 ? '–' : `× ${(after / before).toPrecision(3)}`;
+  return [
+    { ...cell(saved), tone },
+    { text: saved > 0 ? formatShare(saved, before) : times, tone },
+  ];
+}
+
+function filesBlocks({ dryRun, output: { files } }: ConvertResult): Block[] {
+  const isResumed = files.some(({ resumed }) => resumed);
+  return [
+    heading(dryRun ? 'Files to be written' : 'Files'),
+    {
+      kind: 'table',
+      columns: [
+        left('file', 'file', true),
+        right('bytes', 'bytes'),
+        ...(isResumed ? [left('', 'resumed')] : []),
+      ],
+      rows: files.map(({ name, bytes, resumed }) => [
+        { text: shortened(name) },
+        bytesCell({ value: bytes }),
+        ...(isResumed ? [{ text: resumed ? 'from the earlier run' : '' }] : []),
+      ]),
+    },
+  ];
+}
+
+function changesBlocks({ configChanges }: ConvertResult): Block[] {
+  if (configChanges.length === 0) return [];
+  return [
+    heading('Config'),
+    {
+      kind: 'table',
+      columns: [left('key', 'key', true), left('from', 'from', true), left('to', 'to', true)],
+      rows: configChanges.map(({ path, from, to }) => [
+        { text: path },
+        settingCell(from),
+        settingCell(to),
+      ]),
+    },
+  ];
+}
+
+const settingCell = (value: unknown): Cell => ({
+  text: value === null ? '–' : shortened(JSON.stringify(value)),
+});
+
+function leftOutBlocks({ leftOut }: ConvertResult): Block[] {
+  if (leftOut.length === 0) return [];
+  return [
+    heading('Left out'),
+    {
+      kind: 'table',
+      columns: [left('what', 'what', true), right('count', 'count'), left('why', 'why', true)],
+      rows: leftOut.map(({ pattern, names, why }) => [
+        { text: shortened(pattern) },
+        integerCell(names.length),
+        { text: why },
+      ]),
+    },
+  ];
+}
+
+function costBlocks({ memory, run, srte }: ConvertResult): Block[] {
+  const { limitBytes, predictedPeakBytes, peakBytes } = memory;
+  const allowed = `${formatBytes(limitBytes)} are allowed`;
+  const predicted = formatBytes(predictedPeakBytes);
+  if (run === null || peakBytes === null) {
+    return [note(`Memory at its peak: about ${predicted}; ${allowed}.`)];
+  }
+  const { readBytes, writtenBytes, bytesPerSecond, seconds, products } = run;
+  const isFactorised = [srte?.source, srte?.target].some((each) => each?.form === 'low-rank');
+  return [
+    note(
+      `Read ${formatBytes(readBytes)} and wrote ${formatBytes(writtenBytes)} in ${secondsText(seconds)}: ` +
+        `${formatBytes(bytesPerSecond)} a second.${isFactorised ? ` Matrix products: ${products}.` : ''}`,
+    ),
+    {
+      kind: 'note',
+      text: `Memory at its peak: ${formatBytes(peakBytes)}; predicted were ${predicted}, and ${allowed}.`,
+      tone: peakBytes > limitBytes ? 'warning' : 'dim',
+    },
+  ];
+}
+
+/** `0.15 s`, `12 s`, `2 min 5 s`. */
+const secondsText = (seconds: number) =>
+  seconds < 10 ? `${seconds.toFixed(2)} s` : formatDuration(seconds);

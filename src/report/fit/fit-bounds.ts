@@ -1,0 +1,113 @@
+/** Lower, expected and upper bounds as cells, and the table of memory that training and serving share. */
+import type { Bounds, Quantity } from '../../budget/quantity.js';
+import type { Verdict } from '../../fit/training/training.js';
+import type { GpuKind } from '../../hardware/gpu.js';
+import { bar } from '../kit/bar.js';
+import { left, right, strong } from '../kit/cells.js';
+import type { Block, Cell, TableBlock, Tone } from '../kit/report.js';
+import { formatBytes } from '../kit/units.js';
+
+interface Value {
+  readonly value: number | bigint;
+}
+
+/** Bounds as far as they are shown. */
+export interface ShownBounds {
+  readonly lower: Value;
+  readonly expected: Value;
+  readonly upper: Value;
+}
+
+export const sameBounds = (value: number | bigint): ShownBounds => ({
+  lower: { value },
+  expected: { value },
+  upper: { value },
+});
+
+/** By what they are called where they are explained. */
+export const labelled = (parts: readonly { readonly bytes: Bounds }[]): MemoryPart[] =>
+  parts.map(({ bytes }) => ({ part: bytes.expected.label, bytes }));
+
+interface MemoryPart {
+  readonly part: string;
+  readonly bytes: ShownBounds;
+}
+
+/** How long the bar of all that there is is, in columns. */
+const BAR_WIDTH = 20;
+
+/** How what computes is called, by its kind. */
+const NOUNS = {
+  nvidia: { each: 'GPU', own: 'the GPU' },
+  processor: { each: 'machine', own: 'this machine' },
+  other: { each: 'GPU', own: 'the GPU' },
+} as const satisfies Record<GpuKind, { readonly each: string; readonly own: string }>;
+
+/** Of the fullest GPU or machine: what there is exactly, the workspace, and both beside what it has. */
+export function memoryTable(
+  kind: GpuKind,
+  exact: readonly MemoryPart[],
+  workspace: readonly MemoryPart[],
+  total: Bounds,
+  capacity: Quantity,
+): TableBlock {
+  const { each, own } = NOUNS[kind];
+  const share = (bytes: ShownBounds): Cell => ({
+    text: bar(Number(bytes.expected.value) / capacity.value, BAR_WIDTH),
+    value: '',
+  });
+  const row = ({ part, bytes }: MemoryPart): Cell[] => [
+    { text: part },
+    ...boundsCells(bytes, bytesText),
+    share(bytes),
+  ];
+  const columns = [left(`memory of the fullest ${each}`, 'part', true), ...boundsColumns('bytes')];
+  const rows: Cell[][] = [
+    ...exact.filter(isThere).map(row),
+    ...workspace.filter(isThere).map((one) => row({ ...one, part: `+ ${one.part}` })),
+    [strong('total'), ...boundsCells(total, bytesText), share(total)],
+    [
+      { text: `${own} has`, tone: 'dim' },
+      { text: '', value: '' },
+      { text: bytesText(capacity.value), value: capacity.value },
+      { text: '', value: '' },
+      { text: bar(1, BAR_WIDTH), value: '' },
+    ],
+  ];
+  return {
+    kind: 'table',
+    columns: [...columns, left('', 'bar')],
+    rows,
+    narrower: { kind: 'table', columns, rows: rows.map((cells) => cells.slice(0, -1)) },
+  };
+}
+
+/** What is nothing by any bound is not worth a line. */
+const isThere = ({ bytes: { lower, upper } }: MemoryPart): boolean =>
+  Number(lower.value) !== 0 || Number(upper.value) !== 0;
+
+export const boundsColumns = (unit: string) => [
+  right('lower', `lower_${unit}`),
+  right('expected', `expected_${unit}`),
+  right('upper', `upper_${unit}`),
+];
+
+export const boundsCells = (bounds: ShownBounds, text: (value: number) => string): Cell[] =>
+  [bounds.lower, bounds.expected, bounds.upper].map(({ value }) => ({
+    text: text(Number(value)),
+    value: Number(value),
+  }));
+
+export const bytesText = (bytes: number) => formatBytes(Math.round(bytes));
+
+const TONES = {
+  fits: 'good',
+  'may fit': 'warning',
+  'does not fit': 'bad',
+} as const satisfies Record<Verdict, Tone>;
+
+export const verdictHeading = (what: string, verdict: Verdict): Block => ({
+  kind: 'heading',
+  text: `${what}: ${verdict}`,
+  tone: TONES[verdict],
+});

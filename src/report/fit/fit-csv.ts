@@ -1,0 +1,137 @@
+/** What `minimind fit` prints as CSV: each figure a row, in exact numbers. */
+import type { Quantity } from '../../budget/quantity.js';
+import type { MachineForward } from '../../cli/fit-setting.js';
+import type { LoadAnswer, LoadMet } from '../../fit/serving/queueing.js';
+import type { ServingLoad } from '../../fit/serving/serving.js';
+import { left, right } from '../kit/cells.js';
+import type { Cell, TableBlock } from '../kit/report.js';
+import { type ShownBounds, sameBounds } from './fit-bounds.js';
+import type { Serving } from './fit-serving.js';
+import { flagsText, type Training } from './fit-training.js';
+
+interface Row {
+  readonly what: string;
+  readonly unit: string;
+  /** By each; nothing of what there is none by one. */
+  readonly bounds: { readonly [bound in keyof ShownBounds]?: ShownBounds[bound] | undefined };
+}
+
+export function csvTable({
+  training,
+  serving,
+  forward,
+}: {
+  readonly training: Training | null;
+  readonly serving: Serving | null;
+  readonly forward: MachineForward | null;
+}): TableBlock {
+  const rows = {
+    training: training ? trainingRows(training) : [],
+    serving: serving ? servingRows(serving) : [],
+    forward: forward
+      ? [
+          { what: 'time', unit: 'seconds', bounds: forward.seconds },
+          { what: 'memory', unit: 'bytes', bounds: forward.bytes },
+        ]
+      : [],
+  } as const;
+  return {
+    kind: 'table',
+    columns: [
+      left('for', 'for'),
+      left('what', 'what'),
+      left('unit', 'unit'),
+      right('lower', 'lower'),
+      right('expected', 'expected'),
+      right('upper', 'upper'),
+    ],
+    rows: Object.entries(rows).flatMap(([purpose, each]) =>
+      each.map((row) => cellsOf(purpose, row)),
+    ),
+  };
+}
+
+const cellsOf = (purpose: string, { what, unit, bounds }: Row): Cell[] => [
+  { text: purpose },
+  { text: what },
+  { text: unit },
+  ...[bounds.lower, bounds.expected, bounds.upper].map((bound): Cell => {
+    const value = bound && Number(bound.value);
+    return { text: String(value ?? ''), value: value ?? '' };
+  }),
+];
+
+const trainingRows = ({ fit }: Training): Row[] => [
+  ...(fit.stages[fit.fullest]?.parts ?? []).map(({ part, bytes }) => bytesRow(part, bytes.value)),
+  ...(fit.apart ? [{ what: 'never there at once', unit: 'bytes', bounds: fit.apart }] : []),
+  { what: 'workspace', unit: 'bytes', bounds: fit.workspace },
+  ...memoryRows(fit),
+  ...(fit.step ? [{ what: 'step', unit: 'seconds', bounds: fit.step.seconds }] : []),
+  ...(fit.time ? [{ what: 'all steps', unit: 'seconds', bounds: fit.time.totalSeconds }] : []),
+  ...fit.remedies.map(({ flags, total }) => ({
+    what: `total with ${flagsText(flags)}`,
+    unit: 'bytes',
+    bounds: total,
+  })),
+];
+
+const servingRows = ({ setting: { batch }, fit }: Serving): Row[] => [
+  ...fit.weightParts.map(({ part, bytes }) => bytesRow(`weights: ${part}`, bytes.value)),
+  bytesRow('keys and values', batch * Number(fit.cachePerSequence.value)),
+  bytesRow('states', batch * Number(fit.state.value)),
+  { what: 'workspace', unit: 'bytes', bounds: fit.workspace },
+  ...memoryRows(fit),
+  ...(fit.withoutRoom === null ? speedRows(fit) : []),
+  { what: 'largest batch', unit: 'sequences', bounds: sameBounds(fit.largestBatch?.value ?? 0) },
+  { what: 'largest context', unit: 'tokens', bounds: sameBounds(fit.largestContext?.value ?? 0) },
+  ...(fit.load ? loadRows(fit.load) : []),
+];
+
+const speedRows = ({ prefill, decode }: Serving['fit']): Row[] => [
+  ...(prefill ? [{ what: 'prefill', unit: 'seconds', bounds: prefill.seconds }] : []),
+  { what: 'step of decoding', unit: 'seconds', bounds: decode.seconds },
+  { what: 'decoding', unit: 'tokens/s', bounds: decode.tokensPerSecond },
+];
+
+const bytesRow = (what: string, bytes: number | bigint): Row => ({
+  what,
+  unit: 'bytes',
+  bounds: sameBounds(bytes),
+});
+
+/** What there is in all, what there is room for, and whether the one is within the other by each bound. */
+function memoryRows({
+  total,
+  capacity,
+}: Pick<Training['fit'] | Serving['fit'], 'total' | 'capacity'>): Row[] {
+  const fits = ({ value }: { readonly value: number }) => ({
+    value: value <= capacity.value ? 1 : 0,
+  });
+  return [
+    { what: 'total', unit: 'bytes', bounds: total },
+    bytesRow('capacity', capacity.value),
+    {
+      what: 'fits',
+      unit: '1 or 0',
+      bounds: {
+        lower: fits(total.lower),
+        expected: fits(total.expected),
+        upper: fits(total.upper),
+      },
+    },
+  ];
+}
+
+/** By the speed of each bound; nothing where no number of GPUs meets the load at one. */
+function loadRows({ lower, expected, upper }: ServingLoad): Row[] {
+  const row = (what: string, unit: string, of: (answer: LoadMet) => Quantity): Row => {
+    const told = (answer: LoadAnswer) => (answer.met ? of(answer) : undefined);
+    const bounds = { lower: told(lower), expected: told(expected), upper: told(upper) };
+    return { what: `load: ${what}`, unit, bounds };
+  };
+  return [
+    row('GPUs', 'GPUs', ({ gpus }) => gpus),
+    row('batch', 'requests', ({ batch }) => batch),
+    row('95th percentile', 'seconds', ({ p95Seconds }) => p95Seconds),
+  ];
+}

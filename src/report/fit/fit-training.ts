@@ -1,0 +1,231 @@
+/** What `minimind fit` prints of a training. */
+import type { Bounds } from '../../budget/quantity.js';
+import type { Fits } from '../../cli/fit-setting.js';
+import type { Remedy, StepLimit, StepTime, TrainingTime } from '../../fit/training/training.js';
+import { heading, integerCell, left, note, right, strong } from '../kit/cells.js';
+import { percentText } from '../kit/percent.js';
+import type { Block, TableBlock } from '../kit/report.js';
+import { contextText } from '../kit/setting.js';
+import { formatInteger, formatSeconds, significant } from '../kit/units.js';
+import {
+  boundsCells,
+  boundsColumns,
+  bytesText,
+  labelled,
+  memoryTable,
+  sameBounds,
+  verdictHeading,
+} from './fit-bounds.js';
+
+export type Training = NonNullable<Fits['training']>;
+
+export function trainingBlocks(training: Training): Block[] {
+  const { setting, contextOrigin, fit } = training;
+  const { stages, fullest, apart, workspaceParts, total, capacity, verdict, step, time } = fit;
+  const stage = stages[fullest];
+  const parts = stage ? stage.parts : [];
+  return [
+    verdictHeading('Training', verdict),
+    note(
+      `${formatInteger(setting.microBatch)} × ${formatInteger(setting.context)} tokens${contextText(contextOrigin)} a ` +
+        `micro-batch, ${setting.precision === 'mixed' ? 'mixed precision' : 'float32'}, ${setting.optimizer}, ` +
+        `recomputation ${setting.recompute}, ${ATTENTION[setting.attention]}, ${LOSSES[setting.loss]}, ` +
+        `${setting.dropout ? 'with dropout, ' : ''}${spreadText(setting)}.`,
+    ),
+    memoryTable(
+      setting.cluster.gpu.kind,
+      [
+        ...parts.map(({ part, bytes }) => ({ part, bytes: sameBounds(bytes.value) })),
+        ...(apart ? labelled([{ bytes: apart }]) : []),
+      ],
+      labelled(workspaceParts),
+      stage?.total ?? total,
+      capacity,
+    ),
+    ...(stages.length > 1 ? [stagesTable(fit)] : []),
+    ...(step
+      ? stepBlocks(step, time)
+      : [note('How fast it is, nobody says: no peak of this GPU is published.')]),
+    ...remedyBlocks(training),
+  ];
+}
+
+const ATTENTION = {
+  fused: 'fused attention (profile counts plain)',
+  plain: 'plain attention',
+} as const satisfies Record<Training['setting']['attention'], string>;
+
+const LOSSES = {
+  full: 'logits of all tokens at a time',
+  chunked: 'loss in chunks',
+} as const satisfies Record<Training['setting']['loss'], string>;
+
+function spreadText(setting: Training['setting']): string {
+  const { cluster, tensorParallel, pipelineParallel, sequenceParallel, zero } = setting;
+  const replicas = cluster.gpus / (tensorParallel * pipelineParallel);
+  const parts = [
+    `${formatInteger(replicas)} ${replicas === 1 ? 'replica' : 'replicas'}`,
+    ...(tensorParallel > 1 ? [`tensor parallel ${tensorParallel}`] : []),
+    ...(sequenceParallel ? ['sequence parallel'] : []),
+    ...(pipelineParallel > 1 ? [`${pipelineParallel} pipeline stages`] : []),
+    ...(replicas > 1 || zero > 0 ? [`ZeRO-${zero}`] : []),
+  ];
+  return parts.join(', ');
+}
+
+/** Each stage; a GPU of one can be the fullest by one bound, and that of another by the next. */
+function stagesTable({ stages, fullest, total }: Training['fit']): TableBlock {
+  const markOf = (index: number, own: Bounds) => {
+    const by = (['lower', 'upper'] as const).filter(
+      (bound) => own[bound].value > (stages[fullest]?.total ?? own)[bound].value,
+    );
+    const decides = by.filter((bound) => own[bound].value === total[bound].value);
+    return index === fullest ? 'the fullest' : decides.map((bound) => `by its ${bound}`).join(', ');
+  };
+  return {
+    kind: 'table',
+    columns: [
+      right('stage', 'stage'),
+      left('blocks', 'blocks'),
+      right('parameters', 'parameters'),
+      ...boundsColumns('bytes'),
+      left('', 'fullest'),
+    ],
+    rows: stages.map(({ stage, blocks: [from, to], parameters, total: bounds }, index) => [
+      integerCell(stage),
+      { text: to - from === 1 ? String(from) : `${from}–${to - 1}` },
+      integerCell(parameters.value),
+      ...boundsCells(bounds, bytesText),
+      { text: markOf(index, bounds) },
+    ]),
+  };
+}
+
+/** What decides the time that is expected, in place of the utilisation. */
+const DECIDING = {
+  compute: 'computing decides',
+  memory: 'memory and launches decide',
+  communication: 'communication decides',
+} as const satisfies Record<StepLimit, string>;
+
+function utilisationText({ mfu, assumedMfu, decidedBy }: StepTime): string {
+  const assumed = `${percentText(assumedMfu.value)} (${assumedMfu.source})`;
+  return decidedBy === 'utilisation'
+    ? `at an MFU of ${assumed}`
+    : `${DECIDING[decidedBy]}, and an MFU of ${percentText(mfu.value)} comes of it, less than ${assumed}`;
+}
+
+function limitText(
+  { limit, seconds: { lower } }: StepTime['limits'][number],
+  { withoutLink }: StepTime,
+): string {
+  const seconds = formatSeconds(lower.value);
+  if (limit !== 'communication' || withoutLink === null) return `${limit} ${seconds}`;
+  return lower.value === 0 ? `${limit} unknown` : `${limit} at least ${seconds}`;
+}
+
+function stepBlocks(step: StepTime, time: TrainingTime | undefined): Block[] {
+  const { seconds, limits, limitedBy, withoutLink, tokens, tokensPerSecond } = step;
+  return [
+    note(
+      `A step is ${formatInteger(Math.round(tokens.value))} tokens, ${significant(tokensPerSecond.value)} tokens/s as ` +
+        `expected: ${utilisationText(step)}. At best ${limitedBy} limits it: ` +
+        `${limits.map((each) => limitText(each, step)).join(', ')}.`,
+    ),
+    ...(withoutLink === null
+      ? []
+      : [note(`Communication is not counted where nobody knows how fast it is: ${withoutLink}.`)]),
+    {
+      kind: 'table',
+      columns: [left('time', 'what'), ...boundsColumns('seconds')],
+      rows: [
+        [strong('a step'), ...boundsCells(seconds, formatSeconds)],
+        ...(time
+          ? [
+              [
+                strong(`all ${formatInteger(Math.round(time.steps.value))} steps`),
+                ...boundsCells(time.totalSeconds, formatSeconds),
+              ],
+            ]
+          : []),
+      ],
+    },
+  ];
+}
+
+function remedyBlocks({ setting, fit: { remedies, verdict } }: Training): Block[] {
+  const isRoom = verdict === 'fits';
+  if (remedies.length === 0) {
+    return isRoom ? [] : [note(`${NOTHING} on any number of GPUs up to 65,536.`)];
+  }
+  return [
+    heading(
+      isRoom
+        ? 'How far it could be taken'
+        : 'The fewest changes that make it fit, even by the upper bound',
+    ),
+    ...(isRoom ? [] : caveats(remedies, setting)),
+    {
+      kind: 'table',
+      columns: [
+        left('write', 'flags', true),
+        ...boundsColumns('bytes'),
+        right('tokens/s', 'expected_tokens_per_second'),
+      ],
+      rows: remedies.map(({ flags, total, tokensPerSecond }) => [
+        { text: `${isRoom ? 'up to ' : ''}${flagsText(flags)}` },
+        ...boundsCells(total, bytesText),
+        tokensPerSecond
+          ? { text: significant(tokensPerSecond.value), value: tokensPerSecond.value }
+          : { text: '–', value: '' },
+      ]),
+    },
+  ];
+}
+
+const NOTHING = 'Nothing that is known here makes this training fit';
+
+/** What none of them leaves as it is. */
+function caveats(remedies: readonly Remedy[], { cluster: { gpus } }: Training['setting']): Block[] {
+  const isAnother = ({ flags }: Remedy) => (flags.optimizer ?? flags.context) !== undefined;
+  const here = `${formatInteger(gpus)} ${gpus === 1 ? 'GPU' : 'GPUs'}`;
+  const more = remedies.flatMap(({ flags: { cluster } }) => cluster?.gpus ?? [])[0];
+  const others = remedies.filter(isAnother);
+  if (remedies.length > others.length && more === undefined) return [];
+  const first =
+    others.length > 0 ? `Only another training fits on ${here}` : `${NOTHING} on ${here}`;
+  const needed =
+    more === undefined ? '' : `: this one takes ${formatInteger(more)}, half of them are too few`;
+  return [note(`${first}${needed}.`)];
+}
+
+/** The flag of each setting. */
+const FLAG_NAMES = {
+  cluster: 'gpus',
+  context: 'context',
+  microBatch: 'micro-batch',
+  precision: 'precision',
+  optimizer: 'optimizer',
+  recompute: 'recompute',
+  attention: 'attention',
+  loss: 'loss',
+  dropout: 'dropout',
+  zero: 'zero',
+  convention: 'convention',
+  tensorParallel: 'tensor-parallel',
+  pipelineParallel: 'pipeline-parallel',
+  sequenceParallel: 'sequence-parallel',
+  globalBatchTokens: 'global-batch',
+  trainTokens: 'train-tokens',
+  mfu: 'mfu',
+} as const satisfies Record<keyof Training['setting'], string>;
+
+/** As they are written on the command line. */
+/** As they are written. */
+export const flagsText = (flags: Remedy['flags']): string =>
+  (Object.keys(flags) as (keyof Remedy['flags'])[])
+    .map((name) => {
+      const value = name === 'cluster' ? flags.cluster?.gpus : flags[name];
+      return `--${FLAG_NAMES[name]}${value === true ? '' : ` ${value}`}`;
+    })
+    .join(' ');

@@ -1,0 +1,184 @@
+/** The tensors of a checkpoint, one by one. */
+import type { Statistics } from '../../checkpoint/statistics.js';
+import type { TensorSummary } from '../../checkpoint/summary.js';
+import { bytesCell, heading, integerCell, left, note, right } from '../kit/cells.js';
+import type { Block, Cell, Column, TableBlock } from '../kit/report.js';
+import { formatInteger } from '../kit/units.js';
+import { moreNote } from './inspect-parts.js';
+import type { InspectResult } from './inspect-result.js';
+import { MAX_ROWS, nameText, shortened } from './inspect-text.js';
+
+/** A tensor with its name and the names that share it. */
+interface Row extends TensorSummary {
+  readonly name: string;
+  /** All names of the same tensor, when it has others. */
+  readonly names: readonly string[];
+}
+
+/** A column, and what stands in it. */
+interface Field {
+  readonly column: Column;
+  readonly cell: (row: Row) => Cell;
+}
+
+/** Characters of a hash that are shown, enough to compare by eye. */
+const SHOWN_HASH = 12;
+
+const NOTHING: Cell = { text: '–', value: '' };
+
+const NAME: Field = {
+  column: left('tensor', 'tensor', true),
+  cell: ({ name }) => ({ text: nameText(name), value: name }),
+};
+const DTYPE: Field = { column: left('dtype', 'dtype'), cell: ({ dtype }) => ({ text: dtype }) };
+const SHAPE: Field = {
+  column: right('shape', 'shape'),
+  cell: ({ shape }) => ({ text: shortened(`[${shape.join(', ')}]`) }),
+};
+const ELEMENTS: Field = {
+  column: right('elements', 'elements'),
+  cell: ({ elements }) => integerCell(elements),
+};
+const BYTES: Field = {
+  column: right('bytes', 'bytes'),
+  cell: ({ bytes }) => bytesCell({ value: bytes }),
+};
+const SHARED: Field = { column: left('shared with', 'shared_with', true), cell: sharedCell };
+const HASH: Field = {
+  column: left('sha256', 'sha256'),
+  cell: ({ sha256 = '' }) => ({ text: `${sha256.slice(0, SHOWN_HASH)}…`, value: sha256 }),
+};
+
+const number =
+  (of: (stats: Statistics) => number | null) =>
+  ({ stats }: Row): Cell => {
+    const value = stats ? of(stats) : null;
+    return value === null ? NOTHING : { text: numberText(value), value };
+  };
+const count =
+  (of: (stats: Statistics) => number) =>
+  ({ stats }: Row): Cell =>
+    stats ? integerCell(of(stats)) : NOTHING;
+
+const STATISTICS: readonly Field[] = [
+  { column: right('min', 'min'), cell: number(({ min }) => min) },
+  { column: right('max', 'max'), cell: number(({ max }) => max) },
+  { column: right('mean', 'mean'), cell: number(({ mean }) => mean) },
+  {
+    column: right('deviation', 'standard_deviation'),
+    cell: number(({ standardDeviation }) => standardDeviation),
+  },
+  { column: right('norm', 'norm'), cell: number(({ norm }) => norm) },
+  { column: right('zeros', 'zeros'), cell: count(({ zeros }) => zeros) },
+];
+
+const NOT_FINITE: readonly Field[] = [
+  { column: right('NaN', 'nan'), cell: count(({ nan }) => nan) },
+  {
+    column: right('+Inf', 'positive_infinity'),
+    cell: count(({ positiveInfinity }) => positiveInfinity),
+  },
+  {
+    column: right('−Inf', 'negative_infinity'),
+    cell: count(({ negativeInfinity }) => negativeInfinity),
+  },
+];
+
+/** A table of the tensors, and a second one of their statistics: one would be too wide. */
+export function tensorsBlocks(result: InspectResult): Block[] {
+  const all = rowsOf(result);
+  const rows = all.slice(0, MAX_ROWS);
+  const hasHashes = rows.some(({ sha256 }) => sha256 !== undefined);
+  const isShared = rows.some(({ names }) => names.length > 1);
+  return [
+    heading(titleOf(result, all.length)),
+    tableOf(rows, [
+      NAME,
+      DTYPE,
+      SHAPE,
+      BYTES,
+      ...(isShared ? [SHARED] : []),
+      ...(hasHashes ? [HASH] : []),
+    ]),
+    ...moreNote(all.length - rows.length),
+    ...(hasHashes
+      ? [
+          note(
+            `${SHOWN_HASH} of the 64 characters of each sha256; --json and --format csv have all.`,
+          ),
+        ]
+      : []),
+    ...(rows.some(({ stats }) => stats) ? statisticsBlocks(rows) : []),
+  ];
+}
+
+/** All that is known of each tensor, for programs. */
+export function tensorsTable(result: InspectResult): TableBlock {
+  const rows = rowsOf(result);
+  return tableOf(rows, [
+    NAME,
+    DTYPE,
+    SHAPE,
+    ELEMENTS,
+    BYTES,
+    SHARED,
+    ...(rows.some(({ sha256 }) => sha256 !== undefined) ? [HASH] : []),
+    ...(rows.some(({ stats }) => stats) ? [...STATISTICS, ...NOT_FINITE] : []),
+  ]);
+}
+
+const tableOf = (rows: readonly Row[], fields: readonly Field[]): TableBlock => ({
+  kind: 'table',
+  columns: fields.map(({ column }) => column),
+  rows: rows.map((row) => fields.map(({ cell }) => cell(row))),
+});
+
+function rowsOf({ tensors, shared }: InspectResult): Row[] {
+  const sharers = new Map<string, readonly string[]>();
+  for (const { kind, names } of shared) {
+    if (kind === 'same') for (const name of names) sharers.set(name, names);
+  }
+  return Object.entries(tensors).map(([name, tensor]) => ({
+    ...tensor,
+    name,
+    names: sharers.get(name) ?? [],
+  }));
+}
+
+function titleOf({ filter, totals }: InspectResult, shown: number): string {
+  if (filter === undefined) return 'Tensors';
+  return `Tensors like ${shortened(filter)}: ${formatInteger(shown)} of ${formatInteger(totals.tensors)}`;
+}
+
+function statisticsBlocks(rows: readonly Row[]): Block[] {
+  const allFinite = rows.every(
+    ({ stats }) => !stats || stats.nan + stats.positiveInfinity + stats.negativeInfinity === 0,
+  );
+  const hasComplex = rows.some(({ dtype }) => dtype === 'C64' || dtype === 'C128');
+  return [
+    heading('Values'),
+    tableOf(rows, [NAME, ...STATISTICS, ...(allFinite ? [] : NOT_FINITE)]),
+    note(
+      allFinite
+        ? 'All values are finite.'
+        : 'All columns but those of NaN and infinities are of the finite values.',
+    ),
+    ...(hasComplex ? [note('Of complex values, the moduli are meant.')] : []),
+  ];
+}
+
+/** One of the others by name, and how many there are. */
+function sharedCell({ name, names }: Row): Cell {
+  const other = names.find((each) => each !== name);
+  if (other === undefined) return { text: '', value: '' };
+  const shown = nameText(other);
+  return { text: names.length > 2 ? `${shown} … (${names.length} names)` : shown, value: shown };
+}
+
+/** Three digits, which are enough to compare by eye; all of them where they are no more than that. */
+function numberText(value: number): string {
+  const size = Math.abs(value);
+  if (Number.isInteger(value) && size < 1e4) return String(value);
+  const text = size >= 1e-3 && size < 1e3 ? value.toPrecision(3) : value.toExponential(2);
+  return text.replace('e+', 'e');
+}

@@ -1,0 +1,63 @@
+/** Texts out of checkpoints, short enough for a table. */
+import type { Plain } from '../../checkpoint/summary-content.js';
+
+/** Longer than the names of models are; a file may have names of a megabyte. */
+const MAX_TEXT = 120;
+
+/** As much of a configuration as one wants to see in passing. */
+const MAX_PLAIN_TEXT = 160;
+
+/** Rows of tensors or layers that people get; programs get all. More than one reads. */
+export const MAX_ROWS = 1000;
+
+/** `text`, or its beginning and `…`. */
+export function shortened(text: string, limit = MAX_TEXT): string {
+  return text.length <= limit ? text : `${text.slice(0, limit - 1)}…`;
+}
+
+/** A name out of a file, in a table. */
+export const nameText = (name: string): string => (name === '' ? '""' : shortened(name));
+
+/** The first names, how it goes on and how many there are. */
+export function namesText(names: readonly string[]): string {
+  if (names.length <= 3) return names.map(nameText).join(', ');
+  const [first = '', second = ''] = names;
+  const shown = [first, second].map(nameText).join(', ');
+  return `${shown} … ${nameText(names.at(-1) ?? '')}`;
+}
+
+/** Plain data in one line, without the brackets around the whole. */
+export function plainText(value: Plain): string {
+  const line: Line = { parts: [], room: MAX_PLAIN_TEXT };
+  write(value, 0, line);
+  return shortened(line.parts.join(''), MAX_PLAIN_TEXT);
+}
+
+/** What is written to, as long as there is room. */
+interface Line {
+  readonly parts: string[];
+  /** Characters. */
+  room: number;
+}
+
+function put(line: Line, text: string): void {
+  line.parts.push(text);
+  line.room -= text.length;
+}
+
+/** @param depth Of the value, which the form of plain data bounds. */
+function write(value: Plain, depth: number, line: Line): void {
+  if (typeof value !== 'object' || value === null) {
+    put(line, typeof value === 'string' && depth > 0 ? JSON.stringify(value) : String(value));
+    return;
+  }
+  const isList = Array.isArray(value);
+  const [open, close] = depth === 0 ? ['', ''] : isList ? ['[', ']'] : ['{', '}'];
+  put(line, open);
+  for (const [index, [key, item]] of Object.entries(value).entries()) {
+    if (line.room < 0) return;
+    put(line, `${index > 0 ? ', ' : ''}${isList ? '' : `${key}: `}`);
+    write(item, depth + 1, line);
+  }
+  put(line, close);
+}

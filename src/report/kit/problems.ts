@@ -1,0 +1,173 @@
+/** Problems and errors, for people at a terminal (stderr) and for programs. */
+import type { ChalkInstance } from 'chalk';
+import type { ErrorCode, Problem, Severity, UserError } from '../../errors.js';
+import { colours } from '../render/colours.js';
+import { printable } from './escape.js';
+import { clip, graphemes, textWidth, usableWidth, wrap } from './layout.js';
+import type { RenderOptions } from './report.js';
+
+const INDENT = '  ';
+
+const SEVERITY_COLOURS = {
+  error: (chalk, text) => chalk.red(text),
+  warning: (chalk, text) => chalk.yellow(text),
+} as const satisfies Record<Severity, (chalk: ChalkInstance, text: string) => string>;
+
+/** The problems one after the other, ending with a newline; nothing when there are none. */
+export function problemsText(problems: readonly Problem[], options: RenderOptions): string {
+  const paper = paperFor(options);
+  return stack(problems.map((problem) => problemLines(problem, paper)));
+}
+
+/** All that an error has to say: its message, its problems, what to do. Ends with a newline. */
+export function errorText(error: UserError, options: RenderOptions): string {
+  const paper = paperFor(options);
+  // The message may have lines of its own; indented, none of them can pass for another error.
+  const [message = '', ...details] = error.message.split('\n');
+  const head = [
+    ...headLines('error', message, paper),
+    ...details.flatMap((line) => wrap(INDENT + printable(line), paper.width, INDENT)),
+  ];
+  const suggestion = suggestionLines(error.suggestion, paper);
+  if (error.problems.length === 0) return stack([[...head, ...suggestion]]);
+  const problems = error.problems.map((problem) => problemLines(problem, paper));
+  // That a file is refused goes without saying where it is said why.
+  if (error.code === 'refused-file' && problems.length === 1)
+    return stack([...problems, suggestion]);
+  return stack([head, ...problems, suggestion]);
+}
+
+/** What `--json` prints of an error; `docs/schemas/error.schema.json` describes it. */
+export interface ErrorJson {
+  readonly schema: 'minimind/error@1';
+  readonly code: ErrorCode;
+  readonly message: string;
+  readonly suggestion?: string;
+  readonly problems: readonly Problem[];
+}
+
+/** The object that `--json` prints of an error. */
+export function errorJson({ code, message, suggestion, problems }: UserError): ErrorJson {
+  return {
+    schema: 'minimind/error@1',
+    code,
+    message,
+    ...(suggestion !== undefined && { suggestion }),
+    problems,
+  };
+}
+
+/** What is written on. */
+interface Paper {
+  /** Columns. */
+  readonly width: number;
+  readonly chalk: ChalkInstance;
+}
+
+function paperFor({ width, colourLevel }: RenderOptions): Paper {
+  return { width: usableWidth(width), chalk: colours(colourLevel) };
+}
+
+/** Blocks of lines, a blank line between them unless each is a single line. */
+function stack(blocks: readonly (readonly string[])[]): string {
+  const filled = blocks.filter((lines) => lines.length > 0);
+  if (filled.length === 0) return '';
+  const gap = filled.every((lines) => lines.length === 1) ? '\n' : '\n\n';
+  return `${filled.map((lines) => lines.join('\n')).join(gap)}\n`;
+}
+
+function problemLines(problem: Problem, paper: Paper): string[] {
+  const { severity, message, suggestion, rule } = problem;
+  const said = [placeOf(problem), pathOf(problem), message].filter((part) => part !== undefined);
+  const named = rule === undefined ? '' : ` [${rule}]`;
+  return [
+    ...headLines(severity, said.join(': ') + named, paper),
+    ...excerptLines(problem, paper),
+    ...suggestionLines(suggestion, paper),
+  ];
+}
+
+/** `file:3:17`; `--set model.num_layers=x` for what has no lines. */
+function placeOf({ file, line, column, excerpt }: Problem): string {
+  if (line === undefined) return excerpt === undefined ? file : `${file} ${excerpt}`;
+  return [file, line, column].filter((part) => part !== undefined).join(':');
+}
+
+/** The path, unless the place says it already. */
+function pathOf({ path, line, excerpt }: Problem): string | undefined {
+  const isInPlace = line === undefined && excerpt?.startsWith(`${path}=`);
+  return isInPlace ? undefined : path;
+}
+
+function headLines(severity: Severity, text: string, { width, chalk }: Paper): string[] {
+  const label = `${severity}:`;
+  const [first = '', ...rest] = wrap(`${label} ${printable(text)}`, width, INDENT);
+  return [SEVERITY_COLOURS[severity](chalk, label) + first.slice(label.length), ...rest];
+}
+
+function suggestionLines(suggestion: string | undefined, { width, chalk }: Paper): string[] {
+  if (suggestion === undefined) return [];
+  const text = `${INDENT}→ ${printable(suggestion)}`;
+  return wrap(text, width, INDENT + INDENT).map((line) => chalk.cyan(line));
+}
+
+/** With less room than this an excerpt shows nothing. */
+const NARROWEST_EXCERPT = 8;
+
+/** The line of input behind its number, and below it a caret at the column. */
+function excerptLines({ line, column, excerpt }: Problem, { width, chalk }: Paper): string[] {
+  if (line === undefined || excerpt === undefined) return [];
+  const gutter = `${INDENT}${line} │`;
+  const room = width - textWidth(gutter) - 1;
+  if (room < NARROWEST_EXCERPT) return [];
+  const shown = cutAround(printable(excerpt).trimEnd(), caretOffset(excerpt, column), room);
+  const lines = [`${chalk.dim(gutter)} ${shown.text}`];
+  if (shown.caret !== undefined) {
+    const margin = '│'.padStart(textWidth(gutter));
+    lines.push(`${chalk.dim(margin)} ${' '.repeat(shown.caret)}${chalk.red('^')}`);
+  }
+  return lines.map((each) => each.trimEnd());
+}
+
+/**
+ * What stands in an excerpt for one character of the input. An excerpt may come with its invisible
+ * characters already escaped: `\t` is then one character. (A backslash and a `t` in the input itself look
+ * the same; the tab is the likelier of the two to the left of a mistake.)
+ */
+const INPUT_CHARACTER = /\\(?:[nrt]|x[\da-f]{2}|u[\da-f]{4}|u\{[\da-f]+\})|./gsu;
+
+/**
+ * Terminal columns of the printed excerpt before the character that is meant. Undefined when that cannot
+ * be told: no column, or an excerpt whose beginning was cut off.
+ */
+function caretOffset(excerpt: string, column: number | undefined): number | undefined {
+  if (column === undefined || excerpt.startsWith('…')) return undefined;
+  const characters = excerpt.match(INPUT_CHARACTER) ?? [];
+  return textWidth(printable(characters.slice(0, column - 1).join('')));
+}
+
+/** The part of a text of at most `room` columns with the caret in it, and the caret's place in that; cuts are
+ * shown as `…`. */
+function cutAround(
+  text: string,
+  offset: number | undefined,
+  room: number,
+): { text: string; caret: number | undefined } {
+  // Spaces at the end of a line are not shown.
+  const caret = offset === undefined ? undefined : Math.min(offset, textWidth(text));
+  if (Math.max(textWidth(text), (caret ?? 0) + 1) <= room) return { text, caret };
+  const characters = graphemes(text);
+  let dropped = 0;
+  let count = 0;
+  // As much as leaves the caret in the middle, or nothing when it is in the first half anyway.
+  while ((caret ?? 0) - dropped > room / 2 && count < characters.length) {
+    dropped += textWidth(characters[count] ?? '');
+    count++;
+  }
+  const start = count > 0 ? '…' : '';
+  const rest = start + characters.slice(count).join('');
+  return {
+    text: textWidth(rest) <= room ? rest : `${clip(rest, room - 1)}…`,
+    caret: caret === undefined ? undefined : caret - dropped + start.length,
+  };
+}

@@ -1,0 +1,153 @@
+/** Two models on the same tokens: what `quick-test --against` prints, and the proof of a conversion. */
+import type { ModelComparison, RanModel } from '../../quicktest/against.js';
+import { engineText } from '../doctor/engines.js';
+import { bar } from '../kit/bar.js';
+import { heading, left, note, right } from '../kit/cells.js';
+import { percentText } from '../kit/percent.js';
+import type { Block, Cell, Report, TableBlock } from '../kit/report.js';
+import { formatInteger } from '../kit/units.js';
+import { counted } from '../kit/wording.js';
+
+/** One of the two. */
+export interface AgainstSide extends RanModel {
+  /** Of the config, as the user wrote it. */
+  readonly file: string;
+  readonly family: string;
+  /** Where the weights are from; null when they are random. */
+  readonly checkpoint: string | null;
+}
+
+export interface Against extends ModelComparison {
+  readonly own: AgainstSide;
+  readonly other: AgainstSide;
+}
+
+/** @param flat Whether the reader is a program, which gets one table. */
+export function againstReport(against: Against, { flat }: { readonly flat: boolean }): Report {
+  if (flat) return { blocks: [flatTable(against)] };
+  return { blocks: [verdict(against), ...againstBlocks(against)] };
+}
+
+function verdict({ partsAt, threshold, blocks }: Against): Block {
+  return partsAt === null
+    ? {
+        kind: 'heading',
+        text: `the same within rounding: nothing differs by more than ${percentText(threshold)}`,
+        tone: 'good',
+      }
+    : heading(blocks === null ? 'their logits differ' : `they part at ${partsAt}`);
+}
+
+/** All but the verdict. */
+export function againstBlocks(against: Against): Block[] {
+  const { own, other, blocks, blocksDiffer } = against;
+  const isSameEngine = engineOf(own) === engineOf(other);
+  return [
+    note(`${sideText(own)}${isSameEngine ? '' : `, on ${engineOf(own)}`}.`),
+    note(`Against ${sideText(other)}${isSameEngine ? '' : `, on ${engineOf(other)}`}.`),
+    note(`${tokensText(against)}${isSameEngine ? ` Engine: ${engineOf(own)}.` : ''}`),
+    logitsTable(against),
+    ...(blocks
+      ? [heading('Where they part'), note(thresholdText(against)), blocksTable(against)]
+      : [note(`Only logits are compared: ${blocksDiffer}.`)]),
+  ];
+}
+
+const engineOf = ({ engine, selfCheck }: AgainstSide) => engineText(engine, selfCheck);
+
+function sideText({ file, family, parameters, checkpoint, weights, mode }: AgainstSide): string {
+  const from = weights === 'checkpoint' ? `weights of ${checkpoint}` : 'random weights';
+  const how = mode === 'streamed' ? ', one layer in memory at a time' : '';
+  return `${file} (${family}, ${counted(parameters, 'parameter')}), ${from}${how}`;
+}
+
+function tokensText({ batch, context, ids, seed, own, other }: Against): string {
+  const isRandom = ids === 'random' || own.weights === 'random' || other.weights === 'random';
+  const chance = isRandom ? `, seed ${seed}` : '';
+  return `Both on ${formatInteger(batch)} × ${formatInteger(context)} ${ids} tokens${chance}.`;
+}
+
+const thresholdText = ({ partsAt, threshold }: Against) =>
+  `Relative difference of the output of each block, ‖own − other‖ / ‖own‖. ${
+    partsAt === null ? 'None is' : `From ${partsAt} on it is`
+  } above ${percentText(threshold)}, below which rounding usually stays.`;
+
+const MEASURES = [
+  { key: 'largestDifference', title: 'largest difference' },
+  { key: 'meanDifference', title: 'mean difference' },
+  { key: 'relativeDifference', title: 'relative difference' },
+  { key: 'klDivergence', title: 'KL divergence, nats' },
+  { key: 'topAgreement', title: 'same top token' },
+] as const satisfies readonly { key: keyof Against['logits']; title: string }[];
+
+const SHARES: readonly string[] = ['relativeDifference', 'topAgreement'];
+
+export function logitsTable({ logits }: Pick<Against, 'logits'>): TableBlock {
+  return {
+    kind: 'table',
+    columns: [left('logits', 'measure'), right('value', 'value')],
+    rows: MEASURES.map(({ key, title }) => [
+      { text: title },
+      SHARES.includes(key) ? shareCell(logits[key]) : differenceCell(logits[key]),
+    ]),
+  };
+}
+
+const differenceCell = (value: number): Cell => ({ text: differenceText(value), value });
+
+/** `0`, `2.41e-7`, `0.0727`, `3.13`. */
+function differenceText(value: number): string {
+  if (value === 0) return '0';
+  if (!Number.isFinite(value)) return 'infinite';
+  return value < 1e-3 ? value.toExponential(2) : value.toPrecision(3);
+}
+
+const shareCell = (value: number): Cell =>
+  Number.isFinite(value) ? { text: percentText(value), value } : differenceCell(value);
+
+/** How long the bar of the largest is, in columns. */
+const BAR_WIDTH = 16;
+
+function blocksTable({ blocks, logits, threshold }: Against): TableBlock {
+  const rows = [...(blocks ?? []), { block: 'logits', ...logits }];
+  // What is below the threshold has hardly a bar, also where nothing is above.
+  const most = rows.reduce((max, each) => Math.max(max, each.relativeDifference), threshold);
+  return {
+    kind: 'table',
+    columns: [
+      left('block', 'block'),
+      right('relative', 'relative_difference'),
+      left('', 'bar'),
+      right('largest', 'largest_difference'),
+    ],
+    rows: rows.map(({ block, relativeDifference, largestDifference }) => [
+      { text: block },
+      shareCell(relativeDifference),
+      { text: bar(shareOf(relativeDifference, most), BAR_WIDTH), value: '' },
+      differenceCell(largestDifference),
+    ]),
+  };
+}
+
+/** Beside what is infinite all else is nothing. */
+const shareOf = (value: number, most: number) => (Number.isFinite(value) ? value / most : 1);
+
+/** Each number in a row. */
+function flatTable({ logits, blocks }: Against): TableBlock {
+  const row = (where: string, measure: string, value: number): Cell[] => [
+    { text: where },
+    { text: measure },
+    { text: String(value), value },
+  ];
+  return {
+    kind: 'table',
+    columns: [left('where', 'where'), left('measure', 'measure'), right('value', 'value')],
+    rows: [
+      ...MEASURES.map(({ key, title }) => row('logits', title, logits[key])),
+      ...(blocks ?? []).flatMap(({ block, relativeDifference, largestDifference }) => [
+        row(block, 'relative difference', relativeDifference),
+        row(block, 'largest difference', largestDifference),
+      ]),
+    ],
+  };
+}

@@ -1,0 +1,258 @@
+/** What `minimind quick-test` prints: a verdict, a line for each check, and the time. */
+import type { CheckName } from '../../quicktest/check.js';
+import type { Float16Cost, PartTiming, Spent, Timing, Verdict } from '../../quicktest/finding.js';
+import type { QuickTest } from '../../quicktest/quick-test.js';
+import { engineText, passedOverText } from '../doctor/engines.js';
+import { bar } from '../kit/bar.js';
+import { heading, left, note, right } from '../kit/cells.js';
+import type { Block, Cell, Report, TableBlock, Tone } from '../kit/report.js';
+import { formatBytes, formatInteger } from '../kit/units.js';
+import { logitsTable } from './against.js';
+
+interface QuickTestResult extends QuickTest {
+  readonly file: string;
+  readonly family: string;
+  readonly checkpoint: string | null;
+}
+
+/** @param flat Whether the reader is a program, which gets the bare numbers. */
+export function quickTestReport(
+  result: QuickTestResult,
+  { flat }: { readonly flat: boolean },
+): Report {
+  const timing = result.checks.find(({ details }) => details?.timing)?.details?.timing;
+  const float16 = result.checks.find(({ details }) => details?.float16)?.details?.float16;
+  return {
+    blocks: [
+      ...twinBlocks(result),
+      verdict(result),
+      note(subjectText(result)),
+      note(`Engine: ${engineText(result.engine, result.selfCheck)}.`),
+      // Of graphics cards there is a word on stderr, or an error.
+      ...result.passedOver
+        .filter(({ device }) => device === 'cpu')
+        .map((each) => note(passedOverText(each))),
+      checksTable(result, flat),
+      ...(timing ? timingBlocks(timing, result) : []),
+      ...(float16 ? float16Blocks(float16) : []),
+      ...memoryBlocks(result),
+    ],
+  };
+}
+
+const count = (number: number, what: string) =>
+  `${formatInteger(number)} ${what}${number === 1 ? '' : 's'}`;
+
+const WHY_TWIN = {
+  memory: ({ parameters, memory }) =>
+    `${formatInteger(parameters)} parameters in float32 take ` +
+    `${formatBytes(memory.need.weightBytes)}, all of the forward pass ` +
+    `${formatBytes(memory.need.totalBytes)}, and here ${formatBytes(memory.usableBytes)} can be used`,
+  tensors: () => 'the model has too many tensors to run as a whole',
+} as const satisfies Record<
+  NonNullable<QuickTestResult['twin']>['reason'],
+  (result: Pick<QuickTestResult, 'parameters' | 'memory'>) => string
+>;
+
+function twinBlocks({
+  mode,
+  twin,
+  parameters,
+  memory,
+  weights,
+  checkpoint,
+}: QuickTestResult): Block[] {
+  if (mode !== 'twin' || !twin) return [];
+  const changes = twin.changes.map(
+    ({ path, from, to }) => `${path} ${formatInteger(from)} → ${formatInteger(to)}`,
+  );
+  const lost = checkpoint && weights === 'random' ? ' Its weights are random.' : '';
+  return [
+    {
+      kind: 'note',
+      tone: 'warning',
+      text: `A smaller twin ran: ${WHY_TWIN[twin.reason]({ parameters, memory })}. --full runs the model itself, layer by layer.`,
+    },
+    note(
+      `The twin has ${count(twin.parameters, 'parameter')}: ${changes.join(', ')}.${lost} Its times are ` +
+        'not those of the model.',
+    ),
+  ];
+}
+
+function verdict({ checks }: QuickTestResult): Block {
+  const judged = checks.filter(({ check, verdict }) => !isTime(check, verdict));
+  if (judged.length === 0) return heading('timed; no check was asked for');
+  const of = (wanted: Verdict) => judged.filter((each) => each.verdict === wanted);
+  const failed = of('failed');
+  const skipped = of('skipped').length > 0 ? `, ${of('skipped').length} skipped` : '';
+  return failed.length === 0
+    ? {
+        kind: 'heading',
+        text: `ok: ${count(of('passed').length, 'check')} passed${skipped}`,
+        tone: 'good',
+      }
+    : {
+        kind: 'heading',
+        text: `not ok: ${failed.map(({ check }) => check).join(', ')} failed${skipped}`,
+        tone: 'bad',
+      };
+}
+
+function subjectText(result: QuickTestResult): string {
+  const { file, family, parameters, batch, context, seed, ids, weights, checkpoint, mode } = result;
+  const from = weights === 'checkpoint' ? `weights of ${checkpoint}` : `random weights`;
+  const random = weights === 'random' || ids === 'random' ? `, seed ${seed}` : '';
+  const how = mode === 'streamed' ? ', one layer in memory at a time' : '';
+  return (
+    `${file} (${family}, ${count(parameters, 'parameter')}), ${from}, ${formatInteger(batch)} × ` +
+    `${formatInteger(context)} ${ids} tokens${random}${how}.`
+  );
+}
+
+const VERDICTS = {
+  passed: { text: 'ok', tone: 'good' },
+  failed: { text: 'FAILED', tone: 'bad' },
+  skipped: { text: 'skipped', tone: 'dim' },
+} as const satisfies Record<Verdict, { text: string; tone: Tone }>;
+
+/** Time is no matter of right or wrong. */
+const isTime = (check: CheckName, verdict: Verdict) => check === 'timing' && verdict === 'passed';
+
+const verdictCell = (check: CheckName, verdict: Verdict): Cell =>
+  isTime(check, verdict) ? { text: '–', value: verdict } : { ...VERDICTS[verdict], value: verdict };
+
+function checksTable({ checks }: QuickTestResult, flat: boolean): TableBlock {
+  return {
+    kind: 'table',
+    columns: [
+      left('check', 'check'),
+      left('verdict', 'verdict'),
+      left('what was found', 'finding', true),
+      ...(flat
+        ? [
+            left('measured', 'measured'),
+            right('value', 'value'),
+            right('limit', 'limit'),
+            right('seconds', 'seconds'),
+          ]
+        : []),
+    ],
+    rows: checks.flatMap(
+      ({ check, verdict, finding, measure, remarks = [], seconds }): Cell[][] => [
+        [
+          { text: check, tone: 'strong' },
+          verdictCell(check, verdict),
+          { text: finding },
+          ...(flat
+            ? [
+                { text: measure?.what ?? '' },
+                { text: '', value: measure?.value ?? '' },
+                { text: '', value: measure?.limit ?? '' },
+                { text: '', value: seconds },
+              ]
+            : []),
+        ],
+        ...(flat
+          ? []
+          : remarks.map((text): Cell[] => [{ text: '' }, { text: '' }, { text, tone: 'dim' }])),
+      ],
+    ),
+  };
+}
+
+/** How long the bar of everything together is, in columns. */
+const BAR_WIDTH = 16;
+
+/** A card computes on its own: what a time on it ends with is not plain. */
+const COPIED = ' A run ends when the logits, but no outputs of blocks, are copied to memory.';
+
+function timingBlocks(timing: Timing, { batch, context, engine }: QuickTestResult): Block[] {
+  const { parts, meanSeconds, deviationSeconds, minSeconds, medianSeconds, repeats } = timing;
+  const inAll = parts.reduce((sum, each) => sum + inModel(each), 0);
+  return [
+    heading(`Forward pass: ${secondsText(meanSeconds)} ± ${deviationText(deviationSeconds)}`),
+    note(
+      `${formatInteger(batch)} × ${formatInteger(context)} tokens, ` +
+        `${formatInteger(Math.round(timing.tokensPerSecond))} tokens/s; ${count(repeats, 'run')} after one ` +
+        `that does not count, median ${secondsText(medianSeconds)}, fastest ${secondsText(minSeconds)}. ` +
+        `Making the model ready took ${secondsText(timing.loadSeconds)}.` +
+        (engine.deviceKind === 'cpu' ? '' : COPIED),
+    ),
+    {
+      kind: 'table',
+      columns: [
+        left('part', 'part'),
+        right('one takes', 'seconds'),
+        right('times', 'times'),
+        right('in all', 'seconds_in_all'),
+        right('share', 'share'),
+        left('', 'bar'),
+      ],
+      rows: parts.map((part) => partCells(part, inAll)),
+    },
+    note(
+      `Each part is run by itself, and the first block stands for all: together ${secondsText(inAll)}, of which ` +
+        `the shares are, where the whole takes ${secondsText(meanSeconds)}.`,
+    ),
+  ];
+}
+
+const inModel = ({ seconds, times }: PartTiming) => seconds * times;
+
+function partCells(part: PartTiming, inAll: number): Cell[] {
+  const { layer, times, seconds } = part;
+  const share = inModel(part) / inAll;
+  return [
+    { text: times > 1 ? layer.replace(/\.\d+\./, '.*.') : layer, value: layer },
+    { text: secondsText(seconds), value: seconds },
+    { text: formatInteger(times), value: times },
+    { text: secondsText(inModel(part)), value: inModel(part) },
+    { text: `${(share * 100).toFixed(1)}%`, value: share },
+    { text: bar(share, BAR_WIDTH), value: '' },
+  ];
+}
+
+const deviationText = (seconds: number | null) => (seconds === null ? '–' : secondsText(seconds));
+
+/** `0.06 ms`, `12.3 ms`, `1.25 s`. */
+function secondsText(seconds: number): string {
+  if (seconds >= 0.9995) return `${seconds.toFixed(seconds < 10 ? 2 : 1)} s`;
+  const milliseconds = seconds * 1000;
+  return `${milliseconds < 1 ? milliseconds.toFixed(2) : milliseconds.toPrecision(3)} ms`;
+}
+
+function float16Blocks(cost: Float16Cost): Block[] {
+  const { f16, f32 } = cost;
+  const speed = (f32.meanSeconds / f16.meanSeconds).toPrecision(2);
+  const row = (what: string, key: keyof Spent, text: (value: number) => string): Cell[] => [
+    { text: what },
+    ...[f16, f32].map((spent) => ({ text: text(spent[key]), value: spent[key] })),
+  ];
+  return [
+    heading(`float16 is ${speed} times as fast as float32`),
+    {
+      kind: 'table',
+      columns: [left('', 'what'), right('float16', 'float16'), right('float32', 'float32')],
+      rows: [
+        row('weights', 'weightBytes', formatBytes),
+        row('forward pass', 'meanSeconds', secondsText),
+      ],
+    },
+    logitsTable(cost),
+  ];
+}
+
+function memoryBlocks({ memory }: QuickTestResult): Block[] {
+  const { predictedBytes, peakBytes, startBytes, need } = memory;
+  const grown = formatBytes(Math.max(0, peakBytes - startBytes));
+  const predicted =
+    predictedBytes === null
+      ? `; all of it at once would take ${formatBytes(need.totalBytes)}`
+      : `; predicted were ${formatBytes(predictedBytes)}`;
+  return [
+    note(
+      `Memory at its peak: ${formatBytes(peakBytes)}, of which ${grown} for the forward pass${predicted}.`,
+    ),
+  ];
+}

@@ -1,0 +1,71 @@
+import { markdownTable } from 'markdown-table';
+import { printable } from '../kit/escape.js';
+import { textWidth } from '../kit/layout.js';
+import { drawPlot } from '../kit/plot.js';
+import type { Block, PlotBlock, Report, TableBlock, TextBlock } from '../kit/report.js';
+
+/** GitHub's Markdown, without the newline at the end. */
+export function renderMarkdown(report: Report): string {
+  return report.blocks.map(markdownBlock).filter(Boolean).join('\n\n');
+}
+
+const BLOCKS = {
+  heading: (block) => `## ${inline(block.text)}`.trimEnd(),
+  note: (block) => paragraph(block.text),
+} as const satisfies Record<string, (block: TextBlock) => string>;
+
+function markdownBlock(block: Block): string {
+  if (block.kind === 'plot') return plot(block);
+  return block.kind === 'table' ? table(block) : BLOCKS[block.kind](block);
+}
+
+/** Characters in their places, as code. */
+function plot(block: PlotBlock): string {
+  const lines = drawPlot(block).map((line) => line.map(({ text }) => text).join(''));
+  return ['```text', ...lines, '```'].join('\n');
+}
+
+function table({ columns, rows }: TableBlock): string {
+  const head = columns.map(({ title }) => inline(title));
+  const body = rows.map((row) => columns.map((_, index) => inline(row[index]?.text ?? '')));
+  return markdownTable([head, ...body], {
+    align: columns.map(({ align }) => (align === 'right' ? 'r' : null)),
+    stringLength: textWidth,
+  });
+}
+
+/** Text of a paragraph of its own, whose beginning is not taken for a list, a quote or a rule. */
+function paragraph(text: string): string {
+  return inline(text)
+    .replace(/^[-+=:]/, '\\$&')
+    .replace(/^(\d+)([.)])(?=\s|$)/, '$1\\$2');
+}
+
+/** Text that Markdown shows as it is: no markup, HTML, link, image, formula or cell boundary in it. */
+function inline(text: string): string {
+  return printable(text)
+    .trim()
+    .replace(/[\\`*[\]|~#$]/g, '\\$&')
+    .replace(/[&<>]/g, (character) => ENTITIES[character as keyof typeof ENTITIES])
+    .replace(/_+/g, escapeUnderscores)
+    .replace(/[.:@]/g, breakLink);
+}
+
+const ENTITIES = { '&': '&amp;', '<': '&lt;', '>': '&gt;' } as const;
+
+/** Underscores within a word, as in `srte_parameters`, are no emphasis. */
+function escapeUnderscores(run: string, offset: number, text: string): string {
+  const isWithinWord =
+    /[\p{L}\p{N}]$/u.test(text.slice(Math.max(0, offset - 2), offset)) &&
+    /^[\p{L}\p{N}]/u.test(text.slice(offset + run.length, offset + run.length + 2));
+  return isWithinWord ? run : run.replaceAll('_', '\\_');
+}
+
+/** GitHub links bare addresses: `https://…`, `www.…`, `someone@…`. A backslash keeps them text. */
+function breakLink(character: string, offset: number, text: string): string {
+  const isLink =
+    character === '@' ||
+    (character === ':' && text[offset + 1] === '/') ||
+    (character === '.' && /www$/i.test(text.slice(Math.max(0, offset - 3), offset)));
+  return isLink ? `\\${character}` : character;
+}

@@ -1,0 +1,161 @@
+import type { ChalkInstance } from 'chalk';
+import Table from 'cli-table3';
+import { printable } from '../kit/escape.js';
+import { textWidth, usableWidth, wrap } from '../kit/layout.js';
+import { drawPlot } from '../kit/plot.js';
+import type { Block, RenderOptions, Report, TableBlock, Tone } from '../kit/report.js';
+import { colours, tinted } from './colours.js';
+
+const GAP = '  ';
+
+/** A column whose text may be wrapped is not made narrower than this. */
+const NARROWEST_COLUMN = 10;
+
+/** The report for people at a terminal, no line wider than that, without the newline at the end. */
+export function renderTable(report: Report, options: RenderOptions): string {
+  const width = usableWidth(options.width);
+  const chalk = colours(options.colourLevel);
+  let text = '';
+  let before: Block | undefined;
+  for (const block of report.blocks) {
+    const rendered = renderBlock(block, width, chalk).join('\n');
+    if (rendered === '') continue;
+    text += (before === undefined ? '' : separatorBetween(before, block)) + rendered;
+    before = block;
+  }
+  // The last row of a table may be empty.
+  return text.trimEnd();
+}
+
+/** Notes stand together, and what follows a heading stands right under it. */
+function separatorBetween(before: Block, block: Block): string {
+  const isTogether = before.kind === 'heading' || (before.kind === 'note' && block.kind === 'note');
+  return isTogether ? '\n' : '\n\n';
+}
+
+function renderBlock(block: Block, width: number, chalk: ChalkInstance): string[] {
+  if (block.kind === 'table') return renderGrid(block, width, chalk);
+  if (block.kind === 'plot') {
+    return drawPlot(block, width).map((line) =>
+      line.map(({ text, tone }) => tinted(chalk, tone, text)).join(''),
+    );
+  }
+  const tone = block.tone ?? (block.kind === 'heading' ? 'strong' : 'plain');
+  return wrap(printable(block.text), width).map((line) => tinted(chalk, tone, line));
+}
+
+/** A text and its colour, in a row of a table. */
+interface Item {
+  readonly text: string;
+  readonly tone: Tone;
+}
+
+function renderGrid(block: TableBlock, width: number, chalk: ChalkInstance): string[] {
+  const head = block.columns.map(({ title }) => item(title, 'strong'));
+  const rows = block.rows.map((row) =>
+    block.columns.map((_, index) => item(row[index]?.text ?? '', row[index]?.tone)),
+  );
+  const widths = columnWidths(block, [head, ...rows], width);
+  if (widths === undefined && block.narrower) return renderGrid(block.narrower, width, chalk);
+  if (widths === undefined) return records(head, rows, width, chalk);
+  const lines = gridLines(block, head, rows, widths, chalk);
+  // The grid is laid out by a library that takes some new emoji for narrower than they are.
+  const fits = lines.every((line) => textWidth(line) <= width);
+  return fits ? lines : records(head, rows, width, chalk);
+}
+
+function item(text: string, tone: Tone = 'plain'): Item {
+  return { text: printable(text).trimEnd(), tone };
+}
+
+/** The columns' widths that make the table at most `width` wide; undefined when there are none. */
+function columnWidths(
+  { columns }: TableBlock,
+  rows: readonly (readonly Item[])[],
+  width: number,
+): number[] | undefined {
+  const widths = columns.map((_, index) =>
+    rows.reduce((widest, row) => Math.max(widest, textWidth(row[index]?.text ?? '')), 1),
+  );
+  const room = width - GAP.length * (columns.length - 1);
+  for (;;) {
+    if (widths.reduce((sum, each) => sum + each, 0) <= room) return widths;
+    const widest = columns.reduce<number | undefined>((best, { wrap }, index) => {
+      const size = wrap ? (widths[index] ?? 0) : 0;
+      return size > (best === undefined ? NARROWEST_COLUMN : (widths[best] ?? 0)) ? index : best;
+    }, undefined);
+    if (widest === undefined) return undefined;
+    widths[widest] = Math.max(NARROWEST_COLUMN, Math.min(room, (widths[widest] ?? 0) - 1));
+  }
+}
+
+/** Rows that the library lays out. It takes seconds for as many as a file can have tensors. */
+const MOST_LAID_OUT = 256;
+
+function gridLines(
+  { columns }: TableBlock,
+  head: readonly Item[],
+  rows: readonly (readonly Item[])[],
+  widths: readonly number[],
+  chalk: ChalkInstance,
+): string[] {
+  const rule = widths.map((width) => chalk.dim('─'.repeat(width)));
+  const linesOf = (row: readonly Item[]): string[][] => {
+    const cells = row.map(({ text, tone }, index) => {
+      const width = widths[index] ?? 0;
+      return wrap(text, width).map((line) => {
+        const padding = ' '.repeat(Math.max(0, width - textWidth(line)));
+        const drawn = tinted(chalk, tone, line);
+        return columns[index]?.align === 'right' ? padding + drawn : drawn + padding;
+      });
+    });
+    // One row for each line: for each line of a cell the library goes through all of its text, many times.
+    const height = Math.max(...cells.map((lines) => lines.length));
+    return Array.from({ length: height }, (_, line) =>
+      cells.map((lines, index) => lines[line] ?? ' '.repeat(widths[index] ?? 0)),
+    );
+  };
+  const grid = new Table({
+    chars: BORDERLESS,
+    style: { head: [], border: [], 'padding-left': 0, 'padding-right': 0, compact: true },
+  });
+  grid.push(...linesOf(head), rule, ...rows.slice(0, MOST_LAID_OUT).flatMap(linesOf));
+  const others = rows.slice(MOST_LAID_OUT).flatMap(linesOf);
+  const lines = [...grid.toString().split('\n'), ...others.map((row) => row.join(GAP))];
+  return lines.map((line) => line.trimEnd());
+}
+
+const BORDERLESS = {
+  top: '',
+  'top-mid': '',
+  'top-left': '',
+  'top-right': '',
+  bottom: '',
+  'bottom-mid': '',
+  'bottom-left': '',
+  'bottom-right': '',
+  left: '',
+  'left-mid': '',
+  mid: '',
+  'mid-mid': '',
+  right: '',
+  'right-mid': '',
+  middle: GAP,
+} as const;
+
+/** For a table that does not fit: each row as lines of `title: value`, a blank line between two rows. */
+function records(
+  head: readonly Item[],
+  rows: readonly (readonly Item[])[],
+  width: number,
+  chalk: ChalkInstance,
+): string[] {
+  return rows.flatMap((row, number) => [
+    ...(number === 0 ? [] : ['']),
+    ...row.flatMap(({ text, tone }, index) =>
+      wrap(`${head[index]?.text.trim()}: ${text.trim()}`, width, GAP).map((line) =>
+        tinted(chalk, tone, line),
+      ),
+    ),
+  ]);
+}
