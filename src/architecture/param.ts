@@ -1,4 +1,4 @@
-import { elementCount, type Shape, shapeText } from '../tensor/shape.js';
+import { elementCount, type Shape, shapeText } from '../tensor/dtype.js';
 import { LimitError } from './limits.js';
 
 /**

@@ -7,8 +7,8 @@
  */
 
 import { COMPONENTS, type LanguageModel, type Layer } from '../architecture/layer.js';
-import { remembered } from '../architecture/remember.js';
-import { outputWidth } from '../architecture/widths.js';
+import { remembered } from '../architecture/memoize.js';
+import { outputWidth } from '../architecture/walk.js';
 import {
   type ActivationPart,
   type ActivationSetting,

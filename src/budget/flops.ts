@@ -4,7 +4,7 @@
  */
 import { COMPONENTS, type Component, type Layer, type Window } from '../architecture/layer.js';
 import { visiblePairs, windowKey } from '../architecture/masks.js';
-import { remembered } from '../architecture/remember.js';
+import { remembered } from '../architecture/memoize.js';
 import { type Exact, exact, type Figure, figure, sumFigure } from './figure.js';
 import { type Operation, operationsOf } from './operations.js';
 

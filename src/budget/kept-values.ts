@@ -6,8 +6,15 @@ import type {
   MixtureOfExperts,
   RmsNorm,
 } from '../architecture/layer.js';
-import { expertLayers, isProduct, stagesOf } from '../architecture/walk.js';
-import { expertInner, inputWidth, sharedInputWidth, widthAfter } from '../architecture/widths.js';
+import {
+  expertInner,
+  expertLayers,
+  inputWidth,
+  isProduct,
+  sharedInputWidth,
+  stagesOf,
+  widthAfter,
+} from '../architecture/walk.js';
 
 /**
  * What GPUs that share a layer have each of a value: their part of its `width` (heads, channels, the inside of

@@ -1,7 +1,7 @@
 /** What attention and scan keep of their inside: scores and states of plain ones, sums of fused ones. */
 import type { Attention, LatentAttention, Layer } from '../architecture/layer.js';
 import { scoreValues, windowKey } from '../architecture/masks.js';
-import { remembered } from '../architecture/remember.js';
+import { remembered } from '../architecture/memoize.js';
 import { walk } from '../architecture/walk.js';
 import {
   type ActivationSetting,

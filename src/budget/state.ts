@@ -1,7 +1,7 @@
 /** What must be kept between two tokens of cached decoding, and the memory of inference. */
 import type { Attention, Layer, Window } from '../architecture/layer.js';
 import { reachOf, windowKey } from '../architecture/masks.js';
-import { remembered } from '../architecture/remember.js';
+import { remembered } from '../architecture/memoize.js';
 import { walk } from '../architecture/walk.js';
 import { DTYPES, type Dtype } from '../tensor/dtype.js';
 import { type Figure, figure, sumFigure } from './figure.js';

@@ -1,6 +1,6 @@
 /** Which stored tensors hold the same values: known from where they lie, or by comparing their bytes. */
 
-import { isSameShape } from '../tensor/shape.js';
+import { isSameShape } from '../tensor/dtype.js';
 import { isContiguous, isSameView, type StoredTensor } from './stored-tensor.js';
 import { viewsOf } from './summary-sharing.js';
 import { breathe, piecesOf, readRows, rowsOf } from './view.js';

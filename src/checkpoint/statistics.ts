@@ -1,6 +1,6 @@
 /** What the values of a tensor are like, found by looking at each of them once. */
 import { decode } from '../tensor/decode.js';
-import { STORED_DTYPES, type StoredDtype } from '../tensor/stored-dtype.js';
+import { STORED_DTYPES, type StoredDtype } from '../tensor/dtype.js';
 
 /**
  * All but the counts are of the finite values. Of complex values these are the moduli; truth values are 0

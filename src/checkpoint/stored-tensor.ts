@@ -1,5 +1,4 @@
-import type { Shape } from '../tensor/shape.js';
-import type { StoredDtype } from '../tensor/stored-dtype.js';
+import type { Shape, StoredDtype } from '../tensor/dtype.js';
 import type { ByteFile } from './byte-file.js';
 
 /** A run of bytes of a file that tensors lie in. Tensors share one by holding the same object. */

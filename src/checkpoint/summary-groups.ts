@@ -1,5 +1,5 @@
 /** Tensors grouped by the layer that their names speak of, whatever the model. */
-import type { StoredDtype } from '../tensor/stored-dtype.js';
+import type { StoredDtype } from '../tensor/dtype.js';
 import type { StoredTensor } from './stored-tensor.js';
 
 /** A layer, several layers that are alike, or a part of the model that has no number. */

@@ -1,5 +1,5 @@
 import { decode } from '../tensor/decode.js';
-import { STORED_DTYPES, type StoredDtype } from '../tensor/stored-dtype.js';
+import { STORED_DTYPES, type StoredDtype } from '../tensor/dtype.js';
 import { isKind } from './torch/pickle/pickle-machine.js';
 import type { Opaque, Value } from './torch/pickle/values.js';
 

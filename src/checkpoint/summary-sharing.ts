@@ -1,5 +1,5 @@
 /** Which names of a checkpoint mean the same values, and which tensors lie over one another. */
-import { STORED_DTYPES } from '../tensor/stored-dtype.js';
+import { STORED_DTYPES } from '../tensor/dtype.js';
 import type { StoredBytes, StoredTensor } from './stored-tensor.js';
 
 /** A tensor and all of its names. */

@@ -1,6 +1,5 @@
 /** What a checkpoint holds, as plain data: what `inspect` prints as JSON, and what its report is made of. */
-import type { Shape } from '../tensor/shape.js';
-import type { StoredDtype } from '../tensor/stored-dtype.js';
+import type { Shape, StoredDtype } from '../tensor/dtype.js';
 import { type Checkpoint, type CheckpointFormat, FORMATS } from './checkpoint.js';
 import type { Measurement } from './measure.js';
 import { isContiguous, type StoredTensor } from './stored-tensor.js';

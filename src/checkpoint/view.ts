@@ -1,5 +1,5 @@
 /** The values of a stored tensor, contiguous and little-endian, whatever its strides and byte order. */
-import { STORED_DTYPES } from '../tensor/stored-dtype.js';
+import { STORED_DTYPES } from '../tensor/dtype.js';
 import { isContiguous, type StoredBytes, type StoredTensor } from './stored-tensor.js';
 
 /** Rows of a tensor [rows, …]; a scalar is one row. */

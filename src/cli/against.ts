@@ -85,7 +85,7 @@ type Wishes = Omit<AgainstRequest, 'own' | 'other' | 'threads' | 'watch' | 'noti
  */
 export async function compareSides(own: Side, other: Side, wishes: Wishes): Promise<Against> {
   const { compareModels } = await import('../quicktest/against.js');
-  const { checkpointWeights } = await import('../runtime/checkpoint-weights.js');
+  const { checkpointWeights } = await import('../runtime/weights/checkpoint-weights.js');
   const toRun = ({ loaded: { model }, checkpoint }: Side) => ({
     model,
     weights: checkpoint && checkpointWeights(model, checkpoint),

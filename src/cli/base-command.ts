@@ -1,9 +1,9 @@
 import { Command } from '@oclif/core/command';
 import type { Problem } from '../errors.js';
 import { refuseModelFile } from '../files/inputs.js';
-import { printable } from '../report/kit/escape.js';
+import { printable } from '../report/kit/cells.js';
 import type { Format, Report } from '../report/kit/report.js';
-import { toJson } from '../report/render/json.js';
+import { toJson } from '../report/render/render.js';
 import { baseFlags } from './flags.js';
 import { isStdout, writeStdout, writeText } from './output.js';
 import { renderOptions } from './terminal.js';

@@ -14,8 +14,8 @@ import { isMapping, setOwn, splitDotted, valueAt } from '../config/path.js';
 import { readDocument } from '../config/read.js';
 import { type Problem, UserError } from '../errors.js';
 import { configIn, ownConfigNames } from '../files/config-names.js';
+import { shapesOf } from '../reconcile/faults.js';
 import type { Description } from '../reconcile/reconcile.js';
-import { shapesOf } from '../reconcile/shapes.js';
 import type { ConfigDifference } from '../report/verify.js';
 import { type ModelFile, modelOf, readConfig } from './model-file.js';
 

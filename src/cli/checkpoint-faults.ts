@@ -1,7 +1,7 @@
 /** A checkpoint held against a config, and what is wrong with it in the words of `verify`. */
 import type { Checkpoint } from '../checkpoint/checkpoint.js';
 import { type Problem, type Severity, UserError } from '../errors.js';
-import type { FaultGroup } from '../reconcile/group.js';
+import type { FaultGroup } from '../reconcile/notes.js';
 import { type Reconciliation, reconcile } from '../reconcile/reconcile.js';
 import { shortened } from '../report/inspect/inspect-text.js';
 import { adviceText, differenceText, faultCountText, faultText } from '../report/verify.js';

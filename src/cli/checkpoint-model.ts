@@ -9,7 +9,7 @@ import { isSameView } from '../checkpoint/stored-tensor.js';
 import { summarise, type Totals } from '../checkpoint/summary.js';
 import type { Problem } from '../errors.js';
 import { namesOf } from '../reconcile/faults.js';
-import type { FaultGroup } from '../reconcile/group.js';
+import type { FaultGroup } from '../reconcile/notes.js';
 import { type Reconciliation, reconcileIndex } from '../reconcile/reconcile.js';
 import type { Suggestion } from '../reconcile/suggest.js';
 import {

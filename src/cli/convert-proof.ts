@@ -2,7 +2,7 @@
 import type { Checkpoint } from '../checkpoint/checkpoint.js';
 import { UserError } from '../errors.js';
 import type { ConvertResult, Proof } from '../report/convert/convert-result.js';
-import type { DeviceChoice, EngineChoice } from '../runtime/devices.js';
+import type { DeviceChoice, EngineChoice } from '../runtime/select/devices.js';
 import type { EncodableDtype } from '../tensor/encode.js';
 import { checkpointSide, compareSides, type OpenedSide } from './against.js';
 import type { ModelFile } from './model-file.js';

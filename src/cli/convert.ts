@@ -8,7 +8,7 @@ import type { Extension, LayoutName, Merge, Tie } from '../conversion/request.js
 import { type Problem, UserError } from '../errors.js';
 import { lowRankMultiplications } from '../linalg/low-rank.js';
 import type { ConvertResult } from '../report/convert/convert-result.js';
-import type { DeviceChoice, EngineChoice } from '../runtime/devices.js';
+import type { DeviceChoice, EngineChoice } from '../runtime/select/devices.js';
 import type { EncodableDtype } from '../tensor/encode.js';
 import { conversionOf } from './convert-plan.js';
 import { proofOf } from './convert-proof.js';
@@ -153,7 +153,7 @@ async function requireDevice({
   device,
   threads,
 }: ConvertFlags & { readonly device: DeviceChoice }): Promise<void> {
-  const { chooseEngine } = await import('../runtime/devices.js');
+  const { chooseEngine } = await import('../runtime/select/devices.js');
   const wish = { engine, device, threads: threads ?? os.availableParallelism() };
   const chosen = await chooseEngine({ ...wish, compute: 'f32' });
   await chosen.engine.close();

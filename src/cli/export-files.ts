@@ -1,7 +1,7 @@
 /** The files of an exported model, written all or none. */
 import path from 'node:path';
 import { Staging } from '../files/staging.js';
-import type { OnnxExport } from '../runtime/exported.js';
+import type { OnnxExport } from '../runtime/engine.js';
 import { refuseFullDisk } from './convert-space.js';
 import { progress } from './progress.js';
 

@@ -9,8 +9,9 @@ import { resolveSetting } from '../budget/setting.js';
 import { OPTIMIZER_NAMES, type Optimizer } from '../budget/training.js';
 import { quote } from '../config/quote.js';
 import { UserError } from '../errors.js';
+import { fitTraining } from '../fit/remedies/remedies.js';
 import { fitServing, type ServingFit } from '../fit/serving/serving.js';
-import type { ServingFitSetting } from '../fit/serving/serving-setting.js';
+import type { ServingFitSetting } from '../fit/serving/serving-work.js';
 import {
   type ForwardSize,
   forwardBytesOf,
@@ -23,7 +24,6 @@ import {
   WEIGHT_DTYPES,
   type WeightDtype,
 } from '../fit/serving/weight-types.js';
-import { fitTraining } from '../fit/training/fit-training.js';
 import type { TrainingFit } from '../fit/training/training.js';
 import {
   CONVENTIONS,

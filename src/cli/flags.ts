@@ -6,8 +6,8 @@ import { quote } from '../config/quote.js';
 import { lacksUnit, parseLimit, parseRounded } from '../config/units.js';
 import { UserError } from '../errors.js';
 import { FORMATS, type Format } from '../report/kit/report.js';
-import type { DeviceChoice, EngineChoice } from '../runtime/devices.js';
 import type { Compute } from '../runtime/engine.js';
+import type { DeviceChoice, EngineChoice } from '../runtime/select/devices.js';
 import { DTYPE_NAMES, DTYPE_SPELLINGS, type Dtype, parseDtype } from '../tensor/dtype.js';
 
 /** As `src/runtime/engine.ts` has them, which is loaded only when something runs. */

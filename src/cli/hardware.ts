@@ -7,8 +7,8 @@ import type { Cluster, Hardware } from '../hardware/gpu.js';
 import { hardwareOfDocument, onlyGpu } from '../hardware/hardware-file.js';
 import { gpuOfProfile, type MachineProfile } from '../hardware/machine-profile.js';
 import { clusterNamed } from '../hardware/machines.js';
-import type { DeviceChoice, EngineChoice } from '../runtime/devices.js';
 import type { Compute } from '../runtime/engine.js';
+import type { DeviceChoice, EngineChoice } from '../runtime/select/devices.js';
 import { compute, count, device, engine, threads } from './flags.js';
 import { machineProfile } from './machine-profile.js';
 

@@ -41,7 +41,7 @@ export interface VerifyFlags {
  * @throws UserError when there is no room for them, or nothing to train them with.
  */
 export async function verifyProjectors(flags: VerifyFlags) {
-  const { chooseTrainer } = await import('../runtime/training.js');
+  const { chooseTrainer } = await import('../runtime/select/trainers.js');
   const shown = livePlot({ quiet: flags.quiet, noColor: flags['no-color'] });
   try {
     await shown.show(null, 'starting TensorFlow.js');

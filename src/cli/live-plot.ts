@@ -1,5 +1,5 @@
 import { stripVTControlCharacters } from 'node:util';
-import { printable } from '../report/kit/escape.js';
+import { printable } from '../report/kit/cells.js';
 import type { PlotBlock } from '../report/kit/report.js';
 import { render } from '../report/render/render.js';
 import { steps } from './steps.js';

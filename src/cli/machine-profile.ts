@@ -18,9 +18,9 @@ import {
   PROFILE_SCHEMA,
   stalenessOf,
 } from '../hardware/machine-profile.js';
-import { loadText } from '../report/fit/machine-load.js';
-import { toJson } from '../report/render/json.js';
-import type { EngineWish } from '../runtime/devices.js';
+import { loadText } from '../report/fit/hardware-table.js';
+import { toJson } from '../report/render/render.js';
+import type { EngineWish } from '../runtime/select/devices.js';
 import { steps } from './steps.js';
 
 export interface ProfileWish extends EngineWish {
@@ -170,7 +170,7 @@ async function circumstancesOf({
   compute,
   threads,
 }: EngineWish): Promise<Circumstances> {
-  const { CANDIDATES, installedVersion } = await import('../runtime/candidates.js');
+  const { CANDIDATES, installedVersion } = await import('../runtime/select/candidates.js');
   const versions = CANDIDATES.map((each) => [each.package, installedVersion(each)] as const);
   return {
     hostname: os.hostname(),
@@ -192,7 +192,7 @@ async function measured(
   doing: (text: string) => void,
 ): Promise<MachineProfile> {
   doing('looking for an engine');
-  const { chooseEngine } = await import('../runtime/devices.js');
+  const { chooseEngine } = await import('../runtime/select/devices.js');
   const { ENGINES } = await import('../runtime/engine.js');
   const { measureMachine } = await import('../runtime/this-machine.js');
   const { engine } = await chooseEngine(wish);

@@ -2,8 +2,8 @@
 import os from 'node:os';
 import { UserError } from '../errors.js';
 import { type MatrixProducts, plainProducts } from '../linalg/product.js';
-import type { EngineChoice } from '../runtime/devices.js';
 import type { EngineName } from '../runtime/engine.js';
+import type { EngineChoice } from '../runtime/select/devices.js';
 
 /** What computes the products of matrices, and its name for the report. */
 export interface Multiplier {
@@ -32,7 +32,7 @@ export async function multiplierFor(
   { engine, threads }: { readonly engine: EngineChoice; readonly threads: number | undefined },
 ): Promise<Multiplier> {
   if (multiplications < FEW_MULTIPLICATIONS) return PLAIN;
-  const { chooseProducts } = await import('../runtime/products.js');
+  const { chooseProducts } = await import('../runtime/select/matmul-backends.js');
   const { ENGINES } = await import('../runtime/engine.js');
   const wish = { engine, threads: threads ?? os.availableParallelism() };
   try {

@@ -1,4 +1,4 @@
-import { printable } from '../report/kit/escape.js';
+import { printable } from '../report/kit/cells.js';
 
 /** Steps of a task whose length nobody knows beforehand, told on stderr. */
 export interface Steps {

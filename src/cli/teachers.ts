@@ -5,8 +5,7 @@ import { countParameters } from '../budget/parameters.js';
 import { quote } from '../config/quote.js';
 import { type Problem, UserError } from '../errors.js';
 import type { SizedTeacher } from '../kv-projector/costs.js';
-import { sharedModules } from '../kv-projector/projector.js';
-import { parseTeacher, sizeInName, sizeOfModel } from '../kv-projector/teacher.js';
+import { parseTeacher, sharedModules, sizeInName, sizeOfModel } from '../kv-projector/projector.js';
 import { loadModelFile } from './model-file.js';
 
 interface LoadedTeachers {

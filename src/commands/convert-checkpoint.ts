@@ -19,7 +19,7 @@ import type { Extension, LayoutName, Merge, Tie } from '../conversion/request.js
 import { UserError } from '../errors.js';
 import { convertReport, exceedsBound } from '../report/convert/convert.js';
 import type { Proof } from '../report/convert/convert-result.js';
-import { percentText } from '../report/kit/percent.js';
+import { percentText } from '../report/kit/units.js';
 import type { EncodableDtype } from '../tensor/encode.js';
 
 // As the files of conversion have them, which are loaded only when something is converted.

@@ -4,10 +4,10 @@ import * as Flags from '@oclif/core/flags';
 import { BaseCommand } from '../cli/base-command.js';
 import { threads as threadsFlag } from '../cli/flags.js';
 import { steps } from '../cli/steps.js';
-import { doctorReport } from '../report/doctor/doctor.js';
-import type { AdapterSurvey } from '../runtime/adapters.js';
-import type { CandidateName } from '../runtime/candidates.js';
-import type { SurveyEntry } from '../runtime/survey.js';
+import { doctorReport } from '../report/doctor.js';
+import type { AdapterSurvey } from '../runtime/adapters/adapters.js';
+import type { CandidateName } from '../runtime/select/candidates.js';
+import type { SurveyEntry } from '../runtime/select/survey.js';
 
 /** As `src/runtime/candidates.ts` has them, of which a command loads nothing before it runs. */
 const NAMES = {
@@ -64,7 +64,7 @@ export default class Doctor extends BaseCommand {
 }
 
 async function surveyGraphics(flags: { readonly quiet: boolean }): Promise<AdapterSurvey> {
-  const { surveyAdapters } = await import('../runtime/adapters.js');
+  const { surveyAdapters } = await import('../runtime/adapters/adapters.js');
   const shown = steps(flags);
   shown.doing('looking for graphics adapters');
   try {
@@ -78,7 +78,7 @@ async function survey(
   flags: { readonly only: CandidateName | undefined; readonly quiet: boolean },
   threads: number,
 ): Promise<SurveyEntry[]> {
-  const { surveyEngine, surveyEngines } = await import('../runtime/survey.js');
+  const { surveyEngine, surveyEngines } = await import('../runtime/select/survey.js');
   if (flags.only) return [await surveyEngine(flags.only, threads)];
   const shown = steps(flags);
   try {

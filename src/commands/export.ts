@@ -108,8 +108,8 @@ export default class Export extends BaseCommand {
     flags: ExportFlags,
   ) {
     const { planExport } = await import('../runtime/onnx/export.js');
-    const { checkpointWeights } = await import('../runtime/checkpoint-weights.js');
-    const { randomWeights } = await import('../runtime/random-weights.js');
+    const { checkpointWeights } = await import('../runtime/weights/checkpoint-weights.js');
+    const { randomWeights } = await import('../runtime/weights/random-weights.js');
     const weights = checkpoint
       ? checkpointWeights(model, checkpoint)
       : randomWeights(model, flags.seed);

@@ -7,7 +7,7 @@ import { modelFlags } from '../cli/flags.js';
 import { hardwareFlags, hardwareOf, ownHardware } from '../cli/hardware.js';
 import { openModelSource } from '../cli/model-source.js';
 import { UserError } from '../errors.js';
-import { doubtsOf } from '../fit/remedies/unmet-requirements.js';
+import { doubtsOf } from '../fit/remedies/remedies.js';
 import { withTable } from '../hardware/machines.js';
 import { fitReport } from '../report/fit/fit.js';
 import { hardwareReport } from '../report/fit/hardware-table.js';

@@ -2,8 +2,8 @@ import * as Args from '@oclif/core/args';
 import { BaseCommand, formatOf } from '../cli/base-command.js';
 import { writeStdout, writeText } from '../cli/output.js';
 import { readPresetFile } from '../cli/preset-files.js';
-import { initReport } from '../report/init.js';
-import { toJson } from '../report/render/json.js';
+import { initReport } from '../report/models.js';
+import { toJson } from '../report/render/render.js';
 
 export default class Init extends BaseCommand {
   static override summary = 'Write a commented config to start from.';

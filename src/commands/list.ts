@@ -1,6 +1,6 @@
 import { describeFamilies } from '../budget/families.js';
 import { BaseCommand } from '../cli/base-command.js';
-import { familiesReport } from '../report/families.js';
+import { familiesReport } from '../report/models.js';
 
 export default class List extends BaseCommand {
   static override summary = 'List the model families and their presets.';

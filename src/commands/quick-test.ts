@@ -27,11 +27,9 @@ import type { OtherWay } from '../quicktest/against.js';
 import type { CheckName } from '../quicktest/check.js';
 import type { QuickTestRun } from '../quicktest/quick-test.js';
 import { againstReport } from '../report/quick-test/against.js';
-import { quickTestReport } from '../report/quick-test/quick-test.js';
-import { traceReport } from '../report/quick-test/trace.js';
-import type { DeviceChoice, EngineChoice } from '../runtime/devices.js';
-import type { Compute } from '../runtime/engine.js';
-import type { Ids } from '../runtime/values.js';
+import { quickTestReport, traceReport } from '../report/quick-test/quick-test.js';
+import type { Compute, Ids } from '../runtime/engine.js';
+import type { DeviceChoice, EngineChoice } from '../runtime/select/devices.js';
 
 /** As `src/quicktest/check.ts` has them, in their order, which is loaded only when a test runs. */
 const CHECKS = Object.keys({
@@ -288,7 +286,7 @@ async function tested(
   flags: TestFlags,
 ): Promise<QuickTestRun> {
   const { quickTest } = await import('../quicktest/quick-test.js');
-  const { checkpointWeights } = await import('../runtime/checkpoint-weights.js');
+  const { checkpointWeights } = await import('../runtime/weights/checkpoint-weights.js');
   const shown = steps(flags);
   try {
     return await quickTest({

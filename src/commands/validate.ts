@@ -5,7 +5,7 @@ import { BaseCommand, formatOf } from '../cli/base-command.js';
 import { set } from '../cli/flags.js';
 import { loadAllFiles } from '../cli/load-all.js';
 import { loadModelFile } from '../cli/model-file.js';
-import { validationReport } from '../report/validation.js';
+import { validationReport } from '../report/models.js';
 
 export default class Validate extends BaseCommand {
   static override summary = 'Check configs: every mistake with its place and its remedy.';

@@ -8,19 +8,22 @@ import { nearest } from '../config/nearest.js';
 import { formatPath, isMapping, valueAt } from '../config/path.js';
 import { quote } from '../config/quote.js';
 import { type Problem, problemsOf, UserError } from '../errors.js';
+import type {
+  Column,
+  ColumnName,
+  ColumnValue,
+  CommonSetting,
+  Described,
+  TextFigures,
+} from './columns.js';
 import {
   COLUMN_NAMES,
   COLUMNS,
-  type Column,
-  type ColumnName,
-  type ColumnValue,
+  commonSetting,
   DEFAULT_COLUMNS,
-  type Described,
   STRUCTURE_COLUMNS,
   TEXT_COLUMNS,
-  type TextFigures,
 } from './columns.js';
-import { type CommonSetting, commonSetting } from './setting.js';
 
 /** What shall be compared: a file under one choice of overrides. */
 export interface Candidate {

@@ -3,7 +3,7 @@ import type { Checkpoint } from '../checkpoint/checkpoint.js';
 import { isSameView } from '../checkpoint/stored-tensor.js';
 import { chunksOf } from '../checkpoint/view.js';
 import { UserError } from '../errors.js';
-import { isSameShape } from '../tensor/shape.js';
+import { isSameShape } from '../tensor/dtype.js';
 import { storedUnder } from './output-values.js';
 import type { ConversionPlan, PlannedTensor } from './plan.js';
 

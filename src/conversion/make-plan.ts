@@ -7,9 +7,15 @@ import { tensorsOf } from '../architecture/walk.js';
 import { firstLike } from '../checkpoint/name-patterns.js';
 import { isSameView, type StoredTensor } from '../checkpoint/stored-tensor.js';
 import { UserError } from '../errors.js';
+import type { StoredDtype } from '../tensor/dtype.js';
+import {
+  elementCount,
+  isSameShape,
+  STORED_DTYPES,
+  shapeText,
+  storedBytes,
+} from '../tensor/dtype.js';
 import { isEncodable } from '../tensor/encode.js';
-import { elementCount, isSameShape, shapeText } from '../tensor/shape.js';
-import { STORED_DTYPES, type StoredDtype, storedBytes } from '../tensor/stored-dtype.js';
 import type {
   Action,
   ConversionPlan,

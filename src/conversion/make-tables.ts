@@ -8,9 +8,9 @@ import { addComparison, emptyComparison, meanOfRows, squaredNorm } from '../lina
 import { type LowRank, lowRank, type RowSource } from '../linalg/low-rank.js';
 import type { MatrixProducts } from '../linalg/product.js';
 import { decode } from '../tensor/decode.js';
+import type { Shape, StoredDtype } from '../tensor/dtype.js';
+import { elementCount, STORED_DTYPES } from '../tensor/dtype.js';
 import { type EncodableDtype, encode, isEncodable } from '../tensor/encode.js';
-import { elementCount, type Shape } from '../tensor/shape.js';
-import { STORED_DTYPES, type StoredDtype } from '../tensor/stored-dtype.js';
 import { rowsKnown } from './layouts.js';
 import { NonFiniteValues } from './non-finite.js';
 import type { PlannedTable, SrtePlan } from './plan.js';

@@ -1,8 +1,7 @@
 /** A plan as people and other programs read it: for each tensor of the output what is done, and to what. */
 import { type Alike, groupAlike, templateOf } from '../checkpoint/name-patterns.js';
 import type { StoredTensor } from '../checkpoint/stored-tensor.js';
-import type { Shape } from '../tensor/shape.js';
-import type { StoredDtype } from '../tensor/stored-dtype.js';
+import type { Shape, StoredDtype } from '../tensor/dtype.js';
 import type { Action, ConversionPlan, PlannedShard, PlannedTensor, SrtePlan } from './plan.js';
 import type { SrtePart } from './srte-names.js';
 import type { SrteTable } from './srte-tables.js';

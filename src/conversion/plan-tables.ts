@@ -1,8 +1,8 @@
 /** Which tables of the output take the place of which of the input, and how they come about. */
 import type { SrteLayout } from '../architecture/srte-layout.js';
 import { UserError } from '../errors.js';
+import { STORED_DTYPES, type StoredDtype } from '../tensor/dtype.js';
 import { isEncodable } from '../tensor/encode.js';
-import { STORED_DTYPES, type StoredDtype } from '../tensor/stored-dtype.js';
 import { rowsKnown } from './layouts.js';
 import type { PlannedTable, SrtePlan } from './plan.js';
 import type { ConversionRequest, Merge } from './request.js';

@@ -3,8 +3,7 @@
  * from indexes and configs alone, printed by a dry run, and followed by `execute`.
  */
 import type { SrteForm, SrteLayout } from '../architecture/srte-layout.js';
-import type { Shape } from '../tensor/shape.js';
-import type { StoredDtype } from '../tensor/stored-dtype.js';
+import type { Shape, StoredDtype } from '../tensor/dtype.js';
 import type { Extension, Merge, Tie } from './request.js';
 import type { SrtePart } from './srte-names.js';
 

@@ -1,8 +1,8 @@
 /** Ways of storing one table for all layers, and what they cost. */
 import { isSameView, type StoredTensor } from '../checkpoint/stored-tensor.js';
 import { UserError } from '../errors.js';
-import { squaredLosses } from '../linalg/truncation.js';
-import { STORED_DTYPES, type StoredDtype } from '../tensor/stored-dtype.js';
+import { squaredLosses } from '../linalg/subspace-iteration.js';
+import { STORED_DTYPES, type StoredDtype } from '../tensor/dtype.js';
 import type { SrteTables } from './srte-tables.js';
 
 /** How tables are stored now. */

@@ -9,8 +9,7 @@ import {
 } from '../checkpoint/sameness.js';
 import { isSameView, type StoredTensor } from '../checkpoint/stored-tensor.js';
 import { listed } from '../checkpoint/wording.js';
-import { shapeText } from '../tensor/shape.js';
-import { STORED_DTYPES } from '../tensor/stored-dtype.js';
+import { STORED_DTYPES, shapeText } from '../tensor/dtype.js';
 import { SrteFaults } from './srte-faults.js';
 import {
   type NamedTensor,

@@ -6,7 +6,7 @@ import type { SrteLayout } from '../architecture/srte-layout.js';
 import { stateDictOf, tensorsOf } from '../architecture/walk.js';
 import type { StoredTensor } from '../checkpoint/stored-tensor.js';
 import { viewsOf } from '../checkpoint/summary-sharing.js';
-import type { Shape } from '../tensor/shape.js';
+import type { Shape } from '../tensor/dtype.js';
 import { srtePlaceOf } from './srte-names.js';
 
 export interface WantedTensor {

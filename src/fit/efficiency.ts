@@ -1,7 +1,7 @@
 /** What share of its peaks a program reaches, and what it waits for: in serving, and in a step of training. */
 import type { Bounds } from '../budget/quantity.js';
-import { type Architecture, type MemoryKind, memoryKindOf } from '../hardware/architecture.js';
-import type { Gpu, Link } from '../hardware/gpu.js';
+import type { Architecture, Gpu, Link, MemoryKind } from '../hardware/gpu.js';
+import { memoryKindOf } from '../hardware/gpu.js';
 
 /** Over what a collective goes from one GPU to the next. */
 type Way = 'nvlink' | 'pcie' | 'network';

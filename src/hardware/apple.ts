@@ -4,7 +4,7 @@
  * of 400 and 819.2 of 800. Peaks it states of few chips; the others are those of Hugging Face's table.
  */
 import type { Gpu } from './gpu.js';
-import { leftByMacOs } from './usable.js';
+import { leftByMacOs } from './gpu.js';
 
 interface Chip {
   readonly name: string;

@@ -3,8 +3,7 @@
  * training and inference sum in float32, that half is what stands here.
  */
 import type { Gpu } from './gpu.js';
-import { nvlink, PCIE_3, PCIE_4, PCIE_4_X8, PCIE_5, PCIE_5_X8 } from './links.js';
-import { toldByDriver } from './usable.js';
+import { nvlink, PCIE_3, PCIE_4, PCIE_4_X8, PCIE_5, PCIE_5_X8, toldByDriver } from './gpu.js';
 
 const GA102_PAPER = 'NVIDIA Ampere GA102 architecture whitepaper (2021)';
 const ADA_PAPER = 'NVIDIA Ada architecture whitepaper (2023)';

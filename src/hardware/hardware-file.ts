@@ -14,11 +14,10 @@ import { invalidConfig } from '../config/problems.js';
 import { describeValue, quote } from '../config/quote.js';
 import { lacksUnit, parseLimit, type ReadUnit } from '../config/units.js';
 import { type Finding, type Problem, type PropertyPath, UserError } from '../errors.js';
-import { ARCHITECTURES } from './architecture.js';
-import { GPU_KINDS, type Gpu, type Hardware, type Link, type Machine, PEAK_DTYPES } from './gpu.js';
+import type { Gpu, Hardware, Link, Machine } from './gpu.js';
+import { ARCHITECTURES, GPU_KINDS, MOST_OF_LABEL, PEAK_DTYPES } from './gpu.js';
 import { GPUS, nameSuggestion } from './gpus.js';
 import { MACHINES } from './machines.js';
-import { MOST_OF_LABEL } from './usable.js';
 
 /** What a name may be: it is a word of a command line. */
 const NAME = /^[a-z0-9]+([-.][a-z0-9]+)*$/i;

@@ -2,8 +2,8 @@
 import { quote } from '../config/quote.js';
 import { UserError } from '../errors.js';
 import type { Cluster, Hardware, Machine } from './gpu.js';
+import { network } from './gpu.js';
 import { GPUS, gpuNamed, nameSuggestion } from './gpus.js';
-import { network } from './links.js';
 
 export const MACHINES: readonly Machine[] = [
   {

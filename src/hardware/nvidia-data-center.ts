@@ -3,8 +3,7 @@
  * some beside the dense ones and some alone: here stand the dense ones, half of it.
  */
 import type { Gpu } from './gpu.js';
-import { nvlink, PCIE_3, PCIE_4, PCIE_5 } from './links.js';
-import { countedBySmi, toldByDriver } from './usable.js';
+import { countedBySmi, nvlink, PCIE_3, PCIE_4, PCIE_5, toldByDriver } from './gpu.js';
 
 const V100 = {
   architecture: 'sm70',

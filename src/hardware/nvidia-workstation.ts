@@ -1,7 +1,6 @@
 /** NVIDIA's cards for workstations, and its small computers. */
 import type { Gpu } from './gpu.js';
-import { nvlink, PCIE_4, PCIE_5 } from './links.js';
-import { countedBySmi, toldByDriver } from './usable.js';
+import { countedBySmi, nvlink, PCIE_4, PCIE_5, toldByDriver } from './gpu.js';
 
 const GA102_PAPER = 'NVIDIA Ampere GA102 architecture whitepaper (2021)';
 const ADA_PAPER = 'NVIDIA Ada architecture whitepaper (2023)';

@@ -1,7 +1,6 @@
 /** Accelerators of AMD, Google, Amazon and Intel. */
 import type { Gpu } from './gpu.js';
-import { PCIE_4, PCIE_4_X8, PCIE_5, PCIE_5_X8 } from './links.js';
-import { statedInGib, toldByDriver } from './usable.js';
+import { PCIE_4, PCIE_4_X8, PCIE_5, PCIE_5_X8, statedInGib, toldByDriver } from './gpu.js';
 
 /** Of the scaling book: https://jax-ml.github.io/scaling-book/tpus, bandwidth of links in one direction. */
 const SCALING_BOOK = '"How to Scale Your Model" (2025), chapter 2';

@@ -2,8 +2,9 @@
 import type { Checkpoint } from '../checkpoint/checkpoint.js';
 import { isKind } from '../checkpoint/torch/pickle/pickle-machine.js';
 import type { Value } from '../checkpoint/torch/pickle/values.js';
-import { quoted } from '../checkpoint/wording.js';
-import type { Complain } from './complaints.js';
+import { quoted, tensorPlace } from '../checkpoint/wording.js';
+import type { Problem } from '../errors.js';
+import { UserError } from '../errors.js';
 import { checkLength, parseJson } from './json-values.js';
 
 export interface ConstructorArguments {
@@ -96,4 +97,32 @@ function fromMetadata(
     values.set(key, value === undefined ? text : value);
   }
   return values;
+}
+
+// What is wrong with a file, all of it.
+
+/** Gathers what is wrong with a file. */
+export interface Complain {
+  (name: string | undefined, message: string, suggestion?: string): void;
+  error(): UserError;
+  /** @throws UserError when there was something. */
+  end(): void;
+}
+
+export function complaintsOf(file: string): Complain {
+  const problems: Problem[] = [];
+  const error = () => new UserError('refused-file', `${file} is refused`, { problems });
+  return Object.assign(
+    (name: string | undefined, message: string, suggestion?: string) => {
+      const place = name === undefined ? {} : { path: tensorPlace(name) };
+      const advice = suggestion === undefined ? {} : { suggestion };
+      problems.push({ severity: 'error', file, ...place, message, ...advice });
+    },
+    {
+      error,
+      end: () => {
+        if (problems.length > 0) throw error();
+      },
+    },
+  );
 }

@@ -19,7 +19,7 @@ import { UserError } from '../errors.js';
 import type { ByteSink } from '../files/byte-sink.js';
 import { CONTAINER_KEY, STATE_DICT } from './arguments.js';
 import { JsonWriter } from './json-values.js';
-import { partName } from './names.js';
+import { partName } from './projector.js';
 import type { SavedProjector } from './saved.js';
 
 export type ProjectorContainer = 'safetensors' | 'pt';

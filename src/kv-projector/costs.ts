@@ -2,14 +2,8 @@
 import { type Figure, figure, sumFigure } from '../budget/figure.js';
 import { UserError } from '../errors.js';
 import { bytesIn, type Dtype } from '../tensor/dtype.js';
-import {
-  type AdapterShape,
-  adapterParameters,
-  BRANCHES,
-  hiddenOf,
-  type Teacher,
-} from './projector.js';
-import { type Recommendation, recommendationFor, type TeacherSize } from './teacher.js';
+import type { AdapterShape, Recommendation, Teacher, TeacherSize } from './projector.js';
+import { adapterParameters, BRANCHES, hiddenOf, recommendationFor } from './projector.js';
 
 /** A ratio, or for each teacher the published one for its size. */
 export type RatioChoice = number | 'recommended';

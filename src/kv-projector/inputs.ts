@@ -2,10 +2,10 @@
 import type { Checkpoint } from '../checkpoint/checkpoint.js';
 import type { StoredTensor } from '../checkpoint/stored-tensor.js';
 import { listed, quoted } from '../checkpoint/wording.js';
-import { type Shape, shapeText } from '../tensor/shape.js';
-import { STORED_DTYPES } from '../tensor/stored-dtype.js';
-import { type Complain, complaintsOf } from './complaints.js';
-import type { Branch } from './names.js';
+import type { Shape } from '../tensor/dtype.js';
+import { STORED_DTYPES, shapeText } from '../tensor/dtype.js';
+import { type Complain, complaintsOf } from './arguments.js';
+import type { Branch } from './projector.js';
 import { moduleName } from './projector.js';
 import type { SavedAdapter, SavedProjector } from './saved.js';
 

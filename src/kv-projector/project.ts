@@ -6,11 +6,10 @@ import type { Matrix } from '../linalg/matrix.js';
 import type { MatrixProducts } from '../linalg/product.js';
 import { layerNorm } from '../modules/norms.js';
 import { decode, numbersIn } from '../tensor/decode.js';
+import { STORED_DTYPES } from '../tensor/dtype.js';
 import { type EncodableDtype, encode } from '../tensor/encode.js';
-import { STORED_DTYPES } from '../tensor/stored-dtype.js';
 import type { ProjectedTensor } from './inputs.js';
-import { partName } from './names.js';
-import { NORM_EPSILON } from './projector.js';
+import { NORM_EPSILON, partName } from './projector.js';
 import type { SavedAdapter } from './saved.js';
 
 /** Numbers of the widest row of a block times its rows, at most about: 32 MB in float64. */

@@ -2,12 +2,20 @@
 import type { Checkpoint } from '../checkpoint/checkpoint.js';
 import type { StoredTensor } from '../checkpoint/stored-tensor.js';
 import { listed } from '../checkpoint/wording.js';
-import { shapeText } from '../tensor/shape.js';
-import { STORED_DTYPES } from '../tensor/stored-dtype.js';
-import { type ConstructorArguments, constructorArguments } from './arguments.js';
-import { type Complain, complaintsOf } from './complaints.js';
-import { ADAPTER_PARTS, type Branch, partName, readPartName, type Size, sizesIn } from './names.js';
-import { type AdapterKind, BRANCHES, hiddenOf, moduleName, sharedModules } from './projector.js';
+import { STORED_DTYPES, shapeText } from '../tensor/dtype.js';
+import type { Complain, ConstructorArguments } from './arguments.js';
+import { complaintsOf, constructorArguments } from './arguments.js';
+import type { AdapterKind, Branch, Size } from './projector.js';
+import {
+  ADAPTER_PARTS,
+  BRANCHES,
+  hiddenOf,
+  moduleName,
+  partName,
+  readPartName,
+  sharedModules,
+  sizesIn,
+} from './projector.js';
 
 /** The tensors of one adapter, and its sizes. */
 export interface SavedAdapter {

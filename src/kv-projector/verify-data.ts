@@ -1,7 +1,7 @@
 /** What the two adapters are to learn, and what they begin with. */
 import type { Generator } from '../random/index.js';
+import type { Values } from '../runtime/engine.js';
 import type { ChainLayer, Task, Trainer } from '../runtime/trainer.js';
-import type { Values } from '../runtime/values.js';
 import { type AdapterKind, NORM_EPSILON } from './projector.js';
 
 export type DataKind = 'published' | 'linear' | 'shifted';

@@ -5,15 +5,15 @@
  */
 import { fillNormal, keyOf } from '../tensor/random.js';
 import { squaredNorm as squaredNormOf } from './comparison.js';
-import { Convergence, type Found, squaredLossesOf } from './convergence.js';
-import { type Matrix, rowsOf } from './matrix.js';
-import { orthonormaliseRows } from './orthonormal.js';
-import { positiveEigen } from './positive-eigen.js';
+import { positiveEigen } from './eigenvalues.js';
+import { orthonormaliseRows } from './gram.js';
+import type { Matrix } from './matrix.js';
+import { rowsOf, scale } from './matrix.js';
 import { type MatrixProducts, plainProducts } from './product.js';
-import { passOver, type Reading, type RowSource } from './subspace-pass.js';
-import { scale } from './vectors.js';
+import type { Found, Reading, RowSource } from './subspace-iteration.js';
+import { Convergence, passOver, squaredLossesOf } from './subspace-iteration.js';
 
-export type { RowSource } from './subspace-pass.js';
+export type { RowSource } from './subspace-iteration.js';
 
 export interface LowRankOptions extends Reading {
   /**

@@ -1,8 +1,8 @@
 /** The tensors that the building blocks take and give: a shape, and a typed array in row-major order. */
 import { UserError } from '../errors.js';
-import { valueTable } from '../tensor/decode-tables.js';
-import { narrow } from '../tensor/narrow.js';
-import { elementCount, isSameShape, type Shape, shapeText } from '../tensor/shape.js';
+import { valueTable } from '../tensor/decode.js';
+import { elementCount, isSameShape, type Shape, shapeText } from '../tensor/dtype.js';
+import { narrow } from '../tensor/encode.js';
 
 /** How values of 16 bits are called in the table of formats. */
 const HALVES = { f16: 'F16', bf16: 'BF16' } as const;

@@ -18,7 +18,7 @@ import {
   type WeightDtype,
 } from '../fit/serving/weight-types.js';
 import type { Cluster } from '../hardware/gpu.js';
-import { capacityOf, noPeakText, peakIfKnown } from '../hardware/peak.js';
+import { capacityOf, noPeakText, peakIfKnown } from '../hardware/gpu.js';
 import type { Dtype } from '../tensor/dtype.js';
 import type { FoldedModel } from './folding.js';
 import type { Decoding } from './search.js';

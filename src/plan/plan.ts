@@ -6,19 +6,17 @@ import { inferenceMemoryOf } from '../budget/profile.js';
 import type { Bounds, Quantity } from '../budget/quantity.js';
 import type { StateSetting } from '../budget/state.js';
 import { UserError } from '../errors.js';
+import type { Axis, Criterion, CriterionName, Measures } from './criteria.js';
 import {
-  type Axis,
   axesFor,
   balancedDepth,
   CRITERIA,
-  type Criterion,
-  type CriterionName,
-  type Measures,
+  inOrder,
   offBalance,
+  paretoSet,
   widthPerLayer,
 } from './criteria.js';
 import { unfolded } from './folding.js';
-import { inOrder, paretoSet } from './pareto.js';
 import {
   type Decoding,
   type Found,

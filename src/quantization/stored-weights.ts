@@ -1,8 +1,14 @@
 /** Bytes of a model's weights as a quantized checkpoint stores them. */
 import type { LanguageModel } from '../architecture/layer.js';
 import type { Param } from '../architecture/param.js';
-import { expertLayers, isProduct, ownedTensors, walk } from '../architecture/walk.js';
-import { inputWidth, outputWidth } from '../architecture/widths.js';
+import {
+  expertLayers,
+  inputWidth,
+  isProduct,
+  outputWidth,
+  ownedTensors,
+  walk,
+} from '../architecture/walk.js';
 import { type Figure, figure, sumFigure } from '../budget/figure.js';
 import { PARTS, type PartName } from './layouts.js';
 import type { Module, Quantization } from './quantization-config.js';

@@ -5,25 +5,19 @@
 import type { LanguageModel } from '../architecture/layer.js';
 import { countParameters } from '../budget/parameters.js';
 import { UserError } from '../errors.js';
+import type { CallSize, EngineInfo, Ids, RunOutput } from '../runtime/engine.js';
+import { DEVICES, ENGINES } from '../runtime/engine.js';
 import {
   type ChosenEngine,
   chooseEngineFor,
   type EngineWish,
   isSameWay,
   type ModelsToRun,
-} from '../runtime/devices.js';
-import {
-  type CallSize,
-  DEVICES,
-  ENGINES,
-  type EngineInfo,
-  type RunOutput,
-} from '../runtime/engine.js';
-import { randomWeights } from '../runtime/random-weights.js';
-import type { SelfCheck } from '../runtime/self-check.js';
-import type { Ids } from '../runtime/values.js';
-import type { WeightSource } from '../runtime/weights.js';
-import { isSameShape, shapeText } from '../tensor/shape.js';
+} from '../runtime/select/devices.js';
+import type { SelfCheck } from '../runtime/select/self-check.js';
+import type { WeightSource } from '../runtime/weights/random-weights.js';
+import { randomWeights } from '../runtime/weights/random-weights.js';
+import { isSameShape, shapeText } from '../tensor/dtype.js';
 import { largestDifference, relativeLimit } from './compare.js';
 import { type LogitDifference, logitDifference, relativeDifference } from './divergence.js';
 import { inputSize, limitsOf, randomIds } from './ids.js';

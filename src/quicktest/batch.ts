@@ -1,4 +1,4 @@
-import type { Ids } from '../runtime/values.js';
+import type { Ids } from '../runtime/engine.js';
 import { allowedDifference, largestDifference, rowAt } from './compare.js';
 import { hasExperts } from './experts.js';
 import type { Finding } from './finding.js';

@@ -1,9 +1,8 @@
 import type { LanguageModel, Layer, Window } from '../architecture/layer.js';
 import { windowKey } from '../architecture/masks.js';
 import { walk } from '../architecture/walk.js';
-import { decodingKeys, fullForwardKeys } from '../runtime/attention-rules.js';
-import type { Program, RunInput, RunOutput, State } from '../runtime/engine.js';
-import type { Ids, Values } from '../runtime/values.js';
+import { decodingKeys, fullForwardKeys } from '../runtime/calls.js';
+import type { Ids, Program, RunInput, RunOutput, State, Values } from '../runtime/engine.js';
 import { allowedDifference, largestDifference, positions } from './compare.js';
 import { type Decoding, type Finding, skipped } from './finding.js';
 import { firstTokens, span } from './ids.js';

@@ -1,5 +1,5 @@
 import type { LanguageModel } from '../architecture/layer.js';
-import type { Values } from '../runtime/values.js';
+import type { Values } from '../runtime/engine.js';
 import { allowedDifference, largestDifference, positions } from './compare.js';
 import { hasExperts } from './experts.js';
 import { type Finding, skipped } from './finding.js';

@@ -1,5 +1,5 @@
 import { UserError } from '../errors.js';
-import { DeviceLostError } from '../runtime/device-lost.js';
+import { DeviceLostError } from '../runtime/engine.js';
 import { checkBatch } from './batch.js';
 import { checkCache } from './cache.js';
 import { checkCausality } from './causality.js';

@@ -1,7 +1,6 @@
 /** How far values are from each other. */
 import { type Statistics, StatisticsFold } from '../checkpoint/statistics.js';
-import type { EngineInfo } from '../runtime/engine.js';
-import type { Values } from '../runtime/values.js';
+import type { EngineInfo, Values } from '../runtime/engine.js';
 
 /**
  * The largest difference of two lists of equally many values. Infinite when there is none: what is not finite

@@ -1,6 +1,6 @@
 import { UserError } from '../errors.js';
-import { ENGINES, type Engine, type RunOutput } from '../runtime/engine.js';
-import type { Values } from '../runtime/values.js';
+import type { Engine, RunOutput, Values } from '../runtime/engine.js';
+import { ENGINES } from '../runtime/engine.js';
 import { type Arithmetic, allowedDifference, largestDifference } from './compare.js';
 import { type BlockDifference, type Finding, skipped } from './finding.js';
 import { eachBlock, explainedInWhole, type Rounding, roundingOf, unexplained } from './rounding.js';

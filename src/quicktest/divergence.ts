@@ -1,5 +1,5 @@
 /** How far apart two models are in what they compute of the same tokens. All sums are of float64. */
-import type { Values } from '../runtime/values.js';
+import type { Values } from '../runtime/engine.js';
 import { largestDifference } from './compare.js';
 
 /**

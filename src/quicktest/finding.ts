@@ -1,7 +1,7 @@
 /** What came of a check. */
 import type { Component } from '../architecture/layer.js';
 import type { Statistics } from '../checkpoint/statistics.js';
-import type { Shape } from '../tensor/shape.js';
+import type { Shape } from '../tensor/dtype.js';
 import type { LogitDifference } from './divergence.js';
 
 /** A skipped check says why in its finding. */

@@ -1,7 +1,6 @@
 import { UserError } from '../errors.js';
-import { DeviceLostError } from '../runtime/device-lost.js';
-import type { Program } from '../runtime/engine.js';
-import type { Values } from '../runtime/values.js';
+import type { Program, Values } from '../runtime/engine.js';
+import { DeviceLostError } from '../runtime/engine.js';
 import { relativeLimit } from './compare.js';
 import { type LogitDifference, logitDifference } from './divergence.js';
 import { hasExperts } from './experts.js';

@@ -1,6 +1,5 @@
-import type { Compute } from '../runtime/engine.js';
-import type { Values } from '../runtime/values.js';
-import { isSameShape, shapeText } from '../tensor/shape.js';
+import type { Compute, Values } from '../runtime/engine.js';
+import { isSameShape, shapeText } from '../tensor/dtype.js';
 import { isAllFinite, notFinite, statisticsOf } from './compare.js';
 import type { Finding, Origin } from './finding.js';
 import { originOf } from './non-finite.js';

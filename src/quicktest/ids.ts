@@ -1,8 +1,8 @@
 /** Token ids: read, drawn by chance, cut and changed. */
 import type { LanguageModel } from '../architecture/layer.js';
 import { UserError } from '../errors.js';
-import { randomIntegers } from '../runtime/random-weights.js';
-import type { Ids } from '../runtime/values.js';
+import type { Ids } from '../runtime/engine.js';
+import { randomIntegers } from '../runtime/weights/random-weights.js';
 
 /** What a model takes. */
 export interface IdLimits {

@@ -2,9 +2,8 @@
 import type { Layer } from '../architecture/layer.js';
 import type { Param } from '../architecture/param.js';
 import { stagesOf, tensorsOf } from '../architecture/walk.js';
-import type { RunInput } from '../runtime/engine.js';
-import type { Values } from '../runtime/values.js';
-import type { WeightSource } from '../runtime/weights.js';
+import type { RunInput, Values } from '../runtime/engine.js';
+import type { WeightSource } from '../runtime/weights/random-weights.js';
 import { isAllFinite, notFinite, statisticsOf } from './compare.js';
 import type { Origin } from './finding.js';
 import type { Subject } from './subject.js';

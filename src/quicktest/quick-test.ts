@@ -4,6 +4,7 @@ import type { LanguageModel } from '../architecture/layer.js';
 import { ownedTensors } from '../architecture/walk.js';
 import { countParameters } from '../budget/parameters.js';
 import { UserError } from '../errors.js';
+import type { Engine, EngineInfo, EngineName, Ids, RunOutput } from '../runtime/engine.js';
 import {
   type ChosenEngine,
   chooseEngine,
@@ -11,12 +12,10 @@ import {
   type EngineWish,
   otherThan,
   type PassedOver,
-} from '../runtime/devices.js';
-import type { Engine, EngineInfo, EngineName, RunOutput } from '../runtime/engine.js';
-import { randomWeights } from '../runtime/random-weights.js';
-import type { SelfCheck } from '../runtime/self-check.js';
-import type { Ids } from '../runtime/values.js';
-import type { WeightSource } from '../runtime/weights.js';
+} from '../runtime/select/devices.js';
+import type { SelfCheck } from '../runtime/select/self-check.js';
+import type { WeightSource } from '../runtime/weights/random-weights.js';
+import { randomWeights } from '../runtime/weights/random-weights.js';
 import type { CheckName, CheckResult } from './check.js';
 import { runCheck } from './checks.js';
 import { type InputSize, inputSize, limitsOf, randomIds } from './ids.js';

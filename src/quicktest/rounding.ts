@@ -4,10 +4,9 @@
  */
 import type { Layer } from '../architecture/layer.js';
 import type { Param } from '../architecture/param.js';
-import type { Compute, RunOutput } from '../runtime/engine.js';
-import { randomIntegers } from '../runtime/random-weights.js';
-import type { Ids, Values } from '../runtime/values.js';
-import type { WeightSource } from '../runtime/weights.js';
+import type { Compute, Ids, RunOutput, Values } from '../runtime/engine.js';
+import type { WeightSource } from '../runtime/weights/random-weights.js';
+import { randomIntegers } from '../runtime/weights/random-weights.js';
 import { type Arithmetic, allowedDifference, largestDifference } from './compare.js';
 import { hasExperts } from './experts.js';
 import type { BlockDifference } from './finding.js';

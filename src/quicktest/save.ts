@@ -1,8 +1,7 @@
 import type { TensorToWrite } from '../checkpoint/safetensors/write.js';
 import { writeSafetensors } from '../checkpoint/safetensors/write.js';
 import { writeWhole } from '../files/write-whole.js';
-import type { RunOutput } from '../runtime/engine.js';
-import type { Values } from '../runtime/values.js';
+import type { RunOutput, Values } from '../runtime/engine.js';
 
 /**
  * Writes `logits` [B, T, V], and every block's output `hidden.{i}` [B, T, H], whole or not at all.

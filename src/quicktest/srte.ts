@@ -1,9 +1,9 @@
 import type { LanguageModel, Layer, Srte } from '../architecture/layer.js';
 import type { Param } from '../architecture/param.js';
 import { tensorsOf, walk } from '../architecture/walk.js';
-import type { Ids, Values } from '../runtime/values.js';
-import type { WeightSource } from '../runtime/weights.js';
-import { isSameShape, shapeText } from '../tensor/shape.js';
+import type { Ids, Values } from '../runtime/engine.js';
+import type { WeightSource } from '../runtime/weights/random-weights.js';
+import { isSameShape, shapeText } from '../tensor/dtype.js';
 import { isSame, notFinite, statisticsOf } from './compare.js';
 import { type Finding, type Sharing, skipped } from './finding.js';
 import { firstTokens, limitsOf, randomIds } from './ids.js';

@@ -4,8 +4,7 @@
  */
 import type { LanguageModel } from '../architecture/layer.js';
 import { stagesOf } from '../architecture/walk.js';
-import type { RunInput, RunOutput } from '../runtime/engine.js';
-import type { Ids, Values } from '../runtime/values.js';
+import type { Ids, RunInput, RunOutput, Values } from '../runtime/engine.js';
 import { judgeTrials, positionsToTry, trialOf, usualLeak } from './causality.js';
 import type { CheckName, CheckResult } from './check.js';
 import { isAllFinite, rowAt } from './compare.js';

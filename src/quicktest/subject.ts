@@ -1,7 +1,14 @@
 import type { LanguageModel, Layer } from '../architecture/layer.js';
-import type { Engine, LoadOptions, Program, RunInput, RunOutput } from '../runtime/engine.js';
-import type { Ids, Values } from '../runtime/values.js';
-import type { WeightSource } from '../runtime/weights.js';
+import type {
+  Engine,
+  Ids,
+  LoadOptions,
+  Program,
+  RunInput,
+  RunOutput,
+  Values,
+} from '../runtime/engine.js';
+import type { WeightSource } from '../runtime/weights/random-weights.js';
 import { peakBytes } from './memory.js';
 
 interface SubjectParts {

@@ -23,9 +23,16 @@ import {
   type Router,
   type Srte,
 } from '../architecture/layer.js';
-import { expertLayers, projectionLayers, tensorsOf } from '../architecture/walk.js';
-import { expertInner, inputWidth, outputWidth, widthAfter } from '../architecture/widths.js';
-import type { Shape } from '../tensor/shape.js';
+import {
+  expertInner,
+  expertLayers,
+  inputWidth,
+  outputWidth,
+  projectionLayers,
+  tensorsOf,
+  widthAfter,
+} from '../architecture/walk.js';
+import type { Shape } from '../tensor/dtype.js';
 import type { InputSize } from './ids.js';
 import { blocksText, counted, integer } from './wording.js';
 

@@ -1,6 +1,6 @@
 /** PyTorch's generator on the CPU: the same seed and the same fills give the same values. */
 import { UserError } from '../errors.js';
-import { elementCount, type Shape, shapeText } from '../tensor/shape.js';
+import { elementCount, type Shape, shapeText } from '../tensor/dtype.js';
 import { fillNormalBlocks, fillUniform, isPaired, normalPair, uniform53 } from './distributions.js';
 import { MersenneTwister } from './mersenne-twister.js';
 

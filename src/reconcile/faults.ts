@@ -1,19 +1,135 @@
 /** Every tensor of a checkpoint that is not as a description says. */
+import type { StoredShapes } from '../architecture/family.js';
 import type { LanguageModel } from '../architecture/layer.js';
 import type { Param } from '../architecture/param.js';
 import { tensorsOf } from '../architecture/walk.js';
 import type { Sameness } from '../checkpoint/sameness.js';
-import {
-  numbersUnder,
-  numberUnder,
-  type StoredName,
-  type StoredNames,
-} from '../checkpoint/stored-names.js';
-import { isSameView, type StoredTensor } from '../checkpoint/stored-tensor.js';
+import type { StoredName, StoredNames } from '../checkpoint/stored-names.js';
+import { numbersUnder, numberUnder } from '../checkpoint/stored-names.js';
+import type { StoredTensor } from '../checkpoint/stored-tensor.js';
+import { isSameView } from '../checkpoint/stored-tensor.js';
 import { viewsOf } from '../checkpoint/summary-sharing.js';
-import { isSameShape } from '../tensor/shape.js';
-import { STORED_DTYPES } from '../tensor/stored-dtype.js';
-import type { Fault, FaultKind, Said } from './fault.js';
+import type { Shape, StoredDtype } from '../tensor/dtype.js';
+import { isSameShape, STORED_DTYPES } from '../tensor/dtype.js';
+
+// What can be wrong between a description and a checkpoint.
+
+/** In the order in which they are told. */
+export const FAULT_KINDS = [
+  'missing-layers',
+  'layer-gap',
+  'extra-layers',
+  'missing',
+  'extra',
+  'misshapen',
+  'wrong-dtype',
+  'not-tied',
+  'tied',
+] as const;
+
+export type FaultKind = (typeof FAULT_KINDS)[number];
+
+/** What one side says of a tensor. */
+export interface Said {
+  readonly shape?: Shape;
+  readonly dtype?: StoredDtype | 'float';
+  /** Another tensor that has the same values. */
+  readonly sameAs?: string;
+  /** How many layers there are. */
+  readonly layers?: number;
+}
+
+/** One tensor that is not as described. */
+export interface Fault {
+  readonly kind: FaultKind;
+  /** Without prefixes of wrappers. */
+  readonly name: string;
+  /** As the file names it; as the description does when it is missing. */
+  readonly own: string;
+  /** What the description says; null when it does not know the tensor. */
+  readonly expected: Said | null;
+  /** What the checkpoint says; null when it does not have the tensor. */
+  readonly found: Said | null;
+}
+
+// What the tensors of a checkpoint show of its model.
+
+/** @param areEqual Whether two tensors hold the same values. */
+export function shapesOf(
+  stored: StoredNames,
+  areEqual: (a: StoredTensor, b: StoredTensor) => boolean,
+): StoredShapes {
+  return {
+    size: stored.size,
+    names: () => stored.keys(),
+    shapeOf: (name) => stored.get(name)?.tensor.shape,
+    numbersUnder: (prefix) => numbersUnder(prefix, stored.keys()),
+    areOne: (names) => {
+      const first = stored.get(names[0] ?? '')?.tensor;
+      return names.every((name) => {
+        const tensor = stored.get(name)?.tensor;
+        return first !== undefined && tensor !== undefined && areEqual(first, tensor);
+      });
+    },
+  };
+}
+
+// Tensors that quantized checkpoints keep beside a weight, or in its place.
+
+/** Names of one kind of tensor. */
+const purposeOf = (what: string, leaves: readonly string[]): Record<string, string> =>
+  Object.fromEntries(leaves.map((leaf) => [leaf, what]));
+
+/** How weights are quantized, by the leaf of a tensor that only such files have. */
+const SCHEMES: Readonly<Record<string, string>> = {
+  weight_scale_inv: 'scales of 8-bit floating-point weights',
+  ...purposeOf('scales of quantized weights', [
+    'weight_scale',
+    'weight_scales',
+    'weight_scale_2',
+    'weight_global_scale',
+  ]),
+  ...purposeOf('scales of the inputs of quantized weights', [
+    'input_scale',
+    'input_scale_ub',
+    'input_global_scale',
+    'activation_scale',
+  ]),
+  ...purposeOf('scales of a quantized key-value cache', ['k_scale', 'v_scale']),
+  SCB: 'scales of 8-bit integer weights (bitsandbytes)',
+  weight_format: 'layout of 8-bit integer weights (bitsandbytes)',
+  ...purposeOf('scales of 4-bit weights (bitsandbytes)', ['absmax', 'nested_absmax']),
+  ...purposeOf('code table of 4-bit weights (bitsandbytes)', ['quant_map', 'nested_quant_map']),
+  ...purposeOf('description of 4-bit weights (bitsandbytes)', [
+    'bitsandbytes__nf4',
+    'bitsandbytes__fp4',
+  ]),
+  qweight: 'packed weights of GPTQ or AWQ',
+  qzeros: 'zero points of GPTQ or AWQ',
+  scales: 'scales of GPTQ or AWQ',
+  g_idx: 'groups of GPTQ',
+  weight_packed: 'packed weights of compressed-tensors',
+  weight_shape: 'shape of packed weights of compressed-tensors',
+  weight_g_idx: 'groups of compressed-tensors',
+  ...purposeOf('zero points of compressed-tensors', ['weight_zero_point', 'input_zero_point']),
+  _weight_qdata: 'quantized weights of torchao',
+  _weight_scale: 'scales of torchao',
+  _weight_zero_point: 'zero points of torchao',
+};
+
+/** Endings of names that belong to no module of their own. */
+const SUFFIXES: Readonly<Record<string, string>> = {
+  _blocks: 'packed weights of MXFP4',
+  _scales: 'scales of MXFP4',
+};
+
+/** What a tensor of a quantized checkpoint is, in words; undefined for any other. */
+export function quantizedPart(name: string): string | undefined {
+  const leaf = name.slice(name.lastIndexOf('.') + 1);
+  if (Object.hasOwn(SCHEMES, leaf)) return SCHEMES[leaf];
+  const suffix = Object.keys(SUFFIXES).find((each) => leaf.endsWith(each));
+  return suffix && SUFFIXES[suffix];
+}
 
 /** Every tensor of `stored` that is not as `model` describes. */
 export function faultsOf(model: LanguageModel, stored: StoredNames, sameness: Sameness): Fault[] {

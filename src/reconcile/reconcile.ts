@@ -1,7 +1,6 @@
 /** A description held against a checkpoint: what is wrong, what is only odd, and what would mend it. */
-import type { Ignored } from '../architecture/family.js';
+import type { Ignored, Reading, StoredShapes } from '../architecture/family.js';
 import type { LanguageModel } from '../architecture/layer.js';
-import type { Reading, StoredShapes } from '../architecture/reading.js';
 import { tensorsOf } from '../architecture/walk.js';
 import type { Checkpoint } from '../checkpoint/checkpoint.js';
 import { firstLike } from '../checkpoint/name-patterns.js';
@@ -18,10 +17,9 @@ import {
   storedNames,
 } from '../checkpoint/stored-names.js';
 import type { StoredTensor } from '../checkpoint/stored-tensor.js';
-import { faultsOf, namesOf } from './faults.js';
-import { type FaultGroup, groupFaults } from './group.js';
-import { keptByOthers, type Note, notesOf } from './notes.js';
-import { shapesOf } from './shapes.js';
+import { faultsOf, namesOf, shapesOf } from './faults.js';
+import type { FaultGroup, Note } from './notes.js';
+import { groupFaults, keptByOthers, notesOf } from './notes.js';
 import { type Suggestion, suggestionsFor } from './suggest.js';
 
 /** A model, and how it would be with other values of its configuration. */

@@ -1,6 +1,7 @@
 /** Changes that make faults vanish: each is tried, and only what helps is suggested. */
+
+import type { Reading } from '../architecture/family.js';
 import type { LanguageModel } from '../architecture/layer.js';
-import type { Reading } from '../architecture/reading.js';
 import type { StoredName, StoredNames } from '../checkpoint/stored-names.js';
 
 /** A change, and what is left when it is made. */

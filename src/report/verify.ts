@@ -1,8 +1,7 @@
 /** What `minimind verify` prints: a verdict, a line for each fault, and what to do. */
 import type { CheckpointFormat } from '../checkpoint/checkpoint.js';
-import type { FaultKind, Said } from '../reconcile/fault.js';
-import type { FaultGroup } from '../reconcile/group.js';
-import type { Note } from '../reconcile/notes.js';
+import type { FaultKind, Said } from '../reconcile/faults.js';
+import type { FaultGroup, Note } from '../reconcile/notes.js';
 import type { Reconciliation } from '../reconcile/reconcile.js';
 import type { Suggestion } from '../reconcile/suggest.js';
 import { namesText, shortened } from './inspect/inspect-text.js';

@@ -1,9 +1,9 @@
 /** What a program is called with, checked before an engine sees it: so all engines refuse the same. */
-import type { Layer } from '../architecture/layer.js';
+import type { Layer, Window } from '../architecture/layer.js';
+import { firstVisibleKey, reachOf } from '../architecture/masks.js';
 import { walk } from '../architecture/walk.js';
 import { UserError } from '../errors.js';
-import { sizesOf } from './call-sizes.js';
-import type { LoadOptions, Program, RunInput, State } from './engine.js';
+import type { Ids, LoadOptions, Program, RunInput, State } from './engine.js';
 
 /** A call that a program can answer. */
 export interface CheckedCall<Kept> {
@@ -125,4 +125,154 @@ function ownPositions(layer: Layer): number {
     case 'sequence':
       return Number.POSITIVE_INFINITY;
   }
+}
+
+interface Sizes {
+  readonly batch: number;
+  readonly tokens: number;
+}
+
+/**
+ * How much a layer is given to work on.
+ * @throws UserError when there are no tokens, or one is not in the vocabulary; Error when the layer takes
+ * something else.
+ */
+function sizesOf(layer: Layer, input: RunInput): Sizes {
+  const sizes = givenSizes(layer, input);
+  if (sizes.batch < 1 || sizes.tokens < 1) {
+    throw new UserError('usage', 'there are no tokens to run the model on');
+  }
+  return sizes;
+}
+
+function givenSizes(layer: Layer, { ids, inputs = [], tokens }: RunInput): Sizes {
+  switch (inputsOf(layer)) {
+    case 'ids':
+      if (ids === undefined) throw takes(layer, 'token ids');
+      checkIds(layer, ids);
+      return ids;
+    case 'nothing':
+      if (tokens === undefined) throw takes(layer, 'a number of tokens');
+      return { batch: 1, tokens };
+    case 'a value':
+      return valueSizes(layer, inputs, 1);
+    case 'two values':
+      return valueSizes(layer, inputs, 2);
+  }
+}
+
+function valueSizes(layer: Layer, inputs: NonNullable<RunInput['inputs']>, count: number): Sizes {
+  const [batch, tokens, width] = inputs[0]?.shape ?? [];
+  const fits = inputs.every(
+    ({ shape, data }) =>
+      shape.join() === `${batch},${tokens},${width}` &&
+      data.length === shape.reduce((product, size) => product * size, 1),
+  );
+  if (inputs.length !== count || !fits || batch === undefined || tokens === undefined) {
+    throw takes(layer, `${count === 1 ? 'one value' : `${count} values`} [B, T, C]`);
+  }
+  return { batch, tokens };
+}
+
+function checkIds(layer: Layer, { batch, tokens, data }: Ids): void {
+  if (data.length !== batch * tokens) {
+    throw new RangeError(`${data.length} token ids for ${batch} × ${tokens}`);
+  }
+  const vocabulary = vocabularyOf(layer);
+  const wrong = data.findIndex((id) => id < 0 || id >= vocabulary);
+  if (wrong >= 0) {
+    const place = `row ${Math.floor(wrong / tokens)}, position ${wrong % tokens}`;
+    throw new UserError(
+      'usage',
+      `token ${data[wrong]} (${place}) is not in a vocabulary of ${vocabulary}`,
+      {
+        suggestion: `token ids go from 0 to ${vocabulary - 1}`,
+      },
+    );
+  }
+}
+
+function vocabularyOf(layer: Layer): number {
+  const embedding = layer.kind === 'languageModel' ? layer.embedding : layer;
+  return embedding.kind === 'embedding' ? (embedding.weight.shape[0] ?? 0) : 0;
+}
+
+const takes = ({ kind, name }: Layer, what: string) =>
+  new Error(`the layer ${JSON.stringify(name)} (${kind}) takes ${what}`);
+
+const INPUTS = {
+  languageModel: 'ids',
+  embedding: 'ids',
+  srteTable: 'nothing',
+  srteLowRank: 'nothing',
+  srteSincos: 'nothing',
+  alignment: 'two values',
+  hybridBlock: 'a value',
+  sequence: 'a value',
+  linear: 'a value',
+  layerNorm: 'a value',
+  activation: 'a value',
+  transposedLinear: 'a value',
+  fusedProjection: 'a value',
+  rmsNorm: 'a value',
+  scale: 'a value',
+  softcap: 'a value',
+  learnedPositions: 'a value',
+  residual: 'a value',
+  gatedMlp: 'a value',
+  router: 'a value',
+  packedExperts: 'a value',
+  mixtureOfExperts: 'a value',
+  alibi: 'a value',
+  latentAttention: 'a value',
+  causalConv: 'a value',
+  mamba: 'a value',
+  rotary: 'a value',
+  attention: 'a value',
+  gate: 'a value',
+} as const satisfies Record<Layer['kind'], string>;
+
+/** What a layer takes: token ids [B, T], values [B, T, C], or nothing. */
+export const inputsOf = ({ kind }: Layer): (typeof INPUTS)[keyof typeof INPUTS] => INPUTS[kind];
+
+/** Tokens of one call; `total` is how many there will be in the end, when decoding. */
+interface Extent {
+  readonly start: number;
+  readonly tokens: number;
+  readonly total: number | undefined;
+}
+
+/** First visible key of each token of a call. */
+export function firstKeys(
+  { start, tokens, total }: Extent,
+  window: Window | undefined,
+): Int32Array {
+  return total === undefined
+    ? fullForwardKeys(tokens, window)
+    : decodingKeys(start, tokens, window, total);
+}
+
+/** First visible key of each of `tokens` positions of a full forward. */
+export function fullForwardKeys(tokens: number, window: Window | undefined): Int32Array {
+  return Int32Array.from({ length: tokens }, (_, position) =>
+    firstVisibleKey(position, tokens, window),
+  );
+}
+
+/**
+ * First visible key of each of `tokens` positions from `start` on, when a cache holds those before. The
+ * original's mask of local heads depends on the length of the whole input, so decoding is told it beforehand: up to a
+ * window's length the heads see everything, beyond it the window slides. It slides past 2048 tokens too, where
+ * the original's moves by blocks, which no cache can follow.
+ * @param total Tokens that there will be in the end.
+ */
+export function decodingKeys(
+  start: number,
+  tokens: number,
+  window: Window | undefined,
+  total: number,
+): Int32Array {
+  if (window === undefined || total <= window.tokens) return new Int32Array(tokens);
+  const reach = reachOf(window);
+  return Int32Array.from({ length: tokens }, (_, index) => Math.max(0, start + index - reach));
 }

@@ -6,9 +6,8 @@
 import { activation, linear, rmsNorm, sequence } from '../architecture/constructors.js';
 import type { Layer } from '../architecture/layer.js';
 import type { MachineSpeed, ProductRate, Spread } from '../hardware/machine-profile.js';
-import type { Engine } from './engine.js';
-import type { Values } from './values.js';
-import type { WeightSource } from './weights.js';
+import type { Engine, Values } from './engine.js';
+import type { WeightSource } from './weights/random-weights.js';
 
 export interface MeasureOptions {
   /** Told of each measurement before it begins. */

@@ -1,6 +1,5 @@
 /** Chains of layers that learn: what one is, and what trains it. */
-import type { EngineInfo } from './engine.js';
-import type { Values } from './values.js';
+import type { EngineInfo, Values } from './engine.js';
 
 /** What a chain applies to its rows, one after the other; with what its parameters begin with. */
 export type ChainLayer =

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { alibiSlopes } from '../../src/architecture/alibi.js';
+import { alibiSlopes } from '../../src/architecture/masks.js';
 
 test('eight heads have the slopes that the paper gives, 1/2 to 1/256', () => {
   expect([...alibiSlopes(8)]).toEqual([1, 2, 3, 4, 5, 6, 7, 8].map((power) => 2 ** -power));

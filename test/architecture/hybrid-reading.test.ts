@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { readOff } from '../../src/architecture/models/hybrid-reading.js';
-import type { Shape } from '../../src/tensor/shape.js';
+import type { Shape } from '../../src/tensor/dtype.js';
 import { hybridCases } from '../fixtures.js';
 
 /** What is read off tensors of these shapes, of which all or none hold the same values. */

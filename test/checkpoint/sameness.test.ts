@@ -5,7 +5,7 @@ import { afterAll, expect, it } from 'vitest';
 import { ByteFile } from '../../src/checkpoint/byte-file.js';
 import { samenessOfBytes } from '../../src/checkpoint/sameness.js';
 import { contiguousStrides, type StoredTensor } from '../../src/checkpoint/stored-tensor.js';
-import type { StoredDtype } from '../../src/tensor/stored-dtype.js';
+import type { StoredDtype } from '../../src/tensor/dtype.js';
 
 const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'minimind-'));
 const opened: ByteFile[] = [];

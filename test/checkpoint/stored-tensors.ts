@@ -5,7 +5,7 @@ import {
   type StoredBytes,
   type StoredTensor,
 } from '../../src/checkpoint/stored-tensor.js';
-import { STORED_DTYPES } from '../../src/tensor/stored-dtype.js';
+import { STORED_DTYPES } from '../../src/tensor/dtype.js';
 import { fileOf } from './byte-files.js';
 
 /** A storage of its own for these bytes. */

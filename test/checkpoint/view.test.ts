@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it, vi } from 'vitest';
 import { contiguousStrides, type StoredTensor } from '../../src/checkpoint/stored-tensor.js';
 import { readRows, readTensor, rowBytes, rowsOf, streamTensor } from '../../src/checkpoint/view.js';
-import { STORED_DTYPES, type StoredDtype } from '../../src/tensor/stored-dtype.js';
+import { STORED_DTYPES, type StoredDtype } from '../../src/tensor/dtype.js';
 import { fileOf } from './byte-files.js';
 
 interface View {

@@ -7,7 +7,7 @@ import type { StoredTensor } from '../../src/checkpoint/stored-tensor.js';
 import { asStored, descriptionOf } from '../../src/cli/checkpoint-config.js';
 import { loadModelFile } from '../../src/cli/model-file.js';
 import { reconcile } from '../../src/reconcile/reconcile.js';
-import type { Shape } from '../../src/tensor/shape.js';
+import type { Shape } from '../../src/tensor/dtype.js';
 import { inPackage } from '../fixtures.js';
 import { safetensorsFile } from '../reconcile/files.js';
 import { Workshop } from '../reconcile/support.js';

@@ -2,7 +2,7 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { writeExport } from '../../src/cli/export-files.js';
-import type { OnnxExport } from '../../src/runtime/exported.js';
+import type { OnnxExport } from '../../src/runtime/engine.js';
 import { withFault } from '../files/faults.js';
 import { inFolder } from '../files/outputs.js';
 

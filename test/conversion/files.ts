@@ -6,8 +6,8 @@ import { contiguousStrides } from '../../src/checkpoint/stored-tensor.js';
 import type { Writable, WritableTensor } from '../../src/checkpoint/torch/pickle/write-values.js';
 import { writeTorch } from '../../src/checkpoint/torch/write-torch.js';
 import type { ByteSink } from '../../src/files/byte-sink.js';
+import { STORED_DTYPES, type StoredDtype } from '../../src/tensor/dtype.js';
 import { encode, isEncodable } from '../../src/tensor/encode.js';
-import { STORED_DTYPES, type StoredDtype } from '../../src/tensor/stored-dtype.js';
 import { MemorySink } from '../checkpoint/safetensors/tensors.js';
 import { folderOf } from '../checkpoint/temp-folder.js';
 

@@ -4,7 +4,7 @@ import { ByteFile } from '../../src/checkpoint/byte-file.js';
 import { tensorIn } from '../../src/conversion/make-tables.js';
 import { rowsTogether } from '../../src/conversion/rows-together.js';
 import { sincosRows, storedRows, type TableRows } from '../../src/conversion/table-rows.js';
-import type { StoredDtype } from '../../src/tensor/stored-dtype.js';
+import type { StoredDtype } from '../../src/tensor/dtype.js';
 import { fileIn } from '../checkpoint/temp-folder.js';
 import { made } from './files.js';
 

@@ -8,11 +8,10 @@ import {
   type WeightDtype,
 } from '../../src/fit/serving/weight-types.js';
 import { assumedMfu, reachedOn } from '../../src/fit/training/mfu.js';
-import { ARCHITECTURES } from '../../src/hardware/architecture.js';
 import type { Gpu } from '../../src/hardware/gpu.js';
+import { ARCHITECTURES, peakIfKnown } from '../../src/hardware/gpu.js';
 import { GPUS, gpuNamed } from '../../src/hardware/gpus.js';
 import { clusterNamed } from '../../src/hardware/machines.js';
-import { peakIfKnown } from '../../src/hardware/peak.js';
 
 const NOTHING_OWN = { gpus: [], machines: [] };
 const on = (name: string) => clusterNamed(name, undefined, NOTHING_OWN);

@@ -4,7 +4,7 @@ import { FAMILY_NAMES, loadFamily } from '../../src/architecture/families.js';
 import type { LanguageModel } from '../../src/architecture/layer.js';
 import { LimitError } from '../../src/architecture/limits.js';
 import { UserError } from '../../src/errors.js';
-import { fitTraining } from '../../src/fit/training/fit-training.js';
+import { fitTraining } from '../../src/fit/remedies/remedies.js';
 import { stepTimeOf } from '../../src/fit/training/step-time.js';
 import { fitTrainingMemory } from '../../src/fit/training/training-memory.js';
 import type { TrainingFitSetting } from '../../src/fit/training/training-setting.js';

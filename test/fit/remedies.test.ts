@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { fitTraining } from '../../src/fit/training/fit-training.js';
+import { fitTraining } from '../../src/fit/remedies/remedies.js';
 import { fitTrainingMemory, isFitting } from '../../src/fit/training/training-memory.js';
 import type { TrainingFitSetting } from '../../src/fit/training/training-setting.js';
 import type { Gpu } from '../../src/hardware/gpu.js';

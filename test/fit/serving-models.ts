@@ -2,7 +2,7 @@
 import { gpt2 } from '../../src/architecture/models/gpt2.js';
 import { llama } from '../../src/architecture/models/llama.js';
 import { minigpt } from '../../src/architecture/models/minigpt.js';
-import type { ServingFitSetting } from '../../src/fit/serving/serving-setting.js';
+import type { ServingFitSetting } from '../../src/fit/serving/serving-work.js';
 import { usualFormat, type WeightDtype } from '../../src/fit/serving/weight-types.js';
 import { gpuNamed } from '../../src/hardware/gpus.js';
 

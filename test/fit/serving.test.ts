@@ -7,7 +7,7 @@ import type { Figure } from '../../src/budget/figure.js';
 import { countParameters } from '../../src/budget/parameters.js';
 import type { Bounds, Quantity } from '../../src/budget/quantity.js';
 import { stateOf } from '../../src/budget/state.js';
-import { largest } from '../../src/fit/largest.js';
+import { largest } from '../../src/fit/bounds.js';
 import { servedWeights, weightLayout } from '../../src/fit/serving/quantized.js';
 import { fitServing } from '../../src/fit/serving/serving.js';
 import { servingMemoryOf } from '../../src/fit/serving/serving-memory.js';
@@ -19,8 +19,7 @@ import {
   type WeightDtype,
   type WeightFormat,
 } from '../../src/fit/serving/weight-types.js';
-import type { Architecture } from '../../src/hardware/architecture.js';
-import type { GpuKind } from '../../src/hardware/gpu.js';
+import type { Architecture, GpuKind } from '../../src/hardware/gpu.js';
 import { gpuNamed } from '../../src/hardware/gpus.js';
 import { evaluateIndependently } from '../budget/independent.js';
 import { publishedConfig } from '../budget/published-models.js';

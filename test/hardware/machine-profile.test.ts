@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { bandwidthOf, peakFor } from '../../src/hardware/gpu.js';
 import {
   gpuOfProfile,
   type MachineProfile,
@@ -7,7 +8,6 @@ import {
   type Spread,
   stalenessOf,
 } from '../../src/hardware/machine-profile.js';
-import { bandwidthOf, peakFor } from '../../src/hardware/peak.js';
 import { PROFILE } from './profiles.js';
 
 const { circumstances } = PROFILE;

@@ -2,14 +2,16 @@ import { describe, expect, it } from 'vitest';
 import { evaluate, type Figure } from '../../src/budget/figure.js';
 import { loadTeachers } from '../../src/cli/teachers.js';
 import { compareProjectors, leastRatioText } from '../../src/kv-projector/costs.js';
-import { adapterParameters, hiddenOf, moduleName } from '../../src/kv-projector/projector.js';
 import {
+  adapterParameters,
+  hiddenOf,
+  moduleName,
   parseTeacher,
   recommendationFor,
   sizeInName,
   sizeOfModel,
-} from '../../src/kv-projector/teacher.js';
-import { projectorParamsReport } from '../../src/report/kv-projector/kv-projector-params.js';
+} from '../../src/kv-projector/projector.js';
+import { projectorParamsReport } from '../../src/report/kv-projector/kv-projector.js';
 import { render } from '../../src/report/render/render.js';
 import { runHere } from '../run-here.js';
 

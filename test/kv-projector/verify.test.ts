@@ -1,6 +1,7 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { UserError } from '../../src/errors.js';
 import {
+  bandsAt,
   estimator,
   OPTIMIZER,
   reducedWithin,
@@ -8,13 +9,12 @@ import {
   sizeOf,
   verify,
 } from '../../src/kv-projector/verify.js';
-import { bandsAt } from '../../src/kv-projector/verify-bands.js';
 import type { DataKind, VerifySize } from '../../src/kv-projector/verify-data.js';
 import { manualSeed } from '../../src/random/index.js';
+import type { Values } from '../../src/runtime/engine.js';
 import type { BackendName } from '../../src/runtime/tfjs/backends.js';
 import { openTrainer } from '../../src/runtime/tfjs/training.js';
 import type { ChainLayer, Task, Trainer } from '../../src/runtime/trainer.js';
-import type { Values } from '../../src/runtime/values.js';
 import { readJson } from '../fixtures.js';
 
 interface Fixture {

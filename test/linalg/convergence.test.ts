@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { Convergence, squaredLossesOf } from '../../src/linalg/convergence.js';
+import { Convergence, squaredLossesOf } from '../../src/linalg/subspace-iteration.js';
 
 const found = (energies: readonly number[], squaredNorm: number, isWhole = false) => ({
   energies: Float64Array.from(energies),

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
+import { orthonormaliseRows } from '../../src/linalg/gram.js';
 import type { Matrix } from '../../src/linalg/matrix.js';
-import { orthonormaliseRows } from '../../src/linalg/orthonormal.js';
 import { generator, largestDifference, naiveProduct, randomMatrix } from './matrices.js';
 
 const identity = (size: number) =>

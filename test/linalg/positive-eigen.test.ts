@@ -1,8 +1,7 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { symmetricEigenvalues } from '../../src/linalg/eigenvalues.js';
+import { positiveEigen, symmetricEigenvalues } from '../../src/linalg/eigenvalues.js';
 import type { Matrix } from '../../src/linalg/matrix.js';
-import { positiveEigen } from '../../src/linalg/positive-eigen.js';
 import {
   at,
   generator,

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { symmetricEigenvalues } from '../../src/linalg/eigenvalues.js';
 import { GramAccumulator } from '../../src/linalg/gram.js';
 import type { Matrix } from '../../src/linalg/matrix.js';
-import { squaredLosses } from '../../src/linalg/truncation.js';
+import { squaredLosses } from '../../src/linalg/subspace-iteration.js';
 import {
   generator,
   naiveProduct,

@@ -7,6 +7,7 @@ import { modelOf } from '../../src/cli/model-file.js';
 import { parseDocument } from '../../src/config/document.js';
 import { UserError } from '../../src/errors.js';
 import { gpuNamed } from '../../src/hardware/gpus.js';
+import type { CriterionName, Measures } from '../../src/plan/criteria.js';
 import {
   AXES,
   advantage,
@@ -14,12 +15,10 @@ import {
   balancedDepth,
   CRITERIA,
   CRITERION_NAMES,
-  type CriterionName,
-  type Measures,
+  isAtLeastAsGood,
 } from '../../src/plan/criteria.js';
 import { decodeOn } from '../../src/plan/decode.js';
 import { unfolded } from '../../src/plan/folding.js';
-import { isAtLeastAsGood } from '../../src/plan/pareto.js';
 import { type Plan, type PlanRow, type PlanWish, planModels } from '../../src/plan/plan.js';
 import { measuresOf } from '../../src/plan/search.js';
 import { writtenRow } from '../../src/plan/written.js';

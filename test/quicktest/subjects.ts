@@ -6,8 +6,8 @@ import { runCheck } from '../../src/quicktest/checks.js';
 import { limitsOf, randomIds } from '../../src/quicktest/ids.js';
 import { Subject } from '../../src/quicktest/subject.js';
 import type { Engine } from '../../src/runtime/engine.js';
-import { randomWeights } from '../../src/runtime/random-weights.js';
-import type { WeightSource } from '../../src/runtime/weights.js';
+import type { WeightSource } from '../../src/runtime/weights/random-weights.js';
+import { randomWeights } from '../../src/runtime/weights/random-weights.js';
 import { modelOfConfig } from '../runtime/fixture-models.js';
 import { type Faults, referenceEngine } from '../runtime/reference-engine.js';
 

@@ -1,7 +1,7 @@
 import { afterAll, describe, expect, it } from 'vitest';
 import type { Checkpoint } from '../../src/checkpoint/checkpoint.js';
 import type { StoredTensor } from '../../src/checkpoint/stored-tensor.js';
-import { FAULT_KINDS } from '../../src/reconcile/fault.js';
+import { FAULT_KINDS } from '../../src/reconcile/faults.js';
 import { reconcile, reconcileIndex } from '../../src/reconcile/reconcile.js';
 import { checkpointOf } from '../checkpoint/stored-tensors.js';
 import { describeModel, Workshop } from './support.js';

@@ -7,9 +7,8 @@ import { stateDictOf } from '../../src/architecture/walk.js';
 import { ByteFile } from '../../src/checkpoint/byte-file.js';
 import { contiguousStrides, type StoredTensor } from '../../src/checkpoint/stored-tensor.js';
 import { descriptionOf } from '../../src/cli/checkpoint-config.js';
-import type { Shape } from '../../src/tensor/shape.js';
-import { elementCount } from '../../src/tensor/shape.js';
-import { STORED_DTYPES, type StoredDtype } from '../../src/tensor/stored-dtype.js';
+import type { Shape, StoredDtype } from '../../src/tensor/dtype.js';
+import { elementCount, STORED_DTYPES } from '../../src/tensor/dtype.js';
 
 /** Four layers of eight values, each with an SRTE table of its own. */
 export const SMALL = {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { proofBlocks } from '../../src/report/convert/convert-proof.js';
+import { proofBlocks } from '../../src/report/convert/convert.js';
 import type { Proof } from '../../src/report/convert/convert-result.js';
 import { type Against, againstReport } from '../../src/report/quick-test/against.js';
 import { renderTable } from '../../src/report/render/table.js';

@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import { doctorReport } from '../../src/report/doctor/doctor.js';
+import { doctorReport } from '../../src/report/doctor.js';
 import { renderCsv } from '../../src/report/render/csv.js';
 import { renderTable } from '../../src/report/render/table.js';
-import type { Adapter } from '../../src/runtime/adapters.js';
-import type { SurveyEntry } from '../../src/runtime/survey.js';
+import type { Adapter } from '../../src/runtime/adapters/adapters.js';
+import type { SurveyEntry } from '../../src/runtime/select/survey.js';
 
 const LLVMPIPE: Adapter = {
   name: 'llvmpipe (LLVM 15.0.6, 256 bits)',

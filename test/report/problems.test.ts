@@ -2,10 +2,10 @@ import { stripVTControlCharacters } from 'node:util';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { type Problem, UserError } from '../../src/errors.js';
-import { textWidth } from '../../src/report/kit/layout.js';
 import { errorJson, errorText, problemsText } from '../../src/report/kit/problems.js';
 import type { RenderOptions } from '../../src/report/kit/report.js';
-import { colours, tinted } from '../../src/report/render/colours.js';
+import { textWidth } from '../../src/report/kit/report.js';
+import { colours, tinted } from '../../src/report/render/table.js';
 import { forbiddenIn, hostileText } from './hostile.js';
 
 const plain = (width: number): RenderOptions => ({ width, colourLevel: 0 });

@@ -1,8 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { QuickTest } from '../../src/quicktest/quick-test.js';
-import { doctorReport } from '../../src/report/doctor/doctor.js';
-import { quickTestReport } from '../../src/report/quick-test/quick-test.js';
-import { traceReport } from '../../src/report/quick-test/trace.js';
+import { doctorReport } from '../../src/report/doctor.js';
+import { quickTestReport, traceReport } from '../../src/report/quick-test/quick-test.js';
 import { renderCsv } from '../../src/report/render/csv.js';
 import { renderTable } from '../../src/report/render/table.js';
 

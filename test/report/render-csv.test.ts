@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { printable } from '../../src/report/kit/escape.js';
+import { printable } from '../../src/report/kit/cells.js';
 import type { Cell, TableBlock } from '../../src/report/kit/report.js';
 import { renderCsv } from '../../src/report/render/csv.js';
 import { hostileText } from './hostile.js';

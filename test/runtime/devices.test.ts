@@ -1,7 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import { UserError } from '../../src/errors.js';
-import type { Adapter } from '../../src/runtime/adapters.js';
-import { CANDIDATES, type OpenOptions } from '../../src/runtime/candidates.js';
+import type { Adapter } from '../../src/runtime/adapters/adapters.js';
+import type { DeviceName, Engine, EngineName } from '../../src/runtime/engine.js';
+import { onnxVersion } from '../../src/runtime/onnx/library.js';
+import { CANDIDATES, type OpenOptions } from '../../src/runtime/select/candidates.js';
 import {
   chooseEngine,
   type DeviceChoice,
@@ -10,10 +12,8 @@ import {
   isSameWay,
   noticeOf,
   otherThan,
-} from '../../src/runtime/devices.js';
-import type { DeviceName, Engine, EngineName } from '../../src/runtime/engine.js';
-import { onnxVersion } from '../../src/runtime/onnx/library.js';
-import { surveyEngine, surveyEngines } from '../../src/runtime/survey.js';
+} from '../../src/runtime/select/devices.js';
+import { surveyEngine, surveyEngines } from '../../src/runtime/select/survey.js';
 import { type Faults, referenceEngine } from './reference-engine.js';
 
 const working = async () => referenceEngine({}, { name: 'tfjs' });

@@ -3,10 +3,10 @@ import fs from 'node:fs';
 import { isFamilyName, loadFamily } from '../../src/architecture/families.js';
 import type { LanguageModel } from '../../src/architecture/layer.js';
 import { openCheckpoint } from '../../src/checkpoint/open.js';
-import { checkpointWeights } from '../../src/runtime/checkpoint-weights.js';
-import type { Ids, Values } from '../../src/runtime/values.js';
-import type { WeightSource } from '../../src/runtime/weights.js';
-import type { Shape } from '../../src/tensor/shape.js';
+import type { Ids, Values } from '../../src/runtime/engine.js';
+import { checkpointWeights } from '../../src/runtime/weights/checkpoint-weights.js';
+import type { WeightSource } from '../../src/runtime/weights/random-weights.js';
+import type { Shape } from '../../src/tensor/dtype.js';
 import { inPackage, readJson } from '../fixtures.js';
 import { idsOf, valuesOf } from './fixture-models.js';
 

@@ -5,9 +5,9 @@ import type { Checkpoint } from '../../src/checkpoint/checkpoint.js';
 import { openCheckpoint } from '../../src/checkpoint/open.js';
 import type { StoredTensor } from '../../src/checkpoint/stored-tensor.js';
 import { readTensor } from '../../src/checkpoint/view.js';
-import { checkpointWeights } from '../../src/runtime/checkpoint-weights.js';
-import type { Ids, Values } from '../../src/runtime/values.js';
-import type { WeightSource } from '../../src/runtime/weights.js';
+import type { Ids, Values } from '../../src/runtime/engine.js';
+import { checkpointWeights } from '../../src/runtime/weights/checkpoint-weights.js';
+import type { WeightSource } from '../../src/runtime/weights/random-weights.js';
 import { decode } from '../../src/tensor/decode.js';
 import { type HybridCase, inPackage, readJson } from '../fixtures.js';
 

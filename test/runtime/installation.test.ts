@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'nod
 import os from 'node:os';
 import path from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
-import { installationOf, installCommand } from '../../src/runtime/installation.js';
+import { installationOf, installCommand } from '../../src/runtime/select/installation.js';
 
 const work = mkdtempSync(path.join(realpathSync(os.tmpdir()), 'minimind-installation-'));
 afterAll(() => rmSync(work, { recursive: true }));

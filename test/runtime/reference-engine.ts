@@ -3,7 +3,7 @@
  * are held against, and it can be told to go wrong, which the checks have to notice.
  * Shapes: B batch, T tokens of a call, H hidden, D inner, N state.
  */
-import { alibiSlopes } from '../../src/architecture/alibi.js';
+
 import type {
   Alignment,
   Attention,
@@ -25,9 +25,10 @@ import type {
   Srte,
   Window,
 } from '../../src/architecture/layer.js';
+import { alibiSlopes } from '../../src/architecture/masks.js';
 import type { Param } from '../../src/architecture/param.js';
 import { tensorsOf } from '../../src/architecture/walk.js';
-import { decodingKeys, fullForwardKeys } from '../../src/runtime/attention-rules.js';
+import { decodingKeys, fullForwardKeys } from '../../src/runtime/calls.js';
 import type {
   Engine,
   EngineInfo,
@@ -36,9 +37,9 @@ import type {
   RunInput,
   RunOutput,
   State,
+  Values,
 } from '../../src/runtime/engine.js';
-import type { Values } from '../../src/runtime/values.js';
-import type { WeightSource } from '../../src/runtime/weights.js';
+import type { WeightSource } from '../../src/runtime/weights/random-weights.js';
 import { activated } from './reference-activations.js';
 import {
   type Attended,

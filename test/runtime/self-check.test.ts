@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { productSpeed, selfCheck } from '../../src/runtime/self-check.js';
+import { productSpeed, selfCheck } from '../../src/runtime/select/self-check.js';
 import { type Faults, referenceEngine } from './reference-engine.js';
 
 describe('the self-check', () => {

@@ -1,5 +1,5 @@
 /** Cutting sequences along their tokens. */
-import type { Ids, Values } from '../../src/runtime/values.js';
+import type { Ids, Values } from '../../src/runtime/engine.js';
 
 /** Tokens `from` to `to` of every sequence. */
 export function partOf({ batch, tokens, data }: Ids, from: number, to: number): Ids {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { machineProfileSchema } from '../../src/hardware/machine-profile.js';
-import { chooseEngine } from '../../src/runtime/devices.js';
+import { chooseEngine } from '../../src/runtime/select/devices.js';
 import { measureMachine, untilSteady } from '../../src/runtime/this-machine.js';
 
 it('a machine is measured by running layers on it', { timeout: 120_000 }, async () => {

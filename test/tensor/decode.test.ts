@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { decode, numbersIn, numbersPerElement } from '../../src/tensor/decode.js';
-import type { StoredDtype } from '../../src/tensor/stored-dtype.js';
+import type { StoredDtype } from '../../src/tensor/dtype.js';
 
 /** The numbers in some bytes. */
 function numbers(dtype: StoredDtype, bytes: ArrayLike<number> | ArrayBuffer): number[] {

@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { decode } from '../../src/tensor/decode.js';
+import { STORED_DTYPES, type StoredDtype } from '../../src/tensor/dtype.js';
 import { cast, type EncodableDtype, type EncodeOptions, encode } from '../../src/tensor/encode.js';
-import { STORED_DTYPES, type StoredDtype } from '../../src/tensor/stored-dtype.js';
 
 const INFINITY = Number.POSITIVE_INFINITY;
 const ALL_CODES = Uint16Array.from({ length: 65536 }, (_, code) => code);

@@ -1,7 +1,13 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { bytesIn, DTYPE_NAMES, DTYPES, parseDtype } from '../../src/tensor/dtype.js';
-import { elementCount, shapeText } from '../../src/tensor/shape.js';
+import {
+  bytesIn,
+  DTYPE_NAMES,
+  DTYPES,
+  elementCount,
+  parseDtype,
+  shapeText,
+} from '../../src/tensor/dtype.js';
 
 describe('elementCount', () => {
   it('is the exact product, or undefined beyond 2^53 − 1', () => {

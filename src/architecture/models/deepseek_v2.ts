@@ -2,7 +2,7 @@
 import * as z from 'zod';
 import { rmsNorm } from '../constructors.js';
 import { defineFamily } from '../family.js';
-import { trainingHints } from '../training.js';
+import { trainingHints } from '../training-section.js';
 import {
   DEEPSEEK_RULES,
   deepseekAttention,

@@ -3,7 +3,7 @@ import * as z from 'zod';
 import { rmsNorm } from '../constructors.js';
 import { defineFamily } from '../family.js';
 import { buffer } from '../param.js';
-import { trainingHints } from '../training.js';
+import { trainingHints } from '../training-section.js';
 import { unreadBut } from '../transformer/config-keys.js';
 import {
   DEEPSEEK_RULES,

@@ -1,7 +1,7 @@
 /** Gemma (arXiv 2403.08295): scaled embeddings, norms about one, GELU in the gate. */
 import { rmsNorm, scale } from '../constructors.js';
 import { defineFamily } from '../family.js';
-import { trainingHints } from '../training.js';
+import { trainingHints } from '../training-section.js';
 import { unreadBut } from '../transformer/config-keys.js';
 import { huggingFaceReader } from '../transformer/hugging-face.js';
 import {

@@ -1,7 +1,7 @@
 /** Gemma 2 (arXiv 2408.00118): a window in every other layer, softcaps, norms on both sides. */
 import { rmsNorm, scale, softcap } from '../constructors.js';
 import { defineFamily } from '../family.js';
-import { trainingHints } from '../training.js';
+import { trainingHints } from '../training-section.js';
 import { HIDDEN_ACT_UNREAD } from '../transformer/config-keys.js';
 import { huggingFaceReader } from '../transformer/hugging-face.js';
 import {

@@ -2,7 +2,7 @@
 import { rmsNorm, rotary, scale, softcap } from '../constructors.js';
 import type { KeyRemark } from '../family.js';
 import { defineFamily } from '../family.js';
-import { trainingHints } from '../training.js';
+import { trainingHints } from '../training-section.js';
 import { HIDDEN_ACT_UNREAD, type Json, unreadBut } from '../transformer/config-keys.js';
 import { huggingFaceReader } from '../transformer/hugging-face.js';
 import { decoder, sandwichBlock, separateAttention, separateMlp } from '../transformer/parts.js';

@@ -10,7 +10,7 @@ import {
   transposedLinear,
 } from '../constructors.js';
 import { defineFamily } from '../family.js';
-import { trainingHints } from '../training.js';
+import { trainingHints } from '../training-section.js';
 import { harmless, NO_ROTARY_KEYS, unreadBut } from '../transformer/config-keys.js';
 import { huggingFaceReader } from '../transformer/hugging-face.js';
 import { causalModel, residualBlock } from '../transformer/parts.js';

@@ -12,7 +12,7 @@ import {
 } from '../constructors.js';
 import { defineFamily } from '../family.js';
 import type { Layer } from '../layer.js';
-import { trainingHints } from '../training.js';
+import { trainingHints } from '../training-section.js';
 import { type Json, unreadBut } from '../transformer/config-keys.js';
 import { huggingFaceReader, isHeldInMemory } from '../transformer/hugging-face.js';
 import { causalModel, residualBlock } from '../transformer/parts.js';

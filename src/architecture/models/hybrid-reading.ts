@@ -1,6 +1,6 @@
 /** The configuration of a hybrid model, read off the names and shapes of its tensors. */
-import type { Shape } from '../../tensor/shape.js';
-import type { Reading, StoredShapes } from '../reading.js';
+import type { Shape } from '../../tensor/dtype.js';
+import type { Reading, StoredShapes } from '../family.js';
 
 /** Tensors that stand in every block, by which a checkpoint is known to be one of this family. */
 const SIGNATURE = ['mamba.A_log', 'gate.u.weight'] as const;

@@ -28,7 +28,7 @@ import {
 } from '../family.js';
 import type { HeadSpan, HybridBlock, LanguageModel, Srte } from '../layer.js';
 import { buffer, param } from '../param.js';
-import { TRAINING_SECTIONS, trainingHints } from '../training.js';
+import { TRAINING_SECTIONS, trainingHints } from '../training-section.js';
 import { readOff } from './hybrid-reading.js';
 
 // Fixed by the original code, not by its configuration.

@@ -2,7 +2,7 @@
 import * as z from 'zod';
 import { rmsNorm, rotary } from '../constructors.js';
 import { defineFamily, type Preset } from '../family.js';
-import { trainingHints } from '../training.js';
+import { trainingHints } from '../training-section.js';
 import { huggingFaceReader } from '../transformer/hugging-face.js';
 import {
   causalModel,

@@ -8,7 +8,7 @@ import { mixtureOfExperts, rmsNorm, rotary, router } from '../constructors.js';
 import { defineFamily, type Preset } from '../family.js';
 import type { Layer, Router } from '../layer.js';
 import type { RotaryScaling } from '../rotary-scaling.js';
-import { trainingHints } from '../training.js';
+import { trainingHints } from '../training-section.js';
 import { huggingFaceReader } from '../transformer/hugging-face.js';
 import {
   decoder,

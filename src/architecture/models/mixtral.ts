@@ -1,7 +1,7 @@
 /** Mixtral (arXiv 2401.04088): Mistral with a mixture of experts in every layer. */
 import { rmsNorm } from '../constructors.js';
 import { defineFamily } from '../family.js';
-import { trainingHints } from '../training.js';
+import { trainingHints } from '../training-section.js';
 import { NO_BIASES, unreadBut } from '../transformer/config-keys.js';
 import { expertsIn, huggingFaceReader } from '../transformer/hugging-face.js';
 import {

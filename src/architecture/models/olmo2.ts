@@ -1,7 +1,7 @@
 /** OLMo 2 (arXiv 2501.00656): norms behind the branches, and over all queries and all keys at once. */
 import { rmsNorm } from '../constructors.js';
 import { defineFamily } from '../family.js';
-import { trainingHints } from '../training.js';
+import { trainingHints } from '../training-section.js';
 import { unreadBut } from '../transformer/config-keys.js';
 import { huggingFaceReader } from '../transformer/hugging-face.js';
 import {

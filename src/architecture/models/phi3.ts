@@ -1,7 +1,7 @@
 /** Phi 3 (arXiv 2404.14219): queries, keys and values in one product, gate and up in another. */
 import { attention, fusedProjection, linear, rmsNorm, rotary } from '../constructors.js';
 import { defineFamily } from '../family.js';
-import { trainingHints } from '../training.js';
+import { trainingHints } from '../training-section.js';
 import { type Json, NO_BIASES } from '../transformer/config-keys.js';
 import { huggingFaceReader } from '../transformer/hugging-face.js';
 import { decoder, fusedMlp, preNormBlock } from '../transformer/parts.js';

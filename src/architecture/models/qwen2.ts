@@ -1,7 +1,7 @@
 /** Qwen 2 and 2.5 (arXiv 2407.10671): Llama with biases on queries, keys and values. */
 import { rmsNorm } from '../constructors.js';
 import { defineFamily } from '../family.js';
-import { trainingHints } from '../training.js';
+import { trainingHints } from '../training-section.js';
 import { unreadBut } from '../transformer/config-keys.js';
 import { huggingFaceReader } from '../transformer/hugging-face.js';
 import { decoder, mlpOf, preNormBlock, rotaryOf, separateAttention } from '../transformer/parts.js';

@@ -2,7 +2,7 @@
 import { linear, rmsNorm } from '../constructors.js';
 import { defineFamily } from '../family.js';
 import type { Layer } from '../layer.js';
-import { trainingHints } from '../training.js';
+import { trainingHints } from '../training-section.js';
 import { unreadBut } from '../transformer/config-keys.js';
 import { expertsIn, huggingFaceReader } from '../transformer/hugging-face.js';
 import {

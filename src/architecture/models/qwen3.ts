@@ -1,7 +1,7 @@
 /** Qwen 3 (arXiv 2505.09388): norms on the queries and keys of every head. */
 import { rmsNorm } from '../constructors.js';
 import { defineFamily } from '../family.js';
-import { trainingHints } from '../training.js';
+import { trainingHints } from '../training-section.js';
 import { NO_BIASES } from '../transformer/config-keys.js';
 import { huggingFaceReader } from '../transformer/hugging-face.js';
 import { decoder, mlpOf, preNormBlock, rotaryOf, separateAttention } from '../transformer/parts.js';

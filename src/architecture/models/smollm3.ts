@@ -2,7 +2,7 @@
 import * as z from 'zod';
 import { rmsNorm } from '../constructors.js';
 import { defineFamily } from '../family.js';
-import { trainingHints } from '../training.js';
+import { trainingHints } from '../training-section.js';
 import { huggingFaceReader } from '../transformer/hugging-face.js';
 import { decoder, mlpOf, preNormBlock, rotaryOf, separateAttention } from '../transformer/parts.js';
 import { rotarySettings } from '../transformer/rotary-settings.js';

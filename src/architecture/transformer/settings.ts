@@ -3,7 +3,7 @@ import * as z from 'zod';
 import { slidingWindow } from '../constructors.js';
 import type { Dimensions } from '../family.js';
 import type { ActivationName, Window } from '../layer.js';
-import { TRAINING_SECTIONS } from '../training.js';
+import { TRAINING_SECTIONS } from '../training-section.js';
 import { storedPrefix } from './stored.js';
 
 export const count = z.int().min(1);

@@ -1,7 +1,6 @@
 /** What is no choice of a model, but of who wrote its checkpoint. */
 import * as z from 'zod';
-import type { Ignored, ModelChange, Setting } from '../family.js';
-import type { StoredShapes } from '../reading.js';
+import type { Ignored, ModelChange, Setting, StoredShapes } from '../family.js';
 
 /** What stands before the names of the bare model in a checkpoint of the whole. */
 export const storedPrefix = <Prefix extends string>(prefix: Prefix) =>

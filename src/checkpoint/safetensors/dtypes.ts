@@ -1,4 +1,4 @@
-import type { StoredDtype } from '../../tensor/stored-dtype.js';
+import type { StoredDtype } from '../../tensor/dtype.js';
 
 /**
  * The dtypes of the format, in the order in which its own library writes tensors: wide ones first, so

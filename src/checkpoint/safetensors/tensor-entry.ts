@@ -1,6 +1,6 @@
 import type { UserError } from '../../errors.js';
-import { shapeText } from '../../tensor/shape.js';
-import { STORED_DTYPES, type StoredDtype, storedBytes } from '../../tensor/stored-dtype.js';
+import type { StoredDtype } from '../../tensor/dtype.js';
+import { STORED_DTYPES, shapeText, storedBytes } from '../../tensor/dtype.js';
 import type { ByteFile } from '../byte-file.js';
 import { refusal } from '../refusal.js';
 import { contiguousStrides, type StoredTensor } from '../stored-tensor.js';

@@ -1,7 +1,7 @@
 import { UserError } from '../../errors.js';
 import type { ByteSink, Chunks } from '../../files/byte-sink.js';
-import { elementCount, type Shape, shapeText } from '../../tensor/shape.js';
-import { type StoredDtype, storedBytes } from '../../tensor/stored-dtype.js';
+import type { Shape, StoredDtype } from '../../tensor/dtype.js';
+import { elementCount, shapeText, storedBytes } from '../../tensor/dtype.js';
 import { DTYPES } from './dtypes.js';
 import { METADATA_KEY } from './entries.js';
 import { LENGTH_FIELD_BYTES, MAX_HEADER_BYTES } from './header.js';

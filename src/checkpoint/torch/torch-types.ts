@@ -1,4 +1,4 @@
-import type { StoredDtype } from '../../tensor/stored-dtype.js';
+import type { StoredDtype } from '../../tensor/dtype.js';
 
 /** What PyTorch calls an element type, and the class of storages that hold only it, where there is one. */
 interface TorchType {

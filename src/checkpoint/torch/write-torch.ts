@@ -1,6 +1,6 @@
 import { UserError } from '../../errors.js';
 import type { ByteSink } from '../../files/byte-sink.js';
-import { STORED_DTYPES } from '../../tensor/stored-dtype.js';
+import { STORED_DTYPES } from '../../tensor/dtype.js';
 import type { ByteFile } from '../byte-file.js';
 import { streamTensor } from '../view.js';
 import { torchEnvironment } from './pickle/environment.js';

@@ -4,7 +4,7 @@ import { count } from '../../cli/flags.js';
 import { ratios } from '../../cli/kv-projector-flags.js';
 import { loadTeachers } from '../../cli/teachers.js';
 import { compareProjectors } from '../../kv-projector/costs.js';
-import { projectorParamsReport } from '../../report/kv-projector/kv-projector-params.js';
+import { projectorParamsReport } from '../../report/kv-projector/kv-projector.js';
 
 export default class KvProjectorParams extends BaseCommand {
   static override summary = 'Count what projectors of keys and values weigh and cost.';

@@ -1,6 +1,6 @@
 /** How many layers are started when a model is passed through once. */
 import type { Layer } from '../../architecture/layer.js';
-import { remembered } from '../../architecture/remember.js';
+import { remembered } from '../../architecture/memoize.js';
 import { expertLayers, walk } from '../../architecture/walk.js';
 
 /** What a pass through some layers starts. */

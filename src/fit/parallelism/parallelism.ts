@@ -1,7 +1,7 @@
 /** How a model is spread over GPUs: replicas, pipeline stages, and GPUs that share each layer. */
 import type { LanguageModel, Layer } from '../../architecture/layer.js';
+import { remembered } from '../../architecture/memoize.js';
 import type { Param } from '../../architecture/param.js';
-import { remembered } from '../../architecture/remember.js';
 import { tensorsOf } from '../../architecture/walk.js';
 import { type Figure, figure } from '../../budget/figure.js';
 import { requirePositions } from '../../budget/setting.js';

@@ -1,13 +1,13 @@
 /** Among how many GPUs a model can be shared in training, and what these then tell each other. */
 import type { Layer, MixtureOfExperts, Projection } from '../../architecture/layer.js';
-import { remembered } from '../../architecture/remember.js';
-import { isProduct } from '../../architecture/walk.js';
+import { remembered } from '../../architecture/memoize.js';
 import {
   inputWidth,
+  isProduct,
   outputWidth,
   sharedInputWidth,
   widthAfter,
-} from '../../architecture/widths.js';
+} from '../../architecture/walk.js';
 import { UserError } from '../../errors.js';
 import { isDealtEqually, tensorCuts } from './tensor-cuts.js';
 

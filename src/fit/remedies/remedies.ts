@@ -1,23 +1,53 @@
 /** The fewest changes of a setting that make a training fit; and how far one that fits could be taken. */
 import type { LanguageModel } from '../../architecture/layer.js';
-import { peakIfKnown } from '../../hardware/peak.js';
-import { largest } from '../largest.js';
+import type { Cluster } from '../../hardware/gpu.js';
+import { peakIfKnown } from '../../hardware/gpu.js';
+import { largest } from '../bounds.js';
 import { parallelismOf } from '../parallelism/parallelism.js';
 import { MOST_GPUS } from '../parallelism/tensor-parallel.js';
-import { computedIn, stepTimeOf, tokensOfStep } from '../training/step-time.js';
-import type { Remedy } from '../training/training.js';
+import type { ServingFit, ServingLoad } from '../serving/serving.js';
+import { computedIn, stepTimeOf, tokensOfStep, trainingTimeOf } from '../training/step-time.js';
+import type { Remedy, TrainingFit } from '../training/training.js';
 import { fitTrainingMemory } from '../training/training-memory.js';
 import type { TrainingFitSetting } from '../training/training-setting.js';
-import { type Combination, Fitting, fewestChanges, flagsOf } from './option-search.js';
-import {
-  CHANGING,
-  type Change,
-  doubled,
-  type Flags,
-  type Lever,
-  leversOf,
-  onGpus,
-} from './options.js';
+import type { Change, Combination, Flags, Lever } from './options.js';
+import { CHANGING, doubled, Fitting, fewestChanges, flagsOf, leversOf, onGpus } from './options.js';
+
+// Why it is not certain that hardware can do what is asked.
+
+export interface Doubt {
+  readonly about: 'training' | 'serving' | 'load';
+  readonly text: string;
+}
+
+interface Asked {
+  readonly cluster: Cluster;
+  readonly training: { readonly fit: Pick<TrainingFit, 'verdict'> } | null;
+  readonly serving: { readonly fit: Pick<ServingFit, 'verdict' | 'load'> } | null;
+}
+
+/** None where it is certain: by the upper bound of memory, and by the speed that is expected. */
+export function doubtsOf({ cluster, training, serving }: Asked): Doubt[] {
+  const doubts: Doubt[] = [];
+  for (const [about, asked] of [
+    ['training', training],
+    ['serving', serving],
+  ] as const) {
+    if (asked === null || asked.fit.verdict === 'fits') continue;
+    doubts.push({ about, text: `${about} ${asked.fit.verdict}` });
+  }
+  const load = serving?.fit.load && shortageOf(serving.fit.load, cluster);
+  return load === undefined ? doubts : [...doubts, { about: 'load', text: load }];
+}
+
+/** What is missing to meet a load as expected. */
+function shortageOf({ expected }: ServingLoad, { gpus }: Cluster): string | undefined {
+  if (!expected.met) return 'no number of GPUs meets the load as expected';
+  const there = gpus === 1 ? '1 is there' : `${gpus} are there`;
+  return expected.gpus.value > gpus
+    ? `the load takes ${expected.gpus.value} GPUs as expected, and ${there}`
+    : undefined;
+}
 
 /** As many are told at most. */
 const MOST_REMEDIES = 6;
@@ -28,7 +58,7 @@ const ENOUGH = 3;
  * What makes a training fit, the fewest changes first: of those that leave it the same training, then of those that do
  * not; and the fewest GPUs, doubled, on which it would. Each is computed anew.
  */
-export function remediesFor(model: LanguageModel, asked: TrainingFitSetting): Remedy[] {
+function remediesFor(model: LanguageModel, asked: TrainingFitSetting): Remedy[] {
   // With fewer replicas or smaller micro-batches, a step is to have as many tokens all the same.
   const setting = { ...asked, globalBatchTokens: stepTokensOf(model, asked) };
   const fitting = new Fitting(model, setting);
@@ -96,7 +126,7 @@ const listed = (words: readonly string[]): string =>
   [words.slice(0, -1).join(', '), ...words.slice(-1)].filter((part) => part !== '').join(' and ');
 
 /** The largest micro-batch, and the longest context, with which a training that fits still does. */
-export function roomFor(model: LanguageModel, setting: TrainingFitSetting): Remedy[] {
+function roomFor(model: LanguageModel, setting: TrainingFitSetting): Remedy[] {
   const { microBatch, context } = setting;
   const fitting = new Fitting(model, setting);
   const fitsWith = (flags: Change['flags']) => fitting.fits([{ words: '', flags }]);
@@ -119,3 +149,24 @@ export function roomFor(model: LanguageModel, setting: TrainingFitSetting): Reme
 
 /** Beyond this nobody asks how many more sequences there is room for. */
 const MOST_SEQUENCES = 65_536;
+
+/**
+ * Whether a training fits, how long it takes, and what would make it fit.
+ * @throws UserError when the model cannot be spread so, or a time is asked for and no peak is known.
+ */
+export function fitTraining(model: LanguageModel, setting: TrainingFitSetting): TrainingFit {
+  const memory = fitTrainingMemory(model, setting);
+  const { trainTokens } = setting;
+  // Who does not ask for a time is not told that there is none.
+  const isTold =
+    trainTokens !== undefined || peakIfKnown(setting.cluster.gpu, computedIn(setting)) !== null;
+  const step = isTold ? stepTimeOf(model, setting, memory.stages) : undefined;
+  const remedies =
+    memory.verdict === 'fits' ? roomFor(model, setting) : remediesFor(model, setting);
+  return {
+    ...memory,
+    ...(step && { step }),
+    ...(step && trainTokens !== undefined && { time: trainingTimeOf(step, trainTokens) }),
+    remedies,
+  };
+}

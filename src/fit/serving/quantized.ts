@@ -14,17 +14,18 @@ import {
   type LanguageModel,
   type Layer,
 } from '../../architecture/layer.js';
+import { remembered } from '../../architecture/memoize.js';
 import type { Param } from '../../architecture/param.js';
-import { remembered } from '../../architecture/remember.js';
+import type { OwnedTensor } from '../../architecture/walk.js';
 import {
   expertLayers,
+  inputWidth,
   isProduct,
-  type OwnedTensor,
+  outputWidth,
   ownedTensors,
   tensorsOf,
   walk,
 } from '../../architecture/walk.js';
-import { inputWidth, outputWidth } from '../../architecture/widths.js';
 import { type Figure, figure, sumFigure } from '../../budget/figure.js';
 import { bufferBytes } from '../../budget/parameters.js';
 import { DTYPES } from '../../tensor/dtype.js';

@@ -21,7 +21,7 @@
  * What is answered for is the time from a request's arrival to its last token.
  */
 import { type Quantity, quantity } from '../../budget/quantity.js';
-import type { LoadWish } from './serving-setting.js';
+import type { LoadWish } from './serving-work.js';
 
 /** Shares of requests that may be later than promised. */
 const LATE = 0.05;

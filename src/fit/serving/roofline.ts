@@ -12,7 +12,7 @@
  */
 import { type Bounds, type Quantity, quantity } from '../../budget/quantity.js';
 import type { Cluster } from '../../hardware/gpu.js';
-import { computedDtype, isNarrow } from '../../hardware/peak.js';
+import { computedDtype, isNarrow } from '../../hardware/gpu.js';
 import { eachBound } from '../bounds.js';
 import {
   type Efficiencies,

@@ -1,8 +1,7 @@
 /** What serving keeps in the memory of one GPU: exactly, and what comes on top of it. */
 import type { LanguageModel } from '../../architecture/layer.js';
 import type { Param } from '../../architecture/param.js';
-import { walk } from '../../architecture/walk.js';
-import { outputWidth } from '../../architecture/widths.js';
+import { outputWidth, walk } from '../../architecture/walk.js';
 import { activationsOf, unlikeBlocks } from '../../budget/activations.js';
 import type { Figure } from '../../budget/figure.js';
 import { type Bounds, type Quantity, quantity } from '../../budget/quantity.js';

@@ -1,19 +1,54 @@
 /** What one GPU reads, computes and sends when a model is served: read off the description. */
 import type { LanguageModel, Layer } from '../../architecture/layer.js';
 import type { Param } from '../../architecture/param.js';
-import { expertLayers, tensorsOf, type Visit, walk } from '../../architecture/walk.js';
+import type { Visit } from '../../architecture/walk.js';
+import { expertLayers, tensorsOf, walk } from '../../architecture/walk.js';
 import { activationsOf } from '../../budget/activations.js';
 import { decodingFlopsOf } from '../../budget/decoding.js';
-import { type Figure, figure } from '../../budget/figure.js';
-import { forwardFlopsOf, type Work } from '../../budget/flops.js';
+import type { Figure } from '../../budget/figure.js';
+import { figure } from '../../budget/figure.js';
+import type { Work } from '../../budget/flops.js';
+import { forwardFlopsOf } from '../../budget/flops.js';
 import { stateOf } from '../../budget/state.js';
+import type { Cluster } from '../../hardware/gpu.js';
+import type { Dtype } from '../../tensor/dtype.js';
 import { launchesOf } from '../parallelism/kernel-launches.js';
-import { operationsOfRank, ranksThatDiffer } from '../parallelism/shared-operations.js';
+import { operationsOfRank, ranksThatDiffer } from '../parallelism/tensor-cuts.js';
 import { exchangeOf } from '../parallelism/tensor-parallel.js';
-import { servedWeights, type WeightLayout, weightLayout } from './quantized.js';
+import type { WeightLayout } from './quantized.js';
+import { servedWeights, weightLayout } from './quantized.js';
 import type { DecodeWork, ExpertGroup, PrefillWork, SharedWork } from './roofline.js';
-import type { ServingFitSetting } from './serving-setting.js';
+import type { WeightFormat } from './weight-types.js';
 import { WEIGHT_DTYPES } from './weight-types.js';
+
+// How a model is served, and what is asked of it.
+
+/** Requests that come in. */
+export interface LoadWish {
+  readonly requestsPerSecond: number;
+  /** 95 of 100 requests have their last token within so many seconds. */
+  readonly p95Seconds: number;
+}
+
+export interface ServingFitSetting {
+  readonly cluster: Cluster;
+  readonly weights: WeightFormat;
+  /** Of keys and values. */
+  readonly cacheDtype: Dtype;
+  /** Of the states of Mamba, and of the inputs that its convolution keeps. */
+  readonly stateDtype: Dtype;
+  /** Tokens of each sequence, prompt and output, for which there must be room. */
+  readonly context: number;
+  /** Sequences at a time. */
+  readonly batch: number;
+  /** Tokens that a request brings. */
+  readonly prompt: number;
+  /** Tokens that it gets. */
+  readonly output: number;
+  readonly load?: LoadWish | undefined;
+  /** GPUs that share each layer. */
+  readonly tensorParallel: number;
+}
 
 /** How a model is served, whatever the load. */
 export type ServingForm = Pick<

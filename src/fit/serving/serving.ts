@@ -4,8 +4,8 @@ import type { Figure } from '../../budget/figure.js';
 import { type Bounds, type Quantity, quantity } from '../../budget/quantity.js';
 import { UserError } from '../../errors.js';
 import type { Cluster } from '../../hardware/gpu.js';
-import { capacityOf, noPeakText, peakFor, peakIfKnown } from '../../hardware/peak.js';
-import { largest } from '../largest.js';
+import { capacityOf, noPeakText, peakFor, peakIfKnown } from '../../hardware/gpu.js';
+import { largest } from '../bounds.js';
 import { withoutLink } from '../parallelism/collectives.js';
 import type { Verdict } from '../training/training.js';
 import { verdictOf } from '../training/training-memory.js';
@@ -22,8 +22,8 @@ import {
   tokensPerSecond,
 } from './roofline.js';
 import { type ServingMemory, servingMemoryOf } from './serving-memory.js';
-import type { ServingFitSetting } from './serving-setting.js';
-import { decodeWork, prefillWork, type ServedModel, servedModel } from './serving-work.js';
+import type { ServedModel, ServingFitSetting } from './serving-work.js';
+import { decodeWork, prefillWork, servedModel } from './serving-work.js';
 import { WEIGHT_DTYPES } from './weight-types.js';
 
 export type { ServingFitSetting };

@@ -3,8 +3,7 @@ import type { LanguageModel } from '../../architecture/layer.js';
 import type { Figure } from '../../budget/figure.js';
 import { trainingFlopsOf } from '../../budget/flops.js';
 import { type Quantity, quantity } from '../../budget/quantity.js';
-import type { Architecture } from '../../hardware/architecture.js';
-import type { Gpu } from '../../hardware/gpu.js';
+import type { Architecture, Gpu } from '../../hardware/gpu.js';
 import type { Computing } from './step-limits.js';
 import type { TrainingFitSetting } from './training-setting.js';
 

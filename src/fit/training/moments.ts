@@ -1,7 +1,7 @@
 /** What of all that is counted is never there at once: a step has several moments, and one of them is the fullest. */
-import { inputWidth, outputWidth } from '../../architecture/widths.js';
+import { inputWidth, outputWidth } from '../../architecture/walk.js';
 import { type Bounds, quantity } from '../../budget/quantity.js';
-import { optimizerReplicas, updateTemporary } from './optimizer-update.js';
+import { optimizerReplicas, updateTemporary } from './step-limits.js';
 import { gradientBytesOf } from './training-setting.js';
 import type { Situation, Workspace } from './training-workspace.js';
 

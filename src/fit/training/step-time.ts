@@ -1,7 +1,7 @@
 /** How long a step takes: at best by the roofline, as expected and at worst by what others reached. */
 import type { LanguageModel } from '../../architecture/layer.js';
 import { type Bounds, type Quantity, quantity } from '../../budget/quantity.js';
-import { peakFor } from '../../hardware/peak.js';
+import { peakFor } from '../../hardware/gpu.js';
 import { boundsOf, eachBound } from '../bounds.js';
 import { efficienciesOn } from '../efficiency.js';
 import { communicationSeconds, paceOf, withoutLink } from '../parallelism/collectives.js';

@@ -1,6 +1,6 @@
 /** What each GPU holds in training: exactly, and with its workspace; and whether that fits. */
 import type { LanguageModel } from '../../architecture/layer.js';
-import { remembered } from '../../architecture/remember.js';
+import { remembered } from '../../architecture/memoize.js';
 import type { ActivationSetting } from '../../budget/activation-setting.js';
 import { activationsOf, areAlike } from '../../budget/activations.js';
 import { type Figure, figure, sumFigure } from '../../budget/figure.js';
@@ -12,7 +12,7 @@ import {
   type TrainedStateSetting,
   trainedStateOf,
 } from '../../budget/training.js';
-import { capacityOf } from '../../hardware/peak.js';
+import { capacityOf } from '../../hardware/gpu.js';
 import { sumBounds } from '../bounds.js';
 import {
   type Parallelism,

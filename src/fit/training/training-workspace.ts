@@ -4,8 +4,8 @@
  * do.
  */
 import type { LanguageModel } from '../../architecture/layer.js';
-import { remembered } from '../../architecture/remember.js';
-import { inputWidth, outputWidth } from '../../architecture/widths.js';
+import { remembered } from '../../architecture/memoize.js';
+import { inputWidth, outputWidth } from '../../architecture/walk.js';
 import { type ActivationSetting, OTHER_PARTS } from '../../budget/activation-setting.js';
 import { activationsOf, type BlockInHand, blocksInHand } from '../../budget/activations.js';
 import type { Bounds } from '../../budget/quantity.js';
@@ -13,9 +13,8 @@ import { bytesIn } from '../../budget/training.js';
 import { boundsOf, eachBound, sumBounds } from '../bounds.js';
 import type { Parallelism, Stage } from '../parallelism/parallelism.js';
 import { fragmentationBytes, roundingBytes } from './allocator.js';
-import { channelBytes, contextBytes, libraryBytes, MIB } from './fixed-workspace.js';
-import { lossBytes } from './loss-workspace.js';
-import { optimizerReplicas, UPDATES, updateBytes } from './optimizer-update.js';
+import { channelBytes, contextBytes, libraryBytes, lossBytes, MIB } from './fixed-workspace.js';
+import { optimizerReplicas, UPDATES, updateBytes } from './step-limits.js';
 import type { StageMemory } from './training.js';
 import {
   activationSetting,

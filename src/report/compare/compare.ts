@@ -1,10 +1,8 @@
 /** What `minimind compare` prints: models side by side, or below each other when there are many. */
-import type { ColumnValue } from '../../comparison/columns.js';
+import type { ColumnValue, Disagreement } from '../../comparison/columns.js';
 import type { ComparedRow, Comparison, ShownColumn } from '../../comparison/compare.js';
-import type { Disagreement } from '../../comparison/setting.js';
 import { heading, left, note, right } from '../kit/cells.js';
 import type { Block, Cell, Column, Report, TableBlock, Tone } from '../kit/report.js';
-import { inferenceNote, settingNotes } from '../kit/setting.js';
 import {
   formatBytes,
   formatChange,
@@ -12,7 +10,7 @@ import {
   formatFlops,
   formatInteger,
 } from '../kit/units.js';
-import { counted, joined } from '../kit/wording.js';
+import { counted, inferenceNote, joined, settingNotes } from '../kit/wording.js';
 
 type Value = ColumnValue | undefined;
 

@@ -7,7 +7,7 @@ import type { PlannedTie } from '../../conversion/plan.js';
 import type { StepGroup, TensorStep } from '../../conversion/plan-steps.js';
 import type { Extension } from '../../conversion/request.js';
 import type { TableError } from '../../conversion/table-errors.js';
-import type { StoredDtype } from '../../tensor/stored-dtype.js';
+import type { StoredDtype } from '../../tensor/dtype.js';
 import type { Against } from '../quick-test/against.js';
 
 /** A conversion, planned or done: what `minimind convert-checkpoint --json` prints. */

@@ -2,16 +2,21 @@
 import type { Tie } from '../../conversion/request.js';
 import { configText } from '../inspect/checkpoint-summary.js';
 import { shortened } from '../inspect/inspect-text.js';
-import { cosineCell } from '../inspect/srte-cosines.js';
+import { cosineCell } from '../inspect/srte-survey.js';
 import { bytesCell, heading, integerCell, left, note, right, strong } from '../kit/cells.js';
-import { percentCell, percentText, realCell } from '../kit/percent.js';
-import type { Block, Cell, Report, TableBlock } from '../kit/report.js';
-import { formatBytes, formatDuration, formatShare } from '../kit/units.js';
+import type { Block, Cell, Report, TableBlock, Tone } from '../kit/report.js';
+import {
+  formatBytes,
+  formatDuration,
+  formatShare,
+  percentCell,
+  percentText,
+  realCell,
+} from '../kit/units.js';
 import { FORMAT_NAMES } from '../kit/wording.js';
-import { planBlocks, stepsTable } from './convert-plan.js';
-import { proofBlocks } from './convert-proof.js';
-import type { ConvertResult } from './convert-result.js';
-import { errorsTable, srteBlocks, srteText } from './convert-srte.js';
+import { againstBlocks } from '../quick-test/against.js';
+import { errorsTable, planBlocks, srteBlocks, srteText, stepsTable } from './convert-plan.js';
+import type { ConvertResult, Proof } from './convert-result.js';
 
 /**
  * @param flat Whether the reader is a program, which gets one table: the tensors of a plan, or the errors of
@@ -219,3 +224,38 @@ function costBlocks({ memory, run, srte }: ConvertResult): Block[] {
 /** `0.15 s`, `12 s`, `2 min 5 s`. */
 const secondsText = (seconds: number) =>
   seconds < 10 ? `${seconds.toFixed(2)} s` : formatDuration(seconds);
+
+// What a conversion was found to change of what the model computes.
+
+export function proofBlocks(proof: Proof | null): Block[] {
+  if (proof === null) return [];
+  const { against, why } = proof;
+  return [
+    { kind: 'heading', text: proofText(proof), tone: PROOF_TONES[proof.verdict] },
+    ...(against ? againstBlocks(against) : [note(`The output stands, and was not run: ${why}.`)]),
+  ];
+}
+
+const PROOF_TONES = {
+  same: 'good',
+  differs: 'strong',
+  failed: 'bad',
+  skipped: 'warning',
+} as const satisfies Record<Proof['verdict'], Tone>;
+
+function proofText({ verdict, against }: Proof): string {
+  const share = against?.logits.relativeDifference ?? 0;
+  const found = Number.isFinite(share)
+    ? `the logits of the output differ from those of the input by ${percentText(share)}`
+    : 'the logits are not all finite, and cannot be compared';
+  switch (verdict) {
+    case 'same':
+      return 'Proof: the output computes the same as the input, within rounding';
+    case 'differs':
+      return `Proof: ${found}`;
+    case 'failed':
+      return `Proof FAILED: no value was to change, and ${found}`;
+    case 'skipped':
+      return 'No proof could be made';
+  }
+}

@@ -2,8 +2,7 @@
 import type { Bounds, Quantity } from '../../budget/quantity.js';
 import type { Verdict } from '../../fit/training/training.js';
 import type { GpuKind } from '../../hardware/gpu.js';
-import { bar } from '../kit/bar.js';
-import { left, right, strong } from '../kit/cells.js';
+import { bar, left, right, strong } from '../kit/cells.js';
 import type { Block, Cell, TableBlock, Tone } from '../kit/report.js';
 import { formatBytes } from '../kit/units.js';
 

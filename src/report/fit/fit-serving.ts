@@ -1,15 +1,13 @@
 /** What `minimind fit` prints of serving. */
 import type { Quantity } from '../../budget/quantity.js';
 import type { Fits } from '../../cli/fit-setting.js';
-import type { Doubt } from '../../fit/remedies/unmet-requirements.js';
+import type { Doubt } from '../../fit/remedies/remedies.js';
 import type { LoadAnswer } from '../../fit/serving/queueing.js';
 import type { ServingLoad } from '../../fit/serving/serving.js';
 import { integerCell, left, note, right, strong } from '../kit/cells.js';
-import { percentText } from '../kit/percent.js';
 import type { Block, Cell, TableBlock } from '../kit/report.js';
-import { contextText } from '../kit/setting.js';
-import { formatInteger, formatSeconds, significant } from '../kit/units.js';
-import { sentence } from '../kit/wording.js';
+import { formatInteger, formatSeconds, percentText, significant } from '../kit/units.js';
+import { contextText, sentence } from '../kit/wording.js';
 import {
   boundsCells,
   boundsColumns,

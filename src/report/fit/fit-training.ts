@@ -3,10 +3,9 @@ import type { Bounds } from '../../budget/quantity.js';
 import type { Fits } from '../../cli/fit-setting.js';
 import type { Remedy, StepLimit, StepTime, TrainingTime } from '../../fit/training/training.js';
 import { heading, integerCell, left, note, right, strong } from '../kit/cells.js';
-import { percentText } from '../kit/percent.js';
 import type { Block, TableBlock } from '../kit/report.js';
-import { contextText } from '../kit/setting.js';
-import { formatInteger, formatSeconds, significant } from '../kit/units.js';
+import { formatInteger, formatSeconds, percentText, significant } from '../kit/units.js';
+import { contextText } from '../kit/wording.js';
 import {
   boundsCells,
   boundsColumns,

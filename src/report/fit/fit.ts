@@ -1,6 +1,6 @@
 /** What `minimind fit` prints: a verdict for training and for serving, and what it rests on. */
 import type { Fits, MachineForward } from '../../cli/fit-setting.js';
-import type { Doubt } from '../../fit/remedies/unmet-requirements.js';
+import type { Doubt } from '../../fit/remedies/remedies.js';
 import type { Cluster } from '../../hardware/gpu.js';
 import type { MachineProfile } from '../../hardware/machine-profile.js';
 import { heading, left, note, strong } from '../kit/cells.js';
@@ -11,7 +11,7 @@ import { boundsCells, boundsColumns, bytesText } from './fit-bounds.js';
 import { csvTable } from './fit-csv.js';
 import { type Serving, servingBlocks } from './fit-serving.js';
 import { trainingBlocks } from './fit-training.js';
-import { loadText } from './machine-load.js';
+import { loadText } from './hardware-table.js';
 
 export interface FitResult extends Fits {
   readonly file: string;

@@ -3,9 +3,14 @@ import type { TensorGroup } from '../../checkpoint/summary-groups.js';
 import { bytesCell, heading, integerCell, left, note, right, strong } from '../kit/cells.js';
 import type { Block, Cell, Report, TableBlock } from '../kit/report.js';
 import { formatBytes, formatInteger } from '../kit/units.js';
-import { contentBlocks, moreNote, sharingBlocks } from './inspect-parts.js';
 import type { InspectResult } from './inspect-result.js';
-import { tensorsBlocks, tensorsTable } from './inspect-tensors.js';
+import {
+  contentBlocks,
+  moreNote,
+  sharingBlocks,
+  tensorsBlocks,
+  tensorsTable,
+} from './inspect-tensors.js';
 import { MAX_ROWS, nameText, shortened } from './inspect-text.js';
 import { srteSurveyBlocks } from './srte-survey.js';
 

@@ -1,14 +1,26 @@
 /** What `minimind inspect --srte` prints. */
 import type { SrteOption } from '../../conversion/srte-options.js';
 import type { SrteSurvey, TableSurvey } from '../../conversion/srte-survey.js';
-import { bar } from '../kit/bar.js';
-import { bytesCell, heading, integerCell, left, note, right, shareCell } from '../kit/cells.js';
-import { percentCell, realCell } from '../kit/percent.js';
+import {
+  bar,
+  bytesCell,
+  heading,
+  integerCell,
+  left,
+  note,
+  right,
+  shareCell,
+} from '../kit/cells.js';
 import type { Block, Cell, TableBlock } from '../kit/report.js';
-import { formatBytes, formatInteger } from '../kit/units.js';
+import {
+  formatBytes,
+  formatInteger,
+  formatShare,
+  percentCell,
+  percentText,
+  realCell,
+} from '../kit/units.js';
 import { shortened } from './inspect-text.js';
-import { srteAdvice } from './srte-advice.js';
-import { cosineBlocks, cosineCell } from './srte-cosines.js';
 
 /** The bar of a table that is as far from the mean as it is from zero, in columns. */
 const BAR_WIDTH = 12;
@@ -139,4 +151,155 @@ function optionCells(option: SrteOption, parameters: number): Cell[] {
     percentCell(relativeError),
     percentCell(energy),
   ];
+}
+
+// What a survey of SRTE tables comes down to, in a sentence or two.
+
+/** Up to this relative error, a table is as good as the one it replaces. */
+const CLOSE = 0.05;
+/** Beyond this one, the tables have little in common. */
+const FAR = 0.5;
+/** A rank adds little to an error when that grows by no more than this factor. */
+const LITTLE_MORE = 1.1;
+
+/** Undefined when the numbers say nothing. */
+function srteAdvice(survey: SrteSurvey): string | undefined {
+  const { sharing, tables } = survey;
+  if (tables.some(({ nonFinite }) => nonFinite !== null)) {
+    return 'Mend the values that are not finite first: no mean can be made of them.';
+  }
+  if (tables.every(({ norm }) => norm === 0))
+    return 'There is nothing to lose: every value is zero.';
+  if (sharing === 'shared') return rankAdvice(survey);
+  if (tables.length === 1) {
+    return ['There is one layer, and so nothing to share.', rankAdvice(survey)].join(' ').trim();
+  }
+  return sharingAdvice(survey);
+}
+
+function sharingAdvice({ options, parameters }: SrteSurvey): string | undefined {
+  const mean = options.find(({ rank }) => rank === null);
+  const error = mean?.relativeError ?? null;
+  if (mean === undefined || error === null) return undefined;
+  const isCheap = (option: SrteOption) =>
+    option.rank !== null && isWithin(option, Math.max(CLOSE, error * LITTLE_MORE));
+  const rank = options.find(isCheap);
+  return [
+    `One table for all layers changes them by ${percentText(error)} and saves ${saved(mean, parameters)} of their parameters: ${verdict(error)}.`,
+    ...(rank
+      ? [
+          `Rank ${rank.rank} adds little to that: ${percentText(rank.relativeError)}, and saves ${saved(rank, parameters)}.`,
+        ]
+      : []),
+  ].join(' ');
+}
+
+function verdict(error: number): string {
+  if (error <= CLOSE) return 'they are nearly the same, so share it';
+  if (error <= FAR) return 'they are alike, so share it and train the model on for a while';
+  return 'they have little in common, so share it only if the model is trained on';
+}
+
+/** For a table that is the only one. */
+function rankAdvice({ options, parameters }: SrteSurvey): string | undefined {
+  const ranks = options.filter(({ rank }) => rank !== null);
+  if (ranks.length === 0) return undefined;
+  const close = ranks.find((option) => isWithin(option, CLOSE));
+  return close
+    ? `Rank ${close.rank} changes the table by ${percentText(close.relativeError)} and saves ${saved(close, parameters)} of its parameters.`
+    : `No rank that was looked into stays within ${CLOSE * 100}% of the table: leave it whole.`;
+}
+
+const isWithin = ({ relativeError }: SrteOption, most: number) =>
+  relativeError !== null && relativeError <= most;
+
+const saved = ({ savedParameters }: SrteOption, parameters: number) =>
+  formatShare(savedParameters, parameters);
+
+// How alike tables are: numbers for a few, a picture for many.
+
+/** Cosines of each table to each; null where there is none. */
+type Cosines = readonly (readonly (number | null)[])[];
+
+/** More columns of numbers than these are not read. */
+const MOST_NUMBERS = 8;
+/** Columns of a picture, so that it fits a terminal of 80 beside its labels. */
+const PICTURE_WIDTH = 68;
+
+/** From such a cosine on, a cell looks so. */
+const SHADES = [
+  { from: 0.99, sign: '█' },
+  { from: 0.9, sign: '▓' },
+  { from: 0.5, sign: '▒' },
+  { from: 0.1, sign: '░' },
+  { from: -0.1, sign: '·' },
+  { from: -1, sign: '-' },
+] as const;
+const NO_COSINE = '?';
+
+const LEGEND = '█ from 0.99, ▓ from 0.9, ▒ from 0.5, ░ from 0.1, · around 0, - below −0.1';
+
+function cosineBlocks(cosines: Cosines): Block[] {
+  const isFew = cosines.length <= MOST_NUMBERS;
+  return [
+    heading('Cosine similarity of each layer to each'),
+    isFew ? numbers(cosines) : picture(cosines),
+    ...(isFew ? [] : [note(LEGEND)]),
+  ];
+}
+
+/** `0.9633`; `–` for none. */
+export const cosineCell = (cosine: number | null): Cell =>
+  cosine === null ? { text: '–', value: '' } : { text: cosine.toFixed(4), value: cosine };
+
+function numbers(cosines: Cosines): TableBlock {
+  return {
+    kind: 'table',
+    columns: [
+      right('layer', 'layer'),
+      ...cosines.map((_, layer) => right(String(layer), `cosine_to_layer_${layer}`)),
+    ],
+    rows: cosines.map((row, layer) => [{ text: String(layer) }, ...row.map(cosineCell)]),
+  };
+}
+
+/** A line for each layer; when they are too many, for each few of them. */
+function picture(cosines: Cosines): TableBlock {
+  const groupSize = Math.ceil(cosines.length / PICTURE_WIDTH);
+  const groups = grouped(cosines, groupSize);
+  const width = Math.max(1, Math.min(2, Math.floor(PICTURE_WIDTH / groups.length)));
+  const rows = groups.map((members): Cell[] => {
+    const means = groups.map((others) =>
+      mean(members.flatMap(({ row }) => others.map(({ index }) => row[index] ?? null))),
+    );
+    return [
+      { text: rangeText(members.map(({ index }) => index)) },
+      {
+        text: means.map((cosine) => shade(cosine).repeat(width)).join(''),
+        value: means.map((cosine) => cosine ?? '').join(' '),
+      },
+    ];
+  });
+  return { kind: 'table', columns: [right('layer', 'layer'), left('', 'cosines')], rows };
+}
+
+/** The rows and their places, `size` of them together. */
+function grouped(cosines: Cosines, size: number) {
+  const members = cosines.map((row, index) => ({ row, index }));
+  return Array.from({ length: Math.ceil(members.length / size) }, (_, group) =>
+    members.slice(group * size, (group + 1) * size),
+  );
+}
+
+function mean(cosines: readonly (number | null)[]): number | null {
+  const known = cosines.filter((cosine) => cosine !== null);
+  return known.length === 0 ? null : known.reduce((sum, each) => sum + each, 0) / known.length;
+}
+
+const rangeText = (indices: readonly number[]) =>
+  indices.length === 1 ? String(indices[0]) : `${indices[0]}–${indices.at(-1)}`;
+
+function shade(cosine: number | null): string {
+  if (cosine === null) return NO_COSINE;
+  return SHADES.find(({ from }) => cosine >= from)?.sign ?? NO_COSINE;
 }

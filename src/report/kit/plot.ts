@@ -1,7 +1,7 @@
 /** Values drawn with plain characters, on a logarithmic scale. */
-import { printable } from './escape.js';
-import { wrap } from './layout.js';
+import { printable } from './cells.js';
 import type { Level, PlotBlock, Series, Tone } from './report.js';
+import { wrap } from './report.js';
 
 /** A piece of a line, and its colour. */
 interface Piece {

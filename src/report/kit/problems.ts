@@ -1,10 +1,10 @@
 /** Problems and errors, for people at a terminal (stderr) and for programs. */
 import type { ChalkInstance } from 'chalk';
 import type { ErrorCode, Problem, Severity, UserError } from '../../errors.js';
-import { colours } from '../render/colours.js';
-import { printable } from './escape.js';
-import { clip, graphemes, textWidth, usableWidth, wrap } from './layout.js';
+import { colours } from '../render/table.js';
+import { printable } from './cells.js';
 import type { RenderOptions } from './report.js';
+import { clip, graphemes, textWidth, usableWidth, wrap } from './report.js';
 
 const INDENT = '  ';
 

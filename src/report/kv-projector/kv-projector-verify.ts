@@ -2,7 +2,7 @@
 import type { AdapterKind } from '../../kv-projector/projector.js';
 import type { Step, Verification } from '../../kv-projector/verify.js';
 import type { DataKind } from '../../kv-projector/verify-data.js';
-import { ENGINE_TITLES } from '../doctor/engines.js';
+import { ENGINE_TITLES } from '../doctor.js';
 import { heading, integerCell, left, note, right } from '../kit/cells.js';
 import type { Block, Cell, PlotBlock, Report, Series, TableBlock } from '../kit/report.js';
 import { formatDuration, formatInteger } from '../kit/units.js';

@@ -1,9 +1,25 @@
 /** What `minimind kv-projector project` and `convert` print. */
 import type { Projection, ProjectorConversion } from '../../cli/kv-projector.js';
-import { bytesCell, integerCell, left, note, right } from '../kit/cells.js';
-import type { Report } from '../kit/report.js';
-import { formatBytes, formatInteger } from '../kit/units.js';
+import type {
+  CostedTeacher,
+  ProjectorComparison,
+  ProjectorCosts,
+  TeacherCosts,
+} from '../../kv-projector/costs.js';
+import {
+  bytesCell,
+  flopsCell,
+  heading,
+  integerCell,
+  left,
+  note,
+  right,
+  strong,
+} from '../kit/cells.js';
+import type { Block, Cell, Column, Report, TableBlock } from '../kit/report.js';
+import { formatBytes, formatCount, formatInteger } from '../kit/units.js';
 import { counted, FORMAT_NAMES } from '../kit/wording.js';
+import { explanationBlocks } from '../profile/explanation.js';
 
 type Described = Projection['projector'];
 
@@ -69,4 +85,171 @@ export function projectorConversionReport(result: ProjectorConversion): Report {
       },
     ],
   };
+}
+
+// What `minimind kv-projector params` prints: a row for each way of building a projector, and teacher.
+
+interface Options {
+  readonly explain: boolean;
+  /** Whether the reader is a program, for which one table with all values is best. */
+  readonly flat: boolean;
+}
+
+const NOTHING: Cell = { text: '–', value: '' };
+
+export function projectorParamsReport(
+  result: ProjectorComparison,
+  { explain, flat }: Options,
+): Report {
+  if (flat) return { blocks: [tableOf(result)] };
+  const { student, teachers, projectors } = result;
+  return {
+    blocks: [
+      heading(`Projectors of ${counted(teachers.length, 'teacher')} to a width of ${student}`),
+      tableOf(result),
+      ...notesOf(result),
+      ...(explain
+        ? explanationBlocks(
+            Object.fromEntries(projectors.map((each) => [labelOf(each), each] as const)),
+          )
+        : []),
+    ],
+  };
+}
+
+const labelOf = ({ kind, ratio }: ProjectorCosts): string =>
+  ratio === null ? kind : `${kind}, ratio ${ratio}`;
+
+/** `elastic 0.5`, `recommended` */
+const shortLabelOf = ({ kind, ratio }: ProjectorCosts): string => {
+  if (ratio === null) return kind;
+  return ratio === 'recommended' ? ratio : `${kind} ${ratio}`;
+};
+
+/** Where the same table has less room, each of these leaves out more. */
+const ROOMS = ['all', 'less', 'least'] as const;
+type Room = (typeof ROOMS)[number];
+
+/** A column of figures: its cell for a teacher, and for all of them. */
+interface FigureColumn {
+  readonly column: Column;
+  readonly rooms: readonly Room[];
+  readonly of: (costs: TeacherCosts) => Cell;
+  readonly ofAll: (total: ProjectorCosts['total']) => Cell;
+}
+
+const FIGURES: readonly FigureColumn[] = [
+  {
+    column: right('ratio', 'ratio'),
+    rooms: ['all'],
+    of: ({ ratio }) => (ratio === null ? NOTHING : { text: String(ratio), value: ratio }),
+    ofAll: () => NOTHING,
+  },
+  {
+    column: right('hidden', 'hidden'),
+    rooms: ['all'],
+    of: ({ hidden }) => (hidden === null ? NOTHING : integerCell(hidden)),
+    ofAll: () => NOTHING,
+  },
+  {
+    column: right('per adapter', 'parameters_per_adapter'),
+    rooms: ['all', 'less'],
+    of: ({ perAdapter }) => integerCell(perAdapter.value),
+    ofAll: () => NOTHING,
+  },
+  {
+    column: right('K and V', 'parameters'),
+    rooms: ROOMS,
+    of: ({ perTeacher }) => integerCell(perTeacher.value),
+    ofAll: ({ parameters }) => integerCell(parameters.value),
+  },
+  {
+    column: right('f32', 'bytes_f32'),
+    rooms: ['all'],
+    of: ({ bytes }) => bytesCell(bytes.f32),
+    ofAll: ({ bytes }) => bytesCell(bytes.f32),
+  },
+  {
+    column: right('bf16, f16', 'bytes_bf16'),
+    rooms: ROOMS,
+    of: ({ bytes }) => bytesCell(bytes.bf16),
+    ofAll: ({ bytes }) => bytesCell(bytes.bf16),
+  },
+  {
+    column: right('per token', 'flops_per_token'),
+    rooms: ROOMS,
+    of: ({ flopsPerToken }) => flopsCell(flopsPerToken.value),
+    ofAll: ({ flopsPerToken }) => flopsCell(flopsPerToken.value),
+  },
+];
+
+/** The table, and what it becomes where there is less room. */
+function tableOf(
+  result: ProjectorComparison,
+  [room, ...narrower]: readonly [Room, ...Room[]] = ROOMS,
+): TableBlock {
+  const { projectors, teachers } = result;
+  const figures = FIGURES.filter(({ rooms }) => rooms.includes(room));
+  const [next, ...rest] = narrower;
+  const label = room === 'all' ? labelOf : shortLabelOf;
+  return {
+    kind: 'table',
+    columns: [
+      left('projector', 'projector'),
+      left('teacher', 'teacher', room === 'least'),
+      ...figures.map(({ column }) => column),
+    ],
+    rows: projectors.flatMap((projector) => [
+      ...projector.teachers.map((costs) => [
+        strong(label(projector)),
+        { text: costs.teacher },
+        ...figures.map(({ of }) => of(costs)),
+      ]),
+      ...(teachers.length > 1
+        ? [
+            [
+              strong(label(projector)),
+              strong('all'),
+              ...figures.map(({ ofAll }) => ofAll(projector.total)),
+            ],
+          ]
+        : []),
+    ]),
+    narrower: next && tableOf(result, [next, ...rest]),
+  };
+}
+
+function notesOf({ teachers, withoutSize }: ProjectorComparison): Block[] {
+  const beyond = teachers.filter(({ recommended }) => recommended?.isBeyond);
+  return [
+    ...teachers.map((teacher) => note(teacherText(teacher))),
+    note(
+      'Per adapter, and for K and V: parameters. bf16, f16: the bytes that they take as such; in f32 they take twice that.',
+    ),
+    note(
+      'An elastic adapter narrows the teacher’s width to the ratio times that, its hidden width, before it leads to the student’s.',
+    ),
+    note(
+      'Per token: FLOPs of the matrix products, for K and V of one token in every layer of its teacher.',
+    ),
+    ...(withoutSize.length > 0
+      ? [
+          note(
+            `No ratio is recommended: the size of ${withoutSize.join(', ')} is unknown. A name such as Qwen2-14B says it.`,
+          ),
+        ]
+      : []),
+    ...(beyond.length > 0
+      ? [note(`The published guidance ends at 70B: ${beyond.map(({ name }) => name).join(', ')}.`)]
+      : []),
+  ];
+}
+
+function teacherText({ name, width, layers, size, recommended }: CostedTeacher): string {
+  const depth = layers === null ? 'one layer counted' : counted(layers, 'layer');
+  const published =
+    size && recommended
+      ? `; ${formatCount(size.parameters)} parameters by its ${size.from}, for which ratio ${recommended.ratio} is published`
+      : '';
+  return `${name}: width ${formatInteger(width)}, ${depth}${published}.`;
 }

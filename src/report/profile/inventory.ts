@@ -1,6 +1,6 @@
 /** The model block by block and tensor by tensor, as `profile` prints it. */
 import type { BlockBudget, TensorEntry } from '../../budget/inventory.js';
-import { moreNote } from '../inspect/inspect-parts.js';
+import { moreNote } from '../inspect/inspect-tensors.js';
 import { MAX_ROWS } from '../inspect/inspect-text.js';
 import { bytesCell, flopsCell, heading, integerCell, left, right } from '../kit/cells.js';
 import type { Block, Cell } from '../kit/report.js';

@@ -9,8 +9,8 @@ import type { CheckpointFound } from '../../cli/checkpoint-model.js';
 import type { StoredWeights } from '../../quantization/stored-weights.js';
 import type { Dtype } from '../../tensor/dtype.js';
 import { checkpointBlocks } from '../inspect/checkpoint-summary.js';
-import { bar } from '../kit/bar.js';
 import {
+  bar,
   binaryCell,
   bytesCell,
   flopsCell,
@@ -23,8 +23,8 @@ import {
   strong,
 } from '../kit/cells.js';
 import type { Block, Cell, Report, TableBlock, Tone } from '../kit/report.js';
-import { settingNotes } from '../kit/setting.js';
 import { formatBytes, formatCount, formatFlops, formatInteger, formatMacs } from '../kit/units.js';
+import { settingNotes } from '../kit/wording.js';
 import { explanationBlocks } from './explanation.js';
 import { layersBlocks, tensorsBlocks } from './inventory.js';
 

@@ -1,8 +1,8 @@
 import { markdownTable } from 'markdown-table';
-import { printable } from '../kit/escape.js';
-import { textWidth } from '../kit/layout.js';
+import { printable } from '../kit/cells.js';
 import { drawPlot } from '../kit/plot.js';
 import type { Block, PlotBlock, Report, TableBlock, TextBlock } from '../kit/report.js';
+import { textWidth } from '../kit/report.js';
 
 /** GitHub's Markdown, without the newline at the end. */
 export function renderMarkdown(report: Report): string {

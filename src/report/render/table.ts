@@ -1,10 +1,10 @@
 import type { ChalkInstance } from 'chalk';
+import { Chalk } from 'chalk';
 import Table from 'cli-table3';
-import { printable } from '../kit/escape.js';
-import { textWidth, usableWidth, wrap } from '../kit/layout.js';
+import { printable } from '../kit/cells.js';
 import { drawPlot } from '../kit/plot.js';
 import type { Block, RenderOptions, Report, TableBlock, Tone } from '../kit/report.js';
-import { colours, tinted } from './colours.js';
+import { textWidth, usableWidth, wrap } from '../kit/report.js';
 
 const GAP = '  ';
 
@@ -158,4 +158,28 @@ function records(
       ),
     ),
   ]);
+}
+
+/** Colours for a terminal of this level; level 0 leaves all text as it is. */
+export function colours(level: RenderOptions['colourLevel']): ChalkInstance {
+  return new Chalk({ level });
+}
+
+const TONES = {
+  plain: (_, text) => text,
+  dim: (chalk, text) => chalk.dim(text),
+  strong: (chalk, text) => chalk.bold(text),
+  good: (chalk, text) => chalk.green(text),
+  bad: (chalk, text) => chalk.red(text),
+  warning: (chalk, text) => chalk.yellow(text),
+  hue1: (chalk, text) => chalk.cyan(text),
+  hue2: (chalk, text) => chalk.magenta(text),
+  hue3: (chalk, text) => chalk.yellow(text),
+  hue4: (chalk, text) => chalk.blueBright(text),
+  hue5: (chalk, text) => chalk.green(text),
+} as const satisfies Record<Tone, (chalk: ChalkInstance, text: string) => string>;
+
+/** `text` in the colour of a tone. */
+export function tinted(chalk: ChalkInstance, tone: Tone, text: string): string {
+  return TONES[tone](chalk, text);
 }

@@ -1,10 +1,8 @@
 /** Graphics cards of Linux. Nothing is run to find them: all is files. */
 import path from 'node:path';
 import type { Finding } from '../../errors.js';
-import { type Adapter, card, cleanName } from './adapter.js';
-import type { Machine } from './machine.js';
-import type { SystemCards } from './system.js';
-import { byLikelySpeed, pciVendor } from './vendors.js';
+import type { Adapter, Machine, SystemCards } from './adapter.js';
+import { byLikelySpeed, card, cleanName, pciVendor } from './adapter.js';
 
 const DRM = '/sys/class/drm';
 /** The cards of the Windows around it, under WSL. */

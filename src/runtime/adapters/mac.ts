@@ -1,8 +1,6 @@
 /** Graphics cards of macOS. */
-import { type Adapter, card, cleanName } from './adapter.js';
-import type { Machine } from './machine.js';
-import type { SystemCards } from './system.js';
-import { byLikelySpeed, pciVendor, vendorIn } from './vendors.js';
+import type { Adapter, Machine, SystemCards } from './adapter.js';
+import { byLikelySpeed, card, cleanName, pciVendor, vendorIn } from './adapter.js';
 
 const PROFILER = '/usr/sbin/system_profiler';
 const WORDS = ['SPDisplaysDataType', '-json'];

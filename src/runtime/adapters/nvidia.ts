@@ -1,7 +1,7 @@
 /** NVIDIA's cards, as its driver tells of them. */
 import path from 'node:path';
-import { type Adapter, card, cleanName } from './adapter.js';
-import type { Machine } from './machine.js';
+import type { Adapter, Machine } from './adapter.js';
+import { card, cleanName } from './adapter.js';
 
 const QUERY = [
   '--query-gpu=pci.bus_id,name,memory.total',

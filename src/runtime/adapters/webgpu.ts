@@ -1,8 +1,7 @@
 /** The adapter that WebGPU takes, as the package `webgpu` tells of it: the same library that ONNX Runtime has inside. */
-import { installCommand } from '../installation.js';
-import { type Adapter, card, cleanName } from './adapter.js';
-import type { Machine } from './machine.js';
-import { vendorIn } from './vendors.js';
+import { installCommand } from '../select/installation.js';
+import type { Adapter, Machine } from './adapter.js';
+import { card, cleanName, vendorIn } from './adapter.js';
 
 export const WEBGPU_PACKAGE = 'webgpu';
 

@@ -1,9 +1,7 @@
 /** Graphics cards of Windows. */
 import path from 'node:path';
-import { type Adapter, card, cleanName } from './adapter.js';
-import type { Machine } from './machine.js';
-import type { SystemCards } from './system.js';
-import { byLikelySpeed, pciVendor } from './vendors.js';
+import type { Adapter, Machine, SystemCards } from './adapter.js';
+import { byLikelySpeed, card, cleanName, pciVendor } from './adapter.js';
 
 /** In UTF-8, which is not what it would write by itself. */
 const SCRIPT =

@@ -1,18 +1,9 @@
 /** The description of a model, or of a part of it, as an ONNX graph. */
 import type { LanguageModel, Layer } from '../../architecture/layer.js';
+import { inputsOf } from '../calls.js';
 import type { LoadOptions } from '../engine.js';
-import { inputsOf } from '../inputs.js';
-import {
-  type Context,
-  folded,
-  type Outputs,
-  type Place,
-  positionsOf,
-  rowsWithin,
-  type Shared,
-  scaled,
-  whole,
-} from './context.js';
+import type { Context, Outputs, Place, Shared, Target } from './context.js';
+import { folded, ON_CPU, positionsOf, rowsWithin, scaled, whole } from './context.js';
 import { declarationOf, type Feed } from './feeds.js';
 import { withFloat16Products } from './float16.js';
 import { GraphBuilder, LEFT_OUT, type Value } from './graph.js';
@@ -32,7 +23,6 @@ import { rotaryAlone } from './layers/rotary.js';
 import { router } from './layers/router.js';
 import { srteLowRank, srteSincos, srteTable } from './layers/srte.js';
 import type { GraphProto, Initializer } from './proto.js';
-import { ON_CPU, type Target } from './target.js';
 
 /** A graph, and what goes into it and comes out of it. */
 export interface CompiledGraph extends Outputs {

@@ -1,10 +1,10 @@
 import type { Layer } from '../../architecture/layer.js';
 import { UserError } from '../../errors.js';
-import { type Adapter, cudaAdapter, UNNAMED_CARD, webgpuAdapter } from '../adapters.js';
+import { type Adapter, cudaAdapter, UNNAMED_CARD, webgpuAdapter } from '../adapters/adapters.js';
 import type { Compute, DeviceName, Engine, LoadOptions, Program } from '../engine.js';
-import type { WeightSource } from '../weights.js';
+import type { WeightSource } from '../weights/random-weights.js';
 import { compile } from './compile.js';
-import { explained, type Failure } from './failures.js';
+import { GUARANTEED_BYTES, type Target } from './context.js';
 import { GraphBuilder } from './graph.js';
 import { checkFits } from './largest-tensor.js';
 import {
@@ -16,9 +16,9 @@ import {
   type SessionOptions,
 } from './library.js';
 import { PlacedWeights } from './placed-weights.js';
-import { OnnxProgram } from './program.js';
+import type { Failure } from './program.js';
+import { explained, OnnxProgram } from './program.js';
 import { encodeModel } from './proto.js';
-import { GUARANTEED_BYTES, type Target } from './target.js';
 
 interface ProviderKind {
   readonly device: DeviceName;

@@ -1,11 +1,11 @@
 /** A model as files that ONNX Runtime runs without us: the graph, and its weights in it or beside it. */
 import type { LanguageModel } from '../../architecture/layer.js';
 import type { Param } from '../../architecture/param.js';
-import type { OnnxExport, OnnxOperator, OnnxValue, PlannedFile } from '../exported.js';
-import type { WeightSource } from '../weights.js';
+import type { OnnxExport, OnnxOperator, OnnxValue, PlannedFile } from '../engine.js';
+import type { WeightSource } from '../weights/random-weights.js';
 import { compileAlone } from './compile.js';
 import { columnsOf, type Rows } from './context.js';
-import { rowsOf } from './placed-weights.js';
+import { aligned, rowsOf, weightBytes } from './placed-weights.js';
 import {
   type About,
   encodeInStretches,
@@ -17,7 +17,6 @@ import {
   OPERATOR_SETS,
   type ValueInfo,
 } from './proto.js';
-import { aligned, weightBytes } from './weight-bytes.js';
 
 /** Weights of more bytes stand in a file of their own: a message of Protocol Buffers ends at 2 GiB. */
 const MOST_INSIDE_BYTES = 1e9;

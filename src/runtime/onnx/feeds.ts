@@ -2,8 +2,8 @@
 import type { Rotary, Window } from '../../architecture/layer.js';
 import { windowKey } from '../../architecture/masks.js';
 import { rotaryFrequencies } from '../../architecture/rotary-scaling.js';
-import { decodingKeys, firstKeys } from '../attention-rules.js';
-import type { Ids, Values } from '../values.js';
+import { decodingKeys, firstKeys } from '../calls.js';
+import type { Ids, Values } from '../engine.js';
 import type { Library, Tensor } from './library.js';
 import type { ElementType } from './proto.js';
 

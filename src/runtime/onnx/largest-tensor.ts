@@ -3,8 +3,8 @@ import type { Layer, Linear } from '../../architecture/layer.js';
 import { walk } from '../../architecture/walk.js';
 import { UserError } from '../../errors.js';
 import { WEBGPU_COMMAND } from '../adapters/webgpu.js';
-import { columnsOf } from './context.js';
-import { GUARANTEED_BYTES, headsAtATime, mostElements, type Target } from './target.js';
+import type { Target } from './context.js';
+import { columnsOf, GUARANTEED_BYTES, headsAtATime, mostElements } from './context.js';
 
 /** One run of a graph. */
 interface CallSize {

@@ -1,6 +1,5 @@
 /** Matrix products by ONNX Runtime. */
 import { type ClosableProducts, float32Products } from '../float32-products.js';
-import { explained } from './failures.js';
 import { GraphBuilder } from './graph.js';
 import {
   loadLibrary,
@@ -9,6 +8,7 @@ import {
   type SessionOptions,
   type Tensor,
 } from './library.js';
+import { explained } from './program.js';
 import { encodeModel } from './proto.js';
 
 interface ProductOptions {

@@ -1,17 +1,62 @@
 import type { Layer } from '../../architecture/layer.js';
-import { Calls, type CheckedCall } from '../calls.js';
-import { DeviceLostError } from '../device-lost.js';
-import type { LoadOptions, Program, RunInput, RunOutput } from '../engine.js';
-import type { Values } from '../values.js';
+import { UserError } from '../../errors.js';
+import type { CheckedCall } from '../calls.js';
+import { Calls } from '../calls.js';
+import type { LoadOptions, Program, RunInput, RunOutput, Values } from '../engine.js';
+import { DeviceLostError } from '../engine.js';
 import type { CompiledGraph } from './compile.js';
-import { explained } from './failures.js';
+import type { Target } from './context.js';
 import { tensorFor } from './feeds.js';
+import { heldBytes } from './float16.js';
 import type { Value } from './graph.js';
-import { heldBytes } from './held-weights.js';
 import { checkFits } from './largest-tensor.js';
 import type { Library, Session, Tensor } from './library.js';
 import type { PlacedWeights } from './placed-weights.js';
-import type { Target } from './target.js';
+
+// What ONNX Runtime complains of, said so that somebody can act on it.
+
+export interface Failure {
+  readonly pattern: RegExp;
+  readonly message: string;
+  readonly suggestion: string;
+  /** Whether nothing can run on the device any more. */
+  readonly isDeviceLost?: boolean;
+}
+
+/** What is not our mistake, by what ONNX Runtime says of it. */
+const FAILURES: readonly Failure[] = [
+  {
+    // Of Dawn; of CUDA what leaves its context unusable; of Direct3D.
+    pattern:
+      /[Dd]evice (is |was |has been )?(lost|removed|hung)|DXGI_ERROR_DEVICE|CUDA failure (46|700|702|709|710|715|719|999)\b|CUDNN_STATUS_EXECUTION_FAILED/,
+    message: 'the graphics card went away',
+    suggestion: 'run again; --device cpu needs none',
+    isDeviceLost: true,
+  },
+  {
+    pattern: /bad_alloc|bad allocation|[Ff]ailed to allocate|out of memory|Array buffer allocation/,
+    message: 'there is not enough memory',
+    suggestion: 'take a smaller batch or context, or a smaller model',
+  },
+  {
+    pattern: /[Ee]xternal data|external initializer|file_size|file_length/,
+    message: 'a file of weights cannot be read, or changed while it was read',
+    suggestion: 'look whether the file is whole, and run again',
+  },
+];
+
+/** The same error as a `UserError` where the user can do something about it, else as a bug of ours. */
+export function explained(error: unknown, doing: string): Error {
+  if (error instanceof UserError) return error;
+  const reason = error instanceof Error ? error.message : String(error);
+  const known = FAILURES.find(({ pattern }) => pattern.test(reason));
+  if (known === undefined) {
+    return new Error(`ONNX Runtime failed to ${doing}: ${reason}`, { cause: error });
+  }
+  const { message, suggestion, isDeviceLost } = known;
+  const Kind = isDeviceLost ? DeviceLostError : UserError;
+  return new Kind('system', `cannot ${doing}: ${message}`, { suggestion, cause: error });
+}
 
 /** What a call leaves for the next, by the name of the input that gets it. */
 type States = ReadonlyMap<string, Tensor>;

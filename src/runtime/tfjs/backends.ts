@@ -1,10 +1,10 @@
 /** The backends of TensorFlow.js: what each needs, and how it is started. */
 import util from 'node:util';
 import { UserError } from '../../errors.js';
-import { cudaCard } from '../adapters.js';
-import { installCommand } from '../installation.js';
-import { type Backend, inTurn, type Tf } from './library.js';
-import { INSTALLED, type Packages, versionOf } from './packages.js';
+import { cudaCard } from '../adapters/adapters.js';
+import { installCommand } from '../select/installation.js';
+import type { Backend, Packages, Tf } from './library.js';
+import { INSTALLED, inTurn, versionOf } from './library.js';
 import { startWasm } from './wasm.js';
 
 const CORE = '@tensorflow/tfjs-core';

@@ -1,10 +1,120 @@
-import type { Engine, EngineInfo } from '../engine.js';
-import { type BackendName, openBackend } from './backends.js';
-import { type Backend, onBackend } from './library.js';
-import type { Packages } from './packages.js';
-import { TfjsProgram } from './program.js';
-import { planWeights } from './weight-plan.js';
-import { Weights } from './weights.js';
+import type { Layer } from '../../architecture/layer.js';
+import { Calls } from '../calls.js';
+import type {
+  Engine,
+  EngineInfo,
+  LoadOptions,
+  Program,
+  RunInput,
+  RunOutput,
+  Values,
+} from '../engine.js';
+import type { BackendName } from './backends.js';
+import { openBackend } from './backends.js';
+import { interpret } from './interpret.js';
+import type { Backend, Packages, Tensor, Tensor3D } from './library.js';
+import { onBackend, scoped } from './library.js';
+import type { Memory, Run } from './run.js';
+import { emptyMemory, valuesOf } from './run.js';
+import { planWeights, Weights } from './weights.js';
+
+/** A subtree of a description with its weights on a backend, interpreted at each run. */
+export class TfjsProgram implements Program {
+  readonly #backend: Backend;
+  readonly #layer: Layer;
+  readonly #weights: Weights;
+  readonly #options: LoadOptions;
+  readonly #calls: Calls<Memory>;
+  #isReleased = false;
+
+  constructor(backend: Backend, layer: Layer, weights: Weights, options: LoadOptions) {
+    this.#backend = backend;
+    this.#layer = layer;
+    this.#weights = weights;
+    this.#options = options;
+    this.#calls = new Calls(this, layer, options);
+  }
+
+  get elements(): number {
+    return this.#weights.elements;
+  }
+
+  get weightBytes(): number {
+    return this.elements * Float32Array.BYTES_PER_ELEMENT;
+  }
+
+  run(input: RunInput): Promise<RunOutput> {
+    return onBackend(this.#backend, () => scoped(this.#backend.tf, () => this.#compute(input)));
+  }
+
+  async release(): Promise<void> {
+    this.#isReleased = true;
+    this.#weights.dispose();
+  }
+
+  #compute(input: RunInput): RunOutput {
+    if (this.#isReleased) throw new Error('the program has been released');
+    const { tf } = this.#backend;
+    const call = this.#calls.check(input);
+    const decoding =
+      call.total === undefined
+        ? undefined
+        : { totalTokens: call.total, before: call.kept ?? emptyMemory(), after: emptyMemory() };
+    const recorder = new Recorder(this.#layer, this.#options);
+    const kept = new Map<unknown, Tensor>();
+    const run: Run = {
+      tf,
+      weights: this.#weights,
+      batch: call.batch,
+      tokens: call.tokens,
+      start: call.start,
+      ids: input.ids,
+      decoding,
+      apply(layer, ...inputs) {
+        const value = tf.tidy(() => interpret(run, layer, inputs));
+        recorder.note(layer, value);
+        return value;
+      },
+      once<T extends Tensor>(key: unknown, compute: () => T): T {
+        const value = kept.get(key) ?? tf.keep(compute());
+        kept.set(key, value);
+        return value as T;
+      },
+    };
+    try {
+      const inputs = (input.inputs ?? []).map(({ data, shape }) => tf.tensor(data, [...shape]));
+      const output = hostValues(run.apply(this.#layer, ...(inputs as Tensor3D[])));
+      const { blocks, taps } = recorder;
+      const state = decoding && this.#calls.stateAfter(call, decoding.after);
+      return { output, blocks, taps, ...(state && { state }) };
+    } finally {
+      for (const tensor of kept.values()) tensor.dispose();
+    }
+  }
+}
+
+const hostValues = (tensor: Tensor): Values => ({ shape: tensor.shape, data: valuesOf(tensor) });
+
+/** Copies the values that a run is to tell of, as they are computed. */
+class Recorder {
+  readonly blocks = new Map<string, Values>();
+  readonly taps = new Map<string, Values>();
+  readonly #blocks: ReadonlySet<Layer>;
+  readonly #wantsTaps: boolean;
+
+  constructor(layer: Layer, { blocks = true, taps = false }: LoadOptions) {
+    this.#blocks = new Set(blocks && layer.kind === 'languageModel' ? layer.blocks : []);
+    this.#wantsTaps = taps;
+  }
+
+  note(layer: Layer, value: Tensor): void {
+    const isBlock = this.#blocks.has(layer);
+    if (!isBlock && !this.#wantsTaps) return;
+    const values = hostValues(value);
+    if (isBlock) this.blocks.set(layer.name, values);
+    if (this.#wantsTaps) this.taps.set(layer.name, values);
+  }
+}
 
 interface TfjsOptions {
   /** A wish: wasm and cpu have one thread under Node. */

@@ -19,18 +19,15 @@ import {
   linear,
   rmsNorm,
   softcap,
+  srte,
   transposedLinear,
 } from './basic.js';
-import { causalConv } from './convolution.js';
 import { latentAttention } from './latent-attention.js';
 import type { Tensor3D } from './library.js';
-import { mamba } from './mamba.js';
-import { mixtureOfExperts } from './mixture.js';
-import { fusedProjection, gatedMlp } from './projections.js';
-import { rotate } from './rotary.js';
-import { router } from './router.js';
+import { causalConv, mamba } from './mamba.js';
+import { mixtureOfExperts, router } from './mixture.js';
+import { fusedProjection, gatedMlp, rotate } from './projections.js';
 import type { Run } from './run.js';
-import { srte } from './srte.js';
 
 /**
  * The value of a layer, [B, T, …].

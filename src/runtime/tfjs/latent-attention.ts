@@ -1,8 +1,8 @@
 import type { LatentAttention } from '../../architecture/layer.js';
-import { attend, type HeadGroup } from './attend.js';
-import { concatenated, splitHeads } from './head-keys.js';
+import type { HeadGroup } from './attention.js';
+import { attend, concatenated, splitHeads } from './attention.js';
 import type { Tensor2D, Tensor3D, Tf } from './library.js';
-import { rotate } from './rotary.js';
+import { rotate } from './projections.js';
 import { type Run, valuesOf } from './run.js';
 
 /** u [B, T, H] → [B, T, H]. Keys and values of all heads are made of what is remembered, at every run. */

@@ -2,7 +2,39 @@
  * What is used of TensorFlow.js, whichever package it comes from: `@tensorflow/tfjs-node` and its GPU
  * sibling export all that `@tensorflow/tfjs-core` does. Types only, so nothing is loaded by naming them.
  */
+
+import { createRequire } from 'node:module';
 import type * as core from '@tensorflow/tfjs-core';
+
+/** Where packages come from. */
+export interface Packages {
+  /** Loads a package, or a JSON file by its path. */
+  load(name: string): unknown;
+  /** Absolute path of a file of a package. */
+  locate(name: string, file: string): string;
+}
+
+const require = createRequire(import.meta.url);
+
+/**
+ * The packages installed beside this one, by `require`: to import TensorFlow.js as ES modules takes twice
+ * as long.
+ */
+export const INSTALLED: Packages = {
+  load: (name) => require(name),
+  locate: (name, file) => require.resolve(`${name}/${file}`),
+};
+
+/** Version of an installed package, without loading it; undefined when it is not installed. */
+export function versionOf(packages: Packages, name: string): string | undefined {
+  let manifest: string;
+  try {
+    manifest = packages.locate(name, 'package.json');
+  } catch {
+    return undefined;
+  }
+  return (packages.load(manifest) as { version: string }).version;
+}
 
 export type { Tensor, Tensor1D, Tensor2D, Tensor3D, Tensor4D } from '@tensorflow/tfjs-core';
 

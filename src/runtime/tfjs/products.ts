@@ -1,8 +1,8 @@
 /** Matrix products by TensorFlow.js. */
 import { type ClosableProducts, float32Products } from '../float32-products.js';
 import { type BackendName, openBackend } from './backends.js';
-import { type Backend, onBackend, scoped, type Tensor2D } from './library.js';
-import type { Packages } from './packages.js';
+import type { Backend, Packages, Tensor2D } from './library.js';
+import { onBackend, scoped } from './library.js';
 import { valuesOf } from './run.js';
 
 /** A matrix on a backend, and its transpose from the time that it is needed. */

@@ -6,7 +6,7 @@ import type {
   Layer,
   Mamba,
 } from '../../architecture/layer.js';
-import type { Ids } from '../values.js';
+import type { Ids } from '../engine.js';
 import type { Tensor, Tensor3D, Tf } from './library.js';
 import type { Weights } from './weights.js';
 

@@ -1,8 +1,7 @@
 import { dirname, sep } from 'node:path';
 import type * as wasmPackage from '@tensorflow/tfjs-backend-wasm';
 import { UserError } from '../../errors.js';
-import type { Heap, Tf } from './library.js';
-import type { Packages } from './packages.js';
+import type { Heap, Packages, Tf } from './library.js';
 
 const PACKAGE = '@tensorflow/tfjs-backend-wasm';
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { readSafetensors } from '../../../src/checkpoint/safetensors/read.js';
 import { readTensor } from '../../../src/checkpoint/view.js';
-import { STORED_DTYPES } from '../../../src/tensor/stored-dtype.js';
+import { STORED_DTYPES } from '../../../src/tensor/dtype.js';
 import { fileBytes, header, indexOf, member, withFile } from './files.js';
 
 const names = (text: string, dataBytes = 0) => [

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import type { TensorToWrite } from '../../../src/checkpoint/safetensors/write.js';
 import type { ByteSink } from '../../../src/files/byte-sink.js';
-import { STORED_DTYPES, type StoredDtype } from '../../../src/tensor/stored-dtype.js';
+import { STORED_DTYPES, type StoredDtype } from '../../../src/tensor/dtype.js';
 
 export type SafetensorsDtype = Exclude<StoredDtype, 'C128'>;
 

@@ -5,7 +5,7 @@ import {
   writeSafetensors,
 } from '../../../src/checkpoint/safetensors/write.js';
 import { UserError } from '../../../src/errors.js';
-import { STORED_DTYPES, type StoredDtype } from '../../../src/tensor/stored-dtype.js';
+import { STORED_DTYPES, type StoredDtype } from '../../../src/tensor/dtype.js';
 import { indexOf } from './files.js';
 import { DTYPES, inPieces, MemorySink } from './tensors.js';
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { Writable } from '../../../src/checkpoint/torch/pickle/write-values.js';
 import { collectStorages } from '../../../src/checkpoint/torch/state-dict/write-storages.js';
-import type { StoredDtype } from '../../../src/tensor/stored-dtype.js';
+import type { StoredDtype } from '../../../src/tensor/dtype.js';
 import { bytesOf, dict, list, tensor } from './write-builder.js';
 
 describe('storages', () => {

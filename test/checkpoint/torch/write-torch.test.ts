@@ -14,7 +14,7 @@ import { readTorchArchive } from '../../../src/checkpoint/torch/zip/zip.js';
 import { readTensor } from '../../../src/checkpoint/view.js';
 import { UserError } from '../../../src/errors.js';
 import type { Chunks } from '../../../src/files/byte-sink.js';
-import type { StoredDtype } from '../../../src/tensor/stored-dtype.js';
+import type { StoredDtype } from '../../../src/tensor/dtype.js';
 import { fileOf } from '../byte-files.js';
 import { MemorySink } from '../safetensors/tensors.js';
 import { tensorIn } from '../stored-tensors.js';

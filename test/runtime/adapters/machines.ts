@@ -1,4 +1,4 @@
-import type { Machine } from '../../../src/runtime/adapters/machine.js';
+import type { Machine } from '../../../src/runtime/adapters/adapter.js';
 
 interface Given {
   readonly platform?: NodeJS.Platform;

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { cudaAdapter, cudaAdapters, cudaCard } from '../../../src/runtime/adapters.js';
+import { cudaAdapter, cudaAdapters, cudaCard } from '../../../src/runtime/adapters/adapters.js';
 import { machine } from './machines.js';
 
 const unknown = { maxBufferBytes: null, maxBindingBytes: null, hasFloat16: null };

@@ -1,5 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import { surveyAdapters, webgpuAdapter, webgpuObstacle } from '../../../src/runtime/adapters.js';
+import {
+  surveyAdapters,
+  webgpuAdapter,
+  webgpuObstacle,
+} from '../../../src/runtime/adapters/adapters.js';
 import { machine } from './machines.js';
 
 const MISSING = {

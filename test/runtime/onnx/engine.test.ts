@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { describe, expect, it } from 'vitest';
 import type { LanguageModel } from '../../../src/architecture/layer.js';
-import { DeviceLostError } from '../../../src/runtime/device-lost.js';
+import { DeviceLostError } from '../../../src/runtime/engine.js';
 import { openOnnx } from '../../../src/runtime/onnx/engine.js';
 import {
   CUDA_COMMAND,
@@ -12,7 +12,7 @@ import {
   type Require,
   type Session,
 } from '../../../src/runtime/onnx/library.js';
-import { randomWeights } from '../../../src/runtime/random-weights.js';
+import { randomWeights } from '../../../src/runtime/weights/random-weights.js';
 import { inPackage, readJson } from '../../fixtures.js';
 import { idsOf, modelOfConfig } from '../fixture-models.js';
 import { describeWithOnnx, loaded } from './support.js';

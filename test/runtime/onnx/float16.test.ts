@@ -3,21 +3,19 @@ import { describe, expect, it } from 'vitest';
 import { linear, router, sequence } from '../../../src/architecture/constructors.js';
 import type { Layer } from '../../../src/architecture/layer.js';
 import type { Param } from '../../../src/architecture/param.js';
-import type { Compute } from '../../../src/runtime/engine.js';
+import type { Compute, Values } from '../../../src/runtime/engine.js';
 import { compile } from '../../../src/runtime/onnx/compile.js';
+import { ON_CPU } from '../../../src/runtime/onnx/context.js';
 import { openOnnx } from '../../../src/runtime/onnx/engine.js';
-import { withFloat16Products } from '../../../src/runtime/onnx/float16.js';
+import { heldBytes, withFloat16Products } from '../../../src/runtime/onnx/float16.js';
 import { GraphBuilder } from '../../../src/runtime/onnx/graph.js';
-import { heldBytes } from '../../../src/runtime/onnx/held-weights.js';
 import {
   ELEMENT_TYPES,
   type ElementType,
   type GraphProto,
   type Initializer,
 } from '../../../src/runtime/onnx/proto.js';
-import { ON_CPU } from '../../../src/runtime/onnx/target.js';
-import type { Values } from '../../../src/runtime/values.js';
-import type { WeightSource } from '../../../src/runtime/weights.js';
+import type { WeightSource } from '../../../src/runtime/weights/random-weights.js';
 import { inPackage } from '../../fixtures.js';
 import { FAMILY_CASES, familyCase } from '../family-cases.js';
 import { differenceAt, fixtureModel, modelOfConfig } from '../fixture-models.js';

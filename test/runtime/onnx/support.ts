@@ -1,12 +1,18 @@
 /** What the tests of this engine share. */
 import { afterAll, describe } from 'vitest';
 import type { Layer } from '../../../src/architecture/layer.js';
-import type { Engine, LoadOptions, Program, RunOutput } from '../../../src/runtime/engine.js';
+import type {
+  Engine,
+  Ids,
+  LoadOptions,
+  Program,
+  RunOutput,
+  Values,
+} from '../../../src/runtime/engine.js';
+import type { Target } from '../../../src/runtime/onnx/context.js';
 import { load, openOnnx } from '../../../src/runtime/onnx/engine.js';
 import { loadLibrary, onnxVersion } from '../../../src/runtime/onnx/library.js';
-import type { Target } from '../../../src/runtime/onnx/target.js';
-import type { Ids, Values } from '../../../src/runtime/values.js';
-import type { WeightSource } from '../../../src/runtime/weights.js';
+import type { WeightSource } from '../../../src/runtime/weights/random-weights.js';
 
 /** Tests that need the library; where it is missing they are skipped, and say so. */
 export function describeWithOnnx(title: string, tests: () => void): void {

@@ -2,9 +2,9 @@ import { expect, it } from 'vitest';
 import { attention, linear, rotary } from '../../../src/architecture/constructors.js';
 import type { Attention, Projection, Window } from '../../../src/architecture/layer.js';
 import { productsOf } from '../../../src/architecture/walk.js';
-import { fullForwardKeys } from '../../../src/runtime/attention-rules.js';
+import { fullForwardKeys } from '../../../src/runtime/calls.js';
+import type { Values } from '../../../src/runtime/engine.js';
 import { openTfjs } from '../../../src/runtime/tfjs/engine.js';
-import type { Values } from '../../../src/runtime/values.js';
 import { largestDifference, weightsOf } from './support.js';
 
 const HIDDEN = 12;

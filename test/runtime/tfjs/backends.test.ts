@@ -1,10 +1,10 @@
 import util from 'node:util';
 import type { KernelBackend } from '@tensorflow/tfjs-core';
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import { cudaCard } from '../../../src/runtime/adapters.js';
+import { cudaCard } from '../../../src/runtime/adapters/adapters.js';
 import type { BackendName } from '../../../src/runtime/tfjs/backends.js';
 import { openTfjs } from '../../../src/runtime/tfjs/engine.js';
-import { INSTALLED, type Packages } from '../../../src/runtime/tfjs/packages.js';
+import { INSTALLED, type Packages } from '../../../src/runtime/tfjs/library.js';
 import { differenceAt, fixtureModel } from '../fixture-models.js';
 import { tf } from './support.js';
 

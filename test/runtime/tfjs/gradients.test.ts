@@ -5,8 +5,7 @@ import { type BackendName, openBackend } from '../../../src/runtime/tfjs/backend
 import { interpret } from '../../../src/runtime/tfjs/interpret.js';
 import { onBackend, type Tensor, type Tensor3D } from '../../../src/runtime/tfjs/library.js';
 import type { Run } from '../../../src/runtime/tfjs/run.js';
-import { planWeights } from '../../../src/runtime/tfjs/weight-plan.js';
-import { Weights } from '../../../src/runtime/tfjs/weights.js';
+import { planWeights, Weights } from '../../../src/runtime/tfjs/weights.js';
 import { familyCase } from '../family-cases.js';
 
 const TOKENS = 5;

@@ -1,9 +1,8 @@
 import { beforeAll, describe, expect, it } from 'vitest';
 import type { HybridBlock, LanguageModel, Layer } from '../../../src/architecture/layer.js';
 import { productsOf } from '../../../src/architecture/walk.js';
-import type { Engine, RunInput } from '../../../src/runtime/engine.js';
+import type { Engine, Ids, RunInput, Values } from '../../../src/runtime/engine.js';
 import { openTfjs } from '../../../src/runtime/tfjs/engine.js';
-import type { Ids, Values } from '../../../src/runtime/values.js';
 import { fixtureModel } from '../fixture-models.js';
 import { largestDifference } from './support.js';
 

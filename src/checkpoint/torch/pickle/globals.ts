@@ -2,7 +2,7 @@
  * The names that a pickle may mention, and what each is here. A name is allowed as a whole: nothing is
  * allowed because of the module that it stands in.
  */
-import type { StoredDtype } from '../../../tensor/stored-dtype.js';
+import type { StoredDtype } from '../../../tensor/dtype.js';
 import { TORCH_TYPES } from '../torch-types.js';
 import type { Dict, Global, SetOf } from './values.js';
 

@@ -2,7 +2,7 @@
  * What a pickle holds, as data. Every object that a checkpoint may contain becomes one of these; none of
  * them has behaviour, and the classes that the file names are never looked up anywhere.
  */
-import type { StoredDtype } from '../../../tensor/stored-dtype.js';
+import type { StoredDtype } from '../../../tensor/dtype.js';
 import type { StoredBytes, StoredTensor } from '../../stored-tensor.js';
 
 /** What is read of the entries of a dict, and how they are set: a Map has it, and so has a `Table`. */

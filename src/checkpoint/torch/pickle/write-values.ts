@@ -1,8 +1,7 @@
 /** What can be written as a PyTorch file: all that can be read from one, and tensors that are yet to be. */
 
 import type { Chunks } from '../../../files/byte-sink.js';
-import type { Shape } from '../../../tensor/shape.js';
-import type { StoredDtype } from '../../../tensor/stored-dtype.js';
+import type { Shape, StoredDtype } from '../../../tensor/dtype.js';
 import type { StoredBytes } from '../../stored-tensor.js';
 import type { Float, Global, Opaque, SetOf, Storage, Value } from './values.js';
 

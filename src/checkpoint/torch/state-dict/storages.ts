@@ -1,5 +1,5 @@
 import type { UserError } from '../../../errors.js';
-import { exactProduct, STORED_DTYPES, type StoredDtype } from '../../../tensor/stored-dtype.js';
+import { exactProduct, STORED_DTYPES, type StoredDtype } from '../../../tensor/dtype.js';
 import type { Refusal } from '../../refusal.js';
 import type { StoredBytes } from '../../stored-tensor.js';
 import { meaningOf } from '../pickle/globals.js';

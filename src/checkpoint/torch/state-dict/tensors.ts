@@ -1,5 +1,5 @@
 /** Tensors out of the arguments of the functions that PyTorch rebuilds them with (torch/_utils.py). */
-import { STORED_DTYPES, type StoredDtype, storedBytes } from '../../../tensor/stored-dtype.js';
+import { STORED_DTYPES, type StoredDtype, storedBytes } from '../../../tensor/dtype.js';
 import type { StoredTensor } from '../../stored-tensor.js';
 import { bytesText } from '../../wording.js';
 import { meaningOf } from '../pickle/globals.js';

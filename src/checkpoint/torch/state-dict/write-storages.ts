@@ -1,5 +1,5 @@
 import { UserError } from '../../../errors.js';
-import { STORED_DTYPES, type StoredDtype } from '../../../tensor/stored-dtype.js';
+import { STORED_DTYPES, type StoredDtype } from '../../../tensor/dtype.js';
 import type { Global, Storage } from '../pickle/values.js';
 import { leavesOf } from '../pickle/write-leaves.js';
 import type { Writable, WritableBytes, WritableTensor } from '../pickle/write-values.js';

@@ -3,10 +3,10 @@
  * decays one operation can see. Shapes: B batch, T tokens, D inner, N state, n chunks of c tokens.
  */
 import type { Mamba } from '../../../architecture/layer.js';
-import { type Context, folded, unfolded } from '../context.js';
+import type { Context } from '../context.js';
+import { folded, mostElements, unfolded } from '../context.js';
 import { GraphBuilder, LEFT_OUT, type Value } from '../graph.js';
 import { type GraphProto, MICROSOFT } from '../proto.js';
-import { mostElements } from '../target.js';
 import { decay, type ScanInputs, startingState } from './scan.js';
 
 /** Bytes of a chunk's decays, at most: they are to take little of what memory there is. */

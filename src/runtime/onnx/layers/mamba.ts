@@ -1,8 +1,8 @@
 /** The selective state space. Shapes: B batch, T tokens, R = B·T rows, D inner, N state, K kernel. */
 import type { CausalConv, Mamba } from '../../../architecture/layer.js';
-import { type Context, folded, unfolded, weightOf } from '../context.js';
+import type { Context, Target } from '../context.js';
+import { folded, unfolded, weightOf } from '../context.js';
 import type { Value } from '../graph.js';
-import type { Target } from '../target.js';
 import { silu, softplus } from './activations.js';
 import { chunkedScan } from './chunked-scan.js';
 import { scan } from './scan.js';

@@ -1,6 +1,5 @@
-import { alibiSlopes } from '../../../architecture/alibi.js';
 import type { Alibi, Window } from '../../../architecture/layer.js';
-import { windowKey } from '../../../architecture/masks.js';
+import { alibiSlopes, windowKey } from '../../../architecture/masks.js';
 import { type Context, positionsOf } from '../context.js';
 import type { Value } from '../graph.js';
 

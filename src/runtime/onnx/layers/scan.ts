@@ -1,8 +1,8 @@
 import type { Mamba } from '../../../architecture/layer.js';
-import { type Context, folded, unfolded, weightOf } from '../context.js';
+import type { Context } from '../context.js';
+import { folded, parts, unfolded, weightOf } from '../context.js';
 import { GraphBuilder, LEFT_OUT, type Value } from '../graph.js';
 import type { GraphProto } from '../proto.js';
-import { parts } from '../target.js';
 
 /** What a scan goes over: the step and x [R, D], B and C [R, N]. */
 export interface ScanInputs {

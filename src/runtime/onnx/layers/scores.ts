@@ -1,8 +1,8 @@
 /** Softmax attention over given queries, keys and values. Shapes: T queries, S keys, G = heads / keyValueHeads. */
-import { type Context, scaled, swapped } from '../context.js';
+import type { Context, Target } from '../context.js';
+import { headsAtATime, parts, scaled, swapped } from '../context.js';
 import { LEFT_OUT, type Value } from '../graph.js';
 import { MICROSOFT } from '../proto.js';
-import { headsAtATime, parts, type Target } from '../target.js';
 import type { HeadRange } from './mask.js';
 
 export interface Heads {

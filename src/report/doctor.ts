@@ -1,0 +1,203 @@
+/** What `minimind doctor` prints: a line for each way of running a model. */
+import type { Finding } from '../errors.js';
+import type { Adapter } from '../runtime/adapters/adapters.js';
+import type { ENGINES, EngineInfo } from '../runtime/engine.js';
+import type { PassedOver } from '../runtime/select/devices.js';
+import type { SelfCheck } from '../runtime/select/self-check.js';
+import type { SurveyEntry } from '../runtime/select/survey.js';
+import { heading, left, note, right } from './kit/cells.js';
+import type { Block, Cell, Report, TableBlock } from './kit/report.js';
+import { formatBinaryBytes, formatBytes } from './kit/units.js';
+
+interface DoctorResult {
+  readonly node: string;
+  readonly platform: string;
+  readonly processors: number;
+  readonly availableBytes: number;
+  readonly engines: readonly SurveyEntry[];
+  /** Null, like what is to be said of them, when they were not looked for. */
+  readonly adapters: readonly Adapter[] | null;
+  readonly adapterFindings: readonly Finding[] | null;
+}
+
+export function doctorReport(result: DoctorResult): Report {
+  const { node, platform, processors, availableBytes, engines, adapters } = result;
+  return {
+    blocks: [
+      verdict(engines),
+      note(
+        `Node.js ${node} on ${platform}, ${processors} processor${processors === 1 ? '' : 's'}, ` +
+          `${formatBytes(availableBytes)} of memory to be had.`,
+      ),
+      {
+        kind: 'table',
+        columns: [
+          left('engine', 'engine'),
+          left('backend', 'backend'),
+          left('version', 'version'),
+          left('verdict', 'verdict'),
+          right('threads', 'threads'),
+          right('off by', 'difference'),
+          right('512³ product', 'product_flops'),
+          left('what is wrong', 'problem', true),
+        ],
+        rows: engines.map(engineCells),
+      },
+      ...remedies(engines),
+      ...(adapters ? graphics(adapters, result.adapterFindings ?? [], engines) : []),
+    ],
+  };
+}
+
+function verdict(engines: readonly SurveyEntry[]): Block {
+  const usable = engines.filter(({ problem }) => problem === null);
+  const [fastest] = usable.toSorted((a, b) => (b.productFlops ?? 0) - (a.productFlops ?? 0));
+  if (!fastest) return { kind: 'heading', text: 'No engine can run models here', tone: 'bad' };
+  const name = `${ENGINE_TITLES[fastest.engine]} (${fastest.backend})`;
+  return heading(
+    `${usable.length} of ${engines.length} can run models; ${name} multiplies fastest`,
+  );
+}
+
+const NOTHING: Cell = { text: '–', value: '' };
+
+const differenceCell = (check: SurveyEntry['selfCheck']): Cell =>
+  check ? { text: check.difference.toExponential(1), value: check.difference } : NOTHING;
+
+const flopsCell = (flops: number | null): Cell =>
+  flops === null ? NOTHING : { text: `${(flops / 1e9).toPrecision(3)} GFLOP/s`, value: flops };
+
+/** What passes for a graphics card, and is none, is nothing to wish for. */
+function verdictCell({ problem, version, info }: SurveyEntry): Cell {
+  if (problem !== null) return { text: version === null ? 'missing' : 'unusable', tone: 'dim' };
+  return info?.isSoftware
+    ? { text: 'software', value: 'usable', tone: 'warning' }
+    : { text: 'usable', tone: 'good' };
+}
+
+function engineCells(entry: SurveyEntry): Cell[] {
+  const { engine, backend, version, problem, info, selfCheck, productFlops } = entry;
+  return [
+    { text: ENGINE_TITLES[engine], value: engine },
+    { text: backend, tone: 'strong' },
+    version === null ? NOTHING : { text: version },
+    verdictCell(entry),
+    info ? { text: String(info.threads), value: info.threads } : NOTHING,
+    differenceCell(selfCheck),
+    flopsCell(productFlops),
+    { text: problem ?? '' },
+  ];
+}
+
+/** What would help, each once. */
+function remedies(engines: readonly SurveyEntry[]): Block[] {
+  const all = engines.flatMap(({ remedy }) => remedy ?? []);
+  return [...new Set(all)].map((remedy) => {
+    const names = engines
+      .filter((entry) => entry.remedy === remedy)
+      .map(({ engine, backend }) => `${ENGINE_TITLES[engine]} (${backend})`);
+    return { kind: 'note', text: `→ for ${names.join(', ')}: ${remedy}` };
+  });
+}
+
+function graphics(
+  adapters: readonly Adapter[],
+  findings: readonly Finding[],
+  engines: readonly SurveyEntry[],
+): Block[] {
+  if (adapters.length === 0)
+    return [heading('No graphics adapter is known'), ...findings.map(findingNote)];
+  return [
+    heading('Graphics adapters'),
+    adaptersTable(adapters, engines),
+    ...findings.map(findingNote),
+  ];
+}
+
+/** On a narrow terminal without what the table of engines has too. */
+function adaptersTable(adapters: readonly Adapter[], engines: readonly SurveyEntry[]): TableBlock {
+  const limits = [
+    left('adapter', 'adapter', true),
+    left('vendor', 'vendor'),
+    left('kind', 'is_software'),
+    right('memory', 'memory_bytes'),
+    right('buffer', 'max_buffer_bytes'),
+    right('binding', 'max_binding_bytes'),
+    left('f16', 'float16'),
+  ];
+  const source = left('told by', 'source', true);
+  return {
+    kind: 'table',
+    columns: [
+      ...limits,
+      right('off by', 'difference'),
+      right('512³ product', 'product_flops'),
+      source,
+    ],
+    rows: adapters.map((adapter) => {
+      const { selfCheck = null, productFlops = null } = runOn(adapter, engines) ?? {};
+      const [cells, told] = adapterCells(adapter);
+      return [...cells, differenceCell(selfCheck), flopsCell(productFlops), told];
+    }),
+    narrower: {
+      kind: 'table',
+      columns: [...limits, source],
+      rows: adapters.map((adapter) => adapterCells(adapter).flat()),
+    },
+  };
+}
+
+/** What ran on an adapter, the fastest. */
+const runOn = ({ name }: Adapter, engines: readonly SurveyEntry[]): SurveyEntry | undefined =>
+  engines
+    .filter(({ info }) => info?.device === name)
+    .toSorted((a, b) => (b.productFlops ?? 0) - (a.productFlops ?? 0))[0];
+
+/** What it can hold, and who says so. */
+function adapterCells(adapter: Adapter): [Cell[], Cell] {
+  const { name, vendor, isSoftware, memoryBytes, hasFloat16, source } = adapter;
+  return [
+    [
+      { text: name, tone: 'strong' },
+      vendor === null ? NOTHING : { text: vendor },
+      isSoftware
+        ? { text: 'software', value: true, tone: 'warning' }
+        : { text: 'card', value: false, tone: 'good' },
+      limitCell(memoryBytes),
+      limitCell(adapter.maxBufferBytes),
+      limitCell(adapter.maxBindingBytes),
+      hasFloat16 === null ? NOTHING : { text: hasFloat16 ? 'yes' : 'no', value: hasFloat16 },
+    ],
+    { text: source },
+  ];
+}
+
+/** In units of 2^10, as limits of graphics adapters and their memories are told. */
+const limitCell = (bytes: number | null): Cell =>
+  bytes === null ? NOTHING : { text: formatBinaryBytes(bytes), value: bytes };
+
+const findingNote = ({ message, suggestion }: Finding): Block => ({
+  kind: 'note',
+  text: `→ ${suggestion === undefined ? message : `${message}: ${suggestion}`}`,
+});
+
+// Engines in words.
+
+/** As `src/runtime/engine.ts` has them, of which a report takes the types alone. */
+export const ENGINE_TITLES: typeof ENGINES = {
+  onnx: 'ONNX Runtime',
+  tfjs: 'TensorFlow.js',
+};
+
+/** `ONNX Runtime 1.30.0 (cpu), 2 threads; self-check within 2.1e-8`. */
+export function engineText(info: EngineInfo, { difference }: SelfCheck): string {
+  const { name, version, provider, device, threads, compute } = info;
+  const where = provider === device ? provider : `${provider} on ${device}`;
+  const many = `${threads} thread${threads === 1 ? '' : 's'}`;
+  const products = compute === 'f16' ? ', products in float16' : '';
+  return `${ENGINE_TITLES[name]} ${version} (${where}), ${many}${products}; self-check within ${difference.toExponential(1)}`;
+}
+
+/** `Not TensorFlow.js (node): it is not installed. To mend it: npm install …`. */
+export const passedOverText = ({ engine, backend, why, suggestion }: PassedOver): string =>
+  `Not ${ENGINE_TITLES[engine]} (${backend}): ${why}.${suggestion ? ` To mend it: ${suggestion}` : ''}`;

@@ -1,0 +1,145 @@
+/** What graphics adapters this machine has. */
+import type { Finding } from '../../errors.js';
+import type { Adapter, Machine, SystemCards } from './adapter.js';
+import { THIS_MACHINE } from './adapter.js';
+import { linuxCards } from './linux.js';
+import { macCards } from './mac.js';
+import { nvidiaCards } from './nvidia.js';
+import type { WebgpuAnswer } from './webgpu.js';
+import { askWebgpu, WEBGPU_COMMAND, WEBGPU_PACKAGE } from './webgpu.js';
+import { windowsCards } from './windows.js';
+
+export type { Adapter } from './adapter.js';
+
+/** Where nobody tells what a card is called. */
+export const UNNAMED_CARD = 'graphics card';
+
+/**
+ * What WebGPU would take: by the package `webgpu`, which also tells its limits; where that is not installed or
+ * gives no answer, by the system, which knows of cards alone. Then the first is a guess where there are several,
+ * and what a driver computes on without one is software. Null when there is none. Never throws, and waits for no
+ * driver longer than some seconds.
+ */
+export async function webgpuAdapter(machine = THIS_MACHINE): Promise<Adapter | null> {
+  const answer = await webgpuOf(machine);
+  return answer.kind === 'answer'
+    ? answer.adapter
+    : ((await systemOf(machine)).forWebgpu[0] ?? null);
+}
+
+/** What keeps WebGPU from a card that there is; null where there is none, or nothing is known to keep it. */
+export async function webgpuObstacle(machine = THIS_MACHINE): Promise<Finding | null> {
+  const { cards, forWebgpu, findings } = await systemOf(machine);
+  return cards.length > 0 && forWebgpu.length === 0 ? (findings[0] ?? null) : null;
+}
+
+/** NVIDIA's cards: what its driver does not know of, CUDA cannot use. Never throws. */
+export async function cudaAdapters(machine = THIS_MACHINE): Promise<Adapter[]> {
+  return [...(await nvidiaOf(machine))];
+}
+
+/** What CUDA computes on; which of several different cards that is, nobody says. Null when there is none. */
+export async function cudaAdapter(machine = THIS_MACHINE): Promise<Adapter | null> {
+  const cards = await cudaAdapters(machine);
+  const [first] = cards;
+  if (first === undefined) return null;
+  const name = [...new Set(cards.map((each) => each.name))].join(' or ');
+  const sizes = cards.flatMap(({ memoryBytes }) => memoryBytes ?? []);
+  return { ...first, name, memoryBytes: sizes.length === 0 ? null : Math.min(...sizes) };
+}
+
+/** The name of what CUDA computes on. */
+export const cudaCard = async (machine = THIS_MACHINE): Promise<string> =>
+  (await cudaAdapter(machine))?.name ?? UNNAMED_CARD;
+
+export interface AdapterSurvey {
+  /** What WebGPU takes first, where it says so. */
+  readonly adapters: readonly Adapter[];
+  /** Why there are no more, or why no more is known of them. */
+  readonly findings: readonly Finding[];
+}
+
+/** All that there are, each once. Never throws. */
+export async function surveyAdapters(machine = THIS_MACHINE): Promise<AdapterSurvey> {
+  const [webgpu, system] = await Promise.all([webgpuOf(machine), systemOf(machine)]);
+  const taken = webgpu.kind === 'answer' ? webgpu.adapter : null;
+  const same = taken && sameCard(taken, system.cards);
+  const others = system.cards.filter((each) => each !== same);
+  return {
+    adapters: taken ? [taken, ...others] : others,
+    findings: [...system.findings, ...aboutWebgpu(webgpu)],
+  };
+}
+
+/** Asks a machine once in a process: cards do not come and go. */
+function once<T>(ask: (machine: Machine) => Promise<T>): (machine: Machine) => Promise<T> {
+  const answers = new WeakMap<Machine, Promise<T>>();
+  return (machine) => {
+    const answer = answers.get(machine) ?? ask(machine);
+    answers.set(machine, answer);
+    return answer;
+  };
+}
+
+const nvidiaOf = once(nvidiaCards);
+const systemOf = once(async (machine) => systemCards(machine, await nvidiaOf(machine)));
+const webgpuOf = once(async (machine) => {
+  const answer = await askWebgpu(machine);
+  return answer.kind === 'answer' && answer.adapter !== null && !answer.adapter.isSoftware
+    ? { ...answer, adapter: withMemory(answer.adapter, (await systemOf(machine)).cards) }
+    : answer;
+});
+
+async function systemCards(machine: Machine, nvidia: readonly Adapter[]): Promise<SystemCards> {
+  switch (machine.platform) {
+    case 'darwin':
+      return macCards(machine);
+    case 'win32':
+      return windowsCards(machine, nvidia);
+    default:
+      return linuxCards(machine, nvidia);
+  }
+}
+
+/** The package does not tell an adapter's memory; the system may. */
+function withMemory(adapter: Adapter, cards: readonly Adapter[]): Adapter {
+  const { memoryBytes = null, source = '' } = sameCard(adapter, cards) ?? {};
+  return memoryBytes === null
+    ? adapter
+    : { ...adapter, memoryBytes, source: `${adapter.source}, ${source}` };
+}
+
+/** The one whose name is in the adapter's, else the only one that may be it: names differ from source to source. */
+function sameCard(adapter: Adapter, cards: readonly Adapter[]): Adapter | undefined {
+  if (adapter.isSoftware) return undefined;
+  const [only, ...others] = cards.filter(
+    ({ vendor }) => vendor === null || vendor === adapter.vendor,
+  );
+  return (
+    cards.find(({ name }) => adapter.name.includes(name)) ??
+    (others.length === 0 ? only : undefined)
+  );
+}
+
+function aboutWebgpu(answer: WebgpuAnswer): Finding[] {
+  switch (answer.kind) {
+    case 'missing':
+      return [
+        {
+          message: `only the package ${WEBGPU_PACKAGE} knows of limits, float16 and software adapters`,
+          suggestion: WEBGPU_COMMAND,
+        },
+      ];
+    case 'silent':
+      return [
+        {
+          message: `the package ${WEBGPU_PACKAGE} is installed but gives no answer`,
+          suggestion: WEBGPU_COMMAND,
+        },
+      ];
+    case 'answer':
+      return answer.adapter === null
+        ? [{ message: `the package ${WEBGPU_PACKAGE} finds no adapter` }]
+        : [];
+  }
+}

@@ -1,0 +1,130 @@
+/** Ways of running a model: each engine with each of its backends. */
+
+import { createRequire } from 'node:module';
+import type { Finding } from '../../errors.js';
+import type { Adapter } from '../adapters/adapters.js';
+import { cudaAdapter, webgpuAdapter, webgpuObstacle } from '../adapters/adapters.js';
+import type { Compute, DeviceName, Engine, EngineName } from '../engine.js';
+import type { Provider } from '../onnx/engine.js';
+import type { BackendName } from '../tfjs/backends.js';
+
+/** How an engine is opened. */
+export interface OpenOptions {
+  /** That one run may take, where the library lets one choose. */
+  readonly threads: number;
+  readonly compute: Compute;
+  /** Whether what passes for a graphics card and computes on the processor may be taken. */
+  readonly acceptsSoftware?: boolean;
+}
+
+/** A way of computing that a library offers. */
+export interface Candidate {
+  /** `onnx:cpu`, `tfjs:wasm`, … */
+  readonly name: `${EngineName}:${string}`;
+  readonly engine: EngineName;
+  /** The library's own word. */
+  readonly backend: string;
+  readonly device: DeviceName;
+  readonly package: string;
+  /** Where it exists; everywhere when absent. */
+  readonly platforms?: readonly NodeJS.Platform[];
+  /** What its products can be computed in; anything when absent. */
+  readonly computes?: readonly Compute[];
+  /** Whether it is for the user to want: that it is not installed is no news. */
+  readonly isOptional: boolean;
+  /** Whether it is taken without being asked for. */
+  readonly isAutomatic: boolean;
+  /** The graphics card that it would take; null when there is none. Absent for what computes on the processor. */
+  readonly adapter?: () => Promise<Adapter | null>;
+  /** What keeps it from a card that there is; null when there is none. */
+  readonly obstacle?: () => Promise<Finding | null>;
+  /** @throws UserError when it cannot be used here. */
+  readonly open: (options: OpenOptions) => Promise<Engine>;
+}
+
+interface Traits {
+  readonly device?: DeviceName;
+  readonly platforms?: readonly NodeJS.Platform[];
+  readonly isOptional?: boolean;
+  readonly isAutomatic?: boolean;
+}
+
+const onnx = <const Name extends Provider>(provider: Name, traits: Traits = {}) => ({
+  ...candidate(`onnx:${provider}`, traits),
+  engine: 'onnx' as const,
+  backend: provider,
+  package: 'onnxruntime-node',
+  open: async (options: OpenOptions) =>
+    (await import('../onnx/engine.js')).openOnnx({ ...options, provider }),
+});
+
+const tfjs = <const Name extends BackendName>(
+  backend: Name,
+  packageName: string,
+  traits: Traits = {},
+) => ({
+  ...candidate(`tfjs:${backend}`, traits),
+  engine: 'tfjs' as const,
+  computes: ['f32'] as readonly Compute[],
+  backend,
+  package: packageName,
+  open: async (options: OpenOptions) =>
+    (await import('../tfjs/engine.js')).openTfjs({ ...options, backend }),
+});
+
+const WEBGPU = { adapter: webgpuAdapter, obstacle: webgpuObstacle };
+
+const ADAPTERS = {
+  cpu: {},
+  cuda: { adapter: cudaAdapter },
+  webgpu: WEBGPU,
+  directml: WEBGPU,
+  coreml: WEBGPU,
+} as const satisfies Record<DeviceName, Pick<Candidate, 'adapter' | 'obstacle'>>;
+
+const candidate = <const Name extends string>(
+  name: Name,
+  { device = 'cpu', platforms, isOptional = false, isAutomatic = true }: Traits,
+): Pick<
+  Candidate,
+  'device' | 'isOptional' | 'isAutomatic' | 'platforms' | 'adapter' | 'obstacle'
+> & {
+  readonly name: Name;
+} => ({
+  name,
+  device,
+  isOptional,
+  isAutomatic,
+  ...(platforms && { platforms }),
+  ...ADAPTERS[device],
+});
+
+/** The fastest engine first, and of each the fastest backend. */
+export const CANDIDATES = [
+  onnx('cuda', { device: 'cuda', platforms: ['linux', 'win32'] }),
+  onnx('webgpu', { device: 'webgpu' }),
+  onnx('dml', { device: 'directml', platforms: ['win32'] }),
+  // It computes in float16 where it likes to, so nobody gets it without asking.
+  onnx('coreml', { device: 'coreml', platforms: ['darwin'], isAutomatic: false }),
+  onnx('cpu'),
+  tfjs('node-gpu', '@tensorflow/tfjs-node-gpu', {
+    device: 'cuda',
+    platforms: ['linux', 'win32'],
+    isOptional: true,
+  }),
+  tfjs('node', '@tensorflow/tfjs-node', { isOptional: true }),
+  tfjs('wasm', '@tensorflow/tfjs-backend-wasm'),
+  tfjs('cpu', '@tensorflow/tfjs-backend-cpu'),
+] as const satisfies readonly Candidate[];
+
+export type CandidateName = (typeof CANDIDATES)[number]['name'];
+
+/** Of the package of a candidate, without loading it; null when it is not installed. */
+export function installedVersion({ package: name }: Pick<Candidate, 'package'>): string | null {
+  try {
+    const manifest: unknown = createRequire(import.meta.url)(`${name}/package.json`);
+    return (manifest as { readonly version: string }).version;
+  } catch {
+    return null;
+  }
+}

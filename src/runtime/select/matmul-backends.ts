@@ -1,0 +1,88 @@
+/** Matrix products by the engines: the fastest whose results are right. */
+import type { MatrixProducts } from '../../linalg/product.js';
+import { plainProducts } from '../../linalg/product.js';
+import { fillUniform, keyOf } from '../../tensor/random.js';
+import type { EngineName } from '../engine.js';
+import type { ClosableProducts } from '../float32-products.js';
+import type { EngineChoice, Openable, PassedOver } from './devices.js';
+import { firstUsable } from './devices.js';
+import type { SelfCheck } from './self-check.js';
+
+export type { ClosableProducts } from '../float32-products.js';
+
+interface Candidate extends Openable {
+  readonly open: (threads: number) => Promise<ClosableProducts>;
+}
+
+/** The fastest first; plain JavaScript is faster than TensorFlow.js without a native part. */
+const CANDIDATES: readonly Candidate[] = [
+  {
+    engine: 'onnx',
+    backend: 'cpu',
+    device: 'cpu',
+    open: async (threads) => (await import('../onnx/products.js')).openOnnxProducts({ threads }),
+  },
+  ...(['node-gpu', 'node', 'wasm'] as const).map((backend) => ({
+    engine: 'tfjs' as const,
+    backend,
+    device: backend === 'node-gpu' ? ('cuda' as const) : ('cpu' as const),
+    open: async (threads: number) =>
+      (await import('../tfjs/products.js')).openTfjsProducts({ threads, backend }),
+  })),
+];
+
+export interface ChosenProducts {
+  readonly engine: EngineName;
+  readonly backend: string;
+  /** To be closed in the end. */
+  readonly products: ClosableProducts;
+  /** What would have come first. */
+  readonly passedOver: readonly PassedOver[];
+}
+
+/**
+ * Products in float32 of the engine that is asked for, or under `auto` of the fastest that is right.
+ * @throws UserError when there is none.
+ */
+export async function chooseProducts(
+  { engine: choice, threads }: { readonly engine: EngineChoice; readonly threads: number },
+  candidates: readonly Candidate[] = CANDIDATES,
+): Promise<ChosenProducts> {
+  const { opened, way, passedOver } = await firstUsable<ClosableProducts, Candidate>(
+    candidates.filter(({ engine }) => choice === 'auto' || engine === choice),
+    ({ open }) => open(threads),
+    checkProducts,
+  );
+  const { engine, backend } = way;
+  return { engine, backend, products: opened, passedOver };
+}
+
+/** Of a result that is a sum of 300 products of numbers up to 1; some ten times what rounding makes. */
+const LIMIT = 1e-4;
+
+/** Compares with plain JavaScript in float64, for sizes that are no multiples of anything. */
+async function checkProducts(products: MatrixProducts): Promise<SelfCheck> {
+  const [m, n, k] = [37, 41, 300];
+  const [a, b] = [randomMatrix(m, k, 'a'), randomMatrix(n, k, 'b')];
+  const transposed = randomMatrix(k, n, 'b');
+  let difference = 0;
+  for (const [kind, right] of [
+    ['timesTransposed', b],
+    ['times', transposed],
+  ] as const) {
+    const [found, expected] = [new Float64Array(m * n), new Float64Array(m * n)];
+    await products[kind](a, right, found);
+    await plainProducts[kind](a, right, expected);
+    for (const [at, value] of expected.entries()) {
+      const own = Math.abs(value - (found[at] ?? 0));
+      difference = Math.max(difference, Number.isNaN(own) ? Number.POSITIVE_INFINITY : own);
+    }
+  }
+  return { difference, limit: LIMIT, passed: difference <= LIMIT };
+}
+
+function randomMatrix(rows: number, columns: number, name: string) {
+  const values = new Float64Array(rows * columns);
+  fillUniform(keyOf(1, name), 0, values, 1);
+  return { values, rows, columns };
+}

@@ -1,0 +1,112 @@
+/** Every engine with every backend of it, tried one by one. */
+import type { DeviceName, EngineInfo, EngineName } from '../engine.js';
+import type { Candidate, CandidateName } from './candidates.js';
+import { CANDIDATES, installedVersion } from './candidates.js';
+import type { CheckedEngine } from './devices.js';
+import { isFor, tryCandidate } from './devices.js';
+import type { SelfCheck } from './self-check.js';
+import { productSpeed } from './self-check.js';
+
+/** A way of computing, and what came of trying it. */
+export interface SurveyEntry {
+  readonly engine: EngineName;
+  readonly backend: string;
+  readonly device: DeviceName;
+  readonly package: string;
+  /** Of the package; null when it is not installed. */
+  readonly version: string | null;
+  /** Why no model can run on it; null when models can. */
+  readonly problem: string | null;
+  /** What would help. */
+  readonly remedy: string | null;
+  /** Null, like the two that follow, when it does not compute what it should. */
+  readonly info: EngineInfo | null;
+  readonly selfCheck: SelfCheck | null;
+  /** Floating-point operations per second of a product of two matrices of 512 × 512. */
+  readonly productFlops: number | null;
+}
+
+interface SurveyOptions {
+  readonly threads: number;
+  /** Told of each before it is tried. */
+  readonly watch: (name: CandidateName) => void;
+  /**
+   * Tries one in a process of its own, and gives what `doctor --only NAME --json` prints there.
+   * @throws Error that says why there is no answer.
+   */
+  readonly apart: (name: CandidateName) => Promise<string>;
+}
+
+type KnownCandidate = (typeof CANDIDATES)[number];
+
+/** Tries all that exist on this system. */
+export async function surveyEngines(
+  { threads, watch, apart }: SurveyOptions,
+  candidates: readonly KnownCandidate[] = CANDIDATES,
+): Promise<SurveyEntry[]> {
+  const entries: SurveyEntry[] = [];
+  for (const candidate of candidates.filter((each) => isFor(each, process.platform))) {
+    watch(candidate.name);
+    // A driver may write where it wants, and take the process with it.
+    const isNative = candidate.device !== 'cpu' || candidate.isOptional;
+    const isRisky = isNative && installedVersion(candidate) !== null;
+    entries.push(isRisky ? await tryApart(candidate, apart) : await tryHere(candidate, threads));
+  }
+  return entries;
+}
+
+/** Tries one, by its name. */
+export async function surveyEngine(name: CandidateName, threads: number): Promise<SurveyEntry> {
+  const candidate = CANDIDATES.find((each) => each.name === name);
+  if (!candidate) throw new Error(`there is no ${name}`);
+  return tryHere(candidate, threads);
+}
+
+async function tryHere(candidate: Candidate, threads: number): Promise<SurveyEntry> {
+  const tried = await tryCandidate(candidate, { threads, compute: 'f32' });
+  if ('why' in tried) return unusable(candidate, tried.why, tried.suggestion);
+  return { ...unusable(candidate, null), ...(await measured(tried)) };
+}
+
+async function tryApart(
+  candidate: KnownCandidate,
+  apart: SurveyOptions['apart'],
+): Promise<SurveyEntry> {
+  try {
+    const answer = JSON.parse(await apart(candidate.name)) as Answer;
+    if ('engines' in answer) return answer.engines[0];
+    return unusable(candidate, answer.message, answer.suggestion);
+  } catch (error) {
+    const why =
+      error instanceof SyntaxError ? 'its answer makes no sense' : (error as Error).message;
+    return unusable(candidate, why);
+  }
+}
+
+/** Of a process that tried one: what the command gives, or its error. */
+type Answer =
+  | { readonly engines: readonly [SurveyEntry] }
+  | { readonly message: string; readonly suggestion?: string };
+
+function unusable(candidate: Candidate, problem: string | null, remedy?: string): SurveyEntry {
+  const { engine, backend, device, package: name } = candidate;
+  const version = installedVersion(candidate);
+  return {
+    engine,
+    backend,
+    device,
+    package: name,
+    version,
+    problem: version === null ? 'it is not installed' : problem,
+    remedy: remedy ?? null,
+    info: null,
+    selfCheck: null,
+    productFlops: null,
+  };
+}
+
+async function measured({ engine, selfCheck }: CheckedEngine) {
+  const productFlops = await productSpeed(engine);
+  await engine.close();
+  return { info: engine.info, selfCheck, productFlops };
+}

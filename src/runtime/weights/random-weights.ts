@@ -1,0 +1,183 @@
+import type { Formula } from '../../architecture/computed-buffers.js';
+import { computedBuffers } from '../../architecture/computed-buffers.js';
+import type { Layer } from '../../architecture/layer.js';
+import type { Param } from '../../architecture/param.js';
+import { walk } from '../../architecture/walk.js';
+import type { Distribution } from '../../random/distributions.js';
+import { SeededFill } from '../../random/distributions.js';
+import type { StoredDtype } from '../../tensor/dtype.js';
+import { fillHashes, keyOf } from '../../tensor/random.js';
+
+/** What an engine can read from a file by itself. */
+export const MAPPABLE_DTYPES = ['F32', 'F16', 'BF16'] as const satisfies readonly StoredDtype[];
+
+export type MappableDtype = (typeof MAPPABLE_DTYPES)[number];
+
+/** Where the values of a tensor lie in a file, contiguous and little-endian. */
+export interface FileRange {
+  /** Absolute, without symbolic links. */
+  readonly path: string;
+  /** Of the first byte. */
+  readonly position: number;
+  readonly bytes: number;
+  readonly dtype: MappableDtype;
+}
+
+/** Where an engine gets a model's weights from, one tensor at a time. */
+export interface WeightSource {
+  /**
+   * The values of a tensor as they lie in a file, for an engine that can map it; undefined when they do
+   * not lie there in one piece.
+   */
+  rangeOf(tensor: Param): FileRange | undefined;
+  /**
+   * Fills `target` with elements from `first` on, as float32, row-major. May be called for any part in
+   * any order, so that nothing larger than a part need be in memory.
+   */
+  read(tensor: Param, first: number, target: Float32Array): void;
+}
+
+// Weights from a seed: each tensor is what PyTorch's generator fills it with, given a seed of its own, so that every
+// part can be read in any order (docs/decisions/0012-random-weights.md).
+
+/** What the values of a tensor are like. */
+type Initialisation = Distribution | { readonly kind: 'formula'; readonly formula: Formula };
+
+/** Of embeddings and of the SRTE's tables: small, as language models begin. */
+const TABLE: Initialisation = { kind: 'normal', mean: 0, deviation: 0.02 };
+const ONES: Initialisation = { kind: 'formula', formula: () => 1 };
+const ZEROS: Initialisation = { kind: 'formula', formula: () => 0 };
+
+/**
+ * A model's weights as a training begins with them: those of PyTorch's layers, and Mamba's state from
+ * −1 to −N in every channel (S4D-real, arXiv 2206.11893). Activations stay of the order of one.
+ */
+export function randomWeights(layer: Layer, seed: number): WeightSource {
+  const known = initialisations(layer);
+  /** The fill that was read last: going on with it is cheap. */
+  let last: { readonly tensor: Param; readonly fill: SeededFill } | undefined;
+  return {
+    rangeOf: () => undefined,
+    read(tensor, first, target) {
+      const initialisation = known.get(tensor);
+      if (!initialisation) throw new Error(`${tensor.name} is no tensor of the model`);
+      if (initialisation.kind === 'formula') {
+        const { formula } = initialisation;
+        for (let i = 0; i < target.length; i++) target[i] = formula(first + i);
+        return;
+      }
+      if (last?.tensor !== tensor) {
+        const own = keyOf(seed, tensor.name);
+        last = { tensor, fill: new SeededFill(own, tensor.elements, initialisation) };
+      }
+      last.fill.read(first, target);
+    },
+  };
+}
+
+/** A tensor that several layers hold is for the first of them: a tied head's for the embedding. */
+function initialisations(layer: Layer): Map<Param, Initialisation> {
+  const known = new Map<Param, Initialisation>();
+  const visits = walk(layer);
+  for (const visit of visits) {
+    for (const [tensor, initialisation] of ownInitialisations(visit.layer)) {
+      if (!known.has(tensor)) known.set(tensor, initialisation);
+    }
+  }
+  for (const [tensor, formula] of computedBuffers(layer)) {
+    known.set(tensor, { kind: 'formula', formula });
+  }
+  return known;
+}
+
+/** Bound of PyTorch's own initialisation of linear layers and convolutions. */
+const spread = (inputs: number): Initialisation => {
+  const bound = 1 / Math.sqrt(inputs);
+  return { kind: 'uniform', low: -bound, high: bound };
+};
+
+function ownInitialisations(layer: Layer): (readonly [Param, Initialisation])[] {
+  switch (layer.kind) {
+    case 'embedding':
+    case 'learnedPositions':
+      return [[layer.weight, TABLE]];
+    case 'rmsNorm':
+      // What is multiplied is the weight and its offset: one in all.
+      return [[layer.weight, layer.offset === 1 ? ZEROS : ONES]];
+    case 'transposedLinear': {
+      const values = spread(layer.weight.shape[0] ?? 1);
+      return [[layer.weight, values], ...(layer.bias ? [[layer.bias, values] as const] : [])];
+    }
+    case 'router':
+      return [
+        [layer.weight, spread(layer.weight.shape[1] ?? 1)],
+        ...(layer.correction ? [[layer.correction, ZEROS] as const] : []),
+      ];
+    case 'packedExperts':
+      return [
+        [layer.gateUp, spread(layer.gateUp.shape[2] ?? 1)],
+        [layer.down, spread(layer.down.shape[2] ?? 1)],
+      ];
+    case 'linear': {
+      const values = spread(layer.weight.shape[1] ?? 1);
+      return [[layer.weight, values], ...(layer.bias ? [[layer.bias, values] as const] : [])];
+    }
+    case 'causalConv': {
+      // One channel in, so a value is the sum of as many products as the kernel is long.
+      const values = spread(layer.weight.shape[2] ?? 1);
+      return [
+        [layer.weight, values],
+        [layer.bias, values],
+      ];
+    }
+    case 'layerNorm':
+      return [
+        [layer.weight, ONES],
+        [layer.bias, ZEROS],
+      ];
+    case 'mamba': {
+      const { stateSize } = layer;
+      const logarithm: Formula = (index) => Math.log(1 + (index % stateSize));
+      return [
+        [layer.stateLog, { kind: 'formula', formula: logarithm }],
+        [layer.skip, ONES],
+      ];
+    }
+    case 'srteTable':
+      return [[layer.table, TABLE]];
+    case 'srteLowRank':
+      return [[layer.lowRank, TABLE]];
+    case 'rotary':
+    case 'srteSincos':
+      // Their buffers are computed.
+      return [];
+    case 'languageModel':
+    case 'hybridBlock':
+    case 'sequence':
+    case 'attention':
+    case 'alignment':
+    case 'gate':
+    case 'activation':
+    case 'fusedProjection':
+    case 'scale':
+    case 'softcap':
+    case 'residual':
+    case 'gatedMlp':
+    case 'mixtureOfExperts':
+    case 'alibi':
+    case 'latentAttention':
+      return [];
+  }
+}
+
+/** Whole numbers from 0 to below `limit` for `count` places, by a seed and a name. */
+export function randomIntegers(
+  seed: number,
+  name: string,
+  count: number,
+  limit: number,
+): Int32Array {
+  const hashes = new Uint32Array(count);
+  fillHashes(keyOf(seed, name), 0, hashes);
+  return Int32Array.from(hashes, (hash) => Math.floor((hash / 2 ** 32) * limit));
+}
