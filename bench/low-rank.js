@@ -94,7 +94,7 @@ const SCRIPT = `
 import { closeSync, openSync, readSync, writeSync } from 'node:fs';
 import { lowRank } from './src/linalg/low-rank.ts';
 import { plainProduct } from './src/linalg/product.ts';
-import { chooseProducts } from './src/runtime/products.ts';
+import { chooseProducts } from './src/runtime/select/matmul-backends.ts';
 import { fillNormal, keyOf } from './src/tensor/random.ts';
 
 const [task, file, ...sizes] = process.argv.slice(2);

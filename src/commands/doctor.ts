@@ -9,7 +9,7 @@ import type { AdapterSurvey } from '../runtime/adapters/adapters.js';
 import type { CandidateName } from '../runtime/select/candidates.js';
 import type { SurveyEntry } from '../runtime/select/survey.js';
 
-/** As `src/runtime/candidates.ts` has them, of which a command loads nothing before it runs. */
+/** As `src/runtime/select/candidates.ts` has them, of which a command loads nothing before it runs. */
 const NAMES = {
   'onnx:cuda': true,
   'onnx:webgpu': true,

@@ -255,7 +255,7 @@ describe('the spool', () => {
     const script = `
       process.env.TMPDIR = ${JSON.stringify(spools)};
       process.on('${signal}', () => process.exit(1));
-      const { Spool } = await import('./src/runtime/onnx/spool.ts');
+      const { Spool } = await import('./src/runtime/onnx/placed-weights.ts');
       const spool = new Spool();
       const tensor = { name: 'a', aliases: [], shape: [4], elements: 4, role: 'parameter' };
       spool.add(tensor);
