@@ -293,7 +293,7 @@ function inSequence(steps, batch) {
  * @param exact Logits in float32, by the part; they are put there.
  */
 async function checked(pair, exact) {
-  const { largestDifference } = await source('quicktest/compare.ts');
+  const { largestDifference } = await source('quicktest/differences.ts');
   await pair.time();
   const [ours, theirs] = [pair.logits(), await pair.peerLogits()];
   if (ours.length !== theirs.length) throw new Error(`${ours.length} logits, not ${theirs.length}`);

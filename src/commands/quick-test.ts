@@ -24,26 +24,12 @@ import { steps } from '../cli/steps.js';
 import { readText } from '../files/read-file.js';
 import { refuseUnwritable } from '../files/write-whole.js';
 import type { OtherWay } from '../quicktest/against.js';
-import type { CheckName } from '../quicktest/check.js';
-import type { QuickTestRun } from '../quicktest/quick-test.js';
+import { CHECK_NAMES, type CheckName } from '../quicktest/checks.js';
+import type { QuickTestRun } from '../quicktest/index.js';
 import { againstReport } from '../report/quick-test/against.js';
 import { quickTestReport, traceReport } from '../report/quick-test/quick-test.js';
 import type { Compute, Ids } from '../runtime/engine.js';
 import type { DeviceChoice, EngineChoice } from '../runtime/select/devices.js';
-
-/** As `src/quicktest/check.ts` has them, in their order, which is loaded only when a test runs. */
-const CHECKS = Object.keys({
-  created: true,
-  forward: true,
-  causality: true,
-  batch: true,
-  repeat: true,
-  timing: true,
-  srte: true,
-  cache: true,
-  float16: true,
-  'cross-check': true,
-} satisfies Record<CheckName, true>) as CheckName[];
 
 /** What says how a model runs, or what of that is kept, has no meaning where none does. */
 const NOT_TRACED = [
@@ -103,7 +89,7 @@ export default class QuickTest extends BaseCommand {
     }),
     seed,
     only: Flags.option({
-      options: CHECKS,
+      options: CHECK_NAMES,
       multiple: true,
       multipleNonGreedy: true,
       delimiter: ',',
@@ -219,7 +205,7 @@ export default class QuickTest extends BaseCommand {
 
   async #trace(flags: TestFlags & OutputFlags, { file, family, model }: ModelFile) {
     const { inputSize } = await import('../quicktest/ids.js');
-    const { traceOf } = await import('../quicktest/trace.js');
+    const { traceOf } = await import('../budget/trace.js');
     const size = inputSize({ ...flags, ids: await idsOf(flags, model) }, model);
     const result = {
       schema: 'minimind/quick-test@1',
@@ -239,7 +225,7 @@ export default class QuickTest extends BaseCommand {
     file: string,
     output: NonNullable<QuickTestRun['output']>,
   ): Promise<void> {
-    const { saveOutput } = await import('../quicktest/save.js');
+    const { saveOutput } = await import('../quicktest/index.js');
     await saveOutput(file, flags.force, output);
     this.note(flags, `wrote ${file}`);
   }
@@ -285,7 +271,7 @@ async function tested(
   checkpoint: Checkpoint | undefined,
   flags: TestFlags,
 ): Promise<QuickTestRun> {
-  const { quickTest } = await import('../quicktest/quick-test.js');
+  const { quickTest } = await import('../quicktest/index.js');
   const { checkpointWeights } = await import('../runtime/weights/checkpoint-weights.js');
   const shown = steps(flags);
   try {
@@ -333,7 +319,7 @@ function checksFor({ only = [], 'cross-check': isCrossChecked, compute }: TestFl
     ...(compute === 'f32' ? ['float16'] : []),
     ...(isCrossChecked ? [] : ['cross-check']),
   ];
-  return CHECKS.filter((name) =>
+  return CHECK_NAMES.filter((name) =>
     only.length > 0
       ? only.includes(name) || (isCrossChecked && name === 'cross-check')
       : !unasked.includes(name),

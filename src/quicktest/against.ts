@@ -4,6 +4,7 @@
  */
 import type { LanguageModel } from '../architecture/layer.js';
 import { countParameters } from '../budget/parameters.js';
+import { counted, integer } from '../budget/trace.js';
 import { UserError } from '../errors.js';
 import type { CallSize, EngineInfo, Ids, RunOutput } from '../runtime/engine.js';
 import { DEVICES, ENGINES } from '../runtime/engine.js';
@@ -18,14 +19,18 @@ import type { SelfCheck } from '../runtime/select/self-check.js';
 import type { WeightSource } from '../runtime/weights/random-weights.js';
 import { randomWeights } from '../runtime/weights/random-weights.js';
 import { isSameShape, shapeText } from '../tensor/dtype.js';
-import { largestDifference, relativeLimit } from './compare.js';
-import { type LogitDifference, logitDifference, relativeDifference } from './divergence.js';
+import type { LogitDifference } from './differences.js';
+import {
+  largestDifference,
+  logitDifference,
+  relativeDifference,
+  relativeLimit,
+} from './differences.js';
 import { inputSize, limitsOf, randomIds } from './ids.js';
+import { type Mode, tooMuch } from './index.js';
 import { fits, memoryNeed, streamedNeed, usableBytes } from './memory.js';
-import { type Mode, tooMuch } from './quick-test.js';
 import { streamedTest } from './streamed.js';
-import { Subject } from './subject.js';
-import { counted, integer } from './wording.js';
+import { TestContext } from './test-context.js';
 
 /** One of the two. */
 export interface ModelToRun {
@@ -204,7 +209,7 @@ async function pass(
   const mode = full || !fits(memoryNeed(model, ids, name), usable) ? 'streamed' : 'whole';
   const least = streamedNeed(model, ids, name);
   if (mode === 'streamed' && !fits(least, usable)) throw tooMuch(ids, least, usable, false);
-  const subject = new Subject({
+  const context = new TestContext({
     model,
     weights: weights ?? randomWeights(model, seed),
     engine,
@@ -215,15 +220,15 @@ async function pass(
     openFloat32: async () => engine,
   });
   watch(`running ${model.name}`);
-  const output = await (mode === 'whole' ? subject.once(model, { ids }) : streamed(subject, watch));
+  const output = await (mode === 'whole' ? context.once(model, { ids }) : streamed(context, watch));
   const { parameters } = countParameters(model);
   const from = weights ? 'checkpoint' : 'random';
   return { ran: { parameters, weights: from, mode, engine: engine.info, selfCheck }, output };
 }
 
-const streamed = async (subject: Subject, watch: (doing: string) => void): Promise<Output> =>
+const streamed = async (context: TestContext, watch: (doing: string) => void): Promise<Output> =>
   (
-    await streamedTest(subject, {
+    await streamedTest(context, {
       checks: [],
       keepsBlocks: true,
       roomFor: () => false,

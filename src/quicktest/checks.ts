@@ -1,71 +1,77 @@
-import { UserError } from '../errors.js';
-import { DeviceLostError } from '../runtime/engine.js';
-import { checkBatch } from './batch.js';
-import { checkCache } from './cache.js';
-import { checkCausality } from './causality.js';
-import type { Check, CheckName, CheckResult } from './check.js';
-import { checkCreated } from './created.js';
-import { checkAcross } from './cross-check.js';
+/** The checks of a quick test: the only list of them. Nothing is loaded before a check runs. */
 import type { Finding } from './finding.js';
-import { checkFloat16 } from './float16.js';
-import { checkForward, notComparable } from './forward.js';
-import { checkRepeat } from './repeat.js';
-import { checkSrte, srteOf } from './srte.js';
-import type { Subject } from './subject.js';
-import { checkTiming } from './timing.js';
+import type { TestContext } from './test-context.js';
 
-const RUN = {
-  created: checkCreated,
-  forward: checkForward,
-  causality: checkCausality,
-  batch: checkBatch,
-  repeat: checkRepeat,
-  timing: checkTiming,
-  srte: checkSrte,
-  cache: checkCache,
-  float16: checkFloat16,
-  'cross-check': checkAcross,
-} as const satisfies Record<CheckName, Check>;
+export type Check = (context: TestContext) => Promise<Finding>;
 
-/** What compares logits, and so has nothing to go by where these are no numbers. */
-const COMPARES_LOGITS = {
-  created: false,
-  forward: false,
-  causality: true,
-  batch: true,
-  repeat: false,
-  timing: false,
-  srte: true,
-  cache: true,
-  float16: true,
-  'cross-check': true,
-} as const satisfies Record<CheckName, boolean>;
-
-/** Runs one check on a model that fits into memory. What keeps it from its end is its finding. */
-export async function runCheck(name: CheckName, subject: Subject): Promise<CheckResult> {
-  const start = performance.now();
-  const finding = await findingOf(name, subject);
-  return { check: name, ...finding, seconds: (performance.now() - start) / 1000 };
+interface CheckEntry {
+  /** What passing means. */
+  readonly summary: string;
+  /** A check that compares logits is skipped where these are not finite. */
+  readonly needs: 'program' | 'finite logits';
+  readonly load: () => Promise<Check>;
 }
 
-async function findingOf(name: CheckName, subject: Subject): Promise<Finding> {
-  try {
-    const isSkipped = name === 'srte' && srteOf(subject.model) === undefined;
-    const comparesLogits = COMPARES_LOGITS[name] && !isSkipped;
-    const wrong = comparesLogits && notComparable((await subject.base()).output);
-    return wrong || (await RUN[name](subject));
-  } catch (error) {
-    if (!(error instanceof UserError) || endsAll(error)) throw error;
-    return cannotRun(error);
-  }
+/** Every check, in the order in which they run. */
+export const CHECKS = {
+  created: {
+    summary: 'the engine received what is described',
+    needs: 'program',
+    load: async () => (await import('./checks/created.js')).checkCreated,
+  },
+  forward: {
+    summary: 'logits of the right shape, all finite',
+    needs: 'program',
+    load: async () => (await import('./checks/forward.js')).checkForward,
+  },
+  causality: {
+    summary: 'no logit changes with a later token',
+    needs: 'finite logits',
+    load: async () => (await import('./checks/causality.js')).checkCausality,
+  },
+  batch: {
+    summary: 'the rows of a batch do not see each other',
+    needs: 'finite logits',
+    load: async () => (await import('./checks/batch.js')).checkBatch,
+  },
+  repeat: {
+    summary: 'two runs give the same',
+    needs: 'program',
+    load: async () => (await import('./checks/repeat.js')).checkRepeat,
+  },
+  timing: {
+    summary: 'how fast it is, and where the time goes',
+    needs: 'program',
+    load: async () => (await import('./checks/timing.js')).checkTiming,
+  },
+  srte: {
+    summary: 'rows of the right shape, and whose they are',
+    needs: 'program',
+    load: async () => (await import('./checks/srte.js')).checkSrte,
+  },
+  cache: {
+    summary: 'decoding step by step gives what the full forward pass does',
+    needs: 'finite logits',
+    load: async () => (await import('./checks/cache.js')).checkCache,
+  },
+  float16: {
+    summary: 'how far float16 is from float32, and what it saves',
+    needs: 'finite logits',
+    load: async () => (await import('./checks/float16.js')).checkFloat16,
+  },
+  'cross-check': {
+    summary: 'the other engine gives the same',
+    needs: 'finite logits',
+    load: async () => (await import('./checks/cross-check.js')).checkAcross,
+  },
+} as const satisfies Record<string, CheckEntry>;
+
+export type CheckName = keyof typeof CHECKS;
+
+export const CHECK_NAMES = Object.keys(CHECKS) as readonly CheckName[];
+
+export interface CheckResult extends Finding {
+  readonly check: CheckName;
+  /** Duration of the check. */
+  readonly seconds: number;
 }
-
-/** Whether no check after this one could run either. */
-const endsAll = (error: UserError): boolean =>
-  error.code === 'interrupted' || error instanceof DeviceLostError;
-
-const cannotRun = ({ message, suggestion }: UserError): Finding => ({
-  verdict: 'failed',
-  finding: `it could not run: ${message}`,
-  remarks: suggestion === undefined ? [] : [suggestion],
-});

@@ -2,7 +2,7 @@
 import type { Component } from '../architecture/layer.js';
 import type { Statistics } from '../checkpoint/statistics.js';
 import type { Shape } from '../tensor/dtype.js';
-import type { LogitDifference } from './divergence.js';
+import type { LogitDifference } from './differences.js';
 
 /** A skipped check says why in its finding. */
 export type Verdict = 'passed' | 'failed' | 'skipped';

@@ -1,11 +1,45 @@
 /** What a forward pass needs of memory, and what there is. */
 import type { LanguageModel, Layer } from '../architecture/layer.js';
-import { stagesOf, walk } from '../architecture/walk.js';
+import type { Param } from '../architecture/param.js';
+import { stagesOf, tensorsOf, walk } from '../architecture/walk.js';
 import { activationsOf } from '../budget/activations.js';
 import type { EngineInfo, EngineName } from '../runtime/engine.js';
-import { elementsIn, neededTensors } from './elements.js';
-import { formsOf } from './forms.js';
 import type { InputSize } from './ids.js';
+
+// Tensors that a layer needs, each once, and how many values they hold.
+
+/** Every tensor that running a layer takes. RoPE's tables are computed wherever they are needed. */
+export function neededTensors(layer: Layer): Param[] {
+  const computed = new Set(
+    walk(layer).flatMap(({ layer: each }) => (each.kind === 'rotary' ? each.tables : [])),
+  );
+  return tensorsOf(layer).filter((tensor) => !computed.has(tensor));
+}
+
+export const elementsIn = (tensors: readonly Param[]) =>
+  tensors.reduce((sum, tensor) => sum + tensor.elements, 0);
+
+// Blocks that are alike.
+
+export interface BlockForm {
+  /** The first of them. */
+  readonly block: Layer;
+  /** How many there are. */
+  readonly times: number;
+}
+
+/** One for all blocks that differ in nothing but names, windows and the values of their weights. */
+export function formsOf(blocks: readonly Layer[]): BlockForm[] {
+  const forms = new Map<string, BlockForm>();
+  for (const block of blocks) {
+    const form = tensorsOf(block)
+      .map(({ shape }) => shape.join())
+      .join(' ');
+    const known = forms.get(form);
+    forms.set(form, { block: known?.block ?? block, times: (known?.times ?? 0) + 1 });
+  }
+  return [...forms.values()];
+}
 
 export interface MemoryNeed {
   /** In float32. */

@@ -4,13 +4,23 @@
  */
 import type { Layer } from '../architecture/layer.js';
 import type { Param } from '../architecture/param.js';
+import { walk } from '../architecture/walk.js';
 import type { Compute, Ids, RunOutput, Values } from '../runtime/engine.js';
 import type { WeightSource } from '../runtime/weights/random-weights.js';
 import { randomIntegers } from '../runtime/weights/random-weights.js';
-import { type Arithmetic, allowedDifference, largestDifference } from './compare.js';
-import { hasExperts } from './experts.js';
+import type { Arithmetic } from './differences.js';
+import { allowedDifference, largestDifference } from './differences.js';
 import type { BlockDifference } from './finding.js';
-import type { Subject } from './subject.js';
+import type { TestContext } from './test-context.js';
+
+// What is different about models with mixtures of experts.
+
+/**
+ * Whether tokens are sent to experts. Then the rows that an expert computes together depend on all tokens, and with
+ * their number the order of its sums; and where two experts are nearly as good, rounding decides.
+ */
+export const hasExperts = (layer: Layer): boolean =>
+  walk(layer).some(({ layer: each }) => each.kind === 'mixtureOfExperts');
 
 /** Values moved by some of the last bit, up or down as a seed has it. */
 interface Nudge {
@@ -113,17 +123,17 @@ export interface Rounding {
 
 /** Runs the whole model with its embeddings nudged. */
 export async function roundingOf(
-  subject: Subject,
+  context: TestContext,
   ids: Ids,
   { output, blocks }: Pick<RunOutput, 'output' | 'blocks'>,
 ): Promise<Rounding> {
-  const { model, weights, engine } = subject;
-  await subject.unload();
+  const { model, weights, engine } = context;
+  await context.unload();
   let logits = 0;
   const moves = new Map<string, number>();
   for (const by of nudgesFor(model)) {
     const options = { weights: nudgedWeights(weights, model.embedding.weight, by, engine.info) };
-    const moved = await subject.once(model, { ids }, options);
+    const moved = await context.once(model, { ids }, options);
     logits = Math.max(logits, largestDifference(output.data, moved.output.data) / by.steps);
     for (const [name, value] of blocks) {
       const other = moved.blocks.get(name)?.data ?? new Float32Array(0);
@@ -141,30 +151,30 @@ export async function roundingOf(
  * @param differenceOf How far another way of computing a layer of that input is from its output.
  */
 export async function eachBlock(
-  subject: Subject,
+  context: TestContext,
   layers: readonly Layer[],
   { ids, blocks }: Pick<RunOutput, 'blocks'> & { readonly ids: Ids },
   differenceOf: (block: Layer, input: Values, output: Values) => Promise<number>,
 ): Promise<BlockDifference[]> {
-  await subject.unload();
-  let input = await subject.embedded(ids);
+  await context.unload();
+  let input = await context.embedded(ids);
   const differences: BlockDifference[] = [];
   for (const block of layers) {
-    const { output, rounding } = await alone(subject, block, input);
+    const { output, rounding } = await alone(context, block, input);
     const difference = await differenceOf(block, input, output);
-    const limit = explainedDifference(output.data, rounding, subject.engine.info);
+    const limit = explainedDifference(output.data, rounding, context.engine.info);
     differences.push({ block: block.name, difference, rounding, limit });
     input = blocks.get(block.name) ?? output;
   }
   return differences;
 }
 
-const alone = (subject: Subject, block: Layer, input: Values) =>
-  subject.with(block, async (program) => {
+const alone = (context: TestContext, block: Layer, input: Values) =>
+  context.with(block, async (program) => {
     const { output } = await program.run({ inputs: [input] });
     let rounding = 0;
     for (const by of nudgesFor(block)) {
-      const data = nudged(input.data, by, subject.engine.info);
+      const data = nudged(input.data, by, context.engine.info);
       const moved = await program.run({ inputs: [{ ...input, data }] });
       rounding = Math.max(rounding, largestDifference(output.data, moved.output.data) / by.steps);
     }

@@ -4,18 +4,17 @@
  */
 import type { LanguageModel } from '../architecture/layer.js';
 import { stagesOf } from '../architecture/walk.js';
+import { counted, integer } from '../budget/trace.js';
 import type { Ids, RunInput, RunOutput, Values } from '../runtime/engine.js';
-import { judgeTrials, positionsToTry, trialOf, usualLeak } from './causality.js';
-import type { CheckName, CheckResult } from './check.js';
-import { isAllFinite, rowAt } from './compare.js';
-import { judgeElements } from './created.js';
-import { elementsIn, neededTensors } from './elements.js';
+import { judgeTrials, positionsToTry, trialOf, usualLeak } from './checks/causality.js';
+import { judgeElements } from './checks/created.js';
+import { judgeLogits, notComparable, originIn } from './checks/forward.js';
+import type { CheckName, CheckResult } from './checks.js';
+import { isAllFinite, rowAt } from './differences.js';
 import { type Finding, type Origin, skipped } from './finding.js';
-import { judgeLogits, notComparable } from './forward.js';
 import { limitsOf, rowsOf, withOtherToken } from './ids.js';
-import { originIn } from './non-finite.js';
-import type { Subject } from './subject.js';
-import { counted, integer } from './wording.js';
+import { elementsIn, neededTensors } from './memory.js';
+import type { TestContext } from './test-context.js';
 
 export interface StreamedTest {
   readonly results: readonly CheckResult[];
@@ -33,25 +32,25 @@ interface StreamedOptions {
 }
 
 export async function streamedTest(
-  subject: Subject,
+  context: TestContext,
   { checks, keepsBlocks, roomFor, watch }: StreamedOptions,
 ): Promise<StreamedTest> {
-  const { ids } = subject;
+  const { ids } = context;
   const wished = checks.includes('causality') ? positionsToTry(ids.tokens) : [];
   const tried = wished.filter((_, index) => roomFor(index + 1));
-  const pass = await onePass(subject, withTrials(subject, tried), { keepsBlocks, watch });
+  const pass = await onePass(context, withTrials(context, tried), { keepsBlocks, watch });
   const own = { ...pass, logits: rows(pass.logits, 0, ids.batch) };
   const findings: Partial<Record<CheckName, () => Finding | Promise<Finding>>> = {
     created: () => pass.created,
-    forward: () => judgeLogits(subject, own.logits, async () => pass.origin),
+    forward: () => judgeLogits(context, own.logits, async () => pass.origin),
     causality: () =>
       wished.length > 0 && tried.length === 0
         ? NO_ROOM
         : (notComparable(own.logits) ??
           judgeTrials(
             trialsOf(pass.logits, ids, tried),
-            subject.model,
-            usualLeak(subject, own.logits),
+            context.model,
+            usualLeak(context, own.logits),
           )),
     timing: () => timingOf(pass, ids, tried.length),
   };
@@ -79,7 +78,7 @@ const NO_ROOM = skipped('there is no memory for another row, with a changed toke
 const NOT_STREAMED = skipped('it takes the whole model in memory at a time');
 
 /** The ids, and for each position its first row with another token there. */
-function withTrials({ ids, model }: Subject, tried: readonly number[]): Ids {
+function withTrials({ ids, model }: TestContext, tried: readonly number[]): Ids {
   const first = rowsOf(ids, [0]);
   const more = tried.map((position) => withOtherToken(first, position, limitsOf(model)));
   const data = Int32Array.from([ids, ...more].flatMap((each) => [...each.data]));
@@ -110,11 +109,11 @@ interface Pass {
 }
 
 async function onePass(
-  subject: Subject,
+  context: TestContext,
   ids: Ids,
   { keepsBlocks, watch }: Pick<StreamedOptions, 'keepsBlocks' | 'watch'>,
 ): Promise<Pass> {
-  const { model } = subject;
+  const { model } = context;
   const blocks = new Map<string, Values>();
   const findings: Finding[] = [];
   const seconds = { load: 0, run: 0 };
@@ -124,7 +123,7 @@ async function onePass(
   for (const layer of stagesOf(model)) {
     watch(layer.name);
     const begin = performance.now();
-    value = await subject.with(layer, async (program) => {
+    value = await context.with(layer, async (program) => {
       const loaded = performance.now();
       const { output } = await program.run(input);
       seconds.load += (loaded - begin) / 1000;
@@ -132,7 +131,7 @@ async function onePass(
       findings.push(inLayer(layer.name, judgeElements(layer, program.elements)));
       return output;
     });
-    if (!origin && !isAllFinite(value)) origin = await originIn(subject, layer, input);
+    if (!origin && !isAllFinite(value)) origin = await originIn(context, layer, input);
     if (keepsBlocks && model.blocks.includes(layer)) blocks.set(layer.name, value);
     input = { inputs: [value] };
   }

@@ -194,13 +194,16 @@ function forbid(
   return { name, severity: 'error', from, to };
 }
 
-/** The pattern of a row's files: those of its folder, less the folders that have their own row. */
+/** The pattern of a row's files: those of its folder, without the folders and files that have their own row. */
 function pathOf(rows: readonly Row[]): (row: Row) => string {
   return ({ name }) => {
     if (name.includes('.')) return `^src/${escaped(name)}$`;
     const within = rows
       .filter((other) => other.name.startsWith(`${name}/`))
-      .map((other) => `${escaped(other.name.slice(name.length + 1))}/`);
+      .map(
+        (other) =>
+          `${escaped(other.name.slice(name.length + 1))}${other.name.includes('.') ? '$' : '/'}`,
+      );
     return `^src/${escaped(name)}/${within.length > 0 ? `(?!${within.join('|')})` : ''}`;
   };
 }

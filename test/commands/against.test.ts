@@ -2,7 +2,7 @@ import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
-import { logitDifference } from '../../src/quicktest/divergence.js';
+import { logitDifference } from '../../src/quicktest/differences.js';
 import { onnxVersion } from '../../src/runtime/onnx/library.js';
 import { look } from '../conversion/convert.js';
 import { inPackage, readJson } from '../fixtures.js';

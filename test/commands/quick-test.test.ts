@@ -4,7 +4,7 @@ import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { openCheckpoint } from '../../src/checkpoint/open.js';
 import QuickTest from '../../src/commands/quick-test.js';
-import { CHECK_NAMES } from '../../src/quicktest/check.js';
+import { CHECK_NAMES } from '../../src/quicktest/checks.js';
 import { ENGINES as ENGINE_TITLES } from '../../src/runtime/engine.js';
 import { onnxVersion } from '../../src/runtime/onnx/library.js';
 import { inPackage, readJson } from '../fixtures.js';

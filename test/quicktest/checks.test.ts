@@ -1,16 +1,17 @@
 import { describe, expect, it } from 'vitest';
 import type { LanguageModel, Layer } from '../../src/architecture/layer.js';
 import { UserError } from '../../src/errors.js';
-import { CHECK_NAMES, type CheckName } from '../../src/quicktest/check.js';
-import { runCheck } from '../../src/quicktest/checks.js';
-import { originIn } from '../../src/quicktest/non-finite.js';
+import { originIn } from '../../src/quicktest/checks/forward.js';
+import type { CheckName } from '../../src/quicktest/checks.js';
+import { CHECK_NAMES } from '../../src/quicktest/checks.js';
+import { runCheck } from '../../src/quicktest/index.js';
 import type { Engine, EngineName, LoadOptions } from '../../src/runtime/engine.js';
 import { DeviceLostError } from '../../src/runtime/engine.js';
 import { openOnnx } from '../../src/runtime/onnx/engine.js';
 import { onnxVersion } from '../../src/runtime/onnx/library.js';
 import { modelOfConfig } from '../runtime/fixture-models.js';
 import { type Faults, referenceEngine } from '../runtime/reference-engine.js';
-import { checked, scaled, subjectOf, TINY, withValue } from './subjects.js';
+import { checked, contextOf, scaled, TINY, withValue } from './test-contexts.js';
 
 type Alter = NonNullable<Faults['alter']>;
 
@@ -102,8 +103,8 @@ const failing = (name: EngineName, message: string, suggestion: string): Engine 
 
 describe('a check that cannot run', () => {
   it('fails with the reason, and leaves the others their findings', async () => {
-    const subject = subjectOf({ engine: failing('onnx', 'no room', 'take less') });
-    expect(await runCheck('forward', subject)).toMatchObject({
+    const context = contextOf({ engine: failing('onnx', 'no room', 'take less') });
+    expect(await runCheck('forward', context)).toMatchObject({
       verdict: 'failed',
       finding: 'it could not run: no room',
       remarks: ['take less'],
@@ -117,8 +118,8 @@ describe('a check that cannot run', () => {
       new DeviceLostError('system', 'the graphics card went away'),
     ]) {
       const load = () => Promise.reject(error);
-      const subject = subjectOf({ engine: { ...referenceEngine(), load } });
-      await expect(runCheck('forward', subject)).rejects.toBe(error);
+      const context = contextOf({ engine: { ...referenceEngine(), load } });
+      await expect(runCheck('forward', context)).rejects.toBe(error);
     }
   });
 });
@@ -279,7 +280,7 @@ describe('a planted fault makes its check fail, and says what is wrong', () => {
   });
 
   it('says behind what it begins, as no scan and no sum can be looked at', async () => {
-    const { model, weights } = subjectOf();
+    const { model, weights } = contextOf();
     const values = (...data: number[]) => ({ shape: [data.length], data: Float32Array.from(data) });
     const taps = new Map([
       ['layers.0.mamba.x_proj', values(1, 2)],
@@ -591,12 +592,12 @@ describe('timing', () => {
     { deviceKind: 'cuda', whole: [{}, { blocks: false }] },
   ] as const)('on $deviceKind it copies no more than it must', async ({ deviceKind, whole }) => {
     const { engine, loads } = watched(referenceEngine({}, { deviceKind }));
-    const subject = subjectOf({ engine });
-    await subject.base();
-    const { details } = await runCheck('timing', subject);
-    await subject.unload();
+    const context = contextOf({ engine });
+    await context.base();
+    const { details } = await runCheck('timing', context);
+    await context.unload();
     expect(details?.timing?.loadSeconds).toBeGreaterThan(0);
-    const ofModel = loads.filter(({ layer }) => layer === subject.model);
+    const ofModel = loads.filter(({ layer }) => layer === context.model);
     expect(ofModel.map(({ options }) => options ?? {})).toEqual(whole);
     expect(ofModel.every(({ heldBefore }) => heldBefore === 0)).toBe(true);
   });

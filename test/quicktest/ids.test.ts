@@ -11,7 +11,7 @@ import {
   withOtherToken,
 } from '../../src/quicktest/ids.js';
 import { idsOf, modelOfConfig } from '../runtime/fixture-models.js';
-import { TINY } from './subjects.js';
+import { TINY } from './test-contexts.js';
 
 const LIMITS = { vocabulary: 10, positions: 4 };
 

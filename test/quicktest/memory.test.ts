@@ -10,7 +10,7 @@ import {
   streamedNeed,
   usableBytes,
 } from '../../src/quicktest/memory.js';
-import { twinOf } from '../../src/quicktest/twin.js';
+import { twinOf } from '../../src/quicktest/scaled-down-proxy.js';
 import type { EngineName } from '../../src/runtime/engine.js';
 import { publishedConfig, publishedModels } from '../budget/published-models.js';
 import { modelOfConfig } from '../runtime/fixture-models.js';

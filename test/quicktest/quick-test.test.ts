@@ -4,14 +4,14 @@ import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { hybrid } from '../../src/architecture/models/hybrid.js';
 import { openCheckpoint } from '../../src/checkpoint/open.js';
-import { CHECK_NAMES, type CheckName } from '../../src/quicktest/check.js';
-import { largestDifference } from '../../src/quicktest/compare.js';
-import { type QuickTestRequest, quickTest } from '../../src/quicktest/quick-test.js';
-import { saveOutput } from '../../src/quicktest/save.js';
+import { CHECK_NAMES, type CheckName } from '../../src/quicktest/checks.js';
+import { largestDifference } from '../../src/quicktest/differences.js';
+import type { QuickTestRequest } from '../../src/quicktest/index.js';
+import { quickTest, saveOutput } from '../../src/quicktest/index.js';
 import { streamedTest } from '../../src/quicktest/streamed.js';
 import { fixtureModel, idsOf, modelOfConfig, valuesOf } from '../runtime/fixture-models.js';
 import type { Faults } from '../runtime/reference-engine.js';
-import { subjectOf, TINY, withValue } from './subjects.js';
+import { contextOf, TINY, withValue } from './test-contexts.js';
 
 let folder = '';
 beforeEach(() => {
@@ -134,14 +134,14 @@ describe('a quick test', () => {
   });
 
   it('says what the process had by the end of the forward pass', async () => {
-    const subject = subjectOf();
-    expect(subject.peakBytes).toBeUndefined();
-    await subject.base();
-    expect(subject.peakBytes).toBeGreaterThan(0);
-    const before = subject.peakBytes;
+    const context = contextOf();
+    expect(context.peakBytes).toBeUndefined();
+    await context.base();
+    expect(context.peakBytes).toBeGreaterThan(0);
+    const before = context.peakBytes;
     const held = new Uint8Array(2 ** 28).fill(1);
-    await subject.forward(subject.ids);
-    expect([held.length, subject.peakBytes]).toEqual([2 ** 28, before]);
+    await context.forward(context.ids);
+    expect([held.length, context.peakBytes]).toEqual([2 ** 28, before]);
   });
 
   it('keeps nothing of a twin, and refuses before it runs', async () => {
@@ -175,19 +175,19 @@ describe('a model run layer by layer', () => {
     roomFor: (rows: number) => boolean = () => true,
   ) => {
     const layers: string[] = [];
-    const subject = subjectOf({ faults, batch: 2, ...(weights && { weights }) });
-    return streamedTest(subject, {
+    const context = contextOf({ faults, batch: 2, ...(weights && { weights }) });
+    return streamedTest(context, {
       checks: CHECK_NAMES,
       keepsBlocks: true,
       roomFor,
       watch: (layer) => layers.push(layer),
-    }).then((test) => ({ ...test, layers, subject }));
+    }).then((test) => ({ ...test, layers, context }));
   };
 
   it('gives what the whole gives', async () => {
-    const { results, output, layers, subject } = await streamed();
+    const { results, output, layers, context } = await streamed();
     expect(layers).toEqual(['embed_tokens', 'layers.0', 'layers.1', 'norm', 'lm_head']);
-    const whole = await subject.base();
+    const whole = await context.base();
     expect(largestDifference(output.output.data, whole.output.data)).toBeLessThan(1e-6);
     expect(output.output.shape).toEqual(whole.output.shape);
     for (const [name, value] of whole.blocks) {
@@ -268,7 +268,7 @@ describe('a model run layer by layer', () => {
 
 describe('what is saved', () => {
   it('are the logits and the output of every block', async () => {
-    const { output, blocks } = await subjectOf({ batch: 2 }).base();
+    const { output, blocks } = await contextOf({ batch: 2 }).base();
     const file = path.join(folder, 'out.safetensors');
     await saveOutput(file, false, { output, blocks });
     const saved = openCheckpoint(file);

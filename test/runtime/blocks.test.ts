@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { randomWeights } from '../../src/runtime/weights/random-weights.js';
-import { TINY } from '../quicktest/subjects.js';
+import { TINY } from '../quicktest/test-contexts.js';
 import { withEachEngine } from './both-engines.js';
 import { modelOfConfig } from './fixture-models.js';
 

@@ -1,8 +1,9 @@
 /** What `minimind quick-test` prints: a verdict, a line for each check, and the time. */
-import type { CheckName } from '../../quicktest/check.js';
+
+import type { TraceStep } from '../../budget/trace.js';
+import type { CheckName } from '../../quicktest/checks.js';
 import type { Float16Cost, PartTiming, Spent, Timing, Verdict } from '../../quicktest/finding.js';
-import type { QuickTest } from '../../quicktest/quick-test.js';
-import type { TraceStep } from '../../quicktest/trace.js';
+import type { QuickTest } from '../../quicktest/index.js';
 import { engineText, passedOverText } from '../doctor.js';
 import { bar, heading, integerCell, left, note, right } from '../kit/cells.js';
 import type { Block, Cell, Report, TableBlock, Tone } from '../kit/report.js';

@@ -1,14 +1,16 @@
-import type { LanguageModel, Layer, Window } from '../architecture/layer.js';
-import { windowKey } from '../architecture/masks.js';
-import { walk } from '../architecture/walk.js';
-import { decodingKeys, fullForwardKeys } from '../runtime/calls.js';
-import type { Ids, Program, RunInput, RunOutput, State, Values } from '../runtime/engine.js';
-import { allowedDifference, largestDifference, positions } from './compare.js';
-import { type Decoding, type Finding, skipped } from './finding.js';
-import { firstTokens, span } from './ids.js';
-import { eachBlock, explainedInWhole, roundingOf, unexplained } from './rounding.js';
-import type { Subject } from './subject.js';
-import { counted, differenceText, integer, roundingText } from './wording.js';
+import type { LanguageModel, Layer, Window } from '../../architecture/layer.js';
+import { windowKey } from '../../architecture/masks.js';
+import { walk } from '../../architecture/walk.js';
+import { counted, integer } from '../../budget/trace.js';
+import { decodingKeys, fullForwardKeys } from '../../runtime/calls.js';
+import type { Ids, Program, RunInput, RunOutput, State, Values } from '../../runtime/engine.js';
+import { allowedDifference, largestDifference, positions } from '../differences.js';
+import type { Decoding, Finding } from '../finding.js';
+import { skipped } from '../finding.js';
+import { firstTokens, span } from '../ids.js';
+import { eachBlock, explainedInWhole, roundingOf, unexplained } from '../rounding.js';
+import type { TestContext } from '../test-context.js';
+import { differenceText, roundingText } from '../wording.js';
 
 /** Most tokens that are decoded one by one; the others are given at once before. */
 const MOST_STEPS = 32;
@@ -18,20 +20,20 @@ const MOST_STEPS = 32;
  * continued: decoding a sequence step by step gives the logits of the full forward pass, on both sides of
  * the window, wherever a cache can.
  */
-export async function checkCache(subject: Subject): Promise<Finding> {
-  const { ids, model } = subject;
+export async function checkCache(context: TestContext): Promise<Finding> {
+  const { ids, model } = context;
   const windows = windowsOf(model);
   const lengths = lengthsToTry(ids.tokens, windows);
   if (lengths.length === 0) return skipped('one token has nothing to continue');
   const wholes: Whole[] = [];
   for (const tokens of lengths) {
     const part = firstTokens(ids, tokens);
-    const full = await (tokens === ids.tokens ? subject.base() : subject.forward(part));
+    const full = await (tokens === ids.tokens ? context.base() : context.forward(part));
     wholes.push({ ids: part, full });
   }
-  await subject.unload();
+  await context.unload();
   const decoded: Decoding[] = [];
-  for (const whole of wholes) decoded.push(await decode(subject, whole, windows));
+  for (const whole of wholes) decoded.push(await decode(context, whole, windows));
   return judge(decoded, remarksOn(ids.tokens, lengths, windows));
 }
 
@@ -77,15 +79,15 @@ function isFollowed(tokens: number, window: Window): boolean {
 }
 
 async function decode(
-  subject: Subject,
+  context: TestContext,
   whole: Whole,
   windows: readonly Window[],
 ): Promise<Decoding> {
   const { ids, full } = whole;
   const { tokens } = ids;
   const difference = await decodedDifference(
-    subject,
-    subject.model,
+    context,
+    context.model,
     full.output,
     (from, count) => ({
       ids: span(ids, from, count),
@@ -93,9 +95,9 @@ async function decode(
   );
   const rule = windows.some((window) => window.tokens < tokens) ? 'sliding window' : 'everything';
   const decoding = { tokens, prefill: prefillOf(tokens), rule, difference } as const;
-  const limit = allowedDifference(full.output.data, subject.engine.info);
+  const limit = allowedDifference(full.output.data, context.engine.info);
   if (difference <= limit) return { ...decoding, limit };
-  return { ...decoding, ...(await explained(subject, whole)) };
+  return { ...decoding, ...(await explained(context, whole)) };
 }
 
 /** What is given at once before the steps; at least one token, and all but the steps. */
@@ -107,7 +109,7 @@ const prefillOf = (tokens: number) => tokens - Math.min(MOST_STEPS, Math.ceil(to
  * @param inputOf Some tokens in a row.
  */
 function decodedDifference(
-  subject: Subject,
+  context: TestContext,
   layer: Layer,
   expected: Values,
   inputOf: (from: number, count: number) => RunInput,
@@ -126,22 +128,22 @@ function decodedDifference(
     }
     return largest;
   };
-  return subject.with(layer, decodeSteps, { decoding: { totalTokens: tokens } });
+  return context.with(layer, decodeSteps, { decoding: { totalTokens: tokens } });
 }
 
 /** What rounding explains of a difference, and which block by itself differs by more. */
-async function explained(subject: Subject, { ids, full }: Whole) {
-  const { logits: rounding } = await roundingOf(subject, ids, full);
-  const { blocks: layers } = subject.model;
+async function explained(context: TestContext, { ids, full }: Whole) {
+  const { logits: rounding } = await roundingOf(context, ids, full);
+  const { blocks: layers } = context.model;
   const given = { ids, blocks: full.blocks };
-  const blocks = await eachBlock(subject, layers, given, (block, input, output) =>
-    decodedDifference(subject, block, output, (from, count) => {
+  const blocks = await eachBlock(context, layers, given, (block, input, output) =>
+    decodedDifference(context, block, output, (from, count) => {
       const [batch = 1, , size = 1] = input.shape;
       const data = positions(input, from, from + count);
       return { inputs: [{ shape: [batch, count, size], data }] };
     }),
   );
-  const limit = explainedInWhole(full.output.data, rounding, subject.engine.info);
+  const limit = explainedInWhole(full.output.data, rounding, context.engine.info);
   const block = unexplained(blocks);
   return { limit, rounding, ...(block && { block }) };
 }

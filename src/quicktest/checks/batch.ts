@@ -1,11 +1,10 @@
-import type { Ids } from '../runtime/engine.js';
-import { allowedDifference, largestDifference, rowAt } from './compare.js';
-import { hasExperts } from './experts.js';
-import type { Finding } from './finding.js';
-import { firstTokens, limitsOf, randomIds, rowsOf } from './ids.js';
-import { explainedInWhole, roundingOf } from './rounding.js';
-import type { Subject } from './subject.js';
-import { differenceText, roundingText } from './wording.js';
+import type { Ids } from '../../runtime/engine.js';
+import { allowedDifference, largestDifference, rowAt } from '../differences.js';
+import type { Finding } from '../finding.js';
+import { firstTokens, limitsOf, randomIds, rowsOf } from '../ids.js';
+import { explainedInWhole, hasExperts, roundingOf } from '../rounding.js';
+import type { TestContext } from '../test-context.js';
+import { differenceText, roundingText } from '../wording.js';
 
 /** Rows see each other, or do not, in short sequences as in long ones. */
 const TOKENS = 64;
@@ -14,22 +13,22 @@ const TOKENS = 64;
  * A row gives the same whatever stands beside it, to the last bit unless there are experts; and alone, where other kernels may do the
  * work, the same within what rounding explains.
  */
-export async function checkBatch(subject: Subject): Promise<Finding> {
-  const tokens = Math.min(TOKENS, subject.ids.tokens);
-  const own = rowsOf(firstTokens(subject.ids, tokens), [0]);
+export async function checkBatch(context: TestContext): Promise<Finding> {
+  const tokens = Math.min(TOKENS, context.ids.tokens);
+  const own = rowsOf(firstTokens(context.ids, tokens), [0]);
   const others = randomIds(
-    subject.seed,
+    context.seed,
     'other rows',
     { batch: 2, tokens },
-    limitsOf(subject.model),
+    limitsOf(context.model),
   );
   const beside = async (row: number) => {
     const data = Int32Array.from([...own.data, ...rowsOf(others, [row]).data]);
-    return (await subject.forward({ batch: 2, tokens, data })).output;
+    return (await context.forward({ batch: 2, tokens, data })).output;
   };
   const [first, second] = [await beside(0), await beside(1)];
   const leak = largestDifference(rowAt(first, 0), rowAt(second, 0));
-  const limit = leak > 0 ? await leakLimit(subject, own, rowAt(first, 0)) : 0;
+  const limit = leak > 0 ? await leakLimit(context, own, rowAt(first, 0)) : 0;
   if (leak > limit) {
     return {
       verdict: 'failed',
@@ -37,23 +36,23 @@ export async function checkBatch(subject: Subject): Promise<Finding> {
       measure: { what: 'largest difference beside another row', value: leak, limit },
     };
   }
-  return judgeAlone(subject, own, rowAt(first, 0));
+  return judgeAlone(context, own, rowAt(first, 0));
 }
 
 /** Nothing, unless experts compute rows together. */
-async function leakLimit(subject: Subject, own: Ids, beside: Float32Array): Promise<number> {
-  if (!hasExperts(subject.model)) return 0;
-  const { logits } = await roundingOf(subject, own, await subject.forward(own));
-  return explainedInWhole(beside, logits, subject.engine.info);
+async function leakLimit(context: TestContext, own: Ids, beside: Float32Array): Promise<number> {
+  if (!hasExperts(context.model)) return 0;
+  const { logits } = await roundingOf(context, own, await context.forward(own));
+  return explainedInWhole(beside, logits, context.engine.info);
 }
 
 /** @param beside What the row gives in a batch. */
-async function judgeAlone(subject: Subject, own: Ids, beside: Float32Array): Promise<Finding> {
-  const alone = await subject.forward(own);
+async function judgeAlone(context: TestContext, own: Ids, beside: Float32Array): Promise<Finding> {
+  const alone = await context.forward(own);
   const difference = largestDifference(beside, alone.output.data);
-  const { info } = subject.engine;
+  const { info } = context.engine;
   const usual = allowedDifference(alone.output.data, info);
-  const rounding = difference <= usual ? undefined : (await roundingOf(subject, own, alone)).logits;
+  const rounding = difference <= usual ? undefined : (await roundingOf(context, own, alone)).logits;
   const limit =
     rounding === undefined ? usual : explainedInWhole(alone.output.data, rounding, info);
   const isExplained = difference <= limit;

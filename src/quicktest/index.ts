@@ -3,34 +3,29 @@ import type { Family } from '../architecture/family.js';
 import type { LanguageModel } from '../architecture/layer.js';
 import { ownedTensors } from '../architecture/walk.js';
 import { countParameters } from '../budget/parameters.js';
+import { integer } from '../budget/trace.js';
+import type { TensorToWrite } from '../checkpoint/safetensors/write.js';
+import { writeSafetensors } from '../checkpoint/safetensors/write.js';
 import { UserError } from '../errors.js';
-import type { Engine, EngineInfo, EngineName, Ids, RunOutput } from '../runtime/engine.js';
-import {
-  type ChosenEngine,
-  chooseEngine,
-  chooseEngineFor,
-  type EngineWish,
-  otherThan,
-  type PassedOver,
-} from '../runtime/select/devices.js';
+import { writeWhole } from '../files/write-whole.js';
+import type { Engine, EngineInfo, EngineName, Ids, RunOutput, Values } from '../runtime/engine.js';
+import { DeviceLostError } from '../runtime/engine.js';
+import type { ChosenEngine, EngineWish, PassedOver } from '../runtime/select/devices.js';
+import { chooseEngine, chooseEngineFor, otherThan } from '../runtime/select/devices.js';
 import type { SelfCheck } from '../runtime/select/self-check.js';
 import type { WeightSource } from '../runtime/weights/random-weights.js';
 import { randomWeights } from '../runtime/weights/random-weights.js';
-import type { CheckName, CheckResult } from './check.js';
-import { runCheck } from './checks.js';
-import { type InputSize, inputSize, limitsOf, randomIds } from './ids.js';
-import {
-  fits,
-  type MemoryNeed,
-  memoryNeed,
-  peakBytes,
-  streamedNeed,
-  usableBytes,
-} from './memory.js';
+import { notComparable } from './checks/forward.js';
+import { CHECKS, type CheckName, type CheckResult } from './checks.js';
+import type { Finding } from './finding.js';
+import type { InputSize } from './ids.js';
+import { inputSize, limitsOf, randomIds } from './ids.js';
+import type { MemoryNeed } from './memory.js';
+import { fits, memoryNeed, peakBytes, streamedNeed, usableBytes } from './memory.js';
+import type { TwinChange } from './scaled-down-proxy.js';
+import { twinOf } from './scaled-down-proxy.js';
 import { streamedTest } from './streamed.js';
-import { Subject } from './subject.js';
-import { type TwinChange, twinOf } from './twin.js';
-import { integer } from './wording.js';
+import { TestContext } from './test-context.js';
 
 export interface QuickTestRequest extends EngineWish {
   readonly family: Pick<Family, 'build' | 'twin'>;
@@ -149,7 +144,7 @@ async function testOn(
   if (reason && twin && request.keepsOutput) throw savesTwin(reason, need, usable);
   const weights = twin ? undefined : request.weights;
   const ids = idsFor(request, size, ran);
-  const subject = new Subject({
+  const context = new TestContext({
     model: ran,
     weights: weights ?? randomWeights(ran, seed),
     engine,
@@ -163,8 +158,8 @@ async function testOn(
     fits(streamedNeed(ran, { ...size, batch: size.batch + rows }, name), usable);
   const { results, output } =
     mode === 'streamed'
-      ? await streamed(subject, request, roomFor)
-      : await atOnce(subject, request);
+      ? await streamed(context, request, roomFor)
+      : await atOnce(context, request);
   const test: QuickTest = {
     mode,
     parameters: countParameters(model).parameters,
@@ -184,7 +179,7 @@ async function testOn(
       need,
       usableBytes: usable,
       predictedBytes: mode === 'streamed' ? null : ranNeed.totalBytes,
-      peakBytes: subject.peakBytes ?? peakBytes(),
+      peakBytes: context.peakBytes ?? peakBytes(),
       startBytes,
     },
     checks: results,
@@ -251,30 +246,82 @@ function idsFor({ ids, seed }: QuickTestRequest, size: InputSize, model: Languag
 type Tested = Pick<QuickTestRun, 'output'> & { readonly results: readonly CheckResult[] };
 
 async function atOnce(
-  subject: Subject,
+  context: TestContext,
   { checks, keepsOutput, watch }: QuickTestRequest,
 ): Promise<Tested> {
   const results: CheckResult[] = [];
   try {
     for (const check of checks) {
       watch(`checking ${check}`);
-      results.push(await runCheck(check, subject));
+      results.push(await runCheck(check, context));
     }
-    return { results, output: keepsOutput ? await subject.base() : undefined };
+    return { results, output: keepsOutput ? await context.base() : undefined };
   } finally {
-    await subject.unload();
+    await context.unload();
   }
 }
 
 async function streamed(
-  subject: Subject,
+  context: TestContext,
   { checks, keepsOutput, watch }: QuickTestRequest,
   roomFor: (rows: number) => boolean,
 ): Promise<Tested> {
-  return streamedTest(subject, {
+  return streamedTest(context, {
     checks,
     roomFor,
     keepsBlocks: keepsOutput,
     watch: (layer) => watch(`running ${layer}`),
   });
 }
+
+/**
+ * Writes `logits` [B, T, V], and every block's output `hidden.{i}` [B, T, H], whole or not at all.
+ * @param force Whether to replace a file that exists already.
+ * @throws UserError when the file cannot be written.
+ */
+export async function saveOutput(
+  file: string,
+  force: boolean,
+  { output, blocks }: Pick<RunOutput, 'output' | 'blocks'>,
+): Promise<void> {
+  const hidden = [...blocks.values()].map((value, index) => toWrite(`hidden.${index}`, value));
+  await writeWhole(file, force, (sink) =>
+    writeSafetensors(sink, [toWrite('logits', output), ...hidden]),
+  );
+}
+
+const toWrite = (name: string, { shape, data }: Values): TensorToWrite => ({
+  name,
+  dtype: 'F32',
+  shape,
+  chunks: () => [new Uint8Array(data.buffer, data.byteOffset, data.byteLength)],
+});
+
+/** Runs one check on a model that fits into memory. An error that ends the check alone is its finding. */
+export async function runCheck(name: CheckName, context: TestContext): Promise<CheckResult> {
+  const start = performance.now();
+  const finding = await findingOf(name, context);
+  return { check: name, ...finding, seconds: (performance.now() - start) / 1000 };
+}
+
+async function findingOf(name: CheckName, context: TestContext): Promise<Finding> {
+  const { needs, load } = CHECKS[name];
+  try {
+    const wrong =
+      needs === 'finite logits' ? notComparable((await context.base()).output) : undefined;
+    return wrong ?? (await (await load())(context));
+  } catch (error) {
+    if (!(error instanceof UserError) || endsAll(error)) throw error;
+    return cannotRun(error);
+  }
+}
+
+/** Whether no check after this one could run either. */
+const endsAll = (error: UserError): boolean =>
+  error.code === 'interrupted' || error instanceof DeviceLostError;
+
+const cannotRun = ({ message, suggestion }: UserError): Finding => ({
+  verdict: 'failed',
+  finding: `it could not run: ${message}`,
+  remarks: suggestion === undefined ? [] : [suggestion],
+});

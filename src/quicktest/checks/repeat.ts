@@ -1,12 +1,12 @@
-import { isSame, largestDifference } from './compare.js';
-import type { Finding } from './finding.js';
-import type { Subject } from './subject.js';
-import { differenceText } from './wording.js';
+import { isSame, largestDifference } from '../differences.js';
+import type { Finding } from '../finding.js';
+import type { TestContext } from '../test-context.js';
+import { differenceText } from '../wording.js';
 
 /** Two runs of the same give the same, to the last bit. */
-export async function checkRepeat(subject: Subject): Promise<Finding> {
-  const first = (await subject.base()).output;
-  const second = (await subject.forward(subject.ids)).output;
+export async function checkRepeat(context: TestContext): Promise<Finding> {
+  const first = (await context.base()).output;
+  const second = (await context.forward(context.ids)).output;
   // Two runs that go wrong in the same way are the same, too.
   const difference = isSame(first.data, second.data)
     ? 0

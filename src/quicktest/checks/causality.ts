@@ -1,36 +1,36 @@
-import type { LanguageModel } from '../architecture/layer.js';
-import type { Values } from '../runtime/engine.js';
-import { allowedDifference, largestDifference, positions } from './compare.js';
-import { hasExperts } from './experts.js';
-import { type Finding, skipped } from './finding.js';
-import { limitsOf, withOtherToken } from './ids.js';
-import { explainedInWhole, roundingOf } from './rounding.js';
-import type { Subject } from './subject.js';
-import { differenceText } from './wording.js';
+import type { LanguageModel } from '../../architecture/layer.js';
+import type { Values } from '../../runtime/engine.js';
+import { allowedDifference, largestDifference, positions } from '../differences.js';
+import type { Finding } from '../finding.js';
+import { skipped } from '../finding.js';
+import { limitsOf, withOtherToken } from '../ids.js';
+import { explainedInWhole, hasExperts, roundingOf } from '../rounding.js';
+import type { TestContext } from '../test-context.js';
+import { differenceText } from '../wording.js';
 
 /**
  * Changing token t changes no logit before it: not by a single bit, since the same work is done for both, but for
  * experts, which then are sent other rows.
  */
-export async function checkCausality(subject: Subject): Promise<Finding> {
-  const { ids, model } = subject;
+export async function checkCausality(context: TestContext): Promise<Finding> {
+  const { ids, model } = context;
   if (hasOneToken(model)) return skipped(ONE_TOKEN);
-  const full = await subject.base();
+  const full = await context.base();
   const base = full.output;
   const trials: Trial[] = [];
   for (const position of positionsToTry(ids.tokens)) {
-    const { output } = await subject.forward(withOtherToken(ids, position, limitsOf(model)));
+    const { output } = await context.forward(withOtherToken(ids, position, limitsOf(model)));
     trials.push(trialOf(base, output, position));
   }
-  const usual = usualLeak(subject, base);
+  const usual = usualLeak(context, base);
   const isExplained = !hasExperts(model) || trials.every(({ leak }) => leak <= usual);
   if (isExplained) return judgeTrials(trials, model, usual);
-  const { logits } = await roundingOf(subject, ids, full);
-  return judgeTrials(trials, model, explainedInWhole(base.data, logits, subject.engine.info));
+  const { logits } = await roundingOf(context, ids, full);
+  return judgeTrials(trials, model, explainedInWhole(base.data, logits, context.engine.info));
 }
 
 /** What may change before a token: nothing, unless experts are sent other rows. */
-export const usualLeak = ({ model, engine }: Subject, { data }: Values): number =>
+export const usualLeak = ({ model, engine }: TestContext, { data }: Values): number =>
   hasExperts(model) ? allowedDifference(data, engine.info) : 0;
 
 const ONE_TOKEN = 'a vocabulary of one token has no other to put in its place';

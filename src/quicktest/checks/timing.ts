@@ -1,22 +1,22 @@
 /** How long a forward pass takes, and each of its parts, until what they compute is in the memory of the process. */
-import type { HybridBlock, Layer } from '../architecture/layer.js';
-import { widthAfter } from '../architecture/walk.js';
-import type { Program, RunInput, Values } from '../runtime/engine.js';
-import type { Finding, PartTiming, Timing } from './finding.js';
-import { formsOf } from './forms.js';
-import type { Subject } from './subject.js';
-import { integer } from './wording.js';
+import type { HybridBlock, Layer } from '../../architecture/layer.js';
+import { widthAfter } from '../../architecture/walk.js';
+import { integer } from '../../budget/trace.js';
+import type { Program, RunInput, Values } from '../../runtime/engine.js';
+import type { Finding, PartTiming, Timing } from '../finding.js';
+import { formsOf } from '../memory.js';
+import type { TestContext } from '../test-context.js';
 
 /** Seconds that are spent on timing when nobody says how often. */
 const PATIENCE = 0.5;
 const MOST_REPEATS = 20;
 const FEWEST_REPEATS = 3;
 
-export async function checkTiming(subject: Subject): Promise<Finding> {
-  const whole = await timeWhole(subject);
-  const parts = await timeParts(subject);
+export async function checkTiming(context: TestContext): Promise<Finding> {
+  const whole = await timeWhole(context);
+  const parts = await timeParts(context);
   const { mean, deviation } = whole;
-  const { batch, tokens } = subject.ids;
+  const { batch, tokens } = context.ids;
   const timing: Timing = {
     loadSeconds: whole.loadSeconds,
     warmUps: 1,
@@ -49,19 +49,19 @@ interface Timed {
  * card has yet to compute is waited for. There the program is one that keeps no outputs of blocks, which
  * would be copied too and are no part of a forward pass; the program of the other checks leaves before.
  */
-async function timeWhole(subject: Subject): Promise<Timed & { readonly loadSeconds: number }> {
-  const { engine, model, ids, repeats } = subject;
+async function timeWhole(context: TestContext): Promise<Timed & { readonly loadSeconds: number }> {
+  const { engine, model, ids, repeats } = context;
   if (engine.info.deviceKind === 'cpu') {
-    const whole = await timed(await subject.program(), { ids }, repeats);
-    return { ...whole, loadSeconds: subject.loadSeconds };
+    const whole = await timed(await context.program(), { ids }, repeats);
+    return { ...whole, loadSeconds: context.loadSeconds };
   }
-  await subject.unload();
+  await context.unload();
   const start = performance.now();
   const timeOf = async (program: Program) => {
     const loadSeconds = (performance.now() - start) / 1000;
     return { loadSeconds, ...(await timed(program, { ids }, repeats)) };
   };
-  return subject.with(model, timeOf, { blocks: false });
+  return context.with(model, timeOf, { blocks: false });
 }
 
 /** Runs a program once without a clock, then `repeats` times with one. */
@@ -99,9 +99,9 @@ export async function timed(
 const PART_PATIENCE = 0.02;
 
 /** One block is taken for all of its form: these differ in windows and in the values of their weights. */
-async function timeParts(subject: Subject): Promise<PartTiming[]> {
-  const { model, ids } = subject;
-  const x = await subject.embedded(ids);
+async function timeParts(context: TestContext): Promise<PartTiming[]> {
+  const { model, ids } = context;
+  const x = await context.embedded(ids);
   const parts: Part[] = [
     { layer: model.embedding, input: { ids }, times: 1 },
     ...formsOf(model.blocks).flatMap(({ block, times }) =>
@@ -116,7 +116,7 @@ async function timeParts(subject: Subject): Promise<PartTiming[]> {
   ];
   const timings: PartTiming[] = [];
   for (const { layer, input, times } of parts) {
-    const { median: seconds } = await subject.with(layer, (program) =>
+    const { median: seconds } = await context.with(layer, (program) =>
       timed(program, input, undefined, PART_PATIENCE),
     );
     timings.push({ layer: layer.name, component: layer.component ?? 'other', times, seconds });

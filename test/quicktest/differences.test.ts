@@ -3,7 +3,7 @@ import {
   klDivergence,
   logitDifference,
   relativeDifference,
-} from '../../src/quicktest/divergence.js';
+} from '../../src/quicktest/differences.js';
 
 const floats = (...values: number[]) => Float32Array.from(values);
 const logitsOf = (rows: number[][]) => ({

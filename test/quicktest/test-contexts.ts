@@ -1,15 +1,16 @@
 /** Small models under test, on an engine that can be told to go wrong. */
 import type { LanguageModel } from '../../src/architecture/layer.js';
 import type { Param } from '../../src/architecture/param.js';
-import type { CheckName } from '../../src/quicktest/check.js';
-import { runCheck } from '../../src/quicktest/checks.js';
+import type { CheckName } from '../../src/quicktest/checks.js';
 import { limitsOf, randomIds } from '../../src/quicktest/ids.js';
-import { Subject } from '../../src/quicktest/subject.js';
+import { runCheck } from '../../src/quicktest/index.js';
+import { TestContext } from '../../src/quicktest/test-context.js';
 import type { Engine } from '../../src/runtime/engine.js';
 import type { WeightSource } from '../../src/runtime/weights/random-weights.js';
 import { randomWeights } from '../../src/runtime/weights/random-weights.js';
 import { modelOfConfig } from '../runtime/fixture-models.js';
-import { type Faults, referenceEngine } from '../runtime/reference-engine.js';
+import type { Faults } from '../runtime/reference-engine.js';
+import { referenceEngine } from '../runtime/reference-engine.js';
 
 /** Two blocks, a window that is shorter than the input, and a tied head. */
 export const TINY = {
@@ -25,7 +26,7 @@ export const TINY = {
   tie_word_embeddings: true,
 };
 
-interface SubjectWishes {
+interface ContextWishes {
   readonly config?: Readonly<Record<string, unknown>>;
   readonly model?: LanguageModel;
   readonly faults?: Faults;
@@ -40,7 +41,7 @@ interface SubjectWishes {
   readonly weights?: (model: LanguageModel) => WeightSource;
 }
 
-export function subjectOf({
+export function contextOf({
   config = {},
   model = modelOfConfig({ ...TINY, ...config }),
   faults = {},
@@ -52,8 +53,8 @@ export function subjectOf({
   engine = referenceEngine(faults),
   openOther = async () => referenceEngine(otherFaults, { name: 'tfjs' }),
   openFloat32 = async () => referenceEngine(otherFaults),
-}: SubjectWishes = {}): Subject {
-  return new Subject({
+}: ContextWishes = {}): TestContext {
+  return new TestContext({
     model,
     weights: weights(model),
     engine,
@@ -65,8 +66,8 @@ export function subjectOf({
   });
 }
 
-export const checked = (name: CheckName, wishes?: SubjectWishes) =>
-  runCheck(name, subjectOf(wishes));
+export const checked = (name: CheckName, wishes?: ContextWishes) =>
+  runCheck(name, contextOf(wishes));
 
 /** Random weights, changed as they are read. */
 const changed =

@@ -1,14 +1,14 @@
-import type { Layer } from '../architecture/layer.js';
-import type { Param } from '../architecture/param.js';
-import { elementsIn, neededTensors } from './elements.js';
-import type { Finding } from './finding.js';
-import type { Subject } from './subject.js';
-import { counted, integer } from './wording.js';
+import type { Layer } from '../../architecture/layer.js';
+import type { Param } from '../../architecture/param.js';
+import { counted, integer } from '../../budget/trace.js';
+import type { Finding } from '../finding.js';
+import { elementsIn, neededTensors } from '../memory.js';
+import type { TestContext } from '../test-context.js';
 
 /** The engine was given every value of the description once: what is shared is shared in it too. */
-export async function checkCreated(subject: Subject): Promise<Finding> {
-  const { elements } = await subject.program();
-  return judgeElements(subject.model, elements);
+export async function checkCreated(context: TestContext): Promise<Finding> {
+  const { elements } = await context.program();
+  return judgeElements(context.model, elements);
 }
 
 /** @param elements That the engine received for `layer`. */

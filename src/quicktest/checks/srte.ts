@@ -1,14 +1,16 @@
-import type { LanguageModel, Layer, Srte } from '../architecture/layer.js';
-import type { Param } from '../architecture/param.js';
-import { tensorsOf, walk } from '../architecture/walk.js';
-import type { Ids, Values } from '../runtime/engine.js';
-import type { WeightSource } from '../runtime/weights/random-weights.js';
-import { isSameShape, shapeText } from '../tensor/dtype.js';
-import { isSame, notFinite, statisticsOf } from './compare.js';
-import { type Finding, type Sharing, skipped } from './finding.js';
-import { firstTokens, limitsOf, randomIds } from './ids.js';
-import type { Subject } from './subject.js';
-import { blocksText, counted } from './wording.js';
+import type { LanguageModel, Layer, Srte } from '../../architecture/layer.js';
+import type { Param } from '../../architecture/param.js';
+import { tensorsOf, walk } from '../../architecture/walk.js';
+import { blocksText, counted } from '../../budget/trace.js';
+import type { Ids, Values } from '../../runtime/engine.js';
+import type { WeightSource } from '../../runtime/weights/random-weights.js';
+import { isSameShape, shapeText } from '../../tensor/dtype.js';
+import { isSame, notFinite, statisticsOf } from '../differences.js';
+import type { Finding, Sharing } from '../finding.js';
+import { skipped } from '../finding.js';
+import { firstTokens, limitsOf, randomIds } from '../ids.js';
+import type { TestContext } from '../test-context.js';
+import { notComparable } from './forward.js';
 
 /** Enough tokens to see whose table it is; the first row of sines and cosines is the same for all. */
 const TOKENS = { most: 16, fewest: 2 };
@@ -17,31 +19,33 @@ const TOKENS = { most: 16, fewest: 2 };
  * The encoding's rows are [1, T, H]; and when its table changes, so do the blocks that hold it, each run by
  * itself, and no others.
  */
-export async function checkSrte(subject: Subject): Promise<Finding> {
-  const { model } = subject;
+export async function checkSrte(context: TestContext): Promise<Finding> {
+  const { model } = context;
   const srte = srteOf(model);
   if (!srte) return skipped('the model has no SRTE');
-  const wrong = await wrongRows(subject, srte);
+  const notFiniteLogits = notComparable((await context.base()).output);
+  if (notFiniteLogits) return notFiniteLogits;
+  const wrong = await wrongRows(context, srte);
   if (wrong) return { verdict: 'failed', finding: wrong };
   if (srte.kind === 'srteSincos' && model.positions < TOKENS.fewest) {
     return skipped('the only row is the same whatever the frequencies are');
   }
-  const rows = shapeText([1, subject.ids.tokens, model.norm.weight.elements]);
-  return judgeSharing(rows, await sharingOf(subject, srte));
+  const rows = shapeText([1, context.ids.tokens, model.norm.weight.elements]);
+  return judgeSharing(rows, await sharingOf(context, srte));
 }
 
 /** The one that is shared; else that of the last block, so that taking the first for all does not pass. */
-export function srteOf({ shared, blocks }: LanguageModel): Srte | undefined {
+function srteOf({ shared, blocks }: LanguageModel): Srte | undefined {
   const all = blocks
     .flatMap(walk)
     .flatMap(({ layer }) => (layer.kind === 'hybridBlock' ? [layer.srte] : []));
   return all.find((srte) => shared.includes(srte)) ?? all.at(-1);
 }
 
-async function wrongRows(subject: Subject, srte: Srte): Promise<string | undefined> {
-  const { tokens } = subject.ids;
-  const { output } = await subject.once(srte, { tokens });
-  const expected = [1, tokens, subject.model.norm.weight.elements];
+async function wrongRows(context: TestContext, srte: Srte): Promise<string | undefined> {
+  const { tokens } = context.ids;
+  const { output } = await context.once(srte, { tokens });
+  const expected = [1, tokens, context.model.norm.weight.elements];
   if (!isSameShape(output.shape, expected)) {
     return `the rows of ${srte.name} are ${shapeText(output.shape)}, not ${shapeText(expected)}`;
   }
@@ -49,17 +53,17 @@ async function wrongRows(subject: Subject, srte: Srte): Promise<string | undefin
   return bad > 0 ? `${counted(bad, 'value')} of ${srte.name} are not finite` : undefined;
 }
 
-async function sharingOf(subject: Subject, srte: Srte): Promise<Sharing> {
-  const { model } = subject;
-  const ids = someIds(subject);
-  const { blocks } = await subject.forward(ids);
+async function sharingOf(context: TestContext, srte: Srte): Promise<Sharing> {
+  const { model } = context;
+  const ids = someIds(context);
+  const { blocks } = await context.forward(ids);
   const tables = new Set(tensorsOf(srte));
-  const weights = changed(subject.weights, tables);
-  let input = await subject.embedded(ids);
+  const weights = changed(context.weights, tables);
+  let input = await context.embedded(ids);
   const moved: string[] = [];
   for (const block of model.blocks) {
-    const before = await insideOf(subject, block, input, subject.weights);
-    const after = await insideOf(subject, block, input, weights);
+    const before = await insideOf(context, block, input, context.weights);
+    const after = await insideOf(context, block, input, weights);
     if (after.some((value, at) => !isSame(value, before[at] ?? value))) moved.push(block.name);
     const output = blocks.get(block.name);
     if (!output) throw new Error(`the engine gave no output of ${block.name}`);
@@ -77,7 +81,7 @@ async function sharingOf(subject: Subject, srte: Srte): Promise<Sharing> {
   };
 }
 
-function someIds({ ids, model, seed }: Subject): Ids {
+function someIds({ ids, model, seed }: TestContext): Ids {
   const { most, fewest } = TOKENS;
   if (ids.tokens >= fewest) return firstTokens(ids, Math.min(most, ids.tokens));
   const tokens = Math.min(fewest, model.positions);
@@ -88,8 +92,8 @@ function someIds({ ids, model, seed }: Subject): Ids {
  * All that can be seen of a block: its output may be saturated, or a norm over few values may swallow a change.
  * The same work gives the same bits, so that any other bit is a change.
  */
-const insideOf = (subject: Subject, block: Layer, input: Values, weights: WeightSource) =>
-  subject.with(
+const insideOf = (context: TestContext, block: Layer, input: Values, weights: WeightSource) =>
+  context.with(
     block,
     async (program) => {
       const { output, taps } = await program.run({ inputs: [input] });

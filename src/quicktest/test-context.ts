@@ -11,7 +11,7 @@ import type {
 import type { WeightSource } from '../runtime/weights/random-weights.js';
 import { peakBytes } from './memory.js';
 
-interface SubjectParts {
+interface TestContextParts {
   readonly model: LanguageModel;
   readonly weights: WeightSource;
   readonly engine: Engine;
@@ -28,7 +28,7 @@ interface SubjectParts {
 }
 
 /** The model under test. Its whole program is loaded when first needed and serves several checks. */
-export class Subject {
+export class TestContext {
   readonly model: LanguageModel;
   readonly weights: WeightSource;
   readonly engine: Engine;
@@ -42,7 +42,7 @@ export class Subject {
   #loadSeconds = 0;
   #peakBytes: number | undefined;
 
-  constructor(parts: SubjectParts) {
+  constructor(parts: TestContextParts) {
     this.model = parts.model;
     this.weights = parts.weights;
     this.engine = parts.engine;

@@ -1,23 +1,24 @@
-import { UserError } from '../errors.js';
-import type { Program, Values } from '../runtime/engine.js';
-import { DeviceLostError } from '../runtime/engine.js';
-import { relativeLimit } from './compare.js';
-import { type LogitDifference, logitDifference } from './divergence.js';
-import { hasExperts } from './experts.js';
-import { type Finding, type Spent, skipped } from './finding.js';
-import type { Subject } from './subject.js';
+import { UserError } from '../../errors.js';
+import type { Program, Values } from '../../runtime/engine.js';
+import { DeviceLostError } from '../../runtime/engine.js';
+import type { LogitDifference } from '../differences.js';
+import { logitDifference, relativeLimit } from '../differences.js';
+import type { Finding, Spent } from '../finding.js';
+import { skipped } from '../finding.js';
+import { hasExperts } from '../rounding.js';
+import type { TestContext } from '../test-context.js';
+import { differenceText } from '../wording.js';
 import { timed } from './timing.js';
-import { differenceText } from './wording.js';
 
 /** The model beside itself in float32, on the same engine and device: what float16 costs, and what it saves. */
-export async function checkFloat16(subject: Subject): Promise<Finding> {
-  const { info } = subject.engine;
+export async function checkFloat16(context: TestContext): Promise<Finding> {
+  const { info } = context.engine;
   if (info.compute === 'f32')
     return skipped('nothing is computed in float16: that takes --compute f16');
-  await subject.unload();
-  const half = await subject.with(subject.model, (program) => measured(subject, program), APART);
+  await context.unload();
+  const half = await context.with(context.model, (program) => measured(context, program), APART);
   try {
-    return judge(subject, half, await inFloat32(subject));
+    return judge(context, half, await inFloat32(context));
   } catch (error) {
     if (!(error instanceof UserError) || endsAll(error)) throw error;
     return {
@@ -41,7 +42,7 @@ interface Measured {
 }
 
 async function measured(
-  { ids, repeats }: Pick<Subject, 'ids' | 'repeats'>,
+  { ids, repeats }: Pick<TestContext, 'ids' | 'repeats'>,
   program: Program,
 ): Promise<Measured> {
   const { output: logits } = await program.run({ ids });
@@ -49,12 +50,12 @@ async function measured(
   return { logits, spent: { weightBytes: program.weightBytes, meanSeconds } };
 }
 
-async function inFloat32(subject: Subject): Promise<Measured> {
-  const engine = await subject.openFloat32();
+async function inFloat32(context: TestContext): Promise<Measured> {
+  const engine = await context.openFloat32();
   try {
-    const program = await engine.load(subject.model, subject.weights, APART);
+    const program = await engine.load(context.model, context.weights, APART);
     try {
-      return await measured(subject, program);
+      return await measured(context, program);
     } finally {
       await program.release();
     }
@@ -63,7 +64,7 @@ async function inFloat32(subject: Subject): Promise<Measured> {
   }
 }
 
-function judge({ model, engine }: Subject, half: Measured, full: Measured): Finding {
+function judge({ model, engine }: TestContext, half: Measured, full: Measured): Finding {
   const { info } = engine;
   const limit = relativeLimit(info);
   const logits = logitDifference(full.logits, half.logits);

@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import { countParameters } from '../../src/budget/parameters.js';
-import { traceOf } from '../../src/quicktest/trace.js';
-import { publishedConfig } from '../budget/published-models.js';
+import { traceOf } from '../../src/budget/trace.js';
 import { hybridCases } from '../fixtures.js';
+import { TINY } from '../quicktest/test-contexts.js';
 import { modelOfConfig } from '../runtime/fixture-models.js';
-import { TINY } from './subjects.js';
+import { publishedConfig } from './published-models.js';
 
 const SIZE = { batch: 2, tokens: 5 };
 

@@ -1,34 +1,37 @@
-import { UserError } from '../errors.js';
-import type { Engine, RunOutput, Values } from '../runtime/engine.js';
-import { ENGINES } from '../runtime/engine.js';
-import { type Arithmetic, allowedDifference, largestDifference } from './compare.js';
-import { type BlockDifference, type Finding, skipped } from './finding.js';
-import { eachBlock, explainedInWhole, type Rounding, roundingOf, unexplained } from './rounding.js';
-import type { Subject } from './subject.js';
-import { differenceText } from './wording.js';
+import { UserError } from '../../errors.js';
+import type { Engine, RunOutput, Values } from '../../runtime/engine.js';
+import { ENGINES } from '../../runtime/engine.js';
+import type { Arithmetic } from '../differences.js';
+import { allowedDifference, largestDifference } from '../differences.js';
+import type { BlockDifference, Finding } from '../finding.js';
+import { skipped } from '../finding.js';
+import type { Rounding } from '../rounding.js';
+import { eachBlock, explainedInWhole, roundingOf, unexplained } from '../rounding.js';
+import type { TestContext } from '../test-context.js';
+import { differenceText } from '../wording.js';
 
 /** Another engine gives the same logits and the same output of every block. */
-export async function checkAcross(subject: Subject): Promise<Finding> {
-  const own = await subject.base();
-  await subject.unload();
+export async function checkAcross(context: TestContext): Promise<Finding> {
+  const own = await context.base();
+  await context.unload();
   let other: Engine | undefined;
   let theirs: RunOutput;
   try {
-    other = await subject.openOther();
-    theirs = await runOn(other, subject);
+    other = await context.openOther();
+    theirs = await runOn(other, context);
   } catch (error) {
     await other?.close();
     if (error instanceof UserError && error.code !== 'interrupted') return noOpinion(error, other);
     throw error;
   }
   try {
-    return await compare(subject, own, { engine: other, output: theirs });
+    return await compare(context, own, { engine: other, output: theirs });
   } finally {
     await other.close();
   }
 }
 
-async function runOn(engine: Engine, { model, weights, ids }: Subject): Promise<RunOutput> {
+async function runOn(engine: Engine, { model, weights, ids }: TestContext): Promise<RunOutput> {
   const program = await engine.load(model, weights);
   try {
     return await program.run({ ids });
@@ -51,21 +54,21 @@ interface Opinion {
 }
 
 async function compare(
-  subject: Subject,
+  context: TestContext,
   own: RunOutput,
   { engine, output }: Opinion,
 ): Promise<Finding> {
   const pairs = pairsOf(own, output);
-  const { info } = subject.engine;
+  const { info } = context.engine;
   const compared = pairs.map((pair) => comparedWith(pair, undefined, info));
   if (compared.every(({ difference, limit }) => difference <= limit)) {
     return judge(titleOf(engine), compared, undefined);
   }
-  const rounding = await roundingOf(subject, subject.ids, own);
+  const rounding = await roundingOf(context, context.ids, own);
   return judge(
     titleOf(engine),
     pairs.map((pair) => comparedWith(pair, rounding, info)),
-    unexplained(await blockByBlock(subject, own, engine)),
+    unexplained(await blockByBlock(context, own, engine)),
   );
 }
 
@@ -114,13 +117,13 @@ function comparedWith(
 
 /** Both engines, given the same. */
 function blockByBlock(
-  subject: Subject,
+  context: TestContext,
   { blocks }: RunOutput,
   other: Engine,
 ): Promise<BlockDifference[]> {
-  const { model, weights, ids } = subject;
+  const { model, weights, ids } = context;
   const layers = [...model.blocks, model.norm, model.head, ...model.logitSteps];
-  return eachBlock(subject, layers, { ids, blocks }, async (layer, input, output) => {
+  return eachBlock(context, layers, { ids, blocks }, async (layer, input, output) => {
     const program = await other.load(layer, weights);
     const theirs = await program.run({ inputs: [input] });
     await program.release();

@@ -2,27 +2,27 @@
  * The flow of shapes through a model: what each step does, what comes out of it and what it holds. From the
  * description alone. Shapes: B batch, T tokens, H hidden, D inner.
  */
-import {
-  ACTIVATIONS,
-  type Alignment,
-  type Attention,
-  type FusedProjection,
-  type Gate,
-  type GatedMlp,
-  type HeadSpan,
-  type HybridBlock,
-  type LanguageModel,
-  type LatentAttention,
-  type Layer,
-  type Mamba,
-  type MixtureOfExperts,
-  type Projection,
-  type Residual,
-  type RmsNorm,
-  type Rotary,
-  type Router,
-  type Srte,
+import type {
+  Alignment,
+  Attention,
+  FusedProjection,
+  Gate,
+  GatedMlp,
+  HeadSpan,
+  HybridBlock,
+  LanguageModel,
+  LatentAttention,
+  Layer,
+  Mamba,
+  MixtureOfExperts,
+  Projection,
+  Residual,
+  RmsNorm,
+  Rotary,
+  Router,
+  Srte,
 } from '../architecture/layer.js';
+import { ACTIVATIONS } from '../architecture/layer.js';
 import {
   expertInner,
   expertLayers,
@@ -33,8 +33,12 @@ import {
   widthAfter,
 } from '../architecture/walk.js';
 import type { Shape } from '../tensor/dtype.js';
-import type { InputSize } from './ids.js';
-import { blocksText, counted, integer } from './wording.js';
+
+/** Sequences, and tokens in each. */
+interface TokenGrid {
+  readonly batch: number;
+  readonly tokens: number;
+}
 
 export interface TraceStep {
   /** Path of the layer, or what the step is when no layer of its own does it. */
@@ -49,7 +53,7 @@ export interface TraceStep {
 }
 
 /** Every step of a forward pass. Blocks that are alike are told once. */
-export function traceOf(model: LanguageModel, setting: InputSize): TraceStep[] {
+export function traceOf(model: LanguageModel, setting: TokenGrid): TraceStep[] {
   return new Tracer(setting).model(model);
 }
 
@@ -70,7 +74,7 @@ class Tracer {
   /** Tensors that have been told of. */
   readonly #told = new Set<unknown>();
 
-  constructor({ batch, tokens }: InputSize) {
+  constructor({ batch, tokens }: TokenGrid) {
     this.#batch = batch;
     this.#tokens = tokens;
     this.#lead = [batch, tokens];
@@ -472,3 +476,24 @@ function scoresText({ scale, headDim, softcap, alibi }: Attention): string {
 const hasHeads = ({ heads }: HeadSpan) => heads > 0;
 const spanText = ({ heads, window }: HeadSpan) =>
   `${counted(heads, 'head')} ${window === undefined ? 'global' : `${window.rule} (${integer(window.tokens)})`}`;
+
+/** `3 layers`, `1 layer`. */
+export const counted = (number: number, what: string): string =>
+  `${integer(number)} ${what}${number === 1 ? '' : 's'}`;
+
+/** `16,384`. */
+export const integer = (number: number): string => number.toLocaleString('en-US');
+
+/** `layers.0–31`, `layers.0, 2`: the names of some blocks. */
+export function blocksText(names: readonly string[]): string {
+  const numbers = names.map((name) => Number(name.slice(name.lastIndexOf('.') + 1)));
+  const [first = ''] = names;
+  const prefix = first.slice(0, first.lastIndexOf('.') + 1);
+  const runs: [number, number][] = [];
+  for (const number of numbers) {
+    const last = runs.at(-1);
+    if (last && last[1] === number - 1) last[1] = number;
+    else runs.push([number, number]);
+  }
+  return `${prefix}${runs.map(([from, to]) => (from === to ? from : `${from}–${to}`)).join(', ')}`;
+}

@@ -1,0 +1,143 @@
+/** Where the first value appears that is not finite: the model is run layer by layer until one shows it. */
+import type { Layer } from '../../architecture/layer.js';
+import type { Param } from '../../architecture/param.js';
+import { stagesOf, tensorsOf } from '../../architecture/walk.js';
+import { counted, integer } from '../../budget/trace.js';
+import type { Compute, RunInput, Values } from '../../runtime/engine.js';
+import type { WeightSource } from '../../runtime/weights/random-weights.js';
+import { isSameShape, shapeText } from '../../tensor/dtype.js';
+import { isAllFinite, notFinite, statisticsOf } from '../differences.js';
+import type { Finding, Origin } from '../finding.js';
+import type { TestContext } from '../test-context.js';
+
+/** Undefined when the layers, run one by one, are all finite. */
+export async function originOf(context: TestContext): Promise<Origin | undefined> {
+  const { model, ids } = context;
+  let input: RunInput = { ids };
+  for (const layer of stagesOf(model)) {
+    const { output } = await context.once(layer, input);
+    if (!isAllFinite(output)) return originIn(context, layer, input);
+    input = { inputs: [output] };
+  }
+  return undefined;
+}
+
+/** Where in a layer that gives something not finite that begins. Runs it with a look at everything inside. */
+export async function originIn(
+  context: Pick<TestContext, 'once' | 'weights'>,
+  layer: Layer,
+  input: RunInput,
+): Promise<Origin | undefined> {
+  // A bad weight is the better answer: it is where the mistake lies, and not only where it shows.
+  const weight = badWeight(layer, context.weights);
+  if (weight) return weight;
+  const { output, taps } = await context.once(layer, input, { taps: true });
+  return firstBad(new Map([...taps, [layer.name, output]]));
+}
+
+/** The taps come in the order in which they were computed. */
+function firstBad(taps: ReadonlyMap<string, Values>): Origin | undefined {
+  let after: string | undefined;
+  for (const [tensor, { shape, data }] of taps) {
+    const statistics = statisticsOf(data);
+    if (notFinite(statistics) > 0) {
+      return { tensor, kind: 'value', shape, statistics, ...(after !== undefined && { after }) };
+    }
+    after = tensor;
+  }
+  return undefined;
+}
+
+function badWeight(layer: Layer, weights: WeightSource): Origin | undefined {
+  for (const tensor of tensorsOf(layer)) {
+    const statistics = tensor.role === 'parameter' ? weightStatistics(tensor, weights) : undefined;
+    if (statistics) return { tensor: tensor.name, kind: 'weight', shape: tensor.shape, statistics };
+  }
+  return undefined;
+}
+
+/** Of a weight in which something is not finite; undefined for all others. */
+function weightStatistics(tensor: Param, weights: WeightSource) {
+  const values = new Float32Array(tensor.elements);
+  weights.read(tensor, 0, values);
+  const statistics = statisticsOf(values);
+  return notFinite(statistics) > 0 ? statistics : undefined;
+}
+
+/** Logits [B, T, V], all of them finite. When they are not, the model is searched for where that begins. */
+export async function checkForward(context: TestContext): Promise<Finding> {
+  const { output } = await context.base();
+  return judgeLogits(context, output, () => originOf(context));
+}
+
+/** @param search Finds where the first value appeared that is not finite. */
+export async function judgeLogits(
+  { ids, model, engine }: Pick<TestContext, 'ids' | 'model' | 'engine'>,
+  logits: Values,
+  search: () => Promise<Origin | undefined>,
+): Promise<Finding> {
+  const expected = [ids.batch, ids.tokens, model.head.weight.shape[0] ?? 0];
+  if (!isSameShape(logits.shape, expected)) {
+    return {
+      verdict: 'failed',
+      finding: `the logits are ${shapeText(logits.shape)}, not ${shapeText(expected)}`,
+    };
+  }
+  const statistics = statisticsOf(logits.data);
+  const bad = notFinite(statistics);
+  const measure = { what: NOT_FINITE, value: bad, limit: 0 };
+  if (bad === 0) {
+    const finding = `logits ${shapeText(expected)}, all finite`;
+    return { verdict: 'passed', finding, measure, details: { statistics } };
+  }
+  const origin = await search();
+  return {
+    verdict: 'failed',
+    finding: notFiniteText(bad, logits),
+    measure,
+    remarks: [...(origin ? [originText(origin)] : []), ...REMEDIES[engine.info.compute]],
+    details: { statistics, ...(origin && { origin }) },
+  };
+}
+
+/** That logits are no numbers, for what would compare them; undefined when they are. */
+export function notComparable(logits: Values): Finding | undefined {
+  if (isAllFinite(logits)) return undefined;
+  const bad = notFinite(statisticsOf(logits.data));
+  return {
+    verdict: 'failed',
+    finding: `${notFiniteText(bad, logits)}: there is nothing to compare`,
+    measure: { what: NOT_FINITE, value: bad, limit: 0 },
+  };
+}
+
+/** What may help, by what products are computed in. */
+const REMEDIES: Readonly<Record<Compute, readonly string[]>> = {
+  f32: [],
+  f16: [
+    'float16 ends at 65,504, beyond which it is infinite; --compute f32 tells whether that is all',
+  ],
+};
+
+const NOT_FINITE = 'values that are not finite';
+
+const notFiniteText = (bad: number, { data }: Values) =>
+  `${integer(bad)} of ${counted(data.length, 'logit')} are not finite`;
+
+function originText({ tensor, kind, shape, statistics, after }: Origin): string {
+  const { nan, positiveInfinity, negativeInfinity, min, max } = statistics;
+  const infinite = positiveInfinity + negativeInfinity;
+  const counts = [
+    ...(nan > 0 ? [`${integer(nan)} NaN`] : []),
+    ...(infinite > 0 ? [`${integer(infinite)} infinite`] : []),
+  ].join(' and ');
+  const elements = shape.reduce((product, size) => product * size, 1);
+  const rest =
+    min === null || max === null
+      ? ''
+      : `; the others go from ${min.toPrecision(3)} to ${max.toPrecision(3)}`;
+  const from = after === undefined ? 'in' : `after ${after}, which is finite, and no later than in`;
+  const what =
+    kind === 'weight' ? `the weight ${tensor} holds` : `it begins ${from} ${tensor}, with`;
+  return `${what} ${counts} among ${counted(elements, 'value')} ${shapeText(shape)}${rest}`;
+}
