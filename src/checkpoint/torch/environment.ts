@@ -1,7 +1,7 @@
 import type { StoredTensor } from '../stored-tensor.js';
 import { explainGlobal, type Meaning, meaningOf } from './globals.js';
 import { opaque } from './pickle.js';
-import { type Environment, isHashable, isKind, nameOf } from './pickle-machine.js';
+import { type Environment, isKey, isKind, nameOf } from './pickle-machine.js';
 import type { Refuse, Storages } from './storages.js';
 import { Members, Table } from './tables.js';
 import { buildTensor, checkGradient } from './tensors.js';
@@ -125,8 +125,8 @@ function dictFrom(
 
 function setFrom(type: 'set' | 'frozenset', args: Tuple, refuseArguments: RefuseArguments): Value {
   const [source = null] = args.items;
-  if (args.items.length !== 1 || !isKind(source, 'list') || !source.items.every(isHashable)) {
-    return refuseArguments('called with something else than one list of what can be hashed');
+  if (args.items.length !== 1 || !isKind(source, 'list') || !source.items.every(isKey)) {
+    return refuseArguments('called with something else than one list of what can be a member');
   }
   return { kind: 'set', type, items: new Members(source.items) };
 }
