@@ -57,12 +57,12 @@ describe('measureText', () => {
     [
       'a vocabulary of 600,001 tokens',
       `{"model": {"vocab": {${Array.from({ length: 600_001 }, (_, id) => `"${id}":${id}`)}}}}`,
-      'expected at most 600000 tokens',
+      'is not a tokenizer: expected at most 600000 tokens',
     ],
     [
       'as many tokens with scores',
       `{"model":{"vocab":[${'["a",0],'.repeat(600_001)}["b",0]]}}`,
-      'expected at most 600000 tokens',
+      'is not a tokenizer: expected at most 600000 tokens',
     ],
     ['no text', Buffer.from([0xff, 0xfe, 0x00]), 'is not UTF-8 text'],
   ])('refuses %s for a tokenizer', async (_, content, message) => {
