@@ -27,7 +27,7 @@ export function groupTensors(tensors: ReadonlyMap<string, StoredTensor>): Tensor
   const turns = new Map<string, number>();
   for (const part of partsOf(tensors)) {
     if (!turns.has(part.name)) turns.set(part.name, turns.size);
-    const form = JSON.stringify([part.name, part.layer !== undefined && formOf(part.members)]);
+    const form = `${part.name.length} ${part.name}${part.layer === undefined ? '' : formOf(part.members)}`;
     const others = alike.get(form);
     if (others) others.push(part);
     else alike.set(form, [part]);
@@ -60,23 +60,32 @@ function partsOf(tensors: ReadonlyMap<string, StoredTensor>): Iterable<Part> {
   return parts.values();
 }
 
-/** As layers are numbered: without leading zeros, and not beyond 99,999. */
-const LAYER_NUMBER = /^(?:0|[1-9]\d{0,4})$/;
+/** The first part that is a number as layers are numbered: without leading zeros, and not beyond 99,999. */
+const LAYER_NUMBER = /(?:^|\.)(0|[1-9]\d{0,4})(?=\.|$)/;
 
 function splitName(fullName: string): { name: string; layer: number | undefined; rest: string } {
-  const parts = fullName.split('.');
-  const at = parts.findIndex((part) => LAYER_NUMBER.test(part));
-  const end = at < 0 ? Math.max(1, Math.min(2, parts.length - 1)) : at;
-  return {
-    name: parts.slice(0, end).join('.'),
-    layer: at < 0 ? undefined : Number(parts[at]),
-    rest: parts.slice(at < 0 ? end : at + 1).join('.'),
-  };
+  const found = LAYER_NUMBER.exec(fullName);
+  if (found) {
+    return {
+      name: fullName.slice(0, found.index),
+      layer: Number(found[1]),
+      rest: fullName.slice(found.index + found[0].length + 1),
+    };
+  }
+  const dot = fullName.indexOf('.');
+  const second = fullName.indexOf('.', dot + 1);
+  const end = dot < 0 || second < 0 ? dot : second;
+  return end < 0
+    ? { name: fullName, layer: undefined, rest: '' }
+    : { name: fullName.slice(0, end), layer: undefined, rest: fullName.slice(end + 1) };
 }
 
 /** The same for layers whose tensors have the same names, dtypes and shapes, in any order. */
-const formOf = (members: Part['members']): readonly string[] =>
-  members.map(({ rest, tensor }) => JSON.stringify([rest, tensor.dtype, tensor.shape])).sort();
+const formOf = (members: Part['members']): string =>
+  members
+    .map(({ rest, tensor }) => ` ${rest.length} ${rest}${tensor.dtype} ${tensor.shape}`)
+    .sort()
+    .join('');
 
 /** Of parts that are alike. */
 function groupOf(parts: readonly Part[]): TensorGroup {

@@ -8,21 +8,44 @@ export interface NamedView {
   readonly names: readonly [string, ...string[]];
 }
 
+type View = { readonly tensor: StoredTensor; readonly names: [string, ...string[]] };
+
+/** Views of the tensors that were asked for before. An index is never changed once it is read. */
+const known = new WeakMap<ReadonlyMap<string, StoredTensor>, readonly NamedView[]>();
+
 /** The tensors of a checkpoint, each once: the same view of the same storage is one (`isSameView`). */
-export function viewsOf(tensors: ReadonlyMap<string, StoredTensor>): NamedView[] {
-  const storages = new Map<StoredBytes, number>();
-  const views = new Map<string, { tensor: StoredTensor; names: [string, ...string[]] }>();
-  for (const [name, tensor] of tensors) {
-    const { storage, dtype, offset, shape, strides } = tensor;
-    const number = storages.get(storage) ?? storages.size;
-    storages.set(storage, number);
-    const key = `${number} ${dtype} ${offset} ${shape} ${strides}`;
-    const known = views.get(key);
-    if (known) known.names.push(name);
-    else views.set(key, { tensor, names: [name] });
-  }
-  return [...views.values()];
+export function viewsOf(tensors: ReadonlyMap<string, StoredTensor>): readonly NamedView[] {
+  const found = known.get(tensors) ?? findViews(tensors);
+  known.set(tensors, found);
+  return found;
 }
+
+function findViews(tensors: ReadonlyMap<string, StoredTensor>): View[] {
+  const views: View[] = [];
+  /** The only view of a storage, or all by their keys: most storages have one, which needs no key. */
+  const storages = new Map<StoredBytes, View | Map<string, View>>();
+  for (const [name, tensor] of tensors) {
+    const others = storages.get(tensor.storage);
+    const same =
+      others && (others instanceof Map ? others : new Map([[keyOf(others.tensor), others]]));
+    const key = same ? keyOf(tensor) : '';
+    const first = same?.get(key);
+    if (first) {
+      first.names.push(name);
+    } else {
+      const view: View = { tensor, names: [name] };
+      views.push(view);
+      if (!same) storages.set(tensor.storage, view);
+      else same.set(key, view);
+    }
+    if (same && same !== others) storages.set(tensor.storage, same);
+  }
+  return views;
+}
+
+/** Equal for the same views of one storage. */
+const keyOf = ({ dtype, offset, shape, strides }: StoredTensor): string =>
+  `${dtype} ${offset} ${shape} ${strides}`;
 
 /** Bytes of the tensors when contiguous. */
 export const bytesOfViews = (views: readonly NamedView[]): number =>

@@ -107,10 +107,16 @@ export function summarise(
     shared: sharingsOf(views),
     content: Object.fromEntries(describeContent(content)),
     warnings,
-    tensors: Object.fromEntries(
-      Array.from(chosen, ([name, tensor]) => [name, describeTensor(tensor, measured.get(name))]),
-    ),
+    tensors: Object.fromEntries(described(chosen, measured)),
   };
+}
+
+/** Pairs for an object, one after the other: a list of them all would take as much memory again. */
+function* described(
+  tensors: ReadonlyMap<string, StoredTensor>,
+  measured: ReadonlyMap<string, Measurement>,
+): Generator<[string, TensorSummary]> {
+  for (const [name, tensor] of tensors) yield [name, describeTensor(tensor, measured.get(name))];
 }
 
 function describeTensor(tensor: StoredTensor, measured?: Measurement): TensorSummary {

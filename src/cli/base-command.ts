@@ -3,7 +3,7 @@ import type { Problem } from '../errors.js';
 import { refuseModelFile } from '../files/inputs.js';
 import { printable } from '../report/kit/cells.js';
 import type { Format, Report } from '../report/kit/report.js';
-import { toJson } from '../report/render/render.js';
+import { jsonPieces } from '../report/render/render.js';
 import { baseFlags } from './flags.js';
 import { isStdout, writeStdout, writeText } from './output.js';
 import { renderOptions } from './terminal.js';
@@ -42,7 +42,10 @@ export abstract class BaseCommand extends Command {
     const format = formatOf(flags);
     if (format === 'json') {
       const isAdded = this.#warnings.length > 0 && !('warnings' in result);
-      await this.write(flags, toJson(isAdded ? { ...result, warnings: this.#warnings } : result));
+      await this.write(
+        flags,
+        jsonPieces(isAdded ? { ...result, warnings: this.#warnings } : result),
+      );
       return result;
     }
     const { render } = await import('../report/render/render.js');
@@ -54,7 +57,7 @@ export abstract class BaseCommand extends Command {
   }
 
   /** Writes text that is the answer: to stdout, or to the file that `-o` names. */
-  protected async write(flags: OutputFlags, text: string): Promise<void> {
+  protected async write(flags: OutputFlags, text: string | Iterable<string>): Promise<void> {
     if (isStdout(flags.output)) return writeStdout(text);
     refuseModelFile(flags.output);
     await writeText(flags.output, text, flags.force);

@@ -9,6 +9,9 @@ interface ParsedTokenizer {
   readonly vocabulary: number;
 }
 
+/** The tokenizer with the shortest tokens of all large ones, LaBSE, has half a million in 10 MB. */
+const MAX_TOKENS = { small: 600_000, perByte: 1 / 40 };
+
 /** Most unused ids below the highest. Some tokenizers reserve a few hundred. */
 const MAX_UNUSED_IDS = 100_000;
 
@@ -28,6 +31,11 @@ export function parseTokenizer(text: string, file: string, measured: string): Pa
     new UserError('refused-file', `${file} is not a tokenizer: ${what}`, {
       suggestion: 'give the tokenizer.json of a model',
     });
+  const mostTokens = Math.max(MAX_TOKENS.small, Math.floor(MAX_TOKENS.perByte * text.length));
+  // Each key has a colon, and each token with a score or merge of two tokens a bracket.
+  if (isMoreOften(':', text, mostTokens) || isMoreOften('[', text, mostTokens)) {
+    throw refuse(`expected at most ${mostTokens} tokens, and as many merges`);
+  }
   let content: unknown;
   try {
     content = JSON.parse(text);
@@ -40,29 +48,26 @@ export function parseTokenizer(text: string, file: string, measured: string): Pa
   const { added_tokens: added = [] } = content;
   if (!isMapping(vocab) && !Array.isArray(vocab)) throw refuse('expected "vocab" in "model"');
   if (!Array.isArray(added)) throw refuse('expected a list for "added_tokens"');
-  const tokens = new Map<unknown, unknown>();
-  // The id of a token in a list is its position.
-  if (Array.isArray(vocab)) {
-    for (const [id, entry] of vocab.entries()) {
-      if (!Array.isArray(entry)) throw refuse(`expected a token with its score at "vocab" ${id}`);
-      tokens.set(entry[0], id);
-    }
-  } else {
-    for (const token of Object.keys(vocab)) tokens.set(token, vocab[token]);
-  }
+  // The id of a token in a list is its position. A look-up of each token would cost more than all else here.
+  const ids: readonly unknown[] = Array.isArray(vocab) ? vocab : Object.values(vocab);
+  const listed = Array.isArray(vocab) ? tokensOf(vocab, refuse) : undefined;
+  const isKnown = (token: string) => (listed ? listed.has(token) : Object.hasOwn(vocab, token));
+  const more = new Set<string>();
   for (const token of added) {
     if (!isMapping(token)) throw refuse('expected mappings in "added_tokens"');
-    tokens.set(token.content, token.id);
+    if (typeof token.content !== 'string') throw refuse('expected a text for every token');
+    if (!isKnown(token.content)) more.add(token.content);
   }
-  const most = tokens.size + MAX_UNUSED_IDS;
-  for (const [token, id] of tokens) {
-    if (typeof token !== 'string') throw refuse('expected a text for every token');
-    if (!Number.isInteger(id) || (id as number) < 0 || (id as number) > most) {
-      throw refuse(
-        `expected ids from 0 to ${most} for ${tokens.size} tokens, found ${shown(id)} for ${shown(token)}`,
-      );
-    }
-  }
+  const vocabulary = (listed?.size ?? ids.length) + more.size;
+  const most = vocabulary + MAX_UNUSED_IDS;
+  const check = (id: unknown, token: () => unknown) => {
+    if (Number.isInteger(id) && (id as number) >= 0 && (id as number) <= most) return;
+    throw refuse(
+      `expected ids from 0 to ${most} for ${vocabulary} tokens, found ${shown(id)} for ${shown(token())}`,
+    );
+  };
+  if (!listed) for (const [at, id] of ids.entries()) check(id, () => Object.keys(vocab)[at]);
+  for (const token of added) check(token.id, () => token.content);
   const { normalizer, pre_tokenizer: preTokenizer } = content;
   const length = added.reduce(
     (sum, token) => sum + decomposedLength(String(token.content)),
@@ -81,8 +86,28 @@ export function parseTokenizer(text: string, file: string, measured: string): Pa
   // Both come after the cut: special tokens, and the way back to a text.
   return {
     content: { ...content, post_processor: null, decoder: null },
-    vocabulary: tokens.size,
+    vocabulary,
   };
+}
+
+/** Whether a text contains a character more often than `most` times. */
+function isMoreOften(character: string, text: string, most: number): boolean {
+  let count = 0;
+  for (let at = text.indexOf(character); at >= 0; at = text.indexOf(character, at + 1)) {
+    if (++count > most) return true;
+  }
+  return false;
+}
+
+/** The tokens of a list of tokens with their scores. */
+function tokensOf(vocab: readonly unknown[], refuse: (what: string) => UserError): Set<string> {
+  const tokens = new Set<string>();
+  for (const [id, entry] of vocab.entries()) {
+    if (!Array.isArray(entry)) throw refuse(`expected a token with its score at "vocab" ${id}`);
+    if (typeof entry[0] !== 'string') throw refuse('expected a text for every token');
+    tokens.add(entry[0]);
+  }
+  return tokens;
 }
 
 const isMapping = (value: unknown): value is Readonly<Record<string, unknown>> =>

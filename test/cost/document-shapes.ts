@@ -194,7 +194,7 @@ export const DOCUMENT_SHAPES: readonly Shape[] = [
     commands: commands(TOKENIZE),
     ...(sizes && { sizes }),
   })),
-  { name: 'a pipe named config.yaml', sizes: ONCE, make: pipe('config.yaml'), commands: DOCUMENT },
+  // Only a pipe that is found: the command waits for the writer of one that the user names.
   {
     name: 'a folder with a pipe named config.json',
     sizes: ONCE,

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { toJson } from '../../src/report/render/render.js';
+import { jsonPieces, toJson } from '../../src/report/render/render.js';
 
 describe('toJson', () => {
   it('indents by two spaces and ends with a newline', () => {
@@ -64,6 +64,31 @@ describe('toJson', () => {
         expect(toJson(value)).toBe(toJson(plain));
       }),
     );
+  });
+});
+
+describe('jsonPieces', () => {
+  const whole = (value: object) => [...jsonPieces(value)].join('');
+
+  it('has the text of toJson', () => {
+    expect(whole({})).toBe(toJson({}));
+    expect(whole({ a: undefined })).toBe(toJson({ a: undefined }));
+    fc.assert(
+      fc.property(fc.dictionary(fc.string(), fc.jsonValue()), (value) => {
+        expect(whole(value)).toBe(toJson(value));
+      }),
+    );
+  });
+
+  it('writes an object of many members in several pieces', () => {
+    const members = Array.from({ length: 2500 }, (_, at) => [
+      `\x9b"${at}`,
+      at < 1100 ? undefined : { at, list: [{}, [at]] },
+    ]);
+    const value = { first: 1, many: Object.fromEntries(members), last: { x: null } };
+    expect(whole(value)).toBe(toJson(value));
+    const lengths = Array.from(jsonPieces(value), ({ length }) => length);
+    expect(Math.max(...lengths)).toBeLessThan(0.8 * toJson(value).length);
   });
 });
 

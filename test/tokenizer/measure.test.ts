@@ -54,6 +54,16 @@ describe('measureText', () => {
     ['a list', '[]', 'is not a tokenizer'],
     ['a config', '{"model_type": "llama"}', 'is not a tokenizer'],
     ['a vocabulary of no kind', '{"model": {"vocab": 7}}', 'is not a tokenizer'],
+    [
+      'a vocabulary of 600,001 tokens',
+      `{"model": {"vocab": {${Array.from({ length: 600_001 }, (_, id) => `"${id}":${id}`)}}}}`,
+      'is not a tokenizer: expected at most 600000 tokens',
+    ],
+    [
+      'as many tokens with scores',
+      `{"model":{"vocab":[${'["a",0],'.repeat(600_001)}["b",0]]}}`,
+      'is not a tokenizer: expected at most 600000 tokens',
+    ],
     ['no text', Buffer.from([0xff, 0xfe, 0x00]), 'is not UTF-8 text'],
   ])('refuses %s for a tokenizer', async (_, content, message) => {
     const place = file('tokenizer.json', content);

@@ -14,7 +14,9 @@ export const METADATA_KEY = '__metadata__';
 const MAX_METADATA = 100_000;
 
 /** The most tensors. The largest models have 100,000, over all their shards. */
-const MAX_TENSORS = 200_000;
+const MAX_TENSORS = { small: 100_000, large: 200_000 };
+/** Bytes up to which a file is small. */
+const SMALL_FILE = 16e6;
 
 /** What a header says. */
 export interface HeaderEntries {
@@ -29,17 +31,18 @@ export function readEntries(file: ByteFile, header: Buffer): HeaderEntries {
   const entries = new TensorEntryReader(scanner, file, LENGTH_FIELD_BYTES + header.length);
   const tensors = new Map<string, StoredTensor>();
   let metadata: Map<string, string> | undefined;
+  const most = file.size < SMALL_FILE ? MAX_TENSORS.small : MAX_TENSORS.large;
   let members = 0;
   for (let more = scanner.open(OBJECT); more; more = scanner.next(OBJECT)) {
     const name = scanner.key();
     if (name === METADATA_KEY) metadata = readMetadata(file.path, scanner);
     else tensors.set(name, entries.read(name));
     members++;
-    if (tensors.size > MAX_TENSORS) {
+    if (tensors.size > most) {
       throw refusal(file.path, {
         rule: 'st-tensors',
         place: tensorPlace(name),
-        message: `the header has more than ${MAX_TENSORS} tensors`,
+        message: `the header has more than ${most} tensors`,
         suggestion: 'save the model in shards',
       });
     }

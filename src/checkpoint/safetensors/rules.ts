@@ -9,7 +9,7 @@ export const SAFETENSORS_RULES = {
   'st-surrogate': 'Escaped surrogates in a string come in pairs.',
   'st-integer': 'Sizes and offsets are plain integers from 0 to 2^53 − 1.',
   'st-padding': 'Only spaces follow the closing brace of a header.',
-  'st-tensors': 'A header has at most 200,000 tensors.',
+  'st-tensors': 'A header has at most 200,000 tensors, in a file below 16 MB at most 100,000.',
   'st-name-length': 'A name, or a key of the metadata, has at most 65,536 bytes in a header.',
   'st-name-twice': 'Each name stands once in a header.',
   'st-metadata-twice': 'Each key stands once in the metadata.',

@@ -8,11 +8,14 @@ import type { ShardIndex } from './index-file.js';
 
 /**
  * The path of every shard by its name, in the index's order.
+ * @param allowed Folders that they may lie in, as `allowedFolders` finds them.
  * @throws UserError when one is missing, or is a link that leads elsewhere.
  */
-export function locateShards(index: ShardIndex): ReadonlyMap<string, string> {
+export function locateShards(
+  index: ShardIndex,
+  allowed: readonly string[],
+): ReadonlyMap<string, string> {
   const folder = dirname(index.path);
-  const allowed = allowedFolders(index);
   const paths = new Map<string, string>();
   const missing: string[] = [];
   for (const name of index.shards.keys()) {
@@ -36,9 +39,14 @@ export function locateShards(index: ShardIndex): ReadonlyMap<string, string> {
  * Checks the place of a shard again, of the file that was opened: a link may have been changed since.
  * @throws UserError when it lies elsewhere, or its path leads to another file.
  */
-export function checkShardPlace(index: ShardIndex, name: string, file: ByteFile): void {
+export function checkShardPlace(
+  index: ShardIndex,
+  allowed: readonly string[],
+  name: string,
+  file: ByteFile,
+): void {
   const target = file.locate();
-  if (!isAllowed(target, allowedFolders(index))) throw outside(index, name, target);
+  if (!isAllowed(target, allowed)) throw outside(index, name, target);
 }
 
 const outside = ({ path }: ShardIndex, name: string, target: string) =>
@@ -49,7 +57,8 @@ const outside = ({ path }: ShardIndex, name: string, target: string) =>
     suggestion: 'put the file itself into the folder',
   });
 
-function allowedFolders({ path }: ShardIndex): readonly string[] {
+/** Where the shards of an index may lie. */
+export function allowedFolders({ path }: ShardIndex): readonly string[] {
   const folder = dirname(path);
   return foldersFor(realPath(folder) ?? folder);
 }

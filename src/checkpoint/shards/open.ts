@@ -5,7 +5,7 @@ import { type OpenedFile, type OpenOptions, openFile } from '../single-file.js';
 import { checkAgreement, checkLikeness } from './agreement.js';
 import { readShardIndex } from './index-file.js';
 import { joined } from './join.js';
-import { checkShardPlace, locateShards } from './locate.js';
+import { allowedFolders, checkShardPlace, locateShards } from './locate.js';
 
 export interface OpenedFiles {
   readonly files: readonly ByteFile[];
@@ -22,8 +22,9 @@ export function openShards(path: string, options: OpenOptions): OpenedFiles {
   const opened: OpenedFile[] = [];
   try {
     const shards = new Map<string, FileIndex>();
-    for (const [name, place] of locateShards(index)) {
-      const check = (file: ByteFile) => checkShardPlace(index, name, file);
+    const allowed = allowedFolders(index);
+    for (const [name, place] of locateShards(index, allowed)) {
+      const check = (file: ByteFile) => checkShardPlace(index, allowed, name, file);
       const shard = openFile(place, options, check);
       opened.push(shard);
       checkAgreement(index, name, shard.index);

@@ -92,35 +92,75 @@ interface SharedParam {
 }
 
 function spread(model: LanguageModel, tensor: number, pipeline: number): Stage[] {
-  const cuts = tensorCuts(model);
-  const embeddings = embeddingsOf(model);
-  const parametersIn = (layers: readonly Layer[]): SharedParam[] =>
-    tensorsIn(layers, 'parameter').map((param) => ({
-      elements: param.elements,
-      isEmbedding: embeddings.has(param),
-      cut: cuts.get(param),
-    }));
+  const shares = sharesOf(model);
+  const { trainedOf, blockSizes } = perGpuOf(model, tensor);
   return Array.from({ length: pipeline }, (_, stage) => {
     const border = (index: number) => Math.floor((model.blocks.length * index) / pipeline);
     const [from, to] = [border(stage), border(stage + 1)];
-    const blocks = model.blocks.slice(from, to);
-    const layers = layersBetween(model, from, to);
-    const trained = parametersIn(layers);
+    const parameters: SharedParam[] = [];
+    let buffers = 0;
+    for (const held of tensorsIn(layersBetween(model, from, to))) {
+      const share = shares.get(held);
+      if (share) parameters.push(share);
+      else buffers += held.elements;
+    }
     return {
       stage,
       from,
       to,
-      trained: trained.map((each) => ({
-        elements: ofGpu(each, tensor),
-        isEmbedding: each.isEmbedding,
-      })),
-      parameters: parametersFigure(trained, tensor),
-      buffers: sumOf(tensorsIn(layers, 'buffer'), ({ elements }) => elements),
-      largestBlock: Math.max(
-        ...blocks.map((block) => sumOf(parametersIn([block]), (each) => ofGpu(each, tensor))),
-      ),
+      trained: parameters.map(trainedOf),
+      parameters: parametersFigure(parameters, tensor),
+      buffers,
+      largestBlock: Math.max(...blockSizes.slice(from, to)),
     };
   });
+}
+
+/** The parameters of a model: a search spreads the same ones again and again. */
+const sharesOf = remembered((model: LanguageModel): ReadonlyMap<Param, SharedParam> => {
+  const cuts = tensorCuts(model);
+  const embeddings = embeddingsOf(model);
+  const parameters = heldBy(model).filter(({ role }) => role === 'parameter');
+  return new Map(
+    parameters.map((param) => {
+      const { elements } = param;
+      return [param, { elements, isEmbedding: embeddings.has(param), cut: cuts.get(param) }];
+    }),
+  );
+});
+
+/** What does not depend on the number of stages. */
+interface PerGpu {
+  /** As far as one of the GPUs has it. */
+  readonly trainedOf: (share: SharedParam) => Trained;
+  /** Parameters of each block, as far as a GPU has them. */
+  readonly blockSizes: readonly number[];
+}
+
+function perGpuOf(model: LanguageModel, gpus: number): PerGpu {
+  const known = perGpuByModel(model);
+  const found = known.get(gpus) ?? findPerGpu(model, gpus);
+  known.set(gpus, found);
+  return found;
+}
+
+/** By how many GPUs share each layer. */
+const perGpuByModel = remembered<LanguageModel, Map<number, PerGpu>>(() => new Map());
+
+function findPerGpu(model: LanguageModel, gpus: number): PerGpu {
+  const shares = sharesOf(model);
+  const trainedOf = remembered(
+    (share: SharedParam): Trained => ({
+      elements: ofGpu(share, gpus),
+      isEmbedding: share.isEmbedding,
+    }),
+  );
+  const sizeOf = (block: Layer) =>
+    sumOf(heldBy(block), (param) => {
+      const share = shares.get(param);
+      return share ? trainedOf(share).elements : 0;
+    });
+  return { trainedOf, blockSizes: model.blocks.map(sizeOf) };
 }
 
 const ofGpu = ({ elements, cut }: SharedParam, gpus: number): number =>
@@ -139,8 +179,11 @@ function layersBetween(model: LanguageModel, from: number, to: number): readonly
 }
 
 /** Each once: tied, the head's weight is the embedding's, and two stages that hold one of them have it both. */
-const tensorsIn = (layers: readonly Layer[], role: Param['role']): readonly Param[] =>
-  [...new Set(layers.flatMap(heldBy))].filter((tensor) => tensor.role === role);
+const tensorsIn = (layers: readonly Layer[]): ReadonlySet<Param> => {
+  const tensors = new Set<Param>();
+  for (const layer of layers) for (const tensor of heldBy(layer)) tensors.add(tensor);
+  return tensors;
+};
 
 const heldBy = remembered(tensorsOf);
 

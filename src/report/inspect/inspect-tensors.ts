@@ -87,12 +87,12 @@ const NOT_FINITE: readonly Field[] = [
 
 /** A table of the tensors, and a second one of their statistics: one would be too wide. */
 export function tensorsBlocks(result: InspectResult): Block[] {
-  const all = rowsOf(result);
-  const rows = all.slice(0, MAX_ROWS);
+  const all = Object.keys(result.tensors).length;
+  const rows = rowsOf(result, MAX_ROWS);
   const hasHashes = rows.some(({ sha256 }) => sha256 !== undefined);
   const isShared = rows.some(({ names }) => names.length > 1);
   return [
-    heading(titleOf(result, all.length)),
+    heading(titleOf(result, all)),
     tableOf(rows, [
       NAME,
       DTYPE,
@@ -101,7 +101,7 @@ export function tensorsBlocks(result: InspectResult): Block[] {
       ...(isShared ? [SHARED] : []),
       ...(hasHashes ? [HASH] : []),
     ]),
-    ...moreNote(all.length - rows.length),
+    ...moreNote(all - rows.length),
     ...(hasHashes
       ? [
           note(
@@ -134,16 +134,18 @@ const tableOf = (rows: readonly Row[], fields: readonly Field[]): TableBlock => 
   rows: rows.map((row) => fields.map(({ cell }) => cell(row))),
 });
 
-function rowsOf({ tensors, shared }: InspectResult): Row[] {
+/** @param most Rows that are made of the first tensors. */
+function rowsOf({ tensors, shared }: InspectResult, most = Number.POSITIVE_INFINITY): Row[] {
   const sharers = new Map<string, readonly string[]>();
   for (const { kind, names } of shared) {
     if (kind === 'same') for (const name of names) sharers.set(name, names);
   }
-  return Object.entries(tensors).map(([name, tensor]) => ({
-    ...tensor,
-    name,
-    names: sharers.get(name) ?? [],
-  }));
+  return Object.keys(tensors)
+    .slice(0, most)
+    .flatMap((name) => {
+      const tensor = tensors[name];
+      return tensor ? [{ ...tensor, name, names: sharers.get(name) ?? [] }] : [];
+    });
 }
 
 function titleOf({ filter, totals }: InspectResult, shown: number): string {

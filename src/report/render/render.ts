@@ -38,6 +38,47 @@ export function toJson(value: unknown): string {
   return `${printableJson(json)}\n`;
 }
 
+/** Members of an object that are written at a time. */
+const PIECE_MEMBERS = 1000;
+
+/** The text of `toJson` in pieces: that of an object with many members takes far more memory than the object. */
+export function* jsonPieces(value: object): Generator<string> {
+  let separator = '{';
+  for (const [key, member] of Object.entries(value)) {
+    if (member === undefined) continue;
+    yield* memberPieces(key, member, `${separator}\n`);
+    separator = ',';
+  }
+  yield separator === '{' ? '{}\n' : '\n}\n';
+}
+
+function* memberPieces(key: string, member: unknown, separator: string): Generator<string> {
+  const isObject = typeof member === 'object' && member !== null && !Array.isArray(member);
+  const own = isObject ? (member as Readonly<Record<string, unknown>>) : {};
+  const keys = Object.keys(own).filter((name) => own[name] !== undefined);
+  if (keys.length <= PIECE_MEMBERS) {
+    yield separator + inner(toJson({ [key]: member }), 1);
+    return;
+  }
+  yield `${separator}  ${printableJson(JSON.stringify(key))}: {`;
+  for (let at = 0; at < keys.length; at += PIECE_MEMBERS) {
+    const part = keys.slice(at, at + PIECE_MEMBERS).map((name) => [name, own[name]]);
+    // One level deeper than it would be alone, as its indentation says.
+    yield `${at === 0 ? '\n' : ',\n'}${inner(toJson({ '': Object.fromEntries(part) }), 2)}`;
+  }
+  yield '\n  }';
+}
+
+/** The lines of an object's JSON without the first and last so many. */
+function inner(json: string, lines: number): string {
+  let [from, to] = [0, json.length - 1];
+  for (let line = 0; line < lines; line++) {
+    from = json.indexOf('\n', from) + 1;
+    to = json.lastIndexOf('\n', to - 1);
+  }
+  return json.slice(from, to);
+}
+
 function exactNumber(_key: string, value: unknown): unknown {
   if (typeof value === 'bigint') {
     const number = Number(value);

@@ -17,10 +17,11 @@ const withLength = (length: bigint) =>
 
 const times = (count: number, text: string) => new Array<string>(count).fill(text).join();
 
-const MANY_TENSORS = Array.from(
-  { length: 200_001 },
-  (_, name) => `"${name}":{"dtype":"U8","shape":[0],"data_offsets":[0,0]}`,
-).join();
+const manyTensors = (count: number) =>
+  Array.from(
+    { length: count },
+    (_, name) => `"${name}":{"dtype":"U8","shape":[0],"data_offsets":[0,0]}`,
+  ).join();
 
 const METADATA_KEYS = Array.from({ length: 100_001 }, (_, key) => `"${key}":""`).join();
 
@@ -159,7 +160,8 @@ const ATTACKS: readonly Attack[] = [
   ...['\n', '\t', '\0', 'x', '{}', '}', ','].map(
     (tail): Attack => ['st-padding', JSON.stringify(tail), fileBytes(`${GOOD}  ${tail}`, 2)],
   ),
-  ['st-tensors', '200,001 tensors', fileBytes(`{${MANY_TENSORS}}`)],
+  ['st-tensors', '100,001 tensors in a small file', fileBytes(`{${manyTensors(100_001)}}`)],
+  ['st-tensors', '200,001 tensors', fileBytes(`{${manyTensors(200_001)}}${' '.repeat(8e6)}`)],
   ['st-name-twice', 'the same entry', fileBytes(header(member('a'), member('a')), 2)],
   [
     'st-name-twice',

@@ -139,6 +139,32 @@ const ATTACKS: readonly (readonly [keyof typeof PICKLE_RULES, string, () => Uint
   ['pickle-integer', 'a negative length', () => a.pickle(0x8b, a.u32(0xffffffff))],
   ['pickle-line', 'a module without an end', () => a.pickle(0x63, 'x'.repeat(1001))],
   ['pickle-key', 'a list as a key', () => a.pickle(a.dict(a.EMPTY_LIST, a.NONE))],
+  ['pickle-integer-key', 'a key of 65 bits', () => a.pickle(a.dict(a.int(2n ** 64n, 9), a.NONE))],
+  [
+    'pickle-integer-key',
+    'a negative key of 65 bits',
+    () => a.pickle(a.dict(a.int(-(2n ** 63n) - 1n, 9), a.NONE)),
+  ],
+  [
+    'pickle-integer-key',
+    'a member of a set of 128 bits',
+    () => a.pickle(a.EMPTY_SET, a.MARK, a.int(2n ** 100n, 16), a.ADDITEMS),
+  ],
+  [
+    'pickle-memory',
+    'a dict of 600,000 keys of 64 bits',
+    () =>
+      a.pickle(
+        a.EMPTY_DICT,
+        a.MARK,
+        Buffer.concat(
+          Array.from({ length: 600_000 }, (_, at) =>
+            a.join(0x8a, 8, a.u64(2n ** 63n - BigInt(at + 1)), a.NONE),
+          ),
+        ),
+        a.SETITEMS,
+      ),
+  ],
   ['pickle-key', 'a dict as a key', () => a.pickle(a.EMPTY_DICT, a.EMPTY_DICT, a.NONE, a.SETITEM)],
   [
     'pickle-key',

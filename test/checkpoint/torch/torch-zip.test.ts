@@ -112,11 +112,12 @@ const values: fc.Memo<Value> = fc.memo((depth) =>
 const keys = fc.oneof(
   fc.string({ unit: 'binary' }),
   fc.integer(),
-  fc.bigInt({ min: 2n ** 60n, max: 2n ** 100n }),
+  fc.bigInt({ min: 2n ** 60n, max: 2n ** 64n - 1n }),
   fc.constant(null),
 );
 const leaves: fc.Arbitrary<Value> = fc.oneof(
   keys,
+  fc.bigInt({ min: 2n ** 60n, max: 2n ** 100n }),
   fc.boolean(),
   fc.uint8Array(),
   fc.double().map((value): Value => ({ kind: 'float', value })),

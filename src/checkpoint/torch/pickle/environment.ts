@@ -1,9 +1,11 @@
 import type { StoredTensor } from '../../stored-tensor.js';
 import type { Refuse, Storages } from '../state-dict/storages.js';
 import { buildTensor, checkGradient } from '../state-dict/tensors.js';
-import { explainGlobal, type Meaning, meaningOf } from './globals.js';
+import type { Meaning } from './globals.js';
+import { explainGlobal, meaningOf } from './globals.js';
 import { opaque } from './pickle.js';
-import { type Environment, isHashable, isKind, nameOf } from './pickle-machine.js';
+import type { Environment } from './pickle-machine.js';
+import { isKey, isKind, nameOf } from './pickle-machine.js';
 import { Members, Table } from './tables.js';
 import type { Global, Tuple, Value } from './values.js';
 
@@ -125,8 +127,8 @@ function dictFrom(
 
 function setFrom(type: 'set' | 'frozenset', args: Tuple, refuseArguments: RefuseArguments): Value {
   const [source = null] = args.items;
-  if (args.items.length !== 1 || !isKind(source, 'list') || !source.items.every(isHashable)) {
-    return refuseArguments('called with something else than one list of what can be hashed');
+  if (args.items.length !== 1 || !isKind(source, 'list') || !source.items.every(isKey)) {
+    return refuseArguments('called with something else than one list of what can be a member');
   }
   return { kind: 'set', type, items: new Members(source.items) };
 }

@@ -24,8 +24,12 @@ const OBJECT_BYTES = 100;
 export const TABLE_BYTES = 250;
 const REFERENCE_BYTES = 20;
 export const ENTRY_BYTES = 40;
-/** What a key costs beside that is an integer: the text that stands for it in a table. */
+/** What a key costs beside that is an integer: the text that stands for it in a table, made again at each look. */
 const INTEGER_KEY_BYTES = 40;
+const BIG_KEY_BYTES = 200;
+/** Integer keys are numbers of steps, layers or parameters. */
+const LEAST_KEY = -(2n ** 63n);
+const MOST_KEY = 2n ** 64n - 1n;
 /**
  * Of all values together: those of some 70,000 tensors in a small file. Training checkpoints are large, and have three
  * more tensors for each in the state of their optimizer: a byte beyond the size of a small file may make more of them.
@@ -205,7 +209,14 @@ export class PickleMachine {
         `uses ${nameOf(value)} as a key, which Python cannot hash`,
       );
     }
-    if (typeof value === 'number' || typeof value === 'bigint') this.spend(INTEGER_KEY_BYTES);
+    if (!isShort(value)) {
+      throw this.source.refusal(
+        'pickle-integer-key',
+        'uses an integer beyond 64 bits as a key, or as a member of a set',
+        'save model.state_dict() alone',
+      );
+    }
+    this.spend(keyBytes(value));
     return value;
   }
 
@@ -235,8 +246,21 @@ export function isKind<K extends Kinded['kind']>(
   return typeof value === 'object' && value !== null && 'kind' in value && value.kind === kind;
 }
 
+/** Whether a value is no integer beyond 64 bits. */
+const isShort = (value: Value) =>
+  typeof value !== 'bigint' || (value >= LEAST_KEY && value <= MOST_KEY);
+
+/** Whether a value may be a key of a dict, or a member of a set. */
+export const isKey = (value: Value): boolean => isHashable(value) && isShort(value);
+
+/** About the bytes that a key takes, each time that it is put into a table. */
+export function keyBytes(key: Value): number {
+  if (typeof key === 'number') return INTEGER_KEY_BYTES;
+  return typeof key === 'bigint' ? BIG_KEY_BYTES : 0;
+}
+
 /** Whether Python could use a value as a key. */
-export function isHashable(value: Value): boolean {
+function isHashable(value: Value): boolean {
   if (isKind(value, 'tuple')) return value.hashable;
   if (isKind(value, 'set')) return value.type === 'frozenset';
   return !isKind(value, 'list') && !isKind(value, 'dict');

@@ -18,6 +18,7 @@ export const PICKLE_RULES = {
   'pickle-integer': 'An integer has at most 16 bytes.',
   'pickle-line': 'A name of a global has at most 1,000 bytes.',
   'pickle-key': 'Keys and members of sets are values that Python can hash.',
+  'pickle-integer-key': 'Integers that are keys or members of sets fit in 64 bits.',
   'pickle-list': 'Items are appended to lists.',
   'pickle-dict': 'Entries are set in dicts.',
   'pickle-pairs': 'Keys and values come in pairs.',

@@ -49,16 +49,55 @@ export class PickleSource {
     }
   }
 
+  /** A pickle is mostly opcodes and small numbers: no object is made for each of them. */
   byte(): number {
-    return this.take(1)[0] ?? 0;
+    const from = this.#advance(1);
+    return this.#window[from] ?? 0;
+  }
+
+  u16(): number {
+    const from = this.#advance(2);
+    return this.#window.readUInt16LE(from);
+  }
+
+  u32(): number {
+    const from = this.#advance(4);
+    return this.#window.readUInt32LE(from);
+  }
+
+  i32(): number {
+    const from = this.#advance(4);
+    return this.#window.readInt32LE(from);
   }
 
   /** The next `length` bytes. They are overwritten by the next call: copy what is to stay. */
   take(length: number): Buffer {
+    if (length > WINDOW_BYTES) {
+      const at = this.position;
+      this.#pass(length);
+      return this.file.read(at, length);
+    }
+    const from = this.#advance(length);
+    return this.#window.subarray(from, from + length);
+  }
+
+  /** Moves behind the next `length` bytes, at most those of a window. Returns where they begin in the window. */
+  #advance(length: number): number {
     const at = this.position;
     const from = at - this.#windowStart;
-    this.position = at + length;
-    if (from + length <= this.#window.length) return this.#window.subarray(from, from + length);
+    if (from + length <= this.#window.length) {
+      this.position = at + length;
+      return from;
+    }
+    this.#pass(length);
+    this.#window = this.file.read(at, Math.min(WINDOW_BYTES, this.#end - at));
+    this.#windowStart = at;
+    return 0;
+  }
+
+  /** Moves behind the next `length` bytes, which must be there. */
+  #pass(length: number): void {
+    this.position += length;
     if (this.position > this.#end) {
       throw this.refusal(
         'pickle-whole',
@@ -69,9 +108,5 @@ export class PickleSource {
     if (this.position - this.#start > MAX_PICKLE_BYTES) {
       throw this.refusal('pickle-size', `is longer than ${MAX_PICKLE_BYTES} bytes`);
     }
-    if (length > WINDOW_BYTES) return this.file.read(at, length);
-    this.#window = this.file.read(at, Math.min(WINDOW_BYTES, this.#end - at));
-    this.#windowStart = at;
-    return this.#window.subarray(0, length);
   }
 }

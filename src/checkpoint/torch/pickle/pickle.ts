@@ -8,6 +8,7 @@ import {
   ENTRY_BYTES,
   type Environment,
   isKind,
+  keyBytes,
   PickleMachine,
   TABLE_BYTES,
 } from './pickle-machine.js';
@@ -86,9 +87,9 @@ const bytes =
   };
 
 const u8 = (source: PickleSource) => source.byte();
-const u16 = (source: PickleSource) => source.take(2).readUInt16LE();
-const u32 = (source: PickleSource) => source.take(4).readUInt32LE();
-const i32 = (source: PickleSource) => source.take(4).readInt32LE();
+const u16 = (source: PickleSource) => source.u16();
+const u32 = (source: PickleSource) => source.u32();
+const i32 = (source: PickleSource) => source.i32();
 /** A length. Beyond 2^53 it is not exact any more, and far beyond the end of any file. */
 const u64 = (source: PickleSource) => Number(source.take(8).readBigUInt64LE());
 
@@ -97,8 +98,12 @@ function long(machine: PickleMachine, source: PickleSource, length: number): voi
   if (length < 0 || length > 16) {
     throw source.refusal('pickle-integer', `holds an integer of ${length} bytes`);
   }
-  let value = 0n;
   const digits = source.take(length);
+  if (length <= 6) {
+    machine.push(length === 0 ? 0 : digits.readIntLE(0, length));
+    return;
+  }
+  let value = 0n;
   for (let index = length - 1; index >= 0; index--)
     value = (value << 8n) | BigInt(digits[index] ?? 0);
   value = BigInt.asIntN(8 * length, value);
@@ -156,7 +161,9 @@ function callOperands(machine: PickleMachine): { callee: Value; args: Tuple } {
 function reduce(machine: PickleMachine, source: PickleSource): void {
   const { callee, args } = callOperands(machine);
   // What is read costs as if it were made: the same argument can be handed over again and again.
-  for (const argument of args.items) machine.spend(entriesIn(argument) * ENTRY_BYTES);
+  for (const argument of args.items) {
+    for (const key of keysIn(argument)) machine.spend(ENTRY_BYTES + keyBytes(key));
+  }
   const result = isKind(callee, 'global')
     ? machine.environment.call(callee, args, (message) => {
         throw source.refusal('pickle-arguments', `${callee.module}.${callee.name}: ${message}`);
@@ -168,11 +175,10 @@ function reduce(machine: PickleMachine, source: PickleSource): void {
   machine.pushNew(result, heldBytes(result));
 }
 
-/** The parts of a container that a call may look at. */
-function entriesIn(value: Value): number {
-  if (isKind(value, 'dict')) return value.entries.size;
-  if (isKind(value, 'set')) return value.items.size;
-  return isKind(value, 'list') ? value.items.length : 0;
+/** The parts of a container that a call may make keys of. */
+function keysIn(value: Value): Iterable<Value> {
+  if (isKind(value, 'dict')) return value.entries.keys();
+  return isKind(value, 'set') || isKind(value, 'list') ? value.items : [];
 }
 
 /** About the bytes that the result of a call takes, so that calling again and again costs. */

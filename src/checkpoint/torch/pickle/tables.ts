@@ -71,7 +71,13 @@ function slotOf(key: Value): unknown {
   if (typeof key === 'boolean') return INTEGER + Number(key);
   if (isKind(key, 'float') && Number.isSafeInteger(key.value)) return INTEGER + key.value;
   if (typeof key === 'number' || typeof key === 'bigint') return `${INTEGER}${key}`;
-  return typeof key === 'string' && /^[#$0-9]/.test(key) ? TEXT + key : key;
+  return typeof key === 'string' && isSigned(key) ? TEXT + key : key;
+}
+
+/** Whether a text begins with one of the two signs, or a digit. */
+function isSigned(text: string): boolean {
+  const first = text.charCodeAt(0);
+  return first === 0x23 || first === 0x24 || (first >= 0x30 && first <= 0x39);
 }
 
 function keyOf(slot: unknown): Value {

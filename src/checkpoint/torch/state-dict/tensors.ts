@@ -1,11 +1,13 @@
 /** Tensors out of the arguments of the functions that PyTorch rebuilds them with (torch/_utils.py). */
-import { STORED_DTYPES, type StoredDtype, storedBytes } from '../../../tensor/dtype.js';
+import type { StoredDtype } from '../../../tensor/dtype.js';
+import { exactProduct, STORED_DTYPES, storedBytes } from '../../../tensor/dtype.js';
 import type { StoredTensor } from '../../stored-tensor.js';
 import { bytesText } from '../../wording.js';
 import { meaningOf } from '../pickle/globals.js';
 import { isKind } from '../pickle/pickle-machine.js';
 import type { Dict, Storage, Tuple, Value } from '../pickle/values.js';
-import { type Refuse, show } from './storages.js';
+import type { Refuse } from './storages.js';
+import { show } from './storages.js';
 
 const MAX_RANK = 8;
 /** Elements that a tensor may have although its storage is smaller, as expanded tensors do. */
@@ -150,7 +152,7 @@ function place(
   }
   const storageBytes = storage.length * widthOf(storage.dtype);
   const capacity = Math.floor(storageBytes / widthOf(dtype));
-  const last = elements === 0 ? -1n : lastElement(offset, shape, strides);
+  const last = elements === 0 ? -1 : lastElement(offset, shape, strides);
   if (last >= capacity) {
     throw refuse(
       'tensor-bounds',
@@ -193,14 +195,22 @@ const widthOf = (dtype: StoredDtype | undefined) => (dtype ? STORED_DTYPES[dtype
 /** Undefined beyond 2^53 − 1; with a size of 0 it is 0, whatever the others are. */
 function product(shape: readonly number[]): number | undefined {
   if (shape.includes(0)) return 0;
-  const exact = shape.reduce((total, size) => total * BigInt(size), 1n);
-  return exact <= Number.MAX_SAFE_INTEGER ? Number(exact) : undefined;
+  let total: number | undefined = 1;
+  for (const size of shape) total = total === undefined ? undefined : exactProduct(total, size);
+  return total;
 }
 
-/** The element of the storage that lies farthest. */
-function lastElement(offset: number, shape: readonly number[], strides: readonly number[]): bigint {
+/** The element of the storage that lies farthest. A bigint only where a number would not be exact. */
+function lastElement(
+  offset: number,
+  shape: readonly number[],
+  strides: readonly number[],
+): number | bigint {
+  // All terms are natural, so that a safe sum was safe at each step.
+  const last = shape.reduce((sum, size, axis) => sum + (size - 1) * (strides[axis] ?? 0), offset);
+  if (Number.isSafeInteger(last)) return last;
   return shape.reduce(
-    (last, size, axis) => last + BigInt(size - 1) * BigInt(strides[axis] ?? 0),
+    (sum, size, axis) => sum + BigInt(size - 1) * BigInt(strides[axis] ?? 0),
     BigInt(offset),
   );
 }
