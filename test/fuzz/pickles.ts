@@ -1,6 +1,7 @@
 /** Pickles with an opcode changed, which mostly stay pickles. Layouts after Python's Lib/pickletools.py. */
 import * as a from '../checkpoint/torch/assemble.js';
 import { type Dice, mutateBytes } from './dice.js';
+import { flags, rebuilt, state } from './rebuilt.js';
 
 /** Bytes of the argument of each opcode that has one of a fixed length. */
 const FIXED: ReadonlyMap<number, number> = new Map([
@@ -154,10 +155,41 @@ const steps = (dice: Dice): Buffer =>
     () => a.join(anyValue(dice), a.POP),
   ])();
 
-/** A pickle with one change of its opcodes, or of its bytes. */
-export function mutatePickle(bytes: Buffer, dice: Dice): Buffer {
+const isPut = (opcode: Uint8Array | undefined) => opcode?.[0] === 0x71 || opcode?.[0] === 0x72;
+
+/** The next opcode in a direction that does more than to remember a value. */
+function beside(opcodes: readonly Buffer[], index: number, step: 1 | -1): number | undefined {
+  let at = index + step;
+  while (isPut(opcodes[at])) at += step;
+  return opcodes[at]?.[0];
+}
+
+/** What is added to a pickle: an argument of a call, the state of what one made, or an item of a dict of such. */
+function addition(opcodes: readonly Buffer[], dice: Dice, isLegacy: boolean): Buffer[] {
+  const places = (is: (opcode: number | undefined, index: number) => boolean) =>
+    [...opcodes.keys()].filter((index) => is(opcodes[index]?.[0], index));
+  const [from, added] = dice.pick([
+    () => [
+      places((opcode, at) => opcode === a.TUPLE && beside(opcodes, at, 1) === a.REDUCE),
+      dice.happens(0.7) ? flags(dice) : state(dice),
+    ],
+    () => [
+      places((_, at) => beside(opcodes, at, -1) === a.REDUCE && !isPut(opcodes[at])),
+      a.join(state(dice), a.BUILD),
+    ],
+    ...Array<() => [number[], Buffer]>(4).fill(() => [
+      places((opcode, at) => opcode === a.SETITEMS && beside(opcodes, at, -1) === a.REDUCE),
+      a.join(a.text(`layers.${dice.below(4)}.w`), rebuilt(dice, isLegacy)),
+    ]),
+  ] satisfies (() => [number[], Buffer])[])();
+  return from.length === 0 ? [...opcodes] : [...opcodes].toSpliced(dice.pick(from), 0, added);
+}
+
+/** A pickle with one change of its opcodes, or of its bytes. Legacy ones can have views of storages. */
+export function mutatePickle(bytes: Buffer, dice: Dice, isLegacy = false): Buffer {
   if (dice.happens(0.1)) return mutateBytes(bytes, dice);
   const opcodes = opcodesOf(bytes);
+  if (dice.happens(0.35)) return Buffer.concat(addition(opcodes, dice, isLegacy));
   const values = [...opcodes.keys()].filter((index) => isValue(opcodes[index] ?? bytes));
   const index = dice.below(opcodes.length);
   if (dice.happens(0.6) && values.length > 0) {

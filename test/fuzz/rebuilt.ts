@@ -1,0 +1,171 @@
+/** Tensors and parameters as pickles rebuild them: mostly whole, with one part or another that no pickler writes. */
+import * as a from '../checkpoint/torch/assemble.js';
+import type { Dice } from './dice.js';
+
+/** What can take the place of a boolean. */
+const TRUTHS: readonly (() => Buffer)[] = [
+  () => a.join(a.TRUE),
+  () => a.join(a.FALSE),
+  () => a.join(a.NONE),
+  () => a.join(0x4b, 0),
+  () => a.join(0x4b, 1),
+  () => a.int(0),
+  () => a.float(0),
+  () => a.float(1),
+  () => a.text(''),
+  () => a.text('False'),
+  () => a.join(a.EMPTY_TUPLE),
+  () => a.join(a.EMPTY_LIST),
+  () => a.join(a.EMPTY_DICT),
+  () => a.global('torch', 'bool'),
+  () => a.get(2),
+];
+
+const anyTruth = (dice: Dice): Buffer => dice.pick(TRUTHS)();
+
+/** A boolean, and now and then something else. */
+const truth = (dice: Dice): Buffer =>
+  dice.happens(0.8) ? a.join(dice.pick([a.TRUE, a.FALSE, a.FALSE])) : anyTruth(dice);
+
+const DICTS = ['OrderedDict', 'Counter'] as const;
+
+/** A dict, as it is or as one of its kinds. */
+function dictOf(pairs: readonly Buffer[], dice: Dice): Buffer {
+  const plain = a.dict(...pairs);
+  if (dice.happens(0.7)) return plain;
+  const type = dice.pick(DICTS);
+  const callee = a.global('collections', type);
+  return dice.happens(0.5)
+    ? a.call(callee, plain)
+    : a.join(a.call(callee), a.MARK, ...pairs, a.SETITEMS);
+}
+
+/** The argument for the flags of a tensor: `neg`, `conj`, and what else could stand there. */
+export function flags(dice: Dice): Buffer {
+  const flag = (name: string, value = truth(dice)) => [a.text(name), value];
+  const none = a.join(a.FALSE);
+  return dice.pick([
+    () => a.join(a.NONE),
+    () => dictOf([], dice),
+    () => dictOf([...flag('conj', none), ...flag('neg', none)], dice),
+    () => dictOf([...flag('conj'), ...flag('neg')], dice),
+    () => dictOf(flag(dice.pick(['conj', 'neg'])), dice),
+    () => dictOf(flag(dice.pick(['', 'Neg', 'x', 'requires_grad'])), dice),
+    () => dictOf([...flag('conj', none), ...flag('neg', none), ...flag('x')], dice),
+    () => dictOf([...flag('neg'), anyTruth(dice), truth(dice)], dice),
+    () => anyTruth(dice),
+  ])();
+}
+
+/** Names that instances, or their classes, give meaning to. */
+const ATTRIBUTES = [
+  '_metadata',
+  '_metadata',
+  'data',
+  'grad',
+  'items',
+  'keys',
+  'detach',
+  'requires_grad',
+  '__class__',
+  '__dict__',
+] as const;
+
+const attribute = (dice: Dice): Buffer[] => [
+  a.text(dice.pick(ATTRIBUTES)),
+  dice.pick([() => a.dict(), () => a.get(dice.below(4)), () => anyTruth(dice)])(),
+];
+
+/** A state, as BUILD takes it off the stack or `_rebuild_parameter_with_state` as its last argument. */
+export function state(dice: Dice): Buffer {
+  return dice.pick([
+    () => a.join(a.NONE),
+    () => dictOf([], dice),
+    () =>
+      dictOf([a.text('_metadata'), a.dict(a.text(''), a.dict(a.text('version'), a.int(1)))], dice),
+    () => dictOf(attribute(dice), dice),
+    () => dictOf([...attribute(dice), ...attribute(dice)], dice),
+    () => a.tuple(a.NONE, a.NONE),
+    () => a.tuple(a.dict(), dictOf(attribute(dice), dice)),
+    () => a.tuple(dictOf(attribute(dice), dice), a.NONE),
+    () => a.join(a.EMPTY_LIST, a.tuple(...attribute(dice)), a.APPEND),
+    () => a.tuple(a.storage(), a.int(0), a.tuple(a.int(2)), a.tuple(a.int(1))),
+    () => anyTruth(dice),
+  ])();
+}
+
+const TYPES = [
+  'float32',
+  'float64',
+  'float16',
+  'bfloat16',
+  'int64',
+  'int32',
+  'uint8',
+  'bool',
+  'complex64',
+  'complex128',
+  'complex32',
+  'float8_e4m3fn',
+] as const;
+
+/** Storages as the files that are written by hand have them. Legacy ids can end with a view. */
+function storage(dice: Dice, isLegacy: boolean): Buffer {
+  const view = isLegacy ? { view: viewOf(dice) } : {};
+  const untyped = isLegacy ? ['torch', 'ByteStorage'] : ['torch.storage', 'UntypedStorage'];
+  const [module = '', name = ''] = untyped;
+  return dice.pick([
+    () => a.storage(view),
+    () => a.storage({ ...view, type: a.global(module, name), key: a.text('1'), length: a.int(16) }),
+    () =>
+      a.storage({
+        ...view,
+        type: a.global('torch', 'ComplexFloatStorage'),
+        key: a.text('2'),
+        length: a.int(2),
+      }),
+  ])();
+}
+
+function viewOf(dice: Dice): Buffer {
+  if (dice.happens(0.4)) return a.join(a.NONE);
+  const start = dice.below(4);
+  return dice.pick([
+    () => a.tuple(a.text('8'), a.int(2), a.int(2)),
+    () => a.tuple(a.text(`${dice.below(12)}`), a.int(start), a.int(1 + dice.below(4 - start))),
+    () => a.tuple(a.text('7'), a.int(dice.below(16)), a.int(dice.below(16))),
+  ])();
+}
+
+/** A tensor by either function, with flags now and then. */
+function tensor(dice: Dice, isLegacy: boolean): Buffer {
+  const isTyped = dice.happens(0.5);
+  const more = dice.happens(0.4) ? [flags(dice)] : [];
+  const size = dice.below(4);
+  return a.tensor({
+    storage: storage(dice, isLegacy),
+    offset: a.int(dice.pick([0, 0, 0, 1, 2])),
+    size: a.tuple(a.int(size)),
+    stride: a.tuple(a.int(dice.pick([1, 1, 1, 0, 2]))),
+    requiresGrad: dice.happens(0.7) ? a.FALSE : truth(dice),
+    ...(isTyped && { by: a.global('torch._utils', '_rebuild_tensor_v3') }),
+    rest: isTyped ? [a.global('torch', dice.pick(TYPES)), ...more] : more,
+  });
+}
+
+/** A tensor, or a parameter of one, to which a state can be given. */
+export function rebuilt(dice: Dice, isLegacy: boolean): Buffer {
+  const value = dice.happens(0.8) ? tensor(dice, isLegacy) : a.get(2);
+  const hooks = a.dict();
+  const made = dice.pick([
+    () => value,
+    () => value,
+    () => a.call(a.global('torch._utils', '_rebuild_parameter'), value, truth(dice), hooks),
+    () =>
+      a.call(
+        a.global('torch._utils', '_rebuild_parameter_with_state'),
+        ...[value, truth(dice), hooks, state(dice)],
+      ),
+  ])();
+  return dice.happens(0.15) ? a.join(made, state(dice), a.BUILD) : made;
+}
