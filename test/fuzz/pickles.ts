@@ -135,23 +135,6 @@ const steps = (dice: Dice): Buffer =>
     () => a.join(a.dict(a.text(dice.pick(NAMES)), anyValue(dice)), a.BUILD),
     () => a.join(anyValue(dice), anyValue(dice), a.SETITEM),
     () => a.join(a.put(dice.below(12))),
-    () => a.join(a.put(255), a.POP, a.call(a.global('collections', 'Counter'), a.get(255))),
-    () =>
-      a.join(
-        a.put(255),
-        a.POP,
-        a.global('torch._utils', '_rebuild_parameter'),
-        a.tuple(a.get(255), a.TRUE, a.dict()),
-        a.REDUCE,
-      ),
-    () =>
-      a.join(
-        a.put(255),
-        a.POP,
-        a.global('torch._utils', '_rebuild_parameter_with_state'),
-        a.tuple(a.get(255), a.FALSE, a.dict(), a.dict(a.text('data'), a.get(dice.below(12)))),
-        a.REDUCE,
-      ),
     () => a.join(anyValue(dice), a.POP),
   ])();
 
@@ -162,6 +145,60 @@ function beside(opcodes: readonly Buffer[], index: number, step: 1 | -1): number
   let at = index + step;
   while (isPut(opcodes[at])) at += step;
   return opcodes[at]?.[0];
+}
+
+const CLOSES_MARK: ReadonlySet<number | undefined> = new Set([
+  a.TUPLE,
+  a.SETITEMS,
+  a.APPENDS,
+  a.ADDITEMS,
+  a.FROZENSET,
+  a.POP_MARK,
+]);
+
+/** Where the callee of a call stands whose arguments are between a mark and the TUPLE at an index. */
+function calleeOf(opcodes: readonly Buffer[], tuple: number): number {
+  let at = tuple;
+  let marks = 0;
+  do {
+    const opcode = opcodes[at]?.[0];
+    if (CLOSES_MARK.has(opcode)) marks++;
+    else if (opcode === a.MARK) marks--;
+    at--;
+  } while (marks > 0 && at >= 0);
+  while (isPut(opcodes[at])) at--;
+  return Math.max(0, at);
+}
+
+/** What takes a value: the opcodes before it and behind it. */
+const wrappers = (dice: Dice): readonly [Buffer, Buffer] => {
+  const more = [dice.pick([a.TRUE, a.FALSE]), a.EMPTY_DICT];
+  const around = (name: string, rest: readonly (number | Buffer)[], module = 'torch._utils') =>
+    [a.join(a.global(module, name), a.MARK), a.join(...rest, a.TUPLE, a.REDUCE)] as const;
+  return dice.pick([
+    () => around('_rebuild_parameter', more),
+    () => around('_rebuild_parameter_with_state', [...more, state(dice)]),
+    () => around(dice.pick(['Counter', 'OrderedDict']), [], 'collections'),
+  ])();
+};
+
+/** The value of a call as the argument of another. */
+function wrapped(opcodes: readonly Buffer[], dice: Dice): Buffer[] {
+  const calls = [...opcodes.keys()].filter(
+    (index) => opcodes[index]?.[0] === a.TUPLE && beside(opcodes, index, 1) === a.REDUCE,
+  );
+  if (calls.length === 0) return [...opcodes];
+  const tuple = dice.pick(calls);
+  const start = calleeOf(opcodes, tuple);
+  const end = opcodes.findIndex((opcode, index) => index > tuple && opcode[0] === a.REDUCE) + 1;
+  const [before, behind] = wrappers(dice);
+  return [
+    ...opcodes.slice(0, start),
+    before,
+    ...opcodes.slice(start, end),
+    behind,
+    ...opcodes.slice(end),
+  ];
 }
 
 /** What is added to a pickle: an argument of a call, the state of what one made, or an item of a dict of such. */
@@ -189,7 +226,8 @@ function addition(opcodes: readonly Buffer[], dice: Dice, isLegacy: boolean): Bu
 export function mutatePickle(bytes: Buffer, dice: Dice, isLegacy = false): Buffer {
   if (dice.happens(0.1)) return mutateBytes(bytes, dice);
   const opcodes = opcodesOf(bytes);
-  if (dice.happens(0.35)) return Buffer.concat(addition(opcodes, dice, isLegacy));
+  if (dice.happens(0.3)) return Buffer.concat(addition(opcodes, dice, isLegacy));
+  if (dice.happens(0.1)) return Buffer.concat(wrapped(opcodes, dice));
   const values = [...opcodes.keys()].filter((index) => isValue(opcodes[index] ?? bytes));
   const index = dice.below(opcodes.length);
   if (dice.happens(0.6) && values.length > 0) {
