@@ -171,19 +171,19 @@ function calleeOf(opcodes: readonly Buffer[], tuple: number): number {
 }
 
 /** What takes a value: the opcodes before it and behind it. */
-const wrappers = (dice: Dice): readonly [Buffer, Buffer] => {
+const wrappers = (dice: Dice, isLegacy: boolean): readonly [Buffer, Buffer] => {
   const more = [dice.pick([a.TRUE, a.FALSE]), a.EMPTY_DICT];
   const around = (name: string, rest: readonly (number | Buffer)[], module = 'torch._utils') =>
     [a.join(a.global(module, name), a.MARK), a.join(...rest, a.TUPLE, a.REDUCE)] as const;
   return dice.pick([
     () => around('_rebuild_parameter', more),
-    () => around('_rebuild_parameter_with_state', [...more, state(dice)]),
+    () => around('_rebuild_parameter_with_state', [...more, state(dice, isLegacy)]),
     () => around(dice.pick(['Counter', 'OrderedDict']), [], 'collections'),
   ])();
 };
 
 /** The value of a call as the argument of another. */
-function wrapped(opcodes: readonly Buffer[], dice: Dice): Buffer[] {
+function wrapped(opcodes: readonly Buffer[], dice: Dice, isLegacy: boolean): Buffer[] {
   const calls = [...opcodes.keys()].filter(
     (index) => opcodes[index]?.[0] === a.TUPLE && beside(opcodes, index, 1) === a.REDUCE,
   );
@@ -191,7 +191,7 @@ function wrapped(opcodes: readonly Buffer[], dice: Dice): Buffer[] {
   const tuple = dice.pick(calls);
   const start = calleeOf(opcodes, tuple);
   const end = opcodes.findIndex((opcode, index) => index > tuple && opcode[0] === a.REDUCE) + 1;
-  const [before, behind] = wrappers(dice);
+  const [before, behind] = wrappers(dice, isLegacy);
   return [
     ...opcodes.slice(0, start),
     before,
@@ -208,11 +208,11 @@ function addition(opcodes: readonly Buffer[], dice: Dice, isLegacy: boolean): Bu
   const [from, added] = dice.pick([
     () => [
       places((opcode, at) => opcode === a.TUPLE && beside(opcodes, at, 1) === a.REDUCE),
-      dice.happens(0.7) ? flags(dice) : state(dice),
+      dice.happens(0.7) ? flags(dice) : state(dice, isLegacy),
     ],
     () => [
       places((_, at) => beside(opcodes, at, -1) === a.REDUCE && !isPut(opcodes[at])),
-      a.join(state(dice), a.BUILD),
+      a.join(state(dice, isLegacy), a.BUILD),
     ],
     ...Array<() => [number[], Buffer]>(4).fill(() => [
       places((opcode, at) => opcode === a.SETITEMS && beside(opcodes, at, -1) === a.REDUCE),
@@ -227,7 +227,7 @@ export function mutatePickle(bytes: Buffer, dice: Dice, isLegacy = false): Buffe
   if (dice.happens(0.1)) return mutateBytes(bytes, dice);
   const opcodes = opcodesOf(bytes);
   if (dice.happens(0.3)) return Buffer.concat(addition(opcodes, dice, isLegacy));
-  if (dice.happens(0.1)) return Buffer.concat(wrapped(opcodes, dice));
+  if (dice.happens(0.1)) return Buffer.concat(wrapped(opcodes, dice, isLegacy));
   const values = [...opcodes.keys()].filter((index) => isValue(opcodes[index] ?? bytes));
   const index = dice.below(opcodes.length);
   if (dice.happens(0.6) && values.length > 0) {

@@ -62,6 +62,8 @@ const ATTRIBUTES = [
   '_metadata',
   '_metadata',
   'data',
+  'data',
+  'data',
   'grad',
   'items',
   'keys',
@@ -71,25 +73,33 @@ const ATTRIBUTES = [
   '__dict__',
 ] as const;
 
-const attribute = (dice: Dice): Buffer[] => [
+/** The first storage of the files that are written by hand. */
+const floats = (isLegacy: boolean) => a.storage(isLegacy ? { view: a.NONE } : {});
+
+const attribute = (dice: Dice, isLegacy: boolean): Buffer[] => [
   a.text(dice.pick(ATTRIBUTES)),
-  dice.pick([() => a.dict(), () => a.get(dice.below(4)), () => anyTruth(dice)])(),
+  dice.pick([
+    () => a.dict(),
+    () => a.get(2),
+    () => a.tensor({ storage: floats(isLegacy) }),
+    () => anyTruth(dice),
+  ])(),
 ];
 
 /** A state, as BUILD takes it off the stack or `_rebuild_parameter_with_state` as its last argument. */
-export function state(dice: Dice): Buffer {
+export function state(dice: Dice, isLegacy: boolean): Buffer {
   return dice.pick([
     () => a.join(a.NONE),
     () => dictOf([], dice),
     () =>
       dictOf([a.text('_metadata'), a.dict(a.text(''), a.dict(a.text('version'), a.int(1)))], dice),
-    () => dictOf(attribute(dice), dice),
-    () => dictOf([...attribute(dice), ...attribute(dice)], dice),
+    () => dictOf(attribute(dice, isLegacy), dice),
+    () => dictOf([...attribute(dice, isLegacy), ...attribute(dice, isLegacy)], dice),
     () => a.tuple(a.NONE, a.NONE),
-    () => a.tuple(a.dict(), dictOf(attribute(dice), dice)),
-    () => a.tuple(dictOf(attribute(dice), dice), a.NONE),
-    () => a.join(a.EMPTY_LIST, a.tuple(...attribute(dice)), a.APPEND),
-    () => a.tuple(a.storage(), a.int(0), a.tuple(a.int(2)), a.tuple(a.int(1))),
+    () => a.tuple(a.dict(), dictOf(attribute(dice, isLegacy), dice)),
+    () => a.tuple(dictOf(attribute(dice, isLegacy), dice), a.NONE),
+    () => a.join(a.EMPTY_LIST, a.tuple(...attribute(dice, isLegacy)), a.APPEND),
+    () => a.tuple(floats(isLegacy), a.int(0), a.tuple(a.int(2)), a.tuple(a.int(1))),
     () => anyTruth(dice),
   ])();
 }
@@ -109,30 +119,30 @@ const TYPES = [
   'float8_e4m3fn',
 ] as const;
 
-/** Storages as the files that are written by hand have them. Legacy ids can end with a view. */
+/** A storage as the files that are written by hand have it. Legacy ids end with a view. */
 function storage(dice: Dice, isLegacy: boolean): Buffer {
-  const view = isLegacy ? { view: viewOf(dice) } : {};
-  const untyped = isLegacy ? ['torch', 'ByteStorage'] : ['torch.storage', 'UntypedStorage'];
-  const [module = '', name = ''] = untyped;
-  return dice.pick([
-    () => a.storage(view),
-    () => a.storage({ ...view, type: a.global(module, name), key: a.text('1'), length: a.int(16) }),
-    () =>
-      a.storage({
-        ...view,
-        type: a.global('torch', 'ComplexFloatStorage'),
-        key: a.text('2'),
-        length: a.int(2),
-      }),
-  ])();
+  const untyped: readonly [string, string] = isLegacy
+    ? ['torch', 'ByteStorage']
+    : ['torch.storage', 'UntypedStorage'];
+  const [type, key, length] = dice.pick([
+    [a.global('torch', 'FloatStorage'), '0', 4],
+    [a.global(...untyped), '1', 16],
+    [a.global('torch', 'ComplexFloatStorage'), '2', 2],
+  ] as const);
+  const view = isLegacy ? { view: viewOf(length, dice) } : {};
+  return a.storage({ type, key: a.text(key), length: a.int(length), ...view });
 }
 
-function viewOf(dice: Dice): Buffer {
-  if (dice.happens(0.4)) return a.join(a.NONE);
-  const start = dice.below(4);
+/** A part of a storage, mostly under a key of its own. */
+function viewOf(length: number, dice: Dice): Buffer {
+  if (dice.happens(0.3)) return a.join(a.NONE);
+  const start = dice.below(length);
+  const key = dice.happens(0.3) ? dice.below(10) : 10 + dice.below(1000);
   return dice.pick([
     () => a.tuple(a.text('8'), a.int(2), a.int(2)),
-    () => a.tuple(a.text(`${dice.below(12)}`), a.int(start), a.int(1 + dice.below(4 - start))),
+    ...Array<() => Buffer>(6).fill(() =>
+      a.tuple(a.text(`${key}`), a.int(start), a.int(1 + dice.below(length - start))),
+    ),
     () => a.tuple(a.text('7'), a.int(dice.below(16)), a.int(dice.below(16))),
   ])();
 }
@@ -141,7 +151,7 @@ function viewOf(dice: Dice): Buffer {
 function tensor(dice: Dice, isLegacy: boolean): Buffer {
   const isTyped = dice.happens(0.5);
   const more = dice.happens(0.4) ? [flags(dice)] : [];
-  const size = dice.below(4);
+  const size = dice.pick([0, 1, 1, 2, 3]);
   return a.tensor({
     storage: storage(dice, isLegacy),
     offset: a.int(dice.pick([0, 0, 0, 1, 2])),
@@ -164,8 +174,8 @@ export function rebuilt(dice: Dice, isLegacy: boolean): Buffer {
     () =>
       a.call(
         a.global('torch._utils', '_rebuild_parameter_with_state'),
-        ...[value, truth(dice), hooks, state(dice)],
+        ...[value, truth(dice), hooks, state(dice, isLegacy)],
       ),
   ])();
-  return dice.happens(0.15) ? a.join(made, state(dice), a.BUILD) : made;
+  return dice.happens(0.15) ? a.join(made, state(dice, isLegacy), a.BUILD) : made;
 }
