@@ -214,7 +214,7 @@ function addition(opcodes: readonly Buffer[], dice: Dice, isLegacy: boolean): Bu
       places((_, at) => beside(opcodes, at, -1) === a.REDUCE && !isPut(opcodes[at])),
       a.join(state(dice, isLegacy), a.BUILD),
     ],
-    ...Array<() => [number[], Buffer]>(4).fill(() => [
+    ...Array<() => [number[], Buffer]>(6).fill(() => [
       places((opcode, at) => opcode === a.SETITEMS && beside(opcodes, at, -1) === a.REDUCE),
       a.join(a.text(`layers.${dice.below(4)}.w`), rebuilt(dice, isLegacy)),
     ]),
@@ -226,7 +226,7 @@ function addition(opcodes: readonly Buffer[], dice: Dice, isLegacy: boolean): Bu
 export function mutatePickle(bytes: Buffer, dice: Dice, isLegacy = false): Buffer {
   if (dice.happens(0.1)) return mutateBytes(bytes, dice);
   const opcodes = opcodesOf(bytes);
-  if (dice.happens(0.3)) return Buffer.concat(addition(opcodes, dice, isLegacy));
+  if (dice.happens(0.4)) return Buffer.concat(addition(opcodes, dice, isLegacy));
   if (dice.happens(0.1)) return Buffer.concat(wrapped(opcodes, dice, isLegacy));
   const values = [...opcodes.keys()].filter((index) => isValue(opcodes[index] ?? bytes));
   const index = dice.below(opcodes.length);

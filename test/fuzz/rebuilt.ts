@@ -138,26 +138,45 @@ function viewOf(length: number, dice: Dice): Buffer {
   if (dice.happens(0.3)) return a.join(a.NONE);
   const start = dice.below(length);
   const key = dice.happens(0.3) ? dice.below(10) : 10 + dice.below(1000);
+  const most = length - start;
   return dice.pick([
     () => a.tuple(a.text('8'), a.int(2), a.int(2)),
     ...Array<() => Buffer>(6).fill(() =>
-      a.tuple(a.text(`${key}`), a.int(start), a.int(1 + dice.below(length - start))),
+      a.tuple(
+        a.text(`${key}`),
+        a.int(start),
+        a.int(dice.happens(0.7) ? most : 1 + dice.below(most)),
+      ),
     ),
     () => a.tuple(a.text('7'), a.int(dice.below(16)), a.int(dice.below(16))),
   ])();
 }
 
+/** A tensor of any type on a part of a storage of bytes, where it can begin within an element. */
+function viewed(dice: Dice): Buffer {
+  const start = dice.below(9);
+  const view = a.tuple(a.text(`${2000 + start}`), a.int(start), a.int(16 - start));
+  const type = a.global('torch', 'ByteStorage');
+  return a.tensor({
+    by: a.global('torch._utils', '_rebuild_tensor_v3'),
+    storage: a.storage({ type, key: a.text('1'), length: a.int(16), view }),
+    size: a.tuple(a.int(1)),
+    rest: [a.global('torch', dice.pick(TYPES)), a.NONE],
+  });
+}
+
 /** A tensor by either function, with flags now and then. */
 function tensor(dice: Dice, isLegacy: boolean): Buffer {
-  const isTyped = dice.happens(0.5);
-  const more = dice.happens(0.4) ? [flags(dice)] : [];
-  const size = dice.pick([0, 1, 1, 2, 3]);
+  if (isLegacy && dice.happens(0.2)) return viewed(dice);
+  const isTyped = dice.happens(0.6);
+  const more = dice.happens(0.3) ? [flags(dice)] : [];
+  const size = dice.pick([0, 1, 1, 1, 2, 3]);
   return a.tensor({
     storage: storage(dice, isLegacy),
-    offset: a.int(dice.pick([0, 0, 0, 1, 2])),
+    offset: a.int(dice.pick([0, 0, 0, 0, 0, 1, 2])),
     size: a.tuple(a.int(size)),
     stride: a.tuple(a.int(dice.pick([1, 1, 1, 0, 2]))),
-    requiresGrad: dice.happens(0.7) ? a.FALSE : truth(dice),
+    requiresGrad: dice.happens(0.8) ? a.FALSE : truth(dice),
     ...(isTyped && { by: a.global('torch._utils', '_rebuild_tensor_v3') }),
     rest: isTyped ? [a.global('torch', dice.pick(TYPES)), ...more] : more,
   });
