@@ -19,5 +19,6 @@ export default defineConfig(({ mode }) => ({
     // What is built runs as it is: test/run-here.ts.
     server: { deps: { external: [/\/dist\//] } },
     env: ENVIRONMENTS[mode] ?? {},
+    globalSetup: mode === 'fuzz' ? ['test/fuzz/pytorch.ts'] : [],
   },
 }));

@@ -6,20 +6,18 @@ import sys
 import warnings
 
 import torch
-
-try:
-    from safetensors.torch import load_file
-except ImportError:
-    load_file = None
+from safetensors.torch import load_file
 
 warnings.simplefilter("ignore")
 
 
 def described(tensor):
+    # A file can give attributes to an object, in the place of its methods: the result has none.
+    tensor = torch.Tensor.detach(tensor)
     if tensor.dtype == torch.bool:
         # Every byte but 0 is True; copies make it 1.
-        tensor = tensor.detach().view(torch.uint8) != 0
-    flat = tensor.detach().resolve_conj().resolve_neg().clone(memory_format=torch.contiguous_format)
+        tensor = tensor.view(torch.uint8) != 0
+    flat = tensor.resolve_conj().resolve_neg().clone(memory_format=torch.contiguous_format)
     storage = flat.untyped_storage()
     data = torch.empty(0, dtype=torch.uint8).set_(storage).numpy().tobytes()
     return {
@@ -42,11 +40,11 @@ def answer(request):
         return {"refused": f"{type(error).__name__}: {error}"[:300]}
     try:
         for key in request["keys"]:
-            value = value[key]
+            value = dict.__getitem__(value, key)
         return {
             "tensors": {
                 name: described(tensor)
-                for name, tensor in value.items()
+                for name, tensor in dict.items(value)
                 if isinstance(name, str) and isinstance(tensor, torch.Tensor)
             }
         }
@@ -56,9 +54,4 @@ def answer(request):
 
 if __name__ == "__main__":
     for line in sys.stdin:
-        request = json.loads(line)
-        if request["file"].endswith(".safetensors") and load_file is None:
-            result = {"refused": "no package safetensors"}
-        else:
-            result = answer(request)
-        print(json.dumps(result), flush=True)
+        print(json.dumps(answer(json.loads(line))), flush=True)

@@ -9,11 +9,23 @@ import { TORCH_TYPES } from '../../src/checkpoint/torch/torch-types.js';
 import { readTensor } from '../../src/checkpoint/view.js';
 import { UserError } from '../../src/errors.js';
 import { folderOf } from '../checkpoint/temp-folder.js';
+import * as a from '../checkpoint/torch/assemble.js';
+import { archive, inFolder } from '../checkpoint/torch/zip-builder.js';
 import { type Answer, askPyTorch, type Described, type Question, whyNoPyTorch } from './pytorch.js';
 import { type Reader, WEIGHTS } from './readers.js';
-import { AGREEMENTS, again, COMPARES, FIRST_SEED, FUZZ_TIMEOUT_MS, MUTATIONS } from './settings.js';
+import {
+  AGREEMENTS,
+  again,
+  COMPARES,
+  FIRST_SEED,
+  FUZZ_TIMEOUT_MS,
+  MUTATIONS,
+  WITHOUT_PYTORCH,
+} from './settings.js';
 
-const reason = COMPARES ? whyNoPyTorch() : 'npm run test:fuzz compares';
+const reason = COMPARES
+  ? WITHOUT_PYTORCH && 'MINIMIND_FUZZ_WITHOUT_PYTORCH=1: only crashes and refusals are checked'
+  : 'npm run test:fuzz compares';
 
 interface Read extends Question {
   readonly seed: number;
@@ -65,8 +77,8 @@ const BATCH = 500;
 const MOST_TRIES = 20;
 const MOST_SHOWN = 5;
 
-describe(`files that PyTorch reads too${reason === undefined ? '' : ` (skipped: ${reason})`}`, () => {
-  it.skipIf(reason !== undefined).each(Object.entries(WEIGHTS))(
+describe(`files that PyTorch reads too${reason ? ` (skipped: ${reason})` : ''}`, () => {
+  it.skipIf(reason).each(Object.entries(WEIGHTS))(
     '%s',
     (kind, make) => {
       const reader = make();
@@ -94,4 +106,44 @@ describe(`files that PyTorch reads too${reason === undefined ? '' : ` (skipped: 
     },
     FUZZ_TIMEOUT_MS,
   );
+
+  it.skipIf(reason)(
+    'tensors are those that a dict holds, not those that its attributes show',
+    () => {
+      const attributes = ['items', '__getitem__'].flatMap((name) => [
+        a.text(name),
+        a.global('collections', 'OrderedDict'),
+      ]);
+      const write = (...build: readonly Buffer[]) => {
+        const name = 'x.pt';
+        const object = a.join(
+          a.call(a.global('collections', 'OrderedDict')),
+          ...[a.MARK, a.text('layers.0.w'), a.tensor(), a.SETITEMS],
+          ...build,
+        );
+        const entries = inFolder({
+          'data.pkl': a.pickle(a.dict(a.text('model'), object)),
+          byteorder: 'little',
+          'data/0': Buffer.alloc(16, 1),
+          version: '3\n',
+        });
+        return {
+          file: path.join(folderOf({ [name]: archive({ entries }) }), name),
+          keys: ['model'],
+        };
+      };
+      const [plain, dressed] = askPyTorch([write(), write(a.dict(...attributes), a.join(a.BUILD))]);
+      expect(plain).toHaveProperty('tensors');
+      expect(Object.keys(plain && 'tensors' in plain ? plain.tensors : {})).toEqual(['layers.0.w']);
+      expect(dressed).toEqual(plain);
+    },
+  );
+});
+
+describe('a Python without PyTorch', () => {
+  it('is named, with how to name another', () => {
+    expect(whyNoPyTorch('/no/python')).toMatch(
+      /^\/no\/python does not start .*PYTHON=\/path\/to\/python npm run test:fuzz$/,
+    );
+  });
 });

@@ -184,7 +184,7 @@ export function mutateLegacy(bytes: Buffer, dice: Dice): Buffer {
     if (dice.happens(0.2)) storages = mutateBytes(storages, dice);
     else {
       const index = dice.happens(0.8) ? 3 : dice.below(LEGACY_PICKLES);
-      pickles.splice(index, 1, mutatePickle(pickles[index] ?? Buffer.alloc(0), dice));
+      pickles.splice(index, 1, mutatePickle(pickles[index] ?? Buffer.alloc(0), dice, true));
     }
   }
   return Buffer.concat([...pickles, storages]);

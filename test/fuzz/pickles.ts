@@ -1,6 +1,7 @@
 /** Pickles with an opcode changed, which mostly stay pickles. Layouts after Python's Lib/pickletools.py. */
 import * as a from '../checkpoint/torch/assemble.js';
 import { type Dice, mutateBytes } from './dice.js';
+import { flags, rebuilt, state } from './rebuilt.js';
 
 /** Bytes of the argument of each opcode that has one of a fixed length. */
 const FIXED: ReadonlyMap<number, number> = new Map([
@@ -134,30 +135,99 @@ const steps = (dice: Dice): Buffer =>
     () => a.join(a.dict(a.text(dice.pick(NAMES)), anyValue(dice)), a.BUILD),
     () => a.join(anyValue(dice), anyValue(dice), a.SETITEM),
     () => a.join(a.put(dice.below(12))),
-    () => a.join(a.put(255), a.POP, a.call(a.global('collections', 'Counter'), a.get(255))),
-    () =>
-      a.join(
-        a.put(255),
-        a.POP,
-        a.global('torch._utils', '_rebuild_parameter'),
-        a.tuple(a.get(255), a.TRUE, a.dict()),
-        a.REDUCE,
-      ),
-    () =>
-      a.join(
-        a.put(255),
-        a.POP,
-        a.global('torch._utils', '_rebuild_parameter_with_state'),
-        a.tuple(a.get(255), a.FALSE, a.dict(), a.dict(a.text('data'), a.get(dice.below(12)))),
-        a.REDUCE,
-      ),
     () => a.join(anyValue(dice), a.POP),
   ])();
 
-/** A pickle with one change of its opcodes, or of its bytes. */
-export function mutatePickle(bytes: Buffer, dice: Dice): Buffer {
+const isPut = (opcode: Uint8Array | undefined) => opcode?.[0] === 0x71 || opcode?.[0] === 0x72;
+
+/** The next opcode in a direction that does more than to remember a value. */
+function beside(opcodes: readonly Buffer[], index: number, step: 1 | -1): number | undefined {
+  let at = index + step;
+  while (isPut(opcodes[at])) at += step;
+  return opcodes[at]?.[0];
+}
+
+const CLOSES_MARK: ReadonlySet<number | undefined> = new Set([
+  a.TUPLE,
+  a.SETITEMS,
+  a.APPENDS,
+  a.ADDITEMS,
+  a.FROZENSET,
+  a.POP_MARK,
+]);
+
+/** Where the callee of a call stands whose arguments are between a mark and the TUPLE at an index. */
+function calleeOf(opcodes: readonly Buffer[], tuple: number): number {
+  let at = tuple;
+  let marks = 0;
+  do {
+    const opcode = opcodes[at]?.[0];
+    if (CLOSES_MARK.has(opcode)) marks++;
+    else if (opcode === a.MARK) marks--;
+    at--;
+  } while (marks > 0 && at >= 0);
+  while (isPut(opcodes[at])) at--;
+  return Math.max(0, at);
+}
+
+/** What takes a value: the opcodes before it and behind it. */
+const wrappers = (dice: Dice, isLegacy: boolean): readonly [Buffer, Buffer] => {
+  const more = [dice.pick([a.TRUE, a.FALSE]), a.EMPTY_DICT];
+  const around = (name: string, rest: readonly (number | Buffer)[], module = 'torch._utils') =>
+    [a.join(a.global(module, name), a.MARK), a.join(...rest, a.TUPLE, a.REDUCE)] as const;
+  return dice.pick([
+    () => around('_rebuild_parameter', more),
+    () => around('_rebuild_parameter_with_state', [...more, state(dice, isLegacy)]),
+    () => around(dice.pick(['Counter', 'OrderedDict']), [], 'collections'),
+  ])();
+};
+
+/** The value of a call as the argument of another. */
+function wrapped(opcodes: readonly Buffer[], dice: Dice, isLegacy: boolean): Buffer[] {
+  const calls = [...opcodes.keys()].filter(
+    (index) => opcodes[index]?.[0] === a.TUPLE && beside(opcodes, index, 1) === a.REDUCE,
+  );
+  if (calls.length === 0) return [...opcodes];
+  const tuple = dice.pick(calls);
+  const start = calleeOf(opcodes, tuple);
+  const end = opcodes.findIndex((opcode, index) => index > tuple && opcode[0] === a.REDUCE) + 1;
+  const [before, behind] = wrappers(dice, isLegacy);
+  return [
+    ...opcodes.slice(0, start),
+    before,
+    ...opcodes.slice(start, end),
+    behind,
+    ...opcodes.slice(end),
+  ];
+}
+
+/** What is added to a pickle: an argument of a call, the state of what one made, or an item of a dict of such. */
+function addition(opcodes: readonly Buffer[], dice: Dice, isLegacy: boolean): Buffer[] {
+  const places = (is: (opcode: number | undefined, index: number) => boolean) =>
+    [...opcodes.keys()].filter((index) => is(opcodes[index]?.[0], index));
+  const [from, added] = dice.pick([
+    () => [
+      places((opcode, at) => opcode === a.TUPLE && beside(opcodes, at, 1) === a.REDUCE),
+      dice.happens(0.7) ? flags(dice) : state(dice, isLegacy),
+    ],
+    () => [
+      places((_, at) => beside(opcodes, at, -1) === a.REDUCE && !isPut(opcodes[at])),
+      a.join(state(dice, isLegacy), a.BUILD),
+    ],
+    ...Array<() => [number[], Buffer]>(6).fill(() => [
+      places((opcode, at) => opcode === a.SETITEMS && beside(opcodes, at, -1) === a.REDUCE),
+      a.join(a.text(`layers.${dice.below(4)}.w`), rebuilt(dice, isLegacy)),
+    ]),
+  ] satisfies (() => [number[], Buffer])[])();
+  return from.length === 0 ? [...opcodes] : [...opcodes].toSpliced(dice.pick(from), 0, added);
+}
+
+/** A pickle with one change of its opcodes, or of its bytes. Legacy ones can have views of storages. */
+export function mutatePickle(bytes: Buffer, dice: Dice, isLegacy = false): Buffer {
   if (dice.happens(0.1)) return mutateBytes(bytes, dice);
   const opcodes = opcodesOf(bytes);
+  if (dice.happens(0.4)) return Buffer.concat(addition(opcodes, dice, isLegacy));
+  if (dice.happens(0.1)) return Buffer.concat(wrapped(opcodes, dice, isLegacy));
   const values = [...opcodes.keys()].filter((index) => isValue(opcodes[index] ?? bytes));
   const index = dice.below(opcodes.length);
   if (dice.happens(0.6) && values.length > 0) {

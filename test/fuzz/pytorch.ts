@@ -1,6 +1,7 @@
 /** PyTorch in a process of its own, where there is one: `PYTHON` names another Python than `python3`. */
 import { spawnSync } from 'node:child_process';
 import { inPackage } from '../fixtures.js';
+import { WITHOUT_PYTORCH } from './settings.js';
 
 const PYTHON = process.env.PYTHON || 'python3';
 
@@ -26,11 +27,25 @@ const MOST_ANSWER_BYTES = 2 ** 28;
 
 const script = inPackage('test/fuzz/agreement.py');
 
-/** Why PyTorch cannot be asked; undefined when it can. */
-export function whyNoPyTorch(): string | undefined {
-  const { status, error } = spawnSync(PYTHON, [script], { input: '' });
+/** Why a Python cannot say what PyTorch loads, and how to name another; undefined when it can. */
+export function whyNoPyTorch(python = PYTHON): string | undefined {
+  const { status, stderr, error } = spawnSync(python, [script], { input: '', encoding: 'utf8' });
   if (status === 0) return undefined;
-  return `${PYTHON} ${error ? 'does not start' : 'has no torch'}: name a Python that has, with PYTHON=…`;
+  const found = error
+    ? `${python} does not start (${error.message})`
+    : `${python} cannot import torch and safetensors (${stderr.trim().split('\n').at(-1)})`;
+  return `${found}; name another Python: PYTHON=/path/to/python npm run test:fuzz`;
+}
+
+/** Ends the run of `npm run test:fuzz` before its first test when there is nothing to compare with. */
+export function setup(): void {
+  const reason = WITHOUT_PYTORCH ? undefined : whyNoPyTorch();
+  if (reason === undefined) return;
+  process.stderr.write(
+    `error: expected a Python with PyTorch to compare with; ${reason}\nto check only for crashes and refusals: MINIMIND_FUZZ_WITHOUT_PYTORCH=1 npm run test:fuzz\n`,
+  );
+  // An error that is thrown here is reported as if there were no tests.
+  process.exit(1);
 }
 
 /** What PyTorch makes of files, in their order. A file that ends the process is not loaded. */

@@ -42,11 +42,20 @@ const checkpoint = (name: string) => fixture('checkpoints/valid', name);
 function object(hasViews: boolean): Buffer {
   const view = (key: string, offset: number) =>
     a.storage(hasViews ? { view: a.tuple(a.text(key), a.int(offset), a.int(2)) } : {});
+  // PyTorch loads no storage of a legacy file that lacks the field for a view.
+  const whole = hasViews ? { view: a.NONE } : {};
   // Legacy files have no storages without a type.
   const untyped = a.storage({
     type: hasViews ? a.global('torch', 'ByteStorage') : a.global('torch.storage', 'UntypedStorage'),
     key: a.text('1'),
     length: a.int(16),
+    ...whole,
+  });
+  const complex = a.storage({
+    type: a.global('torch', 'ComplexFloatStorage'),
+    key: a.text('2'),
+    length: a.int(2),
+    ...whole,
   });
   return a.pickle(
     a.dict(
@@ -55,7 +64,8 @@ function object(hasViews: boolean): Buffer {
         a.call(a.global('collections', 'OrderedDict')),
         a.put(1),
         a.MARK,
-        ...[a.text('layers.0.w'), a.tensor(), a.put(2)],
+        ...[a.text('layers.0.w'), a.tensor({ storage: a.storage(whole) }), a.put(2)],
+        ...[a.text('layers.1.c'), a.tensor({ storage: complex, size: a.tuple(a.int(2)) })],
         ...[a.text('layers.0.v'), a.tensor({ storage: view('8', 2), size: a.tuple(a.int(2)) })],
         ...[a.text('layers.1.v'), a.tensor({ storage: view('9', 0), size: a.tuple(a.int(2)) })],
         a.text('layers.0.p'),
@@ -87,13 +97,14 @@ const HAND_ZIP = archive({
     byteorder: 'little',
     'data/0': floats(1),
     'data/1': floats(-9),
+    'data/2': floats(5),
     version: '3\n',
   }),
 });
 const HAND_LEGACY = a.legacy(
   object(true),
-  ['0', '1'],
-  [a.join(a.u64(4n), floats(1)), a.join(a.u64(16n), floats(-9))],
+  ['0', '1', '2'],
+  [a.join(a.u64(4n), floats(1)), a.join(a.u64(16n), floats(-9)), a.join(a.u64(2n), floats(5))],
 );
 
 const folder = folderOf({ x: '' });

@@ -7,6 +7,9 @@ export const FIRST_SEED = Number(process.env.MINIMIND_FUZZ_SEED ?? 1);
 /** Whether whole files are compared with PyTorch, which is asked for in a run of its own. */
 export const COMPARES = process.env.MINIMIND_FUZZ !== undefined;
 
+/** Whether a run of its own checks only that readers answer or refuse. */
+export const WITHOUT_PYTORCH = process.env.MINIMIND_FUZZ_WITHOUT_PYTORCH === '1';
+
 /** Files that both read, of each kind. */
 export const AGREEMENTS = Math.min(MUTATIONS, 2000);
 
