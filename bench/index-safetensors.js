@@ -2,7 +2,7 @@
 // JSON.parse of the same header, which checks none. Both read the header from the file.
 import path from 'node:path';
 import { ByteFile } from '../src/checkpoint/byte-file.js';
-import { readSafetensors } from '../src/checkpoint/safetensors/read.js';
+import { readSafetensors } from '../src/checkpoint/safetensors/read-safetensors.js';
 import { compare } from './measure.js';
 import { build } from 'esbuild';
 import { spawnSync } from 'node:child_process';

@@ -1,7 +1,7 @@
 import fs from 'node:fs';
 import { UserError } from '../errors.js';
 import { noteInput } from '../files/inputs.js';
-import { refusal } from './refusal.js';
+import { refusal } from './rules.js';
 
 /** A file that is read at places, and never written. */
 export class ByteFile {

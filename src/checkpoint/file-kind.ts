@@ -1,8 +1,8 @@
 /** What a file is, by its first bytes: one of the formats that hold weights, or something else. */
 import type { ByteFile } from './byte-file.js';
 import type { CheckpointFormat } from './checkpoint.js';
-import { refusal } from './refusal.js';
-import { LENGTH_FIELD_BYTES, MAX_HEADER_BYTES } from './safetensors/header.js';
+import { refusal } from './rules.js';
+import { LENGTH_FIELD_BYTES, MAX_HEADER_BYTES } from './safetensors/read-safetensors.js';
 
 /** What is looked at of a file. */
 interface Look {

@@ -1,9 +1,9 @@
 /** What only the values of tensors tell, found in one pass over their bytes. */
 import { createHash } from 'node:crypto';
 import { setImmediate } from 'node:timers/promises';
+import type { NamedView } from './sharing.js';
 import { type Statistics, StatisticsFold } from './statistics.js';
 import type { StoredTensor } from './stored-tensor.js';
-import type { NamedView } from './summary-sharing.js';
 import { streamTensor } from './view.js';
 
 export interface Measurement {

@@ -25,3 +25,6 @@ export function listed(names: readonly string[]): string {
   const more = names.length - MAX_LISTED;
   return more > 0 ? `${shown} and ${more} more` : shown;
 }
+
+/** What helps with nearly everything that can be wrong with a file of torch.save. */
+export const SAVE_TORCH_AGAIN = 'copy or download the file again, or save it again with torch.save';

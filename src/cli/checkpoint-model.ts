@@ -2,9 +2,9 @@
 import type { LanguageModel } from '../architecture/layer.js';
 import { tensorsOf } from '../architecture/walk.js';
 import type { Checkpoint, CheckpointFormat } from '../checkpoint/checkpoint.js';
+import { type StoredName, storedNames } from '../checkpoint/names.js';
 import { openCheckpoint } from '../checkpoint/open.js';
-import { samenessOfBytes } from '../checkpoint/sameness.js';
-import { type StoredName, storedNames } from '../checkpoint/stored-names.js';
+import { samenessOfBytes } from '../checkpoint/sharing.js';
 import { isSameView } from '../checkpoint/stored-tensor.js';
 import { summarise, type Totals } from '../checkpoint/summary.js';
 import type { Problem } from '../errors.js';

@@ -1,6 +1,6 @@
 /** Telling a checkpoint from a config, by what the path leads to. Loads nothing, so that configs stay quick. */
 import fs from 'node:fs';
-import { isIndexName, isWeightsName } from '../checkpoint/weight-names.js';
+import { isIndexName, isWeightsName } from '../checkpoint/formats.js';
 import { configIn } from '../files/config-names.js';
 
 const CHECKPOINT_NAME = /\.(?:safetensors|pt|pth|bin|ckpt|index\.json)$/i;

@@ -2,7 +2,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { type SrteLayout, srteLayoutOf } from '../architecture/srte-layout.js';
 import type { Checkpoint } from '../checkpoint/checkpoint.js';
-import { type StoredNames, storedNames } from '../checkpoint/stored-names.js';
+import { type StoredNames, storedNames } from '../checkpoint/names.js';
 import { fromOldMiniMind } from '../conversion/dialects.js';
 import { requestedLayout } from '../conversion/layouts.js';
 import { leftOutOf } from '../conversion/left-out.js';

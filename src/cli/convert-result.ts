@@ -2,7 +2,7 @@
 import { type SrteLayout, srteParameters } from '../architecture/srte-layout.js';
 import type { Checkpoint } from '../checkpoint/checkpoint.js';
 import { groupAlike, templateOf } from '../checkpoint/name-patterns.js';
-import { bytesOfViews, viewsOf } from '../checkpoint/summary-sharing.js';
+import { bytesOfViews, viewsOf } from '../checkpoint/sharing.js';
 import type { LeftOut, SrtePlan } from '../conversion/plan.js';
 import { groupSteps, stepsOf, type TensorStep } from '../conversion/plan-steps.js';
 import { overallError, type TableError } from '../conversion/table-errors.js';

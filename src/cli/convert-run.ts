@@ -4,7 +4,7 @@ import fs from 'node:fs';
 import path from 'node:path';
 import type { Checkpoint } from '../checkpoint/checkpoint.js';
 import { openCheckpoint } from '../checkpoint/open.js';
-import type { Writable } from '../checkpoint/torch/pickle/write-values.js';
+import type { Writable } from '../checkpoint/torch/pickle/write-opcodes.js';
 import { escapeText } from '../config/quote.js';
 import { WrongOutput } from '../conversion/check-output.js';
 import { type Executed, execute, makeTables } from '../conversion/execute.js';

@@ -2,7 +2,7 @@
 import fs from 'node:fs';
 import { type Checkpoint, FORMATS } from '../checkpoint/checkpoint.js';
 import { openCheckpoint } from '../checkpoint/open.js';
-import { writeSafetensors } from '../checkpoint/safetensors/write.js';
+import { writeSafetensors } from '../checkpoint/safetensors/write-safetensors.js';
 import { quote } from '../config/quote.js';
 import {
   type Container,

@@ -3,7 +3,7 @@ import { setImmediate as breathe } from 'node:timers/promises';
 import type { ByteFile } from '../checkpoint/byte-file.js';
 import { contiguousStrides, type StoredTensor } from '../checkpoint/stored-tensor.js';
 import { UserError } from '../errors.js';
-import type { ByteSink } from '../files/byte-sink.js';
+import type { ByteSink } from '../files/file-sink.js';
 import { addComparison, emptyComparison, meanOfRows, squaredNorm } from '../linalg/comparison.js';
 import { type LowRank, lowRank, type RowSource } from '../linalg/low-rank.js';
 import type { MatrixProducts } from '../linalg/product.js';

@@ -1,18 +1,18 @@
 /** The files of an output and what is written to them. */
 
-import { FORMAT_KEY } from '../checkpoint/safetensors/read.js';
-import { planSafetensors, writeSafetensors } from '../checkpoint/safetensors/write.js';
+import { FORMAT_KEY } from '../checkpoint/safetensors/read-safetensors.js';
+import { planSafetensors, writeSafetensors } from '../checkpoint/safetensors/write-safetensors.js';
 import { contiguousStrides } from '../checkpoint/stored-tensor.js';
 import type {
   Writable,
   WritableDict,
   WritableTensor,
-} from '../checkpoint/torch/pickle/write-values.js';
+} from '../checkpoint/torch/pickle/write-opcodes.js';
 import { planTorch } from '../checkpoint/torch/write-torch.js';
 import { writeZip } from '../checkpoint/torch/zip/write-zip.js';
 import { UserError } from '../errors.js';
-import type { ByteSink } from '../files/byte-sink.js';
 import { INDEX_FILE } from '../files/config-names.js';
+import type { ByteSink } from '../files/file-sink.js';
 import type { ConversionPlan, PlannedShard, PlannedTensor } from './plan.js';
 import { indexOfShards } from './shards.js';
 

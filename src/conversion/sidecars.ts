@@ -2,7 +2,7 @@
 import fs from 'node:fs';
 import path from 'node:path';
 import type { Checkpoint } from '../checkpoint/checkpoint.js';
-import { isIndexName, isWeightsName } from '../checkpoint/weight-names.js';
+import { isIndexName, isWeightsName } from '../checkpoint/formats.js';
 import { listed } from '../checkpoint/wording.js';
 import { UserError } from '../errors.js';
 import { CONFIG_NAMES, isSidecarName } from '../files/config-names.js';

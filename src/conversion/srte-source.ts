@@ -2,7 +2,7 @@
 import type { LanguageModel } from '../architecture/layer.js';
 import { type SrteLayout, srteLayoutOf } from '../architecture/srte-layout.js';
 import type { Checkpoint } from '../checkpoint/checkpoint.js';
-import { numbersUnder, type StoredNames } from '../checkpoint/stored-names.js';
+import { numbersUnder, type StoredNames } from '../checkpoint/names.js';
 import { UserError } from '../errors.js';
 import { layoutOfTables } from './layouts.js';
 import { srtePlaceOf } from './srte-names.js';

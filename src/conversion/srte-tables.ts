@@ -6,7 +6,7 @@ import {
   samenessOfBytes,
   samenessOfPlaces,
   type Watch,
-} from '../checkpoint/sameness.js';
+} from '../checkpoint/sharing.js';
 import { isSameView, type StoredTensor } from '../checkpoint/stored-tensor.js';
 import { listed } from '../checkpoint/wording.js';
 import { STORED_DTYPES, shapeText } from '../tensor/dtype.js';

@@ -2,7 +2,7 @@
 import type { Checkpoint } from '../checkpoint/checkpoint.js';
 import { isKind } from '../checkpoint/torch/pickle/pickle-machine.js';
 import type { Dict, Value } from '../checkpoint/torch/pickle/values.js';
-import type { Writable, WritableDict } from '../checkpoint/torch/pickle/write-values.js';
+import type { Writable, WritableDict } from '../checkpoint/torch/pickle/write-opcodes.js';
 import { isMapping, splitDotted } from '../config/path.js';
 
 interface Setting {

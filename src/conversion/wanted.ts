@@ -4,8 +4,8 @@ import type { LanguageModel } from '../architecture/layer.js';
 import { buffer, type Param } from '../architecture/param.js';
 import type { SrteLayout } from '../architecture/srte-layout.js';
 import { stateDictOf, tensorsOf } from '../architecture/walk.js';
+import { viewsOf } from '../checkpoint/sharing.js';
 import type { StoredTensor } from '../checkpoint/stored-tensor.js';
-import { viewsOf } from '../checkpoint/summary-sharing.js';
 import type { Shape } from '../tensor/dtype.js';
 import { srtePlaceOf } from './srte-names.js';
 

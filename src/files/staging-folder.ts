@@ -1,15 +1,68 @@
 /** The folder in which an output is built: where things are in it, and what to do with what is found. */
+
 import fs from 'node:fs';
 import path from 'node:path';
 import { UserError } from '../errors.js';
+import type { Move } from './atomic-rename.js';
+import { areDone, takeBack } from './atomic-rename.js';
 import { refuseInputsIn } from './inputs.js';
-import { areDone, type Move, takeBack } from './moves.js';
 import { exists, removeQuietly, syncFolder } from './names.js';
 import type { OutputKind, OutputPlace } from './output-place.js';
 import { codeOf } from './refusals.js';
-import { type Journal, readJournal, writeJournal } from './staging-journal.js';
 import { releaseLock, takeLock } from './staging-lock.js';
 import { isTemporaryFile } from './temporary.js';
+
+// What an unfinished output says of itself to the next run.
+
+export interface Journal {
+  readonly kind: OutputKind;
+  /** What the result depends on. */
+  readonly identity: string;
+  /** The names of all files, the main one last, once they are all written; moving them may have begun. */
+  readonly complete?: readonly string[];
+}
+
+/** Changes with what it means. A journal of another version is none. */
+const VERSION = 1;
+
+/** Undefined when there is none that makes sense. */
+function readJournal(file: string): Journal | undefined {
+  try {
+    const { version, kind, identity, complete } = JSON.parse(fs.readFileSync(file, 'utf8'));
+    if (version !== VERSION || typeof identity !== 'string') return undefined;
+    if (kind !== 'file' && kind !== 'folder') return undefined;
+    if (complete === undefined) return { kind, identity };
+    return isNameList(complete) ? { kind, identity, complete } : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** It is on the disk, and whole, before this returns. */
+function writeJournal(file: string, journal: Journal): void {
+  const temporary = `${file}.new`;
+  const descriptor = fs.openSync(temporary, 'w');
+  try {
+    fs.writeSync(descriptor, JSON.stringify({ version: VERSION, ...journal }));
+    fs.fsyncSync(descriptor);
+  } finally {
+    fs.closeSync(descriptor);
+  }
+  fs.renameSync(temporary, file);
+  syncFolder(path.dirname(file));
+}
+
+const isNameList = (value: unknown): value is string[] =>
+  Array.isArray(value) && value.length > 0 && value.every(isPlainName);
+
+/** Whether it names something in a folder, and nothing above or below. */
+export const isPlainName = (name: unknown) =>
+  typeof name === 'string' &&
+  name !== '' &&
+  name !== '.' &&
+  name !== '..' &&
+  !name.includes('/') &&
+  path.basename(name) === name;
 
 /** Not with `recursive`: where no folder can be made, as in /proc, that never stops trying. */
 function makeFolder(folder: string): void {

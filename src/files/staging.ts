@@ -28,14 +28,14 @@
 import fs from 'node:fs';
 import path from 'node:path';
 import { UserError } from '../errors.js';
-import type { ByteSink } from './byte-sink.js';
+import { moveAll } from './atomic-rename.js';
+import type { ByteSink } from './file-sink.js';
 import { noteOutput, refuseInput } from './inputs.js';
-import { moveAll } from './moves.js';
 import { exists, syncFolder } from './names.js';
 import { checkReplaceable, findOutputPlace, type OutputPlace } from './output-place.js';
 import { alreadyExists, explained } from './refusals.js';
-import { StagingFolder } from './staging-folder.js';
-import { isPlainName, type Journal } from './staging-journal.js';
+import type { Journal } from './staging-folder.js';
+import { isPlainName, StagingFolder } from './staging-folder.js';
 import { writeThrough } from './write-whole.js';
 
 export interface StagingOptions {

@@ -3,7 +3,7 @@ import fs from 'node:fs';
 import { open } from 'node:fs/promises';
 import path from 'node:path';
 import { UserError } from '../errors.js';
-import type { ByteSink } from './byte-sink.js';
+import type { ByteSink } from './file-sink.js';
 import { writeContent } from './file-sink.js';
 import { noteOutput, refuseInput } from './inputs.js';
 import { removeQuietly, syncFolder, takeFreeName } from './names.js';

@@ -3,7 +3,7 @@ import {
   planSafetensors,
   type TensorToWrite,
   writeSafetensors,
-} from '../checkpoint/safetensors/write.js';
+} from '../checkpoint/safetensors/write-safetensors.js';
 import type { StoredTensor } from '../checkpoint/stored-tensor.js';
 import { contiguousStrides } from '../checkpoint/stored-tensor.js';
 import type { Value } from '../checkpoint/torch/pickle/values.js';
@@ -11,12 +11,12 @@ import type {
   Writable,
   WritableDict,
   WritableTensor,
-} from '../checkpoint/torch/pickle/write-values.js';
+} from '../checkpoint/torch/pickle/write-opcodes.js';
 import { planTorch } from '../checkpoint/torch/write-torch.js';
 import { writeZip } from '../checkpoint/torch/zip/write-zip.js';
 import { chunksOf } from '../checkpoint/view.js';
 import { UserError } from '../errors.js';
-import type { ByteSink } from '../files/byte-sink.js';
+import type { ByteSink } from '../files/file-sink.js';
 import { CONTAINER_KEY, STATE_DICT } from './arguments.js';
 import { JsonWriter } from './json-values.js';
 import { partName } from './projector.js';

@@ -3,12 +3,12 @@ import type { StoredShapes } from '../architecture/family.js';
 import type { LanguageModel } from '../architecture/layer.js';
 import type { Param } from '../architecture/param.js';
 import { tensorsOf } from '../architecture/walk.js';
-import type { Sameness } from '../checkpoint/sameness.js';
-import type { StoredName, StoredNames } from '../checkpoint/stored-names.js';
-import { numbersUnder, numberUnder } from '../checkpoint/stored-names.js';
+import type { StoredName, StoredNames } from '../checkpoint/names.js';
+import { numbersUnder, numberUnder } from '../checkpoint/names.js';
+import type { Sameness } from '../checkpoint/sharing.js';
+import { viewsOf } from '../checkpoint/sharing.js';
 import type { StoredTensor } from '../checkpoint/stored-tensor.js';
 import { isSameView } from '../checkpoint/stored-tensor.js';
-import { viewsOf } from '../checkpoint/summary-sharing.js';
 import type { Shape, StoredDtype } from '../tensor/dtype.js';
 import { isSameShape, STORED_DTYPES } from '../tensor/dtype.js';
 

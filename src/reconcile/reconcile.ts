@@ -4,18 +4,13 @@ import type { LanguageModel } from '../architecture/layer.js';
 import { tensorsOf } from '../architecture/walk.js';
 import type { Checkpoint } from '../checkpoint/checkpoint.js';
 import { firstLike } from '../checkpoint/name-patterns.js';
+import { prefixOf, type StoredName, type StoredNames, storedNames } from '../checkpoint/names.js';
 import {
   type Sameness,
   samenessOfBytes,
   samenessOfPlaces,
   type Watch,
-} from '../checkpoint/sameness.js';
-import {
-  prefixOf,
-  type StoredName,
-  type StoredNames,
-  storedNames,
-} from '../checkpoint/stored-names.js';
+} from '../checkpoint/sharing.js';
 import type { StoredTensor } from '../checkpoint/stored-tensor.js';
 import { faultsOf, namesOf, shapesOf } from './faults.js';
 import type { FaultGroup, Note } from './notes.js';

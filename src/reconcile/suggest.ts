@@ -2,7 +2,7 @@
 
 import type { Reading } from '../architecture/family.js';
 import type { LanguageModel } from '../architecture/layer.js';
-import type { StoredName, StoredNames } from '../checkpoint/stored-names.js';
+import type { StoredName, StoredNames } from '../checkpoint/names.js';
 
 /** A change, and what is left when it is made. */
 export type Suggestion = {

@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { ByteFile } from '../../src/checkpoint/byte-file.js';
 import { formatOf } from '../../src/checkpoint/file-kind.js';
-import { ruleOf } from '../../src/checkpoint/refusal.js';
+import { ruleOf } from '../../src/checkpoint/rules.js';
 import { UserError } from '../../src/errors.js';
 import { inPackage } from '../fixtures.js';
 import { fileIn, safetensors } from './temp-folder.js';

@@ -3,7 +3,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { afterAll, expect, it } from 'vitest';
 import { ByteFile } from '../../src/checkpoint/byte-file.js';
-import { samenessOfBytes } from '../../src/checkpoint/sameness.js';
+import { samenessOfBytes } from '../../src/checkpoint/sharing.js';
 import { contiguousStrides, type StoredTensor } from '../../src/checkpoint/stored-tensor.js';
 import type { StoredDtype } from '../../src/tensor/dtype.js';
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { groupTensors } from '../../src/checkpoint/summary-groups.js';
+import { groupTensors } from '../../src/checkpoint/summary.js';
 import { storageOf, tensorIn } from './stored-tensors.js';
 
 const storage = storageOf(new Uint8Array(400));

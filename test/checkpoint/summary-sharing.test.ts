@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { bytesOfViews, sharingsOf, viewsOf } from '../../src/checkpoint/sharing.js';
 import { isSameView } from '../../src/checkpoint/stored-tensor.js';
-import { bytesOfViews, sharingsOf, viewsOf } from '../../src/checkpoint/summary-sharing.js';
 import { storageOf, tensorIn } from './stored-tensors.js';
 
 const storage = storageOf(new Uint8Array(64));

@@ -4,8 +4,8 @@ import path from 'node:path';
 import { afterAll, afterEach } from 'vitest';
 import type { Checkpoint } from '../../src/checkpoint/checkpoint.js';
 import { openCheckpoint } from '../../src/checkpoint/open.js';
-import { ruleOf } from '../../src/checkpoint/refusal.js';
-import type { OpenOptions } from '../../src/checkpoint/single-file.js';
+import type { OpenOptions } from '../../src/checkpoint/open-file.js';
+import { ruleOf } from '../../src/checkpoint/rules.js';
 
 const root = fs.mkdtempSync(path.join(os.tmpdir(), 'minimind-'));
 afterAll(() => fs.rmSync(root, { recursive: true }));

@@ -1,7 +1,7 @@
 /** Conversions of a whole corpus, where there is one, held against what numpy computes. */
 import { describe, expect, it } from 'vitest';
-import { ruleOf } from '../../src/checkpoint/refusal.js';
-import { storedNames } from '../../src/checkpoint/stored-names.js';
+import { storedNames } from '../../src/checkpoint/names.js';
+import { ruleOf } from '../../src/checkpoint/rules.js';
 import { isSrteName } from '../../src/conversion/wanted.js';
 import { convertTo, digest, digestOf, look, refused, textOf } from './convert.js';
 import { corpus, entries, fileOf, withNumbers, withRules } from './corpus-entries.js';

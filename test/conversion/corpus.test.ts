@@ -1,7 +1,7 @@
 /** The tables of a whole corpus, where there is one: see fixtures/README.md. */
 import { describe, expect, it } from 'vitest';
 import { openCheckpoint } from '../../src/checkpoint/open.js';
-import { ruleOf } from '../../src/checkpoint/refusal.js';
+import { ruleOf } from '../../src/checkpoint/rules.js';
 import { type SurveyOptions, surveySrte } from '../../src/conversion/srte-survey.js';
 import { corpus, fileOf, withNumbers, withRules } from './corpus-entries.js';
 

@@ -1,11 +1,11 @@
 /** Checkpoints to convert, written to files. */
 import fs from 'node:fs';
 import path from 'node:path';
-import { writeSafetensors } from '../../src/checkpoint/safetensors/write.js';
+import { writeSafetensors } from '../../src/checkpoint/safetensors/write-safetensors.js';
 import { contiguousStrides } from '../../src/checkpoint/stored-tensor.js';
-import type { Writable, WritableTensor } from '../../src/checkpoint/torch/pickle/write-values.js';
+import type { Writable, WritableTensor } from '../../src/checkpoint/torch/pickle/write-opcodes.js';
 import { writeTorch } from '../../src/checkpoint/torch/write-torch.js';
-import type { ByteSink } from '../../src/files/byte-sink.js';
+import type { ByteSink } from '../../src/files/file-sink.js';
 import { STORED_DTYPES, type StoredDtype } from '../../src/tensor/dtype.js';
 import { encode, isEncodable } from '../../src/tensor/encode.js';
 import { MemorySink } from '../checkpoint/safetensors/tensors.js';

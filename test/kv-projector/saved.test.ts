@@ -3,7 +3,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import { openCheckpoint } from '../../src/checkpoint/open.js';
-import { writeSafetensors } from '../../src/checkpoint/safetensors/write.js';
+import { writeSafetensors } from '../../src/checkpoint/safetensors/write-safetensors.js';
 import type { Value } from '../../src/checkpoint/torch/pickle/values.js';
 import { readTensor } from '../../src/checkpoint/view.js';
 import { writeWhole } from '../../src/files/write-whole.js';

@@ -1,15 +1,15 @@
 import fs from 'node:fs';
 import path from 'node:path';
-import { writeSafetensors } from '../../src/checkpoint/safetensors/write.js';
+import { writeSafetensors } from '../../src/checkpoint/safetensors/write-safetensors.js';
 import type { StoredTensor } from '../../src/checkpoint/stored-tensor.js';
 import type {
   Writable,
   WritableDict,
   WritableTensor,
-} from '../../src/checkpoint/torch/pickle/write-values.js';
+} from '../../src/checkpoint/torch/pickle/write-opcodes.js';
 import { writeTorch } from '../../src/checkpoint/torch/write-torch.js';
 import { readTensor } from '../../src/checkpoint/view.js';
-import type { ByteSink } from '../../src/files/byte-sink.js';
+import type { ByteSink } from '../../src/files/file-sink.js';
 import { LARGEST } from './support.js';
 
 /** Writes a file in one go. */

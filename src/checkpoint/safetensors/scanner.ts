@@ -1,6 +1,8 @@
 import type { UserError } from '../../errors.js';
-import { refusal } from '../refusal.js';
-import { SAVE_AGAIN } from './advice.js';
+import { refusal } from '../rules.js';
+
+/** What helps when bytes are wrong. */
+export const SAVE_AGAIN = 'download the file again, or save it again with the safetensors library';
 
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;

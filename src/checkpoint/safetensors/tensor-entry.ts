@@ -2,13 +2,42 @@ import type { UserError } from '../../errors.js';
 import type { StoredDtype } from '../../tensor/dtype.js';
 import { STORED_DTYPES, shapeText, storedBytes } from '../../tensor/dtype.js';
 import type { ByteFile } from '../byte-file.js';
-import { refusal } from '../refusal.js';
-import { contiguousStrides, type StoredTensor } from '../stored-tensor.js';
+import type { SAFETENSORS_RULES } from '../rules.js';
+import { refusal } from '../rules.js';
+import type { StoredTensor } from '../stored-tensor.js';
+import { contiguousStrides } from '../stored-tensor.js';
 import { bytesText, quoted, tensorPlace } from '../wording.js';
-import { SAVE_AGAIN } from './advice.js';
-import { DTYPES } from './dtypes.js';
-import type { SAFETENSORS_RULES } from './rules.js';
-import { ARRAY, type HeaderScanner, OBJECT } from './scanner.js';
+import type { HeaderScanner } from './scanner.js';
+import { ARRAY, OBJECT, SAVE_AGAIN } from './scanner.js';
+
+/**
+ * The dtypes of the format, in the order in which its own library writes tensors: wide ones first, so
+ * that each tensor of a file is aligned for its dtype when its data begin at a multiple of 8.
+ */
+export const DTYPES: readonly StoredDtype[] = [
+  'U64',
+  'I64',
+  'F64',
+  'C64',
+  'F32',
+  'U32',
+  'I32',
+  'BF16',
+  'F16',
+  'U16',
+  'I16',
+  'F8_E5M2FNUZ',
+  'F8_E4M3FNUZ',
+  'F8_E8M0',
+  'F8_E4M3',
+  'F8_E5M2',
+  'I8',
+  'U8',
+  'F6_E3M2',
+  'F6_E2M3',
+  'F4',
+  'BOOL',
+];
 
 /** The most dimensions of a tensor: as many as a NumPy array can have. The format itself has no limit. */
 export const MAX_RANK = 64;

@@ -1,8 +1,8 @@
 import type { ByteFile } from '../byte-file.js';
-import { refusal } from '../refusal.js';
+import { refusal } from '../rules.js';
 import type { StoredTensor } from '../stored-tensor.js';
 import { bytesText, FETCH_AGAIN, tensorPlace } from '../wording.js';
-import { SAVE_AGAIN } from './advice.js';
+import { SAVE_AGAIN } from './scanner.js';
 
 /**
  * Checks that the tensors lie one right after the other from the beginning of the data to the end of the

@@ -1,5 +1,5 @@
 import { basename, extname } from 'node:path';
-import { refusal } from '../refusal.js';
+import { refusal } from '../rules.js';
 import { quoted } from '../wording.js';
 
 /**

@@ -1,8 +1,7 @@
 import type { ByteFile } from '../byte-file.js';
 import type { FileIndex } from '../checkpoint.js';
-import { type Refusal, refusal } from '../refusal.js';
-import { FETCH_AGAIN } from '../wording.js';
-import { SAVE_AGAIN } from './advice.js';
+import { type Refusal, refusal } from '../rules.js';
+import { FETCH_AGAIN, SAVE_TORCH_AGAIN } from '../wording.js';
 import { torchEnvironment } from './pickle/environment.js';
 import { readPickle } from './pickle/pickle.js';
 import { isKind } from './pickle/pickle-machine.js';
@@ -62,7 +61,7 @@ function plainPickle(file: ByteFile, start: number): { value: Value; end: number
 
 /** Checks the three pickles before the object, and tells where they end. */
 function headerEnd(file: ByteFile): number {
-  const refuse = (rule: Refusal['rule'], message: string, suggestion = SAVE_AGAIN) =>
+  const refuse = (rule: Refusal['rule'], message: string, suggestion = SAVE_TORCH_AGAIN) =>
     refusal(file.path, { rule, place: 'header', message, suggestion });
   const magic = plainPickle(file, 0);
   if (magic.value !== MAGIC) {
@@ -99,7 +98,7 @@ function keysIn(
       rule: 'legacy-keys',
       place: 'list of storages',
       message: `lists ${items.length} storages, and the object uses ${used.size}; they are not the same`,
-      suggestion: SAVE_AGAIN,
+      suggestion: SAVE_TORCH_AGAIN,
     });
   }
   return keys;
@@ -135,7 +134,7 @@ function placeStorages(
         rule: 'legacy-length',
         place,
         message: `has ${length} elements; the object says ${expected}`,
-        suggestion: SAVE_AGAIN,
+        suggestion: SAVE_TORCH_AGAIN,
       });
     }
     need(place, stored.bytes);
@@ -147,7 +146,7 @@ function placeStorages(
       rule: 'legacy-end',
       place: `byte ${position}`,
       message: `goes on for ${file.size - position} bytes after its last storage`,
-      suggestion: SAVE_AGAIN,
+      suggestion: SAVE_TORCH_AGAIN,
     });
   }
 }

@@ -1,17 +1,17 @@
 import { UserError } from '../../errors.js';
-import type { ByteSink } from '../../files/byte-sink.js';
+import type { ByteSink } from '../../files/file-sink.js';
 import { STORED_DTYPES } from '../../tensor/dtype.js';
 import type { ByteFile } from '../byte-file.js';
 import { streamTensor } from '../view.js';
 import { torchEnvironment } from './pickle/environment.js';
 import { readPickle } from './pickle/pickle.js';
 import { PickleSource } from './pickle/pickle-source.js';
+import type { Writable } from './pickle/write-opcodes.js';
 import { writePickle } from './pickle/write-pickle.js';
-import type { Writable } from './pickle/write-values.js';
 import { type Refuse, Storages } from './state-dict/storages.js';
 import { collectStorages, type WrittenStorage } from './state-dict/write-storages.js';
 import { planZip, type Take, writeZip, type ZipContent, type ZipPlan } from './zip/write-zip.js';
-import { isPlainPath } from './zip/zip-names.js';
+import { isPlainPath } from './zip/zip-directory.js';
 
 /** What PyTorch calls the folder of a file that it does not know the name of. */
 const DEFAULT_ROOT = 'archive';

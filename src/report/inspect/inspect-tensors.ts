@@ -1,8 +1,9 @@
 /** The tensors of a checkpoint, one by one. */
+
+import type { Sharing } from '../../checkpoint/sharing.js';
 import type { Statistics } from '../../checkpoint/statistics.js';
 import type { CheckpointSummary, TensorSummary } from '../../checkpoint/summary.js';
 import type { ContentEntry, Plain } from '../../checkpoint/summary-content.js';
-import type { Sharing } from '../../checkpoint/summary-sharing.js';
 import { bytesCell, heading, integerCell, left, note, right } from '../kit/cells.js';
 import type { Block, Cell, Column, TableBlock } from '../kit/report.js';
 import { formatBytes, formatInteger } from '../kit/units.js';

@@ -1,5 +1,5 @@
 /** What `minimind inspect` prints: what a checkpoint is, and the tensors that it holds. */
-import type { TensorGroup } from '../../checkpoint/summary-groups.js';
+import type { TensorGroup } from '../../checkpoint/summary.js';
 import { bytesCell, heading, integerCell, left, note, right, strong } from '../kit/cells.js';
 import type { Block, Cell, Report, TableBlock } from '../kit/report.js';
 import { formatBytes, formatInteger } from '../kit/units.js';

@@ -1,10 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { FileIndex } from '../../../src/checkpoint/checkpoint.js';
-import { ruleOf } from '../../../src/checkpoint/refusal.js';
-import { readSafetensors } from '../../../src/checkpoint/safetensors/read.js';
-import { SAFETENSORS_RULES } from '../../../src/checkpoint/safetensors/rules.js';
-import { writeSafetensors } from '../../../src/checkpoint/safetensors/write.js';
+import { ruleOf, SAFETENSORS_RULES } from '../../../src/checkpoint/rules.js';
+import { readSafetensors } from '../../../src/checkpoint/safetensors/read-safetensors.js';
+import { writeSafetensors } from '../../../src/checkpoint/safetensors/write-safetensors.js';
 import type { StoredTensor } from '../../../src/checkpoint/stored-tensor.js';
 import { readTensor } from '../../../src/checkpoint/view.js';
 import { fileBytes, header, indexOf, member, ruleBrokenBy, withFile } from './files.js';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { readSafetensors } from '../../../src/checkpoint/safetensors/read.js';
+import { readSafetensors } from '../../../src/checkpoint/safetensors/read-safetensors.js';
 import { readTensor } from '../../../src/checkpoint/view.js';
 import { STORED_DTYPES } from '../../../src/tensor/dtype.js';
 import { fileBytes, header, indexOf, member, withFile } from './files.js';

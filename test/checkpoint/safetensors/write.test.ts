@@ -3,7 +3,7 @@ import {
   planSafetensors,
   type TensorHeading,
   writeSafetensors,
-} from '../../../src/checkpoint/safetensors/write.js';
+} from '../../../src/checkpoint/safetensors/write-safetensors.js';
 import { UserError } from '../../../src/errors.js';
 import { STORED_DTYPES, type StoredDtype } from '../../../src/tensor/dtype.js';
 import { indexOf } from './files.js';

@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it, vi } from 'vitest';
+import { PICKLE_RULES } from '../../../src/checkpoint/rules.js';
 import { torchEnvironment } from '../../../src/checkpoint/torch/pickle/environment.js';
 import { readPickle } from '../../../src/checkpoint/torch/pickle/pickle.js';
-import { PICKLE_RULES } from '../../../src/checkpoint/torch/pickle/pickle-rules.js';
 import { PickleSource } from '../../../src/checkpoint/torch/pickle/pickle-source.js';
 import { Table } from '../../../src/checkpoint/torch/pickle/tables.js';
 import type { Value } from '../../../src/checkpoint/torch/pickle/values.js';

@@ -3,7 +3,7 @@ import { Members, Table } from '../../../src/checkpoint/torch/pickle/tables.js';
 import type {
   Writable,
   WritableTensor,
-} from '../../../src/checkpoint/torch/pickle/write-values.js';
+} from '../../../src/checkpoint/torch/pickle/write-opcodes.js';
 
 export const list = (...items: readonly Writable[]): Writable => ({ kind: 'list', items });
 export const tuple = (...items: readonly Writable[]) => ({ kind: 'tuple', items }) as const;

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { Writable } from '../../../src/checkpoint/torch/pickle/write-values.js';
+import type { Writable } from '../../../src/checkpoint/torch/pickle/write-opcodes.js';
 import { collectStorages } from '../../../src/checkpoint/torch/state-dict/write-storages.js';
 import type { StoredDtype } from '../../../src/tensor/dtype.js';
 import { bytesOf, dict, list, tensor } from './write-builder.js';

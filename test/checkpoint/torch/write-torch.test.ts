@@ -7,13 +7,13 @@ import {
 import type {
   Writable,
   WritableTensor,
-} from '../../../src/checkpoint/torch/pickle/write-values.js';
+} from '../../../src/checkpoint/torch/pickle/write-opcodes.js';
 import { planTorch, writeTorch } from '../../../src/checkpoint/torch/write-torch.js';
 import { readTorchZip } from '../../../src/checkpoint/torch/zip/torch-zip.js';
 import { readTorchArchive } from '../../../src/checkpoint/torch/zip/zip.js';
 import { readTensor } from '../../../src/checkpoint/view.js';
 import { UserError } from '../../../src/errors.js';
-import type { Chunks } from '../../../src/files/byte-sink.js';
+import type { Chunks } from '../../../src/files/file-sink.js';
 import type { StoredDtype } from '../../../src/tensor/dtype.js';
 import { fileOf } from '../byte-files.js';
 import { MemorySink } from '../safetensors/tensors.js';

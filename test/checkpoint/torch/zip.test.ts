@@ -4,7 +4,7 @@ import path from 'node:path';
 import fc from 'fast-check';
 import { afterAll, describe, expect, it } from 'vitest';
 import { ByteFile } from '../../../src/checkpoint/byte-file.js';
-import { ruleOf } from '../../../src/checkpoint/refusal.js';
+import { ruleOf } from '../../../src/checkpoint/rules.js';
 import { readTorchArchive } from '../../../src/checkpoint/torch/zip/zip.js';
 import { UserError } from '../../../src/errors.js';
 import { fileOf } from '../byte-files.js';

@@ -1,7 +1,7 @@
 import type { UserError } from '../../../errors.js';
 import type { ByteFile } from '../../byte-file.js';
-import { type Refusal, refusal } from '../../refusal.js';
-import { SAVE_AGAIN } from '../advice.js';
+import { type Refusal, refusal } from '../../rules.js';
+import { SAVE_TORCH_AGAIN } from '../../wording.js';
 
 /** No real file comes near: the pickle of 100,000 tensors has about 15 MB. */
 const MAX_PICKLE_BYTES = 64 * 2 ** 20;
@@ -28,7 +28,7 @@ export class PickleSource {
   }
 
   /** The error of a pickle that breaks a rule at the opcode that is at work. */
-  refusal(rule: Refusal['rule'], message: string, suggestion = SAVE_AGAIN): UserError {
+  refusal(rule: Refusal['rule'], message: string, suggestion = SAVE_TORCH_AGAIN): UserError {
     const place = `pickle byte ${this.#opcode - this.#start}`;
     return refusal(this.file.path, { rule, place, message, suggestion });
   }

@@ -4,16 +4,16 @@
  * not at all. Opcodes after Python's Lib/pickletools.py.
  */
 
+import type { Environment } from './pickle-machine.js';
 import {
+  checkStructure,
   ENTRY_BYTES,
-  type Environment,
   isKind,
   keyBytes,
   PickleMachine,
   TABLE_BYTES,
 } from './pickle-machine.js';
 import type { PickleSource } from './pickle-source.js';
-import { checkStructure } from './pickle-structure.js';
 import { Members, Table } from './tables.js';
 import type { Global, Opaque, Tuple, Value } from './values.js';
 

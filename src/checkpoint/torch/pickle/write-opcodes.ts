@@ -1,3 +1,8 @@
+import type { Chunks } from '../../../files/file-sink.js';
+import type { Shape, StoredDtype } from '../../../tensor/dtype.js';
+import type { StoredBytes } from '../../stored-tensor.js';
+import type { Float, Global, Opaque, SetOf, Storage, Value } from './values.js';
+
 /** Opcodes of pickle protocol 2, from Python's Lib/pickletools.py. */
 const OPCODES = {
   PROTO: 0x80,
@@ -142,4 +147,120 @@ export class OpcodeWriter {
     }
     return this.#buffer.subarray(start, this.#length);
   }
+}
+
+export interface Leaf {
+  readonly leaf: WritableTensor | Storage;
+  /** The keys that lead to it: `model.embed.weight`. */
+  readonly name: string;
+}
+
+/** Every tensor and storage that a value holds, each once, in the order in which it is written. */
+export function* leavesOf(root: Writable): Generator<Leaf, void, void> {
+  const seen = new Set<Writable>();
+  const stack = [{ value: root, name: '' }];
+  for (let step = stack.pop(); step; step = stack.pop()) {
+    const { value, name } = step;
+    if (typeof value !== 'object' || value === null || value instanceof Uint8Array) continue;
+    if (seen.has(value)) continue;
+    seen.add(value);
+    if (value.kind === 'tensor' || value.kind === 'storage') yield { leaf: value, name };
+    // What is pushed last is looked at first.
+    for (const [key, part] of partsOf(value).reverse()) {
+      stack.push({ value: part, name: name && key ? `${name}.${key}` : name || key });
+    }
+  }
+}
+
+/** What a container holds, each part with the text of its key. */
+function partsOf(value: Exclude<Extract<Writable, object>, Uint8Array>): [string, Writable][] {
+  switch (value.kind) {
+    case 'dict':
+      return [...value.entries].flatMap(([key, part]): [string, Writable][] => [
+        ['', key],
+        [keyText(key), part],
+      ]);
+    case 'list':
+    case 'tuple':
+      return value.items.map((part, index) => [`${index}`, part]);
+    case 'set':
+      return [...value.items].map((part) => ['', part]);
+    case 'opaque':
+      return [
+        ['', value.args],
+        ['', value.state ?? null],
+      ];
+    case 'float':
+    case 'global':
+    case 'storage':
+    case 'tensor':
+      return [];
+  }
+}
+
+const keyText = (key: Writable) => (typeof key === 'object' ? '' : `${key}`);
+
+// What can be written as a PyTorch file: all that can be read from one, and tensors that are yet to be.
+
+/** `Value` is one of these, and so are trees of other tensors. */
+export type Writable =
+  | Exclude<Value, object>
+  | Uint8Array
+  | Float
+  | Global
+  | Storage
+  | WritableSequence
+  | WritableDict
+  | WritableSet
+  | WritableObject
+  | WritableTensor;
+
+export interface WritableSequence {
+  readonly kind: 'list' | 'tuple';
+  readonly items: readonly Writable[];
+}
+
+export interface WritableDict {
+  readonly kind: 'dict';
+  /** `dict`, `collections.OrderedDict`, … */
+  readonly type: string;
+  /** Of a defaultdict. */
+  readonly factory?: Global | undefined;
+  readonly entries: Iterable<readonly [Writable, Writable]>;
+}
+
+export interface WritableSet {
+  readonly kind: 'set';
+  readonly type: SetOf['type'];
+  readonly items: Iterable<Writable>;
+}
+
+export interface WritableObject {
+  readonly kind: 'opaque';
+  readonly made: Opaque['made'];
+  readonly of: Global;
+  readonly args: WritableSequence;
+  readonly state?: Writable | undefined;
+}
+
+/** A tensor: one that lies in a file, or one whose bytes are made while they are written. */
+export interface WritableTensor {
+  readonly kind: 'tensor';
+  readonly dtype: StoredDtype;
+  readonly shape: Shape;
+  /** In elements, one for each dimension. */
+  readonly strides: readonly number[];
+  /** Of its first element in the storage, in elements. */
+  readonly offset: number;
+  /** Tensors share a storage by holding the same object; it is written once, and whole. */
+  readonly storage: WritableBytes;
+}
+
+export type WritableBytes = StoredBytes | NewBytes;
+
+/** Bytes that lie in no file yet. */
+export interface NewBytes {
+  readonly bytes: number;
+  /** The bytes in order, little-endian; called once. */
+  chunks(): Chunks;
 }

@@ -5,8 +5,8 @@
 
 import type { WrittenStorage } from '../state-dict/write-storages.js';
 import { TORCH_TYPES } from '../torch-types.js';
-import { type Opcode, OpcodeWriter } from './write-opcodes.js';
 import type {
+  Opcode,
   Writable,
   WritableBytes,
   WritableDict,
@@ -14,7 +14,8 @@ import type {
   WritableSequence,
   WritableSet,
   WritableTensor,
-} from './write-values.js';
+} from './write-opcodes.js';
+import { OpcodeWriter } from './write-opcodes.js';
 
 /** Deeper than what can be read again. */
 const MAX_NESTING = 500;

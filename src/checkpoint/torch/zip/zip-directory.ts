@@ -1,6 +1,8 @@
+import { isUtf8 } from 'node:buffer';
 import type { ByteFile } from '../../byte-file.js';
-import { type Refusal, refusal } from '../../refusal.js';
-import { SAVE_AGAIN } from '../advice.js';
+import type { Refusal } from '../../rules.js';
+import { refusal } from '../../rules.js';
+import { quoted, SAVE_TORCH_AGAIN } from '../../wording.js';
 import type { DirectoryPlace } from './zip-end.js';
 import {
   EXTRA_HEAD_BYTES,
@@ -11,7 +13,46 @@ import {
   STORED,
   ZIP64_EXTRA,
 } from './zip-format.js';
-import { entryPlace, readName } from './zip-names.js';
+
+// The names of entries, as one can trust them.
+
+/** An entry as the place of a problem. */
+export const entryPlace = (name: string) => `entry ${quoted(name)}`;
+
+/**
+ * The name of an entry. It is read as UTF-8 whether or not the entry's flags say so: PyTorch compares
+ * the bytes of names and ignores the flag.
+ * @param position Of the entry in the file.
+ */
+function readName(path: string, bytes: Buffer, position: number): string {
+  const name = bytes.toString('utf8');
+  if (!isUtf8(bytes)) {
+    throw refusal(path, {
+      rule: 'zip-name-utf8',
+      place: `byte ${position}`,
+      message: `the entry here has the name ${quoted(name)}, which is no valid UTF-8`,
+      suggestion: SAVE_TORCH_AGAIN,
+    });
+  }
+  if (!isPlainPath(name)) {
+    throw refusal(path, {
+      rule: 'zip-name',
+      place: entryPlace(name),
+      message:
+        'has no plain relative path for a name: control characters, backslashes, drives and empty, . or .. segments are refused',
+      suggestion: 'be careful with this file: PyTorch does not write such names',
+    });
+  }
+  return name;
+}
+
+/** Whether a name means the same file in one folder everywhere. */
+export function isPlainPath(name: string): boolean {
+  return (
+    !/[\p{Cc}\\]|^.:/u.test(name) &&
+    name.split('/').every((segment) => segment !== '' && segment !== '.' && segment !== '..')
+  );
+}
 
 /** What the directory says of an entry. */
 export interface DirectoryEntry {
@@ -47,7 +88,7 @@ export function* readDirectory(
       rule: 'zip-directory-entries',
       place: `byte ${position + at}`,
       message: `the directory has ${count} entries in ${at} bytes, expected ${entries} in ${bytes}`,
-      suggestion: SAVE_AGAIN,
+      suggestion: SAVE_TORCH_AGAIN,
     });
   }
 }
@@ -66,7 +107,7 @@ const REFUSED_FLAGS = (1 << 0) | (1 << 5) | (1 << 6) | (1 << 13);
 /** @param entry The bytes of one entry, whole. @param at Where they are in the file. */
 function readEntry(path: string, entry: Buffer, at: number): DirectoryEntry {
   const refuse: Refuse = (broken) =>
-    refusal(path, { place: `byte ${at}`, suggestion: SAVE_AGAIN, ...broken });
+    refusal(path, { place: `byte ${at}`, suggestion: SAVE_TORCH_AGAIN, ...broken });
   if (entry.readUInt32LE(0) !== SIGNATURES.entry) {
     throw refuse({ rule: 'zip-entry', message: 'an entry of the directory should begin here' });
   }

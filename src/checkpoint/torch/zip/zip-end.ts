@@ -1,6 +1,6 @@
 import type { ByteFile } from '../../byte-file.js';
-import { type Refusal, refusal } from '../../refusal.js';
-import { SAVE_AGAIN } from '../advice.js';
+import { type Refusal, refusal } from '../../rules.js';
+import { SAVE_TORCH_AGAIN } from '../../wording.js';
 import { END64_LENGTH, RECORD_BYTES, SIGNATURES } from './zip-format.js';
 
 /** Where the directory of an archive lies. */
@@ -55,7 +55,7 @@ export function readEnd(file: ByteFile): DirectoryPlace {
     refusal(file.path, {
       ...broken,
       place: `byte ${Math.max(0, position(at))}`,
-      suggestion: SAVE_AGAIN,
+      suggestion: SAVE_TORCH_AGAIN,
     });
 
   if (tail.readUInt32LE(AT.end) !== SIGNATURES.end || tail.readUInt16LE(AT.end + 20) !== 0) {

@@ -1,7 +1,8 @@
 import type { ByteFile } from '../../byte-file.js';
-import { refusal } from '../../refusal.js';
-import { SAVE_AGAIN } from '../advice.js';
-import { type DirectoryEntry, type Refuse, zip64Field } from './zip-directory.js';
+import { refusal } from '../../rules.js';
+import { SAVE_TORCH_AGAIN } from '../../wording.js';
+import type { DirectoryEntry, Refuse } from './zip-directory.js';
+import { entryPlace, zip64Field } from './zip-directory.js';
 import {
   DESCRIPTOR_FLAG,
   RECORD_BYTES,
@@ -9,7 +10,6 @@ import {
   SATURATED_32,
   SIGNATURES,
 } from './zip-format.js';
-import { entryPlace } from './zip-names.js';
 
 /** Where an entry lies in the file: its header, and its data up to `end`. */
 export interface EntryPlace {
@@ -39,7 +39,11 @@ export class HeaderReader {
   /** @throws UserError when the entry's header is not there, or not this entry's. */
   locate({ name, nameBytes, method, flags, bytes, position }: DirectoryEntry): EntryPlace {
     const refuse: Refuse = (broken) =>
-      refusal(this.#file.path, { place: entryPlace(name), suggestion: SAVE_AGAIN, ...broken });
+      refusal(this.#file.path, {
+        place: entryPlace(name),
+        suggestion: SAVE_TORCH_AGAIN,
+        ...broken,
+      });
     const fixedEnd = position + BigInt(RECORD_BYTES.header);
     if (fixedEnd > this.#limit) {
       throw refuse({

@@ -1,8 +1,58 @@
 /** The records that make an archive one of PyTorch's. */
 import type { ByteFile } from '../../byte-file.js';
-import { refusal } from '../../refusal.js';
-import { quoted } from '../../wording.js';
-import { SAVE_AGAIN } from '../advice.js';
+import { refusal } from '../../rules.js';
+import { quoted, SAVE_TORCH_AGAIN } from '../../wording.js';
+import { DESCRIPTOR_BYTES, SIGNATURES } from './zip-format.js';
+import type { EntryPlace } from './zip-header.js';
+
+/**
+ * Checks that entries follow each other from byte 0 to the directory, so that readers that go from one
+ * header to the next find the same entries as those that read the directory. Only data descriptors may
+ * stand between them; padding for alignment is an extra field of a header.
+ * @param limit Where the directory begins.
+ */
+export function checkTiling(file: ByteFile, places: readonly EntryPlace[], limit: number): void {
+  let last: EntryPlace | undefined;
+  for (const place of places.toSorted((a, b) => a.header - b.header)) {
+    checkBetween(file, last, place.header);
+    last = place;
+  }
+  if (last) checkBetween(file, last, limit);
+}
+
+/** @param next Where the next entry begins, or the directory. */
+function checkBetween(file: ByteFile, last: EntryPlace | undefined, next: number): void {
+  const end = last?.end ?? 0;
+  if (next < end) {
+    throw refusal(file.path, {
+      rule: 'zip-overlap',
+      place: `byte ${next}`,
+      message: `an entry begins here, but one before it ends only at byte ${end}`,
+      suggestion: SAVE_TORCH_AGAIN,
+    });
+  }
+  if (next === end || (last && isDescriptor(file, last, next - end))) return;
+  throw refusal(file.path, {
+    rule: 'zip-gap',
+    place: `byte ${end}`,
+    message: `${next - end} bytes here belong to no entry of the directory`,
+    suggestion: SAVE_TORCH_AGAIN,
+  });
+}
+
+/** Whether the `length` bytes after an entry are its data descriptor: its signature, a checksum, both sizes. */
+function isDescriptor(file: ByteFile, place: EntryPlace, length: number): boolean {
+  if (!place.hasDescriptor || !DESCRIPTOR_BYTES.some((bytes) => bytes === length)) return false;
+  const descriptor = file.read(place.end, length);
+  const width = (length - 8) / 2;
+  const sizes = [8, 8 + width].map((at) =>
+    width === 8 ? descriptor.readBigUInt64LE(at) : BigInt(descriptor.readUInt32LE(at)),
+  );
+  const bytes = BigInt(place.end - place.data);
+  return (
+    descriptor.readUInt32LE(0) === SIGNATURES.descriptor && sizes.every((size) => size === bytes)
+  );
+}
 
 /** The content of one entry. */
 export interface ZipRecord {
@@ -47,7 +97,7 @@ export function checkTorchRecords(
       rule: 'zip-byteorder',
       place: 'record byteorder',
       message: `says ${quoted(byteorder)}, expected "little" or "big"`,
-      suggestion: SAVE_AGAIN,
+      suggestion: SAVE_TORCH_AGAIN,
     });
   }
   const alignment = wordOf(file, records, '.storage_alignment') ?? '64';
@@ -56,7 +106,7 @@ export function checkTorchRecords(
       rule: 'zip-alignment',
       place: 'record .storage_alignment',
       message: `says ${quoted(alignment)}, expected a number`,
-      suggestion: SAVE_AGAIN,
+      suggestion: SAVE_TORCH_AGAIN,
     });
   }
   return { isBigEndian: byteorder === 'big', warnings: strangers(records) };
@@ -70,7 +120,7 @@ function checkCase(file: ByteFile, records: ReadonlyMap<string, ZipRecord>): voi
       rule: 'zip-name-case',
       place: `record ${quoted(name)}`,
       message: `PyTorch ignores the case of letters and reads this record as ${quoted(name.toLowerCase())}`,
-      suggestion: SAVE_AGAIN,
+      suggestion: SAVE_TORCH_AGAIN,
     });
   }
 }
@@ -80,7 +130,7 @@ function checkKind(file: ByteFile, records: ReadonlyMap<string, ZipRecord>): voi
     throw refusal(file.path, {
       rule: 'zip-content',
       message: 'is a zip archive that holds nothing',
-      suggestion: SAVE_AGAIN,
+      suggestion: SAVE_TORCH_AGAIN,
     });
   }
   if (records.has('constants.pkl')) {
@@ -106,7 +156,7 @@ function checkVersion(file: ByteFile, records: ReadonlyMap<string, ZipRecord>): 
     throw refusal(file.path, {
       rule: 'zip-version-record',
       message: 'has neither a record version nor .data/version',
-      suggestion: SAVE_AGAIN,
+      suggestion: SAVE_TORCH_AGAIN,
     });
   }
   for (const name of versions) {

@@ -3,15 +3,13 @@
  * the directory and the headers of entries, and none of the tensors.
  */
 import type { ByteFile } from '../../byte-file.js';
-import { refusal } from '../../refusal.js';
-import { quoted } from '../../wording.js';
-import { SAVE_AGAIN } from '../advice.js';
-import { readDirectory } from './zip-directory.js';
+import { refusal } from '../../rules.js';
+import { quoted, SAVE_TORCH_AGAIN } from '../../wording.js';
+import { entryPlace, readDirectory } from './zip-directory.js';
 import { readEnd } from './zip-end.js';
 import { type EntryPlace, HeaderReader } from './zip-header.js';
-import { entryPlace } from './zip-names.js';
-import { checkTorchRecords, type RecordFindings, type ZipRecord } from './zip-records.js';
-import { checkTiling } from './zip-tiling.js';
+import type { RecordFindings, ZipRecord } from './zip-records.js';
+import { checkTiling, checkTorchRecords } from './zip-records.js';
 
 export interface TorchArchive extends RecordFindings {
   /** The folder that all entries lie in. */
@@ -42,7 +40,7 @@ export function readTorchArchive(file: ByteFile): TorchArchive {
         rule: 'zip-root',
         place: entryPlace(entry.name),
         message: `does not lie in the one folder that holds all entries${root && ` before it, ${quoted(root)}`}`,
-        suggestion: SAVE_AGAIN,
+        suggestion: SAVE_TORCH_AGAIN,
       });
     }
     const name = entry.name.slice(slash + 1);
@@ -51,7 +49,7 @@ export function readTorchArchive(file: ByteFile): TorchArchive {
         rule: 'zip-name-once',
         place: entryPlace(entry.name),
         message: 'has the name of an entry before it: PyTorch ignores the case of letters',
-        suggestion: SAVE_AGAIN,
+        suggestion: SAVE_TORCH_AGAIN,
       });
     }
     folded.add(name.toLowerCase());

@@ -1,20 +1,24 @@
 /** Where the shards that an index names really are. */
+
 import fs from 'node:fs';
 import { dirname, isAbsolute, join, relative, sep } from 'node:path';
-import { type ByteFile, cannotRead } from '../byte-file.js';
-import { refusal } from '../refusal.js';
+import type { ByteFile } from '../byte-file.js';
+import { cannotRead } from '../byte-file.js';
+import type { FileIndex } from '../checkpoint.js';
+import type { OpenedFile, OpenOptions } from '../open-file.js';
+import { openFile } from '../open-file.js';
+import { refusal } from '../rules.js';
 import { listed, quoted } from '../wording.js';
 import type { ShardIndex } from './index-file.js';
+import { readShardIndex } from './index-file.js';
+import { checkAgreement, checkLikeness, joined } from './join.js';
 
 /**
  * The path of every shard by its name, in the index's order.
  * @param allowed Folders that they may lie in, as `allowedFolders` finds them.
  * @throws UserError when one is missing, or is a link that leads elsewhere.
  */
-export function locateShards(
-  index: ShardIndex,
-  allowed: readonly string[],
-): ReadonlyMap<string, string> {
+function locateShards(index: ShardIndex, allowed: readonly string[]): ReadonlyMap<string, string> {
   const folder = dirname(index.path);
   const paths = new Map<string, string>();
   const missing: string[] = [];
@@ -39,7 +43,7 @@ export function locateShards(
  * Checks the place of a shard again, of the file that was opened: a link may have been changed since.
  * @throws UserError when it lies elsewhere, or its path leads to another file.
  */
-export function checkShardPlace(
+function checkShardPlace(
   index: ShardIndex,
   allowed: readonly string[],
   name: string,
@@ -58,7 +62,7 @@ const outside = ({ path }: ShardIndex, name: string, target: string) =>
   });
 
 /** Where the shards of an index may lie. */
-export function allowedFolders({ path }: ShardIndex): readonly string[] {
+function allowedFolders({ path }: ShardIndex): readonly string[] {
   const folder = dirname(path);
   return foldersFor(realPath(folder) ?? folder);
 }
@@ -94,4 +98,37 @@ function foldersFor(folder: string): readonly string[] {
 function isBelow(folder: string, path: string): boolean {
   const way = relative(folder, path);
   return way !== '' && way !== '..' && !way.startsWith(`..${sep}`) && !isAbsolute(way);
+}
+
+// Opens the files that an index names as one checkpoint.
+
+export interface OpenedFiles {
+  readonly files: readonly ByteFile[];
+  readonly index: FileIndex;
+}
+
+/**
+ * Opens all shards of an index. They stay open, each with a descriptor, unless this throws.
+ * @param path Of the index, as the user wrote it.
+ * @throws UserError when a file cannot be read or breaks a rule, or index and shards disagree.
+ */
+export function openShards(path: string, options: OpenOptions): OpenedFiles {
+  const index = readShardIndex(path);
+  const opened: OpenedFile[] = [];
+  try {
+    const shards = new Map<string, FileIndex>();
+    const allowed = allowedFolders(index);
+    for (const [name, place] of locateShards(index, allowed)) {
+      const check = (file: ByteFile) => checkShardPlace(index, allowed, name, file);
+      const shard = openFile(place, options, check);
+      opened.push(shard);
+      checkAgreement(index, name, shard.index);
+      checkLikeness(index, name, shard.index, opened[0]?.index ?? shard.index);
+      shards.set(name, shard.index);
+    }
+    return { files: opened.map(({ file }) => file), index: joined(index, shards) };
+  } catch (error) {
+    for (const { file } of opened) file.close();
+    throw error;
+  }
 }

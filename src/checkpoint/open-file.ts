@@ -1,7 +1,7 @@
 import { ByteFile } from './byte-file.js';
 import type { CheckpointFormat, FileIndex } from './checkpoint.js';
 import { formatOf } from './file-kind.js';
-import { readSafetensors } from './safetensors/read.js';
+import { readSafetensors } from './safetensors/read-safetensors.js';
 import { readTorchLegacy } from './torch/legacy.js';
 import { readTorchZip } from './torch/zip/torch-zip.js';
 

@@ -1,12 +1,14 @@
 import { UserError } from '../../errors.js';
-import type { ByteSink, Chunks } from '../../files/byte-sink.js';
+import type { ByteSink, Chunks } from '../../files/file-sink.js';
 import type { Shape, StoredDtype } from '../../tensor/dtype.js';
 import { elementCount, shapeText, storedBytes } from '../../tensor/dtype.js';
-import { DTYPES } from './dtypes.js';
-import { METADATA_KEY } from './entries.js';
-import { LENGTH_FIELD_BYTES, MAX_HEADER_BYTES } from './header.js';
-import { FORMAT_KEY } from './read.js';
-import { MAX_RANK } from './tensor-entry.js';
+import {
+  FORMAT_KEY,
+  LENGTH_FIELD_BYTES,
+  MAX_HEADER_BYTES,
+  METADATA_KEY,
+} from './read-safetensors.js';
+import { DTYPES, MAX_RANK } from './tensor-entry.js';
 
 /** What a header tells of a tensor. */
 export interface TensorHeading {

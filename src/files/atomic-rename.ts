@@ -1,4 +1,5 @@
 /** Putting several things in their places, so that it can be finished or taken back whenever it stops. */
+
 import fs from 'node:fs';
 import path from 'node:path';
 import { UserError } from '../errors.js';

@@ -1,0 +1,188 @@
+import { isUtf8 } from 'node:buffer';
+import type { ByteFile } from '../byte-file.js';
+import type { FileIndex } from '../checkpoint.js';
+import { refusal } from '../rules.js';
+import type { StoredTensor } from '../stored-tensor.js';
+import { bytesText, FETCH_AGAIN, quoted, tensorPlace } from '../wording.js';
+import { HeaderScanner, OBJECT, SAVE_AGAIN } from './scanner.js';
+import { TensorEntryReader } from './tensor-entry.js';
+import { checkTiling } from './tiling.js';
+
+/** Of the field before the header, which holds the header's length. */
+export const LENGTH_FIELD_BYTES = 8;
+
+/** The format's own limit. */
+export const MAX_HEADER_BYTES = 100_000_000;
+
+/** `{}` */
+const MIN_HEADER_BYTES = 2;
+
+const OPENING_BRACE = 0x7b;
+
+/**
+ * The header of a safetensors file, which is valid UTF-8; the data begin behind it.
+ * @throws UserError when there is none, or it reaches beyond the file.
+ */
+function readHeader(file: ByteFile): Buffer {
+  if (file.size < LENGTH_FIELD_BYTES) {
+    throw refusal(file.path, {
+      rule: 'st-length-field',
+      message: `has ${bytesText(file.size)}, fewer than the ${LENGTH_FIELD_BYTES} that a file begins with`,
+      suggestion: FETCH_AGAIN,
+    });
+  }
+  const declared = file.read(0, LENGTH_FIELD_BYTES).readBigUInt64LE();
+  if (declared < MIN_HEADER_BYTES || declared > MAX_HEADER_BYTES) {
+    throw refusal(file.path, {
+      rule: 'st-header-length',
+      place: 'byte 0',
+      message: `the header has ${bytesText(declared)} by its length field, expected ${MIN_HEADER_BYTES} to ${MAX_HEADER_BYTES}`,
+      suggestion: 'check that this is a safetensors file',
+    });
+  }
+  const length = Number(declared);
+  const present = file.size - LENGTH_FIELD_BYTES;
+  if (length > present) {
+    throw refusal(file.path, {
+      rule: 'st-header-whole',
+      place: 'byte 0',
+      message: `the header has ${bytesText(length)} by its length field, but only ${present} follow`,
+      suggestion: FETCH_AGAIN,
+    });
+  }
+  const header = file.read(LENGTH_FIELD_BYTES, length);
+  if (header[0] !== OPENING_BRACE) {
+    throw refusal(file.path, {
+      rule: 'st-header-start',
+      place: 'header byte 0',
+      message: `the header begins with byte ${header[0]}, expected ${OPENING_BRACE}, which is "{"`,
+      suggestion: SAVE_AGAIN,
+    });
+  }
+  if (!isUtf8(header)) {
+    throw refusal(file.path, {
+      rule: 'st-header-utf8',
+      message: 'the header holds bytes that are no UTF-8',
+      suggestion: SAVE_AGAIN,
+    });
+  }
+  return header;
+}
+
+/** The member of a header that is no tensor. */
+export const METADATA_KEY = '__metadata__';
+
+/** The most keys of the metadata. Real files have a few hundred; ten million would take gigabytes. */
+const MAX_METADATA = 100_000;
+
+/** The most tensors. The largest models have 100,000, over all their shards. */
+const MAX_TENSORS = { small: 100_000, large: 200_000 };
+/** Bytes up to which a file is small. */
+const SMALL_FILE = 16e6;
+
+/** What a header says. */
+export interface HeaderEntries {
+  /** By name, in the header's order. Each is right in itself; that they tile the data is not checked yet. */
+  readonly tensors: ReadonlyMap<string, StoredTensor>;
+  readonly metadata: ReadonlyMap<string, string>;
+}
+
+/** @throws UserError when the header is no strict JSON, or what it says of a tensor cannot be. */
+function readEntries(file: ByteFile, header: Buffer): HeaderEntries {
+  const scanner = new HeaderScanner(file.path, header);
+  const entries = new TensorEntryReader(scanner, file, LENGTH_FIELD_BYTES + header.length);
+  const tensors = new Map<string, StoredTensor>();
+  let metadata: Map<string, string> | undefined;
+  const most = file.size < SMALL_FILE ? MAX_TENSORS.small : MAX_TENSORS.large;
+  let members = 0;
+  for (let more = scanner.open(OBJECT); more; more = scanner.next(OBJECT)) {
+    const name = scanner.key();
+    if (name === METADATA_KEY) metadata = readMetadata(file.path, scanner);
+    else tensors.set(name, entries.read(name));
+    members++;
+    if (tensors.size > most) {
+      throw refusal(file.path, {
+        rule: 'st-tensors',
+        place: tensorPlace(name),
+        message: `the header has more than ${most} tensors`,
+        suggestion: 'save the model in shards',
+      });
+    }
+    // A name that was there already has added nothing. Asking beforehand would look up each name twice.
+    if (tensors.size + (metadata === undefined ? 0 : 1) !== members) {
+      throw refusal(file.path, {
+        rule: 'st-name-twice',
+        place: tensorPlace(name),
+        message: 'the name stands twice in the header, expected once',
+        suggestion: SAVE_AGAIN,
+      });
+    }
+  }
+  scanner.end();
+  return { tensors, metadata: metadata ?? new Map() };
+}
+
+function readMetadata(file: string, scanner: HeaderScanner): Map<string, string> {
+  const metadata = new Map<string, string>();
+  for (let more = scanner.open(OBJECT); more; more = scanner.next(OBJECT)) {
+    const key = scanner.key();
+    if (metadata.has(key)) {
+      throw refusal(file, {
+        rule: 'st-metadata-twice',
+        place: METADATA_KEY,
+        message: `the key ${quoted(key)} stands twice, expected once`,
+        suggestion: SAVE_AGAIN,
+      });
+    }
+    if (metadata.size === MAX_METADATA) {
+      throw refusal(file, {
+        rule: 'st-metadata-size',
+        place: METADATA_KEY,
+        message: `has more than ${MAX_METADATA} keys`,
+        suggestion: SAVE_AGAIN,
+      });
+    }
+    metadata.set(key, scanner.string());
+  }
+  return metadata;
+}
+
+/**
+ * The index of a safetensors file. Reads the header and nothing else, and checks all that the format
+ * demands (https://huggingface.co/docs/safetensors), some of it more strictly than other readers:
+ * SAFETENSORS_RULES lists it.
+ *
+ * Memory: up to about ten times the bytes of the header, which are there and 100 MB at most; no number
+ * in it makes anything larger.
+ * @throws UserError when the file breaks a rule.
+ */
+export function readSafetensors(file: ByteFile): FileIndex {
+  const header = readHeader(file);
+  const { tensors, metadata } = readEntries(file, header);
+  checkTiling(file, tensors, LENGTH_FIELD_BYTES + header.length);
+  return {
+    format: 'safetensors',
+    tensors,
+    ambiguous: [],
+    aliases: aliasesIn(metadata, tensors),
+    metadata,
+    stateDict: [],
+    content: new Map(),
+    warnings: [],
+  };
+}
+
+/** Says which library a file is for, and so is never the name of a tensor. */
+export const FORMAT_KEY = 'format';
+
+/** The metadata that tell of a tied tensor that was left out: its name, and that of the tensor it equals. */
+export function aliasesIn(
+  metadata: ReadonlyMap<string, string>,
+  tensors: ReadonlyMap<string, StoredTensor>,
+): Map<string, string> {
+  const aliases = new Map<string, string>();
+  for (const [key, value] of metadata) {
+    if (key !== FORMAT_KEY && !tensors.has(key) && tensors.has(value)) aliases.set(key, value);
+  }
+  return aliases;
+}

@@ -1,0 +1,241 @@
+/** Which names of a checkpoint mean the same values, and which tensors lie over one another. */
+import { isSameShape, STORED_DTYPES } from '../tensor/dtype.js';
+import type { StoredBytes, StoredTensor } from './stored-tensor.js';
+import { isContiguous, isSameView } from './stored-tensor.js';
+import { breathe, piecesOf, readRows, rowsOf } from './view.js';
+
+/** A tensor and all of its names. */
+export interface NamedView {
+  readonly tensor: StoredTensor;
+  readonly names: readonly [string, ...string[]];
+}
+
+type View = { readonly tensor: StoredTensor; readonly names: [string, ...string[]] };
+
+/** Views of the tensors that were asked for before. An index is never changed once it is read. */
+const known = new WeakMap<ReadonlyMap<string, StoredTensor>, readonly NamedView[]>();
+
+/** The tensors of a checkpoint, each once: the same view of the same storage is one (`isSameView`). */
+export function viewsOf(tensors: ReadonlyMap<string, StoredTensor>): readonly NamedView[] {
+  const found = known.get(tensors) ?? findViews(tensors);
+  known.set(tensors, found);
+  return found;
+}
+
+function findViews(tensors: ReadonlyMap<string, StoredTensor>): View[] {
+  const views: View[] = [];
+  /** The only view of a storage, or all by their keys: most storages have one, which needs no key. */
+  const storages = new Map<StoredBytes, View | Map<string, View>>();
+  for (const [name, tensor] of tensors) {
+    const others = storages.get(tensor.storage);
+    const same =
+      others && (others instanceof Map ? others : new Map([[keyOf(others.tensor), others]]));
+    const key = same ? keyOf(tensor) : '';
+    const first = same?.get(key);
+    if (first) {
+      first.names.push(name);
+    } else {
+      const view: View = { tensor, names: [name] };
+      views.push(view);
+      if (!same) storages.set(tensor.storage, view);
+      else same.set(key, view);
+    }
+    if (same && same !== others) storages.set(tensor.storage, same);
+  }
+  return views;
+}
+
+/** Equal for the same views of one storage. */
+const keyOf = ({ dtype, offset, shape, strides }: StoredTensor): string =>
+  `${dtype} ${offset} ${shape} ${strides}`;
+
+/** Bytes of the tensors when contiguous. */
+export const bytesOfViews = (views: readonly NamedView[]): number =>
+  views.reduce((sum, { tensor }) => sum + tensor.bytes, 0);
+
+/** Names that share bytes. */
+export interface Sharing {
+  /**
+   * `same`: all of them are one tensor. `overlapping`: they are several, whose ranges of bytes overlap;
+   * with strides, their elements may still be different ones.
+   */
+  readonly kind: 'same' | 'overlapping';
+  readonly names: readonly string[];
+  /** That they take in the file together. */
+  readonly bytes: number;
+}
+
+/** What is shared among the views of a checkpoint. Empty tensors share nothing. */
+export function sharingsOf(views: readonly NamedView[]): Sharing[] {
+  const filled = views.filter(({ tensor }) => tensor.elements > 0);
+  const same = filled
+    .filter(({ names }) => names.length > 1)
+    .map(({ names, tensor }): Sharing => {
+      const [begin, end] = bytesUnder(tensor);
+      return { kind: 'same', names, bytes: end - begin };
+    });
+  return [...same, ...[...crowded(filled)].flatMap(overlappings)];
+}
+
+/** The views of each storage that has several. */
+function crowded(views: readonly NamedView[]): Iterable<readonly NamedView[]> {
+  const first = new Map<StoredBytes, NamedView>();
+  const several = new Map<StoredBytes, NamedView[]>();
+  for (const view of views) {
+    const { storage } = view.tensor;
+    const other = first.get(storage);
+    const group = several.get(storage);
+    if (group) group.push(view);
+    else if (other) several.set(storage, [other, view]);
+    else first.set(storage, view);
+  }
+  return several.values();
+}
+
+/** Sets of views of one storage of which each reaches into another. */
+function overlappings(views: readonly NamedView[]): Sharing[] {
+  const ranges = views
+    .map(({ names, tensor }) => ({ names, range: bytesUnder(tensor) }))
+    .sort((a, b) => a.range[0] - b.range[0]);
+  const sets: { names: string[]; views: number; begin: number; end: number }[] = [];
+  for (const { names, range } of ranges) {
+    const [begin, end] = range;
+    const last = sets.at(-1);
+    if (last && begin < last.end) {
+      for (const name of names) last.names.push(name);
+      last.views++;
+      last.end = Math.max(last.end, end);
+    } else sets.push({ names: [...names], views: 1, begin, end });
+  }
+  return sets
+    .filter((set) => set.views > 1)
+    .map(({ names, begin, end }) => ({ kind: 'overlapping', names, bytes: end - begin }));
+}
+
+/** From which byte of its storage up to which the elements of a tensor that has some lie. */
+function bytesUnder({ dtype, shape, strides, offset }: StoredTensor): [number, number] {
+  const { bits } = STORED_DTYPES[dtype];
+  const span = shape.reduce((sum, size, axis) => sum + (size - 1) * (strides[axis] ?? 0), 1);
+  return [Math.floor((offset * bits) / 8), Math.ceil(((offset + span) * bits) / 8)];
+}
+
+// Which stored tensors hold the same values: known from where they lie, or by comparing their bytes.
+
+/** Whether two tensors hold the same values; undefined when that would take a look at their bytes. */
+export type Sameness = (a: StoredTensor, b: StoredTensor) => boolean | undefined;
+
+/** Without reading any bytes. */
+export const samenessOfPlaces: Sameness = (a, b) => {
+  if (isSameView(a, b)) return true;
+  return haveOneForm(a, b) ? undefined : false;
+};
+
+const haveOneForm = (a: StoredTensor, b: StoredTensor) =>
+  a.dtype === b.dtype && isSameShape(a.shape, b.shape);
+
+/** Told how many bytes there are to compare, then of each that it is done. */
+export type Watch = (totalBytes: number) => (bytes: number) => void;
+
+/**
+ * With the bytes of each group compared. Tensors of different groups are known by their places only; of
+ * those that differ from the first of their type and shape in a group, no two count as the same.
+ * @throws UserError when reading fails.
+ */
+export async function samenessOfBytes(
+  groups: readonly (readonly StoredTensor[])[],
+  watch: Watch = () => () => {},
+): Promise<Sameness> {
+  const races = groups.flatMap(byForm).flatMap(raceOf);
+  const onBytes = watch(
+    races.reduce((sum, race) => sum + race.first.bytes * race.rivals.length, 0),
+  );
+  /** Each tensor → the first of its group that has its values, or itself. */
+  const valuesOf = new Map<StoredTensor, StoredTensor>();
+  const groupOf = new Map<StoredTensor, Race>();
+  for (const race of races) {
+    const equal = new Set(await equalTo(race, onBytes));
+    for (const [tensor, view] of race.views) {
+      groupOf.set(tensor, race);
+      valuesOf.set(tensor, equal.has(view) ? race.first : view);
+    }
+  }
+  return (a, b) => {
+    const known = samenessOfPlaces(a, b);
+    const race = groupOf.get(a);
+    if (known !== undefined || race === undefined || race !== groupOf.get(b)) return known;
+    return valuesOf.get(a) === valuesOf.get(b);
+  };
+}
+
+/** Tensors that may hold the same values, in different places. */
+interface Race {
+  readonly first: StoredTensor;
+  readonly rivals: readonly StoredTensor[];
+  /** Every tensor of the group → the one of these that lies in the same place. */
+  readonly views: ReadonlyMap<StoredTensor, StoredTensor>;
+}
+
+/** Only tensors of one type and shape can hold the same values. */
+function byForm(group: readonly StoredTensor[]): StoredTensor[][] {
+  const forms = new Map<string, StoredTensor[]>();
+  for (const tensor of group) {
+    const form = `${tensor.dtype} ${tensor.shape}`;
+    const like = forms.get(form);
+    if (like) like.push(tensor);
+    else forms.set(form, [tensor]);
+  }
+  return [...forms.values()];
+}
+
+/** @param like Tensors of one form. No race where all of them lie in one place. */
+function raceOf(like: readonly StoredTensor[]): Race[] {
+  const numbered = new Map(like.map((tensor, index) => [String(index), tensor]));
+  const views = new Map<StoredTensor, StoredTensor>();
+  const [first, ...rivals] = viewsOf(numbered).map(({ tensor, names }) => {
+    for (const name of names) views.set(numbered.get(name) ?? tensor, tensor);
+    return tensor;
+  });
+  return first && rivals.length > 0 ? [{ first, rivals, views }] : [];
+}
+
+/** Bytes of a tensor that are compared at a time. */
+const BLOCK_BYTES = 1 << 20;
+
+/** Those rivals that hold the values of `first`. All are read side by side, as far as they agree. */
+async function equalTo(
+  { first, rivals: all }: Race,
+  onBytes: (bytes: number) => void,
+): Promise<StoredTensor[]> {
+  const isFlat = [first, ...all].every(isContiguous);
+  const partsOf = (tensor: StoredTensor) => piecesOf(isFlat ? flat(tensor) : tensor, BLOCK_BYTES);
+  let rivals = all.map((tensor) => ({ tensor, parts: partsOf(tensor) }));
+  const [wanted, read] = [new Uint8Array(BLOCK_BYTES), new Uint8Array(BLOCK_BYTES)];
+  let left = first.bytes;
+  for (const part of partsOf(first)) {
+    const expected = bytesOf(part, wanted);
+    const before = rivals.length;
+    rivals = rivals.filter(({ parts: theirs }) => {
+      const { value } = theirs.next();
+      return value && Buffer.compare(expected, bytesOf(value, read)) === 0;
+    });
+    left -= part.bytes;
+    // Nothing more is to be done for those that differ.
+    onBytes(part.bytes * before + left * (before - rivals.length));
+    if (rivals.length === 0) break;
+    await breathe();
+  }
+  return rivals.map(({ tensor }) => tensor);
+}
+
+function bytesOf(part: StoredTensor, memory: Uint8Array): Uint8Array {
+  const target = memory.subarray(0, part.bytes);
+  if (part.elements > 0) readRows(part, 0, rowsOf(part), target);
+  return target;
+}
+
+/** A contiguous tensor as one row after the other of one element each. */
+const flat = (tensor: StoredTensor): StoredTensor => ({
+  ...tensor,
+  shape: [tensor.elements],
+  strides: [1],
+});
