@@ -3,16 +3,9 @@
  * folder knows files and formats; what the tensors are for it does not know.
  */
 import type { ByteFile } from './byte-file.js';
+import type { CheckpointFormat } from './formats.js';
 import type { StoredTensor } from './stored-tensor.js';
 import type { Value } from './torch/pickle/values.js';
-
-export const FORMATS = {
-  safetensors: 'safetensors',
-  'torch-zip': 'PyTorch (zip)',
-  'torch-legacy': 'PyTorch (legacy)',
-} as const satisfies Record<string, string>;
-
-export type CheckpointFormat = keyof typeof FORMATS;
 
 export interface Checkpoint {
   /** As the user wrote it: a file, an index or a folder. */

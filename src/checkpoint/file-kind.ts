@@ -1,6 +1,7 @@
 /** What a file is, by its first bytes: one of the formats that hold weights, or something else. */
 import type { ByteFile } from './byte-file.js';
-import type { CheckpointFormat } from './checkpoint.js';
+import type { CheckpointFormat } from './formats.js';
+import { FORMATS } from './formats.js';
 import { refusal } from './rules.js';
 import { LENGTH_FIELD_BYTES, MAX_HEADER_BYTES } from './safetensors/read-safetensors.js';
 
@@ -34,7 +35,7 @@ const matches =
   ({ head }: Look) =>
     pattern.test(head);
 
-const ZIP_ENTRY = 'PK\x03\x04';
+const [ZIP_ENTRY] = FORMATS['torch-zip'].magic;
 
 const DOWNLOAD = 'download it again';
 const UNPACK = 'unpack it first';
@@ -63,16 +64,8 @@ const KINDS: readonly Kind[] = [
     suggestion: 'save its arrays as safetensors with Python',
     is: ({ head }) => head.startsWith(ZIP_ENTRY) && firstEntryOf(head).endsWith('.npy'),
   },
-  {
-    // APPNOTE.TXT 4.3.7: the local header of an archive's first entry
-    format: 'torch-zip',
-    is: begins(ZIP_ENTRY),
-  },
-  {
-    // torch/serialization.py: _legacy_save writes pickles; pickle.py: the opcode PROTO and its protocol
-    format: 'torch-legacy',
-    is: begins('\x80\x02', '\x80\x03', '\x80\x04', '\x80\x05'),
-  },
+  { format: 'torch-zip', is: begins(...FORMATS['torch-zip'].magic) },
+  { format: 'torch-legacy', is: begins(...FORMATS['torch-legacy'].magic) },
   {
     what: 'an empty file',
     suggestion: DOWNLOAD,

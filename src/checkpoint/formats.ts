@@ -1,9 +1,45 @@
-/** Files of weights by their names. Loads nothing, so that looking into a folder stays quick. */
+/**
+ * The formats of checkpoint files: the only list of their names, endings and magic numbers. Loads nothing, so that looking
+ * into a folder stays quick.
+ */
 
-/** transformers/utils/__init__.py: SAFE_WEIGHTS_INDEX_NAME, WEIGHTS_INDEX_NAME; others follow suit. */
-const INDEX = /\.(?:safetensors|bin|pt|pth)\.index\.json$/;
+/** The kinds of files that can be written, and the endings of their names. */
+export const CONTAINERS = {
+  safetensors: { extensions: ['.safetensors'] },
+  pt: { extensions: ['.pt', '.pth', '.bin', '.ckpt'] },
+} as const satisfies Record<string, { readonly extensions: readonly string[] }>;
 
-const WEIGHTS = /\.(?:safetensors|pt|pth|bin|ckpt)$/i;
+export type Container = keyof typeof CONTAINERS;
+
+/** What a file can be, by its bytes. */
+export const FORMATS = {
+  // https://huggingface.co/docs/safetensors: no magic number, but the length of the header.
+  safetensors: { title: 'safetensors', container: 'safetensors', magic: [] },
+  // APPNOTE.TXT 4.3.7: the local header of the first entry.
+  'torch-zip': { title: 'PyTorch (zip)', container: 'pt', magic: ['PK\x03\x04'] },
+  // torch/serialization.py: _legacy_save writes pickles; pickle.py: the opcode PROTO and its protocol.
+  'torch-legacy': {
+    title: 'PyTorch (legacy)',
+    container: 'pt',
+    magic: ['\x80\x02', '\x80\x03', '\x80\x04', '\x80\x05'],
+  },
+} as const satisfies Record<
+  string,
+  { readonly title: string; readonly container: Container; readonly magic: readonly string[] }
+>;
+
+export type CheckpointFormat = keyof typeof FORMATS;
+
+/** Endings of weight files, in the order of the containers. */
+const EXTENSIONS: readonly string[] = Object.values(CONTAINERS).flatMap(({ extensions }) => [
+  ...extensions,
+]);
+
+/** Endings of files that an index can list: PyTorch Lightning's `.ckpt` is one file. */
+export const SHARD_EXTENSIONS: readonly string[] = EXTENSIONS.filter((each) => each !== '.ckpt');
+
+/** transformers/utils/__init__.py: SAFE_WEIGHTS_INDEX_NAME, WEIGHTS_INDEX_NAME; other programs use the same pattern. */
+const INDEX_ENDING = '.index.json';
 
 /**
  * What trainers save beside the weights. transformers/trainer.py: TRAINING_ARGS_NAME, OPTIMIZER_NAME and
@@ -13,7 +49,13 @@ const COMPANION =
   /^(?:training_args\.bin|(?:optimizer|scheduler|sampler)(?:_\d+)?\.(?:bin|pt)|rng_state(?:_\d+)?\.pth|scaler\.pt)$/;
 
 /** Whether a name is that of an index of shards. */
-export const isIndexName = (name: string): boolean => INDEX.test(name);
+export const isIndexName = (name: string): boolean =>
+  SHARD_EXTENSIONS.some((extension) => name.endsWith(`${extension}${INDEX_ENDING}`));
+
+/** Whether a name has the ending of a weight file, in any case. */
+export const hasWeightsExtension = (name: string): boolean =>
+  EXTENSIONS.some((extension) => name.toLowerCase().endsWith(extension));
 
 /** Whether a name is that of a file of weights, whole or a part. */
-export const isWeightsName = (name: string): boolean => WEIGHTS.test(name) && !COMPANION.test(name);
+export const isWeightsName = (name: string): boolean =>
+  hasWeightsExtension(name) && !COMPANION.test(name);

@@ -1,6 +1,7 @@
 import { ByteFile } from './byte-file.js';
-import type { CheckpointFormat, FileIndex } from './checkpoint.js';
+import type { FileIndex } from './checkpoint.js';
 import { formatOf } from './file-kind.js';
+import type { CheckpointFormat } from './formats.js';
 import { readSafetensors } from './safetensors/read-safetensors.js';
 import { readTorchLegacy } from './torch/legacy.js';
 import { readTorchZip } from './torch/zip/torch-zip.js';

@@ -1,7 +1,8 @@
 /** What a checkpoint holds, as plain data: what `inspect` prints as JSON, and what its report is made of. */
 import type { Shape, StoredDtype } from '../tensor/dtype.js';
-import type { Checkpoint, CheckpointFormat } from './checkpoint.js';
-import { FORMATS } from './checkpoint.js';
+import type { Checkpoint } from './checkpoint.js';
+import type { CheckpointFormat } from './formats.js';
+import { FORMATS } from './formats.js';
 import type { Measurement } from './measure.js';
 import type { NamedView, Sharing } from './sharing.js';
 import { bytesOfViews, sharingsOf, viewsOf } from './sharing.js';
@@ -195,7 +196,7 @@ export function summarise(
   return {
     file: path,
     format,
-    formatName: FORMATS[format],
+    formatName: FORMATS[format].title,
     files: files.map((file) => ({ path: file.path, bytes: file.size })),
     stateDict,
     metadata: Object.fromEntries(metadata),

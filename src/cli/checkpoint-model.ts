@@ -1,26 +1,26 @@
 /** A checkpoint as the answer to what a model is: its config, and whether its tensors agree. */
 import type { LanguageModel } from '../architecture/layer.js';
 import { tensorsOf } from '../architecture/walk.js';
-import type { Checkpoint, CheckpointFormat } from '../checkpoint/checkpoint.js';
-import { type StoredName, storedNames } from '../checkpoint/names.js';
+import type { Checkpoint } from '../checkpoint/checkpoint.js';
+import type { CheckpointFormat } from '../checkpoint/formats.js';
+import type { StoredName } from '../checkpoint/names.js';
+import { storedNames } from '../checkpoint/names.js';
 import { openCheckpoint } from '../checkpoint/open.js';
 import { samenessOfBytes } from '../checkpoint/sharing.js';
 import { isSameView } from '../checkpoint/stored-tensor.js';
-import { summarise, type Totals } from '../checkpoint/summary.js';
+import type { Totals } from '../checkpoint/summary.js';
+import { summarise } from '../checkpoint/summary.js';
 import type { Problem } from '../errors.js';
 import { namesOf } from '../reconcile/faults.js';
 import type { FaultGroup } from '../reconcile/notes.js';
-import { type Reconciliation, reconcileIndex } from '../reconcile/reconcile.js';
+import type { Reconciliation } from '../reconcile/reconcile.js';
+import { reconcileIndex } from '../reconcile/reconcile.js';
 import type { Suggestion } from '../reconcile/suggest.js';
-import {
-  asStored,
-  type ConfigOrigin,
-  configOf,
-  descriptionOf,
-  warningsOf,
-} from './checkpoint-config.js';
+import type { ConfigOrigin } from './checkpoint-config.js';
+import { asStored, configOf, descriptionOf, warningsOf } from './checkpoint-config.js';
 import { faultProblems } from './checkpoint-faults.js';
-import { type ModelFile, modelOf } from './model-file.js';
+import type { ModelFile } from './model-file.js';
+import { modelOf } from './model-file.js';
 
 /** What the index of a checkpoint says of the model that is loaded with it. */
 export interface CheckpointFound {

@@ -1,24 +1,25 @@
 /** Saved projectors of keys and values, applied and written in another container. */
 import fs from 'node:fs';
-import { type Checkpoint, FORMATS } from '../checkpoint/checkpoint.js';
+import type { Checkpoint } from '../checkpoint/checkpoint.js';
+import { FORMATS } from '../checkpoint/formats.js';
 import { openCheckpoint } from '../checkpoint/open.js';
 import { writeSafetensors } from '../checkpoint/safetensors/write-safetensors.js';
 import { quote } from '../config/quote.js';
-import {
-  type Container,
-  type OutputPlace,
-  outputPlace,
-  refuseOverlap,
-} from '../conversion/places.js';
-import { type Problem, UserError } from '../errors.js';
+import type { Container, OutputPlace } from '../conversion/places.js';
+import { outputPlace, refuseOverlap } from '../conversion/places.js';
+import type { Problem } from '../errors.js';
+import { UserError } from '../errors.js';
 import { isFolder, refuseUnwritable, writeWhole } from '../files/write-whole.js';
 import { planConversion, tensorsOf } from '../kv-projector/convert.js';
 import { planProjection } from '../kv-projector/inputs.js';
-import { multiplicationsOf, type NonFinite, projectedChunks } from '../kv-projector/project.js';
-import { type SavedProjector, savedProjector } from '../kv-projector/saved.js';
+import type { NonFinite } from '../kv-projector/project.js';
+import { multiplicationsOf, projectedChunks } from '../kv-projector/project.js';
+import type { SavedProjector } from '../kv-projector/saved.js';
+import { savedProjector } from '../kv-projector/saved.js';
 import type { Dtype, StoredDtype } from '../tensor/dtype.js';
 import { elementCount, storedBytes } from '../tensor/dtype.js';
-import { type EncodableDtype, isEncodable } from '../tensor/encode.js';
+import type { EncodableDtype } from '../tensor/encode.js';
+import { isEncodable } from '../tensor/encode.js';
 import { refuseFullDisk } from './convert-space.js';
 import { multiplierFor } from './multiplier.js';
 import { isStdout } from './output.js';
@@ -89,7 +90,7 @@ async function project(checkpoint: Checkpoint, kv: Checkpoint, flags: ProjectFla
   if (kv.format !== 'safetensors') {
     throw new UserError(
       'usage',
-      `${kv.path} is ${FORMATS[kv.format]}, and keys and values come in safetensors`,
+      `${kv.path} is ${FORMATS[kv.format].title}, and keys and values come in safetensors`,
       {
         suggestion: 'save them with safetensors.torch.save_file',
       },

@@ -3,7 +3,7 @@
 import { distance } from 'fastest-levenshtein';
 import type { LanguageModel } from '../architecture/layer.js';
 import { stateDictOf, tensorsOf } from '../architecture/walk.js';
-import type { CheckpointFormat } from '../checkpoint/checkpoint.js';
+import type { CheckpointFormat } from '../checkpoint/formats.js';
 import type { Alike, Template } from '../checkpoint/name-patterns.js';
 import { groupAlike, templateOf } from '../checkpoint/name-patterns.js';
 import type { StoredName, StoredNames } from '../checkpoint/names.js';

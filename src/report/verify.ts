@@ -1,5 +1,5 @@
 /** What `minimind verify` prints: a verdict, a line for each fault, and what to do. */
-import type { CheckpointFormat } from '../checkpoint/checkpoint.js';
+import type { CheckpointFormat } from '../checkpoint/formats.js';
 import type { FaultKind, Said } from '../reconcile/faults.js';
 import type { FaultGroup, Note } from '../reconcile/notes.js';
 import type { Reconciliation } from '../reconcile/reconcile.js';

@@ -1,4 +1,5 @@
 import { basename, extname } from 'node:path';
+import { SHARD_EXTENSIONS } from '../formats.js';
 import { refusal } from '../rules.js';
 import { quoted } from '../wording.js';
 
@@ -35,10 +36,8 @@ function goesDown(name: string): boolean {
   return !SPECIAL.test(name) && name.split('/').every(isPlain);
 }
 
-const EXTENSIONS = ['.safetensors', '.bin', '.pt', '.pth'];
-
 /** `model.safetensors.index.json` is for `.safetensors`; `index.json` does not say. */
 function extensionsFor(index: string): readonly string[] {
   const stated = extname(basename(index, '.index.json'));
-  return EXTENSIONS.includes(stated) ? [stated] : EXTENSIONS;
+  return SHARD_EXTENSIONS.includes(stated) ? [stated] : SHARD_EXTENSIONS;
 }

@@ -1,5 +1,5 @@
 import type { SrteForm, SrteLayout } from '../../architecture/srte-layout.js';
-import type { CheckpointFormat } from '../../checkpoint/checkpoint.js';
+import type { CheckpointFormat } from '../../checkpoint/formats.js';
 import type { ConfigOrigin } from '../../cli/checkpoint-config.js';
 import type { TensorError } from '../../conversion/measure-tables.js';
 import type { Container } from '../../conversion/places.js';

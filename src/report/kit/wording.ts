@@ -1,6 +1,6 @@
 /** Words that several reports use. */
 import type { Origin, ResolvedSetting } from '../../budget/setting.js';
-import type { CheckpointFormat } from '../../checkpoint/checkpoint.js';
+import type { CheckpointFormat } from '../../checkpoint/formats.js';
 import { note } from './cells.js';
 import type { Block } from './report.js';
 import { formatInteger } from './units.js';
