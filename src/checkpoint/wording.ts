@@ -3,6 +3,10 @@
 /** What helps when bytes are missing. */
 export const FETCH_AGAIN = 'copy or download the file again';
 
+/** What helps when the bytes of a safetensors file are wrong. */
+export const SAVE_SAFETENSORS_AGAIN =
+  'download the file again, or save it again with the safetensors library';
+
 const MAX_SHOWN_CHARACTERS = 200;
 
 /** Text out of a file, within a message. It can be as long as the file: a long one loses its end. */

@@ -1,10 +1,10 @@
 import { isUtf8 } from 'node:buffer';
 import type { ByteFile } from '../byte-file.js';
 import type { FileIndex } from '../checkpoint.js';
+import { type JsonRules, JsonScanner, OBJECT } from '../json-scanner.js';
 import { refusal } from '../rules.js';
 import type { StoredTensor } from '../stored-tensor.js';
-import { bytesText, FETCH_AGAIN, quoted, tensorPlace } from '../wording.js';
-import { HeaderScanner, OBJECT, SAVE_AGAIN } from './scanner.js';
+import { bytesText, FETCH_AGAIN, quoted, SAVE_SAFETENSORS_AGAIN, tensorPlace } from '../wording.js';
 import { TensorEntryReader } from './tensor-entry.js';
 import { checkTiling } from './tiling.js';
 
@@ -56,14 +56,14 @@ function readHeader(file: ByteFile): Buffer {
       rule: 'st-header-start',
       place: 'header byte 0',
       message: `the header begins with byte ${header[0]}, expected ${OPENING_BRACE}, which is "{"`,
-      suggestion: SAVE_AGAIN,
+      suggestion: SAVE_SAFETENSORS_AGAIN,
     });
   }
   if (!isUtf8(header)) {
     throw refusal(file.path, {
       rule: 'st-header-utf8',
       message: 'the header holds bytes that are no UTF-8',
-      suggestion: SAVE_AGAIN,
+      suggestion: SAVE_SAFETENSORS_AGAIN,
     });
   }
   return header;
@@ -80,6 +80,17 @@ const MAX_TENSORS = { small: 100_000, large: 200_000 };
 /** Bytes up to which a file is small. */
 const SMALL_FILE = 16e6;
 
+/** Names have a few hundred bytes at most. Sorting and printing them takes many times their bytes. */
+const MAX_KEY_BYTES = 2 ** 16;
+
+const HEADER_RULES: JsonRules = {
+  syntax: 'st-header-json',
+  integer: 'st-integer',
+  padding: 'st-padding',
+  loneSurrogate: 'st-surrogate',
+  keyBytes: { rule: 'st-name-length', most: MAX_KEY_BYTES },
+};
+
 /** What a header says. */
 export interface HeaderEntries {
   /** By name, in the header's order. Each is right in itself; that they tile the data is not checked yet. */
@@ -89,7 +100,13 @@ export interface HeaderEntries {
 
 /** @throws UserError when the header is no strict JSON, or what it says of a tensor cannot be. */
 function readEntries(file: ByteFile, header: Buffer): HeaderEntries {
-  const scanner = new HeaderScanner(file.path, header);
+  const scanner = new JsonScanner({
+    file: file.path,
+    bytes: header,
+    part: 'header',
+    rules: HEADER_RULES,
+    suggestion: SAVE_SAFETENSORS_AGAIN,
+  });
   const entries = new TensorEntryReader(scanner, file, LENGTH_FIELD_BYTES + header.length);
   const tensors = new Map<string, StoredTensor>();
   let metadata: Map<string, string> | undefined;
@@ -114,7 +131,7 @@ function readEntries(file: ByteFile, header: Buffer): HeaderEntries {
         rule: 'st-name-twice',
         place: tensorPlace(name),
         message: 'the name stands twice in the header, expected once',
-        suggestion: SAVE_AGAIN,
+        suggestion: SAVE_SAFETENSORS_AGAIN,
       });
     }
   }
@@ -122,7 +139,7 @@ function readEntries(file: ByteFile, header: Buffer): HeaderEntries {
   return { tensors, metadata: metadata ?? new Map() };
 }
 
-function readMetadata(file: string, scanner: HeaderScanner): Map<string, string> {
+function readMetadata(file: string, scanner: JsonScanner): Map<string, string> {
   const metadata = new Map<string, string>();
   for (let more = scanner.open(OBJECT); more; more = scanner.next(OBJECT)) {
     const key = scanner.key();
@@ -131,7 +148,7 @@ function readMetadata(file: string, scanner: HeaderScanner): Map<string, string>
         rule: 'st-metadata-twice',
         place: METADATA_KEY,
         message: `the key ${quoted(key)} stands twice, expected once`,
-        suggestion: SAVE_AGAIN,
+        suggestion: SAVE_SAFETENSORS_AGAIN,
       });
     }
     if (metadata.size === MAX_METADATA) {
@@ -139,7 +156,7 @@ function readMetadata(file: string, scanner: HeaderScanner): Map<string, string>
         rule: 'st-metadata-size',
         place: METADATA_KEY,
         message: `has more than ${MAX_METADATA} keys`,
-        suggestion: SAVE_AGAIN,
+        suggestion: SAVE_SAFETENSORS_AGAIN,
       });
     }
     metadata.set(key, scanner.string());

@@ -2,13 +2,13 @@ import type { UserError } from '../../errors.js';
 import type { StoredDtype } from '../../tensor/dtype.js';
 import { STORED_DTYPES, shapeText, storedBytes } from '../../tensor/dtype.js';
 import type { ByteFile } from '../byte-file.js';
+import type { JsonScanner } from '../json-scanner.js';
+import { ARRAY, OBJECT } from '../json-scanner.js';
 import type { SAFETENSORS_RULES } from '../rules.js';
 import { refusal } from '../rules.js';
 import type { StoredTensor } from '../stored-tensor.js';
 import { contiguousStrides } from '../stored-tensor.js';
-import { bytesText, quoted, tensorPlace } from '../wording.js';
-import type { HeaderScanner } from './scanner.js';
-import { ARRAY, OBJECT, SAVE_AGAIN } from './scanner.js';
+import { bytesText, quoted, SAVE_SAFETENSORS_AGAIN, tensorPlace } from '../wording.js';
 
 /**
  * The dtypes of the format, in the order in which its own library writes tensors: wide ones first, so
@@ -66,14 +66,14 @@ const FIELDS_BY_TEXT: ReadonlyMap<string, keyof Entry> = new Map(
 
 /** Reads what a header says of its tensors, and holds each against itself. */
 export class TensorEntryReader {
-  readonly #scanner: HeaderScanner;
+  readonly #scanner: JsonScanner;
   readonly #file: ByteFile;
   readonly #dataPosition: number;
   /** Arrays are gathered here, and then copied at their length: one that grows keeps room to grow. */
   readonly #scratch: number[] = [];
 
   /** @param dataPosition Of the first byte behind the header, which offsets count from. */
-  constructor(scanner: HeaderScanner, file: ByteFile, dataPosition: number) {
+  constructor(scanner: JsonScanner, file: ByteFile, dataPosition: number) {
     this.#scanner = scanner;
     this.#file = file;
     this.#dataPosition = dataPosition;
@@ -218,7 +218,7 @@ export class TensorEntryReader {
       rule,
       place: tensorPlace(name),
       message,
-      suggestion: SAVE_AGAIN,
+      suggestion: SAVE_SAFETENSORS_AGAIN,
     });
   }
 }

@@ -1,8 +1,7 @@
 import type { ByteFile } from '../byte-file.js';
 import { refusal } from '../rules.js';
 import type { StoredTensor } from '../stored-tensor.js';
-import { bytesText, FETCH_AGAIN, tensorPlace } from '../wording.js';
-import { SAVE_AGAIN } from './scanner.js';
+import { bytesText, FETCH_AGAIN, SAVE_SAFETENSORS_AGAIN, tensorPlace } from '../wording.js';
 
 /**
  * Checks that the tensors lie one right after the other from the beginning of the data to the end of the
@@ -28,7 +27,7 @@ export function checkTiling(
         rule: 'st-tiling',
         place: tensorPlace(nameOf(tensor, tensors)),
         message: `begins at offset ${position - dataPosition}, expected ${end - dataPosition}: ${wrong}`,
-        suggestion: SAVE_AGAIN,
+        suggestion: SAVE_SAFETENSORS_AGAIN,
       });
     }
     end = position + bytes;

@@ -1,8 +1,10 @@
-import type { UserError } from '../../errors.js';
-import { refusal } from '../rules.js';
-
-/** What helps when bytes are wrong. */
-export const SAVE_AGAIN = 'download the file again, or save it again with the safetensors library';
+/**
+ * A strict JSON reader (RFC 8259) for the headers of safetensors files and the indexes of shards. It works on bytes: the
+ * places in its errors are exact, and a name that is kept does not keep the text in memory.
+ */
+import type { UserError } from '../errors.js';
+import { type Rule, refusal } from './rules.js';
+import { quoted } from './wording.js';
 
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
@@ -15,10 +17,44 @@ const FIRST_BEYOND_ASCII = 0x80;
 /** As long as `data_offsets`. */
 const MAX_WORD_BYTES = 12;
 const WORDS = 64;
-/** Names have a few hundred at most. Whoever shows or sorts them takes many times their bytes. */
-const MAX_KEY_BYTES = 2 ** 16;
 /** No byte: beyond the end. */
 const END = -1;
+
+/** The rules of a kind of file. A rule that is absent does not apply. */
+export interface JsonRules {
+  readonly syntax: Rule;
+  readonly integer?: Rule;
+  /** What follows the value: nothing but spaces; without this rule, any blanks. */
+  readonly padding?: Rule;
+  readonly loneSurrogate?: Rule;
+  readonly keyBytes?: { readonly rule: Rule; readonly most: number };
+  readonly depth?: { readonly rule: Rule; readonly most: number; readonly message: string };
+  readonly keys?: { readonly rule: Rule; readonly most: number };
+  readonly repeatedKey?: Rule;
+}
+
+export interface JsonText {
+  /** As the user wrote it. */
+  readonly file: string;
+  /** Valid UTF-8. */
+  readonly bytes: Buffer;
+  /** `header`, in places of errors: `header byte 312`. */
+  readonly part?: string;
+  readonly rules: JsonRules;
+  /** What helps when bytes are wrong. */
+  readonly suggestion: string;
+  /** What helps when the text is too deep or has too many keys. */
+  readonly otherFile?: string;
+}
+
+/** A value of any kind; objects are maps. */
+export type JsonValue =
+  | null
+  | boolean
+  | number
+  | string
+  | readonly JsonValue[]
+  | ReadonlyMap<string, JsonValue>;
 
 /** How a collection of members is written. */
 interface Collection {
@@ -46,26 +82,20 @@ const isBlank = (byte: number) => byte === SPACE || byte === 0x0a || byte === 0x
 const isFraction = (byte: number) => byte === 0x2e || byte === 0x45 || byte === 0x65;
 
 /**
- * Reads the tokens of a header that the caller asks for, one after the other, and refuses all others:
- * strict JSON (RFC 8259) whose numbers are non-negative integers. It never reads a value of a kind that
- * the caller did not name, so no nesting in a header can make it recurse.
- *
- * It works on bytes: places are exact, and a name that is kept does not keep the header in memory.
+ * Reads the tokens that the caller asks for, one after the other, and refuses all others. Only `value` reads values of
+ * any kind, and it bounds how deep they nest.
  */
-export class HeaderScanner {
-  readonly #file: string;
+export class JsonScanner {
+  readonly #text: JsonText;
   readonly #bytes: Buffer;
   #position = 0;
+  #keys = 0;
   /** Words by a hash of their bytes. */
   readonly #words = new Array<string | undefined>(WORDS);
 
-  /**
-   * @param file As the user wrote it.
-   * @param bytes A header of valid UTF-8.
-   */
-  constructor(file: string, bytes: Buffer) {
-    this.#file = file;
-    this.#bytes = bytes;
+  constructor(text: JsonText) {
+    this.#text = text;
+    this.#bytes = text.bytes;
   }
 
   /** Enters a collection. Returns whether it has a first member; if not, it is left again. */
@@ -85,7 +115,7 @@ export class HeaderScanner {
 
   /** The key of a member of an object. */
   key(): string {
-    const key = this.string(MAX_KEY_BYTES);
+    const key = this.string(this.#text.rules.keyBytes?.most);
     this.#expect(COLON, '":"');
     return key;
   }
@@ -110,6 +140,58 @@ export class HeaderScanner {
     return this.#word(start, position);
   }
 
+  /** A value of any kind, with the collections in it. */
+  value(depth = 0): JsonValue {
+    const byte = this.#nextByte();
+    if (byte === QUOTE) return this.string();
+    if (byte === OBJECT.opening) return this.#object(depth + 1);
+    if (byte === ARRAY.opening) return this.#array(depth + 1);
+    const [word] =
+      WORD.exec(this.#bytes.toString('latin1', this.#position, this.#position + LONGEST_NUMBER)) ??
+      [];
+    if (word === undefined) throw this.#unexpected('a value');
+    this.#position += word.length;
+    return JSON.parse(word) as null | boolean | number;
+  }
+
+  #object(depth: number): ReadonlyMap<string, JsonValue> {
+    this.#checkDepth(depth);
+    const { keys, repeatedKey } = this.#text.rules;
+    const members = new Map<string, JsonValue>();
+    for (let more = this.open(OBJECT); more; more = this.next(OBJECT)) {
+      this.#nextByte();
+      const start = this.#position;
+      const key = this.key();
+      if (keys && ++this.#keys > keys.most) {
+        throw this.#refusal(
+          keys.rule,
+          start,
+          `has more than ${keys.most} keys`,
+          this.#text.otherFile,
+        );
+      }
+      if (repeatedKey && members.has(key)) {
+        throw this.#refusal(repeatedKey, start, `has the key ${quoted(key)} twice in one object`);
+      }
+      members.set(key, this.value(depth));
+    }
+    return members;
+  }
+
+  #array(depth: number): readonly JsonValue[] {
+    this.#checkDepth(depth);
+    const members: JsonValue[] = [];
+    for (let more = this.open(ARRAY); more; more = this.next(ARRAY))
+      members.push(this.value(depth));
+    return members;
+  }
+
+  #checkDepth(reached: number): void {
+    const { depth } = this.#text.rules;
+    if (depth === undefined || reached <= depth.most) return;
+    throw this.#refusal(depth.rule, this.#position, depth.message, this.#text.otherFile);
+  }
+
   /** A non-negative integer that a double holds exactly. */
   integer(): number {
     let byte = this.#nextByte();
@@ -125,12 +207,11 @@ export class HeaderScanner {
     const digits = position - start;
     const isCanonical = digits === 1 || (digits > 1 && bytes[start] !== ZERO);
     if (!isCanonical || value > Number.MAX_SAFE_INTEGER || isFraction(byte)) {
-      throw refusal(this.#file, {
-        rule: 'st-integer',
-        place: place(start),
-        message: `expected an integer from 0 to 2^53 − 1 in plain digits, found ${this.#found(start)}`,
-        suggestion: SAVE_AGAIN,
-      });
+      throw this.#refusal(
+        this.#text.rules.integer,
+        start,
+        `expected an integer from 0 to 2^53 − 1 in plain digits, found ${this.#found(start)}`,
+      );
     }
     this.#position = position;
     return value;
@@ -138,17 +219,16 @@ export class HeaderScanner {
 
   /** Checks that only padding is left. */
   end(): void {
+    const { padding } = this.#text.rules;
     const bytes = this.#bytes;
-    let position = this.#position;
-    while (bytes[position] === SPACE) position++;
-    if (position < bytes.length) {
-      throw refusal(this.#file, {
-        rule: 'st-padding',
-        place: place(position),
-        message: `expected nothing but spaces after the closing brace, found ${this.#found(position)}`,
-        suggestion: SAVE_AGAIN,
-      });
-    }
+    if (padding === undefined) this.#nextByte();
+    else while (bytes[this.#position] === SPACE) this.#position++;
+    const position = this.#position;
+    if (position === bytes.length) return;
+    const expected = padding
+      ? 'nothing but spaces after the closing brace'
+      : 'nothing after the value';
+    throw this.#refusal(padding, position, `expected ${expected}, found ${this.#found(position)}`);
   }
 
   /** The next byte that is not blank; the position is moved to it. */
@@ -201,25 +281,25 @@ export class HeaderScanner {
         'the string has a bare control character, or an escape that JSON does not know';
       throw this.#syntaxError(message, start - 1);
     }
-    if (LONE_SURROGATE.test(text)) {
-      throw refusal(this.#file, {
-        rule: 'st-surrogate',
-        place: place(start - 1),
-        message: 'the string has an escape that is one half of a surrogate pair, without the other',
-        suggestion: SAVE_AGAIN,
-      });
+    const { loneSurrogate } = this.#text.rules;
+    if (loneSurrogate && LONE_SURROGATE.test(text)) {
+      throw this.#refusal(
+        loneSurrogate,
+        start - 1,
+        'the string has an escape that is one half of a surrogate pair, without the other',
+      );
     }
     this.#position = end + 1;
     return text;
   }
 
   #tooLong(start: number, end: number): UserError {
-    return refusal(this.#file, {
-      rule: 'st-name-length',
-      place: place(start - 1),
-      message: `expected a name of at most ${MAX_KEY_BYTES} bytes, found one of ${end - start}`,
-      suggestion: SAVE_AGAIN,
-    });
+    const { rule, most } = this.#text.rules.keyBytes ?? {};
+    return this.#refusal(
+      rule,
+      start - 1,
+      `expected a name of at most ${most} bytes, found one of ${end - start}`,
+    );
   }
 
   #unexpected(wanted: string, position = this.#position): UserError {
@@ -227,27 +307,40 @@ export class HeaderScanner {
   }
 
   #syntaxError(message: string, position: number): UserError {
-    return refusal(this.#file, {
-      rule: 'st-header-json',
-      place: place(position),
-      message,
-      suggestion: SAVE_AGAIN,
-    });
+    return this.#refusal(undefined, position, message);
+  }
+
+  /** @param rule The rule of the syntax, unless another one is broken. */
+  #refusal(
+    rule: Rule | undefined,
+    position: number,
+    message: string,
+    suggestion = this.#text.suggestion,
+  ) {
+    const { file, part, rules } = this.#text;
+    const place = `${part === undefined ? '' : `${part} `}byte ${position}`;
+    return refusal(file, { rule: rule ?? rules.syntax, place, message, suggestion });
   }
 
   /** What stands at `position`: a word or a character. */
   #found(position: number): string {
     const ahead = this.#bytes.toString('utf8', position, position + EXCERPT_BYTES);
     const [found] = /^(?:[\w.+-]+|.)/su.exec(ahead) ?? [];
-    return found === undefined ? 'the end of the header' : JSON.stringify(found);
+    return found === undefined
+      ? `the end of the ${this.#text.part ?? 'text'}`
+      : JSON.stringify(found);
   }
 }
 
 const EXCERPT_BYTES = 24;
 
-const LONE_SURROGATE = /\p{Surrogate}/u;
+/** Far longer than any number that a program writes. */
+const LONGEST_NUMBER = 400;
 
-const place = (position: number) => `header byte ${position}`;
+/** A literal, or a number of RFC 8259. */
+const WORD = /^(?:true|false|null|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][-+]?\d+)?)(?![\w.+-])/;
+
+const LONE_SURROGATE = /\p{Surrogate}/u;
 
 /** The value of a JSON string that is given with its quotes; undefined when it is none. */
 function unescaped(literal: string): string | undefined {
