@@ -10,12 +10,21 @@ import { formatPath, isMapping, splitDotted, valueAt } from '../config/path.js';
 import { documentText } from '../config/write.js';
 import { type Problem, UserError } from '../errors.js';
 import type { ConfigFormat } from '../files/config-names.js';
+import {
+  asStored,
+  type ConfigOrigin,
+  descriptionOf,
+  findConfig,
+} from '../model-input/checkpoint-config.js';
+import {
+  asOurDocument,
+  changedHuggingFace,
+  isHuggingFace,
+} from '../model-input/hugging-face-document.js';
+import { type ModelFile, modelOf, overridden, readConfig } from '../model-input/model-file.js';
 import { type Reconciliation, reconcile } from '../reconcile/reconcile.js';
 import { faultText } from '../report/verify.js';
 import type { EncodableDtype } from '../tensor/encode.js';
-import { asStored, type ConfigOrigin, descriptionOf, findConfig } from './checkpoint-config.js';
-import { asOurDocument, changedHuggingFace, isHuggingFace } from './hugging-face.js';
-import { type ModelFile, modelOf, overridden, readConfig } from './model-file.js';
 
 /** A config that a checkpoint was held against, and fits. */
 export interface SourceConfig extends ModelFile {

@@ -1,11 +1,11 @@
 /** The proof of a conversion: the input and the output, run on the same tokens. */
 import type { Checkpoint } from '../checkpoint/checkpoint.js';
 import { UserError } from '../errors.js';
+import type { ModelFile } from '../model-input/model-file.js';
+import { checkpointSide, compareSides, type OpenedSide } from '../quicktest/sides.js';
 import type { ConvertResult, Proof } from '../report/convert/convert-result.js';
 import type { DeviceChoice, EngineChoice } from '../runtime/select/devices.js';
 import type { EncodableDtype } from '../tensor/encode.js';
-import { checkpointSide, compareSides, type OpenedSide } from './against.js';
-import type { ModelFile } from './model-file.js';
 
 /** Of the flags of a conversion. */
 export interface ProofFlags {

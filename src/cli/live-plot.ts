@@ -2,7 +2,7 @@ import { stripVTControlCharacters } from 'node:util';
 import { printable } from '../report/kit/cells.js';
 import type { PlotBlock } from '../report/kit/report.js';
 import { render } from '../report/render/render.js';
-import { steps } from './steps.js';
+import { steps } from './progress.js';
 import { renderOptions } from './terminal.js';
 
 /** How a long computation goes, told on stderr. */

@@ -3,12 +3,12 @@ import * as Flags from '@oclif/core/flags';
 import { OPTIMIZER_NAMES } from '../budget/training.js';
 import { BaseCommand, formatOf } from '../cli/base-command.js';
 import { names, setOf, settingFlags, stateDict } from '../cli/flags.js';
-import { loadCandidates } from '../cli/load-candidates.js';
 import { progress } from '../cli/progress.js';
 import { COLUMN_NAMES } from '../comparison/columns.js';
 import { compareModels, warningsOf } from '../comparison/compare.js';
+import { loadCandidates } from '../model-input/model-source.js';
 import { compareReport } from '../report/compare/compare.js';
-import { formatInteger } from '../report/kit/units.js';
+import { formatInteger } from '../text/units.js';
 
 export default class Compare extends BaseCommand {
   static override summary = 'Set models side by side, and mark in what they differ.';

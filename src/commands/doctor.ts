@@ -3,7 +3,7 @@ import os from 'node:os';
 import * as Flags from '@oclif/core/flags';
 import { BaseCommand } from '../cli/base-command.js';
 import { threads as threadsFlag } from '../cli/flags.js';
-import { steps } from '../cli/steps.js';
+import { steps } from '../cli/progress.js';
 import { doctorReport } from '../report/doctor.js';
 import type { AdapterSurvey } from '../runtime/adapters/adapters.js';
 import type { CandidateName } from '../runtime/select/candidates.js';

@@ -2,15 +2,19 @@ import * as Args from '@oclif/core/args';
 import * as Flags from '@oclif/core/flags';
 import type { Checkpoint } from '../checkpoint/checkpoint.js';
 import { BaseCommand, type OutputFlags } from '../cli/base-command.js';
-import { configOf, warningsOf } from '../cli/checkpoint-config.js';
-import { heldAgainst } from '../cli/checkpoint-faults.js';
-import { writeExport } from '../cli/export-files.js';
 import { seed, set, stateDict } from '../cli/flags.js';
-import { openedFor, ownCheckpoint } from '../cli/model-checkpoint.js';
-import { loadModelFile, type ModelFile, modelOf } from '../cli/model-file.js';
 import { UserError } from '../errors.js';
 import { refuseUnwritable } from '../files/write-whole.js';
+import {
+  configOf,
+  openedFor,
+  ownCheckpoint,
+  warningsOf,
+} from '../model-input/checkpoint-config.js';
+import { loadModelFile, type ModelFile, modelOf } from '../model-input/model-file.js';
+import { heldAgainst } from '../model-input/verify-checkpoint.js';
 import { exportReport } from '../report/export.js';
+import { writeExport } from '../runtime/export-files.js';
 
 export default class Export extends BaseCommand {
   static override summary = 'Write a model as an ONNX graph with its weights.';

@@ -7,11 +7,11 @@ import type { StoredTensor } from '../checkpoint/stored-tensor.js';
 import { summarise } from '../checkpoint/summary.js';
 import { bytesOfViews, viewsOf } from '../checkpoint/summary-sharing.js';
 import { BaseCommand, formatOf } from '../cli/base-command.js';
-import { warningsOf } from '../cli/checkpoint-config.js';
 import { counts, stateDict } from '../cli/flags.js';
 import { filterByName } from '../cli/name-filter.js';
 import { progress } from '../cli/progress.js';
 import type { SrteSurvey } from '../conversion/srte-survey.js';
+import { warningsOf } from '../model-input/checkpoint-config.js';
 import { inspectReport } from '../report/inspect/inspect.js';
 
 export default class Inspect extends BaseCommand {

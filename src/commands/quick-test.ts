@@ -3,10 +3,7 @@ import * as Args from '@oclif/core/args';
 import * as Flags from '@oclif/core/flags';
 import type { LanguageModel } from '../architecture/layer.js';
 import type { Checkpoint } from '../checkpoint/checkpoint.js';
-import { compareSides, openSide, type Side } from '../cli/against.js';
 import { BaseCommand, formatOf } from '../cli/base-command.js';
-import { configOf, warningsOf } from '../cli/checkpoint-config.js';
-import { heldAgainst } from '../cli/checkpoint-faults.js';
 import {
   compute,
   count,
@@ -18,14 +15,21 @@ import {
   stateDict,
   threads,
 } from '../cli/flags.js';
-import { openedFor, ownCheckpoint } from '../cli/model-checkpoint.js';
-import { loadModelFile, type ModelFile, modelOf } from '../cli/model-file.js';
-import { steps } from '../cli/steps.js';
+import { steps } from '../cli/progress.js';
 import { readText } from '../files/read-file.js';
 import { refuseUnwritable } from '../files/write-whole.js';
+import {
+  configOf,
+  openedFor,
+  ownCheckpoint,
+  warningsOf,
+} from '../model-input/checkpoint-config.js';
+import { loadModelFile, type ModelFile, modelOf } from '../model-input/model-file.js';
+import { heldAgainst } from '../model-input/verify-checkpoint.js';
 import type { OtherWay } from '../quicktest/against.js';
 import type { CheckName } from '../quicktest/check.js';
 import type { QuickTestRun } from '../quicktest/quick-test.js';
+import { compareSides, openSide, type Side } from '../quicktest/sides.js';
 import { againstReport } from '../report/quick-test/against.js';
 import { quickTestReport, traceReport } from '../report/quick-test/quick-test.js';
 import type { Compute, Ids } from '../runtime/engine.js';

@@ -3,12 +3,17 @@ import * as Flags from '@oclif/core/flags';
 import { tensorsOf } from '../architecture/walk.js';
 import { openCheckpoint } from '../checkpoint/open.js';
 import { BaseCommand, formatOf } from '../cli/base-command.js';
-import { asStored, differencesInside, findConfig, warningsOf } from '../cli/checkpoint-config.js';
-import { compared } from '../cli/checkpoint-faults.js';
-import { configPath, isCheckpointPath } from '../cli/checkpoint-path.js';
 import { set, stateDict } from '../cli/flags.js';
-import { modelOf } from '../cli/model-file.js';
 import { UserError } from '../errors.js';
+import {
+  asStored,
+  differencesInside,
+  findConfig,
+  warningsOf,
+} from '../model-input/checkpoint-config.js';
+import { configPath, isCheckpointPath } from '../model-input/locate.js';
+import { modelOf } from '../model-input/model-file.js';
+import { compared } from '../model-input/verify-checkpoint.js';
 import { verifyReport } from '../report/verify.js';
 
 export default class Verify extends BaseCommand {

@@ -5,9 +5,9 @@ import type { ENGINES, EngineInfo } from '../runtime/engine.js';
 import type { PassedOver } from '../runtime/select/devices.js';
 import type { SelfCheck } from '../runtime/select/self-check.js';
 import type { SurveyEntry } from '../runtime/select/survey.js';
+import { formatBinaryBytes, formatBytes } from '../text/units.js';
 import { heading, left, note, right } from './kit/cells.js';
 import type { Block, Cell, Report, TableBlock } from './kit/report.js';
-import { formatBinaryBytes, formatBytes } from './kit/units.js';
 
 interface DoctorResult {
   readonly node: string;

@@ -4,10 +4,10 @@ import type { FaultKind, Said } from '../reconcile/faults.js';
 import type { FaultGroup, Note } from '../reconcile/notes.js';
 import type { Reconciliation } from '../reconcile/reconcile.js';
 import type { Suggestion } from '../reconcile/suggest.js';
+import { formatBytes, formatInteger } from '../text/units.js';
 import { namesText, shortened } from './inspect/inspect-text.js';
 import { integerCell, left, note, right } from './kit/cells.js';
 import type { Block, Cell, Report } from './kit/report.js';
-import { formatBytes, formatInteger } from './kit/units.js';
 import { counted, FORMAT_NAMES, joined } from './kit/wording.js';
 
 /** A value that the config and the config inside the checkpoint do not agree on. */

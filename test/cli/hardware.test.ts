@@ -2,7 +2,7 @@ import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
-import { type HardwareFlags, hardwareOf } from '../../src/cli/hardware.js';
+import { type HardwareFlags, hardwareOf } from '../../src/cli/hardware-flags.js';
 import { inPackage } from '../fixtures.js';
 
 const EXAMPLE = inPackage('configs/hardware/example.yaml');

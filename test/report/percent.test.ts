@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { percentCell, percentText } from '../../src/report/kit/units.js';
+import { percentCell, percentText } from '../../src/text/units.js';
 
 it.each([
   [0, '0%'],

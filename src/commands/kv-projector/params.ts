@@ -2,8 +2,8 @@ import * as Flags from '@oclif/core/flags';
 import { BaseCommand, formatOf } from '../../cli/base-command.js';
 import { count } from '../../cli/flags.js';
 import { ratios } from '../../cli/kv-projector-flags.js';
-import { loadTeachers } from '../../cli/teachers.js';
 import { compareProjectors } from '../../kv-projector/costs.js';
+import { loadTeachers } from '../../kv-projector/teachers.js';
 import { projectorParamsReport } from '../../report/kv-projector/kv-projector.js';
 
 export default class KvProjectorParams extends BaseCommand {

@@ -42,7 +42,7 @@ export default class KvProjectorVerify extends BaseCommand {
   async run() {
     const { flags } = await this.parse(KvProjectorVerify);
     await this.refuseUnwritable(flags);
-    const { verifyProjectors } = await import('../../cli/kv-projector-verify.js');
+    const { verifyProjectors } = await import('../../kv-projector/verify-projectors.js');
     const result = await verifyProjectors(flags);
     return this.answer(flags, result, (each) =>
       verifyProjectorsReport(each, { flat: formatOf(flags) === 'csv', about: DATA[each.data] }),

@@ -1,10 +1,5 @@
 /** What `minimind convert-checkpoint` prints. */
 import type { Tie } from '../../conversion/request.js';
-import { configText } from '../inspect/checkpoint-summary.js';
-import { shortened } from '../inspect/inspect-text.js';
-import { cosineCell } from '../inspect/srte-survey.js';
-import { bytesCell, heading, integerCell, left, note, right, strong } from '../kit/cells.js';
-import type { Block, Cell, Report, TableBlock, Tone } from '../kit/report.js';
 import {
   formatBytes,
   formatDuration,
@@ -12,7 +7,12 @@ import {
   percentCell,
   percentText,
   realCell,
-} from '../kit/units.js';
+} from '../../text/units.js';
+import { configText } from '../inspect/checkpoint-summary.js';
+import { shortened } from '../inspect/inspect-text.js';
+import { cosineCell } from '../inspect/srte-survey.js';
+import { bytesCell, heading, integerCell, left, note, right, strong } from '../kit/cells.js';
+import type { Block, Cell, Report, TableBlock, Tone } from '../kit/report.js';
 import { FORMAT_NAMES } from '../kit/wording.js';
 import { againstBlocks } from '../quick-test/against.js';
 import { errorsTable, planBlocks, srteBlocks, srteText, stepsTable } from './convert-plan.js';

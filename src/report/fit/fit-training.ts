@@ -1,10 +1,10 @@
 /** What `minimind fit` prints of a training. */
 import type { Bounds } from '../../budget/quantity.js';
-import type { Fits } from '../../cli/fit-setting.js';
+import type { Fits } from '../../cli/fit-flags.js';
 import type { Remedy, StepLimit, StepTime, TrainingTime } from '../../fit/training/training.js';
+import { formatInteger, formatSeconds, percentText, significant } from '../../text/units.js';
 import { heading, integerCell, left, note, right, strong } from '../kit/cells.js';
 import type { Block, TableBlock } from '../kit/report.js';
-import { formatInteger, formatSeconds, percentText, significant } from '../kit/units.js';
 import { contextText } from '../kit/wording.js';
 import {
   boundsCells,

@@ -1,8 +1,8 @@
 /** What `minimind fit --list-gpus` prints. */
 import type { Gpu, Hardware, Machine, PeakDtype } from '../../hardware/gpu.js';
+import { formatBytes, significant } from '../../text/units.js';
 import { heading, left, note, right, strong } from '../kit/cells.js';
 import type { Cell, Report, TableBlock } from '../kit/report.js';
-import { formatBytes, significant } from '../kit/units.js';
 
 export const hardwareReport = ({ gpus, machines }: Hardware): Report => ({
   blocks: [

@@ -1,9 +1,9 @@
 /** What `minimind inspect` prints: what a checkpoint is, and the tensors that it holds. */
 import type { TensorGroup } from '../../checkpoint/summary-groups.js';
+import { formatBytes, formatInteger } from '../../text/units.js';
 import { bytesCell, heading, integerCell, left, note, right, strong } from '../kit/cells.js';
 import type { Block, Cell, Report, TableBlock } from '../kit/report.js';
-import { formatBytes, formatInteger } from '../kit/units.js';
-import type { InspectResult } from './inspect-result.js';
+import type { InspectResult } from './inspect-tensors.js';
 import {
   contentBlocks,
   moreNote,

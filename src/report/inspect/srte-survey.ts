@@ -2,6 +2,14 @@
 import type { SrteOption } from '../../conversion/srte-options.js';
 import type { SrteSurvey, TableSurvey } from '../../conversion/srte-survey.js';
 import {
+  formatBytes,
+  formatInteger,
+  formatShare,
+  percentCell,
+  percentText,
+  realCell,
+} from '../../text/units.js';
+import {
   bar,
   bytesCell,
   heading,
@@ -12,14 +20,6 @@ import {
   shareCell,
 } from '../kit/cells.js';
 import type { Block, Cell, TableBlock } from '../kit/report.js';
-import {
-  formatBytes,
-  formatInteger,
-  formatShare,
-  percentCell,
-  percentText,
-  realCell,
-} from '../kit/units.js';
 import { shortened } from './inspect-text.js';
 
 /** The bar of a table that is as far from the mean as it is from zero, in columns. */

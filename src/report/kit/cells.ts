@@ -1,13 +1,13 @@
 /** Cells and blocks that reports are made of. */
 import type { Figure } from '../../budget/figure.js';
-import type { Block, Cell, Column } from './report.js';
 import {
   formatBinaryBytes,
   formatBytes,
   formatFlops,
   formatInteger,
   formatShare,
-} from './units.js';
+} from '../../text/units.js';
+import type { Block, Cell, Column } from './report.js';
 
 export const heading = (text: string): Block => ({ kind: 'heading', text });
 export const note = (text: string): Block => ({ kind: 'note', text, tone: 'dim' });

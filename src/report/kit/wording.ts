@@ -1,9 +1,9 @@
 /** Words that several reports use. */
 import type { Origin, ResolvedSetting } from '../../budget/setting.js';
 import type { CheckpointFormat } from '../../checkpoint/checkpoint.js';
+import { formatInteger } from '../../text/units.js';
 import { note } from './cells.js';
 import type { Block } from './report.js';
-import { formatInteger } from './units.js';
 
 /** As `src/checkpoint/checkpoint.ts` has them, of which a report takes the types alone. */
 export const FORMAT_NAMES = {

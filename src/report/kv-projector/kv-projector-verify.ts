@@ -2,10 +2,10 @@
 import type { AdapterKind } from '../../kv-projector/projector.js';
 import type { Step, Verification } from '../../kv-projector/verify.js';
 import type { DataKind } from '../../kv-projector/verify-data.js';
+import { formatDuration, formatInteger } from '../../text/units.js';
 import { ENGINE_TITLES } from '../doctor.js';
 import { heading, integerCell, left, note, right } from '../kit/cells.js';
 import type { Block, Cell, PlotBlock, Report, Series, TableBlock } from '../kit/report.js';
-import { formatDuration, formatInteger } from '../kit/units.js';
 
 export interface VerifyProjectorsResult extends Verification {
   readonly seed: number;

@@ -1,11 +1,13 @@
 /** What `minimind kv-projector project` and `convert` print. */
-import type { Projection, ProjectorConversion } from '../../cli/kv-projector.js';
+
 import type {
   CostedTeacher,
   ProjectorComparison,
   ProjectorCosts,
   TeacherCosts,
 } from '../../kv-projector/costs.js';
+import type { Projection, ProjectorConversion } from '../../kv-projector/project-kv.js';
+import { formatBytes, formatCount, formatInteger } from '../../text/units.js';
 import {
   bytesCell,
   flopsCell,
@@ -17,7 +19,6 @@ import {
   strong,
 } from '../kit/cells.js';
 import type { Block, Cell, Column, Report, TableBlock } from '../kit/report.js';
-import { formatBytes, formatCount, formatInteger } from '../kit/units.js';
 import { counted, FORMAT_NAMES } from '../kit/wording.js';
 import { explanationBlocks } from '../profile/explanation.js';
 

@@ -1,9 +1,9 @@
 /** Two models on the same tokens: what `quick-test --against` prints, and the proof of a conversion. */
 import type { ModelComparison, RanModel } from '../../quicktest/against.js';
+import { formatInteger, percentText } from '../../text/units.js';
 import { engineText } from '../doctor.js';
 import { bar, heading, left, note, right } from '../kit/cells.js';
 import type { Block, Cell, Report, TableBlock } from '../kit/report.js';
-import { formatInteger, percentText } from '../kit/units.js';
 import { counted } from '../kit/wording.js';
 
 /** One of the two. */

@@ -3,10 +3,10 @@ import type { CheckName } from '../../quicktest/check.js';
 import type { Float16Cost, PartTiming, Spent, Timing, Verdict } from '../../quicktest/finding.js';
 import type { QuickTest } from '../../quicktest/quick-test.js';
 import type { TraceStep } from '../../quicktest/trace.js';
+import { formatBytes, formatInteger } from '../../text/units.js';
 import { engineText, passedOverText } from '../doctor.js';
 import { bar, heading, integerCell, left, note, right } from '../kit/cells.js';
 import type { Block, Cell, Report, TableBlock, Tone } from '../kit/report.js';
-import { formatBytes, formatInteger } from '../kit/units.js';
 import { logitsTable } from './against.js';
 
 interface QuickTestResult extends QuickTest {

@@ -3,10 +3,11 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { FAMILY_NAMES, loadFamily } from '../../src/architecture/families.js';
 import { walk } from '../../src/architecture/walk.js';
-import { changedHuggingFace } from '../../src/cli/hugging-face.js';
-import { modelOf } from '../../src/cli/model-file.js';
 import { parseDocument } from '../../src/config/document.js';
-import { type Problem, UserError } from '../../src/errors.js';
+import type { Problem } from '../../src/errors.js';
+import { UserError } from '../../src/errors.js';
+import { changedHuggingFace } from '../../src/model-input/hugging-face-document.js';
+import { modelOf } from '../../src/model-input/model-file.js';
 import { inPackage, readJson } from '../fixtures.js';
 
 const LLAMA = {

@@ -1,22 +1,16 @@
 /** The published comparison of two adapters, at a size that somebody waits for. */
+
 import os from 'node:os';
-import {
-  estimator,
-  reducedWithin,
-  refuseTooLarge,
-  type Step,
-  sizeOf,
-  verify,
-} from '../kv-projector/verify.js';
-import type { DataKind, VerifySize } from '../kv-projector/verify-data.js';
+import type { LivePlot } from '../cli/live-plot.js';
+import { livePlot } from '../cli/live-plot.js';
 import { manualSeed } from '../random/index.js';
-import { formatDuration } from '../report/kit/units.js';
-import {
-  lossPlot,
-  type VerifyProjectorsResult,
-} from '../report/kv-projector/kv-projector-verify.js';
+import type { VerifyProjectorsResult } from '../report/kv-projector/kv-projector-verify.js';
+import { lossPlot } from '../report/kv-projector/kv-projector-verify.js';
 import type { Trainer } from '../runtime/trainer.js';
-import { type LivePlot, livePlot } from './live-plot.js';
+import { formatDuration } from '../text/units.js';
+import type { Step } from './verify.js';
+import { estimator, reducedWithin, refuseTooLarge, sizeOf, verify } from './verify.js';
+import type { DataKind, VerifySize } from './verify-data.js';
 
 /** Seconds: what is estimated to take longer runs reduced, unless it is asked for. */
 const PATIENCE = 60;

@@ -1,16 +1,18 @@
 /** The flags that say on what a model is to run, and what they come to. */
+
 import os from 'node:os';
 import * as Flags from '@oclif/core/flags';
 import { readDocument } from '../config/read.js';
 import { UserError } from '../errors.js';
 import type { Cluster, Hardware } from '../hardware/gpu.js';
 import { hardwareOfDocument, onlyGpu } from '../hardware/hardware-file.js';
-import { gpuOfProfile, type MachineProfile } from '../hardware/machine-profile.js';
+import type { MachineProfile } from '../hardware/machine-profile.js';
+import { gpuOfProfile } from '../hardware/machine-profile.js';
 import { clusterNamed } from '../hardware/machines.js';
 import type { Compute } from '../runtime/engine.js';
+import { machineProfile } from '../runtime/machine-profile-cache.js';
 import type { DeviceChoice, EngineChoice } from '../runtime/select/devices.js';
 import { compute, count, device, engine, threads } from './flags.js';
-import { machineProfile } from './machine-profile.js';
 
 const MEASURED = { helpGroup: 'THIS MACHINE', dependsOn: ['this-machine'] };
 

@@ -4,23 +4,22 @@ import { tensorsOf } from '../architecture/walk.js';
 import type { Checkpoint, CheckpointFormat } from '../checkpoint/checkpoint.js';
 import { openCheckpoint } from '../checkpoint/open.js';
 import { samenessOfBytes } from '../checkpoint/sameness.js';
-import { type StoredName, storedNames } from '../checkpoint/stored-names.js';
+import type { StoredName } from '../checkpoint/stored-names.js';
+import { storedNames } from '../checkpoint/stored-names.js';
 import { isSameView } from '../checkpoint/stored-tensor.js';
-import { summarise, type Totals } from '../checkpoint/summary.js';
+import type { Totals } from '../checkpoint/summary.js';
+import { summarise } from '../checkpoint/summary.js';
 import type { Problem } from '../errors.js';
 import { namesOf } from '../reconcile/faults.js';
 import type { FaultGroup } from '../reconcile/notes.js';
-import { type Reconciliation, reconcileIndex } from '../reconcile/reconcile.js';
+import type { Reconciliation } from '../reconcile/reconcile.js';
+import { reconcileIndex } from '../reconcile/reconcile.js';
 import type { Suggestion } from '../reconcile/suggest.js';
-import {
-  asStored,
-  type ConfigOrigin,
-  configOf,
-  descriptionOf,
-  warningsOf,
-} from './checkpoint-config.js';
-import { faultProblems } from './checkpoint-faults.js';
-import { type ModelFile, modelOf } from './model-file.js';
+import type { ConfigOrigin } from './checkpoint-config.js';
+import { asStored, configOf, descriptionOf, warningsOf } from './checkpoint-config.js';
+import type { ModelFile } from './model-file.js';
+import { modelOf } from './model-file.js';
+import { faultProblems } from './verify-checkpoint.js';
 
 /** What the index of a checkpoint says of the model that is loaded with it. */
 export interface CheckpointFound {

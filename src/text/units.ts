@@ -2,7 +2,7 @@
  * Numbers with their units, written. Integers are rounded by exact integer arithmetic, halves
  * away from zero, so every digit shown is right, also just below 2^53.
  */
-import type { Cell } from './report.js';
+import type { Cell } from '../report/kit/report.js';
 
 /** `22,143,967,232`. @throws RangeError for what is not an integer. */
 export function formatInteger(value: number | bigint): string {

@@ -1,28 +1,30 @@
 /** Saved projectors of keys and values, applied and written in another container. */
+
 import fs from 'node:fs';
-import { type Checkpoint, FORMATS } from '../checkpoint/checkpoint.js';
+import type { Checkpoint } from '../checkpoint/checkpoint.js';
+import { FORMATS } from '../checkpoint/checkpoint.js';
 import { openCheckpoint } from '../checkpoint/open.js';
 import { writeSafetensors } from '../checkpoint/safetensors/write.js';
+import { isStdout } from '../cli/output.js';
+import { progress } from '../cli/progress.js';
 import { quote } from '../config/quote.js';
-import {
-  type Container,
-  type OutputPlace,
-  outputPlace,
-  refuseOverlap,
-} from '../conversion/places.js';
-import { type Problem, UserError } from '../errors.js';
+import { multiplierFor } from '../conversion/multiplier.js';
+import type { Container, OutputPlace } from '../conversion/places.js';
+import { outputPlace, refuseOverlap } from '../conversion/places.js';
+import type { Problem } from '../errors.js';
+import { UserError } from '../errors.js';
+import { refuseFullDisk } from '../files/disk-space.js';
 import { isFolder, refuseUnwritable, writeWhole } from '../files/write-whole.js';
-import { planConversion, tensorsOf } from '../kv-projector/convert.js';
-import { planProjection } from '../kv-projector/inputs.js';
-import { multiplicationsOf, type NonFinite, projectedChunks } from '../kv-projector/project.js';
-import { type SavedProjector, savedProjector } from '../kv-projector/saved.js';
 import type { Dtype, StoredDtype } from '../tensor/dtype.js';
 import { elementCount, storedBytes } from '../tensor/dtype.js';
-import { type EncodableDtype, isEncodable } from '../tensor/encode.js';
-import { refuseFullDisk } from './convert-space.js';
-import { multiplierFor } from './multiplier.js';
-import { isStdout } from './output.js';
-import { progress } from './progress.js';
+import type { EncodableDtype } from '../tensor/encode.js';
+import { isEncodable } from '../tensor/encode.js';
+import { planConversion, tensorsOf } from './convert.js';
+import { planProjection } from './inputs.js';
+import type { NonFinite } from './project.js';
+import { multiplicationsOf, projectedChunks } from './project.js';
+import type { SavedProjector } from './saved.js';
+import { savedProjector } from './saved.js';
 
 /** The element types that results can be written in. */
 export const OUTPUT_DTYPES = {

@@ -2,7 +2,6 @@
  * A config file and the family that it speaks of, joined: what every command that takes a FILE starts
  * with.
  */
-
 import {
   DEFAULT_FAMILY,
   FAMILY_NAMES,
@@ -20,10 +19,11 @@ import { invalidConfig } from '../config/problems.js';
 import { describeValue } from '../config/quote.js';
 import { readDocument } from '../config/read.js';
 import { meantOverrides } from '../config/unknown-keys.js';
-import { type Problem, UserError } from '../errors.js';
+import type { Problem } from '../errors.js';
+import { UserError } from '../errors.js';
 import type { Quantization } from '../quantization/quantization-config.js';
-import { configPath } from './checkpoint-path.js';
-import { asOurDocument, quantizationOf } from './hugging-face.js';
+import { asOurDocument, quantizationOf } from './hugging-face-document.js';
+import { configPath } from './locate.js';
 
 /** A valid config and what it describes. */
 export interface ModelFile {

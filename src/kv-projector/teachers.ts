@@ -1,12 +1,14 @@
 /** Teachers of a projector: named with their sizes, or by their configs. */
+
 import fs from 'node:fs';
 import path from 'node:path';
 import { countParameters } from '../budget/parameters.js';
 import { quote } from '../config/quote.js';
-import { type Problem, UserError } from '../errors.js';
-import type { SizedTeacher } from '../kv-projector/costs.js';
-import { parseTeacher, sharedModules, sizeInName, sizeOfModel } from '../kv-projector/projector.js';
-import { loadModelFile } from './model-file.js';
+import type { Problem } from '../errors.js';
+import { UserError } from '../errors.js';
+import { loadModelFile } from '../model-input/model-file.js';
+import type { SizedTeacher } from './costs.js';
+import { parseTeacher, sharedModules, sizeInName, sizeOfModel } from './projector.js';
 
 interface LoadedTeachers {
   readonly teachers: readonly SizedTeacher[];

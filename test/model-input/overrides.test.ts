@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { modelOf } from '../../src/cli/model-file.js';
 import { parseDocument } from '../../src/config/document.js';
-import { type Problem, UserError } from '../../src/errors.js';
+import type { Problem } from '../../src/errors.js';
+import { UserError } from '../../src/errors.js';
+import { modelOf } from '../../src/model-input/model-file.js';
 
 const HYBRID = 'model:\n  vocab_size: 97\n  num_layers: 2\n';
 const LLAMA = '{"model_type": "llama", "hidden_size": 32, "num_attention_heads": 4}';

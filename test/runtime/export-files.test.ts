@@ -1,8 +1,8 @@
 import fs from 'node:fs';
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { writeExport } from '../../src/cli/export-files.js';
 import type { OnnxExport } from '../../src/runtime/engine.js';
+import { writeExport } from '../../src/runtime/export-files.js';
 import { withFault } from '../files/faults.js';
 import { inFolder } from '../files/outputs.js';
 

@@ -10,7 +10,7 @@ import {
   formatFlops,
   formatInteger,
   formatShare,
-} from '../../src/report/kit/units.js';
+} from '../../src/text/units.js';
 
 const MAX = Number.MAX_SAFE_INTEGER;
 

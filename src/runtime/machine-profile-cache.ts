@@ -1,7 +1,9 @@
 /** The profile of this machine: read where one is stored, else measured and stored. */
+
 import { mkdir } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
+import { steps } from '../cli/progress.js';
 import { checkDocument } from '../config/check.js';
 import { invalidConfig } from '../config/problems.js';
 import { escapeText } from '../config/quote.js';
@@ -9,10 +11,9 @@ import { readDocument } from '../config/read.js';
 import { UserError } from '../errors.js';
 import { forgetInput } from '../files/inputs.js';
 import { writeWhole } from '../files/write-whole.js';
+import type { Circumstances, MachineProfile } from '../hardware/machine-profile.js';
 import {
-  type Circumstances,
   isEarlierProfile,
-  type MachineProfile,
   machineProfileSchema,
   mergedProfile,
   PROFILE_SCHEMA,
@@ -20,8 +21,7 @@ import {
 } from '../hardware/machine-profile.js';
 import { loadText } from '../report/fit/hardware-table.js';
 import { toJson } from '../report/render/render.js';
-import type { EngineWish } from '../runtime/select/devices.js';
-import { steps } from './steps.js';
+import type { EngineWish } from './select/devices.js';
 
 export interface ProfileWish extends EngineWish {
   /** Where it is stored; in the user's cache when undefined. */
@@ -170,7 +170,7 @@ async function circumstancesOf({
   compute,
   threads,
 }: EngineWish): Promise<Circumstances> {
-  const { CANDIDATES, installedVersion } = await import('../runtime/select/candidates.js');
+  const { CANDIDATES, installedVersion } = await import('./select/candidates.js');
   const versions = CANDIDATES.map((each) => [each.package, installedVersion(each)] as const);
   return {
     hostname: os.hostname(),
@@ -192,9 +192,9 @@ async function measured(
   doing: (text: string) => void,
 ): Promise<MachineProfile> {
   doing('looking for an engine');
-  const { chooseEngine } = await import('../runtime/select/devices.js');
-  const { ENGINES } = await import('../runtime/engine.js');
-  const { measureMachine } = await import('../runtime/this-machine.js');
+  const { chooseEngine } = await import('./select/devices.js');
+  const { ENGINES } = await import('./engine.js');
+  const { measureMachine } = await import('./this-machine.js');
   const { engine } = await chooseEngine(wish);
   try {
     const { name, version, provider, device, deviceKind, compute, memoryBytes, threads } =

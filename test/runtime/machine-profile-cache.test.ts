@@ -2,8 +2,9 @@ import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { cachedProfile, machineProfile, type ProfileWish } from '../../src/cli/machine-profile.js';
 import type { Circumstances, Spread } from '../../src/hardware/machine-profile.js';
+import type { ProfileWish } from '../../src/runtime/machine-profile-cache.js';
+import { cachedProfile, machineProfile } from '../../src/runtime/machine-profile-cache.js';
 import { PROFILE } from '../hardware/profiles.js';
 
 let folder: string;

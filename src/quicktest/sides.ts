@@ -1,16 +1,19 @@
 /** Two models with their weights, side by side on the same tokens: what they are, and how far they are apart. */
+
 import os from 'node:os';
 import path from 'node:path';
 import type { Checkpoint } from '../checkpoint/checkpoint.js';
 import { openCheckpoint } from '../checkpoint/open.js';
-import { type Problem, UserError } from '../errors.js';
-import type { AgainstRequest } from '../quicktest/against.js';
+import { steps } from '../cli/progress.js';
+import type { Problem } from '../errors.js';
+import { UserError } from '../errors.js';
+import { findConfig, warningsOf } from '../model-input/checkpoint-config.js';
+import { configPath, hasWeights, isCheckpointPath } from '../model-input/locate.js';
+import type { ModelFile } from '../model-input/model-file.js';
+import { loadModelFile, modelOf } from '../model-input/model-file.js';
+import { heldAgainst } from '../model-input/verify-checkpoint.js';
 import type { Against } from '../report/quick-test/against.js';
-import { findConfig, warningsOf } from './checkpoint-config.js';
-import { heldAgainst } from './checkpoint-faults.js';
-import { configPath, hasWeights, isCheckpointPath } from './checkpoint-path.js';
-import { loadModelFile, type ModelFile, modelOf } from './model-file.js';
-import { steps } from './steps.js';
+import type { AgainstRequest } from './against.js';
 
 /** A model, and where its weights are from. */
 export interface Side {
@@ -84,7 +87,7 @@ type Wishes = Omit<AgainstRequest, 'own' | 'other' | 'threads' | 'watch' | 'noti
  * @throws UserError as `compareModels`.
  */
 export async function compareSides(own: Side, other: Side, wishes: Wishes): Promise<Against> {
-  const { compareModels } = await import('../quicktest/against.js');
+  const { compareModels } = await import('./against.js');
   const { checkpointWeights } = await import('../runtime/weights/checkpoint-weights.js');
   const toRun = ({ loaded: { model }, checkpoint }: Side) => ({
     model,

@@ -1,4 +1,5 @@
 /** What `minimind fit` is asked, as flags, and what that comes to. */
+
 import * as Flags from '@oclif/core/flags';
 import type { TrainingHints } from '../architecture/family.js';
 import type { LanguageModel } from '../architecture/layer.js';
@@ -6,33 +7,33 @@ import type { AttentionKernel, LossKernel } from '../budget/activation-setting.j
 import type { Bounds } from '../budget/quantity.js';
 import type { Origin } from '../budget/setting.js';
 import { resolveSetting } from '../budget/setting.js';
-import { OPTIMIZER_NAMES, type Optimizer } from '../budget/training.js';
+import type { Optimizer } from '../budget/training.js';
+import { OPTIMIZER_NAMES } from '../budget/training.js';
 import { quote } from '../config/quote.js';
 import { UserError } from '../errors.js';
 import { fitTraining } from '../fit/remedies/remedies.js';
-import { fitServing, type ServingFit } from '../fit/serving/serving.js';
+import type { ServingFit } from '../fit/serving/serving.js';
+import { fitServing } from '../fit/serving/serving.js';
 import type { ServingFitSetting } from '../fit/serving/serving-work.js';
-import {
-  type ForwardSize,
-  forwardBytesOf,
-  forwardSecondsOf,
-} from '../fit/serving/this-machine-forward.js';
+import type { ForwardSize } from '../fit/serving/this-machine-forward.js';
+import { forwardBytesOf, forwardSecondsOf } from '../fit/serving/this-machine-forward.js';
+import type { WeightDtype } from '../fit/serving/weight-types.js';
 import {
   parseWeightDtype,
   usualFormat,
   WEIGHT_DTYPE_NAMES,
   WEIGHT_DTYPES,
-  type WeightDtype,
 } from '../fit/serving/weight-types.js';
 import type { TrainingFit } from '../fit/training/training.js';
-import {
-  CONVENTIONS,
-  type Convention,
-  type TrainingFitSetting,
-  type ZeroStage,
+import type {
+  Convention,
+  TrainingFitSetting,
+  ZeroStage,
 } from '../fit/training/training-setting.js';
+import { CONVENTIONS } from '../fit/training/training-setting.js';
 import type { Cluster } from '../hardware/gpu.js';
 import type { MachineProfile } from '../hardware/machine-profile.js';
+import type { ModelFile } from '../model-input/model-file.js';
 import type { ServedType } from '../quantization/quantization-config.js';
 import type { Dtype } from '../tensor/dtype.js';
 import {
@@ -45,7 +46,6 @@ import {
   share,
   typeSuggestion,
 } from './flags.js';
-import type { ModelFile } from './model-file.js';
 
 const TRAINING = { helpGroup: 'TRAINING' };
 const SERVING = { helpGroup: 'SERVING' };

@@ -3,7 +3,7 @@ import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { afterAll, expect, it } from 'vitest';
-import { configPath, isCheckpointPath } from '../../src/cli/checkpoint-path.js';
+import { configPath, isCheckpointPath } from '../../src/model-input/locate.js';
 
 const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'minimind-'));
 afterAll(() => fs.rmSync(folder, { recursive: true }));

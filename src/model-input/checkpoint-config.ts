@@ -1,23 +1,30 @@
 /** The config that belongs to a checkpoint, and a checkpoint held against a config. */
+
 import fs from 'node:fs';
 import path from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import type { Setting } from '../architecture/family.js';
 import { LimitError } from '../architecture/limits.js';
 import type { Checkpoint } from '../checkpoint/checkpoint.js';
+import { openCheckpoint } from '../checkpoint/open.js';
 import { samenessOfPlaces } from '../checkpoint/sameness.js';
 import { storedNames } from '../checkpoint/stored-names.js';
-import { type Plain, type PlainLimits, plainOf, typeName } from '../checkpoint/summary-content.js';
+import type { Plain, PlainLimits } from '../checkpoint/summary-content.js';
+import { plainOf, typeName } from '../checkpoint/summary-content.js';
 import { isKind } from '../checkpoint/torch/pickle/pickle-machine.js';
-import { type ConfigDocument, documentOfData } from '../config/document.js';
+import type { ConfigDocument } from '../config/document.js';
+import { documentOfData } from '../config/document.js';
 import { isMapping, setOwn, splitDotted, valueAt } from '../config/path.js';
 import { readDocument } from '../config/read.js';
-import { type Problem, UserError } from '../errors.js';
+import type { Problem } from '../errors.js';
+import { UserError } from '../errors.js';
 import { configIn, ownConfigNames } from '../files/config-names.js';
 import { shapesOf } from '../reconcile/faults.js';
 import type { Description } from '../reconcile/reconcile.js';
 import type { ConfigDifference } from '../report/verify.js';
-import { type ModelFile, modelOf, readConfig } from './model-file.js';
+import { isCheckpointPath } from './locate.js';
+import type { ModelFile } from './model-file.js';
+import { modelOf, readConfig } from './model-file.js';
 
 /** Where the config of a checkpoint was found. */
 export type ConfigOrigin = 'flag' | 'inside' | 'beside';
@@ -196,3 +203,29 @@ function withSettings(document: unknown, settings: readonly Setting[]): unknown 
   }
   return changed;
 }
+
+// A config, and the checkpoint with the weights of its model: named beside it, or in its place.
+
+interface CheckpointFlags {
+  readonly checkpoint: string | undefined;
+  readonly 'state-dict': string | undefined;
+}
+
+/**
+ * The checkpoint that stands in the place of a config, open: it has its own.
+ * @throws UserError when it is refused, or another is named too.
+ */
+export function ownCheckpoint(config: string, flags: CheckpointFlags): Checkpoint | undefined {
+  if (!isCheckpointPath(config)) return undefined;
+  if (flags.checkpoint === undefined) return opened(config, flags);
+  throw new UserError('usage', `${config} is a checkpoint, and so is --checkpoint`, {
+    suggestion: 'leave --checkpoint out, or name a config in its place',
+  });
+}
+
+/** That of `--checkpoint`, open. */
+export const openedFor = (flags: CheckpointFlags): Checkpoint | undefined =>
+  flags.checkpoint === undefined ? undefined : opened(flags.checkpoint, flags);
+
+const opened = (path: string, flags: CheckpointFlags): Checkpoint =>
+  openCheckpoint(path, { stateDict: flags['state-dict'] });

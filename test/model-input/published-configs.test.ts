@@ -3,7 +3,7 @@ import { FAMILY_NAMES } from '../../src/architecture/families.js';
 import type { LanguageModel } from '../../src/architecture/layer.js';
 import { tensorsOf } from '../../src/architecture/walk.js';
 import { countParameters } from '../../src/budget/parameters.js';
-import { loadModelFile } from '../../src/cli/model-file.js';
+import { loadModelFile } from '../../src/model-input/model-file.js';
 import { inPackage, readJson } from '../fixtures.js';
 
 interface Published {

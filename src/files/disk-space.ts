@@ -1,8 +1,9 @@
 /** Whether an output can fit on its disk. */
+
 import fs from 'node:fs';
 import path from 'node:path';
 import { UserError } from '../errors.js';
-import { formatBytes } from '../report/kit/units.js';
+import { formatBytes } from '../text/units.js';
 
 /**
  * @param target Where the files go: a file, or a folder that may not be there yet.

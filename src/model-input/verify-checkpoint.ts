@@ -1,13 +1,16 @@
 /** A checkpoint held against a config, and what is wrong with it in the words of `verify`. */
 import type { Checkpoint } from '../checkpoint/checkpoint.js';
-import { type Problem, type Severity, UserError } from '../errors.js';
+import type { Progress } from '../cli/progress.js';
+import { progress } from '../cli/progress.js';
+import type { Problem, Severity } from '../errors.js';
+import { UserError } from '../errors.js';
 import type { FaultGroup } from '../reconcile/notes.js';
-import { type Reconciliation, reconcile } from '../reconcile/reconcile.js';
+import type { Reconciliation } from '../reconcile/reconcile.js';
+import { reconcile } from '../reconcile/reconcile.js';
 import { shortened } from '../report/inspect/inspect-text.js';
 import { adviceText, differenceText, faultCountText, faultText } from '../report/verify.js';
 import { asStored, descriptionOf, differencesInside } from './checkpoint-config.js';
 import type { ModelFile } from './model-file.js';
-import { type Progress, progress } from './progress.js';
 
 /** Comparing takes its time when large tables turn out to be the same. */
 export async function compared(

@@ -1,7 +1,9 @@
 /** What multiplies matrices. */
+
 import os from 'node:os';
 import { UserError } from '../errors.js';
-import { type MatrixProducts, plainProducts } from '../linalg/product.js';
+import type { MatrixProducts } from '../linalg/product.js';
+import { plainProducts } from '../linalg/product.js';
 import type { EngineName } from '../runtime/engine.js';
 import type { EngineChoice } from '../runtime/select/devices.js';
 

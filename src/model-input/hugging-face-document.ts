@@ -1,22 +1,22 @@
 /** A `config.json` of Hugging Face as a document of ours. */
+
 import { isDeepStrictEqual } from 'node:util';
 import { FAMILY_NAMES, isFamilyName, loadFamily } from '../architecture/families.js';
 import type { Family, KeyRemark } from '../architecture/family.js';
-import { type ConfigDocument, parseDocument } from '../config/document.js';
+import type { ConfigDocument } from '../config/document.js';
+import { parseDocument } from '../config/document.js';
 import { editedText } from '../config/edit.js';
 import { splitOverride } from '../config/override-path.js';
 import { applyOverrides } from '../config/overrides.js';
 import { formatPath, isMapping, setOwn, valueAt } from '../config/path.js';
-import { type Found, invalidConfig } from '../config/problems.js';
+import type { Found } from '../config/problems.js';
+import { invalidConfig } from '../config/problems.js';
 import { describeValue, quote } from '../config/quote.js';
 import { documentOfSection } from '../config/section.js';
 import { meantBy } from '../config/unknown-keys.js';
 import type { Finding, PropertyPath, UserError } from '../errors.js';
-import {
-  KNOWN_METHODS,
-  type QuantizationReading,
-  readQuantization,
-} from '../quantization/quantization-config.js';
+import type { QuantizationReading } from '../quantization/quantization-config.js';
+import { KNOWN_METHODS, readQuantization } from '../quantization/quantization-config.js';
 
 type Json = Readonly<Record<string, unknown>>;
 type Reader = NonNullable<Family['fromHuggingFace']>;

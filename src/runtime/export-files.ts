@@ -1,9 +1,10 @@
 /** The files of an exported model, written all or none. */
+
 import path from 'node:path';
+import { progress } from '../cli/progress.js';
+import { refuseFullDisk } from '../files/disk-space.js';
 import { Staging } from '../files/staging.js';
-import type { OnnxExport } from '../runtime/engine.js';
-import { refuseFullDisk } from './convert-space.js';
-import { progress } from './progress.js';
+import type { OnnxExport } from './engine.js';
 
 interface ExportFlags {
   /** Where the graph goes. */
