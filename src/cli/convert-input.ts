@@ -22,8 +22,8 @@ import {
   isHuggingFace,
 } from '../model-input/hugging-face-document.js';
 import { type ModelFile, modelOf, overridden, readConfig } from '../model-input/model-file.js';
+import { faultText } from '../reconcile/fault-text.js';
 import { type Reconciliation, reconcile } from '../reconcile/reconcile.js';
-import { faultText } from '../report/verify.js';
 import type { EncodableDtype } from '../tensor/encode.js';
 
 /** A config that a checkpoint was held against, and fits. */

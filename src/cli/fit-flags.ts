@@ -1,22 +1,13 @@
-/** What `minimind fit` is asked, as flags, and what that comes to. */
+/** The flags of `minimind fit`, and the settings that they ask for. */
 
 import * as Flags from '@oclif/core/flags';
 import type { TrainingHints } from '../architecture/family.js';
-import type { LanguageModel } from '../architecture/layer.js';
-import type { AttentionKernel, LossKernel } from '../budget/activation-setting.js';
-import type { Bounds } from '../budget/quantity.js';
-import type { Origin } from '../budget/setting.js';
 import { resolveSetting } from '../budget/setting.js';
-import type { Optimizer } from '../budget/training.js';
 import { OPTIMIZER_NAMES } from '../budget/training.js';
 import { quote } from '../config/quote.js';
 import { UserError } from '../errors.js';
-import { fitTraining } from '../fit/remedies/remedies.js';
-import type { ServingFit } from '../fit/serving/serving.js';
-import { fitServing } from '../fit/serving/serving.js';
+import { type FitRequest, hintsOf, type Resolved } from '../fit/fits.js';
 import type { ServingFitSetting } from '../fit/serving/serving-work.js';
-import type { ForwardSize } from '../fit/serving/this-machine-forward.js';
-import { forwardBytesOf, forwardSecondsOf } from '../fit/serving/this-machine-forward.js';
 import type { WeightDtype } from '../fit/serving/weight-types.js';
 import {
   parseWeightDtype,
@@ -24,7 +15,6 @@ import {
   WEIGHT_DTYPE_NAMES,
   WEIGHT_DTYPES,
 } from '../fit/serving/weight-types.js';
-import type { TrainingFit } from '../fit/training/training.js';
 import type {
   Convention,
   TrainingFitSetting,
@@ -32,15 +22,14 @@ import type {
 } from '../fit/training/training-setting.js';
 import { CONVENTIONS } from '../fit/training/training-setting.js';
 import type { Cluster } from '../hardware/gpu.js';
-import type { MachineProfile } from '../hardware/machine-profile.js';
 import type { ModelFile } from '../model-input/model-file.js';
 import type { ServedType } from '../quantization/quantization-config.js';
-import type { Dtype } from '../tensor/dtype.js';
 import {
   count,
   countLimit,
   dtype,
   duration,
+  type ParsedFlags,
   positive,
   settingFlags,
   share,
@@ -167,41 +156,9 @@ export const fitFlags = {
   }),
 };
 
-/** What `fitFlags` parse to. */
-export interface FitFlags {
+export type FitFlags = ParsedFlags<typeof fitFlags> & {
   readonly for: (typeof PURPOSES)[number] | undefined;
-  readonly context: number | undefined;
-  readonly 'tensor-parallel': number | undefined;
-  readonly 'micro-batch': number | undefined;
-  readonly precision: 'mixed' | 'float32' | undefined;
-  readonly optimizer: Optimizer;
-  readonly recompute: 'none' | 'selective' | 'full' | undefined;
-  readonly attention: AttentionKernel;
-  readonly loss: LossKernel;
-  readonly dropout: boolean | undefined;
-  readonly zero: (typeof ZERO)[number] | undefined;
-  readonly convention: Convention;
-  readonly 'pipeline-parallel': number | undefined;
-  readonly 'sequence-parallel': boolean | undefined;
-  readonly 'global-batch': number | bigint | undefined;
-  readonly 'train-tokens': number | bigint | undefined;
-  readonly mfu: number | undefined;
-  readonly dtype: WeightDtype | undefined;
-  readonly 'group-size': number | undefined;
-  readonly 'scale-dtype': Dtype | undefined;
-  readonly 'cache-dtype': Dtype | undefined;
-  readonly batch: number | undefined;
-  readonly prompt: number | undefined;
-  readonly output: number | undefined;
-  readonly qps: number | undefined;
-  readonly p95: number | undefined;
-}
-
-/** A setting, and who says how long a sequence is. */
-interface Resolved<Setting> {
-  readonly setting: Setting;
-  readonly contextOrigin: Origin;
-}
+};
 
 /**
  * The flag before the file before the default.
@@ -227,12 +184,12 @@ function trainingSettingOf(
       microBatch,
       attention: flags.attention,
       loss: flags.loss,
-      dropout: flags.dropout ?? false,
+      dropout: flags.dropout,
       zero: Number(flags.zero ?? hints.zeroStage ?? 0) as ZeroStage,
       convention: flags.convention,
       tensorParallel: flags['tensor-parallel'] ?? 1,
       pipelineParallel: flags['pipeline-parallel'] ?? 1,
-      sequenceParallel: flags['sequence-parallel'] ?? false,
+      sequenceParallel: flags['sequence-parallel'],
       globalBatchTokens: tokensOf(flags, 'global-batch'),
       trainTokens: tokensOf(flags, 'train-tokens'),
       mfu: flags.mfu,
@@ -332,12 +289,6 @@ function refuseTooLong(prompt: number, output: number, context: number): void {
   );
 }
 
-/** What is asked of a model on some hardware: null for what is not. */
-export interface Fits {
-  readonly training: (Resolved<TrainingFitSetting> & { readonly fit: TrainingFit }) | null;
-  readonly serving: (Resolved<ServingFitSetting> & { readonly fit: ServingFit }) | null;
-}
-
 /** What a flag of the other purpose would change, if it was asked. */
 const GROUPS = {
   training: TRAINING.helpGroup,
@@ -364,75 +315,25 @@ function refuseForeign(flags: FitFlags): void {
 }
 
 /**
- * @throws UserError when the flags do not go together or are of what is not asked, or the model cannot be spread so.
+ * The settings that the flags ask for, with the config's values and defaults in place of missing flags.
+ * @throws UserError when the flags contradict each other, the model, or `--for`.
  */
-export function fitsOf(
-  {
-    family,
-    document,
-    model,
-    quantization,
-  }: Pick<ModelFile, 'family' | 'document' | 'model' | 'quantization'>,
+export function fitRequestOf(
+  loaded: Pick<ModelFile, 'family' | 'document' | 'model' | 'quantization'>,
   cluster: Cluster,
   flags: FitFlags,
-): Fits {
+): FitRequest {
   refuseForeign(flags);
-  const hints = family.trainingHints?.(document) ?? {};
-  const { positions } = model;
-  const training = () => {
-    const resolved = trainingSettingOf(flags, hints, positions, cluster);
-    return { ...resolved, fit: fitTraining(model, resolved.setting) };
-  };
-  const serving = () => {
-    const resolved = servingSettingOf(flags, hints, positions, cluster, quantization?.served);
-    const { setting, fit } = leastShared(model, resolved.setting, flags['tensor-parallel']);
-    return { ...resolved, setting, fit };
-  };
+  const hints = hintsOf(loaded);
+  const { positions } = loaded.model;
   return {
-    training: flags.for === 'serving' ? null : training(),
-    serving: flags.for === 'training' ? null : serving(),
+    training: flags.for === 'serving' ? null : trainingSettingOf(flags, hints, positions, cluster),
+    serving:
+      flags.for === 'training'
+        ? null
+        : {
+            ...servingSettingOf(flags, hints, positions, cluster, loaded.quantization?.served),
+            isSharingChosen: flags['tensor-parallel'] !== undefined,
+          },
   };
 }
-
-/** Where nobody says how many GPUs share the layers: the fewest on which it fits, else as many as can. */
-function leastShared(
-  model: LanguageModel,
-  setting: ServingFitSetting,
-  wish: number | undefined,
-): { readonly setting: ServingFitSetting; readonly fit: ServingFit } {
-  let best = { setting, fit: fitServing(model, setting) };
-  if (wish !== undefined) return best;
-  for (let shared = 2; shared <= setting.cluster.gpus && best.fit.verdict !== 'fits'; shared *= 2) {
-    const wider = { ...setting, tensorParallel: shared };
-    best = { setting: wider, fit: fitServing(model, wider) };
-  }
-  return best;
-}
-
-/** A forward pass on this machine, as quick-test runs one. */
-export interface MachineForward extends ForwardSize {
-  readonly seconds: Bounds;
-  /** More than the process has before. */
-  readonly bytes: Bounds;
-}
-
-/** Bounded by what was measured of this machine, at the size that is asked of serving. */
-export async function forwardOn(
-  profile: MachineProfile,
-  { family, document, model }: Pick<ModelFile, 'family' | 'document' | 'model'>,
-  flags: FitFlags,
-): Promise<MachineForward> {
-  const { memoryNeed } = await import('../quicktest/memory.js');
-  const hints = family.trainingHints?.(document) ?? {};
-  const wish = { context: flags.context, batch: flags.batch, ...COUNTED } as const;
-  const { batch, context: tokens } = resolveSetting(wish, hints, model.positions).inference;
-  const size = { batch, tokens };
-  return {
-    ...size,
-    seconds: forwardSecondsOf(model, size, profile),
-    bytes: forwardBytesOf(memoryNeed(model, size, profile.engine.name)),
-  };
-}
-
-/** What a setting is resolved for, where only its sizes are asked. */
-const COUNTED = { dtype: 'f32', causal: false, optimizer: 'adamw' } as const;

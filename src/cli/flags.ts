@@ -1,6 +1,7 @@
 /** Flags that mean the same in every command. */
 import os from 'node:os';
 import * as Flags from '@oclif/core/flags';
+import type * as Interfaces from '@oclif/core/interfaces';
 import { nearest } from '../config/nearest.js';
 import { quote } from '../config/quote.js';
 import { lacksUnit, parseLimit, parseRounded } from '../config/units.js';
@@ -29,6 +30,9 @@ export const ENGINE_CHOICES = Object.keys({
 } satisfies Record<EngineChoice, true>) as EngineChoice[];
 
 const COMPUTES = Object.keys({ f32: true, f16: true } satisfies Record<Compute, true>) as Compute[];
+
+/** The values that flags parse to. */
+export type ParsedFlags<F> = Omit<Interfaces.InferredFlags<F>, 'json'>;
 
 /** `--format`, of which the first is the default. */
 export const formatFlag = (options: readonly [Format, ...Format[]]) =>

@@ -9,10 +9,8 @@ import { hardwareOfDocument, onlyGpu } from '../hardware/hardware-file.js';
 import type { MachineProfile } from '../hardware/machine-profile.js';
 import { gpuOfProfile } from '../hardware/machine-profile.js';
 import { clusterNamed } from '../hardware/machines.js';
-import type { Compute } from '../runtime/engine.js';
-import { machineProfile } from '../runtime/machine-profile-cache.js';
-import type { DeviceChoice, EngineChoice } from '../runtime/select/devices.js';
-import { compute, count, device, engine, threads } from './flags.js';
+import { compute, count, device, engine, type ParsedFlags, threads } from './flags.js';
+import { progressDisplay } from './progress.js';
 
 const MEASURED = { helpGroup: 'THIS MACHINE', dependsOn: ['this-machine'] };
 
@@ -45,20 +43,9 @@ export const hardwareFlags = {
   threads: threads(MEASURED),
 };
 
-/** What `hardwareFlags` parse to. */
-export interface HardwareFlags {
-  readonly gpu: string | undefined;
-  readonly gpus: number | undefined;
-  readonly hardware: string | undefined;
-  readonly 'this-machine': boolean;
-  readonly profile: string | undefined;
-  readonly remeasure: boolean;
-  readonly engine: EngineChoice | undefined;
-  readonly device: DeviceChoice | undefined;
-  readonly compute: Compute;
-  readonly threads: number | undefined;
+export type HardwareFlags = ParsedFlags<typeof hardwareFlags> & {
   readonly quiet: boolean;
-}
+};
 
 /** What is asked for; with what was measured, when that is this machine. */
 export interface AskedHardware extends Cluster {
@@ -92,6 +79,7 @@ export const ownHardware = async (file: string | undefined): Promise<Hardware> =
 const isFile = (name: string): boolean => /\.(ya?ml|json)$|[/\\]|^-$/i.test(name);
 
 async function thisMachine(flags: HardwareFlags): Promise<AskedHardware> {
+  const { machineProfile } = await import('../runtime/machine-profile-cache.js');
   const profile = await machineProfile({
     engine: flags.engine ?? 'auto',
     device: flags.device ?? 'auto',
@@ -99,7 +87,7 @@ async function thisMachine(flags: HardwareFlags): Promise<AskedHardware> {
     threads: flags.threads ?? os.availableParallelism(),
     file: flags.profile,
     remeasure: flags.remeasure,
-    quiet: flags.quiet,
+    display: progressDisplay(flags),
   });
   const gpu = gpuOfProfile(profile, process.availableMemory());
   return { gpu, gpus: flags.gpus ?? 1, network: null, profile };

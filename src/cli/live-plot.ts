@@ -1,7 +1,7 @@
 import { stripVTControlCharacters } from 'node:util';
-import { printable } from '../report/kit/cells.js';
 import type { PlotBlock } from '../report/kit/report.js';
 import { render } from '../report/render/render.js';
+import { printable } from '../text/escape.js';
 import { steps } from './progress.js';
 import { renderOptions } from './terminal.js';
 

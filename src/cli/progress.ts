@@ -1,13 +1,7 @@
-import { printable } from '../report/kit/cells.js';
+/** Progress of long tasks on stderr. */
+import type { Progress, ProgressDisplay, Steps } from '../progress-display.js';
+import { printable } from '../text/escape.js';
 import { formatBytes, formatDuration, formatShare } from '../text/units.js';
-
-/** What takes its time, told on stderr. */
-export interface Progress {
-  /** So many more are done. */
-  readonly add: (more: number) => void;
-  /** Takes the line away. Safe to call again. */
-  readonly end: () => void;
-}
 
 interface Surroundings {
   readonly stream: Pick<NodeJS.WriteStream, 'isTTY' | 'columns' | 'write'>;
@@ -16,9 +10,9 @@ interface Surroundings {
 }
 
 /** Milliseconds: what is done sooner shows nothing; a terminal's line and a log's lines come so often. */
-export const PATIENCE = 1000;
+const PATIENCE = 1000;
 const TERMINAL_PERIOD = 100;
-export const LOG_PERIOD = 10_000;
+const LOG_PERIOD = 10_000;
 
 /**
  * Shows how far a task is that takes over a second: on a terminal as one line that changes and goes away
@@ -65,7 +59,7 @@ export function progress(
   return { add, end };
 }
 
-export const CLEAR_TO_THE_END = '\x1b[K';
+const CLEAR_TO_THE_END = '\x1b[K';
 /** Takes away what stands in a terminal's line. */
 export const CLEAR_LINE = `\r${CLEAR_TO_THE_END}`;
 
@@ -82,16 +76,6 @@ function progressText(label: string, { done, total, format }: Count, seconds: nu
     `${format(Math.round(rate))}/s`,
     ...(rate > 0 ? [`${formatDuration(Math.max(0, total - done) / rate)} left`] : []),
   ].join(', ');
-}
-
-/** Steps of a task whose length nobody knows beforehand, told on stderr. */
-export interface Steps {
-  /** What is being done now. */
-  readonly doing: (text: string) => void;
-  /** What stays to be read. */
-  readonly say: (text: string) => void;
-  /** Takes the line away. Safe to call again. */
-  readonly end: () => void;
 }
 
 interface StepSurroundings {
@@ -145,3 +129,9 @@ export function steps(
   };
   return { doing, say, end };
 }
+
+/** What use cases report their progress to. */
+export const progressDisplay = (flags: { readonly quiet: boolean }): ProgressDisplay => ({
+  bytes: (label, total) => progress(flags, label, total),
+  steps: () => steps(flags),
+});

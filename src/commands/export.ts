@@ -1,8 +1,9 @@
 import * as Args from '@oclif/core/args';
 import * as Flags from '@oclif/core/flags';
 import type { Checkpoint } from '../checkpoint/checkpoint.js';
-import { BaseCommand, type OutputFlags } from '../cli/base-command.js';
+import { BaseCommand, type FlagsOf } from '../cli/base-command.js';
 import { seed, set, stateDict } from '../cli/flags.js';
+import { progressDisplay } from '../cli/progress.js';
 import { UserError } from '../errors.js';
 import { refuseUnwritable } from '../files/write-whole.js';
 import {
@@ -14,7 +15,6 @@ import {
 import { loadModelFile, type ModelFile, modelOf } from '../model-input/model-file.js';
 import { heldAgainst } from '../model-input/verify-checkpoint.js';
 import { exportReport } from '../report/export.js';
-import { writeExport } from '../runtime/export-files.js';
 
 export default class Export extends BaseCommand {
   static override summary = 'Write a model as an ONNX graph with its weights.';
@@ -86,7 +86,7 @@ export default class Export extends BaseCommand {
     const checkpoint = own ?? openedFor(flags);
     try {
       if (!checkpoint && !flags.random) throw hasNoWeights(described.file);
-      const held = checkpoint && (await heldAgainst(described, checkpoint, flags));
+      const held = checkpoint && (await heldAgainst(described, checkpoint, progressDisplay(flags)));
       if (held) await this.warnAbout(flags, [...warningsOf(checkpoint), ...held.warnings]);
       const loaded = held?.loaded ?? described;
       const result = {
@@ -111,6 +111,7 @@ export default class Export extends BaseCommand {
     checkpoint: Checkpoint | undefined,
     flags: ExportFlags,
   ) {
+    const { writeExport } = await import('../runtime/export-files.js');
     const { planExport } = await import('../runtime/onnx/export.js');
     const { checkpointWeights } = await import('../runtime/weights/checkpoint-weights.js');
     const { randomWeights } = await import('../runtime/weights/random-weights.js');
@@ -121,7 +122,8 @@ export default class Export extends BaseCommand {
       ['family', family.name],
       ['config', JSON.stringify(document)],
     ]);
-    return writeExport(flags, (name) =>
+    const display = progressDisplay(flags);
+    return writeExport({ ...flags, display }, (name) =>
       planExport(model, weights, {
         name,
         external: flags['external-data'],
@@ -132,14 +134,7 @@ export default class Export extends BaseCommand {
   }
 }
 
-interface ExportFlags extends OutputFlags {
-  readonly checkpoint: string | undefined;
-  readonly 'state-dict': string | undefined;
-  readonly random: boolean;
-  readonly seed: number;
-  readonly 'external-data': boolean;
-  readonly output: string;
-}
+type ExportFlags = FlagsOf<typeof Export>;
 
 const isNoFile = () =>
   new UserError('usage', 'a graph goes to a file, not to standard output', {

@@ -3,7 +3,7 @@ import { BaseCommand, formatOf } from '../cli/base-command.js';
 import { writeStdout, writeText } from '../cli/output.js';
 import { readPresetFile } from '../model-input/locate.js';
 import { initReport } from '../report/models.js';
-import { toJson } from '../report/render/render.js';
+import { toJson } from '../text/escape.js';
 
 export default class Init extends BaseCommand {
   static override summary = 'Write a commented config to start from.';

@@ -3,7 +3,7 @@ import * as Args from '@oclif/core/args';
 import * as Flags from '@oclif/core/flags';
 import type { LanguageModel } from '../architecture/layer.js';
 import type { Checkpoint } from '../checkpoint/checkpoint.js';
-import { BaseCommand, formatOf } from '../cli/base-command.js';
+import { BaseCommand, type FlagsOf, formatOf } from '../cli/base-command.js';
 import {
   compute,
   count,
@@ -15,7 +15,7 @@ import {
   stateDict,
   threads,
 } from '../cli/flags.js';
-import { steps } from '../cli/progress.js';
+import { progressDisplay } from '../cli/progress.js';
 import { readText } from '../files/read-file.js';
 import { refuseUnwritable } from '../files/write-whole.js';
 import {
@@ -29,11 +29,10 @@ import { heldAgainst } from '../model-input/verify-checkpoint.js';
 import type { OtherWay } from '../quicktest/against.js';
 import type { CheckName } from '../quicktest/check.js';
 import type { QuickTestRun } from '../quicktest/quick-test.js';
-import { compareSides, openSide, type Side } from '../quicktest/sides.js';
+import type { Side } from '../quicktest/sides.js';
 import { againstReport } from '../report/quick-test/against.js';
 import { quickTestReport, traceReport } from '../report/quick-test/quick-test.js';
-import type { Compute, Ids } from '../runtime/engine.js';
-import type { DeviceChoice, EngineChoice } from '../runtime/select/devices.js';
+import type { Ids } from '../runtime/engine.js';
 
 /** As `src/quicktest/check.ts` has them, in their order, which is loaded only when a test runs. */
 const CHECKS = Object.keys({
@@ -164,12 +163,12 @@ export default class QuickTest extends BaseCommand {
   async #test(
     described: ModelFile,
     own: Checkpoint | undefined,
-    flags: TestFlags & OutputFlags,
+    flags: TestFlags,
   ): Promise<unknown> {
     if (flags.save !== undefined) await refuseUnwritable(flags.save, flags.force);
     const checkpoint = own ?? openedFor(flags);
     try {
-      const held = checkpoint && (await heldAgainst(described, checkpoint, flags));
+      const held = checkpoint && (await heldAgainst(described, checkpoint, progressDisplay(flags)));
       if (held) await this.warnAbout(flags, [...warningsOf(checkpoint), ...held.warnings]);
       const loaded = held?.loaded ?? described;
       if (flags.against !== undefined) {
@@ -193,20 +192,18 @@ export default class QuickTest extends BaseCommand {
     }
   }
 
-  async #compare(flags: TestFlags & OutputFlags, own: Side, source: string): Promise<unknown> {
+  async #compare(flags: TestFlags, own: Side, source: string): Promise<unknown> {
     const otherWay = wayOf(source, flags);
-    const opened = otherWay ? undefined : await openSide(source, own, flags);
+    const { compareSides, openSide } = await import('../quicktest/sides.js');
+    const display = progressDisplay(flags);
+    const opened = otherWay ? undefined : await openSide(source, own, display);
     try {
       const other = opened ?? own;
       await this.warnAbout(flags, opened?.warnings ?? []);
       const { narrower } = await import('../quicktest/against.js');
       const ids = await idsOf(flags, narrower(own.loaded.model, other.loaded.model));
-      const against = await compareSides(own, other, {
-        ...flags,
-        device: flags.device ?? 'auto',
-        ids,
-        otherWay,
-      });
+      const wishes = { ...flags, device: flags.device ?? 'auto', ids, otherWay } as const;
+      const against = await compareSides(own, other, wishes, display);
       const { file, family, checkpoint } = against.own;
       const { batch, context } = against;
       const result = {
@@ -221,7 +218,7 @@ export default class QuickTest extends BaseCommand {
     }
   }
 
-  async #trace(flags: TestFlags & OutputFlags, { file, family, model }: ModelFile) {
+  async #trace(flags: TestFlags, { file, family, model }: ModelFile) {
     const { inputSize } = await import('../quicktest/ids.js');
     const { traceOf } = await import('../quicktest/trace.js');
     const size = inputSize({ ...flags, ids: await idsOf(flags, model) }, model);
@@ -239,7 +236,7 @@ export default class QuickTest extends BaseCommand {
   }
 
   async #save(
-    flags: OutputFlags,
+    flags: TestFlags,
     file: string,
     output: NonNullable<QuickTestRun['output']>,
   ): Promise<void> {
@@ -249,27 +246,7 @@ export default class QuickTest extends BaseCommand {
   }
 }
 
-type OutputFlags = Parameters<BaseCommand['answer']>[0];
-
-interface TestFlags {
-  readonly 'state-dict': string | undefined;
-  readonly checkpoint: string | undefined;
-  readonly ids: string | undefined;
-  readonly batch: number | undefined;
-  readonly context: number | undefined;
-  readonly seed: number;
-  readonly only: readonly CheckName[] | undefined;
-  readonly 'cross-check': boolean;
-  readonly repeat: number | undefined;
-  readonly engine: EngineChoice;
-  readonly device: DeviceChoice | undefined;
-  readonly compute: Compute;
-  readonly threads: number | undefined;
-  readonly full: boolean;
-  readonly save: string | undefined;
-  readonly against: string | undefined;
-  readonly quiet: boolean;
-}
+type TestFlags = FlagsOf<typeof QuickTest>;
 
 /**
  * Another way of running the same model, by the name of an engine or of a device, and in float32 whatever the
@@ -291,7 +268,7 @@ async function tested(
 ): Promise<QuickTestRun> {
   const { quickTest } = await import('../quicktest/quick-test.js');
   const { checkpointWeights } = await import('../runtime/weights/checkpoint-weights.js');
-  const shown = steps(flags);
+  const shown = progressDisplay(flags).steps();
   try {
     return await quickTest({
       family,

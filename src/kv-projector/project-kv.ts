@@ -1,15 +1,13 @@
-/** Saved projectors of keys and values, applied and written in another container. */
+/** A saved projector applied to the keys and values of a file. */
 
 import fs from 'node:fs';
 import type { Checkpoint } from '../checkpoint/checkpoint.js';
 import { FORMATS } from '../checkpoint/checkpoint.js';
 import { openCheckpoint } from '../checkpoint/open.js';
 import { writeSafetensors } from '../checkpoint/safetensors/write.js';
-import { isStdout } from '../cli/output.js';
-import { progress } from '../cli/progress.js';
 import { quote } from '../config/quote.js';
 import { multiplierFor } from '../conversion/multiplier.js';
-import type { Container, OutputPlace } from '../conversion/places.js';
+import type { OutputPlace } from '../conversion/places.js';
 import { outputPlace, refuseOverlap } from '../conversion/places.js';
 import type { Problem } from '../errors.js';
 import { UserError } from '../errors.js';
@@ -19,12 +17,15 @@ import type { Dtype, StoredDtype } from '../tensor/dtype.js';
 import { elementCount, storedBytes } from '../tensor/dtype.js';
 import type { EncodableDtype } from '../tensor/encode.js';
 import { isEncodable } from '../tensor/encode.js';
-import { planConversion, tensorsOf } from './convert.js';
 import { planProjection } from './inputs.js';
 import type { NonFinite } from './project.js';
 import { multiplicationsOf, projectedChunks } from './project.js';
-import type { SavedProjector } from './saved.js';
-import { savedProjector } from './saved.js';
+import {
+  describedProjector,
+  type ProjectorSurroundings,
+  projectorWarnings,
+  savedProjector,
+} from './saved.js';
 
 /** The element types that results can be written in. */
 export const OUTPUT_DTYPES = {
@@ -37,28 +38,7 @@ export const OUTPUT_DTYPES = {
 };
 export type OutputDtype = keyof typeof OUTPUT_DTYPES;
 
-interface Common {
-  readonly force: boolean;
-  readonly quiet: boolean;
-  readonly warn: (warnings: readonly Problem[]) => Promise<void>;
-}
-
-/** What a saved projector is, for reports. */
-const described = ({ path, kind, studentWidth, adapters, parameters }: SavedProjector) => ({
-  path,
-  kind,
-  studentWidth,
-  teachers: [...new Set(adapters.map(({ module }) => module))],
-  tensors: adapters.reduce((sum, { parts }) => sum + parts.size, 0),
-  parameters,
-});
-
-const warnings = (file: string, messages: readonly string[]): Problem[] =>
-  messages.map((message) => ({ severity: 'warning', file, message }));
-
-// ── Projecting ───────────────────────────────────────────────────────────────────────────────────
-
-export interface ProjectFlags extends Common {
+export interface ProjectRequest extends ProjectorSurroundings {
   readonly output: string;
   /** As the input's when undefined. */
   readonly dtype: OutputDtype | undefined;
@@ -71,12 +51,12 @@ export type Projection = Awaited<ReturnType<typeof projectKv>>;
  * Writes what a projector makes of keys and values.
  * @throws UserError with all that does not fit, before anything is written.
  */
-export async function projectKv(file: string, kvFile: string, flags: ProjectFlags) {
+export async function projectKv(file: string, kvFile: string, request: ProjectRequest) {
   const checkpoint = openCheckpoint(file);
   try {
     const kv = openCheckpoint(kvFile);
     try {
-      return await project(checkpoint, kv, flags);
+      return await project(checkpoint, kv, request);
     } finally {
       kv.close();
     }
@@ -85,9 +65,9 @@ export async function projectKv(file: string, kvFile: string, flags: ProjectFlag
   }
 }
 
-async function project(checkpoint: Checkpoint, kv: Checkpoint, flags: ProjectFlags) {
+async function project(checkpoint: Checkpoint, kv: Checkpoint, request: ProjectRequest) {
   const projector = savedProjector(checkpoint);
-  await flags.warn(warnings(checkpoint.path, projector.warnings));
+  await request.warn(projectorWarnings(checkpoint.path, projector.warnings));
   if (kv.format !== 'safetensors') {
     throw new UserError(
       'usage',
@@ -97,35 +77,38 @@ async function project(checkpoint: Checkpoint, kv: Checkpoint, flags: ProjectFla
       },
     );
   }
-  const place = resultsPlace(flags.output);
+  const place = resultsPlace(request.output);
   refuseOverlap(checkpoint, place, { read: [], report: undefined });
   refuseOverlap(kv, place, { read: [], report: undefined });
-  await refuseUnwritable(flags.output, flags.force);
+  await refuseUnwritable(request.output, request.force);
   const { tensors, unused, ignored } = planProjection(projector, kv);
-  await flags.warn(
-    warnings(
+  await request.warn(
+    projectorWarnings(
       kv.path,
       unused.map((module) => `has nothing of the teacher ${quote(module)} of the projector`),
     ),
   );
   const planned = tensors.map((each) => ({
     ...each,
-    dtype: writtenDtype(each.tensor.dtype, flags),
+    dtype: writtenDtype(each.tensor.dtype, request),
   }));
   const bytes = planned.reduce(
     (sum, { shape, dtype }) => sum + (storedBytes(elementCount(shape) ?? 0, dtype) ?? 0),
     0,
   );
-  refuseFullDisk(flags.output, [{ bytes }]);
-  const multiplier = await multiplierFor(multiplicationsOf(tensors), { engine: 'auto', ...flags });
+  refuseFullDisk(request.output, [{ bytes }]);
+  const multiplier = await multiplierFor(multiplicationsOf(tensors), {
+    engine: 'auto',
+    ...request,
+  });
   const total = tensors.reduce((sum, { tensor }) => sum + tensor.bytes, 0);
-  const shown = progress(flags, 'projecting', total);
+  const shown = request.display.bytes('projecting', total);
   const results = planned.map((each) => ({
     ...each,
     nonFinite: { given: 0, made: 0 } satisfies NonFinite,
   }));
   try {
-    await writeWhole(flags.output, flags.force, (sink) =>
+    await writeWhole(request.output, request.force, (sink) =>
       writeSafetensors(
         sink,
         results.map((each) => ({
@@ -141,12 +124,12 @@ async function project(checkpoint: Checkpoint, kv: Checkpoint, flags: ProjectFla
     shown.end();
     await multiplier.close();
   }
-  await flags.warn(results.flatMap((each) => nonFiniteWarning(kv.path, each)));
+  await request.warn(results.flatMap((each) => nonFiniteWarning(kv.path, each)));
   return {
     schema: 'minimind/kv-projector-project@1',
-    projector: described(projector),
+    projector: describedProjector(projector),
     input: kv.path,
-    output: flags.output,
+    output: request.output,
     products: multiplier.name,
     bytes,
     tensors: results.map(({ teacher, branch, input, output, tensor, shape, dtype, nonFinite }) => ({
@@ -176,7 +159,10 @@ function resultsPlace(name: string): OutputPlace {
 }
 
 /** Types that nothing can be written in become F32. */
-function writtenDtype(given: StoredDtype, { dtype }: Pick<ProjectFlags, 'dtype'>): EncodableDtype {
+function writtenDtype(
+  given: StoredDtype,
+  { dtype }: Pick<ProjectRequest, 'dtype'>,
+): EncodableDtype {
   if (dtype !== undefined) return OUTPUT_DTYPES[dtype];
   return isEncodable(given) ? given : 'F32';
 }
@@ -191,57 +177,5 @@ function nonFiniteWarning(
     given > 0
       ? `${quote(input)} holds ${given} NaN or infinities, each of which spoils its row`
       : `${quote(input)} leads to values beyond the type`;
-  return warnings(file, [`${why}: ${made} values of ${quote(output)} are not finite`]);
-}
-
-// ── Converting ───────────────────────────────────────────────────────────────────────────────────
-
-export interface ConvertProjectorFlags extends Common {
-  readonly container: Container | undefined;
-  /** The file for the report. */
-  readonly output: string | undefined;
-}
-
-export type ProjectorConversion = Awaited<ReturnType<typeof convertProjector>>;
-
-/**
- * Writes a projector in the container that the output is named after.
- * @throws UserError when the input is no projector, the container cannot hold it, or two of input, output and report are
- * in one place; before anything is written.
- */
-export async function convertProjector(file: string, out: string, flags: ConvertProjectorFlags) {
-  const place = outputPlace(out, flags.container);
-  if (place.kind === 'folder') {
-    throw new UserError('usage', `${out} is named like no file of weights`, {
-      suggestion: 'let the name end in .safetensors or .pt',
-    });
-  }
-  const checkpoint = openCheckpoint(file);
-  try {
-    const projector = savedProjector(checkpoint);
-    await flags.warn(warnings(file, projector.warnings));
-    const report = isStdout(flags.output) ? undefined : flags.output;
-    refuseOverlap(checkpoint, place, { read: [], report });
-    await refuseUnwritable(out, flags.force);
-    const total = tensorsOf(projector).reduce((sum, [, { bytes }]) => sum + bytes, 0);
-    const shown = progress(flags, 'writing', total);
-    try {
-      const planned = planConversion(projector, place.container, shown.add);
-      refuseFullDisk(out, [planned]);
-      await writeWhole(out, flags.force, planned.write);
-      return {
-        schema: 'minimind/kv-projector-convert@1',
-        projector: described(projector),
-        format: checkpoint.format,
-        output: out,
-        container: place.container,
-        bytes: planned.bytes,
-        arguments: [...projector.arguments.values.keys()],
-      } as const;
-    } finally {
-      shown.end();
-    }
-  } finally {
-    checkpoint.close();
-  }
+  return projectorWarnings(file, [`${why}: ${made} values of ${quote(output)} are not finite`]);
 }

@@ -1,7 +1,10 @@
 /** Saved projectors: which tensors of a checkpoint make which adapter, and what is wrong with them. */
+
 import type { Checkpoint } from '../checkpoint/checkpoint.js';
 import type { StoredTensor } from '../checkpoint/stored-tensor.js';
 import { listed } from '../checkpoint/wording.js';
+import type { Problem } from '../errors.js';
+import type { ProgressDisplay } from '../progress-display.js';
 import { STORED_DTYPES, shapeText } from '../tensor/dtype.js';
 import type { Complain, ConstructorArguments } from './arguments.js';
 import { complaintsOf, constructorArguments } from './arguments.js';
@@ -272,4 +275,31 @@ function otherHidden(adapters: readonly SavedAdapter[], ratio: number | undefine
       `mlp_ratio ${ratio} makes a hidden width of ${expected}, but that of ${partName(module, branch, '1')} is ${hidden}`,
     ];
   });
+}
+
+/** Facts of a saved projector for reports. */
+export const describedProjector = ({
+  path,
+  kind,
+  studentWidth,
+  adapters,
+  parameters,
+}: SavedProjector) => ({
+  path,
+  kind,
+  studentWidth,
+  teachers: [...new Set(adapters.map(({ module }) => module))],
+  tensors: adapters.reduce((sum, { parts }) => sum + parts.size, 0),
+  parameters,
+});
+
+export const projectorWarnings = (file: string, messages: readonly string[]): Problem[] =>
+  messages.map((message) => ({ severity: 'warning', file, message }));
+
+/** Common to what is done with saved projectors. */
+export interface ProjectorSurroundings {
+  /** Whether to replace the output. */
+  readonly force: boolean;
+  readonly warn: (warnings: readonly Problem[]) => Promise<void>;
+  readonly display: ProgressDisplay;
 }

@@ -1,61 +1,78 @@
-/** The published comparison of two adapters, at a size that somebody waits for. */
+/** The published comparison of two adapters, at a size that takes about a minute. */
 
 import os from 'node:os';
-import type { LivePlot } from '../cli/live-plot.js';
-import { livePlot } from '../cli/live-plot.js';
 import { manualSeed } from '../random/index.js';
-import type { VerifyProjectorsResult } from '../report/kv-projector/kv-projector-verify.js';
-import { lossPlot } from '../report/kv-projector/kv-projector-verify.js';
 import type { Trainer } from '../runtime/trainer.js';
 import { formatDuration } from '../text/units.js';
-import type { Step } from './verify.js';
-import { estimator, reducedWithin, refuseTooLarge, sizeOf, verify } from './verify.js';
+import type { SizeWish, Step } from './verify.js';
+import {
+  estimator,
+  reducedWithin,
+  refuseTooLarge,
+  sizeOf,
+  type Verification,
+  verify,
+} from './verify.js';
 import type { DataKind, VerifySize } from './verify-data.js';
 
 /** Seconds: what is estimated to take longer runs reduced, unless it is asked for. */
 const PATIENCE = 60;
 
-/** As the command parses them. */
-export interface VerifyFlags {
+export interface VerifyProjectorsRequest {
   readonly data: DataKind;
-  readonly 'teacher-width': number | undefined;
-  readonly student: number | undefined;
-  readonly batch: number | undefined;
-  readonly context: number | undefined;
+  readonly size: SizeWish;
   readonly steps: number;
+  /** Whether to keep the size, however long it takes. */
   readonly full: boolean;
   readonly seed: number;
   readonly threads: number | undefined;
-  readonly quiet: boolean;
-  readonly 'no-color': boolean;
+}
+
+/** How the training goes, while it goes. */
+export interface LossDisplay {
+  /** @param steps Losses so far. @param status Progress in one line. */
+  readonly show: (steps: readonly Step[], status: string) => Promise<void>;
+  /** A line that stays. */
+  readonly say: (text: string) => void;
+  /** Removes what is shown. Safe to call again. */
+  readonly end: () => void;
+}
+
+export interface VerifyProjectorsResult extends Verification {
+  readonly seed: number;
+  /** The size that would have taken too long; null when the size is the published or the requested one. */
+  readonly reduced: {
+    readonly fromTeacherWidth: number;
+    readonly fromStudentWidth: number;
+    readonly estimatedSeconds: number;
+  } | null;
 }
 
 /**
  * Trains both adapters, and shows their losses meanwhile.
  * @throws UserError when there is no room for them, or nothing to train them with.
  */
-export async function verifyProjectors(flags: VerifyFlags) {
+export async function verifyProjectors(request: VerifyProjectorsRequest, shown: LossDisplay) {
   const { chooseTrainer } = await import('../runtime/select/trainers.js');
-  const shown = livePlot({ quiet: flags.quiet, noColor: flags['no-color'] });
   try {
-    await shown.show(null, 'starting TensorFlow.js');
-    const { trainer } = await chooseTrainer(flags.threads ?? os.availableParallelism());
-    await shown.show(null, 'estimating how long it takes');
-    const { size, reduced } = await chosenSize(flags, trainer, shown);
-    await shown.show(null, 'making data and adapters');
+    await shown.show([], 'starting TensorFlow.js');
+    const { trainer } = await chooseTrainer(request.threads ?? os.availableParallelism());
+    await shown.show([], 'estimating how long it takes');
+    const { size, reduced } = await chosenSize(request, trainer, shown);
+    await shown.show([], 'making data and adapters');
     const start = performance.now();
     const verification = await verify(trainer, {
-      ...{ data: flags.data, size, steps: flags.steps, random: manualSeed(flags.seed) },
+      ...{ data: request.data, size, steps: request.steps, random: manualSeed(request.seed) },
       watch: (done) => {
         const seconds = (performance.now() - start) / 1000;
-        const status = `${statusOf(done, flags.steps, seconds)}${toldOf(reduced)}`;
-        return shown.show(lossPlot(done), status);
+        const status = `${statusOf(done, request.steps, seconds)}${toldOf(reduced)}`;
+        return shown.show(done, status);
       },
     });
     return {
       schema: 'minimind/kv-projector-verify@1',
       ...verification,
-      seed: flags.seed,
+      seed: request.seed,
       reduced,
     } as const;
   } finally {
@@ -85,24 +102,19 @@ interface ChosenSize {
  * stay, with a word on how long they take.
  */
 async function chosenSize(
-  flags: VerifyFlags,
+  request: VerifyProjectorsRequest,
   trainer: Trainer,
-  shown: LivePlot,
+  shown: LossDisplay,
 ): Promise<ChosenSize> {
-  const { 'teacher-width': teacherWidth, student: studentWidth, batch, context } = flags;
-  const size = sizeOf({
-    ...(teacherWidth !== undefined && { teacherWidth }),
-    ...(studentWidth !== undefined && { studentWidth }),
-    ...(batch !== undefined && { batch }),
-    ...(context !== undefined && { context }),
-  });
-  const isChosen = flags.full || teacherWidth !== undefined || studentWidth !== undefined;
+  const size = sizeOf(request.size);
+  const { teacherWidth, studentWidth } = request.size;
+  const isChosen = request.full || teacherWidth !== undefined || studentWidth !== undefined;
   if (isChosen) refuseTooLarge(trainer, size);
-  const secondsFor = await estimator(trainer, size, manualSeed(flags.seed));
-  const seconds = secondsFor(size, flags.steps);
+  const secondsFor = await estimator(trainer, size, manualSeed(request.seed));
+  const seconds = secondsFor(size, request.steps);
   if (seconds <= PATIENCE) return { size, reduced: null };
-  const narrower = reducedWithin(size, PATIENCE, (each) => secondsFor(each, flags.steps));
-  const taken = isChosen ? seconds : secondsFor(narrower, flags.steps);
+  const narrower = reducedWithin(size, PATIENCE, (each) => secondsFor(each, request.steps));
+  const taken = isChosen ? seconds : secondsFor(narrower, request.steps);
   if (taken > PATIENCE) shown.say(`this takes about ${formatDuration(taken)}`);
   if (isChosen) return { size, reduced: null };
   const { teacherWidth: fromTeacherWidth, studentWidth: fromStudentWidth } = size;

@@ -1,27 +1,92 @@
-/** A checkpoint held against a config, and what is wrong with it in the words of `verify`. */
-import type { Checkpoint } from '../checkpoint/checkpoint.js';
-import type { Progress } from '../cli/progress.js';
-import { progress } from '../cli/progress.js';
-import type { Problem, Severity } from '../errors.js';
-import { UserError } from '../errors.js';
+/** A checkpoint checked against a config, and its faults as problems. */
+import { tensorsOf } from '../architecture/walk.js';
+import type { Checkpoint, CheckpointFormat } from '../checkpoint/checkpoint.js';
+import type { ConfigDocument } from '../config/document.js';
+import { type Problem, type Severity, UserError } from '../errors.js';
+import type { Progress, ProgressDisplay } from '../progress-display.js';
+import {
+  adviceText,
+  type ConfigDifference,
+  differenceText,
+  faultCountText,
+  faultText,
+} from '../reconcile/fault-text.js';
 import type { FaultGroup } from '../reconcile/notes.js';
-import type { Reconciliation } from '../reconcile/reconcile.js';
-import { reconcile } from '../reconcile/reconcile.js';
-import { shortened } from '../report/inspect/inspect-text.js';
-import { adviceText, differenceText, faultCountText, faultText } from '../report/verify.js';
-import { asStored, descriptionOf, differencesInside } from './checkpoint-config.js';
-import type { ModelFile } from './model-file.js';
+import { type Reconciliation, reconcile } from '../reconcile/reconcile.js';
+import { shortened } from '../text/words.js';
+import { asStored, descriptionOf, differencesInside, warningsOf } from './checkpoint-config.js';
+import { type LoadOptions, type ModelFile, modelOf } from './model-file.js';
 
-/** Comparing takes its time when large tables turn out to be the same. */
-export async function compared(
+export interface VerifyResult extends Reconciliation {
+  readonly config: string;
+  readonly checkpoint: string;
+  readonly family: string;
+  readonly format: CheckpointFormat;
+  readonly stateDict: readonly string[];
+  readonly counts: {
+    /** Tensors of the description, each once. */
+    readonly described: number;
+    /** Names in the checkpoint. */
+    readonly stored: number;
+    /** Names with a fault. */
+    readonly faulty: number;
+  };
+  readonly configDifferences: readonly ConfigDifference[];
+}
+
+interface VerifySurroundings {
+  readonly display: ProgressDisplay;
+  readonly warn: (warnings: readonly Problem[]) => Promise<void>;
+}
+
+/**
+ * Checks an open checkpoint against a config.
+ * @param options.strict Whether a warning is a mismatch too.
+ * @throws UserError when the config is not valid, or reading fails.
+ */
+export async function verifyCheckpoint(
+  checkpoint: Checkpoint,
+  document: ConfigDocument,
+  options: LoadOptions,
+  { display, warn }: VerifySurroundings,
+): Promise<VerifyResult> {
+  const described = await modelOf(document, options);
+  await warn(described.warnings);
+  await warn(warningsOf(checkpoint));
+  const loaded = asStored(described, checkpoint);
+  const reconciliation = await reconciled(loaded, checkpoint, display);
+  const configDifferences = await differencesInside(loaded, checkpoint);
+  const hasWarnings =
+    checkpoint.warnings.length > 0 ||
+    configDifferences.length > 0 ||
+    reconciliation.notes.some(({ severity }) => severity === 'warning');
+  return {
+    config: loaded.file,
+    checkpoint: checkpoint.path,
+    family: loaded.family.name,
+    format: checkpoint.format,
+    stateDict: checkpoint.stateDict,
+    counts: {
+      described: tensorsOf(loaded.model).length,
+      stored: checkpoint.tensors.size + checkpoint.aliases.size,
+      faulty: reconciliation.faults.reduce((sum, { names }) => sum + names.length, 0),
+    },
+    ...reconciliation,
+    matches: reconciliation.matches && !(options.strict && hasWarnings),
+    configDifferences,
+  };
+}
+
+/** `reconcile` with its progress: comparing large tables that turn out to be equal takes time. */
+async function reconciled(
   loaded: ModelFile,
   checkpoint: Checkpoint,
-  flags: { readonly quiet: boolean },
+  display: ProgressDisplay,
 ): Promise<Reconciliation> {
   let shown: Progress | undefined;
   try {
     return await reconcile(descriptionOf(loaded), checkpoint, (totalBytes) => {
-      shown = progress(flags, 'comparing', totalBytes);
+      shown = display.bytes('comparing', totalBytes);
       return shown.add;
     });
   } finally {
@@ -71,10 +136,10 @@ function refuseFaults(
 export async function heldAgainst(
   described: ModelFile,
   checkpoint: Checkpoint,
-  flags: { readonly quiet: boolean },
+  display: ProgressDisplay,
 ): Promise<{ readonly loaded: ModelFile; readonly warnings: readonly Problem[] }> {
   const loaded = asStored(described, checkpoint);
-  refuseFaults(checkpoint, loaded.file, await compared(loaded, checkpoint, flags));
+  refuseFaults(checkpoint, loaded.file, await reconciled(loaded, checkpoint, display));
   return { loaded, warnings: await differenceWarnings(loaded, checkpoint) };
 }
 

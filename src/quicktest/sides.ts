@@ -1,10 +1,9 @@
-/** Two models with their weights, side by side on the same tokens: what they are, and how far they are apart. */
+/** The two models that are compared: found, opened with their weights, and run on the same tokens. */
 
 import os from 'node:os';
 import path from 'node:path';
 import type { Checkpoint } from '../checkpoint/checkpoint.js';
 import { openCheckpoint } from '../checkpoint/open.js';
-import { steps } from '../cli/progress.js';
 import type { Problem } from '../errors.js';
 import { UserError } from '../errors.js';
 import { findConfig, warningsOf } from '../model-input/checkpoint-config.js';
@@ -12,8 +11,14 @@ import { configPath, hasWeights, isCheckpointPath } from '../model-input/locate.
 import type { ModelFile } from '../model-input/model-file.js';
 import { loadModelFile, modelOf } from '../model-input/model-file.js';
 import { heldAgainst } from '../model-input/verify-checkpoint.js';
-import type { Against } from '../report/quick-test/against.js';
-import type { AgainstRequest } from './against.js';
+import type { ProgressDisplay } from '../progress-display.js';
+import { checkpointWeights } from '../runtime/weights/checkpoint-weights.js';
+import {
+  type AgainstRequest,
+  compareModels,
+  type ModelComparison,
+  type RanModel,
+} from './against.js';
 
 /** A model, and where its weights are from. */
 export interface Side {
@@ -34,18 +39,18 @@ export interface OpenedSide extends Side {
 export async function openSide(
   source: string,
   own: Side,
-  flags: { readonly quiet: boolean },
+  display: ProgressDisplay,
 ): Promise<OpenedSide> {
   if (source === '-' && own.loaded.file === '<stdin>') {
     throw new UserError('usage', 'standard input cannot be read twice', {
       suggestion: 'name a file for one of the two models',
     });
   }
-  if (isCheckpointPath(source)) return checkpointSide(source, own.loaded, flags);
+  if (isCheckpointPath(source)) return checkpointSide(source, own.loaded, display);
   const loaded = await loadModelFile(source);
   const beside = path.dirname(configPath(source));
   return own.checkpoint && source !== '-' && hasWeights(beside)
-    ? checkpointSide(beside, loaded, flags, loaded)
+    ? checkpointSide(beside, loaded, display, loaded)
     : { loaded, checkpoint: undefined, warnings: loaded.warnings };
 }
 
@@ -57,14 +62,14 @@ export async function openSide(
 export async function checkpointSide(
   source: string,
   otherwise: ModelFile,
-  flags: { readonly quiet: boolean },
+  display: ProgressDisplay,
   named?: ModelFile,
 ): Promise<OpenedSide> {
   const checkpoint = openCheckpoint(source);
   try {
     const config = named ? undefined : await findConfig(checkpoint, undefined);
     const described = named ?? (config ? await modelOf(config.document) : otherwise);
-    const held = await heldAgainst(described, checkpoint, flags);
+    const held = await heldAgainst(described, checkpoint, display);
     const warnings = [
       ...(described === otherwise ? [] : described.warnings),
       ...warningsOf(checkpoint),
@@ -79,21 +84,37 @@ export async function checkpointSide(
 
 type Wishes = Omit<AgainstRequest, 'own' | 'other' | 'threads' | 'watch' | 'notice'> & {
   readonly threads: number | undefined;
-  readonly quiet: boolean;
 };
 
+/** One of the two, as it ran. */
+export interface AgainstSide extends RanModel {
+  /** The config as the user wrote it. */
+  readonly file: string;
+  readonly family: string;
+  /** The checkpoint with the weights; null when they are random. */
+  readonly checkpoint: string | null;
+}
+
+export interface Against extends ModelComparison {
+  readonly own: AgainstSide;
+  readonly other: AgainstSide;
+}
+
 /**
- * Runs both; what runs models is loaded here.
+ * Runs both.
  * @throws UserError as `compareModels`.
  */
-export async function compareSides(own: Side, other: Side, wishes: Wishes): Promise<Against> {
-  const { compareModels } = await import('./against.js');
-  const { checkpointWeights } = await import('../runtime/weights/checkpoint-weights.js');
+export async function compareSides(
+  own: Side,
+  other: Side,
+  wishes: Wishes,
+  display: ProgressDisplay,
+): Promise<Against> {
   const toRun = ({ loaded: { model }, checkpoint }: Side) => ({
     model,
     weights: checkpoint && checkpointWeights(model, checkpoint),
   });
-  const shown = steps(wishes);
+  const shown = display.steps();
   try {
     const found = await compareModels({
       ...wishes,

@@ -3,9 +3,9 @@
 import type { OnnxValue } from '../runtime/engine.js';
 import type { WrittenExport } from '../runtime/export-files.js';
 import { formatBytes, formatInteger } from '../text/units.js';
+import { counted } from '../text/words.js';
 import { left, note } from './kit/cells.js';
 import type { Cell, Report } from './kit/report.js';
-import { counted } from './kit/wording.js';
 
 interface ExportResult extends WrittenExport {
   readonly config: string;

@@ -1,16 +1,16 @@
 /** The files of an exported model, written all or none. */
 
 import path from 'node:path';
-import { progress } from '../cli/progress.js';
 import { refuseFullDisk } from '../files/disk-space.js';
 import { Staging } from '../files/staging.js';
+import type { ProgressDisplay } from '../progress-display.js';
 import type { OnnxExport } from './engine.js';
 
-interface ExportFlags {
-  /** Where the graph goes. */
+interface ExportRequest {
+  /** The file of the graph. */
   readonly output: string;
   readonly force: boolean;
-  readonly quiet: boolean;
+  readonly display: ProgressDisplay;
 }
 
 /** A file that was written. */
@@ -29,7 +29,7 @@ export interface WrittenExport extends Omit<OnnxExport, 'files'> {
  * @throws UserError when something exists and `force` is off, is one that is read, or the system refuses.
  */
 export async function writeExport(
-  { output, force, quiet }: ExportFlags,
+  { output, force, display }: ExportRequest,
   plan: (name: string) => OnnxExport,
 ): Promise<WrittenExport> {
   const options = { kind: 'file', force, resume: false, identity: 'export' } as const;
@@ -44,7 +44,7 @@ export async function writeExport(
       bytes: length,
     }));
     refuseFullDisk(output, written);
-    await writeFiles(staging, files, { quiet });
+    await writeFiles(staging, files, display);
     await staging.commit();
     return { ...facts, files: written };
   } catch (error) {
@@ -58,10 +58,10 @@ export async function writeExport(
 async function writeFiles(
   staging: Staging,
   files: OnnxExport['files'],
-  flags: { readonly quiet: boolean },
+  display: ProgressDisplay,
 ): Promise<void> {
   const total = files.reduce((sum, { length }) => sum + length, 0);
-  const shown = progress(flags, 'exporting', total);
+  const shown = display.bytes('exporting', total);
   try {
     for (const { name, pieces } of files) {
       await staging.write(name, async (sink) => {

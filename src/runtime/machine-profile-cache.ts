@@ -3,7 +3,6 @@
 import { mkdir } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
-import { steps } from '../cli/progress.js';
 import { checkDocument } from '../config/check.js';
 import { invalidConfig } from '../config/problems.js';
 import { escapeText } from '../config/quote.js';
@@ -19,8 +18,9 @@ import {
   PROFILE_SCHEMA,
   stalenessOf,
 } from '../hardware/machine-profile.js';
-import { loadText } from '../report/fit/hardware-table.js';
-import { toJson } from '../report/render/render.js';
+import type { ProgressDisplay } from '../progress-display.js';
+import { toJson } from '../text/escape.js';
+import { loadText } from '../text/units.js';
 import type { EngineWish } from './select/devices.js';
 
 export interface ProfileWish extends EngineWish {
@@ -28,7 +28,7 @@ export interface ProfileWish extends EngineWish {
   readonly file: string | undefined;
   /** Whether to measure although there is one. */
   readonly remeasure: boolean;
-  readonly quiet: boolean;
+  readonly display: ProgressDisplay;
 }
 
 /** What is known of the machine from outside this program. */
@@ -54,7 +54,7 @@ export async function machineProfile(
   { measure, load: loadOf }: Surroundings = { measure: measured, load: loadPerCore },
 ): Promise<MachineProfile> {
   const file = wish.file ?? cachedProfile(wish, process.platform, process.env, os.homedir());
-  const shown = steps(wish);
+  const shown = wish.display.steps();
   try {
     const circumstances = await circumstancesOf(wish);
     const stored = await storedProfile(file, wish);

@@ -1,9 +1,3 @@
-/**
- * Numbers with their units, written. Integers are rounded by exact integer arithmetic, halves
- * away from zero, so every digit shown is right, also just below 2^53.
- */
-import type { Cell } from '../report/kit/report.js';
-
 /** `22,143,967,232`. @throws RangeError for what is not an integer. */
 export function formatInteger(value: number | bigint): string {
   return String(BigInt(value)).replace(/\B(?=(\d{3})+$)/g, ',');
@@ -174,13 +168,8 @@ export function percentText(share: number | null): string {
   return text === '100.0%' && share < 1 ? '>99.9%' : text;
 }
 
-export const percentCell = (share: number | null): Cell => ({
-  text: percentText(share),
-  value: share ?? '',
-});
+// How busy a machine is, as text.
 
-/** `2.5587`; `–` for null. */
-export const realCell = (value: number | null): Cell =>
-  value === null
-    ? { text: '–', value: '' }
-    : { text: value === 0 ? '0' : value.toPrecision(5), value };
+/** @param load Processes that run or wait to, for each core; null where the system does not tell. */
+export const loadText = (load: number | null): string =>
+  load === null ? 'a load that is not told' : `a load of ${load.toFixed(2)} for each core`;

@@ -1,6 +1,7 @@
 import fs from 'node:fs';
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { progressDisplay } from '../../src/cli/progress.js';
 import type { OnnxExport } from '../../src/runtime/engine.js';
 import { writeExport } from '../../src/runtime/export-files.js';
 import { withFault } from '../files/faults.js';
@@ -22,6 +23,8 @@ const plan = (name: string): OnnxExport => ({
   weights: { tensors: 0, elements: 0, bytes: 0, dtype: 'F32' },
 });
 
+const display = progressDisplay({ quiet: true });
+
 const FILES = ['out', 'out.data'];
 
 describe('a full disk, at whichever operation,', () => {
@@ -37,7 +40,7 @@ describe('a full disk, at whichever operation,', () => {
         const text = old[index];
         if (text !== undefined) fs.writeFileSync(path.join(place, name), text);
       }
-      const flags = { output: path.join(place, 'out'), force: true, quiet: true };
+      const flags = { output: path.join(place, 'out'), force: true, display };
       const fault = { after, lasts: false, code: 'ENOSPC' };
       const { operations, error } = await withFault(fault, () => writeExport(flags, plan));
       const found = FILES.map((name) => path.join(place, name)).map((file) =>
@@ -52,7 +55,7 @@ describe('a full disk, at whichever operation,', () => {
 
   it('is told before anything is written', async () => {
     const huge = { ...file('out', ''), length: Number.MAX_SAFE_INTEGER };
-    const given = { output: inFolder('out'), force: false, quiet: true };
+    const given = { output: inFolder('out'), force: false, display };
     await expect(writeExport(given, (name) => ({ ...plan(name), files: [huge] }))).rejects.toThrow(
       /it takes .* and the disk has .* free/,
     );

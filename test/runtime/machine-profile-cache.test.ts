@@ -2,6 +2,7 @@ import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { progressDisplay } from '../../src/cli/progress.js';
 import type { Circumstances, Spread } from '../../src/hardware/machine-profile.js';
 import type { ProfileWish } from '../../src/runtime/machine-profile-cache.js';
 import { cachedProfile, machineProfile } from '../../src/runtime/machine-profile-cache.js';
@@ -25,7 +26,7 @@ const WISH: ProfileWish = {
   threads: 1,
   file: undefined,
   remeasure: false,
-  quiet: false,
+  display: progressDisplay({ quiet: false }),
 };
 
 /** What a measurement is said to find: as an idle machine does, or a busy one. */
@@ -141,9 +142,10 @@ describe.skipIf(process.platform !== 'linux')('the profile of this machine', () 
     });
 
     it('not where no system tells, nor with --quiet', async () => {
+      const quiet = progressDisplay({ quiet: true });
       expect((await asked({}, { load: null })).told).toBe('');
-      expect((await asked({ quiet: true, remeasure: true }, { load: 9 })).told).toBe('');
-      expect((await asked({ quiet: true }, { load: 9 })).told).toBe('');
+      expect((await asked({ display: quiet, remeasure: true }, { load: 9 })).told).toBe('');
+      expect((await asked({ display: quiet }, { load: 9 })).told).toBe('');
     });
   });
 

@@ -8,9 +8,10 @@ import {
   formatFlops,
   formatInteger,
 } from '../../text/units.js';
+import { counted, joined } from '../../text/words.js';
 import { heading, left, note, right } from '../kit/cells.js';
 import type { Block, Cell, Column, Report, TableBlock, Tone } from '../kit/report.js';
-import { counted, inferenceNote, joined, settingNotes } from '../kit/wording.js';
+import { inferenceNote, settingNotes } from '../kit/wording.js';
 
 type Value = ColumnValue | undefined;
 

@@ -7,8 +7,8 @@ import type { StepGroup, TensorStep } from '../../conversion/plan-steps.js';
 import type { Extension } from '../../conversion/request.js';
 import type { TableError } from '../../conversion/table-errors.js';
 import type { ConfigOrigin } from '../../model-input/checkpoint-config.js';
+import type { Against } from '../../quicktest/sides.js';
 import type { StoredDtype } from '../../tensor/dtype.js';
-import type { Against } from '../quick-test/against.js';
 
 /** A conversion, planned or done: what `minimind convert-checkpoint --json` prints. */
 export interface ConvertResult {

@@ -1,17 +1,20 @@
 /** What `minimind convert-checkpoint` prints. */
 import type { Tie } from '../../conversion/request.js';
-import {
-  formatBytes,
-  formatDuration,
-  formatShare,
-  percentCell,
-  percentText,
-  realCell,
-} from '../../text/units.js';
+import { formatBytes, formatDuration, formatShare, percentText } from '../../text/units.js';
+import { shortened } from '../../text/words.js';
 import { configText } from '../inspect/checkpoint-summary.js';
-import { shortened } from '../inspect/inspect-text.js';
 import { cosineCell } from '../inspect/srte-survey.js';
-import { bytesCell, heading, integerCell, left, note, right, strong } from '../kit/cells.js';
+import {
+  bytesCell,
+  heading,
+  integerCell,
+  left,
+  note,
+  percentCell,
+  realCell,
+  right,
+  strong,
+} from '../kit/cells.js';
 import type { Block, Cell, Report, TableBlock, Tone } from '../kit/report.js';
 import { FORMAT_NAMES } from '../kit/wording.js';
 import { againstBlocks } from '../quick-test/against.js';

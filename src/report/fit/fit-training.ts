@@ -1,6 +1,6 @@
 /** What `minimind fit` prints of a training. */
 import type { Bounds } from '../../budget/quantity.js';
-import type { Fits } from '../../cli/fit-flags.js';
+import type { Fits } from '../../fit/fits.js';
 import type { Remedy, StepLimit, StepTime, TrainingTime } from '../../fit/training/training.js';
 import { formatInteger, formatSeconds, percentText, significant } from '../../text/units.js';
 import { heading, integerCell, left, note, right, strong } from '../kit/cells.js';

@@ -5,9 +5,10 @@ import type { ContentEntry, Plain } from '../../checkpoint/summary-content.js';
 import type { Sharing } from '../../checkpoint/summary-sharing.js';
 import type { SrteSurvey } from '../../conversion/srte-survey.js';
 import { formatBytes, formatInteger } from '../../text/units.js';
+import { namesText, nameText, shortened } from '../../text/words.js';
 import { bytesCell, heading, integerCell, left, note, right } from '../kit/cells.js';
 import type { Block, Cell, Column, TableBlock } from '../kit/report.js';
-import { MAX_ROWS, namesText, nameText, plainText, shortened } from './inspect-text.js';
+import { MAX_ROWS, plainText } from './inspect-text.js';
 
 /** Everything that `minimind inspect` found out. */
 export interface InspectResult extends CheckpointSummary {

@@ -1,4 +1,5 @@
 /** Words that several reports use. */
+
 import type { Origin, ResolvedSetting } from '../../budget/setting.js';
 import type { CheckpointFormat } from '../../checkpoint/checkpoint.js';
 import { formatInteger } from '../../text/units.js';
@@ -11,17 +12,6 @@ export const FORMAT_NAMES = {
   'torch-zip': 'PyTorch (zip)',
   'torch-legacy': 'PyTorch (legacy)',
 } as const satisfies Record<CheckpointFormat, string>;
-
-/** `1 tensor`, `2,048 tensors`. */
-export const counted = (number: number, what: string) =>
-  `${formatInteger(number)} ${what}${number === 1 ? '' : 's'}`;
-
-/** `a, b and c`. */
-export const joined = (texts: readonly string[]) =>
-  [texts.slice(0, -1).join(', '), texts.at(-1) ?? ''].filter(Boolean).join(' and ');
-
-/** With a capital, and a stop. */
-export const sentence = (text: string) => `${text.charAt(0).toUpperCase()}${text.slice(1)}.`;
 
 // At what batch, length and precision figures hold.
 

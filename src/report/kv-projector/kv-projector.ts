@@ -1,13 +1,15 @@
 /** What `minimind kv-projector project` and `convert` print. */
 
+import type { ProjectorConversion } from '../../kv-projector/convert.js';
 import type {
   CostedTeacher,
   ProjectorComparison,
   ProjectorCosts,
   TeacherCosts,
 } from '../../kv-projector/costs.js';
-import type { Projection, ProjectorConversion } from '../../kv-projector/project-kv.js';
+import type { Projection } from '../../kv-projector/project-kv.js';
 import { formatBytes, formatCount, formatInteger } from '../../text/units.js';
+import { counted } from '../../text/words.js';
 import {
   bytesCell,
   flopsCell,
@@ -19,7 +21,7 @@ import {
   strong,
 } from '../kit/cells.js';
 import type { Block, Cell, Column, Report, TableBlock } from '../kit/report.js';
-import { counted, FORMAT_NAMES } from '../kit/wording.js';
+import { FORMAT_NAMES } from '../kit/wording.js';
 import { explanationBlocks } from '../profile/explanation.js';
 
 type Described = Projection['projector'];
