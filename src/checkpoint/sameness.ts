@@ -1,5 +1,4 @@
 /** Which stored tensors hold the same values: known from where they lie, or by comparing their bytes. */
-
 import { isSameShape } from '../tensor/dtype.js';
 import { isContiguous, isSameView, type StoredTensor } from './stored-tensor.js';
 import { viewsOf } from './summary-sharing.js';

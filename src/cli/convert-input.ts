@@ -1,5 +1,4 @@
 /** What a conversion starts from, and the configs before and after. */
-
 import { isDeepStrictEqual } from 'node:util';
 import type { Ignored, ModelChange, Setting } from '../architecture/family.js';
 import type { LanguageModel } from '../architecture/layer.js';

@@ -1,5 +1,4 @@
 /** The flags of `minimind fit`, and the settings that they ask for. */
-
 import * as Flags from '@oclif/core/flags';
 import type { TrainingHints } from '../architecture/family.js';
 import { resolveSetting } from '../budget/setting.js';

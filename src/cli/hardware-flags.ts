@@ -1,5 +1,4 @@
 /** The flags that say on what a model is to run, and what they come to. */
-
 import os from 'node:os';
 import * as Flags from '@oclif/core/flags';
 import { readDocument } from '../config/read.js';

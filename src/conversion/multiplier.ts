@@ -1,5 +1,4 @@
 /** What multiplies matrices. */
-
 import os from 'node:os';
 import { UserError } from '../errors.js';
 import type { MatrixProducts } from '../linalg/product.js';

@@ -1,5 +1,4 @@
 /** The files of an output and what is written to them. */
-
 import { FORMAT_KEY } from '../checkpoint/safetensors/read.js';
 import { planSafetensors, writeSafetensors } from '../checkpoint/safetensors/write.js';
 import { contiguousStrides } from '../checkpoint/stored-tensor.js';

@@ -1,5 +1,4 @@
 /** A saved projector applied to the keys and values of a file. */
-
 import fs from 'node:fs';
 import type { Checkpoint } from '../checkpoint/checkpoint.js';
 import { FORMATS } from '../checkpoint/checkpoint.js';
@@ -17,6 +16,7 @@ import type { Dtype, StoredDtype } from '../tensor/dtype.js';
 import { elementCount, storedBytes } from '../tensor/dtype.js';
 import type { EncodableDtype } from '../tensor/encode.js';
 import { isEncodable } from '../tensor/encode.js';
+import { sumOf } from '../text/values.js';
 import { planProjection } from './inputs.js';
 import type { NonFinite } from './project.js';
 import { multiplicationsOf, projectedChunks } from './project.js';
@@ -92,16 +92,16 @@ async function project(checkpoint: Checkpoint, kv: Checkpoint, request: ProjectR
     ...each,
     dtype: writtenDtype(each.tensor.dtype, request),
   }));
-  const bytes = planned.reduce(
-    (sum, { shape, dtype }) => sum + (storedBytes(elementCount(shape) ?? 0, dtype) ?? 0),
-    0,
+  const bytes = sumOf(
+    planned,
+    ({ shape, dtype }) => storedBytes(elementCount(shape) ?? 0, dtype) ?? 0,
   );
   refuseFullDisk(request.output, [{ bytes }]);
   const multiplier = await multiplierFor(multiplicationsOf(tensors), {
     engine: 'auto',
     ...request,
   });
-  const total = tensors.reduce((sum, { tensor }) => sum + tensor.bytes, 0);
+  const total = sumOf(tensors, ({ tensor }) => tensor.bytes);
   const shown = request.display.bytes('projecting', total);
   const results = planned.map((each) => ({
     ...each,

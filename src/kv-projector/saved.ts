@@ -1,11 +1,11 @@
 /** Saved projectors: which tensors of a checkpoint make which adapter, and what is wrong with them. */
-
 import type { Checkpoint } from '../checkpoint/checkpoint.js';
 import type { StoredTensor } from '../checkpoint/stored-tensor.js';
 import { listed } from '../checkpoint/wording.js';
 import type { Problem } from '../errors.js';
 import type { ProgressDisplay } from '../progress-display.js';
 import { STORED_DTYPES, shapeText } from '../tensor/dtype.js';
+import { sumOf } from '../text/values.js';
 import type { Complain, ConstructorArguments } from './arguments.js';
 import { complaintsOf, constructorArguments } from './arguments.js';
 import type { AdapterKind, Branch, Size } from './projector.js';
@@ -76,7 +76,7 @@ export function savedProjector(checkpoint: Checkpoint): SavedProjector {
     kind: first.kind,
     studentWidth: first.studentWidth,
     adapters: inOrder(adapters, args),
-    parameters: adapters.reduce((sum, adapter) => sum + parametersOf(adapter), 0),
+    parameters: sumOf(adapters, (adapter) => parametersOf(adapter)),
     arguments: args,
     warnings: [...checkpoint.warnings, ...contradictions(adapters, first, args)],
   };
@@ -92,7 +92,7 @@ function inOrder(adapters: readonly SavedAdapter[], { teachers }: ConstructorArg
 }
 
 const parametersOf = ({ parts }: SavedAdapter) =>
-  [...parts.values()].reduce((sum, { elements }) => sum + elements, 0);
+  sumOf([...parts.values()], ({ elements }) => elements);
 
 /** The tensors of a teacher by branch and part. */
 interface Branches {
@@ -289,7 +289,7 @@ export const describedProjector = ({
   kind,
   studentWidth,
   teachers: [...new Set(adapters.map(({ module }) => module))],
-  tensors: adapters.reduce((sum, { parts }) => sum + parts.size, 0),
+  tensors: sumOf(adapters, ({ parts }) => parts.size),
   parameters,
 });
 

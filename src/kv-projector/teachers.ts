@@ -1,5 +1,4 @@
 /** Teachers of a projector: named with their sizes, or by their configs. */
-
 import fs from 'node:fs';
 import path from 'node:path';
 import { countParameters } from '../budget/parameters.js';

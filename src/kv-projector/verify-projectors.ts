@@ -1,5 +1,4 @@
 /** The published comparison of two adapters, at a size that takes about a minute. */
-
 import os from 'node:os';
 import { manualSeed } from '../random/index.js';
 import type { Trainer } from '../runtime/trainer.js';

@@ -1,5 +1,4 @@
 /** The published comparison of how fast the two adapters learn, on its data or on other data. */
-
 import { setImmediate as breathe } from 'node:timers/promises';
 import type { Generator } from '../random/index.js';
 import type { EngineInfo } from '../runtime/engine.js';

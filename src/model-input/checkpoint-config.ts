@@ -1,5 +1,4 @@
 /** The config that belongs to a checkpoint, and a checkpoint held against a config. */
-
 import fs from 'node:fs';
 import path from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
@@ -14,7 +13,7 @@ import { plainOf, typeName } from '../checkpoint/summary-content.js';
 import { isKind } from '../checkpoint/torch/pickle/pickle-machine.js';
 import type { ConfigDocument } from '../config/document.js';
 import { documentOfData } from '../config/document.js';
-import { isMapping, setOwn, splitDotted, valueAt } from '../config/path.js';
+import { setOwn, splitDotted, valueAt } from '../config/path.js';
 import { readDocument } from '../config/read.js';
 import type { Problem } from '../errors.js';
 import { UserError } from '../errors.js';
@@ -22,6 +21,7 @@ import { configIn, ownConfigNames } from '../files/config-names.js';
 import type { ConfigDifference } from '../reconcile/fault-text.js';
 import { shapesOf } from '../reconcile/faults.js';
 import type { Description } from '../reconcile/reconcile.js';
+import { isRecord } from '../text/values.js';
 import { isCheckpointPath } from './locate.js';
 import type { ModelFile } from './model-file.js';
 import { modelOf, readConfig } from './model-file.js';
@@ -86,7 +86,7 @@ function configInside({ path: file, content }: Checkpoint): ConfigDocument | und
   if (!isKind(mapping, 'dict')) throw refuse(`is no mapping, but of type ${typeName(mapping)}`);
   const config = numbersRead(plainOf(mapping, CONFIG_LIMITS));
   if (config === undefined) throw refuse('is larger than a config should be');
-  if (!isMapping(config)) throw refuse('has keys that are no names');
+  if (!isRecord(config)) throw refuse('has keys that are no names');
   return documentOfData(config, `${file}: ${CONTENT_KEY}`);
 }
 
@@ -101,7 +101,7 @@ export async function differencesInside(
   const inside = await validInside(checkpoint);
   if (inside?.family.name !== family.name) return [];
   const [here, there] = [document, inside.document].map((each) => valueAt(each, ['model']));
-  if (!isMapping(here) || !isMapping(there)) return [];
+  if (!isRecord(here) || !isRecord(there)) return [];
   return Object.keys(here)
     .filter((key) => !isDeepStrictEqual(here[key], there[key]))
     .map((key) => ({ path: `model.${key}`, config: here[key], checkpoint: there[key] }));
@@ -125,7 +125,7 @@ const NUMBER_WITHOUT_DOT = /^[-+]?\d+e[-+]?\d+$/i;
 function numbersRead(data: Plain | undefined): unknown {
   if (typeof data === 'string') return NUMBER_WITHOUT_DOT.test(data) ? Number(data) : data;
   if (Array.isArray(data)) return data.map(numbersRead);
-  if (!isMapping(data)) return data;
+  if (!isRecord(data)) return data;
   const copy = {};
   for (const [key, value] of Object.entries(data)) setOwn(copy, key, numbersRead(value as Plain));
   return copy;
@@ -199,7 +199,7 @@ function withSettings(document: unknown, settings: readonly Setting[]): unknown 
   for (const { path: dotted, value } of settings) {
     const keys = splitDotted(dotted);
     const parent = valueAt(changed, keys.slice(0, -1));
-    if (isMapping(parent)) setOwn(parent, keys.at(-1) ?? '', value);
+    if (isRecord(parent)) setOwn(parent, keys.at(-1) ?? '', value);
   }
   return changed;
 }

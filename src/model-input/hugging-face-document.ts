@@ -1,5 +1,4 @@
 /** A `config.json` of Hugging Face as a document of ours. */
-
 import { isDeepStrictEqual } from 'node:util';
 import { FAMILY_NAMES, isFamilyName, loadFamily } from '../architecture/families.js';
 import type { Family, KeyRemark } from '../architecture/family.js';
@@ -8,7 +7,7 @@ import { parseDocument } from '../config/document.js';
 import { editedText } from '../config/edit.js';
 import { splitOverride } from '../config/override-path.js';
 import { applyOverrides } from '../config/overrides.js';
-import { formatPath, isMapping, setOwn, valueAt } from '../config/path.js';
+import { formatPath, setOwn, valueAt } from '../config/path.js';
 import type { Found } from '../config/problems.js';
 import { invalidConfig } from '../config/problems.js';
 import { describeValue, quote } from '../config/quote.js';
@@ -17,6 +16,7 @@ import { meantBy } from '../config/unknown-keys.js';
 import type { Finding, PropertyPath, UserError } from '../errors.js';
 import type { QuantizationReading } from '../quantization/quantization-config.js';
 import { KNOWN_METHODS, readQuantization } from '../quantization/quantization-config.js';
+import { isRecord } from '../text/values.js';
 
 type Json = Readonly<Record<string, unknown>>;
 type Reader = NonNullable<Family['fromHuggingFace']>;
@@ -34,7 +34,7 @@ const HOW_TO_ADD = 'docs/adding-a-model.md says how to describe another';
 
 /** Whether a document says of what kind its model is as Hugging Face does, and has no model of ours. */
 export const isHuggingFace = ({ value }: ConfigDocument): boolean =>
-  Object.hasOwn(value, KIND) && !isMapping(value.model);
+  Object.hasOwn(value, KIND) && !isRecord(value.model);
 
 /**
  * The document that a `config.json` comes to; any other as it is. Problems with its values are told where
@@ -100,7 +100,7 @@ function foundOf(remark: KeyRemark, document: ConfigDocument, reader: Reader): F
 
 /** A file without sizes. */
 function aboutWhole({ why }: KeyRemark, config: Json): Finding {
-  const inside = TEXT_PARTS.find((key) => isMapping(config[key]));
+  const inside = TEXT_PARTS.find((key) => isRecord(config[key]));
   return {
     message: `${why}: all sizes would be the defaults of the class`,
     suggestion: inside
@@ -264,7 +264,7 @@ function originsOf(
   reader: Reader,
 ): ReadonlyMap<string, PropertyPath> {
   const origins = new Map<string, PropertyPath>(Object.keys(config).map((key) => [key, [key]]));
-  const mappings = Object.keys(config).filter((key) => isMapping(config[key]));
+  const mappings = Object.keys(config).filter((key) => isRecord(config[key]));
   for (const [key, value] of Object.entries(settings)) {
     const places = [[key], ...mappings.map((outer) => [outer, key])].filter(
       (path) => valueAt(config, path) !== undefined,

@@ -1,5 +1,4 @@
 /** Telling a checkpoint from a config, by what the path leads to. Loads nothing, so that configs stay quick. */
-
 import fs from 'node:fs';
 import path from 'node:path';
 import { FAMILY_NAMES, loadFamily } from '../architecture/families.js';

@@ -1,5 +1,4 @@
 /** The two models that are compared: found, opened with their weights, and run on the same tokens. */
-
 import os from 'node:os';
 import path from 'node:path';
 import type { Checkpoint } from '../checkpoint/checkpoint.js';

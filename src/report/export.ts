@@ -1,5 +1,4 @@
 /** What `minimind export` prints: the files, what goes in and comes out, and what a program needs to run them. */
-
 import type { OnnxValue } from '../runtime/engine.js';
 import type { WrittenExport } from '../runtime/export-files.js';
 import { formatBytes, formatInteger } from '../text/units.js';

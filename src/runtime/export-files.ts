@@ -1,5 +1,4 @@
 /** The files of an exported model, written all or none. */
-
 import path from 'node:path';
 import { refuseFullDisk } from '../files/disk-space.js';
 import { Staging } from '../files/staging.js';

@@ -1,5 +1,4 @@
 /** The profile of this machine: read where one is stored, else measured and stored. */
-
 import { mkdir } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';

@@ -1,5 +1,6 @@
 /** Reads a tokenizer.json and checks it before the library gets it. */
 import { UserError } from '../errors.js';
+import { isRecord } from '../text/values.js';
 import { decomposedLength, growthOf } from './growth.js';
 
 interface ParsedTokenizer {
@@ -34,11 +35,11 @@ export function parseTokenizer(text: string, file: string, measured: string): Pa
   } catch (cause) {
     throw refuse((cause as Error).message);
   }
-  const model = isMapping(content) ? content.model : undefined;
-  if (!isMapping(content) || !isMapping(model)) throw refuse('expected a mapping with "model"');
+  const model = isRecord(content) ? content.model : undefined;
+  if (!isRecord(content) || !isRecord(model)) throw refuse('expected a mapping with "model"');
   const { vocab } = model;
   const { added_tokens: added = [] } = content;
-  if (!isMapping(vocab) && !Array.isArray(vocab)) throw refuse('expected "vocab" in "model"');
+  if (!isRecord(vocab) && !Array.isArray(vocab)) throw refuse('expected "vocab" in "model"');
   if (!Array.isArray(added)) throw refuse('expected a list for "added_tokens"');
   const tokens = new Map<unknown, unknown>();
   // The id of a token in a list is its position.
@@ -51,7 +52,7 @@ export function parseTokenizer(text: string, file: string, measured: string): Pa
     for (const token of Object.keys(vocab)) tokens.set(token, vocab[token]);
   }
   for (const token of added) {
-    if (!isMapping(token)) throw refuse('expected mappings in "added_tokens"');
+    if (!isRecord(token)) throw refuse('expected mappings in "added_tokens"');
     tokens.set(token.content, token.id);
   }
   const most = tokens.size + MAX_UNUSED_IDS;
@@ -84,9 +85,6 @@ export function parseTokenizer(text: string, file: string, measured: string): Pa
     vocabulary: tokens.size,
   };
 }
-
-const isMapping = (value: unknown): value is Readonly<Record<string, unknown>> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
 
 /** JSON of a value, cut: it can be a list of any length. */
 const shown = (value: unknown) => String(JSON.stringify(value)).slice(0, 60);

@@ -1,4 +1,5 @@
 /** The index of a checkpoint in several files: which tensor stands in which. */
+import { isRecord } from '../../text/values.js';
 import { ByteFile } from '../byte-file.js';
 import { refusal } from '../refusal.js';
 import { quoted } from '../wording.js';
@@ -31,14 +32,14 @@ export const isShardIndex = (path: string) => path.endsWith('.index.json');
  */
 export function readShardIndex(path: string): ShardIndex {
   const document = parseIndexJson(path, bytesOf(path));
-  if (!isObject(document)) {
+  if (!isRecord(document)) {
     throw refusal(path, {
       rule: 'shard-index-object',
       message: `is ${kindOf(document)} of JSON; expected an object with a weight_map`,
     });
   }
   const weightMap = weightMapIn(path, document);
-  const metadata = isObject(document.metadata) ? document.metadata : {};
+  const metadata = isRecord(document.metadata) ? document.metadata : {};
   return {
     path,
     shards: shardsOf(path, weightMap),
@@ -66,10 +67,6 @@ function bytesOf(path: string): Buffer {
 
 type JsonObject = Readonly<Record<string, unknown>>;
 
-function isObject(value: unknown): value is JsonObject {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
-
 const isTextEntry = (entry: [string, unknown]): entry is [string, string] =>
   typeof entry[1] === 'string';
 
@@ -81,7 +78,7 @@ function kindOf(value: unknown): string {
 }
 
 function weightMapIn(path: string, { weight_map }: JsonObject): ReadonlyMap<string, string> {
-  if (!isObject(weight_map)) {
+  if (!isRecord(weight_map)) {
     throw refusal(path, {
       rule: 'shard-index-map',
       place: 'weight_map',

@@ -1,5 +1,4 @@
 /** Texts out of checkpoints, short enough for a table. */
-
 import type { Plain } from '../../checkpoint/summary-content.js';
 import { shortened } from '../../text/words.js';
 

@@ -1,5 +1,4 @@
 /** Cells and blocks that reports are made of. */
-
 import type { Figure } from '../../budget/figure.js';
 import {
   formatBinaryBytes,

@@ -1,5 +1,4 @@
 /** Words that several reports use. */
-
 import type { Origin, ResolvedSetting } from '../../budget/setting.js';
 import type { CheckpointFormat } from '../../checkpoint/checkpoint.js';
 import { formatInteger } from '../../text/units.js';

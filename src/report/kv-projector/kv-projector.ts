@@ -1,5 +1,4 @@
 /** What `minimind kv-projector project` and `convert` print. */
-
 import type { ProjectorConversion } from '../../kv-projector/convert.js';
 import type {
   CostedTeacher,

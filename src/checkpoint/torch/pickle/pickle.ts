@@ -3,7 +3,6 @@
  * data needs: classes and functions are names out of an allow-list, and what they would do is done here or
  * not at all. Opcodes after Python's Lib/pickletools.py.
  */
-
 import {
   ENTRY_BYTES,
   type Environment,

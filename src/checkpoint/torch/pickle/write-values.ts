@@ -1,5 +1,4 @@
 /** What can be written as a PyTorch file: all that can be read from one, and tensors that are yet to be. */
-
 import type { Chunks } from '../../../files/byte-sink.js';
 import type { Shape, StoredDtype } from '../../../tensor/dtype.js';
 import type { StoredBytes } from '../../stored-tensor.js';

@@ -1,5 +1,4 @@
 /** Which of the dicts of a PyTorch file is the model. */
-
 import type { ByteFile } from '../../byte-file.js';
 import { type Refusal, refusal } from '../../refusal.js';
 import type { StoredTensor } from '../../stored-tensor.js';
