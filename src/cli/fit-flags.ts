@@ -60,7 +60,7 @@ const weightDtype = Flags.custom<WeightDtype>({
   },
 });
 
-/** Of what is asked: training, serving, or both. */
+/** Flags of training and of serving. */
 export const fitFlags = {
   context: settingFlags.context,
   'tensor-parallel': count({ ...SPREAD, description: 'GPUs that share each layer [default: 1]' }),
@@ -183,7 +183,7 @@ function trainingSettingOf(
       microBatch,
       attention: flags.attention,
       loss: flags.loss,
-      // A switch that is not given is undefined, whatever its type says.
+      // oclif leaves a missing switch undefined, although its type is boolean.
       dropout: Boolean(flags.dropout),
       zero: Number(flags.zero ?? hints.zeroStage ?? 0) as ZeroStage,
       convention: flags.convention,
@@ -197,7 +197,7 @@ function trainingSettingOf(
   };
 }
 
-/** What is shared by tokens is shared by the GPUs that share the layers. */
+/** Sequence parallelism needs GPUs that share the layers. */
 function refuseLoneSequence(flags: FitFlags): void {
   if (!flags['sequence-parallel'] || flags['tensor-parallel'] !== 1) return;
   throw new UserError('usage', '--sequence-parallel: no GPUs share the layers', {
@@ -205,7 +205,7 @@ function refuseLoneSequence(flags: FitFlags): void {
   });
 }
 
-/** Tokens are never so many that a double could not count them, or nobody could ever train on them. */
+/** A number of tokens that a double counts exactly enough, above zero. */
 function tokensOf(flags: FitFlags, flag: 'global-batch' | 'train-tokens'): number | undefined {
   const value = flags[flag];
   if (value === undefined) return undefined;
@@ -215,7 +215,7 @@ function tokensOf(flags: FitFlags, flag: 'global-batch' | 'train-tokens'): numbe
   });
 }
 
-/** Of the context, when nobody says how many tokens a request gets. */
+/** Output tokens of a request, unless flags say otherwise. */
 const USUAL_OUTPUT = 128;
 
 /**
@@ -270,7 +270,7 @@ function servingSettingOf(
   };
 }
 
-/** What is not quantised has no groups. */
+/** Types without scales of their own take neither groups nor a scale type. */
 function refuseGroups(flags: FitFlags, dtype: WeightDtype): void {
   const flag = (['group-size', 'scale-dtype'] as const).find((each) => flags[each] !== undefined);
   if (flag === undefined || WEIGHT_DTYPES[dtype].usual) return;
@@ -289,7 +289,7 @@ function refuseTooLong(prompt: number, output: number, context: number): void {
   );
 }
 
-/** What a flag of the other purpose would change, if it was asked. */
+/** The help group of each purpose, by which the flags of the other one are found. */
 const GROUPS = {
   training: TRAINING.helpGroup,
   serving: SERVING.helpGroup,

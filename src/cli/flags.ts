@@ -81,7 +81,7 @@ export const stateDict = Flags.string({
   description: 'the dict of a PyTorch file that holds the tensors, when there are several',
 });
 
-/** What goes with a model that is a config, or a checkpoint with its config. */
+/** Flags of a model that is a config, or a checkpoint with its config. */
 export const modelFlags = {
   set,
   config: Flags.string({
@@ -336,7 +336,7 @@ function unreadable(flag: string, text: string, what: string, suggestion: string
   throw new UserError('usage', `--${flag}: ${quote(text)} ${what}`, { suggestion });
 }
 
-/** What budgets are for: sizes and types of inference and training. */
+/** Sizes and types of inference and training, for budgets. */
 export const settingFlags = {
   batch: count({ description: 'sequences at a time [default: 1; in training as in the file]' }),
   context: count({ description: 'tokens of a sequence [default: as in the file, or 2048]' }),

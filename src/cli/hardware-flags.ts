@@ -1,4 +1,4 @@
-/** The flags that say on what a model is to run, and what they come to. */
+/** The flags of hardware, and the hardware that they ask for. */
 import os from 'node:os';
 import * as Flags from '@oclif/core/flags';
 import { readDocument } from '../config/read.js';
@@ -46,7 +46,7 @@ export type HardwareFlags = ParsedFlags<typeof hardwareFlags> & {
   readonly quiet: boolean;
 };
 
-/** What is asked for; with what was measured, when that is this machine. */
+/** With the measured profile when the hardware is this machine. */
 export interface AskedHardware extends Cluster {
   readonly profile?: MachineProfile;
 }
@@ -70,7 +70,7 @@ export async function hardwareOf(flags: HardwareFlags): Promise<AskedHardware> {
   return { gpu, gpus: gpus ?? 1, network: null };
 }
 
-/** What a user's file adds to the table. */
+/** GPUs and machines that a user's file adds to the table. */
 export const ownHardware = async (file: string | undefined): Promise<Hardware> =>
   file === undefined ? { gpus: [], machines: [] } : hardwareOfDocument(await readDocument(file));
 

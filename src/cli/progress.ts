@@ -17,8 +17,8 @@ const LOG_PERIOD = 10_000;
 /**
  * Shows how far a task is that takes over a second: on a terminal as one line that changes and goes away
  * at the end, else as a line every ten seconds, with `--quiet` not at all.
- * @param label What is being done: `hashing`.
- * @param total When so many are done the task is.
+ * @param label `hashing`.
+ * @param total Units of the whole task.
  * @param format How to say how many: bytes, unless something else is counted.
  */
 export function progress(
@@ -60,7 +60,7 @@ export function progress(
 }
 
 const CLEAR_TO_THE_END = '\x1b[K';
-/** Takes away what stands in a terminal's line. */
+/** Clears the line of a terminal. */
 export const CLEAR_LINE = `\r${CLEAR_TO_THE_END}`;
 
 interface Count {
@@ -130,7 +130,7 @@ export function steps(
   return { doing, say, end };
 }
 
-/** What use cases report their progress to. */
+/** The display for use cases, on stderr. */
 export const progressDisplay = (flags: { readonly quiet: boolean }): ProgressDisplay => ({
   bytes: (label, total) => progress(flags, label, total),
   steps: () => steps(flags),

@@ -13,7 +13,7 @@ import {
   warningsOf,
 } from '../model-input/checkpoint-config.js';
 import { loadModelFile, type ModelFile, modelOf } from '../model-input/model-file.js';
-import { heldAgainst } from '../model-input/verify-checkpoint.js';
+import { checkedAgainst } from '../model-input/verify-checkpoint.js';
 import { exportReport } from '../report/export.js';
 
 export default class Export extends BaseCommand {
@@ -86,7 +86,8 @@ export default class Export extends BaseCommand {
     const checkpoint = own ?? openedFor(flags);
     try {
       if (!checkpoint && !flags.random) throw hasNoWeights(described.file);
-      const held = checkpoint && (await heldAgainst(described, checkpoint, progressDisplay(flags)));
+      const held =
+        checkpoint && (await checkedAgainst(described, checkpoint, progressDisplay(flags)));
       if (held) await this.warnAbout(flags, [...warningsOf(checkpoint), ...held.warnings]);
       const loaded = held?.loaded ?? described;
       const result = {
@@ -105,7 +106,7 @@ export default class Export extends BaseCommand {
     }
   }
 
-  /** What makes graphs is loaded here. */
+  /** Loads the code that makes graphs. */
   async #written(
     { family, document, model }: ModelFile,
     checkpoint: Checkpoint | undefined,

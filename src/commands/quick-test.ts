@@ -25,7 +25,7 @@ import {
   warningsOf,
 } from '../model-input/checkpoint-config.js';
 import { loadModelFile, type ModelFile, modelOf } from '../model-input/model-file.js';
-import { heldAgainst } from '../model-input/verify-checkpoint.js';
+import { checkedAgainst } from '../model-input/verify-checkpoint.js';
 import type { OtherWay } from '../quicktest/against.js';
 import type { CheckName } from '../quicktest/check.js';
 import type { QuickTestRun } from '../quicktest/quick-test.js';
@@ -48,7 +48,7 @@ const CHECKS = Object.keys({
   'cross-check': true,
 } satisfies Record<CheckName, true>) as CheckName[];
 
-/** What says how a model runs, or what of that is kept, has no meaning where none does. */
+/** Flags of running, which --trace does not do. */
 const NOT_TRACED = [
   'checkpoint',
   'state-dict',
@@ -65,7 +65,7 @@ const NOT_TRACED = [
   'against',
 ];
 
-/** What says how checks run, or what of them is kept, has no meaning where there are none. */
+/** Flags of checks, which --against does not run. */
 const NOT_COMPARED = ['only', 'cross-check', 'repeat', 'save', 'trace'];
 
 export default class QuickTest extends BaseCommand {
@@ -168,7 +168,8 @@ export default class QuickTest extends BaseCommand {
     if (flags.save !== undefined) await refuseUnwritable(flags.save, flags.force);
     const checkpoint = own ?? openedFor(flags);
     try {
-      const held = checkpoint && (await heldAgainst(described, checkpoint, progressDisplay(flags)));
+      const held =
+        checkpoint && (await checkedAgainst(described, checkpoint, progressDisplay(flags)));
       if (held) await this.warnAbout(flags, [...warningsOf(checkpoint), ...held.warnings]);
       const loaded = held?.loaded ?? described;
       if (flags.against !== undefined) {
@@ -260,7 +261,7 @@ function wayOf(source: string, { engine }: TestFlags): OtherWay | undefined {
   return kind && { engine, device: kind, compute: 'f32' };
 }
 
-/** What runs models is loaded here. */
+/** Loads the code that runs models. */
 async function tested(
   { family, document, model }: ModelFile,
   checkpoint: Checkpoint | undefined,
@@ -308,7 +309,7 @@ async function idsOf(
   return parseIds(await readText(file, IDS_READ), file, limitsOf(model));
 }
 
-/** In their own order, whatever order they are asked for in. */
+/** The checks to run, in the order of the table. */
 function checksFor({ only = [], 'cross-check': isCrossChecked, compute }: TestFlags): CheckName[] {
   const unasked = [
     ...(compute === 'f32' ? ['float16'] : []),

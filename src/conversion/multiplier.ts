@@ -1,4 +1,4 @@
-/** What multiplies matrices. */
+/** The backend of matrix products: an engine, or plain JavaScript. */
 import os from 'node:os';
 import { UserError } from '../errors.js';
 import type { MatrixProducts } from '../linalg/product.js';
@@ -6,11 +6,11 @@ import { plainProducts } from '../linalg/product.js';
 import type { EngineName } from '../runtime/engine.js';
 import type { EngineChoice } from '../runtime/select/devices.js';
 
-/** What computes the products of matrices, and its name for the report. */
+/** A backend of matrix products, and its name for the report. */
 export interface Multiplier {
   readonly products: MatrixProducts;
   readonly name: string;
-  /** That it takes beside the process. */
+  /** Memory that it takes on top of the process. */
   readonly bytes: number;
   close(): Promise<void>;
 }

@@ -1,4 +1,4 @@
-/** Whether an output can fit on its disk. */
+/** Refusal of output that does not fit on its disk. */
 import fs from 'node:fs';
 import path from 'node:path';
 import { UserError } from '../errors.js';

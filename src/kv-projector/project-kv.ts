@@ -143,7 +143,7 @@ async function project(checkpoint: Checkpoint, kv: Checkpoint, request: ProjectR
   } as const;
 }
 
-/** Results are one file, whatever it is called, but not by the name of another container. */
+/** Results are one file, whose name must not be that of another container. */
 function resultsPlace(name: string): OutputPlace {
   const isThere = fs.statSync(name, { throwIfNoEntry: false })?.isDirectory() ?? false;
   if (isThere || /[\\/]$/.test(name)) throw isFolder(name);

@@ -1,4 +1,4 @@
-/** The config that belongs to a checkpoint, and a checkpoint held against a config. */
+/** The config of a checkpoint, and the description that the checkpoint is compared with. */
 import fs from 'node:fs';
 import path from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
@@ -80,7 +80,7 @@ function configInside({ path: file, content }: Checkpoint): ConfigDocument | und
     new UserError('refused-file', `the config in ${file} ${what}`, {
       suggestion: 'name another with --config FILE',
     });
-  // What argparse made of a command line is a mapping too.
+  // Arguments parsed by argparse are a mapping too.
   const isArguments = isKind(value, 'opaque') && value.type === 'argparse.Namespace';
   const mapping = isArguments ? (value.state ?? null) : value;
   if (!isKind(mapping, 'dict')) throw refuse(`is no mapping, but of type ${typeName(mapping)}`);
@@ -118,7 +118,7 @@ async function validInside(checkpoint: Checkpoint): Promise<ModelFile | undefine
   }
 }
 
-/** What YAML 1.2 takes for a number, and the reader that most training scripts use for a text. */
+/** Numbers of YAML 1.2 that the YAML reader of most training scripts reads as text. */
 const NUMBER_WITHOUT_DOT = /^[-+]?\d+e[-+]?\d+$/i;
 
 /** A copy with numbers for texts such as `1e-5`. The data is small and shallow. */
@@ -137,12 +137,12 @@ function neighbourOf(checkpoint: string): string | undefined {
   return configIn(folder, isFolder ? [] : ownConfigNames(checkpoint));
 }
 
-/** What is odd about the file itself. */
+/** Warnings about the file itself. */
 export const warningsOf = ({ path: file, warnings }: Checkpoint): Problem[] =>
   warnings.map((message) => ({ severity: 'warning', file, message }));
 
 /**
- * A loaded config with what a checkpoint shows of who wrote it, so that one config is held against the same
+ * A loaded config with what a checkpoint shows of the program that wrote it, so that one config is compared with the same
  * model under the names of all who store it. To be called before anything is compared.
  */
 export function asStored<Loaded extends ModelFile>(loaded: Loaded, checkpoint: Checkpoint): Loaded {
@@ -174,7 +174,7 @@ function changedTo(
 ): Pick<ModelFile, 'document' | 'model'> | undefined {
   const parsed = family.schema.safeParse(withSettings(document, settings));
   if (!parsed.success) return undefined;
-  // What else the file says, of training for one, may follow when its model changes.
+  // Other sections of the file, such as training, may follow when its model changes.
   const isWrong = family.rules.some(
     ({ severity, reads, check }) =>
       severity === 'error' &&
@@ -204,7 +204,7 @@ function withSettings(document: unknown, settings: readonly Setting[]): unknown 
   return changed;
 }
 
-// A config, and the checkpoint with the weights of its model: named beside it, or in its place.
+// The checkpoint with the weights of a model: the one of --checkpoint, or the argument itself.
 
 interface CheckpointFlags {
   readonly checkpoint: string | undefined;
@@ -212,7 +212,7 @@ interface CheckpointFlags {
 }
 
 /**
- * The checkpoint that stands in the place of a config, open: it has its own.
+ * Opens the checkpoint that is named in place of a config.
  * @throws UserError when it is refused, or another is named too.
  */
 export function ownCheckpoint(config: string, flags: CheckpointFlags): Checkpoint | undefined {
@@ -223,7 +223,7 @@ export function ownCheckpoint(config: string, flags: CheckpointFlags): Checkpoin
   });
 }
 
-/** That of `--checkpoint`, open. */
+/** Opens the checkpoint of `--checkpoint`. */
 export const openedFor = (flags: CheckpointFlags): Checkpoint | undefined =>
   flags.checkpoint === undefined ? undefined : opened(flags.checkpoint, flags);
 

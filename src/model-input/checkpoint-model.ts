@@ -1,4 +1,4 @@
-/** A checkpoint as the answer to what a model is: its config, and whether its tensors agree. */
+/** A model loaded from a checkpoint: its config, and whether the tensors agree with it. */
 import type { LanguageModel } from '../architecture/layer.js';
 import { tensorsOf } from '../architecture/walk.js';
 import type { Checkpoint, CheckpointFormat } from '../checkpoint/checkpoint.js';
@@ -21,7 +21,7 @@ import type { ModelFile } from './model-file.js';
 import { modelOf } from './model-file.js';
 import { faultProblems } from './verify-checkpoint.js';
 
-/** What the index of a checkpoint says of the model that is loaded with it. */
+/** Facts of the checkpoint that a model was loaded from, by its index. */
 export interface CheckpointFound {
   readonly file: string;
   readonly format: CheckpointFormat;
@@ -43,12 +43,12 @@ export interface LoadedModel extends ModelFile {
 export interface ModelSource {
   /**
    * The model under overrides.
-   * @param options.isHeld Whether the tensors of a checkpoint are held against it.
+   * @param options.isChecked Whether to check the tensors of a checkpoint against the model.
    * @throws UserError with every problem that was found.
    */
   model(
     set: readonly string[] | undefined,
-    options?: { readonly isHeld?: boolean },
+    options?: { readonly isChecked?: boolean },
   ): Promise<LoadedModel>;
 }
 
@@ -74,10 +74,10 @@ export async function openCheckpointModel(
     const config = { file: document.file, origin };
     // Of what is open, only the index is used below.
     return {
-      model: async (set, { isHeld = true } = {}) => {
+      model: async (set, { isChecked = true } = {}) => {
         const described = asStored(await modelOf(document, { set }), checkpoint);
         const loaded = { ...described, file: path };
-        return isHeld ? held(checkpoint, config, loaded, open) : loaded;
+        return isChecked ? held(checkpoint, config, loaded, open) : loaded;
       },
     };
   } finally {

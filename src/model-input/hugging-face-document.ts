@@ -1,4 +1,4 @@
-/** A `config.json` of Hugging Face as a document of ours. */
+/** A Hugging Face `config.json` as a minimind document. */
 import { isDeepStrictEqual } from 'node:util';
 import { FAMILY_NAMES, isFamilyName, loadFamily } from '../architecture/families.js';
 import type { Family, KeyRemark } from '../architecture/family.js';
@@ -21,24 +21,24 @@ import { isRecord } from '../text/values.js';
 type Json = Readonly<Record<string, unknown>>;
 type Reader = NonNullable<Family['fromHuggingFace']>;
 
-/** The key by which such a file says of what kind its model is. */
+/** The key that names the kind of model. */
 const KIND = 'model_type';
 
-/** Keys that nearly every such file has, and no document of ours. */
+/** Keys that nearly every `config.json` has, and no minimind document. */
 const TELLING = ['architectures', 'num_hidden_layers', 'num_attention_heads', 'n_layer', 'n_head'];
 
-/** Keys of models of several kinds, under which the one that reads text stands. */
+/** Keys of multimodal configs that hold the text model. */
 const TEXT_PARTS = ['text_config', 'llm_config', 'language_config'] as const;
 
 const HOW_TO_ADD = 'docs/adding-a-model.md says how to describe another';
 
-/** Whether a document says of what kind its model is as Hugging Face does, and has no model of ours. */
+/** Whether a document has a `model_type`, and no `model` section. */
 export const isHuggingFace = ({ value }: ConfigDocument): boolean =>
   Object.hasOwn(value, KIND) && !isRecord(value.model);
 
 /**
- * The document that a `config.json` comes to; any other as it is. Problems with its values are told where
- * the values stand that they come from.
+ * Translates a `config.json`; returns any other document as it is. Problems point to the value in the `config.json`
+ * that they come from.
  * @throws UserError when no family is known for its kind of model, or it has none.
  */
 export async function asOurDocument(document: ConfigDocument): Promise<ConfigDocument> {
@@ -66,7 +66,7 @@ export async function asOurDocument(document: ConfigDocument): Promise<ConfigDoc
   );
 }
 
-/** How a `config.json` says that its weights are stored; nothing of any other document. */
+/** The quantization of a `config.json`; empty for any other document. */
 export const quantizationOf = (document: ConfigDocument): QuantizationReading =>
   isHuggingFace(document) ? readQuantization(document.value) : { doubts: [] };
 
@@ -254,10 +254,10 @@ function refusal(
 
 // ── Where values come from ───────────────────────────────────────────────────────────────────────
 
-/** Beyond so many keys a file is no config, and its keys are not tried one by one. */
+/** A file with more keys is not a config; its keys are not tried one by one. */
 const MOST_TRIED = 200;
 
-/** Where `config` has what each key stands for; its own keys stand for themselves. */
+/** The path in `config` that each setting comes from; its own keys map to themselves. */
 function originsOf(
   config: Json,
   settings: Json,

@@ -1,4 +1,4 @@
-/** Telling a checkpoint from a config, by what the path leads to. Loads nothing, so that configs stay quick. */
+/** Config or checkpoint, by what the path leads to; and the file of a preset, by its name. */
 import fs from 'node:fs';
 import path from 'node:path';
 import { FAMILY_NAMES, loadFamily } from '../architecture/families.js';
@@ -63,7 +63,7 @@ function beginsAsCheckpoint(path: string): boolean {
   return BEGINNINGS.some((isOne) => isOne(head));
 }
 
-/** The commented file of a preset, as it stands in the package's configs folder. */
+/** The commented file of a preset in the package's configs folder. */
 export interface PresetFile {
   /** `hybrid/recommended`. */
   readonly preset: string;
@@ -99,7 +99,7 @@ export async function readPresetFile(root: string, name: string): Promise<Preset
   return { preset: full(only), family: only.family, text: withLocalSchema(text, only.family) };
 }
 
-/** In the package the schema stands in docs; a user's own file has it beside itself. */
+/** In the package the schema is in docs; a user's own file has it in the same folder. */
 function withLocalSchema(text: string, family: string): string {
   return text.replace(/^(# yaml-language-server: \$schema=).*$/m, `$1./${family}.schema.json`);
 }

@@ -1,6 +1,5 @@
 /**
- * A config file and the family that it speaks of, joined: what every command that takes a FILE starts
- * with.
+ * A config file joined with its family: the first step of every command that takes a FILE.
  */
 import {
   DEFAULT_FAMILY,
@@ -127,7 +126,7 @@ async function familyOf(document: ConfigDocument): Promise<{ family: Family; pro
     typeof section === 'object' && section !== null && Object.hasOwn(section, 'family')
       ? (section as Record<string, unknown>).family
       : DEFAULT_FAMILY;
-  // Undefined when it is an alias of nothing, which the reading of the file has told already.
+  // Undefined for an alias without an anchor, which the reader of the file reports.
   if (named === undefined) return { family: await loadFamily(DEFAULT_FAMILY) };
   if (isFamilyName(named)) return { family: await loadFamily(named) };
   const close = typeof named === 'string' ? nearest(named, FAMILY_NAMES) : undefined;

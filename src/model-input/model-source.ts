@@ -1,4 +1,4 @@
-/** Whatever a command takes for a model: a config, standard input, a checkpoint with its config. */
+/** Models from configs, standard input and checkpoints: one, several, or several under a sweep of `--set`. */
 import type { Sweep, SweepPoint } from '../config/sweep.js';
 import { sweepOf } from '../config/sweep.js';
 import type { Problem } from '../errors.js';
@@ -28,15 +28,15 @@ export async function openModelSource(path: string, flags: CheckpointFlags): Pro
   );
 }
 
-/** What came of several files. */
+/** The files that loaded, and the errors of the others. */
 export interface LoadedFiles<Loaded> {
   readonly loaded: readonly Loaded[];
-  /** What is wrong with the others, all of it; undefined when there are none. */
+  /** All problems of the files that did not load; undefined when there are none. */
   readonly error: UserError | undefined;
 }
 
 /**
- * Loads every file, so that the mistakes of all of them are told at once.
+ * Loads every file, and reports the mistakes of all of them at once.
  * @throws UserError when standard input is asked for twice.
  */
 export async function loadAllFiles<Loaded>(
@@ -72,7 +72,7 @@ function joined(
   for (const { source, error } of failures) {
     for (const problem of problemsOf(error, source)) told.set(JSON.stringify(problem), problem);
   }
-  // What the system refuses is told as such, whatever else is wrong.
+  // A system error decides the exit code.
   const system = failures.find(({ error }) => error.code === 'system');
   return new UserError(
     system ? 'system' : 'invalid-config',
@@ -97,7 +97,7 @@ export interface LoadedCandidate {
 
 interface CandidateFlags extends CheckpointFlags {
   readonly set?: readonly string[] | undefined;
-  /** Whether the lists go together, and not in every combination. */
+  /** Whether to take the lists in step instead of in every combination. */
   readonly zip?: boolean | undefined;
 }
 
@@ -146,8 +146,8 @@ async function candidateOf(
   { set, chosen }: SweepPoint,
 ): Promise<LoadedCandidate> {
   try {
-    // Of a checkpoint, the tensors are those of one choice at most: none is held against them.
-    const loaded = await source.model(set, { isHeld: chosen.length === 0 });
+    // The tensors of a checkpoint match one choice at most, so no choice is checked against them.
+    const loaded = await source.model(set, { isChecked: chosen.length === 0 });
     return { file, chosen, loaded, problems: loaded.warnings };
   } catch (error) {
     if (!(error instanceof UserError) || chosen.length === 0) throw error;

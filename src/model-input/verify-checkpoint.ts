@@ -133,7 +133,7 @@ function refuseFaults(
  * A described model as the checkpoint that its weights are from stores it.
  * @throws UserError when the two do not fit.
  */
-export async function heldAgainst(
+export async function checkedAgainst(
   described: ModelFile,
   checkpoint: Checkpoint,
   display: ProgressDisplay,

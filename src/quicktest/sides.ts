@@ -9,7 +9,7 @@ import { findConfig, warningsOf } from '../model-input/checkpoint-config.js';
 import { configPath, hasWeights, isCheckpointPath } from '../model-input/locate.js';
 import type { ModelFile } from '../model-input/model-file.js';
 import { loadModelFile, modelOf } from '../model-input/model-file.js';
-import { heldAgainst } from '../model-input/verify-checkpoint.js';
+import { checkedAgainst } from '../model-input/verify-checkpoint.js';
 import type { ProgressDisplay } from '../progress-display.js';
 import { checkpointWeights } from '../runtime/weights/checkpoint-weights.js';
 import {
@@ -31,8 +31,8 @@ export interface OpenedSide extends Side {
 }
 
 /**
- * What a model is compared with, of a checkpoint or of a config. A checkpoint without a config is of the model
- * itself. A config has random weights, unless the model has a checkpoint's, and one stands beside the config.
+ * Opens the model to compare with, from a checkpoint or a config. A checkpoint without a config is of the model
+ * itself. A config has random weights, unless the model has a checkpoint's and a checkpoint is next to the config.
  * @throws UserError when it cannot be read, or does not fit its config. Nothing stays open then.
  */
 export async function openSide(
@@ -68,7 +68,7 @@ export async function checkpointSide(
   try {
     const config = named ? undefined : await findConfig(checkpoint, undefined);
     const described = named ?? (config ? await modelOf(config.document) : otherwise);
-    const held = await heldAgainst(described, checkpoint, display);
+    const held = await checkedAgainst(described, checkpoint, display);
     const warnings = [
       ...(described === otherwise ? [] : described.warnings),
       ...warningsOf(checkpoint),

@@ -47,7 +47,7 @@ export function saidText(said: Said): string {
   return [said.dtype, shape].filter(Boolean).join(' ');
 }
 
-/** What to do about faults, in a sentence. */
+/** A suggestion in a sentence. */
 export function adviceText(suggestion: Suggestion): string {
   if (suggestion.kind === 'rename') {
     return `every name begins with ${JSON.stringify(suggestion.prefix)}, which is none of the model’s: take it off.`;

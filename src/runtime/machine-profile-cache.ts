@@ -25,12 +25,12 @@ import type { EngineWish } from './select/devices.js';
 export interface ProfileWish extends EngineWish {
   /** Where it is stored; in the user's cache when undefined. */
   readonly file: string | undefined;
-  /** Whether to measure although there is one. */
+  /** Whether to measure even if a profile is stored. */
   readonly remeasure: boolean;
   readonly display: ProgressDisplay;
 }
 
-/** What is known of the machine from outside this program. */
+/** Facts of the machine from outside this program. */
 interface Surroundings {
   readonly measure: (
     wish: EngineWish,
@@ -78,10 +78,10 @@ export async function machineProfile(
   }
 }
 
-/** Of each core: above it what is measured is not all that the machine can do. */
+/** Load per core above which a measurement is below what the machine can do. */
 const BUSY_LOAD = 0.5;
 
-/** What a user must know of the load when the machine was measured, and of that now. */
+/** Warnings about the load at the time of the measurement, and about the load now. */
 function loadTexts(then: number | null, now: number | null): string[] {
   const isBusy = (load: number | null): load is number => load !== null && load > BUSY_LOAD;
   return [
@@ -162,7 +162,7 @@ async function storedProfile(
 const isMissing = ({ cause }: UserError): boolean =>
   cause instanceof Error && 'code' in cause && cause.code === 'ENOENT';
 
-/** What the speed depends on, without loading an engine. */
+/** The circumstances that the speed depends on, without loading an engine. */
 async function circumstancesOf({
   engine,
   device,

@@ -1,12 +1,12 @@
 /**
  * Characters that a terminal obeys, or that a reader cannot see: controls (C0, DEL, C1), line and
- * paragraph separators, lone surrogates, and whatever Unicode says is drawn as nothing (zero-width and
+ * paragraph separators, lone surrogates, and all that Unicode draws as nothing (zero-width and
  * bidirectional controls, fillers, tags), except the two selectors that choose an emoji's form.
  */
 const UNPRINTABLE =
   /(?![\ufe0e\ufe0f])[\p{Cc}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\ufff9-\ufffb]/gu;
 
-/** The same but line breaks, of which a long JSON text has so many that finding them takes its toll. */
+/** The same without line breaks: a long JSON text has many, and matching them is slow. */
 const UNPRINTABLE_IN_LINE = new RegExp(`(?!\\n)${UNPRINTABLE.source}`, UNPRINTABLE.flags);
 
 const SHORT_ESCAPES: ReadonlyMap<string, string> = new Map([
@@ -26,7 +26,7 @@ export function printable(text: string): string {
 
 /**
  * A JSON text with the same characters written as JSON's own `\uXXXX`, so that it parses to the same
- * value. Line breaks stay: in JSON they stand only between values.
+ * value. Line breaks stay: JSON has them only between values.
  */
 export function printableJson(json: string): string {
   return json.replace(UNPRINTABLE_IN_LINE, (character) => toUtf16(character));

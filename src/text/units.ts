@@ -29,7 +29,7 @@ export function formatShare(part: number | bigint, whole: number | bigint): stri
   return `${decimal(BigInt(part) * 100n, BigInt(whole), 1)}%`;
 }
 
-/** From this ratio on a change is told as one: nobody reads +1463.2%, and −100.0% would be nothing left. */
+/** From this ratio on a change is shown as a factor: +1463.2% is hard to read, and −100.0% would mean zero. */
 const LARGE_CHANGE = 10n;
 
 /**
@@ -149,7 +149,7 @@ export function significant(value: number): string {
 
 // Shares that are no quotients of integers, and other real numbers.
 
-/** From such a share on, so many decimals of per cent: small shares must not look like none. */
+/** Decimals of a percentage, by the size of the share: small shares must not look like zero. */
 const DECIMALS = [
   { from: 0.1, digits: 1 },
   { from: 0.001, digits: 2 },

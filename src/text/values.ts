@@ -1,6 +1,6 @@
-/** Small questions about values, asked in many folders. */
+/** Helpers for values that many folders need. */
 
-/** Whether `value` is an object with named entries: no list, no null. */
+/** Whether `value` is an object with named entries, and not a list or null. */
 export const isRecord = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
