@@ -1,5 +1,4 @@
 /** What a config may say beside its model: how it is trained. The same for all families. */
-
 import * as z from 'zod';
 import type { TrainingHints } from './family.js';
 

@@ -5,7 +5,6 @@
  * Attention scores and scan states are those of the plain implementations; fused kernels, and selective
  * recomputation, do without them. Of GPUs that share layers, and of pipeline stages, each keeps its part.
  */
-
 import { COMPONENTS, type LanguageModel, type Layer } from '../architecture/layer.js';
 import { remembered } from '../architecture/memoize.js';
 import { outputWidth } from '../architecture/walk.js';

@@ -1,5 +1,6 @@
 /** What a checkpoint holds, as plain data: what `inspect` prints as JSON, and what its report is made of. */
 import type { Shape, StoredDtype } from '../tensor/dtype.js';
+import { sumOf } from '../text/values.js';
 import type { Checkpoint } from './checkpoint.js';
 import type { CheckpointFormat } from './formats.js';
 import { FORMATS } from './formats.js';
@@ -269,4 +270,4 @@ function dtypesOf(tensors: readonly StoredTensor[]): DtypeTotals[] {
 }
 
 const sum = <Key extends string>(items: readonly Readonly<Record<Key, number>>[], key: Key) =>
-  items.reduce((total, item) => total + item[key], 0);
+  sumOf(items, (item) => item[key]);

@@ -1,22 +1,19 @@
 import { Command } from '@oclif/core/command';
+import type * as Interfaces from '@oclif/core/interfaces';
 import type { Problem } from '../errors.js';
 import { refuseModelFile } from '../files/inputs.js';
-import { printable } from '../report/kit/cells.js';
 import type { Format, Report } from '../report/kit/report.js';
-import { jsonPieces } from '../report/render/render.js';
+import { jsonPieces, printable } from '../text/escape.js';
+import type { ParsedFlags } from './flags.js';
 import { baseFlags } from './flags.js';
 import { isStdout, writeStdout, writeText } from './output.js';
 import { renderOptions } from './terminal.js';
 
-/** What `baseFlags` parse to. */
-export interface OutputFlags {
-  readonly format: Format;
-  readonly json: boolean | undefined;
-  readonly output: string | undefined;
-  readonly force: boolean;
-  readonly quiet: boolean;
-  readonly 'no-color': boolean;
-}
+export type OutputFlags = Interfaces.InferredFlags<typeof baseFlags>;
+
+/** The values that a command's flags parse to. */
+export type FlagsOf<Class extends { readonly flags: object }> = OutputFlags &
+  ParsedFlags<Class['flags']>;
 
 /** The format that the user asked for; `--json` is short for one. */
 export const formatOf = ({ json, format }: Pick<OutputFlags, 'json' | 'format'>): Format =>

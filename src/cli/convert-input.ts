@@ -1,5 +1,4 @@
 /** What a conversion starts from, and the configs before and after. */
-
 import { isDeepStrictEqual } from 'node:util';
 import type { Ignored, ModelChange, Setting } from '../architecture/family.js';
 import type { LanguageModel } from '../architecture/layer.js';
@@ -10,12 +9,21 @@ import { formatPath, isMapping, splitDotted, valueAt } from '../config/path.js';
 import { documentText } from '../config/write.js';
 import { type Problem, UserError } from '../errors.js';
 import type { ConfigFormat } from '../files/config-names.js';
+import {
+  asStored,
+  type ConfigOrigin,
+  descriptionOf,
+  findConfig,
+} from '../model-input/checkpoint-config.js';
+import {
+  asOurDocument,
+  changedHuggingFace,
+  isHuggingFace,
+} from '../model-input/hugging-face-document.js';
+import { type ModelFile, modelOf, overridden, readConfig } from '../model-input/model-file.js';
+import { faultText } from '../reconcile/fault-text.js';
 import { type Reconciliation, reconcile } from '../reconcile/reconcile.js';
-import { faultText } from '../report/verify.js';
 import type { EncodableDtype } from '../tensor/encode.js';
-import { asStored, type ConfigOrigin, descriptionOf, findConfig } from './checkpoint-config.js';
-import { asOurDocument, changedHuggingFace, isHuggingFace } from './hugging-face.js';
-import { type ModelFile, modelOf, overridden, readConfig } from './model-file.js';
 
 /** A config that a checkpoint was held against, and fits. */
 export interface SourceConfig extends ModelFile {

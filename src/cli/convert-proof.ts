@@ -1,11 +1,12 @@
 /** The proof of a conversion: the input and the output, run on the same tokens. */
 import type { Checkpoint } from '../checkpoint/checkpoint.js';
 import { UserError } from '../errors.js';
+import type { ModelFile } from '../model-input/model-file.js';
+import type { OpenedSide } from '../quicktest/sides.js';
 import type { ConvertResult, Proof } from '../report/convert/convert-result.js';
 import type { DeviceChoice, EngineChoice } from '../runtime/select/devices.js';
 import type { EncodableDtype } from '../tensor/encode.js';
-import { checkpointSide, compareSides, type OpenedSide } from './against.js';
-import type { ModelFile } from './model-file.js';
+import { progressDisplay } from './progress.js';
 
 /** Of the flags of a conversion. */
 export interface ProofFlags {
@@ -34,18 +35,20 @@ export async function proofOf(
   flags: ProofFlags,
 ): Promise<Proof> {
   const isExact = keepsValues(result, flags);
+  const { checkpointSide, compareSides } = await import('../quicktest/sides.js');
+  const display = progressDisplay(flags);
   let output: OpenedSide | undefined;
   try {
-    output = await checkpointSide(result.output.path, source, flags);
-    const { context, seed, engine, device = 'auto', threads, quiet } = flags;
-    const wishes = { context, seed, engine, device, compute: 'f32', threads, quiet } as const;
+    output = await checkpointSide(result.output.path, source, display);
+    const { context, seed, engine, device = 'auto', threads } = flags;
+    const wishes = { context, seed, engine, device, compute: 'f32', threads } as const;
     const own = { loaded: source, checkpoint: input };
-    const against = await compareSides(own, output, {
-      ...wishes,
-      ids: undefined,
-      full: false,
-      otherWay: undefined,
-    });
+    const against = await compareSides(
+      own,
+      output,
+      { ...wishes, ids: undefined, full: false, otherWay: undefined },
+      display,
+    );
     const isSame = against.partsAt === null;
     return {
       verdict: isSame ? 'same' : isExact ? 'failed' : 'differs',

@@ -11,6 +11,7 @@ import { type Executed, execute, makeTables } from '../conversion/execute.js';
 import { stepOf } from '../conversion/left-out.js';
 import type { MadeTable, Scratch } from '../conversion/make-tables.js';
 import { type MemoryPlan, planMemory } from '../conversion/memory.js';
+import type { Multiplier } from '../conversion/multiplier.js';
 import {
   type Companions,
   type OutputFile,
@@ -26,15 +27,14 @@ import { findSrteTables } from '../conversion/srte-tables.js';
 import { configWith, writableOf } from '../conversion/torch-config.js';
 import { UserError } from '../errors.js';
 import { CONFIG_FILES, type ConfigFormat, configIn, ownConfigName } from '../files/config-names.js';
+import { refuseFullDisk } from '../files/disk-space.js';
 import { isSameFile } from '../files/names.js';
 import { checkReplaceable, findOutputPlace } from '../files/output-place.js';
 import { explained } from '../files/refusals.js';
 import { Staging } from '../files/staging.js';
-import { formatBytes } from '../report/kit/units.js';
+import { formatBytes } from '../text/units.js';
 import type { PlanFlags, Planning, Subject } from './convert-plan.js';
 import { scratchAt, temporaryScratch } from './convert-scratch.js';
-import { refuseFullDisk } from './convert-space.js';
-import type { Multiplier } from './multiplier.js';
 import { CLEAR_LINE } from './progress.js';
 
 export interface RunFlags extends PlanFlags {

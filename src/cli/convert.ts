@@ -2,11 +2,14 @@
 import os from 'node:os';
 import type { Checkpoint } from '../checkpoint/checkpoint.js';
 import type { DialectName } from '../conversion/dialects.js';
+import { multiplierFor, PLAIN } from '../conversion/multiplier.js';
 import { type Container, outputPlace, refuseOverlap } from '../conversion/places.js';
 import type { SrtePlan } from '../conversion/plan.js';
 import type { Extension, LayoutName, Merge, Tie } from '../conversion/request.js';
 import { type Problem, UserError } from '../errors.js';
 import { lowRankMultiplications } from '../linalg/low-rank.js';
+import type { ModelFile } from '../model-input/model-file.js';
+import type { Progress } from '../progress-display.js';
 import type { ConvertResult } from '../report/convert/convert-result.js';
 import type { DeviceChoice, EngineChoice } from '../runtime/select/devices.js';
 import type { EncodableDtype } from '../tensor/encode.js';
@@ -14,9 +17,7 @@ import { conversionOf } from './convert-plan.js';
 import { proofOf } from './convert-proof.js';
 import { resultOf } from './convert-result.js';
 import { convert, preview, type RunFlags, type Step } from './convert-run.js';
-import type { ModelFile } from './model-file.js';
-import { multiplierFor, PLAIN } from './multiplier.js';
-import { type Progress, progress } from './progress.js';
+import { progress } from './progress.js';
 
 /** As the command parses them. */
 export interface ConvertFlags {

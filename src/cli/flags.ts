@@ -1,6 +1,7 @@
 /** Flags that mean the same in every command. */
 import os from 'node:os';
 import * as Flags from '@oclif/core/flags';
+import type * as Interfaces from '@oclif/core/interfaces';
 import { nearest } from '../config/nearest.js';
 import { quote } from '../config/quote.js';
 import { lacksUnit, parseLimit, parseRounded } from '../config/units.js';
@@ -29,6 +30,9 @@ export const ENGINE_CHOICES = Object.keys({
 } satisfies Record<EngineChoice, true>) as EngineChoice[];
 
 const COMPUTES = Object.keys({ f32: true, f16: true } satisfies Record<Compute, true>) as Compute[];
+
+/** The values that flags parse to. */
+export type ParsedFlags<F> = Omit<Interfaces.InferredFlags<F>, 'json'>;
 
 /** `--format`, of which the first is the default. */
 export const formatFlag = (options: readonly [Format, ...Format[]]) =>
@@ -77,7 +81,7 @@ export const stateDict = Flags.string({
   description: 'the dict of a PyTorch file that holds the tensors, when there are several',
 });
 
-/** What goes with a model that is a config, or a checkpoint with its config. */
+/** Flags of a model that is a config, or a checkpoint with its config. */
 export const modelFlags = {
   set,
   config: Flags.string({
@@ -332,7 +336,7 @@ function unreadable(flag: string, text: string, what: string, suggestion: string
   throw new UserError('usage', `--${flag}: ${quote(text)} ${what}`, { suggestion });
 }
 
-/** What budgets are for: sizes and types of inference and training. */
+/** Sizes and types of inference and training, for budgets. */
 export const settingFlags = {
   batch: count({ description: 'sequences at a time [default: 1; in training as in the file]' }),
   context: count({ description: 'tokens of a sequence [default: as in the file, or 2048]' }),

@@ -1,11 +1,11 @@
 import { stripVTControlCharacters } from 'node:util';
-import { printable } from '../report/kit/cells.js';
 import type { PlotBlock } from '../report/kit/report.js';
 import { render } from '../report/render/render.js';
-import { steps } from './steps.js';
+import { printable } from '../text/escape.js';
+import { steps } from './progress.js';
 import { renderOptions } from './terminal.js';
 
-/** How a long computation goes, told on stderr. */
+/** Progress of a long computation on stderr. */
 export interface LivePlot {
   /** @param plot Null where there is nothing to draw yet. @param status How far it is, in one line. */
   readonly show: (plot: PlotBlock | null, status: string) => Promise<void>;

@@ -136,7 +136,7 @@ async function fail(error: unknown, argv: readonly string[]): Promise<void> {
   process.exitCode = ERROR_CODES[known ? error.code : 'bug'].exitCode;
   const { errorJson, errorText } = await import('../report/kit/problems.js');
   if (wantsJson(argv)) {
-    const { toJson } = await import('../report/render/render.js');
+    const { toJson } = await import('../text/escape.js');
     const said = known ? error : new UserError('bug', String(error));
     process.stdout.write(toJson(errorJson(said)));
   }

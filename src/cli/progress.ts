@@ -1,12 +1,7 @@
-import { formatBytes, formatDuration, formatShare } from '../report/kit/units.js';
-
-/** What takes its time, told on stderr. */
-export interface Progress {
-  /** So many more are done. */
-  readonly add: (more: number) => void;
-  /** Takes the line away. Safe to call again. */
-  readonly end: () => void;
-}
+/** Progress of long tasks on stderr. */
+import type { Progress, ProgressDisplay, Steps } from '../progress-display.js';
+import { printable } from '../text/escape.js';
+import { formatBytes, formatDuration, formatShare } from '../text/units.js';
 
 interface Surroundings {
   readonly stream: Pick<NodeJS.WriteStream, 'isTTY' | 'columns' | 'write'>;
@@ -22,8 +17,8 @@ const LOG_PERIOD = 10_000;
 /**
  * Shows how far a task is that takes over a second: on a terminal as one line that changes and goes away
  * at the end, else as a line every ten seconds, with `--quiet` not at all.
- * @param label What is being done: `hashing`.
- * @param total When so many are done the task is.
+ * @param label `hashing`.
+ * @param total Units of the whole task.
  * @param format How to say how many: bytes, unless something else is counted.
  */
 export function progress(
@@ -65,7 +60,7 @@ export function progress(
 }
 
 const CLEAR_TO_THE_END = '\x1b[K';
-/** Takes away what stands in a terminal's line. */
+/** Clears the line of a terminal. */
 export const CLEAR_LINE = `\r${CLEAR_TO_THE_END}`;
 
 interface Count {
@@ -82,3 +77,61 @@ function progressText(label: string, { done, total, format }: Count, seconds: nu
     ...(rate > 0 ? [`${formatDuration(Math.max(0, total - done) / rate)} left`] : []),
   ].join(', ');
 }
+
+interface StepSurroundings {
+  readonly stream: Pick<NodeJS.WriteStream, 'isTTY' | 'columns' | 'write'>;
+  /** Calls back time and again, until what it returns is called. */
+  readonly every: (milliseconds: number, call: () => void) => () => void;
+}
+
+function every(milliseconds: number, call: () => void): () => void {
+  const timer = setInterval(call, milliseconds);
+  // It must not keep the process from ending.
+  timer.unref();
+  return () => clearInterval(timer);
+}
+
+/**
+ * Shows the step in hand of a task that takes over a second: on a terminal as one line that changes and goes
+ * away at the end, else as a line every ten seconds, with `--quiet` not at all.
+ */
+export function steps(
+  { quiet }: { readonly quiet: boolean },
+  { stream, every: repeat }: StepSurroundings = { stream: process.stderr, every },
+): Steps {
+  if (quiet) return { doing: () => {}, say: () => {}, end: () => {} };
+  let current = '';
+  let isShown = false;
+  const show = () => {
+    if (!stream.isTTY) {
+      stream.write(`${current} …\n`);
+      return;
+    }
+    if (!isShown) process.once('exit', end);
+    isShown = true;
+    stream.write(`\r${`${current} …`.slice(0, (stream.columns || 80) - 1)}${CLEAR_TO_THE_END}`);
+  };
+  const stop = repeat(stream.isTTY ? PATIENCE : LOG_PERIOD, show);
+  const end = () => {
+    stop();
+    process.removeListener('exit', end);
+    if (isShown) stream.write(`\r${CLEAR_TO_THE_END}`);
+    isShown = false;
+  };
+  const doing = (text: string) => {
+    current = text;
+    if (isShown) show();
+  };
+  const say = (text: string) => {
+    const line = `${printable(text)}\n`;
+    stream.write(isShown ? `\r${CLEAR_TO_THE_END}${line}` : line);
+    if (isShown) show();
+  };
+  return { doing, say, end };
+}
+
+/** The display for use cases, on stderr. */
+export const progressDisplay = (flags: { readonly quiet: boolean }): ProgressDisplay => ({
+  bytes: (label, total) => progress(flags, label, total),
+  steps: () => steps(flags),
+});

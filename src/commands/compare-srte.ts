@@ -4,7 +4,7 @@ import { hybrid } from '../architecture/models/hybrid.js';
 import { compareSrte, PUBLISHED_RANKS } from '../budget/srte.js';
 import { BaseCommand } from '../cli/base-command.js';
 import { counts, dtype, set } from '../cli/flags.js';
-import { documentOf, loadModelFile } from '../cli/model-file.js';
+import { documentOf, loadModelFile } from '../model-input/model-file.js';
 import { srteReport } from '../report/compare/compare-srte.js';
 
 export default class CompareSrte extends BaseCommand {

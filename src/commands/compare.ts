@@ -1,14 +1,14 @@
 import * as Args from '@oclif/core/args';
 import * as Flags from '@oclif/core/flags';
 import { OPTIMIZER_NAMES } from '../budget/training.js';
-import { BaseCommand, formatOf } from '../cli/base-command.js';
+import { BaseCommand, type FlagsOf, formatOf } from '../cli/base-command.js';
 import { names, setOf, settingFlags, stateDict } from '../cli/flags.js';
-import { loadCandidates } from '../cli/load-candidates.js';
 import { progress } from '../cli/progress.js';
 import { COLUMN_NAMES } from '../comparison/columns.js';
 import { compareModels, warningsOf } from '../comparison/compare.js';
+import { loadCandidates } from '../model-input/model-source.js';
 import { compareReport } from '../report/compare/compare.js';
-import { formatInteger } from '../report/kit/units.js';
+import { formatInteger } from '../text/units.js';
 
 export default class Compare extends BaseCommand {
   static override summary = 'Set models side by side, and mark in what they differ.';
@@ -84,13 +84,8 @@ export default class Compare extends BaseCommand {
 }
 
 /** The tokenizers' library is loaded when one is given. */
-async function textsOf({ tokenizer, text }: TextFlags) {
+async function textsOf({ tokenizer, text }: FlagsOf<typeof Compare>) {
   if (tokenizer === undefined || text === undefined) return undefined;
   const { measureText } = await import('../tokenizer/measure.js');
   return measureText(tokenizer, text);
-}
-
-interface TextFlags {
-  readonly tokenizer: readonly string[] | undefined;
-  readonly text: string | undefined;
 }

@@ -3,7 +3,7 @@ import type { Command } from '@oclif/core/command';
 import { BaseCommand, formatOf } from '../cli/base-command.js';
 import { type CompletedCommand, completionScript, SHELLS, type Shell } from '../cli/completion.js';
 import { baseFlags, formatFlag } from '../cli/flags.js';
-import { toJson } from '../report/render/render.js';
+import { toJson } from '../text/escape.js';
 
 export default class Completion extends BaseCommand {
   static override summary = 'Print a completion script for bash, zsh or fish.';

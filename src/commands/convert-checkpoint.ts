@@ -2,7 +2,6 @@ import * as Args from '@oclif/core/args';
 import * as Flags from '@oclif/core/flags';
 import { openCheckpoint } from '../checkpoint/open.js';
 import { BaseCommand, formatOf } from '../cli/base-command.js';
-import { warningsOf } from '../cli/checkpoint-config.js';
 import {
   bytesLimit,
   count,
@@ -17,10 +16,11 @@ import type { DialectName } from '../conversion/dialects.js';
 import type { Container } from '../conversion/places.js';
 import type { Extension, LayoutName, Merge, Tie } from '../conversion/request.js';
 import { UserError } from '../errors.js';
+import { warningsOf } from '../model-input/checkpoint-config.js';
 import { convertReport, exceedsBound } from '../report/convert/convert.js';
 import type { Proof } from '../report/convert/convert-result.js';
-import { percentText } from '../report/kit/units.js';
 import type { EncodableDtype } from '../tensor/encode.js';
+import { percentText } from '../text/units.js';
 
 // As the files of conversion have them, which are loaded only when something is converted.
 const LAYOUTS = ['shared', 'low-rank', 'sincos', 'per-layer'] as const satisfies LayoutName[];

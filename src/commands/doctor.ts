@@ -1,9 +1,9 @@
 import { execFile } from 'node:child_process';
 import os from 'node:os';
 import * as Flags from '@oclif/core/flags';
-import { BaseCommand } from '../cli/base-command.js';
+import { BaseCommand, type FlagsOf } from '../cli/base-command.js';
 import { threads as threadsFlag } from '../cli/flags.js';
-import { steps } from '../cli/steps.js';
+import { steps } from '../cli/progress.js';
 import { doctorReport } from '../report/doctor.js';
 import type { AdapterSurvey } from '../runtime/adapters/adapters.js';
 import type { CandidateName } from '../runtime/select/candidates.js';
@@ -63,7 +63,7 @@ export default class Doctor extends BaseCommand {
   }
 }
 
-async function surveyGraphics(flags: { readonly quiet: boolean }): Promise<AdapterSurvey> {
+async function surveyGraphics(flags: FlagsOf<typeof Doctor>): Promise<AdapterSurvey> {
   const { surveyAdapters } = await import('../runtime/adapters/adapters.js');
   const shown = steps(flags);
   shown.doing('looking for graphics adapters');
@@ -74,10 +74,7 @@ async function surveyGraphics(flags: { readonly quiet: boolean }): Promise<Adapt
   }
 }
 
-async function survey(
-  flags: { readonly only: CandidateName | undefined; readonly quiet: boolean },
-  threads: number,
-): Promise<SurveyEntry[]> {
+async function survey(flags: FlagsOf<typeof Doctor>, threads: number): Promise<SurveyEntry[]> {
   const { surveyEngine, surveyEngines } = await import('../runtime/select/survey.js');
   if (flags.only) return [await surveyEngine(flags.only, threads)];
   const shown = steps(flags);

@@ -1,15 +1,19 @@
 import * as Args from '@oclif/core/args';
 import * as Flags from '@oclif/core/flags';
 import type { Checkpoint } from '../checkpoint/checkpoint.js';
-import { BaseCommand, type OutputFlags } from '../cli/base-command.js';
-import { configOf, warningsOf } from '../cli/checkpoint-config.js';
-import { heldAgainst } from '../cli/checkpoint-faults.js';
-import { writeExport } from '../cli/export-files.js';
+import { BaseCommand, type FlagsOf } from '../cli/base-command.js';
 import { seed, set, stateDict } from '../cli/flags.js';
-import { openedFor, ownCheckpoint } from '../cli/model-checkpoint.js';
-import { loadModelFile, type ModelFile, modelOf } from '../cli/model-file.js';
+import { progressDisplay } from '../cli/progress.js';
 import { UserError } from '../errors.js';
 import { refuseUnwritable } from '../files/write-whole.js';
+import {
+  configOf,
+  openedFor,
+  ownCheckpoint,
+  warningsOf,
+} from '../model-input/checkpoint-config.js';
+import { loadModelFile, type ModelFile, modelOf } from '../model-input/model-file.js';
+import { checkedAgainst } from '../model-input/verify-checkpoint.js';
 import { exportReport } from '../report/export.js';
 
 export default class Export extends BaseCommand {
@@ -82,7 +86,8 @@ export default class Export extends BaseCommand {
     const checkpoint = own ?? openedFor(flags);
     try {
       if (!checkpoint && !flags.random) throw hasNoWeights(described.file);
-      const held = checkpoint && (await heldAgainst(described, checkpoint, flags));
+      const held =
+        checkpoint && (await checkedAgainst(described, checkpoint, progressDisplay(flags)));
       if (held) await this.warnAbout(flags, [...warningsOf(checkpoint), ...held.warnings]);
       const loaded = held?.loaded ?? described;
       const result = {
@@ -101,12 +106,13 @@ export default class Export extends BaseCommand {
     }
   }
 
-  /** What makes graphs is loaded here. */
+  /** Loads the code that makes graphs. */
   async #written(
     { family, document, model }: ModelFile,
     checkpoint: Checkpoint | undefined,
     flags: ExportFlags,
   ) {
+    const { writeExport } = await import('../runtime/export-files.js');
     const { planExport } = await import('../runtime/onnx/export.js');
     const { checkpointWeights } = await import('../runtime/weights/checkpoint-weights.js');
     const { randomWeights } = await import('../runtime/weights/random-weights.js');
@@ -117,7 +123,8 @@ export default class Export extends BaseCommand {
       ['family', family.name],
       ['config', JSON.stringify(document)],
     ]);
-    return writeExport(flags, (name) =>
+    const display = progressDisplay(flags);
+    return writeExport({ ...flags, display }, (name) =>
       planExport(model, weights, {
         name,
         external: flags['external-data'],
@@ -128,14 +135,7 @@ export default class Export extends BaseCommand {
   }
 }
 
-interface ExportFlags extends OutputFlags {
-  readonly checkpoint: string | undefined;
-  readonly 'state-dict': string | undefined;
-  readonly random: boolean;
-  readonly seed: number;
-  readonly 'external-data': boolean;
-  readonly output: string;
-}
+type ExportFlags = FlagsOf<typeof Export>;
 
 const isNoFile = () =>
   new UserError('usage', 'a graph goes to a file, not to standard output', {

@@ -2,13 +2,14 @@ import * as Args from '@oclif/core/args';
 import * as Flags from '@oclif/core/flags';
 import { countParameters } from '../budget/parameters.js';
 import { BaseCommand, formatOf } from '../cli/base-command.js';
-import { fitFlags, fitsOf, forwardOn, PURPOSES } from '../cli/fit-setting.js';
+import { fitFlags, fitRequestOf, PURPOSES } from '../cli/fit-flags.js';
 import { modelFlags } from '../cli/flags.js';
-import { hardwareFlags, hardwareOf, ownHardware } from '../cli/hardware.js';
-import { openModelSource } from '../cli/model-source.js';
+import { hardwareFlags, hardwareOf, ownHardware } from '../cli/hardware-flags.js';
 import { UserError } from '../errors.js';
+import { fitsOf, forwardOn } from '../fit/fits.js';
 import { doubtsOf } from '../fit/remedies/remedies.js';
 import { withTable } from '../hardware/machines.js';
+import { openModelSource } from '../model-input/model-source.js';
 import { fitReport } from '../report/fit/fit.js';
 import { hardwareReport } from '../report/fit/hardware-table.js';
 import { configText } from '../report/inspect/checkpoint-summary.js';
@@ -73,7 +74,7 @@ export default class Fit extends BaseCommand {
       this.note(output, `Serving in ${dtype}: the weights are stored as ${quantization.label}.`);
     }
     const { profile = null, ...cluster } = await hardwareOf(flags);
-    const fits = fitsOf(loaded, cluster, flags);
+    const fits = fitsOf(loaded.model, fitRequestOf(loaded, cluster, flags));
     const doubts = doubtsOf({ cluster, ...fits });
     const result = {
       schema: 'minimind/fit@1',
@@ -84,7 +85,9 @@ export default class Fit extends BaseCommand {
       profile,
       ...fits,
       doubts,
-      forward: profile && (await forwardOn(profile, loaded, flags)),
+      forward:
+        profile &&
+        forwardOn(profile, loaded, flags, (await import('../quicktest/memory.js')).memoryNeed),
     } as const;
     if (flags.check && doubts.length > 0) {
       process.exitCode = 1;

@@ -1,9 +1,9 @@
 import * as Args from '@oclif/core/args';
 import { BaseCommand, formatOf } from '../cli/base-command.js';
 import { writeStdout, writeText } from '../cli/output.js';
-import { readPresetFile } from '../cli/preset-files.js';
+import { readPresetFile } from '../model-input/locate.js';
 import { initReport } from '../report/models.js';
-import { toJson } from '../report/render/render.js';
+import { toJson } from '../text/escape.js';
 
 export default class Init extends BaseCommand {
   static override summary = 'Write a commented config to start from.';

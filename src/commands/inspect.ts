@@ -1,17 +1,19 @@
 import * as Args from '@oclif/core/args';
 import * as Flags from '@oclif/core/flags';
 import type { Checkpoint } from '../checkpoint/checkpoint.js';
-import { type Measurement, measureTensors } from '../checkpoint/measure.js';
+import type { Measurement } from '../checkpoint/measure.js';
+import { measureTensors } from '../checkpoint/measure.js';
 import { openCheckpoint } from '../checkpoint/open.js';
 import { bytesOfViews, viewsOf } from '../checkpoint/sharing.js';
 import type { StoredTensor } from '../checkpoint/stored-tensor.js';
 import { summarise } from '../checkpoint/summary.js';
+import type { FlagsOf } from '../cli/base-command.js';
 import { BaseCommand, formatOf } from '../cli/base-command.js';
-import { warningsOf } from '../cli/checkpoint-config.js';
 import { counts, stateDict } from '../cli/flags.js';
 import { filterByName } from '../cli/name-filter.js';
 import { progress } from '../cli/progress.js';
 import type { SrteSurvey } from '../conversion/srte-survey.js';
+import { warningsOf } from '../model-input/checkpoint-config.js';
 import { inspectReport } from '../report/inspect/inspect.js';
 
 export default class Inspect extends BaseCommand {
@@ -72,15 +74,11 @@ export default class Inspect extends BaseCommand {
   }
 }
 
-interface MeasureFlags {
-  readonly stats: boolean;
-  readonly hash: boolean;
-  readonly quiet: boolean;
-}
+type InspectFlags = FlagsOf<typeof Inspect>;
 
 async function measured(
   tensors: ReadonlyMap<string, StoredTensor>,
-  flags: MeasureFlags,
+  flags: InspectFlags,
 ): Promise<ReadonlyMap<string, Measurement>> {
   if (!flags.stats && !flags.hash) return new Map();
   const views = viewsOf(tensors);
@@ -92,19 +90,14 @@ async function measured(
   }
 }
 
-interface SurveyFlags {
-  readonly ranks: readonly number[] | undefined;
-  readonly quiet: boolean;
-}
-
-async function surveyed(
-  checkpoint: Checkpoint,
-  { ranks, quiet }: SurveyFlags,
-): Promise<SrteSurvey> {
+async function surveyed(checkpoint: Checkpoint, flags: InspectFlags): Promise<SrteSurvey> {
   const { bytesToSurvey, surveySrte } = await import('../conversion/srte-survey.js');
-  const { add, end } = progress({ quiet }, 'comparing', await bytesToSurvey(checkpoint));
+  const { add, end } = progress(flags, 'comparing', await bytesToSurvey(checkpoint));
   try {
-    return await surveySrte(checkpoint, { ...(ranks && { ranks }), onBytes: add });
+    return await surveySrte(checkpoint, {
+      ...(flags.ranks && { ranks: flags.ranks }),
+      onBytes: add,
+    });
   } finally {
     end();
   }

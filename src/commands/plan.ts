@@ -2,15 +2,15 @@ import * as Flags from '@oclif/core/flags';
 import { FAMILY_NAMES, loadFamily } from '../architecture/families.js';
 import { BaseCommand, formatOf } from '../cli/base-command.js';
 import { bytesLimit, count, countLimit, counts, dtype, range, setOf } from '../cli/flags.js';
-import { type HardwareFlags, hardwareFlags, hardwareOf } from '../cli/hardware.js';
+import { type HardwareFlags, hardwareFlags, hardwareOf } from '../cli/hardware-flags.js';
 import { writeStdout, writeText } from '../cli/output.js';
 import { progress } from '../cli/progress.js';
 import { CRITERIA, CRITERION_NAMES } from '../plan/criteria.js';
 import { decodeOn, withoutPeak } from '../plan/decode.js';
 import { planModels } from '../plan/plan.js';
 import { writtenRow } from '../plan/written.js';
-import { formatInteger } from '../report/kit/units.js';
 import { planReport } from '../report/plan.js';
+import { formatInteger } from '../text/units.js';
 
 const CRITERIA_TEXT = CRITERION_NAMES.map((name) => `${name}, ${CRITERIA[name].title}`).join('; ');
 

@@ -9,7 +9,7 @@ import { resolveSetting } from '../budget/setting.js';
 import { OPTIMIZER_NAMES } from '../budget/training.js';
 import { BaseCommand, formatOf } from '../cli/base-command.js';
 import { bytesLimit, countLimit, modelFlags, publishedNumber, settingFlags } from '../cli/flags.js';
-import { openModelSource } from '../cli/model-source.js';
+import { openModelSource } from '../model-input/model-source.js';
 import { storedWeights } from '../quantization/stored-weights.js';
 import { configText } from '../report/inspect/checkpoint-summary.js';
 import { profileReport } from '../report/profile/profile.js';

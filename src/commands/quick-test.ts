@@ -3,10 +3,8 @@ import * as Args from '@oclif/core/args';
 import * as Flags from '@oclif/core/flags';
 import type { LanguageModel } from '../architecture/layer.js';
 import type { Checkpoint } from '../checkpoint/checkpoint.js';
-import { compareSides, openSide, type Side } from '../cli/against.js';
+import type { FlagsOf } from '../cli/base-command.js';
 import { BaseCommand, formatOf } from '../cli/base-command.js';
-import { configOf, warningsOf } from '../cli/checkpoint-config.js';
-import { heldAgainst } from '../cli/checkpoint-faults.js';
 import {
   compute,
   count,
@@ -18,20 +16,28 @@ import {
   stateDict,
   threads,
 } from '../cli/flags.js';
-import { openedFor, ownCheckpoint } from '../cli/model-checkpoint.js';
-import { loadModelFile, type ModelFile, modelOf } from '../cli/model-file.js';
-import { steps } from '../cli/steps.js';
+import { progressDisplay } from '../cli/progress.js';
 import { readText } from '../files/read-file.js';
 import { refuseUnwritable } from '../files/write-whole.js';
+import {
+  configOf,
+  openedFor,
+  ownCheckpoint,
+  warningsOf,
+} from '../model-input/checkpoint-config.js';
+import type { ModelFile } from '../model-input/model-file.js';
+import { loadModelFile, modelOf } from '../model-input/model-file.js';
+import { checkedAgainst } from '../model-input/verify-checkpoint.js';
 import type { OtherWay } from '../quicktest/against.js';
-import { CHECK_NAMES, type CheckName } from '../quicktest/checks.js';
+import type { CheckName } from '../quicktest/checks.js';
+import { CHECK_NAMES } from '../quicktest/checks.js';
 import type { QuickTestRun } from '../quicktest/index.js';
+import type { Side } from '../quicktest/sides.js';
 import { againstReport } from '../report/quick-test/against.js';
 import { quickTestReport, traceReport } from '../report/quick-test/quick-test.js';
-import type { Compute, Ids } from '../runtime/engine.js';
-import type { DeviceChoice, EngineChoice } from '../runtime/select/devices.js';
+import type { Ids } from '../runtime/engine.js';
 
-/** What says how a model runs, or what of that is kept, has no meaning where none does. */
+/** Flags of running, which --trace does not do. */
 const NOT_TRACED = [
   'checkpoint',
   'state-dict',
@@ -48,7 +54,7 @@ const NOT_TRACED = [
   'against',
 ];
 
-/** What says how checks run, or what of them is kept, has no meaning where there are none. */
+/** Flags of checks, which --against does not run. */
 const NOT_COMPARED = ['only', 'cross-check', 'repeat', 'save', 'trace'];
 
 export default class QuickTest extends BaseCommand {
@@ -146,12 +152,13 @@ export default class QuickTest extends BaseCommand {
   async #test(
     described: ModelFile,
     own: Checkpoint | undefined,
-    flags: TestFlags & OutputFlags,
+    flags: TestFlags,
   ): Promise<unknown> {
     if (flags.save !== undefined) await refuseUnwritable(flags.save, flags.force);
     const checkpoint = own ?? openedFor(flags);
     try {
-      const held = checkpoint && (await heldAgainst(described, checkpoint, flags));
+      const held =
+        checkpoint && (await checkedAgainst(described, checkpoint, progressDisplay(flags)));
       if (held) await this.warnAbout(flags, [...warningsOf(checkpoint), ...held.warnings]);
       const loaded = held?.loaded ?? described;
       if (flags.against !== undefined) {
@@ -175,20 +182,18 @@ export default class QuickTest extends BaseCommand {
     }
   }
 
-  async #compare(flags: TestFlags & OutputFlags, own: Side, source: string): Promise<unknown> {
+  async #compare(flags: TestFlags, own: Side, source: string): Promise<unknown> {
     const otherWay = wayOf(source, flags);
-    const opened = otherWay ? undefined : await openSide(source, own, flags);
+    const { compareSides, openSide } = await import('../quicktest/sides.js');
+    const display = progressDisplay(flags);
+    const opened = otherWay ? undefined : await openSide(source, own, display);
     try {
       const other = opened ?? own;
       await this.warnAbout(flags, opened?.warnings ?? []);
       const { narrower } = await import('../quicktest/against.js');
       const ids = await idsOf(flags, narrower(own.loaded.model, other.loaded.model));
-      const against = await compareSides(own, other, {
-        ...flags,
-        device: flags.device ?? 'auto',
-        ids,
-        otherWay,
-      });
+      const wishes = { ...flags, device: flags.device ?? 'auto', ids, otherWay } as const;
+      const against = await compareSides(own, other, wishes, display);
       const { file, family, checkpoint } = against.own;
       const { batch, context } = against;
       const result = {
@@ -203,7 +208,7 @@ export default class QuickTest extends BaseCommand {
     }
   }
 
-  async #trace(flags: TestFlags & OutputFlags, { file, family, model }: ModelFile) {
+  async #trace(flags: TestFlags, { file, family, model }: ModelFile) {
     const { inputSize } = await import('../quicktest/ids.js');
     const { traceOf } = await import('../budget/trace.js');
     const size = inputSize({ ...flags, ids: await idsOf(flags, model) }, model);
@@ -221,7 +226,7 @@ export default class QuickTest extends BaseCommand {
   }
 
   async #save(
-    flags: OutputFlags,
+    flags: TestFlags,
     file: string,
     output: NonNullable<QuickTestRun['output']>,
   ): Promise<void> {
@@ -231,27 +236,7 @@ export default class QuickTest extends BaseCommand {
   }
 }
 
-type OutputFlags = Parameters<BaseCommand['answer']>[0];
-
-interface TestFlags {
-  readonly 'state-dict': string | undefined;
-  readonly checkpoint: string | undefined;
-  readonly ids: string | undefined;
-  readonly batch: number | undefined;
-  readonly context: number | undefined;
-  readonly seed: number;
-  readonly only: readonly CheckName[] | undefined;
-  readonly 'cross-check': boolean;
-  readonly repeat: number | undefined;
-  readonly engine: EngineChoice;
-  readonly device: DeviceChoice | undefined;
-  readonly compute: Compute;
-  readonly threads: number | undefined;
-  readonly full: boolean;
-  readonly save: string | undefined;
-  readonly against: string | undefined;
-  readonly quiet: boolean;
-}
+type TestFlags = FlagsOf<typeof QuickTest>;
 
 /**
  * Another way of running the same model, by the name of an engine or of a device, and in float32 whatever the
@@ -265,7 +250,7 @@ function wayOf(source: string, { engine }: TestFlags): OtherWay | undefined {
   return kind && { engine, device: kind, compute: 'f32' };
 }
 
-/** What runs models is loaded here. */
+/** Loads the code that runs models. */
 async function tested(
   { family, document, model }: ModelFile,
   checkpoint: Checkpoint | undefined,
@@ -273,7 +258,7 @@ async function tested(
 ): Promise<QuickTestRun> {
   const { quickTest } = await import('../quicktest/index.js');
   const { checkpointWeights } = await import('../runtime/weights/checkpoint-weights.js');
-  const shown = steps(flags);
+  const shown = progressDisplay(flags).steps();
   try {
     return await quickTest({
       family,
@@ -313,7 +298,7 @@ async function idsOf(
   return parseIds(await readText(file, IDS_READ), file, limitsOf(model));
 }
 
-/** In their own order, whatever order they are asked for in. */
+/** The checks to run, in the order of the table. */
 function checksFor({ only = [], 'cross-check': isCrossChecked, compute }: TestFlags): CheckName[] {
   const unasked = [
     ...(compute === 'f32' ? ['float16'] : []),

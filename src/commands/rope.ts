@@ -2,7 +2,7 @@ import * as Args from '@oclif/core/args';
 import { analyseRope } from '../budget/rope.js';
 import { BaseCommand, formatOf } from '../cli/base-command.js';
 import { count, modelFlags, times } from '../cli/flags.js';
-import { openModelSource } from '../cli/model-source.js';
+import { openModelSource } from '../model-input/model-source.js';
 import { configText } from '../report/inspect/checkpoint-summary.js';
 import { ropeReport } from '../report/rope.js';
 

@@ -8,7 +8,7 @@ import {
 import { jsonSchemaOf } from '../architecture/family.js';
 import { BaseCommand } from '../cli/base-command.js';
 import { baseFlags, formatFlag } from '../cli/flags.js';
-import { toJson } from '../report/render/render.js';
+import { toJson } from '../text/escape.js';
 
 export default class Schema extends BaseCommand {
   static override summary = 'Print the JSON Schema of a config file, for editors.';

@@ -3,8 +3,8 @@ import * as Flags from '@oclif/core/flags';
 import { countParameters } from '../budget/parameters.js';
 import { BaseCommand, formatOf } from '../cli/base-command.js';
 import { set } from '../cli/flags.js';
-import { loadAllFiles } from '../cli/load-all.js';
-import { loadModelFile } from '../cli/model-file.js';
+import { loadModelFile } from '../model-input/model-file.js';
+import { loadAllFiles } from '../model-input/model-source.js';
 import { validationReport } from '../report/models.js';
 
 export default class Validate extends BaseCommand {

@@ -1,14 +1,14 @@
 import * as Args from '@oclif/core/args';
 import * as Flags from '@oclif/core/flags';
-import { tensorsOf } from '../architecture/walk.js';
 import { openCheckpoint } from '../checkpoint/open.js';
 import { BaseCommand, formatOf } from '../cli/base-command.js';
-import { asStored, differencesInside, findConfig, warningsOf } from '../cli/checkpoint-config.js';
-import { compared } from '../cli/checkpoint-faults.js';
-import { configPath, isCheckpointPath } from '../cli/checkpoint-path.js';
 import { set, stateDict } from '../cli/flags.js';
-import { modelOf } from '../cli/model-file.js';
+import { progressDisplay } from '../cli/progress.js';
 import { UserError } from '../errors.js';
+import { findConfig } from '../model-input/checkpoint-config.js';
+import { configPath, isCheckpointPath } from '../model-input/locate.js';
+
+import { verifyCheckpoint } from '../model-input/verify-checkpoint.js';
 import { verifyReport } from '../report/verify.js';
 
 export default class Verify extends BaseCommand {
@@ -52,34 +52,12 @@ export default class Verify extends BaseCommand {
     try {
       const found = await findConfig(checkpoint, isOne ? undefined : args.config);
       if (!found) throw misused(`${checkpoint.path} holds no config, and none stands beside it`);
-      const described = await modelOf(found.document, flags);
-      await this.warnAbout(flags, described.warnings);
-      await this.warnAbout(flags, warningsOf(checkpoint));
-      const loaded = asStored(described, checkpoint);
-      const judged = await compared(loaded, checkpoint, flags);
-      const configDifferences = await differencesInside(loaded, checkpoint);
-      const hasWarnings =
-        checkpoint.warnings.length > 0 ||
-        configDifferences.length > 0 ||
-        judged.notes.some(({ severity }) => severity === 'warning');
-      const matches = judged.matches && !(flags.strict && hasWarnings);
-      const result = {
-        schema: 'minimind/verify@1',
-        config: loaded.file,
-        checkpoint: checkpoint.path,
-        family: loaded.family.name,
-        format: checkpoint.format,
-        stateDict: checkpoint.stateDict,
-        counts: {
-          described: tensorsOf(loaded.model).length,
-          stored: checkpoint.tensors.size + checkpoint.aliases.size,
-          faulty: judged.faults.reduce((sum, { names }) => sum + names.length, 0),
-        },
-        ...judged,
-        matches,
-        configDifferences,
-      } as const;
-      if (!matches) process.exitCode = 1;
+      const verified = await verifyCheckpoint(checkpoint, found.document, flags, {
+        display: progressDisplay(flags),
+        warn: (warnings) => this.warnAbout(flags, warnings),
+      });
+      if (!verified.matches) process.exitCode = 1;
+      const result = { schema: 'minimind/verify@1', ...verified } as const;
       return await this.answer(flags, result, (each) =>
         verifyReport(each, { flat: formatOf(flags) === 'csv' }),
       );

@@ -5,9 +5,10 @@ import { BOOKKEEPING_KEYS } from '../architecture/transformer/settings.js';
 import { profileModel } from '../budget/profile.js';
 import { type ProfileWish, requirePositions } from '../budget/setting.js';
 import { nearest } from '../config/nearest.js';
-import { formatPath, isMapping, valueAt } from '../config/path.js';
+import { formatPath, valueAt } from '../config/path.js';
 import { quote } from '../config/quote.js';
 import { type Problem, problemsOf, UserError } from '../errors.js';
+import { isRecord } from '../text/values.js';
 import type {
   Column,
   ColumnName,
@@ -303,7 +304,7 @@ function refuseAlike(texts: readonly TextMeasure[]): void {
 
 /** Every value below `value` that is no mapping, by its path. */
 function leavesOf(value: unknown, path: readonly string[]): Map<string, DocumentValue> {
-  if (!isMapping(value)) return new Map([[formatPath(path), plain(value)]]);
+  if (!isRecord(value)) return new Map([[formatPath(path), plain(value)]]);
   const leaves = Object.entries(value).flatMap(([key, inner]) => [
     ...leavesOf(inner, [...path, key]),
   ]);

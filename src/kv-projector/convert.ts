@@ -1,9 +1,7 @@
 /** A saved projector in another container: the same tensors, and what its constructor was called with. */
-import {
-  planSafetensors,
-  type TensorToWrite,
-  writeSafetensors,
-} from '../checkpoint/safetensors/write-safetensors.js';
+import { openCheckpoint } from '../checkpoint/open.js';
+import type { TensorToWrite } from '../checkpoint/safetensors/write-safetensors.js';
+import { planSafetensors, writeSafetensors } from '../checkpoint/safetensors/write-safetensors.js';
 import type { StoredTensor } from '../checkpoint/stored-tensor.js';
 import { contiguousStrides } from '../checkpoint/stored-tensor.js';
 import type { Value } from '../checkpoint/torch/pickle/values.js';
@@ -15,14 +13,17 @@ import type {
 import { planTorch } from '../checkpoint/torch/write-torch.js';
 import { writeZip } from '../checkpoint/torch/zip/write-zip.js';
 import { chunksOf } from '../checkpoint/view.js';
+import type { Container } from '../conversion/places.js';
+import { outputPlace, refuseOverlap } from '../conversion/places.js';
 import { UserError } from '../errors.js';
+import { refuseFullDisk } from '../files/disk-space.js';
 import type { ByteSink } from '../files/file-sink.js';
+import { refuseUnwritable, writeWhole } from '../files/write-whole.js';
 import { CONTAINER_KEY, STATE_DICT } from './arguments.js';
 import { JsonWriter } from './json-values.js';
 import { partName } from './projector.js';
-import type { SavedProjector } from './saved.js';
-
-export type ProjectorContainer = 'safetensors' | 'pt';
+import type { ProjectorSurroundings, SavedProjector } from './saved.js';
+import { describedProjector, projectorWarnings, savedProjector } from './saved.js';
 
 /** A file, ready to be written. */
 export interface PlannedFile {
@@ -34,7 +35,7 @@ const WRITERS = {
   safetensors: planSafetensorsFile,
   pt: planTorchFile,
 } as const satisfies Record<
-  ProjectorContainer,
+  Container,
   (projector: SavedProjector, done: (bytes: number) => void) => PlannedFile
 >;
 
@@ -45,12 +46,12 @@ const WRITERS = {
  */
 export const planConversion = (
   projector: SavedProjector,
-  container: ProjectorContainer,
+  container: Container,
   done: (bytes: number) => void,
 ): PlannedFile => WRITERS[container](projector, done);
 
 /** The tensors by name, in the order of a state dict. */
-export const tensorsOf = ({ adapters }: SavedProjector): [string, StoredTensor][] =>
+const tensorsOf = ({ adapters }: SavedProjector): [string, StoredTensor][] =>
   adapters.flatMap(({ module, branch, parts }) =>
     [...parts].map(([part, tensor]): [string, StoredTensor] => [
       partName(module, branch, part),
@@ -133,3 +134,56 @@ const ownStorage = (tensor: StoredTensor, done: (bytes: number) => void): Writab
   offset: 0,
   storage: { bytes: tensor.bytes, chunks: () => counted(tensor, done) },
 });
+
+export interface ConvertProjectorRequest extends ProjectorSurroundings {
+  readonly container: Container | undefined;
+  /** The file of the report; undefined when it is printed. */
+  readonly report: string | undefined;
+}
+
+export type ProjectorConversion = Awaited<ReturnType<typeof convertProjector>>;
+
+/**
+ * Writes a projector in the container that the output is named after.
+ * @throws UserError when the input is no projector, the container cannot hold it, or two of input, output and report are
+ * in one place; before anything is written.
+ */
+export async function convertProjector(
+  file: string,
+  out: string,
+  request: ConvertProjectorRequest,
+) {
+  const place = outputPlace(out, request.container);
+  if (place.kind === 'folder') {
+    throw new UserError('usage', `${out} is named like no file of weights`, {
+      suggestion: 'let the name end in .safetensors or .pt',
+    });
+  }
+  const checkpoint = openCheckpoint(file);
+  try {
+    const projector = savedProjector(checkpoint);
+    await request.warn(projectorWarnings(file, projector.warnings));
+    refuseOverlap(checkpoint, place, { read: [], report: request.report });
+    await refuseUnwritable(out, request.force);
+    const total = tensorsOf(projector).reduce((sum, [, { bytes }]) => sum + bytes, 0);
+    const shown = request.display.bytes('writing', total);
+    try {
+      const planned = planConversion(projector, place.container, shown.add);
+      refuseFullDisk(out, [planned]);
+      await writeWhole(out, request.force, planned.write);
+      return {
+        schema: 'minimind/kv-projector-convert@1',
+        projector: describedProjector(projector),
+        format: checkpoint.format,
+        output: out,
+        container: place.container,
+        bytes: planned.bytes,
+        arguments: [...projector.arguments.values.keys()],
+      } as const;
+    } finally {
+      shown.end();
+    }
+  } finally {
+    checkpoint.close();
+  }
+}

@@ -1,5 +1,4 @@
 /** Values of PyTorch files as JSON and back, whole numbers and floats kept apart as Python's json does. */
-
 import { isKind } from '../checkpoint/torch/pickle/pickle-machine.js';
 import type { Dict, List, Tuple, Value } from '../checkpoint/torch/pickle/values.js';
 import { quoted } from '../checkpoint/wording.js';

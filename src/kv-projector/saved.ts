@@ -2,7 +2,10 @@
 import type { Checkpoint } from '../checkpoint/checkpoint.js';
 import type { StoredTensor } from '../checkpoint/stored-tensor.js';
 import { listed } from '../checkpoint/wording.js';
+import type { Problem } from '../errors.js';
+import type { ProgressDisplay } from '../progress-display.js';
 import { STORED_DTYPES, shapeText } from '../tensor/dtype.js';
+import { sumOf } from '../text/values.js';
 import type { Complain, ConstructorArguments } from './arguments.js';
 import { complaintsOf, constructorArguments } from './arguments.js';
 import type { AdapterKind, Branch, Size } from './projector.js';
@@ -73,7 +76,7 @@ export function savedProjector(checkpoint: Checkpoint): SavedProjector {
     kind: first.kind,
     studentWidth: first.studentWidth,
     adapters: inOrder(adapters, args),
-    parameters: adapters.reduce((sum, adapter) => sum + parametersOf(adapter), 0),
+    parameters: sumOf(adapters, (adapter) => parametersOf(adapter)),
     arguments: args,
     warnings: [...checkpoint.warnings, ...contradictions(adapters, first, args)],
   };
@@ -89,7 +92,7 @@ function inOrder(adapters: readonly SavedAdapter[], { teachers }: ConstructorArg
 }
 
 const parametersOf = ({ parts }: SavedAdapter) =>
-  [...parts.values()].reduce((sum, { elements }) => sum + elements, 0);
+  sumOf([...parts.values()], ({ elements }) => elements);
 
 /** The tensors of a teacher by branch and part. */
 interface Branches {
@@ -272,4 +275,31 @@ function otherHidden(adapters: readonly SavedAdapter[], ratio: number | undefine
       `mlp_ratio ${ratio} makes a hidden width of ${expected}, but that of ${partName(module, branch, '1')} is ${hidden}`,
     ];
   });
+}
+
+/** Facts of a saved projector for reports. */
+export const describedProjector = ({
+  path,
+  kind,
+  studentWidth,
+  adapters,
+  parameters,
+}: SavedProjector) => ({
+  path,
+  kind,
+  studentWidth,
+  teachers: [...new Set(adapters.map(({ module }) => module))],
+  tensors: sumOf(adapters, ({ parts }) => parts.size),
+  parameters,
+});
+
+export const projectorWarnings = (file: string, messages: readonly string[]): Problem[] =>
+  messages.map((message) => ({ severity: 'warning', file, message }));
+
+/** Common to what is done with saved projectors. */
+export interface ProjectorSurroundings {
+  /** Whether to replace the output. */
+  readonly force: boolean;
+  readonly warn: (warnings: readonly Problem[]) => Promise<void>;
+  readonly display: ProgressDisplay;
 }

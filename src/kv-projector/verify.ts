@@ -1,5 +1,4 @@
 /** The published comparison of how fast the two adapters learn, on its data or on other data. */
-
 import { setImmediate as breathe } from 'node:timers/promises';
 import type { Generator } from '../random/index.js';
 import type { EngineInfo } from '../runtime/engine.js';
@@ -108,10 +107,21 @@ const REDUCTION = 4;
 /** Of those whose step is timed, for the estimate. */
 const TRIAL_REDUCTION = 8;
 
-/** The published size, but for what is chosen otherwise. */
-export function sizeOf(chosen: Partial<Omit<VerifySize, 'hidden'>> = {}): VerifySize {
-  const size = { ...FULL, ...chosen };
-  return { ...size, hidden: hiddenOf(size.teacherWidth, RATIO) };
+/** Sizes that the user chose; undefined ones are as published. */
+export type SizeWish = {
+  readonly [Size in Exclude<keyof VerifySize, 'hidden'>]?: number | undefined;
+};
+
+/** The published size with the chosen ones in place. */
+export function sizeOf(chosen: SizeWish = {}): VerifySize {
+  const teacherWidth = chosen.teacherWidth ?? FULL.teacherWidth;
+  return {
+    teacherWidth,
+    studentWidth: chosen.studentWidth ?? FULL.studentWidth,
+    batch: chosen.batch ?? FULL.batch,
+    context: chosen.context ?? FULL.context,
+    hidden: hiddenOf(teacherWidth, RATIO),
+  };
 }
 
 const narrowed = (by: number, size: VerifySize): VerifySize =>

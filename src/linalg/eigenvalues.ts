@@ -1,5 +1,4 @@
 /** Eigenvalues of a symmetric matrix, all of them. */
-
 import { setImmediate as breathe } from 'node:timers/promises';
 import type { Matrix, SymmetricMatrix } from './matrix.js';
 import { addMultiple, dotOf, scale, triangleRow, valueAt } from './matrix.js';

@@ -1,5 +1,4 @@
 /** Products of all rows with each other, and the Gram matrix of a matrix that arrives in blocks. */
-
 import { setImmediate as breathe } from 'node:timers/promises';
 import type { Matrix, SymmetricMatrix } from './matrix.js';
 import { addMultiple, dotOf, rowsOf, scale, symmetricMatrix, triangleRow } from './matrix.js';

@@ -4,10 +4,10 @@ import type { LanguageModel } from '../architecture/layer.js';
 import { checkDocument, unreadKeys } from '../config/check.js';
 import { documentOfData } from '../config/document.js';
 import { applyOverrides } from '../config/overrides.js';
-import { isMapping } from '../config/path.js';
 import { invalidConfig, toProblems } from '../config/problems.js';
 import { meantOverrides } from '../config/unknown-keys.js';
 import type { UserError } from '../errors.js';
+import { isRecord } from '../text/values.js';
 import type { Sizes } from './sizes.js';
 
 export interface SpaceWish {
@@ -43,7 +43,7 @@ export class ModelSpace {
     if (errors > 0) throw invalidConfig(NAME, problems, errors);
     const { model, ...sections } = overridden.value;
     this.#sections = sections;
-    if (!isMapping(model)) {
+    if (!isRecord(model)) {
       const wrong = checkDocument(overridden, family);
       throw invalidConfig(NAME, wrong.problems, wrong.errors);
     }

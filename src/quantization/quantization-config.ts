@@ -1,6 +1,6 @@
 /** The `quantization_config` of a `config.json`: by what method which weights are stored. */
-import { isMapping } from '../config/path.js';
 import { quote } from '../config/quote.js';
+import { isRecord } from '../text/values.js';
 import {
   awq,
   fourBitsOfBitsandbytes,
@@ -214,7 +214,7 @@ const GPTQ_BITS = [2, 3, 4, 8];
 
 /** Settings of single modules, of which those that leave modules out are read. */
 function dynamicOf(dynamic: unknown): Selection {
-  const keys = isMapping(dynamic) ? Object.keys(dynamic) : [];
+  const keys = isRecord(dynamic) ? Object.keys(dynamic) : [];
   const negative = keys.filter((key) => key.startsWith('-:'));
   const { isLeftOut, doubts } = leftOut(
     negative.map((key) => key.slice(2)),
@@ -280,10 +280,10 @@ const autoRound: Method = (config, otherBits) => {
 
 /** Of several groups of modules, only a file whose groups are all alike has one layout. */
 const compressedTensors: Method = (config, otherBits) => {
-  const groups = isMapping(config.config_groups) ? Object.values(config.config_groups) : [];
+  const groups = isRecord(config.config_groups) ? Object.values(config.config_groups) : [];
   const [group] = groups;
-  const weights = isMapping(group) && isMapping(group.weights) ? group.weights : undefined;
-  if (groups.length !== 1 || !isMapping(group))
+  const weights = isRecord(group) && isRecord(group.weights) ? group.weights : undefined;
+  if (groups.length !== 1 || !isRecord(group))
     return { doubt: 'it does not have one config_group' };
   if (!weights) return { doubt: 'its config_group has no weights' };
   if (!texts(group.targets).includes('Linear')) return { doubt: 'its targets are not all Linear' };
@@ -344,9 +344,9 @@ function compressedLayout(settings: CompressedSettings): { layout: Layout } | Do
       }),
     };
   }
-  const isStatic = isMapping(inputs) && inputs.dynamic === false;
+  const isStatic = isRecord(inputs) && inputs.dynamic === false;
   if (format === 'nvfp4-pack-quantized') {
-    const singles = 1 + (isMapping(inputs) ? 1 : 0);
+    const singles = 1 + (isRecord(inputs) ? 1 : 0);
     return {
       layout: scaled({ bits: 4, scaleBits: 8, granularity: groupsAlongRow(group ?? 16), singles }),
     };
@@ -407,7 +407,7 @@ const methodOf = ({ quant_method: method, load_in_8bit, load_in_4bit }: Json): u
 export function readQuantization(config: Json): QuantizationReading {
   const { quantization_config: own } = config;
   if (own == null) return { doubts: [] };
-  if (!isMapping(own)) return { doubts: ['it is not a mapping'] };
+  if (!isRecord(own)) return { doubts: ['it is not a mapping'] };
   const method = methodOf(own);
   if (typeof method !== 'string') return { doubts: ['it has no quant_method'] };
   const read = Object.hasOwn(METHODS, method) ? METHODS[method] : undefined;

@@ -1,5 +1,4 @@
 /** What is odd about a checkpoint, or left out of it, though it is as described. */
-
 import { distance } from 'fastest-levenshtein';
 import type { LanguageModel } from '../architecture/layer.js';
 import { stateDictOf, tensorsOf } from '../architecture/walk.js';
@@ -10,6 +9,7 @@ import type { StoredName, StoredNames } from '../checkpoint/names.js';
 import type { Sameness } from '../checkpoint/sharing.js';
 import { isSameView } from '../checkpoint/stored-tensor.js';
 import { isSameShape } from '../tensor/dtype.js';
+import { sumOf } from '../text/values.js';
 import type { Fault, FaultKind, Said } from './faults.js';
 import { FAULT_KINDS, namesOf, quantizedPart } from './faults.js';
 
@@ -36,7 +36,7 @@ export const keptByOthers = (beside: ReadonlyMap<string, readonly StoredName[]>)
     severity: 'note',
     kind: 'kept-by-others',
     names: stored.map(({ own }) => own),
-    bytes: stored.reduce((total, { tensor }) => total + tensor.bytes, 0),
+    bytes: sumOf(stored, ({ tensor }) => tensor.bytes),
     what,
   }));
 
@@ -94,7 +94,7 @@ function copiesOf(model: LanguageModel, stored: StoredNames, sameness: Sameness)
 
 function copyNote(kind: 'stored-again' | 'equal-values', copies: readonly StoredName[]): Note[] {
   if (copies.length === 0) return [];
-  const bytes = copies.reduce((total, { tensor }) => total + tensor.bytes, 0);
+  const bytes = sumOf(copies, ({ tensor }) => tensor.bytes);
   return [{ severity: 'note', kind, names: copies.map(({ own }) => own), bytes }];
 }
 

@@ -1,5 +1,4 @@
 /** Changes that make faults vanish: each is tried, and only what helps is suggested. */
-
 import type { Reading } from '../architecture/family.js';
 import type { LanguageModel } from '../architecture/layer.js';
 import type { StoredName, StoredNames } from '../checkpoint/names.js';

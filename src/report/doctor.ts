@@ -5,9 +5,10 @@ import type { ENGINES, EngineInfo } from '../runtime/engine.js';
 import type { PassedOver } from '../runtime/select/devices.js';
 import type { SelfCheck } from '../runtime/select/self-check.js';
 import type { SurveyEntry } from '../runtime/select/survey.js';
+import { formatBinaryBytes, formatBytes } from '../text/units.js';
+import { counted } from '../text/words.js';
 import { heading, left, note, right } from './kit/cells.js';
 import type { Block, Cell, Report, TableBlock } from './kit/report.js';
-import { formatBinaryBytes, formatBytes } from './kit/units.js';
 
 interface DoctorResult {
   readonly node: string;
@@ -26,7 +27,7 @@ export function doctorReport(result: DoctorResult): Report {
     blocks: [
       verdict(engines),
       note(
-        `Node.js ${node} on ${platform}, ${processors} processor${processors === 1 ? '' : 's'}, ` +
+        `Node.js ${node} on ${platform}, ${counted(processors, 'processor')}, ` +
           `${formatBytes(availableBytes)} of memory to be had.`,
       ),
       {
@@ -193,7 +194,7 @@ export const ENGINE_TITLES: typeof ENGINES = {
 export function engineText(info: EngineInfo, { difference }: SelfCheck): string {
   const { name, version, provider, device, threads, compute } = info;
   const where = provider === device ? provider : `${provider} on ${device}`;
-  const many = `${threads} thread${threads === 1 ? '' : 's'}`;
+  const many = counted(threads, 'thread');
   const products = compute === 'f16' ? ', products in float16' : '';
   return `${ENGINE_TITLES[name]} ${version} (${where}), ${many}${products}; self-check within ${difference.toExponential(1)}`;
 }

@@ -1,10 +1,10 @@
 /** What `minimind export` prints: the files, what goes in and comes out, and what a program needs to run them. */
-import type { WrittenExport } from '../cli/export-files.js';
 import type { OnnxValue } from '../runtime/engine.js';
+import type { WrittenExport } from '../runtime/export-files.js';
+import { formatBytes, formatInteger } from '../text/units.js';
+import { counted } from '../text/words.js';
 import { left, note } from './kit/cells.js';
 import type { Cell, Report } from './kit/report.js';
-import { formatBytes, formatInteger } from './kit/units.js';
-import { counted } from './kit/wording.js';
 
 interface ExportResult extends WrittenExport {
   readonly config: string;

@@ -1,7 +1,7 @@
 import type { FamilySummary } from '../budget/families.js';
 import type { Problem } from '../errors.js';
+import { formatInteger } from '../text/units.js';
 import type { Report } from './kit/report.js';
-import { formatInteger } from './kit/units.js';
 
 /** The families, then a table of presets under the name of each that has any. */
 export function familiesReport({ families }: { families: readonly FamilySummary[] }): Report {

@@ -2,10 +2,10 @@
 import type { Exact } from '../budget/figure.js';
 import type { MeasureName } from '../plan/criteria.js';
 import type { Plan, PlanRow } from '../plan/plan.js';
+import { formatBytes, formatCount, formatInteger } from '../text/units.js';
+import { counted, joined, sentence } from '../text/words.js';
 import { bar, bytesCell, heading, integerCell, left, note, right } from './kit/cells.js';
 import type { Block, Cell, Column, Report, TableBlock, Tone } from './kit/report.js';
-import { formatBytes, formatCount, formatInteger } from './kit/units.js';
-import { counted, joined, sentence } from './kit/wording.js';
 
 /** @param flat Whether the reader is a program, for which one table with all values is best. */
 export function planReport(plan: Plan, { flat }: { readonly flat: boolean }): Report {

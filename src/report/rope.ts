@@ -9,10 +9,10 @@ import type {
   RopeRotary,
   TrainedFrom,
 } from '../budget/rope.js';
+import { formatInteger } from '../text/units.js';
+import { counted } from '../text/words.js';
 import { CURRENT_MARK, heading, integerCell, left, note, right } from './kit/cells.js';
 import type { Block, Cell, Column, PlotBlock, Report, TableBlock, Tone } from './kit/report.js';
-import { formatInteger } from './kit/units.js';
-import { counted } from './kit/wording.js';
 
 type Named = RopeAnalysis & { readonly file: string };
 

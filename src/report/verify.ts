@@ -1,50 +1,22 @@
-/** What `minimind verify` prints: a verdict, a line for each fault, and what to do. */
-import type { CheckpointFormat } from '../checkpoint/formats.js';
-import type { FaultKind, Said } from '../reconcile/faults.js';
+import { FORMATS } from '../checkpoint/formats.js';
+import type { VerifyResult } from '../model-input/verify-checkpoint.js';
+import type { ConfigDifference } from '../reconcile/fault-text.js';
+import {
+  adviceText,
+  differenceText,
+  FAULT_NAMES,
+  faultCountText,
+  saidText,
+} from '../reconcile/fault-text.js';
+import type { Said } from '../reconcile/faults.js';
 import type { FaultGroup, Note } from '../reconcile/notes.js';
-import type { Reconciliation } from '../reconcile/reconcile.js';
 import type { Suggestion } from '../reconcile/suggest.js';
-import { namesText, shortened } from './inspect/inspect-text.js';
+import { formatBytes, formatInteger } from '../text/units.js';
+import { counted, namesText, shortened } from '../text/words.js';
 import { integerCell, left, note, right } from './kit/cells.js';
 import type { Block, Cell, Report } from './kit/report.js';
-import { formatBytes, formatInteger } from './kit/units.js';
-import { counted, FORMAT_NAMES, joined } from './kit/wording.js';
 
-/** A value that the config and the config inside the checkpoint do not agree on. */
-export interface ConfigDifference {
-  /** `model.window_size`. */
-  readonly path: string;
-  readonly config: unknown;
-  readonly checkpoint: unknown;
-}
-
-export interface VerifyResult extends Reconciliation {
-  readonly config: string;
-  readonly checkpoint: string;
-  readonly format: CheckpointFormat;
-  readonly stateDict: readonly string[];
-  readonly counts: {
-    /** Tensors of the description, each once. */
-    readonly described: number;
-    /** Names in the checkpoint. */
-    readonly stored: number;
-    /** Names with a fault. */
-    readonly faulty: number;
-  };
-  readonly configDifferences: readonly ConfigDifference[];
-}
-
-const FAULTS = {
-  'missing-layers': 'missing layers',
-  'layer-gap': 'gap in layers',
-  'extra-layers': 'extra layers',
-  missing: 'missing',
-  extra: 'extra',
-  misshapen: 'misshapen',
-  'wrong-dtype': 'wrong type',
-  'not-tied': 'not tied',
-  tied: 'wrongly tied',
-} as const satisfies Record<FaultKind, string>;
+/** What `minimind verify` prints: a verdict, a line for each fault, and what to do. */
 
 /** More lines than this are for programs to read. */
 const MOST_LINES = 100;
@@ -65,12 +37,6 @@ export function verifyReport(result: VerifyResult, { flat }: { readonly flat: bo
       ...configDifferences.filter(({ path }) => !advised.has(path)).map(differenceBlock),
     ],
   };
-}
-
-/** `40 faults in 107 tensors`. */
-export function faultCountText(faults: readonly FaultGroup[]): string {
-  const faulty = faults.reduce((sum, { names }) => sum + names.length, 0);
-  return `${counted(faults.length, 'fault')} in ${counted(faulty, 'tensor')}`;
 }
 
 function verdict({ matches, counts, faults }: VerifyResult): Block {
@@ -97,7 +63,7 @@ function sourceText({
   const where = stateDict.length > 0 ? ` in ${stateDict.join('.')}` : '';
   const stripped = prefix === '' ? '' : `, each without its ${JSON.stringify(prefix)}`;
   const names = `${counted(counts.stored, 'name')}${where}${stripped}`;
-  return `${checkpoint} (${FORMAT_NAMES[format]}, ${names}), held against ${config}.`;
+  return `${checkpoint} (${FORMATS[format].title}, ${names}), held against ${config}.`;
 }
 
 function faultBlocks(faults: readonly FaultGroup[], flat: boolean): Block[] {
@@ -116,7 +82,7 @@ function faultBlocks(faults: readonly FaultGroup[], flat: boolean): Block[] {
         ...(hasHints ? [left('remark', 'remark', true)] : []),
       ],
       rows: shown.map(({ kind, pattern, names, expected, found, hint }): Cell[] => [
-        { text: FAULTS[kind], value: kind, tone: 'bad' },
+        { text: FAULT_NAMES[kind], value: kind, tone: 'bad' },
         { text: shortened(pattern) },
         integerCell(names.length),
         saidCell(expected),
@@ -128,23 +94,8 @@ function faultBlocks(faults: readonly FaultGroup[], flat: boolean): Block[] {
   ];
 }
 
-/** A fault in a sentence without its tensors: `misshapen: described as [8], found F32 [9]`. */
-export function faultText({ kind, expected, found }: FaultGroup): string {
-  const said = [
-    ...(expected ? [`described as ${saidCell(expected).text}`] : []),
-    ...(found ? [`found ${saidCell(found).text}`] : []),
-  ];
-  return `${FAULTS[kind]}: ${said.join(', ')}`;
-}
-
-/** `F32 [64, 64]`, `values of embed_tokens.weight`, `32 layers`. */
-function saidCell(said: Said | null): Cell {
-  if (said === null) return { text: '–', value: '' };
-  if (said.sameAs !== undefined) return { text: `values of ${shortened(said.sameAs)}` };
-  if (said.layers !== undefined) return { text: counted(said.layers, 'layer') };
-  const shape = said.shape ? `[${said.shape.join(', ')}]` : '';
-  return { text: [said.dtype, shape].filter(Boolean).join(' ') };
-}
+const saidCell = (said: Said | null): Cell =>
+  said === null ? { text: '–', value: '' } : { text: saidText(said) };
 
 function adviceBlock(suggestion: Suggestion, faulty: number): Block {
   const { leaves } = suggestion;
@@ -153,18 +104,6 @@ function adviceBlock(suggestion: Suggestion, faulty: number): Block {
       ? 'That explains everything.'
       : `That leaves ${formatInteger(leaves)} of ${counted(faulty, 'tensor')}.`;
   return { kind: 'note', text: `→ ${adviceText(suggestion)} ${rest}` };
-}
-
-/** What to do about faults, in a sentence. */
-export function adviceText(suggestion: Suggestion): string {
-  if (suggestion.kind === 'rename') {
-    return `every name begins with ${JSON.stringify(suggestion.prefix)}, which is none of the model’s: take it off.`;
-  }
-  const { set } = suggestion;
-  const shows = joined(set.map((each) => each.shows));
-  const keys = joined(set.map(({ path, value }) => `${path}: ${value}`));
-  const convert = set.every(({ convertible }) => convertible) ? ', or convert the checkpoint' : '';
-  return `${shows}: set ${keys}${convert}.`;
 }
 
 const NOTES = {
@@ -191,7 +130,3 @@ const differenceBlock = (difference: ConfigDifference): Block => ({
   text: `The ${differenceText(difference)}.`,
   tone: 'warning',
 });
-
-/** `config inside the checkpoint says model.window_size: 1024, not 7`. */
-export const differenceText = ({ path, config, checkpoint }: ConfigDifference): string =>
-  `config inside the checkpoint says ${path}: ${JSON.stringify(checkpoint)}, not ${JSON.stringify(config)}`;

@@ -1,5 +1,6 @@
 /** Reads a tokenizer.json and checks it before the library gets it. */
 import { UserError } from '../errors.js';
+import { isRecord } from '../text/values.js';
 import { decomposedLength, growthOf } from './growth.js';
 
 interface ParsedTokenizer {
@@ -42,11 +43,11 @@ export function parseTokenizer(text: string, file: string, measured: string): Pa
   } catch (cause) {
     throw refuse((cause as Error).message);
   }
-  const model = isMapping(content) ? content.model : undefined;
-  if (!isMapping(content) || !isMapping(model)) throw refuse('expected a mapping with "model"');
+  const model = isRecord(content) ? content.model : undefined;
+  if (!isRecord(content) || !isRecord(model)) throw refuse('expected a mapping with "model"');
   const { vocab } = model;
   const { added_tokens: added = [] } = content;
-  if (!isMapping(vocab) && !Array.isArray(vocab)) throw refuse('expected "vocab" in "model"');
+  if (!isRecord(vocab) && !Array.isArray(vocab)) throw refuse('expected "vocab" in "model"');
   if (!Array.isArray(added)) throw refuse('expected a list for "added_tokens"');
   // The id of a token in a list is its position. A look-up of each token would cost more than all else here.
   const ids: readonly unknown[] = Array.isArray(vocab) ? vocab : Object.values(vocab);
@@ -54,7 +55,7 @@ export function parseTokenizer(text: string, file: string, measured: string): Pa
   const isKnown = (token: string) => (listed ? listed.has(token) : Object.hasOwn(vocab, token));
   const more = new Set<string>();
   for (const token of added) {
-    if (!isMapping(token)) throw refuse('expected mappings in "added_tokens"');
+    if (!isRecord(token)) throw refuse('expected mappings in "added_tokens"');
     if (typeof token.content !== 'string') throw refuse('expected a text for every token');
     if (!isKnown(token.content)) more.add(token.content);
   }
@@ -109,9 +110,6 @@ function tokensOf(vocab: readonly unknown[], refuse: (what: string) => UserError
   }
   return tokens;
 }
-
-const isMapping = (value: unknown): value is Readonly<Record<string, unknown>> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
 
 /** JSON of a value, cut: it can be a list of any length. */
 const shown = (value: unknown) => String(JSON.stringify(value)).slice(0, 60);

@@ -1,5 +1,5 @@
 /** Published models by their configs, and what is published of them. */
-import { loadModelFile } from '../../src/cli/model-file.js';
+import { loadModelFile } from '../../src/model-input/model-file.js';
 import { inPackage, readJson } from '../fixtures.js';
 
 /** Of the numbers a model has those that somebody has published. */

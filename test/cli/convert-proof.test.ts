@@ -2,7 +2,7 @@ import path from 'node:path';
 import { expect, it } from 'vitest';
 import { openCheckpoint } from '../../src/checkpoint/open.js';
 import { type ProofFlags, proofOf } from '../../src/cli/convert-proof.js';
-import { loadModelFile } from '../../src/cli/model-file.js';
+import { loadModelFile } from '../../src/model-input/model-file.js';
 import type { ConvertResult } from '../../src/report/convert/convert-result.js';
 import { inPackage } from '../fixtures.js';
 

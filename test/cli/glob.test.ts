@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { globMatcher } from '../../src/cli/glob.js';
+import { globMatcher } from '../../src/cli/name-filter.js';
 
 /** What they are in a regular expression. */
 const SOURCES = new Map([

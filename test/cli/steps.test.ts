@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { steps } from '../../src/cli/steps.js';
+import { steps } from '../../src/cli/progress.js';
 
 /** A stream, and a timer that rings when it is told to. */
 function surroundings(isTTY: boolean, columns = 80) {

@@ -3,22 +3,23 @@ import os from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { countParameters } from '../../src/budget/parameters.js';
-import { type FitFlags, fitsOf } from '../../src/cli/fit-setting.js';
+import { type FitFlags, fitRequestOf } from '../../src/cli/fit-flags.js';
 import { typeSuggestion } from '../../src/cli/flags.js';
-import { loadModelFile } from '../../src/cli/model-file.js';
 import { UserError } from '../../src/errors.js';
+import { fitsOf } from '../../src/fit/fits.js';
 import { doubtsOf } from '../../src/fit/remedies/remedies.js';
 import { parseWeightDtype, WEIGHT_DTYPE_NAMES } from '../../src/fit/serving/weight-types.js';
 import type { Gpu } from '../../src/hardware/gpu.js';
 import { GPUS } from '../../src/hardware/gpus.js';
 import { clusterNamed, MACHINES } from '../../src/hardware/machines.js';
+import { loadModelFile } from '../../src/model-input/model-file.js';
 import { type FitResult, fitReport } from '../../src/report/fit/fit.js';
 import { hardwareReport } from '../../src/report/fit/hardware-table.js';
 import { textWidth } from '../../src/report/kit/report.js';
 import { renderCsv } from '../../src/report/render/csv.js';
 import { renderMarkdown } from '../../src/report/render/markdown.js';
-import { toJson } from '../../src/report/render/render.js';
 import { renderTable } from '../../src/report/render/table.js';
+import { toJson } from '../../src/text/escape.js';
 import { inPackage } from '../fixtures.js';
 import { runHere } from '../run-here.js';
 
@@ -69,7 +70,7 @@ async function answered(file: string, gpu: string | Gpu, wish: Wish = {}): Promi
     typeof gpu === 'string'
       ? clusterNamed(gpu, gpus, { gpus: [], machines: [] })
       : { gpu, gpus: gpus ?? 1, network: null };
-  const fits = fitsOf(loaded, cluster, { ...FLAGS, ...flags });
+  const fits = fitsOf(loaded.model, fitRequestOf(loaded, cluster, { ...FLAGS, ...flags }));
   return {
     file,
     family: loaded.family.name,
@@ -400,7 +401,7 @@ describe('the answer', () => {
       ...asked,
       'pipeline-parallel': pipelineParallel,
       'tensor-parallel': tensorParallel,
-      'sequence-parallel': sequenceParallel,
+      'sequence-parallel': sequenceParallel ?? false,
       'global-batch': others.globalBatchTokens,
       ...(others.recompute && { recompute: others.recompute }),
       ...(others.loss && { loss: others.loss }),

@@ -2,7 +2,7 @@ import { stripVTControlCharacters } from 'node:util';
 import { describe, expect, it } from 'vitest';
 import { livePlot } from '../../src/cli/live-plot.js';
 import { DATA } from '../../src/kv-projector/verify-data.js';
-import type { VerifyProjectorsResult } from '../../src/report/kv-projector/kv-projector-verify.js';
+import type { VerifyProjectorsResult } from '../../src/kv-projector/verify-projectors.js';
 import {
   lossPlot,
   verifyProjectorsReport,

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { analyseRope } from '../../src/budget/rope.js';
-import { loadModelFile } from '../../src/cli/model-file.js';
+import { loadModelFile } from '../../src/model-input/model-file.js';
 import type { Format } from '../../src/report/kit/report.js';
 import { render } from '../../src/report/render/render.js';
 import { ropeReport } from '../../src/report/rope.js';

@@ -2,8 +2,8 @@
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { openCheckpoint } from '../../src/checkpoint/open.js';
-import { configOf } from '../../src/cli/checkpoint-config.js';
-import { modelOf } from '../../src/cli/model-file.js';
+import { configOf } from '../../src/model-input/checkpoint-config.js';
+import { modelOf } from '../../src/model-input/model-file.js';
 import type { Engine } from '../../src/runtime/engine.js';
 import { openOnnx } from '../../src/runtime/onnx/engine.js';
 import { onnxVersion } from '../../src/runtime/onnx/library.js';

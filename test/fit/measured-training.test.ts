@@ -1,9 +1,9 @@
 /** Memory of training steps as PyTorch takes it (fixtures/training-memory), against the bounds. */
 import { describe, expect, it } from 'vitest';
-import { modelOf } from '../../src/cli/model-file.js';
 import { documentOfData } from '../../src/config/document.js';
 import { fitTrainingMemory } from '../../src/fit/training/training-memory.js';
 import type { TrainingFitSetting } from '../../src/fit/training/training-setting.js';
+import { modelOf } from '../../src/model-input/model-file.js';
 import { readJson } from '../fixtures.js';
 import { fitSetting, H100 } from './settings.js';
 

@@ -1,9 +1,9 @@
 import fs from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { hybrid } from '../../src/architecture/models/hybrid.js';
-import { loadModelFile } from '../../src/cli/model-file.js';
 import { forwardBytesOf, forwardSecondsOf } from '../../src/fit/serving/this-machine-forward.js';
 import type { Spread } from '../../src/hardware/machine-profile.js';
+import { loadModelFile } from '../../src/model-input/model-file.js';
 import { memoryNeed } from '../../src/quicktest/memory.js';
 import { onnxVersion } from '../../src/runtime/onnx/library.js';
 import { inPackage } from '../fixtures.js';

@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
 import { evaluate, type Figure } from '../../src/budget/figure.js';
-import { loadTeachers } from '../../src/cli/teachers.js';
 import { compareProjectors, leastRatioText } from '../../src/kv-projector/costs.js';
 import {
   adapterParameters,
@@ -11,6 +10,7 @@ import {
   sizeInName,
   sizeOfModel,
 } from '../../src/kv-projector/projector.js';
+import { loadTeachers } from '../../src/kv-projector/teachers.js';
 import { projectorParamsReport } from '../../src/report/kv-projector/kv-projector.js';
 import { render } from '../../src/report/render/render.js';
 import { runHere } from '../run-here.js';

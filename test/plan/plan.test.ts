@@ -3,10 +3,10 @@ import { describe, expect, it } from 'vitest';
 import { FAMILY_NAMES, type FamilyName, loadFamily } from '../../src/architecture/families.js';
 import { profileModel } from '../../src/budget/profile.js';
 import { resolveSetting } from '../../src/budget/setting.js';
-import { modelOf } from '../../src/cli/model-file.js';
 import { parseDocument } from '../../src/config/document.js';
 import { UserError } from '../../src/errors.js';
 import { gpuNamed } from '../../src/hardware/gpus.js';
+import { modelOf } from '../../src/model-input/model-file.js';
 import type { CriterionName, Measures } from '../../src/plan/criteria.js';
 import {
   AXES,

@@ -6,7 +6,7 @@ import { hybrid } from '../../src/architecture/models/hybrid.js';
 import { stateDictOf } from '../../src/architecture/walk.js';
 import { ByteFile } from '../../src/checkpoint/byte-file.js';
 import { contiguousStrides, type StoredTensor } from '../../src/checkpoint/stored-tensor.js';
-import { descriptionOf } from '../../src/cli/checkpoint-config.js';
+import { descriptionOf } from '../../src/model-input/checkpoint-config.js';
 import type { Shape, StoredDtype } from '../../src/tensor/dtype.js';
 import { elementCount, STORED_DTYPES } from '../../src/tensor/dtype.js';
 

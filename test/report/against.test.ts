@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest';
+import type { Against } from '../../src/quicktest/sides.js';
 import { proofBlocks } from '../../src/report/convert/convert.js';
 import type { Proof } from '../../src/report/convert/convert-result.js';
-import { type Against, againstReport } from '../../src/report/quick-test/against.js';
+import { againstReport } from '../../src/report/quick-test/against.js';
 import { renderTable } from '../../src/report/render/table.js';
 
 const PLAIN = { width: Number.POSITIVE_INFINITY, colourLevel: 0 } as const;

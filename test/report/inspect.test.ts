@@ -4,8 +4,9 @@ import type { Measurement } from '../../src/checkpoint/measure.js';
 import type { Statistics } from '../../src/checkpoint/statistics.js';
 import { summarise } from '../../src/checkpoint/summary.js';
 import { inspectReport } from '../../src/report/inspect/inspect.js';
-import { plainText, shortened } from '../../src/report/inspect/inspect-text.js';
+import { plainText } from '../../src/report/inspect/inspect-text.js';
 import { render } from '../../src/report/render/render.js';
+import { shortened } from '../../src/text/words.js';
 import { fileOf } from '../checkpoint/byte-files.js';
 import { checkpointOf, storageOf, tensorIn } from '../checkpoint/stored-tensors.js';
 

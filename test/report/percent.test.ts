@@ -1,5 +1,6 @@
 import { expect, it } from 'vitest';
-import { percentCell, percentText } from '../../src/report/kit/units.js';
+import { percentCell } from '../../src/report/kit/cells.js';
+import { percentText } from '../../src/text/units.js';
 
 it.each([
   [0, '0%'],

@@ -1,8 +1,8 @@
 import fs from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { modelOf } from '../../src/cli/model-file.js';
 import { parseDocument } from '../../src/config/document.js';
 import { UserError } from '../../src/errors.js';
+import { modelOf } from '../../src/model-input/model-file.js';
 import type { WeightSource } from '../../src/runtime/weights/random-weights.js';
 import { inPackage } from '../fixtures.js';
 import { idsOf } from './fixture-models.js';

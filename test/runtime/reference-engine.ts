@@ -3,7 +3,6 @@
  * are held against, and it can be told to go wrong, which the checks have to notice.
  * Shapes: B batch, T tokens of a call, H hidden, D inner, N state.
  */
-
 import type {
   Alignment,
   Attention,

@@ -1,6 +1,8 @@
 import * as Args from '@oclif/core/args';
 import * as Flags from '@oclif/core/flags';
 import { BaseCommand } from '../../cli/base-command.js';
+import { isStdout } from '../../cli/output.js';
+import { progressDisplay } from '../../cli/progress.js';
 import type { Container } from '../../conversion/places.js';
 import { projectorConversionReport } from '../../report/kv-projector/kv-projector.js';
 
@@ -33,10 +35,13 @@ export default class KvProjectorConvert extends BaseCommand {
 
   async run() {
     const { args, flags } = await this.parse(KvProjectorConvert);
-    const { convertProjector } = await import('../../cli/kv-projector.js');
+    const { convertProjector } = await import('../../kv-projector/convert.js');
     await this.refuseUnwritable(flags);
     const result = await convertProjector(args.in, args.out, {
-      ...flags,
+      container: flags.container,
+      force: flags.force,
+      report: isStdout(flags.output) ? undefined : flags.output,
+      display: progressDisplay(flags),
       warn: (warnings) => this.warnAbout(flags, warnings),
     });
     return this.answer(flags, result, projectorConversionReport);

@@ -1,10 +1,30 @@
 import * as Flags from '@oclif/core/flags';
 import { BaseCommand, formatOf } from '../../cli/base-command.js';
 import { count } from '../../cli/flags.js';
-import { ratios } from '../../cli/kv-projector-flags.js';
-import { loadTeachers } from '../../cli/teachers.js';
-import { compareProjectors } from '../../kv-projector/costs.js';
+import { quote } from '../../config/quote.js';
+import { UserError } from '../../errors.js';
+import { compareProjectors, type RatioChoice } from '../../kv-projector/costs.js';
+import { loadTeachers } from '../../kv-projector/teachers.js';
 import { projectorParamsReport } from '../../report/kv-projector/kv-projector.js';
+
+/** A larger ratio would not be a bottleneck. */
+const LARGEST_RATIO = 1024;
+
+/** `--ratio 0.5,recommended`: width between the layers of an elastic adapter, as a ratio of the teacher's. */
+const ratios = Flags.custom<RatioChoice>({
+  multiple: true,
+  multipleNonGreedy: true,
+  delimiter: ',',
+  helpValue: 'RATIO,RATIO',
+  parse: async (text) => {
+    if (text === 'recommended') return text;
+    const ratio = /^\d*\.?\d+$/.test(text) ? Number(text) : 0;
+    if (ratio > 0 && ratio <= LARGEST_RATIO) return ratio;
+    throw new UserError('usage', `--ratio: ${quote(text)} is no ratio`, {
+      suggestion: `write numbers up to ${LARGEST_RATIO}, or recommended, as in --ratio 0.5,recommended`,
+    });
+  },
+});
 
 export default class KvProjectorParams extends BaseCommand {
   static override summary = 'Count what projectors of keys and values weigh and cost.';

@@ -2,6 +2,7 @@ import * as Args from '@oclif/core/args';
 import * as Flags from '@oclif/core/flags';
 import { BaseCommand } from '../../cli/base-command.js';
 import { threads } from '../../cli/flags.js';
+import { progressDisplay } from '../../cli/progress.js';
 import { UserError } from '../../errors.js';
 import { projectionReport } from '../../report/kv-projector/kv-projector.js';
 
@@ -44,10 +45,11 @@ export default class KvProjectorProject extends BaseCommand {
         suggestion: 'name one, as in -o projected.safetensors',
       });
     }
-    const { projectKv } = await import('../../cli/kv-projector.js');
+    const { projectKv } = await import('../../kv-projector/project-kv.js');
     const result = await projectKv(args.projector, args.kv, {
       ...flags,
       dtype: flags.dtype === 'keep' ? undefined : flags.dtype,
+      display: progressDisplay(flags),
       warn: (warnings) => this.warnAbout(flags, warnings),
     });
     // `--output` names the results: the answer goes to stdout.

@@ -3,7 +3,7 @@ import { BaseCommand, formatOf } from '../../cli/base-command.js';
 import { count, seed, threads } from '../../cli/flags.js';
 import { STEPS } from '../../kv-projector/verify.js';
 import { DATA, type DataKind } from '../../kv-projector/verify-data.js';
-import { verifyProjectorsReport } from '../../report/kv-projector/kv-projector-verify.js';
+import { lossPlot, verifyProjectorsReport } from '../../report/kv-projector/kv-projector-verify.js';
 
 export default class KvProjectorVerify extends BaseCommand {
   static override summary = 'Train a linear and an elastic adapter side by side.';
@@ -42,8 +42,15 @@ export default class KvProjectorVerify extends BaseCommand {
   async run() {
     const { flags } = await this.parse(KvProjectorVerify);
     await this.refuseUnwritable(flags);
-    const { verifyProjectors } = await import('../../cli/kv-projector-verify.js');
-    const result = await verifyProjectors(flags);
+    const { verifyProjectors } = await import('../../kv-projector/verify-projectors.js');
+    const { livePlot } = await import('../../cli/live-plot.js');
+    const plot = livePlot({ quiet: flags.quiet, noColor: flags['no-color'] });
+    const { batch, context, student: studentWidth } = flags;
+    const size = { batch, context, studentWidth, teacherWidth: flags['teacher-width'] };
+    const result = await verifyProjectors(
+      { ...flags, size },
+      { ...plot, show: (steps, status) => plot.show(lossPlot(steps), status) },
+    );
     return this.answer(flags, result, (each) =>
       verifyProjectorsReport(each, { flat: formatOf(flags) === 'csv', about: DATA[each.data] }),
     );

@@ -1,7 +1,13 @@
 import type { SrteComparison, SrteRow } from '../../budget/srte.js';
+import {
+  countUnit,
+  formatBytes,
+  formatCount,
+  formatInteger,
+  formatShare,
+} from '../../text/units.js';
 import { CURRENT_MARK } from '../kit/cells.js';
 import type { Cell, Report } from '../kit/report.js';
-import { countUnit, formatBytes, formatCount, formatInteger, formatShare } from '../kit/units.js';
 
 const NOTHING: Cell = { text: '–', value: '' };
 

@@ -1,16 +1,17 @@
 /** What `minimind compare` prints: models side by side, or below each other when there are many. */
 import type { ColumnValue, Disagreement } from '../../comparison/columns.js';
 import type { ComparedRow, Comparison, ShownColumn } from '../../comparison/compare.js';
-import { heading, left, note, right } from '../kit/cells.js';
-import type { Block, Cell, Column, Report, TableBlock, Tone } from '../kit/report.js';
 import {
   formatBytes,
   formatChange,
   formatCount,
   formatFlops,
   formatInteger,
-} from '../kit/units.js';
-import { counted, inferenceNote, joined, settingNotes } from '../kit/wording.js';
+} from '../../text/units.js';
+import { counted, joined } from '../../text/words.js';
+import { heading, left, note, right } from '../kit/cells.js';
+import type { Block, Cell, Column, Report, TableBlock, Tone } from '../kit/report.js';
+import { inferenceNote, settingNotes } from '../kit/wording.js';
 
 type Value = ColumnValue | undefined;
 

@@ -1,14 +1,14 @@
 import type { SrteForm, SrteLayout } from '../../architecture/srte-layout.js';
 import type { CheckpointFormat } from '../../checkpoint/formats.js';
-import type { ConfigOrigin } from '../../cli/checkpoint-config.js';
 import type { TensorError } from '../../conversion/measure-tables.js';
 import type { Container } from '../../conversion/places.js';
 import type { PlannedTie } from '../../conversion/plan.js';
 import type { StepGroup, TensorStep } from '../../conversion/plan-steps.js';
 import type { Extension } from '../../conversion/request.js';
 import type { TableError } from '../../conversion/table-errors.js';
+import type { ConfigOrigin } from '../../model-input/checkpoint-config.js';
+import type { Against } from '../../quicktest/sides.js';
 import type { StoredDtype } from '../../tensor/dtype.js';
-import type { Against } from '../quick-test/against.js';
 
 /** A conversion, planned or done: what `minimind convert-checkpoint --json` prints. */
 export interface ConvertResult {

@@ -1,19 +1,23 @@
 /** What `minimind convert-checkpoint` prints. */
+
+import { FORMATS } from '../../checkpoint/formats.js';
 import type { Tie } from '../../conversion/request.js';
+import { formatBytes, formatDuration, formatShare, percentText } from '../../text/units.js';
+import { shortened } from '../../text/words.js';
 import { configText } from '../inspect/checkpoint-summary.js';
-import { shortened } from '../inspect/inspect-text.js';
 import { cosineCell } from '../inspect/srte-survey.js';
-import { bytesCell, heading, integerCell, left, note, right, strong } from '../kit/cells.js';
-import type { Block, Cell, Report, TableBlock, Tone } from '../kit/report.js';
 import {
-  formatBytes,
-  formatDuration,
-  formatShare,
+  bytesCell,
+  heading,
+  integerCell,
+  left,
+  note,
   percentCell,
-  percentText,
   realCell,
-} from '../kit/units.js';
-import { FORMAT_NAMES } from '../kit/wording.js';
+  right,
+  strong,
+} from '../kit/cells.js';
+import type { Block, Cell, Report, TableBlock, Tone } from '../kit/report.js';
 import { againstBlocks } from '../quick-test/against.js';
 import { errorsTable, planBlocks, srteBlocks, srteText, stepsTable } from './convert-plan.js';
 import type { ConvertResult, Proof } from './convert-result.js';
@@ -100,7 +104,7 @@ const TIE_VALUES = {
 
 function sourceText({ input: { path, format, config } }: ConvertResult): string {
   const by = config === null ? 'by its names alone' : configText(config);
-  return `From ${path} (${FORMAT_NAMES[format]}); ${by}.`;
+  return `From ${path} (${FORMATS[format].title}); ${by}.`;
 }
 
 function totalsTable({ input, output, srte }: ConvertResult): TableBlock {

@@ -2,9 +2,9 @@
 import type { Bounds, Quantity } from '../../budget/quantity.js';
 import type { Verdict } from '../../fit/training/training.js';
 import type { GpuKind } from '../../hardware/gpu.js';
+import { formatBytes } from '../../text/units.js';
 import { bar, left, right, strong } from '../kit/cells.js';
 import type { Block, Cell, TableBlock, Tone } from '../kit/report.js';
-import { formatBytes } from '../kit/units.js';
 
 interface Value {
   readonly value: number | bigint;

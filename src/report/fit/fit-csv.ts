@@ -1,6 +1,6 @@
 /** What `minimind fit` prints as CSV: each figure a row, in exact numbers. */
 import type { Quantity } from '../../budget/quantity.js';
-import type { MachineForward } from '../../cli/fit-setting.js';
+import type { MachineForward } from '../../fit/fits.js';
 import type { LoadAnswer, LoadMet } from '../../fit/serving/queueing.js';
 import type { ServingLoad } from '../../fit/serving/serving.js';
 import { left, right } from '../kit/cells.js';

@@ -1,13 +1,14 @@
 /** What `minimind fit` prints of serving. */
 import type { Quantity } from '../../budget/quantity.js';
-import type { Fits } from '../../cli/fit-setting.js';
+import type { Fits } from '../../fit/fits.js';
 import type { Doubt } from '../../fit/remedies/remedies.js';
 import type { LoadAnswer } from '../../fit/serving/queueing.js';
 import type { ServingLoad } from '../../fit/serving/serving.js';
+import { formatInteger, formatSeconds, percentText, significant } from '../../text/units.js';
+import { sentence } from '../../text/words.js';
 import { integerCell, left, note, right, strong } from '../kit/cells.js';
 import type { Block, Cell, TableBlock } from '../kit/report.js';
-import { formatInteger, formatSeconds, percentText, significant } from '../kit/units.js';
-import { contextText, sentence } from '../kit/wording.js';
+import { contextText } from '../kit/wording.js';
 import {
   boundsCells,
   boundsColumns,

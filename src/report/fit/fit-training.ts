@@ -1,10 +1,11 @@
 /** What `minimind fit` prints of a training. */
 import type { Bounds } from '../../budget/quantity.js';
-import type { Fits } from '../../cli/fit-setting.js';
+import type { Fits } from '../../fit/fits.js';
 import type { Remedy, StepLimit, StepTime, TrainingTime } from '../../fit/training/training.js';
+import { formatInteger, formatSeconds, percentText, significant } from '../../text/units.js';
+import { counted } from '../../text/words.js';
 import { heading, integerCell, left, note, right, strong } from '../kit/cells.js';
 import type { Block, TableBlock } from '../kit/report.js';
-import { formatInteger, formatSeconds, percentText, significant } from '../kit/units.js';
 import { contextText } from '../kit/wording.js';
 import {
   boundsCells,
@@ -63,7 +64,7 @@ function spreadText(setting: Training['setting']): string {
   const { cluster, tensorParallel, pipelineParallel, sequenceParallel, zero } = setting;
   const replicas = cluster.gpus / (tensorParallel * pipelineParallel);
   const parts = [
-    `${formatInteger(replicas)} ${replicas === 1 ? 'replica' : 'replicas'}`,
+    counted(replicas, 'replica'),
     ...(tensorParallel > 1 ? [`tensor parallel ${tensorParallel}`] : []),
     ...(sequenceParallel ? ['sequence parallel'] : []),
     ...(pipelineParallel > 1 ? [`${pipelineParallel} pipeline stages`] : []),

@@ -1,17 +1,16 @@
 /** What `minimind fit` prints: a verdict for training and for serving, and what it rests on. */
-import type { Fits, MachineForward } from '../../cli/fit-setting.js';
+import type { Fits, MachineForward } from '../../fit/fits.js';
 import type { Doubt } from '../../fit/remedies/remedies.js';
 import type { Cluster } from '../../hardware/gpu.js';
 import type { MachineProfile } from '../../hardware/machine-profile.js';
+import { formatCount, formatInteger, formatSeconds, loadText } from '../../text/units.js';
 import { heading, left, note, strong } from '../kit/cells.js';
 import type { Block, Report } from '../kit/report.js';
-import { formatCount, formatInteger, formatSeconds } from '../kit/units.js';
 import { explanationBlocks } from '../profile/explanation.js';
 import { boundsCells, boundsColumns, bytesText } from './fit-bounds.js';
 import { csvTable } from './fit-csv.js';
 import { type Serving, servingBlocks } from './fit-serving.js';
 import { trainingBlocks } from './fit-training.js';
-import { loadText } from './hardware-table.js';
 
 export interface FitResult extends Fits {
   readonly file: string;

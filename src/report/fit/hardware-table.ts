@@ -1,8 +1,8 @@
 /** What `minimind fit --list-gpus` prints. */
 import type { Gpu, Hardware, Machine, PeakDtype } from '../../hardware/gpu.js';
+import { formatBytes, significant } from '../../text/units.js';
 import { heading, left, note, right, strong } from '../kit/cells.js';
 import type { Cell, Report, TableBlock } from '../kit/report.js';
-import { formatBytes, significant } from '../kit/units.js';
 
 export const hardwareReport = ({ gpus, machines }: Hardware): Report => ({
   blocks: [
@@ -100,9 +100,3 @@ const machinesTable = (machines: readonly Machine[]): TableBlock => ({
     { text: network?.name ?? '' },
   ]),
 });
-
-// How busy a machine is, as text.
-
-/** @param load Processes that run or wait to, for each core; null where the system does not tell. */
-export const loadText = (load: number | null): string =>
-  load === null ? 'a load that is not told' : `a load of ${load.toFixed(2)} for each core`;

@@ -1,8 +1,8 @@
 /** What a checkpoint holds, beside the budgets of its model. */
-import type { CheckpointFound } from '../../cli/checkpoint-model.js';
+import type { CheckpointFound } from '../../model-input/checkpoint-model.js';
+import { formatBytes, formatInteger } from '../../text/units.js';
 import { bytesCell, heading, integerCell, left, note, right, strong } from '../kit/cells.js';
 import type { Block, Cell } from '../kit/report.js';
-import { formatBytes, formatInteger } from '../kit/units.js';
 
 /** Which config it is. */
 const CONFIGS = {

@@ -4,11 +4,19 @@ import type { Sharing } from '../../checkpoint/sharing.js';
 import type { Statistics } from '../../checkpoint/statistics.js';
 import type { CheckpointSummary, TensorSummary } from '../../checkpoint/summary.js';
 import type { ContentEntry, Plain } from '../../checkpoint/summary-content.js';
+import type { SrteSurvey } from '../../conversion/srte-survey.js';
+import { formatBytes, formatInteger } from '../../text/units.js';
+import { namesText, nameText, shortened } from '../../text/words.js';
 import { bytesCell, heading, integerCell, left, note, right } from '../kit/cells.js';
 import type { Block, Cell, Column, TableBlock } from '../kit/report.js';
-import { formatBytes, formatInteger } from '../kit/units.js';
-import type { InspectResult } from './inspect-result.js';
-import { MAX_ROWS, namesText, nameText, plainText, shortened } from './inspect-text.js';
+import { MAX_ROWS, plainText } from './inspect-text.js';
+
+/** Everything that `minimind inspect` found out. */
+export interface InspectResult extends CheckpointSummary {
+  /** The glob that the names in `tensors` match, when there is one. */
+  readonly filter?: string;
+  readonly srte?: SrteSurvey;
+}
 
 /** A tensor with its name and the names that share it. */
 interface Row extends TensorSummary {

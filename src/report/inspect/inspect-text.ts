@@ -1,30 +1,12 @@
 /** Texts out of checkpoints, short enough for a table. */
 import type { Plain } from '../../checkpoint/summary-content.js';
-
-/** Longer than the names of models are; a file may have names of a megabyte. */
-const MAX_TEXT = 120;
+import { shortened } from '../../text/words.js';
 
 /** As much of a configuration as one wants to see in passing. */
 const MAX_PLAIN_TEXT = 160;
 
 /** Rows of tensors or layers that people get; programs get all. More than one reads. */
 export const MAX_ROWS = 1000;
-
-/** `text`, or its beginning and `…`. */
-export function shortened(text: string, limit = MAX_TEXT): string {
-  return text.length <= limit ? text : `${text.slice(0, limit - 1)}…`;
-}
-
-/** A name out of a file, in a table. */
-export const nameText = (name: string): string => (name === '' ? '""' : shortened(name));
-
-/** The first names, how it goes on and how many there are. */
-export function namesText(names: readonly string[]): string {
-  if (names.length <= 3) return names.map(nameText).join(', ');
-  const [first = '', second = ''] = names;
-  const shown = [first, second].map(nameText).join(', ');
-  return `${shown} … ${nameText(names.at(-1) ?? '')}`;
-}
 
 /** Plain data in one line, without the brackets around the whole. */
 export function plainText(value: Plain): string {

@@ -1,9 +1,10 @@
 /** What `minimind inspect` prints: what a checkpoint is, and the tensors that it holds. */
 import type { TensorGroup } from '../../checkpoint/summary.js';
+import { formatBytes, formatInteger } from '../../text/units.js';
+import { nameText, shortened } from '../../text/words.js';
 import { bytesCell, heading, integerCell, left, note, right, strong } from '../kit/cells.js';
 import type { Block, Cell, Report, TableBlock } from '../kit/report.js';
-import { formatBytes, formatInteger } from '../kit/units.js';
-import type { InspectResult } from './inspect-result.js';
+import type { InspectResult } from './inspect-tensors.js';
 import {
   contentBlocks,
   moreNote,
@@ -11,7 +12,7 @@ import {
   tensorsBlocks,
   tensorsTable,
 } from './inspect-tensors.js';
-import { MAX_ROWS, nameText, shortened } from './inspect-text.js';
+import { MAX_ROWS } from './inspect-text.js';
 import { srteSurveyBlocks } from './srte-survey.js';
 
 interface Options {

@@ -1,6 +1,8 @@
 /** What `minimind inspect --srte` prints. */
 import type { SrteOption } from '../../conversion/srte-options.js';
 import type { SrteSurvey, TableSurvey } from '../../conversion/srte-survey.js';
+import { formatBytes, formatInteger, formatShare, percentText } from '../../text/units.js';
+import { shortened } from '../../text/words.js';
 import {
   bar,
   bytesCell,
@@ -8,19 +10,12 @@ import {
   integerCell,
   left,
   note,
+  percentCell,
+  realCell,
   right,
   shareCell,
 } from '../kit/cells.js';
 import type { Block, Cell, TableBlock } from '../kit/report.js';
-import {
-  formatBytes,
-  formatInteger,
-  formatShare,
-  percentCell,
-  percentText,
-  realCell,
-} from '../kit/units.js';
-import { shortened } from './inspect-text.js';
 
 /** The bar of a table that is as far from the mean as it is from zero, in columns. */
 const BAR_WIDTH = 12;

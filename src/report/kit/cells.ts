@@ -1,13 +1,14 @@
 /** Cells and blocks that reports are made of. */
 import type { Figure } from '../../budget/figure.js';
-import type { Block, Cell, Column } from './report.js';
 import {
   formatBinaryBytes,
   formatBytes,
   formatFlops,
   formatInteger,
   formatShare,
-} from './units.js';
+  percentText,
+} from '../../text/units.js';
+import type { Block, Cell, Column } from './report.js';
 
 export const heading = (text: string): Block => ({ kind: 'heading', text });
 export const note = (text: string): Block => ({ kind: 'note', text, tone: 'dim' });
@@ -54,50 +55,13 @@ export function bar(share: number, width: number): string {
   return '█'.repeat(Math.floor(eighths / 8)) + (EIGHTHS[eighths % 8] ?? '');
 }
 
-/**
- * Characters that a terminal obeys, or that a reader cannot see: controls (C0, DEL, C1), line and
- * paragraph separators, lone surrogates, and whatever Unicode says is drawn as nothing (zero-width and
- * bidirectional controls, fillers, tags), except the two selectors that choose an emoji's form.
- */
-const UNPRINTABLE =
-  /(?![\ufe0e\ufe0f])[\p{Cc}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\ufff9-\ufffb]/gu;
+export const percentCell = (share: number | null): Cell => ({
+  text: percentText(share),
+  value: share ?? '',
+});
 
-/** The same but line breaks, of which a long JSON text has so many that finding them takes its toll. */
-const UNPRINTABLE_IN_LINE = new RegExp(`(?!\\n)${UNPRINTABLE.source}`, UNPRINTABLE.flags);
-
-const SHORT_ESCAPES: ReadonlyMap<string, string> = new Map([
-  ['\n', '\\n'],
-  ['\r', '\\r'],
-  ['\t', '\\t'],
-]);
-
-/**
- * `text` on one line, with nothing in it that could move a cursor, change a colour, reorder or hide
- * text: such characters become `\n`, `\r`, `\t`, `\x1b` or `\u{202e}`. Backslashes stay as they are, so
- * this is for people to read, not for programs to undo.
- */
-export function printable(text: string): string {
-  return text.replace(UNPRINTABLE, escapeCharacter);
-}
-
-/**
- * A JSON text with the same characters written as JSON's own `\uXXXX`, so that it parses to the same
- * value. Line breaks stay: in JSON they stand only between values.
- */
-export function printableJson(json: string): string {
-  return json.replace(UNPRINTABLE_IN_LINE, (character) => toUtf16(character));
-}
-
-function escapeCharacter(character: string): string {
-  const short = SHORT_ESCAPES.get(character);
-  if (short !== undefined) return short;
-  const hex = (character.codePointAt(0) ?? 0).toString(16);
-  return hex.length <= 2 ? `\\x${hex.padStart(2, '0')}` : `\\u{${hex}}`;
-}
-
-function toUtf16(character: string): string {
-  return character
-    .split('')
-    .map((unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`)
-    .join('');
-}
+/** `2.5587`; `–` for null. */
+export const realCell = (value: number | null): Cell =>
+  value === null
+    ? { text: '–', value: '' }
+    : { text: value === 0 ? '0' : value.toPrecision(5), value };

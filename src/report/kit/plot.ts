@@ -1,5 +1,5 @@
 /** Values drawn with plain characters, on a logarithmic scale. */
-import { printable } from './cells.js';
+import { printable } from '../../text/escape.js';
 import type { Level, PlotBlock, Series, Tone } from './report.js';
 import { wrap } from './report.js';
 

@@ -1,8 +1,8 @@
 /** Problems and errors, for people at a terminal (stderr) and for programs. */
 import type { ChalkInstance } from 'chalk';
 import type { ErrorCode, Problem, Severity, UserError } from '../../errors.js';
+import { printable } from '../../text/escape.js';
 import { colours } from '../render/table.js';
-import { printable } from './cells.js';
 import type { RenderOptions } from './report.js';
 import { clip, graphemes, textWidth, usableWidth, wrap } from './report.js';
 

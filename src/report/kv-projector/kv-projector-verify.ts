@@ -2,21 +2,11 @@
 import type { AdapterKind } from '../../kv-projector/projector.js';
 import type { Step, Verification } from '../../kv-projector/verify.js';
 import type { DataKind } from '../../kv-projector/verify-data.js';
+import type { VerifyProjectorsResult } from '../../kv-projector/verify-projectors.js';
+import { formatDuration, formatInteger } from '../../text/units.js';
 import { ENGINE_TITLES } from '../doctor.js';
 import { heading, integerCell, left, note, right } from '../kit/cells.js';
 import type { Block, Cell, PlotBlock, Report, Series, TableBlock } from '../kit/report.js';
-import { formatDuration, formatInteger } from '../kit/units.js';
-
-export interface VerifyProjectorsResult extends Verification {
-  readonly seed: number;
-  /** Why it is not the size that was published or asked for; null when it is. */
-  readonly reduced: {
-    readonly fromTeacherWidth: number;
-    readonly fromStudentWidth: number;
-    /** That these would have taken. */
-    readonly estimatedSeconds: number;
-  } | null;
-}
 
 const MARKS = {
   linear: { mark: 'x', tone: 'hue1' },

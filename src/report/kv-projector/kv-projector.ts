@@ -1,11 +1,16 @@
 /** What `minimind kv-projector project` and `convert` print. */
-import type { Projection, ProjectorConversion } from '../../cli/kv-projector.js';
+
+import { FORMATS } from '../../checkpoint/formats.js';
+import type { ProjectorConversion } from '../../kv-projector/convert.js';
 import type {
   CostedTeacher,
   ProjectorComparison,
   ProjectorCosts,
   TeacherCosts,
 } from '../../kv-projector/costs.js';
+import type { Projection } from '../../kv-projector/project-kv.js';
+import { formatBytes, formatCount, formatInteger } from '../../text/units.js';
+import { counted } from '../../text/words.js';
 import {
   bytesCell,
   flopsCell,
@@ -17,8 +22,6 @@ import {
   strong,
 } from '../kit/cells.js';
 import type { Block, Cell, Column, Report, TableBlock } from '../kit/report.js';
-import { formatBytes, formatCount, formatInteger } from '../kit/units.js';
-import { counted, FORMAT_NAMES } from '../kit/wording.js';
 import { explanationBlocks } from '../profile/explanation.js';
 
 type Described = Projection['projector'];
@@ -74,7 +77,7 @@ export function projectorConversionReport(result: ProjectorConversion): Report {
         ],
         rows: [
           [
-            { text: FORMAT_NAMES[format], value: format },
+            { text: FORMATS[format].title, value: format },
             { text: container },
             integerCell(projector.tensors),
             integerCell(projector.parameters),

@@ -1,9 +1,9 @@
 /** How the figures of a profile come about: formula, inputs and source of each. */
 import type { Figure } from '../../budget/figure.js';
 import type { Bounds, Quantity } from '../../budget/quantity.js';
+import { formatInteger } from '../../text/units.js';
 import { heading, integerCell, left, note, right, strong } from '../kit/cells.js';
 import type { Block, Cell, TableBlock } from '../kit/report.js';
-import { formatInteger } from '../kit/units.js';
 
 /** A figure, or a lower, an expected and an upper bound of one. */
 type Explained = readonly [Figure | Quantity] | readonly [Quantity, Quantity, Quantity];

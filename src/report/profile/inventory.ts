@@ -1,10 +1,10 @@
 /** The model block by block and tensor by tensor, as `profile` prints it. */
 import type { BlockBudget, TensorEntry } from '../../budget/inventory.js';
+import { formatInteger } from '../../text/units.js';
 import { moreNote } from '../inspect/inspect-tensors.js';
 import { MAX_ROWS } from '../inspect/inspect-text.js';
 import { bytesCell, flopsCell, heading, integerCell, left, right } from '../kit/cells.js';
 import type { Block, Cell } from '../kit/report.js';
-import { formatInteger } from '../kit/units.js';
 
 const spanText = ({ heads, window, rule }: BlockBudget['spans'][number]) =>
   window === undefined ? `${heads} global` : `${heads} ${rule} (${formatInteger(window)})`;

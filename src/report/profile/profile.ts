@@ -5,9 +5,16 @@ import type { LimitCheck } from '../../budget/limits.js';
 import type { ModelProfile } from '../../budget/profile.js';
 import type { PublishedReport } from '../../budget/published.js';
 import type { ResolvedSetting } from '../../budget/setting.js';
-import type { CheckpointFound } from '../../cli/checkpoint-model.js';
+import type { CheckpointFound } from '../../model-input/checkpoint-model.js';
 import type { StoredWeights } from '../../quantization/stored-weights.js';
 import type { Dtype } from '../../tensor/dtype.js';
+import {
+  formatBytes,
+  formatCount,
+  formatFlops,
+  formatInteger,
+  formatMacs,
+} from '../../text/units.js';
 import { checkpointBlocks } from '../inspect/checkpoint-summary.js';
 import {
   bar,
@@ -23,7 +30,6 @@ import {
   strong,
 } from '../kit/cells.js';
 import type { Block, Cell, Report, TableBlock, Tone } from '../kit/report.js';
-import { formatBytes, formatCount, formatFlops, formatInteger, formatMacs } from '../kit/units.js';
 import { settingNotes } from '../kit/wording.js';
 import { explanationBlocks } from './explanation.js';
 import { layersBlocks, tensorsBlocks } from './inventory.js';

@@ -1,24 +1,10 @@
 /** Two models on the same tokens: what `quick-test --against` prints, and the proof of a conversion. */
-import type { ModelComparison, RanModel } from '../../quicktest/against.js';
+import type { Against, AgainstSide } from '../../quicktest/sides.js';
+import { formatInteger, percentText } from '../../text/units.js';
+import { counted } from '../../text/words.js';
 import { engineText } from '../doctor.js';
 import { bar, heading, left, note, right } from '../kit/cells.js';
 import type { Block, Cell, Report, TableBlock } from '../kit/report.js';
-import { formatInteger, percentText } from '../kit/units.js';
-import { counted } from '../kit/wording.js';
-
-/** One of the two. */
-export interface AgainstSide extends RanModel {
-  /** Of the config, as the user wrote it. */
-  readonly file: string;
-  readonly family: string;
-  /** Where the weights are from; null when they are random. */
-  readonly checkpoint: string | null;
-}
-
-export interface Against extends ModelComparison {
-  readonly own: AgainstSide;
-  readonly other: AgainstSide;
-}
 
 /** @param flat Whether the reader is a program, which gets one table. */
 export function againstReport(against: Against, { flat }: { readonly flat: boolean }): Report {

@@ -4,10 +4,12 @@ import type { TraceStep } from '../../budget/trace.js';
 import type { CheckName } from '../../quicktest/checks.js';
 import type { Float16Cost, PartTiming, Spent, Timing, Verdict } from '../../quicktest/finding.js';
 import type { QuickTest } from '../../quicktest/index.js';
+import { formatBytes, formatInteger } from '../../text/units.js';
+import { sumOf } from '../../text/values.js';
+import { counted } from '../../text/words.js';
 import { engineText, passedOverText } from '../doctor.js';
 import { bar, heading, integerCell, left, note, right } from '../kit/cells.js';
 import type { Block, Cell, Report, TableBlock, Tone } from '../kit/report.js';
-import { formatBytes, formatInteger } from '../kit/units.js';
 import { logitsTable } from './against.js';
 
 interface QuickTestResult extends QuickTest {
@@ -41,9 +43,6 @@ export function quickTestReport(
   };
 }
 
-const count = (number: number, what: string) =>
-  `${formatInteger(number)} ${what}${number === 1 ? '' : 's'}`;
-
 const WHY_TWIN = {
   memory: ({ parameters, memory }) =>
     `${formatInteger(parameters)} parameters in float32 take ` +
@@ -75,7 +74,7 @@ function twinBlocks({
       text: `A smaller twin ran: ${WHY_TWIN[twin.reason]({ parameters, memory })}. --full runs the model itself, layer by layer.`,
     },
     note(
-      `The twin has ${count(twin.parameters, 'parameter')}: ${changes.join(', ')}.${lost} Its times are ` +
+      `The twin has ${counted(twin.parameters, 'parameter')}: ${changes.join(', ')}.${lost} Its times are ` +
         'not those of the model.',
     ),
   ];
@@ -90,7 +89,7 @@ function verdict({ checks }: QuickTestResult): Block {
   return failed.length === 0
     ? {
         kind: 'heading',
-        text: `ok: ${count(of('passed').length, 'check')} passed${skipped}`,
+        text: `ok: ${counted(of('passed').length, 'check')} passed${skipped}`,
         tone: 'good',
       }
     : {
@@ -106,7 +105,7 @@ function subjectText(result: QuickTestResult): string {
   const random = weights === 'random' || ids === 'random' ? `, seed ${seed}` : '';
   const how = mode === 'streamed' ? ', one layer in memory at a time' : '';
   return (
-    `${file} (${family}, ${count(parameters, 'parameter')}), ${from}, ${formatInteger(batch)} × ` +
+    `${file} (${family}, ${counted(parameters, 'parameter')}), ${from}, ${formatInteger(batch)} × ` +
     `${formatInteger(context)} ${ids} tokens${random}${how}.`
   );
 }
@@ -170,12 +169,12 @@ const COPIED = ' A run ends when the logits, but no outputs of blocks, are copie
 
 function timingBlocks(timing: Timing, { batch, context, engine }: QuickTestResult): Block[] {
   const { parts, meanSeconds, deviationSeconds, minSeconds, medianSeconds, repeats } = timing;
-  const inAll = parts.reduce((sum, each) => sum + inModel(each), 0);
+  const inAll = sumOf(parts, (each) => inModel(each));
   return [
     heading(`Forward pass: ${secondsText(meanSeconds)} ± ${deviationText(deviationSeconds)}`),
     note(
       `${formatInteger(batch)} × ${formatInteger(context)} tokens, ` +
-        `${formatInteger(Math.round(timing.tokensPerSecond))} tokens/s; ${count(repeats, 'run')} after one ` +
+        `${formatInteger(Math.round(timing.tokensPerSecond))} tokens/s; ${counted(repeats, 'run')} after one ` +
         `that does not count, median ${secondsText(medianSeconds)}, fastest ${secondsText(minSeconds)}. ` +
         `Making the model ready took ${secondsText(timing.loadSeconds)}.` +
         (engine.deviceKind === 'cpu' ? '' : COPIED),
@@ -272,7 +271,7 @@ export function traceReport(
   { file, batch, context, trace }: TraceResult,
   { flat }: { readonly flat: boolean },
 ): Report {
-  const total = trace.reduce((sum, { parameters }) => sum + parameters, 0);
+  const total = sumOf(trace, ({ parameters }) => parameters);
   return {
     blocks: [
       heading(`From ids to logits: ${file}`),

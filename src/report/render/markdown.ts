@@ -1,5 +1,5 @@
 import { markdownTable } from 'markdown-table';
-import { printable } from '../kit/cells.js';
+import { printable } from '../../text/escape.js';
 import { drawPlot } from '../kit/plot.js';
 import type { Block, PlotBlock, Report, TableBlock, TextBlock } from '../kit/report.js';
 import { textWidth } from '../kit/report.js';

@@ -1,7 +1,7 @@
 import type { ChalkInstance } from 'chalk';
 import { Chalk } from 'chalk';
 import Table from 'cli-table3';
-import { printable } from '../kit/cells.js';
+import { printable } from '../../text/escape.js';
 import { drawPlot } from '../kit/plot.js';
 import type { Block, RenderOptions, Report, TableBlock, Tone } from '../kit/report.js';
 import { textWidth, usableWidth, wrap } from '../kit/report.js';

@@ -1,5 +1,4 @@
 /** What is known of a graphics adapter. */
-
 import { spawn } from 'node:child_process';
 import { constants } from 'node:fs';
 import { access, readdir, readFile } from 'node:fs/promises';

@@ -1,5 +1,4 @@
 /** Ways of running a model: each engine with each of its backends. */
-
 import { createRequire } from 'node:module';
 import type { Finding } from '../../errors.js';
 import type { Adapter } from '../adapters/adapters.js';

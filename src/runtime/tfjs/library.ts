@@ -2,7 +2,6 @@
  * What is used of TensorFlow.js, whichever package it comes from: `@tensorflow/tfjs-node` and its GPU
  * sibling export all that `@tensorflow/tfjs-core` does. Types only, so nothing is loaded by naming them.
  */
-
 import { createRequire } from 'node:module';
 import type * as core from '@tensorflow/tfjs-core';
 

@@ -1,5 +1,4 @@
 /** Chains of layers trained on a backend of TensorFlow.js. */
-
 import os from 'node:os';
 import { UserError } from '../../errors.js';
 import type { Values } from '../engine.js';

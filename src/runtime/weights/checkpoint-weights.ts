@@ -1,5 +1,4 @@
 /** The weights of an opened checkpoint. */
-
 import os from 'node:os';
 import { computedBuffers } from '../../architecture/computed-buffers.js';
 import type { Layer } from '../../architecture/layer.js';

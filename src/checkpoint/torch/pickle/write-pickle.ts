@@ -2,7 +2,6 @@
  * Values as a pickle of protocol 2, as `torch.save` writes them. What is held in several places is
  * written once and referred to.
  */
-
 import type { WrittenStorage } from '../state-dict/write-storages.js';
 import { TORCH_TYPES } from '../torch-types.js';
 import type {

@@ -1,5 +1,4 @@
 /** Which of the dicts of a PyTorch file is the model. */
-
 import type { ByteFile } from '../../byte-file.js';
 import { type Refusal, refusal } from '../../rules.js';
 import { bytesOfViews, viewsOf } from '../../sharing.js';

@@ -1,0 +1,93 @@
+/** The flags of hardware, and the hardware that they ask for. */
+import os from 'node:os';
+import * as Flags from '@oclif/core/flags';
+import { readDocument } from '../config/read.js';
+import { UserError } from '../errors.js';
+import type { Cluster, Hardware } from '../hardware/gpu.js';
+import { hardwareOfDocument, onlyGpu } from '../hardware/hardware-file.js';
+import type { MachineProfile } from '../hardware/machine-profile.js';
+import { gpuOfProfile } from '../hardware/machine-profile.js';
+import { clusterNamed } from '../hardware/machines.js';
+import { compute, count, device, engine, type ParsedFlags, threads } from './flags.js';
+import { progressDisplay } from './progress.js';
+
+const MEASURED = { helpGroup: 'THIS MACHINE', dependsOn: ['this-machine'] };
+
+/** Flags of every command that asks for hardware. */
+export const hardwareFlags = {
+  gpu: Flags.string({
+    helpValue: 'NAME|FILE',
+    description: 'a GPU or a machine of --list-gpus, or a YAML file that describes one',
+    exclusive: ['this-machine'],
+  }),
+  gpus: count({ description: 'how many of them [default: 1, of a machine all that it has]' }),
+  hardware: Flags.string({
+    helpValue: 'FILE',
+    description: 'a YAML file with GPUs and machines beside those of --list-gpus',
+    exclusive: ['this-machine'],
+  }),
+  'this-machine': Flags.boolean({
+    description: 'what this machine can do, measured in some seconds and kept for a month',
+    helpGroup: MEASURED.helpGroup,
+  }),
+  profile: Flags.string({
+    ...MEASURED,
+    helpValue: 'FILE',
+    description: "where what was measured is kept [default: a file in the user's cache]",
+  }),
+  remeasure: Flags.boolean({ ...MEASURED, description: 'measure although it is known' }),
+  engine: engine(MEASURED),
+  device: device(MEASURED),
+  compute: compute('what products of matrices are measured in', MEASURED.helpGroup),
+  threads: threads(MEASURED),
+};
+
+export type HardwareFlags = ParsedFlags<typeof hardwareFlags> & {
+  readonly quiet: boolean;
+};
+
+/** With the measured profile when the hardware is this machine. */
+export interface AskedHardware extends Cluster {
+  readonly profile?: MachineProfile;
+}
+
+/**
+ * The hardware that the flags ask for.
+ * @throws UserError when they name none, or one that is not known, and as `readDocument` and `machineProfile`.
+ */
+export async function hardwareOf(flags: HardwareFlags): Promise<AskedHardware> {
+  if (flags['this-machine']) return thisMachine(flags);
+  const { gpu: name, gpus } = flags;
+  const own = await ownHardware(flags.hardware);
+  if (name !== undefined && !isFile(name)) return clusterNamed(name, gpus, own);
+  const file = name ?? flags.hardware;
+  if (file === undefined) {
+    throw new UserError('usage', 'no hardware is named', {
+      suggestion: 'name a GPU, as in --gpu h100-80gb, or measure this machine with --this-machine',
+    });
+  }
+  const gpu = onlyGpu(name === undefined ? own : await ownHardware(name), file);
+  return { gpu, gpus: gpus ?? 1, network: null };
+}
+
+/** GPUs and machines that a user's file adds to the table. */
+export const ownHardware = async (file: string | undefined): Promise<Hardware> =>
+  file === undefined ? { gpus: [], machines: [] } : hardwareOfDocument(await readDocument(file));
+
+/** No name of a GPU has an ending, or a folder. */
+const isFile = (name: string): boolean => /\.(ya?ml|json)$|[/\\]|^-$/i.test(name);
+
+async function thisMachine(flags: HardwareFlags): Promise<AskedHardware> {
+  const { machineProfile } = await import('../runtime/machine-profile-cache.js');
+  const profile = await machineProfile({
+    engine: flags.engine ?? 'auto',
+    device: flags.device ?? 'auto',
+    compute: flags.compute,
+    threads: flags.threads ?? os.availableParallelism(),
+    file: flags.profile,
+    remeasure: flags.remeasure,
+    display: progressDisplay(flags),
+  });
+  const gpu = gpuOfProfile(profile, process.availableMemory());
+  return { gpu, gpus: flags.gpus ?? 1, network: null, profile };
+}

@@ -1,0 +1,124 @@
+/** The published comparison of two adapters, at a size that takes about a minute. */
+import os from 'node:os';
+import { manualSeed } from '../random/index.js';
+import type { Trainer } from '../runtime/trainer.js';
+import { formatDuration } from '../text/units.js';
+import type { SizeWish, Step } from './verify.js';
+import {
+  estimator,
+  reducedWithin,
+  refuseTooLarge,
+  sizeOf,
+  type Verification,
+  verify,
+} from './verify.js';
+import type { DataKind, VerifySize } from './verify-data.js';
+
+/** Seconds: what is estimated to take longer runs reduced, unless it is asked for. */
+const PATIENCE = 60;
+
+export interface VerifyProjectorsRequest {
+  readonly data: DataKind;
+  readonly size: SizeWish;
+  readonly steps: number;
+  /** Whether to keep the size, however long it takes. */
+  readonly full: boolean;
+  readonly seed: number;
+  readonly threads: number | undefined;
+}
+
+/** How the training goes, while it goes. */
+export interface LossDisplay {
+  /** @param steps Losses so far. @param status Progress in one line. */
+  readonly show: (steps: readonly Step[], status: string) => Promise<void>;
+  /** A line that stays. */
+  readonly say: (text: string) => void;
+  /** Removes what is shown. Safe to call again. */
+  readonly end: () => void;
+}
+
+export interface VerifyProjectorsResult extends Verification {
+  readonly seed: number;
+  /** The size that would have taken too long; null when the size is the published or the requested one. */
+  readonly reduced: {
+    readonly fromTeacherWidth: number;
+    readonly fromStudentWidth: number;
+    readonly estimatedSeconds: number;
+  } | null;
+}
+
+/**
+ * Trains both adapters, and shows their losses meanwhile.
+ * @throws UserError when there is no room for them, or nothing to train them with.
+ */
+export async function verifyProjectors(request: VerifyProjectorsRequest, shown: LossDisplay) {
+  const { chooseTrainer } = await import('../runtime/select/trainers.js');
+  try {
+    await shown.show([], 'starting TensorFlow.js');
+    const { trainer } = await chooseTrainer(request.threads ?? os.availableParallelism());
+    await shown.show([], 'estimating how long it takes');
+    const { size, reduced } = await chosenSize(request, trainer, shown);
+    await shown.show([], 'making data and adapters');
+    const start = performance.now();
+    const verification = await verify(trainer, {
+      ...{ data: request.data, size, steps: request.steps, random: manualSeed(request.seed) },
+      watch: (done) => {
+        const seconds = (performance.now() - start) / 1000;
+        const status = `${statusOf(done, request.steps, seconds)}${toldOf(reduced)}`;
+        return shown.show(done, status);
+      },
+    });
+    return {
+      schema: 'minimind/kv-projector-verify@1',
+      ...verification,
+      seed: request.seed,
+      reduced,
+    } as const;
+  } finally {
+    shown.end();
+  }
+}
+
+function statusOf(done: readonly Step[], steps: number, seconds: number): string {
+  const rest = (seconds / done.length) * (steps - done.length);
+  const { linear = Number.NaN, elastic = Number.NaN } = done.at(-1) ?? {};
+  return (
+    `step ${done.length} of ${steps}, ${formatDuration(rest)} left: ` +
+    `linear ${linear.toPrecision(3)}, elastic ${elastic.toPrecision(3)}`
+  );
+}
+
+const toldOf = (reduced: VerifyProjectorsResult['reduced']): string =>
+  reduced ? ` (reduced: --full takes about ${formatDuration(reduced.estimatedSeconds)})` : '';
+
+interface ChosenSize {
+  readonly size: VerifySize;
+  readonly reduced: VerifyProjectorsResult['reduced'];
+}
+
+/**
+ * The published widths where they take no longer than a minute, else narrower ones that do. Widths that were asked for
+ * stay, with a word on how long they take.
+ */
+async function chosenSize(
+  request: VerifyProjectorsRequest,
+  trainer: Trainer,
+  shown: LossDisplay,
+): Promise<ChosenSize> {
+  const size = sizeOf(request.size);
+  const { teacherWidth, studentWidth } = request.size;
+  const isChosen = request.full || teacherWidth !== undefined || studentWidth !== undefined;
+  if (isChosen) refuseTooLarge(trainer, size);
+  const secondsFor = await estimator(trainer, size, manualSeed(request.seed));
+  const seconds = secondsFor(size, request.steps);
+  if (seconds <= PATIENCE) return { size, reduced: null };
+  const narrower = reducedWithin(size, PATIENCE, (each) => secondsFor(each, request.steps));
+  const taken = isChosen ? seconds : secondsFor(narrower, request.steps);
+  if (taken > PATIENCE) shown.say(`this takes about ${formatDuration(taken)}`);
+  if (isChosen) return { size, reduced: null };
+  const { teacherWidth: fromTeacherWidth, studentWidth: fromStudentWidth } = size;
+  return {
+    size: narrower,
+    reduced: { fromTeacherWidth, fromStudentWidth, estimatedSeconds: seconds },
+  };
+}

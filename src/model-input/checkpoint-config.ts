@@ -1,0 +1,231 @@
+/** The config of a checkpoint, and the description that the checkpoint is compared with. */
+import fs from 'node:fs';
+import path from 'node:path';
+import { isDeepStrictEqual } from 'node:util';
+import type { Setting } from '../architecture/family.js';
+import { LimitError } from '../architecture/limits.js';
+import type { Checkpoint } from '../checkpoint/checkpoint.js';
+import { storedNames } from '../checkpoint/names.js';
+import { openCheckpoint } from '../checkpoint/open.js';
+import { samenessOfPlaces } from '../checkpoint/sharing.js';
+import type { Plain, PlainLimits } from '../checkpoint/summary-content.js';
+import { plainOf, typeName } from '../checkpoint/summary-content.js';
+import { isKind } from '../checkpoint/torch/pickle/pickle-machine.js';
+import type { ConfigDocument } from '../config/document.js';
+import { documentOfData } from '../config/document.js';
+import { setOwn, splitDotted, valueAt } from '../config/path.js';
+import { readDocument } from '../config/read.js';
+import type { Problem } from '../errors.js';
+import { UserError } from '../errors.js';
+import { configIn, ownConfigNames } from '../files/config-names.js';
+import type { ConfigDifference } from '../reconcile/fault-text.js';
+import { shapesOf } from '../reconcile/faults.js';
+import type { Description } from '../reconcile/reconcile.js';
+import { isRecord } from '../text/values.js';
+import { isCheckpointPath } from './locate.js';
+import type { ModelFile } from './model-file.js';
+import { modelOf, readConfig } from './model-file.js';
+
+/** Where the config of a checkpoint was found. */
+export type ConfigOrigin = 'flag' | 'inside' | 'beside';
+
+/** The entry of a training checkpoint that holds its config. */
+const CONTENT_KEY = 'config';
+
+/** Far beyond any config, and far below what would be slow. */
+const CONFIG_LIMITS: PlainLimits = { nodes: 100_000, depth: 100, text: 2 ** 20 };
+
+/**
+ * The config of a checkpoint: the one that the user names, or the one in the file, or the one in its folder.
+ * @param named Of `--config`.
+ * @throws UserError when there is none, or it cannot be read.
+ */
+export async function configOf(
+  checkpoint: Checkpoint,
+  named: string | undefined,
+): Promise<FoundConfig> {
+  const found = await findConfig(checkpoint, named);
+  if (found) return found;
+  throw new UserError('usage', `${checkpoint.path} holds no config, and none stands beside it`, {
+    suggestion: 'name one with --config FILE',
+  });
+}
+
+export interface FoundConfig {
+  readonly document: ConfigDocument;
+  readonly origin: ConfigOrigin;
+}
+
+/** `configOf`, or undefined when there is none. */
+export async function findConfig(
+  checkpoint: Checkpoint,
+  named: string | undefined,
+): Promise<FoundConfig | undefined> {
+  const document = named === undefined ? configInside(checkpoint) : await readConfig(named);
+  if (document) return { document, origin: named === undefined ? 'inside' : 'flag' };
+  const neighbour = neighbourOf(checkpoint.path);
+  return neighbour === undefined
+    ? undefined
+    : { document: await readDocument(neighbour, { isFound: true }), origin: 'beside' };
+}
+
+/**
+ * The config that a training checkpoint holds; undefined when it holds none.
+ * @throws UserError when it is no mapping, or too large.
+ */
+function configInside({ path: file, content }: Checkpoint): ConfigDocument | undefined {
+  const value = content.get(CONTENT_KEY);
+  if (value === undefined) return undefined;
+  const refuse = (what: string) =>
+    new UserError('refused-file', `the config in ${file} ${what}`, {
+      suggestion: 'name another with --config FILE',
+    });
+  // Arguments parsed by argparse are a mapping too.
+  const isArguments = isKind(value, 'opaque') && value.type === 'argparse.Namespace';
+  const mapping = isArguments ? (value.state ?? null) : value;
+  if (!isKind(mapping, 'dict')) throw refuse(`is no mapping, but of type ${typeName(mapping)}`);
+  const config = numbersRead(plainOf(mapping, CONFIG_LIMITS));
+  if (config === undefined) throw refuse('is larger than a config should be');
+  if (!isRecord(config)) throw refuse('has keys that are no names');
+  return documentOfData(config, `${file}: ${CONTENT_KEY}`);
+}
+
+/**
+ * The values of the model that the config inside a checkpoint gives otherwise than `loaded` does. None when
+ * there is no valid config of the same family inside.
+ */
+export async function differencesInside(
+  { family, document }: ModelFile,
+  checkpoint: Checkpoint,
+): Promise<ConfigDifference[]> {
+  const inside = await validInside(checkpoint);
+  if (inside?.family.name !== family.name) return [];
+  const [here, there] = [document, inside.document].map((each) => valueAt(each, ['model']));
+  if (!isRecord(here) || !isRecord(there)) return [];
+  return Object.keys(here)
+    .filter((key) => !isDeepStrictEqual(here[key], there[key]))
+    .map((key) => ({ path: `model.${key}`, config: here[key], checkpoint: there[key] }));
+}
+
+async function validInside(checkpoint: Checkpoint): Promise<ModelFile | undefined> {
+  try {
+    const document = configInside(checkpoint);
+    return document && asStored(await modelOf(document), checkpoint);
+  } catch (error) {
+    // What a training program kept for itself need not be a config.
+    if (error instanceof UserError) return undefined;
+    throw error;
+  }
+}
+
+/** Numbers of YAML 1.2 that the YAML reader of most training scripts reads as text. */
+const NUMBER_WITHOUT_DOT = /^[-+]?\d+e[-+]?\d+$/i;
+
+/** A copy with numbers for texts such as `1e-5`. The data is small and shallow. */
+function numbersRead(data: Plain | undefined): unknown {
+  if (typeof data === 'string') return NUMBER_WITHOUT_DOT.test(data) ? Number(data) : data;
+  if (Array.isArray(data)) return data.map(numbersRead);
+  if (!isRecord(data)) return data;
+  const copy = {};
+  for (const [key, value] of Object.entries(data)) setOwn(copy, key, numbersRead(value as Plain));
+  return copy;
+}
+
+function neighbourOf(checkpoint: string): string | undefined {
+  const isFolder = fs.statSync(checkpoint, { throwIfNoEntry: false })?.isDirectory() ?? false;
+  const folder = isFolder ? checkpoint : path.dirname(checkpoint);
+  return configIn(folder, isFolder ? [] : ownConfigNames(checkpoint));
+}
+
+/** Warnings about the file itself. */
+export const warningsOf = ({ path: file, warnings }: Checkpoint): Problem[] =>
+  warnings.map((message) => ({ severity: 'warning', file, message }));
+
+/**
+ * A loaded config with what a checkpoint shows of the program that wrote it, so that one config is compared with the same
+ * model under the names of all who store it. To be called before anything is compared.
+ */
+export function asStored<Loaded extends ModelFile>(loaded: Loaded, checkpoint: Checkpoint): Loaded {
+  const { family, document } = loaded;
+  if (family.storedSettings === undefined) return loaded;
+  const stored = shapesOf(storedNames(checkpoint), (a, b) => samenessOfPlaces(a, b) === true);
+  const settings = family
+    .storedSettings(stored)
+    .filter(({ path: dotted, value }) => valueAt(document, splitDotted(dotted)) !== value);
+  const changed = settings.length > 0 ? changedTo(loaded, settings) : undefined;
+  return changed ? { ...loaded, ...changed } : loaded;
+}
+
+/** A loaded config as something to hold a checkpoint against. */
+export function descriptionOf(loaded: ModelFile): Description {
+  const { family, document, model } = loaded;
+  return {
+    model,
+    ignored: family.ignored?.(document) ?? [],
+    readOff: (stored) => family.readOff?.(stored) ?? [],
+    rebuild: (readings) => changedTo(loaded, readings)?.model,
+  };
+}
+
+/** Undefined when the values make no valid config. */
+function changedTo(
+  { family, document }: ModelFile,
+  settings: readonly Setting[],
+): Pick<ModelFile, 'document' | 'model'> | undefined {
+  const parsed = family.schema.safeParse(withSettings(document, settings));
+  if (!parsed.success) return undefined;
+  // Other sections of the file, such as training, may follow when its model changes.
+  const isWrong = family.rules.some(
+    ({ severity, reads, check }) =>
+      severity === 'error' &&
+      reads.every((read) => read.startsWith('model.')) &&
+      check(parsed.data) !== undefined,
+  );
+  const model = isWrong ? undefined : builtWithin(() => family.build(parsed.data));
+  return model && { document: parsed.data, model };
+}
+
+function builtWithin<Model>(build: () => Model): Model | undefined {
+  try {
+    return build();
+  } catch (error) {
+    if (error instanceof LimitError) return undefined;
+    throw error;
+  }
+}
+
+function withSettings(document: unknown, settings: readonly Setting[]): unknown {
+  const changed = structuredClone(document);
+  for (const { path: dotted, value } of settings) {
+    const keys = splitDotted(dotted);
+    const parent = valueAt(changed, keys.slice(0, -1));
+    if (isRecord(parent)) setOwn(parent, keys.at(-1) ?? '', value);
+  }
+  return changed;
+}
+
+// The checkpoint with the weights of a model: the one of --checkpoint, or the argument itself.
+
+interface CheckpointFlags {
+  readonly checkpoint: string | undefined;
+  readonly 'state-dict': string | undefined;
+}
+
+/**
+ * Opens the checkpoint that is named in place of a config.
+ * @throws UserError when it is refused, or another is named too.
+ */
+export function ownCheckpoint(config: string, flags: CheckpointFlags): Checkpoint | undefined {
+  if (!isCheckpointPath(config)) return undefined;
+  if (flags.checkpoint === undefined) return opened(config, flags);
+  throw new UserError('usage', `${config} is a checkpoint, and so is --checkpoint`, {
+    suggestion: 'leave --checkpoint out, or name a config in its place',
+  });
+}
+
+/** Opens the checkpoint of `--checkpoint`. */
+export const openedFor = (flags: CheckpointFlags): Checkpoint | undefined =>
+  flags.checkpoint === undefined ? undefined : opened(flags.checkpoint, flags);
+
+const opened = (path: string, flags: CheckpointFlags): Checkpoint =>
+  openCheckpoint(path, { stateDict: flags['state-dict'] });

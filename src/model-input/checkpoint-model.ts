@@ -1,0 +1,193 @@
+/** A model loaded from a checkpoint: its config, and whether the tensors agree with it. */
+import type { LanguageModel } from '../architecture/layer.js';
+import { tensorsOf } from '../architecture/walk.js';
+import type { Checkpoint } from '../checkpoint/checkpoint.js';
+import type { CheckpointFormat } from '../checkpoint/formats.js';
+import type { StoredName } from '../checkpoint/names.js';
+import { storedNames } from '../checkpoint/names.js';
+import { openCheckpoint } from '../checkpoint/open.js';
+import { samenessOfBytes } from '../checkpoint/sharing.js';
+import { isSameView } from '../checkpoint/stored-tensor.js';
+import type { Totals } from '../checkpoint/summary.js';
+import { summarise } from '../checkpoint/summary.js';
+import type { Problem } from '../errors.js';
+import { namesOf } from '../reconcile/faults.js';
+import type { FaultGroup } from '../reconcile/notes.js';
+import type { Reconciliation } from '../reconcile/reconcile.js';
+import { reconcileIndex } from '../reconcile/reconcile.js';
+import type { Suggestion } from '../reconcile/suggest.js';
+import type { ConfigOrigin } from './checkpoint-config.js';
+import { asStored, configOf, descriptionOf, warningsOf } from './checkpoint-config.js';
+import type { ModelFile } from './model-file.js';
+import { modelOf } from './model-file.js';
+import { faultProblems } from './verify-checkpoint.js';
+
+/** Facts of the checkpoint that a model was loaded from, by its index. */
+export interface CheckpointFound {
+  readonly file: string;
+  readonly format: CheckpointFormat;
+  readonly stateDict: readonly string[];
+  readonly config: { readonly file: string; readonly origin: ConfigOrigin };
+  /** Whether names, shapes and types are as the config describes; no tensor was read. */
+  readonly matches: boolean;
+  readonly faults: readonly FaultGroup[];
+  readonly suggestions: readonly Suggestion[];
+  readonly totals: Totals;
+}
+
+/** A model, and the checkpoint that it was found with, if that was one. */
+export interface LoadedModel extends ModelFile {
+  readonly checkpoint?: CheckpointFound;
+}
+
+/** Something that was read, once: standard input cannot be read again. */
+export interface ModelSource {
+  /**
+   * The model under overrides.
+   * @param options.isChecked Whether to check the tensors of a checkpoint against the model.
+   * @throws UserError with every problem that was found.
+   */
+  model(
+    set: readonly string[] | undefined,
+    options?: { readonly isChecked?: boolean },
+  ): Promise<LoadedModel>;
+}
+
+/** Flags that are for checkpoints alone. */
+export interface CheckpointFlags {
+  /** The config to take instead of the checkpoint's own. */
+  readonly config?: string | undefined;
+  readonly 'state-dict'?: string | undefined;
+}
+
+/**
+ * Reads the index of a checkpoint and the config that belongs to it. That the two do not agree is a warning.
+ * @throws UserError when the checkpoint is refused, or has no valid config.
+ */
+export async function openCheckpointModel(
+  path: string,
+  flags: CheckpointFlags,
+): Promise<ModelSource> {
+  const open = () => openCheckpoint(path, { stateDict: flags['state-dict'] });
+  const checkpoint = open();
+  try {
+    const { document, origin } = await configOf(checkpoint, flags.config);
+    const config = { file: document.file, origin };
+    // Of what is open, only the index is used below.
+    return {
+      model: async (set, { isChecked = true } = {}) => {
+        const described = asStored(await modelOf(document, { set }), checkpoint);
+        const loaded = { ...described, file: path };
+        return isChecked ? held(checkpoint, config, loaded, open) : loaded;
+      },
+    };
+  } finally {
+    checkpoint.close();
+  }
+}
+
+async function held(
+  checkpoint: Checkpoint,
+  config: CheckpointFound['config'],
+  loaded: ModelFile,
+  open: () => Checkpoint,
+): Promise<LoadedModel> {
+  const { path } = checkpoint;
+  const result = reconcileIndex(descriptionOf(loaded), checkpoint);
+  return {
+    ...loaded,
+    warnings: [
+      ...loaded.warnings,
+      ...warningsOf(checkpoint),
+      ...mismatches(path, result, config.file),
+      ...(await countedOnce(checkpoint, loaded, open)),
+    ],
+    checkpoint: found(checkpoint, result, config),
+  };
+}
+
+function found(
+  checkpoint: Checkpoint,
+  { matches, faults, suggestions }: Reconciliation,
+  config: CheckpointFound['config'],
+): CheckpointFound {
+  const { path: file, format, stateDict } = checkpoint;
+  const { totals } = summarise(checkpoint, new Map(), new Map());
+  return { file, format, stateDict, config, matches, faults, suggestions, totals };
+}
+
+/** More bytes than this are not read to compare the copies of a tied tensor. */
+const COMPARED_BYTES = 64 * 2 ** 20;
+
+/**
+ * Tied tensors that the file has under a second name, too, unless their values are the same: transformers unties
+ * a head whose stored values differ.
+ */
+async function countedOnce(
+  checkpoint: Checkpoint,
+  { model }: ModelFile,
+  open: () => Checkpoint,
+): Promise<Problem[]> {
+  const copies = copiesIn(checkpoint, model);
+  if (copies.length === 0) return [];
+  const bytes = copies.reduce((sum, [first]) => sum + first.tensor.bytes, 0);
+  const isEqual = bytes > COMPARED_BYTES ? [] : await comparedIn(open(), model);
+  return copies.flatMap(([first, other], at): Problem[] => {
+    if (isEqual[at] === true) return [];
+    const isCompared = isEqual[at] === false;
+    const found = isCompared ? `has other values than ${first.own}` : `is stored with ${first.own}`;
+    const doubt = isCompared ? '' : '; their values were not compared';
+    return [
+      {
+        severity: 'warning',
+        file: checkpoint.path,
+        path: other.own,
+        message: `${found}, and is counted once with it, because the config ties them${doubt}`,
+        suggestion: isCompared
+          ? 'set tie_word_embeddings to false to count both, as transformers loads them'
+          : 'minimind verify compares their values; if they differ, the model has both',
+      },
+    ];
+  });
+}
+
+/** Tied tensors that a file has twice, not in one place. */
+function copiesIn(
+  checkpoint: Checkpoint,
+  model: LanguageModel,
+): (readonly [StoredName, StoredName])[] {
+  const stored = storedNames(checkpoint);
+  return tensorsOf(model).flatMap((tensor) => {
+    const [first, ...others] = namesOf(tensor).flatMap((name) => stored.get(name) ?? []);
+    const other = first && others.find((each) => !isSameView(first.tensor, each.tensor));
+    return first && other ? [[first, other] as const] : [];
+  });
+}
+
+/** Whether each of the copies in a checkpoint, which is closed then, has the values of the first. */
+async function comparedIn(checkpoint: Checkpoint, model: LanguageModel) {
+  try {
+    const pairs = copiesIn(checkpoint, model).map((pair) => pair.map(({ tensor }) => tensor));
+    const isSame = await samenessOfBytes(pairs);
+    return pairs.map(([a, b]) => a && b && isSame(a, b));
+  } finally {
+    checkpoint.close();
+  }
+}
+
+/** More faults than this are only counted. */
+const TOLD = 3;
+
+function mismatches(file: string, { faults }: Reconciliation, config: string): Problem[] {
+  if (faults.length === 0) return [];
+  const more = faults.length > TOLD ? `, of which ${TOLD} are told here` : '';
+  return [
+    {
+      severity: 'warning',
+      file,
+      message: `is not as ${config} describes: ${faults.length} ${faults.length === 1 ? 'fault' : 'faults'}${more}`,
+      suggestion: 'see them all with --json',
+    },
+    ...faultProblems(file, faults, 'warning', TOLD),
+  ];
+}

@@ -1,0 +1,294 @@
+/** A Hugging Face `config.json` as a minimind document. */
+import { isDeepStrictEqual } from 'node:util';
+import { FAMILY_NAMES, isFamilyName, loadFamily } from '../architecture/families.js';
+import type { Family, KeyRemark } from '../architecture/family.js';
+import type { ConfigDocument } from '../config/document.js';
+import { parseDocument } from '../config/document.js';
+import { editedText } from '../config/edit.js';
+import { splitOverride } from '../config/override-path.js';
+import { applyOverrides } from '../config/overrides.js';
+import { formatPath, setOwn, valueAt } from '../config/path.js';
+import type { Found } from '../config/problems.js';
+import { invalidConfig } from '../config/problems.js';
+import { describeValue, quote } from '../config/quote.js';
+import { documentOfSection } from '../config/section.js';
+import { meantBy } from '../config/unknown-keys.js';
+import type { Finding, PropertyPath, UserError } from '../errors.js';
+import type { QuantizationReading } from '../quantization/quantization-config.js';
+import { KNOWN_METHODS, readQuantization } from '../quantization/quantization-config.js';
+import { isRecord } from '../text/values.js';
+
+type Json = Readonly<Record<string, unknown>>;
+type Reader = NonNullable<Family['fromHuggingFace']>;
+
+/** The key that names the kind of model. */
+const KIND = 'model_type';
+
+/** Keys that nearly every `config.json` has, and no minimind document. */
+const TELLING = ['architectures', 'num_hidden_layers', 'num_attention_heads', 'n_layer', 'n_head'];
+
+/** Keys of multimodal configs that hold the text model. */
+const TEXT_PARTS = ['text_config', 'llm_config', 'language_config'] as const;
+
+const HOW_TO_ADD = 'docs/adding-a-model.md says how to describe another';
+
+/** Whether a document has a `model_type`, and no `model` section. */
+export const isHuggingFace = ({ value }: ConfigDocument): boolean =>
+  Object.hasOwn(value, KIND) && !isRecord(value.model);
+
+/**
+ * Translates a `config.json`; returns any other document as it is. Problems point to the value in the `config.json`
+ * that they come from.
+ * @throws UserError when no family is known for its kind of model, or it has none.
+ */
+export async function asOurDocument(document: ConfigDocument): Promise<ConfigDocument> {
+  if (!isHuggingFace(document)) {
+    if (isWithoutKind(document)) throw await withoutKind(document);
+    return document;
+  }
+  const { value } = document;
+  const kind = value[KIND];
+  const reader = await readerOf(kind);
+  if (reader === undefined) throw await unknownKind(document);
+  const { settings, remarks } = reader.read(value);
+  return documentOfSection(
+    document,
+    'model',
+    { family: kind, ...settings },
+    {
+      of: originsOf(value, settings, reader),
+      otherwise: [KIND],
+      found: [
+        ...remarks.map((remark) => foundOf(remark, document, reader)),
+        ...quantizationFound(document),
+      ],
+    },
+  );
+}
+
+/** The quantization of a `config.json`; empty for any other document. */
+export const quantizationOf = (document: ConfigDocument): QuantizationReading =>
+  isHuggingFace(document) ? readQuantization(document.value) : { doubts: [] };
+
+/** Warnings about the parts of a quantization that are not counted. */
+function quantizationFound(document: ConfigDocument): Found[] {
+  const path = ['quantization_config'];
+  const place = document.place(path, 'key');
+  const { quantization, doubts } = quantizationOf(document);
+  const effect = quantization
+    ? 'the size of the stored weights is an estimate'
+    : 'the size of the stored weights is not counted';
+  return doubts.map((doubt) => ({
+    severity: 'warning',
+    place,
+    path,
+    finding: {
+      message: `${doubt}: ${effect}`,
+      suggestion: `methods whose sizes are counted: ${KNOWN_METHODS.join(', ')}`,
+    },
+  }));
+}
+
+/** A remark on a key, with its place and text. */
+function foundOf(remark: KeyRemark, document: ConfigDocument, reader: Reader): Found {
+  const { path, severity } = remark;
+  const isWhole = path.length === 0;
+  const place = document.place(isWhole ? [KIND] : path, 'key');
+  const finding = () => (isWhole ? aboutWhole : aboutKey)(remark, document.value, reader);
+  return { severity, place, ...(isWhole ? {} : { path }), finding };
+}
+
+/** A file without sizes. */
+function aboutWhole({ why }: KeyRemark, config: Json): Finding {
+  const inside = TEXT_PARTS.find((key) => isRecord(config[key]));
+  return {
+    message: `${why}: all sizes would be the defaults of the class`,
+    suggestion: inside
+      ? `its ${inside} may give them: save that part as a config.json of its own, with its model_type`
+      : 'write the sizes of the model',
+  };
+}
+
+function aboutKey({ path, severity, why }: KeyRemark, config: Json, { keys }: Reader): Finding {
+  const key = String(path.at(-1));
+  if (why === undefined) {
+    const meant = meantBy(key, [...keys], config);
+    return {
+      message: `unknown key ${quote(key)}: it is ignored`,
+      suggestion: meant ? `did you mean ${quote(meant)}?` : 'check that the model works without it',
+    };
+  }
+  const value = describeValue(valueAt(config, path));
+  return severity === 'error'
+    ? {
+        message: `${key} ${value} is not supported: ${why}`,
+        suggestion: 'no other value of it describes this model; see docs/adding-a-model.md',
+      }
+    : { message: `${key} ${value} has no effect: ${why}`, suggestion: 'remove it' };
+}
+
+/** A changed `config.json`. */
+export interface ChangedHuggingFace {
+  readonly value: Record<string, unknown>;
+  readonly text: string;
+}
+
+/**
+ * A `config.json` with overrides of what it comes to: each is written where the value that it changes comes
+ * from, and all else stays as it is. Undefined when that would not come to the same.
+ * @param sets `model.key=value`.
+ * @throws UserError as `asOurDocument`.
+ */
+export async function changedHuggingFace(
+  document: ConfigDocument,
+  sets: readonly string[],
+): Promise<ChangedHuggingFace | undefined> {
+  const reader = await readerOf(document.value[KIND]);
+  if (reader === undefined) throw await unknownKind(document);
+  const origins = originsOf(document.value, reader.read(document.value).settings, reader);
+  const moved = sets.flatMap((text): { path: PropertyPath; value: string }[] => {
+    const override = splitOverride(text);
+    if ('mistake' in override) return [];
+    const [section, key, ...rest] = override.path;
+    if (section !== 'model' || key === undefined) return [];
+    return [{ path: [...(origins.get(String(key)) ?? [key]), ...rest], value: override.value }];
+  });
+  const changed = applyOverrides(
+    document,
+    moved.map(({ path, value }) => `${formatPath(path)}=${value}`),
+  );
+  const wanted = applyOverrides(await asOurDocument(document), sets);
+  const isSame = async (other: ConfigDocument) =>
+    isDeepStrictEqual((await asOurDocument(other)).value, wanted.value);
+  if (!(await isSame(changed))) return undefined;
+  const { value } = changed;
+  const edits = moved.map(({ path }) => ({ path, value: valueAt(value, path) }));
+  const text = editedText(document, edits);
+  const isRight = text !== undefined && isJson(text) && (await isSame(parseDocument(text, '')));
+  return { value, text: isRight ? text : `${JSON.stringify(value, null, 2)}\n` };
+}
+
+function isJson(text: string): boolean {
+  try {
+    JSON.parse(text);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+const readerOf = async (kind: unknown): Promise<Reader | undefined> =>
+  isFamilyName(kind) ? (await loadFamily(kind)).fromHuggingFace : undefined;
+
+/** The kinds of models that can be read, by name. */
+async function knownKinds(): Promise<string[]> {
+  const known = await Promise.all(
+    FAMILY_NAMES.map(async (name) => ((await readerOf(name)) ? [name] : [])),
+  );
+  return known.flat().sort();
+}
+
+// ── Files that cannot be read ────────────────────────────────────────────────────────────────────
+
+const isWithoutKind = ({ file, value }: ConfigDocument): boolean =>
+  value.model === undefined &&
+  /\.json$/i.test(file) &&
+  TELLING.some((key) => Object.hasOwn(value, key));
+
+async function withoutKind(document: ConfigDocument): Promise<UserError> {
+  const kinds = await knownKinds();
+  const likely = await likelyKind(document.value, kinds);
+  return refusal(document, {
+    path: [],
+    message: `has no ${KIND}, so it does not say of what kind its model is`,
+    suggestion: likely
+      ? `its keys are those of ${likely}: add "${KIND}": "${likely}" if it is one`
+      : `add "${KIND}": with one of ${kinds.join(', ')}`,
+  });
+}
+
+/** The one kind that knows all keys of a file. */
+async function likelyKind(config: Json, kinds: readonly string[]): Promise<string | undefined> {
+  const keys = Object.keys(config);
+  const readers = await Promise.all(kinds.map(readerOf));
+  const [likely, ...others] = kinds.filter((_, index) =>
+    keys.every((key) => (readers[index]?.useOf(key).use ?? 'unknown') !== 'unknown'),
+  );
+  return others.length === 0 ? likely : undefined;
+}
+
+async function unknownKind(document: ConfigDocument): Promise<UserError> {
+  const kind = document.value[KIND];
+  const kinds = await knownKinds();
+  const inside = await textPartOf(document.value);
+  const known = `known are ${kinds.join(', ')}; ${HOW_TO_ADD}`;
+  return refusal(document, {
+    path: [KIND],
+    message: `no family for ${KIND} ${describeValue(kind)} is known here`,
+    // Kinds with nearly the same name are other models: phi is not phi3.
+    suggestion: inside ?? known,
+  });
+}
+
+async function textPartOf(config: Json): Promise<string | undefined> {
+  for (const key of TEXT_PARTS) {
+    const kind = valueAt(config, [key, KIND]);
+    if (!(await readerOf(kind))) continue;
+    return `its ${key} is of the kind ${kind}, which is known: save that part as a config.json of its own`;
+  }
+  return undefined;
+}
+
+function refusal(
+  document: ConfigDocument,
+  { path, message, suggestion }: { path: string[]; message: string; suggestion: string },
+): UserError {
+  const place = document.locate(path);
+  const named = path.length === 0 ? {} : { path: path.join('.') };
+  return invalidConfig(
+    document.file,
+    [{ severity: 'error', ...place, ...named, message, suggestion }],
+    1,
+  );
+}
+
+// ── Where values come from ───────────────────────────────────────────────────────────────────────
+
+/** A file with more keys is not a config; its keys are not tried one by one. */
+const MOST_TRIED = 200;
+
+/** The path in `config` that each setting comes from; its own keys map to themselves. */
+function originsOf(
+  config: Json,
+  settings: Json,
+  reader: Reader,
+): ReadonlyMap<string, PropertyPath> {
+  const origins = new Map<string, PropertyPath>(Object.keys(config).map((key) => [key, [key]]));
+  const mappings = Object.keys(config).filter((key) => isRecord(config[key]));
+  for (const [key, value] of Object.entries(settings)) {
+    const places = [[key], ...mappings.map((outer) => [outer, key])].filter(
+      (path) => valueAt(config, path) !== undefined,
+    );
+    const same = places.find((path) => isDeepStrictEqual(valueAt(config, path), value));
+    const origin = same ?? places[0] ?? triedOrigin(key, config, settings, reader);
+    if (origin !== undefined) origins.set(key, origin);
+  }
+  return origins;
+}
+
+/** The key without which a setting would be another. */
+function triedOrigin(
+  setting: string,
+  config: Json,
+  settings: Json,
+  reader: Reader,
+): PropertyPath | undefined {
+  const keys = Object.keys(config);
+  if (keys.length > MOST_TRIED) return undefined;
+  const origin = keys.find((left) => {
+    const rest = {};
+    for (const key of keys) if (key !== left) setOwn(rest, key, config[key]);
+    return !isDeepStrictEqual(reader.read(rest).settings[setting], settings[setting]);
+  });
+  return origin === undefined ? undefined : [origin];
+}

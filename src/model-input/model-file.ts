@@ -1,0 +1,161 @@
+/**
+ * A config file joined with its family: the first step of every command that takes a FILE.
+ */
+import {
+  DEFAULT_FAMILY,
+  FAMILY_NAMES,
+  isFamilyName,
+  loadFamily,
+} from '../architecture/families.js';
+import type { DocumentOf, Family } from '../architecture/family.js';
+import type { LanguageModel } from '../architecture/layer.js';
+import { LimitError } from '../architecture/limits.js';
+import { checkDocument } from '../config/check.js';
+import type { ConfigDocument } from '../config/document.js';
+import { nearest } from '../config/nearest.js';
+import { applyOverrides } from '../config/overrides.js';
+import { invalidConfig } from '../config/problems.js';
+import { describeValue } from '../config/quote.js';
+import { readDocument } from '../config/read.js';
+import { meantOverrides } from '../config/unknown-keys.js';
+import type { Problem } from '../errors.js';
+import { UserError } from '../errors.js';
+import type { Quantization } from '../quantization/quantization-config.js';
+import { asOurDocument, quantizationOf } from './hugging-face-document.js';
+import { configPath } from './locate.js';
+
+/** A valid config and what it describes. */
+export interface ModelFile {
+  /** As the user wrote it; `<stdin>` for `-`. */
+  readonly file: string;
+  readonly family: Family;
+  /** The parsed document, with defaults filled in; of the type of the family's schema. */
+  readonly document: unknown;
+  readonly model: LanguageModel;
+  readonly warnings: readonly Problem[];
+  /** How a `config.json` says that the weights are stored. */
+  readonly quantization?: Quantization;
+}
+
+/**
+ * The document of a loaded file as that of one family, for commands that work on that family alone.
+ * @throws UserError when the file is of another family.
+ */
+export function documentOf<F extends Family>(loaded: ModelFile, family: F): DocumentOf<F> {
+  if (loaded.family.name !== family.name) {
+    throw new UserError(
+      'usage',
+      `${loaded.file} describes a ${loaded.family.name} model; this command is for ${family.name}`,
+      { suggestion: `give it a file whose model.family is ${family.name}` },
+    );
+  }
+  // The same family: its schema is what the document was parsed with.
+  return loaded.document as DocumentOf<F>;
+}
+
+export interface LoadOptions {
+  /** Overrides in the form `model.key=value`. */
+  readonly set?: readonly string[] | undefined;
+  /** Whether warnings are errors. */
+  readonly strict?: boolean;
+}
+
+/**
+ * Reads, overrides and checks a config, and describes its model.
+ * @param source A path, of a folder the config in it, or `-` for stdin.
+ * @throws UserError with every problem that was found.
+ */
+export async function loadModelFile(source: string, options: LoadOptions = {}): Promise<ModelFile> {
+  return modelOf(await readConfig(source), options);
+}
+
+/** The config at a path, in a folder, or, with `-`, of stdin. @throws UserError as `readDocument`. */
+export function readConfig(source: string): Promise<ConfigDocument> {
+  const file = configPath(source);
+  return readDocument(file, { isFound: file !== source });
+}
+
+/**
+ * Overrides and checks a document, and describes its model.
+ * @throws UserError with every problem that was found.
+ */
+export async function modelOf(
+  document: ConfigDocument,
+  { set = [], strict = false }: LoadOptions = {},
+): Promise<ModelFile> {
+  const { written, family, problem } = await overridden(await asOurDocument(document), set);
+  const checked = checkDocument(written, family);
+  const found = checked.problems.map((each) => (problem && isFamily(each) ? problem : each));
+  const problems = strict ? found.map(asError) : found;
+  const errors = checked.errors + (strict ? checked.warnings : 0);
+  const { value } = checked;
+  if (value === undefined || errors > 0) throw invalidConfig(written.file, problems, errors);
+  const model = describe(written, family, value, problems);
+  const { quantization } = quantizationOf(document);
+  return {
+    file: written.file,
+    family,
+    document: value,
+    model,
+    warnings: problems,
+    ...(quantization && { quantization }),
+  };
+}
+
+/**
+ * A document of ours with overrides, each at the place that it means in the family that results.
+ * @param document As `asOurDocument` returns it.
+ */
+export async function overridden(document: ConfigDocument, set: readonly string[]) {
+  const literal = applyOverrides(document, set);
+  const named = await familyOf(literal);
+  const meant = meantOverrides(named.family.schema, set);
+  const isSame = meant.every((text, index) => text === set[index]);
+  return { written: isSame ? literal : applyOverrides(document, meant), meant, ...named };
+}
+
+const asError = (problem: Problem): Problem => ({ ...problem, severity: 'error' });
+
+/** Whether a problem is the one that a family's schema has with the name of another. */
+const isFamily = ({ path }: Problem) => path === 'model.family';
+
+/** The family of a document. With a name that is none, the likeliest, so that the rest is checked too. */
+async function familyOf(document: ConfigDocument): Promise<{ family: Family; problem?: Problem }> {
+  const section = document.value.model;
+  const named =
+    typeof section === 'object' && section !== null && Object.hasOwn(section, 'family')
+      ? (section as Record<string, unknown>).family
+      : DEFAULT_FAMILY;
+  // Undefined for an alias without an anchor, which the reader of the file reports.
+  if (named === undefined) return { family: await loadFamily(DEFAULT_FAMILY) };
+  if (isFamilyName(named)) return { family: await loadFamily(named) };
+  const close = typeof named === 'string' ? nearest(named, FAMILY_NAMES) : undefined;
+  const family = await loadFamily(isFamilyName(close) ? close : DEFAULT_FAMILY);
+  const problem: Problem = {
+    severity: 'error',
+    ...document.locate(['model', 'family']),
+    path: 'model.family',
+    message: `${describeValue(named)} is no family that is known here`,
+    suggestion: close
+      ? `write ${close}`
+      : `write one of ${FAMILY_NAMES.join(', ')}; minimind list describes them`,
+  };
+  return { family, problem };
+}
+
+function describe(
+  document: ConfigDocument,
+  family: Family,
+  value: unknown,
+  warnings: readonly Problem[],
+): LanguageModel {
+  try {
+    return family.build(value);
+  } catch (error) {
+    if (!(error instanceof LimitError)) throw error;
+    const { path, message } = error;
+    const place = document.locate(path.split('.'));
+    const problem: Problem = { severity: 'error', ...place, path, message };
+    throw invalidConfig(document.file, [...warnings, problem], 1);
+  }
+}

@@ -1,0 +1,156 @@
+/** Models from configs, standard input and checkpoints: one, several, or several under a sweep of `--set`. */
+import type { Sweep, SweepPoint } from '../config/sweep.js';
+import { sweepOf } from '../config/sweep.js';
+import type { Problem } from '../errors.js';
+import { problemsOf, UserError } from '../errors.js';
+import type { CheckpointFlags, LoadedModel, ModelSource } from './checkpoint-model.js';
+import { isCheckpointPath } from './locate.js';
+import { modelOf, readConfig } from './model-file.js';
+
+/**
+ * Reads a path, or `-` for standard input.
+ * @throws UserError when it cannot be read, or is a checkpoint that has no config.
+ */
+export async function openModelSource(path: string, flags: CheckpointFlags): Promise<ModelSource> {
+  if (isCheckpointPath(path)) {
+    // What reads checkpoints is loaded for them only.
+    const { openCheckpointModel } = await import('./checkpoint-model.js');
+    return openCheckpointModel(path, flags);
+  }
+  if (flags.config === undefined && flags['state-dict'] === undefined) {
+    const document = await readConfig(path);
+    return { model: (set) => modelOf(document, { set }) };
+  }
+  throw new UserError(
+    'usage',
+    `${path} is no checkpoint: --config and --state-dict are for those`,
+    { suggestion: 'leave the flag out' },
+  );
+}
+
+/** The files that loaded, and the errors of the others. */
+export interface LoadedFiles<Loaded> {
+  readonly loaded: readonly Loaded[];
+  /** All problems of the files that did not load; undefined when there are none. */
+  readonly error: UserError | undefined;
+}
+
+/**
+ * Loads every file, and reports the mistakes of all of them at once.
+ * @throws UserError when standard input is asked for twice.
+ */
+export async function loadAllFiles<Loaded>(
+  sources: readonly string[],
+  load: (source: string) => Promise<Loaded>,
+): Promise<LoadedFiles<Loaded>> {
+  if (sources.filter((source) => source === '-').length > 1) {
+    throw new UserError('usage', 'standard input can be read only once', {
+      suggestion: 'write - once',
+    });
+  }
+  const loaded: Loaded[] = [];
+  const failures: { source: string; error: UserError }[] = [];
+  for (const source of sources) {
+    try {
+      loaded.push(await load(source));
+    } catch (error) {
+      if (!(error instanceof UserError)) throw error;
+      failures.push({ source, error });
+    }
+  }
+  const [first] = failures;
+  return { loaded, error: sources.length === 1 ? first?.error : joined(failures, sources.length) };
+}
+
+function joined(
+  failures: readonly { readonly source: string; readonly error: UserError }[],
+  files: number,
+): UserError | undefined {
+  if (failures.length === 0) return undefined;
+  // A mistake in a --set shows in every file; once is enough.
+  const told = new Map<string, Problem>();
+  for (const { source, error } of failures) {
+    for (const problem of problemsOf(error, source)) told.set(JSON.stringify(problem), problem);
+  }
+  // A system error decides the exit code.
+  const system = failures.find(({ error }) => error.code === 'system');
+  return new UserError(
+    system ? 'system' : 'invalid-config',
+    `${failures.length} of ${files} files ${failures.length === 1 ? 'is' : 'are'} not valid`,
+    { problems: [...told.values()] },
+  );
+}
+
+// Many models at once: several sources, each under every choice of the values that `--set` sweeps.
+
+/** More models than this nobody compares; it would only be a slip in a list. */
+const MAX_MODELS = 1000;
+
+export interface LoadedCandidate {
+  readonly file: string;
+  /** The values of the swept keys, as they were written. */
+  readonly chosen: readonly string[];
+  readonly loaded: LoadedModel | undefined;
+  /** Why it is not valid, or what is odd about it. */
+  readonly problems: readonly Problem[];
+}
+
+interface CandidateFlags extends CheckpointFlags {
+  readonly set?: readonly string[] | undefined;
+  /** Whether to take the lists in step instead of in every combination. */
+  readonly zip?: boolean | undefined;
+}
+
+/**
+ * Loads each source under each choice of values, the sources in their order and the values of the first key
+ * slowest. In a sweep, a choice that is not valid does not keep the others from being loaded.
+ * @throws UserError when there are too many, a source cannot be read, or, without a sweep, is not valid.
+ */
+export async function loadCandidates(
+  sources: readonly string[],
+  flags: CandidateFlags,
+): Promise<{ readonly swept: readonly string[]; readonly candidates: readonly LoadedCandidate[] }> {
+  const sweep = sweepOf(flags.set ?? [], flags.zip);
+  refuseTooMany(sources.length * sweep.size);
+  const { loaded, error } = await loadAllFiles(sources, async (path) =>
+    candidatesOf(path === '-' ? '<stdin>' : path, await openModelSource(path, flags), sweep),
+  );
+  if (error) throw error;
+  return { swept: sweep.keys, candidates: loaded.flat() };
+}
+
+function refuseTooMany(models: number): void {
+  if (models <= MAX_MODELS) return;
+  throw new UserError(
+    'usage',
+    `--set asks for ${models.toLocaleString('en-US')} models; ${MAX_MODELS.toLocaleString('en-US')} are the most that are compared`,
+    { suggestion: 'give fewer values, or fewer keys with several' },
+  );
+}
+
+async function candidatesOf(
+  file: string,
+  source: ModelSource,
+  sweep: Sweep,
+): Promise<LoadedCandidate[]> {
+  const candidates: LoadedCandidate[] = [];
+  for (const point of sweep.points()) {
+    candidates.push(await candidateOf(file, source, point));
+  }
+  return candidates;
+}
+
+async function candidateOf(
+  file: string,
+  source: ModelSource,
+  { set, chosen }: SweepPoint,
+): Promise<LoadedCandidate> {
+  try {
+    // The tensors of a checkpoint match one choice at most, so no choice is checked against them.
+    const loaded = await source.model(set, { isChecked: chosen.length === 0 });
+    return { file, chosen, loaded, problems: loaded.warnings };
+  } catch (error) {
+    if (!(error instanceof UserError) || chosen.length === 0) throw error;
+    return { file, chosen, loaded: undefined, problems: problemsOf(error, file) };
+  }
+}

@@ -1,0 +1,153 @@
+/** A checkpoint checked against a config, and its faults as problems. */
+import { tensorsOf } from '../architecture/walk.js';
+import type { Checkpoint } from '../checkpoint/checkpoint.js';
+import type { CheckpointFormat } from '../checkpoint/formats.js';
+import type { ConfigDocument } from '../config/document.js';
+import type { Problem, Severity } from '../errors.js';
+import { UserError } from '../errors.js';
+import type { Progress, ProgressDisplay } from '../progress-display.js';
+import type { ConfigDifference } from '../reconcile/fault-text.js';
+import { adviceText, differenceText, faultCountText, faultText } from '../reconcile/fault-text.js';
+import type { FaultGroup } from '../reconcile/notes.js';
+import type { Reconciliation } from '../reconcile/reconcile.js';
+import { reconcile } from '../reconcile/reconcile.js';
+import { shortened } from '../text/words.js';
+import { asStored, descriptionOf, differencesInside, warningsOf } from './checkpoint-config.js';
+import type { LoadOptions, ModelFile } from './model-file.js';
+import { modelOf } from './model-file.js';
+
+export interface VerifyResult extends Reconciliation {
+  readonly config: string;
+  readonly checkpoint: string;
+  readonly family: string;
+  readonly format: CheckpointFormat;
+  readonly stateDict: readonly string[];
+  readonly counts: {
+    /** Tensors of the description, each once. */
+    readonly described: number;
+    /** Names in the checkpoint. */
+    readonly stored: number;
+    /** Names with a fault. */
+    readonly faulty: number;
+  };
+  readonly configDifferences: readonly ConfigDifference[];
+}
+
+interface VerifySurroundings {
+  readonly display: ProgressDisplay;
+  readonly warn: (warnings: readonly Problem[]) => Promise<void>;
+}
+
+/**
+ * Checks an open checkpoint against a config.
+ * @param options.strict Whether a warning is a mismatch too.
+ * @throws UserError when the config is not valid, or reading fails.
+ */
+export async function verifyCheckpoint(
+  checkpoint: Checkpoint,
+  document: ConfigDocument,
+  options: LoadOptions,
+  { display, warn }: VerifySurroundings,
+): Promise<VerifyResult> {
+  const described = await modelOf(document, options);
+  await warn(described.warnings);
+  await warn(warningsOf(checkpoint));
+  const loaded = asStored(described, checkpoint);
+  const reconciliation = await reconciled(loaded, checkpoint, display);
+  const configDifferences = await differencesInside(loaded, checkpoint);
+  const hasWarnings =
+    checkpoint.warnings.length > 0 ||
+    configDifferences.length > 0 ||
+    reconciliation.notes.some(({ severity }) => severity === 'warning');
+  return {
+    config: loaded.file,
+    checkpoint: checkpoint.path,
+    family: loaded.family.name,
+    format: checkpoint.format,
+    stateDict: checkpoint.stateDict,
+    counts: {
+      described: tensorsOf(loaded.model).length,
+      stored: checkpoint.tensors.size + checkpoint.aliases.size,
+      faulty: reconciliation.faults.reduce((sum, { names }) => sum + names.length, 0),
+    },
+    ...reconciliation,
+    matches: reconciliation.matches && !(options.strict && hasWarnings),
+    configDifferences,
+  };
+}
+
+/** `reconcile` with its progress: comparing large tables that turn out to be equal takes time. */
+async function reconciled(
+  loaded: ModelFile,
+  checkpoint: Checkpoint,
+  display: ProgressDisplay,
+): Promise<Reconciliation> {
+  let shown: Progress | undefined;
+  try {
+    return await reconcile(descriptionOf(loaded), checkpoint, (totalBytes) => {
+      shown = display.bytes('comparing', totalBytes);
+      return shown.add;
+    });
+  } finally {
+    shown?.end();
+  }
+}
+
+/** The first `most` faults as problems of the file, one for each group. */
+export const faultProblems = (
+  file: string,
+  faults: readonly FaultGroup[],
+  severity: Severity,
+  most: number,
+): Problem[] =>
+  faults.slice(0, most).map((fault) => {
+    const message = faultText(fault) + (fault.hint === null ? '' : ` (${fault.hint})`);
+    return { severity, file, path: shortened(fault.pattern), message };
+  });
+
+/** More faults than this are only counted: they are of another model. */
+const MOST_TOLD = 40;
+
+/** @throws UserError that tells the faults and what would explain them, when there are faults. */
+function refuseFaults(
+  { path: file }: Checkpoint,
+  config: string,
+  { faults, suggestions }: Reconciliation,
+): void {
+  if (faults.length === 0) return;
+  const more = faults.length > MOST_TOLD ? `, of which ${MOST_TOLD} are told here` : '';
+  throw new UserError(
+    'usage',
+    `${file} is not as ${config} describes: ${faultCountText(faults)}${more}`,
+    {
+      problems: faultProblems(file, faults, 'error', MOST_TOLD),
+      suggestion:
+        suggestions.map(adviceText).join(' ') ||
+        'name the config that it was made with; minimind verify compares the two',
+    },
+  );
+}
+
+/**
+ * A described model as the checkpoint that its weights are from stores it.
+ * @throws UserError when the two do not fit.
+ */
+export async function checkedAgainst(
+  described: ModelFile,
+  checkpoint: Checkpoint,
+  display: ProgressDisplay,
+): Promise<{ readonly loaded: ModelFile; readonly warnings: readonly Problem[] }> {
+  const loaded = asStored(described, checkpoint);
+  refuseFaults(checkpoint, loaded.file, await reconciled(loaded, checkpoint, display));
+  return { loaded, warnings: await differenceWarnings(loaded, checkpoint) };
+}
+
+/** Warnings of a config inside the checkpoint that says otherwise, where tensors do not show it. */
+async function differenceWarnings(loaded: ModelFile, checkpoint: Checkpoint): Promise<Problem[]> {
+  const differences = await differencesInside(loaded, checkpoint);
+  return differences.map((each) => ({
+    severity: 'warning',
+    file: checkpoint.path,
+    message: differenceText(each),
+  }));
+}

@@ -1,0 +1,140 @@
+/** The two models that are compared: found, opened with their weights, and run on the same tokens. */
+import os from 'node:os';
+import path from 'node:path';
+import type { Checkpoint } from '../checkpoint/checkpoint.js';
+import { openCheckpoint } from '../checkpoint/open.js';
+import type { Problem } from '../errors.js';
+import { UserError } from '../errors.js';
+import { findConfig, warningsOf } from '../model-input/checkpoint-config.js';
+import { configPath, hasWeights, isCheckpointPath } from '../model-input/locate.js';
+import type { ModelFile } from '../model-input/model-file.js';
+import { loadModelFile, modelOf } from '../model-input/model-file.js';
+import { checkedAgainst } from '../model-input/verify-checkpoint.js';
+import type { ProgressDisplay } from '../progress-display.js';
+import { checkpointWeights } from '../runtime/weights/checkpoint-weights.js';
+import {
+  type AgainstRequest,
+  compareModels,
+  type ModelComparison,
+  type RanModel,
+} from './against.js';
+
+/** A model, and where its weights are from. */
+export interface Side {
+  readonly loaded: ModelFile;
+  /** Open. Without one, weights are random. */
+  readonly checkpoint: Checkpoint | undefined;
+}
+
+export interface OpenedSide extends Side {
+  readonly warnings: readonly Problem[];
+}
+
+/**
+ * Opens the model to compare with, from a checkpoint or a config. A checkpoint without a config is of the model
+ * itself. A config has random weights, unless the model has a checkpoint's and a checkpoint is next to the config.
+ * @throws UserError when it cannot be read, or does not fit its config. Nothing stays open then.
+ */
+export async function openSide(
+  source: string,
+  own: Side,
+  display: ProgressDisplay,
+): Promise<OpenedSide> {
+  if (source === '-' && own.loaded.file === '<stdin>') {
+    throw new UserError('usage', 'standard input cannot be read twice', {
+      suggestion: 'name a file for one of the two models',
+    });
+  }
+  if (isCheckpointPath(source)) return checkpointSide(source, own.loaded, display);
+  const loaded = await loadModelFile(source);
+  const beside = path.dirname(configPath(source));
+  return own.checkpoint && source !== '-' && hasWeights(beside)
+    ? checkpointSide(beside, loaded, display, loaded)
+    : { loaded, checkpoint: undefined, warnings: loaded.warnings };
+}
+
+/**
+ * A checkpoint by its own config.
+ * @param otherwise What describes it when it has none.
+ * @param named What describes it in any case.
+ */
+export async function checkpointSide(
+  source: string,
+  otherwise: ModelFile,
+  display: ProgressDisplay,
+  named?: ModelFile,
+): Promise<OpenedSide> {
+  const checkpoint = openCheckpoint(source);
+  try {
+    const config = named ? undefined : await findConfig(checkpoint, undefined);
+    const described = named ?? (config ? await modelOf(config.document) : otherwise);
+    const held = await checkedAgainst(described, checkpoint, display);
+    const warnings = [
+      ...(described === otherwise ? [] : described.warnings),
+      ...warningsOf(checkpoint),
+      ...held.warnings,
+    ];
+    return { loaded: held.loaded, checkpoint, warnings };
+  } catch (error) {
+    checkpoint.close();
+    throw error;
+  }
+}
+
+type Wishes = Omit<AgainstRequest, 'own' | 'other' | 'threads' | 'watch' | 'notice'> & {
+  readonly threads: number | undefined;
+};
+
+/** One of the two, as it ran. */
+export interface AgainstSide extends RanModel {
+  /** The config as the user wrote it. */
+  readonly file: string;
+  readonly family: string;
+  /** The checkpoint with the weights; null when they are random. */
+  readonly checkpoint: string | null;
+}
+
+export interface Against extends ModelComparison {
+  readonly own: AgainstSide;
+  readonly other: AgainstSide;
+}
+
+/**
+ * Runs both.
+ * @throws UserError as `compareModels`.
+ */
+export async function compareSides(
+  own: Side,
+  other: Side,
+  wishes: Wishes,
+  display: ProgressDisplay,
+): Promise<Against> {
+  const toRun = ({ loaded: { model }, checkpoint }: Side) => ({
+    model,
+    weights: checkpoint && checkpointWeights(model, checkpoint),
+  });
+  const shown = display.steps();
+  try {
+    const found = await compareModels({
+      ...wishes,
+      own: toRun(own),
+      other: toRun(other),
+      threads: wishes.threads ?? os.availableParallelism(),
+      watch: shown.doing,
+      notice: shown.say,
+    });
+    return {
+      ...found,
+      own: { ...namesOf(own), ...found.own },
+      other: { ...namesOf(other), ...found.other },
+    };
+  } finally {
+    shown.end();
+  }
+}
+
+const namesOf = ({ loaded: { file, family }, checkpoint }: Side) => ({
+  file,
+  family: family.name,
+  checkpoint: checkpoint?.path ?? null,
+});

@@ -1,0 +1,76 @@
+/** The files of an exported model, written all or none. */
+import path from 'node:path';
+import { refuseFullDisk } from '../files/disk-space.js';
+import { Staging } from '../files/staging.js';
+import type { ProgressDisplay } from '../progress-display.js';
+import type { OnnxExport } from './engine.js';
+
+interface ExportRequest {
+  /** The file of the graph. */
+  readonly output: string;
+  readonly force: boolean;
+  readonly display: ProgressDisplay;
+}
+
+/** A file that was written. */
+export interface WrittenFile {
+  readonly path: string;
+  readonly bytes: number;
+}
+
+export interface WrittenExport extends Omit<OnnxExport, 'files'> {
+  readonly files: readonly WrittenFile[];
+}
+
+/**
+ * Plans an export and writes it.
+ * @param plan Given what the file of the graph is called.
+ * @throws UserError when something exists and `force` is off, is one that is read, or the system refuses.
+ */
+export async function writeExport(
+  { output, force, display }: ExportRequest,
+  plan: (name: string) => OnnxExport,
+): Promise<WrittenExport> {
+  const options = { kind: 'file', force, resume: false, identity: 'export' } as const;
+  const staging = await Staging.open(output, options);
+  // A graph whose weights are not finished is of no use, nor the other way round.
+  const discard = () => void staging.discard();
+  process.prependOnceListener('exit', discard);
+  try {
+    const { files, ...facts } = plan(staging.mainName);
+    const written = files.map(({ name, length }) => ({
+      path: name === staging.mainName ? output : path.join(path.dirname(output), name),
+      bytes: length,
+    }));
+    refuseFullDisk(output, written);
+    await writeFiles(staging, files, display);
+    await staging.commit();
+    return { ...facts, files: written };
+  } catch (error) {
+    await staging.discard();
+    throw error;
+  } finally {
+    process.removeListener('exit', discard);
+  }
+}
+
+async function writeFiles(
+  staging: Staging,
+  files: OnnxExport['files'],
+  display: ProgressDisplay,
+): Promise<void> {
+  const total = files.reduce((sum, { length }) => sum + length, 0);
+  const shown = display.bytes('exporting', total);
+  try {
+    for (const { name, pieces } of files) {
+      await staging.write(name, async (sink) => {
+        for (const piece of pieces()) {
+          await sink.write(piece);
+          shown.add(piece.length);
+        }
+      });
+    }
+  } finally {
+    shown.end();
+  }
+}

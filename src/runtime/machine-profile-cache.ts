@@ -1,0 +1,246 @@
+/** The profile of this machine: read where one is stored, else measured and stored. */
+import { mkdir } from 'node:fs/promises';
+import os from 'node:os';
+import path from 'node:path';
+import { checkDocument } from '../config/check.js';
+import { invalidConfig } from '../config/problems.js';
+import { escapeText } from '../config/quote.js';
+import { readDocument } from '../config/read.js';
+import { UserError } from '../errors.js';
+import { forgetInput } from '../files/inputs.js';
+import { writeWhole } from '../files/write-whole.js';
+import type { Circumstances, MachineProfile } from '../hardware/machine-profile.js';
+import {
+  isEarlierProfile,
+  machineProfileSchema,
+  mergedProfile,
+  PROFILE_SCHEMA,
+  stalenessOf,
+} from '../hardware/machine-profile.js';
+import type { ProgressDisplay } from '../progress-display.js';
+import { toJson } from '../text/escape.js';
+import { loadText } from '../text/units.js';
+import type { EngineWish } from './select/devices.js';
+
+export interface ProfileWish extends EngineWish {
+  /** Where it is stored; in the user's cache when undefined. */
+  readonly file: string | undefined;
+  /** Whether to measure even if a profile is stored. */
+  readonly remeasure: boolean;
+  readonly display: ProgressDisplay;
+}
+
+/** Facts of the machine from outside this program. */
+interface Surroundings {
+  readonly measure: (
+    wish: EngineWish,
+    circumstances: Circumstances,
+    load: number | null,
+    doing: (text: string) => void,
+  ) => Promise<MachineProfile>;
+  /** Processes that run or wait to, for each core; null where the system does not tell. */
+  readonly load: () => number | null;
+}
+
+/**
+ * The profile of this machine. One that is stored is used when it is of this machine and not old; what is measured anew
+ * of the same machine keeps the best and the worst of the stored one; another is told of, and replaced. That the machine
+ * is busy is told, too.
+ * @throws UserError when no engine can run here, or a file that the user names is something else than a profile.
+ */
+export async function machineProfile(
+  wish: ProfileWish,
+  { measure, load: loadOf }: Surroundings = { measure: measured, load: loadPerCore },
+): Promise<MachineProfile> {
+  const file = wish.file ?? cachedProfile(wish, process.platform, process.env, os.homedir());
+  const shown = wish.display.steps();
+  try {
+    const circumstances = await circumstancesOf(wish);
+    const stored = await storedProfile(file, wish);
+    const load = loadOf();
+    if (typeof stored === 'object' && !wish.remeasure) {
+      const why = stalenessOf(stored, circumstances, new Date());
+      if (why === null) {
+        for (const text of loadTexts(stored.load, load)) shown.say(text);
+        return stored;
+      }
+      shown.say(`measuring this machine again: ${why}`);
+    } else if (typeof stored === 'string') {
+      shown.say(`measuring this machine again: ${stored}`);
+    }
+    const newest = await measure(wish, circumstances, load, shown.doing);
+    const profile = typeof stored === 'object' ? mergedProfile(stored, newest) : newest;
+    for (const text of loadTexts(load, null)) shown.say(text);
+    await store(file, profile, wish, shown.say);
+    return profile;
+  } finally {
+    shown.end();
+  }
+}
+
+/** Load per core above which a measurement is below what the machine can do. */
+const BUSY_LOAD = 0.5;
+
+/** Warnings about the load at the time of the measurement, and about the load now. */
+function loadTexts(then: number | null, now: number | null): string[] {
+  const isBusy = (load: number | null): load is number => load !== null && load > BUSY_LOAD;
+  return [
+    ...(isBusy(then)
+      ? [
+          `this machine was measured at ${loadText(then)}: what it can do at best may not have been seen, and what is ` +
+            'expected is slow; --remeasure while it is idle keeps the best and the worst of all measurements',
+        ]
+      : []),
+    ...(isBusy(now)
+      ? [
+          `this machine has ${loadText(now)} now: a model may take longer here than expected, and than its upper bound`,
+        ]
+      : []),
+  ];
+}
+
+/** Windows has no such number, and Node.js tells zero there. */
+function loadPerCore(): number | null {
+  if (process.platform === 'win32') return null;
+  const [lastMinute = 0] = os.loadavg();
+  return lastMinute / (os.cpus().length || os.availableParallelism());
+}
+
+/**
+ * Where the profile is kept when nobody says where: the folder for caches that the platform has. What is asked for is
+ * in its name, so that an engine does not take another's place.
+ */
+export function cachedProfile(
+  { engine, device, compute }: Pick<EngineWish, 'engine' | 'device' | 'compute'>,
+  platform: NodeJS.Platform,
+  env: Readonly<Record<string, string | undefined>>,
+  home: string,
+): string {
+  const { join, isAbsolute } = platform === 'win32' ? path.win32 : path.posix;
+  // The specification of XDG has relative paths ignored.
+  const given = (name: string) => {
+    const value = env[name];
+    return value !== undefined && isAbsolute(value) ? value : undefined;
+  };
+  const caches =
+    platform === 'win32'
+      ? (given('LOCALAPPDATA') ?? join(home, 'AppData', 'Local'))
+      : (given('XDG_CACHE_HOME') ??
+        (platform === 'darwin' ? join(home, 'Library', 'Caches') : join(home, '.cache')));
+  return join(caches, 'minimind', `machine-${engine}-${device}-${compute}.json`);
+}
+
+/**
+ * A stored profile; undefined when there is none, and in the cache the reason why what is there is none.
+ * @throws UserError when it is a file of the user's that is no profile: it must not be replaced.
+ */
+async function storedProfile(
+  file: string,
+  wish: ProfileWish,
+): Promise<MachineProfile | string | undefined> {
+  try {
+    const document = await readDocument(file, { isFound: wish.file === undefined });
+    if (isEarlierProfile(document.value)) {
+      return `what ${escapeText(file)} has is of an earlier version`;
+    }
+    const { value, problems, errors } = checkDocument(document, { schema: machineProfileSchema });
+    if (value !== undefined) return value;
+    throw invalidConfig(file, problems, errors);
+  } catch (error) {
+    if (!(error instanceof UserError)) throw error;
+    if (isMissing(error)) return undefined;
+    const message = `${escapeText(file)} is no profile of a machine`;
+    if (wish.file === undefined) return message;
+    if (error.code !== 'invalid-config' && error.code !== 'refused-file') throw error;
+    throw new UserError('refused-file', message, {
+      problems: error.problems,
+      suggestion: 'name another file with --profile, or remove this one',
+    });
+  }
+}
+
+const isMissing = ({ cause }: UserError): boolean =>
+  cause instanceof Error && 'code' in cause && cause.code === 'ENOENT';
+
+/** The circumstances that the speed depends on, without loading an engine. */
+async function circumstancesOf({
+  engine,
+  device,
+  compute,
+  threads,
+}: EngineWish): Promise<Circumstances> {
+  const { CANDIDATES, installedVersion } = await import('./select/candidates.js');
+  const versions = CANDIDATES.map((each) => [each.package, installedVersion(each)] as const);
+  return {
+    hostname: os.hostname(),
+    cpu: os.cpus()[0]?.model.trim() ?? 'unknown',
+    platform: `${process.platform} ${process.arch}`,
+    node: process.versions.node,
+    threads,
+    asked: { engine, device, compute },
+    libraries: Object.fromEntries(
+      versions.flatMap(([name, version]) => (version === null ? [] : [[name, version]])),
+    ),
+  };
+}
+
+async function measured(
+  wish: EngineWish,
+  circumstances: Circumstances,
+  load: number | null,
+  doing: (text: string) => void,
+): Promise<MachineProfile> {
+  doing('looking for an engine');
+  const { chooseEngine } = await import('./select/devices.js');
+  const { ENGINES } = await import('./engine.js');
+  const { measureMachine } = await import('./this-machine.js');
+  const { engine } = await chooseEngine(wish);
+  try {
+    const { name, version, provider, device, deviceKind, compute, memoryBytes, threads } =
+      engine.info;
+    const usableBytes = Math.min(process.availableMemory(), memoryBytes ?? Number.MAX_VALUE);
+    const speed = await measureMachine(engine, {
+      watch: (what) => doing(`measuring this machine: ${what}`),
+      usableBytes,
+    });
+    const isOnCpu = deviceKind === 'cpu';
+    const where = isOnCpu ? `${threads} threads` : device;
+    const now = new Date().toISOString();
+    return {
+      schema: PROFILE_SCHEMA,
+      measured: now,
+      load,
+      history: { measurements: 1, since: now, leastLoad: load },
+      circumstances,
+      engine: {
+        name,
+        title: `${ENGINES[name]} ${version} (${provider}, ${where})`,
+        device: isOnCpu ? circumstances.cpu : device,
+        isOnCpu,
+        compute,
+        memoryBytes,
+      },
+      speed,
+    };
+  } finally {
+    await engine.close();
+  }
+}
+
+/** In the cache nothing is lost when it cannot be written: it is measured again. */
+async function store(
+  file: string,
+  profile: MachineProfile,
+  wish: ProfileWish,
+  say: (text: string) => void,
+): Promise<void> {
+  try {
+    if (wish.file === undefined) await mkdir(path.dirname(file), { recursive: true });
+    // It was read to be brought up to date.
+    forgetInput(file);
+    await writeWhole(file, true, (sink) => sink.write(Buffer.from(toJson(profile))));
+  } catch (error) {
+    if (wish.file !== undefined) throw error;
+    say(`the profile of this machine cannot be kept: ${(error as Error).message}`);
+  }
+}

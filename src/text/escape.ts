@@ -1,0 +1,111 @@
+/**
+ * Characters that a terminal obeys, or that a reader cannot see: controls (C0, DEL, C1), line and
+ * paragraph separators, lone surrogates, and all that Unicode draws as nothing (zero-width and
+ * bidirectional controls, fillers, tags), except the two selectors that choose an emoji's form.
+ */
+const UNPRINTABLE =
+  /(?![\ufe0e\ufe0f])[\p{Cc}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\ufff9-\ufffb]/gu;
+
+/** The same without line breaks: a long JSON text has many, and matching them is slow. */
+const UNPRINTABLE_IN_LINE = new RegExp(`(?!\\n)${UNPRINTABLE.source}`, UNPRINTABLE.flags);
+
+const SHORT_ESCAPES: ReadonlyMap<string, string> = new Map([
+  ['\n', '\\n'],
+  ['\r', '\\r'],
+  ['\t', '\\t'],
+]);
+
+/**
+ * `text` on one line, with nothing in it that could move a cursor, change a colour, reorder or hide
+ * text: such characters become `\n`, `\r`, `\t`, `\x1b` or `\u{202e}`. Backslashes stay as they are, so
+ * this is for people to read, not for programs to undo.
+ */
+export function printable(text: string): string {
+  return text.replace(UNPRINTABLE, escapeCharacter);
+}
+
+/**
+ * A JSON text with the same characters written as JSON's own `\uXXXX`, so that it parses to the same
+ * value. Line breaks stay: JSON has them only between values.
+ */
+export function printableJson(json: string): string {
+  return json.replace(UNPRINTABLE_IN_LINE, (character) => toUtf16(character));
+}
+
+function escapeCharacter(character: string): string {
+  const short = SHORT_ESCAPES.get(character);
+  if (short !== undefined) return short;
+  const hex = (character.codePointAt(0) ?? 0).toString(16);
+  return hex.length <= 2 ? `\\x${hex.padStart(2, '0')}` : `\\u{${hex}}`;
+}
+
+function toUtf16(character: string): string {
+  return character
+    .split('')
+    .map((unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`)
+    .join('');
+}
+
+/**
+ * `value` as JSON, indented by two spaces, with a newline at its end. Integers beyond ±(2^53 − 1), NaN and
+ * infinities become strings, because JSON's readers would lose them; fields that are undefined are left
+ * out; characters that are invisible or obeyed by terminals are written as `\uXXXX`.
+ * @throws TypeError for what is no data: a cycle, a function, undefined.
+ */
+export function toJson(value: unknown): string {
+  const json: string | undefined = JSON.stringify(value, exactNumber, 2);
+  if (json === undefined) throw new TypeError(`${typeof value} is not JSON`);
+  return `${printableJson(json)}\n`;
+}
+
+/** Members of an object that are written at a time. */
+const PIECE_MEMBERS = 1000;
+
+/** The text of `toJson` in pieces: that of an object with many members takes far more memory than the object. */
+export function* jsonPieces(value: object): Generator<string> {
+  let separator = '{';
+  for (const [key, member] of Object.entries(value)) {
+    if (member === undefined) continue;
+    yield* memberPieces(key, member, `${separator}\n`);
+    separator = ',';
+  }
+  yield separator === '{' ? '{}\n' : '\n}\n';
+}
+
+function* memberPieces(key: string, member: unknown, separator: string): Generator<string> {
+  const isObject = typeof member === 'object' && member !== null && !Array.isArray(member);
+  const own = isObject ? (member as Readonly<Record<string, unknown>>) : {};
+  const keys = Object.keys(own).filter((name) => own[name] !== undefined);
+  if (keys.length <= PIECE_MEMBERS) {
+    yield separator + inner(toJson({ [key]: member }), 1);
+    return;
+  }
+  yield `${separator}  ${printableJson(JSON.stringify(key))}: {`;
+  for (let at = 0; at < keys.length; at += PIECE_MEMBERS) {
+    const part = keys.slice(at, at + PIECE_MEMBERS).map((name) => [name, own[name]]);
+    // One level deeper than it would be alone, as its indentation says.
+    yield `${at === 0 ? '\n' : ',\n'}${inner(toJson({ '': Object.fromEntries(part) }), 2)}`;
+  }
+  yield '\n  }';
+}
+
+/** The lines of an object's JSON without the first and the last `lines` of them. */
+function inner(json: string, lines: number): string {
+  let [from, to] = [0, json.length - 1];
+  for (let line = 0; line < lines; line++) {
+    from = json.indexOf('\n', from) + 1;
+    to = json.lastIndexOf('\n', to - 1);
+  }
+  return json.slice(from, to);
+}
+
+function exactNumber(_key: string, value: unknown): unknown {
+  if (typeof value === 'bigint') {
+    const number = Number(value);
+    return Number.isSafeInteger(number) ? number : String(value);
+  }
+  if (typeof value !== 'number') return value;
+  if (!Number.isFinite(value)) return String(value);
+  // All digits of the double, where String() would round: 2^63 is 9223372036854775808.
+  return Number.isInteger(value) && !Number.isSafeInteger(value) ? String(BigInt(value)) : value;
+}

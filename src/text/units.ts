@@ -1,0 +1,175 @@
+/** `22,143,967,232`. @throws RangeError for what is not an integer. */
+export function formatInteger(value: number | bigint): string {
+  return String(BigInt(value)).replace(/\B(?=(\d{3})+$)/g, ',');
+}
+
+const COUNT_UNITS = { B: 1_000_000_000n, M: 1_000_000n, K: 1_000n } as const;
+
+/** Thousands, millions or billions; `''` for plain integers. */
+export type CountUnit = keyof typeof COUNT_UNITS | '';
+
+/** The unit for a whole column whose largest number is `largest`. */
+export function countUnit(largest: number | bigint): CountUnit {
+  const units = Object.keys(COUNT_UNITS) as (keyof typeof COUNT_UNITS)[];
+  return units.find((unit) => largest >= COUNT_UNITS[unit]) ?? '';
+}
+
+/** `22.144B`: three decimals of `unit`. @throws RangeError for what is not an integer. */
+export function formatCount(
+  value: number | bigint,
+  unit: CountUnit = countUnit(absolute(BigInt(value))),
+): string {
+  if (unit === '') return formatInteger(value);
+  return `${decimal(BigInt(value), COUNT_UNITS[unit], 3)}${unit}`;
+}
+
+/** `38.8%`; `–` of nothing. @throws RangeError for what is not an integer. */
+export function formatShare(part: number | bigint, whole: number | bigint): string {
+  if (BigInt(whole) === 0n) return '–';
+  return `${decimal(BigInt(part) * 100n, BigInt(whole), 1)}%`;
+}
+
+/** From this ratio on a change is shown as a factor: +1463.2% is hard to read, and −100.0% would mean zero. */
+const LARGE_CHANGE = 10n;
+
+/**
+ * `+4.1%`, `−37.6%`, `×12.3`, `÷12.3`: a value against another, with an empty text where they are equal. A change that
+ * rounds to nothing is `<+0.1%`. Empty too against nothing. @throws RangeError for what is not an integer.
+ */
+export function formatChange(value: number | bigint, base: number | bigint): string {
+  const [now, before] = [BigInt(value), BigInt(base)];
+  if (now === before || before <= 0n || now < 0n) return '';
+  if (now >= LARGE_CHANGE * before) return `×${decimal(now, before, 1)}`;
+  if (now > 0n && before >= LARGE_CHANGE * now) return `÷${decimal(before, now, 1)}`;
+  const sign = now > before ? '+' : '−';
+  const percent = decimal(absolute(now - before) * 100n, before, 1);
+  return percent === '0.0' ? `<${sign}0.1%` : `${sign}${percent}%`;
+}
+
+/** `319.3 MB`, with MB = 10^6 bytes. @throws RangeError for what is not an integer. */
+export function formatBytes(bytes: number | bigint): string {
+  return scaled(BigInt(bytes), 1000n, ['B', 'kB', 'MB', 'GB', 'TB', 'PB', 'EB']);
+}
+
+/** `304.5 MiB`, with MiB = 2^20 bytes. @throws RangeError for what is not an integer. */
+export function formatBinaryBytes(bytes: number | bigint): string {
+  return scaled(BigInt(bytes), 1024n, ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB', 'EiB']);
+}
+
+/** `26.4 GFLOPs`: a number of operations, not a speed. @throws RangeError for what is not an integer. */
+export function formatFlops(flops: number | bigint): string {
+  const prefixes = ['', 'k', 'M', 'G', 'T', 'P', 'E', 'Z', 'Y'];
+  return scaled(
+    BigInt(flops),
+    1000n,
+    prefixes.map((prefix) => `${prefix}FLOPs`),
+  );
+}
+
+/** `28.4 TMACs`: a number of operations, not a speed. @throws RangeError for what is not an integer. */
+export function formatMacs(macs: number | bigint): string {
+  return formatFlops(macs).replace('FLOPs', 'MACs');
+}
+
+/** `7 s`, `2 min 5 s`, `1 h 12 min`: seconds that have begun count. */
+export function formatDuration(seconds: number): string {
+  const whole = Math.ceil(seconds);
+  if (whole < 60) return `${whole} s`;
+  const minutes = Math.floor(whole / 60);
+  return minutes < 60
+    ? `${minutes} min ${whole % 60} s`
+    : `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
+}
+
+/** One decimal of the unit in which at most 999.9 (1023.9) of them are shown. */
+function scaled(value: bigint, base: bigint, units: readonly string[]): string {
+  const size = absolute(value);
+  const last = units.length - 1;
+  let index = 0;
+  let divisor = 1n;
+  // After rounding, so that 999,950 bytes are 1.0 MB and not 1000.0 kB.
+  while (index < last && rounded(size * 10n, divisor) >= base * 10n) {
+    index++;
+    divisor *= base;
+  }
+  const digits = index === 0 ? formatInteger(value) : decimal(value, divisor, 1);
+  return `${digits} ${units[index]}`;
+}
+
+/** `value / divisor` with a fixed number of decimals. */
+function decimal(value: bigint, divisor: bigint, decimals: number): string {
+  const scale = 10n ** BigInt(decimals);
+  const quotient = rounded(value * scale, divisor);
+  const size = absolute(quotient);
+  const fraction = String(size % scale).padStart(decimals, '0');
+  return `${quotient < 0n ? '-' : ''}${formatInteger(size / scale)}.${fraction}`;
+}
+
+/** `value / divisor` to the nearest integer, halves away from zero. */
+function rounded(value: bigint, divisor: bigint): bigint {
+  const negative = value < 0n !== divisor < 0n;
+  const by = absolute(divisor);
+  const size = (2n * absolute(value) + by) / (2n * by);
+  return negative ? -size : size;
+}
+
+function absolute(value: bigint): bigint {
+  return value < 0n ? -value : value;
+}
+
+const TIMES = [
+  { unit: 'µs', seconds: 1e-6, below: 1e-3 },
+  { unit: 'ms', seconds: 1e-3, below: 1 },
+  { unit: 's', seconds: 1, below: 300 },
+  { unit: 'min', seconds: 60, below: 7200 },
+  { unit: 'h', seconds: 3600, below: 172_800 },
+  { unit: 'days', seconds: 86_400, below: 1e8 },
+  { unit: 'years', seconds: 31_557_600, below: Number.POSITIVE_INFINITY },
+] as const;
+
+/** `4.98 ms`, `12.3 s`, `3.40 days`: three digits of a time that nobody counts. */
+export function formatSeconds(seconds: number): string {
+  const { unit, seconds: one } = TIMES.find(({ below }) => seconds < below) ?? TIMES[6];
+  return `${significant(seconds / one)} ${unit}`;
+}
+
+/** From here on nobody counts the zeros. */
+const UNCOUNTED = 1e15;
+
+/** Three digits, without a power of ten up to 10^15: `4.98`, `1,240`, `0.0123`, `2.50e+20`. */
+export function significant(value: number): string {
+  if (value === 0 || !Number.isFinite(value)) return String(value);
+  if (Math.abs(value) >= UNCOUNTED) return value.toExponential(2);
+  const decimals = Math.max(0, 2 - Math.floor(Math.log10(Math.abs(value))));
+  return value.toLocaleString('en-US', {
+    minimumFractionDigits: Math.min(decimals, 20),
+    maximumFractionDigits: Math.min(decimals, 20),
+  });
+}
+
+// Shares that are no quotients of integers, and other real numbers.
+
+/** Decimals of a percentage, by the size of the share: small shares must not look like zero. */
+const DECIMALS = [
+  { from: 0.1, digits: 1 },
+  { from: 0.001, digits: 2 },
+  { from: 0, digits: 3 },
+] as const;
+
+/**
+ * `8.60%` for 0.086, `–` for null. What is neither nothing nor all is not written `0.000%` or `100.0%` but
+ * `<0.001%` and `>99.9%`.
+ */
+export function percentText(share: number | null): string {
+  if (share === null) return '–';
+  const { digits } = DECIMALS.find(({ from }) => share >= from) ?? DECIMALS[2];
+  const text = `${(share * 100).toFixed(digits)}%`;
+  if (text === '0.000%') return share === 0 ? '0%' : '<0.001%';
+  return text === '100.0%' && share < 1 ? '>99.9%' : text;
+}
+
+// How busy a machine is, as text.
+
+/** @param load Processes that run or wait to, for each core; null where the system does not tell. */
+export const loadText = (load: number | null): string =>
+  load === null ? 'a load that is not told' : `a load of ${load.toFixed(2)} for each core`;

@@ -1,0 +1,32 @@
+/** Words of messages and reports: plurals, lists, sentences, and names short enough to print. */
+import { formatInteger } from './units.js';
+
+/** `1 tensor`, `2,048 tensors`. */
+export const counted = (number: number, what: string) =>
+  `${formatInteger(number)} ${what}${number === 1 ? '' : 's'}`;
+
+/** `a, b and c`. */
+export const joined = (texts: readonly string[]) =>
+  [texts.slice(0, -1).join(', '), texts.at(-1) ?? ''].filter(Boolean).join(' and ');
+
+/** `text` with a capital and a full stop. */
+export const sentence = (text: string) => `${text.charAt(0).toUpperCase()}${text.slice(1)}.`;
+
+/** Characters. Names of tensors are shorter, but a file can hold names of a megabyte. */
+const MAX_TEXT = 120;
+
+/** `text`, or its beginning and `…`. */
+export function shortened(text: string, limit = MAX_TEXT): string {
+  return text.length <= limit ? text : `${text.slice(0, limit - 1)}…`;
+}
+
+/** A name from a file, as a table shows it. */
+export const nameText = (name: string): string => (name === '' ? '""' : shortened(name));
+
+/** Up to three names in full; of more, the first two and the last. */
+export function namesText(names: readonly string[]): string {
+  if (names.length <= 3) return names.map(nameText).join(', ');
+  const [first = '', second = ''] = names;
+  const shown = [first, second].map(nameText).join(', ');
+  return `${shown} … ${nameText(names.at(-1) ?? '')}`;
+}

@@ -1,0 +1,138 @@
+import fs from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { afterAll, describe, expect, it } from 'vitest';
+import { openCheckpoint } from '../../src/checkpoint/open.js';
+import type { StoredTensor } from '../../src/checkpoint/stored-tensor.js';
+import { asStored, descriptionOf } from '../../src/model-input/checkpoint-config.js';
+import { loadModelFile } from '../../src/model-input/model-file.js';
+import { reconcile } from '../../src/reconcile/reconcile.js';
+import type { Shape } from '../../src/tensor/dtype.js';
+import { inPackage } from '../fixtures.js';
+import { safetensorsFile } from '../reconcile/files.js';
+import { Workshop } from '../reconcile/support.js';
+
+const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'minimind-'));
+const workshop = new Workshop();
+afterAll(() => {
+  workshop.close();
+  fs.rmSync(folder, { recursive: true });
+});
+
+const hf = (name: string) => inPackage('fixtures/hf', name);
+const CASES = fs
+  .readdirSync(inPackage('fixtures/hf'), { withFileTypes: true })
+  .flatMap((each) => (each.isDirectory() ? [each.name] : []));
+
+/** A checkpoint held against the config of a case. */
+async function held(config: string, weights: string, set: string[] = []) {
+  const described = await loadModelFile(hf(config), { set });
+  const checkpoint = openCheckpoint(weights);
+  try {
+    return await reconcile(descriptionOf(asStored(described, checkpoint)), checkpoint);
+  } finally {
+    checkpoint.close();
+  }
+}
+
+type Tensors = Map<string, StoredTensor>;
+
+/** The weights of a case, changed. */
+async function changed(name: string, change: (tensors: Tensors) => Tensors): Promise<string> {
+  const checkpoint = openCheckpoint(hf(name));
+  try {
+    const file = path.join(folder, `${name}-${fs.readdirSync(folder).length}.safetensors`);
+    return await safetensorsFile(file, change(new Map(checkpoint.tensors)));
+  } finally {
+    checkpoint.close();
+  }
+}
+
+const without = (prefix: string) => (tensors: Tensors) =>
+  new Map([...tensors].map(([name, tensor]) => [name.replace(prefix, ''), tensor]));
+
+const beside = (extra: Record<string, Shape>) => (tensors: Tensors) => {
+  for (const [name, shape] of Object.entries(extra)) tensors.set(name, workshop.tensor(shape));
+  return tensors;
+};
+
+describe('a checkpoint of transformers is as its config.json describes', () => {
+  it.each(CASES)('%s', async (name) => {
+    expect(await held(name, hf(name))).toMatchObject({ faults: [], matches: true });
+  });
+});
+
+describe('a config.json fits however the same model is stored', () => {
+  it.each([
+    ['mixtral-saved', 'model.experts_stored=packed'],
+    ['mixtral', 'model.experts_stored=separate'],
+    ['qwen2-moe-saved', 'model.experts_stored=packed'],
+    ['qwen3-moe', 'model.experts_stored=separate'],
+    ['deepseek-v2-saved', 'model.experts_stored=packed'],
+    ['deepseek-v3', 'model.experts_stored=separate'],
+    ['gpt-neox-saved', 'model.stored_head=lm_head'],
+    ['gpt-neox', 'model.stored_head=embed_out'],
+  ])('%s, held against %s', async (name, otherwise) => {
+    expect((await held(name, hf(name), [otherwise])).faults).toEqual([]);
+  });
+
+  it.each([
+    ...['gpt2', 'bloom'].map((name) => [name, 'transformer.']),
+    ['gpt-neox-saved', 'gpt_neox.'],
+    ...['llama', 'mistral', 'mixtral-saved', 'qwen2', 'qwen2-moe', 'qwen3', 'qwen3-moe-saved'].map(
+      (name) => [name, 'model.'],
+    ),
+    ...['gemma', 'gemma2', 'gemma3', 'phi3', 'olmo2', 'smollm3', 'deepseek-v2', 'deepseek-v3'].map(
+      (name) => [name, 'model.'],
+    ),
+  ] as [string, string][])('without the prefix of the whole model: %s', async (name, prefix) => {
+    const bare = await changed(name, without(prefix));
+    expect((await held(name, bare)).faults).toEqual([]);
+  });
+
+  it('still tells what is wrong', async () => {
+    const file = await changed('mixtral', (tensors) => {
+      tensors.delete('model.layers.0.mlp.experts.down_proj');
+      return tensors;
+    });
+    expect((await held('mixtral', file)).faults).toEqual([
+      expect.objectContaining({
+        kind: 'missing',
+        pattern: 'model.layers.0.mlp.experts.down_proj',
+      }),
+    ]);
+  });
+});
+
+describe('what others keep beside a model is a note', () => {
+  it.each([
+    ['gpt2', { 'transformer.h.0.attn.bias': [1, 1, 9, 9], 'transformer.h.1.attn.masked_bias': [] }],
+    [
+      'gpt-neox-saved',
+      {
+        'gpt_neox.layers.0.attention.bias': [1, 1, 9, 9],
+        'gpt_neox.layers.1.attention.rotary_emb.inv_freq': [4],
+      },
+    ],
+    ['llama', { 'model.layers.1.self_attn.rotary_emb.inv_freq': [4] }],
+    ['deepseek-v3-saved', { 'model.layers.2.eh_proj.weight': [3, 3], 'model.layers.2.a.b.c': [2] }],
+  ] as [string, Record<string, Shape>][])('%s', async (name, extra) => {
+    const { faults, notes, matches } = await held(name, await changed(name, beside(extra)));
+    expect({ faults, matches }).toEqual({ faults: [], matches: true });
+    expect({ ...notes[0], names: notes[0]?.names.toSorted() }).toMatchObject({
+      kind: 'kept-by-others',
+      severity: 'note',
+      names: Object.keys(extra).sort(),
+    });
+  });
+
+  it('and nothing that is only called so', async () => {
+    const extra = {
+      'model.layers.1.self_attn.rotary_emb.inv_freqs': [4],
+      'model.layers.x.self_attn.rotary_emb.inv_freq': [4],
+      'model.layers.1.0.self_attn.rotary_emb.inv_freq': [4],
+    };
+    const { faults } = await held('llama', await changed('llama', beside(extra)));
+    expect(faults.flatMap(({ names }) => names)).toHaveLength(3);
+  });
+});

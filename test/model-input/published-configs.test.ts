@@ -1,0 +1,39 @@
+import { describe, expect, it } from 'vitest';
+import { FAMILY_NAMES } from '../../src/architecture/families.js';
+import type { LanguageModel } from '../../src/architecture/layer.js';
+import { tensorsOf } from '../../src/architecture/walk.js';
+import { countParameters } from '../../src/budget/parameters.js';
+import { loadModelFile } from '../../src/model-input/model-file.js';
+import { inPackage, readJson } from '../fixtures.js';
+
+interface Published {
+  readonly model: string;
+  readonly total: number;
+}
+
+const place = (model: string) => ['fixtures/hf-configs', model, 'config.json'];
+
+/** Parameters, and the buffers that publishers count among them. */
+const countedBy = (model: LanguageModel): number =>
+  tensorsOf(model)
+    .filter(({ role, contested }) => role === 'buffer' && contested !== undefined)
+    .reduce((sum, { elements }) => sum + elements, countParameters(model).parameters);
+
+const isKnown = (model: string) => {
+  const { model_type: kind } = readJson<{ model_type: string }>(...place(model));
+  return FAMILY_NAMES.some((family) => family === kind);
+};
+
+const PUBLISHED: readonly Published[] = [
+  ...readJson<Published[]>('fixtures/published-counts.json'),
+  // huggingface.co/Qwen/Qwen2.5-72B: the total of its safetensors files.
+  { model: 'qwen2.5-72b', total: 72_706_203_648 },
+];
+
+describe('a config as published has as many parameters as published', () => {
+  it.each(PUBLISHED.filter(({ model }) => isKnown(model)))('$model', async ({ model, total }) => {
+    const { model: described, warnings } = await loadModelFile(inPackage(...place(model)));
+    expect(warnings).toEqual([]);
+    expect(countedBy(described)).toBe(total);
+  });
+});
