@@ -125,7 +125,7 @@ function miniMindSettings({ document: { model: settings } }, tensors) {
 }
 
 async function measureModel(name, session) {
-  const { loadModelFile } = await source('cli/model-file.ts');
+  const { loadModelFile } = await source('model-input/model-file.ts');
   const { tensorsOf } = await source('architecture/walk.ts');
   const { randomWeights } = await source('runtime/random-weights.ts');
   const { config, script, settingsOf } = MODELS[name];
