@@ -91,7 +91,7 @@ export async function run() {
 
 /** One for each way of computing matrix products that there is. */
 async function openEngines() {
-  const { chooseEngine } = await source('runtime/devices.ts');
+  const { chooseEngine } = await source('runtime/select/devices.ts');
   const { UserError } = await source('errors.ts');
   const open = async (device, compute) => {
     const wish = { engine: 'onnx', device, compute, threads: THREADS };
@@ -125,9 +125,9 @@ function miniMindSettings({ document: { model: settings } }, tensors) {
 }
 
 async function measureModel(name, session) {
-  const { loadModelFile } = await source('cli/model-file.ts');
+  const { loadModelFile } = await source('model-input/model-file.ts');
   const { tensorsOf } = await source('architecture/walk.ts');
-  const { randomWeights } = await source('runtime/random-weights.ts');
+  const { randomWeights } = await source('runtime/weights/random-weights.ts');
   const { config, script, settingsOf } = MODELS[name];
   const loaded = await loadModelFile(`${root}configs/${config}`, {});
   const { model } = loaded;
