@@ -1,8 +1,8 @@
 /** The files of an exported model, written all or none. */
 import path from 'node:path';
+import { refuseFullDisk } from '../conversion/resources.js';
 import { Staging } from '../files/staging.js';
 import type { OnnxExport } from '../runtime/engine.js';
-import { refuseFullDisk } from './convert-space.js';
 import { progress } from './progress.js';
 
 interface ExportFlags {

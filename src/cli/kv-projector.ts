@@ -9,7 +9,8 @@ import {
   type OutputPlace,
   outputPlace,
   refuseOverlap,
-} from '../conversion/places.js';
+} from '../conversion/execute/output-files.js';
+import { multiplierFor, refuseFullDisk } from '../conversion/resources.js';
 import { type Problem, UserError } from '../errors.js';
 import { isFolder, refuseUnwritable, writeWhole } from '../files/write-whole.js';
 import { planConversion, tensorsOf } from '../kv-projector/convert.js';
@@ -19,8 +20,6 @@ import { type SavedProjector, savedProjector } from '../kv-projector/saved.js';
 import type { Dtype, StoredDtype } from '../tensor/dtype.js';
 import { elementCount, storedBytes } from '../tensor/dtype.js';
 import { type EncodableDtype, isEncodable } from '../tensor/encode.js';
-import { refuseFullDisk } from './convert-space.js';
-import { multiplierFor } from './multiplier.js';
 import { isStdout } from './output.js';
 import { progress } from './progress.js';
 

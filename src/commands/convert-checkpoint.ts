@@ -13,12 +13,12 @@ import {
   threads,
 } from '../cli/flags.js';
 import { quote } from '../config/quote.js';
-import type { DialectName } from '../conversion/dialects.js';
-import type { Container } from '../conversion/places.js';
-import type { Extension, LayoutName, Merge, Tie } from '../conversion/request.js';
+import type { Proof } from '../conversion/execute/check.js';
+import type { Container } from '../conversion/execute/output-files.js';
+import type { Extension, LayoutName, Merge, Tie } from '../conversion/job.js';
+import type { DialectName } from '../conversion/legacy/old-minimind-names.js';
 import { UserError } from '../errors.js';
 import { convertReport, exceedsBound } from '../report/convert/convert.js';
-import type { Proof } from '../report/convert/convert-result.js';
 import { percentText } from '../report/kit/units.js';
 import type { EncodableDtype } from '../tensor/encode.js';
 
@@ -208,7 +208,7 @@ export default class ConvertCheckpoint extends BaseCommand {
 
   async run() {
     const { args, flags } = await this.parse(ConvertCheckpoint);
-    const { convertCheckpoint } = await import('../cli/convert.js');
+    const { convertCheckpoint } = await import('../conversion/index.js');
     await this.refuseUnwritable(flags);
     const checkpoint = openCheckpoint(args.in, { stateDict: flags['state-dict'] });
     try {

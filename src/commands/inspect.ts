@@ -11,7 +11,7 @@ import { warningsOf } from '../cli/checkpoint-config.js';
 import { counts, stateDict } from '../cli/flags.js';
 import { filterByName } from '../cli/name-filter.js';
 import { progress } from '../cli/progress.js';
-import type { SrteSurvey } from '../conversion/srte-survey.js';
+import type { SrteSurvey } from '../conversion/srte/srte-survey.js';
 import { inspectReport } from '../report/inspect/inspect.js';
 
 export default class Inspect extends BaseCommand {
@@ -101,7 +101,7 @@ async function surveyed(
   checkpoint: Checkpoint,
   { ranks, quiet }: SurveyFlags,
 ): Promise<SrteSurvey> {
-  const { bytesToSurvey, surveySrte } = await import('../conversion/srte-survey.js');
+  const { bytesToSurvey, surveySrte } = await import('../conversion/srte/srte-survey.js');
   const { add, end } = progress({ quiet }, 'comparing', await bytesToSurvey(checkpoint));
   try {
     return await surveySrte(checkpoint, { ...(ranks && { ranks }), onBytes: add });

@@ -6,9 +6,9 @@ import type { Checkpoint } from '../../src/checkpoint/checkpoint.js';
 import { openCheckpoint } from '../../src/checkpoint/open.js';
 import type { StoredTensor } from '../../src/checkpoint/stored-tensor.js';
 import { readTensor } from '../../src/checkpoint/view.js';
-import { type ConvertFlags, convertCheckpoint } from '../../src/cli/convert.js';
+import { type ConvertFlags, convertCheckpoint } from '../../src/conversion/index.js';
+import type { ConvertResult } from '../../src/conversion/result.js';
 import { type Problem, UserError } from '../../src/errors.js';
-import type { ConvertResult } from '../../src/report/convert/convert-result.js';
 import { decode } from '../../src/tensor/decode.js';
 import { folderOf } from '../checkpoint/temp-folder.js';
 

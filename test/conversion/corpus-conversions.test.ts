@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import { ruleOf } from '../../src/checkpoint/refusal.js';
 import { storedNames } from '../../src/checkpoint/stored-names.js';
-import { isSrteName } from '../../src/conversion/wanted.js';
+import { isSrteName } from '../../src/conversion/plan/plan-tensors.js';
 import { convertTo, digest, digestOf, look, refused, textOf } from './convert.js';
 import { corpus, entries, fileOf, withNumbers, withRules } from './corpus-entries.js';
 

@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import { openCheckpoint } from '../../src/checkpoint/open.js';
 import { ruleOf } from '../../src/checkpoint/refusal.js';
-import { type SurveyOptions, surveySrte } from '../../src/conversion/srte-survey.js';
+import { type SurveyOptions, surveySrte } from '../../src/conversion/srte/srte-survey.js';
 import { corpus, fileOf, withNumbers, withRules } from './corpus-entries.js';
 
 async function survey(entry: string, options?: SurveyOptions) {

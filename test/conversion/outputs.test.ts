@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { type Companions, safetensorsFiles } from '../../src/conversion/outputs.js';
-import type { ConversionPlan } from '../../src/conversion/plan.js';
+import { type Companions, safetensorsFiles } from '../../src/conversion/execute/output-files.js';
+import type { ConversionPlan } from '../../src/conversion/plan/plan.js';
 import { UserError } from '../../src/errors.js';
 
 const NOTHING: Companions = {

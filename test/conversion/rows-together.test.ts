@@ -1,9 +1,9 @@
 import fs from 'node:fs';
 import { expect, it } from 'vitest';
 import { ByteFile } from '../../src/checkpoint/byte-file.js';
-import { tensorIn } from '../../src/conversion/make-tables.js';
-import { rowsTogether } from '../../src/conversion/rows-together.js';
-import { sincosRows, storedRows, type TableRows } from '../../src/conversion/table-rows.js';
+import type { TableRows } from '../../src/conversion/execute/table-rows.js';
+import { rowsTogether, sincosRows, storedRows } from '../../src/conversion/execute/table-rows.js';
+import { tensorIn } from '../../src/conversion/execute/tensor-values.js';
 import type { StoredDtype } from '../../src/tensor/dtype.js';
 import { fileIn } from '../checkpoint/temp-folder.js';
 import { made } from './files.js';

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
+import type { Proof } from '../../src/conversion/execute/check.js';
 import { proofBlocks } from '../../src/report/convert/convert.js';
-import type { Proof } from '../../src/report/convert/convert-result.js';
 import { type Against, againstReport } from '../../src/report/quick-test/against.js';
 import { renderTable } from '../../src/report/render/table.js';
 

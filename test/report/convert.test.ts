@@ -1,11 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import type { TableError } from '../../src/conversion/table-errors.js';
+import type { TableError } from '../../src/conversion/execute/check.js';
+import type { ConvertedSrte, ConvertedTable, ConvertResult } from '../../src/conversion/result.js';
 import { convertReport } from '../../src/report/convert/convert.js';
-import type {
-  ConvertedSrte,
-  ConvertedTable,
-  ConvertResult,
-} from '../../src/report/convert/convert-result.js';
 import { renderCsv } from '../../src/report/render/csv.js';
 import { renderMarkdown } from '../../src/report/render/markdown.js';
 import { renderTable } from '../../src/report/render/table.js';

@@ -1,15 +1,15 @@
 /** What would be done to each tensor. */
 import type { SrteForm, SrteLayout } from '../../architecture/srte-layout.js';
-import type { StepGroup, StepKind, TensorStep } from '../../conversion/plan-steps.js';
-import type { Extension } from '../../conversion/request.js';
-import type { TableError } from '../../conversion/table-errors.js';
+import type { TableError } from '../../conversion/execute/check.js';
+import type { Extension } from '../../conversion/job.js';
+import type { StepGroup, StepKind, TensorStep } from '../../conversion/plan/plan.js';
+import type { ConvertedSrte, ConvertedTable } from '../../conversion/result.js';
 import { MAX_ROWS, nameText } from '../inspect/inspect-text.js';
 import { cosineCell } from '../inspect/srte-survey.js';
 import { bar, bytesCell, heading, integerCell, left, note, right, strong } from '../kit/cells.js';
 import type { Block, Cell, TableBlock } from '../kit/report.js';
 import { formatInteger, percentCell, percentText, realCell } from '../kit/units.js';
 import { counted } from '../kit/wording.js';
-import type { ConvertedSrte, ConvertedTable } from './convert-result.js';
 
 const STEPS = {
   factorised: 'factorised',

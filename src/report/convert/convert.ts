@@ -1,5 +1,8 @@
 /** What `minimind convert-checkpoint` prints. */
-import type { Tie } from '../../conversion/request.js';
+
+import type { Proof } from '../../conversion/execute/check.js';
+import type { Tie } from '../../conversion/job.js';
+import type { ConvertResult } from '../../conversion/result.js';
 import { configText } from '../inspect/checkpoint-summary.js';
 import { shortened } from '../inspect/inspect-text.js';
 import { cosineCell } from '../inspect/srte-survey.js';
@@ -16,7 +19,6 @@ import {
 import { FORMAT_NAMES } from '../kit/wording.js';
 import { againstBlocks } from '../quick-test/against.js';
 import { errorsTable, planBlocks, srteBlocks, srteText, stepsTable } from './convert-plan.js';
-import type { ConvertResult, Proof } from './convert-result.js';
 
 /**
  * @param flat Whether the reader is a program, which gets one table: the tensors of a plan, or the errors of

@@ -1,5 +1,5 @@
 import type { CheckpointSummary } from '../../checkpoint/summary.js';
-import type { SrteSurvey } from '../../conversion/srte-survey.js';
+import type { SrteSurvey } from '../../conversion/srte/srte-survey.js';
 
 /** Everything that `minimind inspect` found out. */
 export interface InspectResult extends CheckpointSummary {

@@ -1,0 +1,294 @@
+/** Where an output goes, and as what. */
+
+import path from 'node:path';
+import type { Checkpoint } from '../../checkpoint/checkpoint.js';
+import { FORMAT_KEY } from '../../checkpoint/safetensors/read.js';
+import { planSafetensors, writeSafetensors } from '../../checkpoint/safetensors/write.js';
+import { contiguousStrides } from '../../checkpoint/stored-tensor.js';
+import type {
+  Writable,
+  WritableDict,
+  WritableTensor,
+} from '../../checkpoint/torch/pickle/write-values.js';
+import { planTorch } from '../../checkpoint/torch/write-torch.js';
+import { writeZip } from '../../checkpoint/torch/zip/write-zip.js';
+import { UserError } from '../../errors.js';
+import type { ByteSink } from '../../files/byte-sink.js';
+import { CONFIG_FILES, INDEX_FILE, ownConfigNames } from '../../files/config-names.js';
+import { overlap } from '../../files/location.js';
+import type { ConversionPlan, PlannedShard, PlannedTensor } from '../plan/plan.js';
+
+export const CONTAINERS = {
+  safetensors: ['.safetensors'],
+  pt: ['.pt', '.pth', '.bin', '.ckpt'],
+} as const satisfies Record<string, readonly string[]>;
+
+export type Container = keyof typeof CONTAINERS;
+
+/** Endings of files, such as `.gguf`, `.txt` or a mistyped `.safetensor`; not those of versions: `llama-3.2-1b`. */
+const FILE_ENDING = /^\.(?:[a-z]{3,}\d?|gz|h5|7z)$/;
+
+export interface OutputPlace {
+  /** As the user wrote it. */
+  readonly path: string;
+  readonly container: Container;
+  readonly kind: 'file' | 'folder';
+}
+
+/**
+ * A name that ends like a file of a container is such a file; any other is a folder of safetensors, or
+ * what the user says it is.
+ * @throws UserError when the name and the container contradict each other.
+ */
+export function outputPlace(name: string, container: Container | undefined): OutputPlace {
+  if (name === '') throw new UserError('usage', 'the name of the output is empty');
+  const ending = path.extname(name).toLowerCase();
+  const byName = (Object.keys(CONTAINERS) as Container[]).find((each) =>
+    (CONTAINERS[each] as readonly string[]).includes(ending),
+  );
+  if (byName === undefined && !/[/\\]$/.test(name) && FILE_ENDING.test(ending)) {
+    throw new UserError('usage', `${name}: ${ending} files cannot be written`, {
+      suggestion: `end the name in .safetensors or .pt, or write ${name}/ for a folder`,
+    });
+  }
+  if (byName !== undefined && container !== undefined && byName !== container) {
+    throw new UserError(
+      'usage',
+      `${name} is named like a ${byName} file, and --container says ${container}`,
+      {
+        suggestion: 'give the output another name, or leave --container out',
+      },
+    );
+  }
+  const chosen = container ?? byName ?? 'safetensors';
+  const kind = byName === undefined && chosen === 'safetensors' ? 'folder' : 'file';
+  return { path: name, container: chosen, kind };
+}
+
+/** What a conversion reads beside its input, and writes beside its output. */
+export interface Surroundings {
+  /** Configs. */
+  readonly read: readonly string[];
+  /** The file for the report; undefined when that is printed. */
+  readonly report: string | undefined;
+}
+
+/**
+ * What is read is never written to, and the report takes the place of nothing else: neither its files nor,
+ * when one is a folder, anything in it.
+ * @throws UserError when two of them are in one place.
+ */
+export function refuseOverlap(
+  { path: input, files }: Pick<Checkpoint, 'path' | 'files'>,
+  output: OutputPlace,
+  { read, report }: Surroundings,
+): void {
+  const inputs = [input, ...files.map((file) => file.path), ...read];
+  const inPlace = inputs.find((each) => overlap(each, output.path));
+  if (inPlace !== undefined) {
+    throw new UserError('usage', `${output.path} is in the place of ${inPlace}, which is read`, {
+      suggestion: 'choose an output somewhere else: the input is never changed',
+    });
+  }
+  const [, taken] =
+    report === undefined
+      ? []
+      : ([...inputs, output.path, ...configsBeside(output)]
+          .map((each) => [overlap(report, each), each] as const)
+          .find(([isTaken]) => isTaken) ?? []);
+  if (taken === undefined) return;
+  throw new UserError('usage', `the report would be in the place of ${taken}`, {
+    suggestion: 'give another file with --output',
+  });
+}
+
+/** Names that the config beside a file may have. */
+const configsBeside = ({ path: output, kind }: OutputPlace): string[] =>
+  kind === 'folder'
+    ? []
+    : [...Object.values(CONFIG_FILES), ...ownConfigNames(output)].map((name) =>
+        path.join(path.dirname(output), name),
+      );
+
+// The files that the tensors of an output go into.
+
+/** What a shard holds at most unless the user says otherwise: 5 GB, as the Hugging Face hub has it. */
+export const DEFAULT_SHARD_BYTES = 5e9;
+
+/** More files than this are a mistake in the size. */
+const MOST_SHARDS = 99_999;
+
+/**
+ * Fills shards one after the other, in the order of the tensors; one that is larger than a shard gets its
+ * own.
+ * @throws UserError when there would be more shards than their names can count.
+ */
+export function shardsOf(tensors: readonly PlannedTensor[], shardBytes: number): PlannedShard[] {
+  const shards: { tensors: string[]; bytes: number }[] = [];
+  for (const { name, bytes } of tensors) {
+    const last = shards.at(-1);
+    if (last && last.bytes + bytes <= shardBytes) {
+      last.tensors.push(name);
+      last.bytes += bytes;
+    } else shards.push({ tensors: [name], bytes });
+  }
+  if (shards.length > MOST_SHARDS) {
+    throw new UserError('usage', `shards of ${shardBytes} bytes would be ${shards.length} files`, {
+      suggestion: 'choose a larger --shard-size',
+    });
+  }
+  const [first = { tensors: [], bytes: 0 }] = shards;
+  if (shards.length <= 1) return [{ file: 'model.safetensors', ...first }];
+  const digits = (number: number) => String(number).padStart(5, '0');
+  return shards.map((shard, index) => ({
+    file: `model-${digits(index + 1)}-of-${digits(shards.length)}.safetensors`,
+    ...shard,
+  }));
+}
+
+/** The index of several shards, as the Hugging Face hub has it. */
+export function indexOfShards(shards: readonly PlannedShard[]): string {
+  const total_size = shards.reduce((sum, { bytes }) => sum + bytes, 0);
+  const entries = shards.flatMap(({ file, tensors }) =>
+    tensors.map((name) => [name, file] as const),
+  );
+  const weight_map = Object.fromEntries(entries.sort(([a], [b]) => (a < b ? -1 : 1)));
+  return `${JSON.stringify({ metadata: { total_size }, weight_map }, null, 2)}\n`;
+}
+
+// The files of an output and what is written to them.
+
+export interface OutputFile {
+  /** In the output's folder. */
+  readonly name: string;
+  readonly bytes: number;
+  fill(sink: ByteSink): Promise<void>;
+}
+
+/** The bytes of a tensor; called once for each time that it is written. */
+export type ValuesOf = (tensor: PlannedTensor) => AsyncIterable<Uint8Array>;
+
+/** What stands beside the tensors. */
+export interface Companions {
+  /** Training steps, when they are known. */
+  readonly step: number | bigint | null;
+  /** The text of the new config, where it has one, and what a PyTorch file holds; null for none. */
+  readonly config: { readonly text: string | null; readonly value: Writable } | null;
+  /** Of the file with the text. */
+  readonly configName: string;
+  /** Strings that the input kept in its metadata. */
+  readonly metadata: ReadonlyMap<string, string>;
+}
+
+/** Safetensors files, their index when there are several, and the config. */
+export function safetensorsFiles(
+  plan: ConversionPlan,
+  shards: readonly PlannedShard[],
+  companions: Companions,
+  valuesOf: ValuesOf,
+): OutputFile[] {
+  const byName = new Map(plan.tensors.map((tensor) => [tensor.name, tensor]));
+  const files = shards.map((shard): OutputFile => {
+    const tensors = shard.tensors.flatMap((name) => byName.get(name) ?? []);
+    const metadata = metadataOf(tensors, companions);
+    return {
+      name: shard.file,
+      bytes: planSafetensors(tensors, metadata).fileBytes,
+      fill: (sink) =>
+        writeSafetensors(
+          sink,
+          tensors.map((tensor) => ({
+            name: tensor.name,
+            dtype: tensor.dtype,
+            shape: tensor.shape,
+            chunks: () => valuesOf(tensor),
+          })),
+          metadata,
+        ),
+    };
+  });
+  return [
+    ...files,
+    ...(shards.length > 1 ? [textFile(INDEX_FILE, indexOfShards(shards))] : []),
+    ...(companions.config?.text ? [textFile(companions.configName, companions.config.text)] : []),
+  ];
+}
+
+/**
+ * Names that stand for other tensors are in the metadata, where loaders look for them.
+ * @throws UserError when one of them means something else there.
+ */
+function metadataOf(
+  tensors: readonly PlannedTensor[],
+  { step, metadata }: Companions,
+): ReadonlyMap<string, string> {
+  const taken = [FORMAT_KEY, ...(step === null ? [] : ['step'])];
+  const lost = taken.find((key) => tensors.some(({ aliases }) => aliases.includes(key)));
+  if (lost !== undefined) {
+    throw new UserError(
+      'usage',
+      `a safetensors file cannot hold a tied tensor named ${lost}: its metadata use that name`,
+      { suggestion: 'write a PyTorch file: let the name end in .pt' },
+    );
+  }
+  return new Map([
+    ...metadata,
+    ...(step === null ? [] : [['step', String(step)] as const]),
+    ...tensors.flatMap(({ name, aliases }) => aliases.map((alias) => [alias, name] as const)),
+  ]);
+}
+
+function textFile(name: string, text: string): OutputFile {
+  const bytes = Buffer.from(text);
+  return { name, bytes: bytes.length, fill: (sink) => sink.write(bytes) };
+}
+
+/**
+ * A PyTorch file: what a training program saves, `{step, model_state_dict, config}`; the bare state dict when
+ * neither step nor config is known. Every alias lies on the storage of its tensor.
+ * @param name Of the file; without its ending it is the folder in the archive, as PyTorch has it.
+ */
+export function torchFile(
+  name: string,
+  plan: ConversionPlan,
+  { step, config }: Companions,
+  valuesOf: ValuesOf,
+): OutputFile {
+  const tensors = new Map<string, WritableTensor>();
+  for (const planned of plan.tensors) {
+    const { dtype, shape, bytes } = planned;
+    const storage = { bytes, chunks: () => valuesOf(planned) };
+    const strides = contiguousStrides(shape);
+    const tensor: WritableTensor = { kind: 'tensor', dtype, shape, strides, offset: 0, storage };
+    for (const each of [planned.name, ...planned.aliases]) tensors.set(each, tensor);
+  }
+  const entries = plan.names.flatMap((each): [Writable, Writable][] => {
+    const tensor = tensors.get(each);
+    return tensor ? [[each, tensor]] : [];
+  });
+  const stateDict: WritableDict = {
+    kind: 'dict',
+    type: 'collections.OrderedDict',
+    entries: new Map(entries),
+  };
+  const isBare = config === null && step === null;
+  const whole: WritableDict = isBare
+    ? stateDict
+    : {
+        kind: 'dict',
+        type: 'dict',
+        entries: new Map<Writable, Writable>([
+          ['step', step ?? 0],
+          ['model_state_dict', stateDict],
+          ...(config ? [['config', config.value] as const] : []),
+        ]),
+      };
+  const planned = planTorch(whole, rootOf(name));
+  return { name, bytes: planned.fileBytes, fill: (sink) => writeZip(sink, planned) };
+}
+
+/** The file's name without its ending, when that can be a folder's; else what PyTorch takes then. */
+function rootOf(name: string): string {
+  const stem = name.replace(/\.[^.]*$/, '');
+  return /^[\w-][\w.-]*$/.test(stem) ? stem : 'archive';
+}

@@ -1,0 +1,245 @@
+/**
+ * What a conversion does, as data: for every tensor of the output where its values come from. It is made
+ * from indexes and configs alone, printed by a dry run, and followed by `execute`.
+ */
+import type { SrteForm, SrteLayout } from '../../architecture/srte-layout.js';
+import type { Alike } from '../../checkpoint/name-patterns.js';
+import { groupAlike, templateOf } from '../../checkpoint/name-patterns.js';
+import type { StoredTensor } from '../../checkpoint/stored-tensor.js';
+import type { Shape, StoredDtype } from '../../tensor/dtype.js';
+import type { Extension, Merge, Tie } from '../job.js';
+import type { SrtePart, SrteTable } from '../srte/srte-tables.js';
+
+/** Where the values of a tensor come from. Names are the input's own. */
+export type Action =
+  /** One tensor, as it is but for the dtype. */
+  | { readonly do: 'copy'; readonly from: string }
+  /** The first rows of a table or of a pair's rows; more than there are as `extension` says. */
+  | {
+      readonly do: 'fit';
+      readonly from: string;
+      readonly rows: number;
+      readonly extension: Extension | null;
+    }
+  /** The rows of each attention head, of which neighbours made a pair for RoPE, as two halves. */
+  | { readonly do: 'unpair'; readonly from: string; readonly heads: number }
+  /** The mean of two tensors, value by value. */
+  | { readonly do: 'average'; readonly from: readonly [string, string] }
+  /** A part of a table of `SrtePlan.tables`. */
+  | { readonly do: 'table'; readonly table: number; readonly part: SrtePart }
+  /** A buffer that follows from the configuration. */
+  | { readonly do: 'compute' };
+
+export interface PlannedTensor {
+  readonly name: string;
+  /** Further names of the same values. */
+  readonly aliases: readonly string[];
+  readonly role: 'parameter' | 'buffer';
+  readonly dtype: StoredDtype;
+  readonly shape: Shape;
+  readonly bytes: number;
+  readonly action: Action;
+}
+
+/** A table of the output. */
+export interface PlannedTable {
+  /** `shared_srte`, `layers.0.srte`. */
+  readonly name: string;
+  /** Numbers of the input's tables that it takes the place of. */
+  readonly replaces: readonly number[];
+  /** Numbers of those that its values come from. */
+  readonly sources: readonly number[];
+  /** Whether its values have to be worked out: not, when they are those of one table. */
+  readonly isMade: boolean;
+  readonly form: SrteForm;
+  /** Of a low-rank pair; null for other forms, and for one that is yet to be found. */
+  readonly rank: number | null;
+  readonly dtype: StoredDtype;
+}
+
+export interface SrtePlan {
+  readonly source: SrteLayout;
+  readonly target: SrteLayout;
+  readonly merge: Merge;
+  readonly extension: Extension | null;
+  readonly tables: readonly PlannedTable[];
+}
+
+export interface PlannedShard {
+  /** `model.safetensors`, `model-00001-of-00003.safetensors`, or the output's own name. */
+  readonly file: string;
+  readonly tensors: readonly string[];
+  /** Of the tensors. */
+  readonly bytes: number;
+}
+
+/** What of the input the output does not have. */
+export interface LeftOut {
+  readonly name: string;
+  readonly why: string;
+}
+
+/** An embedding and a head that become one tensor. */
+export interface PlannedTie {
+  /** The tensor of the output. */
+  readonly name: string;
+  /** The embedding and the head, as the input names them. */
+  readonly from: readonly [string, string];
+  readonly values: Tie;
+}
+
+export interface ConversionPlan {
+  /** In the order of the state dict; each once. */
+  readonly tensors: readonly PlannedTensor[];
+  /** All names in the order of the state dict, aliases in their places. */
+  readonly names: readonly string[];
+  /** Null when the SRTE stays as it is. */
+  readonly srte: SrtePlan | null;
+  /** Null when nothing is tied. */
+  readonly tie: PlannedTie | null;
+  readonly leftOut: readonly LeftOut[];
+  /** What deserves a word. */
+  readonly notes: readonly string[];
+}
+
+// A plan as people and other programs read it: for each tensor of the output what is done, and to what.
+
+/** What is done, the most thorough first. A tensor that is made anew is cast on the way, where it has to be. */
+export const STEP_KINDS = [
+  'factorised',
+  'merged',
+  'multiplied-out',
+  'averaged',
+  'reordered',
+  'cut',
+  'extended',
+  'computed',
+  'cast',
+  'copied',
+] as const;
+
+export type StepKind = (typeof STEP_KINDS)[number];
+
+export interface TensorStep extends Omit<PlannedTensor, 'action'> {
+  readonly action: StepKind;
+  /** Names of the input. */
+  readonly from: readonly string[];
+  /** Of those, each once. */
+  readonly fromDtypes: readonly StoredDtype[];
+  /** The file of the output that it is in. */
+  readonly file: string;
+}
+
+/** Tensors to which the same is done, those of all layers together. */
+export interface StepGroup {
+  readonly action: StepKind;
+  /** `layers.{0–31}.srte.freqs`; of tensors that are as they were but for the type `layers.{0–31}.…`. */
+  readonly pattern: string;
+  readonly tensors: number;
+  readonly bytes: number;
+  readonly fromDtypes: readonly StoredDtype[];
+  readonly dtype: StoredDtype;
+}
+
+interface PlanSources {
+  /** A tensor of the input by its own name. */
+  stored(name: string): StoredTensor | undefined;
+  /** SRTE tables of the input, by their numbers. */
+  readonly tables: readonly SrteTable[];
+  readonly shards: readonly PlannedShard[];
+}
+
+/** In the order of the plan. */
+export function stepsOf(plan: ConversionPlan, sources: PlanSources): TensorStep[] {
+  const files = new Map(
+    sources.shards.flatMap(({ file, tensors }) => tensors.map((name) => [name, file] as const)),
+  );
+  return plan.tensors.map(({ action, ...tensor }): TensorStep => {
+    const from = namesFrom(action, plan.srte, sources.tables);
+    const stored = from.flatMap((name) => sources.stored(name) ?? []);
+    return {
+      ...tensor,
+      action: kindOf(tensor, action, plan.srte, stored),
+      from,
+      fromDtypes: [...new Set(stored.map(({ dtype }) => dtype))],
+      file: files.get(tensor.name) ?? '',
+    };
+  });
+}
+
+function namesFrom(
+  action: Action,
+  srte: SrtePlan | null,
+  tables: readonly SrteTable[],
+): readonly string[] {
+  switch (action.do) {
+    case 'copy':
+    case 'fit':
+    case 'unpair':
+      return [action.from];
+    case 'average':
+      return action.from;
+    case 'compute':
+      return [];
+    case 'table':
+      return (srte?.tables[action.table]?.sources ?? []).flatMap((number) => {
+        const { name, projectionName } = tables[number] ?? {};
+        return [name, projectionName].filter((each) => each != null);
+      });
+  }
+}
+
+function kindOf(
+  { dtype, shape }: { readonly dtype: StoredDtype; readonly shape: Shape },
+  action: Action,
+  srte: SrtePlan | null,
+  [stored]: readonly StoredTensor[],
+): StepKind {
+  switch (action.do) {
+    case 'copy':
+      return stored?.dtype === dtype ? 'copied' : 'cast';
+    case 'fit':
+      return (shape[1] ?? 0) < (stored?.shape[1] ?? 0) ? 'cut' : 'extended';
+    case 'unpair':
+      return 'reordered';
+    case 'average':
+      return 'averaged';
+    case 'compute':
+      return 'computed';
+    case 'table':
+      return kindOfTable(action.part, srte?.tables[action.table]?.sources.length ?? 0);
+  }
+}
+
+function kindOfTable(part: SrtePart, sources: number): StepKind {
+  if (part !== 'freqs') return 'factorised';
+  if (sources === 0) return 'computed';
+  return sources === 1 ? 'multiplied-out' : 'merged';
+}
+
+/** Kinds of steps of which one wants to know no more than that there are so many. */
+const PLAIN: ReadonlySet<StepKind> = new Set(['cast', 'copied']);
+
+/** In the order of `STEP_KINDS`. */
+export function groupSteps(steps: readonly TensorStep[]): StepGroup[] {
+  const groups = groupAlike(steps, ({ name, action, fromDtypes, dtype }) => {
+    const whole = templateOf(name);
+    const isPlain = PLAIN.has(action) && whole.number !== undefined;
+    return {
+      template: isPlain ? { ...whole, after: '.…' } : whole,
+      key: JSON.stringify([action, fromDtypes, dtype]),
+    };
+  });
+  return STEP_KINDS.flatMap((kind) => groups.filter(({ first }) => first.action === kind)).map(
+    groupOf,
+  );
+}
+
+const groupOf = ({ pattern, first, members }: Alike<TensorStep>): StepGroup => ({
+  action: first.action,
+  pattern,
+  tensors: members.length,
+  bytes: members.reduce((sum, { bytes }) => sum + bytes, 0),
+  fromDtypes: first.fromDtypes,
+  dtype: first.dtype,
+});

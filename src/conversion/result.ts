@@ -1,0 +1,261 @@
+import type { SrteForm, SrteLayout } from '../architecture/srte-layout.js';
+import { srteParameters } from '../architecture/srte-layout.js';
+import type { Checkpoint, CheckpointFormat } from '../checkpoint/checkpoint.js';
+import { groupAlike, templateOf } from '../checkpoint/name-patterns.js';
+import { bytesOfViews, viewsOf } from '../checkpoint/summary-sharing.js';
+import type { ConfigOrigin } from '../cli/checkpoint-config.js';
+import type { StoredDtype } from '../tensor/dtype.js';
+import type { Proof, TableError, TensorError } from './execute/check.js';
+import { overallError } from './execute/check.js';
+import type { Converted, RunFlags } from './execute/execute.js';
+import { shardsIn } from './execute/execute.js';
+import type { Container } from './execute/output-files.js';
+import type { Extension } from './job.js';
+import type { LeftOut, PlannedTie, SrtePlan, StepGroup, TensorStep } from './plan/plan.js';
+import { groupSteps, stepsOf } from './plan/plan.js';
+import type { Subject } from './plan/plan-conversion.js';
+import { isBufferName } from './plan/plan-tensors.js';
+
+/** A conversion, planned or done: what `minimind convert-checkpoint --json` prints. */
+export interface ConvertResult {
+  readonly schema: 'minimind/convert-checkpoint@1';
+  readonly dryRun: boolean;
+  readonly input: ConvertedSide & {
+    readonly format: CheckpointFormat;
+    /** Null when it is converted by its names alone. */
+    readonly config: { readonly file: string; readonly origin: ConfigOrigin } | null;
+  };
+  readonly output: ConvertedSide & {
+    readonly container: Container;
+    readonly files: readonly {
+      readonly name: string;
+      readonly bytes: number;
+      /** Whether an earlier run has written it. */
+      readonly resumed: boolean;
+    }[];
+  };
+  /** Null when the SRTE stays as it is, or there is none. */
+  readonly srte: ConvertedSrte | null;
+  /** Null when nothing is tied. */
+  readonly tie: ConvertedTie | null;
+  readonly configChanges: readonly {
+    readonly path: string;
+    readonly from: unknown;
+    readonly to: unknown;
+  }[];
+  /** Like names of all layers together. */
+  readonly leftOut: readonly {
+    readonly pattern: string;
+    readonly names: readonly string[];
+    readonly why: string;
+  }[];
+  readonly notes: readonly string[];
+  readonly groups: readonly StepGroup[];
+  readonly tensors: readonly TensorStep[];
+  readonly memory: {
+    readonly limitBytes: number;
+    /** Of the process. */
+    readonly predictedPeakBytes: number;
+    /** As the system counts it; null for a plan. */
+    readonly peakBytes: number | null;
+  };
+  /** Null for a plan. */
+  readonly run: {
+    readonly seconds: number;
+    /** Of the input, what was read again included; scratch files are not counted. */
+    readonly readBytes: number;
+    /** Of the output; what an earlier run has written is not counted. */
+    readonly writtenBytes: number;
+    /** Read and written. */
+    readonly bytesPerSecond: number;
+    readonly resumed: boolean;
+    readonly checked: boolean;
+    /** What computed the products of matrices: `JavaScript`, `ONNX Runtime 1.30.0, 2 threads`. */
+    readonly products: string;
+  } | null;
+  /** Null when it was not asked for. */
+  readonly proof: Proof | null;
+}
+
+interface ConvertedSide {
+  /** As the user wrote it. */
+  readonly path: string;
+  readonly parameters: number;
+  /** Of the tensors, buffers included, each once. */
+  readonly tensorBytes: number;
+  /** Of the files: of a training checkpoint with all that is not the model. */
+  readonly bytes: number;
+}
+
+/** An embedding and a head that became one tensor. */
+export interface ConvertedTie extends PlannedTie {
+  /** Errors of the tied tensor in the place of the embedding and of the head; none for a plan. */
+  readonly errors: readonly TensorError[];
+}
+
+export interface ConvertedSrte {
+  readonly source: SrteLayout & { readonly parameters: number };
+  readonly target: SrteLayout & { readonly parameters: number };
+  /** `mean`, `first`, `layer:3`; null where no two tables become one. */
+  readonly merge: string | null;
+  /** The largest `relativeError` that was allowed, by which the rank was found. */
+  readonly maxError: number | null;
+  /** What stands in the rows that the input does not have. */
+  readonly extension: Extension | null;
+  /** Of all layers together, ‖had − gets‖ / ‖had‖; null for a plan, and where all was zero. */
+  readonly relativeError: number | null;
+  readonly tables: readonly ConvertedTable[];
+}
+
+/** A table of the output. */
+export interface ConvertedTable {
+  readonly name: string;
+  readonly form: SrteForm;
+  readonly rank: number | null;
+  readonly dtype: StoredDtype;
+  /** Numbers of the input's tables that it takes the place of, and of those that its values come from. */
+  readonly replaces: readonly number[];
+  readonly sources: readonly number[];
+  /** Share of the squared norm of the table that a pair was made from and keeps; null for other forms. */
+  readonly energy: number | null;
+  readonly errors: readonly TableError[];
+}
+
+// What is told of a conversion, planned or done.
+
+/** What is known only of a conversion that was done. */
+export interface Ran {
+  readonly seconds: number;
+  readonly resumed: boolean;
+  readonly products: string;
+}
+
+/** @param ran Null for a plan. */
+export function resultOf(
+  checkpoint: Checkpoint,
+  subject: Subject,
+  flags: RunFlags,
+  converted: Converted,
+  ran: Ran | null,
+): ConvertResult {
+  const { plan, config, memory } = converted;
+  const steps = stepsOf(plan, {
+    stored: (name) =>
+      checkpoint.tensors.get(name) ?? checkpoint.tensors.get(checkpoint.aliases.get(name) ?? ''),
+    tables: subject.srte?.tables?.tables ?? [],
+    shards: shardsIn(converted, flags),
+  });
+  const output = outputOf(flags, converted, steps);
+  return {
+    schema: 'minimind/convert-checkpoint@1',
+    dryRun: ran === null,
+    input: inputOf(checkpoint, subject),
+    output,
+    srte: plan.srte && srteOf(plan.srte, flags, converted),
+    tie: plan.tie && { ...plan.tie, errors: converted.tie ?? [] },
+    configChanges: config?.changes ?? [],
+    leftOut: leftOutOf(plan.leftOut),
+    notes: plan.notes,
+    groups: groupSteps(steps),
+    tensors: steps,
+    memory: {
+      limitBytes: flags.maxMemoryBytes,
+      predictedPeakBytes: Math.round(memory.peakBytes),
+      peakBytes: ran && process.resourceUsage().maxRSS * 1024,
+    },
+    run: ran && runOf(checkpoint, flags, output, ran),
+    proof: null,
+  };
+}
+
+function inputOf(checkpoint: Checkpoint, { source }: Subject): ConvertResult['input'] {
+  const { path, format, files, tensors } = checkpoint;
+  const views = viewsOf(tensors);
+  const parameters = views.filter(({ names }) => !names.some(isBufferName));
+  return {
+    path,
+    format,
+    config: source ? { file: source.file, origin: source.origin } : null,
+    parameters: parameters.reduce((sum, { tensor }) => sum + tensor.elements, 0),
+    tensorBytes: bytesOfViews(views),
+    bytes: files.reduce((sum, { size }) => sum + size, 0),
+  };
+}
+
+function outputOf(
+  { place: { path, container } }: RunFlags,
+  { files }: Converted,
+  steps: readonly TensorStep[],
+): ConvertResult['output'] {
+  const sum = (numbers: readonly number[]) => numbers.reduce((total, each) => total + each, 0);
+  const elements = ({ shape }: TensorStep) => shape.reduce((product, size) => product * size, 1);
+  return {
+    path,
+    container,
+    parameters: sum(steps.filter(({ role }) => role === 'parameter').map(elements)),
+    tensorBytes: sum(steps.map(({ bytes }) => bytes)),
+    bytes: sum(files.map(({ bytes }) => bytes)),
+    files: files.map(({ name, bytes, resumed = false }) => ({ name, bytes, resumed })),
+  };
+}
+
+function srteOf(
+  { source, target, merge, extension, ...plan }: SrtePlan,
+  { truncation }: RunFlags,
+  { tables: measured }: Converted,
+): ConvertResult['srte'] {
+  const tables = (measured ?? plan.tables).map((table, number): ConvertedTable => {
+    const { name, form, rank, dtype, replaces, sources } = table;
+    const { energy, errors } = { energy: null, errors: [], ...table };
+    const known = errors.map((error) => ofLayers(error, number, source, target));
+    return { name, form, rank, dtype, replaces, sources, energy, errors: known };
+  });
+  const isMerged = target.form !== 'sincos' && tables.some(({ replaces }) => replaces.length > 1);
+  return {
+    source: { ...source, parameters: srteParameters(source) },
+    target: { ...target, parameters: srteParameters(target) },
+    merge: isMerged ? (typeof merge === 'string' ? merge : `layer:${merge.layer}`) : null,
+    maxError: truncation && 'relativeError' in truncation ? truncation.relativeError : null,
+    extension,
+    relativeError: measured && overallError(tables.flatMap(({ errors }) => errors)),
+    tables,
+  };
+}
+
+/** An error with the layers that had the table; a table that they shared had them all. */
+function ofLayers(
+  error: TableError,
+  number: number,
+  source: SrteLayout,
+  target: SrteLayout,
+): TableError {
+  if (error.layers.length > 0) return error;
+  const all = Array.from({ length: source.layers }, (_, layer) => layer);
+  return { ...error, layers: target.sharing === 'shared' ? all : [number] };
+}
+
+const leftOutOf = (leftOut: readonly LeftOut[]): ConvertResult['leftOut'] =>
+  groupAlike(leftOut, ({ name, why }) => ({ template: templateOf(name), key: why })).map(
+    ({ pattern, first, members }) => ({
+      pattern,
+      names: members.map(({ name }) => name),
+      why: first.why,
+    }),
+  );
+
+function runOf(
+  { files }: Checkpoint,
+  { check }: RunFlags,
+  output: ConvertResult['output'],
+  { seconds, resumed, products }: Ran,
+): ConvertResult['run'] {
+  const readBytes = files.reduce((sum, { bytesRead }) => sum + bytesRead, 0);
+  const writtenBytes = output.files.reduce(
+    (sum, { bytes, resumed: is }) => sum + (is ? 0 : bytes),
+    0,
+  );
+  // A flag that is not given is undefined, whatever its type says.
+  const checked = Boolean(check);
+  const bytesPerSecond = Math.round((readBytes + writtenBytes) / seconds);
+  return { seconds, readBytes, writtenBytes, bytesPerSecond, resumed, checked, products };
+}
