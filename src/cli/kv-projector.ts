@@ -5,12 +5,12 @@ import { openCheckpoint } from '../checkpoint/open.js';
 import { writeSafetensors } from '../checkpoint/safetensors/write.js';
 import { quote } from '../config/quote.js';
 import {
+  type CheckpointPlace,
   type Container,
-  type OutputPlace,
   outputPlace,
   refuseOverlap,
-} from '../conversion/execute/output-files.js';
-import { multiplierFor, refuseFullDisk } from '../conversion/resources.js';
+} from '../conversion/job.js';
+import { matmulBackendFor, refuseFullDisk } from '../conversion/resources.js';
 import { type Problem, UserError } from '../errors.js';
 import { isFolder, refuseUnwritable, writeWhole } from '../files/write-whole.js';
 import { planConversion, tensorsOf } from '../kv-projector/convert.js';
@@ -114,7 +114,10 @@ async function project(checkpoint: Checkpoint, kv: Checkpoint, flags: ProjectFla
     0,
   );
   refuseFullDisk(flags.output, [{ bytes }]);
-  const multiplier = await multiplierFor(multiplicationsOf(tensors), { engine: 'auto', ...flags });
+  const multiplier = await matmulBackendFor(multiplicationsOf(tensors), {
+    engine: 'auto',
+    ...flags,
+  });
   const total = tensors.reduce((sum, { tensor }) => sum + tensor.bytes, 0);
   const shown = progress(flags, 'projecting', total);
   const results = planned.map((each) => ({
@@ -158,7 +161,7 @@ async function project(checkpoint: Checkpoint, kv: Checkpoint, flags: ProjectFla
 }
 
 /** Results are one file, whatever it is called, but not by the name of another container. */
-function resultsPlace(name: string): OutputPlace {
+function resultsPlace(name: string): CheckpointPlace {
   const isThere = fs.statSync(name, { throwIfNoEntry: false })?.isDirectory() ?? false;
   if (isThere || /[\\/]$/.test(name)) throw isFolder(name);
   const { container } = outputPlace(name, undefined);

@@ -64,9 +64,36 @@ export function progress(
   return { add, end };
 }
 
+/** Progress of a task in several steps, each of which takes the line of the one before. */
+export interface StepProgress {
+  /** Begins a step, and returns what is called with each further count that is done. */
+  readonly step: (label: string, total: number) => Progress['add'];
+  /** Ends the last step. Safe to call again. */
+  readonly end: () => void;
+  /** Shows a message when the process ends in the middle of the task. */
+  readonly stopped: (message: string) => void;
+}
+
+export function stepProgress(flags: { readonly quiet: boolean }): StepProgress {
+  let current: Progress | undefined;
+  const end = () => current?.end();
+  return {
+    step: (label, total) => {
+      end();
+      current = progress(flags, label, total);
+      return current.add;
+    },
+    end,
+    stopped: (message) => {
+      const line = process.stderr.isTTY ? CLEAR_LINE : '';
+      process.stderr.write(`${line}stopped: ${message}\n`);
+    },
+  };
+}
+
 const CLEAR_TO_THE_END = '\x1b[K';
 /** Takes away what stands in a terminal's line. */
-export const CLEAR_LINE = `\r${CLEAR_TO_THE_END}`;
+const CLEAR_LINE = `\r${CLEAR_TO_THE_END}`;
 
 interface Count {
   readonly done: number;

@@ -1,23 +1,22 @@
 import type { SrteForm, SrteLayout } from '../architecture/srte-layout.js';
 import { srteParameters } from '../architecture/srte-layout.js';
-import type { Checkpoint, CheckpointFormat } from '../checkpoint/checkpoint.js';
+import type { CheckpointFormat } from '../checkpoint/checkpoint.js';
 import { groupAlike, templateOf } from '../checkpoint/name-patterns.js';
 import { bytesOfViews, viewsOf } from '../checkpoint/summary-sharing.js';
 import type { ConfigOrigin } from '../cli/checkpoint-config.js';
 import type { StoredDtype } from '../tensor/dtype.js';
-import type { Proof, TableError, TensorError } from './execute/check.js';
-import { overallError } from './execute/check.js';
-import type { Converted, RunFlags } from './execute/execute.js';
-import { shardsIn } from './execute/execute.js';
-import type { Container } from './execute/output-files.js';
-import type { Extension } from './job.js';
-import type { LeftOut, PlannedTie, SrtePlan, StepGroup, TensorStep } from './plan/plan.js';
+import type { Proof, TensorError } from './execute/check.js';
+import type { ConversionOutput } from './execute/execute.js';
+import { overallError, type TableError } from './execute/table-rows.js';
+import type { Container, ConversionJob, Extension } from './job.js';
+import type { ConversionInput, Omission, PlannedTie, StepGroup, TensorStep } from './plan/plan.js';
 import { groupSteps, stepsOf } from './plan/plan.js';
-import type { Subject } from './plan/plan-conversion.js';
 import { isBufferName } from './plan/plan-tensors.js';
+import type { Resources } from './resources.js';
+import type { SrtePlan } from './srte/srte-plan.js';
 
 /** A conversion, planned or done: what `minimind convert-checkpoint --json` prints. */
-export interface ConvertResult {
+export interface ConversionResult {
   readonly schema: 'minimind/convert-checkpoint@1';
   readonly dryRun: boolean;
   readonly input: ConvertedSide & {
@@ -121,93 +120,75 @@ export interface ConvertedTable {
   readonly errors: readonly TableError[];
 }
 
-// What is told of a conversion, planned or done.
-
-/** What is known only of a conversion that was done. */
-export interface Ran {
-  readonly seconds: number;
-  readonly resumed: boolean;
-  readonly products: string;
-}
-
-/** @param ran Null for a plan. */
+/** @param seconds Duration of the run; null for a plan. */
 export function resultOf(
-  checkpoint: Checkpoint,
-  subject: Subject,
-  flags: RunFlags,
-  converted: Converted,
-  ran: Ran | null,
-): ConvertResult {
-  const { plan, config, memory } = converted;
-  const steps = stepsOf(plan, {
-    stored: (name) =>
-      checkpoint.tensors.get(name) ?? checkpoint.tensors.get(checkpoint.aliases.get(name) ?? ''),
-    tables: subject.srte?.tables?.tables ?? [],
-    shards: shardsIn(converted, flags),
-  });
-  const output = outputOf(flags, converted, steps);
+  input: ConversionInput,
+  resources: Resources,
+  output: ConversionOutput,
+  seconds: number | null,
+): ConversionResult {
+  const { job, place } = input;
+  const { plan, files, tie } = output;
+  const steps = stepsOf(plan, input, files);
+  const written = {
+    path: place.path,
+    container: place.container,
+    parameters: sum(steps.filter(({ role }) => role === 'parameter').map(elementsOf)),
+    tensorBytes: sum(steps.map(({ bytes }) => bytes)),
+    bytes: sum(files.map(({ bytes }) => bytes)),
+    files: files.map(({ name, bytes, resumed = false }) => ({ name, bytes, resumed })),
+  };
   return {
     schema: 'minimind/convert-checkpoint@1',
-    dryRun: ran === null,
-    input: inputOf(checkpoint, subject),
-    output,
-    srte: plan.srte && srteOf(plan.srte, flags, converted),
-    tie: plan.tie && { ...plan.tie, errors: converted.tie ?? [] },
-    configChanges: config?.changes ?? [],
-    leftOut: leftOutOf(plan.leftOut),
+    dryRun: seconds === null,
+    input: describedInput(input),
+    output: written,
+    srte: plan.srte && convertedSrte(plan.srte, job, output),
+    tie: plan.tie && { ...plan.tie, errors: tie ?? [] },
+    configChanges: plan.config?.changes ?? [],
+    leftOut: groupedOmissions(plan.leftOut),
     notes: plan.notes,
     groups: groupSteps(steps),
     tensors: steps,
     memory: {
-      limitBytes: flags.maxMemoryBytes,
-      predictedPeakBytes: Math.round(memory.peakBytes),
-      peakBytes: ran && process.resourceUsage().maxRSS * 1024,
+      limitBytes: resources.limitBytes,
+      predictedPeakBytes: Math.round(resources.peakBytes),
+      peakBytes: seconds === null ? null : process.resourceUsage().maxRSS * 1024,
     },
-    run: ran && runOf(checkpoint, flags, output, ran),
+    run: seconds === null ? null : describedRun(job, resources, written.files, seconds),
     proof: null,
   };
 }
 
-function inputOf(checkpoint: Checkpoint, { source }: Subject): ConvertResult['input'] {
-  const { path, format, files, tensors } = checkpoint;
+const sum = (numbers: readonly number[]): number =>
+  numbers.reduce((total, each) => total + each, 0);
+
+const elementsOf = ({ shape }: TensorStep): number =>
+  shape.reduce((product, size) => product * size, 1);
+
+function describedInput({ job, source }: ConversionInput): ConversionResult['input'] {
+  const { path, format, files, tensors } = job.checkpoint;
   const views = viewsOf(tensors);
   const parameters = views.filter(({ names }) => !names.some(isBufferName));
   return {
     path,
     format,
     config: source ? { file: source.file, origin: source.origin } : null,
-    parameters: parameters.reduce((sum, { tensor }) => sum + tensor.elements, 0),
+    parameters: sum(parameters.map(({ tensor }) => tensor.elements)),
     tensorBytes: bytesOfViews(views),
-    bytes: files.reduce((sum, { size }) => sum + size, 0),
+    bytes: sum(files.map(({ size }) => size)),
   };
 }
 
-function outputOf(
-  { place: { path, container } }: RunFlags,
-  { files }: Converted,
-  steps: readonly TensorStep[],
-): ConvertResult['output'] {
-  const sum = (numbers: readonly number[]) => numbers.reduce((total, each) => total + each, 0);
-  const elements = ({ shape }: TensorStep) => shape.reduce((product, size) => product * size, 1);
-  return {
-    path,
-    container,
-    parameters: sum(steps.filter(({ role }) => role === 'parameter').map(elements)),
-    tensorBytes: sum(steps.map(({ bytes }) => bytes)),
-    bytes: sum(files.map(({ bytes }) => bytes)),
-    files: files.map(({ name, bytes, resumed = false }) => ({ name, bytes, resumed })),
-  };
-}
-
-function srteOf(
+function convertedSrte(
   { source, target, merge, extension, ...plan }: SrtePlan,
-  { truncation }: RunFlags,
-  { tables: measured }: Converted,
-): ConvertResult['srte'] {
+  job: ConversionJob,
+  { tables: measured }: ConversionOutput,
+): ConversionResult['srte'] {
   const tables = (measured ?? plan.tables).map((table, number): ConvertedTable => {
     const { name, form, rank, dtype, replaces, sources } = table;
     const { energy, errors } = { energy: null, errors: [], ...table };
-    const known = errors.map((error) => ofLayers(error, number, source, target));
+    const known = errors.map((error) => withLayers(error, number, source, target));
     return { name, form, rank, dtype, replaces, sources, energy, errors: known };
   });
   const isMerged = target.form !== 'sincos' && tables.some(({ replaces }) => replaces.length > 1);
@@ -215,7 +196,7 @@ function srteOf(
     source: { ...source, parameters: srteParameters(source) },
     target: { ...target, parameters: srteParameters(target) },
     merge: isMerged ? (typeof merge === 'string' ? merge : `layer:${merge.layer}`) : null,
-    maxError: truncation && 'relativeError' in truncation ? truncation.relativeError : null,
+    maxError: (job.rank === undefined ? job['max-error'] : undefined) ?? null,
     extension,
     relativeError: measured && overallError(tables.flatMap(({ errors }) => errors)),
     tables,
@@ -223,7 +204,7 @@ function srteOf(
 }
 
 /** An error with the layers that had the table; a table that they shared had them all. */
-function ofLayers(
+function withLayers(
   error: TableError,
   number: number,
   source: SrteLayout,
@@ -234,7 +215,7 @@ function ofLayers(
   return { ...error, layers: target.sharing === 'shared' ? all : [number] };
 }
 
-const leftOutOf = (leftOut: readonly LeftOut[]): ConvertResult['leftOut'] =>
+const groupedOmissions = (leftOut: readonly Omission[]): ConversionResult['leftOut'] =>
   groupAlike(leftOut, ({ name, why }) => ({ template: templateOf(name), key: why })).map(
     ({ pattern, first, members }) => ({
       pattern,
@@ -243,19 +224,22 @@ const leftOutOf = (leftOut: readonly LeftOut[]): ConvertResult['leftOut'] =>
     }),
   );
 
-function runOf(
-  { files }: Checkpoint,
-  { check }: RunFlags,
-  output: ConvertResult['output'],
-  { seconds, resumed, products }: Ran,
-): ConvertResult['run'] {
-  const readBytes = files.reduce((sum, { bytesRead }) => sum + bytesRead, 0);
-  const writtenBytes = output.files.reduce(
-    (sum, { bytes, resumed: is }) => sum + (is ? 0 : bytes),
-    0,
-  );
-  // A flag that is not given is undefined, whatever its type says.
-  const checked = Boolean(check);
-  const bytesPerSecond = Math.round((readBytes + writtenBytes) / seconds);
-  return { seconds, readBytes, writtenBytes, bytesPerSecond, resumed, checked, products };
+function describedRun(
+  { checkpoint, check }: ConversionJob,
+  { backend }: Resources,
+  files: ConversionResult['output']['files'],
+  seconds: number,
+): ConversionResult['run'] {
+  const readBytes = sum(checkpoint.files.map(({ bytesRead }) => bytesRead));
+  const writtenBytes = sum(files.map(({ bytes, resumed }) => (resumed ? 0 : bytes)));
+  return {
+    seconds,
+    readBytes,
+    writtenBytes,
+    bytesPerSecond: Math.round((readBytes + writtenBytes) / seconds),
+    resumed: files.some(({ resumed }) => resumed),
+    // A flag that is not given is undefined, whatever its type says.
+    checked: Boolean(check),
+    products: backend.name,
+  };
 }

@@ -2,27 +2,25 @@ import path from 'node:path';
 import { expect, it } from 'vitest';
 import { openCheckpoint } from '../../src/checkpoint/open.js';
 import { loadModelFile } from '../../src/cli/model-file.js';
-import { type ProofFlags, proofOf } from '../../src/conversion/execute/check.js';
-import type { ConvertResult } from '../../src/conversion/result.js';
+import { type ProofJob, prove } from '../../src/conversion/execute/check.js';
 import { inPackage } from '../fixtures.js';
 
 const TRAINED = inPackage('fixtures/old-checkpoint/trained-random-start');
 const OTHER = inPackage('fixtures/old-checkpoint/trained-same-start/checkpoint_step_30.pt');
 
-const FLAGS: ProofFlags = {
+const FLAGS: Omit<ProofJob, 'checkpoint' | 'out'> = {
   ...{ tie: undefined, dtype: undefined, target: undefined, set: undefined },
   ...{ context: 8, seed: 0, engine: 'tfjs', device: 'cpu', threads: 1, quiet: true },
 };
 
 /** As if another model had come of a conversion. */
-async function proofOfOther(flags: Partial<ProofFlags>, out = OTHER) {
-  const input = openCheckpoint(path.join(TRAINED, 'checkpoint_step_30.pt'));
+async function proofOfOther(flags: Partial<ProofJob>, out = OTHER) {
+  const checkpoint = openCheckpoint(path.join(TRAINED, 'checkpoint_step_30.pt'));
   try {
     const source = await loadModelFile(path.join(TRAINED, 'config.yaml'));
-    const output = { path: out } as ConvertResult['output'];
-    return await proofOf(input, source, { srte: null, output }, { ...FLAGS, ...flags });
+    return await prove({ ...FLAGS, ...flags, checkpoint, out }, source, true);
   } finally {
-    input.close();
+    checkpoint.close();
   }
 }
 

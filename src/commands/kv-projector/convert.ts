@@ -1,7 +1,7 @@
 import * as Args from '@oclif/core/args';
 import * as Flags from '@oclif/core/flags';
 import { BaseCommand } from '../../cli/base-command.js';
-import type { Container } from '../../conversion/execute/output-files.js';
+import type { Container } from '../../conversion/job.js';
 import { projectorConversionReport } from '../../report/kv-projector/kv-projector.js';
 
 const CONTAINERS = ['safetensors', 'pt'] as const satisfies Container[];

@@ -1,7 +1,8 @@
-/** Files of a model folder that a conversion copies as they are: tokenizer, chat template, generation config. */
+/** Metadata, config and copied files (tokenizer, chat template, generation config) that accompany the tensors of an output. */
 
 import fs from 'node:fs';
 import path from 'node:path';
+import type { Setting } from '../../architecture/family.js';
 import type { Checkpoint } from '../../checkpoint/checkpoint.js';
 import { isKind } from '../../checkpoint/torch/pickle/pickle-machine.js';
 import type { Dict, Value } from '../../checkpoint/torch/pickle/values.js';
@@ -10,10 +11,29 @@ import { isIndexName, isWeightsName } from '../../checkpoint/weight-names.js';
 import { listed } from '../../checkpoint/wording.js';
 import { isMapping, splitDotted } from '../../config/path.js';
 import { UserError } from '../../errors.js';
-import { CONFIG_NAMES, isSidecarName } from '../../files/config-names.js';
+import {
+  CONFIG_FILES,
+  CONFIG_NAMES,
+  type ConfigFormat,
+  configIn,
+  isSidecarName,
+  ownConfigName,
+} from '../../files/config-names.js';
+import { isSameFile } from '../../files/names.js';
+import { findOutputPlace } from '../../files/output-place.js';
 import { readFileAtMost } from '../../files/read-file.js';
-import type { LeftOut } from '../plan/plan.js';
-import type { OutputFile } from './output-files.js';
+import type { CheckpointPlace } from '../job.js';
+import type { ConversionInput, ConversionPlan } from '../plan/plan.js';
+import {
+  type AccompanyingData,
+  DEFAULT_SHARD_BYTES,
+  type OutputFile,
+  type Shard,
+  safetensorsFiles,
+  shardsOf,
+  torchFile,
+  type ValuesOf,
+} from './output-files.js';
 
 export interface Sidecar {
   readonly name: string;
@@ -44,6 +64,7 @@ export const copiesOf = (sidecars: readonly Sidecar[]): OutputFile[] =>
   sidecars.map(({ name, path: file, bytes }) => ({
     name,
     bytes,
+    tensors: [],
     fill: async (sink) => {
       const content = await readFileAtMost(file, { most: MOST_BYTES, isFound: true });
       if (content?.length !== bytes) {
@@ -109,21 +130,11 @@ function namesIn(folder: string): string[] {
   }
 }
 
-// Configs as PyTorch files hold them.
-
-interface Setting {
-  readonly path: string;
-  readonly value: unknown;
-}
-
 /**
  * The config of a checkpoint with some values changed, all others as they were saved: the whole numbers
  * and the floats among them. Undefined when it holds none that is a dict.
  */
-export function configWith(
-  { content }: Checkpoint,
-  settings: readonly Setting[],
-): Writable | undefined {
+function configWith({ content }: Checkpoint, settings: readonly Setting[]): Writable | undefined {
   const config = content.get('config');
   if (config === undefined || !isKind(config, 'dict')) return undefined;
   return settings.reduce<Value>(
@@ -141,7 +152,7 @@ function withValue(at: Value, [key, ...rest]: readonly string[], value: unknown)
 }
 
 /** Plain data as what Python would have read from the same YAML. */
-export function writableOf(data: unknown): Writable {
+function writableOf(data: unknown): Writable {
   if (data === null || data === undefined) return null;
   if (typeof data === 'number') {
     return Number.isSafeInteger(data) && !Object.is(data, -0)
@@ -160,31 +171,129 @@ export function writableOf(data: unknown): Writable {
   return dict;
 }
 
-// What stands in a training checkpoint beside the model, and is not part of what is converted.
-
-/** Kept in the output: see `torchFile`. */
-const STEP = 'step';
-const CONFIG = 'config';
-
-const OPTIMIZER = /optim/i;
-
-/** @param hasConfig Whether the output has the config, or one in its place. */
-export function leftOutOf({ content }: Checkpoint, hasConfig: boolean): LeftOut[] {
-  return [...content.keys()]
-    .filter((key) => key !== STEP && !(key === CONFIG && hasConfig))
-    .map((name) => ({ name, why: reasonOf(name) }));
-}
-
-function reasonOf(name: string): string {
-  if (name === CONFIG) return 'it would not be true of the output, and cannot be read here';
-  return OPTIMIZER.test(name)
-    ? 'the state of an optimizer belongs to the tensors that it has trained'
-    : 'it is not part of the model';
-}
-
 /** Training steps, as the file says. */
-export function stepOf({ content, metadata }: Checkpoint): number | bigint | null {
+function stepOf({ content, metadata }: Checkpoint): number | bigint | null {
   const step = content.get('step') ?? metadata.get('step');
   if (typeof step === 'number' || typeof step === 'bigint') return step;
   return typeof step === 'string' && /^\d{1,15}$/.test(step) ? Number(step) : null;
+}
+
+export const configFormatOf = ({ config }: ConversionPlan): ConfigFormat =>
+  config?.written.format ?? 'yaml';
+
+/**
+ * The files of an output, once it is known how their values come about.
+ * @param configName Name of the config beside the output.
+ * @throws UserError when the container cannot hold what is asked for.
+ */
+export function outputFilesOf(
+  { job, place }: ConversionInput,
+  plan: ConversionPlan,
+  configName: string,
+): (valuesOf: ValuesOf) => readonly OutputFile[] {
+  const { checkpoint, target, set = [], 'shard-size': shardBytes } = job;
+  const isNew = target !== undefined || set.length > 0;
+  const accompanying = { ...accompanyingData(checkpoint, plan, isNew), configName };
+  if (place.container === 'pt' && shardBytes !== undefined) {
+    throw new UserError('usage', 'a PyTorch file has no shards', {
+      suggestion: 'leave --shard-size out, or write safetensors into a folder',
+    });
+  }
+  const name = path.basename(fileOf(place));
+  const shards = shardsIn(place, plan, shardBytes, name);
+  if (place.kind === 'file' && shards.length > 1) {
+    throw new UserError(
+      'usage',
+      `${place.path} is one file, and there are ${shards.length} shards`,
+      { suggestion: 'name a folder for them: a name without an ending' },
+    );
+  }
+  return (valuesOf) =>
+    place.container === 'pt'
+      ? [torchFile(name, plan, accompanying, valuesOf)]
+      : [
+          ...safetensorsFiles(plan, shards, accompanying, valuesOf),
+          ...(place.kind === 'folder' ? copiesOf(sidecarsOf(checkpoint)) : []),
+        ];
+}
+
+/** @param name Name of the only file, where the output is not a folder. */
+function shardsIn(
+  { kind }: CheckpointPlace,
+  { tensors }: ConversionPlan,
+  shardBytes: number | bigint | undefined,
+  name: string,
+): Shard[] {
+  const most = kind === 'file' ? Number.POSITIVE_INFINITY : DEFAULT_SHARD_BYTES;
+  const shards = shardsOf(tensors, Number(shardBytes ?? most));
+  const [only, ...others] = shards;
+  if (kind === 'folder' || only === undefined || others.length > 0) return shards;
+  return [{ ...only, file: name }];
+}
+
+/** The path of an output, where it is a link to it. */
+const fileOf = ({ path: target, kind }: CheckpointPlace): string =>
+  findOutputPlace(target, kind).file;
+
+/**
+ * Name of the config beside an output: `config.yaml` or, in the form of Hugging Face, `config.json`, unless
+ * another model's config has that name, or another would be taken for the output's. Even by force no config is
+ * replaced that the conversion reads.
+ * @throws UserError when there is no name left for it.
+ */
+export function configNameFor(
+  { source, place, job: { force, target, config } }: ConversionInput,
+  plan: ConversionPlan,
+): string {
+  const format = configFormatOf(plan);
+  const usual = CONFIG_FILES[format];
+  if (place.kind === 'folder' || place.container === 'pt') return usual;
+  const output = fileOf(place);
+  const folder = path.dirname(output);
+  const read = [target, config, source?.origin === 'inside' ? undefined : source?.file];
+  const isRead = (name: string) =>
+    read.some((file) => file !== undefined && isSameFile(file, path.join(folder, name)));
+  // Beside an output that is not there yet it is another model's.
+  const mayReplace = force && fs.existsSync(output);
+  const isUsable = (name: string) =>
+    !fs.existsSync(path.join(folder, name)) || (mayReplace && !isRead(name));
+  const others = configIn(folder);
+  const isHidden = others !== undefined && path.basename(others) !== usual && format === 'json';
+  const own = ownConfigName(output, format);
+  const name = [...(isHidden ? [] : [usual]), own].find(isUsable) ?? own;
+  if (!isRead(name)) return name;
+  throw new UserError('usage', `${path.join(folder, name)} is read, and would be replaced`, {
+    suggestion: 'choose an output in another folder: its config is written beside it',
+  });
+}
+
+/** @param isNew Whether the config is not the input's, but for the values that the conversion changes. */
+function accompanyingData(
+  checkpoint: Checkpoint,
+  { config, keepsConfig }: ConversionPlan,
+  isNew: boolean,
+): Omit<AccompanyingData, 'configName'> {
+  const metadata = new Map(
+    [...checkpoint.metadata].filter(([key]) => !checkpoint.aliases.has(key) && key !== 'step'),
+  );
+  // A config that came with the checkpoint keeps its whole numbers and floats apart.
+  const kept =
+    isNew || !config?.isInside || config.written.format === 'json'
+      ? undefined
+      : configWith(checkpoint, config.settings);
+  return {
+    step: stepOf(checkpoint),
+    metadata,
+    config: config
+      ? { text: config.written.text, value: kept ?? writableOf(config.written.value) }
+      : keepsConfig
+        ? unreadConfig(checkpoint)
+        : null,
+  };
+}
+
+/** A config that cannot be read here stays in a PyTorch file as it was, while it is true. */
+function unreadConfig({ content }: Checkpoint): AccompanyingData['config'] {
+  const value = content.get('config');
+  return value === undefined ? null : { text: null, value };
 }

@@ -1,116 +1,80 @@
-/** How far the tables of an output are from those that they take the place of. */
+/** Checks of a written output: the errors of its tables, its values read again, and a run of both models. */
 
+import os from 'node:os';
 import { setImmediate as breathe } from 'node:timers/promises';
 import type { Checkpoint } from '../../checkpoint/checkpoint.js';
 import { isSameView } from '../../checkpoint/stored-tensor.js';
 import { chunksOf } from '../../checkpoint/view.js';
 import type { OpenedSide } from '../../cli/against.js';
-import { checkpointSide, compareSides } from '../../cli/against.js';
 import type { ModelFile } from '../../cli/model-file.js';
 import { UserError } from '../../errors.js';
-import { addComparison, emptyComparison, squaredNorm } from '../../linalg/comparison.js';
+import { squaredNorm } from '../../linalg/comparison.js';
 import type { RowSource } from '../../linalg/low-rank.js';
 import type { MatrixProducts } from '../../linalg/product.js';
 import type { Against } from '../../report/quick-test/against.js';
-import type { DeviceChoice, EngineChoice } from '../../runtime/select/devices.js';
 import { isSameShape } from '../../tensor/dtype.js';
-import type { EncodableDtype } from '../../tensor/encode.js';
-import type {
-  ConversionPlan,
-  PlannedTable,
-  PlannedTensor,
-  PlannedTie,
-  SrtePlan,
-} from '../plan/plan.js';
+import type { ConversionJob, Step } from '../job.js';
+import type { ConversionInput, ConversionPlan, PlannedTensor, PlannedTie } from '../plan/plan.js';
+import type { Resources } from '../resources.js';
+import type { PlannedTable, SrtePlan } from '../srte/srte-plan.js';
 import type { SrteTable, SrteTables } from '../srte/srte-tables.js';
-import { fittedRows, NonFiniteValues, sincosRows, storedRows } from './table-rows.js';
+import type { MadeTable } from './make-tables.js';
+import {
+  fittedRows,
+  NonFiniteValues,
+  sincosRows,
+  storedRows,
+  TableComparison,
+  type TableError,
+} from './table-rows.js';
 import { storedUnder } from './tensor-values.js';
 
-/** Norms are Frobenius'. Null is what has no value: 0/0. */
-export interface TableError {
-  /** Numbers of the layers whose table it was. */
-  readonly layers: readonly number[];
-  /** The tensor of the input; of a pair, that of the rows. */
-  readonly name: string;
-  /** ‖had‖, over the rows that both have, as for all below; null when it was copied bit by bit, unread. */
-  readonly norm: number | null;
-  /** ‖had − gets‖. */
-  readonly distance: number;
-  /** distance / norm. */
-  readonly relativeError: number | null;
-  readonly largestError: number;
-  readonly cosine: number | null;
-}
-
-/** Adds up, block by block, what is known of a table and the one in its place. */
-export class TableComparison {
-  readonly #sums = emptyComparison();
-  #gets = 0;
-
-  /** @param squaredNorm Of what it gets, which several tables may. */
-  add(had: Float64Array, gets: Float64Array, squaredNorm: number): void {
-    this.#gets += squaredNorm;
-    addComparison(this.#sums, had, gets);
-  }
-
-  result(): Omit<TableError, 'layers' | 'name'> {
-    const { squaredNorm, dot, squaredDistance, largestDifference } = this.#sums;
-    const cosine = quotient(dot, Math.sqrt(squaredNorm) * Math.sqrt(this.#gets));
-    return {
-      norm: Math.sqrt(squaredNorm),
-      distance: Math.sqrt(squaredDistance),
-      relativeError: quotient(Math.sqrt(squaredDistance), Math.sqrt(squaredNorm)),
-      largestError: largestDifference,
-      // Rounding may carry it a little beyond; equal tables have none.
-      cosine: squaredDistance === 0 && cosine !== null ? 1 : clamped(cosine),
-    };
-  }
-}
-
-const quotient = (part: number, whole: number): number | null =>
-  whole === 0 ? (part === 0 ? null : Number.POSITIVE_INFINITY) : part / whole;
-
-const clamped = (value: number | null) =>
-  value === null ? null : Math.max(-1, Math.min(1, value));
-
-/** ‖had − gets‖ / ‖had‖ of all tables together; a table that several layers had counts for each. */
-export function overallError(errors: readonly TableError[]): number | null {
-  let had = 0;
-  let lost = 0;
-  for (const { norm, distance, layers } of errors) {
-    const times = Math.max(1, layers.length);
-    had += times * (norm ?? 0) ** 2;
-    lost += times * distance ** 2;
-  }
-  return lost === 0 && errors.length > 0 ? 0 : quotient(Math.sqrt(lost), Math.sqrt(had));
-}
-
-// How far the tables of a written output are from those of the input.
-
-interface MeasureInput {
-  /** Of the input, for messages. */
-  readonly file: string;
-  readonly srte: SrtePlan;
-  readonly table: PlannedTable;
-  /** Of the input; null when they are computed. */
-  readonly tables: SrteTables | null;
-  readonly output: Checkpoint;
-}
-
-interface MeasureOptions {
-  readonly products: MatrixProducts;
-  readonly blockRows: number;
-  readonly step: (label: string, bytes: number) => (bytes: number) => void;
+/** A table of the output. */
+export interface MeasuredTable extends PlannedTable {
+  readonly energy: number | null;
+  /** One for each table that it takes the place of. */
+  readonly errors: readonly TableError[];
 }
 
 /**
- * Compares a table of the output with each that it takes the place of, over the rows that both have.
+ * Compares the tables of the output with those that they take the place of.
+ * @param made Tables that were worked out, by number.
  * @throws UserError when reading fails, or values are not finite.
  */
-export async function measureTable(
-  { file, srte, table, tables, output }: MeasureInput,
-  { products, blockRows, step }: MeasureOptions,
+export async function measureTables(
+  input: ConversionInput,
+  srte: SrtePlan | null,
+  made: readonly (MadeTable | undefined)[],
+  output: Checkpoint,
+  resources: Resources,
+): Promise<MeasuredTable[]> {
+  const result: MeasuredTable[] = [];
+  for (const [number, table] of srte?.tables.entries() ?? []) {
+    if (srte === null) continue;
+    const known = made[number];
+    const errors = known?.errors ?? (await measureTable(input, srte, table, output, resources));
+    const { rank = table.rank, energy = null } = known ?? {};
+    // Layers that had the same table have the same error.
+    const isShared = input.srte?.tables?.sharing === 'shared';
+    result.push({
+      ...table,
+      rank: rank ?? table.rank,
+      energy,
+      errors: isShared ? errors.map((error) => ({ ...error, layers: [] })) : errors,
+    });
+  }
+  return result;
+}
+
+/** Compares over the rows that both have. */
+async function measureTable(
+  { job, srte: source }: ConversionInput,
+  srte: SrtePlan,
+  table: PlannedTable,
+  output: Checkpoint,
+  { backend: { products }, blockRows }: Resources,
 ): Promise<TableError[]> {
+  const tables = source?.tables ?? null;
   const replaced = table.replaces.flatMap((number) => {
     const had = tables?.tables[number];
     return had ? [{ number, had, rows: storedRows(had, products.timesTransposed) }] : [];
@@ -118,9 +82,10 @@ export async function measureTable(
   const rows = Math.min(srte.source.positions, srte.target.positions);
   if (isExact(srte, table, tables)) return replaced.map(({ number, had }) => exact(number, had));
   const gets = fittedRows(outputRows(srte, table, output, products), rows, null);
-  const tell = step(`measuring ${table.name}`, rows * gets.columns * replaced.length);
+  const bytes = rows * gets.columns * replaced.length;
+  const tell = job.progress.step(`measuring ${table.name}`, bytes);
   const had = replaced.map((each) => ({ name: each.had.name, rows: each.rows }));
-  const errors = await compareRows(file, gets, had, blockRows, tell);
+  const errors = await compareRows(job.checkpoint.path, gets, had, blockRows, tell);
   return errors.map((error, index) => ({ layers: [replaced[index]?.number ?? 0], ...error }));
 }
 
@@ -135,7 +100,7 @@ export async function measureTie(
   { name, from }: PlannedTie,
   input: Pick<Checkpoint, 'path' | 'tensors' | 'aliases'>,
   output: Checkpoint,
-  { step }: Pick<MeasureOptions, 'step'>,
+  step: Step,
 ): Promise<TensorError[]> {
   const rowsIn = (tensor: string, checkpoint: typeof input) =>
     storedRows({ rows: storedUnder(tensor, checkpoint), projection: null });
@@ -226,8 +191,6 @@ function outputRows(
   }
 }
 
-// Reads an output again, and compares it with what it should be.
-
 /**
  * @param valuesOf The bytes that a tensor should have.
  * @throws UserError when a name is missing, or a tensor has other values.
@@ -295,8 +258,6 @@ async function compare(
   if (rest.length > 0 || !(await pieces.next()).done) throw refuse();
 }
 
-// The proof of a conversion: the input and the output, run on the same tokens.
-
 /** The input and the output, run on the same tokens; its memory and its time are not those of the run. */
 export interface Proof {
   /**
@@ -311,58 +272,52 @@ export interface Proof {
   readonly against: Against | null;
 }
 
-/** The part of a conversion's result that its proof needs. */
-interface ProvenResult {
-  readonly srte: { readonly relativeError: number | null } | null;
-  readonly output: { readonly path: string };
-}
-
-/** Of the flags of a conversion. */
-export interface ProofFlags {
-  readonly tie: string | undefined;
-  readonly dtype: EncodableDtype | undefined;
-  readonly target: string | undefined;
-  readonly set: readonly string[] | undefined;
-  readonly context: number | undefined;
-  readonly seed: number;
-  readonly engine: EngineChoice;
-  readonly device: DeviceChoice | undefined;
-  readonly threads: number | undefined;
-  readonly quiet: boolean;
-}
+/** The flags that a proof depends on. */
+export type ProofJob = Pick<
+  ConversionJob,
+  | 'checkpoint'
+  | 'out'
+  | 'tie'
+  | 'dtype'
+  | 'target'
+  | 'set'
+  | 'context'
+  | 'seed'
+  | 'engine'
+  | 'device'
+  | 'threads'
+  | 'quiet'
+>;
 
 /**
  * Runs both models of a conversion that is done, each by its own config.
- * @param source What describes the input.
- * @returns That it could not be made, and why, when there is no room for a model or no engine: the output stands
- * all the same.
+ * @param source The config that describes the input.
+ * @param keepsSrte Whether every value of the SRTE is the input's.
+ * @returns Why there is no proof, when there is no room for a model or no engine. The output is valid all the
+ * same.
  */
-export async function proofOf(
-  input: Checkpoint,
+export async function prove(
+  { checkpoint, out, tie, dtype, target, set = [], ...job }: ProofJob,
   source: ModelFile,
-  result: ProvenResult,
-  flags: ProofFlags,
+  keepsSrte: boolean,
 ): Promise<Proof> {
-  const isExact = keepsValues(result, flags);
+  const { checkpointSide, compareSides } = await import('../../cli/against.js');
+  // When in doubt, not every value that the output's layers compute with is one of the input's.
+  const isChanged = [tie, dtype, target].some((each) => each !== undefined) || set.length > 0;
+  const isExact = keepsSrte && !isChanged;
   let output: OpenedSide | undefined;
   try {
-    output = await checkpointSide(result.output.path, source, flags);
-    const { context, seed, engine, device = 'auto', threads, quiet } = flags;
-    const wishes = { context, seed, engine, device, compute: 'f32', threads, quiet } as const;
-    const own = { loaded: source, checkpoint: input };
-    const against = await compareSides(own, output, {
-      ...wishes,
+    output = await checkpointSide(out, source, job);
+    const { context, seed, engine, device = 'auto', threads, quiet } = job;
+    const against = await compareSides({ loaded: source, checkpoint }, output, {
+      ...{ context, seed, engine, device, compute: 'f32', threads, quiet },
       ids: undefined,
       full: false,
       otherWay: undefined,
     });
     const isSame = against.partsAt === null;
-    return {
-      verdict: isSame ? 'same' : isExact ? 'failed' : 'differs',
-      isExact,
-      why: null,
-      against,
-    };
+    const verdict = isSame ? 'same' : isExact ? 'failed' : 'differs';
+    return { verdict, isExact, why: null, against };
   } catch (error) {
     if (!(error instanceof UserError) || error.code === 'interrupted') throw error;
     return { verdict: 'skipped', isExact, why: error.message, against: null };
@@ -371,11 +326,26 @@ export async function proofOf(
   }
 }
 
-/** Whether every value that the output's layers compute with is one of the input's. When in doubt it is not. */
-const keepsValues = (
-  { srte }: Pick<ProvenResult, 'srte'>,
-  { tie, dtype, target, set }: ProofFlags,
-): boolean =>
-  [tie, dtype, target].every((each) => each === undefined) &&
-  (set ?? []).length === 0 &&
-  (srte === null || srte.relativeError === 0);
+/** @throws UserError when it is clear before the conversion that the models cannot be run. */
+export async function checkProvable(job: ConversionJob, source: ModelFile | undefined) {
+  const { context = 1, 'max-positions': cut = Number.POSITIVE_INFINITY, device = 'auto' } = job;
+  if (source === undefined) {
+    const file = job.checkpoint.path;
+    throw new UserError('usage', `--prove runs the model, and no config describes ${file}`, {
+      suggestion: 'name one that does with --config FILE, or leave --prove out',
+    });
+  }
+  const positions = Math.min(source.model.positions, cut);
+  if (context > positions) {
+    throw new UserError(
+      'usage',
+      `--context: ${context} tokens are more than the ${positions} positions of the model`,
+      { suggestion: `ask for at most ${positions}` },
+    );
+  }
+  if (device === 'auto') return;
+  const { chooseEngine } = await import('../../runtime/select/devices.js');
+  const threads = job.threads ?? os.availableParallelism();
+  const chosen = await chooseEngine({ engine: job.engine, device, threads, compute: 'f32' });
+  await chosen.engine.close();
+}

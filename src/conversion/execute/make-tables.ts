@@ -19,13 +19,19 @@ import type { Shape, StoredDtype } from '../../tensor/dtype.js';
 import { STORED_DTYPES } from '../../tensor/dtype.js';
 import type { EncodableDtype } from '../../tensor/encode.js';
 import { encode, isEncodable } from '../../tensor/encode.js';
-import type { PlannedTable, SrtePlan } from '../plan/plan.js';
-import { rowsMade } from '../srte/srte-plan.js';
-import type { SrtePart, SrteTables } from '../srte/srte-tables.js';
-import type { TableError } from './check.js';
-import { TableComparison } from './check.js';
-import type { TableRows } from './table-rows.js';
-import { NonFiniteValues, rowsTogether, sincosRows, storedRows } from './table-rows.js';
+import type { ConversionJob } from '../job.js';
+import type { ConversionInput } from '../plan/plan.js';
+import type { Resources } from '../resources.js';
+import { type PlannedTable, rowsMade, type SrtePlan } from '../srte/srte-plan.js';
+import type { SrtePart } from '../srte/srte-tables.js';
+import type { TableError, TableRows } from './table-rows.js';
+import {
+  NonFiniteValues,
+  rowsTogether,
+  sincosRows,
+  storedRows,
+  TableComparison,
+} from './table-rows.js';
 import { overflowError, type TableParts, tensorIn } from './tensor-values.js';
 
 /** Files beside the output that are kept until it is whole. */
@@ -35,23 +41,6 @@ export interface Scratch {
   write(name: string, fill: (sink: ByteSink) => Promise<void>): Promise<void>;
   /** The file stays open until the scratch is closed. */
   open(name: string): ByteFile;
-}
-
-export interface MakingOptions {
-  /** As the user wrote it, for messages. */
-  readonly file: string;
-  readonly scratch: Scratch;
-  readonly products: MatrixProducts;
-  readonly seed: number;
-  /** Rows of all tables that are in memory at a time. */
-  readonly blockRows: number;
-  readonly saturate: boolean;
-  /** Instead of the planned rank: the largest relative error of the tables that the pair replaces. */
-  readonly relativeError?: number | undefined;
-  /** What is being done, and how many bytes it will work on. */
-  readonly step: (label: string, bytes: number) => (bytes: number) => void;
-  /** Is told of so many more bytes of tables that have been read. */
-  readonly onBytes?: (bytes: number) => void;
 }
 
 /** A table that was worked out. */
@@ -66,26 +55,45 @@ export interface MadeTable {
 }
 
 /**
- * Works out a table, or takes it from the scratch where an earlier run has left it.
+ * Works out the tables of a plan that have to be, or takes them from the scratch where an earlier run has left
+ * them. Undefined for tables that are stored already.
  * @throws UserError when values of the tables are not finite, or do not fit the dtype; when reading or
  * writing fails.
  */
-export async function makeTable(
-  plan: SrtePlan,
-  number: number,
-  found: SrteTables | null,
-  options: MakingOptions,
-): Promise<MadeTable> {
-  const table = plan.tables[number];
-  if (table === undefined || !isEncodable(table.dtype)) throw new Error(`no table ${number}`);
-  const making = new Making(plan, table, table.dtype, found, options);
-  return table.form === 'low-rank' ? making.pair() : making.full();
+export async function makeTables(
+  input: ConversionInput,
+  plan: SrtePlan | null,
+  resources: Resources,
+  scratch: Scratch,
+): Promise<(MadeTable | undefined)[]> {
+  const made: (MadeTable | undefined)[] = [];
+  for (const table of plan?.tables ?? []) {
+    if (!plan || !table.isMade) {
+      made.push(undefined);
+      continue;
+    }
+    const rows = Math.min(plan.target.positions, plan.source.positions);
+    const bytes = rows * plan.source.hidden * table.sources.length;
+    const onBytes = input.job.progress.step(`merging ${table.name}`, bytes);
+    const making = new Making(input, plan, table, resources, scratch, onBytes);
+    made.push(await (table.form === 'low-rank' ? making.pair() : making.full()));
+  }
+  return made;
 }
 
 class Making {
   readonly #table: PlannedTable;
   readonly #dtype: EncodableDtype;
-  readonly #options: MakingOptions;
+  /** The input as the user wrote it, for messages. */
+  readonly #file: string;
+  readonly #job: ConversionJob;
+  readonly #products: MatrixProducts;
+  readonly #blockRows: number;
+  readonly #scratch: Scratch;
+  /** Called with the bytes of tables that have been read. */
+  readonly #onBytes: (bytes: number) => void;
+  /** Instead of the planned rank: the largest relative error of the tables that the pair replaces. */
+  readonly #maxError: number | undefined;
   readonly #rows: number;
   readonly #columns: number;
   /** The tables that the values come from, then those that are only compared. */
@@ -96,23 +104,31 @@ class Making {
   readonly #merged: number;
 
   constructor(
+    { job, srte }: ConversionInput,
     plan: SrtePlan,
     table: PlannedTable,
-    dtype: EncodableDtype,
-    found: SrteTables | null,
-    options: MakingOptions,
+    { backend, blockRows }: Resources,
+    scratch: Scratch,
+    onBytes: (bytes: number) => void,
   ) {
+    if (!isEncodable(table.dtype)) throw new Error(`${table.name} cannot be ${table.dtype}`);
     this.#table = table;
-    this.#dtype = dtype;
-    this.#options = options;
+    this.#dtype = table.dtype;
+    this.#file = job.checkpoint.path;
+    this.#job = job;
+    this.#products = backend.products;
+    this.#blockRows = blockRows;
+    this.#scratch = scratch;
+    this.#onBytes = onBytes;
+    this.#maxError = job.rank === undefined ? job['max-error'] : undefined;
     this.#rows = rowsMade(plan);
     this.#columns = plan.source.hidden;
-    const isCompared = table.form === 'low-rank' && options.relativeError !== undefined;
+    const isCompared = table.form === 'low-rank' && this.#maxError !== undefined;
     const compared = isCompared ? table.replaces.filter((n) => !table.sources.includes(n)) : [];
     this.#numbers = [...table.sources, ...compared];
     this.#merged = Math.max(1, table.sources.length);
-    const { timesTransposed } = options.products;
-    const tables = this.#numbers.flatMap((index) => found?.tables[index] ?? []);
+    const { timesTransposed } = this.#products;
+    const tables = this.#numbers.flatMap((index) => srte?.tables?.tables[index] ?? []);
     this.#names = tables.map(({ name }) => name);
     this.#sources =
       tables.length > 0
@@ -158,15 +174,14 @@ class Making {
 
   /** What is known of the pair, once both parts are written. */
   async #pairNotes(): Promise<{ readonly rank: number; readonly energy: number | null }> {
-    const { scratch } = this.#options;
-    if (!scratch.has(this.#file('json'))) {
+    if (!this.#scratch.has(this.#nameOf('json'))) {
       const table = await this.#tableToFactorise();
       const pair = await this.#factorised(table, await this.#allowedLoss());
       await this.#writePair(pair, table);
       const kept = squaredNorm(pair.singularValues);
       const energy = pair.squaredNorm === 0 ? null : Math.min(1, kept / pair.squaredNorm);
       const text = JSON.stringify({ rank: pair.rank, energy });
-      await scratch.write(this.#file('json'), (sink) => sink.write(Buffer.from(text)));
+      await this.#scratch.write(this.#nameOf('json'), (sink) => sink.write(Buffer.from(text)));
     }
     return this.#json('json');
   }
@@ -191,15 +206,15 @@ class Making {
 
   /** Reads all tables once. Where the rank is found by its error, keeps what merging costs. */
   async #mergeRows(onRows: (rows: Float64Array) => Promise<unknown>): Promise<void> {
-    const { scratch, relativeError } = this.#options;
+    const maxError = this.#maxError;
     const spread: Spread = { had: 0, merged: 0, distance: 0 };
     for await (const { rows, values } of this.#means()) {
-      if (relativeError !== undefined) addSpread(spread, rows, values);
+      if (maxError !== undefined) addSpread(spread, rows, values);
       await onRows(rows);
     }
-    if (relativeError === undefined || scratch.has(this.#file('spread'))) return;
+    if (maxError === undefined || this.#scratch.has(this.#nameOf('spread'))) return;
     const text = JSON.stringify(spread);
-    await scratch.write(this.#file('spread'), (sink) => sink.write(Buffer.from(text)));
+    await this.#scratch.write(this.#nameOf('spread'), (sink) => sink.write(Buffer.from(text)));
   }
 
   /**
@@ -209,18 +224,18 @@ class Making {
    * @throws UserError when merging alone costs more.
    */
   async #allowedLoss(): Promise<number | undefined> {
-    const { file, relativeError } = this.#options;
-    if (relativeError === undefined) return undefined;
+    const maxError = this.#maxError;
+    if (maxError === undefined) return undefined;
     const { had, merged, distance } = await this.#spread();
     const tables = this.#sources.length;
-    const budget = relativeError ** 2 * had;
+    const budget = maxError ** 2 * had;
     const isMean = this.#merged === tables;
     const left = isMean ? budget - distance : Math.sqrt(budget) - Math.sqrt(distance);
     if (left < 0 || (left === 0 && distance > 0)) {
       const cost = Math.sqrt(distance / had).toPrecision(3);
       throw new UserError(
         'refused-file',
-        `${file}: one table for all layers has an error of ${cost} at any rank, more than ${relativeError}`,
+        `${this.#file}: one table for all layers has an error of ${cost} at any rank, more than ${maxError}`,
         { suggestion: `allow a --max-error above ${cost}, or keep a table for each layer` },
       );
     }
@@ -230,22 +245,26 @@ class Making {
   }
 
   async #spread(): Promise<Spread> {
-    const { scratch } = this.#options;
     // A run that was cut short can leave the merged table alone.
-    if (!scratch.has(this.#file('spread'))) await this.#mergeRows(async () => {});
+    if (!this.#scratch.has(this.#nameOf('spread'))) await this.#mergeRows(async () => {});
     return this.#json('spread');
   }
 
   #json<T>(part: string): T {
-    const file = this.#options.scratch.open(this.#file(part));
+    const file = this.#scratch.open(this.#nameOf(part));
     return JSON.parse(file.read(0, file.size).toString());
   }
 
   /** @throws UserError when no pair that is worth having keeps within the error. */
   async #factorised(table: RowSource, allowedLoss: number | undefined): Promise<LowRank> {
-    const { file, products, seed, blockRows, relativeError } = this.#options;
+    const maxError = this.#maxError;
     const onRows = this.#watchPasses(table);
-    const reading = { seed, products, blockRows, onRows };
+    const reading = {
+      seed: this.#job.seed,
+      products: this.#products,
+      blockRows: this.#blockRows,
+      onRows,
+    };
     if (allowedLoss === undefined) {
       return lowRank(table, { want: { rank: this.#plannedRank() }, ...reading });
     }
@@ -256,14 +275,14 @@ class Making {
     if (pair.rank < mostRank || lost <= allowedLoss) return pair;
     throw new UserError(
       'refused-file',
-      `${file}: no pair that is smaller than the table keeps within an error of ${relativeError}: the largest, of rank ${mostRank}, changes the table by ${lost.toPrecision(3)}`,
+      `${this.#file}: no pair that is smaller than the table keeps within an error of ${maxError}: the largest, of rank ${mostRank}, changes the table by ${lost.toPrecision(3)}`,
       { suggestion: 'allow a larger --max-error, or keep the full table with --to shared' },
     );
   }
 
   /** How far each pass over a table is: nobody knows before how many there will be. */
   #watchPasses({ rows, columns }: RowSource): (rows: number) => void {
-    const { step } = this.#options;
+    const { step } = this.#job.progress;
     const rowBytes = columns * Float64Array.BYTES_PER_ELEMENT;
     let pass = 0;
     let left = 0;
@@ -286,8 +305,7 @@ class Making {
   }
 
   async #writePair({ rank, projection, left }: LowRank, table: RowSource): Promise<void> {
-    const { scratch } = this.#options;
-    await scratch.write(this.#file('lowrank'), async (sink) => {
+    await this.#scratch.write(this.#nameOf('lowrank'), async (sink) => {
       const encoder = this.#encoder(`${this.#table.name}.lowrank`, rank);
       const [values, target] = [this.#block(this.#columns), this.#block(rank)];
       for (const [firstRow, rows] of this.#blocks()) {
@@ -298,7 +316,7 @@ class Making {
         await sink.write(encoder(result).bytes);
       }
     });
-    await scratch.write(this.#file('proj.weight'), async (sink) => {
+    await this.#scratch.write(this.#nameOf('proj.weight'), async (sink) => {
       const encoder = this.#encoder(`${this.#table.name}.proj.weight`, rank);
       await sink.write(encoder(projection.values).bytes);
     });
@@ -309,10 +327,9 @@ class Making {
     readonly rows: Float64Array;
     readonly values: readonly Float64Array[];
   }> {
-    const { file, blockRows, onBytes = () => {} } = this.#options;
     const nonFinite = new NonFiniteValues(this.#sources.length, this.#columns);
     let mean = new Float64Array();
-    for await (const together of rowsTogether(this.#sources, this.#rows, blockRows)) {
+    for await (const together of rowsTogether(this.#sources, this.#rows, this.#blockRows)) {
       const { firstRow, values: memory, columns } = together;
       if (mean.length < columns) mean = new Float64Array(columns);
       const rows = mean.subarray(0, columns);
@@ -325,22 +342,21 @@ class Making {
       if (!checked.every((each) => Number.isFinite(squaredNorm(each)))) {
         for (const [index, own] of values.entries()) nonFinite.add(index, own, firstRow);
       }
-      onBytes(memory.length);
+      this.#onBytes(memory.length);
       yield { rows, values };
       await breathe();
     }
-    nonFinite.refuseAny(file, this.#names);
+    nonFinite.refuseAny(this.#file, this.#names);
   }
 
   *#blocks(): Generator<readonly [firstRow: number, rows: number]> {
-    const { blockRows } = this.#options;
-    for (let row = 0; row < this.#rows; row += blockRows) {
-      yield [row, Math.min(blockRows, this.#rows - row)];
+    for (let row = 0; row < this.#rows; row += this.#blockRows) {
+      yield [row, Math.min(this.#blockRows, this.#rows - row)];
     }
   }
 
   #block(columns: number): Float64Array {
-    return new Float64Array(Math.min(this.#options.blockRows, this.#rows) * columns);
+    return new Float64Array(Math.min(this.#blockRows, this.#rows) * columns);
   }
 
   /**
@@ -348,7 +364,7 @@ class Making {
    * @param name Of the tensor, for the message when a number does not fit.
    */
   #encoder(name: string, columns: number, dtype: EncodableDtype = this.#dtype) {
-    const { saturate, file } = this.#options;
+    const { saturate } = this.#job;
     const width = STORED_DTYPES[dtype].bits / 8;
     let bytes = new Uint8Array();
     let numbers = new Float64Array();
@@ -362,7 +378,7 @@ class Making {
       const overflow = encode(dtype, values, target, { saturate });
       if (overflow >= 0 && !saturate) {
         const place = `row ${firstRow + Math.floor(overflow / columns)}, column ${overflow % columns}`;
-        throw overflowError(file, name, dtype, values[overflow] ?? Number.NaN, place);
+        throw overflowError(this.#file, name, dtype, values[overflow] ?? Number.NaN, place);
       }
       const written = numbers.subarray(0, values.length);
       decode(dtype, target, written);
@@ -372,18 +388,17 @@ class Making {
   }
 
   async #once(part: string, fill: (sink: ByteSink) => Promise<void>): Promise<'made' | 'there'> {
-    const { scratch } = this.#options;
-    if (scratch.has(this.#file(part))) return 'there';
-    await scratch.write(this.#file(part), fill);
+    if (this.#scratch.has(this.#nameOf(part))) return 'there';
+    await this.#scratch.write(this.#nameOf(part), fill);
     return 'made';
   }
 
-  #file(part: string): string {
+  #nameOf(part: string): string {
     return `${this.#table.name}.${part}`;
   }
 
   #part(part: string, dtype: StoredDtype, shape: Shape): StoredTensor {
-    return tensorIn(this.#options.scratch.open(this.#file(part)), dtype, shape);
+    return tensorIn(this.#scratch.open(this.#nameOf(part)), dtype, shape);
   }
 }
 

@@ -1,7 +1,5 @@
-/** Where an output goes, and as what. */
+/** The files of an output: its shards, their index, and what is written to each. */
 
-import path from 'node:path';
-import type { Checkpoint } from '../../checkpoint/checkpoint.js';
 import { FORMAT_KEY } from '../../checkpoint/safetensors/read.js';
 import { planSafetensors, writeSafetensors } from '../../checkpoint/safetensors/write.js';
 import { contiguousStrides } from '../../checkpoint/stored-tensor.js';
@@ -14,103 +12,17 @@ import { planTorch } from '../../checkpoint/torch/write-torch.js';
 import { writeZip } from '../../checkpoint/torch/zip/write-zip.js';
 import { UserError } from '../../errors.js';
 import type { ByteSink } from '../../files/byte-sink.js';
-import { CONFIG_FILES, INDEX_FILE, ownConfigNames } from '../../files/config-names.js';
-import { overlap } from '../../files/location.js';
-import type { ConversionPlan, PlannedShard, PlannedTensor } from '../plan/plan.js';
+import { INDEX_FILE } from '../../files/config-names.js';
+import type { ConversionPlan, PlannedTensor } from '../plan/plan.js';
 
-export const CONTAINERS = {
-  safetensors: ['.safetensors'],
-  pt: ['.pt', '.pth', '.bin', '.ckpt'],
-} as const satisfies Record<string, readonly string[]>;
-
-export type Container = keyof typeof CONTAINERS;
-
-/** Endings of files, such as `.gguf`, `.txt` or a mistyped `.safetensor`; not those of versions: `llama-3.2-1b`. */
-const FILE_ENDING = /^\.(?:[a-z]{3,}\d?|gz|h5|7z)$/;
-
-export interface OutputPlace {
-  /** As the user wrote it. */
-  readonly path: string;
-  readonly container: Container;
-  readonly kind: 'file' | 'folder';
+/** A safetensors file of the output. */
+export interface Shard {
+  /** `model.safetensors`, `model-00001-of-00003.safetensors`, or the output's own name. */
+  readonly file: string;
+  readonly tensors: readonly string[];
+  /** Bytes of the tensors. */
+  readonly bytes: number;
 }
-
-/**
- * A name that ends like a file of a container is such a file; any other is a folder of safetensors, or
- * what the user says it is.
- * @throws UserError when the name and the container contradict each other.
- */
-export function outputPlace(name: string, container: Container | undefined): OutputPlace {
-  if (name === '') throw new UserError('usage', 'the name of the output is empty');
-  const ending = path.extname(name).toLowerCase();
-  const byName = (Object.keys(CONTAINERS) as Container[]).find((each) =>
-    (CONTAINERS[each] as readonly string[]).includes(ending),
-  );
-  if (byName === undefined && !/[/\\]$/.test(name) && FILE_ENDING.test(ending)) {
-    throw new UserError('usage', `${name}: ${ending} files cannot be written`, {
-      suggestion: `end the name in .safetensors or .pt, or write ${name}/ for a folder`,
-    });
-  }
-  if (byName !== undefined && container !== undefined && byName !== container) {
-    throw new UserError(
-      'usage',
-      `${name} is named like a ${byName} file, and --container says ${container}`,
-      {
-        suggestion: 'give the output another name, or leave --container out',
-      },
-    );
-  }
-  const chosen = container ?? byName ?? 'safetensors';
-  const kind = byName === undefined && chosen === 'safetensors' ? 'folder' : 'file';
-  return { path: name, container: chosen, kind };
-}
-
-/** What a conversion reads beside its input, and writes beside its output. */
-export interface Surroundings {
-  /** Configs. */
-  readonly read: readonly string[];
-  /** The file for the report; undefined when that is printed. */
-  readonly report: string | undefined;
-}
-
-/**
- * What is read is never written to, and the report takes the place of nothing else: neither its files nor,
- * when one is a folder, anything in it.
- * @throws UserError when two of them are in one place.
- */
-export function refuseOverlap(
-  { path: input, files }: Pick<Checkpoint, 'path' | 'files'>,
-  output: OutputPlace,
-  { read, report }: Surroundings,
-): void {
-  const inputs = [input, ...files.map((file) => file.path), ...read];
-  const inPlace = inputs.find((each) => overlap(each, output.path));
-  if (inPlace !== undefined) {
-    throw new UserError('usage', `${output.path} is in the place of ${inPlace}, which is read`, {
-      suggestion: 'choose an output somewhere else: the input is never changed',
-    });
-  }
-  const [, taken] =
-    report === undefined
-      ? []
-      : ([...inputs, output.path, ...configsBeside(output)]
-          .map((each) => [overlap(report, each), each] as const)
-          .find(([isTaken]) => isTaken) ?? []);
-  if (taken === undefined) return;
-  throw new UserError('usage', `the report would be in the place of ${taken}`, {
-    suggestion: 'give another file with --output',
-  });
-}
-
-/** Names that the config beside a file may have. */
-const configsBeside = ({ path: output, kind }: OutputPlace): string[] =>
-  kind === 'folder'
-    ? []
-    : [...Object.values(CONFIG_FILES), ...ownConfigNames(output)].map((name) =>
-        path.join(path.dirname(output), name),
-      );
-
-// The files that the tensors of an output go into.
 
 /** What a shard holds at most unless the user says otherwise: 5 GB, as the Hugging Face hub has it. */
 export const DEFAULT_SHARD_BYTES = 5e9;
@@ -123,7 +35,7 @@ const MOST_SHARDS = 99_999;
  * own.
  * @throws UserError when there would be more shards than their names can count.
  */
-export function shardsOf(tensors: readonly PlannedTensor[], shardBytes: number): PlannedShard[] {
+export function shardsOf(tensors: readonly PlannedTensor[], shardBytes: number): Shard[] {
   const shards: { tensors: string[]; bytes: number }[] = [];
   for (const { name, bytes } of tensors) {
     const last = shards.at(-1);
@@ -147,7 +59,7 @@ export function shardsOf(tensors: readonly PlannedTensor[], shardBytes: number):
 }
 
 /** The index of several shards, as the Hugging Face hub has it. */
-export function indexOfShards(shards: readonly PlannedShard[]): string {
+export function indexOfShards(shards: readonly Shard[]): string {
   const total_size = shards.reduce((sum, { bytes }) => sum + bytes, 0);
   const entries = shards.flatMap(({ file, tensors }) =>
     tensors.map((name) => [name, file] as const),
@@ -156,25 +68,25 @@ export function indexOfShards(shards: readonly PlannedShard[]): string {
   return `${JSON.stringify({ metadata: { total_size }, weight_map }, null, 2)}\n`;
 }
 
-// The files of an output and what is written to them.
-
 export interface OutputFile {
   /** In the output's folder. */
   readonly name: string;
   readonly bytes: number;
+  /** Tensors that it holds. */
+  readonly tensors: readonly string[];
   fill(sink: ByteSink): Promise<void>;
 }
 
 /** The bytes of a tensor; called once for each time that it is written. */
 export type ValuesOf = (tensor: PlannedTensor) => AsyncIterable<Uint8Array>;
 
-/** What stands beside the tensors. */
-export interface Companions {
+/** Metadata and config that accompany the tensors. */
+export interface AccompanyingData {
   /** Training steps, when they are known. */
   readonly step: number | bigint | null;
   /** The text of the new config, where it has one, and what a PyTorch file holds; null for none. */
   readonly config: { readonly text: string | null; readonly value: Writable } | null;
-  /** Of the file with the text. */
+  /** Name of the file with the text. */
   readonly configName: string;
   /** Strings that the input kept in its metadata. */
   readonly metadata: ReadonlyMap<string, string>;
@@ -183,17 +95,18 @@ export interface Companions {
 /** Safetensors files, their index when there are several, and the config. */
 export function safetensorsFiles(
   plan: ConversionPlan,
-  shards: readonly PlannedShard[],
-  companions: Companions,
+  shards: readonly Shard[],
+  accompanying: AccompanyingData,
   valuesOf: ValuesOf,
 ): OutputFile[] {
   const byName = new Map(plan.tensors.map((tensor) => [tensor.name, tensor]));
   const files = shards.map((shard): OutputFile => {
     const tensors = shard.tensors.flatMap((name) => byName.get(name) ?? []);
-    const metadata = metadataOf(tensors, companions);
+    const metadata = metadataOf(tensors, accompanying);
     return {
       name: shard.file,
       bytes: planSafetensors(tensors, metadata).fileBytes,
+      tensors: shard.tensors,
       fill: (sink) =>
         writeSafetensors(
           sink,
@@ -210,7 +123,9 @@ export function safetensorsFiles(
   return [
     ...files,
     ...(shards.length > 1 ? [textFile(INDEX_FILE, indexOfShards(shards))] : []),
-    ...(companions.config?.text ? [textFile(companions.configName, companions.config.text)] : []),
+    ...(accompanying.config?.text
+      ? [textFile(accompanying.configName, accompanying.config.text)]
+      : []),
   ];
 }
 
@@ -220,7 +135,7 @@ export function safetensorsFiles(
  */
 function metadataOf(
   tensors: readonly PlannedTensor[],
-  { step, metadata }: Companions,
+  { step, metadata }: AccompanyingData,
 ): ReadonlyMap<string, string> {
   const taken = [FORMAT_KEY, ...(step === null ? [] : ['step'])];
   const lost = taken.find((key) => tensors.some(({ aliases }) => aliases.includes(key)));
@@ -240,7 +155,7 @@ function metadataOf(
 
 function textFile(name: string, text: string): OutputFile {
   const bytes = Buffer.from(text);
-  return { name, bytes: bytes.length, fill: (sink) => sink.write(bytes) };
+  return { name, bytes: bytes.length, tensors: [], fill: (sink) => sink.write(bytes) };
 }
 
 /**
@@ -251,7 +166,7 @@ function textFile(name: string, text: string): OutputFile {
 export function torchFile(
   name: string,
   plan: ConversionPlan,
-  { step, config }: Companions,
+  { step, config }: AccompanyingData,
   valuesOf: ValuesOf,
 ): OutputFile {
   const tensors = new Map<string, WritableTensor>();
@@ -284,7 +199,13 @@ export function torchFile(
         ]),
       };
   const planned = planTorch(whole, rootOf(name));
-  return { name, bytes: planned.fileBytes, fill: (sink) => writeZip(sink, planned) };
+  const names = plan.tensors.map((tensor) => tensor.name);
+  return {
+    name,
+    bytes: planned.fileBytes,
+    tensors: names,
+    fill: (sink) => writeZip(sink, planned),
+  };
 }
 
 /** The file's name without its ending, when that can be a folder's; else what PyTorch takes then. */

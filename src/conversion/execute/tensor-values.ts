@@ -11,7 +11,7 @@ import type { Shape, StoredDtype } from '../../tensor/dtype.js';
 import { elementCount, STORED_DTYPES } from '../../tensor/dtype.js';
 import { cast, type EncodableDtype, encode, isEncodable } from '../../tensor/encode.js';
 import type { Extension } from '../job.js';
-import type { PlannedTensor } from '../plan/plan.js';
+import { type ConversionPlan, type PlannedTensor, tensorNamed } from '../plan/plan.js';
 import type { SrtePart } from '../srte/srte-tables.js';
 import { runsOf } from './table-rows.js';
 
@@ -22,8 +22,7 @@ export interface ValueSources {
   readonly checkpoint: Pick<Checkpoint, 'path' | 'tensors' | 'aliases'>;
   /** By the number of the planned table; undefined where none had to be made. */
   readonly made: readonly ({ readonly parts: TableParts } | undefined)[];
-  readonly formulas: ReadonlyMap<string, Formula>;
-  readonly extension: Extension | null;
+  readonly plan: Pick<ConversionPlan, 'formulas' | 'srte'>;
   /** Whether values beyond the dtype become its largest. */
   readonly saturate: boolean;
 }
@@ -57,21 +56,19 @@ export function valuesOf(
       const [, rows = 0] = planned.shape;
       return action.part === 'proj.weight'
         ? written(made)
-        : fitted(planned, made, rows, sources.extension, sources);
+        : fitted(planned, made, rows, sources.plan.srte?.extension ?? null, sources);
     }
     case 'compute': {
-      const formula = sources.formulas.get(planned.name);
+      const formula = sources.plan.formulas.get(planned.name);
       if (formula === undefined) throw new Error(`no formula for ${planned.name}`);
       return computed(planned, formula);
     }
   }
 }
 
-export function storedUnder(
-  name: string,
-  { tensors, aliases }: ValueSources['checkpoint'],
-): StoredTensor {
-  const tensor = tensors.get(name) ?? tensors.get(aliases.get(name) ?? '');
+/** A tensor that is known to be there. */
+export function storedUnder(name: string, checkpoint: ValueSources['checkpoint']): StoredTensor {
+  const tensor = tensorNamed(name, checkpoint);
   if (tensor === undefined) throw new Error(`no tensor ${name}`);
   return tensor;
 }

@@ -1,19 +1,13 @@
 /**
- * Older names of models, and what stands behind them. MiniMind's files from before April 2025 have names of
+ * MiniMind's old names and layout of RoPE. Its files from before April 2025 have names of
  * their own, and apply RoPE to neighbouring values instead of to halves of a head: their query and key
  * projections compute the same when the rows of each head are reordered, so that row j becomes old row 2j,
  * and row d/2 + j old row 2j + 1.
  */
 import { UserError } from '../../errors.js';
-import type { SourceTensor, SourceTensors } from '../plan/plan-tensors.js';
+import type { SourceTensor, SourceTensors } from '../plan/plan.js';
 
-export const DIALECTS = {
-  minimind: 'MiniMind from before April 2025',
-} as const satisfies Record<string, string>;
-
-export type DialectName = keyof typeof DIALECTS;
-
-/** Names in a layer, and what becomes of them. There are no others: such a model has no biases. */
+/** Names in a layer, old and new. There are no others: such a model has no biases. */
 const LAYER_NAMES = new Map([
   ['attention.wq.weight', 'self_attn.q_proj.weight'],
   ['attention.wk.weight', 'self_attn.k_proj.weight'],

@@ -1,4 +1,4 @@
-/** What a conversion starts from, and the configs before and after. */
+/** The configs of a conversion: the one that describes the input, and the one of the output. */
 
 import { isDeepStrictEqual } from 'node:util';
 import type { Ignored, ModelChange, Setting } from '../../architecture/family.js';
@@ -20,17 +20,12 @@ import type { Reconciliation } from '../../reconcile/reconcile.js';
 import { reconcile } from '../../reconcile/reconcile.js';
 import { faultText } from '../../report/verify.js';
 import type { EncodableDtype } from '../../tensor/encode.js';
+import type { ConversionJob } from '../job.js';
 
-/** A config that a checkpoint was held against, and fits. */
+/** A config that a checkpoint was checked against, and fits. */
 export interface SourceConfig extends ModelFile {
   readonly written: ConfigDocument;
   readonly origin: ConfigOrigin;
-}
-
-export interface ConfigFlags {
-  readonly config: string | undefined;
-  /** Whether the config inside or beside the checkpoint is looked at. */
-  readonly lookFor: boolean;
 }
 
 /**
@@ -38,24 +33,27 @@ export interface ConfigFlags {
  * @throws UserError when the checkpoint is not as it says; when the user's own choice cannot be read.
  */
 export async function sourceConfigOf(
-  checkpoint: Checkpoint,
-  { config, lookFor }: ConfigFlags,
-  watch: (bytes: number) => (bytes: number) => void,
-): Promise<{ readonly source?: SourceConfig; readonly warnings: readonly Problem[] }> {
-  if (config === undefined && !lookFor) return { warnings: [] };
+  job: ConversionJob,
+): Promise<{ readonly source: SourceConfig | undefined; readonly warnings: readonly Problem[] }> {
+  const { checkpoint, config } = job;
+  const none = { source: undefined, warnings: [] };
+  // Configs do not describe models under their old names.
+  const isIgnored = job['no-config'] || job.dialect !== undefined;
+  if (config === undefined && isIgnored) return none;
   try {
     const found = await findConfig(checkpoint, config);
-    if (found === undefined) return { warnings: [] };
+    if (found === undefined) return none;
     const loaded = asStored(await modelOf(found.document), checkpoint);
-    const held = await reconcile(descriptionOf(loaded), checkpoint, watch);
-    if (!held.matches) throw unlike(checkpoint.path, loaded.file, held);
+    const watch = (bytes: number) => job.progress.step('comparing', bytes);
+    const compared = await reconcile(descriptionOf(loaded), checkpoint, watch);
+    if (!compared.matches) throw unlike(checkpoint.path, loaded.file, compared);
     const source = { ...loaded, written: found.document, origin: found.origin };
     return { source, warnings: loaded.warnings };
   } catch (error) {
     if (config !== undefined || !(error instanceof UserError) || error instanceof Unlike)
       throw error;
     const reasons = error.problems.slice(0, MOST_REASONS).map(asWarning);
-    return { warnings: [unusable(checkpoint.path, error), ...reasons] };
+    return { ...none, warnings: [unusable(checkpoint.path, error), ...reasons] };
   }
 }
 
@@ -72,14 +70,14 @@ const unusable = (file: string, { message }: UserError): Problem => ({
 
 const asWarning = (problem: Problem): Problem => ({ ...problem, severity: 'warning' });
 
-/** Thrown and told apart in this file. */
+/** A checkpoint that is not as its config says. */
 class Unlike extends UserError {}
 
 /** More kinds of faults than this are of another model. */
-const MOST_TOLD = 20;
+const MOST_SHOWN = 20;
 
 function unlike(file: string, config: string, { faults, suggestions }: Reconciliation): UserError {
-  const told = faults.slice(0, MOST_TOLD).map(
+  const shown = faults.slice(0, MOST_SHOWN).map(
     (fault): Problem => ({
       severity: 'error',
       file,
@@ -89,7 +87,7 @@ function unlike(file: string, config: string, { faults, suggestions }: Reconcili
   );
   const hint = suggestions[0] ? 'see what would explain it with minimind verify' : undefined;
   return new Unlike('refused-file', `${file} is not as ${config} describes it`, {
-    problems: told,
+    problems: shown,
     suggestion: `${hint ? `${hint}, ` : ''}name the right config with --config FILE, or convert by names alone with --no-config`,
   });
 }
@@ -119,7 +117,7 @@ async function writtenWith(
   return { value, text: documentText(value), format: 'yaml' };
 }
 
-/** What a conversion changes of a model and of its tensors. */
+/** Changes of a model and of its tensors. */
 interface Change extends ModelChange {
   readonly dtype?: EncodableDtype | undefined;
 }
@@ -137,9 +135,9 @@ export interface TargetConfig {
   readonly model: LanguageModel;
   /** As it is to be written: of Hugging Face where the one before is. */
   readonly written: WrittenConfig;
-  /** What others keep beside the model. */
+  /** Tensors that others store beside the model. */
   readonly ignored: readonly Ignored[];
-  /** What is different from before. */
+  /** Differences from the config before. */
   readonly changes: readonly ConfigChange[];
   /** Whether it came with the checkpoint, in its file. */
   readonly isInside: boolean;
@@ -148,7 +146,7 @@ export interface TargetConfig {
 }
 
 /**
- * The config of the source with what a conversion changes, and what the user sets besides.
+ * The config of the source with the changes of a conversion, and with the user's settings.
  * @throws UserError when that is no valid config.
  */
 export async function changedConfig(

@@ -1,7 +1,6 @@
-/** The plan of a conversion, from the index of the input and what its output has to have. */
+/** The tensors that an output has to have, and where their values come from. */
 import type { Formula } from '../../architecture/computed-buffers.js';
 import { computedBuffers } from '../../architecture/computed-buffers.js';
-import type { Ignored } from '../../architecture/family.js';
 import type { LanguageModel } from '../../architecture/layer.js';
 import type { Param } from '../../architecture/param.js';
 import { buffer } from '../../architecture/param.js';
@@ -23,93 +22,54 @@ import {
 import { isEncodable } from '../../tensor/encode.js';
 import type { PlanFault } from '../conversion-rules.js';
 import { refusedPlan } from '../conversion-rules.js';
-import type { ConversionRequest, Tie } from '../job.js';
-import { planTables } from '../srte/srte-plan.js';
-import type { SrteTables } from '../srte/srte-tables.js';
+import type { Tie } from '../job.js';
+import { planTables, type SrtePlan } from '../srte/srte-plan.js';
 import { srtePlaceOf } from '../srte/srte-tables.js';
+import type { TargetConfig } from './model-configs.js';
 import type {
   Action,
+  ConversionInput,
   ConversionPlan,
-  LeftOut,
+  Omission,
   PlannedTensor,
   PlannedTie,
-  SrtePlan,
+  SourceTensor,
+  SourceTensors,
 } from './plan.js';
 
-/** A tensor of the input under the name that the output has for it. */
-export interface SourceTensor {
-  /** As the file has it. */
-  readonly own: string;
-  readonly tensor: StoredTensor;
-  /** Attention heads whose rows have to be unpaired (see dialects.ts). */
-  readonly heads?: number;
-}
-
-export type SourceTensors = ReadonlyMap<string, SourceTensor>;
-
-export interface PlanInput {
-  /** As the user wrote it, for messages. */
-  readonly file: string;
-  readonly sources: SourceTensors;
-  /** The model as it is and as it is to be; undefined when nothing describes it. */
-  readonly models?:
-    | { readonly source: LanguageModel | undefined; readonly target: LanguageModel }
-    | undefined;
-  /** Undefined when the SRTE, if there is one, stays as it is. */
-  readonly srte?:
-    | {
-        /** Null when the SRTE is computed. */
-        readonly tables: SrteTables | null;
-        readonly source: SrteLayout;
-        readonly target: SrteLayout;
-        /** Before `layers.` in its names. */
-        readonly prefix: string;
-      }
-    | undefined;
-  readonly request: ConversionRequest;
-  /** What others keep beside the model, and the output does without. */
-  readonly ignored?: readonly Ignored[];
-  /**
-   * Whether buffers that the input does not have are computed, for a loader that wants every name. The
-   * SRTE's always are: it is nothing but its buffer.
-   */
-  readonly completesBuffers: boolean;
-}
-
-export interface Planned {
-  readonly plan: ConversionPlan;
-  /** How the buffers that can be computed are, by their names. */
-  readonly formulas: ReadonlyMap<string, Formula>;
-}
-
 /**
+ * The tensors of the output, and where their values come from.
+ * @param config The config of the output; undefined when nothing describes it.
+ * @param layout The SRTE of the output; undefined when it stays as it is.
  * @throws UserError with everything that is missing, extra or misshapen; when the request does not fit.
  */
-export function planConversion(input: PlanInput): Planned {
-  const { file, sources, models, srte, request } = input;
-  if (sources.size === 0) throw holdsNothing(file);
-  const tables = srte
-    ? planTables(srte.tables, srte.source, srte.target, request, srte.prefix)
-    : null;
-  const wanted = models ? wantedByModel(models.target) : wantedOfNames(input);
-  const resolver = new Resolver(input, tables);
-  const tensors = wanted.tensors.flatMap((each) => resolver.plan(each) ?? []);
-  const { leftOut, faults } = resolver.unused(models !== undefined);
-  const all = [...resolver.faults, ...faults];
-  if (all.length > 0) throw refusedPlan(file, all);
+export function planTensors(
+  input: ConversionInput,
+  config: TargetConfig | undefined,
+  layout: SrteLayout | undefined,
+): Omit<ConversionPlan, 'config' | 'keepsConfig'> {
+  const { job, srte } = input;
+  const file = job.checkpoint.path;
+  if (input.tensors.size === 0) throw holdsNothing(file);
+  const srtePlan = srte && layout ? planTables(srte, layout, job) : null;
+  const expected = config ? expectedByModel(config.model) : expectedByNames(input, layout);
+  const resolver = new Resolver(input, config, srtePlan);
+  const tensors = expected.tensors.flatMap((each) => resolver.plan(each) ?? []);
+  const leftOut = resolver.unused();
+  if (resolver.faults.length > 0) throw refusedPlan(file, resolver.faults);
   const planned = new Set(tensors.flatMap(({ name, aliases }) => [name, ...aliases]));
-  const plan = {
-    tensors,
-    names: wanted.names.filter((name) => planned.has(name)),
-    srte: tables,
-    tie: resolver.tie,
-    leftOut,
-    notes: notesOf(sources, tensors),
-  };
-  const formulas = wanted.tensors.flatMap(({ name, formula }) =>
+  const formulas = expected.tensors.flatMap(({ name, formula }) =>
     formula ? [[name, formula] as const] : [],
   );
-  return { plan, formulas: new Map(formulas) };
+  return {
+    tensors,
+    names: expected.names.filter((name) => planned.has(name)),
+    srte: srtePlan,
+    tie: resolver.tie,
+    leftOut,
+    notes: notesOf(input.tensors, tensors),
+    formulas: new Map(formulas),
+  };
 }
 
 const holdsNothing = (file: string) =>
@@ -117,39 +77,31 @@ const holdsNothing = (file: string) =>
     suggestion: 'check that it is the file of the weights',
   });
 
-function wantedOfNames({ sources, srte, request, file }: PlanInput): WantedTensors {
-  const stored = new Map(Array.from(sources, ([name, { tensor }]) => [name, tensor]));
-  const tied = request.tie === undefined ? undefined : tiedPairOf((name) => stored.has(name));
-  if (request.tie !== undefined && tied === undefined) {
-    throw new UserError('usage', `${file} has no embedding and head by names that are known here`, {
-      suggestion: 'leave --tie out, or name a config that describes the model, with --config',
-    });
-  }
-  return wantedByNames(stored, srte && { layout: srte.target, prefix: srte.prefix }, tied);
-}
-
 class Resolver {
   readonly faults: PlanFault[] = [];
   tie: PlannedTie | null = null;
   readonly #used = new Set<string>();
-  readonly #input: PlanInput;
+  readonly #input: ConversionInput;
+  readonly #config: TargetConfig | undefined;
   readonly #tables: SrtePlan | null;
   /** Further names under which the input's own description knows a tensor. */
   readonly #known: ReadonlyMap<string, readonly string[]>;
 
-  constructor(input: PlanInput, tables: SrtePlan | null) {
+  constructor(input: ConversionInput, config: TargetConfig | undefined, tables: SrtePlan | null) {
     this.#input = input;
+    this.#config = config;
     this.#tables = tables;
-    this.#known = namesKnown(input.models?.source);
+    this.#known = namesKnown(config && input.source?.model);
   }
 
   /** Undefined when there is a fault. */
-  plan(wanted: WantedTensor): PlannedTensor | undefined {
-    const { name, aliases, role, shape } = wanted;
-    const found = this.#srteAction(wanted) ?? this.#storedAction(wanted) ?? this.#computed(wanted);
+  plan(expected: ExpectedTensor): PlannedTensor | undefined {
+    const { name, aliases, role, shape } = expected;
+    const found =
+      this.#srteAction(expected) ?? this.#storedAction(expected) ?? this.#computed(expected);
     if (found === undefined) return undefined;
     const { action, stored } = found;
-    const dtype = this.#dtypeOf(wanted, action, stored);
+    const dtype = this.#dtypeOf(expected, action, stored);
     const elements = elementCount(shape) ?? Number.NaN;
     const bytes = storedBytes(elements, dtype);
     if (bytes === undefined) {
@@ -160,30 +112,27 @@ class Resolver {
     return { name, aliases, role, dtype, shape, bytes, action };
   }
 
-  /** What the input has and the output does not. @param isDescribed Whether there is a word on what belongs. */
-  unused(isDescribed: boolean): { leftOut: LeftOut[]; faults: PlanFault[] } {
-    const leftOut: LeftOut[] = [];
-    const faults: PlanFault[] = [];
-    for (const [name, { own }] of this.#input.sources) {
+  /** Tensors that the input has and the output does not. One that a described model has no place for is a fault. */
+  unused(): Omission[] {
+    const leftOut: Omission[] = [];
+    for (const [name, { own }] of this.#input.tensors) {
       if (this.#used.has(name)) continue;
       if (this.#tables && isSrteName(name)) {
         leftOut.push({ name: own, why: `replaced by ${this.#tables.tables[0]?.name ?? 'SRTE'}` });
         continue;
       }
-      const ignored = isDescribed ? firstLike(name, this.#input.ignored ?? []) : undefined;
+      if (this.#config === undefined) continue;
+      const ignored = firstLike(name, this.#config.ignored);
       if (ignored) leftOut.push({ name: own, why: ignored.what });
-      else if (isDescribed) {
-        faults.push({
-          name: own,
-          message: 'has no place in the output',
-          suggestion: 'check the config, or convert by names alone with --no-config',
-        });
+      else {
+        const suggestion = 'check the config, or convert by names alone with --no-config';
+        this.#fault(own, 'has no place in the output', suggestion);
       }
     }
-    return { leftOut, faults };
+    return leftOut;
   }
 
-  #srteAction({ name, aliases, shape }: WantedTensor): Resolution | undefined {
+  #srteAction({ name, aliases, shape }: ExpectedTensor): Resolution | undefined {
     const place = srtePlaceOf(name);
     const { tables, srte } = { tables: this.#tables, srte: this.#input.srte };
     if (place === undefined || tables === null || srte === undefined) return undefined;
@@ -197,21 +146,21 @@ class Resolver {
     const stored = place.part === 'proj.weight' ? source?.projection : source?.rows;
     if (source === undefined || from == null || stored == null) return undefined;
     const [, rows = 0] = shape;
-    const isFitted = place.part !== 'proj.weight' && rows !== srte.source.positions;
+    const isFitted = place.part !== 'proj.weight' && rows !== srte.layout.positions;
     const action: Action = isFitted
       ? { do: 'fit', from, rows, extension: tables.extension }
       : { do: 'copy', from };
     return { action, stored };
   }
 
-  #storedAction(wanted: WantedTensor): Resolution | undefined {
-    const { name, aliases, shape, role } = wanted;
+  #storedAction(expected: ExpectedTensor): Resolution | undefined {
+    const { name, aliases, shape, role } = expected;
     const own = [name, ...aliases];
-    const names = own.some((each) => this.#input.sources.has(each))
+    const names = own.some((each) => this.#input.tensors.has(each))
       ? own
       : own.flatMap((each) => this.#known.get(each) ?? []);
     const present = names.flatMap((each) => {
-      const source = this.#input.sources.get(each);
+      const source = this.#input.tensors.get(each);
       return source ? [{ ...source, name: each }] : [];
     });
     const [first, ...others] = present;
@@ -219,7 +168,7 @@ class Resolver {
     this.#use(names);
     const misshapen = present.find(({ tensor }) => !isSameShape(tensor.shape, shape));
     if (misshapen) {
-      if (role === 'buffer' && wanted.formula) return undefined;
+      if (role === 'buffer' && expected.formula) return undefined;
       this.#fault(
         misshapen.own,
         `is ${shapeText(misshapen.tensor.shape)}, and the output wants ${shapeText(shape)}`,
@@ -239,7 +188,7 @@ class Resolver {
 
   /** One tensor out of two. */
   #tie(name: string, first: SourceTensor, other: SourceTensor): Resolution {
-    const { tie } = this.#input.request;
+    const { tie } = this.#input.job;
     const pair = [first.own, other.own] as const;
     const stored = first.tensor;
     if (tie === undefined) {
@@ -251,7 +200,7 @@ class Resolver {
       return { action: { do: 'copy', from: first.own }, stored };
     }
     this.tie = { name, from: pair, values: tie };
-    const dtype = this.#input.request.dtype ?? stored.dtype;
+    const dtype = this.#input.job.dtype ?? stored.dtype;
     if (tie === 'mean' && !isEncodable(dtype)) {
       this.#fault(
         first.own,
@@ -267,19 +216,20 @@ class Resolver {
     return { action: actions[tie], stored: tie === 'head' ? other.tensor : stored };
   }
 
-  #computed({ name, formula }: WantedTensor): Resolution | undefined {
+  #computed({ name, formula }: ExpectedTensor): Resolution | undefined {
     if (formula !== undefined) {
-      const isWanted = this.#input.completesBuffers || isSrteName(name);
-      return isWanted ? { action: { do: 'compute' } } : undefined;
+      // A PyTorch loader wants every name. A computed SRTE is nothing but its buffer.
+      const isExpected = this.#input.place.container === 'pt' || isSrteName(name);
+      return isExpected ? { action: { do: 'compute' } } : undefined;
     }
     this.#fault(name, 'is missing', 'check that the checkpoint is whole, and the config its own');
     return undefined;
   }
 
-  #dtypeOf({ role }: WantedTensor, action: Action, stored?: StoredTensor): StoredDtype {
+  #dtypeOf({ role }: ExpectedTensor, action: Action, stored?: StoredTensor): StoredDtype {
     if (action.do === 'table') return this.#tables?.tables[action.table]?.dtype ?? 'F32';
     const own = stored?.dtype ?? 'F32';
-    const { dtype } = this.#input.request;
+    const { dtype } = this.#input.job;
     const isCast =
       dtype !== undefined && role === 'parameter' && STORED_DTYPES[own].kind === 'float';
     return isCast ? dtype : own;
@@ -325,9 +275,7 @@ function notesOf(sources: SourceTensors, tensors: readonly PlannedTensor[]): str
   ];
 }
 
-// The tensors that the output of a conversion has to have.
-
-export interface WantedTensor {
+interface ExpectedTensor {
   readonly name: string;
   readonly aliases: readonly string[];
   readonly shape: Shape;
@@ -336,25 +284,25 @@ export interface WantedTensor {
   readonly formula?: Formula;
 }
 
-export interface WantedTensors {
-  readonly tensors: readonly WantedTensor[];
+interface ExpectedTensors {
+  readonly tensors: readonly ExpectedTensor[];
   /** All names in the order of the state dict. */
   readonly names: readonly string[];
 }
 
-/** Those of a described model. */
-export function wantedByModel(model: LanguageModel): WantedTensors {
+/** Tensors of a described model. */
+function expectedByModel(model: LanguageModel): ExpectedTensors {
   const formulas = computedBuffers(model);
   return {
-    tensors: tensorsOf(model).map((tensor) => wantedOf(tensor, formulas.get(tensor))),
+    tensors: tensorsOf(model).map((tensor) => expectedOf(tensor, formulas.get(tensor))),
     names: stateDictOf(model).map(({ name }) => name),
   };
 }
 
-const wantedOf = (
+const expectedOf = (
   { name, aliases, shape, role }: Param,
   formula: Formula | undefined,
-): WantedTensor => ({ name, aliases, shape, role, ...(formula && { formula }) });
+): ExpectedTensor => ({ name, aliases, shape, role, ...(formula && { formula }) });
 
 /** Buffers by what PyTorch models call them: they are not cast. */
 const BUFFER =
@@ -379,26 +327,33 @@ const TIED_PAIRS = [
   ['embed.weight', 'head.weight'],
 ] as const;
 
-export function tiedPairOf(has: (name: string) => boolean): readonly [string, string] | undefined {
+function tiedPairOf(has: (name: string) => boolean): readonly [string, string] | undefined {
   return TIED_PAIRS.find((pair) => pair.every(has));
 }
 
 /**
- * Those of a model that nothing describes: the input's, but for the SRTE.
- * @param stored By the names that the output has.
- * @param srte The SRTE to have, and the prefix of its names; undefined to leave it as it is.
- * @param tied Whether the embedding and the head become one.
+ * Tensors of a model that nothing describes: the input's, but for the SRTE.
+ * @param layout The SRTE of the output; undefined when it stays as it is.
+ * @throws UserError when an embedding and a head that are not there are to be tied.
  */
-export function wantedByNames(
-  stored: ReadonlyMap<string, StoredTensor>,
-  srte: { readonly layout: SrteLayout; readonly prefix: string } | undefined,
-  tied: readonly [string, string] | undefined,
-): WantedTensors {
+function expectedByNames(
+  { tensors: sources, srte: source, job }: ConversionInput,
+  layout: SrteLayout | undefined,
+): ExpectedTensors {
+  const stored = new Map(Array.from(sources, ([name, { tensor }]) => [name, tensor]));
+  const srte = source && layout && { layout, prefix: source.prefix };
+  const tied = job.tie === undefined ? undefined : tiedPairOf((name) => stored.has(name));
+  if (job.tie !== undefined && tied === undefined) {
+    const file = job.checkpoint.path;
+    throw new UserError('usage', `${file} has no embedding and head by names that are known here`, {
+      suggestion: 'leave --tie out, or name a config that describes the model, with --config',
+    });
+  }
   const kept = [...stored].filter(([name]) => srte === undefined || !isSrteName(name));
   const [embedding, head] = tied ?? [];
   const views = viewsOf(new Map(kept)).filter(({ names: [first] }) => first !== head);
   const fromNames = views.map(
-    ({ names: [name, ...aliases], tensor: { shape } }): WantedTensor => ({
+    ({ names: [name, ...aliases], tensor: { shape } }): ExpectedTensor => ({
       name,
       aliases:
         name === embedding && head !== undefined ? [...new Set([...aliases, head])] : aliases,
@@ -406,26 +361,26 @@ export function wantedByNames(
       role: isBufferName(name) ? 'buffer' : 'parameter',
     }),
   );
-  const tables = srte ? wantedSrte(srte.layout, srte.prefix) : [];
+  const srteTensors = srte ? expectedSrte(srte.layout, srte.prefix) : [];
   // Before the first layer, where the original registers what the layers share.
   const place = fromNames.findIndex(({ name }) => name.startsWith(`${srte?.prefix}layers.`));
-  const tensors = fromNames.toSpliced(Math.max(0, place), 0, ...tables);
+  const tensors = fromNames.toSpliced(Math.max(0, place), 0, ...srteTensors);
   return { tensors, names: tensors.flatMap(({ name, aliases }) => [name, ...aliases]) };
 }
 
-function wantedSrte(layout: SrteLayout, prefix: string): WantedTensor[] {
+function expectedSrte(layout: SrteLayout, prefix: string): ExpectedTensor[] {
   const layers = Array.from({ length: layout.layers }, (_, i) => `${prefix}layers.${i}.srte`);
   return layout.sharing === 'shared'
-    ? srteTensors(`${prefix}shared_srte`, layers, layout)
-    : layers.flatMap((name) => srteTensors(name, [], layout));
+    ? tensorsOfSrte(`${prefix}shared_srte`, layers, layout)
+    : layers.flatMap((name) => tensorsOfSrte(name, [], layout));
 }
 
-function srteTensors(
+function tensorsOfSrte(
   name: string,
   mounts: readonly string[],
   { form, positions, hidden, rank }: SrteLayout,
-): WantedTensor[] {
-  const parameter = (leaf: string, shape: Shape): WantedTensor => ({
+): ExpectedTensor[] {
+  const parameter = (leaf: string, shape: Shape): ExpectedTensor => ({
     name: `${name}.${leaf}`,
     aliases: mounts.map((mount) => `${mount}.${leaf}`),
     shape,
@@ -444,7 +399,7 @@ function srteTensors(
         aliases: mounts.map((mount) => `${mount}.inv_freq`),
       });
       const layer = { kind: 'srteSincos', name, inverseFrequencies: inverse } as const;
-      return [wantedOf(inverse, computedBuffers(layer).get(inverse))];
+      return [expectedOf(inverse, computedBuffers(layer).get(inverse))];
     }
   }
 }

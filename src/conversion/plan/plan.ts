@@ -1,14 +1,46 @@
 /**
- * What a conversion does, as data: for every tensor of the output where its values come from. It is made
+ * The plan of a conversion, as data: for every tensor of the output where its values come from. It is made
  * from indexes and configs alone, printed by a dry run, and followed by `execute`.
  */
-import type { SrteForm, SrteLayout } from '../../architecture/srte-layout.js';
+import type { Formula } from '../../architecture/computed-buffers.js';
+import type { SrteLayout } from '../../architecture/srte-layout.js';
+import type { Checkpoint } from '../../checkpoint/checkpoint.js';
 import type { Alike } from '../../checkpoint/name-patterns.js';
 import { groupAlike, templateOf } from '../../checkpoint/name-patterns.js';
+import type { StoredName } from '../../checkpoint/stored-names.js';
 import type { StoredTensor } from '../../checkpoint/stored-tensor.js';
+import type { Problem } from '../../errors.js';
 import type { Shape, StoredDtype } from '../../tensor/dtype.js';
-import type { Extension, Merge, Tie } from '../job.js';
+import type { CheckpointPlace, ConversionJob, Extension, Tie } from '../job.js';
+import type { SrtePlan, SrteSource } from '../srte/srte-plan.js';
 import type { SrtePart, SrteTable } from '../srte/srte-tables.js';
+import type { SourceConfig, TargetConfig } from './model-configs.js';
+
+/** A tensor of the input under the name that the output has for it. */
+export interface SourceTensor extends StoredName {
+  /** Attention heads whose rows have to be reordered for RoPE (see legacy/old-minimind-names.ts). */
+  readonly heads?: number;
+}
+
+export type SourceTensors = ReadonlyMap<string, SourceTensor>;
+
+/** The input of a job, and the SRTE and config to convert it to. */
+export interface ConversionInput {
+  readonly job: ConversionJob;
+  readonly place: CheckpointPlace;
+  /** The config that describes the input; undefined when there is none. */
+  readonly source: SourceConfig | undefined;
+  /** The config that the user wants to arrive at. */
+  readonly target: TargetConfig | undefined;
+  /** Undefined when the input has no SRTE. */
+  readonly srte: SrteSource | undefined;
+  /** The SRTE of the output; the rank of a pair is null while it is yet to be found. */
+  readonly layout: SrteLayout | undefined;
+  readonly tensors: SourceTensors;
+  /** Tensors of an old naming scheme that today's files do not hold. */
+  readonly dropped: readonly Omission[];
+  readonly warnings: readonly Problem[];
+}
 
 /** Where the values of a tensor come from. Names are the input's own. */
 export type Action =
@@ -41,40 +73,8 @@ export interface PlannedTensor {
   readonly action: Action;
 }
 
-/** A table of the output. */
-export interface PlannedTable {
-  /** `shared_srte`, `layers.0.srte`. */
-  readonly name: string;
-  /** Numbers of the input's tables that it takes the place of. */
-  readonly replaces: readonly number[];
-  /** Numbers of those that its values come from. */
-  readonly sources: readonly number[];
-  /** Whether its values have to be worked out: not, when they are those of one table. */
-  readonly isMade: boolean;
-  readonly form: SrteForm;
-  /** Of a low-rank pair; null for other forms, and for one that is yet to be found. */
-  readonly rank: number | null;
-  readonly dtype: StoredDtype;
-}
-
-export interface SrtePlan {
-  readonly source: SrteLayout;
-  readonly target: SrteLayout;
-  readonly merge: Merge;
-  readonly extension: Extension | null;
-  readonly tables: readonly PlannedTable[];
-}
-
-export interface PlannedShard {
-  /** `model.safetensors`, `model-00001-of-00003.safetensors`, or the output's own name. */
-  readonly file: string;
-  readonly tensors: readonly string[];
-  /** Of the tensors. */
-  readonly bytes: number;
-}
-
-/** What of the input the output does not have. */
-export interface LeftOut {
+/** A tensor or another entry of the input that the output does not have. */
+export interface Omission {
   readonly name: string;
   readonly why: string;
 }
@@ -97,9 +97,15 @@ export interface ConversionPlan {
   readonly srte: SrtePlan | null;
   /** Null when nothing is tied. */
   readonly tie: PlannedTie | null;
-  readonly leftOut: readonly LeftOut[];
-  /** What deserves a word. */
+  readonly leftOut: readonly Omission[];
+  /** Remarks for the user. */
   readonly notes: readonly string[];
+  /** Formulas of the buffers that can be computed, by their names. */
+  readonly formulas: ReadonlyMap<string, Formula>;
+  /** The config of the output; undefined when nothing describes it. */
+  readonly config: TargetConfig | undefined;
+  /** Whether a config that cannot be read here still describes the output. */
+  readonly keepsConfig: boolean;
 }
 
 // A plan as people and other programs read it: for each tensor of the output what is done, and to what.
@@ -141,22 +147,22 @@ export interface StepGroup {
   readonly dtype: StoredDtype;
 }
 
-interface PlanSources {
-  /** A tensor of the input by its own name. */
-  stored(name: string): StoredTensor | undefined;
-  /** SRTE tables of the input, by their numbers. */
-  readonly tables: readonly SrteTable[];
-  readonly shards: readonly PlannedShard[];
-}
-
-/** In the order of the plan. */
-export function stepsOf(plan: ConversionPlan, sources: PlanSources): TensorStep[] {
+/**
+ * What is done to each tensor, in the order of the plan.
+ * @param outputs The files of the output, with the tensors in each.
+ */
+export function stepsOf(
+  plan: ConversionPlan,
+  { job: { checkpoint }, srte }: ConversionInput,
+  outputs: readonly { readonly name: string; readonly tensors: readonly string[] }[],
+): TensorStep[] {
   const files = new Map(
-    sources.shards.flatMap(({ file, tensors }) => tensors.map((name) => [name, file] as const)),
+    outputs.flatMap((file) => file.tensors.map((name) => [name, file.name] as const)),
   );
+  const tables = srte?.tables?.tables ?? [];
   return plan.tensors.map(({ action, ...tensor }): TensorStep => {
-    const from = namesFrom(action, plan.srte, sources.tables);
-    const stored = from.flatMap((name) => sources.stored(name) ?? []);
+    const from = namesFrom(action, plan.srte, tables);
+    const stored = from.flatMap((name) => tensorNamed(name, checkpoint) ?? []);
     return {
       ...tensor,
       action: kindOf(tensor, action, plan.srte, stored),
@@ -166,6 +172,12 @@ export function stepsOf(plan: ConversionPlan, sources: PlanSources): TensorStep[
     };
   });
 }
+
+/** A tensor under a name of its own, or one in the metadata. */
+export const tensorNamed = (
+  name: string,
+  { tensors, aliases }: Pick<Checkpoint, 'tensors' | 'aliases'>,
+): StoredTensor | undefined => tensors.get(name) ?? tensors.get(aliases.get(name) ?? '');
 
 function namesFrom(
   action: Action,

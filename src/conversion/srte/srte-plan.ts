@@ -1,6 +1,6 @@
-/** The SRTE of an input, as far as it can be converted. */
+/** The plan of an SRTE: the layout that a checkpoint has, the one that is asked for, and the tables of the output. */
 import type { LanguageModel } from '../../architecture/layer.js';
-import type { SrteLayout } from '../../architecture/srte-layout.js';
+import type { SrteForm, SrteLayout } from '../../architecture/srte-layout.js';
 import { srteLayoutOf } from '../../architecture/srte-layout.js';
 import type { Checkpoint } from '../../checkpoint/checkpoint.js';
 import type { StoredNames } from '../../checkpoint/stored-names.js';
@@ -9,12 +9,36 @@ import { UserError } from '../../errors.js';
 import type { StoredDtype } from '../../tensor/dtype.js';
 import { STORED_DTYPES } from '../../tensor/dtype.js';
 import { isEncodable } from '../../tensor/encode.js';
-import type { ConversionRequest, Merge } from '../job.js';
+import type { ConversionJob, Extension, Merge } from '../job.js';
 import { LAYOUTS } from '../job.js';
-import type { PlannedTable, SrtePlan } from '../plan/plan.js';
 import type { SrteTables } from './srte-tables.js';
 import { srtePlaceOf, srteTablesWithCopies } from './srte-tables.js';
 
+/** A table of the output. */
+export interface PlannedTable {
+  /** `shared_srte`, `layers.0.srte`. */
+  readonly name: string;
+  /** Numbers of the input's tables that it takes the place of. */
+  readonly replaces: readonly number[];
+  /** Numbers of those that its values come from. */
+  readonly sources: readonly number[];
+  /** Whether its values have to be worked out: not, when they are those of one table. */
+  readonly isMade: boolean;
+  readonly form: SrteForm;
+  /** Of a low-rank pair; null for other forms, and for one that is yet to be found. */
+  readonly rank: number | null;
+  readonly dtype: StoredDtype;
+}
+
+export interface SrtePlan {
+  readonly source: SrteLayout;
+  readonly target: SrteLayout;
+  readonly merge: Merge;
+  readonly extension: Extension | null;
+  readonly tables: readonly PlannedTable[];
+}
+
+/** The SRTE of an input, as far as it can be converted. */
 export interface SrteSource {
   readonly layout: SrteLayout;
   /** Null when the SRTE is computed. */
@@ -74,24 +98,25 @@ function computedSource(
   };
 }
 
-// From the SRTE that a checkpoint has to the one that is asked for.
-
 /** @param layers How many layers the model has. */
-export function layoutOfTables(found: SrteTables, layers: number): SrteLayout {
+function layoutOfTables(found: SrteTables, layers: number): SrteLayout {
   const { sharing, positions, hidden, rank } = found;
   return { sharing, form: rank === null ? 'table' : 'low-rank', positions, hidden, rank, layers };
 }
+
+type LayoutRequest = Pick<ConversionJob, 'to' | 'rank' | 'max-error' | 'max-positions' | 'extend'>;
 
 /**
  * The layout that a request leads to. The rank of a pair that is to be found by its error is null.
  * @throws UserError when the request contradicts itself, or what there is.
  */
-export function requestedLayout(source: SrteLayout, request: ConversionRequest): SrteLayout {
-  const { to, truncation, positions = source.positions } = request;
+export function requestedLayout(source: SrteLayout, request: LayoutRequest): SrteLayout {
+  const { to, 'max-positions': positions = source.positions } = request;
+  const isTruncated = request.rank !== undefined || request['max-error'] !== undefined;
   checkPositions(source, request);
   const { sharing, form } = to === undefined ? source : LAYOUTS[to];
-  const isPair = form === 'low-rank' || (to === 'per-layer' && truncation !== undefined);
-  if (truncation !== undefined && !isPair) {
+  const isPair = form === 'low-rank' || (to === 'per-layer' && isTruncated);
+  if (isTruncated && !isPair) {
     throw new UserError('usage', `a rank means nothing to ${to ?? form}`, {
       suggestion: 'write --to low-rank, or leave the rank out',
     });
@@ -101,7 +126,7 @@ export function requestedLayout(source: SrteLayout, request: ConversionRequest):
   return {
     ...sizes,
     form: 'low-rank',
-    rank: wantedRank({ ...source, sharing }, truncation, Math.min(positions, rowsKnown(source))),
+    rank: requestedRank({ ...source, sharing }, request, Math.min(positions, rowsKnown(source))),
   };
 }
 
@@ -114,18 +139,18 @@ export const rowsMade = ({ source, target }: SrtePlan): number =>
   Math.min(target.positions, rowsKnown(source));
 
 /** Null when it has to be found. */
-function wantedRank(
+function requestedRank(
   { form, rank, hidden, sharing }: SrteLayout,
-  truncation: ConversionRequest['truncation'],
+  { rank: requested, 'max-error': maxError }: LayoutRequest,
   positions: number,
 ): number | null {
-  if (truncation === undefined) {
+  if (requested === undefined && maxError === undefined) {
     if (form === 'low-rank') return rank;
     throw new UserError('usage', 'low-rank needs a rank', {
       suggestion: 'add --rank 128, or --max-error 0.05 for the smallest rank within that error',
     });
   }
-  if (!('rank' in truncation)) {
+  if (requested === undefined) {
     if (sharing === 'shared') return null;
     throw new UserError(
       'usage',
@@ -135,8 +160,8 @@ function wantedRank(
       },
     );
   }
-  checkRank(truncation.rank, positions, hidden);
-  return truncation.rank;
+  checkRank(requested, positions, hidden);
+  return requested;
 }
 
 /** @throws UserError when a table [positions, hidden] has no pair of that rank. */
@@ -154,8 +179,11 @@ function checkRank(rank: number, positions: number, hidden: number): void {
   );
 }
 
-function checkPositions(source: SrteLayout, { positions, extension }: ConversionRequest): void {
-  if (positions === undefined || positions <= rowsKnown(source) || extension !== undefined) return;
+function checkPositions(
+  source: SrteLayout,
+  { 'max-positions': positions, extend }: LayoutRequest,
+): void {
+  if (positions === undefined || positions <= rowsKnown(source) || extend !== undefined) return;
   throw new UserError(
     'usage',
     `the tables have ${source.positions} rows, and ${positions} are asked for: nothing was learned for the others`,
@@ -165,23 +193,18 @@ function checkPositions(source: SrteLayout, { positions, extension }: Conversion
   );
 }
 
-// Which tables of the output take the place of which of the input, and how they come about.
-
 /** What a computed encoding is written as, when it becomes a table. */
 const COMPUTED_DTYPE = 'F32';
 
 /**
- * @param found Null when the input's SRTE is computed.
- * @param prefix Of the names of the model.
+ * The tables of the output, and those of the input that each takes the place of.
  * @throws UserError when the merge names a layer that is not there, or the tables have a type that cannot
  * be written.
  */
 export function planTables(
-  found: SrteTables | null,
-  source: SrteLayout,
+  { tables: found, layout: source, prefix }: SrteSource,
   target: SrteLayout,
-  request: ConversionRequest,
-  prefix: string,
+  request: Pick<ConversionJob, 'merge' | 'extend' | 'dtype'>,
 ): SrtePlan {
   const all = found ? [...found.tables.keys()] : [];
   const isShared = target.sharing === 'shared';
@@ -214,8 +237,8 @@ export function planTables(
 const extensionOf = (
   source: SrteLayout,
   target: SrteLayout,
-  { extension }: ConversionRequest,
-): SrtePlan['extension'] => (target.positions > rowsKnown(source) ? (extension ?? null) : null);
+  { extend }: Pick<ConversionJob, 'extend'>,
+): SrtePlan['extension'] => (target.positions > rowsKnown(source) ? (extend ?? null) : null);
 
 /** Whether a table of one is a table of the other, but for the number of its rows. */
 const isAlike = (a: SrteLayout, b: SrteLayout): boolean => a.form === b.form && a.rank === b.rank;
@@ -233,7 +256,7 @@ function dtypeOf(
   found: SrteTables | null,
   sources: readonly number[],
   isMade: boolean,
-  { dtype }: ConversionRequest,
+  { dtype }: Pick<ConversionJob, 'dtype'>,
 ): StoredDtype {
   if (dtype !== undefined) return dtype;
   const widest = widestOf(sources.flatMap((index) => found?.tables[index]?.rows.dtype ?? []));

@@ -1,6 +1,6 @@
 /** What would be done to each tensor. */
 import type { SrteForm, SrteLayout } from '../../architecture/srte-layout.js';
-import type { TableError } from '../../conversion/execute/check.js';
+import type { TableError } from '../../conversion/execute/table-rows.js';
 import type { Extension } from '../../conversion/job.js';
 import type { StepGroup, StepKind, TensorStep } from '../../conversion/plan/plan.js';
 import type { ConvertedSrte, ConvertedTable } from '../../conversion/result.js';

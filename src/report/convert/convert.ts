@@ -2,7 +2,7 @@
 
 import type { Proof } from '../../conversion/execute/check.js';
 import type { Tie } from '../../conversion/job.js';
-import type { ConvertResult } from '../../conversion/result.js';
+import type { ConversionResult } from '../../conversion/result.js';
 import { configText } from '../inspect/checkpoint-summary.js';
 import { shortened } from '../inspect/inspect-text.js';
 import { cosineCell } from '../inspect/srte-survey.js';
@@ -24,7 +24,10 @@ import { errorsTable, planBlocks, srteBlocks, srteText, stepsTable } from './con
  * @param flat Whether the reader is a program, which gets one table: the tensors of a plan, or the errors of
  * what was done, by layer.
  */
-export function convertReport(result: ConvertResult, { flat }: { readonly flat: boolean }): Report {
+export function convertReport(
+  result: ConversionResult,
+  { flat }: { readonly flat: boolean },
+): Report {
   const { dryRun, srte, groups } = result;
   if (flat) return { blocks: [dryRun ? stepsTable(result.tensors) : errorsTable(srte)] };
   return {
@@ -45,7 +48,7 @@ export function convertReport(result: ConvertResult, { flat }: { readonly flat: 
   };
 }
 
-function verdict(result: ConvertResult): Block {
+function verdict(result: ConversionResult): Block {
   const { dryRun, output, run } = result;
   if (dryRun) return heading(`only a plan: nothing was written to ${output.path}`);
   const worst = worstError(result);
@@ -56,7 +59,7 @@ function verdict(result: ConvertResult): Block {
 }
 
 /** The largest relative change of what was made anew: of the SRTE, the embedding or the head. */
-function worstError({ srte, tie }: ConvertResult) {
+function worstError({ srte, tie }: ConversionResult) {
   const errors = [
     { what: 'an SRTE error', error: srte?.relativeError ?? null },
     ...(tie?.errors ?? []).map(({ name, relativeError }) => ({
@@ -68,11 +71,11 @@ function worstError({ srte, tie }: ConvertResult) {
 }
 
 /** Whether storing the tables made their error larger than was allowed. */
-export const exceedsBound = ({ srte }: Pick<ConvertResult, 'srte'>): boolean =>
+export const exceedsBound = ({ srte }: Pick<ConversionResult, 'srte'>): boolean =>
   srte?.maxError != null && srte.relativeError !== null && srte.relativeError > srte.maxError;
 
 /** What the embedding and the head lose by becoming one tensor. */
-function tieBlocks({ tie }: ConvertResult): Block[] {
+function tieBlocks({ tie }: ConversionResult): Block[] {
   if (tie === null || tie.errors.length === 0) return [];
   return [
     heading(`Embedding and head, tied with the values of ${TIE_VALUES[tie.values]}`),
@@ -100,12 +103,12 @@ const TIE_VALUES = {
   mean: 'their mean',
 } as const satisfies Record<Tie, string>;
 
-function sourceText({ input: { path, format, config } }: ConvertResult): string {
+function sourceText({ input: { path, format, config } }: ConversionResult): string {
   const by = config === null ? 'by its names alone' : configText(config);
   return `From ${path} (${FORMAT_NAMES[format]}); ${by}.`;
 }
 
-function totalsTable({ input, output, srte }: ConvertResult): TableBlock {
+function totalsTable({ input, output, srte }: ConversionResult): TableBlock {
   const row = (label: Cell, before: number, after: number, cell: (value: number) => Cell) => [
     label,
     cell(before),
@@ -145,7 +148,7 @@ function savedCells(before: number, after: number, cell: (value: number) => Cell
   ];
 }
 
-function filesBlocks({ dryRun, output: { files } }: ConvertResult): Block[] {
+function filesBlocks({ dryRun, output: { files } }: ConversionResult): Block[] {
   const isResumed = files.some(({ resumed }) => resumed);
   return [
     heading(dryRun ? 'Files to be written' : 'Files'),
@@ -165,7 +168,7 @@ function filesBlocks({ dryRun, output: { files } }: ConvertResult): Block[] {
   ];
 }
 
-function changesBlocks({ configChanges }: ConvertResult): Block[] {
+function changesBlocks({ configChanges }: ConversionResult): Block[] {
   if (configChanges.length === 0) return [];
   return [
     heading('Config'),
@@ -185,7 +188,7 @@ const settingCell = (value: unknown): Cell => ({
   text: value === null ? '–' : shortened(JSON.stringify(value)),
 });
 
-function leftOutBlocks({ leftOut }: ConvertResult): Block[] {
+function leftOutBlocks({ leftOut }: ConversionResult): Block[] {
   if (leftOut.length === 0) return [];
   return [
     heading('Left out'),
@@ -201,7 +204,7 @@ function leftOutBlocks({ leftOut }: ConvertResult): Block[] {
   ];
 }
 
-function costBlocks({ memory, run, srte }: ConvertResult): Block[] {
+function costBlocks({ memory, run, srte }: ConversionResult): Block[] {
   const { limitBytes, predictedPeakBytes, peakBytes } = memory;
   const allowed = `${formatBytes(limitBytes)} are allowed`;
   const predicted = formatBytes(predictedPeakBytes);
