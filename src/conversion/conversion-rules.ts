@@ -1,7 +1,6 @@
 /** Everything that a checkpoint must keep to for its SRTE to be converted, by name. */
 import { tensorPlace } from '../checkpoint/wording.js';
-import type { Problem } from '../errors.js';
-import { UserError } from '../errors.js';
+import { type Problem, UserError } from '../errors.js';
 
 /**
  * What the SRTE tables of a state dict must keep to, so that they can be compared and shared, by name. A

@@ -1,5 +1,4 @@
 /** Converts a checkpoint: request, plan, execution, check, result. */
-
 import { checkProvable, prove } from './execute/check.js';
 import { execute, preview } from './execute/execute.js';
 import { type ConversionJob, checkJob, outputPlace, refuseOverlap } from './job.js';

@@ -1,13 +1,11 @@
 /** Resources of a conversion: what multiplies its matrices, its memory, and the space on the disk. */
-
 import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import type { SrteLayout } from '../architecture/srte-layout.js';
 import { UserError } from '../errors.js';
 import { lowRankBytes, lowRankMultiplications } from '../linalg/low-rank.js';
-import type { MatrixProducts } from '../linalg/product.js';
-import { plainProducts } from '../linalg/product.js';
+import { type MatrixProducts, plainProducts } from '../linalg/product.js';
 import { formatBytes } from '../report/kit/units.js';
 import type { EngineName } from '../runtime/engine.js';
 import type { EngineChoice } from '../runtime/select/devices.js';

@@ -1,5 +1,4 @@
-import type { SrteForm, SrteLayout } from '../architecture/srte-layout.js';
-import { srteParameters } from '../architecture/srte-layout.js';
+import { type SrteForm, type SrteLayout, srteParameters } from '../architecture/srte-layout.js';
 import type { CheckpointFormat } from '../checkpoint/checkpoint.js';
 import { groupAlike, templateOf } from '../checkpoint/name-patterns.js';
 import { bytesOfViews, viewsOf } from '../checkpoint/summary-sharing.js';
@@ -9,8 +8,15 @@ import type { Proof, TensorError } from './execute/check.js';
 import type { ConversionOutput } from './execute/execute.js';
 import { overallError, type TableError } from './execute/table-rows.js';
 import type { Container, ConversionJob, Extension } from './job.js';
-import type { ConversionInput, Omission, PlannedTie, StepGroup, TensorStep } from './plan/plan.js';
-import { groupSteps, stepsOf } from './plan/plan.js';
+import {
+  type ConversionInput,
+  groupSteps,
+  type Omission,
+  type PlannedTie,
+  type StepGroup,
+  stepsOf,
+  type TensorStep,
+} from './plan/plan.js';
 import { isBufferName } from './plan/plan-tensors.js';
 import type { Resources } from './resources.js';
 import type { SrtePlan } from './srte/srte-plan.js';

@@ -1,5 +1,4 @@
 /** Metadata, config and copied files (tokenizer, chat template, generation config) that accompany the tensors of an output. */
-
 import fs from 'node:fs';
 import path from 'node:path';
 import type { Setting } from '../../architecture/family.js';
@@ -60,7 +59,7 @@ export function sidecarsOf(checkpoint: Pick<Checkpoint, 'path' | 'files'>): Side
 }
 
 /** The output's copies. @throws UserError, when they are written, for one that is too large or has changed. */
-export const copiesOf = (sidecars: readonly Sidecar[]): OutputFile[] =>
+const copiesOf = (sidecars: readonly Sidecar[]): OutputFile[] =>
   sidecars.map(({ name, path: file, bytes }) => ({
     name,
     bytes,

@@ -1,5 +1,4 @@
 /** Checks of a written output: the errors of its tables, its values read again, and a run of both models. */
-
 import os from 'node:os';
 import { setImmediate as breathe } from 'node:timers/promises';
 import type { Checkpoint } from '../../checkpoint/checkpoint.js';

@@ -1,5 +1,4 @@
 /** The tables of an output whose values have to be worked out: means, products and low-rank pairs. */
-
 import { setImmediate as breathe } from 'node:timers/promises';
 import type { ByteFile } from '../../checkpoint/byte-file.js';
 import type { StoredTensor } from '../../checkpoint/stored-tensor.js';
@@ -11,26 +10,24 @@ import {
   meanOfRows,
   squaredNorm,
 } from '../../linalg/comparison.js';
-import type { LowRank, RowSource } from '../../linalg/low-rank.js';
-import { lowRank } from '../../linalg/low-rank.js';
+import { type LowRank, lowRank, type RowSource } from '../../linalg/low-rank.js';
 import type { MatrixProducts } from '../../linalg/product.js';
 import { decode } from '../../tensor/decode.js';
-import type { Shape, StoredDtype } from '../../tensor/dtype.js';
-import { STORED_DTYPES } from '../../tensor/dtype.js';
-import type { EncodableDtype } from '../../tensor/encode.js';
-import { encode, isEncodable } from '../../tensor/encode.js';
+import { type Shape, STORED_DTYPES, type StoredDtype } from '../../tensor/dtype.js';
+import { type EncodableDtype, encode, isEncodable } from '../../tensor/encode.js';
 import type { ConversionJob } from '../job.js';
 import type { ConversionInput } from '../plan/plan.js';
 import type { Resources } from '../resources.js';
 import { type PlannedTable, rowsMade, type SrtePlan } from '../srte/srte-plan.js';
 import type { SrtePart } from '../srte/srte-tables.js';
-import type { TableError, TableRows } from './table-rows.js';
 import {
   NonFiniteValues,
   rowsTogether,
   sincosRows,
   storedRows,
   TableComparison,
+  type TableError,
+  type TableRows,
 } from './table-rows.js';
 import { overflowError, type TableParts, tensorIn } from './tensor-values.js';
 

@@ -1,5 +1,4 @@
 /** The files of an output: its shards, their index, and what is written to each. */
-
 import { FORMAT_KEY } from '../../checkpoint/safetensors/read.js';
 import { planSafetensors, writeSafetensors } from '../../checkpoint/safetensors/write.js';
 import { contiguousStrides } from '../../checkpoint/stored-tensor.js';
@@ -59,7 +58,7 @@ export function shardsOf(tensors: readonly PlannedTensor[], shardBytes: number):
 }
 
 /** The index of several shards, as the Hugging Face hub has it. */
-export function indexOfShards(shards: readonly Shard[]): string {
+function indexOfShards(shards: readonly Shard[]): string {
   const total_size = shards.reduce((sum, { bytes }) => sum + bytes, 0);
   const entries = shards.flatMap(({ file, tensors }) =>
     tensors.map((name) => [name, file] as const),

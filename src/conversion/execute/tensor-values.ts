@@ -7,8 +7,7 @@ import { chunksOf, narrow, piecesOf, readTensor } from '../../checkpoint/view.js
 import { UserError } from '../../errors.js';
 import { meanOfRows } from '../../linalg/comparison.js';
 import { decode, numbersIn } from '../../tensor/decode.js';
-import type { Shape, StoredDtype } from '../../tensor/dtype.js';
-import { elementCount, STORED_DTYPES } from '../../tensor/dtype.js';
+import { elementCount, type Shape, STORED_DTYPES, type StoredDtype } from '../../tensor/dtype.js';
 import { cast, type EncodableDtype, encode, isEncodable } from '../../tensor/encode.js';
 import type { Extension } from '../job.js';
 import { type ConversionPlan, type PlannedTensor, tensorNamed } from '../plan/plan.js';

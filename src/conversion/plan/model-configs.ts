@@ -1,23 +1,23 @@
 /** The configs of a conversion: the one that describes the input, and the one of the output. */
-
 import { isDeepStrictEqual } from 'node:util';
 import type { Ignored, ModelChange, Setting } from '../../architecture/family.js';
 import type { LanguageModel } from '../../architecture/layer.js';
 import type { Checkpoint } from '../../checkpoint/checkpoint.js';
 import { TORCH_TYPES } from '../../checkpoint/torch/torch-types.js';
-import type { ConfigOrigin } from '../../cli/checkpoint-config.js';
-import { asStored, descriptionOf, findConfig } from '../../cli/checkpoint-config.js';
+import {
+  asStored,
+  type ConfigOrigin,
+  descriptionOf,
+  findConfig,
+} from '../../cli/checkpoint-config.js';
 import { asOurDocument, changedHuggingFace, isHuggingFace } from '../../cli/hugging-face.js';
-import type { ModelFile } from '../../cli/model-file.js';
-import { modelOf, overridden, readConfig } from '../../cli/model-file.js';
+import { type ModelFile, modelOf, overridden, readConfig } from '../../cli/model-file.js';
 import type { ConfigDocument } from '../../config/document.js';
 import { formatPath, isMapping, splitDotted, valueAt } from '../../config/path.js';
 import { documentText } from '../../config/write.js';
-import type { Problem } from '../../errors.js';
-import { UserError } from '../../errors.js';
+import { type Problem, UserError } from '../../errors.js';
 import type { ConfigFormat } from '../../files/config-names.js';
-import type { Reconciliation } from '../../reconcile/reconcile.js';
-import { reconcile } from '../../reconcile/reconcile.js';
+import { type Reconciliation, reconcile } from '../../reconcile/reconcile.js';
 import { faultText } from '../../report/verify.js';
 import type { EncodableDtype } from '../../tensor/encode.js';
 import type { ConversionJob } from '../job.js';

@@ -1,27 +1,24 @@
 /** The tensors that an output has to have, and where their values come from. */
-import type { Formula } from '../../architecture/computed-buffers.js';
-import { computedBuffers } from '../../architecture/computed-buffers.js';
+import { computedBuffers, type Formula } from '../../architecture/computed-buffers.js';
 import type { LanguageModel } from '../../architecture/layer.js';
-import type { Param } from '../../architecture/param.js';
-import { buffer } from '../../architecture/param.js';
+import { buffer, type Param } from '../../architecture/param.js';
 import type { SrteLayout } from '../../architecture/srte-layout.js';
 import { stateDictOf, tensorsOf } from '../../architecture/walk.js';
 import { firstLike } from '../../checkpoint/name-patterns.js';
-import type { StoredTensor } from '../../checkpoint/stored-tensor.js';
-import { isSameView } from '../../checkpoint/stored-tensor.js';
+import { isSameView, type StoredTensor } from '../../checkpoint/stored-tensor.js';
 import { viewsOf } from '../../checkpoint/summary-sharing.js';
 import { UserError } from '../../errors.js';
-import type { Shape, StoredDtype } from '../../tensor/dtype.js';
 import {
   elementCount,
   isSameShape,
+  type Shape,
   STORED_DTYPES,
+  type StoredDtype,
   shapeText,
   storedBytes,
 } from '../../tensor/dtype.js';
 import { isEncodable } from '../../tensor/encode.js';
-import type { PlanFault } from '../conversion-rules.js';
-import { refusedPlan } from '../conversion-rules.js';
+import { type PlanFault, refusedPlan } from '../conversion-rules.js';
 import type { Tie } from '../job.js';
 import { planTables, type SrtePlan } from '../srte/srte-plan.js';
 import { srtePlaceOf } from '../srte/srte-tables.js';

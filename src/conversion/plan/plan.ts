@@ -5,8 +5,7 @@
 import type { Formula } from '../../architecture/computed-buffers.js';
 import type { SrteLayout } from '../../architecture/srte-layout.js';
 import type { Checkpoint } from '../../checkpoint/checkpoint.js';
-import type { Alike } from '../../checkpoint/name-patterns.js';
-import { groupAlike, templateOf } from '../../checkpoint/name-patterns.js';
+import { type Alike, groupAlike, templateOf } from '../../checkpoint/name-patterns.js';
 import type { StoredName } from '../../checkpoint/stored-names.js';
 import type { StoredTensor } from '../../checkpoint/stored-tensor.js';
 import type { Problem } from '../../errors.js';

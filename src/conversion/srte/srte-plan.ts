@@ -1,18 +1,13 @@
 /** The plan of an SRTE: the layout that a checkpoint has, the one that is asked for, and the tables of the output. */
 import type { LanguageModel } from '../../architecture/layer.js';
-import type { SrteForm, SrteLayout } from '../../architecture/srte-layout.js';
-import { srteLayoutOf } from '../../architecture/srte-layout.js';
+import { type SrteForm, type SrteLayout, srteLayoutOf } from '../../architecture/srte-layout.js';
 import type { Checkpoint } from '../../checkpoint/checkpoint.js';
-import type { StoredNames } from '../../checkpoint/stored-names.js';
-import { numbersUnder } from '../../checkpoint/stored-names.js';
+import { numbersUnder, type StoredNames } from '../../checkpoint/stored-names.js';
 import { UserError } from '../../errors.js';
-import type { StoredDtype } from '../../tensor/dtype.js';
-import { STORED_DTYPES } from '../../tensor/dtype.js';
+import { STORED_DTYPES, type StoredDtype } from '../../tensor/dtype.js';
 import { isEncodable } from '../../tensor/encode.js';
-import type { ConversionJob, Extension, Merge } from '../job.js';
-import { LAYOUTS } from '../job.js';
-import type { SrteTables } from './srte-tables.js';
-import { srtePlaceOf, srteTablesWithCopies } from './srte-tables.js';
+import { type ConversionJob, type Extension, LAYOUTS, type Merge } from '../job.js';
+import { type SrteTables, srtePlaceOf, srteTablesWithCopies } from './srte-tables.js';
 
 /** A table of the output. */
 export interface PlannedTable {
@@ -131,7 +126,7 @@ export function requestedLayout(source: SrteLayout, request: LayoutRequest): Srt
 }
 
 /** Rows of a table that are known: of one that is computed, any number. */
-export const rowsKnown = ({ form, positions }: SrteLayout): number =>
+const rowsKnown = ({ form, positions }: SrteLayout): number =>
   form === 'sincos' ? Number.POSITIVE_INFINITY : positions;
 
 /** Rows of a table that are worked out: of a longer one only those that the input has. */

@@ -1,27 +1,28 @@
 /** What the SRTE tables of a checkpoint have in common, and so what sharing them would cost. */
 import type { Checkpoint } from '../../checkpoint/checkpoint.js';
-import type { StoredTensor } from '../../checkpoint/stored-tensor.js';
-import { isSameView } from '../../checkpoint/stored-tensor.js';
+import { isSameView, type StoredTensor } from '../../checkpoint/stored-tensor.js';
 import { rowBytes } from '../../checkpoint/view.js';
 import { UserError } from '../../errors.js';
-import type { Comparison } from '../../linalg/comparison.js';
 import {
   addComparison,
+  type Comparison,
   emptyComparison,
   meanOfRows,
   squaredNorm,
 } from '../../linalg/comparison.js';
 import { symmetricEigenvalues } from '../../linalg/eigenvalues.js';
 import { addRowProducts, GramAccumulator } from '../../linalg/gram.js';
-import type { Matrix, SymmetricMatrix } from '../../linalg/matrix.js';
-import { rowsOf, symmetricMatrix, valueAt } from '../../linalg/matrix.js';
+import {
+  type Matrix,
+  rowsOf,
+  type SymmetricMatrix,
+  symmetricMatrix,
+  valueAt,
+} from '../../linalg/matrix.js';
 import { squaredLosses } from '../../linalg/subspace-iteration.js';
-import type { StoredDtype } from '../../tensor/dtype.js';
-import { STORED_DTYPES } from '../../tensor/dtype.js';
-import type { NonFinite } from '../execute/table-rows.js';
-import { NonFiniteValues, SrteRowReader } from '../execute/table-rows.js';
-import type { SrteTables } from './srte-tables.js';
-import { isSameAs, srteTablesWithCopies } from './srte-tables.js';
+import { STORED_DTYPES, type StoredDtype } from '../../tensor/dtype.js';
+import { type NonFinite, NonFiniteValues, SrteRowReader } from '../execute/table-rows.js';
+import { isSameAs, type SrteTables, srteTablesWithCopies } from './srte-tables.js';
 
 /** Norms and distances are Frobenius'. Null is what has no value: 0/0, or no finite one. */
 export interface TableSurvey {
@@ -314,7 +315,7 @@ export interface SharingErrors {
   readonly eigenvalues: Float64Array | null;
 }
 
-export function storageOf({ tables }: SrteTables): SrteStorage {
+function storageOf({ tables }: SrteTables): SrteStorage {
   const tensors: StoredTensor[] = [];
   for (const tensor of tables.flatMap(({ rows, projection }) => [
     rows,
@@ -334,7 +335,7 @@ export function storageOf({ tables }: SrteTables): SrteStorage {
 const USUAL_RANK = 8;
 
 /** The powers of two by which a pair takes less than a table does, and less than what is stored. */
-export function usualRanks({ positions, hidden, rank: stored }: SrteTables): number[] {
+function usualRanks({ positions, hidden, rank: stored }: SrteTables): number[] {
   const most = Math.min(stored ?? hidden, (positions * hidden) / (positions + hidden));
   const ranks: number[] = [];
   for (let rank = 1; rank < most; rank *= 2) ranks.push(rank);
@@ -343,7 +344,7 @@ export function usualRanks({ positions, hidden, rank: stored }: SrteTables): num
 }
 
 /** @throws UserError when a rank is none that a table can have. */
-export function checkRanks(ranks: readonly number[], { positions, hidden }: SrteTables): void {
+function checkRanks(ranks: readonly number[], { positions, hidden }: SrteTables): void {
   const most = Math.min(positions, hidden);
   const wrong = ranks.find((rank) => !Number.isInteger(rank) || rank < 1 || rank > most);
   if (wrong === undefined) return;
@@ -353,7 +354,7 @@ export function checkRanks(ranks: readonly number[], { positions, hidden }: Srte
 }
 
 /** The mean, unless the table is shared already, and each rank, if errors are known for ranks. */
-export function sharingOptions(
+function sharingOptions(
   found: SrteTables,
   ranks: readonly number[],
   errors: SharingErrors,
@@ -384,9 +385,8 @@ export function sharingOptions(
 }
 
 /** Null is what has no finite value. */
-export const finiteOrNull = (value: number): number | null =>
-  Number.isFinite(value) ? value : null;
+const finiteOrNull = (value: number): number | null => (Number.isFinite(value) ? value : null);
 
 /** `part` / `whole`; null when it is 0/0, or either is not finite. */
-export const ratio = (part: number, whole: number): number | null =>
+const ratio = (part: number, whole: number): number | null =>
   Number.isFinite(whole) ? finiteOrNull(part / whole) : null;

@@ -1,10 +1,13 @@
 /** The SRTE tables of a checkpoint, found by their names and checked. Reads none of them. */
 import type { Checkpoint } from '../../checkpoint/checkpoint.js';
 import { canonicalNames, layerNumber } from '../../checkpoint/names.js';
-import type { Sameness, Watch } from '../../checkpoint/sameness.js';
-import { samenessOfBytes, samenessOfPlaces } from '../../checkpoint/sameness.js';
-import type { StoredTensor } from '../../checkpoint/stored-tensor.js';
-import { isSameView } from '../../checkpoint/stored-tensor.js';
+import {
+  type Sameness,
+  samenessOfBytes,
+  samenessOfPlaces,
+  type Watch,
+} from '../../checkpoint/sameness.js';
+import { isSameView, type StoredTensor } from '../../checkpoint/stored-tensor.js';
 import { listed } from '../../checkpoint/wording.js';
 import { STORED_DTYPES, shapeText } from '../../tensor/dtype.js';
 import { SrteFaults } from '../conversion-rules.js';
@@ -290,7 +293,7 @@ const SRTE_NAME = /^(|.*\.)(?:layers\.([^.]*)\.srte|shared_srte)\.(freqs|lowrank
  * metadata count as names of the tensors that they lead to.
  * @throws UserError when two names become one without those prefixes.
  */
-export function srteNames({
+function srteNames({
   path,
   tensors,
   aliases,
