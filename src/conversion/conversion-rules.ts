@@ -1,9 +1,9 @@
-/** Everything that a checkpoint must keep to for its SRTE to be converted, by name. */
+/** Rules that a checkpoint must keep to be converted, by name, and the errors for what breaks them. */
 import { tensorPlace } from '../checkpoint/wording.js';
 import { type Problem, UserError } from '../errors.js';
 
 /**
- * What the SRTE tables of a state dict must keep to, so that they can be compared and shared, by name. A
+ * Rules of the SRTE tables of a state dict, so that they can be compared and shared, by name. A
  * problem names its rule; each is checked in exactly one place.
  */
 export const SRTE_RULES = {
@@ -27,7 +27,7 @@ export const CONVERSION_RULES = {
 
 export type SrteRule = keyof typeof SRTE_RULES;
 
-/** What is wrong with the tables of a file. */
+/** A fault of the tables of a file. */
 export interface SrteFault {
   readonly rule: SrteRule;
   /** The tensor, as the file names it; absent when no single one is meant. */
@@ -89,9 +89,9 @@ export interface PlanFault {
 }
 
 /** More kinds of faults than this are of another model. */
-const MOST_TOLD = 20;
+const MOST_SHOWN = 20;
 
-/** The error of all faults; the same one in many layers is told once. */
+/** The error of all faults; the same one in many layers is one problem. */
 export function refusedPlan(file: string, faults: readonly PlanFault[]): UserError {
   const groups = new Map<string, { readonly first: PlanFault; count: number }>();
   for (const fault of faults) {
@@ -111,10 +111,10 @@ export function refusedPlan(file: string, faults: readonly PlanFault[]): UserErr
       suggestion,
     };
   });
-  const untold = problems.length - MOST_TOLD;
+  const hidden = problems.length - MOST_SHOWN;
   return new UserError(
     'refused-file',
-    `${file} cannot be converted to this: ${faults.length} ${faults.length === 1 ? 'tensor does' : 'tensors do'} not fit${untold > 0 ? `, of which the first kinds are told` : ''}`,
-    { problems: problems.slice(0, MOST_TOLD) },
+    `${file} cannot be converted to this: ${faults.length} ${faults.length === 1 ? 'tensor does' : 'tensors do'} not fit${hidden > 0 ? `, of which the first kinds are told` : ''}`,
+    { problems: problems.slice(0, MOST_SHOWN) },
   );
 }

@@ -32,7 +32,7 @@ export type NamingScheme = 'minimind';
 /** Format of the output's weights. */
 export type Container = 'safetensors' | 'pt';
 
-/** Begins a step that will work on so many bytes, and returns what is called with each further count that is done. */
+/** Begins a step on a number of bytes. Returns a function to call with each further number that is done. */
 export type Step = (label: string, bytes: number) => (bytes: number) => void;
 
 /** Shows how far a conversion is. */
@@ -176,7 +176,7 @@ export function outputPlace(name: string, container: Container | undefined): Che
 /**
  * Refuses to write to what is read. The report takes the place of nothing else: neither its files nor,
  * when one is a folder, anything in it.
- * The configs that are read are inputs too. The report is undefined when it is printed.
+ * @param read Configs that are read. @param report Undefined when it is printed.
  * @throws UserError when two of them are in one place.
  */
 export function refuseOverlap(

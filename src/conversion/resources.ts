@@ -53,7 +53,7 @@ export async function matmulBackendFor(
   }
 }
 
-/** What a conversion works with. */
+/** Matmul backend and memory of a conversion. */
 export interface Resources {
   readonly backend: MatmulBackend;
   /** Rows of each table that are worked on at a time. */

@@ -59,7 +59,7 @@ export interface ConversionResult {
   readonly tensors: readonly TensorStep[];
   readonly memory: {
     readonly limitBytes: number;
-    /** Of the process. */
+    /** Memory of the process. */
     readonly predictedPeakBytes: number;
     /** As the system counts it; null for a plan. */
     readonly peakBytes: number | null;
@@ -67,15 +67,15 @@ export interface ConversionResult {
   /** Null for a plan. */
   readonly run: {
     readonly seconds: number;
-    /** Of the input, what was read again included; scratch files are not counted. */
+    /** Bytes of the input, repeated reads included; scratch files are not counted. */
     readonly readBytes: number;
-    /** Of the output; what an earlier run has written is not counted. */
+    /** Bytes of the output, without those of an earlier run. */
     readonly writtenBytes: number;
     /** Read and written. */
     readonly bytesPerSecond: number;
     readonly resumed: boolean;
     readonly checked: boolean;
-    /** What computed the products of matrices: `JavaScript`, `ONNX Runtime 1.30.0, 2 threads`. */
+    /** Backend of the matrix products: `JavaScript`, `ONNX Runtime 1.30.0, 2 threads`. */
     readonly products: string;
   } | null;
   /** Null when it was not asked for. */
@@ -86,9 +86,9 @@ interface ConvertedSide {
   /** As the user wrote it. */
   readonly path: string;
   readonly parameters: number;
-  /** Of the tensors, buffers included, each once. */
+  /** Bytes of the tensors, buffers included, each once. */
   readonly tensorBytes: number;
-  /** Of the files: of a training checkpoint with all that is not the model. */
+  /** Bytes of the files: of a training checkpoint with everything that is not the model. */
   readonly bytes: number;
 }
 
@@ -105,9 +105,9 @@ export interface ConvertedSrte {
   readonly merge: string | null;
   /** The largest `relativeError` that was allowed, by which the rank was found. */
   readonly maxError: number | null;
-  /** What stands in the rows that the input does not have. */
+  /** Values of the rows that the input does not have. */
   readonly extension: Extension | null;
-  /** Of all layers together, ‖had − gets‖ / ‖had‖; null for a plan, and where all was zero. */
+  /** ‖had − gets‖ / ‖had‖ of all layers together; null for a plan, and where all was zero. */
   readonly relativeError: number | null;
   readonly tables: readonly ConvertedTable[];
 }
@@ -244,7 +244,7 @@ function describedRun(
     writtenBytes,
     bytesPerSecond: Math.round((readBytes + writtenBytes) / seconds),
     resumed: files.some(({ resumed }) => resumed),
-    // A flag that is not given is undefined, whatever its type says.
+    // A flag that is not given is undefined, in spite of its type.
     checked: Boolean(check),
     products: backend.name,
   };

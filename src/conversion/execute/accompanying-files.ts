@@ -77,7 +77,7 @@ const copiesOf = (sidecars: readonly Sidecar[]): OutputFile[] =>
     },
   }));
 
-/** What a user is told about files beside the input that the output does not have. */
+/** Notes on files next to the input that the output does not have. */
 export function sidecarNotes(
   checkpoint: Pick<Checkpoint, 'path' | 'files'>,
   kind: 'file' | 'folder',

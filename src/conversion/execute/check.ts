@@ -220,7 +220,7 @@ export async function checkOutput(
   }
 }
 
-/** What was written is not what stands there. */
+/** The output differs from what was written. */
 export class WrongOutput extends UserError {}
 
 function differs(file: string, name: string, message: string): UserError {

@@ -47,7 +47,7 @@ export interface MadeTable {
   readonly rank: number | null;
   /** Share of the squared norm of the table that a pair keeps; null for a full table, or for zeros. */
   readonly energy: number | null;
-  /** Of a full table; a pair's are measured when it has been written. Null when they are yet to be. */
+  /** Errors of a full table; a pair's are measured when it has been written. Null when they are yet to be. */
   readonly errors: readonly TableError[] | null;
 }
 
@@ -169,7 +169,7 @@ class Making {
     return { parts, rank, energy, errors: null };
   }
 
-  /** What is known of the pair, once both parts are written. */
+  /** Rank and energy of the pair, once both parts are written. */
   async #pairNotes(): Promise<{ readonly rank: number; readonly energy: number | null }> {
     if (!this.#scratch.has(this.#nameOf('json'))) {
       const table = await this.#tableToFactorise();
@@ -277,7 +277,7 @@ class Making {
     );
   }
 
-  /** How far each pass over a table is: nobody knows before how many there will be. */
+  /** Shows the progress of each pass over a table. Their number is not known before. */
   #watchPasses({ rows, columns }: RowSource): (rows: number) => void {
     const { step } = this.#job.progress;
     const rowBytes = columns * Float64Array.BYTES_PER_ELEMENT;

@@ -23,7 +23,7 @@ export interface Shard {
   readonly bytes: number;
 }
 
-/** What a shard holds at most unless the user says otherwise: 5 GB, as the Hugging Face hub has it. */
+/** Largest shard unless the user says otherwise: 5 GB, as on the Hugging Face hub. */
 export const DEFAULT_SHARD_BYTES = 5e9;
 
 /** More files than this are a mistake in the size. */

@@ -1,4 +1,4 @@
-/** Tables as rows of numbers, whatever they are stored or computed as. */
+/** Tables as rows of numbers, stored or computed: read alone and together, checked and compared. */
 import type { StoredTensor } from '../../checkpoint/stored-tensor.js';
 import { readRows, readRowsAsync, rowBytes } from '../../checkpoint/view.js';
 import { addComparison, emptyComparison } from '../../linalg/comparison.js';
@@ -102,8 +102,6 @@ export function* runsOf(
     at += length;
   }
 }
-
-// Several tables of one size, read together.
 
 /** The same rows of all tables. */
 export interface TogetherRows {
@@ -275,18 +273,16 @@ export class SrteRowReader {
 const atLeast = (numbers: Float64Array<ArrayBuffer>, length: number) =>
   numbers.length >= length ? numbers : new Float64Array(length);
 
-// Values of tables that are no finite numbers.
-
 /** The values of a table that are not finite. */
 export interface NonFinite {
   readonly count: number;
-  /** Where the first of them stands. */
+  /** Row and column of the first of them. */
   readonly row: number;
   readonly column: number;
   readonly value: 'NaN' | 'Infinity' | '-Infinity';
 }
 
-/** What is not finite in tables that are read block by block. */
+/** Collects values that are not finite in tables that are read block by block. */
 export class NonFiniteValues {
   /** Null for a table whose values are all finite. */
   readonly found: (NonFinite | null)[];

@@ -152,7 +152,7 @@ async function* averaged(
   { checkpoint: { path }, saturate }: ValueSources,
 ): AsyncGenerator<Uint8Array, undefined> {
   if (!isEncodable(dtype)) throw new Error(`a mean cannot be written as ${dtype}`);
-  // So that all are cut in the same places, whatever their types.
+  // All are cut in the same places, in spite of different types.
   const wide = tensors.map((tensor) => [...piecesOf(tensor, bytesOf(BLOCK_NUMBERS, tensor.dtype))]);
   let done = 0;
   for (const [index, piece] of wide[0]?.entries() ?? []) {

@@ -39,7 +39,7 @@ const UNPAIRED = /^attention\.w[qk]\.weight$/;
 /**
  * The tensors of an old MiniMind file under today's names.
  * @param heads Attention heads: the query's rows are heads · head dimension.
- * @throws UserError when it has other names, or the sizes do not fit so many heads.
+ * @throws UserError when it has other names, or the sizes do not fit that number of heads.
  */
 export function fromOldMiniMind(
   file: string,

@@ -147,7 +147,7 @@ export interface TargetConfig {
 
 /**
  * The config of the source with the changes of a conversion, and with the user's settings.
- * @throws UserError when that is no valid config.
+ * @throws UserError when the result is not a valid config.
  */
 export async function changedConfig(
   source: SourceConfig,

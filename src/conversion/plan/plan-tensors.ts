@@ -243,7 +243,7 @@ class Resolver {
 
 interface Resolution {
   readonly action: Action;
-  /** What the values are stored as, when they are those of one tensor. */
+  /** The stored tensor, when the values are those of one. */
   readonly stored?: StoredTensor;
 }
 

@@ -107,9 +107,7 @@ export interface ConversionPlan {
   readonly keepsConfig: boolean;
 }
 
-// A plan as people and other programs read it: for each tensor of the output what is done, and to what.
-
-/** What is done, the most thorough first. A tensor that is made anew is cast on the way, where it has to be. */
+/** Kinds of steps, the most thorough first. A tensor that is made anew is cast on the way, where it has to be. */
 export const STEP_KINDS = [
   'factorised',
   'merged',
@@ -129,7 +127,7 @@ export interface TensorStep extends Omit<PlannedTensor, 'action'> {
   readonly action: StepKind;
   /** Names of the input. */
   readonly from: readonly string[];
-  /** Of those, each once. */
+  /** Types of those, each once. */
   readonly fromDtypes: readonly StoredDtype[];
   /** The file of the output that it is in. */
   readonly file: string;
@@ -147,7 +145,7 @@ export interface StepGroup {
 }
 
 /**
- * What is done to each tensor, in the order of the plan.
+ * The step for each tensor, in the order of the plan.
  * @param outputs The files of the output, with the tensors in each.
  */
 export function stepsOf(
@@ -228,7 +226,7 @@ function kindOfTable(part: SrtePart, sources: number): StepKind {
   return sources === 1 ? 'multiplied-out' : 'merged';
 }
 
-/** Kinds of steps of which one wants to know no more than that there are so many. */
+/** Kinds of steps that are only counted. */
 const PLAIN: ReadonlySet<StepKind> = new Set(['cast', 'copied']);
 
 /** In the order of `STEP_KINDS`. */

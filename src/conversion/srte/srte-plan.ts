@@ -20,7 +20,7 @@ export interface PlannedTable {
   /** Whether its values have to be worked out: not, when they are those of one table. */
   readonly isMade: boolean;
   readonly form: SrteForm;
-  /** Of a low-rank pair; null for other forms, and for one that is yet to be found. */
+  /** Rank of a low-rank pair; null for other forms, and while it is yet to be found. */
   readonly rank: number | null;
   readonly dtype: StoredDtype;
 }
@@ -188,7 +188,7 @@ function checkPositions(
   );
 }
 
-/** What a computed encoding is written as, when it becomes a table. */
+/** Type of a computed encoding that becomes a table. */
 const COMPUTED_DTYPE = 'F32';
 
 /**

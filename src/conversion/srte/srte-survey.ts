@@ -1,4 +1,4 @@
-/** What the SRTE tables of a checkpoint have in common, and so what sharing them would cost. */
+/** Survey of the SRTE tables of a checkpoint: how similar they are, and the error of sharing them. */
 import type { Checkpoint } from '../../checkpoint/checkpoint.js';
 import { isSameView, type StoredTensor } from '../../checkpoint/stored-tensor.js';
 import { rowBytes } from '../../checkpoint/view.js';
@@ -35,7 +35,7 @@ export interface TableSurvey {
   readonly distanceToMean: number | null;
   /** distanceToMean / norm: the relative error of the mean in the place of this table. */
   readonly relativeDistance: number | null;
-  /** Of a value of the table from that of the mean. */
+  /** Largest difference between a value of the table and of the mean. */
   readonly largestDifference: number | null;
   /** Null when all values are finite. */
   readonly nonFinite: NonFinite | null;
@@ -43,11 +43,11 @@ export interface TableSurvey {
 
 export interface SrteSurvey extends SrteStorage {
   readonly sharing: SrteTables['sharing'];
-  /** A table has so many rows … */
+  /** Rows of a table. */
   readonly positions: number;
-  /** … and columns. */
+  /** Columns of a table. */
   readonly hidden: number;
-  /** Of the low-rank pairs that the tables are stored as; null when they are stored whole. */
+  /** Rank of the low-rank pairs that the tables are stored as; null when they are stored whole. */
   readonly storedRank: number | null;
   /** One for each layer, in order; one when shared. */
   readonly tables: readonly TableSurvey[];
@@ -55,14 +55,14 @@ export interface SrteSurvey extends SrteStorage {
   readonly cosines: readonly (readonly (number | null)[])[];
   readonly meanNorm: number | null;
   readonly options: readonly SrteOption[];
-  /** What deserves a word. */
+  /** Remarks for the user. */
   readonly notes: readonly string[];
 }
 
 export interface SurveyOptions {
   /** Each from 1 to min(L, H). By default the powers of two that make a table smaller, from 8 on. */
   readonly ranks?: readonly number[];
-  /** Is told of so many more bytes of the tables that have been worked on. */
+  /** Called with each further count of bytes of the tables that have been worked on. */
   readonly onBytes?: (bytes: number) => void;
 }
 
@@ -85,7 +85,7 @@ const MOST_GRAM_BYTES = 400e6;
  * A table M' for all layers is wrong by Σᵢ‖Tᵢ − M'‖² = Σᵢ‖Tᵢ − M‖² + n·‖M − M'‖², because the
  * differences of the n tables Tᵢ to their mean M add up to zero. For the best M' of each rank the last
  * term comes from the eigenvalues of MᵀM, without a second look at the tables. What is below about 10⁻⁷
- * of the mean's norm cannot be told from rounding; the errors of storing the result are not counted.
+ * of the mean's norm cannot be distinguished from rounding; the errors of storing the result are not counted.
  *
  * For tables [L, H] the work grows with L·H² and H³ (and with L²·H and L³ if H is more than L), and with
  * n²·L·H. It takes about 20 MB of memory and 4·min(L, H)² bytes: 67 MB for 65536 × 4096, for any number
@@ -129,7 +129,7 @@ export async function surveySrte(
   };
 }
 
-/** Bytes that `surveySrte` will tell of, for its progress. @throws UserError as it does. */
+/** Bytes that `surveySrte` will report to `onBytes`, for its progress. @throws UserError as it does. */
 export async function bytesToSurvey(checkpoint: Checkpoint): Promise<number> {
   const { tables } = await srteTablesWithCopies(checkpoint);
   return tables.reduce((sum, { rows }) => sum + rows.bytes, 0);
@@ -230,8 +230,7 @@ const rankNote = ({ positions, hidden }: SrteTables, hasMean: boolean): string =
       : 'the mean of the tables has no finite norm'
   }.`;
 
-// One pass over tables, block by block: everything that their survey adds up.
-
+/** One pass over tables, block by block: the sums that their survey needs. */
 export class SrtePass {
   /** The products of all tables with each other, [n, n]. */
   readonly dots: SymmetricMatrix;
@@ -260,7 +259,7 @@ export class SrtePass {
   /**
    * Takes the next rows of all tables.
    * @param block [n, rows · columns]: the rows of a table one after the other.
-   * @param firstRow Where in their table they stand.
+   * @param firstRow Their index in the table.
    */
   async add(block: Matrix, firstRow: number): Promise<void> {
     const mean = this.#mean.subarray(0, block.columns);
@@ -277,13 +276,11 @@ export class SrtePass {
   }
 }
 
-// Ways of storing one table for all layers, and what they cost.
-
 /** How tables are stored now. */
 export interface SrteStorage {
   /** The widest of theirs. */
   readonly dtype: StoredDtype;
-  /** Of all tables together, what they have in common counted once. */
+  /** All tables together, shared tensors once. */
   readonly parameters: number;
   readonly bytes: number;
 }
@@ -304,14 +301,14 @@ export interface SrteOption {
   readonly relativeError: number | null;
 }
 
-/** What the errors of all options come from. */
+/** Sums that the errors of all options are computed from. */
 export interface SharingErrors {
   /** Sum of the squares of all tables. */
   readonly squares: number;
   /** Sum of their squared distances to the mean. */
   readonly squaredDistances: number;
   readonly squaredMean: number;
-  /** Of the mean's Gram matrix, the largest first; null when they are not known. */
+  /** Eigenvalues of the mean's Gram matrix, the largest first; null when they are not known. */
   readonly eigenvalues: Float64Array | null;
 }
 

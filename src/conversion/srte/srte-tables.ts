@@ -26,7 +26,7 @@ export interface SrteTable {
 
 export interface SrteTables {
   readonly sharing: 'per-layer' | 'shared';
-  /** That of layer i at place i; when shared, the only one. All are alike in shape and rank. */
+  /** Layer i at index i; when shared, the only one. All have the same shape and rank. */
   readonly tables: readonly [SrteTable, ...SrteTable[]];
   /** L, the rows of a table. */
   readonly positions: number;
@@ -40,7 +40,7 @@ type Tensors = Pick<Checkpoint, 'path' | 'tensors' | 'aliases'>;
 
 /**
  * The SRTE tables of a state dict: `layers.{i}.srte.freqs` [1, L, H], or the pairs `layers.{i}.srte.lowrank`
- * [1, L, r] and `layers.{i}.srte.proj.weight` [H, r], or the same under `shared_srte.`, whatever stands
+ * [1, L, r] and `layers.{i}.srte.proj.weight` [H, r], or the same under `shared_srte.`, with any prefix
  * before all of these names. A tensor that several layers name, and no layer another, is a shared table,
  * whether or not it has a name of its own.
  *
@@ -135,7 +135,7 @@ function onlyModel(checkpoint: Tensors, faults: SrteFaults): SrteNames {
   return model;
 }
 
-/** What stands in layer 0, in layer 1 and so on. */
+/** Tables of layer 0, of layer 1 and so on. */
 function layersInOrder(layers: SrteNames['layers'], faults: SrteFaults): SrteParts[] {
   const byNumber = new Map<number, SrteParts>();
   for (const [text, parts] of layers) {
@@ -260,9 +260,7 @@ function nameOf(parts: SrteParts): { readonly tensor?: string } {
   return first ? { tensor: first.name } : {};
 }
 
-// SRTE tables among the names of a state dict.
-
-/** What a table is stored as: the whole of it, or one factor of a low-rank pair. */
+/** Tensors that a table is stored as: the whole of it, or one factor of a low-rank pair. */
 export const SRTE_PARTS = ['freqs', 'lowrank', 'proj.weight'] as const;
 
 export type SrtePart = (typeof SRTE_PARTS)[number];
@@ -277,11 +275,11 @@ export type SrteParts = ReadonlyMap<SrtePart, NamedTensor>;
 
 /** The SRTE of one model. */
 export interface SrteNames {
-  /** What stands before `layers.` and `shared_srte.`: nothing, or something that ends in a dot. */
+  /** Prefix of `layers.` and `shared_srte.`: empty, or with a dot at the end. */
   readonly prefix: string;
-  /** What stands under `shared_srte.`. */
+  /** Tensors under `shared_srte.`. */
   readonly shared: SrteParts;
-  /** What stands under `layers.{i}.srte.`, by the text that should be a number. */
+  /** Tensors under `layers.{i}.srte.`, by the text that should be a number. */
   readonly layers: ReadonlyMap<string, SrteParts>;
 }
 
@@ -318,7 +316,7 @@ function srteNames({
   return Array.from(models, ([prefix, model]) => ({ prefix, ...model }));
 }
 
-/** What a name says when it is that of an SRTE tensor. */
+/** Model, layer and part that the name of an SRTE tensor means. */
 export interface SrtePlace {
   /** Before `layers.` and `shared_srte.`. */
   readonly prefix: string;
