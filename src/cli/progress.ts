@@ -65,26 +65,20 @@ export function progress(
 }
 
 /** Progress of a task in several steps, each of which takes the line of the one before. */
-export interface StepProgress {
-  /** Begins a step, and returns what is called with each further count that is done. */
-  readonly step: (label: string, total: number) => Progress['add'];
-  /** Ends the last step. Safe to call again. */
-  readonly end: () => void;
-  /** Shows a message when the process ends in the middle of the task. */
-  readonly stopped: (message: string) => void;
-}
-
-export function stepProgress(flags: { readonly quiet: boolean }): StepProgress {
+export function stepProgress(flags: { readonly quiet: boolean }) {
   let current: Progress | undefined;
+  /** Ends the last step. Safe to call again. */
   const end = () => current?.end();
   return {
-    step: (label, total) => {
+    /** Begins a step, and returns what is called with each further number that is done. */
+    step: (label: string, total: number) => {
       end();
       current = progress(flags, label, total);
       return current.add;
     },
     end,
-    stopped: (message) => {
+    /** Shows a message when the process ends in the middle of the task. */
+    stopped: (message: string) => {
       const line = process.stderr.isTTY ? CLEAR_LINE : '';
       process.stderr.write(`${line}stopped: ${message}\n`);
     },

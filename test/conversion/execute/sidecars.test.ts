@@ -2,9 +2,9 @@
 import fs from 'node:fs';
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { folderOf } from '../checkpoint/temp-folder.js';
-import { inPackage } from '../fixtures.js';
-import { convert, refused, textOf } from './convert.js';
+import { folderOf } from '../../checkpoint/temp-folder.js';
+import { inPackage } from '../../fixtures.js';
+import { convert, refused, textOf } from '../convert.js';
 
 const TOKENIZER = '{"model": {"vocab": {"a": 0}}}';
 

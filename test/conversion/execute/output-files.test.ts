@@ -2,9 +2,9 @@ import { describe, expect, it } from 'vitest';
 import {
   type AccompanyingData,
   safetensorsFiles,
-} from '../../src/conversion/execute/output-files.js';
-import type { ConversionPlan } from '../../src/conversion/plan/plan.js';
-import { UserError } from '../../src/errors.js';
+} from '../../../src/conversion/execute/output-files.js';
+import type { ConversionPlan } from '../../../src/conversion/plan/plan.js';
+import { UserError } from '../../../src/errors.js';
 
 const NOTHING: AccompanyingData = {
   step: null,

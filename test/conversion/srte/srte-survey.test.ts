@@ -1,10 +1,10 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { openCheckpoint } from '../../src/checkpoint/open.js';
-import { surveySrte as survey } from '../../src/conversion/srte/srte-survey.js';
-import { checkpointOf, storageOf, tensorIn, tensorOf } from '../checkpoint/stored-tensors.js';
-import { inPackage } from '../fixtures.js';
-import { layersOf } from './layers.js';
+import { openCheckpoint } from '../../../src/checkpoint/open.js';
+import { surveySrte as survey } from '../../../src/conversion/srte/srte-survey.js';
+import { checkpointOf, storageOf, tensorIn, tensorOf } from '../../checkpoint/stored-tensors.js';
+import { inPackage } from '../../fixtures.js';
+import { layersOf } from '../layers.js';
 
 describe('the survey of two tables', () => {
   // Mean diag(3, 2, 1); both are 1 away from it, in the corner.

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { bytesToSurvey, surveySrte as survey } from '../../src/conversion/srte/srte-survey.js';
-import { UserError } from '../../src/errors.js';
-import { checkpointOf, storageOf, tensorIn, tensorOf } from '../checkpoint/stored-tensors.js';
-import { layersOf } from './layers.js';
+import { bytesToSurvey, surveySrte as survey } from '../../../src/conversion/srte/srte-survey.js';
+import { UserError } from '../../../src/errors.js';
+import { checkpointOf, storageOf, tensorIn, tensorOf } from '../../checkpoint/stored-tensors.js';
+import { layersOf } from '../layers.js';
 
 describe('many rows', () => {
   // Three tables of 0.5 million values: more than are held at once.

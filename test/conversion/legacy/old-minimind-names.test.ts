@@ -1,8 +1,8 @@
 /** MiniMind's files from before April 2025: see fixtures/README.md. */
 import { describe, expect, it } from 'vitest';
-import { inPackage } from '../fixtures.js';
-import { convertTo, digestOf, digests, numbersOf, refused, textOf } from './convert.js';
-import { type Made, made, torchFile } from './files.js';
+import { inPackage } from '../../fixtures.js';
+import { convertTo, digestOf, digests, numbersOf, refused, textOf } from '../convert.js';
+import { type Made, made, torchFile } from '../files.js';
 
 const OLD = inPackage('fixtures/old-minimind/old.pth');
 const TODAY = inPackage('fixtures/old-minimind/today.pth');

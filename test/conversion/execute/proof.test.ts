@@ -1,9 +1,9 @@
 import path from 'node:path';
 import { expect, it } from 'vitest';
-import { openCheckpoint } from '../../src/checkpoint/open.js';
-import { loadModelFile } from '../../src/cli/model-file.js';
-import { type ProofJob, prove } from '../../src/conversion/execute/check.js';
-import { inPackage } from '../fixtures.js';
+import { openCheckpoint } from '../../../src/checkpoint/open.js';
+import { loadModelFile } from '../../../src/cli/model-file.js';
+import { type ProofJob, prove } from '../../../src/conversion/execute/check.js';
+import { inPackage } from '../../fixtures.js';
 
 const TRAINED = inPackage('fixtures/old-checkpoint/trained-random-start');
 const OTHER = inPackage('fixtures/old-checkpoint/trained-same-start/checkpoint_step_30.pt');

@@ -1,12 +1,16 @@
 import fs from 'node:fs';
 import { expect, it } from 'vitest';
-import { ByteFile } from '../../src/checkpoint/byte-file.js';
-import type { TableRows } from '../../src/conversion/execute/table-rows.js';
-import { rowsTogether, sincosRows, storedRows } from '../../src/conversion/execute/table-rows.js';
-import { tensorIn } from '../../src/conversion/execute/tensor-values.js';
-import type { StoredDtype } from '../../src/tensor/dtype.js';
-import { fileIn } from '../checkpoint/temp-folder.js';
-import { made } from './files.js';
+import { ByteFile } from '../../../src/checkpoint/byte-file.js';
+import {
+  rowsTogether,
+  sincosRows,
+  storedRows,
+  type TableRows,
+} from '../../../src/conversion/execute/table-rows.js';
+import { tensorIn } from '../../../src/conversion/execute/tensor-values.js';
+import type { StoredDtype } from '../../../src/tensor/dtype.js';
+import { fileIn } from '../../checkpoint/temp-folder.js';
+import { made } from '../files.js';
 
 /** So wide that no more than four rows of two tables stay in the cache. */
 const [ROWS, COLUMNS] = [26, 40_000];

@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest';
-import { ruleOf } from '../../src/checkpoint/refusal.js';
-import type { StoredTensor } from '../../src/checkpoint/stored-tensor.js';
-import { readTensor } from '../../src/checkpoint/view.js';
-import { SRTE_RULES } from '../../src/conversion/conversion-rules.js';
-import { findSrteTables } from '../../src/conversion/srte/srte-tables.js';
-import { UserError } from '../../src/errors.js';
-import { checkpointOf, storageOf, tensorIn, tensorOf } from '../checkpoint/stored-tensors.js';
+import { ruleOf } from '../../../src/checkpoint/refusal.js';
+import type { StoredTensor } from '../../../src/checkpoint/stored-tensor.js';
+import { readTensor } from '../../../src/checkpoint/view.js';
+import { SRTE_RULES } from '../../../src/conversion/conversion-rules.js';
+import { findSrteTables } from '../../../src/conversion/srte/srte-tables.js';
+import { UserError } from '../../../src/errors.js';
+import { checkpointOf, storageOf, tensorIn, tensorOf } from '../../checkpoint/stored-tensors.js';
 
 /** A table of zeros, [1, 3, 2] if nothing else is said. */
 const table = (shape = [1, 3, 2]) =>

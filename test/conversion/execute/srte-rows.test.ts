@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { SrteRowReader } from '../../src/conversion/execute/table-rows.js';
-import { storageOf, tensorIn, tensorOf } from '../checkpoint/stored-tensors.js';
+import { SrteRowReader } from '../../../src/conversion/execute/table-rows.js';
+import { storageOf, tensorIn, tensorOf } from '../../checkpoint/stored-tensors.js';
 
 const numbers = (length: number, from = 0) => Array.from({ length }, (_, index) => index + from);
 
