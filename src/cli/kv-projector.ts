@@ -114,7 +114,7 @@ async function project(checkpoint: Checkpoint, kv: Checkpoint, flags: ProjectFla
     0,
   );
   refuseFullDisk(flags.output, [{ bytes }]);
-  const multiplier = await matmulBackendFor(multiplicationsOf(tensors), {
+  const backend = await matmulBackendFor(multiplicationsOf(tensors), {
     engine: 'auto',
     ...flags,
   });
@@ -133,13 +133,13 @@ async function project(checkpoint: Checkpoint, kv: Checkpoint, flags: ProjectFla
           dtype: each.dtype,
           shape: each.shape,
           chunks: () =>
-            projectedChunks(each, { ...each, products: multiplier.products, done: shown.add }),
+            projectedChunks(each, { ...each, products: backend.products, done: shown.add }),
         })),
       ),
     );
   } finally {
     shown.end();
-    await multiplier.close();
+    await backend.close();
   }
   await flags.warn(results.flatMap((each) => nonFiniteWarning(kv.path, each)));
   return {
@@ -147,7 +147,7 @@ async function project(checkpoint: Checkpoint, kv: Checkpoint, flags: ProjectFla
     projector: described(projector),
     input: kv.path,
     output: flags.output,
-    products: multiplier.name,
+    products: backend.name,
     bytes,
     tensors: results.map(({ teacher, branch, input, output, tensor, shape, dtype, nonFinite }) => ({
       teacher,
