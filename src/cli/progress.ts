@@ -59,9 +59,30 @@ export function progress(
   return { add, end };
 }
 
+/** Progress of a task in several steps, each of which takes the line of the one before. */
+export function stepProgress(flags: { readonly quiet: boolean }) {
+  let current: Progress | undefined;
+  /** Ends the last step. Safe to call again. */
+  const end = () => current?.end();
+  return {
+    /** Begins a step, and returns what is called with each further number that is done. */
+    step: (label: string, total: number) => {
+      end();
+      current = progress(flags, label, total);
+      return current.add;
+    },
+    end,
+    /** Shows a message when the process ends in the middle of the task. */
+    stopped: (message: string) => {
+      const line = process.stderr.isTTY ? CLEAR_LINE : '';
+      process.stderr.write(`${line}stopped: ${message}\n`);
+    },
+  };
+}
+
 const CLEAR_TO_THE_END = '\x1b[K';
 /** Clears the line of a terminal. */
-export const CLEAR_LINE = `\r${CLEAR_TO_THE_END}`;
+const CLEAR_LINE = `\r${CLEAR_TO_THE_END}`;
 
 interface Count {
   readonly done: number;

@@ -11,14 +11,20 @@ import {
   stateDict,
   threads,
 } from '../cli/flags.js';
+import { progressDisplay, stepProgress } from '../cli/progress.js';
 import { quote } from '../config/quote.js';
-import type { DialectName } from '../conversion/dialects.js';
-import type { Container } from '../conversion/places.js';
-import type { Extension, LayoutName, Merge, Tie } from '../conversion/request.js';
+import type { Proof } from '../conversion/execute/check.js';
+import type {
+  Container,
+  Extension,
+  LayoutName,
+  Merge,
+  NamingScheme,
+  Tie,
+} from '../conversion/job.js';
 import { UserError } from '../errors.js';
 import { warningsOf } from '../model-input/checkpoint-config.js';
 import { convertReport, exceedsBound } from '../report/convert/convert.js';
-import type { Proof } from '../report/convert/convert-result.js';
 import type { EncodableDtype } from '../tensor/encode.js';
 import { percentText } from '../text/units.js';
 
@@ -27,7 +33,7 @@ const LAYOUTS = ['shared', 'low-rank', 'sincos', 'per-layer'] as const satisfies
 const EXTENSIONS = ['repeat', 'zero'] as const satisfies Extension[];
 const TIES = ['embed', 'head', 'mean'] as const satisfies Tie[];
 const CONTAINERS = ['safetensors', 'pt'] as const satisfies Container[];
-const DIALECTS = ['minimind'] as const satisfies DialectName[];
+const DIALECTS = ['minimind'] as const satisfies NamingScheme[];
 const DTYPES = ['keep', 'f32', 'f16', 'bf16'] as const;
 
 /** `mean`, `first` or `layer:N`. */
@@ -208,16 +214,21 @@ export default class ConvertCheckpoint extends BaseCommand {
 
   async run() {
     const { args, flags } = await this.parse(ConvertCheckpoint);
-    const { convertCheckpoint } = await import('../cli/convert.js');
+    const { convert } = await import('../conversion/index.js');
     await this.refuseUnwritable(flags);
+    const progress = stepProgress(flags);
     const checkpoint = openCheckpoint(args.in, { stateDict: flags['state-dict'] });
     try {
       await this.warnAbout(flags, warningsOf(checkpoint));
-      const result = await convertCheckpoint(checkpoint, args.out, {
+      const result = await convert({
         ...flags,
+        checkpoint,
+        out: args.out,
         dtype: flags.dtype === 'keep' ? undefined : DTYPE_OF[flags.dtype],
+        progress,
+        display: progressDisplay(flags),
         warn: (warnings) => this.warnAbout(flags, warnings),
-      });
+      }).finally(progress.end);
       if (exceedsBound(result)) {
         const error = percentText(result.srte?.relativeError ?? null);
         const most = percentText(flags['max-error'] ?? null);

@@ -1,4 +1,5 @@
 /** A saved projector in another container: the same tensors, and what its constructor was called with. */
+import type { Container } from '../checkpoint/formats.js';
 import { openCheckpoint } from '../checkpoint/open.js';
 import type { TensorToWrite } from '../checkpoint/safetensors/write-safetensors.js';
 import { planSafetensors, writeSafetensors } from '../checkpoint/safetensors/write-safetensors.js';
@@ -13,8 +14,7 @@ import type {
 import { planTorch } from '../checkpoint/torch/write-torch.js';
 import { writeZip } from '../checkpoint/torch/zip/write-zip.js';
 import { chunksOf } from '../checkpoint/view.js';
-import type { Container } from '../conversion/places.js';
-import { outputPlace, refuseOverlap } from '../conversion/places.js';
+import { outputPlace, refuseOverlap } from '../conversion/job.js';
 import { UserError } from '../errors.js';
 import { refuseFullDisk } from '../files/disk-space.js';
 import type { ByteSink } from '../files/file-sink.js';

@@ -5,9 +5,9 @@ import { FORMATS } from '../checkpoint/formats.js';
 import { openCheckpoint } from '../checkpoint/open.js';
 import { writeSafetensors } from '../checkpoint/safetensors/write-safetensors.js';
 import { quote } from '../config/quote.js';
-import { multiplierFor } from '../conversion/multiplier.js';
-import type { OutputPlace } from '../conversion/places.js';
-import { outputPlace, refuseOverlap } from '../conversion/places.js';
+import type { CheckpointPlace } from '../conversion/job.js';
+import { outputPlace, refuseOverlap } from '../conversion/job.js';
+import { matmulBackendFor } from '../conversion/resources.js';
 import type { Problem } from '../errors.js';
 import { UserError } from '../errors.js';
 import { refuseFullDisk } from '../files/disk-space.js';
@@ -93,7 +93,7 @@ async function project(checkpoint: Checkpoint, kv: Checkpoint, request: ProjectR
     ({ shape, dtype }) => storedBytes(elementCount(shape) ?? 0, dtype) ?? 0,
   );
   refuseFullDisk(request.output, [{ bytes }]);
-  const multiplier = await multiplierFor(multiplicationsOf(tensors), {
+  const backend = await matmulBackendFor(multiplicationsOf(tensors), {
     engine: 'auto',
     ...request,
   });
@@ -112,13 +112,13 @@ async function project(checkpoint: Checkpoint, kv: Checkpoint, request: ProjectR
           dtype: each.dtype,
           shape: each.shape,
           chunks: () =>
-            projectedChunks(each, { ...each, products: multiplier.products, done: shown.add }),
+            projectedChunks(each, { ...each, products: backend.products, done: shown.add }),
         })),
       ),
     );
   } finally {
     shown.end();
-    await multiplier.close();
+    await backend.close();
   }
   await request.warn(results.flatMap((each) => nonFiniteWarning(kv.path, each)));
   return {
@@ -126,7 +126,7 @@ async function project(checkpoint: Checkpoint, kv: Checkpoint, request: ProjectR
     projector: describedProjector(projector),
     input: kv.path,
     output: request.output,
-    products: multiplier.name,
+    products: backend.name,
     bytes,
     tensors: results.map(({ teacher, branch, input, output, tensor, shape, dtype, nonFinite }) => ({
       teacher,
@@ -140,7 +140,7 @@ async function project(checkpoint: Checkpoint, kv: Checkpoint, request: ProjectR
 }
 
 /** Results are one file, whose name must not be that of another container. */
-function resultsPlace(name: string): OutputPlace {
+function resultsPlace(name: string): CheckpointPlace {
   const isThere = fs.statSync(name, { throwIfNoEntry: false })?.isDirectory() ?? false;
   if (isThere || /[\\/]$/.test(name)) throw isFolder(name);
   const { container } = outputPlace(name, undefined);

@@ -1,7 +1,7 @@
 import fs from 'node:fs';
 import { expect, it } from 'vitest';
 import { RULES } from '../../src/checkpoint/rules.js';
-import { CONVERSION_RULES } from '../../src/conversion/rules.js';
+import { CONVERSION_RULES } from '../../src/conversion/conversion-rules.js';
 import { inPackage } from '../fixtures.js';
 
 it.each([
@@ -19,7 +19,7 @@ it.each([
 
 it.each([
   [['src/checkpoint'], RULES],
-  [['src/conversion', 'src/cli'], CONVERSION_RULES],
+  [['src/conversion'], CONVERSION_RULES],
 ])('in %j each rule is checked in one place', (folders, rules) => {
   const sources = folders
     .flatMap((folder) =>

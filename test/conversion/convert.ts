@@ -6,11 +6,15 @@ import type { Checkpoint } from '../../src/checkpoint/checkpoint.js';
 import { openCheckpoint } from '../../src/checkpoint/open.js';
 import type { StoredTensor } from '../../src/checkpoint/stored-tensor.js';
 import { readTensor } from '../../src/checkpoint/view.js';
-import { type ConvertFlags, convertCheckpoint } from '../../src/cli/convert.js';
+import { progressDisplay, stepProgress } from '../../src/cli/progress.js';
+import { convert as convertJob } from '../../src/conversion/index.js';
+import type { ConversionJob } from '../../src/conversion/job.js';
+import type { ConversionResult } from '../../src/conversion/result.js';
 import { type Problem, UserError } from '../../src/errors.js';
-import type { ConvertResult } from '../../src/report/convert/convert-result.js';
 import { decode } from '../../src/tensor/decode.js';
 import { folderOf } from '../checkpoint/temp-folder.js';
+
+type ConvertFlags = Omit<ConversionJob, 'checkpoint' | 'out' | 'progress'>;
 
 export type Flags = Partial<ConvertFlags> & { readonly stateDict?: string };
 
@@ -45,11 +49,11 @@ const DEFAULTS: ConvertFlags = {
   context: undefined,
   check: true,
   force: false,
-  quiet: true,
+  display: progressDisplay({ quiet: true }),
   warn: async () => {},
 };
 
-export interface Conversion extends ConvertResult {
+export interface Conversion extends ConversionResult {
   readonly warnings: readonly Problem[];
 }
 
@@ -63,7 +67,9 @@ export async function convert(input: string, output: string, flags: Flags): Prom
   };
   const checkpoint = openCheckpoint(input, { stateDict });
   try {
-    const result = await convertCheckpoint(checkpoint, output, { ...DEFAULTS, ...asked, warn });
+    const progress = stepProgress({ quiet: true });
+    const job = { ...DEFAULTS, ...asked, checkpoint, out: output, progress, warn };
+    const result = await convertJob(job);
     return { ...result, warnings };
   } finally {
     checkpoint.close();

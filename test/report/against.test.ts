@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
+import type { Proof } from '../../src/conversion/execute/check.js';
 import type { Against } from '../../src/quicktest/sides.js';
 import { proofBlocks } from '../../src/report/convert/convert.js';
-import type { Proof } from '../../src/report/convert/convert-result.js';
 import { againstReport } from '../../src/report/quick-test/against.js';
 import { renderTable } from '../../src/report/render/table.js';
 

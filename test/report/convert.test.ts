@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest';
-import type { TableError } from '../../src/conversion/table-errors.js';
-import { convertReport } from '../../src/report/convert/convert.js';
+import type { TableError } from '../../src/conversion/execute/table-rows.js';
 import type {
+  ConversionResult,
   ConvertedSrte,
   ConvertedTable,
-  ConvertResult,
-} from '../../src/report/convert/convert-result.js';
+} from '../../src/conversion/result.js';
+import { convertReport } from '../../src/report/convert/convert.js';
 import { renderCsv } from '../../src/report/render/csv.js';
 import { renderMarkdown } from '../../src/report/render/markdown.js';
 import { renderTable } from '../../src/report/render/table.js';
@@ -54,7 +54,7 @@ const srte = (given: Partial<ConvertedSrte> = {}): ConvertedSrte => ({
   ...given,
 });
 
-const result = (given: Partial<ConvertResult> = {}): ConvertResult => ({
+const result = (given: Partial<ConversionResult> = {}): ConversionResult => ({
   schema: 'minimind/convert-checkpoint@1',
   dryRun: false,
   input: {
@@ -129,7 +129,7 @@ const result = (given: Partial<ConvertResult> = {}): ConvertResult => ({
   ...given,
 });
 
-const plan = (given: Partial<ConvertResult> = {}) =>
+const plan = (given: Partial<ConversionResult> = {}) =>
   result({
     dryRun: true,
     run: null,
@@ -138,9 +138,9 @@ const plan = (given: Partial<ConvertResult> = {}) =>
     ...given,
   });
 
-const printed = (of: ConvertResult, width = Number.POSITIVE_INFINITY) =>
+const printed = (of: ConversionResult, width = Number.POSITIVE_INFINITY) =>
   renderTable(convertReport(of, { flat: false }), { ...PLAIN, width });
-const csv = (of: ConvertResult) => renderCsv(convertReport(of, { flat: true }));
+const csv = (of: ConversionResult) => renderCsv(convertReport(of, { flat: true }));
 const lineOf = (text: string, start: string) =>
   text.split('\n').find((line) => line.trimStart().startsWith(start));
 
@@ -164,7 +164,7 @@ describe('what was done', () => {
     [{}, 'Something deserves a word.\n'],
     [{}, 'layers.{0–31}.srte.freqs     32  replaced by shared_srte'],
     [{}, 'model.srte_share_across_layers  false  true'],
-  ])('%# with its particulars', (given: Partial<ConvertResult>, text) => {
+  ])('%# with its particulars', (given: Partial<ConversionResult>, text) => {
     expect(printed(result(given))).toContain(text);
   });
 
@@ -191,7 +191,7 @@ describe('what was done', () => {
   });
 });
 
-function run(): NonNullable<ConvertResult['run']> {
+function run(): NonNullable<ConversionResult['run']> {
   const { run: done } = result();
   if (!done) throw new Error('nothing was done');
   return done;

@@ -1,9 +1,9 @@
 import * as Args from '@oclif/core/args';
 import * as Flags from '@oclif/core/flags';
+import type { Container } from '../../checkpoint/formats.js';
 import { BaseCommand } from '../../cli/base-command.js';
 import { isStdout } from '../../cli/output.js';
 import { progressDisplay } from '../../cli/progress.js';
-import type { Container } from '../../conversion/places.js';
 import { projectorConversionReport } from '../../report/kv-projector/kv-projector.js';
 
 const CONTAINERS = ['safetensors', 'pt'] as const satisfies Container[];

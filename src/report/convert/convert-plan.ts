@@ -1,8 +1,9 @@
 /** What would be done to each tensor. */
 import type { SrteForm, SrteLayout } from '../../architecture/srte-layout.js';
-import type { StepGroup, StepKind, TensorStep } from '../../conversion/plan-steps.js';
-import type { Extension } from '../../conversion/request.js';
-import type { TableError } from '../../conversion/table-errors.js';
+import type { TableError } from '../../conversion/execute/table-rows.js';
+import type { Extension } from '../../conversion/job.js';
+import type { StepGroup, StepKind, TensorStep } from '../../conversion/plan/plan.js';
+import type { ConvertedSrte, ConvertedTable } from '../../conversion/result.js';
 import { formatInteger, percentText } from '../../text/units.js';
 import { counted, nameText } from '../../text/words.js';
 import { MAX_ROWS } from '../inspect/inspect-text.js';
@@ -20,7 +21,6 @@ import {
   strong,
 } from '../kit/cells.js';
 import type { Block, Cell, TableBlock } from '../kit/report.js';
-import type { ConvertedSrte, ConvertedTable } from './convert-result.js';
 
 const STEPS = {
   factorised: 'factorised',

@@ -1,7 +1,9 @@
 /** What `minimind convert-checkpoint` prints. */
 
 import { FORMATS } from '../../checkpoint/formats.js';
-import type { Tie } from '../../conversion/request.js';
+import type { Proof } from '../../conversion/execute/check.js';
+import type { Tie } from '../../conversion/job.js';
+import type { ConversionResult } from '../../conversion/result.js';
 import { formatBytes, formatDuration, formatShare, percentText } from '../../text/units.js';
 import { shortened } from '../../text/words.js';
 import { configText } from '../inspect/checkpoint-summary.js';
@@ -20,13 +22,15 @@ import {
 import type { Block, Cell, Report, TableBlock, Tone } from '../kit/report.js';
 import { againstBlocks } from '../quick-test/against.js';
 import { errorsTable, planBlocks, srteBlocks, srteText, stepsTable } from './convert-plan.js';
-import type { ConvertResult, Proof } from './convert-result.js';
 
 /**
  * @param flat Whether the reader is a program, which gets one table: the tensors of a plan, or the errors of
  * what was done, by layer.
  */
-export function convertReport(result: ConvertResult, { flat }: { readonly flat: boolean }): Report {
+export function convertReport(
+  result: ConversionResult,
+  { flat }: { readonly flat: boolean },
+): Report {
   const { dryRun, srte, groups } = result;
   if (flat) return { blocks: [dryRun ? stepsTable(result.tensors) : errorsTable(srte)] };
   return {
@@ -47,7 +51,7 @@ export function convertReport(result: ConvertResult, { flat }: { readonly flat: 
   };
 }
 
-function verdict(result: ConvertResult): Block {
+function verdict(result: ConversionResult): Block {
   const { dryRun, output, run } = result;
   if (dryRun) return heading(`only a plan: nothing was written to ${output.path}`);
   const worst = worstError(result);
@@ -58,7 +62,7 @@ function verdict(result: ConvertResult): Block {
 }
 
 /** The largest relative change of what was made anew: of the SRTE, the embedding or the head. */
-function worstError({ srte, tie }: ConvertResult) {
+function worstError({ srte, tie }: ConversionResult) {
   const errors = [
     { what: 'an SRTE error', error: srte?.relativeError ?? null },
     ...(tie?.errors ?? []).map(({ name, relativeError }) => ({
@@ -70,11 +74,11 @@ function worstError({ srte, tie }: ConvertResult) {
 }
 
 /** Whether storing the tables made their error larger than was allowed. */
-export const exceedsBound = ({ srte }: Pick<ConvertResult, 'srte'>): boolean =>
+export const exceedsBound = ({ srte }: Pick<ConversionResult, 'srte'>): boolean =>
   srte?.maxError != null && srte.relativeError !== null && srte.relativeError > srte.maxError;
 
 /** What the embedding and the head lose by becoming one tensor. */
-function tieBlocks({ tie }: ConvertResult): Block[] {
+function tieBlocks({ tie }: ConversionResult): Block[] {
   if (tie === null || tie.errors.length === 0) return [];
   return [
     heading(`Embedding and head, tied with the values of ${TIE_VALUES[tie.values]}`),
@@ -102,12 +106,12 @@ const TIE_VALUES = {
   mean: 'their mean',
 } as const satisfies Record<Tie, string>;
 
-function sourceText({ input: { path, format, config } }: ConvertResult): string {
+function sourceText({ input: { path, format, config } }: ConversionResult): string {
   const by = config === null ? 'by its names alone' : configText(config);
   return `From ${path} (${FORMATS[format].title}); ${by}.`;
 }
 
-function totalsTable({ input, output, srte }: ConvertResult): TableBlock {
+function totalsTable({ input, output, srte }: ConversionResult): TableBlock {
   const row = (label: Cell, before: number, after: number, cell: (value: number) => Cell) => [
     label,
     cell(before),
@@ -147,7 +151,7 @@ function savedCells(before: number, after: number, cell: (value: number) => Cell
   ];
 }
 
-function filesBlocks({ dryRun, output: { files } }: ConvertResult): Block[] {
+function filesBlocks({ dryRun, output: { files } }: ConversionResult): Block[] {
   const isResumed = files.some(({ resumed }) => resumed);
   return [
     heading(dryRun ? 'Files to be written' : 'Files'),
@@ -167,7 +171,7 @@ function filesBlocks({ dryRun, output: { files } }: ConvertResult): Block[] {
   ];
 }
 
-function changesBlocks({ configChanges }: ConvertResult): Block[] {
+function changesBlocks({ configChanges }: ConversionResult): Block[] {
   if (configChanges.length === 0) return [];
   return [
     heading('Config'),
@@ -187,7 +191,7 @@ const settingCell = (value: unknown): Cell => ({
   text: value === null ? '–' : shortened(JSON.stringify(value)),
 });
 
-function leftOutBlocks({ leftOut }: ConvertResult): Block[] {
+function leftOutBlocks({ leftOut }: ConversionResult): Block[] {
   if (leftOut.length === 0) return [];
   return [
     heading('Left out'),
@@ -203,7 +207,7 @@ function leftOutBlocks({ leftOut }: ConvertResult): Block[] {
   ];
 }
 
-function costBlocks({ memory, run, srte }: ConvertResult): Block[] {
+function costBlocks({ memory, run, srte }: ConversionResult): Block[] {
   const { limitBytes, predictedPeakBytes, peakBytes } = memory;
   const allowed = `${formatBytes(limitBytes)} are allowed`;
   const predicted = formatBytes(predictedPeakBytes);

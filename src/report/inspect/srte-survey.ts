@@ -1,6 +1,5 @@
 /** What `minimind inspect --srte` prints. */
-import type { SrteOption } from '../../conversion/srte-options.js';
-import type { SrteSurvey, TableSurvey } from '../../conversion/srte-survey.js';
+import type { SrteOption, SrteSurvey, TableSurvey } from '../../conversion/srte/srte-survey.js';
 import { formatBytes, formatInteger, formatShare, percentText } from '../../text/units.js';
 import { shortened } from '../../text/words.js';
 import {

@@ -1,0 +1,292 @@
+/** Metadata, config and copied files (tokenizer, chat template, generation config) that accompany the tensors of an output. */
+
+import fs from 'node:fs';
+import path from 'node:path';
+import type { Setting } from '../../architecture/family.js';
+import type { Checkpoint } from '../../checkpoint/checkpoint.js';
+import { isIndexName, isWeightsName } from '../../checkpoint/formats.js';
+import { isKind } from '../../checkpoint/torch/pickle/pickle-machine.js';
+import type { Dict, Value } from '../../checkpoint/torch/pickle/values.js';
+import type { Writable, WritableDict } from '../../checkpoint/torch/pickle/write-opcodes.js';
+import { listed } from '../../checkpoint/wording.js';
+import { splitDotted } from '../../config/path.js';
+import { UserError } from '../../errors.js';
+import type { ConfigFormat } from '../../files/config-names.js';
+import {
+  CONFIG_FILES,
+  CONFIG_NAMES,
+  configIn,
+  isSidecarName,
+  ownConfigName,
+} from '../../files/config-names.js';
+import { isSameFile } from '../../files/names.js';
+import { findOutputPlace } from '../../files/output-place.js';
+import { readFileAtMost } from '../../files/read-file.js';
+import { isRecord } from '../../text/values.js';
+import type { CheckpointPlace } from '../job.js';
+import type { ConversionInput, ConversionPlan } from '../plan/plan.js';
+import type { AccompanyingData, OutputFile, Shard, ValuesOf } from './output-files.js';
+import { DEFAULT_SHARD_BYTES, safetensorsFiles, shardsOf, torchFile } from './output-files.js';
+
+export interface Sidecar {
+  readonly name: string;
+  readonly path: string;
+  readonly bytes: number;
+  /** When it was last changed, in milliseconds since 1970. */
+  readonly changedAt: number;
+}
+
+/** The largest tokenizers have 35 MB. */
+const MOST_BYTES = 100e6;
+
+/** The sidecars in the folder of a checkpoint, by name. Links are followed, as in the hub's cache. */
+export function sidecarsOf(checkpoint: Pick<Checkpoint, 'path' | 'files'>): Sidecar[] {
+  const folder = folderOf(checkpoint);
+  return namesIn(folder)
+    .filter(isSidecarName)
+    .flatMap((name): Sidecar[] => {
+      const file = path.join(folder, name);
+      const stat = fs.statSync(file, { throwIfNoEntry: false });
+      if (!stat?.isFile()) return [];
+      return [{ name, path: file, bytes: stat.size, changedAt: stat.mtimeMs }];
+    });
+}
+
+/** The output's copies. @throws UserError, when they are written, for one that is too large or has changed. */
+const copiesOf = (sidecars: readonly Sidecar[]): OutputFile[] =>
+  sidecars.map(({ name, path: file, bytes }) => ({
+    name,
+    bytes,
+    tensors: [],
+    fill: async (sink) => {
+      const content = await readFileAtMost(file, { most: MOST_BYTES, isFound: true });
+      if (content?.length !== bytes) {
+        const why =
+          content === undefined ? 'is larger than 100 MB' : 'was changed while it was read';
+        throw new UserError('refused-file', `${file} ${why}`, {
+          suggestion: 'move it out of the folder, and copy it to the output by hand',
+        });
+      }
+      await sink.write(content);
+    },
+  }));
+
+/** Notes on files next to the input that the output does not have. */
+export function sidecarNotes(
+  checkpoint: Pick<Checkpoint, 'path' | 'files'>,
+  kind: 'file' | 'folder',
+): string[] {
+  const sidecars = sidecarsOf(checkpoint).map(({ name }) => name);
+  if (kind === 'file') {
+    return sidecars.length > 0
+      ? [`Not copied, because OUT is a file: ${listed(sidecars)}; name a folder to have them in it`]
+      : [];
+  }
+  if (!isFolderInput(checkpoint)) return [];
+  const others = namesIn(folderOf(checkpoint)).filter(
+    (name) =>
+      !name.startsWith('.') &&
+      !isWeightsName(name) &&
+      !isIndexName(name) &&
+      !CONFIG_NAMES.includes(name) &&
+      !sidecars.includes(name),
+  );
+  return others.length > 0 ? [`Not copied from the folder of the input: ${listed(others)}`] : [];
+}
+
+/** @throws UserError when a folder that would be replaced holds sidecars that the new one would lack. */
+export function refuseLostSidecars(out: string, written: readonly Sidecar[]): void {
+  const kept = new Set(written.map(({ name }) => name));
+  const lost = namesIn(out).filter((name) => isSidecarName(name) && !kept.has(name));
+  if (lost.length === 0) return;
+  throw new UserError(
+    'usage',
+    `${out} is not replaced: it holds ${lost.join(', ')}, which the new folder would not have`,
+    {
+      suggestion: 'move them away, put them beside the input, or choose another name',
+    },
+  );
+}
+
+const isFolderInput = ({ path: input }: Pick<Checkpoint, 'path'>): boolean =>
+  fs.statSync(input, { throwIfNoEntry: false })?.isDirectory() ?? false;
+
+const folderOf = ({ path: input, files }: Pick<Checkpoint, 'path' | 'files'>): string =>
+  isFolderInput({ path: input }) ? input : path.dirname(files[0]?.path ?? input);
+
+/** Names in a folder, sorted; none where it cannot be read. */
+function namesIn(folder: string): string[] {
+  try {
+    return fs.readdirSync(folder).sort();
+  } catch {
+    return [];
+  }
+}
+
+/**
+ * The config of a checkpoint with some values changed, all others as they were saved: the whole numbers
+ * and the floats among them. Undefined when it holds none that is a dict.
+ */
+function configWith({ content }: Checkpoint, settings: readonly Setting[]): Writable | undefined {
+  const config = content.get('config');
+  if (config === undefined || !isKind(config, 'dict')) return undefined;
+  return settings.reduce<Value>(
+    (whole, { path, value }) => withValue(whole, splitDotted(path), value),
+    config,
+  );
+}
+
+function withValue(at: Value, [key, ...rest]: readonly string[], value: unknown): Value {
+  // Plain values are written as they are read.
+  if (key === undefined) return writableOf(value) as Value;
+  const dict: Dict = isKind(at, 'dict') ? at : { kind: 'dict', type: 'dict', entries: new Map() };
+  const inner = withValue(dict.entries.get(key) ?? null, rest, value);
+  return { ...dict, entries: new Map(dict.entries).set(key, inner) };
+}
+
+/** Plain data as what Python would have read from the same YAML. */
+function writableOf(data: unknown): Writable {
+  if (data === null || data === undefined) return null;
+  if (typeof data === 'number') {
+    return Number.isSafeInteger(data) && !Object.is(data, -0)
+      ? data
+      : { kind: 'float', value: data };
+  }
+  if (typeof data === 'string' || typeof data === 'boolean' || typeof data === 'bigint')
+    return data;
+  if (Array.isArray(data)) return { kind: 'list', items: data.map(writableOf) };
+  const entries = isRecord(data) ? Object.entries(data) : [];
+  const dict: WritableDict = {
+    kind: 'dict',
+    type: 'dict',
+    entries: new Map(entries.map(([key, value]) => [key, writableOf(value)] as const)),
+  };
+  return dict;
+}
+
+/** Training steps, as the file says. */
+function stepOf({ content, metadata }: Checkpoint): number | bigint | null {
+  const step = content.get('step') ?? metadata.get('step');
+  if (typeof step === 'number' || typeof step === 'bigint') return step;
+  return typeof step === 'string' && /^\d{1,15}$/.test(step) ? Number(step) : null;
+}
+
+export const configFormatOf = ({ config }: ConversionPlan): ConfigFormat =>
+  config?.written.format ?? 'yaml';
+
+/**
+ * The files of an output, once it is known how their values come about.
+ * @param configName Name of the config beside the output.
+ * @throws UserError when the container cannot hold what is asked for.
+ */
+export function outputFilesOf(
+  { job, place }: ConversionInput,
+  plan: ConversionPlan,
+  configName: string,
+): (valuesOf: ValuesOf) => readonly OutputFile[] {
+  const { checkpoint, target, set = [], 'shard-size': shardBytes } = job;
+  const isNew = target !== undefined || set.length > 0;
+  const accompanying = { ...accompanyingData(checkpoint, plan, isNew), configName };
+  if (place.container === 'pt' && shardBytes !== undefined) {
+    throw new UserError('usage', 'a PyTorch file has no shards', {
+      suggestion: 'leave --shard-size out, or write safetensors into a folder',
+    });
+  }
+  const name = path.basename(fileOf(place));
+  const shards = shardsIn(place, plan, shardBytes, name);
+  if (place.kind === 'file' && shards.length > 1) {
+    throw new UserError(
+      'usage',
+      `${place.path} is one file, and there are ${shards.length} shards`,
+      { suggestion: 'name a folder for them: a name without an ending' },
+    );
+  }
+  return (valuesOf) =>
+    place.container === 'pt'
+      ? [torchFile(name, plan, accompanying, valuesOf)]
+      : [
+          ...safetensorsFiles(plan, shards, accompanying, valuesOf),
+          ...(place.kind === 'folder' ? copiesOf(sidecarsOf(checkpoint)) : []),
+        ];
+}
+
+/** @param name Name of the only file, where the output is not a folder. */
+function shardsIn(
+  { kind }: CheckpointPlace,
+  { tensors }: ConversionPlan,
+  shardBytes: number | bigint | undefined,
+  name: string,
+): Shard[] {
+  const most = kind === 'file' ? Number.POSITIVE_INFINITY : DEFAULT_SHARD_BYTES;
+  const shards = shardsOf(tensors, Number(shardBytes ?? most));
+  const [only, ...others] = shards;
+  if (kind === 'folder' || only === undefined || others.length > 0) return shards;
+  return [{ ...only, file: name }];
+}
+
+/** The path of an output, where it is a link to it. */
+const fileOf = ({ path: target, kind }: CheckpointPlace): string =>
+  findOutputPlace(target, kind).file;
+
+/**
+ * Name of the config beside an output: `config.yaml` or, in the form of Hugging Face, `config.json`, unless
+ * another model's config has that name, or another would be taken for the output's. Even by force no config is
+ * replaced that the conversion reads.
+ * @throws UserError when there is no name left for it.
+ */
+export function configNameFor(
+  { source, place, job: { force, target, config } }: ConversionInput,
+  plan: ConversionPlan,
+): string {
+  const format = configFormatOf(plan);
+  const usual = CONFIG_FILES[format];
+  if (place.kind === 'folder' || place.container === 'pt') return usual;
+  const output = fileOf(place);
+  const folder = path.dirname(output);
+  const read = [target, config, source?.origin === 'inside' ? undefined : source?.file];
+  const isRead = (name: string) =>
+    read.some((file) => file !== undefined && isSameFile(file, path.join(folder, name)));
+  // Beside an output that is not there yet it is another model's.
+  const mayReplace = force && fs.existsSync(output);
+  const isUsable = (name: string) =>
+    !fs.existsSync(path.join(folder, name)) || (mayReplace && !isRead(name));
+  const others = configIn(folder);
+  const isHidden = others !== undefined && path.basename(others) !== usual && format === 'json';
+  const own = ownConfigName(output, format);
+  const name = [...(isHidden ? [] : [usual]), own].find(isUsable) ?? own;
+  if (!isRead(name)) return name;
+  throw new UserError('usage', `${path.join(folder, name)} is read, and would be replaced`, {
+    suggestion: 'choose an output in another folder: its config is written beside it',
+  });
+}
+
+/** @param isNew Whether the config is not the input's, but for the values that the conversion changes. */
+function accompanyingData(
+  checkpoint: Checkpoint,
+  { config, keepsConfig }: ConversionPlan,
+  isNew: boolean,
+): Omit<AccompanyingData, 'configName'> {
+  const metadata = new Map(
+    [...checkpoint.metadata].filter(([key]) => !checkpoint.aliases.has(key) && key !== 'step'),
+  );
+  // A config that came with the checkpoint keeps its whole numbers and floats apart.
+  const kept =
+    isNew || !config?.isInside || config.written.format === 'json'
+      ? undefined
+      : configWith(checkpoint, config.settings);
+  return {
+    step: stepOf(checkpoint),
+    metadata,
+    config: config
+      ? { text: config.written.text, value: kept ?? writableOf(config.written.value) }
+      : keepsConfig
+        ? unreadConfig(checkpoint)
+        : null,
+  };
+}
+
+/** A config that cannot be read here stays in a PyTorch file as it was, while it is true. */
+function unreadConfig({ content }: Checkpoint): AccompanyingData['config'] {
+  const value = content.get('config');
+  return value === undefined ? null : { text: null, value };
+}

@@ -1,0 +1,335 @@
+/** Follows a plan: makes the tables, writes the files and puts the output in its place. */
+import { createHash } from 'node:crypto';
+import fs from 'node:fs';
+import path from 'node:path';
+import { ByteFile } from '../../checkpoint/byte-file.js';
+import type { Checkpoint } from '../../checkpoint/checkpoint.js';
+import { openCheckpoint } from '../../checkpoint/open.js';
+import { escapeText } from '../../config/quote.js';
+import { UserError } from '../../errors.js';
+import { CONFIG_FILES, INDEX_FILE } from '../../files/config-names.js';
+import { refuseFullDisk } from '../../files/disk-space.js';
+import { checkReplaceable, findOutputPlace } from '../../files/output-place.js';
+import { explained } from '../../files/refusals.js';
+import { Staging } from '../../files/staging.js';
+import { TemporaryFolder } from '../../files/temporary.js';
+import { writeWhole } from '../../files/write-whole.js';
+import type { ConversionJob } from '../job.js';
+import type { ConversionInput, ConversionPlan, PlannedTensor } from '../plan/plan.js';
+import { isRankOpen, planConversion } from '../plan/plan-conversion.js';
+import type { Resources } from '../resources.js';
+import { findSrteTables } from '../srte/srte-tables.js';
+import {
+  configFormatOf,
+  configNameFor,
+  outputFilesOf,
+  refuseLostSidecars,
+  sidecarNotes,
+  sidecarsOf,
+} from './accompanying-files.js';
+import {
+  checkOutput,
+  type MeasuredTable,
+  measureTables,
+  measureTie,
+  type TensorError,
+  WrongOutput,
+} from './check.js';
+import { type MadeTable, makeTables, type Scratch } from './make-tables.js';
+import type { OutputFile, ValuesOf } from './output-files.js';
+import { valuesOf } from './tensor-values.js';
+
+/** The output of a conversion, as it is or, of a preview, would be. */
+export interface ConversionOutput {
+  /** With the rank that was found. */
+  readonly plan: ConversionPlan;
+  readonly files: readonly (Omit<OutputFile, 'fill'> & {
+    /** Whether an earlier run has written it. */
+    readonly resumed?: boolean;
+  })[];
+  /** Null for a preview. */
+  readonly tables: readonly MeasuredTable[] | null;
+  /** Errors of a tied tensor; empty when nothing is tied, null for a preview. */
+  readonly tie: readonly TensorError[] | null;
+}
+
+/**
+ * Everything that can be known without writing the output. A rank that is given by its error is found, for
+ * which the tables are read.
+ * @throws UserError as `execute` does, but not for an output that cannot be replaced.
+ */
+export async function preview(
+  input: ConversionInput,
+  first: ConversionPlan,
+  resources: Resources,
+): Promise<ConversionOutput> {
+  const plan = isRankOpen(input)
+    ? await planConversion(input, await findRank(input, first, resources))
+    : first;
+  const files = await expectedFiles(input, plan);
+  const notes = [...plan.notes, ...notesOnFiles(input), ...reasonsNotToWrite(input)];
+  return { plan: { ...plan, notes }, files, tables: null, tie: null };
+}
+
+async function findRank(
+  input: ConversionInput,
+  plan: ConversionPlan,
+  resources: Resources,
+): Promise<number | undefined> {
+  const scratch = temporaryScratch();
+  try {
+    const [made] = await makeTables(input, plan.srte, resources, scratch);
+    return made?.rank ?? undefined;
+  } finally {
+    scratch.close();
+  }
+}
+
+/** @throws UserError when their place cannot be written to, or their format cannot hold the tensors. */
+const expectedFiles = (
+  input: ConversionInput,
+  plan: ConversionPlan,
+): Promise<readonly OutputFile[]> =>
+  explained(input.place.path, () =>
+    outputFilesOf(input, plan, configNameFor(input, plan))(noValues),
+  );
+
+const noValues: ValuesOf = () => {
+  throw new Error('a preview writes nothing');
+};
+
+const notesOnFiles = ({ job, place }: ConversionInput): string[] =>
+  sidecarNotes(job.checkpoint, place.kind);
+
+/** Why a real run would be refused. */
+function reasonsNotToWrite(input: ConversionInput): string[] {
+  const { job, place } = input;
+  try {
+    checkReplaceable(findOutputPlace(place.path, place.kind), job.force);
+    refuseLost(input);
+    return [];
+  } catch (error) {
+    if (!(error instanceof UserError)) return [];
+    return [`As it is, the output could not be written: ${error.message}`];
+  }
+}
+
+function refuseLost({ job, place }: ConversionInput): void {
+  if (place.kind === 'folder' && job.force) {
+    refuseLostSidecars(place.path, sidecarsOf(job.checkpoint));
+  }
+}
+
+/**
+ * Converts, and puts the output in its place.
+ * @param first The plan, of rank 1 while the rank is yet to be found.
+ * @throws UserError when reading or writing fails, a value does not fit its type, the input has changed
+ * meanwhile, or what was written is not what should have been.
+ */
+export async function execute(
+  input: ConversionInput,
+  first: ConversionPlan,
+  resources: Resources,
+): Promise<ConversionOutput> {
+  const { job, place } = input;
+  // All faults of the plan are reported before anything is made.
+  const expected = await expectedFiles(input, first);
+  // An output that is resumed takes its space already.
+  if (!job.resume) refuseFullDisk(place.path, expected);
+  refuseLost(input);
+  const staging = await openStaging(input, first);
+  const scratch = scratchAt((name) => staging.spool(name));
+  const stopped = () => {
+    if (staging.isWorthKeeping) job.progress.stopped(resumeHint(job));
+  };
+  process.once('exit', stopped);
+  try {
+    // An output that an earlier run has put in its place only needs to be measured.
+    const made = staging.isInPlace ? [] : await makeTables(input, first.srte, resources, scratch);
+    const plan = isRankOpen(input)
+      ? await planConversion(input, made[0]?.rank ?? rankIn(place.path))
+      : first;
+    const output = await writeOutput(input, plan, made, staging, resources);
+    scratch.close();
+    await staging.commit();
+    return { ...output, plan: { ...plan, notes: [...plan.notes, ...notesOnFiles(input)] } };
+  } catch (error) {
+    scratch.close();
+    throw await abandoned(error, staging, job);
+  } finally {
+    process.removeListener('exit', stopped);
+  }
+}
+
+const resumeHint = ({ out }: ConversionJob) =>
+  `go on with --resume: what is finished of ${escapeText(out)} is kept`;
+
+/** The rank of the pair in a finished output. */
+function rankIn(file: string): number {
+  const output = openCheckpoint(file);
+  try {
+    return findSrteTables(output).rank ?? 0;
+  } finally {
+    output.close();
+  }
+}
+
+/** Writes every file that an earlier run has not finished, and checks the output. */
+async function writeOutput(
+  input: ConversionInput,
+  plan: ConversionPlan,
+  made: readonly (MadeTable | undefined)[],
+  staging: Staging,
+  resources: Resources,
+): Promise<ConversionOutput> {
+  const { checkpoint, saturate, check, progress } = input.job;
+  const usual = CONFIG_FILES[configFormatOf(plan)];
+  const configName = staging.isFinished(usual) ? usual : configNameFor(input, plan);
+  const values = (tensor: PlannedTensor) => valuesOf(tensor, { checkpoint, made, plan, saturate });
+  let tell: (bytes: number) => void = () => {};
+  const files = outputFilesOf(
+    input,
+    plan,
+    configName,
+  )(async function* (tensor) {
+    for await (const chunk of values(tensor)) {
+      yield chunk;
+      tell(chunk.length);
+    }
+  });
+  const written = [];
+  tell = progress.step(
+    'writing',
+    files.reduce((sum, { name, bytes }) => sum + (staging.isFinished(name) ? 0 : bytes), 0),
+  );
+  for (const { fill, ...file } of files) {
+    const resumed = staging.isFinished(file.name);
+    if (!resumed) await staging.write(file.name, fill);
+    written.push({ ...file, resumed });
+  }
+  refuseChanged(checkpoint.files);
+  const output = openCheckpoint(outputPath(staging, files));
+  try {
+    const tables = await measureTables(input, plan.srte, made, output, resources);
+    if (check && !staging.isInPlace) {
+      const bytes = plan.tensors.reduce((sum, tensor) => sum + tensor.bytes, 0);
+      await checkOutput(plan, output, values, progress.step('checking', bytes));
+    }
+    const tie = plan.tie ? await measureTie(plan.tie, checkpoint, output, progress.step) : [];
+    return { plan, files: written, tables, tie };
+  } finally {
+    output.close();
+  }
+}
+
+/** The one file with tensors, or the index of several. */
+function outputPath(staging: Staging, files: readonly OutputFile[]): string {
+  const main = files.find(({ name }) => name === INDEX_FILE) ?? files[0];
+  return staging.finished(main?.name ?? '');
+}
+
+/** @throws UserError when a file is no longer what it was when it was opened. */
+function refuseChanged(files: Checkpoint['files']): void {
+  const changed = files.find((file) => file.hasChanged());
+  if (changed === undefined) return;
+  throw new UserError('refused-file', `${changed.path} was changed while it was read`, {
+    suggestion: 'wait until whatever writes it has finished, and convert again',
+  });
+}
+
+/** Keeps what is done where it is worth it, and says so. A fault that would only occur again keeps nothing. */
+async function abandoned(error: unknown, staging: Staging, job: ConversionJob): Promise<unknown> {
+  const isLost =
+    error instanceof WrongOutput || (error instanceof UserError && error.code === 'refused-file');
+  if (isLost) {
+    await staging.discard();
+    return error;
+  }
+  const left = await staging.abandon();
+  if (left === 'removed' || !(error instanceof UserError)) return error;
+  return new UserError(error.code, error.message, {
+    problems: error.problems,
+    suggestion: `${error.suggestion ? `${error.suggestion}, then ` : ''}${resumeHint(job)}`,
+    cause: error,
+  });
+}
+
+async function openStaging(input: ConversionInput, first: ConversionPlan): Promise<Staging> {
+  const { job, place } = input;
+  const { force, resume } = job;
+  const identity = identityOf(input, first);
+  return Staging.open(place.path, { kind: place.kind, force, resume, identity });
+}
+
+/** The parts of a job that its output depends on, besides the files. */
+const IDENTITY = [
+  'to',
+  'target',
+  'merge',
+  'rank',
+  'max-error',
+  'max-positions',
+  'extend',
+  'tie',
+  'dtype',
+  'saturate',
+  'dialect',
+  'heads',
+  'container',
+  'shard-size',
+  'config',
+  'no-config',
+  'set',
+  'seed',
+] as const satisfies readonly (keyof ConversionJob)[];
+
+/** Changes when the result would: with the input's files, and with what is asked for. */
+function identityOf({ job, place, source }: ConversionInput, first: ConversionPlan): string {
+  const asked = IDENTITY.map((key) => job[key]);
+  const target = job.target === undefined ? undefined : first.config?.written.value;
+  const inputs = job.checkpoint.files.map((file) => [
+    path.resolve(file.path),
+    file.size,
+    file.changedAt,
+  ]);
+  const sidecars = place.kind === 'folder' ? sidecarsOf(job.checkpoint) : [];
+  const text = JSON.stringify(
+    [inputs, sidecars, place, asked, target, source?.written.value],
+    (_, value) => (typeof value === 'bigint' ? Number(value) : value),
+  );
+  return createHash('sha256').update(text).digest('hex');
+}
+
+interface ClosableScratch extends Scratch {
+  close(): void;
+}
+
+/** @param pathOf Where a file is, by its name. */
+function scratchAt(pathOf: (name: string) => string): ClosableScratch {
+  const opened = new Map<string, ByteFile>();
+  return {
+    has: (name) => fs.existsSync(pathOf(name)),
+    write: (name, fill) => writeWhole(pathOf(name), true, fill),
+    open(name) {
+      const file = opened.get(name) ?? ByteFile.open(pathOf(name));
+      opened.set(name, file);
+      return file;
+    },
+    close() {
+      for (const file of opened.values()) file.close();
+    },
+  };
+}
+
+/** In a folder of its own, for this user alone, that is removed with `close` or at the end of the process. */
+function temporaryScratch(): ClosableScratch {
+  const folder = new TemporaryFolder();
+  const scratch = scratchAt((name) => path.join(folder.path, name));
+  return {
+    ...scratch,
+    close() {
+      scratch.close();
+      folder.remove();
+    },
+  };
+}

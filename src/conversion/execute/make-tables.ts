@@ -1,0 +1,434 @@
+/** The tables of an output whose values have to be worked out: means, products and low-rank pairs. */
+
+import { setImmediate as breathe } from 'node:timers/promises';
+import type { ByteFile } from '../../checkpoint/byte-file.js';
+import type { StoredTensor } from '../../checkpoint/stored-tensor.js';
+import { UserError } from '../../errors.js';
+import type { ByteSink } from '../../files/file-sink.js';
+import {
+  addComparison,
+  emptyComparison,
+  meanOfRows,
+  squaredNorm,
+} from '../../linalg/comparison.js';
+import type { LowRank, RowSource } from '../../linalg/low-rank.js';
+import { lowRank } from '../../linalg/low-rank.js';
+import type { MatrixProducts } from '../../linalg/product.js';
+import { decode } from '../../tensor/decode.js';
+import type { Shape, StoredDtype } from '../../tensor/dtype.js';
+import { STORED_DTYPES } from '../../tensor/dtype.js';
+import type { EncodableDtype } from '../../tensor/encode.js';
+import { encode, isEncodable } from '../../tensor/encode.js';
+import type { ConversionJob } from '../job.js';
+import type { ConversionInput } from '../plan/plan.js';
+import type { Resources } from '../resources.js';
+import type { PlannedTable, SrtePlan } from '../srte/srte-plan.js';
+import { rowsMade } from '../srte/srte-plan.js';
+import type { SrtePart } from '../srte/srte-tables.js';
+import type { TableError, TableRows } from './table-rows.js';
+import {
+  NonFiniteValues,
+  rowsTogether,
+  sincosRows,
+  storedRows,
+  TableComparison,
+} from './table-rows.js';
+import type { TableParts } from './tensor-values.js';
+import { overflowError, tensorIn } from './tensor-values.js';
+
+/** Files beside the output that are kept until it is whole. */
+export interface Scratch {
+  has(name: string): boolean;
+  /** Writes a file, whole or not at all. */
+  write(name: string, fill: (sink: ByteSink) => Promise<void>): Promise<void>;
+  /** The file stays open until the scratch is closed. */
+  open(name: string): ByteFile;
+}
+
+/** A table that was worked out. */
+export interface MadeTable {
+  readonly parts: TableParts;
+  /** Null for a full table. */
+  readonly rank: number | null;
+  /** Share of the squared norm of the table that a pair keeps; null for a full table, or for zeros. */
+  readonly energy: number | null;
+  /** Errors of a full table; a pair's are measured when it has been written. Null when they are yet to be. */
+  readonly errors: readonly TableError[] | null;
+}
+
+/**
+ * Works out the tables of a plan that have to be, or takes them from the scratch where an earlier run has left
+ * them. Undefined for tables that are stored already.
+ * @throws UserError when values of the tables are not finite, or do not fit the dtype; when reading or
+ * writing fails.
+ */
+export async function makeTables(
+  input: ConversionInput,
+  plan: SrtePlan | null,
+  resources: Resources,
+  scratch: Scratch,
+): Promise<(MadeTable | undefined)[]> {
+  const made: (MadeTable | undefined)[] = [];
+  for (const table of plan?.tables ?? []) {
+    if (!plan || !table.isMade) {
+      made.push(undefined);
+      continue;
+    }
+    const rows = Math.min(plan.target.positions, plan.source.positions);
+    const bytes = rows * plan.source.hidden * table.sources.length;
+    const onBytes = input.job.progress.step(`merging ${table.name}`, bytes);
+    const making = new Making(input, plan, table, resources, scratch, onBytes);
+    made.push(await (table.form === 'low-rank' ? making.pair() : making.full()));
+  }
+  return made;
+}
+
+class Making {
+  readonly #table: PlannedTable;
+  readonly #dtype: EncodableDtype;
+  /** The input as the user wrote it, for messages. */
+  readonly #file: string;
+  readonly #job: ConversionJob;
+  readonly #products: MatrixProducts;
+  readonly #blockRows: number;
+  readonly #scratch: Scratch;
+  /** Called with the bytes of tables that have been read. */
+  readonly #onBytes: (bytes: number) => void;
+  /** Instead of the planned rank: the largest relative error of the tables that the pair replaces. */
+  readonly #maxError: number | undefined;
+  readonly #rows: number;
+  readonly #columns: number;
+  /** The tables that the values come from, then those that are only compared. */
+  readonly #sources: readonly TableRows[];
+  readonly #names: readonly string[];
+  readonly #numbers: readonly number[];
+  /** Tables of `#sources` that the values come from. */
+  readonly #merged: number;
+
+  constructor(
+    { job, srte }: ConversionInput,
+    plan: SrtePlan,
+    table: PlannedTable,
+    { backend, blockRows }: Resources,
+    scratch: Scratch,
+    onBytes: (bytes: number) => void,
+  ) {
+    if (!isEncodable(table.dtype)) throw new Error(`${table.name} cannot be ${table.dtype}`);
+    this.#table = table;
+    this.#dtype = table.dtype;
+    this.#file = job.checkpoint.path;
+    this.#job = job;
+    this.#products = backend.products;
+    this.#blockRows = blockRows;
+    this.#scratch = scratch;
+    this.#onBytes = onBytes;
+    this.#maxError = job.rank === undefined ? job['max-error'] : undefined;
+    this.#rows = rowsMade(plan);
+    this.#columns = plan.source.hidden;
+    const isCompared = table.form === 'low-rank' && this.#maxError !== undefined;
+    const compared = isCompared ? table.replaces.filter((n) => !table.sources.includes(n)) : [];
+    this.#numbers = [...table.sources, ...compared];
+    this.#merged = Math.max(1, table.sources.length);
+    const { timesTransposed } = this.#products;
+    const tables = this.#numbers.flatMap((index) => srte?.tables?.tables[index] ?? []);
+    this.#names = tables.map(({ name }) => name);
+    this.#sources =
+      tables.length > 0
+        ? tables.map((each) => storedRows(each, timesTransposed))
+        : [sincosRows(this.#rows, this.#columns)];
+  }
+
+  /** The mean of the sources, or the only one, as a full table; compared with each of them on the way. */
+  async full(): Promise<MadeTable> {
+    const shape = [1, this.#rows, this.#columns];
+    const comparisons = this.#sources.map(() => new TableComparison());
+    const saved = await this.#once('freqs', async (sink) => {
+      const encoder = this.#encoder(`${this.#table.name}.freqs`, this.#columns);
+      for await (const { rows, values } of this.#means()) {
+        const { bytes, written } = encoder(rows);
+        const squares = squaredNorm(written);
+        for (const [index, had] of values.entries()) {
+          comparisons[index]?.add(had, written, squares);
+        }
+        await sink.write(bytes);
+      }
+    });
+    const errors = comparisons.map((each, index) => ({
+      layers: [this.#numbers[index] ?? 0],
+      name: this.#names[index] ?? '',
+      ...each.result(),
+    }));
+    const parts = new Map([['freqs', this.#part('freqs', this.#dtype, shape)] as const]);
+    // What an earlier run made was not compared in this one.
+    return { parts, rank: null, energy: null, errors: saved === 'made' ? errors : null };
+  }
+
+  /** The best pair of the wanted rank for the mean of the sources. */
+  async pair(): Promise<MadeTable> {
+    const notes = await this.#pairNotes();
+    const { rank, energy } = notes;
+    const parts = new Map<SrtePart, StoredTensor>([
+      ['lowrank', this.#part('lowrank', this.#dtype, [1, this.#rows, rank])],
+      ['proj.weight', this.#part('proj.weight', this.#dtype, [this.#columns, rank])],
+    ]);
+    return { parts, rank, energy, errors: null };
+  }
+
+  /** Rank and energy of the pair, once both parts are written. */
+  async #pairNotes(): Promise<{ readonly rank: number; readonly energy: number | null }> {
+    if (!this.#scratch.has(this.#nameOf('json'))) {
+      const table = await this.#tableToFactorise();
+      const pair = await this.#factorised(table, await this.#allowedLoss());
+      await this.#writePair(pair, table);
+      const kept = squaredNorm(pair.singularValues);
+      const energy = pair.squaredNorm === 0 ? null : Math.min(1, kept / pair.squaredNorm);
+      const text = JSON.stringify({ rank: pair.rank, energy });
+      await this.#scratch.write(this.#nameOf('json'), (sink) => sink.write(Buffer.from(text)));
+    }
+    return this.#json('json');
+  }
+
+  /**
+   * The mean of the sources, or a product, written down: in float32, unless the output is in float64. A
+   * single table has to be read once in any case, to see that its values are finite.
+   */
+  async #tableToFactorise(): Promise<RowSource> {
+    const dtype = this.#dtype === 'F64' ? 'F64' : 'F32';
+    await this.#once('mean', async (sink) => {
+      const encoder = this.#encoder(
+        `${this.#table.name} before it is factorised`,
+        this.#columns,
+        dtype,
+      );
+      await this.#mergeRows((rows) => sink.write(encoder(rows).bytes));
+    });
+    const rows = this.#part('mean', dtype, [this.#rows, this.#columns]);
+    return storedRows({ rows, projection: null });
+  }
+
+  /** Reads all tables once. Where the rank is found by its error, keeps what merging costs. */
+  async #mergeRows(onRows: (rows: Float64Array) => Promise<unknown>): Promise<void> {
+    const maxError = this.#maxError;
+    const spread: Spread = { had: 0, merged: 0, distance: 0 };
+    for await (const { rows, values } of this.#means()) {
+      if (maxError !== undefined) addSpread(spread, rows, values);
+      await onRows(rows);
+    }
+    if (maxError === undefined || this.#scratch.has(this.#nameOf('spread'))) return;
+    const text = JSON.stringify(spread);
+    await this.#scratch.write(this.#nameOf('spread'), (sink) => sink.write(Buffer.from(text)));
+  }
+
+  /**
+   * Largest ‖M − P‖ / ‖M‖ of a pair P for the merged table M that keeps ‖Tᵢ − P‖ over all replaced tables
+   * Tᵢ within the wanted share of ‖Tᵢ‖; undefined when the rank is given. For the mean,
+   * Σ‖Tᵢ − P‖² = Σ‖Tᵢ − M‖² + n·‖M − P‖². For another merge the triangle inequality bounds it.
+   * @throws UserError when merging alone costs more.
+   */
+  async #allowedLoss(): Promise<number | undefined> {
+    const maxError = this.#maxError;
+    if (maxError === undefined) return undefined;
+    const { had, merged, distance } = await this.#spread();
+    const tables = this.#sources.length;
+    const budget = maxError ** 2 * had;
+    const isMean = this.#merged === tables;
+    const left = isMean ? budget - distance : Math.sqrt(budget) - Math.sqrt(distance);
+    if (left < 0 || (left === 0 && distance > 0)) {
+      const cost = Math.sqrt(distance / had).toPrecision(3);
+      throw new UserError(
+        'refused-file',
+        `${this.#file}: one table for all layers has an error of ${cost} at any rank, more than ${maxError}`,
+        { suggestion: `allow a --max-error above ${cost}, or keep a table for each layer` },
+      );
+    }
+    // Rounding of the comparison must not carry the reported error beyond the bound.
+    const loss = isMean ? Math.sqrt(left / tables) : left / Math.sqrt(tables);
+    return merged === 0 ? 0 : (loss / Math.sqrt(merged)) * (1 - 1e-6);
+  }
+
+  async #spread(): Promise<Spread> {
+    // A run that was cut short can leave the merged table alone.
+    if (!this.#scratch.has(this.#nameOf('spread'))) await this.#mergeRows(async () => {});
+    return this.#json('spread');
+  }
+
+  #json<T>(part: string): T {
+    const file = this.#scratch.open(this.#nameOf(part));
+    return JSON.parse(file.read(0, file.size).toString());
+  }
+
+  /** @throws UserError when no pair that is worth having keeps within the error. */
+  async #factorised(table: RowSource, allowedLoss: number | undefined): Promise<LowRank> {
+    const maxError = this.#maxError;
+    const onRows = this.#watchPasses(table);
+    const reading = {
+      seed: this.#job.seed,
+      products: this.#products,
+      blockRows: this.#blockRows,
+      onRows,
+    };
+    if (allowedLoss === undefined) {
+      return lowRank(table, { want: { rank: this.#plannedRank() }, ...reading });
+    }
+    const mostRank = largestUsefulRank(table);
+    const want = { relativeError: allowedLoss, mostRank };
+    const pair = await lowRank(table, { want, ...reading });
+    const lost = lossOf(pair);
+    if (pair.rank < mostRank || lost <= allowedLoss) return pair;
+    throw new UserError(
+      'refused-file',
+      `${this.#file}: no pair that is smaller than the table keeps within an error of ${maxError}: the largest, of rank ${mostRank}, changes the table by ${lost.toPrecision(3)}`,
+      { suggestion: 'allow a larger --max-error, or keep the full table with --to shared' },
+    );
+  }
+
+  /** Shows the progress of each pass over a table. Their number is not known before. */
+  #watchPasses({ rows, columns }: RowSource): (rows: number) => void {
+    const { step } = this.#job.progress;
+    const rowBytes = columns * Float64Array.BYTES_PER_ELEMENT;
+    let pass = 0;
+    let left = 0;
+    let tell: (bytes: number) => void = () => {};
+    return (count) => {
+      if (left === 0) {
+        pass++;
+        left = rows;
+        tell = step(`factorising ${this.#table.name}, pass ${pass}`, rows * rowBytes);
+      }
+      left -= count;
+      tell(count * rowBytes);
+    };
+  }
+
+  #plannedRank(): number {
+    const { rank } = this.#table;
+    if (rank === null) throw new Error(`no rank for ${this.#table.name}`);
+    return rank;
+  }
+
+  async #writePair({ rank, projection, left }: LowRank, table: RowSource): Promise<void> {
+    await this.#scratch.write(this.#nameOf('lowrank'), async (sink) => {
+      const encoder = this.#encoder(`${this.#table.name}.lowrank`, rank);
+      const [values, target] = [this.#block(this.#columns), this.#block(rank)];
+      for (const [firstRow, rows] of this.#blocks()) {
+        const block = values.subarray(0, rows * this.#columns);
+        await table.read(firstRow, rows, block);
+        const result = target.subarray(0, rows * rank);
+        await left({ values: block, rows, columns: this.#columns }, result);
+        await sink.write(encoder(result).bytes);
+      }
+    });
+    await this.#scratch.write(this.#nameOf('proj.weight'), async (sink) => {
+      const encoder = this.#encoder(`${this.#table.name}.proj.weight`, rank);
+      await sink.write(encoder(projection.values).bytes);
+    });
+  }
+
+  /** Some rows at a time: the mean of the sources, and the rows of each of them. */
+  async *#means(): AsyncGenerator<{
+    readonly rows: Float64Array;
+    readonly values: readonly Float64Array[];
+  }> {
+    const nonFinite = new NonFiniteValues(this.#sources.length, this.#columns);
+    let mean = new Float64Array();
+    for await (const together of rowsTogether(this.#sources, this.#rows, this.#blockRows)) {
+      const { firstRow, values: memory, columns } = together;
+      if (mean.length < columns) mean = new Float64Array(columns);
+      const rows = mean.subarray(0, columns);
+      meanOfRows({ values: memory, rows: this.#merged, columns }, rows);
+      const values = this.#sources.map((_, index) =>
+        memory.subarray(index * columns, (index + 1) * columns),
+      );
+      // What is not finite in a merged table is not finite in the mean.
+      const checked = [rows, ...values.slice(this.#merged)];
+      if (!checked.every((each) => Number.isFinite(squaredNorm(each)))) {
+        for (const [index, own] of values.entries()) nonFinite.add(index, own, firstRow);
+      }
+      this.#onBytes(memory.length);
+      yield { rows, values };
+      await breathe();
+    }
+    nonFinite.refuseAny(this.#file, this.#names);
+  }
+
+  *#blocks(): Generator<readonly [firstRow: number, rows: number]> {
+    for (let row = 0; row < this.#rows; row += this.#blockRows) {
+      yield [row, Math.min(this.#blockRows, this.#rows - row)];
+    }
+  }
+
+  #block(columns: number): Float64Array {
+    return new Float64Array(Math.min(this.#blockRows, this.#rows) * columns);
+  }
+
+  /**
+   * Numbers as they are written, and as they will be read again. The memory of both is used again.
+   * @param name Of the tensor, for the message when a number does not fit.
+   */
+  #encoder(name: string, columns: number, dtype: EncodableDtype = this.#dtype) {
+    const { saturate } = this.#job;
+    const width = STORED_DTYPES[dtype].bits / 8;
+    let bytes = new Uint8Array();
+    let numbers = new Float64Array();
+    let firstRow = 0;
+    return (values: Float64Array) => {
+      if (numbers.length < values.length) {
+        numbers = new Float64Array(values.length);
+        bytes = new Uint8Array(values.length * width);
+      }
+      const target = bytes.subarray(0, values.length * width);
+      const overflow = encode(dtype, values, target, { saturate });
+      if (overflow >= 0 && !saturate) {
+        const place = `row ${firstRow + Math.floor(overflow / columns)}, column ${overflow % columns}`;
+        throw overflowError(this.#file, name, dtype, values[overflow] ?? Number.NaN, place);
+      }
+      const written = numbers.subarray(0, values.length);
+      decode(dtype, target, written);
+      firstRow += values.length / columns;
+      return { bytes: target, written };
+    };
+  }
+
+  async #once(part: string, fill: (sink: ByteSink) => Promise<void>): Promise<'made' | 'there'> {
+    if (this.#scratch.has(this.#nameOf(part))) return 'there';
+    await this.#scratch.write(this.#nameOf(part), fill);
+    return 'made';
+  }
+
+  #nameOf(part: string): string {
+    return `${this.#table.name}.${part}`;
+  }
+
+  #part(part: string, dtype: StoredDtype, shape: Shape): StoredTensor {
+    return tensorIn(this.#scratch.open(this.#nameOf(part)), dtype, shape);
+  }
+}
+
+/** Squared Frobenius norms. */
+interface Spread {
+  /** Sum over the replaced tables. */
+  had: number;
+  /** The merged table. */
+  merged: number;
+  /** Sum of the distances between the replaced tables and the merged one. */
+  distance: number;
+}
+
+function addSpread(spread: Spread, merged: Float64Array, tables: readonly Float64Array[]): void {
+  spread.merged += squaredNorm(merged);
+  for (const table of tables) {
+    const sums = emptyComparison();
+    addComparison(sums, table, merged);
+    spread.had += sums.squaredNorm;
+    spread.distance += sums.squaredDistance;
+  }
+}
+
+/** The largest rank of which a pair takes less than the table [rows, columns] does; at least 1. */
+const largestUsefulRank = ({ rows, columns }: RowSource): number =>
+  Math.max(1, Math.min(columns - 1, Math.ceil((rows * columns) / (rows + columns)) - 1));
+
+/** ‖A − U·Σ·Vᵀ‖ / ‖A‖; of zeros 0. */
+function lossOf({ squaredNorm: whole, singularValues }: LowRank): number {
+  return whole === 0 ? 0 : Math.sqrt(Math.max(0, 1 - squaredNorm(singularValues) / whole));
+}

@@ -1,0 +1,217 @@
+/** The files of an output: its shards, their index, and what is written to each. */
+import { FORMAT_KEY } from '../../checkpoint/safetensors/read-safetensors.js';
+import {
+  planSafetensors,
+  writeSafetensors,
+} from '../../checkpoint/safetensors/write-safetensors.js';
+import { contiguousStrides } from '../../checkpoint/stored-tensor.js';
+import type {
+  Writable,
+  WritableDict,
+  WritableTensor,
+} from '../../checkpoint/torch/pickle/write-opcodes.js';
+import { planTorch } from '../../checkpoint/torch/write-torch.js';
+import { writeZip } from '../../checkpoint/torch/zip/write-zip.js';
+import { UserError } from '../../errors.js';
+import { INDEX_FILE } from '../../files/config-names.js';
+import type { ByteSink } from '../../files/file-sink.js';
+import type { ConversionPlan, PlannedTensor } from '../plan/plan.js';
+
+/** A safetensors file of the output. */
+export interface Shard {
+  /** `model.safetensors`, `model-00001-of-00003.safetensors`, or the output's own name. */
+  readonly file: string;
+  readonly tensors: readonly string[];
+  /** Bytes of the tensors. */
+  readonly bytes: number;
+}
+
+/** Largest shard unless the user says otherwise: 5 GB, as on the Hugging Face hub. */
+export const DEFAULT_SHARD_BYTES = 5e9;
+
+/** More files than this are a mistake in the size. */
+const MOST_SHARDS = 99_999;
+
+/**
+ * Fills shards one after the other, in the order of the tensors; one that is larger than a shard gets its
+ * own.
+ * @throws UserError when there would be more shards than their names can count.
+ */
+export function shardsOf(tensors: readonly PlannedTensor[], shardBytes: number): Shard[] {
+  const shards: { tensors: string[]; bytes: number }[] = [];
+  for (const { name, bytes } of tensors) {
+    const last = shards.at(-1);
+    if (last && last.bytes + bytes <= shardBytes) {
+      last.tensors.push(name);
+      last.bytes += bytes;
+    } else shards.push({ tensors: [name], bytes });
+  }
+  if (shards.length > MOST_SHARDS) {
+    throw new UserError('usage', `shards of ${shardBytes} bytes would be ${shards.length} files`, {
+      suggestion: 'choose a larger --shard-size',
+    });
+  }
+  const [first = { tensors: [], bytes: 0 }] = shards;
+  if (shards.length <= 1) return [{ file: 'model.safetensors', ...first }];
+  const digits = (number: number) => String(number).padStart(5, '0');
+  return shards.map((shard, index) => ({
+    file: `model-${digits(index + 1)}-of-${digits(shards.length)}.safetensors`,
+    ...shard,
+  }));
+}
+
+/** The index of several shards, as the Hugging Face hub has it. */
+function indexOfShards(shards: readonly Shard[]): string {
+  const total_size = shards.reduce((sum, { bytes }) => sum + bytes, 0);
+  const entries = shards.flatMap(({ file, tensors }) =>
+    tensors.map((name) => [name, file] as const),
+  );
+  const weight_map = Object.fromEntries(entries.sort(([a], [b]) => (a < b ? -1 : 1)));
+  return `${JSON.stringify({ metadata: { total_size }, weight_map }, null, 2)}\n`;
+}
+
+export interface OutputFile {
+  /** In the output's folder. */
+  readonly name: string;
+  readonly bytes: number;
+  /** Tensors that it holds. */
+  readonly tensors: readonly string[];
+  fill(sink: ByteSink): Promise<void>;
+}
+
+/** The bytes of a tensor; called once for each time that it is written. */
+export type ValuesOf = (tensor: PlannedTensor) => AsyncIterable<Uint8Array>;
+
+/** Metadata and config that accompany the tensors. */
+export interface AccompanyingData {
+  /** Training steps, when they are known. */
+  readonly step: number | bigint | null;
+  /** The text of the new config, where it has one, and what a PyTorch file holds; null for none. */
+  readonly config: { readonly text: string | null; readonly value: Writable } | null;
+  /** Name of the file with the text. */
+  readonly configName: string;
+  /** Strings that the input kept in its metadata. */
+  readonly metadata: ReadonlyMap<string, string>;
+}
+
+/** Safetensors files, their index when there are several, and the config. */
+export function safetensorsFiles(
+  plan: ConversionPlan,
+  shards: readonly Shard[],
+  accompanying: AccompanyingData,
+  valuesOf: ValuesOf,
+): OutputFile[] {
+  const byName = new Map(plan.tensors.map((tensor) => [tensor.name, tensor]));
+  const files = shards.map((shard): OutputFile => {
+    const tensors = shard.tensors.flatMap((name) => byName.get(name) ?? []);
+    const metadata = metadataOf(tensors, accompanying);
+    return {
+      name: shard.file,
+      bytes: planSafetensors(tensors, metadata).fileBytes,
+      tensors: shard.tensors,
+      fill: (sink) =>
+        writeSafetensors(
+          sink,
+          tensors.map((tensor) => ({
+            name: tensor.name,
+            dtype: tensor.dtype,
+            shape: tensor.shape,
+            chunks: () => valuesOf(tensor),
+          })),
+          metadata,
+        ),
+    };
+  });
+  return [
+    ...files,
+    ...(shards.length > 1 ? [textFile(INDEX_FILE, indexOfShards(shards))] : []),
+    ...(accompanying.config?.text
+      ? [textFile(accompanying.configName, accompanying.config.text)]
+      : []),
+  ];
+}
+
+/**
+ * Names that stand for other tensors are in the metadata, where loaders look for them.
+ * @throws UserError when one of them means something else there.
+ */
+function metadataOf(
+  tensors: readonly PlannedTensor[],
+  { step, metadata }: AccompanyingData,
+): ReadonlyMap<string, string> {
+  const taken = [FORMAT_KEY, ...(step === null ? [] : ['step'])];
+  const lost = taken.find((key) => tensors.some(({ aliases }) => aliases.includes(key)));
+  if (lost !== undefined) {
+    throw new UserError(
+      'usage',
+      `a safetensors file cannot hold a tied tensor named ${lost}: its metadata use that name`,
+      { suggestion: 'write a PyTorch file: let the name end in .pt' },
+    );
+  }
+  return new Map([
+    ...metadata,
+    ...(step === null ? [] : [['step', String(step)] as const]),
+    ...tensors.flatMap(({ name, aliases }) => aliases.map((alias) => [alias, name] as const)),
+  ]);
+}
+
+function textFile(name: string, text: string): OutputFile {
+  const bytes = Buffer.from(text);
+  return { name, bytes: bytes.length, tensors: [], fill: (sink) => sink.write(bytes) };
+}
+
+/**
+ * A PyTorch file: what a training program saves, `{step, model_state_dict, config}`; the bare state dict when
+ * neither step nor config is known. Every alias lies on the storage of its tensor.
+ * @param name Of the file; without its ending it is the folder in the archive, as PyTorch has it.
+ */
+export function torchFile(
+  name: string,
+  plan: ConversionPlan,
+  { step, config }: AccompanyingData,
+  valuesOf: ValuesOf,
+): OutputFile {
+  const tensors = new Map<string, WritableTensor>();
+  for (const planned of plan.tensors) {
+    const { dtype, shape, bytes } = planned;
+    const storage = { bytes, chunks: () => valuesOf(planned) };
+    const strides = contiguousStrides(shape);
+    const tensor: WritableTensor = { kind: 'tensor', dtype, shape, strides, offset: 0, storage };
+    for (const each of [planned.name, ...planned.aliases]) tensors.set(each, tensor);
+  }
+  const entries = plan.names.flatMap((each): [Writable, Writable][] => {
+    const tensor = tensors.get(each);
+    return tensor ? [[each, tensor]] : [];
+  });
+  const stateDict: WritableDict = {
+    kind: 'dict',
+    type: 'collections.OrderedDict',
+    entries: new Map(entries),
+  };
+  const isBare = config === null && step === null;
+  const whole: WritableDict = isBare
+    ? stateDict
+    : {
+        kind: 'dict',
+        type: 'dict',
+        entries: new Map<Writable, Writable>([
+          ['step', step ?? 0],
+          ['model_state_dict', stateDict],
+          ...(config ? [['config', config.value] as const] : []),
+        ]),
+      };
+  const planned = planTorch(whole, rootOf(name));
+  const names = plan.tensors.map((tensor) => tensor.name);
+  return {
+    name,
+    bytes: planned.fileBytes,
+    tensors: names,
+    fill: (sink) => writeZip(sink, planned),
+  };
+}
+
+/** The file's name without its ending, when that can be a folder's; else what PyTorch takes then. */
+function rootOf(name: string): string {
+  const stem = name.replace(/\.[^.]*$/, '');
+  return /^[\w-][\w.-]*$/.test(stem) ? stem : 'archive';
+}

@@ -1,0 +1,387 @@
+/** Tables as rows of numbers, stored or computed: read alone and together, checked and compared. */
+import type { StoredTensor } from '../../checkpoint/stored-tensor.js';
+import { readRows, readRowsAsync, rowBytes } from '../../checkpoint/view.js';
+import { addComparison, emptyComparison } from '../../linalg/comparison.js';
+import type { RowSource } from '../../linalg/low-rank.js';
+import { type MatrixProduct, plainProduct } from '../../linalg/product.js';
+import { decode } from '../../tensor/decode.js';
+import { SrteFaults } from '../conversion-rules.js';
+import type { Extension } from '../job.js';
+import type { SrteTable } from '../srte/srte-tables.js';
+
+/** A table whose rows may be those of a tensor. */
+export interface TableRows extends RowSource {
+  /** [rows, columns]; null when they are worked out. */
+  readonly stored: StoredTensor | null;
+}
+
+/** A stored table; of a pair, the product. */
+export function storedRows(table: SrteValues, product?: MatrixProduct): TableRows {
+  const reader = new SrteRowReader(product);
+  const [rows = 0, width = 0] = table.rows.shape;
+  return {
+    rows,
+    columns: table.projection?.shape[0] ?? width,
+    stored: table.projection === null ? table.rows : null,
+    read: (firstRow, count, target) => reader.read(table, firstRow, count, target),
+  };
+}
+
+/**
+ * Sines and cosines: column 2j of row t is sin(t · w), column 2j + 1 is cos(t · w), w = 10000^(−2j / H).
+ * In float32 at each step, as the original computes them.
+ */
+export function sincosRows(rows: number, columns: number): TableRows {
+  const exponent = Math.fround(-Math.log(10_000) / columns);
+  const frequencies = Float64Array.from({ length: columns / 2 }, (_, j) =>
+    Math.fround(Math.exp(Math.fround(2 * j * exponent))),
+  );
+  return {
+    rows,
+    columns,
+    stored: null,
+    read(firstRow, count, target) {
+      for (let row = 0; row < count; row++) {
+        for (const [j, frequency] of frequencies.entries()) {
+          const angle = Math.fround((firstRow + row) * frequency);
+          target[row * columns + 2 * j] = Math.fround(Math.sin(angle));
+          target[row * columns + 2 * j + 1] = Math.fround(Math.cos(angle));
+        }
+      }
+    },
+  };
+}
+
+/** The first `rows` rows of a table; beyond its last as `extension` says. */
+export function fittedRows(
+  source: RowSource,
+  rows: number,
+  extension: Extension | null,
+): RowSource {
+  if (rows <= source.rows) return { ...source, rows };
+  const { columns } = source;
+  return {
+    rows,
+    columns,
+    async read(firstRow, count, target) {
+      for (const { from, at, length } of runsOf(source.rows, firstRow, count, extension)) {
+        const part = target.subarray(at * columns, (at + length) * columns);
+        if (from === null) part.fill(0);
+        else await source.read(from, length, part);
+      }
+    },
+  };
+}
+
+/** Rows of a longer table that are rows of the one it was made from, or zeros, one after the other. */
+export interface Run {
+  /** The first row of the original; null for zeros. */
+  readonly from: number | null;
+  /** Where the run begins, from the first wanted row. */
+  readonly at: number;
+  readonly length: number;
+}
+
+/** @param stored Rows of the original. */
+export function* runsOf(
+  stored: number,
+  firstRow: number,
+  count: number,
+  extension: Extension | null,
+): Generator<Run, undefined> {
+  for (let at = 0; at < count; ) {
+    const row = firstRow + at;
+    const isBeyond = row >= stored;
+    if (isBeyond && extension !== 'repeat') {
+      yield { from: null, at, length: count - at };
+      return;
+    }
+    const from = row % stored;
+    const length = Math.min(count - at, stored - from);
+    yield { from, at, length };
+    at += length;
+  }
+}
+
+/** The same rows of all tables. */
+export interface TogetherRows {
+  readonly firstRow: number;
+  /** [tables, rows · columns]; its memory is used again. */
+  readonly values: Float64Array;
+  /** Values of one table. */
+  readonly columns: number;
+}
+
+/** So many values of all tables, in float64, stay in a processor's cache while they are worked on. */
+const CACHED_NUMBERS = 2 ** 16;
+/** So that even 4-bit values are whole bytes. */
+const ROW_STEP = 4;
+
+/**
+ * The first `rows` rows of all tables, in order. Stored ones are read ahead, and decoded a few rows at a time.
+ * @param blockRows That all tables together may take, in float64, with what is read ahead.
+ * @throws UserError when reading fails.
+ */
+export async function* rowsTogether(
+  tables: readonly TableRows[],
+  rows: number,
+  blockRows: number,
+): AsyncGenerator<TogetherRows, undefined> {
+  const stored = tables.flatMap((table) => table.stored ?? []);
+  if (stored.length === tables.length) yield* decodedRows(stored, rows, blockRows);
+  else yield* workedOutRows(tables, rows, blockRows);
+}
+
+async function* workedOutRows(
+  tables: readonly TableRows[],
+  rows: number,
+  blockRows: number,
+): AsyncGenerator<TogetherRows, undefined> {
+  const width = tables[0]?.columns ?? 0;
+  const memory = new Float64Array(Math.min(blockRows, rows) * width * tables.length);
+  for (const [firstRow, count] of steps(0, rows, blockRows)) {
+    const columns = count * width;
+    const values = memory.subarray(0, columns * tables.length);
+    for (const [index, table] of tables.entries()) {
+      await table.read(firstRow, count, part(values, index, columns));
+    }
+    yield { firstRow, values, columns };
+  }
+}
+
+/** @param tensors [rows, columns] each. */
+async function* decodedRows(
+  tensors: readonly StoredTensor[],
+  rows: number,
+  blockRows: number,
+): AsyncGenerator<TogetherRows, undefined> {
+  const width = tensors[0]?.shape[1] ?? 0;
+  const cached = inSteps(CACHED_NUMBERS / (width * tensors.length));
+  const memory = new Float64Array(cached * width * tensors.length);
+  for await (const { firstRow, count, bytes } of bytesAhead(tensors, rows, blockRows)) {
+    for (const [row, few] of steps(0, count, cached)) {
+      const columns = few * width;
+      const values = memory.subarray(0, columns * tensors.length);
+      for (const [index, tensor] of tensors.entries()) {
+        const own = part(bytes[index] ?? new Uint8Array(), row, rowBytes(tensor), few);
+        decode(tensor.dtype, own, part(values, index, columns));
+      }
+      yield { firstRow: firstRow + row, values, columns };
+    }
+  }
+}
+
+/** Blocks of bytes of all tensors. While one is worked on the next is read. */
+async function* bytesAhead(tensors: readonly StoredTensor[], rows: number, blockRows: number) {
+  const widest = Math.max(...tensors.map((tensor) => rowBytes(tensor) / (tensor.shape[1] ?? 1)));
+  // Two blocks as they are stored take as much as one in float64.
+  const most = Math.min(rows, inSteps((blockRows * 8) / (2 * widest)));
+  const buffers = [0, 1].map(() =>
+    tensors.map((tensor) => new Uint8Array(most * rowBytes(tensor))),
+  );
+  const blocks = [...steps(0, rows, most)];
+  const request = (turn: number) => {
+    const [firstRow, count] = blocks[turn] ?? [0, 0];
+    const bytes = tensors.map((tensor, index) =>
+      part(buffers[turn % 2]?.[index] ?? new Uint8Array(), 0, rowBytes(tensor), count),
+    );
+    const read = Promise.all(
+      tensors.map((tensor, index) =>
+        readRowsAsync(tensor, firstRow, count, bytes[index] ?? new Uint8Array()),
+      ),
+    );
+    // A failure is met at its turn, when it is awaited.
+    read.catch(() => {});
+    return { firstRow, count, bytes, read };
+  };
+  let next = request(0);
+  for (let turn = 0; turn < blocks.length; turn++) {
+    const { read, ...block } = next;
+    await read;
+    if (turn + 1 < blocks.length) next = request(turn + 1);
+    yield block;
+  }
+}
+
+/** Part `index` of an array whose parts are so long; or several of them. */
+const part = <Values extends Float64Array | Uint8Array>(
+  values: Values,
+  index: number,
+  length: number,
+  parts = 1,
+) => values.subarray(index * length, (index + parts) * length) as Values;
+
+const inSteps = (rows: number) => Math.max(ROW_STEP, Math.floor(rows / ROW_STEP) * ROW_STEP);
+
+function* steps(first: number, rows: number, step: number): Generator<readonly [number, number]> {
+  for (let row = first; row < rows; row += step) yield [row, Math.min(step, rows - row)];
+}
+
+/** Where the values of a table are. */
+export type SrteValues = Pick<SrteTable, 'rows' | 'projection'>;
+
+/** Reads rows of tables as float64. Its memory is used again from one reading to the next. */
+export class SrteRowReader {
+  #bytes = new Uint8Array();
+  #rows = new Float64Array();
+  #projection = new Float64Array();
+
+  readonly #product: MatrixProduct;
+
+  /** @param product For tables that are stored as pairs. */
+  constructor(product: MatrixProduct = plainProduct) {
+    this.#product = product;
+  }
+
+  /**
+   * Writes rows of a table, row-major, to `target`, which has room for just these.
+   * @param firstRow A multiple of 4, like `rows` but for the last ones: fewer values need be no whole
+   * number of bytes.
+   * @throws UserError when reading fails.
+   */
+  async read(
+    { rows: stored, projection }: SrteValues,
+    firstRow: number,
+    rows: number,
+    target: Float64Array,
+  ): Promise<void> {
+    if (projection === null) {
+      this.#decode(stored, firstRow, rows, target);
+      return;
+    }
+    const [hidden = 0, rank = 0] = projection.shape;
+    this.#rows = atLeast(this.#rows, rows * rank);
+    this.#projection = atLeast(this.#projection, hidden * rank);
+    this.#decode(stored, firstRow, rows, this.#rows);
+    this.#decode(projection, 0, hidden, this.#projection);
+    await this.#product(
+      { values: this.#rows, rows, columns: rank },
+      { values: this.#projection, rows: hidden, columns: rank },
+      target,
+    );
+  }
+
+  #decode(tensor: StoredTensor, firstRow: number, rows: number, target: Float64Array): void {
+    const length = rows * rowBytes(tensor);
+    if (this.#bytes.length < length) this.#bytes = new Uint8Array(length);
+    const bytes = this.#bytes.subarray(0, length);
+    readRows(tensor, firstRow, rows, bytes);
+    decode(tensor.dtype, bytes, target);
+  }
+}
+
+const atLeast = (numbers: Float64Array<ArrayBuffer>, length: number) =>
+  numbers.length >= length ? numbers : new Float64Array(length);
+
+/** The values of a table that are not finite. */
+export interface NonFinite {
+  readonly count: number;
+  /** Row and column of the first of them. */
+  readonly row: number;
+  readonly column: number;
+  readonly value: 'NaN' | 'Infinity' | '-Infinity';
+}
+
+/** Collects values that are not finite in tables that are read block by block. */
+export class NonFiniteValues {
+  /** Null for a table whose values are all finite. */
+  readonly found: (NonFinite | null)[];
+  readonly #columns: number;
+
+  /** @param tables Their number. @param columns Of each of them. */
+  constructor(tables: number, columns: number) {
+    this.found = new Array<null>(tables).fill(null);
+    this.#columns = columns;
+  }
+
+  /** @param values Rows of a table from `firstRow` on. */
+  add(table: number, values: Float64Array, firstRow: number): void {
+    for (const [index, value] of values.entries()) {
+      if (Number.isFinite(value)) continue;
+      const known = this.found[table];
+      this.found[table] = known
+        ? { ...known, count: known.count + 1 }
+        : {
+            count: 1,
+            row: firstRow + Math.floor(index / this.#columns),
+            column: index % this.#columns,
+            value: String(value) as NonFinite['value'],
+          };
+    }
+  }
+
+  /** @param names Of the tables. @throws UserError when a value is not finite. */
+  refuseAny(file: string, names: readonly string[]): void {
+    const faults = new SrteFaults(file);
+    for (const [table, found] of this.found.entries()) {
+      if (found === null) continue;
+      const others = found.count > 1 ? `, and ${found.count - 1} more that are not finite` : '';
+      faults.add({
+        rule: 'srte-finite',
+        tensor: names[table] ?? '',
+        message: `holds ${found.value} in row ${found.row}, column ${found.column} (layer ${table})${others}`,
+        suggestion: 'mend it, or take the table of another layer with --merge layer:N',
+      });
+    }
+    faults.throwAny();
+  }
+}
+
+/** Norms are Frobenius'. Null is what has no value: 0/0. */
+export interface TableError {
+  /** Numbers of the layers whose table it was. */
+  readonly layers: readonly number[];
+  /** The tensor of the input; of a pair, that of the rows. */
+  readonly name: string;
+  /** ‖had‖, over the rows that both have, as for all below; null when it was copied bit by bit, unread. */
+  readonly norm: number | null;
+  /** ‖had − gets‖. */
+  readonly distance: number;
+  /** distance / norm. */
+  readonly relativeError: number | null;
+  readonly largestError: number;
+  readonly cosine: number | null;
+}
+
+/** Adds up, block by block, what is known of a table and the one in its place. */
+export class TableComparison {
+  readonly #sums = emptyComparison();
+  #gets = 0;
+
+  /** @param squaredNorm Of what it gets, which several tables may. */
+  add(had: Float64Array, gets: Float64Array, squaredNorm: number): void {
+    this.#gets += squaredNorm;
+    addComparison(this.#sums, had, gets);
+  }
+
+  result(): Omit<TableError, 'layers' | 'name'> {
+    const { squaredNorm, dot, squaredDistance, largestDifference } = this.#sums;
+    const cosine = quotient(dot, Math.sqrt(squaredNorm) * Math.sqrt(this.#gets));
+    return {
+      norm: Math.sqrt(squaredNorm),
+      distance: Math.sqrt(squaredDistance),
+      relativeError: quotient(Math.sqrt(squaredDistance), Math.sqrt(squaredNorm)),
+      largestError: largestDifference,
+      // Rounding may carry it a little beyond; equal tables have none.
+      cosine: squaredDistance === 0 && cosine !== null ? 1 : clamped(cosine),
+    };
+  }
+}
+
+const quotient = (part: number, whole: number): number | null =>
+  whole === 0 ? (part === 0 ? null : Number.POSITIVE_INFINITY) : part / whole;
+
+const clamped = (value: number | null) =>
+  value === null ? null : Math.max(-1, Math.min(1, value));
+
+/** ‖had − gets‖ / ‖had‖ of all tables together; a table that several layers had counts for each. */
+export function overallError(errors: readonly TableError[]): number | null {
+  let had = 0;
+  let lost = 0;
+  for (const { norm, distance, layers } of errors) {
+    const times = Math.max(1, layers.length);
+    had += times * (norm ?? 0) ** 2;
+    lost += times * distance ** 2;
+  }
+  return lost === 0 && errors.length > 0 ? 0 : quotient(Math.sqrt(lost), Math.sqrt(had));
+}

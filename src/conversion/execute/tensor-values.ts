@@ -1,0 +1,231 @@
+/** The values of the tensors of an output, read, cast and put together piece by piece. */
+import type { Formula } from '../../architecture/computed-buffers.js';
+import type { ByteFile } from '../../checkpoint/byte-file.js';
+import type { Checkpoint } from '../../checkpoint/checkpoint.js';
+import { contiguousStrides, type StoredTensor } from '../../checkpoint/stored-tensor.js';
+import { chunksOf, narrow, piecesOf, readTensor } from '../../checkpoint/view.js';
+import { UserError } from '../../errors.js';
+import { meanOfRows } from '../../linalg/comparison.js';
+import { decode, numbersIn } from '../../tensor/decode.js';
+import { elementCount, type Shape, STORED_DTYPES, type StoredDtype } from '../../tensor/dtype.js';
+import { cast, type EncodableDtype, encode, isEncodable } from '../../tensor/encode.js';
+import type { Extension } from '../job.js';
+import { type ConversionPlan, type PlannedTensor, tensorNamed } from '../plan/plan.js';
+import type { SrtePart } from '../srte/srte-tables.js';
+import { runsOf } from './table-rows.js';
+
+/** The tensors of a table that was worked out: [1, rows, …] of the rows that the input has; [H, r] of a projection. */
+export type TableParts = ReadonlyMap<SrtePart, StoredTensor>;
+
+export interface ValueSources {
+  readonly checkpoint: Pick<Checkpoint, 'path' | 'tensors' | 'aliases'>;
+  /** By the number of the planned table; undefined where none had to be made. */
+  readonly made: readonly ({ readonly parts: TableParts } | undefined)[];
+  readonly plan: Pick<ConversionPlan, 'formulas' | 'srte'>;
+  /** Whether values beyond the dtype become its largest. */
+  readonly saturate: boolean;
+}
+
+/** Numbers that are worked on at a time. */
+const BLOCK_NUMBERS = 2 ** 17;
+
+/**
+ * The bytes of a planned tensor, in order, little-endian. A piece may use the memory of the one before.
+ * @throws UserError when reading fails, or a value does not fit the dtype.
+ */
+export function valuesOf(
+  planned: PlannedTensor,
+  sources: ValueSources,
+): AsyncGenerator<Uint8Array, undefined> {
+  const { action } = planned;
+  const stored = (name: string) => storedUnder(name, sources.checkpoint);
+  const written = (tensor: StoredTensor) => castTo(planned, chunksOf(tensor), tensor, sources);
+  switch (action.do) {
+    case 'copy':
+      return written(stored(action.from));
+    case 'fit':
+      return fitted(planned, stored(action.from), action.rows, action.extension, sources);
+    case 'unpair':
+      return written(unpaired(stored(action.from), action.heads));
+    case 'average':
+      return averaged(planned, action.from.map(stored), sources);
+    case 'table': {
+      const made = sources.made[action.table]?.parts.get(action.part);
+      if (made === undefined) throw new Error(`${planned.name} has not been made`);
+      const [, rows = 0] = planned.shape;
+      return action.part === 'proj.weight'
+        ? written(made)
+        : fitted(planned, made, rows, sources.plan.srte?.extension ?? null, sources);
+    }
+    case 'compute': {
+      const formula = sources.plan.formulas.get(planned.name);
+      if (formula === undefined) throw new Error(`no formula for ${planned.name}`);
+      return computed(planned, formula);
+    }
+  }
+}
+
+/** A tensor that is known to be there. */
+export function storedUnder(name: string, checkpoint: ValueSources['checkpoint']): StoredTensor {
+  const tensor = tensorNamed(name, checkpoint);
+  if (tensor === undefined) throw new Error(`no tensor ${name}`);
+  return tensor;
+}
+
+/** @param tensor [heads · d, …], of each head the rows 0, 2, 4, … and then 1, 3, 5, …: as a view. */
+function unpaired(tensor: StoredTensor, heads: number): StoredTensor {
+  const [rows = 0, ...rest] = tensor.shape;
+  const [step = 0, ...steps] = tensor.strides;
+  const headDim = rows / heads;
+  return {
+    ...tensor,
+    shape: [heads, 2, headDim / 2, ...rest],
+    strides: [headDim * step, step, 2 * step, ...steps],
+  };
+}
+
+/** @param tensor [1, stored rows, …] */
+async function* fitted(
+  planned: PlannedTensor,
+  tensor: StoredTensor,
+  rows: number,
+  extension: Extension | null,
+  sources: ValueSources,
+): AsyncGenerator<Uint8Array, undefined> {
+  const [, stored = 0] = tensor.shape;
+  for (const { from, length } of runsOf(stored, 0, rows, extension)) {
+    if (from === null) yield* zeros((planned.bytes / rows) * length);
+    else {
+      const run = narrow(tensor, 1, from, length);
+      yield* castTo(planned, chunksOf(run), tensor, sources);
+    }
+  }
+}
+
+function* zeros(bytes: number): Generator<Uint8Array, undefined> {
+  const piece = new Uint8Array(Math.min(bytes, BLOCK_NUMBERS * 8));
+  for (let left = bytes; left > 0; left -= piece.length) {
+    yield piece.subarray(0, Math.min(left, piece.length));
+  }
+}
+
+async function* castTo(
+  { name, dtype }: PlannedTensor,
+  chunks: AsyncIterable<Uint8Array>,
+  { dtype: from }: StoredTensor,
+  { checkpoint: { path }, saturate }: ValueSources,
+): AsyncGenerator<Uint8Array, undefined> {
+  if (from === dtype) {
+    yield* chunks;
+    return;
+  }
+  if (!isEncodable(dtype)) throw new Error(`${from} cannot be written as ${dtype}`);
+  let target = new Uint8Array();
+  let done = 0;
+  for await (const chunk of chunks) {
+    const numbers = numbersIn(from, chunk.length);
+    const bytes = bytesOf(numbers, dtype);
+    if (target.length < bytes) target = new Uint8Array(bytes);
+    const overflow = cast(from, dtype, chunk, target, { saturate });
+    if (overflow >= 0 && !saturate) {
+      const values = new Float64Array(numbers);
+      decode(from, chunk, values);
+      throw overflowError(
+        path,
+        name,
+        dtype,
+        values[overflow] ?? Number.NaN,
+        `value ${done + overflow}`,
+      );
+    }
+    done += numbers;
+    yield target.subarray(0, bytes);
+  }
+}
+
+const bytesOf = (numbers: number, dtype: StoredDtype) => (numbers * STORED_DTYPES[dtype].bits) / 8;
+
+/** @param tensors Of one shape. */
+async function* averaged(
+  { name, dtype }: PlannedTensor,
+  tensors: readonly StoredTensor[],
+  { checkpoint: { path }, saturate }: ValueSources,
+): AsyncGenerator<Uint8Array, undefined> {
+  if (!isEncodable(dtype)) throw new Error(`a mean cannot be written as ${dtype}`);
+  // All are cut in the same places, in spite of different types.
+  const wide = tensors.map((tensor) => [...piecesOf(tensor, bytesOf(BLOCK_NUMBERS, tensor.dtype))]);
+  let done = 0;
+  for (const [index, piece] of wide[0]?.entries() ?? []) {
+    const values = new Float64Array(tensors.length * piece.elements);
+    for (const [place, pieces] of wide.entries()) {
+      const part = pieces[index] ?? piece;
+      decode(part.dtype, readTensor(part), values.subarray(place * piece.elements));
+    }
+    const mean = new Float64Array(piece.elements);
+    meanOfRows({ values, rows: tensors.length, columns: piece.elements }, mean);
+    const target = new Uint8Array(bytesOf(piece.elements, dtype));
+    const overflow = encode(dtype, mean, target, { saturate });
+    if (overflow >= 0 && !saturate) {
+      throw overflowError(
+        path,
+        name,
+        dtype,
+        mean[overflow] ?? Number.NaN,
+        `value ${done + overflow}`,
+      );
+    }
+    done += piece.elements;
+    yield target;
+  }
+}
+
+async function* computed(
+  { shape, dtype }: PlannedTensor,
+  formula: Formula,
+): AsyncGenerator<Uint8Array, undefined> {
+  if (!isEncodable(dtype)) throw new Error(`a buffer cannot be written as ${dtype}`);
+  const elements = shape.reduce((product, size) => product * size, 1);
+  for (let first = 0; first < elements; first += BLOCK_NUMBERS) {
+    const numbers = new Float64Array(Math.min(BLOCK_NUMBERS, elements - first));
+    for (let index = 0; index < numbers.length; index++) numbers[index] = formula(first + index);
+    const target = new Uint8Array(bytesOf(numbers.length, dtype));
+    encode(dtype, numbers, target);
+    yield target;
+  }
+}
+
+/** The tensor that the whole of a file is. */
+export function tensorIn(file: ByteFile, dtype: StoredDtype, shape: Shape): StoredTensor {
+  const elements = elementCount(shape) ?? Number.NaN;
+  return {
+    kind: 'tensor',
+    dtype,
+    shape,
+    elements,
+    strides: contiguousStrides(shape),
+    offset: 0,
+    storage: { file, position: 0, bytes: file.size, isBigEndian: false },
+    bytes: file.size,
+  };
+}
+
+/** A value that is too large for the type that it is to be written as. */
+export function overflowError(
+  file: string,
+  name: string,
+  dtype: EncodableDtype,
+  value: number,
+  place: string,
+): UserError {
+  return new UserError('refused-file', `${file} has values that ${dtype} cannot hold`, {
+    problems: [
+      {
+        severity: 'error',
+        file,
+        path: `tensor ${JSON.stringify(name)}`,
+        message: `would hold ${value} in ${place}, which ${dtype} cannot: it would become infinite`,
+        suggestion: 'choose a wider --dtype, or cut such values to the largest with --saturate',
+      },
+    ],
+  });
+}

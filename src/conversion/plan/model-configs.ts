@@ -1,0 +1,213 @@
+/** The configs of a conversion: the one that describes the input, and the one of the output. */
+
+import { isDeepStrictEqual } from 'node:util';
+import type { Ignored, ModelChange, Setting } from '../../architecture/family.js';
+import type { LanguageModel } from '../../architecture/layer.js';
+import type { Checkpoint } from '../../checkpoint/checkpoint.js';
+import { TORCH_TYPES } from '../../checkpoint/torch/torch-types.js';
+import type { ConfigDocument } from '../../config/document.js';
+import { formatPath, splitDotted, valueAt } from '../../config/path.js';
+import { documentText } from '../../config/write.js';
+import type { Problem } from '../../errors.js';
+import { UserError } from '../../errors.js';
+import type { ConfigFormat } from '../../files/config-names.js';
+import type { ConfigOrigin } from '../../model-input/checkpoint-config.js';
+import { asStored, descriptionOf, findConfig } from '../../model-input/checkpoint-config.js';
+import {
+  asOurDocument,
+  changedHuggingFace,
+  isHuggingFace,
+} from '../../model-input/hugging-face-document.js';
+import type { ModelFile } from '../../model-input/model-file.js';
+import { modelOf, overridden, readConfig } from '../../model-input/model-file.js';
+import { faultText } from '../../reconcile/fault-text.js';
+import type { Reconciliation } from '../../reconcile/reconcile.js';
+import { reconcile } from '../../reconcile/reconcile.js';
+import type { EncodableDtype } from '../../tensor/encode.js';
+import { isRecord } from '../../text/values.js';
+import type { ConversionJob } from '../job.js';
+
+/** A config that a checkpoint was checked against, and fits. */
+export interface SourceConfig extends ModelFile {
+  readonly written: ConfigDocument;
+  readonly origin: ConfigOrigin;
+}
+
+/**
+ * The config that describes a checkpoint, if there is one.
+ * @throws UserError when the checkpoint is not as it says; when the user's own choice cannot be read.
+ */
+export async function sourceConfigOf(
+  job: ConversionJob,
+): Promise<{ readonly source: SourceConfig | undefined; readonly warnings: readonly Problem[] }> {
+  const { checkpoint, config } = job;
+  const none = { source: undefined, warnings: [] };
+  // Configs do not describe models under their old names.
+  const isIgnored = job['no-config'] || job.dialect !== undefined;
+  if (config === undefined && isIgnored) return none;
+  try {
+    const found = await findConfig(checkpoint, config);
+    if (found === undefined) return none;
+    const loaded = asStored(await modelOf(found.document), checkpoint);
+    const watch = (bytes: number) => job.progress.step('comparing', bytes);
+    const compared = await reconcile(descriptionOf(loaded), checkpoint, watch);
+    if (!compared.matches) throw unlike(checkpoint.path, loaded.file, compared);
+    const source = { ...loaded, written: found.document, origin: found.origin };
+    return { source, warnings: loaded.warnings };
+  } catch (error) {
+    if (config !== undefined || !(error instanceof UserError) || error instanceof Unlike)
+      throw error;
+    const reasons = error.problems.slice(0, MOST_REASONS).map(asWarning);
+    return { ...none, warnings: [unusable(checkpoint.path, error), ...reasons] };
+  }
+}
+
+/** A file of another program breaks many rules: these are enough to see it. */
+const MOST_REASONS = 3;
+
+/** A config that cannot be read, or is of a family that is not known here. */
+const unusable = (file: string, { message }: UserError): Problem => ({
+  severity: 'warning',
+  file,
+  message: `${message}; the checkpoint is converted by its names alone`,
+  suggestion: 'name a config that describes it, with --config FILE',
+});
+
+const asWarning = (problem: Problem): Problem => ({ ...problem, severity: 'warning' });
+
+/** A checkpoint that is not as its config says. */
+class Unlike extends UserError {}
+
+/** More kinds of faults than this are of another model. */
+const MOST_SHOWN = 20;
+
+function unlike(file: string, config: string, { faults, suggestions }: Reconciliation): UserError {
+  const shown = faults.slice(0, MOST_SHOWN).map(
+    (fault): Problem => ({
+      severity: 'error',
+      file,
+      path: fault.pattern,
+      message: faultText(fault),
+    }),
+  );
+  const hint = suggestions[0] ? 'see what would explain it with minimind verify' : undefined;
+  return new Unlike('refused-file', `${file} is not as ${config} describes it`, {
+    problems: shown,
+    suggestion: `${hint ? `${hint}, ` : ''}name the right config with --config FILE, or convert by names alone with --no-config`,
+  });
+}
+
+/** A value of a config before and after; null where it says nothing. */
+export interface ConfigChange {
+  readonly path: string;
+  readonly from: unknown;
+  readonly to: unknown;
+}
+
+export interface WrittenConfig {
+  readonly value: Record<string, unknown>;
+  readonly text: string;
+  readonly format: ConfigFormat;
+}
+
+/** A document with overrides, in the form that it has, where that can say it. */
+async function writtenWith(
+  document: ConfigDocument,
+  sets: readonly string[],
+): Promise<WrittenConfig> {
+  const { written, meant } = await overridden(await asOurDocument(document), sets);
+  const kept = isHuggingFace(document) ? await changedHuggingFace(document, meant) : undefined;
+  if (kept) return { ...kept, format: 'json' };
+  const { value } = written;
+  return { value, text: documentText(value), format: 'yaml' };
+}
+
+/** Changes of a model and of its tensors. */
+interface Change extends ModelChange {
+  readonly dtype?: EncodableDtype | undefined;
+}
+
+/** The type of its tensors, in a config that says it. */
+function typeSettings(document: unknown, dtype: EncodableDtype | undefined): Setting[] {
+  const path = 'model.torch_dtype';
+  const value = dtype && TORCH_TYPES[dtype]?.name;
+  const isSaid = typeof valueAt(document, splitDotted(path)) === 'string';
+  return isSaid && value ? [{ path, value }] : [];
+}
+
+/** A config after a conversion. */
+export interface TargetConfig {
+  readonly model: LanguageModel;
+  /** As it is to be written: of Hugging Face where the one before is. */
+  readonly written: WrittenConfig;
+  /** Tensors that others store beside the model. */
+  readonly ignored: readonly Ignored[];
+  /** Differences from the config before. */
+  readonly changes: readonly ConfigChange[];
+  /** Whether it came with the checkpoint, in its file. */
+  readonly isInside: boolean;
+  /** The values that a config needs to say so. */
+  readonly settings: readonly Setting[];
+}
+
+/**
+ * The config of the source with the changes of a conversion, and with the user's settings.
+ * @throws UserError when the result is not a valid config.
+ */
+export async function changedConfig(
+  source: SourceConfig,
+  checkpoint: Checkpoint,
+  change: Change,
+  set: readonly string[],
+): Promise<TargetConfig> {
+  const wanted = [
+    ...(source.family.settingsFor?.(change) ?? []),
+    ...typeSettings(source.document, change.dtype),
+  ];
+  const settings = wanted.filter(
+    ({ path, value }) => valueAt(source.document, splitDotted(path)) !== value,
+  );
+  const overrides = [...settings.map(({ path, value }) => `${path}=${value}`), ...set];
+  const target = asStored(await modelOf(source.written, { set: overrides }), checkpoint);
+  const { family, model, document } = target;
+  return {
+    model,
+    ignored: family.ignored?.(document) ?? [],
+    written: await writtenWith(source.written, overrides),
+    isInside: source.origin === 'inside',
+    settings,
+    changes: changesOf(source.document, document),
+  };
+}
+
+/** The values that two documents give differently, by their paths; lists are values. */
+function changesOf(from: unknown, to: unknown, path: readonly string[] = []): ConfigChange[] {
+  if (isRecord(from) && isRecord(to)) {
+    const keys = new Set([...Object.keys(from), ...Object.keys(to)]);
+    return [...keys].flatMap((key) =>
+      changesOf(valueAt(from, [key]), valueAt(to, [key]), [...path, key]),
+    );
+  }
+  if (isDeepStrictEqual(from, to)) return [];
+  return [{ path: formatPath(path), from: from ?? null, to: to ?? null }];
+}
+
+/** A config that a user wants to arrive at. @throws UserError when it is not valid. */
+export async function targetConfig(
+  file: string,
+  source: SourceConfig | undefined,
+  checkpoint: Checkpoint,
+  set: readonly string[],
+): Promise<TargetConfig> {
+  const read = await readConfig(file);
+  const target = asStored(await modelOf(read, { set }), checkpoint);
+  const [from, to] = [source?.document, target.document].map((each) => valueAt(each, ['model']));
+  return {
+    model: target.model,
+    ignored: target.family.ignored?.(target.document) ?? [],
+    written: await writtenWith(read, set),
+    isInside: false,
+    settings: [],
+    changes: changesOf(from ?? {}, to, ['model']),
+  };
+}

@@ -1,0 +1,176 @@
+/** Reads the input of a conversion, and plans its output. */
+
+import { isDeepStrictEqual } from 'node:util';
+import type { SrteLayout } from '../../architecture/srte-layout.js';
+import { srteLayoutOf } from '../../architecture/srte-layout.js';
+import type { Checkpoint } from '../../checkpoint/checkpoint.js';
+import type { StoredNames } from '../../checkpoint/names.js';
+import { storedNames } from '../../checkpoint/names.js';
+import { UserError } from '../../errors.js';
+import type { CheckpointPlace, ConversionJob } from '../job.js';
+import { fromOldMiniMind } from '../legacy/old-minimind-names.js';
+import type { SrteSource } from '../srte/srte-plan.js';
+import { requestedLayout, srteSourceOf } from '../srte/srte-plan.js';
+import type { SourceConfig, TargetConfig } from './model-configs.js';
+import { changedConfig, sourceConfigOf, targetConfig } from './model-configs.js';
+import type { ConversionInput, ConversionPlan, Omission } from './plan.js';
+import { planTensors } from './plan-tensors.js';
+
+/**
+ * @throws UserError when the checkpoint, its config or the request are wrong, or do not fit each other.
+ */
+export async function readInput(
+  job: ConversionJob,
+  place: CheckpointPlace,
+): Promise<ConversionInput> {
+  const { checkpoint, set = [] } = job;
+  const stored = storedNames(checkpoint);
+  const { source, warnings } = await sourceConfigOf(job);
+  if (set.length > 0 && source === undefined && job.target === undefined) {
+    throw new UserError('usage', '--set has no config to change', {
+      suggestion: 'name the config of the input with --config, or leave --set out',
+    });
+  }
+  const srte = await srteOf(job, stored, source);
+  const target = job.target ? await targetConfig(job.target, source, checkpoint, set) : undefined;
+  const layout = srte && layoutFor(srte, job, target);
+  const names = namesOf(job, stored);
+  if (srte && layout) refuseUnchanged(job, srte.layout, layout);
+  return { job, place, source, target, srte, layout, ...names, warnings };
+}
+
+/** Whether the rank of the output is yet to be found, by its error. */
+export const isRankOpen = ({ layout }: ConversionInput): boolean =>
+  layout?.form === 'low-rank' && layout.rank === null;
+
+/**
+ * @param foundRank The rank of a pair, where it had to be found. Before, the shapes are those of rank 1.
+ * @throws UserError when the tensors of the input and of the output do not fit each other.
+ */
+export async function planConversion(
+  input: ConversionInput,
+  foundRank?: number,
+): Promise<ConversionPlan> {
+  const { job, source, srte } = input;
+  const { checkpoint, set = [] } = job;
+  const isOpen = isRankOpen(input);
+  const layout = input.layout && isOpen ? { ...input.layout, rank: foundRank ?? 1 } : input.layout;
+  const change = { srte: layout, dtype: job.dtype, ...(job.tie !== undefined && { tied: true }) };
+  const config = input.target ?? (source && (await changedConfig(source, checkpoint, change, set)));
+  if (config && layout && set.length > 0) refuseContradiction(config, layout);
+  const planned = planTensors(input, config, layout);
+  const isOther = !isDeepStrictEqual(layout, srte?.layout) || job.tie !== undefined;
+  const keepsConfig = config === undefined && !isOther && job.dialect === undefined;
+  const hasConfig = config !== undefined || (keepsConfig && input.place.container === 'pt');
+  const leftOut = [...planned.leftOut, ...input.dropped, ...contentLeftOut(checkpoint, hasConfig)];
+  const target = isOpen && foundRank === undefined ? input.layout : layout;
+  const srtePlan = planned.srte && target ? { ...planned.srte, target } : null;
+  return { ...planned, srte: srtePlan, leftOut, config, keepsConfig };
+}
+
+/** @throws UserError when the user's own settings describe another SRTE than is asked for. */
+function refuseContradiction({ model }: TargetConfig, layout: SrteLayout): void {
+  const described = srteLayoutOf(model);
+  const keys = ['sharing', 'form', 'rank', 'positions', 'hidden', 'layers'] as const;
+  const wrong = keys.find((key) => described?.[key] !== layout[key]);
+  if (wrong === undefined) return;
+  throw new UserError(
+    'usage',
+    `--set describes another SRTE than is asked for: its ${wrong} would be ${described?.[wrong]}, not ${layout[wrong]}`,
+    { suggestion: 'say how it is to be with --to, --rank and --max-positions, or with --target' },
+  );
+}
+
+/** Undefined when there is none, and none is asked for. */
+async function srteOf(
+  job: ConversionJob,
+  stored: StoredNames,
+  source: SourceConfig | undefined,
+): Promise<SrteSource | undefined> {
+  try {
+    return await srteSourceOf(job.checkpoint, stored, source?.model, job['max-positions']);
+  } catch (error) {
+    const isAskedFor = [job.to, job['max-positions'], job.rank, job['max-error'], job.target].some(
+      (each) => each !== undefined,
+    );
+    if (isAskedFor || !(error instanceof UserError)) throw error;
+    return undefined;
+  }
+}
+
+function layoutFor(
+  srte: SrteSource,
+  job: ConversionJob,
+  target: TargetConfig | undefined,
+): SrteLayout {
+  if (target === undefined) return requestedLayout(srte.layout, job);
+  const described = srteLayoutOf(target.model);
+  if (described === undefined) {
+    throw new UserError('usage', `${job.target} describes a model without an SRTE`, {
+      suggestion: 'name the config of a hybrid model',
+    });
+  }
+  const { sharing, form, rank, positions } = described;
+  // For its checks of the rows that the input has, and of the rank.
+  requestedLayout(srte.layout, {
+    ...job,
+    'max-positions': positions,
+    ...(rank !== null && { to: sharing === 'shared' ? 'low-rank' : 'per-layer', rank }),
+  });
+  return { ...srte.layout, sharing, form, rank, positions };
+}
+
+/** The tensors of the input under the names that the output has for them. */
+function namesOf(
+  { checkpoint, dialect, heads }: ConversionJob,
+  stored: StoredNames,
+): Pick<ConversionInput, 'tensors' | 'dropped'> {
+  if (dialect === undefined || heads === undefined) return { tensors: stored, dropped: [] };
+  const { sources, dropped } = fromOldMiniMind(checkpoint.path, stored, heads);
+  const why = 'it follows from the config, and files of today do not hold it';
+  return { tensors: sources, dropped: dropped.map((name) => ({ name, why })) };
+}
+
+/** @throws UserError when the SRTE is to become what it is, and nothing else is asked for. */
+function refuseUnchanged(job: ConversionJob, source: SrteLayout, layout: SrteLayout): void {
+  const { to, tie, dtype, container, set = [], 'shard-size': shard } = job;
+  const keys = ['sharing', 'form', 'rank', 'positions'] as const;
+  const isSame = keys.every((key) => layout[key] === source[key]);
+  const others = [tie, dtype, container, shard];
+  const hasMore = others.some((each) => each !== undefined) || set.length > 0;
+  if (to === undefined || !isSame || hasMore) return;
+  const file = job.checkpoint.path;
+  throw new UserError('refused-file', `${file} has that layout already`, {
+    problems: [
+      {
+        severity: 'error',
+        file,
+        message: `its SRTE is ${to} already`,
+        suggestion: 'leave it as it is, or ask for another layout',
+        rule: 'conversion-changes',
+      },
+    ],
+  });
+}
+
+/** Entries of a training checkpoint that the output keeps: see `torchFile`. */
+const STEP = 'step';
+const CONFIG = 'config';
+
+const OPTIMIZER = /optim/i;
+
+/**
+ * Entries of a training checkpoint that are not part of the model.
+ * @param hasConfig Whether the output has the config, or one in its place.
+ */
+const contentLeftOut = ({ content }: Checkpoint, hasConfig: boolean): Omission[] =>
+  [...content.keys()]
+    .filter((key) => key !== STEP && !(key === CONFIG && hasConfig))
+    .map((name) => ({ name, why: reasonOf(name) }));
+
+function reasonOf(name: string): string {
+  if (name === CONFIG) return 'it would not be true of the output, and cannot be read here';
+  return OPTIMIZER.test(name)
+    ? 'the state of an optimizer belongs to the tensors that it has trained'
+    : 'it is not part of the model';
+}

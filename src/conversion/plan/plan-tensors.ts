@@ -1,0 +1,406 @@
+/** The tensors that an output has to have, and where their values come from. */
+import type { Formula } from '../../architecture/computed-buffers.js';
+import { computedBuffers } from '../../architecture/computed-buffers.js';
+import type { LanguageModel } from '../../architecture/layer.js';
+import type { Param } from '../../architecture/param.js';
+import { buffer } from '../../architecture/param.js';
+import type { SrteLayout } from '../../architecture/srte-layout.js';
+import { stateDictOf, tensorsOf } from '../../architecture/walk.js';
+import { firstLike } from '../../checkpoint/name-patterns.js';
+import { viewsOf } from '../../checkpoint/sharing.js';
+import type { StoredTensor } from '../../checkpoint/stored-tensor.js';
+import { isSameView } from '../../checkpoint/stored-tensor.js';
+import { UserError } from '../../errors.js';
+import type { Shape, StoredDtype } from '../../tensor/dtype.js';
+import {
+  elementCount,
+  isSameShape,
+  STORED_DTYPES,
+  shapeText,
+  storedBytes,
+} from '../../tensor/dtype.js';
+import { isEncodable } from '../../tensor/encode.js';
+import type { PlanFault } from '../conversion-rules.js';
+import { refusedPlan } from '../conversion-rules.js';
+import type { Tie } from '../job.js';
+import type { SrtePlan } from '../srte/srte-plan.js';
+import { planTables } from '../srte/srte-plan.js';
+import { srtePlaceOf } from '../srte/srte-tables.js';
+import type { TargetConfig } from './model-configs.js';
+import type {
+  Action,
+  ConversionInput,
+  ConversionPlan,
+  Omission,
+  PlannedTensor,
+  PlannedTie,
+  SourceTensor,
+  SourceTensors,
+} from './plan.js';
+
+/**
+ * The tensors of the output, and where their values come from.
+ * @param config The config of the output; undefined when nothing describes it.
+ * @param layout The SRTE of the output; undefined when it stays as it is.
+ * @throws UserError with everything that is missing, extra or misshapen; when the request does not fit.
+ */
+export function planTensors(
+  input: ConversionInput,
+  config: TargetConfig | undefined,
+  layout: SrteLayout | undefined,
+): Omit<ConversionPlan, 'config' | 'keepsConfig'> {
+  const { job, srte } = input;
+  const file = job.checkpoint.path;
+  if (input.tensors.size === 0) throw holdsNothing(file);
+  const srtePlan = srte && layout ? planTables(srte, layout, job) : null;
+  const expected = config ? expectedByModel(config.model) : expectedByNames(input, layout);
+  const resolver = new Resolver(input, config, srtePlan);
+  const tensors = expected.tensors.flatMap((each) => resolver.plan(each) ?? []);
+  const leftOut = resolver.unused();
+  if (resolver.faults.length > 0) throw refusedPlan(file, resolver.faults);
+  const planned = new Set(tensors.flatMap(({ name, aliases }) => [name, ...aliases]));
+  const formulas = expected.tensors.flatMap(({ name, formula }) =>
+    formula ? [[name, formula] as const] : [],
+  );
+  return {
+    tensors,
+    names: expected.names.filter((name) => planned.has(name)),
+    srte: srtePlan,
+    tie: resolver.tie,
+    leftOut,
+    notes: notesOf(input.tensors, tensors),
+    formulas: new Map(formulas),
+  };
+}
+
+const holdsNothing = (file: string) =>
+  new UserError('refused-file', `${file} holds no tensors`, {
+    suggestion: 'check that it is the file of the weights',
+  });
+
+class Resolver {
+  readonly faults: PlanFault[] = [];
+  tie: PlannedTie | null = null;
+  readonly #used = new Set<string>();
+  readonly #input: ConversionInput;
+  readonly #config: TargetConfig | undefined;
+  readonly #tables: SrtePlan | null;
+  /** Further names under which the input's own description knows a tensor. */
+  readonly #known: ReadonlyMap<string, readonly string[]>;
+
+  constructor(input: ConversionInput, config: TargetConfig | undefined, tables: SrtePlan | null) {
+    this.#input = input;
+    this.#config = config;
+    this.#tables = tables;
+    this.#known = namesKnown(config && input.source?.model);
+  }
+
+  /** Undefined when there is a fault. */
+  plan(expected: ExpectedTensor): PlannedTensor | undefined {
+    const { name, aliases, role, shape } = expected;
+    const found =
+      this.#srteAction(expected) ?? this.#storedAction(expected) ?? this.#computed(expected);
+    if (found === undefined) return undefined;
+    const { action, stored } = found;
+    const dtype = this.#dtypeOf(expected, action, stored);
+    const elements = elementCount(shape) ?? Number.NaN;
+    const bytes = storedBytes(elements, dtype);
+    if (bytes === undefined) {
+      const message = `would be ${shapeText(shape)}, which is more than a file can hold`;
+      this.#fault(name, message, 'ask for fewer rows with --max-positions');
+      return undefined;
+    }
+    return { name, aliases, role, dtype, shape, bytes, action };
+  }
+
+  /** Tensors that the input has and the output does not. One that a described model has no place for is a fault. */
+  unused(): Omission[] {
+    const leftOut: Omission[] = [];
+    for (const [name, { own }] of this.#input.tensors) {
+      if (this.#used.has(name)) continue;
+      if (this.#tables && isSrteName(name)) {
+        leftOut.push({ name: own, why: `replaced by ${this.#tables.tables[0]?.name ?? 'SRTE'}` });
+        continue;
+      }
+      if (this.#config === undefined) continue;
+      const ignored = firstLike(name, this.#config.ignored);
+      if (ignored) leftOut.push({ name: own, why: ignored.what });
+      else {
+        const suggestion = 'check the config, or convert by names alone with --no-config';
+        this.#fault(own, 'has no place in the output', suggestion);
+      }
+    }
+    return leftOut;
+  }
+
+  #srteAction({ name, aliases, shape }: ExpectedTensor): Resolution | undefined {
+    const place = srtePlaceOf(name);
+    const { tables, srte } = { tables: this.#tables, srte: this.#input.srte };
+    if (place === undefined || tables === null || srte === undefined) return undefined;
+    const number = place.layer === null ? 0 : Number(place.layer);
+    const table = tables.tables[number];
+    if (table === undefined) return undefined;
+    this.#use([name, ...aliases]);
+    if (table.isMade) return { action: { do: 'table', table: number, part: place.part } };
+    const source = srte.tables?.tables[table.sources[0] ?? 0];
+    const from = place.part === 'proj.weight' ? source?.projectionName : source?.name;
+    const stored = place.part === 'proj.weight' ? source?.projection : source?.rows;
+    if (source === undefined || from == null || stored == null) return undefined;
+    const [, rows = 0] = shape;
+    const isFitted = place.part !== 'proj.weight' && rows !== srte.layout.positions;
+    const action: Action = isFitted
+      ? { do: 'fit', from, rows, extension: tables.extension }
+      : { do: 'copy', from };
+    return { action, stored };
+  }
+
+  #storedAction(expected: ExpectedTensor): Resolution | undefined {
+    const { name, aliases, shape, role } = expected;
+    const own = [name, ...aliases];
+    const names = own.some((each) => this.#input.tensors.has(each))
+      ? own
+      : own.flatMap((each) => this.#known.get(each) ?? []);
+    const present = names.flatMap((each) => {
+      const source = this.#input.tensors.get(each);
+      return source ? [{ ...source, name: each }] : [];
+    });
+    const [first, ...others] = present;
+    if (first === undefined) return undefined;
+    this.#use(names);
+    const misshapen = present.find(({ tensor }) => !isSameShape(tensor.shape, shape));
+    if (misshapen) {
+      if (role === 'buffer' && expected.formula) return undefined;
+      this.#fault(
+        misshapen.own,
+        `is ${shapeText(misshapen.tensor.shape)}, and the output wants ${shapeText(shape)}`,
+        'choose a target of the same sizes: only the SRTE, tying and types can be changed',
+      );
+      return { action: { do: 'copy', from: misshapen.own }, stored: misshapen.tensor };
+    }
+    // What is one tensor by the input's own description has been found to hold the same values.
+    const known = this.#known.get(first.name);
+    const other = others.find(
+      ({ tensor, name: another }) => !isSameView(tensor, first.tensor) && !known?.includes(another),
+    );
+    if (other !== undefined && role === 'parameter') return this.#tie(name, first, other);
+    const { own: from, heads, tensor: stored } = first;
+    return { action: heads ? { do: 'unpair', from, heads } : { do: 'copy', from }, stored };
+  }
+
+  /** One tensor out of two. */
+  #tie(name: string, first: SourceTensor, other: SourceTensor): Resolution {
+    const { tie } = this.#input.job;
+    const pair = [first.own, other.own] as const;
+    const stored = first.tensor;
+    if (tie === undefined) {
+      this.#fault(
+        other.own,
+        `and ${JSON.stringify(first.own)} are to be one tensor, and are two here`,
+        'say whose values it gets: --tie embed, --tie head or --tie mean',
+      );
+      return { action: { do: 'copy', from: first.own }, stored };
+    }
+    this.tie = { name, from: pair, values: tie };
+    const dtype = this.#input.job.dtype ?? stored.dtype;
+    if (tie === 'mean' && !isEncodable(dtype)) {
+      this.#fault(
+        first.own,
+        `holds ${stored.dtype}, as which a mean cannot be written`,
+        'choose another type with --dtype',
+      );
+    }
+    const actions = {
+      embed: { do: 'copy', from: first.own },
+      head: { do: 'copy', from: other.own },
+      mean: { do: 'average', from: pair },
+    } as const satisfies Record<Tie, Action>;
+    return { action: actions[tie], stored: tie === 'head' ? other.tensor : stored };
+  }
+
+  #computed({ name, formula }: ExpectedTensor): Resolution | undefined {
+    if (formula !== undefined) {
+      // A PyTorch loader wants every name. A computed SRTE is nothing but its buffer.
+      const isExpected = this.#input.place.container === 'pt' || isSrteName(name);
+      return isExpected ? { action: { do: 'compute' } } : undefined;
+    }
+    this.#fault(name, 'is missing', 'check that the checkpoint is whole, and the config its own');
+    return undefined;
+  }
+
+  #dtypeOf({ role }: ExpectedTensor, action: Action, stored?: StoredTensor): StoredDtype {
+    if (action.do === 'table') return this.#tables?.tables[action.table]?.dtype ?? 'F32';
+    const own = stored?.dtype ?? 'F32';
+    const { dtype } = this.#input.job;
+    const isCast =
+      dtype !== undefined && role === 'parameter' && STORED_DTYPES[own].kind === 'float';
+    return isCast ? dtype : own;
+  }
+
+  #use(names: readonly string[]): void {
+    for (const name of names) this.#used.add(name);
+  }
+
+  #fault(name: string, message: string, suggestion: string): void {
+    this.faults.push({ name, message, suggestion });
+  }
+}
+
+interface Resolution {
+  readonly action: Action;
+  /** The stored tensor, when the values are those of one. */
+  readonly stored?: StoredTensor;
+}
+
+function namesKnown(model: LanguageModel | undefined): ReadonlyMap<string, readonly string[]> {
+  const known = new Map<string, readonly string[]>();
+  for (const { name, aliases } of model ? tensorsOf(model) : []) {
+    const names = [name, ...aliases];
+    for (const each of names) known.set(each, names);
+  }
+  return known;
+}
+
+function notesOf(sources: SourceTensors, tensors: readonly PlannedTensor[]): string[] {
+  const computed = tensors.filter(({ action }) => action.do === 'compute').length;
+  const unpaired = tensors.filter(({ action }) => action.do === 'unpair').length;
+  const wrapped = [...sources].find(([name, { own }]) => own !== name && own.endsWith(name));
+  const prefix = wrapped ? wrapped[1].own.slice(0, -wrapped[0].length) : '';
+  return [
+    ...(prefix === '' ? [] : [`Names lose what a wrapper put before them: ${prefix}`]),
+    ...(computed === 0
+      ? []
+      : [`Buffers that the input does not have are computed from the config: ${computed}`]),
+    ...(unpaired === 0
+      ? []
+      : [`Rows of query and key projections are reordered for RoPE by halves: ${unpaired}`]),
+  ];
+}
+
+interface ExpectedTensor {
+  readonly name: string;
+  readonly aliases: readonly string[];
+  readonly shape: Shape;
+  readonly role: 'parameter' | 'buffer';
+  /** How it is computed when the input does not have it. */
+  readonly formula?: Formula;
+}
+
+interface ExpectedTensors {
+  readonly tensors: readonly ExpectedTensor[];
+  /** All names in the order of the state dict. */
+  readonly names: readonly string[];
+}
+
+/** Tensors of a described model. */
+function expectedByModel(model: LanguageModel): ExpectedTensors {
+  const formulas = computedBuffers(model);
+  return {
+    tensors: tensorsOf(model).map((tensor) => expectedOf(tensor, formulas.get(tensor))),
+    names: stateDictOf(model).map(({ name }) => name),
+  };
+}
+
+const expectedOf = (
+  { name, aliases, shape, role }: Param,
+  formula: Formula | undefined,
+): ExpectedTensor => ({ name, aliases, shape, role, ...(formula && { formula }) });
+
+/** Buffers by what PyTorch models call them: they are not cast. */
+const BUFFER =
+  /(?:^|\.)(?:rope\.(?:inv_freq|cos_cached|sin_cached)|rotary_emb\.(?:inv_freq|cos_cached|sin_cached)|(?:shared_)?srte\.inv_freq)$/;
+
+export const isBufferName = (name: string): boolean => BUFFER.test(name);
+
+/** An SRTE that is only computed: `layers.0.srte.inv_freq`, `shared_srte.inv_freq`. */
+const SINCOS = /^(?:|.*\.)(?:layers\.[^.]*\.srte|shared_srte)\.inv_freq$/s;
+
+/** Whether a name is that of an SRTE tensor, learned or computed. */
+export const isSrteName = (name: string): boolean =>
+  srtePlaceOf(name) !== undefined || SINCOS.test(name);
+
+/** The embedding and the head of models, by their names: those that tying makes one. */
+const TIED_PAIRS = [
+  ['embed_tokens.weight', 'lm_head.weight'],
+  ['model.embed_tokens.weight', 'lm_head.weight'],
+  ['token_embedding.weight', 'lm_head.weight'],
+  ['tok_embeddings.weight', 'output.weight'],
+  ['transformer.wte.weight', 'lm_head.weight'],
+  ['embed.weight', 'head.weight'],
+] as const;
+
+function tiedPairOf(has: (name: string) => boolean): readonly [string, string] | undefined {
+  return TIED_PAIRS.find((pair) => pair.every(has));
+}
+
+/**
+ * Tensors of a model that nothing describes: the input's, but for the SRTE.
+ * @param layout The SRTE of the output; undefined when it stays as it is.
+ * @throws UserError when an embedding and a head that are not there are to be tied.
+ */
+function expectedByNames(
+  { tensors: sources, srte: source, job }: ConversionInput,
+  layout: SrteLayout | undefined,
+): ExpectedTensors {
+  const stored = new Map(Array.from(sources, ([name, { tensor }]) => [name, tensor]));
+  const srte = source && layout && { layout, prefix: source.prefix };
+  const tied = job.tie === undefined ? undefined : tiedPairOf((name) => stored.has(name));
+  if (job.tie !== undefined && tied === undefined) {
+    const file = job.checkpoint.path;
+    throw new UserError('usage', `${file} has no embedding and head by names that are known here`, {
+      suggestion: 'leave --tie out, or name a config that describes the model, with --config',
+    });
+  }
+  const kept = [...stored].filter(([name]) => srte === undefined || !isSrteName(name));
+  const [embedding, head] = tied ?? [];
+  const views = viewsOf(new Map(kept)).filter(({ names: [first] }) => first !== head);
+  const fromNames = views.map(
+    ({ names: [name, ...aliases], tensor: { shape } }): ExpectedTensor => ({
+      name,
+      aliases:
+        name === embedding && head !== undefined ? [...new Set([...aliases, head])] : aliases,
+      shape,
+      role: isBufferName(name) ? 'buffer' : 'parameter',
+    }),
+  );
+  const srteTensors = srte ? expectedSrte(srte.layout, srte.prefix) : [];
+  // Before the first layer, where the original registers what the layers share.
+  const place = fromNames.findIndex(({ name }) => name.startsWith(`${srte?.prefix}layers.`));
+  const tensors = fromNames.toSpliced(Math.max(0, place), 0, ...srteTensors);
+  return { tensors, names: tensors.flatMap(({ name, aliases }) => [name, ...aliases]) };
+}
+
+function expectedSrte(layout: SrteLayout, prefix: string): ExpectedTensor[] {
+  const layers = Array.from({ length: layout.layers }, (_, i) => `${prefix}layers.${i}.srte`);
+  return layout.sharing === 'shared'
+    ? tensorsOfSrte(`${prefix}shared_srte`, layers, layout)
+    : layers.flatMap((name) => tensorsOfSrte(name, [], layout));
+}
+
+function tensorsOfSrte(
+  name: string,
+  mounts: readonly string[],
+  { form, positions, hidden, rank }: SrteLayout,
+): ExpectedTensor[] {
+  const parameter = (leaf: string, shape: Shape): ExpectedTensor => ({
+    name: `${name}.${leaf}`,
+    aliases: mounts.map((mount) => `${mount}.${leaf}`),
+    shape,
+    role: 'parameter',
+  });
+  switch (form) {
+    case 'table':
+      return [parameter('freqs', [1, positions, hidden])];
+    case 'low-rank':
+      return [
+        parameter('lowrank', [1, positions, rank ?? 0]),
+        parameter('proj.weight', [hidden, rank ?? 0]),
+      ];
+    case 'sincos': {
+      const inverse = buffer(`${name}.inv_freq`, [hidden / 2], {
+        aliases: mounts.map((mount) => `${mount}.inv_freq`),
+      });
+      const layer = { kind: 'srteSincos', name, inverseFrequencies: inverse } as const;
+      return [expectedOf(inverse, computedBuffers(layer).get(inverse))];
+    }
+  }
+}

@@ -1,0 +1,246 @@
+import type { SrteForm, SrteLayout } from '../architecture/srte-layout.js';
+import { srteParameters } from '../architecture/srte-layout.js';
+import type { CheckpointFormat } from '../checkpoint/formats.js';
+import { groupAlike, templateOf } from '../checkpoint/name-patterns.js';
+import { bytesOfViews, viewsOf } from '../checkpoint/sharing.js';
+import type { ConfigOrigin } from '../model-input/checkpoint-config.js';
+import type { StoredDtype } from '../tensor/dtype.js';
+import type { Proof, TensorError } from './execute/check.js';
+import type { ConversionOutput } from './execute/execute.js';
+import type { TableError } from './execute/table-rows.js';
+import { overallError } from './execute/table-rows.js';
+import type { Container, ConversionJob, Extension } from './job.js';
+import type { ConversionInput, Omission, PlannedTie, StepGroup, TensorStep } from './plan/plan.js';
+import { groupSteps, stepsOf } from './plan/plan.js';
+import { isBufferName } from './plan/plan-tensors.js';
+import type { Resources } from './resources.js';
+import type { SrtePlan } from './srte/srte-plan.js';
+
+/** A conversion, planned or done: what `minimind convert-checkpoint --json` prints. */
+export interface ConversionResult {
+  readonly schema: 'minimind/convert-checkpoint@1';
+  readonly dryRun: boolean;
+  readonly input: ConvertedSide & {
+    readonly format: CheckpointFormat;
+    /** Null when it is converted by its names alone. */
+    readonly config: { readonly file: string; readonly origin: ConfigOrigin } | null;
+  };
+  readonly output: ConvertedSide & {
+    readonly container: Container;
+    readonly files: readonly {
+      readonly name: string;
+      readonly bytes: number;
+      /** Whether an earlier run has written it. */
+      readonly resumed: boolean;
+    }[];
+  };
+  /** Null when the SRTE stays as it is, or there is none. */
+  readonly srte: ConvertedSrte | null;
+  /** Null when nothing is tied. */
+  readonly tie: ConvertedTie | null;
+  readonly configChanges: readonly {
+    readonly path: string;
+    readonly from: unknown;
+    readonly to: unknown;
+  }[];
+  /** Like names of all layers together. */
+  readonly leftOut: readonly {
+    readonly pattern: string;
+    readonly names: readonly string[];
+    readonly why: string;
+  }[];
+  readonly notes: readonly string[];
+  readonly groups: readonly StepGroup[];
+  readonly tensors: readonly TensorStep[];
+  readonly memory: {
+    readonly limitBytes: number;
+    /** Memory of the process. */
+    readonly predictedPeakBytes: number;
+    /** As the system counts it; null for a plan. */
+    readonly peakBytes: number | null;
+  };
+  /** Null for a plan. */
+  readonly run: {
+    readonly seconds: number;
+    /** Bytes of the input, repeated reads included; scratch files are not counted. */
+    readonly readBytes: number;
+    /** Bytes of the output, without those of an earlier run. */
+    readonly writtenBytes: number;
+    /** Read and written. */
+    readonly bytesPerSecond: number;
+    readonly resumed: boolean;
+    readonly checked: boolean;
+    /** Backend of the matrix products: `JavaScript`, `ONNX Runtime 1.30.0, 2 threads`. */
+    readonly products: string;
+  } | null;
+  /** Null when it was not asked for. */
+  readonly proof: Proof | null;
+}
+
+interface ConvertedSide {
+  /** As the user wrote it. */
+  readonly path: string;
+  readonly parameters: number;
+  /** Bytes of the tensors, buffers included, each once. */
+  readonly tensorBytes: number;
+  /** Bytes of the files: of a training checkpoint with everything that is not the model. */
+  readonly bytes: number;
+}
+
+/** An embedding and a head that became one tensor. */
+export interface ConvertedTie extends PlannedTie {
+  /** Errors of the tied tensor in the place of the embedding and of the head; none for a plan. */
+  readonly errors: readonly TensorError[];
+}
+
+export interface ConvertedSrte {
+  readonly source: SrteLayout & { readonly parameters: number };
+  readonly target: SrteLayout & { readonly parameters: number };
+  /** `mean`, `first`, `layer:3`; null where no two tables become one. */
+  readonly merge: string | null;
+  /** The largest `relativeError` that was allowed, by which the rank was found. */
+  readonly maxError: number | null;
+  /** Values of the rows that the input does not have. */
+  readonly extension: Extension | null;
+  /** ‖had − gets‖ / ‖had‖ of all layers together; null for a plan, and where all was zero. */
+  readonly relativeError: number | null;
+  readonly tables: readonly ConvertedTable[];
+}
+
+/** A table of the output. */
+export interface ConvertedTable {
+  readonly name: string;
+  readonly form: SrteForm;
+  readonly rank: number | null;
+  readonly dtype: StoredDtype;
+  /** Numbers of the input's tables that it takes the place of, and of those that its values come from. */
+  readonly replaces: readonly number[];
+  readonly sources: readonly number[];
+  /** Share of the squared norm of the table that a pair was made from and keeps; null for other forms. */
+  readonly energy: number | null;
+  readonly errors: readonly TableError[];
+}
+
+/** @param seconds Duration of the run; null for a plan. */
+export function resultOf(
+  input: ConversionInput,
+  resources: Resources,
+  output: ConversionOutput,
+  seconds: number | null,
+): ConversionResult {
+  const { job, place } = input;
+  const { plan, files, tie } = output;
+  const steps = stepsOf(plan, input, files);
+  const written = {
+    path: place.path,
+    container: place.container,
+    parameters: sum(steps.filter(({ role }) => role === 'parameter').map(elementsOf)),
+    tensorBytes: sum(steps.map(({ bytes }) => bytes)),
+    bytes: sum(files.map(({ bytes }) => bytes)),
+    files: files.map(({ name, bytes, resumed = false }) => ({ name, bytes, resumed })),
+  };
+  return {
+    schema: 'minimind/convert-checkpoint@1',
+    dryRun: seconds === null,
+    input: describedInput(input),
+    output: written,
+    srte: plan.srte && convertedSrte(plan.srte, job, output),
+    tie: plan.tie && { ...plan.tie, errors: tie ?? [] },
+    configChanges: plan.config?.changes ?? [],
+    leftOut: groupedOmissions(plan.leftOut),
+    notes: plan.notes,
+    groups: groupSteps(steps),
+    tensors: steps,
+    memory: {
+      limitBytes: resources.limitBytes,
+      predictedPeakBytes: Math.round(resources.peakBytes),
+      peakBytes: seconds === null ? null : process.resourceUsage().maxRSS * 1024,
+    },
+    run: seconds === null ? null : describedRun(job, resources, written.files, seconds),
+    proof: null,
+  };
+}
+
+const sum = (numbers: readonly number[]): number =>
+  numbers.reduce((total, each) => total + each, 0);
+
+const elementsOf = ({ shape }: TensorStep): number =>
+  shape.reduce((product, size) => product * size, 1);
+
+function describedInput({ job, source }: ConversionInput): ConversionResult['input'] {
+  const { path, format, files, tensors } = job.checkpoint;
+  const views = viewsOf(tensors);
+  const parameters = views.filter(({ names }) => !names.some(isBufferName));
+  return {
+    path,
+    format,
+    config: source ? { file: source.file, origin: source.origin } : null,
+    parameters: sum(parameters.map(({ tensor }) => tensor.elements)),
+    tensorBytes: bytesOfViews(views),
+    bytes: sum(files.map(({ size }) => size)),
+  };
+}
+
+function convertedSrte(
+  { source, target, merge, extension, ...plan }: SrtePlan,
+  job: ConversionJob,
+  { tables: measured }: ConversionOutput,
+): ConversionResult['srte'] {
+  const tables = (measured ?? plan.tables).map((table, number): ConvertedTable => {
+    const { name, form, rank, dtype, replaces, sources } = table;
+    const { energy, errors } = { energy: null, errors: [], ...table };
+    const known = errors.map((error) => withLayers(error, number, source, target));
+    return { name, form, rank, dtype, replaces, sources, energy, errors: known };
+  });
+  const isMerged = target.form !== 'sincos' && tables.some(({ replaces }) => replaces.length > 1);
+  return {
+    source: { ...source, parameters: srteParameters(source) },
+    target: { ...target, parameters: srteParameters(target) },
+    merge: isMerged ? (typeof merge === 'string' ? merge : `layer:${merge.layer}`) : null,
+    maxError: (job.rank === undefined ? job['max-error'] : undefined) ?? null,
+    extension,
+    relativeError: measured && overallError(tables.flatMap(({ errors }) => errors)),
+    tables,
+  };
+}
+
+/** An error with the layers that had the table; a table that they shared had them all. */
+function withLayers(
+  error: TableError,
+  number: number,
+  source: SrteLayout,
+  target: SrteLayout,
+): TableError {
+  if (error.layers.length > 0) return error;
+  const all = Array.from({ length: source.layers }, (_, layer) => layer);
+  return { ...error, layers: target.sharing === 'shared' ? all : [number] };
+}
+
+const groupedOmissions = (leftOut: readonly Omission[]): ConversionResult['leftOut'] =>
+  groupAlike(leftOut, ({ name, why }) => ({ template: templateOf(name), key: why })).map(
+    ({ pattern, first, members }) => ({
+      pattern,
+      names: members.map(({ name }) => name),
+      why: first.why,
+    }),
+  );
+
+function describedRun(
+  { checkpoint, check }: ConversionJob,
+  { backend }: Resources,
+  files: ConversionResult['output']['files'],
+  seconds: number,
+): ConversionResult['run'] {
+  const readBytes = sum(checkpoint.files.map(({ bytesRead }) => bytesRead));
+  const writtenBytes = sum(files.map(({ bytes, resumed }) => (resumed ? 0 : bytes)));
+  return {
+    seconds,
+    readBytes,
+    writtenBytes,
+    bytesPerSecond: Math.round((readBytes + writtenBytes) / seconds),
+    resumed: files.some(({ resumed }) => resumed),
+    // A flag that is not given is undefined, in spite of its type.
+    checked: Boolean(check),
+    products: backend.name,
+  };
+}

@@ -1,0 +1,275 @@
+/** The plan of an SRTE: the layout that a checkpoint has, the one that is asked for, and the tables of the output. */
+import type { LanguageModel } from '../../architecture/layer.js';
+import type { SrteForm, SrteLayout } from '../../architecture/srte-layout.js';
+import { srteLayoutOf } from '../../architecture/srte-layout.js';
+import type { Checkpoint } from '../../checkpoint/checkpoint.js';
+import type { StoredNames } from '../../checkpoint/names.js';
+import { numbersUnder } from '../../checkpoint/names.js';
+import { UserError } from '../../errors.js';
+import type { StoredDtype } from '../../tensor/dtype.js';
+import { STORED_DTYPES } from '../../tensor/dtype.js';
+import { isEncodable } from '../../tensor/encode.js';
+import type { ConversionJob, Extension, Merge } from '../job.js';
+import { LAYOUTS } from '../job.js';
+import type { SrteTables } from './srte-tables.js';
+import { srtePlaceOf, srteTablesWithCopies } from './srte-tables.js';
+
+/** A table of the output. */
+export interface PlannedTable {
+  /** `shared_srte`, `layers.0.srte`. */
+  readonly name: string;
+  /** Numbers of the input's tables that it takes the place of. */
+  readonly replaces: readonly number[];
+  /** Numbers of those that its values come from. */
+  readonly sources: readonly number[];
+  /** Whether its values have to be worked out: not, when they are those of one table. */
+  readonly isMade: boolean;
+  readonly form: SrteForm;
+  /** Rank of a low-rank pair; null for other forms, and while it is yet to be found. */
+  readonly rank: number | null;
+  readonly dtype: StoredDtype;
+}
+
+export interface SrtePlan {
+  readonly source: SrteLayout;
+  readonly target: SrteLayout;
+  readonly merge: Merge;
+  readonly extension: Extension | null;
+  readonly tables: readonly PlannedTable[];
+}
+
+/** The SRTE of an input, as far as it can be converted. */
+export interface SrteSource {
+  readonly layout: SrteLayout;
+  /** Null when the SRTE is computed. */
+  readonly tables: SrteTables | null;
+  /** Before `layers.` in its names. */
+  readonly prefix: string;
+}
+
+/** The name of a buffer that only a computed SRTE has. */
+const SINCOS_NAME = /^(|.*\.)(?:layers\.\d+\.srte|shared_srte)\.inv_freq$/s;
+
+/**
+ * @param model As its config describes it; undefined when nothing does.
+ * @param positions Rows that are asked for: a computed SRTE says nothing of how many it has.
+ * @throws UserError when there is no SRTE, or it breaks one of `SRTE_RULES`.
+ */
+export async function srteSourceOf(
+  checkpoint: Checkpoint,
+  stored: StoredNames,
+  model: LanguageModel | undefined,
+  positions: number | undefined,
+): Promise<SrteSource> {
+  const described = model && srteLayoutOf(model);
+  if (described?.form === 'sincos') return { layout: described, tables: null, prefix: '' };
+  const computed = described ? undefined : computedSource(stored, positions);
+  if (computed) return computed;
+  const isShared = described?.sharing === 'shared';
+  const tables = await srteTablesWithCopies(checkpoint, { isShared });
+  const prefix = [...stored.keys()].map(srtePlaceOf).find(Boolean)?.prefix ?? '';
+  const numbers = numbersUnder(`${prefix}layers`, stored.keys());
+  const layers = tables.sharing === 'per-layer' ? tables.tables.length : numbers.length;
+  return { layout: layoutOfTables(tables, Math.max(1, layers)), tables, prefix };
+}
+
+/** Undefined when some SRTE is learned, or there is none. */
+function computedSource(
+  stored: StoredNames,
+  positions: number | undefined,
+): SrteSource | undefined {
+  const names = [...stored.keys()];
+  if (names.some(srtePlaceOf)) return undefined;
+  const name = names.find((each) => SINCOS_NAME.test(each));
+  if (name === undefined) return undefined;
+  if (positions === undefined) {
+    throw new UserError('usage', 'a computed SRTE does not say how many positions it is for', {
+      suggestion: 'give their number with --max-positions, or the model’s config with --config',
+    });
+  }
+  const [, prefix = ''] = SINCOS_NAME.exec(name) ?? [];
+  const hidden = 2 * (stored.get(name)?.tensor.elements ?? 0);
+  const layers = Math.max(1, numbersUnder(`${prefix}layers`, names).length);
+  const sharing = name.endsWith('shared_srte.inv_freq') ? 'shared' : 'per-layer';
+  return {
+    layout: { sharing, form: 'sincos', positions, hidden, rank: null, layers },
+    tables: null,
+    prefix,
+  };
+}
+
+/** @param layers How many layers the model has. */
+function layoutOfTables(found: SrteTables, layers: number): SrteLayout {
+  const { sharing, positions, hidden, rank } = found;
+  return { sharing, form: rank === null ? 'table' : 'low-rank', positions, hidden, rank, layers };
+}
+
+type LayoutRequest = Pick<ConversionJob, 'to' | 'rank' | 'max-error' | 'max-positions' | 'extend'>;
+
+/**
+ * The layout that a request leads to. The rank of a pair that is to be found by its error is null.
+ * @throws UserError when the request contradicts itself, or what there is.
+ */
+export function requestedLayout(source: SrteLayout, request: LayoutRequest): SrteLayout {
+  const { to, 'max-positions': positions = source.positions } = request;
+  const isTruncated = request.rank !== undefined || request['max-error'] !== undefined;
+  checkPositions(source, request);
+  const { sharing, form } = to === undefined ? source : LAYOUTS[to];
+  const isPair = form === 'low-rank' || (to === 'per-layer' && isTruncated);
+  if (isTruncated && !isPair) {
+    throw new UserError('usage', `a rank means nothing to ${to ?? form}`, {
+      suggestion: 'write --to low-rank, or leave the rank out',
+    });
+  }
+  const sizes = { ...source, sharing, positions };
+  if (!isPair) return { ...sizes, form, rank: null };
+  return {
+    ...sizes,
+    form: 'low-rank',
+    rank: requestedRank({ ...source, sharing }, request, Math.min(positions, rowsKnown(source))),
+  };
+}
+
+/** Rows of a table that are known: of one that is computed, any number. */
+const rowsKnown = ({ form, positions }: SrteLayout): number =>
+  form === 'sincos' ? Number.POSITIVE_INFINITY : positions;
+
+/** Rows of a table that are worked out: of a longer one only those that the input has. */
+export const rowsMade = ({ source, target }: SrtePlan): number =>
+  Math.min(target.positions, rowsKnown(source));
+
+/** Null when it has to be found. */
+function requestedRank(
+  { form, rank, hidden, sharing }: SrteLayout,
+  { rank: requested, 'max-error': maxError }: LayoutRequest,
+  positions: number,
+): number | null {
+  if (requested === undefined && maxError === undefined) {
+    if (form === 'low-rank') return rank;
+    throw new UserError('usage', 'low-rank needs a rank', {
+      suggestion: 'add --rank 128, or --max-error 0.05 for the smallest rank within that error',
+    });
+  }
+  if (requested === undefined) {
+    if (sharing === 'shared') return null;
+    throw new UserError(
+      'usage',
+      'tables of layers have one rank for all of them: it cannot be found by an error',
+      {
+        suggestion: 'give the rank with --rank, or make one pair for all layers with --to low-rank',
+      },
+    );
+  }
+  checkRank(requested, positions, hidden);
+  return requested;
+}
+
+/** @throws UserError when a table [positions, hidden] has no pair of that rank. */
+function checkRank(rank: number, positions: number, hidden: number): void {
+  const most = Math.min(positions, hidden - 1);
+  if (rank <= most) return;
+  throw new UserError(
+    'usage',
+    `rank ${rank} is too large for a table of ${positions} × ${hidden}: ${
+      rank > Math.min(positions, hidden)
+        ? `no such table has a rank above ${Math.min(positions, hidden)}`
+        : 'models build a full table unless the rank is below the hidden size'
+    }`,
+    { suggestion: most > 0 ? `choose a rank from 1 to ${most}` : 'keep the full table' },
+  );
+}
+
+function checkPositions(
+  source: SrteLayout,
+  { 'max-positions': positions, extend }: LayoutRequest,
+): void {
+  if (positions === undefined || positions <= rowsKnown(source) || extend !== undefined) return;
+  throw new UserError(
+    'usage',
+    `the tables have ${source.positions} rows, and ${positions} are asked for: nothing was learned for the others`,
+    {
+      suggestion: `ask for at most ${source.positions}, or say what to put there with --extend repeat or --extend zero`,
+    },
+  );
+}
+
+/** Type of a computed encoding that becomes a table. */
+const COMPUTED_DTYPE = 'F32';
+
+/**
+ * The tables of the output, and those of the input that each takes the place of.
+ * @throws UserError when the merge names a layer that is not there, or the tables have a type that cannot
+ * be written.
+ */
+export function planTables(
+  { tables: found, layout: source, prefix }: SrteSource,
+  target: SrteLayout,
+  request: Pick<ConversionJob, 'merge' | 'extend' | 'dtype'>,
+): SrtePlan {
+  const all = found ? [...found.tables.keys()] : [];
+  const isShared = target.sharing === 'shared';
+  const replacedBy = (layer: number) =>
+    isShared || all.length < 2 ? all : all.slice(layer, layer + 1);
+  const tables = Array.from({ length: isShared ? 1 : target.layers }, (_, layer): PlannedTable => {
+    const replaces = replacedBy(layer);
+    const sources = isShared ? chosen(replaces, request.merge) : replaces;
+    const isMade = target.form !== 'sincos' && (sources.length !== 1 || !isAlike(source, target));
+    return {
+      name: isShared ? `${prefix}shared_srte` : `${prefix}layers.${layer}.srte`,
+      replaces,
+      sources,
+      isMade,
+      form: target.form,
+      rank: target.rank,
+      dtype: dtypeOf(found, sources, isMade, request),
+    };
+  });
+  return {
+    source,
+    target,
+    merge: request.merge,
+    extension: extensionOf(source, target, request),
+    tables,
+  };
+}
+
+/** Only when there are rows that the input does not have. */
+const extensionOf = (
+  source: SrteLayout,
+  target: SrteLayout,
+  { extend }: Pick<ConversionJob, 'extend'>,
+): SrtePlan['extension'] => (target.positions > rowsKnown(source) ? (extend ?? null) : null);
+
+/** Whether a table of one is a table of the other, but for the number of its rows. */
+const isAlike = (a: SrteLayout, b: SrteLayout): boolean => a.form === b.form && a.rank === b.rank;
+
+function chosen(all: readonly number[], merge: Merge): readonly number[] {
+  if (all.length < 2 || merge === 'mean') return all;
+  const layer = merge === 'first' ? 0 : merge.layer;
+  if (layer < all.length) return [layer];
+  throw new UserError('usage', `--merge layer:${layer}: there is no such layer`, {
+    suggestion: `choose one from layer:0 to layer:${all.length - 1}`,
+  });
+}
+
+function dtypeOf(
+  found: SrteTables | null,
+  sources: readonly number[],
+  isMade: boolean,
+  { dtype }: Pick<ConversionJob, 'dtype'>,
+): StoredDtype {
+  if (dtype !== undefined) return dtype;
+  const widest = widestOf(sources.flatMap((index) => found?.tables[index]?.rows.dtype ?? []));
+  if (!isMade || isEncodable(widest)) return widest;
+  throw new UserError('usage', `new tables cannot be written as ${widest}`, {
+    suggestion: 'choose a type that they can be written as, with --dtype',
+  });
+}
+
+/** The type that holds the values of all of these. */
+function widestOf(dtypes: readonly StoredDtype[]): StoredDtype {
+  const bits = (dtype: StoredDtype) => STORED_DTYPES[dtype].bits;
+  const [first = COMPUTED_DTYPE, ...others] = [...new Set(dtypes)];
+  // Two types of 16 bits hold different values: those of both fit into float32.
+  return others.reduce((a, b) => (bits(a) === bits(b) ? 'F32' : bits(a) > bits(b) ? a : b), first);
+}

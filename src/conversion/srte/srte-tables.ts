@@ -1,0 +1,332 @@
+/** The SRTE tables of a checkpoint, found by their names and checked. Reads none of them. */
+import type { Checkpoint } from '../../checkpoint/checkpoint.js';
+import { canonicalNames, layerNumber } from '../../checkpoint/names.js';
+import type { Sameness, Watch } from '../../checkpoint/sharing.js';
+import { samenessOfBytes, samenessOfPlaces } from '../../checkpoint/sharing.js';
+import type { StoredTensor } from '../../checkpoint/stored-tensor.js';
+import { isSameView } from '../../checkpoint/stored-tensor.js';
+import { listed } from '../../checkpoint/wording.js';
+import { STORED_DTYPES, shapeText } from '../../tensor/dtype.js';
+import { SrteFaults } from '../conversion-rules.js';
+
+/** A table [L, H], as it is stored. */
+export interface SrteTable {
+  /** As the file names it; of a pair, the name of the rows. */
+  readonly name: string;
+  /** [L, H]; of a pair, [L, r]. */
+  readonly rows: StoredTensor;
+  /** [H, r] when the table is the product rows · projectionᵀ; null when it is stored whole. */
+  readonly projection: StoredTensor | null;
+  /** As the file names it; null when there is none. */
+  readonly projectionName: string | null;
+}
+
+export interface SrteTables {
+  readonly sharing: 'per-layer' | 'shared';
+  /** Layer i at index i; when shared, the only one. All have the same shape and rank. */
+  readonly tables: readonly [SrteTable, ...SrteTable[]];
+  /** L, the rows of a table. */
+  readonly positions: number;
+  /** H, its columns. */
+  readonly hidden: number;
+  /** The r of pairs; null for tables that are stored whole. */
+  readonly rank: number | null;
+}
+
+type Tensors = Pick<Checkpoint, 'path' | 'tensors' | 'aliases'>;
+
+/**
+ * The SRTE tables of a state dict: `layers.{i}.srte.freqs` [1, L, H], or the pairs `layers.{i}.srte.lowrank`
+ * [1, L, r] and `layers.{i}.srte.proj.weight` [H, r], or the same under `shared_srte.`, with any prefix
+ * before all of these names. A tensor that several layers name, and no layer another, is a shared table,
+ * whether or not it has a name of its own.
+ *
+ * @param sameness Which tensors are one: by default those in one place. `srteTablesWithCopies` compares values.
+ * @throws UserError with all that is wrong, by `SRTE_RULES`.
+ */
+export function findSrteTables(
+  checkpoint: Tensors,
+  sameness: Sameness = samenessOfPlaces,
+): SrteTables {
+  const faults = new SrteFaults(checkpoint.path);
+  const { shared, layers } = onlyModel(checkpoint, faults);
+  const hasShared = shared.size > 0;
+  const stored = [...(hasShared ? [shared] : []), ...layersInOrder(layers, faults)];
+  const tables = stored.flatMap((parts) => tableOf(parts, faults) ?? []);
+  faults.throwAny();
+  const [first, ...others] = tables;
+  if (first === undefined) throw new Error('SRTE names without a table');
+  for (const other of others) checkAlike(other, first, faults);
+  const [firstParts = new Map(), ...otherParts] = stored;
+  const own = others.filter(
+    (_, index) => !areOne(firstParts, otherParts[index] ?? new Map(), sameness),
+  );
+  if (hasShared) checkShared(first, own, faults);
+  faults.throwAny();
+  const isShared = hasShared || (others.length > 0 && own.length === 0);
+  return {
+    ...sizesOf(first),
+    sharing: isShared ? 'shared' : 'per-layer',
+    tables: isShared ? [first] : [first, ...others],
+  };
+}
+
+/**
+ * The SRTE tables of a state dict, where copies of a shared table are that table: safetensors files may hold
+ * it under all of its names. Reads the tables only where names of a shared table lie in different places.
+ *
+ * @param isShared Whether a description says that the layers share their table.
+ * @throws UserError as `findSrteTables`, and when reading fails.
+ */
+export async function srteTablesWithCopies(
+  checkpoint: Tensors,
+  { isShared = false, watch }: { readonly isShared?: boolean; readonly watch?: Watch } = {},
+): Promise<SrteTables> {
+  const groups = srteNames(checkpoint).flatMap(({ shared, layers }) => {
+    if (shared.size === 0 && !isShared) return [];
+    const holders = [shared, ...layers.values()];
+    return SRTE_PARTS.map((part) => holders.flatMap((parts) => parts.get(part)?.tensor ?? []));
+  });
+  return findSrteTables(checkpoint, await samenessOfBytes(groups, watch));
+}
+
+/** Whether a table is this one, in the same place. */
+export const isSameAs =
+  (table: SrteTable) =>
+  ({ rows, projection }: SrteTable): boolean =>
+    isSameView(rows, table.rows) &&
+    (projection === null || table.projection === null
+      ? projection === table.projection
+      : isSameView(projection, table.projection));
+
+/** Whether the tensors of two tables are the same ones, or have the same values. */
+const areOne = (a: SrteParts, b: SrteParts, sameness: Sameness): boolean =>
+  SRTE_PARTS.every((part) => {
+    const [one, other] = [a.get(part)?.tensor, b.get(part)?.tensor];
+    return one && other ? sameness(one, other) === true : one === other;
+  });
+
+function onlyModel(checkpoint: Tensors, faults: SrteFaults): SrteNames {
+  const models = srteNames(checkpoint);
+  const [model] = models;
+  if (model === undefined) {
+    const isComputed = [...checkpoint.tensors.keys()].some((name) =>
+      name.endsWith('srte.inv_freq'),
+    );
+    throw faults.with({
+      rule: 'srte-present',
+      message:
+        'has no SRTE table: no name ends in srte.freqs, nor in srte.lowrank and srte.proj.weight',
+      suggestion: isComputed
+        ? 'leave it as it is: its SRTE is computed (sincos), and needs no table'
+        : 'check that it holds a hybrid model',
+    });
+  }
+  if (models.length > 1) {
+    throw faults.with({
+      rule: 'srte-one-model',
+      message: `has SRTE tables under ${models.length} prefixes: ${listed(models.map(({ prefix }) => prefix))}`,
+      suggestion: 'save the state dict of one model by itself',
+    });
+  }
+  return model;
+}
+
+/** Tables of layer 0, of layer 1 and so on. */
+function layersInOrder(layers: SrteNames['layers'], faults: SrteFaults): SrteParts[] {
+  const byNumber = new Map<number, SrteParts>();
+  for (const [text, parts] of layers) {
+    const number = layerNumber(text);
+    if (number !== undefined) byNumber.set(number, parts);
+    else {
+      faults.add({
+        rule: 'srte-layer-number',
+        ...nameOf(parts),
+        message: `has ${listed([text])} where the number of a layer is expected`,
+        suggestion: 'give it the name that its layer has in the model',
+      });
+    }
+  }
+  faults.throwAny();
+  const numbers = Array.from(byNumber.keys()).sort((a, b) => a - b);
+  const gap = numbers.findIndex((number, index) => number !== index);
+  if (gap >= 0) {
+    throw faults.with({
+      rule: 'srte-layers-complete',
+      message: `has tables for ${numbers.length} layers, the last of them number ${numbers.at(-1)}, but none for layer ${gap}`,
+      suggestion: 'check that the checkpoint is whole',
+    });
+  }
+  return numbers.flatMap((number) => byNumber.get(number) ?? []);
+}
+
+/** The table that some tensors are; undefined when they are none, and that is a fault. */
+function tableOf(parts: SrteParts, faults: SrteFaults): SrteTable | undefined {
+  const full = parts.get('freqs');
+  const factors = [parts.get('lowrank'), parts.get('proj.weight')] as const;
+  const [rows, projection] = factors;
+  checkDtypes(parts, faults);
+  if (full && parts.size === 1) return shaped(full, null, faults);
+  if (rows && projection && parts.size === 2) return shaped(rows, projection, faults);
+  faults.add({
+    rule: 'srte-parts',
+    ...nameOf(parts),
+    message: `has beside it ${[...parts.keys()].join(', ')}; expected freqs alone, or lowrank and proj.weight`,
+    suggestion: 'check that the checkpoint is whole',
+  });
+  return undefined;
+}
+
+function checkDtypes(parts: SrteParts, faults: SrteFaults): void {
+  for (const { name, tensor } of parts.values()) {
+    if (STORED_DTYPES[tensor.dtype].kind === 'float') continue;
+    faults.add({
+      rule: 'srte-dtype',
+      tensor: name,
+      message: `holds ${tensor.dtype}, expected floating-point numbers`,
+      suggestion: 'check what saved it: a table is learnt, and so neither integer nor complex',
+    });
+  }
+}
+
+/** The table without the first axis of its rows, if the sizes are right. */
+function shaped(
+  { name, tensor }: NamedTensor,
+  projection: NamedTensor | null,
+  faults: SrteFaults,
+): SrteTable | undefined {
+  const [one, , width] = tensor.shape;
+  const other = projection?.tensor ?? null;
+  const isRight =
+    tensor.shape.length === 3 &&
+    one === 1 &&
+    tensor.elements > 0 &&
+    (other === null ||
+      (other.shape.length === 2 && other.shape[1] === width && other.elements > 0));
+  if (isRight) {
+    const rows = { ...tensor, shape: tensor.shape.slice(1), strides: tensor.strides.slice(1) };
+    return { name, rows, projection: other, projectionName: projection?.name ?? null };
+  }
+  faults.add({
+    rule: 'srte-shape',
+    tensor: name,
+    message: other
+      ? `has shape ${shapeText(tensor.shape)} and proj.weight ${shapeText(other.shape)}, expected [1, L, r] and [H, r], none of them 0`
+      : `has shape ${shapeText(tensor.shape)}, expected [1, L, H], none of them 0`,
+    suggestion: 'check that it comes from a hybrid model',
+  });
+  return undefined;
+}
+
+function sizesOf({ rows, projection }: SrteTable) {
+  const [positions = 0, width = 0] = rows.shape;
+  return projection === null
+    ? { positions, hidden: width, rank: null }
+    : { positions, hidden: projection.shape[0] ?? 0, rank: width };
+}
+
+function checkAlike(table: SrteTable, first: SrteTable, faults: SrteFaults): void {
+  const [found, expected] = [sizesText(table), sizesText(first)];
+  if (found === expected) return;
+  faults.add({
+    rule: 'srte-alike',
+    tensor: table.name,
+    message: `is a table of ${found}, expected ${expected} as in ${listed([first.name])}`,
+    suggestion: 'tables that differ in shape cannot be compared, nor shared',
+  });
+}
+
+function sizesText(table: SrteTable): string {
+  const { positions, hidden, rank } = sizesOf(table);
+  return `shape ${shapeText([positions, hidden])}${rank === null ? '' : ` and rank ${rank}`}`;
+}
+
+function checkShared(shared: SrteTable, own: readonly SrteTable[], faults: SrteFaults): void {
+  if (own.length === 0) return;
+  faults.add({
+    rule: 'srte-one-sharing',
+    tensor: shared.name,
+    message: `is a shared table, and ${own.length} layers have one of their own: ${listed(own.map(({ name }) => name))}`,
+    suggestion: 'remove the ones that the model does not use',
+  });
+}
+
+/** Any of some tensors, to say where a fault is. */
+function nameOf(parts: SrteParts): { readonly tensor?: string } {
+  const [first] = parts.values();
+  return first ? { tensor: first.name } : {};
+}
+
+/** Tensors that a table is stored as: the whole of it, or one factor of a low-rank pair. */
+export const SRTE_PARTS = ['freqs', 'lowrank', 'proj.weight'] as const;
+
+export type SrtePart = (typeof SRTE_PARTS)[number];
+
+export interface NamedTensor {
+  /** As the file has it. */
+  readonly name: string;
+  readonly tensor: StoredTensor;
+}
+
+export type SrteParts = ReadonlyMap<SrtePart, NamedTensor>;
+
+/** The SRTE of one model. */
+export interface SrteNames {
+  /** Prefix of `layers.` and `shared_srte.`: empty, or with a dot at the end. */
+  readonly prefix: string;
+  /** Tensors under `shared_srte.`. */
+  readonly shared: SrteParts;
+  /** Tensors under `layers.{i}.srte.`, by the text that should be a number. */
+  readonly layers: ReadonlyMap<string, SrteParts>;
+}
+
+/** Prefix; the layer, or undefined for what is shared; the part. */
+const SRTE_NAME = /^(|.*\.)(?:layers\.([^.]*)\.srte|shared_srte)\.(freqs|lowrank|proj\.weight)$/s;
+
+/**
+ * The SRTE of each model in a state dict, wrappers' prefixes being taken off. Names that stand only in
+ * metadata count as names of the tensors that they lead to.
+ * @throws UserError when two names become one without those prefixes.
+ */
+function srteNames({
+  path,
+  tensors,
+  aliases,
+}: Pick<Checkpoint, 'path' | 'tensors' | 'aliases'>): SrteNames[] {
+  const named = new Map(tensors);
+  for (const [alias, target] of aliases) {
+    const tensor = tensors.get(target);
+    if (tensor) named.set(alias, tensor);
+  }
+  const models = new Map<string, { shared: Parts; layers: Map<string, Parts> }>();
+  for (const [name, canonical] of canonicalNames(named.keys(), path)) {
+    const place = srtePlaceOf(canonical);
+    const tensor = named.get(name);
+    if (place === undefined || tensor === undefined) continue;
+    const { prefix, layer, part } = place;
+    const model = models.get(prefix) ?? { shared: new Map(), layers: new Map() };
+    models.set(prefix, model);
+    const parts = layer === null ? model.shared : (model.layers.get(layer) ?? new Map());
+    if (layer !== null) model.layers.set(layer, parts);
+    parts.set(part, { name, tensor });
+  }
+  return Array.from(models, ([prefix, model]) => ({ prefix, ...model }));
+}
+
+/** Model, layer and part that the name of an SRTE tensor means. */
+export interface SrtePlace {
+  /** Before `layers.` and `shared_srte.`. */
+  readonly prefix: string;
+  /** The layer; null for what is shared. */
+  readonly layer: string | null;
+  readonly part: SrtePart;
+}
+
+export function srtePlaceOf(name: string): SrtePlace | undefined {
+  const [, prefix, layer, part] = SRTE_NAME.exec(name) ?? [];
+  return prefix === undefined
+    ? undefined
+    : { prefix, layer: layer ?? null, part: part as SrtePart };
+}
+
+type Parts = Map<SrtePart, NamedTensor>;

@@ -1,0 +1,36 @@
+import { describe, expect, it } from 'vitest';
+import {
+  type AccompanyingData,
+  safetensorsFiles,
+} from '../../../src/conversion/execute/output-files.js';
+import type { ConversionPlan } from '../../../src/conversion/plan/plan.js';
+import { UserError } from '../../../src/errors.js';
+
+const NOTHING: AccompanyingData = {
+  step: null,
+  config: null,
+  configName: 'config.yaml',
+  metadata: new Map(),
+};
+
+const files = (alias: string, accompanying: AccompanyingData) => {
+  const tensor = { name: 'w', aliases: [alias], dtype: 'F32', shape: [1], bytes: 4 };
+  const plan = { tensors: [tensor] } as unknown as ConversionPlan;
+  const shard = { file: 'model.safetensors', bytes: 4, tensors: ['w'] };
+  return safetensorsFiles(plan, [shard], accompanying, async function* () {});
+};
+
+describe('a tied tensor in the metadata of safetensors', () => {
+  it.each<[string, AccompanyingData]>([
+    ['format', NOTHING],
+    ['step', { ...NOTHING, step: 7 }],
+  ])('has no name that means something else there: %s', (name, accompanying) => {
+    const attempt = () => files(name, accompanying);
+    expect(attempt).toThrow(UserError);
+    expect(attempt).toThrow(`cannot hold a tied tensor named ${name}`);
+  });
+
+  it('may be called step where there is none', () => {
+    expect(files('step', NOTHING)).toHaveLength(1);
+  });
+});

@@ -1,0 +1,76 @@
+import fs from 'node:fs';
+import { expect, it } from 'vitest';
+import { ByteFile } from '../../../src/checkpoint/byte-file.js';
+import {
+  rowsTogether,
+  sincosRows,
+  storedRows,
+  type TableRows,
+} from '../../../src/conversion/execute/table-rows.js';
+import { tensorIn } from '../../../src/conversion/execute/tensor-values.js';
+import type { StoredDtype } from '../../../src/tensor/dtype.js';
+import { fileIn } from '../../checkpoint/temp-folder.js';
+import { made } from '../files.js';
+
+/** So wide that no more than four rows of two tables stay in the cache. */
+const [ROWS, COLUMNS] = [26, 40_000];
+const value = (table: number, index: number) => ((index * (table + 3)) % 257) - 128;
+
+function tableOf(table: number, dtype: StoredDtype, isTurned = false): TableRows {
+  const { bytes } = made([ROWS, COLUMNS], (index) => value(table, index), dtype);
+  const tensor = tensorIn(ByteFile.open(fileIn('table', bytes)), dtype, [ROWS, COLUMNS]);
+  // Of the same bytes: element (row, column) is what stands at row + column · ROWS.
+  const rows = isTurned ? { ...tensor, strides: [1, ROWS] } : tensor;
+  return storedRows({ rows, projection: null });
+}
+
+/** All rows of all tables, by reading each for itself, and together. */
+async function bothWays(tables: readonly TableRows[], blockRows: number) {
+  const alone = tables.map(() => new Float64Array(ROWS * COLUMNS));
+  for (const [index, table] of tables.entries()) {
+    await table.read(0, ROWS, alone[index] ?? new Float64Array());
+  }
+  const together = tables.map(() => new Float64Array(ROWS * COLUMNS));
+  let next = 0;
+  let parts = 0;
+  for await (const { firstRow, values, columns } of rowsTogether(tables, ROWS, blockRows)) {
+    expect(firstRow).toBe(next);
+    for (const [index, target] of together.entries()) {
+      target.set(values.subarray(index * columns, (index + 1) * columns), firstRow * COLUMNS);
+    }
+    next += columns / COLUMNS;
+    parts++;
+  }
+  expect(next).toBe(ROWS);
+  return { alone, together, parts };
+}
+
+it.each<[string, () => TableRows[], number, number]>([
+  ['of two types', () => [tableOf(0, 'F32'), tableOf(1, 'F64')], 16, 7],
+  ['in the fewest rows', () => [tableOf(0, 'BF16'), tableOf(1, 'BF16')], 1, 7],
+  ['that lie scattered', () => [tableOf(0, 'F16', true), tableOf(1, 'F16')], 8, 7],
+  ['of which one is worked out', () => [tableOf(0, 'F32'), sincosRows(ROWS, COLUMNS)], 12, 3],
+])('reads tables %s together as it reads each alone', async (_, tables, blockRows, parts) => {
+  const found = await bothWays(tables(), blockRows);
+  expect(found.parts).toBe(parts);
+  for (const [index, values] of found.together.entries()) {
+    expect(Buffer.compare(bytesOf(values), bytesOf(found.alone[index]))).toBe(0);
+  }
+  expect(found.alone[0]?.some((number) => number === 0)).toBe(true);
+});
+
+const bytesOf = (values = new Float64Array()) => Buffer.from(values.buffer);
+
+it('says that a file ends while it is read ahead', async () => {
+  const file = fileIn('table', made([ROWS, COLUMNS], () => 1).bytes);
+  const tensor = tensorIn(ByteFile.open(file), 'F32', [ROWS, COLUMNS]);
+  fs.truncateSync(file, ROWS * COLUMNS * 2);
+  const whole = bothWays(
+    [{ ...storedRows({ rows: tensor, projection: null }), read: () => {} }],
+    4,
+  );
+  await expect(whole).rejects.toMatchObject({
+    code: 'refused-file',
+    problems: [{ message: expect.stringContaining('ends here') }],
+  });
+});

@@ -1,0 +1,88 @@
+/** What a converted folder has besides weights and config. */
+import fs from 'node:fs';
+import path from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { folderOf } from '../../checkpoint/temp-folder.js';
+import { inPackage } from '../../fixtures.js';
+import { convert, refused, textOf } from '../convert.js';
+
+const TOKENIZER = '{"model": {"vocab": {"a": 0}}}';
+
+/** A folder as the hub has it. */
+function modelFolder(more: Readonly<Record<string, string>> = {}): string {
+  const folder = folderOf({ 'tokenizer.json': TOKENIZER, 'generation_config.json': '{}', ...more });
+  for (const name of ['config.json', 'model.safetensors']) {
+    fs.copyFileSync(inPackage(`fixtures/hf/llama/${name}`), path.join(folder, name));
+  }
+  return folder;
+}
+
+const HALF = { dtype: 'F16' } as const;
+
+describe('a converted folder', () => {
+  it('has the tokenizer and the generation config of the input', async () => {
+    const out = path.join(folderOf({}), 'out');
+    const { notes } = await convert(modelFolder({ 'README.md': '' }), out, HALF);
+    expect(fs.readdirSync(out).sort()).toEqual([
+      'config.json',
+      'generation_config.json',
+      'model.safetensors',
+      'tokenizer.json',
+    ]);
+    expect(fs.readFileSync(path.join(out, 'tokenizer.json'), 'utf8')).toBe(TOKENIZER);
+    expect(notes).toContain('Not copied from the folder of the input: "README.md"');
+  });
+
+  it('has them through links, as the cache of the hub holds them', async () => {
+    const folder = modelFolder();
+    const blob = path.join(folderOf({ blob: TOKENIZER }), 'blob');
+    fs.rmSync(path.join(folder, 'tokenizer.json'));
+    fs.symlinkSync(blob, path.join(folder, 'tokenizer.json'));
+    const out = path.join(folderOf({}), 'out');
+    await convert(folder, out, HALF);
+    expect(fs.lstatSync(path.join(out, 'tokenizer.json')).isSymbolicLink()).toBe(false);
+    expect(fs.readFileSync(path.join(out, 'tokenizer.json'), 'utf8')).toBe(TOKENIZER);
+  });
+
+  it('is replaced by force, config.json and sidecars included', async () => {
+    const [folder, out] = [modelFolder(), path.join(folderOf({}), 'out')];
+    await convert(folder, out, HALF);
+    await convert(folder, out, { ...HALF, force: true });
+    expect(fs.readdirSync(out)).toHaveLength(4);
+  });
+
+  it('is not replaced where that would lose a tokenizer', async () => {
+    const out = path.join(folderOf({}), 'out');
+    await convert(modelFolder(), out, HALF);
+    fs.writeFileSync(path.join(out, 'vocab.json'), '{}');
+    const again = convert(modelFolder(), out, { ...HALF, force: true });
+    await expect(again).rejects.toThrow(
+      /it holds vocab\.json, which the new folder would not have/,
+    );
+    expect(fs.readFileSync(path.join(out, 'vocab.json'), 'utf8')).toBe('{}');
+  });
+});
+
+describe('a single file as output', () => {
+  it('says what stays behind', async () => {
+    const out = path.join(folderOf({}), 'out.safetensors');
+    const { notes } = await convert(modelFolder(), out, HALF);
+    expect(notes).toContainEqual(
+      expect.stringMatching(/^Not copied, because OUT is a file: "generation_config\.json", "tok/),
+    );
+  });
+
+  it.each(['x.gguf', 'x.ONNX', 'x.safetensor', 'x.txt'])(
+    'is not a folder called %s',
+    async (name) => {
+      const error = await refused(modelFolder(), HALF, name);
+      expect(textOf(error)).toMatch(/files cannot be written[^\0]*\.safetensors or \.pt/);
+    },
+  );
+
+  it.each(['llama-3.2-1b', 'v1.5', 'model.d/'])('is not meant by %s', async (name) => {
+    const out = path.join(folderOf({}), name);
+    await convert(modelFolder(), name.endsWith('/') ? `${out}/` : out, HALF);
+    expect(fs.statSync(out).isDirectory()).toBe(true);
+  });
+});
