@@ -1,5 +1,5 @@
 /** Many models at once: several sources, each under every choice of the values that `--set` sweeps. */
-import { type Sweep, type SweepPoint, sweepOf } from '../config/sweep.js';
+import { type Sweep, type SweepPoint, sweepOf } from '../config/overrides.js';
 import { type Problem, problemsOf, UserError } from '../errors.js';
 import type { CheckpointFlags, LoadedModel, ModelSource } from './checkpoint-model.js';
 import { loadAllFiles } from './load-all.js';

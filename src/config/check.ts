@@ -1,13 +1,19 @@
 import type { z } from 'zod';
 import type { Confusion, PropertyPath, Rule, Severity } from '../errors.js';
 import type { ConfigDocument } from './document.js';
-import { mistakesOf, OUR_WORDS, unrecognizedKeys } from './issues.js';
-import { follow, isDoubtful } from './mark.js';
+import type { UnknownKey } from './issues.js';
+import {
+  explainUnknownKey,
+  meantBy,
+  mistakesOf,
+  OUR_WORDS,
+  unknownKeys,
+  unrecognizedKeys,
+} from './issues.js';
 import { areRelated, isMapping, pathKey, setOwn, splitDotted, valueAt } from './path.js';
 import { type Found, type Problems, toProblems } from './problems.js';
 import { definitionOf, knownKeys, type Schema, schemaAt } from './schema.js';
-import { OverrideSource } from './source.js';
-import { explainUnknownKey, meantBy, type UnknownKey, unknownKeys } from './unknown-keys.js';
+import { follow, isDoubtful, OverrideSource } from './source.js';
 
 /** What a document is checked against. */
 export interface Expectations<T> {

@@ -1,12 +1,12 @@
+import { stringify } from 'yaml';
 import type { Finding, PropertyPath } from '../errors.js';
-import { buildValue } from './build.js';
-import { decode } from './decode.js';
-import { type Entry, follow, type Mark } from './mark.js';
-import { isMapping } from './path.js';
-import { type Found, invalidConfig, toProblems, Unreadable } from './problems.js';
+import { isMapping, setOwn } from './path.js';
+import type { Found } from './problems.js';
+import { invalidConfig, toProblems, Unreadable } from './problems.js';
 import { describeValue } from './quote.js';
-import { DataSource, type Location, type Place, type Source, TextSource } from './source.js';
-import { parseSyntax } from './syntax.js';
+import type { Entry, Location, Mark, Place, Source } from './source.js';
+import { DataSource, decode, follow, TextSource } from './source.js';
+import { buildValue, parseSyntax } from './yaml.js';
 
 /** A document that was read: its value, and where each part of it stands. Never changed. */
 export class ConfigDocument {
@@ -124,4 +124,105 @@ function rootFinding(value: unknown): Finding {
       ? 'put a space after the colon: "key: value"'
       : 'write lines such as "key: value"';
   return { message, suggestion };
+}
+
+// A document made from another, of which it keeps the places.
+
+interface Origins {
+  /** Where the document has what a key of the section stands for, whether the section has the key or not. */
+  readonly of: ReadonlyMap<string, PropertyPath>;
+  /** What is shown for all else. */
+  readonly otherwise: PropertyPath;
+  /** Findings about the values themselves. */
+  readonly found?: readonly Found[];
+}
+
+/**
+ * A document whose only key is `name`, with `values` that were made from those of `document`. What is wrong
+ * with them is told where the values that they come from stand; what was found when `document` was read, too.
+ */
+export function documentOfSection(
+  document: ConfigDocument,
+  name: string,
+  values: Record<string, unknown>,
+  { of, otherwise, found: odd = [] }: Origins,
+): ConfigDocument {
+  const { file, mark, found } = document;
+  const key = document.place(otherwise, 'key');
+  const rest: Entry = { key, mark: { place: document.place(otherwise) } };
+  const entries = new Map<string, Entry>(Object.keys(values).map((each) => [each, rest]));
+  for (const [each, path] of of) entries.set(each, follow(mark, path).entry);
+  const section = { key, mark: { ...mark, place: rest.mark.place, entries } };
+  const value = {};
+  setOwn(value, name, values);
+  return new ConfigDocument(
+    file,
+    value as Record<string, unknown>,
+    {
+      place: mark.place,
+      entries: new Map([[name, section]]),
+    },
+    [...found, ...odd],
+  );
+}
+
+// Single values changed in the text of a JSON document, which else stays as its writer left it.
+
+export interface Edit {
+  readonly path: PropertyPath;
+  readonly value: unknown;
+}
+
+/** A text, a number, a truth value or null, as JSON has them. */
+const SCALAR = /"(?:[^"\\]|\\.)*"|[-+.\w]+/y;
+
+/**
+ * The text of a document with other values; undefined where there is none, or a change is not of a single
+ * value. What comes of it is to be read again: this does not look at what it replaces.
+ */
+export function editedText(document: ConfigDocument, edits: readonly Edit[]): string | undefined {
+  const { source } = document.mark.place;
+  if (!(source instanceof TextSource)) return undefined;
+  const changes = edits.map((edit) => changeOf(document, source.text, edit));
+  let { text } = source;
+  // From the end, so that places before stay where they are.
+  for (const change of changes.toSorted((a, b) => (b?.from ?? 0) - (a?.from ?? 0))) {
+    if (change === undefined) return undefined;
+    text = text.slice(0, change.from) + change.text + text.slice(change.to);
+  }
+  return text;
+}
+
+interface Change {
+  readonly from: number;
+  readonly to: number;
+  readonly text: string;
+}
+
+function changeOf(
+  document: ConfigDocument,
+  text: string,
+  { path, value }: Edit,
+): Change | undefined {
+  const written = JSON.stringify(value);
+  if (document.has(path)) {
+    const { offset } = document.place(path);
+    SCALAR.lastIndex = offset;
+    const [old] = SCALAR.exec(text) ?? [];
+    return old === undefined ? undefined : { from: offset, to: offset + old.length, text: written };
+  }
+  const [key, ...rest] = path;
+  const { offset } = document.mark.place;
+  if (rest.length > 0 || text[offset] !== '{') return undefined;
+  const from = offset + 1;
+  return { from, to: from, text: `\n  ${JSON.stringify(String(key))}: ${written},` };
+}
+
+/** A document as YAML text. Numbers stay numbers to readers of YAML 1.1 too: `1.0e-5`, not `1e-5`. */
+export function documentText(value: Record<string, unknown>): string {
+  // Such readers take an exponent without a dot before it for a text.
+  return stringify(value, { lineWidth: 100 }).replace(
+    /^(\s*(?:- )*(?:[^:\n"']+: )?-?\d+)(e[-+]?\d+)$/gim,
+    '$1.0$2',
+  );
 }

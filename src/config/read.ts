@@ -3,10 +3,10 @@ import { basename, dirname, extname, join } from 'node:path';
 import { type ErrorCode, UserError } from '../errors.js';
 import { noteStandardInput } from '../files/inputs.js';
 import { readFileAtMost, readStreamAtMost } from '../files/read-file.js';
-import { MAX_DOCUMENT_BYTES, tooLarge } from './decode.js';
 import { type ConfigDocument, parseDocument } from './document.js';
 import { nearest } from './nearest.js';
 import { escapeText, quote } from './quote.js';
+import { MAX_DOCUMENT_BYTES, tooLarge } from './source.js';
 
 /** What the system calls a failure, and what it is to the user. All others are the system's. */
 const FAILURES: Readonly<Record<string, { code: ErrorCode; what: string; suggestion?: string }>> = {

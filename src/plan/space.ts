@@ -3,10 +3,10 @@ import type { Dimensions, Family } from '../architecture/family.js';
 import type { LanguageModel } from '../architecture/layer.js';
 import { checkDocument, unreadKeys } from '../config/check.js';
 import { documentOfData } from '../config/document.js';
+import { meantOverrides } from '../config/issues.js';
 import { applyOverrides } from '../config/overrides.js';
 import { isMapping } from '../config/path.js';
 import { invalidConfig, toProblems } from '../config/problems.js';
-import { meantOverrides } from '../config/unknown-keys.js';
 import type { UserError } from '../errors.js';
 import type { Sizes } from './sizes.js';
 
