@@ -13,7 +13,7 @@ import {
 import { areRelated, isMapping, pathKey, setOwn, splitDotted, valueAt } from './path.js';
 import { type Found, type Problems, toProblems } from './problems.js';
 import { definitionOf, knownKeys, type Schema, schemaAt } from './schema.js';
-import { follow, isDoubtful, OverrideSource } from './source.js';
+import { follow, isUncertain } from './source.js';
 
 /** What a document is checked against. */
 export interface Expectations<T> {
@@ -174,14 +174,14 @@ class Check<T> {
   /** Whether the document itself tells already of a mistake at `path`, or why there is nothing. */
   #isFlawed(path: PropertyPath): boolean {
     if (this.#document.found.length === 0) return false;
-    const { entry, isWhole } = follow(this.#document.mark, path);
-    return isWhole ? entry.mark.flaw === 'wrong' : entry.mark.flaw !== undefined;
+    const { at, isWhole } = follow(this.#document.root, path);
+    return isWhole ? at.flaw === 'wrong' : at.flaw !== undefined;
   }
 
   /** Whether what stands at `path`, above it or in it is wrong. */
   #isUnsure(path: PropertyPath): boolean {
     if (this.#wrong.some((wrong) => areRelated(path, wrong))) return true;
-    return this.#document.found.length > 0 && isDoubtful(this.#document.mark, path);
+    return this.#document.found.length > 0 && isUncertain(this.#document.root, path);
   }
 
   /** Whether all has been said about `path`, or about something that it is in. */
@@ -203,7 +203,7 @@ class Check<T> {
 }
 
 const isOverride = (document: ConfigDocument, path: PropertyPath): boolean =>
-  document.place(path).source instanceof OverrideSource;
+  document.place(path).source.rank > 0;
 
 /** A copy of `value` without the keys at `paths`; of a list with a wrong item, nothing is left. */
 function without(value: Record<string, unknown>, paths: readonly PropertyPath[]): object {

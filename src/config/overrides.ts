@@ -1,13 +1,12 @@
 import type { Finding, PropertyPath } from '../errors.js';
 import { UserError } from '../errors.js';
-import { ConfigDocument, parseValue } from './document.js';
-import { formatPath, isMapping, setOwn } from './path.js';
+import { ConfigDocument } from './document.js';
+import { formatPath, isMapping, setOwn, valueAt } from './path.js';
 import type { Found } from './problems.js';
 import { Unreadable } from './problems.js';
 import { describeValue, quote } from './quote.js';
-import type { Entry, Mark, Place, Source } from './source.js';
-import { follow, OverrideSource } from './source.js';
-import { MAX_DEPTH } from './yaml.js';
+import { follow, type Located, overrideSource, type Place } from './source.js';
+import { MAX_DEPTH, parseYaml } from './yaml.js';
 
 /** One step of the path of a `--set`, from its first character on. */
 const SEGMENT =
@@ -55,14 +54,8 @@ function mistakeAt(text: string, at: number): string {
   return `cannot be read from character ${at + 1} on`;
 }
 
-/** A value and its marks, on their way into a document. */
-interface Part {
-  readonly value: unknown;
-  readonly mark: Mark;
-}
-
-/** Thrown and caught in this file. */
-class Mistake extends Error {
+/** An override that has no place in the document. Thrown and caught in this file. */
+class Misplaced extends Error {
   readonly finding: Finding;
 
   constructor(finding: Finding) {
@@ -72,47 +65,43 @@ class Mistake extends Error {
 }
 
 /**
- * The document with each `path=value` of `sets` put in, in their order. A value is read as YAML:
- * `3`, `true`, `text`, `[1, 2]`, `{a: 1}`; nothing is null. Mappings on the way that are missing are
- * made. `document` itself is not changed. Overrides that cannot be read or have no place are left out,
- * and told of in the `found` of the document that is returned.
+ * The document with each `path=value` of `sets` put in, in their order. A value is read as YAML: `3`, `true`,
+ * `text`, `[1, 2]`, `{a: 1}`; nothing is null. Missing mappings on the way are made. `document` itself is not
+ * changed. Overrides that cannot be read or have no place are left out, and are in the `found` of the result.
  */
 export function applyOverrides(document: ConfigDocument, sets: readonly string[]): ConfigDocument {
-  let root: Part = document;
+  let { root } = document;
   const found: Found[] = [...document.found];
   for (const [index, text] of sets.entries()) {
-    const source = new OverrideSource(text, index + 1);
-    const place = { source, offset: 0 };
+    const place = { source: overrideSource(text, index + 1), offset: 0 };
     try {
       const { path, value } = split(text);
-      const part = readValue(value.trim(), source);
-      for (const each of part.found) found.push(each);
-      // What cannot be read replaces nothing. But a key that is set is not missing.
-      if (part.value === undefined && follow(root.mark, path).isWhole) continue;
-      root = put(root, path, 0, part, place);
+      const read = readValue(value.trim(), place);
+      for (const each of read.found) found.push(each);
+      // A value that cannot be read replaces nothing. But a key that is set is not missing.
+      if (read.root.value === undefined && follow(root, path).isWhole) continue;
+      root = put(root, path, 0, read.root, place);
     } catch (error) {
-      if (!(error instanceof Mistake)) throw error;
+      if (!(error instanceof Misplaced)) throw error;
       found.push({ severity: 'error', place, finding: error.finding });
     }
   }
-  if (!isMapping(root.value)) throw new TypeError('An override replaced the document.');
-  return new ConfigDocument(document.file, root.value, root.mark, found);
+  return new ConfigDocument(document.file, root, found);
 }
 
 function split(text: string): { readonly path: PropertyPath; readonly value: string } {
   const parts = splitOverride(text);
   if (!('mistake' in parts)) return parts;
-  throw new Mistake({
+  throw new Misplaced({
     message: `${quote(text)} ${parts.mistake}`,
     suggestion: 'write --set path.to.key=value',
   });
 }
 
-/** The value of an override, undefined when there is none to be had, and what is wrong with it. */
-function readValue(text: string, source: Source): Part & { readonly found: readonly Found[] } {
-  const place = { source, offset: 0 };
+/** The value of an override, undefined when it has none, and what is wrong with it. */
+function readValue(text: string, place: Place): ReturnType<typeof parseYaml> {
   const nothing = (found: readonly Found[]) =>
-    ({ value: undefined, mark: { place, flaw: 'wrong' }, found }) as const;
+    ({ root: { value: undefined, place, flaw: 'wrong' }, found }) as const;
   const refused = (finding: Finding) => nothing([{ severity: 'error', place, finding }]);
   if (text.startsWith('#')) {
     return refused({
@@ -121,10 +110,11 @@ function readValue(text: string, source: Source): Part & { readonly found: reado
     });
   }
   try {
-    const part = parseValue(text, source);
-    if (typeof part.value !== 'object' || part.value === null || /^[[{&!]/.test(text)) return part;
+    const read = parseYaml(text, place.source);
+    const { value } = read.root;
+    if (typeof value !== 'object' || value === null || /^[[{&!]/.test(text)) return read;
     return refused({
-      message: `the value ${quote(text)} is ${describeValue(part.value)}`,
+      message: `the value ${quote(text)} is ${describeValue(value)}`,
       suggestion: 'write {key: value} or [item, item], or put a text in quotes',
     });
   } catch (error) {
@@ -133,58 +123,40 @@ function readValue(text: string, source: Source): Part & { readonly found: reado
   }
 }
 
-/** A copy of `at` with `part` at `path`, of which `depth` keys lie behind. Shares all the rest. */
-function put(at: Part, path: PropertyPath, depth: number, part: Part, place: Place): Part {
+/** A copy of `at` with `part` at `path`, from its key `depth` on. Shares all the rest. */
+function put(at: Located, path: PropertyPath, depth: number, part: Located, place: Place): Located {
   const segment = path[depth];
   if (segment === undefined) return part;
-  const key = String(segment);
-  const inner = (value: unknown, entry: Entry | undefined): Part =>
-    put({ value, mark: entry?.mark ?? { place } }, path, depth + 1, part, place);
-
-  if (Array.isArray(at.value)) {
-    const index = itemIndex(at.value, key, path.slice(0, depth));
-    const next = inner(at.value[index] ?? null, at.mark.items?.[index]);
-    const items = at.mark.items ?? [];
-    return {
-      value: withItem(at.value, index, next.value),
-      mark: { ...at.mark, items: withItem(items, index, { mark: next.mark }) },
-    };
-  }
-  // Undefined is what is left of a value that was found wrong.
-  const mapping = at.value ?? {};
-  if (!isMapping(mapping)) {
-    throw new Mistake({
-      message: `${formatPath(path.slice(0, depth))} is ${describeValue(at.value)}, so it has no key ${quote(key)}`,
-      suggestion: `set ${formatPath(path.slice(0, depth))} itself, or check the path`,
+  // Undefined is left of a value that was found wrong.
+  const whole = at.value ?? {};
+  const above = path.slice(0, depth);
+  const key = Array.isArray(whole) ? itemIndex(whole, String(segment), above) : String(segment);
+  if (!Array.isArray(whole) && !isMapping(whole)) {
+    throw new Misplaced({
+      message: `${formatPath(above)} is ${describeValue(at.value)}, so it has no key ${quote(key)}`,
+      suggestion: `set ${formatPath(above)} itself, or check the path`,
     });
   }
-  const entry = at.mark.entries?.get(key);
-  const own = Object.hasOwn(mapping, key) ? mapping[key] : null;
-  const next = inner(own, entry);
-  const value = { ...mapping };
+  const old: Located = at.parts?.get(key) ?? { value: null, place };
+  const next = put({ ...old, value: valueAt(whole, [key]) ?? null }, path, depth + 1, part, place);
+  const value = Array.isArray(whole) ? [...whole] : { ...whole };
   setOwn(value, key, next.value);
-  const entries = new Map(at.mark.entries).set(key, { key: entry?.key ?? place, mark: next.mark });
-  return { value, mark: { ...at.mark, entries } };
+  const located = Array.isArray(whole) ? next : { ...next, key: old.key ?? place };
+  return { ...at, value, parts: new Map(at.parts).set(key, located) };
 }
 
 /** The index that `key` means in `list`; one behind the last adds an item. */
-function itemIndex(list: readonly unknown[], key: string, path: PropertyPath): number {
+function itemIndex(list: readonly unknown[], key: string, path: PropertyPath): string {
   const index = Number(key);
-  if (/^\d+$/.test(key) && index <= list.length) return index;
+  if (/^\d+$/.test(key) && index <= list.length) return String(index);
   const last = list.length - 1;
-  throw new Mistake({
+  throw new Misplaced({
     message: `${formatPath(path)} is a list of ${list.length} ${list.length === 1 ? 'item' : 'items'}, and has no ${quote(key)}`,
     suggestion:
       last < 0
         ? 'use the index 0 to add an item'
         : `use an index from 0 to ${last}, or ${list.length} to add an item`,
   });
-}
-
-function withItem<T>(list: readonly T[], index: number, item: T): T[] {
-  const copy = [...list];
-  copy[index] = item;
-  return copy;
 }
 
 // Overrides that give a key several values: `--set model.num_layers=12,24`.

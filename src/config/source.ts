@@ -1,8 +1,9 @@
-import type { PropertyPath } from '../errors.js';
-import { UserError } from '../errors.js';
+/** Texts that values come from, and the places of values in them. */
+import { LineCounter } from 'yaml';
+import { type PropertyPath, UserError } from '../errors.js';
 import { escapeText } from './quote.js';
 
-/** Where something stands, as far as it can be told: an override has no line. */
+/** A place as a person reads it; an override has no line. */
 export interface Location {
   readonly file: string;
   /** 1-based. */
@@ -13,14 +14,14 @@ export interface Location {
   readonly excerpt?: string;
 }
 
-/** A text that values come from. */
+/** A text that values come from, or data that never was text. */
 export interface Source {
   readonly file: string;
   /** Orders problems of several sources: the document is 0, its overrides 1, 2, … */
   readonly rank: number;
-  /** The line that the UTF-16 offset `offset` is on, from 0 on. Cheap. */
+  /** The line of the UTF-16 offset `offset`, in any numbering. Cheap. */
   lineAt(offset: number): number;
-  /** Where the UTF-16 offset `offset` of the text stands. */
+  /** The location of the UTF-16 offset `offset` of the text. */
   at(offset: number): Location;
 }
 
@@ -30,87 +31,55 @@ export interface Place {
   readonly offset: number;
 }
 
-const EXCERPT_CHARACTERS = 100;
-
 /** The text of a document. Its line breaks are all `\n`. */
 export class TextSource implements Source {
   readonly file: string;
   readonly rank = 0;
   readonly text: string;
-  #lineStarts: number[] | undefined;
+  /** Filled here: the parser misses line breaks in a document that is broken. */
+  readonly #lines = new LineCounter();
 
   constructor(file: string, text: string) {
     this.file = file;
     this.text = text;
-  }
-
-  at(offset: number): Location {
-    // An error "at the end" points behind the last character that is there to be seen.
-    const end = this.text.trimEnd().length;
-    // Where nothing stands there is nothing to show.
-    if (end === 0) return { file: this.file, line: 1 };
-    const spot = Math.max(0, Math.min(offset, end));
-    const line = this.lineAt(spot);
-    const start = this.#starts()[line] ?? 0;
-    const newline = this.text.indexOf('\n', start);
-    const text = this.text.slice(start, newline === -1 ? undefined : newline);
-    const column = countCharacters(text.slice(0, spot - start)) + 1;
-    return { file: this.file, line: line + 1, column, excerpt: excerptOf(text, spot - start) };
+    this.#lines.addNewLine(0);
+    for (let i = text.indexOf('\n'); i !== -1; i = text.indexOf('\n', i + 1)) {
+      this.#lines.addNewLine(i + 1);
+    }
   }
 
   lineAt(offset: number): number {
-    return lastAtOrBelow(this.#starts(), offset);
+    return this.#lines.linePos(offset).line;
   }
 
-  #starts(): number[] {
-    if (this.#lineStarts === undefined) {
-      this.#lineStarts = [0];
-      for (let i = this.text.indexOf('\n'); i !== -1; i = this.text.indexOf('\n', i + 1)) {
-        this.#lineStarts.push(i + 1);
-      }
-    }
-    return this.#lineStarts;
-  }
-}
-
-/** The text of one `--set`. */
-export class OverrideSource implements Source {
-  readonly file = '--set';
-  readonly rank: number;
-  readonly #text: string;
-
-  /** `rank` is 1 for the first `--set` of a command line. */
-  constructor(text: string, rank: number) {
-    this.#text = text;
-    this.rank = rank;
-  }
-
-  lineAt(): number {
-    return 0;
-  }
-
-  at(): Location {
-    return { file: this.file, excerpt: excerptOf(this.#text, 0) };
+  at(offset: number): Location {
+    // An error "at the end" points behind the last visible character.
+    const end = this.text.trimEnd().length;
+    if (end === 0) return { file: this.file, line: 1 };
+    const { line, col } = this.#lines.linePos(Math.max(0, Math.min(offset, end)));
+    const [start, next] = this.#lines.lineStarts.slice(line - 1, line + 1);
+    const text = this.text.slice(start, next === undefined ? undefined : next - 1);
+    const column = countCharacters(text.slice(0, col - 1)) + 1;
+    return { file: this.file, line, column, excerpt: excerptOf(text, col - 1) };
   }
 }
 
-/** Values that were never text. */
-export class DataSource implements Source {
-  readonly file: string;
-  readonly rank = 0;
+/** The text of one `--set`; `rank` is 1 for the first of a command line. */
+export const overrideSource = (text: string, rank: number): Source => ({
+  file: '--set',
+  rank,
+  lineAt: () => 0,
+  at: () => ({ file: '--set', excerpt: excerptOf(text, 0) }),
+});
 
-  constructor(file: string) {
-    this.file = file;
-  }
+export const dataSource = (file: string): Source => ({
+  file,
+  rank: 0,
+  lineAt: () => 0,
+  at: () => ({ file }),
+});
 
-  lineAt(): number {
-    return 0;
-  }
-
-  at(): Location {
-    return { file: this.file };
-  }
-}
+const EXCERPT_CHARACTERS = 100;
 
 /** `line` safe to print, cut to about a hundred characters around the UTF-16 offset `offset`. */
 function excerptOf(line: string, offset: number): string {
@@ -123,92 +92,59 @@ function excerptOf(line: string, offset: number): string {
   return before + escapeText(line.slice(start, end)) + after;
 }
 
-/** `offset`, or the one after it when `offset` would cut a surrogate pair. */
-function wholeCharacter(text: string, offset: number): number {
-  const low = text.charCodeAt(offset);
-  const high = text.charCodeAt(offset - 1);
-  const cuts = low >= 0xdc00 && low <= 0xdfff && high >= 0xd800 && high <= 0xdbff;
-  return cuts ? offset + 1 : offset;
-}
-
 function countCharacters(text: string): number {
   let count = 0;
   for (const _ of text) count++;
   return count;
 }
 
-/** The index of the last number in the ascending `numbers` that is not above `limit`. */
-function lastAtOrBelow(numbers: readonly number[], limit: number): number {
-  let low = 0;
-  let high = numbers.length - 1;
-  while (low < high) {
-    const middle = Math.ceil((low + high) / 2);
-    if ((numbers[middle] ?? Number.POSITIVE_INFINITY) <= limit) low = middle;
-    else high = middle - 1;
-  }
-  return low;
+/** `offset`, or the one after it when `offset` would cut a surrogate pair. */
+function wholeCharacter(text: string, offset: number): number {
+  const cuts = /^[\ud800-\udbff][\udc00-\udfff]$/.test(text.slice(offset - 1, offset + 1));
+  return cuts ? offset + 1 : offset;
 }
 
 /**
- * What was found wrong about a value while it was read: it is `wrong` as a whole, so that nothing more
- * is to be said about it; or it is an `incomplete` mapping, which lacks what was written badly.
+ * A reported mistake in a value: it is `wrong` as a whole, so that nothing more is said about it, or it is
+ * an `incomplete` mapping, which lacks what was written badly.
  */
-export type Flaw = 'wrong' | 'incomplete';
+type Flaw = 'wrong' | 'incomplete';
 
-/** Where a value stands, and all that is in it. Parallel to the value; shared where that is shared. */
-export interface Mark {
+/** A value with its place, and those of all its parts. Shared where aliases share the value. */
+export interface Located {
+  readonly value: unknown;
   readonly place: Place;
-  /** Only where a problem tells of it already. */
-  readonly flaw?: Flaw;
-  /** Of a mapping. */
-  readonly entries?: ReadonlyMap<string, Entry>;
-  /** Of a list. */
-  readonly items?: readonly Entry[];
-}
-
-/** What a mapping or a list holds at one key. */
-export interface Entry {
-  /** Where the key stands; an item of a list has none. */
+  /** The place of its key in a mapping. */
   readonly key?: Place;
-  readonly mark: Mark;
+  readonly flaw?: Flaw;
+  /** What a mapping or a list holds, by key or index. */
+  readonly parts?: ReadonlyMap<string, Located>;
 }
 
-/** The entry of `mark` at a key, or at an index given as a number or as text. */
-function entryOf(mark: Mark, segment: string | number): Entry | undefined {
-  if (mark.items !== undefined) return mark.items[Number(segment)];
-  return mark.entries?.get(String(segment));
-}
-
-/** The entry at `path`, and how far the document reaches on the way there. */
+/** The value at `path`, or the innermost one above it. */
 export function follow(
-  root: Mark,
+  root: Located,
   path: PropertyPath,
-): { readonly entry: Entry; readonly isWhole: boolean } {
-  let entry: Entry = { mark: root };
+): { readonly at: Located; readonly isWhole: boolean } {
+  let at = root;
   for (const segment of path) {
-    const next = entryOf(entry.mark, segment);
-    if (next === undefined) return { entry, isWhole: false };
-    entry = next;
+    const next = at.parts?.get(String(segment));
+    if (next === undefined) return { at, isWhole: false };
+    at = next;
   }
-  return { entry, isWhole: true };
+  return { at, isWhole: true };
 }
 
-/** Whether a mistake that was told already makes the value at `path`, or that it is not there, unsure. */
-export function isDoubtful(root: Mark, path: PropertyPath): boolean {
-  let mark = root;
-  for (const segment of path) {
-    if (mark.flaw === 'wrong') return true;
-    const next = entryOf(mark, segment);
-    if (next === undefined) return mark.flaw !== undefined;
-    mark = next.mark;
-  }
-  return holdsFlaw(mark);
+/** Whether a reported mistake makes the value at `path`, or its absence, uncertain. */
+export function isUncertain(root: Located, [segment, ...rest]: PropertyPath): boolean {
+  if (root.flaw === 'wrong') return true;
+  if (segment === undefined) return holdsFlaw(root);
+  const next = root.parts?.get(String(segment));
+  return next === undefined ? root.flaw !== undefined : isUncertain(next, rest);
 }
 
-function holdsFlaw({ flaw, entries, items = [] }: Mark): boolean {
-  if (flaw !== undefined) return true;
-  return [...(entries?.values() ?? []), ...items].some(({ mark }) => holdsFlaw(mark));
-}
+const holdsFlaw = ({ flaw, parts = new Map() }: Located): boolean =>
+  flaw !== undefined || [...parts.values()].some(holdsFlaw);
 
 /** The largest document that is read, in bytes. A config has a few thousand. */
 export const MAX_DOCUMENT_BYTES = 1_000_000;
