@@ -165,8 +165,9 @@ function tabInIndentation(text: string, offset: number): number | undefined {
   return undefined;
 }
 
-/** The library's message on one line, without what it quotes from the file at length. */
+/** The library's message on one line, without the text of the file that it quotes at the end. */
 function firstLine(message: string): string {
-  const line = escapeText(message.split('\n', 1)[0] ?? '', 120);
+  const [first = ''] = message.split('\n', 1);
+  const line = escapeText(first.replace(/: "(?:[^"\\]|\\.)*"$/, ''), 120);
   return line.slice(0, 1).toLowerCase() + line.slice(1);
 }
