@@ -1,15 +1,8 @@
 import type { z } from 'zod';
 import type { Confusion, PropertyPath, Rule, Severity } from '../errors.js';
 import type { ConfigDocument } from './document.js';
-import type { UnknownKey } from './issues.js';
-import {
-  explainUnknownKey,
-  meantBy,
-  mistakesOf,
-  OUR_WORDS,
-  unknownKeys,
-  unrecognizedKeys,
-} from './issues.js';
+import { EXPLANATIONS, type UnknownKey } from './issue-words.js';
+import { meantBy, mistakesOf, OUR_WORDS, unknownKeys, unrecognizedKeys } from './issues.js';
 import { areRelated, isMapping, pathKey, setOwn, splitDotted, valueAt } from './path.js';
 import { type Found, type Problems, toProblems } from './problems.js';
 import { definitionOf, knownKeys, type Schema, schemaAt } from './schema.js';
@@ -56,7 +49,7 @@ export const unreadKeys = (document: ConfigDocument, schema: Schema): Found[] =>
     severity: 'error',
     place: document.place(unknown.path),
     path: unknown.path,
-    finding: () => explainUnknownKey(unknown, schema),
+    finding: () => EXPLANATIONS.unknownKey(unknown, schema),
   }));
 
 class Check<T> {
@@ -155,7 +148,7 @@ class Check<T> {
       this.#meant.add(pathKey(meantPath));
     }
     if (this.#isFlawed(path)) return;
-    const finding = () => explainUnknownKey(unknown, this.#schema);
+    const finding = () => EXPLANATIONS.unknownKey(unknown, this.#schema);
     this.found.push({ severity, place: this.#document.place(path, 'key'), path, finding });
   }
 

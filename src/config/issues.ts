@@ -1,19 +1,19 @@
+/** Mistakes that a schema finds in a value. */
 import type { z } from 'zod';
 import type { Finding, PropertyPath, Severity } from '../errors.js';
-import { correction, expectation } from './issue-words.js';
+import { EXPLANATIONS, type UnknownKey } from './issue-words.js';
 import { nearest, nearSynonymAmong, synonymAmong } from './nearest.js';
-import { splitOverride } from './overrides.js';
-import { formatPath, isMapping, pathKey, valueAt } from './path.js';
-import { describeValue, quote } from './quote.js';
-import type { Definition, Schema, Wanted } from './schema.js';
+import { isMapping, pathKey, valueAt } from './path.js';
 import {
+  type Allowed,
+  allowedBy,
   childOf,
   chooseOption,
+  type Definition,
   definitionOf,
-  isOptional,
   knownKeys,
+  type Schema,
   schemaAt,
-  wantedBy,
 } from './schema.js';
 
 type Issue = z.core.$ZodIssue;
@@ -90,90 +90,32 @@ function meantOption(
 function toMistake(path: PropertyPath, issue: Issue, root: Schema, document: unknown): Mistake {
   const key = String(path.at(-1) ?? '');
   if (issue.code === 'invalid_key') {
-    return { path, kind: 'key', explain: () => explainKey(key, issue) };
+    const own = issue.issues.map(({ message }) => message).find((each) => each !== OUR_WORDS);
+    return { path, kind: 'key', explain: () => EXPLANATIONS.badKey(key, own) };
   }
   if (issue.message !== OUR_WORDS) {
     return { path, kind: 'wrong', explain: () => ({ message: issue.message }) };
   }
-  const wanted = () => wantedAt(path, issue, root, document);
+  const allowed = () => allowedAt(path, issue, root, document);
   const value = valueAt(document, path);
-  if (value === undefined && path.length > 0) {
-    return { path, kind: 'missing', explain: () => explainMissing(key, wanted()) };
-  }
-  return { path, kind: 'wrong', explain: () => explainWrong(path, value, wanted()) };
+  return value === undefined && path.length > 0
+    ? { path, kind: 'missing', explain: () => EXPLANATIONS.missing(key, allowed()) }
+    : { path, kind: 'wrong', explain: () => EXPLANATIONS.wrong(path, value, allowed()) };
 }
 
-function wantedAt(
+function allowedAt(
   path: PropertyPath,
   issue: Issue,
   root: Schema,
   document: unknown,
-): (Wanted & { readonly isOptional?: boolean }) | undefined {
+): Allowed | undefined {
   // The key that tells the options of a union apart belongs to none of them yet.
   if (issue.code === 'invalid_union' && 'options' in issue && issue.options !== undefined) {
-    return { literals: issue.options, others: [], isNullable: false };
+    return { literals: issue.options, kinds: [], isNullable: false, isOptional: false };
   }
   const schema = schemaAt(root, document, path);
-  return schema && { ...wantedBy(schema), isOptional: isOptional(schema) };
+  return schema && allowedBy(schema);
 }
-
-function explainKey(key: string, issue: Extract<Issue, { code: 'invalid_key' }>): Finding {
-  const own = issue.issues.map(({ message }) => message).find((message) => message !== OUR_WORDS);
-  return {
-    message: `${quote(key)} cannot be a key here${own === undefined ? '' : `: ${own}`}`,
-    suggestion: 'rename it or remove it',
-  };
-}
-
-function explainMissing(key: string, wanted: Wanted | undefined): Finding {
-  return {
-    message: `the key ${quote(key)} is missing`,
-    suggestion:
-      wanted === undefined ? `add ${key}` : `add ${key}: it must be ${expectation(wanted)}`,
-  };
-}
-
-function explainWrong(
-  path: PropertyPath,
-  value: unknown,
-  wanted: (Wanted & { readonly isOptional?: boolean }) | undefined,
-): Finding {
-  if (wanted === undefined) return { message: `is not valid here: ${describeValue(value)}` };
-  const isInfinite = typeof value === 'number' && !Number.isFinite(value);
-  const words = expectation(wanted).replace(/^a number/, isInfinite ? 'a finite number' : '$&');
-  const suggestion =
-    correction(wanted, value) ??
-    keysInstead(path, value, wanted) ??
-    (value === null && wanted.isOptional ? 'leave the key out, or give it a value' : undefined);
-  const message = `must be ${words}, but is ${describeValue(value)}`;
-  return suggestion === undefined ? { message } : { message, suggestion };
-}
-
-/** What to do when keys are wanted and something else stands there. */
-function keysInstead(path: PropertyPath, value: unknown, { others }: Wanted): string | undefined {
-  const [mapping] = others;
-  const isForKeys = others.every(({ type }) => type === 'object' || type === 'record');
-  if (mapping === undefined || !isForKeys || isMapping(value)) return undefined;
-  if (value === null) return 'write keys below it, or {}';
-  const [key] = knownKeys(mapping) ?? [];
-  // It may stand in a file or in an override: a path with its value can be written in both.
-  return key === undefined
-    ? 'write {key: value}'
-    : `give its keys values instead, such as ${formatPath([...path, key])}`;
-}
-
-/** A key that its mapping's schema does not have. */
-export interface UnknownKey {
-  readonly path: PropertyPath;
-  readonly severity: Severity;
-  /** The keys that are valid in its place. */
-  readonly known: readonly string[];
-  /** The key that was probably meant. */
-  readonly meant: string | undefined;
-}
-
-/** So many valid keys are named when none of them is near. */
-const LISTED_KEYS = 8;
 
 /** Every key of `value` that `schema` does not have: an error, but a warning in a loose object. */
 export function* unknownKeys(
@@ -240,85 +182,4 @@ export function meantBy(
     nearest(key, known) ??
     nearSynonymAmong(key, known)
   );
-}
-
-/** What to say about an unknown key. `root` is the schema of the whole document. */
-export function explainUnknownKey({ path, known, meant }: UnknownKey, root: Schema): Finding {
-  const key = String(path.at(-1));
-  const message = `unknown key ${quote(key)}`;
-  const ofModel = path.length === 1 ? keysOfModel(root) : [];
-  const synonym = synonymAmong(key, ofModel);
-  if (synonym !== undefined) return { message, suggestion: `did you mean "model.${synonym}"?` };
-  if (meant !== undefined) return { message, suggestion: `did you mean ${quote(meant)}?` };
-  const [name = ''] = key.split(':', 1);
-  if (known.includes(name)) {
-    return { message, suggestion: `put a space after the colon: "${name}: …"` };
-  }
-  const elsewhere = findKey(root, key);
-  if (elsewhere !== undefined) {
-    const parent = formatPath(elsewhere.slice(0, -1));
-    const where = parent === '' ? 'at the top of the document' : `under ${parent}`;
-    return { message, suggestion: `it belongs ${where}` };
-  }
-  const alike = nearestAnywhere(root, key);
-  if (alike !== undefined) {
-    return { message, suggestion: `did you mean ${quote(formatPath(alike))}?` };
-  }
-  const near = nearSynonymAmong(key, ofModel);
-  if (near !== undefined) return { message, suggestion: `did you mean "model.${near}"?` };
-  if (known.length === 0) return { message, suggestion: 'remove it' };
-  const inModel = ofModel.length > 0 ? `; keys of model: ${listed(ofModel)}` : '';
-  return { message, suggestion: `valid keys here: ${listed(known)}${inModel}` };
-}
-
-function listed(keys: readonly string[]): string {
-  const rest = keys.length > LISTED_KEYS ? `, … (${keys.length} in all)` : '';
-  return `${keys.slice(0, LISTED_KEYS).join(', ')}${rest}`;
-}
-
-/** The keys of the section `model`, if a document has one. */
-const keysOfModel = (root: Schema): readonly string[] =>
-  [...keyPaths(root)]
-    .filter((path) => path.length === 2 && path[0] === 'model')
-    .map(([, key]) => String(key));
-
-/** The outermost place where the schema has a key of exactly this name. */
-const findKey = (schema: Schema, key: string): PropertyPath | undefined =>
-  [...keyPaths(schema)]
-    .filter((path) => path.at(-1) === key)
-    .sort((a, b) => a.length - b.length)
-    .at(0);
-
-/** The one place whose key has nearly this name. */
-function nearestAnywhere(schema: Schema, key: string): PropertyPath | undefined {
-  const paths = [...keyPaths(schema)];
-  const near = nearest(key, new Set(paths.map((path) => String(path.at(-1)))));
-  const places = paths.filter((path) => path.at(-1) === near);
-  return places.length === 1 ? places[0] : undefined;
-}
-
-/** The paths of all keys of mappings, outer ones first in each mapping. */
-function* keyPaths(schema: Schema, path: PropertyPath = []): Generator<PropertyPath> {
-  const definition = definitionOf(schema);
-  // Schemas may be recursive; and a hint about a far place would help nobody.
-  if (definition.type !== 'object' || path.length > 4) return;
-  for (const [name, child] of Object.entries(definition.shape)) {
-    yield [...path, name];
-    yield* keyPaths(child, [...path, name]);
-  }
-}
-
-/**
- * Overrides with the paths that they mean: `num_layers=12` is `model.num_layers=12` where `model` alone has
- * such a key.
- */
-export function meantOverrides(schema: Schema, sets: readonly string[]): string[] {
-  const paths = [...keyPaths(schema)];
-  return sets.map((text) => {
-    const parts = splitOverride(text);
-    if ('mistake' in parts || paths.some(([first]) => first === parts.path[0])) return text;
-    const [only, ...others] = paths.filter((path) => path.at(-1) === parts.path[0]);
-    const isOfModel = only?.length === 2 && only[0] === 'model' && others.length === 0;
-    return isOfModel ? `model.${text}` : text;
-  });
 }

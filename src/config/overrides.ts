@@ -5,6 +5,7 @@ import { formatPath, isMapping, setOwn, valueAt } from './path.js';
 import type { Found } from './problems.js';
 import { Unreadable } from './problems.js';
 import { describeValue, quote } from './quote.js';
+import { keyPaths, type Schema } from './schema.js';
 import { follow, type Located, overrideSource, type Place } from './source.js';
 import { MAX_DEPTH, parseYaml } from './yaml.js';
 
@@ -52,6 +53,21 @@ function mistakeAt(text: string, at: number): string {
   const next = text[at];
   if (next === '=' || next === '.') return 'has an empty key';
   return `cannot be read from character ${at + 1} on`;
+}
+
+/**
+ * Overrides with the paths that they mean: `num_layers=12` is `model.num_layers=12` where `model` alone has
+ * such a key.
+ */
+export function meantOverrides(schema: Schema, sets: readonly string[]): string[] {
+  const paths = [...keyPaths(schema)];
+  return sets.map((text) => {
+    const parts = splitOverride(text);
+    if ('mistake' in parts || paths.some(([first]) => first === parts.path[0])) return text;
+    const [only, ...others] = paths.filter((path) => path.at(-1) === parts.path[0]);
+    const isOfModel = only?.length === 2 && only[0] === 'model' && others.length === 0;
+    return isOfModel ? `model.${text}` : text;
+  });
 }
 
 /** An override that has no place in the document. Thrown and caught in this file. */

@@ -15,11 +15,6 @@ export function definitionOf(schema: Schema): Definition {
   return definition;
 }
 
-/** Whether a value may be left out, so that a default or nothing takes its place. */
-export function isOptional(schema: Schema): boolean {
-  return schema._zod.optin !== undefined;
-}
-
 /** Whether `null` is a good value. */
 function isNullable(schema: Schema): boolean {
   for (let at: Schema | undefined = schema; at !== undefined; at = innerOf(bare(at))) {
@@ -156,30 +151,46 @@ export type Literal = string | number | bigint | boolean | null | undefined | sy
 /** One check that is attached to a schema, as zod keeps it: `{ check: 'multiple_of', value: 8 }`. */
 export type Limit = z.core.$ZodChecks['_zod']['def'];
 
-/** What may stand in one place: some fixed values, and values of some kinds. */
-export interface Wanted {
+/** The values that a schema allows: some fixed ones, and those of some kinds. */
+export interface Allowed {
   readonly literals: readonly Literal[];
-  readonly others: readonly Definition[];
+  readonly kinds: readonly Definition[];
   readonly isNullable: boolean;
+  readonly isOptional: boolean;
 }
 
-/** What a schema wants. */
-export function wantedBy(schema: Schema): Wanted {
+export function allowedBy(schema: Schema): Allowed {
   const literals: Literal[] = [];
-  const others: Definition[] = [];
+  const kinds: Definition[] = [];
   const visit = (option: Schema, depth: number): void => {
     const definition = definitionOf(option);
     if (definition.type === 'enum') literals.push(...Object.values(definition.entries));
     else if (definition.type === 'literal') literals.push(...definition.values);
-    else if (definition.type !== 'union') others.push(definition);
+    else if (definition.type !== 'union') kinds.push(definition);
     // A union may come back to itself through a lazy schema.
     else if (depth < 5) for (const each of definition.options) visit(each, depth + 1);
   };
   visit(schema, 0);
-  return { literals: [...new Set(literals)], others, isNullable: isNullable(schema) };
+  return {
+    literals: [...new Set(literals)],
+    kinds,
+    isNullable: isNullable(schema),
+    // A default or nothing takes the place of a value that is left out.
+    isOptional: schema._zod.optin !== undefined,
+  };
 }
 
 /** The checks that are attached to a schema. */
-export function limitsOf(definition: Definition): Limit[] {
-  return (definition.checks ?? []).map((check) => check._zod.def as Limit);
+export const limitsOf = (definition: Definition): Limit[] =>
+  (definition.checks ?? []).map((check) => check._zod.def as Limit);
+
+/** The paths of all keys of mappings, outer ones first in each mapping. */
+export function* keyPaths(schema: Schema, path: PropertyPath = []): Generator<PropertyPath> {
+  const definition = definitionOf(schema);
+  // Schemas may be recursive; and a hint about a far place would help nobody.
+  if (definition.type !== 'object' || path.length > 4) return;
+  for (const [name, child] of Object.entries(definition.shape)) {
+    yield [...path, name];
+    yield* keyPaths(child, [...path, name]);
+  }
 }

@@ -1,6 +1,8 @@
 /** Reads YAML 1.2, of which JSON is a part, into values with their places. */
 import {
   type Alias,
+  Composer,
+  type CST,
   type Document,
   isAlias,
   isCollection,
@@ -10,13 +12,11 @@ import {
   isSeq,
   Lexer,
   Parser,
-  parseDocument,
   Scalar,
   visit,
+  type YAMLError,
   type YAMLMap,
-  type YAMLParseError,
   type YAMLSeq,
-  type YAMLWarning,
 } from 'yaml';
 import type { Finding } from '../errors.js';
 import { nearest } from './nearest.js';
@@ -70,9 +70,7 @@ export function parseYaml(
 ): { readonly root: Located; readonly found: readonly Found[] } {
   const control = findControlCharacter(text);
   if (control !== undefined) throw stop(source, control, CONTROL_CHARACTER, true);
-  refuseHuge(text, source);
-  const document = parseCheaply(text);
-  const all = [...document.errors, ...document.warnings];
+  const { document, mistakes: all } = compose(text, source);
   const isCut = all.length >= MAX_MISTAKES;
   const found = explainAll(all.slice(0, MAX_MISTAKES), document, text, source);
   if (isCut || all.some(({ code }) => code !== 'TAG_RESOLVE_FAILED')) {
@@ -103,17 +101,53 @@ const NO_NODE = new Set(['', ' ', '\t', '\n', '\r', '#', '\u0002', '\u0018', '\u
 /** Lexemes of which each belongs to a value: without values, each is a mistake. */
 const OF_A_NODE = new Set([',', ':', ']', '}']);
 
+/** Keys are compared, aliases followed, merges made and tags refused below. */
+const OPTIONS = {
+  schema: 'core',
+  version: '1.2',
+  merge: false,
+  uniqueKeys: false,
+  resolveKnownTags: false,
+  logLevel: 'error',
+} as const;
+
+/** What explains a mistake of the library's `YAMLParseError` and `YAMLWarning`. */
+type Mistake = Pick<YAMLError, 'pos' | 'code' | 'message'>;
+
+/** The library's `parseDocument`, with a guard between its parser and its composer. */
+function compose(
+  text: string,
+  source: Source,
+): { readonly document: Document.Parsed; readonly mistakes: readonly Mistake[] } {
+  const { stackTraceLimit } = Error;
+  // The library makes an Error of each mistake, and a stack for each would take ten times the memory.
+  Error.stackTraceLimit = 0;
+  try {
+    const composer = new Composer(OPTIONS);
+    const [document, second] = composer.compose(guardedTokens(text, source), true, text.length);
+    if (document === undefined) throw new TypeError('The composer makes one document at least.');
+    const mistakesOf = (each: Document.Parsed): Mistake[] => [...each.errors, ...each.warnings];
+    const mistakes = mistakesOf(document);
+    if (second === undefined) return { document, mistakes };
+    const [start, end] = second.range;
+    const multiple: Mistake = { pos: [start, end], code: 'MULTIPLE_DOCS', message: '' };
+    return { document, mistakes: [...mistakes, ...mistakesOf(second), multiple] };
+  } finally {
+    Error.stackTraceLimit = stackTraceLimit;
+  }
+}
+
 /**
- * Looks at the tokens before the library makes a tree of them. Its own limits come too late: it nests until
- * the stack is exhausted, and a tree of a million nodes, or as many errors, takes a gigabyte.
+ * The tokens of `text`. The library's own limits come too late: it nests until the stack is exhausted, and a
+ * tree of a million nodes, or as many errors, takes a gigabyte.
  *
  * @throws Unreadable when the document has too many values, or nests too deep
  */
-function refuseHuge(text: string, source: Source): void {
+function* guardedTokens(text: string, source: Source): Generator<CST.Token, void, undefined> {
   const parser = new Parser();
   const counts = new Map<string, number>();
   for (const lexeme of new Lexer().lex(text)) {
-    for (const _ of parser.next(lexeme));
+    yield* parser.next(lexeme);
     const top = parser.stack.at(-1);
     // Besides mappings and lists, the document is on the stack, and perhaps a text.
     const depth = parser.stack.length - (top !== undefined && 'items' in top ? 1 : 2);
@@ -125,31 +159,12 @@ function refuseHuge(text: string, source: Source): void {
     if (count > MAX_NODES) throw stop(source, parser.offset, TOO_MANY_NODES);
     counts.set(kind, count);
   }
-}
-
-/** Keys are compared, aliases followed, merges made and tags refused below. */
-function parseCheaply(text: string): Document.Parsed {
-  const { stackTraceLimit } = Error;
-  // The library makes an Error of each mistake, and a stack for each would take ten times the memory.
-  Error.stackTraceLimit = 0;
-  try {
-    return parseDocument(text, {
-      schema: 'core',
-      version: '1.2',
-      merge: false,
-      uniqueKeys: false,
-      resolveKnownTags: false,
-      prettyErrors: false,
-      logLevel: 'error',
-    });
-  } finally {
-    Error.stackTraceLimit = stackTraceLimit;
-  }
+  yield* parser.end();
 }
 
 /** One finding per line: after the first mistake on a line the parser is only confused. */
 function explainAll(
-  mistakes: readonly (YAMLParseError | YAMLWarning)[],
+  mistakes: readonly Mistake[],
   document: Document.Parsed,
   text: string,
   source: Source,
