@@ -33,7 +33,7 @@ import { type TwinChange, twinOf } from './twin.js';
 import { integer } from './wording.js';
 
 export interface QuickTestRequest extends EngineWish {
-  readonly family: Pick<Family, 'build' | 'twin'>;
+  readonly family: Pick<Family, 'build' | 'scaledDownProxy'>;
   /** Of the family's schema, parsed. */
   readonly document: unknown;
   readonly model: LanguageModel;

@@ -16,8 +16,15 @@ import { harmless, NO_ROTARY_KEYS, unreadBut } from '../transformer/config-keys.
 import { huggingFaceReader } from '../transformer/hugging-face.js';
 import { causalModel, residualBlock } from '../transformer/parts.js';
 import { headsDivide, lengthRules } from '../transformer/rules.js';
-import { count, epsilon, flag, transformerDocument } from '../transformer/settings.js';
-import { prefixStoredIn, storedPrefix, tyingSettings } from '../transformer/stored.js';
+import {
+  count,
+  epsilon,
+  flag,
+  prefixStoredIn,
+  storedPrefix,
+  transformerDocument,
+  tyingSettings,
+} from '../transformer/settings.js';
 
 /** Fixed by the original code. */
 const MLP_EXPANSION = 4;

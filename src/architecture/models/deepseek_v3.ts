@@ -14,8 +14,12 @@ import {
 } from '../transformer/deepseek.js';
 import { expertsIn, huggingFaceReader } from '../transformer/hugging-face.js';
 import { decoder, preNormBlock } from '../transformer/parts.js';
-import { flag, transformerDocument } from '../transformer/settings.js';
-import { mixtureStored, tyingSettings } from '../transformer/stored.js';
+import {
+  flag,
+  mixtureStored,
+  transformerDocument,
+  tyingSettings,
+} from '../transformer/settings.js';
 
 const RENORMALISE_EPS = 1e-20;
 

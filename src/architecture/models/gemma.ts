@@ -11,7 +11,7 @@ import {
   separateAttention,
   separateMlp,
 } from '../transformer/parts.js';
-import { rotarySettings } from '../transformer/rotary-settings.js';
+import { rotarySettings } from '../transformer/rotary.js';
 import { DECODER_RULES, rotaryRules } from '../transformer/rules.js';
 import {
   activationOf,
@@ -19,11 +19,12 @@ import {
   causalOnly,
   DECODER_DIMENSIONS,
   decoderSizes,
+  decoderStored,
   flag,
   headsOf,
   transformerDocument,
+  tyingSettings,
 } from '../transformer/settings.js';
-import { decoderStored, tyingSettings } from '../transformer/stored.js';
 
 const schema = transformerDocument('gemma', {
   ...decoderSizes({

@@ -11,19 +11,20 @@ import {
   separateAttention,
   separateMlp,
 } from '../transformer/parts.js';
-import { rotarySettings } from '../transformer/rotary-settings.js';
+import { rotarySettings } from '../transformer/rotary.js';
 import { DECODER_RULES, layerListRules, rotaryRules, windowRules } from '../transformer/rules.js';
 import {
   activationOf,
   DECODER_DIMENSIONS,
   decoderSizes,
+  decoderStored,
   headsOf,
   laterGemmaSettings,
   transformerDocument,
+  tyingSettings,
   windowAt,
   windowSettings,
 } from '../transformer/settings.js';
-import { decoderStored, tyingSettings } from '../transformer/stored.js';
 
 const schema = transformerDocument('gemma2', {
   ...decoderSizes({

@@ -6,13 +6,14 @@ import { trainingHints } from '../training-section.js';
 import { HIDDEN_ACT_UNREAD, type Json, unreadBut } from '../transformer/config-keys.js';
 import { huggingFaceReader } from '../transformer/hugging-face.js';
 import { decoder, sandwichBlock, separateAttention, separateMlp } from '../transformer/parts.js';
+import type { RotaryReading } from '../transformer/rotary.js';
 import {
   isObject,
-  type RotaryReading,
+  rotarySettings,
   scalingIn,
+  scalingOf,
   unreadRotary,
-} from '../transformer/rotary-reading.js';
-import { rotarySettings, scalingOf } from '../transformer/rotary-settings.js';
+} from '../transformer/rotary.js';
 import {
   DECODER_RULES,
   layerListRules,
@@ -25,13 +26,14 @@ import {
   count,
   DECODER_DIMENSIONS,
   decoderSizes,
+  decoderStored,
   headsOf,
   laterGemmaSettings,
   transformerDocument,
+  tyingSettings,
   windowAt,
   windowSettings,
 } from '../transformer/settings.js';
-import { decoderStored, tyingSettings } from '../transformer/stored.js';
 
 const [fullBase, localBase] = [1e6, 10_000];
 

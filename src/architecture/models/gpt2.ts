@@ -23,9 +23,12 @@ import {
   FEED_FORWARD_PER_CHANNEL,
   flag,
   isComposed,
+  oldBuffers,
+  prefixStoredIn,
+  storedPrefix,
   transformerDocument,
+  tyingSettings,
 } from '../transformer/settings.js';
-import { oldBuffers, prefixStoredIn, storedPrefix, tyingSettings } from '../transformer/stored.js';
 
 const schema = transformerDocument('gpt2', {
   vocab_size: count.default(50_257).describe('Rows of the embedding and of the head'),

@@ -16,8 +16,7 @@ import { trainingHints } from '../training-section.js';
 import { type Json, unreadBut } from '../transformer/config-keys.js';
 import { huggingFaceReader, isHeldInMemory } from '../transformer/hugging-face.js';
 import { causalModel, residualBlock } from '../transformer/parts.js';
-import { rotaryIn } from '../transformer/rotary-reading.js';
-import { longestInput, rotarySettings, scalingOf } from '../transformer/rotary-settings.js';
+import { longestInput, rotaryIn, rotarySettings, scalingOf } from '../transformer/rotary.js';
 import {
   headsDivide,
   lengthRules,
@@ -33,10 +32,13 @@ import {
   FEED_FORWARD_PER_CHANNEL,
   flag,
   isComposed,
+  oldBuffers,
   partOfHead,
+  prefixStoredIn,
+  storedPrefix,
   transformerDocument,
+  tyingSettings,
 } from '../transformer/settings.js';
-import { oldBuffers, prefixStoredIn, storedPrefix, tyingSettings } from '../transformer/stored.js';
 
 const { rope_theta, rope_scaling } = rotarySettings(10_000);
 

@@ -4,17 +4,19 @@ import { defineFamily } from '../family.js';
 import { trainingHints } from '../training-section.js';
 import { huggingFaceReader } from '../transformer/hugging-face.js';
 import { decoder, mlpOf, preNormBlock, rotaryOf, separateAttention } from '../transformer/parts.js';
-import { rotarySettings } from '../transformer/rotary-settings.js';
+import { rotarySettings } from '../transformer/rotary.js';
 import { DECODER_RULES, rotaryRules } from '../transformer/rules.js';
 import {
   activationWord,
   DECODER_DIMENSIONS,
   decoderSizes,
+  decoderStored,
   flag,
   headsOf,
+  oldBuffers,
   transformerDocument,
+  tyingSettings,
 } from '../transformer/settings.js';
-import { decoderStored, oldBuffers, tyingSettings } from '../transformer/stored.js';
 
 const schema = transformerDocument('llama', {
   ...decoderSizes({

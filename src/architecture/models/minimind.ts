@@ -18,20 +18,22 @@ import {
   separateAttention,
   separateMlp,
 } from '../transformer/parts.js';
-import { type RotaryReading, rotaryIn, scalingIn } from '../transformer/rotary-reading.js';
+import { type RotaryReading, rotaryIn, scalingIn } from '../transformer/rotary.js';
 import { DECODER_RULES } from '../transformer/rules.js';
+import { decoderProxy } from '../transformer/scaled-down-proxy.js';
 import {
   activationOf,
   activationWord,
   count,
   DECODER_DIMENSIONS,
+  decoderStored,
   epsilon,
   flag,
   headsOf,
+  storedPrefix,
   transformerDocument,
+  tyingSettings,
 } from '../transformer/settings.js';
-import { decoderStored, storedPrefix, tyingSettings } from '../transformer/stored.js';
-import { decoderTwin } from '../transformer/twin.js';
 
 const factor = z.number().positive();
 
@@ -269,10 +271,10 @@ export const minimind = defineFamily({
   storedSettings: decoderStored,
   settingsFor: tyingSettings,
   // How many heads of keys there are by default is no share of the query heads.
-  twin: ({ model }, tokens) => {
+  scaledDownProxy: ({ model }, tokens) => {
     const { keyValueHeads } = VERSIONS[versionOf(model)];
     const stated = { num_key_value_heads: model.num_key_value_heads ?? keyValueHeads };
-    return decoderTwin({ model: { ...model, ...stated } }, tokens);
+    return decoderProxy({ model: { ...model, ...stated } }, tokens);
   },
   build({ model: config }) {
     const defaults = VERSIONS[versionOf(config)];

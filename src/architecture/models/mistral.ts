@@ -5,19 +5,20 @@ import { trainingHints } from '../training-section.js';
 import { NO_BIASES } from '../transformer/config-keys.js';
 import { huggingFaceReader } from '../transformer/hugging-face.js';
 import { decoder, mlpOf, preNormBlock, rotaryOf, separateAttention } from '../transformer/parts.js';
-import { rotarySettings } from '../transformer/rotary-settings.js';
+import { rotarySettings } from '../transformer/rotary.js';
 import { DECODER_RULES, layerListRules, rotaryRules, windowRules } from '../transformer/rules.js';
 import {
   activationWord,
   DECODER_DIMENSIONS,
   decoderSizes,
+  decoderStored,
   flag,
   headsOf,
   transformerDocument,
+  tyingSettings,
   windowAt,
   windowSettings,
 } from '../transformer/settings.js';
-import { decoderStored, tyingSettings } from '../transformer/stored.js';
 
 const schema = transformerDocument('mistral', {
   ...decoderSizes({

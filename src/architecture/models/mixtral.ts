@@ -11,7 +11,7 @@ import {
   separateAttention,
   softmaxMixture,
 } from '../transformer/parts.js';
-import { rotarySettings } from '../transformer/rotary-settings.js';
+import { rotarySettings } from '../transformer/rotary.js';
 import { DECODER_RULES, expertRules, rotaryRules, windowRules } from '../transformer/rules.js';
 import {
   activationOf,
@@ -22,11 +22,12 @@ import {
   expertsStored,
   flag,
   headsOf,
+  mixtureStored,
   transformerDocument,
+  tyingSettings,
   windowAt,
   windowSettings,
 } from '../transformer/settings.js';
-import { mixtureStored, tyingSettings } from '../transformer/stored.js';
 
 const schema = transformerDocument('mixtral', {
   ...decoderSizes({

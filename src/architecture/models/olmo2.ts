@@ -11,17 +11,18 @@ import {
   rotaryOf,
   separateAttention,
 } from '../transformer/parts.js';
-import { rotarySettings } from '../transformer/rotary-settings.js';
+import { rotarySettings } from '../transformer/rotary.js';
 import { DECODER_RULES, rotaryRules } from '../transformer/rules.js';
 import {
   activationWord,
   DECODER_DIMENSIONS,
   decoderSizes,
+  decoderStored,
   flag,
   headsOf,
   transformerDocument,
+  tyingSettings,
 } from '../transformer/settings.js';
-import { decoderStored, tyingSettings } from '../transformer/stored.js';
 
 const schema = transformerDocument('olmo2', {
   ...decoderSizes({

@@ -5,8 +5,7 @@ import { trainingHints } from '../training-section.js';
 import { type Json, NO_BIASES } from '../transformer/config-keys.js';
 import { huggingFaceReader } from '../transformer/hugging-face.js';
 import { decoder, fusedMlp, preNormBlock } from '../transformer/parts.js';
-import { rotaryIn, scalingIn } from '../transformer/rotary-reading.js';
-import { rotarySettings, scalingOf } from '../transformer/rotary-settings.js';
+import { rotaryIn, rotarySettings, scalingIn, scalingOf } from '../transformer/rotary.js';
 import { decoderRules, partOfEachHead, scalingRules, windowRules } from '../transformer/rules.js';
 import {
   activationOf,
@@ -14,14 +13,15 @@ import {
   count,
   DECODER_DIMENSIONS,
   decoderSizes,
+  decoderStored,
   flag,
   headsOf,
   partOfHead,
   transformerDocument,
+  tyingSettings,
   windowAt,
   windowSettings,
 } from '../transformer/settings.js';
-import { decoderStored, tyingSettings } from '../transformer/stored.js';
 
 const ROTATED = partOfEachHead('partial_rotary_factor');
 

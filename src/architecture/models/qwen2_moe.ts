@@ -14,7 +14,7 @@ import {
   separateMlp,
   softmaxMixture,
 } from '../transformer/parts.js';
-import { rotarySettings } from '../transformer/rotary-settings.js';
+import { rotarySettings } from '../transformer/rotary.js';
 import {
   DECODER_RULES,
   expertRules,
@@ -31,12 +31,13 @@ import {
   flag,
   hasExperts,
   headsOf,
+  mixtureStored,
   sparseSettings,
   transformerDocument,
+  tyingSettings,
   upperWindowSettings,
   windowAt,
 } from '../transformer/settings.js';
-import { mixtureStored, tyingSettings } from '../transformer/stored.js';
 
 const schema = transformerDocument('qwen2_moe', {
   ...decoderSizes({

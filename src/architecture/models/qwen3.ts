@@ -5,7 +5,7 @@ import { trainingHints } from '../training-section.js';
 import { NO_BIASES } from '../transformer/config-keys.js';
 import { huggingFaceReader } from '../transformer/hugging-face.js';
 import { decoder, mlpOf, preNormBlock, rotaryOf, separateAttention } from '../transformer/parts.js';
-import { rotarySettings } from '../transformer/rotary-settings.js';
+import { rotarySettings } from '../transformer/rotary.js';
 import {
   DECODER_RULES,
   layerListRules,
@@ -17,13 +17,14 @@ import {
   activationWord,
   DECODER_DIMENSIONS,
   decoderSizes,
+  decoderStored,
   flag,
   headsOf,
   transformerDocument,
+  tyingSettings,
   upperWindowSettings,
   upperWindows,
 } from '../transformer/settings.js';
-import { decoderStored, tyingSettings } from '../transformer/stored.js';
 
 const schema = transformerDocument('qwen3', {
   ...decoderSizes({

@@ -13,7 +13,7 @@ import {
   separateAttention,
   softmaxMixture,
 } from '../transformer/parts.js';
-import { rotarySettings } from '../transformer/rotary-settings.js';
+import { rotarySettings } from '../transformer/rotary.js';
 import { DECODER_RULES, expertRules, rotaryRules, windowRules } from '../transformer/rules.js';
 import {
   activationOf,
@@ -23,12 +23,13 @@ import {
   flag,
   hasExperts,
   headsOf,
+  mixtureStored,
   sparseSettings,
   transformerDocument,
+  tyingSettings,
   windowAt,
   windowSettings,
 } from '../transformer/settings.js';
-import { mixtureStored, tyingSettings } from '../transformer/stored.js';
 
 const schema = transformerDocument('qwen3_moe', {
   ...decoderSizes({

@@ -9,7 +9,7 @@ import {
   LIMITED,
   type LimitedKeys,
 } from './config-keys.js';
-import { type RotaryReading, rotaryReading } from './rotary-reading.js';
+import { type RotaryReading, rotaryReading } from './rotary.js';
 import { BOOKKEEPING_KEYS } from './settings.js';
 
 /** Special features of a family's `config.json`. */

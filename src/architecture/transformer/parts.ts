@@ -30,7 +30,7 @@ import type {
   Sequence,
 } from '../layer.js';
 import { checkNames } from '../limits.js';
-import { longestInput, type RopeScaling, scalingOf } from './rotary-settings.js';
+import { longestInput, type RopeScaling, scalingOf } from './rotary.js';
 import { activationOf, type Heads } from './settings.js';
 
 interface CausalModel {

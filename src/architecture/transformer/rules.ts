@@ -1,7 +1,7 @@
 /** What makes configs of transformers wrong, or odd, and what no schema can say. */
 import type { Finding } from '../../errors.js';
 import { defineRules } from '../family.js';
-import type { RopeScaling } from './rotary-settings.js';
+import type { RopeScaling } from './rotary.js';
 import { type HeadSettings, headsOf } from './settings.js';
 
 type Values = Readonly<Record<string, unknown>>;
