@@ -2,14 +2,14 @@
  * MiniMind 2 and 3 (github.com/jingyaogong/minimind): small decoders, dense or with a mixture of experts. The
  * two versions share a `model_type`; what tells them apart is in `versionOf`.
  */
+
 import * as z from 'zod';
 import type { Rule } from '../../errors.js';
 import { mixtureOfExperts, rmsNorm, rotary, router } from '../constructors.js';
-import { defineFamily, type Preset } from '../family.js';
+import type { Preset } from '../family.js';
 import type { Layer, Router } from '../layer.js';
 import type { RotaryScaling } from '../rotary-scaling.js';
-import { trainingHints } from '../training-section.js';
-import { huggingFaceReader } from '../transformer/hugging-face.js';
+import { defineTransformer } from '../transformer/define-decoder.js';
 import {
   decoder,
   expertsOf,
@@ -32,7 +32,6 @@ import {
   headsOf,
   storedPrefix,
   transformerDocument,
-  tyingSettings,
 } from '../transformer/settings.js';
 
 const factor = z.number().positive();
@@ -196,8 +195,7 @@ const rotaryReading: RotaryReading = {
   remarks: () => [],
 };
 
-export const minimind = defineFamily({
-  name: 'minimind',
+export const minimind = defineTransformer({
   title: 'MiniMind 2 and 3, dense and with experts',
   schema,
   rules: [
@@ -231,7 +229,6 @@ export const minimind = defineFamily({
       }),
     ),
   ],
-  confusions: [],
   presets: {
     'minimind2-small': preset('MiniMind2-Small: 25.8M', {
       version: 2,
@@ -266,10 +263,8 @@ export const minimind = defineFamily({
     }),
   },
   dimensions: DECODER_DIMENSIONS,
-  trainingHints,
-  fromHuggingFace: huggingFaceReader(schema.shape.model, { rotary: rotaryReading }),
+  huggingFace: { rotary: rotaryReading },
   storedSettings: decoderStored,
-  settingsFor: tyingSettings,
   // How many heads of keys there are by default is no share of the query heads.
   scaledDownProxy: ({ model }, tokens) => {
     const { keyValueHeads } = VERSIONS[versionOf(model)];

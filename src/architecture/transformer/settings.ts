@@ -137,7 +137,14 @@ export function transformerDocument<Name extends string, Shape extends z.ZodRawS
   return z.looseObject({ model, ...TRAINING_SECTIONS });
 }
 
-interface SizeDefaults {
+/** Bias and activation settings with the words that most families have for them. */
+export const attentionBias = flag
+  .default(false)
+  .describe('Biases in all four products of attention');
+export const mlpBias = flag.default(false).describe('Biases in the feed-forward network');
+export const gateActivation = activationWord.default('silu').describe('Activation of the gate');
+
+export interface SizeDefaults {
   readonly vocab_size: number;
   readonly hidden_size: number;
   readonly intermediate_size: number;
@@ -193,8 +200,6 @@ export const DECODER_DIMENSIONS = {
 /** What would make a model see the tokens that follow; no such model is described here. */
 export const causalOnly = z.literal(false).nullish().describe('Attention is causal');
 
-const softcapping = (cap: number | null) => z.number().positive().nullable().default(cap);
-
 /** Keys of models with sliding windows in some of their layers. */
 export const windowSettings = (tokens: number | null = null) => ({
   sliding_window: z
@@ -247,24 +252,6 @@ export const upperWindows = (
   config.use_sliding_window
     ? windowAt(config, index, index >= config.max_window_layers)
     : undefined;
-
-/** Keys of Gemma 2 and 3 beside those of Gemma. */
-export const laterGemmaSettings = (softcaps: {
-  readonly attention: number | null;
-  readonly logits: number | null;
-}) => ({
-  hidden_activation: activationWord.default('gelu_pytorch_tanh').describe('Activation of the gate'),
-  query_pre_attn_scalar: z
-    .number()
-    .positive()
-    .default(256)
-    .describe('Scores are divided by its square root'),
-  attn_logit_softcapping: softcapping(softcaps.attention).describe('Softcap of the scores'),
-  final_logit_softcapping: softcapping(softcaps.logits).describe('Softcap of the logits'),
-  attention_bias: flag.default(false).describe('Biases in all four products of attention'),
-  use_bidirectional_attention: causalOnly,
-  tie_word_embeddings: flag.default(true).describe('The head reads the embedding'),
-});
 
 /** How heads are laid out, with what follows from other values filled in. */
 export interface Heads {
