@@ -149,9 +149,11 @@ export function defineDecoder<Schema extends DecoderSchema>(
   family: Decoder<Schema>,
 ): Family<Schema> {
   const {
+    rules = [],
     headRules,
     slidesByRule,
     dimensions,
+    huggingFace,
     normOffset = 0,
     norm,
     queryKeyNorms,
@@ -187,19 +189,18 @@ export function defineDecoder<Schema extends DecoderSchema>(
     });
   };
   return defineTransformer<Schema>({
-    ...rest,
     rules: [
       ...(headRules ?? ([...decoderRules(), ...rotaryRules] as Family<Schema>['rules'])),
       ...(sharedRules(shape, slidesByRule) as Family<Schema>['rules']),
-      ...(family.rules ?? []),
+      ...rules,
     ],
     ...(dimensions !== null && { dimensions: { ...dimensionsOf(shape), ...dimensions } }),
     huggingFace: {
-      ...family.huggingFace,
-      limited: { ...unreadBiases(shape), ...family.huggingFace?.limited },
+      ...huggingFace,
+      limited: { ...unreadBiases(shape), ...huggingFace?.limited },
     },
-    storedSettings:
-      family.storedSettings ?? ('experts_stored' in shape ? mixtureStored : decoderStored),
+    ...storedSettingsOf(shape),
+    ...rest,
     build({ model: config }: z.output<Schema>) {
       const heads = headsOf(config);
       const blockNorm = (name: string): Norm =>
@@ -232,6 +233,12 @@ const sharedRules = (
   ...('sliding_window' in shape ? windowRules(slidesByRule) : []),
   ...('max_window_layers' in shape ? usedWindowRules : []),
 ];
+
+/** What a checkpoint shows, where a family has a setting for it. */
+function storedSettingsOf(shape: z.ZodRawShape): Pick<Family, 'storedSettings'> {
+  if ('experts_stored' in shape) return { storedSettings: mixtureStored };
+  return 'stored_prefix' in shape ? { storedSettings: decoderStored } : {};
+}
 
 /** The width of a head is a size of its own where a family states it. */
 const dimensionsOf = (shape: z.ZodRawShape): Dimensions => ({
