@@ -1,10 +1,12 @@
 /** The YAML library's errors in words for people who never read YAML's grammar. */
-import type { ErrorCode } from 'yaml';
+import { type Document, type ErrorCode, isCollection, isScalar, visit, type YAMLError } from 'yaml';
 import type { Finding } from '../errors.js';
+import type { Found } from './problems.js';
 import { escapeText, quote } from './quote.js';
+import type { Source } from './source.js';
 
 /** What was opened where the library says only where it ends. */
-export type Opening = 'quotes' | 'brackets';
+type Opening = 'quotes' | 'brackets';
 
 interface Explanation {
   readonly message: string | ((text: string) => string);
@@ -127,21 +129,52 @@ const EXPLANATIONS: readonly (readonly [ErrorCode | RegExp, Explanation])[] = [
   ],
 ];
 
-interface SyntaxError {
-  /** UTF-16 offsets of the first character that is meant and of the one behind the last. */
-  readonly pos: readonly [number, number];
-  readonly code: ErrorCode;
-  readonly message: string;
+/** The parts of the library's `YAMLParseError` and `YAMLWarning` that explain a mistake. */
+export type Mistake = Pick<YAMLError, 'pos' | 'code' | 'message'>;
+
+/** Start of each quoted text or bracket by its end. */
+type Openings = Readonly<Record<Opening, Map<number, number>>>;
+
+/** One finding per line: after the first mistake on a line the parser is only confused. */
+export function explainMistakes(
+  mistakes: readonly Mistake[],
+  document: Document.Parsed,
+  text: string,
+  source: Source,
+): Found[] {
+  if (mistakes.length === 0) return [];
+  const byLine = new Map<number, Found>();
+  const openings = openingsOf(document);
+  for (const mistake of mistakes.toSorted((a, b) => a.pos[0] - b.pos[0])) {
+    const line = source.lineAt(mistake.pos[0]);
+    if (byLine.has(line)) continue;
+    const [offset, finding] = explain(text, mistake, openings);
+    byLine.set(line, { severity: 'error', place: { source, offset }, finding });
+  }
+  return [...byLine.values()];
+}
+
+/** The innermost where several end together. */
+function openingsOf(document: Document.Parsed): Openings {
+  const openings = { quotes: new Map<number, number>(), brackets: new Map<number, number>() };
+  visit(document, {
+    Node: (_, node) => {
+      if (!node.range) return;
+      const [start, end] = node.range;
+      if (isScalar(node)) openings.quotes.set(end, start);
+      else if (isCollection(node) && node.flow) openings.brackets.set(end, start);
+    },
+  });
+  return openings;
 }
 
 /**
  * The place of a mistake in `text`, the whole document, and what to say about it.
- * @param openings Start of each quoted text or bracket by its end.
  */
-export function explainSyntax(
+function explain(
   text: string,
-  { pos: [start, end], code, message: own }: SyntaxError,
-  openings: Readonly<Record<Opening, ReadonlyMap<number, number>>>,
+  { pos: [start, end], code, message: own }: Mistake,
+  openings: Openings,
 ): readonly [offset: number, Finding] {
   const tab = tabInIndentation(text, start);
   if (tab !== undefined) return [tab, TABS];

@@ -5,7 +5,6 @@ import {
   type CST,
   type Document,
   isAlias,
-  isCollection,
   isMap,
   isNode,
   isScalar,
@@ -13,8 +12,6 @@ import {
   Lexer,
   Parser,
   Scalar,
-  visit,
-  type YAMLError,
   type YAMLMap,
   type YAMLSeq,
 } from 'yaml';
@@ -24,7 +21,7 @@ import { isMapping, setOwn } from './path.js';
 import { type Found, Unreadable } from './problems.js';
 import { describeValue, quote } from './quote.js';
 import type { Located, Source } from './source.js';
-import { explainSyntax, type Opening } from './yaml-messages.js';
+import { explainMistakes, type Mistake } from './yaml-messages.js';
 
 /** A config has a few hundred values, or some thousand in lists. */
 const MAX_NODES = 150_000;
@@ -72,7 +69,7 @@ export function parseYaml(
   if (control !== undefined) throw stop(source, control, CONTROL_CHARACTER, true);
   const { document, mistakes: all } = compose(text, source);
   const isCut = all.length >= MAX_MISTAKES;
-  const found = explainAll(all.slice(0, MAX_MISTAKES), document, text, source);
+  const found = explainMistakes(all.slice(0, MAX_MISTAKES), document, text, source);
   if (isCut || all.some(({ code }) => code !== 'TAG_RESOLVE_FAILED')) {
     throw new Unreadable(found, isCut);
   }
@@ -110,9 +107,6 @@ const OPTIONS = {
   resolveKnownTags: false,
   logLevel: 'error',
 } as const;
-
-/** What explains a mistake of the library's `YAMLParseError` and `YAMLWarning`. */
-type Mistake = Pick<YAMLError, 'pos' | 'code' | 'message'>;
 
 /** The library's `parseDocument`, with a guard between its parser and its composer. */
 function compose(
@@ -160,39 +154,6 @@ function* guardedTokens(text: string, source: Source): Generator<CST.Token, void
     counts.set(kind, count);
   }
   yield* parser.end();
-}
-
-/** One finding per line: after the first mistake on a line the parser is only confused. */
-function explainAll(
-  mistakes: readonly Mistake[],
-  document: Document.Parsed,
-  text: string,
-  source: Source,
-): Found[] {
-  if (mistakes.length === 0) return [];
-  const byLine = new Map<number, Found>();
-  const openings = openingsOf(document);
-  for (const mistake of mistakes.toSorted((a, b) => a.pos[0] - b.pos[0])) {
-    const line = source.lineAt(mistake.pos[0]);
-    if (byLine.has(line)) continue;
-    const [offset, finding] = explainSyntax(text, mistake, openings);
-    byLine.set(line, { severity: 'error', place: { source, offset }, finding });
-  }
-  return [...byLine.values()];
-}
-
-/** Start of each quoted text or bracket by its end; the innermost where several end together. */
-function openingsOf(document: Document.Parsed): Readonly<Record<Opening, Map<number, number>>> {
-  const openings = { quotes: new Map<number, number>(), brackets: new Map<number, number>() };
-  visit(document, {
-    Node: (_, node) => {
-      if (!node.range) return;
-      const [start, end] = node.range;
-      if (isScalar(node)) openings.quotes.set(end, start);
-      else if (isCollection(node) && node.flow) openings.brackets.set(end, start);
-    },
-  });
-  return openings;
 }
 
 const WHOLE_NUMBER = /^[-+]?(\d+|0x[\da-f]+|0o[0-7]+)$/i;
