@@ -8,10 +8,10 @@ import { type Found, type Problems, toProblems } from './problems.js';
 import { definitionOf, knownKeys, type Schema, schemaAt } from './schema.js';
 import { follow, isUncertain } from './source.js';
 
-/** What a document is checked against. */
+/** The schema of a document, with its rules and known mistakes. */
 export interface Expectations<T> {
   readonly schema: z.ZodType<T>;
-  /** What relates several values, and so cannot stand in the schema. */
+  /** Checks that relate several values, which a schema cannot state. */
   readonly rules?: readonly Rule<T>[];
   /** Known mistakes, each with better advice than what can be said in general. */
   readonly confusions?: readonly Confusion[];
@@ -39,8 +39,8 @@ export function checkDocument<T>(
   check.findUnknownKeys();
   check.findMistakes();
   check.runRules(rules);
-  const told = toProblems(check.found);
-  return { value: told.errors > 0 ? undefined : check.value, ...told };
+  const problems = toProblems(check.found);
+  return { value: problems.errors > 0 ? undefined : check.value, ...problems };
 }
 
 /** The keys of a document that `schema` has no place for, as errors. */
@@ -91,7 +91,7 @@ class Check<T> {
       const place = this.#document.place(path, value === undefined ? 'key' : 'value');
       if (!this.#isFlawed(path)) this.found.push({ severity, place, path, finding });
       this.#explained.add(pathKey(path));
-      // A warning stops nobody: what is missing is then missing all the same.
+      // With a warning only, a missing key is still missing.
       if (severity === 'error') this.#expectNamedKeys(path, `${message} ${suggestion ?? ''}`);
     }
   }
@@ -130,7 +130,7 @@ class Check<T> {
       if (paths.some((path) => this.#isUnsure(path))) continue;
       const finding = check(value);
       if (finding === undefined) continue;
-      // A default stands nowhere in the file: then what it clashes with is to be shown.
+      // A default is not in the file: then the value that it conflicts with is shown.
       const path = paths.find((each) => this.#document.has(each)) ?? paths[0] ?? [];
       this.found.push({ severity, place: this.#document.place(path), path, finding });
     }
@@ -171,7 +171,7 @@ class Check<T> {
     return isWhole ? at.flaw === 'wrong' : at.flaw !== undefined;
   }
 
-  /** Whether what stands at `path`, above it or in it is wrong. */
+  /** Whether the value at `path`, one above it or one in it is wrong. */
   #isUnsure(path: PropertyPath): boolean {
     if (this.#wrong.some((wrong) => areRelated(path, wrong))) return true;
     return this.#document.found.length > 0 && isUncertain(this.#document.root, path);

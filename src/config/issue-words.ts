@@ -24,7 +24,7 @@ export interface UnknownKey {
   readonly meant: string | undefined;
 }
 
-/** What is said about each kind of mistake. */
+/** The message and suggestion for each kind of mistake. */
 export const EXPLANATIONS = {
   badKey: (key: string, own: string | undefined): Finding => ({
     message: `${quote(key)} cannot be a key here${own === undefined ? '' : `: ${own}`}`,
@@ -159,7 +159,7 @@ function count(number: number, unit: string): string {
 
 // ── Suggestions ──────────────────────────────────────────────────────────────────────────────────
 
-/** What a person should write instead of `value`, where that can be guessed. */
+/** The value that was probably meant by `value`, where that can be guessed. */
 function suggestValue(allowed: Allowed, value: unknown): string | undefined {
   if (Array.isArray(value)) return suggestionForList(allowed, value);
   if (typeof value === 'string') return suggestionForText(allowed, value);
@@ -231,7 +231,7 @@ function nearestMultiples({ kinds }: Allowed, value: number): string | undefined
   return `the nearest are ${below} and ${below + step}`;
 }
 
-/** What to do when keys are expected and the value is something else. */
+/** A suggestion when keys are expected and the value is something else. */
 function suggestKeys(path: PropertyPath, value: unknown, { kinds }: Allowed): string | undefined {
   const [mapping] = kinds;
   const isForKeys = kinds.every(({ type }) => type === 'object' || type === 'record');

@@ -28,7 +28,7 @@ export interface Mistake {
   readonly explain: () => Finding;
 }
 
-/** What zod says of `document`, at most one mistake in our words per place. */
+/** The issues of zod as mistakes, at most one in our words per place. */
 export function mistakesOf(issues: readonly Issue[], schema: Schema, document: unknown): Mistake[] {
   const seen = new Set<string>();
   const mistakes: Mistake[] = [];

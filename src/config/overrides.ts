@@ -196,7 +196,7 @@ export interface Sweep {
 
 interface Swept {
   readonly path: string;
-  /** What stands before the value: `model.num_layers=`. */
+  /** The text before the value: `model.num_layers=`. */
   readonly prefix: string;
   readonly values: readonly string[];
 }

@@ -6,7 +6,7 @@ export type Schema = z.core.$ZodType;
 export type Definition = z.core.$ZodTypes['_zod']['def'];
 type UnionDefinition = Extract<Definition, { type: 'union' }> & { readonly discriminator?: string };
 
-/** What a schema is when the wrappers that say "may be left out" and the like are taken off. */
+/** The definition of a schema without the wrappers that make it optional and the like. */
 export function definitionOf(schema: Schema): Definition {
   let definition = bare(schema);
   for (let inner = innerOf(definition); inner !== undefined; inner = innerOf(definition)) {
@@ -138,7 +138,7 @@ function innerOf(definition: Definition): Schema | undefined {
     case 'lazy':
       return definition.getter();
     case 'pipe':
-      // What people write is what goes in, unless that is a function, as in z.preprocess.
+      // People write the input, unless that is a function, as in z.preprocess.
       return bare(definition.in).type === 'transform' ? definition.out : definition.in;
     default:
       return undefined;
@@ -187,7 +187,7 @@ export const limitsOf = (definition: Definition): Limit[] =>
 /** The paths of all keys of mappings, outer ones first in each mapping. */
 export function* keyPaths(schema: Schema, path: PropertyPath = []): Generator<PropertyPath> {
   const definition = definitionOf(schema);
-  // Schemas may be recursive; and a hint about a far place would help nobody.
+  // Schemas may be recursive, and a hint about a far place does not help.
   if (definition.type !== 'object' || path.length > 4) return;
   for (const [name, child] of Object.entries(definition.shape)) {
     yield [...path, name];

@@ -117,7 +117,7 @@ export interface Located {
   /** The place of its key in a mapping. */
   readonly key?: Place;
   readonly flaw?: Flaw;
-  /** What a mapping or a list holds, by key or index. */
+  /** The values in a mapping or a list, by key or index. */
   readonly parts?: ReadonlyMap<string, Located>;
 }
 
@@ -183,7 +183,7 @@ function decodeBytes(bytes: Buffer, file: string): string {
   const text = bytes.toString('utf8');
   const again = Buffer.from(text, 'utf8');
   if (again.equals(bytes)) return text;
-  // What is not UTF-8 became U+FFFD, and so does not come back as it was.
+  // Bytes that are not UTF-8 became U+FFFD, so they do not come back unchanged.
   const offset = bytes.findIndex((byte, i) => byte !== again[i]);
   const line = bytes.subarray(0, offset).filter((byte) => byte === 0x0a).length + 1;
   throw refuse(

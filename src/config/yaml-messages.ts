@@ -5,7 +5,7 @@ import type { Found } from './problems.js';
 import { escapeText, quote } from './quote.js';
 import type { Source } from './source.js';
 
-/** What was opened where the library says only where it ends. */
+/** Kinds of openings for which the library reports only the end. */
 type Opening = 'quotes' | 'brackets';
 
 interface Explanation {

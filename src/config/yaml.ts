@@ -176,7 +176,7 @@ class Builder {
   readonly found: Found[];
   readonly #source: Source;
   readonly #refusesTags: boolean;
-  /** What each anchor names at this point of the text; 'open' while it is being built. */
+  /** The value of each anchor at this point of the text; 'open' while it is being built. */
   readonly #anchors = new Map<string, Anchored | 'open'>();
   #values = 0;
   #deepest = 0;
@@ -280,7 +280,7 @@ class Builder {
       } else {
         const earlier = parts.get(key.name)?.key;
         if (earlier !== undefined) this.#reportDuplicate(key.name, offset, earlier.offset);
-        // Of a duplicate the last value is kept, though it is not known which was meant.
+        // The last value of a duplicate is kept, though either may have been meant.
         const isWrong = earlier !== undefined || key.isWrong;
         const part = { ...built, key: { source: this.#source, offset } };
         parts.set(key.name, isWrong ? { ...part, flaw: 'wrong' } : part);

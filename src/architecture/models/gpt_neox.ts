@@ -41,7 +41,7 @@ import {
 
 const { rope_theta, rope_scaling } = rotarySettings(10_000);
 
-/** What the head is called. */
+/** Names of the head. */
 const HEADS = ['embed_out', 'lm_head'] as const;
 
 const ROTATED = partOfEachHead('rotary_pct');

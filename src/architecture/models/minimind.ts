@@ -82,7 +82,7 @@ const schema = transformerDocument('minimind', {
     .describe('Version 3: width inside an expert [intermediate_size]'),
   scoring_func: z.literal('softmax').default('softmax').describe('How experts are scored'),
   norm_topk_prob: flag.default(true).describe('Weights of the chosen experts sum to one'),
-  // What follows says nothing of what the model is.
+  // The keys below do not describe the model.
   flash_attn: flag.nullish(),
   dropout: z.number().nullish().describe('Training only'),
   aux_loss_alpha: z.number().nullish().describe('Training only'),
@@ -97,7 +97,7 @@ type Version = 2 | 3;
 const versionOf = ({ version, head_dim, num_experts, moe_intermediate_size }: Config): Version =>
   version ?? ((head_dim ?? num_experts ?? moe_intermediate_size) == null ? 2 : 3);
 
-/** What the versions do differently when a config does not say. */
+/** Defaults of the versions where a config has no value. */
 const VERSIONS = {
   2: {
     keyValueHeads: 2,

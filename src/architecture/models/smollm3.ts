@@ -45,7 +45,7 @@ export const smollm3 = defineDecoder({
     },
   ),
   huggingFace: {
-    // Of a longer list, transformers reads as much as there are layers.
+    // Transformers ignores entries beyond the number of layers.
     more: ({ no_rope_layers: list, num_hidden_layers: layers = DEFAULT_LAYERS }) => ({
       no_rope_layers: Array.isArray(list) ? list.slice(0, Number(layers)) : undefined,
     }),

@@ -1,4 +1,4 @@
-/** What DeepSeek's second and third generation have in common (arXiv 2405.04434, 2412.19437). */
+/** The parts that DeepSeek's second and third generation share (arXiv 2405.04434, 2412.19437). */
 import * as z from 'zod';
 import {
   latentAttention,

@@ -115,7 +115,7 @@ export interface Block<Config> {
   readonly heads: Heads;
 }
 
-/** What differs from Llama. */
+/** A family, stated by what differs from Llama. */
 interface Decoder<Schema extends DecoderSchema>
   extends Omit<Family<Schema>, Shared | 'dimensions'>,
     Partial<Pick<Family<Schema>, 'confusions' | 'presets' | 'rules'>>,
@@ -134,7 +134,7 @@ interface Decoder<Schema extends DecoderSchema>
   readonly queryKeyNorms?: 'each head' | 'all heads';
   /** Place of the norms in a block. */
   readonly block?: typeof preNormBlock;
-  /** What differs in the attention: it has no window, and biases by `attention_bias`. */
+  /** Changes to the attention, which has no window, and biases by `attention_bias`. */
   readonly attention?: (block: Block<ConfigOf<Schema>>) => Partial<AttentionSettings>;
   /** Attention with other products. */
   readonly attentionLayer?: (block: Block<ConfigOf<Schema>>) => Layer;
@@ -234,7 +234,7 @@ const sharedRules = (
   ...('max_window_layers' in shape ? usedWindowRules : []),
 ];
 
-/** What a checkpoint shows, where a family has a setting for it. */
+/** Settings that a checkpoint shows, where a family has them. */
 function storedSettingsOf(shape: z.ZodRawShape): Pick<Family, 'storedSettings'> {
   if ('experts_stored' in shape) return { storedSettings: mixtureStored };
   return 'stored_prefix' in shape ? { storedSettings: decoderStored } : {};

@@ -123,7 +123,7 @@ function sizeRemarks(settings: Json, model: z.ZodObject): KeyRemark[] {
 const defined = (values: Json): Json =>
   Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined));
 
-/** `null` stands for what is left out wherever the family does not mean something by it. */
+/** Leaves out null wherever it has no meaning of its own in the family. */
 function withoutNulls(settings: Json, model: z.ZodObject): Record<string, unknown> {
   return Object.fromEntries(
     Object.entries(settings).filter(

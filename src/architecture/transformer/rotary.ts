@@ -1,5 +1,4 @@
-/** `rope_theta` and `rope_scaling` of a config, and what they come to. */
-
+/** Rotary positions: their settings in a document, and their reading from a `config.json`. */
 import * as z from 'zod';
 import type { KeyRemark } from '../family.js';
 import type { RotaryScaling } from '../rotary-scaling.js';
@@ -35,7 +34,7 @@ export const rotarySettings = (base: number) => ({
   rope_scaling: ropeScaling.nullish().describe('How rotary positions reach beyond the training'),
 });
 
-/** What of a scaling decides how long an input may be. */
+/** The parts of a scaling that decide how long an input may be. */
 interface Stretched {
   readonly rope_type?: string | null | undefined;
   readonly factor?: number | null | undefined;

@@ -4,10 +4,10 @@
  */
 import type { ProxySetting } from '../family.js';
 
-/** What the values of a proxy are at most, where its structure allows. */
+/** Upper bounds of a proxy's values, where its structure allows. */
 const PROXY = { hidden: 256, layers: 6, vocabulary: 1024, positions: 2048, experts: 8 } as const;
 
-/** What other families call the same. */
+/** Keys of the same size in different families. */
 const KEYS = {
   hidden: ['hidden_size', 'n_embd'],
   heads: ['num_attention_heads', 'n_head'],
@@ -82,7 +82,7 @@ function widthSettings(model: Model): ProxySetting[] {
   ];
 }
 
-/** A share of so many, but two at least where there were. */
+/** A share of `whole`, but at least two where there were two. */
 const shareOf = (whole: number, share: number): number =>
   Math.min(whole, Math.max(2, Math.floor(whole * share)));
 

@@ -1,4 +1,4 @@
-/** What configs of transformers say, in the words of Hugging Face: the parts that families share. */
+/** Settings that families of transformers share, with the keys of Hugging Face. */
 
 import * as z from 'zod';
 import { slidingWindow } from '../constructors.js';
@@ -6,9 +6,9 @@ import type { Dimensions, Ignored, ModelChange, Setting, StoredShapes } from '..
 import type { ActivationName, Window } from '../layer.js';
 import { TRAINING_SECTIONS } from '../training-section.js';
 
-// What is no choice of a model, but of who wrote its checkpoint.
+// Settings that depend on the writer of a checkpoint, not on the model.
 
-/** What stands before the names of the bare model in a checkpoint of the whole. */
+/** Prefix of the names of the bare model in a checkpoint of the whole. */
 export const storedPrefix = <Prefix extends string>(prefix: Prefix) =>
   z
     .literal([prefix, ''])
@@ -57,7 +57,7 @@ export const oldBuffers = (patterns: readonly string[]): readonly Ignored[] =>
     what: 'old files keep them, and they follow from the config',
   }));
 
-/** What tying the head to the embedding changes in a config of transformers. */
+/** The settings that say whether the head is tied to the embedding. */
 export const tyingSettings = ({ tied }: ModelChange): readonly Setting[] =>
   tied === undefined ? [] : [{ path: 'model.tie_word_embeddings', value: tied }];
 
@@ -197,7 +197,7 @@ export const DECODER_DIMENSIONS = {
   feedForward: { key: 'intermediate_size', perChannel: FEED_FORWARD_PER_CHANNEL },
 } as const satisfies Dimensions;
 
-/** What would make a model see the tokens that follow; no such model is described here. */
+/** A flag for attention to the tokens that follow; no such model is described here. */
 export const causalOnly = z.literal(false).nullish().describe('Attention is causal');
 
 /** Keys of models with sliding windows in some of their layers. */
@@ -231,7 +231,7 @@ export function windowAt(
   return slides && tokens ? slidingWindow(tokens) : undefined;
 }
 
-/** Of the models whose upper layers have the window, if they use it at all. */
+/** Keys of models whose upper layers have the window, if they use it at all. */
 export const upperWindowSettings = {
   ...windowSettings(4096),
   use_sliding_window: flag.default(false).describe('Whether any layer has the window'),
