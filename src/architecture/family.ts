@@ -70,7 +70,7 @@ export interface Setting {
 }
 
 /** A value that the document of a smaller model has in place of its own: a number, or a list for its layers. */
-export interface TwinSetting {
+export interface ProxySetting {
   /** `model.num_layers` */
   readonly path: string;
   readonly value: number | readonly unknown[];
@@ -155,11 +155,11 @@ export interface Family<Schema extends z.ZodType = z.ZodType> {
   /** Absent where Hugging Face has no `config.json` of the family. */
   readonly fromHuggingFace?: HuggingFaceReader;
   /**
-   * What makes a document that of a small model of the same structure, for when the model is too large to run.
-   * Families whose documents have the keys of `decoderTwin` need none of their own.
+   * The values of a small model of the same structure, for when the model is too large to run.
+   * Families whose documents have the keys of `decoderProxy` need none of their own.
    * @param tokens That it has to take.
    */
-  twin?(document: z.output<Schema>, tokens: number): readonly TwinSetting[];
+  scaledDownProxy?(document: z.output<Schema>, tokens: number): readonly ProxySetting[];
   /** Absent where widths are several, and nothing says how they go together. */
   readonly dimensions?: Dimensions;
   /** Layers that files keep behind the last block, to predict further tokens; no part of the model. */

@@ -10,7 +10,7 @@ import {
   type RotaryScaling,
   rotaryFrequencies,
 } from '../architecture/rotary-scaling.js';
-import { scalingOf } from '../architecture/transformer/rotary-settings.js';
+import { scalingOf } from '../architecture/transformer/rotary.js';
 import { walk } from '../architecture/walk.js';
 import { UserError } from '../errors.js';
 

@@ -1,18 +1,17 @@
 import type { z } from 'zod';
 import type { Confusion, PropertyPath, Rule, Severity } from '../errors.js';
 import type { ConfigDocument } from './document.js';
-import { mistakesOf, OUR_WORDS, unrecognizedKeys } from './issues.js';
-import { follow, isDoubtful } from './mark.js';
+import { EXPLANATIONS, type UnknownKey } from './issue-words.js';
+import { meantBy, mistakesOf, OUR_WORDS, unknownKeys, unrecognizedKeys } from './issues.js';
 import { areRelated, isMapping, pathKey, setOwn, splitDotted, valueAt } from './path.js';
 import { type Found, type Problems, toProblems } from './problems.js';
 import { definitionOf, knownKeys, type Schema, schemaAt } from './schema.js';
-import { OverrideSource } from './source.js';
-import { explainUnknownKey, meantBy, type UnknownKey, unknownKeys } from './unknown-keys.js';
+import { follow, isUncertain } from './source.js';
 
-/** What a document is checked against. */
+/** The schema of a document, with its rules and known mistakes. */
 export interface Expectations<T> {
   readonly schema: z.ZodType<T>;
-  /** What relates several values, and so cannot stand in the schema. */
+  /** Checks that relate several values, which a schema cannot state. */
   readonly rules?: readonly Rule<T>[];
   /** Known mistakes, each with better advice than what can be said in general. */
   readonly confusions?: readonly Confusion[];
@@ -40,8 +39,8 @@ export function checkDocument<T>(
   check.findUnknownKeys();
   check.findMistakes();
   check.runRules(rules);
-  const told = toProblems(check.found);
-  return { value: told.errors > 0 ? undefined : check.value, ...told };
+  const problems = toProblems(check.found);
+  return { value: problems.errors > 0 ? undefined : check.value, ...problems };
 }
 
 /** The keys of a document that `schema` has no place for, as errors. */
@@ -50,7 +49,7 @@ export const unreadKeys = (document: ConfigDocument, schema: Schema): Found[] =>
     severity: 'error',
     place: document.place(unknown.path),
     path: unknown.path,
-    finding: () => explainUnknownKey(unknown, schema),
+    finding: () => EXPLANATIONS.unknownKey(unknown, schema),
   }));
 
 class Check<T> {
@@ -92,7 +91,7 @@ class Check<T> {
       const place = this.#document.place(path, value === undefined ? 'key' : 'value');
       if (!this.#isFlawed(path)) this.found.push({ severity, place, path, finding });
       this.#explained.add(pathKey(path));
-      // A warning stops nobody: what is missing is then missing all the same.
+      // With a warning only, a missing key is still missing.
       if (severity === 'error') this.#expectNamedKeys(path, `${message} ${suggestion ?? ''}`);
     }
   }
@@ -131,7 +130,7 @@ class Check<T> {
       if (paths.some((path) => this.#isUnsure(path))) continue;
       const finding = check(value);
       if (finding === undefined) continue;
-      // A default stands nowhere in the file: then what it clashes with is to be shown.
+      // A default is not in the file: then the value that it conflicts with is shown.
       const path = paths.find((each) => this.#document.has(each)) ?? paths[0] ?? [];
       this.found.push({ severity, place: this.#document.place(path), path, finding });
     }
@@ -149,7 +148,7 @@ class Check<T> {
       this.#meant.add(pathKey(meantPath));
     }
     if (this.#isFlawed(path)) return;
-    const finding = () => explainUnknownKey(unknown, this.#schema);
+    const finding = () => EXPLANATIONS.unknownKey(unknown, this.#schema);
     this.found.push({ severity, place: this.#document.place(path, 'key'), path, finding });
   }
 
@@ -168,14 +167,14 @@ class Check<T> {
   /** Whether the document itself tells already of a mistake at `path`, or why there is nothing. */
   #isFlawed(path: PropertyPath): boolean {
     if (this.#document.found.length === 0) return false;
-    const { entry, isWhole } = follow(this.#document.mark, path);
-    return isWhole ? entry.mark.flaw === 'wrong' : entry.mark.flaw !== undefined;
+    const { at, isWhole } = follow(this.#document.root, path);
+    return isWhole ? at.flaw === 'wrong' : at.flaw !== undefined;
   }
 
-  /** Whether what stands at `path`, above it or in it is wrong. */
+  /** Whether the value at `path`, one above it or one in it is wrong. */
   #isUnsure(path: PropertyPath): boolean {
     if (this.#wrong.some((wrong) => areRelated(path, wrong))) return true;
-    return this.#document.found.length > 0 && isDoubtful(this.#document.mark, path);
+    return this.#document.found.length > 0 && isUncertain(this.#document.root, path);
   }
 
   /** Whether all has been said about `path`, or about something that it is in. */
@@ -197,7 +196,7 @@ class Check<T> {
 }
 
 const isOverride = (document: ConfigDocument, path: PropertyPath): boolean =>
-  document.place(path).source instanceof OverrideSource;
+  document.place(path).source.rank > 0;
 
 /** A copy of `value` without the keys at `paths`; of a list with a wrong item, nothing is left. */
 function without(value: Record<string, unknown>, paths: readonly PropertyPath[]): object {

@@ -1,42 +1,45 @@
+import { stringify } from 'yaml';
 import type { Finding, PropertyPath } from '../errors.js';
-import { buildValue } from './build.js';
-import { decode } from './decode.js';
-import { type Entry, follow, type Mark } from './mark.js';
-import { isMapping } from './path.js';
+import { isMapping, setOwn } from './path.js';
 import { type Found, invalidConfig, toProblems, Unreadable } from './problems.js';
 import { describeValue } from './quote.js';
-import { DataSource, type Location, type Place, type Source, TextSource } from './source.js';
-import { parseSyntax } from './syntax.js';
+import {
+  dataSource,
+  decode,
+  follow,
+  type Located,
+  type Location,
+  type Place,
+  type Source,
+  TextSource,
+} from './source.js';
+import { parseYaml } from './yaml.js';
 
-/** A document that was read: its value, and where each part of it stands. Never changed. */
+/** A document that was read: its value, and the place of each part of it. Never changed. */
 export class ConfigDocument {
   /** As the user wrote it, or `<stdin>`. */
   readonly file: string;
   readonly value: Record<string, unknown>;
   /** For the other files of this folder. */
-  readonly mark: Mark;
+  readonly root: Located;
   /** Findings of the reading. `checkDocument` reports them. */
   readonly found: readonly Found[];
 
-  constructor(
-    file: string,
-    value: Record<string, unknown>,
-    mark: Mark,
-    found: readonly Found[] = [],
-  ) {
+  constructor(file: string, root: Located, found: readonly Found[] = []) {
+    if (!isMapping(root.value)) throw new TypeError('A document must be a mapping.');
     this.file = file;
-    this.value = value;
-    this.mark = mark;
+    this.value = root.value;
+    this.root = root;
     this.found = found;
   }
 
-  /** Whether something stands at `path`. */
+  /** Whether the document has a value at `path`. */
   has(path: PropertyPath): boolean {
-    return follow(this.mark, path).isWhole;
+    return follow(this.root, path).isWhole;
   }
 
   /**
-   * Where the value at `path` stands, or its key. For a path that the document does not have: the key
+   * The location of the value at `path`, or of its key. For a path that the document does not have: the key
    * of the nearest mapping above it that it has.
    */
   locate(path: PropertyPath, of: 'value' | 'key' = 'value'): Location {
@@ -46,9 +49,8 @@ export class ConfigDocument {
 
   /** `locate`, before the work of finding line and column. */
   place(path: PropertyPath, of: 'value' | 'key' = 'value'): Place {
-    const { entry, isWhole } = follow(this.mark, path);
-    const wantsKey = of === 'key' || !isWhole;
-    return wantsKey && entry.key !== undefined ? entry.key : entry.mark.place;
+    const { at, isWhole } = follow(this.root, path);
+    return of === 'key' || !isWhole ? (at.key ?? at.place) : at.place;
   }
 }
 
@@ -60,57 +62,18 @@ export class ConfigDocument {
  * problems, when it is not one mapping in good YAML.
  */
 export function parseDocument(text: string | Uint8Array, file: string): ConfigDocument {
-  const decoded = decode(text, file);
-  const source = new TextSource(file, decoded);
+  const source = new TextSource(file, decode(text, file));
   try {
-    const { value, mark, found } = parseValue(decoded, source);
-    if (isMapping(value)) return new ConfigDocument(file, value, mark, found);
-    if (mark.flaw === 'wrong') throw new Unreadable(found);
-    const { place } = mark;
+    const { root, found } = parseYaml(source.text, source);
+    if (isMapping(root.value)) return new ConfigDocument(file, root, found);
+    if (root.flaw === 'wrong') throw new Unreadable(found);
+    const { value, place } = root;
     throw new Unreadable([...found, { severity: 'error', place, finding: rootFinding(value) }]);
   } catch (error) {
     if (!(error instanceof Unreadable)) throw error;
     const { problems, errors } = toProblems(error.found, error.isCut);
     throw invalidConfig(file, problems, errors, error.isCut);
   }
-}
-
-/**
- * One YAML value of any kind, and the mistakes in it that leave a value; null when the text is empty.
- *
- * @throws Unreadable when no value is left
- */
-export function parseValue(
-  text: string,
-  source: Source,
-): { value: unknown; mark: Mark; found: readonly Found[] } {
-  const { root, found, isBroken, isCut } = parseSyntax(text, source);
-  if (isBroken) throw new Unreadable(found, isCut);
-  if (root === null) return { value: null, mark: { place: { source, offset: 0 } }, found };
-  return buildValue(root, source, found);
-}
-
-/**
- * The document that a mapping of plain data is: strings, numbers, truth values, null, lists and mappings.
- * `file` is its name in messages. The parts of it have no lines.
- */
-export function documentOfData(value: Record<string, unknown>, file: string): ConfigDocument {
-  return new ConfigDocument(file, value, markData(value, new DataSource(file), { next: 0 }));
-}
-
-/** Marks each part with its number in the order of the data, which is the order of problems. */
-function markData(value: unknown, source: Source, order: { next: number }): Mark {
-  const place = { source, offset: order.next++ };
-  if (Array.isArray(value)) {
-    return { place, items: value.map((item) => ({ mark: markData(item, source, order) })) };
-  }
-  if (!isMapping(value)) return { place };
-  const entries = new Map<string, Entry>();
-  for (const [key, inner] of Object.entries(value)) {
-    const mark = markData(inner, source, order);
-    entries.set(key, { key: mark.place, mark });
-  }
-  return { place, entries };
 }
 
 function rootFinding(value: unknown): Finding {
@@ -124,4 +87,118 @@ function rootFinding(value: unknown): Finding {
       ? 'put a space after the colon: "key: value"'
       : 'write lines such as "key: value"';
   return { message, suggestion };
+}
+
+/**
+ * The document of plain data: strings, numbers, truth values, null, lists and mappings. `file` is its name
+ * in messages. Its parts have no lines.
+ */
+export function documentOfData(value: Record<string, unknown>, file: string): ConfigDocument {
+  return new ConfigDocument(file, locateData(value, dataSource(file), { next: 0 }));
+}
+
+/** Numbers each part in the order of the data, which is the order of problems. */
+function locateData(value: unknown, source: Source, order: { next: number }): Located {
+  const place = { source, offset: order.next++ };
+  if (typeof value !== 'object' || value === null) return { value, place };
+  const parts = new Map<string, Located>();
+  for (const [key, inner] of Object.entries(value)) {
+    const part = locateData(inner, source, order);
+    parts.set(key, Array.isArray(value) ? part : { ...part, key: part.place });
+  }
+  return { value, place, parts };
+}
+
+interface Origins {
+  /** Path in the document from which a key of the section comes, whether the section has the key or not. */
+  readonly of: ReadonlyMap<string, PropertyPath>;
+  /** Path that is shown for all other keys. */
+  readonly otherwise: PropertyPath;
+  /** Findings about the values themselves. */
+  readonly found?: readonly Found[];
+}
+
+/**
+ * A document whose only key is `name`, with `values` that were made from those of `document`. Problems with
+ * them point at the values that they come from.
+ */
+export function documentOfSection(
+  document: ConfigDocument,
+  name: string,
+  values: Record<string, unknown>,
+  { of, otherwise, found = [] }: Origins,
+): ConfigDocument {
+  const { file, root } = document;
+  const key = document.place(otherwise, 'key');
+  const place = document.place(otherwise);
+  const parts = new Map<string, Located>();
+  for (const [each, value] of Object.entries(values)) parts.set(each, { value, key, place });
+  for (const [each, path] of of) parts.set(each, { ...follow(root, path).at, value: values[each] });
+  const whole = {};
+  setOwn(whole, name, values);
+  const section: Located = { ...root, value: values, key, place, parts };
+  return new ConfigDocument(
+    file,
+    { value: whole, place: root.place, parts: new Map([[name, section]]) },
+    [...document.found, ...found],
+  );
+}
+
+export interface Edit {
+  readonly path: PropertyPath;
+  readonly value: unknown;
+}
+
+/**
+ * The text of a JSON document with other values, and otherwise as its writer left it; undefined when it has
+ * no text, or a change is not of a single value. The result must be read again: what is replaced is not checked.
+ */
+export function editedText(document: ConfigDocument, edits: readonly Edit[]): string | undefined {
+  const { source } = document.root.place;
+  if (!(source instanceof TextSource)) return undefined;
+  const changes = edits.map((edit) => changeOf(document, source.text, edit));
+  let { text } = source;
+  // From the end, so that earlier places stay valid.
+  for (const change of changes.toSorted((a, b) => (b?.from ?? 0) - (a?.from ?? 0))) {
+    if (change === undefined) return undefined;
+    text = text.slice(0, change.from) + change.text + text.slice(change.to);
+  }
+  return text;
+}
+
+interface Change {
+  readonly from: number;
+  readonly to: number;
+  readonly text: string;
+}
+
+/** A text, a number, a truth value or null, as JSON has them. */
+const JSON_SCALAR = /"(?:[^"\\]|\\.)*"|[-+.\w]+/y;
+
+function changeOf(
+  document: ConfigDocument,
+  text: string,
+  { path, value }: Edit,
+): Change | undefined {
+  const written = JSON.stringify(value);
+  if (document.has(path)) {
+    const { offset: from } = document.place(path);
+    JSON_SCALAR.lastIndex = from;
+    const [old] = JSON_SCALAR.exec(text) ?? [];
+    return old === undefined ? undefined : { from, to: from + old.length, text: written };
+  }
+  const [key, ...rest] = path;
+  const { offset } = document.root.place;
+  if (rest.length > 0 || text[offset] !== '{') return undefined;
+  const from = offset + 1;
+  return { from, to: from, text: `\n  ${JSON.stringify(String(key))}: ${written},` };
+}
+
+/** A document as YAML text. Numbers stay numbers to readers of YAML 1.1 too: `1.0e-5`, not `1e-5`. */
+export function documentText(value: Record<string, unknown>): string {
+  // Such readers take an exponent without a dot before it for a text.
+  return stringify(value, { lineWidth: 100 }).replace(
+    /^(\s*(?:- )*(?:[^:\n"']+: )?-?\d+)(e[-+]?\d+)$/gim,
+    '$1.0$2',
+  );
 }

@@ -1,18 +1,20 @@
+/** Mistakes that a schema finds in a value. */
 import type { z } from 'zod';
-import type { Finding, PropertyPath } from '../errors.js';
-import { correction } from './correction.js';
-import { expectation } from './expectation.js';
-import { formatPath, isMapping, pathKey, valueAt } from './path.js';
-import { describeValue, quote } from './quote.js';
+import type { Finding, PropertyPath, Severity } from '../errors.js';
+import { EXPLANATIONS, type UnknownKey } from './issue-words.js';
+import { nearest, nearSynonymAmong, synonymAmong } from './nearest.js';
+import { isMapping, pathKey, valueAt } from './path.js';
 import {
+  type Allowed,
+  allowedBy,
+  childOf,
   chooseOption,
+  type Definition,
   definitionOf,
-  isOptional,
   knownKeys,
   type Schema,
   schemaAt,
 } from './schema.js';
-import { type Wanted, wantedBy } from './wanted.js';
 
 type Issue = z.core.$ZodIssue;
 
@@ -26,7 +28,7 @@ export interface Mistake {
   readonly explain: () => Finding;
 }
 
-/** What zod says of `document`, at most one mistake in our words per place. */
+/** The issues of zod as mistakes, at most one in our words per place. */
 export function mistakesOf(issues: readonly Issue[], schema: Schema, document: unknown): Mistake[] {
   const seen = new Set<string>();
   const mistakes: Mistake[] = [];
@@ -88,74 +90,96 @@ function meantOption(
 function toMistake(path: PropertyPath, issue: Issue, root: Schema, document: unknown): Mistake {
   const key = String(path.at(-1) ?? '');
   if (issue.code === 'invalid_key') {
-    return { path, kind: 'key', explain: () => explainKey(key, issue) };
+    const own = issue.issues.map(({ message }) => message).find((each) => each !== OUR_WORDS);
+    return { path, kind: 'key', explain: () => EXPLANATIONS.badKey(key, own) };
   }
   if (issue.message !== OUR_WORDS) {
     return { path, kind: 'wrong', explain: () => ({ message: issue.message }) };
   }
-  const wanted = () => wantedAt(path, issue, root, document);
+  const allowed = () => allowedAt(path, issue, root, document);
   const value = valueAt(document, path);
-  if (value === undefined && path.length > 0) {
-    return { path, kind: 'missing', explain: () => explainMissing(key, wanted()) };
-  }
-  return { path, kind: 'wrong', explain: () => explainWrong(path, value, wanted()) };
+  return value === undefined && path.length > 0
+    ? { path, kind: 'missing', explain: () => EXPLANATIONS.missing(key, allowed()) }
+    : { path, kind: 'wrong', explain: () => EXPLANATIONS.wrong(path, value, allowed()) };
 }
 
-function wantedAt(
+function allowedAt(
   path: PropertyPath,
   issue: Issue,
   root: Schema,
   document: unknown,
-): (Wanted & { readonly isOptional?: boolean }) | undefined {
+): Allowed | undefined {
   // The key that tells the options of a union apart belongs to none of them yet.
   if (issue.code === 'invalid_union' && 'options' in issue && issue.options !== undefined) {
-    return { literals: issue.options, others: [], isNullable: false };
+    return { literals: issue.options, kinds: [], isNullable: false, isOptional: false };
   }
   const schema = schemaAt(root, document, path);
-  return schema && { ...wantedBy(schema), isOptional: isOptional(schema) };
+  return schema && allowedBy(schema);
 }
 
-function explainKey(key: string, issue: Extract<Issue, { code: 'invalid_key' }>): Finding {
-  const own = issue.issues.map(({ message }) => message).find((message) => message !== OUR_WORDS);
-  return {
-    message: `${quote(key)} cannot be a key here${own === undefined ? '' : `: ${own}`}`,
-    suggestion: 'rename it or remove it',
-  };
-}
-
-function explainMissing(key: string, wanted: Wanted | undefined): Finding {
-  return {
-    message: `the key ${quote(key)} is missing`,
-    suggestion:
-      wanted === undefined ? `add ${key}` : `add ${key}: it must be ${expectation(wanted)}`,
-  };
-}
-
-function explainWrong(
-  path: PropertyPath,
+/** Every key of `value` that `schema` does not have: an error, but a warning in a loose object. */
+export function* unknownKeys(
+  schema: Schema,
   value: unknown,
-  wanted: (Wanted & { readonly isOptional?: boolean }) | undefined,
-): Finding {
-  if (wanted === undefined) return { message: `is not valid here: ${describeValue(value)}` };
-  const isInfinite = typeof value === 'number' && !Number.isFinite(value);
-  const words = expectation(wanted).replace(/^a number/, isInfinite ? 'a finite number' : '$&');
-  const suggestion =
-    correction(wanted, value) ??
-    keysInstead(path, value, wanted) ??
-    (value === null && wanted.isOptional ? 'leave the key out, or give it a value' : undefined);
-  const message = `must be ${words}, but is ${describeValue(value)}`;
-  return suggestion === undefined ? { message } : { message, suggestion };
+  path: PropertyPath = [],
+): Generator<UnknownKey> {
+  const definition = definitionOf(schema);
+  if (definition.type === 'union') {
+    const option = definition.options[chooseOption(definition, value) ?? -1];
+    if (option !== undefined) yield* unknownKeys(option, value, path);
+  } else if (Array.isArray(value)) {
+    for (const [index, item] of value.entries()) {
+      const inner = childOf(schema, value, index);
+      if (inner !== undefined) yield* unknownKeys(inner, item, [...path, index]);
+    }
+  } else if (isMapping(value)) {
+    const known = knownKeys(definition) ?? [];
+    const isKnown = new Set(known);
+    for (const key of Object.keys(value)) {
+      const inner = [...path, key];
+      const verdict = judge(definition, isKnown, key);
+      if (verdict === 'error' || verdict === 'warning') {
+        yield { path: inner, severity: verdict, known, meant: meantBy(key, known, value) };
+      } else if (verdict !== undefined) {
+        yield* unknownKeys(verdict, value[key], inner);
+      }
+    }
+  }
 }
 
-/** What to do when keys are wanted and something else stands there. */
-function keysInstead(path: PropertyPath, value: unknown, { others }: Wanted): string | undefined {
-  const [mapping] = others;
-  const isForKeys = others.every(({ type }) => type === 'object' || type === 'record');
-  if (mapping === undefined || !isForKeys || isMapping(value)) return undefined;
-  if (value === null) return 'write keys below it, or {}';
-  const [key] = knownKeys(mapping) ?? [];
-  // It may stand in a file or in an override: a path with its value can be written in both.
-  return key === undefined
-    ? 'write {key: value}'
-    : `give its keys values instead, such as ${formatPath([...path, key])}`;
+/** How bad it is that a mapping has `key`, or the schema for what it holds if that is fine. */
+function judge(
+  definition: Definition,
+  known: ReadonlySet<string>,
+  key: string,
+): Severity | Schema | undefined {
+  if (definition.type === 'record') {
+    // zod would leave __proto__ out without a word.
+    if (key === '__proto__') return 'error';
+    return known.size === 0 || known.has(key) ? definition.valueType : 'error';
+  }
+  if (definition.type !== 'object') return undefined;
+  if (known.has(key)) return definition.shape[key];
+  const { catchall } = definition;
+  const type = catchall && definitionOf(catchall).type;
+  if (catchall === undefined || type === 'never') return 'error';
+  return type === 'unknown' || type === 'any' || key === '__proto__' ? 'warning' : catchall;
+}
+
+/**
+ * The key that was probably meant: the same size by its name here, else one of similar letters. One that is
+ * still missing comes before one that is there.
+ */
+export function meantBy(
+  key: string,
+  known: readonly string[],
+  mapping: Record<string, unknown>,
+): string | undefined {
+  const missing = known.filter((each) => !Object.hasOwn(mapping, each));
+  return (
+    synonymAmong(key, known) ??
+    nearest(key, missing) ??
+    nearest(key, known) ??
+    nearSynonymAmong(key, known)
+  );
 }

@@ -1,20 +1,77 @@
 import type { Finding, PropertyPath } from '../errors.js';
-import { ConfigDocument, parseValue } from './document.js';
-import { type Entry, follow, type Mark } from './mark.js';
-import { splitOverride } from './override-path.js';
-import { formatPath, isMapping, setOwn } from './path.js';
-import { type Found, Unreadable } from './problems.js';
+import { UserError } from '../errors.js';
+import { ConfigDocument } from './document.js';
+import { formatPath, isMapping, setOwn, valueAt } from './path.js';
+import type { Found } from './problems.js';
+import { Unreadable } from './problems.js';
 import { describeValue, quote } from './quote.js';
-import { OverrideSource, type Place, type Source } from './source.js';
+import { keyPaths, type Schema } from './schema.js';
+import { follow, type Located, overrideSource, type Place } from './source.js';
+import { MAX_DEPTH, parseYaml } from './yaml.js';
 
-/** A value and its marks, on their way into a document. */
-interface Part {
-  readonly value: unknown;
-  readonly mark: Mark;
+/** One step of the path of a `--set`, from its first character on. */
+const SEGMENT =
+  /\["((?:[^"\\]|\\.)*)"\]|\[(\d{1,15})\]|"((?:[^"\\]|\\.)*)"|'([^']*)'|((?:[^\\.=["']|\\.)(?:[^\\.=[]|\\.)*)/suy;
+
+/**
+ * Splits `path=value`. The keys of the path are parted by dots; a key with a dot, or with `=`, is
+ * written in quotes or with a backslash before it: `a.b`, `a."b.c"`, `a["b.c"]`, `a.b\.c`, `a.0`,
+ * `a[0]`.
+ *
+ * @returns the path and the text of the value, or what is wrong
+ */
+export function splitOverride(
+  text: string,
+): { readonly path: PropertyPath; readonly value: string } | { readonly mistake: string } {
+  const path: string[] = [];
+  let at = 0;
+  for (;;) {
+    SEGMENT.lastIndex = at;
+    const match = SEGMENT.exec(text);
+    if (match === null) return { mistake: mistakeAt(text, at) };
+    path.push(keyOf(match));
+    at = SEGMENT.lastIndex;
+    if (path.length > MAX_DEPTH) return { mistake: `its path has more than ${MAX_DEPTH} keys` };
+    const next = text[at];
+    if (next === '=') return { path, value: text.slice(at + 1) };
+    if (next === '.') at++;
+    else if (next !== '[') return { mistake: mistakeAt(text, at) };
+  }
 }
 
-/** Thrown and caught in this file. */
-class Mistake extends Error {
+function keyOf([, bracketed, index, doubled, single, bare]: RegExpExecArray): string {
+  return index ?? single ?? unguard(bracketed ?? doubled ?? bare ?? '');
+}
+
+/** A backslash guards the character after it. */
+function unguard(text: string): string {
+  return text.replace(/\\(.)/gsu, '$1');
+}
+
+function mistakeAt(text: string, at: number): string {
+  if (!text.includes('=', at)) return 'has no =';
+  const next = text[at];
+  if (next === '=' || next === '.') return 'has an empty key';
+  return `cannot be read from character ${at + 1} on`;
+}
+
+/**
+ * Overrides with the paths that they mean: `num_layers=12` is `model.num_layers=12` where `model` alone has
+ * such a key.
+ */
+export function meantOverrides(schema: Schema, sets: readonly string[]): string[] {
+  const paths = [...keyPaths(schema)];
+  return sets.map((text) => {
+    const parts = splitOverride(text);
+    if ('mistake' in parts || paths.some(([first]) => first === parts.path[0])) return text;
+    const [only, ...others] = paths.filter((path) => path.at(-1) === parts.path[0]);
+    const isOfModel = only?.length === 2 && only[0] === 'model' && others.length === 0;
+    return isOfModel ? `model.${text}` : text;
+  });
+}
+
+/** An override that has no place in the document. Thrown and caught in this file. */
+class Misplaced extends Error {
   readonly finding: Finding;
 
   constructor(finding: Finding) {
@@ -24,47 +81,43 @@ class Mistake extends Error {
 }
 
 /**
- * The document with each `path=value` of `sets` put in, in their order. A value is read as YAML:
- * `3`, `true`, `text`, `[1, 2]`, `{a: 1}`; nothing is null. Mappings on the way that are missing are
- * made. `document` itself is not changed. Overrides that cannot be read or have no place are left out,
- * and told of in the `found` of the document that is returned.
+ * The document with each `path=value` of `sets` put in, in their order. A value is read as YAML: `3`, `true`,
+ * `text`, `[1, 2]`, `{a: 1}`; nothing is null. Missing mappings on the way are made. `document` itself is not
+ * changed. Overrides that cannot be read or have no place are left out, and are in the `found` of the result.
  */
 export function applyOverrides(document: ConfigDocument, sets: readonly string[]): ConfigDocument {
-  let root: Part = document;
+  let { root } = document;
   const found: Found[] = [...document.found];
   for (const [index, text] of sets.entries()) {
-    const source = new OverrideSource(text, index + 1);
-    const place = { source, offset: 0 };
+    const place = { source: overrideSource(text, index + 1), offset: 0 };
     try {
       const { path, value } = split(text);
-      const part = readValue(value.trim(), source);
-      for (const each of part.found) found.push(each);
-      // What cannot be read replaces nothing. But a key that is set is not missing.
-      if (part.value === undefined && follow(root.mark, path).isWhole) continue;
-      root = put(root, path, 0, part, place);
+      const read = readValue(value.trim(), place);
+      for (const each of read.found) found.push(each);
+      // A value that cannot be read replaces nothing. But a key that is set is not missing.
+      if (read.root.value === undefined && follow(root, path).isWhole) continue;
+      root = put(root, path, 0, read.root, place);
     } catch (error) {
-      if (!(error instanceof Mistake)) throw error;
+      if (!(error instanceof Misplaced)) throw error;
       found.push({ severity: 'error', place, finding: error.finding });
     }
   }
-  if (!isMapping(root.value)) throw new TypeError('An override replaced the document.');
-  return new ConfigDocument(document.file, root.value, root.mark, found);
+  return new ConfigDocument(document.file, root, found);
 }
 
 function split(text: string): { readonly path: PropertyPath; readonly value: string } {
   const parts = splitOverride(text);
   if (!('mistake' in parts)) return parts;
-  throw new Mistake({
+  throw new Misplaced({
     message: `${quote(text)} ${parts.mistake}`,
     suggestion: 'write --set path.to.key=value',
   });
 }
 
-/** The value of an override, undefined when there is none to be had, and what is wrong with it. */
-function readValue(text: string, source: Source): Part & { readonly found: readonly Found[] } {
-  const place = { source, offset: 0 };
+/** The value of an override, undefined when it has none, and what is wrong with it. */
+function readValue(text: string, place: Place): ReturnType<typeof parseYaml> {
   const nothing = (found: readonly Found[]) =>
-    ({ value: undefined, mark: { place, flaw: 'wrong' }, found }) as const;
+    ({ root: { value: undefined, place, flaw: 'wrong' }, found }) as const;
   const refused = (finding: Finding) => nothing([{ severity: 'error', place, finding }]);
   if (text.startsWith('#')) {
     return refused({
@@ -73,10 +126,11 @@ function readValue(text: string, source: Source): Part & { readonly found: reado
     });
   }
   try {
-    const part = parseValue(text, source);
-    if (typeof part.value !== 'object' || part.value === null || /^[[{&!]/.test(text)) return part;
+    const read = parseYaml(text, place.source);
+    const { value } = read.root;
+    if (typeof value !== 'object' || value === null || /^[[{&!]/.test(text)) return read;
     return refused({
-      message: `the value ${quote(text)} is ${describeValue(part.value)}`,
+      message: `the value ${quote(text)} is ${describeValue(value)}`,
       suggestion: 'write {key: value} or [item, item], or put a text in quotes',
     });
   } catch (error) {
@@ -85,46 +139,34 @@ function readValue(text: string, source: Source): Part & { readonly found: reado
   }
 }
 
-/** A copy of `at` with `part` at `path`, of which `depth` keys lie behind. Shares all the rest. */
-function put(at: Part, path: PropertyPath, depth: number, part: Part, place: Place): Part {
+/** A copy of `at` with `part` at `path`, from its key `depth` on. Shares all the rest. */
+function put(at: Located, path: PropertyPath, depth: number, part: Located, place: Place): Located {
   const segment = path[depth];
   if (segment === undefined) return part;
-  const key = String(segment);
-  const inner = (value: unknown, entry: Entry | undefined): Part =>
-    put({ value, mark: entry?.mark ?? { place } }, path, depth + 1, part, place);
-
-  if (Array.isArray(at.value)) {
-    const index = itemIndex(at.value, key, path.slice(0, depth));
-    const next = inner(at.value[index] ?? null, at.mark.items?.[index]);
-    const items = at.mark.items ?? [];
-    return {
-      value: withItem(at.value, index, next.value),
-      mark: { ...at.mark, items: withItem(items, index, { mark: next.mark }) },
-    };
-  }
-  // Undefined is what is left of a value that was found wrong.
-  const mapping = at.value ?? {};
-  if (!isMapping(mapping)) {
-    throw new Mistake({
-      message: `${formatPath(path.slice(0, depth))} is ${describeValue(at.value)}, so it has no key ${quote(key)}`,
-      suggestion: `set ${formatPath(path.slice(0, depth))} itself, or check the path`,
+  // Undefined is left of a value that was found wrong.
+  const whole = at.value ?? {};
+  const above = path.slice(0, depth);
+  const key = Array.isArray(whole) ? itemIndex(whole, String(segment), above) : String(segment);
+  if (!Array.isArray(whole) && !isMapping(whole)) {
+    throw new Misplaced({
+      message: `${formatPath(above)} is ${describeValue(at.value)}, so it has no key ${quote(key)}`,
+      suggestion: `set ${formatPath(above)} itself, or check the path`,
     });
   }
-  const entry = at.mark.entries?.get(key);
-  const own = Object.hasOwn(mapping, key) ? mapping[key] : null;
-  const next = inner(own, entry);
-  const value = { ...mapping };
+  const old: Located = at.parts?.get(key) ?? { value: null, place };
+  const next = put({ ...old, value: valueAt(whole, [key]) ?? null }, path, depth + 1, part, place);
+  const value = Array.isArray(whole) ? [...whole] : { ...whole };
   setOwn(value, key, next.value);
-  const entries = new Map(at.mark.entries).set(key, { key: entry?.key ?? place, mark: next.mark });
-  return { value, mark: { ...at.mark, entries } };
+  const located = Array.isArray(whole) ? next : { ...next, key: old.key ?? place };
+  return { ...at, value, parts: new Map(at.parts).set(key, located) };
 }
 
 /** The index that `key` means in `list`; one behind the last adds an item. */
-function itemIndex(list: readonly unknown[], key: string, path: PropertyPath): number {
+function itemIndex(list: readonly unknown[], key: string, path: PropertyPath): string {
   const index = Number(key);
-  if (/^\d+$/.test(key) && index <= list.length) return index;
+  if (/^\d+$/.test(key) && index <= list.length) return String(index);
   const last = list.length - 1;
-  throw new Mistake({
+  throw new Misplaced({
     message: `${formatPath(path)} is a list of ${list.length} ${list.length === 1 ? 'item' : 'items'}, and has no ${quote(key)}`,
     suggestion:
       last < 0
@@ -133,8 +175,139 @@ function itemIndex(list: readonly unknown[], key: string, path: PropertyPath): n
   });
 }
 
-function withItem<T>(list: readonly T[], index: number, item: T): T[] {
-  const copy = [...list];
-  copy[index] = item;
-  return copy;
+// Overrides that give a key several values: `--set model.num_layers=12,24`.
+
+/** One way of choosing among the values. */
+export interface SweepPoint {
+  /** All overrides, each with one value, in the order of the flags. */
+  readonly set: readonly string[];
+  /** The value of each swept key, as it was written. */
+  readonly chosen: readonly string[];
+}
+
+export interface Sweep {
+  /** The dotted paths that have several values, in the order of the flags. */
+  readonly keys: readonly string[];
+  /** How many points there are; they are not made before they are asked for. */
+  readonly size: number;
+  /** Every combination, the values of the first key changing slowest; or the lists in step. */
+  points(): SweepPoint[];
+}
+
+interface Swept {
+  readonly path: string;
+  /** The text before the value: `model.num_layers=`. */
+  readonly prefix: string;
+  readonly values: readonly string[];
+}
+
+/**
+ * Reads the lists in overrides: values with commas between them. A comma within `[…]`, `{…}` or quotes
+ * parts nothing, so that a list or a text can be one value. What is wrong with a path or a value is left
+ * for `applyOverrides` to tell.
+ *
+ * @param inStep Whether the lists go together, the first values with the first, and not in every combination.
+ * @throws UserError when a list has an empty item, when one key is swept and set again, or when lists that go
+ * together are not of one length.
+ */
+export function sweepOf(sets: readonly string[], inStep = false): Sweep {
+  const all = sets.map(sweptOf);
+  const keys = all.filter(({ values }) => values.length > 1).map(({ path }) => path);
+  const paths = all.map(({ path }) => path);
+  const twice = keys.find((key) => paths.indexOf(key) !== paths.lastIndexOf(key));
+  if (twice !== undefined) {
+    throw new UserError('usage', `--set: ${twice} has several values, and is set again`, {
+      suggestion: 'write all its values in one --set, with commas between them',
+    });
+  }
+  if (inStep) return { keys, ...stepsOf(all) };
+  return {
+    keys,
+    size: all.reduce((size, { values }) => size * values.length, 1),
+    points: () => all.reduce(eachWith, [{ set: [], chosen: [] }]),
+  };
+}
+
+/** The n-th values of all lists together; a single value goes with each. */
+function stepsOf(all: readonly Swept[]): Omit<Sweep, 'keys'> {
+  const lists = all.filter(({ values }) => values.length > 1);
+  const size = lists[0]?.values.length ?? 1;
+  const other = lists.find(({ values }) => values.length !== size);
+  if (other) {
+    throw new UserError(
+      'usage',
+      `--zip: ${lists[0]?.path} has ${size} values, and ${other.path} has ${other.values.length}`,
+      { suggestion: 'give all lists of --set as many values' },
+    );
+  }
+  const at = ({ values }: Swept, step: number) => values[step] ?? values[0] ?? '';
+  const point = (step: number): SweepPoint => ({
+    set: all.map((each) => each.prefix + at(each, step)),
+    chosen: lists.map((each) => at(each, step)),
+  });
+  return { size, points: () => Array.from({ length: size }, (_, step) => point(step)) };
+}
+
+const eachWith = (points: SweepPoint[], { prefix, values }: Swept): SweepPoint[] =>
+  points.flatMap(({ set, chosen }) =>
+    values.map((value) => ({
+      set: [...set, prefix + value],
+      chosen: values.length > 1 ? [...chosen, value] : chosen,
+    })),
+  );
+
+function sweptOf(text: string): Swept {
+  const parts = splitOverride(text);
+  if ('mistake' in parts) return { path: text, prefix: '', values: [text] };
+  const { path, value } = parts;
+  const values = splitList(value);
+  if (values.length > 1 && values.includes('')) {
+    throw new UserError('usage', `--set: ${quote(text)} has an empty value among others`, {
+      suggestion: 'leave the comma out, or write null',
+    });
+  }
+  return {
+    path: formatPath(path),
+    prefix: text.slice(0, text.length - value.length),
+    values: values.length > 1 ? values : [value],
+  };
+}
+
+const CLOSING: Readonly<Record<string, string>> = { '[': ']', '{': '}' };
+
+/** The items of a list, trimmed. Brackets and quotes count where YAML sees them: at the start of a value. */
+function splitList(text: string): string[] {
+  const items: string[] = [];
+  const open: string[] = [];
+  let start = 0;
+  let isValueStart = true;
+  for (let at = 0; at < text.length; at++) {
+    const character = text[at] ?? '';
+    if (isValueStart && (character === '"' || character === "'")) {
+      at = quoteEnd(text, at, character);
+      isValueStart = false;
+    } else if (character === ',' && open.length === 0) {
+      items.push(text.slice(start, at).trim());
+      start = at + 1;
+      isValueStart = true;
+    } else if (isValueStart && CLOSING[character] !== undefined) {
+      open.push(CLOSING[character]);
+    } else if (character === open.at(-1)) {
+      open.pop();
+      isValueStart = false;
+    } else if (character !== ' ') {
+      isValueStart = open.length > 0 && ',:'.includes(character);
+    }
+  }
+  return [...items, text.slice(start).trim()];
+}
+
+/** Where the quotes that open at `start` close; the end of the text when they do not. */
+function quoteEnd(text: string, start: number, quotes: string): number {
+  for (let at = start + 1; at < text.length; at++) {
+    const isDoubled = quotes === "'" && text.startsWith("''", at);
+    if (isDoubled || (quotes === '"' && text[at] === '\\')) at++;
+    else if (text[at] === quotes) return at;
+  }
+  return text.length;
 }

@@ -1,7 +1,7 @@
 import type { PropertyPath } from '../errors.js';
 import { quote } from './quote.js';
 
-/** What may stand in a dotted path as it is; every other key is written `["…"]`. */
+/** Keys that a dotted path has as they are; every other key is written `["…"]`. */
 const PLAIN_SEGMENT = /^[\p{L}\p{N}_-]+$/u;
 
 /** `model.layers.0.kind`, with odd keys in brackets: `model["a.b"]`. What `--set` accepts. */
@@ -20,7 +20,7 @@ export function splitDotted(dotted: string): string[] {
   return dotted.split('.');
 }
 
-/** Whether one of the two stands above the other, or they are the same place. */
+/** Whether one of the two paths is above the other, or they are the same. */
 export function areRelated(a: PropertyPath, b: PropertyPath): boolean {
   const length = Math.min(a.length, b.length);
   for (let i = 0; i < length; i++) if (String(a[i]) !== String(b[i])) return false;

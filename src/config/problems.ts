@@ -9,7 +9,7 @@ import { formatPath } from './path.js';
 import { escapeText } from './quote.js';
 import type { Place } from './source.js';
 
-/** More problems than this are counted, not listed: nobody reads the hundredth. */
+/** More problems than this are counted, not listed. */
 const MAX_PROBLEMS = 50;
 
 /** Something found wrong; it becomes a `Problem` if it is among those that are shown. */
@@ -21,7 +21,7 @@ export interface Found {
   readonly finding: Finding | (() => Finding);
 }
 
-/** What there is to say of a document. */
+/** The problems of a document. */
 export interface Problems {
   /** In the order of the file, then of the overrides; at most fifty, then how many more. */
   readonly problems: readonly Problem[];
@@ -87,7 +87,7 @@ function andMore(all: readonly Found[], shown: number, isCut: boolean): Problem[
 
 /**
  * The error that a command ends with when a config has these problems. `errors` is how many there
- * are, also of those that `problems` only counts; at least so many when `isCut`.
+ * are, also of those that `problems` only counts; a lower bound when `isCut`.
  */
 export function invalidConfig(
   file: string,

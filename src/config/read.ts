@@ -3,12 +3,12 @@ import { basename, dirname, extname, join } from 'node:path';
 import { type ErrorCode, UserError } from '../errors.js';
 import { noteStandardInput } from '../files/inputs.js';
 import { readFileAtMost, readStreamAtMost } from '../files/read-file.js';
-import { MAX_DOCUMENT_BYTES, tooLarge } from './decode.js';
 import { type ConfigDocument, parseDocument } from './document.js';
 import { nearest } from './nearest.js';
 import { escapeText, quote } from './quote.js';
+import { MAX_DOCUMENT_BYTES, tooLarge } from './source.js';
 
-/** What the system calls a failure, and what it is to the user. All others are the system's. */
+/** User errors by the system's error code. All other codes are system errors. */
 const FAILURES: Readonly<Record<string, { code: ErrorCode; what: string; suggestion?: string }>> = {
   ENOENT: { code: 'usage', what: 'there is no file' },
   ENOTDIR: { code: 'usage', what: 'there is no file' },

@@ -6,7 +6,7 @@ export type Schema = z.core.$ZodType;
 export type Definition = z.core.$ZodTypes['_zod']['def'];
 type UnionDefinition = Extract<Definition, { type: 'union' }> & { readonly discriminator?: string };
 
-/** What a schema is when the wrappers that say "may be left out" and the like are taken off. */
+/** The definition of a schema without the wrappers that make it optional and the like. */
 export function definitionOf(schema: Schema): Definition {
   let definition = bare(schema);
   for (let inner = innerOf(definition); inner !== undefined; inner = innerOf(definition)) {
@@ -15,13 +15,8 @@ export function definitionOf(schema: Schema): Definition {
   return definition;
 }
 
-/** Whether a value may be left out, so that a default or nothing takes its place. */
-export function isOptional(schema: Schema): boolean {
-  return schema._zod.optin !== undefined;
-}
-
 /** Whether `null` is a good value. */
-export function isNullable(schema: Schema): boolean {
+function isNullable(schema: Schema): boolean {
   for (let at: Schema | undefined = schema; at !== undefined; at = innerOf(bare(at))) {
     const definition = bare(at);
     if (definition.type === 'nullable' || definition.type === 'null') return true;
@@ -143,9 +138,59 @@ function innerOf(definition: Definition): Schema | undefined {
     case 'lazy':
       return definition.getter();
     case 'pipe':
-      // What people write is what goes in, unless that is a function, as in z.preprocess.
+      // People write the input, unless that is a function, as in z.preprocess.
       return bare(definition.in).type === 'transform' ? definition.out : definition.in;
     default:
       return undefined;
+  }
+}
+
+/** A value of an enumeration or the like. */
+export type Literal = string | number | bigint | boolean | null | undefined | symbol;
+
+/** One check that is attached to a schema, as zod keeps it: `{ check: 'multiple_of', value: 8 }`. */
+export type Limit = z.core.$ZodChecks['_zod']['def'];
+
+/** The values that a schema allows: some fixed ones, and those of some kinds. */
+export interface Allowed {
+  readonly literals: readonly Literal[];
+  readonly kinds: readonly Definition[];
+  readonly isNullable: boolean;
+  readonly isOptional: boolean;
+}
+
+export function allowedBy(schema: Schema): Allowed {
+  const literals: Literal[] = [];
+  const kinds: Definition[] = [];
+  const visit = (option: Schema, depth: number): void => {
+    const definition = definitionOf(option);
+    if (definition.type === 'enum') literals.push(...Object.values(definition.entries));
+    else if (definition.type === 'literal') literals.push(...definition.values);
+    else if (definition.type !== 'union') kinds.push(definition);
+    // A union may come back to itself through a lazy schema.
+    else if (depth < 5) for (const each of definition.options) visit(each, depth + 1);
+  };
+  visit(schema, 0);
+  return {
+    literals: [...new Set(literals)],
+    kinds,
+    isNullable: isNullable(schema),
+    // A default or nothing takes the place of a value that is left out.
+    isOptional: schema._zod.optin !== undefined,
+  };
+}
+
+/** The checks that are attached to a schema. */
+export const limitsOf = (definition: Definition): Limit[] =>
+  (definition.checks ?? []).map((check) => check._zod.def as Limit);
+
+/** The paths of all keys of mappings, outer ones first in each mapping. */
+export function* keyPaths(schema: Schema, path: PropertyPath = []): Generator<PropertyPath> {
+  const definition = definitionOf(schema);
+  // Schemas may be recursive, and a hint about a far place does not help.
+  if (definition.type !== 'object' || path.length > 4) return;
+  for (const [name, child] of Object.entries(definition.shape)) {
+    yield [...path, name];
+    yield* keyPaths(child, [...path, name]);
   }
 }

@@ -1,6 +1,9 @@
+/** Texts that values come from, and the places of values in them. */
+import { LineCounter } from 'yaml';
+import { type PropertyPath, UserError } from '../errors.js';
 import { escapeText } from './quote.js';
 
-/** Where something stands, as far as it can be told: an override has no line. */
+/** A place as a person reads it; an override has no line. */
 export interface Location {
   readonly file: string;
   /** 1-based. */
@@ -11,14 +14,14 @@ export interface Location {
   readonly excerpt?: string;
 }
 
-/** A text that values come from. */
+/** A text that values come from, or data that never was text. */
 export interface Source {
   readonly file: string;
   /** Orders problems of several sources: the document is 0, its overrides 1, 2, … */
   readonly rank: number;
-  /** The line that the UTF-16 offset `offset` is on, from 0 on. Cheap. */
+  /** The line of the UTF-16 offset `offset`, in any numbering. Cheap. */
   lineAt(offset: number): number;
-  /** Where the UTF-16 offset `offset` of the text stands. */
+  /** The location of the UTF-16 offset `offset` of the text. */
   at(offset: number): Location;
 }
 
@@ -28,87 +31,55 @@ export interface Place {
   readonly offset: number;
 }
 
-const EXCERPT_CHARACTERS = 100;
-
 /** The text of a document. Its line breaks are all `\n`. */
 export class TextSource implements Source {
   readonly file: string;
   readonly rank = 0;
   readonly text: string;
-  #lineStarts: number[] | undefined;
+  /** Filled here: the parser misses line breaks in a document that is broken. */
+  readonly #lines = new LineCounter();
 
   constructor(file: string, text: string) {
     this.file = file;
     this.text = text;
-  }
-
-  at(offset: number): Location {
-    // An error "at the end" points behind the last character that is there to be seen.
-    const end = this.text.trimEnd().length;
-    // Where nothing stands there is nothing to show.
-    if (end === 0) return { file: this.file, line: 1 };
-    const spot = Math.max(0, Math.min(offset, end));
-    const line = this.lineAt(spot);
-    const start = this.#starts()[line] ?? 0;
-    const newline = this.text.indexOf('\n', start);
-    const text = this.text.slice(start, newline === -1 ? undefined : newline);
-    const column = countCharacters(text.slice(0, spot - start)) + 1;
-    return { file: this.file, line: line + 1, column, excerpt: excerptOf(text, spot - start) };
+    this.#lines.addNewLine(0);
+    for (let i = text.indexOf('\n'); i !== -1; i = text.indexOf('\n', i + 1)) {
+      this.#lines.addNewLine(i + 1);
+    }
   }
 
   lineAt(offset: number): number {
-    return lastAtOrBelow(this.#starts(), offset);
+    return this.#lines.linePos(offset).line;
   }
 
-  #starts(): number[] {
-    if (this.#lineStarts === undefined) {
-      this.#lineStarts = [0];
-      for (let i = this.text.indexOf('\n'); i !== -1; i = this.text.indexOf('\n', i + 1)) {
-        this.#lineStarts.push(i + 1);
-      }
-    }
-    return this.#lineStarts;
-  }
-}
-
-/** The text of one `--set`. */
-export class OverrideSource implements Source {
-  readonly file = '--set';
-  readonly rank: number;
-  readonly #text: string;
-
-  /** `rank` is 1 for the first `--set` of a command line. */
-  constructor(text: string, rank: number) {
-    this.#text = text;
-    this.rank = rank;
-  }
-
-  lineAt(): number {
-    return 0;
-  }
-
-  at(): Location {
-    return { file: this.file, excerpt: excerptOf(this.#text, 0) };
+  at(offset: number): Location {
+    // An error "at the end" points behind the last visible character.
+    const end = this.text.trimEnd().length;
+    if (end === 0) return { file: this.file, line: 1 };
+    const { line, col } = this.#lines.linePos(Math.max(0, Math.min(offset, end)));
+    const [start, next] = this.#lines.lineStarts.slice(line - 1, line + 1);
+    const text = this.text.slice(start, next === undefined ? undefined : next - 1);
+    const column = countCharacters(text.slice(0, col - 1)) + 1;
+    return { file: this.file, line, column, excerpt: excerptOf(text, col - 1) };
   }
 }
 
-/** Values that were never text. */
-export class DataSource implements Source {
-  readonly file: string;
-  readonly rank = 0;
+/** The text of one `--set`; `rank` is 1 for the first of a command line. */
+export const overrideSource = (text: string, rank: number): Source => ({
+  file: '--set',
+  rank,
+  lineAt: () => 0,
+  at: () => ({ file: '--set', excerpt: excerptOf(text, 0) }),
+});
 
-  constructor(file: string) {
-    this.file = file;
-  }
+export const dataSource = (file: string): Source => ({
+  file,
+  rank: 0,
+  lineAt: () => 0,
+  at: () => ({ file }),
+});
 
-  lineAt(): number {
-    return 0;
-  }
-
-  at(): Location {
-    return { file: this.file };
-  }
-}
+const EXCERPT_CHARACTERS = 100;
 
 /** `line` safe to print, cut to about a hundred characters around the UTF-16 offset `offset`. */
 function excerptOf(line: string, offset: number): string {
@@ -121,28 +92,124 @@ function excerptOf(line: string, offset: number): string {
   return before + escapeText(line.slice(start, end)) + after;
 }
 
-/** `offset`, or the one after it when `offset` would cut a surrogate pair. */
-function wholeCharacter(text: string, offset: number): number {
-  const low = text.charCodeAt(offset);
-  const high = text.charCodeAt(offset - 1);
-  const cuts = low >= 0xdc00 && low <= 0xdfff && high >= 0xd800 && high <= 0xdbff;
-  return cuts ? offset + 1 : offset;
-}
-
 function countCharacters(text: string): number {
   let count = 0;
   for (const _ of text) count++;
   return count;
 }
 
-/** The index of the last number in the ascending `numbers` that is not above `limit`. */
-function lastAtOrBelow(numbers: readonly number[], limit: number): number {
-  let low = 0;
-  let high = numbers.length - 1;
-  while (low < high) {
-    const middle = Math.ceil((low + high) / 2);
-    if ((numbers[middle] ?? Number.POSITIVE_INFINITY) <= limit) low = middle;
-    else high = middle - 1;
+/** `offset`, or the one after it when `offset` would cut a surrogate pair. */
+function wholeCharacter(text: string, offset: number): number {
+  const cuts = /^[\ud800-\udbff][\udc00-\udfff]$/.test(text.slice(offset - 1, offset + 1));
+  return cuts ? offset + 1 : offset;
+}
+
+/**
+ * A reported mistake in a value: it is `wrong` as a whole, so that nothing more is said about it, or it is
+ * an `incomplete` mapping, which lacks what was written badly.
+ */
+type Flaw = 'wrong' | 'incomplete';
+
+/** A value with its place, and those of all its parts. Shared where aliases share the value. */
+export interface Located {
+  readonly value: unknown;
+  readonly place: Place;
+  /** The place of its key in a mapping. */
+  readonly key?: Place;
+  readonly flaw?: Flaw;
+  /** The values in a mapping or a list, by key or index. */
+  readonly parts?: ReadonlyMap<string, Located>;
+}
+
+/** The value at `path`, or the innermost one above it. */
+export function follow(
+  root: Located,
+  path: PropertyPath,
+): { readonly at: Located; readonly isWhole: boolean } {
+  let at = root;
+  for (const segment of path) {
+    const next = at.parts?.get(String(segment));
+    if (next === undefined) return { at, isWhole: false };
+    at = next;
   }
-  return low;
+  return { at, isWhole: true };
+}
+
+/** Whether a reported mistake makes the value at `path`, or its absence, uncertain. */
+export function isUncertain(root: Located, [segment, ...rest]: PropertyPath): boolean {
+  if (root.flaw === 'wrong') return true;
+  if (segment === undefined) return holdsFlaw(root);
+  const next = root.parts?.get(String(segment));
+  return next === undefined ? root.flaw !== undefined : isUncertain(next, rest);
+}
+
+const holdsFlaw = ({ flaw, parts = new Map() }: Located): boolean =>
+  flaw !== undefined || [...parts.values()].some(holdsFlaw);
+
+/** The largest document that is read, in bytes. A config has a few thousand. */
+export const MAX_DOCUMENT_BYTES = 1_000_000;
+
+/** The refusal of a document that is longer than `MAX_DOCUMENT_BYTES`. */
+export function tooLarge(file: string): UserError {
+  return refuse(
+    file,
+    'is larger than 1 MB, the most that is read as a config',
+    'give a config: a short YAML or JSON file',
+  );
+}
+
+/**
+ * The text of a document: UTF-8, or UTF-16 with a byte order mark, with every line break as `\n` and
+ * without the mark.
+ *
+ * @throws UserError `refused-file` when the bytes are too many or are not text.
+ */
+export function decode(bytes: Uint8Array | string, file: string): string {
+  const size = typeof bytes === 'string' ? Buffer.byteLength(bytes) : bytes.byteLength;
+  if (size > MAX_DOCUMENT_BYTES) throw tooLarge(file);
+  const raw = typeof bytes === 'string' ? bytes : decodeBytes(Buffer.from(bytes), file);
+  const text = (raw.startsWith('\uFEFF') ? raw.slice(1) : raw).replace(/\r\n?/g, '\n');
+  if (text.includes('\0')) throw notText(file);
+  return text;
+}
+
+function decodeBytes(bytes: Buffer, file: string): string {
+  if (bytes[0] === 0xff && bytes[1] === 0xfe) return decodeUtf16(bytes, file);
+  if (bytes[0] === 0xfe && bytes[1] === 0xff) {
+    const even = bytes.length % 2 === 0 ? bytes : Buffer.concat([bytes, Buffer.from([0])]);
+    return decodeUtf16(Buffer.from(even).swap16().subarray(0, bytes.length), file);
+  }
+  if (bytes.includes(0)) throw notText(file);
+  const text = bytes.toString('utf8');
+  const again = Buffer.from(text, 'utf8');
+  if (again.equals(bytes)) return text;
+  // Bytes that are not UTF-8 became U+FFFD, so they do not come back unchanged.
+  const offset = bytes.findIndex((byte, i) => byte !== again[i]);
+  const line = bytes.subarray(0, offset).filter((byte) => byte === 0x0a).length + 1;
+  throw refuse(
+    file,
+    `is not UTF-8 text: byte ${offset}, on line ${line}, is wrong`,
+    'save the file as UTF-8',
+  );
+}
+
+function decodeUtf16(littleEndian: Buffer, file: string): string {
+  try {
+    return new TextDecoder('utf-16le', { fatal: true }).decode(littleEndian);
+  } catch (cause) {
+    if (!(cause instanceof TypeError)) throw cause;
+    throw refuse(file, 'begins as UTF-16 text, but is not', 'save the file as UTF-8');
+  }
+}
+
+function notText(file: string): UserError {
+  return refuse(
+    file,
+    'is not a text file: it contains NUL bytes',
+    'give a YAML or JSON file, saved as UTF-8',
+  );
+}
+
+function refuse(file: string, what: string, suggestion: string): UserError {
+  return new UserError('refused-file', `${escapeText(file)} ${what}`, { suggestion });
 }

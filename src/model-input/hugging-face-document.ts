@@ -1,18 +1,16 @@
 /** A Hugging Face `config.json` as a minimind document. */
+
 import { isDeepStrictEqual } from 'node:util';
 import { FAMILY_NAMES, isFamilyName, loadFamily } from '../architecture/families.js';
 import type { Family, KeyRemark } from '../architecture/family.js';
 import type { ConfigDocument } from '../config/document.js';
-import { parseDocument } from '../config/document.js';
-import { editedText } from '../config/edit.js';
-import { splitOverride } from '../config/override-path.js';
-import { applyOverrides } from '../config/overrides.js';
+import { documentOfSection, editedText, parseDocument } from '../config/document.js';
+import { meantBy } from '../config/issues.js';
+import { applyOverrides, splitOverride } from '../config/overrides.js';
 import { formatPath, setOwn, valueAt } from '../config/path.js';
 import type { Found } from '../config/problems.js';
 import { invalidConfig } from '../config/problems.js';
 import { describeValue, quote } from '../config/quote.js';
-import { documentOfSection } from '../config/section.js';
-import { meantBy } from '../config/unknown-keys.js';
 import type { Finding, PropertyPath, UserError } from '../errors.js';
 import type { QuantizationReading } from '../quantization/quantization-config.js';
 import { KNOWN_METHODS, readQuantization } from '../quantization/quantization-config.js';

@@ -1,6 +1,6 @@
 /** Models from configs, standard input and checkpoints: one, several, or several under a sweep of `--set`. */
-import type { Sweep, SweepPoint } from '../config/sweep.js';
-import { sweepOf } from '../config/sweep.js';
+import type { Sweep, SweepPoint } from '../config/overrides.js';
+import { sweepOf } from '../config/overrides.js';
 import type { Problem } from '../errors.js';
 import { problemsOf, UserError } from '../errors.js';
 import type { CheckpointFlags, LoadedModel, ModelSource } from './checkpoint-model.js';

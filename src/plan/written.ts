@@ -1,5 +1,5 @@
 /** A row of a plan as a config file. */
-import { documentText } from '../config/write.js';
+import { documentText } from '../config/document.js';
 import { UserError } from '../errors.js';
 import type { Plan } from './plan.js';
 

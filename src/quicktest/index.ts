@@ -28,7 +28,7 @@ import { streamedTest } from './streamed.js';
 import { TestContext } from './test-context.js';
 
 export interface QuickTestRequest extends EngineWish {
-  readonly family: Pick<Family, 'build' | 'twin'>;
+  readonly family: Pick<Family, 'build' | 'scaledDownProxy'>;
   /** Of the family's schema, parsed. */
   readonly document: unknown;
   readonly model: LanguageModel;

@@ -1,7 +1,7 @@
 /** A small model of the same structure, for when the model itself is too large for the machine. */
-import type { Family, TwinSetting } from '../architecture/family.js';
+import type { Family, ProxySetting } from '../architecture/family.js';
 import type { LanguageModel } from '../architecture/layer.js';
-import { decoderTwin } from '../architecture/transformer/twin.js';
+import { decoderProxy } from '../architecture/transformer/scaled-down-proxy.js';
 
 /** A value of the configuration, before and after. */
 export interface TwinChange {
@@ -22,11 +22,11 @@ export interface Twin {
  * @param tokens That it has to take.
  */
 export function twinOf(
-  family: Pick<Family, 'build' | 'twin'>,
+  family: Pick<Family, 'build' | 'scaledDownProxy'>,
   document: unknown,
   tokens: number,
 ): Twin {
-  const settings = (family.twin ?? decoderTwin)(document, tokens);
+  const settings = (family.scaledDownProxy ?? decoderProxy)(document, tokens);
   const changes = settings.flatMap(({ path, value }): TwinChange[] => {
     const from = valueAt(document, path.split('.'));
     return typeof from === 'number' && typeof value === 'number' && from !== value
@@ -40,7 +40,7 @@ const valueAt = (value: unknown, [key, ...rest]: readonly string[]): unknown =>
   key === undefined ? value : valueAt((value as Record<string, unknown>)[key], rest);
 
 /** A document with one value changed. */
-function applied(document: unknown, { path, value }: TwinSetting): unknown {
+function applied(document: unknown, { path, value }: ProxySetting): unknown {
   const change = (inner: unknown, [key, ...rest]: readonly string[]): unknown =>
     key === undefined
       ? value

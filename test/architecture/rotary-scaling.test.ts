@@ -7,7 +7,7 @@ import {
   rotaryFrequencies,
   yarnRamp,
 } from '../../src/architecture/rotary-scaling.js';
-import { scalingOf } from '../../src/architecture/transformer/rotary-settings.js';
+import { scalingOf } from '../../src/architecture/transformer/rotary.js';
 import { walk } from '../../src/architecture/walk.js';
 
 const frequencies = (scaling: RotaryScaling | undefined, tokens = 0, rotatedDim = 8) => [

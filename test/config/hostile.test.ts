@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { checkDocument } from '../../src/config/check.js';
-import { MAX_DOCUMENT_BYTES } from '../../src/config/decode.js';
 import { parseDocument } from '../../src/config/document.js';
 import { invalidConfig } from '../../src/config/problems.js';
+import { MAX_DOCUMENT_BYTES } from '../../src/config/source.js';
 import { line, problemsOfReading, userError } from './support.js';
 
 /** In characters: what a parser that is quadratic somewhere would need minutes for. */

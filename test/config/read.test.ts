@@ -4,8 +4,8 @@ import { chmodSync, existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } 
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { MAX_DOCUMENT_BYTES } from '../../src/config/decode.js';
 import { readDocument } from '../../src/config/read.js';
+import { MAX_DOCUMENT_BYTES } from '../../src/config/source.js';
 import { rejection } from './support.js';
 
 /** Arguments of Node.js for the code that follows them, which has `readDocument`. */

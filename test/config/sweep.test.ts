@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { sweepOf } from '../../src/config/sweep.js';
+import { sweepOf } from '../../src/config/overrides.js';
 import { UserError } from '../../src/errors.js';
 
 const sets = (...flags: string[]) =>

@@ -1,4 +1,5 @@
 /** BLOOM (arXiv 2211.05100): ALiBi in place of positions, a norm behind the embedding. */
+
 import {
   activation,
   alibi,
@@ -9,15 +10,19 @@ import {
   residual,
   sequence,
 } from '../constructors.js';
-import { defineFamily } from '../family.js';
 import type { Layer } from '../layer.js';
-import { trainingHints } from '../training-section.js';
 import { harmless, NO_ROTARY_KEYS, unreadBut } from '../transformer/config-keys.js';
-import { huggingFaceReader } from '../transformer/hugging-face.js';
+import { defineTransformer } from '../transformer/define-decoder.js';
 import { causalModel, residualBlock } from '../transformer/parts.js';
 import { headsDivide, lengthRules } from '../transformer/rules.js';
-import { count, epsilon, flag, transformerDocument } from '../transformer/settings.js';
-import { prefixStoredIn, storedPrefix, tyingSettings } from '../transformer/stored.js';
+import {
+  count,
+  epsilon,
+  flag,
+  prefixStoredIn,
+  storedPrefix,
+  transformerDocument,
+} from '../transformer/settings.js';
 
 /** Fixed by the original code. */
 const MLP_EXPANSION = 4;
@@ -38,13 +43,10 @@ const schema = transformerDocument('bloom', {
   stored_prefix: storedPrefix('transformer.'),
 });
 
-export const bloom = defineFamily({
-  name: 'bloom',
+export const bloom = defineTransformer({
   title: 'BLOOM',
   schema,
   rules: [...headsDivide('n_head', 'hidden_size'), ...lengthRules('seq_length')],
-  confusions: [],
-  presets: {},
   dimensions: {
     vocabulary: 'vocab_size',
     positions: 'seq_length',
@@ -52,8 +54,7 @@ export const bloom = defineFamily({
     width: 'hidden_size',
     heads: 'n_head',
   },
-  trainingHints,
-  fromHuggingFace: huggingFaceReader(schema.shape.model, {
+  huggingFace: {
     names: {
       hidden_size: ['n_embed'],
       n_layer: ['num_hidden_layers'],
@@ -77,9 +78,8 @@ export const bloom = defineFamily({
         severity: 'error',
       },
     },
-  }),
+  },
   storedSettings: (stored) => prefixStoredIn(stored, 'transformer.', 'word_embeddings.weight'),
-  settingsFor: tyingSettings,
   build({ model: config }) {
     const { hidden_size: hidden, n_head: heads, stored_prefix: prefix } = config;
     const inner = MLP_EXPANSION * hidden;

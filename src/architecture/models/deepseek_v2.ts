@@ -1,8 +1,7 @@
 /** DeepSeek-V2 (arXiv 2405.04434): latent attention, and experts in groups. */
+
 import * as z from 'zod';
 import { rmsNorm } from '../constructors.js';
-import { defineFamily } from '../family.js';
-import { trainingHints } from '../training-section.js';
 import {
   DEEPSEEK_RULES,
   deepseekAttention,
@@ -10,10 +9,9 @@ import {
   deepseekSettings,
   MLA_KEYS,
 } from '../transformer/deepseek.js';
-import { expertsIn, huggingFaceReader } from '../transformer/hugging-face.js';
+import { defineTransformer } from '../transformer/define-decoder.js';
 import { decoder, preNormBlock } from '../transformer/parts.js';
-import { flag, transformerDocument } from '../transformer/settings.js';
-import { mixtureStored, tyingSettings } from '../transformer/stored.js';
+import { flag, mixtureStored, transformerDocument } from '../transformer/settings.js';
 
 const schema = transformerDocument('deepseek_v2', {
   ...deepseekSettings({
@@ -44,8 +42,7 @@ const schema = transformerDocument('deepseek_v2', {
   mlp_bias: flag.default(false).describe('Biases in the dense and in the shared networks'),
 });
 
-export const deepseekV2 = defineFamily({
-  name: 'deepseek_v2',
+export const deepseekV2 = defineTransformer({
   title: 'DeepSeek-V2: latent attention, experts',
   schema,
   rules: [
@@ -74,17 +71,12 @@ export const deepseekV2 = defineFamily({
           : undefined,
     },
   ],
-  confusions: [],
-  presets: {},
-  trainingHints,
-  fromHuggingFace: huggingFaceReader(schema.shape.model, {
+  huggingFace: {
     names: { n_routed_experts: ['num_experts'] },
-    more: (config) => ({ experts_stored: expertsIn(config) }),
     limited: MLA_KEYS,
     harmless: { head_dim: 'transformers uses qk_rope_head_dim in its place' },
-  }),
+  },
   storedSettings: mixtureStored,
-  settingsFor: tyingSettings,
   build({ model: config }) {
     const { hidden_size: hidden, n_group: count, topk_group: kept, topk_method: method } = config;
     const norm = (name: string) => rmsNorm(name, hidden, config.rms_norm_eps);

@@ -1,9 +1,8 @@
 /** DeepSeek-V3 and R1 (arXiv 2412.19437): V2 with sigmoid scores and a correction in place of a loss. */
+
 import * as z from 'zod';
 import { rmsNorm } from '../constructors.js';
-import { defineFamily } from '../family.js';
 import { buffer } from '../param.js';
-import { trainingHints } from '../training-section.js';
 import { unreadBut } from '../transformer/config-keys.js';
 import {
   DEEPSEEK_RULES,
@@ -12,10 +11,9 @@ import {
   deepseekSettings,
   MLA_KEYS,
 } from '../transformer/deepseek.js';
-import { expertsIn, huggingFaceReader } from '../transformer/hugging-face.js';
+import { defineTransformer } from '../transformer/define-decoder.js';
 import { decoder, preNormBlock } from '../transformer/parts.js';
-import { flag, transformerDocument } from '../transformer/settings.js';
-import { mixtureStored, tyingSettings } from '../transformer/stored.js';
+import { flag, mixtureStored, transformerDocument } from '../transformer/settings.js';
 
 const RENORMALISE_EPS = 1e-20;
 
@@ -56,8 +54,7 @@ const schema = transformerDocument('deepseek_v3', {
     .describe('Layers that predict further tokens: in some files, never part of the model'),
 });
 
-export const deepseekV3 = defineFamily({
-  name: 'deepseek_v3',
+export const deepseekV3 = defineTransformer({
   title: 'DeepSeek-V3 and R1: latent attention, corrected experts',
   schema,
   rules: [
@@ -74,17 +71,13 @@ export const deepseekV3 = defineFamily({
           : undefined,
     },
   ],
-  confusions: [],
-  presets: {},
-  trainingHints,
   predictionLayers: ({ model }) => model.num_nextn_predict_layers ?? 0,
-  fromHuggingFace: huggingFaceReader(schema.shape.model, {
+  huggingFace: {
     names: {
       n_routed_experts: ['num_local_experts'],
       num_nextn_predict_layers: ['num_mtp_layers'],
     },
     more: (config) => ({
-      experts_stored: expertsIn(config),
       // Null is false in Python, and not the default.
       ...(config.norm_topk_prob === null && { norm_topk_prob: false }),
       ...(config.rope_interleave === null && { rope_interleave: false }),
@@ -98,14 +91,13 @@ export const deepseekV3 = defineFamily({
         severity: 'error',
       },
     },
-  }),
+  },
   storedSettings: mixtureStored,
   ignored: ({ model: { num_hidden_layers: layers, num_nextn_predict_layers, stored_prefix } }) =>
     Array.from({ length: Math.min(num_nextn_predict_layers ?? 1, MOST_FURTHER) }, (_, index) => ({
       pattern: `${stored_prefix}layers.${layers + index}.**`,
       what: 'they predict the token after the next, and the model computes the same without them',
     })),
-  settingsFor: tyingSettings,
   build({ model: config }) {
     const { hidden_size: hidden, n_routed_experts: experts } = config;
     const { n_group: count, topk_group: kept } = config;

@@ -1,37 +1,19 @@
 /** Gemma 3, the text part (arXiv 2503.19786): five layers with a window to one without, norms on q and k. */
-import { rmsNorm, rotary, scale, softcap } from '../constructors.js';
+import { rotary } from '../constructors.js';
 import type { KeyRemark } from '../family.js';
-import { defineFamily } from '../family.js';
-import { trainingHints } from '../training-section.js';
-import { HIDDEN_ACT_UNREAD, type Json, unreadBut } from '../transformer/config-keys.js';
-import { huggingFaceReader } from '../transformer/hugging-face.js';
-import { decoder, sandwichBlock, separateAttention, separateMlp } from '../transformer/parts.js';
+import { type Json, unreadBut } from '../transformer/config-keys.js';
+import { decoderDocument, defineDecoder } from '../transformer/define-decoder.js';
+import { HIDDEN_ACT_UNREAD, LATER_GEMMA, laterGemmaSettings } from '../transformer/gemma.js';
 import {
   isObject,
   type RotaryReading,
+  rotarySettings,
   scalingIn,
+  scalingOf,
   unreadRotary,
-} from '../transformer/rotary-reading.js';
-import { rotarySettings, scalingOf } from '../transformer/rotary-settings.js';
-import {
-  DECODER_RULES,
-  layerListRules,
-  localRotaryRules,
-  rotaryRules,
-  windowRules,
-} from '../transformer/rules.js';
-import {
-  activationOf,
-  count,
-  DECODER_DIMENSIONS,
-  decoderSizes,
-  headsOf,
-  laterGemmaSettings,
-  transformerDocument,
-  windowAt,
-  windowSettings,
-} from '../transformer/settings.js';
-import { decoderStored, tyingSettings } from '../transformer/stored.js';
+} from '../transformer/rotary.js';
+import { localRotaryRules } from '../transformer/rules.js';
+import { count, windowAt, windowSettings } from '../transformer/settings.js';
 
 const [fullBase, localBase] = [1e6, 10_000];
 
@@ -42,32 +24,6 @@ const WITH_IMAGES = Object.fromEntries(
 
 /** Five layers with a window to one without. */
 const DEFAULT_PATTERN = 6;
-
-const schema = transformerDocument('gemma3_text', {
-  ...decoderSizes({
-    vocab_size: 262_208,
-    hidden_size: 2304,
-    intermediate_size: 9216,
-    num_hidden_layers: 26,
-    num_attention_heads: 8,
-    num_key_value_heads: 4,
-    head_dim: 256,
-    max_position_embeddings: 131_072,
-    rms_norm_eps: 1e-6,
-  }),
-  ...rotarySettings(fullBase),
-  rope_local_base_freq: rotarySettings(localBase).rope_theta.describe(
-    'Base of the rotary frequencies in the layers with a window',
-  ),
-  rope_local_scaling: rotarySettings(localBase).rope_scaling.describe(
-    'How the positions of those layers reach beyond the training',
-  ),
-  ...windowSettings(4096),
-  sliding_window_pattern: count
-    .default(DEFAULT_PATTERN)
-    .describe('Every so many layers one has no window'),
-  ...laterGemmaSettings({ attention: null, logits: null }),
-});
 
 const objectOr = (value: unknown): Json => (isObject(value) ? value : {});
 
@@ -127,22 +83,42 @@ const rotaryByLayer: RotaryReading = {
   },
 };
 
-export const gemma3Text = defineFamily({
-  name: 'gemma3_text',
+const local = rotarySettings(localBase);
+
+export const gemma3Text = defineDecoder({
+  ...LATER_GEMMA,
   title: 'Gemma 3, text only',
-  schema,
-  rules: [
-    ...DECODER_RULES,
-    ...rotaryRules,
-    ...localRotaryRules,
-    ...layerListRules('layer_types'),
-    ...windowRules(() => true),
-  ],
-  confusions: [],
-  presets: {},
-  dimensions: { ...DECODER_DIMENSIONS, headDim: ['head_dim', 'query_pre_attn_scalar'] },
-  trainingHints,
-  fromHuggingFace: huggingFaceReader(schema.shape.model, {
+  schema: decoderDocument(
+    'gemma3_text',
+    {
+      vocab_size: 262_208,
+      hidden_size: 2304,
+      intermediate_size: 9216,
+      num_hidden_layers: 26,
+      num_attention_heads: 8,
+      num_key_value_heads: 4,
+      head_dim: 256,
+      max_position_embeddings: 131_072,
+      rms_norm_eps: 1e-6,
+      rope_theta: fullBase,
+      tie_word_embeddings: true,
+    },
+    {
+      rope_local_base_freq: local.rope_theta.describe(
+        'Base of the rotary frequencies in the layers with a window',
+      ),
+      rope_local_scaling: local.rope_scaling.describe(
+        'How the positions of those layers reach beyond the training',
+      ),
+      ...windowSettings(4096),
+      sliding_window_pattern: count
+        .default(DEFAULT_PATTERN)
+        .describe('Every so many layers one has no window'),
+      ...laterGemmaSettings({ attention: null, logits: null }),
+    },
+  ),
+  rules: localRotaryRules,
+  huggingFace: {
     rotary: rotaryByLayer,
     limited: {
       ...HIDDEN_ACT_UNREAD,
@@ -154,53 +130,23 @@ export const gemma3Text = defineFamily({
           types != null || step === read,
       ),
     },
-  }),
-  storedSettings: decoderStored,
-  settingsFor: tyingSettings,
-  build({ model: config }) {
-    const { hidden_size: hidden, attention_bias: bias, rms_norm_eps: eps } = config;
-    const { final_logit_softcapping: cap, rope_theta, rope_local_base_freq } = config;
-    const heads = headsOf(config);
-    const { headDim } = heads;
-    const positions = config.max_position_embeddings;
-    const scaling = scalingOf(config.rope_scaling, positions, headDim);
-    const localScaling = scalingOf(config.rope_local_scaling, positions, headDim);
-    const norm = (name: string) => rmsNorm(name, hidden, eps, 1);
-    return decoder(config, {
-      embeddingSteps: [scale('model.embed_scale', Math.sqrt(hidden))],
-      norm,
-      block(name, index) {
-        const isFull = (index + 1) % config.sliding_window_pattern === 0;
-        const slides = config.layer_types
-          ? config.layer_types[index] === 'sliding_attention'
-          : !isFull;
-        return sandwichBlock(name, {
-          norm,
-          // transformers stores attn_logit_softcapping for this family, and does not use it.
-          attention: separateAttention(`${name}.self_attn`, {
-            ...heads,
-            bias,
-            outBias: bias,
-            queryNorm: rmsNorm(`${name}.self_attn.q_norm`, headDim, eps, 1),
-            keyNorm: rmsNorm(`${name}.self_attn.k_norm`, headDim, eps, 1),
-            rotary: slides
-              ? rotary(`${name}.rotary`, {
-                  base: rope_local_base_freq,
-                  headDim,
-                  scaling: localScaling,
-                })
-              : rotary(`${name}.rotary`, { base: rope_theta, headDim, scaling }),
-            scale: config.query_pre_attn_scalar ** -0.5,
-            window: windowAt(config, index, slides),
-          }),
-          feedForward: separateMlp(`${name}.mlp`, {
-            hidden,
-            inner: config.intermediate_size,
-            activation: activationOf(config.hidden_activation),
-          }),
-        });
-      },
-      logitSteps: cap === null ? [] : [softcap('logit_softcap', cap)],
-    });
+  },
+  queryKeyNorms: 'each head',
+  // transformers stores attn_logit_softcapping for this family, and does not use it.
+  attention({ name, config, index, heads: { headDim } }) {
+    const { layer_types: types, max_position_embeddings: positions } = config;
+    const slides = types
+      ? types[index] === 'sliding_attention'
+      : (index + 1) % config.sliding_window_pattern !== 0;
+    const scaling = slides ? config.rope_local_scaling : config.rope_scaling;
+    return {
+      rotary: rotary(`${name}.rotary`, {
+        base: slides ? config.rope_local_base_freq : config.rope_theta,
+        headDim,
+        scaling: scalingOf(scaling, positions, headDim),
+      }),
+      scale: config.query_pre_attn_scalar ** -0.5,
+      window: windowAt(config, index, slides),
+    };
   },
 });

@@ -1,4 +1,5 @@
 /** GPT-2 (Radford et al. 2019): learned positions, products that are stored transposed. */
+
 import * as z from 'zod';
 import {
   activation,
@@ -9,10 +10,8 @@ import {
   sequence,
   transposedLinear,
 } from '../constructors.js';
-import { defineFamily } from '../family.js';
-import { trainingHints } from '../training-section.js';
 import { harmless, NO_ROTARY_KEYS, unreadBut } from '../transformer/config-keys.js';
-import { huggingFaceReader } from '../transformer/hugging-face.js';
+import { defineTransformer } from '../transformer/define-decoder.js';
 import { causalModel, residualBlock } from '../transformer/parts.js';
 import { headsDivide, lengthRules } from '../transformer/rules.js';
 import {
@@ -23,9 +22,11 @@ import {
   FEED_FORWARD_PER_CHANNEL,
   flag,
   isComposed,
+  oldBuffers,
+  prefixStoredIn,
+  storedPrefix,
   transformerDocument,
 } from '../transformer/settings.js';
-import { oldBuffers, prefixStoredIn, storedPrefix, tyingSettings } from '../transformer/stored.js';
 
 const schema = transformerDocument('gpt2', {
   vocab_size: count.default(50_257).describe('Rows of the embedding and of the head'),
@@ -46,13 +47,10 @@ const schema = transformerDocument('gpt2', {
   stored_prefix: storedPrefix('transformer.'),
 });
 
-export const gpt2 = defineFamily({
-  name: 'gpt2',
+export const gpt2 = defineTransformer({
   title: 'GPT-2',
   schema,
   rules: [...headsDivide('n_head', 'n_embd'), ...lengthRules('n_positions')],
-  confusions: [],
-  presets: {},
   dimensions: {
     vocabulary: 'vocab_size',
     positions: 'n_positions',
@@ -61,8 +59,7 @@ export const gpt2 = defineFamily({
     heads: 'n_head',
     feedForward: { key: 'n_inner', perChannel: FEED_FORWARD_PER_CHANNEL },
   },
-  trainingHints,
-  fromHuggingFace: huggingFaceReader(schema.shape.model, {
+  huggingFace: {
     names: {
       n_positions: ['max_position_embeddings'],
       n_embd: ['hidden_size'],
@@ -87,11 +84,10 @@ export const gpt2 = defineFamily({
           length === null || length === positions,
       ),
     },
-  }),
+  },
   storedSettings: (stored) => prefixStoredIn(stored, 'transformer.', 'wte.weight'),
   ignored: ({ model: { stored_prefix: prefix } }) =>
     oldBuffers([`${prefix}h.*.attn.bias`, `${prefix}h.*.attn.masked_bias`]),
-  settingsFor: tyingSettings,
   build({ model: config }) {
     const { n_embd: hidden, n_head: heads, stored_prefix: prefix } = config;
     const inner = config.n_inner ?? 4 * hidden;

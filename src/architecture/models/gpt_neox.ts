@@ -1,4 +1,5 @@
 /** GPT-NeoX and Pythia (arXiv 2204.06745, 2304.01373): attention and feed-forward side by side. */
+
 import * as z from 'zod';
 import {
   activation,
@@ -10,14 +11,12 @@ import {
   rotary,
   sequence,
 } from '../constructors.js';
-import { defineFamily } from '../family.js';
 import type { Layer } from '../layer.js';
-import { trainingHints } from '../training-section.js';
 import { type Json, unreadBut } from '../transformer/config-keys.js';
-import { huggingFaceReader, isHeldInMemory } from '../transformer/hugging-face.js';
+import { defineTransformer } from '../transformer/define-decoder.js';
+import { isHeldInMemory } from '../transformer/hugging-face.js';
 import { causalModel, residualBlock } from '../transformer/parts.js';
-import { rotaryIn } from '../transformer/rotary-reading.js';
-import { longestInput, rotarySettings, scalingOf } from '../transformer/rotary-settings.js';
+import { longestInput, rotaryIn, rotarySettings, scalingOf } from '../transformer/rotary.js';
 import {
   headsDivide,
   lengthRules,
@@ -33,14 +32,16 @@ import {
   FEED_FORWARD_PER_CHANNEL,
   flag,
   isComposed,
+  oldBuffers,
   partOfHead,
+  prefixStoredIn,
+  storedPrefix,
   transformerDocument,
 } from '../transformer/settings.js';
-import { oldBuffers, prefixStoredIn, storedPrefix, tyingSettings } from '../transformer/stored.js';
 
 const { rope_theta, rope_scaling } = rotarySettings(10_000);
 
-/** What the head is called. */
+/** Names of the head. */
 const HEADS = ['embed_out', 'lm_head'] as const;
 
 const ROTATED = partOfEachHead('rotary_pct');
@@ -73,8 +74,7 @@ const schema = transformerDocument('gpt_neox', {
 const headDimIn = ({ hidden_size: hidden = 6144, num_attention_heads: heads = 64 }: Json) =>
   Number(hidden) / Number(heads);
 
-export const gptNeox = defineFamily({
-  name: 'gpt_neox',
+export const gptNeox = defineTransformer({
   title: 'GPT-NeoX and Pythia',
   schema,
   rules: [
@@ -83,8 +83,6 @@ export const gptNeox = defineFamily({
     ...scalingRules(ROTATED),
     ...lengthRules('max_position_embeddings'),
   ],
-  confusions: [],
-  presets: {},
   dimensions: {
     vocabulary: 'vocab_size',
     positions: 'max_position_embeddings',
@@ -93,8 +91,7 @@ export const gptNeox = defineFamily({
     heads: 'num_attention_heads',
     feedForward: { key: 'intermediate_size', perChannel: FEED_FORWARD_PER_CHANNEL },
   },
-  trainingHints,
-  fromHuggingFace: huggingFaceReader(schema.shape.model, {
+  huggingFace: {
     more: (config) => ({
       rotary_emb_base: rotaryIn(config).rope_theta,
       rotary_pct: rotaryIn(config).partial_rotary_factor,
@@ -110,7 +107,7 @@ export const gptNeox = defineFamily({
       },
     },
     harmless: { num_key_value_heads: 'every head has keys and values of its own' },
-  }),
+  },
   storedSettings: (stored) => {
     const head = HEADS.find((name) => stored.shapeOf(`${name}.weight`) !== undefined);
     return [
@@ -124,7 +121,6 @@ export const gptNeox = defineFamily({
         (leaf) => `${prefix}layers.*.attention.${leaf}`,
       ),
     ),
-  settingsFor: tyingSettings,
   build({ model: config }) {
     const { hidden_size: hidden, num_attention_heads: heads, attention_bias: bias } = config;
     const { stored_prefix: prefix } = config;

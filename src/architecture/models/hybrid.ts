@@ -23,8 +23,8 @@ import {
   defineFamily,
   type ModelChange,
   type Preset,
+  type ProxySetting,
   type Setting,
-  type TwinSetting,
 } from '../family.js';
 import type { HeadSpan, HybridBlock, LanguageModel, Srte } from '../layer.js';
 import { buffer, param } from '../param.js';
@@ -465,25 +465,25 @@ export const PROPOSED_PRESETS = [
 
 // ── A smaller model of the same structure ────────────────────────────────────────────────────────
 
-const TWIN = { hidden: 256, layers: 4, vocabulary: 1024, positions: 2048 } as const;
+const PROXY = { hidden: 256, layers: 4, vocabulary: 1024, positions: 2048 } as const;
 
 /** As many heads as before, each narrower; ranks in proportion to the width. */
-function twin({ model: config }: HybridDocument, tokens: number): TwinSetting[] {
+function scaledDownProxy({ model: config }: HybridDocument, tokens: number): ProxySetting[] {
   const { num_heads, hidden_size } = config;
   const headDim = Math.min(
     hidden_size / num_heads,
-    Math.max(2, 2 * Math.floor(TWIN.hidden / num_heads / 2)),
+    Math.max(2, 2 * Math.floor(PROXY.hidden / num_heads / 2)),
   );
   const hidden = num_heads * headDim;
   const inProportion = (rank: number) =>
     Math.min(rank, Math.max(1, Math.round((rank * hidden) / hidden_size)));
   const smaller = {
     hidden_size: hidden,
-    num_layers: Math.min(config.num_layers, TWIN.layers),
-    vocab_size: Math.min(config.vocab_size, TWIN.vocabulary),
+    num_layers: Math.min(config.num_layers, PROXY.layers),
+    vocab_size: Math.min(config.vocab_size, PROXY.vocabulary),
     max_position_embeddings: Math.min(
       config.max_position_embeddings,
-      Math.max(tokens, TWIN.positions),
+      Math.max(tokens, PROXY.positions),
     ),
     // So that the window's rule shows.
     window_size: Math.min(config.window_size, Math.max(1, Math.floor(tokens / 2))),
@@ -503,7 +503,7 @@ export const hybrid = defineFamily({
   build,
   readOff,
   settingsFor,
-  twin,
+  scaledDownProxy,
   dimensions: {
     vocabulary: 'vocab_size',
     positions: 'max_position_embeddings',

@@ -18,8 +18,8 @@ import {
   flag,
   headsOf,
   transformerDocument,
+  tyingSettings,
 } from '../transformer/settings.js';
-import { tyingSettings } from '../transformer/stored.js';
 
 const schema = transformerDocument('minigpt', {
   vocab_size: count.default(10_000).describe('Rows of the embedding and of the head'),

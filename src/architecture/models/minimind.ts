@@ -2,14 +2,14 @@
  * MiniMind 2 and 3 (github.com/jingyaogong/minimind): small decoders, dense or with a mixture of experts. The
  * two versions share a `model_type`; what tells them apart is in `versionOf`.
  */
+
 import * as z from 'zod';
 import type { Rule } from '../../errors.js';
 import { mixtureOfExperts, rmsNorm, rotary, router } from '../constructors.js';
-import { defineFamily, type Preset } from '../family.js';
+import type { Preset } from '../family.js';
 import type { Layer, Router } from '../layer.js';
 import type { RotaryScaling } from '../rotary-scaling.js';
-import { trainingHints } from '../training-section.js';
-import { huggingFaceReader } from '../transformer/hugging-face.js';
+import { defineTransformer } from '../transformer/define-decoder.js';
 import {
   decoder,
   expertsOf,
@@ -18,20 +18,21 @@ import {
   separateAttention,
   separateMlp,
 } from '../transformer/parts.js';
-import { type RotaryReading, rotaryIn, scalingIn } from '../transformer/rotary-reading.js';
+import { type RotaryReading, rotaryIn, scalingIn } from '../transformer/rotary.js';
 import { DECODER_RULES } from '../transformer/rules.js';
+import { decoderProxy } from '../transformer/scaled-down-proxy.js';
 import {
   activationOf,
   activationWord,
   count,
   DECODER_DIMENSIONS,
+  decoderStored,
   epsilon,
   flag,
   headsOf,
+  storedPrefix,
   transformerDocument,
 } from '../transformer/settings.js';
-import { decoderStored, storedPrefix, tyingSettings } from '../transformer/stored.js';
-import { decoderTwin } from '../transformer/twin.js';
 
 const factor = z.number().positive();
 
@@ -81,7 +82,7 @@ const schema = transformerDocument('minimind', {
     .describe('Version 3: width inside an expert [intermediate_size]'),
   scoring_func: z.literal('softmax').default('softmax').describe('How experts are scored'),
   norm_topk_prob: flag.default(true).describe('Weights of the chosen experts sum to one'),
-  // What follows says nothing of what the model is.
+  // The keys below do not describe the model.
   flash_attn: flag.nullish(),
   dropout: z.number().nullish().describe('Training only'),
   aux_loss_alpha: z.number().nullish().describe('Training only'),
@@ -96,7 +97,7 @@ type Version = 2 | 3;
 const versionOf = ({ version, head_dim, num_experts, moe_intermediate_size }: Config): Version =>
   version ?? ((head_dim ?? num_experts ?? moe_intermediate_size) == null ? 2 : 3);
 
-/** What the versions do differently when a config does not say. */
+/** Defaults of the versions where a config has no value. */
 const VERSIONS = {
   2: {
     keyValueHeads: 2,
@@ -194,8 +195,7 @@ const rotaryReading: RotaryReading = {
   remarks: () => [],
 };
 
-export const minimind = defineFamily({
-  name: 'minimind',
+export const minimind = defineTransformer({
   title: 'MiniMind 2 and 3, dense and with experts',
   schema,
   rules: [
@@ -229,7 +229,6 @@ export const minimind = defineFamily({
       }),
     ),
   ],
-  confusions: [],
   presets: {
     'minimind2-small': preset('MiniMind2-Small: 25.8M', {
       version: 2,
@@ -264,15 +263,13 @@ export const minimind = defineFamily({
     }),
   },
   dimensions: DECODER_DIMENSIONS,
-  trainingHints,
-  fromHuggingFace: huggingFaceReader(schema.shape.model, { rotary: rotaryReading }),
+  huggingFace: { rotary: rotaryReading },
   storedSettings: decoderStored,
-  settingsFor: tyingSettings,
   // How many heads of keys there are by default is no share of the query heads.
-  twin: ({ model }, tokens) => {
+  scaledDownProxy: ({ model }, tokens) => {
     const { keyValueHeads } = VERSIONS[versionOf(model)];
     const stated = { num_key_value_heads: model.num_key_value_heads ?? keyValueHeads };
-    return decoderTwin({ model: { ...model, ...stated } }, tokens);
+    return decoderProxy({ model: { ...model, ...stated } }, tokens);
   },
   build({ model: config }) {
     const defaults = VERSIONS[versionOf(config)];

@@ -1,134 +1,71 @@
 /** Qwen 1.5 and 2 with experts: routed ones, and a shared one behind a gate of its own. */
-import { linear, rmsNorm } from '../constructors.js';
-import { defineFamily } from '../family.js';
-import type { Layer } from '../layer.js';
-import { trainingHints } from '../training-section.js';
+import { linear } from '../constructors.js';
 import { unreadBut } from '../transformer/config-keys.js';
-import { expertsIn, huggingFaceReader } from '../transformer/hugging-face.js';
-import {
-  decoder,
-  mlpOf,
-  preNormBlock,
-  rotaryOf,
-  separateAttention,
-  separateMlp,
-  softmaxMixture,
-} from '../transformer/parts.js';
-import { rotarySettings } from '../transformer/rotary-settings.js';
-import {
-  DECODER_RULES,
-  expertRules,
-  layerListRules,
-  rotaryRules,
-  usedWindowRules,
-  windowRules,
-} from '../transformer/rules.js';
+import { decoderDocument, defineDecoder } from '../transformer/define-decoder.js';
+import { mlpOf, separateMlp, sparseMixture } from '../transformer/parts.js';
+import { expertRules } from '../transformer/rules.js';
 import {
   activationOf,
-  activationWord,
   count,
-  decoderSizes,
   flag,
+  gateActivation,
   hasExperts,
-  headsOf,
   sparseSettings,
-  transformerDocument,
   upperWindowSettings,
   windowAt,
 } from '../transformer/settings.js';
-import { mixtureStored, tyingSettings } from '../transformer/stored.js';
 
-const schema = transformerDocument('qwen2_moe', {
-  ...decoderSizes({
-    vocab_size: 151_936,
-    hidden_size: 2048,
-    intermediate_size: 5632,
-    num_hidden_layers: 24,
-    num_attention_heads: 16,
-    num_key_value_heads: 16,
-    max_position_embeddings: 32_768,
-    rms_norm_eps: 1e-6,
-  }),
-  ...rotarySettings(10_000),
-  ...upperWindowSettings,
-  ...sparseSettings({ experts: 60, expertsPerToken: 4, inner: 1408 }),
-  shared_expert_intermediate_size: count.default(5632).describe('Width inside the shared expert'),
-  qkv_bias: flag.default(true).describe('Biases on queries, keys and values'),
-  hidden_act: activationWord.default('silu').describe('Activation of the gate'),
-  tie_word_embeddings: flag.default(false).describe('The head reads the embedding'),
-});
-
-export const qwen2Moe = defineFamily({
-  name: 'qwen2_moe',
+export const qwen2Moe = defineDecoder({
   title: 'Qwen 1.5 and 2 with experts, one of them shared',
-  schema,
-  rules: [
-    ...DECODER_RULES,
-    ...rotaryRules,
-    ...layerListRules('layer_types'),
-    ...usedWindowRules,
-    ...windowRules(({ use_sliding_window: use }) => use === true),
-    ...expertRules({ experts: 'num_experts', chosen: 'num_experts_per_tok' }),
-  ],
-  confusions: [],
-  presets: {},
-  trainingHints,
-  fromHuggingFace: huggingFaceReader(schema.shape.model, {
-    more: (config) => ({ experts_stored: expertsIn(config) }),
-    limited: { attention_bias: unreadBut([]), mlp_bias: unreadBut([false]) },
+  schema: decoderDocument(
+    'qwen2_moe',
+    {
+      vocab_size: 151_936,
+      hidden_size: 2048,
+      intermediate_size: 5632,
+      num_hidden_layers: 24,
+      num_attention_heads: 16,
+      num_key_value_heads: 16,
+      max_position_embeddings: 32_768,
+      rms_norm_eps: 1e-6,
+    },
+    {
+      ...upperWindowSettings,
+      ...sparseSettings({ experts: 60, expertsPerToken: 4, inner: 1408 }),
+      shared_expert_intermediate_size: count
+        .default(5632)
+        .describe('Width inside the shared expert'),
+      qkv_bias: flag.default(true).describe('Biases on queries, keys and values'),
+      hidden_act: gateActivation,
+    },
+  ),
+  rules: expertRules({ experts: 'num_experts', chosen: 'num_experts_per_tok' }),
+  slidesByRule: ({ use_sliding_window: use }) => use === true,
+  dimensions: null,
+  huggingFace: { limited: { attention_bias: unreadBut([]) } },
+  attention: ({ config, index }) => ({
+    bias: config.qkv_bias,
+    // Here it is the even ones of the lower layers that have the window.
+    window: config.use_sliding_window
+      ? windowAt(config, index, index % 2 === 0 && index < config.max_window_layers)
+      : undefined,
   }),
-  storedSettings: mixtureStored,
-  settingsFor: tyingSettings,
-  build({ model: config }) {
-    const { hidden_size: hidden } = config;
-    const heads = headsOf(config);
-    const { headDim } = heads;
-    const norm = (name: string) => rmsNorm(name, hidden, config.rms_norm_eps);
-    const mixture = (name: string): Layer =>
-      softmaxMixture(
-        name,
-        {
-          experts: config.num_experts,
-          expertsPerToken: config.num_experts_per_tok,
-          isNormed: config.norm_topk_prob,
-          stored: config.experts_stored,
-          hidden,
-          inner: config.moe_intermediate_size,
+  feedForward({ name: blockName, config, index }) {
+    const name = `${blockName}.mlp`;
+    if (!hasExperts(config, index)) return mlpOf(name, config);
+    return sparseMixture(name, config, {
+      shared: [
+        separateMlp(`${name}.shared_expert`, {
+          hidden: config.hidden_size,
+          inner: config.shared_expert_intermediate_size,
           activation: activationOf(config.hidden_act),
-        },
-        {
-          shared: [
-            separateMlp(`${name}.shared_expert`, {
-              hidden,
-              inner: config.shared_expert_intermediate_size,
-              activation: activationOf(config.hidden_act),
-              component: 'sharedExperts',
-            }),
-          ],
-          sharedGate: linear(`${name}.shared_expert_gate`, hidden, 1, {
-            bias: false,
-            component: 'sharedExperts',
-          }),
-        },
-      );
-    return decoder(config, {
-      norm,
-      block: (name, index) =>
-        preNormBlock(name, {
-          norm,
-          attention: separateAttention(`${name}.self_attn`, {
-            ...heads,
-            bias: config.qkv_bias,
-            rotary: rotaryOf(name, config, headDim),
-            // Here it is the even ones of the lower layers that have the window.
-            window: config.use_sliding_window
-              ? windowAt(config, index, index % 2 === 0 && index < config.max_window_layers)
-              : undefined,
-          }),
-          feedForward: hasExperts(config, index)
-            ? mixture(`${name}.mlp`)
-            : mlpOf(`${name}.mlp`, config),
+          component: 'sharedExperts',
         }),
+      ],
+      sharedGate: linear(`${name}.shared_expert_gate`, config.hidden_size, 1, {
+        bias: false,
+        component: 'sharedExperts',
+      }),
     });
   },
 });

@@ -49,20 +49,6 @@ export const unreadBut = (
   severity: 'warning',
 });
 
-/** Keys of a network with biases, for families whose products have none. */
-export const NO_BIASES: LimitedKeys = {
-  attention_bias: unreadBut([false]),
-  mlp_bias: unreadBut([false]),
-};
-
-/** The key of other families for the activation, where a family reads `hidden_activation`. */
-export const HIDDEN_ACT_UNREAD: LimitedKeys = {
-  mlp_bias: unreadBut([false]),
-  hidden_act: unreadBut(
-    (word, { hidden_activation: read = 'gelu_pytorch_tanh' }) => word === null || word === read,
-  ),
-};
-
 /** Keys of rotary positions, for families that have none. */
 export const NO_ROTARY_KEYS: LimitedKeys = Object.fromEntries(
   ['rope_parameters', 'rope_scaling', 'rope_theta', 'partial_rotary_factor', 'head_dim'].map(

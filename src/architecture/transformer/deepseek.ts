@@ -1,4 +1,4 @@
-/** What DeepSeek's second and third generation have in common (arXiv 2405.04434, 2412.19437). */
+/** The parts that DeepSeek's second and third generation share (arXiv 2405.04434, 2412.19437). */
 import * as z from 'zod';
 import {
   latentAttention,
@@ -13,7 +13,7 @@ import { defineRules } from '../family.js';
 import type { Layer, Rotary, Router } from '../layer.js';
 import { type LimitedKeys, unreadBut } from './config-keys.js';
 import { expertsOf, separateMlp } from './parts.js';
-import { type RopeScaling, rotarySettings, scalingOf, yarnAmplitude } from './rotary-settings.js';
+import { type RopeScaling, rotarySettings, scalingOf, yarnAmplitude } from './rotary.js';
 import { expertRules, lengthRules, rotationRules, scalingRules } from './rules.js';
 import {
   activationOf,

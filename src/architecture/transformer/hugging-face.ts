@@ -9,11 +9,11 @@ import {
   LIMITED,
   type LimitedKeys,
 } from './config-keys.js';
-import { type RotaryReading, rotaryReading } from './rotary-reading.js';
+import { type RotaryReading, rotaryReading } from './rotary.js';
 import { BOOKKEEPING_KEYS } from './settings.js';
 
 /** Special features of a family's `config.json`. */
-interface Special {
+export interface Special {
   /** Other names of a setting there: of several that are given, the last counts. */
   readonly names?: Readonly<Record<string, readonly string[]>>;
   /** Settings that are worked out; undefined for what the file does not say. */
@@ -38,6 +38,7 @@ export function huggingFaceReader(model: z.ZodObject, special: Special = {}): Hu
   const { names = {}, more = () => ({}), reads = [] } = special;
   const rotary =
     special.rotary ?? ('rope_scaling' in model.shape ? rotaryReading(model.shape) : NO_ROTARY);
+  const hasExperts = 'experts_stored' in model.shape;
   const isSetting = (key: string) => key !== 'family' && Object.hasOwn(model.shape, key);
   const read = new Set([
     ...Object.keys(model.shape).filter((key) => isSetting(key) && !BOOKKEEPING_KEYS.has(key)),
@@ -66,7 +67,14 @@ export function huggingFaceReader(model: z.ZodObject, special: Special = {}): Hu
       // `dtype` is the name of `torch_dtype` from transformers 5 on.
       if (typeof config.dtype === 'string') settings.torch_dtype = config.dtype;
       return {
-        settings: withoutNulls({ ...settings, ...defined(more(config)) }, model),
+        settings: withoutNulls(
+          {
+            ...settings,
+            ...(hasExperts && { experts_stored: expertsIn(config) }),
+            ...defined(more(config)),
+          },
+          model,
+        ),
         remarks: [
           ...keyRemarks(config, useOf),
           ...rotary.remarks(config),
@@ -115,7 +123,7 @@ function sizeRemarks(settings: Json, model: z.ZodObject): KeyRemark[] {
 const defined = (values: Json): Json =>
   Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined));
 
-/** `null` stands for what is left out wherever the family does not mean something by it. */
+/** Leaves out null wherever it has no meaning of its own in the family. */
 function withoutNulls(settings: Json, model: z.ZodObject): Record<string, unknown> {
   return Object.fromEntries(
     Object.entries(settings).filter(
@@ -134,5 +142,5 @@ export function isHeldInMemory(config: Json): boolean {
 }
 
 /** How the tensors of a mixture's experts are stored when only a config tells. */
-export const expertsIn = (config: Json): 'packed' | 'separate' =>
+const expertsIn = (config: Json): 'packed' | 'separate' =>
   isHeldInMemory(config) ? 'packed' : 'separate';

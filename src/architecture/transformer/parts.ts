@@ -30,7 +30,7 @@ import type {
   Sequence,
 } from '../layer.js';
 import { checkNames } from '../limits.js';
-import { longestInput, type RopeScaling, scalingOf } from './rotary-settings.js';
+import { longestInput, type RopeScaling, scalingOf } from './rotary.js';
 import { activationOf, type Heads } from './settings.js';
 
 interface CausalModel {
@@ -97,14 +97,14 @@ export function decoder(config: DecoderSettings, { norm, ...parts }: DecoderPart
   });
 }
 
-interface PreNormParts {
+interface BlockParts {
   readonly norm: (name: string) => Norm;
   readonly attention: Layer;
   readonly feedForward: Layer;
 }
 
 /** x + attention(norm(x)), then x + feedForward(norm(x)). */
-export function preNormBlock(name: string, parts: PreNormParts): Sequence {
+export function preNormBlock(name: string, parts: BlockParts): Sequence {
   const { norm, attention: mixer, feedForward } = parts;
   return residualBlock(name, {
     attention: [norm(`${name}.input_layernorm`), mixer],
@@ -112,8 +112,17 @@ export function preNormBlock(name: string, parts: PreNormParts): Sequence {
   });
 }
 
+/** x + norm(attention(x)), then x + norm(feedForward(x)). */
+export function postNormBlock(name: string, parts: BlockParts): Sequence {
+  const { norm, attention: mixer, feedForward } = parts;
+  return residualBlock(name, {
+    attention: [mixer, norm(`${name}.post_attention_layernorm`)],
+    mlp: [feedForward, norm(`${name}.post_feedforward_layernorm`)],
+  });
+}
+
 /** A norm before and one after each branch: x + norm(attention(norm(x))), and so on. */
-export function sandwichBlock(name: string, parts: PreNormParts): Sequence {
+export function sandwichBlock(name: string, parts: BlockParts): Sequence {
   const { norm, attention: mixer, feedForward } = parts;
   return residualBlock(name, {
     attention: [norm(`${name}.input_layernorm`), mixer, norm(`${name}.post_attention_layernorm`)],
@@ -140,7 +149,7 @@ export function residualBlock(
 
 type AttentionParts = Parameters<typeof attention>[1];
 
-interface SeparateAttention
+export interface AttentionSettings
   extends Heads,
     Omit<AttentionParts, 'inputs' | 'out' | 'heads' | 'keyValueHeads' | 'headDim'> {
   /** Whether queries, keys and values have biases. */
@@ -149,7 +158,7 @@ interface SeparateAttention
 }
 
 /** `q_proj`, `k_proj`, `v_proj` and `o_proj`. */
-export function separateAttention(name: string, sizes: SeparateAttention): Attention {
+export function separateAttention(name: string, sizes: AttentionSettings): Attention {
   const { hidden, bias = false, outBias = false, ...parts } = sizes;
   const { heads, keyValueHeads, headDim } = parts;
   const input = (leaf: string, count: number) =>
@@ -203,7 +212,7 @@ export function separateMlp(name: string, sizes: MlpSizes): GatedMlp {
   });
 }
 
-interface MlpSource {
+export interface MlpSource {
   readonly hidden_size: number;
   readonly intermediate_size: number;
   readonly hidden_act: Parameters<typeof activationOf>[0];
@@ -277,3 +286,33 @@ export function softmaxMixture(
     ...shared,
   });
 }
+
+interface SparseSource {
+  readonly hidden_size: number;
+  readonly hidden_act: Parameters<typeof activationOf>[0];
+  readonly num_experts: number;
+  readonly num_experts_per_tok: number;
+  readonly moe_intermediate_size: number;
+  readonly norm_topk_prob: boolean;
+  readonly experts_stored: 'packed' | 'separate';
+}
+
+/** `softmaxMixture` as a config with the keys of `sparseSettings` has it. */
+export const sparseMixture = (
+  name: string,
+  config: SparseSource,
+  shared?: Parameters<typeof softmaxMixture>[2],
+): MixtureOfExperts =>
+  softmaxMixture(
+    name,
+    {
+      experts: config.num_experts,
+      expertsPerToken: config.num_experts_per_tok,
+      isNormed: config.norm_topk_prob,
+      stored: config.experts_stored,
+      hidden: config.hidden_size,
+      inner: config.moe_intermediate_size,
+      activation: activationOf(config.hidden_act),
+    },
+    shared,
+  );

@@ -1,7 +1,7 @@
-/** What makes configs of transformers wrong, or odd, and what no schema can say. */
+/** Rules for configs of transformers that no schema can state. */
 import type { Finding } from '../../errors.js';
 import { defineRules } from '../family.js';
-import type { RopeScaling } from './rotary-settings.js';
+import type { RopeScaling } from './rotary.js';
 import { type HeadSettings, headsOf } from './settings.js';
 
 type Values = Readonly<Record<string, unknown>>;
@@ -67,7 +67,7 @@ export const headsDivide = (headsKey: string, hiddenKey: string) =>
 interface Rotated<Model> {
   readonly reads: readonly [string, ...string[]];
   readonly of: (model: Model) => number;
-  /** What to write when the number is no good. */
+  /** A suggestion when the number is not valid. */
   readonly suggestion: string;
 }
 
@@ -120,7 +120,7 @@ type ScalingKey = 'rope_scaling' | 'rope_local_scaling';
 
 type Scaled = Partial<Record<ScalingKey, RopeScaling | null | undefined>>;
 
-/** What a type of scaling needs, and what its values have to be. */
+/** Rules for the keys that a type of scaling needs, and for their values. */
 export const scalingRules = <Model>(
   { reads, of }: Rotated<Model>,
   key: ScalingKey = 'rope_scaling',
@@ -171,7 +171,7 @@ export const scalingRules = <Model>(
     },
   ]);
 
-/** Of models that rotate whole heads. */
+/** Scaling rules of models that rotate whole heads. */
 export const rotaryRules = scalingRules(wholeHead);
 
 /** Rules for families that stretch the positions of layers with a window apart. */

@@ -1,10 +1,65 @@
-/** What configs of transformers say, in the words of Hugging Face: the parts that families share. */
+/** Settings that families of transformers share, with the keys of Hugging Face. */
+
 import * as z from 'zod';
 import { slidingWindow } from '../constructors.js';
-import type { Dimensions } from '../family.js';
+import type { Dimensions, Ignored, ModelChange, Setting, StoredShapes } from '../family.js';
 import type { ActivationName, Window } from '../layer.js';
 import { TRAINING_SECTIONS } from '../training-section.js';
-import { storedPrefix } from './stored.js';
+
+// Settings that depend on the writer of a checkpoint, not on the model.
+
+/** Prefix of the names of the bare model in a checkpoint of the whole. */
+export const storedPrefix = <Prefix extends string>(prefix: Prefix) =>
+  z
+    .literal([prefix, ''])
+    .default(prefix)
+    .describe(`Names begin with ${prefix}, or, in files of the bare model, without`);
+
+/**
+ * `model.stored_prefix` as a checkpoint has it: `prefix` before every name, or nothing.
+ * @param name Of a tensor that every model has, without it.
+ */
+export function prefixStoredIn(
+  stored: StoredShapes,
+  prefix: string,
+  name: string,
+): readonly Setting[] {
+  const value = [prefix, ''].find((each) => stored.shapeOf(`${each}${name}`) !== undefined);
+  return value === undefined ? [] : [{ path: 'model.stored_prefix', value }];
+}
+
+/** Settings of a decoder with the usual names. */
+export const decoderStored = (stored: StoredShapes): readonly Setting[] =>
+  prefixStoredIn(stored, 'model.', 'embed_tokens.weight');
+
+/** The same with experts in some of its layers. */
+export const mixtureStored = (stored: StoredShapes): readonly Setting[] => [
+  ...decoderStored(stored),
+  ...expertsStoredIn(stored),
+];
+
+const PACKED = /\.experts\.gate_up_proj$/;
+const SEPARATE = /\.experts\.(?:0|[1-9]\d*)\./;
+
+/** `model.experts_stored` as a checkpoint has it: all experts in two tensors, or each in its own. */
+function expertsStoredIn(stored: StoredShapes): readonly Setting[] {
+  for (const name of stored.names()) {
+    const value = PACKED.test(name) ? 'packed' : SEPARATE.test(name) ? 'separate' : undefined;
+    if (value !== undefined) return [{ path: 'model.experts_stored', value }];
+  }
+  return [];
+}
+
+/** Buffers of old files that follow from the config: `**` and `*` are as in `Ignored`. */
+export const oldBuffers = (patterns: readonly string[]): readonly Ignored[] =>
+  patterns.map((pattern) => ({
+    pattern,
+    what: 'old files keep them, and they follow from the config',
+  }));
+
+/** The settings that say whether the head is tied to the embedding. */
+export const tyingSettings = ({ tied }: ModelChange): readonly Setting[] =>
+  tied === undefined ? [] : [{ path: 'model.tie_word_embeddings', value: tied }];
 
 export const count = z.int().min(1);
 // Files on the Hub have −1 for none.
@@ -82,7 +137,14 @@ export function transformerDocument<Name extends string, Shape extends z.ZodRawS
   return z.looseObject({ model, ...TRAINING_SECTIONS });
 }
 
-interface SizeDefaults {
+/** Bias and activation settings with the words that most families have for them. */
+export const attentionBias = flag
+  .default(false)
+  .describe('Biases in all four products of attention');
+export const mlpBias = flag.default(false).describe('Biases in the feed-forward network');
+export const gateActivation = activationWord.default('silu').describe('Activation of the gate');
+
+export interface SizeDefaults {
   readonly vocab_size: number;
   readonly hidden_size: number;
   readonly intermediate_size: number;
@@ -135,10 +197,8 @@ export const DECODER_DIMENSIONS = {
   feedForward: { key: 'intermediate_size', perChannel: FEED_FORWARD_PER_CHANNEL },
 } as const satisfies Dimensions;
 
-/** What would make a model see the tokens that follow; no such model is described here. */
+/** A flag for attention to the tokens that follow; no such model is described here. */
 export const causalOnly = z.literal(false).nullish().describe('Attention is causal');
-
-const softcapping = (cap: number | null) => z.number().positive().nullable().default(cap);
 
 /** Keys of models with sliding windows in some of their layers. */
 export const windowSettings = (tokens: number | null = null) => ({
@@ -171,7 +231,7 @@ export function windowAt(
   return slides && tokens ? slidingWindow(tokens) : undefined;
 }
 
-/** Of the models whose upper layers have the window, if they use it at all. */
+/** Keys of models whose upper layers have the window, if they use it at all. */
 export const upperWindowSettings = {
   ...windowSettings(4096),
   use_sliding_window: flag.default(false).describe('Whether any layer has the window'),
@@ -192,24 +252,6 @@ export const upperWindows = (
   config.use_sliding_window
     ? windowAt(config, index, index >= config.max_window_layers)
     : undefined;
-
-/** Keys of Gemma 2 and 3 beside those of Gemma. */
-export const laterGemmaSettings = (softcaps: {
-  readonly attention: number | null;
-  readonly logits: number | null;
-}) => ({
-  hidden_activation: activationWord.default('gelu_pytorch_tanh').describe('Activation of the gate'),
-  query_pre_attn_scalar: z
-    .number()
-    .positive()
-    .default(256)
-    .describe('Scores are divided by its square root'),
-  attn_logit_softcapping: softcapping(softcaps.attention).describe('Softcap of the scores'),
-  final_logit_softcapping: softcapping(softcaps.logits).describe('Softcap of the logits'),
-  attention_bias: flag.default(false).describe('Biases in all four products of attention'),
-  use_bidirectional_attention: causalOnly,
-  tie_word_embeddings: flag.default(true).describe('The head reads the embedding'),
-});
 
 /** How heads are laid out, with what follows from other values filled in. */
 export interface Heads {

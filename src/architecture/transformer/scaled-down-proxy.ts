@@ -2,12 +2,12 @@
  * A small model of the same structure as one of the Hugging Face kind, read off the keys that a document has.
  * Widths shrink with the number of heads, whose own width stays: what rotates them goes by it.
  */
-import type { TwinSetting } from '../family.js';
+import type { ProxySetting } from '../family.js';
 
-/** What the values of a twin are at most, where its structure allows. */
-const TWIN = { hidden: 256, layers: 6, vocabulary: 1024, positions: 2048, experts: 8 } as const;
+/** Upper bounds of a proxy's values, where its structure allows. */
+const PROXY = { hidden: 256, layers: 6, vocabulary: 1024, positions: 2048, experts: 8 } as const;
 
-/** What other families call the same. */
+/** Keys of the same size in different families. */
 const KEYS = {
   hidden: ['hidden_size', 'n_embd'],
   heads: ['num_attention_heads', 'n_head'],
@@ -30,16 +30,16 @@ const LAYER_LISTS = ['layer_types', 'no_rope_layers'] as const;
 
 type Model = Readonly<Record<string, unknown>>;
 
-/** See `Family.twin`. Of the keys that are named here it changes those that a document gives. */
-export function decoderTwin(document: unknown, tokens: number): readonly TwinSetting[] {
+/** See `Family.scaledDownProxy`. Of the keys that are named here it changes those that a document gives. */
+export function decoderProxy(document: unknown, tokens: number): readonly ProxySetting[] {
   const { model } = document as { readonly model: Model };
   const settings = [
     ...widthSettings(model),
     ...layerSettings(model),
     ...expertSettings(model),
-    ...atMost(model, 'vocab_size', TWIN.vocabulary),
+    ...atMost(model, 'vocab_size', PROXY.vocabulary),
     // Only learned positions are stored; all others may be as many as they are.
-    ...atMost(model, 'n_positions', Math.max(tokens, TWIN.positions)),
+    ...atMost(model, 'n_positions', Math.max(tokens, PROXY.positions)),
     // So that the window's rule shows.
     ...atMost(model, 'sliding_window', Math.max(1, Math.floor(tokens / 2))),
   ];
@@ -54,17 +54,17 @@ const numberAt = (model: Model, key: string): number | undefined => {
 const keyIn = (model: Model, keys: readonly string[]): string =>
   keys.find((key) => numberAt(model, key) !== undefined) ?? '';
 
-function atMost(model: Model, key: string, most: number): TwinSetting[] {
+function atMost(model: Model, key: string, most: number): ProxySetting[] {
   const value = numberAt(model, key);
   return value === undefined ? [] : [{ path: key, value: Math.min(value, most) }];
 }
 
 /** Fewer heads of keys and values, then fewer that share one; of each two at least, where there were. */
-function widthSettings(model: Model): TwinSetting[] {
+function widthSettings(model: Model): ProxySetting[] {
   const [hiddenKey, headsKey] = [keyIn(model, KEYS.hidden), keyIn(model, KEYS.heads)];
   const [hidden = 1, heads = 1] = [numberAt(model, hiddenKey), numberAt(model, headsKey)];
   const keyValueHeads = numberAt(model, 'num_key_value_heads');
-  const shrink = TWIN.hidden / hidden;
+  const shrink = PROXY.hidden / hidden;
   const keyHeads = shareOf(keyValueHeads ?? heads, shrink);
   const perKeyHead = heads / (keyValueHeads ?? heads);
   const left = keyHeads / (keyValueHeads ?? heads);
@@ -82,15 +82,15 @@ function widthSettings(model: Model): TwinSetting[] {
   ];
 }
 
-/** A share of so many, but two at least where there were. */
+/** A share of `whole`, but at least two where there were two. */
 const shareOf = (whole: number, share: number): number =>
   Math.min(whole, Math.max(2, Math.floor(whole * share)));
 
 /** Fewer layers, and of each list what it says of them. */
-function layerSettings(model: Model): TwinSetting[] {
+function layerSettings(model: Model): ProxySetting[] {
   const key = keyIn(model, KEYS.layers);
   const before = numberAt(model, key) ?? 1;
-  const layers = Math.min(before, TWIN.layers);
+  const layers = Math.min(before, PROXY.layers);
   const dense = model.mlp_only_layers;
   return [
     { path: key, value: layers },
@@ -107,7 +107,7 @@ function layerSettings(model: Model): TwinSetting[] {
 }
 
 /** As many for a token as before; of groups of them each holds its share, two at least. */
-function expertSettings(model: Model): TwinSetting[] {
+function expertSettings(model: Model): ProxySetting[] {
   const key = keyIn(model, KEYS.experts);
   const experts = numberAt(model, key);
   if (experts === undefined) return [];
@@ -115,6 +115,6 @@ function expertSettings(model: Model): TwinSetting[] {
   const groups = numberAt(model, 'n_group') ?? 1;
   const kept = numberAt(model, 'topk_group') ?? 1;
   const perGroup =
-    groups > 1 ? Math.max(2, Math.ceil(chosen / kept)) : Math.max(2 * chosen, TWIN.experts);
+    groups > 1 ? Math.max(2, Math.ceil(chosen / kept)) : Math.max(2 * chosen, PROXY.experts);
   return [{ path: key, value: Math.min(experts, groups * perGroup) }];
 }

@@ -1,0 +1,257 @@
+/** Families of Hugging Face, stated by what differs from the usual. */
+import type * as z from 'zod';
+import { rmsNorm } from '../constructors.js';
+import { type Dimensions, defineFamily, type Family } from '../family.js';
+import type { Layer, Norm } from '../layer.js';
+import { type TRAINING_SECTIONS, trainingHints } from '../training-section.js';
+import { type LimitedKeys, unreadBut } from './config-keys.js';
+import { huggingFaceReader, type Special } from './hugging-face.js';
+import {
+  type AttentionSettings,
+  decoder,
+  type MlpSource,
+  mlpOf,
+  preNormBlock,
+  rotaryOf,
+  separateAttention,
+} from './parts.js';
+import { type RopeScaling, rotarySettings } from './rotary.js';
+import {
+  decoderRules,
+  layerListRules,
+  rotaryRules,
+  usedWindowRules,
+  windowRules,
+} from './rules.js';
+import {
+  DECODER_DIMENSIONS,
+  decoderSizes,
+  decoderStored,
+  flag,
+  type Heads,
+  headsOf,
+  mixtureStored,
+  type SizeDefaults,
+  transformerDocument,
+  tyingSettings,
+} from './settings.js';
+
+/** A document as `transformerDocument` makes it. */
+type TransformerSchema = z.ZodObject<
+  { model: z.ZodObject<{ family: z.ZodLiteral<string> }> } & typeof TRAINING_SECTIONS
+>;
+
+type Shared = 'name' | 'confusions' | 'presets' | 'rules' | 'fromHuggingFace' | 'build';
+
+interface Transformer<Schema extends TransformerSchema>
+  extends Omit<Family<Schema>, Shared>,
+    Partial<Pick<Family<Schema>, 'confusions' | 'presets'>>,
+    Pick<Family<Schema>, 'rules' | 'build'> {
+  /** Special features of its `config.json`. */
+  readonly huggingFace?: Special;
+}
+
+/** A family of Hugging Face with its own way of building; a checkpoint shows only what `storedSettings` reads. */
+export function defineTransformer<Schema extends TransformerSchema>({
+  huggingFace,
+  ...family
+}: Transformer<Schema>): Family<Schema> {
+  const { model } = family.schema.shape;
+  return defineFamily<Schema>({
+    name: model.shape.family.value,
+    confusions: [],
+    presets: {},
+    trainingHints,
+    fromHuggingFace: huggingFaceReader(model, huggingFace),
+    settingsFor: tyingSettings,
+    ...family,
+  });
+}
+
+interface DecoderDefaults extends SizeDefaults {
+  readonly rope_theta?: number;
+  readonly tie_word_embeddings?: boolean;
+}
+
+/** The document of a decoder with the usual keys, their defaults in the family, and keys of its own. */
+export const decoderDocument = <Name extends string, Own extends z.ZodRawShape>(
+  family: Name,
+  { rope_theta = 10_000, tie_word_embeddings = false, ...sizes }: DecoderDefaults,
+  own: Own,
+) =>
+  transformerDocument(family, {
+    ...decoderSizes(sizes),
+    ...rotarySettings(rope_theta),
+    ...own,
+    tie_word_embeddings: flag.default(tie_word_embeddings).describe('The head reads the embedding'),
+  });
+
+/** The settings that the defaults read. */
+interface DecoderSettings {
+  readonly vocab_size: number;
+  readonly hidden_size: number;
+  readonly num_hidden_layers: number;
+  readonly num_attention_heads: number;
+  readonly num_key_value_heads?: number | null | undefined;
+  readonly head_dim?: number | null | undefined;
+  readonly max_position_embeddings: number;
+  readonly rms_norm_eps?: number;
+  readonly rope_theta: number;
+  readonly rope_scaling?: RopeScaling | null | undefined;
+  readonly attention_bias?: boolean;
+  readonly tie_word_embeddings: boolean;
+  readonly stored_prefix?: string | undefined;
+}
+
+type DecoderSchema = TransformerSchema & z.ZodType<{ model: DecoderSettings }>;
+
+type ConfigOf<Schema extends z.ZodType<{ model: unknown }>> = z.output<Schema>['model'];
+
+/** One block on its way: its path, its number from 0, and the config. */
+export interface Block<Config> {
+  readonly name: string;
+  readonly index: number;
+  readonly config: Config;
+  readonly heads: Heads;
+}
+
+/** A family, stated by what differs from Llama. */
+interface Decoder<Schema extends DecoderSchema>
+  extends Omit<Family<Schema>, Shared | 'dimensions'>,
+    Partial<Pick<Family<Schema>, 'confusions' | 'presets' | 'rules'>>,
+    Pick<Transformer<Schema>, 'huggingFace'> {
+  /** Rules in place of the shared ones for heads, rotation and rotary scaling. */
+  readonly headRules?: Family<Schema>['rules'];
+  /** Whether some layers have a window where the config does not list them, also without its size. */
+  readonly slidesByRule?: Parameters<typeof windowRules>[0];
+  /** Sizes other than Llama's; null where nothing says how the widths go together. */
+  readonly dimensions?: Partial<Dimensions> | null;
+  /** Added to the weights of the norms. */
+  readonly normOffset?: number;
+  /** The norms of blocks and the last one, where they are not RMSNorms with `rms_norm_eps`. */
+  readonly norm?: (name: string, config: ConfigOf<Schema>) => Norm;
+  /** Norms on the queries and keys: on those of each head, or over all heads at once. */
+  readonly queryKeyNorms?: 'each head' | 'all heads';
+  /** Place of the norms in a block. */
+  readonly block?: typeof preNormBlock;
+  /** Changes to the attention, which has no window, and biases by `attention_bias`. */
+  readonly attention?: (block: Block<ConfigOf<Schema>>) => Partial<AttentionSettings>;
+  /** Attention with other products. */
+  readonly attentionLayer?: (block: Block<ConfigOf<Schema>>) => Layer;
+  /** The network behind the attention, where it is not a gated one with the usual keys. */
+  readonly feedForward?: (block: Block<ConfigOf<Schema>>) => Layer;
+  readonly embeddingSteps?: (config: ConfigOf<Schema>) => readonly Layer[];
+  readonly logitSteps?: (config: ConfigOf<Schema>) => readonly Layer[];
+}
+
+/** A family built like Llama: pre-norm blocks of rotary attention and a gated network. */
+export function defineDecoder<Schema extends DecoderSchema>(
+  family: Decoder<Schema>,
+): Family<Schema> {
+  const {
+    rules = [],
+    headRules,
+    slidesByRule,
+    dimensions,
+    huggingFace,
+    normOffset = 0,
+    norm,
+    queryKeyNorms,
+    block = preNormBlock,
+    attention,
+    attentionLayer,
+    feedForward = ({ name, config }) => mlpOf(`${name}.mlp`, config as unknown as MlpSource),
+    embeddingSteps,
+    logitSteps,
+    ...rest
+  } = family;
+  const { shape } = family.schema.shape.model as z.ZodObject;
+  const normOf = (name: string, config: DecoderSettings, width: number) => {
+    if (config.rms_norm_eps === undefined) throw new TypeError('Without rms_norm_eps give norm.');
+    return rmsNorm(name, width, config.rms_norm_eps, normOffset);
+  };
+  const usualAttention = (at: Block<ConfigOf<Schema>>): Layer => {
+    const { name: blockName, heads: layout } = at;
+    const config: DecoderSettings = at.config;
+    const { heads, keyValueHeads, headDim } = layout;
+    const [name, bias] = [`${blockName}.self_attn`, config.attention_bias ?? false];
+    const [queries, keys] = queryKeyNorms === 'all heads' ? [heads, keyValueHeads] : [1, 1];
+    return separateAttention(name, {
+      ...layout,
+      bias,
+      outBias: bias,
+      ...(queryKeyNorms && {
+        queryNorm: normOf(`${name}.q_norm`, config, queries * headDim),
+        keyNorm: normOf(`${name}.k_norm`, config, keys * headDim),
+      }),
+      rotary: rotaryOf(blockName, config, headDim),
+      ...attention?.(at),
+    });
+  };
+  return defineTransformer<Schema>({
+    rules: [
+      ...(headRules ?? ([...decoderRules(), ...rotaryRules] as Family<Schema>['rules'])),
+      ...(sharedRules(shape, slidesByRule) as Family<Schema>['rules']),
+      ...rules,
+    ],
+    ...(dimensions !== null && { dimensions: { ...dimensionsOf(shape), ...dimensions } }),
+    huggingFace: {
+      ...huggingFace,
+      limited: { ...unreadBiases(shape), ...huggingFace?.limited },
+    },
+    ...storedSettingsOf(shape),
+    ...rest,
+    build({ model: config }: z.output<Schema>) {
+      const heads = headsOf(config);
+      const blockNorm = (name: string): Norm =>
+        norm?.(name, config) ?? normOf(name, config, config.hidden_size);
+      return decoder(config, {
+        norm: blockNorm,
+        block(name, index) {
+          const at = { name, index, config, heads };
+          return block(name, {
+            norm: blockNorm,
+            attention: (attentionLayer ?? usualAttention)(at),
+            feedForward: feedForward(at),
+          });
+        },
+        embeddingSteps: embeddingSteps?.(config) ?? [],
+        logitSteps: logitSteps?.(config) ?? [],
+      });
+    },
+  });
+}
+
+const LAYER_LISTS = ['no_rope_layers', 'layer_types'] as const;
+
+/** The rules of the keys that a family has. */
+const sharedRules = (
+  shape: z.ZodRawShape,
+  slidesByRule?: Parameters<typeof windowRules>[0],
+): readonly unknown[] => [
+  ...LAYER_LISTS.filter((key) => key in shape).flatMap(layerListRules),
+  ...('sliding_window' in shape ? windowRules(slidesByRule) : []),
+  ...('max_window_layers' in shape ? usedWindowRules : []),
+];
+
+/** Settings that a checkpoint shows, where a family has them. */
+function storedSettingsOf(shape: z.ZodRawShape): Pick<Family, 'storedSettings'> {
+  if ('experts_stored' in shape) return { storedSettings: mixtureStored };
+  return 'stored_prefix' in shape ? { storedSettings: decoderStored } : {};
+}
+
+/** The width of a head is a size of its own where a family states it. */
+const dimensionsOf = (shape: z.ZodRawShape): Dimensions => ({
+  ...DECODER_DIMENSIONS,
+  ...((shape.head_dim as z.ZodType | undefined)?.safeParse(undefined).data != null && {
+    headDim: ['head_dim'],
+  }),
+});
+
+/** Keys for biases, where a family's products have none. */
+const unreadBiases = (shape: z.ZodRawShape): LimitedKeys =>
+  Object.fromEntries(
+    ['attention_bias', 'mlp_bias']
+      .filter((key) => !(key in shape))
+      .map((key) => [key, unreadBut([false])]),
+  );

@@ -1,0 +1,274 @@
+/** The words for what a schema finds: in one place, so that all messages sound alike. */
+import type { Finding, PropertyPath, Severity } from '../errors.js';
+import { nearest, nearSynonymAmong, synonymAmong } from './nearest.js';
+import { formatPath, isMapping } from './path.js';
+import { describeValue, quote } from './quote.js';
+import {
+  type Allowed,
+  type Definition,
+  keyPaths,
+  knownKeys,
+  type Limit,
+  type Literal,
+  limitsOf,
+  type Schema,
+} from './schema.js';
+
+/** A key that its mapping's schema does not have. */
+export interface UnknownKey {
+  readonly path: PropertyPath;
+  readonly severity: Severity;
+  /** The keys that are valid in its place. */
+  readonly known: readonly string[];
+  /** The key that was probably meant. */
+  readonly meant: string | undefined;
+}
+
+/** The message and suggestion for each kind of mistake. */
+export const EXPLANATIONS = {
+  badKey: (key: string, own: string | undefined): Finding => ({
+    message: `${quote(key)} cannot be a key here${own === undefined ? '' : `: ${own}`}`,
+    suggestion: 'rename it or remove it',
+  }),
+
+  missing: (key: string, allowed: Allowed | undefined): Finding => ({
+    message: `the key ${quote(key)} is missing`,
+    suggestion:
+      allowed === undefined ? `add ${key}` : `add ${key}: it must be ${describeAllowed(allowed)}`,
+  }),
+
+  wrong(path: PropertyPath, value: unknown, allowed: Allowed | undefined): Finding {
+    if (allowed === undefined) return { message: `is not valid here: ${describeValue(value)}` };
+    const isInfinite = typeof value === 'number' && !Number.isFinite(value);
+    const words = describeAllowed(allowed).replace(
+      /^a number/,
+      isInfinite ? 'a finite number' : '$&',
+    );
+    const suggestion =
+      suggestValue(allowed, value) ??
+      suggestKeys(path, value, allowed) ??
+      (value === null && allowed.isOptional ? 'leave the key out, or give it a value' : undefined);
+    const message = `must be ${words}, but is ${describeValue(value)}`;
+    return suggestion === undefined ? { message } : { message, suggestion };
+  },
+
+  /** @param root Schema of the whole document. */
+  unknownKey({ path, known, meant }: UnknownKey, root: Schema): Finding {
+    const key = String(path.at(-1));
+    const message = `unknown key ${quote(key)}`;
+    const ofModel = path.length === 1 ? keysOfModel(root) : [];
+    const synonym = synonymAmong(key, ofModel);
+    if (synonym !== undefined) return { message, suggestion: `did you mean "model.${synonym}"?` };
+    if (meant !== undefined) return { message, suggestion: `did you mean ${quote(meant)}?` };
+    const [name = ''] = key.split(':', 1);
+    if (known.includes(name)) {
+      return { message, suggestion: `put a space after the colon: "${name}: …"` };
+    }
+    const elsewhere = findKey(root, key);
+    if (elsewhere !== undefined) {
+      const parent = formatPath(elsewhere.slice(0, -1));
+      const where = parent === '' ? 'at the top of the document' : `under ${parent}`;
+      return { message, suggestion: `it belongs ${where}` };
+    }
+    const alike = nearestAnywhere(root, key);
+    if (alike !== undefined) {
+      return { message, suggestion: `did you mean ${quote(formatPath(alike))}?` };
+    }
+    const near = nearSynonymAmong(key, ofModel);
+    if (near !== undefined) return { message, suggestion: `did you mean "model.${near}"?` };
+    if (known.length === 0) return { message, suggestion: 'remove it' };
+    const inModel = ofModel.length > 0 ? `; keys of model: ${listed(ofModel)}` : '';
+    return { message, suggestion: `valid keys here: ${listed(known)}${inModel}` };
+  },
+};
+
+// ── Allowed values ───────────────────────────────────────────────────────────────────────────────
+
+/** Enumerations are listed up to this many values. */
+const LISTED_VALUES = 12;
+
+/** The words for each kind of schema, in front of its limits. */
+const KIND_WORDS: Partial<Record<Definition['type'], string>> = {
+  array: 'a list',
+  boolean: 'true or false',
+  never: 'left out',
+  null: 'null',
+  object: 'a mapping',
+  record: 'a mapping',
+  string: 'a text',
+};
+
+/** The words for each limit; undefined for one that is part of the kind's own words. */
+function limitWords(limit: Limit, unit: string): string | undefined {
+  switch (limit.check) {
+    case 'greater_than':
+      return `${limit.inclusive ? '≥' : '>'} ${limit.value}`;
+    case 'less_than':
+      return `${limit.inclusive ? '≤' : '<'} ${limit.value}`;
+    case 'length_equals':
+      return `with ${count(limit.length, unit)}`;
+    case 'min_length':
+      return `with at least ${count(limit.minimum, unit)}`;
+    case 'max_length':
+      return `with at most ${count(limit.maximum, unit)}`;
+    case 'string_format':
+      return limit.format === 'regex'
+        ? `that matches ${limit.pattern}`
+        : `in the form of: ${limit.format.replaceAll('_', ' ')}`;
+    default:
+      return undefined;
+  }
+}
+
+/** The allowed values in words that follow "must be": `an integer ≥ 1`, `one of "a", "b"`. */
+function describeAllowed({ literals, kinds, isNullable }: Allowed): string {
+  const parts = [...new Set(kinds.map(describeKind))];
+  if (literals.length > 0) parts.push(listLiterals(literals));
+  if (isNullable && !parts.includes('null')) parts.push('null');
+  return parts.join(' or ');
+}
+
+function listLiterals(literals: readonly Literal[]): string {
+  const shown = literals.slice(0, LISTED_VALUES).map(describeValue);
+  if (literals.length > LISTED_VALUES) shown.push(`… (${literals.length} in all)`);
+  return shown.length === 1 ? shown.join() : `one of ${shown.join(', ')}`;
+}
+
+function describeKind(definition: Definition): string {
+  const limits = limitsOf(definition);
+  if (definition.type === 'tuple') return `a list of ${count(definition.items.length, 'item')}`;
+  const isNumber = definition.type === 'number';
+  const name = isNumber ? numberName(definition, limits) : KIND_WORDS[definition.type];
+  const unit = definition.type === 'string' ? 'character' : 'item';
+  const words = limits.map((limit) => limitWords(limit, unit)).filter((each) => each !== undefined);
+  return [name ?? 'a valid value', ...(words.length === 0 ? [] : [words.join(' and ')])].join(' ');
+}
+
+function numberName(definition: Definition, limits: readonly Limit[]): string {
+  const multiple = limits.find((limit) => limit.check === 'multiple_of');
+  if (multiple) return `a multiple of ${multiple.value}`;
+  const isInteger = [definition, ...limits].some(
+    (each) => 'format' in each && /int/.test(String(each.format)),
+  );
+  return isInteger ? 'an integer' : 'a number';
+}
+
+function count(number: number, unit: string): string {
+  return `${number} ${unit}${number === 1 ? '' : 's'}`;
+}
+
+// ── Suggestions ──────────────────────────────────────────────────────────────────────────────────
+
+/** The value that was probably meant by `value`, where that can be guessed. */
+function suggestValue(allowed: Allowed, value: unknown): string | undefined {
+  if (Array.isArray(value)) return suggestionForList(allowed, value);
+  if (typeof value === 'string') return suggestionForText(allowed, value);
+  if (typeof value !== 'number' && typeof value !== 'boolean') return undefined;
+  if (allowed.literals.includes(String(value)) || takes(allowed, 'string')) {
+    return `put it in quotes: "${value}"`;
+  }
+  if (takes(allowed, 'array')) return `write a list: [${value}]`;
+  return typeof value === 'number' ? nearestMultiples(allowed, value) : undefined;
+}
+
+function suggestionForText(allowed: Allowed, text: string): string | undefined {
+  const near = nearest(text, allowed.literals.map(String));
+  if (near !== undefined) {
+    return `did you mean ${describeValue(allowed.literals.find((each) => String(each) === near))}?`;
+  }
+  return (
+    (takes(allowed, 'number') ? numberInText(text) : undefined) ??
+    (takes(allowed, 'boolean') ? booleanInText(text) : undefined) ??
+    (allowed.isNullable && /^(none|nil|undefined)$/i.test(text) ? 'write null' : undefined) ??
+    (takes(allowed, 'array') ? `write a list: [${quote(text)}]` : undefined)
+  );
+}
+
+/** A list where one value is expected: often the right value in brackets, or behind a dash. */
+function suggestionForList(allowed: Allowed, list: readonly unknown[]): string | undefined {
+  const isForOne = allowed.kinds.every(({ type }) => ONE_VALUE.has(type));
+  if (!isForOne || list.length === 0) return undefined;
+  const [only] = list;
+  const isLiteral = allowed.literals.some((literal) => literal === only);
+  const fits = isLiteral || allowed.kinds.some(({ type }) => type === typeof only);
+  return list.length === 1 && fits
+    ? `write ${describeValue(only)}, without a list around it`
+    : 'write one value, not a list';
+}
+
+const ONE_VALUE: ReadonlySet<string> = new Set<Definition['type']>(['boolean', 'number', 'string']);
+
+function takes({ kinds }: Allowed, type: Definition['type']): boolean {
+  return kinds.some((definition) => definition.type === type);
+}
+
+/** Numbers between commas that group no thousands. */
+const SEVERAL_NUMBERS = /^[\d.]+(?:, ?[\d.]+)+$/;
+const THOUSANDS = /^\d{1,3}(?:, ?\d{3})+(?:\.\d+)?$/;
+
+function numberInText(text: string): string | undefined {
+  if (SEVERAL_NUMBERS.test(text.trim()) && !THOUSANDS.test(text.trim())) {
+    return 'write one value; minimind compare takes several, and makes a model of each';
+  }
+  const digits = text.trim().replaceAll(/[_, ]/g, '');
+  if (digits === '' || digits.length > 40 || !Number.isFinite(Number(digits))) return undefined;
+  return digits === text ? `remove the quotes: ${digits}` : `write ${digits}`;
+}
+
+function booleanInText(text: string): string | undefined {
+  if (/^(yes|on|true|1|y)$/i.test(text)) return 'write true';
+  if (/^(no|off|false|0|n)$/i.test(text)) return 'write false';
+  return undefined;
+}
+
+/** The good values on both sides of a number that is no multiple of what it should be. */
+function nearestMultiples({ kinds }: Allowed, value: number): string | undefined {
+  const limit = kinds.flatMap(limitsOf).find(({ check }) => check === 'multiple_of');
+  if (limit?.check !== 'multiple_of' || !Number.isFinite(value)) return undefined;
+  const step = Number(limit.value);
+  if (value % step === 0) return undefined;
+  const below = Math.floor(value / step) * step;
+  return `the nearest are ${below} and ${below + step}`;
+}
+
+/** A suggestion when keys are expected and the value is something else. */
+function suggestKeys(path: PropertyPath, value: unknown, { kinds }: Allowed): string | undefined {
+  const [mapping] = kinds;
+  const isForKeys = kinds.every(({ type }) => type === 'object' || type === 'record');
+  if (mapping === undefined || !isForKeys || isMapping(value)) return undefined;
+  if (value === null) return 'write keys below it, or {}';
+  const [key] = knownKeys(mapping) ?? [];
+  // The value may be in a file or in an override: a path with its value can be written in both.
+  return key === undefined
+    ? 'write {key: value}'
+    : `give its keys values instead, such as ${formatPath([...path, key])}`;
+}
+
+/** Valid keys are listed up to this many. */
+const LISTED_KEYS = 8;
+
+function listed(keys: readonly string[]): string {
+  const rest = keys.length > LISTED_KEYS ? `, … (${keys.length} in all)` : '';
+  return `${keys.slice(0, LISTED_KEYS).join(', ')}${rest}`;
+}
+
+/** The keys of the section `model`, if a document has one. */
+const keysOfModel = (root: Schema): readonly string[] =>
+  [...keyPaths(root)]
+    .filter((path) => path.length === 2 && path[0] === 'model')
+    .map(([, key]) => String(key));
+
+/** The outermost place where the schema has a key of exactly this name. */
+const findKey = (schema: Schema, key: string): PropertyPath | undefined =>
+  [...keyPaths(schema)]
+    .filter((path) => path.at(-1) === key)
+    .sort((a, b) => a.length - b.length)
+    .at(0);
+
+/** The one place whose key has nearly this name. */
+function nearestAnywhere(schema: Schema, key: string): PropertyPath | undefined {
+  const paths = [...keyPaths(schema)];
+  const near = nearest(key, new Set(paths.map((path) => String(path.at(-1)))));
+  const places = paths.filter((path) => path.at(-1) === near);
+  return places.length === 1 ? places[0] : undefined;
+}

@@ -1,0 +1,206 @@
+/** The YAML library's errors in words for people who never read YAML's grammar. */
+import { type Document, type ErrorCode, isCollection, isScalar, visit, type YAMLError } from 'yaml';
+import type { Finding } from '../errors.js';
+import type { Found } from './problems.js';
+import { escapeText, quote } from './quote.js';
+import type { Source } from './source.js';
+
+/** Kinds of openings for which the library reports only the end. */
+type Opening = 'quotes' | 'brackets';
+
+interface Explanation {
+  readonly message: string | ((text: string) => string);
+  readonly suggestion?: string;
+  readonly opening?: Opening;
+}
+
+const KEY_VALUE = 'write "key: value", with a space after the colon';
+
+const TABS: Finding = {
+  message: 'a tab is used as indentation',
+  suggestion: 'indent with spaces: YAML does not allow tabs',
+};
+
+/** By the library's code or message; the first that fits. A message may quote the text that is meant. */
+const EXPLANATIONS: readonly (readonly [ErrorCode | RegExp, Explanation])[] = [
+  ['TAB_AS_INDENT', TABS],
+  [
+    /^Missing closing "quote/,
+    { message: 'a double quote is not closed', suggestion: 'add the closing "', opening: 'quotes' },
+  ],
+  [
+    /^Missing closing 'quote/,
+    { message: 'a single quote is not closed', suggestion: "add the closing '", opening: 'quotes' },
+  ],
+  [
+    /end with a \}/,
+    { message: 'a { is not closed', suggestion: 'add the closing }', opening: 'brackets' },
+  ],
+  [
+    /end with a \]/,
+    { message: 'a [ is not closed', suggestion: 'add the closing ]', opening: 'brackets' },
+  ],
+  [/^Implicit map keys need/, { message: 'this line is no "key: value"', suggestion: KEY_VALUE }],
+  [/^Missing ,( or :)? between/, { message: 'a comma is missing', suggestion: 'add a comma' }],
+  [
+    /^Missing space after :/,
+    { message: 'a space is missing after the colon', suggestion: 'write ": "' },
+  ],
+  [
+    /^Unexpected flow-(map|seq)-end/,
+    { message: 'a closing bracket has no opening one', suggestion: 'remove it' },
+  ],
+  [
+    /^Unexpected block-seq-ind/,
+    {
+      message: 'a list cannot begin on the line of its key',
+      suggestion: 'put each item on a line of its own, or write the list as [a, b]',
+    },
+  ],
+  [
+    /at node end(: "|$)|^Unexpected [a-z-]*scalar token/,
+    {
+      message: 'this text belongs to nothing: the value before it has ended',
+      suggestion: 'put the whole value in quotes, or write "key: value" on a line of its own',
+    },
+  ],
+  [
+    'BAD_DQ_ESCAPE',
+    {
+      message: 'this backslash begins no escape that YAML knows',
+      suggestion: 'write \\\\ for a backslash, or use single quotes',
+    },
+  ],
+  [
+    'BAD_INDENT',
+    {
+      message: 'the indentation does not fit the lines above',
+      suggestion:
+        'indent all keys of one mapping by the same number of spaces, and close every bracket',
+    },
+  ],
+  [
+    'BAD_SCALAR_START',
+    {
+      message: (text) => `a value cannot begin with ${quote(text.slice(0, 1))}`,
+      suggestion: 'put the value in quotes',
+    },
+  ],
+  [
+    'BLOCK_AS_IMPLICIT_KEY',
+    {
+      message: 'another key or list begins inside this value',
+      suggestion: 'check the indentation of the next lines, and quote a value that contains ": "',
+    },
+  ],
+  [
+    'BLOCK_IN_FLOW',
+    {
+      message: 'indented lines cannot stand inside brackets',
+      suggestion: 'close the bracket, or use brackets inside it too',
+    },
+  ],
+  [
+    'KEY_OVER_1024_CHARS',
+    { message: 'a key is longer than 1024 characters', suggestion: 'use a shorter key' },
+  ],
+  [
+    'MULTIPLE_DOCS',
+    {
+      message: 'a second document begins here',
+      suggestion: 'keep one document, and remove the line "---" before the other',
+    },
+  ],
+  [
+    'MULTILINE_IMPLICIT_KEY',
+    {
+      message: 'this line is no "key: value", or a key goes over several lines',
+      suggestion: KEY_VALUE,
+    },
+  ],
+  ['MULTIPLE_ANCHORS', { message: 'a value can have only one anchor' }],
+  ['MULTIPLE_TAGS', { message: 'a value can have only one tag' }],
+  [
+    'TAG_RESOLVE_FAILED',
+    {
+      message: (text) => `the tag ${quote(text)} does not fit or is not known here`,
+      suggestion: 'remove the tag: a config needs none',
+    },
+  ],
+];
+
+/** The parts of the library's `YAMLParseError` and `YAMLWarning` that explain a mistake. */
+export type Mistake = Pick<YAMLError, 'pos' | 'code' | 'message'>;
+
+/** Start of each quoted text or bracket by its end. */
+type Openings = Readonly<Record<Opening, Map<number, number>>>;
+
+/** One finding per line: after the first mistake on a line the parser is only confused. */
+export function explainMistakes(
+  mistakes: readonly Mistake[],
+  document: Document.Parsed,
+  text: string,
+  source: Source,
+): Found[] {
+  if (mistakes.length === 0) return [];
+  const byLine = new Map<number, Found>();
+  const openings = openingsOf(document);
+  for (const mistake of mistakes.toSorted((a, b) => a.pos[0] - b.pos[0])) {
+    const line = source.lineAt(mistake.pos[0]);
+    if (byLine.has(line)) continue;
+    const [offset, finding] = explain(text, mistake, openings);
+    byLine.set(line, { severity: 'error', place: { source, offset }, finding });
+  }
+  return [...byLine.values()];
+}
+
+/** The innermost where several end together. */
+function openingsOf(document: Document.Parsed): Openings {
+  const openings = { quotes: new Map<number, number>(), brackets: new Map<number, number>() };
+  visit(document, {
+    Node: (_, node) => {
+      if (!node.range) return;
+      const [start, end] = node.range;
+      if (isScalar(node)) openings.quotes.set(end, start);
+      else if (isCollection(node) && node.flow) openings.brackets.set(end, start);
+    },
+  });
+  return openings;
+}
+
+/**
+ * The place of a mistake in `text`, the whole document, and what to say about it.
+ */
+function explain(
+  text: string,
+  { pos: [start, end], code, message: own }: Mistake,
+  openings: Openings,
+): readonly [offset: number, Finding] {
+  const tab = tabInIndentation(text, start);
+  if (tab !== undefined) return [tab, TABS];
+  const [, explanation] =
+    EXPLANATIONS.find(([by]) => (by instanceof RegExp ? by.test(own) : by === code)) ?? [];
+  if (explanation === undefined) return [start, { message: firstLine(own) }];
+  const { message, opening, ...rest } = explanation;
+  const meant = text.slice(start, Math.min(end, start + 1000));
+  return [
+    (opening && openings[opening].get(start)) ?? start,
+    { message: typeof message === 'string' ? message : message(meant), ...rest },
+  ];
+}
+
+/** The offset of a tab before the first other character of the line that `offset` is on. */
+function tabInIndentation(text: string, offset: number): number | undefined {
+  const lineStart = text.lastIndexOf('\n', offset - 1) + 1;
+  for (let i = lineStart; text[i] === ' ' || text[i] === '\t'; i++) {
+    if (text[i] === '\t') return i;
+  }
+  return undefined;
+}
+
+/** The library's message on one line, without the text of the file that it quotes at the end. */
+function firstLine(message: string): string {
+  const [first = ''] = message.split('\n', 1);
+  const line = escapeText(first.replace(/: "(?:[^"\\]|\\.)*"$/, ''), 120);
+  return line.slice(0, 1).toLowerCase() + line.slice(1);
+}
