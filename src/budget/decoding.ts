@@ -40,10 +40,10 @@ function scoresFigure(work: Work, context: number): Figure {
   };
   for (const operation of operationsIn(work)) {
     if (operation.kind !== 'scores') continue;
-    const { spans, headDim, valueDim, latentDim } = operation;
+    const { spans, headDim, valueDim, latent } = operation;
     for (const { heads, window } of spans) {
       const seen = window === undefined ? 'context' : `min(context, ${reachOf(window) + 1})`;
-      if (latentDim !== undefined) add('latent_width', heads * latentDim, seen);
+      if (latent !== undefined) add('latent_width', heads * latent.multiplied, seen);
       else add(`query_and_value_width_${windowKey(window)}`, heads * (headDim + valueDim), seen);
     }
   }

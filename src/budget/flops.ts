@@ -5,11 +5,27 @@
 import { COMPONENTS, type Component, type Layer, type Window } from '../architecture/layer.js';
 import { visiblePairs, windowKey } from '../architecture/masks.js';
 import { remembered } from '../architecture/memoize.js';
+import { primitivesOf } from '../operations/lower.js';
+import type { Primitive } from '../operations/primitive.js';
 import { type Exact, exact, type Figure, figure, sumFigure } from './figure.js';
-import { type Operation, operationsOf } from './operations.js';
 
 /** What the backward pass computes a second time to save memory. */
 export type Recompute = 'none' | 'selective' | 'full';
+
+/** Primitives whose FLOPs are counted, and the kind of work that each is. The others take few at real sizes. */
+const WORK = {
+  matmul: 'projection',
+  router: 'projection',
+  scores: 'scores',
+  convolution: 'convolution',
+  scan: 'scan',
+} as const satisfies Partial<Record<Primitive['kind'], string>>;
+
+export type Operation = Extract<Primitive, { kind: keyof typeof WORK }>;
+
+type WorkKind = (typeof WORK)[Operation['kind']];
+
+const isOperation = (primitive: Primitive): primitive is Operation => primitive.kind in WORK;
 
 export interface ForwardSetting {
   /** Sequences, B. */
@@ -26,7 +42,7 @@ export interface TrainingFlopsSetting extends ForwardSetting {
 
 export interface ComponentFlops {
   readonly component: Component;
-  readonly kind: Operation['kind'];
+  readonly kind: WorkKind;
   readonly flops: Figure;
 }
 
@@ -61,20 +77,20 @@ const KINDS = {
     source:
       'per state value 7 multiplications and additions and 1 exponential: Δ·A, exp, h·, Δ·B, ·x, +, C·h, +; per channel D·x, +',
   },
-} as const satisfies Record<Operation['kind'], { label: string; source: string }>;
+} as const satisfies Record<WorkKind, { label: string; source: string }>;
 
 /** What is computed: all of a layer, or operations picked out of it. */
 export type Work = Layer | readonly Operation[];
 
 export const operationsIn = remembered((work: Work): readonly Operation[] =>
-  'kind' in work ? operationsOf(work) : work,
+  'kind' in work ? primitivesOf(work).filter(isOperation) : work,
 );
 
 /** Counts one forward pass over batch × context tokens. */
 export function forwardFlopsOf(work: Work, setting: ForwardSetting): ForwardBudget {
   const parts = groupsOf(work).map((operations): ComponentFlops => {
     const { component, kind } = operations[0];
-    return { component, kind, flops: forwardFigure(operations, setting) };
+    return { component, kind: WORK[kind], flops: forwardFigure(operations, setting) };
   });
   const products = parts.filter(({ kind }) => kind === 'projection' || kind === 'scores');
   return { parts, total: sumOf('forward pass', parts), macs: macs(products) };
@@ -102,7 +118,7 @@ const groupsOf = remembered((work: Work) => grouped(operationsIn(work)));
 function grouped(operations: readonly Operation[]): Group[] {
   const groups = new Map<string, [Operation, ...Operation[]]>();
   for (const operation of operations) {
-    const key = `${operation.component} ${operation.kind}`;
+    const key = `${operation.component} ${WORK[operation.kind]}`;
     const group = groups.get(key);
     if (group) group.push(operation);
     else groups.set(key, [operation]);
@@ -111,7 +127,8 @@ function grouped(operations: readonly Operation[]): Group[] {
 }
 
 function forwardFigure(operations: Group, { batch, context, causal }: ForwardSetting): Figure {
-  const { component, kind } = operations[0];
+  const { component } = operations[0];
+  const kind = WORK[operations[0].kind];
   const { label, source } = KINDS[kind];
   const base = { label: `${COMPONENTS[component]}: ${label}`, unit: 'FLOP', source } as const;
   const sum = (of: (operation: Operation) => number) =>
@@ -119,7 +136,7 @@ function forwardFigure(operations: Group, { batch, context, causal }: ForwardSet
   switch (kind) {
     case 'projection': {
       const weights = (rows: 'tokens' | 'positions') =>
-        sum((each) => (each.kind === 'projection' && each.rows === rows ? each.weights : 0));
+        sum((each) => ('weights' in each && each.rows === rows ? each.weights : 0));
       // What is done once for each position costs the same for any batch.
       const [perToken, perPosition] = [weights('tokens'), weights('positions')];
       return perPosition === 0
@@ -216,7 +233,7 @@ function macs(products: readonly ComponentFlops[]): Figure {
 }
 
 /** What selective recomputation computes a second time: what is large to keep and cheap to make. */
-const RECOMPUTED: readonly Operation['kind'][] = ['scores', 'scan'];
+const RECOMPUTED: readonly WorkKind[] = ['scores', 'scan'];
 
 /** A backward pass costs two forward passes: gradients of the inputs and of the weights. */
 function trainingFigure({ kind, flops: forward }: ComponentFlops, recompute: Recompute): Figure {

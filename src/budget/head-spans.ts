@@ -1,11 +1,9 @@
 /** Heads that do not all see equally far, dealt out to GPUs: which of them each has. */
-import type { Attention, HeadSpan, LatentAttention } from '../architecture/layer.js';
-
-export const spansOf = (layer: Attention | LatentAttention): readonly HeadSpan[] =>
-  layer.kind === 'attention' ? layer.spans : [{ heads: layer.heads, window: undefined }];
+import type { HeadSpan } from '../architecture/layer.js';
+import type { Scores } from '../operations/primitive.js';
 
 /** Of keys and values in place of queries. */
-export const keySpansOf = ({ spans, heads, keyValueHeads }: Attention): readonly HeadSpan[] =>
+export const keySpansOf = ({ spans, heads, keyValueHeads }: Scores): readonly HeadSpan[] =>
   spans.map((span) => ({ ...span, heads: (span.heads * keyValueHeads) / heads }));
 
 /**
