@@ -180,31 +180,39 @@ function lower(layer: Layer, around: Surroundings): Primitive[] {
     case 'embedding': {
       const [rows = 1, columns = 0] = layer.weight.shape;
       return [
-        lookup(layer, component, columns, layer.weight, 'ids', {
-          cuts: byRows([layer.weight], layer.name, vocabularyRun(rows)),
-          forward: allReduce(columns),
-        }),
+        lookup(
+          layer,
+          component,
+          columns,
+          layer.weight,
+          { by: 'ids', rows },
+          {
+            cuts: byRows([layer.weight], layer.name, vocabularyRun(rows)),
+            forward: allReduce(columns),
+          },
+        ),
       ];
     }
     case 'learnedPositions': {
-      const [, columns = 0] = layer.weight.shape;
-      return [lookup(layer, component, columns, layer.weight, 'positions')];
+      const [rows = 0, columns = 0] = layer.weight.shape;
+      return [lookup(layer, component, columns, layer.weight, { by: 'positions', rows })];
     }
     case 'srteTable': {
-      const [, , columns = 0] = layer.table.shape;
-      return [lookup(layer, component, columns, layer.table, 'positions of a batch')];
+      const [, rows = 0, columns = 0] = layer.table.shape;
+      return [lookup(layer, component, columns, layer.table, { by: PER_BATCH, rows })];
     }
     case 'srteLowRank': {
-      const rank = inputWidth(layer.projection);
+      const [, rows = 0, rank = 0] = layer.lowRank.shape;
       return [
-        lookup(layer, component, rank, layer.lowRank, 'positions of a batch'),
+        lookup(layer, component, rank, layer.lowRank, { by: PER_BATCH, rows }),
         // The table is the same for all rows of a batch: one product for each position and block.
         matmul(layer.projection, component, { rows: 'positions' }),
       ];
     }
     case 'srteSincos': {
       const columns = 2 * layer.inverseFrequencies.elements;
-      return [lookup(layer, component, columns, layer.inverseFrequencies, 'positions of a batch')];
+      const table = { by: PER_BATCH, rows: Number.POSITIVE_INFINITY } as const;
+      return [lookup(layer, component, columns, layer.inverseFrequencies, table)];
     }
   }
 }
@@ -225,6 +233,8 @@ function lowerModel(model: LanguageModel, around: Surroundings): Primitive[] {
     ),
   ];
 }
+
+const PER_BATCH = 'positions of a batch';
 
 const vocabularyRun = (rows: number) => runOf('rows of the vocabulary', rows);
 

@@ -162,7 +162,7 @@ export const lookup = (
   component: Component,
   width: number,
   table: Param,
-  by: Lookup['by'],
+  { by, rows }: Pick<Lookup, 'by' | 'rows'>,
   more: Partial<Lookup> = {},
 ): Lookup => ({
   kind: 'lookup',
@@ -175,6 +175,7 @@ export const lookup = (
   cuts: [],
   launches: 1,
   by,
+  rows,
   ...more,
 });
 

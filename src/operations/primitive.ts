@@ -145,6 +145,8 @@ export interface Scan extends Base<'scan'> {
 /** Rows of a table, by token ids, by the positions of tokens, or by positions once for the whole batch. */
 export interface Lookup extends Base<'lookup'> {
   readonly by: 'ids' | 'positions' | 'positions of a batch';
+  /** Rows of the table; a formula has any number of them. */
+  readonly rows: number;
 }
 
 /** A normalisation over `size` values. */
