@@ -71,32 +71,42 @@ describe('a layer kind made by docs/adding-a-layer.md', () => {
     const products = 3 * hidden * hidden + hidden * hidden;
     const layer = products + 3 * hidden + hidden + hidden * kernel + hidden;
     const parameters = vocab * hidden + layers * (layer + 3 * hidden * inner + 2 * hidden) + hidden;
-    const profile = answer(
-      'profile',
-      config,
-      ...[
-        '--batch',
-        `${batch}`,
-        '--context',
-        `${context}`,
-        '--set',
-        'training.mixed_precision=false',
-      ],
-    );
-    expect(profile.parameters.total.value).toBe(parameters);
+    const sizes = ['--batch', `${batch}`, '--context', `${context}`];
+    const {
+      parameters: counted,
+      forwardFlops,
+      inference,
+      training,
+    } = answer('profile', config, ...sizes);
+    expect(counted.total.value).toBe(parameters);
     const rows = batch * context;
     const multiplied = products + 3 * hidden * inner + kernel * hidden;
-    expect(profile.forward_flops.total.value).toBe(
-      2 * rows * (layers * multiplied + hidden * vocab),
+    expect(forwardFlops.total.value).toBe(2 * rows * (layers * multiplied + hidden * vocab));
+    const bytes = 2;
+    const past = batch * layers * (kernel - 1) * hidden;
+    expect(inference.state.total.value).toBe(bytes * past);
+    // The input, B, C, x, B · x, the output of the convolution, and C times it.
+    const saved = { part: 'mamba', bytes: { value: bytes * rows * layers * 7 * hidden } };
+    expect(training.activations.parts).toContainEqual(
+      expect.objectContaining({
+        part: saved.part,
+        bytes: expect.objectContaining(saved.bytes),
+      }),
     );
-    expect(profile).toEqual({});
   });
 
-  it.skipIf(onnxVersion() === undefined)(
-    'computes the same in both engines, token by token too',
-    () => {
-      const { status, stdout } = runIn(copy, 'quick-test', config, '--quiet', '--json');
-      expect(status, stdout).toBe(0);
-    },
-  );
+  it('is divided by channels among GPUs', () => {
+    const fit = ['fit', config, '--for', 'training', '--context', '32', '--gpu', 'v100-32gb'];
+    const onGpus = (gpus: string) => [...fit, '--gpus', gpus, '--tensor-parallel', gpus];
+    answer(...onGpus('2'));
+    const { status, stderr } = runIn(copy, ...onGpus('3'));
+    expect(status).toBe(2);
+    expect(stderr).toContain('the 16 channels of model.layers.0.conv equally');
+  });
+
+  it.skipIf(onnxVersion() === undefined)('computes the same in both engines, and cached', () => {
+    const { checks } = answer('quick-test', config, '--quiet', '--cross-check', '--context', '16');
+    const passed = checks.map(({ check }: { check: string }) => check);
+    expect(passed).toEqual(expect.arrayContaining(['causality', 'cache', 'cross-check']));
+  });
 });
