@@ -103,7 +103,7 @@ const isLarger = (one: Large, other: Large): boolean =>
   one.elements > other.elements ||
   (one.elements === other.elements && other.name.startsWith(`${one.name}.`));
 
-/** Of the largest value of a primitive, where it can be larger than those around it. */
+/** Elements of the largest value of a primitive, where it can be larger than those around it. */
 function elementsOf(
   primitive: Primitive,
   { batch, tokens, start }: CallSize,
