@@ -11,7 +11,7 @@ import {
   tensorOf,
 } from './activation-setting.js';
 import { type Exact, exact, type Figure, figure } from './figure.js';
-import { ranksOf, spansOfRank } from './head-spans.js';
+import { ranksOf, spansOfRank } from './state.js';
 
 /**
  * The softmax of every head, over as many keys as the original multiplies; and a softcap's tanh before it. Of

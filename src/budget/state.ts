@@ -1,12 +1,13 @@
 /** What must be kept between two tokens of cached decoding, and the memory of inference. */
-import type { Layer, Window } from '../architecture/layer.js';
+import type { HeadSpan, Layer, Window } from '../architecture/layer.js';
 import { reachOf, windowKey } from '../architecture/masks.js';
 import { remembered } from '../architecture/memoize.js';
 import { primitivesOf } from '../operations/lower.js';
 import type { Scores } from '../operations/primitive.js';
-import { DTYPES, type Dtype } from '../tensor/dtype.js';
-import { type Figure, figure, sumFigure } from './figure.js';
-import { keySpansOf, ranksOf, spansOfRank } from './head-spans.js';
+import type { Dtype } from '../tensor/dtype.js';
+import { DTYPES } from '../tensor/dtype.js';
+import type { Figure } from './figure.js';
+import { figure, sumFigure } from './figure.js';
 
 export interface StateSetting {
   readonly batch: number;
@@ -225,3 +226,33 @@ function keptBy(model: Layer, gpus: number): Kept {
   }
   return { attentions, latentWidth, mambaValues, convolutionValues };
 }
+
+// Heads with unlike windows, dealt out to GPUs.
+
+/** Of keys and values in place of queries. */
+const keySpansOf = ({ spans, heads, keyValueHeads }: Scores): readonly HeadSpan[] =>
+  spans.map((span) => ({ ...span, heads: (span.heads * keyValueHeads) / heads }));
+
+/**
+ * The heads that one of several GPUs has, in the order of the spans. Heads stay whole, and no GPU has more of them than
+ * the first; where there are fewer than GPUs each has one, so that some stand on several.
+ */
+export function spansOfRank(spans: readonly HeadSpan[], gpus: number, rank: number): HeadSpan[] {
+  const all = spans.reduce((sum, { heads }) => sum + heads, 0);
+  const most = Math.ceil(all / gpus);
+  let start = all < gpus ? -Math.floor((rank * all) / gpus) : -rank * most;
+  return spans.flatMap(({ heads, window }) => {
+    const [from, to] = [Math.max(0, start), Math.min(most, start + heads)];
+    start += heads;
+    return to > from ? [{ heads: to - from, window }] : [];
+  });
+}
+
+/** The GPUs that have to be looked at to find the fullest: the first, unless heads of a layer see unlike far. */
+export const ranksOf = (
+  layers: readonly (readonly HeadSpan[])[],
+  gpus: number,
+): readonly number[] => {
+  const isUneven = layers.some((spans) => spans.length > 1);
+  return Array.from({ length: isUneven ? gpus : 1 }, (_, rank) => rank);
+};

@@ -4,7 +4,7 @@ import { remembered } from '../../architecture/memoize.js';
 import type { Param } from '../../architecture/param.js';
 import { tensorsOf } from '../../architecture/walk.js';
 import { type Figure, figure } from '../../budget/figure.js';
-import { requirePositions } from '../../budget/setting.js';
+import { requirePositions } from '../../budget/profile.js';
 import { embeddingsOf, type Trained } from '../../budget/training.js';
 import { UserError } from '../../errors.js';
 import type { Cut } from '../../operations/primitive.js';

@@ -19,7 +19,7 @@ import type { Layer } from '../../architecture/layer.js';
 import { remembered } from '../../architecture/memoize.js';
 import type { Param } from '../../architecture/param.js';
 import { type Operation, operationsIn } from '../../budget/flops.js';
-import { ranksOf, spansOfRank } from '../../budget/head-spans.js';
+import { ranksOf, spansOfRank } from '../../budget/state.js';
 import { primitivesOf } from '../../operations/lower.js';
 import type { Cut, Primitive, Run } from '../../operations/primitive.js';
 
