@@ -5,27 +5,17 @@
  * Attention scores and scan states are those of the plain implementations; fused kernels, and selective
  * recomputation, do without them. Of GPUs that share layers, and of pipeline stages, each keeps its part.
  */
-import { COMPONENTS, type LanguageModel, type Layer } from '../architecture/layer.js';
+import type { Component, LanguageModel, Layer } from '../architecture/layer.js';
+import { COMPONENTS } from '../architecture/layer.js';
 import { remembered } from '../architecture/memoize.js';
 import { outputWidth } from '../architecture/walk.js';
-import {
-  type ActivationPart,
-  type ActivationSetting,
-  OTHER_PARTS,
-  sequencesIn,
-  stageOf,
-  tensorOf,
-} from './activation-setting.js';
-import { type Exact, exact, type Figure, figure, sumFigure } from './figure.js';
-import {
-  droppedIn,
-  type Kept,
-  keptBy,
-  keptInTurn,
-  type OptionalPart,
-  type Vectors,
-  withoutInput,
-} from './kept-values.js';
+import { lowerInTurn, primitivesOf } from '../operations/lower.js';
+import type { OptionalPart, Primitive, Saved, Share, Vectors } from '../operations/primitive.js';
+import { dropoutMask, withoutInput } from '../operations/primitive.js';
+import type { ActivationPart, ActivationSetting } from './activation-setting.js';
+import { OTHER_PARTS, sequencesIn, stageOf, tensorOf } from './activation-setting.js';
+import type { Exact, Figure } from './figure.js';
+import { exact, figure, sumFigure } from './figure.js';
 import {
   kernelsOf,
   scanFigure,
@@ -54,10 +44,10 @@ export function activationsOf(model: LanguageModel, setting: ActivationSetting):
   const hidden = norm.weight.elements;
   const hasLogits = isLast && setting.loss !== 'chunked';
   const aroundBlocks = [
-    ...(isFirst ? keptInTurn(embeddingSteps, hidden, 'embedding') : []),
-    ...(isFirst ? droppedIn(hidden) : []),
-    ...(isLast ? keptInTurn([norm, head], hidden) : []),
-    ...(hasLogits ? keptInTurn(logitSteps, outputWidth(head), 'head', 'width') : []),
+    ...(isFirst ? savedInTurn(embeddingSteps, hidden, 'embedding') : []),
+    ...(isFirst ? [dropoutMask(hidden)] : []),
+    ...(isLast ? savedInTurn([norm, head], hidden) : []),
+    ...(hasLogits ? savedInTurn(logitSteps, outputWidth(head), 'head', 'width') : []),
   ];
   const parts =
     setting.recompute === 'full'
@@ -72,6 +62,16 @@ export function activationsOf(model: LanguageModel, setting: ActivationSetting):
   return { parts: all, total: sumOf('activations', all) };
 }
 
+const savedOf = (primitives: readonly Primitive[]): Saved[] =>
+  primitives.flatMap(({ saved }) => saved);
+
+const savedInTurn = (
+  layers: readonly Layer[],
+  width: number,
+  component: Component = 'other',
+  share: Share = 'tokens',
+): Saved[] => savedOf(lowerInTurn('', layers, { width, share, component }));
+
 const sumOf = (label: string, parts: readonly PartBytes[]) =>
   sumFigure(
     label,
@@ -82,11 +82,11 @@ const sumOf = (label: string, parts: readonly PartBytes[]) =>
 
 /** The parts of `kept`, and the scores and scan states of `blocks` unless these are recomputed. */
 function partsOf(
-  kept: readonly Kept[],
+  kept: readonly Saved[],
   blocks: readonly Layer[],
   setting: ActivationSetting,
 ): PartBytes[] {
-  const byPart = new Map<Kept['part'], Kept[]>();
+  const byPart = new Map<Saved['part'], Saved[]>();
   for (const each of kept) {
     if (isOptional(each.part) && !setting[each.part]) continue;
     const members = byPart.get(each.part);
@@ -101,10 +101,10 @@ function partsOf(
   return [...parts, ...insideKernels(blocks, setting).filter(({ bytes }) => bytes.value > 0)];
 }
 
-const isOptional = (part: Kept['part']): part is OptionalPart =>
+const isOptional = (part: Saved['part']): part is OptionalPart =>
   part === 'dropout' || part === 'unfused' || part === 'repeated';
 
-const labelOf = (part: Kept['part']) => (isOptional(part) ? OTHER_PARTS[part] : COMPONENTS[part]);
+const labelOf = (part: Saved['part']) => (isOptional(part) ? OTHER_PARTS[part] : COMPONENTS[part]);
 
 /** What the attention and the scan of `blocks` keep of their inside. */
 function insideKernels(blocks: readonly Layer[], setting: ActivationSetting): PartBytes[] {
@@ -123,7 +123,7 @@ function insideKernels(blocks: readonly Layer[], setting: ActivationSetting): Pa
 /** Vectors of the same name and size are one input, times how many there are in all layers. */
 function vectorsFigure(
   label: string,
-  members: readonly Kept[],
+  members: readonly Saved[],
   setting: ActivationSetting,
 ): Figure {
   const { context, bytesPerValue: bytes } = setting;
@@ -157,8 +157,8 @@ function vectorsFigure(
 }
 
 /** Those of all members; what like blocks keep is the same object, and is looked at once. */
-function vectorsOf(members: readonly Kept[]): Vectors[] {
-  const times = new Map<Kept, number>();
+function vectorsOf(members: readonly Saved[]): Vectors[] {
+  const times = new Map<Saved, number>();
   for (const each of members) times.set(each, (times.get(each) ?? 0) + 1);
   return [...times].flatMap(([each, many]) =>
     each.vectors.map((vector) => ({ ...vector, count: many * vector.count })),
@@ -248,9 +248,9 @@ function largestBlock(model: LanguageModel, whole: ActivationSetting): Figure {
 
 /** Blocks that keep the same. */
 interface BlockKind {
-  readonly kept: readonly Kept[];
+  readonly kept: readonly Saved[];
   /** … without what they are given. */
-  readonly inside: readonly Kept[];
+  readonly inside: readonly Saved[];
   /** One of them. */
   readonly block: Layer;
 }
@@ -261,9 +261,9 @@ const kindsOfBlocks = remembered((model: LanguageModel): ReadonlyMap<Layer, Bloc
   const kinds = new Map<string, BlockKind>();
   return new Map(
     model.blocks.map((block) => {
-      const kept = keptBy(block, hidden);
+      const kept = savedOf(primitivesOf(block, hidden));
       const { attentions, scans } = kernelsOf(block);
-      const states = scans.map(({ innerSize, stateSize }) => [innerSize, stateSize]);
+      const states = scans.map(({ inner, state }) => [inner, state]);
       const key = JSON.stringify([kept, attentions.map(scoresOf), states]);
       const kind = kinds.get(key) ?? { kept, inside: withoutInput(kept), block };
       kinds.set(key, kind);
@@ -289,7 +289,7 @@ export const areAlike = (
   );
 };
 
-const keptInBlocks = (model: LanguageModel, blocks: readonly Layer[]): Kept[] => {
+const keptInBlocks = (model: LanguageModel, blocks: readonly Layer[]): Saved[] => {
   const kinds = kindsOfBlocks(model);
   return blocks.flatMap((block) => kinds.get(block)?.kept ?? []);
 };

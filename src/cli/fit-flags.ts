@@ -1,11 +1,12 @@
 /** The flags of `minimind fit`, and the settings that they ask for. */
 import * as Flags from '@oclif/core/flags';
 import type { TrainingHints } from '../architecture/family.js';
-import { resolveSetting } from '../budget/setting.js';
+import { resolveSetting } from '../budget/profile.js';
 import { OPTIMIZER_NAMES } from '../budget/training.js';
 import { quote } from '../config/quote.js';
 import { UserError } from '../errors.js';
-import { type FitRequest, hintsOf, type Resolved } from '../fit/fits.js';
+import type { FitRequest, Resolved } from '../fit/fits.js';
+import { hintsOf } from '../fit/fits.js';
 import type { ServingFitSetting } from '../fit/serving/serving-work.js';
 import type { WeightDtype } from '../fit/serving/weight-types.js';
 import {
@@ -23,12 +24,12 @@ import { CONVENTIONS } from '../fit/training/training-setting.js';
 import type { Cluster } from '../hardware/gpu.js';
 import type { ModelFile } from '../model-input/model-file.js';
 import type { ServedType } from '../quantization/quantization-config.js';
+import type { ParsedFlags } from './flags.js';
 import {
   count,
   countLimit,
   dtype,
   duration,
-  type ParsedFlags,
   positive,
   settingFlags,
   share,

@@ -1,18 +1,16 @@
 /** Training and serving of a model on some hardware, and a forward pass on this machine. */
 import type { Family, TrainingHints } from '../architecture/family.js';
 import type { LanguageModel } from '../architecture/layer.js';
+import type { Origin } from '../budget/profile.js';
+import { resolveSetting } from '../budget/profile.js';
 import type { Bounds } from '../budget/quantity.js';
-import { type Origin, resolveSetting } from '../budget/setting.js';
 import type { MachineProfile } from '../hardware/machine-profile.js';
 import { fitTraining } from './remedies/remedies.js';
-import { fitServing, type ServingFit } from './serving/serving.js';
+import type { ServingFit } from './serving/serving.js';
+import { fitServing } from './serving/serving.js';
 import type { ServingFitSetting } from './serving/serving-work.js';
-import {
-  type ForwardNeed,
-  type ForwardSize,
-  forwardBytesOf,
-  forwardSecondsOf,
-} from './serving/this-machine-forward.js';
+import type { ForwardNeed, ForwardSize } from './serving/this-machine-forward.js';
+import { forwardBytesOf, forwardSecondsOf } from './serving/this-machine-forward.js';
 import type { TrainingFit } from './training/training.js';
 import type { TrainingFitSetting } from './training/training-setting.js';
 

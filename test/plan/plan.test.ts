@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { FAMILY_NAMES, type FamilyName, loadFamily } from '../../src/architecture/families.js';
-import { profileModel } from '../../src/budget/profile.js';
-import { resolveSetting } from '../../src/budget/setting.js';
+import type { FamilyName } from '../../src/architecture/families.js';
+import { FAMILY_NAMES, loadFamily } from '../../src/architecture/families.js';
+import { profileModel, resolveSetting } from '../../src/budget/profile.js';
 import { parseDocument } from '../../src/config/document.js';
 import { UserError } from '../../src/errors.js';
 import { gpuNamed } from '../../src/hardware/gpus.js';
@@ -19,7 +19,8 @@ import {
 } from '../../src/plan/criteria.js';
 import { decodeOn } from '../../src/plan/decode.js';
 import { unfolded } from '../../src/plan/folding.js';
-import { type Plan, type PlanRow, type PlanWish, planModels } from '../../src/plan/plan.js';
+import type { Plan, PlanRow, PlanWish } from '../../src/plan/plan.js';
+import { planModels } from '../../src/plan/plan.js';
 import { measuresOf } from '../../src/plan/search.js';
 import { writtenRow } from '../../src/plan/written.js';
 
