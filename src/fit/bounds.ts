@@ -1,20 +1,24 @@
 /** Quantities between which something lies. */
-import type { Figure } from '../budget/figure.js';
+import { add, v } from '../budget/expression.js';
+import type { Figure, Statement, TextStatement } from '../budget/figure.js';
 import type { Bounds, Quantity } from '../budget/quantity.js';
 import { quantity } from '../budget/quantity.js';
 
-type Statement = Omit<Quantity, 'value'>;
+type Stated = Statement<Quantity>;
+type Text = TextStatement<Quantity>;
 
 /** Bounds that share a label, unit and inputs, each with its own formula and source. */
 export function boundsOf(
-  shared: Pick<Statement, 'label' | 'unit' | 'inputs'>,
-  formulas: Readonly<Record<keyof Bounds, Pick<Statement, 'formula' | 'source'>>>,
-): Bounds {
-  return {
-    lower: quantity({ ...shared, ...formulas.lower }),
-    expected: quantity({ ...shared, ...formulas.expected }),
-    upper: quantity({ ...shared, ...formulas.upper }),
-  };
+  shared: Pick<Stated, 'label' | 'unit'> & Required<Pick<Stated, 'inputs'>>,
+  formulas: Readonly<Record<keyof Bounds, Pick<Stated, 'formula' | 'source'>>>,
+): Bounds;
+export function boundsOf(
+  shared: Pick<Text, 'label' | 'unit' | 'inputs'>,
+  formulas: Readonly<Record<keyof Bounds, Pick<Text, 'formula' | 'source'>>>,
+): Bounds;
+export function boundsOf(shared: object, formulas: Readonly<Record<keyof Bounds, object>>): Bounds {
+  const stated = (name: keyof Bounds) => quantity({ ...shared, ...formulas[name] } as Stated);
+  return { lower: stated('lower'), expected: stated('expected'), upper: stated('upper') };
 }
 
 /** The sum of figures and bounds, bound by bound; each is an input by its name. */
@@ -28,12 +32,10 @@ export function sumBounds(
     quantity({
       label,
       unit,
-      formula: Object.keys(parts).join(' + ') || '0',
-      inputs: Object.fromEntries(
-        Object.entries(parts).map(([name, part]) => [
-          name,
-          'lower' in part ? part[which].value : part.value,
-        ]),
+      formula: add(
+        ...Object.entries(parts).map(([name, part]) =>
+          v({ [name]: ('lower' in part ? part[which] : part).value }),
+        ),
       ),
       source,
     });
