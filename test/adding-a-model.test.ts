@@ -2,55 +2,36 @@
  * Follows docs/adding-a-model.md to the letter: its file and its line, in a copy of the sources, make a
  * family that agrees with what PyTorch computed.
  */
-import { spawnSync } from 'node:child_process';
 import fs from 'node:fs';
-import os from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { openCheckpoint } from '../src/checkpoint/open.js';
 import { onnxVersion } from '../src/runtime/onnx/library.js';
+import { codeFor, copyOfSource, readPage, runIn } from './executed-pages.js';
 import { inPackage, readJson } from './fixtures.js';
 import { differenceAt, valuesOf } from './runtime/fixture-models.js';
 
-const DOC = fs.readFileSync(inPackage('docs/adding-a-model.md'), 'utf8');
+const PAGE = readPage('docs/adding-a-model.md');
 const CASE = inPackage('fixtures/adding-a-model');
-
-/** The code below the last place that names a file. */
-function codeFor(file: string): string {
-  const section = DOC.split(`\`${file}\``).at(-1) ?? '';
-  const code = /```ts\n([\s\S]*?)```/.exec(section)?.[1];
-  if (code === undefined) throw new Error(`the page has no code for ${file}`);
-  return code;
-}
 
 let copy: string;
 
 beforeAll(() => {
-  copy = fs.mkdtempSync(path.join(os.tmpdir(), 'minimind-family-'));
-  for (const part of ['src', 'bin', 'package.json', 'tsconfig.json']) {
-    fs.cpSync(inPackage(part), path.join(copy, part), { recursive: true });
-  }
-  fs.symlinkSync(inPackage('node_modules'), path.join(copy, 'node_modules'));
+  copy = copyOfSource();
   const family = 'src/architecture/models/starcoder2.ts';
-  fs.writeFileSync(path.join(copy, family), codeFor(family));
+  fs.writeFileSync(path.join(copy, family), codeFor(PAGE, family));
   const registry = path.join(copy, 'src/architecture/families.ts');
   const lines = fs.readFileSync(registry, 'utf8').split('\n');
   const last = lines.findLastIndex(
     (line) => line.startsWith('  ') && line.includes('await import'),
   );
-  lines.splice(last + 1, 0, codeFor('src/architecture/families.ts').trimEnd());
+  lines.splice(last + 1, 0, codeFor(PAGE, 'src/architecture/families.ts').trimEnd());
   fs.writeFileSync(registry, lines.join('\n'));
 });
 
 afterAll(() => fs.rmSync(copy, { recursive: true, force: true }));
 
-const run = (...args: string[]) => {
-  const launcher = path.join(copy, 'bin/dev.js');
-  const { status, stdout, stderr } = spawnSync(process.execPath, [launcher, ...args], {
-    encoding: 'utf8',
-  });
-  return { status, stdout, stderr };
-};
+const run = (...args: string[]) => runIn(copy, ...args);
 
 describe('a family made by docs/adding-a-model.md', () => {
   const { parameters, input_ids } = readJson<{ parameters: number; input_ids: number[][] }>(

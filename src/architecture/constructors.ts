@@ -195,11 +195,11 @@ export function attention(name: string, parts: AttentionParts): Attention {
     name,
     component: 'attention',
     inputs,
+    out,
     queryNorm: parts.queryNorm,
     keyNorm: parts.keyNorm,
     rotary: parts.rotary,
     alibi: parts.alibi,
-    out,
     heads,
     keyValueHeads: parts.keyValueHeads ?? heads,
     headDim,
@@ -214,7 +214,9 @@ export function latentAttention(
   name: string,
   parts: Omit<LatentAttention, 'kind' | 'name' | 'component'>,
 ): LatentAttention {
-  return { kind: 'latentAttention', name, component: 'attention', ...parts };
+  const { query, keyValueDown, latentNorm, keyValueUp, out, rotary, ...sizes } = parts;
+  const layers = { query, keyValueDown, latentNorm, keyValueUp, out, rotary };
+  return { kind: 'latentAttention', name, component: 'attention', ...layers, ...sizes };
 }
 
 interface RotaryParts {
@@ -397,10 +399,14 @@ export function languageModel(parts: ModelParts): LanguageModel {
   const model: LanguageModel = {
     kind: 'languageModel',
     name: '',
-    embeddingSteps: [],
-    shared: [],
-    logitSteps: [],
-    ...parts,
+    embedding: parts.embedding,
+    embeddingSteps: parts.embeddingSteps ?? [],
+    shared: parts.shared ?? [],
+    blocks: parts.blocks,
+    norm: parts.norm,
+    head: parts.head,
+    logitSteps: parts.logitSteps ?? [],
+    positions: parts.positions,
   };
   const tensors = tensorsOf(model);
   checkNames('model', namesIn(tensors));

@@ -39,6 +39,9 @@ interface Node<Kind extends string> {
   readonly component?: Component;
 }
 
+// A walk finds the layers and tensors that a layer holds in its fields, in the order in which its constructor sets them.
+// It has to be the order in which PyTorch registers them.
+
 /** Token ids [B, T] → rows of the weight [V, H]. */
 export interface Embedding extends Node<'embedding'> {
   readonly weight: Param;
@@ -270,12 +273,12 @@ export interface Alibi extends Node<'alibi'> {
 export interface Attention extends Node<'attention'> {
   /** Queries [heads · headDim], keys and values [keyValueHeads · headDim]. */
   readonly inputs: Projections;
+  readonly out: Projection;
   /** Before the rotation; over each head, or over all when its weight has their width. */
   readonly queryNorm: RmsNorm | undefined;
   readonly keyNorm: RmsNorm | undefined;
   readonly rotary: Rotary | undefined;
   readonly alibi: Alibi | undefined;
-  readonly out: Projection;
   readonly heads: number;
   readonly keyValueHeads: number;
   readonly headDim: number;
@@ -300,8 +303,8 @@ export interface LatentAttention extends Node<'latentAttention'> {
   readonly latentNorm: RmsNorm;
   /** Latent → [heads · (nopeDim + valueDim)]; the value of a head last. */
   readonly keyValueUp: Linear;
-  readonly rotary: Rotary;
   readonly out: Linear;
+  readonly rotary: Rotary;
   readonly heads: number;
   readonly latentRank: number;
   readonly nopeDim: number;

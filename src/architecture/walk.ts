@@ -13,93 +13,35 @@ import type {
 import { remembered } from './memoize.js';
 import type { Param } from './param.js';
 
-/** The layers that a layer holds, in the order in which PyTorch registers them. */
-function childrenOf(layer: Layer): readonly Layer[] {
-  switch (layer.kind) {
-    case 'languageModel':
-      return [
-        layer.embedding,
-        ...layer.embeddingSteps,
-        ...layer.shared,
-        ...layer.blocks,
-        layer.norm,
-        layer.head,
-        ...layer.logitSteps,
-      ];
-    case 'hybridBlock':
-      return [
-        layer.inputNorm,
-        layer.mamba,
-        layer.attention,
-        layer.srte,
-        ...(layer.alignment ? [layer.alignment] : []),
-        layer.gate,
-        layer.fusion,
-        layer.mlp,
-        layer.outputNorm,
-      ];
-    case 'sequence':
-      return layer.layers;
-    case 'mamba':
-      return [layer.inProj, layer.conv, layer.xProj, layer.dtProj, layer.outProj];
-    case 'residual':
-      return layer.branches;
-    case 'fusedProjection':
-      return [layer.projection];
-    case 'gatedMlp':
-      return [...projectionLayers(layer.inputs), layer.down];
-    case 'mixtureOfExperts':
-      return [
-        layer.router,
-        ...expertLayers(layer.experts),
-        ...layer.shared,
-        ...present(layer.sharedGate),
-      ];
-    case 'attention':
-      return [
-        ...projectionLayers(layer.inputs),
-        layer.out,
-        ...present(layer.queryNorm),
-        ...present(layer.keyNorm),
-        ...present(layer.rotary),
-        ...present(layer.alibi),
-      ];
-    case 'latentAttention':
-      return [
-        layer.query,
-        layer.keyValueDown,
-        layer.latentNorm,
-        layer.keyValueUp,
-        layer.out,
-        layer.rotary,
-      ];
-    case 'srteLowRank':
-      return [layer.projection];
-    case 'alignment':
-      return [layer.net, layer.residual];
-    case 'gate':
-      return [layer.up, layer.down];
-    case 'embedding':
-    case 'linear':
-    case 'transposedLinear':
-    case 'layerNorm':
-    case 'rmsNorm':
-    case 'activation':
-    case 'scale':
-    case 'softcap':
-    case 'learnedPositions':
-    case 'router':
-    case 'packedExperts':
-    case 'causalConv':
-    case 'rotary':
-    case 'alibi':
-    case 'srteTable':
-    case 'srteSincos':
-      return [];
-  }
+/** What the fields of a layer hold. */
+interface Held {
+  readonly layers: readonly Layer[];
+  readonly tensors: readonly Param[];
 }
 
-const present = <L extends Layer>(layer: L | undefined): readonly L[] => (layer ? [layer] : []);
+/**
+ * The layers and the tensors that a layer holds itself: its fields, and the items of those that are lists, in the order
+ * of its constructor, which is the order in which PyTorch registers them.
+ */
+function heldBy(layer: Layer): Held {
+  const layers: Layer[] = [];
+  const tensors: Param[] = [];
+  for (const field of Object.values(layer)) {
+    for (const value of Array.isArray(field) ? field : [field]) {
+      if (isLayer(value)) layers.push(value);
+      else if (isTensor(value)) tensors.push(value);
+      // A list has values of one type.
+      else if (typeof value !== 'object') break;
+    }
+  }
+  return { layers, tensors };
+}
+
+const isLayer = (value: unknown): value is Layer =>
+  typeof value === 'object' && value !== null && 'kind' in value && 'name' in value;
+
+const isTensor = (value: unknown): value is Param =>
+  typeof value === 'object' && value !== null && 'role' in value && 'elements' in value;
 
 /** The layers behind several values of one input. */
 export function projectionLayers(inputs: Projections): readonly (Projection | FusedProjection)[] {
@@ -127,51 +69,7 @@ export function stagesOf(model: LanguageModel): readonly Layer[] {
 }
 
 /** The tensors that a layer itself holds, without those of its children. */
-function ownTensors(layer: Layer): readonly Param[] {
-  switch (layer.kind) {
-    case 'embedding':
-      return [layer.weight];
-    case 'linear':
-    case 'transposedLinear':
-      return layer.bias ? [layer.weight, layer.bias] : [layer.weight];
-    case 'rmsNorm':
-    case 'learnedPositions':
-      return [layer.weight];
-    case 'router':
-      return layer.correction ? [layer.weight, layer.correction] : [layer.weight];
-    case 'packedExperts':
-      return [layer.gateUp, layer.down];
-    case 'layerNorm':
-    case 'causalConv':
-      return [layer.weight, layer.bias];
-    case 'mamba':
-      return [layer.stateLog, layer.skip];
-    case 'rotary':
-      return layer.tables;
-    case 'srteTable':
-      return [layer.table];
-    case 'srteLowRank':
-      return [layer.lowRank];
-    case 'srteSincos':
-      return [layer.inverseFrequencies];
-    case 'languageModel':
-    case 'hybridBlock':
-    case 'sequence':
-    case 'attention':
-    case 'latentAttention':
-    case 'alignment':
-    case 'gate':
-    case 'fusedProjection':
-    case 'residual':
-    case 'gatedMlp':
-    case 'mixtureOfExperts':
-    case 'activation':
-    case 'scale':
-    case 'softcap':
-    case 'alibi':
-      return [];
-  }
-}
+export const ownTensors = (layer: Layer): readonly Param[] => heldBy(layer).tensors;
 
 /** A layer met on a walk. */
 export interface Visit {
@@ -196,7 +94,7 @@ const walkOfModel = remembered<LanguageModel, readonly Visit[]>(visitsOf);
 function collect(layer: Layer, inherited: Component, visits: Visit[]): void {
   const component = layer.component ?? inherited;
   visits.push({ layer, component });
-  for (const child of childrenOf(layer)) collect(child, component, visits);
+  for (const child of heldBy(layer).layers) collect(child, component, visits);
 }
 
 /** A stored tensor and what it is for. */
@@ -276,54 +174,4 @@ export function expertInner({ experts }: MixtureOfExperts): number {
   if ('kind' in experts) return experts.down.shape[2] ?? 0;
   const [first] = experts;
   return first ? inputWidth(first.down) : 0;
-}
-
-/** Values of each token that a layer gives, of so many that it is given. */
-export function widthAfter(layer: Layer, width: number): number {
-  switch (layer.kind) {
-    case 'languageModel':
-      return widthAfter(layer.head, layer.norm.weight.elements);
-    case 'sequence':
-      return layer.layers.reduce((before, each) => widthAfter(each, before), width);
-    case 'linear':
-    case 'transposedLinear':
-      return outputWidth(layer);
-    case 'fusedProjection':
-      return outputWidth(layer.projection);
-    case 'gatedMlp':
-      return outputWidth(layer.down);
-    case 'attention':
-    case 'latentAttention':
-      return outputWidth(layer.out);
-    case 'mamba':
-      return outputWidth(layer.outProj);
-    case 'alignment':
-      return outputWidth(layer.residual);
-    case 'gate':
-      return outputWidth(layer.down);
-    case 'router':
-      return layer.weight.shape[0] ?? 0;
-    case 'embedding':
-      return layer.weight.shape[1] ?? 0;
-    case 'srteTable':
-      return layer.table.shape[2] ?? 0;
-    case 'srteLowRank':
-      return outputWidth(layer.projection);
-    case 'srteSincos':
-      return 2 * layer.inverseFrequencies.elements;
-    case 'hybridBlock':
-    case 'layerNorm':
-    case 'rmsNorm':
-    case 'activation':
-    case 'scale':
-    case 'softcap':
-    case 'learnedPositions':
-    case 'residual':
-    case 'packedExperts':
-    case 'mixtureOfExperts':
-    case 'causalConv':
-    case 'rotary':
-    case 'alibi':
-      return width;
-  }
 }

@@ -6,9 +6,24 @@
  * recomputation, do without them. Of GPUs that share layers, and of pipeline stages, each keeps its part.
  */
 
-import { COMPONENTS, type LanguageModel, type Layer } from '../architecture/layer.js';
+import {
+  COMPONENTS,
+  type Component,
+  type LanguageModel,
+  type Layer,
+} from '../architecture/layer.js';
 import { remembered } from '../architecture/memoize.js';
 import { outputWidth } from '../architecture/walk.js';
+import { lowerInTurn, primitivesOf } from '../operations/lower.js';
+import {
+  dropoutMask,
+  type OptionalPart,
+  type Primitive,
+  type Saved,
+  type Share,
+  type Vectors,
+  withoutInput,
+} from '../operations/primitive.js';
 import {
   type ActivationPart,
   type ActivationSetting,
@@ -18,15 +33,6 @@ import {
   tensorOf,
 } from './activation-setting.js';
 import { type Exact, exact, type Figure, figure, sumFigure } from './figure.js';
-import {
-  droppedIn,
-  type Kept,
-  keptBy,
-  keptInTurn,
-  type OptionalPart,
-  type Vectors,
-  withoutInput,
-} from './kept-values.js';
 import {
   kernelsOf,
   scanFigure,
@@ -55,10 +61,10 @@ export function activationsOf(model: LanguageModel, setting: ActivationSetting):
   const hidden = norm.weight.elements;
   const hasLogits = isLast && setting.loss !== 'chunked';
   const aroundBlocks = [
-    ...(isFirst ? keptInTurn(embeddingSteps, hidden, 'embedding') : []),
-    ...(isFirst ? droppedIn(hidden) : []),
-    ...(isLast ? keptInTurn([norm, head], hidden) : []),
-    ...(hasLogits ? keptInTurn(logitSteps, outputWidth(head), 'head', 'width') : []),
+    ...(isFirst ? savedInTurn(embeddingSteps, hidden, 'embedding') : []),
+    ...(isFirst ? [dropoutMask(hidden)] : []),
+    ...(isLast ? savedInTurn([norm, head], hidden) : []),
+    ...(hasLogits ? savedInTurn(logitSteps, outputWidth(head), 'head', 'width') : []),
   ];
   const parts =
     setting.recompute === 'full'
@@ -73,6 +79,16 @@ export function activationsOf(model: LanguageModel, setting: ActivationSetting):
   return { parts: all, total: sumOf('activations', all) };
 }
 
+const savedOf = (primitives: readonly Primitive[]): Saved[] =>
+  primitives.flatMap(({ saved }) => saved);
+
+const savedInTurn = (
+  layers: readonly Layer[],
+  width: number,
+  component: Component = 'other',
+  share: Share = 'tokens',
+): Saved[] => savedOf(lowerInTurn('', layers, { width, share, component }));
+
 const sumOf = (label: string, parts: readonly PartBytes[]) =>
   sumFigure(
     label,
@@ -83,11 +99,11 @@ const sumOf = (label: string, parts: readonly PartBytes[]) =>
 
 /** The parts of `kept`, and the scores and scan states of `blocks` unless these are recomputed. */
 function partsOf(
-  kept: readonly Kept[],
+  kept: readonly Saved[],
   blocks: readonly Layer[],
   setting: ActivationSetting,
 ): PartBytes[] {
-  const byPart = new Map<Kept['part'], Kept[]>();
+  const byPart = new Map<Saved['part'], Saved[]>();
   for (const each of kept) {
     if (isOptional(each.part) && !setting[each.part]) continue;
     const members = byPart.get(each.part);
@@ -102,10 +118,10 @@ function partsOf(
   return [...parts, ...insideKernels(blocks, setting).filter(({ bytes }) => bytes.value > 0)];
 }
 
-const isOptional = (part: Kept['part']): part is OptionalPart =>
+const isOptional = (part: Saved['part']): part is OptionalPart =>
   part === 'dropout' || part === 'unfused' || part === 'repeated';
 
-const labelOf = (part: Kept['part']) => (isOptional(part) ? OTHER_PARTS[part] : COMPONENTS[part]);
+const labelOf = (part: Saved['part']) => (isOptional(part) ? OTHER_PARTS[part] : COMPONENTS[part]);
 
 /** What the attention and the scan of `blocks` keep of their inside. */
 function insideKernels(blocks: readonly Layer[], setting: ActivationSetting): PartBytes[] {
@@ -124,7 +140,7 @@ function insideKernels(blocks: readonly Layer[], setting: ActivationSetting): Pa
 /** Vectors of the same name and size are one input, times how many there are in all layers. */
 function vectorsFigure(
   label: string,
-  members: readonly Kept[],
+  members: readonly Saved[],
   setting: ActivationSetting,
 ): Figure {
   const { context, bytesPerValue: bytes } = setting;
@@ -158,8 +174,8 @@ function vectorsFigure(
 }
 
 /** Those of all members; what like blocks keep is the same object, and is looked at once. */
-function vectorsOf(members: readonly Kept[]): Vectors[] {
-  const times = new Map<Kept, number>();
+function vectorsOf(members: readonly Saved[]): Vectors[] {
+  const times = new Map<Saved, number>();
   for (const each of members) times.set(each, (times.get(each) ?? 0) + 1);
   return [...times].flatMap(([each, many]) =>
     each.vectors.map((vector) => ({ ...vector, count: many * vector.count })),
@@ -249,9 +265,9 @@ function largestBlock(model: LanguageModel, whole: ActivationSetting): Figure {
 
 /** Blocks that keep the same. */
 interface BlockKind {
-  readonly kept: readonly Kept[];
+  readonly kept: readonly Saved[];
   /** … without what they are given. */
-  readonly inside: readonly Kept[];
+  readonly inside: readonly Saved[];
   /** One of them. */
   readonly block: Layer;
 }
@@ -262,9 +278,9 @@ const kindsOfBlocks = remembered((model: LanguageModel): ReadonlyMap<Layer, Bloc
   const kinds = new Map<string, BlockKind>();
   return new Map(
     model.blocks.map((block) => {
-      const kept = keptBy(block, hidden);
+      const kept = savedOf(primitivesOf(block, hidden));
       const { attentions, scans } = kernelsOf(block);
-      const states = scans.map(({ innerSize, stateSize }) => [innerSize, stateSize]);
+      const states = scans.map(({ inner, state }) => [inner, state]);
       const key = JSON.stringify([kept, attentions.map(scoresOf), states]);
       const kind = kinds.get(key) ?? { kept, inside: withoutInput(kept), block };
       kinds.set(key, kind);
@@ -290,7 +306,7 @@ export const areAlike = (
   );
 };
 
-const keptInBlocks = (model: LanguageModel, blocks: readonly Layer[]): Kept[] => {
+const keptInBlocks = (model: LanguageModel, blocks: readonly Layer[]): Saved[] => {
   const kinds = kindsOfBlocks(model);
   return blocks.flatMap((block) => kinds.get(block)?.kept ?? []);
 };

@@ -2,14 +2,32 @@
  * FLOPs of a forward pass and of a training step, with their formulas. 1 multiply-accumulate (MAC) is
  * 2 FLOP. Sums can pass 2^53 − 1; they stay exact.
  */
-import { COMPONENTS, type Component, type Layer, type Window } from '../architecture/layer.js';
-import { visiblePairs, windowKey } from '../architecture/masks.js';
+import type { Component, Layer, Window } from '../architecture/layer.js';
+import { COMPONENTS } from '../architecture/layer.js';
+import { reachOf, visiblePairs, windowKey } from '../architecture/masks.js';
 import { remembered } from '../architecture/memoize.js';
-import { type Exact, exact, type Figure, figure, sumFigure } from './figure.js';
-import { type Operation, operationsOf } from './operations.js';
+import { primitivesOf } from '../operations/lower.js';
+import type { Primitive } from '../operations/primitive.js';
+import type { Exact, Figure } from './figure.js';
+import { exact, figure, sumFigure } from './figure.js';
 
 /** What the backward pass computes a second time to save memory. */
 export type Recompute = 'none' | 'selective' | 'full';
+
+/** Primitives whose FLOPs are counted, and the kind of work that each is. The others take few at real sizes. */
+const WORK = {
+  matmul: 'projection',
+  router: 'projection',
+  scores: 'scores',
+  convolution: 'convolution',
+  scan: 'scan',
+} as const satisfies Partial<Record<Primitive['kind'], string>>;
+
+export type Operation = Extract<Primitive, { kind: keyof typeof WORK }>;
+
+type WorkKind = (typeof WORK)[Operation['kind']];
+
+const isOperation = (primitive: Primitive): primitive is Operation => primitive.kind in WORK;
 
 export interface ForwardSetting {
   /** Sequences, B. */
@@ -26,7 +44,7 @@ export interface TrainingFlopsSetting extends ForwardSetting {
 
 export interface ComponentFlops {
   readonly component: Component;
-  readonly kind: Operation['kind'];
+  readonly kind: WorkKind;
   readonly flops: Figure;
 }
 
@@ -61,20 +79,20 @@ const KINDS = {
     source:
       'per state value 7 multiplications and additions and 1 exponential: Δ·A, exp, h·, Δ·B, ·x, +, C·h, +; per channel D·x, +',
   },
-} as const satisfies Record<Operation['kind'], { label: string; source: string }>;
+} as const satisfies Record<WorkKind, { label: string; source: string }>;
 
 /** What is computed: all of a layer, or operations picked out of it. */
 export type Work = Layer | readonly Operation[];
 
 export const operationsIn = remembered((work: Work): readonly Operation[] =>
-  'kind' in work ? operationsOf(work) : work,
+  'kind' in work ? primitivesOf(work).filter(isOperation) : work,
 );
 
 /** Counts one forward pass over batch × context tokens. */
 export function forwardFlopsOf(work: Work, setting: ForwardSetting): ForwardBudget {
   const parts = groupsOf(work).map((operations): ComponentFlops => {
     const { component, kind } = operations[0];
-    return { component, kind, flops: forwardFigure(operations, setting) };
+    return { component, kind: WORK[kind], flops: forwardFigure(operations, setting) };
   });
   const products = parts.filter(({ kind }) => kind === 'projection' || kind === 'scores');
   return { parts, total: sumOf('forward pass', parts), macs: macs(products) };
@@ -102,7 +120,7 @@ const groupsOf = remembered((work: Work) => grouped(operationsIn(work)));
 function grouped(operations: readonly Operation[]): Group[] {
   const groups = new Map<string, [Operation, ...Operation[]]>();
   for (const operation of operations) {
-    const key = `${operation.component} ${operation.kind}`;
+    const key = `${operation.component} ${WORK[operation.kind]}`;
     const group = groups.get(key);
     if (group) group.push(operation);
     else groups.set(key, [operation]);
@@ -111,7 +129,8 @@ function grouped(operations: readonly Operation[]): Group[] {
 }
 
 function forwardFigure(operations: Group, { batch, context, causal }: ForwardSetting): Figure {
-  const { component, kind } = operations[0];
+  const { component } = operations[0];
+  const kind = WORK[operations[0].kind];
   const { label, source } = KINDS[kind];
   const base = { label: `${COMPONENTS[component]}: ${label}`, unit: 'FLOP', source } as const;
   const sum = (of: (operation: Operation) => number) =>
@@ -119,7 +138,7 @@ function forwardFigure(operations: Group, { batch, context, causal }: ForwardSet
   switch (kind) {
     case 'projection': {
       const weights = (rows: 'tokens' | 'positions') =>
-        sum((each) => (each.kind === 'projection' && each.rows === rows ? each.weights : 0));
+        sum((each) => ('weights' in each && each.rows === rows ? each.weights : 0));
       // What is done once for each position costs the same for any batch.
       const [perToken, perPosition] = [weights('tokens'), weights('positions')];
       return perPosition === 0
@@ -216,7 +235,7 @@ function macs(products: readonly ComponentFlops[]): Figure {
 }
 
 /** What selective recomputation computes a second time: what is large to keep and cheap to make. */
-const RECOMPUTED: readonly Operation['kind'][] = ['scores', 'scan'];
+const RECOMPUTED: readonly WorkKind[] = ['scores', 'scan'];
 
 /** A backward pass costs two forward passes: gradients of the inputs and of the weights. */
 function trainingFigure({ kind, flops: forward }: ComponentFlops, recompute: Recompute): Figure {
@@ -253,4 +272,61 @@ export function flopsByConvention(
     counts[`a training step${attention}`] = step.total.value;
   }
   return counts;
+}
+
+// Cached decoding: FLOPs of one more token of a sequence whose keys, values and states are cached.
+
+export interface DecodingFlops {
+  /** Of the token, whatever came before it: products with weights, convolutions, scans. */
+  readonly perToken: Figure;
+  /** What is computed with the keys and values of the context. */
+  readonly scores: Figure;
+}
+
+/** @param context Tokens that are kept, the new one included. */
+export function decodingFlopsOf(work: Work, context: number): DecodingFlops {
+  const { parts } = forwardFlopsOf(work, { batch: 1, context: 1, causal: true });
+  const others = parts.filter(({ kind }) => kind !== 'scores');
+  return {
+    perToken: sumFigure(
+      'a token, without scores',
+      'FLOP',
+      Object.fromEntries(
+        others.map(({ component, kind, flops }) => [`${component}_${kind}`, flops]),
+      ),
+      'sum of the parts of a forward pass over one token',
+    ),
+    scores: scoresFigure(work, context),
+  };
+}
+
+/**
+ * Queries read a window as it slides. With latents, heads multiply the latents themselves: what makes keys and values
+ * of them is taken into the query and the output (arXiv 2405.04434, section 2.1.2), at the same cost for a token.
+ */
+function scoresFigure(work: Work, context: number): Figure {
+  const inputs: Record<string, number> = { context };
+  const terms = new Map<string, string>();
+  const add = (name: string, width: number, seen: string) => {
+    inputs[name] = (inputs[name] ?? 0) + width;
+    terms.set(name, `${name} * ${seen}`);
+  };
+  for (const operation of operationsIn(work)) {
+    if (operation.kind !== 'scores') continue;
+    const { spans, headDim, valueDim, latent } = operation;
+    for (const { heads, window } of spans) {
+      const seen = window === undefined ? 'context' : `min(context, ${reachOf(window) + 1})`;
+      if (latent !== undefined) add('latent_width', heads * latent.multiplied, seen);
+      else add(`query_and_value_width_${windowKey(window)}`, heads * (headDim + valueDim), seen);
+    }
+  }
+  return figure({
+    label: 'scores and values of a token',
+    unit: 'FLOP',
+    formula: `2 * (${[...terms.values()].join(' + ') || '0'})`,
+    inputs,
+    source:
+      'q·kᵀ and its sum over v: per kept token and head a multiply-accumulate for each value of the query, and of v; ' +
+      'latents are read as they are',
+  });
 }

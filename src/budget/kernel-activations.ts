@@ -1,8 +1,9 @@
 /** What attention and scan keep of their inside: scores and states of plain ones, sums of fused ones. */
-import type { Attention, LatentAttention, Layer } from '../architecture/layer.js';
+import type { Layer } from '../architecture/layer.js';
 import { scoreValues, windowKey } from '../architecture/masks.js';
 import { remembered } from '../architecture/memoize.js';
-import { walk } from '../architecture/walk.js';
+import { primitivesOf } from '../operations/lower.js';
+import type { Scores } from '../operations/primitive.js';
 import {
   type ActivationSetting,
   OTHER_PARTS,
@@ -10,7 +11,7 @@ import {
   tensorOf,
 } from './activation-setting.js';
 import { type Exact, exact, type Figure, figure } from './figure.js';
-import { ranksOf, spansOf, spansOfRank } from './head-spans.js';
+import { ranksOf, spansOfRank } from './state.js';
 
 /**
  * The softmax of every head, over as many keys as the original multiplies; and a softcap's tanh before it. Of
@@ -22,13 +23,16 @@ export function scoresFigure(
   squares = squaresPerHead,
 ): Figure {
   const attentions = attentionsIn(blocks);
-  return ranksOf(attentions.map(spansOf), tensorOf(setting))
+  return ranksOf(
+    attentions.map(({ spans }) => spans),
+    tensorOf(setting),
+  )
     .map((rank) => scoresOfRank(attentions, setting, rank, squares))
     .reduce((a, b) => (b.value > a.value ? b : a));
 }
 
 function scoresOfRank(
-  attentions: readonly (Attention | LatentAttention)[],
+  attentions: readonly Scores[],
   setting: ActivationSetting,
   rank: number,
   squaresOf: typeof squaresPerHead,
@@ -41,10 +45,10 @@ function scoresOfRank(
   const add = (counts: Map<string, number>, name: string, count: number) =>
     counts.set(name, (counts.get(name) ?? 0) + count);
   for (const layer of attentions) {
-    for (const span of spansOfRank(spansOf(layer), tensorOf(setting), rank)) {
+    for (const span of spansOfRank(layer.spans, tensorOf(setting), rank)) {
       const name = windowKey(span.window);
       add(squares, name, span.heads * squaresOf(layer));
-      if (unfused && bytes < 4 && isInFloat32(layer)) add(copies, name, span.heads);
+      if (unfused && bytes < 4 && layer.inFloat32) add(copies, name, span.heads);
       inputs[`scores_${name}`] = exact(scoreValues(context, span.window));
     }
   }
@@ -53,9 +57,7 @@ function scoresOfRank(
   const each = dropout ? '(2 * bytes + 1)' : 'bytes';
   const inType = `${each} * (${sumOf(squares)})`;
   const local = [...squares.keys()].some((name) => name.startsWith('window_'));
-  const capped = attentions.some(
-    (layer) => layer.kind === 'attention' && layer.softcap !== undefined,
-  );
+  const capped = attentions.some((layer) => layer.capped);
   return figure({
     label: `activations: ${OTHER_PARTS.scores}`,
     unit: 'bytes',
@@ -73,14 +75,12 @@ function scoresOfRank(
   });
 }
 
-/** The layers of a block that have scores or scan states. */
+/** What of a block has scores or scan states. */
 export const kernelsOf = remembered((block: Layer) => {
-  const layers = walk(block).map(({ layer }) => layer);
+  const primitives = primitivesOf(block);
   return {
-    attentions: layers.flatMap((layer) =>
-      layer.kind === 'attention' || layer.kind === 'latentAttention' ? [layer] : [],
-    ),
-    scans: layers.flatMap((layer) => (layer.kind === 'mamba' ? [layer] : [])),
+    attentions: primitives.flatMap((each) => (each.kind === 'scores' ? [each] : [])),
+    scans: primitives.flatMap((each) => (each.kind === 'scan' ? [each] : [])),
   };
 });
 
@@ -102,19 +102,13 @@ export function softmaxSums(blocks: readonly Layer[], setting: ActivationSetting
   });
 }
 
-function squaresPerHead(layer: Attention | LatentAttention): number {
-  return layer.kind === 'attention' && layer.softcap !== undefined ? 2 : 1;
-}
-
-/** Whether the softmax is taken in float32, whatever the type of the scores. */
-const isInFloat32 = (layer: Attention | LatentAttention): boolean =>
-  layer.kind === 'latentAttention' || layer.ownTypeSoftmax !== true;
+const squaresPerHead = ({ capped }: Scores): number => (capped ? 2 : 1);
 
 /** Two gradients of each score: of the softmax, and of what it is given. */
 export function scoreGradientsFigure(block: Layer, setting: ActivationSetting): Figure {
   const inFloat32 = 8 / setting.bytesPerValue;
   return scoresFigure([block], { ...setting, dropout: false }, (layer) =>
-    isInFloat32(layer) ? inFloat32 : 2,
+    layer.inFloat32 ? inFloat32 : 2,
   );
 }
 
@@ -123,7 +117,7 @@ export function scanFigure(blocks: readonly Layer[], setting: ActivationSetting)
   const { context, bytesPerValue: bytes } = setting;
   const state_values = blocks
     .flatMap((block) => kernelsOf(block).scans)
-    .reduce((total, { innerSize, stateSize }) => total + innerSize * stateSize, 0);
+    .reduce((total, { inner, state }) => total + inner * state, 0);
   const [tensor, { factor, inputs }] = [tensorOf(setting), sequencesIn(setting)];
   return figure({
     label: `activations: ${OTHER_PARTS.scanStates}`,
@@ -135,9 +129,9 @@ export function scanFigure(blocks: readonly Layer[], setting: ActivationSetting)
 }
 
 /** What decides how many scores, and sums of them, are kept. */
-export const scoresOf = (layer: Attention | LatentAttention) => [
+export const scoresOf = (layer: Scores) => [
   layer.heads,
-  spansOf(layer),
+  layer.spans,
   squaresPerHead(layer),
-  isInFloat32(layer),
+  layer.inFloat32,
 ];

@@ -1,16 +1,20 @@
-/** What a model weighs and costs: all budgets of one description together. */
-import type { LanguageModel } from '../architecture/layer.js';
-import { DTYPE_NAMES, DTYPES, type Dtype } from '../tensor/dtype.js';
-import { type Figure, figure, sumFigure } from './figure.js';
-import {
-  type ForwardBudget,
-  forwardFlopsOf,
-  type TrainingFlopsBudget,
-  trainingFlopsOf,
-} from './flops.js';
-import { bufferBytes, type ParameterFigures, parameterFigures } from './parameters.js';
-import { type StateBudget, type StateSetting, stateOf } from './state.js';
-import { type TrainingBudget, type TrainingSetting, trainingMemoryOf } from './training.js';
+/** Profile of a model: all budgets of one description, at a batch, a length and a precision. */
+import type { TrainingHints } from '../architecture/family.js';
+import type { Component, LanguageModel, Layer, Window } from '../architecture/layer.js';
+import { ownedTensors, tensorsOf, walk } from '../architecture/walk.js';
+import { UserError } from '../errors.js';
+import type { Dtype } from '../tensor/dtype.js';
+import { DTYPE_NAMES, DTYPES } from '../tensor/dtype.js';
+import type { Exact, Figure } from './figure.js';
+import { figure, sumFigure } from './figure.js';
+import type { ForwardBudget, Recompute, TrainingFlopsBudget } from './flops.js';
+import { forwardFlopsOf, trainingFlopsOf } from './flops.js';
+import type { ParameterFigures } from './parameters.js';
+import { bufferBytes, elementsFigure, parameterFigures } from './parameters.js';
+import type { StateBudget, StateSetting } from './state.js';
+import { stateOf } from './state.js';
+import type { Optimizer, TrainingBudget, TrainingSetting } from './training.js';
+import { trainingMemoryOf } from './training.js';
 
 export interface ProfileSetting {
   readonly inference: StateSetting & {
@@ -89,3 +93,193 @@ export const inferenceBytes = (counts: {
   Number(weightBytes({ value: counts.parameters }, counts.dtype).value) +
   Number(bufferBytes(counts.buffers).value) +
   counts.state;
+
+// Batch, length and precision of a profile, and where each comes from.
+
+/** The user's wishes; undefined leaves it to the file, or to the default. */
+export interface ProfileWish {
+  readonly batch?: number | undefined;
+  readonly context?: number | undefined;
+  readonly dtype: Dtype;
+  readonly causal: boolean;
+  readonly precision?: 'mixed' | 'float32' | undefined;
+  readonly optimizer: Optimizer;
+  readonly recompute?: Recompute | undefined;
+}
+
+/**
+ * `flag`: the command line; `file`: the document; `default`: neither; `longest`: neither, and the
+ * default is all that the model takes.
+ */
+export type Origin = 'flag' | 'file' | 'default' | 'longest';
+
+export interface ResolvedSetting extends ProfileSetting {
+  readonly origins: {
+    readonly inferenceBatch: Origin;
+    readonly trainingBatch: Origin;
+    readonly context: Origin;
+    readonly precision: Origin;
+    readonly recompute: Origin;
+  };
+  /** What the file asks for and the budget of one device does not count. */
+  readonly beyondOneDevice: readonly string[];
+}
+
+/** Tokens when nobody says how many; never more than the model takes. */
+const DEFAULT_CONTEXT = 2048;
+
+/**
+ * The flag before the file before the default. The batch of the file is that of training alone.
+ * @param positions The longest input of the model.
+ * @throws UserError when the context is longer than the model's positions.
+ */
+export function resolveSetting(
+  wish: ProfileWish,
+  hints: TrainingHints,
+  positions: number,
+): ResolvedSetting {
+  const context = first(wish.context, hints.context, Math.min(DEFAULT_CONTEXT, positions));
+  requirePositions(context.value, positions);
+  const inferenceBatch = first(wish.batch, undefined, 1);
+  const trainingBatch = first(wish.batch, hints.batch, 1);
+  const precision = first(wish.precision, hints.precision, 'mixed' as const);
+  const hinted = hints.recompute === undefined ? undefined : hints.recompute ? 'full' : 'none';
+  const recompute = first<Recompute>(wish.recompute, hinted, 'none');
+  const { dtype, causal, optimizer } = wish;
+  return {
+    inference: { batch: inferenceBatch.value, context: context.value, dtype, causal },
+    training: {
+      batch: trainingBatch.value,
+      context: context.value,
+      precision: precision.value,
+      optimizer,
+      recompute: recompute.value,
+    },
+    origins: {
+      inferenceBatch: inferenceBatch.origin,
+      trainingBatch: trainingBatch.origin,
+      context:
+        context.origin === 'default' && context.value === positions ? 'longest' : context.origin,
+      precision: precision.origin,
+      recompute: recompute.origin,
+    },
+    beyondOneDevice: hints.beyondOneDevice ?? [],
+  };
+}
+
+/** @throws UserError when a context is longer than the model's positions. */
+export function requirePositions(context: number, positions: number): void {
+  if (context <= positions) return;
+  throw new UserError(
+    'usage',
+    `--context: ${context} tokens are more than the ${positions} positions of the model`,
+    { suggestion: `ask for at most ${positions}` },
+  );
+}
+
+function first<T>(
+  flag: T | undefined,
+  file: T | undefined,
+  fallback: T,
+): { readonly value: T; readonly origin: Origin } {
+  if (flag !== undefined) return { value: flag, origin: 'flag' };
+  if (file !== undefined) return { value: file, origin: 'file' };
+  return { value: fallback, origin: 'default' };
+}
+
+// Limits for continuous integration.
+
+/** Figures that can be limited, by their flags. */
+export const LIMITS = {
+  'max-params': (profile: ModelProfile) => profile.parameters.total,
+  'max-memory': (profile: ModelProfile) => profile.inference.total,
+  'max-kv-cache': (profile: ModelProfile) => profile.inference.state.keyValueCache,
+  'max-training-memory': (profile: ModelProfile) => profile.training.total,
+  'max-flops': (profile: ModelProfile) => profile.forwardFlops.total,
+} as const satisfies Record<string, (profile: ModelProfile) => Figure>;
+
+export type LimitName = keyof typeof LIMITS;
+
+export interface LimitCheck {
+  readonly limit: LimitName;
+  readonly figure: Figure;
+  readonly allowed: Exact;
+  readonly passed: boolean;
+}
+
+/** Checks a profile against limits. */
+export function checkLimits(
+  profile: ModelProfile,
+  limits: Readonly<Partial<Record<LimitName, Exact | undefined>>>,
+): LimitCheck[] {
+  return (Object.keys(LIMITS) as LimitName[]).flatMap((limit) => {
+    const allowed = limits[limit];
+    if (allowed === undefined) return [];
+    const figure = LIMITS[limit](profile);
+    return [{ limit, figure, allowed, passed: figure.value <= allowed }];
+  });
+}
+
+// The model block by block, and tensor by tensor.
+
+export interface BlockBudget {
+  readonly name: string;
+  /** Its own; what blocks share is not in it. */
+  readonly parameters: Figure;
+  readonly spans: readonly BlockSpan[];
+  /** Key-value cache and recurrent state at the setting of inference. */
+  readonly state: Figure;
+  readonly forwardFlops: Figure;
+}
+
+/** Attention heads and how far back they see. */
+interface BlockSpan {
+  readonly heads: number;
+  /** In tokens; without it, everything. */
+  readonly window?: number;
+  readonly rule?: Window['rule'];
+}
+
+/** A row for each block, in order. */
+export function blocksOf(
+  model: LanguageModel,
+  { inference }: Pick<ProfileSetting, 'inference'>,
+): BlockBudget[] {
+  const shared = new Set(model.shared.flatMap(tensorsOf));
+  return model.blocks.map((block) => {
+    const own = ownedTensors(block).filter(
+      ({ tensor }) => tensor.role === 'parameter' && !shared.has(tensor),
+    );
+    return {
+      name: block.name,
+      parameters: elementsFigure(block.name, 'parameters', own),
+      spans: walk(block).flatMap(({ layer }) => spansOf(layer)),
+      state: stateOf(block, inference).total,
+      forwardFlops: forwardFlopsOf(block, inference).total,
+    };
+  });
+}
+
+function spansOf(layer: Layer): BlockSpan[] {
+  if (layer.kind === 'latentAttention') return [{ heads: layer.heads }];
+  if (layer.kind !== 'attention') return [];
+  return layer.spans.map(({ heads, window }) =>
+    window === undefined ? { heads } : { heads, window: window.tokens, rule: window.rule },
+  );
+}
+
+export interface TensorEntry {
+  readonly name: string;
+  readonly aliases: readonly string[];
+  readonly shape: readonly number[];
+  readonly elements: number;
+  readonly role: 'parameter' | 'buffer';
+  /** Of a buffer that others count as a parameter: who does. */
+  readonly contested: string | undefined;
+  readonly component: Component;
+}
+
+/** Every stored tensor once, in the order of the state dict. */
+export function tensorInventory(model: LanguageModel): TensorEntry[] {
+  return ownedTensors(model).map(({ tensor, component }) => ({ ...tensor, component }));
+}

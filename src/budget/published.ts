@@ -6,8 +6,8 @@
 import type { Attention, LanguageModel, LatentAttention, Layer } from '../architecture/layer.js';
 import type { Param } from '../architecture/param.js';
 import { tensorsOf, walk } from '../architecture/walk.js';
+import type { KnownCount } from './family-counts.js';
 import type { Exact } from './figure.js';
-import type { KnownCount } from './known-counts.js';
 import { layerPattern } from './parameters.js';
 
 /** A number as somebody printed it. */

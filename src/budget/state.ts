@@ -1,11 +1,13 @@
 /** What must be kept between two tokens of cached decoding, and the memory of inference. */
-import type { Attention, Layer, Window } from '../architecture/layer.js';
+import type { HeadSpan, Layer, Window } from '../architecture/layer.js';
 import { reachOf, windowKey } from '../architecture/masks.js';
 import { remembered } from '../architecture/memoize.js';
-import { walk } from '../architecture/walk.js';
-import { DTYPES, type Dtype } from '../tensor/dtype.js';
-import { type Figure, figure, sumFigure } from './figure.js';
-import { keySpansOf, ranksOf, spansOf, spansOfRank } from './head-spans.js';
+import { primitivesOf } from '../operations/lower.js';
+import type { Scores } from '../operations/primitive.js';
+import type { Dtype } from '../tensor/dtype.js';
+import { DTYPES } from '../tensor/dtype.js';
+import type { Figure } from './figure.js';
+import { figure, sumFigure } from './figure.js';
 
 export interface StateSetting {
   readonly batch: number;
@@ -31,7 +33,7 @@ export interface StateBudget {
 }
 
 interface Kept {
-  readonly attentions: readonly Attention[];
+  readonly attentions: readonly Scores[];
   /** Latent and shared rotated key of a token, over all layers. */
   readonly latentWidth: number;
   readonly mambaValues: number;
@@ -161,7 +163,7 @@ function cachedValues({ attentions, latentWidth }: Kept, gpus: number, rank: num
 }
 
 /** Key heads × head_dim over all layers, for heads that see equally far. */
-function widthsOf(attentions: readonly Attention[], gpus: number, rank: number) {
+function widthsOf(attentions: readonly Scores[], gpus: number, rank: number) {
   const spans = new Map<string, { readonly window: Window | undefined; readonly width: number }>();
   for (const layer of attentions) {
     for (const { heads, window } of spansOfRank(keySpansOf(layer), gpus, rank)) {
@@ -173,7 +175,7 @@ function widthsOf(attentions: readonly Attention[], gpus: number, rank: number) 
   return [...spans.values()];
 }
 
-const windowsOf = (attentions: readonly Attention[]): Window[] =>
+const windowsOf = (attentions: readonly Scores[]): Window[] =>
   widthsOf(attentions, 1, 0).flatMap(({ window }) => (window === undefined ? [] : [window]));
 
 /** What depends on neither batch nor context: searches ask for many of these. */
@@ -193,7 +195,10 @@ function readKept(model: Layer, gpus: number): KeptOnGpus {
     windows: windowsOf(attentions),
     mambaValues,
     convolutionValues,
-    onRanks: ranksOf(attentions.map(spansOf), gpus).map((rank) => cachedValues(kept, gpus, rank)),
+    onRanks: ranksOf(
+      attentions.map(({ spans }) => spans),
+      gpus,
+    ).map((rank) => cachedValues(kept, gpus, rank)),
   };
 }
 
@@ -206,53 +211,48 @@ const fullest = (figures: readonly Figure[]): Figure =>
  */
 function keptBy(model: Layer, gpus: number): Kept {
   const share = (parts: number) => (gpus === 1 ? parts : Math.ceil(parts / gpus));
-  const attentions: Attention[] = [];
+  const attentions: Scores[] = [];
   let latentWidth = 0;
   let mambaValues = 0;
   let convolutionValues = 0;
-  for (const { layer } of walk(model)) {
-    switch (layer.kind) {
-      case 'attention':
-        attentions.push(layer);
-        break;
-      case 'latentAttention':
-        latentWidth += layer.latentRank + layer.rotary.headDim;
-        break;
-      case 'mamba':
-        mambaValues += share(layer.innerSize) * layer.stateSize;
-        break;
-      case 'causalConv': {
-        const [channels = 0, , kernel = 1] = layer.weight.shape;
-        convolutionValues += share(channels) * (kernel - 1);
-        break;
-      }
-      case 'languageModel':
-      case 'hybridBlock':
-      case 'sequence':
-      case 'embedding':
-      case 'linear':
-      case 'layerNorm':
-      case 'activation':
-      case 'transposedLinear':
-      case 'fusedProjection':
-      case 'rmsNorm':
-      case 'scale':
-      case 'softcap':
-      case 'learnedPositions':
-      case 'residual':
-      case 'gatedMlp':
-      case 'router':
-      case 'packedExperts':
-      case 'mixtureOfExperts':
-      case 'alibi':
-      case 'rotary':
-      case 'srteTable':
-      case 'srteLowRank':
-      case 'srteSincos':
-      case 'alignment':
-      case 'gate':
-        break;
+  for (const primitive of primitivesOf(model)) {
+    if (primitive.kind === 'scan') mambaValues += share(primitive.inner) * primitive.state;
+    else if (primitive.kind === 'convolution') {
+      convolutionValues += share(primitive.channels) * (primitive.kernel - 1);
+    } else if (primitive.kind === 'scores') {
+      if (primitive.latent) latentWidth += primitive.latent.cached;
+      else attentions.push(primitive);
     }
   }
   return { attentions, latentWidth, mambaValues, convolutionValues };
 }
+
+// Heads with unlike windows, dealt out to GPUs.
+
+/** Of keys and values in place of queries. */
+const keySpansOf = ({ spans, heads, keyValueHeads }: Scores): readonly HeadSpan[] =>
+  spans.map((span) => ({ ...span, heads: (span.heads * keyValueHeads) / heads }));
+
+/**
+ * The heads that one of several GPUs has, in the order of the spans. Heads stay whole, and no GPU has more of them than
+ * the first; where there are fewer than GPUs each has one, so that some stand on several.
+ */
+export function spansOfRank(spans: readonly HeadSpan[], gpus: number, rank: number): HeadSpan[] {
+  const all = spans.reduce((sum, { heads }) => sum + heads, 0);
+  const most = Math.ceil(all / gpus);
+  let start = all < gpus ? -Math.floor((rank * all) / gpus) : -rank * most;
+  return spans.flatMap(({ heads, window }) => {
+    const [from, to] = [Math.max(0, start), Math.min(most, start + heads)];
+    start += heads;
+    return to > from ? [{ heads: to - from, window }] : [];
+  });
+}
+
+/** The GPUs that have to be looked at to find the fullest: the first, unless heads of a layer see unlike far. */
+export const ranksOf = (
+  layers: readonly (readonly HeadSpan[])[],
+  gpus: number,
+): readonly number[] => {
+  const isUneven = layers.some((spans) => spans.length > 1);
+  return Array.from({ length: isUneven ? gpus : 1 }, (_, rank) => rank);
+};

@@ -1,4 +1,4 @@
-import { describeFamilies } from '../budget/families.js';
+import { describeFamilies } from '../budget/family-counts.js';
 import { BaseCommand } from '../cli/base-command.js';
 import { familiesReport } from '../report/models.js';
 

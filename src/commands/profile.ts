@@ -1,11 +1,14 @@
 import * as Args from '@oclif/core/args';
 import * as Flags from '@oclif/core/flags';
 import { flopsByConvention } from '../budget/flops.js';
-import { blocksOf, tensorInventory } from '../budget/inventory.js';
-import { checkLimits } from '../budget/limits.js';
-import { profileModel } from '../budget/profile.js';
+import {
+  blocksOf,
+  checkLimits,
+  profileModel,
+  resolveSetting,
+  tensorInventory,
+} from '../budget/profile.js';
 import { explainPublished } from '../budget/published.js';
-import { resolveSetting } from '../budget/setting.js';
 import { OPTIMIZER_NAMES } from '../budget/training.js';
 import { BaseCommand, formatOf } from '../cli/base-command.js';
 import { bytesLimit, countLimit, modelFlags, publishedNumber, settingFlags } from '../cli/flags.js';
@@ -69,7 +72,7 @@ export default class Profile extends BaseCommand {
     const profile = profileModel(model, setting);
     const checks = checkLimits(profile, flags);
     // Only here: it describes every preset of the family.
-    const known = flags.published && (await import('../budget/known-counts.js')).knownCounts;
+    const known = flags.published && (await import('../budget/family-counts.js')).knownCounts;
     const result = {
       schema: 'minimind/profile@1',
       file,

@@ -3,9 +3,8 @@ import type { TrainingHints } from '../architecture/family.js';
 import type { LanguageModel, Layer } from '../architecture/layer.js';
 import { walk } from '../architecture/walk.js';
 import type { Exact } from '../budget/figure.js';
-import type { ModelProfile } from '../budget/profile.js';
-import type { ProfileWish, ResolvedSetting } from '../budget/setting.js';
-import { resolveSetting } from '../budget/setting.js';
+import type { ModelProfile, ProfileWish, ResolvedSetting } from '../budget/profile.js';
+import { resolveSetting } from '../budget/profile.js';
 
 // One setting for models that are compared: figures at different lengths say nothing about each other.
 

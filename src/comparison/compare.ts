@@ -2,8 +2,8 @@
 import type { Family } from '../architecture/family.js';
 import type { LanguageModel } from '../architecture/layer.js';
 import { BOOKKEEPING_KEYS } from '../architecture/transformer/settings.js';
-import { profileModel } from '../budget/profile.js';
-import { type ProfileWish, requirePositions } from '../budget/setting.js';
+import type { ProfileWish } from '../budget/profile.js';
+import { profileModel, requirePositions } from '../budget/profile.js';
 import { nearest } from '../config/nearest.js';
 import { formatPath, isMapping, valueAt } from '../config/path.js';
 import { quote } from '../config/quote.js';

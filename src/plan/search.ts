@@ -1,9 +1,8 @@
 /** Looks through the sizes of a family for models within a budget. */
 import type { Exact } from '../budget/figure.js';
 import { bodyIn, countParameters, type ParameterBudget } from '../budget/parameters.js';
-import { inferenceBytes } from '../budget/profile.js';
+import { inferenceBytes, requirePositions } from '../budget/profile.js';
 import type { Bounds, Quantity } from '../budget/quantity.js';
-import { requirePositions } from '../budget/setting.js';
 import { type StateSetting, stateOf } from '../budget/state.js';
 import { type Counts, describedCounts, foreseenCounts, mostStepsWithin } from './counts.js';
 import { type Measures, offBalance, widthPerLayer } from './criteria.js';

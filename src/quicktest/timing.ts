@@ -1,6 +1,6 @@
 /** How long a forward pass takes, and each of its parts, until what they compute is in the memory of the process. */
 import type { HybridBlock, Layer } from '../architecture/layer.js';
-import { widthAfter } from '../architecture/walk.js';
+import { widthAfter } from '../operations/lower.js';
 import type { Program, RunInput, Values } from '../runtime/engine.js';
 import type { Finding, PartTiming, Timing } from './finding.js';
 import { formsOf } from './forms.js';

@@ -30,8 +30,8 @@ import {
   outputWidth,
   projectionLayers,
   tensorsOf,
-  widthAfter,
 } from '../architecture/walk.js';
+import { widthAfter } from '../operations/lower.js';
 import type { Shape } from '../tensor/dtype.js';
 import type { InputSize } from './ids.js';
 import { blocksText, counted, integer } from './wording.js';

@@ -1,4 +1,4 @@
-import type { FamilySummary } from '../budget/families.js';
+import type { FamilySummary } from '../budget/family-counts.js';
 import type { Problem } from '../errors.js';
 import type { Report } from './kit/report.js';
 import { formatInteger } from './kit/units.js';

@@ -1,8 +1,8 @@
 /** What a program is called with, checked before an engine sees it: so all engines refuse the same. */
 import type { Layer, Window } from '../architecture/layer.js';
 import { firstVisibleKey, reachOf } from '../architecture/masks.js';
-import { walk } from '../architecture/walk.js';
 import { UserError } from '../errors.js';
+import { primitivesOf } from '../operations/lower.js';
 import type { Ids, LoadOptions, Program, RunInput, State } from './engine.js';
 
 /** A call that a program can answer. */
@@ -81,51 +81,13 @@ export class Calls<Kept> {
   }
 }
 
-/** The most tokens that all layers have positions for. */
+/** The most tokens that the layer and all below it have positions for. */
 const positionsOf = (layer: Layer): number =>
-  walk(layer).reduce(
-    (least, visit) => Math.min(least, ownPositions(visit.layer)),
-    Number.POSITIVE_INFINITY,
+  primitivesOf(layer).reduce(
+    (least, each) =>
+      each.kind === 'lookup' && each.by !== 'ids' ? Math.min(least, each.rows) : least,
+    layer.kind === 'languageModel' ? layer.positions : Number.POSITIVE_INFINITY,
   );
-
-function ownPositions(layer: Layer): number {
-  switch (layer.kind) {
-    case 'languageModel':
-      return layer.positions;
-    case 'learnedPositions':
-      return layer.weight.shape[0] ?? 0;
-    case 'srteTable':
-      return layer.table.shape[1] ?? 0;
-    case 'srteLowRank':
-      return layer.lowRank.shape[1] ?? 0;
-    case 'srteSincos':
-    case 'rotary':
-    case 'embedding':
-    case 'linear':
-    case 'layerNorm':
-    case 'activation':
-    case 'transposedLinear':
-    case 'fusedProjection':
-    case 'rmsNorm':
-    case 'scale':
-    case 'softcap':
-    case 'residual':
-    case 'gatedMlp':
-    case 'router':
-    case 'packedExperts':
-    case 'mixtureOfExperts':
-    case 'alibi':
-    case 'latentAttention':
-    case 'causalConv':
-    case 'mamba':
-    case 'attention':
-    case 'alignment':
-    case 'gate':
-    case 'hybridBlock':
-    case 'sequence':
-      return Number.POSITIVE_INFINITY;
-  }
-}
 
 interface Sizes {
   readonly batch: number;
@@ -200,40 +162,20 @@ function vocabularyOf(layer: Layer): number {
 const takes = ({ kind, name }: Layer, what: string) =>
   new Error(`the layer ${JSON.stringify(name)} (${kind}) takes ${what}`);
 
-const INPUTS = {
+type Inputs = 'ids' | 'nothing' | 'a value' | 'two values';
+
+/** What layers take that do not take a value. */
+const INPUTS: Readonly<Partial<Record<Layer['kind'], Inputs>>> = {
   languageModel: 'ids',
   embedding: 'ids',
   srteTable: 'nothing',
   srteLowRank: 'nothing',
   srteSincos: 'nothing',
   alignment: 'two values',
-  hybridBlock: 'a value',
-  sequence: 'a value',
-  linear: 'a value',
-  layerNorm: 'a value',
-  activation: 'a value',
-  transposedLinear: 'a value',
-  fusedProjection: 'a value',
-  rmsNorm: 'a value',
-  scale: 'a value',
-  softcap: 'a value',
-  learnedPositions: 'a value',
-  residual: 'a value',
-  gatedMlp: 'a value',
-  router: 'a value',
-  packedExperts: 'a value',
-  mixtureOfExperts: 'a value',
-  alibi: 'a value',
-  latentAttention: 'a value',
-  causalConv: 'a value',
-  mamba: 'a value',
-  rotary: 'a value',
-  attention: 'a value',
-  gate: 'a value',
-} as const satisfies Record<Layer['kind'], string>;
+};
 
 /** What a layer takes: token ids [B, T], values [B, T, C], or nothing. */
-export const inputsOf = ({ kind }: Layer): (typeof INPUTS)[keyof typeof INPUTS] => INPUTS[kind];
+export const inputsOf = ({ kind }: Layer): Inputs => INPUTS[kind] ?? 'a value';
 
 /** Tokens of one call; `total` is how many there will be in the end, when decoding. */
 interface Extent {

@@ -1,8 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { FAMILY_NAMES, type FamilyName, loadFamily } from '../../src/architecture/families.js';
-import { profileModel } from '../../src/budget/profile.js';
-import { resolveSetting } from '../../src/budget/setting.js';
+import { profileModel, resolveSetting } from '../../src/budget/profile.js';
 import { modelOf } from '../../src/cli/model-file.js';
 import { parseDocument } from '../../src/config/document.js';
 import { UserError } from '../../src/errors.js';

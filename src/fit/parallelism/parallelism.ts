@@ -4,11 +4,12 @@ import { remembered } from '../../architecture/memoize.js';
 import type { Param } from '../../architecture/param.js';
 import { tensorsOf } from '../../architecture/walk.js';
 import { type Figure, figure } from '../../budget/figure.js';
-import { requirePositions } from '../../budget/setting.js';
+import { requirePositions } from '../../budget/profile.js';
 import { embeddingsOf, type Trained } from '../../budget/training.js';
 import { UserError } from '../../errors.js';
+import type { Cut } from '../../operations/primitive.js';
 import type { TrainingFitSetting } from '../training/training-setting.js';
-import { type Cut, elementsPerGpu, isDealtEqually, tensorCuts } from './tensor-cuts.js';
+import { elementsPerGpu, isDealtEqually, tensorCuts } from './tensor-cuts.js';
 import { nearestDivisors, requireTensorParallel } from './tensor-parallel.js';
 
 export interface Parallelism {

@@ -30,8 +30,9 @@ import {
 import { add, ceildiv, div, inputs, mul, v } from '../../budget/expression.js';
 import { type Figure, figure, sumFigure } from '../../budget/figure.js';
 import { bufferBytes } from '../../budget/parameters.js';
+import type { Cut } from '../../operations/primitive.js';
 import { DTYPES } from '../../tensor/dtype.js';
-import { type Cut, elementsPerGpu, shareOf, tensorCuts } from '../parallelism/tensor-cuts.js';
+import { elementsPerGpu, shareOf, tensorCuts } from '../parallelism/tensor-cuts.js';
 import { type BlockBits, WEIGHT_DTYPES, type WeightFormat } from './weight-types.js';
 
 /** A matrix as it is stored: so many rows, of so many values each. */

@@ -2,15 +2,13 @@
 
 import type { LanguageModel, Layer } from '../../architecture/layer.js';
 import type { Param } from '../../architecture/param.js';
-import type { Visit } from '../../architecture/walk.js';
 import { expertLayers, tensorsOf, walk } from '../../architecture/walk.js';
 import { activationsOf } from '../../budget/activations.js';
-import { decodingFlopsOf } from '../../budget/decoding.js';
 import { add, div, sub, v } from '../../budget/expression.js';
 import type { Figure } from '../../budget/figure.js';
 import { figure } from '../../budget/figure.js';
 import type { Work } from '../../budget/flops.js';
-import { forwardFlopsOf } from '../../budget/flops.js';
+import { decodingFlopsOf, forwardFlopsOf } from '../../budget/flops.js';
 import { stateOf } from '../../budget/state.js';
 import type { Cluster } from '../../hardware/gpu.js';
 import type { Dtype } from '../../tensor/dtype.js';
@@ -65,8 +63,6 @@ export interface ServedModel {
   readonly work: readonly Work[];
   readonly form: ServingForm;
   readonly layout: WeightLayout;
-  /** The layers that keep something between two tokens, one after the other. */
-  readonly keepers: Layer;
   /** Weights that every pass reads: all but looked-up tables and routed experts. */
   readonly weightBytes: number;
   readonly expertGroups: readonly ExpertGroup[];
@@ -82,7 +78,6 @@ export function servedModel(model: LanguageModel, form: ServingForm): ServedMode
     work: workOf(model, layout, form),
     form,
     layout,
-    keepers: { kind: 'sequence', name: '', layers: walk(model).flatMap(keeperIn) },
     weightBytes: bytesOf((tensor) => !layout.lookups.has(tensor) && !layout.experts.has(tensor)),
     expertGroups: expertGroupsOf(model, bytesOf),
     shared: sharedWork(model, valueBytes(form)),
@@ -101,11 +96,6 @@ function workOf(
     : ranksThatDiffer([model], gpus).map((rank) => operationsOfRank(model, sharing, rank));
 }
 
-const keeperIn = ({ layer }: Visit): readonly Layer[] =>
-  layer.kind === 'attention' || layer.kind === 'latentAttention' || layer.kind === 'mamba'
-    ? [layer]
-    : [];
-
 /** Keys and values, and states, of one sequence on one GPU. */
 export interface SequenceState {
   readonly cache: Figure;
@@ -114,13 +104,13 @@ export interface SequenceState {
   readonly state: Figure;
 }
 
-export function sequenceState({ keepers, form }: ServedModel, context: number): SequenceState {
+export function sequenceState({ model, form }: ServedModel, context: number): SequenceState {
   const setting = { batch: 1, context, gpus: form.tensorParallel };
-  const { keyValueCache, keyValuePerToken } = stateOf(keepers, {
+  const { keyValueCache, keyValuePerToken } = stateOf(model, {
     ...setting,
     dtype: form.cacheDtype,
   });
-  const { mambaState, convolutionState } = stateOf(keepers, { ...setting, dtype: form.stateDtype });
+  const { mambaState, convolutionState } = stateOf(model, { ...setting, dtype: form.stateDtype });
   return {
     cache: keyValueCache,
     perToken: keyValuePerToken,

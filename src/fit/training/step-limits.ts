@@ -17,9 +17,8 @@ import {
   sub,
   v,
 } from '../../budget/expression.js';
-import type { Recompute } from '../../budget/flops.js';
+import type { Operation, Recompute } from '../../budget/flops.js';
 import { trainingFlopsOf } from '../../budget/flops.js';
-import type { Operation } from '../../budget/operations.js';
 import type { Bounds, Quantity } from '../../budget/quantity.js';
 import { quantity } from '../../budget/quantity.js';
 import type { Optimizer } from '../../budget/training.js';
@@ -137,7 +136,10 @@ function sharedOperations(layer: Layer, sharing: Sharing, rank: number): SharedO
   if (found) return found;
   const operations = operationsOfRank(layer, sharing, rank);
   // Whatever they are called.
-  const sizes = operations.map((each) => ({ ...each, layer: '', tensor: undefined }));
+  const sizes = operations.map(({ layer: _, params: __, saved: ___, cuts: ____, ...each }) => ({
+    ...each,
+    tensor: undefined,
+  }));
   const made = { operations, key: JSON.stringify(sizes) };
   known.set(name, made);
   return made;

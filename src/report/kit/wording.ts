@@ -1,5 +1,5 @@
 /** Words that several reports use. */
-import type { Origin, ResolvedSetting } from '../../budget/setting.js';
+import type { Origin, ResolvedSetting } from '../../budget/profile.js';
 import type { CheckpointFormat } from '../../checkpoint/checkpoint.js';
 import { note } from './cells.js';
 import type { Block } from './report.js';

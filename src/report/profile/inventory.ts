@@ -1,5 +1,5 @@
 /** The model block by block and tensor by tensor, as `profile` prints it. */
-import type { BlockBudget, TensorEntry } from '../../budget/inventory.js';
+import type { BlockBudget, TensorEntry } from '../../budget/profile.js';
 import { moreNote } from '../inspect/inspect-tensors.js';
 import { MAX_ROWS } from '../inspect/inspect-text.js';
 import { bytesCell, flopsCell, heading, integerCell, left, right } from '../kit/cells.js';

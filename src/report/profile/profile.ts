@@ -1,10 +1,13 @@
 /** What `minimind profile` prints: a block of tables for each budget. */
 import type { Figure } from '../../budget/figure.js';
-import type { BlockBudget, TensorEntry } from '../../budget/inventory.js';
-import type { LimitCheck } from '../../budget/limits.js';
-import type { ModelProfile } from '../../budget/profile.js';
+import type {
+  BlockBudget,
+  LimitCheck,
+  ModelProfile,
+  ResolvedSetting,
+  TensorEntry,
+} from '../../budget/profile.js';
 import type { PublishedReport } from '../../budget/published.js';
-import type { ResolvedSetting } from '../../budget/setting.js';
 import type { CheckpointFound } from '../../cli/checkpoint-model.js';
 import type { StoredWeights } from '../../quantization/stored-weights.js';
 import type { Dtype } from '../../tensor/dtype.js';

@@ -1,10 +1,11 @@
 /** Whether what a call computes fits into what one operation on a graphics card sees. */
-import type { Layer, Linear } from '../../architecture/layer.js';
-import { walk } from '../../architecture/walk.js';
+import type { Layer } from '../../architecture/layer.js';
 import { UserError } from '../../errors.js';
+import { primitivesOf } from '../../operations/lower.js';
+import type { Primitive } from '../../operations/primitive.js';
 import { WEBGPU_COMMAND } from '../adapters/webgpu.js';
 import type { Target } from './context.js';
-import { columnsOf, GUARANTEED_BYTES, headsAtATime, mostElements } from './context.js';
+import { GUARANTEED_BYTES, headsAtATime, mostElements } from './context.js';
 
 /** One run of a graph. */
 interface CallSize {
@@ -90,72 +91,50 @@ export function largestValue(
   target: Target,
   areLogitsApart = true,
 ): Large {
-  const head: Linear | undefined =
-    layer.kind === 'languageModel' && areLogitsApart ? layer.head : undefined;
-  return walk(layer)
-    .filter((visit) => visit.layer !== head)
-    .map((visit) => ({ elements: elementsOf(visit.layer, call, target), name: visit.layer.name }))
-    .reduce((before, each) => (each.elements > before.elements ? each : before), {
-      elements: 0,
-      name: '',
-    });
+  const head = layer.kind === 'languageModel' && areLogitsApart ? layer.head.name : undefined;
+  return primitivesOf(layer)
+    .filter((each) => each.kind !== 'matmul' || each.layer !== head)
+    .map((each) => ({ elements: elementsOf(each, call, target), name: each.layer }))
+    .reduce((before, each) => (isLarger(each, before) ? each : before), { elements: 0, name: '' });
 }
 
-/** Of the largest value that a layer itself computes, where it can be larger than those around it. */
-function elementsOf(layer: Layer, { batch, tokens, start }: CallSize, target: Target): number {
+/** Where two are as large, the layer that holds the other is named. */
+const isLarger = (one: Large, other: Large): boolean =>
+  one.elements > other.elements ||
+  (one.elements === other.elements && other.name.startsWith(`${one.name}.`));
+
+/** Elements of the largest value of a primitive, where it can be larger than those around it. */
+function elementsOf(
+  primitive: Primitive,
+  { batch, tokens, start }: CallSize,
+  target: Target,
+): number {
   const rows = batch * tokens;
   const keys = start + tokens;
-  switch (layer.kind) {
-    case 'embedding':
-    case 'learnedPositions':
-      return rows * columnsOf(layer.weight);
-    case 'linear':
-    case 'transposedLinear':
-      return rows * Math.max(...layer.weight.shape);
-    case 'layerNorm':
-    case 'rmsNorm':
-      return rows * layer.weight.elements;
+  const { input, output } = primitive;
+  switch (primitive.kind) {
+    case 'matmul':
+      return rows * Math.max(input, output);
     case 'router':
-      return rows * (layer.weight.shape[0] ?? 0);
-    case 'packedExperts':
-      return rows * (layer.gateUp.shape[1] ?? 0);
-    case 'mixtureOfExperts':
-      return rows * layer.router.expertsPerToken * columnsOf(layer.router.weight);
-    case 'causalConv': {
-      const [inner = 0, , kernel = 0] = layer.weight.shape;
-      return batch * (kernel - 1 + tokens) * inner;
-    }
-    case 'mamba':
-      return batch * layer.innerSize * layer.stateSize;
-    case 'attention':
-      return Math.max(
-        batch * headsAtATime(target, layer.heads) * keys * tokens,
-        batch * layer.heads * keys * layer.headDim,
-      );
-    case 'latentAttention': {
-      const { heads, nopeDim, valueDim, rotary } = layer;
-      const width = nopeDim + Math.max(valueDim, rotary.headDim);
+      return rows * output;
+    case 'norm':
+      return rows * primitive.size;
+    case 'dispatch':
+      return rows * primitive.copies * output;
+    case 'convolution':
+      return batch * (primitive.kernel - 1 + tokens) * primitive.channels;
+    case 'scan':
+      return batch * primitive.inner * primitive.state;
+    case 'scores': {
+      const { heads, headDim, latent } = primitive;
       return Math.max(
         batch * headsAtATime(target, heads) * keys * tokens,
-        batch * heads * keys * width,
+        batch * heads * keys * Math.max(headDim, latent?.expanded ?? 0),
       );
     }
-    case 'languageModel':
-    case 'hybridBlock':
-    case 'sequence':
-    case 'residual':
-    case 'fusedProjection':
-    case 'activation':
-    case 'scale':
-    case 'softcap':
-    case 'gatedMlp':
-    case 'rotary':
-    case 'alibi':
-    case 'alignment':
-    case 'gate':
-    case 'srteTable':
-    case 'srteLowRank':
-    case 'srteSincos':
+    case 'lookup':
+      return primitive.by === 'positions of a batch' ? 0 : rows * output;
+    case 'elementwise':
       return 0;
   }
 }

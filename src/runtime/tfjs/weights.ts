@@ -1,6 +1,6 @@
 import type { Layer } from '../../architecture/layer.js';
 import type { Param } from '../../architecture/param.js';
-import { walk } from '../../architecture/walk.js';
+import { ownTensors, walk } from '../../architecture/walk.js';
 import { UserError } from '../../errors.js';
 import type { WeightSource } from '../weights/random-weights.js';
 import type { Backend, Tensor, Tensor2D } from './library.js';
@@ -42,7 +42,7 @@ export function planWeights(layer: Layer): WeightPlan {
   return plan;
 }
 
-/** What a layer itself reads, without its children. */
+/** The tensors that a layer itself reads, without its children: each in its own shape, unless its kind has a rule. */
 function needsOf(layer: Layer): readonly (readonly [Param, Form])[] {
   switch (layer.kind) {
     case 'linear':
@@ -61,41 +61,16 @@ function needsOf(layer: Layer): readonly (readonly [Param, Form])[] {
         [layer.weight, 'transposed'],
         [layer.bias, 'tensor'],
       ];
-    case 'embedding':
-    case 'rmsNorm':
-    case 'learnedPositions':
-      return tensors(layer.weight);
-    case 'layerNorm':
-      return tensors(layer.weight, layer.bias);
     case 'mamba':
       return [
         [layer.stateLog, 'rates'],
         [layer.skip, 'tensor'],
       ];
-    case 'srteTable':
-      return tensors(layer.table);
-    case 'srteLowRank':
-      return tensors(layer.lowRank);
-    case 'srteSincos':
-      return tensors(layer.inverseFrequencies);
     // Its tables are computed for the positions that occur.
     case 'rotary':
-    case 'activation':
-    case 'fusedProjection':
-    case 'scale':
-    case 'softcap':
-    case 'residual':
-    case 'gatedMlp':
-    case 'mixtureOfExperts':
-    case 'alibi':
-    case 'latentAttention':
-    case 'sequence':
-    case 'attention':
-    case 'alignment':
-    case 'gate':
-    case 'hybridBlock':
-    case 'languageModel':
       return [];
+    default:
+      return tensors(...ownTensors(layer));
   }
 }
 

@@ -2,7 +2,7 @@ import type { Formula } from '../../architecture/computed-buffers.js';
 import { computedBuffers } from '../../architecture/computed-buffers.js';
 import type { Layer } from '../../architecture/layer.js';
 import type { Param } from '../../architecture/param.js';
-import { walk } from '../../architecture/walk.js';
+import { ownTensors, walk } from '../../architecture/walk.js';
 import type { Distribution } from '../../random/distributions.js';
 import { SeededFill } from '../../random/distributions.js';
 import type { StoredDtype } from '../../tensor/dtype.js';
@@ -96,6 +96,7 @@ const spread = (inputs: number): Initialisation => {
   return { kind: 'uniform', low: -bound, high: bound };
 };
 
+/** What a layer's own tensors start with: as in a linear layer or convolution of PyTorch, unless its kind has a rule. */
 function ownInitialisations(layer: Layer): (readonly [Param, Initialisation])[] {
   switch (layer.kind) {
     case 'embedding':
@@ -104,9 +105,14 @@ function ownInitialisations(layer: Layer): (readonly [Param, Initialisation])[] 
     case 'rmsNorm':
       // What is multiplied is the weight and its offset: one in all.
       return [[layer.weight, layer.offset === 1 ? ZEROS : ONES]];
+    case 'layerNorm':
+      return [
+        [layer.weight, ONES],
+        [layer.bias, ZEROS],
+      ];
     case 'transposedLinear': {
       const values = spread(layer.weight.shape[0] ?? 1);
-      return [[layer.weight, values], ...(layer.bias ? [[layer.bias, values] as const] : [])];
+      return ownTensors(layer).map((tensor) => [tensor, values]);
     }
     case 'router':
       return [
@@ -117,23 +123,6 @@ function ownInitialisations(layer: Layer): (readonly [Param, Initialisation])[] 
       return [
         [layer.gateUp, spread(layer.gateUp.shape[2] ?? 1)],
         [layer.down, spread(layer.down.shape[2] ?? 1)],
-      ];
-    case 'linear': {
-      const values = spread(layer.weight.shape[1] ?? 1);
-      return [[layer.weight, values], ...(layer.bias ? [[layer.bias, values] as const] : [])];
-    }
-    case 'causalConv': {
-      // One channel in, so a value is the sum of as many products as the kernel is long.
-      const values = spread(layer.weight.shape[2] ?? 1);
-      return [
-        [layer.weight, values],
-        [layer.bias, values],
-      ];
-    }
-    case 'layerNorm':
-      return [
-        [layer.weight, ONES],
-        [layer.bias, ZEROS],
       ];
     case 'mamba': {
       const { stateSize } = layer;
@@ -151,22 +140,14 @@ function ownInitialisations(layer: Layer): (readonly [Param, Initialisation])[] 
     case 'srteSincos':
       // Their buffers are computed.
       return [];
-    case 'languageModel':
-    case 'hybridBlock':
-    case 'sequence':
-    case 'attention':
-    case 'alignment':
-    case 'gate':
-    case 'activation':
-    case 'fusedProjection':
-    case 'scale':
-    case 'softcap':
-    case 'residual':
-    case 'gatedMlp':
-    case 'mixtureOfExperts':
-    case 'alibi':
-    case 'latentAttention':
-      return [];
+    default: {
+      const tensors = ownTensors(layer);
+      const [weight] = tensors;
+      if (!weight) return [];
+      // A weight [out, …inputs of one output]; a bias goes by the same.
+      const values = spread(weight.elements / (weight.shape[0] ?? 1));
+      return tensors.map((tensor) => [tensor, values]);
+    }
   }
 }
 

@@ -1,10 +1,42 @@
-/** Counts that are printed for other forms of a model, or for a part of it: rows of a published comparison. */
+/** Counts of families' presets, and of other forms of a model. */
+import { FAMILY_NAMES, loadFamily } from '../architecture/families.js';
 import type { Family } from '../architecture/family.js';
 import type { LanguageModel } from '../architecture/layer.js';
 import { LimitError } from '../architecture/limits.js';
 import { hybrid } from '../architecture/models/hybrid.js';
 import { countParameters } from './parameters.js';
 import { compareSrte, PUBLISHED_RANKS } from './srte.js';
+
+export interface PresetSummary {
+  readonly name: string;
+  readonly title: string;
+  readonly parameters: number;
+}
+
+export interface FamilySummary {
+  readonly name: string;
+  readonly title: string;
+  /** Whether a `config.json` of Hugging Face is read. */
+  readonly huggingFace: boolean;
+  readonly presets: readonly PresetSummary[];
+}
+
+/** Every family with its presets, each counted. */
+export async function describeFamilies(): Promise<FamilySummary[]> {
+  const families = await Promise.all(FAMILY_NAMES.map(loadFamily));
+  return families.map(({ name, title, presets, schema, build, fromHuggingFace }) => ({
+    name,
+    title,
+    huggingFace: fromHuggingFace !== undefined,
+    presets: Object.entries(presets).map(([preset, { title, document }]) => ({
+      name: preset,
+      title,
+      parameters: countParameters(build(schema.parse(document))).parameters,
+    })),
+  }));
+}
+
+// Counts of other forms of a model, or of a part of it: rows of a published comparison.
 
 /** A number of parameters, and what it counts. */
 export interface KnownCount {

@@ -1,0 +1,170 @@
+/** Attention as primitives: products, norms of heads, rotation, scores. */
+import type { Attention, Component, LatentAttention, RmsNorm } from '../architecture/layer.js';
+import { inputWidth, sharedInputWidth } from '../architecture/walk.js';
+import {
+  byRows,
+  closingMatmul,
+  elementwise,
+  matmul,
+  norm,
+  openingMatmuls,
+  paramsOf,
+  unfusedNorm,
+} from './parts.js';
+import {
+  allReduce,
+  type Norm,
+  type Primitive,
+  type Run,
+  runOf,
+  type Saved,
+  type Scores,
+  vectors,
+} from './primitive.js';
+
+export function lowerAttention(layer: Attention, component: Component): Primitive[] {
+  const { name, inputs, out, heads, keyValueHeads, headDim, queryNorm, keyNorm } = layer;
+  const [queries, keys] = [heads * headDim, keyValueHeads * headDim];
+  const queryRun = runOf('heads', heads, headDim);
+  const keyRun = runOf('key-value heads', keyValueHeads, headDim);
+  const saved: Saved = {
+    part: component,
+    vectors: [
+      vectors(1, 'hidden', sharedInputWidth(inputs)),
+      vectors(2, 'query_width', queries, 'width'),
+      vectors(2, 'key_width', keys, 'width'),
+    ],
+    source: 'its input; q and the output of the heads; k and v',
+  };
+  const rotated: Saved = {
+    part: 'unfused',
+    vectors: [vectors(1, 'rotated_width', queries + keys, 'width')],
+    source: 'q and k before their rotation, as they lie in one tensor with v',
+  };
+  const repeated: Saved = {
+    part: 'repeated',
+    vectors: [vectors(2, 'repeated_width', queries - keys, 'width')],
+    source: 'k and v once for each query head that reads them, in place of once',
+  };
+  return [
+    ...openingMatmuls(inputs, component, {
+      of: name,
+      runs: [queryRun, keyRun, keyRun],
+      saved: [saved],
+    }),
+    ...(queryNorm
+      ? [headNorm(layer, queryNorm, component, ['q', 'query_width', queries], queryRun)]
+      : []),
+    ...(keyNorm ? [headNorm(layer, keyNorm, component, ['k', 'key_width', keys], keyRun)] : []),
+    ...(layer.rotary
+      ? [
+          elementwise(layer.rotary, component, queries + keys, {
+            params: layer.rotary.tables,
+            saved: 'kind' in inputs ? [rotated] : [],
+          }),
+        ]
+      : []),
+    ...(layer.alibi ? [elementwise(layer.alibi, component, queries)] : []),
+    {
+      ...scores(layer, component),
+      output: queries,
+      keyValueHeads,
+      headDim,
+      valueDim: headDim,
+      spans: layer.spans,
+      latent: undefined,
+      capped: layer.softcap !== undefined,
+      inFloat32: layer.ownTypeSoftmax !== true,
+      saved: queries > keys ? [repeated] : [],
+    },
+    closingMatmul(out, component, name, queryRun),
+  ];
+}
+
+/** A norm of each head for itself is whole on every GPU; one over all heads is cut with them. */
+function headNorm(
+  { name: of, headDim }: Attention,
+  layer: RmsNorm,
+  component: Component,
+  [what, widthName, width]: readonly [what: string, widthName: string, width: number],
+  run: Run,
+): Norm {
+  const input = vectors(1, widthName, width, 'width');
+  return norm(layer, component, width, {
+    saved: [
+      { part: component, vectors: [input], source: `${what} before its norm` },
+      unfusedNorm(layer, input),
+    ],
+    cuts: layer.weight.elements > headDim ? byRows([layer.weight], of, run) : [],
+  });
+}
+
+const scores = ({ name, heads }: Attention | LatentAttention, component: Component) =>
+  ({
+    kind: 'scores',
+    layer: name,
+    component,
+    input: 0,
+    params: [],
+    saved: [],
+    cuts: [],
+    launches: 1,
+    heads,
+  }) as const satisfies Partial<Scores>;
+
+/** @param query The primitives of its query, which reads the same input. */
+export function lowerLatentAttention(
+  layer: LatentAttention,
+  component: Component,
+  query: readonly Primitive[],
+): Primitive[] {
+  const { name, heads, latentRank, nopeDim, valueDim, rotary, latentNorm } = layer;
+  const headDim = nopeDim + rotary.headDim;
+  const runOfHeads = (size: number) => runOf('heads', heads, size);
+  const hidden = inputWidth(layer.keyValueDown);
+  const saved: Saved = {
+    part: component,
+    vectors: [
+      vectors(1, 'hidden', hidden),
+      vectors(2, 'latent_rank', latentRank),
+      vectors(2, 'query_width', heads * headDim, 'width'),
+      vectors(2, 'value_width', heads * valueDim, 'width'),
+    ],
+    source:
+      'its input; the latent before and after its norm; q, and k with the shared part for every head; v and ' +
+      'the output of the heads',
+  };
+  // The product before the last one of the query makes a latent that all heads read.
+  const cutQuery = query.map((each, index): Primitive => {
+    const { forward: _, backward: __, ...alone } = each;
+    const isLast = index === query.length - 1;
+    return { ...alone, cuts: isLast ? byRows(each.params, name, runOfHeads(headDim)) : [] };
+  });
+  return [
+    matmul(layer.keyValueDown, component, { saved: [saved], backward: allReduce(hidden) }),
+    norm(latentNorm, component, latentRank, {
+      saved: [unfusedNorm(latentNorm, vectors(1, 'latent_rank', latentRank))],
+    }),
+    ...cutQuery,
+    matmul(layer.keyValueUp, component, {
+      cuts: byRows(paramsOf(layer.keyValueUp), name, runOfHeads(nopeDim + valueDim)),
+    }),
+    elementwise(rotary, component, heads * headDim, { params: rotary.tables }),
+    {
+      ...scores(layer, component),
+      output: heads * valueDim,
+      keyValueHeads: heads,
+      headDim,
+      valueDim,
+      spans: [{ heads, window: undefined }],
+      latent: {
+        cached: latentRank + rotary.headDim,
+        multiplied: 2 * latentRank + rotary.headDim,
+        expanded: nopeDim + valueDim,
+      },
+      capped: false,
+      inFloat32: true,
+    },
+    closingMatmul(layer.out, component, name, runOfHeads(valueDim)),
+  ];
+}

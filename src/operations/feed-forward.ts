@@ -1,0 +1,161 @@
+/** Feed-forward networks with a gate, and mixtures of them, as primitives. */
+import type {
+  Component,
+  GatedMlp,
+  MixtureOfExperts,
+  PackedExperts,
+  Router,
+} from '../architecture/layer.js';
+import { expertInner, expertLayers, inputWidth, sharedInputWidth } from '../architecture/walk.js';
+import { byLength, byRows, closingMatmul, elementwise, matmul, openingMatmuls } from './parts.js';
+import {
+  afterSavedInput,
+  allReduce,
+  type Matmul,
+  type Primitive,
+  runOf,
+  type Saved,
+  vectors,
+} from './primitive.js';
+
+export function lowerGatedMlp(layer: GatedMlp, component: Component): Primitive[] {
+  const { name, inputs, down } = layer;
+  const inner = inputWidth(down);
+  const run = runOf('inner values', inner);
+  const saved: Saved = {
+    part: component,
+    vectors: [vectors(1, 'hidden', sharedInputWidth(inputs)), vectors(4, 'inner', inner, 'width')],
+    source:
+      'its input; gate before and after the activation, what it multiplies, and the product (4 inner)',
+  };
+  return [
+    ...openingMatmuls(inputs, component, { of: name, runs: [run, run], saved: [saved] }),
+    elementwise(layer, component, inner),
+    closingMatmul(down, component, name, run),
+  ];
+}
+
+export function lowerRouter(layer: Router, around: Component): Primitive {
+  const { name, weight, correction, expertsPerToken } = layer;
+  const [experts = 0, hidden = 0] = weight.shape;
+  const component = layer.component ?? around;
+  return {
+    kind: 'router',
+    layer: name,
+    component,
+    input: hidden,
+    output: experts,
+    params: correction ? [weight, correction] : [weight],
+    saved: [
+      {
+        part: component,
+        vectors: [
+          vectors(1, 'hidden', hidden),
+          vectors(1, 'experts', experts),
+          vectors(1, 'chosen', expertsPerToken),
+        ],
+        source: 'its input; the scores of all experts; those of the chosen',
+      },
+    ],
+    cuts: [],
+    launches: 1,
+    tensor: weight,
+    weights: weight.elements,
+    rows: 'tokens',
+  };
+}
+
+/** Kernels in which a mixture computes its chosen experts: into the inner width, activation, and back. */
+const EXPERT_LAUNCHES = 3;
+
+/** Each chosen expert gets a copy of its tokens; one all-reduce sums the outputs of all experts. */
+export function lowerMixture(layer: MixtureOfExperts, component: Component): Primitive[] {
+  const { name, router, experts, shared, sharedGate } = layer;
+  const chosen = router.expertsPerToken;
+  const hidden = router.weight.shape[1] ?? 0;
+  const routed: Saved = {
+    part: expertLayers(experts)[0]?.component ?? component,
+    vectors: [
+      vectors(2 * chosen, 'hidden', hidden, 'whole'),
+      vectors(4 * chosen, 'expert_inner', expertInner(layer), 'width'),
+    ],
+    source:
+      'of each expert that a token goes to: its copy of the input and its output; gate before and after the ' +
+      'activation, what it multiplies, and the product',
+  };
+  const gate: Saved = {
+    part: sharedGate?.component ?? component,
+    vectors: [vectors(1, 'hidden', hidden), vectors(1, 'gates', 1)],
+    source: 'the shared output before its gate, and the gate',
+  };
+  // Experts are alike: the first ones are those that a token goes to.
+  const computed =
+    'kind' in experts
+      ? lowerPackedExperts(experts, chosen, component)
+      : experts
+          .slice(0, chosen)
+          .flatMap((each) => lowerGatedMlp(each, each.component ?? component));
+  return [
+    { ...lowerRouter(router, component), backward: allReduce(hidden) },
+    {
+      kind: 'dispatch',
+      layer: name,
+      component,
+      input: hidden,
+      output: hidden,
+      params: [],
+      saved: [routed],
+      cuts: [],
+      launches: 0,
+      copies: chosen,
+    },
+    ...computed.map((each) => ({ ...unsummed(each), saved: [], launches: 0 })),
+    ...shared.flatMap((each) =>
+      afterSavedInput(lowerGatedMlp(each, each.component ?? component)).map(unsummed),
+    ),
+    ...(sharedGate ? [matmul(sharedGate, component, { saved: [gate] })] : []),
+    elementwise(layer, component, hidden, {
+      alike: 'kind' in experts ? [] : experts.slice(chosen),
+      forward: allReduce(hidden),
+      launches: 1 + EXPERT_LAUNCHES,
+    }),
+  ];
+}
+
+/** Without collectives of its own. */
+function unsummed({ forward: _, backward: __, ...primitive }: Primitive): Primitive {
+  return primitive;
+}
+
+function lowerPackedExperts(
+  { name, component, gateUp, down }: PackedExperts,
+  chosen: number,
+  around: Component,
+): Primitive[] {
+  const [count = 1, outer = 0, hidden = 0] = gateUp.shape;
+  const inner = down.shape[2] ?? 1;
+  const run = runOf('inner values', inner);
+  const product = (
+    tensor: Matmul['tensor'],
+    input: number,
+    output: number,
+    cuts: Primitive['cuts'],
+  ): Matmul => ({
+    kind: 'matmul',
+    layer: name,
+    component: component ?? around,
+    input,
+    output,
+    params: [tensor],
+    saved: [],
+    cuts,
+    launches: 1,
+    tensor,
+    weights: (tensor.elements / count) * chosen,
+    rows: 'tokens',
+  });
+  return [
+    product(gateUp, hidden, outer, byRows([gateUp], name, run, run)),
+    product(down, inner, hidden, byLength(down, name, run)),
+  ];
+}

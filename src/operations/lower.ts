@@ -1,0 +1,342 @@
+/**
+ * Layers as primitives, in the order in which they compute. This is the only place that says what a layer kind costs:
+ * FLOPs, saved activations, states, tensor cuts, collectives, kernel launches and the largest tensors follow from it.
+ */
+import type { Component, HybridBlock, LanguageModel, Layer, Mamba } from '../architecture/layer.js';
+import { inputWidth, isProduct, outputWidth } from '../architecture/walk.js';
+import { lowerAttention, lowerLatentAttention } from './attention.js';
+import { lowerGatedMlp, lowerMixture, lowerRouter } from './feed-forward.js';
+import {
+  byLength,
+  byRows,
+  closingMatmul,
+  convolution,
+  elementwise,
+  gatheredMatmul,
+  lookup,
+  matmul,
+  norm,
+  paramsOf,
+  type Surroundings,
+  unfusedNorm,
+} from './parts.js';
+import {
+  afterSavedInput,
+  allReduce,
+  dropoutMask,
+  type Matmul,
+  type Primitive,
+  runOf,
+  type Saved,
+  type Share,
+  vectors,
+} from './primitive.js';
+
+interface Lowered {
+  /** Undefined where any will do. */
+  readonly width: number | undefined;
+  readonly primitives: readonly Primitive[];
+}
+
+/** Folds ask for the same layers again and again. */
+const known = new WeakMap<Layer, Lowered>();
+
+/**
+ * The primitives of a layer and all below it.
+ * @param width Values of each token that it gets; without it, what is counted by that width alone may be any: sums of a
+ * residual, dropout masks, activations by themselves.
+ */
+export function primitivesOf(layer: Layer, width?: number): readonly Primitive[] {
+  const found = known.get(layer);
+  if (found && (width === undefined || found.width === width)) return found.primitives;
+  const primitives = lower(layer, { width: width ?? 0, share: 'tokens', component: 'other' });
+  known.set(layer, { width, primitives });
+  return primitives;
+}
+
+/** Values of each token that a layer gives for `width` values. */
+export const widthAfter = (layer: Layer, width: number): number =>
+  lower(layer, { width, share: 'tokens', component: 'other' }).at(-1)?.output ?? width;
+
+function lower(layer: Layer, around: Surroundings): Primitive[] {
+  const { width, share } = around;
+  const component = layer.component ?? around.component;
+  const inside: Surroundings = { width, share: 'tokens', component };
+  const saved = (source: string, ...values: Saved['vectors']): Saved => ({
+    part: component,
+    vectors: values,
+    source,
+  });
+  switch (layer.kind) {
+    case 'languageModel':
+      return lowerModel(layer, inside);
+    case 'hybridBlock':
+      return lowerHybridBlock(layer, inside);
+    case 'sequence':
+      return lowerInTurn(layer.name, layer.layers, inside);
+    case 'residual':
+      return lowerResidual(layer, inside);
+    case 'attention':
+      return lowerAttention(layer, component);
+    case 'latentAttention': {
+      const query = { ...inside, width: inputWidth(layer.keyValueDown) };
+      return lowerLatentAttention(layer, component, afterSavedInput(lower(layer.query, query)));
+    }
+    case 'mamba':
+      return lowerMamba(layer, component);
+    case 'gatedMlp':
+      return lowerGatedMlp(layer, component);
+    case 'mixtureOfExperts':
+      return lowerMixture(layer, component);
+    case 'router':
+      return [lowerRouter(layer, component)];
+    // The mixture that holds them computes some of them.
+    case 'packedExperts':
+      return [];
+    case 'fusedProjection':
+      return lower(layer.projection, inside);
+    case 'linear':
+    case 'transposedLinear': {
+      const input = saved('its input', vectors(1, 'input', inputWidth(layer), share));
+      return [gatheredMatmul(layer, component, { saved: [input] })];
+    }
+    case 'alignment': {
+      const both = inputWidth(layer.residual);
+      return [
+        elementwise(layer, component, both, {
+          saved: [saved('both branches, concatenated', vectors(1, 'both', both))],
+        }),
+        ...afterSavedInput(lower(layer.net, { ...inside, width: both })),
+        gatheredMatmul(layer.residual, component),
+      ];
+    }
+    case 'gate': {
+      const source = 'its input; gate and 1 − gate, and both branches that they multiply; tanh';
+      const rank = inputWidth(layer.down);
+      const values = saved(
+        source,
+        vectors(5, 'hidden', inputWidth(layer.up)),
+        vectors(1, 'rank', rank),
+      );
+      // It is small, and a cut would need a reduction of its own.
+      return [
+        matmul(layer.up, component, { saved: [values] }),
+        elementwise(layer, component, rank),
+        matmul(layer.down, component),
+      ];
+    }
+    case 'causalConv':
+      return [convolution(layer, component, width)];
+    case 'layerNorm': {
+      const input = vectors(1, 'hidden', layer.weight.elements);
+      const statistics: Saved = {
+        part: 'unfused',
+        vectors: [{ ...vectors(2, 'statistic', 1), bytes: '4' }],
+        source: 'mean and deviation of LayerNorm',
+      };
+      return [norm(layer, component, width, { saved: [saved('its input', input), statistics] })];
+    }
+    case 'rmsNorm': {
+      const input = vectors(1, 'hidden', layer.weight.elements);
+      const all = [saved('its input', input), unfusedNorm(layer, input)];
+      return [norm(layer, component, width, { saved: all })];
+    }
+    case 'activation': {
+      const input = saved('what an activation is given', vectors(1, 'inner', width, share));
+      const steps: Saved = {
+        part: 'unfused',
+        vectors: [vectors(3, 'inner', width, share)],
+        source: 'of a GELU made of products, a power and a tanh: x / 2, tanh, and 1 + tanh',
+      };
+      return [
+        elementwise(layer, component, width, { saved: layer.composed ? [input, steps] : [input] }),
+      ];
+    }
+    case 'softcap': {
+      const tanh = saved('tanh', vectors(1, 'width', width, share));
+      return [elementwise(layer, component, width, { saved: [tanh] })];
+    }
+    case 'scale':
+    case 'alibi':
+      return [elementwise(layer, component, width)];
+    case 'rotary':
+      return [elementwise(layer, component, width, { params: layer.tables })];
+    case 'embedding': {
+      const [rows = 1, columns = 0] = layer.weight.shape;
+      return [
+        lookup(
+          layer,
+          component,
+          columns,
+          layer.weight,
+          { by: 'ids', rows },
+          {
+            cuts: byRows([layer.weight], layer.name, vocabularyRun(rows)),
+            forward: allReduce(columns),
+          },
+        ),
+      ];
+    }
+    case 'learnedPositions': {
+      const [rows = 0, columns = 0] = layer.weight.shape;
+      return [lookup(layer, component, columns, layer.weight, { by: 'positions', rows })];
+    }
+    case 'srteTable': {
+      const [, rows = 0, columns = 0] = layer.table.shape;
+      return [lookup(layer, component, columns, layer.table, { by: PER_BATCH, rows })];
+    }
+    case 'srteLowRank': {
+      const [, rows = 0, rank = 0] = layer.lowRank.shape;
+      return [
+        lookup(layer, component, rank, layer.lowRank, { by: PER_BATCH, rows }),
+        // The table is the same for all rows of a batch: one product for each position and block.
+        matmul(layer.projection, component, { rows: 'positions' }),
+      ];
+    }
+    case 'srteSincos': {
+      const columns = 2 * layer.inverseFrequencies.elements;
+      const table = { by: PER_BATCH, rows: Number.POSITIVE_INFINITY } as const;
+      return [lookup(layer, component, columns, layer.inverseFrequencies, table)];
+    }
+  }
+}
+
+/** Blocks compute what they share where they use it. */
+function lowerModel(model: LanguageModel, around: Surroundings): Primitive[] {
+  const { embedding, embeddingSteps, blocks, norm, head, logitSteps } = model;
+  const width = norm.weight.elements;
+  const inTurn = (...layers: readonly Layer[]) => lowerInTurn('', layers, { ...around, width });
+  const { output } = matmul(head, around.component);
+  return [
+    ...inTurn(embedding, ...embeddingSteps),
+    ...blocks.flatMap((block) => primitivesOf(block, width)),
+    ...inTurn(norm, head, ...logitSteps).map((each) =>
+      each.layer === head.name
+        ? { ...each, cuts: byRows(each.params, each.layer, vocabularyRun(output)) }
+        : each,
+    ),
+  ];
+}
+
+const PER_BATCH = 'positions of a batch';
+
+const vocabularyRun = (rows: number) => runOf('rows of the vocabulary', rows);
+
+/** Layers one after the other. The products before and after an activation are a pair, and share the width between them. */
+export function lowerInTurn(
+  name: string,
+  layers: readonly Layer[],
+  around: Surroundings,
+): Primitive[] {
+  let { width, share }: { width: number; share: Share } = around;
+  return layers.flatMap((layer, index) => {
+    const primitives = lower(layer, { ...around, width, share }).map((each) =>
+      isProduct(layer) && each.kind === 'matmul' ? paired(each, name, layers, index) : each,
+    );
+    width = primitives.at(-1)?.output ?? width;
+    if (isProduct(layer)) share = layers[index + 1]?.kind === 'activation' ? 'width' : 'tokens';
+    return primitives;
+  });
+}
+
+/** A product as one of a pair around an activation, where it is one. */
+function paired(product: Matmul, of: string, layers: readonly Layer[], index: number): Matmul {
+  const isPairWith = (step: 1 | -1) => {
+    const other = layers[index + 2 * step];
+    return other !== undefined && isProduct(other);
+  };
+  const { forward: _, backward, ...alone } = product;
+  if (layers[index - 1]?.kind === 'activation') {
+    const cuts = byLength(product.tensor, of, runOf('inner values', product.input));
+    return isPairWith(-1)
+      ? { ...alone, cuts, forward: allReduce(product.output) }
+      : { ...product, cuts };
+  }
+  if (layers[index + 1]?.kind !== 'activation') return product;
+  const cuts = byRows(product.params, of, runOf('inner values', product.output));
+  return isPairWith(1) ? { ...alone, ...(backward && { backward }), cuts } : { ...product, cuts };
+}
+
+/**
+ * Branches of one input. Each GPU adds up what its branches add to the stream, and one all-reduce sums that (GPT-NeoX,
+ * arXiv 2204.06745, section 2.1). On the way back one would be enough if they read the output of one norm; here each has
+ * its own, as GPT-NeoX does, and the gradient of each norm's output is assumed to be summed before it goes through the
+ * norm, as in Megatron-LM: the norm is whole on every GPU, and so the gradient of its weight has to be.
+ */
+function lowerResidual(
+  layer: Extract<Layer, { kind: 'residual' }>,
+  inside: Surroundings,
+): Primitive[] {
+  let isSummed = false;
+  const branches = layer.branches.flatMap((branch, index) => {
+    const primitives = lower(branch, inside);
+    const last = primitives.at(-1);
+    if (last?.forward?.kind === 'allReduce') {
+      const { forward: _, ...unsummed } = last;
+      if (isSummed) primitives[primitives.length - 1] = unsummed;
+      isSummed = true;
+    }
+    return index === 0 ? primitives : afterSavedInput(primitives);
+  });
+  const masks = layer.branches.map(() => dropoutMask(inside.width));
+  // The sum costs no kernel: that of the next norm does it.
+  return [
+    ...branches,
+    elementwise(layer, inside.component, inside.width, { launches: 0, saved: masks }),
+  ];
+}
+
+function lowerHybridBlock(block: HybridBlock, inside: Surroundings): Primitive[] {
+  const { inputNorm, srte, mamba, attention, alignment, gate, fusion, mlp, outputNorm } = block;
+  const all = (...layers: readonly Layer[]) => layers.flatMap((each) => lower(each, inside));
+  // Dropout masks of the fusion's output, and of the MLP's.
+  const masks = [1, 2].map(() => dropoutMask(outputNorm.weight.elements));
+  return [
+    ...all(inputNorm, srte, mamba, attention, ...(alignment ? [alignment] : []), gate, fusion),
+    ...afterSavedInput(lower(mlp, inside)),
+    ...all(outputNorm).map((each) => ({ ...each, saved: [...each.saved, ...masks] })),
+  ];
+}
+
+function lowerMamba(layer: Mamba, component: Component): Primitive[] {
+  const { name, stateLog, skip, inProj, conv, xProj, dtProj, outProj, stepRank } = layer;
+  const { innerSize: inner, stateSize: state } = layer;
+  const channels = runOf('channels', inner);
+  const saved: Saved = {
+    part: component,
+    vectors: [
+      vectors(1, 'hidden', inputWidth(inProj)),
+      vectors(9, 'inner', inner, 'width'),
+      vectors(1, 'step_rank', stepRank, 'whole'),
+      vectors(2, 'state', state, 'whole'),
+    ],
+    source:
+      'its input; x and residual before and after SiLU and convolution (5 inner), step before and after ' +
+      'softplus (2), output of the scan and its gated product (2); low-rank step, B and C',
+  };
+  return [
+    matmul(inProj, component, {
+      cuts: byRows(paramsOf(inProj), name, channels, channels),
+      backward: allReduce(inputWidth(inProj)),
+      saved: [saved],
+    }),
+    convolution(conv, component, inner, name),
+    // Every GPU needs the whole step, B and C.
+    closingMatmul(xProj, component, name, channels, { backward: allReduce(outputWidth(xProj)) }),
+    matmul(dtProj, component, { cuts: byRows(paramsOf(dtProj), name, channels) }),
+    {
+      kind: 'scan',
+      layer: name,
+      component,
+      input: inner,
+      output: inner,
+      params: [stateLog, skip],
+      saved: [],
+      cuts: byRows([stateLog, skip], name, channels),
+      launches: 1,
+      inner,
+      state,
+    },
+    closingMatmul(outProj, component, name, channels),
+  ];
+}

@@ -1,0 +1,112 @@
+/** Follows docs/adding-a-layer.md: its steps, in a copy of the source, make a layer kind that all answers know. */
+import { spawnSync } from 'node:child_process';
+import fs from 'node:fs';
+import path from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { onnxVersion } from '../src/runtime/onnx/library.js';
+import { applySteps, copyOfSource, readPage, runIn } from './executed-pages.js';
+import { inPackage } from './fixtures.js';
+
+const SIZES = { vocab: 96, hidden: 16, inner: 40, layers: 2, kernel: 3 };
+
+let copy: string;
+let config: string;
+let touched: Set<string>;
+
+beforeAll(() => {
+  copy = copyOfSource('test/runtime', 'test/fixtures.ts');
+  touched = applySteps(readPage('docs/adding-a-layer.md'), copy);
+  config = path.join(copy, 'config.json');
+  const { vocab, hidden, inner, layers, kernel } = SIZES;
+  const model = {
+    family: 'gated_conv',
+    vocab_size: vocab,
+    hidden_size: hidden,
+    intermediate_size: inner,
+    num_hidden_layers: layers,
+    conv_kernel: kernel,
+    max_position_embeddings: 64,
+  };
+  fs.writeFileSync(config, JSON.stringify({ model }));
+});
+
+afterAll(() => fs.rmSync(copy, { recursive: true, force: true }));
+
+const answer = (...args: readonly string[]) => {
+  const { status, stdout, stderr } = runIn(copy, ...args, '--json');
+  expect({ status, stderr }, stdout).toEqual({ status: 0, stderr: '' });
+  return JSON.parse(stdout);
+};
+
+describe('a layer kind made by docs/adding-a-layer.md', () => {
+  it('touches at most ten files', () => {
+    expect([...touched].sort()).toEqual([
+      'src/architecture/constructors.ts',
+      'src/architecture/families.ts',
+      'src/architecture/layer.ts',
+      'src/architecture/models/gated_conv.ts',
+      'src/operations/lower.ts',
+      'src/quicktest/trace.ts',
+      'src/runtime/onnx/compile.ts',
+      'src/runtime/onnx/layers/gated-conv.ts',
+      'src/runtime/tfjs/interpret.ts',
+      'test/runtime/reference-engine.ts',
+    ]);
+  });
+
+  it('is complete for the compiler', () => {
+    const settings = path.join(copy, 'tsconfig.copy.json');
+    const include = ['src', 'test/runtime/reference-engine.ts'];
+    fs.writeFileSync(settings, JSON.stringify({ extends: './tsconfig.json', include }));
+    const compiler = inPackage('node_modules/typescript/bin/tsc');
+    const { stdout } = spawnSync(process.execPath, [compiler, '-p', settings], {
+      encoding: 'utf8',
+    });
+    expect(stdout).toBe('');
+  }, 300_000);
+
+  it('has its parameters, FLOPs, saved activations and states counted', () => {
+    const { vocab, hidden, inner, layers, kernel } = SIZES;
+    const [batch, context] = [2, 32];
+    const products = 3 * hidden * hidden + hidden * hidden;
+    const layer = products + 3 * hidden + hidden + hidden * kernel + hidden;
+    const parameters = vocab * hidden + layers * (layer + 3 * hidden * inner + 2 * hidden) + hidden;
+    const sizes = ['--batch', `${batch}`, '--context', `${context}`];
+    const {
+      parameters: counted,
+      forwardFlops,
+      inference,
+      training,
+    } = answer('profile', config, ...sizes);
+    expect(counted.total.value).toBe(parameters);
+    const rows = batch * context;
+    const multiplied = products + 3 * hidden * inner + kernel * hidden;
+    expect(forwardFlops.total.value).toBe(2 * rows * (layers * multiplied + hidden * vocab));
+    const bytes = 2;
+    const past = batch * layers * (kernel - 1) * hidden;
+    expect(inference.state.total.value).toBe(bytes * past);
+    // The input, B, C, x, B · x, the output of the convolution, and C times it.
+    const saved = { part: 'mamba', bytes: { value: bytes * rows * layers * 7 * hidden } };
+    expect(training.activations.parts).toContainEqual(
+      expect.objectContaining({
+        part: saved.part,
+        bytes: expect.objectContaining(saved.bytes),
+      }),
+    );
+  });
+
+  it('is divided by channels among GPUs', () => {
+    const fit = ['fit', config, '--for', 'training', '--context', '32', '--gpu', 'v100-32gb'];
+    const onGpus = (gpus: string) => [...fit, '--gpus', gpus, '--tensor-parallel', gpus];
+    answer(...onGpus('2'));
+    const { status, stderr } = runIn(copy, ...onGpus('3'));
+    expect(status).toBe(2);
+    expect(stderr).toContain('the 16 channels of model.layers.0.conv equally');
+  });
+
+  it.skipIf(onnxVersion() === undefined)('computes the same in both engines, and cached', () => {
+    const { checks } = answer('quick-test', config, '--quiet', '--cross-check', '--context', '16');
+    const passed = checks.map(({ check }: { check: string }) => check);
+    expect(passed).toEqual(expect.arrayContaining(['causality', 'cache', 'cross-check']));
+  });
+});

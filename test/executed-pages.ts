@@ -1,0 +1,67 @@
+/** Pages of the docs whose steps tests run in a copy of the source. */
+import { spawnSync } from 'node:child_process';
+import fs from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { inPackage } from './fixtures.js';
+
+/** A copy of the source that can be changed and run. The caller removes it. */
+export function copyOfSource(...more: readonly string[]): string {
+  const copy = fs.mkdtempSync(path.join(os.tmpdir(), 'minimind-page-'));
+  for (const part of ['src', 'bin', 'package.json', 'tsconfig.json', ...more]) {
+    fs.cpSync(inPackage(part), path.join(copy, part), { recursive: true });
+  }
+  fs.symlinkSync(inPackage('node_modules'), path.join(copy, 'node_modules'));
+  return copy;
+}
+
+/** Runs the command line of a copy. */
+export function runIn(copy: string, ...args: readonly string[]) {
+  const launcher = path.join(copy, 'bin/dev.js');
+  const { status, stdout, stderr } = spawnSync(process.execPath, [launcher, ...args], {
+    encoding: 'utf8',
+  });
+  return { status, stdout, stderr };
+}
+
+export const readPage = (name: string): string => fs.readFileSync(inPackage(name), 'utf8');
+
+/** The code below the last place where a page names a file. */
+export function codeFor(page: string, file: string): string {
+  const section = page.split(`\`${file}\``).at(-1) ?? '';
+  const code = /```ts\n([\s\S]*?)```/.exec(section)?.[1];
+  if (code === undefined) throw new Error(`the page has no code for ${file}`);
+  return code;
+}
+
+/**
+ * Makes every change of a page in a copy: a line with a file's name and a colon, then blocks. `ts` is a new file, `diff`
+ * a change of one that is there.
+ * @returns The files that are new or changed.
+ */
+export function applySteps(page: string, copy: string): Set<string> {
+  const touched = new Set<string>();
+  let file: string | undefined;
+  for (const [, named, language, code = ''] of page.matchAll(
+    /^`([\w./-]+)`:$|^```(\w+)\n([\s\S]*?)^```$/gm,
+  )) {
+    if (named !== undefined) file = named;
+    if (file === undefined || (language !== 'ts' && language !== 'diff')) continue;
+    touched.add(file);
+    const target = path.join(copy, file);
+    if (language === 'ts') fs.writeFileSync(target, code, { flag: 'wx' });
+    else fs.writeFileSync(target, changed(fs.readFileSync(target, 'utf8'), code, file));
+  }
+  return touched;
+}
+
+/** A text with one change: the lines without `+` have to be in it once. */
+function changed(text: string, diff: string, file: string): string {
+  const lines = diff.trimEnd().split('\n');
+  const withSigns = (signs: string) =>
+    lines.flatMap((line) => (line === '' || signs.includes(line[0] ?? '') ? [line.slice(1)] : []));
+  const before = `\n${withSigns(' -').join('\n')}\n`;
+  const [head = '', ...rest] = `\n${text}`.split(before);
+  if (rest.length !== 1) throw new Error(`${file} has these lines ${rest.length} times:${before}`);
+  return `${head}\n${withSigns(' +').join('\n')}\n${rest[0]}`.slice(1);
+}
