@@ -14,7 +14,6 @@ import {
   v,
   valuesOf,
 } from './expression.js';
-import { evaluateIn as evaluateText, type Arithmetic as TextArithmetic } from './formula.js';
 
 export type { Exact } from './expression.js';
 
@@ -43,19 +42,6 @@ export interface Statement<Stated extends { readonly unit: string }> {
   readonly source: string;
 }
 
-/** INTERIM */
-export interface TextStatement<Stated extends { readonly unit: string }> {
-  readonly label: string;
-  readonly unit: Stated['unit'];
-  readonly formula: string;
-  readonly inputs: Readonly<Record<string, Exact>>;
-  readonly source: string;
-}
-
-export const isText = (parts: {
-  readonly formula: string | Expression;
-}): parts is TextStatement<{ readonly unit: string }> => typeof parts.formula === 'string';
-
 /** What explains a statement: its formula as text, and its inputs. */
 export const explained = (parts: Pick<Statement<Figure>, 'formula' | 'inputs'>) => ({
   formula: textOf(parts.formula),
@@ -63,12 +49,7 @@ export const explained = (parts: Pick<Statement<Figure>, 'formula' | 'inputs'>) 
 });
 
 /** States a figure; its value is computed from its formula. */
-export function figure(parts: Statement<Figure> | TextStatement<Figure>): Figure {
-  if (isText(parts)) {
-    const text = parts as TextStatement<Figure>;
-    return { ...text, value: exact(evaluateText(TEXT, text.formula, text.inputs)) };
-  }
-  const { source, ...stated } = parts as Statement<Figure>;
+export function figure({ source, ...stated }: Statement<Figure>): Figure {
   return { ...stated, ...explained(stated), source, value: evaluate(stated.formula) };
 }
 
@@ -104,19 +85,6 @@ const WHOLE_NUMBERS: Arithmetic<bigint> = {
   '-': (a, b) => a - b,
   '*': (a, b) => a * b,
   '/': (a, b) => (b === 0n || a % b !== 0n ? undefined : a / b),
-  functions: {
-    min: (values) => values.reduce((a, b) => (a < b ? a : b)),
-    max: (values) => values.reduce((a, b) => (a > b ? a : b)),
-    ceildiv: ([a = 0n, b = 1n]) => (a + b - 1n) / b,
-  },
-};
-
-const TEXT: TextArithmetic<bigint> = {
-  of: BigInt,
-  add: (a, b) => a + b,
-  subtract: (a, b) => a - b,
-  multiply: (a, b) => a * b,
-  divide: (a, b) => (b === 0n || a % b !== 0n ? undefined : a / b),
   functions: {
     min: (values) => values.reduce((a, b) => (a < b ? a : b)),
     max: (values) => values.reduce((a, b) => (a > b ? a : b)),

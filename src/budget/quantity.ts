@@ -3,8 +3,7 @@
  * `Figure`, its value is what its formula gives for its inputs.
  */
 import { type Arithmetic, evaluateIn } from './expression.js';
-import { explained, isText, type Statement, type TextStatement } from './figure.js';
-import { evaluateIn as evaluateText, type Arithmetic as TextArithmetic } from './formula.js';
+import { explained, type Statement } from './figure.js';
 
 export interface Quantity {
   /** What it is, in a few words. */
@@ -43,13 +42,13 @@ export interface Bounds {
 }
 
 /** States a quantity; its value is computed from its formula. */
-export function quantity(parts: Statement<Quantity> | TextStatement<Quantity>): Quantity {
-  if (isText(parts)) {
-    const text = parts as TextStatement<Quantity>;
-    return { ...text, value: evaluateText(TEXT, text.formula, text.inputs) };
-  }
-  const { source, ...stated } = parts as Statement<Quantity>;
-  return { ...stated, ...explained(stated), source, value: evaluateIn(REALS, stated.formula) };
+export function quantity({ source, ...stated }: Statement<Quantity>): Quantity {
+  return {
+    ...stated,
+    ...explained(stated),
+    source,
+    value: evaluateIn(REALS, stated.formula),
+  };
 }
 
 const REALS: Arithmetic<number> = {
@@ -62,23 +61,6 @@ const REALS: Arithmetic<number> = {
     min: (values) => Math.min(...values),
     max: (values) => Math.max(...values),
     ceil: ([value = 0]) => Math.ceil(value),
-    ln: ([value = 0]) => Math.log(value),
-    exp: ([value = 0]) => Math.exp(value),
-  },
-};
-
-const TEXT: TextArithmetic<number> = {
-  of: Number,
-  add: (a, b) => a + b,
-  subtract: (a, b) => a - b,
-  multiply: (a, b) => a * b,
-  divide: (a, b) => (b === 0 ? undefined : a / b),
-  functions: {
-    min: (values) => Math.min(...values),
-    max: (values) => Math.max(...values),
-    ceil: ([value = 0]) => Math.ceil(value),
-    floor: ([value = 0]) => Math.floor(value),
-    sqrt: ([value = 0]) => Math.sqrt(value),
     ln: ([value = 0]) => Math.log(value),
     exp: ([value = 0]) => Math.exp(value),
   },

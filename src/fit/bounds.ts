@@ -1,24 +1,21 @@
 /** Quantities between which something lies. */
 import { add, v } from '../budget/expression.js';
-import type { Figure, Statement, TextStatement } from '../budget/figure.js';
+import type { Figure, Statement } from '../budget/figure.js';
 import type { Bounds, Quantity } from '../budget/quantity.js';
 import { quantity } from '../budget/quantity.js';
 
 type Stated = Statement<Quantity>;
-type Text = TextStatement<Quantity>;
 
 /** Bounds that share a label, unit and inputs, each with its own formula and source. */
 export function boundsOf(
   shared: Pick<Stated, 'label' | 'unit'> & Required<Pick<Stated, 'inputs'>>,
   formulas: Readonly<Record<keyof Bounds, Pick<Stated, 'formula' | 'source'>>>,
-): Bounds;
-export function boundsOf(
-  shared: Pick<Text, 'label' | 'unit' | 'inputs'>,
-  formulas: Readonly<Record<keyof Bounds, Pick<Text, 'formula' | 'source'>>>,
-): Bounds;
-export function boundsOf(shared: object, formulas: Readonly<Record<keyof Bounds, object>>): Bounds {
-  const stated = (name: keyof Bounds) => quantity({ ...shared, ...formulas[name] } as Stated);
-  return { lower: stated('lower'), expected: stated('expected'), upper: stated('upper') };
+): Bounds {
+  return {
+    lower: quantity({ ...shared, ...formulas.lower }),
+    expected: quantity({ ...shared, ...formulas.expected }),
+    upper: quantity({ ...shared, ...formulas.upper }),
+  };
 }
 
 /** The sum of figures and bounds, bound by bound; each is an input by its name. */

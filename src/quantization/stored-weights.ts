@@ -1,5 +1,4 @@
 /** Bytes of a model's weights as a quantized checkpoint stores them. */
-
 import type { LanguageModel } from '../architecture/layer.js';
 import type { Param } from '../architecture/param.js';
 import {

@@ -8,7 +8,6 @@
  * of values within a row, which is what one output multiplies its inputs with; the last group of a row may be shorter
  * and has a scale of its own all the same. A row ends on a whole byte.
  */
-
 import {
   COMPONENTS,
   type Component,

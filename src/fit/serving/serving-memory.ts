@@ -1,5 +1,4 @@
 /** What serving keeps in the memory of one GPU: exactly, and what comes on top of it. */
-
 import type { LanguageModel } from '../../architecture/layer.js';
 import type { Param } from '../../architecture/param.js';
 import { outputWidth, walk } from '../../architecture/walk.js';

@@ -1,5 +1,4 @@
 /** What one GPU reads, computes and sends when a model is served: read off the description. */
-
 import type { LanguageModel, Layer } from '../../architecture/layer.js';
 import type { Param } from '../../architecture/param.js';
 import { expertLayers, tensorsOf, walk } from '../../architecture/walk.js';

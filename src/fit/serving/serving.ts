@@ -1,5 +1,4 @@
 /** Whether a model can be served by some GPUs, how fast, and how many a load needs. */
-
 import type { LanguageModel } from '../../architecture/layer.js';
 import { v } from '../../budget/expression.js';
 import type { Figure } from '../../budget/figure.js';

@@ -9,7 +9,6 @@
  * slower, and a margin for what was not seen. Nothing of it knows what else the machine does meanwhile: that is in how
  * far rounds and measurements were apart.
  */
-
 import type { LanguageModel } from '../../architecture/layer.js';
 import { walk } from '../../architecture/walk.js';
 import { activationsOf } from '../../budget/activations.js';

@@ -3,7 +3,6 @@
  * GPUs it is left out of what is expected, and taken for as much at most; a processor has neither driver nor
  * collectives, and its libraries' buffers are small.
  */
-
 import type { LanguageModel } from '../../architecture/layer.js';
 import { inputWidth, outputWidth } from '../../architecture/walk.js';
 import { add, inputs, min, mul, sub } from '../../budget/expression.js';

@@ -1,5 +1,4 @@
 /** Model FLOPs utilisation: what share of the peaks the FLOPs of a model make use of, without recomputation. */
-
 import type { LanguageModel } from '../../architecture/layer.js';
 import { add, div, inputs, mul, v } from '../../budget/expression.js';
 import type { Figure } from '../../budget/figure.js';

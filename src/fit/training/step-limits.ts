@@ -1,5 +1,4 @@
 /** What could take longest in a step of training: computing, and moving bytes through the memory. */
-
 import type { LanguageModel, Layer } from '../../architecture/layer.js';
 import { remembered } from '../../architecture/memoize.js';
 import type { Param } from '../../architecture/param.js';

@@ -1,5 +1,4 @@
 /** How long a step takes: at best by the roofline, as expected and at worst by what others reached. */
-
 import type { LanguageModel } from '../../architecture/layer.js';
 import {
   ceil,
@@ -129,10 +128,7 @@ function stepSeconds({ situation, peak, limits, assumed }: StepWork, lower: Quan
         `and with attention in full (arXiv 2204.02311, appendix B), at a utilisation: ${source}`,
     });
   return {
-    lower: quantity({
-      ...lower,
-      label: 'seconds of a step',
-    }),
+    lower: { ...lower, label: 'seconds of a step' },
     expected: at('expected', assumed.value, assumed.source),
     upper: at(
       'upper',
