@@ -1,6 +1,6 @@
 /** At what activations are counted, and what their parts are called. */
 import type { Component, LanguageModel } from '../architecture/layer.js';
-import type { Exact } from './figure.js';
+import { type Expression, mul, v } from './expression.js';
 import type { Recompute } from './flops.js';
 
 /** Whether scores and scan states are kept, or computed again by kernels that never hold them whole. */
@@ -67,13 +67,8 @@ export const stageOf = (model: LanguageModel, { stage }: ActivationSetting): Sta
 
 export const tensorOf = ({ tensor }: ActivationSetting): number => tensor ?? 1;
 
-/** Factors that stand before a formula: of the sequences that are kept. */
-export function sequencesIn({ batch, stage }: ActivationSetting): {
-  readonly factor: string;
-  readonly inputs: Readonly<Record<string, Exact>>;
-} {
-  const microBatches = stage?.microBatches ?? 1;
-  return microBatches === 1
-    ? { factor: 'batch', inputs: { batch } }
-    : { factor: 'micro_batches * batch', inputs: { micro_batches: microBatches, batch } };
+/** Sequences whose activations are kept at a time. */
+export function sequencesIn({ batch, stage }: ActivationSetting): Expression {
+  const { microBatches: micro_batches = 1 } = stage ?? {};
+  return micro_batches === 1 ? v({ batch }) : mul(v({ micro_batches }), v({ batch }));
 }

@@ -14,6 +14,8 @@ import type { OptionalPart, Primitive, Saved, Share, Vectors } from '../operatio
 import { dropoutMask, withoutInput } from '../operations/primitive.js';
 import type { ActivationPart, ActivationSetting } from './activation-setting.js';
 import { OTHER_PARTS, sequencesIn, stageOf, tensorOf } from './activation-setting.js';
+import type { Expression, Input, Operand } from './expression.js';
+import { add, ceildiv, inputs, inputsOf, mul, sub, v } from './expression.js';
 import type { Exact, Figure } from './figure.js';
 import { exact, figure, sumFigure } from './figure.js';
 import {
@@ -126,35 +128,66 @@ function vectorsFigure(
   members: readonly Saved[],
   setting: ActivationSetting,
 ): Figure {
-  const { context, bytesPerValue: bytes } = setting;
-  const [tensor, sequences] = [tensorOf(setting), sequencesIn(setting)];
-  const inputs: Record<string, Exact> = { ...sequences.inputs, context, bytes };
-  const counts = new Map<string, Map<string, number>>();
-  let isDivided = false;
+  const sequences = sequencesIn(setting);
+  const tensor = v({ tensor: tensorOf(setting) });
+  const { context, bytes } = inputs({ context: setting.context, bytes: setting.bytesPerValue });
+  const named: Record<string, Input> = { ...inputsOf(sequences), context, bytes };
+  const groups = new Map<string, { readonly each: Expression; readonly values: ValueCounts }>();
   for (const { name, size, count, share, bytes: own } of vectorsOf(members)) {
-    let input = name;
-    for (let number = 2; (inputs[input] ?? size) !== size; number++) input = `${name}_${number}`;
-    inputs[input] = size;
-    const [byTokens, byWidth] = [share === 'tokens' && setting.sequence, share === 'width'];
-    isDivided ||= tensor > 1 && (byTokens || byWidth);
-    const tokens = byTokens && tensor > 1 ? 'ceildiv(context, tensor)' : 'context';
-    // Terms in brackets are values that each GPU has; `count * input` of them, or their part.
-    const factor = `${tokens} * ${own ?? 'bytes'}`;
-    const group = counts.get(factor) ?? new Map<string, number>();
-    const key = byWidth && tensor > 1 ? `${input} / tensor` : input;
-    counts.set(factor, group.set(key, (group.get(key) ?? 0) + count));
+    let unique = name;
+    for (let number = 2; (named[unique]?.value ?? size) !== size; number++) {
+      unique = `${name}_${number}`;
+    }
+    const input = v({ [unique]: size });
+    named[unique] = input;
+    const isShared = tensor.value > 1;
+    const byTokens = isShared && share === 'tokens' && setting.sequence === true;
+    const byWidth = isShared && share === 'width';
+    const key = `${byTokens} ${own}`;
+    const group = groups.get(key) ?? {
+      each: mul(
+        byTokens ? ceildiv(context, tensor) : context,
+        own ? VALUE_BYTES[own](bytes) : bytes,
+      ),
+      values: new Map(),
+    };
+    groups.set(key, group);
+    const values = `${byWidth} ${unique}`;
+    const before = group.values.get(values)?.count ?? 0;
+    group.values.set(values, { input, byWidth, count: before + count });
   }
-  if (isDivided) inputs.tensor = tensor;
-  const groups = [...counts].map(([factor, terms]) => {
-    const sum = [...terms].map(([term, count]) => shareTerm(term, count)).join(' + ');
-    return `${factor} * (${sum})`;
-  });
-  const [only = '0'] = groups;
-  const formula = `${sequences.factor} * ${groups.length > 1 ? `(${groups.join(' + ')})` : only}`;
+  /** `count` times an input, or each GPU's part of them. */
+  const valuesOfGpu = ({ input, byWidth, count }: ValueCount) =>
+    byWidth ? ceildiv(mul(count, input), tensor) : mul(count, input);
+  const terms = [...groups.values()].map(({ each, values }) =>
+    mul(each, add(...[...values.values()].map(valuesOfGpu))),
+  );
   const sources = [...new Set([...new Set(members)].map(({ source }) => source))];
   const source = `per token, over all layers: ${sources.join('; ')}`;
-  return figure({ label, unit: 'bytes', formula, inputs, source });
+  return figure({
+    label,
+    unit: 'bytes',
+    formula: mul(sequences, add(...terms)),
+    inputs: named,
+    source,
+  });
 }
+
+/** Values of one size that a token has: how many times `input`, and whether GPUs share them. */
+interface ValueCount {
+  readonly input: Input;
+  readonly byWidth: boolean;
+  readonly count: number;
+}
+
+type ValueCounts = Map<string, ValueCount>;
+
+/** Bytes of a value that are not those of any activation. */
+const VALUE_BYTES: Readonly<Record<NonNullable<Vectors['bytes']>, (bytes: Input) => Operand>> = {
+  '1': () => 1,
+  '4': () => 4,
+  '4 - bytes': (bytes) => sub(4, bytes),
+};
 
 /** Those of all members; what like blocks keep is the same object, and is looked at once. */
 function vectorsOf(members: readonly Saved[]): Vectors[] {
@@ -165,30 +198,23 @@ function vectorsOf(members: readonly Saved[]): Vectors[] {
   );
 }
 
-/** `count` times an input, or each GPU's part of them. */
-const shareTerm = (term: string, count: number) =>
-  term.endsWith(' / tensor')
-    ? `ceildiv(${count} * ${term.slice(0, -' / tensor'.length)}, tensor)`
-    : `${count} * ${term}`;
-
 /** Full recomputation keeps what goes into each block, and nothing of its inside. */
 function blockInputs(model: LanguageModel, setting: ActivationSetting): Figure {
-  const { context, bytesPerValue: bytes, sequence } = setting;
-  const { factor, inputs } = sequencesIn(setting);
   const { from, to } = stageOf(model, setting);
-  const tensor = sequence ? tensorOf(setting) : 1;
+  const sequences = sequencesIn(setting);
+  const tensor = setting.sequence ? tensorOf(setting) : 1;
+  const of = inputs({
+    context: setting.context,
+    bytes: setting.bytesPerValue,
+    blocks: to - from,
+    hidden: model.norm.weight.elements,
+  });
+  const tokens = tensor > 1 ? ceildiv(of.context, v({ tensor })) : of.context;
   return figure({
     label: `activations: ${OTHER_PARTS.blockInputs}`,
     unit: 'bytes',
-    formula: `${factor} * ${tensor > 1 ? 'ceildiv(context, tensor)' : 'context'} * bytes * blocks * hidden`,
-    inputs: {
-      ...inputs,
-      context,
-      bytes,
-      blocks: to - from,
-      hidden: model.norm.weight.elements,
-      ...(tensor > 1 && { tensor }),
-    },
+    formula: mul(sequences, tokens, of.bytes, of.blocks, of.hidden),
+    inputs: { ...inputsOf(sequences), ...of },
     source: 'full recomputation keeps the input of every block (arXiv 2205.05198)',
   });
 }
@@ -299,13 +325,13 @@ const keptInBlocks = (model: LanguageModel, blocks: readonly Layer[]): Saved[] =
  * gradient of the head's input takes the place of that input (arXiv 2410.10989), or they are computed again (2411.09009).
  */
 function logits(model: LanguageModel, setting: ActivationSetting): Figure {
-  const [tensor, { factor, inputs }] = [tensorOf(setting), sequencesIn(setting)];
-  const vocabulary = outputWidth(model.head);
+  const tensor = tensorOf(setting);
+  const vocabulary = v({ vocabulary: outputWidth(model.head) });
+  const width = tensor > 1 ? ceildiv(vocabulary, v({ tensor })) : vocabulary;
   return figure({
     label: `activations: ${OTHER_PARTS.logits}`,
     unit: 'bytes',
-    formula: `4 * ${factor} * context * ${tensor > 1 ? 'ceildiv(vocabulary, tensor)' : 'vocabulary'}`,
-    inputs: { ...inputs, context: setting.context, vocabulary, ...(tensor > 1 && { tensor }) },
+    formula: mul(4, sequencesIn(setting), v({ context: setting.context }), width),
     source: 'log-softmax in float32',
   });
 }

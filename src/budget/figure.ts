@@ -2,10 +2,20 @@
  * Figures that carry their own derivation. A figure's value is what its formula gives for its inputs,
  * by this evaluator and by any other: so an explanation cannot drift from the number it explains.
  */
-import { type Arithmetic, evaluateIn } from './formula.js';
+import {
+  type Arithmetic,
+  add,
+  type Exact,
+  type Expression,
+  evaluateIn,
+  type Input,
+  inputsOf,
+  textOf,
+  v,
+  valuesOf,
+} from './expression.js';
 
-/** An exact whole number; a bigint beyond 2^53 − 1. */
-export type Exact = number | bigint;
+export type { Exact } from './expression.js';
 
 export interface Figure {
   /** What it is, in a few words. */
@@ -22,23 +32,40 @@ export interface Figure {
   readonly source: string;
 }
 
+/** A figure or a quantity before it is computed: its value and its inputs follow from its formula. */
+export interface Statement<Stated extends { readonly unit: string }> {
+  readonly label: string;
+  readonly unit: Stated['unit'];
+  readonly formula: Expression;
+  /** Inputs to list first: for an order other than that of the formula, or for inputs that it does not name. */
+  readonly inputs?: Readonly<Record<string, Input>>;
+  readonly source: string;
+}
+
+/** What explains a statement: its formula as text, and its inputs. */
+export const explained = (parts: Pick<Statement<Figure>, 'formula' | 'inputs'>) => ({
+  formula: textOf(parts.formula),
+  inputs: valuesOf(inputsOf(...Object.values(parts.inputs ?? {}), parts.formula)),
+});
+
 /** States a figure; its value is computed from its formula. */
-export function figure(parts: Omit<Figure, 'value'>): Figure {
-  return { ...parts, value: evaluate(parts.formula, parts.inputs) };
+export function figure({ source, ...stated }: Statement<Figure>): Figure {
+  return { ...stated, ...explained(stated), source, value: evaluate(stated.formula) };
 }
 
 /** A figure that is the sum of others, each of which is one of its inputs. */
-export function sumFigure(
+export const sumFigure = (
   label: string,
   unit: Figure['unit'],
   parts: Readonly<Record<string, Figure>>,
   source: string,
-): Figure {
-  const inputs = Object.fromEntries(
-    Object.entries(parts).map(([name, part]) => [name, part.value]),
-  );
-  return figure({ label, unit, formula: Object.keys(parts).join(' + ') || '0', inputs, source });
-}
+): Figure =>
+  figure({
+    label,
+    unit,
+    formula: add(...Object.entries(parts).map(([name, { value }]) => v({ [name]: value }))),
+    source,
+  });
 
 /** The smallest type that holds an integer exactly. */
 export function exact(value: bigint): Exact {
@@ -47,18 +74,17 @@ export function exact(value: bigint): Exact {
 }
 
 /**
- * The value of a formula in whole numbers.
- * @throws Error when it is malformed, names an unknown input or divides with a rest: bugs of ours.
+ * The value of an expression in whole numbers.
+ * @throws Error when a division leaves a rest: a bug of ours.
  */
-export const evaluate = (formula: string, inputs: Figure['inputs']): Exact =>
-  exact(evaluateIn(WHOLE_NUMBERS, formula, inputs));
+export const evaluate = (formula: Expression): Exact => exact(evaluateIn(WHOLE_NUMBERS, formula));
 
 const WHOLE_NUMBERS: Arithmetic<bigint> = {
   of: BigInt,
-  add: (a, b) => a + b,
-  subtract: (a, b) => a - b,
-  multiply: (a, b) => a * b,
-  divide: (a, b) => (b === 0n || a % b !== 0n ? undefined : a / b),
+  '+': (a, b) => a + b,
+  '-': (a, b) => a - b,
+  '*': (a, b) => a * b,
+  '/': (a, b) => (b === 0n || a % b !== 0n ? undefined : a / b),
   functions: {
     min: (values) => values.reduce((a, b) => (a < b ? a : b)),
     max: (values) => values.reduce((a, b) => (a > b ? a : b)),

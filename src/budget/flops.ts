@@ -8,6 +8,7 @@ import { reachOf, visiblePairs, windowKey } from '../architecture/masks.js';
 import { remembered } from '../architecture/memoize.js';
 import { primitivesOf } from '../operations/lower.js';
 import type { Primitive } from '../operations/primitive.js';
+import { add, div, type Expression, min, mul, v } from './expression.js';
 import type { Exact, Figure } from './figure.js';
 import { exact, figure, sumFigure } from './figure.js';
 
@@ -132,6 +133,7 @@ function forwardFigure(operations: Group, { batch, context, causal }: ForwardSet
   const { component } = operations[0];
   const kind = WORK[operations[0].kind];
   const { label, source } = KINDS[kind];
+  const [batches, tokens] = [v({ batch }), v({ context })];
   const base = { label: `${COMPONENTS[component]}: ${label}`, unit: 'FLOP', source } as const;
   const sum = (of: (operation: Operation) => number) =>
     operations.reduce((total, operation) => total + of(operation), 0);
@@ -141,41 +143,31 @@ function forwardFigure(operations: Group, { batch, context, causal }: ForwardSet
         sum((each) => ('weights' in each && each.rows === rows ? each.weights : 0));
       // What is done once for each position costs the same for any batch.
       const [perToken, perPosition] = [weights('tokens'), weights('positions')];
-      return perPosition === 0
-        ? figure({
-            ...base,
-            formula: '2 * batch * context * weights',
-            inputs: { batch, context, weights: perToken },
-          })
-        : figure({
-            ...base,
-            formula: '2 * context * (batch * weights + weights_per_position)',
-            inputs: { batch, context, weights: perToken, weights_per_position: perPosition },
-          });
+      const ofTokens = v({ weights: perToken });
+      if (perPosition === 0) {
+        return figure({ ...base, formula: mul(2, batches, tokens, ofTokens) });
+      }
+      const products = add(mul(batches, ofTokens), v({ weights_per_position: perPosition }));
+      return figure({
+        ...base,
+        formula: mul(2, tokens, products),
+        inputs: { batch: batches, context: tokens },
+      });
     }
     case 'scores':
-      return figure({ ...base, ...scoresFormula(operations, batch, context, causal) });
-    case 'convolution':
-      return figure({
-        ...base,
-        formula: '2 * batch * context * weights',
-        inputs: {
-          batch,
-          context,
-          weights: sum((each) => (each.kind === 'convolution' ? each.channels * each.kernel : 0)),
-        },
-      });
-    case 'scan':
-      return figure({
-        ...base,
-        formula: 'batch * context * (8 * state_values + 2 * channels)',
-        inputs: {
-          batch,
-          context,
-          state_values: sum((each) => (each.kind === 'scan' ? each.inner * each.state : 0)),
-          channels: sum((each) => (each.kind === 'scan' ? each.inner : 0)),
-        },
-      });
+      return figure({ ...base, formula: scoresFormula(operations, batch, context, causal) });
+    case 'convolution': {
+      const weights = sum((each) =>
+        each.kind === 'convolution' ? each.channels * each.kernel : 0,
+      );
+      return figure({ ...base, formula: mul(2, batches, tokens, v({ weights })) });
+    }
+    case 'scan': {
+      const state_values = sum((each) => (each.kind === 'scan' ? each.inner * each.state : 0));
+      const channels = sum((each) => (each.kind === 'scan' ? each.inner : 0));
+      const perToken = add(mul(8, v({ state_values })), mul(2, v({ channels })));
+      return figure({ ...base, formula: mul(batches, tokens, perToken) });
+    }
   }
 }
 
@@ -185,7 +177,7 @@ function scoresFormula(
   batch: number,
   context: number,
   causal: boolean,
-): Pick<Figure, 'formula' | 'inputs'> {
+): Expression {
   const spans = new Map<string, SpanWidths>();
   for (const operation of operations) {
     if (operation.kind !== 'scores') continue;
@@ -202,20 +194,16 @@ function scoresFormula(
   const sum = (of: keyof Omit<SpanWidths, 'window'>) =>
     [...spans.values()].reduce((total, each) => total + each[of], 0);
   if (!causal) {
-    return {
-      formula: '2 * batch * context * context * (query_width + value_width)',
-      inputs: { batch, context, query_width: sum('queries'), value_width: sum('values') },
-    };
+    const widths = add(v({ query_width: sum('queries') }), v({ value_width: sum('values') }));
+    return mul(2, v({ batch }), v({ context }), v({ context }), widths);
   }
-  const terms: string[] = [];
-  const inputs: Record<string, Exact> = { batch };
-  for (const [suffix, { window, queries, values }] of spans) {
-    inputs[`query_width_${suffix}`] = queries;
-    inputs[`value_width_${suffix}`] = values;
-    inputs[`pairs_${suffix}`] = exact(visiblePairs(context, window));
-    terms.push(`(query_width_${suffix} + value_width_${suffix}) * pairs_${suffix}`);
-  }
-  return { formula: `2 * batch * (${terms.join(' + ')})`, inputs };
+  const terms = [...spans].map(([suffix, { window, queries, values }]) =>
+    mul(
+      add(v({ [`query_width_${suffix}`]: queries }), v({ [`value_width_${suffix}`]: values })),
+      v({ [`pairs_${suffix}`]: exact(visiblePairs(context, window)) }),
+    ),
+  );
+  return mul(2, v({ batch }), add(...terms));
 }
 
 /** Of all heads that see equally far, in all layers: their number times what one has. */
@@ -226,12 +214,9 @@ interface SpanWidths {
 }
 
 function macs(products: readonly ComponentFlops[]): Figure {
-  const inputs = Object.fromEntries(
-    Object.entries(named(products)).map(([name, { value }]) => [name, value]),
-  );
-  const formula = `(${Object.keys(inputs).join(' + ') || '0'}) / 2`;
+  const flops = Object.entries(named(products)).map(([name, { value }]) => v({ [name]: value }));
   const source = 'matrix products alone; 1 MAC is 2 FLOP';
-  return figure({ label: 'matrix products', unit: 'MAC', formula, inputs, source });
+  return figure({ label: 'matrix products', unit: 'MAC', formula: div(add(...flops), 2), source });
 }
 
 /** What selective recomputation computes a second time: what is large to keep and cheap to make. */
@@ -243,8 +228,7 @@ function trainingFigure({ kind, flops: forward }: ComponentFlops, recompute: Rec
   return figure({
     label: forward.label,
     unit: 'FLOP',
-    formula: again ? '4 * forward' : '3 * forward',
-    inputs: { forward: forward.value },
+    formula: mul(again ? 4 : 3, v({ forward: forward.value })),
     source: again
       ? 'backward = 2 × forward, and the forward pass once more (arXiv 2205.05198)'
       : 'backward = 2 × forward (arXiv 2204.02311, appendix B)',
@@ -305,26 +289,25 @@ export function decodingFlopsOf(work: Work, context: number): DecodingFlops {
  * of them is taken into the query and the output (arXiv 2405.04434, section 2.1.2), at the same cost for a token.
  */
 function scoresFigure(work: Work, context: number): Figure {
-  const inputs: Record<string, number> = { context };
-  const terms = new Map<string, string>();
-  const add = (name: string, width: number, seen: string) => {
-    inputs[name] = (inputs[name] ?? 0) + width;
-    terms.set(name, `${name} * ${seen}`);
-  };
+  const tokens = v({ context });
+  const widths = new Map<string, { readonly width: number; readonly seen: Expression }>();
+  const widen = (name: string, width: number, seen: Expression) =>
+    widths.set(name, { width: (widths.get(name)?.width ?? 0) + width, seen });
   for (const operation of operationsIn(work)) {
     if (operation.kind !== 'scores') continue;
     const { spans, headDim, valueDim, latent } = operation;
     for (const { heads, window } of spans) {
-      const seen = window === undefined ? 'context' : `min(context, ${reachOf(window) + 1})`;
-      if (latent !== undefined) add('latent_width', heads * latent.multiplied, seen);
-      else add(`query_and_value_width_${windowKey(window)}`, heads * (headDim + valueDim), seen);
+      const seen = window === undefined ? tokens : min(tokens, reachOf(window) + 1);
+      if (latent !== undefined) widen('latent_width', heads * latent.multiplied, seen);
+      else widen(`query_and_value_width_${windowKey(window)}`, heads * (headDim + valueDim), seen);
     }
   }
+  const terms = [...widths].map(([name, { width, seen }]) => mul(v({ [name]: width }), seen));
   return figure({
     label: 'scores and values of a token',
     unit: 'FLOP',
-    formula: `2 * (${[...terms.values()].join(' + ') || '0'})`,
-    inputs,
+    formula: mul(2, add(...terms)),
+    inputs: { context: tokens },
     source:
       'q·kᵀ and its sum over v: per kept token and head a multiply-accumulate for each value of the query, and of v; ' +
       'latents are read as they are',

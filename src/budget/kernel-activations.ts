@@ -10,7 +10,8 @@ import {
   sequencesIn,
   tensorOf,
 } from './activation-setting.js';
-import { type Exact, exact, type Figure, figure } from './figure.js';
+import { add, div, type Input, mul, v } from './expression.js';
+import { exact, type Figure, figure } from './figure.js';
 import { ranksOf, spansOfRank } from './state.js';
 
 /**
@@ -37,32 +38,31 @@ function scoresOfRank(
   rank: number,
   squaresOf: typeof squaresPerHead,
 ): Figure {
-  const { context, bytesPerValue: bytes, dropout, unfused } = setting;
-  const { factor, inputs: sequences } = sequencesIn(setting);
-  const inputs: Record<string, Exact> = { ...sequences, bytes };
-  const squares = new Map<string, number>();
-  const copies = new Map<string, number>();
-  const add = (counts: Map<string, number>, name: string, count: number) =>
-    counts.set(name, (counts.get(name) ?? 0) + count);
+  const { context, bytesPerValue, dropout, unfused } = setting;
+  const bytes = v({ bytes: bytesPerValue });
+  const squares: SquareCounts = new Map();
+  const copies: SquareCounts = new Map();
   for (const layer of attentions) {
     for (const span of spansOfRank(layer.spans, tensorOf(setting), rank)) {
       const name = windowKey(span.window);
-      add(squares, name, span.heads * squaresOf(layer));
-      if (unfused && bytes < 4 && layer.inFloat32) add(copies, name, span.heads);
-      inputs[`scores_${name}`] = exact(scoreValues(context, span.window));
+      const scores = v({ [`scores_${name}`]: exact(scoreValues(context, span.window)) });
+      countMore(squares, name, scores, span.heads * squaresOf(layer));
+      if (unfused && bytesPerValue < 4 && layer.inFloat32) {
+        countMore(copies, name, scores, span.heads);
+      }
     }
   }
-  const sumOf = (counts: Map<string, number>) =>
-    [...counts].map(([name, count]) => `${count} * scores_${name}`).join(' + ') || '0';
-  const each = dropout ? '(2 * bytes + 1)' : 'bytes';
-  const inType = `${each} * (${sumOf(squares)})`;
+  const each = dropout ? add(mul(2, bytes), 1) : bytes;
+  const inType = mul(each, sumOf(squares));
   const local = [...squares.keys()].some((name) => name.startsWith('window_'));
   const capped = attentions.some((layer) => layer.capped);
   return figure({
     label: `activations: ${OTHER_PARTS.scores}`,
     unit: 'bytes',
-    formula: `${factor} * ${copies.size > 0 ? `(${inType} + 4 * (${sumOf(copies)}))` : inType}`,
-    inputs,
+    formula: mul(
+      sequencesIn(setting),
+      copies.size > 0 ? add(inType, mul(4, sumOf(copies))) : inType,
+    ),
     source: [
       'the softmax of each head',
       copies.size > 0 ? ', and in float32 before it is cast' : '',
@@ -74,6 +74,15 @@ function scoresOfRank(
     ].join(''),
   });
 }
+
+/** How many squares of scores are kept, by the window of their heads. */
+type SquareCounts = Map<string, { readonly scores: Input; readonly count: number }>;
+
+const countMore = (counts: SquareCounts, name: string, scores: Input, count: number) =>
+  counts.set(name, { scores, count: (counts.get(name)?.count ?? 0) + count });
+
+const sumOf = (counts: SquareCounts) =>
+  add(...[...counts.values()].map(({ scores, count }) => mul(count, scores)));
 
 /** What of a block has scores or scan states. */
 export const kernelsOf = remembered((block: Layer) => {
@@ -90,12 +99,11 @@ const attentionsIn = (blocks: readonly Layer[]) =>
 /** A fused kernel needs the log-sum of each row of scores for its backward pass. */
 export function softmaxSums(blocks: readonly Layer[], setting: ActivationSetting): Figure {
   const heads = attentionsIn(blocks).reduce((sum, layer) => sum + layer.heads, 0);
-  const { factor, inputs } = sequencesIn(setting);
+  const sums = mul(4, sequencesIn(setting), v({ context: setting.context }), v({ heads }));
   return figure({
     label: `activations: ${OTHER_PARTS.softmaxSums}`,
     unit: 'bytes',
-    formula: `4 * ${factor} * context * heads / tensor`,
-    inputs: { ...inputs, context: setting.context, heads, tensor: tensorOf(setting) },
+    formula: div(sums, v({ tensor: tensorOf(setting) })),
     source:
       'a float32 for each head and token; scores and scan states are computed again (FlashAttention, arXiv ' +
       '2205.14135; Mamba, arXiv 2312.00752)',
@@ -118,12 +126,12 @@ export function scanFigure(blocks: readonly Layer[], setting: ActivationSetting)
   const state_values = blocks
     .flatMap((block) => kernelsOf(block).scans)
     .reduce((total, { inner, state }) => total + inner * state, 0);
-  const [tensor, { factor, inputs }] = [tensorOf(setting), sequencesIn(setting)];
+  const tensor = tensorOf(setting);
+  const states = mul(3, sequencesIn(setting), v({ context }), v({ bytes }), v({ state_values }));
   return figure({
     label: `activations: ${OTHER_PARTS.scanStates}`,
     unit: 'bytes',
-    formula: `3 * ${factor} * context * bytes * state_values${tensor > 1 ? ' / tensor' : ''}`,
-    inputs: { ...inputs, context, bytes, state_values, ...(tensor > 1 && { tensor }) },
+    formula: tensor > 1 ? div(states, v({ tensor })) : states,
     source: 'decay, B·Δ and state of every step, as a loop over time keeps them',
   });
 }

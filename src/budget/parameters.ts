@@ -12,6 +12,7 @@ import {
   tensorsOf,
   walk,
 } from '../architecture/walk.js';
+import { add, div, type Expression, mul, sub, v } from './expression.js';
 import { type Figure, figure } from './figure.js';
 
 /** Exact counts of stored values, each storage once. */
@@ -115,11 +116,10 @@ export function parameterFigures(layer: Layer): ParameterFigures {
     withContested: figure({
       label: 'with contested buffers',
       unit: 'parameters',
-      formula: ['parameters', ...contested.map((_, index) => `buffers_${index}`)].join(' + '),
-      inputs: {
-        parameters: total.value,
-        ...Object.fromEntries(contested.map(({ values }, index) => [`buffers_${index}`, values])),
-      },
+      formula: add(
+        v({ parameters: total.value }),
+        ...contested.map(({ values }, index) => v({ [`buffers_${index}`]: values })),
+      ),
       source: ['all parameters', ...contested.map(({ pattern }) => pattern)].join(', and '),
     }),
     components,
@@ -130,14 +130,13 @@ export function parameterFigures(layer: Layer): ParameterFigures {
 export function componentSums(
   counts: Readonly<Partial<Record<Component, number>>>,
 ): Pick<ParameterFigures, 'total' | 'trainable' | 'embedding' | 'nonEmbedding' | 'body'> {
-  const inputs: Readonly<Record<string, number>> = counts;
+  const counted: Readonly<Record<string, number>> = counts;
   const names = COMPONENT_NAMES.filter((name) => (counts[name] ?? 0) > 0);
   const sumOf = (label: string, which: readonly string[], source: string) =>
     figure({
       label,
       unit: 'parameters',
-      formula: which.join(' + ') || '0',
-      inputs: Object.fromEntries(which.map((name) => [name, inputs[name] ?? 0])),
+      formula: add(...which.map((name) => v({ [name]: counted[name] ?? 0 }))),
       source,
     });
   const isEmbedding = (name: string) => name === 'embedding';
@@ -164,23 +163,24 @@ export function componentSums(
 
 /** All parameters but those of the experts that a token does not go to. */
 function activeFigure(layer: Layer, total: Figure): Figure {
-  const inputs: Record<string, Figure['value']> = { parameters: total.value };
-  const idle = new Map<string, string>();
+  const groups = new Map<string, { experts: number; idle: number; elements: number }>();
   for (const { layer: each } of walk(layer)) {
     if (each.kind !== 'mixtureOfExperts') continue;
     const { expertsPerToken } = each.router;
     const experts = expertCount(each);
     const name = `experts_${expertsPerToken}_of_${experts}`;
-    inputs[name] = Number(inputs[name] ?? 0) + elementsIn(expertTensors(each));
-    idle.set(name, `${name} * ${experts - expertsPerToken} / ${experts}`);
+    const elements = (groups.get(name)?.elements ?? 0) + elementsIn(expertTensors(each));
+    groups.set(name, { experts, idle: experts - expertsPerToken, elements });
   }
+  const unused = [...groups].map(([name, { experts, idle, elements }]) =>
+    div(mul(v({ [name]: elements }), idle), experts),
+  );
   return figure({
     label: 'active for a token',
     unit: 'parameters',
-    formula: ['parameters', ...idle.values()].join(' - '),
-    inputs,
+    formula: sub(v({ parameters: total.value }), ...unused),
     source:
-      idle.size > 0
+      unused.length > 0
         ? 'all but the experts that a token does not go to; embedding and head whole'
         : 'all of them: there are no experts',
   });
@@ -191,8 +191,7 @@ function withoutLookup(layer: Layer, active: Figure): Figure {
   return figure({
     label: 'active, without the embedding',
     unit: 'parameters',
-    formula: 'active - embedding',
-    inputs: { active: active.value, embedding: lookup },
+    formula: sub(v({ active: active.value }), v({ embedding: lookup })),
     source:
       'without the table of token vectors, of which a token uses a row, tied to the head or not',
   });
@@ -222,8 +221,7 @@ export function bufferBytes(values: Figure['value']): Figure {
   return figure({
     label: 'buffers in float32',
     unit: 'bytes',
-    formula: '4 * values',
-    inputs: { values },
+    formula: mul(4, v({ values })),
     source: 'in float32, as a checkpoint stores them',
   });
 }
@@ -242,17 +240,18 @@ export function elementsFigure(
     if (kind) kind.copies += 1;
     else kinds.set(key, { pattern, elements: tensor.elements, copies: 1 });
   }
-  const inputs: Record<string, number> = {};
-  const terms: string[] = [];
+  const names = new Set<string>();
+  const terms: Expression[] = [];
   const sources: string[] = [];
   for (const { pattern, elements, copies } of kinds.values()) {
-    const name = freeName(pattern, inputs);
-    inputs[name] = elements;
-    terms.push(copies > 1 ? `${copies} * ${name}` : name);
+    const name = freeName(pattern, names);
+    names.add(name);
+    const input = v({ [name]: elements });
+    terms.push(copies > 1 ? mul(copies, input) : input);
     sources.push(pattern);
   }
   const source = sources.length > 0 ? `tensors ${sources.join(', ')}` : 'no such tensors';
-  return figure({ label, unit, formula: terms.join(' + ') || '0', inputs, source });
+  return figure({ label, unit, formula: add(...terms), source });
 }
 
 /** `layers.*.mamba.D` for `layers.0.mamba.D`: the same for all layers, and for all experts of a layer. */
@@ -260,16 +259,16 @@ export const layerPattern = (name: string) =>
   name.replace(/\.\d+\./, '.*.').replace(/\bexperts\.\d+\./, 'experts.*.');
 
 /** An input's name from a tensor's: its last parts, as few as tell it from the others. */
-function freeName(pattern: string, taken: Readonly<Record<string, unknown>>): string {
+function freeName(pattern: string, taken: ReadonlySet<string>): string {
   const parts = pattern.split('.').filter((part) => part !== '*');
   for (let length = Math.min(2, parts.length); length <= parts.length; length++) {
     const name = identifier(parts.slice(-length).join('_'));
     // `0_weight` says less than `small_mlp_0_weight`, and is no name.
-    if (/^[A-Za-z]/.test(name) && !Object.hasOwn(taken, name)) return name;
+    if (/^[A-Za-z]/.test(name) && !taken.has(name)) return name;
   }
   const full = `tensor_${identifier(parts.join('_'))}`;
   let number = 2;
-  while (Object.hasOwn(taken, `${full}_${number}`)) number++;
+  while (taken.has(`${full}_${number}`)) number++;
   return `${full}_${number}`;
 }
 

@@ -5,6 +5,7 @@ import { ownedTensors, tensorsOf, walk } from '../architecture/walk.js';
 import { UserError } from '../errors.js';
 import type { Dtype } from '../tensor/dtype.js';
 import { DTYPE_NAMES, DTYPES } from '../tensor/dtype.js';
+import { ceildiv, mul, v } from './expression.js';
 import type { Exact, Figure } from './figure.js';
 import { figure, sumFigure } from './figure.js';
 import type { ForwardBudget, Recompute, TrainingFlopsBudget } from './flops.js';
@@ -62,8 +63,7 @@ const weightBytes = ({ value }: Pick<Figure, 'value'>, dtype: Dtype) =>
   figure({
     label: `weights in ${dtype}`,
     unit: 'bytes',
-    formula: 'ceildiv(parameters * bits, 8)',
-    inputs: { parameters: value, bits: DTYPES[dtype].bits },
+    formula: ceildiv(mul(v({ parameters: value }), v({ bits: DTYPES[dtype].bits })), 8),
     source: 'packed without gaps',
   });
 

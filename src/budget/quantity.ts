@@ -2,7 +2,8 @@
  * What is not a whole number, or not known exactly, with its derivation: seconds, rates, bytes with a margin. As a
  * `Figure`, its value is what its formula gives for its inputs.
  */
-import { type Arithmetic, evaluateIn } from './formula.js';
+import { type Arithmetic, evaluateIn } from './expression.js';
+import { explained, type Statement } from './figure.js';
 
 export interface Quantity {
   /** What it is, in a few words. */
@@ -10,7 +11,7 @@ export interface Quantity {
   /** As precise as a double is. */
   readonly value: number;
   readonly unit: QuantityUnit;
-  /** Real arithmetic over `inputs`: + - * /, brackets, min, max, ceil, floor, sqrt, ln and exp. */
+  /** Real arithmetic over `inputs`: + - * /, brackets, min, max, ceil, ln and exp. */
   readonly formula: string;
   readonly inputs: Readonly<Record<string, number | bigint>>;
   /** Where the formula, or a constant in it, comes from. */
@@ -41,23 +42,25 @@ export interface Bounds {
 }
 
 /** States a quantity; its value is computed from its formula. */
-export const quantity = (parts: Omit<Quantity, 'value'>): Quantity => ({
-  ...parts,
-  value: evaluateIn(REALS, parts.formula, parts.inputs),
-});
+export function quantity({ source, ...stated }: Statement<Quantity>): Quantity {
+  return {
+    ...stated,
+    ...explained(stated),
+    source,
+    value: evaluateIn(REALS, stated.formula),
+  };
+}
 
 const REALS: Arithmetic<number> = {
   of: Number,
-  add: (a, b) => a + b,
-  subtract: (a, b) => a - b,
-  multiply: (a, b) => a * b,
-  divide: (a, b) => (b === 0 ? undefined : a / b),
+  '+': (a, b) => a + b,
+  '-': (a, b) => a - b,
+  '*': (a, b) => a * b,
+  '/': (a, b) => (b === 0 ? undefined : a / b),
   functions: {
     min: (values) => Math.min(...values),
     max: (values) => Math.max(...values),
     ceil: ([value = 0]) => Math.ceil(value),
-    floor: ([value = 0]) => Math.floor(value),
-    sqrt: ([value = 0]) => Math.sqrt(value),
     ln: ([value = 0]) => Math.log(value),
     exp: ([value = 0]) => Math.exp(value),
   },

@@ -6,6 +6,7 @@ import { primitivesOf } from '../operations/lower.js';
 import type { Scores } from '../operations/primitive.js';
 import type { Dtype } from '../tensor/dtype.js';
 import { DTYPES } from '../tensor/dtype.js';
+import { add, ceildiv, type Expression, type Input, inputs, min, mul, v } from './expression.js';
 import type { Figure } from './figure.js';
 import { figure, sumFigure } from './figure.js';
 
@@ -46,51 +47,48 @@ export function stateOf(
   { batch, context, dtype, gpus = 1 }: StateSetting,
 ): StateBudget {
   const { windows, mambaValues, convolutionValues, onRanks } = keptOn(model, gpus);
-  const { bits } = DTYPES[dtype];
-  /** Bytes of what `term` says of each kind of cache that `which` lets through, times `factor`. */
+  const of = inputs({ batch, context, bits: DTYPES[dtype].bits });
+  /** Bytes of the values of the caches that `which` lets through, by one of `of`. */
   const keyValues = (
     label: string,
-    factor: string,
-    term: (each: CachedValues) => string,
-    setting: Readonly<Record<string, number>>,
+    valuesIn: (cached: readonly CachedValues[]) => Expression,
+    listed: Readonly<Record<string, Input>>,
     which: (each: CachedValues) => boolean = () => true,
   ) =>
     fullest(
       onRanks.map((all) => {
-        const cached = all.filter(which);
         return figure({
           label,
           unit: 'bytes',
-          formula: `ceildiv(${factor}(${cached.map(term).join(' + ') || '0'}) * bits, 8)`,
-          inputs: {
-            ...setting,
-            bits,
-            ...Object.fromEntries(cached.map(({ name, width }) => [name, width])),
-          },
+          formula: ceildiv(mul(valuesIn(all.filter(which)), of.bits), 8),
+          inputs: listed,
           source: [...new Set(all.map(({ source }) => source))].join('; ') || NO_CACHE,
         });
       }),
     );
   const keyValueCache = keyValues(
     'key-value cache',
-    'batch * ',
-    ({ perToken, kept }) => `${perToken} * ${kept}`,
-    { batch, context },
+    (cached) =>
+      mul(of.batch, add(...cached.map(({ perToken, kept }) => mul(perToken, kept(of.context))))),
+    of,
   );
   const perToken = (label: string, which?: (each: CachedValues) => boolean) =>
-    keyValues(label, '', ({ perToken }) => perToken, {}, which);
+    keyValues(
+      label,
+      (cached) => add(...cached.map(({ perToken }) => perToken)),
+      { bits: of.bits },
+      which,
+    );
   const mambaState = figure({
     label: 'Mamba state',
     unit: 'bytes',
-    formula: 'ceildiv(batch * state_values * bits, 8)',
-    inputs: { batch, state_values: mambaValues, bits },
+    formula: ceildiv(mul(of.batch, v({ state_values: mambaValues }), of.bits), 8),
     source: 'one state [inner, state] for each Mamba layer and sequence',
   });
   const convolutionState = figure({
     label: 'convolution state',
     unit: 'bytes',
-    formula: 'ceildiv(batch * convolution_values * bits, 8)',
-    inputs: { batch, convolution_values: convolutionValues, bits },
+    formula: ceildiv(mul(of.batch, v({ convolution_values: convolutionValues }), of.bits), 8),
     source: 'the last kernel − 1 inputs of each channel of each convolution',
   });
   return {
@@ -124,13 +122,10 @@ interface KeptOnGpus extends Pick<Kept, 'mambaValues' | 'convolutionValues'> {
 
 /** What caches of one kind hold of a token, over all layers. */
 interface CachedValues {
-  /** Of their width in formulas, and that width. */
-  readonly name: string;
-  readonly width: number;
-  /** Values of one token, as a formula over the width. */
-  readonly perToken: string;
-  /** Of how many tokens, as a formula over the context. */
-  readonly kept: string;
+  /** Values of one token. */
+  readonly perToken: Expression;
+  /** Tokens that are kept of a context. */
+  readonly kept: (context: Input) => Expression;
   readonly windowed: boolean;
   readonly source: string;
 }
@@ -140,22 +135,16 @@ const NO_CACHE = 'no layer keeps keys and values';
 /** On one of the GPUs that share the heads. */
 function cachedValues({ attentions, latentWidth }: Kept, gpus: number, rank: number) {
   const heads = widthsOf(attentions, gpus, rank).map(({ window, width }): CachedValues => {
-    const name = `width_${windowKey(window)}`;
     return {
-      name,
-      width,
-      perToken: `2 * ${name}`,
-      kept: window === undefined ? 'context' : `min(context, ${reachOf(window) + 1})`,
+      perToken: mul(2, v({ [`width_${windowKey(window)}`]: width })),
+      kept: (context) => (window === undefined ? context : min(context, reachOf(window) + 1)),
       windowed: window !== undefined,
       source: 'a key and a value of head_dim for each key head and kept position',
     };
   });
-  const name = 'latent_width';
   const latents: CachedValues = {
-    name,
-    width: latentWidth,
-    perToken: name,
-    kept: 'context',
+    perToken: v({ latent_width: latentWidth }),
+    kept: (context) => context,
     windowed: false,
     source: 'the latent of a token and the one rotated key that all heads share (arXiv 2405.04434)',
   };

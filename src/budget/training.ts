@@ -3,7 +3,8 @@ import type { LanguageModel } from '../architecture/layer.js';
 import type { Param } from '../architecture/param.js';
 import { tensorsOf } from '../architecture/walk.js';
 import { type ActivationBudget, activationsOf } from './activations.js';
-import { type Figure, figure, sumFigure } from './figure.js';
+import { add, ceildiv, type Expression, inputs, mul, v } from './expression.js';
+import { type Figure, figure, type Statement, sumFigure } from './figure.js';
 import type { Recompute } from './flops.js';
 import { bufferBytes } from './parameters.js';
 
@@ -11,30 +12,50 @@ import { bufferBytes } from './parameters.js';
 const EIGHT_BIT_BLOCK = 256;
 const EIGHT_BIT_SMALLEST = 4096;
 
-/**
- * Bytes that an optimizer keeps for each parameter besides the fp32 master copy of mixed precision:
- * formulas over `parameters` and, for 8 bits, over those of large tensors, and of small ones and embeddings.
- */
+/** Bytes that an optimizer keeps of tensors besides the fp32 master copy of mixed precision. */
 export const OPTIMIZERS = {
   adamw: {
     label: 'AdamW',
-    state: '8 * parameters',
+    state: (trained) => mul(8, parametersOf(trained)),
     source: 'two float32 moments (arXiv 1711.05101)',
   },
   'adamw-8bit': {
     label: 'AdamW, 8 bits',
-    state: '2 * large + 8 * small + 8 * blocks',
+    state: eightBitMoments,
     source:
       'two moments of 1 byte with a float32 scale for each block of 256 values; tensors below 4096 values in float32 ' +
       '(bitsandbytes, AdamW8bit), and embeddings (transformers, Trainer.create_optimizer)',
   },
-  sgd: { label: 'SGD', state: '0 * parameters', source: 'no state without momentum' },
+  sgd: {
+    label: 'SGD',
+    state: (trained) => mul(0, parametersOf(trained)),
+    source: 'no state without momentum',
+  },
   'sgd-momentum': {
     label: 'SGD with momentum',
-    state: '4 * parameters',
+    state: (trained) => mul(4, parametersOf(trained)),
     source: 'one float32 velocity',
   },
-} as const satisfies Record<string, { label: string; state: string; source: string }>;
+} as const satisfies Record<string, OptimizerFormula>;
+
+interface OptimizerFormula {
+  readonly label: string;
+  readonly state: (trained: readonly Trained[]) => Expression;
+  readonly source: string;
+}
+
+/** By the parameters of large tensors, and by those of small ones and of embeddings. */
+function eightBitMoments(trained: readonly Trained[]): Expression {
+  const large = trained.filter(
+    ({ elements, isEmbedding = false }) => elements >= EIGHT_BIT_SMALLEST && !isEmbedding,
+  );
+  const of = inputs({
+    large: sum(large),
+    small: sum(trained) - sum(large),
+    blocks: large.reduce((n, { elements }) => n + Math.ceil(elements / EIGHT_BIT_BLOCK), 0),
+  });
+  return add(mul(2, of.large), mul(8, of.small), mul(8, of.blocks));
+}
 
 export type Optimizer = keyof typeof OPTIMIZERS;
 
@@ -98,6 +119,14 @@ export interface TrainedStateSetting extends Pick<TrainingSetting, 'precision' |
   readonly gradientBytes?: number | undefined;
   /** Why so many. */
   readonly gradientSource?: string;
+  /** How a part is divided among devices; undefined where each has all of it. */
+  readonly divided?: (part: keyof TrainedState) => Division | undefined;
+}
+
+/** Devices that each have a part of something, and why. */
+export interface Division {
+  readonly replicas: number;
+  readonly source: string;
 }
 
 export type TrainedState = Pick<TrainingBudget, 'weights' | 'gradients' | 'optimizer'>;
@@ -108,48 +137,53 @@ export function trainedStateOf(
   setting: TrainedStateSetting,
 ): TrainedState {
   const { precision, gradientSource = 'in the type of the weights (arXiv 1910.02054)' } = setting;
-  const parameters = sum(trained);
-  const ofParameters = (label: string, bytes: number, source: string) =>
-    figure({
-      label,
-      unit: 'bytes',
-      formula: 'bytes * parameters',
-      inputs: { bytes, parameters },
-      source,
-    });
+  const parameters = parametersOf(trained);
+  const part = (name: keyof TrainedState, whole: Statement<Figure>) =>
+    figure(dividedBy(whole, setting.divided?.(name)));
   const bytes = bytesIn(precision);
   return {
-    weights: ofParameters('weights', bytes, `${precision} precision`),
-    gradients: ofParameters('gradients', setting.gradientBytes ?? bytes, gradientSource),
-    optimizer: optimizerFigure(trained, setting),
+    weights: part('weights', {
+      label: 'weights',
+      unit: 'bytes',
+      formula: mul(v({ bytes }), parameters),
+      source: `${precision} precision`,
+    }),
+    gradients: part('gradients', {
+      label: 'gradients',
+      unit: 'bytes',
+      formula: mul(v({ bytes: setting.gradientBytes ?? bytes }), parameters),
+      source: gradientSource,
+    }),
+    optimizer: part('optimizer', optimizerState(trained, setting)),
   };
 }
 
-function optimizerFigure(
+function optimizerState(
   trained: readonly Trained[],
   { precision, optimizer }: TrainedStateSetting,
-): Figure {
+): Statement<Figure> {
   const { label, state, source } = OPTIMIZERS[optimizer];
-  const isLarge = ({ elements, isEmbedding = false }: Trained) =>
-    elements >= EIGHT_BIT_SMALLEST && !isEmbedding;
-  const large = trained.filter(isLarge);
-  const inputs =
-    optimizer === 'adamw-8bit'
-      ? {
-          large: sum(large),
-          small: sum(trained) - sum(large),
-          blocks: large.reduce((n, { elements }) => n + Math.ceil(elements / EIGHT_BIT_BLOCK), 0),
-        }
-      : {};
+  const parameters = parametersOf(trained);
   const mixed = precision === 'mixed';
-  return figure({
+  return {
     label: `optimizer: ${label}`,
     unit: 'bytes',
-    formula: mixed ? `4 * parameters + ${state}` : state,
-    inputs: { parameters: sum(trained), ...inputs },
+    formula: mixed ? add(mul(4, parameters), state(trained)) : state(trained),
+    inputs: { parameters },
     source: mixed ? `float32 master copy of the weights (arXiv 1710.03740); ${source}` : source,
-  });
+  };
 }
+
+const dividedBy = (whole: Statement<Figure>, division: Division | undefined): Statement<Figure> =>
+  division === undefined
+    ? whole
+    : {
+        ...whole,
+        formula: ceildiv(whole.formula, v({ replicas: division.replicas })),
+        source: `${whole.source}; ${division.source}`,
+      };
+
+const parametersOf = (trained: readonly Trained[]) => v({ parameters: sum(trained) });
 
 const sum = (tensors: readonly Trained[]) =>
   tensors.reduce((total, { elements }) => total + elements, 0);

@@ -1,14 +1,15 @@
 /** Quantities between which something lies. */
-import type { Figure } from '../budget/figure.js';
+import { add, v } from '../budget/expression.js';
+import type { Figure, Statement } from '../budget/figure.js';
 import type { Bounds, Quantity } from '../budget/quantity.js';
 import { quantity } from '../budget/quantity.js';
 
-type Statement = Omit<Quantity, 'value'>;
+type Stated = Statement<Quantity>;
 
 /** Bounds that share a label, unit and inputs, each with its own formula and source. */
 export function boundsOf(
-  shared: Pick<Statement, 'label' | 'unit' | 'inputs'>,
-  formulas: Readonly<Record<keyof Bounds, Pick<Statement, 'formula' | 'source'>>>,
+  shared: Pick<Stated, 'label' | 'unit'> & Required<Pick<Stated, 'inputs'>>,
+  formulas: Readonly<Record<keyof Bounds, Pick<Stated, 'formula' | 'source'>>>,
 ): Bounds {
   return {
     lower: quantity({ ...shared, ...formulas.lower }),
@@ -28,12 +29,10 @@ export function sumBounds(
     quantity({
       label,
       unit,
-      formula: Object.keys(parts).join(' + ') || '0',
-      inputs: Object.fromEntries(
-        Object.entries(parts).map(([name, part]) => [
-          name,
-          'lower' in part ? part[which].value : part.value,
-        ]),
+      formula: add(
+        ...Object.entries(parts).map(([name, part]) =>
+          v({ [name]: ('lower' in part ? part[which] : part).value }),
+        ),
       ),
       source,
     });

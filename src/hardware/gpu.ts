@@ -1,4 +1,5 @@
 /** What computes, as plain numbers: accelerators, the machines they stand in, and what joins them. */
+import { v } from '../budget/expression.js';
 import type { Quantity } from '../budget/quantity.js';
 import { quantity } from '../budget/quantity.js';
 import { UserError } from '../errors.js';
@@ -133,8 +134,7 @@ export function peakIfKnown(gpu: Gpu, dtype: PeakDtype): Quantity | null {
   return quantity({
     label: `peak of ${gpu.name}, ${used}`,
     unit: 'FLOP/s',
-    formula: 'peak',
-    inputs: { peak },
+    formula: v({ peak }),
     source: used === dtype ? gpu.source : `${gpu.source}; ${why}: ${used}`,
   });
 }
@@ -144,8 +144,7 @@ export const bandwidthOf = ({ name, bandwidth, source }: Gpu): Quantity =>
   quantity({
     label: `memory bandwidth of ${name}`,
     unit: 'bytes/s',
-    formula: 'bandwidth',
-    inputs: { bandwidth },
+    formula: v({ bandwidth }),
     source,
   });
 
@@ -154,8 +153,7 @@ export const capacityOf = ({ name, memoryBytes: memory, usable, source }: Gpu): 
   quantity({
     label: `memory of ${name}`,
     unit: 'bytes',
-    formula: usable ? 'usable' : 'memory',
-    inputs: usable ? { usable: usable.bytes } : { memory },
+    formula: usable ? v({ usable: usable.bytes }) : v({ memory }),
     source: usable?.source ?? source,
   });
 

@@ -1,4 +1,5 @@
 /** What projectors of each kind weigh and cost for the same teachers. */
+import { add, inputs, mul, v } from '../budget/expression.js';
 import { type Figure, figure, sumFigure } from '../budget/figure.js';
 import { UserError } from '../errors.js';
 import { bytesIn, type Dtype } from '../tensor/dtype.js';
@@ -160,8 +161,7 @@ function teacherCosts(
   const perTeacher = figure({
     label: 'the adapters of a teacher',
     unit: 'parameters',
-    formula: 'branches * per_adapter',
-    inputs: { branches: BRANCHES.length, per_adapter: perAdapter.value },
+    formula: mul(v({ branches: BRANCHES.length }), v({ per_adapter: perAdapter.value })),
     source: 'one adapter for K and one for V',
   });
   return {
@@ -182,8 +182,10 @@ const bytesOf = (parameters: Figure, what: string) =>
       figure({
         label: `${what} in ${dtype}`,
         unit: 'bytes',
-        formula: 'parameters * bytes_per_value',
-        inputs: { parameters: parameters.value, bytes_per_value: bytesIn(1, dtype) },
+        formula: mul(
+          v({ parameters: parameters.value }),
+          v({ bytes_per_value: bytesIn(1, dtype) }),
+        ),
         source: 'the width of the type',
       }),
     ]),
@@ -191,20 +193,18 @@ const bytesOf = (parameters: Figure, what: string) =>
 
 /** Matrix products alone: norm, SiLU and biases are some thousandths of them. */
 function flopsOf(width: number, student: number, hidden: number | null, layers: number): Figure {
-  const inputs = {
-    branches: BRANCHES.length,
-    layers,
-    teacher_width: width,
-    student_width: student,
-  };
+  const widths = inputs({ teacher_width: width, student_width: student });
+  const { teacher_width, student_width } = widths;
+  const times = { branches: v({ branches: BRANCHES.length }), layers: v({ layers }) };
+  const products =
+    hidden === null
+      ? mul(teacher_width, student_width)
+      : add(mul(teacher_width, v({ hidden })), mul(v({ hidden }), student_width));
   return figure({
     label: 'FLOPs of the keys and values of a token',
     unit: 'FLOP',
-    formula:
-      hidden === null
-        ? 'branches * layers * 2 * teacher_width * student_width'
-        : 'branches * layers * 2 * (teacher_width * hidden + hidden * student_width)',
-    inputs: hidden === null ? inputs : { ...inputs, hidden },
+    formula: mul(times.branches, times.layers, 2, products),
+    inputs: { ...times, ...widths },
     source:
       'a product of matrices is a multiplication and an addition for each pair of values; the rest is left out',
   });

@@ -1,4 +1,5 @@
 /** What a projector of keys and values is made of: for each teacher one adapter for K and one for V. */
+import { add, inputs, mul, v } from '../budget/expression.js';
 import type { Figure } from '../budget/figure.js';
 import { figure } from '../budget/figure.js';
 import { quote } from '../config/quote.js';
@@ -122,25 +123,32 @@ const SOURCE =
 /** The parameters of one adapter. */
 export function adapterParameters(shape: AdapterShape): Figure {
   const { kind, teacherWidth, studentWidth, hidden = 0, bias = false } = shape;
-  const widths = { teacher_width: teacherWidth, student_width: studentWidth };
+  const widths = inputs({ teacher_width: teacherWidth, student_width: studentWidth });
+  const { teacher_width, student_width } = widths;
   switch (kind) {
     case 'linear':
       return figure({
         label: bias ? 'one linear adapter with bias' : 'one linear adapter',
         unit: 'parameters',
-        formula: `teacher_width * student_width${bias ? ' + student_width' : ''}`,
-        inputs: widths,
+        formula: add(mul(teacher_width, student_width), ...(bias ? [student_width] : [])),
         source: SOURCE,
       });
-    case 'elastic':
+    case 'elastic': {
+      const inner = v({ hidden });
       return figure({
         label: 'one elastic adapter',
         unit: 'parameters',
-        formula:
-          '2 * teacher_width + teacher_width * hidden + hidden + hidden * student_width + student_width',
-        inputs: { ...widths, hidden },
+        formula: add(
+          mul(2, teacher_width),
+          mul(teacher_width, inner),
+          inner,
+          mul(inner, student_width),
+          student_width,
+        ),
+        inputs: widths,
         source: SOURCE,
       });
+    }
   }
 }
 

@@ -206,7 +206,7 @@ export function convolution(
 export const unfusedNorm = ({ offset }: RmsNorm, input: Vectors): Saved => ({
   part: 'unfused',
   vectors: [
-    { ...input, bytes: '(4 - bytes)' },
+    { ...input, bytes: '4 - bytes' },
     // With an offset the product is in float32, too.
     offset === 0 ? input : { ...input, bytes: '4' },
     { ...vectors(1, 'statistic', 1, input.share), bytes: '4' },

@@ -20,7 +20,7 @@ export interface Vectors {
   readonly size: number;
   readonly share: Share;
   /** Bytes of a value, as a formula over `bytes`; undefined: the bytes of any activation. */
-  readonly bytes?: '1' | '4' | '(4 - bytes)';
+  readonly bytes?: '1' | '4' | '4 - bytes';
 }
 
 /** Parts of the saved activations that are counted only on request. */

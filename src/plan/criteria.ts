@@ -1,4 +1,5 @@
 /** What speaks for a model among others: what it has of each measure, and the criteria to order by. */
+import { div, inputs, ln, max, sub, v } from '../budget/expression.js';
 import type { Quantity } from '../budget/quantity.js';
 import { quantity } from '../budget/quantity.js';
 import type { Sizes } from './sizes.js';
@@ -102,28 +103,30 @@ export const widthPerLayer = ({ depth, width }: Sizes): Quantity =>
   quantity({
     label: 'width per layer',
     unit: 'ratio',
-    formula: 'width / depth',
-    inputs: { width, depth },
+    formula: div(v({ width }), v({ depth })),
     source: 'hidden size over the number of blocks: the aspect ratio of arXiv 2001.08361',
   });
 
 /** How many times deeper, or shallower, a model is than its width would have it; 1 at best. */
-export const offBalance = ({ depth, width }: Sizes): Quantity =>
-  quantity({
+export const offBalance = (sizes: Sizes): Quantity => {
+  const { depth, balanced } = inputs({
+    depth: sizes.depth,
+    balanced: balancedDepth(sizes.width).value,
+  });
+  return quantity({
     label: 'off the balance of depth and width',
     unit: 'ratio',
-    formula: 'max(depth / balanced, balanced / depth)',
-    inputs: { depth, balanced: balancedDepth(width).value },
+    formula: max(div(depth, balanced), div(balanced, depth)),
     source: LEVINE,
   });
+};
 
 /** The depth from which on a width is too small for it. */
 export const balancedDepth = (width: number): Quantity =>
   quantity({
     label: 'balanced depth',
     unit: 'ratio',
-    formula: 'max(1, (ln(width) - 5.039) / 0.0555)',
-    inputs: { width },
+    formula: max(1, div(sub(ln(v({ width })), 5.039), 0.0555)),
     source: LEVINE,
   });
 

@@ -9,6 +9,7 @@ import {
   ownedTensors,
   walk,
 } from '../architecture/walk.js';
+import { add, div, mul, v } from '../budget/expression.js';
 import { type Figure, figure, sumFigure } from '../budget/figure.js';
 import { PARTS, type PartName } from './layouts.js';
 import type { Module, Quantization } from './quantization-config.js';
@@ -64,18 +65,10 @@ export function storedWeights(model: LanguageModel, quantization: Quantization):
 }
 
 function bytesFigure(label: string, byBits: ReadonlyMap<number, number>, source: string): Figure {
-  const sizes = [...byBits].map(([bits, elements]) => ({
-    name: `in_${bits}_bits`,
-    bits,
-    elements,
-  }));
-  return figure({
-    label,
-    unit: 'bytes',
-    formula: sizes.map(({ name, bits }) => `${name} * ${bits} / 8`).join(' + '),
-    inputs: Object.fromEntries(sizes.map(({ name, elements }) => [name, elements])),
-    source,
-  });
+  const sizes = [...byBits].map(([bits, elements]) =>
+    div(mul(v({ [`in_${bits}_bits`]: elements }), bits), 8),
+  );
+  return figure({ label, unit: 'bytes', formula: add(...sizes), source });
 }
 
 /** The products of a model: those of a tied head are an embedding, and none. */

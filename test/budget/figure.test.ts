@@ -1,68 +1,47 @@
-import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { evaluate, exact, figure } from '../../src/budget/figure.js';
-import { evaluateIndependently } from './independent.js';
+import { add, inputs, mul, v } from '../../src/budget/expression.js';
+import { evaluate, exact, figure, sumFigure } from '../../src/budget/figure.js';
 
-describe('evaluate', () => {
-  it.each([
-    ['2 + 3 * 4', 14],
-    ['(2 + 3) * 4', 20],
-    ['10 - 3 - 2', 5],
-    ['48 / 4 / 3', 4],
-    ['min(7, 3, 5) + max(1, 2)', 5],
-    ['ceildiv(7, 2)', 4],
-    ['ceildiv(8, 2)', 4],
-    ['  12  ', 12],
-  ])('%s = %d', (formula, value) => expect(evaluate(formula, {})).toBe(value));
+const { n, m } = inputs({ n: 4, m: 1 });
 
-  it('knows inputs by name, and only its own', () => {
-    expect(evaluate('a * b_2', { a: 3, b_2: 5 })).toBe(15);
-    expect(() => evaluate('toString', {})).toThrow('names toString, which is no input');
+describe('figure', () => {
+  it('has the value of its formula, and the inputs that it names', () => {
+    const parts = { label: 'x', unit: 'bytes', source: 's' } as const;
+    expect(figure({ ...parts, formula: mul(2, n) })).toEqual({
+      ...parts,
+      formula: '2 * n',
+      inputs: { n: 4 },
+      value: 8,
+    });
   });
 
-  it('stays exact beyond 2^53', () => {
-    expect(evaluate('a * a + 1', { a: 2 ** 40 })).toBe(2n ** 80n + 1n);
-    expect(exact(2n ** 53n - 1n)).toBe(2 ** 53 - 1);
-    expect(exact(2n ** 53n)).toBe(2n ** 53n);
-  });
-
-  it.each([
-    ['1 +', 'ends too early'],
-    ['1 2', 'goes on after its end'],
-    ['(1', 'lacks a )'],
-    ['7 / 2', 'divides by zero, or with a rest'],
-    ['1 / 0', 'divides by zero, or with a rest'],
-    ['1 % 2', 'has an unknown sign'],
-    ['', 'ends too early'],
-  ])('refuses %j', (formula, what) => expect(() => evaluate(formula, {})).toThrow(what));
-
-  it('agrees with JavaScript on any sums and products', () => {
-    const formula = fc.letrec<{ sum: string; leaf: string }>((tie) => ({
-      leaf: fc.oneof(fc.nat().map(String), fc.constantFrom('a', 'b')),
-      sum: fc.oneof(
-        { maxDepth: 4 },
-        tie('leaf'),
-        fc
-          .tuple(tie('sum'), fc.constantFrom('+', '-', '*'), tie('sum'))
-          .map(([left, sign, right]) => `(${left} ${sign} ${right})`),
-        fc.tuple(tie('sum'), tie('sum')).map(([left, right]) => `max(${left}, ${right})`),
-      ),
-    })).sum;
-    fc.assert(
-      fc.property(formula, fc.nat(), fc.nat(), (text, a, b) => {
-        expect(BigInt(evaluate(text, { a, b }))).toBe(evaluateIndependently(text, { a, b }));
-      }),
+  it('lists the inputs that it is given first, named or not', () => {
+    const parts = { label: 'x', unit: 'bytes', source: 's' } as const;
+    const stated = figure({ ...parts, formula: mul(v({ k: 3 }), n), inputs: { m, n } });
+    expect(Object.entries(stated.inputs)).toEqual(Object.entries({ m: 1, n: 4, k: 3 }));
+    expect(() => figure({ ...parts, formula: mul(2, n), inputs: inputs({ n: 5 }) })).toThrow(
+      'input n is both 5 and 4',
     );
   });
 
-  it('gives a figure its value', () => {
-    const parts = {
-      label: 'x',
-      unit: 'bytes',
-      formula: '2 * n',
-      inputs: { n: 4 },
-      source: 's',
-    } as const;
-    expect(figure(parts)).toEqual({ ...parts, value: 8 });
+  it('is exact beyond 2^53', () => {
+    const a = v({ a: 2 ** 40 });
+    expect(evaluate(add(mul(a, a), 1))).toBe(2n ** 80n + 1n);
+    expect(exact(2n ** 53n - 1n)).toBe(2 ** 53 - 1);
+    expect(exact(2n ** 53n)).toBe(2n ** 53n);
+  });
+});
+
+describe('sumFigure', () => {
+  const part = (name: string, value: number) =>
+    figure({ label: name, unit: 'bytes', formula: v({ [name]: value }), source: 's' });
+
+  it('adds its parts by name', () => {
+    const total = sumFigure('all', 'bytes', { one: part('one', 1), two: part('two', 2) }, 's');
+    expect(total).toMatchObject({ value: 3, formula: 'one + two', inputs: { one: 1, two: 2 } });
+  });
+
+  it('is 0 without any', () => {
+    expect(sumFigure('all', 'bytes', {}, 's')).toMatchObject({ value: 0, formula: '0' });
   });
 });

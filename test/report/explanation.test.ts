@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { add, inputs, mul, v } from '../../src/budget/expression.js';
 import { figure } from '../../src/budget/figure.js';
 import { quantity } from '../../src/budget/quantity.js';
 import { explanationBlocks } from '../../src/report/profile/explanation.js';
@@ -7,18 +8,20 @@ import { renderTable } from '../../src/report/render/table.js';
 const weights = figure({
   label: 'weights',
   unit: 'bytes',
-  formula: 'bytes * parameters',
-  inputs: { bytes: 2, parameters: 1500 },
+  formula: mul(v({ bytes: 2 }), v({ parameters: 1500 })),
   source: 'two bytes each',
 });
 
-const workspace = (value: number, formula: string, source: string) =>
-  quantity({ label: 'workspace', unit: 'bytes', formula, inputs: { usual: value }, source });
+const workspace = (value: number, times: number, source: string) => {
+  const { usual } = inputs({ usual: value });
+  const formula = times === 0 ? add() : times === 1 ? usual : mul(times, usual);
+  return quantity({ label: 'workspace', unit: 'bytes', inputs: { usual }, formula, source });
+};
 
 const bounds = {
-  lower: workspace(0, '0', 'none'),
-  expected: workspace(1234567.75, 'usual', 'as usual'),
-  upper: workspace(1234567.75, '2 * usual', 'as usual'),
+  lower: workspace(0, 0, 'none'),
+  expected: workspace(1234567.75, 1, 'as usual'),
+  upper: workspace(1234567.75, 2, 'as usual'),
 };
 
 const shown = (sections: Record<string, unknown>, width: number) =>

@@ -1,4 +1,16 @@
 /** What GPUs tell each other in a step of training, and how long that takes. */
+import {
+  add,
+  ceil,
+  div,
+  type Expression,
+  type Input,
+  inputs,
+  ln,
+  mul,
+  sub,
+  v,
+} from '../../budget/expression.js';
 import { type Quantity, quantity } from '../../budget/quantity.js';
 import { bytesIn } from '../../budget/training.js';
 import type { Cluster } from '../../hardware/gpu.js';
@@ -77,8 +89,7 @@ export function communicationSeconds(situation: StepSituation, pace: Pace): Quan
   const nothing = quantity({
     label: 'communication',
     unit: 'seconds',
-    formula: '0',
-    inputs: {},
+    formula: add(),
     source: cluster.gpus === 1 ? 'one GPU has nobody to talk to' : 'nothing can be said of it',
   });
   const longest = traffic.reduce((a, b) => (b.value > a.value ? b : a), nothing);
@@ -97,12 +108,11 @@ function sumByLink(traffic: readonly Traffic[]): Quantity[] {
     return quantity({
       label: 'communication',
       unit: 'seconds',
-      formula: sharing.map(({ seconds }) => seconds.label).join(' + '),
-      inputs: Object.fromEntries(sharing.map(({ seconds }) => [seconds.label, seconds.value])),
+      formula: add(...sharing.map(({ seconds: { label, value } }) => v({ [label]: value }))),
       source: `${name}: ${sharing
         .map(
-          ({ seconds: { label, formula, inputs, source } }) =>
-            `${label} = ${formula} with ${Object.entries(inputs)
+          ({ seconds: { label, formula, inputs: named, source } }) =>
+            `${label} = ${formula} with ${Object.entries(named)
               .map(([input, each]) => `${input} = ${each}`)
               .join(', ')} (${source})`,
         )
@@ -112,12 +122,16 @@ function sumByLink(traffic: readonly Traffic[]): Quantity[] {
 }
 
 /** What an exchange is made of: its bytes by the share of the link that is reached, and what each of them waits. */
-const waiting = (link: GroupLink, { efficiency }: Pace) => ({
-  bandwidth: link.bandwidth,
-  link_utilisation: efficiency.linkUtilisation,
-  reduce_seconds: efficiency.reduceSeconds,
-  hop_seconds: hopSeconds(efficiency, link),
-});
+const waiting = (link: GroupLink, { efficiency }: Pace) =>
+  inputs({
+    bandwidth: link.bandwidth,
+    link_utilisation: efficiency.linkUtilisation,
+    reduce_seconds: efficiency.reduceSeconds,
+    hop_seconds: hopSeconds(efficiency, link),
+  });
+
+const reachedRate = ({ bandwidth, link_utilisation }: ReturnType<typeof waiting>) =>
+  mul(bandwidth, link_utilisation);
 
 function tensorTraffic(
   { model, setting, parallelism: { tensor } }: StepSituation,
@@ -137,57 +151,74 @@ function tensorTraffic(
       (sum, { forward, backward }) => sum + forward[of] + backward[of],
       passes * blocks.forward[of] + blocks.backward[of],
     );
+  const of = inputs({
+    turns: pace.turns,
+    batch: setting.microBatch,
+    context: setting.context,
+    bytes: bytesIn(setting.precision),
+    values: inAll('values'),
+    tensor,
+    all_reduces: inAll('times'),
+  });
+  const wait = waiting(link, pace);
+  const others = sub(of.tensor, 1);
+  const sent = div(mul(of.batch, of.context, of.bytes, of.values, others), of.tensor);
+  const waits = add(wait.reduce_seconds, mul(others, wait.hop_seconds));
   const seconds = quantity({
     label: 'tensor_parallel',
     unit: 'seconds',
-    formula:
-      'turns * (batch * context * bytes * values * (tensor - 1) / tensor / (bandwidth * link_utilisation) + ' +
-      'all_reduces * (reduce_seconds + (tensor - 1) * hop_seconds))',
-    inputs: {
-      turns: pace.turns,
-      batch: setting.microBatch,
-      context: setting.context,
-      bytes: bytesIn(setting.precision),
-      values: inAll('values'),
-      tensor,
-      all_reduces: inAll('times'),
-      ...waiting(link, pace),
-    },
+    formula: mul(of.turns, add(div(sent, reachedRate(wait)), mul(of.all_reduces, waits))),
+    inputs: { ...of, ...wait },
     source: 'per token, an all-reduce for each product by rows and its way back (arXiv 2104.04473)',
   });
   return { seconds, link };
 }
 
+type Replicated = Readonly<
+  Record<'weights' | 'gradients' | 'micro_batches' | 'replicas' | 'parts', Input>
+>;
+
 interface ReplicaTraffic {
-  readonly bytes: string;
-  readonly exchanges: string;
+  readonly bytes: (of: Replicated) => Expression;
+  readonly exchanges: (of: Replicated) => Expression;
   /** Of an exchange, in hops of an all-reduce in a ring, each of which is two steps of it. */
-  readonly hops: string;
+  readonly hops: (of: Replicated) => Expression;
   readonly way: string;
 }
 
 /** An all-reduce goes up and down a tree. */
-const TREE = { hops: 'ceil(ln(replicas) / ln(2))', way: 'in a tree of replicas' };
+const TREE: Pick<ReplicaTraffic, 'hops' | 'way'> = {
+  hops: ({ replicas }) => ceil(div(ln(replicas), ln(2))),
+  way: 'in a tree of replicas',
+};
 
 /** A reduce-scatter or an all-gather is half of an all-reduce in a ring, and NCCL has no tree for them. */
-const RING = { hops: '(replicas - 1) / 2', way: 'in a ring of replicas, once around' };
+const RING: Pick<ReplicaTraffic, 'hops' | 'way'> = {
+  hops: ({ replicas }) => div(sub(replicas, 1), 2),
+  way: 'in a ring of replicas, once around',
+};
 
 /**
  * Times the parameters, in bytes of weights and of gradients: what replicas exchange (arXiv 1910.02054, 7). And in how
  * many exchanges, when each part of a stage has its own.
  */
 const REPLICA_TRAFFIC: Readonly<Record<ZeroStage, ReplicaTraffic>> = {
-  0: { ...TREE, bytes: '2 * gradients', exchanges: 'parts' },
-  1: { ...RING, bytes: 'gradients + weights', exchanges: '2 * parts' },
+  0: { ...TREE, bytes: ({ gradients }) => mul(2, gradients), exchanges: ({ parts }) => parts },
+  1: {
+    ...RING,
+    bytes: ({ gradients, weights }) => add(gradients, weights),
+    exchanges: ({ parts }) => mul(2, parts),
+  },
   2: {
     ...RING,
-    bytes: 'micro_batches * gradients + weights',
-    exchanges: '(micro_batches + 1) * parts',
+    bytes: ({ micro_batches, gradients, weights }) => add(mul(micro_batches, gradients), weights),
+    exchanges: ({ micro_batches, parts }) => mul(add(micro_batches, 1), parts),
   },
   3: {
     ...RING,
-    bytes: 'micro_batches * (2 * weights + gradients)',
-    exchanges: '3 * micro_batches * parts',
+    bytes: ({ micro_batches, gradients, weights }) =>
+      mul(micro_batches, add(mul(2, weights), gradients)),
+    exchanges: ({ micro_batches, parts }) => mul(3, micro_batches, parts),
   },
 };
 
@@ -200,21 +231,22 @@ function replicaTraffic(
   if (replicas === 1 || link === undefined) return undefined;
   const bytes = bytesIn(setting.precision);
   const traffic = REPLICA_TRAFFIC[setting.zero];
+  const of = inputs({
+    weights: bytes * Number(value),
+    gradients: gradientBytesOf(setting) * Number(value),
+    micro_batches: microBatches,
+    replicas,
+    // Each block, and the layers around them.
+    parts: to - from + 1,
+  });
+  const wait = waiting(link, pace);
+  const sent = div(mul(traffic.bytes(of), sub(of.replicas, 1)), of.replicas);
+  const waits = add(wait.reduce_seconds, mul(traffic.hops(of), wait.hop_seconds));
   const seconds = quantity({
     label: 'replicas',
     unit: 'seconds',
-    formula:
-      `(${traffic.bytes}) * (replicas - 1) / replicas / (bandwidth * link_utilisation) + ` +
-      `${traffic.exchanges} * (reduce_seconds + ${traffic.hops} * hop_seconds)`,
-    inputs: {
-      weights: bytes * Number(value),
-      gradients: gradientBytesOf(setting) * Number(value),
-      micro_batches: microBatches,
-      replicas,
-      // Each block, and what stands around them.
-      parts: to - from + 1,
-      ...waiting(link, pace),
-    },
+    formula: add(div(sent, reachedRate(wait)), mul(traffic.exchanges(of), waits)),
+    inputs: { ...of, ...wait },
     source: `gradients are reduced, and weights gathered (arXiv 1910.02054, section 7); each ${traffic.way} (NCCL, tuning.cc)`,
   });
   return { seconds, link };
@@ -228,23 +260,27 @@ function pipelineTraffic(
   const gpusInAll = tensor * pipeline * replicas;
   const link = linkFor(setting, gpusInAll, gpusInAll);
   if (pipeline === 1 || link === undefined) return undefined;
+  const of = inputs({
+    // Those at an end send in one direction only.
+    sends: pipeline > 2 ? 2 : 1,
+    turns: pace.turns,
+    batch: setting.microBatch,
+    context: setting.context,
+    bytes: bytesIn(setting.precision),
+    hidden: model.norm.weight.elements,
+    parts: setting.sequenceParallel ? tensor : 1,
+  });
+  const wait = waiting(link, pace);
+  const sent = div(mul(of.batch, of.context, of.bytes, of.hidden), of.parts);
   const seconds = quantity({
     label: 'pipeline',
     unit: 'seconds',
-    formula:
-      'sends * turns * (batch * context * bytes * hidden / parts / (bandwidth * link_utilisation) + ' +
-      'reduce_seconds + hop_seconds)',
-    inputs: {
-      // Those at an end send in one direction only.
-      sends: pipeline > 2 ? 2 : 1,
-      turns: pace.turns,
-      batch: setting.microBatch,
-      context: setting.context,
-      bytes: bytesIn(setting.precision),
-      hidden: model.norm.weight.elements,
-      parts: setting.sequenceParallel ? tensor : 1,
-      ...waiting(link, pace),
-    },
+    formula: mul(
+      of.sends,
+      of.turns,
+      add(div(sent, reachedRate(wait)), wait.reduce_seconds, wait.hop_seconds),
+    ),
+    inputs: { ...of, ...wait },
     source: 'the residual stream forwards, its gradient backwards (arXiv 2104.04473)',
   });
   return { seconds, link };

@@ -3,6 +3,7 @@ import type { LanguageModel, Layer } from '../../architecture/layer.js';
 import { remembered } from '../../architecture/memoize.js';
 import type { Param } from '../../architecture/param.js';
 import { tensorsOf } from '../../architecture/walk.js';
+import { add, div, inputs, v } from '../../budget/expression.js';
 import { type Figure, figure } from '../../budget/figure.js';
 import { requirePositions } from '../../budget/profile.js';
 import { embeddingsOf, type Trained } from '../../budget/training.js';
@@ -194,29 +195,27 @@ function parametersFigure(trained: readonly SharedParam[], gpus: number): Figure
     return figure({
       label: 'parameters of a GPU',
       unit: 'parameters',
-      formula: 'parameters',
-      inputs: { parameters: sumOf(trained, elements) },
+      formula: v({ parameters: sumOf(trained, elements) }),
       source: 'each tensor of the stage once',
     });
   }
   const cut = trained.filter((each) => each.cut !== undefined);
   const isShared = ({ cut }: SharedParam) => cut?.runs.every(isDealtEqually);
+  const { whole, shared, vocabulary_rows } = inputs({
+    whole: sumOf(
+      trained.filter((each) => each.cut === undefined),
+      elements,
+    ),
+    shared: sumOf(cut.filter(isShared), elements),
+    vocabulary_rows: sumOf(
+      cut.filter((each) => !isShared(each)),
+      (each) => ofGpu(each, gpus),
+    ),
+  });
   return figure({
     label: 'parameters of a GPU',
     unit: 'parameters',
-    formula: 'whole + shared / tensor + vocabulary_rows',
-    inputs: {
-      whole: sumOf(
-        trained.filter((each) => each.cut === undefined),
-        elements,
-      ),
-      shared: sumOf(cut.filter(isShared), elements),
-      tensor: gpus,
-      vocabulary_rows: sumOf(
-        cut.filter((each) => !isShared(each)),
-        (each) => ofGpu(each, gpus),
-      ),
-    },
+    formula: add(whole, div(shared, v({ tensor: gpus })), vocabulary_rows),
     source:
       'products by columns and rows, heads, channels and the vocabulary (padded) are shared; norms, routers, ' +
       'tables and low-rank parts are not (arXiv 1909.08053)',

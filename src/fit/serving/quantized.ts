@@ -26,6 +26,7 @@ import {
   tensorsOf,
   walk,
 } from '../../architecture/walk.js';
+import { add, ceildiv, div, inputs, mul, v } from '../../budget/expression.js';
 import { type Figure, figure, sumFigure } from '../../budget/figure.js';
 import { bufferBytes } from '../../budget/parameters.js';
 import type { Cut } from '../../operations/primitive.js';
@@ -138,25 +139,26 @@ function componentBytes(
       rows.set(name, { ...known, rows: known.rows + own * copies });
     }
   }
-  const group_bits = DTYPES[format.scaleDtype].bits + (format.zeroPoints ? bits : 0);
+  const perValue = v({ bits });
+  const perGroup = v({
+    group_bits: DTYPES[format.scaleDtype].bits + (format.zeroPoints ? bits : 0),
+  });
   const bytesOfRow = (kind: RowKind, length: number) => {
     // Blocks end with their row, and mean bits are told of 10,000 weights.
-    if (blocks) return `ceildiv(${length} * ${blocks[kind]}, 80000)`;
-    const groups = format.groupSize === 'row' ? '1' : `ceildiv(${length}, ${format.groupSize})`;
-    return `ceildiv(${length} * bits + ${groups} * group_bits, 8)`;
+    if (blocks) return ceildiv(mul(length, blocks[kind]), 80000);
+    const groups = typeof format.groupSize === 'number' ? ceildiv(length, format.groupSize) : 1;
+    return ceildiv(add(mul(length, perValue), mul(groups, perGroup)), 8);
   };
-  const terms = [...rows].map(
-    ([name, { kind, length }]) => `${name} * ${bytesOfRow(kind, length)}`,
+  const counts = [...rows].map(([name, { rows: count }]) => [name, count] as const);
+  const terms = [...rows].map(([name, { kind, length, rows: count }]) =>
+    mul(v({ [name]: count }), bytesOfRow(kind, length)),
   );
+  const unquantised = div(mul(v({ values: others }), v({ other_bits: otherBits })), 8);
   return figure({
     label: `weights: ${label}`,
     unit: 'bytes',
-    formula: [...terms, ...(others > 0 ? ['values * other_bits / 8'] : [])].join(' + ') || '0',
-    inputs: {
-      ...Object.fromEntries([...rows].map(([name, { rows: count }]) => [name, count])),
-      ...(terms.length > 0 && !blocks ? { bits, group_bits } : {}),
-      ...(others > 0 ? { values: others, other_bits: otherBits } : {}),
-    },
+    formula: add(...terms, ...(others > 0 ? [unquantised] : [])),
+    inputs: inputs(Object.fromEntries(counts)),
     source:
       terms.length > 0
         ? `${source}${others > 0 ? `; what is not quantised in ${otherBits} bits` : ''}`

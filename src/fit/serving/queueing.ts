@@ -20,6 +20,7 @@
  *
  * What is answered for is the time from a request's arrival to its last token.
  */
+import { add, div, inputs, ln, max, mul, sub, v } from '../../budget/expression.js';
 import { type Quantity, quantity } from '../../budget/quantity.js';
 import type { LoadWish } from './serving-work.js';
 
@@ -129,11 +130,14 @@ function fewest(most: number, holds: (count: number) => boolean): number | undef
 
 /** The longest that a request is in service. */
 function serviceOf({ prefill, step, output }: Server, batch: number): Quantity {
+  const once = inputs({ prefill, output, step: step(batch) });
   return quantity({
     label: batch === 1 ? 'time of a request that is alone' : 'time in service, all places taken',
     unit: 'seconds',
-    formula: batch === 1 ? 'prefill + (output - 1) * step' : 'batch * prefill + output * step',
-    inputs: { ...(batch === 1 ? {} : { batch }), prefill, output, step: step(batch) },
+    formula:
+      batch === 1
+        ? add(once.prefill, mul(sub(once.output, 1), once.step))
+        : add(mul(v({ batch }), once.prefill), mul(once.output, once.step)),
     source:
       batch === 1
         ? 'its prefill gives the first token, each step one more'
@@ -180,45 +184,39 @@ function metBy(
   requestsPerSecond: number,
 ): LoadMet {
   const rate = requestsPerSecond / replicas;
+  const arriving = div(v({ requests_per_second: requestsPerSecond }), v({ replicas }));
+  const inService = v({ service: service.value });
+  const places = v({ batch });
+  const blocked = v({ blocked: blockChance(rate * service.value, batch) });
   const utilisation = quantity({
     label: 'places taken',
     unit: 'ratio',
-    formula: 'requests_per_second / replicas * service / batch',
-    inputs: { requests_per_second: requestsPerSecond, replicas, service: service.value, batch },
+    formula: div(mul(arriving, inService), places),
     source: "Little's law",
   });
   const chance = quantity({
     label: 'chance to wait',
     unit: 'ratio',
-    formula: 'blocked / (1 - utilisation * (1 - blocked))',
-    inputs: {
-      blocked: blockChance(rate * service.value, batch),
-      utilisation: utilisation.value,
-    },
+    formula: div(blocked, sub(1, mul(v({ utilisation: utilisation.value }), sub(1, blocked)))),
     source: "Erlang's C from Erlang's B, `blocked`, by its recursion over the places",
   });
   const waiting = quantity({
     label: 'wait of 95 of 100 at most',
     unit: 'seconds',
-    formula: `max(0, ln(max(chance, ${LATE}) / ${LATE})) / (batch / service - requests_per_second / replicas)`,
-    inputs: {
-      chance: chance.value,
-      batch,
-      service: service.value,
-      requests_per_second: requestsPerSecond,
-      replicas,
-    },
+    formula: div(
+      max(0, ln(div(max(v({ chance: chance.value }), LATE), LATE))),
+      sub(div(places, inService), arriving),
+    ),
     source: 'where P(wait > t) = chance · exp(−(batch / service − rate) · t) is 5 % (M/M/c)',
   });
   const one = (label: string, unit: Quantity['unit'], value: number, source: string) =>
-    quantity({ label, unit, formula: 'found', inputs: { found: value }, source });
+    quantity({ label, unit, formula: v({ found: value }), source });
   return {
     met: true,
     gpus: quantity({
       label: 'GPUs',
       unit: 'GPUs',
-      formula: 'replicas * gpus_of_a_replica',
-      inputs: { replicas, gpus_of_a_replica: server.gpus },
+      formula: mul(v({ replicas }), v({ gpus_of_a_replica: server.gpus })),
       source: 'each replica holds the whole model',
     }),
     replicas: one('replicas', 'replicas', replicas, 'the fewest that meet the target at any batch'),
@@ -226,8 +224,7 @@ function metBy(
     p95Seconds: quantity({
       label: '95th percentile of the time to the last token',
       unit: 'seconds',
-      formula: 'service + waiting',
-      inputs: { service: service.value, waiting: waiting.value },
+      formula: add(inService, v({ waiting: waiting.value })),
       source: LOAD_ASSUMPTION,
     }),
     service,

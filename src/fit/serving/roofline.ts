@@ -10,17 +10,25 @@
  *
  * All is of one GPU: of several that share the layers, each has its part of the bytes and of the FLOPs.
  */
+import {
+  add,
+  div,
+  type Expression,
+  exp,
+  type Input,
+  inputs,
+  inputsOf,
+  ln,
+  max,
+  mul,
+  sub,
+  v,
+} from '../../budget/expression.js';
 import { type Bounds, type Quantity, quantity } from '../../budget/quantity.js';
 import type { Cluster } from '../../hardware/gpu.js';
 import { computedDtype, isNarrow } from '../../hardware/gpu.js';
 import { eachBound } from '../bounds.js';
-import {
-  type Efficiencies,
-  type Efficiency,
-  efficienciesOn,
-  type GroupLink,
-  hopSeconds,
-} from '../efficiency.js';
+import { type Efficiencies, efficienciesOn, type GroupLink, hopSeconds } from '../efficiency.js';
 import { linkFor } from '../parallelism/collectives.js';
 import { WEIGHT_DTYPES, type WeightDtype } from './weight-types.js';
 
@@ -100,20 +108,16 @@ export interface Prefill {
   readonly limits: readonly { readonly limit: PrefillLimit; readonly seconds: Quantity }[];
 }
 
-interface Term {
-  readonly formula: string;
-  readonly inputs: Readonly<Record<string, number>>;
-}
-
 const STEP_SOURCE =
   'the larger of reading the cache of each sequence and computing with it, and the larger of reading the weights and ' +
   'computing with them ("How to Scale Your Model", inference)';
 
 /** The time of one step of decoding, and what limits it. */
 export function decodeStep(work: DecodeWork, rates: Rates, batch: number): DecodeStep {
-  const { cache, weights, computing, links } = decodeTerms(work, rates, batch);
+  const terms = decodeTerms(work, rates, batch, 'lower');
+  const { cache, weights, computing, links } = terms;
   const atPeak = peakSeconds(rates);
-  const compute = computing && sumTerm(computing.scores, computing.products);
+  const compute = computing && add(computing.scores, computing.products);
   const limits = [
     { limit: 'weights' as const, seconds: atPeak('reading the weights', weights) },
     { limit: 'cache' as const, seconds: atPeak('reading the caches', cache) },
@@ -126,7 +130,7 @@ export function decodeStep(work: DecodeWork, rates: Rates, batch: number): Decod
   return {
     seconds,
     limits,
-    limitedBy: longest(takenAtPeak({ cache, weights, computing, links }, atPeak)),
+    limitedBy: longest(takenAtPeak(terms, atPeak)),
   };
 }
 
@@ -135,7 +139,8 @@ function takenAtPeak(
   { cache, weights, computing, links }: Omit<DecodeTerms, 'launches'>,
   atPeak: ReturnType<typeof peakSeconds>,
 ) {
-  const seconds = (term: Term | undefined) => (term ? atPeak('a part of the step', term).value : 0);
+  const seconds = (term: Expression | undefined) =>
+    term ? atPeak('a part of the step', term).value : 0;
   const [reading, scores] = [seconds(cache), seconds(computing?.scores)];
   const [loading, products] = [seconds(weights), seconds(computing?.products)];
   const compute = (scores > reading ? scores : 0) + (products > loading ? products : 0);
@@ -154,18 +159,17 @@ export function stepSeconds(
   batch: number,
   bound: keyof Bounds,
 ): Quantity {
-  const { cache, weights, computing, links, launches } = decodeTerms(work, rates, batch);
-  const efficiency = rates.efficiencies[bound];
+  const { cache, weights, computing, links, launches } = decodeTerms(work, rates, batch, bound);
   const computed = computing ? [computing.scores, computing.products] : [];
   const busy = computing
-    ? `max(${cache.formula}, ${computing.scores.formula}) + max(${computing.products.formula}, ${weights.formula})`
-    : `${cache.formula} + ${weights.formula}`;
+    ? add(max(cache, computing.scores), max(computing.products, weights))
+    : add(cache, weights);
   return quantity({
     label: 'step of decoding',
     unit: 'seconds',
     formula: withWaiting(busy, [links, launches], bound),
-    inputs: inputsOf([cache, weights, ...computed, links, launches], efficiency, rates.link),
-    source: `${computing ? STEP_SOURCE : READING_SOURCE}; ${efficiency.source}`,
+    inputs: listed([cache, weights, ...computed, links, launches], rates, bound),
+    source: `${computing ? STEP_SOURCE : READING_SOURCE}; ${rates.efficiencies[bound].source}`,
   });
 }
 
@@ -185,8 +189,7 @@ export const rateOf = (step: number, batch: number): Quantity =>
   quantity({
     label: 'tokens per second',
     unit: 'tokens/s',
-    formula: 'batch / step',
-    inputs: { batch, step },
+    formula: div(v({ batch }), v({ step })),
     source: 'one token of each sequence for each step',
   });
 
@@ -195,39 +198,37 @@ export function prefill(work: PrefillWork, rates: Rates): Prefill | null {
   const { peakFlops: peak } = rates;
   if (peak === null) return null;
   const weights = weightsTerm(work, work.tokens);
-  const compute: Term = {
-    formula: 'flops / (peak * compute_utilisation)',
-    inputs: { flops: work.flops, peak },
-  };
-  const moving = (activations: number): Term => ({
-    formula: `(${weights.formula} + activation_bytes + cache_bytes) / (bandwidth * memory_utilisation)`,
-    inputs: {
-      ...weights.inputs,
-      activation_bytes: activations,
-      cache_bytes: work.cacheBytes,
-      bandwidth: rates.bandwidth,
-    },
-  });
-  const links = linksTerm(work, rates, work.tokens);
-  const launches = launchesTerm(work);
+  const computing = (bound: keyof Bounds) =>
+    div(v({ flops: work.flops }), mul(v({ peak }), reached(rates, bound).compute_utilisation));
+  const moving = (bound: keyof Bounds, activation_bytes: number) =>
+    div(
+      add(weights, v({ activation_bytes }), v({ cache_bytes: work.cacheBytes })),
+      mul(v({ bandwidth: rates.bandwidth }), reached(rates, bound).memory_utilisation),
+    );
   const atPeak = peakSeconds(rates);
   const bytes = 'weights once, activations written and read, the cache written';
   const seconds = eachBound(rates.efficiencies, (efficiency, bound) => {
     // What layers hand on may stay in the processors, layer by layer: nothing of it has to be in memory.
-    const memory = moving(bound === 'lower' ? 0 : work.activationBytes);
+    const memory = moving(bound, bound === 'lower' ? 0 : work.activationBytes);
+    const compute = computing(bound);
+    const links = linksTerm(work, rates, work.tokens, bound);
+    const launches = launchesTerm(work, rates, bound);
     const { join, text } = OVERLAP[bound];
     return quantity({
       label: 'prefill',
       unit: 'seconds',
-      formula: withWaiting(join(compute.formula, memory.formula), [links, launches], bound),
-      inputs: inputsOf([compute, memory, links, launches], efficiency, rates.link),
+      formula: withWaiting(join(compute, memory), [links, launches], bound),
+      inputs: listed([compute, memory, links, launches], rates, bound),
       source: `${text}: ${bytes}; ${efficiency.source}`,
     });
   });
   const limits = [
-    { limit: 'compute', seconds: atPeak('computing', compute) },
-    { limit: 'memory', seconds: atPeak('moving bytes', moving(0)) },
-    { limit: 'links', seconds: atPeak('all-reduces', links) },
+    { limit: 'compute', seconds: atPeak('computing', computing('lower')) },
+    { limit: 'memory', seconds: atPeak('moving bytes', moving('lower', 0)) },
+    {
+      limit: 'links',
+      seconds: atPeak('all-reduces', linksTerm(work, rates, work.tokens, 'lower')),
+    },
   ] as const;
   return { seconds, limits, limitedBy: longest(limits) };
 }
@@ -237,57 +238,56 @@ export function prefill(work: PrefillWork, rates: Rates): Prefill | null {
  * the sum of both rather than the larger: 128 tokens of Llama-2-7B take 16 ms on an A100 (TensorRT-LLM, performance.md),
  * of which computing takes 8 and moving 10. At the shares of the upper bound the larger alone is more than that sum.
  */
+type Join = (compute: Expression, memory: Expression) => Expression;
 const LARGER = {
-  join: (compute: string, memory: string) => `max(${compute}, ${memory})`,
+  join: max as Join,
   text: 'the larger of computing and of moving bytes',
 };
 const OVERLAP = {
   lower: LARGER,
   expected: {
-    join: (compute: string, memory: string) => `${compute} + ${memory}`,
+    join: add,
     text: 'computing, and moving bytes',
   },
   upper: LARGER,
 } as const satisfies Record<keyof Bounds, typeof LARGER>;
 
 /** At best, all-reduces and launches are hidden behind other work; else all waits for them. */
-function withWaiting(work: string, waiting: readonly Term[], bound: keyof Bounds): string {
-  const formulas = waiting.map(({ formula }) => formula).filter((formula) => formula !== '0');
-  if (bound !== 'lower') return [work, ...formulas].join(' + ');
-  return formulas.length === 0 ? work : `max(${[work, ...formulas].join(', ')})`;
+function withWaiting(
+  work: Expression,
+  waiting: readonly Expression[],
+  bound: keyof Bounds,
+): Expression {
+  const all = [work, ...waiting.filter((each) => each !== NOTHING)];
+  if (bound !== 'lower') return add(...all);
+  return all.length === 1 ? work : max(...all);
 }
+
+const NOTHING = add();
 
 type DecodeTerms = ReturnType<typeof decodeTerms>;
 
-function decodeTerms(work: DecodeWork, rates: Rates, batch: number) {
-  const weights = weightsTerm(work, batch);
-  const { bandwidth, peakFlops: peak } = rates;
+function decodeTerms(work: DecodeWork, rates: Rates, batch: number, bound: keyof Bounds) {
+  const { memory_utilisation, weight_utilisation, compute_utilisation } = reached(rates, bound);
+  const sequences = v({ batch });
+  const bandwidth = v({ bandwidth: rates.bandwidth });
+  const { peakFlops: peak } = rates;
+  const computed = peak === null ? null : mul(v({ peak }), compute_utilisation);
   return {
-    cache: {
-      formula: 'batch * cache_bytes / (bandwidth * memory_utilisation)',
-      inputs: { batch, cache_bytes: work.cacheBytes, bandwidth },
+    cache: div(
+      mul(sequences, v({ cache_bytes: work.cacheBytes })),
+      mul(bandwidth, memory_utilisation),
+    ),
+    weights: div(weightsTerm(work, batch), mul(bandwidth, weight_utilisation)),
+    /** With caches, and with all else. */
+    computing: computed && {
+      scores: div(mul(sequences, v({ score_flops: work.scoreFlops })), computed),
+      products: div(mul(sequences, v({ flops: work.flops })), computed),
     },
-    weights: {
-      formula: `(${weights.formula}) / (bandwidth * weight_utilisation)`,
-      inputs: { ...weights.inputs, bandwidth },
-    },
-    computing: peak === null ? null : decodeComputing(work, peak, batch),
-    links: linksTerm(work, rates, batch),
-    launches: launchesTerm(work),
-  } satisfies Record<string, Term | Readonly<Record<string, Term>> | null>;
+    links: linksTerm(work, rates, batch, bound),
+    launches: launchesTerm(work, rates, bound),
+  };
 }
-
-/** With caches, and with all else. */
-const decodeComputing = (work: DecodeWork, peak: number, batch: number) => ({
-  scores: {
-    formula: 'batch * score_flops / (peak * compute_utilisation)',
-    inputs: { batch, score_flops: work.scoreFlops, peak },
-  },
-  products: {
-    formula: 'batch * flops / (peak * compute_utilisation)',
-    inputs: { batch, flops: work.flops, peak },
-  },
-});
 
 /**
  * Weights that are read for so many tokens. An expert is read when at least one token goes to it: of E experts a token
@@ -297,68 +297,53 @@ const decodeComputing = (work: DecodeWork, peak: number, batch: number) => ({
 export function weightsTerm(
   { weightBytes, expertGroups }: Pick<DecodeWork, 'weightBytes' | 'expertGroups'>,
   tokens: number,
-): Term {
-  const inputs: Record<string, number> = { weight_bytes: weightBytes };
-  const terms = expertGroups.map(({ experts, expertsPerToken, bytes }) => {
-    const name = `experts_${expertsPerToken}_of_${experts}_bytes`;
-    inputs[name] = bytes;
-    inputs.tokens = tokens;
-    return expertsPerToken === experts
-      ? name
-      : `${name} * (1 - exp(tokens * ln(1 - ${expertsPerToken} / ${experts})))`;
+): Expression {
+  const groups = expertGroups.map(({ experts, expertsPerToken, bytes }) => {
+    const all = v({ [`experts_${expertsPerToken}_of_${experts}_bytes`]: bytes });
+    const missed = exp(mul(v({ tokens }), ln(sub(1, div(expertsPerToken, experts)))));
+    return expertsPerToken === experts ? all : mul(all, sub(1, missed));
   });
-  return { formula: ['weight_bytes', ...terms].join(' + '), inputs };
+  return add(v({ weight_bytes: weightBytes }), ...groups);
 }
 
 /** A ring sends 2 (n − 1) / n of what it reduces (Patarasuk and Yuan, 2009), in 2 (n − 1) steps. */
 function linksTerm(
   { allReduces, reducedBytes }: SharedWork,
-  { gpus, link }: Rates,
+  rates: Rates,
   tokens: number,
-): Term {
-  if (gpus === 1 || link === undefined) return { formula: '0', inputs: {} };
-  return {
-    formula:
-      '2 * (gpus - 1) / gpus * tokens * reduced_bytes / (link_bandwidth * link_utilisation) + ' +
-      'all_reduces * (reduce_seconds + (gpus - 1) * hop_seconds)',
-    inputs: {
-      gpus,
-      tokens: tokens,
-      reduced_bytes: reducedBytes,
-      link_bandwidth: link.bandwidth,
-      all_reduces: allReduces,
-    },
-  };
+  bound: keyof Bounds,
+): Expression {
+  const { link } = rates;
+  if (rates.gpus === 1 || link === undefined) return NOTHING;
+  const { link_utilisation, reduce_seconds, hop_seconds } = reached(rates, bound);
+  const gpus = v({ gpus: rates.gpus });
+  const others = sub(gpus, 1);
+  const sent = mul(div(mul(2, others), gpus), v({ tokens }), v({ reduced_bytes: reducedBytes }));
+  return add(
+    div(sent, mul(v({ link_bandwidth: link.bandwidth }), link_utilisation)),
+    mul(v({ all_reduces: allReduces }), add(reduce_seconds, mul(others, hop_seconds))),
+  );
 }
 
-const launchesTerm = ({ launches }: SharedWork): Term => ({
-  formula: 'launches * launch_seconds',
-  inputs: { launches },
-});
+const launchesTerm = ({ launches }: SharedWork, rates: Rates, bound: keyof Bounds): Expression =>
+  mul(v({ launches }), reached(rates, bound).launch_seconds);
 
-const sumTerm = (a: Term, b: Term): Term => ({
-  formula: `${a.formula} + ${b.formula}`,
-  inputs: { ...a.inputs, ...b.inputs },
-});
-
+/** @returns Seconds of a term of the lower bound. */
 const peakSeconds =
-  ({ efficiencies: { lower }, link }: Rates) =>
-  (label: string, term: Term): Quantity =>
+  (rates: Rates) =>
+  (label: string, term: Expression): Quantity =>
     quantity({
       label,
       unit: 'seconds',
-      formula: term.formula,
-      inputs: inputsOf([term], lower, link),
-      source: lower.source,
+      formula: term,
+      inputs: listed([term], rates, 'lower'),
+      source: rates.efficiencies.lower.source,
     });
 
-/** Those of all terms, and of the efficiency those that a term names. */
-function inputsOf(
-  terms: readonly Term[],
-  efficiency: Efficiency,
-  link: GroupLink | undefined,
-): Record<string, number> {
-  const all: Record<string, number> = {
+/** What is reached, as inputs of terms. */
+function reached({ efficiencies, link }: Rates, bound: keyof Bounds) {
+  const efficiency = efficiencies[bound];
+  return inputs({
     memory_utilisation: efficiency.memoryUtilisation,
     weight_utilisation: efficiency.weightUtilisation,
     compute_utilisation: efficiency.computeUtilisation,
@@ -366,10 +351,23 @@ function inputsOf(
     launch_seconds: efficiency.launchSeconds,
     reduce_seconds: efficiency.reduceSeconds,
     hop_seconds: link ? hopSeconds(efficiency, link) : 0,
-  };
-  const formulas = terms.map(({ formula }) => formula).join(' ');
-  const named = Object.entries(all).filter(([name]) => formulas.includes(name));
-  return Object.assign({}, ...terms.map(({ inputs }) => inputs), Object.fromEntries(named));
+  });
+}
+
+/** Inputs of terms: first those of the work, then what is reached. */
+function listed(
+  terms: readonly Expression[],
+  rates: Rates,
+  bound: keyof Bounds,
+): Record<string, Input> {
+  const all = Object.entries(inputsOf(...terms));
+  const ends = Object.entries(reached(rates, bound));
+  const isEnd = new Set(ends.map(([name]) => name));
+  const named = new Set(all.map(([name]) => name));
+  return Object.fromEntries([
+    ...all.filter(([name]) => !isEnd.has(name)),
+    ...ends.filter(([name]) => named.has(name)),
+  ]);
 }
 
 function longest<L extends string>(

@@ -3,6 +3,7 @@ import type { LanguageModel } from '../../architecture/layer.js';
 import type { Param } from '../../architecture/param.js';
 import { outputWidth, walk } from '../../architecture/walk.js';
 import { activationsOf, unlikeBlocks } from '../../budget/activations.js';
+import { add, type Expression, mul, v } from '../../budget/expression.js';
 import type { Figure } from '../../budget/figure.js';
 import { type Bounds, type Quantity, quantity } from '../../budget/quantity.js';
 import type { Gpu } from '../../hardware/gpu.js';
@@ -84,14 +85,11 @@ function totalOf(
     quantity({
       label: 'memory of serving',
       unit: 'bytes',
-      formula: 'weights + batch * (cache + state) + workspace',
-      inputs: {
-        weights: weights.value,
-        batch,
-        cache: cache.value,
-        state: state.value,
-        workspace: value,
-      },
+      formula: add(
+        v({ weights: weights.value }),
+        mul(v({ batch }), add(v({ cache: cache.value }), v({ state: state.value }))),
+        v({ workspace: value }),
+      ),
       source: 'weights once, caches and states for each sequence, and the workspace',
     }),
   );
@@ -188,8 +186,7 @@ function activationPart(
     bytes: eachBound(tokens, (count, name) =>
       bytes(
         part,
-        'tokens * (stream + live)',
-        { tokens: count, stream, live: live[name] },
+        mul(v({ tokens: count }), add(v({ stream }), v({ live: live[name] }))),
         `lower: the residual stream of a step of decoding; expected: a prefill of up to ${PREFILL_CHUNK} tokens, the ` +
           `stream and the largest part of a block; upper: all of a block at once`,
       ),
@@ -208,8 +205,7 @@ function logitsPart({ head }: LanguageModel, batch: number): WorkspacePart {
     bytes: eachBound(copies, (count) =>
       bytes(
         'logits',
-        '4 * copies * batch * vocabulary',
-        { copies: count, batch, vocabulary: outputWidth(head) },
+        mul(4, v({ copies: count }), v({ batch }), v({ vocabulary: outputWidth(head) })),
         'in float32 for each sequence; expected: and their softmax; upper: and both sorted',
       ),
     ),
@@ -224,8 +220,7 @@ function pagingPart(perToken: Figure, batch: number): WorkspacePart {
     bytes: eachBound(unused, (tokens) =>
       bytes(
         'unfilled cache blocks',
-        'batch * tokens * per_token',
-        { batch, tokens, per_token: perToken.value },
+        mul(v({ batch }), v({ tokens }), v({ per_token: perToken.value })),
         `caches are allotted in blocks of ${CACHE_BLOCK} tokens (vLLM, arXiv 2309.06180); lower: none is left unfilled; ` +
           'expected: half a block; upper: all but one token',
       ),
@@ -233,11 +228,7 @@ function pagingPart(perToken: Figure, batch: number): WorkspacePart {
   };
 }
 
-const bytes = (
-  label: string,
-  formula: string,
-  inputs: Quantity['inputs'],
-  source: string,
-): Quantity => quantity({ label, unit: 'bytes', formula, inputs, source });
+const bytes = (label: string, formula: Expression, source: string): Quantity =>
+  quantity({ label, unit: 'bytes', formula, source });
 
 const identifier = (text: string) => text.replace(/\W+/g, '_');

@@ -3,6 +3,7 @@ import type { LanguageModel, Layer } from '../../architecture/layer.js';
 import type { Param } from '../../architecture/param.js';
 import { expertLayers, tensorsOf, walk } from '../../architecture/walk.js';
 import { activationsOf } from '../../budget/activations.js';
+import { add, div, sub, v } from '../../budget/expression.js';
 import type { Figure } from '../../budget/figure.js';
 import { figure } from '../../budget/figure.js';
 import type { Work } from '../../budget/flops.js';
@@ -115,8 +116,10 @@ export function sequenceState({ model, form }: ServedModel, context: number): Se
     state: figure({
       label: 'states of Mamba',
       unit: 'bytes',
-      formula: 'scan_state + convolution_state',
-      inputs: { scan_state: mambaState.value, convolution_state: convolutionState.value },
+      formula: add(
+        v({ scan_state: mambaState.value }),
+        v({ convolution_state: convolutionState.value }),
+      ),
       source: `in ${form.stateDtype}: ${mambaState.source}; ${convolutionState.source}`,
     }),
   };
@@ -159,11 +162,11 @@ const most = (figures: readonly Figure[]): number =>
 function prefillFlops(work: Work, prompt: number, batch: number): Figure {
   const { parts, total } = forwardFlopsOf(work, { batch, context: prompt, causal: true });
   const head = parts.find(({ component, kind }) => component === 'head' && kind === 'projection');
+  const ofHead = v({ head: head?.flops.value ?? 0 });
   return figure({
     label: 'prefill',
     unit: 'FLOP',
-    formula: 'forward - head + head / prompt',
-    inputs: { forward: total.value, head: head?.flops.value ?? 0, prompt },
+    formula: add(sub(v({ forward: total.value }), ofHead), div(ofHead, v({ prompt }))),
     source:
       'a forward pass, of the pairs that the mask lets through; logits of the last token alone',
   });

@@ -1,5 +1,6 @@
 /** Whether a model can be served by some GPUs, how fast, and how many a load needs. */
 import type { LanguageModel } from '../../architecture/layer.js';
+import { v } from '../../budget/expression.js';
 import type { Figure } from '../../budget/figure.js';
 import { type Bounds, type Quantity, quantity } from '../../budget/quantity.js';
 import { UserError } from '../../errors.js';
@@ -156,8 +157,7 @@ const found = (
     : quantity({
         label,
         unit,
-        formula: 'found',
-        inputs: { found: value },
+        formula: v({ found: value }),
         source: `the largest whose expected memory fits, ${at}; tried on the sum itself`,
       });
 

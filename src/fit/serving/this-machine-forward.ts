@@ -12,6 +12,7 @@
 import type { LanguageModel } from '../../architecture/layer.js';
 import { walk } from '../../architecture/walk.js';
 import { activationsOf } from '../../budget/activations.js';
+import { add, div, inputs, max, mul, v } from '../../budget/expression.js';
 import { type ComponentFlops, forwardFlopsOf } from '../../budget/flops.js';
 import { countParameters } from '../../budget/parameters.js';
 import { type Bounds, type Quantity, quantity } from '../../budget/quantity.js';
@@ -71,14 +72,15 @@ export function forwardSecondsOf(
   const lower = quantity({
     label,
     unit: 'seconds',
-    formula: 'max(flops / rate, weights / bandwidth) / (1 + margin)',
-    inputs: {
-      flops,
-      rate: bestProduct(speed),
-      weights: readWeights(model, weights),
-      bandwidth: speed.weightBandwidth.most,
-      margin: marginOf(history),
-    },
+    formula: div(
+      slowerOf({
+        flops,
+        rate: bestProduct(speed),
+        weights: readWeights(model, weights),
+        bandwidth: speed.weightBandwidth.most,
+      }),
+      add(1, v({ margin: marginOf(history) })),
+    ),
     source:
       `${source}: the best of all measurements, rounds and sizes; margin: ${MARGIN.ofShapes} for other sizes, and the ` +
       'least load of a core at which it was measured, up to 1 (assumed)',
@@ -89,26 +91,37 @@ export function forwardSecondsOf(
     return quantity({
       label,
       unit: 'seconds',
-      formula:
-        'max(flops / rate, weights / bandwidth) + passes * values / valueBandwidth + layers * layer + call',
-      inputs: {
-        flops,
-        rate: isExpected ? rate.flops.median : rate.flops.least,
-        weights,
-        bandwidth: isExpected ? speed.weightBandwidth.median : speed.weightBandwidth.least,
-        passes: PASSES[which],
-        values,
-        valueBandwidth: isExpected ? speed.valueBandwidth.median : speed.valueBandwidth.least,
-        layers,
-        layer: isExpected ? speed.layerSeconds.median : speed.layerSeconds.most,
-        call: isExpected ? speed.callSeconds.median : speed.callSeconds.most,
-      },
+      formula: add(
+        slowerOf({
+          flops,
+          rate: isExpected ? rate.flops.median : rate.flops.least,
+          weights,
+          bandwidth: isExpected ? speed.weightBandwidth.median : speed.weightBandwidth.least,
+        }),
+        div(
+          mul(v({ passes: PASSES[which] }), v({ values })),
+          v({
+            valueBandwidth: isExpected ? speed.valueBandwidth.median : speed.valueBandwidth.least,
+          }),
+        ),
+        mul(
+          v({ layers }),
+          v({ layer: isExpected ? speed.layerSeconds.median : speed.layerSeconds.most }),
+        ),
+        v({ call: isExpected ? speed.callSeconds.median : speed.callSeconds.most }),
+      ),
       source:
         `${source}: ${isExpected ? 'the median of the newest rounds' : 'the worst round ever seen'}, products as those of ` +
         `${rate.rows} × ${rate.width} by ${rate.width} × ${rate.width}; values: what a backward pass would need`,
     });
   };
   return { lower, expected: bound('expected'), upper: bound('upper') };
+}
+
+/** Seconds of the products, or of reading the weights, whichever takes longer. */
+function slowerOf(work: Readonly<Record<'flops' | 'rate' | 'weights' | 'bandwidth', number>>) {
+  const { flops, rate, weights, bandwidth } = inputs(work);
+  return max(div(flops, rate), div(weights, bandwidth));
 }
 
 /** Of products with weights and of attention: what the measured products are like. */
@@ -157,21 +170,22 @@ export function forwardBytesOf({ weightBytes, resultBytes, totalBytes }: Forward
   return {
     lower: quantity({
       ...shared,
-      formula: 'weights',
-      inputs: { weights: Math.min(weightBytes, totalBytes) },
+      formula: v({ weights: Math.min(weightBytes, totalBytes) }),
       source: 'the weights once, in float32',
     }),
     expected: quantity({
       ...shared,
-      formula: 'total',
-      inputs: { total: totalBytes },
+      formula: v({ total: totalBytes }),
       source:
         'weights as the engine holds them, what one block computes, outputs of all blocks and the logits',
     }),
     upper: quantity({
       ...shared,
-      formula: '1.25 * total + results + arenas',
-      inputs: { total: totalBytes, results: resultBytes, arenas: 64e6 },
+      formula: add(
+        mul(1.25, v({ total: totalBytes })),
+        v({ results: resultBytes }),
+        v({ arenas: 64e6 }),
+      ),
       source:
         'assumed: a quarter more, results twice, and 64 MB that allocators and threads of the engine keep; measured were ' +
         'up to 1.98 times what is expected, and 71 MB more (bench, fit-this-machine)',

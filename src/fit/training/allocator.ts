@@ -3,6 +3,7 @@
  * rounded up to 512 bytes. Those of up to 1 MiB are cut from segments of 2 MiB, those below 10 MiB from segments of 20
  * MiB; larger ones have segments of their own, rounded up to 2 MiB. What comes and goes leaves gaps besides.
  */
+import { add, div, type Input, inputs, mul, sub } from '../../budget/expression.js';
 import type { Bounds } from '../../budget/quantity.js';
 import type { Gpu } from '../../hardware/gpu.js';
 import { boundsOf } from '../bounds.js';
@@ -27,7 +28,7 @@ const SOURCE =
   'sizes rounded to 512 bytes; up to 1 MiB from segments of 2 MiB, below 10 MiB of 20 MiB, others in steps of 2 MiB ' +
   '(PyTorch, CUDACachingAllocator)';
 
-const NONE = { formula: '0', source: 'an implementation may do without' } as const;
+const NONE = { formula: add(), source: 'an implementation may do without' } as const;
 
 /** So many tensors of a size. */
 export interface Allotted {
@@ -46,22 +47,22 @@ export function roundingBytes(gpu: Pick<Gpu, 'kind'>, tensors: readonly Allotted
   const lastSegments = SHARED.filter((shared) =>
     tensors.some(({ bytes }) => sharedBy(bytes) === shared),
   ).reduce((sum, { segment }) => sum + segment, 0);
-  const inputs = {
+  const of = inputs({
     bytes: sumOf((bytes) => bytes),
     rounded: sumOf(roundedSize),
     alone: sumOf(shareOfSegment),
     last_segments: lastSegments,
-  };
+  });
   const ofNvidia = boundsOf(
-    { label: 'rounding of the allocator', unit: 'bytes', inputs },
+    { label: 'rounding of the allocator', unit: 'bytes', inputs: of },
     {
       lower: NONE,
       expected: {
-        formula: '(rounded + alone + last_segments) / 2 - bytes',
+        formula: sub(div(add(of.rounded, of.alone, of.last_segments), 2), of.bytes),
         source: `half of the ends of segments filled by other tensors, and half of the last segments: ${SOURCE}`,
       },
       upper: {
-        formula: 'alone + last_segments - bytes',
+        formula: sub(add(of.alone, of.last_segments), of.bytes),
         source: `tensors of each size in segments of their own: ${SOURCE}`,
       },
     },
@@ -92,21 +93,19 @@ export function fragmentationBytes(
     'of reserved memory 15 % are in gaps, and up to 33 %: so much less of it had gaps when GMLake joined them, 9.2 GB on ' +
     'average and 25 GB at most of an A100 with 80 GB (arXiv 2401.08156); what is left in gaps even then is not known. Of ' +
     'what comes and goes: activations and temporary values';
+  const of = inputs({
+    moving: moving.expected,
+    most_moving: moving.upper,
+    unused: UNUSED.expected,
+    most_unused: UNUSED.upper,
+  });
+  const gaps = (used: Input, unused: Input) => div(mul(used, unused), sub(1, unused));
   const ofNvidia = boundsOf(
-    {
-      label: 'fragmentation',
-      unit: 'bytes',
-      inputs: {
-        moving: moving.expected,
-        most_moving: moving.upper,
-        unused: UNUSED.expected,
-        most_unused: UNUSED.upper,
-      },
-    },
+    { label: 'fragmentation', unit: 'bytes', inputs: of },
     {
       lower: NONE,
-      expected: { formula: 'moving * unused / (1 - unused)', source },
-      upper: { formula: 'most_moving * most_unused / (1 - most_unused)', source },
+      expected: { formula: gaps(of.moving, of.unused), source },
+      upper: { formula: gaps(of.most_moving, of.most_unused), source },
     },
   );
   return asOn(gpu, ofNvidia);

@@ -5,6 +5,7 @@
  */
 import type { LanguageModel } from '../../architecture/layer.js';
 import { inputWidth, outputWidth } from '../../architecture/walk.js';
+import { add, inputs, min, mul, sub } from '../../budget/expression.js';
 import type { Bounds } from '../../budget/quantity.js';
 import { quantity } from '../../budget/quantity.js';
 import { bytesIn } from '../../budget/training.js';
@@ -17,7 +18,7 @@ import type { TrainingFitSetting } from './training-setting.js';
 export const MIB = 2 ** 20;
 
 const NOT_COUNTED = {
-  formula: '0',
+  formula: add(),
   source: 'not counted: an implementation may do without',
 } as const;
 
@@ -41,7 +42,7 @@ const BY_KIND = {
 } as const satisfies Record<GpuKind, Known>;
 
 const nothingOf = ({ expected: { label, unit } }: Bounds, source: string) =>
-  quantity({ label, unit, formula: '0', inputs: {}, source });
+  quantity({ label, unit, formula: add(), source });
 
 /** Those that only NVIDIA's libraries are known to have, as they are on a GPU. */
 export const asOn = ({ kind }: Pick<Gpu, 'kind'>, ofNvidia: Bounds): Bounds =>
@@ -50,22 +51,20 @@ export const asOn = ({ kind }: Pick<Gpu, 'kind'>, ofNvidia: Bounds): Bounds =>
 /** Context and kernels. */
 export const contextBytes = (gpu: Pick<Gpu, 'kind'>): Bounds => asOn(gpu, CONTEXT);
 
+const CONTEXTS = inputs({ usual: 500 * MIB, most: 1343 * MIB });
+
 const CONTEXT = boundsOf(
-  {
-    label: 'driver context and kernels',
-    unit: 'bytes',
-    inputs: { usual: 500 * MIB, most: 1343 * MIB },
-  },
+  { label: 'driver context and kernels', unit: 'bytes', inputs: CONTEXTS },
   {
     lower: NOT_COUNTED,
     expected: {
-      formula: 'usual',
+      formula: CONTEXTS.usual,
       source:
         '500 MiB: 0.47 GiB with kernels loaded when they are called, of torch 2.1.1 on an A100 (stas00, ml-engineering, ' +
         'training performance); 551 MB in TensorRT-LLM (aiconfigurator, systems)',
     },
     upper: {
-      formula: 'most',
+      formula: CONTEXTS.most,
       source:
         '1,343 MiB in use after the first kernel (transformers, "Anatomy of model training", on a V100); old versions ' +
         'had more: 1.78 GiB of torch 1.10.2 on an A100 (stas00, ml-engineering)',
@@ -79,15 +78,17 @@ export function libraryBytes(gpu: Pick<Gpu, 'kind' | 'architecture'>): Bounds {
   return asOn(gpu, architecture && !isFromHopperOn(architecture) ? BEFORE_HOPPER : FROM_HOPPER_ON);
 }
 
-const librariesOf = (inputs: Readonly<Record<'workspace' | 'most', number>>, source: string) =>
-  boundsOf(
-    { label: 'workspace of matrix products', unit: 'bytes', inputs },
+function librariesOf(bytes: Readonly<Record<'workspace' | 'most', number>>, source: string) {
+  const of = inputs(bytes);
+  return boundsOf(
+    { label: 'workspace of matrix products', unit: 'bytes', inputs: of },
     {
       lower: NOT_COUNTED,
-      expected: { formula: 'workspace', source },
-      upper: { formula: 'most', source },
+      expected: { formula: of.workspace, source },
+      upper: { formula: of.most, source },
     },
   );
+}
 
 const BEFORE_HOPPER = librariesOf(
   { workspace: 8_519_680, most: 24 * MIB },
@@ -105,27 +106,24 @@ const CHANNEL = 4 * MIB + 4_915_200 + 524_288;
 
 /** Buffers of NCCL for each way in which GPUs work together. */
 export function channelBytes(communicators: number, gpu: Pick<Gpu, 'kind'>): Bounds {
+  const of = inputs({
+    communicators,
+    usual: 392 * MIB,
+    first: 1.5 * 2 ** 30,
+    most_channels: 64,
+    channel: CHANNEL,
+  });
   const ofNvidia = boundsOf(
-    {
-      label: 'buffers of collectives',
-      unit: 'bytes',
-      inputs: {
-        communicators,
-        usual: 392 * MIB,
-        first: 1.5 * 2 ** 30,
-        most_channels: 64,
-        channel: CHANNEL,
-      },
-    },
+    { label: 'buffers of collectives', unit: 'bytes', inputs: of },
     {
       lower: NOT_COUNTED,
       expected: {
-        formula: 'communicators * usual',
+        formula: mul(of.communicators, of.usual),
         source:
           '392 MiB among 4 and 8 GPUs, 342 MiB of 2 (aiconfigurator, systems, nccl_mem of TensorRT-LLM, 2026)',
       },
       upper: {
-        formula: 'first + (communicators - 1) * most_channels * channel',
+        formula: add(of.first, mul(sub(of.communicators, 1), of.most_channels, of.channel)),
         source:
           'the first: 0.55 GiB before and 2.00 GiB after the first barrier of 2 GPUs (stas00, ml-engineering, training ' +
           'performance), with the kernels that it loads; each other: 64 channels with buffers of 3 protocols, 4 MiB of ' +
@@ -154,22 +152,20 @@ export function lossBytes(
 }
 
 /** The loss in float32: its log-softmax is kept. */
-function fullLoss(setting: TrainingFitSetting, vocabulary: number): Bounds {
+function fullLoss({ microBatch, context }: TrainingFitSetting, vocabulary: number): Bounds {
+  const of = inputs({ batch: microBatch, context, vocabulary });
+  const logits = mul(4, of.batch, of.context, of.vocabulary);
   return boundsOf(
+    { label: 'temporary logits', unit: 'bytes', inputs: of },
     {
-      label: 'temporary logits',
-      unit: 'bytes',
-      inputs: { batch: setting.microBatch, context: setting.context, vocabulary },
-    },
-    {
-      lower: { formula: '0', source: 'a fused loss writes its gradient over the log-softmax' },
+      lower: { formula: add(), source: 'a fused loss writes its gradient over the log-softmax' },
       expected: {
-        formula: '2 * 4 * batch * context * vocabulary',
+        formula: mul(2, logits),
         source:
           'the gradient of the log-softmax and that of the logits, in float32 (measured of PyTorch 2.13)',
       },
       upper: {
-        formula: '3 * 4 * batch * context * vocabulary',
+        formula: mul(3, logits),
         source: '… and the logits in float32, which a program holds until its step ends',
       },
     },
@@ -184,31 +180,35 @@ function chunkedLoss(
   hidden: number,
 ): Bounds {
   const tokens = setting.microBatch * setting.context;
+  const of = inputs({
+    chunk: chunkOf(tokens, vocabulary, hidden),
+    vocabulary,
+    hidden,
+    bytes: bytesIn(setting.precision),
+    micro_batches: microBatches,
+  });
   return boundsOf(
-    {
-      label: 'temporary logits',
-      unit: 'bytes',
-      inputs: {
-        chunk: chunkOf(tokens, vocabulary, hidden),
-        vocabulary,
-        hidden,
-        bytes: bytesIn(setting.precision),
-        micro_batches: microBatches,
-      },
-    },
+    { label: 'temporary logits', unit: 'bytes', inputs: of },
     {
       lower: {
-        formula: '0',
+        formula: add(),
         source: 'a kernel fused with the head holds none in memory (arXiv 2411.09009)',
       },
       expected: {
-        formula: 'bytes * vocabulary * (chunk + min(1, micro_batches - 1) * hidden)',
+        formula: mul(
+          of.bytes,
+          of.vocabulary,
+          add(of.chunk, mul(min(1, sub(of.micro_batches, 1)), of.hidden)),
+        ),
         source:
           'a chunk of tokens, 2^⌈log2(tokens / ⌈vocabulary / hidden⌉)⌉ of them, over which its gradient is written ' +
           '(Liger kernel, arXiv 2410.10989); after the first micro-batch a gradient of the head to be added',
       },
       upper: {
-        formula: '(4 + bytes) * vocabulary * chunk + 4 * vocabulary * hidden',
+        formula: add(
+          mul(add(4, of.bytes), of.vocabulary, of.chunk),
+          mul(4, of.vocabulary, of.hidden),
+        ),
         source: '… assumed: a chunk in float32 too, and the gradient of the head in float32',
       },
     },

@@ -1,5 +1,6 @@
 /** Model FLOPs utilisation: what share of the peaks the FLOPs of a model make use of, without recomputation. */
 import type { LanguageModel } from '../../architecture/layer.js';
+import { add, div, inputs, mul, v } from '../../budget/expression.js';
 import type { Figure } from '../../budget/figure.js';
 import { trainingFlopsOf } from '../../budget/flops.js';
 import { type Quantity, quantity } from '../../budget/quantity.js';
@@ -85,8 +86,7 @@ export function assumedMfu({
   return quantity({
     label: 'model FLOPs utilisation that is assumed',
     unit: 'ratio',
-    formula: 'mfu',
-    inputs: { mfu: mfu ?? expected.mfu },
+    formula: v({ mfu: mfu ?? expected.mfu }),
     source: mfu === undefined ? `assumed: ${expected.source}` : 'as stated',
   });
 }
@@ -108,14 +108,15 @@ interface Throughput {
 }
 
 /** The share of the peak that a throughput makes use of (PaLM, arXiv 2204.02311, appendix B). */
-export const mfuOf = (throughput: Throughput): Quantity =>
-  quantity({
+export function mfuOf(throughput: Throughput): Quantity {
+  const { tokensPerSecond, flopsPerToken, gpus, peakFlops } = inputs({ ...throughput });
+  return quantity({
     label: 'model FLOPs utilisation',
     unit: 'ratio',
-    formula: 'tokensPerSecond * flopsPerToken / (gpus * peakFlops)',
-    inputs: { ...throughput },
+    formula: div(mul(tokensPerSecond, flopsPerToken), mul(gpus, peakFlops)),
     source: 'tokens/s × FLOPs of a token / peak (PaLM, arXiv 2204.02311, appendix B)',
   });
+}
 
 interface PublishedModel {
   readonly parameters: number;
@@ -126,11 +127,12 @@ interface PublishedModel {
 }
 
 /** FLOPs of a token, for models of which no more is published than this. */
-export const publishedFlopsPerToken = (published: PublishedModel): Quantity =>
-  quantity({
+export function publishedFlopsPerToken(published: PublishedModel): Quantity {
+  const { parameters, layers, heads, headDim, context } = inputs({ ...published });
+  return quantity({
     label: 'FLOPs of a token in training',
     unit: 'FLOP',
-    formula: '6 * parameters + 12 * layers * heads * headDim * context',
-    inputs: { ...published },
+    formula: add(mul(6, parameters), mul(12, layers, heads, headDim, context)),
     source: 'PaLM, arXiv 2204.02311, appendix B',
   });
+}

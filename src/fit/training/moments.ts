@@ -1,74 +1,93 @@
 /** What of all that is counted is never there at once: a step has several moments, and one of them is the fullest. */
 import { inputWidth, outputWidth } from '../../architecture/walk.js';
+import {
+  add,
+  div,
+  type Exact,
+  type Expression,
+  type Input,
+  inputs,
+  max,
+  min,
+  sub,
+} from '../../budget/expression.js';
 import { type Bounds, quantity } from '../../budget/quantity.js';
 import { optimizerReplicas, updateTemporary } from './step-limits.js';
 import { gradientBytesOf } from './training-setting.js';
 import type { Situation, Workspace } from './training-workspace.js';
 
 /**
- * In the order of a backward pass. Gradients of a lone micro-batch come as activations go, and a block runs again when the
- * logits have gone; those of several micro-batches stay.
+ * The fullest moment of a step, in the order of a backward pass, in place of all that is counted. Gradients of a lone
+ * micro-batch come as activations go, and a block runs again when the logits have gone; those of several micro-batches
+ * stay.
  */
-const MOMENTS = [
-  // The loss.
-  'staying + activations + unfused - one_block + gathered + loss',
-  // The head.
-  'staying + head + activations + unfused - one_block - logits + gathered + loss / 2',
-  // The last block.
-  'max(staying, head) + activations + unfused - logits + gathered + block',
-  // The first one.
-  'gradients + (activations + unfused - logits - one_block) / blocks + one_block + gathered + block',
-  // The embedding.
-  'gradients + added',
-  // The update of the weights.
-  'gradients + update',
-];
-
-const FULLEST = `max(${MOMENTS.join(', ')}) - (gradients + activations + unfused + gathered + loss + block + added + beyond)`;
+function fullest(of: Readonly<Record<CountedName | TemporaryName | 'staying', Input>>): Expression {
+  const kept = add(of.activations, of.unfused);
+  const moments = {
+    loss: add(of.staying, sub(kept, of.one_block), of.gathered, of.loss),
+    head: add(
+      of.staying,
+      of.head,
+      sub(kept, of.one_block, of.logits),
+      of.gathered,
+      div(of.loss, 2),
+    ),
+    lastBlock: add(max(of.staying, of.head), sub(kept, of.logits), of.gathered, of.block),
+    firstBlock: add(
+      of.gradients,
+      div(sub(kept, of.logits, of.one_block), of.blocks),
+      of.one_block,
+      of.gathered,
+      of.block,
+    ),
+    embedding: add(of.gradients, of.added),
+    update: add(of.gradients, of.update),
+  };
+  const counted = add(of.gradients, kept, of.gathered, of.loss, of.block, of.added, of.beyond);
+  return sub(max(...Object.values(moments)), counted);
+}
 
 /** What is taken off the sum of all that is counted; undefined where all of it can be there at once. */
 export function apartBytes(situation: Situation, workspace: Workspace): Bounds | undefined {
   const { parallelism } = situation;
   const isLone = parallelism.microBatches === 1;
-  const label = 'what is never there at once';
-  const inputs = exactInputs(situation);
+  const shared = { label: 'what is never there at once', unit: 'bytes' } as const;
+  const counted = inputs(exactInputs(situation));
+  const { gradients, activations, logits, one_block } = counted;
+  const again = min(one_block, logits);
+  const bound = (which: 'expected' | 'upper', staying: Exact, source: string) => {
+    const all = {
+      ...counted,
+      ...inputs({ staying }),
+      ...inputs(temporaryInputs(situation, workspace, which)),
+    };
+    return quantity({ ...shared, formula: fullest(all), inputs: all, source });
+  };
   const bounds: Bounds = {
     lower: quantity({
-      label,
-      unit: 'bytes',
-      formula: isLone
-        ? '0 - min(one_block, logits) - min(gradients, activations - min(one_block, logits))'
-        : '0 - min(one_block, logits)',
-      inputs,
+      ...shared,
+      formula: isLone ? sub(0, again, min(gradients, sub(activations, again))) : sub(0, again),
+      inputs: counted,
       source:
         'gradients of a lone micro-batch come as activations go (PyTorch, zero_grad sets them to None); a block ' +
         'runs again when the logits have gone',
     }),
-    expected: quantity({
-      label,
-      unit: 'bytes',
-      formula: FULLEST,
-      inputs: {
-        ...inputs,
-        staying: isLone ? 0 : inputs.gradients,
-        ...temporaryInputs(situation, workspace, 'expected'),
-      },
-      source: `${ORDER}; gradients of a lone micro-batch come one by one`,
-    }),
-    upper: quantity({
-      label,
-      unit: 'bytes',
-      formula: FULLEST,
-      inputs: {
-        ...inputs,
-        staying: inputs.gradients,
-        ...temporaryInputs(situation, workspace, 'upper'),
-      },
-      source: `${ORDER}; gradients are there from the start, set to zero`,
-    }),
+    expected: bound(
+      'expected',
+      isLone ? 0 : gradients.value,
+      `${ORDER}; gradients of a lone micro-batch come one by one`,
+    ),
+    upper: bound(
+      'upper',
+      gradients.value,
+      `${ORDER}; gradients are there from the start, set to zero`,
+    ),
   };
   return Object.values(bounds).every(({ value }) => value === 0) ? undefined : bounds;
 }
+
+type CountedName = keyof ReturnType<typeof exactInputs>;
+type TemporaryName = keyof ReturnType<typeof temporaryInputs>;
 
 const ORDER =
   'the fullest moment of a step in place of all that is counted: loss, head, last block, first block, embedding, ' +

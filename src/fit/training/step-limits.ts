@@ -4,6 +4,18 @@ import { remembered } from '../../architecture/memoize.js';
 import type { Param } from '../../architecture/param.js';
 import { tensorsOf } from '../../architecture/walk.js';
 import { activationsOf } from '../../budget/activations.js';
+import {
+  add,
+  div,
+  type Expression,
+  type Input,
+  inputs,
+  inputsOf,
+  max,
+  mul,
+  sub,
+  v,
+} from '../../budget/expression.js';
 import type { Operation, Recompute } from '../../budget/flops.js';
 import { trainingFlopsOf } from '../../budget/flops.js';
 import type { Bounds, Quantity } from '../../budget/quantity.js';
@@ -49,27 +61,35 @@ export function computeSeconds(
 ): Bounds {
   const { microBatches: micro_batches } = situation.parallelism;
   const ofStages = flopsOfStages(situation);
-  const [slowest, stages] = [Math.max(...ofStages), sum(ofStages)];
+  const work = inputs({ micro_batches, slowest: Math.max(...ofStages), stages: sum(ofStages) });
   return eachBound(computing, ({ utilisation, source }, bound) => {
     const { flops, schedule } = SCHEDULES[bound];
     return quantity({
       label: 'compute',
       unit: 'seconds',
-      formula: `${flops} / (peak * utilisation)`,
-      inputs: { micro_batches, slowest, stages, peak: peak.value, utilisation },
+      formula: div(flops(work), mul(v({ peak: peak.value }), v({ utilisation }))),
       source: `FLOPs of a micro-batch on a GPU of the slowest stage, and of each; ${schedule}; ${peak.source}; ${source}`,
     });
   });
 }
 
 /** How stages take turns. */
-const ONE_FORWARD_ONE_BACKWARD = {
-  flops: '((micro_batches - 1) * slowest + stages)',
+interface Schedule {
+  /** FLOPs that a step waits for, one after the other. */
+  readonly flops: (
+    work: Readonly<Record<'micro_batches' | 'slowest' | 'stages', Input>>,
+  ) => Expression;
+  readonly schedule: string;
+}
+
+const ONE_FORWARD_ONE_BACKWARD: Schedule = {
+  flops: ({ micro_batches, slowest, stages }) => add(mul(sub(micro_batches, 1), slowest), stages),
   schedule: '1F1B (arXiv 2104.04473)',
-} as const;
-const SCHEDULES: OfBounds<{ readonly flops: string; readonly schedule: string }> = {
+};
+
+const SCHEDULES: OfBounds<Schedule> = {
   lower: {
-    flops: 'max(micro_batches * slowest, stages)',
+    flops: ({ micro_batches, slowest, stages }) => max(mul(micro_batches, slowest), stages),
     schedule: 'no stage waits for another (zero bubble, arXiv 2401.10241)',
   },
   expected: ONE_FORWARD_ONE_BACKWARD,
@@ -159,8 +179,7 @@ function memoryOfStage(
     },
     setting.microBatch * setting.context,
   );
-  const inputs = {
-    ...read.inputs,
+  const of = inputs({
     gradient_bytes: gradientBytes,
     bytes,
     activations: kept.total.value,
@@ -170,21 +189,31 @@ function memoryOfStage(
     bandwidth: bandwidth.value,
     launches: launchesOfStage(model, stage, setting.recompute),
     tensors: stage.trained.length,
-  };
+  });
+  const inMicroBatch = add(
+    mul(add(2, div(of.gradient_bytes, of.bytes)), read),
+    mul(2, of.activations),
+  );
   return eachBound(paces, ({ efficiency, turns }) =>
     quantity({
       label: 'memory',
       unit: 'seconds',
-      formula:
-        `(turns * ((2 + gradient_bytes / bytes) * (${read.formula}) + 2 * activations) + gradient_bytes * lookups + ` +
-        '2 * optimizer + bytes * parameters) / (bandwidth * memory_utilisation) + ' +
-        '(turns * launches + tensors) * launch_seconds',
-      inputs: {
-        ...inputs,
-        turns,
-        memory_utilisation: efficiency.memoryUtilisation,
-        launch_seconds: efficiency.launchSeconds,
-      },
+      formula: add(
+        div(
+          add(
+            mul(v({ turns }), inMicroBatch),
+            mul(of.gradient_bytes, of.lookups),
+            mul(2, of.optimizer),
+            mul(of.bytes, of.parameters),
+          ),
+          mul(of.bandwidth, v({ memory_utilisation: efficiency.memoryUtilisation })),
+        ),
+        mul(
+          add(mul(v({ turns }), of.launches), of.tensors),
+          v({ launch_seconds: efficiency.launchSeconds }),
+        ),
+      ),
+      inputs: { ...inputsOf(read), ...of },
       source:
         'of each micro-batch weights read twice and their gradients written, of experts those that its tokens reach, each ' +
         'choosing at random; activations written and read; gradients of looked-up tables written once; in the update ' +
@@ -349,28 +378,27 @@ export function updateBytes(setting: UpdateSetting): Bounds {
   const { expected, upper } = UPDATES[optimizer];
   const cast = castBytes(gradientBytes);
   const beyond = 'beyond the activations and temporary values of the backward pass, which are gone';
+  const of = inputs({
+    bytes: expected.bytes,
+    most_bytes: upper.bytes + cast,
+    parameters,
+    replicas,
+    activations,
+    temporary: temporary.expected,
+    most_temporary: temporary.upper,
+  });
+  const beyondBackward = (bytes: Input, temporary: Input) =>
+    max(0, sub(div(mul(bytes, of.parameters), of.replicas), of.activations, temporary));
   return boundsOf(
+    { label: 'the update of the weights', unit: 'bytes', inputs: of },
     {
-      label: 'the update of the weights',
-      unit: 'bytes',
-      inputs: {
-        bytes: expected.bytes,
-        most_bytes: upper.bytes + cast,
-        parameters,
-        replicas,
-        activations,
-        temporary: temporary.expected,
-        most_temporary: temporary.upper,
-      },
-    },
-    {
-      lower: { formula: '0', source: 'an implementation may do without' },
+      lower: { formula: add(), source: 'an implementation may do without' },
       expected: {
-        formula: 'max(0, bytes * parameters / replicas - activations - temporary)',
+        formula: beyondBackward(of.bytes, of.temporary),
         source: `${expected.source}; ${beyond}`,
       },
       upper: {
-        formula: 'max(0, most_bytes * parameters / replicas - activations - most_temporary)',
+        formula: beyondBackward(of.most_bytes, of.most_temporary),
         source: `${upper.source}${cast > 0 ? ', and all gradients in float32' : ''}; ${beyond}`,
       },
     },

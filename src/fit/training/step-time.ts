@@ -1,5 +1,15 @@
 /** How long a step takes: at best by the roofline, as expected and at worst by what others reached. */
 import type { LanguageModel } from '../../architecture/layer.js';
+import {
+  ceil,
+  div,
+  type Expression,
+  type Input,
+  inputs,
+  max,
+  mul,
+  v,
+} from '../../budget/expression.js';
 import { type Bounds, type Quantity, quantity } from '../../budget/quantity.js';
 import { peakFor } from '../../hardware/gpu.js';
 import { boundsOf, eachBound } from '../bounds.js';
@@ -29,8 +39,7 @@ export function stepTimeOf(
   const roofline = quantity({
     label: 'the best case of a step',
     unit: 'seconds',
-    formula: 'max(compute, memory, communication)',
-    inputs: inputsOf(limits, 'lower'),
+    formula: max(...secondsOf(limits, 'lower')),
     source: `all at peak and at the same time: ${limitedBy.limit} decides (${limitedBy.seconds.lower.source})`,
   });
   const assumed = assumedMfu(setting);
@@ -40,8 +49,7 @@ export function stepTimeOf(
   const tokensPerSecond = quantity({
     label: 'tokens per second',
     unit: 'tokens/s',
-    formula: 'tokens / seconds',
-    inputs: { tokens: tokens.value, seconds: seconds.expected.value },
+    formula: div(v({ tokens: tokens.value }), v({ seconds: seconds.expected.value })),
     source: 'of all GPUs together, as expected',
   });
   const mfu = reachedMfu(work, seconds.expected);
@@ -106,26 +114,21 @@ const computingOf = ({
 const longestOf = (limits: StepTime['limits'], bound: keyof Bounds) =>
   limits.reduce((a, b) => (b.seconds[bound].value > a.seconds[bound].value ? b : a));
 
-const inputsOf = (limits: StepTime['limits'], bound: keyof Bounds) =>
-  Object.fromEntries(limits.map(({ limit, seconds }) => [limit, seconds[bound].value]));
+const secondsOf = (limits: StepTime['limits'], bound: keyof Bounds) =>
+  limits.map(({ limit, seconds }) => v({ [limit]: seconds[bound].value }));
 
 function stepSeconds({ situation, peak, limits, assumed }: StepWork, lower: Quantity): Bounds {
   const at = (bound: 'expected' | 'upper', mfu: number, source: string) =>
     quantity({
       label: 'seconds of a step',
       unit: 'seconds',
-      formula:
-        'max(compute, memory, communication, micro_batches * replicas * flops / (gpus * peak * mfu))',
-      inputs: { ...inputsOf(limits, bound), ...workInputs(situation, peak), mfu },
+      formula: max(...secondsOf(limits, bound), flopsAtPeak(situation, peak, v({ mfu }))),
       source:
         'the longest of computing, of memory and launches, of communication, and of all FLOPs, without recomputation ' +
         `and with attention in full (arXiv 2204.02311, appendix B), at a utilisation: ${source}`,
     });
   return {
-    lower: quantity({
-      ...lower,
-      label: 'seconds of a step',
-    }),
+    lower: { ...lower, label: 'seconds of a step' },
     expected: at('expected', assumed.value, assumed.source),
     upper: at(
       'upper',
@@ -135,21 +138,26 @@ function stepSeconds({ situation, peak, limits, assumed }: StepWork, lower: Quan
   };
 }
 
-const workInputs = ({ model, setting, parallelism }: StepSituation, peak: Quantity) => ({
-  micro_batches: parallelism.microBatches,
-  replicas: parallelism.replicas,
-  flops: modelFlops(model, setting).value,
-  gpus: setting.cluster.gpus,
-  peak: peak.value,
-});
+/** FLOPs of the model in a step, by what all GPUs compute at their peak, times another divisor. */
+function flopsAtPeak(
+  { model, setting, parallelism }: StepSituation,
+  { value: peak }: Quantity,
+  divisor: Input,
+): Expression {
+  const flops = mul(
+    v({ micro_batches: parallelism.microBatches }),
+    v({ replicas: parallelism.replicas }),
+    v({ flops: modelFlops(model, setting).value }),
+  );
+  return div(flops, mul(v({ gpus: setting.cluster.gpus }), v({ peak }), divisor));
+}
 
 /** What comes of the time that is expected, whatever decides it. */
 const reachedMfu = ({ situation, peak }: StepWork, seconds: Quantity): Quantity =>
   quantity({
     label: 'model FLOPs utilisation',
     unit: 'ratio',
-    formula: 'micro_batches * replicas * flops / (gpus * peak * seconds)',
-    inputs: { ...workInputs(situation, peak), seconds: seconds.value },
+    formula: flopsAtPeak(situation, peak, v({ seconds: seconds.value })),
     source: 'FLOPs of the model in the time that is expected (arXiv 2204.02311, appendix B)',
   });
 
@@ -160,8 +168,7 @@ export function tokensOfStep(setting: TrainingFitSetting, parallelism: Paralleli
   return quantity({
     label: 'tokens of a step',
     unit: 'tokens',
-    formula: 'micro_batch * micro_batches * replicas * context',
-    inputs: { micro_batch, micro_batches, replicas, context },
+    formula: mul(v({ micro_batch }), v({ micro_batches }), v({ replicas }), v({ context })),
     source:
       asked === undefined
         ? 'as many micro-batches as there are pipeline stages'
@@ -175,32 +182,27 @@ export function trainingTimeOf(step: StepTime, trainTokens: number): TrainingTim
   const steps = quantity({
     label: 'steps',
     unit: 'steps',
-    formula: 'ceil(train_tokens / tokens)',
-    inputs: { train_tokens: trainTokens, tokens: tokens.value },
+    formula: ceil(div(v({ train_tokens: trainTokens }), v({ tokens: tokens.value }))),
     source: 'the last may have fewer tokens',
   });
+  const of = inputs({
+    steps: steps.value,
+    lower: seconds.lower.value,
+    expected: seconds.expected.value,
+    upper: seconds.upper.value,
+  });
   const total = (which: keyof Bounds) => ({
-    formula: `steps * ${which}`,
+    formula: mul(of.steps, of[which]),
     source: seconds[which].source,
   });
   const totalSeconds = boundsOf(
-    {
-      label: 'seconds of the training',
-      unit: 'seconds',
-      inputs: {
-        steps: steps.value,
-        lower: seconds.lower.value,
-        expected: seconds.expected.value,
-        upper: seconds.upper.value,
-      },
-    },
+    { label: 'seconds of the training', unit: 'seconds', inputs: of },
     { lower: total('lower'), expected: total('expected'), upper: total('upper') },
   );
   const best = quantity({
     label: 'the best case of the training',
     unit: 'seconds',
-    formula: 'steps * step',
-    inputs: { steps: steps.value, step: roofline.value },
+    formula: mul(v({ steps: steps.value }), v({ step: roofline.value })),
     source: roofline.source,
   });
   return { steps, stepSeconds: seconds, totalSeconds, mfu, roofline: best, limitedBy };

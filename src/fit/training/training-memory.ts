@@ -3,7 +3,7 @@ import type { LanguageModel } from '../../architecture/layer.js';
 import { remembered } from '../../architecture/memoize.js';
 import type { ActivationSetting } from '../../budget/activation-setting.js';
 import { activationsOf, areAlike } from '../../budget/activations.js';
-import { type Figure, figure, sumFigure } from '../../budget/figure.js';
+import { type Figure, sumFigure } from '../../budget/figure.js';
 import { bufferBytes, countParameters } from '../../budget/parameters.js';
 import type { Bounds, Quantity } from '../../budget/quantity.js';
 import {
@@ -45,26 +45,17 @@ export function replicatedState(
   { precision, optimizer, zero, convention, replicas }: ReplicatedSetting,
 ): TrainedState {
   const { gradientBytes, source } = CONVENTIONS[convention];
-  const whole = trainedStateOf(trained, {
+  return trainedStateOf(trained, {
     precision,
     optimizer,
     gradientBytes,
     gradientSource: source,
+    divided: (part) =>
+      zero < DIVIDED_FROM[part] || replicas === 1
+        ? undefined
+        : { replicas, source: `divided from ZeRO-${DIVIDED_FROM[part]} on (arXiv 1910.02054)` },
   });
-  const part = (name: keyof TrainedState) =>
-    zero < DIVIDED_FROM[name] || replicas === 1
-      ? whole[name]
-      : dividedAmong(whole[name], replicas, `divided from ZeRO-${DIVIDED_FROM[name]} on`);
-  return { weights: part('weights'), gradients: part('gradients'), optimizer: part('optimizer') };
 }
-
-const dividedAmong = ({ value: _, ...whole }: Figure, replicas: number, why: string): Figure =>
-  figure({
-    ...whole,
-    formula: `ceildiv(${whole.formula}, replicas)`,
-    inputs: { ...whole.inputs, replicas },
-    source: `${whole.source}; ${why} (arXiv 1910.02054)`,
-  });
 
 /** With 1F1B, a stage has started as many micro-batches as there are stages from it on (arXiv 2104.04473). */
 const inFlight = ({ stage }: Stage, { pipeline, microBatches }: Parallelism): number =>

@@ -8,6 +8,7 @@ import { remembered } from '../../architecture/memoize.js';
 import { inputWidth, outputWidth } from '../../architecture/walk.js';
 import { type ActivationSetting, OTHER_PARTS } from '../../budget/activation-setting.js';
 import { activationsOf, type BlockInHand, blocksInHand } from '../../budget/activations.js';
+import { add, div, type Expression, inputs, max, min, mul, sub } from '../../budget/expression.js';
 import type { Bounds } from '../../budget/quantity.js';
 import { bytesIn } from '../../budget/training.js';
 import { boundsOf, eachBound, sumBounds } from '../bounds.js';
@@ -45,7 +46,7 @@ const CONSTANTS = {
   liveParameters: 1e9,
 } as const;
 
-const NONE = { formula: '0', source: 'an implementation may do without' } as const;
+const NONE = { formula: add(), source: 'an implementation may do without' } as const;
 
 /** A communicator for each way in which GPUs work together. */
 const communicators: Part = ({ setting, parallelism: { tensor, pipeline, replicas } }) => {
@@ -57,24 +58,24 @@ const communicators: Part = ({ setting, parallelism: { tensor, pipeline, replica
 const buckets: Part = ({ setting, parallelism: { replicas }, stage }) => {
   if (replicas === 1) return undefined;
   const { bucket, zeroBucket } = CONSTANTS;
-  const inputs = {
+  const of = inputs({
     parameters: stage.parameters.value,
     bytes: gradientBytesOf(setting),
     bucket,
     values: zeroBucket.values,
     buckets: zeroBucket.overlapped,
-  };
-  const shared = { label: 'buckets of gradients', unit: 'bytes', inputs } as const;
+  });
+  const shared = { label: 'buckets of gradients', unit: 'bytes', inputs: of } as const;
   if (setting.zero === 0) {
     return boundsOf(shared, {
       lower: NONE,
       expected: {
-        formula: 'min(2 * bucket, bytes * parameters)',
+        formula: min(mul(2, of.bucket), mul(of.bytes, of.parameters)),
         source:
           'two buckets of 25 MiB, gradients being views of them (PyTorch, DistributedDataParallel)',
       },
       upper: {
-        formula: 'bytes * parameters',
+        formula: mul(of.bytes, of.parameters),
         source:
           'all gradients once more, without gradient_as_bucket_view (PyTorch, DistributedDataParallel)',
       },
@@ -83,11 +84,11 @@ const buckets: Part = ({ setting, parallelism: { replicas }, stage }) => {
   return boundsOf(shared, {
     lower: NONE,
     expected: {
-      formula: 'bytes * min(values, parameters)',
+      formula: mul(of.bytes, min(of.values, of.parameters)),
       source: 'reduce_bucket_size of 5e8 values (DeepSpeed, ZeRO)',
     },
     upper: {
-      formula: 'bytes * min(2 * buckets * values, parameters * 2)',
+      formula: mul(of.bytes, min(mul(2, of.buckets, of.values), mul(of.parameters, 2))),
       source:
         'with overlap_comm 4.5 of those, and of allgather_bucket_size (Hugging Face, DeepSpeed); at most all of both',
     },
@@ -97,33 +98,30 @@ const buckets: Part = ({ setting, parallelism: { replicas }, stage }) => {
 /** ZeRO-3 gathers the weights of what it computes; from ZeRO-2 on its gradients are whole until they are reduced. */
 const gathered: Part = ({ setting, parallelism: { replicas }, stage }) => {
   if (replicas === 1 || setting.zero < 2) return undefined;
-  const bytes = setting.zero === 3 ? bytesIn(setting.precision) : 0;
+  const of = inputs({
+    bytes: setting.zero === 3 ? bytesIn(setting.precision) : 0,
+    gradient_bytes: gradientBytesOf(setting),
+    block: stage.largestBlock,
+    parameters: stage.parameters.value,
+    live: CONSTANTS.liveParameters,
+    replicas,
+  });
+  const twoBlocks = min(mul(2, of.block), of.parameters);
+  const gradients = mul(of.gradient_bytes, of.block);
   return boundsOf(
-    {
-      label: 'gathered blocks',
-      unit: 'bytes',
-      inputs: {
-        bytes,
-        gradient_bytes: gradientBytesOf(setting),
-        block: stage.largestBlock,
-        parameters: stage.parameters.value,
-        live: CONSTANTS.liveParameters,
-        replicas,
-      },
-    },
+    { label: 'gathered blocks', unit: 'bytes', inputs: of },
     {
       lower: {
-        formula: 'bytes * block * (replicas - 1) / replicas',
+        formula: div(mul(of.bytes, of.block, sub(of.replicas, 1)), of.replicas),
         source:
           'the weights of the block that is computed, but for its own part (arXiv 1910.02054)',
       },
       expected: {
-        formula: 'bytes * min(2 * block, parameters) + gradient_bytes * block',
+        formula: add(mul(of.bytes, twoBlocks), gradients),
         source: 'the block, the next one, and the gradients of one before they are reduced',
       },
       upper: {
-        formula:
-          'bytes * max(min(live, parameters), min(2 * block, parameters)) + gradient_bytes * block',
+        formula: add(mul(of.bytes, max(min(of.live, of.parameters), twoBlocks)), gradients),
         source: 'up to 1e9 values live (DeepSpeed, stage3_max_live_parameters)',
       },
     },
@@ -139,26 +137,23 @@ const unfused: Part = ({ model, setting, kept, memory }) => {
   const total = (wish: Pick<ActivationSetting, 'unfused' | 'repeated'>) =>
     activationsOf(model, { ...kept, ...wish }).total.value;
   const isPlain = setting.attention === 'plain';
+  const of = inputs({
+    counted: memory.activations.total.value,
+    usual: total({ unfused: true, repeated: isPlain }),
+    most: total({ unfused: true, repeated: true }),
+  });
   return boundsOf(
-    {
-      label: OTHER_PARTS.unfused,
-      unit: 'bytes',
-      inputs: {
-        counted: memory.activations.total.value,
-        usual: total({ unfused: true, repeated: isPlain }),
-        most: total({ unfused: true, repeated: true }),
-      },
-    },
+    { label: OTHER_PARTS.unfused, unit: 'bytes', inputs: of },
     {
       lower: NONE,
       expected: {
-        formula: 'usual - counted',
+        formula: sub(of.usual, of.counted),
         source:
           'norms and activations made of elementary operations, each of which keeps values; with plain attention ' +
           'keys and values repeated for each query head (transformers 5.18 in PyTorch 2.13, as measured)',
       },
       upper: {
-        formula: 'most - counted',
+        formula: sub(of.most, of.counted),
         source: '… and with any attention, as where it has a mask (transformers)',
       },
     },
@@ -166,49 +161,49 @@ const unfused: Part = ({ model, setting, kept, memory }) => {
 };
 
 /** What is small, and there from one step to the next. */
-const small: Part = ({ setting, stage }) =>
-  boundsOf(
-    {
-      label: 'token ids, and counters of the optimizer',
-      unit: 'bytes',
-      inputs: {
-        batch: setting.microBatch,
-        context: setting.context,
-        tensors: stage.trained.length,
-      },
-    },
+const small: Part = ({ setting, stage }) => {
+  const of = inputs({
+    batch: setting.microBatch,
+    context: setting.context,
+    tensors: stage.trained.length,
+  });
+  const ids = mul(8, of.batch, of.context);
+  const counters = mul(4, of.tensors);
+  return boundsOf(
+    { label: 'token ids, and counters of the optimizer', unit: 'bytes', inputs: of },
     {
       lower: NONE,
       expected: {
-        formula: '8 * batch * context + 4 * tensors',
+        formula: add(ids, counters),
         source: 'int64 ids, and a float32 step for each tensor (PyTorch, AdamW)',
       },
       upper: {
-        formula: '3 * 8 * batch * context + 4 * tensors',
+        formula: add(mul(3, ids), counters),
         source: '… and labels and positions, each for itself',
       },
     },
   );
+};
 
 /** Gradients of embedding and head that are not yet where gradients are kept. */
 const added: Part = ({ model, setting, parallelism, stage: { from, to } }) => {
   const { embedding, head, blocks } = model;
   const isTied = embedding.weight === head.weight && from === 0 && to === blocks.length;
-  const inputs = {
+  const of = inputs({
     bytes: gradientBytesOf(setting),
     rows: Math.ceil(outputWidth(head) / parallelism.tensor),
     hidden: inputWidth(head),
     gradients: (isTied ? 2 : 0) + (parallelism.microBatches > 1 ? 1 : 0),
-  };
-  if (inputs.gradients === 0 || (from > 0 && to < blocks.length)) return undefined;
+  });
+  if (of.gradients.value === 0 || (from > 0 && to < blocks.length)) return undefined;
   const shared = {
-    formula: 'gradients * bytes * rows * hidden',
+    formula: mul(of.gradients, of.bytes, of.rows, of.hidden),
     source:
       'of a tied weight, the gradient as a head, that as an embedding, and their sum, one of which stays; after the ' +
       'first micro-batch one that is added to what is there (measured of PyTorch 2.13)',
   };
   return boundsOf(
-    { label: 'gradients of embedding and head, to be added', unit: 'bytes', inputs },
+    { label: 'gradients of embedding and head, to be added', unit: 'bytes', inputs: of },
     { lower: NONE, expected: shared, upper: shared },
   );
 };
@@ -224,17 +219,22 @@ const blockGradients: Part = ({ model, setting, stage: { from, to } }) => {
   );
 };
 
-const ofBlockInHand = ({ layers, scoreGradients, scanStates, recomputed }: BlockInHand): Bounds =>
-  boundsOf(
-    {
-      label: 'gradients of the activations of a block',
-      unit: 'bytes',
-      inputs: { layers, score_gradients: scoreGradients, scan_states: scanStates, recomputed },
-    },
+function ofBlockInHand(block: BlockInHand): Bounds {
+  const of = inputs({
+    layers: block.layers,
+    score_gradients: block.scoreGradients,
+    scan_states: block.scanStates,
+    recomputed: block.recomputed,
+  });
+  // Decay, B·Δ and state are counted together: a third is one of them.
+  const gradients = (layers: Expression, states: number) =>
+    add(layers, div(mul(states, of.scan_states), 3), of.score_gradients, of.recomputed);
+  return boundsOf(
+    { label: 'gradients of the activations of a block', unit: 'bytes', inputs: of },
     {
       lower: NONE,
       expected: {
-        formula: 'layers / 2 + 4 * scan_states / 3 + score_gradients + recomputed',
+        formula: gradients(div(of.layers, 2), 4),
         source:
           'each value that the largest block keeps gets a gradient, and half are needed at a time; of plain attention ' +
           'those of the softmax and of what it is given; of a plain scan the gradients of decay and B·Δ, and for each ' +
@@ -242,13 +242,14 @@ const ofBlockInHand = ({ layers, scoreGradients, scanStates, recomputed }: Block
           'where they are recomputed',
       },
       upper: {
-        formula: 'layers + 5 * scan_states / 3 + score_gradients + recomputed',
+        formula: gradients(of.layers, 5),
         source:
           'a gradient of each value that the largest block keeps, of plain attention two of each score, of a plain ' +
           'scan one more of those states while they are added up, and what of them is recomputed',
       },
     },
   );
+}
 
 /** Of each tensor that stays: weight, gradient, float32 copy and the optimizer's state. */
 const rounding = ({ setting, parallelism: { replicas }, stage }: Situation): Bounds => {
