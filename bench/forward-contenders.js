@@ -84,7 +84,7 @@ export async function timedWasm(model) {
 }
 
 async function timedEngine(name, engine, model) {
-  const { randomWeights } = await source('runtime/weights/random-weights.ts');
+  const { randomWeights } = await source('runtime/weights.ts');
   const program = await engine.load(model, randomWeights(model, 0));
   const ids = idsOf(model, 1, TOKENS);
   return {

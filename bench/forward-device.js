@@ -127,7 +127,7 @@ function miniMindSettings({ document: { model: settings } }, tensors) {
 async function measureModel(name, session) {
   const { loadModelFile } = await source('model-input/model-file.ts');
   const { tensorsOf } = await source('architecture/walk.ts');
-  const { randomWeights } = await source('runtime/weights/random-weights.ts');
+  const { randomWeights } = await source('runtime/weights.ts');
   const { config, script, settingsOf } = MODELS[name];
   const loaded = await loadModelFile(`${root}configs/${config}`, {});
   const { model } = loaded;
@@ -161,7 +161,7 @@ async function measureModel(name, session) {
 }
 
 async function writeWeights(file, tensors, weights) {
-  const { writeSafetensors } = await source('checkpoint/safetensors/write.ts');
+  const { writeSafetensors } = await source('checkpoint/safetensors/write-safetensors.ts');
   const { writeWhole } = await source('files/write-whole.ts');
   const bytesOf = (tensor) => {
     const values = new Float32Array(tensor.elements);

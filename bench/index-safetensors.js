@@ -1,14 +1,12 @@
 // The index of a safetensors file of 100,000 tensors, with every rule of the format checked, against
 // JSON.parse of the same header, which checks none. Both read the header from the file.
-import path from 'node:path';
-import { ByteFile } from '../src/checkpoint/byte-file.js';
-import { readSafetensors } from '../src/checkpoint/safetensors/read-safetensors.js';
-import { compare } from './measure.js';
-import { build } from 'esbuild';
 import { spawnSync } from 'node:child_process';
-import { closeSync, ftruncateSync, mkdtempSync, openSync, readSync, rmSync, writeSync } from 'node:fs';
+import { closeSync, ftruncateSync, mkdtempSync, openSync, rmSync, writeSync } from 'node:fs';
 import { tmpdir } from 'node:os';
+import path from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
+import { build } from 'esbuild';
+import { compare } from './measure.js';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 
@@ -60,6 +58,9 @@ function bundle(script) {
 }
 
 const SCRIPT = `
+import { closeSync, openSync, readSync } from 'node:fs';
+import { ByteFile } from './src/checkpoint/byte-file.ts';
+import { readSafetensors } from './src/checkpoint/safetensors/read-safetensors.ts';
 
 const CONTENDERS = {
   index(model) {

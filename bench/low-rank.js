@@ -1,16 +1,12 @@
 // The best approximation of rank 128 to a table of 32768 × 4096, read from a file in float64, beside
 // numpy's exact route: the Gram matrix and eigh. `PYTHON` names another Python than `python3`.
-import path from 'node:path';
-import { lowRank } from '../src/linalg/low-rank.js';
-import { plainProduct } from '../src/linalg/product.js';
-import { chooseProducts } from '../src/runtime/select/matmul-backends.js';
-import { fillNormal, keyOf } from '../src/tensor/random.js';
-import { compare } from './measure.js';
-import { build } from 'esbuild';
 import { spawnSync } from 'node:child_process';
-import { closeSync, mkdtempSync, openSync, readSync, rmSync, symlinkSync, writeSync } from 'node:fs';
+import { mkdtempSync, rmSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
+import path from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { build } from 'esbuild';
+import { compare } from './measure.js';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 const python = process.env.PYTHON || 'python3';
@@ -95,6 +91,11 @@ function bundle(file) {
 }
 
 const SCRIPT = `
+import { closeSync, openSync, readSync, writeSync } from 'node:fs';
+import { lowRank } from './src/linalg/low-rank.ts';
+import { plainProduct } from './src/linalg/matrix.ts';
+import { chooseProducts } from './src/runtime/select/matmul-backends.ts';
+import { fillNormal, keyOf } from './src/tensor/random.ts';
 
 const [task, file, ...sizes] = process.argv.slice(2);
 const [rows, columns, rank] = sizes.slice(0, 3).map(Number);

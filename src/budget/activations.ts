@@ -7,24 +7,26 @@
  */
 import type { Component, LanguageModel, Layer } from '../architecture/layer.js';
 import { COMPONENTS } from '../architecture/layer.js';
-import { remembered } from '../architecture/memoize.js';
-import { outputWidth } from '../architecture/walk.js';
+import { outputWidth, remembered } from '../architecture/walk.js';
 import { lowerInTurn, primitivesOf } from '../operations/lower.js';
 import type { OptionalPart, Primitive, Saved, Share, Vectors } from '../operations/primitive.js';
 import { dropoutMask, withoutInput } from '../operations/primitive.js';
-import type { ActivationPart, ActivationSetting } from './activation-setting.js';
-import { OTHER_PARTS, sequencesIn, stageOf, tensorOf } from './activation-setting.js';
 import type { Expression, Input, Operand } from './expression.js';
 import { add, ceildiv, inputs, inputsOf, mul, sub, v } from './expression.js';
 import type { Exact, Figure } from './figure.js';
 import { exact, figure, sumFigure } from './figure.js';
+import type { ActivationPart, ActivationSetting } from './kernel-activations.js';
 import {
   kernelsOf,
+  OTHER_PARTS,
   scanFigure,
   scoreGradientsFigure,
   scoresFigure,
   scoresOf,
+  sequencesIn,
   softmaxSums,
+  stageOf,
+  tensorOf,
 } from './kernel-activations.js';
 
 interface PartBytes {

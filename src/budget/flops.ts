@@ -5,7 +5,7 @@
 import type { Component, Layer, Window } from '../architecture/layer.js';
 import { COMPONENTS } from '../architecture/layer.js';
 import { reachOf, visiblePairs, windowKey } from '../architecture/masks.js';
-import { remembered } from '../architecture/memoize.js';
+import { remembered } from '../architecture/walk.js';
 import { primitivesOf } from '../operations/lower.js';
 import type { Primitive } from '../operations/primitive.js';
 import { add, div, type Expression, min, mul, v } from './expression.js';

@@ -1,7 +1,7 @@
 /** What must be kept between two tokens of cached decoding, and the memory of inference. */
 import type { HeadSpan, Layer, Window } from '../architecture/layer.js';
 import { reachOf, windowKey } from '../architecture/masks.js';
-import { remembered } from '../architecture/memoize.js';
+import { remembered } from '../architecture/walk.js';
 import { primitivesOf } from '../operations/lower.js';
 import type { Scores } from '../operations/primitive.js';
 import type { Dtype } from '../tensor/dtype.js';

@@ -3,8 +3,8 @@
  * places in its errors are exact, and a name that is kept does not keep the text in memory.
  */
 import type { UserError } from '../errors.js';
-import { type Rule, refusal } from './rules.js';
-import { quoted } from './wording.js';
+import type { Rule } from './rules.js';
+import { quoted, refusal } from './rules.js';
 
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;

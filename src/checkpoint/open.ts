@@ -7,11 +7,10 @@ import type { Checkpoint } from './checkpoint.js';
 import { isIndexName, isWeightsName } from './formats.js';
 import type { OpenOptions } from './open-file.js';
 import { openFile } from './open-file.js';
-import { refusal } from './rules.js';
+import { listed, refusal } from './rules.js';
 import { isShardIndex, readShardIndex } from './shards/index-file.js';
 import type { OpenedFiles } from './shards/open-shards.js';
 import { openShards } from './shards/open-shards.js';
-import { listed } from './wording.js';
 
 // Which of the files in a folder is its checkpoint.
 

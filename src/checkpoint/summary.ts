@@ -1,12 +1,12 @@
 /** What a checkpoint holds, as plain data: what `inspect` prints as JSON, and what its report is made of. */
 import type { Shape, StoredDtype } from '../tensor/dtype.js';
-import { sumOf } from '../text/values.js';
+import { sumOf } from '../text/words.js';
 import type { Checkpoint } from './checkpoint.js';
 import type { CheckpointFormat } from './formats.js';
 import { FORMATS } from './formats.js';
-import type { Measurement } from './measure.js';
 import type { NamedView, Sharing } from './sharing.js';
 import { bytesOfViews, sharingsOf, viewsOf } from './sharing.js';
+import type { Measurement } from './statistics.js';
 import type { StoredTensor } from './stored-tensor.js';
 import { isContiguous } from './stored-tensor.js';
 import type { ContentEntry } from './summary-content.js';

@@ -6,8 +6,7 @@ import type { Format, Report } from '../report/kit/report.js';
 import { jsonPieces, printable } from '../text/escape.js';
 import type { ParsedFlags } from './flags.js';
 import { baseFlags } from './flags.js';
-import { isStdout, writeStdout, writeText } from './output.js';
-import { renderOptions } from './terminal.js';
+import { isStdout, renderOptions, writeStdout, writeText } from './output.js';
 
 export type OutputFlags = Interfaces.InferredFlags<typeof baseFlags>;
 

@@ -7,7 +7,7 @@ import { nearest } from '../config/nearest.js';
 import { escapeText, quote } from '../config/quote.js';
 import { ERROR_CODES, UserError } from '../errors.js';
 import { beginInputs } from '../files/inputs.js';
-import { renderOptions } from './terminal.js';
+import { renderOptions } from './output.js';
 
 /** Kept in step with `additionalHelpFlags` and `additionalVersionFlags` in package.json. */
 const HELP_AND_VERSION: ReadonlySet<string> = new Set(['--help', '-h', '--version', '-v']);

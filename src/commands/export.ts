@@ -14,7 +14,7 @@ import {
 } from '../model-input/checkpoint-config.js';
 import { loadModelFile, type ModelFile, modelOf } from '../model-input/model-file.js';
 import { checkedAgainst } from '../model-input/verify-checkpoint.js';
-import { exportReport } from '../report/export.js';
+import { exportReport } from '../report/models.js';
 
 export default class Export extends BaseCommand {
   static override summary = 'Write a model as an ONNX graph with its weights.';
@@ -114,8 +114,8 @@ export default class Export extends BaseCommand {
   ) {
     const { writeExport } = await import('../runtime/export-files.js');
     const { planExport } = await import('../runtime/onnx/export.js');
-    const { checkpointWeights } = await import('../runtime/weights/checkpoint-weights.js');
-    const { randomWeights } = await import('../runtime/weights/random-weights.js');
+    const { checkpointWeights } = await import('../runtime/weights.js');
+    const { randomWeights } = await import('../runtime/weights.js');
     const weights = checkpoint
       ? checkpointWeights(model, checkpoint)
       : randomWeights(model, flags.seed);

@@ -10,9 +10,8 @@ import { fitsOf, forwardOn } from '../fit/fits.js';
 import { doubtsOf } from '../fit/remedies/remedies.js';
 import { withTable } from '../hardware/machines.js';
 import { openModelSource } from '../model-input/model-source.js';
-import { fitReport } from '../report/fit/fit.js';
-import { hardwareReport } from '../report/fit/hardware-table.js';
-import { configText } from '../report/inspect/checkpoint-summary.js';
+import { fitReport, hardwareReport } from '../report/fit/fit.js';
+import { configText } from '../report/inspect/inspect-text.js';
 
 export default class Fit extends BaseCommand {
   static override summary =

@@ -1,10 +1,10 @@
 import * as Args from '@oclif/core/args';
 import * as Flags from '@oclif/core/flags';
 import type { Checkpoint } from '../checkpoint/checkpoint.js';
-import type { Measurement } from '../checkpoint/measure.js';
-import { measureTensors } from '../checkpoint/measure.js';
 import { openCheckpoint } from '../checkpoint/open.js';
 import { bytesOfViews, viewsOf } from '../checkpoint/sharing.js';
+import type { Measurement } from '../checkpoint/statistics.js';
+import { measureTensors } from '../checkpoint/statistics.js';
 import type { StoredTensor } from '../checkpoint/stored-tensor.js';
 import { summarise } from '../checkpoint/summary.js';
 import type { FlagsOf } from '../cli/base-command.js';

@@ -14,7 +14,7 @@ import { BaseCommand, formatOf } from '../cli/base-command.js';
 import { bytesLimit, countLimit, modelFlags, publishedNumber, settingFlags } from '../cli/flags.js';
 import { openModelSource } from '../model-input/model-source.js';
 import { storedWeights } from '../quantization/stored-weights.js';
-import { configText } from '../report/inspect/checkpoint-summary.js';
+import { configText } from '../report/inspect/inspect-text.js';
 import { profileReport } from '../report/profile/profile.js';
 
 export default class Profile extends BaseCommand {

@@ -257,7 +257,7 @@ async function tested(
   flags: TestFlags,
 ): Promise<QuickTestRun> {
   const { quickTest } = await import('../quicktest/index.js');
-  const { checkpointWeights } = await import('../runtime/weights/checkpoint-weights.js');
+  const { checkpointWeights } = await import('../runtime/weights.js');
   const shown = progressDisplay(flags).steps();
   try {
     return await quickTest({

@@ -3,7 +3,7 @@ import { analyseRope } from '../budget/rope.js';
 import { BaseCommand, formatOf } from '../cli/base-command.js';
 import { count, modelFlags, times } from '../cli/flags.js';
 import { openModelSource } from '../model-input/model-source.js';
-import { configText } from '../report/inspect/checkpoint-summary.js';
+import { configText } from '../report/inspect/inspect-text.js';
 import { ropeReport } from '../report/rope.js';
 
 export default class Rope extends BaseCommand {

@@ -8,7 +8,7 @@ import { nearest } from '../config/nearest.js';
 import { formatPath, valueAt } from '../config/path.js';
 import { quote } from '../config/quote.js';
 import { type Problem, problemsOf, UserError } from '../errors.js';
-import { isRecord } from '../text/values.js';
+import { isRecord } from '../text/words.js';
 import type {
   Column,
   ColumnName,

@@ -1,5 +1,5 @@
 /** Rules that a checkpoint must keep to be converted, by name, and the errors for what breaks them. */
-import { tensorPlace } from '../checkpoint/wording.js';
+import { tensorPlace } from '../checkpoint/rules.js';
 import { type Problem, UserError } from '../errors.js';
 
 /**

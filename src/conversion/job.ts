@@ -4,7 +4,7 @@ import path from 'node:path';
 import type { Checkpoint } from '../checkpoint/checkpoint.js';
 import { type Problem, UserError } from '../errors.js';
 import { CONFIG_FILES, ownConfigNames } from '../files/config-names.js';
-import { overlap } from '../files/location.js';
+import { overlap } from '../files/inputs.js';
 import type { ProgressDisplay } from '../progress-display.js';
 import type { DeviceChoice, EngineChoice } from '../runtime/select/devices.js';
 import type { EncodableDtype } from '../tensor/encode.js';

@@ -1,7 +1,7 @@
 import type { SrteForm, SrteLayout } from '../architecture/srte-layout.js';
 import { srteParameters } from '../architecture/srte-layout.js';
 import type { CheckpointFormat } from '../checkpoint/formats.js';
-import { groupAlike, templateOf } from '../checkpoint/name-patterns.js';
+import { groupAlike, templateOf } from '../checkpoint/names.js';
 import { bytesOfViews, viewsOf } from '../checkpoint/sharing.js';
 import type { ConfigOrigin } from '../model-input/checkpoint-config.js';
 import type { StoredDtype } from '../tensor/dtype.js';

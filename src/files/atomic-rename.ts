@@ -3,7 +3,7 @@
 import fs from 'node:fs';
 import path from 'node:path';
 import { UserError } from '../errors.js';
-import { exists, isSameFile, NO_LINKS, syncFolder } from './names.js';
+import { exists, isSameFile, NO_LINKS, syncFolder } from './config-names.js';
 import { codeOf } from './refusals.js';
 
 /** All three are on one file system. */

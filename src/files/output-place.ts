@@ -1,10 +1,11 @@
 /** Where an output goes, and whether it may replace what is there. */
+
 import fs from 'node:fs';
 import path from 'node:path';
 import { UserError } from '../errors.js';
+import { formatBytes } from '../text/units.js';
 import { isConvertedName, isConvertedWeights } from './config-names.js';
-import { refuseInput, refuseInputsIn } from './inputs.js';
-import { behindLinks } from './location.js';
+import { behindLinks, refuseInput, refuseInputsIn } from './inputs.js';
 import { alreadyExists } from './refusals.js';
 import { isFolder } from './write-whole.js';
 
@@ -65,4 +66,31 @@ function checkFolder(target: string, file: string, existing: fs.Stats, force: bo
   throw new UserError('usage', `${target} is no folder that a conversion has written: it ${why}`, {
     suggestion: 'only such a one is replaced; choose another name, or move what is to stay',
   });
+}
+
+// Refusal of output that does not fit on its disk.
+
+/**
+ * @param target Where the files go: a file, or a folder that may not be there yet.
+ * @throws UserError when the disk has less space than they take.
+ */
+export function refuseFullDisk(target: string, files: readonly { readonly bytes: number }[]): void {
+  const neededBytes = files.reduce((sum, { bytes }) => sum + bytes, 0);
+  const freeBytes = freeBytesOf(path.dirname(path.resolve(target)));
+  if (freeBytes === undefined || neededBytes <= freeBytes) return;
+  throw new UserError(
+    'system',
+    `cannot write ${target}: it takes ${formatBytes(neededBytes)}, and the disk has ${formatBytes(freeBytes)} free`,
+    { suggestion: 'free some space, or write to another disk' },
+  );
+}
+
+/** Undefined where the system does not say. */
+function freeBytesOf(folder: string): number | undefined {
+  try {
+    const { blocks, bavail, bsize } = fs.statfsSync(folder);
+    return blocks === 0 ? undefined : bavail * bsize;
+  } catch {
+    return undefined;
+  }
 }

@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import fs from 'node:fs';
 import os from 'node:os';
 import { UserError } from '../errors.js';
-import { removeQuietly, takeFreeName } from './names.js';
+import { removeQuietly, takeFreeName } from './config-names.js';
 import { isRunning } from './temporary.js';
 
 interface Holder {

@@ -29,13 +29,13 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { UserError } from '../errors.js';
 import { moveAll } from './atomic-rename.js';
-import type { ByteSink } from './file-sink.js';
+import { exists, syncFolder } from './config-names.js';
 import { noteOutput, refuseInput } from './inputs.js';
-import { exists, syncFolder } from './names.js';
 import { checkReplaceable, findOutputPlace, type OutputPlace } from './output-place.js';
 import { alreadyExists, explained } from './refusals.js';
 import type { Journal } from './staging-folder.js';
 import { isPlainName, StagingFolder } from './staging-folder.js';
+import type { ByteSink } from './write-whole.js';
 import { writeThrough } from './write-whole.js';
 
 export interface StagingOptions {

@@ -4,7 +4,7 @@ import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { UserError } from '../errors.js';
-import { removeQuietly } from './names.js';
+import { removeQuietly } from './config-names.js';
 
 /**
  * The processes among which a process id is unique: a machine since it booted, and on Linux one namespace of it.

@@ -1,11 +1,220 @@
 /** What a projector's constructor was called with: in a PyTorch file beside the state dict, else in the metadata. */
 import type { Checkpoint } from '../checkpoint/checkpoint.js';
+import { quoted, tensorPlace } from '../checkpoint/rules.js';
 import { isKind } from '../checkpoint/torch/pickle/pickle-machine.js';
-import type { Value } from '../checkpoint/torch/pickle/values.js';
-import { quoted, tensorPlace } from '../checkpoint/wording.js';
+import type { Dict, List, Tuple, Value } from '../checkpoint/torch/pickle/values.js';
 import type { Problem } from '../errors.js';
 import { UserError } from '../errors.js';
-import { checkLength, parseJson } from './json-values.js';
+
+// Values of PyTorch files as JSON and back, whole numbers and floats kept apart as Python's json does.
+
+/** Deeper than any configuration. */
+const MOST_DEPTH = 64;
+
+/** Characters of JSON that the arguments of a projector have together, far more than any configuration. */
+const MOST_CHARACTERS = 2 ** 22;
+
+/** @throws UserError when arguments have more characters of JSON than any would need. */
+function checkLength(characters: number): void {
+  if (characters <= MOST_CHARACTERS) return;
+  throw new UserError(
+    'refused-file',
+    `the arguments of the projector have more than ${MOST_CHARACTERS} characters as JSON`,
+    { suggestion: 'save only what the constructor was called with' },
+  );
+}
+
+/**
+ * A value as JSON that `parseJson` reads as the same value, but that a tuple becomes a list and a dict a plain one.
+ * @param name Of what is written, for the error.
+ * @throws UserError for a value that JSON has no form for, or that is too long.
+ */
+export const jsonText = (name: string, value: Value): string => new JsonWriter().text(name, value);
+
+/** Writes the arguments of a projector. A value can be held again and again, so that what is written is counted. */
+export class JsonWriter {
+  #characters = 0;
+
+  /** As `jsonText`; what was written before counts as well. */
+  text(name: string, value: Value, depth = 0): string {
+    if (depth > MOST_DEPTH) throw cannotHold(name, 'lists and dicts that deep');
+    if (!isKind(value, 'dict') && !isKind(value, 'list') && !isKind(value, 'tuple')) {
+      return this.#counted(scalarText(name, value));
+    }
+    const isDict = value.kind === 'dict';
+    const parts: string[] = [];
+    for (const part of isDict ? value.entries : value.items.entries()) {
+      const [key, item] = part;
+      const label = isDict ? `${this.#key(name, key)}: ` : '';
+      parts.push(label + this.text(name, item, depth + 1));
+    }
+    return this.#counted(isDict ? '{' : '[') + parts.join(', ') + (isDict ? '}' : ']');
+  }
+
+  #key(name: string, key: Value): string {
+    if (typeof key !== 'string') throw cannotHold(name, 'a key that is no text');
+    return this.#counted(JSON.stringify(key));
+  }
+
+  #counted(text: string): string {
+    this.#characters += text.length;
+    checkLength(this.#characters);
+    return text;
+  }
+}
+
+function scalarText(name: string, value: Exclude<Value, Dict | List | Tuple>): string {
+  if (value === null) return 'null';
+  if (typeof value === 'string') return JSON.stringify(value);
+  if (typeof value !== 'object') return String(value);
+  if (value instanceof Uint8Array) throw cannotHold(name, 'bytes');
+  if (value.kind === 'float') return floatText(value.value);
+  throw cannotHold(name, `a ${value.kind === 'opaque' ? value.type : value.kind}`);
+}
+
+/** With a point or an exponent, by which a float is told from a whole number. */
+function floatText(value: number): string {
+  if (!Number.isFinite(value)) return Number.isNaN(value) ? 'NaN' : `${value}`;
+  const text = Object.is(value, -0) ? '-0' : String(value);
+  return /[.e]/.test(text) ? text : `${text}.0`;
+}
+
+const cannotHold = (name: string, what: string) =>
+  new UserError(
+    'refused-file',
+    `the argument ${quoted(name)} holds ${what}, which JSON has no form for`,
+    {
+      suggestion: 'write a PyTorch file, which can hold it',
+    },
+  );
+
+/** What Python's json writes for floats that JSON has no number for. */
+const ODD_FLOATS: Readonly<Record<string, number>> = {
+  NaN: Number.NaN,
+  Infinity: Number.POSITIVE_INFINITY,
+  '-Infinity': Number.NEGATIVE_INFINITY,
+};
+
+/**
+ * The value that a text of JSON holds; undefined when it is none, or nested too deeply. Whole numbers beyond 2^53 − 1
+ * are bigints.
+ */
+export function parseJson(text: string): Value | undefined {
+  try {
+    return new JsonReader(text).whole();
+  } catch (error) {
+    if (error instanceof SyntaxError || error instanceof RangeError) return undefined;
+    throw error;
+  }
+}
+
+/** What is no bracket and no string: a word or a number. */
+const WORD = /[^\s,:[\]{}"]+/y;
+const BLANKS = /[ \t\n\r]*/y;
+const NUMBER = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][-+]?\d+)?$/;
+
+const WORDS: ReadonlyMap<string, Value> = new Map<string, Value>([
+  ['null', null],
+  ['true', true],
+  ['false', false],
+]);
+
+/** Reads JSON from its beginning to its end, each character once. `JSON.parse` makes one number of 1 and 1.0. */
+class JsonReader {
+  readonly #text: string;
+  #position = 0;
+
+  constructor(text: string) {
+    this.#text = text;
+  }
+
+  whole(): Value {
+    const value = this.#value(0);
+    if (this.#next() !== undefined) throw new SyntaxError('more than a value');
+    return value;
+  }
+
+  #value(depth: number): Value {
+    if (depth > MOST_DEPTH) throw new RangeError('too deep');
+    const next = this.#next();
+    if (next === '"') return this.#string();
+    if (next === '[') {
+      const items: Value[] = [];
+      this.#members(']', () => items.push(this.#value(depth + 1)));
+      return { kind: 'list', items };
+    }
+    if (next === '{') {
+      const entries = new Map<Value, Value>();
+      this.#members('}', () => {
+        const key = this.#string();
+        this.#expect(':');
+        entries.set(key, this.#value(depth + 1));
+      });
+      return { kind: 'dict', type: 'dict', entries };
+    }
+    const word = this.#match(WORD);
+    const known = WORDS.get(word);
+    return known === undefined ? numberOf(word) : known;
+  }
+
+  /** Reads what stands between brackets and commas. */
+  #members(closing: string, read: () => void): void {
+    this.#position++;
+    if (this.#next() !== closing) {
+      do read();
+      while (this.#skip(','));
+    }
+    this.#expect(closing);
+  }
+
+  #string(): string {
+    if (this.#next() !== '"') throw new SyntaxError('no string');
+    const start = this.#position;
+    let end = this.#text.indexOf('"', start + 1);
+    while (this.#isEscaped(end)) end = this.#text.indexOf('"', end + 1);
+    if (end < 0) throw new SyntaxError('a string without an end');
+    this.#position = end + 1;
+    return JSON.parse(this.#text.slice(start, end + 1)) as string;
+  }
+
+  /** Whether a quote has an odd number of backslashes before it. */
+  #isEscaped(quote: number): boolean {
+    let at = quote;
+    while (this.#text[at - 1] === '\\') at--;
+    return (quote - at) % 2 === 1;
+  }
+
+  /** The next character that is no blank. */
+  #next(): string | undefined {
+    this.#match(BLANKS);
+    return this.#text[this.#position];
+  }
+
+  #skip(character: string): boolean {
+    const isNext = this.#next() === character;
+    if (isNext) this.#position++;
+    return isNext;
+  }
+
+  #expect(character: string): void {
+    if (!this.#skip(character)) throw new SyntaxError(`no ${character}`);
+  }
+
+  #match(pattern: RegExp): string {
+    pattern.lastIndex = this.#position;
+    const [found = ''] = pattern.exec(this.#text) ?? [];
+    this.#position += found.length;
+    return found;
+  }
+}
+
+function numberOf(token: string): Value {
+  if (Object.hasOwn(ODD_FLOATS, token)) return { kind: 'float', value: ODD_FLOATS[token] ?? 0 };
+  if (!NUMBER.test(token)) throw new SyntaxError('no number');
+  if (!/^-?\d+$/.test(token)) return { kind: 'float', value: Number(token) };
+  const whole = Number(token);
+  return Number.isSafeInteger(whole) ? whole + 0 : BigInt(token);
+}
 
 export interface ConstructorArguments {
   /** All of them, by name, in the order of the file. */

@@ -1,7 +1,7 @@
 /** Which tensors of a file are keys and values of which teacher, and which adapters they go through. */
 import type { Checkpoint } from '../checkpoint/checkpoint.js';
+import { listed, quoted } from '../checkpoint/rules.js';
 import type { StoredTensor } from '../checkpoint/stored-tensor.js';
-import { listed, quoted } from '../checkpoint/wording.js';
 import type { Shape } from '../tensor/dtype.js';
 import { STORED_DTYPES, shapeText } from '../tensor/dtype.js';
 import { type Complain, complaintsOf } from './arguments.js';

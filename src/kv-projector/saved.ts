@@ -1,11 +1,11 @@
 /** Saved projectors: which tensors of a checkpoint make which adapter, and what is wrong with them. */
 import type { Checkpoint } from '../checkpoint/checkpoint.js';
+import { listed } from '../checkpoint/rules.js';
 import type { StoredTensor } from '../checkpoint/stored-tensor.js';
-import { listed } from '../checkpoint/wording.js';
 import type { Problem } from '../errors.js';
 import type { ProgressDisplay } from '../progress-display.js';
 import { STORED_DTYPES, shapeText } from '../tensor/dtype.js';
-import { sumOf } from '../text/values.js';
+import { sumOf } from '../text/words.js';
 import type { Complain, ConstructorArguments } from './arguments.js';
 import { complaintsOf, constructorArguments } from './arguments.js';
 import type { AdapterKind, Branch, Size } from './projector.js';

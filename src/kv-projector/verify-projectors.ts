@@ -3,16 +3,8 @@ import os from 'node:os';
 import { manualSeed } from '../random/index.js';
 import type { Trainer } from '../runtime/trainer.js';
 import { formatDuration } from '../text/units.js';
-import type { SizeWish, Step } from './verify.js';
-import {
-  estimator,
-  reducedWithin,
-  refuseTooLarge,
-  sizeOf,
-  type Verification,
-  verify,
-} from './verify.js';
-import type { DataKind, VerifySize } from './verify-data.js';
+import type { DataKind, SizeWish, Step, Verification, VerifySize } from './verify-adapters.js';
+import { estimator, reducedWithin, refuseTooLarge, sizeOf, verify } from './verify-adapters.js';
 
 /** Seconds: what is estimated to take longer runs reduced, unless it is asked for. */
 const PATIENCE = 60;
@@ -52,7 +44,7 @@ export interface VerifyProjectorsResult extends Verification {
  * @throws UserError when there is no room for them, or nothing to train them with.
  */
 export async function verifyProjectors(request: VerifyProjectorsRequest, shown: LossDisplay) {
-  const { chooseTrainer } = await import('../runtime/select/trainers.js');
+  const { chooseTrainer } = await import('../runtime/select/matmul-backends.js');
   try {
     await shown.show([], 'starting TensorFlow.js');
     const { trainer } = await chooseTrainer(request.threads ?? os.availableParallelism());

@@ -1,9 +1,15 @@
 /** Products of all rows with each other, and the Gram matrix of a matrix that arrives in blocks. */
 import { setImmediate as breathe } from 'node:timers/promises';
-import type { Matrix, SymmetricMatrix } from './matrix.js';
-import { addMultiple, dotOf, rowsOf, scale, symmetricMatrix, triangleRow } from './matrix.js';
-import type { MatrixProduct } from './product.js';
-import { plainProduct } from './product.js';
+import type { Matrix, MatrixProduct, SymmetricMatrix } from './matrix.js';
+import {
+  addMultiple,
+  dotOf,
+  plainProduct,
+  rowsOf,
+  scale,
+  symmetricMatrix,
+  triangleRow,
+} from './matrix.js';
 
 /** Rows and columns of a tile of the result: what is worked on between two breaths. */
 const LARGEST_TILE = 128;

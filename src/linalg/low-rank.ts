@@ -4,12 +4,10 @@
  * dynamic shifts (Feng, Yu and Xie, ACM Transactions on Mathematical Software 50, 2024).
  */
 import { fillNormal, keyOf } from '../tensor/random.js';
-import { squaredNorm as squaredNormOf } from './comparison.js';
 import { positiveEigen } from './eigenvalues.js';
 import { orthonormaliseRows } from './gram.js';
-import type { Matrix } from './matrix.js';
-import { rowsOf, scale } from './matrix.js';
-import { type MatrixProducts, plainProducts } from './product.js';
+import type { Matrix, MatrixProducts } from './matrix.js';
+import { plainProducts, rowsOf, scale, squaredNorm as squaredNormOf } from './matrix.js';
 import type { Found, Reading, RowSource } from './subspace-iteration.js';
 import { Convergence, passOver, squaredLossesOf } from './subspace-iteration.js';
 

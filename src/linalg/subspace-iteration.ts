@@ -1,9 +1,7 @@
 /** One pass over a matrix A that is read in blocks of rows: what it makes of a few directions. */
 import { addRowProducts } from './gram.js';
-import type { Matrix, SymmetricMatrix } from './matrix.js';
-import { rowsOf, symmetricMatrix } from './matrix.js';
-import type { MatrixProducts } from './product.js';
-import { plainProduct } from './product.js';
+import type { Matrix, MatrixProducts, SymmetricMatrix } from './matrix.js';
+import { plainProduct, rowsOf, symmetricMatrix } from './matrix.js';
 
 /** A matrix that is read in blocks of rows, as often as needed. */
 export interface RowSource {

@@ -14,7 +14,7 @@ import { describeValue, quote } from '../config/quote.js';
 import type { Finding, PropertyPath, UserError } from '../errors.js';
 import type { QuantizationReading } from '../quantization/quantization-config.js';
 import { KNOWN_METHODS, readQuantization } from '../quantization/quantization-config.js';
-import { isRecord } from '../text/values.js';
+import { isRecord } from '../text/words.js';
 
 type Json = Readonly<Record<string, unknown>>;
 type Reader = NonNullable<Family['fromHuggingFace']>;

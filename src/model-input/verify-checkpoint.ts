@@ -6,11 +6,15 @@ import type { ConfigDocument } from '../config/document.js';
 import type { Problem, Severity } from '../errors.js';
 import { UserError } from '../errors.js';
 import type { Progress, ProgressDisplay } from '../progress-display.js';
-import type { ConfigDifference } from '../reconcile/fault-text.js';
-import { adviceText, differenceText, faultCountText, faultText } from '../reconcile/fault-text.js';
 import type { FaultGroup } from '../reconcile/notes.js';
-import type { Reconciliation } from '../reconcile/reconcile.js';
-import { reconcile } from '../reconcile/reconcile.js';
+import type { ConfigDifference, Reconciliation } from '../reconcile/reconcile.js';
+import {
+  adviceText,
+  differenceText,
+  faultCountText,
+  faultText,
+  reconcile,
+} from '../reconcile/reconcile.js';
 import { shortened } from '../text/words.js';
 import { asStored, descriptionOf, differencesInside, warningsOf } from './checkpoint-config.js';
 import type { LoadOptions, ModelFile } from './model-file.js';

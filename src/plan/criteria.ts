@@ -2,7 +2,7 @@
 import { div, inputs, ln, max, sub, v } from '../budget/expression.js';
 import type { Quantity } from '../budget/quantity.js';
 import { quantity } from '../budget/quantity.js';
-import type { Sizes } from './sizes.js';
+import type { Sizes } from './space.js';
 
 /** Of a model: whether more or less of it is better goes by what is asked. */
 export interface Measures {

@@ -5,6 +5,7 @@ import { componentSums, countParameters } from '../budget/parameters.js';
 import { inferenceMemoryOf } from '../budget/profile.js';
 import type { Bounds, Quantity } from '../budget/quantity.js';
 import type { StateSetting } from '../budget/state.js';
+import { documentText } from '../config/document.js';
 import { UserError } from '../errors.js';
 import type { Axis, Criterion, CriterionName, Measures } from './criteria.js';
 import {
@@ -17,17 +18,30 @@ import {
   widthPerLayer,
 } from './criteria.js';
 import { unfolded } from './folding.js';
-import {
-  type Decoding,
-  type Found,
-  isWithin,
-  type Near,
-  type SearchResult,
-  type SearchWish,
-  search,
-} from './search.js';
-import type { Range, Sizes } from './sizes.js';
-import { ModelSpace, type SpaceWish } from './space.js';
+import type { Decoding, Found, Near, SearchResult, SearchWish } from './search.js';
+import { isWithin, search } from './search.js';
+import type { Range, Sizes, SpaceWish } from './space.js';
+import { ModelSpace } from './space.js';
+
+// A row of a plan as a config file.
+
+/** @throws UserError when there is no such row. */
+export function writtenRow({ rows, family, limits, inference }: Plan, place: number): string {
+  const row = rows[place - 1];
+  if (row === undefined) {
+    throw new UserError('usage', `--write: there is no row ${place}; the plan has ${rows.length}`, {
+      suggestion: 'write one that is shown, or show more with --top',
+    });
+  }
+  const { parameters, memory, document } = row;
+  const comments = [
+    `A ${family} model of ${grouped(parameters.value)} parameters, planned for at most ${grouped(limits.maxParameters)}.`,
+    `Inference takes ${grouped(memory.value)} bytes at ${inference.batch} × ${inference.context} tokens in ${inference.dtype}.`,
+    `Completion in an editor: minimind schema ${family} -o ${family}.schema.json`,
+    `yaml-language-server: $schema=./${family}.schema.json`,
+  ];
+  return `${comments.map((line) => `# ${line}\n`).join('')}${documentText(document)}`;
+}
 
 export interface PlanWish
   extends Omit<SpaceWish, 'context'>,

@@ -4,18 +4,18 @@ import { bodyIn, countParameters, type ParameterBudget } from '../budget/paramet
 import { inferenceBytes, requirePositions } from '../budget/profile.js';
 import type { Bounds, Quantity } from '../budget/quantity.js';
 import { type StateSetting, stateOf } from '../budget/state.js';
-import { type Counts, describedCounts, foreseenCounts, mostStepsWithin } from './counts.js';
 import { type Measures, offBalance, widthPerLayer } from './criteria.js';
-import { type FoldedModel, Folding, positionsOf, sumOver } from './folding.js';
+import type { Counts, FoldedModel } from './folding.js';
 import {
-  depthsIn,
-  type HeadLayout,
-  headLayouts,
-  type Range,
-  type Sizes,
-  widthsIn,
-} from './sizes.js';
-import type { ModelSpace } from './space.js';
+  describedCounts,
+  Folding,
+  foreseenCounts,
+  mostStepsWithin,
+  positionsOf,
+  sumOver,
+} from './folding.js';
+import type { HeadLayout, ModelSpace, Range, Sizes } from './space.js';
+import { depthsIn, headLayouts, widthsIn } from './space.js';
 
 /** How models decode on a GPU, in tokens per second of all sequences together. */
 export interface Decoding {

@@ -6,8 +6,116 @@ import { documentOfData } from '../config/document.js';
 import { applyOverrides, meantOverrides } from '../config/overrides.js';
 import { invalidConfig, toProblems } from '../config/problems.js';
 import type { UserError } from '../errors.js';
-import { isRecord } from '../text/values.js';
-import type { Sizes } from './sizes.js';
+import { isRecord } from '../text/words.js';
+
+// The sizes that are tried: depths, widths, and how heads divide a width.
+
+/** What a model of a family is made of, as far as the search chooses it. Null where the family has no such choice. */
+export interface Sizes {
+  /** Blocks. */
+  readonly depth: number;
+  /** Of the residual stream. */
+  readonly width: number;
+  readonly heads: number;
+  readonly keyValueHeads: number | null;
+  readonly headDim: number;
+  /** Channels inside the feed-forward network. */
+  readonly feedForward: number | null;
+  readonly rank: number | null;
+}
+
+/** From `least` to `most`, both included. */
+export interface Range {
+  readonly least: number;
+  readonly most: number;
+}
+
+/** All depths up to 32, every second up to 64, and so on: beside its neighbours, one more block is then no change. */
+const DEPTHS_PER_DOUBLING = 16;
+/** All multiples of 64 up to 1024, of 128 up to 2048, and so on. */
+const WIDTHS_PER_DOUBLING = 8;
+/** Widths are multiples of it: of a head's, and of what matrix units work on. */
+const WIDTH_UNIT = 64;
+
+/** The depths of a range, its ends among them. */
+export function depthsIn(range: Range): number[] {
+  const depths = multiples(range, 1, DEPTHS_PER_DOUBLING);
+  return depths.at(-1) === range.most ? depths : [...depths, range.most];
+}
+
+/** The widths of a range; a single one is taken as it is. */
+export const widthsIn = (range: Range): number[] =>
+  range.least === range.most ? [range.least] : multiples(range, WIDTH_UNIT, WIDTHS_PER_DOUBLING);
+
+/** Multiples of `unit`, of which a doubling has at most `perDoubling`. */
+function multiples({ least, most }: Range, unit: number, perDoubling: number): number[] {
+  const found: number[] = [];
+  let value = Math.max(unit, Math.ceil(least / unit) * unit);
+  while (value <= most) {
+    found.push(value);
+    const step = unit * 2 ** Math.max(0, Math.floor(Math.log2(value / unit / perDoubling)));
+    value = (Math.floor(value / step) + 1) * step;
+  }
+  return found;
+}
+
+// ── Heads ────────────────────────────────────────────────────────────────────────────────────────
+
+export type HeadLayout = Pick<Sizes, 'heads' | 'keyValueHeads' | 'headDim'>;
+
+export interface HeadWish {
+  /** Widths of a head, those before others where two come to the same; undefined: as usual. */
+  readonly headDims?: readonly number[] | undefined;
+  /** What a document fixes. */
+  readonly heads?: number | undefined;
+  readonly keyValueHeads?: number | undefined;
+  readonly headDim?: number | undefined;
+  /** Whether heads can share keys and values. */
+  readonly canShare: boolean;
+}
+
+/** 64 as in small models, 128 as in most from a width of 2048 on; 32 where two of 64 would be few. */
+function usualHeadDims(width: number): readonly number[] {
+  if (width >= 2048) return [128, 64, 96, 80];
+  return width < 256 ? [64, 32] : [64, 128, 96, 80];
+}
+
+/** Query heads that share keys and values, at most: as in MiniMind 2, Llama 3 8B and SmolLM2. */
+const MOST_QUERIES_PER_KEY = 4;
+
+/** The ways to divide a width into heads; of those that store and keep the same, the first. */
+export function headLayouts(width: number, wish: HeadWish): HeadLayout[] {
+  const layouts = queryHeads(width, wish)
+    .filter(({ headDim }) => headDim > 0 && headDim % 2 === 0)
+    .flatMap((layout) =>
+      keyHeads(layout.heads, wish).map((keyValueHeads) => ({ ...layout, keyValueHeads })),
+    );
+  const distinct = new Map<string, HeadLayout>();
+  for (const layout of layouts) {
+    const { heads, keyValueHeads, headDim } = layout;
+    const key = `${heads * headDim} ${(keyValueHeads ?? heads) * headDim}`;
+    if (!distinct.has(key)) distinct.set(key, layout);
+  }
+  return [...distinct.values()];
+}
+
+function queryHeads(width: number, { headDims = usualHeadDims(width), heads, headDim }: HeadWish) {
+  if (heads !== undefined) {
+    const each = headDim ?? width / heads;
+    return Number.isInteger(each) ? [{ heads, headDim: each }] : [];
+  }
+  const dims = headDim === undefined ? headDims : [headDim];
+  return dims
+    .filter((dim) => width % dim === 0)
+    .map((dim) => ({ heads: width / dim, headDim: dim }));
+}
+
+function keyHeads(heads: number, { keyValueHeads, canShare }: HeadWish): (number | null)[] {
+  if (!canShare) return [null];
+  if (keyValueHeads !== undefined) return heads % keyValueHeads === 0 ? [keyValueHeads] : [];
+  const groups = Array.from({ length: MOST_QUERIES_PER_KEY }, (_, index) => index + 1);
+  return groups.filter((group) => heads % group === 0).map((group) => heads / group);
+}
 
 export interface SpaceWish {
   readonly vocabulary?: number | undefined;

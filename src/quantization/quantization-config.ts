@@ -1,6 +1,6 @@
 /** The `quantization_config` of a `config.json`: by what method which weights are stored. */
 import { quote } from '../config/quote.js';
-import { isRecord } from '../text/values.js';
+import { isRecord } from '../text/words.js';
 import {
   awq,
   fourBitsOfBitsandbytes,

@@ -16,8 +16,8 @@ import {
   type ModelsToRun,
 } from '../runtime/select/devices.js';
 import type { SelfCheck } from '../runtime/select/self-check.js';
-import type { WeightSource } from '../runtime/weights/random-weights.js';
-import { randomWeights } from '../runtime/weights/random-weights.js';
+import type { WeightSource } from '../runtime/weights.js';
+import { randomWeights } from '../runtime/weights.js';
 import { isSameShape, shapeText } from '../tensor/dtype.js';
 import type { LogitDifference } from './differences.js';
 import {

@@ -2,7 +2,7 @@
 import type { LanguageModel } from '../architecture/layer.js';
 import { UserError } from '../errors.js';
 import type { Ids } from '../runtime/engine.js';
-import { randomIntegers } from '../runtime/weights/random-weights.js';
+import { randomIntegers } from '../runtime/weights.js';
 
 /** What a model takes. */
 export interface IdLimits {

@@ -1,6 +1,7 @@
 /** A model, run and checked: as it is, as a smaller twin, or layer by layer. */
-import type { Family } from '../architecture/family.js';
+import type { Family, ProxySetting } from '../architecture/family.js';
 import type { LanguageModel } from '../architecture/layer.js';
+import { decoderProxy } from '../architecture/transformer/scaled-down-proxy.js';
 import { ownedTensors } from '../architecture/walk.js';
 import { countParameters } from '../budget/parameters.js';
 import { integer } from '../budget/trace.js';
@@ -13,17 +14,16 @@ import { DeviceLostError } from '../runtime/engine.js';
 import type { ChosenEngine, EngineWish, PassedOver } from '../runtime/select/devices.js';
 import { chooseEngine, chooseEngineFor, otherThan } from '../runtime/select/devices.js';
 import type { SelfCheck } from '../runtime/select/self-check.js';
-import type { WeightSource } from '../runtime/weights/random-weights.js';
-import { randomWeights } from '../runtime/weights/random-weights.js';
+import type { WeightSource } from '../runtime/weights.js';
+import { randomWeights } from '../runtime/weights.js';
 import { notComparable } from './checks/forward.js';
-import { CHECKS, type CheckName, type CheckResult } from './checks.js';
+import type { CheckName, CheckResult } from './checks.js';
+import { CHECKS } from './checks.js';
 import type { Finding } from './finding.js';
 import type { InputSize } from './ids.js';
 import { inputSize, limitsOf, randomIds } from './ids.js';
 import type { MemoryNeed } from './memory.js';
 import { fits, memoryNeed, peakBytes, streamedNeed, usableBytes } from './memory.js';
-import type { TwinChange } from './scaled-down-proxy.js';
-import { twinOf } from './scaled-down-proxy.js';
 import { streamedTest } from './streamed.js';
 import { TestContext } from './test-context.js';
 
@@ -325,3 +325,53 @@ const cannotRun = ({ message, suggestion }: UserError): Finding => ({
   finding: `it could not run: ${message}`,
   remarks: suggestion === undefined ? [] : [suggestion],
 });
+
+// A small model of the same structure, for when the model itself is too large for the machine.
+
+/** A value of the configuration, before and after. */
+export interface TwinChange {
+  readonly path: string;
+  readonly from: number;
+  readonly to: number;
+}
+
+export interface Twin {
+  readonly model: LanguageModel;
+  /** Lists of what each layer is are cut with the layers, and not told of. */
+  readonly changes: readonly TwinChange[];
+}
+
+/**
+ * The twin of a model.
+ * @param document Of the family's schema, parsed.
+ * @param tokens That it has to take.
+ */
+export function twinOf(
+  family: Pick<Family, 'build' | 'scaledDownProxy'>,
+  document: unknown,
+  tokens: number,
+): Twin {
+  const settings = (family.scaledDownProxy ?? decoderProxy)(document, tokens);
+  const changes = settings.flatMap(({ path, value }): TwinChange[] => {
+    const from = valueAt(document, path.split('.'));
+    return typeof from === 'number' && typeof value === 'number' && from !== value
+      ? [{ path, from, to: value }]
+      : [];
+  });
+  return { model: family.build(settings.reduce(applied, document)), changes };
+}
+
+const valueAt = (value: unknown, [key, ...rest]: readonly string[]): unknown =>
+  key === undefined ? value : valueAt((value as Record<string, unknown>)[key], rest);
+
+/** A document with one value changed. */
+function applied(document: unknown, { path, value }: ProxySetting): unknown {
+  const change = (inner: unknown, [key, ...rest]: readonly string[]): unknown =>
+    key === undefined
+      ? value
+      : {
+          ...(inner as Record<string, unknown>),
+          [key]: change((inner as Record<string, unknown>)[key], rest),
+        };
+  return change(document, path.split('.'));
+}

@@ -11,7 +11,7 @@ import type { ModelFile } from '../model-input/model-file.js';
 import { loadModelFile, modelOf } from '../model-input/model-file.js';
 import { checkedAgainst } from '../model-input/verify-checkpoint.js';
 import type { ProgressDisplay } from '../progress-display.js';
-import { checkpointWeights } from '../runtime/weights/checkpoint-weights.js';
+import { checkpointWeights } from '../runtime/weights.js';
 import {
   type AgainstRequest,
   compareModels,

@@ -8,7 +8,7 @@ import type {
   RunOutput,
   Values,
 } from '../runtime/engine.js';
-import type { WeightSource } from '../runtime/weights/random-weights.js';
+import type { WeightSource } from '../runtime/weights.js';
 import { peakBytes } from './memory.js';
 
 interface TestContextParts {

@@ -3,13 +3,12 @@ import { distance } from 'fastest-levenshtein';
 import type { LanguageModel } from '../architecture/layer.js';
 import { stateDictOf, tensorsOf } from '../architecture/walk.js';
 import type { CheckpointFormat } from '../checkpoint/formats.js';
-import type { Alike, Template } from '../checkpoint/name-patterns.js';
-import { groupAlike, templateOf } from '../checkpoint/name-patterns.js';
-import type { StoredName, StoredNames } from '../checkpoint/names.js';
+import type { Alike, StoredName, StoredNames, Template } from '../checkpoint/names.js';
+import { groupAlike, templateOf } from '../checkpoint/names.js';
 import type { Sameness } from '../checkpoint/sharing.js';
 import { isSameView } from '../checkpoint/stored-tensor.js';
 import { isSameShape } from '../tensor/dtype.js';
-import { sumOf } from '../text/values.js';
+import { sumOf } from '../text/words.js';
 import type { Fault, FaultKind, Said } from './faults.js';
 import { FAULT_KINDS, namesOf, quantizedPart } from './faults.js';
 

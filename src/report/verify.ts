@@ -1,16 +1,15 @@
 import { FORMATS } from '../checkpoint/formats.js';
 import type { VerifyResult } from '../model-input/verify-checkpoint.js';
-import type { ConfigDifference } from '../reconcile/fault-text.js';
+import type { Said } from '../reconcile/faults.js';
+import type { FaultGroup, Note } from '../reconcile/notes.js';
+import type { ConfigDifference, Suggestion } from '../reconcile/reconcile.js';
 import {
   adviceText,
   differenceText,
   FAULT_NAMES,
   faultCountText,
   saidText,
-} from '../reconcile/fault-text.js';
-import type { Said } from '../reconcile/faults.js';
-import type { FaultGroup, Note } from '../reconcile/notes.js';
-import type { Suggestion } from '../reconcile/suggest.js';
+} from '../reconcile/reconcile.js';
 import { formatBytes, formatInteger } from '../text/units.js';
 import { counted, namesText, shortened } from '../text/words.js';
 import { integerCell, left, note, right } from './kit/cells.js';

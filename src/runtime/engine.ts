@@ -5,7 +5,7 @@
 import type { LanguageModel, Layer } from '../architecture/layer.js';
 import { UserError } from '../errors.js';
 import type { Shape } from '../tensor/dtype.js';
-import type { WeightSource } from './weights/random-weights.js';
+import type { WeightSource } from './weights.js';
 
 export const ENGINES = {
   onnx: 'ONNX Runtime',

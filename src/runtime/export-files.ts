@@ -1,6 +1,6 @@
 /** The files of an exported model, written all or none. */
 import path from 'node:path';
-import { refuseFullDisk } from '../files/disk-space.js';
+import { refuseFullDisk } from '../files/output-place.js';
 import { Staging } from '../files/staging.js';
 import type { ProgressDisplay } from '../progress-display.js';
 import type { OnnxExport } from './engine.js';

@@ -1,6 +1,5 @@
 /** Matrix products of a library that computes in float32, as the functions of linalg/ take them. */
-import type { Matrix } from '../linalg/matrix.js';
-import type { MatrixProducts } from '../linalg/product.js';
+import type { Matrix, MatrixProducts } from '../linalg/matrix.js';
 
 /** What a library has to offer. `Loaded` is a matrix in its hands. */
 export interface Float32Library<Loaded> {

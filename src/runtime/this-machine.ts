@@ -7,7 +7,7 @@ import { activation, linear, rmsNorm, sequence } from '../architecture/construct
 import type { Layer } from '../architecture/layer.js';
 import type { MachineSpeed, ProductRate, Spread } from '../hardware/machine-profile.js';
 import type { Engine, Values } from './engine.js';
-import type { WeightSource } from './weights/random-weights.js';
+import type { WeightSource } from './weights.js';
 
 export interface MeasureOptions {
   /** Told of each measurement before it begins. */

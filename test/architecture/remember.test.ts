@@ -1,8 +1,7 @@
 import { expect, it, vi } from 'vitest';
 import type { LanguageModel } from '../../src/architecture/layer.js';
-import { remembered } from '../../src/architecture/memoize.js';
 import { hybrid } from '../../src/architecture/models/hybrid.js';
-import { ownedTensors, walk } from '../../src/architecture/walk.js';
+import { ownedTensors, remembered, walk } from '../../src/architecture/walk.js';
 
 it('computes once for each object', () => {
   const of = vi.fn(() => 1);

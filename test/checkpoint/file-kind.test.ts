@@ -2,7 +2,7 @@ import { deflateRawSync, gzipSync } from 'node:zlib';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { ByteFile } from '../../src/checkpoint/byte-file.js';
-import { formatOf } from '../../src/checkpoint/file-kind.js';
+import { formatOf } from '../../src/checkpoint/open-file.js';
 import { ruleOf } from '../../src/checkpoint/rules.js';
 import { UserError } from '../../src/errors.js';
 import { inPackage } from '../fixtures.js';

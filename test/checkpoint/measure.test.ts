@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { describe, expect, it, vi } from 'vitest';
-import { measureTensors } from '../../src/checkpoint/measure.js';
 import { viewsOf } from '../../src/checkpoint/sharing.js';
+import { measureTensors } from '../../src/checkpoint/statistics.js';
 import { storageOf, tensorIn, tensorOf } from './stored-tensors.js';
 
 const sha256 = (bytes: Uint8Array) => createHash('sha256').update(bytes).digest('hex');

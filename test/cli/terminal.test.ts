@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { renderOptions } from '../../src/cli/terminal.js';
+import { renderOptions } from '../../src/cli/output.js';
 
 describe('renderOptions', () => {
   const terminal = { isTTY: true, columns: 100, getColorDepth: () => 8 };

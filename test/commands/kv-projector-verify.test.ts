@@ -1,7 +1,7 @@
 import { stripVTControlCharacters } from 'node:util';
 import { describe, expect, it } from 'vitest';
-import { livePlot } from '../../src/cli/live-plot.js';
-import { DATA } from '../../src/kv-projector/verify-data.js';
+import { livePlot } from '../../src/cli/progress.js';
+import { DATA } from '../../src/kv-projector/verify-adapters.js';
 import type { VerifyProjectorsResult } from '../../src/kv-projector/verify-projectors.js';
 import {
   lossPlot,

@@ -5,7 +5,7 @@ import { writeSafetensors } from '../../src/checkpoint/safetensors/write-safeten
 import { contiguousStrides } from '../../src/checkpoint/stored-tensor.js';
 import type { Writable, WritableTensor } from '../../src/checkpoint/torch/pickle/write-opcodes.js';
 import { writeTorch } from '../../src/checkpoint/torch/write-torch.js';
-import type { ByteSink } from '../../src/files/file-sink.js';
+import type { ByteSink } from '../../src/files/write-whole.js';
 import { STORED_DTYPES, type StoredDtype } from '../../src/tensor/dtype.js';
 import { encode, isEncodable } from '../../src/tensor/encode.js';
 import { MemorySink } from '../checkpoint/safetensors/tensors.js';

@@ -8,7 +8,7 @@ import type { Engine } from '../../src/runtime/engine.js';
 import { openOnnx } from '../../src/runtime/onnx/engine.js';
 import { onnxVersion } from '../../src/runtime/onnx/library.js';
 import { openTfjs } from '../../src/runtime/tfjs/engine.js';
-import { checkpointWeights } from '../../src/runtime/weights/checkpoint-weights.js';
+import { checkpointWeights } from '../../src/runtime/weights.js';
 import { inPackage, readJson } from '../fixtures.js';
 import { differenceAt, idsOf, valuesOf } from '../runtime/fixture-models.js';
 import { referenceEngine } from '../runtime/reference-engine.js';

@@ -5,7 +5,7 @@ import path from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { UserError } from '../../src/errors.js';
-import type { ByteSink } from '../../src/files/file-sink.js';
+import type { ByteSink } from '../../src/files/write-whole.js';
 import { writeWhole } from '../../src/files/write-whole.js';
 
 let folder = '';

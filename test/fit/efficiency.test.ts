@@ -7,7 +7,7 @@ import {
   WEIGHT_DTYPES,
   type WeightDtype,
 } from '../../src/fit/serving/weight-types.js';
-import { assumedMfu, reachedOn } from '../../src/fit/training/mfu.js';
+import { assumedMfu, reachedOn } from '../../src/fit/training/step-time.js';
 import type { Gpu } from '../../src/hardware/gpu.js';
 import { ARCHITECTURES, peakIfKnown } from '../../src/hardware/gpu.js';
 import { GPUS, gpuNamed } from '../../src/hardware/gpus.js';

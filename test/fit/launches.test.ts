@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { loadFamily } from '../../src/architecture/families.js';
-import { launchesOf } from '../../src/fit/parallelism/kernel-launches.js';
+import { launchesOf } from '../../src/fit/efficiency.js';
 
 async function mixtureOf(experts: number, stored: 'packed' | 'separate') {
   const { build, schema } = await loadFamily('qwen3_moe');

@@ -3,8 +3,12 @@ import { describe, expect, it } from 'vitest';
 import { loadFamily } from '../../src/architecture/families.js';
 import { countParameters } from '../../src/budget/parameters.js';
 import { linkFor } from '../../src/fit/parallelism/collectives.js';
-import { mfuOf, publishedFlopsPerToken } from '../../src/fit/training/mfu.js';
-import { stepTimeOf, trainingTimeOf } from '../../src/fit/training/step-time.js';
+import {
+  mfuOf,
+  publishedFlopsPerToken,
+  stepTimeOf,
+  trainingTimeOf,
+} from '../../src/fit/training/step-time.js';
 import { fitTrainingMemory } from '../../src/fit/training/training-memory.js';
 import type { TrainingFitSetting } from '../../src/fit/training/training-setting.js';
 import type { Gpu } from '../../src/hardware/gpu.js';

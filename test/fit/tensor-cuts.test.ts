@@ -6,7 +6,7 @@ import { tensorsOf } from '../../src/architecture/walk.js';
 import { layerPattern } from '../../src/budget/parameters.js';
 import { UserError } from '../../src/errors.js';
 import { parallelismOf, stagesOf } from '../../src/fit/parallelism/parallelism.js';
-import { tensorCuts } from '../../src/fit/parallelism/tensor-cuts.js';
+import { tensorCuts } from '../../src/fit/parallelism/tensor-parallel.js';
 import { servedWeights, weightLayout } from '../../src/fit/serving/quantized.js';
 import { usualFormat } from '../../src/fit/serving/weight-types.js';
 import { replicatedState } from '../../src/fit/training/training-memory.js';

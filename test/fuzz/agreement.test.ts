@@ -5,7 +5,7 @@ import path from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import { describe, expect, it } from 'vitest';
 import { openCheckpoint } from '../../src/checkpoint/open.js';
-import { TORCH_TYPES } from '../../src/checkpoint/torch/torch-types.js';
+import { TORCH_TYPES } from '../../src/checkpoint/torch/pickle/globals.js';
 import { readTensor } from '../../src/checkpoint/view.js';
 import { UserError } from '../../src/errors.js';
 import { folderOf } from '../checkpoint/temp-folder.js';

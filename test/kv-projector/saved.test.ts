@@ -7,8 +7,8 @@ import { writeSafetensors } from '../../src/checkpoint/safetensors/write-safeten
 import type { Value } from '../../src/checkpoint/torch/pickle/values.js';
 import { readTensor } from '../../src/checkpoint/view.js';
 import { writeWhole } from '../../src/files/write-whole.js';
+import { jsonText, parseJson } from '../../src/kv-projector/arguments.js';
 import { planConversion } from '../../src/kv-projector/convert.js';
-import { jsonText, parseJson } from '../../src/kv-projector/json-values.js';
 import { savedProjector } from '../../src/kv-projector/saved.js';
 import { decode } from '../../src/tensor/decode.js';
 import { inPackage, readJson } from '../fixtures.js';

@@ -1,5 +1,6 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { UserError } from '../../src/errors.js';
+import type { DataKind, VerifySize } from '../../src/kv-projector/verify-adapters.js';
 import {
   bandsAt,
   estimator,
@@ -8,8 +9,7 @@ import {
   refuseTooLarge,
   sizeOf,
   verify,
-} from '../../src/kv-projector/verify.js';
-import type { DataKind, VerifySize } from '../../src/kv-projector/verify-data.js';
+} from '../../src/kv-projector/verify-adapters.js';
 import { manualSeed } from '../../src/random/index.js';
 import type { Values } from '../../src/runtime/engine.js';
 import type { BackendName } from '../../src/runtime/tfjs/backends.js';

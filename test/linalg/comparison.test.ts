@@ -5,7 +5,7 @@ import {
   emptyComparison,
   meanOfRows,
   squaredNorm,
-} from '../../src/linalg/comparison.js';
+} from '../../src/linalg/matrix.js';
 
 it('takes the mean of the rows', () => {
   const x = { values: Float64Array.of(1, 2, 3, 5, 6, 10), rows: 2, columns: 3 };

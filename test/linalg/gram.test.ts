@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { addRowProducts, GramAccumulator } from '../../src/linalg/gram.js';
-import { type Matrix, symmetricMatrix, valueAt } from '../../src/linalg/matrix.js';
-import { plainProduct } from '../../src/linalg/product.js';
+import type { Matrix } from '../../src/linalg/matrix.js';
+import { plainProduct, symmetricMatrix, valueAt } from '../../src/linalg/matrix.js';
 import { generator, integerMatrix, naiveProduct, transposed } from './matrices.js';
 
 /** The full matrix, [size, size]. */

@@ -11,7 +11,7 @@ import {
   MOST_PASSES,
 } from '../../src/linalg/low-rank.js';
 import type { Matrix } from '../../src/linalg/matrix.js';
-import { plainProducts } from '../../src/linalg/product.js';
+import { plainProducts } from '../../src/linalg/matrix.js';
 import { decode } from '../../src/tensor/decode.js';
 import { inPackage } from '../fixtures.js';
 import {

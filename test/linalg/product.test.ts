@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { plainProduct, plainProducts } from '../../src/linalg/product.js';
+import { plainProduct, plainProducts } from '../../src/linalg/matrix.js';
 import { generator, integerMatrix, naiveProduct, randomMatrix, transposed } from './matrices.js';
 
 it('is the product, whatever the sizes', async () => {

@@ -20,9 +20,8 @@ import {
 import { decodeOn } from '../../src/plan/decode.js';
 import { unfolded } from '../../src/plan/folding.js';
 import type { Plan, PlanRow, PlanWish } from '../../src/plan/plan.js';
-import { planModels } from '../../src/plan/plan.js';
+import { planModels, writtenRow } from '../../src/plan/plan.js';
 import { measuresOf } from '../../src/plan/search.js';
-import { writtenRow } from '../../src/plan/written.js';
 
 const INFERENCE = { batch: 1, context: 2048, dtype: 'bf16' } as const;
 const H100 = { gpu: gpuNamed('h100-80gb'), gpus: 1, network: null };

@@ -3,6 +3,7 @@ import { type FamilyName, loadFamily } from '../../src/architecture/families.js'
 import { hybrid } from '../../src/architecture/models/hybrid.js';
 import { walk } from '../../src/architecture/walk.js';
 import { countParameters } from '../../src/budget/parameters.js';
+import { twinOf } from '../../src/quicktest/index.js';
 import {
   fits,
   memoryNeed,
@@ -10,7 +11,6 @@ import {
   streamedNeed,
   usableBytes,
 } from '../../src/quicktest/memory.js';
-import { twinOf } from '../../src/quicktest/scaled-down-proxy.js';
 import type { EngineName } from '../../src/runtime/engine.js';
 import { publishedConfig, publishedModels } from '../budget/published-models.js';
 import { modelOfConfig } from '../runtime/fixture-models.js';

@@ -9,7 +9,7 @@ import type {
 } from '../../src/checkpoint/torch/pickle/write-opcodes.js';
 import { writeTorch } from '../../src/checkpoint/torch/write-torch.js';
 import { readTensor } from '../../src/checkpoint/view.js';
-import type { ByteSink } from '../../src/files/file-sink.js';
+import type { ByteSink } from '../../src/files/write-whole.js';
 import { LARGEST } from './support.js';
 
 /** Writes a file in one go. */

@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Checkpoint } from '../../src/checkpoint/checkpoint.js';
-import type { Measurement } from '../../src/checkpoint/measure.js';
-import type { Statistics } from '../../src/checkpoint/statistics.js';
+import type { Measurement, Statistics } from '../../src/checkpoint/statistics.js';
 import { summarise } from '../../src/checkpoint/summary.js';
 import { inspectReport } from '../../src/report/inspect/inspect.js';
 import { plainText } from '../../src/report/inspect/inspect-text.js';

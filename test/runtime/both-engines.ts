@@ -5,7 +5,7 @@ import type { LoadOptions, Program } from '../../src/runtime/engine.js';
 import { openOnnx } from '../../src/runtime/onnx/engine.js';
 import { onnxVersion } from '../../src/runtime/onnx/library.js';
 import { openTfjs } from '../../src/runtime/tfjs/engine.js';
-import type { WeightSource } from '../../src/runtime/weights/random-weights.js';
+import type { WeightSource } from '../../src/runtime/weights.js';
 
 const ENGINES = {
   'ONNX Runtime': { open: () => openOnnx({ threads: 1 }), isMissing: onnxVersion() === undefined },

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { randomWeights } from '../../src/runtime/weights/random-weights.js';
+import { randomWeights } from '../../src/runtime/weights.js';
 import { withEachEngine } from './both-engines.js';
 import { idsOf, modelOfConfig } from './fixture-models.js';
 

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { parseDocument } from '../../src/config/document.js';
 import { UserError } from '../../src/errors.js';
 import { modelOf } from '../../src/model-input/model-file.js';
-import type { WeightSource } from '../../src/runtime/weights/random-weights.js';
+import type { WeightSource } from '../../src/runtime/weights.js';
 import { inPackage } from '../fixtures.js';
 import { idsOf } from './fixture-models.js';
 import { referenceEngine } from './reference-engine.js';

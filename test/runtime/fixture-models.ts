@@ -6,8 +6,8 @@ import { openCheckpoint } from '../../src/checkpoint/open.js';
 import type { StoredTensor } from '../../src/checkpoint/stored-tensor.js';
 import { readTensor } from '../../src/checkpoint/view.js';
 import type { Ids, Values } from '../../src/runtime/engine.js';
-import { checkpointWeights } from '../../src/runtime/weights/checkpoint-weights.js';
-import type { WeightSource } from '../../src/runtime/weights/random-weights.js';
+import type { WeightSource } from '../../src/runtime/weights.js';
+import { checkpointWeights } from '../../src/runtime/weights.js';
 import { decode } from '../../src/tensor/decode.js';
 import { type HybridCase, inPackage, readJson } from '../fixtures.js';
 

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { UserError } from '../../src/errors.js';
 import { lowRank } from '../../src/linalg/low-rank.js';
 import type { Matrix } from '../../src/linalg/matrix.js';
-import { plainProducts } from '../../src/linalg/product.js';
+import { plainProducts } from '../../src/linalg/matrix.js';
 import type { EngineName } from '../../src/runtime/engine.js';
 import { type Float32Library, float32Products } from '../../src/runtime/float32-products.js';
 import { openOnnxProducts } from '../../src/runtime/onnx/products.js';

@@ -38,7 +38,7 @@ import type {
   State,
   Values,
 } from '../../src/runtime/engine.js';
-import type { WeightSource } from '../../src/runtime/weights/random-weights.js';
+import type { WeightSource } from '../../src/runtime/weights.js';
 import { activated } from './reference-activations.js';
 import {
   type Attended,

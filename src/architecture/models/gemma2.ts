@@ -1,7 +1,7 @@
 /** Gemma 2 (arXiv 2408.00118): a window in every other layer, softcaps, norms on both sides. */
 import { decoderDocument, defineDecoder } from '../transformer/define-decoder.js';
-import { HIDDEN_ACT_UNREAD, LATER_GEMMA, laterGemmaSettings } from '../transformer/gemma.js';
 import { windowAt, windowSettings } from '../transformer/settings.js';
+import { HIDDEN_ACT_UNREAD, LATER_GEMMA, laterGemmaSettings } from './gemma.js';
 
 export const gemma2 = defineDecoder({
   ...LATER_GEMMA,

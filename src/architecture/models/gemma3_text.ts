@@ -3,7 +3,6 @@ import { rotary } from '../constructors.js';
 import type { KeyRemark } from '../family.js';
 import { type Json, unreadBut } from '../transformer/config-keys.js';
 import { decoderDocument, defineDecoder } from '../transformer/define-decoder.js';
-import { HIDDEN_ACT_UNREAD, LATER_GEMMA, laterGemmaSettings } from '../transformer/gemma.js';
 import {
   isObject,
   type RotaryReading,
@@ -14,6 +13,7 @@ import {
 } from '../transformer/rotary.js';
 import { localRotaryRules } from '../transformer/rules.js';
 import { count, windowAt, windowSettings } from '../transformer/settings.js';
+import { HIDDEN_ACT_UNREAD, LATER_GEMMA, laterGemmaSettings } from './gemma.js';
 
 const [fullBase, localBase] = [1e6, 10_000];
 

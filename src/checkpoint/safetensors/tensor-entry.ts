@@ -5,10 +5,9 @@ import type { ByteFile } from '../byte-file.js';
 import type { JsonScanner } from '../json-scanner.js';
 import { ARRAY, OBJECT } from '../json-scanner.js';
 import type { SAFETENSORS_RULES } from '../rules.js';
-import { refusal } from '../rules.js';
+import { bytesText, quoted, refusal, SAVE_SAFETENSORS_AGAIN, tensorPlace } from '../rules.js';
 import type { StoredTensor } from '../stored-tensor.js';
 import { contiguousStrides } from '../stored-tensor.js';
-import { bytesText, quoted, SAVE_SAFETENSORS_AGAIN, tensorPlace } from '../wording.js';
 
 /**
  * The dtypes of the format, in the order in which its own library writes tensors: wide ones first, so

@@ -1,5 +1,5 @@
 import { UserError } from '../../errors.js';
-import type { ByteSink, Chunks } from '../../files/file-sink.js';
+import type { ByteSink, Chunks } from '../../files/write-whole.js';
 import type { Shape, StoredDtype } from '../../tensor/dtype.js';
 import { elementCount, shapeText, storedBytes } from '../../tensor/dtype.js';
 import {

@@ -1,8 +1,7 @@
 import type { FileIndex } from '../checkpoint.js';
-import { refusal } from '../rules.js';
+import { listed, quoted, refusal } from '../rules.js';
 import { aliasesIn } from '../safetensors/read-safetensors.js';
 import type { StoredBytes, StoredTensor } from '../stored-tensor.js';
-import { listed, quoted } from '../wording.js';
 import type { ShardIndex } from './index-file.js';
 
 /** What helps when files of different versions of a checkpoint have been mixed. */

@@ -1,5 +1,5 @@
 import { UserError } from '../../errors.js';
-import type { ByteSink } from '../../files/file-sink.js';
+import type { ByteSink } from '../../files/write-whole.js';
 import { STORED_DTYPES } from '../../tensor/dtype.js';
 import type { ByteFile } from '../byte-file.js';
 import { streamTensor } from '../view.js';

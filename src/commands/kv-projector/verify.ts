@@ -1,8 +1,8 @@
 import * as Flags from '@oclif/core/flags';
 import { BaseCommand, formatOf } from '../../cli/base-command.js';
 import { count, seed, threads } from '../../cli/flags.js';
-import { STEPS } from '../../kv-projector/verify.js';
-import { DATA, type DataKind } from '../../kv-projector/verify-data.js';
+import type { DataKind } from '../../kv-projector/verify-adapters.js';
+import { DATA, STEPS } from '../../kv-projector/verify-adapters.js';
 import { lossPlot, verifyProjectorsReport } from '../../report/kv-projector/kv-projector-verify.js';
 
 export default class KvProjectorVerify extends BaseCommand {
@@ -43,7 +43,7 @@ export default class KvProjectorVerify extends BaseCommand {
     const { flags } = await this.parse(KvProjectorVerify);
     await this.refuseUnwritable(flags);
     const { verifyProjectors } = await import('../../kv-projector/verify-projectors.js');
-    const { livePlot } = await import('../../cli/live-plot.js');
+    const { livePlot } = await import('../../cli/progress.js');
     const plot = livePlot({ quiet: flags.quiet, noColor: flags['no-color'] });
     const { batch, context, student: studentWidth } = flags;
     const size = { batch, context, studentWidth, teacherWidth: flags['teacher-width'] };

@@ -5,10 +5,10 @@ import path from 'node:path';
 import type { Setting } from '../../architecture/family.js';
 import type { Checkpoint } from '../../checkpoint/checkpoint.js';
 import { isIndexName, isWeightsName } from '../../checkpoint/formats.js';
+import { listed } from '../../checkpoint/rules.js';
 import { isKind } from '../../checkpoint/torch/pickle/pickle-machine.js';
 import type { Dict, Value } from '../../checkpoint/torch/pickle/values.js';
 import type { Writable, WritableDict } from '../../checkpoint/torch/pickle/write-opcodes.js';
-import { listed } from '../../checkpoint/wording.js';
 import { splitDotted } from '../../config/path.js';
 import { UserError } from '../../errors.js';
 import type { ConfigFormat } from '../../files/config-names.js';
@@ -16,13 +16,13 @@ import {
   CONFIG_FILES,
   CONFIG_NAMES,
   configIn,
+  isSameFile,
   isSidecarName,
   ownConfigName,
 } from '../../files/config-names.js';
-import { isSameFile } from '../../files/names.js';
 import { findOutputPlace } from '../../files/output-place.js';
 import { readFileAtMost } from '../../files/read-file.js';
-import { isRecord } from '../../text/values.js';
+import { isRecord } from '../../text/words.js';
 import type { CheckpointPlace } from '../job.js';
 import type { ConversionInput, ConversionPlan } from '../plan/plan.js';
 import type { AccompanyingData, OutputFile, Shard, ValuesOf } from './output-files.js';

@@ -4,16 +4,11 @@ import { setImmediate as breathe } from 'node:timers/promises';
 import type { ByteFile } from '../../checkpoint/byte-file.js';
 import type { StoredTensor } from '../../checkpoint/stored-tensor.js';
 import { UserError } from '../../errors.js';
-import type { ByteSink } from '../../files/file-sink.js';
-import {
-  addComparison,
-  emptyComparison,
-  meanOfRows,
-  squaredNorm,
-} from '../../linalg/comparison.js';
+import type { ByteSink } from '../../files/write-whole.js';
 import type { LowRank, RowSource } from '../../linalg/low-rank.js';
 import { lowRank } from '../../linalg/low-rank.js';
-import type { MatrixProducts } from '../../linalg/product.js';
+import type { MatrixProducts } from '../../linalg/matrix.js';
+import { addComparison, emptyComparison, meanOfRows, squaredNorm } from '../../linalg/matrix.js';
 import { decode } from '../../tensor/decode.js';
 import type { Shape, StoredDtype } from '../../tensor/dtype.js';
 import { STORED_DTYPES } from '../../tensor/dtype.js';

@@ -14,7 +14,7 @@ import { planTorch } from '../../checkpoint/torch/write-torch.js';
 import { writeZip } from '../../checkpoint/torch/zip/write-zip.js';
 import { UserError } from '../../errors.js';
 import { INDEX_FILE } from '../../files/config-names.js';
-import type { ByteSink } from '../../files/file-sink.js';
+import type { ByteSink } from '../../files/write-whole.js';
 import type { ConversionPlan, PlannedTensor } from '../plan/plan.js';
 
 /** A safetensors file of the output. */

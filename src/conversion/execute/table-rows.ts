@@ -1,9 +1,9 @@
 /** Tables as rows of numbers, stored or computed: read alone and together, checked and compared. */
 import type { StoredTensor } from '../../checkpoint/stored-tensor.js';
 import { readRows, readRowsAsync, rowBytes } from '../../checkpoint/view.js';
-import { addComparison, emptyComparison } from '../../linalg/comparison.js';
 import type { RowSource } from '../../linalg/low-rank.js';
-import { type MatrixProduct, plainProduct } from '../../linalg/product.js';
+import type { MatrixProduct } from '../../linalg/matrix.js';
+import { addComparison, emptyComparison, plainProduct } from '../../linalg/matrix.js';
 import { decode } from '../../tensor/decode.js';
 import { SrteFaults } from '../conversion-rules.js';
 import type { Extension } from '../job.js';

@@ -5,7 +5,7 @@ import type { Checkpoint } from '../../checkpoint/checkpoint.js';
 import { contiguousStrides, type StoredTensor } from '../../checkpoint/stored-tensor.js';
 import { chunksOf, narrow, piecesOf, readTensor } from '../../checkpoint/view.js';
 import { UserError } from '../../errors.js';
-import { meanOfRows } from '../../linalg/comparison.js';
+import { meanOfRows } from '../../linalg/matrix.js';
 import { decode, numbersIn } from '../../tensor/decode.js';
 import { elementCount, type Shape, STORED_DTYPES, type StoredDtype } from '../../tensor/dtype.js';
 import { cast, type EncodableDtype, encode, isEncodable } from '../../tensor/encode.js';

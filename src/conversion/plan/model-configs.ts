@@ -4,7 +4,7 @@ import { isDeepStrictEqual } from 'node:util';
 import type { Ignored, ModelChange, Setting } from '../../architecture/family.js';
 import type { LanguageModel } from '../../architecture/layer.js';
 import type { Checkpoint } from '../../checkpoint/checkpoint.js';
-import { TORCH_TYPES } from '../../checkpoint/torch/torch-types.js';
+import { TORCH_TYPES } from '../../checkpoint/torch/pickle/globals.js';
 import type { ConfigDocument } from '../../config/document.js';
 import { documentText } from '../../config/document.js';
 import { formatPath, splitDotted, valueAt } from '../../config/path.js';
@@ -20,11 +20,10 @@ import {
 } from '../../model-input/hugging-face-document.js';
 import type { ModelFile } from '../../model-input/model-file.js';
 import { modelOf, overridden, readConfig } from '../../model-input/model-file.js';
-import { faultText } from '../../reconcile/fault-text.js';
 import type { Reconciliation } from '../../reconcile/reconcile.js';
-import { reconcile } from '../../reconcile/reconcile.js';
+import { faultText, reconcile } from '../../reconcile/reconcile.js';
 import type { EncodableDtype } from '../../tensor/encode.js';
-import { isRecord } from '../../text/values.js';
+import { isRecord } from '../../text/words.js';
 import type { ConversionJob } from '../job.js';
 
 /** A config that a checkpoint was checked against, and fits. */

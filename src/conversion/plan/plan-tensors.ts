@@ -6,7 +6,7 @@ import type { Param } from '../../architecture/param.js';
 import { buffer } from '../../architecture/param.js';
 import type { SrteLayout } from '../../architecture/srte-layout.js';
 import { stateDictOf, tensorsOf } from '../../architecture/walk.js';
-import { firstLike } from '../../checkpoint/name-patterns.js';
+import { firstLike } from '../../checkpoint/names.js';
 import { viewsOf } from '../../checkpoint/sharing.js';
 import type { StoredTensor } from '../../checkpoint/stored-tensor.js';
 import { isSameView } from '../../checkpoint/stored-tensor.js';

@@ -5,9 +5,8 @@
 import type { Formula } from '../../architecture/computed-buffers.js';
 import type { SrteLayout } from '../../architecture/srte-layout.js';
 import type { Checkpoint } from '../../checkpoint/checkpoint.js';
-import type { Alike } from '../../checkpoint/name-patterns.js';
-import { groupAlike, templateOf } from '../../checkpoint/name-patterns.js';
-import type { StoredName } from '../../checkpoint/names.js';
+import type { Alike, StoredName } from '../../checkpoint/names.js';
+import { groupAlike, templateOf } from '../../checkpoint/names.js';
 import type { StoredTensor } from '../../checkpoint/stored-tensor.js';
 import type { Problem } from '../../errors.js';
 import type { Shape, StoredDtype } from '../../tensor/dtype.js';

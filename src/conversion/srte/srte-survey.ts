@@ -3,19 +3,15 @@ import type { Checkpoint } from '../../checkpoint/checkpoint.js';
 import { isSameView, type StoredTensor } from '../../checkpoint/stored-tensor.js';
 import { rowBytes } from '../../checkpoint/view.js';
 import { UserError } from '../../errors.js';
-import {
-  addComparison,
-  type Comparison,
-  emptyComparison,
-  meanOfRows,
-  squaredNorm,
-} from '../../linalg/comparison.js';
 import { symmetricEigenvalues } from '../../linalg/eigenvalues.js';
 import { addRowProducts, GramAccumulator } from '../../linalg/gram.js';
+import type { Comparison, Matrix, SymmetricMatrix } from '../../linalg/matrix.js';
 import {
-  type Matrix,
+  addComparison,
+  emptyComparison,
+  meanOfRows,
   rowsOf,
-  type SymmetricMatrix,
+  squaredNorm,
   symmetricMatrix,
   valueAt,
 } from '../../linalg/matrix.js';

@@ -1,11 +1,11 @@
 /** The SRTE tables of a checkpoint, found by their names and checked. Reads none of them. */
 import type { Checkpoint } from '../../checkpoint/checkpoint.js';
 import { canonicalNames, layerNumber } from '../../checkpoint/names.js';
+import { listed } from '../../checkpoint/rules.js';
 import type { Sameness, Watch } from '../../checkpoint/sharing.js';
 import { samenessOfBytes, samenessOfPlaces } from '../../checkpoint/sharing.js';
 import type { StoredTensor } from '../../checkpoint/stored-tensor.js';
 import { isSameView } from '../../checkpoint/stored-tensor.js';
-import { listed } from '../../checkpoint/wording.js';
 import { STORED_DTYPES, shapeText } from '../../tensor/dtype.js';
 import { SrteFaults } from '../conversion-rules.js';
 

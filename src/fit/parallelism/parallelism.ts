@@ -1,8 +1,7 @@
 /** How a model is spread over GPUs: replicas, pipeline stages, and GPUs that share each layer. */
 import type { LanguageModel, Layer } from '../../architecture/layer.js';
-import { remembered } from '../../architecture/memoize.js';
 import type { Param } from '../../architecture/param.js';
-import { tensorsOf } from '../../architecture/walk.js';
+import { remembered, tensorsOf } from '../../architecture/walk.js';
 import { add, div, inputs, v } from '../../budget/expression.js';
 import { type Figure, figure } from '../../budget/figure.js';
 import { requirePositions } from '../../budget/profile.js';
@@ -10,8 +9,13 @@ import { embeddingsOf, type Trained } from '../../budget/training.js';
 import { UserError } from '../../errors.js';
 import type { Cut } from '../../operations/primitive.js';
 import type { TrainingFitSetting } from '../training/training-setting.js';
-import { elementsPerGpu, isDealtEqually, tensorCuts } from './tensor-cuts.js';
-import { nearestDivisors, requireTensorParallel } from './tensor-parallel.js';
+import {
+  elementsPerGpu,
+  isDealtEqually,
+  nearestDivisors,
+  requireTensorParallel,
+  tensorCuts,
+} from './tensor-parallel.js';
 
 export interface Parallelism {
   readonly tensor: number;

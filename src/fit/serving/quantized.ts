@@ -14,7 +14,6 @@ import {
   type LanguageModel,
   type Layer,
 } from '../../architecture/layer.js';
-import { remembered } from '../../architecture/memoize.js';
 import type { Param } from '../../architecture/param.js';
 import type { OwnedTensor } from '../../architecture/walk.js';
 import {
@@ -23,6 +22,7 @@ import {
   isProduct,
   outputWidth,
   ownedTensors,
+  remembered,
   tensorsOf,
   walk,
 } from '../../architecture/walk.js';
@@ -31,7 +31,7 @@ import { type Figure, figure, sumFigure } from '../../budget/figure.js';
 import { bufferBytes } from '../../budget/parameters.js';
 import type { Cut } from '../../operations/primitive.js';
 import { DTYPES } from '../../tensor/dtype.js';
-import { elementsPerGpu, shareOf, tensorCuts } from '../parallelism/tensor-cuts.js';
+import { elementsPerGpu, shareOf, tensorCuts } from '../parallelism/tensor-parallel.js';
 import { type BlockBits, WEIGHT_DTYPES, type WeightFormat } from './weight-types.js';
 
 /** A matrix as it is stored: so many rows, of so many values each. */

@@ -8,7 +8,7 @@ import type { Figure } from '../../budget/figure.js';
 import { type Bounds, type Quantity, quantity } from '../../budget/quantity.js';
 import type { Gpu } from '../../hardware/gpu.js';
 import { eachBound, sumBounds } from '../bounds.js';
-import { elementsPerGpu } from '../parallelism/tensor-cuts.js';
+import { elementsPerGpu } from '../parallelism/tensor-parallel.js';
 import { type Allotted, roundingBytes } from '../training/allocator.js';
 import { channelBytes, contextBytes, libraryBytes } from '../training/fixed-workspace.js';
 import { servedWeights } from './quantized.js';

@@ -1,8 +1,7 @@
 /** What could take longest in a step of training: computing, and moving bytes through the memory. */
 import type { LanguageModel, Layer } from '../../architecture/layer.js';
-import { remembered } from '../../architecture/memoize.js';
 import type { Param } from '../../architecture/param.js';
-import { tensorsOf } from '../../architecture/walk.js';
+import { remembered, tensorsOf } from '../../architecture/walk.js';
 import { activationsOf } from '../../budget/activations.js';
 import {
   add,
@@ -24,16 +23,16 @@ import type { Optimizer } from '../../budget/training.js';
 import { bytesIn } from '../../budget/training.js';
 import { bandwidthOf } from '../../hardware/gpu.js';
 import { boundsOf, eachBound } from '../bounds.js';
+import { launchesOf } from '../efficiency.js';
 import type { Pace } from '../parallelism/collectives.js';
-import { launchesOf } from '../parallelism/kernel-launches.js';
 import type { Parallelism, Stage } from '../parallelism/parallelism.js';
-import type { Sharing } from '../parallelism/tensor-cuts.js';
+import type { Sharing } from '../parallelism/tensor-parallel.js';
 import {
   elementsPerGpu,
   operationsOfRank,
   ranksThatDiffer,
   tensorCuts,
-} from '../parallelism/tensor-cuts.js';
+} from '../parallelism/tensor-parallel.js';
 import type { ExpertGroup } from '../serving/roofline.js';
 import { weightsTerm } from '../serving/roofline.js';
 import { expertGroupsOf } from '../serving/serving-work.js';

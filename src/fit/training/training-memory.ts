@@ -1,33 +1,31 @@
 /** What each GPU holds in training: exactly, and with its workspace; and whether that fits. */
 import type { LanguageModel } from '../../architecture/layer.js';
-import { remembered } from '../../architecture/memoize.js';
-import type { ActivationSetting } from '../../budget/activation-setting.js';
+import { inputWidth, outputWidth, remembered } from '../../architecture/walk.js';
 import { activationsOf, areAlike } from '../../budget/activations.js';
-import { type Figure, sumFigure } from '../../budget/figure.js';
+import type { Exact, Expression, Input } from '../../budget/expression.js';
+import { add, div, inputs, max, min, sub } from '../../budget/expression.js';
+import type { Figure } from '../../budget/figure.js';
+import { sumFigure } from '../../budget/figure.js';
+import type { ActivationSetting } from '../../budget/kernel-activations.js';
 import { bufferBytes, countParameters } from '../../budget/parameters.js';
 import type { Bounds, Quantity } from '../../budget/quantity.js';
-import {
-  type Trained,
-  type TrainedState,
-  type TrainedStateSetting,
-  trainedStateOf,
-} from '../../budget/training.js';
+import { quantity } from '../../budget/quantity.js';
+import type { Trained, TrainedState, TrainedStateSetting } from '../../budget/training.js';
+import { trainedStateOf } from '../../budget/training.js';
 import { capacityOf } from '../../hardware/gpu.js';
 import { sumBounds } from '../bounds.js';
-import {
-  type Parallelism,
-  parallelismOf,
-  type Stage,
-  stagesOf,
-} from '../parallelism/parallelism.js';
-import { apartBytes } from './moments.js';
+import type { Parallelism, Stage } from '../parallelism/parallelism.js';
+import { parallelismOf, stagesOf } from '../parallelism/parallelism.js';
+import { optimizerReplicas, updateTemporary } from './step-limits.js';
 import type { StageMemory, TrainingMemoryFit, Verdict } from './training.js';
+import type { TrainingFitSetting } from './training-setting.js';
 import {
   activationSetting,
   CONVENTIONS,
   DIVIDED_FROM,
-  type TrainingFitSetting,
+  gradientBytesOf,
 } from './training-setting.js';
+import type { Situation, Workspace } from './training-workspace.js';
 import { workspaceOf } from './training-workspace.js';
 
 interface ReplicatedSetting
@@ -183,4 +181,132 @@ export function fitTrainingMemory(
 export function verdictOf({ lower, upper }: Bounds, capacity: Quantity): Verdict {
   if (upper.value <= capacity.value) return 'fits';
   return lower.value <= capacity.value ? 'may fit' : 'does not fit';
+}
+
+// What of all that is counted is never there at once: a step has several moments, and one of them is the fullest.
+
+/**
+ * The fullest moment of a step, in the order of a backward pass, in place of all that is counted. Gradients of a lone
+ * micro-batch come as activations go, and a block runs again when the logits have gone; those of several micro-batches
+ * stay.
+ */
+function fullest(of: Readonly<Record<CountedName | TemporaryName | 'staying', Input>>): Expression {
+  const kept = add(of.activations, of.unfused);
+  const moments = {
+    loss: add(of.staying, sub(kept, of.one_block), of.gathered, of.loss),
+    head: add(
+      of.staying,
+      of.head,
+      sub(kept, of.one_block, of.logits),
+      of.gathered,
+      div(of.loss, 2),
+    ),
+    lastBlock: add(max(of.staying, of.head), sub(kept, of.logits), of.gathered, of.block),
+    firstBlock: add(
+      of.gradients,
+      div(sub(kept, of.logits, of.one_block), of.blocks),
+      of.one_block,
+      of.gathered,
+      of.block,
+    ),
+    embedding: add(of.gradients, of.added),
+    update: add(of.gradients, of.update),
+  };
+  const counted = add(of.gradients, kept, of.gathered, of.loss, of.block, of.added, of.beyond);
+  return sub(max(...Object.values(moments)), counted);
+}
+
+/** What is taken off the sum of all that is counted; undefined where all of it can be there at once. */
+function apartBytes(situation: Situation, workspace: Workspace): Bounds | undefined {
+  const { parallelism } = situation;
+  const isLone = parallelism.microBatches === 1;
+  const shared = { label: 'what is never there at once', unit: 'bytes' } as const;
+  const counted = inputs(exactInputs(situation));
+  const { gradients, activations, logits, one_block } = counted;
+  const again = min(one_block, logits);
+  const bound = (which: 'expected' | 'upper', staying: Exact, source: string) => {
+    const all = {
+      ...counted,
+      ...inputs({ staying }),
+      ...inputs(temporaryInputs(situation, workspace, which)),
+    };
+    return quantity({ ...shared, formula: fullest(all), inputs: all, source });
+  };
+  const bounds: Bounds = {
+    lower: quantity({
+      ...shared,
+      formula: isLone ? sub(0, again, min(gradients, sub(activations, again))) : sub(0, again),
+      inputs: counted,
+      source:
+        'gradients of a lone micro-batch come as activations go (PyTorch, zero_grad sets them to None); a block ' +
+        'runs again when the logits have gone',
+    }),
+    expected: bound(
+      'expected',
+      isLone ? 0 : gradients.value,
+      `${ORDER}; gradients of a lone micro-batch come one by one`,
+    ),
+    upper: bound(
+      'upper',
+      gradients.value,
+      `${ORDER}; gradients are there from the start, set to zero`,
+    ),
+  };
+  return Object.values(bounds).every(({ value }) => value === 0) ? undefined : bounds;
+}
+
+type CountedName = keyof ReturnType<typeof exactInputs>;
+type TemporaryName = keyof ReturnType<typeof temporaryInputs>;
+
+const ORDER =
+  'the fullest moment of a step in place of all that is counted: loss, head, last block, first block, embedding, ' +
+  'update (the order of a backward pass in PyTorch)';
+
+/** What is counted exactly, of which parts come and go. */
+function exactInputs(situation: Situation) {
+  const { stage, memory } = situation;
+  const exactly = (name: 'gradients' | 'activations') =>
+    Number(memory.parts.find(({ part }) => part === name)?.bytes.value ?? 0);
+  const kept = (name: 'oneBlock' | 'logits') =>
+    Number(memory.activations.parts.find(({ part }) => part === name)?.bytes.value ?? 0);
+  return {
+    gradients: exactly('gradients'),
+    activations: exactly('activations'),
+    logits: kept('logits'),
+    one_block: kept('oneBlock'),
+    blocks: stage.to - stage.from,
+    // With ZeRO a whole one is counted among what is gathered.
+    head: Math.min(headGradient(situation), exactly('gradients')),
+  };
+}
+
+/** What comes on top, by one of the bounds. */
+function temporaryInputs(
+  { setting, parallelism, memory }: Situation,
+  workspace: Workspace,
+  which: 'expected' | 'upper',
+) {
+  const of = (name: string) =>
+    workspace.parts.find(({ part }) => part === name)?.bytes[which].value ?? 0;
+  return {
+    unfused: of('unfused'),
+    gathered: of('gathered'),
+    loss: of('loss'),
+    block: of('blockGradients'),
+    added: of('added'),
+    beyond: of('update'),
+    update: updateTemporary(which, {
+      optimizer: setting.optimizer,
+      gradientBytes: gradientBytesOf(setting),
+      parameters: memory.parameters.value,
+      replicas: optimizerReplicas(setting, parallelism),
+    }),
+  };
+}
+
+/** Of the whole weight at once, where a stage has the head. */
+function headGradient({ model, setting, parallelism, stage }: Situation): number {
+  if (stage.to < model.blocks.length) return 0;
+  const rows = Math.ceil(outputWidth(model.head) / parallelism.tensor);
+  return gradientBytesOf(setting) * rows * inputWidth(model.head);
 }

@@ -3,7 +3,7 @@ import type {
   ActivationSetting,
   AttentionKernel,
   LossKernel,
-} from '../../budget/activation-setting.js';
+} from '../../budget/kernel-activations.js';
 import { bytesIn, type TrainedState, type TrainingSetting } from '../../budget/training.js';
 import type { Cluster } from '../../hardware/gpu.js';
 

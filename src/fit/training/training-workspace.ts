@@ -4,11 +4,10 @@
  * do.
  */
 import type { LanguageModel } from '../../architecture/layer.js';
-import { remembered } from '../../architecture/memoize.js';
-import { inputWidth, outputWidth } from '../../architecture/walk.js';
-import { type ActivationSetting, OTHER_PARTS } from '../../budget/activation-setting.js';
+import { inputWidth, outputWidth, remembered } from '../../architecture/walk.js';
 import { activationsOf, type BlockInHand, blocksInHand } from '../../budget/activations.js';
 import { add, div, type Expression, inputs, max, min, mul, sub } from '../../budget/expression.js';
+import { type ActivationSetting, OTHER_PARTS } from '../../budget/kernel-activations.js';
 import type { Bounds } from '../../budget/quantity.js';
 import { bytesIn } from '../../budget/training.js';
 import { boundsOf, eachBound, sumBounds } from '../bounds.js';

@@ -1,10 +1,15 @@
 import type { Ids } from '../../runtime/engine.js';
-import { allowedDifference, largestDifference, rowAt } from '../differences.js';
+import {
+  allowedDifference,
+  differenceText,
+  largestDifference,
+  roundingText,
+  rowAt,
+} from '../differences.js';
 import type { Finding } from '../finding.js';
 import { firstTokens, limitsOf, randomIds, rowsOf } from '../ids.js';
 import { explainedInWhole, hasExperts, roundingOf } from '../rounding.js';
 import type { TestContext } from '../test-context.js';
-import { differenceText, roundingText } from '../wording.js';
 
 /** Rows see each other, or do not, in short sequences as in long ones. */
 const TOKENS = 64;

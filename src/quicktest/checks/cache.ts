@@ -4,13 +4,18 @@ import { walk } from '../../architecture/walk.js';
 import { counted, integer } from '../../budget/trace.js';
 import { decodingKeys, fullForwardKeys } from '../../runtime/calls.js';
 import type { Ids, Program, RunInput, RunOutput, State, Values } from '../../runtime/engine.js';
-import { allowedDifference, largestDifference, positions } from '../differences.js';
+import {
+  allowedDifference,
+  differenceText,
+  largestDifference,
+  positions,
+  roundingText,
+} from '../differences.js';
 import type { Decoding, Finding } from '../finding.js';
 import { skipped } from '../finding.js';
 import { firstTokens, span } from '../ids.js';
 import { eachBlock, explainedInWhole, roundingOf, unexplained } from '../rounding.js';
 import type { TestContext } from '../test-context.js';
-import { differenceText, roundingText } from '../wording.js';
 
 /** Most tokens that are decoded one by one; the others are given at once before. */
 const MOST_STEPS = 32;

@@ -1,12 +1,11 @@
 import type { LanguageModel } from '../../architecture/layer.js';
 import type { Values } from '../../runtime/engine.js';
-import { allowedDifference, largestDifference, positions } from '../differences.js';
+import { allowedDifference, differenceText, largestDifference, positions } from '../differences.js';
 import type { Finding } from '../finding.js';
 import { skipped } from '../finding.js';
 import { limitsOf, withOtherToken } from '../ids.js';
 import { explainedInWhole, hasExperts, roundingOf } from '../rounding.js';
 import type { TestContext } from '../test-context.js';
-import { differenceText } from '../wording.js';
 
 /**
  * Changing token t changes no logit before it: not by a single bit, since the same work is done for both, but for

@@ -2,13 +2,12 @@ import { UserError } from '../../errors.js';
 import type { Engine, RunOutput, Values } from '../../runtime/engine.js';
 import { ENGINES } from '../../runtime/engine.js';
 import type { Arithmetic } from '../differences.js';
-import { allowedDifference, largestDifference } from '../differences.js';
+import { allowedDifference, differenceText, largestDifference } from '../differences.js';
 import type { BlockDifference, Finding } from '../finding.js';
 import { skipped } from '../finding.js';
 import type { Rounding } from '../rounding.js';
 import { eachBlock, explainedInWhole, roundingOf, unexplained } from '../rounding.js';
 import type { TestContext } from '../test-context.js';
-import { differenceText } from '../wording.js';
 
 /** Another engine gives the same logits and the same output of every block. */
 export async function checkAcross(context: TestContext): Promise<Finding> {

@@ -2,12 +2,11 @@ import { UserError } from '../../errors.js';
 import type { Program, Values } from '../../runtime/engine.js';
 import { DeviceLostError } from '../../runtime/engine.js';
 import type { LogitDifference } from '../differences.js';
-import { logitDifference, relativeLimit } from '../differences.js';
+import { differenceText, logitDifference, relativeLimit } from '../differences.js';
 import type { Finding, Spent } from '../finding.js';
 import { skipped } from '../finding.js';
 import { hasExperts } from '../rounding.js';
 import type { TestContext } from '../test-context.js';
-import { differenceText } from '../wording.js';
 import { timed } from './timing.js';
 
 /** The model beside itself in float32, on the same engine and device: what float16 costs, and what it saves. */

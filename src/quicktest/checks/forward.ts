@@ -4,7 +4,7 @@ import type { Param } from '../../architecture/param.js';
 import { stagesOf, tensorsOf } from '../../architecture/walk.js';
 import { counted, integer } from '../../budget/trace.js';
 import type { Compute, RunInput, Values } from '../../runtime/engine.js';
-import type { WeightSource } from '../../runtime/weights/random-weights.js';
+import type { WeightSource } from '../../runtime/weights.js';
 import { isSameShape, shapeText } from '../../tensor/dtype.js';
 import { isAllFinite, notFinite, statisticsOf } from '../differences.js';
 import type { Finding, Origin } from '../finding.js';

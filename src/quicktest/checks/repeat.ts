@@ -1,7 +1,6 @@
-import { isSame, largestDifference } from '../differences.js';
+import { differenceText, isSame, largestDifference } from '../differences.js';
 import type { Finding } from '../finding.js';
 import type { TestContext } from '../test-context.js';
-import { differenceText } from '../wording.js';
 
 /** Two runs of the same give the same, to the last bit. */
 export async function checkRepeat(context: TestContext): Promise<Finding> {

@@ -3,7 +3,7 @@ import type { Param } from '../../architecture/param.js';
 import { tensorsOf, walk } from '../../architecture/walk.js';
 import { blocksText, counted } from '../../budget/trace.js';
 import type { Ids, Values } from '../../runtime/engine.js';
-import type { WeightSource } from '../../runtime/weights/random-weights.js';
+import type { WeightSource } from '../../runtime/weights.js';
 import { isSameShape, shapeText } from '../../tensor/dtype.js';
 import { isSame, notFinite, statisticsOf } from '../differences.js';
 import type { Finding, Sharing } from '../finding.js';

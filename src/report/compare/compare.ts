@@ -9,9 +9,8 @@ import {
   formatInteger,
 } from '../../text/units.js';
 import { counted, joined } from '../../text/words.js';
-import { heading, left, note, right } from '../kit/cells.js';
+import { heading, inferenceNote, left, note, right, settingNotes } from '../kit/cells.js';
 import type { Block, Cell, Column, Report, TableBlock, Tone } from '../kit/report.js';
-import { inferenceNote, settingNotes } from '../kit/wording.js';
 
 type Value = ColumnValue | undefined;
 

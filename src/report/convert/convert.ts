@@ -6,7 +6,7 @@ import type { Tie } from '../../conversion/job.js';
 import type { ConversionResult } from '../../conversion/result.js';
 import { formatBytes, formatDuration, formatShare, percentText } from '../../text/units.js';
 import { shortened } from '../../text/words.js';
-import { configText } from '../inspect/checkpoint-summary.js';
+import { configText } from '../inspect/inspect-text.js';
 import { cosineCell } from '../inspect/srte-survey.js';
 import {
   bytesCell,

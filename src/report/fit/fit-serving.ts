@@ -6,9 +6,8 @@ import type { LoadAnswer } from '../../fit/serving/queueing.js';
 import type { ServingLoad } from '../../fit/serving/serving.js';
 import { formatInteger, formatSeconds, percentText, significant } from '../../text/units.js';
 import { sentence } from '../../text/words.js';
-import { integerCell, left, note, right, strong } from '../kit/cells.js';
+import { contextText, integerCell, left, note, right, strong } from '../kit/cells.js';
 import type { Block, Cell, TableBlock } from '../kit/report.js';
-import { contextText } from '../kit/wording.js';
 import {
   boundsCells,
   boundsColumns,

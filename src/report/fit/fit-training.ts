@@ -4,9 +4,8 @@ import type { Fits } from '../../fit/fits.js';
 import type { Remedy, StepLimit, StepTime, TrainingTime } from '../../fit/training/training.js';
 import { formatInteger, formatSeconds, percentText, significant } from '../../text/units.js';
 import { counted } from '../../text/words.js';
-import { heading, integerCell, left, note, right, strong } from '../kit/cells.js';
+import { contextText, heading, integerCell, left, note, right, strong } from '../kit/cells.js';
 import type { Block, TableBlock } from '../kit/report.js';
-import { contextText } from '../kit/wording.js';
 import {
   boundsCells,
   boundsColumns,

@@ -1,7 +1,6 @@
 /** What `minimind kv-projector verify` prints: how fast the two adapters learned, and where the other one wins. */
 import type { AdapterKind } from '../../kv-projector/projector.js';
-import type { Step, Verification } from '../../kv-projector/verify.js';
-import type { DataKind } from '../../kv-projector/verify-data.js';
+import type { DataKind, Step, Verification } from '../../kv-projector/verify-adapters.js';
 import type { VerifyProjectorsResult } from '../../kv-projector/verify-projectors.js';
 import { formatDuration, formatInteger } from '../../text/units.js';
 import { ENGINE_TITLES } from '../doctor.js';

@@ -8,7 +8,7 @@ import type {
   ProjectorCosts,
   TeacherCosts,
 } from '../../kv-projector/costs.js';
-import type { Projection } from '../../kv-projector/project-kv.js';
+import type { Projection } from '../../kv-projector/project.js';
 import { formatBytes, formatCount, formatInteger } from '../../text/units.js';
 import { counted } from '../../text/words.js';
 import {
@@ -22,7 +22,7 @@ import {
   strong,
 } from '../kit/cells.js';
 import type { Block, Cell, Column, Report, TableBlock } from '../kit/report.js';
-import { explanationBlocks } from '../profile/explanation.js';
+import { explanationBlocks } from '../profile/inventory.js';
 
 type Described = Projection['projector'];
 

@@ -1,10 +1,21 @@
 /** The model block by block and tensor by tensor, as `profile` prints it. */
+import type { Figure } from '../../budget/figure.js';
 import type { BlockBudget, TensorEntry } from '../../budget/profile.js';
+import type { Bounds, Quantity } from '../../budget/quantity.js';
 import { formatInteger } from '../../text/units.js';
 import { moreNote } from '../inspect/inspect-tensors.js';
 import { MAX_ROWS } from '../inspect/inspect-text.js';
-import { bytesCell, flopsCell, heading, integerCell, left, right } from '../kit/cells.js';
-import type { Block, Cell } from '../kit/report.js';
+import {
+  bytesCell,
+  flopsCell,
+  heading,
+  integerCell,
+  left,
+  note,
+  right,
+  strong,
+} from '../kit/cells.js';
+import type { Block, Cell, TableBlock } from '../kit/report.js';
 
 const spanText = ({ heads, window, rule }: BlockBudget['spans'][number]) =>
   window === undefined ? `${heads} global` : `${heads} ${rule} (${formatInteger(window)})`;
@@ -107,4 +118,149 @@ function aliasText(aliases: readonly string[]): string {
   const [first, ...others] = aliases;
   if (first === undefined) return '';
   return others.length === 0 ? first : `${first} … (${aliases.length} names)`;
+}
+
+// How the figures of a profile come about: formula, inputs and source of each.
+
+/** A figure, or a lower, an expected and an upper bound of one. */
+type Explained = readonly [Figure | Quantity] | readonly [Quantity, Quantity, Quantity];
+
+const BOUNDS = ['lower', 'expected', 'upper'] as const satisfies readonly (keyof Bounds)[];
+
+const isFigure = (value: unknown): value is Figure | Quantity =>
+  typeof value === 'object' && value !== null && 'formula' in value && 'inputs' in value;
+
+const isBounds = (value: object): value is Bounds =>
+  BOUNDS.every((name) => isFigure((value as Partial<Bounds>)[name]));
+
+/** Every figure of a result, in the order in which they are shown. */
+function* figuresOf(value: unknown): Generator<Explained> {
+  if (typeof value !== 'object' || value === null) return;
+  if (isFigure(value)) {
+    yield [value];
+    return;
+  }
+  if (isBounds(value)) {
+    yield [value.lower, value.expected, value.upper];
+    const { lower, expected, upper, ...others } = value;
+    yield* figuresOf(others);
+    return;
+  }
+  for (const inner of Object.values(value)) yield* figuresOf(inner);
+}
+
+/**
+ * A table for each section; a figure that stands in two is explained in the first.
+ * @param sections Results by their name; every figure inside them is explained.
+ */
+export function explanationBlocks(sections: Readonly<Record<string, unknown>>): Block[] {
+  const seen = new Set<string>();
+  const isNew = (figures: Explained) => {
+    const key = figures
+      .map(({ label, formula, inputs }) => `${label} ${formula} ${Object.values(inputs).join()}`)
+      .join();
+    return !seen.has(key) && seen.add(key);
+  };
+  return Object.entries(sections).flatMap(([name, section]) => {
+    const figures = [...figuresOf(section)].filter(isNew);
+    if (figures.length === 0) return [];
+    const hasBounds = figures.some((each) => each.length === BOUNDS.length);
+    return [
+      heading(`How the figures come about: ${name}`),
+      ...(hasBounds ? [note(`Where there are three, they are ${BOUNDS.join(' / ')}.`)] : []),
+      explanationTable(figures),
+    ];
+  });
+}
+
+function explanationTable(explained: readonly Explained[]): TableBlock {
+  const rows = explained.map((figures) => ({
+    label: figures[0].label,
+    value: valueCell(figures),
+    unit: figures[0].unit,
+    formula: told(figures.map(({ formula }) => formula)),
+    inputs: inputsText(figures),
+    source: told(figures.map(({ source }) => source)),
+  }));
+  return {
+    kind: 'table',
+    columns: [
+      left('figure', 'figure'),
+      right('value', 'value'),
+      left('unit', 'unit'),
+      left('formula', 'formula', true),
+      left('inputs', 'inputs', true),
+      left('source', 'source', true),
+    ],
+    rows: rows.map(({ label, value, unit, formula, inputs, source }) => [
+      strong(label),
+      value,
+      { text: unit },
+      { text: formula },
+      { text: inputs },
+      { text: source },
+    ]),
+    narrower: {
+      kind: 'table',
+      columns: [
+        left('figure', 'figure', true),
+        left('formula, with inputs; source', 'derivation', true),
+      ],
+      rows: rows.map(({ label, value, unit, formula, inputs, source }) => [
+        strong(`${label}: ${value.text} ${unit}`),
+        { text: `${formula}${inputs === '' ? '' : `, with ${inputs}`}; ${source}` },
+      ]),
+    },
+  };
+}
+
+/** Once, where all bounds have the same; else each after its name, those together that have the same. */
+function told(texts: readonly string[]): string {
+  const [first = '', ...others] = texts;
+  if (others.every((text) => text === first)) return first;
+  return [...new Set(texts)]
+    .map((text) => {
+      const names = BOUNDS.filter((_, index) => texts[index] === text);
+      return `${names.join(' and ')}: ${text}`;
+    })
+    .join('; ');
+}
+
+function inputsText(figures: Explained): string {
+  const names = new Set(figures.flatMap(({ inputs }) => Object.keys(inputs)));
+  return [...names]
+    .map((name) => {
+      const values = figures.map(({ inputs }) => {
+        const value = inputs[name];
+        return value === undefined ? '–' : numberText(value);
+      });
+      return `${name} = ${besideEachOther(values)}`;
+    })
+    .join('; ');
+}
+
+const besideEachOther = (texts: readonly string[]): string =>
+  new Set(texts).size === 1 ? (texts[0] ?? '') : texts.join(' / ');
+
+const isWhole = (value: number | bigint): boolean =>
+  typeof value === 'bigint' || Number.isSafeInteger(value);
+
+/** From here on nobody reads what stands behind the point. */
+const LARGE = 1e6;
+
+/** Every digit of a whole number, six of any other. */
+function numberText(value: number | bigint): string {
+  if (isWhole(value)) return formatInteger(value);
+  const number = Number(value);
+  return Math.abs(number) >= LARGE && Math.abs(number) <= Number.MAX_SAFE_INTEGER
+    ? formatInteger(Math.round(number))
+    : Number(number.toPrecision(6)).toString();
+}
+
+function valueCell(figures: Explained): Cell {
+  const [{ value }] = figures;
+  if (figures.length === 1) {
+    return isWhole(value) ? integerCell(value) : { text: numberText(value), value: Number(value) };
+  }
+  return { text: besideEachOther(figures.map((each) => numberText(each.value))) };
 }

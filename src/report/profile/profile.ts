@@ -18,7 +18,7 @@ import {
   formatInteger,
   formatMacs,
 } from '../../text/units.js';
-import { checkpointBlocks } from '../inspect/checkpoint-summary.js';
+import { checkpointBlocks } from '../inspect/inspect-text.js';
 import {
   bar,
   binaryCell,
@@ -29,13 +29,12 @@ import {
   left,
   note,
   right,
+  settingNotes,
   shareCell,
   strong,
 } from '../kit/cells.js';
 import type { Block, Cell, Report, TableBlock, Tone } from '../kit/report.js';
-import { settingNotes } from '../kit/wording.js';
-import { explanationBlocks } from './explanation.js';
-import { layersBlocks, tensorsBlocks } from './inventory.js';
+import { explanationBlocks, layersBlocks, tensorsBlocks } from './inventory.js';
 
 /** Everything that the command found out. */
 export interface ProfileResult extends ModelProfile {

@@ -3,11 +3,9 @@ import type { Finding } from '../../errors.js';
 import type { Adapter, Machine, SystemCards } from './adapter.js';
 import { THIS_MACHINE } from './adapter.js';
 import { linuxCards } from './linux.js';
-import { macCards } from './mac.js';
-import { nvidiaCards } from './nvidia.js';
+import { macCards, nvidiaCards, windowsCards } from './other-systems.js';
 import type { WebgpuAnswer } from './webgpu.js';
 import { askWebgpu, WEBGPU_COMMAND, WEBGPU_PACKAGE } from './webgpu.js';
-import { windowsCards } from './windows.js';
 
 export type { Adapter } from './adapter.js';
 

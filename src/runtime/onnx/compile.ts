@@ -9,19 +9,23 @@ import { withFloat16Products } from './float16.js';
 import { GraphBuilder, LEFT_OUT, type Value } from './graph.js';
 import { madeInGraph } from './in-graph-feeds.js';
 import { logitColumns } from './largest-tensor.js';
-import { activated, capped } from './layers/activations.js';
+import { activated, capped, gatedMlp } from './layers/activations.js';
 import { attention } from './layers/attention.js';
 import { alignment, gate, hybridBlock, inTurn, languageModel, residual } from './layers/block.js';
-import { embedding, learnedPositions } from './layers/embeddings.js';
+import {
+  embedding,
+  learnedPositions,
+  srteLowRank,
+  srteSincos,
+  srteTable,
+} from './layers/embeddings.js';
 import { mixtureOfExperts } from './layers/experts.js';
-import { gatedMlp } from './layers/gated-mlp.js';
 import { latentAttention } from './layers/latent-attention.js';
 import { causalConv, mamba } from './layers/mamba.js';
 import { layerNorm, rmsNorm } from './layers/norms.js';
 import { fusedParts, projection } from './layers/projections.js';
 import { rotaryAlone } from './layers/rotary.js';
 import { router } from './layers/router.js';
-import { srteLowRank, srteSincos, srteTable } from './layers/srte.js';
 import type { GraphProto, Initializer } from './proto.js';
 
 /** A graph, and what goes into it and comes out of it. */

@@ -2,7 +2,7 @@ import type { Layer } from '../../architecture/layer.js';
 import { UserError } from '../../errors.js';
 import { type Adapter, cudaAdapter, UNNAMED_CARD, webgpuAdapter } from '../adapters/adapters.js';
 import type { Compute, DeviceName, Engine, LoadOptions, Program } from '../engine.js';
-import type { WeightSource } from '../weights/random-weights.js';
+import type { WeightSource } from '../weights.js';
 import { compile } from './compile.js';
 import { GUARANTEED_BYTES, type Target } from './context.js';
 import { GraphBuilder } from './graph.js';

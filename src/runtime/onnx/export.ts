@@ -2,7 +2,7 @@
 import type { LanguageModel } from '../../architecture/layer.js';
 import type { Param } from '../../architecture/param.js';
 import type { OnnxExport, OnnxOperator, OnnxValue, PlannedFile } from '../engine.js';
-import type { WeightSource } from '../weights/random-weights.js';
+import type { WeightSource } from '../weights.js';
 import { compileAlone } from './compile.js';
 import { columnsOf, type Rows } from './context.js';
 import { aligned, rowsOf, weightBytes } from './placed-weights.js';

@@ -6,7 +6,7 @@ import path from 'node:path';
 import type { Param } from '../../architecture/param.js';
 import { UserError } from '../../errors.js';
 import { TemporaryFolder } from '../../files/temporary.js';
-import type { MappableDtype, WeightSource } from '../weights/random-weights.js';
+import type { MappableDtype, WeightSource } from '../weights.js';
 import type { Place, Rows } from './context.js';
 import type { ElementType, Initializer, InitializerBytes } from './proto.js';
 

@@ -1,9 +1,12 @@
 /** Matrix products by the engines: the fastest whose results are right. */
-import type { MatrixProducts } from '../../linalg/product.js';
-import { plainProducts } from '../../linalg/product.js';
+
+import type { MatrixProducts } from '../../linalg/matrix.js';
+import { plainProducts } from '../../linalg/matrix.js';
 import { fillUniform, keyOf } from '../../tensor/random.js';
 import type { EngineName } from '../engine.js';
 import type { ClosableProducts } from '../float32-products.js';
+import type { BackendName } from '../tfjs/backends.js';
+import type { Trainer } from '../trainer.js';
 import type { EngineChoice, Openable, PassedOver } from './devices.js';
 import { firstUsable } from './devices.js';
 import type { SelfCheck } from './self-check.js';
@@ -85,4 +88,17 @@ function randomMatrix(rows: number, columns: number, name: string) {
   const values = new Float64Array(rows * columns);
   fillUniform(keyOf(1, name), 0, values, 1);
   return { values, rows, columns };
+}
+
+/**
+ * A trainer on the fastest backend of TensorFlow.js whose products are right.
+ * @throws UserError when there is none.
+ */
+export async function chooseTrainer(
+  threads: number,
+): Promise<{ readonly trainer: Trainer; readonly passedOver: readonly PassedOver[] }> {
+  const { backend, products, passedOver } = await chooseProducts({ engine: 'tfjs', threads });
+  await products.close();
+  const { openTrainer } = await import('../tfjs/training.js');
+  return { trainer: await openTrainer(threads, backend as BackendName), passedOver };
 }

@@ -34,7 +34,7 @@ import type {
 import { hybrid } from '../../architecture/models/hybrid.js';
 import { buffer } from '../../architecture/param.js';
 import type { Engine, EngineInfo, Values } from '../engine.js';
-import { randomWeights } from '../weights/random-weights.js';
+import { randomWeights } from '../weights.js';
 
 /** With a window that is shorter than the input of the check. */
 const hybridModel = (): LanguageModel =>

@@ -10,8 +10,7 @@ import type {
   LanguageModel,
   Layer,
 } from '../../architecture/layer.js';
-import { activate } from './activations.js';
-import { attention } from './attention.js';
+import { attention, latentAttention } from './attention.js';
 import {
   embedding,
   layerNorm,
@@ -22,7 +21,7 @@ import {
   srte,
   transposedLinear,
 } from './basic.js';
-import { latentAttention } from './latent-attention.js';
+import { activate } from './differentiable.js';
 import type { Tensor3D } from './library.js';
 import { causalConv, mamba } from './mamba.js';
 import { mixtureOfExperts, router } from './mixture.js';

@@ -1,5 +1,5 @@
 import type { CausalConv, Mamba } from '../../architecture/layer.js';
-import { activate } from './activations.js';
+import { activate } from './differentiable.js';
 import type { Tensor3D, Tensor4D, Tf } from './library.js';
 import type { Run } from './run.js';
 import { valuesOf } from './run.js';

@@ -1,6 +1,6 @@
 import type { MixtureOfExperts, PackedExperts, Router } from '../../architecture/layer.js';
-import { activate } from './activations.js';
 import { asRows, product } from './basic.js';
+import { activate } from './differentiable.js';
 import type { Tensor2D, Tensor3D } from './library.js';
 import type { Run } from './run.js';
 import { valuesOf } from './run.js';

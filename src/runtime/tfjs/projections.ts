@@ -4,7 +4,7 @@ import {
   dependsOnLength,
   rotaryFrequencies,
 } from '../../architecture/rotary-scaling.js';
-import { activate } from './activations.js';
+import { activate } from './differentiable.js';
 import type { Tensor, Tensor3D, Tensor4D } from './library.js';
 import type { Run } from './run.js';
 

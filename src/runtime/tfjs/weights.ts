@@ -2,7 +2,7 @@ import type { Layer } from '../../architecture/layer.js';
 import type { Param } from '../../architecture/param.js';
 import { ownTensors, walk } from '../../architecture/walk.js';
 import { UserError } from '../../errors.js';
-import type { WeightSource } from '../weights/random-weights.js';
+import type { WeightSource } from '../weights.js';
 import type { Backend, Tensor, Tensor2D } from './library.js';
 import { scoped } from './library.js';
 import { ratesOf } from './scan.js';

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import type { TensorToWrite } from '../../../src/checkpoint/safetensors/write-safetensors.js';
-import type { ByteSink } from '../../../src/files/file-sink.js';
+import type { ByteSink } from '../../../src/files/write-whole.js';
 import { STORED_DTYPES, type StoredDtype } from '../../../src/tensor/dtype.js';
 
 export type SafetensorsDtype = Exclude<StoredDtype, 'C128'>;

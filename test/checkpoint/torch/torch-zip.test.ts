@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { Value } from '../../../src/checkpoint/torch/pickle/values.js';
+import { readTorchZip } from '../../../src/checkpoint/torch/read-torch.js';
 import { writeTorch } from '../../../src/checkpoint/torch/write-torch.js';
-import { readTorchZip } from '../../../src/checkpoint/torch/zip/torch-zip.js';
 import { readTensor } from '../../../src/checkpoint/view.js';
 import { fileOf, ruleBrokenBy } from '../byte-files.js';
 import { MemorySink } from '../safetensors/tensors.js';

@@ -8,12 +8,12 @@ import type {
   Writable,
   WritableTensor,
 } from '../../../src/checkpoint/torch/pickle/write-opcodes.js';
+import { readTorchZip } from '../../../src/checkpoint/torch/read-torch.js';
 import { planTorch, writeTorch } from '../../../src/checkpoint/torch/write-torch.js';
-import { readTorchZip } from '../../../src/checkpoint/torch/zip/torch-zip.js';
 import { readTorchArchive } from '../../../src/checkpoint/torch/zip/zip.js';
 import { readTensor } from '../../../src/checkpoint/view.js';
 import { UserError } from '../../../src/errors.js';
-import type { Chunks } from '../../../src/files/file-sink.js';
+import type { Chunks } from '../../../src/files/write-whole.js';
 import type { StoredDtype } from '../../../src/tensor/dtype.js';
 import { fileOf } from '../byte-files.js';
 import { MemorySink } from '../safetensors/tensors.js';

@@ -7,7 +7,7 @@ import { afterAll, describe, expect, it } from 'vitest';
 import { ByteFile } from '../../../src/checkpoint/byte-file.js';
 import { planZip, writeZip, type ZipContent } from '../../../src/checkpoint/torch/zip/write-zip.js';
 import { readTorchArchive } from '../../../src/checkpoint/torch/zip/zip.js';
-import type { ByteSink } from '../../../src/files/file-sink.js';
+import type { ByteSink } from '../../../src/files/write-whole.js';
 import { fileOf } from '../byte-files.js';
 import { MemorySink } from '../safetensors/tensors.js';
 import { RECORDS } from './zip-builder.js';

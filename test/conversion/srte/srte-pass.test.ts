@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { SrtePass } from '../../../src/conversion/srte/srte-survey.js';
 import { GramAccumulator } from '../../../src/linalg/gram.js';
-import { plainProduct } from '../../../src/linalg/product.js';
+import { plainProduct } from '../../../src/linalg/matrix.js';
 
 /** Two tables of four rows of two, and how often the mean is multiplied by itself. */
 async function multiplied(values: readonly number[]): Promise<number> {

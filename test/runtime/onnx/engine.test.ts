@@ -12,7 +12,7 @@ import {
   type Require,
   type Session,
 } from '../../../src/runtime/onnx/library.js';
-import { randomWeights } from '../../../src/runtime/weights/random-weights.js';
+import { randomWeights } from '../../../src/runtime/weights.js';
 import { inPackage, readJson } from '../../fixtures.js';
 import { idsOf, modelOfConfig } from '../fixture-models.js';
 import { describeWithOnnx, loaded } from './support.js';

@@ -9,7 +9,7 @@ import { tensorsOf } from '../../../src/architecture/walk.js';
 import type { Ids, Values } from '../../../src/runtime/engine.js';
 import { planExport } from '../../../src/runtime/onnx/export.js';
 import { loadLibrary } from '../../../src/runtime/onnx/library.js';
-import type { WeightSource } from '../../../src/runtime/weights/random-weights.js';
+import type { WeightSource } from '../../../src/runtime/weights.js';
 import { inPackage } from '../../fixtures.js';
 import { FAMILY_CASES, familyCase } from '../family-cases.js';
 import { differenceAt, fixtureModel } from '../fixture-models.js';

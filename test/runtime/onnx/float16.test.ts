@@ -15,7 +15,7 @@ import {
   type GraphProto,
   type Initializer,
 } from '../../../src/runtime/onnx/proto.js';
-import type { WeightSource } from '../../../src/runtime/weights/random-weights.js';
+import type { WeightSource } from '../../../src/runtime/weights.js';
 import { inPackage } from '../../fixtures.js';
 import { FAMILY_CASES, familyCase } from '../family-cases.js';
 import { differenceAt, fixtureModel, modelOfConfig } from '../fixture-models.js';

@@ -1,8 +1,8 @@
 import { expect, it } from 'vitest';
 import { mamba } from '../../../src/architecture/constructors.js';
 import type { Values } from '../../../src/runtime/engine.js';
-import type { WeightSource } from '../../../src/runtime/weights/random-weights.js';
-import { randomWeights } from '../../../src/runtime/weights/random-weights.js';
+import type { WeightSource } from '../../../src/runtime/weights.js';
+import { randomWeights } from '../../../src/runtime/weights.js';
 import { differenceAt } from '../fixture-models.js';
 import { referenceEngine } from '../reference-engine.js';
 import { rowsOf } from '../sequences.js';

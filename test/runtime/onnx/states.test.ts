@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { compile } from '../../../src/runtime/onnx/compile.js';
 import type { Tensor } from '../../../src/runtime/onnx/library.js';
 import { transformerModel } from '../../../src/runtime/select/self-check.js';
-import { randomWeights } from '../../../src/runtime/weights/random-weights.js';
+import { randomWeights } from '../../../src/runtime/weights.js';
 import { differenceAt, idsOf } from '../fixture-models.js';
 import { partOf } from '../sequences.js';
 import { decoded, describeWithOnnx, loaded } from './support.js';

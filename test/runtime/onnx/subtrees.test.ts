@@ -5,7 +5,7 @@ import { productsOf, walk } from '../../../src/architecture/walk.js';
 import { inputsOf } from '../../../src/runtime/calls.js';
 import type { RunInput, RunOutput, Values } from '../../../src/runtime/engine.js';
 import { transformerModel } from '../../../src/runtime/select/self-check.js';
-import { randomWeights } from '../../../src/runtime/weights/random-weights.js';
+import { randomWeights } from '../../../src/runtime/weights.js';
 import { differenceAt, fixtureModel, idsOf, modelOfConfig } from '../fixture-models.js';
 import { referenceEngine } from '../reference-engine.js';
 import { describeWithOnnx, loaded } from './support.js';

@@ -12,7 +12,7 @@ import type {
 import type { Target } from '../../../src/runtime/onnx/context.js';
 import { load, openOnnx } from '../../../src/runtime/onnx/engine.js';
 import { loadLibrary, onnxVersion } from '../../../src/runtime/onnx/library.js';
-import type { WeightSource } from '../../../src/runtime/weights/random-weights.js';
+import type { WeightSource } from '../../../src/runtime/weights.js';
 
 /** Tests that need the library; where it is missing they are skipped, and say so. */
 export function describeWithOnnx(title: string, tests: () => void): void {

@@ -1,7 +1,7 @@
 import type { Layer } from '../../../src/architecture/layer.js';
 import type { Param } from '../../../src/architecture/param.js';
 import { openTfjs } from '../../../src/runtime/tfjs/engine.js';
-import type { WeightSource } from '../../../src/runtime/weights/random-weights.js';
+import type { WeightSource } from '../../../src/runtime/weights.js';
 
 /** Weights of which each value follows from its tensor and its place. */
 export const weightsBy = (value: (tensor: Param, at: number) => number): WeightSource => ({

@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process';
 import { expect, it } from 'vitest';
 import { openTfjs } from '../../../src/runtime/tfjs/engine.js';
-import type { WeightSource } from '../../../src/runtime/weights/random-weights.js';
+import type { WeightSource } from '../../../src/runtime/weights.js';
 import { inPackage } from '../../fixtures.js';
 import { familyCase } from '../family-cases.js';
 import { fixtureModel, modelOfConfig } from '../fixture-models.js';

@@ -10,7 +10,7 @@ import type { GatedMlp, MixtureOfExperts, Router } from '../../../src/architectu
 import { buffer } from '../../../src/architecture/param.js';
 import type { Engine } from '../../../src/runtime/engine.js';
 import { openTfjs } from '../../../src/runtime/tfjs/engine.js';
-import type { WeightSource } from '../../../src/runtime/weights/random-weights.js';
+import type { WeightSource } from '../../../src/runtime/weights.js';
 import { identity, rowsThrough, weightsBy } from './given-weights.js';
 import { largestDifference, tf, weightsOf } from './support.js';
 

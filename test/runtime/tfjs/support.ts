@@ -1,8 +1,8 @@
 import { createRequire } from 'node:module';
 import type * as core from '@tensorflow/tfjs-core';
 import type { Layer } from '../../../src/architecture/layer.js';
-import type { WeightSource } from '../../../src/runtime/weights/random-weights.js';
-import { randomWeights } from '../../../src/runtime/weights/random-weights.js';
+import type { WeightSource } from '../../../src/runtime/weights.js';
+import { randomWeights } from '../../../src/runtime/weights.js';
 
 /** The one TensorFlow.js of this process. */
 export const tf = createRequire(import.meta.url)('@tensorflow/tfjs-core') as typeof core;

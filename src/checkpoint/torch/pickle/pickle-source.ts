@@ -1,7 +1,7 @@
 import type { UserError } from '../../../errors.js';
 import type { ByteFile } from '../../byte-file.js';
-import { type Refusal, refusal } from '../../rules.js';
-import { SAVE_TORCH_AGAIN } from '../../wording.js';
+import type { Refusal } from '../../rules.js';
+import { refusal, SAVE_TORCH_AGAIN } from '../../rules.js';
 
 /** No real file comes near: the pickle of 100,000 tensors has about 15 MB. */
 const MAX_PICKLE_BYTES = 64 * 2 ** 20;

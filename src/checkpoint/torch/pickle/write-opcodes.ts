@@ -1,4 +1,4 @@
-import type { Chunks } from '../../../files/file-sink.js';
+import type { Chunks } from '../../../files/write-whole.js';
 import type { Shape, StoredDtype } from '../../../tensor/dtype.js';
 import type { StoredBytes } from '../../stored-tensor.js';
 import type { Float, Global, Opaque, SetOf, Storage, Value } from './values.js';

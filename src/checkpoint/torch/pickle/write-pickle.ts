@@ -3,7 +3,7 @@
  * written once and referred to.
  */
 import type { WrittenStorage } from '../state-dict/write-storages.js';
-import { TORCH_TYPES } from '../torch-types.js';
+import { TORCH_TYPES } from './globals.js';
 import type {
   Opcode,
   Writable,

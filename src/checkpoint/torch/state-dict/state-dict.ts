@@ -1,9 +1,9 @@
 /** Which of the dicts of a PyTorch file is the model. */
 import type { ByteFile } from '../../byte-file.js';
-import { type Refusal, refusal } from '../../rules.js';
+import type { Refusal } from '../../rules.js';
+import { listed as listedNames, quoted, refusal } from '../../rules.js';
 import { bytesOfViews, viewsOf } from '../../sharing.js';
 import type { StoredTensor } from '../../stored-tensor.js';
-import { listed as listedNames, quoted } from '../../wording.js';
 import { isKind, nameOf } from '../pickle/pickle-machine.js';
 import type { Dict, Value } from '../pickle/values.js';
 import { show } from './storages.js';

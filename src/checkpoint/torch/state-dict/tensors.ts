@@ -1,8 +1,8 @@
 /** Tensors out of the arguments of the functions that PyTorch rebuilds them with (torch/_utils.py). */
 import type { StoredDtype } from '../../../tensor/dtype.js';
 import { exactProduct, STORED_DTYPES, storedBytes } from '../../../tensor/dtype.js';
+import { bytesText } from '../../rules.js';
 import type { StoredTensor } from '../../stored-tensor.js';
-import { bytesText } from '../../wording.js';
 import { meaningOf } from '../pickle/globals.js';
 import { isKind } from '../pickle/pickle-machine.js';
 import type { Dict, Storage, Tuple, Value } from '../pickle/values.js';

@@ -1,9 +1,9 @@
 import { UserError } from '../../../errors.js';
 import { STORED_DTYPES, type StoredDtype } from '../../../tensor/dtype.js';
+import { TORCH_TYPES } from '../pickle/globals.js';
 import type { Global, Storage } from '../pickle/values.js';
 import type { Writable, WritableBytes, WritableTensor } from '../pickle/write-opcodes.js';
 import { leavesOf } from '../pickle/write-opcodes.js';
-import { TORCH_TYPES } from '../torch-types.js';
 
 /** A storage as a PyTorch file names it. */
 export interface WrittenStorage {

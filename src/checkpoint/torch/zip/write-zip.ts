@@ -3,7 +3,7 @@
  * for a sink that never goes back. The layout is known before a byte is written.
  */
 import { crc32 } from 'node:zlib';
-import type { ByteSink } from '../../../files/file-sink.js';
+import type { ByteSink } from '../../../files/write-whole.js';
 import {
   DESCRIPTOR_FLAG,
   END64_LENGTH,

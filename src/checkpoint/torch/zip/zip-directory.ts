@@ -1,8 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import type { ByteFile } from '../../byte-file.js';
 import type { Refusal } from '../../rules.js';
-import { refusal } from '../../rules.js';
-import { quoted, SAVE_TORCH_AGAIN } from '../../wording.js';
+import { quoted, refusal, SAVE_TORCH_AGAIN } from '../../rules.js';
 import type { DirectoryPlace } from './zip-end.js';
 import {
   EXTRA_HEAD_BYTES,

@@ -1,6 +1,6 @@
 import type { ByteFile } from '../../byte-file.js';
-import { type Refusal, refusal } from '../../rules.js';
-import { SAVE_TORCH_AGAIN } from '../../wording.js';
+import type { Refusal } from '../../rules.js';
+import { refusal, SAVE_TORCH_AGAIN } from '../../rules.js';
 import { END64_LENGTH, RECORD_BYTES, SIGNATURES } from './zip-format.js';
 
 /** Where the directory of an archive lies. */

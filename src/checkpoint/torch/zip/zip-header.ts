@@ -1,6 +1,5 @@
 import type { ByteFile } from '../../byte-file.js';
-import { refusal } from '../../rules.js';
-import { SAVE_TORCH_AGAIN } from '../../wording.js';
+import { refusal, SAVE_TORCH_AGAIN } from '../../rules.js';
 import type { DirectoryEntry, Refuse } from './zip-directory.js';
 import { entryPlace, zip64Field } from './zip-directory.js';
 import {

@@ -1,7 +1,6 @@
 /** The records that make an archive one of PyTorch's. */
 import type { ByteFile } from '../../byte-file.js';
-import { refusal } from '../../rules.js';
-import { quoted, SAVE_TORCH_AGAIN } from '../../wording.js';
+import { quoted, refusal, SAVE_TORCH_AGAIN } from '../../rules.js';
 import { DESCRIPTOR_BYTES, SIGNATURES } from './zip-format.js';
 import type { EntryPlace } from './zip-header.js';
 

@@ -3,8 +3,7 @@
  * the directory and the headers of entries, and none of the tensors.
  */
 import type { ByteFile } from '../../byte-file.js';
-import { refusal } from '../../rules.js';
-import { quoted, SAVE_TORCH_AGAIN } from '../../wording.js';
+import { quoted, refusal, SAVE_TORCH_AGAIN } from '../../rules.js';
 import { entryPlace, readDirectory } from './zip-directory.js';
 import { readEnd } from './zip-end.js';
 import { type EntryPlace, HeaderReader } from './zip-header.js';

@@ -1,8 +1,12 @@
 /** Elementwise functions. */
-import { type ActivationName, LAPLACE } from '../../../architecture/layer.js';
-import { type Context, scaled } from '../context.js';
+import type { ActivationName, GatedMlp } from '../../../architecture/layer.js';
+import { LAPLACE } from '../../../architecture/layer.js';
+import type { Context } from '../context.js';
+import { scaled } from '../context.js';
 import type { Value } from '../graph.js';
+import { LEFT_OUT } from '../graph.js';
 import { MICROSOFT } from '../proto.js';
+import { projected } from './projections.js';
 
 /** Each adds an activation of x. */
 const ACTIVATED: Readonly<Record<ActivationName, (context: Context, x: Value) => Value>> = {
@@ -58,4 +62,19 @@ const LARGE = 80;
 export function softplus({ graph }: Context, x: Value): Value {
   const power = graph.op('Exp', [graph.op('Min', [x, graph.float(LARGE)])]);
   return graph.op('Max', [x, graph.op('Log', [graph.op('Add', [power, graph.float(1)])])]);
+}
+
+/** [R, H] → [R, H]. */
+export function gatedMlp(context: Context, layer: GatedMlp, x: Value): Value {
+  const inner = gated(context, layer.activation, projected(context, layer.inputs, x));
+  return context.apply(layer.down, inner);
+}
+
+/** activation(gate) · up. */
+export function gated(
+  context: Context,
+  activation: ActivationName,
+  [gate = LEFT_OUT, up = LEFT_OUT]: readonly Value[],
+): Value {
+  return context.graph.op('Mul', [activated(context, activation, gate), up]);
 }

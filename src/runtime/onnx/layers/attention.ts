@@ -2,8 +2,8 @@
 import type { Attention, HeadSpan, RmsNorm } from '../../../architecture/layer.js';
 import { type Context, folded, unfolded } from '../context.js';
 import { LEFT_OUT, type Value } from '../graph.js';
-import { type HeadRange, mask, maskWithAlibi } from './mask.js';
-import { withPast } from './past.js';
+import type { HeadRange } from './mask.js';
+import { mask, maskWithAlibi, withPast } from './mask.js';
 import { projected } from './projections.js';
 import { rotary } from './rotary.js';
 import { attend, forEachHead } from './scores.js';

@@ -1,6 +1,14 @@
 /** What depends on a token or its position alone. Shapes: B batch, T tokens, R = B·T rows, H hidden. */
-import type { Embedding, LearnedPositions } from '../../../architecture/layer.js';
-import { type Context, folded, positionsOf, unfolded, weightRows } from '../context.js';
+import type {
+  Embedding,
+  LearnedPositions,
+  SrteLowRank,
+  SrteSincos,
+  SrteTable,
+} from '../../../architecture/layer.js';
+import type { Param } from '../../../architecture/param.js';
+import type { Context } from '../context.js';
+import { folded, positionsOf, unfolded, weightOf, weightRows } from '../context.js';
 import type { Value } from '../graph.js';
 
 /** Token ids [B, T] → [R, H]. */
@@ -16,3 +24,28 @@ export const learnedPositions = (context: Context, { weight }: LearnedPositions,
 /** To every sequence of x [R, H] the same rows [T, H]. */
 export const withPositions = (context: Context, x: Value, rows: Value): Value =>
   folded(context, context.graph.op('Add', [unfolded(context, x, -1), rows]));
+
+// Rows of the time encoding at the positions of a call, [T, H].
+
+export const srteTable = (context: Context, { table }: SrteTable): Value =>
+  rowsAtPositions(context, table);
+
+export const srteLowRank = (context: Context, { lowRank, projection }: SrteLowRank): Value =>
+  context.apply(projection, rowsAtPositions(context, lowRank));
+
+/** [1, rows, n] → [T, n]. */
+function rowsAtPositions(context: Context, table: Param): Value {
+  return weightRows(context, table, positionsOf(context));
+}
+
+/** Sines in the even columns, cosines in the odd ones. */
+export function srteSincos(context: Context, { inverseFrequencies }: SrteSincos): Value {
+  const { graph } = context;
+  const t = graph.op('Unsqueeze', [graph.cast(positionsOf(context), 'f32'), graph.ints(1)]);
+  const angles = graph.op('Mul', [t, weightOf(context, inverseFrequencies)]); // [T, H / 2]
+  const columns = ['Sin', 'Cos'].map((op) =>
+    graph.op('Unsqueeze', [graph.op(op, [angles]), graph.ints(2)]),
+  );
+  const pairs = graph.op('Concat', columns, { attributes: { axis: 2 } }); // [T, H / 2, 2]
+  return graph.op('Reshape', [pairs, graph.ints(-1, 2 * inverseFrequencies.elements)]);
+}

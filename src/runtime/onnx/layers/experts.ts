@@ -5,7 +5,7 @@
 import type { GatedMlp, MixtureOfExperts, PackedExperts } from '../../../architecture/layer.js';
 import type { Context } from '../context.js';
 import type { Value } from '../graph.js';
-import { gated } from './gated-mlp.js';
+import { gated } from './activations.js';
 import { productParts } from './projections.js';
 import { best } from './router.js';
 

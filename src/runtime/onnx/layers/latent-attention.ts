@@ -2,8 +2,7 @@
 import type { LatentAttention } from '../../../architecture/layer.js';
 import { type Context, folded, unfolded } from '../context.js';
 import type { Value } from '../graph.js';
-import { mask } from './mask.js';
-import { withPast } from './past.js';
+import { mask, withPast } from './mask.js';
 import { rotary } from './rotary.js';
 import { attend } from './scores.js';
 

@@ -1,15 +1,62 @@
 import type { ByteFile } from '../byte-file.js';
 import type { FileIndex } from '../checkpoint.js';
-import { type Refusal, refusal } from '../rules.js';
-import { FETCH_AGAIN, SAVE_TORCH_AGAIN } from '../wording.js';
+import type { Refusal } from '../rules.js';
+import { FETCH_AGAIN, refusal, SAVE_TORCH_AGAIN } from '../rules.js';
 import { torchEnvironment } from './pickle/environment.js';
 import { readPickle } from './pickle/pickle.js';
 import { isKind } from './pickle/pickle-machine.js';
 import { PickleSource } from './pickle/pickle-source.js';
 import type { Storage, Value } from './pickle/values.js';
 import { findStateDict } from './state-dict/state-dict.js';
-import { type PlacedLater, type Refuse, Storages, show } from './state-dict/storages.js';
-import type { TorchOptions } from './zip/torch-zip.js';
+import type { PlacedLater, Refuse } from './state-dict/storages.js';
+import { Storages, show } from './state-dict/storages.js';
+import { readTorchArchive } from './zip/zip.js';
+
+export interface TorchOptions {
+  /** Dotted keys of the dict to take when several hold tensors. */
+  readonly stateDict?: string | undefined;
+}
+
+/**
+ * The index of a file of `torch.save` since PyTorch 1.6: an archive with a pickle and a record for each
+ * storage. Reads the archive's directory and the pickle, and no values.
+ * @throws UserError that names the rule that the file breaks.
+ */
+export function readTorchZip(file: ByteFile, { stateDict }: TorchOptions = {}): FileIndex {
+  const { records, isBigEndian, warnings } = readTorchArchive(file);
+  const pickle = records.get('data.pkl') ?? { position: 0, bytes: 0 };
+  const source = new PickleSource(file, pickle.position, pickle.position + pickle.bytes);
+  const refuse: Refuse = (...broken) => source.refusal(...broken);
+  const storages = new Storages(
+    refuse,
+    (key, bytes) => {
+      const record = records.get(`data/${key}`);
+      if (record === undefined) {
+        throw refuse('storage-record', `names storage ${key}, which the archive does not hold`);
+      }
+      if (record.bytes !== bytes) {
+        throw refuse(
+          'storage-size',
+          `says that storage ${key} has ${bytes} bytes; its record has ${record.bytes}`,
+        );
+      }
+      return { file, position: record.position, bytes, isBigEndian };
+    },
+    false,
+  );
+  const root = readPickle(source, torchEnvironment(refuse, storages));
+  const found = findStateDict(root, stateDict, file);
+  return {
+    format: 'torch-zip',
+    tensors: found.tensors,
+    ambiguous: found.ambiguous,
+    aliases: new Map(),
+    metadata: new Map(),
+    stateDict: found.path,
+    content: found.content,
+    warnings: [...warnings, ...found.warnings],
+  };
+}
 
 /** torch/serialization.py: MAGIC_NUMBER and PROTOCOL_VERSION. */
 const MAGIC = 0x1950a86a20f9469cfc6cn;
