@@ -10,6 +10,8 @@
  *
  * All is of one GPU: of several that share the layers, each has its part of the bytes and of the FLOPs.
  */
+
+import { remembered } from '../../architecture/memoize.js';
 import {
   add,
   div,
@@ -340,8 +342,16 @@ const peakSeconds =
       source: rates.efficiencies.lower.source,
     });
 
-/** What is reached, as inputs of terms. */
-function reached({ efficiencies, link }: Rates, bound: keyof Bounds) {
+/** What is reached by each bound, as inputs of terms: searches ask for it again and again. */
+const reached = (rates: Rates, bound: keyof Bounds) => reachedAt(rates)[bound];
+
+const reachedAt = remembered((rates: Rates) => ({
+  lower: inputsAt(rates, 'lower'),
+  expected: inputsAt(rates, 'expected'),
+  upper: inputsAt(rates, 'upper'),
+}));
+
+function inputsAt({ efficiencies, link }: Rates, bound: keyof Bounds) {
   const efficiency = efficiencies[bound];
   return inputs({
     memory_utilisation: efficiency.memoryUtilisation,
@@ -360,14 +370,12 @@ function listed(
   rates: Rates,
   bound: keyof Bounds,
 ): Record<string, Input> {
-  const all = Object.entries(inputsOf(...terms));
-  const ends = Object.entries(reached(rates, bound));
-  const isEnd = new Set(ends.map(([name]) => name));
-  const named = new Set(all.map(([name]) => name));
-  return Object.fromEntries([
-    ...all.filter(([name]) => !isEnd.has(name)),
-    ...ends.filter(([name]) => named.has(name)),
-  ]);
+  const all = inputsOf(...terms);
+  const ends: Readonly<Record<string, Input>> = reached(rates, bound);
+  const first: Record<string, Input> = {};
+  for (const [name, input] of Object.entries(all)) if (!(name in ends)) first[name] = input;
+  for (const [name, input] of Object.entries(ends)) if (name in all) first[name] = input;
+  return first;
 }
 
 function longest<L extends string>(
