@@ -58,24 +58,25 @@ export function v(only: Readonly<Record<string, Exact>>): Input {
   let input: Input | undefined;
   for (const name in only) {
     if (input !== undefined) throw new Error('an input has one name');
-    input = inputOf(name, only[name]);
+    input = inputNamed(name, only[name]);
   }
   if (input === undefined) throw new Error('an input has one name');
   return input;
 }
 
-/** An input for each name. @throws Error for a name that would print as something else. */
+/** An input for each name. */
 export function inputs<Name extends string>(
   values: Readonly<Record<Name, Exact>>,
 ): Readonly<Record<Name, Input>> {
   const all: Partial<Record<Name, Input>> = {};
-  for (const name in values) all[name] = inputOf(name, values[name]);
+  for (const name in values) all[name] = inputNamed(name, values[name]);
   return all as Record<Name, Input>;
 }
 
 const NAME = new RegExp(`^(?!(?:${FUNCTIONS.join('|')})$)[A-Za-z_]\\w*$`);
 
-function inputOf(name: string, value: Exact | undefined): Input {
+/** An input whose name is computed. @throws Error for a name that would print as something else. */
+export function inputNamed(name: string, value: Exact | undefined): Input {
   if (value !== undefined && NAME.test(name)) return { kind: 'input', name, value };
   throw new Error(`"${name}" cannot be the name of an input`);
 }

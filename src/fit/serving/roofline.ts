@@ -26,7 +26,7 @@ import {
   sub,
   v,
 } from '../../budget/expression.js';
-import { type Bounds, type Quantity, quantity } from '../../budget/quantity.js';
+import { type Bounds, type Quantity, quantity, realValue } from '../../budget/quantity.js';
 import type { Cluster } from '../../hardware/gpu.js';
 import { computedDtype, isNarrow } from '../../hardware/gpu.js';
 import { eachBound } from '../bounds.js';
@@ -154,25 +154,41 @@ function takenAtPeak(
   ] as const;
 }
 
-/** One of the bounds of that time, for those who ask for many batches. */
+/** One of the bounds of that time. */
 export function stepSeconds(
   work: DecodeWork,
   rates: Rates,
   batch: number,
   bound: keyof Bounds,
 ): Quantity {
-  const { cache, weights, computing, links, launches } = decodeTerms(work, rates, batch, bound);
+  const terms = decodeTerms(work, rates, batch, bound);
+  const { cache, weights, computing, links, launches } = terms;
   const computed = computing ? [computing.scores, computing.products] : [];
-  const busy = computing
-    ? add(max(cache, computing.scores), max(computing.products, weights))
-    : add(cache, weights);
   return quantity({
     label: 'step of decoding',
     unit: 'seconds',
-    formula: withWaiting(busy, [links, launches], bound),
+    formula: stepFormula(terms, bound),
     inputs: listed([cache, weights, ...computed, links, launches], rates, bound),
     source: `${computing ? STEP_SOURCE : READING_SOURCE}; ${rates.efficiencies[bound].source}`,
   });
+}
+
+/** Its value alone, for searches. */
+export const secondsOfStep = (
+  work: DecodeWork,
+  rates: Rates,
+  batch: number,
+  bound: keyof Bounds,
+): number => realValue(stepFormula(decodeTerms(work, rates, batch, bound), bound));
+
+function stepFormula(
+  { cache, weights, computing, links, launches }: DecodeTerms,
+  bound: keyof Bounds,
+): Expression {
+  const busy = computing
+    ? add(max(cache, computing.scores), max(computing.products, weights))
+    : add(cache, weights);
+  return withWaiting(busy, [links, launches], bound);
 }
 
 const READING_SOURCE =
