@@ -54,25 +54,30 @@ export interface Arithmetic<T> {
 }
 
 /** The input of the only name in a record: `v({ batch })`, `v({ [name]: value })`. */
-export function v(named: Readonly<Record<string, Exact>>): Input {
-  const [only, ...others] = Object.values(inputs(named));
-  if (only === undefined || others.length > 0) throw new Error('an input has one name');
-  return only;
+export function v(only: Readonly<Record<string, Exact>>): Input {
+  let input: Input | undefined;
+  for (const name in only) {
+    if (input !== undefined) throw new Error('an input has one name');
+    input = inputNamed(name, only[name]);
+  }
+  if (input === undefined) throw new Error('an input has one name');
+  return input;
 }
 
-/** An input for each name. @throws Error for a name that would print as something else. */
+/** An input for each name. */
 export function inputs<Name extends string>(
   values: Readonly<Record<Name, Exact>>,
 ): Readonly<Record<Name, Input>> {
   const all: Partial<Record<Name, Input>> = {};
-  for (const name in values) all[name] = { kind: 'input', name: named(name), value: values[name] };
+  for (const name in values) all[name] = inputNamed(name, values[name]);
   return all as Record<Name, Input>;
 }
 
-const RESERVED: ReadonlySet<string> = new Set(FUNCTIONS);
+const NAME = new RegExp(`^(?!(?:${FUNCTIONS.join('|')})$)[A-Za-z_]\\w*$`);
 
-function named(name: string): string {
-  if (/^[A-Za-z_]\w*$/.test(name) && !RESERVED.has(name)) return name;
+/** An input whose name is computed. @throws Error for a name that would print as something else. */
+export function inputNamed(name: string, value: Exact | undefined): Input {
+  if (value !== undefined && NAME.test(name)) return { kind: 'input', name, value };
   throw new Error(`"${name}" cannot be the name of an input`);
 }
 
@@ -81,18 +86,20 @@ const expressionOf = (operand: Operand): Expression =>
 
 /** `first sign other sign other …`; what is chained in the same way is joined where that changes no value. */
 function chain(kind: Chain['kind'], sign: Sign, operands: readonly Operand[]): Expression {
-  const [first, ...others] = operands.map(expressionOf);
-  if (first === undefined) throw new Error(`a ${kind} needs an operand`);
+  let first: Expression | undefined;
+  // Searches make many expressions: loops, and no copies.
+  const rest: { sign: Sign; operand: Expression }[] = [];
   const joins = sign === '+' || sign === '*';
-  const rest = others.flatMap((operand) =>
-    joins && operand.kind === kind
-      ? [{ sign, operand: operand.first }, ...operand.rest]
-      : [{ sign, operand }],
-  );
-  if (rest.length === 0) return first;
-  return first.kind === kind
-    ? { kind, first: first.first, rest: [...first.rest, ...rest] }
-    : { kind, first, rest };
+  for (const each of operands) {
+    const operand = expressionOf(each);
+    const isChain = operand.kind === kind && (joins || first === undefined);
+    const head = isChain ? operand.first : operand;
+    if (first === undefined) first = head;
+    else rest.push({ sign, operand: head });
+    if (isChain) for (const link of operand.rest) rest.push(link);
+  }
+  if (first === undefined) throw new Error(`a ${kind} needs an operand`);
+  return rest.length === 0 ? first : { kind, first, rest };
 }
 
 /** a + b + …; of nothing, 0. */
@@ -176,37 +183,36 @@ export function textOf(expression: Expression): string {
       return `${expression.name}(${expression.operands.map(textOf).join(', ')})`;
     case 'sum':
     case 'product': {
-      const text = (operand: Expression) =>
-        PRECEDENCE[operand.kind] > PRECEDENCE[expression.kind]
-          ? textOf(operand)
-          : `(${textOf(operand)})`;
-      const { first, rest } = expression;
-      return rest.reduce(
-        (all, { sign, operand }) => `${all} ${sign} ${text(operand)}`,
-        text(first),
-      );
+      let text = operandText(expression.first, expression.kind);
+      for (const { sign, operand } of expression.rest) {
+        text += ` ${sign} ${operandText(operand, expression.kind)}`;
+      }
+      return text;
     }
   }
 }
+
+const operandText = (operand: Expression, within: Chain['kind']) =>
+  PRECEDENCE[operand.kind] > PRECEDENCE[within] ? textOf(operand) : `(${textOf(operand)})`;
 
 /**
  * Inputs of expressions by name, in the order in which they are named.
  * @throws Error when a name has two values: a bug of ours.
  */
 export function inputsOf(...expressions: readonly Expression[]): Record<string, Input> {
-  const all = new Map<string, Input>();
+  const all: Record<string, Input> = {};
   for (const expression of expressions) collect(expression, all);
-  return Object.fromEntries(all);
+  return all;
 }
 
-function collect(expression: Expression, all: Map<string, Input>): void {
+function collect(expression: Expression, all: Record<string, Input>): void {
   switch (expression.kind) {
     case 'constant':
       return;
     case 'input': {
       const { name, value } = expression;
-      const known = all.get(name);
-      if (known === undefined) all.set(name, expression);
+      const known = Object.hasOwn(all, name) ? all[name] : undefined;
+      if (known === undefined) all[name] = expression;
       else if (known.value !== value) {
         throw new Error(`input ${name} is both ${known.value} and ${value}`);
       }
@@ -223,8 +229,11 @@ function collect(expression: Expression, all: Map<string, Input>): void {
 }
 
 /** Values of inputs by name. */
-export const valuesOf = (all: Readonly<Record<string, Input>>): Record<string, Exact> =>
-  Object.fromEntries(Object.values(all).map(({ name, value }) => [name, value]));
+export function valuesOf(all: Readonly<Record<string, Input>>): Record<string, Exact> {
+  const values: Record<string, Exact> = {};
+  for (const name in all) values[name] = all[name]?.value ?? 0;
+  return values;
+}
 
 const broken = (expression: Expression, what: string) =>
   new Error(`the formula "${textOf(expression)}" ${what}`);

@@ -9,9 +9,9 @@ import {
   type Expression,
   evaluateIn,
   type Input,
+  inputNamed,
   inputsOf,
   textOf,
-  v,
   valuesOf,
 } from './expression.js';
 
@@ -63,7 +63,7 @@ export const sumFigure = (
   figure({
     label,
     unit,
-    formula: add(...Object.entries(parts).map(([name, { value }]) => v({ [name]: value }))),
+    formula: add(...Object.entries(parts).map(([name, { value }]) => inputNamed(name, value))),
     source,
   });
 

@@ -2,7 +2,7 @@
  * What is not a whole number, or not known exactly, with its derivation: seconds, rates, bytes with a margin. As a
  * `Figure`, its value is what its formula gives for its inputs.
  */
-import { type Arithmetic, evaluateIn } from './expression.js';
+import { type Arithmetic, type Expression, evaluateIn } from './expression.js';
 import { explained, type Statement } from './figure.js';
 
 export interface Quantity {
@@ -47,9 +47,12 @@ export function quantity({ source, ...stated }: Statement<Quantity>): Quantity {
     ...stated,
     ...explained(stated),
     source,
-    value: evaluateIn(REALS, stated.formula),
+    value: realValue(stated.formula),
   };
 }
+
+/** The value of an expression in real numbers, for searches that need no derivation. */
+export const realValue = (formula: Expression): number => evaluateIn(REALS, formula);
 
 const REALS: Arithmetic<number> = {
   of: Number,

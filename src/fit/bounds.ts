@@ -1,5 +1,5 @@
 /** Quantities between which something lies. */
-import { add, v } from '../budget/expression.js';
+import { add, inputNamed } from '../budget/expression.js';
 import type { Figure, Statement } from '../budget/figure.js';
 import type { Bounds, Quantity } from '../budget/quantity.js';
 import { quantity } from '../budget/quantity.js';
@@ -31,7 +31,7 @@ export function sumBounds(
       unit,
       formula: add(
         ...Object.entries(parts).map(([name, part]) =>
-          v({ [name]: ('lower' in part ? part[which] : part).value }),
+          inputNamed(name, ('lower' in part ? part[which] : part).value),
         ),
       ),
       source,

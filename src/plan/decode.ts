@@ -7,6 +7,7 @@ import {
   type ExpertGroup,
   rateOf,
   ratesOf,
+  secondsOfStep,
   stepSeconds,
   tokensPerSecond,
 } from '../fit/serving/roofline.js';
@@ -58,7 +59,7 @@ export function decodeOn({ gpu }: Cluster, { batch, context, dtype }: StateSetti
       return tokensPerSecond(step, batch);
     },
     expected: (model) => {
-      const { value } = stepSeconds(workOf(model), rates, batch, 'expected');
+      const value = secondsOfStep(workOf(model), rates, batch, 'expected');
       return rateOf(value, batch).value;
     },
     capacity: capacityOf(gpu),

@@ -10,6 +10,8 @@
  *
  * All is of one GPU: of several that share the layers, each has its part of the bytes and of the FLOPs.
  */
+
+import { remembered } from '../../architecture/memoize.js';
 import {
   add,
   div,
@@ -24,7 +26,7 @@ import {
   sub,
   v,
 } from '../../budget/expression.js';
-import { type Bounds, type Quantity, quantity } from '../../budget/quantity.js';
+import { type Bounds, type Quantity, quantity, realValue } from '../../budget/quantity.js';
 import type { Cluster } from '../../hardware/gpu.js';
 import { computedDtype, isNarrow } from '../../hardware/gpu.js';
 import { eachBound } from '../bounds.js';
@@ -152,25 +154,41 @@ function takenAtPeak(
   ] as const;
 }
 
-/** One of the bounds of that time, for those who ask for many batches. */
+/** One of the bounds of that time. */
 export function stepSeconds(
   work: DecodeWork,
   rates: Rates,
   batch: number,
   bound: keyof Bounds,
 ): Quantity {
-  const { cache, weights, computing, links, launches } = decodeTerms(work, rates, batch, bound);
+  const terms = decodeTerms(work, rates, batch, bound);
+  const { cache, weights, computing, links, launches } = terms;
   const computed = computing ? [computing.scores, computing.products] : [];
-  const busy = computing
-    ? add(max(cache, computing.scores), max(computing.products, weights))
-    : add(cache, weights);
   return quantity({
     label: 'step of decoding',
     unit: 'seconds',
-    formula: withWaiting(busy, [links, launches], bound),
+    formula: stepFormula(terms, bound),
     inputs: listed([cache, weights, ...computed, links, launches], rates, bound),
     source: `${computing ? STEP_SOURCE : READING_SOURCE}; ${rates.efficiencies[bound].source}`,
   });
+}
+
+/** Its value alone, for searches. */
+export const secondsOfStep = (
+  work: DecodeWork,
+  rates: Rates,
+  batch: number,
+  bound: keyof Bounds,
+): number => realValue(stepFormula(decodeTerms(work, rates, batch, bound), bound));
+
+function stepFormula(
+  { cache, weights, computing, links, launches }: DecodeTerms,
+  bound: keyof Bounds,
+): Expression {
+  const busy = computing
+    ? add(max(cache, computing.scores), max(computing.products, weights))
+    : add(cache, weights);
+  return withWaiting(busy, [links, launches], bound);
 }
 
 const READING_SOURCE =
@@ -340,8 +358,16 @@ const peakSeconds =
       source: rates.efficiencies.lower.source,
     });
 
-/** What is reached, as inputs of terms. */
-function reached({ efficiencies, link }: Rates, bound: keyof Bounds) {
+/** What is reached by each bound, as inputs of terms: searches ask for it again and again. */
+const reached = (rates: Rates, bound: keyof Bounds) => reachedAt(rates)[bound];
+
+const reachedAt = remembered((rates: Rates) => ({
+  lower: inputsAt(rates, 'lower'),
+  expected: inputsAt(rates, 'expected'),
+  upper: inputsAt(rates, 'upper'),
+}));
+
+function inputsAt({ efficiencies, link }: Rates, bound: keyof Bounds) {
   const efficiency = efficiencies[bound];
   return inputs({
     memory_utilisation: efficiency.memoryUtilisation,
@@ -360,14 +386,12 @@ function listed(
   rates: Rates,
   bound: keyof Bounds,
 ): Record<string, Input> {
-  const all = Object.entries(inputsOf(...terms));
-  const ends = Object.entries(reached(rates, bound));
-  const isEnd = new Set(ends.map(([name]) => name));
-  const named = new Set(all.map(([name]) => name));
-  return Object.fromEntries([
-    ...all.filter(([name]) => !isEnd.has(name)),
-    ...ends.filter(([name]) => named.has(name)),
-  ]);
+  const all = inputsOf(...terms);
+  const ends: Readonly<Record<string, Input>> = reached(rates, bound);
+  const first: Record<string, Input> = {};
+  for (const [name, input] of Object.entries(all)) if (!(name in ends)) first[name] = input;
+  for (const [name, input] of Object.entries(ends)) if (name in all) first[name] = input;
+  return first;
 }
 
 function longest<L extends string>(

@@ -19,7 +19,7 @@ import {
   prefill,
   type Rates,
   ratesOf,
-  stepSeconds,
+  secondsOfStep,
   tokensPerSecond,
 } from './roofline.js';
 import { type ServingMemory, servingMemoryOf } from './serving-memory.js';
@@ -178,7 +178,7 @@ function loadOf(
     replicasFor(
       {
         prefill: seconds[bound].value,
-        step: (batch) => stepSeconds(work, rates, batch, bound).value,
+        step: (batch) => secondsOfStep(work, rates, batch, bound),
         output,
         places: largest(
           LARGEST_BATCH,
