@@ -11,28 +11,19 @@
  * All is of one GPU: of several that share the layers, each has its part of the bytes and of the FLOPs.
  */
 
-import { remembered } from '../../architecture/memoize.js';
-import {
-  add,
-  div,
-  type Expression,
-  exp,
-  type Input,
-  inputs,
-  inputsOf,
-  ln,
-  max,
-  mul,
-  sub,
-  v,
-} from '../../budget/expression.js';
-import { type Bounds, type Quantity, quantity, realValue } from '../../budget/quantity.js';
+import { remembered } from '../../architecture/walk.js';
+import type { Expression, Input } from '../../budget/expression.js';
+import { add, div, exp, inputs, inputsOf, ln, max, mul, sub, v } from '../../budget/expression.js';
+import type { Bounds, Quantity } from '../../budget/quantity.js';
+import { quantity, realValue } from '../../budget/quantity.js';
 import type { Cluster } from '../../hardware/gpu.js';
 import { computedDtype, isNarrow } from '../../hardware/gpu.js';
 import { eachBound } from '../bounds.js';
-import { type Efficiencies, efficienciesOn, type GroupLink, hopSeconds } from '../efficiency.js';
+import type { Efficiencies, GroupLink } from '../efficiency.js';
+import { efficienciesOn, hopSeconds } from '../efficiency.js';
 import { linkFor } from '../parallelism/collectives.js';
-import { WEIGHT_DTYPES, type WeightDtype } from './weight-types.js';
+import type { WeightDtype } from './weight-types.js';
+import { WEIGHT_DTYPES } from './weight-types.js';
 
 /** How fast a GPU is. */
 export interface Rates {
