@@ -35,24 +35,24 @@ interface Held {
  * of its constructor, which is the order in which PyTorch registers them.
  */
 function heldBy(layer: Layer): Held {
-  const layers: Layer[] = [];
-  const tensors: Param[] = [];
-  for (const field of Object.values(layer)) {
-    for (const value of Array.isArray(field) ? field : [field]) {
-      if (isLayer(value)) layers.push(value);
-      else if (isTensor(value)) tensors.push(value);
-      // A list has values of one type.
-      else if (typeof value !== 'object') break;
-    }
+  const held = { layers: [], tensors: [] };
+  const fields = layer as unknown as Readonly<Record<string, unknown>>;
+  // Every model is walked several times as it is made: a loop over the fields, and no copies of them.
+  for (const name in fields) {
+    const field = fields[name];
+    if (typeof field !== 'object' || field === null) continue;
+    if (!Array.isArray(field)) hold(field, held);
+    // A list has values of one type.
+    else if (typeof field[0] === 'object') for (const value of field) hold(value, held);
   }
-  return { layers, tensors };
+  return held;
 }
 
-const isLayer = (value: unknown): value is Layer =>
-  typeof value === 'object' && value !== null && 'kind' in value && 'name' in value;
-
-const isTensor = (value: unknown): value is Param =>
-  typeof value === 'object' && value !== null && 'role' in value && 'elements' in value;
+function hold(value: object, { layers, tensors }: { layers: Layer[]; tensors: Param[] }): void {
+  const { kind, role } = value as { readonly kind?: unknown; readonly role?: unknown };
+  if (role !== undefined) tensors.push(value as Param);
+  else if (kind !== undefined && 'name' in value) layers.push(value as Layer);
+}
 
 /** The layers behind several values of one input. */
 export function projectionLayers(inputs: Projections): readonly (Projection | FusedProjection)[] {
@@ -81,6 +81,9 @@ export function stagesOf(model: LanguageModel): readonly Layer[] {
 
 /** The tensors that a layer itself holds, without those of its children. */
 export const ownTensors = (layer: Layer): readonly Param[] => heldBy(layer).tensors;
+
+/** The layers that a layer itself holds. */
+export const childLayers = (layer: Layer): readonly Layer[] => heldBy(layer).layers;
 
 /** A layer met on a walk. */
 export interface Visit {

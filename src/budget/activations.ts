@@ -49,7 +49,7 @@ export function activationsOf(model: LanguageModel, setting: ActivationSetting):
   const hasLogits = isLast && setting.loss !== 'chunked';
   const aroundBlocks = [
     ...(isFirst ? savedInTurn(embeddingSteps, hidden, 'embedding') : []),
-    ...(isFirst ? [dropoutMask(hidden)] : []),
+    ...(isFirst ? savedParts([dropoutMask(hidden)]) : []),
     ...(isLast ? savedInTurn([norm, head], hidden) : []),
     ...(hasLogits ? savedInTurn(logitSteps, outputWidth(head), 'head', 'width') : []),
   ];
@@ -69,12 +69,42 @@ export function activationsOf(model: LanguageModel, setting: ActivationSetting):
 const savedOf = (primitives: readonly Primitive[]): Saved[] =>
   primitives.flatMap(({ saved }) => saved);
 
+/** Saved values of one part: what is alike is one vector, and counted for as many layers as save the same. */
+interface SavedPart {
+  readonly part: Saved['part'];
+  readonly vectors: readonly Vectors[];
+  readonly sources: ReadonlySet<string>;
+  readonly layers: number;
+}
+
+/** Searches ask for the same layers in many settings. */
+const savedParts = remembered((all: readonly Saved[]): readonly SavedPart[] => {
+  const parts = new Map<Saved['part'], { vectors: Map<string, Vectors>; sources: Set<string> }>();
+  for (const { part, vectors, source } of all) {
+    const known = parts.get(part) ?? { vectors: new Map(), sources: new Set() };
+    parts.set(part, known);
+    known.sources.add(source);
+    for (const vector of vectors) {
+      const key = `${vector.name} ${vector.size} ${vector.share} ${vector.bytes}`;
+      const before = known.vectors.get(key)?.count ?? 0;
+      known.vectors.set(key, { ...vector, count: before + vector.count });
+    }
+  }
+  return [...parts].map(([part, { vectors, sources }]) => ({
+    part,
+    vectors: [...vectors.values()],
+    sources,
+    layers: 1,
+  }));
+});
+
 const savedInTurn = (
   layers: readonly Layer[],
   width: number,
   component: Component = 'other',
   share: Share = 'tokens',
-): Saved[] => savedOf(lowerInTurn('', layers, { width, share, component }));
+): readonly SavedPart[] =>
+  savedParts(savedOf(lowerInTurn('', layers, { width, share, component })));
 
 const sumOf = (label: string, parts: readonly PartBytes[]) =>
   sumFigure(
@@ -86,16 +116,17 @@ const sumOf = (label: string, parts: readonly PartBytes[]) =>
 
 /** The parts of `kept`, and the scores and scan states of `blocks` unless these are recomputed. */
 function partsOf(
-  kept: readonly Saved[],
+  kept: readonly SavedPart[],
   blocks: readonly Layer[],
   setting: ActivationSetting,
 ): PartBytes[] {
-  const byPart = new Map<Saved['part'], Saved[]>();
+  const byPart = new Map<Saved['part'], SavedPart[]>();
   for (const each of kept) {
-    if (isOptional(each.part) && !setting[each.part]) continue;
-    const members = byPart.get(each.part);
+    const { part } = each;
+    if (isOptional(part) && !setting[part]) continue;
+    const members = byPart.get(part);
     if (members) members.push(each);
-    else byPart.set(each.part, [each]);
+    else byPart.set(part, [each]);
   }
   const parts: PartBytes[] = [...byPart].map(([part, members]) => ({
     part,
@@ -127,7 +158,7 @@ function insideKernels(blocks: readonly Layer[], setting: ActivationSetting): Pa
 /** Vectors of the same name and size are one input, times how many there are in all layers. */
 function vectorsFigure(
   label: string,
-  members: readonly Saved[],
+  members: readonly SavedPart[],
   setting: ActivationSetting,
 ): Figure {
   const sequences = sequencesIn(setting);
@@ -135,7 +166,10 @@ function vectorsFigure(
   const { context, bytes } = inputs({ context: setting.context, bytes: setting.bytesPerValue });
   const named: Record<string, Input> = { ...inputsOf(sequences), context, bytes };
   const groups = new Map<string, { readonly each: Expression; readonly values: ValueCounts }>();
-  for (const { name, size, count, share, bytes: own } of vectorsOf(members)) {
+  const vectors = members.flatMap(({ vectors, layers }) =>
+    vectors.map((each) => (layers === 1 ? each : { ...each, count: layers * each.count })),
+  );
+  for (const { name, size, count, share, bytes: own } of vectors) {
     let unique = name;
     for (let number = 2; (named[unique]?.value ?? size) !== size; number++) {
       unique = `${name}_${number}`;
@@ -164,7 +198,7 @@ function vectorsFigure(
   const terms = [...groups.values()].map(({ each, values }) =>
     mul(each, add(...[...values.values()].map(valuesOfGpu))),
   );
-  const sources = [...new Set([...new Set(members)].map(({ source }) => source))];
+  const sources = [...new Set(members.flatMap(({ sources }) => [...sources]))];
   const source = `per token, over all layers: ${sources.join('; ')}`;
   return figure({
     label,
@@ -190,15 +224,6 @@ const VALUE_BYTES: Readonly<Record<NonNullable<Vectors['bytes']>, (bytes: Input)
   '4': () => 4,
   '4 - bytes': (bytes) => sub(4, bytes),
 };
-
-/** Those of all members; what like blocks keep is the same object, and is looked at once. */
-function vectorsOf(members: readonly Saved[]): Vectors[] {
-  const times = new Map<Saved, number>();
-  for (const each of members) times.set(each, (times.get(each) ?? 0) + 1);
-  return [...times].flatMap(([each, many]) =>
-    each.vectors.map((vector) => ({ ...vector, count: many * vector.count })),
-  );
-}
 
 /** Full recomputation keeps what goes into each block, and nothing of its inside. */
 function blockInputs(model: LanguageModel, setting: ActivationSetting): Figure {
@@ -244,7 +269,7 @@ export function blocksInHand(model: LanguageModel, whole: ActivationSetting): Bl
   const setting = { ...whole, stage: undefined };
   const isPlain = (setting.attention ?? 'plain') === 'plain';
   return kindsIn(model, whole).map(({ inside, block }) => {
-    const layers = sumOf('layers of a block', partsOf(inside, [], setting)).value;
+    const layers = sumOf('layers of a block', partsOf(savedParts(inside), [], setting)).value;
     if (!isPlain) return { layers, scoreGradients: 0, scanStates: 0, recomputed: 0 };
     const scanStates = scanFigure([block], setting).value;
     const scores = scoresFigure([block], setting).value;
@@ -269,7 +294,7 @@ const kindsIn = (model: LanguageModel, setting: ActivationSetting): BlockKind[] 
 function largestBlock(model: LanguageModel, whole: ActivationSetting): Figure {
   const setting = { ...whole, stage: undefined };
   const figures = kindsIn(model, whole).map(({ inside, block }) =>
-    sumOf(`activations: ${OTHER_PARTS.oneBlock}`, partsOf(inside, [block], setting)),
+    sumOf(`activations: ${OTHER_PARTS.oneBlock}`, partsOf(savedParts(inside), [block], setting)),
   );
   return figures.reduce((a, b) => (b.value > a.value ? b : a));
 }
@@ -317,10 +342,17 @@ export const areAlike = (
   );
 };
 
-const keptInBlocks = (model: LanguageModel, blocks: readonly Layer[]): Saved[] => {
+function keptInBlocks(model: LanguageModel, blocks: readonly Layer[]): SavedPart[] {
   const kinds = kindsOfBlocks(model);
-  return blocks.flatMap((block) => kinds.get(block)?.kept ?? []);
-};
+  const times = new Map<BlockKind, number>();
+  for (const block of blocks) {
+    const kind = kinds.get(block);
+    if (kind) times.set(kind, (times.get(kind) ?? 0) + 1);
+  }
+  return [...times].flatMap(([{ kept }, layers]) =>
+    savedParts(kept).map((each) => ({ ...each, layers })),
+  );
+}
 
 /**
  * The loss is taken over logits in float32, whatever the model computes in. In chunks, nothing of them is kept: the

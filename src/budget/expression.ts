@@ -6,32 +6,25 @@
 /** An exact whole number; a bigint beyond 2^53 − 1. Inputs of real arithmetic are numbers of any kind. */
 export type Exact = number | bigint;
 
-/** A named value. */
-export interface Input {
-  readonly kind: 'input';
+/**
+ * A node of a formula. All kinds have the same fields: searches state thousands of formulas, and engines are quickest with
+ * one shape of object.
+ */
+export interface Expression {
+  readonly kind: 'input' | 'constant' | 'sum' | 'product' | 'call';
+  /** Name of an input or of a function. */
   readonly name: string;
+  /** Value of an input or a constant; 0 of others. */
   readonly value: Exact;
-}
-
-interface Constant {
-  readonly kind: 'constant';
-  readonly value: number;
-}
-
-/** a + b - c, or a * b / c. */
-interface Chain {
-  readonly kind: 'sum' | 'product';
-  readonly first: Expression;
-  readonly rest: readonly { readonly sign: Sign; readonly operand: Expression }[];
-}
-
-interface Call {
-  readonly kind: 'call';
-  readonly name: FunctionName;
   readonly operands: readonly Expression[];
+  /** The sign before each operand of a sum or a product; the first is not printed. */
+  readonly signs: readonly Sign[];
 }
 
-export type Expression = Input | Constant | Chain | Call;
+/** A named value. */
+export interface Input extends Expression {
+  readonly kind: 'input';
+}
 
 type Sign = '+' | '-' | '*' | '/';
 
@@ -42,16 +35,8 @@ type FunctionName = (typeof FUNCTIONS)[number];
 /** An operand of an expression; a number is a constant. */
 export type Operand = Expression | number;
 
-/** What an expression is computed in. Functions that it lacks have no value in it. */
-export interface Arithmetic<T> {
-  readonly of: (value: Exact) => T;
-  readonly '+': (a: T, b: T) => T;
-  readonly '-': (a: T, b: T) => T;
-  readonly '*': (a: T, b: T) => T;
-  /** Undefined where there is no quotient. */
-  readonly '/': (a: T, b: T) => T | undefined;
-  readonly functions: Readonly<Partial<Record<FunctionName, (values: readonly T[]) => T>>>;
-}
+const NO_OPERANDS: readonly Expression[] = [];
+const NO_SIGNS: readonly Sign[] = [];
 
 /** The input of the only name in a record: `v({ batch })`, `v({ [name]: value })`. */
 export function v(only: Readonly<Record<string, Exact>>): Input {
@@ -77,29 +62,37 @@ const NAME = new RegExp(`^(?!(?:${FUNCTIONS.join('|')})$)[A-Za-z_]\\w*$`);
 
 /** An input whose name is computed. @throws Error for a name that would print as something else. */
 export function inputNamed(name: string, value: Exact | undefined): Input {
-  if (value !== undefined && NAME.test(name)) return { kind: 'input', name, value };
+  if (value !== undefined && NAME.test(name)) {
+    return { kind: 'input', name, value, operands: NO_OPERANDS, signs: NO_SIGNS };
+  }
   throw new Error(`"${name}" cannot be the name of an input`);
 }
 
 const expressionOf = (operand: Operand): Expression =>
-  typeof operand === 'number' ? { kind: 'constant', value: operand } : operand;
+  typeof operand === 'number'
+    ? { kind: 'constant', name: '', value: operand, operands: NO_OPERANDS, signs: NO_SIGNS }
+    : operand;
 
 /** `first sign other sign other …`; what is chained in the same way is joined where that changes no value. */
-function chain(kind: Chain['kind'], sign: Sign, operands: readonly Operand[]): Expression {
-  let first: Expression | undefined;
-  // Searches make many expressions: loops, and no copies.
-  const rest: { sign: Sign; operand: Expression }[] = [];
+function chain(kind: 'sum' | 'product', sign: Sign, given: readonly Operand[]): Expression {
+  const operands: Expression[] = [];
+  const signs: Sign[] = [];
   const joins = sign === '+' || sign === '*';
-  for (const each of operands) {
+  for (const each of given) {
     const operand = expressionOf(each);
-    const isChain = operand.kind === kind && (joins || first === undefined);
-    const head = isChain ? operand.first : operand;
-    if (first === undefined) first = head;
-    else rest.push({ sign, operand: head });
-    if (isChain) for (const link of operand.rest) rest.push(link);
+    if (operand.kind !== kind || !(joins || operands.length === 0)) {
+      operands.push(operand);
+      signs.push(sign);
+      continue;
+    }
+    for (let at = 0; at < operand.operands.length; at++) {
+      operands.push(operand.operands[at] as Expression);
+      signs.push(at === 0 ? sign : (operand.signs[at] as Sign));
+    }
   }
+  const [first] = operands;
   if (first === undefined) throw new Error(`a ${kind} needs an operand`);
-  return rest.length === 0 ? first : { kind, first, rest };
+  return operands.length === 1 ? first : { kind, name: '', value: 0, operands, signs };
 }
 
 /** a + b + …; of nothing, 0. */
@@ -120,7 +113,9 @@ export const div = (dividend: Operand, ...divisors: readonly Operand[]): Express
 const call = (name: FunctionName, operands: readonly Operand[]): Expression => ({
   kind: 'call',
   name,
+  value: 0,
   operands: operands.map(expressionOf),
+  signs: NO_SIGNS,
 });
 
 export const min = (...values: readonly Operand[]): Expression => call('min', values);
@@ -134,34 +129,83 @@ export const ln = (value: Operand): Expression => call('ln', [value]);
 export const exp = (value: Operand): Expression => call('exp', [value]);
 
 /**
- * The value of an expression.
- * @throws Error when a division has no quotient, or the arithmetic lacks a function: bugs of ours.
+ * The value in doubles.
+ * @param isExact Whether the value has to be exact in whole numbers: if it is not in doubles, NaN.
+ * @throws Error for a division by zero of real numbers, and for an unknown function: bugs of ours.
  */
-export function evaluateIn<T>(arithmetic: Arithmetic<T>, whole: Expression): T {
-  const valueIn = (expression: Expression): T => {
-    switch (expression.kind) {
-      case 'constant':
-      case 'input':
-        return arithmetic.of(expression.value);
-      case 'sum':
-      case 'product': {
-        let value = valueIn(expression.first);
-        for (const { sign, operand } of expression.rest) {
-          const next = arithmetic[sign](value, valueIn(operand));
-          if (next === undefined) throw broken(whole, 'divides by zero, or with a rest');
-          value = next;
-        }
-        return value;
-      }
-      case 'call': {
-        const { name, operands } = expression;
-        const compute = arithmetic.functions[name];
-        if (compute === undefined) throw broken(whole, `calls ${name}, which is not defined here`);
-        return compute(operands.map(valueIn));
-      }
+export function doubleOf(expression: Expression, isExact: boolean, whole = expression): number {
+  const { kind, operands, signs } = expression;
+  if (kind === 'input' || kind === 'constant') {
+    const value = Number(expression.value);
+    return isExact && !Number.isSafeInteger(value) ? Number.NaN : value;
+  }
+  if (kind === 'call') return callOf(expression, isExact, whole);
+  let value = doubleOf(operands[0] as Expression, isExact, whole);
+  for (let at = 1; at < operands.length; at++) {
+    const other = doubleOf(operands[at] as Expression, isExact, whole);
+    switch (signs[at]) {
+      case '+':
+        value += other;
+        break;
+      case '-':
+        value -= other;
+        break;
+      case '*':
+        value *= other;
+        // A whole number is never a negative zero.
+        if (isExact) value += 0;
+        break;
+      default:
+        if (isExact && value % other !== 0) return Number.NaN;
+        if (other === 0) throw broken(whole, 'divides by zero, or with a rest');
+        value /= other;
     }
-  };
-  return valueIn(whole);
+    if (isExact && !(Math.abs(value) <= Number.MAX_SAFE_INTEGER)) return Number.NaN;
+  }
+  return value;
+}
+
+function callOf(expression: Expression, isExact: boolean, whole: Expression): number {
+  const { name, operands } = expression;
+  const values = operands.map((each) => doubleOf(each, isExact, whole));
+  const [a = 0, b = 1] = values;
+  if (name === 'min') return Math.min(...values);
+  if (name === 'max') return Math.max(...values);
+  if (isExact) {
+    const isSmall = name === 'ceildiv' && a >= 0 && b > 0;
+    return isSmall ? (a - (a % b)) / b + (a % b === 0 ? 0 : 1) : Number.NaN;
+  }
+  if (name === 'ceil') return Math.ceil(a);
+  if (name === 'ln') return Math.log(a);
+  if (name === 'exp') return Math.exp(a);
+  throw broken(whole, `calls ${name}, which is not defined here`);
+}
+
+/**
+ * The value in whole numbers of any size.
+ * @throws Error when a division has no quotient, or for a function of real numbers: bugs of ours.
+ */
+export function wholeNumberOf(expression: Expression, whole = expression): bigint {
+  const { kind, name, operands, signs } = expression;
+  if (kind === 'input' || kind === 'constant') return BigInt(expression.value);
+  const [first = 0n, ...others] = operands.map((each) => wholeNumberOf(each, whole));
+  if (kind === 'call') {
+    if (name === 'min') return others.reduce((a, b) => (a < b ? a : b), first);
+    if (name === 'max') return others.reduce((a, b) => (a > b ? a : b), first);
+    const [by = 1n] = others;
+    if (name === 'ceildiv') return (first + by - 1n) / by;
+    throw broken(whole, `calls ${name}, which is not defined here`);
+  }
+  return others.reduce((value, other, at) => {
+    const sign = signs[at + 1];
+    if (sign === '+') return value + other;
+    if (sign === '-') return value - other;
+    if (sign === '*') return value * other;
+    if (other === 0n || value % other !== 0n) {
+      throw broken(whole, 'divides by zero, or with a rest');
+    }
+    return value / other;
+  }, first);
 }
 
 const PRECEDENCE: Readonly<Record<Expression['kind'], number>> = {
@@ -182,17 +226,17 @@ export function textOf(expression: Expression): string {
     case 'call':
       return `${expression.name}(${expression.operands.map(textOf).join(', ')})`;
     case 'sum':
-    case 'product': {
-      let text = operandText(expression.first, expression.kind);
-      for (const { sign, operand } of expression.rest) {
-        text += ` ${sign} ${operandText(operand, expression.kind)}`;
-      }
-      return text;
-    }
+    case 'product':
+      return expression.operands
+        .map((operand, at) => {
+          const sign = at === 0 ? '' : ` ${expression.signs[at]} `;
+          return sign + operandText(operand, expression.kind);
+        })
+        .join('');
   }
 }
 
-const operandText = (operand: Expression, within: Chain['kind']) =>
+const operandText = (operand: Expression, within: Expression['kind']) =>
   PRECEDENCE[operand.kind] > PRECEDENCE[within] ? textOf(operand) : `(${textOf(operand)})`;
 
 /**
@@ -206,27 +250,18 @@ export function inputsOf(...expressions: readonly Expression[]): Record<string, 
 }
 
 function collect(expression: Expression, all: Record<string, Input>): void {
-  switch (expression.kind) {
-    case 'constant':
-      return;
-    case 'input': {
-      const { name, value } = expression;
-      const known = Object.hasOwn(all, name) ? all[name] : undefined;
-      if (known === undefined) all[name] = expression;
-      else if (known.value !== value) {
-        throw new Error(`input ${name} is both ${known.value} and ${value}`);
-      }
-      return;
+  if (isInput(expression)) {
+    const { name, value } = expression;
+    const known = Object.hasOwn(all, name) ? all[name] : undefined;
+    if (known === undefined) all[name] = expression;
+    else if (known.value !== value) {
+      throw new Error(`input ${name} is both ${known.value} and ${value}`);
     }
-    case 'call':
-      for (const operand of expression.operands) collect(operand, all);
-      return;
-    case 'sum':
-    case 'product':
-      collect(expression.first, all);
-      for (const { operand } of expression.rest) collect(operand, all);
   }
+  for (const operand of expression.operands) collect(operand, all);
 }
+
+const isInput = (expression: Expression): expression is Input => expression.kind === 'input';
 
 /** Values of inputs by name. */
 export function valuesOf(all: Readonly<Record<string, Input>>): Record<string, Exact> {

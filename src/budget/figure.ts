@@ -3,16 +3,16 @@
  * by this evaluator and by any other: so an explanation cannot drift from the number it explains.
  */
 import {
-  type Arithmetic,
   add,
+  doubleOf,
   type Exact,
   type Expression,
-  evaluateIn,
   type Input,
   inputNamed,
   inputsOf,
   textOf,
   valuesOf,
+  wholeNumberOf,
 } from './expression.js';
 
 export type { Exact } from './expression.js';
@@ -42,16 +42,35 @@ export interface Statement<Stated extends { readonly unit: string }> {
   readonly source: string;
 }
 
-/** What explains a statement: its formula as text, and its inputs. */
-export const explained = (parts: Pick<Statement<Figure>, 'formula' | 'inputs'>) => ({
-  formula: textOf(parts.formula),
-  inputs: valuesOf(inputsOf(...Object.values(parts.inputs ?? {}), parts.formula)),
-});
+/**
+ * A statement with its value. The text of its formula and its inputs are made when they are first read: searches state
+ * thousands of figures and read their values alone.
+ */
+export function stated<Unit extends string, Value>(
+  { label, unit, formula, inputs = {}, source }: Statement<{ readonly unit: Unit }>,
+  value: Value,
+) {
+  let text: string | undefined;
+  let values: Record<string, Exact> | undefined;
+  return {
+    label,
+    unit,
+    get formula() {
+      text ??= textOf(formula);
+      return text;
+    },
+    get inputs() {
+      values ??= valuesOf(inputsOf(...Object.values(inputs), formula));
+      return values;
+    },
+    source,
+    value,
+  };
+}
 
 /** States a figure; its value is computed from its formula. */
-export function figure({ source, ...stated }: Statement<Figure>): Figure {
-  return { ...stated, ...explained(stated), source, value: evaluate(stated.formula) };
-}
+export const figure = (statement: Statement<Figure>): Figure =>
+  stated(statement, evaluate(statement.formula));
 
 /** A figure that is the sum of others, each of which is one of its inputs. */
 export const sumFigure = (
@@ -77,17 +96,7 @@ export function exact(value: bigint): Exact {
  * The value of an expression in whole numbers.
  * @throws Error when a division leaves a rest: a bug of ours.
  */
-export const evaluate = (formula: Expression): Exact => exact(evaluateIn(WHOLE_NUMBERS, formula));
-
-const WHOLE_NUMBERS: Arithmetic<bigint> = {
-  of: BigInt,
-  '+': (a, b) => a + b,
-  '-': (a, b) => a - b,
-  '*': (a, b) => a * b,
-  '/': (a, b) => (b === 0n || a % b !== 0n ? undefined : a / b),
-  functions: {
-    min: (values) => values.reduce((a, b) => (a < b ? a : b)),
-    max: (values) => values.reduce((a, b) => (a > b ? a : b)),
-    ceildiv: ([a = 0n, b = 1n]) => (a + b - 1n) / b,
-  },
-};
+export function evaluate(formula: Expression): Exact {
+  const small = doubleOf(formula, true);
+  return Number.isNaN(small) ? exact(wholeNumberOf(formula)) : small;
+}

@@ -2,8 +2,8 @@
  * What is not a whole number, or not known exactly, with its derivation: seconds, rates, bytes with a margin. As a
  * `Figure`, its value is what its formula gives for its inputs.
  */
-import { type Arithmetic, type Expression, evaluateIn } from './expression.js';
-import { explained, type Statement } from './figure.js';
+import { doubleOf, type Expression } from './expression.js';
+import { type Statement, stated } from './figure.js';
 
 export interface Quantity {
   /** What it is, in a few words. */
@@ -42,29 +42,8 @@ export interface Bounds {
 }
 
 /** States a quantity; its value is computed from its formula. */
-export function quantity({ source, ...stated }: Statement<Quantity>): Quantity {
-  return {
-    ...stated,
-    ...explained(stated),
-    source,
-    value: realValue(stated.formula),
-  };
-}
+export const quantity = (statement: Statement<Quantity>): Quantity =>
+  stated(statement, realValue(statement.formula));
 
 /** The value of an expression in real numbers, for searches that need no derivation. */
-export const realValue = (formula: Expression): number => evaluateIn(REALS, formula);
-
-const REALS: Arithmetic<number> = {
-  of: Number,
-  '+': (a, b) => a + b,
-  '-': (a, b) => a - b,
-  '*': (a, b) => a * b,
-  '/': (a, b) => (b === 0 ? undefined : a / b),
-  functions: {
-    min: (values) => Math.min(...values),
-    max: (values) => Math.max(...values),
-    ceil: ([value = 0]) => Math.ceil(value),
-    ln: ([value = 0]) => Math.log(value),
-    exp: ([value = 0]) => Math.exp(value),
-  },
-};
+export const realValue = (formula: Expression): number => doubleOf(formula, false);
