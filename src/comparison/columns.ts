@@ -54,7 +54,6 @@ export function commonSetting(
   return { ...setting, disagreements };
 }
 
-/** Model with its profile. */
 export interface Described {
   readonly family: string;
   readonly model: LanguageModel;
@@ -162,7 +161,6 @@ export type ColumnName = keyof typeof COLUMNS;
 
 export const COLUMN_NAMES = Object.keys(COLUMNS) as readonly ColumnName[];
 
-/** Columns shown by default. */
 export const DEFAULT_COLUMNS = [
   'parameters',
   'active',

@@ -40,7 +40,6 @@ export interface Candidate {
 
 /** Figures of the text under a tokenizer. */
 export interface TextMeasure extends TextFigures {
-  /** File of the tokenizer. */
   readonly tokenizer: string;
 }
 
@@ -321,10 +320,7 @@ function plain(value: unknown): DocumentValue {
 const documentValue = (document: ReadonlyMap<string, DocumentValue>, key: string) =>
   document.get(key) ?? null;
 
-/**
- * Column or key `name`.
- * @throws UserError when `name` is neither a column nor a key.
- */
+/** @throws UserError when `name` is neither a column nor a key. */
 function knownColumn(name: string, keys: readonly string[]): string {
   if (isColumn(name) || keys.includes(name)) return name;
   const inModel = `model.${name}`;

@@ -49,9 +49,7 @@ export const eachBound = <T>(
   upper: make(values.upper, 'upper'),
 });
 
-/**
- * Largest number from 1 to `most` for which `holds` is true; 0 for none. `holds` stays false after its first failure.
- */
+/** Largest number from 1 to `most` that `holds`, 0 for none. Larger numbers than a failing one must fail too. */
 export function largest(most: number, holds: (count: number) => boolean): number {
   let [held, fails] = [0, 1];
   // Start by doubling: most answers are far below `most`, and each test takes time.

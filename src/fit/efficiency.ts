@@ -164,8 +164,6 @@ export function hopSeconds(
   return (hops.network + (ways - 1) * hops.nvlink) / ways;
 }
 
-// Kernel launches of a forward pass.
-
 /** Kernel launches of one pass through some layers. */
 export interface Launches {
   /** Launches of all layers, in sequence. */

@@ -63,7 +63,6 @@ export type Architecture = keyof typeof MEMORY_OF;
 
 export const ARCHITECTURES = Object.keys(MEMORY_OF) as Architecture[];
 
-/** Memory kind of an architecture. */
 export const memoryKindOf = (architecture: Architecture): MemoryKind => MEMORY_OF[architecture];
 
 /** Whether an NVIDIA architecture is Hopper or later. */
@@ -139,7 +138,6 @@ export function peakIfKnown(gpu: Gpu, dtype: PeakDtype): Quantity | null {
   });
 }
 
-/** Memory bandwidth of a GPU. */
 export const bandwidthOf = ({ name, bandwidth, source }: Gpu): Quantity =>
   quantity({
     label: `memory bandwidth of ${name}`,
@@ -284,7 +282,6 @@ export type GpuKind = (typeof GPU_KINDS)[number];
 /** Memory that programs can use. */
 export interface Usable {
   readonly bytes: number;
-  /** Source of the value. */
   readonly source: string;
 }
 

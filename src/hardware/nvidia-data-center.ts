@@ -366,8 +366,7 @@ const CARDS: readonly Omit<Gpu, 'kind'>[] = [
     architecture: 'sm100',
     memoryBytes: 180e9,
     usable: toldByDriver(178.3),
-    // A bus of 7,680 bits at 3,996 MHz, both edges (queried from the driver, pytorch/ao, pull request 4002); sold as 8
-    // TB/s.
+    // 7,680 bits at 3,996 MHz, both edges (queried from the driver, pytorch/ao, pull request 4002); sold as 8 TB/s.
     bandwidth: 7.672e12,
     // An eighth of HGX B200, printed with sparsity: 18, 36, 36, 72 and 72 PFLOP/s; float32, without: 600 TFLOP/s.
     peakFlops: {
@@ -390,7 +389,7 @@ const CARDS: readonly Omit<Gpu, 'kind'>[] = [
     memoryBytes: 186e9,
     usable: countedBySmi(189_471),
     bandwidth: 8e12,
-    // A 72nd of GB200 NVL72, printed with sparsity: 180, 360, 360, 720 and 720 PFLOP/s; float32, without: 5,760 TFLOP/s.
+    // A 72nd of GB200 NVL72, with sparsity: 180, 360, 360, 720 and 720 PFLOP/s; float32, without: 5,760 TFLOP/s.
     peakFlops: {
       f32: 80e12,
       tf32: 1.25e15,

@@ -76,7 +76,7 @@ const CARDS: readonly Omit<Gpu, 'kind'>[] = [
     links: [PCIE_4],
     source: `${TECHPOWERUP}; ratios of peaks: ${GA102_PAPER}`,
   },
-  // No published peak found, so there is no estimate of a prefill.
+  // No peak found, so there is no prefill estimate.
   {
     name: 'rtx-5000-ada',
     title: 'NVIDIA RTX 5000 Ada',

@@ -136,8 +136,6 @@ export function advantage(a: Measures, b: Measures, { measure, best }: Axis): nu
   return best === 'most' ? left - right : right - left;
 }
 
-// Pareto set.
-
 /** Whether a model is at least as good as another on all axes. */
 export const isAtLeastAsGood = (a: Measures, b: Measures, axes: readonly Axis[]): boolean =>
   axes.every((axis) => advantage(a, b, axis) >= 0);

@@ -203,10 +203,7 @@ export class Folding {
     return pattern;
   }
 
-  /**
-   * Adds a kind, at its smallest depth if a model that ends with the block has it. Undefined if there are too many
-   * kinds.
-   */
+  /** Adds a kind, from the model that ends with its block if possible. Undefined if there are too many. */
   #newKind(block: Layer, depth: number, index: number): Kind | undefined {
     if (this.#kinds.length >= this.#mostKinds) return undefined;
     const inSmallest = this.#blocksAt(index + 1)[index];

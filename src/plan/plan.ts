@@ -176,9 +176,7 @@ interface Searched {
   readonly result: SearchResult;
 }
 
-/**
- * Search within the limits. Without a lower limit and without models near the maximum, searches near the largest one.
- */
+/** Search within the limits. If no lower limit is set and the maximum has no models nearby, uses the largest. */
 function searchWithin(space: ModelSpace, wish: PlanWish, isFolded: boolean): Searched {
   const limits = limitsOf(wish);
   const within = (minParameters: Exact): Searched => ({

@@ -61,7 +61,7 @@ export interface Near {
 }
 
 export interface SearchResult {
-  /** For each depth, width, head layout and rank, the model with the widest feed-forward network. */
+  /** Models with the widest feed-forward network, one per depth, width, head layout and rank. */
   readonly found: readonly Found[];
   /** Model with the fewest parameters. */
   readonly smallest: Near | undefined;
@@ -248,7 +248,6 @@ const sizesIn = (
   rank,
 });
 
-/** Measures of a model. */
 export function measuresOf(
   model: FoldedModel,
   sizes: Sizes,

@@ -12,7 +12,6 @@ import { isRecord } from '../text/words.js';
 
 /** Sizes of a model that the search chooses. Null if the family does not have the choice. */
 export interface Sizes {
-  /** Number of blocks. */
   readonly depth: number;
   /** Width of the residual stream. */
   readonly width: number;
@@ -30,10 +29,7 @@ export interface Range {
   readonly most: number;
 }
 
-/**
- * Depths per doubling: all up to 32, every second up to 64, and so on, because single blocks matter less in deep
- * models.
- */
+/** Depths per doubling: all up to 32, every second up to 64, and so on. One block matters less in deep models. */
 const DEPTHS_PER_DOUBLING = 16;
 /** Widths per doubling: multiples of 64 up to 1024, of 128 up to 2048, and so on. */
 const WIDTHS_PER_DOUBLING = 8;

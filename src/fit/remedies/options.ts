@@ -114,8 +114,6 @@ export const onGpus = ({ cluster }: Pick<TrainingFitSetting, 'cluster'>, gpus: n
   flags: { cluster: { ...cluster, gpus } },
 });
 
-// Search for the fewest and smallest changes with which a training fits.
-
 /** One change for each of some levers. */
 export type Combination = readonly Change[];
 
@@ -173,7 +171,7 @@ interface Cost {
 
 const UNKNOWN_COST: Cost = { seconds: Number.POSITIVE_INFINITY, all: Number.POSITIVE_INFINITY };
 
-/** With an assumed utilisation the expected times are equal, so the hidden work is compared. */
+/** Compares expected times. If an assumed utilisation makes them equal, compares the hidden work. */
 function compareCosts(a: Cost, b: Cost): number {
   const [first, second] = [a, b].map(({ seconds }) => Number(seconds.toPrecision(3)));
   if (first !== second) return a.seconds - b.seconds;
@@ -227,7 +225,6 @@ export function fewestChanges(
   return found.map(({ changes }) => changes);
 }
 
-/** Moved levers and their changes. */
 interface Moved {
   readonly names: readonly LeverName[];
   readonly changes: Combination;

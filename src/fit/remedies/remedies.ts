@@ -13,8 +13,6 @@ import type { TrainingFitSetting } from '../training/training-setting.js';
 import type { Change, Combination, Flags, Lever } from './options.js';
 import { CHANGING, doubled, Fitting, fewestChanges, flagsOf, leversOf, onGpus } from './options.js';
 
-// Doubts whether hardware meets a request.
-
 export interface Doubt {
   readonly about: 'training' | 'serving' | 'load';
   readonly text: string;

@@ -33,7 +33,6 @@ import { DTYPES } from '../../tensor/dtype.js';
 import { elementsPerGpu, shareOf, tensorCuts } from '../parallelism/tensor-parallel.js';
 import { type BlockBits, WEIGHT_DTYPES, type WeightFormat } from './weight-types.js';
 
-/** Shape of a stored matrix. */
 interface Matrix {
   readonly rows: number;
   readonly length: number;

@@ -159,10 +159,7 @@ export function waitOf({ service, batch, rate }: Places): number {
   return chance <= LATE ? 0 : Math.log(chance / LATE) / (batch / service - rate);
 }
 
-/**
- * Erlang C: probability that all places are taken.
- * @param load Offered load in places; must be less than `places`.
- */
+/** Erlang C: probability that all places are taken. `load` is in places, and less than `places`. */
 export function waitChance(load: number, places: number): number {
   const blocked = blockChance(load, places);
   return blocked / (1 - (load / places) * (1 - blocked));

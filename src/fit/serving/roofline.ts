@@ -243,9 +243,8 @@ export function prefill(work: PrefillWork, rates: Rates): Prefill | null {
 
 /**
  * Overlap of compute and memory traffic in a prefill. In a short prefill both take about the same time, and programs
- * reach their sum rather than the larger: 128 tokens of Llama-2-7B take 16 ms on an A100 (TensorRT-LLM,
- * performance.md), 8 ms of compute and 10 ms of traffic. At the utilisation of the upper bound, the larger term alone
- * exceeds that sum.
+ * reach their sum: 128 tokens of Llama-2-7B take 16 ms on an A100 (TensorRT-LLM, performance.md), 8 ms of compute and
+ * 10 ms of traffic. At the utilisation of the upper bound, the larger term alone exceeds that sum.
  */
 type Join = (compute: Expression, memory: Expression) => Expression;
 const LARGER = {

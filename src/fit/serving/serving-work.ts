@@ -19,8 +19,6 @@ import type { DecodeWork, ExpertGroup, PrefillWork, SharedWork } from './rooflin
 import type { WeightFormat } from './weight-types.js';
 import { WEIGHT_DTYPES } from './weight-types.js';
 
-// Serving settings.
-
 /** Load of incoming requests. */
 export interface LoadWish {
   readonly requestsPerSecond: number;

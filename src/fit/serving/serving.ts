@@ -76,7 +76,6 @@ export interface ServingFit {
 }
 
 /**
- * Fits a served model.
  * @param model Counted as described; a context beyond its positions is not an error here.
  * @throws UserError when there are fewer GPUs than share a layer, or a load is given without a known peak.
  */

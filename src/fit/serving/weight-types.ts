@@ -222,7 +222,6 @@ export function parseWeightDtype(text: string): WeightDtype | undefined {
   return WEIGHT_DTYPE_NAMES.find((each) => each === name) ?? (stored && SERVED_IN[stored]);
 }
 
-/** Usual format of a type. */
 export function usualFormat(dtype: WeightDtype): WeightFormat {
   const { usual, blocks } = WEIGHT_DTYPES[dtype];
   const without = {

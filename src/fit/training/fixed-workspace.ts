@@ -48,7 +48,6 @@ const nothingOf = ({ expected: { label, unit } }: Bounds, source: string) =>
 export const asOn = ({ kind }: Pick<Gpu, 'kind'>, ofNvidia: Bounds): Bounds =>
   BY_KIND[kind](ofNvidia);
 
-/** Driver context and kernels. */
 export const contextBytes = (gpu: Pick<Gpu, 'kind'>): Bounds => asOn(gpu, CONTEXT);
 
 const CONTEXTS = inputs({ usual: 500 * MIB, most: 1343 * MIB });

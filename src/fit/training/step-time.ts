@@ -19,7 +19,6 @@ import type { StageMemory, StepSituation, StepTime, TrainingTime } from './train
 import type { TrainingFitSetting } from './training-setting.js';
 
 /**
- * Time of a step.
  * @param memory Memory of each stage.
  * @throws UserError when no peak of the GPU is known.
  */

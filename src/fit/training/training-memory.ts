@@ -129,10 +129,7 @@ export function isFitting(model: LanguageModel, setting: TrainingFitSetting): bo
     .every((stage) => stageFit(model, setting, parallelism, stage).total.upper.value <= capacity);
 }
 
-/**
- * Whether a stage needs no more than the one before. A stage of equal blocks, neither first nor last, keeps fewer
- * micro-batches.
- */
+/** Whether a stage needs at most the memory of the one before: equal blocks keep fewer micro-batches. */
 function needsNoMore(model: LanguageModel, stage: Stage, before: Stage | undefined): boolean {
   if (before === undefined || before.from === 0 || stage.to === model.blocks.length) return false;
   const sizes = ({ parameters, trained, buffers, largestBlock }: Stage) =>
@@ -186,8 +183,7 @@ export function verdictOf({ lower, upper }: Bounds, capacity: Quantity): Verdict
   return lower.value <= capacity.value ? 'may fit' : 'does not fit';
 }
 
-// Correction for parts that are never in memory at the same time: a step has several moments, and the peak is one of
-// them.
+// Correction for parts that are never in memory at the same time, from the peak over the moments of a step.
 
 /**
  * Peak of a step over its moments, minus the sum of all parts. The moments follow the order of a backward pass. With a

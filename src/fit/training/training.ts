@@ -62,7 +62,6 @@ export interface StepTime {
   readonly tokensPerSecond: Quantity;
 }
 
-/** Time of a whole training. */
 export interface TrainingTime {
   readonly steps: Quantity;
   readonly stepSeconds: Bounds;
@@ -83,7 +82,6 @@ export interface Remedy {
   readonly tokensPerSecond: Quantity | null;
 }
 
-/** Memory only. */
 export interface TrainingMemoryFit {
   readonly stages: readonly StageFit[];
   /** Index of the fullest stage by the estimate; parts and workspace are of its GPUs. */
@@ -92,7 +90,6 @@ export interface TrainingMemoryFit {
   readonly apart: Bounds | null;
   /** Workspace of the fullest GPU. */
   readonly workspace: Bounds;
-  /** Parts of the workspace. */
   readonly workspaceParts: readonly { readonly part: string; readonly bytes: Bounds }[];
   /** Total with workspace; each bound is of the GPUs that are fullest by it. */
   readonly total: Bounds;
