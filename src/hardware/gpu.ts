@@ -69,8 +69,6 @@ export const memoryKindOf = (architecture: Architecture): MemoryKind => MEMORY_O
 export const isFromHopperOn = (architecture: Architecture): boolean =>
   /^sm\d+$/.test(architecture) && Number(architecture.slice(2)) >= 90;
 
-// Figures of a GPU, with their sources.
-
 /**
  * Substitutes for a type without its own arithmetic, best first: narrow weights are widened, one 16-bit type replaces
  * the other, and the last resort is float32.
@@ -178,8 +176,6 @@ export const network = (name: string, bitsPerSecond: number): Link => ({
   bandwidth: bitsPerSecond / 8,
   gpus: Number.POSITIVE_INFINITY,
 });
-
-// Usable memory, if known.
 
 const GIB = 2 ** 30;
 

@@ -23,9 +23,7 @@ import { isWithin, search } from './search.js';
 import type { Range, Sizes, SpaceWish } from './space.js';
 import { ModelSpace } from './space.js';
 
-// Config file of a plan's row.
-
-/** @throws UserError when there is no such row. */
+/** Config file of row `place`. @throws UserError when the plan has no such row. */
 export function writtenRow({ rows, family, limits, inference }: Plan, place: number): string {
   const row = rows[place - 1];
   if (row === undefined) {
@@ -274,7 +272,7 @@ const isAsMeasured = ({ parameters, body, memory, decode }: PlanRow, measures: M
 const misfitText = ({ value }: Figure, { capacity }: Decoding) =>
   `${grouped(value)} bytes do not fit into the ${grouped(capacity.value)} of the GPU`;
 
-// ── Nothing found ────────────────────────────────────────────────────────────────────────────────
+// Errors of a search without results.
 
 interface Nearest {
   readonly smallest: Near | undefined;

@@ -58,8 +58,6 @@ function multiples({ least, most }: Range, unit: number, perDoubling: number): n
   return found;
 }
 
-// ── Heads ────────────────────────────────────────────────────────────────────────────────────────
-
 export type HeadLayout = Pick<Sizes, 'heads' | 'keyValueHeads' | 'headDim'>;
 
 export interface HeadWish {

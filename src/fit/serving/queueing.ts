@@ -7,8 +7,8 @@
  *   prefill of one admitted request if there is one, else a decoding step with one token per request in service
  *   (continuous batching: Orca, OSDI 2022). The first token comes from the prefill.
  * - An admitted request waits for the current step, for prefills, and for output − 1 steps of at most the full batch.
- *   Each of the other places turns over at most once in that time, because its next request needs output − 1 steps of
- *   its own before it leaves. The longest time in service is therefore
+ *   Each of the other places turns over at most once in that time: its next request needs output − 1 steps of its own
+ *   before it leaves. The longest time in service is therefore
  *
  *       service = batch · prefill + output · step(batch),
  *

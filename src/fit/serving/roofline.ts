@@ -298,10 +298,9 @@ function decodeTerms(work: DecodeWork, rates: Rates, batch: number, bound: keyof
 }
 
 /**
- * Weights read for a number of tokens. An expert is read when at least one token selects it. A token selects k of E
- * experts, so it misses an expert with probability 1 − k / E, and all tokens miss it with that to the power of their
- * number. This assumes independent and uniform routing. Expected values add up, so this is the share of experts that
- * are not read.
+ * Weights read for a number of tokens. An expert is read when at least one token selects it. A token that selects k of E
+ * experts misses an expert with probability 1 − k / E; n tokens miss it with (1 − k / E)^n, for independent and uniform
+ * routing. Expected values add up, so this is the share of experts that are not read.
  */
 export function weightsTerm(
   { weightBytes, expertGroups }: Pick<DecodeWork, 'weightBytes' | 'expertGroups'>,
