@@ -23,7 +23,7 @@ import { isWithin, search } from './search.js';
 import type { Range, Sizes, SpaceWish } from './space.js';
 import { ModelSpace } from './space.js';
 
-/** Config file of row `place`. @throws UserError when the plan has no such row. */
+/** @throws UserError when the plan has no such row. */
 export function writtenRow({ rows, family, limits, inference }: Plan, place: number): string {
   const row = rows[place - 1];
   if (row === undefined) {

@@ -63,7 +63,7 @@ export type HeadLayout = Pick<Sizes, 'heads' | 'keyValueHeads' | 'headDim'>;
 export interface HeadWish {
   /** Head dimensions, preferred ones first; undefined: usual ones. */
   readonly headDims?: readonly number[] | undefined;
-  /** Number of heads, if the document fixes it. */
+  /** Values fixed by the document. */
   readonly heads?: number | undefined;
   readonly keyValueHeads?: number | undefined;
   readonly headDim?: number | undefined;

@@ -298,7 +298,7 @@ function decodeTerms(work: DecodeWork, rates: Rates, batch: number, bound: keyof
 }
 
 /**
- * Weights read for a number of tokens. An expert is read when at least one token selects it. A token that selects k of E
+ * Weights read for a number of tokens. An expert is read when at least one token selects it. A token with k of E
  * experts misses an expert with probability 1 − k / E; n tokens miss it with (1 − k / E)^n, for independent and uniform
  * routing. Expected values add up, so this is the share of experts that are not read.
  */
