@@ -1,4 +1,4 @@
-/** What models are compared by: the columns of `minimind compare`, each read off a description or its budgets. */
+/** Columns of `minimind compare`, computed from a model's description or profile. */
 import type { TrainingHints } from '../architecture/family.js';
 import type { LanguageModel, Layer } from '../architecture/layer.js';
 import { walk } from '../architecture/walk.js';
@@ -6,9 +6,9 @@ import type { Exact } from '../budget/figure.js';
 import type { ModelProfile, ProfileWish, ResolvedSetting } from '../budget/profile.js';
 import { resolveSetting } from '../budget/profile.js';
 
-// One setting for models that are compared: figures at different lengths say nothing about each other.
+// Common setting of compared models: figures at different lengths are not comparable.
 
-/** What the files of the models say, and cannot all have. */
+/** Setting on which the models' files disagree. */
 export interface Disagreement {
   readonly of: 'batch' | 'context' | 'precision' | 'recompute';
   readonly said: readonly (number | string | boolean)[];
@@ -19,10 +19,11 @@ export interface CommonSetting extends ResolvedSetting {
 }
 
 /**
- * The flags before what the files agree on before the defaults. Where the files name different lengths, the
- * shortest, unless a model takes less; where they name different batches or precisions, the default.
- * @param hints What each file says.
- * @param positions The longest input of each model.
+ * Setting from flags, then from values on which all files agree, then from defaults. If the files have different
+ * lengths, the shortest is used, unless a model supports less. If they have different batches or precisions, the
+ * default is used.
+ * @param hints Hints of each file.
+ * @param positions Maximum input length of each model.
  */
 export function commonSetting(
   wish: ProfileWish,
@@ -48,37 +49,36 @@ export function commonSetting(
     recompute: agreed('recompute'),
     beyondOneDevice: [...new Set(hints.flatMap(({ beyondOneDevice = [] }) => beyondOneDevice))],
   };
-  // Of a length that the user names, each model says for itself that it is too long.
+  // A length from the user may exceed a model's limit; each model reports that itself.
   const setting = resolveSetting(wish, common, wish.context ?? least);
   return { ...setting, disagreements };
 }
 
-/** A model and all that was counted of it. */
 export interface Described {
   readonly family: string;
   readonly model: LanguageModel;
   readonly profile: ModelProfile;
   /** Tokens of a forward pass. */
   readonly tokens: number;
-  /** What its tokenizer makes of a text. */
+  /** Figures of a text under the model's tokenizer. */
   readonly text?: TextFigures | undefined;
 }
 
 export interface TextFigures {
-  /** How many tokens the tokenizer knows. */
+  /** Vocabulary size of the tokenizer. */
   readonly vocabulary: number;
   readonly tokens: number;
   readonly characters: number;
 }
 
-/** Null where a model has no such thing, or not one of it. */
+/** Null if a model has no such value, or more than one. */
 export type ColumnValue = Exact | string | boolean | null;
 
 export interface Column {
-  /** Header for people. */
+  /** Header in text output. */
   readonly title: string;
   readonly unit: 'parameters' | 'bytes' | 'FLOP' | 'number' | 'ratio' | 'word';
-  /** Whether less of it is better. */
+  /** Whether lower is better. */
   readonly isCost: boolean;
   readonly of: (described: Described) => ColumnValue;
 }
@@ -102,11 +102,11 @@ const ofText = (
     of: (described: Described) => (described.text ? of(described.text, described) : null),
   }) as const;
 
-/** What a token costs, for a character. */
+/** Cost per character, from the cost per token. */
 const forCharacter = ({ tokens, characters }: TextFigures, ofToken: number) =>
   (ofToken * tokens) / characters;
 
-/** By the names of `--columns`; JSON has the same. */
+/** Columns by their names in `--columns` and in JSON. */
 export const COLUMNS = {
   parameters: cost('parameters', 'parameters', ({ parameters }) => parameters.total.value),
   active: cost('active', 'parameters', ({ parameters }) => parameters.active.value),
@@ -161,7 +161,6 @@ export type ColumnName = keyof typeof COLUMNS;
 
 export const COLUMN_NAMES = Object.keys(COLUMNS) as readonly ColumnName[];
 
-/** What is shown when nobody asks for anything else. */
 export const DEFAULT_COLUMNS = [
   'parameters',
   'active',
@@ -171,7 +170,7 @@ export const DEFAULT_COLUMNS = [
   'training-memory',
 ] as const satisfies readonly ColumnName[];
 
-/** What models of different families are built of. */
+/** Structure columns, for models of different families. */
 export const STRUCTURE_COLUMNS: readonly ColumnName[] = [
   'layers',
   'hidden',
@@ -182,7 +181,7 @@ export const STRUCTURE_COLUMNS: readonly ColumnName[] = [
   'tied',
 ];
 
-/** The same, when a text is cut by a tokenizer. */
+/** Default columns for a text with tokenizers. */
 export const TEXT_COLUMNS = [
   'parameters',
   'chars-per-token',
@@ -191,12 +190,12 @@ export const TEXT_COLUMNS = [
   'flops-per-char',
 ] as const satisfies readonly ColumnName[];
 
-/** The width of the residual stream. */
+/** Width of the residual stream. */
 function hiddenOf({ embedding }: LanguageModel): number {
   return embedding.weight.shape[1] ?? 0;
 }
 
-/** What all attention layers of a model have alike; `2–8` when they differ, null when there are none. */
+/** Common value of all attention layers; a range such as `2–8` if they differ, null if there are none. */
 function alike(model: LanguageModel, of: (layer: Layer) => number | undefined) {
   const values = walk(model).flatMap(({ layer }) => of(layer) ?? []);
   if (values.length === 0) return null;
@@ -204,10 +203,10 @@ function alike(model: LanguageModel, of: (layer: Layer) => number | undefined) {
   return least === most ? least : `${least}–${most}`;
 }
 
-/** Undefined of a layer that is no attention. */
+/** Query heads; undefined for other layers than attention. */
 const headsOf = (layer: Layer) =>
   layer.kind === 'attention' || layer.kind === 'latentAttention' ? layer.heads : undefined;
 
-/** Latent attention keeps one latent for all heads, and no heads of keys and values. */
+/** Key-value heads; latent attention has one latent for all heads instead. */
 const keyValueHeadsOf = (layer: Layer) =>
   layer.kind === 'attention' ? layer.keyValueHeads : undefined;

@@ -1,4 +1,4 @@
-/** Models side by side: their figures at one setting, in what their documents differ, what is least. */
+/** Comparison of models: figures at one setting, config differences, and the lowest costs. */
 import type { Family } from '../architecture/family.js';
 import type { LanguageModel } from '../architecture/layer.js';
 import { BOOKKEEPING_KEYS } from '../architecture/transformer/settings.js';
@@ -26,54 +26,53 @@ import {
   TEXT_COLUMNS,
 } from './columns.js';
 
-/** What shall be compared: a file under one choice of overrides. */
+/** Model to compare: a file with one choice of overrides. */
 export interface Candidate {
   readonly file: string;
-  /** The values of the swept keys, as they were written. */
+  /** Values of the swept keys as written. */
   readonly chosen: readonly string[];
-  /** Undefined when it is not valid; `problems` say why. */
+  /** Undefined if the model is invalid; see `problems`. */
   readonly loaded:
     | { readonly family: Family; readonly document: unknown; readonly model: LanguageModel }
     | undefined;
   readonly problems: readonly Problem[];
 }
 
-/** A tokenizer, and what it makes of the text. */
+/** Figures of the text under a tokenizer. */
 export interface TextMeasure extends TextFigures {
-  /** Its file. */
   readonly tokenizer: string;
 }
 
 export interface CompareWish extends ProfileWish {
   /** Names of `COLUMNS`, or dotted paths of the document: `model.num_layers`. */
   readonly columns?: readonly string[] | undefined;
-  /** One of those; a `-` before it is for the largest first. */
+  /** Sort column; a `-` prefix means largest first. */
   readonly sort?: string | undefined;
-  /** Each model has the largest of these tokenizers that fits its vocabulary. */
+  /** Tokenizers; each model uses the largest one that fits its vocabulary. */
   readonly texts?: readonly TextMeasure[] | undefined;
-  /** Called when one more model is counted. */
+  /** Called after each counted model. */
   readonly onCounted?: (() => void) | undefined;
 }
 
-/** A value of a document, null where it has none; lists are told as their JSON. */
+/** Value of a document, null if absent; lists are JSON text. */
 export type DocumentValue = string | number | boolean | null;
 
 export interface ComparedRow {
   readonly file: string;
-  /** The values of the swept keys, as they were written. */
+  /** Values of the swept keys as written. */
   readonly chosen: readonly string[];
   readonly valid: boolean;
-  /** By the names of `COLUMNS`; null of a model that is not valid. */
+  /** Figures by the names of `COLUMNS`; null for an invalid model. */
   readonly figures: Readonly<Record<ColumnName, ColumnValue>> | null;
-  /** The file of its tokenizer; null without one. */
+  /** File of the tokenizer; null without one. */
   readonly tokenizer: string | null;
-  /** Of the document: the values in which the models differ, and those that the columns name. */
+  /** Document values that differ between models or that the columns name. */
   readonly values: Readonly<Record<string, DocumentValue>> | null;
   readonly problems: readonly Problem[];
 }
 
 export interface ShownColumn {
-  /** A name of `COLUMNS`, or a dotted path of the document. */
+  /** Name of `COLUMNS`, or a dotted path of the document. */
   readonly name: string;
   readonly title: string;
   readonly unit: Column['unit'] | 'value';
@@ -82,30 +81,30 @@ export interface ShownColumn {
 
 export interface Comparison {
   readonly setting: CommonSetting;
-  /** The keys that `--set` gives several values, by their dotted paths. */
+  /** Dotted paths of the keys with several values in `--set`. */
   readonly swept: readonly string[];
-  /** The other keys of the documents in which the models differ. */
+  /** Other document keys in which the models differ. */
   readonly differing: readonly string[];
-  /** Few models stand side by side; many, or those of a sweep, are the rows of a table. */
+  /** Models as columns if there are few, or as rows if there are many or a sweep. */
   readonly layout: 'columns' | 'rows';
-  /** What shall be shown, in this order. */
+  /** Columns to show, in order. */
   readonly columns: readonly ShownColumn[];
-  /** The first model that is valid, to which the others are held; an index of `rows`. */
+  /** Index in `rows` of the first valid model, the baseline of differences. */
   readonly baseline: number;
-  /** Of the figures that cost something: the least, where the models differ. */
+  /** Lowest value of each cost in which the models differ. */
   readonly least: Readonly<Partial<Record<ColumnName, ColumnValue>>>;
   readonly rows: readonly ComparedRow[];
 }
 
-/** As `ComparedRow`, on its way into one. */
+/** `ComparedRow` with its document. */
 interface Measured extends ComparedRow {
   readonly document: ReadonlyMap<string, DocumentValue>;
 }
 
 /**
- * Compares models. One that is not valid keeps its place, without figures.
- * @param swept The keys of which `chosen` has the values.
- * @throws UserError when no model is valid, a column is unknown, or two tokenizers are of one size.
+ * Compares models. An invalid model keeps its row, without figures.
+ * @param swept Keys of the values in `chosen`.
+ * @throws UserError when no model is valid, a column is unknown, or two tokenizers have the same size.
  */
 export function compareModels(
   candidates: readonly Candidate[],
@@ -154,16 +153,16 @@ export function compareModels(
   };
 }
 
-/** More models than this are easier to read below each other. */
+/** Limit of models as columns. */
 const MOST_SIDE_BY_SIDE = 4;
 
 /**
- * Side by side there is room for all costs. What no model has is left out, and what is the number of
- * parameters in all of them.
+ * View for default columns. Columns of models show all costs. Columns without any value are left out, as are those
+ * equal to the parameters in all models.
  */
 interface View {
   readonly layout: Comparison['layout'];
-  /** Whether the models are of several families, whose configs have few keys in common. */
+  /** Whether the models are of several families, whose configs share few keys. */
   readonly isMixed: boolean;
   readonly isText: boolean;
 }
@@ -184,7 +183,7 @@ function defaultColumns(
   );
 }
 
-/** Whether a key is none that a model's figures depend on. */
+/** Whether a key does not affect a model's figures. */
 const saysNothing = (key: string) => BOOKKEEPING_KEYS.has(key.replace(/^model\./, ''));
 
 function shownColumn(name: string): ShownColumn {
@@ -193,7 +192,7 @@ function shownColumn(name: string): ShownColumn {
   return { name, title, unit, isCost };
 }
 
-/** Whether a name is that of a figure, and not of a key of the document. */
+/** Whether a name is a figure rather than a document key. */
 const isColumn = (name: string): name is ColumnName => Object.hasOwn(COLUMNS, name);
 
 function settingOf(candidates: readonly Candidate[], wish: CompareWish): CommonSetting {
@@ -212,10 +211,10 @@ function noneIsValid(rows: readonly { readonly problems: readonly Problem[] }[])
   return new UserError('invalid-config', message, { problems: distinctProblems(rows) });
 }
 
-/** More warnings than this are only counted. */
+/** Limit of warnings to show; the rest is counted. */
 const TOLD = 10;
 
-/** What to warn of: in a comparison that succeeds, what is wrong with some of its models is no more than that. */
+/** Warnings of a comparison: in a successful comparison, problems of single models are warnings. */
 export function warningsOf({ rows }: Comparison): Problem[] {
   const all = distinctProblems(rows).map((each): Problem => ({ ...each, severity: 'warning' }));
   const more = all[TOLD];
@@ -224,7 +223,7 @@ export function warningsOf({ rows }: Comparison): Problem[] {
   return [...all.slice(0, TOLD), { severity: 'warning', file: more.file, message }];
 }
 
-/** The problems of all rows; what several have alike, such as a mistake in a `--set`, once. */
+/** Problems of all rows; shared ones, such as a mistake in `--set`, once. */
 function distinctProblems(rows: readonly { readonly problems: readonly Problem[] }[]): Problem[] {
   const all = rows.flatMap(({ problems }) => problems);
   return [...new Map(all.map((each) => [JSON.stringify(each), each])).values()];
@@ -268,7 +267,7 @@ function measure(
   };
 }
 
-/** Models often have more rows than their tokenizer has tokens, so that the number is round. */
+/** Largest tokenizer that fits. Models often pad the vocabulary to a round number of rows. */
 function fitting(texts: readonly TextMeasure[] = [], vocabulary: number): TextMeasure | undefined {
   return texts
     .filter((text) => text.vocabulary <= vocabulary)
@@ -302,7 +301,7 @@ function refuseAlike(texts: readonly TextMeasure[]): void {
   }
 }
 
-/** Every value below `value` that is no mapping, by its path. */
+/** Leaf values below `value`, by path. */
 function leavesOf(value: unknown, path: readonly string[]): Map<string, DocumentValue> {
   if (!isRecord(value)) return new Map([[formatPath(path), plain(value)]]);
   const leaves = Object.entries(value).flatMap(([key, inner]) => [
@@ -333,7 +332,7 @@ function knownColumn(name: string, keys: readonly string[]): string {
   });
 }
 
-/** In order of a column, those without a value last; as they came where nothing tells them apart. */
+/** Stable sort by a column, rows without a value last. */
 function sorted(
   rows: readonly Measured[],
   sort: string | undefined,
@@ -358,7 +357,7 @@ function order(a: Exclude<ColumnValue, null>, b: Exclude<ColumnValue, null>): nu
 
 const isNumber = (value: unknown) => typeof value === 'number' || typeof value === 'bigint';
 
-/** The least of each cost in which the models differ. */
+/** Lowest value of each cost in which the models differ. */
 function leastOf(rows: readonly Measured[]): Comparison['least'] {
   const found = COLUMN_NAMES.flatMap((name) => {
     const [first, ...others] = rows.flatMap(({ figures }) => figures?.[name] ?? []);

@@ -1,4 +1,4 @@
-/** Quantities between which something lies. */
+/** Lower bound, estimate and upper bound of a quantity. */
 import { add, inputNamed } from '../budget/expression.js';
 import type { Figure, Statement } from '../budget/figure.js';
 import type { Bounds, Quantity } from '../budget/quantity.js';
@@ -18,7 +18,7 @@ export function boundsOf(
   };
 }
 
-/** The sum of figures and bounds, bound by bound; each is an input by its name. */
+/** Sum of figures and bounds, bound by bound. Each part is an input under its own name. */
 export function sumBounds(
   label: string,
   unit: Quantity['unit'],
@@ -39,7 +39,7 @@ export function sumBounds(
   return { lower: sumOf('lower'), expected: sumOf('expected'), upper: sumOf('upper') };
 }
 
-/** Bounds that are made alike, each of its own value. */
+/** Makes the three bounds, each from its own value. */
 export const eachBound = <T>(
   values: Readonly<Record<keyof Bounds, T>>,
   make: (value: T, name: keyof Bounds) => Quantity,
@@ -49,10 +49,10 @@ export const eachBound = <T>(
   upper: make(values.upper, 'upper'),
 });
 
-/** The largest number from 1 to `most` that holds, of what holds for no number beyond one that fails; 0 for none. */
+/** Largest number from 1 to `most` that `holds`, 0 for none. Larger numbers than a failing one must fail too. */
 export function largest(most: number, holds: (count: number) => boolean): number {
   let [held, fails] = [0, 1];
-  // Doubling first: answers are mostly far below `most`, and trying is not free.
+  // Start by doubling: most answers are far below `most`, and each test takes time.
   while (fails <= most && holds(fails)) [held, fails] = [fails, 2 * fails];
   fails = Math.min(fails, most + 1);
   while (fails - held > 1) {

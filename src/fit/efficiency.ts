@@ -1,4 +1,4 @@
-/** What share of its peaks a program reaches, and what it waits for: in serving, and in a step of training. */
+/** Share of the hardware's peaks that programs reach, and their overheads, in serving and in training. */
 import type { Layer } from '../architecture/layer.js';
 import { remembered } from '../architecture/walk.js';
 import type { Bounds } from '../budget/quantity.js';
@@ -6,20 +6,20 @@ import type { Architecture, Gpu, Link, MemoryKind } from '../hardware/gpu.js';
 import { memoryKindOf } from '../hardware/gpu.js';
 import { primitivesOf } from '../operations/lower.js';
 
-/** Over what a collective goes from one GPU to the next. */
+/** Connection between neighbours in a collective. */
 type Way = 'nvlink' | 'pcie' | 'network';
 
-/** What a share of the bandwidth, of the peak and of the links is reached, and what each operation waits. */
+/** Utilisation of memory bandwidth, compute peak and links, and the overhead of each operation. */
 export interface Efficiency {
-  /** Of caches, activations and weights in 16 bits. */
+  /** Share of the bandwidth for caches, activations and 16-bit weights. */
   readonly memoryUtilisation: number;
-  /** Of weights in decoding. */
+  /** Share of the bandwidth for weights in decoding. */
   readonly weightUtilisation: number;
   readonly computeUtilisation: number;
   readonly linkUtilisation: number;
-  /** Seconds for each layer that is started. */
+  /** Seconds per kernel launch. */
   readonly launchSeconds: number;
-  /** Seconds for each all-reduce, however small, and for each further GPU in the ring. */
+  /** Seconds of an all-reduce regardless of its size, and of each further GPU in the ring. */
   readonly reduceSeconds: number;
   readonly hopSeconds: Readonly<Record<Way, number>>;
   readonly source: string;
@@ -27,7 +27,7 @@ export interface Efficiency {
 
 export type Efficiencies = Readonly<Record<keyof Bounds, Efficiency>>;
 
-/** Weights by how many bits have to be unpacked before they are multiplied. */
+/** Width of weights: more unpacking work before a product for fewer bits. */
 export type WeightWidth = 'wide' | 'eight' | 'four';
 
 interface Share {
@@ -38,7 +38,7 @@ interface Share {
 const GPT_FAST = 'on an A100 with 2,039 GB/s (gpt-fast, README, 2024)';
 const LLAMA_CPP = 'Llama-3-8B in llama.cpp (GPU-Benchmarks-on-LLM-Inference, 2024)';
 
-/** Of the bandwidth, by the kind of memory and the width of weights. */
+/** Share of the memory bandwidth, by memory kind and weight width. */
 const READING: Readonly<Record<MemoryKind, Readonly<Record<WeightWidth, Share>>>> = {
   hbm: {
     wide: { share: 0.69, source: `Llama-2-7B in 16 bits reads 1,397 GB/s ${GPT_FAST}` },
@@ -57,7 +57,7 @@ const READING: Readonly<Record<MemoryKind, Readonly<Record<WeightWidth, Share>>>
   },
 };
 
-/** Of the peak in a long prefill, in products of 16 bits unless said otherwise. */
+/** Share of the compute peak in a long prefill, in 16-bit products unless stated otherwise. */
 const COMPUTING = {
   wide: {
     share: 0.65,
@@ -79,7 +79,7 @@ const COMPUTING = {
   },
 } as const satisfies Record<string, Share>;
 
-/** By what products are computed in. */
+/** Share of the compute peak, by the type of the products. */
 function computing(isNarrow: boolean, architecture: Architecture | undefined): Share {
   if (isNarrow) return architecture === 'sm89' ? COMPUTING.eightOfAda : COMPUTING.eight;
   return architecture === 'sm90' ? COMPUTING.hopper : COMPUTING.wide;
@@ -112,16 +112,16 @@ const POOR: Efficiency = {
     'NVLink, 2.5 over PCIe, 4.0 between machines (NCCL, tuning.cc, ring, LL128)',
 };
 
-/** What is worth knowing of what is computed. */
+/** Properties of a workload that change its utilisation. */
 interface Computed {
   readonly weights: WeightWidth;
-  /** Whether products are of 8 bits or fewer. */
+  /** Whether products are in 8 bits or fewer. */
   readonly isNarrow: boolean;
 }
 
 const IN_16_BITS: Computed = { weights: 'wide', isNarrow: false };
 
-/** What is reached on a GPU, by how well things are made. */
+/** Utilisation on a GPU, for each bound. */
 export function efficienciesOn(
   { architecture }: Pick<Gpu, 'architecture'>,
   { weights, isNarrow }: Computed = IN_16_BITS,
@@ -149,13 +149,13 @@ export function efficienciesOn(
   };
 }
 
-/** What joins the GPUs of a group. */
+/** Link that connects the GPUs of a group. */
 export interface GroupLink extends Pick<Link, 'name' | 'gpus' | 'bandwidth'> {
-  /** GPUs of the group in a machine, each with a way to the network of its own; 1 where none leaves the machine. */
+  /** GPUs of the group per machine, each with its own network link; 1 if the group is within one machine. */
   readonly ways: number;
 }
 
-/** Seconds of a hop, which is two steps of a ring. Of a ring over machines, one hop in `ways` leaves a machine. */
+/** Seconds of a hop, which is two steps of a ring. In a ring over machines, one hop in `ways` leaves a machine. */
 export function hopSeconds(
   { hopSeconds: hops }: Efficiency,
   { name, gpus, ways }: GroupLink,
@@ -164,13 +164,11 @@ export function hopSeconds(
   return (hops.network + (ways - 1) * hops.nvlink) / ways;
 }
 
-// Kernels that are launched when a model is passed through once.
-
-/** Launches of one pass through some layers. */
+/** Kernel launches of one pass through some layers. */
 export interface Launches {
-  /** Launches of all layers, one after the other. */
+  /** Launches of all layers, in sequence. */
   readonly layers: number;
-  /** Launches of attention and scan alone, which selective recomputation launches again. */
+  /** Launches of attention and scans only, which selective recomputation repeats. */
   readonly kernels: number;
 }
 
@@ -183,7 +181,7 @@ export const launchesOf = (layers: readonly Layer[]): Launches =>
     );
 
 const launchesIn = remembered((layer: Layer): Launches => {
-  // Layers that blocks share are launched in each block, and once where the model holds them.
+  // Layers that blocks share are launched in each block, and once more where the model holds them.
   const shared = layer.kind === 'languageModel' ? layer.shared : [];
   const primitives = [...shared, layer].flatMap((each) => primitivesOf(each));
   const sum = (all: typeof primitives) => all.reduce((total, { launches }) => total + launches, 0);

@@ -14,35 +14,35 @@ import { forwardBytesOf, forwardSecondsOf } from './serving/this-machine-forward
 import type { TrainingFit } from './training/training.js';
 import type { TrainingFitSetting } from './training/training-setting.js';
 
-/** A loaded config, as far as a fit needs it. */
+/** Parts of a loaded config that a fit needs. */
 export interface ModelToFit {
   readonly family: Pick<Family, 'trainingHints'>;
   readonly document: unknown;
   readonly model: LanguageModel;
 }
 
-/** Values of the config that settings of a training default to. */
+/** Config values used as defaults of training settings. */
 export const hintsOf = ({ family, document }: ModelToFit): TrainingHints =>
   family.trainingHints?.(document) ?? {};
 
-/** A setting, and the origin of its sequence length. */
+/** Setting with the origin of its sequence length. */
 export interface Resolved<Setting> {
   readonly setting: Setting;
   readonly contextOrigin: Origin;
 }
 
-/** The settings to fit; null for a purpose that was not asked for. */
+/** Settings to fit; null for a purpose that was not requested. */
 export interface FitRequest {
   readonly training: Resolved<TrainingFitSetting> | null;
   readonly serving:
     | (Resolved<ServingFitSetting> & {
-        /** Whether the number of GPUs that share the layers is fixed. */
+        /** Whether the user fixed the number of GPUs that share the layers. */
         readonly isSharingChosen: boolean;
       })
     | null;
 }
 
-/** Null for a purpose that was not asked for. */
+/** Results; null for a purpose that was not requested. */
 export interface Fits {
   readonly training: (Resolved<TrainingFitSetting> & { readonly fit: TrainingFit }) | null;
   readonly serving: (Resolved<ServingFitSetting> & { readonly fit: ServingFit }) | null;
@@ -59,7 +59,7 @@ export function fitsOf(model: LanguageModel, { training, serving }: FitRequest):
   };
 }
 
-/** Unless the sharing is fixed: the fewest GPUs per layer on which the model fits, else the most. */
+/** Serving on the fewest GPUs per layer that fit the model, or on the most if none fits. A fixed number is kept. */
 function leastShared(
   model: LanguageModel,
   setting: ServingFitSetting,
@@ -74,15 +74,15 @@ function leastShared(
   return best;
 }
 
-/** A forward pass on this machine, as quick-test runs one. */
+/** Forward pass on this machine, as quick-test runs it. */
 export interface MachineForward extends ForwardSize {
   readonly seconds: Bounds;
-  /** Beyond what the process has before. */
+  /** Memory beyond that of the process before the pass. */
   readonly bytes: Bounds;
 }
 
 /**
- * A forward pass at the size of serving, bounded by what was measured of this machine.
+ * Bounds of a forward pass at the size of serving, from measurements of this machine.
  * @param memoryNeed Bytes of a forward pass in an engine, as `quicktest` counts them.
  */
 export function forwardOn(
@@ -106,5 +106,5 @@ export function forwardOn(
   };
 }
 
-/** A setting of which only the sizes matter. */
+/** Setting in which only the sizes matter. */
 const COUNTED = { dtype: 'f32', causal: false, optimizer: 'adamw' } as const;

@@ -1,7 +1,7 @@
 /**
- * Apple's chips, whose memory is shared by processor and graphics: macOS leaves the graphics a part of it. Bandwidths
- * are Apple's, which rounds them: its buses make 102.4 GB/s of what it prints as 100, 153.6 of 150, 204.8 of 200, 409.6
- * of 400 and 819.2 of 800. Peaks it states of few chips; the others are those of Hugging Face's table.
+ * Apple chips with unified memory, of which macOS lets graphics use a part. Bandwidths are Apple's rounded ones. The
+ * buses have 102.4 GB/s for a printed 100, 153.6 for 150, 204.8 for 200, 409.6 for 400 and 819.2 for 800. Apple
+ * publishes few peaks; the others are from Hugging Face's table.
  */
 import type { Gpu } from './gpu.js';
 import { leftByMacOs } from './gpu.js';
@@ -9,7 +9,7 @@ import { leftByMacOs } from './gpu.js';
 interface Chip {
   readonly name: string;
   readonly title: string;
-  /** GB of memory it is sold with. */
+  /** Memory sizes on sale, in GB. */
   readonly memories: readonly number[];
   readonly bandwidth: number;
   readonly f32?: number;

@@ -1,6 +1,6 @@
 /**
- * NVIDIA's cards for players. They sum products of f16, bf16 and f8 in float32 at half the rate of sums in f16; as
- * training and inference sum in float32, that half is what stands here.
+ * NVIDIA GeForce cards. Products of f16, bf16 and f8 run at half rate with sums in float32. Peaks here are that half,
+ * because training and inference sum in float32.
  */
 import type { Gpu } from './gpu.js';
 import { nvlink, PCIE_3, PCIE_4, PCIE_4_X8, PCIE_5, PCIE_5_X8, toldByDriver } from './gpu.js';
@@ -10,7 +10,7 @@ const ADA_PAPER = 'NVIDIA Ada architecture whitepaper (2023)';
 const TECHPOWERUP = 'TechPowerUp, by reox007/RightNow-GPU-Database (2025)';
 const BLACKWELL_PAPER = 'NVIDIA RTX Blackwell architecture whitepaper (2025)';
 
-/** Peaks of tensor cores, as multiples of float32's: the same in each whitepaper for all cards for players. */
+/** Tensor core peaks as multiples of the float32 peak, the same for all GeForce cards in each whitepaper. */
 const ampere = (f32: number) => ({
   f32,
   tf32: f32,
@@ -20,26 +20,26 @@ const ampere = (f32: number) => ({
   int4: 16 * f32,
 });
 const ada = (f32: number) => ({ ...ampere(f32), f8: 4 * f32 });
-/** Which have no products of four-bit integers any more, but of four-bit floats. */
+/** Peaks of Blackwell, which has products of f4 instead of int4. */
 const blackwell = (f32: number) => {
   const { int4: _, ...peaks } = ada(f32);
   return { ...peaks, f4: 16 * f32 };
 };
 
-/** What NVIDIA prints of an Ada card for players is cores and their boost clock, in GHz. */
+/** Float32 peak of a GeForce Ada card, from NVIDIA's published cores and boost clock in GHz. */
 const boosted = (cores: number, clock: number) => cores * 2 * clock * 1e9;
 
 interface AdaCard {
   readonly cores: number;
-  /** GHz. */
+  /** Boost clock in GHz. */
   readonly boost: number;
   readonly gigabytes: number;
-  /** Bytes per second. */
+  /** Bandwidth, bytes per second. */
   readonly bandwidth: number;
   readonly year: number;
 }
 
-/** One whose peak is that of its cores at their boost clock. */
+/** Ada card with its peak from cores and boost clock. */
 const boostedAda = (
   name: string,
   model: string,
@@ -62,7 +62,7 @@ const CARDS: readonly Omit<Gpu, 'kind'>[] = [
     architecture: 'sm75',
     memoryBytes: 11e9,
     bandwidth: 616e9,
-    // Whether f16 is with sums in f16 or in float32 is not verified.
+    // Unverified: sums in f16 or in float32.
     peakFlops: { f32: 13.45e12, f16: 53.8e12 },
     links: [PCIE_3],
     source: TECHPOWERUP,
@@ -161,7 +161,7 @@ const CARDS: readonly Omit<Gpu, 'kind'>[] = [
       int8: 284e12,
       int4: 568e12,
     },
-    // 112.5 GB/s in both directions, by a bridge.
+    // 112.5 GB/s in both directions together, by a bridge.
     links: [nvlink(3, 56.25e9, 2), PCIE_4],
     source: GA102_PAPER,
   },

@@ -1,17 +1,17 @@
-/** What computes, as plain numbers: accelerators, the machines they stand in, and what joins them. */
+/** Hardware as plain numbers: accelerators, machines and links. */
 import { v } from '../budget/expression.js';
 import type { Quantity } from '../budget/quantity.js';
 import { quantity } from '../budget/quantity.js';
 import { UserError } from '../errors.js';
 
-// Generations of chips, as far as a constant depends on one: what memory they have, and how well programs use them.
+// Chip architectures, as far as constants depend on them: memory kind and typical utilisation.
 
-/** HBM stands on the chip's package, GDDR on a card, LPDDR is shared with a processor. */
+/** Memory kind: HBM on the chip's package, GDDR on a card, LPDDR shared with a processor. */
 export type MemoryKind = 'hbm' | 'gddr' | 'lpddr';
 
 /**
- * NVIDIA's by compute capability, as compilers call them (CUDA programming guide, compute capabilities); others by the
- * names that their makers give them.
+ * Memory kind of each architecture. NVIDIA's have the names of compute capabilities in compilers (CUDA programming
+ * guide, compute capabilities); others have the names of their makers.
  */
 const MEMORY_OF = {
   /** V100. */
@@ -63,18 +63,15 @@ export type Architecture = keyof typeof MEMORY_OF;
 
 export const ARCHITECTURES = Object.keys(MEMORY_OF) as Architecture[];
 
-/** What memory its chips have. */
 export const memoryKindOf = (architecture: Architecture): MemoryKind => MEMORY_OF[architecture];
 
-/** Of NVIDIA's: whether it is Hopper or later. */
+/** Whether an NVIDIA architecture is Hopper or later. */
 export const isFromHopperOn = (architecture: Architecture): boolean =>
   /^sm\d+$/.test(architecture) && Number(architecture.slice(2)) >= 90;
 
-// Figures of a GPU, with where they are from.
-
 /**
- * What is computed in where a type has no arithmetic of its own, the next best first: narrow weights are made
- * wider, 16 bits stand for 16 bits, and without tensor cores it is float32.
+ * Substitutes for a type without its own arithmetic, best first: narrow weights are widened, one 16-bit type replaces
+ * the other, and the last resort is float32.
  */
 const INSTEAD: Readonly<Record<PeakDtype, readonly PeakDtype[]>> = {
   f32: [],
@@ -88,7 +85,7 @@ const INSTEAD: Readonly<Record<PeakDtype, readonly PeakDtype[]>> = {
 };
 
 /**
- * The peak of dense products of a type, or of what stands in for it, which its source tells.
+ * Peak of dense products of a type or of its substitute; the source names the substitute.
  * @throws UserError when none is known.
  */
 export function peakFor(gpu: Gpu, dtype: PeakDtype): Quantity {
@@ -99,29 +96,29 @@ export function peakFor(gpu: Gpu, dtype: PeakDtype): Quantity {
   });
 }
 
-/** That there is none. */
+/** Error text for an unknown peak. */
 export const noPeakText = ({ name }: Gpu, dtype: PeakDtype): string =>
   `no peak of ${name} is published for ${dtype}`;
 
-/** Whether products are of 8 bits or fewer. */
+/** Whether products are in 8 bits or fewer. */
 export const isNarrow = (dtype: PeakDtype): boolean =>
   dtype === 'f8' || dtype === 'f4' || dtype === 'int8' || dtype === 'int4';
 
 /** Relative error of a published peak: an RX 7900 XTX has 122.8 TFLOP/s in f16 and 123 in int8, the same rate. */
 const ROUNDING = 0.01;
 
-/** The type that products of `dtype` are computed in; undefined when no peak is known. */
+/** Type in which products of `dtype` are computed; undefined if no peak is known. */
 export function computedDtype(gpu: Gpu, dtype: PeakDtype): PeakDtype | undefined {
   const own = gpu.peakFlops[dtype];
   const next = INSTEAD[dtype].find((each) => gpu.peakFlops[each] !== undefined);
   const wider = (next && gpu.peakFlops[next]) ?? 0;
   if (own === undefined) return next;
-  // A B300 computes int8 slower than bf16, an MI250X as fast: programs widen what they are given.
+  // A B300 computes int8 slower than bf16, an MI250X at the same rate, so programs widen the inputs.
   const isFaster = own > wider * (1 + ROUNDING);
   return isFaster || (own >= wider && !isNarrow(dtype)) ? dtype : next;
 }
 
-/** The same; null when none is known. */
+/** Peak as in `peakFor`; null if none is known. */
 export function peakIfKnown(gpu: Gpu, dtype: PeakDtype): Quantity | null {
   const own = gpu.peakFlops[dtype];
   const used = computedDtype(gpu, dtype);
@@ -139,7 +136,6 @@ export function peakIfKnown(gpu: Gpu, dtype: PeakDtype): Quantity | null {
   });
 }
 
-/** Of its memory. */
 export const bandwidthOf = ({ name, bandwidth, source }: Gpu): Quantity =>
   quantity({
     label: `memory bandwidth of ${name}`,
@@ -148,7 +144,7 @@ export const bandwidthOf = ({ name, bandwidth, source }: Gpu): Quantity =>
     source,
   });
 
-/** Of its memory: what programs can have, and where nobody knows that, what it is sold with. */
+/** Usable memory of a GPU, or the advertised memory if unknown. */
 export const capacityOf = ({ name, memoryBytes: memory, usable, source }: Gpu): Quantity =>
   quantity({
     label: `memory of ${name}`,
@@ -157,14 +153,14 @@ export const capacityOf = ({ name, memoryBytes: memory, usable, source }: Gpu): 
     source: usable?.source ?? source,
   });
 
-// Links that many GPUs have. Per direction: half of what is printed for both.
+// Common links. Bandwidths are per direction: half of the printed sum of both.
 
-/** PCI-SIG, 16 lanes: 8, 16 and 32 GT/s; printed as 32, 64 and 128 GB/s in both directions. */
+/** PCI-SIG, 16 lanes: 8, 16 and 32 GT/s; printed as 32, 64 and 128 GB/s for both directions together. */
 export const PCIE_3: Link = { name: 'PCIe 3 x16', bandwidth: 16e9, gpus: 8 };
 export const PCIE_4: Link = { name: 'PCIe 4 x16', bandwidth: 32e9, gpus: 8 };
 export const PCIE_5: Link = { name: 'PCIe 5 x16', bandwidth: 64e9, gpus: 8 };
 
-/** 8 lanes of it, as small cards have. */
+/** PCIe with 8 lanes, as on small cards. */
 export const PCIE_4_X8: Link = { name: 'PCIe 4 x8', bandwidth: 16e9, gpus: 8 };
 export const PCIE_5_X8: Link = { name: 'PCIe 5 x8', bandwidth: 32e9, gpus: 8 };
 
@@ -174,27 +170,25 @@ export const nvlink = (generation: number, bandwidth: number, gpus: number): Lin
   gpus,
 });
 
-/** A network of machines, in bits per second for each GPU, as networks are sold. */
+/** Network between machines, from bits per second per GPU. */
 export const network = (name: string, bitsPerSecond: number): Link => ({
   name,
   bandwidth: bitsPerSecond / 8,
   gpus: Number.POSITIVE_INFINITY,
 });
 
-// What programs can have of a memory, where it is known.
-
 const GIB = 2 ** 30;
 
 /**
- * How much more than its label a memory can hold: labels count in GB of 10^9 bytes, chips hold powers of two. An H100 of
- * 80 GB has 80 GiB.
+ * Largest ratio of a memory to its label. Labels are in GB of 10^9 bytes, and chips hold powers of two: an H100 of 80
+ * GB has 80 GiB.
  */
 export const MOST_OF_LABEL = GIB / 1e9;
 
 /**
- * What a driver tells programs. Of cards with GDDR memory error correction takes a part where it is on, as on an L4,
- * and of all cards the driver does: some tenths of a GiB more than nvidia-smi counts (23,034 MiB of an L4). It differs a
- * little from driver to driver: these are rounded down.
+ * Usable memory as a driver reports it. On cards with GDDR, error correction takes a part if it is on, as on an L4. On
+ * all cards the driver reserves some tenths of a GiB more than nvidia-smi shows (23,034 MiB on an L4). Values vary
+ * slightly between drivers and are rounded down.
  */
 export const toldByDriver = (gibibytes: number): Usable => ({
   bytes: Math.floor(gibibytes * GIB),
@@ -203,10 +197,10 @@ export const toldByDriver = (gibibytes: number): Usable => ({
     'not measured',
 });
 
-/** How much less a driver leaves programs than nvidia-smi counts: 0.54 GiB of an H100, 0.71 of a B200. */
+/** GiB reserved by the driver beyond the total of nvidia-smi: 0.54 on an H100, 0.71 on a B200, rounded up. */
 const KEPT_BY_DRIVER = 0.75;
 
-/** The same where only the total of nvidia-smi is known. */
+/** Usable memory from the total of nvidia-smi. */
 export const countedBySmi = (mebibytes: number): Usable => ({
   bytes: Math.floor((mebibytes / 1024 - KEPT_BY_DRIVER) * GIB),
   source:
@@ -214,24 +208,24 @@ export const countedBySmi = (mebibytes: number): Usable => ({
     `${KEPT_BY_DRIVER} GiB that the driver keeps; not measured`,
 });
 
-/** Of makers who state GiB and print GB. */
+/** Usable memory of makers that state GiB and print GB. */
 export const statedInGib = (gibibytes: number): Usable => ({
   bytes: gibibytes * GIB,
   source: `${gibibytes} GiB, as Google states it ("How to Scale Your Model", 2025, chapter 2; Google Cloud documentation)`,
 });
 
 /**
- * GiB of a Mac's memory that graphics can keep resident (Metal, recommendedMaxWorkingSetSize), as logs of llama.cpp print
- * it in MB of 10^6 bytes. Up to macOS 15: 11,453.25 of 16 GiB, 17,179.89 of 24, 22,906.50 of 32 (two thirds), 28,991.03 of
- * 36, 38,654.71 of 48, 51,539.61 of 64, 103,079.22 of 128 (three quarters; of 36 GiB exactly 27), 498,216.21 of 512 (all
- * but 48 GiB).
+ * GiB of a Mac's memory that graphics can keep resident (Metal, recommendedMaxWorkingSetSize), from logs of llama.cpp
+ * in MB of 10^6 bytes. Up to macOS 15: 11,453.25 of 16 GiB, 17,179.89 of 24, 22,906.50 of 32 (two thirds), 28,991.03 of
+ * 36, 38,654.71 of 48, 51,539.61 of 64, 103,079.22 of 128 (three quarters; of 36 GiB exactly 27), 498,216.21 of 512
+ * (all but 48 GiB).
  */
 function upToMacOs15(gibibytes: number): number {
   if (gibibytes < 36) return (gibibytes * 2) / 3;
   return gibibytes < 512 ? (gibibytes * 3) / 4 : gibibytes - 48;
 }
 
-/** On macOS 26, MB of 10^6 bytes; of other sizes no log was found. */
+/** MB of 10^6 bytes on macOS 26; for other sizes no log was found. */
 const ON_MACOS_26: Readonly<Record<number, number>> = {
   16: 12_713.12,
   24: 19_069.67,
@@ -242,7 +236,7 @@ const ON_MACOS_26: Readonly<Record<number, number>> = {
   128: 115_448.73,
 };
 
-/** What every macOS leaves the graphics: that of versions up to 15, as macOS 26 leaves more. */
+/** Memory for graphics on every macOS: the limit up to version 15, because macOS 26 allows more. */
 export const leftByMacOs = (gibibytes: number): Usable => {
   const newer = ON_MACOS_26[gibibytes];
   const onNewer =
@@ -256,88 +250,86 @@ export const leftByMacOs = (gibibytes: number): Usable => {
 };
 
 /**
- * What products are computed in. Sums of f16, bf16, f8 and f4 products are kept in float32; see `Gpu.peakFlops`. f4 is of
- * NVFP4 and MXFP4, with a scale for each 16 or 32 values.
+ * Types of products. Sums of f16, bf16, f8 and f4 products are in float32; see `Gpu.peakFlops`. f4 is NVFP4 or MXFP4,
+ * with a scale per 16 or 32 values.
  */
 export const PEAK_DTYPES = ['f32', 'tf32', 'bf16', 'f16', 'f8', 'f4', 'int8', 'int4'] as const;
 
 export type PeakDtype = (typeof PEAK_DTYPES)[number];
 
-/** What joins GPUs. */
+/** Link between GPUs. */
 export interface Link {
   /** `NVLink 4`, `PCIe 5 x16`. */
   readonly name: string;
-  /** Bytes per second in one direction, for each GPU: makers print both directions together. */
+  /** Bytes per second in one direction, per GPU; makers print both directions together. */
   readonly bandwidth: number;
-  /** How many GPUs it joins; infinite for the network between machines. */
+  /** GPUs that it connects; infinite for the network between machines. */
   readonly gpus: number;
 }
 
 /**
- * Whose libraries compute, which say what is in memory besides a model: NVIDIA's, of which that is known; those of a
- * processor, which has no driver; or others.
+ * GPU kinds by the libraries in use, which determine the fixed memory: NVIDIA, with published figures; a processor,
+ * which has no driver; or others.
  */
 export const GPU_KINDS = ['nvidia', 'processor', 'other'] as const;
 
 export type GpuKind = (typeof GPU_KINDS)[number];
 
-/** What programs can have of a memory. */
+/** Memory that programs can use. */
 export interface Usable {
   readonly bytes: number;
-  /** Who says so. */
   readonly source: string;
 }
 
 export interface Gpu {
-  /** As it is asked for: `h100-80gb`. */
+  /** Name on the command line: `h100-80gb`. */
   readonly name: string;
   readonly title: string;
   readonly kind: GpuKind;
-  /** What constants of programs depend on; without it they are those of most GPUs. */
+  /** Architecture for constants of programs; without it, those of most GPUs apply. */
   readonly architecture?: Architecture;
-  /** As it is sold, GB being 10^9. */
+  /** Advertised memory in bytes, with GB as 10^9. */
   readonly memoryBytes: number;
   /**
-   * What programs can have, where it is known; without it they are taken to have what is sold. It can be more than that,
-   * as chips have powers of two (nvidia-smi tells 81,559 MiB of an H100 of 80 GB, 85.5e9 bytes), and less, where error
-   * correction or the system takes a part.
+   * Usable memory, if known; otherwise the advertised memory is assumed. It can be more, because chips have powers of
+   * two (nvidia-smi shows 81,559 MiB on an H100 of 80 GB, 85.5e9 bytes). It can be less, because of error correction or
+   * the system.
    */
   readonly usable?: Usable;
-  /** Bytes per second of its memory, as its maker states it. */
+  /** Memory bandwidth as published, bytes per second. */
   readonly bandwidth: number;
   /**
-   * Operations per second, two of them for a multiplication with its addition, in dense matrices: makers often
-   * print what matrices with every second value zero would have, which is twice as much. With sums in float32
-   * where hardware is slower with them. Without an entry nothing is published.
+   * Dense operations per second, two per multiply-add. Makers often print the peak with sparsity, which is twice as
+   * much. Sums are in float32 if hardware is slower with them. A missing entry means no published peak.
    */
   readonly peakFlops: Readonly<Partial<Record<PeakDtype, number>>>;
-  /** Fastest first. */
+  /** Links, fastest first. */
   readonly links: readonly Link[];
-  /** Where the numbers stand, with the year. */
+  /** Source of the numbers, with the year. */
   readonly source: string;
 }
 
-/** Several GPUs in one box. */
+/** Machine with several GPUs. */
 export interface Machine {
   readonly name: string;
   readonly title: string;
   readonly gpu: Gpu;
   readonly gpus: number;
-  /** To other machines, for each GPU; null without one, or where nobody says. */
+  /** Link to other machines, per GPU; null if absent or unknown. */
   readonly network: Link | null;
   readonly source: string;
 }
 
-/** GPUs and machines that have a name: those of a user's file, or those with the table. */
+/** GPUs and machines by name: those of a user's file, or those with the table. */
 export interface Hardware {
   readonly gpus: readonly Gpu[];
   readonly machines: readonly Machine[];
 }
 
-/** So many of one kind. */
+/** Number of GPUs of one kind. */
 export interface Cluster {
   readonly gpu: Gpu;
   readonly gpus: number;
-  /** What joins more of them than the GPU's own links do; null when that is not known. */
+  /** Link for more GPUs than the GPU's own links connect; null if unknown. */
   readonly network: Link | null;
 }

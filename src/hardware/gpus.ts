@@ -1,4 +1,4 @@
-/** All accelerators that are known by name. */
+/** Table of all accelerators. */
 import { nearest } from '../config/nearest.js';
 import { quote } from '../config/quote.js';
 import { UserError } from '../errors.js';
@@ -18,8 +18,8 @@ export const GPUS: readonly Gpu[] = [
 ];
 
 /**
- * The GPU of a name, of those of a user's file before those of the table.
- * @throws UserError that names the nearest, when there is none.
+ * GPU by name; a user's file precedes the table.
+ * @throws UserError with the nearest name if there is none.
  */
 export function gpuNamed(name: string, more: readonly Gpu[] = []): Gpu {
   const found = [...more, ...GPUS].find((gpu) => gpu.name === name);
@@ -29,10 +29,10 @@ export function gpuNamed(name: string, more: readonly Gpu[] = []): Gpu {
   });
 }
 
-/** What to write in place of a name that is none. */
+/** Suggestion for an unknown name. */
 export function nameSuggestion(name: string, among: readonly { readonly name: string }[]): string {
   const names = among.map((each) => each.name);
-  // Of `h100` there are several, none of them nearly spelt so.
+  // A prefix such as `h100` has several matches, none of them close in spelling.
   const longer = names.filter((each) => each.startsWith(`${name.toLowerCase()}-`));
   if (longer.length > 1) return `write one of ${longer.join(', ')}`;
   const [only = nearest(name, names)] = longer;

@@ -19,10 +19,10 @@ import { ARCHITECTURES, GPU_KINDS, MOST_OF_LABEL, PEAK_DTYPES } from './gpu.js';
 import { GPUS, nameSuggestion } from './gpus.js';
 import { MACHINES } from './machines.js';
 
-/** What a name may be: it is a word of a command line. */
+/** Valid names: they must work as a word on the command line. */
 const NAME = /^[a-z0-9]+([-.][a-z0-9]+)*$/i;
 
-/** A number with its unit, exactly as it is written. */
+/** Number with a unit, parsed exactly. */
 const measure = (unit: Exclude<ReadUnit, 'count'>, example: string, description: string) =>
   z
     .union([z.string(), z.number()])
@@ -110,15 +110,15 @@ const hardwareSchema = z.strictObject({
 type GpuEntry = z.output<typeof gpuSchema>;
 type MachineEntry = z.output<typeof machineSchema>;
 
-/** The JSON Schema of such a file, for editors. */
+/** JSON Schema of such a file, for editors. */
 export const hardwareJsonSchema = (): Record<string, unknown> => ({
   ...z.toJSONSchema(hardwareSchema, { io: 'input' }),
   title: 'minimind hardware',
 });
 
 /**
- * The GPUs and machines of a document.
- * @throws UserError with every mistake and its place.
+ * GPUs and machines of a document.
+ * @throws UserError with the location of every mistake.
  */
 export function hardwareOfDocument(document: ConfigDocument): Hardware {
   const { value, problems, errors } = checkDocument(document, { schema: hardwareSchema });
@@ -136,12 +136,12 @@ export function hardwareOfDocument(document: ConfigDocument): Hardware {
   return { gpus, machines };
 }
 
-/** Joins the entries of a file with what they extend. */
+/** Resolves the `extends` of a file's entries. */
 class Resolver {
   readonly found: Problem[] = [];
   readonly #document: ConfigDocument;
   readonly #entries: Readonly<Record<string, GpuEntry>>;
-  /** Undefined what is wrong, and told. */
+  /** Undefined for an entry with a reported mistake. */
   readonly #known = new Map<string, Gpu | 'open' | undefined>();
 
   constructor(document: ConfigDocument, entries: Readonly<Record<string, GpuEntry>>) {
@@ -149,7 +149,7 @@ class Resolver {
     this.#entries = entries;
   }
 
-  /** A GPU of the file; 'open' for one that is being joined with what it extends. */
+  /** GPU of the file; 'open' while its `extends` is being resolved. */
   own(name: string): Gpu | 'open' | undefined {
     if (this.#known.has(name)) return this.#known.get(name);
     this.#known.set(name, 'open');
@@ -168,8 +168,8 @@ class Resolver {
   }
 
   /**
-   * A name on the command line is of a GPU or of a machine: of both, one would silently hide the other. One of the
-   * table gives way only to its like.
+   * Refuses a name shared by a GPU and a machine, because one would silently hide the other on the command line. An
+   * entry of the table can only be replaced by one of the same kind.
    */
   refuseSharedNames(machines: readonly string[]): void {
     const gpus = Object.keys(this.#entries);
@@ -221,7 +221,7 @@ class Resolver {
     });
   }
 
-  /** What a name means at a place of the file. In what a GPU extends, its own name is that of the table. */
+  /** GPU by name at a path of the file. Within the entry of the same name, it means the table's GPU. */
   #named(name: string, path: PropertyPath, within?: string): Gpu | undefined {
     const isOwn = Object.hasOwn(this.#entries, name) && name !== within;
     if (!isOwn) return GPUS.find((each) => each.name === name) ?? this.#unknown(name, path, within);
@@ -247,7 +247,7 @@ class Resolver {
   }
 }
 
-/** What is extended where nothing is. */
+/** Base of an entry without `extends`. */
 const NOTHING: Omit<Gpu, 'name' | 'title'> = {
   kind: 'other',
   memoryBytes: 0,
@@ -257,7 +257,7 @@ const NOTHING: Omit<Gpu, 'name' | 'title'> = {
   source: '',
 };
 
-/** Of another memory it is not known how much of it programs can have. */
+/** Usable memory; unknown if the entry changes the memory. */
 function usableOf(
   { usable, memory }: GpuEntry,
   base: Pick<Gpu, 'usable'>,
@@ -274,7 +274,7 @@ const fastestFirst = (links: readonly Link[]): Link[] =>
   links.toSorted((a, b) => b.bandwidth - a.bandwidth);
 
 /**
- * The only GPU of a file, for who names no other.
+ * Only GPU of a file, the default if the user names none.
  * @throws UserError when there are several, or none.
  */
 export function onlyGpu({ gpus }: Hardware, file: string): Gpu {

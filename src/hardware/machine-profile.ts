@@ -1,17 +1,17 @@
-/** What was measured of a machine, as it is stored; and the GPU that this machine then is. */
+/** Stored measurements of a machine, and its description as a GPU. */
 import * as z from 'zod';
 import type { Gpu, GpuKind } from './gpu.js';
 
 export const PROFILE_SCHEMA = 'minimind/machine@2';
 
-/** What files had that say less: the machine is measured again. */
+/** Earlier schemas with fewer fields: the machine must be measured again. */
 const EARLIER_SCHEMAS: readonly unknown[] = ['minimind/machine@1'];
 
-/** Whether a document says of itself that it is a profile of an earlier form. */
+/** Whether a document is a profile of an earlier schema. */
 export const isEarlierProfile = ({ schema }: Readonly<Record<string, unknown>>): boolean =>
   EARLIER_SCHEMAS.includes(schema);
 
-/** Days after which a machine is measured again: drivers and libraries change, and clocks. */
+/** Days until a machine is measured again, because drivers, libraries and clocks change. */
 const MOST_DAYS = 30;
 
 const positive = z.number().positive();
@@ -23,12 +23,12 @@ const spread = z
   });
 
 /**
- * From the worst round to the best single run of all measurements; the median is of what the rounds of the newest came to
- * in the mean. What is a rate is slowest at `least`; what is a time is fastest there.
+ * Spread from the worst round to the best single run of all measurements. The median is over the mean of each round in
+ * the newest measurement. `least` is slowest for a rate and fastest for a time.
  */
 export type Spread = Readonly<z.output<typeof spread>>;
 
-/** The rate of products of [rows, width] by [width, width]. */
+/** Rate of products of [rows, width] by [width, width]. */
 const productRate = z.strictObject({
   rows: z.int().positive(),
   width: z.int().positive(),
@@ -49,7 +49,7 @@ export type MachineSpeed = Readonly<z.output<typeof speed>>;
 
 const text = z.string().max(300);
 
-/** What the speed depends on, and can be told without measuring. */
+/** Conditions of the speed that need no measurement. */
 const circumstances = z.strictObject({
   hostname: text,
   cpu: text,
@@ -71,10 +71,10 @@ const engine = z.strictObject({
   memoryBytes: positive.nullable().describe('Of a graphics card; null where nobody tells'),
 });
 
-/** Processes that ran or waited to, for each core, in the minute before; null where the system does not tell. */
+/** Running or waiting processes per core in the last minute; null if the system does not report it. */
 const load = z.number().nonnegative().nullable();
 
-/** Over what the best and the worst were found. */
+/** Measurements over which the best and the worst were found. */
 const history = z.strictObject({
   measurements: z.int().positive(),
   since: z.iso.datetime().describe('When the first of them was'),
@@ -93,7 +93,7 @@ export const machineProfileSchema = z.strictObject({
 
 export type MachineProfile = Readonly<z.output<typeof machineProfileSchema>>;
 
-/** Why a profile does not do any more; null when it does. */
+/** Reason why a profile is stale; null if it is current. */
 export function stalenessOf(
   { circumstances: then, measured }: MachineProfile,
   now: Circumstances,
@@ -106,7 +106,7 @@ export function stalenessOf(
   return days < -1 ? 'what is known is of the future' : null;
 }
 
-/** The first circumstance that is not the same any more; null when all are. */
+/** First circumstance that changed; null if none did. */
 function changeOf(then: Circumstances, now: Circumstances): string | null {
   for (const [key, what] of Object.entries(CIRCUMSTANCES)) {
     const name = key as keyof Circumstances;
@@ -116,9 +116,9 @@ function changeOf(then: Circumstances, now: Circumstances): string | null {
 }
 
 /**
- * A new measurement with what was seen before of the same machine and setting: the best and the worst of both, as a
- * machine that is busy shows less than it can do, and one that is idle not how slow it can be. Medians are the new ones.
- * What is of another machine or engine is left.
+ * Merges a new measurement with earlier ones of the same machine and setting. The best and the worst are of both: a
+ * busy machine shows less than its peak, an idle one does not show its worst. Medians are the new ones. Measurements of
+ * another machine or engine are dropped.
  */
 export function mergedProfile(older: MachineProfile, newer: MachineProfile): MachineProfile {
   const isSame =
@@ -168,8 +168,8 @@ const CIRCUMSTANCES: Readonly<Record<keyof Circumstances, string>> = {
 };
 
 /**
- * A machine as a GPU, whose bandwidth and peak are the best of what was measured: what bounds are below.
- * @param availableBytes Of this machine's memory, now.
+ * Machine as a GPU. Bandwidth and peak are the best measured ones, which lower bounds use.
+ * @param availableBytes Available memory of this machine now.
  */
 export function gpuOfProfile(
   { engine: { title, device, isOnCpu, compute, memoryBytes }, speed, measured }: MachineProfile,
@@ -187,10 +187,10 @@ export function gpuOfProfile(
   };
 }
 
-/** By the titles of engines, which name provider and card. */
+/** GPU kind from an engine's title, which names provider and card. */
 const cardKind = (title: string): GpuKind =>
   /\b(cuda|nvidia)\b/i.test(title) ? 'nvidia' : 'other';
 
-/** The fastest of all products, in FLOP/s. */
+/** Highest rate of all products, in FLOP/s. */
 export const bestProduct = ({ products }: MachineSpeed): number =>
   Math.max(...products.map(({ flops }) => flops.most));

@@ -1,4 +1,4 @@
-/** Machines that are sold with several GPUs, each with its share of the network. */
+/** Machines sold with several GPUs, each with its share of the network. */
 import { quote } from '../config/quote.js';
 import { UserError } from '../errors.js';
 import type { Cluster, Hardware, Machine } from './gpu.js';
@@ -153,7 +153,7 @@ export const MACHINES: readonly Machine[] = [
   },
 ];
 
-/** All that has a name: of a user's file first, which takes the place of what the table has of that name. */
+/** User's hardware with the table; the user's entries replace those of the same name. */
 export const withTable = (own: Hardware): Hardware => ({
   gpus: joined(own.gpus, GPUS),
   machines: joined(own.machines, MACHINES),
@@ -165,9 +165,9 @@ const joined = <T extends { readonly name: string }>(own: readonly T[], table: r
 ];
 
 /**
- * So many GPUs of a name, or a machine of that name with all that it has.
- * @param gpus Of a GPU one, of a machine all when undefined.
- * @throws UserError that names the nearest, when there is neither.
+ * Cluster of GPUs by name, or a machine by name with its GPUs.
+ * @param gpus Number of GPUs; undefined: one of a GPU, all of a machine.
+ * @throws UserError with the nearest name if there is neither.
  */
 export function clusterNamed(name: string, gpus: number | undefined, own: Hardware): Cluster {
   const { gpus: knownGpus, machines } = withTable(own);

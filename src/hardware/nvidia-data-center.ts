@@ -1,6 +1,6 @@
 /**
- * NVIDIA's GPUs for data centers. Their datasheets print peaks of tensor cores with sparsity from the A100 on,
- * some beside the dense ones and some alone: here stand the dense ones, half of it.
+ * NVIDIA's GPUs for data centers. From the A100 on, datasheets print tensor core peaks with sparsity, some together
+ * with dense ones and some alone. Peaks here are dense, half of those.
  */
 import type { Gpu } from './gpu.js';
 import { countedBySmi, nvlink, PCIE_3, PCIE_4, PCIE_5, toldByDriver } from './gpu.js';
@@ -9,7 +9,7 @@ const V100 = {
   architecture: 'sm70',
   bandwidth: 900e9,
   peakFlops: { f32: 15.7e12, f16: 125e12 },
-  // 300 GB/s in both directions; eight of them in a DGX-1, not each joined with each.
+  // 300 GB/s in both directions together; a DGX-1 has eight, not all directly connected.
   links: [nvlink(2, 150e9, 8), PCIE_3],
   source: 'NVIDIA V100 datasheet (2020), SXM2',
 } as const;
@@ -25,7 +25,7 @@ const A100_PEAKS = {
 
 const A100_SOURCE = 'NVIDIA A100 datasheet (2022); int4: A100 architecture whitepaper (2020)';
 
-/** The H100 architecture whitepaper (2022), SXM5; also those of H200 and GH200, whose datasheets round them. */
+/** H100 architecture whitepaper (2022), SXM5; also for H200 and GH200, whose datasheets round the values. */
 const HOPPER_PEAKS = {
   f32: 66.9e12,
   tf32: 494.7e12,
@@ -59,7 +59,7 @@ const CARDS: readonly Omit<Gpu, 'kind'>[] = [
     bandwidth: 300e9,
     peakFlops: { f32: 8.1e12, f16: 65e12, int8: 130e12, int4: 260e12 },
     links: [PCIE_3],
-    // 320 GB/s by the clock of its memory (TechPowerUp); the datasheet prints both 300 and 320+.
+    // 320 GB/s by the memory clock (TechPowerUp); the datasheet prints both 300 and 320+.
     source: 'NVIDIA T4 datasheet (2019)',
   },
   {
@@ -106,7 +106,7 @@ const CARDS: readonly Omit<Gpu, 'kind'>[] = [
       int8: 330e12,
       int4: 661e12,
     },
-    // 200 GB/s in both directions, by a bridge.
+    // 200 GB/s in both directions together, by a bridge.
     links: [nvlink(3, 100e9, 2), PCIE_4],
     source: 'NVIDIA A30 datasheet (2022)',
   },
@@ -125,7 +125,7 @@ const CARDS: readonly Omit<Gpu, 'kind'>[] = [
       int8: 299.3e12,
       int4: 598.7e12,
     },
-    // 112.5 GB/s in both directions, by a bridge.
+    // 112.5 GB/s in both directions together, by a bridge.
     links: [nvlink(3, 56.25e9, 2), PCIE_4],
     source: 'NVIDIA A40 datasheet (2022)',
   },
@@ -136,7 +136,7 @@ const CARDS: readonly Omit<Gpu, 'kind'>[] = [
     memoryBytes: 24e9,
     usable: toldByDriver(21.9),
     bandwidth: 300e9,
-    // Printed with sparsity alone: 120, 242, 242, 485 and 485.
+    // Printed with sparsity only: 120, 242, 242, 485 and 485.
     peakFlops: {
       f32: 30.3e12,
       tf32: 60e12,
@@ -227,7 +227,7 @@ const CARDS: readonly Omit<Gpu, 'kind'>[] = [
     usable: toldByDriver(39.39),
     bandwidth: 1555e9,
     peakFlops: A100_PEAKS,
-    // A bridge joins two.
+    // A bridge connects two.
     links: [nvlink(3, 300e9, 2), PCIE_4],
     source: 'NVIDIA A100 datasheet (2020); int4: A100 architecture whitepaper (2020)',
   },
@@ -278,7 +278,7 @@ const CARDS: readonly Omit<Gpu, 'kind'>[] = [
     memoryBytes: 94e9,
     usable: toldByDriver(93),
     bandwidth: 3.9e12,
-    // Printed with sparsity alone: 835, 1,671, 1,671, 3,341 and 3,341.
+    // Printed with sparsity only: 835, 1,671, 1,671, 3,341 and 3,341.
     peakFlops: {
       f32: 60e12,
       tf32: 417.5e12,
@@ -315,7 +315,7 @@ const CARDS: readonly Omit<Gpu, 'kind'>[] = [
       f8: 1670.5e12,
       int8: 1670.5e12,
     },
-    // A bridge joins two or four.
+    // A bridge connects two or four.
     links: [nvlink(4, 450e9, 4), PCIE_5],
     source:
       'NVIDIA H200 datasheet (2024), as everfir/gpu-database and Lightning, throughput.py have it; bridge: not verified',
@@ -353,7 +353,7 @@ const CARDS: readonly Omit<Gpu, 'kind'>[] = [
     title: 'NVIDIA GH200, 144 GB of HBM3e',
     architecture: 'sm90',
     memoryBytes: 144e9,
-    // 141 GB at 4.8 TB/s elsewhere (stas00, ml-engineering, accelerators): what programs have of it is not known.
+    // 141 GB at 4.8 TB/s elsewhere (stas00, ml-engineering, accelerators); usable memory is unknown.
     bandwidth: 4.9e12,
     peakFlops: HOPPER_PEAKS,
     links: [nvlink(4, 450e9, 32)],
@@ -366,7 +366,7 @@ const CARDS: readonly Omit<Gpu, 'kind'>[] = [
     architecture: 'sm100',
     memoryBytes: 180e9,
     usable: toldByDriver(178.3),
-    // A bus of 7,680 bits at 3,996 MHz, both edges (queried from the driver, pytorch/ao, pull request 4002); sold as 8 TB/s.
+    // 7,680 bits at 3,996 MHz, both edges (queried from the driver, pytorch/ao, pull request 4002); sold as 8 TB/s.
     bandwidth: 7.672e12,
     // An eighth of HGX B200, printed with sparsity: 18, 36, 36, 72 and 72 PFLOP/s; float32, without: 600 TFLOP/s.
     peakFlops: {
@@ -389,7 +389,7 @@ const CARDS: readonly Omit<Gpu, 'kind'>[] = [
     memoryBytes: 186e9,
     usable: countedBySmi(189_471),
     bandwidth: 8e12,
-    // A 72nd of GB200 NVL72, printed with sparsity: 180, 360, 360, 720 and 720 PFLOP/s; float32, without: 5,760 TFLOP/s.
+    // A 72nd of GB200 NVL72, with sparsity: 180, 360, 360, 720 and 720 PFLOP/s; float32, without: 5,760 TFLOP/s.
     peakFlops: {
       f32: 80e12,
       tf32: 1.25e15,
@@ -408,10 +408,10 @@ const CARDS: readonly Omit<Gpu, 'kind'>[] = [
     architecture: 'sm103',
     memoryBytes: 288e9,
     usable: countedBySmi(275_040),
-    // As labelled; 62 TB/s of HGX B300 are 7.75 for each.
+    // Advertised bandwidth; 62 TB/s of HGX B300 are 7.75 per GPU.
     bandwidth: 8e12,
-    // An eighth of HGX B300, printed with sparsity: 18, 36, 36 and 72 PFLOP/s. f4: 14 in other tables. Of integers it has
-    // few: int8 is of aiconfigurator.
+    // An eighth of HGX B300, printed with sparsity: 18, 36, 36 and 72 PFLOP/s. f4: 14 in other tables. Integer
+    // throughput is low: int8 is from aiconfigurator.
     peakFlops: {
       tf32: 1.125e15,
       bf16: 2.25e15,

@@ -1,4 +1,4 @@
-/** NVIDIA's cards for workstations, and its small computers. */
+/** NVIDIA's workstation cards and small computers. */
 import type { Gpu } from './gpu.js';
 import { countedBySmi, nvlink, PCIE_4, PCIE_5, toldByDriver } from './gpu.js';
 
@@ -8,8 +8,8 @@ const TECHPOWERUP = 'TechPowerUp, by reox007/RightNow-GPU-Database (2025)';
 const EVERFIR = 'everfir/gpu-database (2026)';
 
 /**
- * Peaks of tensor cores with sums in float32, as multiples of float32's. The whitepapers have these ratios of RTX A6000
- * and RTX 6000 Ada; cards that differ in cores and clock alone have the same.
+ * Tensor core peaks with sums in float32, as multiples of the float32 peak. The ratios are from the whitepapers of RTX
+ * A6000 and RTX 6000 Ada; cards that differ only in cores and clock have the same.
  */
 const ofAmpere = (f32: number) => ({
   f32,
@@ -76,7 +76,7 @@ const CARDS: readonly Omit<Gpu, 'kind'>[] = [
     links: [PCIE_4],
     source: `${TECHPOWERUP}; ratios of peaks: ${GA102_PAPER}`,
   },
-  // Of these no peak was found: without one there is no time of a prefill.
+  // No peak found, so there is no prefill estimate.
   {
     name: 'rtx-5000-ada',
     title: 'NVIDIA RTX 5000 Ada',
@@ -113,9 +113,9 @@ const CARDS: readonly Omit<Gpu, 'kind'>[] = [
     architecture: 'sm120',
     memoryBytes: 96e9,
     usable: countedBySmi(97_887),
-    // 1,597 GB/s of the server edition.
+    // 1,597 GB/s for the server edition.
     bandwidth: 1792e9,
-    // bf16 is 250 of the workstation edition in everfir/gpu-database, 500 of the server edition there.
+    // bf16 is 250 for the workstation edition in everfir/gpu-database, 500 for the server edition there.
     peakFlops: { f32: 126e12, bf16: 503.8e12, f16: 503.8e12, f8: 1000e12 },
     links: [PCIE_5],
     source: `aiconfigurator, systems (2026); allenai/open-instruct, utils.py (2025); ${EVERFIR}`,
@@ -166,7 +166,7 @@ const CARDS: readonly Omit<Gpu, 'kind'>[] = [
     architecture: 'sm121',
     memoryBytes: 128e9,
     bandwidth: 273e9,
-    // NVIDIA prints 1,000 TFLOP/s of f4 with sparsity; what is dense is not verified.
+    // NVIDIA prints 1,000 TFLOP/s of f4 with sparsity; the dense peak is not verified.
     peakFlops: { f32: 29.7e12, bf16: 104e12, f16: 104e12 },
     links: [],
     source: `${TECHPOWERUP}; bf16: allenai/open-instruct, utils.py (2025), not verified elsewhere`,
@@ -177,7 +177,7 @@ const CARDS: readonly Omit<Gpu, 'kind'>[] = [
     architecture: 'sm87',
     memoryBytes: 64e9,
     bandwidth: 204.8e9,
-    // Without its tensor cores, of which the table says nothing.
+    // Without tensor cores, which the table does not list.
     peakFlops: { f32: 5.33e12, f16: 10.65e12 },
     links: [],
     source: TECHPOWERUP,

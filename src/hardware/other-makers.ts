@@ -2,7 +2,7 @@
 import type { Gpu } from './gpu.js';
 import { PCIE_4, PCIE_4_X8, PCIE_5, PCIE_5_X8, statedInGib, toldByDriver } from './gpu.js';
 
-/** Of the scaling book: https://jax-ml.github.io/scaling-book/tpus, bandwidth of links in one direction. */
+/** The scaling book: https://jax-ml.github.io/scaling-book/tpus, bandwidth of links in one direction. */
 const SCALING_BOOK = '"How to Scale Your Model" (2025), chapter 2';
 
 const EVERFIR = 'everfir/gpu-database (2026)';
@@ -17,10 +17,10 @@ const MI300X_PEAKS = {
   int8: 2614.9e12,
 } as const;
 
-/** A link to each of seven others, 128 GB/s in both directions. */
+/** Links to each of seven others, 128 GB/s each for both directions together. */
 const MI300X_LINKS = [{ name: 'Infinity Fabric', bandwidth: 448e9, gpus: 8 }, PCIE_5] as const;
 
-/** A link to each of seven others, 76.5 GB/s. */
+/** Links to each of seven others, 76.5 GB/s each. */
 const MI350_LINKS = [{ name: 'Infinity Fabric', bandwidth: 535.5e9, gpus: 8 }, PCIE_5] as const;
 
 const STRIX_HALO =
@@ -56,12 +56,12 @@ const CARDS: readonly Omit<Gpu, 'kind'>[] = [
     memoryBytes: 64e9,
     bandwidth: 1.6384e12,
     peakFlops: { f32: 45.3e12, bf16: 181e12, f16: 181e12, int8: 181e12 },
-    // Infinity Fabric joins them as each machine has it wired: not told here.
+    // Infinity Fabric between cards depends on the machine and is left out.
     links: [PCIE_4],
     source: 'AMD Instinct MI210 datasheet (2022); f32 is that of matrices',
   },
   {
-    // A card is two devices to programs, with memory, bandwidth and peak of their own: --gpus 2 is one card.
+    // A card is two devices to programs, each with its own memory, bandwidth and peak: --gpus 2 is one card.
     name: 'mi250x',
     title: 'AMD Instinct MI250X, one of its two devices',
     architecture: 'cdna2',
@@ -69,7 +69,7 @@ const CARDS: readonly Omit<Gpu, 'kind'>[] = [
     usable: toldByDriver(63.98),
     bandwidth: 3.2768e12 / 2,
     peakFlops: { f32: 95.7e12 / 2, bf16: 383e12 / 2, f16: 383e12 / 2, int8: 383e12 / 2 },
-    // 400 GB/s in both directions within a card; between cards as each machine has it wired: not told here.
+    // 400 GB/s in both directions together within a card; links between cards depend on the machine and are left out.
     links: [{ name: 'Infinity Fabric in the card', bandwidth: 200e9, gpus: 2 }, PCIE_4],
     source:
       'half of the AMD Instinct MI250X datasheet (2021), f32 being that of matrices; link: AMD CDNA 2 whitepaper (2021)',
@@ -231,7 +231,7 @@ const CARDS: readonly Omit<Gpu, 'kind'>[] = [
     usable: statedInGib(32),
     bandwidth: 1.2e12,
     peakFlops: { bf16: 275e12, int8: 275e12 },
-    // A torus of three dimensions: six links of 4.5e10.
+    // 3D torus: six links of 4.5e10.
     links: [{ name: 'ICI, 3D torus', bandwidth: 270e9, gpus: 4096 }],
     source: `Google Cloud documentation of TPU v4 (2023); ${SCALING_BOOK}`,
   },
@@ -241,7 +241,7 @@ const CARDS: readonly Omit<Gpu, 'kind'>[] = [
     architecture: 'tpu-v5e',
     memoryBytes: 16e9,
     usable: statedInGib(16),
-    // 819 GB/s in the documentation; the book has 8.1e11 in its tables, and 8.2e11 makes the 4.98 ms of its example.
+    // 819 GB/s in the documentation; the book has 8.1e11 in its tables, and 8.2e11 gives the 4.98 ms of its example.
     bandwidth: 8.2e11,
     peakFlops: { bf16: 197e12, int8: 394e12 },
     // Four links of 4.5e10.
@@ -309,9 +309,9 @@ const CARDS: readonly Omit<Gpu, 'kind'>[] = [
     architecture: 'gaudi3',
     memoryBytes: 128e9,
     bandwidth: 3.7e12,
-    // 1,835 in Intel's whitepaper (2024): as it is shipped, its engines run at 1,600 MHz.
+    // 1,835 in Intel's whitepaper (2024); shipped engines run at 1,600 MHz.
     peakFlops: { bf16: 1677e12, f8: 1677e12 },
-    // 21 of its 24 ports of 200 Gbit/s lead to the seven others of a machine.
+    // 21 of its 24 ports of 200 Gbit/s connect to the seven others of a machine.
     links: [{ name: 'Ethernet, 21 × 200 Gbit/s', bandwidth: 525e9, gpus: 8 }, PCIE_5],
     source: `Intel Gaudi 3 AI accelerator whitepaper (2024); peaks: ${ACCELERATORS}`,
   },

@@ -1,17 +1,17 @@
-/** What speaks for a model among others: what it has of each measure, and the criteria to order by. */
+/** Measures of planned models, and the criteria to sort by. */
 import { div, inputs, ln, max, sub, v } from '../budget/expression.js';
 import type { Quantity } from '../budget/quantity.js';
 import { quantity } from '../budget/quantity.js';
 import type { Sizes } from './space.js';
 
-/** Of a model: whether more or less of it is better goes by what is asked. */
+/** Measures of a model; the criterion decides whether more or less is better. */
 export interface Measures {
   readonly parameters: number;
-  /** Without embedding, learned positions and head. */
+  /** Parameters without embedding, learned positions and head. */
   readonly body: number;
   /** Bytes of inference. */
   readonly memory: number;
-  /** Tokens per second, as expected; null when nobody says on what. */
+  /** Expected tokens per second; null without a GPU. */
   readonly decode: number | null;
   readonly widthPerLayer: number;
   readonly offBalance: number;
@@ -20,7 +20,7 @@ export interface Measures {
 export type MeasureName = keyof Measures;
 
 export interface Criterion {
-  /** What is best, in a few words. */
+  /** Short description of the best value. */
   readonly title: string;
   readonly measure: MeasureName;
   readonly best: 'least' | 'most';
@@ -31,7 +31,7 @@ const LEVINE =
   'Levine et al., arXiv 2006.12467: a depth pays from the width exp(5.039 + 0.0555 depth) on, as fitted on models of ' +
   '6 to 48 layers';
 
-/** By the names of `--sort`; the first is the default. */
+/** Criteria by the names of `--sort`; the first is the default. */
 export const CRITERIA = {
   balance: {
     title: 'depth nearest to the one at which neither deeper nor wider learns better',
@@ -81,10 +81,10 @@ export type CriterionName = keyof typeof CRITERIA;
 
 export const CRITERION_NAMES = Object.keys(CRITERIA) as readonly CriterionName[];
 
-/** What models are compared in. */
+/** Measure with its direction. */
 export type Axis = Pick<Criterion, 'measure' | 'best'>;
 
-/** What a model of the Pareto set is not beaten in by another all at once, whatever it is sorted by. */
+/** Axes of the Pareto set, independent of the sort criterion. */
 export const AXES = [
   { measure: 'parameters', best: 'most' },
   { measure: 'memory', best: 'least' },
@@ -92,13 +92,13 @@ export const AXES = [
   { measure: 'widthPerLayer', best: 'least' },
 ] as const satisfies readonly Axis[];
 
-/** … with what it is sorted by, so that the best by that is in the set. It takes the place of an axis of its measure. */
+/** Axes with the sort criterion, so that its best model is in the set. It replaces an axis of the same measure. */
 export const axesFor = ({ measure, best }: Axis): Axis[] => [
   ...AXES.filter((axis) => axis.measure !== measure),
   { measure, best },
 ];
 
-/** Channels of the width for each block. */
+/** Channels of the width per block. */
 export const widthPerLayer = ({ depth, width }: Sizes): Quantity =>
   quantity({
     label: 'width per layer',
@@ -107,7 +107,7 @@ export const widthPerLayer = ({ depth, width }: Sizes): Quantity =>
     source: 'hidden size over the number of blocks: the aspect ratio of arXiv 2001.08361',
   });
 
-/** How many times deeper, or shallower, a model is than its width would have it; 1 at best. */
+/** Ratio of the depth to the balanced depth, inverted if below 1; 1 is best. */
 export const offBalance = (sizes: Sizes): Quantity => {
   const { depth, balanced } = inputs({
     depth: sizes.depth,
@@ -121,7 +121,7 @@ export const offBalance = (sizes: Sizes): Quantity => {
   });
 };
 
-/** The depth from which on a width is too small for it. */
+/** Depth beyond which a width is too small. */
 export const balancedDepth = (width: number): Quantity =>
   quantity({
     label: 'balanced depth',
@@ -130,21 +130,17 @@ export const balancedDepth = (width: number): Quantity =>
     source: LEVINE,
   });
 
-/** How much better one measure is than another; negative when it is worse. What is not known is never better. */
+/** Advantage of `a` over `b` in one measure; negative if worse. Unknown values are never better. */
 export function advantage(a: Measures, b: Measures, { measure, best }: Axis): number {
   const [left, right] = [a[measure] ?? 0, b[measure] ?? 0];
   return best === 'most' ? left - right : right - left;
 }
 
-// The models of which none is beaten in everything by another.
-
-/** Whether a model is at least as good as another in everything. */
+/** Whether a model is at least as good as another on all axes. */
 export const isAtLeastAsGood = (a: Measures, b: Measures, axes: readonly Axis[]): boolean =>
   axes.every((axis) => advantage(a, b, axis) >= 0);
 
-/**
- * Those than which no other is at least as good in everything, in their order; of two that are alike, the first.
- */
+/** Models for which no other is at least as good on all axes, in their order; the first of equal ones. */
 export const paretoSet = <T extends { readonly measures: Measures }>(
   models: readonly T[],
   axes: readonly Axis[],
@@ -158,7 +154,7 @@ export const paretoSet = <T extends { readonly measures: Measures }>(
     ),
   );
 
-/** Best first; of those that are alike by the criterion, the one with less memory, then with the larger body. */
+/** Models sorted by the criterion, best first; ties by less memory, then by the larger body. */
 export const inOrder = <T extends { readonly measures: Measures }>(
   models: readonly T[],
   criterion: Axis,

@@ -1,4 +1,4 @@
-/** How fast the models of a plan decode on a GPU. */
+/** Decoding speed of planned models on a GPU. */
 import type { StateSetting } from '../budget/state.js';
 import { UserError } from '../errors.js';
 import { eachBound } from '../fit/bounds.js';
@@ -25,9 +25,9 @@ import type { FoldedModel } from './folding.js';
 import type { Decoding } from './search.js';
 
 /**
- * How models decode on one GPU: tokens per second, weights and caches in the type of the setting; of one without a published peak, those
- * that reading them allows.
- * @throws UserError when nothing is served in that type.
+ * Decoding on one GPU in tokens per second, with weights and caches in the type of the setting. Without a published
+ * peak, only reading is counted.
+ * @throws UserError when serving does not support that type.
  */
 export function decodeOn({ gpu }: Cluster, { batch, context, dtype }: StateSetting): Decoding {
   const served = servedIn(dtype);
@@ -71,7 +71,7 @@ interface WorkPart {
   readonly times: number;
 }
 
-/** All of it adds up over the parts of a model. */
+/** Work of a folded model: all values add up over its parts. */
 function summedWork(parts: readonly WorkPart[]): DecodeWork {
   const sum = (of: (work: DecodeWork) => number) =>
     parts.reduce((total, { work, times }) => total + times * of(work), 0);
@@ -100,7 +100,7 @@ function summedExperts(parts: readonly WorkPart[]): ExpertGroup[] {
 }
 
 /**
- * What is left out where no peak is published; null where one is.
+ * Text about figures left out without a published peak; null if there is one.
  * @throws UserError as `decodeOn`.
  */
 export function withoutPeak({ gpu }: Cluster, { dtype }: StateSetting): string | null {

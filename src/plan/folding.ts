@@ -1,23 +1,23 @@
-/** Models of many blocks, described by one block of each kind. */
+/** Folded models: many blocks, described by one block of each kind. */
 import type { LanguageModel, Layer } from '../architecture/layer.js';
 import { LimitError } from '../architecture/limits.js';
 import { countParameters } from '../budget/parameters.js';
 import type { ModelSpace, Sizes } from './space.js';
 
-// How many parameters the models of one width have: told from a few small ones, where that can be told.
+// Parameters of the models of one width, extrapolated from a few small ones if possible.
 
-/** Of `depth` blocks whose feed-forward network is `steps` steps wider than the least; undefined when not valid. */
+/** Parameters of `depth` blocks with the feed-forward width `steps` above the least; undefined if invalid. */
 export type Counts = (depth: number, steps: number) => number | undefined;
 
-/** By describing each model. */
+/** Counts from a description of each model. */
 export const describedCounts =
   (models: Folding, sizesAt: (depth: number, steps: number) => Sizes): Counts =>
   (depth, steps) =>
     models.parameters(sizesAt(depth, steps));
 
 /**
- * By what a further block, and a further step in each, add in models of one to three blocks. Undefined where a
- * fifth model shows that blocks do not all add the same; whoever relies on it still counts what it finds.
+ * Counts extrapolated from models of one to three blocks, per further block and per further step in each block.
+ * Undefined if a fifth model shows that blocks differ in size. Callers still count the models that they find.
  */
 export function foreseenCounts(described: Counts): Counts | undefined {
   const [one, wider, two, twoWider, third] = [
@@ -37,7 +37,7 @@ export function foreseenCounts(described: Counts): Counts | undefined {
   return isTold ? foreseen : undefined;
 }
 
-/** The most steps, up to `most`, with which there are at most `limit` parameters; undefined when there are none. */
+/** Most steps, up to `most`, with at most `limit` parameters; undefined if there are none. */
 export function mostStepsWithin(
   counts: Counts,
   depth: number,
@@ -55,8 +55,8 @@ export function mostStepsWithin(
 }
 
 /**
- * A model as a sum of smaller ones, of which some are taken away: what adds up over blocks, it has of each as often as
- * that is in it. A model without blocks, −31 times, and the same with one block, 32 times, are one of 32 such blocks.
+ * Model as a weighted sum of smaller ones, for values that add up over blocks. For example, a model of 32 equal blocks
+ * is 32 times the model with one block, and −31 times the model without blocks.
  */
 export type FoldedModel = readonly Folded[];
 
@@ -67,32 +67,31 @@ interface Folded {
 
 export const unfolded = (model: LanguageModel): FoldedModel => [{ model, times: 1 }];
 
-/** What is the same for all parts of a model. */
+/** Positions, the same for all parts of a model. */
 export const positionsOf = ([first]: FoldedModel): number => first?.model.positions ?? 0;
 
-/** What a model has of something that adds up over its blocks. */
+/** Sum of an additive value over a folded model. */
 export const sumOver = (folded: FoldedModel, of: (model: LanguageModel) => number): number =>
   folded.reduce((total, { model, times }) => total + times * of(model), 0);
 
-/** Where a model has more, folding it saves little. */
+/** Limit of block kinds; with more, folding saves little. */
 const MOST_KINDS = 8;
-/** Small models that are kept: as many as a column asks for in turn. */
+/** Cache size for small models: those that a column needs in turn. */
 const MOST_KEPT = 64;
 
-/** A block that others are like, and the depth of a model that has it there. */
+/** Representative block, and the depth of a model that contains it. */
 interface Kind {
   readonly block: Layer;
   readonly depth: number;
   readonly index: number;
 }
 
-/** The kinds of a model's blocks, one after the other; null where there are too many. */
+/** Kinds of a model's blocks in order; null if there are too many. */
 type Pattern = readonly Kind[] | null;
 
 /**
- * Describes the models of a space by few of their blocks. Which blocks of a depth are alike is read off the first
- * sizes that are asked for, and taken to be so for all others: what comes of it is to be held against models that
- * are described whole.
+ * Describes the models of a space by few of their blocks. The block kinds of a depth come from the first requested
+ * sizes and are assumed for all others. Callers must check results against whole models.
  */
 export class Folding {
   readonly #space: ModelSpace;
@@ -102,15 +101,15 @@ export class Folding {
   readonly #kept = new Map<string, LanguageModel | undefined>();
   #first: Sizes | undefined;
 
-  /** @param mostKinds With 0, each model is described whole. */
+  /** @param mostKinds Limit of block kinds; with 0, each model is described whole. */
   constructor(space: ModelSpace, mostKinds = MOST_KINDS) {
     this.#space = space;
     this.#mostKinds = mostKinds;
   }
 
   /**
-   * The model of such sizes; undefined when its document is not valid.
-   * @throws LimitError when it is beyond what can be described.
+   * Model of given sizes; undefined if its document is invalid.
+   * @throws LimitError when it is too large to describe.
    */
   model(sizes: Sizes): FoldedModel | undefined {
     if (this.#mostKinds === 0) return this.#whole(sizes);
@@ -132,7 +131,7 @@ export class Folding {
     return [{ model: { ...first.model, blocks: [] }, times: 1 - pattern.length }, ...parts];
   }
 
-  /** Its parameters: infinitely many of a model beyond what can be described. */
+  /** Parameters of a model; infinite if it is too large to describe. */
   parameters(sizes: Sizes): number | undefined {
     try {
       const folded = this.model(sizes);
@@ -159,8 +158,8 @@ export class Folding {
   }
 
   /**
-   * Read off the models whose depths are powers of two, where the larger of two begins as the smaller; else off one of
-   * just that depth. Null too where the first sizes have no such model.
+   * Block kinds of a depth. If the model at the next power of two begins like the one at the previous power, its prefix
+   * is used; otherwise the model of the depth itself. Null if the first sizes have no such model.
    */
   #patternOf(depth: number): Pattern {
     const above = 2 ** Math.ceil(Math.log2(depth));
@@ -181,7 +180,7 @@ export class Folding {
     return pattern;
   }
 
-  /** None where there is no such model of the first sizes. */
+  /** Blocks of the first sizes at a depth; empty if there is no such model. */
   #blocksAt(depth: number): readonly Layer[] {
     if (!this.#first || depth < 1) return [];
     try {
@@ -204,7 +203,7 @@ export class Folding {
     return pattern;
   }
 
-  /** In the smallest model, if that has it too: a model that ends with it. Undefined when there are too many. */
+  /** Adds a kind, from the model that ends with its block if possible. Undefined if there are too many. */
   #newKind(block: Layer, depth: number, index: number): Kind | undefined {
     if (this.#kinds.length >= this.#mostKinds) return undefined;
     const inSmallest = this.#blocksAt(index + 1)[index];
@@ -221,10 +220,10 @@ function timesOf(pattern: readonly Kind[]): Map<Kind, number> {
   return times;
 }
 
-/** What two blocks that are alike differ in. */
+/** Keys in which equal blocks may differ. */
 const NAMES: readonly string[] = ['name', 'aliases'];
 
-/** Whether two parts of a description are the same but for names. */
+/** Whether two parts of a description are the same except for names. */
 function areAlike(a: unknown, b: unknown): boolean {
   if (!isObject(a) || !isObject(b)) return Object.is(a, b);
   if (a === b) return true;

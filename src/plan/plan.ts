@@ -1,4 +1,4 @@
-/** From a budget to models: the Pareto set of a family within it, best first. */
+/** Plans models within a budget: the Pareto set of a family, best first. */
 import type { Family } from '../architecture/family.js';
 import type { Exact, Figure } from '../budget/figure.js';
 import { componentSums, countParameters } from '../budget/parameters.js';
@@ -23,9 +23,7 @@ import { isWithin, search } from './search.js';
 import type { Range, Sizes, SpaceWish } from './space.js';
 import { ModelSpace } from './space.js';
 
-// A row of a plan as a config file.
-
-/** @throws UserError when there is no such row. */
+/** @throws UserError when the plan has no such row. */
 export function writtenRow({ rows, family, limits, inference }: Plan, place: number): string {
   const row = rows[place - 1];
   if (row === undefined) {
@@ -47,39 +45,39 @@ export interface PlanWish
   extends Omit<SpaceWish, 'context'>,
     Pick<SearchWish, 'align' | 'decode' | 'onSearched'> {
   readonly inference: StateSetting;
-  /** What `decode` is of. */
+  /** Name of the GPU of `decode`. */
   readonly gpu?: string | undefined;
-  /** What `decode` leaves out. */
+  /** Text about figures that `decode` leaves out. */
   readonly withoutPeak?: string | null | undefined;
   readonly maxParameters: Exact;
-  /** Without it, 95 % of the most, or of the largest model that there is below. */
+  /** Default: 95 % of the maximum, or of the largest model below it. */
   readonly minParameters?: Exact | undefined;
-  /** Of inference, in bytes. */
+  /** Bytes of inference. */
   readonly maxMemory?: Exact | undefined;
   readonly depth?: Range | undefined;
   readonly width?: Range | undefined;
   readonly headDims?: readonly number[] | undefined;
   readonly sort: CriterionName;
-  /** How many are wanted. */
+  /** Number of rows. */
   readonly top: number;
 }
 
 export interface PlanRow {
-  /** From 1: its place in the Pareto set by the criterion. */
+  /** Rank in the Pareto set by the criterion, from 1. */
   readonly place: number;
   readonly sizes: Sizes;
-  /** What a user would write. */
+  /** Config as a user would write it. */
   readonly document: Readonly<Record<string, unknown>>;
   readonly parameters: Figure;
   readonly body: Figure;
   readonly weights: Figure;
   readonly keyValueCache: Figure;
-  /** With the states of Mamba and of convolutions. */
+  /** State with those of Mamba and of convolutions. */
   readonly state: Figure;
   readonly memory: Figure;
-  /** Tokens per second of all sequences together; null without a GPU, and where the model does not fit into it. */
+  /** Tokens per second of all sequences together; null without a GPU, or if the model does not fit on it. */
   readonly decode: Bounds | null;
-  /** Why it does not fit; null where it does, or there is no GPU. */
+  /** Reason why the model does not fit; null if it fits, or without a GPU. */
   readonly misfit: string | null;
   readonly widthPerLayer: Quantity;
   readonly balancedDepth: Quantity;
@@ -89,11 +87,11 @@ export interface PlanRow {
 export interface Plan {
   readonly family: string;
   readonly inference: StateSetting;
-  /** The name of what decodes; null when nobody says. */
+  /** Name of the GPU; null if none is given. */
   readonly gpu: string | null;
-  /** What programs can have of its memory; null when nobody says. */
+  /** Usable GPU memory; null if no GPU is given. */
   readonly gpuMemory: Quantity | null;
-  /** What is not counted in how fast it decodes, as no peak is published; null where all is. */
+  /** Text about figures left out without a published peak; null if there is one. */
   readonly withoutPeak: string | null;
   readonly limits: {
     readonly minParameters: Exact;
@@ -102,14 +100,14 @@ export interface Plan {
   };
   readonly align: number;
   readonly criterion: Criterion & { readonly name: CriterionName };
-  /** In all of which no other model is at least as good as one that is shown. */
+  /** Axes of the Pareto set: no other model is at least as good on all of them. */
   readonly axes: readonly Axis[];
-  /** Models within the budget that were compared, and how many of them are in the Pareto set. */
+  /** Number of compared models within the budget, and of those in the Pareto set. */
   readonly compared: number;
   readonly pareto: number;
-  /** The best, in order. */
+  /** Best models, in order. */
   readonly rows: readonly PlanRow[];
-  /** Of each width the best by the criterion, from deep and thin to shallow and wide. */
+  /** Best model of each width by the criterion, from deep and thin to shallow and wide. */
   readonly spectrum: readonly PlanRow[];
 }
 
@@ -117,8 +115,8 @@ const DEFAULT_DEPTHS: Range = { least: 2, most: 128 };
 const DEFAULT_WIDTHS: Range = { least: 64, most: 65_536 };
 
 /**
- * Searches a family for the best models within a budget. Each that is returned is a valid document.
- * @throws UserError when there is none, and what the nearest would be; or when an override is wrong.
+ * Searches a family for the best models within a budget. Each returned model is a valid document.
+ * @throws UserError when there is none, with the nearest ones, or when an override is wrong.
  */
 export function planModels(family: Family, wish: PlanWish): Plan {
   const { dimensions } = family;
@@ -126,11 +124,11 @@ export function planModels(family: Family, wish: PlanWish): Plan {
   if (CRITERIA[wish.sort].measure === 'decode' && !wish.decode) throw withoutGpu();
   const { inference } = wish;
   const space = new ModelSpace(family, dimensions, { ...wish, context: inference.context });
-  // Where folding does not tell what a model that is shown has, no model is folded.
+  // If folding gives wrong figures for a shown model, repeat without folding.
   return planWith(space, wish, true) ?? (planWith(space, wish, false) as Plan);
 }
 
-/** Undefined when a model that is shown is not what was measured. */
+/** Plan, or undefined if the figures of a shown model differ from the measured ones. */
 function planWith(space: ModelSpace, wish: PlanWish, isFolded: boolean): Plan | undefined {
   const { family } = space;
   const { inference } = wish;
@@ -176,7 +174,7 @@ interface Searched {
   readonly result: SearchResult;
 }
 
-/** Where nobody says how few parameters are too few, and there are no models near the most, near the largest of them. */
+/** Search within the limits. If no lower limit is set and the maximum has no models nearby, uses the largest. */
 function searchWithin(space: ModelSpace, wish: PlanWish, isFolded: boolean): Searched {
   const limits = limitsOf(wish);
   const within = (minParameters: Exact): Searched => ({
@@ -217,19 +215,19 @@ function limitsOf(wish: PlanWish): Plan['limits'] {
 }
 
 /**
- * Models that differ by less are taken for equally large: a twentieth more parameters lowers the loss by 0.4 %, with
- * the exponent 0.076 of arXiv 2001.08361.
+ * Lower limit for models of about equal size: 5 % more parameters lower the loss by 0.4 %, with the exponent 0.076 of
+ * arXiv 2001.08361.
  */
 const mostOf = (value: Exact): Exact =>
   typeof value === 'bigint' ? (value * 19n) / 20n : Math.floor((value * 19) / 20);
 
-/** From the thinnest on. */
+/** Best model of each width, thinnest first. */
 const bestOfEachWidth = (best: readonly Found[]): Found[] =>
   [...new Map(best.toReversed().map((each) => [each.sizes.width, each])).values()].toSorted(
     (a, b) => a.measures.widthPerLayer - b.measures.widthPerLayer,
   );
 
-/** Undefined when there is no such model after all. */
+/** Row of a found model; undefined if the model is invalid. */
 function describeRow(
   space: ModelSpace,
   { inference, decode }: PlanWish,
@@ -274,7 +272,7 @@ const isAsMeasured = ({ parameters, body, memory, decode }: PlanRow, measures: M
 const misfitText = ({ value }: Figure, { capacity }: Decoding) =>
   `${grouped(value)} bytes do not fit into the ${grouped(capacity.value)} of the GPU`;
 
-// ── Nothing found ────────────────────────────────────────────────────────────────────────────────
+// Errors of a search without results.
 
 interface Nearest {
   readonly smallest: Near | undefined;

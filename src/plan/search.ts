@@ -1,4 +1,4 @@
-/** Looks through the sizes of a family for models within a budget. */
+/** Searches the sizes of a family for models within a budget. */
 import type { Exact } from '../budget/figure.js';
 import { bodyIn, countParameters, type ParameterBudget } from '../budget/parameters.js';
 import { inferenceBytes, requirePositions } from '../budget/profile.js';
@@ -17,35 +17,35 @@ import {
 import type { HeadLayout, ModelSpace, Range, Sizes } from './space.js';
 import { depthsIn, headLayouts, widthsIn } from './space.js';
 
-/** How models decode on a GPU, in tokens per second of all sequences together. */
+/** Decoding on a GPU, in tokens per second of all sequences together. */
 export interface Decoding {
   readonly rates: (model: FoldedModel) => Bounds;
-  /** The expected rate alone. */
+  /** Expected rate only. */
   readonly expected: (model: FoldedModel) => number;
-  /** What programs can have of the memory of that GPU. */
+  /** Usable memory of that GPU. */
   readonly capacity: Quantity;
 }
 
-/** Whether so many bytes of inference are in the memory of a GPU. */
+/** Whether inference fits in the GPU's memory. */
 export const isWithin = (memory: Exact, { capacity }: Pick<Decoding, 'capacity'>): boolean =>
   memory <= capacity.value;
 
 export interface SearchWish {
   readonly depth: Range;
   readonly width: Range;
-  /** The feed-forward width is a multiple of it. */
+  /** Divisor of the feed-forward width. */
   readonly align: number;
-  /** Undefined: as usual for the width. */
+  /** Head dimensions; undefined: usual ones for the width. */
   readonly headDims: readonly number[] | undefined;
   readonly minParameters: number;
   readonly maxParameters: number;
   readonly maxMemory: number;
-  /** Whether one block of each kind stands for all; otherwise each model is described whole. */
+  /** Whether one block of each kind represents all; otherwise each model is described whole. */
   readonly isFolded: boolean;
-  /** At what models are measured. */
+  /** Setting at which models are measured. */
   readonly inference: StateSetting;
   readonly decode?: Decoding | undefined;
-  /** Called with how many of the widths are searched, and how many there are. */
+  /** Called with the number of searched widths and of all widths. */
   readonly onSearched?: ((done: number, of: number) => void) | undefined;
 }
 
@@ -54,29 +54,29 @@ export interface Found {
   readonly measures: Measures;
 }
 
-/** A model that was counted, and is outside the budget. */
+/** Counted model outside the budget. */
 export interface Near {
   readonly sizes: Sizes;
   readonly value: number;
 }
 
 export interface SearchResult {
-  /** Of each depth, width, layout of heads and rank the model with the widest feed-forward network. */
+  /** Models with the widest feed-forward network, one per depth, width, head layout and rank. */
   readonly found: readonly Found[];
-  /** The model with the fewest parameters of all. */
+  /** Model with the fewest parameters. */
   readonly smallest: Near | undefined;
-  /** The one with the most that has no more than the budget. */
+  /** Largest model with at most the maximum number of parameters. */
   readonly largest: Near | undefined;
-  /** The one with the least memory, of those that have as many parameters as asked for. */
+  /** Model with the least memory, among those with the requested parameters. */
   readonly leanest: Near | undefined;
 }
 
-/** Models that differ in depth and feed-forward width alone. */
+/** Models that differ only in depth and feed-forward width. */
 interface Column {
   readonly width: number;
   readonly layout: HeadLayout;
   readonly rank: number | null;
-  /** Narrowest feed-forward network, and how many steps wider it may be. */
+  /** Narrowest feed-forward network, and the number of steps to the widest. */
   readonly feedForward: {
     readonly least: number;
     readonly step: number;
@@ -84,7 +84,7 @@ interface Column {
   } | null;
 }
 
-/** @throws UserError when no model of the first width is valid, or one does not take as many tokens. */
+/** @throws UserError when no model of the first width is valid, or one does not support the context. */
 export function search(space: ModelSpace, wish: SearchWish): SearchResult {
   const run = new Search(space, wish);
   const widths = widthsIn(fixedOr(space.fixed(space.dimensions.width), wish.width));
@@ -124,7 +124,7 @@ class Search {
     };
   }
 
-  /** Searches the models of a width; `beyond` when even the smallest, and so all that are wider, are too large. */
+  /** Searches the models of a width; `beyond` if even the smallest is too large, and so are all wider ones. */
   width(width: number): 'searched' | 'beyond' {
     const columns = this.#columns(width);
     const smallest = columns.map((column) => this.#column(column));
@@ -169,20 +169,20 @@ class Search {
     return { least, step, most: Math.max(0, Math.floor((most * width - least) / step)) };
   }
 
-  /** Adds what a column has within the budget. Returns its fewest parameters; undefined when none is valid. */
+  /** Adds the models of a column within the budget. Returns its fewest parameters; undefined if none is valid. */
   #column(column: Column): number | undefined {
     const sizesAt = (depth: number, steps: number) => sizesIn(column, depth, steps);
     const described = describedCounts(this.#models, sizesAt);
     const foreseen = foreseenCounts(described);
     const found = foreseen && this.#foundIn(column, foreseen);
-    // What was foreseen is held against each model that is found.
+    // Extrapolated counts are checked against each model found.
     const { models, fewest } = found ??
       this.#foundIn(column, described) ?? { models: [], fewest: undefined };
     this.#found.push(...models);
     return fewest;
   }
 
-  /** Undefined when a model has not as many parameters as its count says. */
+  /** Models of a column; undefined if a count differs from a model's parameters. */
   #foundIn(
     column: Column,
     counts: Counts,
@@ -248,7 +248,6 @@ const sizesIn = (
   rank,
 });
 
-/** What a model has of each measure. */
 export function measuresOf(
   model: FoldedModel,
   sizes: Sizes,

@@ -1,4 +1,4 @@
-/** All models of a family, by their sizes: each is a document that the family's schema and rules judge. */
+/** Models of a family by size; each is a document checked by the family's schema and rules. */
 import type { Dimensions, Family } from '../architecture/family.js';
 import type { LanguageModel } from '../architecture/layer.js';
 import { checkDocument, unreadKeys } from '../config/check.js';
@@ -8,46 +8,45 @@ import { invalidConfig, toProblems } from '../config/problems.js';
 import type { UserError } from '../errors.js';
 import { isRecord } from '../text/words.js';
 
-// The sizes that are tried: depths, widths, and how heads divide a width.
+// Sizes to try: depths, widths and head layouts.
 
-/** What a model of a family is made of, as far as the search chooses it. Null where the family has no such choice. */
+/** Sizes of a model that the search chooses. Null if the family does not have the choice. */
 export interface Sizes {
-  /** Blocks. */
   readonly depth: number;
-  /** Of the residual stream. */
+  /** Width of the residual stream. */
   readonly width: number;
   readonly heads: number;
   readonly keyValueHeads: number | null;
   readonly headDim: number;
-  /** Channels inside the feed-forward network. */
+  /** Width of the feed-forward network. */
   readonly feedForward: number | null;
   readonly rank: number | null;
 }
 
-/** From `least` to `most`, both included. */
+/** Range with both ends included. */
 export interface Range {
   readonly least: number;
   readonly most: number;
 }
 
-/** All depths up to 32, every second up to 64, and so on: beside its neighbours, one more block is then no change. */
+/** Depths per doubling: all up to 32, every second up to 64, and so on. One block matters less in deep models. */
 const DEPTHS_PER_DOUBLING = 16;
-/** All multiples of 64 up to 1024, of 128 up to 2048, and so on. */
+/** Widths per doubling: multiples of 64 up to 1024, of 128 up to 2048, and so on. */
 const WIDTHS_PER_DOUBLING = 8;
-/** Widths are multiples of it: of a head's, and of what matrix units work on. */
+/** Divisor of widths, for head dimensions and matrix units. */
 const WIDTH_UNIT = 64;
 
-/** The depths of a range, its ends among them. */
+/** Depths of a range, including both ends. */
 export function depthsIn(range: Range): number[] {
   const depths = multiples(range, 1, DEPTHS_PER_DOUBLING);
   return depths.at(-1) === range.most ? depths : [...depths, range.most];
 }
 
-/** The widths of a range; a single one is taken as it is. */
+/** Widths of a range; a single width is kept as given. */
 export const widthsIn = (range: Range): number[] =>
   range.least === range.most ? [range.least] : multiples(range, WIDTH_UNIT, WIDTHS_PER_DOUBLING);
 
-/** Multiples of `unit`, of which a doubling has at most `perDoubling`. */
+/** Multiples of `unit`, at most `perDoubling` per doubling. */
 function multiples({ least, most }: Range, unit: number, perDoubling: number): number[] {
   const found: number[] = [];
   let value = Math.max(unit, Math.ceil(least / unit) * unit);
@@ -59,14 +58,12 @@ function multiples({ least, most }: Range, unit: number, perDoubling: number): n
   return found;
 }
 
-// ── Heads ────────────────────────────────────────────────────────────────────────────────────────
-
 export type HeadLayout = Pick<Sizes, 'heads' | 'keyValueHeads' | 'headDim'>;
 
 export interface HeadWish {
-  /** Widths of a head, those before others where two come to the same; undefined: as usual. */
+  /** Head dimensions, preferred ones first; undefined: usual ones. */
   readonly headDims?: readonly number[] | undefined;
-  /** What a document fixes. */
+  /** Values fixed by the document. */
   readonly heads?: number | undefined;
   readonly keyValueHeads?: number | undefined;
   readonly headDim?: number | undefined;
@@ -74,16 +71,16 @@ export interface HeadWish {
   readonly canShare: boolean;
 }
 
-/** 64 as in small models, 128 as in most from a width of 2048 on; 32 where two of 64 would be few. */
+/** Usual head dimensions: 64 in small models, 128 in most from a width of 2048 on, and 32 if 64 gives few heads. */
 function usualHeadDims(width: number): readonly number[] {
   if (width >= 2048) return [128, 64, 96, 80];
   return width < 256 ? [64, 32] : [64, 128, 96, 80];
 }
 
-/** Query heads that share keys and values, at most: as in MiniMind 2, Llama 3 8B and SmolLM2. */
+/** Limit of query heads per key-value head, as in MiniMind 2, Llama 3 8B and SmolLM2. */
 const MOST_QUERIES_PER_KEY = 4;
 
-/** The ways to divide a width into heads; of those that store and keep the same, the first. */
+/** Head layouts of a width; the first of those with the same parameters and KV cache. */
 export function headLayouts(width: number, wish: HeadWish): HeadLayout[] {
   const layouts = queryHeads(width, wish)
     .filter(({ headDim }) => headDim > 0 && headDim % 2 === 0)
@@ -119,26 +116,26 @@ function keyHeads(heads: number, { keyValueHeads, canShare }: HeadWish): (number
 
 export interface SpaceWish {
   readonly vocabulary?: number | undefined;
-  /** Tokens that the model takes. */
+  /** Tokens that the model supports. */
   readonly context: number;
-  /** Overrides, `model.key=value`. A size among them is no choice any more. */
+  /** Overrides, `model.key=value`. The search does not change sizes that they fix. */
   readonly set: readonly string[];
 }
 
 type Values = Readonly<Record<string, unknown>>;
 
-/** What messages call a document that stands in no file. */
+/** Name of a document without a file, in messages. */
 const NAME = 'the plan';
 
 export class ModelSpace {
   readonly family: Family;
   readonly dimensions: Dimensions;
   readonly #wish: SpaceWish;
-  /** What the overrides say beside `model`, and in it. */
+  /** Overrides outside and inside `model`. */
   readonly #sections: Values;
   readonly #model: Values;
 
-  /** @throws UserError when an override cannot be read, or leaves no model. */
+  /** @throws UserError when an override cannot be read, or removes the model. */
   constructor(family: Family, dimensions: Dimensions, wish: SpaceWish) {
     this.family = family;
     this.dimensions = dimensions;
@@ -157,14 +154,14 @@ export class ModelSpace {
     this.#model = model;
   }
 
-  /** The size that the overrides give to a key. */
+  /** Size that the overrides fix for a key. */
   fixed(key: string | undefined): number | undefined {
     if (key === undefined || !Object.hasOwn(this.#model, key)) return undefined;
     const value = this.#model[key];
     return typeof value === 'number' && value > 0 ? value : undefined;
   }
 
-  /** The document that a user would write. */
+  /** Document as a user would write it. */
   document(sizes: Sizes): Record<string, unknown> {
     return { ...this.#sections, model: { ...this.#written(sizes), ...this.#model } };
   }
@@ -190,8 +187,8 @@ export class ModelSpace {
   }
 
   /**
-   * The model of such sizes; undefined when its document is not valid.
-   * @throws LimitError when it is beyond what can be described.
+   * Model of given sizes; undefined if its document is invalid.
+   * @throws LimitError when it is too large to describe.
    */
   model(sizes: Sizes): LanguageModel | undefined {
     const document = documentOfData(this.document(sizes), NAME);
@@ -199,7 +196,7 @@ export class ModelSpace {
     return value === undefined ? undefined : this.family.build(value);
   }
 
-  /** What is wrong with the overrides, when a model of such sizes is not valid; undefined when it is. */
+  /** Error of the overrides if a model of these sizes is invalid; undefined if it is valid. */
   complaint(sizes: Sizes): UserError | undefined {
     const plain = documentOfData({ model: this.#written(sizes) }, NAME);
     const { problems, errors } = checkDocument(applyOverrides(plain, this.#wish.set), this.family);

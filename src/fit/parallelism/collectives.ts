@@ -1,4 +1,4 @@
-/** What GPUs tell each other in a step of training, and how long that takes. */
+/** Communication between GPUs in a training step, and its time. */
 import {
   add,
   ceil,
@@ -26,10 +26,9 @@ import type { Parallelism, Stage } from './parallelism.js';
 import { type Exchanged, exchangeOf, headExchange } from './tensor-parallel.js';
 
 /**
- * What joins so many GPUs for an exchange that all of them take part in; nothing where nobody knows. Between machines
- * each of a group's GPUs in a machine has its own way to the network, so they send together as fast as so many, or as
- * the link within lets them (rings of NCCL).
- * @param apart GPUs that stand between two of the group: with tensor parallelism of 8, every eighth belongs to it.
+ * Link for a collective over a number of GPUs; undefined if unknown. Between machines, each GPU of a group has its own
+ * network link. The bandwidth is the sum of these, limited by the link within the machine (rings of NCCL).
+ * @param apart Distance between neighbours of the group: 8 with tensor parallelism of 8.
  */
 export function linkFor(
   { cluster: { gpu, network } }: Pick<TrainingFitSetting, 'cluster'>,
@@ -45,7 +44,7 @@ export function linkFor(
   return { ...network, ways, bandwidth: Math.min(within.bandwidth, ways * network.bandwidth) };
 }
 
-/** That nobody knows what joins so many of the GPUs, and how to say it; null where it is known. */
+/** Error text if no link between the GPUs is known; null if one is known. */
 export function withoutLink(cluster: Cluster, gpus: number): string | null {
   if (gpus === 1 || linkFor({ cluster }, gpus)) return null;
   const { gpu } = cluster;
@@ -57,10 +56,10 @@ export function withoutLink(cluster: Cluster, gpus: number): string | null {
   return `what joins more than ${joined} of ${gpu.name} is not known: ${byName} with its network in a file for --hardware`;
 }
 
-/** At what share of the links, with what each exchange waits, and whether the pipeline has to fill. */
+/** Link utilisation, waiting time per exchange, and pipeline turns of a step. */
 export interface Pace {
   readonly efficiency: Efficiency;
-  /** Micro-batches; unless all is at its best, also the turns in which a pipeline fills and empties. */
+  /** Micro-batches; outside the best case, also the turns in which the pipeline fills and empties. */
   readonly turns: number;
 }
 
@@ -75,7 +74,7 @@ interface Traffic {
   readonly link: GroupLink;
 }
 
-/** Of the stage whose GPUs exchange longest; what goes over links that nobody knows is not counted. */
+/** Communication time of the stage that exchanges longest. Traffic over unknown links is not counted. */
 export function communicationSeconds(situation: StepSituation, pace: Pace): Quantity {
   const { cluster } = situation.setting;
   const traffic = situation.stages.flatMap((stage) => {
@@ -99,9 +98,9 @@ export function communicationSeconds(situation: StepSituation, pace: Pace): Quan
     : { ...longest, source: `${longest.source}; not counted: ${unknown}` };
 }
 
-/** What shares a link takes turns; different links work at the same time. */
+/** Traffic on the same link is sequential; different links work at the same time. */
 function sumByLink(traffic: readonly Traffic[]): Quantity[] {
-  // By name: how many of its ways a group has differs from exchange to exchange.
+  // Group by name: the number of a group's ways differs between exchanges.
   const names = [...new Set(traffic.map(({ link }) => link.name))];
   return names.map((name) => {
     const sharing = traffic.filter(({ link }) => link.name === name);
@@ -121,7 +120,7 @@ function sumByLink(traffic: readonly Traffic[]): Quantity[] {
   });
 }
 
-/** What an exchange is made of: its bytes by the share of the link that is reached, and what each of them waits. */
+/** Time of an exchange: its bytes at the reached share of the link, and a wait for each collective. */
 const waiting = (link: GroupLink, { efficiency }: Pace) =>
   inputs({
     bandwidth: link.bandwidth,
@@ -181,26 +180,26 @@ type Replicated = Readonly<
 interface ReplicaTraffic {
   readonly bytes: (of: Replicated) => Expression;
   readonly exchanges: (of: Replicated) => Expression;
-  /** Of an exchange, in hops of an all-reduce in a ring, each of which is two steps of it. */
+  /** Hops of an exchange, in hops of an all-reduce in a ring, each of which is two ring steps. */
   readonly hops: (of: Replicated) => Expression;
   readonly way: string;
 }
 
-/** An all-reduce goes up and down a tree. */
+/** A tree all-reduce goes up and down the tree. */
 const TREE: Pick<ReplicaTraffic, 'hops' | 'way'> = {
   hops: ({ replicas }) => ceil(div(ln(replicas), ln(2))),
   way: 'in a tree of replicas',
 };
 
-/** A reduce-scatter or an all-gather is half of an all-reduce in a ring, and NCCL has no tree for them. */
+/** A reduce-scatter or an all-gather is half of a ring all-reduce; NCCL has no tree for them. */
 const RING: Pick<ReplicaTraffic, 'hops' | 'way'> = {
   hops: ({ replicas }) => div(sub(replicas, 1), 2),
   way: 'in a ring of replicas, once around',
 };
 
 /**
- * Times the parameters, in bytes of weights and of gradients: what replicas exchange (arXiv 1910.02054, 7). And in how
- * many exchanges, when each part of a stage has its own.
+ * Traffic between replicas: bytes as factors of weights and gradients (arXiv 1910.02054, 7), and the number of
+ * collectives if each part of a stage has its own.
  */
 const REPLICA_TRAFFIC: Readonly<Record<ZeroStage, ReplicaTraffic>> = {
   0: { ...TREE, bytes: ({ gradients }) => mul(2, gradients), exchanges: ({ parts }) => parts },
@@ -236,7 +235,7 @@ function replicaTraffic(
     gradients: gradientBytesOf(setting) * Number(value),
     micro_batches: microBatches,
     replicas,
-    // Each block, and the layers around them.
+    // Each block, and the layers around the blocks.
     parts: to - from + 1,
   });
   const wait = waiting(link, pace);
@@ -256,12 +255,12 @@ function pipelineTraffic(
   { model, setting, parallelism: { tensor, pipeline, replicas } }: StepSituation,
   pace: Pace,
 ): Traffic | undefined {
-  // From one GPU to one other, each by its own way.
+  // Point-to-point sends, each over the GPU's own link.
   const gpusInAll = tensor * pipeline * replicas;
   const link = linkFor(setting, gpusInAll, gpusInAll);
   if (pipeline === 1 || link === undefined) return undefined;
   const of = inputs({
-    // Those at an end send in one direction only.
+    // The first and last stages send in one direction only.
     sends: pipeline > 2 ? 2 : 1,
     turns: pace.turns,
     batch: setting.microBatch,

@@ -1,4 +1,4 @@
-/** How a model is spread over GPUs: replicas, pipeline stages, and GPUs that share each layer. */
+/** Parallelism of a training: replicas, pipeline stages, and GPUs that share each layer. */
 import type { LanguageModel, Layer } from '../../architecture/layer.js';
 import type { Param } from '../../architecture/param.js';
 import { remembered, tensorsOf } from '../../architecture/walk.js';
@@ -20,13 +20,13 @@ import {
 export interface Parallelism {
   readonly tensor: number;
   readonly pipeline: number;
-  /** Replicas of the model: gpus / (tensor · pipeline). */
+  /** Model replicas: gpus / (tensor · pipeline). */
   readonly replicas: number;
-  /** Micro-batches of a replica in a step of the optimizer. */
+  /** Micro-batches per replica in an optimizer step. */
   readonly microBatches: number;
 }
 
-/** @throws UserError when the GPUs, the blocks or the layers cannot be divided so. */
+/** @throws UserError when the GPUs, blocks or layers cannot be divided as requested. */
 export function parallelismOf(model: LanguageModel, setting: TrainingFitSetting): Parallelism {
   const { cluster, tensorParallel: tensor, pipelineParallel: pipeline } = setting;
   requirePositions(setting.context, model.positions);
@@ -56,26 +56,23 @@ export function parallelismOf(model: LanguageModel, setting: TrainingFitSetting)
   return { tensor, pipeline, replicas, microBatches };
 }
 
-/** Some consecutive blocks, with what stands before the first and after the last block of the model. */
+/** Consecutive blocks; the first and last stages also have the layers before and after all blocks. */
 export interface Stage {
   readonly stage: number;
-  /** Its first block. */
+  /** Index of the first block. */
   readonly from: number;
-  /** The one after its last. */
+  /** Index after the last block. */
   readonly to: number;
-  /** Its parameters, as far as a GPU has them. */
+  /** The part of each trained parameter on one GPU. */
   readonly trained: readonly Trained[];
   readonly parameters: Figure;
-  /** Values of its buffers. */
+  /** Values in buffers. */
   readonly buffers: number;
-  /** Parameters of its largest block, as far as a GPU has them. */
+  /** Parameters of the largest block on one GPU. */
   readonly largestBlock: number;
 }
 
-/**
- * Blocks in stages, as equally as they can be. A layer that blocks share is held by each stage that has one of
- * them.
- */
+/** Blocks in stages of nearly equal size. Each stage holds the shared layers that its blocks use. */
 export function stagesOf(
   model: LanguageModel,
   { tensor, pipeline }: Parallelism,
@@ -87,10 +84,10 @@ export function stagesOf(
   return stages;
 }
 
-/** Stages of a model, by how many there are and how many GPUs share each. */
+/** Cache of stages by the number of stages and of GPUs per layer. */
 const spreadings = remembered<LanguageModel, Map<string, readonly Stage[]>>(() => new Map());
 
-/** A parameter, and how GPUs that share its layer cut it. */
+/** Parameter with its cut for tensor parallelism. */
 interface SharedParam {
   readonly elements: number;
   readonly isEmbedding: boolean;
@@ -122,7 +119,7 @@ function spread(model: LanguageModel, tensor: number, pipeline: number): Stage[]
   });
 }
 
-/** The parameters of a model: a search spreads the same ones again and again. */
+/** Parameters of a model, cached because a search spreads the same ones repeatedly. */
 const sharesOf = remembered((model: LanguageModel): ReadonlyMap<Param, SharedParam> => {
   const cuts = tensorCuts(model);
   const embeddings = embeddingsOf(model);
@@ -135,11 +132,11 @@ const sharesOf = remembered((model: LanguageModel): ReadonlyMap<Param, SharedPar
   );
 });
 
-/** What does not depend on the number of stages. */
+/** Values that do not depend on the number of stages. */
 interface PerGpu {
-  /** As far as one of the GPUs has it. */
+  /** The part of a parameter on one GPU. */
   readonly trainedOf: (share: SharedParam) => Trained;
-  /** Parameters of each block, as far as a GPU has them. */
+  /** Parameters of each block on one GPU. */
   readonly blockSizes: readonly number[];
 }
 
@@ -150,7 +147,7 @@ function perGpuOf(model: LanguageModel, gpus: number): PerGpu {
   return found;
 }
 
-/** By how many GPUs share each layer. */
+/** Cache by the number of GPUs per layer. */
 const perGpuByModel = remembered<LanguageModel, Map<number, PerGpu>>(() => new Map());
 
 function findPerGpu(model: LanguageModel, gpus: number): PerGpu {
@@ -184,7 +181,7 @@ function layersBetween(model: LanguageModel, from: number, to: number): readonly
   ];
 }
 
-/** Each once: tied, the head's weight is the embedding's, and two stages that hold one of them have it both. */
+/** Distinct tensors. A tied head shares the embedding's tensor, so the first and last stages each hold it. */
 const tensorsIn = (layers: readonly Layer[]): ReadonlySet<Param> => {
   const tensors = new Set<Param>();
   for (const layer of layers) for (const tensor of heldBy(layer)) tensors.add(tensor);

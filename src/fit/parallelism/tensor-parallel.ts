@@ -1,4 +1,4 @@
-/** Among how many GPUs a model can be shared in training, and what these then tell each other. */
+/** Tensor parallelism: the possible numbers of GPUs, their share of each layer, and their communication. */
 import type { Layer, Projection } from '../../architecture/layer.js';
 import type { Param } from '../../architecture/param.js';
 import { inputWidth, remembered } from '../../architecture/walk.js';
@@ -10,57 +10,55 @@ import { primitivesOf } from '../../operations/lower.js';
 import type { Collective, Cut, Primitive, Run } from '../../operations/primitive.js';
 import { allReduce } from '../../operations/primitive.js';
 
-// How GPUs that share each layer cut its tensors, in training and in serving alike.
+// Cuts of tensors under tensor parallelism, in training and in serving. As in Megatron-LM (arXiv 1909.08053), products
+// that read the residual stream are cut by outputs, products that write to it by inputs. Attention is cut by heads, the
+// vocabulary by rows, the state space by channels. Each GPU has its part of every expert: there is no expert
+// parallelism. A product outside such a pair, such as the fusion of the hybrid model, is cut by outputs, followed by an
+// all-gather.
 //
-// As in Megatron-LM (arXiv 1909.08053): what reads the residual stream is cut by its outputs and what writes to it by
-// its inputs, attention by heads, the vocabulary by rows; the state space by channels. Each GPU has its part of every
-// expert: experts are not spread out. A product that neither opens nor closes such a pair, as the fusion of the hybrid
-// model, is cut by its outputs, and these are gathered.
+// A bias is cut with its outputs. The bias of a product cut by inputs is whole, and added once to the sum. A norm over
+// all heads is cut with them and exchanges one number per token. Other tensors are whole on every GPU: norms, routers,
+// learned positions, SRTE, latent projections, and the low-rank gate, which is small and would need its own reduction.
 //
-// A bias is cut with the outputs that it is added to; that of a product cut by inputs is added once, to their sum, and
-// whole. A norm over all heads together is cut with them: what its GPUs tell each other for it is one number a token.
-// All else is whole on every GPU: norms, routers, learned positions, SRTE, what makes latents, and the low-rank gate,
-// which is small and would need a reduction of its own.
-//
-// What is dealt out (a head, a channel, a row of the vocabulary) is never divided, and the fullest GPU counts. Where
-// there are fewer key-value heads than GPUs each has one, so that some stand on several, as in vLLM. Training refuses
-// numbers that do not divide (see `requireTensorParallel`), but of the vocabulary, which is padded; serving takes any.
+// A unit (a head, a channel, a row of the vocabulary) is never divided, and the fullest GPU counts. With fewer
+// key-value heads than GPUs, each GPU has one head and heads are repeated, as in vLLM. Training requires divisible
+// numbers (see `requireTensorParallel`) except for the vocabulary, which is padded. Serving accepts any.
 
 const cutsOf = ({ cuts, alike = [] }: Primitive): Primitive['cuts'] => [
   ...cuts,
   ...alike.flatMap((layer) => primitivesOf(layer).flatMap(cutsOf)),
 ];
 
-/** The tensors below and with a layer that are cut; the others are whole on every GPU. */
+/** Tensors of a layer that are cut; all others are whole on every GPU. */
 export const tensorCuts: (layer: Layer) => ReadonlyMap<Param, Cut> = remembered(
   (layer) => new Map(primitivesOf(layer).flatMap(cutsOf)),
 );
 
-/** What the fullest of the GPUs has of so many rows, or values of a row. */
+/** Rows, or values of a row, on the fullest GPU. */
 export const shareOf = ({ runs }: Cut, gpus: number): number =>
   runs.reduce((sum, { count, size }) => sum + size * Math.ceil(count / gpus), 0);
 
 const sizeOf = ({ runs }: Cut): number =>
   runs.reduce((sum, { count, size }) => sum + size * count, 0);
 
-/** The elements that the fullest of the GPUs has of a tensor. */
+/** Elements of a tensor on the fullest GPU. */
 export const elementsPerGpu = (elements: number, cut: Cut | undefined, gpus: number): number =>
   cut === undefined ? elements : (elements / sizeOf(cut)) * shareOf(cut, gpus);
 
-/** Whether no GPU may have more than another: else the last is padded. */
+/** Whether all GPUs need equal shares; if not, the last one is padded. */
 export const isDealtEqually = ({ unit }: Run): boolean => unit !== 'rows of the vocabulary';
 
-// What each of several GPUs that share layers computes: its part of what is cut, and all of what is whole.
+// Work of each GPU that shares layers: its part of cut tensors, and all of whole tensors.
 
-/** How GPUs share layers. */
+/** Cuts of layers over GPUs. */
 export interface Sharing {
   readonly cuts: ReadonlyMap<Param, Cut>;
   readonly gpus: number;
-  /** Whether each computes what is whole for its part of the tokens alone (sequence parallelism, arXiv 2205.05198). */
+  /** Whether GPUs split the tokens for layers that are whole (sequence parallelism, arXiv 2205.05198). */
   readonly byTokens: boolean;
 }
 
-/** The GPUs that have to be looked at to find the one that computes most. */
+/** Ranks to check to find the GPU with the most work. */
 export const ranksThatDiffer = (layers: readonly Layer[], gpus: number): readonly number[] =>
   ranksOf(
     layers.flatMap((layer) =>
@@ -96,17 +94,17 @@ function partOf(operation: Operation, { cuts, gpus, byTokens }: Sharing, rank: n
   }
 }
 
-/** The most GPUs that anybody is told to get. */
+/** Largest number of GPUs to suggest. */
 export const MOST_GPUS = 65_536;
 
-/** What must be a multiple of the GPUs that share a layer. */
+/** Counts that the number of GPUs must divide. */
 const divisibleIn = remembered((model: Layer) =>
   [...tensorCuts(model).values()].flatMap(({ runs, of }) =>
     runs.filter(isDealtEqually).map(({ unit, count }) => ({ unit, of, count })),
   ),
 );
 
-/** @throws UserError when so many GPUs cannot share every layer, with the nearest numbers that can. */
+/** @throws UserError when the GPUs cannot share every layer; suggests the nearest numbers that can. */
 export function requireTensorParallel(model: Layer, gpus: number): void {
   if (gpus === 1) return;
   const counts = divisibleIn(model);
@@ -124,7 +122,7 @@ function greatestCommonDivisor(a: number, b: number): number {
   return b === 0 ? a : greatestCommonDivisor(b, a % b);
 }
 
-/** The divisors of `of` nearest to a number, from below and from above. */
+/** Divisors of `of` nearest to `to`, from below and from above. */
 export function nearestDivisors(of: number, to: number): number[] {
   const divides = (value: number) => of % value === 0;
   const below = Array.from({ length: to }, (_, index) => to - index).find(divides) ?? 1;
@@ -133,20 +131,20 @@ export function nearestDivisors(of: number, to: number): number[] {
 }
 
 function firstFrom(from: number, to: number, isFound: (value: number) => boolean) {
-  // No larger divisor is of use.
+  // Larger divisors are never suggested.
   const last = Math.min(to, MOST_GPUS);
   for (let value = from; value <= last; value++) if (isFound(value)) return value;
   return undefined;
 }
 
-/** What GPUs that share layers tell each other in one pass. */
+/** Communication between GPUs that share layers, in one pass. */
 export interface Exchanged {
   /**
-   * Of each token, times (gpus − 1) / gpus: an all-reduce counts twice, as it is a reduce-scatter and an all-gather
-   * (arXiv 2205.05198).
+   * Values per token, times (gpus − 1) / gpus. An all-reduce counts twice: a reduce-scatter and an all-gather (arXiv
+   * 2205.05198).
    */
   readonly values: number;
-  /** How often: all-reduces, and all-gathers, which are taken to wait as long. */
+  /** Number of all-reduces and all-gathers, with the same waiting time assumed. */
   readonly times: number;
 }
 
@@ -178,7 +176,7 @@ export function exchangeOf(layers: readonly Layer[]): Exchange {
   };
 }
 
-/** The loss is taken where the vocabulary is shared: only the gradient of the head's input is summed. */
+/** The loss is computed on the cut vocabulary, so only the gradient of the head's input is reduced. */
 export const headExchange = (head: Projection): Exchange => ({
   forward: NOTHING,
   backward: total([allReduce(inputWidth(head))]),

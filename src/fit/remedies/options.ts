@@ -1,4 +1,4 @@
-/** What of a training could be set otherwise so that it needs less memory. */
+/** Changes of a training setting that save memory. */
 import type { LanguageModel } from '../../architecture/layer.js';
 import { UserError } from '../../errors.js';
 import { stepTimeOf } from '../training/step-time.js';
@@ -7,28 +7,28 @@ import type { TrainingFitSetting, ZeroStage } from '../training/training-setting
 
 export type Flags = Partial<TrainingFitSetting>;
 
-/** A change of one setting. */
+/** Change of one setting. */
 export interface Change {
-  /** In words. */
+  /** Text for the user. */
   readonly words: string;
   readonly flags: Flags;
-  /** Less of it, which may do as well. */
+  /** Smaller change that may be enough. */
   readonly simpler?: Change;
 }
 
-/** Something that can be set otherwise: the changes of it, that which saves least and costs least first. */
+/** Group of changes to one setting, ordered by increasing saving and cost. */
 export interface Lever {
   readonly name: LeverName;
   readonly changes: readonly Change[];
 }
 
-/** Less than this is no text to learn from. */
+/** Shorter contexts are not useful for training. */
 const SHORTEST_CONTEXT = 128;
 
-/** GPUs that share a layer are those of one machine. */
+/** Tensor parallelism stays within one machine. */
 const MOST_SHARING = 8;
 
-/** `from`, doubled again and again, up to `to`. */
+/** `from` and its doubles up to `to`. */
 export const doubled = (from: number, to: number): number[] =>
   from > to ? [] : [from, ...doubled(2 * from, to)];
 
@@ -49,8 +49,8 @@ const FULL: Change = { words: 'full recomputation', flags: { recompute: 'full' }
 type Changes = (setting: TrainingFitSetting, model: LanguageModel) => readonly Change[];
 
 /**
- * In the order of what they cost: nothing; communication or work that is small; another way to spread the same training;
- * work again; and what changes the training itself.
+ * Changes in order of cost: free ones, small communication or work, other ways to spread the same training,
+ * recomputation, and changes of the training itself.
  */
 const CHANGES = {
   attention: ({ attention }) => (attention === 'plain' ? [FUSED] : []),
@@ -96,38 +96,36 @@ const CHANGES = {
 
 export type LeverName = keyof typeof CHANGES;
 
-/** Those that make another training of it. */
+/** Levers that change the training itself. */
 export const CHANGING: readonly LeverName[] = ['optimizer', 'context'];
 
-/** Those of which more does not always need less: fewer replicas are left to divide among. */
+/** Levers without a monotonic saving: a larger value leaves fewer replicas to divide state among. */
 const SPREADING: readonly LeverName[] = ['tensor', 'pipeline'];
 
-/** Those that can be moved. */
+/** Levers with at least one possible change. */
 export const leversOf = (setting: TrainingFitSetting, model: LanguageModel): Lever[] =>
   (Object.keys(CHANGES) as LeverName[])
     .map((name) => ({ name, changes: CHANGES[name](setting, model) }))
     .filter(({ changes }) => changes.length > 0);
 
-/** The same training on so many GPUs. */
+/** Same training on another number of GPUs. */
 export const onGpus = ({ cluster }: Pick<TrainingFitSetting, 'cluster'>, gpus: number): Change => ({
   words: `${gpus} GPUs`,
   flags: { cluster: { ...cluster, gpus } },
 });
 
-// Which levers have to be moved, and how far, so that a training fits.
-
-/** What is done with each of some levers. */
+/** One change for each of some levers. */
 export type Combination = readonly Change[];
 
 export const flagsOf = (changes: Combination): Flags =>
   Object.assign({}, ...changes.map(({ flags }) => flags));
 
-/** As many questions are asked at most: of the largest models each takes a millisecond or two. */
+/** Limit of memory checks: each takes 1 to 2 ms for the largest models. */
 const MOST_CHECKS = 400;
-/** As many combinations of as few changes are timed at most. */
+/** Limit of combinations with the same number of changes that are timed. */
 const MOST_TIMED = 8;
 
-/** Answers whether a training fits with some changes; each question is asked once. */
+/** Checks whether a training fits with some changes, with a cache. */
 export class Fitting {
   readonly #known = new Map<string, boolean>();
 
@@ -150,7 +148,7 @@ export class Fitting {
     return answer;
   }
 
-  /** Of a token; without a peak, nothing is cheaper than anything else. */
+  /** Cost per token; without a known peak, all costs are equal. */
   costOf(changes: Combination): Cost {
     const setting = { ...this.setting, ...flagsOf(changes) };
     const cost = orUndefined(() => {
@@ -164,23 +162,23 @@ export class Fitting {
   }
 }
 
-/** Seconds of all GPUs, as expected. */
+/** Expected GPU-seconds. */
 interface Cost {
   readonly seconds: number;
-  /** … if nothing of computing, memory and communication went on at the same time. */
+  /** The same if compute, memory and communication did not overlap. */
   readonly all: number;
 }
 
 const UNKNOWN_COST: Cost = { seconds: Number.POSITIVE_INFINITY, all: Number.POSITIVE_INFINITY };
 
-/** Where a utilisation decides, the expected time is the same, and the work that it hides is compared. */
+/** Compares expected times. If an assumed utilisation makes them equal, compares the hidden work. */
 function compareCosts(a: Cost, b: Cost): number {
   const [first, second] = [a, b].map(({ seconds }) => Number(seconds.toPrecision(3)));
   if (first !== second) return a.seconds - b.seconds;
   return a.all === b.all ? 0 : a.all - b.all;
 }
 
-/** Undefined where a model cannot be spread so, or no peak is known. */
+/** Result of `make`, or undefined if the model cannot be spread or no peak is known. */
 function orUndefined<T>(make: () => T): T | undefined {
   try {
     return make();
@@ -190,17 +188,17 @@ function orUndefined<T>(make: () => T): T | undefined {
   }
 }
 
-/** Levers of which each step needs less memory, whatever the others; and one way to spread the training. */
+/** Way to spread the training, with levers that always save memory when moved further. */
 interface Ways {
   readonly spread: Combination;
   readonly levers: readonly Lever[];
-  /** Without which nothing fits, however far the others are moved. */
+  /** Levers without which nothing fits, even with all others at their limit. */
   readonly needed: readonly Lever[];
 }
 
 /**
- * The fewest changes that make it fit, those that cost least first; then those of more changes that are no more than
- * some of these, as long as there are fewer than `enough`.
+ * Fewest changes that make the training fit, cheapest first. Adds larger sets that contain none of the sets found,
+ * while there are fewer than `enough`.
  */
 export function fewestChanges(
   fitting: Fitting,
@@ -227,13 +225,12 @@ export function fewestChanges(
   return found.map(({ changes }) => changes);
 }
 
-/** Levers that are moved, and how far. */
 interface Moved {
   readonly names: readonly LeverName[];
   readonly changes: Combination;
 }
 
-/** Of each set of levers the combination that costs least, and of all these the cheapest first. */
+/** Cheapest combination of each set of levers, sorted by cost. */
 function cheapest(fitting: Fitting, found: ReadonlyMap<string, readonly Moved[]>): Moved[] {
   let timed = 0;
   const costs = [...found.values()].map((ways) =>
@@ -257,7 +254,7 @@ function waysOf(fitting: Fitting, levers: readonly Lever[]): Ways[] {
   });
 }
 
-/** Ways to share layers and blocks, the fewest changes and the fewest GPUs first. */
+/** Ways to share layers and blocks, fewest changes and fewest GPUs first. */
 function spreadsOf(levers: readonly Lever[]): Combination[] {
   const ways = levers
     .filter(({ name }) => SPREADING.includes(name))
@@ -273,7 +270,7 @@ const gpusOf = (spread: Combination): number => {
   return tensorParallel * pipelineParallel;
 };
 
-/** Sharing layers splits by tokens as well: that needs no lever of its own then. */
+/** Other levers. Tensor parallelism includes sequence parallelism, so that lever is dropped. */
 const others = (levers: readonly Lever[], spread: Combination): Lever[] => {
   const { sequenceParallel } = flagsOf(spread);
   return levers.filter(
@@ -284,7 +281,7 @@ const others = (levers: readonly Lever[], spread: Combination): Lever[] => {
 const farthest = (levers: readonly Lever[]): Combination =>
   levers.flatMap(({ changes }) => changes.slice(-1));
 
-/** So many levers, what is needed among them. */
+/** Subsets of `count` levers that include all needed ones. */
 function subsetsOf({ levers, needed }: Ways, count: number): Lever[][] {
   const free = levers.filter((lever) => !needed.includes(lever));
   return choices(free, count - needed.length).map((chosen) =>
@@ -300,7 +297,7 @@ function choices<T>(from: readonly T[], count: number): T[][] {
   );
 }
 
-/** Which levers are moved, in their order. */
+/** Names of moved levers, in their order. */
 const namesOf = (levers: readonly Lever[], spread: Combination, chosen: readonly Lever[]) =>
   levers
     .filter(
@@ -308,7 +305,7 @@ const namesOf = (levers: readonly Lever[], spread: Combination, chosen: readonly
     )
     .map(({ name }) => name);
 
-/** Each lever moved no farther than it must be, those that cost most being asked first. */
+/** Smallest sufficient change of each lever; the most expensive levers are reduced first. */
 function leastOf(
   fitting: Fitting,
   spread: Combination,

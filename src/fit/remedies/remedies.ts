@@ -1,4 +1,4 @@
-/** The fewest changes of a setting that make a training fit; and how far one that fits could be taken. */
+/** Fewest changes that make a training fit, or the room left if it already fits. */
 import type { LanguageModel } from '../../architecture/layer.js';
 import type { Cluster } from '../../hardware/gpu.js';
 import { peakIfKnown } from '../../hardware/gpu.js';
@@ -13,8 +13,6 @@ import type { TrainingFitSetting } from '../training/training-setting.js';
 import type { Change, Combination, Flags, Lever } from './options.js';
 import { CHANGING, doubled, Fitting, fewestChanges, flagsOf, leversOf, onGpus } from './options.js';
 
-// Why it is not certain that hardware can do what is asked.
-
 export interface Doubt {
   readonly about: 'training' | 'serving' | 'load';
   readonly text: string;
@@ -26,7 +24,7 @@ interface Asked {
   readonly serving: { readonly fit: Pick<ServingFit, 'verdict' | 'load'> } | null;
 }
 
-/** None where it is certain: by the upper bound of memory, and by the speed that is expected. */
+/** Doubts by the upper bound of memory and the expected speed; empty if there are none. */
 export function doubtsOf({ cluster, training, serving }: Asked): Doubt[] {
   const doubts: Doubt[] = [];
   for (const [about, asked] of [
@@ -40,7 +38,7 @@ export function doubtsOf({ cluster, training, serving }: Asked): Doubt[] {
   return load === undefined ? doubts : [...doubts, { about: 'load', text: load }];
 }
 
-/** What is missing to meet a load as expected. */
+/** Hardware that a load still needs, by the estimate. */
 function shortageOf({ expected }: ServingLoad, { gpus }: Cluster): string | undefined {
   if (!expected.met) return 'no number of GPUs meets the load as expected';
   const there = gpus === 1 ? '1 is there' : `${gpus} are there`;
@@ -49,17 +47,17 @@ function shortageOf({ expected }: ServingLoad, { gpus }: Cluster): string | unde
     : undefined;
 }
 
-/** As many are told at most. */
+/** Limit of remedies to list. */
 const MOST_REMEDIES = 6;
-/** With as many that change as little, none with more changes is looked for. */
+/** Larger sets of changes are tried only while fewer than this are found. */
 const ENOUGH = 3;
 
 /**
- * What makes a training fit, the fewest changes first: of those that leave it the same training, then of those that do
- * not; and the fewest GPUs, doubled, on which it would. Each is computed anew.
+ * Remedies for a training, fewest changes first: those that keep the training the same, then those that change it, then
+ * the fewest GPUs (by doubling) that fit. Each remedy is recomputed in full.
  */
 function remediesFor(model: LanguageModel, asked: TrainingFitSetting): Remedy[] {
-  // With fewer replicas or smaller micro-batches, a step is to have as many tokens all the same.
+  // Fewer replicas or smaller micro-batches must not change the tokens of a step.
   const setting = { ...asked, globalBatchTokens: stepTokensOf(model, asked) };
   const fitting = new Fitting(model, setting);
   const levers = leversOf(setting, model);
@@ -67,19 +65,19 @@ function remediesFor(model: LanguageModel, asked: TrainingFitSetting): Remedy[] 
   const found = fewestChanges(fitting, same, ENOUGH);
   const further = found.length === 0 ? fewestChanges(fitting, levers, 1) : singles(fitting, levers);
   const more = found.length === 0 ? onMoreGpus(model, setting) : [];
-  // The least number of GPUs is told in any case, if nothing else is of help.
+  // The fewest GPUs are always listed, even when no other remedy exists.
   return [...found, ...further.slice(0, MOST_REMEDIES - more.length), ...more]
     .slice(0, MOST_REMEDIES)
     .map((changes) => remedyOf(model, asked, withTokens(model, asked, flagsOf(changes)), changes));
 }
 
-/** Changes of the training itself that are enough alone. */
+/** Single changes of the training itself that are enough. */
 const singles = (fitting: Fitting, levers: readonly Lever[]): Combination[] =>
   levers
     .filter(({ name }) => CHANGING.includes(name))
     .flatMap((lever) => fewestChanges(fitting, [lever], 1));
 
-/** The fewest GPUs on which it fits, with as few other changes as that needs. */
+/** Fewest GPUs on which the training fits, with as few other changes as possible. */
 function onMoreGpus(model: LanguageModel, setting: TrainingFitSetting): Combination[] {
   for (const gpus of doubled(2 * setting.cluster.gpus, MOST_GPUS)) {
     const more = onGpus(setting, gpus);
@@ -96,7 +94,7 @@ function onMoreGpus(model: LanguageModel, setting: TrainingFitSetting): Combinat
 const stepTokensOf = (model: LanguageModel, setting: TrainingFitSetting): number =>
   tokensOfStep(setting, parallelismOf(model, setting)).value;
 
-/** … and the tokens of a step, where they would change. */
+/** Adds the tokens of a step where they would change. */
 function withTokens(model: LanguageModel, asked: TrainingFitSetting, flags: Flags): Flags {
   const tokens = stepTokensOf(model, asked);
   return stepTokensOf(model, { ...asked, ...flags }) === tokens
@@ -104,7 +102,7 @@ function withTokens(model: LanguageModel, asked: TrainingFitSetting, flags: Flag
     : { ...flags, globalBatchTokens: tokens };
 }
 
-/** Flags that make it fit, with what they make of memory and speed. */
+/** Flags that make the training fit, with the resulting memory and speed. */
 function remedyOf(
   model: LanguageModel,
   asked: TrainingFitSetting,
@@ -125,7 +123,7 @@ function remedyOf(
 const listed = (words: readonly string[]): string =>
   [words.slice(0, -1).join(', '), ...words.slice(-1)].filter((part) => part !== '').join(' and ');
 
-/** The largest micro-batch, and the longest context, with which a training that fits still does. */
+/** Largest micro-batch and longest context with which the training still fits. */
 function roomFor(model: LanguageModel, setting: TrainingFitSetting): Remedy[] {
   const { microBatch, context } = setting;
   const fitting = new Fitting(model, setting);
@@ -147,17 +145,17 @@ function roomFor(model: LanguageModel, setting: TrainingFitSetting): Remedy[] {
     .map((change) => remedyOf(model, setting, change.flags, [change]));
 }
 
-/** Beyond this nobody asks how many more sequences there is room for. */
+/** Limit of the search for the largest micro-batch. */
 const MOST_SEQUENCES = 65_536;
 
 /**
- * Whether a training fits, how long it takes, and what would make it fit.
- * @throws UserError when the model cannot be spread so, or a time is asked for and no peak is known.
+ * Checks whether a training fits, and estimates its time and remedies.
+ * @throws UserError when the model cannot be spread as requested, or the peak needed for a requested time is unknown.
  */
 export function fitTraining(model: LanguageModel, setting: TrainingFitSetting): TrainingFit {
   const memory = fitTrainingMemory(model, setting);
   const { trainTokens } = setting;
-  // Who does not ask for a time is not told that there is none.
+  // Skip the error about an unknown peak if no time was requested.
   const isTold =
     trainTokens !== undefined || peakIfKnown(setting.cluster.gpu, computedIn(setting)) !== null;
   const step = isTold ? stepTimeOf(model, setting, memory.stages) : undefined;

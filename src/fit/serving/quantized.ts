@@ -1,12 +1,11 @@
 /**
- * What weights take as they are served: with the scales of their groups or blocks, whole or cut for several GPUs that
- * share each layer.
+ * Bytes of served weights, including scales of groups or blocks, whole or cut for GPUs that share each layer.
  *
- * Quantised are the products with weights inside the blocks, experts included. Embedding, head, norms, routers,
- * convolutions, biases and other vectors stay in 16 bits, as GPTQ (arXiv 2210.17323), AWQ (arXiv 2306.00978),
- * LLM.int8() (arXiv 2208.07339) and DeepSeek-V3 in 8 bits (arXiv 2412.19437, section 3.3) leave them. A group is a run
- * of values within a row, which is what one output multiplies its inputs with; the last group of a row may be shorter
- * and has a scale of its own all the same. A row ends on a whole byte.
+ * Quantised tensors are the products with weights inside the blocks, experts included. Embedding, head, norms, routers,
+ * convolutions, biases and other vectors stay in 16 bits. This follows GPTQ (arXiv 2210.17323), AWQ (arXiv 2306.00978),
+ * LLM.int8() (arXiv 2208.07339) and DeepSeek-V3 in 8 bits (arXiv 2412.19437, section 3.3). A group is a run of values
+ * within a row, and a row holds the weights of one output. The last group of a row may be shorter and has its own
+ * scale. A row ends on a whole byte.
  */
 import {
   COMPONENTS,
@@ -34,32 +33,31 @@ import { DTYPES } from '../../tensor/dtype.js';
 import { elementsPerGpu, shareOf, tensorCuts } from '../parallelism/tensor-parallel.js';
 import { type BlockBits, WEIGHT_DTYPES, type WeightFormat } from './weight-types.js';
 
-/** A matrix as it is stored: so many rows, of so many values each. */
 interface Matrix {
   readonly rows: number;
   readonly length: number;
-  /** Matrices like it in the same tensor. */
+  /** Matrices of the same shape in the same tensor. */
   readonly copies: number;
 }
 
-/** A model's tensors with what serving needs to know of them. */
+/** Tensors of a model with their roles in serving. */
 export interface WeightLayout {
   readonly owned: readonly OwnedTensor[];
-  /** Tensors that a token looks up a row of and no product reads. */
+  /** Tensors read by row lookup only, never by a product. */
   readonly lookups: ReadonlySet<Param>;
-  /** Of the routed experts. */
+  /** Tensors of routed experts. */
   readonly experts: ReadonlySet<Param>;
   readonly quantised: ReadonlyMap<Param, Matrix>;
-  /** Embedding and head, which GGUF quantises: tied, they are a head. */
+  /** Embedding and head, which GGUF quantises; a tied weight counts as a head. */
   readonly tables: ReadonlyMap<Param, 'embedding' | 'head'>;
   readonly cuts: ReadonlyMap<Param, Cut>;
 }
 
-/** Reads a model once; all else is asked of what this gives. */
+/** Roles of a model's tensors, computed once per model. */
 export const weightLayout: (model: LanguageModel) => WeightLayout = remembered((model) => {
   const inBlocks = model.blocks.flatMap(walk).map(({ layer }) => layer);
   const mixtures = inBlocks.filter((layer) => layer.kind === 'mixtureOfExperts');
-  // The gate of the shared experts is as small as a router, and left alone like it.
+  // The gate of the shared experts is not quantised: it is as small as a router.
   const gates = new Set(mixtures.map(({ sharedGate }) => sharedGate?.weight));
   const products = inBlocks.flatMap(productsIn).filter(([weight]) => !gates.has(weight));
   const experts = mixtures.flatMap(({ experts }) => expertLayers(experts).flatMap(tensorsOf));
@@ -78,13 +76,13 @@ export const weightLayout: (model: LanguageModel) => WeightLayout = remembered((
   };
 });
 
-/** Bytes of the weights on the fullest of several GPUs, by what they are for. */
+/** Bytes of the weights on the fullest GPU, by component. */
 export interface ServedWeights {
   readonly parts: readonly { readonly part: string; readonly bytes: Figure }[];
   readonly total: Figure;
 }
 
-/** @param which Only these tensors, if given. */
+/** @param which Filter of tensors; all by default. */
 export function servedWeights(
   layout: WeightLayout,
   format: WeightFormat,
@@ -116,7 +114,7 @@ export function servedWeights(
   return { parts, total };
 }
 
-/** Rows of the same length are one input. */
+/** Bytes of a component; rows of the same length are one input. */
 function componentBytes(
   label: string,
   tensors: readonly Param[],
@@ -144,7 +142,7 @@ function componentBytes(
     group_bits: DTYPES[format.scaleDtype].bits + (format.zeroPoints ? bits : 0),
   });
   const bytesOfRow = (kind: RowKind, length: number) => {
-    // Blocks end with their row, and mean bits are told of 10,000 weights.
+    // Blocks end with their row, and mean bits are per 10,000 weights.
     if (blocks) return ceildiv(mul(length, blocks[kind]), 80000);
     const groups = typeof format.groupSize === 'number' ? ceildiv(length, format.groupSize) : 1;
     return ceildiv(add(mul(length, perValue), mul(groups, perGroup)), 8);
@@ -168,7 +166,7 @@ function componentBytes(
 
 type RowKind = keyof BlockBits;
 
-/** A tensor that is quantised, as rows; nothing of what is left as it is. */
+/** Quantised tensor as rows; undefined for a tensor that is not quantised. */
 function quantisedMatrix(
   tensor: Param,
   { quantised, tables }: WeightLayout,
@@ -181,7 +179,7 @@ function quantisedMatrix(
   return matrix && { kind: 'products', matrix };
 }
 
-/** What the fullest GPU has of a matrix: as rows and their length. */
+/** Part of a matrix on the fullest GPU. */
 function matrixOfGpu({ rows, length, copies }: Matrix, cut: Cut | undefined, gpus: number): Matrix {
   switch (cut?.along) {
     case undefined:

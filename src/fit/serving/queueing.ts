@@ -1,64 +1,64 @@
 /**
- * How many replicas a load needs. What is assumed, and why the answer errs on the side of too many:
+ * Replicas that a load needs. The assumptions make the answer err on the side of too many:
  *
- * - Requests come at random and independently (Poisson), each with the same prompt and output; they are dealt to the
- *   replicas at random, so that each sees a Poisson stream of its share.
+ * - Requests arrive at random and independently (Poisson), each with the same prompt and output. They are assigned to
+ *   replicas at random, so each replica sees a Poisson stream of its share.
  * - A replica serves up to `batch` requests at a time, first come, first served. It does one thing after the other: a
- *   prefill of one request that got a place, whenever there is one, else a step of decoding, one token for each
- *   request in service (continuous batching: Orca, OSDI 2022). The first token comes from the prefill.
- * - So a request that got a place waits for the step in hand, for prefills, and for output − 1 steps of at most the
- *   full batch. Each of the other places turns over at most once in that time, as its next request needs output − 1
- *   steps of its own before it leaves. Hence no request is longer in service than
+ *   prefill of one admitted request if there is one, else a decoding step with one token per request in service
+ *   (continuous batching: Orca, OSDI 2022). The first token comes from the prefill.
+ * - An admitted request waits for the current step, for prefills, and for output − 1 steps of at most the full batch.
+ *   Each of the other places turns over at most once in that time: its next request needs output − 1 steps of its own
+ *   before it leaves. The longest time in service is therefore
  *
  *       service = batch · prefill + output · step(batch),
  *
- *   or prefill + (output − 1) · step(1) where it is alone.
- * - If all take that long, waits only grow: the replica is no worse than a queue M/D/c with c = batch places. Of it we
- *   take the wait that Erlang's C formula gives for M/M/c with the same mean, whose times of service vary more. That
- *   this is no shorter at the 95th of 100 is not proven here, but held by simulation (test/fit/queueing.test.ts):
+ *   or prefill + (output − 1) · step(1) for a single request.
+ * - If every request takes that long, waits only grow: the replica is no worse than an M/D/c queue with c = batch
+ *   places. The wait is taken from Erlang's C formula for M/M/c with the same mean, whose service times vary more. That
+ *   this bound holds at the 95th percentile is not proven here, but checked by simulation (test/fit/queueing.test.ts):
  *   P(wait > t) = C · exp(−(c / service − rate) · t) (Erlang, 1917; Kleinrock, Queueing Systems I, 1975, section 3.5).
  *
- * What is answered for is the time from a request's arrival to its last token.
+ * Latency is the time from a request's arrival to its last token.
  */
 import { add, div, inputs, ln, max, mul, sub, v } from '../../budget/expression.js';
 import { type Quantity, quantity } from '../../budget/quantity.js';
 import type { LoadWish } from './serving-work.js';
 
-/** Shares of requests that may be later than promised. */
+/** Share of requests that may exceed the target. */
 const LATE = 0.05;
 
-/** Requests in service at a time that are tried at most; vLLM's default is 256 to 1,024 (max_num_seqs). */
+/** Limit of the batch size in the search; vLLM's default is 256 to 1,024 (max_num_seqs). */
 export const LARGEST_BATCH = 1024;
 
-/** More replicas than this are not searched for. */
+/** Limit of replicas in the search. */
 const MOST_REPLICAS = 2 ** 40;
 
 export interface Server {
   /** Seconds of the prefill of one request. */
   readonly prefill: number;
-  /** Seconds of a step of decoding with so many requests, at their longest. Must not fall with the batch. */
+  /** Seconds of a decoding step at the longest context, by batch size. Must not fall with the batch. */
   readonly step: (batch: number) => number;
-  /** Tokens that a request gets. */
+  /** Output tokens per request. */
   readonly output: number;
-  /** Requests for which there is memory. */
+  /** Requests that fit in memory at once. */
   readonly places: number;
-  /** GPUs of a replica. */
+  /** GPUs per replica. */
   readonly gpus: number;
 }
 
-/** So many replicas meet the target. */
+/** Smallest deployment that meets the target. */
 export interface LoadMet {
   readonly met: true;
   readonly gpus: Quantity;
   readonly replicas: Quantity;
-  /** Sequences that a replica serves at a time, at most. */
+  /** Sequences per replica at a time, at most. */
   readonly batch: Quantity;
   readonly p95Seconds: Quantity;
-  /** Of it: the time in service with all places taken. */
+  /** Part of the 95th percentile: time in service with all places taken. */
   readonly service: Quantity;
-  /** … and the time before it that 95 of 100 wait at most. */
+  /** Part of the 95th percentile: waiting time before service. */
   readonly waiting: Quantity;
-  /** That a request finds all places taken. */
+  /** Probability that a request finds all places taken. */
   readonly chance: Quantity;
   /** Share of the places that are taken. */
   readonly utilisation: Quantity;
@@ -67,9 +67,9 @@ export interface LoadMet {
 /** No number of GPUs meets the target. */
 export interface LoadMissed {
   readonly met: false;
-  /** A request that is alone on its GPUs is too slow, or there is no memory for even one. */
+  /** Reason: a single request is too slow, or memory is too small for one. */
   readonly reason: 'too slow' | 'no room';
-  /** What such a request takes: the best that there is. */
+  /** Time of a single request, the best possible. */
   readonly best: Quantity;
 }
 
@@ -81,9 +81,8 @@ export const LOAD_ASSUMPTION =
   'taken, and the wait of an M/M/c queue (Erlang C)';
 
 /**
- * The fewest replicas that keep 95 of 100 requests within the target, and of the batches that do the one with the
- * shortest time. More requests never need fewer replicas, and a looser target never more: both make what holds for
- * some replicas and batch hold no more, or still.
+ * Fewest replicas that keep 95 % of requests within the target; among batch sizes with that number, the fastest. The
+ * search relies on monotonicity: more requests never need fewer replicas, and a looser target never needs more.
  */
 export function replicasFor(
   server: Server,
@@ -96,7 +95,7 @@ export function replicasFor(
   let best: LoadMet | undefined;
   for (let batch = 1; batch <= Math.min(server.places, LARGEST_BATCH); batch++) {
     const service = serviceOf(server, batch);
-    // A larger batch is served no faster.
+    // Larger batches are at least as slow.
     if (service.value > p95Seconds) break;
     const most = best?.replicas.value ?? MOST_REPLICAS;
     const replicas = fewest(most, (count) => {
@@ -114,10 +113,10 @@ export function replicasFor(
   return best ?? tooSlow;
 }
 
-/** The smallest number up to `most` for which something holds that holds for all larger ones. */
+/** Smallest number up to `most` for which `holds` is true; `holds` stays true for all larger numbers. */
 function fewest(most: number, holds: (count: number) => boolean): number | undefined {
   if (!holds(most)) return undefined;
-  // Neighbouring batches mostly need as many, which is soon seen.
+  // Neighbouring batch sizes usually need the same number, so test that first.
   if (most > 1 && !holds(most - 1)) return most;
   let [fails, held] = [0, most];
   while (held - fails > 1) {
@@ -128,7 +127,7 @@ function fewest(most: number, holds: (count: number) => boolean): number | undef
   return held;
 }
 
-/** The longest that a request is in service. */
+/** Longest time of a request in service. */
 function serviceOf({ prefill, step, output }: Server, batch: number): Quantity {
   const once = inputs({ prefill, output, step: step(batch) });
   return quantity({
@@ -145,14 +144,14 @@ function serviceOf({ prefill, step, output }: Server, batch: number): Quantity {
   });
 }
 
-/** One replica: so many places, each taken for so long, and requests per second. */
+/** Places of one replica, their service time in seconds, and requests per second. */
 interface Places {
   readonly service: number;
   readonly batch: number;
   readonly rate: number;
 }
 
-/** Seconds that 95 of 100 requests wait at most for a place; infinite where more come than are served. */
+/** 95th percentile of the wait for a place, in seconds; infinite if requests arrive faster than they are served. */
 export function waitOf({ service, batch, rate }: Places): number {
   const load = rate * service;
   if (load >= batch) return Number.POSITIVE_INFINITY;
@@ -160,13 +159,13 @@ export function waitOf({ service, batch, rate }: Places): number {
   return chance <= LATE ? 0 : Math.log(chance / LATE) / (batch / service - rate);
 }
 
-/** Erlang's C: the chance that a request finds all places taken. @param load In places, less than there are. */
+/** Erlang C: probability that all places are taken. `load` is in places, and less than `places`. */
 export function waitChance(load: number, places: number): number {
   const blocked = blockChance(load, places);
   return blocked / (1 - (load / places) * (1 - blocked));
 }
 
-/** Erlang's B by its recursion, which neither over- nor underflows. */
+/** Erlang B by recursion, which neither overflows nor underflows. */
 function blockChance(load: number, places: number): number {
   let blocked = 1;
   for (let place = 1; place <= places; place++) {
@@ -175,7 +174,7 @@ function blockChance(load: number, places: number): number {
   return blocked;
 }
 
-/** All figures of an answer, each with its formula. */
+/** All figures of a met target, each with its formula. */
 function metBy(
   server: Server,
   service: Quantity,

@@ -1,14 +1,13 @@
 /**
- * How long a step takes at least, by the roofline: each byte is read at the memory's bandwidth, each FLOP computed at
- * the peak, and of the two the slower decides. The step of decoding follows the inference chapter of "How to Scale
- * Your Model" (Austin et al., 2025): the cache is read for each sequence and hardly computed with, the weights are read
- * once for all:
+ * Roofline of decoding and prefill: bytes move at the memory bandwidth, FLOPs run at the compute peak, and the slower
+ * of the two decides. The decoding step follows the inference chapter of "How to Scale Your Model" (Austin et al.,
+ * 2025). The cache is read for each sequence with little compute, and the weights are read once for all:
  *
  *     batch · cache / bandwidth + max(batch · FLOPs / peak, weights / bandwidth)
  *
- * Where computing with the cache takes longer than reading it, as latent attention does, that stands in its place.
+ * If computing with the cache takes longer than reading it, as in latent attention, the first term is the compute time.
  *
- * All is of one GPU: of several that share the layers, each has its part of the bytes and of the FLOPs.
+ * All figures are per GPU: GPUs that share the layers each have their part of the bytes and FLOPs.
  */
 
 import { remembered } from '../../architecture/walk.js';
@@ -25,48 +24,48 @@ import { linkFor } from '../parallelism/collectives.js';
 import type { WeightDtype } from './weight-types.js';
 import { WEIGHT_DTYPES } from './weight-types.js';
 
-/** How fast a GPU is. */
+/** Speed of a GPU. */
 export interface Rates {
-  /** Of its memory, bytes per second. */
+  /** Memory bandwidth, bytes per second. */
   readonly bandwidth: number;
-  /** FLOP per second in the type that is computed in; null where none is published: then computing is not counted. */
+  /** Compute peak in FLOP/s; null if none is published, and then compute is not counted. */
   readonly peakFlops: number | null;
-  /** What joins it to the others that share the layers; nothing where it is alone. */
+  /** Link to the other GPUs that share the layers; undefined for a single GPU. */
   readonly link?: GroupLink | undefined;
   /** GPUs that share the layers. */
   readonly gpus: number;
-  /** What share of all that is reached. */
+  /** Utilisation for each bound. */
   readonly efficiencies: Efficiencies;
 }
 
-/** Experts of which a token goes to some: of all layers that have as many of them. */
+/** Routed experts of all layers with the same expert counts. */
 export interface ExpertGroup {
   readonly experts: number;
   readonly expertsPerToken: number;
-  /** Of all experts, over all such layers, on one GPU. */
+  /** Bytes of all experts of these layers on one GPU. */
   readonly bytes: number;
 }
 
-/** What the GPUs that share the layers tell each other. */
+/** Communication and launches of a pass. */
 export interface SharedWork {
-  /** All-reduces of a pass. */
+  /** All-reduces per pass. */
   readonly allReduces: number;
-  /** Bytes of all of them, for a token. */
+  /** Bytes of all all-reduces, per token. */
   readonly reducedBytes: number;
-  /** Layers that are started one after the other in a pass. */
+  /** Sequential kernel launches per pass. */
   readonly launches: number;
 }
 
-/** What one GPU does for a step of decoding: one more token of each sequence. */
+/** Work of one GPU in a decoding step: one more token for each sequence. */
 export interface DecodeWork extends SharedWork {
-  /** Weights that every step reads. */
+  /** Bytes of weights that every step reads. */
   readonly weightBytes: number;
   readonly expertGroups: readonly ExpertGroup[];
-  /** Keys, values and states of one sequence that are read, and states that are written again. */
+  /** Cache bytes per sequence: keys, values and states read, and states written. */
   readonly cacheBytes: number;
-  /** Of one sequence: what is computed with its cache. */
+  /** FLOPs per sequence that use the cache. */
   readonly scoreFlops: number;
-  /** Of one token: all else, above all the products with weights. */
+  /** Other FLOPs per token, mainly products with weights. */
   readonly flops: number;
 }
 
@@ -74,22 +73,22 @@ export type StepLimit = 'weights' | 'cache' | 'compute' | 'links';
 
 export interface DecodeStep {
   readonly seconds: Bounds;
-  /** What takes longest at the roofline, of what decides there. */
+  /** Largest term of the roofline. */
   readonly limitedBy: StepLimit;
-  /** The parts of the roofline. */
+  /** Terms of the roofline. */
   readonly limits: readonly { readonly limit: StepLimit; readonly seconds: Quantity }[];
 }
 
-/** What one GPU does for a prefill: all tokens of the prompts in one pass. */
+/** Work of one GPU in a prefill: all prompt tokens in one pass. */
 export interface PrefillWork extends SharedWork {
-  /** In all prompts together. */
+  /** Tokens of all prompts. */
   readonly tokens: number;
   readonly flops: number;
   readonly weightBytes: number;
   readonly expertGroups: readonly ExpertGroup[];
-  /** Activations written and read again. */
+  /** Bytes of activations written and read. */
   readonly activationBytes: number;
-  /** Keys, values and states written. */
+  /** Bytes of keys, values and states written. */
   readonly cacheBytes: number;
 }
 
@@ -105,7 +104,7 @@ const STEP_SOURCE =
   'the larger of reading the cache of each sequence and computing with it, and the larger of reading the weights and ' +
   'computing with them ("How to Scale Your Model", inference)';
 
-/** The time of one step of decoding, and what limits it. */
+/** Bounds of a decoding step, and its limit. */
 export function decodeStep(work: DecodeWork, rates: Rates, batch: number): DecodeStep {
   const terms = decodeTerms(work, rates, batch, 'lower');
   const { cache, weights, computing, links } = terms;
@@ -127,7 +126,7 @@ export function decodeStep(work: DecodeWork, rates: Rates, batch: number): Decod
   };
 }
 
-/** What each takes of a step at the roofline: of reading and of computing with the same, the slower alone does. */
+/** Share of each limit in the roofline time: only the slower of reading and computing counts. */
 function takenAtPeak(
   { cache, weights, computing, links }: Omit<DecodeTerms, 'launches'>,
   atPeak: ReturnType<typeof peakSeconds>,
@@ -145,7 +144,7 @@ function takenAtPeak(
   ] as const;
 }
 
-/** One of the bounds of that time. */
+/** One bound of a decoding step. */
 export function stepSeconds(
   work: DecodeWork,
   rates: Rates,
@@ -164,7 +163,7 @@ export function stepSeconds(
   });
 }
 
-/** Its value alone, for searches. */
+/** Value of `stepSeconds` only, for searches. */
 export const secondsOfStep = (
   work: DecodeWork,
   rates: Rates,
@@ -186,14 +185,14 @@ const READING_SOURCE =
   'reading the cache of each sequence, and the weights; computing is not counted, as no peak is published: with many ' +
   'sequences a step takes longer';
 
-/** Tokens per second of all sequences together, by the time of a step. */
+/** Tokens per second of all sequences together. */
 export const tokensPerSecond = (step: Bounds, batch: number): Bounds => {
   const rate = (of: Quantity) => rateOf(of.value, batch);
-  // The shortest step gives most.
+  // The shortest step gives the highest rate.
   return { lower: rate(step.upper), expected: rate(step.expected), upper: rate(step.lower) };
 };
 
-/** By the seconds of a step. */
+/** Tokens per second from the seconds of a step. */
 export const rateOf = (step: number, batch: number): Quantity =>
   quantity({
     label: 'tokens per second',
@@ -202,7 +201,7 @@ export const rateOf = (step: number, batch: number): Quantity =>
     source: 'one token of each sequence for each step',
   });
 
-/** The time of one prefill; null where no peak is published: mostly it is what decides. */
+/** Bounds of a prefill; null if no peak is published, because compute usually decides. */
 export function prefill(work: PrefillWork, rates: Rates): Prefill | null {
   const { peakFlops: peak } = rates;
   if (peak === null) return null;
@@ -217,7 +216,7 @@ export function prefill(work: PrefillWork, rates: Rates): Prefill | null {
   const atPeak = peakSeconds(rates);
   const bytes = 'weights once, activations written and read, the cache written';
   const seconds = eachBound(rates.efficiencies, (efficiency, bound) => {
-    // What layers hand on may stay in the processors, layer by layer: nothing of it has to be in memory.
+    // At best, fused kernels keep activations on the chip, so none go through memory.
     const memory = moving(bound, bound === 'lower' ? 0 : work.activationBytes);
     const compute = computing(bound);
     const links = linksTerm(work, rates, work.tokens, bound);
@@ -243,9 +242,9 @@ export function prefill(work: PrefillWork, rates: Rates): Prefill | null {
 }
 
 /**
- * Whether a prefill computes and moves bytes at the same time. Of a short one both take about as long, and programs reach
- * the sum of both rather than the larger: 128 tokens of Llama-2-7B take 16 ms on an A100 (TensorRT-LLM, performance.md),
- * of which computing takes 8 and moving 10. At the shares of the upper bound the larger alone is more than that sum.
+ * Overlap of compute and memory traffic in a prefill. In a short prefill both take about the same time, and programs
+ * reach their sum: 128 tokens of Llama-2-7B take 16 ms on an A100 (TensorRT-LLM, performance.md), 8 ms of compute and
+ * 10 ms of traffic. At the utilisation of the upper bound, the larger term alone exceeds that sum.
  */
 type Join = (compute: Expression, memory: Expression) => Expression;
 const LARGER = {
@@ -261,7 +260,7 @@ const OVERLAP = {
   upper: LARGER,
 } as const satisfies Record<keyof Bounds, typeof LARGER>;
 
-/** At best, all-reduces and launches are hidden behind other work; else all waits for them. */
+/** Adds all-reduces and launches; the lower bound assumes that they overlap with other work. */
 function withWaiting(
   work: Expression,
   waiting: readonly Expression[],
@@ -288,7 +287,7 @@ function decodeTerms(work: DecodeWork, rates: Rates, batch: number, bound: keyof
       mul(bandwidth, memory_utilisation),
     ),
     weights: div(weightsTerm(work, batch), mul(bandwidth, weight_utilisation)),
-    /** With caches, and with all else. */
+    /** Compute time with the caches, and of all other products. */
     computing: computed && {
       scores: div(mul(sequences, v({ score_flops: work.scoreFlops })), computed),
       products: div(mul(sequences, v({ flops: work.flops })), computed),
@@ -299,9 +298,9 @@ function decodeTerms(work: DecodeWork, rates: Rates, batch: number, bound: keyof
 }
 
 /**
- * Weights that are read for so many tokens. An expert is read when at least one token goes to it: of E experts a token
- * goes to k, so it misses one with the chance 1 − k / E, and all tokens do with that to their power, when each chooses
- * for itself and all experts are as likely. Expected values add up, so that is the share of experts that are not read.
+ * Weights read for a number of tokens. An expert is read when at least one token selects it. A token with k of E
+ * experts misses an expert with probability 1 − k / E; n tokens miss it with (1 − k / E)^n, for independent and uniform
+ * routing. Expected values add up, so this is the share of experts that are not read.
  */
 export function weightsTerm(
   { weightBytes, expertGroups }: Pick<DecodeWork, 'weightBytes' | 'expertGroups'>,
@@ -315,7 +314,7 @@ export function weightsTerm(
   return add(v({ weight_bytes: weightBytes }), ...groups);
 }
 
-/** A ring sends 2 (n − 1) / n of what it reduces (Patarasuk and Yuan, 2009), in 2 (n − 1) steps. */
+/** A ring sends 2 (n − 1) / n of the reduced bytes (Patarasuk and Yuan, 2009), in 2 (n − 1) steps. */
 function linksTerm(
   { allReduces, reducedBytes }: SharedWork,
   rates: Rates,
@@ -337,7 +336,7 @@ function linksTerm(
 const launchesTerm = ({ launches }: SharedWork, rates: Rates, bound: keyof Bounds): Expression =>
   mul(v({ launches }), reached(rates, bound).launch_seconds);
 
-/** @returns Seconds of a term of the lower bound. */
+/** Quantity of a term at the lower bound. */
 const peakSeconds =
   (rates: Rates) =>
   (label: string, term: Expression): Quantity =>
@@ -349,7 +348,7 @@ const peakSeconds =
       source: rates.efficiencies.lower.source,
     });
 
-/** What is reached by each bound, as inputs of terms: searches ask for it again and again. */
+/** Utilisation of a bound as formula inputs, cached for searches. */
 const reached = (rates: Rates, bound: keyof Bounds) => reachedAt(rates)[bound];
 
 const reachedAt = remembered((rates: Rates) => ({
@@ -371,7 +370,7 @@ function inputsAt({ efficiencies, link }: Rates, bound: keyof Bounds) {
   });
 }
 
-/** Inputs of terms: first those of the work, then what is reached. */
+/** Inputs of terms: those of the work, then the utilisation. */
 function listed(
   terms: readonly Expression[],
   rates: Rates,
@@ -393,7 +392,7 @@ function longest<L extends string>(
   return others.reduce((a, b) => (b.seconds.value > a.seconds.value ? b : a), first).limit;
 }
 
-/** The rates of one of several GPUs that share the layers, of weights in a type. */
+/** Rates of one GPU among those that share the layers, for a weight type. */
 export function ratesOf(
   cluster: Cluster,
   gpus: number,

@@ -1,4 +1,4 @@
-/** What serving keeps in the memory of one GPU: exactly, and what comes on top of it. */
+/** Memory of one GPU in serving: exact parts and workspace. */
 import type { LanguageModel } from '../../architecture/layer.js';
 import type { Param } from '../../architecture/param.js';
 import { outputWidth, walk } from '../../architecture/walk.js';
@@ -15,10 +15,10 @@ import { servedWeights } from './quantized.js';
 import { type ServedModel, sequenceState, valueBytes } from './serving-work.js';
 import { WEIGHT_DTYPES } from './weight-types.js';
 
-/** Tokens that are prefilled in one pass; a longer prompt takes several. */
+/** Tokens per prefill pass; longer prompts take several passes. */
 const PREFILL_CHUNK = 2048;
 
-/** Tokens whose keys and values are allotted together (vLLM, arXiv 2309.06180, section 7.2). */
+/** Tokens per block of the KV cache (vLLM, arXiv 2309.06180, section 7.2). */
 const CACHE_BLOCK = 16;
 
 export interface WorkspacePart {
@@ -37,7 +37,7 @@ export interface ServingMemory {
   readonly total: Bounds;
 }
 
-/** Memory as a function of batch and context, for searches: what depends on neither is computed once. */
+/** Memory as a function of batch and context, for searches; constant parts are computed once. */
 export function servingMemoryOf(
   served: ServedModel,
   gpu: Pick<Gpu, 'kind' | 'architecture'>,
@@ -113,7 +113,7 @@ function constantParts(
   ];
 }
 
-/** The tensors of a GPU; the experts of a layer are allotted together: into the inner width, and back. */
+/** Tensors on one GPU; the experts of a layer are two allocations: into the inner width, and back. */
 function allottedWeights({ model, layout, form }: ServedModel): Allotted[] {
   const { bits, otherBits, blocks } = WEIGHT_DTYPES[form.weights.dtype];
   const bitsOf = (tensor: Param) => {
@@ -135,14 +135,14 @@ function allottedWeights({ model, layout, form }: ServedModel): Allotted[] {
   ];
 }
 
-/** Bytes that are live for each token of a prefill: in what part of a block at most, and in a whole block. */
+/** Live bytes per token of a prefill. */
 interface Live {
   readonly stream: number;
   readonly largestPart: number;
   readonly block: number;
 }
 
-/** Blocks are mostly alike; of unlike ones the largest. */
+/** Live activations of the largest block; equal blocks are computed once. */
 function liveActivations({ model, form }: ServedModel): Live {
   const bytesPerValue = valueBytes(form);
   const stream = model.norm.weight.elements * bytesPerValue;
@@ -173,7 +173,7 @@ function activationPart(
   batch: number,
   context: number,
 ): WorkspacePart {
-  // Decoding has a token of each sequence, a prefill a chunk of tokens.
+  // Decoding has one token per sequence, a prefill a chunk of tokens.
   const tokens = {
     lower: batch,
     expected: prefilled(batch, context),
@@ -197,7 +197,7 @@ function activationPart(
 const prefilled = (batch: number, context: number) =>
   Math.max(batch, Math.min(PREFILL_CHUNK, context));
 
-/** Sampling takes logits in float32, and a softmax of them in place or beside. */
+/** Sampling needs float32 logits, with their softmax in place or as a copy. */
 function logitsPart({ head }: LanguageModel, batch: number): WorkspacePart {
   const copies = { lower: 1, expected: 2, upper: 3 };
   return {
@@ -212,7 +212,7 @@ function logitsPart({ head }: LanguageModel, batch: number): WorkspacePart {
   };
 }
 
-/** The last block of a sequence is filled to anywhere. */
+/** Unused part of each sequence's last cache block. */
 function pagingPart(perToken: Figure, batch: number): WorkspacePart {
   const unused = { lower: 0, expected: (CACHE_BLOCK - 1) / 2, upper: CACHE_BLOCK - 1 };
   return {

@@ -1,4 +1,4 @@
-/** What one GPU reads, computes and sends when a model is served: read off the description. */
+/** Work of one GPU in serving: bytes read, FLOPs and communication, from the model description. */
 import type { LanguageModel, Layer } from '../../architecture/layer.js';
 import type { Param } from '../../architecture/param.js';
 import { expertLayers, tensorsOf, walk } from '../../architecture/walk.js';
@@ -19,49 +19,47 @@ import type { DecodeWork, ExpertGroup, PrefillWork, SharedWork } from './rooflin
 import type { WeightFormat } from './weight-types.js';
 import { WEIGHT_DTYPES } from './weight-types.js';
 
-// How a model is served, and what is asked of it.
-
-/** Requests that come in. */
+/** Load of incoming requests. */
 export interface LoadWish {
   readonly requestsPerSecond: number;
-  /** 95 of 100 requests have their last token within so many seconds. */
+  /** Target of the 95th percentile, in seconds to the last token. */
   readonly p95Seconds: number;
 }
 
 export interface ServingFitSetting {
   readonly cluster: Cluster;
   readonly weights: WeightFormat;
-  /** Of keys and values. */
+  /** Type of keys and values. */
   readonly cacheDtype: Dtype;
-  /** Of the states of Mamba, and of the inputs that its convolution keeps. */
+  /** Type of Mamba states and convolution inputs. */
   readonly stateDtype: Dtype;
-  /** Tokens of each sequence, prompt and output, for which there must be room. */
+  /** Maximum tokens per sequence, prompt and output. */
   readonly context: number;
   /** Sequences at a time. */
   readonly batch: number;
-  /** Tokens that a request brings. */
+  /** Prompt tokens per request. */
   readonly prompt: number;
-  /** Tokens that it gets. */
+  /** Output tokens per request. */
   readonly output: number;
   readonly load?: LoadWish | undefined;
   /** GPUs that share each layer. */
   readonly tensorParallel: number;
 }
 
-/** How a model is served, whatever the load. */
+/** Settings of serving that do not depend on the load. */
 export type ServingForm = Pick<
   ServingFitSetting,
   'weights' | 'cacheDtype' | 'stateDtype' | 'tensorParallel'
 >;
 
-/** A model read once, for many questions. */
+/** Model with its serving data, computed once for many queries. */
 export interface ServedModel {
   readonly model: LanguageModel;
-  /** What is computed, on each GPU that could have most of it. */
+  /** Operations of each GPU that could have the most work. */
   readonly work: readonly Work[];
   readonly form: ServingForm;
   readonly layout: WeightLayout;
-  /** Weights that every pass reads: all but looked-up tables and routed experts. */
+  /** Bytes of weights that every pass reads: all except lookup tables and routed experts. */
   readonly weightBytes: number;
   readonly expertGroups: readonly ExpertGroup[];
   readonly shared: SharedWork;
@@ -82,7 +80,7 @@ export function servedModel(model: LanguageModel, form: ServingForm): ServedMode
   };
 }
 
-/** Of a GPU by itself all. */
+/** Operations per rank; a single GPU has the whole model. */
 function workOf(
   model: LanguageModel,
   { cuts }: WeightLayout,
@@ -94,11 +92,11 @@ function workOf(
     : ranksThatDiffer([model], gpus).map((rank) => operationsOfRank(model, sharing, rank));
 }
 
-/** Keys and values, and states, of one sequence on one GPU. */
+/** Keys, values and states of one sequence on one GPU. */
 export interface SequenceState {
   readonly cache: Figure;
   readonly perToken: Figure;
-  /** Mamba's states and what its convolutions keep. */
+  /** Mamba states and convolution inputs. */
   readonly state: Figure;
 }
 
@@ -124,7 +122,7 @@ export function sequenceState({ model, form }: ServedModel, context: number): Se
   };
 }
 
-/** @param context Tokens of each sequence, the new one included. */
+/** @param context Tokens of each sequence, including the new one. */
 export function decodeWork(served: ServedModel, context: number): DecodeWork {
   const { cache, state } = sequenceState(served, context);
   const flops = served.work.map((work) => decodingFlopsOf(work, context));
@@ -132,14 +130,14 @@ export function decodeWork(served: ServedModel, context: number): DecodeWork {
     ...served.shared,
     weightBytes: served.weightBytes,
     expertGroups: served.expertGroups,
-    // States are read, and written again.
+    // States are read and written.
     cacheBytes: Number(cache.value) + 2 * Number(state.value),
     scoreFlops: most(flops.map(({ scores }) => scores)),
     flops: most(flops.map(({ perToken }) => perToken)),
   };
 }
 
-/** @param batch Prompts that are read in one pass. */
+/** @param batch Prompts per pass. */
 export function prefillWork(served: ServedModel, prompt: number, batch = 1): PrefillWork {
   const { cache, state } = sequenceState(served, prompt);
   return {
@@ -153,11 +151,11 @@ export function prefillWork(served: ServedModel, prompt: number, batch = 1): Pre
   };
 }
 
-/** Of the GPU that has most to do. */
+/** Largest value over the GPUs. */
 const most = (figures: readonly Figure[]): number =>
   Math.max(...figures.map(({ value }) => Number(value)));
 
-/** A forward pass over prompts of which only the last token needs logits. */
+/** Prefill FLOPs; only the last token of a prompt needs logits. */
 function prefillFlops(work: Work, prompt: number, batch: number): Figure {
   const { parts, total } = forwardFlopsOf(work, { batch, context: prompt, causal: true });
   const head = parts.find(({ component, kind }) => component === 'head' && kind === 'projection');
@@ -171,11 +169,11 @@ function prefillFlops(work: Work, prompt: number, batch: number): Figure {
   });
 }
 
-/** Bytes of an activation: weights that are quantised are multiplied in 16 bits, or with inputs made from these. */
+/** Bytes of an activation: 16 bits with quantised weights, even if products use narrower inputs made from these. */
 export const valueBytes = ({ weights }: ServingForm): number =>
   WEIGHT_DTYPES[weights.dtype].otherBits / 8;
 
-/** Each value that layers pass on, once: scores and scan states stay within fused kernels. */
+/** Bytes of all values passed between layers, once; scores and scan states stay within fused kernels. */
 function keptActivationBytes({ model, form }: ServedModel, context: number, batch: number): number {
   const setting = { batch, context, bytesPerValue: valueBytes(form), tensor: form.tensorParallel };
   return activationsOf(model, { ...setting, recompute: 'selective' })
@@ -183,7 +181,7 @@ function keptActivationBytes({ model, form }: ServedModel, context: number, batc
     .reduce((total, { bytes }) => total + Number(bytes.value), 0);
 }
 
-/** Mixtures with as many experts together. */
+/** Routed experts grouped by their counts. */
 export function expertGroupsOf(
   model: Layer,
   bytesOf: (which: (tensor: Param) => boolean) => number,
@@ -205,9 +203,9 @@ export function expertGroupsOf(
   }));
 }
 
-/** The logits are gathered for one token of a sequence, and that is left out. */
+/** All-reduces of a pass. Gathering the logits of one token per sequence is left out. */
 function sharedWork(model: LanguageModel, bytesPerValue: number): SharedWork {
-  // The rows of a shared embedding are reduced too.
+  // Rows of a shared embedding are reduced too.
   const { values, times } = exchangeOf([model.embedding, ...model.blocks]).forward;
   return {
     allReduces: times,

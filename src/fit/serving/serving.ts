@@ -1,4 +1,4 @@
-/** Whether a model can be served by some GPUs, how fast, and how many a load needs. */
+/** Checks whether GPUs can serve a model, how fast, and how many a load needs. */
 import type { LanguageModel } from '../../architecture/layer.js';
 import { v } from '../../budget/expression.js';
 import type { Figure } from '../../budget/figure.js';
@@ -29,7 +29,7 @@ import { WEIGHT_DTYPES } from './weight-types.js';
 
 export type { ServingFitSetting };
 
-/** How many GPUs a load needs at the speed of each bound. */
+/** GPUs that a load needs, at the speed of each bound. */
 export interface ServingLoad {
   readonly lower: LoadAnswer;
   readonly expected: LoadAnswer;
@@ -38,46 +38,46 @@ export interface ServingLoad {
 }
 
 export interface ServingFit {
-  /** What weighs on the fullest GPU, by what it is for. */
+  /** Weights on the fullest GPU, by component. */
   readonly weightParts: readonly { readonly part: string; readonly bytes: Figure }[];
-  /** With their scales, on the fullest GPU. */
+  /** Weights with scales, on the fullest GPU. */
   readonly weights: Figure;
-  /** Of the whole model. */
+  /** Weights of the whole model. */
   readonly wholeWeights: Figure;
   /** Keys and values of one sequence at the context, on one GPU. */
   readonly cachePerSequence: Figure;
-  /** … and what one more token adds, while all windows have room. */
+  /** KV cache growth per token, while all windows have room. */
   readonly cachePerToken: Figure;
-  /** Mamba's states of one sequence, on one GPU. */
+  /** Mamba states of one sequence, on one GPU. */
   readonly state: Figure;
   readonly workspace: Bounds;
   readonly workspaceParts: readonly { readonly part: string; readonly bytes: Bounds }[];
-  /** Of one GPU. */
+  /** Total memory of one GPU. */
   readonly total: Bounds;
   readonly capacity: Quantity;
   readonly verdict: Verdict;
-  /** In what the products are computed; null where none is published. */
+  /** Peak in the type of the products; null if none is published. */
   readonly peak: Quantity | null;
-  /** What is not told, or not counted, because no peak is published; null where one is. */
+  /** Text about figures that are missing without a published peak; null if there is one. */
   readonly withoutPeak: string | null;
-  /** That all-reduces are not counted, as nobody knows a link for them; null where they are. */
+  /** Text about all-reduces that are not counted without a known link; null if they are. */
   readonly withoutLink: string | null;
-  /** That it does not fit, so that all times are those of such GPUs with more memory; null where it may. */
+  /** Text that times assume GPUs with more memory, if the model does not fit; null otherwise. */
   readonly withoutRoom: string | null;
-  /** Of one prompt; null without a peak. */
+  /** Prefill of one prompt; null without a peak. */
   readonly prefill: Prefill | null;
-  /** At the batch and context; without a peak of reading alone. */
+  /** Decoding at the batch and context; without a peak, reading only. */
   readonly decode: DecodeStep & { readonly tokensPerSecond: Bounds };
-  /** Whose expected memory fits at the context; null when not even one sequence's does. */
+  /** Largest batch whose expected memory fits at the context; null if not even one sequence fits. */
   readonly largestBatch: Quantity | null;
-  /** … at the batch; null when not even one token does. */
+  /** Largest context that fits at the batch; null if not even one token fits. */
   readonly largestContext: Quantity | null;
   readonly load?: ServingLoad;
 }
 
 /**
- * @param model Counted as it is described; what is asked beyond its positions is not refused here.
- * @throws UserError when there are fewer GPUs than are to share a layer, or a load is asked for and no peak is known.
+ * @param model Counted as described; a context beyond its positions is not an error here.
+ * @throws UserError when there are fewer GPUs than share a layer, or a load is given without a known peak.
  */
 export function fitServing(model: LanguageModel, setting: ServingFitSetting): ServingFit {
   const { cluster, context, batch, prompt, tensorParallel } = setting;
@@ -87,7 +87,7 @@ export function fitServing(model: LanguageModel, setting: ServingFitSetting): Se
   const memory = memoryAt(batch, context);
   const capacity = capacityOf(cluster.gpu);
   const dtype = WEIGHT_DTYPES[setting.weights.dtype].computes;
-  // How long requests wait for prefills is not to be told without.
+  // The waiting time for prefills needs a peak.
   const peak = setting.load ? peakFor(cluster.gpu, dtype) : peakIfKnown(cluster.gpu, dtype);
   const rates = ratesOf(cluster, tensorParallel, peak, setting.weights.dtype);
   const step = decodeStep(decodeWork(served, context), rates, batch);
@@ -124,7 +124,7 @@ const WITHOUT_PEAK =
 
 const WITHOUT_ROOM = 'no speed estimate: the model does not fit into the memory';
 
-/** Far more than any link joins. The GPUs of a layer are looked at one by one where its heads see unlike far. */
+/** Limit far beyond any link. With uneven attention spans, the GPUs of a layer are checked one by one. */
 const MOST_SHARING = 4_096;
 
 function requireGpus(tensorParallel: number, { gpus }: Cluster): void {
@@ -143,7 +143,7 @@ function requireGpus(tensorParallel: number, { gpus }: Cluster): void {
   );
 }
 
-/** More sequences than this are not searched for. */
+/** Limit of sequences in the search. */
 const MOST_SEQUENCES = 2 ** 24;
 
 const found = (

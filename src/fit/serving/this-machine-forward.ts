@@ -1,13 +1,11 @@
 /**
- * How long a forward pass takes on a machine that was measured, and what it takes of its memory. Of what an
- * engine does three things are counted: products, each at the rate that products of about its size reached; values
- * that are written by one layer and read by the next; and what each layer costs however small it is:
+ * Time and memory of a forward pass on a measured machine. Three parts of the engine's work are counted: products, at
+ * the measured rate of the nearest size; values written by one layer and read by the next; and the overhead per layer:
  *
- *     FLOPs / rate + passes · bytes of values / bandwidth + layers · seconds a layer + seconds a call
+ *     FLOPs / rate + passes · bytes of values / bandwidth + layers · seconds per layer + seconds per call
  *
- * At best there is nothing but products at the best rate of all, or the weights' way through memory, whichever is
- * slower, and a margin for what was not seen. Nothing of it knows what else the machine does meanwhile: that is in how
- * far rounds and measurements were apart.
+ * The lower bound has only products at the best rate, or reading the weights if slower, and a margin for unmeasured
+ * cases. The load of other programs is not modelled: it shows in the spread of rounds and measurements.
  */
 import type { LanguageModel } from '../../architecture/layer.js';
 import { walk } from '../../architecture/walk.js';
@@ -25,32 +23,32 @@ import {
 
 export interface ForwardSize {
   readonly batch: number;
-  /** Of a sequence. */
+  /** Tokens per sequence. */
   readonly tokens: number;
 }
 
 const FLOAT_BYTES = 4;
 
 /**
- * How often values pass through memory, for each time that the backward pass would want them: at the least they are
- * written and read. The upper is for what is made in several steps: a softmax over masked scores reads and writes them
- * in the product, the scaling, the mask, the softmax and the second product.
+ * Memory passes per byte of the values that a backward pass would keep: at least one write and one read. The upper
+ * value is for operations of several steps. For example, a softmax over masked scores reads and writes them in the
+ * product, the scaling, the mask, the softmax and the second product.
  */
 const PASSES = { expected: 2, upper: 10 } as const;
 
 /**
- * By how much a machine may be faster than the best that was ever seen of it. Products of other shapes reach other rates
- * than the few squares that are measured. And where other programs ran in every measurement, even its best runs shared
- * caches, memory and clocks with them: at a load of one for each core a core that was shared by two could be twice as
- * fast. Beyond that a single run still has a core to itself.
+ * Margin by which a machine may be faster than its best measurement. Products of other shapes can reach other rates
+ * than the few measured squares. If other programs ran in every measurement, even the best runs shared caches, memory
+ * and clocks. At a load of 1 per core, a core shared by two programs could be twice as fast. At higher loads, a single
+ * run still has a core to itself.
  */
 const MARGIN = { ofShapes: 0.1, mostOfLoad: 1 } as const;
 
-/** Where nobody tells the load, it may have been any. */
+/** Margin for an unknown load: the largest. */
 const marginOf = ({ leastLoad }: MachineProfile['history']): number =>
   MARGIN.ofShapes + Math.min(leastLoad ?? MARGIN.mostOfLoad, MARGIN.mostOfLoad);
 
-/** Seconds of a forward pass in float32 over batch × tokens, with the whole square of scores. */
+/** Seconds of a forward pass in float32 over batch × tokens, with the full score matrix. */
 export function forwardSecondsOf(
   model: LanguageModel,
   { batch, tokens }: ForwardSize,
@@ -118,13 +116,13 @@ export function forwardSecondsOf(
   return { lower, expected: bound('expected'), upper: bound('upper') };
 }
 
-/** Seconds of the products, or of reading the weights, whichever takes longer. */
+/** Seconds of the products or of reading the weights, the larger of the two. */
 function slowerOf(work: Readonly<Record<'flops' | 'rate' | 'weights' | 'bandwidth', number>>) {
   const { flops, rate, weights, bandwidth } = inputs(work);
   return max(div(flops, rate), div(weights, bandwidth));
 }
 
-/** Of products with weights and of attention: what the measured products are like. */
+/** FLOPs of products with weights and of attention, the kinds that were measured. */
 const productFlops = (model: LanguageModel, { batch, tokens }: ForwardSize): number =>
   forwardFlopsOf(model, { batch, context: tokens, causal: false })
     .parts.filter(isProduct)
@@ -132,38 +130,38 @@ const productFlops = (model: LanguageModel, { batch, tokens }: ForwardSize): num
 
 const isProduct = ({ kind }: ComponentFlops): boolean => kind === 'projection' || kind === 'scores';
 
-/** Of an embedding only rows are read: those of its tokens, which at the least are none. */
+/** Bytes of weights read, at least: only the looked-up rows of an embedding are read, so it is left out. */
 function readWeights(model: LanguageModel, bytes: number): number {
   const { embedding, head } = model;
   const isTied = embedding.weight === head.weight;
   return isTied ? bytes : bytes - FLOAT_BYTES * embedding.weight.elements;
 }
 
-/** Of the matrices that most is computed with: those of blocks, about as wide as what they pass on. */
+/** Typical width of the products: block matrices are about as wide as the residual stream. */
 const meanWidth = ({ norm }: LanguageModel): number => norm.weight.elements;
 
-/** The measured product that is nearest, by the factors between rows and between widths. */
+/** Rate of the nearest measured product, by the ratios of rows and of widths. */
 function nearestRate({ products }: MachineSpeed, rows: number, width: number): ProductRate {
   const distance = (each: ProductRate) =>
     Math.abs(Math.log(each.rows / rows)) + Math.abs(Math.log(each.width / width));
   return products.reduce((best, each) => (distance(each) < distance(best) ? each : best));
 }
 
-/** What a forward pass needs of memory by its parts, in bytes. */
+/** Memory of a forward pass by parts, in bytes. */
 export interface ForwardNeed {
-  /** In float32. */
+  /** Weights in float32. */
   readonly weightBytes: number;
-  /** Of the logits, and of the output of every block. */
+  /** Logits and the outputs of all blocks. */
   readonly resultBytes: number;
-  /** With what blocks compute on their way, and the weights as often as an engine holds them. */
+  /** Total, including values inside blocks and all copies of the weights in the engine. */
   readonly totalBytes: number;
 }
 
 /**
- * What a process has more in memory by the end of a forward pass than before it. Of ONNX Runtime on a processor, 0.99 to
- * 1.98 times what is expected were measured, at most 71 MB more (three models in
- * bench/results/2026-11-22-fit-this-machine-node20.json). The upper bound is assumed, with room above that: a quarter
- * more, the results once more, and 64 MB, which of a small model are most of it.
+ * Memory growth of a process by the end of a forward pass. For ONNX Runtime on a processor, 0.99 to 1.98 times the
+ * estimate was measured, at most 71 MB more (three models in bench/results/2026-11-22-fit-this-machine-node20.json).
+ * The upper bound is assumed, with room above that: a quarter more, the results twice, and 64 MB, which dominates for
+ * small models.
  */
 export function forwardBytesOf({ weightBytes, resultBytes, totalBytes }: ForwardNeed): Bounds {
   const shared = { label: 'memory of a forward pass', unit: 'bytes' } as const;

@@ -1,16 +1,13 @@
-/**
- * Element types that weights are served in: as they are, quantised with the scales of their groups, or in blocks of GGUF
- * that hold their own.
- */
+/** Weight types for serving: unquantised, quantised with group scales, or GGUF blocks that contain their scales. */
 import type { PeakDtype } from '../../hardware/gpu.js';
 import type { Dtype } from '../../tensor/dtype.js';
 import { parseDtype } from '../../tensor/dtype.js';
 import type { WeightWidth } from '../efficiency.js';
 
-// Quantised files of llama.cpp (GGUF): bits of a weight, scales included. Embedding and head are quantised too; norms,
+// Quantised files of llama.cpp (GGUF): bits per weight, scales included. Embedding and head are quantised too; norms,
 // routers and biases are not.
 
-/** Bits of 10,000 weights in a tensor, by ggml's block types (ggml-common.h): bits of a block divided by its values. */
+/** Bits of 10,000 weights by ggml block type (ggml-common.h): bits of a block divided by its values. */
 const TENSORS = {
   q4_0: 45_000,
   q4_1: 50_000,
@@ -31,7 +28,7 @@ const TENSORS = {
 
 type Tensor = keyof typeof TENSORS;
 
-/** A file whose tensors in blocks are all of a type: the head is in Q6_K, unless the type has more bits. */
+/** File with one block type for all tensors; the head has at least Q6_K. */
 const uniform = (tensor: Tensor, { embedding = tensor }: { readonly embedding?: Tensor } = {}) => ({
   blocks: {
     products: TENSORS[tensor],
@@ -41,15 +38,15 @@ const uniform = (tensor: Tensor, { embedding = tensor }: { readonly embedding?: 
   source: `${tensor}, ${TENSORS[tensor] / 10_000} bits a weight with its scales (ggml-common.h), the head in at least q6_k`,
 });
 
-/** Every tensor of that type, as with --pure. */
+/** Same block type for every tensor, as with --pure. */
 const pure = (tensor: Tensor) => ({
   blocks: { products: TENSORS[tensor], embedding: TENSORS[tensor], head: TENSORS[tensor] },
   source: `${tensor}, ${TENSORS[tensor] / 10_000} bits a weight with its scales (ggml-common.h), embedding and head too`,
 });
 
 /**
- * A mixture: some products have more bits than others. How many a weight has in the mean of the blocks follows from that
- * of the whole file of Llama-3.1-8B, whose embedding and head are known.
+ * Mixture of block types among the products. Mean bits in the blocks follow from the mean of the whole file of
+ * Llama-3.1-8B, whose embedding and head types are known.
  */
 const mixed = (
   whole: number,
@@ -63,7 +60,7 @@ const mixed = (
     `(llama.cpp, tools/quantize, README, 2025), the embedding in ${embedding} and the head in ${head}`,
 });
 
-/** By the names of files, which are those of llama-quantize. */
+/** GGUF file types, by their names in llama-quantize. */
 export const GGUF_FILES = {
   q4_0: uniform('q4_0'),
   q4_1: uniform('q4_1'),
@@ -73,7 +70,7 @@ export const GGUF_FILES = {
   q2_k: mixed(3.1593, 29_434),
   q3_k: pure('q3_k'),
   q3_k_s: mixed(3.6429, 34_386, 'q3_k'),
-  // Of an earlier table of that README: not verified.
+  // From an earlier table of that README: not verified.
   q3_k_m: mixed(3.996, 38_449, 'q3_k'),
   q3_k_l: mixed(4.2979, 41_922, 'q3_k'),
   q4_k: pure('q4_k'),
@@ -101,22 +98,22 @@ export const GGUF_FILES = {
 
 export type GgufFile = keyof typeof GGUF_FILES;
 
-/** Types with a usual format of their own. */
+/** Types other than GGUF. */
 type PlainDtype = 'f32' | 'bf16' | 'f16' | 'f8' | 'int8' | 'int4' | 'mxfp4' | 'nvfp4';
 
 export type WeightDtype = PlainDtype | GgufFile;
 
-/** How weights are stored. */
+/** Storage format of weights. */
 export interface WeightFormat {
   readonly dtype: WeightDtype;
-  /** Values of a row that share a scale; `row`: all of them; `block`: scales are within the blocks of GGUF. */
+  /** Values of a row that share a scale; `row`: the whole row; `block`: scales are within the GGUF blocks. */
   readonly groupSize: number | 'row' | 'block';
   readonly scaleDtype: Dtype;
-  /** Whether each group has a zero point, in as many bits as a weight. */
+  /** Whether each group has a zero point, with the bits of a weight. */
   readonly zeroPoints: boolean;
 }
 
-/** Of ten thousand weights, so that mean bits are whole numbers. */
+/** Bits of 10,000 weights, so that means are whole numbers. */
 export interface BlockBits {
   readonly products: number;
   readonly embedding: number;
@@ -125,15 +122,15 @@ export interface BlockBits {
 
 interface WeightType {
   readonly bits: number;
-  /** Of what is not quantised. */
+  /** Bits of tensors that are not quantised. */
   readonly otherBits: number;
-  /** What the products are computed in. */
+  /** Type of the products. */
   readonly computes: PeakDtype;
-  /** How well they can be read. */
+  /** Width class for the read bandwidth. */
   readonly width: WeightWidth;
-  /** The format that is usual; nothing is grouped where weights are not quantised, or hold their scales. */
+  /** Usual format; absent for unquantised weights and for blocks that contain their scales. */
   readonly usual?: Omit<WeightFormat, 'dtype'>;
-  /** Bits of 10,000 weights with their scales, where embedding and head are quantised too. */
+  /** Bits of 10,000 weights with their scales, if embedding and head are quantised too. */
   readonly blocks?: BlockBits;
   readonly source: string;
 }
@@ -161,7 +158,7 @@ const PLAIN: Readonly<Record<PlainDtype, WeightType>> = {
   int4: {
     bits: 4,
     otherBits: 16,
-    // Weights are widened to 16 bits before they are multiplied.
+    // Weights are widened to 16 bits before products.
     computes: 'f16',
     width: 'four',
     usual: { groupSize: 128, scaleDtype: 'f16', zeroPoints: true },
@@ -187,7 +184,7 @@ const PLAIN: Readonly<Record<PlainDtype, WeightType>> = {
   },
 };
 
-/** Weights are widened to 16 bits, which is what activations are in. */
+/** Weights are widened to 16 bits, the type of activations. */
 const ofGguf = (blocks: BlockBits, source: string): WeightType => ({
   bits: blocks.products / 10_000,
   otherBits: 16,
@@ -206,7 +203,7 @@ export const WEIGHT_DTYPES: Readonly<Record<WeightDtype, WeightType>> = {
 
 export const WEIGHT_DTYPE_NAMES = Object.keys(WEIGHT_DTYPES) as WeightDtype[];
 
-/** What weights of a stored type are served in; undefined where nothing is. */
+/** Serving type for a stored type; undefined if unsupported. */
 export const SERVED_IN = {
   f64: undefined,
   f32: 'f32',
@@ -218,14 +215,13 @@ export const SERVED_IN = {
   i4: 'int4',
 } as const satisfies Record<Dtype, WeightDtype | undefined>;
 
-/** The type that a user means by `text`, in any case and by any of its usual names. */
+/** Type for a user's `text`, in any case and by any usual name. */
 export function parseWeightDtype(text: string): WeightDtype | undefined {
   const name = text.trim().toLowerCase().replaceAll('-', '_');
   const stored = parseDtype(name);
   return WEIGHT_DTYPE_NAMES.find((each) => each === name) ?? (stored && SERVED_IN[stored]);
 }
 
-/** The usual format of a dtype. */
 export function usualFormat(dtype: WeightDtype): WeightFormat {
   const { usual, blocks } = WEIGHT_DTYPES[dtype];
   const without = {

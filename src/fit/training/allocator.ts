@@ -1,7 +1,7 @@
 /**
- * What PyTorch's allocator for CUDA makes of tensors, in training and in serving alike (CUDACachingAllocator). Sizes are
- * rounded up to 512 bytes. Those of up to 1 MiB are cut from segments of 2 MiB, those below 10 MiB from segments of 20
- * MiB; larger ones have segments of their own, rounded up to 2 MiB. What comes and goes leaves gaps besides.
+ * Overhead of PyTorch's CUDA allocator in training and serving (CUDACachingAllocator). Sizes are rounded up to 512
+ * bytes. Tensors up to 1 MiB come from segments of 2 MiB, tensors below 10 MiB from segments of 20 MiB. Larger ones
+ * have their own segments, rounded up to 2 MiB. Temporary tensors also leave gaps.
  */
 import { add, div, type Input, inputs, mul, sub } from '../../budget/expression.js';
 import type { Bounds } from '../../budget/quantity.js';
@@ -9,19 +9,19 @@ import type { Gpu } from '../../hardware/gpu.js';
 import { boundsOf } from '../bounds.js';
 import { asOn, MIB } from './fixed-workspace.js';
 
-/** To which sizes are rounded. */
+/** Rounding of sizes, in bytes. */
 const STEP = 512;
 
-/** Up to which size tensors share segments, and how large those are. */
+/** Largest tensor of each kind of shared segment, and the segment size. */
 const SHARED = [
   { most: MIB, segment: 2 * MIB },
   { most: 10 * MIB - STEP, segment: 20 * MIB },
 ] as const;
 
-/** To which segments of larger ones are rounded. */
+/** Rounding of segments for larger tensors. */
 const LARGE_STEP = 2 * MIB;
 
-/** Share of reserved memory that is in gaps, as far as it could be saved. */
+/** Share of reserved memory lost in gaps, measured as possible savings. */
 const UNUSED = { expected: 0.15, upper: 0.33 };
 
 const SOURCE =
@@ -30,16 +30,15 @@ const SOURCE =
 
 const NONE = { formula: add(), source: 'an implementation may do without' } as const;
 
-/** So many tensors of a size. */
+/** Tensors of the same size. */
 export interface Allotted {
   readonly count: number;
   readonly bytes: number;
 }
 
 /**
- * What is reserved for tensors that stay, beyond their bytes. At most, tensors of a size fill segments of their own, at
- * whose ends there is no room for another one; at best those ends are filled by others. Of each kind of segment one is
- * the last, and can be as good as empty.
+ * Reserved memory for permanent tensors, beyond their bytes. At most, tensors of each size fill their own segments,
+ * with unused ends. At best, other tensors fill those ends. The last segment of each kind can be nearly empty.
  */
 export function roundingBytes(gpu: Pick<Gpu, 'kind'>, tensors: readonly Allotted[]): Bounds {
   const sumOf = (sizeOf: (bytes: number) => number) =>
@@ -77,14 +76,14 @@ const roundedUp = (bytes: number, step: number): number => Math.ceil(bytes / ste
 const roundedSize = (bytes: number): number =>
   roundedUp(bytes, sharedBy(bytes) === undefined ? LARGE_STEP : STEP);
 
-/** What a tensor takes of a segment that is filled by others like it. */
+/** Bytes of a segment per tensor, if the segment holds only tensors of this size. */
 function shareOfSegment(bytes: number): number {
   const size = roundedSize(bytes);
   const segment = sharedBy(bytes)?.segment ?? size;
   return segment / Math.floor(segment / size);
 }
 
-/** Gaps between what comes and goes, of which there is so much by each bound. */
+/** Gaps left by temporary tensors, from their size for each bound. */
 export function fragmentationBytes(
   gpu: Pick<Gpu, 'kind'>,
   moving: Readonly<Record<'expected' | 'upper', number>>,

@@ -1,7 +1,7 @@
 /**
- * What a GPU's memory holds besides a model, whatever the model. It is known of PyTorch on NVIDIA's libraries; of other
- * GPUs it is left out of what is expected, and taken for as much at most; a processor has neither driver nor
- * collectives, and its libraries' buffers are small.
+ * GPU memory that does not depend on the model. Figures are for PyTorch with NVIDIA's libraries. For other GPUs the
+ * estimate leaves them out, and the upper bound assumes the same values. A processor has neither driver nor
+ * collectives, and its library buffers are small.
  */
 import type { LanguageModel } from '../../architecture/layer.js';
 import { inputWidth, outputWidth } from '../../architecture/walk.js';
@@ -24,7 +24,7 @@ const NOT_COUNTED = {
 
 type Known = (bounds: Bounds) => Bounds;
 
-/** What the bounds that are known of NVIDIA's GPUs become. */
+/** Conversion of bounds for NVIDIA GPUs to each kind of GPU. */
 const BY_KIND = {
   nvidia: (bounds) => bounds,
   processor: (bounds) => {
@@ -44,11 +44,10 @@ const BY_KIND = {
 const nothingOf = ({ expected: { label, unit } }: Bounds, source: string) =>
   quantity({ label, unit, formula: add(), source });
 
-/** Those that only NVIDIA's libraries are known to have, as they are on a GPU. */
+/** Bounds on a GPU, for parts known only of NVIDIA's libraries. */
 export const asOn = ({ kind }: Pick<Gpu, 'kind'>, ofNvidia: Bounds): Bounds =>
   BY_KIND[kind](ofNvidia);
 
-/** Context and kernels. */
 export const contextBytes = (gpu: Pick<Gpu, 'kind'>): Bounds => asOn(gpu, CONTEXT);
 
 const CONTEXTS = inputs({ usual: 500 * MIB, most: 1343 * MIB });
@@ -72,7 +71,7 @@ const CONTEXT = boundsOf(
   },
 );
 
-/** Workspaces of matrix products: cuBLAS has one in PyTorch, and cuBLASLt another. */
+/** Workspaces of matrix products: one of cuBLAS in PyTorch, and one of cuBLASLt. */
 export function libraryBytes(gpu: Pick<Gpu, 'kind' | 'architecture'>): Bounds {
   const { architecture } = gpu;
   return asOn(gpu, architecture && !isFromHopperOn(architecture) ? BEFORE_HOPPER : FROM_HOPPER_ON);
@@ -101,10 +100,10 @@ const FROM_HOPPER_ON = librariesOf(
   '32 MiB from Hopper on (PyTorch, CublasHandlePool.cpp); upper: and as much again of cuBLASLt (CUDABlas.cpp)',
 );
 
-/** Of a channel: the buffers of NCCL's three protocols, Simple, LL128 and LL (NCCL, init.cc, device.h). */
+/** Bytes per channel: the buffers of NCCL's three protocols, Simple, LL128 and LL (NCCL, init.cc, device.h). */
 const CHANNEL = 4 * MIB + 4_915_200 + 524_288;
 
-/** Buffers of NCCL for each way in which GPUs work together. */
+/** NCCL buffers, one set per communicator. */
 export function channelBytes(communicators: number, gpu: Pick<Gpu, 'kind'>): Bounds {
   const of = inputs({
     communicators,
@@ -134,9 +133,9 @@ export function channelBytes(communicators: number, gpu: Pick<Gpu, 'kind'>): Bou
   return asOn(gpu, ofNvidia);
 }
 
-// What taking the loss needs besides what is kept for it.
+// Memory of the loss beyond its saved activations.
 
-/** Temporary logits: those that are kept are counted with the activations. */
+/** Temporary logits; saved logits are counted with the activations. */
 export function lossBytes(
   model: LanguageModel,
   setting: TrainingFitSetting,
@@ -151,7 +150,7 @@ export function lossBytes(
   }
 }
 
-/** The loss in float32: its log-softmax is kept. */
+/** Temporary logits of a loss in float32 that saves its log-softmax. */
 function fullLoss({ microBatch, context }: TrainingFitSetting, vocabulary: number): Bounds {
   const of = inputs({ batch: microBatch, context, vocabulary });
   const logits = mul(4, of.batch, of.context, of.vocabulary);
@@ -172,7 +171,7 @@ function fullLoss({ microBatch, context }: TrainingFitSetting, vocabulary: numbe
   );
 }
 
-/** Logits of a chunk of tokens, and what it adds to the gradient of the head. */
+/** Logits of a chunk of tokens, and the chunk's gradient of the head. */
 function chunkedLoss(
   setting: TrainingFitSetting,
   { microBatches }: Parallelism,
@@ -215,6 +214,6 @@ function chunkedLoss(
   );
 }
 
-/** So many tokens that their logits are about as many values as there are hidden ones, and a power of two. */
+/** Tokens per chunk: the power of two for which the logits have about as many values as the hidden states. */
 const chunkOf = (tokens: number, vocabulary: number, hidden: number): number =>
   Math.min(tokens, 2 ** Math.ceil(Math.log2(Math.ceil(tokens / Math.ceil(vocabulary / hidden)))));

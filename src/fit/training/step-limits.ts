@@ -1,4 +1,4 @@
-/** What could take longest in a step of training: computing, and moving bytes through the memory. */
+/** Limits of a training step: compute and memory traffic. */
 import type { LanguageModel, Layer } from '../../architecture/layer.js';
 import type { Param } from '../../architecture/param.js';
 import { remembered, tensorsOf } from '../../architecture/walk.js';
@@ -40,18 +40,19 @@ import type { StepSituation } from './training.js';
 import type { TrainingFitSetting } from './training-setting.js';
 import { activationSetting, DIVIDED_FROM, gradientBytesOf } from './training-setting.js';
 
-/** How much of the peak is made use of by a GPU that has something to compute, and who says so. */
+/** Utilisation of the peak while a GPU computes, with its source. */
 export interface Computing {
   readonly utilisation: number;
   readonly source: string;
 }
 
-/** For each bound its own. */
+/** One value per bound. */
 type OfBounds<T> = Readonly<Record<keyof Bounds, T>>;
 
 /**
- * One forward and one backward for each micro-batch; a pipeline fills and empties (arXiv 2104.04473), but at best.
- * @param peak Of one GPU.
+ * Compute time with one forward and one backward pass per micro-batch. The pipeline fills and empties (arXiv
+ * 2104.04473), except in the lower bound.
+ * @param peak Peak of one GPU.
  */
 export function computeSeconds(
   situation: StepSituation,
@@ -72,9 +73,9 @@ export function computeSeconds(
   });
 }
 
-/** How stages take turns. */
+/** Pipeline schedule. */
 interface Schedule {
-  /** FLOPs that a step waits for, one after the other. */
+  /** Sequential FLOPs of a step. */
   readonly flops: (
     work: Readonly<Record<'micro_batches' | 'slowest' | 'stages', Input>>,
   ) => Expression;
@@ -95,12 +96,12 @@ const SCHEDULES: OfBounds<Schedule> = {
   upper: ONE_FORWARD_ONE_BACKWARD,
 };
 
-/** Of a micro-batch, on the GPU of each stage that has most to compute. */
+/** FLOPs of a micro-batch per stage, on the GPU with the most work. */
 function flopsOfStages({ model, setting, stages, parallelism }: StepSituation): number[] {
   const { microBatch: batch, context, recompute, attention, sequenceParallel } = setting;
   const pass = { batch, context, causal: attention === 'fused' };
   const sharing = { cuts: tensorCuts(model), gpus: parallelism.tensor, byTokens: sequenceParallel };
-  // Blocks are mostly alike.
+  // Most blocks are equal, so compute each kind once.
   const known = new Map<string, number>();
   const flops = (layer: Layer, again: Recompute, rank: number) => {
     const { operations, key } = sharedOperations(layer, sharing, rank);
@@ -114,7 +115,7 @@ function flopsOfStages({ model, setting, stages, parallelism }: StepSituation): 
   const ofRank = ({ from, to }: Stage, rank: number) =>
     sum([
       ...model.blocks.slice(from, to).map((block) => flops(block, recompute, rank)),
-      // Nothing of the head is computed again.
+      // The head is never recomputed.
       ...(to === model.blocks.length ? [flops(model.head, 'none', rank)] : []),
     ]);
   const ranks = ranksThatDiffer(model.blocks, sharing.gpus);
@@ -123,7 +124,7 @@ function flopsOfStages({ model, setting, stages, parallelism }: StepSituation): 
 
 interface SharedOperations {
   readonly operations: readonly Operation[];
-  /** The same of layers that compute the same. */
+  /** Equal for layers with the same work. */
   readonly key: string;
 }
 
@@ -133,7 +134,7 @@ function sharedOperations(layer: Layer, sharing: Sharing, rank: number): SharedO
   const found = known.get(name);
   if (found) return found;
   const operations = operationsOfRank(layer, sharing, rank);
-  // Whatever they are called.
+  // Names do not affect the work.
   const sizes = operations.map(({ layer: _, params: __, saved: ___, cuts: ____, ...each }) => ({
     ...each,
     tensor: undefined,
@@ -143,12 +144,12 @@ function sharedOperations(layer: Layer, sharing: Sharing, rank: number): SharedO
   return made;
 }
 
-/** By who shares the layer. */
+/** Cache by the sharing of the layer. */
 const knownOperations = remembered<Layer, Map<string, SharedOperations>>(() => new Map());
 
 const sum = (values: readonly number[]) => values.reduce((total, value) => total + value, 0);
 
-/** Bytes that go through the memory of the GPU at least, and what the layers wait that move them. */
+/** Least memory traffic of a GPU, and the launch overhead of its layers. */
 export function memorySeconds(situation: StepSituation, paces: OfBounds<Pace>): Bounds {
   const ofStages = situation.stages.map((stage) => memoryOfStage(situation, stage, paces));
   return eachBound(paces, (_, bound) =>
@@ -222,17 +223,17 @@ function memoryOfStage(
   );
 }
 
-/** Values of the weights of a GPU, by who reads them in a micro-batch. */
+/** Weight values on a GPU, by their readers in a micro-batch. */
 interface ValuesRead {
-  /** By all tokens. */
+  /** Values read for every token. */
   readonly computed: number;
-  /** Of tables of which a token has a row: those rows are left out. */
+  /** Values of lookup tables; the looked-up rows are not counted. */
   readonly lookups: number;
-  /** By the tokens that go to an expert; values stand for bytes. */
+  /** Values of routed experts, in place of bytes. */
   readonly expertGroups: readonly ExpertGroup[];
 }
 
-/** A stage is of one model, and of GPUs that share its layers in one way. */
+/** Cache by stage: a stage belongs to one model and one sharing. */
 const known = new WeakMap<Stage, ValuesRead>();
 
 function valuesRead(model: LanguageModel, stage: Stage, gpus: number): ValuesRead {
@@ -253,7 +254,7 @@ function readIn(model: LanguageModel, { from, to, parameters }: Stage, gpus: num
   return { computed: Number(parameters.value) - lookups - experts, lookups, expertGroups };
 }
 
-/** A tied embedding is read whole by a head of the same stage. */
+/** Tensors read by lookup. A tied embedding is read whole by a head of the same stage. */
 function lookedUp(
   { embedding, embeddingSteps, head }: LanguageModel,
   isFirst: boolean,
@@ -265,7 +266,7 @@ function lookedUp(
   return [...(isTied ? [] : [embedding.weight]), ...positions.flatMap(tensorsOf)];
 }
 
-/** Of one micro-batch. */
+/** Launches of one micro-batch. */
 function launchesOfStage(
   { embedding, embeddingSteps, blocks, norm, head, logitSteps }: StepSituation['model'],
   { from, to }: Stage,
@@ -279,17 +280,17 @@ function launchesOfStage(
   return 3 * (inside.layers + around.layers) + AGAIN[recompute](inside);
 }
 
-/** What is started again. */
+/** Launches that recomputation repeats. */
 const AGAIN: Readonly<Record<Recompute, (inside: ReturnType<typeof launchesOf>) => number>> = {
   none: () => 0,
   selective: ({ kernels }) => kernels,
   full: ({ layers }) => layers,
 };
 
-// What the update of the weights makes besides what it keeps, and in how many tensors an optimizer keeps its state.
+// Temporary memory of the optimizer update, and the tensors of optimizer state.
 
 interface Temporary {
-  /** Of each parameter. */
+  /** Bytes per parameter. */
   readonly bytes: number;
   readonly source: string;
 }
@@ -297,7 +298,7 @@ interface Temporary {
 interface Update {
   readonly expected: Temporary;
   readonly upper: Temporary;
-  /** Tensors for each weight, as bytes of a value of it: besides the float32 copy of mixed precision. */
+  /** Bytes per value of each state tensor, without the float32 copy of mixed precision. */
   readonly state: readonly number[];
 }
 
@@ -322,35 +323,35 @@ const IN_PLACE: Temporary = {
   source: 'a kernel updates weights and moments in place, block by block (bitsandbytes, AdamW8bit)',
 };
 
-/** The sizes of PyTorch's are as measured of PyTorch 2.13. */
+/** Optimizer updates; sizes for PyTorch are measured with PyTorch 2.13. */
 export const UPDATES = {
   adamw: { expected: ROOTS, upper: ROOTS, state: [4, 4] },
-  // A float32 scale for each 256 values.
+  // One float32 scale per 256 values.
   'adamw-8bit': { expected: IN_PLACE, upper: IN_PLACE, state: [1, 1, 4 / 256, 4 / 256] },
   sgd: { expected: PLAIN_SGD, upper: DECAYED_SGD, state: [] },
   'sgd-momentum': { expected: PLAIN_SGD, upper: DECAYED_SGD, state: [4] },
 } as const satisfies Record<Optimizer, Update>;
 
-/** Among how many GPUs the optimizer is divided. */
+/** Number of GPUs that divide the optimizer state. */
 export const optimizerReplicas = (
   { zero }: Pick<TrainingFitSetting, 'zero'>,
   { replicas }: Pick<Parallelism, 'replicas'>,
 ): number => (zero >= DIVIDED_FROM.optimizer ? replicas : 1);
 
-/** What an update is of, and what is gone when it begins. */
+/** Inputs of an update, including memory that is free when it begins. */
 export interface UpdateSetting {
   readonly optimizer: Optimizer;
-  /** Of a value. */
+  /** Bytes per gradient value. */
   readonly gradientBytes: number;
   readonly parameters: number | bigint;
-  /** That share the optimizer. */
+  /** Number of GPUs that divide the optimizer state. */
   readonly replicas: number;
   readonly activations: number | bigint;
-  /** What the backward pass has besides them, by each bound. */
+  /** Other memory of the backward pass, by bound. */
   readonly temporary: Readonly<Record<'expected' | 'upper', number>>;
 }
 
-/** What an update makes besides what is kept, by one of the bounds. */
+/** Temporary memory of an update, by bound. */
 export function updateTemporary(
   which: 'expected' | 'upper',
   {
@@ -364,13 +365,13 @@ export function updateTemporary(
   return ((UPDATES[optimizer][which].bytes + cast) * Number(parameters)) / replicas;
 }
 
-/** Of gradients that are copied in float32 for the update. */
+/** Bytes per gradient of the float32 copies made for the update. */
 const castBytes = (gradientBytes: number) => (gradientBytes < 4 ? 4 : 0);
 
 /**
- * What the update needs beyond what the backward pass left free. A GPU is fullest either in the backward pass, with
- * activations and temporary values, or in the update, with temporary values of its own: with this, what is counted is
- * the larger of the two. Where a backward pass has more by the upper bound, less than expected can be left over.
+ * Memory of the update beyond what the backward pass has freed. A GPU is fullest either in the backward pass or in the
+ * update; adding this value to the former gives the larger of the two. The upper bound of the backward pass can be
+ * larger, so its remainder can be less than the estimate.
  */
 export function updateBytes(setting: UpdateSetting): Bounds {
   const { optimizer, gradientBytes, parameters, replicas, activations, temporary } = setting;

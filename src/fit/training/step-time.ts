@@ -1,4 +1,4 @@
-/** How long a step takes: at best by the roofline, as expected and at worst by what others reached. */
+/** Time of a training step: roofline for the lower bound, published utilisations for the others. */
 import type { LanguageModel } from '../../architecture/layer.js';
 import type { Expression, Input } from '../../budget/expression.js';
 import { add, ceil, div, inputs, max, mul, v } from '../../budget/expression.js';
@@ -19,7 +19,7 @@ import type { StageMemory, StepSituation, StepTime, TrainingTime } from './train
 import type { TrainingFitSetting } from './training-setting.js';
 
 /**
- * @param memory What each stage holds.
+ * @param memory Memory of each stage.
  * @throws UserError when no peak of the GPU is known.
  */
 export function stepTimeOf(
@@ -64,14 +64,14 @@ export function stepTimeOf(
   };
 }
 
-/** Of the products. */
+/** Type of the products. */
 export const computedIn = ({ precision }: Pick<TrainingFitSetting, 'precision'>) =>
   precision === 'mixed' ? 'bf16' : 'f32';
 
-/** By more than what rounding makes of a quotient. */
+/** Whether `a` is less than `b` by more than rounding errors. */
 const isLess = (a: Quantity, b: Quantity): boolean => a.value < b.value * (1 - 1e-12);
 
-/** What a step does, and how fast its GPUs are. */
+/** Work of a step, and the speed of its GPUs. */
 interface StepWork {
   readonly situation: StepSituation;
   readonly peak: Quantity;
@@ -95,7 +95,7 @@ function limitsOf(situation: StepSituation, peak: Quantity): StepTime['limits'] 
   ];
 }
 
-/** The share of the peak while there is something to compute, what is recomputed included. */
+/** Share of the peak while computing, recomputation included. */
 const computingOf = ({
   mfu,
   cluster,
@@ -135,7 +135,7 @@ function stepSeconds({ situation, peak, limits, assumed }: StepWork, lower: Quan
   };
 }
 
-/** FLOPs of the model in a step, by what all GPUs compute at their peak, times another divisor. */
+/** Model FLOPs of a step divided by the peak of all GPUs and by another divisor. */
 function flopsAtPeak(
   { model, setting, parallelism }: StepSituation,
   { value: peak }: Quantity,
@@ -149,7 +149,7 @@ function flopsAtPeak(
   return div(flops, mul(v({ gpus: setting.cluster.gpus }), v({ peak }), divisor));
 }
 
-/** What comes of the time that is expected, whatever decides it. */
+/** MFU that follows from the expected time. */
 const reachedMfu = ({ situation, peak }: StepWork, seconds: Quantity): Quantity =>
   quantity({
     label: 'model FLOPs utilisation',
@@ -158,7 +158,7 @@ const reachedMfu = ({ situation, peak }: StepWork, seconds: Quantity): Quantity 
     source: 'FLOPs of the model in the time that is expected (arXiv 2204.02311, appendix B)',
   });
 
-/** Of all replicas together. */
+/** Tokens of a step over all replicas. */
 export function tokensOfStep(setting: TrainingFitSetting, parallelism: Parallelism): Quantity {
   const { globalBatchTokens: asked, microBatch: micro_batch, context } = setting;
   const { replicas, microBatches: micro_batches } = parallelism;
@@ -173,7 +173,7 @@ export function tokensOfStep(setting: TrainingFitSetting, parallelism: Paralleli
   });
 }
 
-/** The time of a whole training of so many tokens. */
+/** Time of a training on a number of tokens. */
 export function trainingTimeOf(step: StepTime, trainTokens: number): TrainingTime {
   const { seconds, mfu, roofline, limitedBy, tokens } = step;
   const steps = quantity({
@@ -205,29 +205,29 @@ export function trainingTimeOf(step: StepTime, trainTokens: number): TrainingTim
   return { steps, stepSeconds: seconds, totalSeconds, mfu, roofline: best, limitedBy };
 }
 
-// Model FLOPs utilisation: what share of the peaks the FLOPs of a model make use of, without recomputation.
+// Model FLOPs utilisation (MFU): model FLOPs without recomputation, as a share of the peak.
 
-/** What large trainings reached. */
+/** Utilisation of published large trainings. */
 interface Reached {
   readonly mfu: number;
   readonly source: string;
-  /** Of the FLOPs that are really computed, while there are some to compute. */
+  /** Share of the peak while computing, with recomputation. */
   readonly busy: Computing;
 }
 
 const MAXTEXT =
   'with what MaxText recomputes (MaxText, docs, tiering.md, and README of configs/tpu, 2025)';
 
-/** Where MFUs are published with recomputation, all of a block can be computed again within them. */
+/** Published MFU of trainings with recomputation. Recomputing full blocks adds up to a third of FLOPs. */
 const recomputing = (mfu: number, source: string): Reached => ({
   mfu,
   source,
   busy: { utilisation: (mfu * 4) / 3, source: `${source}: four thirds of it` },
 });
 
-/** By generation; the ranges are those that are published. */
+/** Utilisation by GPU generation; the sources have the published ranges. */
 const BY_ARCHITECTURE: Readonly<Partial<Record<Architecture, Reached>>> = {
-  // 56 to 64 % on 8 GPUs, 56 % of TinyLlama; 44 to 55 % with recomputation or on 40 GB.
+  // 56 to 64 % on 8 GPUs, 56 % for TinyLlama; 44 to 55 % with recomputation or on 40 GB.
   sm80: {
     mfu: 0.55,
     source: '44 to 64 % on A100 (llm-foundry, README of benchmarking, 2024; TinyLlama, README)',
@@ -236,7 +236,7 @@ const BY_ARCHITECTURE: Readonly<Partial<Record<Architecture, Reached>>> = {
       source: '59 to 79 % of an A100 with what is recomputed (llm-foundry, README, column HFU)',
     },
   },
-  // 35 to 46 % by llm-foundry, 41 to 48 % by Megatron-LM, 38 to 43 % of Llama 3 on up to 16,384 GPUs.
+  // 35 to 46 % by llm-foundry, 41 to 48 % by Megatron-LM, 38 to 43 % for Llama 3 on up to 16,384 GPUs.
   sm90: {
     mfu: 0.42,
     source:
@@ -261,11 +261,11 @@ const ELSEWHERE: Reached = {
   },
 };
 
-/** What is expected where nobody says. */
+/** Expected utilisation if the user sets none. */
 export const reachedOn = ({ architecture }: Pick<Gpu, 'architecture'>): Reached =>
   (architecture && BY_ARCHITECTURE[architecture]) ?? ELSEWHERE;
 
-/** Of a poor one. */
+/** Utilisation of a poor implementation, for the upper bound. */
 const POOR: Reached = {
   mfu: 0.213,
   source: '21.3 % of GPT-3 (PaLM, arXiv 2204.02311, table 3; not read again)',
@@ -276,7 +276,7 @@ const POOR: Reached = {
   },
 };
 
-/** What is expected: as stated, or else assumed. */
+/** MFU from the user, or the assumed one. */
 export function assumedMfu({
   mfu,
   cluster,
@@ -290,7 +290,7 @@ export function assumedMfu({
   });
 }
 
-/** The FLOPs that utilisations are published for: no recomputation, attention in full (arXiv 2204.02311). */
+/** Model FLOPs as in published utilisations: no recomputation, full attention (arXiv 2204.02311). */
 function modelFlops(
   model: LanguageModel,
   { microBatch: batch, context }: Pick<TrainingFitSetting, 'microBatch' | 'context'>,
@@ -300,13 +300,13 @@ function modelFlops(
 
 interface Throughput {
   readonly tokensPerSecond: number;
-  /** Of a training step, without recomputation. */
+  /** FLOPs of a training step per token, without recomputation. */
   readonly flopsPerToken: number;
   readonly gpus: number;
   readonly peakFlops: number;
 }
 
-/** The share of the peak that a throughput makes use of (PaLM, arXiv 2204.02311, appendix B). */
+/** Share of the peak that a throughput reaches (PaLM, arXiv 2204.02311, appendix B). */
 export function mfuOf(throughput: Throughput): Quantity {
   const { tokensPerSecond, flopsPerToken, gpus, peakFlops } = inputs({ ...throughput });
   return quantity({
@@ -325,7 +325,7 @@ interface PublishedModel {
   readonly context: number;
 }
 
-/** FLOPs of a token, for models of which no more is published than this. */
+/** FLOPs per token for published models without further details. */
 export function publishedFlopsPerToken(published: PublishedModel): Quantity {
   const { parameters, layers, heads, headDim, context } = inputs({ ...published });
   return quantity({

@@ -1,4 +1,4 @@
-/** What each GPU holds in training: exactly, and with its workspace; and whether that fits. */
+/** Memory of each GPU in training, exact parts and workspace, and the verdict. */
 import type { LanguageModel } from '../../architecture/layer.js';
 import { inputWidth, outputWidth, remembered } from '../../architecture/walk.js';
 import { activationsOf, areAlike } from '../../budget/activations.js';
@@ -35,8 +35,8 @@ interface ReplicatedSetting
 }
 
 /**
- * Weights, gradients and optimizer of one of `replicas` GPUs with the same tensors (ZeRO, arXiv 1910.02054).
- * @param trained Those tensors, whole.
+ * Weights, gradients and optimizer state of one of `replicas` GPUs with the same tensors (ZeRO, arXiv 1910.02054).
+ * @param trained Whole tensors.
  */
 export function replicatedState(
   trained: readonly Trained[],
@@ -55,11 +55,11 @@ export function replicatedState(
   });
 }
 
-/** With 1F1B, a stage has started as many micro-batches as there are stages from it on (arXiv 2104.04473). */
+/** Micro-batches in flight: with 1F1B, one per stage from this one on (arXiv 2104.04473). */
 const inFlight = ({ stage }: Stage, { pipeline, microBatches }: Parallelism): number =>
   Math.min(pipeline - stage, microBatches);
 
-/** At what the activations of a stage are counted. */
+/** Setting for the saved activations of a stage. */
 const keptAt = (
   setting: TrainingFitSetting,
   parallelism: Parallelism,
@@ -94,7 +94,7 @@ function stageMemory(
   };
 }
 
-/** What a GPU of a stage holds, with its workspace. */
+/** Memory of a GPU of a stage, with its workspace. */
 function stageFit(
   model: LanguageModel,
   setting: TrainingFitSetting,
@@ -112,13 +112,13 @@ function stageFit(
 }
 
 /**
- * Whether the verdict is that it fits, without looking further than to the first stage that is too full.
- * @throws UserError when the model cannot be spread so.
+ * Whether the verdict is "fits". Stops at the first stage that is too full.
+ * @throws UserError when the model cannot be spread as requested.
  */
 export function isFitting(model: LanguageModel, setting: TrainingFitSetting): boolean {
   const parallelism = parallelismOf(model, setting);
   const { value: capacity } = capacityOf(setting.cluster.gpu);
-  // Weights, gradients and optimizer of a GPU on average are mostly too much already.
+  // Quick check: the average weights, gradients and optimizer state per GPU are usually too large already.
   const { tensor, pipeline } = parallelism;
   const average = { elements: Math.floor(parametersOf(model) / (tensor * pipeline)) };
   if (sum(Object.values(replicatedState([average], { ...setting, ...parallelism }))) > capacity) {
@@ -129,7 +129,7 @@ export function isFitting(model: LanguageModel, setting: TrainingFitSetting): bo
     .every((stage) => stageFit(model, setting, parallelism, stage).total.upper.value <= capacity);
 }
 
-/** A stage like the one before, and neither the first nor the last, keeps fewer micro-batches, and else the same. */
+/** Whether a stage needs at most the memory of the one before: equal blocks keep fewer micro-batches. */
 function needsNoMore(model: LanguageModel, stage: Stage, before: Stage | undefined): boolean {
   if (before === undefined || before.from === 0 || stage.to === model.blocks.length) return false;
   const sizes = ({ parameters, trained, buffers, largestBlock }: Stage) =>
@@ -144,8 +144,8 @@ const sum = (figures: readonly Figure[]) =>
   figures.reduce((total, { value }) => total + Number(value), 0);
 
 /**
- * The memory of the fullest GPU.
- * @throws UserError when the model cannot be spread so.
+ * Memory of the fullest GPU.
+ * @throws UserError when the model cannot be spread as requested.
  */
 export function fitTrainingMemory(
   model: LanguageModel,
@@ -158,7 +158,7 @@ export function fitTrainingMemory(
   const fullestBy = (which: keyof Bounds) =>
     fits.reduce((best, each) => (each.total[which].value > best.total[which].value ? each : best));
   const fullest = fullestBy('expected');
-  // A stage can be the fullest by one bound and not by another: what all of them need is the largest of each.
+  // The fullest stage can differ between bounds, so take the largest value of each bound.
   const total = {
     lower: fullestBy('lower').total.lower,
     expected: fullest.total.expected,
@@ -177,18 +177,18 @@ export function fitTrainingMemory(
   };
 }
 
-/** It fits when even the upper bound does, and does not when the lower bound does not. */
+/** Verdict: fits if the upper bound fits, does not fit if the lower bound does not. */
 export function verdictOf({ lower, upper }: Bounds, capacity: Quantity): Verdict {
   if (upper.value <= capacity.value) return 'fits';
   return lower.value <= capacity.value ? 'may fit' : 'does not fit';
 }
 
-// What of all that is counted is never there at once: a step has several moments, and one of them is the fullest.
+// Correction for parts that are never in memory at the same time, from the peak over the moments of a step.
 
 /**
- * The fullest moment of a step, in the order of a backward pass, in place of all that is counted. Gradients of a lone
- * micro-batch come as activations go, and a block runs again when the logits have gone; those of several micro-batches
- * stay.
+ * Peak of a step over its moments, minus the sum of all parts. The moments follow the order of a backward pass. With a
+ * single micro-batch, gradients appear as activations are freed, and a block is recomputed after the logits are freed.
+ * With several, gradients stay.
  */
 function fullest(of: Readonly<Record<CountedName | TemporaryName | 'staying', Input>>): Expression {
   const kept = add(of.activations, of.unfused);
@@ -216,7 +216,7 @@ function fullest(of: Readonly<Record<CountedName | TemporaryName | 'staying', In
   return sub(max(...Object.values(moments)), counted);
 }
 
-/** What is taken off the sum of all that is counted; undefined where all of it can be there at once. */
+/** Correction to the sum of all parts; undefined if all can be in memory at once. */
 function apartBytes(situation: Situation, workspace: Workspace): Bounds | undefined {
   const { parallelism } = situation;
   const isLone = parallelism.microBatches === 1;
@@ -262,7 +262,7 @@ const ORDER =
   'the fullest moment of a step in place of all that is counted: loss, head, last block, first block, embedding, ' +
   'update (the order of a backward pass in PyTorch)';
 
-/** What is counted exactly, of which parts come and go. */
+/** Exactly counted parts that are temporary. */
 function exactInputs(situation: Situation) {
   const { stage, memory } = situation;
   const exactly = (name: 'gradients' | 'activations') =>
@@ -275,12 +275,12 @@ function exactInputs(situation: Situation) {
     logits: kept('logits'),
     one_block: kept('oneBlock'),
     blocks: stage.to - stage.from,
-    // With ZeRO a whole one is counted among what is gathered.
+    // With ZeRO, a whole gradient of the head is part of the gathered blocks.
     head: Math.min(headGradient(situation), exactly('gradients')),
   };
 }
 
-/** What comes on top, by one of the bounds. */
+/** Parts of the workspace, for one bound. */
 function temporaryInputs(
   { setting, parallelism, memory }: Situation,
   workspace: Workspace,
@@ -304,7 +304,7 @@ function temporaryInputs(
   };
 }
 
-/** Of the whole weight at once, where a stage has the head. */
+/** Gradient bytes of the whole head weight, on a stage with the head. */
 function headGradient({ model, setting, parallelism, stage }: Situation): number {
   if (stage.to < model.blocks.length) return 0;
   const rows = Math.ceil(outputWidth(model.head) / parallelism.tensor);

@@ -1,4 +1,4 @@
-/** How a training is spread over GPUs, and what is asked of it. */
+/** Setting of a training on GPUs. */
 import type {
   ActivationSetting,
   AttentionKernel,
@@ -7,16 +7,16 @@ import type {
 import { bytesIn, type TrainedState, type TrainingSetting } from '../../budget/training.js';
 import type { Cluster } from '../../hardware/gpu.js';
 
-/** What the data-parallel replicas split among themselves: nothing; optimizer; and gradients; and weights. */
+/** ZeRO stage: replicas split nothing, the optimizer, also gradients, or also weights. */
 export type ZeroStage = 0 | 1 | 2 | 3;
 
-/** From which stage of ZeRO on each is divided among the replicas. */
+/** First ZeRO stage that divides each part among the replicas. */
 export const DIVIDED_FROM = { optimizer: 1, gradients: 2, weights: 3 } as const satisfies Record<
   keyof TrainedState,
   number
 >;
 
-/** In what type gradients are kept: the two conventions of counting training memory. */
+/** Conventions of training memory: they differ in the type of gradients. */
 export const CONVENTIONS = {
   zero: {
     gradientBytes: undefined,
@@ -30,16 +30,16 @@ export const CONVENTIONS = {
 
 export type Convention = keyof typeof CONVENTIONS;
 
-/** Of `TrainingSetting`, `batch` is told as `microBatch`. */
+/** Training setting with parallelism. `microBatch` replaces `batch` of `TrainingSetting`. */
 export interface TrainingFitSetting extends Omit<TrainingSetting, 'batch'> {
   readonly cluster: Cluster;
-  /** Sequences that one replica computes at a time. */
+  /** Sequences per replica at a time. */
   readonly microBatch: number;
-  /** Fused kernels keep neither scores nor scan states. */
+  /** Attention kernel; fused kernels keep neither scores nor scan states. */
   readonly attention: AttentionKernel;
-  /** In chunks, or fused with the head, the loss needs no more than some logits at a time. */
+  /** Loss kernel; in chunks, or fused with the head, the loss needs few logits at a time. */
   readonly loss: LossKernel;
-  /** Count what dropout keeps. */
+  /** Whether to count the saved values of dropout. */
   readonly dropout?: boolean | undefined;
   readonly zero: ZeroStage;
   readonly convention: Convention;
@@ -49,22 +49,22 @@ export interface TrainingFitSetting extends Omit<TrainingSetting, 'batch'> {
   readonly pipelineParallel: number;
   /** Split the residual stream by tokens among the GPUs that share a layer. */
   readonly sequenceParallel: boolean;
-  /** Tokens of a step of the optimizer; undefined: as many micro-batches as there are stages. */
+  /** Tokens of an optimizer step; undefined: one micro-batch per pipeline stage. */
   readonly globalBatchTokens?: number | undefined;
-  /** Of the whole training; without it, there is no time of it. */
+  /** Tokens of the whole training; undefined: no training time. */
   readonly trainTokens?: number | undefined;
-  /** Model FLOPs utilisation that is expected, a share of one. */
+  /** Expected model FLOPs utilisation, from 0 to 1. */
   readonly mfu?: number | undefined;
 }
 
-/** Bytes of a gradient. */
+/** Bytes per gradient value. */
 export const gradientBytesOf = ({
   precision,
   convention,
 }: Pick<TrainingFitSetting, 'precision' | 'convention'>): number =>
   CONVENTIONS[convention].gradientBytes ?? bytesIn(precision);
 
-/** Of one micro-batch of the whole model. */
+/** Activations of one micro-batch of the whole model. */
 export const activationSetting = (setting: TrainingFitSetting): ActivationSetting => ({
   batch: setting.microBatch,
   context: setting.context,

@@ -1,7 +1,6 @@
 /**
- * What training takes besides what it keeps: temporary values, buffers of libraries, and what the allocator makes of
- * it. `lower` is what no implementation does without, `expected` what the usual ones take, `upper` what plain ones
- * do.
+ * Workspace of a training: temporary values, library buffers and allocator overhead. `lower` is required by every
+ * implementation, `expected` is for usual ones, `upper` for simple ones.
  */
 import type { LanguageModel } from '../../architecture/layer.js';
 import { inputWidth, outputWidth, remembered } from '../../architecture/walk.js';
@@ -26,7 +25,7 @@ import {
 export interface Situation {
   readonly model: LanguageModel;
   readonly setting: TrainingFitSetting;
-  /** At what the activations of the stage are counted. */
+  /** Setting for the saved activations of the stage. */
   readonly kept: ActivationSetting;
   readonly parallelism: Parallelism;
   readonly stage: Stage;
@@ -35,25 +34,25 @@ export interface Situation {
 
 type Part = (situation: Situation) => Bounds | undefined;
 
-/** What each constant is, and who says so. */
+/** Constants of PyTorch and DeepSpeed. */
 const CONSTANTS = {
-  /** Of PyTorch's DistributedDataParallel. */
+  /** Bucket size of PyTorch's DistributedDataParallel, in bytes. */
   bucket: 25 * MIB,
-  /** Values in a bucket of DeepSpeed's ZeRO, and how many there are with overlapped communication. */
+  /** Values per bucket of DeepSpeed's ZeRO, and the number of buckets with overlapped communication. */
   zeroBucket: { values: 5e8, overlapped: 4.5 },
-  /** Values that ZeRO-3 of DeepSpeed keeps gathered at most. */
+  /** Limit of gathered values in DeepSpeed's ZeRO-3. */
   liveParameters: 1e9,
 } as const;
 
 const NONE = { formula: add(), source: 'an implementation may do without' } as const;
 
-/** A communicator for each way in which GPUs work together. */
+/** One communicator for each kind of parallelism. */
 const communicators: Part = ({ setting, parallelism: { tensor, pipeline, replicas } }) => {
   const count = [tensor, pipeline, replicas].filter((gpus) => gpus > 1).length;
   return count === 0 ? undefined : channelBytes(count, setting.cluster.gpu);
 };
 
-/** Copies of gradients on their way to the other replicas. */
+/** Copies of gradients for communication with other replicas. */
 const buckets: Part = ({ setting, parallelism: { replicas }, stage }) => {
   if (replicas === 1) return undefined;
   const { bucket, zeroBucket } = CONSTANTS;
@@ -94,7 +93,7 @@ const buckets: Part = ({ setting, parallelism: { replicas }, stage }) => {
   });
 };
 
-/** ZeRO-3 gathers the weights of what it computes; from ZeRO-2 on its gradients are whole until they are reduced. */
+/** Gathered weights of current blocks (ZeRO-3), and whole gradients before their reduction (from ZeRO-2 on). */
 const gathered: Part = ({ setting, parallelism: { replicas }, stage }) => {
   if (replicas === 1 || setting.zero < 2) return undefined;
   const of = inputs({
@@ -127,11 +126,11 @@ const gathered: Part = ({ setting, parallelism: { replicas }, stage }) => {
   );
 };
 
-/** Of the last stage alone. */
+/** Temporary logits, on the last stage only. */
 const loss: Part = ({ model, setting, parallelism, stage }) =>
   stage.to < model.blocks.length ? undefined : lossBytes(model, setting, parallelism);
 
-/** What the modules of usual programs keep beyond what a gradient needs, for they fuse less. */
+/** Activations that usual programs save beyond those needed for gradients, because they fuse less. */
 const unfused: Part = ({ model, setting, kept, memory }) => {
   const total = (wish: Pick<ActivationSetting, 'unfused' | 'repeated'>) =>
     activationsOf(model, { ...kept, ...wish }).total.value;
@@ -159,7 +158,7 @@ const unfused: Part = ({ model, setting, kept, memory }) => {
   );
 };
 
-/** What is small, and there from one step to the next. */
+/** Small permanent tensors. */
 const small: Part = ({ setting, stage }) => {
   const of = inputs({
     batch: setting.microBatch,
@@ -184,7 +183,7 @@ const small: Part = ({ setting, stage }) => {
   );
 };
 
-/** Gradients of embedding and head that are not yet where gradients are kept. */
+/** Gradients of embedding and head before they are added to the stored gradients. */
 const added: Part = ({ model, setting, parallelism, stage: { from, to } }) => {
   const { embedding, head, blocks } = model;
   const isTied = embedding.weight === head.weight && from === 0 && to === blocks.length;
@@ -207,7 +206,7 @@ const added: Part = ({ model, setting, parallelism, stage: { from, to } }) => {
   );
 };
 
-/** What is live of one block while it is passed backwards, besides what is kept: see `BlockInHand`. */
+/** Live values of a block in its backward pass beyond the saved ones: see `BlockInHand`. */
 const blockGradients: Part = ({ model, setting, stage: { from, to } }) => {
   const blocks = blocksInHand(model, {
     ...activationSetting(setting),
@@ -225,7 +224,7 @@ function ofBlockInHand(block: BlockInHand): Bounds {
     scan_states: block.scanStates,
     recomputed: block.recomputed,
   });
-  // Decay, B·Δ and state are counted together: a third is one of them.
+  // Decay, B·Δ and state are counted together, each a third.
   const gradients = (layers: Expression, states: number) =>
     add(layers, div(mul(states, of.scan_states), 3), of.score_gradients, of.recomputed);
   return boundsOf(
@@ -250,7 +249,7 @@ function ofBlockInHand(block: BlockInHand): Bounds {
   );
 }
 
-/** Of each tensor that stays: weight, gradient, float32 copy and the optimizer's state. */
+/** Allocator rounding of permanent tensors: weight, gradient, float32 copy and optimizer state. */
 const rounding = ({ setting, parallelism: { replicas }, stage }: Situation): Bounds => {
   const partOf = (name: keyof typeof DIVIDED_FROM) =>
     setting.zero >= DIVIDED_FROM[name] ? replicas : 1;
@@ -272,7 +271,7 @@ const tensorsBySize = remembered(({ trained }: Stage): ReadonlyMap<number, numbe
   return counts;
 });
 
-/** In the order in which they are told. */
+/** Parts in output order. */
 const PARTS = {
   context: ({ setting }) => contextBytes(setting.cluster.gpu),
   libraries: ({ setting }) => libraryBytes(setting.cluster.gpu),
@@ -286,7 +285,7 @@ const PARTS = {
   small,
 } as const satisfies Record<string, Part>;
 
-/** What is there in the backward pass, and gone when the weights are updated. */
+/** Parts of the backward pass that are free before the update. */
 const BACKWARD = ['gathered', 'unfused', 'loss', 'blockGradients', 'added'] as const;
 
 export interface Workspace {
@@ -295,9 +294,9 @@ export interface Workspace {
 }
 
 /**
- * The workspace of a GPU of one stage, at the fuller of two moments: in the backward pass, or in the update of the
- * weights. Buckets are counted in both, and so are the gaps that the backward pass leaves; the tensors of the update are
- * the same in each step, and leave none.
+ * Workspace of a GPU of one stage, at the larger of two moments: the backward pass or the update of the weights. Both
+ * moments include buckets and the gaps left by the backward pass. The tensors of the update are the same in each step
+ * and leave no gaps.
  */
 export function workspaceOf(situation: Situation): Workspace {
   const found: Readonly<Record<string, Bounds>> = Object.fromEntries(
@@ -318,7 +317,7 @@ export function workspaceOf(situation: Situation): Workspace {
     activations,
     temporary: { expected: temporary('expected'), upper: temporary('upper') },
   });
-  // The loss is taken before a block is passed backwards.
+  // The loss is computed before the backward pass of the blocks.
   const moving = (which: 'expected' | 'upper') => {
     const of = (name: string) => found[name]?.[which].value ?? 0;
     const kept = Number(activations) + of('unfused') + of('gathered') + of('buckets');

@@ -1,4 +1,4 @@
-/** Whether a training fits into the memory of its GPUs, how long it takes, and what would make it fit. */
+/** Result types of fitting a training: memory, time and remedies. */
 import type { LanguageModel } from '../../architecture/layer.js';
 import type { ActivationBudget } from '../../budget/activations.js';
 import type { Figure } from '../../budget/figure.js';
@@ -6,23 +6,23 @@ import type { Bounds, Quantity } from '../../budget/quantity.js';
 import type { Parallelism, Stage } from '../parallelism/parallelism.js';
 import type { TrainingFitSetting } from './training-setting.js';
 
-/** Parts of what a GPU holds exactly. */
+/** Parts of exactly counted memory. */
 export type StatePart = 'weights' | 'gradients' | 'optimizer' | 'buffers' | 'activations';
 
-/** What each GPU of one pipeline stage holds. */
+/** Memory of each GPU of a pipeline stage. */
 export interface StageMemory {
   readonly stage: number;
-  /** The first of its blocks, and the one after the last. */
+  /** Index of the first block, and the index after the last. */
   readonly blocks: readonly [from: number, to: number];
-  /** Those of which a GPU has weights: its part of each tensor. */
+  /** Parameters with weights on a GPU: its part of each tensor. */
   readonly parameters: Figure;
   readonly parts: readonly { readonly part: StatePart; readonly bytes: Figure }[];
-  /** The activations in detail: of all micro-batches that it keeps. */
+  /** Details of the activations of all micro-batches in flight. */
   readonly activations: ActivationBudget;
   readonly exactBytes: Figure;
 }
 
-/** … and with its workspace. */
+/** Memory of a stage with its workspace. */
 export interface StageFit extends StageMemory {
   readonly total: Bounds;
 }
@@ -31,7 +31,7 @@ export type Verdict = 'fits' | 'may fit' | 'does not fit';
 
 export type StepLimit = 'compute' | 'memory' | 'communication';
 
-/** What a step is of, and how it is spread. */
+/** Inputs of a step: model, setting and parallelism. */
 export interface StepSituation {
   readonly model: LanguageModel;
   readonly setting: TrainingFitSetting;
@@ -40,29 +40,28 @@ export interface StepSituation {
   readonly memory: readonly StageMemory[];
 }
 
-/** A step of the optimizer. */
+/** Time of an optimizer step. */
 export interface StepTime {
   readonly seconds: Bounds;
-  /** What comes of the time that is expected. */
+  /** MFU that follows from the expected time. */
   readonly mfu: Quantity;
-  /** What would, if nothing took longer: as stated, or what others reached. */
+  /** MFU set by the user or reached by others: the result if no limit takes longer. */
   readonly assumedMfu: Quantity;
-  /** Of the time that is expected: that utilisation, or what takes longer. */
+  /** Reason for the expected time: the utilisation, or a limit that takes longer. */
   readonly decidedBy: StepLimit | 'utilisation';
-  /** The best case: all at peak, and overlapped. */
+  /** Lower bound: all at peak, and overlapped. */
   readonly roofline: Quantity;
-  /** What it consists of: each could be the limit. Memory has the launches, too. */
+  /** Possible limits of a step; `memory` includes launches. */
   readonly limits: readonly { readonly limit: StepLimit; readonly seconds: Bounds }[];
-  /** Of the best case. */
+  /** Largest limit in the lower bound. */
   readonly limitedBy: StepLimit;
-  /** What of communication is not counted, as nobody knows a link for it; null where all is. */
+  /** Text about communication without a known link, which is not counted; null if all is. */
   readonly withoutLink: string | null;
-  /** Tokens of a step, and how they are made up. */
+  /** Tokens of a step, with formula. */
   readonly tokens: Quantity;
   readonly tokensPerSecond: Quantity;
 }
 
-/** A whole training. */
 export interface TrainingTime {
   readonly steps: Quantity;
   readonly stepSeconds: Bounds;
@@ -72,40 +71,38 @@ export interface TrainingTime {
   readonly limitedBy: StepLimit;
 }
 
-/** A change of the setting, with what it makes of the memory. */
+/** Change of the setting, with the resulting memory. */
 export interface Remedy {
-  /** In words. */
+  /** Text for the user. */
   readonly change: string;
   readonly flags: Partial<TrainingFitSetting>;
-  /** As `TrainingMemoryFit` has it. */
+  /** Total as in `TrainingMemoryFit`. */
   readonly total: Bounds;
-  /** Of all GPUs together, as expected; null where no peak is known. */
+  /** Expected tokens per second of all GPUs together; null if no peak is known. */
   readonly tokensPerSecond: Quantity | null;
 }
 
-/** Memory alone. */
 export interface TrainingMemoryFit {
   readonly stages: readonly StageFit[];
-  /** Index of the stage whose GPUs are the fullest as expected: of those, parts and workspace are told. */
+  /** Index of the fullest stage by the estimate; parts and workspace are of its GPUs. */
   readonly fullest: number;
-  /** What of `exactBytes` is never there at once: nothing, or less, on the fullest GPU. */
+  /** Correction for parts of `exactBytes` that are never in memory at once, zero or negative, on the fullest GPU. */
   readonly apart: Bounds | null;
-  /** What comes on top of it, on the fullest GPU. */
+  /** Workspace of the fullest GPU. */
   readonly workspace: Bounds;
-  /** … and what it consists of. */
   readonly workspaceParts: readonly { readonly part: string; readonly bytes: Bounds }[];
-  /** Workspace included; each bound is that of the GPUs that are the fullest by it. */
+  /** Total with workspace; each bound is of the GPUs that are fullest by it. */
   readonly total: Bounds;
   readonly capacity: Quantity;
   readonly verdict: Verdict;
 }
 
 export interface TrainingFit extends TrainingMemoryFit {
-  /** Where the GPU's peak is known. */
+  /** Time of a step, if the GPU's peak is known. */
   readonly step?: StepTime;
-  /** … and it is known how many tokens there are. */
+  /** Time of the training, if its tokens are known too. */
   readonly time?: TrainingTime;
-  /** The fewest changes that make it fit; of one that fits, how far it could be taken. */
+  /** Fewest changes that make the training fit; if it fits, the room left. */
   readonly remedies: readonly Remedy[];
 }
 
