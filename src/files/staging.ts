@@ -40,15 +40,15 @@ import { writeThrough } from './write-whole.js';
 
 export interface StagingOptions {
   readonly kind: 'file' | 'folder';
-  /** Whether to replace what exists: a file, its companions, or a folder that holds a checkpoint. */
+  /** Whether to replace what exists: a file, its companions, or a folder with a checkpoint. */
   readonly force: boolean;
-  /** Whether finished files of an earlier run with the same identity are kept. */
+  /** Whether to keep finished files of an earlier run with the same identity. */
   readonly resume: boolean;
-  /** What the result depends on, as a text: it is compared with that of an earlier run. */
+  /** Text that identifies the inputs and options of the result; compared with the earlier run's. */
   readonly identity: string;
 }
 
-/** Those that a process leaves when it ends before they have. */
+/** Outputs that are still open; abandoned when the process exits. */
 const opened = new Set<Staging>();
 process.on('exit', () => {
   for (const staging of opened) void staging.abandon();
@@ -62,9 +62,9 @@ export class Staging {
   #start: 'new' | 'resumed' | 'inPlace' = 'new';
 
   /**
-   * Takes the place for this run, and recovers what an earlier one left.
-   * @throws UserError when OUT exists and may not be replaced, another run writes it, what is there to
-   * resume has another identity, or the system refuses.
+   * Locks the output for this run, and recovers files of an earlier one.
+   * @throws UserError if OUT exists and may not be replaced, another run writes it, the files to resume have
+   *   another identity, or the system reports an error.
    */
   static async open(target: string, options: StagingOptions): Promise<Staging> {
     const place = await explained(target, () => findOutputPlace(target, options.kind));
@@ -79,17 +79,17 @@ export class Staging {
     this.#folder = new StagingFolder(place);
   }
 
-  /** What the main file of a file OUT is called for `write`: its own name, where OUT is a link to it. */
+  /** Name for `write` of the main file: the file name of OUT, with links resolved. */
   get mainName(): string {
     return path.basename(this.#place.file);
   }
 
-  /** Whether finished files, or scratch, of an earlier run were kept. */
+  /** Whether finished or scratch files of an earlier run were kept. */
   get isResumed(): boolean {
     return this.#start !== 'new';
   }
 
-  /** Whether an earlier run has put all in its place already: only `commit` is left to do. */
+  /** Whether an earlier run has already moved all files into place: only `commit` is missing. */
   get isInPlace(): boolean {
     return this.#start === 'inPlace';
   }
@@ -98,7 +98,7 @@ export class Staging {
     return this.#finished.has(name);
   }
 
-  /** Path of a finished file, to read it. */
+  /** Path of a finished file, for reading. */
   finished(name: string): string {
     if (!this.isFinished(name)) throw new Error(`${name} is not finished`);
     if (!this.isInPlace) return path.join(this.#folder.files, name);
@@ -111,10 +111,10 @@ export class Staging {
   }
 
   /**
-   * Writes a file of the output whole. In a folder OUT it has this name; for a file OUT it is the main
-   * file when it has that one's name, else a companion beside it.
-   * @throws UserError when a companion exists and `force` is off, or the system refuses; and what `fill`
-   * throws. The other files stay.
+   * Writes a complete file of the output. In a folder OUT it gets this name. For a file OUT it is the main file
+   * if the names are equal, else a companion in the same folder.
+   * @throws UserError if a companion exists and `force` is off, or the system reports an error; rethrows errors
+   *   of `fill`. The other files stay.
    */
   async write(name: string, fill: (sink: ByteSink) => Promise<void>): Promise<void> {
     if (!isPlainName(name)) throw new RangeError(`${name} is no name of a file`);
@@ -130,9 +130,9 @@ export class Staging {
   }
 
   /**
-   * Puts everything in its place and removes the staging folder. Without an await in between, so that no
-   * signal's handler can come before it is done or taken back.
-   * @throws UserError when something has come to stand in the place meanwhile, or the system refuses.
+   * Moves all files into place and removes the staging folder. Contains no await, so that no signal handler
+   * runs before it is done or reverted.
+   * @throws UserError if a new file exists at the target in the meantime, or the system reports an error.
    */
   async commit(): Promise<void> {
     if (!this.isInPlace) await explained(this.#place.target, () => this.#putInPlace());
@@ -141,14 +141,14 @@ export class Staging {
     this.#folder.remove();
   }
 
-  /** Whether there is something that a later run can go on with. */
+  /** Whether a later run can resume from the existing files. */
   get isWorthKeeping(): boolean {
     return this.#finished.size > 0 || this.#folder.holdsReplaced() || this.#folder.holdsScratch();
   }
 
   /**
-   * After a failure: keeps what is finished for a later run to resume, removes everything else, and tells
-   * whether something was kept. Without an await, for it is what happens when the process ends, too.
+   * After a failure: keeps finished files for a later run, removes all others, and returns whether files were
+   * kept. Contains no await, because it also runs when the process exits.
    */
   async abandon(): Promise<'kept' | 'removed'> {
     opened.delete(this);
@@ -158,7 +158,7 @@ export class Staging {
     return keeps ? 'kept' : 'removed';
   }
 
-  /** After a failure that would come again: keeps nothing but what was moved out of the place. */
+  /** After a failure that would repeat: keeps only the files that were moved aside. */
   async discard(): Promise<void> {
     opened.delete(this);
     if (this.#folder.holdsReplaced()) this.#folder.leave();
@@ -222,7 +222,10 @@ export class Staging {
     if (!force && exists(companion)) throw alreadyExists(companion);
   }
 
-  /** Where a file of the output ends up. @param output OUT's path, as it is or as the user wrote it. */
+  /**
+   * Final path of a file.
+   * @param output The path of OUT, resolved or as the user wrote it.
+   */
   #inOutput(name: string, output: string): string {
     if (this.#options.kind === 'folder') return path.join(output, name);
     return name === this.mainName ? output : path.join(path.dirname(output), name);
