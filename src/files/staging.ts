@@ -1,29 +1,29 @@
 /**
- * An output, a folder or a file with companions, that is built in a folder beside its place and put there
- * at the end, so that whenever a run is cut short the old output is whole or the new one is.
+ * Builds an output, a folder or a file with companions, in a staging folder and moves it into place at the end.
+ * At any interruption either the old or the new output is complete.
  *
  * The staging folder of OUT is `.OUT.minimind`, on the same disk:
  *
- * - `lock`: the process that works here.
- * - `journal.json`: what the result depends on; the names of all files once they are all written.
- * - `files/`: what is finished. A file is written beside it, synced and renamed into it.
- * - `replaced/`: what stood in the place, while it is being replaced.
- * - `spool/`: scratch that is written whole. It is kept as `files/` is.
+ * - `lock`: the process that owns the folder.
+ * - `journal.json`: identity of the result; the names of all files once they are all written.
+ * - `files/`: finished files. A file is written outside, synced and renamed into it.
+ * - `replaced/`: the old output, while it is being replaced.
+ * - `spool/`: complete scratch files, kept as `files/` is.
  *
- * What the next run finds, and does:
+ * Recovery by the next run:
  *
- * | journal      | `files/`     | `replaced/`  | the last run ended           | with `resume`   | without     |
- * |--------------|--------------|--------------|------------------------------|-----------------|-------------|
- * | none         | any          | nothing      | as it began, or started over | starts over     | starts over |
- * | none         | any          | something    | (never by itself)            | is refused      | is refused  |
- * | not complete | some         | nothing      | while it wrote               | keeps `files/`  | starts over |
- * | complete     | all          | nothing      | before it moved anything     | keeps `files/`  | starts over |
- * | complete     | main is left | any          | while it moved: takes back   | keeps `files/`  | starts over |
- * | complete     | main is gone | any          | when all was in its place    | is `isInPlace`  | starts over |
+ * | journal    | `files/`     | `replaced/` | end of the last run         | with `resume`  | without     |
+ * |------------|--------------|-------------|-----------------------------|----------------|-------------|
+ * | none       | any          | empty       | at the start, or reset      | starts over    | starts over |
+ * | none       | any          | not empty   | (not possible)              | error          | error       |
+ * | incomplete | some         | empty       | while writing               | keeps `files/` | starts over |
+ * | complete   | all          | empty       | before the first move       | keeps `files/` | starts over |
+ * | complete   | main is left | any         | between moves: reverts them | keeps `files/` | starts over |
+ * | complete   | main is gone | any         | after the last move         | is `isInPlace` | starts over |
  *
- * To take back is to put the old output in its place again, whatever the run does then. When something
- * else has come to stand there, the run is refused, and nothing is touched. `resume` refuses files that
- * depend on something else. A folder that already is in its place is replaced as any other.
+ * Reverting restores the old output, whatever the run does afterwards. If a new file exists at its place, the
+ * run stops with an error and changes nothing. `resume` rejects files with another identity. A folder that is
+ * already in place is replaced like any other.
  */
 import fs from 'node:fs';
 import path from 'node:path';
