@@ -76,9 +76,8 @@ function markedIn(folder: string, names: readonly string[]): string[] {
 }
 
 /**
- * Opens the checkpoint at `path` without reading tensor data: a weight file, whose first bytes give the format;
- * a shard index (`*.index.json`); or a folder with one of these. The files stay open until the checkpoint is
- * closed.
+ * Opens the checkpoint at `path` without reading tensor data: a weight file, whose first bytes give the format; a shard
+ * index (`*.index.json`); or a folder with one of these. The files stay open until the checkpoint is closed.
  * @throws UserError if `path` does not exist, cannot be read, or violates a rule. No file stays open then.
  */
 export function openCheckpoint(path: string, options: OpenOptions = {}): Checkpoint {

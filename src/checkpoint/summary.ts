@@ -30,9 +30,8 @@ export interface TensorGroup {
 }
 
 /**
- * Groups in the order of the checkpoint, layers of one list together. The first number in a name gives the
- * layer (`model.layers.11.mlp.weight` belongs to `model.layers.11`); other names are grouped by their first two
- * parts.
+ * Groups in the order of the checkpoint, layers of one list together. The first number in a name gives the layer
+ * (`model.layers.11.mlp.weight` belongs to `model.layers.11`); other names are grouped by their first two parts.
  */
 export function groupTensors(tensors: ReadonlyMap<string, StoredTensor>): TensorGroup[] {
   const alike = new Map<string, Part[]>();

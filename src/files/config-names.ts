@@ -13,10 +13,9 @@ export type ConfigFormat = keyof typeof CONFIG_FILES;
 export const CONFIG_NAMES: readonly string[] = [CONFIG_FILES.yaml, 'config.yml', CONFIG_FILES.json];
 
 /**
- * Files of a model that do not depend on its weights. transformers/tokenization_utils_base.py and
- * utils/__init__.py (5.18): TOKENIZER_CONFIG_FILE, SPECIAL_TOKENS_MAP_FILE, ADDED_TOKENS_FILE,
- * FULL_TOKENIZER_FILE, CHAT_TEMPLATE_FILE, GENERATION_CONFIG_NAME; and the vocabulary files that its tokenizers
- * read.
+ * Files of a model that do not depend on its weights. transformers/tokenization_utils_base.py and utils/__init__.py
+ * (5.18): TOKENIZER_CONFIG_FILE, SPECIAL_TOKENS_MAP_FILE, ADDED_TOKENS_FILE, FULL_TOKENIZER_FILE, CHAT_TEMPLATE_FILE,
+ * GENERATION_CONFIG_NAME; and the vocabulary files that its tokenizers read.
  */
 const SIDECARS: readonly string[] = [
   'tokenizer.json',

@@ -1,7 +1,6 @@
 /**
  * Registry of the files that the current command reads or has written, so that no output replaces one of them.
- * Functions that open files register them, and functions that write check the registry, so no command can
- * forget it.
+ * Functions that open files register them, and functions that write check the registry, so no command can forget it.
  */
 
 import fs from 'node:fs';

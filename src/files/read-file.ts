@@ -14,10 +14,8 @@ export interface ReadOptions {
 }
 
 /**
- * Bytes of a file, pipe or device; undefined if there are more than `most`, even if the reported size is
- * smaller.
- * @throws UserError `refused-file` if a found file is not regular. System errors otherwise, EISDIR for a
- *   folder.
+ * Bytes of a file, pipe or device; undefined if there are more than `most`, even if the reported size is smaller.
+ * @throws UserError `refused-file` if a found file is not regular. System errors otherwise, EISDIR for a folder.
  */
 export async function readFileAtMost(
   path: string,

@@ -6,7 +6,7 @@
  *
  * - `lock`: the process that owns the folder.
  * - `journal.json`: identity of the result; the names of all files once they are all written.
- * - `files/`: finished files. A file is written outside, synced and renamed into it.
+ * - `files/`: finished files. A file is written next to it, synced and renamed into it.
  * - `replaced/`: the old output, while it is being replaced.
  * - `spool/`: complete scratch files, kept as `files/` is.
  *

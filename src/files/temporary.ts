@@ -1,6 +1,5 @@
 /**
- * Temporary files and folders, removed when the process exits. Those of a killed process are removed by a later
- * run.
+ * Temporary files and folders, removed when the process exits. Those of a killed process are removed by a later run.
  */
 import { createHash, randomUUID } from 'node:crypto';
 import fs from 'node:fs';
@@ -10,9 +9,8 @@ import { UserError } from '../errors.js';
 import { removeQuietly } from './config-names.js';
 
 /**
- * Scope in which process ids are unique: a machine since boot, and on Linux a PID namespace. Containers often
- * share folders and a host name, and each counts processes from 1. Hashed, so that it is short enough for a
- * file name.
+ * Scope in which process ids are unique: a machine since boot, and on Linux a PID namespace. Containers often share
+ * folders and a host name, and each counts processes from 1. Hashed, so that it is short enough for a file name.
  */
 const SPACE = createHash('sha256')
   .update([os.hostname(), ...processSpace()].join('\n'))

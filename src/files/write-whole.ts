@@ -116,13 +116,12 @@ process.on('exit', () => {
 });
 
 /**
- * Writes `target` through a temporary file in the same folder. It is renamed when all bytes are on disk, so
- * that no reader sees a partial file. On failure it is removed, and the old file stays. Devices and pipes are
- * written directly.
+ * Writes `target` through a temporary file in the same folder. It is renamed when all bytes are on disk, so that no
+ * reader sees a partial file. On failure it is removed, and the old file stays. Devices and pipes are written directly.
  * @param force Whether to replace an existing file.
  * @param fill Writes the content. Not called if checks before it fail.
- * @throws UserError if the file is an input of the command, exists and `force` is off, or the system reports an
- *   error; rethrows errors of `fill`.
+ * @throws UserError if the file is an input of the command, exists and `force` is off, or the system reports an error;
+ *   rethrows errors of `fill`.
  */
 export async function writeWhole(
   target: string,

@@ -89,10 +89,7 @@ const groupsOf = ({ length }: Matrix, group: number | undefined) =>
 
 const words = (values: number, bits: number) => Math.ceil((values * bits) / 32);
 
-/**
- * GPTQ packs values along the inputs and zero points along the outputs, and stores the group index of each
- * input.
- */
+/** GPTQ packs values along the inputs and zero points along the outputs, and stores the group index of each input. */
 export const gptq =
   ({ bits, group }: PackedOptions): Layout =>
   (matrix) => {

@@ -1,6 +1,6 @@
 /**
  * Patterns of module names in quantization configs. They are Python regular expressions, of which a common
- * subset is supported. Matching time grows only linearly with the lengths of pattern and name.
+ * subset is supported. Matching time is bounded by the lengths of pattern and name.
  */
 
 interface Atom {

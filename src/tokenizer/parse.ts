@@ -89,10 +89,7 @@ const MAX_TOKENS = { small: 600_000, perByte: 1 / 40 };
 /** Maximum unused ids below the highest id. Some tokenizers reserve a few hundred. */
 const MAX_UNUSED_IDS = 100_000;
 
-/**
- * Maximum characters after normalization per character of the text; several times the need of published
- * tokenizers.
- */
+/** Maximum characters after normalization per character of the text; several times the need of published tokenizers. */
 const MAX_GROWTH = 16;
 
 /** Characters that any tokenizer may produce for a short text. */

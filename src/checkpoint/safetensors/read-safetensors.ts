@@ -231,11 +231,10 @@ function readMetadata(file: string, scanner: JsonScanner): Map<string, string> {
 
 /**
  * Index of a safetensors file. Reads only the header and checks all rules of the format
- * (https://huggingface.co/docs/safetensors), some more strictly than other readers: SAFETENSORS_RULES lists
- * them.
+ * (https://huggingface.co/docs/safetensors), some more strictly than other readers: SAFETENSORS_RULES lists them.
  *
- * Memory: up to about ten times the header, which has at most 100 MB. No number in the header makes an
- * allocation larger.
+ * Memory: up to about ten times the header, which has at most 100 MB. No number in the header makes an allocation
+ * larger.
  * @throws UserError if the file violates a rule.
  */
 export function readSafetensors(file: ByteFile): FileIndex {

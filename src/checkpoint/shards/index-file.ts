@@ -41,10 +41,7 @@ function goesDown(name: string): boolean {
   return !SPECIAL.test(name) && name.split('/').every(isPlain);
 }
 
-/**
- * Extensions allowed for an index: `model.safetensors.index.json` allows `.safetensors`; `index.json` allows
- * all.
- */
+/** Extensions allowed for an index: `model.safetensors.index.json` allows `.safetensors`; `index.json` allows all. */
 function extensionsFor(index: string): readonly string[] {
   const stated = extname(basename(index, '.index.json'));
   return SHARD_EXTENSIONS.includes(stated) ? [stated] : SHARD_EXTENSIONS;

@@ -134,8 +134,7 @@ function setFrom(type: 'set' | 'frozenset', args: Tuple, refuseArguments: Refuse
 }
 
 /**
- * bytes() or bytearray() without arguments, of bytes, or of Latin-1 text. Never of a number, which would be a
- * length.
+ * bytes() or bytearray() without arguments, of bytes, or of Latin-1 text. Never of a number, which would be a length.
  */
 function bytesFrom(args: Tuple, refuseArguments: RefuseArguments): Value {
   const [source, encoding] = args.items;

@@ -66,10 +66,7 @@ export class Members implements Items {
 const INTEGER = '#';
 const TEXT = '$';
 
-/**
- * Key in the table: one string for all numbers that Python treats as equal (1, 1.0 and True), else the key
- * itself.
- */
+/** Key in the table: one string for all numbers that Python treats as equal (1, 1.0 and True), else the key itself. */
 function slotOf(key: Value): unknown {
   if (typeof key === 'boolean') return INTEGER + Number(key);
   if (isKind(key, 'float') && Number.isSafeInteger(key.value)) return INTEGER + key.value;

@@ -57,9 +57,8 @@ function dtypeOf(value: Value): StoredDtype | undefined {
 }
 
 /**
- * Checks `{'neg': …, 'conj': …}`. PyTorch negates or conjugates the stored bytes if the key exists, even when
- * its value is False. It fails on `conj` for a real dtype: then a file with both set to False has only one
- * meaning.
+ * Checks `{'neg': …, 'conj': …}`. PyTorch negates or conjugates the stored bytes if the key exists, even when its value
+ * is False. It fails on `conj` for a real dtype: then a file with both set to False has only one meaning.
  */
 function checkFlags(flags: Dict | null, dtype: StoredDtype, refuse: Refuse): void {
   if (flags === null || flags.entries.size === 0) return;

@@ -44,8 +44,7 @@ const SATURATED: End = {
 
 /**
  * Reads the records at the end of an archive.
- * @throws UserError if they are missing, contradict each other, or the directory does not end right before
- *   them.
+ * @throws UserError if they are missing, contradict each other, or the directory does not end right before them.
  */
 export function readEnd(file: ByteFile): DirectoryPlace {
   const tail = readTail(file);
