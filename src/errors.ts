@@ -38,7 +38,6 @@ export interface Problem {
   /** `model.num_layers`, or the place in a binary file; absent for the whole file. */
   readonly path?: string;
   readonly message: string;
-  /** Suggestion for a fix. */
   readonly suggestion?: string;
   /** The line of input, for display. */
   readonly excerpt?: string;
@@ -65,7 +64,6 @@ export interface Rule<T> {
 
 /** A frequent mistake in a key or its value, and its correction. */
 export interface Confusion extends Finding {
-  /** Dotted path of the key. */
   readonly path: string;
   /** Wrong value of the key; if absent, the key itself is the mistake. */
   readonly value?: string;

@@ -13,7 +13,6 @@ export interface Progress {
 
 /** A task of unknown length, step by step. */
 export interface Steps {
-  /** The current step. */
   readonly doing: (text: string) => void;
   /** Prints a permanent line. */
   readonly say: (text: string) => void;

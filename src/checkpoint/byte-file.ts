@@ -106,7 +106,6 @@ export class ByteFile {
     return size !== this.size || mtimeMs !== this.changedAt;
   }
 
-  /** Closes the file; does nothing when it is already closed. */
   close(): void {
     if (this.#descriptor !== undefined) fs.closeSync(this.#descriptor);
     this.#descriptor = undefined;

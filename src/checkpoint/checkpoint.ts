@@ -27,7 +27,6 @@ export interface Checkpoint {
   readonly content: ReadonlyMap<string, Value>;
   /** Unusual but harmless findings. */
   readonly warnings: readonly string[];
-  /** Closes the files. */
   close(): void;
 }
 

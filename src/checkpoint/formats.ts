@@ -48,7 +48,6 @@ const INDEX_ENDING = '.index.json';
 const COMPANION =
   /^(?:training_args\.bin|(?:optimizer|scheduler|sampler)(?:_\d+)?\.(?:bin|pt)|rng_state(?:_\d+)?\.pth|scaler\.pt)$/;
 
-/** Whether a file name is a shard index. */
 export const isIndexName = (name: string): boolean =>
   SHARD_EXTENSIONS.some((extension) => name.endsWith(`${extension}${INDEX_ENDING}`));
 

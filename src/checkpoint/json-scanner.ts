@@ -20,7 +20,7 @@ const WORDS = 64;
 /** Not a byte: the end of the text. */
 const END = -1;
 
-/** Rules of a file format. A rule that is absent does not apply. */
+/** Rules of a file format; absent ones do not apply. */
 export interface JsonRules {
   readonly syntax: Rule;
   readonly integer?: Rule;
@@ -113,7 +113,6 @@ export class JsonScanner {
     return hasNext;
   }
 
-  /** The key of a member of an object. */
   key(): string {
     const key = this.string(this.#text.rules.keyBytes?.most);
     this.#expect(COLON, '":"');

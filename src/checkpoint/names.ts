@@ -11,7 +11,7 @@ const COMPILED = '_orig_mod';
 
 /**
  * Maps each name of a file to its name without wrapper prefixes, in the order of `names`. Removes `module.` and
- * `_orig_mod.` at the front only if every name has them, and `._orig_mod.` inside a name always.
+ * `_orig_mod.` at the front, in any order and number, only if every name has them, and `._orig_mod.` inside a name always.
  * @param file File name for error messages.
  * @throws UserError if two names become equal.
  */
@@ -165,7 +165,6 @@ export const firstLike = <T extends { readonly pattern: string }>(
   patterns: readonly T[],
 ): T | undefined => patterns.find(({ pattern }) => isLike(name, pattern));
 
-/** Name pattern of a template with these layer numbers. */
 const patternOf = ({ before, after }: Template, numbers: ReadonlySet<number>): string =>
   `${before}${numbersText(numbers)}${after}`;
 

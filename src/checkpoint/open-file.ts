@@ -16,9 +16,7 @@ import { readTorchLegacy, readTorchZip } from './torch/read-torch.js';
 interface Look {
   /** First bytes, one character per byte. */
   readonly head: string;
-  /** Last bytes. */
   readonly tail: string;
-  /** Whether its name ends in `.safetensors`. */
   readonly isNamedSafetensors: boolean;
 }
 

@@ -6,7 +6,6 @@ import { UserError } from '../errors.js';
 
 // Text shared by the errors of all formats.
 
-/** Suggestion when bytes are missing. */
 export const FETCH_AGAIN = 'copy or download the file again';
 
 /** Suggestion when the bytes of a safetensors file are wrong. */
@@ -55,7 +54,6 @@ export const NAME_RULES = {
   'names-keys': 'No integer key of a state dict reads like the name of a tensor beside it.',
 } as const;
 
-/** Rules for safetensors files. */
 export const SAFETENSORS_RULES = {
   'st-length-field': 'A file begins with the 8 bytes that hold the length of its header.',
   'st-header-length': 'A header has from 2 to 100,000,000 bytes.',
@@ -110,7 +108,6 @@ export const SHARD_RULES = {
     'A tensor stands in the shard in which the index places it, and in no other.',
 } as const;
 
-/** Rules for the zip archive of a PyTorch file. */
 export const ZIP_RULES = {
   'zip-end': 'An archive ends with its end record, which has no comment.',
   'zip-64-locator': 'A zip64 locator gives the place of the zip64 end record right before it.',
@@ -241,7 +238,6 @@ export const STATE_DICT_RULES = {
   'state-dict-choice': 'The dict that was chosen is there, and holds tensors.',
 } as const;
 
-/** Rules for PyTorch files. */
 const TORCH_RULES = { ...ZIP_RULES, ...PICKLE_RULES, ...STATE_DICT_RULES } as const;
 
 export const RULES = {
@@ -254,7 +250,6 @@ export const RULES = {
 
 export type Rule = keyof typeof RULES;
 
-/** Details of a violated rule. */
 export interface Refusal {
   readonly rule: Rule;
   /** Place in the file: `tensor embed.weight`, `header byte 312`, `entry archive/data/0`. */

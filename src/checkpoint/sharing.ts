@@ -4,7 +4,6 @@ import type { StoredBytes, StoredTensor } from './stored-tensor.js';
 import { isContiguous, isSameView } from './stored-tensor.js';
 import { breathe, piecesOf, readRows, rowsOf } from './view.js';
 
-/** A tensor and all of its names. */
 export interface NamedView {
   readonly tensor: StoredTensor;
   readonly names: readonly [string, ...string[]];

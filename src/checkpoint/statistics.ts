@@ -159,7 +159,6 @@ function rangeOf(values: Float64Array) {
   return { min, max, zeros, sum };
 }
 
-/** Mean of the values times `scale`. */
 function meanOf(values: Float64Array, scale: number): number {
   let sum = 0;
   for (let i = 0; i < values.length; i++) sum += (values[i] ?? 0) * scale;

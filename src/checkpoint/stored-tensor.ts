@@ -15,7 +15,6 @@ export interface StoredTensor {
   readonly kind: 'tensor';
   readonly dtype: StoredDtype;
   readonly shape: Shape;
-  /** Product of the shape. */
   readonly elements: number;
   /** Strides in elements, one per dimension. */
   readonly strides: readonly number[];
@@ -39,7 +38,6 @@ export function isSameView(a: StoredTensor, b: StoredTensor): boolean {
   );
 }
 
-/** Strides of a contiguous tensor, in elements. */
 export function contiguousStrides(shape: Shape): number[] {
   const strides = new Array<number>(shape.length);
   let stride = 1;

@@ -76,14 +76,13 @@ export interface PlainLimits {
   readonly text: number;
 }
 
-/** Limits per entry. */
 const SHOWN: PlainLimits = { nodes: 1000, depth: 16, text: 1000 };
 /** Maximum nodes of all entries together. */
 const ALL_NODES = 20_000;
 /** Maximum values searched for tensors; shared values can make the search endless. */
 const ALL_STEPS = 1_000_000;
 
-/** Entries by key. The size of the result is bounded, whatever the file contains. */
+/** Entries by key. The size of the result is bounded for any file. */
 export function describeContent(
   content: ReadonlyMap<string, Value>,
 ): ReadonlyMap<string, ContentEntry> {
@@ -110,7 +109,6 @@ export function plainOf(value: Value, limits: PlainLimits): Plain | undefined {
   return writer.truncated ? undefined : plain;
 }
 
-/** Python name of the type of a value. */
 export function typeName(value: Value): string {
   if (value === null) return 'None';
   if (typeof value !== 'object') return PRIMITIVES[typeof value as keyof typeof PRIMITIVES];

@@ -98,7 +98,6 @@ const formOf = (members: Part['members']): string =>
     .sort()
     .join('');
 
-/** The group of equal parts. */
 function groupOf(parts: readonly Part[]): TensorGroup {
   const { name = '', members = [] } = parts[0] ?? {};
   const layers = parts.flatMap(({ layer }) => layer ?? []).sort((a, b) => a - b);
@@ -119,7 +118,6 @@ export interface CheckpointSummary {
   /** The path as the user wrote it. */
   readonly file: string;
   readonly format: CheckpointFormat;
-  /** Title of the format for readers. */
   readonly formatName: string;
   readonly files: readonly { readonly path: string; readonly bytes: number }[];
   /** Keys that lead to the dict with the tensors in a PyTorch file. */
@@ -139,7 +137,6 @@ export interface CheckpointSummary {
 
 /** Totals of the tensors, exact up to 2^53. */
 export interface Totals {
-  /** Number of names. */
   readonly tensors: number;
   /** Number of distinct views of storages. */
   readonly distinctTensors: number;

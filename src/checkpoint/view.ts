@@ -62,7 +62,6 @@ export async function readRowsAsync(
   toLittleEndian(tensor, target);
 }
 
-/** All bytes of a tensor. */
 export function readTensor(tensor: StoredTensor): Uint8Array {
   const target = new Uint8Array(tensor.bytes);
   if (tensor.elements > 0) readRows(tensor, 0, rowsOf(tensor), target);
@@ -249,7 +248,6 @@ function gatherRows(
 const kept = new Map<StoredBytes, Uint8Array>();
 let keptSize = 0;
 
-/** The bytes of a small storage, cached. */
 function keptBytes(storage: StoredBytes): Uint8Array {
   const known = kept.get(storage);
   if (known) return known;

@@ -38,7 +38,6 @@ const SIDECARS: readonly string[] = [
 
 export const isSidecarName = (name: string): boolean => SIDECARS.includes(name);
 
-/** Whether a conversion writes a file with this name. */
 export const isConvertedName = (name: string): boolean =>
   WEIGHTS.test(name) ||
   name === INDEX_FILE ||
@@ -46,7 +45,6 @@ export const isConvertedName = (name: string): boolean =>
   name === CONFIG_FILES.json ||
   isSidecarName(name);
 
-/** Whether a file name is one for converted weights. */
 export const isConvertedWeights = (name: string): boolean => WEIGHTS.test(name);
 
 export const INDEX_FILE = 'model.safetensors.index.json';

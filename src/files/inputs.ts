@@ -173,7 +173,7 @@ export function noteOutput(file: string): void {
   for (const each of identitiesAt(file)) kept.set(each, { file, why: 'was just written' });
 }
 
-/** Removes a file that a command reads in order to update it. */
+/** Unregisters a file that the command will update. */
 export function forgetInput(file: string): void {
   for (const each of identitiesAt(file)) kept?.delete(each);
 }
@@ -214,7 +214,6 @@ export function refuseModelFile(target: string): void {
   }
 }
 
-/** A path and its resolved path. */
 const namesOf = (file: string): readonly string[] => {
   try {
     return [file, fs.realpathSync.native(file)];

@@ -7,7 +7,6 @@ import { UserError } from '../errors.js';
 import { noteInput } from './inputs.js';
 
 export interface ReadOptions {
-  /** Maximum bytes to read. */
   readonly most: number;
   /** Whether the file was found in a folder, not named by the user. It must then be a regular file. */
   readonly isFound?: boolean;
@@ -99,9 +98,7 @@ function isWaiting(error: unknown): boolean {
 }
 
 interface ReadTextOptions {
-  /** Maximum bytes to read. */
   readonly most: number;
-  /** Suggestion if the file is larger. */
   readonly suggestion: string;
 }
 

@@ -137,7 +137,6 @@ export class StagingFolder {
     });
   }
 
-  /** Whether all moves of a journal are done. */
   isInPlace({ kind, complete }: Journal): boolean {
     return (
       complete !== undefined && areDone(this.moves(kind, complete)) && exists(this.#place.file)

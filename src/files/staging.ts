@@ -21,7 +21,7 @@
  * | complete   | main is left | any         | between moves: reverts them | keeps `files/` | starts over |
  * | complete   | main is gone | any         | after the last move         | is `isInPlace` | starts over |
  *
- * Reverting restores the old output, whatever the run does afterwards. If a new file exists at its place, the
+ * Reverting restores the old output, with or without `resume`. If a new file exists at its place, the
  * run stops with an error and changes nothing. `resume` rejects files with another identity. A folder that is
  * already in place is replaced like any other.
  */
@@ -98,14 +98,12 @@ export class Staging {
     return this.#finished.has(name);
   }
 
-  /** Path of a finished file, for reading. */
   finished(name: string): string {
     if (!this.isFinished(name)) throw new Error(`${name} is not finished`);
     if (!this.isInPlace) return path.join(this.#folder.files, name);
     return this.#inOutput(name, this.#place.file);
   }
 
-  /** Path of a scratch file. */
   spool(name: string): string {
     return path.join(this.#folder.spool, name);
   }

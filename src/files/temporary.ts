@@ -38,7 +38,6 @@ const FOLDER = new RegExp(`^${NAME}$`);
 /** Name of a hidden file that is renamed when it is complete. */
 export const temporaryFileName = () => `.${temporaryName()}.tmp`;
 
-/** Whether a name was made by `temporaryFileName`. */
 export const isTemporaryFile = (name: string) => FILE.test(name);
 
 /** Age in milliseconds after which an unchanged file is considered abandoned: a day. */
@@ -69,7 +68,7 @@ function namesIn(folder: string): string[] {
   }
 }
 
-/** In a folder that others can write to, their links could redirect the removal to another folder. */
+/** Ownership check: in a shared folder, links of others could redirect the removal to another folder. */
 const isOwn = ({ uid }: fs.Stats) => process.getuid === undefined || uid === process.getuid();
 
 export function isRunning(pid: number): boolean {

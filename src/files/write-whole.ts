@@ -14,7 +14,6 @@ import { sweep, temporaryFileName } from './temporary.js';
 
 /** Sequential output of bytes. */
 export interface ByteSink {
-  /** Bytes written so far. */
   readonly position: number;
   /** Consumes the bytes before it resolves: the caller may then reuse their buffer. */
   write(bytes: Uint8Array): Promise<void>;

@@ -119,7 +119,6 @@ export const awq =
 interface CompressedOptions extends PackedOptions {
   readonly scaleBits: number;
   readonly zeroPoints: boolean;
-  /** Whether the group index of each input is stored. */
   readonly indices: boolean;
 }
 

@@ -23,7 +23,6 @@ export interface Module {
   readonly length: number;
   readonly isHead: boolean;
   readonly isExpert: boolean;
-  /** Whether it is a `Conv1D` in transformers. */
   readonly isTransposed: boolean;
 }
 
@@ -386,7 +385,6 @@ const METHODS: Readonly<Record<string, Method>> = {
   'compressed-tensors': compressedTensors,
 };
 
-/** Names of the supported methods. */
 export const KNOWN_METHODS = Object.keys(METHODS);
 
 // ── The config ───────────────────────────────────────────────────────────────────────────────────
@@ -401,7 +399,6 @@ const TYPES: Readonly<Record<string, readonly [type: string, bits: number]>> = {
 const methodOf = ({ quant_method: method, load_in_8bit, load_in_4bit }: Json): unknown =>
   method ?? (load_in_8bit || load_in_4bit ? 'bitsandbytes' : undefined);
 
-/** Reads the quantization from a `config.json`. */
 export function readQuantization(config: Json): QuantizationReading {
   const { quantization_config: own } = config;
   if (own == null) return { doubts: [] };

@@ -14,7 +14,7 @@ import { isSameShape, STORED_DTYPES } from '../tensor/dtype.js';
 
 // Kinds of differences between a description and a checkpoint.
 
-/** In the order of the report. */
+/** Fault kinds, in the order of the report. */
 export const FAULT_KINDS = [
   'missing-layers',
   'layer-gap',
@@ -35,7 +35,6 @@ export interface Said {
   readonly dtype?: StoredDtype | 'float';
   /** Another tensor with the same values. */
   readonly sameAs?: string;
-  /** Number of layers. */
   readonly layers?: number;
 }
 

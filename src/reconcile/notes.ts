@@ -21,7 +21,6 @@ export interface Note {
     | 'stored-again'
     | 'equal-values'
     | 'kept-by-others';
-  /** Names of the tensors. */
   readonly names: readonly string[];
   /** Bytes that sharing would save, or that extra tensors take. */
   readonly bytes?: number;
@@ -114,7 +113,6 @@ export interface FaultGroup {
 /** Fault kinds of complete layers. */
 const OF_LAYERS: ReadonlySet<FaultKind> = new Set(['missing-layers', 'layer-gap', 'extra-layers']);
 
-/** Faults of one group. */
 type Draft = Alike<Fault>;
 
 /** Groups sorted by `FAULT_KINDS`, then by the order of the faults. */

@@ -26,7 +26,6 @@ export interface Description {
 }
 
 export interface Reconciliation {
-  /** Whether the checkpoint matches the description. */
   readonly matches: boolean;
   /** Prefix removed from every name: `module.`; may be empty. */
   readonly prefix: string;
@@ -138,7 +137,6 @@ function groupsToCompare({ model, readOff, rebuild }: Description, stored: Store
 export type Suggestion = {
   /** Number of faults that it removes, counted by tensors. */
   readonly explains: number;
-  /** Number of remaining faults. */
   readonly leaves: number;
 } & (
   | { readonly kind: 'config'; readonly set: readonly Reading[] }
@@ -163,7 +161,7 @@ function suggestionsFor(given: Case): Suggestion[] {
   return [...configSuggestion(given), ...renameSuggestion(given)];
 }
 
-/** The smallest set of config values that removes as many faults as all values read from the checkpoint. */
+/** The smallest set of config values that removes the same number of faults as all values read from the checkpoint. */
 function configSuggestion({ stored, faults, readings, rebuild, count }: Case): Suggestion[] {
   const leftBy = (tried: readonly Reading[]) => {
     const model = rebuild(tried);
@@ -240,7 +238,6 @@ export function saidText(said: Said): string {
   return [said.dtype, shape].filter(Boolean).join(' ');
 }
 
-/** Text of a suggestion. */
 export function adviceText(suggestion: Suggestion): string {
   if (suggestion.kind === 'rename') {
     return `every name begins with ${JSON.stringify(suggestion.prefix)}, which is none of the model’s: take it off.`;

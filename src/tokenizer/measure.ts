@@ -5,13 +5,12 @@ import { UserError } from '../errors.js';
 import { readText } from '../files/read-file.js';
 import { parseTokenizer } from './parse.js';
 
-/** Result of one tokenizer for a text. */
 export interface TextMeasure {
   readonly tokenizer: string;
   /** Size of the vocabulary, added tokens included. */
   readonly vocabulary: number;
   readonly tokens: number;
-  /** Unicode code points of the text. */
+  /** Unicode code points. */
   readonly characters: number;
 }
 

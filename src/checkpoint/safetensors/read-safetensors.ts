@@ -79,7 +79,7 @@ export const LENGTH_FIELD_BYTES = 8;
 /** Limit of the format. */
 export const MAX_HEADER_BYTES = 100_000_000;
 
-/** `{}` */
+/** Length of `{}`. */
 const MIN_HEADER_BYTES = 2;
 
 const OPENING_BRACE = 0x7b;

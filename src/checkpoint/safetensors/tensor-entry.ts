@@ -41,7 +41,6 @@ export const DTYPES: readonly StoredDtype[] = [
 /** Maximum dimensions of a tensor, as in NumPy. The format itself has no limit. */
 export const MAX_RANK = 64;
 
-/** Dtypes by name. */
 const DTYPES_BY_TEXT: ReadonlyMap<string, StoredDtype> = new Map(
   DTYPES.map((dtype) => [dtype, dtype]),
 );

@@ -22,7 +22,6 @@ export interface TensorToWrite extends TensorHeading {
   chunks(): Chunks;
 }
 
-/** A tensor with its place in the file. */
 export interface PlacedTensor<Tensor extends TensorHeading> {
   readonly tensor: Tensor;
   /** Offset of the first byte from the start of the data. */
@@ -33,7 +32,6 @@ export interface PlacedTensor<Tensor extends TensorHeading> {
 export interface SafetensorsPlan<Tensor extends TensorHeading> {
   /** Everything before the data: length field and header. */
   readonly header: Uint8Array;
-  /** Tensors in file order. */
   readonly tensors: readonly PlacedTensor<Tensor>[];
   readonly fileBytes: number;
 }

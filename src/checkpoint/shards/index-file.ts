@@ -96,7 +96,6 @@ export interface ShardIndex {
   readonly path: string;
   /** Shard name → its tensors, ordered by the numbers in the names. */
   readonly shards: ReadonlyMap<string, readonly string[]>;
-  /** Tensor name → shard name. */
   readonly weightMap: ReadonlyMap<string, string>;
   /** Total bytes of all tensors according to the metadata. */
   readonly totalBytes: number | undefined;
@@ -104,7 +103,6 @@ export interface ShardIndex {
   readonly metadata: ReadonlyMap<string, string>;
 }
 
-/** Whether a file name is a shard index. */
 export const isShardIndex = (path: string) => path.endsWith('.index.json');
 
 /**

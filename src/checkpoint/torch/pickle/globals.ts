@@ -135,7 +135,6 @@ const OTHER_TENSORS: readonly (readonly [RegExp, string])[] = [
   [/^torch\._utils\._rebuild_device_tensor/, 'a tensor of another device'],
 ];
 
-/** Explains why a name is not allowed, with a suggestion. */
 export function explainGlobal(
   module: string,
   name: string,

@@ -64,13 +64,11 @@ function partsOf(value: Value): readonly Value[] | undefined {
 export interface Environment {
   /** Finds an allowed global; undefined for others. */
   find(module: string, name: string): Global | undefined;
-  /** Explains why a global is not allowed, with a suggestion. */
   explain(module: string, name: string): { message: string; suggestion: string };
   /** Result of calling `callee`; undefined if it cannot be called. `refuse` rejects wrong arguments. */
   call(callee: Global, args: Tuple, refuse: (message: string) => never): Value | undefined;
   /** Whether a class may be created without a call. */
   canBeMade(callee: Global): boolean;
-  /** Object for a persistent id. */
   persistent(id: Value): Value;
 }
 
@@ -321,14 +319,12 @@ export function keyBytes(key: Value): number {
   return typeof key === 'bigint' ? BIG_KEY_BYTES : 0;
 }
 
-/** Whether Python can hash a value. */
 function isHashable(value: Value): boolean {
   if (isKind(value, 'tuple')) return value.hashable;
   if (isKind(value, 'set')) return value.type === 'frozenset';
   return !isKind(value, 'list') && !isKind(value, 'dict');
 }
 
-/** Name of a value in messages. */
 export function nameOf(value: Value): string {
   if (value === null) return 'None';
   if (value instanceof Uint8Array) return 'bytes';

@@ -10,7 +10,6 @@ const WINDOW_BYTES = 64 * 1024;
 /** A part of a file, read sequentially through a window. */
 export class PickleSource {
   readonly file: Pick<ByteFile, 'path' | 'read' | 'size'>;
-  /** Position of the next byte in the file. */
   position: number;
   readonly #start: number;
   readonly #end: number;

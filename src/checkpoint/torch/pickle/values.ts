@@ -62,7 +62,6 @@ export interface Dict {
   readonly kind: 'dict';
   /** `dict`, `collections.OrderedDict`, … */
   readonly type: string;
-  /** Default factory of a defaultdict. */
   readonly factory?: Global | undefined;
   /** Keys that Python treats as equal (1, 1.0, True) are one key here too. */
   readonly entries: Entries;
@@ -84,7 +83,6 @@ export interface Global {
 /** An object of an allowed class that is not interpreted: its parts as written. */
 export interface Opaque {
   readonly kind: 'opaque';
-  /** Dotted name of its class. */
   readonly type: string;
   /** Construction: by calling its class, or by `__new__`. */
   readonly made: 'reduce' | 'newobj';

@@ -227,7 +227,6 @@ export interface WritableDict {
   readonly kind: 'dict';
   /** `dict`, `collections.OrderedDict`, … */
   readonly type: string;
-  /** Factory of a defaultdict. */
   readonly factory?: Global | undefined;
   readonly entries: Iterable<readonly [Writable, Writable]>;
 }
@@ -261,7 +260,6 @@ export interface WritableTensor {
 
 export type WritableBytes = StoredBytes | NewBytes;
 
-/** Bytes that are not stored in a file. */
 export interface NewBytes {
   readonly bytes: number;
   /** Yields the bytes in order, little-endian; called once. */

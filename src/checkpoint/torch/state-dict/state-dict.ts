@@ -16,13 +16,11 @@ export interface StateDict {
   readonly ambiguous: readonly string[];
   /** Other entries of the dict and of its parents. */
   readonly content: ReadonlyMap<string, Value>;
-  /** Unusual findings about the dict. */
   readonly warnings: readonly string[];
 }
 
 /** Maximum depth of a state dict. Training checkpoints have it at depth one or two. */
 const MAX_DEPTH = 8;
-/** Maximum characters of a key. */
 const MAX_KEY = 2 ** 16;
 /** Maximum other values. Real files have dozens. */
 const MAX_CONTENT = 100_000;
@@ -37,17 +35,15 @@ const MAX_EXTRA_BYTES = 2 ** 26;
 interface Place {
   readonly dict: Dict;
   readonly parent: Place | undefined;
-  /** Key in the parent. */
   readonly key: string;
   readonly depth: number;
 }
 
 interface Candidate extends Place {
-  /** How closely its tensors resemble those of a model. */
+  /** Similarity of its tensor names to those of a model. */
   readonly rank: number;
 }
 
-/** Creates the error for a violated rule. */
 type Refuse = (rule: Refusal['rule'], message: string, suggestion?: string) => Error;
 
 /**
@@ -162,7 +158,6 @@ const pathTo = (place: Place): string[] =>
 /** A key in a dotted name: dots and backslashes are escaped with a backslash. */
 const escaped = (key: string) => key.replace(/[\\.]/g, '\\$&');
 
-/** The dotted name of a place. */
 const nameOfPlace = (place: Place) => pathTo(place).map(escaped).join('.');
 
 /** Whether a place has this dotted name. Stops at keys that are longer than the name, without building theirs. */

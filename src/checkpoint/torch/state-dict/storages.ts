@@ -9,13 +9,11 @@ import type { Storage, Value } from '../pickle/values.js';
 /** Bytes of a storage; in a legacy file their position follows after the object. */
 export type PlacedLater = { -readonly [Key in keyof StoredBytes]: StoredBytes[Key] };
 
-/** Creates the error for a violated rule. */
 export type Refuse = (rule: Refusal['rule'], message: string, suggestion?: string) => UserError;
 
 /** Devices of PyTorch and of its extensions. */
 const LOCATION = /^(cpu|(cuda|mps|hpu|xpu|mtia|xla|npu|mlu|musa|privateuseone)(:[0-9]+)?)$/;
 
-/** Fields of a persistent id. */
 interface StorageId {
   readonly key: string;
   readonly dtype: StoredDtype | undefined;

@@ -5,7 +5,6 @@ import type { Global, Storage } from '../pickle/values.js';
 import type { Writable, WritableBytes, WritableTensor } from '../pickle/write-opcodes.js';
 import { leavesOf } from '../pickle/write-opcodes.js';
 
-/** A storage as named in a PyTorch file. */
 export interface WrittenStorage {
   /** `0`, `1`, … in the order of first use. */
   readonly key: string;
@@ -13,7 +12,6 @@ export interface WrittenStorage {
   readonly type: Global;
   /** Whether the class gives the dtype; otherwise the elements are bytes. */
   readonly isTyped: boolean;
-  /** Number of elements. */
   readonly length: number;
   readonly bytes: WritableBytes;
   /** Integers of the size of the words to swap; bytes if no swap is needed. */

@@ -19,7 +19,6 @@ import {
 /** Consumes the next bytes of an entry; their buffer may be reused after the promise resolves. */
 export type Take = (bytes: Uint8Array) => Promise<void>;
 
-/** An entry to write. */
 export interface ZipContent {
   /** Name with its folder: `archive/data/0`. */
   readonly name: string;
@@ -38,7 +37,6 @@ interface PlacedEntry {
 
 export interface ZipPlan {
   readonly entries: readonly PlacedEntry[];
-  /** Position of the directory. */
   readonly directory: number;
   readonly fileBytes: number;
 }
@@ -60,7 +58,6 @@ const DATE = (1 << 5) | 1;
 /** Size of all records after the directory. */
 const END_BYTES = RECORD_BYTES.end64 + RECORD_BYTES.locator64 + RECORD_BYTES.end;
 
-/** Plans an archive of these entries, in this order. */
 export function planZip(contents: readonly ZipContent[]): ZipPlan {
   const entries: PlacedEntry[] = [];
   let position = 0;
@@ -185,7 +182,7 @@ function directoryEntry({ content, position }: PlacedEntry, checksum: number): B
   ]);
 }
 
-/** Empty if there are no values. */
+/** Empty for an empty list. */
 function zip64Extra(values: readonly number[]): Buffer {
   if (values.length === 0) return Buffer.alloc(0);
   return fields(

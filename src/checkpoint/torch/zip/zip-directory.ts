@@ -50,10 +50,8 @@ export function isPlainPath(name: string): boolean {
   );
 }
 
-/** Directory record of an entry. */
 export interface DirectoryEntry {
   readonly name: string;
-  /** The name as raw bytes. */
   readonly nameBytes: Uint8Array;
   readonly method: number;
   readonly flags: number;

@@ -3,7 +3,6 @@ import type { Refusal } from '../../rules.js';
 import { refusal, SAVE_TORCH_AGAIN } from '../../rules.js';
 import { END64_LENGTH, RECORD_BYTES, SIGNATURES } from './zip-format.js';
 
-/** Location of the directory of an archive. */
 export interface DirectoryPlace {
   readonly position: number;
   readonly bytes: number;

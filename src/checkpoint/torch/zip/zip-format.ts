@@ -3,7 +3,6 @@
  * numbers are little-endian.
  */
 
-/** Signatures of the records. */
 export const SIGNATURES = {
   header: 0x04034b50,
   descriptor: 0x08074b50,

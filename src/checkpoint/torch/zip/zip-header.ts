@@ -15,7 +15,6 @@ export interface EntryPlace {
   readonly header: number;
   readonly data: number;
   readonly end: number;
-  /** Whether a data descriptor may follow. */
   readonly hasDescriptor: boolean;
 }
 

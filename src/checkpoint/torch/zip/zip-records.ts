@@ -53,7 +53,6 @@ function isDescriptor(file: ByteFile, place: EntryPlace, length: number): boolea
   );
 }
 
-/** Content of an entry. */
 export interface ZipRecord {
   /** Position of the first byte in the file. */
   readonly position: number;
