@@ -11,7 +11,8 @@ const COMPILED = '_orig_mod';
 
 /**
  * Maps each name of a file to its name without wrapper prefixes, in the order of `names`. Removes `module.` and
- * `_orig_mod.` at the front, in any order and number, only if every name has them, and `._orig_mod.` inside a name always.
+ * `_orig_mod.` at the front, in any order and number, only if every name has them. Always removes `._orig_mod.`
+ * inside a name.
  * @param file File name for error messages.
  * @throws UserError if two names become equal.
  */

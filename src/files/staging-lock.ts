@@ -98,7 +98,7 @@ function ageOf(since: number): string {
   return `${count} ${unit}${count === 1 ? '' : 's'} ago`;
 }
 
-/** Owner of a lock; undefined if there is no lock, or a crash left it unreadable. */
+/** Owner of a lock; undefined without a lock, or if a crash left it unreadable. */
 function holderOf(file: string): Holder | undefined {
   try {
     const { pid, host } = JSON.parse(fs.readFileSync(file, 'utf8')) as Partial<Holder>;

@@ -63,8 +63,8 @@ export class Staging {
 
   /**
    * Locks the output for this run, and recovers files of an earlier one.
-   * @throws UserError if OUT exists and may not be replaced, another run writes it, the files to resume have
-   *   another identity, or the system reports an error.
+   * @throws UserError if OUT exists and may not be replaced, if another run writes it, if the identity differs on
+   *   `resume`, or on a system error.
    */
   static async open(target: string, options: StagingOptions): Promise<Staging> {
     const place = await explained(target, () => findOutputPlace(target, options.kind));
