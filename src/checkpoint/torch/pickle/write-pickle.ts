@@ -180,7 +180,7 @@ class PickleWriter {
 
   /**
    * Writes `_rebuild_tensor_v2(storage, offset, size, stride, requires_grad, hooks)`, or v3 with the dtype at
-   * the end if there is no typed storage class (torch/_tensor.py, `_reduce_ex_internal`).
+   * the end without a typed storage class (torch/_tensor.py, `_reduce_ex_internal`).
    */
   #tensor({ dtype, shape, strides, offset, storage }: WritableTensor): void {
     const to = this.#to;
