@@ -1,81 +1,79 @@
 /**
- * What can go wrong, and how it is said. A `UserError` is the user's to fix and shows no stack;
- * anything else that is thrown is a bug of ours and keeps its stack.
+ * Errors and problems. The user can fix the cause of a `UserError`, so it is shown without a stack; any other
+ * error is a bug in minimind and keeps its stack.
  */
 
-/** Every reason for which a command ends without its answer, with its exit code. */
+/** All reasons for a command to fail, with exit codes. */
 export const ERROR_CODES = {
-  /** Flags or arguments that make no sense. */
+  /** Flags or arguments that are not valid. */
   usage: { exitCode: 2 },
-  /** A config that is not valid: see its problems. */
+  /** A config that is not valid; `problems` has the details. */
   'invalid-config': { exitCode: 2 },
-  /** A file that is refused: too large, of the wrong kind, broken. */
+  /** A file that is too large, of the wrong kind, or broken. */
   'refused-file': { exitCode: 2 },
-  /** The operating system said no: cannot read, cannot write, disk full. */
+  /** An error of the operating system: cannot read, cannot write, disk full. */
   system: { exitCode: 3 },
   /** Ctrl-C. */
   interrupted: { exitCode: 130 },
-  /** A bug of ours. */
+  /** A bug in minimind. */
   bug: { exitCode: 70 },
 } as const satisfies Record<string, { exitCode: number }>;
 
 export type ErrorCode = keyof typeof ERROR_CODES;
 
-/** Where in a document a value stands: `['model', 'num_layers']`. */
+/** Path of a value in a document: `['model', 'num_layers']`. */
 export type PropertyPath = readonly (string | number)[];
 
 export type Severity = 'error' | 'warning';
 
-/** Something wrong with, or odd about, one place of a user's input. */
+/** An error or warning at one place of the user's input. */
 export interface Problem {
   readonly severity: Severity;
-  /** The file as the user wrote it, `<stdin>`, or `--set` for an override. */
+  /** The path as the user wrote it, `<stdin>`, or `--set` for an override. */
   readonly file: string;
-  /** 1-based; absent when the place is no line of a file. */
+  /** Line, 1-based; absent if the place is not a line of a file. */
   readonly line?: number;
-  /** 1-based, in characters. */
+  /** Column, 1-based, in characters. */
   readonly column?: number;
-  /** `model.num_layers`, or the place in a binary file; absent when the whole is meant. */
+  /** `model.num_layers`, or the place in a binary file; absent for the whole file. */
   readonly path?: string;
   readonly message: string;
-  /** What to do about it. */
   readonly suggestion?: string;
-  /** The line of input that is meant, for people to see. */
+  /** The line of input, for display. */
   readonly excerpt?: string;
-  /** The rule of a file format that is broken, by name. */
+  /** Name of the file format rule that is violated. */
   readonly rule?: string;
 }
 
-/** What is wrong and what to do: the part of a problem that does not depend on where it stands. */
+/** Message and suggestion: the part of a problem that does not depend on its place. */
 export interface Finding {
   readonly message: string;
   readonly suggestion?: string;
 }
 
-/** A check that a schema cannot state, because it relates several values of a document of type `T`. */
+/** A check that a schema cannot express, because it relates several values of a document of type `T`. */
 export interface Rule<T> {
   readonly severity: Severity;
   /**
-   * The dotted paths that it reads. Its problem is shown at the first. It runs only when the document
-   * is right at all of them, so it never judges a value that is itself a mistake.
+   * Dotted paths that it reads. Its problem is shown at the first one. It runs only if the document is valid at
+   * all of them, so it never checks a wrong value.
    */
   readonly reads: readonly [string, ...string[]];
   check(document: T): Finding | undefined;
 }
 
-/** A key, or a value of a key, that people write by mistake, and what they should write. */
+/** A frequent mistake in a key or its value, and its correction. */
 export interface Confusion extends Finding {
-  /** Dotted path of the key. */
   readonly path: string;
-  /** When given, only this value of the key is the mistake; otherwise the key itself is. */
+  /** Wrong value of the key; if absent, the key itself is the mistake. */
   readonly value?: string;
 }
 
-/** A mistake that the user can mend. Shown without a stack. */
+/** An error that the user can fix. Shown without a stack. */
 export class UserError extends Error {
   readonly code: ErrorCode;
   readonly problems: readonly Problem[];
-  /** What to do, in a sentence. */
+  /** Suggestion for a fix, as a sentence. */
   readonly suggestion: string | undefined;
 
   constructor(
@@ -91,7 +89,7 @@ export class UserError extends Error {
   }
 }
 
-/** The problems of an error; one without any (a file that cannot be read) is a problem itself, of `file`. */
+/** Problems of an error. An error without any (a file that cannot be read) becomes one problem of `file`. */
 export function problemsOf(error: UserError, file: string): readonly Problem[] {
   if (error.problems.length > 0) return error.problems;
   const { message, suggestion } = error;

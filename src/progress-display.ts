@@ -1,6 +1,6 @@
 /**
- * Progress of long tasks. A use case gets a display and reports to it; the command line shows it on stderr, and a
- * library may ignore it.
+ * Progress of long tasks. A function reports to a display; the CLI shows it on stderr, and library callers may
+ * ignore it.
  */
 
 /** A task of known length. */
@@ -13,9 +13,8 @@ export interface Progress {
 
 /** A task of unknown length, step by step. */
 export interface Steps {
-  /** The current step. */
   readonly doing: (text: string) => void;
-  /** A line that stays. */
+  /** Prints a permanent line. */
   readonly say: (text: string) => void;
   /** Removes the line. Safe to call again. */
   readonly end: () => void;

@@ -3,13 +3,13 @@ import { UserError } from '../errors.js';
 import { noteInput } from '../files/inputs.js';
 import { refusal } from './rules.js';
 
-/** A file that is read at places, and never written. */
+/** A read-only file with random access. */
 export class ByteFile {
-  /** As the user wrote it, or as another file of theirs names it. */
+  /** The path as the user or an index file wrote it. */
   readonly path: string;
-  /** Bytes, when it was opened. */
+  /** Size at opening, bytes. */
   readonly size: number;
-  /** When it was last written to, in milliseconds of the system's clock. */
+  /** Modification time at opening, in milliseconds since 1970. */
   readonly changedAt: number;
   #descriptor: number | undefined;
   #bytesRead = 0;
@@ -21,11 +21,11 @@ export class ByteFile {
     this.#descriptor = descriptor;
   }
 
-  /** @throws UserError when there is no such file, it cannot be read, or is no regular file. */
+  /** @throws UserError if the file does not exist, cannot be read, or is not a regular file. */
   static open(path: string): ByteFile {
     let descriptor: number | undefined;
     try {
-      // Without waiting: opening a pipe would, for its writer.
+      // O_NONBLOCK: opening a named pipe would block until a writer opens it.
       descriptor = fs.openSync(path, fs.constants.O_RDONLY | (fs.constants.O_NONBLOCK ?? 0));
       const status = fs.fstatSync(descriptor);
       if (!status.isFile()) {
@@ -47,7 +47,7 @@ export class ByteFile {
     }
   }
 
-  /** The `length` bytes from `position` on, in memory of their own. */
+  /** Reads `length` bytes from `position` into a new buffer. */
   read(position: number, length: number): Buffer {
     const target = Buffer.allocUnsafeSlow(length);
     this.readInto(target, position);
@@ -95,26 +95,25 @@ export class ByteFile {
     }
   }
 
-  /** That were read from it so far, those that were read again included. */
+  /** Bytes read so far; bytes read twice count twice. */
   get bytesRead(): number {
     return this.#bytesRead;
   }
 
-  /** Whether it has been written to since it was opened, as far as its size and time tell. */
+  /** Whether size or modification time changed since the file was opened. */
   hasChanged(): boolean {
     const { size, mtimeMs } = fs.fstatSync(this.#open());
     return size !== this.size || mtimeMs !== this.changedAt;
   }
 
-  /** Closing twice is closing once. */
   close(): void {
     if (this.#descriptor !== undefined) fs.closeSync(this.#descriptor);
     this.#descriptor = undefined;
   }
 
   /**
-   * Where the file lies, absolute and without symbolic links, for a library that opens it by itself.
-   * @throws UserError when what lies there is not the file that was opened, as that would be read unseen.
+   * Absolute path without symbolic links, for a library that opens the file itself.
+   * @throws UserError if the file at that path is not the one that was opened.
    */
   locate(): string {
     const opened = fs.fstatSync(this.#open(), { bigint: true });
@@ -148,7 +147,7 @@ export class ByteFile {
   }
 }
 
-/** What the system's answer means to the user. */
+/** Turns a system error into an error message for the user. */
 export function cannotRead(path: string, error: unknown): unknown {
   const code = error instanceof Error && 'code' in error ? error.code : undefined;
   if (error instanceof UserError || typeof code !== 'string') return error;

@@ -1,6 +1,6 @@
 /**
- * A checkpoint: an index of tensors, made without reading any of them, and the bytes behind it. This
- * folder knows files and formats; what the tensors are for it does not know.
+ * A checkpoint: an index of tensors, built without reading tensor data, and the files behind it. This folder
+ * knows files and formats, not models.
  */
 import type { ByteFile } from './byte-file.js';
 import type { CheckpointFormat } from './formats.js';
@@ -8,31 +8,27 @@ import type { StoredTensor } from './stored-tensor.js';
 import type { Value } from './torch/pickle/values.js';
 
 export interface Checkpoint {
-  /** As the user wrote it: a file, an index or a folder. */
+  /** The path that the user wrote: a file, an index or a folder. */
   readonly path: string;
   readonly format: CheckpointFormat;
-  /** The files that hold the tensors. */
+  /** Files with tensor data. */
   readonly files: readonly ByteFile[];
-  /** The tensors of the model by the file's own names, in the file's own order. */
+  /** Tensors of the model by their name in the file, in file order. */
   readonly tensors: ReadonlyMap<string, StoredTensor>;
-  /**
-   * Names in `tensors` that a tensor under an integer key has too, once its key is written as text: 0 and
-   * '0' in a dict of PyTorch.
-   */
+  /** Names in `tensors` that are used twice: by a text key and by an integer key, as 0 and '0' in a PyTorch dict. */
   readonly ambiguous: readonly string[];
-  /** Names that stand only in safetensors metadata: name → the tensor's name. */
+  /** Names that appear only in safetensors metadata: name → name of the tensor. */
   readonly aliases: ReadonlyMap<string, string>;
-  /** The strings of safetensors' `__metadata__`, of all shards. */
+  /** The strings in `__metadata__` of safetensors, of all shards. */
   readonly metadata: ReadonlyMap<string, string>;
-  /** Keys that lead to the dict that holds the tensors: `['model_state_dict']`; empty when it is the whole. */
+  /** Keys that lead to the dict with the tensors: `['model_state_dict']`; empty when it is the top-level dict. */
   readonly stateDict: readonly string[];
-  /** What else a PyTorch file holds beside the tensors, by its key. */
+  /** Other entries of a PyTorch file, by key. */
   readonly content: ReadonlyMap<string, Value>;
-  /** What is odd, but harmless. */
+  /** Unusual but harmless findings. */
   readonly warnings: readonly string[];
-  /** Closes the files. */
   close(): void;
 }
 
-/** What one file tells: a checkpoint, apart from where it came from. */
+/** Content of one file: a checkpoint without its origin. */
 export type FileIndex = Omit<Checkpoint, 'path' | 'files' | 'close'>;

@@ -1,9 +1,9 @@
 /**
- * The formats of checkpoint files: the only list of their names, endings and magic numbers. Loads nothing, so that looking
- * into a folder stays quick.
+ * Formats of checkpoint files: the only list of their names, extensions and magic numbers. Imports nothing, so
+ * that listing a folder stays fast.
  */
 
-/** The kinds of files that can be written, and the endings of their names. */
+/** File formats that can be written, and their extensions. */
 export const CONTAINERS = {
   safetensors: { extensions: ['.safetensors'] },
   pt: { extensions: ['.pt', '.pth', '.bin', '.ckpt'] },
@@ -11,9 +11,9 @@ export const CONTAINERS = {
 
 export type Container = keyof typeof CONTAINERS;
 
-/** What a file can be, by its bytes. */
+/** File formats that are recognised by their first bytes. */
 export const FORMATS = {
-  // https://huggingface.co/docs/safetensors: no magic number, but the length of the header.
+  // https://huggingface.co/docs/safetensors: no magic number; the file starts with the length of the header.
   safetensors: { title: 'safetensors', container: 'safetensors', magic: [] },
   // APPNOTE.TXT 4.3.7: the local header of the first entry.
   'torch-zip': { title: 'PyTorch (zip)', container: 'pt', magic: ['PK\x03\x04'] },
@@ -30,32 +30,31 @@ export const FORMATS = {
 
 export type CheckpointFormat = keyof typeof FORMATS;
 
-/** Endings of weight files, in the order of the containers. */
+/** Extensions of weight files, in the order of `CONTAINERS`. */
 const EXTENSIONS: readonly string[] = Object.values(CONTAINERS).flatMap(({ extensions }) => [
   ...extensions,
 ]);
 
-/** Endings of files that an index can list: PyTorch Lightning's `.ckpt` is one file. */
+/** Extensions that a shard index can list; a `.ckpt` of PyTorch Lightning is always one file. */
 export const SHARD_EXTENSIONS: readonly string[] = EXTENSIONS.filter((each) => each !== '.ckpt');
 
 /** transformers/utils/__init__.py: SAFE_WEIGHTS_INDEX_NAME, WEIGHTS_INDEX_NAME; other programs use the same pattern. */
 const INDEX_ENDING = '.index.json';
 
 /**
- * What trainers save beside the weights. transformers/trainer.py: TRAINING_ARGS_NAME, OPTIMIZER_NAME and
- * so on; accelerate/utils/constants.py: OPTIMIZER_NAME, SCHEDULER_NAME, SAMPLER_NAME, SCALER_NAME.
+ * Files that trainers save with the weights. transformers/trainer.py: TRAINING_ARGS_NAME, OPTIMIZER_NAME and so
+ * on; accelerate/utils/constants.py: OPTIMIZER_NAME, SCHEDULER_NAME, SAMPLER_NAME, SCALER_NAME.
  */
 const COMPANION =
   /^(?:training_args\.bin|(?:optimizer|scheduler|sampler)(?:_\d+)?\.(?:bin|pt)|rng_state(?:_\d+)?\.pth|scaler\.pt)$/;
 
-/** Whether a name is that of an index of shards. */
 export const isIndexName = (name: string): boolean =>
   SHARD_EXTENSIONS.some((extension) => name.endsWith(`${extension}${INDEX_ENDING}`));
 
-/** Whether a name has the ending of a weight file, in any case. */
+/** Whether a file name has the extension of a weight file, in any case. */
 export const hasWeightsExtension = (name: string): boolean =>
   EXTENSIONS.some((extension) => name.toLowerCase().endsWith(extension));
 
-/** Whether a name is that of a file of weights, whole or a part. */
+/** Whether a file name is a weight file, complete or a shard. */
 export const isWeightsName = (name: string): boolean =>
   hasWeightsExtension(name) && !COMPANION.test(name);

@@ -1,6 +1,6 @@
 /**
- * A strict JSON reader (RFC 8259) for the headers of safetensors files and the indexes of shards. It works on bytes: the
- * places in its errors are exact, and a name that is kept does not keep the text in memory.
+ * A strict JSON reader (RFC 8259) for safetensors headers and shard indexes. It works on bytes, so that errors
+ * have exact positions and a name does not keep the text in memory.
  */
 import type { UserError } from '../errors.js';
 import type { Rule } from './rules.js';
@@ -14,17 +14,17 @@ const ZERO = 0x30;
 const NINE = 0x39;
 const SPACE = 0x20;
 const FIRST_BEYOND_ASCII = 0x80;
-/** As long as `data_offsets`. */
+/** Length of `data_offsets`, the longest word to cache. */
 const MAX_WORD_BYTES = 12;
 const WORDS = 64;
-/** No byte: beyond the end. */
+/** Not a byte: the end of the text. */
 const END = -1;
 
-/** The rules of a kind of file. A rule that is absent does not apply. */
+/** Rules of a file format; absent ones do not apply. */
 export interface JsonRules {
   readonly syntax: Rule;
   readonly integer?: Rule;
-  /** What follows the value: nothing but spaces; without this rule, any blanks. */
+  /** Only spaces may follow the value; without this rule, any whitespace. */
   readonly padding?: Rule;
   readonly loneSurrogate?: Rule;
   readonly keyBytes?: { readonly rule: Rule; readonly most: number };
@@ -34,20 +34,20 @@ export interface JsonRules {
 }
 
 export interface JsonText {
-  /** As the user wrote it. */
+  /** The path as the user wrote it. */
   readonly file: string;
   /** Valid UTF-8. */
   readonly bytes: Buffer;
-  /** `header`, in places of errors: `header byte 312`. */
+  /** Prefix of positions in errors: `header` gives `header byte 312`. */
   readonly part?: string;
   readonly rules: JsonRules;
-  /** What helps when bytes are wrong. */
+  /** Suggestion when the text is not valid. */
   readonly suggestion: string;
-  /** What helps when the text is too deep or has too many keys. */
+  /** Suggestion when the text nests too deep or has too many keys. */
   readonly otherFile?: string;
 }
 
-/** A value of any kind; objects are maps. */
+/** A JSON value; objects are maps. */
 export type JsonValue =
   | null
   | boolean
@@ -56,7 +56,7 @@ export type JsonValue =
   | readonly JsonValue[]
   | ReadonlyMap<string, JsonValue>;
 
-/** How a collection of members is written. */
+/** Syntax of an array or object. */
 interface Collection {
   readonly opening: number;
   readonly closing: number;
@@ -75,22 +75,22 @@ export const ARRAY: Collection = {
   expected: { atStart: '"["', behindMember: '"," or "]"' },
 };
 
-/** The blanks of RFC 8259. */
+/** Whitespace of RFC 8259. */
 const isBlank = (byte: number) => byte === SPACE || byte === 0x0a || byte === 0x0d || byte === 0x09;
 
-/** What turns the integer that it follows into another number. */
+/** Whether the byte continues an integer as a fraction or exponent. */
 const isFraction = (byte: number) => byte === 0x2e || byte === 0x45 || byte === 0x65;
 
 /**
- * Reads the tokens that the caller asks for, one after the other, and refuses all others. Only `value` reads values of
- * any kind, and it bounds how deep they nest.
+ * Reads the tokens that the caller expects, one after the other, and rejects all others. Only `value` reads any
+ * JSON value, with a limit on the depth.
  */
 export class JsonScanner {
   readonly #text: JsonText;
   readonly #bytes: Buffer;
   #position = 0;
   #keys = 0;
-  /** Words by a hash of their bytes. */
+  /** Cache of words by a hash of their bytes. */
   readonly #words = new Array<string | undefined>(WORDS);
 
   constructor(text: JsonText) {
@@ -98,7 +98,7 @@ export class JsonScanner {
     this.#bytes = text.bytes;
   }
 
-  /** Enters a collection. Returns whether it has a first member; if not, it is left again. */
+  /** Enters a collection. Returns whether it has a member; if not, leaves it. */
   open({ opening, closing, expected }: Collection): boolean {
     this.#expect(opening, expected.atStart);
     if (this.#nextByte() !== closing) return true;
@@ -106,21 +106,20 @@ export class JsonScanner {
     return false;
   }
 
-  /** Goes on behind a member. Returns whether another one follows; if not, the collection is left. */
+  /** Moves past a member. Returns whether another one follows; if not, leaves the collection. */
   next({ closing, expected }: Collection): boolean {
     const hasNext = this.#nextByte() === COMMA;
     this.#expect(hasNext ? COMMA : closing, expected.behindMember);
     return hasNext;
   }
 
-  /** The key of a member of an object. */
   key(): string {
     const key = this.string(this.#text.rules.keyBytes?.most);
     this.#expect(COLON, '":"');
     return key;
   }
 
-  /** @param most Bytes between the quotes that there may be. Longer strings are refused as names. */
+  /** @param most Maximum bytes between the quotes; a longer string is rejected as a name. */
   string(most = Number.POSITIVE_INFINITY): string {
     this.#expect(QUOTE, 'a string');
     const bytes = this.#bytes;
@@ -140,7 +139,7 @@ export class JsonScanner {
     return this.#word(start, position);
   }
 
-  /** A value of any kind, with the collections in it. */
+  /** Reads any JSON value. */
   value(depth = 0): JsonValue {
     const byte = this.#nextByte();
     if (byte === QUOTE) return this.string();
@@ -192,7 +191,7 @@ export class JsonScanner {
     throw this.#refusal(depth.rule, this.#position, depth.message, this.#text.otherFile);
   }
 
-  /** A non-negative integer that a double holds exactly. */
+  /** Reads a non-negative integer that a double represents exactly. */
   integer(): number {
     let byte = this.#nextByte();
     const bytes = this.#bytes;
@@ -200,7 +199,7 @@ export class JsonScanner {
     let position = start;
     let value = 0;
     while (byte >= ZERO && byte <= NINE) {
-      // Above 2^53 this may round, but it stays above.
+      // Above 2^53 this may round, but it stays above 2^53.
       value = value * 10 + (byte - ZERO);
       byte = bytes[++position] ?? END;
     }
@@ -231,7 +230,7 @@ export class JsonScanner {
     throw this.#refusal(padding, position, `expected ${expected}, found ${this.#found(position)}`);
   }
 
-  /** The next byte that is not blank; the position is moved to it. */
+  /** Skips whitespace and returns the next byte. */
   #nextByte(): number {
     let byte = this.#bytes[this.#position] ?? END;
     while (isBlank(byte)) byte = this.#bytes[++this.#position] ?? END;
@@ -243,7 +242,7 @@ export class JsonScanner {
     this.#position++;
   }
 
-  /** A short ASCII string. Names of fields and dtypes come again and again; to find one is quicker than to make it. */
+  /** A short ASCII string. Field names and dtypes repeat, and a cache hit is faster than a new string. */
   #word(start: number, end: number): string {
     const bytes = this.#bytes;
     const slot = ((bytes[start] ?? 0) + (bytes[end - 1] ?? 0) * 3 + (end - start) * 5) % WORDS;
@@ -263,9 +262,9 @@ export class JsonScanner {
   }
 
   /**
-   * A string that the fast path gave up on.
-   * @param start Behind its opening quote.
-   * @param odd The first byte that is an escape, a control character or the end.
+   * Reads a string that the fast path cannot read.
+   * @param start Position after its opening quote.
+   * @param odd Position of the first byte that is an escape, a control character or the end.
    */
   #stringWithEscapes(start: number, odd: number, most: number): string {
     const bytes = this.#bytes;
@@ -310,7 +309,7 @@ export class JsonScanner {
     return this.#refusal(undefined, position, message);
   }
 
-  /** @param rule The rule of the syntax, unless another one is broken. */
+  /** @param rule The syntax rule, unless another rule is violated. */
   #refusal(
     rule: Rule | undefined,
     position: number,
@@ -322,7 +321,7 @@ export class JsonScanner {
     return refusal(file, { rule: rule ?? rules.syntax, place, message, suggestion });
   }
 
-  /** What stands at `position`: a word or a character. */
+  /** The word or character at `position`, for errors. */
   #found(position: number): string {
     const ahead = this.#bytes.toString('utf8', position, position + EXCERPT_BYTES);
     const [found] = /^(?:[\w.+-]+|.)/su.exec(ahead) ?? [];
@@ -342,7 +341,7 @@ const WORD = /^(?:true|false|null|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][-+]?\d+)?)(?
 
 const LONE_SURROGATE = /\p{Surrogate}/u;
 
-/** The value of a JSON string that is given with its quotes; undefined when it is none. */
+/** Decodes a JSON string given with its quotes; undefined if it is not valid. */
 function unescaped(literal: string): string | undefined {
   try {
     return JSON.parse(literal) as string;

@@ -1,21 +1,20 @@
-/** Names as a model gives them, out of names as a file has them. Knows no model. */
+/** Turns the names of a file into the names of the model. Knows no model. */
 import type { Checkpoint } from './checkpoint.js';
 import { refusal, tensorPlace } from './rules.js';
 import type { StoredTensor } from './stored-tensor.js';
 
-/** What wrappers put before every name: data parallelism, and compilation. */
+/** Prefixes that wrappers add to every name: data parallelism and torch.compile. */
 const WRAPPERS = ['module.', '_orig_mod.'] as const;
 
-/** What compiling a part of a model puts among the parts of a name. */
+/** Name part that torch.compile adds when only a submodule is compiled. */
 const COMPILED = '_orig_mod';
 
 /**
- * Each name of a file → the name without what wrappers added: `module.` and `_orig_mod.` at the front, in
- * any order and number, only where every name has them; `._orig_mod.` inside a name always. In the order
- * of `names`.
- *
- * @param file For the message.
- * @throws UserError when two names become one.
+ * Maps each name of a file to its name without wrapper prefixes, in the order of `names`. Removes `module.` and
+ * `_orig_mod.` at the front, in any order and number, only if every name has them. Always removes `._orig_mod.`
+ * inside a name.
+ * @param file File name for error messages.
+ * @throws UserError if two names become equal.
  */
 export function canonicalNames(names: Iterable<string>, file: string): ReadonlyMap<string, string> {
   const own = [...names];
@@ -62,12 +61,10 @@ function withoutWrappers(names: readonly string[]): readonly string[] {
 /** `0`, or up to five ASCII digits without a leading zero. */
 const LAYER_NUMBER = /^(?:0|[1-9]\d{0,4})$/;
 
-/** The number that a part of a name is, when it may be the number of a layer. */
+/** Layer number that a name part gives; undefined if it is not one. */
 export function layerNumber(text: string): number | undefined {
   return LAYER_NUMBER.test(text) ? Number(text) : undefined;
 }
-
-// The tensors of a checkpoint under the names that a model gives them.
 
 /** A tensor and its name in the file. */
 export interface StoredName {
@@ -75,10 +72,13 @@ export interface StoredName {
   readonly tensor: StoredTensor;
 }
 
-/** By names without the prefixes of wrappers, those of safetensors metadata included. In the file's order. */
+/** Tensors by name without wrapper prefixes, aliases in safetensors metadata included, in file order. */
 export type StoredNames = ReadonlyMap<string, StoredName>;
 
-/** @throws UserError when two names become one without their prefixes, or when written as text. */
+/**
+ * Tensors of a checkpoint under the names of the model.
+ * @throws UserError if two names are equal without their prefixes, or when written as text.
+ */
 export function storedNames({ path, tensors, ambiguous, aliases }: Checkpoint): StoredNames {
   const [twice] = ambiguous;
   if (twice !== undefined) {
@@ -97,13 +97,13 @@ export function storedNames({ path, tensors, ambiguous, aliases }: Checkpoint): 
   return stored;
 }
 
-/** What the names of a file have in front of the model's own: `module.`; empty when nothing. */
+/** Prefix that the file adds to the names of the model, as `module.`; may be empty. */
 export function prefixOf(stored: StoredNames): string {
   for (const [name, { own }] of stored) return own.endsWith(name) ? own.slice(0, -name.length) : '';
   return '';
 }
 
-/** The number n of a name `prefix.n.…`. */
+/** The number n in a name `prefix.n.…`. */
 export function numberUnder(prefix: string, name: string): number | undefined {
   if (!name.startsWith(`${prefix}.`)) return undefined;
   const from = prefix.length + 1;
@@ -111,7 +111,7 @@ export function numberUnder(prefix: string, name: string): number | undefined {
   return to < 0 ? undefined : layerNumber(name.slice(from, to));
 }
 
-/** The numbers n of all names `prefix.n.…`, ascending. */
+/** The numbers n in all names `prefix.n.…`, ascending. */
 export function numbersUnder(prefix: string, names: Iterable<string>): number[] {
   const numbers = new Set<number>();
   for (const name of names) {
@@ -121,9 +121,9 @@ export function numbersUnder(prefix: string, names: Iterable<string>): number[] 
   return [...numbers].sort((a, b) => a - b);
 }
 
-// Names that are alike in many layers, written once: `layers.{0–31}.srte.freqs`. Knows no model.
+// Templates: one name for equal names in several layers: `layers.{0–31}.srte.freqs`.
 
-/** A name around the number of its layer, or a name without one. */
+/** A name split around its layer number, or a name without one. */
 export interface Template {
   /** `layers.` */
   readonly before: string;
@@ -132,7 +132,7 @@ export interface Template {
   readonly after: string;
 }
 
-/** Split at the first part that may be the number of a layer. */
+/** Splits a name at the first part that may be a layer number. */
 export function templateOf(name: string): Template {
   const parts = name.split('.');
   const at = parts.findIndex((part, index) => index > 0 && layerNumber(part) !== undefined);
@@ -146,8 +146,8 @@ export function templateOf(name: string): Template {
 }
 
 /**
- * Whether a name is as a pattern says: parts between dots, of which `*` is any number of a layer, and `**`
- * at the end one part or more.
+ * Whether a name matches a pattern: parts between dots, where `*` is any layer number and a final `**` is one
+ * or more parts.
  */
 function isLike(name: string, pattern: string): boolean {
   const parts = name.split('.');
@@ -160,17 +160,16 @@ function isLike(name: string, pattern: string): boolean {
   );
 }
 
-/** The first of several patterns, with what else is said of it, that a name is as. */
+/** The first entry whose pattern matches the name. */
 export const firstLike = <T extends { readonly pattern: string }>(
   name: string,
   patterns: readonly T[],
 ): T | undefined => patterns.find(({ pattern }) => isLike(name, pattern));
 
-/** The names of a template with these numbers. */
 const patternOf = ({ before, after }: Template, numbers: ReadonlySet<number>): string =>
   `${before}${numbersText(numbers)}${after}`;
 
-/** `3`, `{0–31}`, `{0, 2–5}`; nothing for no number. */
+/** `3`, `{0–31}`, `{0, 2–5}`; empty for an empty set. */
 function numbersText(numbers: ReadonlySet<number>): string {
   const runs: [number, number][] = [];
   for (const number of [...numbers].sort((a, b) => a - b)) {
@@ -182,18 +181,18 @@ function numbersText(numbers: ReadonlySet<number>): string {
   return numbers.size > 1 ? `{${texts.join(', ')}}` : texts.join('');
 }
 
-/** Things that are one but for the numbers of their layers. */
+/** Things whose names differ only in the layer number. */
 export interface Alike<T> {
   readonly pattern: string;
   readonly template: Template;
   readonly first: T;
-  /** In their order. */
+  /** Members in their original order. */
   readonly members: readonly T[];
 }
 
 /**
- * Groups things by their names and whatever else tells them apart, in the order of the first of each.
- * @param of The name of a thing, and a text that those of a group have in common.
+ * Groups things by name pattern and by a text, in the order of the first member of each group.
+ * @param of Returns the name of a thing, and the text that members of its group share.
  */
 export function groupAlike<T>(
   things: Iterable<T>,

@@ -10,25 +10,23 @@ import {
 } from './safetensors/read-safetensors.js';
 import { readTorchLegacy, readTorchZip } from './torch/read-torch.js';
 
-// What a file is, by its first bytes: one of the formats that hold weights, or something else.
+// Detects the format of a file by its first bytes.
 
-/** What is looked at of a file. */
+/** Parts of a file used to detect its format. */
 interface Look {
-  /** Its first bytes, one character for each. */
+  /** First bytes, one character per byte. */
   readonly head: string;
-  /** Its last bytes. */
   readonly tail: string;
-  /** Whether its name ends in `.safetensors`. */
   readonly isNamedSafetensors: boolean;
 }
 
-/** A tar header is one block of 512 bytes; whatever else tells files apart comes earlier. */
+/** A tar header is one block of 512 bytes; all other signatures are at lower offsets. */
 const HEAD_BYTES = 512;
 const TAIL_BYTES = 8;
 
 type Kind = { is(look: Look): boolean } & (
   | { readonly format: CheckpointFormat }
-  /** Something that people name by mistake. `what` completes "is …". */
+  /** A file that is not a checkpoint, given by mistake. `what` completes "is …". */
   | { readonly what: string; readonly suggestion: string }
 );
 
@@ -55,18 +53,18 @@ const ONNX_BEGINNINGS = Array.from({ length: 11 }, (_, version) =>
   String.fromCharCode(3 + version),
 ).flatMap((version) => [`\x08${version}\x12`, `\x08${version}:`]);
 
-/** The first that fits is it, so what is certain stands before what is vague. */
+/** The first match counts, so specific signatures come before general ones. */
 const KINDS: readonly Kind[] = [
   {
-    // https://huggingface.co/docs/safetensors: the header's length, then the header. Under its own name
-    // a file with a possible length is one whatever follows, so that its reader says what is wrong.
+    // https://huggingface.co/docs/safetensors: the length of the header, then the header. With the extension
+    // .safetensors a plausible length is enough, so that the reader reports the error.
     format: 'safetensors',
     is: ({ head, isNamedSafetensors }) =>
       lengthFieldOf(head) <= MAX_HEADER_BYTES &&
       (isNamedSafetensors || head[LENGTH_FIELD_BYTES] === '{'),
   },
   {
-    // numpy.savez: a zip of .npy files. APPNOTE.TXT 4.3.7: a name's length at 26, the name at 30.
+    // numpy.savez: a zip of .npy files. APPNOTE.TXT 4.3.7: length of the name at 26, name at 30.
     what: 'a NumPy archive (.npz)',
     suggestion: 'save its arrays as safetensors with Python',
     is: ({ head }) => head.startsWith(ZIP_ENTRY) && firstEntryOf(head).endsWith('.npy'),
@@ -88,13 +86,13 @@ const KINDS: readonly Kind[] = [
     ),
   },
   {
-    // What a server sends in place of a file that it does not give.
+    // A server's response instead of the file.
     what: 'a web page or an XML document',
     suggestion: `${DOWNLOAD}: a server may have sent an error page or asked to log in`,
     is: matches(/^(?:\xef\xbb\xbf)?\s*<(?:!doctype|html|head|body|\?xml|error)\b/i),
   },
   {
-    // APPNOTE.TXT 4.3.16: an archive without entries is an end record alone.
+    // APPNOTE.TXT 4.3.16: an archive without entries is only an end record.
     what: 'an empty zip archive',
     suggestion: DOWNLOAD,
     is: begins('PK\x05\x06'),
@@ -124,7 +122,7 @@ const KINDS: readonly Kind[] = [
     is: begins('\xfd7zXZ\x00'),
   },
   {
-    // The bzip2 format: a level, then the digits of pi that begin a block.
+    // bzip2: level, then the digits of pi that start a block.
     what: 'packed with bzip2',
     suggestion: UNPACK,
     is: matches(/^BZh[1-9]1AY&SY/),
@@ -136,7 +134,7 @@ const KINDS: readonly Kind[] = [
     is: begins('\x28\xb5\x2f\xfd'),
   },
   {
-    // POSIX.1, pax: the field "magic". torch/serialization.py still knows it as legacy_load.
+    // POSIX.1, pax: the field "magic". torch/serialization.py still has it as legacy_load.
     what: 'a tar archive, as PyTorch wrote them up to version 0.1.9',
     suggestion: 'unpack it, or load it with an old PyTorch and save it again',
     is: ({ head }) => head.startsWith('ustar', 257),
@@ -154,8 +152,8 @@ const KINDS: readonly Kind[] = [
     is: begins('GGUF'),
   },
   {
-    // tensorflow/core/lib/io/table_format.txt: the magic number that ends the .index file; the text
-    // file is tensorflow/python/training/checkpoint_state.proto.
+    // tensorflow/core/lib/io/table_format.txt: magic number at the end of the .index file; the text file is
+    // tensorflow/python/training/checkpoint_state.proto.
     what: 'part of a TensorFlow checkpoint',
     suggestion: CONVERT,
     is: ({ head, tail }) =>
@@ -173,7 +171,7 @@ const KINDS: readonly Kind[] = [
     is: begins(...ONNX_BEGINNINGS),
   },
   {
-    // pickletools: a dict, a list or a global by the opcodes of protocols 0 and 1
+    // pickletools: a dict, list or global in the opcodes of protocols 0 and 1.
     what: 'a Python pickle of protocol 0 or 1, which PyTorch never writes',
     suggestion: SAVE_AGAIN,
     is: matches(
@@ -181,7 +179,7 @@ const KINDS: readonly Kind[] = [
     ),
   },
   {
-    // The length field of safetensors; a pickle or an archive with a tensor is longer still.
+    // The safetensors length field; a pickle or archive with a tensor is longer.
     what: `a file of fewer than ${LENGTH_FIELD_BYTES} bytes, and so the beginning of one at best`,
     suggestion: DOWNLOAD,
     is: ({ head, isNamedSafetensors }) => head.length < LENGTH_FIELD_BYTES && !isNamedSafetensors,
@@ -197,7 +195,7 @@ const KINDS: readonly Kind[] = [
     is: ({ head }) => isText(head),
   },
   {
-    // A file that was made at its full length, and of which nothing has arrived.
+    // Space was reserved for the file, but no data arrived.
     what: 'a file that begins with zeros, perhaps an unfinished download',
     suggestion: DOWNLOAD,
     is: ({ head }) => head === '\0'.repeat(head.length),
@@ -209,8 +207,8 @@ const KINDS: readonly Kind[] = [
 ];
 
 /**
- * The format of a file of weights. Its name matters only where the bytes could mean anything.
- * @throws UserError when it is something else.
+ * Format of a weight file. The name matters only if the bytes are ambiguous.
+ * @throws UserError if it is not a weight file.
  */
 export function formatOf(file: ByteFile): CheckpointFormat {
   const headBytes = Math.min(HEAD_BYTES, file.size);
@@ -232,19 +230,19 @@ export function formatOf(file: ByteFile): CheckpointFormat {
 
 const bytesOf = (head: string) => Buffer.from(head, 'latin1');
 
-/** The u64 that a safetensors file begins with; beyond any when there is none. */
+/** The u64 at the start of a safetensors file; infinite if the file is too short. */
 function lengthFieldOf(head: string): number {
   if (head.length < LENGTH_FIELD_BYTES) return Number.POSITIVE_INFINITY;
-  // Above 2^53 it may round, but it stays far above any legal length.
+  // Above 2^53 this may round, but it stays far above any legal length.
   return Number(bytesOf(head).readBigUInt64LE());
 }
 
-/** The name of the first entry of a zip archive. APPNOTE.TXT 4.3.7: its length at 26, itself at 30. */
+/** Name of the first entry of a zip archive. APPNOTE.TXT 4.3.7: length at 26, name at 30. */
 function firstEntryOf(head: string): string {
   return head.slice(30, 30 + head.charCodeAt(26) + 256 * head.charCodeAt(27));
 }
 
-/** Whether it is UTF-8 without control characters; the last character may be cut off. */
+/** Whether the bytes are UTF-8 without control characters; the last character may be incomplete. */
 function isText(head: string): boolean {
   try {
     const text = new TextDecoder('utf-8', { fatal: true }).decode(bytesOf(head), { stream: true });
@@ -266,7 +264,7 @@ function shown(head: string): string {
 }
 
 export interface OpenOptions {
-  /** Dotted keys of the dict to take when several of a PyTorch file hold tensors: `ema.state_dict`. */
+  /** Dotted keys of the dict to read when several contain tensors: `ema.state_dict`. */
   readonly stateDict?: string | undefined;
 }
 
@@ -284,9 +282,9 @@ const READERS: Readonly<
 };
 
 /**
- * Opens one file of weights, which stays open unless this throws.
- * @param check Looks at the open file before anything is read of it.
- * @throws UserError when it cannot be read, or breaks a rule.
+ * Opens one weight file; it stays open unless this throws.
+ * @param check Checks the open file before anything is read.
+ * @throws UserError if the file cannot be read, or violates a rule.
  */
 export function openFile(
   path: string,

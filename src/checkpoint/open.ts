@@ -1,4 +1,4 @@
-/** Opens whatever path leads to weights: a file, the index of several, or a folder. */
+/** Opens a path to weights: a file, a shard index, or a folder. */
 
 import fs from 'node:fs';
 import { basename, join } from 'node:path';
@@ -12,7 +12,7 @@ import { isShardIndex, readShardIndex } from './shards/index-file.js';
 import type { OpenedFiles } from './shards/open-shards.js';
 import { openShards } from './shards/open-shards.js';
 
-// Which of the files in a folder is its checkpoint.
+// Choice of the checkpoint in a folder.
 
 /** transformers/utils/__init__.py: SAFE_WEIGHTS_NAME, WEIGHTS_NAME */
 const STANDALONE = /^(?:model\.safetensors|pytorch_model\.bin)$/;
@@ -20,8 +20,8 @@ const STANDALONE = /^(?:model\.safetensors|pytorch_model\.bin)$/;
 const SHARD = /-\d+-of-\d+\.\w+$/;
 
 /**
- * The path of a folder's checkpoint: an index of shards, or a single file.
- * @throws UserError when the folder holds none, or several.
+ * Path of the checkpoint in a folder: a shard index or a single file.
+ * @throws UserError if the folder contains none, or several.
  */
 function weightsIn(folder: string): string {
   const names = namesIn(folder);
@@ -50,7 +50,7 @@ function weightsIn(folder: string): string {
   return join(folder, first);
 }
 
-/** Files that are no folders and not hidden, by name. */
+/** Visible names in a folder that are not folders, sorted. */
 function namesIn(folder: string): string[] {
   try {
     return fs
@@ -63,7 +63,7 @@ function namesIn(folder: string): string[] {
   }
 }
 
-/** The files whose names say that they are the whole checkpoint. */
+/** Files whose names mark them as the complete checkpoint. */
 function markedIn(folder: string, names: readonly string[]): string[] {
   const indexes = names.filter(isIndexName);
   const standalone = names.filter((name) => STANDALONE.test(name));
@@ -76,11 +76,9 @@ function markedIn(folder: string, names: readonly string[]): string[] {
 }
 
 /**
- * The index of the checkpoint at `path`: a file of weights, whose bytes say which format it has; the
- * index of several (`*.index.json`); or a folder with one or the other. Reads no tensor. The files stay
- * open until the checkpoint is closed.
- * @throws UserError when there is nothing at `path`, it cannot be read, or it breaks a rule. No file
- * stays open then.
+ * Opens the checkpoint at `path` without reading tensor data: a weight file, whose first bytes give the format; a shard
+ * index (`*.index.json`); or a folder with one of these. The files stay open until the checkpoint is closed.
+ * @throws UserError if `path` does not exist, cannot be read, or violates a rule. No file stays open then.
  */
 export function openCheckpoint(path: string, options: OpenOptions = {}): Checkpoint {
   const found = isFolder(path) ? weightsIn(path) : path;
@@ -114,7 +112,7 @@ function openAlone(path: string, options: OpenOptions): OpenedFiles {
   };
 }
 
-/** What to say of one shard without the others. */
+/** Hint for a shard that is opened alone; undefined for other files. */
 function partOfSeveral(path: string): string | undefined {
   const name = basename(path);
   const [, number, count] = /-(\d+)-of-(\d+)\.\w+$/.exec(name) ?? [];

@@ -1,21 +1,20 @@
 /**
- * Everything that a checkpoint must keep to, by name. A refusal names its rule; each rule is checked in
- * exactly one place, and has a test that breaks nothing else.
+ * All rules for checkpoints, by name. An error names the rule that is violated. Each rule is checked in exactly
+ * one place and has a test that violates only this rule.
  */
 import { UserError } from '../errors.js';
 
-// Words that the refusals of all formats share.
+// Text shared by the errors of all formats.
 
-/** What helps when bytes are missing. */
 export const FETCH_AGAIN = 'copy or download the file again';
 
-/** What helps when the bytes of a safetensors file are wrong. */
+/** Suggestion when the bytes of a safetensors file are wrong. */
 export const SAVE_SAFETENSORS_AGAIN =
   'download the file again, or save it again with the safetensors library';
 
 const MAX_SHOWN_CHARACTERS = 200;
 
-/** Text out of a file, within a message. It can be as long as the file: a long one loses its end. */
+/** Quotes text from a file in a message; long text is cut. */
 export function quoted(text: string): string {
   const isLong = text.length > MAX_SHOWN_CHARACTERS;
   return JSON.stringify(isLong ? `${text.slice(0, MAX_SHOWN_CHARACTERS)}…` : text);
@@ -29,17 +28,17 @@ export const tensorPlace = (name: string) => `tensor ${quoted(name)}`;
 
 const MAX_LISTED = 10;
 
-/** Names out of a file or a folder, within a message: the first of them, and how many more there are. */
+/** Names from a file or folder in a message: the first ones and the number of the others. */
 export function listed(names: readonly string[]): string {
   const shown = names.slice(0, MAX_LISTED).map(quoted).join(', ');
   const more = names.length - MAX_LISTED;
   return more > 0 ? `${shown} and ${more} more` : shown;
 }
 
-/** What helps with nearly everything that can be wrong with a file of torch.save. */
+/** Suggestion for most errors in a torch.save file. */
 export const SAVE_TORCH_AGAIN = 'copy or download the file again, or save it again with torch.save';
 
-/** What a path must lead to before any format is looked at. */
+/** Rules for paths, checked before the format. */
 export const FILE_RULES = {
   'file-is-regular': 'A checkpoint is a file or a folder, no pipe and no device.',
   'file-is-whole': 'A file keeps its length while it is read.',
@@ -49,13 +48,12 @@ export const FILE_RULES = {
   'folder-is-one': 'A folder holds one checkpoint; of several, the path says which one.',
 } as const;
 
-/** What the names of tensors must keep to, once wrappers' prefixes are taken off. */
+/** Rules for tensor names without wrapper prefixes. */
 export const NAME_RULES = {
   'names-collide': 'Names stay different when the prefixes of wrappers are taken off.',
   'names-keys': 'No integer key of a state dict reads like the name of a tensor beside it.',
 } as const;
 
-/** What a safetensors file must keep to. */
 export const SAFETENSORS_RULES = {
   'st-length-field': 'A file begins with the 8 bytes that hold the length of its header.',
   'st-header-length': 'A header has from 2 to 100,000,000 bytes.',
@@ -84,7 +82,7 @@ export const SAFETENSORS_RULES = {
   'st-data-end': 'The last tensor ends where the file ends.',
 } as const;
 
-/** What the index of several files, and those files, must keep to. */
+/** Rules for a shard index and its files. */
 export const SHARD_RULES = {
   'shard-index-size': 'An index has at most 32,000,000 bytes.',
   'shard-index-utf8': 'An index is UTF-8.',
@@ -110,7 +108,6 @@ export const SHARD_RULES = {
     'A tensor stands in the shard in which the index places it, and in no other.',
 } as const;
 
-/** What the zip archive of a PyTorch file must keep to. */
 export const ZIP_RULES = {
   'zip-end': 'An archive ends with its end record, which has no comment.',
   'zip-64-locator': 'A zip64 locator gives the place of the zip64 end record right before it.',
@@ -154,7 +151,7 @@ export const ZIP_RULES = {
   'zip-alignment': 'An alignment of storages is a number.',
 } as const;
 
-/** What a pickle must keep to, so that it can be read as data. */
+/** Rules for pickles, so that they can be read as data. */
 export const PICKLE_RULES = {
   'pickle-size': 'A pickle has at most 64 MiB.',
   'pickle-whole': 'A pickle ends with STOP, and every argument is whole.',
@@ -192,7 +189,7 @@ export const PICKLE_RULES = {
   'pickle-cycle': 'No container holds itself.',
 } as const;
 
-/** What the tensors of a PyTorch file, and the dict that holds them, must keep to. */
+/** Rules for the tensors of a PyTorch file and their dict. */
 export const STATE_DICT_RULES = {
   'storage-id': 'A persistent id names a storage, as PyTorch writes it.',
   'storage-key': 'The key of a storage is a decimal number, as PyTorch writes it.',
@@ -241,7 +238,6 @@ export const STATE_DICT_RULES = {
   'state-dict-choice': 'The dict that was chosen is there, and holds tensors.',
 } as const;
 
-/** What PyTorch's own files must keep to. */
 const TORCH_RULES = { ...ZIP_RULES, ...PICKLE_RULES, ...STATE_DICT_RULES } as const;
 
 export const RULES = {
@@ -254,16 +250,18 @@ export const RULES = {
 
 export type Rule = keyof typeof RULES;
 
-/** What is wrong with a file. */
 export interface Refusal {
   readonly rule: Rule;
-  /** Where in the file: `tensor embed.weight`, `header byte 312`, `entry archive/data/0`. */
+  /** Place in the file: `tensor embed.weight`, `header byte 312`, `entry archive/data/0`. */
   readonly place?: string | undefined;
   readonly message: string;
   readonly suggestion?: string | undefined;
 }
 
-/** The error of a file that breaks a rule. @param file As the user wrote it. */
+/**
+ * Error for a file that violates a rule.
+ * @param file The path as the user wrote it.
+ */
 export function refusal(file: string, { rule, place, message, suggestion }: Refusal): UserError {
   return new UserError('refused-file', `${file} is refused`, {
     problems: [
@@ -279,7 +277,7 @@ export function refusal(file: string, { rule, place, message, suggestion }: Refu
   });
 }
 
-/** The rule by which an error refuses a file. */
+/** Name of the rule that an error reports as violated. */
 export function ruleOf(error: unknown): string | undefined {
   return error instanceof UserError ? error.problems[0]?.rule : undefined;
 }

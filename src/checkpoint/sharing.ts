@@ -1,10 +1,9 @@
-/** Which names of a checkpoint mean the same values, and which tensors lie over one another. */
+/** Finds names that refer to the same values, and tensors that overlap. */
 import { isSameShape, STORED_DTYPES } from '../tensor/dtype.js';
 import type { StoredBytes, StoredTensor } from './stored-tensor.js';
 import { isContiguous, isSameView } from './stored-tensor.js';
 import { breathe, piecesOf, readRows, rowsOf } from './view.js';
 
-/** A tensor and all of its names. */
 export interface NamedView {
   readonly tensor: StoredTensor;
   readonly names: readonly [string, ...string[]];
@@ -12,10 +11,10 @@ export interface NamedView {
 
 type View = { readonly tensor: StoredTensor; readonly names: [string, ...string[]] };
 
-/** Views of the tensors that were asked for before. An index is never changed once it is read. */
+/** Cache of the views per index; an index never changes after it is read. */
 const known = new WeakMap<ReadonlyMap<string, StoredTensor>, readonly NamedView[]>();
 
-/** The tensors of a checkpoint, each once: the same view of the same storage is one (`isSameView`). */
+/** Distinct tensors of a checkpoint: equal views of one storage count as one (`isSameView`). */
 export function viewsOf(tensors: ReadonlyMap<string, StoredTensor>): readonly NamedView[] {
   const found = known.get(tensors) ?? findViews(tensors);
   known.set(tensors, found);
@@ -24,7 +23,7 @@ export function viewsOf(tensors: ReadonlyMap<string, StoredTensor>): readonly Na
 
 function findViews(tensors: ReadonlyMap<string, StoredTensor>): View[] {
   const views: View[] = [];
-  /** The only view of a storage, or all by their keys: most storages have one, which needs no key. */
+  /** The only view of a storage, or all views by key. Most storages have one view, which needs no key. */
   const storages = new Map<StoredBytes, View | Map<string, View>>();
   for (const [name, tensor] of tensors) {
     const others = storages.get(tensor.storage);
@@ -45,7 +44,7 @@ function findViews(tensors: ReadonlyMap<string, StoredTensor>): View[] {
   return views;
 }
 
-/** Equal for the same views of one storage. */
+/** Key that is equal for equal views of one storage. */
 const keyOf = ({ dtype, offset, shape, strides }: StoredTensor): string =>
   `${dtype} ${offset} ${shape} ${strides}`;
 
@@ -56,16 +55,16 @@ export const bytesOfViews = (views: readonly NamedView[]): number =>
 /** Names that share bytes. */
 export interface Sharing {
   /**
-   * `same`: all of them are one tensor. `overlapping`: they are several, whose ranges of bytes overlap;
-   * with strides, their elements may still be different ones.
+   * `same`: all names refer to one tensor. `overlapping`: several tensors with overlapping byte ranges; with
+   * strides they may still have no element in common.
    */
   readonly kind: 'same' | 'overlapping';
   readonly names: readonly string[];
-  /** That they take in the file together. */
+  /** Total bytes in the file. */
   readonly bytes: number;
 }
 
-/** What is shared among the views of a checkpoint. Empty tensors share nothing. */
+/** Names that share bytes in a checkpoint. Empty tensors are skipped. */
 export function sharingsOf(views: readonly NamedView[]): Sharing[] {
   const filled = views.filter(({ tensor }) => tensor.elements > 0);
   const same = filled
@@ -77,7 +76,7 @@ export function sharingsOf(views: readonly NamedView[]): Sharing[] {
   return [...same, ...[...crowded(filled)].flatMap(overlappings)];
 }
 
-/** The views of each storage that has several. */
+/** Views of each storage that has more than one. */
 function crowded(views: readonly NamedView[]): Iterable<readonly NamedView[]> {
   const first = new Map<StoredBytes, NamedView>();
   const several = new Map<StoredBytes, NamedView[]>();
@@ -92,7 +91,7 @@ function crowded(views: readonly NamedView[]): Iterable<readonly NamedView[]> {
   return several.values();
 }
 
-/** Sets of views of one storage of which each reaches into another. */
+/** Groups of views of one storage with overlapping byte ranges. */
 function overlappings(views: readonly NamedView[]): Sharing[] {
   const ranges = views
     .map(({ names, tensor }) => ({ names, range: bytesUnder(tensor) }))
@@ -112,19 +111,19 @@ function overlappings(views: readonly NamedView[]): Sharing[] {
     .map(({ names, begin, end }) => ({ kind: 'overlapping', names, bytes: end - begin }));
 }
 
-/** From which byte of its storage up to which the elements of a tensor that has some lie. */
+/** Byte range in its storage of a non-empty tensor. */
 function bytesUnder({ dtype, shape, strides, offset }: StoredTensor): [number, number] {
   const { bits } = STORED_DTYPES[dtype];
   const span = shape.reduce((sum, size, axis) => sum + (size - 1) * (strides[axis] ?? 0), 1);
   return [Math.floor((offset * bits) / 8), Math.ceil(((offset + span) * bits) / 8)];
 }
 
-// Which stored tensors hold the same values: known from where they lie, or by comparing their bytes.
+// Equality of stored tensors, by location or by comparing bytes.
 
-/** Whether two tensors hold the same values; undefined when that would take a look at their bytes. */
+/** Whether two tensors hold the same values; undefined if only their bytes can decide. */
 export type Sameness = (a: StoredTensor, b: StoredTensor) => boolean | undefined;
 
-/** Without reading any bytes. */
+/** Compares locations, without reading bytes. */
 export const samenessOfPlaces: Sameness = (a, b) => {
   if (isSameView(a, b)) return true;
   return haveOneForm(a, b) ? undefined : false;
@@ -133,13 +132,13 @@ export const samenessOfPlaces: Sameness = (a, b) => {
 const haveOneForm = (a: StoredTensor, b: StoredTensor) =>
   a.dtype === b.dtype && isSameShape(a.shape, b.shape);
 
-/** Told how many bytes there are to compare, then of each that it is done. */
+/** Progress callback: receives the total bytes to compare, then the bytes compared in each step. */
 export type Watch = (totalBytes: number) => (bytes: number) => void;
 
 /**
- * With the bytes of each group compared. Tensors of different groups are known by their places only; of
- * those that differ from the first of their type and shape in a group, no two count as the same.
- * @throws UserError when reading fails.
+ * Compares the bytes of tensors within each group, and locations across groups. Two tensors that differ from
+ * the first of their dtype and shape in the group count as different.
+ * @throws UserError if reading fails.
  */
 export async function samenessOfBytes(
   groups: readonly (readonly StoredTensor[])[],
@@ -149,7 +148,7 @@ export async function samenessOfBytes(
   const onBytes = watch(
     races.reduce((sum, race) => sum + race.first.bytes * race.rivals.length, 0),
   );
-  /** Each tensor → the first of its group that has its values, or itself. */
+  /** Each tensor → the first tensor in its group with equal values, or itself. */
   const valuesOf = new Map<StoredTensor, StoredTensor>();
   const groupOf = new Map<StoredTensor, Race>();
   for (const race of races) {
@@ -167,15 +166,15 @@ export async function samenessOfBytes(
   };
 }
 
-/** Tensors that may hold the same values, in different places. */
+/** Tensors in different locations that may hold the same values. */
 interface Race {
   readonly first: StoredTensor;
   readonly rivals: readonly StoredTensor[];
-  /** Every tensor of the group → the one of these that lies in the same place. */
+  /** Each tensor of the group → the one compared in its place, at the same location. */
   readonly views: ReadonlyMap<StoredTensor, StoredTensor>;
 }
 
-/** Only tensors of one type and shape can hold the same values. */
+/** Only tensors of one dtype and shape can hold the same values. */
 function byForm(group: readonly StoredTensor[]): StoredTensor[][] {
   const forms = new Map<string, StoredTensor[]>();
   for (const tensor of group) {
@@ -187,7 +186,7 @@ function byForm(group: readonly StoredTensor[]): StoredTensor[][] {
   return [...forms.values()];
 }
 
-/** @param like Tensors of one form. No race where all of them lie in one place. */
+/** @param like Tensors of one dtype and shape. The result is empty if all have the same location. */
 function raceOf(like: readonly StoredTensor[]): Race[] {
   const numbered = new Map(like.map((tensor, index) => [String(index), tensor]));
   const views = new Map<StoredTensor, StoredTensor>();
@@ -198,10 +197,10 @@ function raceOf(like: readonly StoredTensor[]): Race[] {
   return first && rivals.length > 0 ? [{ first, rivals, views }] : [];
 }
 
-/** Bytes of a tensor that are compared at a time. */
+/** Bytes per tensor in one comparison. */
 const BLOCK_BYTES = 1 << 20;
 
-/** Those rivals that hold the values of `first`. All are read side by side, as far as they agree. */
+/** Rivals with the same values as `first`. Reads all in parallel until they differ. */
 async function equalTo(
   { first, rivals: all }: Race,
   onBytes: (bytes: number) => void,
@@ -219,7 +218,7 @@ async function equalTo(
       return value && Buffer.compare(expected, bytesOf(value, read)) === 0;
     });
     left -= part.bytes;
-    // Nothing more is to be done for those that differ.
+    // Rivals that differ need no more reads.
     onBytes(part.bytes * before + left * (before - rivals.length));
     if (rivals.length === 0) break;
     await breathe();
@@ -233,7 +232,7 @@ function bytesOf(part: StoredTensor, memory: Uint8Array): Uint8Array {
   return target;
 }
 
-/** A contiguous tensor as one row after the other of one element each. */
+/** A contiguous tensor as a vector of elements. */
 const flat = (tensor: StoredTensor): StoredTensor => ({
   ...tensor,
   shape: [tensor.elements],

@@ -1,4 +1,4 @@
-/** What the values of a tensor are like, found by looking at each of them once. */
+/** Statistics of the values of a tensor, in one pass. */
 
 import { createHash } from 'node:crypto';
 import { setImmediate } from 'node:timers/promises';
@@ -10,15 +10,15 @@ import type { StoredTensor } from './stored-tensor.js';
 import { streamTensor } from './view.js';
 
 /**
- * All but the counts are of the finite values. Of complex values these are the moduli; truth values are 0
+ * Statistics of the finite values; the counts cover all values. Complex values count by modulus, booleans as 0
  * and 1. Integers beyond ±2^53 are rounded to the nearest float64.
  */
 export interface Statistics {
-  /** Null when there is no finite value, like the two that follow. */
+  /** Null when no value is finite, as are the next two fields. */
   readonly min: number | null;
   readonly max: number | null;
   readonly mean: number | null;
-  /** Of the population: the root of the mean squared distance to the mean. */
+  /** Population standard deviation: root of the mean squared distance to the mean. */
   readonly standardDeviation: number | null;
   /** Root of the sum of squares: the Frobenius norm. */
   readonly norm: number;
@@ -28,15 +28,14 @@ export interface Statistics {
   readonly negativeInfinity: number;
 }
 
-/** Numbers that are worked on at a time: they stay in the processor's cache between two looks at them. */
+/** Values per block: they stay in the CPU cache between two passes. */
 const BLOCK = 1 << 13;
 
 const workspace = new Float64Array(2 * BLOCK);
 
 /**
- * Takes the contiguous little-endian bytes of a tensor piece by piece, each of whole elements. The result
- * is as good as float64 allows: no square overflows or vanishes, and no large mean hides a small
- * deviation.
+ * Accumulates statistics over the contiguous little-endian bytes of a tensor, in pieces of complete elements.
+ * Scaling prevents overflow and underflow of squares, and a large mean does not hide a small deviation.
  */
 export class StatisticsFold {
   readonly #dtype: StoredDtype;
@@ -44,7 +43,7 @@ export class StatisticsFold {
   readonly #counts = { zeros: 0, nan: 0, positiveInfinity: 0, negativeInfinity: 0 };
   #min = Number.POSITIVE_INFINITY;
   #max = Number.NEGATIVE_INFINITY;
-  /** Values are multiplied by this power of two before they enter the two sums. */
+  /** Power of two that scales the values before they are added to the two sums. */
   #scale = 1;
   #finite = 0;
   #mean = 0;
@@ -80,7 +79,7 @@ export class StatisticsFold {
     const isComplex = STORED_DTYPES[this.#dtype].kind === 'complex';
     let values = workspace.subarray(0, isComplex ? toModuli(workspace, count) : count);
     let range = rangeOf(values);
-    // A sum of finite values may overflow too, which does no harm here.
+    // A sum of finite values may overflow too, which is harmless here.
     if (!Number.isFinite(range.sum)) {
       values = values.subarray(0, this.#setApart(values));
       range = rangeOf(values);
@@ -94,7 +93,7 @@ export class StatisticsFold {
     this.#merge(values, mean);
   }
 
-  /** Counts what is not finite, moves the rest to the front, and returns how many these are. */
+  /** Counts non-finite values, moves finite ones to the front, and returns their number. */
   #setApart(values: Float64Array): number {
     let kept = 0;
     for (let i = 0; i < values.length; i++) {
@@ -112,14 +111,14 @@ export class StatisticsFold {
     if (scale === this.#scale) return;
     const change = scale / this.#scale;
     this.#mean *= change;
-    // In two steps: the square of the change may be no float64.
+    // In two steps: the square of the change may overflow.
     this.#spread = this.#spread * change * change;
     this.#scale = scale;
   }
 
   /**
-   * Chan, Golub and LeVeque, Algorithms for Computing the Sample Variance, The American Statistician 37(3),
-   * 1983: the sums of two samples, out of their own.
+   * Merges the sums of two samples. Chan, Golub and LeVeque, Algorithms for Computing the Sample Variance, The
+   * American Statistician 37(3), 1983.
    */
   #merge(values: Float64Array, mean: number): void {
     const spread = spreadOf(values, this.#scale, mean);
@@ -131,13 +130,13 @@ export class StatisticsFold {
   }
 }
 
-/** A power of two by which values up to `largest` become such that their squares can be added up. */
+/** Power of two that makes the squares of values up to `largest` safe to add. */
 function scaleFor(largest: number): number {
   if (largest > 2 ** 480) return 2 ** -600;
   return largest > 0 && largest < 2 ** -400 ? 2 ** 600 : 1;
 }
 
-/** Pairs of real and imaginary part become their moduli, at the front. */
+/** Replaces pairs of real and imaginary part by their moduli, at the front. */
 function toModuli(numbers: Float64Array, count: number): number {
   for (let i = 0; 2 * i < count; i++) {
     numbers[i] = Math.hypot(numbers[2 * i] ?? 0, numbers[2 * i + 1] ?? 0);
@@ -160,7 +159,6 @@ function rangeOf(values: Float64Array) {
   return { min, max, zeros, sum };
 }
 
-/** Mean of the values times `scale`. */
 function meanOf(values: Float64Array, scale: number): number {
   let sum = 0;
   for (let i = 0; i < values.length; i++) sum += (values[i] ?? 0) * scale;
@@ -177,10 +175,10 @@ function spreadOf(values: Float64Array, scale: number, mean: number): number {
   return spread;
 }
 
-// What only the values of tensors tell, found in one pass over their bytes.
+// Measurements that need the values of tensors, in one pass over their bytes.
 
 export interface Measurement {
-  /** Of the contiguous little-endian bytes, in hexadecimal. */
+  /** SHA-256 of the contiguous little-endian bytes, in hexadecimal. */
   readonly sha256?: string;
   readonly stats?: Statistics;
 }
@@ -188,13 +186,13 @@ export interface Measurement {
 export interface MeasureOptions {
   readonly hash: boolean;
   readonly stats: boolean;
-  /** Told of bytes of tensors that are done, time and again. */
+  /** Receives the bytes processed since the last call. */
   readonly onBytes: (bytes: number) => void;
 }
 
 /**
- * Reads each tensor once, in the order in which they lie in their files. The result has all their names.
- * @throws UserError when reading fails.
+ * Reads each tensor once, in file order. The result contains all names of each.
+ * @throws UserError if reading fails.
  */
 export async function measureTensors(
   views: readonly NamedView[],
@@ -205,7 +203,7 @@ export async function measureTensors(
   for (const { tensor, names } of inFileOrder(views)) {
     const measurement = await measureTensor(tensor, options);
     for (const name of names) measured.set(name, measurement);
-    // A small tensor is read without waiting; many of them must not keep Ctrl-C out.
+    // Small tensors are read synchronously; a break lets Ctrl-C through.
     if (performance.now() - turn > MOST_WITHOUT_A_BREAK) {
       await setImmediate();
       turn = performance.now();
@@ -214,7 +212,7 @@ export async function measureTensors(
   return measured;
 }
 
-/** Milliseconds. */
+/** Maximum time without a break, milliseconds. */
 const MOST_WITHOUT_A_BREAK = 50;
 
 async function measureTensor(
@@ -234,7 +232,7 @@ async function measureTensor(
   };
 }
 
-/** A disk is fastest when it is read from front to back. Files come in the order of their first tensor. */
+/** Sequential reads are the fastest on a disk. Files come in the order of their first tensor. */
 function inFileOrder(views: readonly NamedView[]): NamedView[] {
   const files = [...new Set(views.map(({ tensor }) => tensor.storage.file))];
   const turns = new Map(files.map((file, index) => [file, index]));

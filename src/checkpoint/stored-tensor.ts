@@ -1,32 +1,31 @@
 import type { Shape, StoredDtype } from '../tensor/dtype.js';
 import type { ByteFile } from './byte-file.js';
 
-/** A run of bytes of a file that tensors lie in. Tensors share one by holding the same object. */
+/** A byte range of a file that contains tensors. Tensors that share a storage refer to the same object. */
 export interface StoredBytes {
   readonly file: ByteFile;
-  /** Of its first byte in the file. */
+  /** Position of the first byte in the file. */
   readonly position: number;
   readonly bytes: number;
   readonly isBigEndian: boolean;
 }
 
-/** A tensor of a file: where it is, not what it holds. All sizes have been checked to lie in the file. */
+/** Location of a tensor in a file, without its values. The sizes are checked to fit in the file. */
 export interface StoredTensor {
   readonly kind: 'tensor';
   readonly dtype: StoredDtype;
   readonly shape: Shape;
-  /** Product of the shape. */
   readonly elements: number;
-  /** In elements, one for each dimension. */
+  /** Strides in elements, one per dimension. */
   readonly strides: readonly number[];
-  /** Of its first element in the storage, in elements. */
+  /** Index of the first element in the storage. */
   readonly offset: number;
   readonly storage: StoredBytes;
-  /** Bytes that it takes when contiguous. */
+  /** Bytes when contiguous. */
   readonly bytes: number;
 }
 
-/** Whether two tensors are the same values in the same place. */
+/** Whether two tensors are the same view: same storage, dtype, shape, strides and offset. */
 export function isSameView(a: StoredTensor, b: StoredTensor): boolean {
   return (
     a === b ||
@@ -39,7 +38,6 @@ export function isSameView(a: StoredTensor, b: StoredTensor): boolean {
   );
 }
 
-/** Strides of a contiguous tensor, in elements. */
 export function contiguousStrides(shape: Shape): number[] {
   const strides = new Array<number>(shape.length);
   let stride = 1;
@@ -50,7 +48,7 @@ export function contiguousStrides(shape: Shape): number[] {
   return strides;
 }
 
-/** Whether the elements lie one after the other in row-major order. */
+/** Whether the elements are contiguous in row-major order. */
 export function isContiguous({ shape, strides, elements }: StoredTensor): boolean {
   if (elements === 0) return true;
   let expected = 1;

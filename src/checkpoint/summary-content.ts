@@ -1,4 +1,4 @@
-/** What a PyTorch file holds beside the tensors, as plain data of bounded size. */
+/** Entries of a PyTorch file other than the model's tensors, as plain data of bounded size. */
 import { decode } from '../tensor/decode.js';
 import type { StoredDtype } from '../tensor/dtype.js';
 import { STORED_DTYPES } from '../tensor/dtype.js';
@@ -6,7 +6,7 @@ import type { StoredTensor } from './stored-tensor.js';
 import { isKind } from './torch/pickle/pickle-machine.js';
 import type { Dict, Opaque, Value } from './torch/pickle/values.js';
 
-/** By numpy's codes: a kind, and a number of bytes. */
+/** Dtypes by numpy type code: kind and number of bytes. */
 const NUMPY_DTYPES: ReadonlyMap<Value | undefined, StoredDtype> = new Map([
   ['b1', 'BOOL'],
   ['i1', 'I8'],
@@ -22,13 +22,10 @@ const NUMPY_DTYPES: ReadonlyMap<Value | undefined, StoredDtype> = new Map([
   ['f8', 'F64'],
 ]);
 
-/** What a training loop saves of a loss or a step: `numpy.float64(0.25)`. */
+/** Type of a loss or step that a training loop saves: `numpy.float64(0.25)`. */
 const SCALAR = /^numpy\._?core\.multiarray\.scalar$/;
 
-/**
- * The value of a numpy scalar, integers beyond ±2^53 rounded; undefined when it is none, or none of a usual
- * little-endian type.
- */
+/** Value of a numpy scalar, integers beyond ±2^53 rounded; undefined for other objects, dtypes and byte orders. */
 function numpyScalar({ type, args }: Opaque): number | undefined {
   const [dtype = null, bytes] = args.items;
   if (!SCALAR.test(type) || !(bytes instanceof Uint8Array)) return undefined;
@@ -39,13 +36,13 @@ function numpyScalar({ type, args }: Opaque): number | undefined {
   return target[0];
 }
 
-/** `numpy.dtype('f8', False, True)`, whose state has the order of bytes in its second place. */
+/** Dtype from `numpy.dtype('f8', False, True)`; its state has the byte order at index 1. */
 function littleEndianDtype({ args, state = null }: Opaque): StoredDtype | undefined {
   const order = isKind(state, 'tuple') ? state.items[1] : undefined;
   return order === '<' || order === '|' ? NUMPY_DTYPES.get(args.items[0]) : undefined;
 }
 
-/** JSON, apart from bigints. */
+/** JSON without bigint. */
 export type Plain =
   | null
   | boolean
@@ -56,37 +53,36 @@ export type Plain =
   | { readonly [key: string]: Plain };
 
 export interface ContentEntry {
-  /** Python's name of its type: `int`, `dict`, `argparse.Namespace`, `torch.Tensor`. */
+  /** Python name of the type: `int`, `dict`, `argparse.Namespace`, `torch.Tensor`. */
   readonly type: string;
   /**
-   * Its value. What is no JSON becomes an object of one key: `{"bytes": 12}` for that many bytes,
-   * `{"tensor": {dtype, shape}}`, `{"object": TYPE, "args": […], "state": …}`, `{"global": NAME}`; a dict
-   * whose keys are no names a list of pairs; sets and tuples lists; a numpy scalar its value.
+   * The value. Values that JSON cannot express become an object with one key: `{"bytes": 12}` (number of
+   * bytes), `{"tensor": {dtype, shape}}`, `{"object": TYPE, "args": […], "state": …}`, `{"global": NAME}`. A
+   * dict with other keys than strings becomes a list of pairs, a set or tuple a list, a numpy scalar its value.
    */
   readonly value: Plain;
-  /** Whether the value is only the beginning of what is there. */
+  /** Whether only the beginning of the value is included. */
   readonly truncated?: true;
-  /** Distinct tensors within it, when there are any. */
+  /** Number of distinct tensors in the value, if any. */
   readonly tensors?: number;
   readonly tensorBytes?: number;
 }
 
-/** How much of a value is written. */
+/** Size limits of a written value. */
 export interface PlainLimits {
   readonly nodes: number;
   readonly depth: number;
-  /** Characters of a text. */
+  /** Maximum characters of a string. */
   readonly text: number;
 }
 
-/** What is shown of one entry. */
 const SHOWN: PlainLimits = { nodes: 1000, depth: 16, text: 1000 };
-/** Most values that are shown of all entries together. */
+/** Maximum nodes of all entries together. */
 const ALL_NODES = 20_000;
-/** Most values that are looked at for tensors: values can be shared, so that they have no end. */
+/** Maximum values searched for tensors; shared values can make the search endless. */
 const ALL_STEPS = 1_000_000;
 
-/** The entries by their keys. A file can make its values as many and as deep as it likes, not the result. */
+/** Entries by key. The size of the result is bounded for any file. */
 export function describeContent(
   content: ReadonlyMap<string, Value>,
 ): ReadonlyMap<string, ContentEntry> {
@@ -106,14 +102,13 @@ export function describeContent(
   return entries;
 }
 
-/** A value as plain data; undefined when it is more than the limits allow. */
+/** A value as plain data; undefined if it exceeds the limits. */
 export function plainOf(value: Value, limits: PlainLimits): Plain | undefined {
   const writer = new PlainWriter(limits);
   const plain = writer.plain(value, 0);
   return writer.truncated ? undefined : plain;
 }
 
-/** Python's name of the type of a value. */
 export function typeName(value: Value): string {
   if (value === null) return 'None';
   if (typeof value !== 'object') return PRIMITIVES[typeof value as keyof typeof PRIMITIVES];
@@ -133,7 +128,7 @@ const KINDS = {
   tensor: 'torch.Tensor',
 } as const;
 
-/** Turns values into plain data, as far as its limits let it. */
+/** Converts values to plain data within limits. */
 class PlainWriter {
   truncated = false;
   written = 0;
@@ -143,7 +138,7 @@ class PlainWriter {
     this.#limits = limits;
   }
 
-  /** @param depth Of the value in its entry, which bounds the recursion. */
+  /** @param depth Depth of the value in its entry; bounds the recursion. */
   plain(value: Value, depth: number): Plain {
     this.written++;
     if (value === null || typeof value === 'boolean') return value;
@@ -193,7 +188,7 @@ class PlainWriter {
     }
     const names = pairs.flatMap(([key]) => (isName(key) ? [String(key)] : []));
     const isObject = new Set(names).size === pairs.length;
-    // It makes a key of `__proto__` too, where an assignment would not.
+    // Object.fromEntries also creates a key `__proto__`, an assignment would not.
     return isObject ? Object.fromEntries(pairs.map(([, value], at) => [names[at], value])) : pairs;
   }
 
@@ -205,7 +200,7 @@ class PlainWriter {
     };
   }
 
-  /** Whether nothing further may stand within a value at this depth; if so, that is noted. */
+  /** Whether a limit is reached at this depth; if so, marks the value as truncated. */
   #isSpent(depth: number): boolean {
     const spent = depth >= this.#limits.depth || this.written >= this.#limits.nodes;
     if (spent) this.truncated = true;
@@ -215,7 +210,7 @@ class PlainWriter {
 
 const isName = (key: Plain) => typeof key === 'string' || typeof key === 'number';
 
-/** The tensors below a value, found without recursion; none when there is no step left to look further. */
+/** Tensors inside a value, found without recursion; the search stops when no steps are left. */
 function tensorsWithin(
   root: Value,
   left: { steps: number },

@@ -1,4 +1,4 @@
-/** What a checkpoint holds, as plain data: what `inspect` prints as JSON, and what its report is made of. */
+/** The content of a checkpoint as plain data: the JSON output of `inspect`, and the input of its report. */
 import type { Shape, StoredDtype } from '../tensor/dtype.js';
 import { sumOf } from '../text/words.js';
 import type { Checkpoint } from './checkpoint.js';
@@ -12,27 +12,26 @@ import { isContiguous } from './stored-tensor.js';
 import type { ContentEntry } from './summary-content.js';
 import { describeContent } from './summary-content.js';
 
-// Tensors grouped by the layer that their names speak of, whatever the model.
+// Groups of tensors by the layer number in their names, for any model.
 
-/** A layer, several layers that are alike, or a part of the model that has no number. */
+/** A layer, several equal layers, or a part of the model without a layer number. */
 export interface TensorGroup {
-  /** What the names begin with: `model.embed_tokens`, or `model.layers` where `layers` follow. */
+  /** Common prefix of the names: `model.embed_tokens`, or `model.layers` when `layers` is present. */
   readonly name: string;
-  /** The numbers of the layers, ascending, which have tensors of the same names, dtypes and shapes. */
+  /** Layer numbers, ascending; their tensors have the same names, dtypes and shapes. */
   readonly layers?: readonly number[];
-  /** In each of the layers. */
+  /** Tensors per layer. */
   readonly tensors: number;
-  /** In each of the layers. */
+  /** Elements per layer. */
   readonly elements: number;
-  /** In each of the layers, of tensors that are contiguous; what is shared counts in each. */
+  /** Bytes per layer when contiguous; shared tensors count in each layer. */
   readonly bytes: number;
   readonly dtypes: readonly StoredDtype[];
 }
 
 /**
- * The groups in the order in which the checkpoint first names them, layers of one list together. A tensor
- * belongs to a layer by the first part of its name that is a number (`model.layers.11.mlp.weight` to
- * `model.layers.11`), else to what its name begins with, two parts at most.
+ * Groups in the order of the checkpoint, layers of one list together. The first number in a name gives the layer
+ * (`model.layers.11.mlp.weight` belongs to `model.layers.11`); other names are grouped by their first two parts.
  */
 export function groupTensors(tensors: ReadonlyMap<string, StoredTensor>): TensorGroup[] {
   const alike = new Map<string, Part[]>();
@@ -50,10 +49,10 @@ export function groupTensors(tensors: ReadonlyMap<string, StoredTensor>): Tensor
   );
 }
 
-/** The part without a number comes before its layers. */
+/** A part without a number comes before its layers. */
 const firstLayer = ({ layers }: TensorGroup) => layers?.[0] ?? -1;
 
-/** A layer, or what has no number. */
+/** A layer, or a part without a layer number. */
 interface Part {
   readonly name: string;
   readonly layer: number | undefined;
@@ -72,7 +71,7 @@ function partsOf(tensors: ReadonlyMap<string, StoredTensor>): Iterable<Part> {
   return parts.values();
 }
 
-/** The first part that is a number as layers are numbered: without leading zeros, and not beyond 99,999. */
+/** The first name part that may be a layer number: up to 99,999, without leading zeros. */
 const LAYER_NUMBER = /(?:^|\.)(0|[1-9]\d{0,4})(?=\.|$)/;
 
 function splitName(fullName: string): { name: string; layer: number | undefined; rest: string } {
@@ -92,14 +91,13 @@ function splitName(fullName: string): { name: string; layer: number | undefined;
     : { name: fullName.slice(0, end), layer: undefined, rest: fullName.slice(end + 1) };
 }
 
-/** The same for layers whose tensors have the same names, dtypes and shapes, in any order. */
+/** Key that is equal for layers whose tensors have the same names, dtypes and shapes, in any order. */
 const formOf = (members: Part['members']): string =>
   members
     .map(({ rest, tensor }) => ` ${rest.length} ${rest}${tensor.dtype} ${tensor.shape}`)
     .sort()
     .join('');
 
-/** Of parts that are alike. */
 function groupOf(parts: readonly Part[]): TensorGroup {
   const { name = '', members = [] } = parts[0] ?? {};
   const layers = parts.flatMap(({ layer }) => layer ?? []).sort((a, b) => a - b);
@@ -113,46 +111,44 @@ function groupOf(parts: readonly Part[]): TensorGroup {
   };
 }
 
-/** Maps whose keys are names out of the file become objects with any key as their own, `__proto__` too. */
+/** Names from the file become own keys of the object, `__proto__` included. */
 type ByName<T> = Readonly<Record<string, T>>;
 
 export interface CheckpointSummary {
-  /** As the user wrote it. */
+  /** The path as the user wrote it. */
   readonly file: string;
   readonly format: CheckpointFormat;
-  /** For people. */
   readonly formatName: string;
   readonly files: readonly { readonly path: string; readonly bytes: number }[];
-  /** Keys that lead to the dict that holds the tensors, in a PyTorch file. */
+  /** Keys that lead to the dict with the tensors in a PyTorch file. */
   readonly stateDict: readonly string[];
-  /** The strings of safetensors' `__metadata__`. */
+  /** The strings in `__metadata__` of safetensors. */
   readonly metadata: ByName<string>;
-  /** Names that stand in the metadata only, and the tensors that they mean. */
+  /** Names that appear only in the metadata, and the tensors they refer to. */
   readonly aliases: ByName<string>;
   readonly totals: Totals;
   readonly groups: readonly TensorGroup[];
   readonly shared: readonly Sharing[];
-  /** What else a PyTorch file holds, by its key. */
+  /** Other entries of a PyTorch file, by key. */
   readonly content: ByName<ContentEntry>;
   readonly warnings: readonly string[];
   readonly tensors: ByName<TensorSummary>;
 }
 
-/** Sums are exact up to 2^53. */
+/** Totals of the tensors, exact up to 2^53. */
 export interface Totals {
-  /** Names. */
   readonly tensors: number;
-  /** Of which each is another view of a storage. */
+  /** Number of distinct views of storages. */
   readonly distinctTensors: number;
-  /** What is shared counts for each of its names. */
+  /** Shared elements count once per name. */
   readonly elements: number;
   readonly distinctElements: number;
-  /** Of contiguous tensors; what is shared counts for each of its names. */
+  /** Bytes when contiguous; shared tensors count once per name. */
   readonly bytes: number;
   readonly distinctBytes: number;
-  /** Of the storages in which they lie: more than the tensors' own where these leave gaps. */
+  /** Bytes of the storages; larger than the tensors when they leave gaps. */
   readonly storedBytes: number;
-  /** Of the distinct tensors, most bytes first. */
+  /** Totals of the distinct tensors per dtype, most bytes first. */
   readonly dtypes: readonly DtypeTotals[];
 }
 
@@ -167,25 +163,25 @@ export interface TensorSummary extends Measurement {
   readonly dtype: StoredDtype;
   readonly shape: Shape;
   readonly elements: number;
-  /** When contiguous. */
+  /** Bytes when contiguous. */
   readonly bytes: number;
-  /** Tensors with the same file and position lie in one storage. */
+  /** Location of the storage; tensors with the same file and position share it. */
   readonly storage: {
     readonly file: string;
-    /** Of its first byte in the file. */
+    /** Position of the first byte in the file. */
     readonly position: number;
     readonly bytes: number;
     readonly bigEndian?: true;
   };
-  /** Of its first element in the storage, in elements. */
+  /** Index of the first element in the storage. */
   readonly offset: number;
-  /** In elements; left out when the tensor is contiguous. */
+  /** Strides in elements; absent when the tensor is contiguous. */
   readonly strides?: readonly number[];
 }
 
 /**
- * @param chosen The tensors that are told one by one, by name; all others count in the sums only.
- * @param measured What was found out about the values of those tensors, if anything.
+ * @param chosen Names of the tensors to list one by one; the others count only in totals.
+ * @param measured Statistics of the values of those tensors, if measured.
  */
 export function summarise(
   checkpoint: Checkpoint,
@@ -211,7 +207,7 @@ export function summarise(
   };
 }
 
-/** Pairs for an object, one after the other: a list of them all would take as much memory again. */
+/** Yields pairs one by one; a list of all pairs would double the memory. */
 function* described(
   tensors: ReadonlyMap<string, StoredTensor>,
   measured: ReadonlyMap<string, Measurement>,

@@ -1,26 +1,27 @@
-/** The values of a stored tensor, contiguous and little-endian, whatever its strides and byte order. */
+/** Reads the values of a stored tensor as contiguous little-endian bytes, for any strides and byte order. */
 import { STORED_DTYPES } from '../tensor/dtype.js';
 import { isContiguous, type StoredBytes, type StoredTensor } from './stored-tensor.js';
 
-/** Rows of a tensor [rows, …]; a scalar is one row. */
+/** Number of rows of a tensor [rows, …]; a scalar is one row. */
 export const rowsOf = ({ shape }: StoredTensor): number => shape[0] ?? 1;
 
-/** Bytes of one row when contiguous; 0 for a tensor without elements. */
+/** Bytes per row when contiguous; 0 for a tensor without elements. */
 export const rowBytes = (tensor: StoredTensor): number =>
   tensor.elements === 0 ? 0 : tensor.bytes / rowsOf(tensor);
 
-/** Pieces that are read before it is their turn: while one waits for its thread another one comes. */
+/** Number of pieces read ahead: the next one can start while one waits for its thread. */
 const PIECES_AHEAD = 3;
 
-/** Bytes that are read at a time when values lie scattered, or have to be read ahead. */
+/** Bytes per read of scattered values and of read-ahead. */
 const BLOCK_BYTES = 1 << 20;
 
-/** Bytes of scattered values that are taken at a time, and of the storages that are kept for them. */
+/** Bytes per piece of scattered values, and maximum size of the storages cached for them. */
 const SCATTERED_BYTES = 16 * BLOCK_BYTES;
 
 /**
- * Reads `rows` rows from `firstRow` on into `target`, which has exactly their bytes.
- * @throws RangeError when the rows or the target do not fit the tensor; UserError when reading fails.
+ * Reads `rows` rows from `firstRow` into `target`, which must have exactly their size.
+ * @throws RangeError if the rows or the target do not fit the tensor.
+ * @throws UserError if reading fails.
  */
 export function readRows(
   tensor: StoredTensor,
@@ -45,7 +46,7 @@ export function readRows(
   toLittleEndian(tensor, target);
 }
 
-/** `readRows` without holding up the process, where they lie together. */
+/** Asynchronous `readRows` for contiguous values. */
 export async function readRowsAsync(
   tensor: StoredTensor,
   firstRow: number,
@@ -61,7 +62,6 @@ export async function readRowsAsync(
   toLittleEndian(tensor, target);
 }
 
-/** All bytes of a tensor. */
 export function readTensor(tensor: StoredTensor): Uint8Array {
   const target = new Uint8Array(tensor.bytes);
   if (tensor.elements > 0) readRows(tensor, 0, rowsOf(tensor), target);
@@ -69,9 +69,9 @@ export function readTensor(tensor: StoredTensor): Uint8Array {
 }
 
 /**
- * Hands the bytes of a tensor to `take`, in order and in pieces that hold whole elements. The memory of a
- * piece is used again for a later one.
- * @param chunkBytes At most about so many bytes a piece.
+ * Passes the bytes of a tensor to `take` in order, in pieces of complete elements. The buffer of a piece is
+ * reused for later pieces.
+ * @param chunkBytes Approximate maximum bytes per piece.
  */
 export async function streamTensor(
   tensor: StoredTensor,
@@ -81,7 +81,7 @@ export async function streamTensor(
   for await (const chunk of chunksOf(tensor, chunkBytes)) await take(chunk);
 }
 
-/** The bytes of a tensor as `streamTensor` hands them over. */
+/** The bytes of a tensor in pieces, as for `streamTensor`. */
 export async function* chunksOf(
   tensor: StoredTensor,
   chunkBytes = BLOCK_BYTES,
@@ -91,7 +91,7 @@ export async function* chunksOf(
     yield* contiguousChunks(tensor, chunkBytes);
     return;
   }
-  // Values that lie all over their storage are read fewer times when more of them are taken at a time.
+  // Larger pieces need fewer reads when the values are scattered over their storage.
   for (const piece of piecesOf(tensor, (SCATTERED_BYTES / BLOCK_BYTES) * chunkBytes)) {
     yield readTensor(piece);
     await breathe();
@@ -99,8 +99,8 @@ export async function* chunksOf(
 }
 
 /**
- * A tensor in pieces, in order, none of more bytes than `most`. Where they are cut depends on shape and
- * dtype alone, so those of like tensors lie beside each other. Calls itself at most once an axis.
+ * Splits a tensor in order into pieces of at most `most` bytes. The cuts depend only on shape and dtype, so
+ * pieces of equal tensors correspond. The recursion depth is at most the number of axes.
  */
 export function* piecesOf(tensor: StoredTensor, most: number): Generator<StoredTensor, undefined> {
   if (tensor.bytes <= most) {
@@ -113,14 +113,14 @@ export function* piecesOf(tensor: StoredTensor, most: number): Generator<StoredT
     for (let row = 0; row < rows; row++) yield* piecesOf(rowAt(tensor, row), most);
     return;
   }
-  // In fours, where there are so many: four values of any type are whole bytes.
+  // Multiples of four where possible: four values of any dtype are whole bytes.
   const atOnce = fitting < 4 ? fitting : fitting - (fitting % 4);
   for (let row = 0; row < rows; row += atOnce) {
     yield narrow(tensor, 0, row, Math.min(atOnce, rows - row));
   }
 }
 
-/** The part of a tensor from `first` on along an axis, `count` long. */
+/** The part of a tensor with `count` indexes from `first` along an axis. */
 export function narrow(
   tensor: StoredTensor,
   axis: number,
@@ -138,20 +138,20 @@ export function narrow(
   };
 }
 
-/** One row, without its axis. */
+/** One row without its axis. */
 function rowAt(tensor: StoredTensor, row: number): StoredTensor {
   const { shape, strides, ...rest } = narrow(tensor, 0, row, 1);
   return { ...rest, shape: shape.slice(1), strides: strides.slice(1) };
 }
 
-/** The next piece is read while the last one is worked on. */
+/** Reads the next pieces while the caller processes the current one. */
 async function* contiguousChunks(
   tensor: StoredTensor,
   chunkBytes: number,
 ): AsyncGenerator<Uint8Array, undefined> {
   const { file } = tensor.storage;
   const position = dataPosition(tensor);
-  // A multiple of every element's size, of the packed ones too.
+  // A multiple of every element size, packed dtypes included.
   const size = Math.min(tensor.bytes, Math.max(48, chunkBytes - (chunkBytes % 48)));
   if (tensor.bytes <= size) {
     const whole = file.read(position, tensor.bytes);
@@ -168,7 +168,7 @@ async function* contiguousChunks(
     const buffer = buffers[index % buffers.length] ?? new Uint8Array();
     const piece = buffer.subarray(0, Math.min(size, tensor.bytes - start));
     const read = file.readIntoAsync(piece, position + start);
-    // A failure is met at its turn, when it is awaited.
+    // The error is thrown later, when the read is awaited.
     read.catch(() => {});
     return { piece, read };
   };
@@ -176,30 +176,30 @@ async function* contiguousChunks(
   for (let index = 0; index < pieces; index++) {
     const next = requests.shift() ?? request(index);
     await next.read;
-    // Into the memory of the piece before, which nobody needs any more.
+    // Reuse the buffer of the previous piece.
     const ahead = index + buffers.length - 1;
     if (ahead < pieces) requests.push(request(ahead));
     toLittleEndian(tensor, next.piece);
     yield next.piece;
   }
-  // Not when it is left early: pieces are still being read then.
+  // Not after an early exit: some reads are still running.
   freeBuffers.push(...buffers.filter(({ length }) => length === BLOCK_BYTES));
 }
 
-/** Memory that the system has handed over already, which takes it as long as reading does. */
+/** Buffers to reuse: new pages from the system cost as much time as reading. */
 const freeBuffers: Uint8Array[] = [];
 
 const takeBuffer = (size: number): Uint8Array =>
   (size <= BLOCK_BYTES && freeBuffers.pop()) || new Uint8Array(Math.max(size, BLOCK_BYTES));
 
-/** Lets signals and timers through. */
+/** Yields to signals and timers. */
 export const breathe = () => new Promise<void>((resolve) => setImmediate(resolve));
 
 function dataPosition({ storage, offset, dtype }: StoredTensor): number {
   return storage.position + (offset * STORED_DTYPES[dtype].bits) / 8;
 }
 
-/** Swaps the bytes of each word in place when the file holds them the other way round. */
+/** Swaps the bytes of each word in place if the file is big-endian. */
 function toLittleEndian({ storage, dtype }: StoredTensor, bytes: Uint8Array): void {
   if (!storage.isBigEndian) return;
   const words = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
@@ -209,7 +209,7 @@ function toLittleEndian({ storage, dtype }: StoredTensor, bytes: Uint8Array): vo
   else if (wordBytes === 8) words.swap64();
 }
 
-/** A box of elements: for each axis the first index and the number of them. */
+/** A box of elements: first index and size per axis. */
 interface Box {
   readonly from: readonly number[];
   readonly size: readonly number[];
@@ -244,11 +244,10 @@ function gatherRows(
   }
 }
 
-/** Small storages with scattered values, the latest last: a file can have many views of each. */
+/** Cache of small storages with scattered values, most recent last: a file can have many views of each. */
 const kept = new Map<StoredBytes, Uint8Array>();
 let keptSize = 0;
 
-/** The bytes of a small storage. */
 function keptBytes(storage: StoredBytes): Uint8Array {
   const known = kept.get(storage);
   if (known) return known;
@@ -265,12 +264,12 @@ function keptBytes(storage: StoredBytes): Uint8Array {
 
 const elementBytes = ({ dtype }: StoredTensor) => STORED_DTYPES[dtype].bits / 8;
 
-/** Elements of the storage from the first of a box to its last. */
+/** Number of storage elements from the first of a box to its last. */
 function spanOf({ strides }: StoredTensor, { size }: Box): number {
   return size.reduce((span, count, axis) => span + (count - 1) * (strides[axis] ?? 0), 1);
 }
 
-/** Cuts a box across the axis that reaches farthest, so that each half lies closer together. */
+/** Splits a box along the axis with the largest extent in the storage, so that each half is more compact. */
 function halves({ strides }: StoredTensor, { from, size }: Box): [Box, Box] {
   const reach = size.map((count, axis) => (count - 1) * (strides[axis] ?? 0));
   const axis = reach.indexOf(Math.max(...reach));
@@ -282,13 +281,13 @@ function halves({ strides }: StoredTensor, { from, size }: Box): [Box, Box] {
   ];
 }
 
-/** Index in the storage of the first element of a box. */
+/** Storage index of the first element of a box. */
 const firstOf = ({ strides, offset }: StoredTensor, { from }: Box): number =>
   from.reduce((sum, at, axis) => sum + at * (strides[axis] ?? 0), offset);
 
 /**
- * Puts each element of a box where it belongs in the rows from `firstRow` on.
- * @param bytes Part of the storage, from its byte `start` on.
+ * Copies each element of a box to its place in the rows from `firstRow`.
+ * @param bytes Part of the storage, from its byte `start`.
  */
 function gatherBox(
   tensor: StoredTensor,
@@ -324,7 +323,7 @@ function gatherBox(
   } while (advance(index, box.size, last));
 }
 
-/** Elements between neighbours along each axis in the contiguous result. */
+/** Strides of the contiguous result, in elements. */
 function targetSteps(shape: readonly number[]): number[] {
   const steps = shape.map(() => 1);
   for (let axis = shape.length - 2; axis >= 0; axis--) {
@@ -333,7 +332,7 @@ function targetSteps(shape: readonly number[]): number[] {
   return steps;
 }
 
-/** The next index over the axes before `last`, in row-major order; false after the final one. */
+/** Advances to the next index over the axes before `last`, in row-major order; false after the final one. */
 function advance(index: number[], size: readonly number[], last: number): boolean {
   for (let axis = last - 1; axis >= 0; axis--) {
     const next = (index[axis] ?? 0) + 1;

@@ -1,4 +1,4 @@
-/** Putting several things in their places, so that it can be finished or taken back whenever it stops. */
+/** Moves several files into place, so that an interrupted move can be finished or reverted. */
 
 import fs from 'node:fs';
 import path from 'node:path';
@@ -6,18 +6,18 @@ import { UserError } from '../errors.js';
 import { exists, isSameFile, NO_LINKS, syncFolder } from './config-names.js';
 import { codeOf } from './refusals.js';
 
-/** All three are on one file system. */
+/** All three paths are on one file system. */
 export interface Move {
   readonly from: string;
   readonly to: string;
-  /** Where to keep what stood there. */
+  /** Backup path of the file that is replaced. */
   readonly aside: string;
 }
 
-/** Nothing is left to move: the last move is done, and with it all before. */
+/** Whether all moves are done: the source of the last one is gone. */
 export const areDone = (moves: readonly Move[]) => !exists(lastOf(moves).from);
 
-/** Replaces what stands in the places, and leaves it aside, with its permissions for what comes instead. */
+/** Replaces the files at the targets. Keeps the old ones aside, and applies their permissions to the new ones. */
 export function moveAll(moves: readonly Move[]): void {
   for (const { from, to, aside } of moves) {
     if (exists(to)) {
@@ -30,7 +30,7 @@ export function moveAll(moves: readonly Move[]): void {
   }
 }
 
-/** A file keeps its place until it is replaced in one step, a folder cannot. */
+/** A file stays until it is replaced in one step; a folder cannot be. */
 function keepAside(file: string, aside: string): void {
   try {
     fs.linkSync(file, aside);
@@ -43,8 +43,8 @@ function keepAside(file: string, aside: string): void {
 }
 
 /**
- * Takes back moves that have begun and are not all done.
- * @throws UserError when something new stands where something has been moved away.
+ * Reverts moves that have begun and are not all done.
+ * @throws UserError if a new file exists where an old one was moved away.
  */
 export function takeBack(moves: readonly Move[]): void {
   for (const { from, to, aside } of [...moves].reverse()) {

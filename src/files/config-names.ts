@@ -4,18 +4,18 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { alreadyExists, codeOf } from './refusals.js';
 
-/** In the folder of the checkpoint: of ours, and of Hugging Face. */
+/** Config names in a checkpoint folder: minimind's and Hugging Face's. */
 export const CONFIG_FILES = { yaml: 'config.yaml', json: 'config.json' } as const;
 
 export type ConfigFormat = keyof typeof CONFIG_FILES;
 
-/** In the folder of a model; the first that exists is used. */
+/** Config names in a model folder; the first that exists is used. */
 export const CONFIG_NAMES: readonly string[] = [CONFIG_FILES.yaml, 'config.yml', CONFIG_FILES.json];
 
 /**
- * Files that belong to a model and do not depend on its weights. transformers/tokenization_utils_base.py and
- * utils/__init__.py (5.18): TOKENIZER_CONFIG_FILE, SPECIAL_TOKENS_MAP_FILE, ADDED_TOKENS_FILE, FULL_TOKENIZER_FILE,
- * CHAT_TEMPLATE_FILE, GENERATION_CONFIG_NAME; and the vocabularies that its tokenizers read.
+ * Files of a model that do not depend on its weights. transformers/tokenization_utils_base.py and utils/__init__.py
+ * (5.18): TOKENIZER_CONFIG_FILE, SPECIAL_TOKENS_MAP_FILE, ADDED_TOKENS_FILE, FULL_TOKENIZER_FILE, CHAT_TEMPLATE_FILE,
+ * GENERATION_CONFIG_NAME; and the vocabulary files that its tokenizers read.
  */
 const SIDECARS: readonly string[] = [
   'tokenizer.json',
@@ -38,7 +38,6 @@ const SIDECARS: readonly string[] = [
 
 export const isSidecarName = (name: string): boolean => SIDECARS.includes(name);
 
-/** Whether a conversion writes a file of this name into a folder. */
 export const isConvertedName = (name: string): boolean =>
   WEIGHTS.test(name) ||
   name === INDEX_FILE ||
@@ -46,14 +45,13 @@ export const isConvertedName = (name: string): boolean =>
   name === CONFIG_FILES.json ||
   isSidecarName(name);
 
-/** Whether a file of this name holds weights that a conversion has written. */
 export const isConvertedWeights = (name: string): boolean => WEIGHTS.test(name);
 
 export const INDEX_FILE = 'model.safetensors.index.json';
 
 const WEIGHTS = /^model(-\d{5}-of-\d{5})?\.safetensors$/;
 
-/** Whether a file of this name is a config, an index, weights, or another file that belongs to a model. */
+/** Whether a file name is a config, an index, weights or another file of a model. */
 export const isModelFileName = (name: string): boolean =>
   isSidecarName(name) || MODEL_FILE.test(name);
 
@@ -61,28 +59,26 @@ const MODEL_FILE =
   /(?:^|\.)config\.(?:ya?ml|json)$|\.(?:safetensors|pt|pth|bin|ckpt)(?:\.index\.json)?$/i;
 
 /**
- * The config in a folder, with or without a checkpoint.
- * @param own Names that come first.
+ * Config in a folder, with or without a checkpoint.
+ * @param own Names to try first.
  */
 export const configIn = (folder: string, own: readonly string[] = []): string | undefined =>
   [...own, ...CONFIG_NAMES]
     .map((name) => path.join(folder, name))
     .find((file) => fs.existsSync(file));
 
-/** Config name of one checkpoint among several in a folder: `small.config.yaml` beside `small.safetensors`. */
+/** Config name for one of several checkpoints in a folder: `small.config.yaml` for `small.safetensors`. */
 export const ownConfigName = (checkpoint: string, format: ConfigFormat): string =>
   `${path.basename(checkpoint, path.extname(checkpoint))}.${CONFIG_FILES[format]}`;
 
-/** Names that the config of one checkpoint can have; the first that exists is used. */
+/** Possible config names of one checkpoint; the first that exists is used. */
 export const ownConfigNames = (checkpoint: string): string[] =>
   (Object.keys(CONFIG_FILES) as ConfigFormat[]).map((format) => ownConfigName(checkpoint, format));
 
-// Names of files: taking them, and bringing them to the disk.
-
-/** Gives a file another name, which must be free still. */
+/** Renames a file to a name that must be unused. */
 export function takeFreeName(from: string, to: string): void {
   try {
-    // A link fails when the name was taken meanwhile; a rename would replace what took it.
+    // A link fails if the name is already taken; a rename would replace that file.
     fs.linkSync(from, to);
   } catch (error) {
     if (!NO_LINKS.has(codeOf(error) ?? '')) throw error;
@@ -91,7 +87,7 @@ export function takeFreeName(from: string, to: string): void {
   }
 }
 
-/** What file systems without hard links (FAT, some network shares) answer, and all of them for folders. */
+/** Errors of file systems without hard links (FAT, some network shares), and of all systems for folders. */
 export const NO_LINKS: ReadonlySet<string> = new Set([
   'EPERM',
   'ENOTSUP',
@@ -100,7 +96,7 @@ export const NO_LINKS: ReadonlySet<string> = new Set([
   'EMLINK',
 ]);
 
-/** Brings the names in a folder to the disk. */
+/** Syncs the names in a folder to disk. */
 export function syncFolder(folder: string): void {
   try {
     const descriptor = fs.openSync(folder, 'r');
@@ -110,14 +106,14 @@ export function syncFolder(folder: string): void {
       fs.closeSync(descriptor);
     }
   } catch {
-    // Not every system lets a folder be opened or synced. The content is on the disk already.
+    // Not every system can open or sync a folder. The content is on disk already.
   }
 }
 
-/** Whether something stands there, be it a link to nothing. */
+/** Whether a path exists, even as a broken link. */
 export const exists = (file: string) => fs.lstatSync(file, { throwIfNoEntry: false }) !== undefined;
 
-/** Whether two names, of links too, are those of one file. */
+/** Whether two paths, links included, lead to one file. */
 export function isSameFile(a: string, b: string): boolean {
   const [one, other] = [a, b].map((file) =>
     fs.lstatSync(file, { bigint: true, throwIfNoEntry: false }),
@@ -129,6 +125,6 @@ export function removeQuietly(file: string): void {
   try {
     fs.rmSync(file, { recursive: true, force: true });
   } catch {
-    // What went wrong before is what the user has to know.
+    // The earlier error is the one that the user needs.
   }
 }

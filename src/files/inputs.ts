@@ -1,6 +1,6 @@
 /**
- * The files that the running command reads or has written, so that no output replaces one of them. The functions that
- * open files note them here, and those that write check here: no command can forget it.
+ * Registry of the files that the current command reads or has written, so that no output replaces one of them.
+ * Functions that open files register them, and functions that write check the registry, so no command can forget it.
  */
 
 import fs from 'node:fs';
@@ -8,22 +8,22 @@ import path from 'node:path';
 import { UserError } from '../errors.js';
 import { isModelFileName } from './config-names.js';
 
-// Where a path leads, by what the system says of files: one file has many names, and texts do not tell.
+// Identity of files: one file can have many paths, so comparing paths is not enough.
 
-/** What a file or folder is known by: the same under each of its names. */
+/** Identity of a file or folder, equal under all of its names. */
 export type Identity = string;
 
 /**
- * The identities of a file: two paths that share one lead to the same file. Device and inode are one. The path is
- * another, for network and FUSE file systems without case may number the names that are asked for, and not files.
- * @param file A path of it.
+ * Identities of a file: two paths that share one lead to the same file. One is device and inode. The other is
+ * the path, because case-insensitive network and FUSE file systems may give each spelling its own inode.
+ * @param file A path of the file.
  */
 const identitiesOf = (
   { dev, ino }: Pick<fs.BigIntStats, 'dev' | 'ino'>,
   file: string,
 ): readonly Identity[] => [...(ino === 0n ? [] : [`${dev}:${ino}`]), listedPath(realPath(file))];
 
-/** A path with the names as their folders list them, where they are found in any case. */
+/** A path in the spelling of the folder listings, matched without case. */
 function listedPath(file: string): string {
   const folder = path.dirname(file);
   if (folder === file) return file;
@@ -43,34 +43,34 @@ function listedName(folder: string, name: string): string {
   }
 }
 
-/** The identities of what is at a path, links followed; none where nothing is. */
+/** Identities of the file at a path, with links resolved; empty if it does not exist. */
 export function identitiesAt(file: string): readonly Identity[] {
   const status = statusOf(file);
   return status ? identitiesOf(status, file) : [];
 }
 
-/** Whether two paths lead to the same place, or one of them into the other, whether or not it is there yet. */
+/** Whether two paths are equal or one contains the other; they need not exist. */
 export function overlap(a: string, b: string): boolean {
   const [one, other] = [locationOf(a), locationOf(b)];
   return isAround(one, other) || isAround(other, one);
 }
 
-/** Whether a path leads to a folder, or to something in it or below. */
+/** Whether a path is a folder or is inside it. */
 export const isIn = (file: string, folder: string): boolean =>
   isAround(locationOf(folder), locationOf(file));
 
 interface Location {
-  /** Of what is there, or else of the first folder above that is. */
+  /** Identities of the path, or of its nearest existing parent. */
   readonly found: readonly Identity[];
-  /** The same, and those of each folder above. */
+  /** These identities and those of each parent. */
   readonly above: ReadonlySet<Identity>;
-  /** Names below what was found. */
+  /** Missing names below the existing path. */
   readonly missing: readonly string[];
 }
 
 function isAround(outer: Location, inner: Location): boolean {
   if (outer.missing.length === 0) return outer.found.some((each) => inner.above.has(each));
-  // What is not there can only be around what is not there either.
+  // A missing path can only contain missing paths.
   return (
     outer.found.some((each) => inner.found.includes(each)) &&
     outer.missing.every((name, index) => name === inner.missing[index])
@@ -92,15 +92,15 @@ function locationOf(file: string): Location {
   return { found: identitiesAt(place), above, missing };
 }
 
-/** As Linux has it. */
+/** The limit on Linux. */
 const MAX_LINKS = 40;
 
-/** Links may lead to what does not exist yet, or no more: `realPath` would refuse. */
+/** Target of a link that may not exist: `realPath` would fail. */
 export function behindLinks(file: string): string {
   let place = file;
   for (let links = 0; links < MAX_LINKS && isLink(place); links++) {
     const target = fs.readlinkSync(place);
-    // Not joined: that takes `..` for what the text says, and not for what the system finds.
+    // Not path.join: it resolves `..` by text, not through links.
     place = path.isAbsolute(target) ? target : `${path.dirname(place)}${path.sep}${target}`;
   }
   return place;
@@ -118,12 +118,12 @@ function statusOf(file: string): fs.BigIntStats | undefined {
   try {
     return fs.statSync(file, { bigint: true });
   } catch {
-    // Whoever reads or writes it will say what is wrong.
+    // The function that reads or writes it reports the error.
     return undefined;
   }
 }
 
-/** As the system finds it: behind a link, `..` is the folder above where it leads. */
+/** Path as the system resolves it: after a link, `..` is the parent of the link's target. */
 function realPath(file: string): string {
   try {
     return fs.realpathSync.native(file);
@@ -133,22 +133,22 @@ function realPath(file: string): string {
 }
 
 interface Kept {
-  /** As the user wrote it. */
+  /** The path as the user wrote it. */
   readonly file: string;
   readonly why: 'is read' | 'was just written';
 }
 
-/** Undefined outside of commands: a caller of the library may replace what it read before. */
+/** Undefined outside commands: library callers may replace files they have read. */
 let kept: Map<Identity, Kept> | undefined;
 
-/** Begins a command: files that an earlier command of this process has used are free again. */
+/** Starts a command: forgets files that an earlier command in this process used. */
 export function beginInputs(): void {
   kept = new Map();
 }
 
 /**
- * Notes a file that is opened to be read.
- * @param status Of the open file: its name may lead to another one by now.
+ * Registers a file that is opened for reading.
+ * @param status Status of the open file: its name may lead to another file by now.
  */
 export function noteInput(file: string, status: fs.BigIntStats): void {
   // Pipes and devices have no content to replace.
@@ -157,32 +157,32 @@ export function noteInput(file: string, status: fs.BigIntStats): void {
   for (const each of identitiesOf(status, file)) kept.set(each, input);
 }
 
-/** Notes the file that standard input is redirected from, if any. */
+/** Registers the file that standard input is redirected from, if any. */
 export function noteStandardInput(): void {
   try {
-    // On Linux the name leads to the file itself, elsewhere to a device.
+    // On Linux this path leads to the file itself, elsewhere to a device.
     noteInput('/dev/stdin', fs.fstatSync(0, { bigint: true }));
   } catch {
     // Standard input is closed. Reading it will fail.
   }
 }
 
-/** Notes a file that is in its place now. */
+/** Registers a file that is written and in place. */
 export function noteOutput(file: string): void {
   if (kept === undefined) return;
   for (const each of identitiesAt(file)) kept.set(each, { file, why: 'was just written' });
 }
 
-/** Frees a file that a command reads in order to bring it up to date. */
+/** Unregisters a file that the command will update. */
 export function forgetInput(file: string): void {
   for (const each of identitiesAt(file)) kept?.delete(each);
 }
 
 /**
- * Checks that writing a file replaces none that is read.
- * @param file Where it will be.
- * @param target The same as the user wrote it.
- * @throws UserError when that is a file that is read, under whatever name.
+ * Checks that writing a file does not replace an input.
+ * @param file The output path.
+ * @param target The output path as the user wrote it.
+ * @throws UserError if the output is an input file, under any name.
  */
 export function refuseInput(file: string, target = file): void {
   if (kept === undefined) return;
@@ -193,8 +193,8 @@ export function refuseInput(file: string, target = file): void {
 }
 
 /**
- * Checks that a report replaces no file of a model that the command reads, including those it has not opened.
- * @throws UserError when the file exists, is named as one of a model, and lies in the folder of an input.
+ * Checks that a report does not replace a model file that belongs to an input, even if it is not open.
+ * @throws UserError if the file exists, has the name of a model file, and is in the folder of an input.
  */
 export function refuseModelFile(target: string): void {
   if (kept === undefined || !fs.existsSync(target)) return;
@@ -214,7 +214,6 @@ export function refuseModelFile(target: string): void {
   }
 }
 
-/** A path, and the one that it leads to. */
 const namesOf = (file: string): readonly string[] => {
   try {
     return [file, fs.realpathSync.native(file)];
@@ -224,8 +223,8 @@ const namesOf = (file: string): readonly string[] => {
 };
 
 /**
- * Checks that replacing a whole folder removes no file that is read.
- * @throws UserError when one is in it, or is the same file as one in it.
+ * Checks that replacing a folder removes no input file.
+ * @throws UserError if an input is in it, or is the same file as one in it.
  */
 export function refuseInputsIn(folder: string, target: string): void {
   if (kept === undefined || kept.size === 0) return;

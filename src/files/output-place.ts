@@ -1,4 +1,4 @@
-/** Where an output goes, and whether it may replace what is there. */
+/** Finds the location of an output, and checks whether an existing file there may be replaced. */
 
 import fs from 'node:fs';
 import path from 'node:path';
@@ -12,18 +12,18 @@ import { isFolder } from './write-whole.js';
 export type OutputKind = 'file' | 'folder';
 
 export interface OutputPlace {
-  /** As the user wrote it. */
+  /** The path as the user wrote it. */
   readonly target: string;
   readonly kind: OutputKind;
-  /** The absolute path of what is meant, where `target` is a link to it. It need not exist. */
+  /** Absolute path, with the link resolved if `target` is one. It need not exist. */
   readonly file: string;
 }
 
-/** @throws UserError when nothing can be put there; errors of the system as they are. */
+/** @throws UserError if nothing can be written there; rethrows system errors. */
 export function findOutputPlace(target: string, kind: OutputKind): OutputPlace {
   if (target === '') throw new UserError('usage', `the name of the ${kind} to write is empty`);
   const place = behindLinks(target);
-  // As the system finds it, which goes up from where a link leads.
+  // Path as the system resolves it: `..` is the parent of a link's target.
   const isPlain = !/^\.{1,2}$/.test(path.basename(place));
   const file = isPlain
     ? path.join(fs.realpathSync.native(path.dirname(place)), path.basename(place))
@@ -32,7 +32,7 @@ export function findOutputPlace(target: string, kind: OutputKind): OutputPlace {
   return { target, kind, file };
 }
 
-/** @throws UserError when what stands there must not, or cannot, be replaced. */
+/** @throws UserError if the existing file must not, or cannot, be replaced. */
 export function checkReplaceable({ target, kind, file }: OutputPlace, force: boolean): void {
   const existing = fs.statSync(file, { throwIfNoEntry: false });
   if (existing === undefined) return;
@@ -68,11 +68,10 @@ function checkFolder(target: string, file: string, existing: fs.Stats, force: bo
   });
 }
 
-// Refusal of output that does not fit on its disk.
-
 /**
- * @param target Where the files go: a file, or a folder that may not be there yet.
- * @throws UserError when the disk has less space than they take.
+ * Checks that the disk has enough space.
+ * @param target The output: a file, or a folder that may not exist yet.
+ * @throws UserError if the files need more than the free space.
  */
 export function refuseFullDisk(target: string, files: readonly { readonly bytes: number }[]): void {
   const neededBytes = files.reduce((sum, { bytes }) => sum + bytes, 0);
@@ -85,7 +84,7 @@ export function refuseFullDisk(target: string, files: readonly { readonly bytes:
   );
 }
 
-/** Undefined where the system does not say. */
+/** Free bytes of the disk; undefined if the system does not report them. */
 function freeBytesOf(folder: string): number | undefined {
   try {
     const { blocks, bavail, bsize } = fs.statfsSync(folder);

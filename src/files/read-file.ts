@@ -1,4 +1,4 @@
-/** Reading a file of the user's whole: never more than a bound, and never waiting in the system. */
+/** Reads files of the user completely, with a size limit and without blocking system calls. */
 import { constants, type Stats } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
 import { resolve } from 'node:path';
@@ -7,23 +7,20 @@ import { UserError } from '../errors.js';
 import { noteInput } from './inputs.js';
 
 export interface ReadOptions {
-  /** Most bytes that are read. */
   readonly most: number;
-  /** Whether the user did not name the file: it was found in a folder, and must be a regular one. */
+  /** Whether the file was found in a folder, not named by the user. It must then be a regular file. */
   readonly isFound?: boolean;
 }
 
 /**
- * The bytes of a file, a pipe or a device; undefined when they are more than `most`, whatever the file claims
- * about its size.
- * @throws UserError `refused-file` when a file that was found is not a regular one; what the system says of
- * any other, EISDIR for a folder.
+ * Bytes of a file, pipe or device; undefined if there are more than `most`, even if the reported size is smaller.
+ * @throws UserError `refused-file` if a found file is not regular. System errors otherwise, EISDIR for a folder.
  */
 export async function readFileAtMost(
   path: string,
   { most, isFound = false }: ReadOptions,
 ): Promise<Buffer | undefined> {
-  // Opening a pipe waits for its writer, in a thread that the process cannot end without.
+  // A blocking open of a pipe waits for its writer, in a thread that keeps the process alive.
   const handle = await open(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0));
   try {
     const status = await handle.stat();
@@ -39,7 +36,7 @@ export async function readFileAtMost(
   }
 }
 
-/** All bytes of a stream, or undefined when they are more than `most`; no more are taken from it then. */
+/** All bytes of a stream; undefined, without reading on, if there are more than `most`. */
 export async function readStreamAtMost(
   stream: AsyncIterable<Uint8Array | string>,
   most: number,
@@ -62,7 +59,7 @@ function notRegular(path: string, status: Stats): UserError {
   });
 }
 
-/** Reads by itself, for a pipe or a device has no size and a file may be growing. */
+/** Reads until the end: a pipe or device has no size, and a file may be growing. */
 async function* chunks(handle: FileHandle): AsyncGenerator<Uint8Array> {
   for (;;) {
     const { bytesRead, buffer } = await handle.read({ buffer: Buffer.alloc(64 * 1024) });
@@ -71,13 +68,13 @@ async function* chunks(handle: FileHandle): AsyncGenerator<Uint8Array> {
   }
 }
 
-/** Milliseconds between two looks into a pipe that has nothing to read yet. */
+/** Pause before the next read of an empty pipe, milliseconds. */
 const PIPE_PAUSE = 20;
 
-/** As `chunks`, for what is read without waiting in the system: it is asked again and again. */
+/** Variant of `chunks` that polls with non-blocking reads. */
 async function* arriving(handle: FileHandle, path: string): AsyncGenerator<Uint8Array> {
-  // Of a pipe with a name, nothing to read means at first that nobody writes yet. The pipes that have
-  // none, as in `<(command)`, are written from the beginning; and a device has an end.
+  // An empty read from a named pipe can mean that no writer has opened it yet. Anonymous pipes, as in
+  // `<(command)`, have a writer from the start, and devices have an end.
   let isWritten = !(await handle.stat()).isFIFO() || /^\/(dev|proc)\//.test(resolve(path));
   for (;;) {
     let isAtEnd = isWritten;
@@ -95,21 +92,19 @@ async function* arriving(handle: FileHandle, path: string): AsyncGenerator<Uint8
   }
 }
 
-/** Whether a read failed only because there is nothing yet. */
+/** Whether a read failed only because no data is available yet. */
 function isWaiting(error: unknown): boolean {
   return error instanceof Error && 'code' in error && error.code === 'EAGAIN';
 }
 
 interface ReadTextOptions {
-  /** Most bytes that are read. */
   readonly most: number;
-  /** What to do about a file that is larger. */
   readonly suggestion: string;
 }
 
 /**
- * The text of a file that the user named.
- * @throws UserError when it cannot be read, is larger, or is not UTF-8.
+ * Text of a file that the user named.
+ * @throws UserError if it cannot be read, is too large, or is not UTF-8.
  */
 export async function readText(
   path: string,

@@ -1,11 +1,11 @@
-/** What the system says when it does not write, told with what to do. */
+/** Turns system errors of writing into messages with a suggestion. */
 import { UserError } from '../errors.js';
 
 /**
- * Does something that the system may refuse.
- * @param target What the user asked to have written; named in the message.
- * @param where How far the writing had come.
- * @throws UserError when the system refuses; any other error as it is.
+ * Runs an action that the system may reject.
+ * @param target The output as the user wrote it, for the message.
+ * @param where Progress of the write so far, for the message.
+ * @throws UserError if the system reports an error; rethrows other errors.
  */
 export async function explained<T>(
   target: string,
@@ -50,7 +50,7 @@ const ADVICE: ReadonlyMap<string, string> = new Map([
   ['EPERM', 'check the permissions of the folder'],
 ]);
 
-/** The system's name for an error, such as ENOSPC. */
+/** System code of an error, such as ENOSPC. */
 export function codeOf(error: unknown): string | undefined {
   const code = error instanceof Error && 'code' in error ? error.code : undefined;
   return typeof code === 'string' ? code : undefined;

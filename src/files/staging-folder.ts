@@ -1,4 +1,4 @@
-/** The folder in which an output is built: where things are in it, and what to do with what is found. */
+/** The folder in which an output is built: its layout, and recovery of an earlier run. */
 
 import fs from 'node:fs';
 import path from 'node:path';
@@ -12,20 +12,20 @@ import { codeOf } from './refusals.js';
 import { releaseLock, takeLock } from './staging-lock.js';
 import { isTemporaryFile } from './temporary.js';
 
-// What an unfinished output says of itself to the next run.
+// Record of an unfinished output for the next run.
 
 export interface Journal {
   readonly kind: OutputKind;
-  /** What the result depends on. */
+  /** Text that identifies the inputs and options of the result. */
   readonly identity: string;
-  /** The names of all files, the main one last, once they are all written; moving them may have begun. */
+  /** Names of all files, the main one last. Present once all are written; moving them may have begun. */
   readonly complete?: readonly string[];
 }
 
-/** Changes with what it means. A journal of another version is none. */
+/** Version of the format. Journals of other versions are ignored. */
 const VERSION = 1;
 
-/** Undefined when there is none that makes sense. */
+/** Reads a journal; undefined if it is missing or not valid. */
 function readJournal(file: string): Journal | undefined {
   try {
     const { version, kind, identity, complete } = JSON.parse(fs.readFileSync(file, 'utf8'));
@@ -38,7 +38,7 @@ function readJournal(file: string): Journal | undefined {
   }
 }
 
-/** It is on the disk, and whole, before this returns. */
+/** Writes a journal and syncs it to disk. */
 function writeJournal(file: string, journal: Journal): void {
   const temporary = `${file}.new`;
   const descriptor = fs.openSync(temporary, 'w');
@@ -55,7 +55,7 @@ function writeJournal(file: string, journal: Journal): void {
 const isNameList = (value: unknown): value is string[] =>
   Array.isArray(value) && value.length > 0 && value.every(isPlainName);
 
-/** Whether it names something in a folder, and nothing above or below. */
+/** Whether a name is a direct entry of a folder, without a path. */
 export const isPlainName = (name: unknown) =>
   typeof name === 'string' &&
   name !== '' &&
@@ -64,12 +64,12 @@ export const isPlainName = (name: unknown) =>
   !name.includes('/') &&
   path.basename(name) === name;
 
-/** Not with `recursive`: where no folder can be made, as in /proc, that never stops trying. */
+/** Not `recursive`: it never returns where folders cannot be created, as in /proc. */
 function makeFolder(folder: string): void {
   try {
     fs.mkdirSync(folder);
   } catch (error) {
-    // Another run was faster: the lock decides.
+    // Another run created it first: the lock decides.
     if (codeOf(error) !== 'EEXIST') throw error;
   }
 }
@@ -93,16 +93,16 @@ export class StagingFolder {
     this.#lock = path.join(this.#root, 'lock');
   }
 
-  /** Makes the folder where there is none, and takes the lock. */
+  /** Creates the folder if needed, and takes the lock. */
   enter(): void {
     makeFolder(this.#root);
-    // Where others can write too, it may be a link of theirs.
+    // In a folder that others can write to, it may be their link.
     if (!fs.lstatSync(this.#root).isDirectory()) {
       throw new UserError('usage', `${this.#root} is no folder, and is needed to write in`, {
         suggestion: 'remove it',
       });
     }
-    // What an earlier run has left in it goes, or becomes the output.
+    // Files of an earlier run in it are removed or become the output.
     refuseInputsIn(this.#root, this.#place.target);
     try {
       takeLock(this.#lock, this.#place.target);
@@ -112,14 +112,14 @@ export class StagingFolder {
     }
   }
 
-  /** Where a file is written before it is finished. */
+  /** Path of a file while it is written. */
   unfinished(name: string): string {
     return path.join(this.#root, `${name}.unfinished`);
   }
 
   /**
-   * Puts the old output in its place again when a move was cut short.
-   * @returns What the journal says, which is true then.
+   * Restores the old output if a move was interrupted.
+   * @returns The journal, valid after the recovery.
    */
   recoverMoves(): Journal | undefined {
     const journal = readJournal(this.#journal);
@@ -137,19 +137,18 @@ export class StagingFolder {
     });
   }
 
-  /** Whether all moves of a journal have been made. */
   isInPlace({ kind, complete }: Journal): boolean {
     return (
       complete !== undefined && areDone(this.moves(kind, complete)) && exists(this.#place.file)
     );
   }
 
-  /** Whether something was moved away that has not been tidied up. */
+  /** Whether replaced files are still kept aside. */
   holdsReplaced(): boolean {
     return exists(this.#replaced) && fs.readdirSync(this.#replaced).length > 0;
   }
 
-  /** How files come to their places: companions first, the main file, or the whole folder, last. */
+  /** Moves of files to their places: companions first, then the main file or the complete folder. */
   moves(kind: OutputKind, names: readonly string[]): Move[] {
     const parent = path.dirname(this.#place.file);
     const move = (from: string, name: string): Move => ({
@@ -166,15 +165,15 @@ export class StagingFolder {
     return exists(this.files) ? fs.readdirSync(this.files) : [];
   }
 
-  /** Whether there is scratch, whole. */
+  /** Whether complete scratch files exist. */
   holdsScratch(): boolean {
     return exists(this.spool) && fs.readdirSync(this.spool).some((name) => !isTemporaryFile(name));
   }
 
-  /** Begins with nothing. */
+  /** Starts without any earlier files. */
   startOver(journal: Journal): void {
     fs.rmSync(this.#replaced, { recursive: true, force: true });
-    // Before the files, or half of them would pass for all.
+    // Remove the journal first: otherwise a partial set of files could count as complete.
     fs.rmSync(this.#journal, { force: true });
     syncFolder(this.#root);
     this.#removeAllBut([this.#lock]);
@@ -182,7 +181,7 @@ export class StagingFolder {
     this.#makeReady(journal);
   }
 
-  /** Begins with the files that are finished, and the scratch. */
+  /** Starts with the finished files and the scratch files. */
   keepFinished(journal: Journal): void {
     this.#removeAllBut([this.#lock, this.#journal, this.files, this.spool]);
     fs.mkdirSync(this.files, { recursive: true });
@@ -203,13 +202,13 @@ export class StagingFolder {
     writeJournal(this.#journal, journal);
   }
 
-  /** Leaves what is finished for a later run. */
+  /** Keeps finished files for a later run. */
   leave(): void {
     this.#removeAllBut([this.#lock, this.#journal, this.files, this.spool, this.#replaced]);
     releaseLock(this.#lock);
   }
 
-  /** Removes the folder. The journal goes late: it says why something was moved away. */
+  /** Removes the folder. The journal is removed late, because it explains why files were moved aside. */
   remove(): void {
     this.#removeAllBut([this.#lock, this.#journal]);
     if (!this.holdsReplaced()) removeQuietly(this.#journal);

@@ -1,4 +1,4 @@
-/** One run at a time: a file that names the process that holds it. */
+/** A lock file with the id of the process that owns it: one run at a time. */
 import { randomUUID } from 'node:crypto';
 import fs from 'node:fs';
 import os from 'node:os';
@@ -9,30 +9,30 @@ import { isRunning } from './temporary.js';
 interface Holder {
   readonly pid: number;
   readonly host: string;
-  /** When it took the lock, in milliseconds of the disk's clock. */
+  /** Time of taking the lock, in milliseconds of the disk's clock. */
   readonly since: number;
 }
 
-/** Those of this process. A lock with its id that is none of them is left from another of the same id. */
+/** Locks of this process. Another lock with its process id was left by an earlier process. */
 const held = new Set<string>();
 
 /**
- * Takes a lock, from a process that has ended too.
+ * Takes a lock; also replaces the lock of a process that has ended.
  * @param file The lock; its folder exists.
- * @param target What it is for, for messages.
- * @throws UserError when another process holds it, or may.
+ * @param target The output, for messages.
+ * @throws UserError if another process owns the lock, or may own it.
  */
 export function takeLock(file: string, target: string): void {
   const unique = `${file}-${randomUUID()}`;
   try {
     refuseIfHeld(file, file, target);
     if (fs.existsSync(file)) removeStale(file, `${unique}.old`, target);
-    // The name comes with the content, so that nobody reads half of it.
+    // Link a complete file, so that no other process reads a partial lock.
     fs.writeFileSync(unique, JSON.stringify({ pid: process.pid, host: os.hostname() }));
     takeFreeName(unique, file);
     held.add(file);
   } catch (error) {
-    // Someone was faster.
+    // Another process was faster.
     refuseIfHeld(file, file, target);
     throw error;
   } finally {
@@ -45,7 +45,7 @@ export function releaseLock(file: string): void {
   held.delete(file);
 }
 
-/** Moves it first: if someone has taken the lock meanwhile, it is theirs that was moved, and goes back. */
+/** Moves the lock before checking it again: if another process took it in the meantime, moves it back. */
 function removeStale(file: string, aside: string, target: string): void {
   fs.renameSync(file, aside);
   try {
@@ -57,7 +57,10 @@ function removeStale(file: string, aside: string, target: string): void {
   removeQuietly(aside);
 }
 
-/** @param file Where to look; `lock` is what it is called. */
+/**
+ * @param file Path to read.
+ * @param lock Path of the lock, for messages.
+ */
 function refuseIfHeld(file: string, lock: string, target: string): void {
   const holder = holderOf(file);
   if (holder === undefined) return;
@@ -95,7 +98,7 @@ function ageOf(since: number): string {
   return `${count} ${unit}${count === 1 ? '' : 's'} ago`;
 }
 
-/** Undefined when there is no lock, or one that a dying machine has left unreadable. */
+/** Owner of a lock; undefined without a lock, or if a crash left it unreadable. */
 function holderOf(file: string): Holder | undefined {
   try {
     const { pid, host } = JSON.parse(fs.readFileSync(file, 'utf8')) as Partial<Holder>;
@@ -103,7 +106,7 @@ function holderOf(file: string): Holder | undefined {
       return { pid: Number(pid), host, since: fs.statSync(file).mtimeMs };
     }
   } catch {
-    // As if there was none.
+    // Treated as no lock.
   }
   return undefined;
 }

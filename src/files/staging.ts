@@ -1,29 +1,29 @@
 /**
- * An output, a folder or a file with companions, that is built in a folder beside its place and put there
- * at the end, so that whenever a run is cut short the old output is whole or the new one is.
+ * Builds an output, a folder or a file with companions, in a staging folder and moves it into place at the end.
+ * At any interruption either the old or the new output is complete.
  *
  * The staging folder of OUT is `.OUT.minimind`, on the same disk:
  *
- * - `lock`: the process that works here.
- * - `journal.json`: what the result depends on; the names of all files once they are all written.
- * - `files/`: what is finished. A file is written beside it, synced and renamed into it.
- * - `replaced/`: what stood in the place, while it is being replaced.
- * - `spool/`: scratch that is written whole. It is kept as `files/` is.
+ * - `lock`: the process that owns the folder.
+ * - `journal.json`: identity of the result; the names of all files once they are all written.
+ * - `files/`: finished files. A file is written next to it, synced and renamed into it.
+ * - `replaced/`: the old output, while it is being replaced.
+ * - `spool/`: complete scratch files, kept as `files/` is.
  *
- * What the next run finds, and does:
+ * Recovery by the next run:
  *
- * | journal      | `files/`     | `replaced/`  | the last run ended           | with `resume`   | without     |
- * |--------------|--------------|--------------|------------------------------|-----------------|-------------|
- * | none         | any          | nothing      | as it began, or started over | starts over     | starts over |
- * | none         | any          | something    | (never by itself)            | is refused      | is refused  |
- * | not complete | some         | nothing      | while it wrote               | keeps `files/`  | starts over |
- * | complete     | all          | nothing      | before it moved anything     | keeps `files/`  | starts over |
- * | complete     | main is left | any          | while it moved: takes back   | keeps `files/`  | starts over |
- * | complete     | main is gone | any          | when all was in its place    | is `isInPlace`  | starts over |
+ * | journal    | `files/`     | `replaced/` | end of the last run         | with `resume`  | without     |
+ * |------------|--------------|-------------|-----------------------------|----------------|-------------|
+ * | none       | any          | empty       | at the start, or reset      | starts over    | starts over |
+ * | none       | any          | not empty   | (not possible)              | error          | error       |
+ * | incomplete | some         | empty       | while writing               | keeps `files/` | starts over |
+ * | complete   | all          | empty       | before the first move       | keeps `files/` | starts over |
+ * | complete   | main is left | any         | between moves: reverts them | keeps `files/` | starts over |
+ * | complete   | main is gone | any         | after the last move         | is `isInPlace` | starts over |
  *
- * To take back is to put the old output in its place again, whatever the run does then. When something
- * else has come to stand there, the run is refused, and nothing is touched. `resume` refuses files that
- * depend on something else. A folder that already is in its place is replaced as any other.
+ * Reverting restores the old output, with or without `resume`. If a new file exists at its place, the
+ * run stops with an error and changes nothing. `resume` rejects files with another identity. A folder that is
+ * already in place is replaced like any other.
  */
 import fs from 'node:fs';
 import path from 'node:path';
@@ -40,15 +40,15 @@ import { writeThrough } from './write-whole.js';
 
 export interface StagingOptions {
   readonly kind: 'file' | 'folder';
-  /** Whether to replace what exists: a file, its companions, or a folder that holds a checkpoint. */
+  /** Whether to replace what exists: a file, its companions, or a folder with a checkpoint. */
   readonly force: boolean;
-  /** Whether finished files of an earlier run with the same identity are kept. */
+  /** Whether to keep finished files of an earlier run with the same identity. */
   readonly resume: boolean;
-  /** What the result depends on, as a text: it is compared with that of an earlier run. */
+  /** Text that identifies the inputs and options of the result; compared with the earlier run's. */
   readonly identity: string;
 }
 
-/** Those that a process leaves when it ends before they have. */
+/** Outputs that are still open; abandoned when the process exits. */
 const opened = new Set<Staging>();
 process.on('exit', () => {
   for (const staging of opened) void staging.abandon();
@@ -62,9 +62,9 @@ export class Staging {
   #start: 'new' | 'resumed' | 'inPlace' = 'new';
 
   /**
-   * Takes the place for this run, and recovers what an earlier one left.
-   * @throws UserError when OUT exists and may not be replaced, another run writes it, what is there to
-   * resume has another identity, or the system refuses.
+   * Locks the output for this run, and recovers files of an earlier one.
+   * @throws UserError if OUT exists and may not be replaced, if another run writes it, if the identity differs on
+   *   `resume`, or on a system error.
    */
   static async open(target: string, options: StagingOptions): Promise<Staging> {
     const place = await explained(target, () => findOutputPlace(target, options.kind));
@@ -79,17 +79,17 @@ export class Staging {
     this.#folder = new StagingFolder(place);
   }
 
-  /** What the main file of a file OUT is called for `write`: its own name, where OUT is a link to it. */
+  /** Name for `write` of the main file: the file name of OUT, with links resolved. */
   get mainName(): string {
     return path.basename(this.#place.file);
   }
 
-  /** Whether finished files, or scratch, of an earlier run were kept. */
+  /** Whether finished or scratch files of an earlier run were kept. */
   get isResumed(): boolean {
     return this.#start !== 'new';
   }
 
-  /** Whether an earlier run has put all in its place already: only `commit` is left to do. */
+  /** Whether an earlier run has already moved all files into place: only `commit` is missing. */
   get isInPlace(): boolean {
     return this.#start === 'inPlace';
   }
@@ -98,23 +98,21 @@ export class Staging {
     return this.#finished.has(name);
   }
 
-  /** Path of a finished file, to read it. */
   finished(name: string): string {
     if (!this.isFinished(name)) throw new Error(`${name} is not finished`);
     if (!this.isInPlace) return path.join(this.#folder.files, name);
     return this.#inOutput(name, this.#place.file);
   }
 
-  /** Path of a scratch file. */
   spool(name: string): string {
     return path.join(this.#folder.spool, name);
   }
 
   /**
-   * Writes a file of the output whole. In a folder OUT it has this name; for a file OUT it is the main
-   * file when it has that one's name, else a companion beside it.
-   * @throws UserError when a companion exists and `force` is off, or the system refuses; and what `fill`
-   * throws. The other files stay.
+   * Writes a complete file of the output. In a folder OUT it gets this name. For a file OUT it is the main file
+   * if the names are equal, else a companion in the same folder.
+   * @throws UserError if a companion exists and `force` is off, or the system reports an error; rethrows errors
+   *   of `fill`. The other files stay.
    */
   async write(name: string, fill: (sink: ByteSink) => Promise<void>): Promise<void> {
     if (!isPlainName(name)) throw new RangeError(`${name} is no name of a file`);
@@ -130,9 +128,9 @@ export class Staging {
   }
 
   /**
-   * Puts everything in its place and removes the staging folder. Without an await in between, so that no
-   * signal's handler can come before it is done or taken back.
-   * @throws UserError when something has come to stand in the place meanwhile, or the system refuses.
+   * Moves all files into place and removes the staging folder. Contains no await, so that no signal handler
+   * runs before it is done or reverted.
+   * @throws UserError if a new file exists at the target in the meantime, or the system reports an error.
    */
   async commit(): Promise<void> {
     if (!this.isInPlace) await explained(this.#place.target, () => this.#putInPlace());
@@ -141,14 +139,14 @@ export class Staging {
     this.#folder.remove();
   }
 
-  /** Whether there is something that a later run can go on with. */
+  /** Whether a later run can resume from the existing files. */
   get isWorthKeeping(): boolean {
     return this.#finished.size > 0 || this.#folder.holdsReplaced() || this.#folder.holdsScratch();
   }
 
   /**
-   * After a failure: keeps what is finished for a later run to resume, removes everything else, and tells
-   * whether something was kept. Without an await, for it is what happens when the process ends, too.
+   * After a failure: keeps finished files for a later run, removes all others, and returns whether files were
+   * kept. Contains no await, because it also runs when the process exits.
    */
   async abandon(): Promise<'kept' | 'removed'> {
     opened.delete(this);
@@ -158,7 +156,7 @@ export class Staging {
     return keeps ? 'kept' : 'removed';
   }
 
-  /** After a failure that would come again: keeps nothing but what was moved out of the place. */
+  /** After a failure that would repeat: keeps only the files that were moved aside. */
   async discard(): Promise<void> {
     opened.delete(this);
     if (this.#folder.holdsReplaced()) this.#folder.leave();
@@ -222,7 +220,10 @@ export class Staging {
     if (!force && exists(companion)) throw alreadyExists(companion);
   }
 
-  /** Where a file of the output ends up. @param output OUT's path, as it is or as the user wrote it. */
+  /**
+   * Final path of a file.
+   * @param output The path of OUT, resolved or as the user wrote it.
+   */
   #inOutput(name: string, output: string): string {
     if (this.#options.kind === 'folder') return path.join(output, name);
     return name === this.mainName ? output : path.join(path.dirname(output), name);

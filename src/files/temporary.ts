@@ -1,4 +1,6 @@
-/** Temporary files and folders: they never outlive the process, and those of a killed one are removed later. */
+/**
+ * Temporary files and folders, removed when the process exits. Those of a killed process are removed by a later run.
+ */
 import { createHash, randomUUID } from 'node:crypto';
 import fs from 'node:fs';
 import os from 'node:os';
@@ -7,9 +9,8 @@ import { UserError } from '../errors.js';
 import { removeQuietly } from './config-names.js';
 
 /**
- * The processes among which a process id is unique: a machine since it booted, and on Linux one namespace of it.
- * Containers often share folders and a host name, and each counts its processes from 1. Short, for a name that has
- * little room.
+ * Scope in which process ids are unique: a machine since boot, and on Linux a PID namespace. Containers often share
+ * folders and a host name, and each counts processes from 1. Hashed, so that it is short enough for a file name.
  */
 const SPACE = createHash('sha256')
   .update([os.hostname(), ...processSpace()].join('\n'))
@@ -22,30 +23,29 @@ function processSpace(): readonly string[] {
     const boot = fs.readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim();
     return [boot, fs.readlinkSync('/proc/self/ns/pid')];
   } catch {
-    // Shared with no other process: their files are removed by age.
+    // Unknown scope: files with it are removed only by age.
     return [randomUUID()];
   }
 }
 
-/** A free name. It names the process that has taken it. */
+/** An unused name with the id of this process. */
 export const temporaryName = () => `minimind-${process.pid}-${SPACE}-${randomUUID()}`;
 
 const NAME = 'minimind-(\\d+)-([0-9a-f]{8})-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}';
 const FILE = new RegExp(`^\\.${NAME}\\.tmp$`);
 const FOLDER = new RegExp(`^${NAME}$`);
 
-/** The name of a hidden file that becomes another when it is complete. */
+/** Name of a hidden file that is renamed when it is complete. */
 export const temporaryFileName = () => `.${temporaryName()}.tmp`;
 
-/** Whether a name is one of `temporaryFileName`. */
 export const isTemporaryFile = (name: string) => FILE.test(name);
 
-/** Milliseconds after which an unchanged file belongs to no process any more: a day. */
+/** Age in milliseconds after which an unchanged file is considered abandoned: a day. */
 const MAX_AGE = 24 * 3600 * 1000;
 
 /**
- * Removes from a folder the temporary files and folders of this user's processes that were killed. Whether a process
- * of another machine or container runs is not known: what it wrote is removed when it is a day old.
+ * Removes temporary files and folders of this user's killed processes. Processes of other machines or
+ * containers cannot be checked: their files are removed after a day.
  */
 export function sweep(folder: string): void {
   for (const name of namesIn(folder)) {
@@ -63,12 +63,12 @@ function namesIn(folder: string): string[] {
   try {
     return fs.readdirSync(folder);
   } catch {
-    // Writing there will fail, with a message of its own.
+    // Writing there will fail with its own message.
     return [];
   }
 }
 
-/** In a folder that others can write to, they could lead the removal of a folder of theirs elsewhere. */
+/** Ownership check: in a shared folder, links of others could redirect the removal to another folder. */
 const isOwn = ({ uid }: fs.Stats) => process.getuid === undefined || uid === process.getuid();
 
 export function isRunning(pid: number): boolean {
@@ -86,12 +86,12 @@ process.on('exit', () => {
   for (const folder of folders) removeQuietly(folder);
 });
 
-/** A folder for this user alone, in the system's for temporary files, until it is removed or the process ends. */
+/** A private folder in the system's temporary folder. Exists until it is removed or the process exits. */
 export class TemporaryFolder {
-  /** Without symbolic links: some libraries follow none. */
+  /** Path without symbolic links, which some libraries do not follow. */
   readonly path: string;
 
-  /** @throws UserError when it cannot be made. */
+  /** @throws UserError if it cannot be created. */
   constructor() {
     try {
       const parent = fs.realpathSync(os.tmpdir());
@@ -108,7 +108,7 @@ export class TemporaryFolder {
     folders.add(this.path);
   }
 
-  /** May be called again: Windows keeps a file that is mapped, which goes when the process ends at the latest. */
+  /** Can be called again: on Windows a mapped file can be removed only when the process exits. */
   remove(): void {
     removeQuietly(this.path);
     if (!fs.existsSync(this.path)) folders.delete(this.path);

@@ -1,4 +1,4 @@
-/** Files that are written whole or not at all, however large. */
+/** Writes files atomically: complete or not at all, at any size. */
 
 import fs from 'node:fs';
 import type { FileHandle } from 'node:fs/promises';
@@ -10,23 +10,22 @@ import { noteOutput, refuseInput } from './inputs.js';
 import { alreadyExists, explained } from './refusals.js';
 import { sweep, temporaryFileName } from './temporary.js';
 
-// Bytes into an open file.
+// Writing bytes to an open file.
 
-/** Where a writer puts its bytes, one after the other. */
+/** Sequential output of bytes. */
 export interface ByteSink {
-  /** Bytes written so far. */
   readonly position: number;
-  /** Takes the bytes before it resolves: the caller may reuse their memory then. */
+  /** Consumes the bytes before it resolves: the caller may then reuse their buffer. */
   write(bytes: Uint8Array): Promise<void>;
 }
 
-/** The bytes of a tensor, contiguous and little-endian, in pieces that may reuse their memory. */
+/** Contiguous little-endian bytes of a tensor, in pieces that may reuse one buffer. */
 export type Chunks = Iterable<Uint8Array> | AsyncIterable<Uint8Array>;
 
 /**
- * Fills an open file and closes it.
- * @param target What the user asked to have written; named in messages.
- * @param finish What to do when all is written.
+ * Writes the content of an open file and closes it.
+ * @param target The output as the user wrote it, for messages.
+ * @param finish Runs when all bytes are written.
  */
 async function writeContent(
   handle: FileHandle,
@@ -46,9 +45,9 @@ async function writeContent(
   }
 }
 
-/** Small pieces are gathered to this many bytes before they are written. */
+/** Small writes are buffered up to this many bytes. */
 const BUFFER_BYTES = 2 ** 18;
-/** So many bytes are sent on to the disk while more are written: not all of them at the end. */
+/** Bytes per sync to disk during the write, so that the last sync is short. */
 const SYNC_BYTES = 2 ** 26;
 
 class FileSink implements ByteSink {
@@ -60,14 +59,14 @@ class FileSink implements ByteSink {
   #nextSync: number;
   #syncing: Promise<void> | undefined;
 
-  /** @param isSynced Whether it is to be on the disk at the end. */
+  /** @param isSynced Whether to sync the file to disk at the end. */
   constructor(handle: FileHandle, target: string, isSynced: boolean) {
     this.#handle = handle;
     this.#target = target;
     this.#nextSync = isSynced ? SYNC_BYTES : Number.POSITIVE_INFINITY;
   }
 
-  /** What the system says of bytes that it was to bring to the disk. It says so once. */
+  /** Waits for the sync; a sync error is reported only once. */
   readonly synced = async (): Promise<void> => this.#syncing;
 
   get position(): number {
@@ -104,25 +103,24 @@ class FileSink implements ByteSink {
     await explained(this.#target, this.synced);
     this.#nextSync = this.#written + SYNC_BYTES;
     this.#syncing = this.#handle.datasync();
-    // A failure is met at its turn, when it is awaited.
+    // The error is thrown later, when the sync is awaited.
     this.#syncing.catch(() => {});
   }
 }
 
-/** Files that must not outlive the process. */
+/** Files to remove when the process exits. */
 const temporaryFiles = new Set<string>();
 process.on('exit', () => {
   for (const file of temporaryFiles) removeQuietly(file);
 });
 
 /**
- * Writes `target` through a sibling that takes its name when all bytes are on the disk, so that no reader
- * ever sees half of it. When anything fails the sibling is removed, and what was there before stays.
- * A device or pipe is written to as it is.
- * @param force Whether to replace a file that exists already.
- * @param fill Writes the content. Not called when it is known before that the file cannot be written.
- * @throws UserError when the file is one that the command reads, or exists and `force` is off, or the system
- * refuses; and what `fill` throws.
+ * Writes `target` through a temporary file in the same folder. It is renamed when all bytes are on disk, so that no
+ * reader sees a partial file. On failure it is removed, and the old file stays. Devices and pipes are written directly.
+ * @param force Whether to replace an existing file.
+ * @param fill Writes the content. Not called if checks before it fail.
+ * @throws UserError if the file is an input of the command, exists and `force` is off, or the system reports an error;
+ *   rethrows errors of `fill`.
  */
 export async function writeWhole(
   target: string,
@@ -135,7 +133,7 @@ export async function writeWhole(
   sweep(folder);
   const sibling = path.join(folder, temporaryFileName());
   await writeThrough(sibling, target, mode, fill, () => {
-    // Again: more may have been read meanwhile.
+    // Check again: more inputs may have been read in the meantime.
     refuseInput(file, target);
     if (force) fs.renameSync(sibling, file);
     else takeFreeName(sibling, file);
@@ -145,10 +143,10 @@ export async function writeWhole(
 }
 
 /**
- * Writes a temporary file, brings it to the disk and gives it its name. It never outlives the process.
- * @param temporary Its path, which must be free.
- * @param target What the user asked to have written; named in messages.
- * @param mode The permissions to give it, when they are not the usual ones.
+ * Writes a temporary file, syncs it to disk and renames it. Removed when the process exits.
+ * @param temporary Its path, which must be unused.
+ * @param target The output as the user wrote it, for messages.
+ * @param mode Permissions of the file, if not the default.
  */
 export async function writeThrough(
   temporary: string,
@@ -159,7 +157,7 @@ export async function writeThrough(
 ): Promise<void> {
   temporaryFiles.add(temporary);
   try {
-    // At once: a file that is made while the process ends comes after what removes it.
+    // Synchronous: a file created during exit would be missed by the clean-up.
     await explained(target, async () => fs.closeSync(fs.openSync(temporary, 'wx')));
     const handle = await explained(target, () => open(temporary, 'r+'));
     await writeContent(handle, target, fill, async () => {
@@ -174,7 +172,7 @@ export async function writeThrough(
 }
 
 /**
- * Says beforehand that a file cannot be written, so that nobody works for it in vain.
+ * Checks early that a file can be written, before long work is started for it.
  * @throws UserError as `writeWhole` does.
  */
 export async function refuseUnwritable(target: string, force: boolean): Promise<void> {
@@ -182,11 +180,11 @@ export async function refuseUnwritable(target: string, force: boolean): Promise<
 }
 
 interface Place {
-  /** The file itself, where `target` is a link to it. */
+  /** Path of the file, with links resolved. */
   readonly file: string;
-  /** Permissions of the file that is replaced, to keep. */
+  /** Permissions of the replaced file, to keep. */
   readonly mode: number | undefined;
-  /** Whether it is a device or a pipe, which has no content to replace. */
+  /** Whether it is a device or pipe, without content to replace. */
   readonly isStream: boolean;
 }
 

@@ -1,10 +1,10 @@
 /**
- * What a quantized matrix is stored as, by method: the tensors of transformers 5.18 (`integrations/finegrained_fp8.py`,
- * `fbgemm_fp8.py`, `mxfp4.py`, `bitsandbytes.py`), of GPTQModel and AutoGPTQ (`QuantLinear`), of AutoAWQ
- * (`WQLinear_GEMM`), of bitsandbytes (`QuantState.as_dict`) and of compressed-tensors (its compressors).
+ * Tensors that store a quantized matrix, per method. From transformers 5.18 (`integrations/finegrained_fp8.py`,
+ * `fbgemm_fp8.py`, `mxfp4.py`, `bitsandbytes.py`), GPTQModel and AutoGPTQ (`QuantLinear`), AutoAWQ
+ * (`WQLinear_GEMM`), bitsandbytes (`QuantState.as_dict`) and compressed-tensors (its compressors).
  */
 
-/** The weight of a product: an output for each row. */
+/** Weight matrix of a linear layer: one row per output. */
 export interface Matrix {
   readonly rows: number;
   readonly length: number;
@@ -20,11 +20,11 @@ export const PARTS = {
 
 export type PartName = keyof typeof PARTS;
 
-/** A tensor, or several of one type. */
+/** One tensor, or several with one dtype. */
 export interface StoredPart {
   readonly part: PartName;
   readonly elements: number;
-  /** Of an element as it is stored: packed values are in words. */
+  /** Bits per stored element; packed values are stored in words. */
   readonly bits: number;
 }
 
@@ -36,7 +36,7 @@ const stored = (part: PartName, elements: number, bits: number): StoredPart => (
   bits,
 });
 
-/** A scale for the whole matrix, for each row, for blocks of rows × length, or for groups along a row. */
+/** One scale per matrix, per row, per block of rows × length, or per group along a row. */
 export type Granularity =
   | { readonly per: 'tensor' | 'row' }
   | { readonly per: 'block'; readonly rows: number; readonly length: number };
@@ -58,13 +58,13 @@ interface ScaledOptions {
   readonly bits: number;
   readonly scaleBits: number;
   readonly granularity: Granularity;
-  /** Of the whole matrix, in float32: of its inputs, or of its scales. */
+  /** Number of float32 values for the complete matrix, such as scales of its inputs or of its scales. */
   readonly singles?: number;
-  /** Whether scales have zero points, of eight bits each. */
+  /** Whether each scale has an 8-bit zero point. */
   readonly zeroPoints?: boolean;
 }
 
-/** Values in bytes or halves of them, beside their scales. */
+/** Layout with values in bytes or half bytes, and separate scales. */
 export const scaled =
   ({ bits, scaleBits, granularity, singles = 0, zeroPoints = false }: ScaledOptions): Layout =>
   (matrix) => {
@@ -80,7 +80,7 @@ export const scaled =
 
 interface PackedOptions {
   readonly bits: number;
-  /** Inputs that share a scale; undefined for all of them. */
+  /** Inputs per scale; undefined for all inputs. */
   readonly group: number | undefined;
 }
 
@@ -89,7 +89,7 @@ const groupsOf = ({ length }: Matrix, group: number | undefined) =>
 
 const words = (values: number, bits: number) => Math.ceil((values * bits) / 32);
 
-/** GPTQ packs along the inputs, its zero points along the outputs, and numbers the group of each input. */
+/** GPTQ packs values along the inputs and zero points along the outputs, and stores the group index of each input. */
 export const gptq =
   ({ bits, group }: PackedOptions): Layout =>
   (matrix) => {
@@ -103,7 +103,7 @@ export const gptq =
     ];
   };
 
-/** AWQ packs both along the outputs; groups follow one another. */
+/** AWQ packs both along the outputs; groups are consecutive inputs. */
 export const awq =
   ({ bits, group }: PackedOptions): Layout =>
   (matrix) => {
@@ -119,11 +119,10 @@ export const awq =
 interface CompressedOptions extends PackedOptions {
   readonly scaleBits: number;
   readonly zeroPoints: boolean;
-  /** Whether the group of each input is stored. */
   readonly indices: boolean;
 }
 
-/** The packed format of compressed-tensors, which stores the shape of the matrix too. */
+/** Packed format of compressed-tensors, which also stores the shape of the matrix. */
 export const packQuantized =
   ({ bits, group, scaleBits, zeroPoints, indices }: CompressedOptions): Layout =>
   (matrix) => {
@@ -138,18 +137,18 @@ export const packQuantized =
     ];
   };
 
-/** LLM.int8(): a scale for each row, and a byte that names the order of the values. */
+/** LLM.int8(): one scale per row, and one byte for the order of the values. */
 export const int8OfBitsandbytes: Layout = ({ rows, length }) => [
   stored('values', rows * length, 8),
   stored('scales', rows, 32),
   stored('others', 1, 8),
 ];
 
-/** Values of bitsandbytes that share a scale, and scales that share one when they are quantized too. */
+/** Values per scale in bitsandbytes, and scales per nested scale if the scales are quantized too. */
 const BLOCK = 64;
 const NESTED_BLOCK = 256;
 
-/** NF4 or FP4; a description in JSON of about 100 bytes a matrix comes on top. */
+/** NF4 or FP4. Adds a JSON description of about 100 bytes per matrix. */
 export const fourBitsOfBitsandbytes =
   (isNested: boolean): Layout =>
   ({ rows, length }) => {

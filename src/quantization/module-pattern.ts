@@ -1,6 +1,6 @@
 /**
- * Patterns of module names, as configs of quantizations have them. They are regular expressions of Python, of which
- * the common part is read: what a file says is matched in time that grows with the length of pattern and name alone.
+ * Patterns of module names in quantization configs. They are Python regular expressions, of which a common
+ * subset is supported. Matching time is bounded by the lengths of pattern and name.
  */
 
 interface Atom {
@@ -11,27 +11,27 @@ interface Atom {
 
 interface Pattern {
   readonly atoms: readonly Atom[];
-  /** Whether a name ends where the pattern does. */
+  /** Whether the pattern must match to the end of the name. */
   readonly isClosed: boolean;
 }
 
-/** More alternatives than this are no list of modules. */
+/** Maximum alternatives; real lists of modules have fewer. */
 const MOST_ALTERNATIVES = 64;
 
 const GROUP = /(?<!\\)\((?:\?:)?([^()]*)\)(?![*+?{])/;
 const CLASSES: Readonly<Record<string, RegExp>> = { d: /\d/, w: /\w/ };
 const ATOM = /^(?:\\(.)|\[([\w-]+)\]|([^\\[\](){}|^$*+?]))([*+?]?)/;
 
-/** Texts of which a dot alone has a meaning of its own. */
+/** Texts in which only the dot is special. */
 const PLAIN = /^[\w.-]+$/;
 
 export interface ModulePatterns {
-  /** Whether a name begins as one of the patterns says: `re.match` of Python. */
+  /** Whether one of the patterns matches at the start of a name, as Python's `re.match` does. */
   readonly matches: (name: string) => boolean;
   readonly notUnderstood: readonly string[];
 }
 
-/** Reads many patterns, of which long lists of plain names are usual. */
+/** Compiles many patterns; most are long lists of plain names. */
 export function modulePatterns(texts: readonly string[]): ModulePatterns {
   const root: Letters = new Map();
   const patterns: Pattern[] = [];
@@ -51,7 +51,7 @@ export function modulePatterns(texts: readonly string[]): ModulePatterns {
   };
 }
 
-/** Plain texts by their letters; `end` where one ends. */
+/** Trie of plain texts; `end` marks the end of one. */
 type Letters = Map<string, Letters>;
 const END = 'end';
 
@@ -65,7 +65,7 @@ function add(root: Letters, text: string): void {
   at.set(END, at);
 }
 
-/** Whether a text is the beginning of a name, its dots standing for any letter. */
+/** Whether a text in the trie is a prefix of a name; its dots match any letter. */
 function isAmong(root: Letters, name: string): boolean {
   let places: Letters[] = [root];
   for (const letter of name) {
@@ -78,7 +78,7 @@ function isAmong(root: Letters, name: string): boolean {
   return false;
 }
 
-/** A pattern without groups for each way through those of `text`. */
+/** Expands the groups in `text` into one pattern per alternative. */
 function alternativesOf(text: string): string[] | undefined {
   const group = GROUP.exec(text);
   if (!group) return text.split('|');
@@ -126,7 +126,7 @@ function matcherOf(
   return plain === '.' ? () => true : (character) => character === plain;
 }
 
-/** Characters and ranges of them, as in `[0-9a]`; undefined for a range that runs backwards. */
+/** Matcher for the characters and ranges of a set such as `[0-9a]`; undefined for a reversed range. */
 function setMatcher(set: string): Atom['matches'] | undefined {
   const ranges = [...set.matchAll(/(.)-(.)|(.)/g)].map(([, first, last, only]) => ({
     first: first ?? only ?? '',
@@ -136,7 +136,7 @@ function setMatcher(set: string): Atom['matches'] | undefined {
   return (character) => ranges.some(({ first, last }) => first <= character && character <= last);
 }
 
-/** Follows all ways through a pattern at once. */
+/** Simulates all paths through a pattern in parallel. */
 function isBeginning({ atoms, isClosed }: Pattern, name: string): boolean {
   const end = atoms.length;
   let states = skipped(new Set([0]), atoms);
@@ -154,9 +154,9 @@ function isBeginning({ atoms, isClosed }: Pattern, name: string): boolean {
   return states.has(end);
 }
 
-/** With the states behind atoms that may be left out; a repeated one may be left after it was there once. */
+/** Adds the states after optional atoms; a repeated atom is optional after its first match. */
 function skipped(states: Set<number>, atoms: readonly Atom[]): Set<number> {
-  // What is added to a set is visited, too.
+  // The loop also visits states that it adds.
   for (const state of states) if (atoms[state]?.isOptional) states.add(state + 1);
   return states;
 }

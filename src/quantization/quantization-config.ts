@@ -1,4 +1,4 @@
-/** The `quantization_config` of a `config.json`: by what method which weights are stored. */
+/** Parses the `quantization_config` of a `config.json`: the method, and the weights it applies to. */
 import { quote } from '../config/quote.js';
 import { isRecord } from '../text/words.js';
 import {
@@ -16,31 +16,30 @@ import { modulePatterns } from './module-pattern.js';
 
 type Json = Readonly<Record<string, unknown>>;
 
-/** A product as a method sees it. */
+/** A module that a quantization method may replace. */
 export interface Module {
   readonly name: string;
   readonly rows: number;
   readonly length: number;
   readonly isHead: boolean;
   readonly isExpert: boolean;
-  /** Whether it is a `Conv1D` of transformers. */
   readonly isTransposed: boolean;
 }
 
-/** A type in which weights are served, by the names of `fit --dtype`. */
+/** Dtype of the served weights, in the names of `fit --dtype`. */
 export interface ServedType {
   readonly dtype: 'f8' | 'int8' | 'int4' | 'mxfp4' | 'nvfp4';
-  /** Values of a row that share a scale, where a config says how many. */
+  /** Values of a row per scale, if the config gives it. */
   readonly group?: number;
 }
 
-/** How the weights of a model are stored. */
+/** Storage format of a model's weights. */
 export interface Quantization {
-  /** As the config names it. */
+  /** Name of the method in the config. */
   readonly method: string;
   /** `fp8, blocks of 128×128` */
   readonly label: string;
-  /** Bits of the values that are not quantized, and their type. */
+  /** Bits and dtype of values that are not quantized. */
   readonly otherBits: number;
   readonly otherType: string;
   readonly layout: Layout;
@@ -48,13 +47,13 @@ export interface Quantization {
   readonly served?: ServedType;
 }
 
-/** What is read of a config: a quantization, or why it is not counted. */
+/** Result of parsing: a quantization, or the reason why it is not supported. */
 export interface QuantizationReading {
   readonly quantization?: Quantization;
   readonly doubts: readonly string[];
 }
 
-/** What a method makes of its part of a config. */
+/** Part of a quantization that the method determines. */
 interface Scheme {
   readonly label: string;
   readonly layout: Layout;
@@ -78,7 +77,7 @@ interface Selection {
   readonly doubts: readonly string[];
 }
 
-/** Modules whose names begin as a pattern says, or end with its text where `isEnding`. */
+/** Modules whose names match a pattern at the start, or end with its text if `isEnding`. */
 function leftOut(patterns: readonly string[], { isEnding }: { isEnding: boolean }): Selection {
   const { matches, notUnderstood } = modulePatterns(patterns);
   const endings = new Set(isEnding ? patterns : []);
@@ -93,9 +92,7 @@ function endsWithOne(name: string, endings: ReadonlySet<string>): boolean {
   return false;
 }
 
-/**
- * The linear layers that `should_convert_module` of transformers 5.18 lets through: without a list all but the head.
- */
+/** Linear layers selected by `should_convert_module` of transformers 5.18: without a list, all but the head. */
 function linears(list: unknown, { isHeadKept = false, takesConv1d = false } = {}) {
   const { isLeftOut, doubts } = leftOut(texts(list), { isEnding: true });
   const isQuantized = ({ name, isHead, isTransposed }: Module) =>
@@ -105,7 +102,7 @@ function linears(list: unknown, { isHeadKept = false, takesConv1d = false } = {}
 
 // ── Methods ──────────────────────────────────────────────────────────────────────────────────────
 
-/** Blocks of MX formats (OCP Microscaling Formats 1.0): values along a row that share a scale of a byte. */
+/** Block size of MX formats (OCP Microscaling Formats 1.0): values along a row that share a one-byte scale. */
 const MX_BLOCK = 32;
 
 const fp8: Method = ({ quant_method: method, ...config }) => {
@@ -171,16 +168,16 @@ const bitsandbytes: Method = (config) => {
   };
 };
 
-/** Multiples that the packed layers of GPTQ and AWQ need; others are left as they are. */
+/** Dimensions must be multiples of this for the packed layers of GPTQ and AWQ; other layers stay unquantized. */
 const PACKED_MULTIPLE = 32;
 
 const isPackable = ({ rows, length }: Module) =>
   rows % PACKED_MULTIPLE === 0 && length % PACKED_MULTIPLE === 0;
 
-/** How GPTQ and AWQ pack values. */
+/** Packing parameters of GPTQ and AWQ. */
 interface Packing {
   readonly bits: number;
-  /** Inputs that share a scale; undefined for all of them. */
+  /** Inputs per scale; undefined for all inputs. */
   readonly group: number | undefined;
   readonly words: string;
   readonly served?: ServedType;
@@ -212,7 +209,7 @@ function packing(config: Json, allowed: readonly number[]): Packing | Doubt {
 
 const GPTQ_BITS = [2, 3, 4, 8];
 
-/** Settings of single modules, of which those that leave modules out are read. */
+/** Modules left out by per-module settings; other settings are not supported. */
 function dynamicOf(dynamic: unknown): Selection {
   const keys = isRecord(dynamic) ? Object.keys(dynamic) : [];
   const negative = keys.filter((key) => key.startsWith('-:'));
@@ -278,7 +275,7 @@ const autoRound: Method = (config, otherBits) => {
   return { doubt: `packing_format ${quote(String(format))} is not known` };
 };
 
-/** Of several groups of modules, only a file whose groups are all alike has one layout. */
+/** Several groups of modules are supported only if all have the same layout. */
 const compressedTensors: Method = (config, otherBits) => {
   const groups = isRecord(config.config_groups) ? Object.values(config.config_groups) : [];
   const [group] = groups;
@@ -373,7 +370,7 @@ function compressedGranularity(
   return strategy === 'block' && rows && length ? { per: 'block', rows, length } : undefined;
 }
 
-/** By the names in `utils/quantization_config.py` of transformers 5.18. */
+/** Methods by their names in `utils/quantization_config.py` of transformers 5.18. */
 const METHODS: Readonly<Record<string, Method>> = {
   fp8,
   mxfp8: fp8,
@@ -388,7 +385,6 @@ const METHODS: Readonly<Record<string, Method>> = {
   'compressed-tensors': compressedTensors,
 };
 
-/** The names of the methods whose sizes are counted. */
 export const KNOWN_METHODS = Object.keys(METHODS);
 
 // ── The config ───────────────────────────────────────────────────────────────────────────────────
@@ -399,11 +395,10 @@ const TYPES: Readonly<Record<string, readonly [type: string, bits: number]>> = {
   bfloat16: ['bf16', 16],
 };
 
-/** Older files of bitsandbytes do not name their method. */
+/** Older bitsandbytes configs do not name their method. */
 const methodOf = ({ quant_method: method, load_in_8bit, load_in_4bit }: Json): unknown =>
   method ?? (load_in_8bit || load_in_4bit ? 'bitsandbytes' : undefined);
 
-/** What a `config.json` says of how its weights are stored. */
 export function readQuantization(config: Json): QuantizationReading {
   const { quantization_config: own } = config;
   if (own == null) return { doubts: [] };

@@ -1,4 +1,4 @@
-/** Bytes of a model's weights as a quantized checkpoint stores them. */
+/** Size of a model's weights in a quantized checkpoint. */
 import type { LanguageModel } from '../architecture/layer.js';
 import type { Param } from '../architecture/param.js';
 import {
@@ -21,14 +21,14 @@ export interface StoredWeights {
   readonly total: Figure;
 }
 
-/** A module with the tensor that holds its weight, and how many matrices there are in it. */
+/** A module, its weight tensor, and the number of matrices in the tensor. */
 interface Held {
   readonly module: Module;
   readonly tensor: Param;
   readonly copies: number;
 }
 
-/** Counts the values, the scales and all else that a quantization stores, and the weights that it leaves as they are. */
+/** Counts quantized values, scales and other tensors of a quantization, and the weights that stay unquantized. */
 export function storedWeights(model: LanguageModel, quantization: Quantization): StoredWeights {
   const { method, label, layout, otherBits, otherType } = quantization;
   const quantized = new Set<Param>();
@@ -71,7 +71,7 @@ function bytesFigure(label: string, byBits: ReadonlyMap<number, number>, source:
   return figure({ label, unit: 'bytes', formula: add(...sizes), source });
 }
 
-/** The products of a model: those of a tied head are an embedding, and none. */
+/** Linear modules of a model. A tied head is an embedding, so it is not included. */
 function modulesOf(model: LanguageModel): Held[] {
   const { head, embedding } = model;
   const layers = walk(model).map(({ layer }) => layer);

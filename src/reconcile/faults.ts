@@ -1,4 +1,4 @@
-/** Every tensor of a checkpoint that is not as a description says. */
+/** Compares the tensors of a checkpoint with a model description and lists every difference. */
 import type { StoredShapes } from '../architecture/family.js';
 import type { LanguageModel } from '../architecture/layer.js';
 import type { Param } from '../architecture/param.js';
@@ -12,9 +12,9 @@ import { isSameView } from '../checkpoint/stored-tensor.js';
 import type { Shape, StoredDtype } from '../tensor/dtype.js';
 import { isSameShape, STORED_DTYPES } from '../tensor/dtype.js';
 
-// What can be wrong between a description and a checkpoint.
+// Kinds of differences between a description and a checkpoint.
 
-/** In the order in which they are told. */
+/** Fault kinds, in the order of the report. */
 export const FAULT_KINDS = [
   'missing-layers',
   'layer-gap',
@@ -29,30 +29,29 @@ export const FAULT_KINDS = [
 
 export type FaultKind = (typeof FAULT_KINDS)[number];
 
-/** What one side says of a tensor. */
+/** Properties of a tensor on one side, description or checkpoint. */
 export interface Said {
   readonly shape?: Shape;
   readonly dtype?: StoredDtype | 'float';
-  /** Another tensor that has the same values. */
+  /** Another tensor with the same values. */
   readonly sameAs?: string;
-  /** How many layers there are. */
   readonly layers?: number;
 }
 
-/** One tensor that is not as described. */
+/** A tensor that differs from its description. */
 export interface Fault {
   readonly kind: FaultKind;
-  /** Without prefixes of wrappers. */
+  /** Name without wrapper prefixes. */
   readonly name: string;
-  /** As the file names it; as the description does when it is missing. */
+  /** Name in the file; in the description if the tensor is missing. */
   readonly own: string;
-  /** What the description says; null when it does not know the tensor. */
+  /** Properties in the description; null if it does not contain the tensor. */
   readonly expected: Said | null;
-  /** What the checkpoint says; null when it does not have the tensor. */
+  /** Properties in the checkpoint; null if it does not contain the tensor. */
   readonly found: Said | null;
 }
 
-// What the tensors of a checkpoint show of its model.
+// Shapes and ties found in the tensors of a checkpoint.
 
 /** @param areEqual Whether two tensors hold the same values. */
 export function shapesOf(
@@ -74,13 +73,13 @@ export function shapesOf(
   };
 }
 
-// Tensors that quantized checkpoints keep beside a weight, or in its place.
+// Extra tensors of quantized checkpoints.
 
-/** Names of one kind of tensor. */
+/** Maps several names to one purpose. */
 const purposeOf = (what: string, leaves: readonly string[]): Record<string, string> =>
   Object.fromEntries(leaves.map((leaf) => [leaf, what]));
 
-/** How weights are quantized, by the leaf of a tensor that only such files have. */
+/** Quantization schemes, by the last name part of a tensor that only these files contain. */
 const SCHEMES: Readonly<Record<string, string>> = {
   weight_scale_inv: 'scales of 8-bit floating-point weights',
   ...purposeOf('scales of quantized weights', [
@@ -117,13 +116,13 @@ const SCHEMES: Readonly<Record<string, string>> = {
   _weight_zero_point: 'zero points of torchao',
 };
 
-/** Endings of names that belong to no module of their own. */
+/** Suffixes of names that are not a name part of their own. */
 const SUFFIXES: Readonly<Record<string, string>> = {
   _blocks: 'packed weights of MXFP4',
   _scales: 'scales of MXFP4',
 };
 
-/** What a tensor of a quantized checkpoint is, in words; undefined for any other. */
+/** Purpose of a tensor in a quantized checkpoint; undefined for others. */
 export function quantizedPart(name: string): string | undefined {
   const leaf = name.slice(name.lastIndexOf('.') + 1);
   if (Object.hasOwn(SCHEMES, leaf)) return SCHEMES[leaf];
@@ -131,7 +130,7 @@ export function quantizedPart(name: string): string | undefined {
   return suffix && SUFFIXES[suffix];
 }
 
-/** Every tensor of `stored` that is not as `model` describes. */
+/** All tensors in `stored` that differ from the description in `model`. */
 export function faultsOf(model: LanguageModel, stored: StoredNames, sameness: Sameness): Fault[] {
   const expected = expectedNames(model);
   const layers = new Layers(model, stored);
@@ -142,7 +141,7 @@ export function faultsOf(model: LanguageModel, stored: StoredNames, sameness: Sa
   ];
 }
 
-/** Every name that a state dict of the model may have, aliases included. */
+/** All names that a state dict of the model may contain, aliases included. */
 function expectedNames(model: LanguageModel): Map<string, Param> {
   const names = new Map<string, Param>();
   for (const tensor of tensorsOf(model)) {
@@ -175,7 +174,7 @@ function faultsOfTensor(
   ];
 }
 
-/** @param views Those of the right shape. */
+/** @param views The views with the right shape. */
 function notTied(tensor: Param, views: readonly Present[], sameness: Sameness): Fault[] {
   const [first, ...others] = views;
   if (!first) return [];
@@ -191,7 +190,7 @@ interface Present extends StoredName {
 
 const named = ({ name, own }: Present) => ({ name, own });
 
-/** Buffers follow from the configuration, and may be left out. */
+/** Buffers are computed from the configuration, so they may be missing. */
 function missing(tensor: Param, layers: Layers): Fault[] {
   if (tensor.role === 'buffer') return [];
   const { name, shape } = tensor;
@@ -235,9 +234,9 @@ function extras(
   });
 }
 
-/** Whole layers that only one of the two sides has. */
+/** Complete layers that only one of the two sides contains. */
 class Layers {
-  /** What the names of all layers begin with: `layers`. */
+  /** Common prefix of all layer names: `layers`. */
   readonly #prefix: string | undefined;
   readonly #described: ReadonlySet<number>;
   readonly #stored: ReadonlySet<number>;
@@ -252,7 +251,7 @@ class Layers {
     this.#last = numbers.at(-1) ?? -1;
   }
 
-  /** The fault of a tensor that is missing with its whole layer. */
+  /** Fault of a tensor whose complete layer is missing. */
   missing(name: string): Fault | undefined {
     const number = this.#numberOf(name);
     if (number === undefined || this.#stored.has(number)) return undefined;
@@ -260,7 +259,7 @@ class Layers {
     return { kind, name, own: name, ...this.#said() };
   }
 
-  /** The fault of a tensor in a layer that is not described. */
+  /** Fault of a tensor in a layer that is not described. */
   extra(name: string, own: string): Fault | undefined {
     const number = this.#numberOf(name);
     if (number === undefined || this.#described.has(number)) return undefined;
@@ -277,8 +276,8 @@ class Layers {
 }
 
 /**
- * Parameters that the description keeps apart, and that are one storage in the file. Equal values in
- * places of their own are no tie: each layer may start from a copy.
+ * Parameters that are separate in the description and share a storage in the file. Equal values in separate
+ * storages are not a tie: each layer may start from a copy.
  */
 function wronglyTied(expected: ReadonlyMap<string, Param>, stored: StoredNames): Fault[] {
   const described = [...stored].filter(([name]) => expected.get(name)?.role === 'parameter');

@@ -1,4 +1,4 @@
-/** What is odd about a checkpoint, or left out of it, though it is as described. */
+/** Notes on a checkpoint that matches its description: unusual or missing tensors. */
 import { distance } from 'fastest-levenshtein';
 import type { LanguageModel } from '../architecture/layer.js';
 import { stateDictOf, tensorsOf } from '../architecture/walk.js';
@@ -13,7 +13,7 @@ import type { Fault, FaultKind, Said } from './faults.js';
 import { FAULT_KINDS, namesOf, quantizedPart } from './faults.js';
 
 export interface Note {
-  /** A warning is of something that some program will stumble over. */
+  /** A warning is for a problem in some other program. */
   readonly severity: 'warning' | 'note';
   readonly kind:
     | 'buffers-left-out'
@@ -21,15 +21,14 @@ export interface Note {
     | 'stored-again'
     | 'equal-values'
     | 'kept-by-others';
-  /** The tensors that are meant. */
   readonly names: readonly string[];
-  /** Bytes that sharing would save, or that others keep. */
+  /** Bytes that sharing would save, or that extra tensors take. */
   readonly bytes?: number;
-  /** What is kept by others, in words. */
+  /** Purpose of the extra tensors. */
   readonly what?: string;
 }
 
-/** @param beside Tensors that the model does without, by what they are. */
+/** @param beside Tensors that the model does not need, by purpose. */
 export const keptByOthers = (beside: ReadonlyMap<string, readonly StoredName[]>): Note[] =>
   Array.from(beside, ([what, stored]) => ({
     severity: 'note',
@@ -41,7 +40,7 @@ export const keptByOthers = (beside: ReadonlyMap<string, readonly StoredName[]>)
 
 interface Described {
   readonly model: LanguageModel;
-  /** The description that the checkpoint itself suggests, where there is one. */
+  /** Model that the checkpoint suggests, if any. */
   readonly likely: LanguageModel | undefined;
   readonly format: CheckpointFormat;
   readonly stored: StoredNames;
@@ -55,7 +54,7 @@ export function notesOf({ model, likely, format, stored, sameness }: Described):
     (copy) => !again.includes(copy),
   );
   return [
-    // A safetensors file holds each tensor once, and its loaders expect that.
+    // A safetensors file contains each tensor once, as its loaders expect.
     ...(format === 'safetensors' ? buffersLeftOut(model, stored) : strictLoad(model, stored)),
     ...copyNote('stored-again', again),
     ...copyNote('equal-values', equal),
@@ -70,7 +69,7 @@ function buffersLeftOut(model: LanguageModel, stored: StoredNames): Note[] {
   return names.length > 0 ? [{ severity: 'note', kind: 'buffers-left-out', names }] : [];
 }
 
-/** Names that PyTorch asks for, further names of one tensor and buffers included. */
+/** Names that a strict load in PyTorch requires, aliases and buffers included. */
 function strictLoad(model: LanguageModel, stored: StoredNames): Note[] {
   const names = stateDictOf(model)
     .map(({ name }) => name)
@@ -78,7 +77,7 @@ function strictLoad(model: LanguageModel, stored: StoredNames): Note[] {
   return names.length > 0 ? [{ severity: 'warning', kind: 'strict-load', names }] : [];
 }
 
-/** Stored copies of tensors that `model` has once. */
+/** Copies in the file of tensors that `model` shares. */
 function copiesOf(model: LanguageModel, stored: StoredNames, sameness: Sameness): StoredName[] {
   return tensorsOf(model).flatMap((tensor) => {
     const [first, ...others] = namesOf(tensor).flatMap((name) => stored.get(name) ?? []);
@@ -97,27 +96,26 @@ function copyNote(kind: 'stored-again' | 'equal-values', copies: readonly Stored
   return [{ severity: 'note', kind, names: copies.map(({ own }) => own), bytes }];
 }
 
-// The same fault in many layers, told once.
+// Groups of equal faults in several layers.
 
-/** One fault, of one tensor or of the tensors that a pattern names. */
+/** A fault of one tensor, or of all tensors that match a pattern. */
 export interface FaultGroup {
   readonly kind: FaultKind;
-  /** `norm.weight`, `layers.{0–31}.srte.freqs`; of whole layers `layers.{24–31}`. */
+  /** `norm.weight`, `layers.{0–31}.srte.freqs`; for complete layers `layers.{24–31}`. */
   readonly pattern: string;
-  /** As the file has them; as the description has them when they are missing. */
+  /** Names in the file; in the description if the tensors are missing. */
   readonly names: readonly string[];
   readonly expected: Said | null;
   readonly found: Said | null;
   readonly hint: string | null;
 }
 
-/** Kinds of faults that are of layers as a whole. */
+/** Fault kinds of complete layers. */
 const OF_LAYERS: ReadonlySet<FaultKind> = new Set(['missing-layers', 'layer-gap', 'extra-layers']);
 
-/** Faults that are told together. */
 type Draft = Alike<Fault>;
 
-/** In the order of `FAULT_KINDS`, then of the faults. */
+/** Groups sorted by `FAULT_KINDS`, then by the order of the faults. */
 export function groupFaults(faults: readonly Fault[]): FaultGroup[] {
   const drafts = groupAlike(faults, (fault) => ({
     template: templateOfFault(fault),
@@ -140,10 +138,10 @@ function templateOfFault({ kind, name }: Fault): Template {
   return OF_LAYERS.has(kind) ? { ...whole, after: '' } : whole;
 }
 
-/** More groups than this are of another model, and hints would only cost time. */
+/** Maximum groups with hints. More faults mean another model, where hints are slow and useless. */
 const MOST_HINTS = 200;
 
-/** What may have happened, where that can be told from one group. */
+/** Likely causes, as far as one group shows them. */
 function hintsOf(drafts: readonly Draft[]): Map<Draft, string> {
   const hints = new Map<Draft, string>();
   const missing = drafts.filter(({ first }) => first.kind === 'missing').slice(0, MOST_HINTS);
@@ -166,7 +164,7 @@ function isTransposed(expected: Said | null, found: Said | null): boolean {
   return isSameShape(expected?.shape ?? [], (found?.shape ?? []).toReversed());
 }
 
-/** The missing tensors that an extra one was most likely meant to be: at most a quarter of it may differ. */
+/** The missing tensor whose name is most similar to an extra one; at most a quarter of the name may differ. */
 function nearest(extra: Draft, missing: readonly Draft[]): Draft | undefined {
   const wanted = textOf(extra);
   let best: Draft | undefined;
@@ -177,7 +175,7 @@ function nearest(extra: Draft, missing: readonly Draft[]): Draft | undefined {
     if (Math.abs(wanted.length - text.length) > allowed) continue;
     const letters = distance(wanted, text);
     if (letters > allowed) continue;
-    // Of equally near names, the one of the same shape.
+    // Equal distances: prefer the one with the same shape.
     const shapes = [extra.first.found?.shape ?? [], candidate.first.expected?.shape ?? []] as const;
     const away = letters + (isSameShape(...shapes) ? 0 : 0.5);
     if (away < least) [best, least] = [candidate, away];

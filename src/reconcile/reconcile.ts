@@ -1,4 +1,4 @@
-/** A description held against a checkpoint: what is wrong, what is only odd, and what would mend it. */
+/** Compares a checkpoint with a model description: faults, notes and suggested fixes. */
 import type { Ignored, Reading, StoredShapes } from '../architecture/family.js';
 import type { LanguageModel } from '../architecture/layer.js';
 import { tensorsOf } from '../architecture/walk.js';
@@ -14,32 +14,31 @@ import { faultsOf, namesOf, shapesOf } from './faults.js';
 import type { FaultGroup, Note } from './notes.js';
 import { groupFaults, keptByOthers, notesOf } from './notes.js';
 
-/** A model, and how it would be with other values of its configuration. */
+/** A model, and a way to rebuild it with other config values. */
 export interface Description {
   readonly model: LanguageModel;
-  /** What others keep beside it: no fault of a checkpoint. */
+  /** Tensors that other programs store with the model; they are not faults. */
   readonly ignored: readonly Ignored[];
-  /** What a checkpoint shows of the configuration. */
+  /** Reads config values from the tensors of a checkpoint. */
   readonly readOff: (stored: StoredShapes) => readonly Reading[];
-  /** Undefined when there is no valid configuration with these values. */
+  /** Rebuilds the model with these config values; undefined if they are not valid. */
   readonly rebuild: (readings: readonly Reading[]) => LanguageModel | undefined;
 }
 
 export interface Reconciliation {
-  /** Whether the checkpoint is as described. */
   readonly matches: boolean;
-  /** What was taken off every name: `module.`; empty for nothing. */
+  /** Prefix removed from every name: `module.`; may be empty. */
   readonly prefix: string;
-  /** Tensors that are not as described, like ones together. */
+  /** Tensors that differ from the description, equal ones grouped. */
   readonly faults: readonly FaultGroup[];
   readonly notes: readonly Note[];
   readonly suggestions: readonly Suggestion[];
 }
 
 /**
- * Holds a checkpoint against a description. Reads the bytes of tensors that are one in the description, or
- * could be by the family's rules; of all others the index alone.
- * @throws UserError when reading fails, or names collide.
+ * Compares a checkpoint with a description. Reads the bytes of tensors that are tied in the description, or
+ * could be by the rules of the family; for all others only the index.
+ * @throws UserError if reading fails, or two names are equal.
  */
 export async function reconcile(
   description: Description,
@@ -51,20 +50,20 @@ export async function reconcile(
   return judge(description, checkpoint, stored, sameness);
 }
 
-/** `reconcile` without reading any tensor: whether values are the same is known from their places only. */
+/** Variant of `reconcile` that reads no tensors: only locations decide whether values are equal. */
 export function reconcileIndex(description: Description, checkpoint: Checkpoint): Reconciliation {
   return judge(description, checkpoint, splitNames(description, checkpoint), samenessOfPlaces);
 }
 
-/** The names of a checkpoint: those of a model, and those that others keep beside it. */
+/** Names of a checkpoint: those of the model, and those of extra tensors. */
 interface SplitNames {
   readonly all: StoredNames;
   readonly own: StoredNames;
-  /** By what they are, in words. */
+  /** Extra tensors, by purpose. */
   readonly beside: ReadonlyMap<string, readonly StoredName[]>;
 }
 
-/** @throws UserError when names collide. */
+/** @throws UserError if two names are equal. */
 function splitNames({ model, ignored }: Description, checkpoint: Checkpoint): SplitNames {
   const all = storedNames(checkpoint);
   const described = new Set(tensorsOf(model).flatMap(namesOf));
@@ -108,7 +107,10 @@ function judge(
   };
 }
 
-/** Tensors that are one in the description, or in the one that the checkpoint suggests at its most shared. */
+/**
+ * Groups of tensors that are tied in the description, or in the model with all possible ties that the
+ * checkpoint suggests.
+ */
 function groupsToCompare({ model, readOff, rebuild }: Description, stored: StoredNames) {
   const mostShared = rebuild(readOff(shapesOf(stored, () => true)));
   const tensors = [...tensorsOf(model), ...(mostShared ? tensorsOf(mostShared) : [])].filter(
@@ -129,28 +131,27 @@ function groupsToCompare({ model, readOff, rebuild }: Description, stored: Store
   );
 }
 
-// Changes that make faults vanish: each is tried, and only what helps is suggested.
+// Suggested fixes. Each is tried, and only those that reduce the faults are returned.
 
-/** A change, and what is left when it is made. */
+/** A fix, with the number of faults before and after. */
 export type Suggestion = {
-  /** How many of the faults it explains, counted by tensors. */
+  /** Number of faults that it removes, counted by tensors. */
   readonly explains: number;
-  /** How many faults there are then. */
   readonly leaves: number;
 } & (
   | { readonly kind: 'config'; readonly set: readonly Reading[] }
-  /** Every name begins so, and none should. */
+  /** A prefix that every name has and should not have. */
   | { readonly kind: 'rename'; readonly prefix: string }
 );
 
 interface Case {
   readonly stored: StoredNames;
-  /** Faults now. */
+  /** Number of faults without a fix. */
   readonly faults: number;
-  /** What the checkpoint shows. */
+  /** Config values read from the checkpoint. */
   readonly readings: readonly Reading[];
   readonly rebuild: (readings: readonly Reading[]) => LanguageModel | undefined;
-  /** Faults of another description, or of other names. */
+  /** Counts the faults for another description or other names. */
   readonly count: (model: LanguageModel, stored: StoredNames) => number;
   readonly model: LanguageModel;
 }
@@ -160,7 +161,7 @@ function suggestionsFor(given: Case): Suggestion[] {
   return [...configSuggestion(given), ...renameSuggestion(given)];
 }
 
-/** The fewest values of the config that explain as many faults as all that the checkpoint shows. */
+/** The smallest set of config values that removes the same number of faults as all values read from the checkpoint. */
 function configSuggestion({ stored, faults, readings, rebuild, count }: Case): Suggestion[] {
   const leftBy = (tried: readonly Reading[]) => {
     const model = rebuild(tried);
@@ -185,16 +186,16 @@ function renameSuggestion({ stored, faults, count, model }: Case): Suggestion[] 
   return leaves < faults ? [{ kind: 'rename', prefix, explains: faults - leaves, leaves }] : [];
 }
 
-/** `model.`: the first part of every name, where it is the same for all. */
+/** `model.`: the first name part, if it is equal for all names. */
 function sharedPrefix(names: readonly string[]): string | undefined {
   const [first = ''] = names;
   const prefix = first.slice(0, first.indexOf('.') + 1);
   return prefix !== '' && names.every((name) => name.startsWith(prefix)) ? prefix : undefined;
 }
 
-// Words for the differences between a checkpoint and its description, in errors and in reports.
+// Text for the differences between a checkpoint and its description, in errors and reports.
 
-/** A value that the config and the config inside the checkpoint do not agree on. */
+/** A config value that differs from the config inside the checkpoint. */
 export interface ConfigDifference {
   /** `model.window_size`. */
   readonly path: string;
@@ -220,7 +221,7 @@ export function faultCountText(faults: readonly FaultGroup[]): string {
   return `${counted(faults.length, 'fault')} in ${counted(faulty, 'tensor')}`;
 }
 
-/** A fault in a sentence without its tensors: `misshapen: described as [8], found F32 [9]`. */
+/** Text of a fault without its tensors: `misshapen: described as [8], found F32 [9]`. */
 export function faultText({ kind, expected, found }: FaultGroup): string {
   const said = [
     ...(expected ? [`described as ${saidText(expected)}`] : []),
@@ -237,7 +238,6 @@ export function saidText(said: Said): string {
   return [said.dtype, shape].filter(Boolean).join(' ');
 }
 
-/** A suggestion in a sentence. */
 export function adviceText(suggestion: Suggestion): string {
   if (suggestion.kind === 'rename') {
     return `every name begins with ${JSON.stringify(suggestion.prefix)}, which is none of the model’s: take it off.`;

@@ -5,34 +5,33 @@ import { UserError } from '../errors.js';
 import { readText } from '../files/read-file.js';
 import { parseTokenizer } from './parse.js';
 
-/** Result of one tokenizer for a text. */
 export interface TextMeasure {
   readonly tokenizer: string;
   /** Size of the vocabulary, added tokens included. */
   readonly vocabulary: number;
   readonly tokens: number;
-  /** Unicode code points of the text. */
+  /** Unicode code points. */
   readonly characters: number;
 }
 
-/** The library cuts about 1 MB in a second; a part of a longer text gives the same ratio. */
+/** The library tokenizes about 1 MB per second; a part of a longer text gives the same ratio. */
 const MAX_TEXT_BYTES = 4_000_000;
 
-/** The largest tokenizers in use have a quarter of a million tokens, in 35 MB. */
+/** The largest tokenizers in use have 250,000 tokens, in 35 MB. */
 const MAX_TOKENIZER_BYTES = 100_000_000;
 
 /**
- * Most milliseconds that a tokenizer may take: about ten times what the library needs on one slow core, for each
+ * Time limit of a tokenizer in milliseconds: about ten times the need of the library on one slow core, for each
  * million characters of the text and of the file. Only a pattern with exponential backtracking takes longer.
  */
 const timeLimit = (text: string, json: string) =>
   2000 + Math.ceil((10_000 * text.length + 500 * json.length) / 1e6);
 
 /**
- * Counts the tokens of a text for each tokenizer, without the tokens that mark its beginning and end.
+ * Counts the tokens of a text per tokenizer, without tokens for its beginning and end.
  * @param files Paths of tokenizer.json files.
- * @param limit Most milliseconds for a tokenizer, instead of those for the size of its file and the text.
- * @throws UserError when a file cannot be read, is too large, or is not a tokenizer; when the text is empty.
+ * @param limit Time limit per tokenizer in milliseconds, instead of the one by size of file and text.
+ * @throws UserError if a file cannot be read, is too large, or is not a tokenizer, or if the text is empty.
  */
 export async function measureText(
   files: readonly string[],
@@ -74,7 +73,7 @@ async function measured(
     });
     return { tokenizer: file, vocabulary, tokens };
   } catch (cause) {
-    // An error of the other context: not an instance of this one's Error.
+    // An error of the other context is not an instance of this context's Error.
     if ((cause as { code?: unknown } | null)?.code === 'ERR_SCRIPT_EXECUTION_TIMEOUT') {
       const message = `${file} takes more than ${Math.ceil(limit / 100) / 10} s for the text`;
       throw new UserError('refused-file', message, {
@@ -82,7 +81,7 @@ async function measured(
         suggestion: 'measure a shorter text, or check the regular expressions in the file',
       });
     }
-    // The library throws an Error of any kind when it misses something in a file.
+    // The library throws errors of any kind if a field is missing.
     const why = cause instanceof Error ? cause.message : String(cause);
     const suggestion = SUGGESTION;
     throw new UserError('refused-file', `${file} is not a tokenizer: ${why}`, { suggestion });
@@ -90,8 +89,8 @@ async function measured(
 }
 
 /**
- * Result of `work`, unless it takes longer. The file contains regular expressions, and only a context of `vm` can be
- * stopped while it matches one.
+ * Result of `work`, with a time limit. The file contains regular expressions, and only in a `vm` context can a
+ * match be stopped.
  */
 function within<Result>(milliseconds: number, work: () => Result): Result {
   const context = vm.createContext({ work });

@@ -1,26 +1,26 @@
-/** Reads a tokenizer.json and checks it before the library gets it. */
+/** Reads a tokenizer.json and validates it before the library loads it. */
 import { UserError } from '../errors.js';
 import { isRecord } from '../text/words.js';
 
-// Bound on the text that the normalizer and the pre-tokenizer of a tokenizer.json can make of another.
+// Upper bound on the length of a text after the normalizer and pre-tokenizer of a tokenizer.json.
 
 type Part = Readonly<Record<string, unknown>>;
 
-/** Bytes of UTF-8 for a UTF-16 code unit, each written as a character; and a space before each piece. */
+/** UTF-8 bytes per UTF-16 code unit, each written as a character, plus a space before each piece. */
 const BYTE_LEVEL = 4;
 
 /** A space on each side of an ideograph. */
 const BERT = 3;
 
 /**
- * Length of a text after Unicode decomposition. Decomposition is the only normalization that lengthens a text, so a
- * bound in these lengths holds before and after each form.
+ * Length of a text after Unicode decomposition. Only decomposition lengthens a text, so a bound on these
+ * lengths holds before and after each normalization form.
  */
 const decomposedLength = (text: string): number =>
   Math.max(text.length, text.normalize('NFKD').length, text.toLowerCase().normalize('NFKD').length);
 
 /**
- * Largest factor by which a normalizer or a pre-tokenizer, in the JSON of a tokenizer, can lengthen a text. In
+ * Maximum factor by which a normalizer or pre-tokenizer, in the JSON of a tokenizer, can lengthen a text. In
  * published tokenizers it is at most about 8.
  */
 function growthOf(part: unknown): number {
@@ -33,7 +33,7 @@ function growthOf(part: unknown): number {
     case 'Replace':
       return replacementGrowth(part);
     case 'Prepend':
-      // Added tokens cut a text into sections, at most one for each character.
+      // Added tokens split a text into sections, at most one per character.
       return 1 + lengthOf(part.prepend);
     case 'Metaspace': {
       const length = lengthOf(part.str_rep || part.replacement || '\u2581');
@@ -49,7 +49,7 @@ function growthOf(part: unknown): number {
 }
 
 function replacementGrowth({ pattern, content }: Part): number {
-  // A replacement of JavaScript can insert all text before or after the match.
+  // A JavaScript replacement can insert all text before or after the match.
   if (typeof content === 'string' && /\$[`'&<\d]/.test(content)) return Number.POSITIVE_INFINITY;
   const length = lengthOf(content);
   const { String: fixed, Regex: regex } = isPart(pattern) ? pattern : {};
@@ -60,9 +60,9 @@ function replacementGrowth({ pattern, content }: Part): number {
   return typeof regex === 'string' && consumes(regex) ? Math.max(1, length) : 1 + 2 * length;
 }
 
-/** Whether each match of a pattern has at least one character. False when that is not certain. */
+/** Whether every match of a pattern has at least one character; false if uncertain. */
 function consumes(pattern: string): boolean {
-  // Assertions can match nothing in one place, and fail in an empty text.
+  // Assertions can match the empty string in one place, and fail in an empty text.
   if (/\(\?|\\[bB]|[$^]/.test(pattern)) return false;
   try {
     return !new RegExp(pattern, 'u').test('');
@@ -77,7 +77,7 @@ const lengthOf = (text: unknown): number =>
 const isPart = (value: unknown): value is Part => typeof value === 'object' && value !== null;
 
 interface ParsedTokenizer {
-  /** What the library needs in order to cut a text. */
+  /** The part of the file that the library needs to tokenize. */
   readonly content: object;
   /** Number of tokens, added ones included. */
   readonly vocabulary: number;
@@ -86,19 +86,19 @@ interface ParsedTokenizer {
 /** LaBSE has one of the largest vocabularies in use: 501,153 tokens (Feng et al., 2020, arXiv 2007.01852). */
 const MAX_TOKENS = { small: 600_000, perByte: 1 / 40 };
 
-/** Most unused ids below the highest. Some tokenizers reserve a few hundred. */
+/** Maximum unused ids below the highest id. Some tokenizers reserve a few hundred. */
 const MAX_UNUSED_IDS = 100_000;
 
-/** Most characters for each one of the text after normalization; several times what published tokenizers need. */
+/** Maximum characters after normalization per character of the text; several times the need of published tokenizers. */
 const MAX_GROWTH = 16;
 
-/** Characters that every tokenizer may make of a short text. */
+/** Characters that any tokenizer may produce for a short text. */
 const ALWAYS_ALLOWED = 2 ** 20;
 
 /**
- * @param file For messages.
- * @param measured The text that it will cut.
- * @throws UserError when the file is not JSON, its vocabulary is not valid, or it can lengthen the text too much.
+ * @param file File name for messages.
+ * @param measured The text to tokenize.
+ * @throws UserError if the file is not JSON, its vocabulary is not valid, or it can lengthen the text too much.
  */
 export function parseTokenizer(text: string, file: string, measured: string): ParsedTokenizer {
   const refuse = (what: string) =>
@@ -106,7 +106,7 @@ export function parseTokenizer(text: string, file: string, measured: string): Pa
       suggestion: 'give the tokenizer.json of a model',
     });
   const mostTokens = Math.max(MAX_TOKENS.small, Math.floor(MAX_TOKENS.perByte * text.length));
-  // Each key has a colon, and each token with a score or merge of two tokens a bracket.
+  // Each key has a colon, and each token with a score or merge of two tokens has a bracket.
   if (isMoreOften(':', text, mostTokens) || isMoreOften('[', text, mostTokens)) {
     throw refuse(`expected at most ${mostTokens} tokens, and as many merges`);
   }
@@ -122,7 +122,7 @@ export function parseTokenizer(text: string, file: string, measured: string): Pa
   const { added_tokens: added = [] } = content;
   if (!isRecord(vocab) && !Array.isArray(vocab)) throw refuse('expected "vocab" in "model"');
   if (!Array.isArray(added)) throw refuse('expected a list for "added_tokens"');
-  // The id of a token in a list is its position. A look-up of each token would cost more than all else here.
+  // The id of a token in a list is its position. Checking each token would be the slowest step.
   const ids: readonly unknown[] = Array.isArray(vocab) ? vocab : Object.values(vocab);
   const listed = Array.isArray(vocab) ? tokensOf(vocab, refuse) : undefined;
   const isKnown = (token: string) => (listed ? listed.has(token) : Object.hasOwn(vocab, token));
@@ -157,14 +157,14 @@ export function parseTokenizer(text: string, file: string, measured: string): Pa
       },
     );
   }
-  // Both come after the cut: special tokens, and the way back to a text.
+  // Both apply after tokenization: special tokens, and decoding.
   return {
     content: { ...content, post_processor: null, decoder: null },
     vocabulary,
   };
 }
 
-/** Whether a text contains a character more often than `most` times. */
+/** Whether a text contains a character more than `most` times. */
 function isMoreOften(character: string, text: string, most: number): boolean {
   let count = 0;
   for (let at = text.indexOf(character); at >= 0; at = text.indexOf(character, at + 1)) {
@@ -173,7 +173,7 @@ function isMoreOften(character: string, text: string, most: number): boolean {
   return false;
 }
 
-/** The tokens of a list of tokens with their scores. */
+/** Tokens in a list of pairs [token, score]. */
 function tokensOf(vocab: readonly unknown[], refuse: (what: string) => UserError): Set<string> {
   const tokens = new Set<string>();
   for (const [id, entry] of vocab.entries()) {
@@ -184,5 +184,5 @@ function tokensOf(vocab: readonly unknown[], refuse: (what: string) => UserError
   return tokens;
 }
 
-/** JSON of a value, cut: it can be a list of any length. */
+/** JSON of a value, truncated: it may be a list of any length. */
 const shown = (value: unknown) => String(JSON.stringify(value)).slice(0, 60);

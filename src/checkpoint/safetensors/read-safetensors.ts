@@ -15,11 +15,11 @@ import type { StoredTensor } from '../stored-tensor.js';
 import { TensorEntryReader } from './tensor-entry.js';
 
 /**
- * Checks that the tensors lie one right after the other from the beginning of the data to the end of the
- * file. A tensor without bytes may stand between two others. (Offsets near 2^53 may have been rounded; they are
- * beyond the end of any file, and so refused all the same.)
- * @param dataPosition Where the data begin in the file.
- * @throws UserError when bytes belong to no tensor or to two, or are not there.
+ * Checks that tensors follow one another without gaps from the start of the data to the end of the file. Empty
+ * tensors may be anywhere between two tensors. (Offsets near 2^53 may be rounded; they are beyond the end of
+ * any file, so they fail anyway.)
+ * @param dataPosition Position of the data in the file.
+ * @throws UserError if bytes belong to no tensor or to two, or are missing.
  */
 function checkTiling(
   file: ByteFile,
@@ -59,7 +59,7 @@ function checkTiling(
 const byPlace = ({ storage: a }: StoredTensor, { storage: b }: StoredTensor) =>
   a.position - b.position || a.bytes - b.bytes;
 
-/** Sorts in place; most files are in order already, which is quicker to see than to sort. */
+/** Sorts in place. Most files are already in order, and checking is faster than sorting. */
 function inFileOrder(tensors: StoredTensor[]): StoredTensor[] {
   const isSorted = tensors.every((tensor, index) => {
     const before = tensors[index - 1];
@@ -73,20 +73,20 @@ function nameOf(wanted: StoredTensor, tensors: ReadonlyMap<string, StoredTensor>
   return '';
 }
 
-/** Of the field before the header, which holds the header's length. */
+/** Size of the length field before the header. */
 export const LENGTH_FIELD_BYTES = 8;
 
-/** The format's own limit. */
+/** Limit of the format. */
 export const MAX_HEADER_BYTES = 100_000_000;
 
-/** `{}` */
+/** Length of `{}`. */
 const MIN_HEADER_BYTES = 2;
 
 const OPENING_BRACE = 0x7b;
 
 /**
- * The header of a safetensors file, which is valid UTF-8; the data begin behind it.
- * @throws UserError when there is none, or it reaches beyond the file.
+ * Header of a safetensors file, checked to be UTF-8; the data follow it.
+ * @throws UserError if there is none, or it extends beyond the file.
  */
 function readHeader(file: ByteFile): Buffer {
   if (file.size < LENGTH_FIELD_BYTES) {
@@ -134,18 +134,18 @@ function readHeader(file: ByteFile): Buffer {
   return header;
 }
 
-/** The member of a header that is no tensor. */
+/** Header key that is not a tensor. */
 export const METADATA_KEY = '__metadata__';
 
-/** The most keys of the metadata. Real files have a few hundred; ten million would take gigabytes. */
+/** Maximum keys of the metadata. Real files have a few hundred; ten million would take gigabytes. */
 const MAX_METADATA = 100_000;
 
-/** The most tensors. The largest models have 100,000, over all their shards. */
+/** Maximum number of tensors. The largest models have 100,000 in all shards together. */
 const MAX_TENSORS = { small: 100_000, large: 200_000 };
-/** Bytes up to which a file is small. */
+/** Maximum bytes of a small file. */
 const SMALL_FILE = 16e6;
 
-/** Names have a few hundred bytes at most. Sorting and printing them takes many times their bytes. */
+/** Real names have a few hundred bytes at most. Sorting and printing them takes many times their size. */
 const MAX_KEY_BYTES = 2 ** 16;
 
 const HEADER_RULES: JsonRules = {
@@ -156,14 +156,14 @@ const HEADER_RULES: JsonRules = {
   keyBytes: { rule: 'st-name-length', most: MAX_KEY_BYTES },
 };
 
-/** What a header says. */
+/** Content of a header. */
 export interface HeaderEntries {
-  /** By name, in the header's order. Each is right in itself; that they tile the data is not checked yet. */
+  /** Tensors by name, in header order. Each is checked alone; gaps and overlaps are not checked yet. */
   readonly tensors: ReadonlyMap<string, StoredTensor>;
   readonly metadata: ReadonlyMap<string, string>;
 }
 
-/** @throws UserError when the header is no strict JSON, or what it says of a tensor cannot be. */
+/** @throws UserError if the header is not strict JSON, or an entry is not valid. */
 function readEntries(file: ByteFile, header: Buffer): HeaderEntries {
   const scanner = new JsonScanner({
     file: file.path,
@@ -190,7 +190,7 @@ function readEntries(file: ByteFile, header: Buffer): HeaderEntries {
         suggestion: 'save the model in shards',
       });
     }
-    // A name that was there already has added nothing. Asking beforehand would look up each name twice.
+    // The size does not grow for a repeated name. Checking before would look up each name twice.
     if (tensors.size + (metadata === undefined ? 0 : 1) !== members) {
       throw refusal(file.path, {
         rule: 'st-name-twice',
@@ -230,13 +230,12 @@ function readMetadata(file: string, scanner: JsonScanner): Map<string, string> {
 }
 
 /**
- * The index of a safetensors file. Reads the header and nothing else, and checks all that the format
- * demands (https://huggingface.co/docs/safetensors), some of it more strictly than other readers:
- * SAFETENSORS_RULES lists it.
+ * Index of a safetensors file. Reads only the header and checks all rules of the format
+ * (https://huggingface.co/docs/safetensors), some more strictly than other readers: SAFETENSORS_RULES lists them.
  *
- * Memory: up to about ten times the bytes of the header, which are there and 100 MB at most; no number
- * in it makes anything larger.
- * @throws UserError when the file breaks a rule.
+ * Memory: up to about ten times the header, which has at most 100 MB. No number in the header makes an allocation
+ * larger.
+ * @throws UserError if the file violates a rule.
  */
 export function readSafetensors(file: ByteFile): FileIndex {
   const header = readHeader(file);
@@ -254,10 +253,10 @@ export function readSafetensors(file: ByteFile): FileIndex {
   };
 }
 
-/** Says which library a file is for, and so is never the name of a tensor. */
+/** Key of the library that a file is for; never a tensor name. */
 export const FORMAT_KEY = 'format';
 
-/** The metadata that tell of a tied tensor that was left out: its name, and that of the tensor it equals. */
+/** Metadata entries for tied tensors that are not stored: their name, and the name of the tensor they equal. */
 export function aliasesIn(
   metadata: ReadonlyMap<string, string>,
   tensors: ReadonlyMap<string, StoredTensor>,

@@ -10,8 +10,8 @@ import type { StoredTensor } from '../stored-tensor.js';
 import { contiguousStrides } from '../stored-tensor.js';
 
 /**
- * The dtypes of the format, in the order in which its own library writes tensors: wide ones first, so
- * that each tensor of a file is aligned for its dtype when its data begin at a multiple of 8.
+ * Dtypes of the format, in the order in which its library writes tensors: wide ones first. Tensors are then
+ * aligned for their dtype when the data begin at a multiple of 8.
  */
 export const DTYPES: readonly StoredDtype[] = [
   'U64',
@@ -38,19 +38,18 @@ export const DTYPES: readonly StoredDtype[] = [
   'BOOL',
 ];
 
-/** The most dimensions of a tensor: as many as a NumPy array can have. The format itself has no limit. */
+/** Maximum dimensions of a tensor, as in NumPy. The format itself has no limit. */
 export const MAX_RANK = 64;
 
-/** The dtypes by their text. */
 const DTYPES_BY_TEXT: ReadonlyMap<string, StoredDtype> = new Map(
   DTYPES.map((dtype) => [dtype, dtype]),
 );
 
-/** What a header says of a tensor, before it is weighed. */
+/** Header entry of a tensor, before validation. */
 interface Entry {
   readonly dtype: StoredDtype;
   readonly shape: readonly number[];
-  /** Bytes from the beginning of the data: where the tensor begins, and where it ends. */
+  /** Start and end of the tensor, in bytes from the start of the data. */
   readonly data_offsets: readonly [begin: number, end: number];
 }
 
@@ -58,27 +57,27 @@ type PartialEntry = { -readonly [Field in keyof Entry]: Entry[Field] | undefined
 
 const FIELDS = ['dtype', 'shape', 'data_offsets'] as const satisfies (keyof Entry)[];
 
-/** The fields by their text, each as one and the same string: looking up a property is quick with it. */
+/** Field names as interned strings, which makes property look-ups fast. */
 const FIELDS_BY_TEXT: ReadonlyMap<string, keyof Entry> = new Map(
   FIELDS.map((field) => [field, field]),
 );
 
-/** Reads what a header says of its tensors, and holds each against itself. */
+/** Reads and validates the header entries of tensors. */
 export class TensorEntryReader {
   readonly #scanner: JsonScanner;
   readonly #file: ByteFile;
   readonly #dataPosition: number;
-  /** Arrays are gathered here, and then copied at their length: one that grows keeps room to grow. */
+  /** Buffer for arrays, which are then copied at their exact length: growing arrays reserve extra memory. */
   readonly #scratch: number[] = [];
 
-  /** @param dataPosition Of the first byte behind the header, which offsets count from. */
+  /** @param dataPosition Position of the first byte after the header; offsets are relative to it. */
   constructor(scanner: JsonScanner, file: ByteFile, dataPosition: number) {
     this.#scanner = scanner;
     this.#file = file;
     this.#dataPosition = dataPosition;
   }
 
-  /** The tensor whose name has just been read. */
+  /** Reads the tensor whose name was just read. */
   read(name: string): StoredTensor {
     const entry = this.#entry(name);
     const { dtype, shape } = entry;
@@ -119,8 +118,8 @@ export class TensorEntryReader {
   }
 
   #elements(name: string, shape: readonly number[], strides: readonly number[]): number {
-    // Zeros count as ones, so that the strides of a tensor without elements are exact as well. No factor
-    // is below 1: a product that has left the exact integers does not come back to them.
+    // Zeros count as ones, so that the strides of a tensor without elements are exact too. All factors are at
+    // least 1, so a product beyond the exact integers stays there.
     const extent = (strides[0] ?? 1) * Math.max(1, shape[0] ?? 1);
     if (!Number.isSafeInteger(extent)) {
       throw this.#refusal(
@@ -201,7 +200,7 @@ export class TensorEntryReader {
     return offsets;
   }
 
-  /** An array of integers. Of one that has more than `most` only the first `most` + 1, and no more is read. */
+  /** Reads an array of integers; stops after `most` + 1 of them. */
   #integers(most: number): readonly number[] {
     const scanner = this.#scanner;
     const scratch = this.#scratch;

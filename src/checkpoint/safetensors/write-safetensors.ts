@@ -10,7 +10,7 @@ import {
 } from './read-safetensors.js';
 import { DTYPES, MAX_RANK } from './tensor-entry.js';
 
-/** What a header tells of a tensor. */
+/** Header fields of a tensor. */
 export interface TensorHeading {
   readonly name: string;
   readonly dtype: StoredDtype;
@@ -18,22 +18,20 @@ export interface TensorHeading {
 }
 
 export interface TensorToWrite extends TensorHeading {
-  /** All its bytes. Called once, when it is its turn. */
+  /** Yields all bytes of the tensor. Called once, in file order. */
   chunks(): Chunks;
 }
 
-/** Where a tensor goes. */
 export interface PlacedTensor<Tensor extends TensorHeading> {
   readonly tensor: Tensor;
-  /** Of its first byte, from the beginning of the data. */
+  /** Offset of the first byte from the start of the data. */
   readonly offset: number;
   readonly bytes: number;
 }
 
 export interface SafetensorsPlan<Tensor extends TensorHeading> {
-  /** All that stands before the data: the length field and the header. */
+  /** Everything before the data: length field and header. */
   readonly header: Uint8Array;
-  /** In the order of the file. */
   readonly tensors: readonly PlacedTensor<Tensor>[];
   readonly fileBytes: number;
 }
@@ -41,14 +39,14 @@ export interface SafetensorsPlan<Tensor extends TensorHeading> {
 /** The header is padded so that the data begin at a multiple of this. */
 const ALIGNMENT = 8;
 
-/** What the header says of the library that the tensors are for. */
+/** Metadata entry for the library that uses the tensors. */
 const FORMAT = [FORMAT_KEY, 'pt'] as const;
 
 /**
  * Writes a safetensors file.
- * @param metadata Kept beside the tensors; `format` is always `pt`.
- * @throws UserError when the format cannot hold a tensor; Error when a tensor's chunks are more or fewer
- * bytes than its shape and dtype take.
+ * @param metadata Strings stored in the header; `format` is always `pt`.
+ * @throws UserError if the format cannot store a tensor.
+ * @throws Error if the chunks of a tensor do not match the size of its shape and dtype.
  */
 export async function writeSafetensors(
   sink: ByteSink,
@@ -72,9 +70,9 @@ export async function writeSafetensors(
 }
 
 /**
- * What `writeSafetensors` writes, apart from the data. The order is that of the format's own library: by
- * dtype, wide ones first, then by the UTF-8 of the name.
- * @throws UserError when the format cannot hold a tensor.
+ * Plans the file for `writeSafetensors`, without the data. The order is the one of the format's library: by
+ * dtype, wide ones first, then by UTF-8 name.
+ * @throws UserError if the format cannot store a tensor.
  */
 export function planSafetensors<Tensor extends TensorHeading>(
   tensors: readonly Tensor[],
@@ -109,7 +107,7 @@ function bytesOf(tensor: TensorHeading): number {
     throw cannotHold(`the dtype ${dtype} of the tensor ${JSON.stringify(name)}`);
   }
   if (name === METADATA_KEY) throw cannotHold(`a tensor of the name ${METADATA_KEY}`);
-  // Zeros count as ones: the strides of a tensor without elements have to be exact as well.
+  // Zeros count as ones: the strides of a tensor without elements must be exact too.
   const extent = elementCount(shape.map((size) => (size === 0 ? 1 : size)));
   const elements = shape.includes(0) ? 0 : extent;
   const bytes = elements === undefined ? undefined : storedBytes(elements, dtype);
@@ -123,7 +121,7 @@ function headerOf(
   placed: readonly PlacedTensor<TensorHeading>[],
   metadata: ReadonlyMap<string, string>,
 ): Uint8Array {
-  // At the beginning, and yet not replaced by what is given.
+  // First for its position, last so that `metadata` cannot replace it.
   const strings = new Map([FORMAT, ...metadata, FORMAT]);
   const members = [...strings].map(([key, value]) => `${literal(key)}:${literal(value)}`);
   const entries = placed.map(({ tensor: { name, dtype, shape }, offset, bytes }) => {
@@ -141,7 +139,7 @@ function headerOf(
   return header;
 }
 
-/** A string of JSON. */
+/** Encodes a JSON string. */
 function literal(text: string): string {
   if (/\p{Surrogate}/u.test(text)) {
     throw cannotHold(`the text ${JSON.stringify(text)}, which has half a surrogate pair`);

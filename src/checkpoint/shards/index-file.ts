@@ -1,4 +1,4 @@
-/** The index of a checkpoint in several files: which tensor stands in which. */
+/** The index of a sharded checkpoint: maps each tensor to its shard. */
 
 import { isUtf8 } from 'node:buffer';
 import { basename, extname } from 'node:path';
@@ -9,9 +9,9 @@ import { JsonScanner } from '../json-scanner.js';
 import { quoted, refusal } from '../rules.js';
 
 /**
- * Checks the name that an index gives to a shard, by its text alone.
- * @param path Of the index, as the user wrote it.
- * @throws UserError when it could lead out of the folder, or is no file of weights.
+ * Checks the text of a shard name in an index.
+ * @param path The path of the index as the user wrote it.
+ * @throws UserError if the name could leave the folder, or is not a weight file.
  */
 function checkShardName(path: string, name: string): void {
   if (!goesDown(name)) {
@@ -33,7 +33,7 @@ function checkShardName(path: string, name: string): void {
   }
 }
 
-/** What is special to some system: drives, schemes and streams; separators; the end of a text in C. */
+/** Characters with a special meaning on some system: drives, schemes, streams, separators, end of a C string. */
 const SPECIAL = /[:\\\0]/;
 
 function goesDown(name: string): boolean {
@@ -41,7 +41,7 @@ function goesDown(name: string): boolean {
   return !SPECIAL.test(name) && name.split('/').every(isPlain);
 }
 
-/** `model.safetensors.index.json` is for `.safetensors`; `index.json` does not say. */
+/** Extensions allowed for an index: `model.safetensors.index.json` allows `.safetensors`; `index.json` allows all. */
 function extensionsFor(index: string): readonly string[] {
   const stated = extname(basename(index, '.index.json'));
   return SHARD_EXTENSIONS.includes(stated) ? [stated] : SHARD_EXTENSIONS;
@@ -49,7 +49,7 @@ function extensionsFor(index: string): readonly string[] {
 
 const MAX_DEPTH = 32;
 
-/** A large model has 100,000 tensors. A key takes many times its length, so bytes alone are no bound. */
+/** A large model has 100,000 tensors. A key takes many times its length, so a limit on bytes is not enough. */
 const MAX_KEYS = 400_000;
 
 const NO_INDEX = 'check that this is the index of a checkpoint';
@@ -66,7 +66,7 @@ const INDEX_RULES: JsonRules = {
   repeatedKey: 'shard-index-key-twice',
 };
 
-/** @throws UserError when the text is not strict JSON, nests too deep, has too many keys or repeats one. */
+/** @throws UserError if the text is not strict JSON, nests too deep, has too many keys or repeats one. */
 function parseIndexJson(path: string, bytes: Buffer): JsonValue {
   if (!isUtf8(bytes)) {
     throw refusal(path, {
@@ -87,29 +87,27 @@ function parseIndexJson(path: string, bytes: Buffer): JsonValue {
   return value;
 }
 
-/** That of a model with 100,000 tensors has about 10 MB. */
+/** The index of a model with 100,000 tensors has about 10 MB. */
 const MAX_INDEX_BYTES = 32_000_000;
 const MAX_SHARDS = 10_000;
 
 export interface ShardIndex {
-  /** Of the index itself, as the user wrote it. */
+  /** The path of the index as the user wrote it. */
   readonly path: string;
-  /** A shard's name → the tensors that are placed in it. Ordered by the numbers in the names. */
+  /** Shard name → its tensors, ordered by the numbers in the names. */
   readonly shards: ReadonlyMap<string, readonly string[]>;
-  /** A tensor's name → its shard's. */
   readonly weightMap: ReadonlyMap<string, string>;
-  /** What the metadata gives as the sum of all tensors' bytes. */
+  /** Total bytes of all tensors according to the metadata. */
   readonly totalBytes: number | undefined;
-  /** Those of the metadata that are strings. */
+  /** Metadata entries that are strings. */
   readonly metadata: ReadonlyMap<string, string>;
 }
 
-/** Whether a file's name is that of an index. */
 export const isShardIndex = (path: string) => path.endsWith('.index.json');
 
 /**
- * Reads an index. Whether its shards are there is not looked at.
- * @throws UserError when it cannot be read, or breaks a rule.
+ * Reads an index, without checking that its shards exist.
+ * @throws UserError if it cannot be read, or violates a rule.
  */
 export function readShardIndex(path: string): ShardIndex {
   const document = parseIndexJson(path, bytesOf(path));
@@ -185,7 +183,7 @@ function weightMapIn(path: string, document: JsonObject): ReadonlyMap<string, st
   return map;
 }
 
-/** `model-2` before `model-10`. */
+/** `model-2` sorts before `model-10`. */
 const { compare: compareNumbers } = new Intl.Collator('en', { numeric: true });
 
 function shardsOf(

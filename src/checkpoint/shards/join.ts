@@ -4,12 +4,12 @@ import { aliasesIn } from '../safetensors/read-safetensors.js';
 import type { StoredBytes, StoredTensor } from '../stored-tensor.js';
 import type { ShardIndex } from './index-file.js';
 
-/** What helps when files of different versions of a checkpoint have been mixed. */
+/** Suggestion when files of different versions of a checkpoint are mixed. */
 const FETCH_ALL = 'download the index and all of its files together';
 
 /**
- * Checks that a shard holds what the index says, and nothing else.
- * @throws UserError when it does not.
+ * Checks that a shard contains exactly the tensors that the index lists.
+ * @throws UserError if it does not.
  */
 export function checkAgreement(
   { path, shards, weightMap }: ShardIndex,
@@ -48,8 +48,8 @@ export function checkAgreement(
 }
 
 /**
- * Checks that a shard can be part of the same checkpoint as the first.
- * @throws UserError when it is of another kind.
+ * Checks that a shard has the same format as the first one.
+ * @throws UserError if it has not.
  */
 export function checkLikeness(
   { path }: ShardIndex,
@@ -80,8 +80,8 @@ const keysText = (keys: readonly string[]) =>
   keys.length === 0 ? 'no key' : quoted(keys.join('.'));
 
 /**
- * The shards as one: their tensors in the order of the shards, and in each in its own order.
- * @param shards By name; at least one, and in agreement with each other and the index.
+ * Joins shards into one index: tensors in the order of the shards, then in file order.
+ * @param shards Shards by name; at least one, checked against each other and the index.
  */
 export function joined(index: ShardIndex, shards: ReadonlyMap<string, FileIndex>): FileIndex {
   const parts = [...shards.values()];
@@ -97,8 +97,8 @@ export function joined(index: ShardIndex, shards: ReadonlyMap<string, FileIndex>
     format,
     tensors,
     ambiguous: parts.flatMap((part) => part.ambiguous),
-    // A tied name may stand in another shard than its tensor; and huggingface_hub, in
-    // save_torch_state_dict, notes it in the index alone.
+    // A tied name may be in another shard than its tensor; huggingface_hub (save_torch_state_dict) notes it
+    // only in the index.
     aliases: aliasesIn(new Map([...index.metadata, ...metadata]), tensors),
     metadata,
     stateDict,
@@ -107,7 +107,7 @@ export function joined(index: ShardIndex, shards: ReadonlyMap<string, FileIndex>
   };
 }
 
-/** What the shards say by key; where they differ, what the first of them says. */
+/** Union of the shards' entries by key; on conflict the first shard wins. */
 function union<T>(
   shards: ReadonlyMap<string, FileIndex>,
   take: (part: FileIndex) => ReadonlyMap<string, T>,
@@ -125,7 +125,7 @@ function union<T>(
   return all;
 }
 
-/** Says so when the index gives another sum than there is. Nothing depends on it. */
+/** Warns when the total size in the index is wrong. Nothing depends on it. */
 function totalWarnings(
   { totalBytes }: ShardIndex,
   tensors: ReadonlyMap<string, StoredTensor>,
@@ -138,7 +138,7 @@ function totalWarnings(
     storages.add(storage);
   }
   const distinct = [...storages].reduce((sum, { bytes }) => sum + bytes, 0);
-  // Writers count a tensor that is tied to another once or twice.
+  // Writers count a tied tensor once or twice.
   if (totalBytes === each || totalBytes === distinct) return [];
   return [`metadata.total_size of the index is ${totalBytes}, but the tensors have ${each} bytes`];
 }

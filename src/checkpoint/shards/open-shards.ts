@@ -1,4 +1,4 @@
-/** Where the shards that an index names really are. */
+/** Finds and opens the shards of an index. */
 
 import fs from 'node:fs';
 import { dirname, isAbsolute, join, relative, sep } from 'node:path';
@@ -13,9 +13,9 @@ import { readShardIndex } from './index-file.js';
 import { checkAgreement, checkLikeness, joined } from './join.js';
 
 /**
- * The path of every shard by its name, in the index's order.
- * @param allowed Folders that they may lie in, as `allowedFolders` finds them.
- * @throws UserError when one is missing, or is a link that leads elsewhere.
+ * Path of each shard by name, in index order.
+ * @param allowed Allowed folders, from `allowedFolders`.
+ * @throws UserError if a shard is missing, or is a link to another folder.
  */
 function locateShards(index: ShardIndex, allowed: readonly string[]): ReadonlyMap<string, string> {
   const folder = dirname(index.path);
@@ -39,8 +39,8 @@ function locateShards(index: ShardIndex, allowed: readonly string[]): ReadonlyMa
 }
 
 /**
- * Checks the place of a shard again, of the file that was opened: a link may have been changed since.
- * @throws UserError when it lies elsewhere, or its path leads to another file.
+ * Checks the location of a shard again after opening: a link may have changed since.
+ * @throws UserError if the file is in another folder, or its path leads to another file.
  */
 function checkShardPlace(
   index: ShardIndex,
@@ -60,7 +60,7 @@ const outside = ({ path }: ShardIndex, name: string, target: string) =>
     suggestion: 'put the file itself into the folder',
   });
 
-/** Where the shards of an index may lie. */
+/** Folders where the shards of an index may be. */
 function allowedFolders({ path }: ShardIndex): readonly string[] {
   const folder = dirname(path);
   return foldersFor(realPath(folder) ?? folder);
@@ -69,7 +69,7 @@ function allowedFolders({ path }: ShardIndex): readonly string[] {
 const isAllowed = (target: string, folders: readonly string[]): boolean =>
   folders.some((folder) => isBelow(folder, target));
 
-/** With all links followed; undefined when nothing is there. */
+/** Path with all links resolved; undefined if it does not exist. */
 function realPath(path: string): string | undefined {
   try {
     return fs.realpathSync(path);
@@ -81,8 +81,8 @@ function realPath(path: string): string | undefined {
 }
 
 /**
- * Where the files of a folder may lie. The cache of the Hugging Face hub stores a file under its hash in
- * `models--NAME/blobs`, and links to it from `models--NAME/snapshots/REVISION`.
+ * Folders where the files of a checkpoint may be. The cache of the Hugging Face hub stores a file under its
+ * hash in `models--NAME/blobs`, and links to it from `models--NAME/snapshots/REVISION`.
  * https://huggingface.co/docs/huggingface_hub/guides/manage-cache
  */
 function foldersFor(folder: string): readonly string[] {
@@ -99,17 +99,15 @@ function isBelow(folder: string, path: string): boolean {
   return way !== '' && way !== '..' && !way.startsWith(`..${sep}`) && !isAbsolute(way);
 }
 
-// Opens the files that an index names as one checkpoint.
-
 export interface OpenedFiles {
   readonly files: readonly ByteFile[];
   readonly index: FileIndex;
 }
 
 /**
- * Opens all shards of an index. They stay open, each with a descriptor, unless this throws.
- * @param path Of the index, as the user wrote it.
- * @throws UserError when a file cannot be read or breaks a rule, or index and shards disagree.
+ * Opens all shards of an index as one checkpoint. Each stays open with its own descriptor, unless this throws.
+ * @param path The path of the index as the user wrote it.
+ * @throws UserError if a file cannot be read or violates a rule, or index and shards disagree.
  */
 export function openShards(path: string, options: OpenOptions): OpenedFiles {
   const index = readShardIndex(path);

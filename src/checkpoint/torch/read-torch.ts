@@ -13,14 +13,14 @@ import { Storages, show } from './state-dict/storages.js';
 import { readTorchArchive } from './zip/zip.js';
 
 export interface TorchOptions {
-  /** Dotted keys of the dict to take when several hold tensors. */
+  /** Dotted keys of the dict to read when several contain tensors. */
   readonly stateDict?: string | undefined;
 }
 
 /**
- * The index of a file of `torch.save` since PyTorch 1.6: an archive with a pickle and a record for each
- * storage. Reads the archive's directory and the pickle, and no values.
- * @throws UserError that names the rule that the file breaks.
+ * Index of a torch.save file since PyTorch 1.6: an archive with a pickle and one record per storage. Reads the
+ * directory and the pickle, not the values.
+ * @throws UserError that names the violated rule.
  */
 export function readTorchZip(file: ByteFile, { stateDict }: TorchOptions = {}): FileIndex {
   const { records, isBigEndian, warnings } = readTorchArchive(file);
@@ -63,9 +63,9 @@ const MAGIC = 0x1950a86a20f9469cfc6cn;
 const PROTOCOL = 1001;
 
 /**
- * The index of a file of `torch.save` before PyTorch 1.6: pickles of a magic number, a protocol, the
- * system, the object and the keys of its storages; then the storages, each with its length before it.
- * @throws UserError that names the rule that the file breaks.
+ * Index of a torch.save file before PyTorch 1.6: pickles of a magic number, a protocol, the system, the object
+ * and its storage keys; then each storage after its length.
+ * @throws UserError that names the violated rule.
  */
 export function readTorchLegacy(file: ByteFile, { stateDict }: TorchOptions = {}): FileIndex {
   const source = new PickleSource(file, headerEnd(file), file.size);
@@ -96,7 +96,7 @@ export function readTorchLegacy(file: ByteFile, { stateDict }: TorchOptions = {}
   };
 }
 
-/** A pickle without storages, and the position after it. */
+/** Reads a pickle without storages, and returns the position after it. */
 function plainPickle(file: ByteFile, start: number): { value: Value; end: number } {
   const source = new PickleSource(file, start, file.size);
   const value = readPickle(
@@ -106,7 +106,7 @@ function plainPickle(file: ByteFile, start: number): { value: Value; end: number
   return { value, end: source.position };
 }
 
-/** Checks the three pickles before the object, and tells where they end. */
+/** Checks the three pickles before the object, and returns the position after them. */
 function headerEnd(file: ByteFile): number {
   const refuse = (rule: Refusal['rule'], message: string, suggestion = SAVE_TORCH_AGAIN) =>
     refusal(file.path, { rule, place: 'header', message, suggestion });
@@ -130,7 +130,7 @@ function headerEnd(file: ByteFile): number {
   return system.end;
 }
 
-/** The keys of the storages in the order in which these follow: all that the object uses, each once. */
+/** Storage keys in file order: every storage of the object, each once. */
 function keysIn(
   file: ByteFile,
   value: Value,
@@ -151,7 +151,7 @@ function keysIn(
   return keys;
 }
 
-/** Each storage: its number of elements, int64, and their bytes. The last ends the file. */
+/** Places each storage: its number of elements as int64, then the bytes. The last one ends the file. */
 function placeStorages(
   file: ByteFile,
   start: number,

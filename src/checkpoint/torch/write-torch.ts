@@ -13,15 +13,15 @@ import { collectStorages, type WrittenStorage } from './state-dict/write-storage
 import { planZip, type Take, writeZip, type ZipContent, type ZipPlan } from './zip/write-zip.js';
 import { isPlainPath } from './zip/zip-directory.js';
 
-/** What PyTorch calls the folder of a file that it does not know the name of. */
+/** Folder name that PyTorch uses when the file name is unknown. */
 const DEFAULT_ROOT = 'archive';
-/** Of the format: what PyTorch writes since 1.6. */
+/** Version of the file format since PyTorch 1.6. */
 const FORMAT_VERSION = '3\n';
 
 /**
- * The layout of a PyTorch file that holds a value: its size before a byte of it is written.
- * @param root The folder in the archive.
- * @throws UserError when a tensor has elements that PyTorch does not know, or the file could not be read again.
+ * Layout of a PyTorch file for a value: gives the size before any byte is written.
+ * @param root Folder in the archive.
+ * @throws UserError if PyTorch lacks the dtype of a tensor, or the reader would reject the file.
  */
 export function planTorch(value: Writable, root = DEFAULT_ROOT): ZipPlan {
   if (!isPlainPath(root) || root.includes('/'))
@@ -43,17 +43,17 @@ export function planTorch(value: Writable, root = DEFAULT_ROOT): ZipPlan {
 }
 
 /**
- * Writes a value as `torch.save` would. Storages are copied whole, whatever part of them the tensors
- * show; parameters and modules there are none: a value has tensors.
- * @throws UserError as `planTorch` does, or when a file that tensors lie in cannot be read.
+ * Writes a value as `torch.save` does. Copies complete storages, even if the tensors use only a part. Writes
+ * plain tensors, not parameters or modules.
+ * @throws UserError as `planTorch` does, or if a source file cannot be read.
  */
 export async function writeTorch(sink: ByteSink, value: Writable, root?: string): Promise<void> {
   await writeZip(sink, planTorch(value, root));
 }
 
 /**
- * @param size Bytes of the file that the pickle is for.
- * @throws UserError when the pickle breaks a rule of the reader: of its memory, when it has too many tensors.
+ * @param size Size of the file for the pickle, bytes.
+ * @throws UserError if the pickle violates a rule of the reader, such as its memory limit for too many tensors.
  */
 function refuseUnreadable(pickle: Uint8Array, size: number): void {
   const file = {
@@ -64,7 +64,7 @@ function refuseUnreadable(pickle: Uint8Array, size: number): void {
   };
   const source = new PickleSource(file, 0, pickle.length);
   const refuse: Refuse = (...broken) => source.refusal(...broken);
-  // Only the pickle is read, and no storage.
+  // Reads only the pickle, not the storages.
   const nowhere = { file: file as unknown as ByteFile, position: 0, isBigEndian: false };
   const place = (_: string, bytes: number) => ({ ...nowhere, bytes });
   try {
@@ -85,7 +85,7 @@ const record = (name: string, bytes: Uint8Array): ZipContent => ({
   fill: (take) => take(bytes),
 });
 
-/** The bytes of a storage, little-endian. */
+/** Writes the bytes of a storage, little-endian. */
 async function fillStorage({ bytes, words }: WrittenStorage, take: Take): Promise<void> {
   if ('chunks' in bytes) {
     for await (const chunk of bytes.chunks()) await take(chunk);

@@ -16,7 +16,7 @@ interface Tools {
   readonly refuseArguments: RefuseArguments;
 }
 
-/** What the names of a PyTorch file mean. Legacy headers have no storages. */
+/** Meaning of the names in a PyTorch file. Legacy headers have no storages. */
 export function torchEnvironment(refuse: Refuse, storages: Storages | undefined): Environment {
   return {
     find(module, name) {
@@ -64,7 +64,7 @@ function callMeaning(
   }
 }
 
-/** `_rebuild_parameter(data, requires_grad, hooks[, state])`: its tensor. */
+/** Tensor of `_rebuild_parameter(data, requires_grad, hooks[, state])`. */
 function parameterData({ items }: Tuple, hasState: boolean, refuse: Refuse): StoredTensor {
   const [data = null, requiresGrad = null, , state = null] = items;
   const expected = hasState ? 4 : 3;
@@ -85,7 +85,7 @@ function parameterData({ items }: Tuple, hasState: boolean, refuse: Refuse): Sto
   return data;
 }
 
-/** Whether a state sets nothing: None, an empty dict, or a pair of them. */
+/** Whether a state is empty: None, an empty dict, or a pair of these. */
 function isEmptyState(state: Value): boolean {
   const parts = isKind(state, 'tuple') && state.items.length === 2 ? state.items : [state];
   return parts.every((part) => part === null || (isKind(part, 'dict') && part.entries.size === 0));
@@ -116,7 +116,7 @@ function dictFrom(
   for (const pair of source.items) {
     const items = isKind(pair, 'tuple') || isKind(pair, 'list') ? pair.items : [];
     const [key, value] = items;
-    // As keys only texts: this is how Python 2 wrote state dicts.
+    // Only text keys: this is how Python 2 wrote state dicts.
     if (typeof key !== 'string' || value === undefined || items.length !== 2) {
       return refuseArguments(`called with ${nameOf(pair)} where a name and a value should be`);
     }
@@ -133,7 +133,9 @@ function setFrom(type: 'set' | 'frozenset', args: Tuple, refuseArguments: Refuse
   return { kind: 'set', type, items: new Members(source.items) };
 }
 
-/** bytes() or bytearray(): empty, of bytes, or of a text in Latin-1. Never a number: it would be a length. */
+/**
+ * bytes() or bytearray() without arguments, of bytes, or of Latin-1 text. Never of a number, which would be a length.
+ */
 function bytesFrom(args: Tuple, refuseArguments: RefuseArguments): Value {
   const [source, encoding] = args.items;
   if (source === undefined) return new Uint8Array(0);
@@ -144,7 +146,7 @@ function bytesFrom(args: Tuple, refuseArguments: RefuseArguments): Value {
 
 const LATIN_1: ReadonlySet<unknown> = new Set(['latin1', 'latin-1']);
 
-/** A text whose characters are bytes, as protocol 2 writes bytes. */
+/** Text with one character per byte, as protocol 2 writes bytes. */
 function encoded(args: Tuple, refuseArguments: RefuseArguments): Value {
   const [text, encoding] = args.items;
   if (typeof text !== 'string' || !LATIN_1.has(encoding) || args.items.length !== 2) {

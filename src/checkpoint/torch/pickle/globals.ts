@@ -1,19 +1,16 @@
-/**
- * The names that a pickle may mention, and what each is here. A name is allowed as a whole: nothing is
- * allowed because of the module that it stands in.
- */
+/** Allow-list of the names in a pickle and their meaning. Names are allowed one by one, never by module. */
 import type { StoredDtype } from '../../../tensor/dtype.js';
 import type { Dict, Global, SetOf } from './values.js';
 
-/** What PyTorch calls an element type, and the class of storages that hold only it, where there is one. */
+/** PyTorch's name of a dtype, and its typed storage class, if any. */
 interface TorchType {
   readonly name: string;
   readonly storage?: string;
 }
 
 /**
- * PyTorch's names for element types: torch/storage.py for the storages, and
- * https://docs.pytorch.org/docs/stable/tensor_attributes.html. It has none for several values in a byte.
+ * PyTorch's names for dtypes: torch/storage.py for the storages, and
+ * https://docs.pytorch.org/docs/stable/tensor_attributes.html. Dtypes with several values per byte have none.
  */
 export const TORCH_TYPES: Readonly<Record<StoredDtype, TorchType | undefined>> = {
   BOOL: { name: 'bool', storage: 'BoolStorage' },
@@ -42,7 +39,7 @@ export const TORCH_TYPES: Readonly<Record<StoredDtype, TorchType | undefined>> =
 };
 
 export type Meaning =
-  /** A dict under another name. `from` says what it is called with. */
+  /** A subclass of dict. `from` is the kind of its arguments. */
   | {
       readonly is: 'dict';
       readonly from: 'pairs' | 'dict' | 'factory';
@@ -52,29 +49,29 @@ export type Meaning =
   | { readonly is: 'bytes' }
   /** `_codecs.encode`: how protocol 2 writes bytes. */
   | { readonly is: 'encode' }
-  /** Kept as it was written; called or made, it stays data. */
+  /** Kept as data; a call or construction is recorded, not run. */
   | { readonly is: 'opaque' }
-  /** A class that is only mentioned, as what a defaultdict makes. */
+  /** A class that is only referenced, for example by a defaultdict. */
   | { readonly is: 'type' }
   | { readonly is: 'dtype'; readonly dtype: StoredDtype | undefined }
-  /** Undefined dtype: bytes. */
+  /** Untyped bytes when the dtype is undefined. */
   | { readonly is: 'storage'; readonly dtype: StoredDtype | undefined }
   | { readonly is: 'rebuild'; readonly what: 'tensor' | 'typed-tensor' }
-  /** `hasState`: an argument more, with what was set on the parameter. */
+  /** `hasState`: one more argument with attributes of the parameter. */
   | { readonly is: 'parameter'; readonly hasState: boolean };
 
-/** NumPy 2 renamed its inner modules; files of both are about. */
+/** NumPy 2 renamed its inner modules; both names are in use. */
 const NUMPY_CORES = ['numpy.core', 'numpy._core'];
 
 const PATHS = ['PosixPath', 'WindowsPath', 'PurePosixPath', 'PureWindowsPath', 'Path', 'PurePath'];
 
-/** Python 2 and protocol 2 call the module of the built-in types `__builtin__`. */
+/** Python 2 and protocol 2 call the builtins module `__builtin__`. */
 const BUILTINS = ['builtins', '__builtin__'];
 
 const OPAQUE = { is: 'opaque' } as const;
 const TYPE = { is: 'type' } as const;
 
-/** Each element type of PyTorch, and the class of its storages. */
+/** Each PyTorch dtype and its storage class. */
 function* typed(): Generator<[string, Meaning]> {
   for (const dtype of Object.keys(TORCH_TYPES) as StoredDtype[]) {
     const type = TORCH_TYPES[dtype];
@@ -114,7 +111,7 @@ const ALLOWED: ReadonlyMap<string, Meaning> = new Map<string, Meaning>([
   ...typed(),
   ['torch UntypedStorage', { is: 'storage', dtype: undefined }],
   ['torch.storage UntypedStorage', { is: 'storage', dtype: undefined }],
-  // A value of two half-precision numbers: mentioned in configs, stored by nobody.
+  // Complex number of two half-precision values: used in configs, not in stored tensors.
   ['torch complex32', { is: 'dtype', dtype: undefined }],
   ['torch._utils _rebuild_tensor_v2', { is: 'rebuild', what: 'tensor' }],
   ['torch._utils _rebuild_tensor_v3', { is: 'rebuild', what: 'typed-tensor' }],
@@ -122,13 +119,13 @@ const ALLOWED: ReadonlyMap<string, Meaning> = new Map<string, Meaning>([
   ['torch._utils _rebuild_parameter_with_state', { is: 'parameter', hasState: true }],
 ]);
 
-/** What an allowed name is; undefined for all others. */
+/** Meaning of an allowed name; undefined for all others. */
 export function meaningOf({ module, name }: Pick<Global, 'module' | 'name'>): Meaning | undefined {
-  // A module has no space in its name, so no other pair spells the same key.
+  // A module name has no space, so no other pair gives the same key.
   return module.includes(' ') ? undefined : ALLOWED.get(`${module} ${name}`);
 }
 
-/** Tensors that are no plain run of values, by what rebuilds them. */
+/** Unsupported tensor kinds, by the function that rebuilds them. */
 const OTHER_TENSORS: readonly (readonly [RegExp, string])[] = [
   [/^torch(\._utils)?\.(_rebuild_qtensor|Q\w+Storage)$/, 'a quantised tensor'],
   [/^torch\._utils\._rebuild_sparse/, 'a sparse tensor'],
@@ -138,7 +135,6 @@ const OTHER_TENSORS: readonly (readonly [RegExp, string])[] = [
   [/^torch\._utils\._rebuild_device_tensor/, 'a tensor of another device'],
 ];
 
-/** Why a name is not allowed, and what its user can do. */
 export function explainGlobal(
   module: string,
   name: string,

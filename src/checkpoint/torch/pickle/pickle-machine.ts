@@ -4,19 +4,16 @@ import type { Dict, Global, SetOf, Tuple, Value } from './values.js';
 
 const MAX_NESTING = 200;
 
-/** A container on the way from the root, and how far its parts have been looked at. */
+/** A container on the path from the root, and the progress within it. */
 interface Step {
   readonly container: Value;
   readonly parts: readonly Value[];
   next: number;
-  /** Containers on the longest way down from here, itself included. */
+  /** Height of the container tree, itself included. */
   height: number;
 }
 
-/**
- * Checks that no container holds itself and that none is nested too deep, so that whoever walks the value
- * later comes to an end. Looks at each container once, however often it is held.
- */
+/** Checks for cycles and for nesting that is too deep, so that later traversals end. Visits each container once. */
 export function checkStructure(root: Value, source: PickleSource): void {
   const heights = new Map<Value, number>();
   const open = new Set<Value>();
@@ -54,7 +51,7 @@ function grow(step: Step | undefined, below: number): void {
   if (step) step.height = Math.max(step.height, below + 1);
 }
 
-/** What a container holds; undefined for what is none. */
+/** Members of a container; undefined for other values. */
 function partsOf(value: Value): readonly Value[] | undefined {
   if (isKind(value, 'list') || isKind(value, 'tuple')) return value.items;
   if (isKind(value, 'dict')) return [...value.entries.keys(), ...value.entries.values()];
@@ -63,37 +60,36 @@ function partsOf(value: Value): readonly Value[] | undefined {
   return undefined;
 }
 
-/** What the file's names mean: the part of reading that knows PyTorch. */
+/** Meaning of names in the file: the part of the reader that knows PyTorch. */
 export interface Environment {
-  /** A global that is allowed, or undefined. */
+  /** Finds an allowed global; undefined for others. */
   find(module: string, name: string): Global | undefined;
-  /** Why a global is not allowed, and what to do. */
   explain(module: string, name: string): { message: string; suggestion: string };
-  /** What calling `callee` gives; undefined when it cannot be called. `refuse` is for wrong arguments. */
+  /** Result of calling `callee`; undefined if it cannot be called. `refuse` rejects wrong arguments. */
   call(callee: Global, args: Tuple, refuse: (message: string) => never): Value | undefined;
-  /** Whether a class may be made without calling it. */
+  /** Whether a class may be created without a call. */
   canBeMade(callee: Global): boolean;
-  /** What a persistent id stands for. */
   persistent(id: Value): Value;
 }
 
 /**
- * About the bytes that things take here, measured: a value of its own, what an empty dict or set takes
- * beside, and a reference in an array that grows, or in a dict.
+ * Approximate measured bytes in memory: a single value, an empty dict or set, and a reference in a growing
+ * array or dict.
  */
 const OBJECT_BYTES = 100;
 export const TABLE_BYTES = 250;
 const REFERENCE_BYTES = 20;
 export const ENTRY_BYTES = 40;
-/** What a key costs beside that is an integer: the text that stands for it in a table, made again at each look. */
+/** Extra bytes of an integer key: its text in a table, created again at each look-up. */
 const INTEGER_KEY_BYTES = 40;
 const BIG_KEY_BYTES = 200;
 /** Integer keys are numbers of steps, layers or parameters. */
 const LEAST_KEY = -(2n ** 63n);
 const MOST_KEY = 2n ** 64n - 1n;
 /**
- * Of all values together: those of some 70,000 tensors in a small file. Training checkpoints are large, and have three
- * more tensors for each in the state of their optimizer: a byte beyond the size of a small file may make more of them.
+ * Memory limit for all values, plus MAX_BYTES_PER_BYTE for each byte over the size of a small file. The small
+ * limit fits about 70,000 tensors; training checkpoints are large, and their optimizer state has three more
+ * tensors per parameter.
  */
 const MAX_BYTES = { small: 160e6, large: 640e6 };
 const SMALL_FILE = 16e6;
@@ -102,15 +98,15 @@ const MAX_MARKS = 200;
 const MAX_MEMO = 2_000_000;
 const MAX_TEXT_BYTES = 2 ** 20;
 
-/** As in Python, there is only one. */
+/** A singleton, as in Python. */
 const EMPTY_TUPLE: Tuple = { kind: 'tuple', items: [], hashable: true };
 
-/** Stack, marks and memo of the pickle machine. Builds data, and never runs anything. */
+/** Stack, marks and memo of the pickle machine. Builds data, and never runs code. */
 export class PickleMachine {
   readonly source: PickleSource;
   readonly environment: Environment;
   #stack: Value[] = [];
-  /** The stacks below the open marks. */
+  /** Stacks below the open marks. */
   readonly #below: Value[][] = [];
   readonly #memo = new Map<number, Value>();
   readonly #maxBytes: number;
@@ -128,7 +124,10 @@ export class PickleMachine {
     this.#stack.push(value);
   }
 
-  /** Pushes a value that was made just now. @param bytes Of what it holds beside references. */
+  /**
+   * Pushes a new value.
+   * @param bytes Bytes of its content without references.
+   */
   pushNew(value: Value, bytes = 0): void {
     this.spend(OBJECT_BYTES + bytes);
     this.push(value);
@@ -154,7 +153,7 @@ export class PickleMachine {
     this.#stack = [];
   }
 
-  /** What was pushed since the last mark, which is gone then. */
+  /** Pops the values above the last mark, and the mark. */
   popMark(): Value[] {
     const below = this.#below.pop();
     if (below === undefined) {
@@ -188,7 +187,7 @@ export class PickleMachine {
     this.put(this.#memo.size);
   }
 
-  /** The object that a pickle is. */
+  /** The object that the pickle encodes. */
   result(): Value {
     const [result, ...others] = this.#stack;
     if (result === undefined || others.length > 0 || this.#below.length > 0) {
@@ -207,7 +206,7 @@ export class PickleMachine {
     return bytes.toString('utf8');
   }
 
-  /** A string of Python 2: text when it can be, otherwise bytes. */
+  /** Decodes a Python 2 string: text if it is valid UTF-8, otherwise bytes. */
   byteString(length: number): string | Uint8Array {
     const bytes = this.#textBytes(length);
     return isUtf8(bytes) ? bytes.toString('utf8') : new Uint8Array(bytes);
@@ -262,7 +261,7 @@ export class PickleMachine {
     }
   }
 
-  /** A key, which Python could hash. */
+  /** A key, checked to be hashable in Python. */
   #key(value: Value): Value {
     if (!isHashable(value)) {
       throw this.source.refusal(
@@ -281,7 +280,7 @@ export class PickleMachine {
     return value;
   }
 
-  /** Counts bytes that are made, or read again, as a call does with what its arguments hold. */
+  /** Counts bytes that are created, or read again, as the arguments of a call are. */
   spend(bytes: number): void {
     this.#bytes += bytes;
     if (this.#bytes > this.#maxBytes) {
@@ -299,7 +298,7 @@ export class PickleMachine {
 
 type Kinded = Exclude<Value, null | boolean | number | bigint | string | Uint8Array>;
 
-/** Whether a value is of one of the kinds that are objects here. */
+/** Whether a value is an object of the given kind. */
 export function isKind<K extends Kinded['kind']>(
   value: Value,
   kind: K,
@@ -307,27 +306,25 @@ export function isKind<K extends Kinded['kind']>(
   return typeof value === 'object' && value !== null && 'kind' in value && value.kind === kind;
 }
 
-/** Whether a value is no integer beyond 64 bits. */
+/** Whether a value is not an integer beyond 64 bits. */
 const isShort = (value: Value) =>
   typeof value !== 'bigint' || (value >= LEAST_KEY && value <= MOST_KEY);
 
-/** Whether a value may be a key of a dict, or a member of a set. */
+/** Whether a value can be a dict key or set member. */
 export const isKey = (value: Value): boolean => isHashable(value) && isShort(value);
 
-/** About the bytes that a key takes, each time that it is put into a table. */
+/** Approximate bytes of a key, each time it is inserted into a table. */
 export function keyBytes(key: Value): number {
   if (typeof key === 'number') return INTEGER_KEY_BYTES;
   return typeof key === 'bigint' ? BIG_KEY_BYTES : 0;
 }
 
-/** Whether Python could use a value as a key. */
 function isHashable(value: Value): boolean {
   if (isKind(value, 'tuple')) return value.hashable;
   if (isKind(value, 'set')) return value.type === 'frozenset';
   return !isKind(value, 'list') && !isKind(value, 'dict');
 }
 
-/** What a value is, for messages. */
 export function nameOf(value: Value): string {
   if (value === null) return 'None';
   if (value instanceof Uint8Array) return 'bytes';

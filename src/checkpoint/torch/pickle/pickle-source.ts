@@ -3,23 +3,22 @@ import type { ByteFile } from '../../byte-file.js';
 import type { Refusal } from '../../rules.js';
 import { refusal, SAVE_TORCH_AGAIN } from '../../rules.js';
 
-/** No real file comes near: the pickle of 100,000 tensors has about 15 MB. */
+/** Far above real files: the pickle of 100,000 tensors has about 15 MB. */
 const MAX_PICKLE_BYTES = 64 * 2 ** 20;
 const WINDOW_BYTES = 64 * 1024;
 
-/** A part of a file that is read from its beginning on, a window at a time. */
+/** A part of a file, read sequentially through a window. */
 export class PickleSource {
   readonly file: Pick<ByteFile, 'path' | 'read' | 'size'>;
-  /** Of the next byte, in the file. */
   position: number;
   readonly #start: number;
   readonly #end: number;
   #window: Buffer = Buffer.alloc(0);
   #windowStart = 0;
-  /** Of the opcode that is at work, for messages. */
+  /** Position of the current opcode, for messages. */
   #opcode = 0;
 
-  /** @param end Of the part that the pickle may take, in the file. */
+  /** @param end Maximum end position of the pickle in the file. */
   constructor(file: Pick<ByteFile, 'path' | 'read' | 'size'>, start: number, end: number) {
     this.file = file;
     this.position = start;
@@ -27,7 +26,7 @@ export class PickleSource {
     this.#end = end;
   }
 
-  /** The error of a pickle that breaks a rule at the opcode that is at work. */
+  /** Error for a rule that is violated at the current opcode. */
   refusal(rule: Refusal['rule'], message: string, suggestion = SAVE_TORCH_AGAIN): UserError {
     const place = `pickle byte ${this.#opcode - this.#start}`;
     return refusal(this.file.path, { rule, place, message, suggestion });
@@ -38,7 +37,7 @@ export class PickleSource {
     return this.byte();
   }
 
-  /** A frame only says how much may be read ahead; but that much must be there. */
+  /** A frame only bounds read-ahead, but its bytes must exist. */
   frame(length: number): void {
     const left = this.#end - this.position;
     if (length > left) {
@@ -49,7 +48,7 @@ export class PickleSource {
     }
   }
 
-  /** A pickle is mostly opcodes and small numbers: no object is made for each of them. */
+  /** A pickle is mostly opcodes and small numbers, so this allocates no object. */
   byte(): number {
     const from = this.#advance(1);
     return this.#window[from] ?? 0;
@@ -70,7 +69,7 @@ export class PickleSource {
     return this.#window.readInt32LE(from);
   }
 
-  /** The next `length` bytes. They are overwritten by the next call: copy what is to stay. */
+  /** The next `length` bytes. The next call overwrites them: copy them to keep them. */
   take(length: number): Buffer {
     if (length > WINDOW_BYTES) {
       const at = this.position;
@@ -81,7 +80,7 @@ export class PickleSource {
     return this.#window.subarray(from, from + length);
   }
 
-  /** Moves behind the next `length` bytes, at most those of a window. Returns where they begin in the window. */
+  /** Skips `length` bytes, at most one window. Returns their offset in the window. */
   #advance(length: number): number {
     const at = this.position;
     const from = at - this.#windowStart;
@@ -95,7 +94,7 @@ export class PickleSource {
     return 0;
   }
 
-  /** Moves behind the next `length` bytes, which must be there. */
+  /** Skips `length` bytes, which must exist. */
   #pass(length: number): void {
     this.position += length;
     if (this.position > this.#end) {

@@ -1,7 +1,7 @@
 /**
- * A reader of Python pickles, protocols 2 to 5, as data. It is the small part of the pickle machine that
- * data needs: classes and functions are names out of an allow-list, and what they would do is done here or
- * not at all. Opcodes after Python's Lib/pickletools.py.
+ * Reads Python pickles, protocols 2 to 5, as data. Implements the part of the pickle machine that data needs.
+ * Classes and functions are names from an allow-list; their effect is implemented here or rejected. Opcodes
+ * follow Python's Lib/pickletools.py.
  */
 
 import type { Environment } from './pickle-machine.js';
@@ -18,8 +18,8 @@ import { Members, Table } from './tables.js';
 import type { Global, Opaque, Tuple, Value } from './values.js';
 
 /**
- * Reads one pickle, and leaves `source` behind it.
- * @throws UserError that names the rule that the pickle breaks, and the byte of the opcode.
+ * Reads one pickle and advances `source` past it.
+ * @throws UserError that names the violated rule and the position of the opcode.
  */
 export function readPickle(source: PickleSource, environment: Environment): Value {
   checkProtocol(source);
@@ -90,10 +90,10 @@ const u8 = (source: PickleSource) => source.byte();
 const u16 = (source: PickleSource) => source.u16();
 const u32 = (source: PickleSource) => source.u32();
 const i32 = (source: PickleSource) => source.i32();
-/** A length. Beyond 2^53 it is not exact any more, and far beyond the end of any file. */
+/** A length. Beyond 2^53 it is rounded, but far beyond the end of any file. */
 const u64 = (source: PickleSource) => Number(source.take(8).readBigUInt64LE());
 
-/** Two's complement, little-endian. Python's own need no limit; counts and sizes fit 16 bytes. */
+/** Two's complement, little-endian. Python has no limit; counts and sizes fit in 16 bytes. */
 function long(machine: PickleMachine, source: PickleSource, length: number): void {
   if (length < 0 || length > 16) {
     throw source.refusal('pickle-integer', `holds an integer of ${length} bytes`);
@@ -119,7 +119,7 @@ const tupleOf =
     machine.tuple(items);
   };
 
-/** Up to the next newline, which is not part of it. */
+/** Reads up to the next newline, which is dropped. */
 function line(source: PickleSource): string {
   const characters: number[] = [];
   for (let byte = source.byte(); byte !== 0x0a; byte = source.byte()) {
@@ -148,7 +148,7 @@ function stackGlobal(machine: PickleMachine): void {
   findGlobal(machine, module, name);
 }
 
-/** The tuple of arguments and, below it, what they are for. */
+/** Pops the argument tuple and the callee below it. */
 function callOperands(machine: PickleMachine): { callee: Value; args: Tuple } {
   const args = machine.pop();
   const callee = machine.pop();
@@ -160,7 +160,7 @@ function callOperands(machine: PickleMachine): { callee: Value; args: Tuple } {
 
 function reduce(machine: PickleMachine, source: PickleSource): void {
   const { callee, args } = callOperands(machine);
-  // What is read costs as if it were made: the same argument can be handed over again and again.
+  // Reading costs as much as creating: the same argument can be passed many times.
   for (const argument of args.items) {
     for (const key of keysIn(argument)) machine.spend(ENTRY_BYTES + keyBytes(key));
   }
@@ -175,13 +175,13 @@ function reduce(machine: PickleMachine, source: PickleSource): void {
   machine.pushNew(result, heldBytes(result));
 }
 
-/** The parts of a container that a call may make keys of. */
+/** Members of a container that a call may use as keys. */
 function keysIn(value: Value): Iterable<Value> {
   if (isKind(value, 'dict')) return value.entries.keys();
   return isKind(value, 'set') || isKind(value, 'list') ? value.items : [];
 }
 
-/** About the bytes that the result of a call takes, so that calling again and again costs. */
+/** Approximate bytes of the result of a call, so that repeated calls have a cost. */
 function heldBytes(value: Value): number {
   if (isKind(value, 'dict')) return TABLE_BYTES + ENTRY_BYTES * value.entries.size;
   if (isKind(value, 'set')) return TABLE_BYTES + ENTRY_BYTES * value.items.size;
@@ -199,7 +199,7 @@ function newObject(machine: PickleMachine, source: PickleSource): void {
   machine.pushNew(opaque(callee, args, 'newobj'));
 }
 
-/** An object that is kept as it was written. */
+/** An object that is kept as data. */
 export function opaque(of: Global, args: Tuple, made: Opaque['made']): Opaque {
   return { kind: 'opaque', type: `${of.module}.${of.name}`, made, of, args, state: undefined };
 }
@@ -219,8 +219,8 @@ function build(machine: PickleMachine, source: PickleSource): void {
 }
 
 /**
- * Checks what is hung on a dict: nothing but the `_metadata` of PyTorch, versions of modules which nobody
- * needs. Others could take the place of its methods: `keys`, `items`.
+ * Checks attributes of a dict: only PyTorch's `_metadata`, module versions that are not needed. Others could
+ * replace its methods: `keys`, `items`.
  */
 function checkAttributes(state: Value, source: PickleSource): void {
   if (isKind(state, 'dict')) {

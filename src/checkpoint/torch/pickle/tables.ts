@@ -2,9 +2,9 @@ import { isKind } from './pickle-machine.js';
 import type { Entries, Items, Value } from './values.js';
 
 /**
- * The entries of a dict out of a file. JavaScript's tables hash numbers, and texts of digits, without a secret,
- * so that a file can choose keys that share a slot, and every look-up passes them all. Here such keys are texts with
- * a sign before them, which are hashed with a secret.
+ * Entries of a dict from a file. JavaScript hashes numbers and digit strings without a seed, so a file could
+ * choose keys that collide and make every look-up slow. Such keys are stored here as strings with a prefix,
+ * which are hashed with a seed.
  */
 export class Table implements Entries {
   readonly #values = new Map<unknown, Value>();
@@ -42,7 +42,7 @@ export class Table implements Entries {
   }
 }
 
-/** The members of a set out of a file. */
+/** Members of a set from a file. */
 export class Members implements Items {
   readonly #table = new Table();
 
@@ -66,7 +66,7 @@ export class Members implements Items {
 const INTEGER = '#';
 const TEXT = '$';
 
-/** What stands for a key in a table: one text for all numbers that Python holds equal (1, 1.0 and True), else the key. */
+/** Key in the table: one string for all numbers that Python treats as equal (1, 1.0 and True), else the key itself. */
 function slotOf(key: Value): unknown {
   if (typeof key === 'boolean') return INTEGER + Number(key);
   if (isKind(key, 'float') && Number.isSafeInteger(key.value)) return INTEGER + key.value;
@@ -74,7 +74,7 @@ function slotOf(key: Value): unknown {
   return typeof key === 'string' && isSigned(key) ? TEXT + key : key;
 }
 
-/** Whether a text begins with one of the two signs, or a digit. */
+/** Whether a text begins with one of the two prefixes or a digit. */
 function isSigned(text: string): boolean {
   const first = text.charCodeAt(0);
   return first === 0x23 || first === 0x24 || (first >= 0x30 && first <= 0x39);

@@ -1,11 +1,11 @@
 /**
- * What a pickle holds, as data. Every object that a checkpoint may contain becomes one of these; none of
- * them has behaviour, and the classes that the file names are never looked up anywhere.
+ * Values of a pickle as plain data, without behaviour. Every object in a checkpoint becomes one of these; the
+ * classes that the file names are never looked up.
  */
 import type { StoredDtype } from '../../../tensor/dtype.js';
 import type { StoredBytes, StoredTensor } from '../../stored-tensor.js';
 
-/** What is read of the entries of a dict, and how they are set: a Map has it, and so has a `Table`. */
+/** Operations on the entries of a dict, common to Map and `Table`. */
 export interface Entries extends Iterable<[Value, Value]> {
   readonly size: number;
   has(key: Value): boolean;
@@ -15,13 +15,13 @@ export interface Entries extends Iterable<[Value, Value]> {
   values(): Iterable<Value>;
 }
 
-/** What is read of the members of a set, and how they are added: a Set has it, and so has `Members`. */
+/** Operations on the members of a set, common to Set and `Members`. */
 export interface Items extends Iterable<Value> {
   readonly size: number;
   add(item: Value): unknown;
 }
 
-/** Integers are numbers when they are safe, else bigints; a float is always a `Float`. */
+/** Safe integers are numbers, others bigints; a float is always a `Float`. */
 export type Value =
   | null
   | boolean
@@ -39,7 +39,7 @@ export type Value =
   | Storage
   | StoredTensor;
 
-/** A float, kept apart from the integers: 80.0 is no size. */
+/** A float, distinct from integers: 80.0 is not a valid size. */
 export interface Float {
   readonly kind: 'float';
   readonly value: number;
@@ -53,18 +53,17 @@ export interface List {
 export interface Tuple {
   readonly kind: 'tuple';
   readonly items: readonly Value[];
-  /** Whether Python could hash it: no list, dict or set is in it. */
+  /** Whether Python can hash it: it contains no list, dict or set. */
   readonly hashable: boolean;
 }
 
-/** A dict, or one of its kinds: OrderedDict, Counter, defaultdict. */
+/** A dict or a subclass: OrderedDict, Counter, defaultdict. */
 export interface Dict {
   readonly kind: 'dict';
   /** `dict`, `collections.OrderedDict`, … */
   readonly type: string;
-  /** What a defaultdict makes of a key that it does not have. */
   readonly factory?: Global | undefined;
-  /** Keys that Python holds equal (1, 1.0, True) are one key here too. */
+  /** Keys that Python treats as equal (1, 1.0, True) are one key here too. */
   readonly entries: Entries;
 }
 
@@ -74,36 +73,35 @@ export interface SetOf {
   readonly items: Items;
 }
 
-/** A class or function by its name, as it stands in the allow-list. */
+/** A class or function, by its name in the allow-list. */
 export interface Global {
   readonly kind: 'global';
   readonly module: string;
   readonly name: string;
 }
 
-/** An object whose class is allowed, but means nothing here: its parts, as they were written. */
+/** An object of an allowed class that is not interpreted: its parts as written. */
 export interface Opaque {
   readonly kind: 'opaque';
-  /** The dotted name of its class. */
   readonly type: string;
-  /** How it was made: by calling its class, or by `__new__`. */
+  /** Construction: by calling its class, or by `__new__`. */
   readonly made: 'reduce' | 'newobj';
   readonly of: Global;
   readonly args: Tuple;
-  /** What BUILD gave it. */
+  /** State set by BUILD. */
   state: Value | undefined;
 }
 
-/** A storage of a PyTorch file, or the part of it that a legacy view shows. */
+/** A storage of a PyTorch file, or the part used by a legacy view. */
 export interface Storage {
   readonly kind: 'storage';
   readonly key: string;
-  /** Undefined when it is untyped; its elements are bytes then. */
+  /** Undefined for an untyped storage, whose elements are bytes. */
   readonly dtype: StoredDtype | undefined;
-  /** First element of the view; 0 for the whole. */
+  /** First element of the view; 0 without a view. */
   readonly start: number;
-  /** In elements. */
+  /** Number of elements. */
   readonly length: number;
-  /** The bytes of the whole storage. */
+  /** Bytes of the complete storage. */
   readonly data: StoredBytes;
 }

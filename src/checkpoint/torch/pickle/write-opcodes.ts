@@ -41,10 +41,10 @@ const OPCODES = {
 
 export type Opcode = keyof typeof OPCODES;
 
-/** Tuples of up to three items have opcodes of their own, which need no mark. */
+/** Tuples of up to three items have their own opcodes, without a mark. */
 const SHORT_TUPLES: readonly Opcode[] = ['EMPTY_TUPLE', 'TUPLE1', 'TUPLE2', 'TUPLE3'];
 
-/** A growing run of opcodes with their arguments, and the memo of what can be referred to. */
+/** A growing buffer of opcodes with their arguments, and the memo. */
 export class OpcodeWriter {
   #buffer = Buffer.alloc(2 ** 12);
   #length = 0;
@@ -58,18 +58,21 @@ export class OpcodeWriter {
     this.#grow(1)[0] = OPCODES[opcode];
   }
 
-  /** Protocol 2, which every Python since 2.3 reads. */
+  /** Writes the header of protocol 2, which every Python since 2.3 can read. */
   start(): void {
     this.#withNumber('PROTO', 2, 1);
   }
 
-  /** A number of `width` bytes behind an opcode. */
+  /** Writes an opcode and a number of `width` bytes. */
   #withNumber(opcode: Opcode, value: number, width: 1 | 2 | 4): void {
     this.op(opcode);
     this.#grow(width).writeUIntLE(value, 0, width);
   }
 
-  /** In the fewest bytes, as Python does. @throws RangeError for fractions, and beyond 255 bytes. */
+  /**
+   * Writes an integer in the fewest bytes, as Python does.
+   * @throws RangeError for fractions, and beyond 255 bytes.
+   */
   int(value: number | bigint): void {
     if (typeof value === 'number' && !Number.isInteger(value))
       throw new RangeError(`${value} is no integer`);
@@ -107,7 +110,7 @@ export class OpcodeWriter {
     this.#append(Buffer.from(`${module}\n${name}\n`));
   }
 
-  /** A tuple of what `items` writes, each with one call. */
+  /** Writes a tuple, calling `write` for each item. */
   tuple<Item>(items: readonly Item[], write: (item: Item) => void): void {
     const short = SHORT_TUPLES[items.length];
     if (short === undefined) this.op('MARK');
@@ -115,7 +118,7 @@ export class OpcodeWriter {
     this.op(short ?? 'TUPLE');
   }
 
-  /** Remembers what was written last, to be referred to by `key`: the object itself, or a text. */
+  /** Memoizes the last written value under `key`: the object itself, or a text. */
   remember(key: unknown): void {
     const index = this.#memo.size;
     this.#memo.set(key, index);
@@ -123,7 +126,7 @@ export class OpcodeWriter {
     else this.#withNumber('LONG_BINPUT', index, 4);
   }
 
-  /** Refers to what was remembered; false when nothing was. */
+  /** Writes a reference to a memoized value; false if there is none. */
   recall(key: unknown): boolean {
     const index = this.#memo.get(key);
     if (index === undefined) return false;
@@ -136,7 +139,7 @@ export class OpcodeWriter {
     bytes.copy(this.#grow(bytes.length));
   }
 
-  /** The next `count` bytes, to be filled. */
+  /** Appends `count` bytes and returns them to be filled. */
   #grow(count: number): Buffer {
     const start = this.#length;
     this.#length += count;
@@ -151,11 +154,11 @@ export class OpcodeWriter {
 
 export interface Leaf {
   readonly leaf: WritableTensor | Storage;
-  /** The keys that lead to it: `model.embed.weight`. */
+  /** Keys from the root: `model.embed.weight`. */
   readonly name: string;
 }
 
-/** Every tensor and storage that a value holds, each once, in the order in which it is written. */
+/** Yields every tensor and storage in a value once, in the order in which they are written. */
 export function* leavesOf(root: Writable): Generator<Leaf, void, void> {
   const seen = new Set<Writable>();
   const stack = [{ value: root, name: '' }];
@@ -165,14 +168,14 @@ export function* leavesOf(root: Writable): Generator<Leaf, void, void> {
     if (seen.has(value)) continue;
     seen.add(value);
     if (value.kind === 'tensor' || value.kind === 'storage') yield { leaf: value, name };
-    // What is pushed last is looked at first.
+    // A stack: the last pushed value is visited first.
     for (const [key, part] of partsOf(value).reverse()) {
       stack.push({ value: part, name: name && key ? `${name}.${key}` : name || key });
     }
   }
 }
 
-/** What a container holds, each part with the text of its key. */
+/** Members of a container, each with the text of its key. */
 function partsOf(value: Exclude<Extract<Writable, object>, Uint8Array>): [string, Writable][] {
   switch (value.kind) {
     case 'dict':
@@ -200,9 +203,9 @@ function partsOf(value: Exclude<Extract<Writable, object>, Uint8Array>): [string
 
 const keyText = (key: Writable) => (typeof key === 'object' ? '' : `${key}`);
 
-// What can be written as a PyTorch file: all that can be read from one, and tensors that are yet to be.
+// Values that can be written as a PyTorch file: everything that can be read, and new tensors.
 
-/** `Value` is one of these, and so are trees of other tensors. */
+/** A `Value`, or a tree with other tensors. */
 export type Writable =
   | Exclude<Value, object>
   | Uint8Array
@@ -224,7 +227,6 @@ export interface WritableDict {
   readonly kind: 'dict';
   /** `dict`, `collections.OrderedDict`, … */
   readonly type: string;
-  /** Of a defaultdict. */
   readonly factory?: Global | undefined;
   readonly entries: Iterable<readonly [Writable, Writable]>;
 }
@@ -243,24 +245,23 @@ export interface WritableObject {
   readonly state?: Writable | undefined;
 }
 
-/** A tensor: one that lies in a file, or one whose bytes are made while they are written. */
+/** A tensor stored in a file, or one whose bytes are computed during the write. */
 export interface WritableTensor {
   readonly kind: 'tensor';
   readonly dtype: StoredDtype;
   readonly shape: Shape;
-  /** In elements, one for each dimension. */
+  /** Strides in elements, one per dimension. */
   readonly strides: readonly number[];
-  /** Of its first element in the storage, in elements. */
+  /** Index of the first element in the storage. */
   readonly offset: number;
-  /** Tensors share a storage by holding the same object; it is written once, and whole. */
+  /** Tensors that share a storage refer to the same object; it is written once and completely. */
   readonly storage: WritableBytes;
 }
 
 export type WritableBytes = StoredBytes | NewBytes;
 
-/** Bytes that lie in no file yet. */
 export interface NewBytes {
   readonly bytes: number;
-  /** The bytes in order, little-endian; called once. */
+  /** Yields the bytes in order, little-endian; called once. */
   chunks(): Chunks;
 }

@@ -1,6 +1,6 @@
 /**
- * Values as a pickle of protocol 2, as `torch.save` writes them. What is held in several places is
- * written once and referred to.
+ * Writes values as a pickle of protocol 2, as `torch.save` does. A value that is used several times is written
+ * once and then referenced.
  */
 import type { WrittenStorage } from '../state-dict/write-storages.js';
 import { TORCH_TYPES } from './globals.js';
@@ -16,16 +16,16 @@ import type {
 } from './write-opcodes.js';
 import { OpcodeWriter } from './write-opcodes.js';
 
-/** Deeper than what can be read again. */
+/** More than the reader accepts. */
 const MAX_NESTING = 500;
-/** Items between two marks, as Python's pickler has them. */
+/** Items between two marks, as in Python's pickler. */
 const BATCH = 1000;
-/** Longer texts are hardly names, and not looked for a second time. */
+/** Longer texts are rarely names, so they are not memoized. */
 const MAX_REMEMBERED_CHARACTERS = 1000;
 
 /**
- * @param storages By what the tensors hold: all of the value's storages.
- * @throws Error when a container holds itself, or containers are nested deeper than any file has them.
+ * @param storages All storages of the value, by their bytes.
+ * @throws Error if a container contains itself, or the nesting is too deep.
  */
 export function writePickle(
   value: Writable,
@@ -73,7 +73,7 @@ class PickleWriter {
     else this.#once(value, () => this.#shared(value));
   }
 
-  /** What Python tells apart by identity. */
+  /** Values that Python compares by identity. */
   #shared(
     value: WritableSequence | WritableDict | WritableSet | WritableObject | WritableTensor,
   ): void {
@@ -99,7 +99,7 @@ class PickleWriter {
     }
   }
 
-  /** Writes what was not written before, and refers to what was. */
+  /** Writes a value the first time, and a reference afterwards. */
   #once(key: unknown, write: () => void): void {
     if (this.#to.recall(key)) return;
     write();
@@ -121,7 +121,7 @@ class PickleWriter {
     this.#to.op('REDUCE');
   }
 
-  /** Protocol 2 has no bytes: they are a text of as many characters. */
+  /** Protocol 2 has no bytes: they are text with one character per byte. */
   #bytes(bytes: Uint8Array): void {
     const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString('latin1');
     this.#call('_codecs', 'encode', [text, 'latin1']);
@@ -150,7 +150,7 @@ class PickleWriter {
     this.#fill([...entries], write, 'SETITEM', 'SETITEMS');
   }
 
-  /** By calling its class on a list, under the module's name that protocol 2 has for it. */
+  /** Writes a call of the class with a list, under its module name in protocol 2. */
   #set({ type, items }: WritableSet): void {
     this.#call('__builtin__', type, [{ kind: 'list', items: [...items] }]);
   }
@@ -179,8 +179,8 @@ class PickleWriter {
   }
 
   /**
-   * `_rebuild_tensor_v2(storage, offset, size, stride, requires_grad, hooks)`, or v3 with the element type
-   * behind, for what has no class of storages (torch/_tensor.py, `_reduce_ex_internal`).
+   * Writes `_rebuild_tensor_v2(storage, offset, size, stride, requires_grad, hooks)`, or v3 with the dtype at
+   * the end without a typed storage class (torch/_tensor.py, `_reduce_ex_internal`).
    */
   #tensor({ dtype, shape, strides, offset, storage }: WritableTensor): void {
     const to = this.#to;
@@ -200,7 +200,7 @@ class PickleWriter {
     to.op('REDUCE');
   }
 
-  /** By its persistent id: `('storage', class, key, location, length)`. */
+  /** Writes a persistent id: `('storage', class, key, location, length)`. */
   #storage({ type, key, length }: WrittenStorage): void {
     this.#tuple(['storage', type, key, 'cpu', length]);
     this.#to.op('BINPERSID');

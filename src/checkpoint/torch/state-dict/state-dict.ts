@@ -1,4 +1,4 @@
-/** Which of the dicts of a PyTorch file is the model. */
+/** Finds the dict with the model's tensors in a PyTorch file. */
 import type { ByteFile } from '../../byte-file.js';
 import type { Refusal } from '../../rules.js';
 import { listed as listedNames, quoted, refusal } from '../../rules.js';
@@ -9,52 +9,47 @@ import type { Dict, Value } from '../pickle/values.js';
 import { show } from './storages.js';
 
 export interface StateDict {
-  /** Keys that lead to it. */
+  /** Keys from the root to the dict. */
   readonly path: readonly string[];
   readonly tensors: ReadonlyMap<string, StoredTensor>;
-  /** Names of tensors that integer keys beside them read like. */
+  /** Tensor names that equal the text of an integer key in the same dict. */
   readonly ambiguous: readonly string[];
-  /** What stands beside it, and beside the dicts on the way to it. */
+  /** Other entries of the dict and of its parents. */
   readonly content: ReadonlyMap<string, Value>;
-  /** What is odd about it. */
   readonly warnings: readonly string[];
 }
 
-/** Keys that lead to a state dict, at most. Training checkpoints have it under one key or two. */
+/** Maximum depth of a state dict. Training checkpoints have it at depth one or two. */
 const MAX_DEPTH = 8;
-/** Characters. */
 const MAX_KEY = 2 ** 16;
-/** Values beside a state dict. Real files have dozens. */
+/** Maximum other values. Real files have dozens. */
 const MAX_CONTENT = 100_000;
-/** Characters of all their names together. */
+/** Maximum characters of all their names together. */
 const MAX_CONTENT_NAMES = 2 ** 24;
-/** What tensors may show of a file: views overlap in few files, and twice at most. */
+/** Maximum total size of tensors, as a multiple of the file: views rarely overlap, and twice at most. */
 const MAX_SHOWINGS = 8;
-/** Bytes that tensors may have besides, as those do that were expanded. */
+/** Extra bytes that expanded tensors may have. */
 const MAX_EXTRA_BYTES = 2 ** 26;
 
-/** A dict on a way from the root, which is a chain: a list of the keys for each dict would cost its length. */
+/** A dict on a path from the root, as a linked list: a key list per dict would take quadratic memory. */
 interface Place {
   readonly dict: Dict;
   readonly parent: Place | undefined;
-  /** The key in the parent. */
   readonly key: string;
   readonly depth: number;
 }
 
 interface Candidate extends Place {
-  /** How much its tensors look like those of a model. */
+  /** Similarity of its tensor names to those of a model. */
   readonly rank: number;
 }
 
-/** Makes the error of a rule that is broken here. */
 type Refuse = (rule: Refusal['rule'], message: string, suggestion?: string) => Error;
 
 /**
- * Finds the dict that holds the model's tensors by name: the one with the tensors of numbered layers, or,
- * when none has any, of modules, or any tensors at all. A training checkpoint also has tensors elsewhere
- * (random states, an optimizer's moments).
- * @param choice Dotted keys of the dict to take, when the user says.
+ * Finds the dict with the model's tensors: one with numbered layers, else one with modules, else any with
+ * tensors. A training checkpoint has other tensors too (random states, optimizer moments).
+ * @param choice Dotted keys of the dict, if the user gives them.
  */
 export function findStateDict(root: Value, choice: string | undefined, file: ByteFile): StateDict {
   const refuse: Refuse = (rule, message, suggestion) =>
@@ -98,7 +93,7 @@ function listed(candidates: readonly Candidate[]): string {
   return names.join(', ') + more;
 }
 
-/** Every dict that holds tensors under texts, each once, however many ways lead to it. */
+/** Every dict with tensors under text keys, each once. */
 function candidatesIn(root: Value, refuse: Refuse): Candidate[] {
   const candidates: Candidate[] = [];
   if (!isKind(root, 'dict')) return candidates;
@@ -125,17 +120,14 @@ function candidatesIn(root: Value, refuse: Refuse): Candidate[] {
 
 const LAYER = /(^|\.)\d+\./;
 
-/** Characters of a name that is looked at again faster than it is found in a table. */
+/** Maximum characters of a name that is faster to rank again than to look up. */
 const SHORT_NAME = 100;
 
-/**
- * How much the names of tensors look like those of a model. Looks into each long name once, in however many dicts it
- * is.
- */
+/** Ranks names by how closely they resemble those of a model. Each long name is ranked once. */
 class NameRanks {
   readonly #known = new Map<string, number>();
 
-  /** 3 for a tensor of a numbered layer, 2 for one of a module, 1 for any other. */
+  /** Rank: 3 for a tensor of a numbered layer, 2 for one of a module, 1 for any other. */
   of(name: string): number {
     if (name.length <= SHORT_NAME) return rankOf(name);
     const known = this.#known.get(name);
@@ -151,7 +143,7 @@ function rankOf(name: string): number {
   return name.includes('.') ? 2 : 1;
 }
 
-/** The dicts from the root down to one. */
+/** The dicts from the root to a place. */
 function wayTo(place: Place): Place[] {
   const way: Place[] = [];
   for (let at: Place | undefined = place; at; at = at.parent) way.unshift(at);
@@ -163,17 +155,16 @@ const pathTo = (place: Place): string[] =>
     .slice(1)
     .map(({ key }) => key);
 
-/** A key within a name of several: a dot in it, or a backslash, has a backslash before it. */
+/** A key in a dotted name: dots and backslashes are escaped with a backslash. */
 const escaped = (key: string) => key.replace(/[\\.]/g, '\\$&');
 
-/** The keys that lead to a dict, as one name. */
 const nameOfPlace = (place: Place) => pathTo(place).map(escaped).join('.');
 
-/** Whether the keys that lead to a dict are these. Names that are longer than the one asked for are not made. */
+/** Whether a place has this dotted name. Stops at keys that are longer than the name, without building theirs. */
 const isNamed = (place: Place, name: string) =>
   wayTo(place).every(({ key }) => key.length <= name.length) && nameOfPlace(place) === name;
 
-/** As one word of a command line, whatever is in it. */
+/** Quotes text as one word of a shell command. */
 const shellWord = (text: string) =>
   /^[\w.-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
 
@@ -205,7 +196,7 @@ function taken(place: Place, file: ByteFile, refuse: Refuse): StateDict {
 
 const isInteger = (key: Value) => typeof key === 'number' || typeof key === 'bigint';
 
-/** What a state dict holds that other programs may read otherwise, or not at all. */
+/** Warnings about entries that other programs may read differently, or not at all. */
 function warningsOf(
   nameless: readonly Value[],
   ambiguous: readonly string[],
@@ -228,7 +219,7 @@ function warningsOf(
   return warnings;
 }
 
-/** What stands beside a state dict, by the names of the keys that lead to it. */
+/** Other entries of a file, by dotted name. */
 class Content {
   readonly values = new Map<string, Value>();
   /** Names that several values have. */
@@ -240,7 +231,7 @@ class Content {
     this.#refuse = refuse;
   }
 
-  /** @param prefix The name of the dict that the value is in, with a dot; empty for the root. */
+  /** @param prefix Name of the dict with the value, with a dot at the end; empty for the root. */
   add(prefix: string, key: Value, value: Value): void {
     const own = escaped(typeof key === 'string' ? key : `[${show(key)}]`);
     this.#characters += prefix.length + own.length;
@@ -257,7 +248,7 @@ class Content {
   }
 }
 
-/** Checks how much there would be to read: views of a few bytes can be as many as a file has room to name. */
+/** Limits the total bytes of all tensors: a small file can contain many large views of a few bytes. */
 function checkShown(
   tensors: ReadonlyMap<string, StoredTensor>,
   file: ByteFile,
@@ -266,7 +257,7 @@ function checkShown(
   const most = MAX_SHOWINGS * file.size + MAX_EXTRA_BYTES;
   let bytes = 0;
   for (const tensor of tensors.values()) bytes += tensor.bytes;
-  // Tensors that are tied are read once. They are looked for only where that can matter.
+  // Tied tensors are read once. Finding them is only needed above the limit.
   if (bytes > most) bytes = bytesOfViews(viewsOf(tensors));
   if (bytes <= most) return;
   throw refuse(

@@ -6,38 +6,36 @@ import { meaningOf } from '../pickle/globals.js';
 import { isKind, nameOf } from '../pickle/pickle-machine.js';
 import type { Storage, Value } from '../pickle/values.js';
 
-/** A storage's bytes, whose place a legacy file tells only after the object. */
+/** Bytes of a storage; in a legacy file their position follows after the object. */
 export type PlacedLater = { -readonly [Key in keyof StoredBytes]: StoredBytes[Key] };
 
-/** Makes the error of a rule that is broken here. */
 export type Refuse = (rule: Refusal['rule'], message: string, suggestion?: string) => UserError;
 
-/** Devices of PyTorch, and of packages that add theirs to it. */
+/** Devices of PyTorch and of its extensions. */
 const LOCATION = /^(cpu|(cuda|mps|hpu|xpu|mtia|xla|npu|mlu|musa|privateuseone)(:[0-9]+)?)$/;
 
-/** What a persistent id says. */
 interface StorageId {
   readonly key: string;
   readonly dtype: StoredDtype | undefined;
   readonly length: number;
   readonly bytes: number;
-  /** Of a legacy view: the first element in the storage, and the number of elements. */
+  /** Legacy view: its first element in the storage, and its number of elements. */
   readonly view:
     | { readonly key: string; readonly offset: number; readonly length: number }
     | undefined;
 }
 
-/** The storages of one file, by key. */
+/** Storages of one file, by key. */
 export class Storages {
   readonly #byKey = new Map<string, Storage>();
-  /** The part that the key of each view means. */
+  /** The part of a storage for each view key. */
   readonly #views = new Map<string, Storage>();
   readonly #refuse: Refuse;
   readonly #place: (key: string, bytes: number) => PlacedLater;
   /** Whether persistent ids have a sixth field, for views. */
   readonly #hasViews: boolean;
 
-  /** @param place Tells where the bytes of a storage are, when it is first met. */
+  /** @param place Returns the location of a storage at its first use. */
   constructor(
     refuse: Refuse,
     place: (key: string, bytes: number) => PlacedLater,
@@ -48,17 +46,17 @@ export class Storages {
     this.#hasViews = hasViews;
   }
 
-  /** By key, in the order in which they were met. */
+  /** Storages by key, in the order of first use. */
   get all(): ReadonlyMap<string, Storage> {
     return this.#byKey;
   }
 
-  /** What a persistent id stands for: always the same object for the same storage, views apart. */
+  /** Storage of a persistent id: the same object for the same storage, except views. */
   find(id: Value): Storage {
     const { key, dtype, length, bytes, view } = this.#parse(id);
     const known = this.#byKey.get(key);
     if (this.#views.has(key)) throw this.#sharedKey(key);
-    // PyTorch takes bytes without a type and bytes of type U8 for the same.
+    // PyTorch treats untyped bytes and U8 as equal.
     if (known && ((known.dtype ?? 'U8') !== (dtype ?? 'U8') || known.length !== length)) {
       throw this.#refuse(
         'storage-agrees',
@@ -80,7 +78,7 @@ export class Storages {
     return view ? this.#viewed(storage, view) : storage;
   }
 
-  /** PyTorch takes the first part for every later one of the same key. */
+  /** PyTorch uses the first view for all later ones with the same key. */
   #viewed(storage: Storage, { key, offset, length }: NonNullable<StorageId['view']>): Storage {
     const view = { ...storage, start: offset, length };
     const first = this.#views.get(key) ?? view;
@@ -98,7 +96,7 @@ export class Storages {
     );
   }
 
-  /** `('storage', type, key, location, length)`, and in legacy files None or `(key, offset, length)`. */
+  /** Parses `('storage', type, key, location, length)`; legacy files append None or `(key, offset, length)`. */
   #parse(id: Value): StorageId {
     const fields = isKind(id, 'tuple') ? id.items : [];
     const [tag = null, type = null, key = null, location = null, length = null, view = null] =
@@ -109,7 +107,7 @@ export class Storages {
       throw this.#refuse('storage-id', ...wrongId(fields.length, tag, type));
     }
     const { dtype } = meaning;
-    // Where there are views, the file is a legacy one.
+    // Views exist only in legacy files.
     if (dtype === undefined && this.#hasViews) {
       throw this.#refuse(
         'legacy-typed',
@@ -130,7 +128,7 @@ export class Storages {
   }
 
   #key(key: Value): string {
-    // At most 20 digits: legacy keys are addresses of 64 bits.
+    // At most 20 digits: legacy keys are 64-bit addresses.
     if (typeof key === 'string' && /^(0|[1-9][0-9]{0,19})$/.test(key)) return key;
     throw this.#refuse(
       'storage-key',
@@ -138,7 +136,7 @@ export class Storages {
     );
   }
 
-  /** Where the storage was does not matter, as long as it had values. */
+  /** Any device is valid, except those without values. */
   #checkLocation(location: Value): void {
     if (typeof location === 'string' && LOCATION.test(location)) return;
     if (location === 'meta') {
@@ -189,7 +187,7 @@ export class Storages {
 const isCount = (value: Value | undefined): value is number =>
   typeof value === 'number' && value >= 0;
 
-/** What a persistent id is that names no storage, and what to do. */
+/** Message and suggestion for a persistent id that is not a storage. */
 function wrongId(fields: number, tag: Value, type: Value): [message: string, suggestion?: string] {
   if (tag === 'module') {
     return [
@@ -203,7 +201,7 @@ function wrongId(fields: number, tag: Value, type: Value): [message: string, sug
   ];
 }
 
-/** A value that is not what it should be. */
+/** Text of an unexpected value. */
 export function show(value: Value): string {
   if (typeof value === 'string') return JSON.stringify(value.slice(0, 50));
   return isKind(value, 'float') ? `${value.value} (a float)` : nameOf(value);

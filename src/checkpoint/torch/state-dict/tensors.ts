@@ -1,4 +1,4 @@
-/** Tensors out of the arguments of the functions that PyTorch rebuilds them with (torch/_utils.py). */
+/** Builds tensors from the arguments of PyTorch's rebuild functions (torch/_utils.py). */
 import type { StoredDtype } from '../../../tensor/dtype.js';
 import { exactProduct, STORED_DTYPES, storedBytes } from '../../../tensor/dtype.js';
 import { bytesText } from '../../rules.js';
@@ -10,14 +10,14 @@ import type { Refuse } from './storages.js';
 import { show } from './storages.js';
 
 const MAX_RANK = 8;
-/** Elements that a tensor may have although its storage is smaller, as expanded tensors do. */
+/** Maximum elements of a tensor larger than its storage, such as an expanded one. */
 const MAX_EXPANDED = 2 ** 20;
-/** Flags of a tensor that are named: PyTorch writes `neg` and `conj`. */
+/** Maximum flags named in a message: PyTorch writes `neg` and `conj`. */
 const MAX_SHOWN_FLAGS = 2;
 
 /**
- * `_rebuild_tensor_v2(storage, offset, size, stride, requires_grad, hooks[, metadata])`, and v3 with a
- * dtype before the metadata.
+ * Builds a tensor from `_rebuild_tensor_v2(storage, offset, size, stride, requires_grad, hooks[, metadata])`,
+ * or v3, which has a dtype before the metadata.
  */
 export function buildTensor(args: Tuple, isTyped: boolean, refuse: Refuse): StoredTensor {
   const { items } = args;
@@ -57,9 +57,8 @@ function dtypeOf(value: Value): StoredDtype | undefined {
 }
 
 /**
- * Checks `{'neg': …, 'conj': …}`. PyTorch negates or conjugates the stored bytes when such a key is there,
- * even when its value is False. It fails on `conj` for a real type: a file that says both are False has no other
- * reading there.
+ * Checks `{'neg': …, 'conj': …}`. PyTorch negates or conjugates the stored bytes if the key exists, even when its value
+ * is False. It fails on `conj` for a real dtype: then a file with both set to False has only one meaning.
  */
 function checkFlags(flags: Dict | null, dtype: StoredDtype, refuse: Refuse): void {
   if (flags === null || flags.entries.size === 0) return;
@@ -78,7 +77,7 @@ function checkFlags(flags: Dict | null, dtype: StoredDtype, refuse: Refuse): voi
   );
 }
 
-/** PyTorch swaps the bytes of a storage by the words of its own type, whatever tensors lie on it. */
+/** PyTorch swaps the bytes of a storage by the word size of its own dtype, not of the tensor's. */
 function checkByteOrder({ key, data, dtype }: Storage, read: StoredDtype, refuse: Refuse): void {
   const words = wordBytesOf(dtype);
   if (!data.isBigEndian || wordBytesOf(read) === words) return;
@@ -92,7 +91,7 @@ function checkByteOrder({ key, data, dtype }: Storage, read: StoredDtype, refuse
 const wordBytesOf = (dtype: StoredDtype | undefined) =>
   dtype ? STORED_DTYPES[dtype].wordBytes : 1;
 
-/** PyTorch loads no tensor that requires gradients and cannot have them. */
+/** PyTorch fails on a tensor that requires gradients if its dtype cannot have them. */
 export function checkGradient(required: Value, dtype: StoredDtype, refuse: Refuse): void {
   const { kind } = STORED_DTYPES[dtype];
   if (required === false) return;
@@ -134,7 +133,7 @@ function numbers(
   return { offset, shape: sizes, strides };
 }
 
-/** A safe integer from 0 on. Integers that are not safe come as bigints. */
+/** Whether a value is a safe integer ≥ 0. Unsafe integers are bigints. */
 const isNatural = (value: Value): value is number => typeof value === 'number' && value >= 0;
 const areNatural = (values: readonly Value[]): values is readonly number[] =>
   values.every(isNatural);
@@ -178,7 +177,7 @@ function place(
   };
 }
 
-/** Where a storage begins in its bytes, in elements of the type that is read from it. */
+/** Start of a storage in its bytes, in elements of the dtype that is read. */
 function firstElement({ key, start, dtype }: Storage, read: StoredDtype, refuse: Refuse): number {
   const bytes = start * widthOf(dtype);
   const first = bytes / widthOf(read);
@@ -192,7 +191,7 @@ function firstElement({ key, start, dtype }: Storage, read: StoredDtype, refuse:
 
 const widthOf = (dtype: StoredDtype | undefined) => (dtype ? STORED_DTYPES[dtype].bits / 8 : 1);
 
-/** Undefined beyond 2^53 − 1; with a size of 0 it is 0, whatever the others are. */
+/** Product of the sizes; 0 if one is 0, undefined if it exceeds 2^53 − 1. */
 function product(shape: readonly number[]): number | undefined {
   if (shape.includes(0)) return 0;
   let total: number | undefined = 1;
@@ -200,13 +199,13 @@ function product(shape: readonly number[]): number | undefined {
   return total;
 }
 
-/** The element of the storage that lies farthest. A bigint only where a number would not be exact. */
+/** Highest element index in the storage. A bigint only if a number would not be exact. */
 function lastElement(
   offset: number,
   shape: readonly number[],
   strides: readonly number[],
 ): number | bigint {
-  // All terms are natural, so that a safe sum was safe at each step.
+  // All terms are ≥ 0, so a safe sum was safe at each step.
   const last = shape.reduce((sum, size, axis) => sum + (size - 1) * (strides[axis] ?? 0), offset);
   if (Number.isSafeInteger(last)) return last;
   return shape.reduce(

@@ -5,29 +5,27 @@ import type { Global, Storage } from '../pickle/values.js';
 import type { Writable, WritableBytes, WritableTensor } from '../pickle/write-opcodes.js';
 import { leavesOf } from '../pickle/write-opcodes.js';
 
-/** A storage as a PyTorch file names it. */
 export interface WrittenStorage {
-  /** `0`, `1`, … in the order in which tensors are met. */
+  /** `0`, `1`, … in the order of first use. */
   readonly key: string;
-  /** Its class: `torch.FloatStorage`. */
+  /** Storage class: `torch.FloatStorage`. */
   readonly type: Global;
-  /** Whether its class says what its elements are; they are bytes otherwise. */
+  /** Whether the class gives the dtype; otherwise the elements are bytes. */
   readonly isTyped: boolean;
-  /** In elements. */
   readonly length: number;
   readonly bytes: WritableBytes;
-  /** Integers as large as the words to turn around on the way; bytes when there are none. */
+  /** Integers of the size of the words to swap; bytes if no swap is needed. */
   readonly words: StoredDtype;
 }
 
-/** The element types that a storage is used with; undefined stands for plain bytes. */
+/** Dtypes that a storage is used with; undefined is untyped bytes. */
 type Uses = Set<StoredDtype | undefined>;
 
 const MAX_SHOWN = 5;
 
 /**
- * All storages that a value holds, each once.
- * @throws UserError that names the tensors that PyTorch's files have no way to hold.
+ * All storages of a value, each once.
+ * @throws UserError that names tensors which PyTorch files cannot store.
  */
 export function collectStorages(value: Writable): ReadonlyMap<WritableBytes, WrittenStorage> {
   const usesOf = new Map<WritableBytes, Uses>();
@@ -60,7 +58,7 @@ function obstacleOf(leaf: WritableTensor | Storage): string | undefined {
   return isPart ? 'is a part of another storage' : undefined;
 }
 
-/** Bytes of another byte order can be turned around only when they are words of one size. */
+/** Reason why bytes cannot be swapped: a swap needs words of one size. */
 function byteOrderObstacle(bytes: WritableBytes, uses: Uses): string | undefined {
   const sizes = new Set([...uses].map(wordBytesOf));
   const isClear = sizes.size === 1 && bytes.bytes % Math.max(...sizes) === 0;

@@ -1,6 +1,6 @@
 /**
- * Zip archives as PyTorch writes them: entries stored and aligned, their checksums and sizes behind them,
- * for a sink that never goes back. The layout is known before a byte is written.
+ * Writes zip archives as PyTorch does: entries uncompressed and aligned, checksums and sizes after the data, in
+ * one sequential pass. The layout is known before the first byte is written.
  */
 import { crc32 } from 'node:zlib';
 import type { ByteSink } from '../../../files/write-whole.js';
@@ -16,51 +16,48 @@ import {
   ZIP64_EXTRA,
 } from './zip-format.js';
 
-/** Takes the next bytes of an entry; their memory may be used again when it resolves. */
+/** Consumes the next bytes of an entry; their buffer may be reused after the promise resolves. */
 export type Take = (bytes: Uint8Array) => Promise<void>;
 
-/** An entry to be written. */
 export interface ZipContent {
-  /** With its folder: `archive/data/0`. */
+  /** Name with its folder: `archive/data/0`. */
   readonly name: string;
   readonly bytes: number;
-  /** Hands over exactly `bytes` bytes. */
+  /** Passes exactly `bytes` bytes to `take`. */
   fill(take: Take): Promise<void>;
 }
 
 interface PlacedEntry {
   readonly content: ZipContent;
-  /** Of its header in the file. */
+  /** Position of the entry's header in the file. */
   readonly position: number;
-  /** Of its data. */
+  /** Position of its data. */
   readonly data: number;
 }
 
 export interface ZipPlan {
   readonly entries: readonly PlacedEntry[];
-  /** Where the directory begins. */
   readonly directory: number;
   readonly fileBytes: number;
 }
 
-/** Where the data of every entry begin is a multiple of this, as in PyTorch's files. */
+/** Alignment of the data of every entry, as in PyTorch files. */
 const ALIGNMENT = 64;
 
-/** PyTorch's extra field for alignment: two letters, and a padding of another. */
+/** PyTorch's extra field for alignment: two letters as ID, another letter as padding. */
 const PADDING_EXTRA = 'F'.charCodeAt(0) + ('B'.charCodeAt(0) << 8);
 const PADDING = 'Z';
 
-/** What a reader must know of zip: 2.0 in general, 4.5 for zip64. */
+/** Zip version that a reader must support: 2.0 in general, 4.5 for zip64. */
 const VERSION = { plain: 20, zip64: 45 } as const;
 /** Checksum and sizes follow the data; names are UTF-8. */
 const FLAGS = DESCRIPTOR_FLAG | (1 << 11);
-/** The first of January 1980, the first day that zip knows: the same content gives the same file. */
+/** 1 January 1980, the earliest date in zip. A constant date makes the output reproducible. */
 const DATE = (1 << 5) | 1;
 
-/** Of all records behind the directory. */
+/** Size of all records after the directory. */
 const END_BYTES = RECORD_BYTES.end64 + RECORD_BYTES.locator64 + RECORD_BYTES.end;
 
-/** Lays out an archive of these entries, in this order. */
 export function planZip(contents: readonly ZipContent[]): ZipPlan {
   const entries: PlacedEntry[] = [];
   let position = 0;
@@ -81,8 +78,8 @@ export function planZip(contents: readonly ZipContent[]): ZipPlan {
 }
 
 /**
- * Writes a planned archive to a sink that holds nothing yet.
- * @throws Error when an entry has more or fewer bytes than was planned; what the entries throw.
+ * Writes a planned archive to an empty sink.
+ * @throws Error if an entry has more or fewer bytes than planned; rethrows errors of the entries.
  */
 export async function writeZip(sink: ByteSink, plan: ZipPlan): Promise<void> {
   if (sink.position !== 0) throw new Error(`an archive begins its file, not at ${sink.position}`);
@@ -97,7 +94,7 @@ export async function writeZip(sink: ByteSink, plan: ZipPlan): Promise<void> {
   await sink.write(endRecords(plan));
 }
 
-/** @returns Its checksum. */
+/** @returns CRC-32 of the content. */
 async function writeContent(sink: ByteSink, content: ZipContent): Promise<number> {
   const { name, bytes } = content;
   let checksum = 0;
@@ -108,7 +105,7 @@ async function writeContent(sink: ByteSink, content: ZipContent): Promise<number
   await content.fill(async (piece) => {
     written += piece.length;
     expect(written <= bytes);
-    // The sum while it is written.
+    // Compute the checksum during the write.
     const isWritten = sink.write(piece);
     checksum = crc32(piece, checksum);
     await isWritten;
@@ -147,7 +144,7 @@ function header({ content, position, data }: PlacedEntry): Buffer {
   ]);
 }
 
-/** The zip64 field of a header. That there is one says that the sizes behind the data have 64 bits. */
+/** Zip64 field of a header. Its presence means that the sizes after the data have 64 bits. */
 const headerExtra = ({ bytes }: ZipContent): Buffer =>
   zip64Extra(isLarge(bytes) ? [bytes, bytes] : []);
 
@@ -185,7 +182,7 @@ function directoryEntry({ content, position }: PlacedEntry, checksum: number): B
   ]);
 }
 
-/** Empty when there is nothing to hold. */
+/** Empty for an empty list. */
 function zip64Extra(values: readonly number[]): Buffer {
   if (values.length === 0) return Buffer.alloc(0);
   return fields(
@@ -195,7 +192,7 @@ function zip64Extra(values: readonly number[]): Buffer {
   );
 }
 
-/** All three, as PyTorch writes them also where the first two could be left out. */
+/** All three end records: PyTorch writes them even if the first two are not needed. */
 function endRecords({ entries, directory, fileBytes }: ZipPlan): Buffer {
   const end64 = fileBytes - END_BYTES;
   const directoryBytes = end64 - directory;
@@ -225,7 +222,7 @@ function endRecords({ entries, directory, fileBytes }: ZipPlan): Buffer {
   );
 }
 
-/** Numbers one after the other, each with its width in bytes. */
+/** Encodes numbers in sequence, each with its width in bytes. */
 function fields(...list: readonly (readonly [2 | 4 | 8, number])[]): Buffer {
   const target = Buffer.alloc(list.reduce((sum, [width]) => sum + width, 0));
   let at = 0;

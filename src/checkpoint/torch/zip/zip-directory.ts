@@ -13,15 +13,12 @@ import {
   ZIP64_EXTRA,
 } from './zip-format.js';
 
-// The names of entries, as one can trust them.
-
 /** An entry as the place of a problem. */
 export const entryPlace = (name: string) => `entry ${quoted(name)}`;
 
 /**
- * The name of an entry. It is read as UTF-8 whether or not the entry's flags say so: PyTorch compares
- * the bytes of names and ignores the flag.
- * @param position Of the entry in the file.
+ * Name of an entry, always decoded as UTF-8: PyTorch compares the bytes of names and ignores the flag.
+ * @param position Position of the entry in the file.
  */
 function readName(path: string, bytes: Buffer, position: number): string {
   const name = bytes.toString('utf8');
@@ -45,7 +42,7 @@ function readName(path: string, bytes: Buffer, position: number): string {
   return name;
 }
 
-/** Whether a name means the same file in one folder everywhere. */
+/** Whether a name is a safe relative path on every system. */
 export function isPlainPath(name: string): boolean {
   return (
     !/[\p{Cc}\\]|^.:/u.test(name) &&
@@ -53,21 +50,19 @@ export function isPlainPath(name: string): boolean {
   );
 }
 
-/** What the directory says of an entry. */
 export interface DirectoryEntry {
   readonly name: string;
-  /** The name as it was written. */
   readonly nameBytes: Uint8Array;
   readonly method: number;
   readonly flags: number;
   readonly bytes: bigint;
-  /** Of its header in the file. */
+  /** Position of the entry's header in the file. */
   readonly position: bigint;
 }
 
 /**
- * The entries of a directory, each checked on its own.
- * @throws UserError at the first that is refused, or at the end when they are not as many as was said.
+ * Entries of a directory, each checked on its own.
+ * @throws UserError at the first invalid entry, or at the end if their number is wrong.
  */
 export function* readDirectory(
   file: ByteFile,
@@ -92,7 +87,7 @@ export function* readDirectory(
   }
 }
 
-/** Infinite when not even the fixed part of the entry is there. */
+/** End of an entry; infinite if its fixed part is incomplete. */
 function endOfEntry(directory: Buffer, at: number): number {
   const end = at + RECORD_BYTES.entry;
   if (end > directory.length) return Number.POSITIVE_INFINITY;
@@ -100,10 +95,13 @@ function endOfEntry(directory: Buffer, at: number): number {
   return end + (name ?? 0) + (extra ?? 0) + (comment ?? 0);
 }
 
-/** Bits of the flags that change what the bytes mean: two for encryption, patches, hidden headers. */
+/** Flags that change the meaning of the bytes: two for encryption, patches, hidden headers. */
 const REFUSED_FLAGS = (1 << 0) | (1 << 5) | (1 << 6) | (1 << 13);
 
-/** @param entry The bytes of one entry, whole. @param at Where they are in the file. */
+/**
+ * @param entry The complete bytes of one entry.
+ * @param at Position of these bytes in the file.
+ */
 function readEntry(path: string, entry: Buffer, at: number): DirectoryEntry {
   const refuse: Refuse = (broken) =>
     refusal(path, { place: `byte ${at}`, suggestion: SAVE_TORCH_AGAIN, ...broken });
@@ -146,12 +144,12 @@ function readEntry(path: string, entry: Buffer, at: number): DirectoryEntry {
   return { name, nameBytes, method, flags, bytes, position };
 }
 
-/** The bit of MS-DOS for a folder: PyTorch does not read such an entry, and loads uninitialised memory. */
+/** MS-DOS folder attribute: PyTorch does not read such an entry, and loads uninitialised memory. */
 const FOLDER_ATTRIBUTE = 1 << 4;
-/** The kinds of Unix that a mode gives in its highest four bits: none, and a regular file. */
+/** Unix file types in the highest four bits of a mode: none, and regular file. */
 const FILE_KINDS: readonly number[] = [0, 8];
 
-/** @param external Attributes of MS-DOS in the low half, the mode of Unix in the high one. */
+/** @param external MS-DOS attributes in the low half, Unix mode in the high half. */
 function checkAttributes(external: number, refuse: Refuse): void {
   if ((external & FOLDER_ATTRIBUTE) === 0 && FILE_KINDS.includes(external >>> 28)) return;
   throw refuse({
@@ -162,9 +160,9 @@ function checkAttributes(external: number, refuse: Refuse): void {
 
 export type Refuse = (broken: Omit<Refusal, 'place'> & { readonly place?: string }) => Error;
 
-/** Fields of 32 bits that can be saturated, in the order in which the zip64 field makes up for them. */
+/** Offsets of 32-bit fields that can be saturated, in the order of the zip64 field. */
 const WIDENED = { bytes: 24, storedBytes: 20, position: 42 } as const;
-/** Of 16 bits, widened to 32. */
+/** Offset of a 16-bit field, widened to 32. */
 const DISK = 34;
 
 /** Sizes, position and disk of an entry, from its zip64 field where its own fields are saturated. */
@@ -193,7 +191,7 @@ function widened(entry: Buffer, extra: Buffer, refuse: Refuse) {
 
 const ABSENT = Buffer.alloc(0);
 
-/** What the extra field for zip64 holds; nothing when there is none. */
+/** Content of the zip64 extra field; empty if there is none. */
 export function zip64Field(extra: Buffer, refuse: Refuse): Buffer {
   const found: Buffer[] = [];
   let at = 0;

@@ -3,18 +3,17 @@ import type { Refusal } from '../../rules.js';
 import { refusal, SAVE_TORCH_AGAIN } from '../../rules.js';
 import { END64_LENGTH, RECORD_BYTES, SIGNATURES } from './zip-format.js';
 
-/** Where the directory of an archive lies. */
 export interface DirectoryPlace {
   readonly position: number;
   readonly bytes: number;
-  /** As the end record says. */
+  /** Number of entries according to the end record. */
   readonly entries: bigint;
 }
 
-/** Room for some 200,000 entries: far more than any model has tensors. */
+/** Enough for about 200,000 entries, far more than any model has tensors. */
 const MAX_DIRECTORY_BYTES = 16 * 2 ** 20;
 
-/** Where the records stand in the last bytes of a file that has them all. */
+/** Offsets of the records in the last bytes of a file that has them all. */
 const AT = {
   end64: 0,
   locator64: RECORD_BYTES.end64,
@@ -22,7 +21,7 @@ const AT = {
 } as const;
 const TAIL_BYTES = AT.end + RECORD_BYTES.end;
 
-/** What the end record says, and the zip64 end record in wider fields. */
+/** Fields of the end record, or of the zip64 end record, which has wider fields. */
 interface End {
   readonly disk: bigint;
   readonly directoryDisk: bigint;
@@ -32,7 +31,7 @@ interface End {
   readonly position: bigint;
 }
 
-/** What a field of the end record says when only the zip64 end record has room for its value. */
+/** Field values in the end record that refer to the zip64 end record. */
 const SATURATED: End = {
   disk: 0xffffn,
   directoryDisk: 0xffffn,
@@ -44,12 +43,11 @@ const SATURATED: End = {
 
 /**
  * Reads the records at the end of an archive.
- * @throws UserError when they are not there, contradict each other or give another place than the one
- * right before them for the directory.
+ * @throws UserError if they are missing, contradict each other, or the directory does not end right before them.
  */
 export function readEnd(file: ByteFile): DirectoryPlace {
   const tail = readTail(file);
-  /** Where in the file a place of the tail is. */
+  /** File position of an offset in the tail. */
   const position = (at: number) => file.size - TAIL_BYTES + at;
   const refuse = (at: number, broken: Pick<Refusal, 'rule' | 'message'>) =>
     refusal(file.path, {
@@ -83,11 +81,11 @@ export function readEnd(file: ByteFile): DirectoryPlace {
       message: `the directory has ${end.bytes} bytes, expected at most ${MAX_DIRECTORY_BYTES}`,
     });
   }
-  // Exact: both lie within the file.
+  // Exact: both are within the file.
   return { position: Number(end.position), bytes: Number(end.bytes), entries: end.entries };
 }
 
-/** The last bytes of the file, after zeros when it has fewer. */
+/** The last bytes of the file, zero-padded at the front when it is shorter. */
 function readTail(file: ByteFile): Buffer {
   const tail = Buffer.alloc(TAIL_BYTES);
   const present = Math.min(file.size, TAIL_BYTES);
@@ -97,7 +95,7 @@ function readTail(file: ByteFile): Buffer {
 
 type RefuseAt = (at: number, broken: Pick<Refusal, 'rule' | 'message'>) => Error;
 
-/** @param position Where the zip64 end record should be. */
+/** @param position Expected position of the zip64 end record. */
 function checkEnd64(tail: Buffer, position: number, refuse: RefuseAt): void {
   const located = tail.readBigUInt64LE(AT.locator64 + 8);
   if (located !== BigInt(position)) {
@@ -157,7 +155,7 @@ function end64Of(tail: Buffer): End {
   };
 }
 
-/** @param tail When it has a zip64 locator. */
+/** @param tail Present if the file has a zip64 locator. */
 function checkOneDisk(end: End, tail: Buffer | undefined, refuse: RefuseAt): void {
   const locatorDisk = tail?.readUInt32LE(AT.locator64 + 4) ?? 0;
   const disks = tail?.readUInt32LE(AT.locator64 + 16) ?? 1;

@@ -10,24 +10,23 @@ import {
   SIGNATURES,
 } from './zip-format.js';
 
-/** Where an entry lies in the file: its header, and its data up to `end`. */
+/** Location of an entry in the file: its header, and its data up to `end`. */
 export interface EntryPlace {
   readonly header: number;
   readonly data: number;
   readonly end: number;
-  /** Whether a data descriptor may follow. */
   readonly hasDescriptor: boolean;
 }
 
 /**
- * Finds the data of entries by the headers in front of them. A header's checksum is not compared: PyTorch
- * leaves it 0, and the directory has it.
+ * Finds the data of entries by their headers. Ignores the header's checksum: PyTorch writes 0 there, and the
+ * directory has the real one.
  */
 export class HeaderReader {
   readonly #file: ByteFile;
-  /** Where the directory begins, and data must have ended. */
+  /** Position of the directory; data must end before it. */
   readonly #limit: number;
-  /** Holds a header and the longest name; reading an entry takes no memory of its own. */
+  /** Buffer for a header and the longest name, reused for all entries. */
   readonly #scratch = Buffer.alloc(RECORD_BYTES.header + SATURATED_16);
 
   constructor(file: ByteFile, limit: number) {
@@ -35,7 +34,7 @@ export class HeaderReader {
     this.#limit = limit;
   }
 
-  /** @throws UserError when the entry's header is not there, or not this entry's. */
+  /** @throws UserError if the entry's header is missing or belongs to another entry. */
   locate({ name, nameBytes, method, flags, bytes, position }: DirectoryEntry): EntryPlace {
     const refuse: Refuse = (broken) =>
       refusal(this.#file.path, {
@@ -96,11 +95,11 @@ export class HeaderReader {
         });
       }
     }
-    // Exact: all three lie within the file.
+    // Exact: all three are within the file.
     return { header: Number(position), data: Number(data), end: Number(end), hasDescriptor };
   }
 
-  /** The header at `position` with as much of its name as lies before the directory. */
+  /** Reads the header at `position` and its name, up to the directory. */
   #read(position: number, nameLength: number): Buffer {
     const wanted = RECORD_BYTES.header + nameLength;
     const header = this.#scratch.subarray(0, Math.min(wanted, this.#limit - position));
@@ -109,10 +108,10 @@ export class HeaderReader {
   }
 }
 
-/** The sizes of a header, unpacked and in the archive: the order of its zip64 field. */
+/** Offsets of unpacked and packed size in a header, in the order of its zip64 field. */
 const HEADER_SIZES = [22, 18] as const;
 
-/** Sizes of a header, from its zip64 field where they are saturated; 0 where the field is too short. */
+/** Sizes in a header, from its zip64 field where they are saturated; 0 where the field is too short. */
 function widened(sizes: readonly number[], extra: () => Buffer, refuse: Refuse): bigint[] {
   if (!sizes.includes(SATURATED_32)) return sizes.map(BigInt);
   const field = zip64Field(extra(), refuse);

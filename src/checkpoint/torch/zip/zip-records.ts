@@ -1,14 +1,14 @@
-/** The records that make an archive one of PyTorch's. */
+/** Checks of the records that make an archive a PyTorch file. */
 import type { ByteFile } from '../../byte-file.js';
 import { quoted, refusal, SAVE_TORCH_AGAIN } from '../../rules.js';
 import { DESCRIPTOR_BYTES, SIGNATURES } from './zip-format.js';
 import type { EntryPlace } from './zip-header.js';
 
 /**
- * Checks that entries follow each other from byte 0 to the directory, so that readers that go from one
- * header to the next find the same entries as those that read the directory. Only data descriptors may
- * stand between them; padding for alignment is an extra field of a header.
- * @param limit Where the directory begins.
+ * Checks that entries follow each other from byte 0 to the directory. Readers that go from header to header
+ * then find the same entries as readers of the directory. Only data descriptors may be between entries;
+ * alignment padding is an extra field of a header.
+ * @param limit Position of the directory.
  */
 export function checkTiling(file: ByteFile, places: readonly EntryPlace[], limit: number): void {
   let last: EntryPlace | undefined;
@@ -19,7 +19,7 @@ export function checkTiling(file: ByteFile, places: readonly EntryPlace[], limit
   if (last) checkBetween(file, last, limit);
 }
 
-/** @param next Where the next entry begins, or the directory. */
+/** @param next Position of the next entry or of the directory. */
 function checkBetween(file: ByteFile, last: EntryPlace | undefined, next: number): void {
   const end = last?.end ?? 0;
   if (next < end) {
@@ -39,7 +39,7 @@ function checkBetween(file: ByteFile, last: EntryPlace | undefined, next: number
   });
 }
 
-/** Whether the `length` bytes after an entry are its data descriptor: its signature, a checksum, both sizes. */
+/** Whether the `length` bytes after an entry are its data descriptor: signature, checksum, both sizes. */
 function isDescriptor(file: ByteFile, place: EntryPlace, length: number): boolean {
   if (!place.hasDescriptor || !DESCRIPTOR_BYTES.some((bytes) => bytes === length)) return false;
   const descriptor = file.read(place.end, length);
@@ -53,26 +53,25 @@ function isDescriptor(file: ByteFile, place: EntryPlace, length: number): boolea
   );
 }
 
-/** The content of one entry. */
 export interface ZipRecord {
-  /** Of its first byte in the file. */
+  /** Position of the first byte in the file. */
   readonly position: number;
   readonly bytes: number;
 }
 
-/** What the records of an archive say about it. */
+/** Properties of an archive given by its records. */
 export interface RecordFindings {
   readonly isBigEndian: boolean;
-  /** What is odd, but harmless. */
+  /** Unusual but harmless findings. */
   readonly warnings: readonly string[];
 }
 
-/** More than any record that is a word or a number has. */
+/** Longer than any record with a word or a number. */
 const MAX_WORD_BYTES = 16;
 
 const MAX_SHOWN_NAMES = 3;
 
-/** PyTorch reads the second one where both are. */
+/** If both exist, PyTorch reads the second. */
 const VERSION_RECORDS = ['version', '.data/version'] as const;
 
 /** caffe2/serialize/inline_container.h, torch/serialization.py */
@@ -80,8 +79,8 @@ const KNOWN =
   /^(data\.pkl|data\/[0-9]+|byteorder|version|\.data\/(version|serialization_id)|\.format_version|\.storage_alignment)$/;
 
 /**
- * Reads the records that say how to read the others.
- * @throws UserError when one is missing, or says something unknown.
+ * Reads the records that describe how to read the others.
+ * @throws UserError if one is missing, or has an unknown value.
  */
 export function checkTorchRecords(
   file: ByteFile,
@@ -111,7 +110,7 @@ export function checkTorchRecords(
   return { isBigEndian: byteorder === 'big', warnings: strangers(records) };
 }
 
-/** PyTorch finds records in whatever case their names are. */
+/** PyTorch finds records in any case. */
 function checkCase(file: ByteFile, records: ReadonlyMap<string, ZipRecord>): void {
   for (const name of records.keys()) {
     if (KNOWN.test(name) || !KNOWN.test(name.toLowerCase())) continue;
@@ -170,7 +169,7 @@ function checkVersion(file: ByteFile, records: ReadonlyMap<string, ZipRecord>): 
   }
 }
 
-/** The text of a small record, cut when it is no small one; undefined without such a record. */
+/** Text of a small record, cut if it is larger; undefined if there is none. */
 function wordOf(
   file: ByteFile,
   records: ReadonlyMap<string, ZipRecord>,
@@ -185,7 +184,7 @@ function wordOf(
   return isWhole ? text : `${text}…`;
 }
 
-/** What PyTorch's own files do not hold is never looked at, and told. */
+/** Warnings about records that PyTorch does not write; their content is not read. */
 function strangers(records: ReadonlyMap<string, ZipRecord>): string[] {
   const names = [...records.keys()].filter((name) => !KNOWN.test(name));
   if (names.length === 0) return [];

@@ -1,6 +1,6 @@
 /**
- * The archive of a PyTorch file: a strict reader of just the zip files that `torch.save` writes. It reads
- * the directory and the headers of entries, and none of the tensors.
+ * Strict reader for the zip archives that `torch.save` writes. Reads the directory and the entry headers, not
+ * the tensors.
  */
 import type { ByteFile } from '../../byte-file.js';
 import { quoted, refusal, SAVE_TORCH_AGAIN } from '../../rules.js';
@@ -11,23 +11,22 @@ import type { RecordFindings, ZipRecord } from './zip-records.js';
 import { checkTiling, checkTorchRecords } from './zip-records.js';
 
 export interface TorchArchive extends RecordFindings {
-  /** The folder that all entries lie in. */
+  /** Folder of all entries. */
   readonly root: string;
-  /** By name without the root: `data.pkl`, `data/0`. */
+  /** Records by name without the root: `data.pkl`, `data/0`. */
   readonly records: ReadonlyMap<string, ZipRecord>;
 }
 
 /**
- * Reads where the records of a PyTorch file are. Checksums are not looked at: PyTorch can be told to
- * write none.
- * @throws UserError that names the rule that the file breaks.
+ * Locates the records of a PyTorch file. Checksums are not verified: PyTorch can omit them.
+ * @throws UserError that names the violated rule.
  */
 export function readTorchArchive(file: ByteFile): TorchArchive {
   const directory = readEnd(file);
   const headers = new HeaderReader(file, directory.position);
   const records = new Map<string, ZipRecord>();
   const places: EntryPlace[] = [];
-  /** PyTorch looks names up without their case. */
+  /** PyTorch ignores the case of names. */
   const folded = new Set<string>();
   let root: string | undefined;
   for (const entry of readDirectory(file, directory)) {
