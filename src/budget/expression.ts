@@ -1,9 +1,9 @@
 /**
- * Arithmetic that computes and prints itself, so that the formula shown with a number is the one that gave the number.
- * Sums and products are flat: `add(a, add(b, c))` is a + b + c, computed from left to right as it is printed.
+ * Arithmetic that computes and prints itself, so that the printed formula is the one that gave the number.
+ * Sums and products are flat: `add(a, add(b, c))` is a + b + c, computed from left to right, as printed.
  */
 
-/** An exact whole number; a bigint beyond 2^53 − 1. Inputs of real arithmetic are numbers of any kind. */
+/** Exact whole number; a bigint beyond 2^53 − 1. Inputs of real arithmetic can be any number. */
 export type Exact = number | bigint;
 
 /** A named value. */
@@ -42,18 +42,18 @@ type FunctionName = (typeof FUNCTIONS)[number];
 /** An operand of an expression; a number is a constant. */
 export type Operand = Expression | number;
 
-/** What an expression is computed in. Functions that it lacks have no value in it. */
+/** Number system of an evaluation. Functions that it lacks have no value. */
 export interface Arithmetic<T> {
   readonly of: (value: Exact) => T;
   readonly '+': (a: T, b: T) => T;
   readonly '-': (a: T, b: T) => T;
   readonly '*': (a: T, b: T) => T;
-  /** Undefined where there is no quotient. */
+  /** Undefined if there is no quotient. */
   readonly '/': (a: T, b: T) => T | undefined;
   readonly functions: Readonly<Partial<Record<FunctionName, (values: readonly T[]) => T>>>;
 }
 
-/** The input of the only name in a record: `v({ batch })`, `v({ [name]: value })`. */
+/** Input for the only name in a record: `v({ batch })`, `v({ [name]: value })`. */
 export function v(only: Readonly<Record<string, Exact>>): Input {
   let input: Input | undefined;
   for (const name in only) {
@@ -75,7 +75,7 @@ export function inputs<Name extends string>(
 
 const NAME = new RegExp(`^(?!(?:${FUNCTIONS.join('|')})$)[A-Za-z_]\\w*$`);
 
-/** An input whose name is computed. @throws Error for a name that would print as something else. */
+/** Input with a computed name. @throws Error for a name that is not a plain identifier. */
 export function inputNamed(name: string, value: Exact | undefined): Input {
   if (value !== undefined && NAME.test(name)) return { kind: 'input', name, value };
   throw new Error(`"${name}" cannot be the name of an input`);
@@ -84,10 +84,10 @@ export function inputNamed(name: string, value: Exact | undefined): Input {
 const expressionOf = (operand: Operand): Expression =>
   typeof operand === 'number' ? { kind: 'constant', value: operand } : operand;
 
-/** `first sign other sign other …`; what is chained in the same way is joined where that changes no value. */
+/** `first sign other sign other …`; joins equal chains if that keeps the value. */
 function chain(kind: Chain['kind'], sign: Sign, operands: readonly Operand[]): Expression {
   let first: Expression | undefined;
-  // Searches make many expressions: loops, and no copies.
+  // Loops instead of copies, because searches create many expressions.
   const rest: { sign: Sign; operand: Expression }[] = [];
   const joins = sign === '+' || sign === '*';
   for (const each of operands) {
@@ -102,7 +102,7 @@ function chain(kind: Chain['kind'], sign: Sign, operands: readonly Operand[]): E
   return rest.length === 0 ? first : { kind, first, rest };
 }
 
-/** a + b + …; of nothing, 0. */
+/** a + b + …; 0 without terms. */
 export const add = (...terms: readonly Operand[]): Expression =>
   chain('sum', '+', terms.length === 0 ? [0] : terms);
 
@@ -113,7 +113,7 @@ export const sub = (from: Operand, ...terms: readonly Operand[]): Expression =>
 /** a * b * … */
 export const mul = (...factors: readonly Operand[]): Expression => chain('product', '*', factors);
 
-/** a / b / … In whole numbers no division may leave a rest. */
+/** a / b / … In whole numbers, divisions must be exact. */
 export const div = (dividend: Operand, ...divisors: readonly Operand[]): Expression =>
   chain('product', '/', [dividend, ...divisors]);
 
@@ -134,8 +134,8 @@ export const ln = (value: Operand): Expression => call('ln', [value]);
 export const exp = (value: Operand): Expression => call('exp', [value]);
 
 /**
- * The value of an expression.
- * @throws Error when a division has no quotient, or the arithmetic lacks a function: bugs of ours.
+ * Value of an expression.
+ * @throws Error for a division without a quotient, or a function that the arithmetic lacks; both are bugs.
  */
 export function evaluateIn<T>(arithmetic: Arithmetic<T>, whole: Expression): T {
   const valueIn = (expression: Expression): T => {
@@ -172,7 +172,7 @@ const PRECEDENCE: Readonly<Record<Expression['kind'], number>> = {
   call: 3,
 };
 
-/** An expression as text, with no more brackets than it needs. */
+/** Text of an expression with minimal brackets. */
 export function textOf(expression: Expression): string {
   switch (expression.kind) {
     case 'constant':
@@ -196,8 +196,8 @@ const operandText = (operand: Expression, within: Chain['kind']) =>
   PRECEDENCE[operand.kind] > PRECEDENCE[within] ? textOf(operand) : `(${textOf(operand)})`;
 
 /**
- * Inputs of expressions by name, in the order in which they are named.
- * @throws Error when a name has two values: a bug of ours.
+ * Inputs of expressions by name, in order of first use.
+ * @throws Error for a name with two values, which is a bug.
  */
 export function inputsOf(...expressions: readonly Expression[]): Record<string, Input> {
   const all: Record<string, Input> = {};

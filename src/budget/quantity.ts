@@ -1,20 +1,20 @@
 /**
- * What is not a whole number, or not known exactly, with its derivation: seconds, rates, bytes with a margin. As a
- * `Figure`, its value is what its formula gives for its inputs.
+ * Quantities that are fractional or inexact, with their derivation: seconds, rates, bytes with a margin. As in a
+ * `Figure`, the formula and inputs give the value.
  */
 import { type Arithmetic, type Expression, evaluateIn } from './expression.js';
 import { explained, type Statement } from './figure.js';
 
 export interface Quantity {
-  /** What it is, in a few words. */
+  /** Short description. */
   readonly label: string;
-  /** As precise as a double is. */
+  /** Double precision. */
   readonly value: number;
   readonly unit: QuantityUnit;
   /** Real arithmetic over `inputs`: + - * /, brackets, min, max, ceil, ln and exp. */
   readonly formula: string;
   readonly inputs: Readonly<Record<string, number | bigint>>;
-  /** Where the formula, or a constant in it, comes from. */
+  /** Source of the formula or of a constant in it. */
   readonly source: string;
 }
 
@@ -31,17 +31,17 @@ export type QuantityUnit =
   | 'GPUs'
   | 'replicas'
   | 'steps'
-  /** A share of one, or a ratio. */
+  /** A fraction or a ratio. */
   | 'ratio';
 
-/** Between which two values something lies, and where it is expected. `lower` ≤ `expected` ≤ `upper`. */
+/** Bounds of a value and its estimate. `lower` ≤ `expected` ≤ `upper`. */
 export interface Bounds {
   readonly lower: Quantity;
   readonly expected: Quantity;
   readonly upper: Quantity;
 }
 
-/** States a quantity; its value is computed from its formula. */
+/** Creates a quantity; its value is computed from its formula. */
 export function quantity({ source, ...stated }: Statement<Quantity>): Quantity {
   return {
     ...stated,
@@ -51,7 +51,7 @@ export function quantity({ source, ...stated }: Statement<Quantity>): Quantity {
   };
 }
 
-/** The value of an expression in real numbers, for searches that need no derivation. */
+/** Value of an expression in real numbers, for searches that need no derivation. */
 export const realValue = (formula: Expression): number => evaluateIn(REALS, formula);
 
 const REALS: Arithmetic<number> = {
