@@ -124,9 +124,7 @@ export interface HuggingFaceReader {
     readonly settings: Record<string, unknown>;
     readonly remarks: readonly KeyRemark[];
   };
-  /** Keys that are read. */
   readonly keys: readonly string[];
-  /** Use of a key. */
   useOf(key: string): KeyUse;
 }
 

@@ -234,7 +234,7 @@ export interface Mamba extends Node<'mamba'> {
 
 /**
  * Rotary position embedding (arXiv 2104.09864) of the first `rotatedDim` dimensions of every head. Angles are
- * position · frequency (see rotary-frequencies.ts). Its amplitude scales cosine and sine.
+ * position · frequency (see rotary-scaling.ts). Its amplitude scales cosine and sine.
  */
 export interface Rotary extends Node<'rotary'> {
   readonly base: number;

@@ -82,7 +82,6 @@ export function stagesOf(model: LanguageModel): readonly Layer[] {
 /** Tensors of a layer itself, without those of its children. */
 export const ownTensors = (layer: Layer): readonly Param[] => heldBy(layer).tensors;
 
-/** A visited layer. */
 export interface Visit {
   readonly layer: Layer;
   /** Component of the layer, or of the nearest layer above that has one. */
@@ -136,7 +135,6 @@ export function tensorsOf(layer: Layer): Param[] {
   return ownedTensors(layer).map(({ tensor }) => tensor);
 }
 
-/** One entry of a state dict. */
 export interface StateDictEntry {
   /** The tensor's own name, or an alias. */
   readonly name: string;

@@ -324,8 +324,8 @@ const keptInBlocks = (model: LanguageModel, blocks: readonly Layer[]): Saved[] =
 };
 
 /**
- * The loss is computed on float32 logits, whatever the model's type. In chunks, no logits are kept. Either the
- * gradient of the head's input replaces that input (arXiv 2410.10989), or the logits are recomputed (2411.09009).
+ * The loss is computed on float32 logits, for any model dtype. In chunks, no logits are kept. Either the gradient
+ * of the head's input replaces that input (arXiv 2410.10989), or the logits are recomputed (2411.09009).
  */
 function logits(model: LanguageModel, setting: ActivationSetting): Figure {
   const tensor = tensorOf(setting);

@@ -64,7 +64,6 @@ export function v(only: Readonly<Record<string, Exact>>): Input {
   return input;
 }
 
-/** An input for each name. */
 export function inputs<Name extends string>(
   values: Readonly<Record<Name, Exact>>,
 ): Readonly<Record<Name, Input>> {
@@ -228,7 +227,6 @@ function collect(expression: Expression, all: Record<string, Input>): void {
   }
 }
 
-/** Values of inputs by name. */
 export function valuesOf(all: Readonly<Record<string, Input>>): Record<string, Exact> {
   const values: Record<string, Exact> = {};
   for (const name in all) values[name] = all[name]?.value ?? 0;

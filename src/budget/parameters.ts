@@ -216,7 +216,6 @@ function contestedBuffers(owned: readonly OwnedTensor[]): ContestedBuffers[] {
   return [...found.values()];
 }
 
-/** Bytes of all buffers. */
 export function bufferBytes(values: Figure['value']): Figure {
   return figure({
     label: 'buffers in float32',

@@ -207,7 +207,6 @@ export interface LimitCheck {
   readonly passed: boolean;
 }
 
-/** Checks a profile against limits. */
 export function checkLimits(
   profile: ModelProfile,
   limits: Readonly<Partial<Record<LimitName, Exact | undefined>>>,
@@ -235,7 +234,7 @@ export interface BlockBudget {
 /** Attention heads and their window. */
 interface BlockSpan {
   readonly heads: number;
-  /** In tokens; absent without a limit. */
+  /** Tokens; absent without a limit. */
   readonly window?: number;
   readonly rule?: Window['rule'];
 }

@@ -33,7 +33,6 @@ export class ConfigDocument {
     this.found = found;
   }
 
-  /** Whether the document has a value at `path`. */
   has(path: PropertyPath): boolean {
     return follow(this.root, path).isWhole;
   }

@@ -32,7 +32,6 @@ export function pathKey(path: PropertyPath): string {
   return JSON.stringify(path.map(String));
 }
 
-/** Whether a parsed value is a mapping. */
 export function isMapping(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

@@ -21,9 +21,8 @@ export interface Found {
   readonly finding: Finding | (() => Finding);
 }
 
-/** The problems of a document. */
 export interface Problems {
-  /** In file order, then override order; at most fifty, then a count of the rest. */
+  /** Sorted by file position, then override; at most fifty, then a count of the rest. */
   readonly problems: readonly Problem[];
   /** Number of errors, including unlisted ones. */
   readonly errors: number;

@@ -204,7 +204,6 @@ function valuesOf({ module, branch, parts }: SavedAdapter, part: string): Float6
   return values;
 }
 
-/** Multiplications of a plan. */
 const multiplicationsOf = (tensors: readonly ProjectedTensor[]): number =>
   tensors.reduce((sum, { tensor, adapter }) => {
     const { teacherWidth, studentWidth, hidden } = adapter;

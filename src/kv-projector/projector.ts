@@ -120,7 +120,6 @@ export function sharedModules(teachers: readonly string[]) {
 const SOURCE =
   'torch.nn.LayerNorm has 2·d values, torch.nn.Linear out·in, and out more with a bias';
 
-/** Parameters of one adapter. */
 export function adapterParameters(shape: AdapterShape): Figure {
   const { kind, teacherWidth, studentWidth, hidden = 0, bias = false } = shape;
   const widths = inputs({ teacher_width: teacherWidth, student_width: studentWidth });

@@ -38,7 +38,7 @@ export interface SavedProjector {
   readonly path: string;
   readonly kind: AdapterKind;
   readonly studentWidth: number;
-  /** In order of the constructor's arguments, else of the file; K before V. */
+  /** Sorted by the constructor's arguments, else as in the file; K before V. */
   readonly adapters: readonly SavedAdapter[];
   readonly parameters: number;
   /** Constructor arguments, as far as the file has them. */

@@ -172,7 +172,7 @@ function updateAndMultiply(
   if (paired < size) updateLast(values, paired, pending, next);
 }
 
-/** Rows `row` and `row` + 1 together: half as many passes over the vectors. */
+/** Rows `row` and `row` + 1 together, which halves the passes over the vectors. */
 function updatePair(values: Float64Array, row: number, pending: Update, next: Update): void {
   const { u, w } = pending;
   const { u: v, w: product } = next;
@@ -242,8 +242,8 @@ export interface PositiveEigen {
 /**
  * Eigenvalues and eigenvectors of a symmetric matrix without negative eigenvalues: a pivoted Cholesky factor whose
  * columns are rotated until orthogonal (Veselić and Hari, Numerische Mathematik 56, 1989). If the matrix is close
- * to diagonal (Y's columns almost orthogonal), small eigenvalues are as precise as large ones, whatever their
- * ratio (Demmel and Veselić, SIAM Journal on Matrix Analysis and Applications 13, 1992).
+ * to diagonal (Y's columns almost orthogonal), small eigenvalues are as precise as large ones, at any ratio
+ * (Demmel and Veselić, SIAM Journal on Matrix Analysis and Applications 13, 1992).
  */
 export async function positiveEigen(matrix: SymmetricMatrix): Promise<PositiveEigen> {
   const factor = choleskyRows(matrix);

@@ -51,7 +51,6 @@ export const byLength = (
   run: Run,
 ): readonly (readonly [Param, Cut])[] => [[tensor, { along: 'length', runs: [run], of }]];
 
-/** Weight and bias of a product. */
 export const paramsOf = ({ weight, bias }: Projection): readonly Param[] =>
   bias ? [weight, bias] : [weight];
 

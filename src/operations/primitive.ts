@@ -173,7 +173,6 @@ export type Primitive =
   | Dispatch
   | Elementwise;
 
-/** `count` vectors of saved values. */
 export const vectors = (
   count: number,
   name: string,

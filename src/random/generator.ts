@@ -118,8 +118,8 @@ export class Generator {
 
   /**
    * `torch.nn.init.xavier_uniform_`: uniform within ±gain · sqrt(6 / (inputs + outputs)).
-   * @param shape [outputs, inputs, …kernel], with as many elements as `target`.
-   * @throws UserError for another shape.
+   * @param shape [outputs, inputs, …kernel], the shape of `target`.
+   * @throws UserError when its size differs from that of `target`.
    */
   xavierUniform(target: Float32Array, shape: Shape, gain = 1): Float32Array {
     const { fanIn, fanOut } = fansOf(target, shape);
@@ -129,9 +129,9 @@ export class Generator {
 
   /**
    * `torch.nn.init.kaiming_normal_` for a ReLU: normal, with a standard deviation of sqrt(2 / fan).
-   * @param shape [outputs, inputs, …kernel], with as many elements as `target`.
+   * @param shape [outputs, inputs, …kernel], the shape of `target`.
    * @param mode Default `fan_out`, the initialisation of projectors. PyTorch's own default is `fan_in`.
-   * @throws UserError for a wrong number of elements or an unknown mode.
+   * @throws UserError when the size of the shape differs from that of `target`, or the mode is unknown.
    */
   kaimingNormal(target: Float32Array, shape: Shape, mode: FanMode = 'fan_out'): Float32Array {
     checkMode(mode);
@@ -213,9 +213,9 @@ function checkMode(mode: string): void {
 
 /** Connections of a matrix or kernel. */
 interface Fans {
-  /** Values per output. */
+  /** Inputs per output, including the kernel. */
   readonly fanIn: number;
-  /** Values per input. */
+  /** Outputs per input, including the kernel. */
   readonly fanOut: number;
 }
 

@@ -59,7 +59,7 @@ export function fillLittleEndian<Result>(
 // (E4M3, E5M2); Noune et al., 8-bit Numerical Formats for Deep Neural Networks, arXiv:2206.02915 (the FNUZ
 // formats); OCP Microscaling Formats (MX) 1.0, 2023 (E8M0 and those of 6 and 4 bits).
 
-/** From the highest bit down: a sign, an exponent, a fraction. */
+/** Bit layout from the highest bit down: a sign, an exponent, a fraction. */
 interface FloatFormat {
   readonly exponentBits: number;
   readonly fractionBits: number;
@@ -145,7 +145,7 @@ export function valueTable(dtype: TabledDtype): Float32Array {
 export const numbersPerElement = (dtype: StoredDtype): 1 | 2 =>
   STORED_DTYPES[dtype].kind === 'complex' ? 2 : 1;
 
-/** Numbers in this many bytes of a dtype. @throws RangeError for a partial element. */
+/** Numbers in a byte count of a dtype. @throws RangeError for a partial element. */
 export function numbersIn(dtype: StoredDtype, bytes: number): number {
   const { bits } = STORED_DTYPES[dtype];
   const elements = (bytes * 8) / bits;

@@ -40,9 +40,9 @@ function narrowingOf(from: SourceDtype, to: NarrowDtype) {
     rebase,
     /** Dropped bits of the fraction. */
     droppedBits: source.fractionBits - fractionBits,
-    /** From this size on, numbers only lose their low bits; without a rebase, subnormal ones do too. */
+    /** Smallest size whose only change is the loss of low bits; without a rebase, this includes subnormal ones. */
     regularFrom: rebase === 0 ? 0 : rebase + oneExponent,
-    /** From this size on, a number may overflow. */
+    /** Smallest size that may overflow. */
     regularUpTo: rebase + (2 ** exponentBits - 2) * oneExponent,
   };
 }

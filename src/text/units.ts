@@ -29,7 +29,7 @@ export function formatShare(part: number | bigint, whole: number | bigint): stri
   return `${decimal(BigInt(part) * 100n, BigInt(whole), 1)}%`;
 }
 
-/** From this ratio on, changes are shown as a factor: +1463.2% is hard to read, and −100.0% would mean zero. */
+/** Smallest ratio shown as a factor: +1463.2% is hard to read, and −100.0% would mean zero. */
 const LARGE_CHANGE = 10n;
 
 /**
@@ -133,7 +133,7 @@ export function formatSeconds(seconds: number): string {
   return `${significant(seconds / one)} ${unit}`;
 }
 
-/** From here on, zeros are hard to count. */
+/** Smallest number whose zeros are hard to count. */
 const UNCOUNTED = 1e15;
 
 /** Three digits, without a power of ten up to 10^15: `4.98`, `1,240`, `0.0123`, `2.50e+20`. */

@@ -16,7 +16,6 @@ export interface LimitedKey {
   readonly severity: Severity;
 }
 
-/** Use of a key. */
 export type KeyUse =
   | { readonly use: 'read' }
   | { readonly use: 'harmless'; readonly why: string }

@@ -134,7 +134,7 @@ interface Decoder<Schema extends DecoderSchema>
   readonly queryKeyNorms?: 'each head' | 'all heads';
   /** Position of the norms in a block. */
   readonly block?: typeof preNormBlock;
-  /** Changes to the attention; its defaults are no window, and biases from `attention_bias`. */
+  /** Changes to the attention. Default: no window, and biases from `attention_bias`. */
   readonly attention?: (block: Block<ConfigOf<Schema>>) => Partial<AttentionSettings>;
   /** Attention with different products. */
   readonly attentionLayer?: (block: Block<ConfigOf<Schema>>) => Layer;

@@ -119,7 +119,6 @@ const BOOKKEEPING = {
   torch_dtype: z.string().nullish().describe('Of the checkpoint that it came with'),
 };
 
-/** The names of those keys. */
 export const BOOKKEEPING_KEYS: ReadonlySet<string> = new Set(Object.keys(BOOKKEEPING));
 
 /** Document of a family: its model and its training. */
@@ -296,7 +295,6 @@ export const sparseSettings = ({ experts, expertsPerToken, inner }: SparseDefaul
   experts_stored: expertsStored,
 });
 
-/** Whether layer `index` has a mixture of experts. */
 export const hasExperts = (
   config: {
     readonly num_experts: number;
