@@ -48,7 +48,7 @@ export interface Arithmetic<T> {
   readonly '+': (a: T, b: T) => T;
   readonly '-': (a: T, b: T) => T;
   readonly '*': (a: T, b: T) => T;
-  /** Undefined if there is no quotient. */
+  /** Undefined if the quotient does not exist. */
   readonly '/': (a: T, b: T) => T | undefined;
   readonly functions: Readonly<Partial<Record<FunctionName, (values: readonly T[]) => T>>>;
 }
