@@ -1,15 +1,15 @@
-/** Buffers that follow from a model's configuration, and that checkpoints therefore often leave out. */
+/** Buffers that follow from a model's configuration; checkpoints often leave them out. */
 import type { Layer, Rotary, SrteSincos } from './layer.js';
 import type { Param } from './param.js';
 import { rotaryFrequencies } from './rotary-scaling.js';
 import { walk } from './walk.js';
 
-/** The value at a place of a tensor, row-major. */
+/** Value at a row-major index of a tensor. */
 export type Formula = (index: number) => number;
 
 /**
- * How the values of every buffer below `layer` are computed: in float32 at each step, as the original
- * does, so that they are its values to the last bit.
+ * Formulas of every buffer below `layer`. They round to float32 at each step, as the original does, so values
+ * match bit for bit.
  */
 export function computedBuffers(layer: Layer): Map<Param, Formula> {
   const formulas = new Map<Param, Formula>();
@@ -22,7 +22,7 @@ export function computedBuffers(layer: Layer): Map<Param, Formula> {
 
 const f32 = Math.fround;
 
-/** The frequencies [d / 2], then cosine and sine [1, 1, positions, d] of position · frequency. */
+/** Frequencies [d / 2], then cosine and sine [1, 1, positions, d] of position · frequency. */
 function rotaryFormulas(rotary: Rotary, into: Map<Param, Formula>): void {
   const [frequencies, cosines, sines] = rotary.tables;
   const { headDim } = rotary;

@@ -1,4 +1,4 @@
-/** Constructors of layers: one per kind; PyTorch's names for what they own. */
+/** Constructors of layers, one per kind, with PyTorch's names for their tensors. */
 import type {
   Activation,
   ActivationName,
@@ -51,11 +51,11 @@ export function embedding(
 interface LinearOptions {
   readonly bias?: boolean;
   readonly component?: Component;
-  /** Paths of further places where a state dict names this same layer. */
+  /** Further state dict paths of this same layer. */
   readonly aliases?: readonly string[];
 }
 
-/** `bias` is true unless said otherwise, as in PyTorch. */
+/** `bias` defaults to true, as in PyTorch. */
 export function linear(
   name: string,
   from: number,
@@ -73,7 +73,7 @@ export function linear(
   };
 }
 
-/** A head that reads the embedding's own weight when tied, or has a weight of its own. */
+/** Head tied to the embedding's weight, or with a weight of its own. */
 export function head(name: string, from: number, to: number, tiedTo?: Embedding): Linear {
   return tiedTo
     ? { kind: 'linear', name, component: 'head', weight: tiedTo.weight, bias: undefined }
@@ -85,7 +85,7 @@ export function layerNorm(name: string, size: number, eps: number): LayerNorm {
   return { kind: 'layerNorm', name, component: 'norm', weight, bias, eps };
 }
 
-/** linear(0), GELU (1), linear(2): numbered as PyTorch's Sequential numbers them. */
+/** linear(0), GELU (1), linear(2), numbered as in PyTorch's Sequential. */
 export function geluNetwork(
   name: string,
   sizes: readonly [number, number, number],
@@ -141,11 +141,11 @@ interface HybridAttentionSizes {
   readonly heads: number;
   readonly spans: readonly HeadSpan[];
   readonly rotaryBase: number;
-  /** Rows of the cosine and sine tables that a state dict holds. */
+  /** Rows of the stored cosine and sine tables. */
   readonly rotaryPositions: number;
 }
 
-/** Every query head has its own key and value head; projections without bias, output with. */
+/** Attention with a key-value head per query head; only the output projection has a bias. */
 export function hybridAttention(name: string, sizes: HybridAttentionSizes): Attention {
   const { hidden, heads, spans, rotaryBase, rotaryPositions } = sizes;
   const headDim = hidden / heads;
@@ -167,7 +167,7 @@ export function hybridAttention(name: string, sizes: HybridAttentionSizes): Atte
   });
 }
 
-/** What an attention has beside its projections; a key-value head for each head, and no more, unless said. */
+/** Optional parts of an attention; by default, one key-value head per query head and nothing else. */
 interface AttentionParts {
   readonly inputs: Projections;
   readonly out: Projection;
@@ -179,12 +179,12 @@ interface AttentionParts {
   readonly rotary?: Rotary | undefined;
   readonly alibi?: Alibi | undefined;
   readonly ownTypeSoftmax?: boolean;
-  /** 1 / sqrt(headDim) unless said otherwise. */
+  /** Default: 1 / sqrt(headDim). */
   readonly scale?: number;
   readonly softcap?: number | undefined;
-  /** How far back all heads see. */
+  /** Window of all heads. */
   readonly window?: Window | undefined;
-  /** Instead of `window`, where heads differ. */
+  /** Replaces `window` where heads differ. */
   readonly spans?: readonly HeadSpan[];
 }
 
@@ -222,7 +222,7 @@ export function latentAttention(
 interface RotaryParts {
   readonly base: number;
   readonly headDim: number;
-  /** All of the head unless said otherwise. */
+  /** Default: the whole head. */
   readonly rotatedDim?: number;
   readonly pairs?: Rotary['pairs'];
   readonly scaling?: RotaryScaling | undefined;
@@ -242,13 +242,13 @@ export function slidingWindow(tokens: number): Window {
   return { rule: 'sliding', tokens };
 }
 
-/** weight [in, out]; with a bias. */
+/** weight [in, out], with a bias. */
 export function transposedLinear(name: string, from: number, to: number): TransposedLinear {
   const [weight, bias] = [param(`${name}.weight`, [from, to]), param(`${name}.bias`, [to])];
   return { kind: 'transposedLinear', name, weight, bias };
 }
 
-/** @param widths Columns of each value; their sum is what the projection gives. */
+/** @param widths Columns of each value; their sum is the projection's output width. */
 export function fusedProjection(
   projection: Projection,
   widths: readonly number[],
@@ -257,7 +257,7 @@ export function fusedProjection(
   return { kind: 'fusedProjection', name: `${projection.name}.parts`, projection, widths, groups };
 }
 
-/** `weight` [size]; `offset` is what is added to it. */
+/** `weight` [size]; `offset` is added to it. */
 export function rmsNorm(name: string, size: number, eps: number, offset = 0): RmsNorm {
   const weight = param(`${name}.weight`, [size]);
   return { kind: 'rmsNorm', name, component: 'norm', weight, eps, offset };
@@ -308,7 +308,7 @@ interface RouterParts {
   readonly experts: number;
   readonly expertsPerToken: number;
   readonly scoring: Router['scoring'];
-  /** `e_score_correction_bias`, or what the file calls it. */
+  /** `e_score_correction_bias`, or the file's name for it. */
   readonly correction?: Param | undefined;
   readonly groups?: RouterGroups | undefined;
   readonly renormalised?: { readonly eps: number } | undefined;
@@ -390,11 +390,11 @@ export function gate(name: string, hidden: number, rank: number): Gate {
   };
 }
 
-/** What a model is made of; whatever most models do without may be left out. */
+/** Parts of a model; parts that most models lack are optional. */
 type ModelParts = Pick<LanguageModel, 'embedding' | 'blocks' | 'norm' | 'head' | 'positions'> &
   Partial<Pick<LanguageModel, 'embeddingSteps' | 'shared' | 'logitSteps'>>;
 
-/** @throws LimitError when it has too many tensor names, or more than 2^53 − 1 stored values. */
+/** @throws LimitError for too many tensor names, or more than 2^53 − 1 stored values. */
 export function languageModel(parts: ModelParts): LanguageModel {
   const model: LanguageModel = {
     kind: 'languageModel',
@@ -414,15 +414,15 @@ export function languageModel(parts: ModelParts): LanguageModel {
   return model;
 }
 
-/** `layers.0`, `layers.1`, …: the names of `count` blocks. @throws LimitError when they are too many. */
+/** Names of `count` blocks: `layers.0`, `layers.1`, … @throws LimitError for too many blocks. */
 export function blockNames(prefix: string, count: number, countPath: string): string[] {
   checkLayers(countPath, count);
   return Array.from({ length: count }, (_, index) => `${prefix}.${index}`);
 }
 
 /**
- * Expands blocks one by one, in order. The first tells how much to expect, so that an absurd number of
- * blocks is refused before they are built; blocks that grow are stopped on the way.
+ * Expands blocks in order. The size of the first block rules out an absurd number of blocks before they are built.
+ * Growing blocks are checked on the way.
  */
 export function stack<Block extends Layer>(
   names: readonly string[],
@@ -433,7 +433,7 @@ export function stack<Block extends Layer>(
   let held = 0;
   for (const [index, name] of names.entries()) {
     const block = make(name, index);
-    // Each tensor that a block holds stands in the state dict under a name of the block.
+    // A state dict names each tensor of a block.
     held += tensorsOf(block).length;
     if (index === 0) checkEach(countPath, names.length, held);
     checkNames(countPath, held);

@@ -1,7 +1,7 @@
 import { UserError } from '../errors.js';
 import type { Family } from './family.js';
 
-/** The registry, one line a family; each is loaded when it is needed. */
+/** Registry of families, one per line; each is loaded on demand. */
 export const FAMILIES = {
   hybrid: async () => (await import('./models/hybrid.js')).hybrid,
   minimind: async () => (await import('./models/minimind.js')).minimind,
@@ -30,14 +30,14 @@ export type FamilyName = keyof typeof FAMILIES;
 
 export const FAMILY_NAMES = Object.keys(FAMILIES) as readonly FamilyName[];
 
-/** What a document without `model.family` means. */
+/** Family of a document without `model.family`. */
 export const DEFAULT_FAMILY: FamilyName = 'hybrid';
 
 export function isFamilyName(name: unknown): name is FamilyName {
   return typeof name === 'string' && Object.hasOwn(FAMILIES, name);
 }
 
-/** @throws UserError when there is no such family: a name can come from JavaScript, with no type. */
+/** @throws UserError for an unknown family; names from JavaScript are unchecked. */
 export async function loadFamily(name: FamilyName): Promise<Family> {
   if (!isFamilyName(name)) {
     throw new UserError('usage', `unknown family ${JSON.stringify(name)}`, {

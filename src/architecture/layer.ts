@@ -1,14 +1,14 @@
 /**
- * The description of a model: a closed union of layer kinds, each owning named tensors. Every answer
- * is a fold over this tree, written as an exhaustive `switch` without `default`, so that a new kind
- * stops the compiler exactly where something is missing.
+ * Description of a model: a closed union of layer kinds, each with its named tensors.
+ * Every count is a fold over this tree: an exhaustive `switch` without `default`, so a new kind fails to compile
+ * wherever it is not handled.
  *
  * Shapes in comments: B batch, T tokens, H hidden, V vocabulary.
  */
 import type { Param } from './param.js';
 import type { RotaryScaling } from './rotary-scaling.js';
 
-/** What a layer is for; budgets are broken down by it. In the order in which reports list them. */
+/** Purpose of a layer; budgets are broken down by it. Reports use this order. */
 export const COMPONENTS = {
   embedding: 'embedding',
   srte: 'SRTE',
@@ -25,7 +25,7 @@ export const COMPONENTS = {
   experts: 'experts',
   sharedExperts: 'shared experts',
   head: 'head',
-  /** What no layer above says. */
+  /** Fallback without a component on any layer above. */
   other: 'other',
 } as const satisfies Record<string, string>;
 
@@ -33,13 +33,13 @@ export type Component = keyof typeof COMPONENTS;
 
 interface Node<Kind extends string> {
   readonly kind: Kind;
-  /** Its path in the model, PyTorch's: `layers.0.mamba`. */
+  /** PyTorch path in the model: `layers.0.mamba`. */
   readonly name: string;
-  /** What it is for; when absent, what the layer that holds it is for. */
+  /** Purpose of the layer; defaults to that of its parent. */
   readonly component?: Component;
 }
 
-// A walk finds the layers and tensors that a layer holds in its fields, in the order in which its constructor sets them.
+// A walk visits layers and tensors in the order in which the constructor sets the fields.
 // It has to be the order in which PyTorch registers them.
 
 /** Token ids [B, T] → rows of the weight [V, H]. */
@@ -61,16 +61,16 @@ export interface TransposedLinear extends Node<'transposedLinear'> {
 
 export type Projection = Linear | TransposedLinear;
 
-/** One product that gives several values, side by side in its columns. */
+/** One product that gives several values as adjacent columns. */
 export interface FusedProjection extends Node<'fusedProjection'> {
   readonly projection: Projection;
   /** Columns of each value. */
   readonly widths: readonly number[];
-  /** Into so many equal groups the columns are cut, each with its part of every value; 1 is no cut. */
+  /** Number of equal column groups, each with its part of every value; 1 means no grouping. */
   readonly groups: number;
 }
 
-/** Several values of one input: a product for each, or one for all. */
+/** Several values of one input: one product each, or one for all. */
 export type Projections = readonly Projection[] | FusedProjection;
 
 /** Normalises over the last dimension; weight and bias [H]. */
@@ -90,10 +90,10 @@ export interface RmsNorm extends Node<'rmsNorm'> {
 
 export type Norm = LayerNorm | RmsNorm;
 
-/** What an activation computes, by name; σ is the sigmoid. */
+/** Activation functions by name; σ is the sigmoid. */
 export const ACTIVATIONS = {
   silu: 'x · σ(x)',
-  /** By erf. */
+  /** Uses erf. */
   gelu: 'GELU',
   geluTanh: 'GELU, approximated by tanh',
   /** x · σ(1.702 x) */
@@ -108,11 +108,11 @@ export const ACTIVATIONS = {
   mish: 'x · tanh(log(1 + eˣ))',
   tanh: 'tanh(x)',
   sigmoid: 'σ(x)',
-  /** By erf, with the mean √½ and the deviation √(1 / 4π) (arXiv 2209.10655). */
+  /** Uses erf, with mean √½ and deviation √(1 / 4π) (arXiv 2209.10655). */
   laplace: 'distribution function of a normal distribution',
 } as const satisfies Record<string, string>;
 
-/** Mean and deviation of `laplace`, in the digits that implementations have. */
+/** Mean and deviation of `laplace`, with the digits used by implementations. */
 export const LAPLACE = { mean: 707_107e-6, deviation: 282_095e-6 } as const;
 
 export type ActivationName = keyof typeof ACTIVATIONS;
@@ -120,7 +120,7 @@ export type ActivationName = keyof typeof ACTIVATIONS;
 /** Elementwise. */
 export interface Activation extends Node<'activation'> {
   readonly fn: ActivationName;
-  /** Whether the original makes it of elementary operations, each of which keeps values for its gradient. */
+  /** Whether the original uses elementary operations, each of which keeps values for its gradient. */
   readonly composed?: boolean;
 }
 
@@ -139,12 +139,12 @@ export interface LearnedPositions extends Node<'learnedPositions'> {
   readonly weight: Param;
 }
 
-/** One layer after the other. */
+/** Layers applied in order. */
 export interface Sequence extends Node<'sequence'> {
   readonly layers: readonly Layer[];
 }
 
-/** x + the sum of what the branches make of x, [B, T, H]. */
+/** x + the sum of the branches' outputs for x, [B, T, H]. */
 export interface Residual extends Node<'residual'> {
   readonly branches: readonly Layer[];
 }
@@ -157,21 +157,22 @@ export interface GatedMlp extends Node<'gatedMlp'> {
   readonly down: Projection;
 }
 
-/** Groups of experts of which only the best few may be chosen from (DeepSeek, arXiv 2405.04434). */
+/** Expert groups; only experts of the best few groups can be chosen (DeepSeek, arXiv 2405.04434). */
 export interface RouterGroups {
-  /** How many groups; the experts of one are neighbours. */
+  /** Number of groups; the experts of a group are consecutive. */
   readonly count: number;
-  /** How many of them stay. */
+  /** Number of groups kept. */
   readonly kept: number;
-  /** What a group is judged by: its best expert, or the sum of its two best. */
+  /** Score of a group: its best expert, or the sum of its two best. */
   readonly score: 'best' | 'bestTwo';
-  /** What the experts of the others count as when the best are chosen. */
+  /** Score of the experts in dropped groups. */
   readonly dropped: 0 | typeof Number.NEGATIVE_INFINITY;
 }
 
 /**
- * Which experts a token goes to, and with what weights: scores = softmax or sigmoid of x · weightᵀ; the
- * `expertsPerToken` best by score + correction; their weights are the scores without correction, divided by their sum + eps if renormalised, times `scale`.
+ * Choice and weights of a token's experts: scores = softmax or sigmoid of x · weightᵀ. The `expertsPerToken` best
+ * by score + correction are chosen. Their weights are the scores without correction, divided by their sum + eps if
+ * renormalised, times `scale`.
  */
 export interface Router extends Node<'router'> {
   /** [experts, H] */
@@ -185,7 +186,7 @@ export interface Router extends Node<'router'> {
   readonly scale: number;
 }
 
-/** All experts' gated networks in two tensors, as transformers holds them from version 5 on. */
+/** Gated networks of all experts in two tensors, the layout of transformers 5 and later. */
 export interface PackedExperts extends Node<'packedExperts'> {
   /** Gate above up, [experts, 2 · inner, H]. */
   readonly gateUp: Param;
@@ -194,13 +195,13 @@ export interface PackedExperts extends Node<'packedExperts'> {
   readonly activation: ActivationName;
 }
 
-/** Σ of the chosen experts' outputs by their weights, and the shared experts': x [B, T, H] → [B, T, H]. */
+/** Weighted sum of the chosen experts' outputs, plus the shared experts': x [B, T, H] → [B, T, H]. */
 export interface MixtureOfExperts extends Node<'mixtureOfExperts'> {
   readonly router: Router;
   readonly experts: readonly GatedMlp[] | PackedExperts;
-  /** For every token; several are summed. */
+  /** Applied to every token; several are summed. */
   readonly shared: readonly GatedMlp[];
-  /** The shared experts' output is multiplied by σ of it, [H → 1]. */
+  /** Multiplies the shared experts' output by σ of its own output, [H → 1]. */
   readonly sharedGate: Linear | undefined;
 }
 
@@ -211,7 +212,7 @@ export interface CausalConv extends Node<'causalConv'> {
 }
 
 /**
- * Selective state space (Mamba, arXiv 2312.00752). in_proj gives x and the residual, [B, T, inner] each;
+ * Selective state space (Mamba, arXiv 2312.00752). in_proj gives x and the residual, [B, T, inner] each.
  * x_proj(x) gives the step's low-rank form, B and C; the scan keeps a state [B, inner, state].
  */
 export interface Mamba extends Node<'mamba'> {
@@ -222,7 +223,7 @@ export interface Mamba extends Node<'mamba'> {
   readonly inProj: Linear;
   readonly conv: CausalConv;
   readonly xProj: Linear;
-  /** Its bias is added twice by the original: once in the projection, once before softplus. */
+  /** The original adds its bias twice: in the projection, and before softplus. */
   readonly dtProj: Linear;
   readonly outProj: Linear;
   readonly innerSize: number;
@@ -233,48 +234,48 @@ export interface Mamba extends Node<'mamba'> {
 
 /**
  * Rotary position embedding (arXiv 2104.09864) of the first `rotatedDim` dimensions of every head. Angles are
- * position · frequency (see rotary-frequencies.ts); cosine and sine are multiplied by its amplitude.
+ * position · frequency (see rotary-scaling.ts). Its amplitude scales cosine and sine.
  */
 export interface Rotary extends Node<'rotary'> {
   readonly base: number;
   readonly headDim: number;
   readonly rotatedDim: number;
-  /** Which two are rotated together: j and j + rotatedDim / 2, or 2j and 2j + 1. */
+  /** Dimensions rotated together: j and j + rotatedDim / 2, or 2j and 2j + 1. */
   readonly pairs: 'halves' | 'neighbours';
   readonly scaling: RotaryScaling | undefined;
-  /** Buffers that a state dict holds: frequencies, cosines, sines; often none. */
+  /** Buffers in a state dict: frequencies, cosines, sines; often none. */
   readonly tables: readonly Param[];
 }
 
 /**
- * How far back a head sees. `sliding`: the last `tokens` keys, a position's own included. `local`: the
- * hybrid model's rule, tokens // 2 keys before it and itself (see masks.ts).
+ * Window of a head. `sliding`: the last `tokens` keys, including a position's own. `local`: the hybrid model's
+ * rule, tokens // 2 keys before it and itself (see masks.ts).
  */
 export interface Window {
   readonly rule: 'sliding' | 'local';
   readonly tokens: number;
 }
 
-/** How far back some of the heads see; without a window, all that came before. */
+/** A group of heads with the same window; without a window they see all earlier positions. */
 export interface HeadSpan {
   readonly heads: number;
   readonly window: Window | undefined;
 }
 
-/** A penalty −slope · distance on every score, a slope for each head (ALiBi, arXiv 2108.12409). */
+/** Penalty −slope · distance on every score, with a slope per head (ALiBi, arXiv 2108.12409). */
 export interface Alibi extends Node<'alibi'> {
   readonly heads: number;
 }
 
 /**
- * Causal softmax attention; query head j reads key and value head floor(j · keyValueHeads / heads). Scores are
- * q · k · scale, softcapped, then ALiBi and the mask. Heads in the order of `spans`.
+ * Causal softmax attention; query head j reads key and value head floor(j · keyValueHeads / heads). Scores are q ·
+ * k · scale, softcapped, then ALiBi and the mask. Heads follow the order of `spans`.
  */
 export interface Attention extends Node<'attention'> {
   /** Queries [heads · headDim], keys and values [keyValueHeads · headDim]. */
   readonly inputs: Projections;
   readonly out: Projection;
-  /** Before the rotation; over each head, or over all when its weight has their width. */
+  /** Applied before the rotation: per head, or over all heads when the weight has their total width. */
   readonly queryNorm: RmsNorm | undefined;
   readonly keyNorm: RmsNorm | undefined;
   readonly rotary: Rotary | undefined;
@@ -285,23 +286,23 @@ export interface Attention extends Node<'attention'> {
   readonly scale: number;
   /** cap · tanh(score / cap) */
   readonly softcap: number | undefined;
-  /** Whether the original takes the softmax in the type of the scores; else in float32. */
+  /** Whether the original computes the softmax in the type of the scores; otherwise in float32. */
   readonly ownTypeSoftmax?: boolean;
   readonly spans: readonly HeadSpan[];
 }
 
 /**
- * Multi-head latent attention (DeepSeek-V2, arXiv 2405.04434). A token is kept as its latent [latentRank] and
- * one rotated key [rotary.headDim] that all heads share. Each head has a query and key of nopeDim +
- * rotary.headDim, its value valueDim.
+ * Multi-head latent attention (DeepSeek-V2, arXiv 2405.04434). The cache holds a latent [latentRank] and one
+ * rotated key [rotary.headDim] per token, shared by all heads. Each head has a query and key of nopeDim +
+ * rotary.headDim and a value of valueDim.
  */
 export interface LatentAttention extends Node<'latentAttention'> {
-  /** → [heads · (nopeDim + rotary.headDim)]; the rotated part of a head last. */
+  /** → [heads · (nopeDim + rotary.headDim)]; the rotated part of each head comes last. */
   readonly query: Linear | Sequence;
   /** → [latentRank + rotary.headDim] */
   readonly keyValueDown: Linear;
   readonly latentNorm: RmsNorm;
-  /** Latent → [heads · (nopeDim + valueDim)]; the value of a head last. */
+  /** Latent → [heads · (nopeDim + valueDim)]; the value of each head comes last. */
   readonly keyValueUp: Linear;
   readonly out: Linear;
   readonly rotary: Rotary;
@@ -330,13 +331,13 @@ export interface SrteSincos extends Node<'srteSincos'> {
 
 export type Srte = SrteTable | SrteLowRank | SrteSincos;
 
-/** Two branches [B, T, H] to one: c = concat(mamba, attention); net(c) + residual(c). */
+/** Combines two branches [B, T, H]: c = concat(mamba, attention); net(c) + residual(c). */
 export interface Alignment extends Node<'alignment'> {
   readonly net: Sequence;
   readonly residual: Linear;
 }
 
-/** How much of the Mamba branch to take, per value: sigmoid(down(tanh(up(z)))). */
+/** Share of the Mamba branch, per value: sigmoid(down(tanh(up(z)))). */
 export interface Gate extends Node<'gate'> {
   readonly up: Linear;
   readonly down: Linear;
@@ -359,19 +360,19 @@ export interface HybridBlock extends Node<'hybridBlock'> {
   readonly outputNorm: LayerNorm;
 }
 
-/** Token ids [B, T] → logits [B, T, V]: embedding, blocks, norm, head, one after the other. */
+/** Token ids [B, T] → logits [B, T, V] through embedding, blocks, norm and head. */
 export interface LanguageModel extends Node<'languageModel'> {
   readonly embedding: Embedding;
-  /** What is done to the embeddings before the first block. */
+  /** Steps between the embedding and the first block. */
   readonly embeddingSteps: readonly Layer[];
-  /** Layers that several blocks hold; stored, and named, once and here. */
+  /** Layers that several blocks share; stored and named once, here. */
   readonly shared: readonly Layer[];
   readonly blocks: readonly Layer[];
   readonly norm: Norm;
   readonly head: Linear;
-  /** What is done to the logits. */
+  /** Steps applied to the logits. */
   readonly logitSteps: readonly Layer[];
-  /** The longest input, in tokens. */
+  /** Longest input, in tokens. */
   readonly positions: number;
 }
 

@@ -1,20 +1,20 @@
 /**
- * How large a description may become. The limits keep every count exact, keep every answer within seconds
- * and some hundred megabytes, and stop a slip of the pen (`num_layers: 1e9`) before anything is built from it.
+ * Limits on the size of a description. They keep every count exact, and every answer within seconds and some
+ * hundred megabytes. A typo (`num_layers: 1e9`) fails before anything is built.
  */
 
-/** Most blocks of a model: twice as many as the deepest models that were trained have. */
+/** Maximum number of blocks: twice the depth of the deepest trained models. */
 export const MAX_LAYERS = 2_000;
 
 /**
- * Most names that a model's state dict may have, aliases and buffers included. The model that has most of all, Kimi K2,
- * has 60 layers of 384 experts with three matrices each: 69,120, and about a thousand more.
+ * Maximum number of state dict names, including aliases and buffers. The largest known model, Kimi K2, has 60
+ * layers of 384 experts with three matrices each: 69,120, and about a thousand more.
  */
 export const MAX_TENSORS = 100_000;
 
-/** A config that is valid but describes a model beyond the limits. */
+/** A valid config whose model is beyond the limits. */
 export class LimitError extends Error {
-  /** Dotted path of the config key that is to blame, or of its section. */
+  /** Dotted path of the responsible config key or section. */
   readonly path: string;
 
   constructor(path: string, message: string) {
@@ -27,7 +27,7 @@ export class LimitError extends Error {
 const grouped = (value: number) =>
   Number.isSafeInteger(value) ? value.toLocaleString('en-US') : `about ${value.toExponential(2)}`;
 
-/** Refuses a model of `layers` blocks when these are too many. */
+/** Rejects a model with too many blocks. */
 export function checkLayers(path: string, layers: number): void {
   if (layers > MAX_LAYERS) {
     throw new LimitError(
@@ -37,12 +37,12 @@ export function checkLayers(path: string, layers: number): void {
   }
 }
 
-/** Refuses a model of at least `names` tensor names when these are too many. */
+/** Rejects a model whose minimum number of tensor names is too large. */
 export function checkNames(path: string, names: number): void {
   if (names > MAX_TENSORS) throw tooManyNames(path, names);
 }
 
-/** Refuses a model of `layers` blocks with `each` tensor names when these are too many together. */
+/** Rejects a model of `layers` blocks with `each` tensor names if there are too many in total. */
 export function checkEach(path: string, layers: number, each: number): void {
   const names = layers * each;
   if (names > MAX_TENSORS) {
@@ -56,7 +56,7 @@ const tooManyNames = (path: string, names: number, where = '') =>
     `describes at least ${grouped(names)} tensor names${where}; the limit is ${grouped(MAX_TENSORS)}`,
   );
 
-/** Refuses a model of `elements` stored values (a sum of doubles) when these cannot be counted exactly. */
+/** Rejects a model whose stored values (a sum of doubles) are too many to count exactly. */
 export function checkElements(path: string, elements: number): void {
   if (!Number.isSafeInteger(elements)) {
     throw new LimitError(

@@ -1,11 +1,10 @@
-/** Which keys a query sees. Of the local rule those of the original hybrid model, edges included. */
+/** Keys visible to a query. The local rule is that of the original hybrid model, including edges. */
 import type { Window } from './layer.js';
 
 /**
- * How steeply each head is penalised for distance: a score gains slope · position of its key, of which the
- * softmax only sees the differences, −slope · distance. [heads]; arXiv 2108.12409, and for a number of heads
- * that is no power of two BLOOM's `build_alibi_tensor` in transformers: the slopes of the power below, then
- * every other one of the power above.
+ * ALiBi slopes [heads] (arXiv 2108.12409). A score gains slope · key position; the softmax only sees the
+ * differences, −slope · distance. Head counts other than powers of two follow BLOOM's `build_alibi_tensor` in
+ * transformers: slopes of the power below, then every other one of the power above.
  */
 export function alibiSlopes(heads: number): Float32Array {
   const power = 2 ** Math.floor(Math.log2(heads));
@@ -15,15 +14,15 @@ export function alibiSlopes(heads: number): Float32Array {
   );
 }
 
-/** 2^(−8 / heads): what each slope is of the one before it, where heads are a power of two. */
+/** 2^(−8 / heads): ratio of consecutive slopes, if heads is a power of two. */
 const ratioOf = (heads: number) => Math.fround(2 ** (-8 / heads));
 
-/** Up to this many tokens the window slides with every position; beyond, it moves block by block. */
+/** Maximum context of a sliding window; beyond it, the window moves block by block. */
 export const LONGEST_SLIDING_CONTEXT = 2048;
 export const LARGEST_BLOCK = 1024;
 
 /**
- * The first key that position `position` of `context` tokens sees; the last is its own.
+ * First key visible to position `position` of `context` tokens; the last is its own.
  * @param window Undefined for a head without one.
  */
 export function firstVisibleKey(
@@ -41,18 +40,18 @@ export function firstVisibleKey(
   return window.tokens < context ? Math.max(0, position - before) : 0;
 }
 
-/** Keys before its own that a query sees where the window slides. */
+/** Earlier keys visible to a query in a sliding window. */
 export function reachOf({ rule, tokens }: Window): number {
   return rule === 'sliding' ? tokens - 1 : Math.floor(tokens / 2);
 }
 
-/** The same text for windows that are alike: `global`, `window_512` (local), `sliding_4096`. */
+/** Key shared by equal windows: `global`, `window_512` (local), `sliding_4096`. */
 export function windowKey(window: Window | undefined): string {
   if (window === undefined) return 'global';
   return `${window.rule === 'local' ? 'window' : window.rule}_${window.tokens}`;
 }
 
-/** Pairs of query and key that the mask lets through, over all positions of one sequence. Exact. */
+/** Unmasked pairs of query and key over all positions of one sequence. Exact. */
 export function visiblePairs(context: number, window: Window | undefined): bigint {
   const tokens = BigInt(context);
   const triangle = (n: bigint) => (n * (n + 1n)) / 2n;
@@ -60,22 +59,22 @@ export function visiblePairs(context: number, window: Window | undefined): bigin
   const reach = BigInt(reachOf(window));
   const slides = window.rule === 'sliding' || context <= LONGEST_SLIDING_CONTEXT;
   if (slides) {
-    // The first `reach` positions see all before them, each of the others reach + 1 keys.
+    // The first `reach` positions see all before them; the others see reach + 1 keys each.
     if (window.tokens >= context || tokens <= reach) return triangle(tokens);
     return triangle(reach) + (tokens - reach) * (reach + 1n);
   }
   const block = BigInt(Math.min(window.tokens, LARGEST_BLOCK));
-  // Blocks that start below `reach` see everything before them …
+  // Blocks that start below `reach` see everything before them.
   const early = min(tokens, ((reach + block - 1n) / block) * block);
   const rest = tokens - early;
-  // … the others `reach` keys before their block, and the triangle inside it.
+  // Other blocks see `reach` keys before their block, and the triangle inside it.
   const pairsOf = (length: bigint) => length * reach + triangle(length);
   return triangle(early) + (rest / block) * pairsOf(block) + pairsOf(rest % block);
 }
 
 /**
- * Scores that the plain implementation computes for one head and sequence, masked ones included: the whole
- * square, or, for a local head beyond 2048 tokens, each block of queries against all keys that it may see.
+ * Scores computed by the plain implementation for one head and sequence, including masked ones. This is the whole
+ * square. For a local head beyond 2048 tokens, it is each block of queries times its visible keys.
  */
 export function scoreValues(context: number, window: Window | undefined): bigint {
   const tokens = BigInt(context);
@@ -83,7 +82,7 @@ export function scoreValues(context: number, window: Window | undefined): bigint
   const reach = BigInt(reachOf(window));
   const block = BigInt(Math.min(window.tokens, LARGEST_BLOCK));
   const early = min(tokens, ((reach + block - 1n) / block) * block);
-  // Blocks that start below `reach`: their queries see all keys up to the end of their block.
+  // Blocks that start below `reach`: their queries see all keys up to the end of the block.
   const full = early / block;
   const earlyScores = block * block * ((full * (full + 1n)) / 2n) + (early % block) * early;
   const rest = tokens - early;

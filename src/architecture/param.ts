@@ -1,25 +1,22 @@
 import { elementCount, type Shape, shapeText } from '../tensor/dtype.js';
 import { LimitError } from './limits.js';
 
-/**
- * A stored tensor. Two layers share a tensor by holding the same object: it is counted once, by
- * identity, and used wherever it is held.
- */
+/** A stored tensor. Layers share a tensor by holding the same object; it is counted once, by identity. */
 export interface Param {
-  /** The name under which a checkpoint stores it. */
+  /** Name in a checkpoint. */
   readonly name: string;
-  /** Further names under which the same storage stands in a state dict. */
+  /** Further state dict names of the same storage. */
   readonly aliases: readonly string[];
   readonly shape: Shape;
   /** Product of the shape. */
   readonly elements: number;
-  /** A buffer stands in a state dict but is not trained, and not counted as a parameter. */
+  /** A buffer is in the state dict but is not trained and not counted as a parameter. */
   readonly role: 'parameter' | 'buffer';
-  /** Of a buffer that others count as a parameter: who does. */
+  /** Sources that count this buffer as a parameter. */
   readonly contested: string | undefined;
 }
 
-/** @throws LimitError when the tensor has more than 2^53 − 1 elements. */
+/** @throws LimitError for more than 2^53 − 1 elements. */
 export function param(name: string, shape: Shape, aliases: readonly string[] = []): Param {
   return tensor(name, shape, aliases, 'parameter');
 }
@@ -30,7 +27,7 @@ interface BufferOptions {
   readonly contested?: string;
 }
 
-/** @throws LimitError when the tensor has more than 2^53 − 1 elements. */
+/** @throws LimitError for more than 2^53 − 1 elements. */
 export function buffer(
   name: string,
   shape: Shape,

@@ -1,14 +1,14 @@
-/** Rotary frequencies, and the published ways of stretching them to longer inputs. */
+/** Rotary frequencies, and the published methods that scale them to longer inputs. */
 /**
- * How frequencies are stretched; the names and formulas are those of `modeling_rope_utils.py` of transformers.
- * `originalPositions`: the length that the model was trained with.
+ * Frequency scaling; names and formulas follow `modeling_rope_utils.py` of transformers.
+ * `originalPositions`: training length of the model.
  */
 export type RotaryScaling =
   /** All positions divided by the factor (arXiv 2306.15595). */
   | { readonly kind: 'linear'; readonly factor: number }
-  /** A larger base beyond the original length, by the length of the input (dynamic NTK). */
+  /** A larger base beyond the original length, depending on the input length (dynamic NTK). */
   | { readonly kind: 'dynamic'; readonly factor: number; readonly originalPositions: number }
-  /** Long waves divided, short ones kept, those between blended (Llama 3.1). */
+  /** Divides long waves, keeps short ones, and blends those between (Llama 3.1). */
   | {
       readonly kind: 'llama3';
       readonly factor: number;
@@ -23,13 +23,13 @@ export type RotaryScaling =
       readonly originalPositions: number;
       readonly betaFast: number;
       readonly betaSlow: number;
-      /** Whether the ends of the ramp are whole dimensions. */
+      /** Whether the ends of the ramp are rounded to whole dimensions. */
       readonly truncate: boolean;
-      /** The ramp ends here at the latest: implementations differ. */
+      /** Upper bound of the ramp's end; implementations differ. */
       readonly lastDimension: number;
-      /** The behaviour of a ramp that would end before it begins: it runs backwards, or has no width. */
+      /** Behaviour of a ramp that would end before it begins: runs backwards, or has no width. */
       readonly inverted: 'backwards' | 'stepped';
-      /** What cosine and sine are multiplied by. */
+      /** Factor of cosine and sine. */
       readonly amplitude: number;
     }
   /** A divisor for every frequency, one list up to the original length and one beyond (arXiv 2402.13753). */
@@ -43,24 +43,24 @@ export type RotaryScaling =
 
 const f32 = Math.fround;
 
-/** What decides a rotary's angles. */
+/** Inputs of a rotary's angles. */
 interface Turning {
   readonly base: number;
   readonly rotatedDim: number;
   readonly scaling: RotaryScaling | undefined;
 }
 
-/** Whether frequencies depend on how long the whole input is. */
+/** Whether frequencies depend on the length of the whole input. */
 export const dependsOnLength = ({ scaling }: Pick<Turning, 'scaling'>): boolean =>
   scaling?.kind === 'dynamic' || scaling?.kind === 'longrope';
 
-/** What cosine and sine are multiplied by. */
+/** Factor of cosine and sine. */
 export const amplitudeOf = ({ scaling }: Pick<Turning, 'scaling'>): number =>
   scaling?.kind === 'yarn' || scaling?.kind === 'longrope' ? f32(scaling.amplitude) : 1;
 
 /**
- * Radians for each position further, [rotatedDim / 2], in float32 at each step as PyTorch computes them.
- * @param tokens Length of the whole input; it matters to `dynamic` and `longrope` alone.
+ * Radians per position, [rotatedDim / 2], rounded to float32 at each step as in PyTorch.
+ * @param tokens Length of the whole input; only `dynamic` and `longrope` use it.
  */
 export function rotaryFrequencies(turning: Turning, tokens = 0): Float32Array {
   const { base, rotatedDim, scaling } = turning;
@@ -102,22 +102,23 @@ export function rotaryFrequencies(turning: Turning, tokens = 0): Float32Array {
 }
 
 /**
- * The base with which the longest wave is `times` as long and the shortest as it was: base · times^(d / (d − 2))
- * ("NTK-aware": bloc97, r/LocalLLaMA, June 2023; arXiv 2309.00071, section 3.1). For more than two dimensions.
+ * Base that makes the longest wave `times` as long and keeps the shortest: base · times^(d / (d − 2))
+ * ("NTK-aware": bloc97, r/LocalLLaMA, June 2023; arXiv 2309.00071, section 3.1). Requires more than two
+ * dimensions.
  */
 export const ntkBase = (base: number, times: number, dimensions: number): number =>
   base * times ** (dimensions / (dimensions - 2));
 
-/** How far YaRN's ramp reaches, without which it would divide by zero. */
+/** Width of YaRN's ramp, never zero because it is a divisor. */
 const rampWidth = (distance: number, inverted: 'backwards' | 'stepped'): number =>
   inverted === 'stepped' ? Math.max(distance, 0.001) : distance || 0.001;
 
-/** A part of the frequency kept, the rest divided by the factor. */
+/** Blends the frequency with its value divided by the factor. */
 const blend = (frequency: number, factor: number, kept: number) =>
   (frequency / factor) * (1 - kept) + frequency * kept;
 
 /** base^(2j / d) */
-// Unrounded at one step only, far positions are turned by an angle that is 1e-3 off.
+// Without rounding at every step, angles of far positions are off by 1e-3.
 const powerOf = (base: number, dimensions: number, j: number) =>
   f32(f32(base) ** f32((2 * j) / dimensions));
 
@@ -125,7 +126,7 @@ function frequenciesOf(base: number, dimensions: number): Float32Array {
   return Float32Array.from({ length: dimensions / 2 }, (_, j) => 1 / powerOf(base, dimensions, j));
 }
 
-/** The dimensions between which YaRN goes from kept to divided: those that turn betaFast and betaSlow times. */
+/** YaRN's ramp from kept to divided dimensions: those with betaFast and betaSlow turns. */
 export function yarnRamp(
   { base, rotatedDim }: Turning,
   {

@@ -1,4 +1,4 @@
-/** How a model has its Shared Relative Time Encoding. */
+/** Layout of a model's Shared Relative Time Encoding. */
 import type { LanguageModel, Srte } from './layer.js';
 import { walk } from './walk.js';
 
@@ -22,7 +22,7 @@ export interface SrteLayout {
   readonly layers: number;
 }
 
-/** Learned values of all its tables together. */
+/** Learned values of all tables together. */
 export function srteParameters({
   sharing,
   form,
@@ -42,7 +42,7 @@ export function srteParameters({
   }
 }
 
-/** Undefined for a model without one. */
+/** Undefined for a model without an SRTE. */
 export function srteLayoutOf(model: LanguageModel): SrteLayout | undefined {
   const srtes = model.blocks.flatMap((block) => (block.kind === 'hybridBlock' ? [block.srte] : []));
   const [first] = srtes;

@@ -1,4 +1,4 @@
-/** What a config may say beside its model: how it is trained. The same for all families. */
+/** Training sections of a config, the same for all families. */
 import * as z from 'zod';
 import type { TrainingHints } from './family.js';
 
@@ -45,12 +45,12 @@ const system = z.looseObject({
   compile_model: z.boolean(),
 });
 
-/** A section whose keys are not ours to judge. */
+/** A section whose keys minimind does not check. */
 const open = (what: string) => z.unknown().optional().describe(what);
 
-/** The keys of a document beside `model`. */
+/** Document keys other than `model`. */
 export const TRAINING_SECTIONS = {
-  // `training:` with nothing but comments below it is null in YAML.
+  // YAML reads `training:` with only comments below it as null.
   training: training.partial().nullish().describe('How it is trained'),
   data: open('What it is trained on'),
   curriculum: open('How the data changes while training'),
@@ -62,10 +62,10 @@ export const TRAINING_SECTIONS = {
 
 type Sections = z.output<z.ZodObject<typeof TRAINING_SECTIONS>>;
 
-/** Keys that spread the training over devices, or out of them. */
+/** Keys that spread the training over devices or offload it. */
 const BEYOND_ONE_DEVICE = ['zero_stage', 'offload_optimizer', 'offload_params'] as const;
 
-/** Undefined when the file says nothing of number formats. */
+/** Undefined when the file sets no number format. */
 function mixedOrFull(bf16?: boolean, fp16?: boolean): 'mixed' | 'float32' | undefined {
   if (bf16 === undefined && fp16 === undefined) return undefined;
   return bf16 || fp16 ? 'mixed' : 'float32';

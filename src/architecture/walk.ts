@@ -1,4 +1,4 @@
-/** Walking a description: its layers, the tensors that they hold, and the state dict that they make. */
+/** Walks a description: its layers, their tensors, and the resulting state dict. */
 import type {
   Component,
   FusedProjection,
@@ -12,7 +12,7 @@ import type {
 } from './layer.js';
 import type { Param } from './param.js';
 
-/** `of`, computed once for each object: descriptions never change, and a search asks for the same again and again. */
+/** Memoizes `of` per object: descriptions never change, and searches repeat the same calls. */
 export function remembered<Key extends object, Value>(
   of: (key: Key) => Value,
 ): (key: Key) => Value {
@@ -24,17 +24,18 @@ export function remembered<Key extends object, Value>(
   };
 }
 
-/** What the fields of a layer hold. */
+/** Contents of a layer's fields. */
 interface Held {
   readonly layers: readonly Layer[];
   readonly tensors: readonly Param[];
 }
 
 /**
- * The layers and the tensors that a layer holds itself: its fields, and the items of those that are lists, in the order
- * of its constructor, which is the order in which PyTorch registers them.
+ * Layers and tensors in a layer's own fields, lists included. They follow the order of its constructor, in which
+ * PyTorch registers them.
  */
 function heldBy(layer: Layer): Held {
+<<<<<<< HEAD
   const held = { layers: [], tensors: [] };
   const fields = layer as unknown as Readonly<Record<string, unknown>>;
   // Every model is walked several times as it is made: a loop over the fields, and no copies of them.
@@ -44,6 +45,17 @@ function heldBy(layer: Layer): Held {
     if (!Array.isArray(field)) hold(field, held);
     // A list has values of one type.
     else if (typeof field[0] === 'object') for (const value of field) hold(value, held);
+=======
+  const layers: Layer[] = [];
+  const tensors: Param[] = [];
+  for (const field of Object.values(layer)) {
+    for (const value of Array.isArray(field) ? field : [field]) {
+      if (isLayer(value)) layers.push(value);
+      else if (isTensor(value)) tensors.push(value);
+      // All values of a list have one type.
+      else if (typeof value !== 'object') break;
+    }
+>>>>>>> w-e3
   }
   return held;
 }
@@ -54,47 +66,50 @@ function hold(value: object, { layers, tensors }: { layers: Layer[]; tensors: Pa
   else if (kind !== undefined && 'name' in value) layers.push(value as Layer);
 }
 
-/** The layers behind several values of one input. */
+/** Layers that compute several values of one input. */
 export function projectionLayers(inputs: Projections): readonly (Projection | FusedProjection)[] {
   return 'kind' in inputs ? [inputs] : inputs;
 }
 
-/** The products behind several values of one input. */
+/** Products that compute several values of one input. */
 export function productsOf(inputs: Projections): readonly Projection[] {
   return 'kind' in inputs ? [inputs.projection] : inputs;
 }
 
-/** The routed experts: a layer for each, or one for all. */
+/** Routed experts: one layer each, or one for all. */
 export const expertLayers = (
   experts: MixtureOfExperts['experts'],
 ): readonly (GatedMlp | PackedExperts)[] => ('kind' in experts ? [experts] : experts);
 
-/** Whether a layer is a product with a weight, and nothing else. */
+/** Whether a layer is a plain product with a weight. */
 export const isProduct = (layer: Layer): layer is Projection =>
   layer.kind === 'linear' || layer.kind === 'transposedLinear';
 
-/** What a model does, one after the other, from ids to logits. */
+/** Stages of a model in order, from ids to logits. */
 export function stagesOf(model: LanguageModel): readonly Layer[] {
   const { embedding, embeddingSteps, blocks, norm, head, logitSteps } = model;
   return [embedding, ...embeddingSteps, ...blocks, norm, head, ...logitSteps];
 }
 
-/** The tensors that a layer itself holds, without those of its children. */
+/** Tensors of a layer itself, without those of its children. */
 export const ownTensors = (layer: Layer): readonly Param[] => heldBy(layer).tensors;
 
+<<<<<<< HEAD
 /** The layers that a layer itself holds. */
 export const childLayers = (layer: Layer): readonly Layer[] => heldBy(layer).layers;
 
 /** A layer met on a walk. */
+=======
+>>>>>>> w-e3
 export interface Visit {
   readonly layer: Layer;
-  /** What it is for: its own, or that of the nearest layer above which says so. */
+  /** Component of the layer, or of the nearest layer above that has one. */
   readonly component: Component;
 }
 
-/** Every layer below and with `layer`, parents before children; a shared layer at each place that holds it. */
+/** All layers from `layer` down, parents first; a shared layer appears at each of its places. */
 export const walk = (layer: Layer): readonly Visit[] =>
-  // A whole model is asked for again and again; its parts are mostly asked for once.
+  // Only whole models are walked often enough to cache.
   layer.kind === 'languageModel' ? walkOfModel(layer) : visitsOf(layer);
 
 function visitsOf(layer: Layer): Visit[] {
@@ -111,10 +126,10 @@ function collect(layer: Layer, inherited: Component, visits: Visit[]): void {
   for (const child of heldBy(layer).layers) collect(child, component, visits);
 }
 
-/** A stored tensor and what it is for. */
+/** A stored tensor and its component. */
 export interface OwnedTensor {
   readonly tensor: Param;
-  /** The component of the first layer that holds it: a tied head counts as embedding. */
+  /** Component of the first layer that holds it: a tied head counts as embedding. */
   readonly component: Component;
 }
 
@@ -139,17 +154,15 @@ export function tensorsOf(layer: Layer): Param[] {
   return ownedTensors(layer).map(({ tensor }) => tensor);
 }
 
-/** One entry of a state dict. */
 export interface StateDictEntry {
-  /** The tensor's own name, or the alias under which it stands here. */
+  /** The tensor's own name, or an alias. */
   readonly name: string;
   readonly tensor: Param;
 }
 
 /**
- * The state dict of a model as PyTorch writes it, aliases and buffers included: an entry for each place
- * that holds a tensor, in the order of the places. The first has the tensor's name, the others its
- * aliases in turn.
+ * State dict of a model as PyTorch writes it, including aliases and buffers. Each place that holds a tensor has an
+ * entry, in order. The first uses the tensor's name, the others its aliases in turn.
  */
 export function stateDictOf(layer: Layer): StateDictEntry[] {
   const met = new Map<Param, number>();
@@ -167,23 +180,23 @@ export function stateDictOf(layer: Layer): StateDictEntry[] {
   return entries;
 }
 
-// How wide values are on their way through a description.
+// Widths of values between layers
 
-/** Values that a product reads of each token. */
+/** Input values of a product, per token. */
 export const inputWidth = ({ kind, weight }: Projection): number =>
   weight.shape[kind === 'linear' ? 1 : 0] ?? 0;
 
-/** Values that a product gives of each token. */
+/** Output values of a product, per token. */
 export const outputWidth = ({ kind, weight }: Projection): number =>
   weight.shape[kind === 'linear' ? 0 : 1] ?? 0;
 
-/** Values that all products of one input read of each token. */
+/** Input values of all products that share one input, per token. */
 export function sharedInputWidth(inputs: Projections): number {
   const [first] = productsOf(inputs);
   return first ? inputWidth(first) : 0;
 }
 
-/** Width between the two products of an expert; experts are alike. */
+/** Width between the two products of an expert, the same for all experts. */
 export function expertInner({ experts }: MixtureOfExperts): number {
   if ('kind' in experts) return experts.down.shape[2] ?? 0;
   const [first] = experts;

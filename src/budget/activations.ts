@@ -1,9 +1,9 @@
 /**
- * What a forward pass keeps for the backward pass, counted from the model's own operations as the
- * original writes them: every value that a gradient needs, once. Statistics of norms and token ids are not
- * counted, what dropout adds only when it is asked for, and keys that several query heads read are kept once.
- * Attention scores and scan states are those of the plain implementations; fused kernels, and selective
- * recomputation, do without them. Of GPUs that share layers, and of pipeline stages, each keeps its part.
+ * Activations that a forward pass keeps for the backward pass, counted once per value from the original's
+ * operations. Norm statistics and token ids are not counted; dropout masks only on request. Keys shared by query
+ * heads are kept once.
+ * Attention scores and scan states are those of the plain implementations; fused kernels and selective
+ * recomputation avoid them. GPUs that share layers, and pipeline stages, each keep their part.
  */
 import type { Component, LanguageModel, Layer } from '../architecture/layer.js';
 import { COMPONENTS } from '../architecture/layer.js';
@@ -39,7 +39,7 @@ export interface ActivationBudget {
   readonly total: Figure;
 }
 
-/** Activations of a training step on one device, at their fullest. */
+/** Peak activations of a training step on one device. */
 export function activationsOf(model: LanguageModel, setting: ActivationSetting): ActivationBudget {
   const { embeddingSteps, norm, head, logitSteps } = model;
   const { from, to } = stageOf(model, setting);
@@ -114,7 +114,7 @@ const sumOf = (label: string, parts: readonly PartBytes[]) =>
     'sum of the parts',
   );
 
-/** The parts of `kept`, and the scores and scan states of `blocks` unless these are recomputed. */
+/** Parts of `kept`, plus the scores and scan states of `blocks` unless they are recomputed. */
 function partsOf(
   kept: readonly SavedPart[],
   blocks: readonly Layer[],
@@ -141,7 +141,7 @@ const isOptional = (part: Saved['part']): part is OptionalPart =>
 
 const labelOf = (part: Saved['part']) => (isOptional(part) ? OTHER_PARTS[part] : COMPONENTS[part]);
 
-/** What the attention and the scan of `blocks` keep of their inside. */
+/** Kept intermediates of the attention and scan of `blocks`. */
 function insideKernels(blocks: readonly Layer[], setting: ActivationSetting): PartBytes[] {
   if (blocks.length === 0) return [];
   switch (setting.attention ?? 'plain') {
@@ -155,7 +155,7 @@ function insideKernels(blocks: readonly Layer[], setting: ActivationSetting): Pa
   }
 }
 
-/** Vectors of the same name and size are one input, times how many there are in all layers. */
+/** Groups vectors of the same name and size into one input, with their number in all layers. */
 function vectorsFigure(
   label: string,
   members: readonly SavedPart[],
@@ -192,7 +192,7 @@ function vectorsFigure(
     const before = group.values.get(values)?.count ?? 0;
     group.values.set(values, { input, byWidth, count: before + count });
   }
-  /** `count` times an input, or each GPU's part of them. */
+  /** `count` times an input, or each GPU's part of it. */
   const valuesOfGpu = ({ input, byWidth, count }: ValueCount) =>
     byWidth ? ceildiv(mul(count, input), tensor) : mul(count, input);
   const terms = [...groups.values()].map(({ each, values }) =>
@@ -209,7 +209,7 @@ function vectorsFigure(
   });
 }
 
-/** Values of one size that a token has: how many times `input`, and whether GPUs share them. */
+/** Number of values of one size per token: `count` times `input`, and whether GPUs share them. */
 interface ValueCount {
   readonly input: Input;
   readonly byWidth: boolean;
@@ -218,14 +218,27 @@ interface ValueCount {
 
 type ValueCounts = Map<string, ValueCount>;
 
-/** Bytes of a value that are not those of any activation. */
+/** Bytes of a value that differ from those of an activation. */
 const VALUE_BYTES: Readonly<Record<NonNullable<Vectors['bytes']>, (bytes: Input) => Operand>> = {
   '1': () => 1,
   '4': () => 4,
   '4 - bytes': (bytes) => sub(4, bytes),
 };
 
+<<<<<<< HEAD
 /** Full recomputation keeps what goes into each block, and nothing of its inside. */
+=======
+/** Vectors of all members; equal blocks share one object, which is evaluated once. */
+function vectorsOf(members: readonly Saved[]): Vectors[] {
+  const times = new Map<Saved, number>();
+  for (const each of members) times.set(each, (times.get(each) ?? 0) + 1);
+  return [...times].flatMap(([each, many]) =>
+    each.vectors.map((vector) => ({ ...vector, count: many * vector.count })),
+  );
+}
+
+/** Full recomputation keeps only the input of each block. */
+>>>>>>> w-e3
 function blockInputs(model: LanguageModel, setting: ActivationSetting): Figure {
   const { from, to } = stageOf(model, setting);
   const sequences = sequencesIn(setting);
@@ -247,24 +260,25 @@ function blockInputs(model: LanguageModel, setting: ActivationSetting): Figure {
 }
 
 /**
- * What is live of one block in its backward pass besides what is kept, in bytes. Values of its layers get gradients.
- * Plain attention needs the softmax of its scores until two more squares are there, the gradient of the softmax and that
- * of what it is given; fused attention has none of the three. Without recomputation the softmax is kept, with full
- * recomputation it is of the block that runs again, and counted with that; with selective recomputation it comes on
- * top, as scan states do.
+ * Live bytes of one block in its backward pass, in addition to kept activations. Values of its layers get
+ * gradients.
+ * Plain attention holds the softmax of its scores and two more squares: the gradients of the softmax and of its
+ * input. Fused attention holds none of the three. Without recomputation, the softmax is already kept. With full
+ * recomputation, it counts with the block that runs again. With selective recomputation, it is extra, like scan
+ * states.
  */
 export interface BlockInHand {
-  /** Of what its layers keep, but for scores and scan states. */
+  /** Gradients of its layers' kept values, without scores and scan states. */
   readonly layers: Exact;
-  /** Of plain attention. */
+  /** Score gradients of plain attention. */
   readonly scoreGradients: Exact;
-  /** Of a plain scan, each of which gets a gradient. */
+  /** Gradients of the states of a plain scan. */
   readonly scanStates: Exact;
-  /** Scores and scan states, where they are not counted among what is kept. */
+  /** Scores and scan states, unless they count as kept. */
   readonly recomputed: Exact;
 }
 
-/** Each kind of block that a stage has. */
+/** Each distinct kind of block in a stage. */
 export function blocksInHand(model: LanguageModel, whole: ActivationSetting): BlockInHand[] {
   const setting = { ...whole, stage: undefined };
   const isPlain = (setting.attention ?? 'plain') === 'plain';
@@ -290,7 +304,7 @@ const kindsIn = (model: LanguageModel, setting: ActivationSetting): BlockKind[] 
   return [...distinct].filter((kind) => kind !== undefined);
 };
 
-/** … and, while one block runs again, all of that one but its input, which is kept already. */
+/** All activations of the block that runs again, except its input, which is already kept. */
 function largestBlock(model: LanguageModel, whole: ActivationSetting): Figure {
   const setting = { ...whole, stage: undefined };
   const figures = kindsIn(model, whole).map(({ inside, block }) =>
@@ -299,16 +313,16 @@ function largestBlock(model: LanguageModel, whole: ActivationSetting): Figure {
   return figures.reduce((a, b) => (b.value > a.value ? b : a));
 }
 
-/** Blocks that keep the same. */
+/** Blocks that keep the same values. */
 interface BlockKind {
   readonly kept: readonly Saved[];
-  /** … without what they are given. */
+  /** Values kept by a block, without its input. */
   readonly inside: readonly Saved[];
-  /** One of them. */
+  /** An example of the kind. */
   readonly block: Layer;
 }
 
-/** Blocks are mostly alike, and each kind needs to be counted once only. */
+/** Most blocks are equal, so each kind is counted once. */
 const kindsOfBlocks = remembered((model: LanguageModel): ReadonlyMap<Layer, BlockKind> => {
   const hidden = model.norm.weight.elements;
   const kinds = new Map<string, BlockKind>();
@@ -329,7 +343,7 @@ const kindsOfBlocks = remembered((model: LanguageModel): ReadonlyMap<Layer, Bloc
 export const unlikeBlocks = (model: LanguageModel): Layer[] =>
   [...new Set(kindsOfBlocks(model).values())].map(({ block }) => block);
 
-/** Whether blocks keep the same, kind by kind. */
+/** Whether blocks keep the same values, kind by kind. */
 export const areAlike = (
   model: LanguageModel,
   some: readonly Layer[],
@@ -355,8 +369,8 @@ function keptInBlocks(model: LanguageModel, blocks: readonly Layer[]): SavedPart
 }
 
 /**
- * The loss is taken over logits in float32, whatever the model computes in. In chunks, nothing of them is kept: the
- * gradient of the head's input takes the place of that input (arXiv 2410.10989), or they are computed again (2411.09009).
+ * The loss is computed on float32 logits, for any model dtype. In chunks, no logits are kept. Either the gradient
+ * of the head's input replaces that input (arXiv 2410.10989), or the logits are recomputed (2411.09009).
  */
 function logits(model: LanguageModel, setting: ActivationSetting): Figure {
   const tensor = tensorOf(setting);

@@ -1,9 +1,9 @@
 /**
- * Arithmetic that computes and prints itself, so that the formula shown with a number is the one that gave the number.
- * Sums and products are flat: `add(a, add(b, c))` is a + b + c, computed from left to right as it is printed.
+ * Arithmetic that computes and prints itself, so that the printed formula is the one that gave the number.
+ * Sums and products are flat: `add(a, add(b, c))` is a + b + c, computed from left to right, as printed.
  */
 
-/** An exact whole number; a bigint beyond 2^53 − 1. Inputs of real arithmetic are numbers of any kind. */
+/** Exact whole number; a bigint beyond 2^53 − 1. Inputs of real arithmetic can be any number. */
 export type Exact = number | bigint;
 
 /**
@@ -35,10 +35,23 @@ type FunctionName = (typeof FUNCTIONS)[number];
 /** An operand of an expression; a number is a constant. */
 export type Operand = Expression | number;
 
+<<<<<<< HEAD
 const NO_OPERANDS: readonly Expression[] = [];
 const NO_SIGNS: readonly Sign[] = [];
+=======
+/** Number system of an evaluation. Functions that it lacks have no value. */
+export interface Arithmetic<T> {
+  readonly of: (value: Exact) => T;
+  readonly '+': (a: T, b: T) => T;
+  readonly '-': (a: T, b: T) => T;
+  readonly '*': (a: T, b: T) => T;
+  /** Undefined if the quotient does not exist. */
+  readonly '/': (a: T, b: T) => T | undefined;
+  readonly functions: Readonly<Partial<Record<FunctionName, (values: readonly T[]) => T>>>;
+}
+>>>>>>> w-e3
 
-/** The input of the only name in a record: `v({ batch })`, `v({ [name]: value })`. */
+/** Input for the only name in a record: `v({ batch })`, `v({ [name]: value })`. */
 export function v(only: Readonly<Record<string, Exact>>): Input {
   let input: Input | undefined;
   for (const name in only) {
@@ -49,7 +62,6 @@ export function v(only: Readonly<Record<string, Exact>>): Input {
   return input;
 }
 
-/** An input for each name. */
 export function inputs<Name extends string>(
   values: Readonly<Record<Name, Exact>>,
 ): Readonly<Record<Name, Input>> {
@@ -60,7 +72,7 @@ export function inputs<Name extends string>(
 
 const NAME = new RegExp(`^(?!(?:${FUNCTIONS.join('|')})$)[A-Za-z_]\\w*$`);
 
-/** An input whose name is computed. @throws Error for a name that would print as something else. */
+/** Input with a computed name. @throws Error for a name that is not a plain identifier. */
 export function inputNamed(name: string, value: Exact | undefined): Input {
   if (value !== undefined && NAME.test(name)) {
     return { kind: 'input', name, value, operands: NO_OPERANDS, signs: NO_SIGNS };
@@ -73,10 +85,18 @@ const expressionOf = (operand: Operand): Expression =>
     ? { kind: 'constant', name: '', value: operand, operands: NO_OPERANDS, signs: NO_SIGNS }
     : operand;
 
+<<<<<<< HEAD
 /** `first sign other sign other …`; what is chained in the same way is joined where that changes no value. */
 function chain(kind: 'sum' | 'product', sign: Sign, given: readonly Operand[]): Expression {
   const operands: Expression[] = [];
   const signs: Sign[] = [];
+=======
+/** `first sign other sign other …`; joins equal chains if that keeps the value. */
+function chain(kind: Chain['kind'], sign: Sign, operands: readonly Operand[]): Expression {
+  let first: Expression | undefined;
+  // Loops instead of copies, because searches create many expressions.
+  const rest: { sign: Sign; operand: Expression }[] = [];
+>>>>>>> w-e3
   const joins = sign === '+' || sign === '*';
   for (const each of given) {
     const operand = expressionOf(each);
@@ -95,7 +115,7 @@ function chain(kind: 'sum' | 'product', sign: Sign, given: readonly Operand[]): 
   return operands.length === 1 ? first : { kind, name: '', value: 0, operands, signs };
 }
 
-/** a + b + …; of nothing, 0. */
+/** a + b + …; 0 without terms. */
 export const add = (...terms: readonly Operand[]): Expression =>
   chain('sum', '+', terms.length === 0 ? [0] : terms);
 
@@ -106,7 +126,7 @@ export const sub = (from: Operand, ...terms: readonly Operand[]): Expression =>
 /** a * b * … */
 export const mul = (...factors: readonly Operand[]): Expression => chain('product', '*', factors);
 
-/** a / b / … In whole numbers no division may leave a rest. */
+/** a / b / … In whole numbers, divisions must be exact. */
 export const div = (dividend: Operand, ...divisors: readonly Operand[]): Expression =>
   chain('product', '/', [dividend, ...divisors]);
 
@@ -129,9 +149,14 @@ export const ln = (value: Operand): Expression => call('ln', [value]);
 export const exp = (value: Operand): Expression => call('exp', [value]);
 
 /**
+<<<<<<< HEAD
  * The value in doubles.
  * @param isExact Whether the value has to be exact in whole numbers: if it is not in doubles, NaN.
  * @throws Error for a division by zero of real numbers, and for an unknown function: bugs of ours.
+=======
+ * Value of an expression.
+ * @throws Error for a division without a quotient, or a function that the arithmetic lacks; both are bugs.
+>>>>>>> w-e3
  */
 export function doubleOf(expression: Expression, isExact: boolean, whole = expression): number {
   const { kind, operands, signs } = expression;
@@ -216,7 +241,7 @@ const PRECEDENCE: Readonly<Record<Expression['kind'], number>> = {
   call: 3,
 };
 
-/** An expression as text, with no more brackets than it needs. */
+/** Text of an expression with minimal brackets. */
 export function textOf(expression: Expression): string {
   switch (expression.kind) {
     case 'constant':
@@ -240,8 +265,8 @@ const operandText = (operand: Expression, within: Expression['kind']) =>
   PRECEDENCE[operand.kind] > PRECEDENCE[within] ? textOf(operand) : `(${textOf(operand)})`;
 
 /**
- * Inputs of expressions by name, in the order in which they are named.
- * @throws Error when a name has two values: a bug of ours.
+ * Inputs of expressions by name, in order of first use.
+ * @throws Error for a name with two values, which is a bug.
  */
 export function inputsOf(...expressions: readonly Expression[]): Record<string, Input> {
   const all: Record<string, Input> = {};
@@ -261,9 +286,12 @@ function collect(expression: Expression, all: Record<string, Input>): void {
   for (const operand of expression.operands) collect(operand, all);
 }
 
+<<<<<<< HEAD
 const isInput = (expression: Expression): expression is Input => expression.kind === 'input';
 
 /** Values of inputs by name. */
+=======
+>>>>>>> w-e3
 export function valuesOf(all: Readonly<Record<string, Input>>): Record<string, Exact> {
   const values: Record<string, Exact> = {};
   for (const name in all) values[name] = all[name]?.value ?? 0;

@@ -1,4 +1,4 @@
-/** Counts of families' presets, and of other forms of a model. */
+/** Parameter counts of families' presets, and of other forms of a model. */
 import { FAMILY_NAMES, loadFamily } from '../architecture/families.js';
 import type { Family } from '../architecture/family.js';
 import type { LanguageModel } from '../architecture/layer.js';
@@ -21,7 +21,7 @@ export interface FamilySummary {
   readonly presets: readonly PresetSummary[];
 }
 
-/** Every family with its presets, each counted. */
+/** Every family with its presets and their counts. */
 export async function describeFamilies(): Promise<FamilySummary[]> {
   const families = await Promise.all(FAMILY_NAMES.map(loadFamily));
   return families.map(({ name, title, presets, schema, build, fromHuggingFace }) => ({
@@ -36,19 +36,19 @@ export async function describeFamilies(): Promise<FamilySummary[]> {
   }));
 }
 
-// Counts of other forms of a model, or of a part of it: rows of a published comparison.
+// Counts of other forms or parts of a model: rows of a published comparison
 
-/** A number of parameters, and what it counts. */
+/** A number of parameters and its meaning. */
 export interface KnownCount {
-  /** Stable name for programs: `preset-recommended`. */
+  /** Stable identifier for programs: `preset-recommended`. */
   readonly id: string;
   readonly text: string;
   readonly value: bigint;
 }
 
 /**
- * Counts of the model's components, of the family's presets and, for the hybrid family, of the other SRTE
- * settings with what each saves. The model's own total is not among them.
+ * Counts of the model's components and the family's presets. For the hybrid family, also the other SRTE settings
+ * with their savings. Excludes the model's own total.
  */
 export function knownCounts(family: Family, document: unknown, model: LanguageModel): KnownCount[] {
   const { parameters: own, byComponent } = countParameters(model);

@@ -1,6 +1,6 @@
 /**
- * Figures that carry their own derivation. A figure's value is what its formula gives for its inputs,
- * by this evaluator and by any other: so an explanation cannot drift from the number it explains.
+ * Figures with their own derivation. The value is computed from the formula and inputs, so an explanation always
+ * matches its number.
  */
 import {
   add,
@@ -18,30 +18,31 @@ import {
 export type { Exact } from './expression.js';
 
 export interface Figure {
-  /** What it is, in a few words. */
+  /** Short description. */
   readonly label: string;
   readonly value: Exact;
   readonly unit: 'parameters' | 'values' | 'bytes' | 'FLOP' | 'MAC';
   /**
-   * Whole-number arithmetic over `inputs`: + - * /, brackets, min, max and ceildiv (a division rounded
-   * up). A division by / has no rest.
+   * Whole-number arithmetic over `inputs`: + - * /, brackets, min, max and ceildiv (division rounded up).
+   * Divisions by / are exact.
    */
   readonly formula: string;
   readonly inputs: Readonly<Record<string, Exact>>;
-  /** Where the formula comes from. */
+  /** Source of the formula. */
   readonly source: string;
 }
 
-/** A figure or a quantity before it is computed: its value and its inputs follow from its formula. */
+/** A figure or quantity before evaluation: its value and inputs follow from its formula. */
 export interface Statement<Stated extends { readonly unit: string }> {
   readonly label: string;
   readonly unit: Stated['unit'];
   readonly formula: Expression;
-  /** Inputs to list first: for an order other than that of the formula, or for inputs that it does not name. */
+  /** Inputs to list first: for a different order, or for inputs outside the formula. */
   readonly inputs?: Readonly<Record<string, Input>>;
   readonly source: string;
 }
 
+<<<<<<< HEAD
 /**
  * A statement with its value. The text of its formula and its inputs are made when they are first read: searches state
  * thousands of figures and read their values alone.
@@ -71,8 +72,20 @@ export function stated<Unit extends string, Value>(
 /** States a figure; its value is computed from its formula. */
 export const figure = (statement: Statement<Figure>): Figure =>
   stated(statement, evaluate(statement.formula));
+=======
+/** Derivation of a statement: its formula as text, and its inputs. */
+export const explained = (parts: Pick<Statement<Figure>, 'formula' | 'inputs'>) => ({
+  formula: textOf(parts.formula),
+  inputs: valuesOf(inputsOf(...Object.values(parts.inputs ?? {}), parts.formula)),
+});
 
-/** A figure that is the sum of others, each of which is one of its inputs. */
+/** Creates a figure; its value is computed from its formula. */
+export function figure({ source, ...stated }: Statement<Figure>): Figure {
+  return { ...stated, ...explained(stated), source, value: evaluate(stated.formula) };
+}
+>>>>>>> w-e3
+
+/** Figure that sums others, each of which becomes an input. */
 export const sumFigure = (
   label: string,
   unit: Figure['unit'],
@@ -86,15 +99,15 @@ export const sumFigure = (
     source,
   });
 
-/** The smallest type that holds an integer exactly. */
+/** Smallest type that holds an integer exactly. */
 export function exact(value: bigint): Exact {
   const asNumber = Number(value);
   return Number.isSafeInteger(asNumber) ? asNumber : value;
 }
 
 /**
- * The value of an expression in whole numbers.
- * @throws Error when a division leaves a rest: a bug of ours.
+ * Value of an expression in whole numbers.
+ * @throws Error for a division with a remainder, which is a bug.
  */
 export function evaluate(formula: Expression): Exact {
   const small = doubleOf(formula, true);

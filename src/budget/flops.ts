@@ -1,6 +1,6 @@
 /**
- * FLOPs of a forward pass and of a training step, with their formulas. 1 multiply-accumulate (MAC) is
- * 2 FLOP. Sums can pass 2^53 − 1; they stay exact.
+ * FLOPs of a forward pass and of a training step, with formulas. 1 multiply-accumulate (MAC) is 2 FLOP. Sums can
+ * exceed 2^53 − 1 and stay exact.
  */
 import type { Component, Layer, Window } from '../architecture/layer.js';
 import { COMPONENTS } from '../architecture/layer.js';
@@ -12,10 +12,10 @@ import { add, div, type Expression, min, mul, v } from './expression.js';
 import type { Exact, Figure } from './figure.js';
 import { exact, figure, sumFigure } from './figure.js';
 
-/** What the backward pass computes a second time to save memory. */
+/** Work repeated in the backward pass to save memory. */
 export type Recompute = 'none' | 'selective' | 'full';
 
-/** Primitives whose FLOPs are counted, and the kind of work that each is. The others take few at real sizes. */
+/** Counted primitives and their kind of work. The others need few FLOPs at real sizes. */
 const WORK = {
   matmul: 'projection',
   router: 'projection',
@@ -33,9 +33,9 @@ const isOperation = (primitive: Primitive): primitive is Operation => primitive.
 export interface ForwardSetting {
   /** Sequences, B. */
   readonly batch: number;
-  /** Tokens in each, T. */
+  /** Tokens per sequence, T. */
   readonly context: number;
-  /** Count only the pairs of query and key that the mask lets through, not the whole square. */
+  /** Count only unmasked pairs of query and key instead of the whole square. */
   readonly causal: boolean;
 }
 
@@ -49,11 +49,11 @@ export interface ComponentFlops {
   readonly flops: Figure;
 }
 
-/** FLOPs by component and kind of work, in the order of the model. */
+/** FLOPs by component and kind of work, in model order. */
 export interface ForwardBudget {
   readonly parts: readonly ComponentFlops[];
   readonly total: Figure;
-  /** Multiply-accumulates of the matrix products alone: projections and attention scores. */
+  /** Multiply-accumulates of matrix products only: projections and attention scores. */
   readonly macs: Figure;
 }
 
@@ -63,7 +63,7 @@ export interface TrainingFlopsBudget {
   readonly total: Figure;
 }
 
-/** The names and sources of each kind of work. */
+/** Names and sources of each kind of work. */
 const KINDS = {
   projection: { label: 'projections', source: '2 FLOP per multiply-accumulate with a weight' },
   scores: {
@@ -82,7 +82,7 @@ const KINDS = {
   },
 } as const satisfies Record<WorkKind, { label: string; source: string }>;
 
-/** What is computed: all of a layer, or operations picked out of it. */
+/** Counted work: a whole layer, or selected operations. */
 export type Work = Layer | readonly Operation[];
 
 export const operationsIn = remembered((work: Work): readonly Operation[] =>
@@ -117,7 +117,7 @@ type Group = readonly [Operation, ...Operation[]];
 
 const groupsOf = remembered((work: Work) => grouped(operationsIn(work)));
 
-/** Operations of the same component and kind together, in the order of their first. */
+/** Groups operations by component and kind, in order of first appearance. */
 function grouped(operations: readonly Operation[]): Group[] {
   const groups = new Map<string, [Operation, ...Operation[]]>();
   for (const operation of operations) {
@@ -141,7 +141,7 @@ function forwardFigure(operations: Group, { batch, context, causal }: ForwardSet
     case 'projection': {
       const weights = (rows: 'tokens' | 'positions') =>
         sum((each) => ('weights' in each && each.rows === rows ? each.weights : 0));
-      // What is done once for each position costs the same for any batch.
+      // Work per position costs the same for any batch.
       const [perToken, perPosition] = [weights('tokens'), weights('positions')];
       const ofTokens = v({ weights: perToken });
       if (perPosition === 0) {
@@ -171,7 +171,7 @@ function forwardFigure(operations: Group, { batch, context, causal }: ForwardSet
   }
 }
 
-/** A MAC for each value of a query and of v, for each pair; heads with the same window together. */
+/** One MAC per pair for each value of a query and of v; heads with the same window together. */
 function scoresFormula(
   operations: Group,
   batch: number,
@@ -206,7 +206,7 @@ function scoresFormula(
   return mul(2, v({ batch }), add(...terms));
 }
 
-/** Of all heads that see equally far, in all layers: their number times what one has. */
+/** Total width of the heads with one window, in all layers: their number times the width of one. */
 interface SpanWidths {
   readonly window?: Window | undefined;
   readonly queries: number;
@@ -219,7 +219,7 @@ function macs(products: readonly ComponentFlops[]): Figure {
   return figure({ label: 'matrix products', unit: 'MAC', formula: div(add(...flops), 2), source });
 }
 
-/** What selective recomputation computes a second time: what is large to keep and cheap to make. */
+/** Work repeated by selective recomputation: its results are large to keep and cheap to compute. */
 const RECOMPUTED: readonly WorkKind[] = ['scores', 'scan'];
 
 /** A backward pass costs two forward passes: gradients of the inputs and of the weights. */
@@ -236,8 +236,8 @@ function trainingFigure({ kind, flops: forward }: ComponentFlops, recompute: Rec
 }
 
 /**
- * FLOPs under the conventions that people count by: forward or training, attention in full or as the
- * mask lets through, with or without what is no matrix product.
+ * FLOPs under common conventions: forward or training, full or masked attention, with or without work other than
+ * matrix products.
  */
 export function flopsByConvention(
   layer: Layer,
@@ -258,16 +258,16 @@ export function flopsByConvention(
   return counts;
 }
 
-// Cached decoding: FLOPs of one more token of a sequence whose keys, values and states are cached.
+// Cached decoding: FLOPs of one more token, with cached keys, values and states
 
 export interface DecodingFlops {
-  /** Of the token, whatever came before it: products with weights, convolutions, scans. */
+  /** Cost per token independent of the context: products with weights, convolutions, scans. */
   readonly perToken: Figure;
-  /** What is computed with the keys and values of the context. */
+  /** Cost of the keys and values of the context. */
   readonly scores: Figure;
 }
 
-/** @param context Tokens that are kept, the new one included. */
+/** @param context Cached tokens, including the new one. */
 export function decodingFlopsOf(work: Work, context: number): DecodingFlops {
   const { parts } = forwardFlopsOf(work, { batch: 1, context: 1, causal: true });
   const others = parts.filter(({ kind }) => kind !== 'scores');
@@ -285,8 +285,8 @@ export function decodingFlopsOf(work: Work, context: number): DecodingFlops {
 }
 
 /**
- * Queries read a window as it slides. With latents, heads multiply the latents themselves: what makes keys and values
- * of them is taken into the query and the output (arXiv 2405.04434, section 2.1.2), at the same cost for a token.
+ * Queries read a sliding window. With latents, heads multiply the latents directly. The projection to keys and
+ * values is merged into the query and the output (arXiv 2405.04434, section 2.1.2), at the same cost per token.
  */
 function scoresFigure(work: Work, context: number): Figure {
   const tokens = v({ context });

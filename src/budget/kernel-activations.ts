@@ -1,4 +1,4 @@
-/** What attention and scan keep of their inside: scores and states of plain ones, sums of fused ones. */
+/** Kept intermediates of attention and scan: scores and states if plain, sums if fused. */
 import type { Component, LanguageModel, Layer } from '../architecture/layer.js';
 import { scoreValues, windowKey } from '../architecture/masks.js';
 import { remembered } from '../architecture/walk.js';
@@ -11,12 +11,12 @@ import { exact, figure } from './figure.js';
 import type { Recompute } from './flops.js';
 import { ranksOf, spansOfRank } from './state.js';
 
-// At what activations are counted, and what their parts are called.
+// Settings and parts of activation counts
 
-/** Whether scores and scan states are kept, or computed again by kernels that never hold them whole. */
+/** Whether scores and scan states are kept, or recomputed by kernels that never store them whole. */
 export type AttentionKernel = 'plain' | 'fused';
 
-/** Whether the logits of all tokens are there at a time, or those of a few, whose gradients are made at once. */
+/** Whether all logits exist at once, or those of a few tokens, with immediate gradients. */
 export type LossKernel = 'full' | 'chunked';
 
 export interface ActivationSetting {
@@ -25,38 +25,40 @@ export interface ActivationSetting {
   /** Bytes of an activation. */
   readonly bytesPerValue: number;
   readonly recompute: Recompute;
-  /** `plain` unless said otherwise. */
+  /** Default: `plain`. */
   readonly attention?: AttentionKernel | undefined;
-  /** `full` unless said otherwise. */
+  /** Default: `full`. */
   readonly loss?: LossKernel | undefined;
   /**
-   * Count a mask of 1 byte for each value that dropout meets: embeddings, softmax, and what each branch adds to
-   * the residual stream; and the softmax after it.
+   * Count a 1-byte mask per value for dropout of embeddings, softmax and each branch's output, and the softmax
+   * after dropout.
    */
   readonly dropout?: boolean | undefined;
-  /** Count what modules keep that are made of elementary operations, each of which keeps its own. */
+  /** Count the kept values of each elementary operation in modules composed of them. */
   readonly unfused?: boolean | undefined;
-  /** Count keys and values that are repeated for each query head that reads them. */
+  /** Count keys and values repeated for each query head. */
   readonly repeated?: boolean | undefined;
-  /** Among how many GPUs each layer is split; 1 unless said otherwise. */
+  /** Number of GPUs that share each layer; default 1. */
   readonly tensor?: number | undefined;
-  /** Whether they split, by tokens, what is not split by width (arXiv 2205.05198). */
+  /** Whether these GPUs split by tokens what they do not split by width (arXiv 2205.05198). */
   readonly sequence?: boolean | undefined;
-  /** The whole model, and a single micro-batch, unless said otherwise. */
+  /** Default: the whole model and a single micro-batch. */
   readonly stage?: StageRange | undefined;
 }
 
-/** What one pipeline stage computes. The first has the embedding, the last the norm, head and loss. */
+/**
+ * Part of the model computed by one pipeline stage. The first has the embedding, the last the norm, head and loss.
+ */
 export interface StageRange {
-  /** Its first block. */
+  /** First block. */
   readonly from: number;
-  /** The one after its last. */
+  /** Block after its last. */
   readonly to: number;
-  /** Of which it keeps the activations at a time. */
+  /** Number of micro-batches with kept activations at a time. */
   readonly microBatches: number;
 }
 
-/** Parts that are not simply those of a component. */
+/** Parts other than plain components. */
 export const OTHER_PARTS = {
   scores: 'attention scores',
   scanStates: 'scan states',
@@ -77,15 +79,15 @@ export const stageOf = (model: LanguageModel, { stage }: ActivationSetting): Sta
 
 export const tensorOf = ({ tensor }: ActivationSetting): number => tensor ?? 1;
 
-/** Sequences whose activations are kept at a time. */
+/** Sequences with kept activations at a time. */
 export function sequencesIn({ batch, stage }: ActivationSetting): Expression {
   const { microBatches: micro_batches = 1 } = stage ?? {};
   return micro_batches === 1 ? v({ batch }) : mul(v({ micro_batches }), v({ batch }));
 }
 
 /**
- * The softmax of every head, over as many keys as the original multiplies; and a softcap's tanh before it. Of
- * GPUs that share the heads, that of the one whose heads see furthest.
+ * Softmax of every head over the keys that the original multiplies, and a softcap's tanh before it. If GPUs share
+ * the heads, it counts the GPU with the longest windows.
  */
 export function scoresFigure(
   blocks: readonly Layer[],
@@ -144,7 +146,7 @@ function scoresOfRank(
   });
 }
 
-/** How many squares of scores are kept, by the window of their heads. */
+/** Number of kept squares of scores, by window. */
 type SquareCounts = Map<string, { readonly scores: Input; readonly count: number }>;
 
 const countMore = (counts: SquareCounts, name: string, scores: Input, count: number) =>
@@ -153,7 +155,7 @@ const countMore = (counts: SquareCounts, name: string, scores: Input, count: num
 const sumOf = (counts: SquareCounts) =>
   add(...[...counts.values()].map(({ scores, count }) => mul(count, scores)));
 
-/** What of a block has scores or scan states. */
+/** Layers of a block with scores or scan states. */
 export const kernelsOf = remembered((block: Layer) => {
   const primitives = primitivesOf(block);
   return {
@@ -165,7 +167,7 @@ export const kernelsOf = remembered((block: Layer) => {
 const attentionsIn = (blocks: readonly Layer[]) =>
   blocks.flatMap((block) => kernelsOf(block).attentions);
 
-/** A fused kernel needs the log-sum of each row of scores for its backward pass. */
+/** A fused kernel needs the log-sum of each score row for its backward pass. */
 export function softmaxSums(blocks: readonly Layer[], setting: ActivationSetting): Figure {
   const heads = attentionsIn(blocks).reduce((sum, layer) => sum + layer.heads, 0);
   const sums = mul(4, sequencesIn(setting), v({ context: setting.context }), v({ heads }));
@@ -181,7 +183,7 @@ export function softmaxSums(blocks: readonly Layer[], setting: ActivationSetting
 
 const squaresPerHead = ({ capped }: Scores): number => (capped ? 2 : 1);
 
-/** Two gradients of each score: of the softmax, and of what it is given. */
+/** Two gradients per score: of the softmax, and of its input. */
 export function scoreGradientsFigure(block: Layer, setting: ActivationSetting): Figure {
   const inFloat32 = 8 / setting.bytesPerValue;
   return scoresFigure([block], { ...setting, dropout: false }, (layer) =>
@@ -189,7 +191,7 @@ export function scoreGradientsFigure(block: Layer, setting: ActivationSetting): 
   );
 }
 
-/** The scan as a loop keeps decay, B·Δ and state of every step. */
+/** The scan as a loop keeps the decay, B·Δ and state of every step. */
 export function scanFigure(blocks: readonly Layer[], setting: ActivationSetting): Figure {
   const { context, bytesPerValue: bytes } = setting;
   const state_values = blocks
@@ -205,7 +207,7 @@ export function scanFigure(blocks: readonly Layer[], setting: ActivationSetting)
   });
 }
 
-/** What decides how many scores, and sums of them, are kept. */
+/** Properties that determine the kept scores and sums. */
 export const scoresOf = (layer: Scores) => [
   layer.heads,
   layer.spans,

@@ -18,15 +18,15 @@ import { type Figure, figure } from './figure.js';
 /** Exact counts of stored values, each storage once. */
 export interface ParameterBudget {
   readonly parameters: number;
-  /** By what they are for; their sum is `parameters`. */
+  /** Parameters by component; their sum is `parameters`. */
   readonly byComponent: Readonly<Record<Component, number>>;
-  /** Values in buffers, which are stored but are no parameters. */
+  /** Values in buffers: stored, but not parameters. */
   readonly buffers: number;
 }
 
 const COMPONENT_NAMES = Object.keys(COMPONENTS) as readonly Component[];
 
-/** Counts everything below and with `layer`. Exact for whatever `languageModel` accepts. */
+/** Counts a layer and everything below it. Exact for all models that `languageModel` accepts. */
 export function countParameters(layer: Layer): ParameterBudget {
   const byComponent = Object.fromEntries(COMPONENT_NAMES.map((name) => [name, 0])) as Record<
     Component,
@@ -51,39 +51,39 @@ export interface ParameterFigures {
   readonly trainable: Figure;
   readonly embedding: Figure;
   readonly nonEmbedding: Figure;
-  /** Neither embedding, nor learned positions, nor head. */
+  /** Everything except embedding, learned positions and head. */
   readonly body: Figure;
-  /** That one token uses: of a mixture's experts those that it goes to. */
+  /** Parameters used per token: of a mixture's experts, only the chosen ones. */
   readonly active: Figure;
-  /** `active` without the embedding, of which a token uses a row. */
+  /** `active` without the embedding, of which a token uses one row. */
   readonly activeWithoutEmbedding: Figure;
   readonly buffers: Figure;
-  /** Buffers that others count as parameters, like ones of several layers together. */
+  /** Buffers that some sources count as parameters; equal ones of several layers together. */
   readonly contested: readonly ContestedBuffers[];
-  /** Parameters as those others count them. */
+  /** Parameters including contested buffers. */
   readonly withContested: Figure;
-  /** Those that the model has, in the order of `COMPONENTS`. */
+  /** Components present in the model, in the order of `COMPONENTS`. */
   readonly components: readonly { readonly component: Component; readonly parameters: Figure }[];
 }
 
 export interface ContestedBuffers {
-  /** Name of the tensor, `*` for the number of its layer. */
+  /** Name of the tensor, with `*` for the layer number. */
   readonly pattern: string;
   readonly values: number;
-  /** Who counts them. */
+  /** Sources that count the buffers as parameters. */
   readonly reason: string;
 }
 
-/** What is no part of a model's body: vectors of tokens and of positions, and the product with the vocabulary. */
+/** Components outside a model's body: token and position vectors, and the product with the vocabulary. */
 const AROUND_BODY: readonly string[] = ['embedding', 'positions', 'head'] satisfies Component[];
 
 const isOfBody = (component: string) => !AROUND_BODY.includes(component);
 
-/** Of what was counted, the body's part: see `ParameterFigures`. */
+/** Parameters of the body; see `ParameterFigures`. */
 export const bodyIn = ({ byComponent }: Pick<ParameterBudget, 'byComponent'>): number =>
   COMPONENT_NAMES.filter(isOfBody).reduce((total, name) => total + byComponent[name], 0);
 
-/** The parameters of a model, from its tensors up. */
+/** Parameters of a model, summed from its tensors. */
 export function parameterFigures(layer: Layer): ParameterFigures {
   const owned = ownedTensors(layer);
   const parameters = owned.filter(({ tensor }) => tensor.role === 'parameter');
@@ -126,7 +126,7 @@ export function parameterFigures(layer: Layer): ParameterFigures {
   };
 }
 
-/** The figures that are sums of components, in the order of `COMPONENTS`. */
+/** Figures that sum components, in the order of `COMPONENTS`. */
 export function componentSums(
   counts: Readonly<Partial<Record<Component, number>>>,
 ): Pick<ParameterFigures, 'total' | 'trainable' | 'embedding' | 'nonEmbedding' | 'body'> {
@@ -161,7 +161,7 @@ export function componentSums(
   };
 }
 
-/** All parameters but those of the experts that a token does not go to. */
+/** All parameters except those of the experts not used by a token. */
 function activeFigure(layer: Layer, total: Figure): Figure {
   const groups = new Map<string, { experts: number; idle: number; elements: number }>();
   for (const { layer: each } of walk(layer)) {
@@ -216,7 +216,6 @@ function contestedBuffers(owned: readonly OwnedTensor[]): ContestedBuffers[] {
   return [...found.values()];
 }
 
-/** The bytes of all buffers. */
 export function bufferBytes(values: Figure['value']): Figure {
   return figure({
     label: 'buffers in float32',
@@ -226,7 +225,7 @@ export function bufferBytes(values: Figure['value']): Figure {
   });
 }
 
-/** The elements of some tensors: like tensors of several layers are one input, times the layers. */
+/** Elements of some tensors: equal tensors of several layers form one input, times the layers. */
 export function elementsFigure(
   label: string,
   unit: Figure['unit'],
@@ -254,16 +253,16 @@ export function elementsFigure(
   return figure({ label, unit, formula: add(...terms), source });
 }
 
-/** `layers.*.mamba.D` for `layers.0.mamba.D`: the same for all layers, and for all experts of a layer. */
+/** `layers.*.mamba.D` for `layers.0.mamba.D`: shared by all layers, and by all experts of a layer. */
 export const layerPattern = (name: string) =>
   name.replace(/\.\d+\./, '.*.').replace(/\bexperts\.\d+\./, 'experts.*.');
 
-/** An input's name from a tensor's: its last parts, as few as tell it from the others. */
+/** Input name for a tensor: the shortest unique tail of its path. */
 function freeName(pattern: string, taken: ReadonlySet<string>): string {
   const parts = pattern.split('.').filter((part) => part !== '*');
   for (let length = Math.min(2, parts.length); length <= parts.length; length++) {
     const name = identifier(parts.slice(-length).join('_'));
-    // `0_weight` says less than `small_mlp_0_weight`, and is no name.
+    // `0_weight` is not a valid name; `small_mlp_0_weight` is.
     if (/^[A-Za-z]/.test(name) && !taken.has(name)) return name;
   }
   const full = `tensor_${identifier(parts.join('_'))}`;

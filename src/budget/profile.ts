@@ -1,4 +1,4 @@
-/** Profile of a model: all budgets of one description, at a batch, a length and a precision. */
+/** Profile of a model: all budgets of one description, for a batch, context and precision. */
 import type { TrainingHints } from '../architecture/family.js';
 import type { Component, LanguageModel, Layer, Window } from '../architecture/layer.js';
 import { ownedTensors, tensorsOf, walk } from '../architecture/walk.js';
@@ -19,7 +19,7 @@ import { trainingMemoryOf } from './training.js';
 
 export interface ProfileSetting {
   readonly inference: StateSetting & {
-    /** Count only the pairs of query and key that the mask lets through. */
+    /** Count only unmasked pairs of query and key. */
     readonly causal: boolean;
   };
   readonly training: TrainingSetting;
@@ -29,23 +29,23 @@ export interface InferenceBudget {
   readonly weights: Figure;
   readonly buffers: Figure;
   readonly state: StateBudget;
-  /** Weights, buffers and state; activations of the step in hand come on top. */
+  /** Weights, buffers and state; activations of the current step are extra. */
   readonly total: Figure;
 }
 
 export interface ModelProfile {
   readonly parameters: ParameterFigures;
-  /** Of all parameters in every element type. */
+  /** Bytes of all parameters in every element type. */
   readonly bytes: readonly { readonly dtype: Dtype; readonly bytes: Figure }[];
   readonly inference: InferenceBudget;
   readonly training: TrainingBudget;
-  /** A forward pass at the setting of inference. */
+  /** A forward pass with the inference setting. */
   readonly forwardFlops: ForwardBudget;
-  /** A training step at the setting of training. */
+  /** A training step with the training setting. */
   readonly trainingFlops: TrainingFlopsBudget;
 }
 
-/** All budgets of a model. Nothing in it is as large as the model: only descriptions are counted. */
+/** All budgets of a model. Only descriptions are counted; no weights are allocated. */
 export function profileModel(model: LanguageModel, setting: ProfileSetting): ModelProfile {
   const { inference, training } = setting;
   const parameters = parameterFigures(model);
@@ -67,7 +67,7 @@ const weightBytes = ({ value }: Pick<Figure, 'value'>, dtype: Dtype) =>
     source: 'packed without gaps',
   });
 
-/** The memory of inference alone. @param parameters Those of the model. */
+/** Memory of inference only. @param parameters Parameters of the model. */
 export function inferenceMemoryOf(
   model: LanguageModel,
   parameters: {
@@ -83,7 +83,7 @@ export function inferenceMemoryOf(
   return { weights, buffers, state, total };
 }
 
-/** The bytes of that total, from counts that add up over layers. @param counts `state` is in bytes. */
+/** Total bytes from counts that add up over layers. @param counts `state` is in bytes. */
 export const inferenceBytes = (counts: {
   readonly parameters: number;
   readonly buffers: number;
@@ -94,9 +94,9 @@ export const inferenceBytes = (counts: {
   Number(bufferBytes(counts.buffers).value) +
   counts.state;
 
-// Batch, length and precision of a profile, and where each comes from.
+// Batch, length and precision of a profile, and their origins
 
-/** The user's wishes; undefined leaves it to the file, or to the default. */
+/** User settings; undefined falls back to the file, then to the default. */
 export interface ProfileWish {
   readonly batch?: number | undefined;
   readonly context?: number | undefined;
@@ -108,8 +108,8 @@ export interface ProfileWish {
 }
 
 /**
- * `flag`: the command line; `file`: the document; `default`: neither; `longest`: neither, and the
- * default is all that the model takes.
+ * `flag`: the command line; `file`: the document; `default`: neither; `longest`: neither, and the default is the
+ * model's longest input.
  */
 export type Origin = 'flag' | 'file' | 'default' | 'longest';
 
@@ -121,16 +121,16 @@ export interface ResolvedSetting extends ProfileSetting {
     readonly precision: Origin;
     readonly recompute: Origin;
   };
-  /** What the file asks for and the budget of one device does not count. */
+  /** Settings of the file that a one-device budget does not count. */
   readonly beyondOneDevice: readonly string[];
 }
 
-/** Tokens when nobody says how many; never more than the model takes. */
+/** Default tokens, limited by the model's positions. */
 const DEFAULT_CONTEXT = 2048;
 
 /**
- * The flag before the file before the default. The batch of the file is that of training alone.
- * @param positions The longest input of the model.
+ * Resolves each setting from flag, file or default, in this order. The file's batch only applies to training.
+ * @param positions Longest input of the model.
  * @throws UserError when the context is longer than the model's positions.
  */
 export function resolveSetting(
@@ -187,9 +187,9 @@ function first<T>(
   return { value: fallback, origin: 'default' };
 }
 
-// Limits for continuous integration.
+// Limits for continuous integration
 
-/** Figures that can be limited, by their flags. */
+/** Figures with a limit, by flag. */
 export const LIMITS = {
   'max-params': (profile: ModelProfile) => profile.parameters.total,
   'max-memory': (profile: ModelProfile) => profile.inference.total,
@@ -207,7 +207,6 @@ export interface LimitCheck {
   readonly passed: boolean;
 }
 
-/** Checks a profile against limits. */
 export function checkLimits(
   profile: ModelProfile,
   limits: Readonly<Partial<Record<LimitName, Exact | undefined>>>,
@@ -220,27 +219,27 @@ export function checkLimits(
   });
 }
 
-// The model block by block, and tensor by tensor.
+// The model by block and by tensor
 
 export interface BlockBudget {
   readonly name: string;
-  /** Its own; what blocks share is not in it. */
+  /** Parameters of the block itself, without shared layers. */
   readonly parameters: Figure;
   readonly spans: readonly BlockSpan[];
-  /** Key-value cache and recurrent state at the setting of inference. */
+  /** Key-value cache and recurrent state with the inference setting. */
   readonly state: Figure;
   readonly forwardFlops: Figure;
 }
 
-/** Attention heads and how far back they see. */
+/** Attention heads and their window. */
 interface BlockSpan {
   readonly heads: number;
-  /** In tokens; without it, everything. */
+  /** Tokens; absent without a limit. */
   readonly window?: number;
   readonly rule?: Window['rule'];
 }
 
-/** A row for each block, in order. */
+/** A row per block, in order. */
 export function blocksOf(
   model: LanguageModel,
   { inference }: Pick<ProfileSetting, 'inference'>,
@@ -274,12 +273,12 @@ export interface TensorEntry {
   readonly shape: readonly number[];
   readonly elements: number;
   readonly role: 'parameter' | 'buffer';
-  /** Of a buffer that others count as a parameter: who does. */
+  /** Sources that count this buffer as a parameter. */
   readonly contested: string | undefined;
   readonly component: Component;
 }
 
-/** Every stored tensor once, in the order of the state dict. */
+/** Every stored tensor once, in state dict order. */
 export function tensorInventory(model: LanguageModel): TensorEntry[] {
   return ownedTensors(model).map(({ tensor, component }) => ({ ...tensor, component }));
 }

@@ -1,6 +1,6 @@
 /**
- * Why a published count may differ from the true one. Every usual slip, and every combination of them,
- * is tried; what is found is named, and what is not is said.
+ * Explains why a published count differs from the true one. It tries all combinations of common errors and reports
+ * those that match.
  */
 
 import type { Attention, LanguageModel, LatentAttention, Layer } from '../architecture/layer.js';
@@ -10,25 +10,25 @@ import type { KnownCount } from './family-counts.js';
 import type { Exact } from './figure.js';
 import { layerPattern } from './parameters.js';
 
-/** A number as somebody printed it. */
+/** A number as published. */
 export interface PublishedNumber {
   readonly value: bigint;
-  /** How far the printed digits allow the true number to be away: 50,000,000 for `13.8B`; 0 for all digits. */
+  /** Largest deviation covered by the printed digits: 50,000,000 for `13.8B`; 0 for a full number. */
   readonly tolerance: bigint;
 }
 
-/** A slip that turns the true count into another. */
+/** A counting error that turns the true count into another. */
 export interface Reason {
   readonly id: string;
   readonly text: string;
-  /** How far-fetched it is; the usual slips have 1. */
+  /** Implausibility; common errors have 1. */
   readonly weight: number;
 }
 
 export interface Explanation {
-  /** None when the number is right as it is. */
+  /** Empty when the number is correct. */
   readonly reasons: readonly Reason[];
-  /** What these slips give. */
+  /** Count with these errors. */
   readonly value: bigint;
 }
 
@@ -37,24 +37,24 @@ export interface PublishedReport {
   readonly tolerance: bigint;
   /** value − the true number of parameters. */
   readonly difference: bigint;
-  /** The likeliest first; empty when no combination gives the number. */
+  /** Most likely first; empty when no combination gives the number. */
   readonly explanations: readonly Explanation[];
-  /** How many combinations were tried. */
+  /** Number of combinations tried. */
   readonly tried: number;
 }
 
-/** Numbers to which a vocabulary is padded in practice. */
+/** Common multiples for vocabulary padding. */
 const VOCABULARY_MULTIPLES = [8, 16, 32, 64, 128, 256, 512, 1024] as const;
 
-/** Padding adds at most a fiftieth of the rows, or this many where that is less. */
+/** Padding adds at most 1/50 of the rows, or at most this many rows. */
 const MOST_PADDING = 64;
 
-/** So many rows a vocabulary may have been before it was padded, or be given too many. */
+/** Largest difference in rows from padding or a wrong vocabulary size. */
 const MOST_OTHER_ROWS = 1024;
 
 const MOST_EXPLANATIONS = 5;
 
-/** One way of counting a part of the model: what it adds to the true count, and the slips in it. */
+/** One way to count a part of the model: its change to the true count, and its errors. */
 interface Choice {
   readonly adds: bigint;
   readonly reasons: readonly Reason[];
@@ -67,20 +67,17 @@ const slip = (id: string, text: string, weight: number, adds: bigint): Choice =>
   reasons: [{ id, text, weight }],
 });
 
-/** What else there is to know of a model. */
+/** Further known figures of a model. */
 export interface PublishedContext {
-  /**
-   * FLOPs by what they are of, to tell a count of operations, or of multiply-accumulates, from one of
-   * parameters.
-   */
+  /** FLOPs by kind, to recognise a published count of FLOPs or MACs instead of parameters. */
   readonly operations?: Readonly<Record<string, Exact>>;
-  /** Counts of other forms of the model, and of its parts. */
+  /** Counts of other forms and parts of the model. */
   readonly known?: readonly KnownCount[];
   /** See `Family.predictionLayers`. */
   readonly predictionLayers?: number;
 }
 
-/** Tries every combination of slips on a published number. */
+/** Tries every combination of counting errors on a published number. */
 export function explainPublished(
   model: LanguageModel,
   published: PublishedNumber,
@@ -120,7 +117,7 @@ export function explainPublished(
   };
 }
 
-/** The likeliest first; what holds all slips of another explanation explains nothing more. */
+/** Most likely first; drops explanations that contain all errors of another. */
 function ranked(found: readonly Explanation[], published: bigint): Explanation[] {
   const ids = ({ reasons }: Explanation) => reasons.map(({ id }) => id);
   const weight = ({ reasons }: Explanation) =>
@@ -136,7 +133,7 @@ function ranked(found: readonly Explanation[], published: bigint): Explanation[]
 
 const distance = (a: bigint, b: bigint) => (a > b ? a - b : b - a);
 
-/** Every way to take one choice from each group. */
+/** Every combination of one choice from each group. */
 function* combinations(groups: readonly (readonly Choice[])[]): Generator<Choice[]> {
   const [first, ...rest] = groups;
   if (!first) {
@@ -148,7 +145,7 @@ function* combinations(groups: readonly (readonly Choice[])[]): Generator<Choice
   }
 }
 
-/** How many matrices of the vocabulary a count may hold, and by which slip. */
+/** Possible numbers of vocabulary matrices in a count, each with its error. */
 function matrixChoices(model: LanguageModel): { matrices: bigint; choice: Choice }[] {
   const { weight } = model.embedding;
   const matrix = BigInt(weight.elements);
@@ -172,7 +169,7 @@ function matrixChoices(model: LanguageModel): { matrices: bigint; choice: Choice
   ];
 }
 
-/** Matrices of the vocabulary, and their rows padded. */
+/** Vocabulary matrices, and padding of their rows. */
 function vocabularyChoices(model: LanguageModel): Choice[] {
   const [vocabulary = 0, hidden = 0] = model.embedding.weight.shape;
   return matrixChoices(model).flatMap(({ matrices, choice }) => [
@@ -186,7 +183,7 @@ function vocabularyChoices(model: LanguageModel): Choice[] {
   ]);
 }
 
-/** Rows that padding adds, each number once, with the largest multiple that gives it. */
+/** Rows added by padding, each number once, with its largest multiple. */
 function paddings(vocabulary: number): { rows: number; multiple: number }[] {
   const most = Math.max(MOST_PADDING, vocabulary / 50);
   const byRows = new Map<number, number>();
@@ -198,8 +195,8 @@ function paddings(vocabulary: number): { rows: number; multiple: number }[] {
 }
 
 /**
- * When nothing else explains an exact number: another number of rows, such as that of the tokenizer
- * before its vocabulary was padded (50257 for 50432).
+ * Fallback for an exact number: a different number of rows, such as the tokenizer's vocabulary before padding
+ * (50257 for 50432).
  */
 function otherVocabulary(
   model: LanguageModel,
@@ -223,7 +220,7 @@ function otherVocabulary(
   });
 }
 
-/** What a state dict names once for each layer, counted as often: with its own name besides, or not. */
+/** Shared layers counted once per layer, with or without their own name. */
 function repeatedChoices(model: LanguageModel): Choice[][] {
   const repeated = (role: Param['role']) =>
     tensorsOf(model).filter(
@@ -249,7 +246,7 @@ function repeatedChoices(model: LanguageModel): Choice[][] {
     const perLayer = slip(`${id}per-layer`, `${names} counted once for each layer`, 1.5, layers);
     return layers === 0n ? [every] : [every, perLayer];
   };
-  // A shared buffer is no parameter, so even its first name is one too many.
+  // A shared buffer is not a parameter, so even its first name adds a count.
   return [
     [AS_IT_IS, ...choices(repeated('parameter'), '', 0)],
     [AS_IT_IS, ...choices(repeated('buffer'), 'buffer-', 1)],
@@ -261,11 +258,11 @@ const attentionsIn = (model: LanguageModel): (Attention | LatentAttention)[] =>
     layer.kind === 'attention' || layer.kind === 'latentAttention' ? [layer] : [],
   );
 
-/** Buffers that follow from the rest, and that old files keep for every attention layer. */
+/** Derived buffers that old files store for every attention layer. */
 function oldBufferChoices(model: LanguageModel): Choice[][] {
   const attentions = attentionsIn(model);
   const positions = BigInt(model.positions);
-  // Where keys are shared, files are younger than that.
+  // Models with shared keys are newer than such files.
   const masked = attentions.filter(
     (layer) => layer.kind === 'attention' && layer.heads === layer.keyValueHeads,
   );
@@ -288,8 +285,8 @@ function oldBufferChoices(model: LanguageModel): Choice[][] {
 }
 
 /**
- * Files keep the layers that predict further tokens behind the last block (arXiv 2412.19437, 2.2): each a block
- * like the last, norms of both its inputs and a product of the two, [2 H → H], a norm, and embedding and head anew.
+ * Files store the layers that predict further tokens after the last block (arXiv 2412.19437, 2.2). Each is a block
+ * like the last, norms of both inputs, their product [2 H → H], a norm, and its own embedding and head.
  */
 function predictionChoices(model: LanguageModel, layers: number): Choice[] {
   const { embedding, head, norm, blocks } = model;
@@ -302,10 +299,10 @@ function predictionChoices(model: LanguageModel, layers: number): Choice[] {
   return [AS_IT_IS, slip('prediction-layers', `${what} counted`, 1, BigInt(layers) * values)];
 }
 
-/** The side of the squares of which each has a scale. */
+/** Side of the square blocks that share a scale. */
 const SCALED_BLOCK = 128;
 
-/** Scales of weights in 8 bits: for each square of every product in the blocks, those of further layers included. */
+/** Scales of 8-bit weights: one per block of every product in the model's blocks, including further layers. */
 function scaleChoices(model: LanguageModel, predictionLayers: number): Choice[] {
   const { blocks } = model;
   const last = blocks.at(-1);
@@ -318,7 +315,7 @@ function scaleChoices(model: LanguageModel, predictionLayers: number): Choice[] 
 const scalesIn = (block: Layer): bigint =>
   walk(block).reduce((total, { layer }) => total + BigInt(scalesOf(layer)), 0n);
 
-/** Routers, embeddings and heads stay as they are. */
+/** Routers, embeddings and heads are not quantized. */
 function scalesOf(layer: Layer): number {
   const squares = (rows: number, columns: number) =>
     Math.ceil(rows / SCALED_BLOCK) * Math.ceil(columns / SCALED_BLOCK);
@@ -336,7 +333,7 @@ function scalesOf(layer: Layer): number {
 const sumOf = (tensors: readonly Param[]): bigint =>
   tensors.reduce((total, { elements }) => total + BigInt(elements), 0n);
 
-/** Buffers counted as parameters: all, those of one module, or those of one name, in all layers. */
+/** Buffers counted as parameters: all, those of one module, or those of one name in all layers. */
 function bufferChoices(model: LanguageModel): Choice[] {
   const kinds = new Map<string, bigint>();
   const contested = new Map<string, string>();
@@ -352,7 +349,7 @@ function bufferChoices(model: LanguageModel): Choice[] {
     modules.set(module, (modules.get(module) ?? 0n) + elements);
   }
   const all = [...kinds.values()].reduce((total, elements) => total + elements, 0n);
-  // Those are told with the reason why.
+  // Contested buffers are reported with their reason.
   const isContested = (start: string) =>
     [...contested.keys()].some((kind) => kind.startsWith(start));
   const counted = (kind: string, weight: number, elements: bigint) =>
@@ -372,7 +369,7 @@ function bufferChoices(model: LanguageModel): Choice[] {
   ];
 }
 
-/** Counts of operations that might have been printed in place of parameters; MACs are half of FLOPs. */
+/** Operation counts that could be published as parameters by mistake; MACs are half of FLOPs. */
 function operationCounts(operations: Readonly<Record<string, Exact>>): Explanation[] {
   return Object.entries(operations).flatMap(([name, value]) => {
     const reason = (id: string, what: string): Reason => ({

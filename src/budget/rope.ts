@@ -1,6 +1,6 @@
 /**
- * Rotary positions at a length beyond the training: how long the wave of each frequency is, and what the published
- * ways of stretching make of it, side by side.
+ * Rotary positions beyond the training length: the wavelength of each frequency, and the effect of each published
+ * scaling method.
  */
 import type { Attention, LanguageModel, LatentAttention, Rotary } from '../architecture/layer.js';
 import { LARGEST_BLOCK, reachOf } from '../architecture/masks.js';
@@ -15,62 +15,62 @@ import { walk } from '../architecture/walk.js';
 import { UserError } from '../errors.js';
 
 export interface RopeOptions {
-  /** What the model is called when something is wrong with it. */
+  /** Model name in error messages. */
   readonly name: string;
   /** Positions to reach. */
   readonly context: number;
-  /** Positions of the training, when the config does not say, or not rightly. */
+  /** Training positions, if the config lacks them or has them wrong. */
   readonly trained?: number | undefined;
-  /** By how much the methods stretch; context / trained unless given. */
+  /** Scaling factor of the methods; default context / trained. */
   readonly factor?: number | undefined;
 }
 
-/** Where the length of the training is known from. */
+/** Source of the training length. */
 export type TrainedFrom = 'flag' | 'scaling' | 'positions';
 
-/** `own` is the scaling of the model, where none of the others gives its frequencies. */
+/** `own` is the model's scaling, if no other method gives its frequencies. */
 export type RopeMethodId = 'plain' | 'linear' | 'ntk' | 'yarn' | 'llama3' | 'own';
 
 /**
- * What became of a frequency: the same as the plain one; divided by less than the factor (or made higher); divided by
- * the factor or more.
+ * Change of a frequency: equal to the plain one; divided by less than the factor (or raised); divided by the
+ * factor or more.
  */
 export type RopeChange = 'kept' | 'partly' | 'fully';
 
 export interface RopeFrequency {
-  /** Radians for each position further. */
+  /** Radians per position. */
   readonly frequency: number;
-  /** Positions of a whole turn, 2π / frequency. */
+  /** Positions per turn, 2π / frequency. */
   readonly wavelength: number;
-  /** Wavelength over that of the plain frequency. */
+  /** Wavelength relative to that of the plain frequency. */
   readonly stretch: number;
   readonly change: RopeChange;
-  /** Whether the context has angles that the training did not: see `isExtrapolated`. */
+  /** Whether the context has angles unseen in training; see `isExtrapolated`. */
   readonly extrapolated: boolean;
 }
 
 export interface RopeMethod {
   readonly id: RopeMethodId;
-  /** Whether the model is set so. */
+  /** Whether the model uses this method. */
   readonly current: boolean;
   readonly base: number;
   readonly scaling: RotaryScaling | null;
-  /** What cosine and sine are multiplied by; scores of attention by its square. */
+  /** Factor of cosine and sine; attention scores scale with its square. */
   readonly amplitude: number;
-  /** Frequencies by what became of them; extrapolated ones are in one of the other three too. */
+  /** Frequencies by change; extrapolated ones also count in one of the other three. */
   readonly counts: Readonly<Record<RopeChange | 'extrapolated', number>>;
   /** [rotatedDim / 2] */
   readonly frequencies: readonly RopeFrequency[];
 }
 
-/** A rotation, and how many layers have it. */
+/** A rotation and its number of layers. */
 export interface RopeRotary {
   readonly layers: number;
   readonly base: number;
   readonly headDim: number;
   readonly rotatedDim: number;
   readonly pairs: Rotary['pairs'];
-  /** Positions that its layers see at most, own included; null when all that came before. */
+  /** Maximum visible positions in its layers, including the current one; null without a limit. */
   readonly window: number | null;
   readonly methods: readonly RopeMethod[];
 }
@@ -79,15 +79,15 @@ export interface RopeAnalysis {
   readonly context: number;
   readonly trained: number;
   readonly trainedFrom: TrainedFrom;
-  /** By how much the methods stretch. 1 for a context within the training. */
+  /** Scaling factor of the methods; 1 for a context within the training length. */
   readonly factor: number;
   readonly rotaries: readonly RopeRotary[];
-  /** Layers with attention and no rotation. */
+  /** Attention layers without rotation. */
   readonly layersWithout: number;
 }
 
 /**
- * Every different rotation of a model under every method.
+ * Every distinct rotation of a model under every method.
  * @throws UserError for a model without rotary positions, or numbers that float32 frequencies cannot hold.
  */
 export function analyseRope(model: LanguageModel, options: RopeOptions): RopeAnalysis {
@@ -100,12 +100,12 @@ export function analyseRope(model: LanguageModel, options: RopeOptions): RopeAna
   return { context, trained, trainedFrom, factor, rotaries, layersWithout };
 }
 
-// ── What rotations there are ─────────────────────────────────────────────────────────────────────
+// ── Rotations of a model ─────────────────────────────────────────────────────────────────────────
 
 interface Group {
   readonly rotary: Rotary;
   layers: number;
-  /** Undefined once a layer sees all. */
+  /** Undefined if a layer sees all positions. */
   window: number | undefined;
 }
 
@@ -135,7 +135,7 @@ function include(groups: Map<string, Group>, rotary: Rotary, window: number | un
 const farther = (a: number | undefined, b: number | undefined) =>
   a === undefined || b === undefined ? undefined : Math.max(a, b);
 
-/** Positions that its heads see at most, however long the input is; undefined without a limit. */
+/** Maximum visible positions of its heads for any input length; undefined without a limit. */
 function windowOf(layer: Attention | LatentAttention): number | undefined {
   if (layer.kind === 'latentAttention') return undefined;
   return layer.spans
@@ -147,7 +147,7 @@ function windowOf(layer: Attention | LatentAttention): number | undefined {
     .reduce(farther);
 }
 
-/** The length that the scaling stretches from, or without one all positions that the config gives. */
+/** Original length of the scaling; without scaling, all positions of the config. */
 function trainedLength(
   model: LanguageModel,
   groups: readonly Group[],
@@ -177,7 +177,7 @@ function noRotary(model: LanguageModel, name: string): UserError {
   });
 }
 
-// ── What the methods make of one ─────────────────────────────────────────────────────────────────
+// ── Methods ──────────────────────────────────────────────────────────────────────────────────────
 
 interface Lengths {
   readonly context: number;
@@ -185,20 +185,20 @@ interface Lengths {
   readonly factor: number;
 }
 
-/** What a method turns by. */
+/** Frequency settings of a method. */
 type Turning = Pick<Rotary, 'base' | 'scaling'>;
 
 /**
- * The published ways, each with the defaults of its authors. `scaling` gets them in the words of transformers:
- * YaRN with beta_fast 32 and beta_slow 1 (arXiv 2309.00071, section 3.2, for Llama models; its amplitude 0.1 ln k + 1,
- * section 3.4), and llama3 with the low_freq_factor 1 and high_freq_factor 4 of Llama 3.1's config.json.
+ * Published methods with their authors' defaults. `scaling` uses the names of transformers:
+ * YaRN with beta_fast 32 and beta_slow 1 (arXiv 2309.00071, section 3.2, for Llama models; amplitude 0.1 ln k + 1,
+ * section 3.4), and llama3 with low_freq_factor 1 and high_freq_factor 4 from Llama 3.1's config.json.
  */
 const METHODS = {
   plain: ({ base }) => ({ base, scaling: undefined }),
   /** "Position interpolation", arXiv 2306.15595. */
   linear: (rotary, lengths) => stretched(rotary, lengths, { rope_type: 'linear' }),
   ntk: ({ base, rotatedDim }, { factor }) => ({
-    // A single frequency is 1, whatever the base.
+    // A single frequency is 1 for any base.
     base: rotatedDim > 2 ? ntkBase(base, factor, rotatedDim) : base,
     scaling: undefined,
   }),
@@ -218,7 +218,7 @@ function stretched(
   return { base, scaling: scalingOf({ ...scaling, factor }, trained, rotatedDim) };
 }
 
-/** Wider heads there are not, and nobody reads so many rows. */
+/** Wider heads do not exist, and a longer table would be unreadable. */
 const MOST_FREQUENCIES = 4096;
 
 function rotaryUnder({ rotary, layers, window }: Group, lengths: Lengths): RopeRotary {
@@ -260,7 +260,7 @@ function rotaryUnder({ rotary, layers, window }: Group, lengths: Lengths): RopeR
   return { layers, base, headDim, rotatedDim, pairs, window: window ?? null, methods };
 }
 
-/** Marks the method that the model is set to, or adds its setting to them. */
+/** Marks the model's method, or adds the model's setting. */
 function withCurrent(published: readonly RopeMethod[], own: RopeMethod): RopeMethod[] {
   const same = published.find((method) => isSame(method, own));
   return same
@@ -289,7 +289,7 @@ function judged(
   plain: number,
   seen: Lengths,
 ): RopeFrequency {
-  // Zero where a wave is too long for float32, infinite where it is too short.
+  // Zero if a wave is too long for float32, infinite if it is too short.
   if (!(frequency > 0 && Number.isFinite(frequency) && plain > 0)) {
     throw new UserError(
       'usage',
@@ -309,7 +309,7 @@ function judged(
   };
 }
 
-/** Frequencies are float32, and powers of a base lose a few units more. */
+/** Frequencies are float32, and powers of a base lose a few more units. */
 const TOLERANCE = 1e-5;
 
 const isAtLeast = (value: number, bound: number) => value >= bound * (1 - TOLERANCE);
@@ -320,9 +320,10 @@ function changeOf(stretch: number, factor: number): RopeChange {
 }
 
 /**
- * Whether angles turn up that the training did not have: the plain wave is longer than the training, which saw a part
- * of a turn only, and the context goes further round than that: context / stretch > trained. A wave that fits into
- * the training has shown all its angles. (arXiv 2309.00071, section 3.2, on wavelengths beyond the context.)
+ * Whether the context has angles unseen in training. This holds if the plain wave is longer than the training
+ * length, so training saw only part of a turn, and the context turns further: context / stretch > trained. A wave
+ * that fits into the training length has shown all its angles. (arXiv 2309.00071, section 3.2, on wavelengths
+ * beyond the context.)
  */
 function isExtrapolated(plain: number, stretch: number, { context, trained }: Lengths): boolean {
   const isWhole = trained * plain >= 2 * Math.PI;

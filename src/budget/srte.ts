@@ -1,6 +1,6 @@
 /**
- * What each way of building the SRTE costs, for one configuration of the hybrid model: the comparison
- * that the published report prints. Every row is a real description, counted; there is no formula here.
+ * Cost of each SRTE strategy for one configuration of the hybrid model: the comparison in the published report.
+ * Every row counts a real description, without formulas.
  */
 
 import { LimitError } from '../architecture/limits.js';
@@ -18,13 +18,13 @@ import { countParameters, type ParameterBudget } from './parameters.js';
 type Settings = ReturnType<typeof settingsOf>;
 
 export interface SrteRow {
-  /** Stable name for programs: `shared-rank-128`. */
+  /** Stable identifier for programs: `shared-rank-128`. */
   readonly id: string;
-  /** What it is, for people. */
+  /** Display name. */
   readonly label: string;
-  /** `strategy`: an SRTE setting; `lever`: one other key of the file changed; `preset`: a proposal. */
+  /** `strategy`: an SRTE setting; `lever`: one other changed key; `preset`: a proposal. */
   readonly kind: 'strategy' | 'lever' | 'preset';
-  /** True where this is what the file itself says. */
+  /** Whether this is the file's own setting. */
   readonly current: boolean;
   readonly settings: Settings;
   readonly parameters: number;
@@ -32,36 +32,36 @@ export interface SrteRow {
   /** srteParameters / parameters. */
   readonly srteShare: number;
   /**
-   * Parameters fewer than the unshared model has; negative when there are more; null when the unshared
-   * model is too large to be counted.
+   * Parameters saved relative to the unshared model; negative for an increase. Null when the unshared model is too
+   * large to count.
    */
   readonly savedParameters: number | null;
   /** savedParameters / parameters of the unshared model. */
   readonly savedShare: number | null;
-  /** Of the parameters, in the chosen dtype; buffers are not in it. */
+  /** Bytes of the parameters in the chosen dtype, without buffers. */
   readonly bytes: number;
 }
 
 export interface SrteComparison {
   readonly dtype: Dtype;
   readonly rows: readonly SrteRow[];
-  /** What was left out or deserves a word. */
+  /** Omissions and remarks. */
   readonly notes: readonly string[];
 }
 
 export interface SrteOptions {
   readonly dtype: Dtype;
-  /** Ranks to compare, each a row. */
+  /** Ranks to compare, one row each. */
   readonly ranks: readonly number[];
-  /** Numbers of positions to try on the file's own setting, each a row. */
+  /** Numbers of positions to try with the file's setting, one row each. */
   readonly maxPositions?: readonly number[];
-  /** Vocabulary sizes to try on the file's own setting, each a row. */
+  /** Vocabulary sizes to try with the file's setting, one row each. */
   readonly vocabSizes?: readonly number[];
-  /** Adds a row with the head tied, the rest as in the file. */
+  /** Adds a row with a tied head and the file's other settings. */
   readonly tie?: boolean;
   /** Adds the proposals of the published report. */
   readonly presets?: boolean;
-  /** Tokens that the file trains with, to note rows that are too short for it. */
+  /** Training length of the file; rows that are too short for it get a note. */
   readonly trainedContext?: number | undefined;
 }
 
@@ -81,8 +81,8 @@ const distinct = (values: readonly number[]) => [...new Set(values)];
 const thousands = (value: number) => value.toLocaleString('en-US');
 
 /**
- * One row per SRTE strategy for `config`, then the levers and proposals that are asked for. All is
- * compared with the unshared model of the same configuration, which is the first row.
+ * One row per SRTE strategy for `config`, then the requested levers and proposals. Each row is compared with the
+ * first, the unshared model of the same configuration.
  */
 export function compareSrte(config: HybridConfig, options: SrteOptions): SrteComparison {
   const notes: string[] = [];
@@ -94,7 +94,7 @@ export function compareSrte(config: HybridConfig, options: SrteOptions): SrteCom
     ...(options.presets ? presetCandidates() : []),
   ];
   const counted = candidates.flatMap(countCandidate(notes));
-  // Each row is compared with the unshared model, when that can be built.
+  // Each row is compared with the unshared model, if it can be built.
   const baseline = counted.find(({ id }) => id === 'not-shared')?.budget.parameters;
   const own = fingerprint(config);
   const rows = counted.map(({ config: varied, budget, ...row }): SrteRow => {
@@ -116,7 +116,7 @@ export function compareSrte(config: HybridConfig, options: SrteOptions): SrteCom
   return { dtype: options.dtype, rows, notes };
 }
 
-/** Counts candidates, like models once; one beyond the limits becomes a note instead of a row. */
+/** Counts candidates, equal models once; a candidate beyond the limits becomes a note instead of a row. */
 function countCandidate(notes: string[]) {
   const known = new Map<string, ParameterBudget>();
   return (candidate: Candidate): (Candidate & { readonly budget: ParameterBudget })[] => {
@@ -133,7 +133,7 @@ function countCandidate(notes: string[]) {
   };
 }
 
-/** A setting with fewer positions than the file trains with cannot take its place as it is. */
+/** A setting with fewer positions than the training length cannot replace the file's as it is. */
 function tooShort(rows: readonly SrteRow[], trainedContext: number | undefined): string[] {
   if (trainedContext === undefined) return [];
   return rows
@@ -190,7 +190,7 @@ function strategyCandidates(
   ];
 }
 
-/** The file's own setting, when it is none of the strategies. */
+/** The file's setting, if it is not one of the strategies. */
 function ownCandidate(config: HybridConfig, strategies: readonly Candidate[]): Candidate[] {
   const own = fingerprint(config);
   return strategies.some((candidate) => fingerprint(candidate.config) === own)

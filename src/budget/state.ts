@@ -1,4 +1,4 @@
-/** What must be kept between two tokens of cached decoding, and the memory of inference. */
+/** State kept between tokens in cached decoding, and memory of inference. */
 import type { HeadSpan, Layer, Window } from '../architecture/layer.js';
 import { reachOf, windowKey } from '../architecture/masks.js';
 import { remembered } from '../architecture/walk.js';
@@ -16,17 +16,17 @@ export interface StateSetting {
   readonly context: number;
   /** Element type of weights, caches and states. */
   readonly dtype: Dtype;
-  /** GPUs that share the heads and channels of each layer: what the fullest of them keeps. 1 unless said. */
+  /** GPUs that share the heads and channels of each layer; counts the one that keeps most. Default 1. */
   readonly gpus?: number;
 }
 
 export interface StateBudget {
-  /** Of the heads that have one, each once. */
+  /** Distinct windows of the heads. */
   readonly windows: readonly Window[];
   readonly keyValueCache: Figure;
-  /** What one more token of one sequence adds while all windows still have room. */
+  /** Bytes per additional token of a sequence while no window is full. */
   readonly keyValuePerToken: Figure;
-  /** What it adds when every window is full. */
+  /** Bytes per additional token when every window is full. */
   readonly keyValuePerTokenPastWindows: Figure;
   readonly mambaState: Figure;
   readonly convolutionState: Figure;
@@ -41,14 +41,14 @@ interface Kept {
   readonly convolutionValues: number;
 }
 
-/** State of decoding with sliding windows: a head with one keeps the keys that the next token sees. */
+/** State of decoding with sliding windows: a windowed head keeps the keys that the next token sees. */
 export function stateOf(
   model: Layer,
   { batch, context, dtype, gpus = 1 }: StateSetting,
 ): StateBudget {
   const { windows, mambaValues, convolutionValues, onRanks } = keptOn(model, gpus);
   const of = inputs({ batch, context, bits: DTYPES[dtype].bits });
-  /** Bytes of the values of the caches that `which` lets through, by one of `of`. */
+  /** Bytes of the values in the caches that `which` selects, by one of `of`. */
   const keyValues = (
     label: string,
     valuesIn: (cached: readonly CachedValues[]) => Expression,
@@ -114,17 +114,17 @@ export function stateOf(
   };
 }
 
-/** What is kept of a model, on each GPU that could keep most of it. */
+/** State kept per GPU, for the GPUs that may keep most. */
 interface KeptOnGpus extends Pick<Kept, 'mambaValues' | 'convolutionValues'> {
   readonly windows: readonly Window[];
   readonly onRanks: readonly (readonly CachedValues[])[];
 }
 
-/** What caches of one kind hold of a token, over all layers. */
+/** Cached values of one kind per token, over all layers. */
 interface CachedValues {
   /** Values of one token. */
   readonly perToken: Expression;
-  /** Tokens that are kept of a context. */
+  /** Number of kept tokens in a context. */
   readonly kept: (context: Input) => Expression;
   readonly windowed: boolean;
   readonly source: string;
@@ -132,7 +132,7 @@ interface CachedValues {
 
 const NO_CACHE = 'no layer keeps keys and values';
 
-/** On one of the GPUs that share the heads. */
+/** Cached values on one of the GPUs that share the heads. */
 function cachedValues({ attentions, latentWidth }: Kept, gpus: number, rank: number) {
   const heads = widthsOf(attentions, gpus, rank).map(({ window, width }): CachedValues => {
     return {
@@ -151,7 +151,7 @@ function cachedValues({ attentions, latentWidth }: Kept, gpus: number, rank: num
   return latentWidth > 0 ? [...heads, latents] : heads;
 }
 
-/** Key heads × head_dim over all layers, for heads that see equally far. */
+/** Key heads × head_dim over all layers, for heads with the same window. */
 function widthsOf(attentions: readonly Scores[], gpus: number, rank: number) {
   const spans = new Map<string, { readonly window: Window | undefined; readonly width: number }>();
   for (const layer of attentions) {
@@ -167,7 +167,7 @@ function widthsOf(attentions: readonly Scores[], gpus: number, rank: number) {
 const windowsOf = (attentions: readonly Scores[]): Window[] =>
   widthsOf(attentions, 1, 0).flatMap(({ window }) => (window === undefined ? [] : [window]));
 
-/** What depends on neither batch nor context: searches ask for many of these. */
+/** State independent of batch and context, memoized because searches request it often. */
 function keptOn(model: Layer, gpus: number): KeptOnGpus {
   const known = knownKept(model);
   const found = known.get(gpus) ?? readKept(model, gpus);
@@ -195,8 +195,8 @@ const fullest = (figures: readonly Figure[]): Figure =>
   figures.reduce((a, b) => (b.value > a.value ? b : a));
 
 /**
- * Of several GPUs each keeps whole heads and channels; a key head that is left over is kept by several. The latent of a
- * token belongs to all heads, and each keeps it.
+ * Each GPU keeps whole heads and channels; a remaining key head is replicated on several. The latent of a token
+ * belongs to all heads, so each GPU keeps it.
  */
 function keptBy(model: Layer, gpus: number): Kept {
   const share = (parts: number) => (gpus === 1 ? parts : Math.ceil(parts / gpus));
@@ -216,15 +216,15 @@ function keptBy(model: Layer, gpus: number): Kept {
   return { attentions, latentWidth, mambaValues, convolutionValues };
 }
 
-// Heads with unlike windows, dealt out to GPUs.
+// Heads with different windows, distributed over GPUs
 
-/** Of keys and values in place of queries. */
+/** Spans of keys and values instead of queries. */
 const keySpansOf = ({ spans, heads, keyValueHeads }: Scores): readonly HeadSpan[] =>
   spans.map((span) => ({ ...span, heads: (span.heads * keyValueHeads) / heads }));
 
 /**
- * The heads that one of several GPUs has, in the order of the spans. Heads stay whole, and no GPU has more of them than
- * the first; where there are fewer than GPUs each has one, so that some stand on several.
+ * Heads of one GPU, in the order of the spans. Heads stay whole, and the first GPU has the most. With fewer heads
+ * than GPUs, each GPU has one, so some heads are replicated.
  */
 export function spansOfRank(spans: readonly HeadSpan[], gpus: number, rank: number): HeadSpan[] {
   const all = spans.reduce((sum, { heads }) => sum + heads, 0);
@@ -237,7 +237,7 @@ export function spansOfRank(spans: readonly HeadSpan[], gpus: number, rank: numb
   });
 }
 
-/** The GPUs that have to be looked at to find the fullest: the first, unless heads of a layer see unlike far. */
+/** GPUs that can keep the most: the first, unless heads of a layer have different windows. */
 export const ranksOf = (
   layers: readonly (readonly HeadSpan[])[],
   gpus: number,

@@ -1,6 +1,6 @@
 /**
- * The flow of shapes through a model: what each step does, what comes out of it and what it holds. From the
- * description alone. Shapes: B batch, T tokens, H hidden, D inner.
+ * Flow of shapes through a model, from its description alone: each step's operation, output and parameters.
+ * Shapes: B batch, T tokens, H hidden, D inner.
  */
 import type {
   Alignment,
@@ -34,33 +34,33 @@ import {
 import { widthAfter } from '../operations/lower.js';
 import type { Shape } from '../tensor/dtype.js';
 
-/** Sequences, and tokens in each. */
+/** Sequences, and tokens per sequence. */
 interface TokenGrid {
   readonly batch: number;
   readonly tokens: number;
 }
 
 export interface TraceStep {
-  /** Path of the layer, or what the step is when no layer of its own does it. */
+  /** Path of the layer, or a description for a step without its own layer. */
   readonly name: string;
-  /** How deep it lies in the model. */
+  /** Nesting depth in the model. */
   readonly depth: number;
   readonly operation: string;
-  /** Of what comes out. */
+  /** Output shape. */
   readonly shape: Shape;
-  /** That it holds; each tensor is told once, where it is first used. */
+  /** Parameters of the step; each tensor is counted where it is first used. */
   readonly parameters: number;
 }
 
-/** Every step of a forward pass. Blocks that are alike are told once. */
+/** Every step of a forward pass. Equal blocks are listed once. */
 export function traceOf(model: LanguageModel, setting: TokenGrid): TraceStep[] {
   return new Tracer(setting).model(model);
 }
 
-/** What a step says, apart from how deep it lies. */
+/** A step without its depth. */
 type Said = Omit<TraceStep, 'depth'>;
 
-/** A block like one that was told of. */
+/** A block equal to a listed one. */
 interface Repeated {
   readonly name: string;
   readonly like: string;
@@ -71,7 +71,7 @@ class Tracer {
   readonly #lead: Shape;
   readonly #tokens: number;
   readonly #batch: number;
-  /** Tensors that have been told of. */
+  /** Tensors already counted. */
   readonly #told = new Set<unknown>();
 
   constructor({ batch, tokens }: TokenGrid) {
@@ -91,7 +91,7 @@ class Tracer {
     ];
   }
 
-  /** The first of blocks that differ in nothing but their names is told in full. */
+  /** Lists in full only the first of blocks that differ in nothing but names. */
   #blocks(model: LanguageModel, hidden: number): TraceStep[] {
     const shape = [...this.#lead, hidden];
     const known = new Map<string, string>();
@@ -120,7 +120,7 @@ class Tracer {
     return told;
   }
 
-  /** The steps of a layer that is given a value of `size` for each token. */
+  /** Steps of a layer whose input has `size` values per token. */
   #steps(layer: Layer, size: number): Said[] {
     switch (layer.kind) {
       case 'languageModel':
@@ -194,12 +194,12 @@ class Tracer {
     };
   }
 
-  /** Something that no layer does by itself. */
+  /** A step without its own layer. */
   #between(name: string, operation: string, ...sizes: readonly number[]): Said {
     return { name, operation, shape: [...this.#lead, ...sizes], parameters: 0 };
   }
 
-  /** Of tensors that no step before has told of. */
+  /** Parameters of tensors not counted in an earlier step. */
   #parametersOf(layer: Layer): number {
     const fresh = tensorsOf(layer).filter((tensor) => !this.#told.has(tensor));
     for (const tensor of fresh) this.#told.add(tensor);
@@ -209,7 +209,7 @@ class Tracer {
     );
   }
 
-  /** Layers that follow each other. */
+  /** Layers applied in order. */
   #inTurn(layers: readonly Layer[], size: number): Said[] {
     let width = size;
     return layers.flatMap((layer) => {
@@ -273,7 +273,7 @@ class Tracer {
     return this.#step(layer, operation.join('; '), expertsPerToken);
   }
 
-  /** Experts are alike: one step tells of all. */
+  /** Experts are equal, so one step covers all. */
   #mixture(layer: MixtureOfExperts, size: number): Said[] {
     const { name, router, experts, shared, sharedGate } = layer;
     const all = expertLayers(experts);
@@ -371,7 +371,7 @@ class Tracer {
     ];
   }
 
-  /** Over each head, or over all of them: as wide as its weight. */
+  /** Over each head, or over all of them, depending on the size of its weight. */
   #headNorm(norm: RmsNorm | undefined, heads: number, headDim: number): Said[] {
     if (!norm) return [];
     const shape = norm.weight.elements === headDim ? [heads, headDim] : [heads * headDim];
@@ -484,7 +484,7 @@ export const counted = (number: number, what: string): string =>
 /** `16,384`. */
 export const integer = (number: number): string => number.toLocaleString('en-US');
 
-/** `layers.0–31`, `layers.0, 2`: the names of some blocks. */
+/** `layers.0–31`, `layers.0, 2`: names of some blocks. */
 export function blocksText(names: readonly string[]): string {
   const numbers = names.map((name) => Number(name.slice(name.lastIndexOf('.') + 1)));
   const [first = ''] = names;

@@ -8,11 +8,11 @@ import { type Figure, figure, type Statement, sumFigure } from './figure.js';
 import type { Recompute } from './flops.js';
 import { bufferBytes } from './parameters.js';
 
-/** Small tensors, and the scales of large ones, as the 8-bit optimizer of bitsandbytes keeps them. */
+/** Values per scale, and minimum tensor size, of the 8-bit optimizer of bitsandbytes. */
 const EIGHT_BIT_BLOCK = 256;
 const EIGHT_BIT_SMALLEST = 4096;
 
-/** Bytes that an optimizer keeps of tensors besides the fp32 master copy of mixed precision. */
+/** Bytes of optimizer state, excluding the fp32 master copy of mixed precision. */
 export const OPTIMIZERS = {
   adamw: {
     label: 'AdamW',
@@ -44,7 +44,7 @@ interface OptimizerFormula {
   readonly source: string;
 }
 
-/** By the parameters of large tensors, and by those of small ones and of embeddings. */
+/** State of large tensors, and of small tensors and embeddings. */
 function eightBitMoments(trained: readonly Trained[]): Expression {
   const large = trained.filter(
     ({ elements, isEmbedding = false }) => elements >= EIGHT_BIT_SMALLEST && !isEmbedding,
@@ -62,7 +62,7 @@ export type Optimizer = keyof typeof OPTIMIZERS;
 export const OPTIMIZER_NAMES = Object.keys(OPTIMIZERS) as readonly Optimizer[];
 
 export interface TrainingSetting {
-  /** Sequences on the device at a time. */
+  /** Sequences per step on the device. */
   readonly batch: number;
   readonly context: number;
   /** 16-bit weights with an fp32 master copy, or all in float32. */
@@ -80,7 +80,7 @@ export interface TrainingBudget {
   readonly total: Figure;
 }
 
-/** Everything that training keeps; workspaces of kernels and fragmentation come on top. */
+/** Everything that training keeps; kernel workspaces and fragmentation are extra. */
 export function trainingMemoryOf(model: LanguageModel, setting: TrainingSetting): TrainingBudget {
   const tensors = tensorsOf(model);
   const embeddings = embeddingsOf(model);
@@ -96,18 +96,18 @@ export function trainingMemoryOf(model: LanguageModel, setting: TrainingSetting)
   return { weights, gradients, optimizer, buffers, activations, total };
 }
 
-/** Bytes of a weight, and of an activation. */
+/** Bytes per weight and per activation. */
 export const bytesIn = (precision: TrainingSetting['precision']): number =>
   precision === 'mixed' ? 2 : 4;
 
 /** A tensor, or a device's part of one. */
 export interface Trained {
   readonly elements: number;
-  /** Whether rows of it are looked up: optimizers in 8 bits leave its state in float32. */
+  /** Whether rows are looked up: 8-bit optimizers keep its state in float32. */
   readonly isEmbedding?: boolean;
 }
 
-/** Tables of which tokens and positions have a row. Tied, that of tokens is the head too. */
+/** Tables with a row per token or position. If tied, the token table is also the head. */
 export const embeddingsOf = ({ embedding, embeddingSteps }: LanguageModel): ReadonlySet<Param> =>
   new Set([
     embedding.weight,
@@ -115,15 +115,15 @@ export const embeddingsOf = ({ embedding, embeddingSteps }: LanguageModel): Read
   ]);
 
 export interface TrainedStateSetting extends Pick<TrainingSetting, 'precision' | 'optimizer'> {
-  /** Of a gradient; those of a weight unless said otherwise. */
+  /** Bytes of a gradient; default: those of a weight. */
   readonly gradientBytes?: number | undefined;
-  /** Why so many. */
+  /** Source of the gradient's bytes. */
   readonly gradientSource?: string;
-  /** How a part is divided among devices; undefined where each has all of it. */
+  /** Division of a part among devices; undefined if each device has all of it. */
   readonly divided?: (part: keyof TrainedState) => Division | undefined;
 }
 
-/** Devices that each have a part of something, and why. */
+/** Number of devices that each hold a part, and the reason. */
 export interface Division {
   readonly replicas: number;
   readonly source: string;
@@ -131,7 +131,7 @@ export interface Division {
 
 export type TrainedState = Pick<TrainingBudget, 'weights' | 'gradients' | 'optimizer'>;
 
-/** What training keeps of tensors, whatever it computes. */
+/** Kept training state of tensors, without activations. */
 export function trainedStateOf(
   trained: readonly Trained[],
   setting: TrainedStateSetting,

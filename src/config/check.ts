@@ -8,27 +8,27 @@ import { type Found, type Problems, toProblems } from './problems.js';
 import { definitionOf, knownKeys, type Schema, schemaAt } from './schema.js';
 import { follow, isUncertain } from './source.js';
 
-/** The schema of a document, with its rules and known mistakes. */
+/** Schema, rules and known mistakes of a document. */
 export interface Expectations<T> {
   readonly schema: z.ZodType<T>;
-  /** Checks that relate several values, which a schema cannot state. */
+  /** Checks that relate several values, beyond the schema. */
   readonly rules?: readonly Rule<T>[];
-  /** Known mistakes, each with better advice than what can be said in general. */
+  /** Known mistakes with specific advice. */
   readonly confusions?: readonly Confusion[];
 }
 
-/** The value of a document, and all that is wrong or odd about it. */
+/** The value of a document, and all its problems. */
 export interface Checked<T> extends Problems {
   /** Undefined exactly when there are errors. */
   readonly value: T | undefined;
 }
 
 /**
- * Checks a document against a schema and rules, and tells too what was found while it was read. Never
- * throws for what is in the document.
+ * Checks a document against a schema and rules, and includes the findings of the reader. Never throws for a
+ * document's content.
  *
- * Unknown keys are errors, also where zod would drop them without a word, and warnings in a loose
- * object of a file. A rule runs when the document is right at all that it reads, even if it is wrong elsewhere.
+ * Unknown keys are errors, even where zod would silently drop them, and warnings in a loose object of a file. A
+ * rule runs when all values that it reads are valid, even if the document is wrong elsewhere.
  */
 export function checkDocument<T>(
   document: ConfigDocument,
@@ -43,7 +43,7 @@ export function checkDocument<T>(
   return { value: problems.errors > 0 ? undefined : check.value, ...problems };
 }
 
-/** The keys of a document that `schema` has no place for, as errors. */
+/** Keys of the document missing in `schema`, as errors. */
 export const unreadKeys = (document: ConfigDocument, schema: Schema): Found[] =>
   [...unknownKeys(schema, document.value)].map((unknown) => ({
     severity: 'error',
@@ -58,11 +58,11 @@ class Check<T> {
   readonly #schema: z.ZodType<T>;
   readonly #parsed: z.ZodSafeParseResult<T>;
   readonly #unknownKeys: readonly UnknownKey[];
-  /** Places of which all has been said. */
+  /** Paths that need no further message. */
   readonly #explained = new Set<string>();
-  /** Keys that are missing only because they were written wrong. */
+  /** Keys that are missing only because they were misspelled. */
   readonly #meant = new Set<string>();
-  /** Where the document is wrong. */
+  /** Paths of invalid values. */
   readonly #wrong: PropertyPath[] = [];
 
   constructor(document: ConfigDocument, schema: z.ZodType<T>) {
@@ -71,7 +71,7 @@ class Check<T> {
     this.#schema = schema;
     this.#parsed = this.#parse(document.value);
     this.#unknownKeys = [...unknownKeys(schema, document.value)].map((unknown) =>
-      // A file may have keys for other programs; an override is for this one.
+      // A file may have keys for other programs; an override is meant for minimind.
       isOverride(document, unknown.path) ? { ...unknown, severity: 'error' } : unknown,
     );
   }
@@ -91,7 +91,7 @@ class Check<T> {
       const place = this.#document.place(path, value === undefined ? 'key' : 'value');
       if (!this.#isFlawed(path)) this.found.push({ severity, place, path, finding });
       this.#explained.add(pathKey(path));
-      // With a warning only, a missing key is still missing.
+      // A missing key stays missing if the advice is only a warning.
       if (severity === 'error') this.#expectNamedKeys(path, `${message} ${suggestion ?? ''}`);
     }
   }
@@ -130,7 +130,7 @@ class Check<T> {
       if (paths.some((path) => this.#isUnsure(path))) continue;
       const finding = check(value);
       if (finding === undefined) continue;
-      // A default is not in the file: then the value that it conflicts with is shown.
+      // If the value is a default and not in the file, show the value that conflicts with it.
       const path = paths.find((each) => this.#document.has(each)) ?? paths[0] ?? [];
       this.found.push({ severity, place: this.#document.place(path), path, finding });
     }
@@ -142,7 +142,7 @@ class Check<T> {
     this.#explained.add(pathKey(path));
     if (severity === 'error') {
       this.#wrong.push(path);
-      // A rule must not judge the default of what was meant to be written.
+      // Rules must not check the default of a misspelled key.
       const meantPath = meant === undefined ? path : [...path.slice(0, -1), meant];
       this.#wrong.push(meantPath);
       this.#meant.add(pathKey(meantPath));
@@ -152,32 +152,32 @@ class Check<T> {
     this.found.push({ severity, place: this.#document.place(path, 'key'), path, finding });
   }
 
-  /** A warning where unknown keys are no errors. */
+  /** A warning where unknown keys are allowed. */
   #severityAt(path: PropertyPath): Severity {
     const isHere = ({ path: other }: UnknownKey) => pathKey(other) === pathKey(path);
     return this.#unknownKeys.find(isHere)?.severity ?? 'error';
   }
 
-  /** Advice that names a key of the same mapping says already that it is missing. */
+  /** If the advice names a key of the same mapping, do not also report it as missing. */
   #expectNamedKeys(path: PropertyPath, advice: string): void {
     const parent = path.slice(0, -1);
     for (const [word] of advice.matchAll(/[\w-]+/g)) this.#meant.add(pathKey([...parent, word]));
   }
 
-  /** Whether the document itself tells already of a mistake at `path`, or why there is nothing. */
+  /** Whether the document already reports a mistake at `path`, or a reason for a missing value. */
   #isFlawed(path: PropertyPath): boolean {
     if (this.#document.found.length === 0) return false;
     const { at, isWhole } = follow(this.#document.root, path);
     return isWhole ? at.flaw === 'wrong' : at.flaw !== undefined;
   }
 
-  /** Whether the value at `path`, one above it or one in it is wrong. */
+  /** Whether the value at `path`, a parent or a child is invalid. */
   #isUnsure(path: PropertyPath): boolean {
     if (this.#wrong.some((wrong) => areRelated(path, wrong))) return true;
     return this.#document.found.length > 0 && isUncertain(this.#document.root, path);
   }
 
-  /** Whether all has been said about `path`, or about something that it is in. */
+  /** Whether `path` or a parent needs no further message. */
   #isExplained(path: PropertyPath): boolean {
     for (let length = 1; length <= path.length; length++) {
       if (this.#explained.has(pathKey(path.slice(0, length)))) return true;
@@ -189,7 +189,7 @@ class Check<T> {
     return this.#schema.safeParse(value, { error: () => OUR_WORDS });
   }
 
-  /** The value with defaults in place of what is wrong; undefined where that does not do. */
+  /** The value with defaults for invalid parts; undefined if it is still invalid. */
   #valueWithout(wrong: readonly PropertyPath[]): T | undefined {
     return this.#parse(without(this.#document.value, wrong)).data;
   }
@@ -198,7 +198,7 @@ class Check<T> {
 const isOverride = (document: ConfigDocument, path: PropertyPath): boolean =>
   document.place(path).source.rank > 0;
 
-/** A copy of `value` without the keys at `paths`; of a list with a wrong item, nothing is left. */
+/** Copies `value` without the keys at `paths`; drops a list with an invalid item. */
 function without(value: Record<string, unknown>, paths: readonly PropertyPath[]): object {
   const below = new Map<string, PropertyPath[]>();
   for (const [key, ...rest] of paths) {

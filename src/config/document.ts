@@ -15,14 +15,14 @@ import {
 } from './source.js';
 import { parseYaml } from './yaml.js';
 
-/** A document that was read: its value, and the place of each part of it. Never changed. */
+/** A parsed document: its value, and the location of each part. Immutable. */
 export class ConfigDocument {
-  /** As the user wrote it, or `<stdin>`. */
+  /** Name as given by the user, or `<stdin>`. */
   readonly file: string;
   readonly value: Record<string, unknown>;
-  /** For the other files of this folder. */
+  /** Location tree for the other files of this folder. */
   readonly root: Located;
-  /** Findings of the reading. `checkDocument` reports them. */
+  /** Findings of the reader; `checkDocument` reports them. */
   readonly found: readonly Found[];
 
   constructor(file: string, root: Located, found: readonly Found[] = []) {
@@ -33,21 +33,20 @@ export class ConfigDocument {
     this.found = found;
   }
 
-  /** Whether the document has a value at `path`. */
   has(path: PropertyPath): boolean {
     return follow(this.root, path).isWhole;
   }
 
   /**
-   * The location of the value at `path`, or of its key. For a path that the document does not have: the key
-   * of the nearest mapping above it that it has.
+   * Location of the value at `path`, or of its key. For a missing path, the key of the nearest existing mapping
+   * above it.
    */
   locate(path: PropertyPath, of: 'value' | 'key' = 'value'): Location {
     const { source, offset } = this.place(path, of);
     return source.at(offset);
   }
 
-  /** `locate`, before the work of finding line and column. */
+  /** Like `locate`, without computing line and column. */
   place(path: PropertyPath, of: 'value' | 'key' = 'value'): Place {
     const { at, isWhole } = follow(this.root, path);
     return of === 'key' || !isWhole ? (at.key ?? at.place) : at.place;
@@ -55,11 +54,11 @@ export class ConfigDocument {
 }
 
 /**
- * The document in `text`: YAML 1.2, of which JSON is a part. `file` is its name in messages. Mistakes
- * that leave a document, such as a key that stands twice, are not thrown: they are its `found`.
+ * Parses `text` as YAML 1.2, which includes JSON. `file` is its name in messages. Recoverable mistakes, such as a
+ * duplicate key, are not thrown but added to `found`.
  *
- * @throws UserError `refused-file` when it is too large or not text; `invalid-config`, with all its
- * problems, when it is not one mapping in good YAML.
+ * @throws UserError `refused-file` when it is too large or not text; `invalid-config`, with all its problems, when
+ * it is not one valid YAML mapping.
  */
 export function parseDocument(text: string | Uint8Array, file: string): ConfigDocument {
   const source = new TextSource(file, decode(text, file));
@@ -90,14 +89,14 @@ function rootFinding(value: unknown): Finding {
 }
 
 /**
- * The document of plain data: strings, numbers, truth values, null, lists and mappings. `file` is its name
- * in messages. Its parts have no lines.
+ * Document of plain data: strings, numbers, booleans, null, lists and mappings. `file` is its name in messages.
+ * Its parts have no lines.
  */
 export function documentOfData(value: Record<string, unknown>, file: string): ConfigDocument {
   return new ConfigDocument(file, locateData(value, dataSource(file), { next: 0 }));
 }
 
-/** Numbers each part in the order of the data, which is the order of problems. */
+/** Numbers each part in data order, which is the order of problems. */
 function locateData(value: unknown, source: Source, order: { next: number }): Located {
   const place = { source, offset: order.next++ };
   if (typeof value !== 'object' || value === null) return { value, place };
@@ -110,17 +109,17 @@ function locateData(value: unknown, source: Source, order: { next: number }): Lo
 }
 
 interface Origins {
-  /** Path in the document from which a key of the section comes, whether the section has the key or not. */
+  /** Source path in the document for each key of the section, present or not. */
   readonly of: ReadonlyMap<string, PropertyPath>;
-  /** Path that is shown for all other keys. */
+  /** Path to show for all other keys. */
   readonly otherwise: PropertyPath;
   /** Findings about the values themselves. */
   readonly found?: readonly Found[];
 }
 
 /**
- * A document whose only key is `name`, with `values` that were made from those of `document`. Problems with
- * them point at the values that they come from.
+ * Document with the single key `name` and `values` derived from those of `document`. Problems point at the
+ * original values.
  */
 export function documentOfSection(
   document: ConfigDocument,
@@ -150,15 +149,15 @@ export interface Edit {
 }
 
 /**
- * The text of a JSON document with other values, and otherwise as its writer left it; undefined when it has
- * no text, or a change is not of a single value. The result must be read again: what is replaced is not checked.
+ * Text of a JSON document with changed values and otherwise unchanged formatting. Undefined without text, or for
+ * changes other than of single values. Parse the result again: replacements are not checked.
  */
 export function editedText(document: ConfigDocument, edits: readonly Edit[]): string | undefined {
   const { source } = document.root.place;
   if (!(source instanceof TextSource)) return undefined;
   const changes = edits.map((edit) => changeOf(document, source.text, edit));
   let { text } = source;
-  // From the end, so that earlier places stay valid.
+  // From the end, so that earlier positions stay valid.
   for (const change of changes.toSorted((a, b) => (b?.from ?? 0) - (a?.from ?? 0))) {
     if (change === undefined) return undefined;
     text = text.slice(0, change.from) + change.text + text.slice(change.to);
@@ -172,7 +171,7 @@ interface Change {
   readonly text: string;
 }
 
-/** A text, a number, a truth value or null, as JSON has them. */
+/** A JSON string, number, boolean or null. */
 const JSON_SCALAR = /"(?:[^"\\]|\\.)*"|[-+.\w]+/y;
 
 function changeOf(
@@ -194,9 +193,9 @@ function changeOf(
   return { from, to: from, text: `\n  ${JSON.stringify(String(key))}: ${written},` };
 }
 
-/** A document as YAML text. Numbers stay numbers to readers of YAML 1.1 too: `1.0e-5`, not `1e-5`. */
+/** YAML text of a document. Numbers stay numbers in YAML 1.1 too: `1.0e-5`, not `1e-5`. */
 export function documentText(value: Record<string, unknown>): string {
-  // Such readers take an exponent without a dot before it for a text.
+  // YAML 1.1 reads an exponent without a decimal point as text.
   return stringify(value, { lineWidth: 100 }).replace(
     /^(\s*(?:- )*(?:[^:\n"']+: )?-?\d+)(e[-+]?\d+)$/gim,
     '$1.0$2',

@@ -1,4 +1,4 @@
-/** The words for what a schema finds: in one place, so that all messages sound alike. */
+/** Wording of schema errors, in one place to keep messages consistent. */
 import type { Finding, PropertyPath, Severity } from '../errors.js';
 import { nearest, nearSynonymAmong, synonymAmong } from './nearest.js';
 import { formatPath, isMapping } from './path.js';
@@ -14,17 +14,17 @@ import {
   type Schema,
 } from './schema.js';
 
-/** A key that its mapping's schema does not have. */
+/** A key missing in its mapping's schema. */
 export interface UnknownKey {
   readonly path: PropertyPath;
   readonly severity: Severity;
-  /** The keys that are valid in its place. */
+  /** Valid keys of the mapping. */
   readonly known: readonly string[];
-  /** The key that was probably meant. */
+  /** Most likely intended key. */
   readonly meant: string | undefined;
 }
 
-/** The message and suggestion for each kind of mistake. */
+/** Message and suggestion for each kind of mistake. */
 export const EXPLANATIONS = {
   badKey: (key: string, own: string | undefined): Finding => ({
     message: `${quote(key)} cannot be a key here${own === undefined ? '' : `: ${own}`}`,
@@ -84,10 +84,10 @@ export const EXPLANATIONS = {
 
 // ── Allowed values ───────────────────────────────────────────────────────────────────────────────
 
-/** Enumerations are listed up to this many values. */
+/** Maximum number of listed enumeration values. */
 const LISTED_VALUES = 12;
 
-/** The words for each kind of schema, in front of its limits. */
+/** Description of each kind of schema, before its limits. */
 const KIND_WORDS: Partial<Record<Definition['type'], string>> = {
   array: 'a list',
   boolean: 'true or false',
@@ -98,7 +98,7 @@ const KIND_WORDS: Partial<Record<Definition['type'], string>> = {
   string: 'a text',
 };
 
-/** The words for each limit; undefined for one that is part of the kind's own words. */
+/** Description of each limit; undefined if the kind's description includes it. */
 function limitWords(limit: Limit, unit: string): string | undefined {
   switch (limit.check) {
     case 'greater_than':
@@ -120,7 +120,7 @@ function limitWords(limit: Limit, unit: string): string | undefined {
   }
 }
 
-/** The allowed values in words that follow "must be": `an integer ≥ 1`, `one of "a", "b"`. */
+/** Allowed values as text after "must be": `an integer ≥ 1`, `one of "a", "b"`. */
 function describeAllowed({ literals, kinds, isNullable }: Allowed): string {
   const parts = [...new Set(kinds.map(describeKind))];
   if (literals.length > 0) parts.push(listLiterals(literals));
@@ -159,7 +159,7 @@ function count(number: number, unit: string): string {
 
 // ── Suggestions ──────────────────────────────────────────────────────────────────────────────────
 
-/** The value that was probably meant by `value`, where that can be guessed. */
+/** Most likely intended value, if it can be guessed. */
 function suggestValue(allowed: Allowed, value: unknown): string | undefined {
   if (Array.isArray(value)) return suggestionForList(allowed, value);
   if (typeof value === 'string') return suggestionForText(allowed, value);
@@ -184,7 +184,7 @@ function suggestionForText(allowed: Allowed, text: string): string | undefined {
   );
 }
 
-/** A list where one value is expected: often the right value in brackets, or behind a dash. */
+/** A list instead of a value: often the right value in brackets or after a dash. */
 function suggestionForList(allowed: Allowed, list: readonly unknown[]): string | undefined {
   const isForOne = allowed.kinds.every(({ type }) => ONE_VALUE.has(type));
   if (!isForOne || list.length === 0) return undefined;
@@ -202,7 +202,7 @@ function takes({ kinds }: Allowed, type: Definition['type']): boolean {
   return kinds.some((definition) => definition.type === type);
 }
 
-/** Numbers between commas that group no thousands. */
+/** Comma-separated numbers that are not thousands groups. */
 const SEVERAL_NUMBERS = /^[\d.]+(?:, ?[\d.]+)+$/;
 const THOUSANDS = /^\d{1,3}(?:, ?\d{3})+(?:\.\d+)?$/;
 
@@ -221,7 +221,7 @@ function booleanInText(text: string): string | undefined {
   return undefined;
 }
 
-/** The good values on both sides of a number that is no multiple of what it should be. */
+/** Nearest valid multiples on both sides of a number. */
 function nearestMultiples({ kinds }: Allowed, value: number): string | undefined {
   const limit = kinds.flatMap(limitsOf).find(({ check }) => check === 'multiple_of');
   if (limit?.check !== 'multiple_of' || !Number.isFinite(value)) return undefined;
@@ -231,20 +231,20 @@ function nearestMultiples({ kinds }: Allowed, value: number): string | undefined
   return `the nearest are ${below} and ${below + step}`;
 }
 
-/** A suggestion when keys are expected and the value is something else. */
+/** Suggestion for a value where keys are expected. */
 function suggestKeys(path: PropertyPath, value: unknown, { kinds }: Allowed): string | undefined {
   const [mapping] = kinds;
   const isForKeys = kinds.every(({ type }) => type === 'object' || type === 'record');
   if (mapping === undefined || !isForKeys || isMapping(value)) return undefined;
   if (value === null) return 'write keys below it, or {}';
   const [key] = knownKeys(mapping) ?? [];
-  // The value may be in a file or in an override: a path with its value can be written in both.
+  // The value may be in a file or in an override; both accept a path with its value.
   return key === undefined
     ? 'write {key: value}'
     : `give its keys values instead, such as ${formatPath([...path, key])}`;
 }
 
-/** Valid keys are listed up to this many. */
+/** Maximum number of listed keys. */
 const LISTED_KEYS = 8;
 
 function listed(keys: readonly string[]): string {
@@ -252,20 +252,20 @@ function listed(keys: readonly string[]): string {
   return `${keys.slice(0, LISTED_KEYS).join(', ')}${rest}`;
 }
 
-/** The keys of the section `model`, if a document has one. */
+/** Keys of the section `model`, if the document has one. */
 const keysOfModel = (root: Schema): readonly string[] =>
   [...keyPaths(root)]
     .filter((path) => path.length === 2 && path[0] === 'model')
     .map(([, key]) => String(key));
 
-/** The outermost place where the schema has a key of exactly this name. */
+/** Outermost path of a schema key with exactly this name. */
 const findKey = (schema: Schema, key: string): PropertyPath | undefined =>
   [...keyPaths(schema)]
     .filter((path) => path.at(-1) === key)
     .sort((a, b) => a.length - b.length)
     .at(0);
 
-/** The one place whose key has nearly this name. */
+/** Path of the only key with a similar name. */
 function nearestAnywhere(schema: Schema, key: string): PropertyPath | undefined {
   const paths = [...keyPaths(schema)];
   const near = nearest(key, new Set(paths.map((path) => String(path.at(-1)))));

@@ -18,17 +18,17 @@ import {
 
 type Issue = z.core.$ZodIssue;
 
-/** Stands for a message of our own; what zod reports instead was written by the schema's author. */
+/** Placeholder for minimind's message; any other text is the schema author's message. */
 export const OUR_WORDS = '\0';
 
-/** A mistake that the schema found, other than an unknown key. */
+/** A mistake found by the schema, other than an unknown key. */
 export interface Mistake {
   readonly path: PropertyPath;
   readonly kind: 'wrong' | 'missing' | 'key';
   readonly explain: () => Finding;
 }
 
-/** The issues of zod as mistakes, at most one in our words per place. */
+/** Converts zod's issues to mistakes, with at most one generic message per path. */
 export function mistakesOf(issues: readonly Issue[], schema: Schema, document: unknown): Mistake[] {
   const seen = new Set<string>();
   const mistakes: Mistake[] = [];
@@ -41,7 +41,7 @@ export function mistakesOf(issues: readonly Issue[], schema: Schema, document: u
   return mistakes;
 }
 
-/** The keys that zod finds unknown, for the kinds of schema that `unknownKeys` does not look into. */
+/** Unknown keys reported by zod, for schema kinds that `unknownKeys` does not check. */
 export function* unrecognizedKeys(
   issues: readonly Issue[],
   schema: Schema,
@@ -53,7 +53,7 @@ export function* unrecognizedKeys(
   }
 }
 
-/** The issues with those of a union replaced by those of the option that was meant. */
+/** Replaces issues of a union with those of its most likely option. */
 function* resolveUnions(
   issues: readonly Issue[],
   schema: Schema,
@@ -109,7 +109,7 @@ function allowedAt(
   root: Schema,
   document: unknown,
 ): Allowed | undefined {
-  // The key that tells the options of a union apart belongs to none of them yet.
+  // The discriminator key belongs to no option yet.
   if (issue.code === 'invalid_union' && 'options' in issue && issue.options !== undefined) {
     return { literals: issue.options, kinds: [], isNullable: false, isOptional: false };
   }
@@ -117,7 +117,7 @@ function allowedAt(
   return schema && allowedBy(schema);
 }
 
-/** Every key of `value` that `schema` does not have: an error, but a warning in a loose object. */
+/** Every key of `value` missing in `schema`: an error, or a warning in a loose object. */
 export function* unknownKeys(
   schema: Schema,
   value: unknown,
@@ -147,14 +147,14 @@ export function* unknownKeys(
   }
 }
 
-/** How bad it is that a mapping has `key`, or the schema for what it holds if that is fine. */
+/** Severity of the key in the mapping, or the schema of its value if the key is valid. */
 function judge(
   definition: Definition,
   known: ReadonlySet<string>,
   key: string,
 ): Severity | Schema | undefined {
   if (definition.type === 'record') {
-    // zod would leave __proto__ out without a word.
+    // zod would silently drop __proto__.
     if (key === '__proto__') return 'error';
     return known.size === 0 || known.has(key) ? definition.valueType : 'error';
   }
@@ -167,8 +167,8 @@ function judge(
 }
 
 /**
- * The key that was probably meant: the same size by its name here, else one of similar letters. One that is
- * still missing comes before one that is there.
+ * Most likely intended key: the equivalent name here, else a similar spelling. Missing keys take precedence over
+ * present ones.
  */
 export function meantBy(
   key: string,

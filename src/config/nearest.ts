@@ -1,19 +1,18 @@
 import { distance } from 'fastest-levenshtein';
 
-/** Letters that people do not tell apart when they remember a name. */
+/** Normalizes letters that people confuse when they remember a name. */
 function fold(name: string): string {
   return name.toLowerCase().replaceAll('-', '_');
 }
 
-/** Whether two names have the same letters in another order: one slip of the fingers, not two. */
+/** Whether two names differ only in letter order, which counts as one typo. */
 function isSwapped(a: string, b: string): boolean {
   return a !== b && a.length === b.length && [...a].sort().join() === [...b].sort().join();
 }
 
 /**
- * The candidate that a person most likely meant by `name`, or undefined when none is near: at most a
- * third of the letters may be wrong, or some of its words be missing. Case, and `-` for `_`, count for
- * nothing.
+ * Most likely intended candidate for `name`, or undefined when none is close. Up to a third of the letters may be
+ * wrong, or some words missing. Ignores case, and treats `-` as `_`.
  */
 export function nearest(name: string, candidates: Iterable<string>): string | undefined {
   const wanted = fold(name);
@@ -23,7 +22,7 @@ export function nearest(name: string, candidates: Iterable<string>): string | un
     const folded = fold(candidate);
     const longest = Math.max(wanted.length, folded.length);
     const allowed = longest <= 2 ? 0 : Math.max(1, Math.floor(longest / 3));
-    // The length alone can rule a candidate out, and spares the work on a name of a megabyte.
+    // Ruling out candidates by length avoids work on very long names.
     if (Math.abs(wanted.length - folded.length) > allowed) continue;
     const letters = isSwapped(wanted, folded) ? 1 : distance(wanted, folded);
     if (letters <= allowed && letters < bestDistance) {
@@ -34,7 +33,7 @@ export function nearest(name: string, candidates: Iterable<string>): string | un
   return best ?? onlyOneWith(wanted, candidates);
 }
 
-/** `num_hidden_layers` for `num_layers`: the one candidate that has all words of `wanted`. */
+/** `num_hidden_layers` for `num_layers`: the only candidate with all words of `wanted`. */
 function onlyOneWith(wanted: string, candidates: Iterable<string>): string | undefined {
   const words = wanted.split('_');
   const fitting = [...candidates].filter((candidate) => {
@@ -44,9 +43,9 @@ function onlyOneWith(wanted: string, candidates: Iterable<string>): string | und
   return fitting.length === 1 ? fitting[0] : undefined;
 }
 
-// Names that configuration formats have for the sizes of a model, and what they have in common.
+// Names for model sizes in configuration formats, and their similarity
 
-/** Each row has one size: as `config.json` files, Meta's `params.json`, GGUF, nanoGPT and Megatron name it. */
+/** One size per row, named as in `config.json` files, Meta's `params.json`, GGUF, nanoGPT and Megatron. */
 const SYNONYMS: readonly (readonly string[])[] = [
   ['num_hidden_layers', 'num_layers', 'n_layers', 'n_layer', 'block_count', 'depth', 'layers'],
   ['num_attention_heads', 'num_heads', 'n_heads', 'n_head', 'head_count', 'heads'],
@@ -75,13 +74,13 @@ const SYNONYMS: readonly (readonly string[])[] = [
   ['tie_word_embeddings', 'tie_embeddings', 'weight_tying'],
 ];
 
-/** The one of `known` that means what another format calls `key`. */
+/** The known name for `key` of another format. */
 export function synonymAmong(key: string, known: readonly string[]): string | undefined {
   const row = SYNONYMS.find((names) => names.includes(key));
   return row && known.find((each) => each !== key && row.includes(each));
 }
 
-/** The one of `known` that another format calls nearly `key`. */
+/** The known name for a key similar to `key` of another format. */
 export function nearSynonymAmong(key: string, known: readonly string[]): string | undefined {
   const rows = SYNONYMS.filter((names) => names.some((name) => known.includes(name)));
   const near = nearest(key, rows.flat());

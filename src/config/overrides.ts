@@ -14,11 +14,10 @@ const SEGMENT =
   /\["((?:[^"\\]|\\.)*)"\]|\[(\d{1,15})\]|"((?:[^"\\]|\\.)*)"|'([^']*)'|((?:[^\\.=["']|\\.)(?:[^\\.=[]|\\.)*)/suy;
 
 /**
- * Splits `path=value`. The keys of the path are parted by dots; a key with a dot, or with `=`, is
- * written in quotes or with a backslash before it: `a.b`, `a."b.c"`, `a["b.c"]`, `a.b\.c`, `a.0`,
- * `a[0]`.
+ * Splits `path=value`. Dots separate the keys of the path. A key with a dot or `=` needs quotes or a backslash:
+ * `a.b`, `a."b.c"`, `a["b.c"]`, `a.b\.c`, `a.0`, `a[0]`.
  *
- * @returns the path and the text of the value, or what is wrong
+ * @returns the path and the text of the value, or an error message
  */
 export function splitOverride(
   text: string,
@@ -43,7 +42,7 @@ function keyOf([, bracketed, index, doubled, single, bare]: RegExpExecArray): st
   return index ?? single ?? unguard(bracketed ?? doubled ?? bare ?? '');
 }
 
-/** A backslash guards the character after it. */
+/** A backslash escapes the next character. */
 function unguard(text: string): string {
   return text.replace(/\\(.)/gsu, '$1');
 }
@@ -55,10 +54,7 @@ function mistakeAt(text: string, at: number): string {
   return `cannot be read from character ${at + 1} on`;
 }
 
-/**
- * Overrides with the paths that they mean: `num_layers=12` is `model.num_layers=12` where `model` alone has
- * such a key.
- */
+/** Overrides with full paths: `num_layers=12` becomes `model.num_layers=12` if only `model` has such a key. */
 export function meantOverrides(schema: Schema, sets: readonly string[]): string[] {
   const paths = [...keyPaths(schema)];
   return sets.map((text) => {
@@ -70,7 +66,7 @@ export function meantOverrides(schema: Schema, sets: readonly string[]): string[
   });
 }
 
-/** An override that has no place in the document. Thrown and caught in this file. */
+/** An override without a place in the document. Thrown and caught in this file. */
 class Misplaced extends Error {
   readonly finding: Finding;
 
@@ -81,9 +77,9 @@ class Misplaced extends Error {
 }
 
 /**
- * The document with each `path=value` of `sets` put in, in their order. A value is read as YAML: `3`, `true`,
- * `text`, `[1, 2]`, `{a: 1}`; nothing is null. Missing mappings on the way are made. `document` itself is not
- * changed. Overrides that cannot be read or have no place are left out, and are in the `found` of the result.
+ * Applies each `path=value` of `sets` to a copy of the document, in order. Values are YAML: `3`, `true`, `text`,
+ * `[1, 2]`, `{a: 1}`; an empty value is null. Missing mappings are created. Invalid overrides are skipped and
+ * reported in `found` of the result.
  */
 export function applyOverrides(document: ConfigDocument, sets: readonly string[]): ConfigDocument {
   let { root } = document;
@@ -94,7 +90,7 @@ export function applyOverrides(document: ConfigDocument, sets: readonly string[]
       const { path, value } = split(text);
       const read = readValue(value.trim(), place);
       for (const each of read.found) found.push(each);
-      // A value that cannot be read replaces nothing. But a key that is set is not missing.
+      // An unreadable value replaces nothing, but the key counts as set.
       if (read.root.value === undefined && follow(root, path).isWhole) continue;
       root = put(root, path, 0, read.root, place);
     } catch (error) {
@@ -114,7 +110,7 @@ function split(text: string): { readonly path: PropertyPath; readonly value: str
   });
 }
 
-/** The value of an override, undefined when it has none, and what is wrong with it. */
+/** The value of an override, undefined when it has none, and its problems. */
 function readValue(text: string, place: Place): ReturnType<typeof parseYaml> {
   const nothing = (found: readonly Found[]) =>
     ({ root: { value: undefined, place, flaw: 'wrong' }, found }) as const;
@@ -139,11 +135,11 @@ function readValue(text: string, place: Place): ReturnType<typeof parseYaml> {
   }
 }
 
-/** A copy of `at` with `part` at `path`, from its key `depth` on. Shares all the rest. */
+/** Copies `at` with `part` at `path`, from its key `depth` on; shares the rest. */
 function put(at: Located, path: PropertyPath, depth: number, part: Located, place: Place): Located {
   const segment = path[depth];
   if (segment === undefined) return part;
-  // Undefined is left of a value that was found wrong.
+  // Undefined marks an invalid value.
   const whole = at.value ?? {};
   const above = path.slice(0, depth);
   const key = Array.isArray(whole) ? itemIndex(whole, String(segment), above) : String(segment);
@@ -161,7 +157,7 @@ function put(at: Located, path: PropertyPath, depth: number, part: Located, plac
   return { ...at, value, parts: new Map(at.parts).set(key, located) };
 }
 
-/** The index that `key` means in `list`; one behind the last adds an item. */
+/** Index of `key` in `list`; the index after the last appends an item. */
 function itemIndex(list: readonly unknown[], key: string, path: PropertyPath): string {
   const index = Number(key);
   if (/^\d+$/.test(key) && index <= list.length) return String(index);
@@ -175,40 +171,39 @@ function itemIndex(list: readonly unknown[], key: string, path: PropertyPath): s
   });
 }
 
-// Overrides that give a key several values: `--set model.num_layers=12,24`.
+// Overrides with several values per key: `--set model.num_layers=12,24`
 
-/** One way of choosing among the values. */
+/** One choice among the values. */
 export interface SweepPoint {
-  /** All overrides, each with one value, in the order of the flags. */
+  /** All overrides, with one value each, in flag order. */
   readonly set: readonly string[];
-  /** The value of each swept key, as it was written. */
+  /** The chosen text of each swept key. */
   readonly chosen: readonly string[];
 }
 
 export interface Sweep {
-  /** The dotted paths that have several values, in the order of the flags. */
+  /** Dotted paths with several values, in flag order. */
   readonly keys: readonly string[];
-  /** How many points there are; they are not made before they are asked for. */
+  /** Number of points, known before they are created. */
   readonly size: number;
-  /** Every combination, the values of the first key changing slowest; or the lists in step. */
+  /** Every combination, with the first key changing slowest, or the lists in step. */
   points(): SweepPoint[];
 }
 
 interface Swept {
   readonly path: string;
-  /** The text before the value: `model.num_layers=`. */
+  /** Text before the value: `model.num_layers=`. */
   readonly prefix: string;
   readonly values: readonly string[];
 }
 
 /**
- * Reads the lists in overrides: values with commas between them. A comma within `[…]`, `{…}` or quotes
- * parts nothing, so that a list or a text can be one value. What is wrong with a path or a value is left
- * for `applyOverrides` to tell.
+ * Reads comma-separated lists in overrides. Commas within `[…]`, `{…}` or quotes do not separate values, so a list
+ * or text can be one value. `applyOverrides` reports invalid paths and values.
  *
- * @param inStep Whether the lists go together, the first values with the first, and not in every combination.
- * @throws UserError when a list has an empty item, when one key is swept and set again, or when lists that go
- * together are not of one length.
+ * @param inStep Whether to pair the lists item by item instead of combining them.
+ * @throws UserError for a list with an empty item, a key that is swept and set again, or paired lists of different
+ * lengths.
  */
 export function sweepOf(sets: readonly string[], inStep = false): Sweep {
   const all = sets.map(sweptOf);
@@ -228,7 +223,7 @@ export function sweepOf(sets: readonly string[], inStep = false): Sweep {
   };
 }
 
-/** The n-th values of all lists together; a single value goes with each. */
+/** The n-th values of all lists together; a single value combines with each. */
 function stepsOf(all: readonly Swept[]): Omit<Sweep, 'keys'> {
   const lists = all.filter(({ values }) => values.length > 1);
   const size = lists[0]?.values.length ?? 1;
@@ -275,7 +270,7 @@ function sweptOf(text: string): Swept {
 
 const CLOSING: Readonly<Record<string, string>> = { '[': ']', '{': '}' };
 
-/** The items of a list, trimmed. Brackets and quotes count where YAML sees them: at the start of a value. */
+/** Items of a list, trimmed. Brackets and quotes only count at the start of a value, as in YAML. */
 function splitList(text: string): string[] {
   const items: string[] = [];
   const open: string[] = [];
@@ -302,7 +297,7 @@ function splitList(text: string): string[] {
   return [...items, text.slice(start).trim()];
 }
 
-/** Where the quotes that open at `start` close; the end of the text when they do not. */
+/** End of the quotes that open at `start`; the end of the text if unclosed. */
 function quoteEnd(text: string, start: number, quotes: string): number {
   for (let at = start + 1; at < text.length; at++) {
     const isDoubled = quotes === "'" && text.startsWith("''", at);

@@ -1,10 +1,10 @@
 import type { PropertyPath } from '../errors.js';
 import { quote } from './quote.js';
 
-/** Keys that a dotted path has as they are; every other key is written `["…"]`. */
+/** Keys written plainly in a dotted path; others are written `["…"]`. */
 const PLAIN_SEGMENT = /^[\p{L}\p{N}_-]+$/u;
 
-/** `model.layers.0.kind`, with odd keys in brackets: `model["a.b"]`. What `--set` accepts. */
+/** `model.layers.0.kind`, with unusual keys in brackets: `model["a.b"]`. `--set` accepts this form. */
 export function formatPath(path: PropertyPath): string {
   let text = '';
   for (const segment of path) {
@@ -15,29 +15,28 @@ export function formatPath(path: PropertyPath): string {
   return text;
 }
 
-/** The path that a `Rule` or a `Confusion` names; no key of a schema has a dot in it. */
+/** Path named by a `Rule` or `Confusion`; schema keys contain no dots. */
 export function splitDotted(dotted: string): string[] {
   return dotted.split('.');
 }
 
-/** Whether one of the two paths is above the other, or they are the same. */
+/** Whether the paths are equal, or one is above the other. */
 export function areRelated(a: PropertyPath, b: PropertyPath): boolean {
   const length = Math.min(a.length, b.length);
   for (let i = 0; i < length; i++) if (String(a[i]) !== String(b[i])) return false;
   return true;
 }
 
-/** A key for sets of paths: two paths have the same one when they name the same place. */
+/** Key for sets of paths; equal for equal paths. */
 export function pathKey(path: PropertyPath): string {
   return JSON.stringify(path.map(String));
 }
 
-/** Whether a parsed value is a mapping. */
 export function isMapping(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** The value below `value` at `path`, or undefined where the document has none. Own properties only. */
+/** Value at `path` below `value`, or undefined if missing. Own properties only. */
 export function valueAt(value: unknown, path: PropertyPath): unknown {
   let at = value;
   for (const segment of path) {
@@ -47,7 +46,7 @@ export function valueAt(value: unknown, path: PropertyPath): unknown {
   return at;
 }
 
-/** Sets an own property, also when its name is `__proto__`. */
+/** Sets an own property, even `__proto__`. */
 export function setOwn(target: object, key: string, value: unknown): void {
   // Plain assignment would call the setter of Object.prototype.
   Object.defineProperty(target, key, {

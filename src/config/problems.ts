@@ -9,29 +9,28 @@ import { formatPath } from './path.js';
 import { escapeText } from './quote.js';
 import type { Place } from './source.js';
 
-/** More problems than this are counted, not listed. */
+/** Maximum number of listed problems; the rest are only counted. */
 const MAX_PROBLEMS = 50;
 
-/** Something found wrong; it becomes a `Problem` if it is among those that are shown. */
+/** A finding; it becomes a `Problem` if it is listed. */
 export interface Found {
   readonly severity: Severity;
   readonly place: Place;
   readonly path?: PropertyPath;
-  /** A function where saying it takes work that a thousandth problem is not worth. */
+  /** A function if the message is costly and may not be listed. */
   readonly finding: Finding | (() => Finding);
 }
 
-/** The problems of a document. */
 export interface Problems {
-  /** In the order of the file, then of the overrides; at most fifty, then how many more. */
+  /** Sorted by file position, then override; at most fifty, then a count of the rest. */
   readonly problems: readonly Problem[];
-  /** How many errors there are, with those that are only counted. */
+  /** Number of errors, including unlisted ones. */
   readonly errors: number;
-  /** How many warnings there are, with those that are only counted. */
+  /** Number of warnings, including unlisted ones. */
   readonly warnings: number;
 }
 
-/** Thrown for a text that is not worth, or not safe, reading on; caught in this folder. */
+/** Thrown to stop reading an unreadable or unsafe text; caught in this folder. */
 export class Unreadable extends Error {
   readonly found: readonly Found[];
   /** Whether there may be more to find. */
@@ -45,8 +44,8 @@ export class Unreadable extends Error {
 }
 
 /**
- * At most `MAX_PROBLEMS` problems, errors before warnings when not all fit, in order of place, then
- * how many more there are. `isCut` when not all were looked for.
+ * Lists at most `MAX_PROBLEMS` problems in order of place, then counts the rest. If not all fit, errors take
+ * precedence. `isCut` means that the search stopped early.
  */
 export function toProblems(found: readonly Found[], isCut = false): Problems {
   const errors = inOrder(found.filter(({ severity }) => severity === 'error'));
@@ -86,8 +85,8 @@ function andMore(all: readonly Found[], shown: number, isCut: boolean): Problem[
 }
 
 /**
- * The error that a command ends with when a config has these problems. `errors` is how many there
- * are, also of those that `problems` only counts; a lower bound when `isCut`.
+ * Error that ends a command on a config with problems. `errors` counts all of them, listed or not; a lower bound
+ * when `isCut`.
  */
 export function invalidConfig(
   file: string,

@@ -1,4 +1,4 @@
-/** Text out of a stranger's file, made safe and short for a person to read. */
+/** Makes text from untrusted files safe and short for display. */
 
 /** Control characters, invisible and direction-changing ones, line separators, lone surrogates. */
 const UNPRINTABLE = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/u;
@@ -18,8 +18,8 @@ function escapeCharacter(character: string): string {
 }
 
 /**
- * `text` with everything that a terminal would obey or hide written as an escape, so that printing it
- * is safe. Cut to at most `limit` characters, the last of them `…`.
+ * Escapes all characters of `text` that a terminal would interpret or hide, so it is safe to print. Cuts to at
+ * most `limit` characters, ending in `…`.
  */
 export function escapeText(text: string, limit = Number.POSITIVE_INFINITY): string {
   let escaped = '';
@@ -35,17 +35,14 @@ export function escapeText(text: string, limit = Number.POSITIVE_INFINITY): stri
   return escaped;
 }
 
-/**
- * `text` in double quotes, escaped as in JSON and as `escapeText` does, and cut to about `limit`
- * characters.
- */
+/** `text` in double quotes, escaped as in JSON and by `escapeText`, and cut to about `limit` characters. */
 export function quote(text: string, limit = 60): string {
-  // The cut first, so that a huge text costs nothing.
+  // Cut first, to avoid work on a huge text.
   const head = text.slice(0, 2 * limit).replace(/["\\]/g, '\\$&');
   return `"${escapeText(head, limit)}"`;
 }
 
-/** Any value of a document, in a few words: `"abc"`, `12`, `null`, `a list`, `a mapping`. */
+/** Short description of any document value: `"abc"`, `12`, `null`, `a list`, `a mapping`. */
 export function describeValue(value: unknown): string {
   if (typeof value === 'string') return quote(value);
   if (value === null || value === undefined) return 'null';

@@ -24,16 +24,16 @@ const FAILURES: Readonly<Record<string, { code: ErrorCode; what: string; suggest
 
 interface ReadDocumentOptions {
   readonly stdin?: AsyncIterable<Uint8Array | string>;
-  /** Whether the user did not name the file, but it was found: it must be a regular one then. */
+  /** Whether minimind found the file instead of the user naming it; it must then be a regular file. */
   readonly isFound?: boolean;
 }
 
 /**
- * Reads and parses the document at the path `source`; `-` is standard input, named `<stdin>`. Never
- * reads more than `MAX_DOCUMENT_BYTES`, whatever the file claims about its size.
+ * Reads and parses the document at the path `source`; `-` is standard input, named `<stdin>`. Reads at most
+ * `MAX_DOCUMENT_BYTES`, regardless of the reported file size.
  *
- * @throws UserError `usage` when there is no such file, `system` when it cannot be read,
- * `refused-file` and `invalid-config` as `parseDocument`.
+ * @throws UserError `usage` for a missing file, `system` for a failed read, `refused-file` and `invalid-config` as
+ * `parseDocument`.
  */
 export async function readDocument(
   source: string,
@@ -71,10 +71,7 @@ async function explain(cause: unknown, file: string): Promise<unknown> {
   });
 }
 
-/**
- * A file of the same folder with nearly the same name; the extension counts only among files that are
- * equally near, for all configs share it.
- */
+/** File in the same folder with a similar name. The extension only breaks ties, because all configs share it. */
 async function similarFile(path: string): Promise<string | undefined> {
   const folder = dirname(path);
   const wanted = basename(path);
@@ -89,7 +86,7 @@ async function similarFile(path: string): Promise<string | undefined> {
     if (found === undefined) return undefined;
     return folder === '.' && !path.startsWith('.') ? found : join(folder, found);
   } catch {
-    // A suggestion is a courtesy: without the folder there is none.
+    // No suggestion without access to the folder.
     return undefined;
   }
 }

@@ -6,7 +6,7 @@ export type Schema = z.core.$ZodType;
 export type Definition = z.core.$ZodTypes['_zod']['def'];
 type UnionDefinition = Extract<Definition, { type: 'union' }> & { readonly discriminator?: string };
 
-/** The definition of a schema without the wrappers that make it optional and the like. */
+/** Definition of a schema without wrappers such as optional. */
 export function definitionOf(schema: Schema): Definition {
   let definition = bare(schema);
   for (let inner = innerOf(definition); inner !== undefined; inner = innerOf(definition)) {
@@ -15,7 +15,7 @@ export function definitionOf(schema: Schema): Definition {
   return definition;
 }
 
-/** Whether `null` is a good value. */
+/** Whether `null` is valid. */
 function isNullable(schema: Schema): boolean {
   for (let at: Schema | undefined = schema; at !== undefined; at = innerOf(bare(at))) {
     const definition = bare(at);
@@ -25,7 +25,7 @@ function isNullable(schema: Schema): boolean {
   return false;
 }
 
-/** The keys that a mapping may have; undefined when it may have any. */
+/** Valid keys of a mapping; undefined when any key is valid. */
 export function knownKeys(definition: Definition): readonly string[] | undefined {
   if (definition.type === 'object') return Object.keys(definition.shape);
   if (definition.type === 'intersection') {
@@ -39,7 +39,7 @@ export function knownKeys(definition: Definition): readonly string[] | undefined
   return key.type === 'literal' ? key.values.map(String) : undefined;
 }
 
-/** The schema of what `value` holds at `key`; undefined where the schema knows nothing of it. */
+/** Schema of the value at `key`; undefined if the schema does not cover it. */
 export function childOf(schema: Schema, value: unknown, key: string | number): Schema | undefined {
   const definition = definitionOf(schema);
   switch (definition.type) {
@@ -63,7 +63,7 @@ export function childOf(schema: Schema, value: unknown, key: string | number): S
   }
 }
 
-/** The schema at `path`, where `value` tells which options of a union are meant. */
+/** Schema at `path`; `value` selects the options of unions. */
 export function schemaAt(schema: Schema, value: unknown, path: PropertyPath): Schema | undefined {
   let at: Schema | undefined = schema;
   let inner = value;
@@ -76,8 +76,8 @@ export function schemaAt(schema: Schema, value: unknown, path: PropertyPath): Sc
 }
 
 /**
- * The index of the option that a mapping or a list was most likely meant for: the one that has its
- * fixed values, or the most of its keys. Undefined when none can hold it.
+ * Index of the most likely option for a mapping or list: the one with its fixed values, or most of its keys.
+ * Undefined when none fits.
  */
 export function chooseOption(definition: UnionDefinition, value: unknown): number | undefined {
   let best: number | undefined;
@@ -92,7 +92,7 @@ export function chooseOption(definition: UnionDefinition, value: unknown): numbe
   return best;
 }
 
-/** How well a mapping or a list fits a schema; undefined when it does not fit at all. */
+/** Score of a mapping or list for a schema; undefined when it does not fit. */
 function fitness(schema: Schema, value: unknown, discriminator?: string): number | undefined {
   const definition = definitionOf(schema);
   if (Array.isArray(value)) return isListType(definition.type) ? 0 : undefined;
@@ -110,7 +110,7 @@ function fitness(schema: Schema, value: unknown, discriminator?: string): number
     const has = Object.hasOwn(value, key);
     const fits = fixed?.has(value[key] as z.core.util.Primitive) ?? false;
     if (key === discriminator && !fits) return undefined;
-    // A fixed value says more than any number of keys that happen to have the same name.
+    // A fixed value is stronger evidence than any number of shared keys.
     if (has) score += fixed === undefined ? 1 : fits ? 1000 : -1000;
   }
   return score;
@@ -138,20 +138,20 @@ function innerOf(definition: Definition): Schema | undefined {
     case 'lazy':
       return definition.getter();
     case 'pipe':
-      // People write the input, unless that is a function, as in z.preprocess.
+      // Users write the input, unless that is a function, as in z.preprocess.
       return bare(definition.in).type === 'transform' ? definition.out : definition.in;
     default:
       return undefined;
   }
 }
 
-/** A value of an enumeration or the like. */
+/** Value of an enumeration or literal. */
 export type Literal = string | number | bigint | boolean | null | undefined | symbol;
 
-/** One check that is attached to a schema, as zod keeps it: `{ check: 'multiple_of', value: 8 }`. */
+/** A check attached to a schema, in zod's form: `{ check: 'multiple_of', value: 8 }`. */
 export type Limit = z.core.$ZodChecks['_zod']['def'];
 
-/** The values that a schema allows: some fixed ones, and those of some kinds. */
+/** Values that a schema allows: some fixed ones, and those of some kinds. */
 export interface Allowed {
   readonly literals: readonly Literal[];
   readonly kinds: readonly Definition[];
@@ -167,7 +167,7 @@ export function allowedBy(schema: Schema): Allowed {
     if (definition.type === 'enum') literals.push(...Object.values(definition.entries));
     else if (definition.type === 'literal') literals.push(...definition.values);
     else if (definition.type !== 'union') kinds.push(definition);
-    // A union may come back to itself through a lazy schema.
+    // A lazy schema can make a union recursive.
     else if (depth < 5) for (const each of definition.options) visit(each, depth + 1);
   };
   visit(schema, 0);
@@ -175,19 +175,19 @@ export function allowedBy(schema: Schema): Allowed {
     literals: [...new Set(literals)],
     kinds,
     isNullable: isNullable(schema),
-    // A default or nothing takes the place of a value that is left out.
+    // A missing value becomes a default or stays absent.
     isOptional: schema._zod.optin !== undefined,
   };
 }
 
-/** The checks that are attached to a schema. */
+/** Checks attached to a schema. */
 export const limitsOf = (definition: Definition): Limit[] =>
   (definition.checks ?? []).map((check) => check._zod.def as Limit);
 
-/** The paths of all keys of mappings, outer ones first in each mapping. */
+/** Paths of all mapping keys, outer ones first within each mapping. */
 export function* keyPaths(schema: Schema, path: PropertyPath = []): Generator<PropertyPath> {
   const definition = definitionOf(schema);
-  // Schemas may be recursive, and a hint about a far place does not help.
+  // Schemas may be recursive, and hints about distant paths do not help.
   if (definition.type !== 'object' || path.length > 4) return;
   for (const [name, child] of Object.entries(definition.shape)) {
     yield [...path, name];

@@ -1,42 +1,42 @@
-/** Texts that values come from, and the places of values in them. */
+/** Source texts of values, and the positions of values in them. */
 import { LineCounter } from 'yaml';
 import { type PropertyPath, UserError } from '../errors.js';
 import { escapeText } from './quote.js';
 
-/** A place as a person reads it; an override has no line. */
+/** A position for display; an override has no line. */
 export interface Location {
   readonly file: string;
   /** 1-based. */
   readonly line?: number;
   /** 1-based, in characters (code points). */
   readonly column?: number;
-  /** The line of input, made safe to print and cut around the column. */
+  /** Input line, safe to print and cut around the column. */
   readonly excerpt?: string;
 }
 
-/** A text that values come from, or data that never was text. */
+/** A source of values: text, or data without text. */
 export interface Source {
   readonly file: string;
   /** Orders problems of several sources: the document is 0, its overrides 1, 2, … */
   readonly rank: number;
-  /** The line of the UTF-16 offset `offset`, in any numbering. Cheap. */
+  /** Line of the UTF-16 offset `offset`; comparable only within the source. Cheap. */
   lineAt(offset: number): number;
-  /** The location of the UTF-16 offset `offset` of the text. */
+  /** Location of the UTF-16 offset `offset` in the text. */
   at(offset: number): Location;
 }
 
-/** One spot of a source. Cheap to keep by the hundred thousand; `source.at(offset)` is not. */
+/** A position in a source. Cheap to keep by the hundred thousand; `source.at(offset)` is not. */
 export interface Place {
   readonly source: Source;
   readonly offset: number;
 }
 
-/** The text of a document. Its line breaks are all `\n`. */
+/** Text of a document. All line breaks are `\n`. */
 export class TextSource implements Source {
   readonly file: string;
   readonly rank = 0;
   readonly text: string;
-  /** Filled here: the parser misses line breaks in a document that is broken. */
+  /** Filled here because the parser misses line breaks in invalid documents. */
   readonly #lines = new LineCounter();
 
   constructor(file: string, text: string) {
@@ -53,7 +53,7 @@ export class TextSource implements Source {
   }
 
   at(offset: number): Location {
-    // An error "at the end" points behind the last visible character.
+    // An error "at the end" points after the last visible character.
     const end = this.text.trimEnd().length;
     if (end === 0) return { file: this.file, line: 1 };
     const { line, col } = this.#lines.linePos(Math.max(0, Math.min(offset, end)));
@@ -64,7 +64,7 @@ export class TextSource implements Source {
   }
 }
 
-/** The text of one `--set`; `rank` is 1 for the first of a command line. */
+/** Text of one `--set`; `rank` is 1 for the first on a command line. */
 export const overrideSource = (text: string, rank: number): Source => ({
   file: '--set',
   rank,
@@ -81,7 +81,7 @@ export const dataSource = (file: string): Source => ({
 
 const EXCERPT_CHARACTERS = 100;
 
-/** `line` safe to print, cut to about a hundred characters around the UTF-16 offset `offset`. */
+/** `line` made safe to print, cut to about 100 characters around the UTF-16 offset `offset`. */
 function excerptOf(line: string, offset: number): string {
   if (line.length <= EXCERPT_CHARACTERS) return escapeText(line);
   const wanted = Math.min(offset - EXCERPT_CHARACTERS / 2, line.length - EXCERPT_CHARACTERS);
@@ -98,30 +98,30 @@ function countCharacters(text: string): number {
   return count;
 }
 
-/** `offset`, or the one after it when `offset` would cut a surrogate pair. */
+/** `offset`, or the next one if `offset` would split a surrogate pair. */
 function wholeCharacter(text: string, offset: number): number {
   const cuts = /^[\ud800-\udbff][\udc00-\udfff]$/.test(text.slice(offset - 1, offset + 1));
   return cuts ? offset + 1 : offset;
 }
 
 /**
- * A reported mistake in a value: it is `wrong` as a whole, so that nothing more is said about it, or it is
- * an `incomplete` mapping, which lacks what was written badly.
+ * State of a value with a reported mistake: `wrong` values get no further messages, `incomplete` mappings lack a
+ * misspelled key.
  */
 type Flaw = 'wrong' | 'incomplete';
 
-/** A value with its place, and those of all its parts. Shared where aliases share the value. */
+/** A value with its position and those of all its parts. Aliases share their value. */
 export interface Located {
   readonly value: unknown;
   readonly place: Place;
-  /** The place of its key in a mapping. */
+  /** Position of its key in a mapping. */
   readonly key?: Place;
   readonly flaw?: Flaw;
-  /** The values in a mapping or a list, by key or index. */
+  /** Values in a mapping or list, by key or index. */
   readonly parts?: ReadonlyMap<string, Located>;
 }
 
-/** The value at `path`, or the innermost one above it. */
+/** Value at `path`, or the innermost existing one above it. */
 export function follow(
   root: Located,
   path: PropertyPath,
@@ -146,10 +146,10 @@ export function isUncertain(root: Located, [segment, ...rest]: PropertyPath): bo
 const holdsFlaw = ({ flaw, parts = new Map() }: Located): boolean =>
   flaw !== undefined || [...parts.values()].some(holdsFlaw);
 
-/** The largest document that is read, in bytes. A config has a few thousand. */
+/** Maximum document size in bytes. A typical config has a few thousand. */
 export const MAX_DOCUMENT_BYTES = 1_000_000;
 
-/** The refusal of a document that is longer than `MAX_DOCUMENT_BYTES`. */
+/** Error for a document larger than `MAX_DOCUMENT_BYTES`. */
 export function tooLarge(file: string): UserError {
   return refuse(
     file,
@@ -159,10 +159,10 @@ export function tooLarge(file: string): UserError {
 }
 
 /**
- * The text of a document: UTF-8, or UTF-16 with a byte order mark, with every line break as `\n` and
- * without the mark.
+ * Decodes a document: UTF-8, or UTF-16 with a byte order mark. Removes the mark and converts every line break to
+ * `\n`.
  *
- * @throws UserError `refused-file` when the bytes are too many or are not text.
+ * @throws UserError `refused-file` for too many bytes, or bytes that are not text.
  */
 export function decode(bytes: Uint8Array | string, file: string): string {
   const size = typeof bytes === 'string' ? Buffer.byteLength(bytes) : bytes.byteLength;
@@ -183,7 +183,7 @@ function decodeBytes(bytes: Buffer, file: string): string {
   const text = bytes.toString('utf8');
   const again = Buffer.from(text, 'utf8');
   if (again.equals(bytes)) return text;
-  // Bytes that are not UTF-8 became U+FFFD, so they do not come back unchanged.
+  // Bytes that are not UTF-8 became U+FFFD, so re-encoding changes them.
   const offset = bytes.findIndex((byte, i) => byte !== again[i]);
   const line = bytes.subarray(0, offset).filter((byte) => byte === 0x0a).length + 1;
   throw refuse(

@@ -1,4 +1,4 @@
-/** Numbers with their units, read as people write them, without rounding: `26M`, `24GB`, `165TFLOP/s`. */
+/** Parses numbers with common units exactly: `26M`, `24GB`, `165TFLOP/s`. */
 
 const BYTES = {
   '': 1n,
@@ -30,7 +30,7 @@ const BYTES = {
 const rates = (prefix: string, scale: bigint): (readonly [string, bigint])[] =>
   ['flop/s', 'flops', 'flops/s', 'ops', 'op/s'].map((unit) => [prefix + unit, scale]);
 
-/** Written in lower case: what people write differs in case, and no two units here differ only in that. */
+/** Lower case, because spelling varies and no two units here differ only in case. */
 const READ_UNITS: Readonly<Record<ReadUnit, Readonly<Record<string, bigint>>>> = {
   bytes: BYTES,
   'bytes/s': Object.fromEntries(
@@ -49,8 +49,8 @@ const READ_UNITS: Readonly<Record<ReadUnit, Readonly<Record<string, bigint>>>> =
 export type ReadUnit = 'bytes' | 'bytes/s' | 'FLOP/s' | 'count';
 
 /**
- * A number as it was printed, with commas or a unit: `13.8B` may be anything within half of its last
- * digit (50,000,000); a number with all its digits is exact. Undefined when it cannot be read.
+ * Parses a printed number with commas or a unit. `13.8B` covers half of its last digit in both directions
+ * (50,000,000); a full number is exact. Undefined if it cannot be read.
  */
 export function parseRounded(
   text: string,
@@ -62,9 +62,9 @@ export function parseRounded(
 }
 
 /**
- * The largest whole number that is at most `text`: bytes (`24GB`, `512MiB`), a rate (`1.008TB/s`,
- * `165TFLOP/s`) or a count (`26M`, `1e9`, `7_000`). 43.6 GiB is no whole number of bytes, but as a limit
- * it is clear. A bigint beyond 2^53 − 1; undefined when it cannot be read.
+ * Largest whole number up to `text`: bytes (`24GB`, `512MiB`), a rate (`1.008TB/s`, `165TFLOP/s`) or a count
+ * (`26M`, `1e9`, `7_000`). A fractional number of bytes, such as 43.6 GiB, is valid as a limit. A bigint beyond
+ * 2^53 − 1; undefined if it cannot be read.
  */
 export function parseLimit(text: string, unit: ReadUnit): number | bigint | undefined {
   const scaled = parseScaled(text, READ_UNITS[unit]);
@@ -73,12 +73,12 @@ export function parseLimit(text: string, unit: ReadUnit): number | bigint | unde
   return value <= BigInt(Number.MAX_SAFE_INTEGER) ? Number(value) : value;
 }
 
-/** Nothing that sizes and rates are stated of here is smaller. */
+/** All realistic sizes and rates are at least this large. */
 const LEAST_WITHOUT_UNIT = 1e6;
 
 /**
- * Whether a size or rate is a small number without a unit: 30 of `--max-memory 30` are GB to its writer, and bytes to a
- * program. Zero is the same in all units.
+ * Whether a size or rate is a small number without a unit: in `--max-memory 30`, the user means GB, but a program
+ * reads bytes. Zero needs no unit.
  */
 export function lacksUnit(text: string, unit: Exclude<ReadUnit, 'count'>): boolean {
   const value = parseLimit(text, unit);
@@ -87,7 +87,7 @@ export function lacksUnit(text: string, unit: Exclude<ReadUnit, 'count'>): boole
   );
 }
 
-/** numerator / divisor, where a one in front of the decimal point is worth `scale`. */
+/** numerator / divisor, where one unit before the decimal point is worth `scale`. */
 interface Scaled {
   readonly numerator: bigint;
   readonly divisor: bigint;
@@ -96,7 +96,7 @@ interface Scaled {
 
 const NUMBER_AND_UNIT = /^(\d+(?:_\d+)*)(?:\.(\d+))?(?:e\+?(\d{1,2}))? ?([a-z/]*)$/;
 
-/** More than any sensible number needs, and few enough to work with at once. */
+/** Longer than any sensible number, and short enough to process at once. */
 const MAX_CHARACTERS = 64;
 
 /** Decimal arithmetic on the text: 13.4 × 10^9 in floating point need not be a whole number. */

@@ -1,11 +1,11 @@
-/** The YAML library's errors in words for people who never read YAML's grammar. */
+/** Explains the YAML library's errors to users who do not know YAML's grammar. */
 import { type Document, type ErrorCode, isCollection, isScalar, visit, type YAMLError } from 'yaml';
 import type { Finding } from '../errors.js';
 import type { Found } from './problems.js';
 import { escapeText, quote } from './quote.js';
 import type { Source } from './source.js';
 
-/** Kinds of openings for which the library reports only the end. */
+/** Kinds of openings for which the library only reports the end. */
 type Opening = 'quotes' | 'brackets';
 
 interface Explanation {
@@ -21,7 +21,7 @@ const TABS: Finding = {
   suggestion: 'indent with spaces: YAML does not allow tabs',
 };
 
-/** By the library's code or message; the first that fits. A message may quote the text that is meant. */
+/** Matched by the library's code or message; the first match applies. A message may quote the text. */
 const EXPLANATIONS: readonly (readonly [ErrorCode | RegExp, Explanation])[] = [
   ['TAB_AS_INDENT', TABS],
   [
@@ -129,13 +129,13 @@ const EXPLANATIONS: readonly (readonly [ErrorCode | RegExp, Explanation])[] = [
   ],
 ];
 
-/** The parts of the library's `YAMLParseError` and `YAMLWarning` that explain a mistake. */
+/** Parts of the library's `YAMLParseError` and `YAMLWarning` that explain a mistake. */
 export type Mistake = Pick<YAMLError, 'pos' | 'code' | 'message'>;
 
 /** Start of each quoted text or bracket by its end. */
 type Openings = Readonly<Record<Opening, Map<number, number>>>;
 
-/** One finding per line: after the first mistake on a line the parser is only confused. */
+/** One finding per line: after the first mistake on a line, further parser errors are unreliable. */
 export function explainMistakes(
   mistakes: readonly Mistake[],
   document: Document.Parsed,
@@ -154,7 +154,7 @@ export function explainMistakes(
   return [...byLine.values()];
 }
 
-/** The innermost where several end together. */
+/** Innermost opening where several end together. */
 function openingsOf(document: Document.Parsed): Openings {
   const openings = { quotes: new Map<number, number>(), brackets: new Map<number, number>() };
   visit(document, {
@@ -168,9 +168,7 @@ function openingsOf(document: Document.Parsed): Openings {
   return openings;
 }
 
-/**
- * The place of a mistake in `text`, the whole document, and what to say about it.
- */
+/** Position of a mistake in `text`, the whole document, and its message. */
 function explain(
   text: string,
   { pos: [start, end], code, message: own }: Mistake,
@@ -189,7 +187,7 @@ function explain(
   ];
 }
 
-/** The offset of a tab before the first other character of the line that `offset` is on. */
+/** Offset of a tab in the indentation of the line at `offset`. */
 function tabInIndentation(text: string, offset: number): number | undefined {
   const lineStart = text.lastIndexOf('\n', offset - 1) + 1;
   for (let i = lineStart; text[i] === ' ' || text[i] === '\t'; i++) {
@@ -198,7 +196,7 @@ function tabInIndentation(text: string, offset: number): number | undefined {
   return undefined;
 }
 
-/** The library's message on one line, without the text of the file that it quotes at the end. */
+/** First line of the library's message, without the quoted file text at its end. */
 function firstLine(message: string): string {
   const [first = ''] = message.split('\n', 1);
   const line = escapeText(first.replace(/: "(?:[^"\\]|\\.)*"$/, ''), 120);

@@ -1,4 +1,4 @@
-/** Reads YAML 1.2, of which JSON is a part, into values with their places. */
+/** Reads YAML 1.2, which includes JSON, into values with positions. */
 import {
   type Alias,
   Composer,
@@ -23,16 +23,16 @@ import { describeValue, quote } from './quote.js';
 import type { Located, Source } from './source.js';
 import { explainMistakes, type Mistake } from './yaml-messages.js';
 
-/** A config has a few hundred values, or some thousand in lists. */
+/** A typical config has a few hundred values, or some thousand in lists. */
 const MAX_NODES = 150_000;
 
-/** Largest number of values with all aliases written out: enough for a file of lists. */
+/** Maximum number of values with all aliases expanded: enough for a file of lists. */
 const MAX_VALUES = 1_000_000;
 
-/** Mappings and lists nest at most this deep. */
+/** Maximum nesting depth of mappings and lists. */
 export const MAX_DEPTH = 100;
 
-/** More mistakes are not explained: a hostile file has one in each character. */
+/** Maximum number of explained mistakes; a hostile file has one per character. */
 const MAX_MISTAKES = 1000;
 
 const TOO_MANY_NODES: Finding = {
@@ -56,10 +56,10 @@ const CONTROL_CHARACTER: Finding = {
 };
 
 /**
- * The one YAML value in `text`, of any kind, and the mistakes in it that leave a value. The value is null when
- * the text is empty, and undefined for an alias without a target. Takes time and memory linear in the text.
+ * Parses the one YAML value in `text`, of any kind, and reports recoverable mistakes. The value is null for an
+ * empty text, and undefined for an alias without a target. Time and memory are linear in the text.
  *
- * @throws Unreadable when no value is left
+ * @throws Unreadable when no value remains
  */
 export function parseYaml(
   text: string,
@@ -83,7 +83,7 @@ export function parseYaml(
 const stop = (source: Source, offset: number, finding: Finding, isCut = false): Unreadable =>
   new Unreadable([{ severity: 'error', place: { source, offset }, finding }], isCut);
 
-/** The offset of the first character that YAML allows nowhere, not even in quotes. */
+/** Offset of the first character that YAML forbids everywhere, even in quotes. */
 function findControlCharacter(text: string): number | undefined {
   for (let i = 0; i < text.length; i++) {
     const code = text.charCodeAt(i);
@@ -92,13 +92,13 @@ function findControlCharacter(text: string): number | undefined {
   return undefined;
 }
 
-/** Lexemes between values, or after them. */
+/** Lexemes between or after values. */
 const NO_NODE = new Set(['', ' ', '\t', '\n', '\r', '#', '\u0002', '\u0018', '\u001f', '\uFEFF']);
 
-/** Lexemes of which each belongs to a value: without values, each is a mistake. */
+/** Lexemes that each belong to a value; without one, they are mistakes. */
 const OF_A_NODE = new Set([',', ':', ']', '}']);
 
-/** Keys are compared, aliases followed, merges made and tags refused below. */
+/** This file itself compares keys, follows aliases, merges, and rejects tags. */
 const OPTIONS = {
   schema: 'core',
   version: '1.2',
@@ -114,7 +114,7 @@ function compose(
   source: Source,
 ): { readonly document: Document.Parsed; readonly mistakes: readonly Mistake[] } {
   const { stackTraceLimit } = Error;
-  // The library makes an Error of each mistake, and a stack for each would take ten times the memory.
+  // The library creates an Error per mistake, whose stacks would take ten times the memory.
   Error.stackTraceLimit = 0;
   try {
     const composer = new Composer(OPTIONS);
@@ -132,10 +132,10 @@ function compose(
 }
 
 /**
- * The tokens of `text`. The library's own limits come too late: it nests until the stack is exhausted, and a
- * tree of a million nodes, or as many errors, takes a gigabyte.
+ * Tokens of `text`. The library's own limits apply too late: deep nesting exhausts the stack, and a tree of a
+ * million nodes or errors takes a gigabyte.
  *
- * @throws Unreadable when the document has too many values, or nests too deep
+ * @throws Unreadable when the document has too many values or nests too deep
  */
 function* guardedTokens(text: string, source: Source): Generator<CST.Token, void, undefined> {
   const parser = new Parser();
@@ -143,7 +143,7 @@ function* guardedTokens(text: string, source: Source): Generator<CST.Token, void
   for (const lexeme of new Lexer().lex(text)) {
     yield* parser.next(lexeme);
     const top = parser.stack.at(-1);
-    // Besides mappings and lists, the document is on the stack, and perhaps a text.
+    // The stack also holds the document, and possibly a text.
     const depth = parser.stack.length - (top !== undefined && 'items' in top ? 1 : 2);
     if (depth > MAX_DEPTH) throw stop(source, parser.offset, TOO_DEEP);
     const first = lexeme.charAt(0);
@@ -158,30 +158,30 @@ function* guardedTokens(text: string, source: Source): Generator<CST.Token, void
 
 const WHOLE_NUMBER = /^[-+]?(\d+|0x[\da-f]+|0o[0-7]+)$/i;
 
-/** The value of an anchor. */
+/** Value of an anchor. */
 interface Anchored {
   readonly located: Located;
-  /** Number of values in it with all aliases written out. */
+  /** Number of values with all aliases expanded. */
   readonly size: number;
-  /** Depth of its mappings and lists with all aliases written out. */
+  /** Nesting depth with all aliases expanded. */
   readonly height: number;
 }
 
 /**
- * Builds the value of a syntax tree. The library's `toJS` gives no places, changes keys such as `1.0`, and its
- * `maxAliasCount` counts neither merged keys nor the depth. Values that aliases share are shared here too, so a
- * small file never becomes a large object.
+ * Builds the value of a syntax tree. The library's `toJS` gives no positions and changes keys such as `1.0`. Its
+ * `maxAliasCount` ignores merged keys and depth. Aliases share values here, so a small file never becomes a large
+ * object.
  */
 class Builder {
   readonly found: Found[];
   readonly #source: Source;
   readonly #refusesTags: boolean;
-  /** The value of each anchor at this point of the text; 'open' while it is being built. */
+  /** Value of each anchor at this point of the text; 'open' while it is being built. */
   readonly #anchors = new Map<string, Anchored | 'open'>();
   #values = 0;
   #deepest = 0;
 
-  /** @param refusedTags Tags that were already reported. */
+  /** @param refusedTags Tags already reported. */
   constructor(source: Source, refusedTags: readonly Found[]) {
     this.#source = source;
     this.#refusesTags = refusedTags.length > 0;
@@ -196,7 +196,7 @@ class Builder {
     this.#deepest = depth;
     this.#anchors.set(anchor, 'open');
     const located = this.#content(node, depth, fallbackOffset);
-    // The same name may have been given to something inside, which then is the later of the two.
+    // A nested value may have redefined the same anchor; the later one applies.
     if (this.#anchors.get(anchor) === 'open') {
       const [size, height] = [this.#values - valuesBefore, this.#deepest - depth];
       this.#anchors.set(anchor, { located, size, height });
@@ -217,7 +217,7 @@ class Builder {
   #scalar(node: Scalar): Located {
     const place = { source: this.#source, offset: offsetOf(node) ?? 0 };
     const { value, source: text = '' } = node;
-    // A refused tag makes a text of its value, whatever that was meant to be.
+    // A rejected tag turns its value into text, regardless of the intended type.
     if (this.#refusesTags && node.tag !== undefined) return { value, place, flaw: 'wrong' };
     if (typeof value !== 'number') return { value, place };
     if (WHOLE_NUMBER.test(text) && !Number.isSafeInteger(value)) {
@@ -252,7 +252,7 @@ class Builder {
     this.#count(target.size, offset);
     this.#deepest = Math.max(this.#deepest, depth + target.height);
     if (depth + target.height > MAX_DEPTH) throw this.#stop(offset, TOO_DEEP);
-    // The parts keep the places where they were written.
+    // The parts keep their original positions.
     return { ...target.located, place };
   }
 
@@ -280,7 +280,7 @@ class Builder {
       } else {
         const earlier = parts.get(key.name)?.key;
         if (earlier !== undefined) this.#reportDuplicate(key.name, offset, earlier.offset);
-        // The last value of a duplicate is kept, though either may have been meant.
+        // The last duplicate is kept, though either may be intended.
         const isWrong = earlier !== undefined || key.isWrong;
         const part = { ...built, key: { source: this.#source, offset } };
         parts.set(key.name, isWrong ? { ...part, flaw: 'wrong' } : part);
@@ -294,14 +294,14 @@ class Builder {
     return isWhole ? { value, place, parts } : { value, place, parts, flaw: 'incomplete' };
   }
 
-  /** The text of a key as it is written: `1.0` stays `1.0`. Undefined when it has none. */
+  /** Text of a key as written: `1.0` stays `1.0`. Undefined when it has none. */
   #key(node: unknown, offset: number): { name: string; isWrong: boolean } | undefined {
     const { value, flaw } = this.build(node, 0, offset);
     const isWrong = flaw === 'wrong';
     if (isScalar(node)) {
       return { name: typeof node.value === 'string' ? node.value : (node.source ?? ''), isWrong };
     }
-    // An alias that was found wrong.
+    // An invalid alias.
     if (value === undefined) return undefined;
     if (isAlias(node) && typeof value !== 'object') return { name: String(value), isWrong };
     if (node === null) return { name: '', isWrong };
@@ -313,14 +313,14 @@ class Builder {
   }
 
   /**
-   * Adds the keys of the mappings that `<<` names; the first that gives a key wins. Returns whether that was
-   * all of them.
+   * Merges the mappings named by `<<`; the first definition of a key takes precedence. Returns whether all were
+   * merged.
    */
   #merge(merged: Located, offset: number, parts: Map<string, Located>): boolean {
     let isWhole = true;
     const mappings = Array.isArray(merged.value) ? (merged.parts?.values() ?? []) : [merged];
     for (const { value, flaw, parts: added = new Map<string, Located>() } of mappings) {
-      // An alias that was found wrong.
+      // An invalid alias.
       if (value === undefined) isWhole = false;
       else if (isMapping(value)) {
         if (flaw !== undefined) isWhole = false;
@@ -370,7 +370,7 @@ class Builder {
   }
 }
 
-/** Only a plain `<<`: in quotes, as it would be in JSON, it is a key like any other. */
+/** Only a plain `<<`; a quoted one, as in JSON, is an ordinary key. */
 const isMergeKey = (key: unknown): boolean =>
   isScalar(key) && key.type === Scalar.PLAIN && key.source === '<<' && key.tag === undefined;
 

@@ -1,4 +1,4 @@
-/** What a projector's constructor was called with: in a PyTorch file beside the state dict, else in the metadata. */
+/** Constructor arguments of a projector: stored with the state dict in a PyTorch file, else in the metadata. */
 import type { Checkpoint } from '../checkpoint/checkpoint.js';
 import { quoted, tensorPlace } from '../checkpoint/rules.js';
 import { isKind } from '../checkpoint/torch/pickle/pickle-machine.js';
@@ -6,15 +6,15 @@ import type { Dict, List, Tuple, Value } from '../checkpoint/torch/pickle/values
 import type { Problem } from '../errors.js';
 import { UserError } from '../errors.js';
 
-// Values of PyTorch files as JSON and back, whole numbers and floats kept apart as Python's json does.
+// Converts values of PyTorch files to JSON and back, keeping integers and floats apart as Python's json does
 
-/** Deeper than any configuration. */
+/** Nesting limit, deeper than any real configuration. */
 const MOST_DEPTH = 64;
 
-/** Characters of JSON that the arguments of a projector have together, far more than any configuration. */
+/** Limit on the total JSON characters of a projector's arguments, far above any real configuration. */
 const MOST_CHARACTERS = 2 ** 22;
 
-/** @throws UserError when arguments have more characters of JSON than any would need. */
+/** @throws UserError when arguments exceed the limit of JSON characters. */
 function checkLength(characters: number): void {
   if (characters <= MOST_CHARACTERS) return;
   throw new UserError(
@@ -25,17 +25,17 @@ function checkLength(characters: number): void {
 }
 
 /**
- * A value as JSON that `parseJson` reads as the same value, but that a tuple becomes a list and a dict a plain one.
- * @param name Of what is written, for the error.
- * @throws UserError for a value that JSON has no form for, or that is too long.
+ * JSON text of a value that `parseJson` restores. Tuples become lists, and dict subclasses plain dicts.
+ * @param name Argument name for the error.
+ * @throws UserError for a value that is too long or has no JSON form.
  */
 export const jsonText = (name: string, value: Value): string => new JsonWriter().text(name, value);
 
-/** Writes the arguments of a projector. A value can be held again and again, so that what is written is counted. */
+/** Writes the arguments of a projector. A value can be referenced many times, so the total output is limited. */
 export class JsonWriter {
   #characters = 0;
 
-  /** As `jsonText`; what was written before counts as well. */
+  /** Like `jsonText`, with earlier output counted towards the limit. */
   text(name: string, value: Value, depth = 0): string {
     if (depth > MOST_DEPTH) throw cannotHold(name, 'lists and dicts that deep');
     if (!isKind(value, 'dict') && !isKind(value, 'list') && !isKind(value, 'tuple')) {
@@ -72,7 +72,7 @@ function scalarText(name: string, value: Exclude<Value, Dict | List | Tuple>): s
   throw cannotHold(name, `a ${value.kind === 'opaque' ? value.type : value.kind}`);
 }
 
-/** With a point or an exponent, by which a float is told from a whole number. */
+/** Adds a point or exponent, which distinguishes a float from an integer. */
 function floatText(value: number): string {
   if (!Number.isFinite(value)) return Number.isNaN(value) ? 'NaN' : `${value}`;
   const text = Object.is(value, -0) ? '-0' : String(value);
@@ -88,7 +88,7 @@ const cannotHold = (name: string, what: string) =>
     },
   );
 
-/** What Python's json writes for floats that JSON has no number for. */
+/** Python json's spellings of floats that JSON cannot express. */
 const ODD_FLOATS: Readonly<Record<string, number>> = {
   NaN: Number.NaN,
   Infinity: Number.POSITIVE_INFINITY,
@@ -96,8 +96,7 @@ const ODD_FLOATS: Readonly<Record<string, number>> = {
 };
 
 /**
- * The value that a text of JSON holds; undefined when it is none, or nested too deeply. Whole numbers beyond 2^53 − 1
- * are bigints.
+ * Parses a JSON text; undefined when it is invalid or nested too deeply. Integers beyond 2^53 − 1 become bigints.
  */
 export function parseJson(text: string): Value | undefined {
   try {
@@ -108,7 +107,7 @@ export function parseJson(text: string): Value | undefined {
   }
 }
 
-/** What is no bracket and no string: a word or a number. */
+/** A token other than a bracket or string: a word or a number. */
 const WORD = /[^\s,:[\]{}"]+/y;
 const BLANKS = /[ \t\n\r]*/y;
 const NUMBER = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][-+]?\d+)?$/;
@@ -119,7 +118,7 @@ const WORDS: ReadonlyMap<string, Value> = new Map<string, Value>([
   ['false', false],
 ]);
 
-/** Reads JSON from its beginning to its end, each character once. `JSON.parse` makes one number of 1 and 1.0. */
+/** Parses JSON in one pass. `JSON.parse` would not distinguish 1 from 1.0. */
 class JsonReader {
   readonly #text: string;
   #position = 0;
@@ -157,7 +156,7 @@ class JsonReader {
     return known === undefined ? numberOf(word) : known;
   }
 
-  /** Reads what stands between brackets and commas. */
+  /** Reads the items between brackets, separated by commas. */
   #members(closing: string, read: () => void): void {
     this.#position++;
     if (this.#next() !== closing) {
@@ -177,14 +176,14 @@ class JsonReader {
     return JSON.parse(this.#text.slice(start, end + 1)) as string;
   }
 
-  /** Whether a quote has an odd number of backslashes before it. */
+  /** Whether an odd number of backslashes precedes a quote. */
   #isEscaped(quote: number): boolean {
     let at = quote;
     while (this.#text[at - 1] === '\\') at--;
     return (quote - at) % 2 === 1;
   }
 
-  /** The next character that is no blank. */
+  /** Next character other than whitespace. */
   #next(): string | undefined {
     this.#match(BLANKS);
     return this.#text[this.#position];
@@ -217,19 +216,19 @@ function numberOf(token: string): Value {
 }
 
 export interface ConstructorArguments {
-  /** All of them, by name, in the order of the file. */
+  /** All arguments by name, in file order. */
   readonly values: ReadonlyMap<string, Value>;
   /** `student_d_model` */
   readonly studentWidth: number | undefined;
   /** `mlp_ratio` */
   readonly ratio: number | undefined;
-  /** The names in `teacher_configs`, each with its `d_model`. */
+  /** Names in `teacher_configs`, each with its `d_model`. */
   readonly teachers: ReadonlyMap<string, number | undefined>;
 }
 
-/** The key of the tensors in a PyTorch file. */
+/** Key of the tensors in a PyTorch file. */
 export const STATE_DICT = 'state_dict';
-/** In the metadata of safetensors the library that wrote the file, a bare word such as `pt`; so no argument's name. */
+/** Metadata key for the library that wrote a safetensors file, a bare word such as `pt`; never an argument. */
 export const CONTAINER_KEY = 'format';
 
 export function constructorArguments(
@@ -266,7 +265,7 @@ function numberIn(config: Value, key: string): number | undefined {
   return typeof value === 'number' ? value : undefined;
 }
 
-/** A key of the content, where a dot within it, or a backslash, has a backslash before it. */
+/** A content key, with dots and backslashes escaped by a backslash. */
 const KEY = /^(?:[^\\.]|\\[\\.])*$/s;
 
 function fromContent({ content, stateDict }: Checkpoint, complain: Complain): Map<string, Value> {
@@ -302,19 +301,19 @@ function fromMetadata(
     if (key === STATE_DICT) {
       complain(undefined, `has metadata of the name ${STATE_DICT}, which is that of the tensors`);
     }
-    // Others write plain strings, which are no JSON; `None` is a value.
+    // Other writers use plain strings instead of JSON; `None` is a value.
     values.set(key, value === undefined ? text : value);
   }
   return values;
 }
 
-// What is wrong with a file, all of it.
+// Errors of a file
 
-/** Gathers what is wrong with a file. */
+/** Collects all errors of a file. */
 export interface Complain {
   (name: string | undefined, message: string, suggestion?: string): void;
   error(): UserError;
-  /** @throws UserError when there was something. */
+  /** @throws UserError if any errors were collected. */
   end(): void;
 }
 

@@ -1,4 +1,4 @@
-/** A saved projector in another container: the same tensors, and what its constructor was called with. */
+/** Converts a saved projector to another container, with the same tensors and constructor arguments. */
 import type { Container } from '../checkpoint/formats.js';
 import { openCheckpoint } from '../checkpoint/open.js';
 import type { TensorToWrite } from '../checkpoint/safetensors/write-safetensors.js';
@@ -24,7 +24,7 @@ import { partName } from './projector.js';
 import type { ProjectorSurroundings, SavedProjector } from './saved.js';
 import { describedProjector, projectorWarnings, savedProjector } from './saved.js';
 
-/** A file, ready to be written. */
+/** A file, ready to write. */
 export interface PlannedFile {
   readonly bytes: number;
   write(sink: ByteSink): Promise<void>;
@@ -39,8 +39,8 @@ const WRITERS = {
 >;
 
 /**
- * The file that holds a projector.
- * @param done Told of the bytes of tensors that are written.
+ * Output file of a projector.
+ * @param done Called with the tensor bytes written.
  * @throws UserError when the container cannot hold a tensor or an argument.
  */
 export const planConversion = (
@@ -49,7 +49,7 @@ export const planConversion = (
   done: (bytes: number) => void,
 ): PlannedFile => WRITERS[container](projector, done);
 
-/** The tensors by name, in the order of a state dict. */
+/** Tensors by name, in state dict order. */
 const tensorsOf = ({ adapters }: SavedProjector): [string, StoredTensor][] =>
   adapters.flatMap(({ module, branch, parts }) =>
     [...parts].map(([part, tensor]): [string, StoredTensor] => [
@@ -68,7 +68,7 @@ async function* counted(
   }
 }
 
-/** Each argument is a string of JSON in the metadata. */
+/** Stores each argument as a JSON string in the metadata. */
 function planSafetensorsFile(
   projector: SavedProjector,
   done: (bytes: number) => void,
@@ -103,7 +103,7 @@ const takenName = (file: string): UserError =>
     ],
   });
 
-/** A dict of the arguments and the state dict, as the projector itself saves it. */
+/** Stores a dict of the arguments and the state dict, like the projector's own save method. */
 function planTorchFile(projector: SavedProjector, done: (bytes: number) => void): PlannedFile {
   const stateDict: WritableDict = {
     kind: 'dict',
@@ -124,7 +124,7 @@ function planTorchFile(projector: SavedProjector, done: (bytes: number) => void)
   return { bytes: plan.fileBytes, write: (sink) => writeZip(sink, plan) };
 }
 
-/** A tensor of its own: what it was a part of need not be written. */
+/** A copy with its own storage, so the surrounding storage is not written. */
 const ownStorage = (tensor: StoredTensor, done: (bytes: number) => void): WritableTensor => ({
   kind: 'tensor',
   dtype: tensor.dtype,
@@ -136,16 +136,16 @@ const ownStorage = (tensor: StoredTensor, done: (bytes: number) => void): Writab
 
 export interface ConvertProjectorRequest extends ProjectorSurroundings {
   readonly container: Container | undefined;
-  /** The file of the report; undefined when it is printed. */
+  /** Report file; undefined for printing. */
   readonly report: string | undefined;
 }
 
 export type ProjectorConversion = Awaited<ReturnType<typeof convertProjector>>;
 
 /**
- * Writes a projector in the container that the output is named after.
- * @throws UserError when the input is no projector, the container cannot hold it, or two of input, output and report are
- * in one place; before anything is written.
+ * Writes a projector in the container implied by the output's name.
+ * @throws UserError before writing anything, if the input is not a projector, the container cannot hold it, or two
+ * of input, output and report have the same path.
  */
 export async function convertProjector(
   file: string,

@@ -1,4 +1,4 @@
-/** What projectors of each kind weigh and cost for the same teachers. */
+/** Size and cost of each projector kind for the same teachers. */
 import { add, inputs, mul, v } from '../budget/expression.js';
 import { type Figure, figure, sumFigure } from '../budget/figure.js';
 import { UserError } from '../errors.js';
@@ -6,35 +6,35 @@ import { bytesIn, type Dtype } from '../tensor/dtype.js';
 import type { AdapterShape, Recommendation, Teacher, TeacherSize } from './projector.js';
 import { adapterParameters, BRANCHES, hiddenOf, recommendationFor } from './projector.js';
 
-/** A ratio, or for each teacher the published one for its size. */
+/** A ratio, or the published recommendation for each teacher's size. */
 export type RatioChoice = number | 'recommended';
 
 export interface SizedTeacher extends Teacher {
   readonly size: TeacherSize | null;
 }
 
-/** The element types that memory is told in. */
+/** Element types for which memory is reported. */
 const MEMORY_DTYPES = ['f32', 'bf16', 'f16'] as const satisfies Dtype[];
 type MemoryDtype = (typeof MEMORY_DTYPES)[number];
 
 /** Figures of one teacher in one projector. */
 export interface TeacherCosts {
   readonly teacher: string;
-  /** Of an elastic adapter. */
+  /** Null for a linear adapter. */
   readonly ratio: number | null;
   readonly hidden: number | null;
   readonly perAdapter: Figure;
-  /** Of its adapters for K and for V. */
+  /** Adapters for K and V together. */
   readonly perTeacher: Figure;
   readonly bytes: Readonly<Record<MemoryDtype, Figure>>;
-  /** Of its keys and values of one token, in all layers; in one where nobody says how many there are. */
+  /** FLOPs for the keys and values of one token, in all layers; in one layer if their number is unknown. */
   readonly flopsPerToken: Figure;
 }
 
 /** One projector for all teachers. */
 export interface ProjectorCosts {
   readonly kind: AdapterShape['kind'];
-  /** What was asked for; null of a linear one. */
+  /** Requested ratio; null for a linear projector. */
   readonly ratio: RatioChoice | null;
   readonly teachers: readonly TeacherCosts[];
   readonly total: {
@@ -56,15 +56,15 @@ export interface ProjectorComparison {
   readonly student: number;
   readonly teachers: readonly CostedTeacher[];
   readonly projectors: readonly ProjectorCosts[];
-  /** Teachers of unknown size, for which nothing is recommended. */
+  /** Teachers of unknown size, which have no recommendation. */
   readonly withoutSize: readonly string[];
 }
 
 /**
- * Linear projectors against elastic ones.
+ * Compares linear projectors with elastic ones.
  * @param student The student's width.
- * @param ratios Of the elastic ones. The recommended one is left out where a teacher's size is unknown.
- * @throws UserError when a ratio leaves nothing of a width.
+ * @param ratios Ratios of the elastic ones. The recommended one is skipped if a teacher's size is unknown.
+ * @throws UserError when a ratio reduces a width to zero.
  */
 export function compareProjectors(
   teachers: readonly SizedTeacher[],
@@ -123,7 +123,7 @@ function projectorCosts(
 const ratioFor = ({ recommended }: CostedTeacher, choice: RatioChoice | null): number | null =>
   choice === 'recommended' ? (recommended?.ratio ?? null) : choice;
 
-/** @throws UserError with a ratio that does for every teacher. */
+/** @throws UserError that suggests a ratio valid for every teacher. */
 function refuseNoWidth(teachers: readonly CostedTeacher[], choice: RatioChoice | null): void {
   for (const teacher of teachers) {
     const { width } = teacher;
@@ -136,7 +136,7 @@ function refuseNoWidth(teachers: readonly CostedTeacher[], choice: RatioChoice |
   }
 }
 
-/** A ratio that leaves something of a width, near the least, in the digits that `--ratio` reads. */
+/** A ratio near the minimum that keeps the width above zero, with the digits that `--ratio` accepts. */
 export function leastRatioText(width: number): string {
   const places = Math.ceil(Math.log10(width)) + 1;
   const nearest = Number((1 / width).toFixed(places));
@@ -191,7 +191,7 @@ const bytesOf = (parameters: Figure, what: string) =>
     ]),
   ) as Record<MemoryDtype, Figure>;
 
-/** Matrix products alone: norm, SiLU and biases are some thousandths of them. */
+/** Matrix products only: norm, SiLU and biases add a few thousandths. */
 function flopsOf(width: number, student: number, hidden: number | null, layers: number): Figure {
   const widths = inputs({ teacher_width: width, student_width: student });
   const { teacher_width, student_width } = widths;

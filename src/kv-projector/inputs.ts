@@ -1,4 +1,4 @@
-/** Which tensors of a file are keys and values of which teacher, and which adapters they go through. */
+/** Assigns the tensors of a file to teachers, keys or values, and adapters. */
 import type { Checkpoint } from '../checkpoint/checkpoint.js';
 import { listed, quoted } from '../checkpoint/rules.js';
 import type { StoredTensor } from '../checkpoint/stored-tensor.js';
@@ -9,25 +9,25 @@ import type { Branch } from './projector.js';
 import { moduleName } from './projector.js';
 import type { SavedAdapter, SavedProjector } from './saved.js';
 
-/** A tensor [..., d_t], and the adapter that makes one of [..., d_s] of it. */
+/** A tensor [..., d_t], and the adapter that maps it to [..., d_s]. */
 export interface ProjectedTensor {
   readonly teacher: string;
   readonly branch: Branch;
-  /** In the file that is read. */
+  /** Name in the input file. */
   readonly input: string;
-  /** In the file that is written. */
+  /** Name in the output file. */
   readonly output: string;
   readonly tensor: StoredTensor;
   readonly adapter: SavedAdapter;
-  /** Of what comes out. */
+  /** Output shape. */
   readonly shape: Shape;
 }
 
 export interface ProjectionPlan {
   readonly tensors: readonly ProjectedTensor[];
-  /** Teachers of the projector, as its tensors name them, that the file has nothing of. */
+  /** Teachers of the projector, by module name, without tensors in the file. */
   readonly unused: readonly string[];
-  /** Tensors that are results already. */
+  /** Tensors that are already results. */
   readonly ignored: readonly string[];
 }
 
@@ -45,8 +45,8 @@ interface NamedTensor {
 }
 
 /**
- * What is to be projected. Names are TEACHER.K and TEACHER.V, or input.TEACHER.K, which becomes output.TEACHER.K;
- * what stands under output. beside these is left alone.
+ * Plans the tensors to project. Names are TEACHER.K and TEACHER.V, or input.TEACHER.K, which becomes
+ * output.TEACHER.K; existing tensors under output. are ignored.
  * @throws UserError with every tensor that does not fit the projector.
  */
 export function planProjection(projector: SavedProjector, kv: Checkpoint): ProjectionPlan {
@@ -79,7 +79,7 @@ function namedTensors(kv: Checkpoint, prefix: string, complain: Complain) {
   return { named, ignored };
 }
 
-/** Each teacher has both tensors, and an adapter of its own. */
+/** Each teacher needs both tensors and its own adapter. */
 function checkTeachers(
   named: readonly NamedTensor[],
   projector: SavedProjector,
@@ -114,7 +114,7 @@ function checkTeachers(
 
 type Adapters = ReadonlyMap<string, readonly SavedAdapter[]>;
 
-/** The adapters of each teacher, in their order. */
+/** Adapters of each teacher, in order. */
 function adaptersByModule({ adapters }: SavedProjector): Adapters {
   const byModule = new Map<string, SavedAdapter[]>();
   for (const adapter of adapters) {

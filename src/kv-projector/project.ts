@@ -1,4 +1,4 @@
-/** Keys and values through an adapter, rows at a time. */
+/** Projects keys and values through an adapter, in blocks of rows. */
 
 import fs from 'node:fs';
 import type { Checkpoint } from '../checkpoint/checkpoint.js';
@@ -29,12 +29,12 @@ import { NORM_EPSILON, partName } from './projector.js';
 import type { ProjectorSurroundings, SavedAdapter } from './saved.js';
 import { describedProjector, projectorWarnings, savedProjector } from './saved.js';
 
-/** Numbers of the widest row of a block times its rows, at most about: 32 MB in float64. */
+/** Approximate maximum of a block's rows times its widest row: 32 MB in float64. */
 const BLOCK_NUMBERS = 2 ** 22;
 
-/** Values of a result that are NaN or infinite. */
+/** NaN and infinite values of a result. */
 export interface NonFinite {
-  /** That were so in what was given. */
+  /** Number in the input. */
   given: number;
   made: number;
 }
@@ -42,14 +42,14 @@ export interface NonFinite {
 export interface ProjectOptions {
   readonly products: MatrixProducts;
   readonly dtype: EncodableDtype;
-  /** Counts them. */
+  /** Counters to update. */
   readonly nonFinite: NonFinite;
-  /** Told of each block, in bytes of the input. */
+  /** Called after each block with its input bytes. */
   readonly done: (bytes: number) => void;
 }
 
 /**
- * The bytes of a projected tensor, in blocks of rows. Computed in float32 or better and rounded once.
+ * Bytes of a projected tensor, in blocks of rows. Computed in float32 or better and rounded once.
  * @throws UserError when a file cannot be read, or the adapter holds values that are not finite.
  */
 async function* projectedChunks(
@@ -92,14 +92,14 @@ function countNonFinite(values: Float64Array): number {
   return count;
 }
 
-/** The same, when some are beyond the type. */
+/** Counts values that are not finite after encoding, for results beyond the type's range. */
 function countEncoded(dtype: EncodableDtype, encoded: Uint8Array): number {
   const values = new Float64Array(numbersIn(dtype, encoded.length));
   decode(dtype, encoded, values);
   return countNonFinite(values);
 }
 
-/** [..., d] as [rows, d]: a safetensors file has no strides. */
+/** View of [..., d] as [rows, d]: a safetensors file has no strides. */
 const asRows = (tensor: StoredTensor, rows: number, width: number): StoredTensor => ({
   ...tensor,
   shape: [rows, width],
@@ -154,7 +154,7 @@ function loadNorm(adapter: SavedAdapter): (input: Matrix) => Float64Array {
 }
 
 interface LoadedLinear extends Runnable {
-  /** Of what comes out. */
+  /** Output width. */
   readonly width: number;
 }
 
@@ -204,7 +204,6 @@ function valuesOf({ module, branch, parts }: SavedAdapter, part: string): Float6
   return values;
 }
 
-/** Multiplications that a plan takes. */
 const multiplicationsOf = (tensors: readonly ProjectedTensor[]): number =>
   tensors.reduce((sum, { tensor, adapter }) => {
     const { teacherWidth, studentWidth, hidden } = adapter;
@@ -213,9 +212,9 @@ const multiplicationsOf = (tensors: readonly ProjectedTensor[]): number =>
     return sum + (tensor.elements / teacherWidth) * each;
   }, 0);
 
-// A saved projector applied to the keys and values of a file.
+// Applies a saved projector to the keys and values of a file
 
-/** The element types that results can be written in. */
+/** Element types for results. */
 export const OUTPUT_DTYPES = {
   f32: 'F32',
   f16: 'F16',
@@ -228,7 +227,7 @@ export type OutputDtype = keyof typeof OUTPUT_DTYPES;
 
 export interface ProjectRequest extends ProjectorSurroundings {
   readonly output: string;
-  /** As the input's when undefined. */
+  /** Undefined keeps the input's type. */
   readonly dtype: OutputDtype | undefined;
   readonly threads: number | undefined;
 }
@@ -236,8 +235,8 @@ export interface ProjectRequest extends ProjectorSurroundings {
 export type Projection = Awaited<ReturnType<typeof projectKv>>;
 
 /**
- * Writes what a projector makes of keys and values.
- * @throws UserError with all that does not fit, before anything is written.
+ * Writes projected keys and values.
+ * @throws UserError with all mismatches, before anything is written.
  */
 export async function projectKv(file: string, kvFile: string, request: ProjectRequest) {
   const checkpoint = openCheckpoint(file);
@@ -331,7 +330,7 @@ async function project(checkpoint: Checkpoint, kv: Checkpoint, request: ProjectR
   } as const;
 }
 
-/** Results are one file, whose name must not be that of another container. */
+/** Results are one file, whose name must not imply another container. */
 function resultsPlace(name: string): CheckpointPlace {
   const isThere = fs.statSync(name, { throwIfNoEntry: false })?.isDirectory() ?? false;
   if (isThere || /[\\/]$/.test(name)) throw isFolder(name);
@@ -346,7 +345,7 @@ function resultsPlace(name: string): CheckpointPlace {
   );
 }
 
-/** Types that nothing can be written in become F32. */
+/** Replaces types that cannot be written by F32. */
 function writtenDtype(
   given: StoredDtype,
   { dtype }: Pick<ProjectRequest, 'dtype'>,

@@ -1,4 +1,4 @@
-/** What a projector of keys and values is made of: for each teacher one adapter for K and one for V. */
+/** Structure of a key-value projector: for each teacher, one adapter for K and one for V. */
 import { add, inputs, mul, v } from '../budget/expression.js';
 import type { Figure } from '../budget/figure.js';
 import { figure } from '../budget/figure.js';
@@ -6,11 +6,11 @@ import { quote } from '../config/quote.js';
 import { UserError } from '../errors.js';
 import type { Shape } from '../tensor/dtype.js';
 
-// How the tensors of a projector are named, and what shapes they have.
+// Tensor names and shapes of a projector
 
 export type Branch = (typeof BRANCHES)[number];
 
-/** Sizes of an adapter that the shapes of its tensors are made of: d_t, d_s, and of an elastic one the hidden width. */
+/** Sizes that define an adapter's tensor shapes: d_t, d_s, and the hidden width of an elastic one. */
 export type Size = 'teacher' | 'student' | 'hidden';
 
 interface Part {
@@ -19,8 +19,8 @@ interface Part {
 }
 
 /**
- * The tensors of an adapter, in the order of a state dict: v1 is a `Linear`, v2 a `Sequential` of which 0
- * is the norm, 1 and 4 the linear layers; 2 and 3, SiLU and dropout, have no tensors.
+ * Tensors of an adapter, in state dict order. v1 is a `Linear`. v2 is a `Sequential`: 0 is the norm, 1 and 4 the
+ * linear layers; 2 and 3, SiLU and dropout, have no tensors.
  */
 export const ADAPTER_PARTS: Readonly<Record<AdapterKind, Readonly<Record<string, Part>>>> = {
   linear: {
@@ -38,7 +38,7 @@ export const ADAPTER_PARTS: Readonly<Record<AdapterKind, Readonly<Record<string,
 };
 
 export interface PartName {
-  /** The teacher's, with "_" for "." and "-". */
+  /** Teacher name with "_" for "." and "-". */
   readonly module: string;
   readonly branch: Branch;
   /** `weight`, `4.bias`. */
@@ -48,7 +48,7 @@ export interface PartName {
 
 const NAME = /^projectors\.([^.]+)\.([KV])\.(.+)$/s;
 
-/** What the name of a tensor says; undefined for one that no projector has. */
+/** Parses a tensor name; undefined if it does not belong to a projector. */
 export function readPartName(name: string): PartName | undefined {
   const [, module, branch, part = ''] = NAME.exec(name) ?? [];
   const kind = KINDS.find((each) => Object.hasOwn(ADAPTER_PARTS[each], part));
@@ -59,7 +59,7 @@ export function readPartName(name: string): PartName | undefined {
 export const partName = (module: string, branch: Branch, part: string): string =>
   `projectors.${module}.${branch}.${part}`;
 
-/** The sizes that a tensor's shape states; undefined when it has other axes than its part. */
+/** Sizes given by a tensor's shape; undefined for the wrong number of axes. */
 export function sizesIn(
   kind: AdapterKind,
   part: string,
@@ -78,34 +78,34 @@ export interface Teacher {
   readonly layers?: number;
 }
 
-/** v1, one matrix; v2, a bottleneck of a norm and two linear layers. In the order in which the comparison trains them. */
+/** v1, one matrix; v2, a bottleneck of a norm and two linear layers. In the training order of the comparison. */
 export const KINDS = ['linear', 'elastic'] as const;
 export type AdapterKind = (typeof KINDS)[number];
 
-/** Of an elastic adapter's norm: torch.nn.LayerNorm's own. */
+/** Epsilon of an elastic adapter's norm, the default of torch.nn.LayerNorm. */
 export const NORM_EPSILON = 1e-5;
 
 export interface AdapterShape {
   readonly kind: AdapterKind;
   readonly teacherWidth: number;
   readonly studentWidth: number;
-  /** Of an elastic adapter. */
+  /** Only for an elastic adapter. */
   readonly hidden?: number;
-  /** Of a linear adapter: none in a saved projector, one in the published verification. */
+  /** Only for a linear adapter: absent in saved projectors, present in the published verification. */
   readonly bias?: boolean;
 }
 
-/** What an adapter maps; each teacher has one for either. */
+/** Inputs of adapters; each teacher has one adapter for each. */
 export const BRANCHES = ['K', 'V'] as const;
 
-/** The width between the two linear layers of an elastic adapter: `int(d_t * mlp_ratio)` in Python. */
+/** Width between the two linear layers of an elastic adapter: `int(d_t * mlp_ratio)` in Python. */
 export const hiddenOf = (teacherWidth: number, ratio: number): number =>
   Math.trunc(teacherWidth * ratio);
 
-/** A teacher's name as the names of tensors have it, where "." parts them. */
+/** A teacher's name in tensor names, where "." is a separator. */
 export const moduleName = (teacher: string): string => teacher.replaceAll(/[.-]/g, '_');
 
-/** Names of teachers that a projector cannot tell apart, each with the one before it. */
+/** Teacher names with the same module name, each with the earlier one. */
 export function sharedModules(teachers: readonly string[]) {
   const owners = new Map<string, string>();
   return teachers.flatMap((second) => {
@@ -120,7 +120,6 @@ export function sharedModules(teachers: readonly string[]) {
 const SOURCE =
   'torch.nn.LayerNorm has 2·d values, torch.nn.Linear out·in, and out more with a bias';
 
-/** The parameters of one adapter. */
 export function adapterParameters(shape: AdapterShape): Figure {
   const { kind, teacherWidth, studentWidth, hidden = 0, bias = false } = shape;
   const widths = inputs({ teacher_width: teacherWidth, student_width: studentWidth });
@@ -152,13 +151,13 @@ export function adapterParameters(shape: AdapterShape): Figure {
   }
 }
 
-// Teachers as a user writes them, and what is published for their sizes.
+// Teacher arguments, and published recommendations for their sizes
 
 const WRITTEN = /^(.+):(\d+)(?:x(\d+))?$/s;
 
 /**
- * A teacher written as NAME:WIDTH or NAME:WIDTHxLAYERS. Undefined when it is neither, as a path would be.
- * @throws UserError when a size is none.
+ * Parses a teacher written as NAME:WIDTH or NAME:WIDTHxLAYERS. Undefined for other text, such as a path.
+ * @throws UserError for an invalid size.
  */
 export function parseTeacher(text: string): Teacher | undefined {
   const [, name, width, layers] = WRITTEN.exec(text) ?? [];
@@ -173,20 +172,20 @@ export function parseTeacher(text: string): Teacher | undefined {
   return { name, width: ownWidth, ...(ownLayers !== undefined && { layers: ownLayers }) };
 }
 
-/** Of widths and layers: so that every width times 16 is exact. */
+/** Maximum width and layers, which keeps 16 times any width exact. */
 const MOST = 2 ** 31;
 
-/** The size of a model, in parameters. */
+/** Size of a model, in parameters. */
 export interface TeacherSize {
   readonly parameters: number;
-  /** Its name says it, or its config was counted. */
+  /** Source: the name, or a counted config. */
   readonly from: 'name' | 'config';
 }
 
-/** `14B`, `8x7B`; what is active at a time, as A3B in Qwen3-30B-A3B, is no size. */
+/** `14B`, `8x7B`; active parameters, such as A3B in Qwen3-30B-A3B, do not count. */
 const SIZE_IN_NAME = /(?<![\d.]|[-_]a)(?:(\d{1,3})x)?(\d{1,4}(?:\.\d{1,3})?)([bm])(?![a-z\d])/i;
 
-/** The size that a name states, as `14B` in Qwen2-14B. Of 8x7B it is the product, and what experts share counts often. */
+/** Size in a name, such as `14B` in Qwen2-14B. 8x7B gives the product, which counts shared parts repeatedly. */
 export function sizeInName(name: string): TeacherSize | undefined {
   const [, experts = '1', number, unit = ''] = SIZE_IN_NAME.exec(name) ?? [];
   if (number === undefined) return undefined;
@@ -194,12 +193,12 @@ export function sizeInName(name: string): TeacherSize | undefined {
   return { parameters: Math.round(Number(experts) * Number(number) * scale), from: 'name' };
 }
 
-/** A name is the size in few digits: what is further from the count than this is the size of something else. */
+/** Names round the size to few digits; a larger relative difference from the count means another size. */
 const NAME_TOLERANCE = 0.05;
 
 /**
- * The size of a model whose parameters are counted. Guidance is for models by the size in their names, which says 14B of
- * 13.96 billion: where a ratio depends on that, the name counts.
+ * Size of a model with counted parameters. Published recommendations use the size in the name, such as 14B for
+ * 13.96 billion. If the ratio depends on that, the name takes precedence.
  */
 export function sizeOfModel(name: string, parameters: number): TeacherSize {
   const counted: TeacherSize = { parameters, from: 'config' };
@@ -210,23 +209,23 @@ export function sizeOfModel(name: string, parameters: number): TeacherSize {
   return isSameModel && !isSameRatio ? named : counted;
 }
 
-/** The published guidance for teachers from so many parameters on, the largest first. */
+/** Published recommendations by minimum number of parameters, largest first. */
 const GUIDANCE = [
   { from: 30e9, ratio: 2 },
   { from: 14e9, ratio: 1 },
   { from: 0, ratio: 0.5 },
 ] as const;
 
-/** What is called a model of 70 billion has up to so many; beyond, nothing is published. */
+/** Maximum parameters of a model called 70B; nothing is published beyond. */
 const GUIDANCE_ENDS = 71e9;
 
 export interface Recommendation {
   readonly ratio: number;
-  /** Whether the teacher is larger than any that something is published for. */
+  /** Whether the teacher is larger than any with a published recommendation. */
   readonly isBeyond: boolean;
 }
 
-/** The ratio for a teacher's size: from exactly 14 billion on 1, from exactly 30 billion on 2. */
+/** Ratio for a teacher's size: 1 from exactly 14 billion, 2 from exactly 30 billion. */
 export function recommendationFor({ parameters }: TeacherSize): Recommendation {
   const ratio = GUIDANCE.find(({ from }) => parameters >= from)?.ratio ?? 0.5;
   return { ratio, isBeyond: parameters > GUIDANCE_ENDS };

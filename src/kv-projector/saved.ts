@@ -1,4 +1,4 @@
-/** Saved projectors: which tensors of a checkpoint make which adapter, and what is wrong with them. */
+/** Reads saved projectors: assigns a checkpoint's tensors to adapters and checks them. */
 import type { Checkpoint } from '../checkpoint/checkpoint.js';
 import { listed } from '../checkpoint/rules.js';
 import type { StoredTensor } from '../checkpoint/stored-tensor.js';
@@ -20,41 +20,41 @@ import {
   sizesIn,
 } from './projector.js';
 
-/** The tensors of one adapter, and its sizes. */
+/** The tensors and sizes of one adapter. */
 export interface SavedAdapter {
   readonly module: string;
   readonly branch: Branch;
   readonly kind: AdapterKind;
-  /** By the name within the adapter, in the order of a state dict. */
+  /** Tensors by name within the adapter, in state dict order. */
   readonly parts: ReadonlyMap<string, StoredTensor>;
   readonly teacherWidth: number;
   readonly studentWidth: number;
-  /** Of an elastic adapter. */
+  /** Only for an elastic adapter. */
   readonly hidden: number | undefined;
 }
 
 export interface SavedProjector {
-  /** As the user wrote it. */
+  /** Path as the user wrote it. */
   readonly path: string;
   readonly kind: AdapterKind;
   readonly studentWidth: number;
-  /** In the order of the constructor's arguments, else of the file; K before V. */
+  /** Sorted by the constructor's arguments, else as in the file; K before V. */
   readonly adapters: readonly SavedAdapter[];
   readonly parameters: number;
-  /** What the constructor was called with, as far as the file says. */
+  /** Constructor arguments, as far as the file has them. */
   readonly arguments: ConstructorArguments;
-  /** What is odd, but does no harm. */
+  /** Harmless irregularities. */
   readonly warnings: readonly string[];
 }
 
-/** Far beyond any projector, and few enough to be shown. */
+/** Far more than any projector has, and few enough to display. */
 const MOST_TEACHERS = 10_000;
 
 const NAMES_ADVICE =
   'a projector has projectors.TEACHER.K.weight (v1), or projectors.TEACHER.K.0.weight, .0.bias, .1.… and .4.… (v2), and the same for V';
 
 /**
- * The projector that a checkpoint holds.
+ * Reads the projector in a checkpoint.
  * @throws UserError with every tensor that is missing, extra or misshapen.
  */
 export function savedProjector(checkpoint: Checkpoint): SavedProjector {
@@ -82,10 +82,10 @@ export function savedProjector(checkpoint: Checkpoint): SavedProjector {
   };
 }
 
-/** As the constructor made them: a safetensors file sorts by name. */
+/** Restores the constructor's order, because safetensors files sort by name. */
 function inOrder(adapters: readonly SavedAdapter[], { teachers }: ConstructorArguments) {
   const modules = [...teachers.keys()].map(moduleName);
-  // Backwards, so that the first of equal ones counts.
+  // Backwards, so the first of equal names takes precedence.
   const places = new Map(modules.map((module, place) => [module, place] as const).reverse());
   const placeOf = ({ module }: SavedAdapter) => places.get(module) ?? modules.length;
   return adapters.toSorted((a, b) => placeOf(a) - placeOf(b));
@@ -94,7 +94,7 @@ function inOrder(adapters: readonly SavedAdapter[], { teachers }: ConstructorArg
 const parametersOf = ({ parts }: SavedAdapter) =>
   sumOf([...parts.values()], ({ elements }) => elements);
 
-/** The tensors of a teacher by branch and part. */
+/** Tensors of a teacher by branch and part. */
 interface Branches {
   readonly module: string;
   readonly tensors: ReadonlyMap<Branch, Map<string, StoredTensor>>;
@@ -175,7 +175,7 @@ function adapterOf(
 
 const BOTH_KINDS = 'stands beside tensors of an elastic adapter of the same teacher';
 
-/** Whether a tensor has the shape and type of its part, given the sizes that others have said. */
+/** Checks a tensor's shape and type against its part and the sizes of earlier tensors. */
 function checkPart(
   name: string,
   kind: AdapterKind,
@@ -208,7 +208,7 @@ function checkPart(
   return true;
 }
 
-/** What the adapters of one projector have in common. */
+/** Checks the kind and widths shared by the adapters of one projector. */
 function checkTogether(
   adapters: readonly SavedAdapter[],
   first: SavedAdapter,
@@ -235,7 +235,7 @@ function checkTogether(
   }
 }
 
-/** Where the constructor's arguments say something else than the tensors, which count. */
+/** Differences between constructor arguments and tensors; the tensors take precedence. */
 function contradictions(
   adapters: readonly SavedAdapter[],
   { studentWidth }: SavedAdapter,
@@ -265,7 +265,7 @@ function contradictions(
   return said;
 }
 
-/** Adapters whose hidden width is not what the ratio makes of it. */
+/** Adapters whose hidden width does not match the ratio. */
 function otherHidden(adapters: readonly SavedAdapter[], ratio: number | undefined): string[] {
   if (ratio === undefined) return [];
   return adapters.flatMap(({ module, branch, teacherWidth, hidden }) => {
@@ -296,7 +296,7 @@ export const describedProjector = ({
 export const projectorWarnings = (file: string, messages: readonly string[]): Problem[] =>
   messages.map((message) => ({ severity: 'warning', file, message }));
 
-/** Common to what is done with saved projectors. */
+/** Options shared by commands on saved projectors. */
 export interface ProjectorSurroundings {
   /** Whether to replace the output. */
   readonly force: boolean;

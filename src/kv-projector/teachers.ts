@@ -1,4 +1,4 @@
-/** Teachers of a projector: named with their sizes, or by their configs. */
+/** Teachers of a projector: given by name and sizes, or by configs. */
 import fs from 'node:fs';
 import path from 'node:path';
 import { countParameters } from '../budget/parameters.js';
@@ -15,8 +15,9 @@ interface LoadedTeachers {
 }
 
 /**
- * The teachers that `--teacher` names, in order.
- * @throws UserError when one is neither a name with sizes nor a config, or two would have one adapter.
+ * Loads the teachers of `--teacher`, in order.
+ * @throws UserError for a teacher that is neither a name with sizes nor a config, or two that would share an
+ * adapter.
  */
 export async function loadTeachers(written: readonly string[]): Promise<LoadedTeachers> {
   const teachers: SizedTeacher[] = [];
@@ -35,7 +36,7 @@ export async function loadTeachers(written: readonly string[]): Promise<LoadedTe
   return { teachers, warnings };
 }
 
-/** @throws UserError when two teachers would have one adapter. */
+/** @throws UserError when two teachers would share an adapter. */
 function refuseShared(names: readonly string[]): void {
   const [pair] = sharedModules(names);
   if (pair === undefined) return;
@@ -60,7 +61,7 @@ async function teacherOf(file: string) {
   const name = nameOf(file);
   const teacher: SizedTeacher = {
     name,
-    // What the last norm is given is what every block gives.
+    // The last norm has the width of every block's output.
     width: model.norm.weight.elements,
     layers: model.blocks.length,
     size: sizeOfModel(name, countParameters(model).parameters),
@@ -68,7 +69,7 @@ async function teacherOf(file: string) {
   return { teacher, warnings };
 }
 
-/** A folder, also that of a config.json, is called what it is; any other file without its ending. */
+/** A folder, or the folder of a config.json, gives its name; any other file its name without extension. */
 function nameOf(file: string): string {
   const place = path.resolve(file);
   const { name, dir, base } = path.parse(place);

@@ -1,4 +1,4 @@
-/** What the two adapters are to learn, and what they begin with. */
+/** Training data and initial state of the two adapters. */
 
 import { setImmediate as breathe } from 'node:timers/promises';
 import type { Generator } from '../random/index.js';
@@ -9,7 +9,7 @@ import { adapterParameters, hiddenOf, KINDS, NORM_EPSILON } from './projector.js
 
 export type DataKind = 'published' | 'linear' | 'shifted';
 
-/** What is told of each kind of data. */
+/** Description of each kind of data. */
 export const DATA = {
   published:
     'X = 3·randn + 1.5, Y = tanh(randn): what comes out has nothing to do with what goes in',
@@ -20,11 +20,11 @@ export const DATA = {
 export interface VerifySize {
   readonly teacherWidth: number;
   readonly studentWidth: number;
-  /** Of the elastic adapter. */
+  /** Hidden width of the elastic adapter. */
   readonly hidden: number;
   /** Sequences. */
   readonly batch: number;
-  /** Tokens of each. */
+  /** Tokens per sequence. */
   readonly context: number;
 }
 
@@ -64,8 +64,7 @@ async function dataFor(
 }
 
 /**
- * An adapter that has learned nothing. Draws the values of the matrices in their order, and the linear one's bias;
- * then, with each step of its training, a mask.
+ * An untrained adapter. Draws the matrices in order, and the linear one's bias; then a mask in each training step.
  */
 function freshAdapter(
   kind: AdapterKind,
@@ -102,19 +101,19 @@ const zeros = (...shape: readonly number[]): Values => ({
   data: new Float32Array(shape.reduce((product, each) => product * each, 1)),
 });
 
-// The published comparison of how fast the two adapters learn, on its data or on other data.
+// Published comparison of the adapters' learning speed, on its own or other data
 
-/** From the lowest to the highest of several runs. */
+/** Lowest and highest of several runs. */
 type Range = readonly [number, number];
 
-/** What the published comparison gave at a step, and what this run did. */
+/** Published losses at a step, and the loss of this run. */
 export interface Band {
   readonly step: number;
   readonly adapter: AdapterKind;
   readonly lowest: number;
   readonly highest: number;
   readonly loss: number;
-  /** Whether the loss is in the band, rounded to the digits of that. */
+  /** Whether the loss, rounded to the band's digits, lies in the band. */
   readonly within: boolean;
 }
 
@@ -122,11 +121,14 @@ interface Published {
   readonly step: number;
   readonly linear: Range;
   readonly elastic: Range;
-  /** Behind the point. */
+  /** Decimal places. */
   readonly digits: Readonly<Record<AdapterKind, number>>;
 }
 
-/** Three runs of the published program in PyTorch, which sets no seed. Its text says 2.00 for linear at 40: no run does. */
+/**
+ * Three runs of the published program in PyTorch, which sets no seed. Its text gives 2.00 for linear at step 40;
+ * no run reproduces that.
+ */
 const PUBLISHED: readonly Published[] = [
   { step: 5, linear: [22.0, 22.5], elastic: [0.144, 0.145], digits: { linear: 1, elastic: 3 } },
   { step: 10, linear: [11.5, 11.7], elastic: [0.073, 0.074], digits: { linear: 1, elastic: 3 } },
@@ -134,7 +136,7 @@ const PUBLISHED: readonly Published[] = [
   { step: 40, linear: [0.195, 0.198], elastic: [0.026, 0.026], digits: { linear: 3, elastic: 3 } },
 ];
 
-/** The bands of the steps that were done. */
+/** Bands of the completed steps. */
 export function bandsAt(
   steps: readonly ({ readonly step: number } & Readonly<Record<AdapterKind, number>>)[],
 ): Band[] {
@@ -150,7 +152,7 @@ export function bandsAt(
   });
 }
 
-/** As published. */
+/** Published settings. */
 export const OPTIMIZER: AdamWSettings = {
   learningRate: 1e-3,
   betas: [0.9, 0.999],
@@ -163,7 +165,7 @@ const RATIO = 1;
 
 export type Losses = Readonly<Record<AdapterKind, number>>;
 
-/** Before the update of that step; steps count from 1. */
+/** Loss before the update of that step; steps count from 1. */
 export interface Step extends Losses {
   readonly step: number;
 }
@@ -172,10 +174,10 @@ export interface VerifyRequest {
   readonly data: DataKind;
   readonly size: VerifySize;
   readonly steps: number;
-  /** Of which all random values come, in the order data, linear, elastic, masks. */
+  /** Source of all random values, in the order data, linear, elastic, masks. */
   readonly random: Generator;
   readonly dropout?: number;
-  /** Told of each step, when it is done; the next one waits for it. */
+  /** Called after each step; the next step waits for it. */
   readonly watch?: (done: readonly Step[]) => Promise<void>;
 }
 
@@ -187,28 +189,28 @@ export interface Verification {
   readonly dropout: number;
   readonly parameters: Losses;
   readonly steps: readonly Step[];
-  /** Whose last loss is the lower one; null where one of them is no number. */
+  /** Adapter with the lower final loss; null if one of them is NaN. */
   readonly winner: AdapterKind | null;
-  /** What was published, beside it: null for other data and other sizes. */
+  /** Published bands; null for other data or sizes. */
   readonly published: readonly Band[] | null;
   readonly seconds: number;
 }
 
-/** Of the sequences and tokens whose step is timed. */
+/** Maximum tokens of the timed trial step. */
 const TRIAL_ROWS = 256;
 
 const FULL = { teacherWidth: 5120, studentWidth: 1536, batch: 4, context: 64 } as const;
-/** Of the widths of the full size, of which the reduced ones are. */
+/** First factor by which the reduced size narrows the full widths. */
 const REDUCTION = 4;
-/** Of those whose step is timed, for the estimate. */
+/** Factor by which the timed trial narrows the widths. */
 const TRIAL_REDUCTION = 8;
 
-/** Sizes that the user chose; undefined ones are as published. */
+/** Sizes chosen by the user; undefined ones keep the published value. */
 export type SizeWish = {
   readonly [Size in Exclude<keyof VerifySize, 'hidden'>]?: number | undefined;
 };
 
-/** The published size with the chosen ones in place. */
+/** The published size with the user's choices. */
 export function sizeOf(chosen: SizeWish = {}): VerifySize {
   const teacherWidth = chosen.teacherWidth ?? FULL.teacherWidth;
   return {
@@ -227,13 +229,13 @@ const narrowed = (by: number, size: VerifySize): VerifySize =>
     studentWidth: Math.ceil(size.studentWidth / by),
   });
 
-/** With narrower ones the two adapters learn much the same. */
+/** Below this width, the two adapters learn almost equally fast. */
 const NARROWEST = 64;
 
 /**
- * Narrower by the same factor on both sides, until it takes no longer than it may: a quarter, then half of that and so
- * on, down to the narrowest that still compares something.
- * @param secondsOf What a size takes.
+ * Narrows both sides by the same factor until the time fits: a quarter, then half of that and so on, down to the
+ * narrowest useful widths.
+ * @param secondsOf Estimated time of a size.
  */
 export function reducedWithin(
   size: VerifySize,
@@ -250,10 +252,10 @@ export function reducedWithin(
   return narrowed(by, size);
 }
 
-/** Times that a value is read or written beside the products, as operations: what counts where widths are small. */
+/** Approximate memory accesses per value outside the products, as operations; they matter at small widths. */
 const VALUE_OPERATIONS = 200;
 
-/** Multiplications and additions of one step of both, forward and back: what takes the time. */
+/** Multiplications and additions of one step of both adapters, forward and backward; they dominate the time. */
 function stepOperations(size: VerifySize): number {
   const { teacherWidth, studentWidth, hidden } = size;
   const linear = 2 * teacherWidth * studentWidth;
@@ -262,7 +264,7 @@ function stepOperations(size: VerifySize): number {
   return rowsOf(size) * (2 * (linear + elastic) + values);
 }
 
-/** What so many steps of a size will take here in seconds, by the time of a step of a far smaller one. */
+/** Estimator of the seconds that training takes on this machine, based on a timed step of a much smaller size. */
 export async function estimator(
   trainer: Trainer,
   size: VerifySize,
@@ -271,7 +273,7 @@ export async function estimator(
   const rows = Math.min(rowsOf(size), TRIAL_ROWS);
   const small = { ...narrowed(TRIAL_REDUCTION, size), batch: 1, context: rows };
   const times: number[] = [];
-  // The first step makes ready what the others find.
+  // The first step includes the setup.
   await verify(trainer, {
     ...{ data: 'published', size: small, steps: 3, random },
     watch: async () => {
@@ -284,8 +286,8 @@ export async function estimator(
 }
 
 /**
- * Has both adapters learn the same data, step by step.
- * @throws UserError when there is no room for them.
+ * Trains both adapters on the same data, step by step.
+ * @throws UserError when there is not enough memory.
  */
 export async function verify(trainer: Trainer, request: VerifyRequest): Promise<Verification> {
   const { data, size, steps, random, dropout = DROPOUT, watch } = request;
@@ -305,7 +307,7 @@ export async function verify(trainer: Trainer, request: VerifyRequest): Promise<
       for (const [kind, training] of trainings) losses[kind] = await training.step();
       done.push({ step: done.length + 1, ...losses });
       await watch?.(done);
-      // Timers and signals wait for no promise: they have to be let in.
+      // Lets pending timers and signals run.
       await breathe();
     }
     return {
@@ -321,7 +323,7 @@ export async function verify(trainer: Trainer, request: VerifyRequest): Promise<
   }
 }
 
-/** @throws UserError when the trainer has no room for both adapters and their data. */
+/** @throws UserError when the trainer lacks memory for both adapters and their data. */
 export function refuseTooLarge(trainer: Pick<Trainer, 'refuseTooMany'>, size: VerifySize): void {
   const { linear, elastic } = parametersOf(size);
   const { teacherWidth: input, studentWidth: output, hidden } = size;

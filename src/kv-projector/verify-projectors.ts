@@ -1,4 +1,4 @@
-/** The published comparison of two adapters, at a size that takes about a minute. */
+/** Published comparison of two adapters, at a size that takes about a minute. */
 import os from 'node:os';
 import { manualSeed } from '../random/index.js';
 import type { Trainer } from '../runtime/trainer.js';
@@ -6,7 +6,7 @@ import { formatDuration } from '../text/units.js';
 import type { DataKind, SizeWish, Step, Verification, VerifySize } from './verify-adapters.js';
 import { estimator, reducedWithin, refuseTooLarge, sizeOf, verify } from './verify-adapters.js';
 
-/** Seconds: what is estimated to take longer runs reduced, unless it is asked for. */
+/** Seconds: longer estimates reduce the size, unless the user asks for the full size. */
 const PATIENCE = 60;
 
 export interface VerifyProjectorsRequest {
@@ -19,19 +19,19 @@ export interface VerifyProjectorsRequest {
   readonly threads: number | undefined;
 }
 
-/** How the training goes, while it goes. */
+/** Display of the training progress. */
 export interface LossDisplay {
   /** @param steps Losses so far. @param status Progress in one line. */
   readonly show: (steps: readonly Step[], status: string) => Promise<void>;
-  /** A line that stays. */
+  /** Prints a permanent line. */
   readonly say: (text: string) => void;
-  /** Removes what is shown. Safe to call again. */
+  /** Removes the display. Safe to call again. */
   readonly end: () => void;
 }
 
 export interface VerifyProjectorsResult extends Verification {
   readonly seed: number;
-  /** The size that would have taken too long; null when the size is the published or the requested one. */
+  /** The size that would have taken too long; null for the published or the requested size. */
   readonly reduced: {
     readonly fromTeacherWidth: number;
     readonly fromStudentWidth: number;
@@ -40,8 +40,8 @@ export interface VerifyProjectorsResult extends Verification {
 }
 
 /**
- * Trains both adapters, and shows their losses meanwhile.
- * @throws UserError when there is no room for them, or nothing to train them with.
+ * Trains both adapters and shows their losses.
+ * @throws UserError when there is not enough memory, or no engine for training.
  */
 export async function verifyProjectors(request: VerifyProjectorsRequest, shown: LossDisplay) {
   const { chooseTrainer } = await import('../runtime/select/matmul-backends.js');
@@ -89,8 +89,8 @@ interface ChosenSize {
 }
 
 /**
- * The published widths where they take no longer than a minute, else narrower ones that do. Widths that were asked for
- * stay, with a word on how long they take.
+ * The published widths if they take at most a minute, else narrower ones. Requested widths are kept, with a note
+ * on their time.
  */
 async function chosenSize(
   request: VerifyProjectorsRequest,

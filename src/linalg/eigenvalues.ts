@@ -1,35 +1,34 @@
-/** Eigenvalues of a symmetric matrix, all of them. */
+/** All eigenvalues of a symmetric matrix. */
 import { setImmediate as breathe } from 'node:timers/promises';
 import type { Matrix, SymmetricMatrix } from './matrix.js';
 import { addMultiple, dotOf, scale, triangleRow, valueAt } from './matrix.js';
 
 /**
- * All eigenvalues, the largest first. Overwrites `matrix`, which must be finite. Each is right to within a
- * small multiple of size · 2⁻⁵³ · the largest in size: one that is much smaller than that is noise, and
- * may be negative where it should be zero. Takes about 2/3 · size³ multiplications.
+ * All eigenvalues, largest first. Overwrites `matrix`, which must be finite. The absolute error is a small
+ * multiple of size · 2⁻⁵³ · the largest magnitude. Much smaller values are noise and may be negative instead of
+ * zero. Takes about 2/3 · size³ multiplications.
  *
- * @throws Error when they do not converge, which for finite values does not happen.
+ * @throws Error without convergence, which does not happen for finite values.
  */
 export async function symmetricEigenvalues(matrix: SymmetricMatrix): Promise<Float64Array> {
   const eigenvalues = tridiagonalEigenvalues(await tridiagonalise(matrix));
   return eigenvalues.sort().reverse();
 }
 
-/** Sweeps for one eigenvalue; two are usual. */
+/** Maximum sweeps for one eigenvalue; two are usual. */
 const MAX_QL_SWEEPS = 60;
 
 /**
- * The QL algorithm with Wilkinson's implicit shift (Golub and Van Loan, Matrix Computations, section
- * 8.3.5, where it is QR; Bowdler, Martin, Reinsch and Wilkinson, Numerische Mathematik 11, 1968). In no
- * order.
+ * QL algorithm with Wilkinson's implicit shift (Golub and Van Loan, Matrix Computations, section 8.3.5, where it
+ * is QR; Bowdler, Martin, Reinsch and Wilkinson, Numerische Mathematik 11, 1968). Unordered.
  */
 function tridiagonalEigenvalues({ diagonal, offDiagonal }: Tridiagonal): Float64Array {
   const size = diagonal.length;
   const scale = largest(diagonal, largest(offDiagonal, 0));
   if (scale === 0) return diagonal;
-  // Scaled to at most 1: squares can neither overflow nor vanish where they count.
+  // Scaled to at most 1, so squares neither overflow nor underflow significantly.
   const d = diagonal.map((value) => value / scale);
-  // To the right of each value of the diagonal.
+  // Values to the right of the diagonal.
   const e = new Float64Array(size);
   for (let i = 1; i < size; i++) e[i - 1] = (offDiagonal[i] ?? 0) / scale;
   for (let first = 0; first < size; first++) {
@@ -46,11 +45,11 @@ function tridiagonalEigenvalues({ diagonal, offDiagonal }: Tridiagonal): Float64
 const largest = (values: Float64Array, least: number): number =>
   values.reduce((most, value) => Math.max(most, Math.abs(value)), least);
 
-/** The first place from `first` on with nothing that counts to the right of it. */
+/** First index from `first` on with a negligible value to the right. */
 function endOfBlock(d: Float64Array, e: Float64Array, first: number): number {
   for (let i = first; i < d.length - 1; i++) {
     const neighbours = Math.abs(d[i] ?? 0) + Math.abs(d[i + 1] ?? 0);
-    // The second term is for neighbours that are both zero.
+    // The second term handles neighbours that are both zero.
     if (Math.abs(e[i] ?? 0) <= Number.EPSILON * (neighbours + Number.EPSILON)) return i;
   }
   return d.length - 1;
@@ -70,7 +69,7 @@ function sweep(d: Float64Array, e: Float64Array, first: number, last: number): v
     const b = cosine * (e[i] ?? 0);
     const radius = Math.sqrt(f * f + g * g);
     e[i + 1] = radius;
-    // Not zero: within a block no value beside the diagonal is, and none is small enough to vanish.
+    // Not zero: within a block, no off-diagonal value is negligible.
     sine = f / radius;
     cosine = g / radius;
     const before = (d[i + 1] ?? 0) - shift;
@@ -84,22 +83,22 @@ function sweep(d: Float64Array, e: Float64Array, first: number, last: number): v
   e[last] = 0;
 }
 
-// A symmetric matrix made tridiagonal, with the same eigenvalues.
+// Reduces a symmetric matrix to tridiagonal form with the same eigenvalues.
 
 export interface Tridiagonal {
   /** [size] */
   readonly diagonal: Float64Array;
-  /** [size]: the value to the left of each of the diagonal's, and nothing at 0. */
+  /** [size]: the value to the left of each diagonal value; index 0 is unused. */
   readonly offDiagonal: Float64Array;
 }
 
 /**
- * Householder's reduction (Golub and Van Loan, Matrix Computations, algorithm 8.3.1), from the last row
- * up, on the lower triangle alone. The rank-2 update that each step asks for is put off and done while the
- * next one multiplies, so that the matrix passes through the caches once for each row, not twice.
+ * Householder's reduction (Golub and Van Loan, Matrix Computations, algorithm 8.3.1), from the last row up, on the
+ * lower triangle only. Each step's rank-2 update is delayed and applied during the next multiplication. The matrix
+ * then passes through the caches once per row instead of twice.
  *
- * Overwrites `matrix`. Lets signals and timers through now and then. The eigenvalues of the result differ
- * from those of the matrix by a small multiple of size · 2⁻⁵³ · its largest one.
+ * Overwrites `matrix`. Yields to signals and timers now and then. Eigenvalues change by a small multiple of size ·
+ * 2⁻⁵³ · the largest one.
  */
 async function tridiagonalise(matrix: SymmetricMatrix): Promise<Tridiagonal> {
   const { values, size } = matrix;
@@ -120,13 +119,13 @@ async function tridiagonalise(matrix: SymmetricMatrix): Promise<Tridiagonal> {
   return { diagonal, offDiagonal };
 }
 
-/** A − u·wᵀ − w·uᵀ is to take the place of A. */
+/** Pending replacement of A by A − u·wᵀ − w·uᵀ. */
 interface Update {
   readonly u: Float64Array;
   readonly w: Float64Array;
 }
 
-/** Brings row `row`, its diagonal value included, up to date. */
+/** Applies the update to row `row`, including its diagonal value. */
 function updateRow(values: Float64Array, row: number, { u, w }: Update): void {
   const at = triangleRow(row);
   const [uRow, wRow] = [u[row] ?? 0, w[row] ?? 0];
@@ -136,8 +135,8 @@ function updateRow(values: Float64Array, row: number, { u, w }: Update): void {
 }
 
 /**
- * Writes the u for which I − u·uᵀ / divisor turns the values of a row left of the diagonal into one value
- * beside it and zeros. The values are scaled first, so that no square overflows or vanishes.
+ * Writes the u for which I − u·uᵀ / divisor turns the values of a row left of the diagonal into zeros and one
+ * value next to it. Values are scaled first to avoid overflow and underflow of squares.
  */
 function reflector(values: Float64Array, row: number, u: Float64Array) {
   const at = triangleRow(row);
@@ -154,13 +153,13 @@ function reflector(values: Float64Array, row: number, u: Float64Array) {
     squares += value * value;
   }
   const last = u[row - 1] ?? 0;
-  // Of the other sign, so that nothing cancels.
+  // Opposite sign, to avoid cancellation.
   const norm = last > 0 ? -Math.sqrt(squares) : Math.sqrt(squares);
   u[row - 1] = last - norm;
   return { divisor: squares - last * norm, beside: scale * norm };
 }
 
-/** Brings the first `size` rows up to date, and writes what they are times next.u to next.w. */
+/** Updates the first `size` rows, and writes their product with next.u to next.w. */
 function updateAndMultiply(
   values: Float64Array,
   size: number,
@@ -173,7 +172,7 @@ function updateAndMultiply(
   if (paired < size) updateLast(values, paired, pending, next);
 }
 
-/** Rows `row` and `row` + 1 at once: half as many passes over the vectors. */
+/** Rows `row` and `row` + 1 together, which halves the passes over the vectors. */
 function updatePair(values: Float64Array, row: number, pending: Update, next: Update): void {
   const { u, w } = pending;
   const { u: v, w: product } = next;
@@ -204,7 +203,7 @@ function updatePair(values: Float64Array, row: number, pending: Update, next: Up
   product[row + 1] = (product[row + 1] ?? 0) + sum1 + beside * v0 + last * v1;
 }
 
-/** The last row, when their number is odd. */
+/** The last row of an odd number. */
 function updateLast(values: Float64Array, row: number, pending: Update, next: Update): void {
   updateRow(values, row, pending);
   const { u: v, w: product } = next;
@@ -219,7 +218,7 @@ function updateLast(values: Float64Array, row: number, pending: Update, next: Up
   product[row] = (product[row] ?? 0) + sum;
 }
 
-/** From A·u to the w of the update: w = p − (uᵀp / (2 · divisor)) · u with p = A·u / divisor. */
+/** Turns A·u into the w of the update: w = p − (uᵀp / (2 · divisor)) · u with p = A·u / divisor. */
 function completeUpdate({ u, w }: Update, size: number, divisor: number): void {
   let dot = 0;
   for (let k = 0; k < size; k++) {
@@ -234,18 +233,17 @@ function completeUpdate({ u, w }: Update, size: number, divisor: number): void {
 // Eigenvalues and eigenvectors of a matrix of the form YᵀY.
 
 export interface PositiveEigen {
-  /** [size], the largest first; zero for those that are lost in rounding. */
+  /** [size], largest first; zero for values below rounding error. */
   readonly values: Float64Array;
-  /** [size, size]: rows of length 1, at right angles; rows of zeros where the value is zero. */
+  /** [size, size]: orthonormal rows; zero rows for zero values. */
   readonly vectors: Matrix;
 }
 
 /**
- * Eigenvalues and eigenvectors of a symmetric matrix without negative eigenvalues: Cholesky's factor with
- * pivots, whose columns are then turned until they are at right angles (Veselić and Hari, Numerische
- * Mathematik 56, 1989). When the matrix is close to diagonal — Y's columns almost at right angles — small
- * eigenvalues are as precise as large ones, whatever their ratio (Demmel and Veselić, SIAM Journal on
- * Matrix Analysis and Applications 13, 1992).
+ * Eigenvalues and eigenvectors of a symmetric matrix without negative eigenvalues: a pivoted Cholesky factor whose
+ * columns are rotated until orthogonal (Veselić and Hari, Numerische Mathematik 56, 1989). If the matrix is close
+ * to diagonal (Y's columns almost orthogonal), small eigenvalues are as precise as large ones, at any ratio
+ * (Demmel and Veselić, SIAM Journal on Matrix Analysis and Applications 13, 1992).
  */
 export async function positiveEigen(matrix: SymmetricMatrix): Promise<PositiveEigen> {
   const factor = choleskyRows(matrix);
@@ -267,8 +265,8 @@ export async function positiveEigen(matrix: SymmetricMatrix): Promise<PositiveEi
 }
 
 /**
- * The columns of Cholesky's factor as rows, [rank, size]: their outer products add up to the matrix. Each
- * step takes the largest value left on the diagonal, until what is left is rounding.
+ * Columns of Cholesky's factor as rows, [rank, size]: their outer products add up to the matrix. Each step pivots
+ * on the largest remaining diagonal value, until only rounding error remains.
  */
 function choleskyRows(matrix: SymmetricMatrix): Matrix {
   const { size } = matrix;
@@ -287,7 +285,7 @@ function choleskyRows(matrix: SymmetricMatrix): Matrix {
     scale(factor, at, 1 / Math.sqrt(diagonal[pivot] ?? 1), size);
     factor[at + pivot] = Math.sqrt(diagonal[pivot] ?? 0);
     for (let i = 0; i < size; i++) {
-      // Rows that were pivots are done: what rounding leaves there is no part of the factor.
+      // Finished pivot rows: the rounding error left there is not part of the factor.
       if (diagonal[i] === 0 && i !== pivot) factor[at + i] = 0;
       else diagonal[i] = (diagonal[i] ?? 0) - (factor[at + i] ?? 0) ** 2;
     }
@@ -296,7 +294,7 @@ function choleskyRows(matrix: SymmetricMatrix): Matrix {
   return { values: factor.subarray(0, rank * size), rows: rank, columns: size };
 }
 
-/** The place of the largest value that is above what rounding makes of it. */
+/** Index of the largest value above its rounding error. */
 function largestLeft(diagonal: Float64Array, least: Float64Array): number | undefined {
   let place: number | undefined;
   for (let i = 0; i < diagonal.length; i++) {
@@ -306,12 +304,12 @@ function largestLeft(diagonal: Float64Array, least: Float64Array): number | unde
   return place;
 }
 
-/** Sweeps over all pairs; five to eight are usual. */
+/** Maximum sweeps over all pairs; five to eight are usual. */
 const MAX_JACOBI_SWEEPS = 40;
-/** Rows whose cosine is less count as at right angles. */
+/** Rows with a smaller cosine count as orthogonal. */
 const RIGHT_ANGLE = 32 * Number.EPSILON;
 
-/** Turns the rows in pairs until all are at right angles (Hestenes, Journal of SIAM 6, 1958). */
+/** Rotates pairs of rows until all are orthogonal (Hestenes, Journal of SIAM 6, 1958). */
 async function makeOrthogonal(x: Matrix): Promise<void> {
   const { values, rows, columns } = x;
   for (let sweep = 0; sweep < MAX_JACOBI_SWEEPS; sweep++) {
@@ -330,7 +328,7 @@ async function makeOrthogonal(x: Matrix): Promise<void> {
   throw new Error('the eigenvectors do not converge');
 }
 
-/** Turns two rows within their plane, unless they are at right angles. */
+/** Rotates two rows within their plane, unless they are orthogonal. */
 function turnPair(x: Matrix, row: number, other: number, squares: Float64Array): boolean {
   const { values, columns } = x;
   const [a, b] = [row * columns, other * columns];
@@ -346,7 +344,7 @@ function turnPair(x: Matrix, row: number, other: number, squares: Float64Array):
   return true;
 }
 
-/** Of a row whose square changed; summed anew where most of it went. */
+/** Updated squared norm of a row; recomputed if most of it cancelled. */
 function squareAfter(
   values: Float64Array,
   at: number,

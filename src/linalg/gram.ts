@@ -1,4 +1,4 @@
-/** Products of all rows with each other, and the Gram matrix of a matrix that arrives in blocks. */
+/** Products of all rows with each other, and the Gram matrix of a matrix read in blocks. */
 import { setImmediate as breathe } from 'node:timers/promises';
 import type { Matrix, MatrixProduct, SymmetricMatrix } from './matrix.js';
 import {
@@ -11,17 +11,17 @@ import {
   triangleRow,
 } from './matrix.js';
 
-/** Rows and columns of a tile of the result: what is worked on between two breaths. */
+/** Rows and columns of a result tile; the loop yields between tiles. */
 const LARGEST_TILE = 128;
 const SMALLEST_TILE = 8;
 
-/** Tiles on the diagonal are worked out whole, so there have to be several. */
+/** Diagonal tiles are computed in full, so several tiles are needed to save work. */
 const tileSize = (size: number): number =>
   Math.min(LARGEST_TILE, Math.max(SMALLEST_TILE, Math.ceil(size / 32) * 4));
 
 /**
- * Adds x · xᵀ to `target`, for x of shape [size, k]: every row times every other. Lets signals and timers
- * through now and then. The rounding error of a result is at most about k · 2⁻⁵³ · ‖row‖ · ‖other row‖.
+ * Adds x · xᵀ to `target`, for x of shape [size, k]: every row times every other. Yields to signals and timers now
+ * and then. Rounding error of a result: at most about k · 2⁻⁵³ · ‖row‖ · ‖other row‖.
  */
 export async function addRowProducts(
   target: SymmetricMatrix,
@@ -41,7 +41,7 @@ export async function addRowProducts(
   }
 }
 
-/** Adds a tile [rows, columns], which begins at (row, column), as far as it is below the diagonal. */
+/** Adds the lower triangle's part of a tile [rows, columns] that begins at (row, column). */
 function addLowerPart(
   { values }: SymmetricMatrix,
   tile: Float64Array,
@@ -59,13 +59,12 @@ function addLowerPart(
   }
 }
 
-/** Rows of a tall matrix that are gathered before they are multiplied. */
+/** Rows of a tall matrix to collect before multiplying. */
 const PANEL_ROWS = 128;
 
 /**
- * The Gram matrix of A, of shape [rows, columns], which arrives in blocks of rows: AᵀA when A is tall, AAᵀ
- * when it is wide. Both have the squares of A's singular values as eigenvalues. A tall A is not kept; a
- * wide one is.
+ * Gram matrix of A, of shape [rows, columns], read in blocks of rows: AᵀA for a tall A, AAᵀ for a wide one. The
+ * eigenvalues of both are the squares of A's singular values. Only a wide A is kept in memory.
  */
 export class GramAccumulator {
   readonly #gram: SymmetricMatrix;
@@ -86,13 +85,13 @@ export class GramAccumulator {
     this.#gram = symmetricMatrix(Math.min(rows, columns));
   }
 
-  /** Bytes that it takes for A of such a shape. */
+  /** Bytes needed for an A of this shape. */
   static bytes(rows: number, columns: number): number {
     const panelRows = rows >= columns ? Math.min(rows, PANEL_ROWS) : rows;
     return 8 * (triangleRow(Math.min(rows, columns)) + panelRows * columns);
   }
 
-  /** Takes the next rows of A, row-major. */
+  /** Adds the next rows of A, row-major. */
   async add(block: Float64Array): Promise<void> {
     for (let at = 0; at < block.length; at += this.#columns) {
       this.#take(block, at);
@@ -100,13 +99,13 @@ export class GramAccumulator {
     }
   }
 
-  /** The Gram matrix, once all rows have been added. It has the memory to itself: it may be overwritten. */
+  /** Returns the Gram matrix after all rows were added. The caller may overwrite it. */
   async finish(): Promise<SymmetricMatrix> {
     if (this.#gathered > 0) await this.#multiply();
     return this.#gram;
   }
 
-  /** Puts the row at `at` into the panel. */
+  /** Copies the row at `at` into the panel. */
   #take(block: Float64Array, at: number): void {
     const [row, stride] = [this.#gathered, this.#panelRows];
     this.#gathered++;
@@ -124,26 +123,26 @@ export class GramAccumulator {
       ? { values: this.#panel, rows: this.#columns, columns: this.#panelRows }
       : { values: this.#panel, rows: this.#panelRows, columns: this.#columns };
     await addRowProducts(this.#gram, panel, this.#product);
-    // What the last rows leave free must count nothing.
+    // Zeros the rows of the panel that stay unused.
     this.#panel.fill(0);
     this.#gathered = 0;
   }
 }
 
-// Rows made orthonormal.
+// Orthonormal rows
 
-/** What is left of a row is nothing but rounding when it keeps less than this of its length, twice over. */
+/** If a row keeps less than this part of its length, twice over, the rest is rounding error. */
 const DEPENDENT = 1e-14;
-/** A direction that is left whole by the first projection is not shortened by the second. */
+/** If the first projection keeps this part of a direction, the second does not shorten it. */
 const KEPT_LENGTH = 0.5;
-/** Random rows to try in the place of one: each is independent of all others but for an accident. */
+/** Maximum random replacements of a row; almost every one is independent of all other rows. */
 const MOST_TRIES = 8;
 
 /**
- * Makes the rows of `x`, of which there are at most as many as columns, orthonormal in place, in their
- * order: what the first rows span stays. Gram and Schmidt's way, twice, which is enough (Giraud, Langou and
- * Rozložník, Computers & Mathematics with Applications 50, 2005). A row that depends on those before it to
- * within rounding is replaced by what `replace` writes.
+ * Orthonormalises the rows of `x` in place and in order, so the span of the first rows stays. Requires at most as
+ * many rows as columns. Uses Gram-Schmidt twice, which is enough (Giraud, Langou and Rozložník, Computers &
+ * Mathematics with Applications 50, 2005). `replace` overwrites rows that depend on earlier ones to within
+ * rounding.
  */
 export async function orthonormaliseRows(
   x: Matrix,
@@ -160,10 +159,10 @@ export async function orthonormaliseRows(
   }
 }
 
-/** Says whether there was something left of the row. */
+/** Returns whether a part of the row remained. */
 function normaliseRow(x: Matrix, row: number): boolean {
   const at = row * x.columns;
-  // To length 1 first, so that no square of a tiny row vanishes.
+  // Normalises first, so that squares of a tiny row do not underflow.
   if (!toLengthOne(x, at, 0)) return false;
   project(x, row);
   if (!toLengthOne(x, at, DEPENDENT)) return false;
@@ -179,7 +178,7 @@ function project({ values, columns }: Matrix, row: number): void {
   }
 }
 
-/** Does nothing and says so when the row is not longer than `least`. */
+/** Returns false and leaves the row unchanged when it is not longer than `least`. */
 function toLengthOne({ values, columns }: Matrix, at: number, least: number): boolean {
   let largest = 0;
   for (let k = at; k < at + columns; k++) largest = Math.max(largest, Math.abs(values[k] ?? 0));

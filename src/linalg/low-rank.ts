@@ -1,7 +1,7 @@
 /**
- * The best approximation of a rank to a matrix that is read in blocks of rows: A ≈ U·Σ·Vᵀ. Seeded,
- * deterministic, randomised subspace iteration (Halko, Martinsson and Tropp, SIAM Review 53, 2011) with
- * dynamic shifts (Feng, Yu and Xie, ACM Transactions on Mathematical Software 50, 2024).
+ * Best low-rank approximation of a matrix read in blocks of rows: A ≈ U·Σ·Vᵀ. Seeded, deterministic, randomised
+ * subspace iteration (Halko, Martinsson and Tropp, SIAM Review 53, 2011) with dynamic shifts (Feng, Yu and Xie,
+ * ACM Transactions on Mathematical Software 50, 2024).
  */
 import { fillNormal, keyOf } from '../tensor/random.js';
 import { positiveEigen } from './eigenvalues.js';
@@ -15,7 +15,7 @@ export type { RowSource } from './subspace-iteration.js';
 
 export interface LowRankOptions extends Reading {
   /**
-   * The rank, or the largest relative Frobenius error, for which the smallest rank is taken; `mostRank` if
+   * The rank, or the largest relative Frobenius error, which selects the smallest sufficient rank; `mostRank` if
    * no smaller one is enough.
    */
   readonly want:
@@ -26,38 +26,35 @@ export interface LowRankOptions extends Reading {
 
 export interface LowRank {
   readonly rank: number;
-  /** The largest first, [rank]. Zero where there is nothing but rounding. */
+  /** Largest first, [rank]. Zero for values below rounding error. */
   readonly singularValues: Float64Array;
   /** Squared Frobenius norm of the matrix. */
   readonly squaredNorm: number;
   /** V·√Σ, [columns, rank]. */
   readonly projection: Matrix;
-  /**
-   * Writes rows of U·√Σ, [rows, rank], for rows of A: they are (rows of A) · V · Σ^(−1/2). Columns of
-   * zeros where σ is zero.
-   */
+  /** Writes rows of U·√Σ, [rows, rank], for rows of A: (rows of A) · V · Σ^(−1/2). Columns with σ = 0 are zero. */
   left(rows: Matrix, target: Float64Array): Promise<void>;
-  /** Times that the matrix was read. */
+  /** Number of times the matrix was read. */
   readonly passes: number;
 }
 
-/** Up to so many rows or columns all directions are taken, and the result is exact to rounding. */
+/** Up to this many rows or columns, all directions are used, and the result is exact to rounding. */
 const EXACT_SIZE = 128;
-/** Directions beyond the rank, which make the passes fewer: at least so many, and a part of the rank. */
+/** Extra directions beyond the rank reduce the passes: at least this many, and a part of the rank. */
 const LEAST_SPARE = 16;
 const SPARE_PART = 1 / 8;
-/** To begin with, when the rank is sought. */
+/** Initial directions when the rank is unknown. */
 const FIRST_DIRECTIONS = 48;
-/** Passes after which too few directions to keep within an error become twice as many. */
+/** Passes before an insufficient number of directions doubles. */
 const PASSES_TO_WIDEN = 2;
-/** Passes end after so many, come what may. Five to ten are usual; noise takes the most. */
+/** Maximum passes. Five to ten are usual; noise needs the most. */
 export const MOST_PASSES = 40;
 /**
- * Of the least energy that the directions catch, which is no more than they would with all passes. One half
- * would bring the values that are zero as far below zero as the least wanted one is above, and so keep them.
+ * Part of the least energy of the directions, which is at most its value after all passes. At one half, the shift
+ * would keep zero values: they would be as far below zero as the least wanted one is above.
  */
 const SHIFT_PART = 0.4;
-/** Passes that are counted on when the work is predicted. */
+/** Assumed passes in work estimates. */
 const USUAL_PASSES = 8;
 
 function directionsFor(rank: number, rows: number, columns: number): number {
@@ -66,12 +63,12 @@ function directionsFor(rank: number, rows: number, columns: number): number {
   return Math.min(all, rank + Math.max(LEAST_SPARE, Math.ceil(rank * SPARE_PART)));
 }
 
-/** About how many multiplications a low rank takes that come from the products that are handed in. */
+/** Approximate multiplications of a low-rank approximation by the given products. */
 export function lowRankMultiplications(rows: number, columns: number, rank: number): number {
   return USUAL_PASSES * 2 * rows * columns * directionsFor(rank, rows, columns);
 }
 
-/** Bytes that `lowRank` needs at its peak, the block it reads included, what the products take not. */
+/** Peak bytes of `lowRank`, including the block it reads, excluding memory of the products. */
 export function lowRankBytes(
   rows: number,
   columns: number,
@@ -80,23 +77,23 @@ export function lowRankBytes(
 ): number {
   const directions = directionsFor(rank, rows, columns);
   const block = Math.min(rows, blockRows) * (columns + directions);
-  // Directions, their image, one turned, what a block adds; the Gram matrix, its factor, its vectors.
+  // Directions, their image, one rotated copy, a block's contribution; the Gram matrix, its factor, its vectors.
   return 8 * (block + 5 * directions * columns + 3 * directions ** 2);
 }
 
 /**
- * Reads the matrix some times, at most `MOST_PASSES`, until the error is within 0.1 % of the least that is
- * possible for the rank. The same seed and blocks give the same bits. Singular values below the products'
- * rounding error times A's norm count as zero.
+ * Reads the matrix at most `MOST_PASSES` times, until the error is within 0.1 % of the minimum for the rank. The
+ * same seed and blocks give identical bits. Singular values below the products' rounding error times A's norm
+ * count as zero.
  *
- * @throws RangeError for a rank that the matrix cannot have, and for values that are not finite.
+ * @throws RangeError for an invalid rank, and for values that are not finite.
  */
 export async function lowRank(source: RowSource, options: LowRankOptions): Promise<LowRank> {
   const found = await new SubspaceIteration(source, options).run();
   return factorsOf(found, options.products);
 }
 
-/** What the iteration ends with. */
+/** Final state of the iteration. */
 interface Subspace extends Found {
   readonly rank: number;
   /** Right singular vectors as rows, [k, columns]. */
@@ -107,12 +104,12 @@ interface Subspace extends Found {
 class SubspaceIteration {
   readonly #source: RowSource;
   readonly #options: LowRankOptions;
-  /** Of rows and columns the fewer. */
+  /** The smaller of rows and columns. */
   readonly #all: number;
   readonly #mostRank: number;
   readonly #convergence: Convergence;
   #x: Matrix;
-  /** Random rows made so far. */
+  /** Number of random rows created so far. */
   #made = 0;
   /** Passes with the same number of directions. */
   #passesAtWidth = 0;
@@ -154,7 +151,7 @@ class SubspaceIteration {
       if (isDone || (passes >= MOST_PASSES && rank !== undefined)) {
         return { ...found, rank, directions, passes };
       }
-      // With all directions there is nothing to tell apart but what is zero.
+      // With all directions, only zeros need separating, so no shift is used.
       if (!found.isWhole) shift = Math.max(shift, SHIFT_PART * (energies.at(-1) ?? 0));
       this.#x = shifted(await turned(image, vectors), directions, shift);
       if (this.#widen(rank)) shift = 0;
@@ -162,7 +159,7 @@ class SubspaceIteration {
     }
   }
 
-  /** The rank that is wanted; undefined when more directions are needed to tell. */
+  /** Requested rank; undefined when more directions are needed to determine it. */
   #rankOf(found: Found): number | undefined {
     const { want } = this.#options;
     if ('rank' in want) return want.rank;
@@ -172,7 +169,7 @@ class SubspaceIteration {
     return this.#hasSpare(this.#mostRank) ? this.#mostRank : undefined;
   }
 
-  /** Whether there are as many directions as a rank takes. */
+  /** Whether there are enough directions for a rank. */
   #hasSpare(rank: number): boolean {
     return this.#x.rows >= this.#directionsFor(rank);
   }
@@ -181,7 +178,7 @@ class SubspaceIteration {
     return directionsFor(rank, this.#source.rows, this.#source.columns);
   }
 
-  /** Adds directions when there are too few for the error that is wanted. Says whether it did. */
+  /** Adds directions if there are too few for the requested error. Returns whether it did. */
   #widen(rank: number | undefined): boolean {
     const { columns } = this.#source;
     if (rank !== undefined && this.#hasSpare(rank)) return false;
@@ -227,7 +224,7 @@ async function turned(x: Matrix, vectors: Matrix): Promise<Matrix> {
   return { ...x, values };
 }
 
-/** Takes `shift` times the directions from their image: what is wanted then stands out more. */
+/** Subtracts `shift` times the directions from their image, which separates the wanted values better. */
 function shifted(image: Matrix, directions: Matrix, shift: number): Matrix {
   for (let k = 0; k < image.values.length; k++) {
     image.values[k] = (image.values[k] ?? 0) - shift * (directions.values[k] ?? 0);
@@ -258,7 +255,7 @@ function factorsOf(found: Subspace, products: MatrixProducts): LowRank {
   };
 }
 
-/** The largest value of each row becomes positive: otherwise a sign would be left to chance. */
+/** Makes the largest value of each row positive; its sign would otherwise be arbitrary. */
 function withSigns(x: Matrix): Matrix {
   const signs = Float64Array.from({ length: x.rows }, (_, row) => {
     const { values } = rowsOf(x, row, row + 1);

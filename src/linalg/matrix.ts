@@ -1,10 +1,10 @@
 /** Dense matrices in float64. */
 
-// Arithmetic of rows: those of a matrix stand one after the other, and `at` is where one begins.
+// Arithmetic on rows of a matrix stored consecutively; `at` is the start of a row.
 
-/** The product of two rows of `length` numbers. */
+/** Dot product of two rows of `length` numbers. */
 export function dotOf(values: Float64Array, at: number, other: number, length: number): number {
-  // Four sums at once: each addition need not wait for the one before.
+  // Four independent sums, so that additions need not wait for each other.
   let s0 = 0;
   let s1 = 0;
   let s2 = 0;
@@ -33,19 +33,19 @@ export function addMultiple(
   }
 }
 
-/** Multiplies the row at `at`. */
+/** Multiplies the row at `at` by `factor`. */
 export function scale(values: Float64Array, at: number, factor: number, length: number): void {
   for (let k = at; k < at + length; k++) values[k] = (values[k] ?? 0) * factor;
 }
 
-/** Row-major, no gap between the rows: value (r, c) is `values[r * columns + c]`. */
+/** Row-major without gaps: value (r, c) is `values[r * columns + c]`. */
 export interface Matrix {
   readonly values: Float64Array;
   readonly rows: number;
   readonly columns: number;
 }
 
-/** The rows from `first` up to `end`, on the same memory. */
+/** View of the rows from `first` up to `end`. */
 export function rowsOf({ values, columns }: Matrix, first: number, end: number): Matrix {
   return {
     values: values.subarray(first * columns, end * columns),
@@ -54,17 +54,17 @@ export function rowsOf({ values, columns }: Matrix, first: number, end: number):
   };
 }
 
-/** Where row `row` of a lower triangle begins, when its rows [1], [2], [3], … stand one after the other. */
+/** Start of row `row` in a lower triangle stored as consecutive rows of lengths 1, 2, 3, … */
 export const triangleRow = (row: number): number => (row * (row + 1)) / 2;
 
-/** A symmetric matrix: the lower triangle alone, row after row. */
+/** Lower triangle of a symmetric matrix, row by row. */
 export interface SymmetricMatrix {
   /** size · (size + 1) / 2 numbers. */
   readonly values: Float64Array;
   readonly size: number;
 }
 
-/** All zero. */
+/** A zero matrix. */
 export function symmetricMatrix(size: number): SymmetricMatrix {
   return { values: new Float64Array(triangleRow(size)), size };
 }
@@ -74,14 +74,14 @@ export function valueAt({ values }: SymmetricMatrix, row: number, column: number
   return values[triangleRow(Math.max(row, column)) + Math.min(row, column)] ?? Number.NaN;
 }
 
-// Tables held against their mean, a block at a time. All sums are in float64.
+// Compares tables with their mean, a block at a time. All sums are in float64
 
 /** Writes the mean of the rows of `x`, [n, k], to the first k numbers of `target`. */
 export function meanOfRows(x: Matrix, target: Float64Array): void {
   const row = (index: number) => rowsOf(x, index, index + 1).values;
   target.fill(0, 0, x.columns);
   let done = 0;
-  // Four at a time take half as long, and are added up in the same order.
+  // Four rows at a time take half the time, with the same order of additions.
   for (; done + 4 <= x.rows; done += 4) {
     addFour(target, row(done), row(done + 1), row(done + 2), row(done + 3));
   }
@@ -105,7 +105,7 @@ function addFour(
   }
 }
 
-/** What is known of a table and the mean, of all blocks that have been added. */
+/** Comparison of a table with the mean, over all blocks added so far. */
 export interface Comparison {
   /** Sum of the squares of the table's values. */
   squaredNorm: number;
@@ -113,11 +113,11 @@ export interface Comparison {
   dot: number;
   /** Sum of the squared differences. */
   squaredDistance: number;
-  /** The largest difference in size. */
+  /** Largest absolute difference. */
   largestDifference: number;
 }
 
-/** Of nothing. */
+/** Comparison before the first block. */
 export const emptyComparison = (): Comparison => ({
   squaredNorm: 0,
   dot: 0,
@@ -125,7 +125,7 @@ export const emptyComparison = (): Comparison => ({
   largestDifference: 0,
 });
 
-/** Adds a block of a table and the same block of the mean. The sums of a block are worked out apart. */
+/** Adds a block of a table and the same block of the mean. Sums are computed per block. */
 export function addComparison(to: Comparison, values: Float64Array, mean: Float64Array): void {
   let norm = 0;
   let dot = 0;
@@ -138,7 +138,7 @@ export function addComparison(to: Comparison, values: Float64Array, mean: Float6
     norm += value * value;
     dot += value * other;
     squares += difference * difference;
-    // Not a branch: with one it takes half as long again.
+    // Branch-free, because a branch takes 1.5 times as long.
     largest = Math.max(largest, difference);
   }
   to.squaredNorm += norm;
@@ -160,27 +160,24 @@ export function squaredNorm(values: Float64Array): number {
 /** Writes a product to the first m · n numbers of `target`, row-major [m, n]. */
 export type MatrixProduct = (a: Matrix, b: Matrix, target: Float64Array) => void | Promise<void>;
 
-/**
- * The products that all arithmetic goes through that grows with the third power of a size, so that a faster
- * engine can take the place of plain JavaScript.
- */
+/** Products behind all arithmetic of cubic cost, so that a faster engine can replace plain JavaScript. */
 export interface MatrixProducts {
-  /** The relative rounding error of a number that they compute with: 2⁻⁵³ for float64. */
+  /** Relative rounding error of their arithmetic: 2⁻⁵³ for float64. */
   readonly rounding: number;
   /** a · bᵀ, for a of shape [m, k] and b of shape [n, k]. */
   readonly timesTransposed: MatrixProduct;
   /** a · b, for a of shape [m, k] and b of shape [k, n]. */
   readonly times: MatrixProduct;
   /**
-   * Announces that a matrix (this object) takes part in several products and keeps its values until the
-   * function that is returned is called: what an engine makes of it can be kept.
+   * Announces that several products use this matrix object. Its values must stay unchanged until the returned
+   * function is called, so an engine can cache its own copy.
    */
   hold(matrix: Matrix): () => void;
 }
 
 /**
- * The products in plain JavaScript. Each result is summed in the order of the columns of a, 256 of them at
- * a time, so equal rows give equal results wherever they stand.
+ * Products in plain JavaScript. Results are summed in the order of a's columns, 256 at a time, so equal rows give
+ * equal results at any position.
  */
 export const plainProducts: MatrixProducts = createPlainProducts();
 
@@ -188,10 +185,10 @@ export const plainProducts: MatrixProducts = createPlainProducts();
 export const plainProduct: MatrixProduct = plainProducts.timesTransposed;
 
 /**
- * Bands of both matrices are copied to where the nearest caches keep them, and multiplied in tiles of
- * 2 × 4 results, whose sums stay in registers (Golub and Van Loan, Matrix Computations, section 1.5).
- * Sizes and bands are constants of this closure because the compiler of V8 then knows lengths and places:
- * the inner loop is half as fast again as one over arrays that are handed in.
+ * Copies bands of both matrices so that they fit in the nearest caches, and multiplies them in tiles of 2 × 4
+ * results with sums in registers (Golub and Van Loan, Matrix Computations, section 1.5).
+ * Sizes and bands are constants of this closure so that V8's compiler knows lengths and addresses: the inner loop
+ * is 1.5 times as fast as one over array arguments.
  */
 function createPlainProducts(): MatrixProducts {
   const BAND_ROWS = 64;
@@ -202,7 +199,7 @@ function createPlainProducts(): MatrixProducts {
   const right = new Float64Array(BAND_ROWS * BAND_COLUMNS);
   const sums = new Float64Array(TILE_ROWS * TILE_COLUMNS);
 
-  /** Copies to a band what there is of it from (row, column) on; the rest of the band means nothing. */
+  /** Copies the available rows and columns from (row, column) on to a band; the rest of the band is undefined. */
   function loadRows(band: Float64Array, matrix: Matrix, row: number, column: number): void {
     const rows = Math.min(BAND_ROWS, matrix.rows - row);
     const columns = Math.min(BAND_COLUMNS, matrix.columns - column);
@@ -212,7 +209,7 @@ function createPlainProducts(): MatrixProducts {
     }
   }
 
-  /** The same of the transposed matrix. */
+  /** The same for the transposed matrix. */
   function loadColumns(band: Float64Array, matrix: Matrix, row: number, column: number): void {
     const rows = Math.min(BAND_ROWS, matrix.columns - row);
     const columns = Math.min(BAND_COLUMNS, matrix.rows - column);
@@ -224,7 +221,7 @@ function createPlainProducts(): MatrixProducts {
     }
   }
 
-  /** The sums of the tile that begins at these rows of the bands, over so many columns. */
+  /** Sums of the tile that begins at these rows of the bands, over `columns` columns. */
   function sumTile(leftRow: number, rightRow: number, columns: number): void {
     const a = leftRow * BAND_COLUMNS;
     const b = rightRow * BAND_COLUMNS;
@@ -262,7 +259,7 @@ function createPlainProducts(): MatrixProducts {
     sums[7] = s13;
   }
 
-  /** Adds the sums to the results from (row, column) on, as far as there are any. */
+  /** Adds the tile's sums to the results from (row, column) on, within bounds. */
   function addTile(target: Matrix, row: number, column: number): void {
     const rows = Math.min(TILE_ROWS, target.rows - row);
     const columns = Math.min(TILE_COLUMNS, target.columns - column);
@@ -274,7 +271,7 @@ function createPlainProducts(): MatrixProducts {
     }
   }
 
-  /** Adds the products of the two bands, so many columns of them, to the results from (row, column) on. */
+  /** Adds the product of the two bands to the results from (row, column) on. */
   function addBands(target: Matrix, row: number, column: number, columns: number): void {
     const endRow = Math.min(target.rows, row + BAND_ROWS);
     const endColumn = Math.min(target.columns, column + BAND_ROWS);
@@ -286,7 +283,7 @@ function createPlainProducts(): MatrixProducts {
     }
   }
 
-  /** The product of a with the transposed of what `loadRight` takes for b, which has so many rows. */
+  /** Product of a with the transpose of the matrix that `loadRight` reads from b. */
   function multiply(
     a: Matrix,
     b: Matrix,

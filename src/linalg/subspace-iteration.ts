@@ -1,9 +1,9 @@
-/** One pass over a matrix A that is read in blocks of rows: what it makes of a few directions. */
+/** One pass over a matrix A in blocks of rows, applied to a few directions. */
 import { addRowProducts } from './gram.js';
 import type { Matrix, MatrixProducts, SymmetricMatrix } from './matrix.js';
 import { plainProduct, rowsOf, symmetricMatrix } from './matrix.js';
 
-/** A matrix that is read in blocks of rows, as often as needed. */
+/** A matrix that can be read repeatedly in blocks of rows. */
 export interface RowSource {
   readonly rows: number;
   readonly columns: number;
@@ -11,23 +11,23 @@ export interface RowSource {
   read(firstRow: number, rows: number, target: Float64Array): void | Promise<void>;
 }
 
-/** How a source is read and multiplied. */
+/** Settings for reading and multiplying a source. */
 export interface Reading {
   readonly products: MatrixProducts;
-  /** Rows read at a time. */
+  /** Rows per block. */
   readonly blockRows: number;
-  /** Called after each block, with its rows. */
+  /** Called after each block with its number of rows. */
   readonly onRows?: (rows: number) => void;
 }
 
 export interface Pass {
-  /** XAᵀAXᵀ, for X's rows: what the directions catch of A. */
+  /** XAᵀAXᵀ, for X's rows: the energy of A in the directions. */
   readonly gram: SymmetricMatrix;
   /** XAᵀA, of X's shape. */
   readonly image: Matrix;
 }
 
-/** A pass with the rows of `x`, [k, columns]. @param see Called with each block that was read. */
+/** Runs a pass with the rows of `x`, [k, columns]. @param see Called with each block read. */
 export async function passOver(
   source: RowSource,
   x: Matrix,
@@ -61,9 +61,9 @@ export async function passOver(
 interface Sums {
   readonly gram: SymmetricMatrix;
   readonly image: Matrix;
-  /** Memory for what a block adds to the image. */
+  /** Buffer for a block's contribution to the image. */
   readonly part: Float64Array;
-  /** Memory for X · blockᵀ. */
+  /** Buffer for X · blockᵀ. */
   readonly caught: Float64Array;
 }
 
@@ -79,26 +79,26 @@ async function addBlock(a: Matrix, x: Matrix, sums: Sums, products: MatrixProduc
   }
   const { values: image } = sums.image;
   for (let k = 0; k < image.length; k++) image[k] = (image[k] ?? 0) + (sums.part[k] ?? 0);
-  // In float64 whoever multiplies: this decides which directions count, and how much.
+  // Always in float64: this decides which directions matter, and how much.
   await addRowProducts(sums.gram, caught, plainProduct);
 }
 
-// What the passes of a subspace iteration have found, and whether another would find more.
+// Results of the passes of a subspace iteration, and their convergence
 
-/** What one pass found. */
+/** Result of one pass. */
 export interface Found {
-  /** Squares of singular values as far as they are known, the largest first, [k]. */
+  /** Known squares of singular values, largest first, [k]. */
   readonly energies: Float64Array;
   /** Squared Frobenius norm of the whole matrix. */
   readonly squaredNorm: number;
-  /** Whether the k directions are all that there are. */
+  /** Whether the k directions span the whole space. */
   readonly isWhole: boolean;
 }
 
 /**
- * Squared Frobenius norm of what an approximation leaves out, by its rank: from 0 up to k. What lies
- * outside the k directions is the difference of two large numbers, so precise to about `rounding` times
- * the squared norm; nothing is ever said to be smaller than what the other directions hold.
+ * Squared Frobenius norm of an approximation's error, by rank from 0 to k. The part outside the k directions is
+ * the difference of two large numbers, with a precision of about `rounding` times the squared norm. No result is
+ * below the energy of the remaining directions.
  */
 export function squaredLossesOf(found: Found): Float64Array {
   const { energies, squaredNorm, isWhole } = found;
@@ -112,17 +112,16 @@ export function squaredLossesOf(found: Found): Float64Array {
 }
 
 /**
- * The largest part of the squared loss that may still be gained when the passes end. Half as much of the
- * loss itself, 0.01 %: gains shrink more slowly as they go on, so that the estimate may be some times too
- * small.
+ * Largest remaining gain, relative to the squared loss, at which the passes end. The loss itself may gain half of
+ * that, 0.01 %. Gains shrink more slowly over time, so the estimate may be several times too small.
  */
 const TOLERANCE = 2e-4;
-/** Changes of a singular value by so many of the products' rounding errors mean nothing. */
+/** Changes of a singular value within this many rounding errors of the products are noise. */
 const ROUNDINGS = 4;
-/** How slowly the gains may shrink, from one pass to the next, and be believed. */
+/** Largest ratio of successive gains accepted as convergence. */
 const SLOWEST = 0.95;
 
-/** Watches the gains of the passes with the same number of directions. */
+/** Tracks the gains of passes with the same number of directions. */
 export class Convergence {
   readonly #rounding: number;
   #before: Float64Array | undefined;
@@ -134,9 +133,8 @@ export class Convergence {
   }
 
   /**
-   * Takes what a pass found, and says whether the approximation of that rank is as good as it gets: the
-   * gains shrink from pass to pass by some factor, so that all that are to come add up to a geometric
-   * series. Never after less than three passes.
+   * Adds a pass's result and returns whether the approximation of that rank has converged. Gains shrink by some
+   * factor per pass, so the remaining ones form a geometric series. Requires at least three passes.
    */
   isReached(found: Found, rank: number): boolean {
     const before = this.#before;
@@ -151,15 +149,15 @@ export class Convergence {
     return toCome <= TOLERANCE * (squaredLossesOf(found)[rank] ?? 0);
   }
 
-  /** Forgets, when the directions become others. */
+  /** Resets when the directions change. */
   restart(): void {
     this.#before = undefined;
     this.#gainBefore = undefined;
   }
 
   /**
-   * Value by value, so that the rounding of the large ones does not hide the gains of the small ones. A
-   * singular value σ is found to within rounding · σ₁, its square to within 2σ times as much.
+   * Computed per value, so that rounding of large values does not hide the gains of small ones. A singular value σ
+   * has an error of rounding · σ₁, its square 2σ times as much.
    */
   #gain(before: Float64Array, after: Float64Array, rank: number): number {
     const [largest = 0] = after;
@@ -175,17 +173,17 @@ export class Convergence {
 }
 
 /**
- * What the best approximations of lower ranks to a matrix A lose: for each rank the squared Frobenius norm
- * of the difference, the sum of the squared singular values beyond that rank. No other approximation of
- * that rank loses less (Eckart and Young, Psychometrika 1, 1936).
+ * Loss of the best approximation of a matrix A at each rank: the squared Frobenius norm of the difference, which
+ * is the sum of the squared singular values beyond that rank. It is the minimum for that rank (Eckart and Young,
+ * Psychometrika 1, 1936).
  *
- * AᵀA holds squares, so that a loss below about 10⁻⁷ of A's norm cannot be told from rounding. What
- * rounding made negative counts as zero.
+ * AᵀA holds squares, so a loss below about 10⁻⁷ of A's norm cannot be distinguished from rounding. Negative values
+ * from rounding count as zero.
  *
- * @param eigenvalues Of AᵀA or AAᵀ, the largest first.
+ * @param eigenvalues Eigenvalues of AᵀA or AAᵀ, largest first.
  */
 export function squaredLosses(eigenvalues: Float64Array, ranks: readonly number[]): number[] {
-  // tails[r]: the sum from place r on. From the smallest up, so that they are not lost in the large ones.
+  // tails[r]: sum from index r on, added from the smallest up to preserve small values.
   const tails = new Float64Array(eigenvalues.length + 1);
   for (let i = eigenvalues.length - 1; i >= 0; i--) {
     tails[i] = (tails[i + 1] ?? 0) + Math.max(0, eigenvalues[i] ?? 0);

@@ -1,4 +1,4 @@
-/** Attention, plain and tiled. Shapes: b batch, s queries, t keys, hd width of a head. */
+/** Plain and tiled attention. Shapes: b batch, s queries, t keys, hd width of a head. */
 import {
   expectAxes,
   expectSameDtype,
@@ -12,24 +12,24 @@ import {
 
 export interface AttentionOptions {
   /**
-   * Whether a query sees no key behind it. The last query stands with the last key, so that a cache of keys before
-   * the queries is seen by all of them. (`is_causal` of PyTorch's function lines up the first ones instead.)
+   * Whether queries see only keys up to their own position. The last query aligns with the last key, so all
+   * queries see the cached keys before them. (`is_causal` of PyTorch's function aligns the first ones instead.)
    */
   readonly causal?: boolean;
-  /** What scores are multiplied by; 1 / sqrt(hd) by default. Negative ones turn the order round, as in PyTorch. */
+  /** Factor of the scores; default 1 / sqrt(hd). Negative factors reverse the order, as in PyTorch. */
   readonly scale?: number;
 }
 
 export interface TiledAttentionOptions extends AttentionOptions {
-  /** Keys at a time, 64 by default. */
+  /** Keys per tile, default 64. */
   readonly tile?: number;
 }
 
 /**
- * Attention whose heads share keys and values in groups (arXiv 2305.13245): query head i uses key head
- * floor(i · keyHeads / heads). All scores of a query, their softmax, and the mean of the values that it weights.
+ * Grouped-query attention (arXiv 2305.13245): query head i uses key head floor(i · keyHeads / heads). Computes all
+ * scores of a query, their softmax, and the weighted mean of the values.
  * @param q [b, s, heads, hd]
- * @param k [b, t, keyHeads, hd], where keyHeads divides heads: as many is plain attention, one is multi-query.
+ * @param k [b, t, keyHeads, hd], where keyHeads divides heads: heads means plain attention, 1 multi-query.
  * @param v [b, t, keyHeads, width]
  * @returns [b, s, heads, width] in Q's dtype, rounded once at the end.
  * @throws UserError when shapes or dtypes do not fit.
@@ -44,14 +44,14 @@ export function groupedQueryAttention(
 }
 
 /**
- * The same by tiles of keys, as FlashAttention goes over them (arXiv 2205.14135, after arXiv 1805.02867): never more
- * than a tile of scores is there. A running maximum and sum are corrected with each tile, so that the result is that
- * of the whole softmax.
+ * The same attention by tiles of keys, as in FlashAttention (arXiv 2205.14135, after arXiv 1805.02867): only one
+ * tile of scores exists at a time. Each tile corrects a running maximum and sum, so the result equals that of the
+ * whole softmax.
  * @param q [b, s, heads, hd]
  * @param k [b, t, keyHeads, hd]
  * @param v [b, t, keyHeads, width]
  * @returns [b, s, heads, width] in Q's dtype, rounded once at the end.
- * @throws UserError when shapes or dtypes do not fit, or the tile is no number of keys.
+ * @throws UserError when shapes or dtypes do not fit, or the tile is not a number of keys.
  */
 export function onlineSoftmaxAttention(
   q: Tensor,
@@ -63,16 +63,16 @@ export function onlineSoftmaxAttention(
   return attention('onlineSoftmaxAttention', { q, k, v }, options, byTiles(tile));
 }
 
-/** One query, and what it can see of its head's keys and values. */
+/** One query, and the visible keys and values of its head. */
 interface Query {
-  /** How many keys it sees, from the first on. */
+  /** Number of visible keys, from the first on. */
   readonly keys: number;
   readonly width: number;
   score(key: number): number;
   value(key: number, column: number): number;
 }
 
-/** The weighted mean of the values: [width]. */
+/** Weighted mean of the values: [width]. */
 type Attend = (query: Query) => Float64Array;
 
 const plainly: Attend = ({ keys, width, score, value }) => {
@@ -102,7 +102,7 @@ const byTiles =
         scores[j] = own;
         top = Math.max(top, own);
       }
-      // What was summed before was relative to the maximum of before, which all scores so far may have: −∞ too.
+      // Earlier sums are relative to the previous maximum, which may be −∞ if all scores so far are.
       const correction = weightOf(highest, top);
       total *= correction;
       for (let i = 0; i < width; i++) sums[i] = (sums[i] ?? 0) * correction;
@@ -116,7 +116,7 @@ const byTiles =
     return sums.map((sum) => sum / total);
   };
 
-/** e^(score − top). Of −∞ it is 0, also where there is nothing higher yet; 0 times an infinite value is NaN, as in PyTorch. */
+/** e^(score − top). 0 for −∞, even without a higher score yet; 0 times an infinite value is NaN, as in PyTorch. */
 const weightOf = (score: number, top: number): number =>
   score === Number.NEGATIVE_INFINITY ? 0 : Math.exp(score - top);
 
@@ -126,7 +126,7 @@ interface Inputs {
   readonly v: Tensor;
 }
 
-/** Every query of every head, attended as told. */
+/** Applies `attend` to every query of every head. */
 function attention(
   where: string,
   inputs: Inputs,

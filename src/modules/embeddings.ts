@@ -1,4 +1,4 @@
-/** Tables of a vocabulary: whole, and cut into the rows of several ranks. */
+/** Embedding tables: whole, or split by rows over several ranks. */
 import { manualSeed } from '../random/generator.js';
 import {
   checked,
@@ -11,31 +11,31 @@ import {
 } from './tensor.js';
 
 /**
- * The rows of a table that ids name.
- * @param ids [b, s], or any shape; whole numbers from 0 to v − 1. They stay as they are.
+ * Rows of a table selected by ids.
+ * @param ids [b, s], or any shape; whole numbers from 0 to v − 1. Not modified.
  * @param table [v, e]
- * @returns [b, s, e] in the table's dtype, every bit kept.
+ * @returns [b, s, e] in the table's dtype, bit for bit.
  * @throws UserError when an id is outside the table.
  */
 export function vocabEmbedding(ids: Ids, table: Tensor): Tensor {
   return rowsOf('vocabEmbedding', ids, table, { rank: 0, worldSize: 1 });
 }
 
-/** One of several machines that hold a table together. */
+/** One of several machines that share a table. */
 export interface Rank {
-  /** From 0 on. */
+  /** Starts at 0. */
   readonly rank: number;
-  /** How many ranks there are. */
+  /** Number of ranks. */
   readonly worldSize: number;
 }
 
 /**
- * The part of an embedding that one rank adds: the rows it holds, zeros for all other ids. The sum over all ranks is
- * the embedding with the whole table.
+ * One rank's part of an embedding: its own rows, and zeros for all other ids. The sum over all ranks is the
+ * embedding with the whole table.
  * @param ids [b, s], or any shape; whole numbers from 0 to worldSize · n − 1.
  * @param table [n, e], the rows from rank · n on.
  * @returns [b, s, e] in the table's dtype.
- * @throws UserError when an id is outside the whole table, or there is no such rank.
+ * @throws UserError when an id is outside the whole table, or the rank is invalid.
  */
 export function parallelVocabEmbedding(ids: Ids, table: Tensor, rank: Rank): Tensor {
   checkRank('parallelVocabEmbedding', rank);
@@ -65,13 +65,13 @@ function rowsOf(where: string, ids: Ids, table: Tensor, { rank, worldSize }: Ran
   return { ...output, shape };
 }
 
-/** As many zeros of the same dtype; all bits 0 are zero in each. */
+/** Zeros of the same dtype; zero bits mean zero in every dtype. */
 const emptyLike = (like: Tensor, count: number): Tensor =>
   like.dtype === 'f32'
     ? { dtype: like.dtype, shape: [count], data: new Float32Array(count) }
     : { dtype: like.dtype, shape: [count], data: new Uint16Array(count) };
 
-/** What the values of a table are about. */
+/** Distribution of a table's initial values. */
 export interface TableInitialisation {
   readonly vocabSize: number;
   readonly width: number;
@@ -83,9 +83,9 @@ export interface TableInitialisation {
 }
 
 /**
- * The table that an embedding begins with: `torch.manual_seed(seed)`, then normal.
+ * Initial embedding table: `torch.manual_seed(seed)`, then normal.
  * @returns [vocabSize, width], float32.
- * @throws UserError for sizes, a deviation or a seed that make no sense.
+ * @throws UserError for invalid sizes, deviation or seed.
  */
 export function initialTable(initialisation: TableInitialisation): Float32Tensor {
   const { vocabSize, width, mean, deviation, seed } = initialisation;
@@ -96,9 +96,9 @@ export function initialTable(initialisation: TableInitialisation): Float32Tensor
 }
 
 /**
- * The rows that one rank begins with: its seed is the given one plus its rank.
+ * Initial rows of one rank: its seed is `seed` plus its rank.
  * @returns [vocabSize / worldSize, width], float32.
- * @throws UserError when the ranks do not divide the vocabulary, or there is no such rank.
+ * @throws UserError when the ranks do not divide the vocabulary, or the rank is invalid.
  */
 export function initialParallelTable(
   initialisation: TableInitialisation,

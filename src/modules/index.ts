@@ -1,6 +1,7 @@
 /**
- * The building blocks of transformers on plain typed arrays, one function each: for learning, and for checking other
- * implementations against. Float16 and bfloat16 come in as their codes, are computed in float32 and rounded once.
+ * Building blocks of transformers on plain typed arrays, one function each, for learning and for checking other
+ * implementations. Float16 and bfloat16 values are given as their bit patterns, computed in float32 and rounded
+ * once.
  *
  * @example
  * const x = tensor([1, 1, 4], [1, 2, 3, 4]);

@@ -1,6 +1,6 @@
 /**
- * Norms over the last axis. Squares are float32, which end at 3.4e38 as in PyTorch; their sums are kept in double
- * precision, and results rounded to float32 and then to X's dtype.
+ * Norms over the last axis. Squares are float32, which overflow at 3.4e38 as in PyTorch. Their sums use double
+ * precision. Results are rounded to float32 and then to X's dtype.
  */
 import { manualSeed } from '../random/generator.js';
 import {
@@ -17,11 +17,11 @@ import {
 const DEFAULT_EPS = 1e-5;
 
 /**
- * GroupRMSNorm: every `groupSize` neighbouring columns divided by the root of the mean of their squares, then
- * multiplied by γ: X / sqrt(mean(X²) + eps) · γ.
+ * GroupRMSNorm: divides every `groupSize` adjacent columns by the root mean square and multiplies by γ: X /
+ * sqrt(mean(X²) + eps) · γ.
  * @param x [..., h]
  * @param gamma [h]
- * @param groupSize The width of a group, which divides h; not the number of groups.
+ * @param groupSize Width of a group, not the number of groups; divides h.
  * @returns [..., h] in X's dtype.
  * @throws UserError when it does not divide h, or shapes do not fit.
  */
@@ -74,7 +74,7 @@ function grouped(where: string, x: Tensor, gamma: Tensor, size: number, eps: num
  * LayerNorm (arXiv 1607.06450): (X − mean) / sqrt(variance + eps) · γ + β over the last axis.
  * @param x [..., h]
  * @param gamma [h]
- * @param beta [h], or none.
+ * @param beta [h], optional.
  * @returns [..., h] in X's dtype, rounded once, as `torch.nn.functional.layer_norm` does.
  * @throws UserError when shapes do not fit.
  */
@@ -99,7 +99,7 @@ export function layerNorm(x: Tensor, gamma: Tensor, beta?: Tensor, eps = DEFAULT
   return rounded(where, { dtype: 'f32', shape: x.shape, data }, x.dtype);
 }
 
-/** The mean of the squared distances from `centre`: infinite where float32 cannot hold one of them, or their sum. */
+/** Mean of the squared distances from `centre`: infinite if one of them or their sum overflows float32. */
 const meanOf = (values: Float32Array, centre: number): number =>
   Math.fround(values.reduce((sum, value) => sum + Math.fround((value - centre) ** 2), 0)) /
   values.length;
@@ -111,9 +111,9 @@ function widthOf(where: string, x: Tensor): number {
 }
 
 /**
- * The γ that a GroupRMSNorm begins with: `torch.manual_seed(seed)`, then evenly over the range.
+ * Initial γ of a GroupRMSNorm: `torch.manual_seed(seed)`, then uniform over the range.
  * @returns [hiddenSize], float32.
- * @throws UserError for a size, range or seed that makes no sense.
+ * @throws UserError for an invalid size, range or seed.
  */
 export function initialGamma(
   hiddenSize: number,

@@ -1,4 +1,4 @@
-/** Rotary positions, and their stretching to longer inputs by a larger base. */
+/** Rotary positions, and their scaling to longer inputs by a larger base. */
 import { ntkBase, rotaryFrequencies } from '../architecture/rotary-scaling.js';
 import {
   expectAxes,
@@ -12,7 +12,7 @@ import {
 } from './tensor.js';
 
 /**
- * Turns the pairs (x_0, x_{hd/2}), (x_1, x_{hd/2+1}), … of every head by its position's angles:
+ * Rotates the pairs (x_0, x_{hd/2}), (x_1, x_{hd/2+1}), … of every head by its position's angles:
  * X · cos + concat(−X[hd/2:], X[:hd/2]) · sin.
  * @param x [b, s, heads, hd]
  * @param cos [s, hd]
@@ -56,32 +56,32 @@ function expectEven(where: string, width: number): void {
 export interface NtkAwareRopeOptions {
   /** Width of a head, even. */
   readonly headDim: number;
-  /** Positions that the model was trained with. */
+  /** Training positions of the model. */
   readonly maxPositions: number;
   /** Default 10000. */
   readonly base?: number;
-  /** Times as many positions to begin with, a whole number, odd or even. Default 1. */
+  /** Initial multiple of the training positions, a whole number, odd or even. Default 1. */
   readonly scale?: number;
-  /** Whether a longer input leaves its scale and tables behind for all calls after it. Default false. */
+  /** Whether a longer input changes scale and tables for all later calls. Default false. */
   readonly dynamic?: boolean;
 }
 
-/** Cosines and sines of positions 0, 1, …: [positions, hd] each, in float32 whatever the dtype of X. */
+/** Cosines and sines of positions 0, 1, …: [positions, hd] each, in float32 for every dtype of X. */
 export interface RotaryTables {
   readonly cos: Float32Tensor;
   readonly sin: Float32Tensor;
 }
 
 /**
- * Rotary positions whose base grows with the length: base' = base · k^(hd / (hd − 2)), for k times the positions that
- * the model was trained with ("NTK-aware": bloc97, r/LocalLLaMA, June 2023; arXiv 2309.00071, section 3.1).
+ * Rotary positions whose base grows with the length: base' = base · k^(hd / (hd − 2)), for k times the training
+ * positions ("NTK-aware": bloc97, r/LocalLLaMA, June 2023; arXiv 2309.00071, section 3.1).
  */
 export class NtkAwareRope {
   readonly #options: Required<NtkAwareRopeOptions>;
   #scale: number;
   #tables: RotaryTables;
 
-  /** @throws UserError for options that make no sense. */
+  /** @throws UserError for invalid options. */
   constructor({
     headDim,
     maxPositions,
@@ -101,19 +101,19 @@ export class NtkAwareRope {
     this.#tables = this.#tablesFor(scale);
   }
 
-  /** k: how many times the positions of the training the tables hold. */
+  /** k: number of positions in the tables relative to the training positions. */
   get scale(): number {
     return this.#scale;
   }
 
-  /** The tables that are kept, for scale · maxPositions positions. */
+  /** Cached tables for scale · maxPositions positions. */
   get tables(): RotaryTables {
     return this.#tables;
   }
 
   /**
-   * The scale that a call needs: the one that is kept while it is enough, else the smallest even one that is.
-   * @param positions The last position of the call and all before it: offset + s.
+   * Scale for a call: the cached one if it is enough, else the smallest sufficient even one.
+   * @param positions Positions up to the last of the call: offset + s.
    */
   scaleFor(positions: number): number {
     const { maxPositions } = this.#options;
@@ -122,11 +122,11 @@ export class NtkAwareRope {
   }
 
   /**
-   * Turns every head by its position.
+   * Rotates every head by its position.
    * @param x [b, s, heads, hd]
-   * @param offset The position of the first of them, as with a cache of the positions before.
+   * @param offset Position of the first one, for calls with a cache of earlier positions.
    * @returns [b, s, heads, hd] in X's dtype.
-   * @throws UserError when the shape does not fit, or the offset is no position.
+   * @throws UserError when the shape does not fit, or the offset is not a position.
    */
   apply(x: Tensor, offset = 0): Tensor {
     const { headDim, dynamic } = this.#options;
@@ -139,7 +139,7 @@ export class NtkAwareRope {
       this.#tables = this.#tablesFor(scale);
       this.#scale = scale;
     }
-    // Of a scale that is not kept, the rows of this call are enough.
+    // If the scale is not cached, only the rows of this call are computed.
     const { cos, sin } =
       scale === this.#scale
         ? rowsOf(this.#tables, offset, positions)
@@ -161,7 +161,7 @@ export class NtkAwareRope {
     return this.#rowsFor(scale, 0, positions);
   }
 
-  /** The rows of positions `first` to `first + count - 1`. */
+  /** Rows of positions `first` to `first + count - 1`. */
   #rowsFor(scale: number, first: number, count: number): RotaryTables {
     const { headDim } = this.#options;
     const frequencies = rotaryFrequencies({
@@ -198,7 +198,7 @@ export class NtkAwareRope {
 
 const NAME = 'NtkAwareRope';
 
-/** 4 GiB for either table. */
+/** 4 GiB per table. */
 const MOST_VALUES = 2 ** 30;
 
 /** `count` rows of tables from `first` on. */

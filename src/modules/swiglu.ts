@@ -5,7 +5,7 @@ import { expectSameDtype, expectShape, numbersOf, rounded, type Tensor } from '.
  * @param gate [...]
  * @param up [...], of the same shape and dtype.
  * @returns [...] in their dtype, rounded once, after the product.
- * @throws UserError when they are not alike.
+ * @throws UserError when shapes or dtypes differ.
  */
 export function swiglu(gate: Tensor, up: Tensor): Tensor {
   expectShape('swiglu', 'up', up.shape, gate.shape);

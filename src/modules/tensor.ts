@@ -1,13 +1,13 @@
-/** The tensors that the building blocks take and give: a shape, and a typed array in row-major order. */
+/** Tensors of the building blocks: a shape, and a typed array in row-major order. */
 import { UserError } from '../errors.js';
 import { valueTable } from '../tensor/decode.js';
 import { elementCount, isSameShape, type Shape, shapeText } from '../tensor/dtype.js';
 import { narrow } from '../tensor/encode.js';
 
-/** How values of 16 bits are called in the table of formats. */
+/** Names of the 16-bit dtypes in the table of formats. */
 const HALVES = { f16: 'F16', bf16: 'BF16' } as const;
 
-/** What holds the values of each dtype. */
+/** Array type of each dtype. */
 const ARRAYS = { f32: Float32Array, f16: Uint16Array, bf16: Uint16Array } as const;
 
 type HalfDtype = keyof typeof HALVES;
@@ -19,7 +19,7 @@ export interface Float32Tensor {
   readonly data: Float32Array;
 }
 
-/** Values of 16 bits, as their codes: the bits that PyTorch's `view(torch.uint16)` shows. */
+/** 16-bit values as bit patterns, as in PyTorch's `view(torch.uint16)`. */
 export interface HalfTensor {
   readonly dtype: HalfDtype;
   readonly shape: Shape;
@@ -34,13 +34,14 @@ export interface Ids {
   readonly data: Int32Array;
 }
 
-/** A mistake in a call of a building block: `groupRmsNorm: …`. */
+/** Error for an invalid call of a building block: `groupRmsNorm: …`. */
 export const mistake = (where: string, message: string, suggestion: string): UserError =>
   new UserError('usage', `${where}: ${message}`, { suggestion });
 
 /**
- * A tensor of numbers, to the nearest, ties to even. As `torch.tensor` does: to float32, and from there to the dtype.
- * @throws UserError when the shape holds another number of them.
+ * Creates a tensor of numbers, rounded to nearest, ties to even. Like `torch.tensor`, it rounds to float32, then
+ * to the dtype.
+ * @throws UserError when the shape does not match the number of values.
  */
 export function tensor(
   shape: Shape,
@@ -51,16 +52,18 @@ export function tensor(
   return rounded('tensor', checked('tensor', { dtype: 'f32', shape, data }), dtype);
 }
 
-/** The same values as another dtype, as `Tensor.to` of PyTorch has them. @throws UserError when the shape does not fit. */
+/**
+ * Converts values to another dtype, like `Tensor.to` of PyTorch. @throws UserError when the shape does not fit.
+ */
 export const cast = (values: Tensor, dtype: ModuleDtype): Tensor =>
   values.dtype === dtype
     ? checked('cast', values)
     : rounded('cast', { ...values, dtype: 'f32', data: numbersOf('cast', values) }, dtype);
 
-/** A tensor's values as float32, which holds each of them exactly. @throws UserError when the shape does not fit. */
+/** A tensor's values as float32, without loss. @throws UserError when the shape does not fit. */
 export const toFloat32 = (values: Tensor): Float32Array => numbersOf('toFloat32', values);
 
-/** The same, for a block that names itself in its errors. */
+/** The same, for a block that includes its name in errors. */
 export function numbersOf(where: string, values: Tensor): Float32Array {
   checked(where, values);
   if (values.dtype === 'f32') return values.data;
@@ -68,7 +71,7 @@ export function numbersOf(where: string, values: Tensor): Float32Array {
   return Float32Array.from(values.data, (code) => table[code] ?? 0);
 }
 
-/** A block's result, computed in float32, in the dtype of what it was given. */
+/** Rounds a block's float32 result to the dtype of its input. */
 export function rounded(where: string, values: Float32Tensor, dtype: ModuleDtype): Tensor {
   if (dtype === 'f32') return values;
   const format = Object.hasOwn(HALVES, dtype) ? HALVES[dtype] : undefined;
@@ -83,7 +86,7 @@ export function rounded(where: string, values: Float32Tensor, dtype: ModuleDtype
 
 const arrayOf = (dtype: ModuleDtype) => (Object.hasOwn(ARRAYS, dtype) ? ARRAYS[dtype] : undefined);
 
-/** What it is given, when its shape holds as many values as there are, in an array of its dtype. */
+/** Returns the input if its shape matches its number of values and its array matches its dtype. */
 export function checked<Given extends Tensor | Ids>(where: string, given: Given): Given {
   const { shape, data } = given;
   const wanted = 'dtype' in given ? arrayOf(given.dtype) : Int32Array;
@@ -102,7 +105,7 @@ export function checked<Given extends Tensor | Ids>(where: string, given: Given)
 const ARRAYS_TEXT =
   'Give f32 as a Float32Array, f16 and bf16 as a Uint16Array of their codes, and ids as an Int32Array.';
 
-/** @throws UserError when a tensor has another shape than it should have. */
+/** @throws UserError when a tensor does not have the expected shape. */
 export function expectShape(where: string, what: string, found: Shape, wanted: Shape): void {
   if (isSameShape(found, wanted)) return;
   throw mistake(
@@ -112,7 +115,7 @@ export function expectShape(where: string, what: string, found: Shape, wanted: S
   );
 }
 
-/** @throws UserError when a tensor has not as many axes. */
+/** @throws UserError when a tensor does not have the expected number of axes. */
 export function expectAxes(where: string, what: string, found: Shape, axes: string): void {
   const count = axes.split(', ').length;
   if (found.length === count) return;
@@ -123,19 +126,19 @@ export function expectAxes(where: string, what: string, found: Shape, axes: stri
   );
 }
 
-/** @throws UserError when a number is no whole one from `least` on. */
+/** @throws UserError when a number is not whole or is less than `least`. */
 export function expectWhole(where: string, what: string, value: number, least: number): void {
   if (Number.isSafeInteger(value) && value >= least) return;
   throw mistake(where, `${what} is ${value}`, `Give a whole number from ${least} on.`);
 }
 
-/** @throws UserError when a number is negative, infinite or none. */
+/** @throws UserError when a number is negative, infinite or NaN. */
 export function expectFinite(where: string, what: string, value: number): void {
   if (Number.isFinite(value) && value >= 0) return;
   throw mistake(where, `${what} is ${value}`, 'Give a finite number that is not negative.');
 }
 
-/** @throws UserError when tensors that belong together have several dtypes. */
+/** @throws UserError when related tensors have different dtypes. */
 export function expectSameDtype(where: string, tensors: Readonly<Record<string, Tensor>>): void {
   const named = Object.entries(tensors);
   if (new Set(named.map(([, { dtype }]) => dtype)).size <= 1) return;

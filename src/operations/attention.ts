@@ -81,7 +81,7 @@ export function lowerAttention(layer: Attention, component: Component): Primitiv
   ];
 }
 
-/** A norm of each head for itself is whole on every GPU; one over all heads is cut with them. */
+/** A norm per head is whole on every GPU; a norm over all heads is cut with them. */
 function headNorm(
   { name: of, headDim }: Attention,
   layer: RmsNorm,
@@ -112,7 +112,7 @@ const scores = ({ name, heads }: Attention | LatentAttention, component: Compone
     heads,
   }) as const satisfies Partial<Scores>;
 
-/** @param query The primitives of its query, which reads the same input. */
+/** @param query Primitives of the query, which reads the same input. */
 export function lowerLatentAttention(
   layer: LatentAttention,
   component: Component,
@@ -134,7 +134,7 @@ export function lowerLatentAttention(
       'its input; the latent before and after its norm; q, and k with the shared part for every head; v and ' +
       'the output of the heads',
   };
-  // The product before the last one of the query makes a latent that all heads read.
+  // The product before the query's last one gives a latent that all heads read.
   const cutQuery = query.map((each, index): Primitive => {
     const { forward: _, backward: __, ...alone } = each;
     const isLast = index === query.length - 1;

@@ -1,4 +1,4 @@
-/** Feed-forward networks with a gate, and mixtures of them, as primitives. */
+/** Gated feed-forward networks and mixtures of experts as primitives. */
 import type {
   Component,
   GatedMlp,
@@ -65,7 +65,7 @@ export function lowerRouter(layer: Router, around: Component): Primitive {
   };
 }
 
-/** Kernels in which a mixture computes its chosen experts: into the inner width, activation, and back. */
+/** Kernels of a mixture's chosen experts: into the inner width, activation, and back. */
 const EXPERT_LAUNCHES = 3;
 
 /** Each chosen expert gets a copy of its tokens; one all-reduce sums the outputs of all experts. */
@@ -88,7 +88,7 @@ export function lowerMixture(layer: MixtureOfExperts, component: Component): Pri
     vectors: [vectors(1, 'hidden', hidden), vectors(1, 'gates', 1)],
     source: 'the shared output before its gate, and the gate',
   };
-  // Experts are alike: the first ones are those that a token goes to.
+  // Experts are equal, so the first ones represent the chosen ones.
   const computed =
     'kind' in experts
       ? lowerPackedExperts(experts, chosen, component)
@@ -122,7 +122,7 @@ export function lowerMixture(layer: MixtureOfExperts, component: Component): Pri
   ];
 }
 
-/** Without collectives of its own. */
+/** The primitive without its own collectives. */
 function unsummed({ forward: _, backward: __, ...primitive }: Primitive): Primitive {
   return primitive;
 }

@@ -1,6 +1,7 @@
 /**
- * Layers as primitives, in the order in which they compute. This is the only place that says what a layer kind costs:
- * FLOPs, saved activations, states, tensor cuts, collectives, kernel launches and the largest tensors follow from it.
+ * Lowers layers to primitives, in order of computation. The cost of a layer kind is defined only here.
+ * FLOPs, saved activations, states, tensor cuts, collectives, kernel launches and the largest tensors follow from
+ * it.
  */
 import type { Component, HybridBlock, LanguageModel, Layer, Mamba } from '../architecture/layer.js';
 import { childLayers, inputWidth, isProduct, outputWidth } from '../architecture/walk.js';
@@ -33,18 +34,18 @@ import {
 } from './primitive.js';
 
 interface Lowered {
-  /** Undefined where any will do. */
+  /** Undefined if any width will do. */
   readonly width: number | undefined;
   readonly primitives: readonly Primitive[];
 }
 
-/** Folds ask for the same layers again and again. */
+/** Cached, because folds request the same layers repeatedly. */
 const known = new WeakMap<Layer, Lowered>();
 
 /**
- * The primitives of a layer and all below it.
- * @param width Values of each token that it gets; without it, what is counted by that width alone may be any: sums of a
- * residual, dropout masks, activations by themselves.
+ * Primitives of a layer and everything below it.
+ * @param width Input values per token. Without it, the width of residual sums, dropout masks and standalone
+ * activations is arbitrary.
  */
 export function primitivesOf(layer: Layer, width?: number): readonly Primitive[] {
   const found = known.get(layer);
@@ -54,6 +55,7 @@ export function primitivesOf(layer: Layer, width?: number): readonly Primitive[]
   return primitives;
 }
 
+<<<<<<< HEAD
 /** Kinds that only hold other layers: the state of decoding is in those. */
 const HOLDS_LAYERS: ReadonlySet<Layer['kind']> = new Set<Layer['kind']>([
   'languageModel',
@@ -80,6 +82,9 @@ export const primitivesWithState = (layer: Layer): readonly Primitive[] => {
 };
 
 /** Values of each token that a layer gives for `width` values. */
+=======
+/** Output values per token of a layer with input `width`. */
+>>>>>>> w-e3
 export const widthAfter = (layer: Layer, width: number): number =>
   lower(layer, { width, share: 'tokens', component: 'other' }).at(-1)?.output ?? width;
 
@@ -143,7 +148,7 @@ function lower(layer: Layer, around: Surroundings): Primitive[] {
         vectors(5, 'hidden', inputWidth(layer.up)),
         vectors(1, 'rank', rank),
       );
-      // It is small, and a cut would need a reduction of its own.
+      // The tensor is small, and a cut would need its own reduction.
       return [
         matmul(layer.up, component, { saved: [values] }),
         elementwise(layer, component, rank),
@@ -214,7 +219,7 @@ function lower(layer: Layer, around: Surroundings): Primitive[] {
       const [, rows = 0, rank = 0] = layer.lowRank.shape;
       return [
         lookup(layer, component, rank, layer.lowRank, { by: PER_BATCH, rows }),
-        // The table is the same for all rows of a batch: one product for each position and block.
+        // All rows of a batch share the table: one product for each position and block.
         matmul(layer.projection, component, { rows: 'positions' }),
       ];
     }
@@ -226,7 +231,7 @@ function lower(layer: Layer, around: Surroundings): Primitive[] {
   }
 }
 
-/** Blocks compute what they share where they use it. */
+/** Blocks compute shared layers where they use them. */
 function lowerModel(model: LanguageModel, around: Surroundings): Primitive[] {
   const { embedding, embeddingSteps, blocks, norm, head, logitSteps } = model;
   const width = norm.weight.elements;
@@ -247,7 +252,10 @@ const PER_BATCH = 'positions of a batch';
 
 const vocabularyRun = (rows: number) => runOf('rows of the vocabulary', rows);
 
-/** Layers one after the other. The products before and after an activation are a pair, and share the width between them. */
+/**
+ * Lowers layers applied in order. The products before and after an activation form a pair that shares the width
+ * between them.
+ */
 export function lowerInTurn(
   name: string,
   layers: readonly Layer[],
@@ -264,7 +272,7 @@ export function lowerInTurn(
   });
 }
 
-/** A product as one of a pair around an activation, where it is one. */
+/** Cuts a product as one of a pair around an activation, if it is one. */
 function paired(product: Matmul, of: string, layers: readonly Layer[], index: number): Matmul {
   const isPairWith = (step: 1 | -1) => {
     const other = layers[index + 2 * step];
@@ -283,10 +291,11 @@ function paired(product: Matmul, of: string, layers: readonly Layer[], index: nu
 }
 
 /**
- * Branches of one input. Each GPU adds up what its branches add to the stream, and one all-reduce sums that (GPT-NeoX,
- * arXiv 2204.06745, section 2.1). On the way back one would be enough if they read the output of one norm; here each has
- * its own, as GPT-NeoX does, and the gradient of each norm's output is assumed to be summed before it goes through the
- * norm, as in Megatron-LM: the norm is whole on every GPU, and so the gradient of its weight has to be.
+ * Branches of one input. Each GPU adds its branches' outputs, and one all-reduce sums them (GPT-NeoX, arXiv
+ * 2204.06745, section 2.1).
+ * The backward pass needs one all-reduce if the branches share a norm. Here each branch has its own norm, as in
+ * GPT-NeoX. As in Megatron-LM, the gradient of each norm's output is assumed to be summed before the norm. Every
+ * GPU holds the whole norm, so it needs the whole gradient of its weight.
  */
 function lowerResidual(
   layer: Extract<Layer, { kind: 'residual' }>,
@@ -304,7 +313,7 @@ function lowerResidual(
     return index === 0 ? primitives : afterSavedInput(primitives);
   });
   const masks = layer.branches.map(() => dropoutMask(inside.width));
-  // The sum costs no kernel: that of the next norm does it.
+  // The next norm's kernel includes the sum.
   return [
     ...branches,
     elementwise(layer, inside.component, inside.width, { launches: 0, saved: masks }),
@@ -314,7 +323,7 @@ function lowerResidual(
 function lowerHybridBlock(block: HybridBlock, inside: Surroundings): Primitive[] {
   const { inputNorm, srte, mamba, attention, alignment, gate, fusion, mlp, outputNorm } = block;
   const all = (...layers: readonly Layer[]) => layers.flatMap((each) => lower(each, inside));
-  // Dropout masks of the fusion's output, and of the MLP's.
+  // Dropout masks of the fusion's output and the MLP's output.
   const masks = [1, 2].map(() => dropoutMask(outputNorm.weight.elements));
   return [
     ...all(inputNorm, srte, mamba, attention, ...(alignment ? [alignment] : []), gate, fusion),

@@ -27,35 +27,34 @@ import {
   vectors,
 } from './primitive.js';
 
-/** What surrounds a layer. */
+/** Context of a layer. */
 export interface Surroundings {
-  /** Values of each token that the layer gets. */
+  /** Input values of the layer per token. */
   readonly width: number;
-  /** The part of them that each GPU holds. */
+  /** Part of them on each GPU. */
   readonly share: Share;
-  /** Purpose of a layer that does not say its own. */
+  /** Default purpose of layers without their own. */
   readonly component: Component;
 }
 
-/** Tensors that are cut along their rows. */
+/** Tensors cut along their rows. */
 export const byRows = (
   tensors: readonly Param[],
   of: string,
   ...runs: readonly Run[]
 ): Primitive['cuts'] => tensors.map((tensor) => [tensor, { along: 'rows', runs, of }]);
 
-/** A tensor that is cut along its length: the biases are whole, and added to the sum. */
+/** A tensor cut along its length; its bias is whole, and added to the sum. */
 export const byLength = (
   tensor: Param,
   of: string,
   run: Run,
 ): readonly (readonly [Param, Cut])[] => [[tensor, { along: 'length', runs: [run], of }]];
 
-/** Weight and bias of a product. */
 export const paramsOf = ({ weight, bias }: Projection): readonly Param[] =>
   bias ? [weight, bias] : [weight];
 
-/** A product that saves nothing by itself and is whole on every GPU, unless `more` says otherwise. */
+/** A product that saves nothing itself and is whole on every GPU, unless `more` changes that. */
 export function matmul(
   product: Projection,
   component: Component,
@@ -78,7 +77,7 @@ export function matmul(
   };
 }
 
-/** A product by itself: cut by its outputs, which are gathered. */
+/** A single product, cut by its outputs, which are gathered. */
 export const gatheredMatmul = (
   product: Projection,
   component: Component,
@@ -91,7 +90,7 @@ export const gatheredMatmul = (
     ...more,
   });
 
-/** The products of one input, cut by their outputs: a run for each of its values. The gradient of the input is summed. */
+/** Products of one input, cut by their outputs: one run per value. The gradient of the input is summed. */
 export function openingMatmuls(
   inputs: Projections,
   component: Component,
@@ -106,7 +105,7 @@ export function openingMatmuls(
   );
 }
 
-/** A product that is cut by its inputs: its outputs are summed. */
+/** A product cut by its inputs; its outputs are summed. */
 export const closingMatmul = (
   product: Projection,
   component: Component,
@@ -202,12 +201,12 @@ export function convolution(
   };
 }
 
-/** RMSNorm as transformers writes it: in float32, and the normalised input is multiplied by the weight. */
+/** RMSNorm as in transformers: computed in float32, then the normalised input times the weight. */
 export const unfusedNorm = ({ offset }: RmsNorm, input: Vectors): Saved => ({
   part: 'unfused',
   vectors: [
     { ...input, bytes: '4 - bytes' },
-    // With an offset the product is in float32, too.
+    // With an offset, the product is in float32, too.
     offset === 0 ? input : { ...input, bytes: '4' },
     { ...vectors(1, 'statistic', 1, input.share), bytes: '4' },
   ],

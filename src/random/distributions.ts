@@ -1,14 +1,14 @@
 /**
- * PyTorch's random values out of draws of a Mersenne Twister, as its kernels for the CPU make them of contiguous
+ * PyTorch's random distributions from Mersenne Twister draws, as computed by its CPU kernels for contiguous
  * float32 tensors (aten/src/ATen/core/TransformationHelper.h and DistributionsHelper.h, and
  * native/cpu/DistributionTemplates.h, of 2.13).
  */
 import { MersenneTwister } from './mersenne-twister.js';
 
 /**
- * Logarithm, sine and cosine of float32 values as PyTorch's kernels for processors with AVX2 compute them
+ * Logarithm, sine and cosine of float32 values, as in PyTorch's kernels for processors with AVX2
  * (aten/src/ATen/native/cpu/avx_mathfun.h of 2.13, after the single precision functions of Moshier's Cephes). A
- * product and the sum that it goes into are rounded once, as the compiler of its builds joins them.
+ * product and its sum are rounded once (FMA), as compiled in its builds.
  */
 const f32 = Math.fround;
 
@@ -20,7 +20,7 @@ const LOGARITHM = Float32Array.of(
   ...[7.0376836292e-2, -1.151461031e-1, 1.167699874e-1, -1.2420140846e-1, 1.4249322787e-1],
   ...[-1.6668057665e-1, 2.0000714765e-1, -2.4999993993e-1, 3.3333331174e-1],
 );
-/** ln 2 in two parts, of which the first has few bits. */
+/** ln 2 in two parts; the first has few bits. */
 const [LN2_HIGH, LN2_LOW] = [f32(0.693359375), f32(-2.1219444e-4)];
 
 const SINE = Float32Array.of(-1.9515295891e-4, 8.3321608736e-3, -1.6666654611e-1);
@@ -58,9 +58,9 @@ function logarithm(x: number): number {
   return f32(exponent * LN2_HIGH + f32(rest + sum));
 }
 
-/** @param angle From 0 on, some turns at most. @param point Gets its cosine and sine. */
+/** @param angle From 0 to a few turns. @param point Receives cosine and sine. */
 function cosineAndSine(angle: number, point: Float32Array): void {
-  // To the nearest multiple of a quarter turn.
+  // Rounds to the nearest multiple of a quarter turn.
   const eighths = (Math.trunc(f32(angle * EIGHTHS)) + 1) & ~1;
   let rest = f32(angle - eighths * EIGHTH_1);
   rest = f32(rest - eighths * EIGHTH_2);
@@ -76,7 +76,7 @@ function cosineAndSine(angle: number, point: Float32Array): void {
   point[1] = (eighths & 4) === 0 ? y : -y;
 }
 
-/** A whole number of blocks of normal values, and little memory. */
+/** A whole number of normal blocks, small enough to save memory. */
 const DRAWS_AT_ONCE = 4096;
 const scratch = new Int32Array(DRAWS_AT_ONCE);
 
@@ -86,7 +86,7 @@ const HALF = BLOCK / 2;
 const TWO_PI = Math.fround(2 * Math.PI);
 const point = new Float32Array(2);
 
-/** From `low` up to below `high`, or about `mean` with the standard deviation `deviation`. */
+/** Uniform from `low` up to below `high`, or normal with `mean` and the standard deviation `deviation`. */
 export type Distribution =
   | { readonly kind: 'uniform'; readonly low: number; readonly high: number }
   | { readonly kind: 'normal'; readonly mean: number; readonly deviation: number };
@@ -94,7 +94,7 @@ export type Distribution =
 export type Uniform = Extract<Distribution, { kind: 'uniform' }>;
 export type Normal = Extract<Distribution, { kind: 'normal' }>;
 
-/** One draw for each value: its low 24 bits, which a float32 holds. What is rounded up to `high` becomes `low`. */
+/** One draw per value: its low 24 bits, which fit in a float32. Values rounded up to `high` become `low`. */
 export function fillUniform(twister: MersenneTwister, target: Float32Array, of: Uniform): void {
   const low = Math.fround(of.low);
   const high = Math.fround(of.high);
@@ -107,7 +107,7 @@ export function fillUniform(twister: MersenneTwister, target: Float32Array, of: 
   });
 }
 
-/** Draws for `count` values, in pieces whose memory is used again. */
+/** Draws for `count` values, in chunks that reuse one buffer. */
 function drawn(
   twister: MersenneTwister,
   count: number,
@@ -120,20 +120,20 @@ function drawn(
   }
 }
 
-/** Whether a tensor is so small that its normal values are made in pairs, of doubles. */
+/** Whether a tensor is small enough that its normal values come in pairs, in double precision. */
 export const isPaired = (count: number): boolean => count < BLOCK;
 
-/** Values of a tensor that is large enough for blocks; the last are made anew where no block ends with it. */
+/** Fills a tensor that is large enough for blocks; the last block is redrawn if the length is not a multiple. */
 export function fillNormalBlocks(twister: MersenneTwister, target: Float32Array, of: Normal): void {
   const whole = target.length - (target.length % BLOCK);
   normalBlocks(twister, target.subarray(0, whole), of);
   if (whole === target.length) return;
-  // The original fills all with draws before, those of the last block too.
+  // PyTorch first draws for all values, including the last block.
   twister.seek(twister.position + target.length - whole);
   normalBlocks(twister, target.subarray(target.length - BLOCK), of);
 }
 
-/** Box and Muller's values, each step rounded to float32 as there. `target` is whole blocks. */
+/** Box-Muller values, with each step rounded to float32 as in PyTorch. `target` is a whole number of blocks. */
 function normalBlocks(twister: MersenneTwister, target: Float32Array, of: Normal): void {
   const mean = Math.fround(of.mean);
   const deviation = Math.fround(of.deviation);
@@ -153,7 +153,7 @@ function normalBlocks(twister: MersenneTwister, target: Float32Array, of: Normal
 
 const pair = new Int32Array(2);
 
-/** Evenly from 0 to below 1, of 53 bits: two draws, the first of which is the high word. */
+/** Uniform from 0 to below 1, with 53 bits: two draws, the first for the high word. */
 export function uniform53(twister: MersenneTwister): number {
   twister.fill(pair);
   const high = (pair[0] ?? 0) & 0x1fffff;
@@ -169,23 +169,22 @@ export function normalPair(twister: MersenneTwister): readonly [number, number] 
 }
 
 /**
- * A tensor's values, of which any part can be read, as a generator would fill all of it that was given this seed for
- * it alone. Reading on from where the last part ended costs no more than filling; other parts cost passing over
- * what is before them.
+ * Values of a tensor, readable in any part, equal to a complete fill from a freshly seeded generator. Sequential
+ * reads cost no more than filling; other reads have to skip the values before them.
  */
 export class SeededFill {
   readonly #twister: MersenneTwister;
   readonly #count: number;
   readonly #distribution: Distribution;
 
-  /** @param count Of the tensor's values. */
+  /** @param count Number of values in the tensor. */
   constructor(seed: number, count: number, distribution: Distribution) {
     this.#twister = new MersenneTwister(seed);
     this.#count = count;
     this.#distribution = distribution;
   }
 
-  /** Fills with the values from place `first` on. @throws RangeError when the tensor ends before. */
+  /** Fills with the values from index `first` on. @throws RangeError past the end of the tensor. */
   read(first: number, target: Float32Array): void {
     if (first < 0 || first + target.length > this.#count) {
       throw new RangeError(`${target.length} from ${first} on, of ${this.#count}`);
@@ -211,7 +210,7 @@ export class SeededFill {
     }
   }
 
-  /** Where no block ends with the tensor, the last 16 values are a block of their own, after all others. */
+  /** If the length is not a multiple of the block, the last 16 values form their own block after all others. */
   #readBlocks(first: number, target: Float32Array, normal: Normal): void {
     const count = this.#count;
     const inBlocks = count % BLOCK === 0 ? count : count - BLOCK;
@@ -226,7 +225,7 @@ export class SeededFill {
     rest.set(last.subarray(from, from + rest.length));
   }
 
-  /** Values from `first` on by whole blocks, whose ends are made apart where the part cuts them. */
+  /** Values from `first` on in whole blocks; blocks cut by the range are generated separately. */
   #readAligned(first: number, target: Float32Array, normal: Normal): void {
     const cut = new Float32Array(BLOCK);
     for (let at = 0; at < target.length; ) {

@@ -1,31 +1,31 @@
-/** PyTorch's generator on the CPU: the same seed and the same fills give the same values. */
+/** PyTorch's CPU generator: equal seeds and fills give equal values. */
 import { UserError } from '../errors.js';
 import { elementCount, type Shape, shapeText } from '../tensor/dtype.js';
 import { fillNormalBlocks, fillUniform, isPaired, normalPair, uniform53 } from './distributions.js';
 import { MersenneTwister } from './mersenne-twister.js';
 
-/** Which side of a matrix its values are scaled for: the inputs (columns) or the outputs (rows). */
+/** Side of a matrix that scales its values: inputs (columns) or outputs (rows). */
 const FANS = { fan_in: 'fanIn', fan_out: 'fanOut' } as const satisfies Record<string, keyof Fans>;
 export type FanMode = keyof typeof FANS;
 
 /**
- * What `torch.manual_seed` makes. Fills follow each other as calls on contiguous float32 tensors do in PyTorch:
- * equal to the last bit to those of its builds for x86-64 on a processor with AVX2 or AVX-512, and normal values to some
- * units in the last place elsewhere. Other dtypes draw otherwise there, and so does what is not contiguous.
+ * Generator as set by `torch.manual_seed`. Successive fills match calls on contiguous float32 tensors in PyTorch.
+ * They are bit-identical to its x86-64 builds on a processor with AVX2 or AVX-512. Elsewhere, normal values differ
+ * by some units in the last place. Other dtypes and tensors that are not contiguous draw differently in PyTorch.
  */
 export class Generator {
   #twister: MersenneTwister;
-  /** The second of the last pair of normal values, which the next small fill begins with. */
+  /** Second of the last pair of normal values, used first by the next small fill. */
   #waiting: number | undefined;
 
-  /** @throws UserError when PyTorch refuses the seed. */
+  /** @throws UserError for a seed that PyTorch rejects. */
   constructor(seed: number | bigint) {
     this.#twister = new MersenneTwister(wordOf(seed));
   }
 
   /**
-   * Begins again with a seed.
-   * @throws UserError when PyTorch refuses it.
+   * Restarts with a seed.
+   * @throws UserError for a seed that PyTorch rejects.
    */
   manualSeed(seed: number | bigint): this {
     this.#twister = new MersenneTwister(wordOf(seed));
@@ -35,7 +35,7 @@ export class Generator {
 
   /**
    * `Tensor.uniform_`: from `low` up to below `high`.
-   * @throws UserError when the bounds are no float32 numbers in their order, or too far apart for one.
+   * @throws UserError when the bounds are not ordered float32 numbers, or too far apart for one.
    */
   uniform(target: Float32Array, low = 0, high = 1): Float32Array {
     const range = Math.fround(high) - Math.fround(low);
@@ -50,7 +50,7 @@ export class Generator {
 
   /**
    * `Tensor.normal_`.
-   * @throws UserError when the mean is no number, or the deviation none or negative.
+   * @throws UserError when the mean is NaN, or the deviation NaN or negative.
    */
   normal(target: Float32Array, mean = 0, deviation = 1): Float32Array {
     if (Number.isNaN(mean) || !(deviation >= 0)) {
@@ -77,20 +77,20 @@ export class Generator {
     return value;
   }
 
-  /** `torch.rand(count)`. @throws UserError when that is no number of values. */
+  /** `torch.rand(count)`. @throws UserError for an invalid count. */
   rand(count: number): Float32Array {
     return this.uniform(zeros(count));
   }
 
-  /** `torch.randn(count)`. @throws UserError when that is no number of values. */
+  /** `torch.randn(count)`. @throws UserError for an invalid count. */
   randn(count: number): Float32Array {
     return this.normal(zeros(count));
   }
 
   /**
-   * `Tensor.bernoulli_`: 1 with this probability, else 0; one by one, as PyTorch's own kernel draws them. (Its builds
-   * with Intel's MKL have another way for Intel's processors, DistributionKernels.cpp, whose values are others.)
-   * @throws UserError when that is no probability.
+   * `Tensor.bernoulli_`: 1 with this probability, else 0; value by value, as PyTorch's own kernel. (Its builds
+   * with Intel's MKL give different values on Intel processors, DistributionKernels.cpp.)
+   * @throws UserError for an invalid probability.
    */
   bernoulli(target: Float32Array, probability: number): Float32Array {
     checkProbability(probability);
@@ -101,14 +101,13 @@ export class Generator {
   }
 
   /**
-   * What `torch.nn.functional.dropout` multiplies `count` values with when it trains: 0 with this probability,
-   * else 1 / (1 − probability).
-   * @throws UserError when that is no probability, or no number of values.
+   * Factors of `torch.nn.functional.dropout` in training: 0 with this probability, else 1 / (1 − probability).
+   * @throws UserError for an invalid probability or count.
    */
   dropoutMask(count: number, probability: number): Float32Array {
     checkProbability(probability);
     const mask = zeros(count);
-    // Nothing is drawn where nothing is open.
+    // Certain outcomes draw nothing.
     if (probability === 0) return mask.fill(1);
     if (probability === 1) return mask;
     const kept = 1 / Math.fround(1 - probability);
@@ -118,9 +117,9 @@ export class Generator {
   }
 
   /**
-   * `torch.nn.init.xavier_uniform_`: evenly within ±gain · sqrt(6 / (inputs + outputs)).
-   * @param shape [outputs, inputs, …kernel], of as many elements as `target`.
-   * @throws UserError when it is not.
+   * `torch.nn.init.xavier_uniform_`: uniform within ±gain · sqrt(6 / (inputs + outputs)).
+   * @param shape [outputs, inputs, …kernel], the shape of `target`.
+   * @throws UserError when its size differs from that of `target`.
    */
   xavierUniform(target: Float32Array, shape: Shape, gain = 1): Float32Array {
     const { fanIn, fanOut } = fansOf(target, shape);
@@ -130,9 +129,9 @@ export class Generator {
 
   /**
    * `torch.nn.init.kaiming_normal_` for a ReLU: normal, with a standard deviation of sqrt(2 / fan).
-   * @param shape [outputs, inputs, …kernel], of as many elements as `target`.
-   * @param mode The outputs, as projectors begin with. PyTorch's own default is `fan_in`: name it to have that.
-   * @throws UserError when the shape holds another number of elements, or there is no such mode.
+   * @param shape [outputs, inputs, …kernel], the shape of `target`.
+   * @param mode Default `fan_out`, the initialisation of projectors. PyTorch's own default is `fan_in`.
+   * @throws UserError when the size of the shape differs from that of `target`, or the mode is unknown.
    */
   kaimingNormal(target: Float32Array, shape: Shape, mode: FanMode = 'fan_out'): Float32Array {
     checkMode(mode);
@@ -141,10 +140,10 @@ export class Generator {
   }
 
   /**
-   * What `torch.nn.Linear` begins with: weight, then bias, evenly within ±1 / sqrt(inputs).
+   * Initial values of `torch.nn.Linear`: weight, then bias, uniform within ±1 / sqrt(inputs).
    * @param shape [outputs, inputs] of the weight.
    * @param bias [outputs]
-   * @throws UserError when the arrays are not of these sizes.
+   * @throws UserError when the arrays do not have these sizes.
    */
   linearDefault(weight: Float32Array, shape: Shape, bias?: Float32Array): void {
     const { fanIn } = fansOf(weight, shape);
@@ -157,7 +156,7 @@ export class Generator {
       );
     }
     if (weight.length > 0) {
-      // The steps of kaiming_uniform_ with a = sqrt(5), as PyTorch rounds them.
+      // Steps of kaiming_uniform_ with a = sqrt(5), rounded as in PyTorch.
       const gain = Math.sqrt(2 / (1 + Math.sqrt(5) ** 2));
       this.#within(weight, Math.sqrt(3) * (gain / Math.sqrt(fanIn)));
     }
@@ -169,13 +168,16 @@ export class Generator {
   }
 }
 
-/** A generator for a seed, as `torch.manual_seed` sets the one of the CPU. @throws UserError for a seed it refuses. */
+/**
+ * Generator for a seed, like the CPU's after `torch.manual_seed`. @throws UserError for a seed that PyTorch
+ * rejects.
+ */
 export const manualSeed = (seed: number | bigint): Generator => new Generator(seed);
 
 const LOWEST_SEED = -(2n ** 63n);
 const HIGHEST_SEED = 2n ** 64n - 1n;
 
-/** The low 32 bits of a seed: the others, PyTorch's Mersenne Twister leaves out. */
+/** Low 32 bits of a seed; PyTorch's Mersenne Twister ignores the others. */
 function wordOf(seed: number | bigint): number {
   const isExact = typeof seed === 'bigint' || Number.isSafeInteger(seed);
   const whole = isExact ? BigInt(seed) : undefined;
@@ -209,11 +211,11 @@ function checkMode(mode: string): void {
   });
 }
 
-/** Of how many values one of a matrix or a kernel is a part. */
+/** Connections of a matrix or kernel. */
 interface Fans {
-  /** At its input. */
+  /** Inputs per output, including the kernel. */
   readonly fanIn: number;
-  /** At its output. */
+  /** Outputs per input, including the kernel. */
   readonly fanOut: number;
 }
 

@@ -1,5 +1,5 @@
 /**
- * Random numbers as PyTorch has them on the CPU.
+ * Random numbers as in PyTorch on the CPU.
  *
  * @example
  * const generator = manualSeed(0);

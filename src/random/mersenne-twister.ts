@@ -1,4 +1,6 @@
-/** MT19937: Matsumoto and Nishimura, Mersenne Twister, ACM TOMACS 8 (1998), 3–30; seeded as in their code of 2002. */
+/**
+ * MT19937: Matsumoto and Nishimura, Mersenne Twister, ACM TOMACS 8 (1998), 3–30; seeded as in their code of 2002.
+ */
 
 const WORDS = 624;
 const MIDDLE = 397;
@@ -6,21 +8,21 @@ const UPPER = 0x80000000;
 const LOWER = 0x7fffffff;
 const MATRIX = 0x9908b0df;
 
-/** Draws of 32 bits, one after the other. */
+/** Sequence of 32-bit draws. */
 export class MersenneTwister {
   readonly #seed: number;
   readonly #state = new Int32Array(WORDS);
-  /** How many words of the state have been drawn. */
+  /** Number of words drawn from the state. */
   #used = WORDS;
   #position = 0;
 
-  /** @param seed Of which the low 32 bits count. */
+  /** @param seed Only its low 32 bits are used. */
   constructor(seed: number) {
     this.#seed = seed | 0;
     this.#restart();
   }
 
-  /** How many draws there were. */
+  /** Number of draws so far. */
   get position(): number {
     return this.#position;
   }
@@ -38,8 +40,8 @@ export class MersenneTwister {
   }
 
   /**
-   * Has the draw at `position` be the next one. Going on costs about a third of drawing what is left out; going back
-   * begins at the seed again.
+   * Moves to the draw at `position`. Skipping forward costs about a third of drawing; going back restarts from the
+   * seed.
    */
   seek(position: number): void {
     if (position < this.#position) this.#restart();
@@ -79,7 +81,7 @@ export class MersenneTwister {
   }
 }
 
-/** `count` words of the state from `from` on, as they are given out. */
+/** `count` tempered output words of the state, from `from` on. */
 function temper(
   state: Int32Array,
   from: number,

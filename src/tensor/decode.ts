@@ -1,22 +1,22 @@
-/** Stored bytes → numbers. */
+/** Decodes stored bytes to numbers. */
 import type { StoredDtype } from './dtype.js';
 import { STORED_DTYPES } from './dtype.js';
 
-// Bytes as the machine's numbers, whatever its byte order and wherever they stand.
+// Bytes as native numbers, for any byte order and alignment
 
 interface ViewType<View> {
   readonly BYTES_PER_ELEMENT: number;
   new (buffer: ArrayBufferLike, byteOffset: number, length: number): View;
 }
 
-/** The same memory as other numbers. */
+/** The same memory as another number type. */
 export function viewOf<View>(Type: ViewType<View>, bytes: Uint8Array): View {
   return new Type(bytes.buffer, bytes.byteOffset, bytes.length / Type.BYTES_PER_ELEMENT);
 }
 
 const IS_LITTLE_ENDIAN_MACHINE = new Uint8Array(new Uint16Array([1]).buffer)[0] === 1;
 
-/** Whether the machine can use little-endian words of this size where they stand. */
+/** Whether the machine can use little-endian words of this size in place. */
 const isInPlace = (bytes: Uint8Array, wordBytes: number) =>
   bytes.byteOffset % wordBytes === 0 && IS_LITTLE_ENDIAN_MACHINE;
 
@@ -25,18 +25,18 @@ function swapOnBigEndian(bytes: Uint8Array, wordBytes: number): void {
   for (let i = 0; i < bytes.length; i += wordBytes) bytes.subarray(i, i + wordBytes).reverse();
 }
 
-/** The bytes themselves, or a copy where the machine cannot read them as words in their place. */
+/** The bytes themselves, or a copy if the machine cannot read them in place as words. */
 export function littleEndianWords(bytes: Uint8Array, wordBytes: number): Uint8Array {
   if (isInPlace(bytes, wordBytes)) return bytes;
-  // Not bytes.slice(): of a Buffer, that is a view of the same memory.
+  // Not bytes.slice(), which for a Buffer is a view of the same memory.
   const copy = new Uint8Array(bytes);
   swapOnBigEndian(copy, wordBytes);
   return copy;
 }
 
 /**
- * Has `fill` write words of the machine, which become the little-endian bytes of `target`: in their place
- * where the machine can, else by way of a copy.
+ * Calls `fill` to write native words, which become the little-endian bytes of `target`: in place if possible, else
+ * through a copy.
  */
 export function fillLittleEndian<Result>(
   target: Uint8Array,
@@ -51,16 +51,15 @@ export function fillLittleEndian<Result>(
   return result;
 }
 
-// Floating-point formats of at most 16 bits: so few values that a table holds all of them. Every value is
-// exact, since each of them is a float32 too.
+// Floating-point formats of at most 16 bits, decoded by tables of all values. Every value is exact, because each
+// is also a float32.
 //
-// Sources: IEEE 754-2019 (binary16); Intel, BFLOAT16 Hardware Numerics Definition, 2018; OCP 8-bit Floating
-// Point Specification (OFP8) 1.0, 2023, after Micikevicius et al., FP8 Formats for Deep Learning,
-// arXiv:2209.05433 (E4M3, E5M2); Noune et al., 8-bit Numerical Formats for Deep Neural Networks,
-// arXiv:2206.02915 (the FNUZ formats); OCP Microscaling Formats (MX) 1.0, 2023 (E8M0 and those of 6 and
-// 4 bits).
+// Sources: IEEE 754-2019 (binary16); Intel, BFLOAT16 Hardware Numerics Definition, 2018; OCP 8-bit Floating Point
+// Specification (OFP8) 1.0, 2023, after Micikevicius et al., FP8 Formats for Deep Learning, arXiv:2209.05433
+// (E4M3, E5M2); Noune et al., 8-bit Numerical Formats for Deep Neural Networks, arXiv:2206.02915 (the FNUZ
+// formats); OCP Microscaling Formats (MX) 1.0, 2023 (E8M0 and those of 6 and 4 bits).
 
-/** From the highest bit down: a sign, an exponent, a fraction. */
+/** Bit layout from the highest bit down: a sign, an exponent, a fraction. */
 interface FloatFormat {
   readonly exponentBits: number;
   readonly fractionBits: number;
@@ -68,7 +67,7 @@ interface FloatFormat {
   readonly special: keyof typeof SPECIAL_VALUES;
 }
 
-/** What a pattern of bits means when it is no number of the usual kind; undefined when it is one. */
+/** Value of a special bit pattern; undefined for an ordinary number. */
 type SpecialValue = (
   negative: boolean,
   exponent: number,
@@ -77,7 +76,7 @@ type SpecialValue = (
 ) => number | undefined;
 
 const SPECIAL_VALUES = {
-  /** The highest exponent is for infinity and NaN. */
+  /** The highest exponent means infinity and NaN. */
   ieee: (_negative, exponent, fraction, { exponentBits }) => {
     if (exponent !== 2 ** exponentBits - 1) return undefined;
     return fraction === 0 ? Number.POSITIVE_INFINITY : Number.NaN;
@@ -87,7 +86,7 @@ const SPECIAL_VALUES = {
     exponent === 2 ** exponentBits - 1 && fraction === 2 ** fractionBits - 1
       ? Number.NaN
       : undefined,
-  /** No infinity and no negative zero: in its place stands NaN. */
+  /** No infinity and no negative zero, whose pattern means NaN. */
   negativeZero: (negative, exponent, fraction) =>
     negative && exponent === 0 && fraction === 0 ? Number.NaN : undefined,
   none: () => undefined,
@@ -123,16 +122,16 @@ const tableOf = (format: FloatFormat) =>
     floatOf(bits, format),
   );
 
-/** A power of two without sign or zero, the scale of a block of others. */
+/** Powers of two without sign or zero, the scales of blocks of other values. */
 const scaleTable = () =>
   Float32Array.from({ length: 256 }, (_, bits) => (bits === 255 ? Number.NaN : 2 ** (bits - 127)));
 
-/** The dtypes that a table holds. */
+/** Dtypes decoded by a table. */
 export type TabledDtype = keyof typeof FLOAT_FORMATS | 'F8_E8M0';
 
 const tables = new Map<TabledDtype, Float32Array>();
 
-/** The values of a dtype by their bits, made when first asked for. */
+/** Values of a dtype by bit pattern, created on first use. */
 export function valueTable(dtype: TabledDtype): Float32Array {
   let table = tables.get(dtype);
   if (table === undefined) {
@@ -142,11 +141,11 @@ export function valueTable(dtype: TabledDtype): Float32Array {
   return table;
 }
 
-/** Numbers of one element: a complex one has a real and an imaginary part. */
+/** Numbers per element: a complex one has a real and an imaginary part. */
 export const numbersPerElement = (dtype: StoredDtype): 1 | 2 =>
   STORED_DTYPES[dtype].kind === 'complex' ? 2 : 1;
 
-/** Numbers that so many bytes of a dtype hold. @throws RangeError when they are no whole elements. */
+/** Numbers in a byte count of a dtype. @throws RangeError for a partial element. */
 export function numbersIn(dtype: StoredDtype, bytes: number): number {
   const { bits } = STORED_DTYPES[dtype];
   const elements = (bytes * 8) / bits;
@@ -155,13 +154,12 @@ export function numbersIn(dtype: StoredDtype, bytes: number): number {
 }
 
 /**
- * Decodes little-endian elements into the first numbers of `target`, and returns how many these are.
- * Every float is exact, and so is every integer but those of I64 and U64 beyond ±2^53, which are rounded
- * to the nearest float64. BOOL becomes 0 or 1 (any byte but 0); C64 and C128 become pairs of real and
- * imaginary part. Packed elements stand in the bytes from the low bits up: the first F4 in the low four
- * bits, the first F6 in the low six of a little-endian group of 24. (The safetensors format states the
- * size of packed types, not their order; this is PyTorch's for F4.)
- * @throws RangeError when the bytes are no whole elements, or the target is too short.
+ * Decodes little-endian elements into the first numbers of `target`, and returns their count. Floats and integers
+ * are exact, except I64 and U64 beyond ±2^53, which are rounded to the nearest float64. BOOL becomes 0 or 1 (any
+ * nonzero byte). C64 and C128 become pairs of real and imaginary part. Packed elements start at the low bits: the
+ * first F4 in the low four bits, the first F6 in the low six of a little-endian group of 24. (The safetensors
+ * format defines the size of packed types, not their order; this is PyTorch's for F4.)
+ * @throws RangeError for a partial element or a target that is too short.
  */
 export function decode(dtype: StoredDtype, bytes: Uint8Array, target: Float64Array): number {
   const count = numbersIn(dtype, bytes.length);
@@ -201,7 +199,7 @@ const DECODERS = {
   C128: viewed(Float64Array),
 } as const satisfies Record<StoredDtype, Decoder>;
 
-/** A decoder of what the machine has a number type for. */
+/** Decoder for dtypes with a native number type. */
 function viewed(Type: Parameters<typeof viewOf<ArrayLike<number>>>[0]): Decoder {
   return (bytes, target) => target.set(viewOf(Type, bytes));
 }
@@ -211,7 +209,7 @@ function lookUp(dtype: TabledDtype, codes: Uint8Array | Uint16Array, target: Flo
   for (let i = 0; i < codes.length; i++) target[i] = table[codes[i] ?? 0] ?? 0;
 }
 
-/** The high half times 2^32 is exact, so that the sum is rounded only once. */
+/** The high half times 2^32 is exact, so the sum is rounded only once. */
 function joinHalves(low: Uint32Array, high: Uint32Array | Int32Array, target: Float64Array): void {
   for (let i = 0; 2 * i < low.length; i++) {
     target[i] = (high[2 * i + 1] ?? 0) * 2 ** 32 + (low[2 * i] ?? 0);

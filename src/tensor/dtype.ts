@@ -1,6 +1,6 @@
 /**
- * Element types of stored tensors. Names and widths follow the safetensors format, in the lower-case
- * spelling of the command line.
+ * Element types of stored tensors. Names and widths follow the safetensors format, in the lower-case spelling of
+ * the command line.
  */
 export const DTYPES = {
   f64: { bits: 64, aliases: ['float64', 'double'] },
@@ -23,7 +23,7 @@ export const DTYPE_SPELLINGS: readonly string[] = DTYPE_NAMES.flatMap((name) => 
   ...DTYPES[name].aliases,
 ]);
 
-/** The dtype that a user means by `text`, in any case and by any of its usual names. */
+/** Parses a dtype in any case and by any of its usual names. */
 export function parseDtype(text: string): Dtype | undefined {
   const wanted = text.toLowerCase();
   return DTYPE_NAMES.find(
@@ -31,16 +31,16 @@ export function parseDtype(text: string): Dtype | undefined {
   );
 }
 
-/** Bytes that `elements` values take when packed without gaps, rounded up to whole bytes. */
+/** Packed bytes of `elements` values, rounded up to whole bytes. */
 export function bytesIn(elements: number, dtype: Dtype): number {
-  // One division after the widest exact product: elements · bits can pass 2^53 for a legal model.
+  // One division after the widest exact product: elements · bits can exceed 2^53 for a valid model.
   const { bits } = DTYPES[dtype];
   return bits >= 8 ? elements * (bits / 8) : Math.ceil(elements / (8 / bits));
 }
 
 /**
- * Element types as checkpoint files name them: the list of the safetensors format, and C128, which only
- * PyTorch's own files hold. (`Dtype` is the shorter list of types that one plans a model in.)
+ * Element types in checkpoint files: the list of the safetensors format, and C128, which only PyTorch's own files
+ * use. (`Dtype` is the shorter list for planning a model.)
  */
 export const STORED_DTYPES = {
   BOOL: { bits: 8, kind: 'bool', wordBytes: 1 },
@@ -71,17 +71,14 @@ export const STORED_DTYPES = {
   {
     bits: number;
     kind: 'bool' | 'integer' | 'float' | 'complex';
-    /** What changes places between byte orders; a complex number is two words. */
+    /** Unit of byte swapping; a complex number is two words. */
     wordBytes: number;
   }
 >;
 
 export type StoredDtype = keyof typeof STORED_DTYPES;
 
-/**
- * Bytes that `elements` values take, packed. Undefined when they are no whole number of bytes, or beyond
- * 2^53 − 1.
- */
+/** Packed bytes of `elements` values. Undefined for a fraction of a byte, or beyond 2^53 − 1. */
 export function storedBytes(elements: number, dtype: StoredDtype): number | undefined {
   const { bits } = STORED_DTYPES[dtype];
   if (bits >= 8) return exactProduct(elements, bits / 8);
@@ -91,7 +88,7 @@ export function storedBytes(elements: number, dtype: StoredDtype): number | unde
   return Number.isSafeInteger(bytes) ? bytes : undefined;
 }
 
-/** a · b when both are safe integers and so is the product. */
+/** a · b if both factors and the product are safe integers. */
 export function exactProduct(a: number, b: number): number | undefined {
   const product = a * b;
   return Number.isSafeInteger(product) ? product : undefined;
@@ -100,16 +97,13 @@ export function exactProduct(a: number, b: number): number | undefined {
 /** Sizes of tensors, outermost dimension first. */
 export type Shape = readonly number[];
 
-/**
- * The number of elements of a tensor, or undefined when it cannot be held exactly
- * (a dimension or the product is beyond 2^53 − 1).
- */
+/** Number of elements of a tensor; undefined beyond 2^53 − 1, for a dimension or the product. */
 export function elementCount(shape: Shape): number | undefined {
   let product = 1;
   for (const size of shape) {
     if (!Number.isSafeInteger(size) || size < 0) return undefined;
     product *= size;
-    // A product of two safe integers that rounds below 2^53 was exact, so this test is too.
+    // A product of two safe integers that rounds below 2^53 is exact, so this test is too.
     if (!Number.isSafeInteger(product)) return undefined;
   }
   return product;

@@ -1,4 +1,4 @@
-/** Numbers → stored bytes. */
+/** Encodes numbers to stored bytes. */
 import {
   decode,
   FLOAT_FORMATS,
@@ -11,9 +11,9 @@ import {
 import type { StoredDtype } from './dtype.js';
 import { STORED_DTYPES } from './dtype.js';
 
-// Floats of 32 and 64 bits → the two formats of 16 bits, to the nearest, ties to even.
+// Rounding from 32- and 64-bit floats to the two 16-bit formats, to nearest, ties to even
 
-/** The 32-bit words that hold sign, exponent and the start of the fraction. */
+/** 32-bit words with the sign, exponent and start of the fraction. */
 const SOURCES = {
   F32: { fractionBits: 23, bias: 127 },
   /** See `highWords`. */
@@ -23,14 +23,14 @@ const SOURCES = {
 type SourceDtype = keyof typeof SOURCES;
 export type NarrowDtype = 'F16' | 'BF16';
 
-/** What follows from a pair of formats. A *size* is the word or the code of a number without its sign. */
+/** Constants for a pair of formats. A *size* is the word or code of a number without its sign. */
 function narrowingOf(from: SourceDtype, to: NarrowDtype) {
   const source = SOURCES[from];
   const { exponentBits, fractionBits, bias } = FLOAT_FORMATS[to];
   const oneExponent = 1 << source.fractionBits;
   const sourceInfinity = (2 * source.bias + 1) * oneExponent;
   const infinity = (2 ** exponentBits - 1) << fractionBits;
-  /** What comes off the exponent. */
+  /** Subtracted from the exponent. */
   const rebase = (source.bias - bias) * oneExponent;
   return {
     ...source,
@@ -38,11 +38,11 @@ function narrowingOf(from: SourceDtype, to: NarrowDtype) {
     infinity,
     quietNaN: infinity | (1 << (fractionBits - 1)),
     rebase,
-    /** Bits of the fraction that go. */
+    /** Dropped bits of the fraction. */
     droppedBits: source.fractionBits - fractionBits,
-    /** Sizes from here on lose the low bits and no more; without a rebase, subnormal ones do too. */
+    /** Smallest size whose only change is the loss of low bits; without a rebase, this includes subnormal ones. */
     regularFrom: rebase === 0 ? 0 : rebase + oneExponent,
-    /** From here on a number may overflow. */
+    /** Smallest size that may overflow. */
     regularUpTo: rebase + (2 ** exponentBits - 2) * oneExponent,
   };
 }
@@ -50,11 +50,11 @@ function narrowingOf(from: SourceDtype, to: NarrowDtype) {
 type Narrowing = ReturnType<typeof narrowingOf>;
 
 /**
- * Rounds floats, given as words of the machine, straight into their 16-bit codes. A NaN becomes the one
- * quiet NaN without sign, so that a result does not depend on which of them a machine makes.
- * @param words One for each number: of float32 numbers they themselves, of float64 ones their `highWords`.
- * @param saturate Whether an overflow becomes the largest finite number rather than infinity.
- * @returns Where the first overflow stands: a finite number that rounds to infinity; −1 when there is none.
+ * Rounds floats, given as native words, directly to 16-bit codes. Every NaN becomes the same quiet NaN without
+ * sign, so the result does not depend on the machine's NaN.
+ * @param words One per number: float32 numbers themselves, or the `highWords` of float64 ones.
+ * @param saturate Whether an overflow becomes the largest finite number instead of infinity.
+ * @returns Index of the first overflow, a finite number that rounds to infinity; −1 if there is none.
  */
 export function narrow(
   from: SourceDtype,
@@ -72,7 +72,7 @@ export function narrow(
     const size = word & 0x7fffffff;
     const sign = (word >>> 16) & 0x8000;
     if (size >= regularFrom && size < regularUpTo) {
-      // A carry out of the fraction goes into the exponent, as it should.
+      // A carry out of the fraction correctly increments the exponent.
       codes[i] = sign | ((size + addend + ((size >>> droppedBits) & 1)) >>> droppedBits);
       continue;
     }
@@ -87,8 +87,8 @@ export function narrow(
 }
 
 /**
- * The high words of float64 numbers. Of a low one, rounding has to know only whether anything is set in it:
- * that becomes the lowest bit, which is never kept.
+ * High words of float64 numbers. Rounding only needs to know whether any bit of the low word is set. That sets the
+ * lowest bit, which is always dropped.
  */
 function highWords(numbers: Float64Array): Uint32Array {
   const words = new Uint32Array(numbers.buffer, numbers.byteOffset, 2 * numbers.length);
@@ -99,17 +99,16 @@ function highWords(numbers: Float64Array): Uint32Array {
   return high;
 }
 
-/** Which of the two words of a float64 is the high one on this machine. */
+/** Index of the high word of a float64 on this machine. */
 const HIGH = new Uint32Array(Float64Array.of(1).buffer)[0] === 0 ? 1 : 0;
 
-/** The code of a size that is very small, very large or no number. */
+/** Code of a size that is very small, very large or NaN. */
 function irregular(size: number, narrowing: Narrowing): number {
   const { sourceInfinity, rebase, regularFrom, regularUpTo, droppedBits, infinity } = narrowing;
   if (size > sourceInfinity) return narrowing.quietNaN;
-  // One carry too many ends at infinity.
+  // A carry beyond the range ends at infinity.
   if (size >= regularUpTo) return Math.min(roundedShift(size - rebase, droppedBits), infinity);
-  // What will be subnormal: the leading one becomes a bit like the others, and each step of the exponent
-  // shifts it by one.
+  // A subnormal result: the leading one becomes an explicit bit, and each step of the exponent shifts it by one.
   const { fractionBits } = narrowing;
   const leadingOne = 1 << fractionBits;
   const shift = droppedBits + (regularFrom >>> fractionBits) - (size >>> fractionBits);
@@ -117,27 +116,26 @@ function irregular(size: number, narrowing: Narrowing): number {
   return roundedShift((size & (leadingOne - 1)) | leadingOne, shift);
 }
 
-/** value / 2^bits, to the nearest, ties to even. */
+/** value / 2^bits, rounded to nearest, ties to even. */
 function roundedShift(value: number, bits: number): number {
   const isOdd = (value >>> bits) & 1;
   return (value + (1 << (bits - 1)) - 1 + isOdd) >>> bits;
 }
 
-/** What numbers can be written as. */
+/** Target dtypes for encoding. */
 export const ENCODABLE_DTYPES = ['F64', 'F32', 'F16', 'BF16'] as const satisfies StoredDtype[];
 
 export type EncodableDtype = (typeof ENCODABLE_DTYPES)[number];
 
 export interface EncodeOptions {
-  /** Whether a finite number beyond the dtype's largest becomes that rather than infinity. */
+  /** Whether a finite number beyond the dtype's largest becomes the largest instead of infinity. */
   readonly saturate?: boolean;
 }
 
 /**
- * Encodes numbers as little-endian elements into the first bytes of `target`, to the nearest value, ties
- * to even, rounded once. Subnormal numbers, −0 and infinities stay what they are; a NaN stays a NaN.
- * @returns Where the first overflow stands, a finite number that the dtype has no finite one near; −1
- * when there is none.
+ * Encodes numbers as little-endian elements into the first bytes of `target`, rounded once to nearest, ties to
+ * even. Keeps subnormal numbers, −0, infinities and NaN.
+ * @returns Index of the first overflow, a finite number beyond the dtype's range; −1 if there is none.
  * @throws RangeError when the target is too short.
  */
 export function encode(
@@ -152,11 +150,10 @@ export function encode(
 }
 
 /**
- * Writes elements of one dtype as another, rounded once as `encode` does. Between equal dtypes every bit
- * stays. Integers are encoded as the numbers that `decode` gives.
- * @returns What `encode` returns.
- * @throws RangeError when the bytes are no whole elements, the target is too short, or the elements are
- * complex.
+ * Converts elements to another dtype, rounded once like `encode`. Equal dtypes keep every bit. Integers are
+ * encoded from the numbers that `decode` gives.
+ * @returns The result of `encode`.
+ * @throws RangeError for a partial element, a target that is too short, or complex elements.
  */
 export function cast(
   from: StoredDtype,
@@ -213,10 +210,10 @@ function encodeF32(numbers: Float64Array, target: Uint8Array, saturate: boolean)
   return firstOverflow;
 }
 
-/** Both given as words of the machine. */
+/** Source and target are native words. */
 type DirectCast = (source: Uint8Array, target: Uint8Array, saturate: boolean) => number;
 
-/** The casts of many bytes, which need no float64 in between. */
+/** Frequent casts that need no intermediate float64. */
 const DIRECT_CASTS: Readonly<Record<string, DirectCast>> = {
   'F32-F16': (source, target, saturate) =>
     narrow('F32', 'F16', viewOf(Uint32Array, source), viewOf(Uint16Array, target), saturate),
@@ -237,7 +234,7 @@ const DIRECT_CASTS: Readonly<Record<string, DirectCast>> = {
   },
 };
 
-/** A whole number of elements of every dtype, and little memory. */
+/** A whole number of elements of every dtype, small enough to save memory. */
 const NUMBERS_PER_BLOCK = 2 ** 14;
 
 function castByNumbers(

@@ -1,15 +1,15 @@
 /**
- * Random numbers from a seed. Each depends on the seed, a name and its place alone, by integer arithmetic:
- * any part can be had in any order, and is the same on every machine.
+ * Seeded random numbers. Each depends only on the seed, a name and its index, by integer arithmetic. Any part can
+ * be generated in any order, with the same result on every machine.
  */
 
 type Floats = Float32Array | Float64Array;
 
-/** Fills with the numbers from place `first` on that are spread evenly between −bound and bound. */
+/** Fills with uniform numbers between −bound and bound, from index `first` on. */
 export function fillUniform(key: number, first: number, target: Floats, bound: number): void {
   const step = bound * 2 ** -23;
   hashed(key, first, target.length, (hashes, at) => {
-    // The 24 bits that a float32 holds, so that the middle between −bound and bound is as far from both.
+    // The 24 bits of a float32, centred between −bound and bound.
     for (let i = 0; i < hashes.length; i++) {
       target[at + i] = (((hashes[i] ?? 0) >>> 8) + 0.5) * step - bound;
     }
@@ -19,7 +19,7 @@ export function fillUniform(key: number, first: number, target: Floats, bound: n
 /** Standard deviation of the sum of four bytes, each of 0 to 255. */
 const DEVIATION_OF_BYTES = Math.sqrt((4 * (256 ** 2 - 1)) / 12);
 
-/** Fills with about normal numbers from place `first` on: the sum of a hash's four bytes is close enough. */
+/** Fills with approximately normal numbers from index `first` on: the sum of a hash's four bytes. */
 export function fillNormal(key: number, first: number, target: Floats, deviation: number): void {
   const scale = deviation / DEVIATION_OF_BYTES;
   hashed(key, first, target.length, (hashes, at) => {
@@ -34,7 +34,7 @@ export function fillNormal(key: number, first: number, target: Floats, deviation
 const BLOCK = 4096;
 const block = new Uint32Array(BLOCK);
 
-/** Hashes of `count` places from `first` on, in pieces whose memory is used again. */
+/** Hashes of `count` indices from `first` on, in chunks that reuse one buffer. */
 function hashed(
   key: number,
   first: number,
@@ -48,21 +48,21 @@ function hashed(
   }
 }
 
-/** Odd, and near 2^32 divided by the golden ratio: neighbouring places become far apart. */
+/** Odd, and near 2^32 divided by the golden ratio, which separates adjacent indices. */
 const STRIDE = 0x9e3779b1;
 
-/** Fills with the hashes from place `first` on. */
+/** Fills with the hashes from index `first` on. */
 export function fillHashes(key: number, first: number, target: Uint32Array): void {
   for (let i = 0; i < target.length; i++) {
     const index = first + i;
-    // The place has 53 bits: its high part changes the key.
+    // The index has 53 bits; its high part changes the key.
     const high = Math.floor(index / 2 ** 32);
     const own = high === 0 ? key : mixed(key ^ mixed(high));
     target[i] = mixed(own + Math.imul(index >>> 0, STRIDE));
   }
 }
 
-/** A hash of 32 bits (C. Wellons' lowbias32, https://github.com/skeeto/hash-prospector). */
+/** 32-bit hash (C. Wellons' lowbias32, https://github.com/skeeto/hash-prospector). */
 function mixed(value: number): number {
   let x = value | 0;
   x = Math.imul(x ^ (x >>> 16), 0x21f0aaad);
@@ -70,7 +70,7 @@ function mixed(value: number): number {
   return (x ^ (x >>> 15)) >>> 0;
 }
 
-/** The key of a seed and a name, which all other functions take: FNV-1a over both. */
+/** Key of a seed and a name for all other functions: FNV-1a over both. */
 export function keyOf(seed: number, name: string): number {
   let key = 0x811c9dc5;
   for (const character of `${seed} ${name}`) {

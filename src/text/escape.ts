@@ -1,7 +1,7 @@
 /**
- * Characters that a terminal obeys, or that a reader cannot see: controls (C0, DEL, C1), line and
- * paragraph separators, lone surrogates, and all that Unicode draws as nothing (zero-width and
- * bidirectional controls, fillers, tags), except the two selectors that choose an emoji's form.
+ * Characters that a terminal interprets or a reader cannot see: controls (C0, DEL, C1), line and paragraph
+ * separators, lone surrogates, and all invisible Unicode characters (zero-width and bidirectional controls,
+ * fillers, tags). Excludes the two selectors of an emoji's form.
  */
 const UNPRINTABLE =
   /(?![\ufe0e\ufe0f])[\p{Cc}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\ufff9-\ufffb]/gu;
@@ -16,17 +16,17 @@ const SHORT_ESCAPES: ReadonlyMap<string, string> = new Map([
 ]);
 
 /**
- * `text` on one line, with nothing in it that could move a cursor, change a colour, reorder or hide
- * text: such characters become `\n`, `\r`, `\t`, `\x1b` or `\u{202e}`. Backslashes stay as they are, so
- * this is for people to read, not for programs to undo.
+ * `text` on one line, without characters that could move a cursor, change a colour, reorder or hide text. These
+ * become `\n`, `\r`, `\t`, `\x1b` or `\u{202e}`. Backslashes are unchanged, so the result is for display and
+ * cannot be decoded.
  */
 export function printable(text: string): string {
   return text.replace(UNPRINTABLE, escapeCharacter);
 }
 
 /**
- * A JSON text with the same characters written as JSON's own `\uXXXX`, so that it parses to the same
- * value. Line breaks stay: JSON has them only between values.
+ * JSON text with the same characters written as JSON's own `\uXXXX`; it parses to the same value. Line breaks
+ * stay, because JSON only has them between values.
  */
 export function printableJson(json: string): string {
   return json.replace(UNPRINTABLE_IN_LINE, (character) => toUtf16(character));
@@ -47,10 +47,10 @@ function toUtf16(character: string): string {
 }
 
 /**
- * `value` as JSON, indented by two spaces, with a newline at its end. Integers beyond ±(2^53 − 1), NaN and
- * infinities become strings, because JSON's readers would lose them; fields that are undefined are left
- * out; characters that are invisible or obeyed by terminals are written as `\uXXXX`.
- * @throws TypeError for what is no data: a cycle, a function, undefined.
+ * `value` as JSON, indented by two spaces, with a final newline. Integers beyond ±(2^53 − 1), NaN and infinities
+ * become strings, because JSON readers would lose them. Undefined fields are omitted. Invisible and terminal
+ * control characters are written as `\uXXXX`.
+ * @throws TypeError for values that are not data: a cycle, a function, undefined.
  */
 export function toJson(value: unknown): string {
   const json: string | undefined = JSON.stringify(value, exactNumber, 2);
@@ -58,10 +58,10 @@ export function toJson(value: unknown): string {
   return `${printableJson(json)}\n`;
 }
 
-/** Members of an object that are written at a time. */
+/** Object members written at a time. */
 const PIECE_MEMBERS = 1000;
 
-/** The text of `toJson` in pieces: that of an object with many members takes far more memory than the object. */
+/** Text of `toJson` in pieces, because the text of a large object takes far more memory than the object. */
 export function* jsonPieces(value: object): Generator<string> {
   let separator = '{';
   for (const [key, member] of Object.entries(value)) {
@@ -83,13 +83,13 @@ function* memberPieces(key: string, member: unknown, separator: string): Generat
   yield `${separator}  ${printableJson(JSON.stringify(key))}: {`;
   for (let at = 0; at < keys.length; at += PIECE_MEMBERS) {
     const part = keys.slice(at, at + PIECE_MEMBERS).map((name) => [name, own[name]]);
-    // One level deeper than it would be alone, as its indentation says.
+    // Nested in an object to get the indentation of one level deeper.
     yield `${at === 0 ? '\n' : ',\n'}${inner(toJson({ '': Object.fromEntries(part) }), 2)}`;
   }
   yield '\n  }';
 }
 
-/** The lines of an object's JSON without the first and the last `lines` of them. */
+/** Lines of an object's JSON without the first and last `lines` lines. */
 function inner(json: string, lines: number): string {
   let [from, to] = [0, json.length - 1];
   for (let line = 0; line < lines; line++) {

@@ -1,4 +1,4 @@
-/** `22,143,967,232`. @throws RangeError for what is not an integer. */
+/** `22,143,967,232`. @throws RangeError for a value other than an integer. */
 export function formatInteger(value: number | bigint): string {
   return String(BigInt(value)).replace(/\B(?=(\d{3})+$)/g, ',');
 }
@@ -8,13 +8,13 @@ const COUNT_UNITS = { B: 1_000_000_000n, M: 1_000_000n, K: 1_000n } as const;
 /** Thousands, millions or billions; `''` for plain integers. */
 export type CountUnit = keyof typeof COUNT_UNITS | '';
 
-/** The unit for a whole column whose largest number is `largest`. */
+/** Unit for a whole column with the largest number `largest`. */
 export function countUnit(largest: number | bigint): CountUnit {
   const units = Object.keys(COUNT_UNITS) as (keyof typeof COUNT_UNITS)[];
   return units.find((unit) => largest >= COUNT_UNITS[unit]) ?? '';
 }
 
-/** `22.144B`: three decimals of `unit`. @throws RangeError for what is not an integer. */
+/** `22.144B`: three decimals of `unit`. @throws RangeError for a value other than an integer. */
 export function formatCount(
   value: number | bigint,
   unit: CountUnit = countUnit(absolute(BigInt(value))),
@@ -23,18 +23,18 @@ export function formatCount(
   return `${decimal(BigInt(value), COUNT_UNITS[unit], 3)}${unit}`;
 }
 
-/** `38.8%`; `–` of nothing. @throws RangeError for what is not an integer. */
+/** `38.8%`; `–` if the whole is zero. @throws RangeError for a value other than an integer. */
 export function formatShare(part: number | bigint, whole: number | bigint): string {
   if (BigInt(whole) === 0n) return '–';
   return `${decimal(BigInt(part) * 100n, BigInt(whole), 1)}%`;
 }
 
-/** From this ratio on a change is shown as a factor: +1463.2% is hard to read, and −100.0% would mean zero. */
+/** Smallest ratio shown as a factor: +1463.2% is hard to read, and −100.0% would mean zero. */
 const LARGE_CHANGE = 10n;
 
 /**
- * `+4.1%`, `−37.6%`, `×12.3`, `÷12.3`: a value against another, with an empty text where they are equal. A change that
- * rounds to nothing is `<+0.1%`. Empty too against nothing. @throws RangeError for what is not an integer.
+ * `+4.1%`, `−37.6%`, `×12.3`, `÷12.3`: change from a base, or an empty text for no change or a base of zero. A
+ * change that rounds to zero is `<+0.1%`. @throws RangeError for a value other than an integer.
  */
 export function formatChange(value: number | bigint, base: number | bigint): string {
   const [now, before] = [BigInt(value), BigInt(base)];
@@ -46,17 +46,17 @@ export function formatChange(value: number | bigint, base: number | bigint): str
   return percent === '0.0' ? `<${sign}0.1%` : `${sign}${percent}%`;
 }
 
-/** `319.3 MB`, with MB = 10^6 bytes. @throws RangeError for what is not an integer. */
+/** `319.3 MB`, with MB = 10^6 bytes. @throws RangeError for a value other than an integer. */
 export function formatBytes(bytes: number | bigint): string {
   return scaled(BigInt(bytes), 1000n, ['B', 'kB', 'MB', 'GB', 'TB', 'PB', 'EB']);
 }
 
-/** `304.5 MiB`, with MiB = 2^20 bytes. @throws RangeError for what is not an integer. */
+/** `304.5 MiB`, with MiB = 2^20 bytes. @throws RangeError for a value other than an integer. */
 export function formatBinaryBytes(bytes: number | bigint): string {
   return scaled(BigInt(bytes), 1024n, ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB', 'EiB']);
 }
 
-/** `26.4 GFLOPs`: a number of operations, not a speed. @throws RangeError for what is not an integer. */
+/** `26.4 GFLOPs`: a number of operations, not a speed. @throws RangeError for a value other than an integer. */
 export function formatFlops(flops: number | bigint): string {
   const prefixes = ['', 'k', 'M', 'G', 'T', 'P', 'E', 'Z', 'Y'];
   return scaled(
@@ -66,12 +66,12 @@ export function formatFlops(flops: number | bigint): string {
   );
 }
 
-/** `28.4 TMACs`: a number of operations, not a speed. @throws RangeError for what is not an integer. */
+/** `28.4 TMACs`: a number of operations, not a speed. @throws RangeError for a value other than an integer. */
 export function formatMacs(macs: number | bigint): string {
   return formatFlops(macs).replace('FLOPs', 'MACs');
 }
 
-/** `7 s`, `2 min 5 s`, `1 h 12 min`: seconds that have begun count. */
+/** `7 s`, `2 min 5 s`, `1 h 12 min`: rounded up to whole seconds. */
 export function formatDuration(seconds: number): string {
   const whole = Math.ceil(seconds);
   if (whole < 60) return `${whole} s`;
@@ -81,13 +81,13 @@ export function formatDuration(seconds: number): string {
     : `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
 }
 
-/** One decimal of the unit in which at most 999.9 (1023.9) of them are shown. */
+/** One decimal, in the smallest unit that keeps the number at most 999.9 (1023.9). */
 function scaled(value: bigint, base: bigint, units: readonly string[]): string {
   const size = absolute(value);
   const last = units.length - 1;
   let index = 0;
   let divisor = 1n;
-  // After rounding, so that 999,950 bytes are 1.0 MB and not 1000.0 kB.
+  // Checked after rounding, so 999,950 bytes are 1.0 MB instead of 1000.0 kB.
   while (index < last && rounded(size * 10n, divisor) >= base * 10n) {
     index++;
     divisor *= base;
@@ -127,13 +127,13 @@ const TIMES = [
   { unit: 'years', seconds: 31_557_600, below: Number.POSITIVE_INFINITY },
 ] as const;
 
-/** `4.98 ms`, `12.3 s`, `3.40 days`: three digits of a time that nobody counts. */
+/** `4.98 ms`, `12.3 s`, `3.40 days`: three digits of an approximate time. */
 export function formatSeconds(seconds: number): string {
   const { unit, seconds: one } = TIMES.find(({ below }) => seconds < below) ?? TIMES[6];
   return `${significant(seconds / one)} ${unit}`;
 }
 
-/** From here on nobody counts the zeros. */
+/** Smallest number whose zeros are hard to count. */
 const UNCOUNTED = 1e15;
 
 /** Three digits, without a power of ten up to 10^15: `4.98`, `1,240`, `0.0123`, `2.50e+20`. */
@@ -147,7 +147,7 @@ export function significant(value: number): string {
   });
 }
 
-// Shares that are no quotients of integers, and other real numbers.
+// Shares that are not quotients of integers, and other real numbers
 
 /** Decimals of a percentage, by the size of the share: small shares must not look like zero. */
 const DECIMALS = [
@@ -157,7 +157,7 @@ const DECIMALS = [
 ] as const;
 
 /**
- * `8.60%` for 0.086, `–` for null. What is neither nothing nor all is not written `0.000%` or `100.0%` but
+ * `8.60%` for 0.086, `–` for null. Shares that would round to `0.000%` or `100.0%` without being exact are
  * `<0.001%` and `>99.9%`.
  */
 export function percentText(share: number | null): string {
@@ -168,8 +168,8 @@ export function percentText(share: number | null): string {
   return text === '100.0%' && share < 1 ? '>99.9%' : text;
 }
 
-// How busy a machine is, as text.
+// Machine load as text
 
-/** @param load Processes that run or wait to, for each core; null where the system does not tell. */
+/** @param load Running and waiting processes per core; null where the system does not report it. */
 export const loadText = (load: number | null): string =>
   load === null ? 'a load that is not told' : `a load of ${load.toFixed(2)} for each core`;

@@ -1,4 +1,4 @@
-/** Words of messages and reports: plurals, lists, sentences, and names short enough to print. */
+/** Text helpers for messages and reports: plurals, lists, sentences, and shortened names. */
 import { formatInteger } from './units.js';
 
 /** `1 tensor`, `2,048 tensors`. */
@@ -12,7 +12,7 @@ export const joined = (texts: readonly string[]) =>
 /** `text` with a capital and a full stop. */
 export const sentence = (text: string) => `${text.charAt(0).toUpperCase()}${text.slice(1)}.`;
 
-/** Characters. Names of tensors are shorter, but a file can hold names of a megabyte. */
+/** Limit in characters. Tensor names are shorter, but a file can hold names of a megabyte. */
 const MAX_TEXT = 120;
 
 /** `text`, or its beginning and `…`. */
@@ -20,10 +20,10 @@ export function shortened(text: string, limit = MAX_TEXT): string {
   return text.length <= limit ? text : `${text.slice(0, limit - 1)}…`;
 }
 
-/** A name from a file, as a table shows it. */
+/** A name from a file, as shown in a table. */
 export const nameText = (name: string): string => (name === '' ? '""' : shortened(name));
 
-/** Up to three names in full; of more, the first two and the last. */
+/** Up to three names in full; for more, the first two and the last. */
 export function namesText(names: readonly string[]): string {
   if (names.length <= 3) return names.map(nameText).join(', ');
   const [first = '', second = ''] = names;
@@ -31,13 +31,13 @@ export function namesText(names: readonly string[]): string {
   return `${shown} … ${nameText(names.at(-1) ?? '')}`;
 }
 
-// Helpers for values that many folders need.
+// Helpers for values, used in many folders
 
-/** Whether `value` is an object with named entries, and not a list or null. */
+/** Whether `value` is an object with named entries, not a list or null. */
 export const isRecord = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
-/** Sum over items of a number of each, in order. */
+/** Sum of a number per item, in order. */
 export function sumOf<Item>(items: Iterable<Item>, numberOf: (item: Item) => number): number {
   let sum = 0;
   for (const item of items) sum += numberOf(item);

@@ -1,4 +1,4 @@
-/** BLOOM (arXiv 2211.05100): ALiBi in place of positions, a norm behind the embedding. */
+/** BLOOM (arXiv 2211.05100): ALiBi instead of position embeddings, a norm after the embedding. */
 
 import {
   activation,
@@ -24,7 +24,7 @@ import {
   transformerDocument,
 } from '../transformer/settings.js';
 
-/** Fixed by the original code. */
+/** Fixed in the original code. */
 const MLP_EXPANSION = 4;
 
 const schema = transformerDocument('bloom', {

@@ -1,4 +1,4 @@
-/** DeepSeek-V2 (arXiv 2405.04434): latent attention, and experts in groups. */
+/** DeepSeek-V2 (arXiv 2405.04434): latent attention and grouped experts. */
 
 import * as z from 'zod';
 import { rmsNorm } from '../constructors.js';

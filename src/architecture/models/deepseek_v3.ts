@@ -1,4 +1,4 @@
-/** DeepSeek-V3 and R1 (arXiv 2412.19437): V2 with sigmoid scores and a correction in place of a loss. */
+/** DeepSeek-V3 and R1 (arXiv 2412.19437): V2 with sigmoid scores, and a correction instead of a loss. */
 
 import * as z from 'zod';
 import { rmsNorm } from '../constructors.js';
@@ -20,7 +20,7 @@ const RENORMALISE_EPS = 1e-20;
 const CONTESTED =
   'the original code of DeepSeek-V3 counts the router’s correction as a parameter, transformers holds it as a buffer';
 
-/** More layers for further tokens than any model has. */
+/** Upper bound of the layers that predict further tokens; models have fewer. */
 const MOST_FURTHER = 16;
 
 const schema = transformerDocument('deepseek_v3', {
@@ -78,7 +78,7 @@ export const deepseekV3 = defineTransformer({
       num_nextn_predict_layers: ['num_mtp_layers'],
     },
     more: (config) => ({
-      // Null is false in Python, and not the default.
+      // Null means false in Python, not the default.
       ...(config.norm_topk_prob === null && { norm_topk_prob: false }),
       ...(config.rope_interleave === null && { rope_interleave: false }),
     }),

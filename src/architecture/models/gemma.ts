@@ -1,4 +1,4 @@
-/** Gemma (arXiv 2403.08295): scaled embeddings, norms about one, GELU in the gate. */
+/** Gemma (arXiv 2403.08295): scaled embeddings, norms with offset 1, a GELU gate. */
 
 import * as z from 'zod';
 import { scale, softcap } from '../constructors.js';
@@ -13,9 +13,9 @@ import {
   causalOnly,
 } from '../transformer/settings.js';
 
-// The parts that the generations of Gemma share.
+// Parts shared by the generations of Gemma
 
-/** Norms about one, and embeddings scaled by the root of the width. */
+/** Norms with offset 1, and embeddings scaled by the square root of the width. */
 export const GEMMA = {
   normOffset: 1,
   embeddingSteps: ({ hidden_size: hidden }: { readonly hidden_size: number }) => [
@@ -49,7 +49,7 @@ interface LaterGemma {
   readonly final_logit_softcapping: number | null;
 }
 
-/** Gemma 2 and 3: norms on both sides of a branch, windows in some layers, softcapped logits. */
+/** Gemma 2 and 3: norms before and after each branch, windows in some layers, softcapped logits. */
 export const LATER_GEMMA = {
   ...GEMMA,
   block: sandwichBlock,
@@ -65,7 +65,7 @@ export const LATER_GEMMA = {
     cap === null ? [] : [softcap('logit_softcap', cap)],
 };
 
-/** The key of other families for the activation, where a family reads `hidden_activation`. */
+/** Activation key of other families, for families that read `hidden_activation`. */
 export const HIDDEN_ACT_UNREAD: LimitedKeys = {
   hidden_act: unreadBut(
     (word, { hidden_activation: read = 'gelu_pytorch_tanh' }) => word === null || word === read,

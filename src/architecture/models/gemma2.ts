@@ -1,4 +1,4 @@
-/** Gemma 2 (arXiv 2408.00118): a window in every other layer, softcaps, norms on both sides. */
+/** Gemma 2 (arXiv 2408.00118): a window in every other layer, softcaps, norms before and after each branch. */
 import { decoderDocument, defineDecoder } from '../transformer/define-decoder.js';
 import { windowAt, windowSettings } from '../transformer/settings.js';
 import { HIDDEN_ACT_UNREAD, LATER_GEMMA, laterGemmaSettings } from './gemma.js';

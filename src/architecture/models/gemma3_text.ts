@@ -1,4 +1,4 @@
-/** Gemma 3, the text part (arXiv 2503.19786): five layers with a window to one without, norms on q and k. */
+/** Gemma 3, the text part (arXiv 2503.19786): one layer in six without a window, norms on q and k. */
 import { rotary } from '../constructors.js';
 import type { KeyRemark } from '../family.js';
 import { type Json, unreadBut } from '../transformer/config-keys.js';
@@ -17,17 +17,17 @@ import { HIDDEN_ACT_UNREAD, LATER_GEMMA, laterGemmaSettings } from './gemma.js';
 
 const [fullBase, localBase] = [1e6, 10_000];
 
-/** Keys of the model that reads images, too. */
+/** Keys of the multimodal model. */
 const WITH_IMAGES = Object.fromEntries(
   ['text_config', 'vision_config', 'mm_tokens_per_image'].map((key) => [key, unreadBut([])]),
 );
 
-/** Five layers with a window to one without. */
+/** Five layers with a window, then one without. */
 const DEFAULT_PATTERN = 6;
 
 const objectOr = (value: unknown): Json => (isObject(value) ? value : {});
 
-/** Settings of the two kinds of layers; an older `rope_scaling` is of those without a window. */
+/** Rotary settings of the two layer kinds; an older `rope_scaling` applies to layers without a window. */
 function rotaryByKind(config: Json): Readonly<Record<'full' | 'sliding', Json>> {
   const { full_attention, sliding_attention } = objectOr(config.rope_parameters);
   return {
@@ -36,7 +36,7 @@ function rotaryByKind(config: Json): Readonly<Record<'full' | 'sliding', Json>> 
   };
 }
 
-/** Without `truncate`: transformers looks for it outside of the two kinds. */
+/** Drops `truncate`: transformers reads it outside the two kinds. */
 function scalingOfKind(rotary: Json): Json | undefined {
   const { truncate: _, ...scaling } = scalingIn(rotary) ?? {};
   return 'rope_type' in scaling ? scaling : undefined;
@@ -54,7 +54,7 @@ function unreadOfKind(rotary: Json, kind: string): KeyRemark[] {
   ];
 }
 
-/** transformers 5 keeps rotary settings by the kind of layer. */
+/** transformers 5 stores rotary settings per layer kind. */
 const rotaryByLayer: RotaryReading = {
   keys: ['rope_parameters', 'rope_scaling', 'rope_theta'],
   settings(config) {
@@ -124,7 +124,7 @@ export const gemma3Text = defineDecoder({
       ...HIDDEN_ACT_UNREAD,
       ...WITH_IMAGES,
       attn_logit_softcapping: unreadBut([]),
-      // transformers writes it next to the list that it made by it, and reads 6 without the list.
+      // transformers writes it with the list made from it, and reads 6 without the list.
       _sliding_window_pattern: unreadBut(
         (step, { layer_types: types, sliding_window_pattern: read = DEFAULT_PATTERN }) =>
           types != null || step === read,
@@ -132,7 +132,7 @@ export const gemma3Text = defineDecoder({
     },
   },
   queryKeyNorms: 'each head',
-  // transformers stores attn_logit_softcapping for this family, and does not use it.
+  // transformers stores attn_logit_softcapping for this family but does not use it.
   attention({ name, config, index, heads: { headDim } }) {
     const { layer_types: types, max_position_embeddings: positions } = config;
     const slides = types

@@ -1,4 +1,4 @@
-/** GPT-2 (Radford et al. 2019): learned positions, products that are stored transposed. */
+/** GPT-2 (Radford et al. 2019): learned positions, transposed weights. */
 
 import * as z from 'zod';
 import {

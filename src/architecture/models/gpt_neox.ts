@@ -1,4 +1,4 @@
-/** GPT-NeoX and Pythia (arXiv 2204.06745, 2304.01373): attention and feed-forward side by side. */
+/** GPT-NeoX and Pythia (arXiv 2204.06745, 2304.01373): parallel attention and feed-forward. */
 
 import * as z from 'zod';
 import {
@@ -70,7 +70,7 @@ const schema = transformerDocument('gpt_neox', {
     .describe('Name of the head: on disk, or as transformers 5 holds it'),
 });
 
-/** Width of a head when a file says nothing of it. */
+/** Default head width of a file without one. */
 const headDimIn = ({ hidden_size: hidden = 6144, num_attention_heads: heads = 64 }: Json) =>
   Number(hidden) / Number(heads);
 

@@ -1,19 +1,19 @@
-/** The configuration of a hybrid model, read off the names and shapes of its tensors. */
+/** Reads the configuration of a hybrid model from its tensor names and shapes. */
 import type { Shape } from '../../tensor/dtype.js';
 import type { Reading, StoredShapes } from '../family.js';
 
-/** Tensors that stand in every block, by which a checkpoint is known to be one of this family. */
+/** Tensors in every block that identify a checkpoint of this family. */
 const SIGNATURE = ['mamba.A_log', 'gate.u.weight'] as const;
 
 /**
- * Fewer names than any block has. What has fewer for each of its layers is made up, and would only have a
- * description built that is many times as large.
+ * Lower bound of the names in a block. A checkpoint with fewer per layer is malformed, and would build a
+ * description many times its size.
  */
 const FEWEST_IN_BLOCK = 20;
 
 const SHARED = 'shared_srte';
 
-/** Forms of the SRTE by the tensor that only they have, with its further tensors. */
+/** Forms of the SRTE by the tensor unique to them, with its further tensors. */
 const SRTE_FORMS = {
   freqs: { encoding: 'learnable', tensors: ['freqs'] },
   lowrank: { encoding: 'learnable', tensors: ['lowrank', 'proj.weight'] },
@@ -22,7 +22,7 @@ const SRTE_FORMS = {
 
 type SrteForm = keyof typeof SRTE_FORMS;
 
-/** The values that tensors show; none when this is no model of the family. */
+/** Values shown by the tensors; none for a model of another family. */
 export function readOff(stored: StoredShapes): Reading[] {
   const layers = stored.numbersUnder('layers');
   const [first] = layers;
@@ -63,7 +63,7 @@ function sizes(stored: StoredShapes, inBlock: (leaf: string) => Shape | undefine
   ];
 }
 
-/** Layers with a gap between them have no number. */
+/** Layer numbers with gaps give no count. */
 function layerCount(layers: readonly number[]): Reading[] {
   const count = layers.length;
   return layers.at(-1) === count - 1
@@ -75,7 +75,7 @@ function srte(stored: StoredShapes, layers: readonly number[]): Reading[] {
   const places = [SHARED, ...layers.map((layer) => `layers.${layer}.srte`)];
   const forms = Object.keys(SRTE_FORMS) as SrteForm[];
   const form = forms.find((each) => places.some((place) => stored.shapeOf(`${place}.${each}`)));
-  // Without any tensor it can only be the formula, whose buffer is often left out.
+  // Without a tensor it must be the formula, whose buffer is often left out.
   if (!form) return [reading('srte_encoding', 'sincos', 'the SRTE has no tensors')];
   const { encoding, tensors } = SRTE_FORMS[form];
   const held = places.filter((place) => stored.shapeOf(`${place}.${form}`));
@@ -103,7 +103,7 @@ function srteSizes(form: SrteForm, shape: Shape | undefined): Reading[] {
   ];
 }
 
-/** @param held Where tensors of the SRTE stand: at the shared place, in layers, or both. */
+/** @param held Places with SRTE tensors: the shared path, layers, or both. */
 function srteSharing(
   held: readonly string[],
   tensors: readonly string[],

@@ -1,7 +1,7 @@
 /**
- * The hybrid language model: in every block a Mamba branch, which gets a Shared Relative Time Encoding
- * (SRTE), beside an attention branch with local and global heads, aligned, gated and fused.
- * Names, shapes and order are those of the original PyTorch implementation's state dict.
+ * Hybrid language model: every block has a Mamba branch with a Shared Relative Time Encoding (SRTE) and an
+ * attention branch with local and global heads. The branches are aligned, gated and fused.
+ * Names, shapes and order follow the original PyTorch state dict.
  */
 import * as z from 'zod';
 import type { Confusion, Rule } from '../../errors.js';
@@ -31,16 +31,16 @@ import { buffer, param } from '../param.js';
 import { TRAINING_SECTIONS, trainingHints } from '../training-section.js';
 import { readOff } from './hybrid-reading.js';
 
-// Fixed by the original code, not by its configuration.
+// Fixed in the original code, not configurable.
 const MAMBA_EXPANSION = 2;
 const MAMBA_STATE = 64;
 const MAMBA_KERNEL = 4;
 const MAMBA_STEP_DIVISOR = 16;
 const MLP_EXPANSION = 4;
 const ROTARY_BASE = 10_000;
-/** Rows of the cached RoPE tables: always this many, whatever the configuration says. */
+/** Rows of the cached RoPE tables, independent of the configuration. */
 const ROTARY_POSITIONS = 65_536;
-/** The norms inside a block ignore `layer_norm_eps`, which is the final norm's alone. */
+/** Norms inside a block ignore `layer_norm_eps`, which only the final norm uses. */
 const BLOCK_NORM_EPS = 1e-5;
 /** Window of the first layer of a pyramid; the last has `window_size`. */
 const PYRAMID_BASE_WINDOW = 512;
@@ -109,9 +109,9 @@ const schema = z.looseObject({
 type HybridDocument = z.output<typeof schema>;
 export type HybridConfig = HybridDocument['model'];
 
-// ── What a configuration comes to ────────────────────────────────────────────────────────────────
+// ── Building from a configuration ────────────────────────────────────────────────────────────────
 
-/** Rank of the SRTE's low-rank form, or undefined when the full table, or none, is built. */
+/** Rank of the SRTE's low-rank form; undefined for the full table or no table. */
 export function srteRank(config: HybridConfig): number | undefined {
   const { srte_encoding, srte_factorized_rank: rank, hidden_size } = config;
   return srte_encoding === 'learnable' && rank > 0 && rank < hidden_size ? rank : undefined;
@@ -141,7 +141,7 @@ function headSpans(config: HybridConfig, layer: number): HeadSpan[] {
   ].filter(({ heads }) => heads > 0);
 }
 
-/** @param mounts Paths of the layers that hold it, when these are not its own. */
+/** @param mounts Paths of the layers that share it. */
 function srte(name: string, config: HybridConfig, mounts: readonly string[] = []): Srte {
   const { hidden_size: hidden, max_position_embeddings: rows, srte_encoding } = config;
   const named = (leaf: string) => mounts.map((mount) => `${mount}.${leaf}`);
@@ -220,7 +220,7 @@ function build({ model: config }: HybridDocument): LanguageModel {
   });
 }
 
-/** How a changed model is described: all of its SRTE, and whether it is tied. */
+/** Settings of a changed model: its whole SRTE and its tying. */
 function settingsFor({ srte: layout, tied }: ModelChange): Setting[] {
   const settings: Partial<HybridConfig> = {
     ...(layout && {
@@ -234,7 +234,7 @@ function settingsFor({ srte: layout, tied }: ModelChange): Setting[] {
   return Object.entries(settings).map(([key, value]) => ({ path: `model.${key}`, value }));
 }
 
-// ── What makes a configuration wrong, or odd ─────────────────────────────────────────────────────
+// ── Rules ────────────────────────────────────────────────────────────────────────────────────────
 
 const rules: readonly Rule<HybridDocument>[] = [
   {
@@ -339,11 +339,11 @@ const rules: readonly Rule<HybridDocument>[] = [
   ),
 ];
 
-/** The number of heads nearest to `wanted` that divides `hidden` into heads of even width. */
+/** Number of heads nearest to `wanted` that divides `hidden` into heads of even width. */
 function nearestHeads(wanted: number, hidden: number): string {
   if (hidden % 2 === 1) return 'an even hidden_size';
   const fits = (heads: number) => heads >= 1 && (hidden / heads) % 2 === 0;
-  // One head always fits, so the search ends; a divisor far away is no help to anybody.
+  // One head always fits, so the search ends; a distant divisor is not a useful suggestion.
   for (let step = 0; step < 4096; step++) {
     if (fits(wanted - step)) return `num_heads: ${wanted - step}`;
     if (fits(wanted + step)) return `num_heads: ${wanted + step}`;
@@ -351,7 +351,7 @@ function nearestHeads(wanted: number, hidden: number): string {
   return 'a num_heads that divides hidden_size / 2';
 }
 
-/** Keys of other configuration formats that have no equivalent here. */
+/** Keys of other configuration formats without an equivalent here. */
 const KEYS_WITHOUT_EQUIVALENT = {
   intermediate_size: 'the feed-forward width is fixed at 4 · hidden_size',
   rms_norm_eps: 'the norms are LayerNorms; layer_norm_eps is the epsilon of the final one',
@@ -392,7 +392,7 @@ const confusions: readonly Confusion[] = [
 
 // ── Presets ──────────────────────────────────────────────────────────────────────────────────────
 
-/** Rows of the SRTE, its rank and tying as the published report recommends them. */
+/** SRTE rows, rank and tying recommended by the published report. */
 export const RECOMMENDED = {
   max_position_embeddings: 32768,
   srte_encoding: 'learnable',
@@ -456,7 +456,7 @@ const presets = {
   }),
 } as const satisfies Record<string, Preset<z.input<typeof schema>>>;
 
-/** The three variants that the authors of the published report propose. */
+/** The three variants proposed by the published report. */
 export const PROPOSED_PRESETS = [
   'aggressive',
   'memory',
@@ -467,7 +467,7 @@ export const PROPOSED_PRESETS = [
 
 const PROXY = { hidden: 256, layers: 4, vocabulary: 1024, positions: 2048 } as const;
 
-/** As many heads as before, each narrower; ranks in proportion to the width. */
+/** Keeps the number of heads and narrows them; ranks scale with the width. */
 function scaledDownProxy({ model: config }: HybridDocument, tokens: number): ProxySetting[] {
   const { num_heads, hidden_size } = config;
   const headDim = Math.min(
@@ -485,7 +485,7 @@ function scaledDownProxy({ model: config }: HybridDocument, tokens: number): Pro
       config.max_position_embeddings,
       Math.max(tokens, PROXY.positions),
     ),
-    // So that the window's rule shows.
+    // Keeps the window shorter than the context.
     window_size: Math.min(config.window_size, Math.max(1, Math.floor(tokens / 2))),
     gate_rank: inProportion(config.gate_rank),
     srte_factorized_rank: inProportion(config.srte_factorized_rank),

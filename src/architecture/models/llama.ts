@@ -1,4 +1,4 @@
-/** Llama 1 to 3 (arXiv 2302.13971, 2307.09288, 2407.21783): the pattern of most later decoders. */
+/** Llama 1 to 3 (arXiv 2302.13971, 2307.09288, 2407.21783): the base of most later decoders. */
 import { decoderDocument, defineDecoder } from '../transformer/define-decoder.js';
 import { attentionBias, gateActivation, mlpBias, oldBuffers } from '../transformer/settings.js';
 

@@ -1,4 +1,4 @@
-/** MiniGPT: a small Llama-like decoder with grouped-query attention, and names of its own. */
+/** MiniGPT: a small Llama-like decoder with grouped-query attention and its own names. */
 import * as z from 'zod';
 import { rmsNorm, rotary } from '../constructors.js';
 import { defineFamily, type Preset } from '../family.js';

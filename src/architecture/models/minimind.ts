@@ -1,6 +1,6 @@
 /**
- * MiniMind 2 and 3 (github.com/jingyaogong/minimind): small decoders, dense or with a mixture of experts. The
- * two versions share a `model_type`; what tells them apart is in `versionOf`.
+ * MiniMind 2 and 3 (github.com/jingyaogong/minimind): small decoders, dense or with a mixture of experts.
+ * Both versions share a `model_type`; `versionOf` distinguishes them.
  */
 
 import * as z from 'zod';
@@ -97,7 +97,7 @@ type Version = 2 | 3;
 const versionOf = ({ version, head_dim, num_experts, moe_intermediate_size }: Config): Version =>
   version ?? ((head_dim ?? num_experts ?? moe_intermediate_size) == null ? 2 : 3);
 
-/** Defaults of the versions where a config has no value. */
+/** Defaults of each version. */
 const VERSIONS = {
   2: {
     keyValueHeads: 2,
@@ -113,7 +113,7 @@ const VERSIONS = {
   },
 } as const;
 
-/** Keys that one version reads, and the version that does not. */
+/** Keys that only one version reads, with the version that does not. */
 const OTHER_VERSION_KEYS = [
   ['num_experts', 2],
   ['moe_intermediate_size', 2],
@@ -122,10 +122,10 @@ const OTHER_VERSION_KEYS = [
 ] as const;
 
 const EXPERTS = 4;
-/** Added to the sum by which the weights of the chosen experts are divided. */
+/** Added to the sum that divides the weights of the chosen experts. */
 const RENORMALISE_EPS = 1e-20;
 
-/** YaRN, where tables for more positions than the original length are built. */
+/** YaRN, if tables are built for more positions than the original length. */
 function scalingOf(config: Config, headDim: number): RotaryScaling | undefined {
   const given = config.rope_scaling;
   const originalPositions = given?.original_max_position_embeddings ?? 2048;
@@ -145,7 +145,7 @@ function scalingOf(config: Config, headDim: number): RotaryScaling | undefined {
   };
 }
 
-/** A mixture of experts, or a gated network alone. */
+/** A mixture of experts or a gated network. */
 function feedForward(name: string, config: Config): Layer {
   const version = versionOf(config);
   const { hidden_size: hidden } = config;
@@ -160,7 +160,7 @@ function feedForward(name: string, config: Config): Layer {
     inner: isOld ? inner : (config.moe_intermediate_size ?? inner),
     activation,
   };
-  // Version 2 leaves the weight of a single expert as it is, version 3 makes it one.
+  // Version 2 keeps the weight of a single expert, version 3 sets it to one.
   const renormalised: Router['renormalised'] =
     config.norm_topk_prob && (expertsPerToken > 1 || !isOld) ? { eps: RENORMALISE_EPS } : undefined;
   return mixtureOfExperts(name, {
@@ -185,7 +185,7 @@ const preset = (title: string, model: Omit<Input, 'family'>): Preset<z.input<typ
   document: { model: { family: 'minimind', ...model } },
 });
 
-/** One rotation, whose length of the training is only given with the scaling. */
+/** One rotation; its training length is only given with the scaling. */
 const rotaryReading: RotaryReading = {
   keys: ['rope_parameters', 'rope_scaling'],
   settings(config) {
@@ -265,7 +265,7 @@ export const minimind = defineTransformer({
   dimensions: DECODER_DIMENSIONS,
   huggingFace: { rotary: rotaryReading },
   storedSettings: decoderStored,
-  // How many heads of keys there are by default is no share of the query heads.
+  // The default number of key-value heads does not depend on the query heads.
   scaledDownProxy: ({ model }, tokens) => {
     const { keyValueHeads } = VERSIONS[versionOf(model)];
     const stated = { num_key_value_heads: model.num_key_value_heads ?? keyValueHeads };

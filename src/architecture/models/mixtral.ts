@@ -12,7 +12,7 @@ import {
   windowSettings,
 } from '../transformer/settings.js';
 
-/** Name of the mixture where experts are packed, and where they are apart. */
+/** Name of the mixture with packed and with separate experts. */
 const MIXTURE = { packed: 'mlp', separate: 'block_sparse_moe' } as const;
 
 export const mixtral = defineDecoder({

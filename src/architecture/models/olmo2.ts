@@ -1,4 +1,4 @@
-/** OLMo 2 (arXiv 2501.00656): norms behind the branches, and over all queries and all keys at once. */
+/** OLMo 2 (arXiv 2501.00656): norms after the branches, and over all queries and all keys at once. */
 import { decoderDocument, defineDecoder } from '../transformer/define-decoder.js';
 import { postNormBlock } from '../transformer/parts.js';
 import { attentionBias, gateActivation } from '../transformer/settings.js';

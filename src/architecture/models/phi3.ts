@@ -1,4 +1,4 @@
-/** Phi 3 (arXiv 2404.14219): queries, keys and values in one product, gate and up in another. */
+/** Phi 3 (arXiv 2404.14219): fused query-key-value and gate-up products. */
 import { attention, fusedProjection, linear, rotary } from '../constructors.js';
 import type { Json } from '../transformer/config-keys.js';
 import { decoderDocument, defineDecoder } from '../transformer/define-decoder.js';
@@ -16,7 +16,7 @@ import {
 
 const ROTATED = partOfEachHead('partial_rotary_factor');
 
-/** Older files call longrope YaRN. */
+/** Older files use the name YaRN for longrope. */
 function phi3Scaling(config: Json): Json | undefined {
   const scaling = scalingIn(rotaryIn(config));
   return scaling?.rope_type === 'yarn' ? { ...scaling, rope_type: 'longrope' } : scaling;

@@ -1,4 +1,4 @@
-/** Qwen 1.5 and 2 with experts: routed ones, and a shared one behind a gate of its own. */
+/** Qwen 1.5 and 2 with routed experts, and a shared expert with its own gate. */
 import { linear } from '../constructors.js';
 import { unreadBut } from '../transformer/config-keys.js';
 import { decoderDocument, defineDecoder } from '../transformer/define-decoder.js';
@@ -45,7 +45,7 @@ export const qwen2Moe = defineDecoder({
   huggingFace: { limited: { attention_bias: unreadBut([]) } },
   attention: ({ config, index }) => ({
     bias: config.qkv_bias,
-    // Here it is the even ones of the lower layers that have the window.
+    // Here, even-numbered lower layers have the window.
     window: config.use_sliding_window
       ? windowAt(config, index, index % 2 === 0 && index < config.max_window_layers)
       : undefined,

@@ -1,22 +1,21 @@
 /**
- * The use of the keys of a `config.json` that no family has a setting for. The facts are read off
+ * Use of the `config.json` keys that no family has a setting for. Sources:
  * `configuration_utils.py`, `masking_utils.py`, `cache_utils.py` and the models of transformers 5.18.
  */
 import type { Severity } from '../../errors.js';
 
 export type Json = Readonly<Record<string, unknown>>;
 
-/** A key that is described for some of its values only. */
+/** A key that is supported for some values only. */
 export interface LimitedKey {
-  /** Whether the model with this value is the one that is described. */
+  /** Whether the value is supported. */
   readonly allows: (value: unknown, config: Json) => boolean;
-  /** The effect of another value in transformers. */
+  /** Effect of an unsupported value in transformers. */
   readonly why: string;
-  /** A warning where the logits stay the same. */
+  /** A warning if the logits stay the same. */
   readonly severity: Severity;
 }
 
-/** The use of a key. */
 export type KeyUse =
   | { readonly use: 'read' }
   | { readonly use: 'harmless'; readonly why: string }
@@ -32,14 +31,14 @@ export const harmless = (why: string, keys: readonly string[]): HarmlessKeys =>
 
 const isOneOf = (values: readonly unknown[]) => (value: unknown) => values.includes(value);
 
-/** A key of which these values, or null, are described, and others compute something else. */
+/** A key with these supported values, or null; others compute something else. */
 const refusedUnless = (values: readonly unknown[], why: string): LimitedKey => ({
   allows: isOneOf([null, ...values]),
   why,
   severity: 'error',
 });
 
-/** A key that transformers does not read for a family, which does what these values say. */
+/** A key that transformers ignores for a family; the model behaves as with these values. */
 export const unreadBut = (
   allows: readonly unknown[] | LimitedKey['allows'],
   why = 'transformers does not read it for this family',
@@ -183,19 +182,19 @@ export const HARMLESS: HarmlessKeys = {
   tie_encoder_decoder: 'there is no encoder',
 };
 
-/** Classes that compute what is described: the whole model, or all but its head. */
+/** Supported classes: the whole model, or all but its head. */
 const CAUSAL_CLASS = /(?:ForCausalLM|LMHeadModel|Model)$/;
 
 const isEmpty = (value: unknown) =>
   value === null || (typeof value === 'object' && Object.keys(value).length === 0);
 
-/** The kind of all layers in a family that has no list of them. */
+/** Kind of all layers in a family without a list of kinds. */
 const kindOfAllLayers = ({ sliding_window: window, use_sliding_window: use }: Json) =>
   window == null || use === false ? 'full_attention' : 'sliding_attention';
 
-/** Keys that transformers reads in every family, and that have one supported value. */
+/** Keys that transformers reads in every family, with one supported value. */
 export const LIMITED: LimitedKeys = {
-  // Python reads null as false, so it switches the mask off, too.
+  // Python reads null as false, which also disables the mask.
   is_causal: {
     allows: (value) => value === true,
     why: 'attention also reads the tokens that follow',

@@ -1,4 +1,4 @@
-/** The parts that DeepSeek's second and third generation share (arXiv 2405.04434, 2412.19437). */
+/** Parts shared by DeepSeek's second and third generation (arXiv 2405.04434, 2412.19437). */
 import * as z from 'zod';
 import {
   latentAttention,
@@ -25,7 +25,7 @@ import {
   flag,
 } from './settings.js';
 
-/** Norms inside the attention have this, whatever `rms_norm_eps` says. */
+/** Norms inside the attention use this instead of `rms_norm_eps`. */
 const LATENT_NORM_EPS = 1e-6;
 
 interface Defaults {
@@ -41,7 +41,7 @@ interface Defaults {
   readonly topk_group: number | null;
 }
 
-/** Every head has its own keys and values, and a width that is the sum of two others. */
+/** Every head has its own keys and values; its width is the sum of two others. */
 function sizesOf(sizes: Defaults['sizes']) {
   const { num_key_value_heads: _, head_dim: __, ...rest } = decoderSizes(sizes);
   return rest;
@@ -128,7 +128,7 @@ const ROTATED = {
   suggestion: 'write an even qk_rope_head_dim',
 } as const;
 
-/** Keys that latent attention reads with limits. */
+/** Keys that latent attention supports with limits. */
 export const MLA_KEYS: LimitedKeys = {
   num_key_value_heads: {
     allows: (count, { num_attention_heads: heads }) =>
@@ -247,14 +247,14 @@ export function deepseekAttention(name: string, config: Config, pairs: Rotary['p
     latentRank,
     nopeDim,
     valueDim,
-    // YaRN sharpens the scores by the square of its amplitude, where the config says so.
+    // With this setting, YaRN scales the scores by the square of its amplitude.
     scale:
       (nopeDim + rotatedDim) ** -0.5 *
       (stretched ? yarnAmplitude(scaling?.factor ?? 1, stretched) ** 2 : 1),
   });
 }
 
-/** How a generation chooses experts. */
+/** Expert routing of a generation. */
 type Routing = Pick<Router, 'scoring' | 'correction' | 'groups' | 'renormalised'>;
 
 /** A gated network in the first layers, a mixture of experts in the others. */

@@ -1,4 +1,4 @@
-/** Families of Hugging Face, stated by what differs from the usual. */
+/** Defines Hugging Face families by their differences from Llama. */
 import type * as z from 'zod';
 import { rmsNorm } from '../constructors.js';
 import { type Dimensions, defineFamily, type Family } from '../family.js';
@@ -36,7 +36,7 @@ import {
   tyingSettings,
 } from './settings.js';
 
-/** A document as `transformerDocument` makes it. */
+/** Schema of a document from `transformerDocument`. */
 type TransformerSchema = z.ZodObject<
   { model: z.ZodObject<{ family: z.ZodLiteral<string> }> } & typeof TRAINING_SECTIONS
 >;
@@ -51,7 +51,7 @@ interface Transformer<Schema extends TransformerSchema>
   readonly huggingFace?: Special;
 }
 
-/** A family of Hugging Face with its own way of building; a checkpoint shows only what `storedSettings` reads. */
+/** Defines a Hugging Face family with its own builder; a checkpoint only shows what `storedSettings` reads. */
 export function defineTransformer<Schema extends TransformerSchema>({
   huggingFace,
   ...family
@@ -73,7 +73,7 @@ interface DecoderDefaults extends SizeDefaults {
   readonly tie_word_embeddings?: boolean;
 }
 
-/** The document of a decoder with the usual keys, their defaults in the family, and keys of its own. */
+/** Document of a decoder: the usual keys with the family's defaults, and keys of its own. */
 export const decoderDocument = <Name extends string, Own extends z.ZodRawShape>(
   family: Name,
   { rope_theta = 10_000, tie_word_embeddings = false, ...sizes }: DecoderDefaults,
@@ -86,7 +86,7 @@ export const decoderDocument = <Name extends string, Own extends z.ZodRawShape>(
     tie_word_embeddings: flag.default(tie_word_embeddings).describe('The head reads the embedding'),
   });
 
-/** The settings that the defaults read. */
+/** Settings that the defaults read. */
 interface DecoderSettings {
   readonly vocab_size: number;
   readonly hidden_size: number;
@@ -107,7 +107,7 @@ type DecoderSchema = TransformerSchema & z.ZodType<{ model: DecoderSettings }>;
 
 type ConfigOf<Schema extends z.ZodType<{ model: unknown }>> = z.output<Schema>['model'];
 
-/** One block on its way: its path, its number from 0, and the config. */
+/** Inputs for building a block: its path, its number from 0, and the config. */
 export interface Block<Config> {
   readonly name: string;
   readonly index: number;
@@ -115,30 +115,30 @@ export interface Block<Config> {
   readonly heads: Heads;
 }
 
-/** A family, stated by what differs from Llama. */
+/** Family definition by differences from Llama. */
 interface Decoder<Schema extends DecoderSchema>
   extends Omit<Family<Schema>, Shared | 'dimensions'>,
     Partial<Pick<Family<Schema>, 'confusions' | 'presets' | 'rules'>>,
     Pick<Transformer<Schema>, 'huggingFace'> {
-  /** Rules in place of the shared ones for heads, rotation and rotary scaling. */
+  /** Replaces the shared rules for heads, rotation and rotary scaling. */
   readonly headRules?: Family<Schema>['rules'];
-  /** Whether some layers have a window where the config does not list them, also without its size. */
+  /** Whether some layers have a window that the config does not list, even without its size. */
   readonly slidesByRule?: Parameters<typeof windowRules>[0];
-  /** Sizes other than Llama's; null where nothing says how the widths go together. */
+  /** Sizes that differ from Llama's; null where no rule relates the widths. */
   readonly dimensions?: Partial<Dimensions> | null;
   /** Added to the weights of the norms. */
   readonly normOffset?: number;
-  /** The norms of blocks and the last one, where they are not RMSNorms with `rms_norm_eps`. */
+  /** Norms of the blocks and the final norm, if not RMSNorms with `rms_norm_eps`. */
   readonly norm?: (name: string, config: ConfigOf<Schema>) => Norm;
-  /** Norms on the queries and keys: on those of each head, or over all heads at once. */
+  /** Norms on queries and keys: per head, or over all heads at once. */
   readonly queryKeyNorms?: 'each head' | 'all heads';
-  /** Place of the norms in a block. */
+  /** Position of the norms in a block. */
   readonly block?: typeof preNormBlock;
-  /** Changes to the attention, which has no window, and biases by `attention_bias`. */
+  /** Changes to the attention. Default: no window, and biases from `attention_bias`. */
   readonly attention?: (block: Block<ConfigOf<Schema>>) => Partial<AttentionSettings>;
-  /** Attention with other products. */
+  /** Attention with different products. */
   readonly attentionLayer?: (block: Block<ConfigOf<Schema>>) => Layer;
-  /** The network behind the attention, where it is not a gated one with the usual keys. */
+  /** Feed-forward network, if not a gated one with the usual keys. */
   readonly feedForward?: (block: Block<ConfigOf<Schema>>) => Layer;
   readonly embeddingSteps?: (config: ConfigOf<Schema>) => readonly Layer[];
   readonly logitSteps?: (config: ConfigOf<Schema>) => readonly Layer[];
@@ -224,7 +224,7 @@ export function defineDecoder<Schema extends DecoderSchema>(
 
 const LAYER_LISTS = ['no_rope_layers', 'layer_types'] as const;
 
-/** The rules of the keys that a family has. */
+/** Rules for the keys of a family. */
 const sharedRules = (
   shape: z.ZodRawShape,
   slidesByRule?: Parameters<typeof windowRules>[0],
@@ -234,13 +234,13 @@ const sharedRules = (
   ...('max_window_layers' in shape ? usedWindowRules : []),
 ];
 
-/** Settings that a checkpoint shows, where a family has them. */
+/** Settings visible in a checkpoint, where a family has them. */
 function storedSettingsOf(shape: z.ZodRawShape): Pick<Family, 'storedSettings'> {
   if ('experts_stored' in shape) return { storedSettings: mixtureStored };
   return 'stored_prefix' in shape ? { storedSettings: decoderStored } : {};
 }
 
-/** The width of a head is a size of its own where a family states it. */
+/** Head width counts as a size if a family sets it explicitly. */
 const dimensionsOf = (shape: z.ZodRawShape): Dimensions => ({
   ...DECODER_DIMENSIONS,
   ...((shape.head_dim as z.ZodType | undefined)?.safeParse(undefined).data != null && {
@@ -248,7 +248,7 @@ const dimensionsOf = (shape: z.ZodRawShape): Dimensions => ({
   }),
 });
 
-/** Keys for biases, where a family's products have none. */
+/** Bias keys of a family whose products have no bias. */
 const unreadBiases = (shape: z.ZodRawShape): LimitedKeys =>
   Object.fromEntries(
     ['attention_bias', 'mlp_bias']

@@ -1,4 +1,4 @@
-/** A `config.json` of Hugging Face as the `model` section of a document of ours. */
+/** Converts a Hugging Face `config.json` to a `model` section. */
 import type * as z from 'zod';
 import type { HuggingFaceReader, KeyRemark } from '../family.js';
 import {
@@ -14,16 +14,16 @@ import { BOOKKEEPING_KEYS } from './settings.js';
 
 /** Special features of a family's `config.json`. */
 export interface Special {
-  /** Other names of a setting there: of several that are given, the last counts. */
+  /** Other names of a setting in `config.json`; the last one present counts. */
   readonly names?: Readonly<Record<string, readonly string[]>>;
-  /** Settings that are worked out; undefined for what the file does not say. */
+  /** Derived settings; undefined for those missing in the file. */
   readonly more?: (config: Json) => Json;
   /** Keys that `more` reads. */
   readonly reads?: readonly string[];
   /** Keys that change no logits of this family, with the reason. */
   readonly harmless?: HarmlessKeys;
   readonly limited?: LimitedKeys;
-  /** Where rotary positions are not the same for all layers, or not those of transformers. */
+  /** Reader for rotary positions that vary by layer or differ from transformers. */
   readonly rotary?: RotaryReading;
 }
 
@@ -31,8 +31,8 @@ const NO_ROTARY: RotaryReading = { keys: [], settings: () => ({}), remarks: () =
 
 /**
  * Reads the `config.json` of a family whose settings are `model`. Rotary settings have two forms:
- * transformers 5 writes `rope_parameters`, older versions `rope_theta` and `rope_scaling`. Where both are
- * given, transformers takes `rope_scaling`, unless it is empty.
+ * transformers 5 writes `rope_parameters`, older versions `rope_theta` and `rope_scaling`. If both are given,
+ * transformers uses `rope_scaling` unless it is empty.
  */
 export function huggingFaceReader(model: z.ZodObject, special: Special = {}): HuggingFaceReader {
   const { names = {}, more = () => ({}), reads = [] } = special;
@@ -64,7 +64,7 @@ export function huggingFaceReader(model: z.ZodObject, special: Special = {}): Hu
         const from = name ?? key;
         if (Object.hasOwn(found, from)) settings[key] = found[from];
       }
-      // `dtype` is the name of `torch_dtype` from transformers 5 on.
+      // transformers 5 renamed `torch_dtype` to `dtype`.
       if (typeof config.dtype === 'string') settings.torch_dtype = config.dtype;
       return {
         settings: withoutNulls(
@@ -108,10 +108,10 @@ function keyRemarks(config: Json, useOf: (key: string) => KeyUse): KeyRemark[] {
   });
 }
 
-/** Settings without any of which a file says nothing of its model's size. */
+/** Settings of which a file needs at least one to show its model's size. */
 const SIZES = ['hidden_size', 'n_embd', 'num_hidden_layers', 'n_layer'] as const;
 
-/** A file that leaves width and depth to their defaults, which are those of some large model. */
+/** Remarks on a file without width and depth, whose defaults are those of a large model. */
 function sizeRemarks(settings: Json, model: z.ZodObject): KeyRemark[] {
   const keys = SIZES.filter((key) => model.shape[key]?.safeParse(undefined).success === true);
   const isSilent = keys.length > 0 && keys.every((key) => settings[key] == null);
@@ -123,7 +123,7 @@ function sizeRemarks(settings: Json, model: z.ZodObject): KeyRemark[] {
 const defined = (values: Json): Json =>
   Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined));
 
-/** Leaves out null wherever it has no meaning of its own in the family. */
+/** Drops null where the family gives it no meaning. */
 function withoutNulls(settings: Json, model: z.ZodObject): Record<string, unknown> {
   return Object.fromEntries(
     Object.entries(settings).filter(
@@ -133,14 +133,14 @@ function withoutNulls(settings: Json, model: z.ZodObject): Record<string, unknow
 }
 
 /**
- * Whether a config tells of a model in memory, not of files: transformers 5, which holds some tensors otherwise
- * than it saves them, wrote it, and it names no `architectures`, as one beside a saved model does.
+ * Whether a config describes a model in memory instead of files. Only transformers 5 writes such configs, and some
+ * tensor layouts differ from the saved ones. They lack `architectures`, which a saved model has.
  */
 export function isHeldInMemory(config: Json): boolean {
   const version = Number.parseInt(String(config.transformers_version ?? ''), 10);
   return version >= 5 && config.architectures == null;
 }
 
-/** How the tensors of a mixture's experts are stored when only a config tells. */
+/** Storage of a mixture's experts, judged by the config alone. */
 const expertsIn = (config: Json): 'packed' | 'separate' =>
   isHeldInMemory(config) ? 'packed' : 'separate';

@@ -1,4 +1,4 @@
-/** Parts that transformers have in common, from the constructors of layers. */
+/** Layers that transformer families share. */
 import {
   attention,
   blockNames,
@@ -38,7 +38,7 @@ interface CausalModel {
   readonly hidden: number;
   readonly positions: number;
   readonly tied: boolean;
-  /** Paths of the embedding, of the list of blocks and of the head. */
+  /** Paths of the embedding, the list of blocks, and the head. */
   readonly paths: { readonly embedding: string; readonly blocks: string; readonly head: string };
   readonly blocks: number;
   /** Key of the number of blocks. */
@@ -49,7 +49,7 @@ interface CausalModel {
   readonly logitSteps?: readonly Layer[];
 }
 
-/** A decoder: embedding, equal or unequal blocks, final norm, head. */
+/** A decoder: embedding, blocks, final norm, head. */
 export function causalModel(parts: CausalModel): LanguageModel {
   const { vocabulary, hidden, positions, tied, paths, norm } = parts;
   const countPath = `model.${parts.blocksKey}`;
@@ -81,7 +81,7 @@ interface DecoderParts extends Pick<CausalModel, 'block' | 'embeddingSteps' | 'l
   readonly norm: (name: string) => Norm;
 }
 
-/** `causalModel` of a config with the usual keys, and the usual names. */
+/** `causalModel` for a config with the usual keys and names. */
 export function decoder(config: DecoderSettings, { norm, ...parts }: DecoderParts): LanguageModel {
   const { stored_prefix: prefix = 'model.' } = config;
   return causalModel({
@@ -134,7 +134,7 @@ export function sandwichBlock(name: string, parts: BlockParts): Sequence {
   });
 }
 
-/** x + each of the branches in turn; a branch is a chain of layers. */
+/** x + each branch in turn; a branch is a chain of layers. */
 export function residualBlock(
   name: string,
   branches: Readonly<Record<string, readonly Layer[]>>,
@@ -180,7 +180,7 @@ interface RotarySource {
   readonly max_position_embeddings: number;
 }
 
-/** The rotation of a block's whole heads, as its config has it. */
+/** Rotation of a block's whole heads, from its config. */
 export function rotaryOf(block: string, config: RotarySource, headDim: number): Rotary {
   const scaling = scalingOf(config.rope_scaling, config.max_position_embeddings, headDim);
   return rotary(`${block}.rotary`, { base: config.rope_theta, headDim, scaling });
@@ -192,7 +192,7 @@ interface MlpSizes {
   readonly activation: ActivationName;
   readonly bias?: boolean;
   readonly component?: Component;
-  /** Leaves of gate, up and down. */
+  /** Names of gate, up and down. */
   readonly leaves?: readonly [gate: string, up: string, down: string];
 }
 
@@ -219,7 +219,7 @@ export interface MlpSource {
   readonly mlp_bias?: boolean;
 }
 
-/** `separateMlp` as a config has it. */
+/** `separateMlp` from a config. */
 export const mlpOf = (name: string, config: MlpSource): GatedMlp =>
   separateMlp(name, {
     hidden: config.hidden_size,
@@ -240,7 +240,7 @@ export function fusedMlp(name: string, { hidden, inner, activation }: MlpSizes):
 
 /**
  * `NAME.0`, `NAME.1`, …
- * @throws LimitError when they alone are too many for a model.
+ * @throws LimitError if they exceed a model's limit.
  */
 export function numberedMlps(name: string, count: number, sizes: MlpSizes): GatedMlp[] {
   checkNames('model', 3 * count);
@@ -269,7 +269,7 @@ interface SoftmaxMixture extends ExpertSizes {
   readonly isNormed: boolean;
 }
 
-/** Experts by softmax scores, as Mixtral and Qwen choose them: `NAME.gate` and `NAME.experts`. */
+/** Experts chosen by softmax scores, as in Mixtral and Qwen: `NAME.gate` and `NAME.experts`. */
 export function softmaxMixture(
   name: string,
   { expertsPerToken, isNormed, ...sizes }: SoftmaxMixture,
@@ -297,7 +297,7 @@ interface SparseSource {
   readonly experts_stored: 'packed' | 'separate';
 }
 
-/** `softmaxMixture` as a config with the keys of `sparseSettings` has it. */
+/** `softmaxMixture` from a config with the keys of `sparseSettings`. */
 export const sparseMixture = (
   name: string,
   config: SparseSource,

@@ -1,4 +1,4 @@
-/** Rotary positions: their settings in a document, and their reading from a `config.json`. */
+/** Rotary positions: document settings, and their reader for a `config.json`. */
 import * as z from 'zod';
 import type { KeyRemark } from '../family.js';
 import type { RotaryScaling } from '../rotary-scaling.js';
@@ -7,7 +7,7 @@ import { count } from './settings.js';
 
 const factor = z.number().positive();
 
-/** The keys of transformers' `rope_parameters`; which of them are needed depends on the type. */
+/** Keys of transformers' `rope_parameters`; the type decides which are required. */
 const ropeScaling = z.strictObject({
   rope_type: z
     .enum(['default', 'linear', 'dynamic', 'llama3', 'yarn', 'longrope'])
@@ -34,17 +34,17 @@ export const rotarySettings = (base: number) => ({
   rope_scaling: ropeScaling.nullish().describe('How rotary positions reach beyond the training'),
 });
 
-/** The parts of a scaling that decide how long an input may be. */
+/** Settings that determine the longest input. */
 interface Stretched {
   readonly rope_type?: string | null | undefined;
   readonly factor?: number | null | undefined;
 }
 
-/** Dynamic scaling begins where the others end: at `max_position_embeddings`, the length of the training. */
+/** Dynamic scaling begins where the others end: at `max_position_embeddings`, the training length. */
 export const longestInput = (positions: number, scaling: Stretched | null | undefined): number =>
   scaling?.rope_type === 'dynamic' ? Math.floor(positions * (scaling.factor ?? 1)) : positions;
 
-/** YaRN's correction of how sharp attention is, for inputs `times` as long. */
+/** YaRN's attention scaling for inputs `times` as long. */
 export const yarnAmplitude = (times: number, strength = 1): number =>
   times <= 1 ? 1 : 0.1 * strength * Math.log(times) + 1;
 
@@ -53,10 +53,10 @@ const BETA_FAST = 32;
 const BETA_SLOW = 1;
 
 /**
- * As `modeling_rope_utils.py` of transformers reads it.
+ * Rotary scaling of a config, following `modeling_rope_utils.py` of transformers.
  * @param positions `max_position_embeddings`.
- * @param rotatedDim Dimensions of a head that are rotated.
- * @param trained Length of the training where the config states it beside the scaling.
+ * @param rotatedDim Rotated dimensions of a head.
+ * @param trained Training length, if the config gives it separately from the scaling.
  */
 export function scalingOf(
   scaling: RopeScaling | null | undefined,
@@ -113,9 +113,9 @@ export function scalingOf(
   }
 }
 
-// Rotary positions as a `config.json` of transformers 5.18 gives them (`modeling_rope_utils.py`).
+// Rotary positions in a `config.json` of transformers 5.18 (`modeling_rope_utils.py`)
 
-/** How a family's rotary settings are read. */
+/** Reader of a family's rotary settings. */
 export interface RotaryReading {
   readonly keys: readonly string[];
   readonly settings: (config: Json) => Json;
@@ -127,17 +127,17 @@ export const isObject = (value: unknown): value is Json =>
 
 const isGiven = (value: unknown): value is Json => isObject(value) && Object.keys(value).length > 0;
 
-/** The name of rotary positions that transformers reads, of two: the older, unless it is empty. */
+/** The rotary key that transformers reads: the older one, unless it is empty. */
 const nameIn = (config: Json) =>
   isGiven(config.rope_scaling) ? 'rope_scaling' : 'rope_parameters';
 
-/** The value that a `config.json` has of rotary positions. */
+/** Rotary settings of a `config.json`. */
 export function rotaryIn(config: Json): Json {
   const value = config[nameIn(config)];
   return isObject(value) ? value : {};
 }
 
-/** How older files call a type of scaling. */
+/** Older names of scaling types. */
 const OLD_TYPES: Readonly<Record<string, string>> = { su: 'longrope' };
 
 const typeOf = ({ rope_type: type, type: oldType }: Json): unknown => {
@@ -145,15 +145,15 @@ const typeOf = ({ rope_type: type, type: oldType }: Json): unknown => {
   return typeof name === 'string' && Object.hasOwn(OLD_TYPES, name) ? OLD_TYPES[name] : name;
 };
 
-/** Keys of `rope_parameters` that are settings of their own here. */
+/** Keys of `rope_parameters` that are separate settings here. */
 const APART = ['type', 'rope_theta', 'partial_rotary_factor'] as const;
 
-/** Types that stretch from the length of the training. */
+/** Types that scale from the training length. */
 const FROM_TRAINED: readonly unknown[] = ['llama3', 'yarn', 'longrope'];
 
 /**
- * The `rope_scaling` of a document; undefined where nothing is stretched.
- * @param trained Length of the training that is given outside: it wins over the one inside.
+ * `rope_scaling` of a document; undefined without scaling.
+ * @param trained Training length given outside; overrides the one inside.
  */
 export function scalingIn(rotary: Json, trained?: unknown): Json | undefined {
   const type = typeOf(rotary);
@@ -170,7 +170,7 @@ export function scalingIn(rotary: Json, trained?: unknown): Json | undefined {
 
 const TRAINED = 'original_max_position_embeddings';
 
-/** Keys that each type reads, in addition to those of every type. */
+/** Keys read by each type, in addition to those of every type. */
 const READ_BY_TYPE: Readonly<Record<string, readonly string[]>> = {
   default: [],
   linear: ['factor'],
@@ -180,10 +180,10 @@ const READ_BY_TYPE: Readonly<Record<string, readonly string[]>> = {
   longrope: ['factor', TRAINED, 'attention_factor', 'short_factor', 'long_factor'],
 };
 
-/** Keys that the types which stretch read in some family. */
+/** Key that scaling types read in some family. */
 const OF_ALL_STRETCHED = 'mscale_all_dim';
 
-/** Keys of rotary settings that nothing reads. @param isPartial Whether the family rotates a part of a head. */
+/** Unread keys of rotary settings. @param isPartial Whether the family rotates a part of a head. */
 export function unreadRotary(
   rotary: Json,
   path: readonly string[],
@@ -192,7 +192,7 @@ export function unreadRotary(
   const type = typeOf(rotary);
   const read =
     typeof type === 'string' && Object.hasOwn(READ_BY_TYPE, type) ? READ_BY_TYPE[type] : undefined;
-  // A type that does not exist is an error of its own.
+  // An unknown type is a separate error.
   if (!read) return [];
   const isRead = (key: string) =>
     ['rope_type', 'type', 'rope_theta', ...read].includes(key) ||
@@ -210,7 +210,7 @@ export function unreadRotary(
     }));
 }
 
-/** The other name for rotary positions, where it says something else. */
+/** Remark on the other rotary key, if the two differ. */
 function unreadName(config: Json): KeyRemark[] {
   const { rope_scaling: old, rope_parameters: current } = config;
   const isUnread =
@@ -222,7 +222,7 @@ function unreadName(config: Json): KeyRemark[] {
     : [];
 }
 
-/** One rotation for all layers, with the keys that the settings `shape` have. */
+/** One rotation for all layers, with the settings in `shape`. */
 export function rotaryReading(shape: Json): RotaryReading {
   const isPartial = 'partial_rotary_factor' in shape || 'rotary_pct' in shape;
   return {

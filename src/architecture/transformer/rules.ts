@@ -1,4 +1,4 @@
-/** Rules for configs of transformers that no schema can state. */
+/** Config rules of transformer families that a schema cannot express. */
 import type { Finding } from '../../errors.js';
 import { defineRules } from '../family.js';
 import type { RopeScaling } from './rotary.js';
@@ -6,9 +6,9 @@ import { type HeadSettings, headsOf } from './settings.js';
 
 type Values = Readonly<Record<string, unknown>>;
 
-/** The number nearest to `wanted` that divides `whole`. */
+/** Divisor of `whole` nearest to `wanted`. */
 function nearestDivisor(wanted: number, whole: number): number {
-  // One always divides, so the search ends; 4096 steps away nothing is near.
+  // 1 always divides, so the search ends; a divisor 4096 steps away is not near.
   for (let step = 0; step < 4096; step++) {
     if (wanted - step >= 1 && whole % (wanted - step) === 0) return wanted - step;
     if (whole % (wanted + step) === 0) return wanted + step;
@@ -16,7 +16,7 @@ function nearestDivisor(wanted: number, whole: number): number {
   return 1;
 }
 
-/** Heads that must divide the width unless a head's own is given; key-value heads that divide the heads. */
+/** Heads must divide the width unless the head width is given; key-value heads must divide the heads. */
 const headRules = defineRules<{ readonly model: HeadSettings }>([
   {
     severity: 'error',
@@ -42,7 +42,7 @@ const headRules = defineRules<{ readonly model: HeadSettings }>([
   },
 ]);
 
-/** Heads that have to divide the width, by the names of their keys. */
+/** Rule that heads divide the width, by the names of their keys. */
 export const headsDivide = (headsKey: string, hiddenKey: string) =>
   defineRules<{ readonly model: object }>([
     {
@@ -63,11 +63,11 @@ export const headsDivide = (headsKey: string, hiddenKey: string) =>
 
 // ── Rotary positions ─────────────────────────────────────────────────────────────────────────────
 
-/** How many dimensions of a head are rotated, and the keys that say so. */
+/** Number of rotated dimensions of a head, and the keys that set it. */
 interface Rotated<Model> {
   readonly reads: readonly [string, ...string[]];
   readonly of: (model: Model) => number;
-  /** A suggestion when the number is not valid. */
+  /** Suggestion for an invalid number. */
   readonly suggestion: string;
 }
 
@@ -79,14 +79,14 @@ const wholeHead: Rotated<HeadSettings> = {
   suggestion: 'give an even head_dim, or another number of heads',
 };
 
-/** A part of each head, by the key that says which. */
+/** Rotated part of each head, by the key that sets it. */
 export const partOfEachHead = (key: string): Rotated<HeadSettings> => ({
   reads: [`model.${key}`, ...HEAD_KEYS],
   of: (model) => Math.trunc(headsOf(model).headDim * Number((model as unknown as Values)[key])),
   suggestion: `write another ${key}`,
 });
 
-/** Rotation turns pairs, so as many dimensions as it turns are even. */
+/** Rotation turns pairs, so the number of rotated dimensions must be even. */
 export const rotationRules = <Model>({ reads, of, suggestion }: Rotated<Model>) =>
   defineRules<{ readonly model: Model }>([
     {
@@ -94,7 +94,7 @@ export const rotationRules = <Model>({ reads, of, suggestion }: Rotated<Model>) 
       reads,
       check: ({ model }) => {
         const rotated = of(model);
-        // A head that is no whole number wide is told of by the rule of heads.
+        // The rule of heads reports a head width that is not a whole number.
         return Number.isInteger(rotated) && (rotated % 2 === 1 || rotated === 0)
           ? {
               message: `${rotated} dimensions of a head would be rotated, but RoPE rotates pairs: the number must be even, and not 0`,
@@ -105,7 +105,7 @@ export const rotationRules = <Model>({ reads, of, suggestion }: Rotated<Model>) 
     },
   ]);
 
-/** Values that a type of scaling cannot do without. */
+/** Required values of each scaling type. */
 const NEEDED = {
   default: [],
   linear: ['factor'],
@@ -115,12 +115,12 @@ const NEEDED = {
   longrope: ['short_factor', 'long_factor'],
 } as const satisfies Record<RopeScaling['rope_type'], readonly (keyof RopeScaling)[]>;
 
-/** Keys that say how rotary positions are stretched. */
+/** Keys of rotary scaling. */
 type ScalingKey = 'rope_scaling' | 'rope_local_scaling';
 
 type Scaled = Partial<Record<ScalingKey, RopeScaling | null | undefined>>;
 
-/** Rules for the keys that a type of scaling needs, and for their values. */
+/** Rules for the keys that a scaling type requires, and for their values. */
 export const scalingRules = <Model>(
   { reads, of }: Rotated<Model>,
   key: ScalingKey = 'rope_scaling',
@@ -174,12 +174,12 @@ export const scalingRules = <Model>(
 /** Scaling rules of models that rotate whole heads. */
 export const rotaryRules = scalingRules(wholeHead);
 
-/** Rules for families that stretch the positions of layers with a window apart. */
+/** Rules for families with separate scaling in layers with a window. */
 export const localRotaryRules = scalingRules(wholeHead, 'rope_local_scaling');
 
 // ── Lists, lengths and experts ───────────────────────────────────────────────────────────────────
 
-/** A list with an entry for each layer has as many as there are layers. */
+/** A list per layer must have one entry per layer. */
 export const layerListRules = (key: string) =>
   defineRules<{ readonly model: { readonly num_hidden_layers: number } }>([
     {
@@ -205,8 +205,8 @@ interface Windowed {
 }
 
 /**
- * A window where layers have one.
- * @param slidesByRule Whether some layers have it where the config does not list them, also without its size.
+ * Layers with a window require its size.
+ * @param slidesByRule Whether some layers have a window that the config does not list, even without its size.
  */
 export const windowRules = (slidesByRule: (model: Windowed) => boolean = () => false) =>
   defineRules<{ readonly model: Windowed }>([
@@ -234,7 +234,7 @@ export const windowRules = (slidesByRule: (model: Windowed) => boolean = () => f
     },
   ]);
 
-/** Layers that are listed with a window, where a flag switches all windows off. */
+/** Layers listed with a window while a flag disables all windows. */
 export const usedWindowRules = defineRules<{
   readonly model: Windowed & { readonly use_sliding_window: boolean };
 }>([
@@ -251,7 +251,7 @@ export const usedWindowRules = defineRules<{
   },
 ]);
 
-/** Sequences of the training that are longer than the model's positions. */
+/** Training sequences longer than the model's positions. */
 export const lengthRules = (positionsKey: string) =>
   defineRules<{
     readonly model: object;
@@ -278,7 +278,7 @@ interface ExpertCounts {
   readonly chosen: string;
 }
 
-/** No more experts for a token than there are. */
+/** The number of chosen experts is at most the number of experts. */
 export const expertRules = ({ experts, chosen }: ExpertCounts) =>
   defineRules<{ readonly model: object }>([
     {

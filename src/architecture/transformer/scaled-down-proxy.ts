@@ -1,13 +1,13 @@
 /**
- * A small model of the same structure as one of the Hugging Face kind, read off the keys that a document has.
- * Widths shrink with the number of heads, whose own width stays: what rotates them goes by it.
+ * Scales a Hugging Face model down to a small one of the same structure, using the keys of its document.
+ * The number of heads shrinks with the width. The head width stays, because the rotation depends on it.
  */
 import type { ProxySetting } from '../family.js';
 
-/** Upper bounds of a proxy's values, where its structure allows. */
+/** Upper bounds of a proxy's values, if its structure allows them. */
 const PROXY = { hidden: 256, layers: 6, vocabulary: 1024, positions: 2048, experts: 8 } as const;
 
-/** Keys of the same size in different families. */
+/** Names of the same size in different families. */
 const KEYS = {
   hidden: ['hidden_size', 'n_embd'],
   heads: ['num_attention_heads', 'n_head'],
@@ -15,7 +15,7 @@ const KEYS = {
   experts: ['num_local_experts', 'num_experts', 'n_routed_experts'],
 } as const satisfies Record<string, readonly string[]>;
 
-/** Widths and ranks that shrink in proportion to the width of the model. */
+/** Widths and ranks that shrink with the model width. */
 const IN_PROPORTION = [
   'intermediate_size',
   'n_inner',
@@ -25,12 +25,12 @@ const IN_PROPORTION = [
   'kv_lora_rank',
 ] as const;
 
-/** Lists that say something of every layer. */
+/** Lists with an entry per layer. */
 const LAYER_LISTS = ['layer_types', 'no_rope_layers'] as const;
 
 type Model = Readonly<Record<string, unknown>>;
 
-/** See `Family.scaledDownProxy`. Of the keys that are named here it changes those that a document gives. */
+/** Implements `Family.scaledDownProxy`. It only changes keys that the document sets. */
 export function decoderProxy(document: unknown, tokens: number): readonly ProxySetting[] {
   const { model } = document as { readonly model: Model };
   const settings = [
@@ -38,9 +38,9 @@ export function decoderProxy(document: unknown, tokens: number): readonly ProxyS
     ...layerSettings(model),
     ...expertSettings(model),
     ...atMost(model, 'vocab_size', PROXY.vocabulary),
-    // Only learned positions are stored; all others may be as many as they are.
+    // Only learned positions are stored; other kinds can keep their number.
     ...atMost(model, 'n_positions', Math.max(tokens, PROXY.positions)),
-    // So that the window's rule shows.
+    // Keeps the window shorter than the context.
     ...atMost(model, 'sliding_window', Math.max(1, Math.floor(tokens / 2))),
   ];
   return settings.map(({ path, value }) => ({ path: `model.${path}`, value }));
@@ -59,7 +59,7 @@ function atMost(model: Model, key: string, most: number): ProxySetting[] {
   return value === undefined ? [] : [{ path: key, value: Math.min(value, most) }];
 }
 
-/** Fewer heads of keys and values, then fewer that share one; of each two at least, where there were. */
+/** Reduces key-value heads, then query heads per key-value head; keeps at least two of each if there were two. */
 function widthSettings(model: Model): ProxySetting[] {
   const [hiddenKey, headsKey] = [keyIn(model, KEYS.hidden), keyIn(model, KEYS.heads)];
   const [hidden = 1, heads = 1] = [numberAt(model, hiddenKey), numberAt(model, headsKey)];
@@ -82,11 +82,11 @@ function widthSettings(model: Model): ProxySetting[] {
   ];
 }
 
-/** A share of `whole`, but at least two where there were two. */
+/** A share of `whole`, but at least two if there were two. */
 const shareOf = (whole: number, share: number): number =>
   Math.min(whole, Math.max(2, Math.floor(whole * share)));
 
-/** Fewer layers, and of each list what it says of them. */
+/** Reduces the layers and shortens the lists per layer. */
 function layerSettings(model: Model): ProxySetting[] {
   const key = keyIn(model, KEYS.layers);
   const before = numberAt(model, key) ?? 1;
@@ -106,7 +106,7 @@ function layerSettings(model: Model): ProxySetting[] {
   ];
 }
 
-/** As many for a token as before; of groups of them each holds its share, two at least. */
+/** Keeps the experts per token; each group keeps its share of experts, at least two. */
 function expertSettings(model: Model): ProxySetting[] {
   const key = keyIn(model, KEYS.experts);
   const experts = numberAt(model, key);

@@ -1,4 +1,4 @@
-/** Settings that families of transformers share, with the keys of Hugging Face. */
+/** Settings that transformer families share, with Hugging Face's keys. */
 
 import * as z from 'zod';
 import { slidingWindow } from '../constructors.js';
@@ -6,9 +6,9 @@ import type { Dimensions, Ignored, ModelChange, Setting, StoredShapes } from '..
 import type { ActivationName, Window } from '../layer.js';
 import { TRAINING_SECTIONS } from '../training-section.js';
 
-// Settings that depend on the writer of a checkpoint, not on the model.
+// Settings that depend on the writer of a checkpoint, not on the model
 
-/** Prefix of the names of the bare model in a checkpoint of the whole. */
+/** Prefix of the bare model's names in a checkpoint of the whole model. */
 export const storedPrefix = <Prefix extends string>(prefix: Prefix) =>
   z
     .literal([prefix, ''])
@@ -16,8 +16,8 @@ export const storedPrefix = <Prefix extends string>(prefix: Prefix) =>
     .describe(`Names begin with ${prefix}, or, in files of the bare model, without`);
 
 /**
- * `model.stored_prefix` as a checkpoint has it: `prefix` before every name, or nothing.
- * @param name Of a tensor that every model has, without it.
+ * `model.stored_prefix` of a checkpoint: `prefix` before every name, or nothing.
+ * @param name Unprefixed tensor name that every model has.
  */
 export function prefixStoredIn(
   stored: StoredShapes,
@@ -32,7 +32,7 @@ export function prefixStoredIn(
 export const decoderStored = (stored: StoredShapes): readonly Setting[] =>
   prefixStoredIn(stored, 'model.', 'embed_tokens.weight');
 
-/** The same with experts in some of its layers. */
+/** Settings of a decoder with experts in some layers. */
 export const mixtureStored = (stored: StoredShapes): readonly Setting[] => [
   ...decoderStored(stored),
   ...expertsStoredIn(stored),
@@ -41,7 +41,7 @@ export const mixtureStored = (stored: StoredShapes): readonly Setting[] => [
 const PACKED = /\.experts\.gate_up_proj$/;
 const SEPARATE = /\.experts\.(?:0|[1-9]\d*)\./;
 
-/** `model.experts_stored` as a checkpoint has it: all experts in two tensors, or each in its own. */
+/** `model.experts_stored` of a checkpoint: all experts in two tensors, or separate tensors for each. */
 function expertsStoredIn(stored: StoredShapes): readonly Setting[] {
   for (const name of stored.names()) {
     const value = PACKED.test(name) ? 'packed' : SEPARATE.test(name) ? 'separate' : undefined;
@@ -50,24 +50,24 @@ function expertsStoredIn(stored: StoredShapes): readonly Setting[] {
   return [];
 }
 
-/** Buffers of old files that follow from the config: `**` and `*` are as in `Ignored`. */
+/** Buffers of old files that follow from the config; `**` and `*` work as in `Ignored`. */
 export const oldBuffers = (patterns: readonly string[]): readonly Ignored[] =>
   patterns.map((pattern) => ({
     pattern,
     what: 'old files keep them, and they follow from the config',
   }));
 
-/** The settings that say whether the head is tied to the embedding. */
+/** Settings that tie the head to the embedding. */
 export const tyingSettings = ({ tied }: ModelChange): readonly Setting[] =>
   tied === undefined ? [] : [{ path: 'model.tie_word_embeddings', value: tied }];
 
 export const count = z.int().min(1);
-// Files on the Hub have −1 for none.
+// Files on the Hub use −1 for none.
 const tokenId = z.int();
 export const epsilon = z.number().positive();
 export const flag = z.boolean();
 
-/** Names of activations as transformers spells them (`ACT2FN`). */
+/** Activation names in transformers (`ACT2FN`). */
 const ACTIVATION_NAMES = {
   silu: 'silu',
   swish: 'silu',
@@ -99,7 +99,7 @@ export const activationWord = z.enum(ACTIVATION_WORDS);
 
 export const activationOf = (word: ActivationWord): ActivationName => ACTIVATION_NAMES[word];
 
-/** GELUs that transformers makes of products, powers and a tanh or erf. */
+/** GELUs that transformers computes from products, powers and a tanh or erf. */
 const COMPOSED: readonly string[] = [
   'gelu_new',
   'gelu_fast',
@@ -108,7 +108,7 @@ const COMPOSED: readonly string[] = [
 
 export const isComposed = (word: ActivationWord): boolean => COMPOSED.includes(word);
 
-/** Keys that say nothing of what a model is made of or computes. */
+/** Keys without an effect on structure or output. */
 const BOOKKEEPING = {
   bos_token_id: z.union([tokenId, z.array(tokenId)]).nullish(),
   eos_token_id: z.union([tokenId, z.array(tokenId)]).nullish(),
@@ -119,10 +119,9 @@ const BOOKKEEPING = {
   torch_dtype: z.string().nullish().describe('Of the checkpoint that it came with'),
 };
 
-/** The names of those keys. */
 export const BOOKKEEPING_KEYS: ReadonlySet<string> = new Set(Object.keys(BOOKKEEPING));
 
-/** A document of a family: its model, and how it is trained. */
+/** Document of a family: its model and its training. */
 export function transformerDocument<Name extends string, Shape extends z.ZodRawShape>(
   family: Name,
   shape: Shape,
@@ -137,7 +136,7 @@ export function transformerDocument<Name extends string, Shape extends z.ZodRawS
   return z.looseObject({ model, ...TRAINING_SECTIONS });
 }
 
-/** Bias and activation settings with the words that most families have for them. */
+/** Bias and activation settings with their usual descriptions. */
 export const attentionBias = flag
   .default(false)
   .describe('Biases in all four products of attention');
@@ -156,7 +155,7 @@ export interface SizeDefaults {
   readonly rms_norm_eps: number;
 }
 
-/** Sizes that every Llama-like model states, with the defaults of its class in transformers. */
+/** Sizes of every Llama-like model, with the defaults of its class in transformers. */
 export const decoderSizes = (defaults: SizeDefaults) => ({
   vocab_size: count.default(defaults.vocab_size).describe('Rows of the embedding and of the head'),
   hidden_size: count.default(defaults.hidden_size).describe('Width of the residual stream'),
@@ -181,12 +180,12 @@ export const decoderSizes = (defaults: SizeDefaults) => ({
 });
 
 /**
- * From 2, as in later small models, over 8/3, which makes a gated network as large as one of 4 without a gate
- * (arXiv 2002.05202), to 4.
+ * Range from 2, as in later small models, to 4. At 8/3, a gated network is as large as an ungated one of 4 (arXiv
+ * 2002.05202).
  */
 export const FEED_FORWARD_PER_CHANNEL = [2, 4] as const;
 
-/** The sizes of a model with the keys of `decoderSizes`. */
+/** Sizes of a model with the keys of `decoderSizes`. */
 export const DECODER_DIMENSIONS = {
   vocabulary: 'vocab_size',
   positions: 'max_position_embeddings',
@@ -197,7 +196,7 @@ export const DECODER_DIMENSIONS = {
   feedForward: { key: 'intermediate_size', perChannel: FEED_FORWARD_PER_CHANNEL },
 } as const satisfies Dimensions;
 
-/** A flag for attention to the tokens that follow; no such model is described here. */
+/** Flag for attention to later tokens; no supported model has it. */
 export const causalOnly = z.literal(false).nullish().describe('Attention is causal');
 
 /** Keys of models with sliding windows in some of their layers. */
@@ -219,9 +218,7 @@ interface WindowSettings {
   readonly layer_types?: readonly string[] | null | undefined;
 }
 
-/**
- * The window of layer `index`: by `layer_types`, or where the config does not list them by the family's rule.
- */
+/** Window of layer `index`: from `layer_types`, or the family's rule if the config has no list. */
 export function windowAt(
   { sliding_window: tokens, layer_types: types }: WindowSettings,
   index: number,
@@ -231,7 +228,7 @@ export function windowAt(
   return slides && tokens ? slidingWindow(tokens) : undefined;
 }
 
-/** Keys of models whose upper layers have the window, if they use it at all. */
+/** Keys of models with an optional window in the upper layers. */
 export const upperWindowSettings = {
   ...windowSettings(4096),
   use_sliding_window: flag.default(false).describe('Whether any layer has the window'),
@@ -253,7 +250,7 @@ export const upperWindows = (
     ? windowAt(config, index, index >= config.max_window_layers)
     : undefined;
 
-/** How heads are laid out, with what follows from other values filled in. */
+/** Layout of heads, with defaults filled in. */
 export interface Heads {
   readonly hidden: number;
   readonly heads: number;
@@ -275,7 +272,7 @@ export const headsOf = (config: HeadSettings): Heads => ({
   headDim: config.head_dim ?? config.hidden_size / config.num_attention_heads,
 });
 
-/** How the experts' tensors are stored: a choice of who writes the file, which a checkpoint shows. */
+/** Storage of the experts' tensors; it depends on the writer of the file, and a checkpoint shows it. */
 export const expertsStored = z
   .enum(['separate', 'packed'])
   .default('separate')
@@ -287,7 +284,7 @@ interface SparseDefaults {
   readonly inner: number;
 }
 
-/** Keys of Qwen's mixtures, of which some layers may do without. */
+/** Keys of Qwen's mixtures; some layers can have none. */
 export const sparseSettings = ({ experts, expertsPerToken, inner }: SparseDefaults) => ({
   num_experts: z.int().min(0).default(experts).describe('Experts to choose from'),
   num_experts_per_tok: count.default(expertsPerToken).describe('Experts that a token goes to'),
@@ -298,7 +295,6 @@ export const sparseSettings = ({ experts, expertsPerToken, inner }: SparseDefaul
   experts_stored: expertsStored,
 });
 
-/** Whether layer `index` has a mixture of experts. */
 export const hasExperts = (
   config: {
     readonly num_experts: number;
@@ -311,6 +307,6 @@ export const hasExperts = (
   config.num_experts > 0 &&
   (index + 1) % config.decoder_sparse_step === 0;
 
-/** Which part of a head is rotated. */
+/** Rotated part of a head. */
 export const partOfHead = (part: number) =>
   z.number().positive().max(1).default(part).describe('The part of a head that is rotated');
