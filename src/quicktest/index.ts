@@ -39,7 +39,7 @@ export interface QuickTestRequest extends EngineWish {
   readonly batch?: number | undefined;
   readonly context?: number | undefined;
   readonly seed: number;
-  /** Number of timed forward passes; undefined for as many as half a second allows. */
+  /** Number of timed forward passes; undefined to time for half a second. */
   readonly repeats: number | undefined;
   readonly checks: readonly CheckName[];
   /** Whether to run layer by layer, at any model size. */

@@ -41,9 +41,9 @@ const nudge = (seed: string, steps: number, direction: Nudge['direction'] = 1): 
 const NUDGES: readonly Nudge[] = [nudge('up and down', 1), nudge('down and up', 1)];
 
 /**
- * In blocks and whole models with 1 to 16 times the usual weights, two correct computations differed by up to 1.7 times
- * the effect of nudged inputs. One block of 24 models differed by 23.5 times. A lost state differs by thousands of
- * times.
+ * Allowed multiple of the effect of nudged inputs. Two correct computations differed by up to 1.7 times that effect, in
+ * blocks and whole models with 1 to 16 times the usual weights. One block of 24 models differed by 23.5 times. A lost
+ * state differs by thousands of times.
  */
 const ROUNDING_FACTOR = 8;
 

@@ -19,7 +19,7 @@ interface TestContextParts {
   readonly ids: Ids;
   /** Seed of all other random values. */
   readonly seed: number;
-  /** Number of timed forward passes; undefined for as many as half a second allows. */
+  /** Number of timed forward passes; undefined to time for half a second. */
   readonly repeats: number | undefined;
   /** Opens a second engine for a cross-check. */
   readonly openOther: () => Promise<Engine>;

@@ -173,7 +173,7 @@ function adapterCells(adapter: Adapter): [Cell[], Cell] {
   ];
 }
 
-/** In units of 2^10, as usual for limits and memory of graphics adapters. */
+/** Limits in units of 2^10, as usual for graphics adapters and their memory. */
 const limitCell = (bytes: number | null): Cell =>
   bytes === null ? NOTHING : { text: formatBinaryBytes(bytes), value: bytes };
 

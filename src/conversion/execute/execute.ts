@@ -262,7 +262,7 @@ async function openStaging(input: ConversionInput, first: ConversionPlan): Promi
   return Staging.open(place.path, { kind: place.kind, force, resume, identity });
 }
 
-/** Parts of a job that determine its output, besides the files. */
+/** Parts of a job, without the files, that determine its output. */
 const IDENTITY = [
   'to',
   'target',

@@ -48,7 +48,7 @@ function write(value: Plain, depth: number, line: Line): void {
   put(line, close);
 }
 
-// Contents of a checkpoint besides its model.
+// Further contents of a checkpoint.
 
 /** Origins of the config. */
 const CONFIGS = {

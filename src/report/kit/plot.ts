@@ -11,7 +11,7 @@ interface Piece {
 
 /** Default width. */
 const USUAL_WIDTH = 80;
-/** With more columns per value, a line breaks into dots. */
+/** Most columns per value: more would break a line into dots. */
 const WIDEST_STEP = 2;
 /** Rows per column: terminal characters are about twice as high as wide. */
 const ROWS_PER_COLUMN = 0.28;
@@ -103,7 +103,7 @@ function drawSeries(grid: Piece[][], series: readonly Series[], scale: Scale, co
 const columnOf = (index: number, count: number, columns: number): number =>
   count === 1 ? 0 : Math.round((index * (columns - 1)) / (count - 1));
 
-/** With fewer labels, values cannot be read from the axis. */
+/** Minimum labels to read values from the axis. */
 const FEWEST_LABELS = 3;
 
 /** Powers of ten by row; when there are few, also their double and fivefold. */

@@ -113,7 +113,7 @@ function blocksTable({ blocks, logits, threshold }: Against): TableBlock {
   };
 }
 
-/** With an infinite maximum, finite values have no bar. */
+/** Finite values have no bar when the maximum is infinite. */
 const shareOf = (value: number, most: number) => (Number.isFinite(value) ? value / most : 1);
 
 /** One number per row. */

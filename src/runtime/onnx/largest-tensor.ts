@@ -97,7 +97,7 @@ export function largestValue(
     .reduce((before, each) => (isLarger(each, before) ? each : before), { elements: 0, name: '' });
 }
 
-/** With equal sizes, the outer layer is named. */
+/** Names the outer layer when sizes are equal. */
 const isLarger = (one: Large, other: Large): boolean =>
   one.elements > other.elements ||
   (one.elements === other.elements && other.name.startsWith(`${one.name}.`));

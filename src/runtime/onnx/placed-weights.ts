@@ -78,7 +78,7 @@ export class Spool {
   }
 }
 
-/** @throws UserError when there is no folder for weights. */
+/** @throws UserError without a folder for weights. */
 function temporaryFolder(): TemporaryFolder {
   try {
     return new TemporaryFolder();

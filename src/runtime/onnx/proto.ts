@@ -61,7 +61,7 @@ export interface GraphProto {
   readonly nodes: readonly NodeProto[];
   readonly initializers: readonly Initializer[];
   readonly inputs: readonly ValueInfo[];
-  /** For a name alone, type and shape are inferred. */
+  /** Type and shape of a plain name are inferred. */
   readonly outputs: readonly (string | ValueInfo)[];
 }
 

@@ -3,7 +3,7 @@ import { existsSync, realpathSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 
-/** How npm installed minimind on this machine. */
+/** Type and location of minimind's npm installation. */
 export interface Installation {
   readonly kind: 'global' | 'project' | 'clone';
   /** The folder that npm calls its prefix. */

@@ -32,7 +32,7 @@ interface SurveyOptions {
   readonly watch: (name: CandidateName) => void;
   /**
    * Tries one in its own process and returns the output of `doctor --only NAME --json`.
-   * @throws Error with the reason when there is no answer.
+   * @throws Error with the reason for a missing answer.
    */
   readonly apart: (name: CandidateName) => Promise<string>;
 }

@@ -56,7 +56,7 @@ export interface Backend {
   /** `cpu`, or the known name of the graphics card. */
   readonly device: string;
   readonly threads: number;
-  /** With one, each weight of a product is stored a second time, packed, from its first use on. */
+  /** Each weight of a product is stored a second time in the heap, packed, from its first use on. */
   readonly heap?: Heap;
 }
 

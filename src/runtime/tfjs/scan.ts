@@ -26,7 +26,7 @@ const TERMS = 8;
 
 /** Addresses and lengths are in bytes. */
 const PARAMETERS = [
-  /** At least one. */
+  /** Minimum 1. */
   'tokens',
   /** Bytes between tokens in `step`, `x` and `y`. */
   'stride',

@@ -55,7 +55,7 @@ export function capped(context: Context, x: Value, cap: number): Value {
   return scaled(context, graph.op('Tanh', [graph.op('Div', [x, graph.float(cap)])]), cap);
 }
 
-/** Where exp(x) is still finite, and log(1 + exp(x)) equals x. */
+/** Threshold above which log(1 + exp(x)) equals x, while exp(x) is still finite. */
 const LARGE = 80;
 
 /** log(1 + exp(x)). ONNX Runtime's own `Softplus` takes four times as long: it computes value by value. */
