@@ -31,7 +31,6 @@ export const ENGINE_CHOICES = Object.keys({
 
 const COMPUTES = Object.keys({ f32: true, f16: true } satisfies Record<Compute, true>) as Compute[];
 
-/** The values that flags parse to. */
 export type ParsedFlags<F> = Omit<Interfaces.InferredFlags<F>, 'json'>;
 
 /** `--format`; the first option is the default. */

@@ -86,7 +86,6 @@ export function stepProgress(flags: { readonly quiet: boolean }) {
 }
 
 const CLEAR_TO_THE_END = '\x1b[K';
-/** Clears the line of a terminal. */
 const CLEAR_LINE = `\r${CLEAR_TO_THE_END}`;
 
 interface Count {

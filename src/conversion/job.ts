@@ -37,7 +37,6 @@ export type Container = 'safetensors' | 'pt';
 /** Begins a step on a number of bytes. Returns a function to call with each further number of finished bytes. */
 export type Step = (label: string, bytes: number) => (bytes: number) => void;
 
-/** Progress of a conversion. */
 export interface ConversionProgress {
   /** Begins a step and ends the previous one. */
   readonly step: Step;

@@ -93,7 +93,6 @@ function multiplications({ source, target, tables }: SrtePlan): number {
   );
 }
 
-/** Larger blocks are not faster. */
 const LARGEST_BLOCK_BYTES = 64e6;
 /** A multiple that makes even 4-bit values whole bytes. */
 const ROW_STEP = 4;

@@ -107,7 +107,6 @@ export interface ConvertedSrte {
   readonly tables: readonly ConvertedTable[];
 }
 
-/** A table of the output. */
 export interface ConvertedTable {
   readonly name: string;
   readonly form: SrteForm;

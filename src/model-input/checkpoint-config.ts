@@ -222,7 +222,6 @@ export function ownCheckpoint(config: string, flags: CheckpointFlags): Checkpoin
   });
 }
 
-/** Opens the checkpoint of `--checkpoint`. */
 export const openedFor = (flags: CheckpointFlags): Checkpoint | undefined =>
   flags.checkpoint === undefined ? undefined : opened(flags.checkpoint, flags);
 

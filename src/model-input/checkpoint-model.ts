@@ -52,7 +52,6 @@ export interface ModelSource {
   ): Promise<LoadedModel>;
 }
 
-/** Flags for checkpoints only. */
 export interface CheckpointFlags {
   /** Config that replaces the checkpoint's own. */
   readonly config?: string | undefined;

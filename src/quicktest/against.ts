@@ -32,7 +32,6 @@ import { fits, memoryNeed, streamedNeed, usableBytes } from './memory.js';
 import { streamedTest } from './streamed.js';
 import { TestContext } from './test-context.js';
 
-/** One of the two models. */
 export interface ModelToRun {
   readonly model: LanguageModel;
   /** Weights of a checkpoint; undefined for random weights. */
@@ -61,7 +60,6 @@ export interface AgainstRequest extends EngineWish {
   readonly notice: (text: string) => void;
 }
 
-/** A model that ran. */
 export interface RanModel {
   readonly parameters: number;
   readonly weights: 'random' | 'checkpoint';

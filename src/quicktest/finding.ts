@@ -28,7 +28,6 @@ export interface Finding {
 
 /** Additional data of some checks. */
 export interface Details {
-  /** Statistics of the logits. */
   readonly statistics?: Statistics;
   /** Origin of the first value that is not finite. */
   readonly origin?: Origin;

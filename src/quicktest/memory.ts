@@ -87,7 +87,6 @@ const ENGINE_MEMORY = {
   },
 } as const satisfies Record<EngineName, EngineMemory>;
 
-/** Memory need of a whole model. */
 export const memoryNeed = (model: LanguageModel, size: InputSize, engine: EngineName): MemoryNeed =>
   needOf(model, neededElements(model), size, engine);
 
@@ -168,5 +167,4 @@ export function usableBytes({
 export const fits = ({ totalBytes, resultBytes }: MemoryNeed, usable: number): boolean =>
   totalBytes + KEPT_RESULTS * resultBytes <= usable;
 
-/** Peak memory of the process in bytes. */
 export const peakBytes = (): number => process.resourceUsage().maxRSS * 1024;

@@ -12,7 +12,6 @@ interface ExportRequest {
   readonly display: ProgressDisplay;
 }
 
-/** A file that was written. */
 export interface WrittenFile {
   readonly path: string;
   readonly bytes: number;

@@ -111,7 +111,6 @@ const ROUNDS = 5;
 const IMPROVEMENT = 0.02;
 /** Seconds after which no further round begins, even if the best still improves. */
 const MOST_SECONDS = 1;
-/** Seconds of a round. */
 const ROUND_SECONDS = 0.04;
 
 /** Seconds per run in a round of several. */

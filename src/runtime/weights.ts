@@ -46,7 +46,6 @@ export interface WeightSource {
 // Weights from a seed: each tensor is filled by PyTorch's generator with its own seed, so that parts can be read in any
 // order (docs/decisions/0012-random-weights.md).
 
-/** Initialisation of a tensor. */
 type Initialisation = Distribution | { readonly kind: 'formula'; readonly formula: Formula };
 
 /** Embeddings and the SRTE's tables: small values, as language models begin. */

@@ -27,7 +27,6 @@ import {
 } from './table-rows.js';
 import { storedUnder } from './tensor-values.js';
 
-/** A table of the output. */
 export interface MeasuredTable extends PlannedTable {
   readonly energy: number | null;
   /** One error per replaced table. */

@@ -40,7 +40,6 @@ export interface Scratch {
   open(name: string): ByteFile;
 }
 
-/** A computed table. */
 export interface MadeTable {
   readonly parts: TableParts;
   /** Null for a full table. */
@@ -402,7 +401,6 @@ class Making {
 interface Spread {
   /** Sum over the replaced tables. */
   had: number;
-  /** The merged table. */
   merged: number;
   /** Sum of the distances between the replaced tables and the merged one. */
   distance: number;

@@ -73,7 +73,6 @@ export interface OutputFile {
   /** Name in the output's folder. */
   readonly name: string;
   readonly bytes: number;
-  /** Names of its tensors. */
   readonly tensors: readonly string[];
   fill(sink: ByteSink): Promise<void>;
 }

@@ -108,7 +108,6 @@ export interface TogetherRows {
   readonly firstRow: number;
   /** [tables, rows · columns]; its memory is reused. */
   readonly values: Float64Array;
-  /** Columns of one table. */
   readonly columns: number;
 }
 

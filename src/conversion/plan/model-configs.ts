@@ -121,7 +121,6 @@ async function writtenWith(
   return { value, text: documentText(value), format: 'yaml' };
 }
 
-/** Changes of a model and of its tensors. */
 interface Change extends ModelChange {
   readonly dtype?: EncodableDtype | undefined;
 }

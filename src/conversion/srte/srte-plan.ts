@@ -14,7 +14,6 @@ import { LAYOUTS } from '../job.js';
 import type { SrteTables } from './srte-tables.js';
 import { srtePlaceOf, srteTablesWithCopies } from './srte-tables.js';
 
-/** A table of the output. */
 export interface PlannedTable {
   /** `shared_srte`, `layers.0.srte`. */
   readonly name: string;

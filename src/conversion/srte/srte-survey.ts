@@ -233,7 +233,6 @@ export class SrtePass {
   /** Comparison of each table with the mean. */
   readonly comparisons: readonly Comparison[];
   readonly nonFinite: NonFiniteValues;
-  /** Squared norm of the mean. */
   squaredMean = 0;
   readonly #gram: GramAccumulator | null;
   readonly #mean: Float64Array;
@@ -377,7 +376,6 @@ function sharingOptions(
   ];
 }
 
-/** Null for a value that is not finite. */
 const finiteOrNull = (value: number): number | null => (Number.isFinite(value) ? value : null);
 
 /** `part` / `whole`; null when it is 0/0, or either is not finite. */

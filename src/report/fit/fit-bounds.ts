@@ -10,7 +10,6 @@ interface Value {
   readonly value: number | bigint;
 }
 
-/** Bounds to show. */
 export interface ShownBounds {
   readonly lower: Value;
   readonly expected: Value;

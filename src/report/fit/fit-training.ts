@@ -198,7 +198,6 @@ function caveats(remedies: readonly Remedy[], { cluster: { gpus } }: Training['s
   return [note(`${first}${needed}.`)];
 }
 
-/** The flag of each setting. */
 const FLAG_NAMES = {
   cluster: 'gpus',
   context: 'context',

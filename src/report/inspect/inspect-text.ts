@@ -50,14 +50,12 @@ function write(value: Plain, depth: number, line: Line): void {
 
 // Further contents of a checkpoint.
 
-/** Origins of the config. */
 const CONFIGS = {
   flag: (file) => file,
   inside: () => 'the one in the checkpoint',
   beside: (file) => `${file}, beside the checkpoint`,
 } as const satisfies Record<CheckpointFound['config']['origin'], (file: string) => string>;
 
-/** Config and its origin. */
 export const configText = ({ file, origin }: CheckpointFound['config']): string =>
   `the config is ${CONFIGS[origin](file)}`;
 

@@ -88,7 +88,6 @@ export const settingNotes = (setting: ResolvedSetting, file = 'file'): Block[] =
 
 const from = (origin: Origin, file: string) => ORIGINS[origin].replace('file', file);
 
-/** Setting of the inference figures. */
 export const inferenceNote = ({ inference, origins }: ResolvedSetting, file: string): Block =>
   note(
     `Inference: ${formatInteger(inference.batch)} × ${formatInteger(inference.context)} tokens` +

@@ -9,7 +9,6 @@ interface Piece {
   readonly tone: Tone;
 }
 
-/** Default width. */
 const USUAL_WIDTH = 80;
 /** Most columns per value: more would break a line into dots. */
 const WIDEST_STEP = 2;

@@ -46,7 +46,6 @@ export interface ErrorJson {
   readonly problems: readonly Problem[];
 }
 
-/** The JSON object of an error. */
 export function errorJson({ code, message, suggestion, problems }: UserError): ErrorJson {
   return {
     schema: 'minimind/error@1',
@@ -59,7 +58,6 @@ export function errorJson({ code, message, suggestion, problems }: UserError): E
 
 /** Output medium. */
 interface Paper {
-  /** Columns. */
   readonly width: number;
   readonly chalk: ChalkInstance;
 }

@@ -1,6 +1,5 @@
 import type { Format, RenderOptions, Report } from '../kit/report.js';
 
-/** Formats rendered from a report. */
 export type ReportFormat = Exclude<Format, 'json'>;
 
 type Renderer = (report: Report, options: RenderOptions) => string;

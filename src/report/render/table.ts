@@ -179,7 +179,6 @@ const TONES = {
   hue5: (chalk, text) => chalk.green(text),
 } as const satisfies Record<Tone, (chalk: ChalkInstance, text: string) => string>;
 
-/** `text` in the colour of a tone. */
 export function tinted(chalk: ChalkInstance, tone: Tone, text: string): string {
   return TONES[tone](chalk, text);
 }

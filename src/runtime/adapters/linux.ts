@@ -130,7 +130,6 @@ const nothing = (hasSoftware: boolean): Finding => ({
 
 interface RenderNode {
   readonly adapter: Adapter;
-  /** The kernel driver. */
   readonly driver: string;
   /** Device file to open. */
   readonly device: string;

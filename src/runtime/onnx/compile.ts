@@ -31,7 +31,6 @@ import type { GraphProto, Initializer } from './proto.js';
 /** A graph with its inputs and outputs. */
 export interface CompiledGraph extends Outputs {
   readonly graph: GraphProto;
-  /** Feed of each input. */
   readonly feeds: ReadonlyMap<string, Feed>;
   /** Output of the layer: one value, or a language model's logits in column blocks. */
   readonly output: readonly Value[];

@@ -5,7 +5,6 @@ import type { Feed } from './feeds.js';
 import type { GraphBuilder, Value } from './graph.js';
 import type { Initializer } from './proto.js';
 
-/** Target of a graph. */
 export interface Target {
   /** Execution provider of ONNX Runtime. */
   readonly provider: 'cpu' | 'webgpu' | 'cuda' | 'dml' | 'coreml';
@@ -98,7 +97,6 @@ export interface Context extends Shared {
   readonly withSizes: (sizes: Value) => Context;
 }
 
-/** A weight as float32. */
 export function weightOf({ graph, place, once }: Shared, tensor: Param): Value {
   return once(tensor, () => asFloats(graph, place(tensor)));
 }
@@ -206,7 +204,6 @@ export const folded = ({ graph }: Shared, value: Value): Value =>
 export const whole = (context: Context, rows: Value): Value =>
   context.once(`whole:${rows}`, () => unfolded(context, rows, -1));
 
-/** Value · number. */
 export function scaled({ graph }: Shared, value: Value, factor: number): Value {
   return factor === 1 ? value : graph.op('Mul', [value, graph.float(factor)]);
 }

@@ -68,7 +68,6 @@ export interface Call {
   readonly states: ReadonlyMap<string, Tensor>;
 }
 
-/** The tensor of an input. */
 export function tensorFor(library: Library, name: string, feed: Feed, call: Call): Tensor {
   const { Tensor } = library;
   const { batch, tokens, start } = call;

@@ -20,7 +20,6 @@ export interface PassedOver {
   readonly backend: string;
   readonly device: DeviceName;
   readonly why: string;
-  /** Suggested fix. */
   readonly suggestion?: string;
 }
 

@@ -55,7 +55,6 @@ export async function surveyEngines(
   return entries;
 }
 
-/** Tries one candidate by its name. */
 export async function surveyEngine(name: CandidateName, threads: number): Promise<SurveyEntry> {
   const candidate = CANDIDATES.find((each) => each.name === name);
   if (!candidate) throw new Error(`there is no ${name}`);

@@ -14,7 +14,6 @@ const RELEASE = '4.22.0';
 type Started = Omit<Backend, 'version'>;
 
 interface BackendKind {
-  /** Required package. */
   readonly package: string;
   start(packages: Packages, threads: number): Promise<Started>;
 }

@@ -46,7 +46,6 @@ export function activate<T extends Tensor>(tf: Tf, fn: ActivationName, x: T): T 
 export type Loss = Tensor;
 
 interface Operation<T extends Tensor> {
-  /** Inputs of the gradient. */
   readonly inputs: readonly Tensor[];
   /** Tensors that `backward` reads, in its order: they outlive the scope that created them. */
   readonly saved: Tensor[];

@@ -5,7 +5,6 @@
 import { createRequire } from 'node:module';
 import type * as core from '@tensorflow/tfjs-core';
 
-/** Source of packages. */
 export interface Packages {
   /** Loads a package, or a JSON file by its path. */
   load(name: string): unknown;
