@@ -14,11 +14,11 @@ export type OutputFlags = Interfaces.InferredFlags<typeof baseFlags>;
 export type FlagsOf<Class extends { readonly flags: object }> = OutputFlags &
   ParsedFlags<Class['flags']>;
 
-/** The format that the user asked for; `--json` is short for one. */
+/** The requested format; `--json` is short for `--format json`. */
 export const formatOf = ({ json, format }: Pick<OutputFlags, 'json' | 'format'>): Format =>
   json ? 'json' : format;
 
-/** A command parses its flags, calls one function, and answers with what that returns. */
+/** Base class of commands: each parses its flags, calls one function, and answers with its result. */
 export abstract class BaseCommand extends Command {
   static override baseFlags = baseFlags;
 
@@ -26,9 +26,9 @@ export abstract class BaseCommand extends Command {
   readonly #warnings: Problem[] = [];
 
   /**
-   * Prints a result in the format that the user asked for, and returns it.
-   * @param result What `--json` prints; `schema` names its form.
-   * @param report Makes what the other formats print.
+   * Prints a result in the requested format, and returns it.
+   * @param result Output of `--json`; `schema` names its form.
+   * @param report Builds the report for the other formats.
    */
   protected async answer<Result extends { readonly schema: string }>(
     flags: OutputFlags,
@@ -52,7 +52,7 @@ export abstract class BaseCommand extends Command {
     return result;
   }
 
-  /** Writes text that is the answer: to stdout, or to the file that `-o` names. */
+  /** Writes the answer's text to stdout, or to the file of `-o`. */
   protected async write(flags: OutputFlags, text: string | Iterable<string>): Promise<void> {
     if (isStdout(flags.output)) return writeStdout(text);
     refuseModelFile(flags.output);
@@ -60,7 +60,7 @@ export abstract class BaseCommand extends Command {
     this.note(flags, `wrote ${flags.output}`);
   }
 
-  /** Refuses a file that the answer cannot be written to, before the work that it is the answer of. */
+  /** Rejects an output file that cannot be written, before the work begins. */
   protected async refuseUnwritable({ output, force }: OutputFlags): Promise<void> {
     if (isStdout(output)) return;
     refuseModelFile(output);
@@ -76,7 +76,7 @@ export abstract class BaseCommand extends Command {
     process.stderr.write(problemsText(warnings, renderOptions(process.stderr, flags['no-color'])));
   }
 
-  /** A line on stderr about what is going on, unless the user wants quiet. */
+  /** A progress line on stderr, unless the user wants quiet. */
   protected note(flags: OutputFlags, text: string): void {
     if (!flags.quiet) process.stderr.write(`${printable(text)}\n`);
   }

@@ -1,4 +1,4 @@
-/** Completion scripts for shells, made from what the commands say of themselves. */
+/** Completion scripts for shells, generated from the commands' flags and arguments. */
 
 export const SHELLS = ['bash', 'zsh', 'fish'] as const;
 export type Shell = (typeof SHELLS)[number];
@@ -10,7 +10,7 @@ export interface CompletedFlag {
   readonly summary: string;
   readonly takesValue: boolean;
   readonly isRepeatable: boolean;
-  /** The values to choose from; when there are none, any file may be meant. */
+  /** Allowed values; without them, any file. */
   readonly options?: readonly string[] | undefined;
 }
 
@@ -19,7 +19,7 @@ export interface CompletedCommand {
   readonly name: string;
   readonly summary: string;
   readonly flags: readonly CompletedFlag[];
-  /** What may stand as an argument: words to choose from, files, or nothing. */
+  /** Allowed argument: one of these words, a file, or none. */
   readonly argument: readonly string[] | 'file' | 'none';
 }
 
@@ -32,7 +32,7 @@ const HELP: CompletedFlag = {
 const VERSION: CompletedFlag = { ...HELP, name: 'version', summary: 'show the version' };
 
 /**
- * The script that teaches `shell` to complete the command line of the program `bin`.
+ * The script that completes the command line of the program `bin` in `shell`.
  * @param bin Letters, digits, `-` and `_`.
  */
 export function completionScript(
@@ -64,20 +64,20 @@ function topicsIn(commands: readonly CompletedCommand[]): CompletedCommand[] {
   });
 }
 
-/** One line, without what a terminal or a script could take for more than text. */
+/** One line, without characters that are special to a terminal or a script. */
 const oneLine = (text: string) =>
   text
     .replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]+/gu, ' ')
     .replace(/ +/g, ' ')
     .trim();
 
-/** In single quotes, for bash and zsh. */
+/** Single quotes, for bash and zsh. */
 const quoted = (text: string) => `'${text.replaceAll("'", "'\\''")}'`;
 
-/** For the places that a shell expands once more, after the quotes: a backslash before each odd character. */
+/** Escapes text that a shell expands again after the quotes: a backslash before each special character. */
 const literal = (word: string) => oneLine(word).replace(/[^\w.,+@%/-]/gu, '\\$&');
 
-/** What may stand first: commands that have one word, and topics. */
+/** Possible first words: commands of one word, and topics. */
 const firstWords = (commands: readonly CompletedCommand[]) =>
   commands
     .filter((command) => topicOf(command) === undefined)
@@ -154,7 +154,7 @@ function zsh(
   commands: readonly CompletedCommand[],
   topics: ReadonlySet<string>,
 ): string {
-  /** For a part of a specification, where brackets and colons have a meaning. */
+  /** Escapes a part of a specification, in which brackets and colons are special. */
   const part = (text: string) => oneLine(text).replace(/[\\[\]:]/g, '\\$&');
   const choice = (options: readonly string[]) => `(${options.map(literal).join(' ')})`;
   const flagSpec = (flag: CompletedFlag) => {
@@ -230,7 +230,7 @@ function fish(
     const { name, summary, flags, argument } = command;
     const topic = topicOf(command);
     const last = lastWord(command);
-    // The last word of a command may be a command of its own.
+    // The last word of a command may also be a command by itself.
     const others = commands.flatMap((each) => (lastWord(each) === name && topicOf(each)) || []);
     const words = topics.has(name) && Array.isArray(argument) ? argument : others;
     const seen = '__fish_seen_subcommand_from';

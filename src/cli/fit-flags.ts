@@ -1,4 +1,4 @@
-/** The flags of `minimind fit`, and the settings that they ask for. */
+/** The flags of `minimind fit`, and the settings they result in. */
 import * as Flags from '@oclif/core/flags';
 import type { TrainingHints } from '../architecture/family.js';
 import { resolveSetting } from '../budget/profile.js';
@@ -45,7 +45,7 @@ const ZERO = ['0', '1', '2', '3'] as const;
 
 export const PURPOSES = ['training', 'serving'] as const;
 
-/** `--dtype q4_k_m`, by any of a type's usual names. */
+/** `--dtype q4_k_m`, by any usual name of a type. */
 const weightDtype = Flags.custom<WeightDtype>({
   helpValue: 'TYPE',
   parse: async (text, _context, { name }) => {
@@ -161,7 +161,7 @@ export type FitFlags = ParsedFlags<typeof fitFlags> & {
 };
 
 /**
- * The flag before the file before the default.
+ * Training settings: a flag before the file's value before the default.
  * @param positions The longest input of the model.
  * @throws UserError when the context is longer than that.
  */
@@ -206,7 +206,7 @@ function refuseLoneSequence(flags: FitFlags): void {
   });
 }
 
-/** A number of tokens that a double counts exactly enough, above zero. */
+/** A positive number of tokens within the exact integers. */
 function tokensOf(flags: FitFlags, flag: 'global-batch' | 'train-tokens'): number | undefined {
   const value = flags[flag];
   if (value === undefined) return undefined;
@@ -216,12 +216,12 @@ function tokensOf(flags: FitFlags, flag: 'global-batch' | 'train-tokens'): numbe
   });
 }
 
-/** Output tokens of a request, unless flags say otherwise. */
+/** Default output tokens of a request. */
 const USUAL_OUTPUT = 128;
 
 /**
- * The same for serving: a request's prompt and output make the context, unless that is said.
- * @throws UserError when they do not fit together, or are more than the model takes.
+ * Serving settings: the context is a request's prompt plus output, unless given.
+ * @throws UserError when they are inconsistent, or exceed the model's positions.
  */
 function servingSettingOf(
   flags: FitFlags,
@@ -290,13 +290,13 @@ function refuseTooLong(prompt: number, output: number, context: number): void {
   );
 }
 
-/** The help group of each purpose, by which the flags of the other one are found. */
+/** Help group of each purpose, which identifies the other one's flags. */
 const GROUPS = {
   training: TRAINING.helpGroup,
   serving: SERVING.helpGroup,
 } as const satisfies Record<(typeof PURPOSES)[number], string>;
 
-/** @throws UserError when a flag is written that says nothing of what is asked. */
+/** @throws UserError when a flag does not apply to the requested purpose. */
 function refuseForeign(flags: FitFlags): void {
   const { for: purpose } = flags;
   if (purpose === undefined) return;
@@ -316,7 +316,7 @@ function refuseForeign(flags: FitFlags): void {
 }
 
 /**
- * The settings that the flags ask for, with the config's values and defaults in place of missing flags.
+ * The requested settings: flags, else the config's values, else defaults.
  * @throws UserError when the flags contradict each other, the model, or `--for`.
  */
 export function fitRequestOf(

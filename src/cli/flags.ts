@@ -1,4 +1,4 @@
-/** Flags that mean the same in every command. */
+/** Flags with the same meaning in every command. */
 import os from 'node:os';
 import * as Flags from '@oclif/core/flags';
 import type * as Interfaces from '@oclif/core/interfaces';
@@ -11,7 +11,7 @@ import type { Compute } from '../runtime/engine.js';
 import type { DeviceChoice, EngineChoice } from '../runtime/select/devices.js';
 import { DTYPE_NAMES, DTYPE_SPELLINGS, type Dtype, parseDtype } from '../tensor/dtype.js';
 
-/** As `src/runtime/engine.ts` has them, which is loaded only when something runs. */
+/** Copy of the devices in `src/runtime/engine.ts`, which is loaded only when a model runs. */
 export const DEVICE_CHOICES = Object.keys({
   auto: true,
   cpu: true,
@@ -22,7 +22,7 @@ export const DEVICE_CHOICES = Object.keys({
   coreml: true,
 } satisfies Record<DeviceChoice, true>) as DeviceChoice[];
 
-/** In the order in which they are tried. */
+/** Engines in the order in which they are tried. */
 export const ENGINE_CHOICES = Object.keys({
   auto: true,
   onnx: true,
@@ -31,10 +31,9 @@ export const ENGINE_CHOICES = Object.keys({
 
 const COMPUTES = Object.keys({ f32: true, f16: true } satisfies Record<Compute, true>) as Compute[];
 
-/** The values that flags parse to. */
 export type ParsedFlags<F> = Omit<Interfaces.InferredFlags<F>, 'json'>;
 
-/** `--format`, of which the first is the default. */
+/** `--format`; the first option is the default. */
 export const formatFlag = (options: readonly [Format, ...Format[]]) =>
   Flags.option({
     options: options as readonly Format[],
@@ -44,7 +43,7 @@ export const formatFlag = (options: readonly [Format, ...Format[]]) =>
     helpGroup: 'OUTPUT',
   } as const)();
 
-/** Flags that every command takes. */
+/** Flags of every command. */
 export const baseFlags = {
   format: formatFlag(FORMATS),
   json: Flags.boolean({ description: 'short for --format json', helpGroup: 'OUTPUT' }),
@@ -75,7 +74,7 @@ export const setOf = (description: string, helpGroup?: string) =>
 
 export const set = setOf('override a value of the file, as in model.num_layers=24');
 
-/** `--state-dict model_state_dict`: which dict of a PyTorch file is the model, when several could be. */
+/** `--state-dict model_state_dict`: the model's dict in a PyTorch file, when there are several candidates. */
 export const stateDict = Flags.string({
   helpValue: 'KEY',
   description: 'the dict of a PyTorch file that holds the tensors, when there are several',
@@ -91,7 +90,7 @@ export const modelFlags = {
   'state-dict': stateDict,
 };
 
-/** The types to write in place of an unknown one: the nearest, those that begin with it, or all. */
+/** Suggestions for an unknown type: the nearest, those that begin with it, or all. */
 export function typeSuggestion<T extends string>(
   text: string,
   names: readonly T[],
@@ -105,7 +104,7 @@ export function typeSuggestion<T extends string>(
   return near ? `did you mean ${parse(near)}?` : `write one of ${names.join(', ')}`;
 }
 
-/** `--dtype bf16`, by any of a type's usual names. */
+/** `--dtype bf16`, by any usual name of a type. */
 export const dtype = Flags.custom<Dtype>({
   helpValue: 'TYPE',
   parse: async (text, _context, options) => {
@@ -117,19 +116,19 @@ export const dtype = Flags.custom<Dtype>({
   },
 });
 
-/** `--precision float32`, of a training. */
+/** `--precision float32`, for training. */
 const precision = Flags.option({
   options: ['mixed', 'float32'],
   description: 'of the training [default: as in the file, or mixed]',
 } as const)();
 
-/** `--recompute full`, of a training. */
+/** `--recompute full`, for training. */
 const recompute = Flags.option({
   options: ['none', 'selective', 'full'],
   description: 'activations computed again [default: as in the file, or none]',
 } as const)();
 
-/** Names with commas between them: `--columns parameters,weights`. */
+/** Comma-separated names: `--columns parameters,weights`. */
 export const names = Flags.custom<string>({
   multiple: true,
   multipleNonGreedy: true,
@@ -137,7 +136,7 @@ export const names = Flags.custom<string>({
   helpValue: 'NAME,NAME',
 });
 
-/** Positive whole numbers with commas between them: `--ranks 128,64`. */
+/** Comma-separated positive integers: `--ranks 128,64`. */
 export const counts = Flags.custom<number>({
   multiple: true,
   multipleNonGreedy: true,
@@ -146,13 +145,13 @@ export const counts = Flags.custom<number>({
   parse: async (text, _context, options) => wholeNumber(text, options.name),
 });
 
-/** One positive whole number. */
+/** A positive integer. */
 export const count = Flags.custom<number>({
   helpValue: 'N',
   parse: async (text, _context, options) => wholeNumber(text, options.name),
 });
 
-/** By how many times something grows: `--factor 4`, `--factor 1.5`. */
+/** A growth factor: `--factor 4`, `--factor 1.5`. */
 export const times = Flags.custom<number>({
   helpValue: 'N',
   parse: async (text, _context, options) => {
@@ -167,7 +166,7 @@ export const times = Flags.custom<number>({
   },
 });
 
-/** `--device gpu`: what a model runs on; `auto` where nothing is said. */
+/** `--device gpu`: device that runs a model; default `auto`. */
 export const device = (
   relations: { readonly dependsOn?: string[]; readonly helpGroup?: string } = {},
 ) =>
@@ -179,7 +178,7 @@ export const device = (
       'graphics card that computes what it should, else the CPU]',
   } as const)();
 
-/** `--engine onnx`: what runs a model; `auto` where nothing is said. */
+/** `--engine onnx`: engine that runs a model; default `auto`. */
 export const engine = (
   relations: { readonly dependsOn?: string[]; readonly helpGroup?: string } = {},
 ) =>
@@ -191,7 +190,7 @@ export const engine = (
       'tfjs-node-gpu, tfjs-node, WebAssembly, JavaScript [default: auto]',
   } as const)();
 
-/** `--compute f16`: what its products are computed in. */
+/** `--compute f16`: number type of products. */
 export const compute = (description: string, helpGroup?: string) =>
   Flags.option({
     options: COMPUTES,
@@ -200,7 +199,7 @@ export const compute = (description: string, helpGroup?: string) =>
     ...(helpGroup && { helpGroup }),
   } as const)();
 
-/** `--threads 2`: no more than there are processors, with which an engine would only get in its own way. */
+/** `--threads 2`: at most the number of processors, because more would slow an engine down. */
 export const threads = Flags.custom<number>({
   helpValue: 'N',
   description: 'threads of the engine [default: one for each processor]',
@@ -218,7 +217,7 @@ export const threads = Flags.custom<number>({
   },
 });
 
-/** `--seed 7`: zero or more, and exact as a number. */
+/** `--seed 7`: a non-negative safe integer. */
 export const seed = Flags.integer({
   min: 0,
   max: Number.MAX_SAFE_INTEGER,
@@ -226,7 +225,7 @@ export const seed = Flags.integer({
   description: 'of whatever is random',
 });
 
-/** A number above zero: `0.4`, `2.5`, `1e3`. */
+/** A positive number: `0.4`, `2.5`, `1e3`. */
 export const positive = Flags.custom<number>({
   helpValue: 'NUMBER',
   parse: async (text, _context, options) => {
@@ -242,7 +241,7 @@ export const positive = Flags.custom<number>({
   },
 });
 
-/** A share of one: above zero, and one at most. */
+/** A share: above 0, at most 1. */
 export const share = Flags.custom<number>({
   helpValue: 'SHARE',
   parse: async (text, _context, options) => {
@@ -275,7 +274,7 @@ export const duration = Flags.custom<number>({
   },
 });
 
-/** A limit on a number of things: `14B`, `13.4M`, `2e9`. */
+/** A limit on a count: `14B`, `13.4M`, `2e9`. */
 export const countLimit = Flags.custom<number | bigint>({
   helpValue: 'N',
   parse: async (text, _context, options) =>
@@ -283,7 +282,7 @@ export const countLimit = Flags.custom<number | bigint>({
     unreadable(options.name, text, 'is no count', 'write one as 26M, 13.4B or 1000000'),
 });
 
-/** A limit on a size: `24GB`, `512MiB`, `24G`. A small number without a unit could be of any. */
+/** A limit on a size: `24GB`, `512MiB`, `24G`. A small number without a unit is ambiguous. */
 export const bytesLimit = Flags.custom<number | bigint>({
   helpValue: 'SIZE',
   parse: async (text, _context, { name }) => {
@@ -305,7 +304,7 @@ export const bytesLimit = Flags.custom<number | bigint>({
   },
 });
 
-/** A number as printed somewhere, with the digits that it has: `22,143,967,232`, `13.8B`. */
+/** A published number with its printed digits: `22,143,967,232`, `13.8B`. */
 export const publishedNumber = Flags.custom<NonNullable<ReturnType<typeof parseRounded>>>({
   helpValue: 'N',
   parse: async (text, _context, options) =>
@@ -313,7 +312,7 @@ export const publishedNumber = Flags.custom<NonNullable<ReturnType<typeof parseR
     unreadable(options.name, text, 'is no count', 'write one as 7B, 13.8B or 22,143,967,232'),
 });
 
-/** Positive whole numbers from one to another: `--depth 4..40`, or a single one. */
+/** A range of positive integers: `--depth 4..40`, or a single one. */
 export const range = Flags.custom<{ readonly least: number; readonly most: number }>({
   helpValue: 'N..M',
   parse: async (text, _context, options) => {

@@ -1,4 +1,4 @@
-/** The flags of hardware, and the hardware that they ask for. */
+/** The flags of hardware, and the hardware they select. */
 import os from 'node:os';
 import * as Flags from '@oclif/core/flags';
 import { readDocument } from '../config/read.js';
@@ -13,7 +13,7 @@ import { progressDisplay } from './progress.js';
 
 const MEASURED = { helpGroup: 'THIS MACHINE', dependsOn: ['this-machine'] };
 
-/** Flags of every command that asks for hardware. */
+/** Flags of every command that needs hardware. */
 export const hardwareFlags = {
   gpu: Flags.string({
     helpValue: 'NAME|FILE',
@@ -46,14 +46,14 @@ export type HardwareFlags = ParsedFlags<typeof hardwareFlags> & {
   readonly quiet: boolean;
 };
 
-/** With the measured profile when the hardware is this machine. */
+/** Selected hardware, with the measured profile for this machine. */
 export interface AskedHardware extends Cluster {
   readonly profile?: MachineProfile;
 }
 
 /**
- * The hardware that the flags ask for.
- * @throws UserError when they name none, or one that is not known, and as `readDocument` and `machineProfile`.
+ * The hardware selected by the flags.
+ * @throws UserError when they name none, or an unknown one, and as `readDocument` and `machineProfile`.
  */
 export async function hardwareOf(flags: HardwareFlags): Promise<AskedHardware> {
   if (flags['this-machine']) return thisMachine(flags);
@@ -74,7 +74,7 @@ export async function hardwareOf(flags: HardwareFlags): Promise<AskedHardware> {
 export const ownHardware = async (file: string | undefined): Promise<Hardware> =>
   file === undefined ? { gpus: [], machines: [] } : hardwareOfDocument(await readDocument(file));
 
-/** No name of a GPU has an ending, or a folder. */
+/** Names of GPUs have no file ending or folder. */
 const isFile = (name: string): boolean => /\.(ya?ml|json)$|[/\\]|^-$/i.test(name);
 
 async function thisMachine(flags: HardwareFlags): Promise<AskedHardware> {

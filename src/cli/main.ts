@@ -1,4 +1,4 @@
-/** The process around a command: streams, signals, and how a failure ends it. */
+/** The process around a command: streams, signals, and the handling of errors. */
 import { fileURLToPath } from 'node:url';
 import { Config } from '@oclif/core/config';
 import type { LoadOptions } from '@oclif/core/interfaces';
@@ -9,18 +9,18 @@ import { ERROR_CODES, UserError } from '../errors.js';
 import { beginInputs } from '../files/inputs.js';
 import { renderOptions } from './output.js';
 
-/** Kept in step with `additionalHelpFlags` and `additionalVersionFlags` in package.json. */
+/** Must match `additionalHelpFlags` and `additionalVersionFlags` in package.json. */
 const HELP_AND_VERSION: ReadonlySet<string> = new Set(['--help', '-h', '--version', '-v']);
 
-/** Lines that the parser adds to each of its messages, and which help nobody here. */
+/** Lines that the parser adds to each of its messages, which do not help here. */
 const PARSER_ADVICE = /^(See more help|Note: |Alternatively, )/;
 
-/** How to find the commands, when not as package.json says. */
+/** Location of the commands, when it differs from package.json. */
 type Load = Exclude<LoadOptions, Config | string | URL | undefined> | object;
 
 /**
- * The whole process: runs one command line. Sets `process.exitCode`; never throws.
- * @param root Folder of the package, where its package.json stands.
+ * Runs one command line as the whole process. Sets `process.exitCode`; never throws.
+ * @param root Folder of the package with its package.json.
  */
 export async function main(argv: readonly string[], root: URL, load: Load = {}): Promise<void> {
   watchStreams();
@@ -28,7 +28,7 @@ export async function main(argv: readonly string[], root: URL, load: Load = {}):
   await runCommandLine(argv, root, load);
 }
 
-/** The same in a process that goes on. */
+/** Runs one command line in a process that continues. */
 export async function runCommandLine(
   argv: readonly string[],
   root: URL,
@@ -45,7 +45,7 @@ export async function runCommandLine(
   }
 }
 
-/** The commands of this package. Nothing in the user's folders adds to them or changes how they look. */
+/** The commands of this package. Files in the user's folders cannot add commands or change their style. */
 function loadConfig(root: URL, load: Load): Promise<Config> {
   // The only way to keep the command library from reading theme.json in the user's config folder.
   process.env.MINIMIND_DISABLE_THEME = '1';
@@ -57,13 +57,13 @@ function loadConfig(root: URL, load: Load): Promise<Config> {
   });
 }
 
-/** A closed pipe ends quietly; a full disk behind stdout is an error like any other. */
+/** A closed pipe ends quietly; a full disk behind stdout is a regular error. */
 function watchStreams(): void {
   for (const stream of [process.stdout, process.stderr]) {
     // The command library adds a handler of its own, which throws.
     stream.removeAllListeners('error');
     stream.on('error', (error: NodeJS.ErrnoException) => {
-      // Who looks away from what a command says still wants what it does.
+      // Without a reader of stderr, the command still completes.
       if (error.code === 'EPIPE' && stream === process.stderr) return;
       if (error.code === 'EPIPE') process.exit(process.exitCode ?? 0);
       try {
@@ -75,7 +75,7 @@ function watchStreams(): void {
   }
 }
 
-/** Ends at once, through the exit handlers, which remove what is half-written. */
+/** Ends at once, through the exit handlers, which remove incomplete files. */
 function watchSignals(): void {
   const exitCodes = { SIGINT: ERROR_CODES.interrupted.exitCode, SIGTERM: 143, SIGHUP: 129 };
   for (const [signal, exitCode] of Object.entries(exitCodes)) {
@@ -87,7 +87,7 @@ function refuseUnknownCommand(words: readonly string[], config: Config): void {
   const [word, next] = words;
   if (word === undefined || HELP_AND_VERSION.has(word) || config.findCommand(word)) return;
   if (config.findTopic(word)) {
-    // Alone, a topic shows its help.
+    // A topic without a command shows its help.
     if (next === undefined || HELP_AND_VERSION.has(next)) return;
     if (!config.findCommand(`${word}:${next}`)) throw unknownCommand([word, next], config);
     return;
@@ -110,10 +110,10 @@ function unknownCommand(words: readonly string[], config: Config): UserError {
   });
 }
 
-/** What the parser writes around what a flag's own parser says. */
+/** Text of the parser around the message of a flag's own parser. */
 const PARSER_WRAPPING = /^Parsing --\S+ \n\t(.*)\nSee more help with --help$/s;
 
-/** What the command line's parser complains of is the user's to mend; all else is a bug of ours. */
+/** Converts errors of the command line's parser to user errors; all others are bugs. */
 function asUserError(error: unknown): unknown {
   if (error instanceof UserError) {
     const own = PARSER_WRAPPING.exec(error.message)?.[1];
@@ -121,7 +121,7 @@ function asUserError(error: unknown): unknown {
     return error;
   }
   if (!(error instanceof Error && 'oclif' in error)) return error;
-  // A flag's own parser says it better than the wrapping does.
+  // A flag's own parser has the better message.
   if (error.cause instanceof UserError) return error.cause;
   const lines = error.message.split('\n').map((line) => line.trim());
   const own = lines.filter((line) => line && !PARSER_ADVICE.test(line));
@@ -151,14 +151,14 @@ async function fail(error: unknown, argv: readonly string[]): Promise<void> {
   }
 }
 
-/** Escaped line by line: a stack has line breaks of its own, and may quote what a stranger wrote. */
+/** Escapes line by line: a stack has several lines, and may quote untrusted text. */
 const printableLines = (text: string) =>
   text
     .split('\n')
     .map((line) => escapeText(line))
     .join('\n');
 
-/** Whether the command line asks for JSON: read here, because it may be what could not be parsed. */
+/** Whether the command line asks for JSON. Checked here, because the flags may be invalid. */
 function wantsJson(argv: readonly string[]): boolean {
   const end = argv.indexOf('--');
   const flags = end < 0 ? argv : argv.slice(0, end);

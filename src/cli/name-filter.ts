@@ -42,21 +42,20 @@ function betterFilter(glob: string, names: readonly string[]): string {
     : `--tensors lists them all; the first is ${quote(first)}`;
 }
 
-// Patterns for names of tensors. Packages for globs are made for paths, where `.` and `/` have a meaning of
-// their own, and they search by regular expressions, which a name of a megabyte that a stranger chose can
-// keep busy for minutes. Here the time is at most that of the name times that of the pattern.
+// Glob patterns for names of tensors. Packages for globs treat `.` and `/` as path separators. They also use regular
+// expressions, which an untrusted name of a megabyte can keep busy for minutes. Here the time is at most the product of
+// the lengths of name and pattern.
 
-/** A run of any characters, or one character of a kind. */
+/** A run of any characters, or a test of one character. */
 type Piece = '*' | ((character: string) => boolean);
 
-/** Most patterns that the braces of one may stand for. */
+/** Most patterns that braces may expand to. */
 const MAX_ALTERNATIVES = 1000;
 
 /**
- * Whether a name matches: `*` is any characters, dots too; `?` is one; `[ab]`, `[a-z]` and `[!ab]` are one
- * of some or of all others; `{a,b}` is either; `\` takes the meaning from what follows. What is not closed
- * stands for itself.
- * @throws RangeError when the braces stand for too many patterns.
+ * Returns a function that matches names: `*` is any characters, dots too; `?` is one; `[ab]`, `[a-z]` and `[!ab]` are
+ * one of some or of all others; `{a,b}` is either; `\` escapes the next character. Unclosed brackets are literal.
+ * @throws RangeError when the braces expand to too many patterns.
  */
 export function globMatcher(pattern: string): (name: string) => boolean {
   const alternatives = expandBraces(pattern).map(parsePieces);
@@ -92,7 +91,7 @@ interface Braces {
   readonly options: readonly string[];
 }
 
-/** The first braces with a comma in them, whose options may have braces of their own. */
+/** The first braces with a comma in them; their options may contain braces. */
 function firstBraces(pattern: string): Braces | undefined {
   for (let start = 0; start < pattern.length; start++) {
     if (pattern[start] === '\\') start++;
@@ -145,11 +144,11 @@ function parsePieces(pattern: string): Piece[] {
   return pieces;
 }
 
-/** `[a-cx]` from its bracket on, and where its last bracket stands; undefined when there is none. */
+/** Parses `[a-cx]` and finds its closing bracket; undefined when there is none. */
 function setAt(characters: readonly string[], start: number) {
   const isNegated = characters[start + 1] === '!' || characters[start + 1] === '^';
   const from = start + (isNegated ? 2 : 1);
-  // A bracket right at the beginning is one of the set.
+  // A bracket at the beginning belongs to the set.
   const end = characters.indexOf(']', from + 1);
   if (end < 0) return undefined;
   const ranges: [string, string][] = [];
@@ -167,7 +166,7 @@ function setAt(characters: readonly string[], start: number) {
 
 const code = (character: string) => character.codePointAt(0) ?? 0;
 
-/** On a mismatch the last star takes one character more; what earlier ones took need not change. */
+/** On a mismatch the last star takes one character more; earlier stars need not change. */
 function matches(pieces: readonly Piece[], characters: readonly string[]): boolean {
   let piece = 0;
   let at = 0;

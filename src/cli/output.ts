@@ -1,7 +1,7 @@
-/** Where an answer goes: stdout, or a file. */
+/** Destination of an answer: stdout, or a file. */
 import type { RenderOptions } from '../report/kit/report.js';
 
-/** Writes to stdout and waits until it is taken. Failures reach the stream's own handler (`main.ts`). */
+/** Writes to stdout and waits until it is accepted. Errors reach the stream's own handler (`main.ts`). */
 export async function writeStdout(text: string | Iterable<string>): Promise<void> {
   for (const piece of piecesOf(text)) {
     await new Promise<void>((resolve) => {
@@ -18,7 +18,7 @@ const piecesOf = (text: string | Iterable<string>) => (typeof text === 'string' 
 export const isStdout = (output: string | undefined): output is undefined | '-' =>
   output === undefined || output === '-';
 
-/** Writes `text` to `file`, whole or not at all; see `writeWhole`. */
+/** Writes `text` to `file` atomically; see `writeWhole`. */
 export async function writeText(
   file: string,
   text: string | Iterable<string>,
@@ -35,8 +35,8 @@ type Stream = Pick<NodeJS.WriteStream, 'isTTY' | 'columns' | 'getColorDepth'>;
 const COLOUR_LEVELS = { 1: 0, 4: 1, 8: 2, 24: 3 } as const;
 
 /**
- * How to render for `stream`: its width, and colours as the terminal, `--no-color`, `FORCE_COLOR` and
- * `NO_COLOR` say, the earlier of these before the later.
+ * Render options for `stream`: its width, and colours by the terminal, `--no-color`, `FORCE_COLOR` and `NO_COLOR`, in
+ * this order of precedence.
  */
 export function renderOptions(
   stream: Stream,

@@ -10,21 +10,21 @@ import { renderOptions } from './output.js';
 
 interface Surroundings {
   readonly stream: Pick<NodeJS.WriteStream, 'isTTY' | 'columns' | 'write'>;
-  /** Milliseconds that pass. */
+  /** Clock in milliseconds. */
   readonly now: () => number;
 }
 
-/** Milliseconds: what is done sooner shows nothing; a terminal's line and a log's lines come so often. */
+/** Milliseconds: shorter tasks show nothing. The periods are those of updates on a terminal and in a log. */
 const PATIENCE = 1000;
 const TERMINAL_PERIOD = 100;
 const LOG_PERIOD = 10_000;
 
 /**
- * Shows how far a task is that takes over a second: on a terminal as one line that changes and goes away
- * at the end, else as a line every ten seconds, with `--quiet` not at all.
+ * Shows the progress of a task that takes over a second. A terminal gets one updated line that disappears at the end, a
+ * log a line every ten seconds, and `--quiet` nothing.
  * @param label `hashing`.
  * @param total Units of the whole task.
- * @param format How to say how many: bytes, unless something else is counted.
+ * @param format Format of a number of units; bytes by default.
  */
 export function progress(
   { quiet }: { readonly quiet: boolean },
@@ -64,13 +64,13 @@ export function progress(
   return { add, end };
 }
 
-/** Progress of a task in several steps, each of which takes the line of the one before. */
+/** Progress of a task in several steps, each of which replaces the line of the previous one. */
 export function stepProgress(flags: { readonly quiet: boolean }) {
   let current: Progress | undefined;
-  /** Ends the last step. Safe to call again. */
+  /** Ends the last step. Can be repeated. */
   const end = () => current?.end();
   return {
-    /** Begins a step, and returns what is called with each further number that is done. */
+    /** Begins a step, and returns a function to call with each further number of finished units. */
     step: (label: string, total: number) => {
       end();
       current = progress(flags, label, total);
@@ -86,7 +86,6 @@ export function stepProgress(flags: { readonly quiet: boolean }) {
 }
 
 const CLEAR_TO_THE_END = '\x1b[K';
-/** Clears the line of a terminal. */
 const CLEAR_LINE = `\r${CLEAR_TO_THE_END}`;
 
 interface Count {
@@ -106,20 +105,20 @@ function progressText(label: string, { done, total, format }: Count, seconds: nu
 
 interface StepSurroundings {
   readonly stream: Pick<NodeJS.WriteStream, 'isTTY' | 'columns' | 'write'>;
-  /** Calls back time and again, until what it returns is called. */
+  /** Calls back repeatedly, until the returned function is called. */
   readonly every: (milliseconds: number, call: () => void) => () => void;
 }
 
 function every(milliseconds: number, call: () => void): () => void {
   const timer = setInterval(call, milliseconds);
-  // It must not keep the process from ending.
+  // The timer must not keep the process alive.
   timer.unref();
   return () => clearInterval(timer);
 }
 
 /**
- * Shows the step in hand of a task that takes over a second: on a terminal as one line that changes and goes
- * away at the end, else as a line every ten seconds, with `--quiet` not at all.
+ * Shows the current step of a task that takes over a second. A terminal gets one updated line that disappears at the
+ * end, a log a line every ten seconds, and `--quiet` nothing.
  */
 export function steps(
   { quiet }: { readonly quiet: boolean },
@@ -164,26 +163,26 @@ export const progressDisplay = (flags: { readonly quiet: boolean }): ProgressDis
 
 /** Progress of a long computation on stderr. */
 export interface LivePlot {
-  /** @param plot Null where there is nothing to draw yet. @param status How far it is, in one line. */
+  /** @param plot Null when there is nothing to draw yet. @param status Progress in one line. */
   readonly show: (plot: PlotBlock | null, status: string) => Promise<void>;
-  /** A line that stays to be read. */
+  /** Prints a permanent line. */
   readonly say: (text: string) => void;
-  /** Takes it away. Safe to call again. */
+  /** Removes the display. Can be repeated. */
   readonly end: () => void;
 }
 
 type Stream = Pick<NodeJS.WriteStream, 'isTTY' | 'columns' | 'rows' | 'write' | 'getColorDepth'>;
 
-/** A plot of fewer rows shows nothing. */
+/** Minimum useful rows of a plot. */
 const FEWEST_PLOT_ROWS = 3;
-/** A lower terminal has no place for a plot, and what is scrolled away cannot be drawn again. */
+/** Minimum rows of a terminal for a plot: lines that scrolled out of view cannot be redrawn. */
 const FEWEST_ROWS = 16;
-/** Milliseconds between two drawings at least. */
+/** Minimum milliseconds between two drawings. */
 const PERIOD = 100;
 
 /**
- * On a terminal a plot that is drawn again with each call and goes away at the end; where that has no room for one,
- * or is none, the status alone, as `steps` shows it.
+ * A plot that is redrawn on a terminal with each call and disappears at the end. Without a terminal or enough rows,
+ * only the status, as in `steps`.
  */
 export function livePlot(
   { quiet, noColor }: { readonly quiet: boolean; readonly noColor: boolean },
@@ -195,7 +194,7 @@ export function livePlot(
   }
   let height = 0;
   let next = 0;
-  // To the first column as well: a terminal shows Ctrl-C as `^C` where the cursor stands.
+  // Also moves to the first column: a terminal prints `^C` at the cursor.
   const back = () => (height > 0 ? `\r\x1b[${height}A` : '');
   const end = () => {
     if (height === 0) return;
@@ -208,9 +207,9 @@ export function livePlot(
     const blocks = [...plots, { kind: 'note', text: status } as const];
     return render({ blocks }, 'table', renderOptions(stream, noColor));
   };
-  /** As high a plot as there is room for, which its title, its legend and the status take in as many rows as they need. */
+  /** The highest plot that fits with its title, its legend and the status. */
   const fitting = async (plot: PlotBlock | null, status: string) => {
-    // The cursor stands below, and what a shell has written above stays.
+    // The cursor is below the plot, and the shell's last line stays visible.
     const room = (stream.rows ?? 0) - 2;
     if (plot === null) return rendered([], status);
     const least = await rendered([{ ...plot, mostRows: FEWEST_PLOT_ROWS }], status);
@@ -224,7 +223,7 @@ export function livePlot(
       next = performance.now() + PERIOD;
       const text = await fitting(plot, status);
       if (height === 0) process.once('exit', end);
-      // Line by line over what was there: some terminals keep what is cleared as a whole among what was scrolled away.
+      // Overwrites line by line: some terminals keep cleared screens in the scroll-back.
       stream.write(`${back()}${text.replaceAll('\n', '\x1b[K\n')}\x1b[J`);
       height = rowsOf(text, stream.columns);
     },
@@ -236,7 +235,7 @@ export function livePlot(
   };
 }
 
-/** Rows that lines take: one that is wider than the terminal goes on in the next. */
+/** Rows of the lines on the terminal, where wider lines wrap. */
 const rowsOf = (text: string, columns = 80): number =>
   text
     .split('\n')

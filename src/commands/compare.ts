@@ -83,7 +83,7 @@ export default class Compare extends BaseCommand {
   }
 }
 
-/** The tokenizers' library is loaded when one is given. */
+/** Loads the tokenizers' library only when one is given. */
 async function textsOf({ tokenizer, text }: FlagsOf<typeof Compare>) {
   if (tokenizer === undefined || text === undefined) return undefined;
   const { measureText } = await import('../tokenizer/measure.js');

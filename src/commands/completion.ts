@@ -17,7 +17,7 @@ export default class Completion extends BaseCommand {
     '<%= config.bin %> <%= command.id %> zsh -o _minimind',
   ];
 
-  // A script is a script: the other formats have nothing to add.
+  // A script has no other formats.
   static override baseFlags = { ...baseFlags, format: formatFlag(['table', 'json']) };
   static override args = {
     shell: Args.string({ required: true, options: [...SHELLS], description: 'the shell' }),

@@ -28,7 +28,7 @@ import { convertReport, exceedsBound } from '../report/convert/convert.js';
 import type { EncodableDtype } from '../tensor/encode.js';
 import { percentText } from '../text/units.js';
 
-// As the files of conversion have them, which are loaded only when something is converted.
+// Copy of the layouts in the conversion code, which is loaded only for a conversion.
 const LAYOUTS = ['shared', 'low-rank', 'sincos', 'per-layer'] as const satisfies LayoutName[];
 const EXTENSIONS = ['repeat', 'zero'] as const satisfies Extension[];
 const TIES = ['embed', 'head', 'mean'] as const satisfies Tie[];
@@ -245,7 +245,7 @@ export default class ConvertCheckpoint extends BaseCommand {
   }
 }
 
-/** A proof that was asked for and could not be made is nothing that the input is to blame for. */
+/** A requested proof that could not be made is not an error of the input. */
 const PROOF_EXIT_CODES = { same: 0, differs: 0, failed: 1, skipped: 3 } as const satisfies Record<
   Proof['verdict'],
   number

@@ -9,7 +9,7 @@ import type { AdapterSurvey } from '../runtime/adapters/adapters.js';
 import type { CandidateName } from '../runtime/select/candidates.js';
 import type { SurveyEntry } from '../runtime/select/survey.js';
 
-/** As `src/runtime/select/candidates.ts` has them, of which a command loads nothing before it runs. */
+/** Copy of the names in `src/runtime/select/candidates.ts`: a command loads nothing before it runs. */
 const NAMES = {
   'onnx:cuda': true,
   'onnx:webgpu': true,
@@ -46,7 +46,7 @@ export default class Doctor extends BaseCommand {
     const { flags } = await this.parse(Doctor);
     const threads = flags.threads ?? os.availableParallelism();
     const engines = await survey(flags, threads);
-    // What is asked for alone is tried alone.
+    // `--only` tries just that candidate.
     const graphics = flags.only ? null : await surveyGraphics(flags);
     const result = {
       schema: 'minimind/doctor@1',
@@ -92,7 +92,7 @@ async function survey(flags: FlagsOf<typeof Doctor>, threads: number): Promise<S
 /** Milliseconds: some drivers never answer. */
 const PATIENCE = 60_000;
 
-/** What this command prints of one engine in a process of its own, whose complaints nobody sees. */
+/** Output of this command for one engine in its own process, whose stderr is ignored. */
 function inOwnProcess(name: CandidateName, threads: number): Promise<string> {
   const [, program = ''] = process.argv;
   const words = ['doctor', '--only', name, '--threads', String(threads), '--json'];
@@ -102,7 +102,7 @@ function inOwnProcess(name: CandidateName, threads: number): Promise<string> {
       [...process.execArgv, program, ...words],
       { timeout: PATIENCE, killSignal: 'SIGKILL' },
       (error, stdout) => {
-        // An answer that was given counts, even when the process could not end in order after it.
+        // A complete answer counts, even if the process crashed after it.
         if (stdout.trimEnd().endsWith('}')) resolve(stdout);
         else reject(new Error(whyNoAnswer(error)));
       },

@@ -81,7 +81,7 @@ export default class Export extends BaseCommand {
     }
   }
 
-  /** @param own The checkpoint that the config came with. */
+  /** @param own The checkpoint that includes the config. */
   async #export(described: ModelFile, own: Checkpoint | undefined, flags: ExportFlags) {
     const checkpoint = own ?? openedFor(flags);
     try {
@@ -106,7 +106,7 @@ export default class Export extends BaseCommand {
     }
   }
 
-  /** Loads the code that makes graphs. */
+  /** Loads the graph compiler. */
   async #written(
     { family, document, model }: ModelFile,
     checkpoint: Checkpoint | undefined,

@@ -33,7 +33,7 @@ export default class Fit extends BaseCommand {
     }),
   };
   static override flags = {
-    // `--output` is tokens here: the file of the answer has another name.
+    // `--output` is tokens here, so the file of the answer has another flag.
     'output-file': Flags.string({
       char: 'o',
       helpValue: 'FILE',

@@ -32,7 +32,7 @@ export default class Init extends BaseCommand {
       return result;
     }
     await writeText(file, text, flags.force);
-    // -o named the config, not the place for this answer.
+    // -o is the config, not the file of this answer.
     return this.answer({ ...flags, output: undefined }, result, initReport);
   }
 }

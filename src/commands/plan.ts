@@ -105,14 +105,14 @@ export default class Plan extends BaseCommand {
       await writeText(output, text, flags.force);
       this.note(flags, `wrote ${output}`);
     }
-    // -o named the config, not the place for this answer.
+    // -o is the config, not the file of this answer.
     return this.answer({ ...flags, output: undefined }, result, (each) =>
       planReport(each, { flat: formatOf(flags) === 'csv' }),
     );
   }
 }
 
-/** The GPU that decodes, when one is named. */
+/** The GPU for decoding, if any. */
 const askedGpu = async (flags: Omit<HardwareFlags, 'gpus'>) =>
   (flags.gpu ?? flags.hardware ?? (flags['this-machine'] || undefined))
     ? hardwareOf({ ...flags, gpus: 1 })

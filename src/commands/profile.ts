@@ -71,7 +71,7 @@ export default class Profile extends BaseCommand {
     const setting = resolveSetting(flags, family.trainingHints?.(document) ?? {}, model.positions);
     const profile = profileModel(model, setting);
     const checks = checkLimits(profile, flags);
-    // Only here: it describes every preset of the family.
+    // Loaded on demand, because it describes every preset of the family.
     const known = flags.published && (await import('../budget/family-counts.js')).knownCounts;
     const result = {
       schema: 'minimind/profile@1',

@@ -37,7 +37,7 @@ import { againstReport } from '../report/quick-test/against.js';
 import { quickTestReport, traceReport } from '../report/quick-test/quick-test.js';
 import type { Ids } from '../runtime/engine.js';
 
-/** Flags of running, which --trace does not do. */
+/** Flags of a run, unused by --trace. */
 const NOT_TRACED = [
   'checkpoint',
   'state-dict',
@@ -54,7 +54,7 @@ const NOT_TRACED = [
   'against',
 ];
 
-/** Flags of checks, which --against does not run. */
+/** Flags of checks, unused by --against. */
 const NOT_COMPARED = ['only', 'cross-check', 'repeat', 'save', 'trace'];
 
 export default class QuickTest extends BaseCommand {
@@ -148,7 +148,7 @@ export default class QuickTest extends BaseCommand {
     }
   }
 
-  /** @param own The checkpoint that the config came with. */
+  /** @param own The checkpoint that includes the config. */
   async #test(
     described: ModelFile,
     own: Checkpoint | undefined,
@@ -238,10 +238,7 @@ export default class QuickTest extends BaseCommand {
 
 type TestFlags = FlagsOf<typeof QuickTest>;
 
-/**
- * Another way of running the same model, by the name of an engine or of a device, and in float32 whatever the
- * first computes in; undefined for a file.
- */
+/** Another engine or device for the same model, in float32; undefined when `source` is a file. */
 function wayOf(source: string, { engine }: TestFlags): OtherWay | undefined {
   const isOne = <T extends string>(names: readonly T[]) => names.find((each) => each === source);
   const name = isOne(ENGINE_CHOICES.filter((each) => each !== 'auto'));
@@ -285,10 +282,10 @@ async function tested(
   }
 }
 
-/** Beyond what any run of a test takes: two million ids or more. */
+/** More than any test uses: two million ids or more. */
 const IDS_READ = { most: 16_000_000, suggestion: 'give fewer sequences' };
 
-/** Those of a file that is asked for. */
+/** Ids from the given file. */
 async function idsOf(
   { ids: file }: Pick<TestFlags, 'ids'>,
   model: LanguageModel,

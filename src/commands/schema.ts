@@ -21,7 +21,7 @@ export default class Schema extends BaseCommand {
     '<%= config.bin %> <%= command.id %> hybrid -o hybrid.schema.json',
   ];
 
-  // A JSON Schema is JSON, and its own form: there is nothing else to print.
+  // A JSON Schema has no other formats.
   static override baseFlags = { ...baseFlags, format: formatFlag(['json']) };
   static override args = {
     family: Args.string({

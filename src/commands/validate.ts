@@ -48,7 +48,7 @@ export default class Validate extends BaseCommand {
     }));
     const result = { schema: 'minimind/validate@1', files } as const;
     if (!error) return this.answer(flags, result, validationReport);
-    // The verdict on the others is part of the answer, except in JSON, where the error is all of it.
+    // The result for valid files is part of the answer, except in JSON, which is only the error.
     if (files.length > 0 && formatOf(flags) !== 'json')
       await this.answer(flags, result, validationReport);
     throw error;

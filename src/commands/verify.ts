@@ -42,7 +42,7 @@ export default class Verify extends BaseCommand {
     const isOne = args.checkpoint === undefined;
     const isCheckpoint = isCheckpointPath(args.config);
     if (isOne && !isCheckpoint) throw misused(`the checkpoint is missing beside ${args.config}`);
-    // A folder with weights may be meant for the config in it.
+    // A folder with weights may have been given for the config in it.
     if (!isOne && isCheckpoint && configPath(args.config) === args.config) {
       throw misused(`${args.config} is a checkpoint, and the config comes first`);
     }

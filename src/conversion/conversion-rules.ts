@@ -1,10 +1,10 @@
-/** Rules that a checkpoint must keep to be converted, by name, and the errors for what breaks them. */
+/** Named rules for checkpoints to be convertible, and the errors for violations. */
 import { tensorPlace } from '../checkpoint/rules.js';
 import { type Problem, UserError } from '../errors.js';
 
 /**
- * Rules of the SRTE tables of a state dict, so that they can be compared and shared, by name. A
- * problem names its rule; each is checked in exactly one place.
+ * Rules of the SRTE tables of a state dict, required to compare and share them. A problem names its rule; each is
+ * checked in exactly one place.
  */
 export const SRTE_RULES = {
   'srte-present': 'Some tensor is an SRTE table.',
@@ -30,13 +30,13 @@ export type SrteRule = keyof typeof SRTE_RULES;
 /** A fault of the tables of a file. */
 export interface SrteFault {
   readonly rule: SrteRule;
-  /** The tensor, as the file names it; absent when no single one is meant. */
+  /** Name of the tensor in the file; absent when the fault concerns several. */
   readonly tensor?: string;
   readonly message: string;
   readonly suggestion: string;
 }
 
-/** Gathers what is wrong with the tables of one file; the same fault in many tensors is one problem. */
+/** Collects the faults of the tables of one file; the same fault in many tensors is one problem. */
 export class SrteFaults {
   readonly #file: string;
   readonly #faults = new Map<string, { readonly fault: SrteFault; tensors: number }>();
@@ -52,12 +52,12 @@ export class SrteFaults {
     else this.#faults.set(key, { fault, tensors: 1 });
   }
 
-  /** @throws UserError when something is wrong. */
+  /** @throws UserError when there are faults. */
   throwAny(): void {
     if (this.#faults.size > 0) throw this.#error();
   }
 
-  /** The error of this and of all that is known to be wrong. */
+  /** The error of this fault and all collected ones. */
   with(fault: SrteFault): UserError {
     this.add(fault);
     return this.#error();
@@ -81,17 +81,17 @@ export class SrteFaults {
   }
 }
 
-/** A tensor for which there is no plan. */
+/** A tensor without a plan. */
 export interface PlanFault {
   readonly name: string;
   readonly message: string;
   readonly suggestion: string;
 }
 
-/** More kinds of faults than this are of another model. */
+/** More kinds of faults indicate another model. */
 const MOST_SHOWN = 20;
 
-/** The error of all faults; the same one in many layers is one problem. */
+/** One error for all faults; the same one in many layers is one problem. */
 export function refusedPlan(file: string, faults: readonly PlanFault[]): UserError {
   const groups = new Map<string, { readonly first: PlanFault; count: number }>();
   for (const fault of faults) {

@@ -7,8 +7,8 @@ import { resourcesFor } from './resources.js';
 import { type ConversionResult, resultOf } from './result.js';
 
 /**
- * Converts, or with a dry run reports what would be done.
- * @throws UserError for every fault of the input, the request or the place of the output.
+ * Converts, or with a dry run reports the plan.
+ * @throws UserError for every fault of the input, the request or the destination.
  */
 export async function convert(job: ConversionJob): Promise<ConversionResult> {
   const start = performance.now();

@@ -1,4 +1,4 @@
-/** A conversion as a user asks for it, and the place of its output. */
+/** A conversion request, and the destination of its output. */
 
 import path from 'node:path';
 import type { Checkpoint } from '../checkpoint/checkpoint.js';
@@ -9,7 +9,7 @@ import type { ProgressDisplay } from '../progress-display.js';
 import type { DeviceChoice, EngineChoice } from '../runtime/select/devices.js';
 import type { EncodableDtype } from '../tensor/encode.js';
 
-/** SRTE layouts by the names that users give them: one table, one pair or one formula for all layers, or a table for each. */
+/** SRTE layouts by their names in flags: one table, one pair or one formula for all layers, or a table for each. */
 export const LAYOUTS = {
   shared: { sharing: 'shared', form: 'table' },
   'low-rank': { sharing: 'shared', form: 'low-rank' },
@@ -19,66 +19,65 @@ export const LAYOUTS = {
 
 export type LayoutName = keyof typeof LAYOUTS;
 
-/** How one table is made from those of several layers. */
+/** Rule for merging the tables of several layers. */
 export type Merge = 'mean' | 'first' | { readonly layer: number };
 
-/** Values of the rows that a table is extended by: its rows from the first on again, or zeros. */
+/** Values of additional rows: the table's rows repeated from the first, or zeros. */
 export type Extension = 'repeat' | 'zero';
 
 /** Source of the weights of a tied embedding and head: one of the two, or their mean. */
 export type Tie = 'embed' | 'head' | 'mean';
 
-/** Naming scheme of an input that is not today's: MiniMind from before April 2025. */
+/** Naming scheme of an older input: MiniMind before April 2025. */
 export type NamingScheme = 'minimind';
 
 /** Format of the output's weights. */
 export type Container = 'safetensors' | 'pt';
 
-/** Begins a step on a number of bytes. Returns a function to call with each further number that is done. */
+/** Begins a step on a number of bytes. Returns a function to call with each further number of finished bytes. */
 export type Step = (label: string, bytes: number) => (bytes: number) => void;
 
-/** Shows how far a conversion is. */
 export interface ConversionProgress {
-  /** Also ends the step before. */
+  /** Begins a step and ends the previous one. */
   readonly step: Step;
-  /** Ends the last step. Safe to call again. */
+  /** Ends the last step. Can be repeated. */
   readonly end: () => void;
   /** Shows a message when the process ends in the middle of a conversion. */
   readonly stopped: (message: string) => void;
 }
 
-/** The flags of `convert-checkpoint` under their own names, its input and output, and who is informed. */
+/** The flags of `convert-checkpoint` under their own names, its input and output, and its displays. */
 export interface ConversionJob {
-  /** The input, open. */
+  /** The open input. */
   readonly checkpoint: Checkpoint;
-  /** The output, as the user wrote it. */
+  /** Path of the output as given. */
   readonly out: string;
-  /** Undefined: the SRTE stays as it is, or becomes what `target` says. */
+  /** Undefined: keep the SRTE, or use the one of `target`. */
   readonly to: LayoutName | undefined;
   /** The config file of the output. */
   readonly target: string | undefined;
   readonly merge: Merge;
   /** Rank of a low-rank pair. */
   readonly rank: number | undefined;
-  /** Instead of a rank: the largest relative error of a pair. */
+  /** Alternative to a rank: the largest relative error of a pair. */
   readonly 'max-error': number | undefined;
-  /** Rows of the tables; undefined for as many as there are. */
+  /** Rows of the tables; undefined for the present number. */
   readonly 'max-positions': number | undefined;
-  /** Undefined: more rows than there are are refused. */
+  /** Undefined: a larger number of rows is refused. */
   readonly extend: Extension | undefined;
   readonly tie: Tie | undefined;
-  /** Type of the parameters; undefined for what each has. Buffers keep theirs. */
+  /** Type of the parameters; undefined to keep each. Buffers keep theirs. */
   readonly dtype: EncodableDtype | undefined;
-  /** Whether values beyond the dtype become its largest instead of an error. */
+  /** Whether to clamp values beyond the dtype's range instead of an error. */
   readonly saturate: boolean;
   readonly dialect: NamingScheme | undefined;
   /** Attention heads, for `dialect`. */
   readonly heads: number | undefined;
-  /** Undefined: by the name of the output. */
+  /** Undefined: by the ending of the output. */
   readonly container: Container | undefined;
   readonly 'shard-size': number | bigint | undefined;
   readonly 'max-memory': number | bigint | undefined;
-  /** The config file of the input; undefined for the one inside or beside it. */
+  /** The config file of the input; undefined for the one inside or next to it. */
   readonly config: string | undefined;
   /** Whether the input's config is ignored. */
   readonly 'no-config': boolean;
@@ -90,14 +89,14 @@ export interface ConversionJob {
   readonly threads: number | undefined;
   readonly 'dry-run': boolean;
   readonly resume: boolean;
-  /** Whether to read the output again, and compare every value. */
+  /** Whether to read the output again and compare every value. */
   readonly check: boolean;
   /** Whether to run the input and the output on the same tokens. */
   readonly prove: boolean;
   readonly device: DeviceChoice | undefined;
   /** Tokens of the proof. */
   readonly context: number | undefined;
-  /** The file for the report; undefined when that is printed. */
+  /** The file of the report; undefined to print it. */
   readonly output: string | undefined;
   readonly force: boolean;
   /** Shows the models that --prove runs. */
@@ -106,7 +105,7 @@ export interface ConversionJob {
   readonly warn: (warnings: readonly Problem[]) => Promise<void>;
 }
 
-/** @throws UserError when nothing is asked for that would change anything. */
+/** @throws UserError when the request changes nothing. */
 export function checkJob(job: ConversionJob): void {
   if (job.extend !== undefined && !job['max-positions'] && job.target === undefined) {
     throw new UserError('usage', '--extend means nothing without a number of rows', {
@@ -135,20 +134,20 @@ const CONTAINERS = {
   pt: ['.pt', '.pth', '.bin', '.ckpt'],
 } as const satisfies Record<Container, readonly string[]>;
 
-/** Endings of files, such as `.gguf`, `.txt` or a mistyped `.safetensor`; not those of versions: `llama-3.2-1b`. */
+/** Endings of files, such as `.gguf`, `.txt` or a mistyped `.safetensor`; but not of versions: `llama-3.2-1b`. */
 const FILE_ENDING = /^\.(?:[a-z]{3,}\d?|gz|h5|7z)$/;
 
-/** Place and format of an output. */
+/** Path and format of an output. */
 export interface CheckpointPlace {
-  /** As the user wrote it. */
+  /** Path as given. */
   readonly path: string;
   readonly container: Container;
   readonly kind: 'file' | 'folder';
 }
 
 /**
- * A name that ends like a file of a container is such a file; any other is a folder of safetensors, or
- * what the user says it is.
+ * An output with the ending of a container is such a file; any other is a folder of safetensors, or the given
+ * container.
  * @throws UserError when the name and the container contradict each other.
  */
 export function outputPlace(name: string, container: Container | undefined): CheckpointPlace {
@@ -177,10 +176,9 @@ export function outputPlace(name: string, container: Container | undefined): Che
 }
 
 /**
- * Refuses to write to what is read. The report takes the place of nothing else: neither its files nor,
- * when one is a folder, anything in it.
- * @param read Configs that are read. @param report Undefined when it is printed.
- * @throws UserError when two of them are in one place.
+ * Rejects outputs that would overwrite inputs. The report may not overwrite the output either, or a file in its folder.
+ * @param read Paths of the configs that are read. @param report Undefined when it is printed.
+ * @throws UserError when two of them have the same path.
  */
 export function refuseOverlap(
   { path: input, files }: Pick<Checkpoint, 'path' | 'files'>,
@@ -206,7 +204,7 @@ export function refuseOverlap(
   });
 }
 
-/** Names that the config beside a file may have. */
+/** Possible names of the config next to a file. */
 const configsBeside = ({ path: output, kind }: CheckpointPlace): string[] =>
   kind === 'folder'
     ? []

@@ -1,4 +1,4 @@
-/** Resources of a conversion: what multiplies its matrices, its memory, and the space on the disk. */
+/** Resources of a conversion: engine of its matrix products, memory, and disk space. */
 import os from 'node:os';
 import type { SrteLayout } from '../architecture/srte-layout.js';
 import { UserError } from '../errors.js';
@@ -12,18 +12,18 @@ import type { ConversionJob } from './job.js';
 import type { SrtePlan } from './srte/srte-plan.js';
 import { rowsMade } from './srte/srte-plan.js';
 
-/** Products of matrices, and the name of what computes them. */
+/** Matrix products, and the name of their engine. */
 export interface MatmulBackend {
   readonly products: MatrixProducts;
   readonly name: string;
-  /** Memory on top of the process. */
+  /** Additional memory of the backend. */
   readonly bytes: number;
   close(): Promise<void>;
 }
 
-/** Fewer multiplications than this are done sooner than an engine is loaded. */
+/** Below this number of multiplications, loading an engine takes longer. */
 const FEW_MULTIPLICATIONS = 1e9;
-/** Memory of an engine and of its copies of blocks: measured. */
+/** Measured memory of an engine and of its copies of blocks. */
 const ENGINE_BYTES = { onnx: 120e6, tfjs: 160e6 } as const satisfies Record<EngineName, number>;
 
 const JAVASCRIPT: MatmulBackend = {
@@ -33,7 +33,7 @@ const JAVASCRIPT: MatmulBackend = {
   close: async () => {},
 };
 
-/** An engine where there are many multiplications and one is available, else plain JavaScript. */
+/** Backend of the matrix products: an engine for many multiplications if one is available, else plain JavaScript. */
 export async function matmulBackendFor(
   multiplications: number,
   { engine, threads }: { readonly engine: EngineChoice; readonly threads: number | undefined },
@@ -47,7 +47,7 @@ export async function matmulBackendFor(
     const label = `${ENGINES[name]} (${backend})`;
     return { products, name: label, bytes: ENGINE_BYTES[name], close: () => products.close() };
   } catch (error) {
-    // Slower, and as right.
+    // Plain JavaScript is slower, but equally correct.
     if (engine !== 'auto' || !(error instanceof UserError)) throw error;
     return JAVASCRIPT;
   }
@@ -56,9 +56,9 @@ export async function matmulBackendFor(
 /** Matmul backend and memory of a conversion. */
 export interface Resources {
   readonly backend: MatmulBackend;
-  /** Rows of each table that are worked on at a time. */
+  /** Rows of each table processed at a time. */
   readonly blockRows: number;
-  /** Memory that the user allows. */
+  /** Memory limit from the user. */
   readonly limitBytes: number;
   /** Predicted memory of the process. */
   readonly peakBytes: number;
@@ -66,7 +66,7 @@ export interface Resources {
 
 const DEFAULT_MEMORY_BYTES = 512e6;
 
-/** @throws UserError when the engine is not available, or the memory is not enough. */
+/** @throws UserError when the engine is not available, or the memory is insufficient. */
 export async function resourcesFor(
   srte: SrtePlan | null,
   job: Pick<ConversionJob, 'engine' | 'threads' | 'max-memory'>,
@@ -81,7 +81,7 @@ export async function resourcesFor(
   }
 }
 
-/** Approximate multiplications of a plan: factorising tables, and multiplying pairs out. */
+/** Approximate multiplications of a plan: factorising tables, and multiplying pairs. */
 function multiplications({ source, target, tables }: SrtePlan): number {
   const { hidden } = source;
   const rows = Math.min(source.positions, target.positions);
@@ -93,21 +93,20 @@ function multiplications({ source, target, tables }: SrtePlan): number {
   );
 }
 
-/** Blocks larger than this make nothing faster. */
 const LARGEST_BLOCK_BYTES = 64e6;
-/** So that even 4-bit values are whole bytes. */
+/** A multiple that makes even 4-bit values whole bytes. */
 const ROW_STEP = 4;
-/** Memory of the process when it plans: differs from run to run, and is never more than this. */
+/** Upper bound of the process's memory when it plans; varies from run to run. */
 const STARTED_BYTES = 144e6;
-/** Buffers for reading ahead, casting and writing, and what is freed only now and then: measured. */
+/** Measured buffers for reading ahead, casting and writing, and memory that is freed late. */
 const STREAMING_BYTES = 48e6;
 
-/** The least that is asked for is a multiple of this, so that it is enough the next time too. */
+/** The reported minimum is rounded up to a multiple of this, so that it suffices in the next run. */
 const LEAST_STEP_BYTES = 8e6;
 
 /**
- * How large the blocks can be within the memory that the user allows.
- * @throws UserError with the least that would do, when the limit is below it.
+ * Block sizes within the user's memory limit.
+ * @throws UserError with the required minimum, when the limit is lower.
  */
 function planMemory(
   srte: SrtePlan | null,
@@ -133,7 +132,7 @@ function planMemory(
   return { blockRows, peakBytes: needed(blockRows) };
 }
 
-/** Rows of all sources of a table and of their mean in float64, and as they are read and written. */
+/** Bytes of a row of all sources of a table and of their mean, in float64 and in stored form. */
 function bytesPerRow({ source, tables }: SrtePlan): number {
   const most = tables.reduce((largest, { sources }) => Math.max(largest, sources.length), 1);
   return source.hidden * (8 * (most + 3) + 8);
@@ -144,5 +143,5 @@ function factorisingBytes(srte: SrtePlan | null, blockRows: number): number {
   return lowRankBytes(rowsMade(srte), srte.source.hidden, assumedRank(srte.target), blockRows);
 }
 
-/** A rank that is yet to be found is at most this, or else hardly worth having. */
+/** Assumed bound of an unknown rank: a larger one is hardly useful. */
 const assumedRank = ({ rank, hidden }: SrteLayout): number => rank ?? Math.ceil(hidden / 4);

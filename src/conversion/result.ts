@@ -16,13 +16,13 @@ import { isBufferName } from './plan/plan-tensors.js';
 import type { Resources } from './resources.js';
 import type { SrtePlan } from './srte/srte-plan.js';
 
-/** A conversion, planned or done: what `minimind convert-checkpoint --json` prints. */
+/** A planned or finished conversion: output of `minimind convert-checkpoint --json`. */
 export interface ConversionResult {
   readonly schema: 'minimind/convert-checkpoint@1';
   readonly dryRun: boolean;
   readonly input: ConvertedSide & {
     readonly format: CheckpointFormat;
-    /** Null when it is converted by its names alone. */
+    /** Null for a conversion by names only. */
     readonly config: { readonly file: string; readonly origin: ConfigOrigin } | null;
   };
   readonly output: ConvertedSide & {
@@ -30,11 +30,11 @@ export interface ConversionResult {
     readonly files: readonly {
       readonly name: string;
       readonly bytes: number;
-      /** Whether an earlier run has written it. */
+      /** Whether an earlier run wrote it. */
       readonly resumed: boolean;
     }[];
   };
-  /** Null when the SRTE stays as it is, or there is none. */
+  /** Null when the SRTE is unchanged or absent. */
   readonly srte: ConvertedSrte | null;
   /** Null when nothing is tied. */
   readonly tie: ConvertedTie | null;
@@ -43,7 +43,7 @@ export interface ConversionResult {
     readonly from: unknown;
     readonly to: unknown;
   }[];
-  /** Like names of all layers together. */
+  /** Similar names of all layers, grouped. */
   readonly leftOut: readonly {
     readonly pattern: string;
     readonly names: readonly string[];
@@ -56,7 +56,7 @@ export interface ConversionResult {
     readonly limitBytes: number;
     /** Memory of the process. */
     readonly predictedPeakBytes: number;
-    /** As the system counts it; null for a plan. */
+    /** Measured by the system; null for a plan. */
     readonly peakBytes: number | null;
   };
   /** Null for a plan. */
@@ -66,57 +66,56 @@ export interface ConversionResult {
     readonly readBytes: number;
     /** Bytes of the output, without those of an earlier run. */
     readonly writtenBytes: number;
-    /** Read and written. */
+    /** Read and written bytes per second. */
     readonly bytesPerSecond: number;
     readonly resumed: boolean;
     readonly checked: boolean;
     /** Backend of the matrix products: `JavaScript`, `ONNX Runtime 1.30.0, 2 threads`. */
     readonly products: string;
   } | null;
-  /** Null when it was not asked for. */
+  /** Null without a request. */
   readonly proof: Proof | null;
 }
 
 interface ConvertedSide {
-  /** As the user wrote it. */
+  /** Path as given. */
   readonly path: string;
   readonly parameters: number;
-  /** Bytes of the tensors, buffers included, each once. */
+  /** Bytes of the distinct tensors, including buffers. */
   readonly tensorBytes: number;
-  /** Bytes of the files: of a training checkpoint with everything that is not the model. */
+  /** Bytes of the files; for a training checkpoint including data outside the model. */
   readonly bytes: number;
 }
 
 /** An embedding and a head that became one tensor. */
 export interface ConvertedTie extends PlannedTie {
-  /** Errors of the tied tensor in the place of the embedding and of the head; none for a plan. */
+  /** Errors of the tied tensor relative to the embedding and the head; empty for a plan. */
   readonly errors: readonly TensorError[];
 }
 
 export interface ConvertedSrte {
   readonly source: SrteLayout & { readonly parameters: number };
   readonly target: SrteLayout & { readonly parameters: number };
-  /** `mean`, `first`, `layer:3`; null where no two tables become one. */
+  /** `mean`, `first`, `layer:3`; null without a merge. */
   readonly merge: string | null;
-  /** The largest `relativeError` that was allowed, by which the rank was found. */
+  /** The allowed `relativeError` that determined the rank. */
   readonly maxError: number | null;
-  /** Values of the rows that the input does not have. */
+  /** Values of the rows that the input lacks. */
   readonly extension: Extension | null;
-  /** ‖had − gets‖ / ‖had‖ of all layers together; null for a plan, and where all was zero. */
+  /** ‖had − gets‖ / ‖had‖ of all layers together; null for a plan, and for zero tables. */
   readonly relativeError: number | null;
   readonly tables: readonly ConvertedTable[];
 }
 
-/** A table of the output. */
 export interface ConvertedTable {
   readonly name: string;
   readonly form: SrteForm;
   readonly rank: number | null;
   readonly dtype: StoredDtype;
-  /** Numbers of the input's tables that it takes the place of, and of those that its values come from. */
+  /** Numbers of the input's tables that it replaces, and of those that its values come from. */
   readonly replaces: readonly number[];
   readonly sources: readonly number[];
-  /** Share of the squared norm of the table that a pair was made from and keeps; null for other forms. */
+  /** Share of the source table's squared norm that a pair keeps; null for other forms. */
   readonly energy: number | null;
   readonly errors: readonly TableError[];
 }
@@ -204,7 +203,7 @@ function convertedSrte(
   };
 }
 
-/** An error with the layers that had the table; a table that they shared had them all. */
+/** Adds the layers of the table; a shared table has all of them. */
 function withLayers(
   error: TableError,
   number: number,
@@ -239,7 +238,7 @@ function describedRun(
     writtenBytes,
     bytesPerSecond: Math.round((readBytes + writtenBytes) / seconds),
     resumed: files.some(({ resumed }) => resumed),
-    // A flag that is not given is undefined, in spite of its type.
+    // A missing flag is undefined, despite its type.
     checked: Boolean(check),
     products: backend.name,
   };

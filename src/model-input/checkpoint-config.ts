@@ -1,4 +1,4 @@
-/** The config of a checkpoint, and the description that the checkpoint is compared with. */
+/** The config of a checkpoint, and the description to compare it with. */
 import fs from 'node:fs';
 import path from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
@@ -25,18 +25,18 @@ import { isCheckpointPath } from './locate.js';
 import type { ModelFile } from './model-file.js';
 import { modelOf, readConfig } from './model-file.js';
 
-/** Where the config of a checkpoint was found. */
+/** Origin of a checkpoint's config. */
 export type ConfigOrigin = 'flag' | 'inside' | 'beside';
 
 /** The entry of a training checkpoint that holds its config. */
 const CONTENT_KEY = 'config';
 
-/** Far beyond any config, and far below what would be slow. */
+/** Far above any config, and far below slow sizes. */
 const CONFIG_LIMITS: PlainLimits = { nodes: 100_000, depth: 100, text: 2 ** 20 };
 
 /**
- * The config of a checkpoint: the one that the user names, or the one in the file, or the one in its folder.
- * @param named Of `--config`.
+ * The config of a checkpoint: the one named by the user, the one in the file, or the one in its folder.
+ * @param named Value of `--config`.
  * @throws UserError when there is none, or it cannot be read.
  */
 export async function configOf(
@@ -69,8 +69,8 @@ export async function findConfig(
 }
 
 /**
- * The config that a training checkpoint holds; undefined when it holds none.
- * @throws UserError when it is no mapping, or too large.
+ * The config inside a training checkpoint; undefined when it has none.
+ * @throws UserError when it is not a mapping, or too large.
  */
 function configInside({ path: file, content }: Checkpoint): ConfigDocument | undefined {
   const value = content.get(CONTENT_KEY);
@@ -90,8 +90,8 @@ function configInside({ path: file, content }: Checkpoint): ConfigDocument | und
 }
 
 /**
- * The values of the model that the config inside a checkpoint gives otherwise than `loaded` does. None when
- * there is no valid config of the same family inside.
+ * Model values of the config inside a checkpoint that differ from `loaded`. Empty without a valid config of the same
+ * family inside.
  */
 export async function differencesInside(
   { family, document }: ModelFile,
@@ -111,7 +111,7 @@ async function validInside(checkpoint: Checkpoint): Promise<ModelFile | undefine
     const document = configInside(checkpoint);
     return document && asStored(await modelOf(document), checkpoint);
   } catch (error) {
-    // What a training program kept for itself need not be a config.
+    // Private data of a training program need not be a config.
     if (error instanceof UserError) return undefined;
     throw error;
   }
@@ -141,8 +141,8 @@ export const warningsOf = ({ path: file, warnings }: Checkpoint): Problem[] =>
   warnings.map((message) => ({ severity: 'warning', file, message }));
 
 /**
- * A loaded config with what a checkpoint shows of the program that wrote it, so that one config is compared with the same
- * model under the names of all who store it. To be called before anything is compared.
+ * A loaded config adjusted to the program that wrote the checkpoint, so that its names match the stored ones. Call it
+ * before any comparison.
  */
 export function asStored<Loaded extends ModelFile>(loaded: Loaded, checkpoint: Checkpoint): Loaded {
   const { family, document } = loaded;
@@ -155,7 +155,7 @@ export function asStored<Loaded extends ModelFile>(loaded: Loaded, checkpoint: C
   return changed ? { ...loaded, ...changed } : loaded;
 }
 
-/** A loaded config as something to hold a checkpoint against. */
+/** The description of a loaded config, for comparison with a checkpoint. */
 export function descriptionOf(loaded: ModelFile): Description {
   const { family, document, model } = loaded;
   return {
@@ -166,14 +166,14 @@ export function descriptionOf(loaded: ModelFile): Description {
   };
 }
 
-/** Undefined when the values make no valid config. */
+/** Undefined when the changed values are not a valid config. */
 function changedTo(
   { family, document }: ModelFile,
   settings: readonly Setting[],
 ): Pick<ModelFile, 'document' | 'model'> | undefined {
   const parsed = family.schema.safeParse(withSettings(document, settings));
   if (!parsed.success) return undefined;
-  // Other sections of the file, such as training, may follow when its model changes.
+  // Other sections of the file, such as training, may become invalid when its model changes.
   const isWrong = family.rules.some(
     ({ severity, reads, check }) =>
       severity === 'error' &&
@@ -203,7 +203,7 @@ function withSettings(document: unknown, settings: readonly Setting[]): unknown 
   return changed;
 }
 
-// The checkpoint with the weights of a model: the one of --checkpoint, or the argument itself.
+// Checkpoint with the weights of a model: the one of --checkpoint, or the argument itself.
 
 interface CheckpointFlags {
   readonly checkpoint: string | undefined;
@@ -211,8 +211,8 @@ interface CheckpointFlags {
 }
 
 /**
- * Opens the checkpoint that is named in place of a config.
- * @throws UserError when it is refused, or another is named too.
+ * Opens a checkpoint given in place of a config.
+ * @throws UserError when it is refused, or another is given too.
  */
 export function ownCheckpoint(config: string, flags: CheckpointFlags): Checkpoint | undefined {
   if (!isCheckpointPath(config)) return undefined;
@@ -222,7 +222,6 @@ export function ownCheckpoint(config: string, flags: CheckpointFlags): Checkpoin
   });
 }
 
-/** Opens the checkpoint of `--checkpoint`. */
 export const openedFor = (flags: CheckpointFlags): Checkpoint | undefined =>
   flags.checkpoint === undefined ? undefined : opened(flags.checkpoint, flags);
 

@@ -1,4 +1,4 @@
-/** A model loaded from a checkpoint: its config, and whether the tensors agree with it. */
+/** A model loaded from a checkpoint: its config, and whether the tensors match it. */
 import type { LanguageModel } from '../architecture/layer.js';
 import { tensorsOf } from '../architecture/walk.js';
 import type { Checkpoint } from '../checkpoint/checkpoint.js';
@@ -27,24 +27,24 @@ export interface CheckpointFound {
   readonly format: CheckpointFormat;
   readonly stateDict: readonly string[];
   readonly config: { readonly file: string; readonly origin: ConfigOrigin };
-  /** Whether names, shapes and types are as the config describes; no tensor was read. */
+  /** Whether names, shapes and types match the config; no tensor was read. */
   readonly matches: boolean;
   readonly faults: readonly FaultGroup[];
   readonly suggestions: readonly Suggestion[];
   readonly totals: Totals;
 }
 
-/** A model, and the checkpoint that it was found with, if that was one. */
+/** A model, and its checkpoint if it was loaded from one. */
 export interface LoadedModel extends ModelFile {
   readonly checkpoint?: CheckpointFound;
 }
 
-/** Something that was read, once: standard input cannot be read again. */
+/** An input that was read once: standard input cannot be read again. */
 export interface ModelSource {
   /**
-   * The model under overrides.
+   * The model with overrides.
    * @param options.isChecked Whether to check the tensors of a checkpoint against the model.
-   * @throws UserError with every problem that was found.
+   * @throws UserError with every problem.
    */
   model(
     set: readonly string[] | undefined,
@@ -52,15 +52,14 @@ export interface ModelSource {
   ): Promise<LoadedModel>;
 }
 
-/** Flags that are for checkpoints alone. */
 export interface CheckpointFlags {
-  /** The config to take instead of the checkpoint's own. */
+  /** Config that replaces the checkpoint's own. */
   readonly config?: string | undefined;
   readonly 'state-dict'?: string | undefined;
 }
 
 /**
- * Reads the index of a checkpoint and the config that belongs to it. That the two do not agree is a warning.
+ * Reads the index and the config of a checkpoint. A mismatch between them is a warning.
  * @throws UserError when the checkpoint is refused, or has no valid config.
  */
 export async function openCheckpointModel(
@@ -72,7 +71,7 @@ export async function openCheckpointModel(
   try {
     const { document, origin } = await configOf(checkpoint, flags.config);
     const config = { file: document.file, origin };
-    // Of what is open, only the index is used below.
+    // Only the index of the open checkpoint is used below.
     return {
       model: async (set, { isChecked = true } = {}) => {
         const described = asStored(await modelOf(document, { set }), checkpoint);
@@ -115,12 +114,12 @@ function found(
   return { file, format, stateDict, config, matches, faults, suggestions, totals };
 }
 
-/** More bytes than this are not read to compare the copies of a tied tensor. */
+/** Maximum bytes read to compare the copies of a tied tensor. */
 const COMPARED_BYTES = 64 * 2 ** 20;
 
 /**
- * Tied tensors that the file has under a second name, too, unless their values are the same: transformers unties
- * a head whose stored values differ.
+ * Warnings about tied tensors that the file also stores under a second name, unless the values are equal: transformers
+ * unties a head whose stored values differ.
  */
 async function countedOnce(
   checkpoint: Checkpoint,
@@ -150,7 +149,7 @@ async function countedOnce(
   });
 }
 
-/** Tied tensors that a file has twice, not in one place. */
+/** Tied tensors with two separate copies in a file. */
 function copiesIn(
   checkpoint: Checkpoint,
   model: LanguageModel,
@@ -163,7 +162,7 @@ function copiesIn(
   });
 }
 
-/** Whether each of the copies in a checkpoint, which is closed then, has the values of the first. */
+/** Whether each of the copies in a checkpoint has the values of the first. Closes the checkpoint. */
 async function comparedIn(checkpoint: Checkpoint, model: LanguageModel) {
   try {
     const pairs = copiesIn(checkpoint, model).map((pair) => pair.map(({ tensor }) => tensor));
@@ -174,7 +173,7 @@ async function comparedIn(checkpoint: Checkpoint, model: LanguageModel) {
   }
 }
 
-/** More faults than this are only counted. */
+/** Further faults are only counted. */
 const TOLD = 3;
 
 function mismatches(file: string, { faults }: Reconciliation, config: string): Problem[] {

@@ -19,10 +19,10 @@ import { isRecord } from '../text/words.js';
 type Json = Readonly<Record<string, unknown>>;
 type Reader = NonNullable<Family['fromHuggingFace']>;
 
-/** The key that names the kind of model. */
+/** Key of the kind of model. */
 const KIND = 'model_type';
 
-/** Keys that nearly every `config.json` has, and no minimind document. */
+/** Keys of nearly every `config.json`, absent from minimind documents. */
 const TELLING = ['architectures', 'num_hidden_layers', 'num_attention_heads', 'n_layer', 'n_head'];
 
 /** Keys of multimodal configs that hold the text model. */
@@ -35,9 +35,9 @@ export const isHuggingFace = ({ value }: ConfigDocument): boolean =>
   Object.hasOwn(value, KIND) && !isRecord(value.model);
 
 /**
- * Translates a `config.json`; returns any other document as it is. Problems point to the value in the `config.json`
- * that they come from.
- * @throws UserError when no family is known for its kind of model, or it has none.
+ * Translates a `config.json`; returns any other document unchanged. Problems point to their source value in the
+ * `config.json`.
+ * @throws UserError when its kind of model is missing or belongs to no known family.
  */
 export async function asOurDocument(document: ConfigDocument): Promise<ConfigDocument> {
   if (!isHuggingFace(document)) {
@@ -68,7 +68,7 @@ export async function asOurDocument(document: ConfigDocument): Promise<ConfigDoc
 export const quantizationOf = (document: ConfigDocument): QuantizationReading =>
   isHuggingFace(document) ? readQuantization(document.value) : { doubts: [] };
 
-/** Warnings about the parts of a quantization that are not counted. */
+/** Warnings about unsupported parts of a quantization. */
 function quantizationFound(document: ConfigDocument): Found[] {
   const path = ['quantization_config'];
   const place = document.place(path, 'key');
@@ -87,7 +87,7 @@ function quantizationFound(document: ConfigDocument): Found[] {
   }));
 }
 
-/** A remark on a key, with its place and text. */
+/** A remark on a key, with its location and text. */
 function foundOf(remark: KeyRemark, document: ConfigDocument, reader: Reader): Found {
   const { path, severity } = remark;
   const isWhole = path.length === 0;
@@ -96,7 +96,7 @@ function foundOf(remark: KeyRemark, document: ConfigDocument, reader: Reader): F
   return { severity, place, ...(isWhole ? {} : { path }), finding };
 }
 
-/** A file without sizes. */
+/** Remark on a file without sizes. */
 function aboutWhole({ why }: KeyRemark, config: Json): Finding {
   const inside = TEXT_PARTS.find((key) => isRecord(config[key]));
   return {
@@ -132,8 +132,8 @@ export interface ChangedHuggingFace {
 }
 
 /**
- * A `config.json` with overrides of what it comes to: each is written where the value that it changes comes
- * from, and all else stays as it is. Undefined when that would not come to the same.
+ * A `config.json` with overrides of the translated values: each is written to its source key, everything else is
+ * unchanged. Undefined when the result would differ.
  * @param sets `model.key=value`.
  * @throws UserError as `asOurDocument`.
  */
@@ -178,7 +178,7 @@ function isJson(text: string): boolean {
 const readerOf = async (kind: unknown): Promise<Reader | undefined> =>
   isFamilyName(kind) ? (await loadFamily(kind)).fromHuggingFace : undefined;
 
-/** The kinds of models that can be read, by name. */
+/** Names of the supported kinds of models. */
 async function knownKinds(): Promise<string[]> {
   const known = await Promise.all(
     FAMILY_NAMES.map(async (name) => ((await readerOf(name)) ? [name] : [])),
@@ -186,7 +186,7 @@ async function knownKinds(): Promise<string[]> {
   return known.flat().sort();
 }
 
-// ── Files that cannot be read ────────────────────────────────────────────────────────────────────
+// ── Unsupported files ────────────────────────────────────────────────────────────────────────────
 
 const isWithoutKind = ({ file, value }: ConfigDocument): boolean =>
   value.model === undefined &&
@@ -205,7 +205,7 @@ async function withoutKind(document: ConfigDocument): Promise<UserError> {
   });
 }
 
-/** The one kind that knows all keys of a file. */
+/** The only kind that knows all keys of a file. */
 async function likelyKind(config: Json, kinds: readonly string[]): Promise<string | undefined> {
   const keys = Object.keys(config);
   const readers = await Promise.all(kinds.map(readerOf));
@@ -223,7 +223,7 @@ async function unknownKind(document: ConfigDocument): Promise<UserError> {
   return refusal(document, {
     path: [KIND],
     message: `no family for ${KIND} ${describeValue(kind)} is known here`,
-    // Kinds with nearly the same name are other models: phi is not phi3.
+    // Kinds with similar names are other models: phi is not phi3.
     suggestion: inside ?? known,
   });
 }
@@ -250,9 +250,9 @@ function refusal(
   );
 }
 
-// ── Where values come from ───────────────────────────────────────────────────────────────────────
+// ── Origins of values ────────────────────────────────────────────────────────────────────────────
 
-/** A file with more keys is not a config; its keys are not tried one by one. */
+/** A file with more keys is not a config, so its keys are not tried one by one. */
 const MOST_TRIED = 200;
 
 /** The path in `config` that each setting comes from; its own keys map to themselves. */
@@ -274,7 +274,7 @@ function originsOf(
   return origins;
 }
 
-/** The key without which a setting would be another. */
+/** The key whose removal changes a setting. */
 function triedOrigin(
   setting: string,
   config: Json,

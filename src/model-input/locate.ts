@@ -1,4 +1,4 @@
-/** Config or checkpoint, by what the path leads to; and the file of a preset, by its name. */
+/** Finds configs, checkpoints and preset files by path or name. */
 import fs from 'node:fs';
 import path from 'node:path';
 import { FAMILY_NAMES, loadFamily } from '../architecture/families.js';
@@ -13,11 +13,11 @@ const CONFIG_NAME = /\.(?:ya?ml|json)$/i;
 
 const MAGIC: readonly string[] = Object.values(FORMATS).flatMap(({ magic }) => [...magic]);
 
-/** Whether a file begins like a checkpoint. No text does. */
+/** Whether a file begins like a checkpoint, which text never does. */
 function beginsLikeCheckpoint(head: Buffer): boolean {
   // Safetensors: the length of the header is far below 2^40, and its first character follows.
   if (head.readUIntBE(5, 3) === 0 && head[8] === '{'.charCodeAt(0)) return true;
-  // A pickle, of a protocol that the reader refuses too.
+  // A pickle, including protocols that the reader refuses.
   if (head[0] === 0x80) return true;
   const text = head.toString('latin1');
   return MAGIC.some((magic) => text.startsWith(magic));
@@ -25,33 +25,33 @@ function beginsLikeCheckpoint(head: Buffer): boolean {
 
 const HEAD_BYTES = 9;
 
-/** Whether `path` leads to a checkpoint: a folder with weights, or a file that by name or beginning is one. */
+/** Whether `path` is a checkpoint: a folder with weights, or a file with the name or beginning of one. */
 export function isCheckpointPath(path: string): boolean {
   if (path === '-') return false;
   try {
     const status = fs.statSync(path, { throwIfNoEntry: false });
     if (status?.isDirectory()) return hasWeights(path) || configIn(path) === undefined;
     if (hasWeightsExtension(path) || INDEX_NAME.test(path)) return true;
-    // Of a pipe nothing is read: what is taken from it is gone.
+    // Never reads from a pipe, whose data could not be read again.
     return !CONFIG_NAME.test(path) && status?.isFile() === true && beginsAsCheckpoint(path);
   } catch {
-    // Whoever reads it will say what is wrong with it.
+    // The error appears when the file is read.
     return false;
   }
 }
 
-/** @throws when there is no such folder. */
+/** @throws when the folder does not exist. */
 export const hasWeights = (folder: string): boolean =>
   fs.readdirSync(folder).some((name) => isIndexName(name) || isWeightsName(name));
 
-/** The file of a config: of a folder the one in it, where there is one. */
+/** Path of a config; in a folder with a config, that file. */
 export function configPath(source: string): string {
   if (source === '-') return source;
   try {
     const isFolder = fs.statSync(source, { throwIfNoEntry: false })?.isDirectory() ?? false;
     return (isFolder ? configIn(source) : undefined) ?? source;
   } catch {
-    // As above.
+    // See above.
     return source;
   }
 }
@@ -103,7 +103,7 @@ export async function readPresetFile(root: string, name: string): Promise<Preset
   return { preset: full(only), family: only.family, text: withLocalSchema(text, only.family) };
 }
 
-/** In the package the schema is in docs; a user's own file has it in the same folder. */
+/** Sets the schema's path: in docs for the package's presets, in the same folder for the user's file. */
 function withLocalSchema(text: string, family: string): string {
   return text.replace(/^(# yaml-language-server: \$schema=).*$/m, `$1./${family}.schema.json`);
 }

@@ -1,6 +1,4 @@
-/**
- * A config file joined with its family: the first step of every command that takes a FILE.
- */
+/** Loads a config file with its family: the first step of every command that takes a FILE. */
 import {
   DEFAULT_FAMILY,
   FAMILY_NAMES,
@@ -23,21 +21,21 @@ import type { Quantization } from '../quantization/quantization-config.js';
 import { asOurDocument, quantizationOf } from './hugging-face-document.js';
 import { configPath } from './locate.js';
 
-/** A valid config and what it describes. */
+/** A valid config and the model that it describes. */
 export interface ModelFile {
-  /** As the user wrote it; `<stdin>` for `-`. */
+  /** Path as given; `<stdin>` for `-`. */
   readonly file: string;
   readonly family: Family;
-  /** The parsed document, with defaults filled in; of the type of the family's schema. */
+  /** The parsed document with defaults, in the type of the family's schema. */
   readonly document: unknown;
   readonly model: LanguageModel;
   readonly warnings: readonly Problem[];
-  /** How a `config.json` says that the weights are stored. */
+  /** Quantization of the weights in a `config.json`. */
   readonly quantization?: Quantization;
 }
 
 /**
- * The document of a loaded file as that of one family, for commands that work on that family alone.
+ * The document of a loaded file in one family's type, for commands of that family only.
  * @throws UserError when the file is of another family.
  */
 export function documentOf<F extends Family>(loaded: ModelFile, family: F): DocumentOf<F> {
@@ -55,28 +53,28 @@ export function documentOf<F extends Family>(loaded: ModelFile, family: F): Docu
 export interface LoadOptions {
   /** Overrides in the form `model.key=value`. */
   readonly set?: readonly string[] | undefined;
-  /** Whether warnings are errors. */
+  /** Whether warnings count as errors. */
   readonly strict?: boolean;
 }
 
 /**
- * Reads, overrides and checks a config, and describes its model.
- * @param source A path, of a folder the config in it, or `-` for stdin.
- * @throws UserError with every problem that was found.
+ * Reads a config with overrides, checks it, and describes its model.
+ * @param source A path, a folder with a config, or `-` for stdin.
+ * @throws UserError with every problem.
  */
 export async function loadModelFile(source: string, options: LoadOptions = {}): Promise<ModelFile> {
   return modelOf(await readConfig(source), options);
 }
 
-/** The config at a path, in a folder, or, with `-`, of stdin. @throws UserError as `readDocument`. */
+/** The config at a path, in a folder, or, with `-`, from stdin. @throws UserError as `readDocument`. */
 export function readConfig(source: string): Promise<ConfigDocument> {
   const file = configPath(source);
   return readDocument(file, { isFound: file !== source });
 }
 
 /**
- * Overrides and checks a document, and describes its model.
- * @throws UserError with every problem that was found.
+ * Checks a document with overrides, and describes its model.
+ * @throws UserError with every problem.
  */
 export async function modelOf(
   document: ConfigDocument,
@@ -102,7 +100,7 @@ export async function modelOf(
 }
 
 /**
- * A document of ours with overrides, each at the place that it means in the family that results.
+ * A document with overrides, each resolved in the resulting family.
  * @param document As `asOurDocument` returns it.
  */
 export async function overridden(document: ConfigDocument, set: readonly string[]) {
@@ -115,10 +113,10 @@ export async function overridden(document: ConfigDocument, set: readonly string[
 
 const asError = (problem: Problem): Problem => ({ ...problem, severity: 'error' });
 
-/** Whether a problem is the one that a family's schema has with the name of another. */
+/** Whether a problem comes from a family's schema and another family's name. */
 const isFamily = ({ path }: Problem) => path === 'model.family';
 
-/** The family of a document. With a name that is none, the likeliest, so that the rest is checked too. */
+/** The family of a document. For an unknown name, the most likely one, so that the rest is checked too. */
 async function familyOf(document: ConfigDocument): Promise<{ family: Family; problem?: Problem }> {
   const section = document.value.model;
   const named =

@@ -1,4 +1,4 @@
-/** Models from configs, standard input and checkpoints: one, several, or several under a sweep of `--set`. */
+/** Models from configs, standard input and checkpoints: one, several, or a sweep of `--set`. */
 import type { Sweep, SweepPoint } from '../config/overrides.js';
 import { sweepOf } from '../config/overrides.js';
 import type { Problem } from '../errors.js';
@@ -9,11 +9,11 @@ import { modelOf, readConfig } from './model-file.js';
 
 /**
  * Reads a path, or `-` for standard input.
- * @throws UserError when it cannot be read, or is a checkpoint that has no config.
+ * @throws UserError when it cannot be read, or is a checkpoint without a config.
  */
 export async function openModelSource(path: string, flags: CheckpointFlags): Promise<ModelSource> {
   if (isCheckpointPath(path)) {
-    // What reads checkpoints is loaded for them only.
+    // The checkpoint reader is loaded only for checkpoints.
     const { openCheckpointModel } = await import('./checkpoint-model.js');
     return openCheckpointModel(path, flags);
   }
@@ -28,16 +28,16 @@ export async function openModelSource(path: string, flags: CheckpointFlags): Pro
   );
 }
 
-/** The files that loaded, and the errors of the others. */
+/** The loaded files, and the errors of the others. */
 export interface LoadedFiles<Loaded> {
   readonly loaded: readonly Loaded[];
-  /** All problems of the files that did not load; undefined when there are none. */
+  /** All problems of the other files; undefined when there are none. */
   readonly error: UserError | undefined;
 }
 
 /**
- * Loads every file, and reports the mistakes of all of them at once.
- * @throws UserError when standard input is asked for twice.
+ * Loads every file, and reports the errors of all of them together.
+ * @throws UserError when standard input is given twice.
  */
 export async function loadAllFiles<Loaded>(
   sources: readonly string[],
@@ -67,7 +67,7 @@ function joined(
   files: number,
 ): UserError | undefined {
   if (failures.length === 0) return undefined;
-  // A mistake in a --set shows in every file; once is enough.
+  // An error in --set affects every file; report it once.
   const told = new Map<string, Problem>();
   for (const { source, error } of failures) {
     for (const problem of problemsOf(error, source)) told.set(JSON.stringify(problem), problem);
@@ -81,29 +81,29 @@ function joined(
   );
 }
 
-// Many models at once: several sources, each under every choice of the values that `--set` sweeps.
+// Several models at once: several sources, each with every combination of the `--set` values.
 
-/** More models than this nobody compares; it would only be a slip in a list. */
+/** A larger number is an error in a list. */
 const MAX_MODELS = 1000;
 
 export interface LoadedCandidate {
   readonly file: string;
-  /** The values of the swept keys, as they were written. */
+  /** The values of the swept keys, as given. */
   readonly chosen: readonly string[];
   readonly loaded: LoadedModel | undefined;
-  /** Why it is not valid, or what is odd about it. */
+  /** Errors or warnings. */
   readonly problems: readonly Problem[];
 }
 
 interface CandidateFlags extends CheckpointFlags {
   readonly set?: readonly string[] | undefined;
-  /** Whether to take the lists in step instead of in every combination. */
+  /** Whether to pair the values of the lists instead of combining them. */
   readonly zip?: boolean | undefined;
 }
 
 /**
- * Loads each source under each choice of values, the sources in their order and the values of the first key
- * slowest. In a sweep, a choice that is not valid does not keep the others from being loaded.
+ * Loads each source with each combination of values, the sources in their order and the values of the first key
+ * slowest. In a sweep, an invalid combination does not stop the others.
  * @throws UserError when there are too many, a source cannot be read, or, without a sweep, is not valid.
  */
 export async function loadCandidates(
@@ -146,7 +146,7 @@ async function candidateOf(
   { set, chosen }: SweepPoint,
 ): Promise<LoadedCandidate> {
   try {
-    // The tensors of a checkpoint match one choice at most, so no choice is checked against them.
+    // The tensors of a checkpoint match at most one combination, so none is checked against them.
     const loaded = await source.model(set, { isChecked: chosen.length === 0 });
     return { file, chosen, loaded, problems: loaded.warnings };
   } catch (error) {

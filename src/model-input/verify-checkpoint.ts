@@ -44,7 +44,7 @@ interface VerifySurroundings {
 
 /**
  * Checks an open checkpoint against a config.
- * @param options.strict Whether a warning is a mismatch too.
+ * @param options.strict Whether warnings count as mismatches.
  * @throws UserError when the config is not valid, or reading fails.
  */
 export async function verifyCheckpoint(
@@ -80,7 +80,7 @@ export async function verifyCheckpoint(
   };
 }
 
-/** `reconcile` with its progress: comparing large tables that turn out to be equal takes time. */
+/** Runs `reconcile` with progress: comparing large equal tables takes time. */
 async function reconciled(
   loaded: ModelFile,
   checkpoint: Checkpoint,
@@ -97,7 +97,7 @@ async function reconciled(
   }
 }
 
-/** The first `most` faults as problems of the file, one for each group. */
+/** The first `most` faults as problems of the file, one per group. */
 export const faultProblems = (
   file: string,
   faults: readonly FaultGroup[],
@@ -109,10 +109,10 @@ export const faultProblems = (
     return { severity, file, path: shortened(fault.pattern), message };
   });
 
-/** More faults than this are only counted: they are of another model. */
+/** Further faults are only counted: they indicate another model. */
 const MOST_TOLD = 40;
 
-/** @throws UserError that tells the faults and what would explain them, when there are faults. */
+/** @throws UserError with the faults and their likely causes, if there are any. */
 function refuseFaults(
   { path: file }: Checkpoint,
   config: string,
@@ -133,8 +133,8 @@ function refuseFaults(
 }
 
 /**
- * A described model as the checkpoint that its weights are from stores it.
- * @throws UserError when the two do not fit.
+ * A model adjusted to the checkpoint with its weights.
+ * @throws UserError when the two do not match.
  */
 export async function checkedAgainst(
   described: ModelFile,
@@ -146,7 +146,7 @@ export async function checkedAgainst(
   return { loaded, warnings: await differenceWarnings(loaded, checkpoint) };
 }
 
-/** Warnings of a config inside the checkpoint that says otherwise, where tensors do not show it. */
+/** Warnings about different values in the config inside the checkpoint, where tensors do not reveal them. */
 async function differenceWarnings(loaded: ModelFile, checkpoint: Checkpoint): Promise<Problem[]> {
   const differences = await differencesInside(loaded, checkpoint);
   return differences.map((each) => ({

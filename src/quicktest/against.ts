@@ -1,6 +1,6 @@
 /**
- * Two models, or one on two engines, on the same tokens. They run one after the other, and of the first only
- * logits and the outputs of its blocks are kept: there is never memory needed for two models at a time.
+ * Compares two models, or one model on two engines, on the same tokens. They run one after the other, and only logits
+ * and block outputs of the first are kept: memory never holds two models.
  */
 import type { LanguageModel } from '../architecture/layer.js';
 import { countParameters } from '../budget/parameters.js';
@@ -32,36 +32,34 @@ import { fits, memoryNeed, streamedNeed, usableBytes } from './memory.js';
 import { streamedTest } from './streamed.js';
 import { TestContext } from './test-context.js';
 
-/** One of the two. */
 export interface ModelToRun {
   readonly model: LanguageModel;
-  /** Those of a checkpoint; without them, weights are random. */
+  /** Weights of a checkpoint; undefined for random weights. */
   readonly weights: WeightSource | undefined;
 }
 
-/** An engine and a device, and what it computes in there. */
+/** An engine with its device and number type. */
 export type OtherWay = Pick<EngineWish, 'engine' | 'device' | 'compute'>;
 
 export interface AgainstRequest extends EngineWish {
   readonly own: ModelToRun;
   readonly other: ModelToRun;
-  /** Without them, ids are random: `batch` sequences of `context` tokens. */
+  /** Undefined for random ids: `batch` sequences of `context` tokens. */
   readonly ids: Ids | undefined;
   readonly batch?: number | undefined;
   readonly context?: number | undefined;
-  /** Of random ids and of random weights, which are the same for tensors of the same name. */
+  /** Seed of random ids and of random weights, which are the same for tensors of the same name. */
   readonly seed: number;
-  /** Layer by layer, however large the models are. */
+  /** Whether to run layer by layer, at any model size. */
   readonly full: boolean;
-  /** What runs `other`, when it is not what runs `own`. */
+  /** Engine for `other`, when it differs from the one for `own`. */
   readonly otherWay: OtherWay | undefined;
-  /** Told what is being done. */
+  /** Called with each step. */
   readonly watch: (doing: string) => void;
-  /** Told what the user should know of the engine that was chosen. */
+  /** Called with notices about the chosen engine. */
   readonly notice: (text: string) => void;
 }
 
-/** What ran. */
 export interface RanModel {
   readonly parameters: number;
   readonly weights: 'random' | 'checkpoint';
@@ -70,10 +68,10 @@ export interface RanModel {
   readonly selfCheck: SelfCheck;
 }
 
-/** The output of a block, [B, T, H], beside that of the other model's. */
+/** Difference between the outputs [B, T, H] of two blocks. */
 export interface BlockDistance {
   readonly block: string;
-  /** What it is called in the other model. */
+  /** Name of the block in the other model. */
   readonly other: string;
   /** ‖own − other‖ / ‖own‖ in Frobenius norms. */
   readonly relativeDifference: number;
@@ -88,11 +86,11 @@ export interface ModelComparison {
   readonly own: RanModel;
   readonly other: RanModel;
   readonly logits: LogitDifference;
-  /** In their order; null when they cannot be set side by side. */
+  /** Blocks in their order; null when they cannot be compared. */
   readonly blocks: readonly BlockDistance[] | null;
-  /** Why the blocks are not compared. */
+  /** Reason why the blocks are not compared. */
   readonly blocksDiffer: string | null;
-  /** Relative differences up to this are taken for rounding. */
+  /** Relative differences up to this count as rounding. */
   readonly threshold: number;
   /** The first block, or `logits`, whose relative difference is above the threshold. */
   readonly partsAt: string | null;
@@ -100,7 +98,8 @@ export interface ModelComparison {
 
 /**
  * Runs both and compares them. A model that does not fit in memory runs layer by layer.
- * @throws UserError when they do not share a vocabulary, when there is no room even so, or no engine.
+ * @throws UserError when they do not share a vocabulary, when even a layer does not fit in memory, or without an
+ * engine.
  */
 export async function compareModels(request: AgainstRequest): Promise<ModelComparison> {
   const { own, other, otherWay, seed } = request;
@@ -127,7 +126,7 @@ export async function compareModels(request: AgainstRequest): Promise<ModelCompa
   };
 }
 
-/** The model of two that takes fewer tokens, as which both take as many. */
+/** The model with the shorter context, which limits the tokens of both. */
 export const narrower = (own: LanguageModel, other: LanguageModel): LanguageModel =>
   other.positions < own.positions ? other : own;
 
@@ -145,7 +144,7 @@ function refuseOtherVocabulary(own: LanguageModel, other: LanguageModel): void {
   );
 }
 
-/** One on the engine of the request, one on another. */
+/** Runs one model on the engine of the request, the other on another engine. */
 async function onTwo<T>(
   request: AgainstRequest,
   otherWay: OtherWay,
@@ -165,7 +164,7 @@ async function onTwo<T>(
   return [first, second];
 }
 
-/** That the way that is named is the one that runs the model already. */
+/** Rejects a second engine that equals the first. */
 function refuseSameEngine(info: EngineInfo, other: OtherWay): void {
   if (!isSameWay(info, other)) return;
   const [what, flag, example] =
@@ -241,7 +240,7 @@ type Distances = Pick<
   'logits' | 'blocks' | 'blocksDiffer' | 'threshold' | 'partsAt'
 >;
 
-/** What two models have computed of the same tokens, side by side. */
+/** Comparison of the outputs of two models for the same tokens. */
 function comparisonOf(
   { ran, output: own }: Pass,
   { ran: otherRan, output: other }: Pass,
@@ -269,7 +268,7 @@ function whyApart({ blocks: own }: Output, { blocks: other }: Output): string | 
   return null;
 }
 
-/** Blocks are set side by side by their order: families name them differently. */
+/** Blocks are paired by their order: families name them differently. */
 function distancesOf({ blocks: own }: Output, { blocks }: Output): BlockDistance[] {
   const others = [...blocks];
   return [...own].flatMap(([block, { data }], at) => {

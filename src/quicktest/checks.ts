@@ -1,13 +1,13 @@
-/** The checks of a quick test: the only list of them. Nothing is loaded before a check runs. */
+/** The list of all checks of a quick test. A check is loaded only when it runs. */
 import type { Finding } from './finding.js';
 import type { TestContext } from './test-context.js';
 
 export type Check = (context: TestContext) => Promise<Finding>;
 
 interface CheckEntry {
-  /** What passing means. */
+  /** Meaning of a passed check. */
   readonly summary: string;
-  /** A check that compares logits is skipped where these are not finite. */
+  /** Requirement: a check that compares logits is skipped when they are not finite. */
   readonly needs: 'program' | 'finite logits';
   readonly load: () => Promise<Check>;
 }

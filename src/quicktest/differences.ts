@@ -1,11 +1,10 @@
-/** How far values are from each other. */
+/** Differences between values. */
 import type { Statistics } from '../checkpoint/statistics.js';
 import { StatisticsFold } from '../checkpoint/statistics.js';
 import type { EngineInfo, Values } from '../runtime/engine.js';
 
 /**
- * The largest difference of two lists of equally many values. Infinite when there is none: what is not finite
- * is no distance from anything, not even from its like.
+ * The largest difference of two lists of the same length. Infinite when a value is not finite, even if both are equal.
  */
 export function largestDifference(a: Float32Array, b: Float32Array): number {
   if (a.length !== b.length) return Number.POSITIVE_INFINITY;
@@ -18,24 +17,23 @@ export function largestDifference(a: Float32Array, b: Float32Array): number {
   return largest;
 }
 
-/** Whether two lists hold the same values, also where these are no numbers. */
+/** Whether two lists hold the same values, including NaN. */
 export const isSame = (a: Float32Array, b: Float32Array): boolean =>
   a.length === b.length && a.every((value, at) => Object.is(value, b[at]));
 
-/** What values are computed in, and by what. */
+/** Number type and device of a computation. */
 export type Arithmetic = Pick<EngineInfo, 'compute' | 'deviceKind'>;
 
 /**
- * Of the largest value: what is lost when the same is computed in another order stays well below it, and a state
- * that is not continued goes well beyond it. Graphics cards have exponentials of their own, which may be off by
- * several units in the last place. Products of float16 were off by up to 2.4e-3 of the largest logit in our test
- * models on the CPU, and by 9e-3 by WebGPU on a software adapter, which also adds them up in float16: three times
- * that is allowed.
+ * Limit relative to the largest value: above the error of another order of computation, and below the error of a lost
+ * state. Graphics cards have their own exponentials, with errors of several units in the last place. Products of
+ * float16 differed by up to 2.4e-3 of the largest logit in our test models on the CPU, and by 9e-3 with WebGPU on a
+ * software adapter, which also adds in float16: the limit is three times that.
  */
 export const relativeLimit = ({ compute, deviceKind }: Arithmetic): number =>
   compute === 'f16' ? 3e-2 : deviceKind === 'cpu' ? 5e-5 : 2e-4;
 
-/** How far values may be from these when the same is computed in another order. */
+/** Allowed difference from these values for another order of computation. */
 export function allowedDifference(values: Float32Array, arithmetic: Arithmetic): number {
   let largest = 0;
   for (const value of values) {
@@ -75,25 +73,25 @@ export function rowAt({ shape, data }: Values, row: number): Float32Array {
   return data.subarray(row * size, (row + 1) * size);
 }
 
-// How far apart two models are in what they compute of the same tokens. All sums are of float64.
+// Differences between the outputs of two models for the same tokens. All sums are of float64.
 
 /**
- * Of logits [B, T, V] from others. What is not finite is no distance from anything: differences and divergence
- * are infinite then, and the position does not agree.
+ * Differences between logits [B, T, V]. A value that is not finite makes differences and divergence infinite, and the
+ * position does not agree.
  */
 export interface LogitDifference {
   readonly largestDifference: number;
-  /** Of the absolute differences of all logits. */
+  /** Mean absolute difference over all logits. */
   readonly meanDifference: number;
   /** ‖own − other‖ / ‖own‖ in Frobenius norms. */
   readonly relativeDifference: number;
-  /** KL(own ‖ other) of the next token's distribution, in nats: the mean over all positions. */
+  /** KL(own ‖ other) of the next token's distribution, in nats, averaged over all positions. */
   readonly klDivergence: number;
-  /** Share of the positions at which both hold the same token for the likeliest. */
+  /** Share of the positions with the same most likely token. */
   readonly topAgreement: number;
 }
 
-/** @param own,other Of one shape, [B, T, V]. */
+/** @param own,other Logits of one shape, [B, T, V]. */
 export function logitDifference(own: Values, other: Values): LogitDifference {
   const vocabulary = own.shape.at(-1) ?? 1;
   const positions = own.data.length / vocabulary;
@@ -118,8 +116,8 @@ export function logitDifference(own: Values, other: Values): LogitDifference {
 }
 
 /**
- * KL(p ‖ q) = Σ p · (ln p − ln q) in nats, of the distributions that two rows of logits stand for. Infinite where
- * a logit is not finite. Rounding can not make it negative.
+ * KL(p ‖ q) = Σ p · (ln p − ln q) in nats, of the distributions of two rows of logits. Infinite where a logit is not
+ * finite. Never negative by rounding.
  */
 export function klDivergence(p: Float32Array, q: Float32Array): number {
   const [ofP, ofQ] = [logOfSum(p), logOfSum(q)];
@@ -131,7 +129,7 @@ export function klDivergence(p: Float32Array, q: Float32Array): number {
   return finite(Math.max(0, sum));
 }
 
-/** ln Σ exp, of differences from the largest, so that none is too large. */
+/** ln Σ exp, relative to the largest value to avoid overflow. */
 function logOfSum(logits: Float32Array): number {
   let largest = Number.NEGATIVE_INFINITY;
   for (const logit of logits) largest = Math.max(largest, logit);
@@ -140,7 +138,7 @@ function logOfSum(logits: Float32Array): number {
   return largest + Math.log(sum);
 }
 
-/** The first of the largest; undefined where one is not finite. */
+/** Index of the first largest value; undefined when a value is not finite. */
 function topOf(logits: Float32Array): number | undefined {
   let top = 0;
   for (const [at, logit] of logits.entries()) {
@@ -156,7 +154,7 @@ function meanDifference(a: Float32Array, b: Float32Array): number {
   return finite(sum / a.length);
 }
 
-/** ‖a − b‖ / ‖a‖ in Frobenius norms; 0 of two zeros, and infinite where only `a` is zero. */
+/** ‖a − b‖ / ‖a‖ in Frobenius norms; 0 for two zeros, and infinite when only `a` is zero. */
 export function relativeDifference(a: Float32Array, b: Float32Array): number {
   let [squares, whole] = [0, 0];
   for (const [at, value] of a.entries()) {
@@ -168,7 +166,7 @@ export function relativeDifference(a: Float32Array, b: Float32Array): number {
 
 const finite = (value: number) => (Number.isNaN(value) ? Number.POSITIVE_INFINITY : value);
 
-// Words that several checks use.
+// Texts shared by several checks.
 
 /** `0`, `2.4e-7`, `infinite`. */
 export function differenceText(difference: number): string {
@@ -176,7 +174,7 @@ export function differenceText(difference: number): string {
   return Number.isFinite(difference) ? difference.toExponential(1) : 'infinite';
 }
 
-/** Nothing, where what rounding does was not asked for. */
+/** Empty when rounding was not measured. */
 export const roundingText = (rounding: number | undefined): string =>
   rounding === undefined
     ? ''

@@ -1,36 +1,35 @@
-/** What came of a check. */
+/** Results of a check. */
 import type { Component } from '../architecture/layer.js';
 import type { Statistics } from '../checkpoint/statistics.js';
 import type { Shape } from '../tensor/dtype.js';
 import type { LogitDifference } from './differences.js';
 
-/** A skipped check says why in its finding. */
+/** Outcome of a check; a skipped one has the reason in its finding. */
 export type Verdict = 'passed' | 'failed' | 'skipped';
 
-/** The number that a check comes down to. */
+/** The main number of a check. */
 export interface Measure {
   /** `largest difference`, `elements`. */
   readonly what: string;
   readonly value: number;
-  /** What it may be at most, or has to be. */
+  /** Upper limit or required value. */
   readonly limit?: number;
 }
 
 export interface Finding {
   readonly verdict: Verdict;
-  /** What was found, in a sentence. */
+  /** The finding in a sentence. */
   readonly finding: string;
   readonly measure?: Measure;
-  /** What else there is to know: rules that were followed, remedies. */
+  /** Further information: rules that were applied, remedies. */
   readonly remarks?: readonly string[];
   readonly details?: Details;
 }
 
-/** What some checks know beyond their number. */
+/** Additional data of some checks. */
 export interface Details {
-  /** Of the logits. */
   readonly statistics?: Statistics;
-  /** Where the first value appeared that is no number. */
+  /** Origin of the first value that is not finite. */
   readonly origin?: Origin;
   readonly sharing?: Sharing;
   readonly decoding?: readonly Decoding[];
@@ -38,20 +37,20 @@ export interface Details {
   readonly float16?: Float16Cost;
 }
 
-/** A tensor in which something is not finite. */
+/** A tensor with a value that is not finite. */
 export interface Origin {
   readonly tensor: string;
   readonly kind: 'weight' | 'value';
   readonly shape: Shape;
   readonly statistics: Statistics;
   /**
-   * The layer whose value was the last before it, and is finite: it begins behind that. Not every step of a
-   * layer can be looked at, such as a scan or a sum of branches.
+   * The last layer with a finite value: the origin follows it. Some steps of a layer cannot be inspected, such as a
+   * scan or a sum of branches.
    */
   readonly after?: string;
 }
 
-/** Which blocks change with a table, and which hold it by the description. */
+/** Blocks that change with a table, and blocks that contain it by the description. */
 export interface Sharing {
   readonly table: string;
   readonly holders: readonly string[];
@@ -63,13 +62,13 @@ export interface Decoding {
   readonly tokens: number;
   /** Tokens of the first call; the others come one by one. */
   readonly prefill: number;
-  /** What local heads see. */
+  /** Visibility of local heads. */
   readonly rule: 'everything' | 'sliding window';
   readonly difference: number;
   readonly limit: number;
-  /** How far rounding alone moves the logits; told where the difference is larger than is usual. */
+  /** Difference of the logits caused by rounding alone; set when the difference is unusually large. */
   readonly rounding?: number;
-  /** The first block that by itself, given the same, differs by more than rounding explains. */
+  /** The first block that, with the same input, differs by more than the rounding error. */
   readonly block?: BlockDifference;
 }
 
@@ -77,49 +76,49 @@ export interface Decoding {
 export interface BlockDifference {
   readonly block: string;
   readonly difference: number;
-  /** How far it moves when its input is nudged by the last bit. */
+  /** Difference when its input is nudged by the last bit. */
   readonly rounding: number;
   readonly limit: number;
 }
 
 export interface Timing {
-  /** Making the whole model ready. */
+  /** Seconds to load the whole model. */
   readonly loadSeconds: number;
   readonly warmUps: number;
   readonly repeats: number;
   readonly meanSeconds: number;
-  /** Of the repeats; null of a single one. */
+  /** Standard deviation of the repeats; null for a single one. */
   readonly deviationSeconds: number | null;
   readonly minSeconds: number;
   readonly medianSeconds: number;
-  /** Of all rows of the batch together, at the mean. */
+  /** Mean throughput of all rows of the batch together. */
   readonly tokensPerSecond: number;
   readonly parts: readonly PartTiming[];
 }
 
-/** What float16 costs and saves. */
+/** Error and savings of float16. */
 export interface Float16Cost {
-  /** Of the logits, from those of float32. */
+  /** Difference of the logits from float32. */
   readonly logits: LogitDifference;
   readonly f16: Spent;
   readonly f32: Spent;
 }
 
-/** What a forward pass takes. */
+/** Cost of a forward pass. */
 export interface Spent {
-  /** Of the weights, where they are computed with. */
+  /** Bytes of the weights on the device. */
   readonly weightBytes: number;
-  /** The mean of some passes, as many as are timed otherwise. */
+  /** Mean time of some passes, with the same repeats as in the timing check. */
   readonly meanSeconds: number;
 }
 
-/** A part of the model, run by itself. */
+/** A part of the model, run separately. */
 export interface PartTiming {
   readonly layer: string;
   readonly component: Component;
-  /** How often the model computes it, or one like it. */
+  /** Number of equal parts in the model. */
   readonly times: number;
-  /** Of one of them: the median of a few runs. */
+  /** Median time of one, over a few runs. */
   readonly seconds: number;
 }
 

@@ -1,14 +1,14 @@
-/** Token ids: read, drawn by chance, cut and changed. */
+/** Token ids: parsed, random, sliced and changed. */
 import type { LanguageModel } from '../architecture/layer.js';
 import { UserError } from '../errors.js';
 import type { Ids } from '../runtime/engine.js';
 import { randomIntegers } from '../runtime/weights.js';
 
-/** What a model takes. */
+/** Input limits of a model. */
 export interface IdLimits {
-  /** Every id is below. */
+  /** Upper bound of the ids, exclusive. */
   readonly vocabulary: number;
-  /** Most tokens of a sequence. */
+  /** Maximum tokens of a sequence. */
   readonly positions: number;
 }
 
@@ -18,25 +18,25 @@ export const limitsOf = ({ embedding, positions }: LanguageModel): IdLimits => (
 });
 
 export interface InputSize {
-  /** Sequences. */
+  /** Number of sequences. */
   readonly batch: number;
-  /** Tokens of each. */
+  /** Tokens per sequence. */
   readonly tokens: number;
 }
 
-/** Tokens when nobody says how many; never more than the model takes. */
+/** Default tokens, limited by the model's positions. */
 const DEFAULT_CONTEXT = 512;
 
 interface SizeWishes {
   readonly batch?: number | undefined;
   readonly context?: number | undefined;
-  /** They say both. */
+  /** Given ids, which determine both. */
   readonly ids?: Ids | undefined;
 }
 
 /**
- * How much a model is given.
- * @throws UserError when that is more than it takes, or is said twice.
+ * Size of a model's input.
+ * @throws UserError when it exceeds the model's limits, or is given twice.
  */
 export function inputSize(
   { batch, context, ids }: SizeWishes,
@@ -57,7 +57,7 @@ export function inputSize(
   );
 }
 
-/** Ids by chance: the same for the same seed and name. */
+/** Random ids: the same for the same seed and name. */
 export function randomIds(
   seed: number,
   name: string,
@@ -67,13 +67,13 @@ export function randomIds(
   return { batch, tokens, data: randomIntegers(seed, name, batch * tokens, vocabulary) };
 }
 
-/** More problems than this are of one making. */
+/** More problems usually have the same cause. */
 const MOST_TOLD = 5;
 
 /**
- * Ids out of a JSON text: a list of sequences of equal length.
- * @param file For the message.
- * @throws UserError that tells what is wrong with them.
+ * Parses ids from a JSON text: a list of sequences of equal length.
+ * @param file File name for the message.
+ * @throws UserError with the invalid places.
  */
 export function parseIds(text: string, file: string, limits: IdLimits): Ids {
   const rows = rowsIn(text, file);
@@ -106,7 +106,7 @@ export function parseIds(text: string, file: string, limits: IdLimits): Ids {
   return { batch: rows.length, tokens, data: Int32Array.from(rows.flat() as number[]) };
 }
 
-/** What is not an id can be a text, or a list, of any length. */
+/** Shortened text of an invalid id, which can be a text or list of any length. */
 const shortened = (value: unknown) => String(JSON.stringify(value)).slice(0, 60);
 
 const isId = (value: unknown, { vocabulary }: IdLimits) =>
@@ -152,12 +152,12 @@ export function rowsOf(ids: Ids, rows: readonly number[]): Ids {
   return { batch: rows.length, tokens, data };
 }
 
-/** With another token at a place, in every row. */
+/** Ids with another token at a position in every row. */
 export function withOtherToken(ids: Ids, position: number, { vocabulary }: IdLimits): Ids {
   const data = ids.data.slice();
   for (let row = 0; row < ids.batch; row++) {
     const at = row * ids.tokens + position;
-    // Half a vocabulary away: neighbours may be alike.
+    // Half a vocabulary away: neighbours may be similar.
     const other = ((data[at] ?? 0) + Math.max(1, Math.floor(vocabulary / 2))) % vocabulary;
     data[at] = other;
   }

@@ -1,4 +1,4 @@
-/** A model, run and checked: as it is, as a smaller twin, or layer by layer. */
+/** Runs and checks a model: as a whole, as a smaller twin, or layer by layer. */
 import type { Family, ProxySetting } from '../architecture/family.js';
 import type { LanguageModel } from '../architecture/layer.js';
 import { decoderProxy } from '../architecture/transformer/scaled-down-proxy.js';
@@ -29,49 +29,49 @@ import { TestContext } from './test-context.js';
 
 export interface QuickTestRequest extends EngineWish {
   readonly family: Pick<Family, 'build' | 'scaledDownProxy'>;
-  /** Of the family's schema, parsed. */
+  /** Document parsed by the family's schema. */
   readonly document: unknown;
   readonly model: LanguageModel;
-  /** Those of a checkpoint; without them, weights are random. */
+  /** Weights of a checkpoint; undefined for random weights. */
   readonly weights: WeightSource | undefined;
-  /** Without them, ids are random: `batch` sequences of `context` tokens. */
+  /** Undefined for random ids: `batch` sequences of `context` tokens. */
   readonly ids: Ids | undefined;
   readonly batch?: number | undefined;
   readonly context?: number | undefined;
   readonly seed: number;
-  /** How often a forward pass is timed; undefined is as often as half a second allows. */
+  /** Number of timed forward passes; undefined to time for half a second. */
   readonly repeats: number | undefined;
   readonly checks: readonly CheckName[];
-  /** Layer by layer, however large the model is. */
+  /** Whether to run layer by layer, at any model size. */
   readonly full: boolean;
-  /** Whether logits and the output of every block are wanted. */
+  /** Whether to return logits and the output of every block. */
   readonly keepsOutput: boolean;
-  /** Told what is being done. */
+  /** Called with each step. */
   readonly watch: (doing: string) => void;
-  /** Told what the user should know of the engine that was chosen. */
+  /** Called with notices about the chosen engine. */
   readonly notice: (text: string) => void;
 }
 
 type TooLarge = 'memory' | 'tensors';
 
 /**
- * Tensors of a model that runs as a whole, at most. Engines plan all of a graph together, in a time that grows faster
- * than the graph; models without separate experts have about a thousand at most.
+ * Most tensors of a model that runs as a whole. Engines plan the whole graph, in a time that grows faster than the
+ * graph; models without separate experts have at most about a thousand.
  */
 const MOST_TENSORS = 4_000;
 
-/** The model itself, a smaller one of the same structure, or one layer of it at a time. */
+/** The model as a whole, a smaller one of the same structure, or layer by layer. */
 export type Mode = 'whole' | 'twin' | 'streamed';
 
 export interface QuickTest {
   readonly mode: Mode;
-  /** Of the model that was described. */
+  /** Parameters of the described model. */
   readonly parameters: number;
-  /** What ran in its place. */
+  /** The model that ran instead. */
   readonly twin: {
     readonly parameters: number;
     readonly changes: readonly TwinChange[];
-    /** What the model has too much of: bytes for this machine, or tensors to be made ready at once. */
+    /** The exceeded limit: bytes of this machine, or tensors of a graph. */
     readonly reason: TooLarge;
   } | null;
   readonly weights: 'random' | 'checkpoint';
@@ -83,13 +83,13 @@ export interface QuickTest {
   readonly selfCheck: SelfCheck;
   readonly passedOver: readonly PassedOver[];
   readonly memory: {
-    /** Of the model that was described, all at once. */
+    /** Memory need of the described model as a whole. */
     readonly need: MemoryNeed;
-    /** That it could have here. */
+    /** Bytes available to the model. */
     readonly usableBytes: number;
-    /** Of what ran; null when it ran layer by layer. */
+    /** Predicted bytes of the model that ran; null when it ran layer by layer. */
     readonly predictedBytes: number | null;
-    /** The most that this process had by the end of the forward pass, and what it had before. */
+    /** Peak memory of this process by the end of the forward pass, and its memory before. */
     readonly peakBytes: number;
     readonly startBytes: number;
   };
@@ -99,14 +99,14 @@ export interface QuickTest {
 
 export interface QuickTestRun {
   readonly test: QuickTest;
-  /** When it was wanted. */
+  /** Set on request. */
   readonly output: Pick<RunOutput, 'output' | 'blocks'> | undefined;
 }
 
 /**
- * Runs a model and checks it. A model that needs more memory than there is, or has too many tensors, runs as its
- * twin, unless it is to run layer by layer.
- * @throws UserError when the wishes contradict each other, or no engine can run here.
+ * Runs a model and checks it. A model that exceeds the memory or the number of tensors runs as its twin, unless it runs
+ * layer by layer.
+ * @throws UserError when the options contradict each other, or no engine can run here.
  */
 export async function quickTest(request: QuickTestRequest): Promise<QuickTestRun> {
   const size = inputSize(request, request.model);
@@ -193,7 +193,7 @@ const openInFloat32 = async (
   threads: number,
 ): Promise<Engine> => (await chooseEngine({ ...way, compute: 'f32', threads })).engine;
 
-/** Whether TensorFlow.js, which has the scores of one head in memory at a time, has room for it. */
+/** Whether TensorFlow.js, which holds the scores of one head at a time, has enough memory. */
 const fitsOther = (
   needs: typeof memoryNeed,
   model: LanguageModel,
@@ -202,7 +202,7 @@ const fitsOther = (
 ): boolean =>
   name !== 'tfjs' && fits(needs(model, size, 'tfjs'), usableBytes({ provider: 'wasm' }));
 
-/** There is no room for what is computed on the way, however small the model. */
+/** Error for activations that exceed the memory, at any model size. */
 export const tooMuch = (
   { batch, tokens }: InputSize,
   { activationBytes, totalBytes }: MemoryNeed,
@@ -223,7 +223,7 @@ function tooLarge(model: LanguageModel, isFitting: boolean): TooLarge | undefine
   return ownedTensors(model).length > MOST_TENSORS ? 'tensors' : undefined;
 }
 
-/** What a twin computes is nothing that anyone has asked for. */
+/** Reason not to save the output of a twin, which is not the model's. */
 const savesTwin = (reason: TooLarge, { totalBytes }: MemoryNeed, usable: number) =>
   new UserError(
     'usage',
@@ -236,7 +236,7 @@ const savesTwin = (reason: TooLarge, { totalBytes }: MemoryNeed, usable: number)
 
 const gigabytes = (bytes: number) => `${(bytes / 1e9).toFixed(1)} GB`;
 
-/** A twin knows fewer tokens than given ids may name. */
+/** A twin has a smaller vocabulary than given ids may need. */
 function idsFor({ ids, seed }: QuickTestRequest, size: InputSize, model: LanguageModel): Ids {
   const limits = limitsOf(model);
   if (!ids) return randomIds(seed, 'ids', size, limits);
@@ -275,8 +275,8 @@ async function streamed(
 }
 
 /**
- * Writes `logits` [B, T, V], and every block's output `hidden.{i}` [B, T, H], whole or not at all.
- * @param force Whether to replace a file that exists already.
+ * Writes `logits` [B, T, V], and every block's output `hidden.{i}` [B, T, H], atomically.
+ * @param force Whether to replace an existing file.
  * @throws UserError when the file cannot be written.
  */
 export async function saveOutput(
@@ -297,7 +297,7 @@ const toWrite = (name: string, { shape, data }: Values): TensorToWrite => ({
   chunks: () => [new Uint8Array(data.buffer, data.byteOffset, data.byteLength)],
 });
 
-/** Runs one check on a model that fits into memory. An error that ends the check alone is its finding. */
+/** Runs one check on a model that fits into memory. An error that affects only this check is its finding. */
 export async function runCheck(name: CheckName, context: TestContext): Promise<CheckResult> {
   const start = performance.now();
   const finding = await findingOf(name, context);
@@ -316,7 +316,7 @@ async function findingOf(name: CheckName, context: TestContext): Promise<Finding
   }
 }
 
-/** Whether no check after this one could run either. */
+/** Whether later checks would fail too. */
 const endsAll = (error: UserError): boolean =>
   error.code === 'interrupted' || error instanceof DeviceLostError;
 
@@ -326,7 +326,7 @@ const cannotRun = ({ message, suggestion }: UserError): Finding => ({
   remarks: suggestion === undefined ? [] : [suggestion],
 });
 
-// A small model of the same structure, for when the model itself is too large for the machine.
+// A small model of the same structure, for models too large for the machine.
 
 /** A value of the configuration, before and after. */
 export interface TwinChange {
@@ -337,14 +337,14 @@ export interface TwinChange {
 
 export interface Twin {
   readonly model: LanguageModel;
-  /** Lists of what each layer is are cut with the layers, and not told of. */
+  /** Changed values, without the per-layer lists, which are cut with the layers. */
   readonly changes: readonly TwinChange[];
 }
 
 /**
  * The twin of a model.
- * @param document Of the family's schema, parsed.
- * @param tokens That it has to take.
+ * @param document Document parsed by the family's schema.
+ * @param tokens Tokens that it must support.
  */
 export function twinOf(
   family: Pick<Family, 'build' | 'scaledDownProxy'>,

@@ -1,4 +1,4 @@
-/** What a forward pass needs of memory, and what there is. */
+/** Memory that a forward pass needs, and memory that is available. */
 import type { LanguageModel, Layer } from '../architecture/layer.js';
 import type { Param } from '../architecture/param.js';
 import { stagesOf, tensorsOf, walk } from '../architecture/walk.js';
@@ -6,9 +6,9 @@ import { activationsOf } from '../budget/activations.js';
 import type { EngineInfo, EngineName } from '../runtime/engine.js';
 import type { InputSize } from './ids.js';
 
-// Tensors that a layer needs, each once, and how many values they hold.
+// Distinct tensors of a layer, and their number of values.
 
-/** Every tensor that running a layer takes. RoPE's tables are computed wherever they are needed. */
+/** Every tensor needed to run a layer. RoPE's tables are computed on demand. */
 export function neededTensors(layer: Layer): Param[] {
   const computed = new Set(
     walk(layer).flatMap(({ layer: each }) => (each.kind === 'rotary' ? each.tables : [])),
@@ -19,16 +19,16 @@ export function neededTensors(layer: Layer): Param[] {
 export const elementsIn = (tensors: readonly Param[]) =>
   tensors.reduce((sum, tensor) => sum + tensor.elements, 0);
 
-// Blocks that are alike.
+// Blocks of the same form.
 
 export interface BlockForm {
-  /** The first of them. */
+  /** The first block of the form. */
   readonly block: Layer;
-  /** How many there are. */
+  /** Number of blocks of the form. */
   readonly times: number;
 }
 
-/** One for all blocks that differ in nothing but names, windows and the values of their weights. */
+/** One form for all blocks that differ only in names, windows and weight values. */
 export function formsOf(blocks: readonly Layer[]): BlockForm[] {
   const forms = new Map<string, BlockForm>();
   for (const block of blocks) {
@@ -42,56 +42,55 @@ export function formsOf(blocks: readonly Layer[]): BlockForm[] {
 }
 
 export interface MemoryNeed {
-  /** In float32. */
+  /** Bytes in float32. */
   readonly weightBytes: number;
-  /** What one block computes, as this engine does, beside the output of every block; or the logits. */
+  /** Activations of one block in this engine plus the output of every block; or the logits. */
   readonly activationBytes: number;
-  /** Of the output of every block, and the logits: what a check keeps while another pass runs. */
+  /** Output of every block, and the logits: kept by a check during another pass. */
   readonly resultBytes: number;
-  /** At the peak of a forward pass, with the weights as often as the engine holds them. */
+  /** Peak of a forward pass, including the engine's copies of the weights. */
   readonly totalBytes: number;
 }
 
 const FLOAT_BYTES = 4;
 
 interface EngineMemory {
-  /** How often it holds the weights while it makes them ready. */
+  /** Copies of the weights while the engine loads them. */
   readonly copiesOfWeights: number;
-  /** How often what a block computes is there at a time. */
+  /** Copies of a block's activations at the same time. */
   readonly copiesOfValues: number;
-  /** What it takes before it is given anything. */
+  /** Bytes of the engine itself. */
   readonly ownBytes: number;
-  /** Of the scores of attention, with the mask. */
+  /** Bytes of the attention scores with the mask. */
   readonly scoreBytes: (heads: number, size: InputSize) => number;
 }
 
 /**
- * Measured on tiny and bench-60m, as test/quicktest/memory.test.ts has it: what is predicted is 0.9 to 1.5 times the peak of a
- * forward pass that takes more than 50 MB.
+ * Measured on tiny and bench-60m, by test/quicktest/memory.test.ts: the prediction is 0.9 to 1.5 times the peak of a
+ * forward pass of more than 50 MB.
  */
 const ENGINE_MEMORY = {
   onnx: {
     copiesOfWeights: 1.1,
     copiesOfValues: 1,
     ownBytes: 0,
-    // All heads of all sequences at once, the whole square also where a window is narrow; making the mask
-    // takes as much as four of them.
+    // All heads of all sequences at once, the whole square also for narrow windows; creating the mask takes the memory
+    // of four of them.
     scoreBytes: (heads, { batch, tokens }) => (heads * batch + 4) * tokens ** 2 * FLOAT_BYTES,
   },
   tfjs: {
     copiesOfWeights: 2.2,
     copiesOfValues: 2,
     ownBytes: 20e6,
-    // One head of one sequence at a time, 512 queries of it: products, masked, and what the softmax makes.
+    // One head of one sequence at a time, 512 queries of it: products, masked products, and softmax.
     scoreBytes: (_, { tokens }) => 5 * Math.min(tokens, 512) * tokens * FLOAT_BYTES,
   },
 } as const satisfies Record<EngineName, EngineMemory>;
 
-/** Of all of a model at once. */
 export const memoryNeed = (model: LanguageModel, size: InputSize, engine: EngineName): MemoryNeed =>
   needOf(model, neededElements(model), size, engine);
 
-/** Of one layer after the other. */
+/** Memory need layer by layer. */
 export function streamedNeed(
   model: LanguageModel,
   size: InputSize,
@@ -116,13 +115,13 @@ function needOf(
   const logits = perWidth * (model.head.weight.shape[0] ?? 0);
   const inBlock = copiesOfValues * blockBytes(model, size) + scoreBytes(mostHeads(model), size);
   const weightBytes = FLOAT_BYTES * elements;
-  // The logits are there twice, as the library has them and as values; the blocks are done by then.
+  // The logits exist twice, in the library and as values; the blocks are done by then.
   const activationBytes = outputs + Math.max(inBlock, 2 * logits);
   const totalBytes = Math.ceil(ownBytes + copiesOfWeights * weightBytes) + activationBytes;
   return { weightBytes, activationBytes, resultBytes: outputs + logits, totalBytes };
 }
 
-/** What a block computes, but for scores and for the states of the scan, of which one is kept here. */
+/** Activations of a block, without scores and with only one of the scan's states. */
 function blockBytes(model: LanguageModel, size: InputSize): number {
   return Math.max(0, ...formsOf(model.blocks).map(({ block }) => bytesOfBlock(model, block, size)));
 }
@@ -148,19 +147,19 @@ const mostHeads = (model: LanguageModel): number =>
       0,
     );
 
-/** What checks keep beside a pass that runs: the results of the first, and of another. */
+/** Results that checks keep during another pass: the first, and another one. */
 const KEPT_RESULTS = 2;
-/** The rest is for whatever else the machine does. */
+/** The rest is for other programs. */
 const USABLE_SHARE = 0.8;
-/** Where a library cannot use all there is: WebAssembly has 32 bits for an address. */
+/** Limits of libraries: WebAssembly has 32-bit addresses. */
 const PROVIDER_LIMITS: Readonly<Record<string, number>> = { wasm: 4 * 2 ** 30 };
 
-/** Bytes that a model may need here, with this engine. */
+/** Bytes that a model may use here with this engine. */
 export function usableBytes({
   provider,
   memoryBytes = null,
 }: Pick<EngineInfo, 'provider'> & Partial<Pick<EngineInfo, 'memoryBytes'>>): number {
-  // What is free, or what a container may still have, or the graphics card has, whichever is least.
+  // The minimum of free memory, a container's limit and the graphics card's memory.
   const limit = PROVIDER_LIMITS[provider] ?? memoryBytes ?? Number.POSITIVE_INFINITY;
   return Math.floor(USABLE_SHARE * Math.min(process.availableMemory(), limit));
 }
@@ -168,5 +167,4 @@ export function usableBytes({
 export const fits = ({ totalBytes, resultBytes }: MemoryNeed, usable: number): boolean =>
   totalBytes + KEPT_RESULTS * resultBytes <= usable;
 
-/** The most that the process has had in memory, in bytes. */
 export const peakBytes = (): number => process.resourceUsage().maxRSS * 1024;

@@ -1,6 +1,6 @@
 /**
- * How far rounding alone moves what a model computes. With large weights it can make much of the last bit of a
- * float32: then no two ways of computing it agree, and none of them is wrong.
+ * Measures how far rounding alone changes a model's output. Large weights can amplify the last bit of a float32: then
+ * no two computations agree, and none of them is wrong.
  */
 import type { Layer } from '../architecture/layer.js';
 import type { Param } from '../architecture/param.js';
@@ -13,21 +13,21 @@ import { allowedDifference, largestDifference } from './differences.js';
 import type { BlockDifference } from './finding.js';
 import type { TestContext } from './test-context.js';
 
-// What is different about models with mixtures of experts.
+// Rounding of models with mixtures of experts.
 
 /**
- * Whether tokens are sent to experts. Then the rows that an expert computes together depend on all tokens, and with
- * their number the order of its sums; and where two experts are nearly as good, rounding decides.
+ * Whether the layer contains experts. Then the rows that an expert computes together depend on all tokens, and so does
+ * the order of its sums. Where two experts score almost the same, rounding decides.
  */
 export const hasExperts = (layer: Layer): boolean =>
   walk(layer).some(({ layer: each }) => each.kind === 'mixtureOfExperts');
 
-/** Values moved by some of the last bit, up or down as a seed has it. */
+/** Values changed by some of the last bits, up or down by a seed. */
 interface Nudge {
   readonly seed: string;
-  /** How many numbers further, of those that products are computed with. */
+  /** Distance in representable numbers of the products' number type. */
   readonly steps: number;
-  /** −1 moves every value the other way. */
+  /** −1 reverses the direction of every value. */
   readonly direction: 1 | -1;
 }
 
@@ -37,19 +37,20 @@ const nudge = (seed: string, steps: number, direction: Nudge['direction'] = 1): 
   direction,
 });
 
-/** One nudge may happen to cancel itself. */
+/** A single nudge may cancel itself by chance. */
 const NUDGES: readonly Nudge[] = [nudge('up and down', 1), nudge('down and up', 1)];
 
 /**
- * Two ways of computing the same were up to 1.7 times as far apart as nudged inputs are, in blocks and whole
- * models with weights of 1 to 16 times the usual, but for one block of 24 models, where it was 23.5 times. A
- * state that is lost is thousands of times as far.
+ * Allowed multiple of the effect of nudged inputs. Two correct computations differed by up to 1.7 times that effect, in
+ * blocks and whole models with 1 to 16 times the usual weights. One block of 24 models differed by 23.5 times. A lost
+ * state differs by thousands of times.
  */
 const ROUNDING_FACTOR = 8;
 
 /**
- * Where two experts are nearly as good for a token, another way of computing may choose the other one, though the
- * usual nudges do not: these go as far as rounding may, each there and back, and one of the two crosses the tie.
+ * Larger nudges for ties: where two experts score almost the same for a token, another computation may choose the other
+ * one, even if the usual nudges do not. These go as far as rounding may, each in both directions, so that one of the
+ * two crosses the tie.
  */
 const TIE_NUDGES: readonly Nudge[] = ['first', 'second', 'third'].flatMap((seed) => [
   nudge(seed, ROUNDING_FACTOR),
@@ -59,7 +60,7 @@ const TIE_NUDGES: readonly Nudge[] = ['first', 'second', 'third'].flatMap((seed)
 const nudgesFor = (layer: Layer): readonly Nudge[] =>
   hasExperts(layer) ? [...NUDGES, ...TIE_NUDGES] : NUDGES;
 
-/** How far values may be from these, when rounding alone moves them by `rounding`. */
+/** Allowed difference from these values when rounding alone changes them by `rounding`. */
 const explainedDifference = (
   values: Float32Array,
   rounding: number,
@@ -67,8 +68,8 @@ const explainedDifference = (
 ): number => Math.max(allowedDifference(values, arithmetic), ROUNDING_FACTOR * rounding);
 
 /**
- * As much for the output of the whole model. Where rounding alone moves that by more than is usual it grows from
- * block to block, how far is a matter of chance, and no difference tells anything: see `eachBlock`.
+ * The same for the output of the whole model. If rounding alone changes it by more than usual, the change grows from
+ * block to block at random, and a difference proves nothing: see `eachBlock`.
  */
 export const explainedInWhole = (
   values: Float32Array,
@@ -79,10 +80,10 @@ export const explainedInWhole = (
     ? Number.POSITIVE_INFINITY
     : explainedDifference(values, rounding, arithmetic);
 
-/** How many float32 lie from one number to the next: float32 has 24 bits, float16 has 11. */
+/** Number of float32 values per step of the number type: float32 has 24 bits, float16 has 11. */
 const FLOATS: Readonly<Record<Compute, number>> = { f32: 1, f16: 2 ** 13 };
 
-/** Each value moved by a nudge. Zeros stay, and what is next to them. */
+/** Values changed by a nudge, except zeros and their neighbours. */
 function nudged(
   values: Float32Array,
   { seed, steps, direction }: Nudge,
@@ -115,7 +116,7 @@ function nudgedWeights(
   };
 }
 
-/** How far the logits of some ids move, and the outputs of the blocks, by their names. */
+/** Changes of the logits for some ids, and of the block outputs by their names. */
 export interface Rounding {
   readonly logits: number;
   readonly blocks: ReadonlyMap<string, number>;
@@ -145,10 +146,9 @@ export async function roundingOf(
 }
 
 /**
- * Each layer by itself, from what it is given in the whole: what one makes of rounding does not grow in the
- * next.
- * @param layers The blocks, and what follows them.
- * @param differenceOf How far another way of computing a layer of that input is from its output.
+ * Checks each layer separately, with its input from the whole model, so that rounding does not accumulate.
+ * @param layers The blocks, and the layers after them.
+ * @param differenceOf Difference of another computation of a layer from its output.
  */
 export async function eachBlock(
   context: TestContext,
@@ -181,6 +181,6 @@ const alone = (context: TestContext, block: Layer, input: Values) =>
     return { output, rounding };
   });
 
-/** The first that rounding does not explain. */
+/** The first difference beyond the rounding error. */
 export const unexplained = (differences: readonly BlockDifference[]): BlockDifference | undefined =>
   differences.find(({ difference, limit }) => !(difference <= limit));

@@ -1,4 +1,4 @@
-/** The two models that are compared: found, opened with their weights, and run on the same tokens. */
+/** The two compared models: located, opened with their weights, and run on the same tokens. */
 import os from 'node:os';
 import path from 'node:path';
 import type { Checkpoint } from '../checkpoint/checkpoint.js';
@@ -19,10 +19,10 @@ import {
   type RanModel,
 } from './against.js';
 
-/** A model, and where its weights are from. */
+/** A model and the source of its weights. */
 export interface Side {
   readonly loaded: ModelFile;
-  /** Open. Without one, weights are random. */
+  /** An open checkpoint; undefined for random weights. */
   readonly checkpoint: Checkpoint | undefined;
 }
 
@@ -31,9 +31,9 @@ export interface OpenedSide extends Side {
 }
 
 /**
- * Opens the model to compare with, from a checkpoint or a config. A checkpoint without a config is of the model
- * itself. A config has random weights, unless the model has a checkpoint's and a checkpoint is next to the config.
- * @throws UserError when it cannot be read, or does not fit its config. Nothing stays open then.
+ * Opens the other model from a checkpoint or a config. A checkpoint without a config uses the model's own. A config has
+ * random weights, unless the model has a checkpoint's and a checkpoint is next to the config.
+ * @throws UserError when it cannot be read, or does not match its config. Everything is closed then.
  */
 export async function openSide(
   source: string,
@@ -54,9 +54,9 @@ export async function openSide(
 }
 
 /**
- * A checkpoint by its own config.
- * @param otherwise What describes it when it has none.
- * @param named What describes it in any case.
+ * Opens a checkpoint with its own config.
+ * @param otherwise Config to use when it has none.
+ * @param named Config that takes precedence.
  */
 export async function checkpointSide(
   source: string,
@@ -85,12 +85,12 @@ type Wishes = Omit<AgainstRequest, 'own' | 'other' | 'threads' | 'watch' | 'noti
   readonly threads: number | undefined;
 };
 
-/** One of the two, as it ran. */
+/** One of the two models after its run. */
 export interface AgainstSide extends RanModel {
-  /** The config as the user wrote it. */
+  /** Path of the config as given. */
   readonly file: string;
   readonly family: string;
-  /** The checkpoint with the weights; null when they are random. */
+  /** The checkpoint with the weights; null for random weights. */
   readonly checkpoint: string | null;
 }
 

@@ -1,6 +1,6 @@
 /**
- * A model that is larger than the memory: each layer is loaded, run and released in turn. What one pass can
- * show is checked; sequences with a changed token go through it as further rows of the batch.
+ * Runs a model larger than the memory: each layer is loaded, run and released in turn. It runs the checks that need one
+ * pass; sequences with a changed token are further rows of the batch.
  */
 import type { LanguageModel } from '../architecture/layer.js';
 import { stagesOf } from '../architecture/walk.js';
@@ -23,11 +23,11 @@ export interface StreamedTest {
 
 interface StreamedOptions {
   readonly checks: readonly CheckName[];
-  /** Whether the output of every block is wanted. */
+  /** Whether to return the output of every block. */
   readonly keepsBlocks: boolean;
-  /** Whether there is memory for so many rows more than the ids have. */
+  /** Whether memory suffices for this number of additional rows. */
   readonly roomFor: (rows: number) => boolean;
-  /** Told of each layer before it is loaded. */
+  /** Called with each layer before it is loaded. */
   readonly watch: (layer: string) => void;
 }
 
@@ -55,7 +55,7 @@ export async function streamedTest(
     timing: () => timingOf(pass, ids, tried.length),
   };
   const results: CheckResult[] = [];
-  // The pass serves all of them, and is counted with the first.
+  // All checks share the pass, whose time counts for the first.
   let spent = pass.loadSeconds + pass.runSeconds;
   for (const check of checks) {
     const judge = findings[check];
@@ -77,7 +77,7 @@ export async function streamedTest(
 const NO_ROOM = skipped('there is no memory for another row, with a changed token');
 const NOT_STREAMED = skipped('it takes the whole model in memory at a time');
 
-/** The ids, and for each position its first row with another token there. */
+/** The ids, followed by their first row with another token for each position. */
 function withTrials({ ids, model }: TestContext, tried: readonly number[]): Ids {
   const first = rowsOf(ids, [0]);
   const more = tried.map((position) => withOtherToken(first, position, limitsOf(model)));
@@ -90,7 +90,7 @@ const trialsOf = (logits: Values, { batch }: Ids, tried: readonly number[]) =>
     trialOf(rows(logits, 0, 1), rows(logits, batch + index, 1), position),
   );
 
-/** Some rows of a value [B, …]. */
+/** A range of rows of a value [B, …]. */
 function rows(value: Values, first: number, count: number): Values {
   const size = rowAt(value, 0).length;
   return {
@@ -150,7 +150,7 @@ const inLayer = (name: string, finding: Finding): Finding => ({
   finding: `in ${name}, ${finding.finding}`,
 });
 
-/** What several layers hold, each of them received: it is counted once, as in the model. */
+/** Finding for all layers: a tensor of several layers is received by each, but counts once. */
 function judgeLayers(findings: readonly Finding[], model: LanguageModel): Finding {
   const wrong = findings.find(({ verdict }) => verdict === 'failed');
   if (wrong) return wrong;
@@ -162,7 +162,7 @@ function judgeLayers(findings: readonly Finding[], model: LanguageModel): Findin
   };
 }
 
-/** @param trials Rows that were run beside the ids. */
+/** @param trials Number of additional rows in the run. */
 function timingOf(
   { loadSeconds, runSeconds }: Pass,
   { batch, tokens }: Ids,

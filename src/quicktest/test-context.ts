@@ -15,19 +15,19 @@ interface TestContextParts {
   readonly model: LanguageModel;
   readonly weights: WeightSource;
   readonly engine: Engine;
-  /** What the model is given. */
+  /** Input of the model. */
   readonly ids: Ids;
-  /** For whatever else is drawn by chance. */
+  /** Seed of all other random values. */
   readonly seed: number;
-  /** How often a forward pass is timed; undefined is as often as half a second allows. */
+  /** Number of timed forward passes; undefined to time for half a second. */
   readonly repeats: number | undefined;
-  /** Opens another engine than `engine`, for a second opinion. */
+  /** Opens a second engine for a cross-check. */
   readonly openOther: () => Promise<Engine>;
-  /** Opens the same engine on the same device, to compute in float32. */
+  /** Opens the same engine on the same device in float32. */
   readonly openFloat32: () => Promise<Engine>;
 }
 
-/** The model under test. Its whole program is loaded when first needed and serves several checks. */
+/** The model under test. Its whole program is loaded at first use and shared by several checks. */
 export class TestContext {
   readonly model: LanguageModel;
   readonly weights: WeightSource;
@@ -53,7 +53,7 @@ export class TestContext {
     this.openFloat32 = parts.openFloat32;
   }
 
-  /** How long it took to make the whole model ready; 0 before. */
+  /** Seconds to load the whole model; 0 before. */
   get loadSeconds(): number {
     return this.#loadSeconds;
   }
@@ -67,12 +67,12 @@ export class TestContext {
     return this.#program;
   }
 
-  /** A forward pass of the whole model. */
+  /** Runs a forward pass of the whole model. */
   async forward(ids: Ids): Promise<RunOutput> {
     return (await this.program()).run({ ids });
   }
 
-  /** The forward pass of the ids under test, run once. */
+  /** The forward pass of the ids under test, which runs once. */
   async base(): Promise<RunOutput> {
     if (!this.#base) {
       this.#base = await this.forward(this.ids);
@@ -81,12 +81,12 @@ export class TestContext {
     return this.#base;
   }
 
-  /** The most that the process had in memory by the end of that pass; undefined before. */
+  /** Peak memory of the process by the end of that pass; undefined before. */
   get peakBytes(): number | undefined {
     return this.#peakBytes;
   }
 
-  /** Loads a layer for a while. */
+  /** Loads a layer for the duration of a callback. */
   async with<T>(
     layer: Layer,
     use: (program: Program) => Promise<T>,
@@ -100,7 +100,7 @@ export class TestContext {
     }
   }
 
-  /** One run of a layer. */
+  /** Runs a layer once. */
   async once(
     layer: Layer,
     input: RunInput,
@@ -109,7 +109,7 @@ export class TestContext {
     return this.with(layer, (program) => program.run(input), options);
   }
 
-  /** What the first block is given, [B, T, H]. */
+  /** Input of the first block, [B, T, H]. */
   async embedded(ids: Ids): Promise<Values> {
     let { output } = await this.once(this.model.embedding, { ids });
     for (const step of this.model.embeddingSteps) {
@@ -118,7 +118,7 @@ export class TestContext {
     return output;
   }
 
-  /** Releases the whole model, so that two of them never need memory at a time. */
+  /** Releases the whole model, so that memory never holds two of them. */
   async unload(): Promise<void> {
     await this.#program?.release();
     this.#program = undefined;

@@ -1,4 +1,4 @@
-/** What `minimind doctor` prints: a line for each way of running a model. */
+/** Report of `minimind doctor`: one line for each way of running a model. */
 import type { Finding } from '../errors.js';
 import type { Adapter } from '../runtime/adapters/adapters.js';
 import type { ENGINES, EngineInfo } from '../runtime/engine.js';
@@ -16,7 +16,7 @@ interface DoctorResult {
   readonly processors: number;
   readonly availableBytes: number;
   readonly engines: readonly SurveyEntry[];
-  /** Null, like what is to be said of them, when they were not looked for. */
+  /** Null, like their findings, when adapters were not surveyed. */
   readonly adapters: readonly Adapter[] | null;
   readonly adapterFindings: readonly Finding[] | null;
 }
@@ -68,7 +68,7 @@ const differenceCell = (check: SurveyEntry['selfCheck']): Cell =>
 const flopsCell = (flops: number | null): Cell =>
   flops === null ? NOTHING : { text: `${(flops / 1e9).toPrecision(3)} GFLOP/s`, value: flops };
 
-/** What passes for a graphics card, and is none, is nothing to wish for. */
+/** A software adapter is usable but not recommended. */
 function verdictCell({ problem, version, info }: SurveyEntry): Cell {
   if (problem !== null) return { text: version === null ? 'missing' : 'unusable', tone: 'dim' };
   return info?.isSoftware
@@ -90,7 +90,7 @@ function engineCells(entry: SurveyEntry): Cell[] {
   ];
 }
 
-/** What would help, each once. */
+/** Suggested fixes, each once. */
 function remedies(engines: readonly SurveyEntry[]): Block[] {
   const all = engines.flatMap(({ remedy }) => remedy ?? []);
   return [...new Set(all)].map((remedy) => {
@@ -115,7 +115,7 @@ function graphics(
   ];
 }
 
-/** On a narrow terminal without what the table of engines has too. */
+/** On a narrow terminal, columns of the engine table are omitted. */
 function adaptersTable(adapters: readonly Adapter[], engines: readonly SurveyEntry[]): TableBlock {
   const limits = [
     left('adapter', 'adapter', true),
@@ -148,13 +148,13 @@ function adaptersTable(adapters: readonly Adapter[], engines: readonly SurveyEnt
   };
 }
 
-/** What ran on an adapter, the fastest. */
+/** The fastest engine that ran on an adapter. */
 const runOn = ({ name }: Adapter, engines: readonly SurveyEntry[]): SurveyEntry | undefined =>
   engines
     .filter(({ info }) => info?.device === name)
     .toSorted((a, b) => (b.productFlops ?? 0) - (a.productFlops ?? 0))[0];
 
-/** What it can hold, and who says so. */
+/** Memory limits and their source. */
 function adapterCells(adapter: Adapter): [Cell[], Cell] {
   const { name, vendor, isSoftware, memoryBytes, hasFloat16, source } = adapter;
   return [
@@ -173,7 +173,7 @@ function adapterCells(adapter: Adapter): [Cell[], Cell] {
   ];
 }
 
-/** In units of 2^10, as limits of graphics adapters and their memories are told. */
+/** Limits in units of 2^10, as usual for graphics adapters and their memory. */
 const limitCell = (bytes: number | null): Cell =>
   bytes === null ? NOTHING : { text: formatBinaryBytes(bytes), value: bytes };
 
@@ -182,9 +182,9 @@ const findingNote = ({ message, suggestion }: Finding): Block => ({
   text: `→ ${suggestion === undefined ? message : `${message}: ${suggestion}`}`,
 });
 
-// Engines in words.
+// Texts about engines.
 
-/** As `src/runtime/engine.ts` has them, of which a report takes the types alone. */
+/** Copy of the titles in `src/runtime/engine.ts`: a report imports only its types. */
 export const ENGINE_TITLES: typeof ENGINES = {
   onnx: 'ONNX Runtime',
   tfjs: 'TensorFlow.js',
@@ -199,6 +199,6 @@ export function engineText(info: EngineInfo, { difference }: SelfCheck): string 
   return `${ENGINE_TITLES[name]} ${version} (${where}), ${many}${products}; self-check within ${difference.toExponential(1)}`;
 }
 
-/** `Not TensorFlow.js (node): it is not installed. To mend it: npm install …`. */
+/** Skipped engine with its reason and suggested fix. */
 export const passedOverText = ({ engine, backend, why, suggestion }: PassedOver): string =>
   `Not ${ENGINE_TITLES[engine]} (${backend}): ${why}.${suggestion ? ` To mend it: ${suggestion}` : ''}`;

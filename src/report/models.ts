@@ -7,7 +7,7 @@ import { counted } from '../text/words.js';
 import { left, note } from './kit/cells.js';
 import type { Cell, Report } from './kit/report.js';
 
-/** The families, then a table of presets under the name of each that has any. */
+/** The families, each followed by a table of its presets if there are any. */
 export function familiesReport({ families }: { families: readonly FamilySummary[] }): Report {
   return {
     blocks: [
@@ -53,7 +53,7 @@ export function familiesReport({ families }: { families: readonly FamilySummary[
 
 const hasPresets = ({ presets }: FamilySummary) => presets.length > 0;
 
-/** What was written, and what to do with it. */
+/** The written file and next steps. */
 export function initReport(written: {
   readonly preset: string;
   readonly family: string;
@@ -86,7 +86,7 @@ interface ValidFile {
   readonly warnings: readonly Problem[];
 }
 
-/** A line for each file. */
+/** One row per file. */
 export function validationReport({ files }: { files: readonly ValidFile[] }): Report {
   return {
     blocks: [
@@ -115,7 +115,7 @@ export function validationReport({ files }: { files: readonly ValidFile[] }): Re
   };
 }
 
-// What `minimind export` prints: the files, what goes in and comes out, and what a program needs to run them.
+// Report of `minimind export`: the files, inputs and outputs, and requirements for running them.
 
 interface ExportResult extends WrittenExport {
   readonly config: string;

@@ -1,4 +1,4 @@
-/** What `minimind plan` prints: the best models of a budget, and how depth and width trade against each other. */
+/** Report of `minimind plan`: the best models of a budget, and the trade-off between depth and width. */
 import type { Exact } from '../budget/figure.js';
 import type { MeasureName } from '../plan/criteria.js';
 import type { Plan, PlanRow } from '../plan/plan.js';
@@ -7,7 +7,7 @@ import { counted, joined, sentence } from '../text/words.js';
 import { bar, bytesCell, heading, integerCell, left, note, right } from './kit/cells.js';
 import type { Block, Cell, Column, Report, TableBlock, Tone } from './kit/report.js';
 
-/** @param flat Whether the reader is a program, for which one table with all values is best. */
+/** @param flat Whether to output one table with all values, for programs. */
 export function planReport(plan: Plan, { flat }: { readonly flat: boolean }): Report {
   if (flat) return { blocks: [flatTable(plan)] };
   return {
@@ -21,11 +21,11 @@ export function planReport(plan: Plan, { flat }: { readonly flat: boolean }): Re
   };
 }
 
-/** What is told of a model, and how. */
+/** A property of a model and its format. */
 interface Shown {
   readonly column: Column;
   readonly cell: (row: PlanRow) => Cell;
-  /** Only where the family has it; always, when undefined. */
+  /** Whether the family has it; always, when undefined. */
   readonly isIn?: (row: PlanRow) => boolean;
 }
 
@@ -59,7 +59,7 @@ function conditionNotes(plan: Plan): Block[] {
   ];
 }
 
-/** Of the rows of both tables. */
+/** Notes on the rows of both tables. */
 function misfitNotes({ rows, spectrum, gpu, gpuMemory }: Plan): Block[] {
   if (!gpuMemory) return [];
   const shown = new Map([...rows, ...spectrum].map((row) => [row.place, row.misfit]));
@@ -90,7 +90,7 @@ function headsText({ sizes: { heads, keyValueHeads } }: PlanRow): string {
   return keyValueHeads === null ? String(heads) : `${heads}/${keyValueHeads}`;
 }
 
-/** `1,234`, and below 100 with a decimal. */
+/** `1,234`, with a decimal below 100. */
 const rateText = (value: number) =>
   value < 100 ? value.toFixed(1) : formatInteger(Math.round(value));
 
@@ -129,7 +129,7 @@ const ROW_COLUMNS: readonly Shown[] = [
   },
 ];
 
-/** For programs, besides. */
+/** Additional columns for programs. */
 const FLAT_COLUMNS: readonly Shown[] = [
   { column: right('', 'place'), cell: ({ place }) => sizeCell(place) },
   { column: right('', 'layers'), cell: ({ sizes }) => sizeCell(sizes.depth) },
@@ -215,7 +215,7 @@ function spectrumBlocks({ spectrum }: Plan): Block[] {
   ];
 }
 
-/** Evenly, with both ends and the best. */
+/** Evenly spaced rows, including both ends and the best. */
 function thinnedOut(rows: readonly PlanRow[]): readonly PlanRow[] {
   const step = (rows.length - 1) / (MOST_IN_SPECTRUM - 1);
   if (step <= 1) return rows;
@@ -225,7 +225,7 @@ function thinnedOut(rows: readonly PlanRow[]): readonly PlanRow[] {
   return rows.filter(({ place }, index) => kept.has(index) || place === 1);
 }
 
-// ── What is said below ───────────────────────────────────────────────────────────────────────────
+// ── Notes ────────────────────────────────────────────────────────────────────────────────────────
 
 function rateNotes(rows: readonly PlanRow[]): Block[] {
   const rated = rows.find(({ decode }) => decode !== null);

@@ -1,4 +1,4 @@
-/** What `minimind rope` prints: a table of methods, a plot and a table of frequencies for each rotation. */
+/** Report of `minimind rope`: a table of methods, a plot and a table of frequencies for each rotation. */
 import type { RotaryScaling } from '../architecture/rotary-scaling.js';
 import type {
   RopeAnalysis,
@@ -16,7 +16,7 @@ import type { Block, Cell, Column, PlotBlock, Report, TableBlock, Tone } from '.
 
 type Named = RopeAnalysis & { readonly file: string };
 
-/** @param flat Whether the reader is a program, for which one table with all values is best. */
+/** @param flat Whether to output one table with all values, for programs. */
 export function ropeReport(analysis: Named, { flat }: { readonly flat: boolean }): Report {
   if (flat) return { blocks: [flatTable(analysis)] };
   return {
@@ -29,7 +29,7 @@ export function ropeReport(analysis: Named, { flat }: { readonly flat: boolean }
   };
 }
 
-// ── What is said of the whole ────────────────────────────────────────────────────────────────────
+// ── Overview ─────────────────────────────────────────────────────────────────────────────────────
 
 const TRAINED_FROM = {
   flag: '',
@@ -70,7 +70,7 @@ const NAMES = {
   own: 'own',
 } as const satisfies Record<RopeMethodId, string>;
 
-/** Of scalings, for the model's own. */
+/** Names of the model's own scalings. */
 const SCALINGS = {
   linear: 'linear',
   dynamic: 'dynamic NTK',
@@ -109,7 +109,7 @@ function rotaryBlocks(rotary: RopeRotary, analysis: RopeAnalysis): Block[] {
 const nameOf = ({ id, scaling }: RopeMethod): string =>
   id === 'own' && scaling ? `${NAMES.own}: ${SCALINGS[scaling.kind]}` : NAMES[id];
 
-/** How a method stretches, in few words. */
+/** Short text of a method's parameters. */
 function settingOf({ id, base, scaling }: RopeMethod): string {
   if (scaling === null) return id === 'ntk' ? `base ${decimals(base)}` : '–';
   switch (scaling.kind) {
@@ -126,7 +126,7 @@ function settingOf({ id, base, scaling }: RopeMethod): string {
   }
 }
 
-/** Turns within the training between which a frequency is neither kept nor fully divided. */
+/** Range of turns in the trained context between which a frequency is partly divided. */
 const range = (low: number, high: number) => `${decimals(low)}–${decimals(high)}`;
 
 function methodTable(methods: readonly RopeMethod[], hasSetting: boolean): TableBlock {
@@ -189,9 +189,9 @@ const plotOf = ({ methods }: RopeRotary, { trained, context }: RopeAnalysis): Pl
 
 // ── Frequencies ──────────────────────────────────────────────────────────────────────────────────
 
-/** How much of a cell is shown, by how much room there is. */
+/** Level of detail of a cell, by available width. */
 interface Detail {
-  /** Wavelengths, and not how much longer they are alone. */
+  /** Whether to show wavelengths, in addition to their stretch. */
   readonly waves: boolean;
   readonly turns: boolean;
 }
@@ -202,7 +202,7 @@ const DETAILS: readonly [Detail, ...Detail[]] = [
   { waves: false, turns: false },
 ];
 
-/** The most detailed table, and what it becomes where there is less room. */
+/** The most detailed table, and its narrower variants. */
 function frequencyTable(
   methods: readonly RopeMethod[],
   trained: number,
@@ -243,7 +243,7 @@ function changeCell(frequency: RopeFrequency | undefined, hasWave: boolean): Cel
   return marked(`${wave}${by.padStart(hasWave ? 6 : 0)}`, frequency, TONES[change]);
 }
 
-/** What is extrapolated has a mark that is seen without colours too; the digits stay below each other. */
+/** Extrapolated values have a mark that is visible without colours too; digits stay aligned. */
 const marked = (text: string, { extrapolated }: RopeFrequency, tone: Tone): Cell => ({
   text: `${extrapolated ? '!' : ''}${text}`,
   tone: extrapolated ? 'bad' : tone,
@@ -251,7 +251,7 @@ const marked = (text: string, { extrapolated }: RopeFrequency, tone: Tone): Cell
 
 const inPositions = ({ wavelength }: RopeFrequency): string => fixed(wavelength, 2);
 
-/** Digits that stand below each other. */
+/** A fixed number of decimals, so that digits are aligned. */
 const fixed = (value: number, places: number): string =>
   value >= 1000 ? decimals(value) : value.toFixed(places);
 

@@ -15,12 +15,12 @@ import { counted, namesText, shortened } from '../text/words.js';
 import { integerCell, left, note, right } from './kit/cells.js';
 import type { Block, Cell, Report } from './kit/report.js';
 
-/** What `minimind verify` prints: a verdict, a line for each fault, and what to do. */
+/** Report of `minimind verify`: a verdict, one line per fault, and suggestions. */
 
-/** More lines than this are for programs to read. */
+/** Longer lists are only for programs. */
 const MOST_LINES = 100;
 
-/** @param flat Whether the reader is a program, which gets every fault. */
+/** @param flat Whether to output every fault, for programs. */
 export function verifyReport(result: VerifyResult, { flat }: { readonly flat: boolean }): Report {
   const { counts, faults, notes, suggestions, configDifferences } = result;
   const advised = new Set(

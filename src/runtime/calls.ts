@@ -1,19 +1,19 @@
-/** What a program is called with, checked before an engine sees it: so all engines refuse the same. */
+/** Checks the inputs of a program before an engine sees them, so that all engines reject the same. */
 import type { Layer, Window } from '../architecture/layer.js';
 import { firstVisibleKey, reachOf } from '../architecture/masks.js';
 import { UserError } from '../errors.js';
 import { primitivesOf } from '../operations/lower.js';
 import type { Ids, LoadOptions, Program, RunInput, State } from './engine.js';
 
-/** A call that a program can answer. */
+/** A valid call of a program. */
 export interface CheckedCall<Kept> {
   readonly batch: number;
   readonly tokens: number;
   /** Position of the first token. */
   readonly start: number;
-  /** Tokens that there will be in the end, when decoding. */
+  /** Final number of tokens, when decoding. */
   readonly total: number | undefined;
-  /** What the call before left; undefined for the first. */
+  /** State left by the previous call; undefined for the first. */
   readonly kept: Kept | undefined;
 }
 
@@ -31,7 +31,7 @@ class ProgramState<Kept> implements State {
   }
 }
 
-/** The calls of one program. `Kept` is what its engine hands from one to the next. */
+/** The calls of one program. `Kept` is the engine's state between calls. */
 export class Calls<Kept> {
   readonly #program: Program;
   readonly #layer: Layer;
@@ -64,7 +64,7 @@ export class Calls<Kept> {
     return { batch, tokens, start, total: this.#total, kept: before?.kept };
   }
 
-  /** What the next call continues from. */
+  /** State that the next call continues from. */
   stateAfter(call: CheckedCall<Kept>, kept: Kept): State {
     return new ProgramState(this.#program, call, kept);
   }
@@ -81,7 +81,7 @@ export class Calls<Kept> {
   }
 }
 
-/** The most tokens that the layer and all below it have positions for. */
+/** The most positions that the layer and its sublayers support. */
 const positionsOf = (layer: Layer): number =>
   primitivesOf(layer).reduce(
     (least, each) =>
@@ -95,9 +95,9 @@ interface Sizes {
 }
 
 /**
- * How much a layer is given to work on.
- * @throws UserError when there are no tokens, or one is not in the vocabulary; Error when the layer takes
- * something else.
+ * Sizes of a layer's input.
+ * @throws UserError when there are no tokens, or one is not in the vocabulary; Error when the layer takes something
+ * else.
  */
 function sizesOf(layer: Layer, input: RunInput): Sizes {
   const sizes = givenSizes(layer, input);
@@ -164,7 +164,7 @@ const takes = ({ kind, name }: Layer, what: string) =>
 
 type Inputs = 'ids' | 'nothing' | 'a value' | 'two values';
 
-/** What layers take that do not take a value. */
+/** Inputs of layers that do not take a value. */
 const INPUTS: Readonly<Partial<Record<Layer['kind'], Inputs>>> = {
   languageModel: 'ids',
   embedding: 'ids',
@@ -174,10 +174,10 @@ const INPUTS: Readonly<Partial<Record<Layer['kind'], Inputs>>> = {
   alignment: 'two values',
 };
 
-/** What a layer takes: token ids [B, T], values [B, T, C], or nothing. */
+/** Input of a layer: token ids [B, T], values [B, T, C], or nothing. */
 export const inputsOf = ({ kind }: Layer): Inputs => INPUTS[kind] ?? 'a value';
 
-/** Tokens of one call; `total` is how many there will be in the end, when decoding. */
+/** Tokens of one call; `total` is the final number when decoding. */
 interface Extent {
   readonly start: number;
   readonly tokens: number;
@@ -202,11 +202,11 @@ export function fullForwardKeys(tokens: number, window: Window | undefined): Int
 }
 
 /**
- * First visible key of each of `tokens` positions from `start` on, when a cache holds those before. The
- * original's mask of local heads depends on the length of the whole input, so decoding is told it beforehand: up to a
- * window's length the heads see everything, beyond it the window slides. It slides past 2048 tokens too, where
- * the original's moves by blocks, which no cache can follow.
- * @param total Tokens that there will be in the end.
+ * First visible key of each of `tokens` positions from `start` on, with a cache of the earlier ones. The original's
+ * mask of local heads depends on the length of the whole input, so decoding gets it in advance: up to a window's length
+ * the heads see everything, beyond it the window slides. It slides past 2048 tokens too, where the original's moves by
+ * blocks, which a cache cannot follow.
+ * @param total Final number of tokens.
  */
 export function decodingKeys(
   start: number,

@@ -1,6 +1,6 @@
 /**
- * What an engine is: it loads a subtree of the description and runs it. Nothing of the libraries behind it
- * shows here. Shapes: B batch, T tokens of a call, H hidden, V vocabulary.
+ * Interface of an engine: it loads a subtree of the description and runs it. It hides the library behind it. Shapes: B
+ * batch, T tokens of a call, H hidden, V vocabulary.
  */
 import type { LanguageModel, Layer } from '../architecture/layer.js';
 import { UserError } from '../errors.js';
@@ -14,7 +14,7 @@ export const ENGINES = {
 
 export type EngineName = keyof typeof ENGINES;
 
-/** What computes: the processor, or a graphics card by the interface that reaches it. */
+/** Devices: the processor, or a graphics card by its API. */
 export const DEVICES = {
   cpu: 'the CPU',
   cuda: 'CUDA',
@@ -26,24 +26,24 @@ export const DEVICES = {
 export type DeviceName = keyof typeof DEVICES;
 
 /**
- * What matrix products are computed in; all between them is float32. With `f16` it is what PyTorch's autocast
- * does: operands are rounded to float16, and so is the product.
+ * Number type of matrix products; everything else is float32. `f16` works like PyTorch's autocast: operands and results
+ * of products are rounded to float16.
  */
 export type Compute = 'f32' | 'f16';
 
-/** What computes, as every output says. */
+/** Engine and device, as reported in every output. */
 export interface EngineInfo {
   readonly name: EngineName;
-  /** Of the library. */
+  /** Version of the library. */
   readonly version: string;
-  /** The library's own word: `cpu`, `webgpu`, `cuda`, `dml`, `coreml`, `wasm`, `tensorflow`. */
+  /** Name in the library: `cpu`, `webgpu`, `cuda`, `dml`, `coreml`, `wasm`, `tensorflow`. */
   readonly provider: string;
-  /** `cpu`, the name of a graphics card, or that it is one where nobody tells its name. */
+  /** `cpu`, or the name of a graphics card, generic when unknown. */
   readonly device: string;
   readonly deviceKind: DeviceName;
-  /** Whether it passes for a graphics card, and computes on the processor. */
+  /** Whether it is a graphics adapter that computes on the processor. */
   readonly isSoftware: boolean;
-  /** Of the graphics card; null without one, and where nobody tells. */
+  /** Memory of the graphics card; null without one or when unknown. */
   readonly memoryBytes: number | null;
   readonly threads: number;
   readonly compute: Compute;
@@ -51,24 +51,24 @@ export interface EngineInfo {
 
 export interface LoadOptions {
   /**
-   * Whether to keep the output of every block of a language model; true when nothing is said. A run on a
-   * graphics card copies each of them to the memory of the process, which takes time.
+   * Whether to keep the output of every block of a language model; true by default. A run on a graphics card copies
+   * each to the memory of the process, which takes time.
    */
   readonly blocks?: boolean;
   /**
-   * Whether to keep the value that every layer of the subtree computes. They are the `taps` of a result, by
-   * the layer's path: `layers.0.mamba.conv1d`. Costs time and memory.
+   * Whether to keep the output of every layer of the subtree. They are the `taps` of a result, by the layer's path:
+   * `layers.0.mamba.conv1d`. Costs time and memory.
    */
   readonly taps?: boolean;
   /**
-   * Whether a run continues from the state of the one before: keys and values, the convolution's last
-   * inputs, the state of the scan. Only for a language model and its blocks. `totalTokens` is what there
-   * will be in the end, on which the local heads' rule depends (see attention-rules.ts).
+   * Whether a run continues from the state of the previous one: keys and values, the convolution's last inputs, the
+   * state of the scan. Only for a language model and its blocks. `totalTokens` is the final number, on which the local
+   * heads' rule depends (see attention-rules.ts).
    */
   readonly decoding?: { readonly totalTokens: number };
 }
 
-/** Of a call: B sequences of T tokens. */
+/** Size of a call: B sequences of T tokens. */
 export interface CallSize {
   readonly batch: number;
   readonly tokens: number;
@@ -77,53 +77,53 @@ export interface CallSize {
 export interface Engine {
   readonly info: EngineInfo;
   /**
-   * Makes a subtree of a model ready to run. Layers take what their docstrings say: a language model
+   * Prepares a subtree of a model for running. Layers take the inputs that their docstrings name: a language model
    * token ids, an alignment two branches, an SRTE nothing, all others one value [B, T, in].
    * @param weights Read once, here.
    */
   load(layer: Layer, weights: WeightSource, options?: LoadOptions): Promise<Program>;
   /**
-   * What keeps it from running a language model on so many tokens, where it can tell before it tries; absent where
-   * nothing but memory does.
+   * Error if the engine cannot run a language model on this number of tokens, when known in advance; absent when only
+   * memory limits it.
    */
   obstacleTo?(model: LanguageModel, size: CallSize): UserError | undefined;
-  /** Frees what the engine holds. Programs are released before. */
+  /** Frees the engine's resources. Release its programs first. */
   close(): Promise<void>;
 }
 
 export interface RunInput {
-  /** For a language model or an embedding. */
+  /** Input of a language model or an embedding. */
   readonly ids?: Ids;
-  /** For all other layers: one value, or for an alignment Mamba's and attention's. */
+  /** Input of all other layers: one value, or for an alignment Mamba's and attention's. */
   readonly inputs?: readonly Values[];
-  /** How many tokens an SRTE gives rows for. */
+  /** Number of rows of an SRTE. */
   readonly tokens?: number;
-  /** What `RunOutput.state` was after the tokens before, when decoding; undefined for the first. */
+  /** `RunOutput.state` of the previous call, when decoding; undefined for the first. */
   readonly state?: State | undefined;
 }
 
 export interface RunOutput {
-  /** What the layer computes: logits [B, T, V], or a value [B, T, …]; an SRTE's rows are [1, T, H]. */
+  /** Output of the layer: logits [B, T, V], or a value [B, T, …]; an SRTE's rows are [1, T, H]. */
   readonly output: Values;
   /** Output of every block of a language model, [B, T, H], by its path: `layers.0`. Empty when not kept. */
   readonly blocks: ReadonlyMap<string, Values>;
-  /** Empty unless asked for. */
+  /** Empty unless requested. */
   readonly taps: ReadonlyMap<string, Values>;
-  /** When decoding: what the next run continues from. */
+  /** State for the next call, when decoding. */
   readonly state?: State;
 }
 
-/** Opaque to all but the engine that made it. */
+/** State of a program, opaque outside its engine. */
 export interface State {
-  /** Tokens that came before. */
+  /** Number of earlier tokens. */
   readonly position: number;
 }
 
-/** A subtree that is ready to run. */
+/** A subtree ready to run. */
 export interface Program {
-  /** Of the weights that it has made of those it was given: a copy counts, another form of the same does not. */
+  /** Elements of the weights it created: a copy counts, another form of the same does not. */
   readonly elements: number;
-  /** That its weights take, where they are computed with. */
+  /** Bytes of its weights on the device. */
   readonly weightBytes: number;
   run(input: RunInput): Promise<RunOutput>;
   release(): Promise<void>;
@@ -142,25 +142,25 @@ export interface Ids {
   readonly data: Int32Array;
 }
 
-/** The device went away while it was used: nothing runs on it any more, and what is asked next cannot either. */
+/** The device was lost during use: neither this call nor a later one can run on it. */
 export class DeviceLostError extends UserError {}
 
-// A model as files that run without us: what there is to write, and to tell of it.
+// A model as standalone files: the files to write and their summary.
 
-/** A file that is yet to be written. */
+/** A file to be written. */
 export interface PlannedFile {
   readonly name: string;
   /** Bytes. */
   readonly length: number;
-  /** Its content, in pieces that may reuse their memory. */
+  /** Content in pieces that may reuse their memory. */
   readonly pieces: () => Iterable<Uint8Array>;
 }
 
 export interface OnnxOperator {
-  /** Of the operator set: `ai.onnx`, `com.microsoft`. */
+  /** Domain of the operator set: `ai.onnx`, `com.microsoft`. */
   readonly domain: string;
   readonly operator: string;
-  /** How often it stands in the graph, the bodies of loops included. */
+  /** Number of nodes in the graph, including the bodies of loops. */
   readonly count: number;
 }
 
@@ -168,18 +168,18 @@ export interface OnnxOperator {
 export interface OnnxValue {
   readonly name: string;
   readonly type: string;
-  /** A name stands for a size that each run chooses. */
+  /** A name is a size that each run chooses. */
   readonly shape: readonly (number | string)[];
 }
 
 export interface OnnxExport {
-  /** The graph, and where they stand beside it the weights. */
+  /** The graph, and the weights when they are in a separate file. */
   readonly files: readonly PlannedFile[];
   readonly irVersion: number;
   readonly operatorSets: readonly { readonly domain: string; readonly version: number }[];
   readonly inputs: readonly OnnxValue[];
   readonly outputs: readonly OnnxValue[];
-  /** By domain and name. */
+  /** Sorted by domain and name. */
   readonly operators: readonly OnnxOperator[];
   readonly weights: {
     readonly tensors: number;

@@ -1,4 +1,4 @@
-/** The files of an exported model, written all or none. */
+/** Writes all files of an exported model, or none. */
 import path from 'node:path';
 import { refuseFullDisk } from '../files/output-place.js';
 import { Staging } from '../files/staging.js';
@@ -12,7 +12,6 @@ interface ExportRequest {
   readonly display: ProgressDisplay;
 }
 
-/** A file that was written. */
 export interface WrittenFile {
   readonly path: string;
   readonly bytes: number;
@@ -24,8 +23,8 @@ export interface WrittenExport extends Omit<OnnxExport, 'files'> {
 
 /**
  * Plans an export and writes it.
- * @param plan Given what the file of the graph is called.
- * @throws UserError when something exists and `force` is off, is one that is read, or the system refuses.
+ * @param plan Receives the name of the graph's file.
+ * @throws UserError when a file exists without `force`, is also an input, or cannot be written.
  */
 export async function writeExport(
   { output, force, display }: ExportRequest,
@@ -33,7 +32,7 @@ export async function writeExport(
 ): Promise<WrittenExport> {
   const options = { kind: 'file', force, resume: false, identity: 'export' } as const;
   const staging = await Staging.open(output, options);
-  // A graph whose weights are not finished is of no use, nor the other way round.
+  // A graph without its weights is useless, and so are weights without their graph.
   const discard = () => void staging.discard();
   process.prependOnceListener('exit', discard);
   try {

@@ -1,26 +1,26 @@
-/** Matrix products of a library that computes in float32, as the functions of linalg/ take them. */
+/** Matrix products of a library that computes in float32, with the interface of linalg/. */
 import type { Matrix, MatrixProducts } from '../linalg/matrix.js';
 
-/** What a library has to offer. `Loaded` is a matrix in its hands. */
+/** Operations of a library. `Loaded` is a matrix that it holds. */
 export interface Float32Library<Loaded> {
-  /** Takes values of shape [rows, columns], row-major, which stay as they are until `release`. */
+  /** Loads values of shape [rows, columns], row-major, which stay unchanged until `release`. */
   load(values: Float32Array, rows: number, columns: number): Promise<Loaded>;
   /** a · b, row-major. */
   times(a: Loaded, b: Loaded): Promise<Float32Array>;
   /** a · bᵀ, row-major. */
   timesTransposed(a: Loaded, b: Loaded): Promise<Float32Array>;
   release(loaded: Loaded): void;
-  /** Frees what there is besides. */
+  /** Frees the remaining resources. */
   close(): Promise<void>;
 }
 
-/** Products that end. */
+/** Products that can be closed. */
 export interface ClosableProducts extends MatrixProducts {
-  /** Frees all that is held. */
+  /** Frees all resources. */
   close(): Promise<void>;
 }
 
-/** A matrix in the library's hands: `factor` times as large, which is a power of two. */
+/** A loaded matrix, scaled by `factor`, a power of two. */
 interface Operand<Loaded> {
   readonly loaded: Loaded;
   readonly factor: number;
@@ -28,8 +28,8 @@ interface Operand<Loaded> {
 }
 
 /**
- * Each matrix is scaled by a power of two, so that float32 holds it and its products, however large or
- * small its values are. What is held is converted once.
+ * Scales each matrix by a power of two, so that float32 holds it and its products for any size of values. Held matrices
+ * are converted once.
  */
 export function float32Products<Loaded>(library: Float32Library<Loaded>): ClosableProducts {
   /** Undefined until its first use. */
@@ -89,14 +89,14 @@ export function float32Products<Loaded>(library: Float32Library<Loaded>): Closab
   };
 }
 
-/** Arrays that are kept to be used again. */
+/** Arrays kept for reuse. */
 const MOST_SPARE = 4;
 
-/** Within these, values need no scaling: products of two, and long sums of them, neither overflow nor vanish. */
+/** Values in this range need no scaling: products of two and long sums of them neither overflow nor vanish. */
 const LEAST_LARGEST = 2 ** -24;
 const MOST_LARGEST = 2 ** 24;
 
-/** Writes the values times a power of two, and returns that. */
+/** Writes the scaled values and returns the factor, a power of two. */
 function writeScaled(values: Float64Array, target: Float32Array): number {
   let largest = 0;
   for (let k = 0; k < target.length; k++) {
@@ -106,13 +106,13 @@ function writeScaled(values: Float64Array, target: Float32Array): number {
     if (size > largest) largest = size;
   }
   if (largest === 0 || (largest >= LEAST_LARGEST && largest <= MOST_LARGEST)) return 1;
-  // Of a value that is not finite there is no logarithm to scale by; it stays what it is.
+  // A value that is not finite has no logarithm to scale by: leave it unchanged.
   const factor = Number.isFinite(largest) ? 2 ** -Math.floor(Math.log2(largest)) : 1;
   for (let k = 0; k < target.length; k++) target[k] = (values[k] ?? 0) * factor;
   return factor;
 }
 
-/** One factor after the other: their product need not be a number that float64 has. */
+/** Multiplies by one factor after the other: their product may not fit in float64. */
 function writeUnscaled(
   product: Float32Array,
   first: number,

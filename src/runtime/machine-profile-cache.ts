@@ -1,4 +1,4 @@
-/** The profile of this machine: read where one is stored, else measured and stored. */
+/** The profile of this machine: read from the cache, or measured and stored. */
 import { mkdir } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
@@ -23,7 +23,7 @@ import { loadText } from '../text/units.js';
 import type { EngineWish } from './select/devices.js';
 
 export interface ProfileWish extends EngineWish {
-  /** Where it is stored; in the user's cache when undefined. */
+  /** Path of the profile; in the user's cache when undefined. */
   readonly file: string | undefined;
   /** Whether to measure even if a profile is stored. */
   readonly remeasure: boolean;
@@ -38,15 +38,15 @@ interface Surroundings {
     load: number | null,
     doing: (text: string) => void,
   ) => Promise<MachineProfile>;
-  /** Processes that run or wait to, for each core; null where the system does not tell. */
+  /** Running and waiting processes per core; null where the system does not report it. */
   readonly load: () => number | null;
 }
 
 /**
- * The profile of this machine. One that is stored is used when it is of this machine and not old; what is measured anew
- * of the same machine keeps the best and the worst of the stored one; another is told of, and replaced. That the machine
- * is busy is told, too.
- * @throws UserError when no engine can run here, or a file that the user names is something else than a profile.
+ * The profile of this machine. A stored one is used when it is of this machine and recent. A new measurement of the
+ * same machine keeps the best and the worst of the stored one. A profile of another machine is reported and replaced. A
+ * busy machine is reported too.
+ * @throws UserError when no engine can run here, or a file that the user names is not a profile.
  */
 export async function machineProfile(
   wish: ProfileWish,
@@ -78,7 +78,7 @@ export async function machineProfile(
   }
 }
 
-/** Load per core above which a measurement is below what the machine can do. */
+/** Load per core above which a measurement is too low. */
 const BUSY_LOAD = 0.5;
 
 /** Warnings about the load at the time of the measurement, and about the load now. */
@@ -99,7 +99,7 @@ function loadTexts(then: number | null, now: number | null): string[] {
   ];
 }
 
-/** Windows has no such number, and Node.js tells zero there. */
+/** Windows has no load average, and Node.js returns zero there. */
 function loadPerCore(): number | null {
   if (process.platform === 'win32') return null;
   const [lastMinute = 0] = os.loadavg();
@@ -107,8 +107,8 @@ function loadPerCore(): number | null {
 }
 
 /**
- * Where the profile is kept when nobody says where: the folder for caches that the platform has. What is asked for is
- * in its name, so that an engine does not take another's place.
+ * Default path of the profile: the platform's folder for caches. The requested engine is in the name, so that engines
+ * do not overwrite each other's profile.
  */
 export function cachedProfile(
   { engine, device, compute }: Pick<EngineWish, 'engine' | 'device' | 'compute'>,
@@ -117,7 +117,7 @@ export function cachedProfile(
   home: string,
 ): string {
   const { join, isAbsolute } = platform === 'win32' ? path.win32 : path.posix;
-  // The specification of XDG has relative paths ignored.
+  // The XDG specification says to ignore relative paths.
   const given = (name: string) => {
     const value = env[name];
     return value !== undefined && isAbsolute(value) ? value : undefined;
@@ -131,8 +131,8 @@ export function cachedProfile(
 }
 
 /**
- * A stored profile; undefined when there is none, and in the cache the reason why what is there is none.
- * @throws UserError when it is a file of the user's that is no profile: it must not be replaced.
+ * A stored profile; undefined when there is none, and for an invalid one in the cache the reason.
+ * @throws UserError when a file of the user's is not a profile: it must not be replaced.
  */
 async function storedProfile(
   file: string,
@@ -162,7 +162,7 @@ async function storedProfile(
 const isMissing = ({ cause }: UserError): boolean =>
   cause instanceof Error && 'code' in cause && cause.code === 'ENOENT';
 
-/** The circumstances that the speed depends on, without loading an engine. */
+/** Circumstances that the speed depends on, found without loading an engine. */
 async function circumstancesOf({
   engine,
   device,
@@ -227,7 +227,7 @@ async function measured(
   }
 }
 
-/** In the cache nothing is lost when it cannot be written: it is measured again. */
+/** A failed write to the cache is harmless: the machine is measured again. */
 async function store(
   file: string,
   profile: MachineProfile,
@@ -236,7 +236,7 @@ async function store(
 ): Promise<void> {
   try {
     if (wish.file === undefined) await mkdir(path.dirname(file), { recursive: true });
-    // It was read to be brought up to date.
+    // The file was read to be updated.
     forgetInput(file);
     await writeWhole(file, true, (sink) => sink.write(Buffer.from(toJson(profile))));
   } catch (error) {

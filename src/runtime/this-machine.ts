@@ -1,7 +1,6 @@
 /**
- * How fast this machine is for models, measured by what runs them: how fast weights are read that lie outside the
- * caches, how fast products of several sizes are, what values cost that only pass through, and what each call and
- * each layer costs however small it is.
+ * Measures this machine's speed for models by running them: the bandwidth of weights outside the caches, products of
+ * several sizes, elementwise layers, and the overhead per call and per layer.
  */
 import { activation, linear, rmsNorm, sequence } from '../architecture/constructors.js';
 import type { Layer } from '../architecture/layer.js';
@@ -10,18 +9,18 @@ import type { Engine, Values } from './engine.js';
 import type { WeightSource } from './weights.js';
 
 export interface MeasureOptions {
-  /** Told of each measurement before it begins. */
+  /** Called with each measurement before it begins. */
   readonly watch: (what: string) => void;
-  /** Bytes that may be taken: of a small machine's, weights are fewer. */
+  /** Bytes that may be used: a small machine gets fewer weights. */
   readonly usableBytes: number;
 }
 
-/** Bytes of weights that no cache holds: of processors the largest has 1152 MB, most have 32 or fewer. */
+/** Bytes of weights that exceed every cache: the largest processor cache has 1152 MB, most have 32 or fewer. */
 const WEIGHT_BYTES = 256 * 2 ** 20;
-/** Of what may be taken: the engine holds weights twice while it makes them ready. */
+/** Share of the usable bytes: the engine holds weights twice while it loads them. */
 const WEIGHT_SHARE = 0.25;
 
-/** Rows as in decoding, in a short prompt and in a long one, by widths as small and large models have them. */
+/** Rows of decoding, a short prompt and a long one, by widths of small and large models. */
 const PRODUCTS: readonly (readonly [rows: number, width: number])[] = [
   [1, 512],
   [16, 512],
@@ -31,7 +30,7 @@ const PRODUCTS: readonly (readonly [rows: number, width: number])[] = [
   [512, 2048],
 ];
 
-/** Takes some four seconds, and up to three times that on a machine whose best comes late. */
+/** Takes some four seconds, and up to three times that on a machine that needs longer to reach its best. */
 export async function measureMachine(
   engine: Engine,
   { watch, usableBytes }: MeasureOptions,
@@ -55,16 +54,16 @@ const linearOf = (from: number, to: number, name = 'product') =>
 
 const FLOAT_BYTES = 4;
 
-/** A product with one row, as decoding has it: it reads all weights, and computes little with them. */
+/** Measures a product with one row, as in decoding: it reads all weights and computes little. */
 async function measureWeights(engine: Engine, usableBytes: number): Promise<Spread> {
   const bytes = Math.min(WEIGHT_BYTES, WEIGHT_SHARE * usableBytes);
-  // A power of two, as engines cut matrices into blocks.
+  // A power of two, because engines split matrices into blocks.
   const width = 2 ** Math.floor(Math.log2(bytes / FLOAT_BYTES) / 2);
   const seconds = await secondsOf(engine, linearOf(width, width), [1, 1, width]);
   return rates(FLOAT_BYTES * width ** 2, seconds);
 }
 
-/** Tokens and width of values that pass through: as many as processors' caches hold in part. */
+/** Tokens and widths of elementwise layers: sizes that fit partly into processors' caches. */
 const VALUES = [1, 512, 1024] as const;
 /** Pairs of a norm and an activation. */
 const PAIRS = 4;
@@ -78,11 +77,11 @@ async function measureValues(engine: Engine): Promise<Spread> {
   const pairs = (count: number) =>
     sequence('values', Array.from({ length: count }, (_, at) => pair(at)).flat());
   const seconds = await secondsMore(engine, pairs(1), pairs(1 + PAIRS), VALUES);
-  // Each of the two reads all values and writes as many.
+  // Each of the two reads and writes all values once.
   return rates(PAIRS * 2 * 2 * FLOAT_BYTES * tokens * width, seconds);
 }
 
-/** Layers of a call that has many. */
+/** Layers of the longer call. */
 const LAYERS = 65;
 
 const perLayer = ({ fastest, mean }: Round): Round => ({
@@ -106,27 +105,25 @@ async function measureCalls(
   return { callSeconds, layerSeconds: spreadOf(more.map(perLayer)) };
 }
 
-/** Rounds at the least, and how many in a row must bring no better run. */
+/** Minimum number of rounds, and of consecutive rounds without a better run. */
 const ROUNDS = 5;
-/** By how much a run must be faster to count as better. */
+/** Share by which a run must be faster to count as better. */
 const IMPROVEMENT = 0.02;
-/** Seconds after which no further round begins, whether or not the best still improves. */
+/** Seconds after which no further round begins, even if the best still improves. */
 const MOST_SECONDS = 1;
-/** Seconds of a round. */
 const ROUND_SECONDS = 0.04;
 
-/** Seconds of a run, of several in a row. */
+/** Seconds per run in a round of several. */
 interface Round {
-  /** What the machine can do: whatever else it does only delays. */
+  /** Speed of the machine: other load only causes delays. */
   readonly fastest: number;
-  /** What it does, with all else that goes on. */
+  /** Speed including delays by other load. */
   readonly mean: number;
 }
 
 /**
- * Rounds until the best does not improve any more, within a second: beside other programs the first ones may all have been
- * delayed.
- * @param seconds Tells the time.
+ * Repeats rounds until the best no longer improves, within a second: other programs may delay all of the first ones.
+ * @param seconds Returns the time.
  */
 export async function untilSteady(
   measure: () => Promise<Round>,
@@ -145,7 +142,7 @@ export async function untilSteady(
   return rounds;
 }
 
-/** Of one layer, what a run takes in each round. */
+/** Seconds of a run of one layer in each round. */
 async function secondsOf(
   engine: Engine,
   layer: Layer,
@@ -156,7 +153,7 @@ async function secondsOf(
   });
 }
 
-/** How much longer a run of `larger` takes, in each round; both are run in turn. */
+/** Additional seconds of a run of `larger` in each round; both run alternately. */
 async function secondsMore(
   engine: Engine,
   smaller: Layer,
@@ -177,7 +174,7 @@ async function secondsMore(
   );
 }
 
-/** Where the clock cannot tell them apart, the whole is the most that it can be. */
+/** Difference, or the whole as its upper bound when the clock cannot resolve it. */
 const beyond = (more: number, less: number): number => (more > less ? more - less : more);
 
 async function withProgram<T>(
@@ -198,7 +195,7 @@ async function withProgram<T>(
   }
 }
 
-/** Such that values stay as large as they are: of tiny ones some processors make slow work. */
+/** Weights that preserve the size of values: some processors are slow with tiny ones. */
 const WEIGHTS: WeightSource = {
   rangeOf: () => undefined,
   read: ({ shape }, _first, target) => {
@@ -222,7 +219,7 @@ async function timed(run: () => Promise<unknown>): Promise<Round> {
   return { fastest, mean: spent / runs };
 }
 
-/** From the fastest run of all to the slowest round. */
+/** Range from the fastest run of all to the slowest round. */
 function spreadOf(rounds: readonly Round[]): Spread {
   const means = rounds.map(({ mean }) => mean).toSorted((a, b) => a - b);
   const least = Math.min(...rounds.map(({ fastest }) => fastest), ...means);

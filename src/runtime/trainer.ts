@@ -1,9 +1,9 @@
-/** Chains of layers that learn: what one is, and what trains it. */
+/** Interface for training chains of layers. */
 import type { EngineInfo, Values } from './engine.js';
 
-/** What a chain applies to its rows, one after the other; with what its parameters begin with. */
+/** Layers of a chain, applied in sequence, with their initial parameters. */
 export type ChainLayer =
-  /** Only as the first: it passes no gradient on. weight [H], bias [H] */
+  /** Only as the first layer: it passes on no gradient. weight [H], bias [H] */
   | {
       readonly kind: 'layerNorm';
       readonly epsilon: number;
@@ -13,10 +13,10 @@ export type ChainLayer =
   /** weight [out, in], bias [out] */
   | { readonly kind: 'linear'; readonly weight: Values; readonly bias: Values }
   | { readonly kind: 'silu' }
-  /** `maskOf` gives what so many values are multiplied with, anew in each step. */
+  /** `maskOf` returns the factors of `count` values, new in each step. */
   | { readonly kind: 'dropout'; readonly maskOf: (count: number) => Float32Array };
 
-/** As PyTorch has it (torch.optim.AdamW). */
+/** Settings with the names of PyTorch (torch.optim.AdamW). */
 export interface AdamWSettings {
   readonly learningRate: number;
   readonly betas: readonly [number, number];
@@ -24,27 +24,27 @@ export interface AdamWSettings {
   readonly weightDecay: number;
 }
 
-/** What a chain is to learn: from each row of x [N, in] that of y [N, out]. */
+/** Training data: each row of x [N, in] and its target row of y [N, out]. */
 export interface Task {
   readonly x: Values;
   readonly y: Values;
 }
 
-/** A chain that learns, by all rows in each step. */
+/** A chain in training, with all rows in each step. */
 export interface Training {
-  /** Changes the parameters. Gives the mean squared error before that. */
+  /** Updates the parameters. Returns the mean squared error before the update. */
   step(): Promise<number>;
-  /** As they are now, in the order of the layers, weight before bias. */
+  /** Current parameters, in the order of the layers, weight before bias. */
   parameters(): Promise<Values[]>;
   release(): Promise<void>;
 }
 
-/** Of chains of one or two layers that learn the same rows. */
+/** Size of chains of one or two layers with the same rows. */
 export interface TrainingSize {
-  /** Of all chains. */
+  /** Total parameters of all chains. */
   readonly parameters: number;
   readonly rows: number;
-  /** Widths: of x, of y, and between two layers. */
+  /** Widths of x, y, and the hidden layer. */
   readonly input: number;
   readonly output: number;
   readonly hidden: number;
@@ -54,7 +54,7 @@ export interface Trainer {
   readonly info: EngineInfo;
   /** x [N, in] · weightᵀ, of weight [out, in] → [N, out] */
   product(x: Values, weight: Values): Promise<Values>;
-  /** @throws UserError when there is no room for chains of so many parameters, or their data. */
+  /** @throws UserError when memory is insufficient for chains of this size, or their data. */
   refuseTooMany(size: TrainingSize): void;
   train(chain: readonly ChainLayer[], task: Task, optimizer: AdamWSettings): Promise<Training>;
 }

@@ -17,53 +17,49 @@ import type { StoredDtype } from '../tensor/dtype.js';
 import { isSameShape, STORED_DTYPES, shapeText } from '../tensor/dtype.js';
 import { fillHashes, keyOf } from '../tensor/random.js';
 
-/** What an engine can read from a file by itself. */
+/** Number types that an engine can read directly from a file. */
 export const MAPPABLE_DTYPES = ['F32', 'F16', 'BF16'] as const satisfies readonly StoredDtype[];
 
 export type MappableDtype = (typeof MAPPABLE_DTYPES)[number];
 
-/** Where the values of a tensor lie in a file, contiguous and little-endian. */
+/** Range of a tensor's values in a file, contiguous and little-endian. */
 export interface FileRange {
-  /** Absolute, without symbolic links. */
+  /** Absolute path without symbolic links. */
   readonly path: string;
-  /** Of the first byte. */
+  /** Position of the first byte. */
   readonly position: number;
   readonly bytes: number;
   readonly dtype: MappableDtype;
 }
 
-/** Where an engine gets a model's weights from, one tensor at a time. */
+/** Source of a model's weights for an engine, one tensor at a time. */
 export interface WeightSource {
-  /**
-   * The values of a tensor as they lie in a file, for an engine that can map it; undefined when they do
-   * not lie there in one piece.
-   */
+  /** Range of a tensor in a file, for an engine that can map it; undefined when it is not contiguous in one. */
   rangeOf(tensor: Param): FileRange | undefined;
   /**
-   * Fills `target` with elements from `first` on, as float32, row-major. May be called for any part in
-   * any order, so that nothing larger than a part need be in memory.
+   * Fills `target` with elements from `first` on, as float32, row-major. Parts can be read in any order, so that memory
+   * need only hold one part.
    */
   read(tensor: Param, first: number, target: Float32Array): void;
 }
 
-// Weights from a seed: each tensor is what PyTorch's generator fills it with, given a seed of its own, so that every
-// part can be read in any order (docs/decisions/0012-random-weights.md).
+// Weights from a seed: each tensor is filled by PyTorch's generator with its own seed, so that parts can be read in any
+// order (docs/decisions/0012-random-weights.md).
 
-/** What the values of a tensor are like. */
 type Initialisation = Distribution | { readonly kind: 'formula'; readonly formula: Formula };
 
-/** Of embeddings and of the SRTE's tables: small, as language models begin. */
+/** Embeddings and the SRTE's tables: small values, as language models begin. */
 const TABLE: Initialisation = { kind: 'normal', mean: 0, deviation: 0.02 };
 const ONES: Initialisation = { kind: 'formula', formula: () => 1 };
 const ZEROS: Initialisation = { kind: 'formula', formula: () => 0 };
 
 /**
- * A model's weights as a training begins with them: those of PyTorch's layers, and Mamba's state from
- * −1 to −N in every channel (S4D-real, arXiv 2206.11893). Activations stay of the order of one.
+ * A model's initial weights in training: those of PyTorch's layers, and Mamba's state from −1 to −N in every channel
+ * (S4D-real, arXiv 2206.11893). Activations stay of the order of one.
  */
 export function randomWeights(layer: Layer, seed: number): WeightSource {
   const known = initialisations(layer);
-  /** The fill that was read last: going on with it is cheap. */
+  /** The most recent fill: continuing it is cheap. */
   let last: { readonly tensor: Param; readonly fill: SeededFill } | undefined;
   return {
     rangeOf: () => undefined,
@@ -84,7 +80,7 @@ export function randomWeights(layer: Layer, seed: number): WeightSource {
   };
 }
 
-/** A tensor that several layers hold is for the first of them: a tied head's for the embedding. */
+/** The first layer of a shared tensor determines it: the embedding for a tied head. */
 function initialisations(layer: Layer): Map<Param, Initialisation> {
   const known = new Map<Param, Initialisation>();
   const visits = walk(layer);
@@ -105,14 +101,16 @@ const spread = (inputs: number): Initialisation => {
   return { kind: 'uniform', low: -bound, high: bound };
 };
 
-/** What a layer's own tensors start with: as in a linear layer or convolution of PyTorch, unless its kind has a rule. */
+/**
+ * Initialisation of a layer's own tensors: as in a linear layer or convolution of PyTorch, unless its kind has a rule.
+ */
 function ownInitialisations(layer: Layer): (readonly [Param, Initialisation])[] {
   switch (layer.kind) {
     case 'embedding':
     case 'learnedPositions':
       return [[layer.weight, TABLE]];
     case 'rmsNorm':
-      // What is multiplied is the weight and its offset: one in all.
+      // The factor is the weight plus its offset: one in total.
       return [[layer.weight, layer.offset === 1 ? ZEROS : ONES]];
     case 'layerNorm':
       return [
@@ -153,14 +151,14 @@ function ownInitialisations(layer: Layer): (readonly [Param, Initialisation])[] 
       const tensors = ownTensors(layer);
       const [weight] = tensors;
       if (!weight) return [];
-      // A weight [out, …inputs of one output]; a bias goes by the same.
+      // A weight [out, …inputs of one output]; a bias has the same distribution.
       const values = spread(weight.elements / (weight.shape[0] ?? 1));
       return tensors.map((tensor) => [tensor, values]);
     }
   }
 }
 
-/** Whole numbers from 0 to below `limit` for `count` places, by a seed and a name. */
+/** `count` integers from 0 to below `limit`, from a seed and a name. */
 export function randomIntegers(
   seed: number,
   name: string,
@@ -175,9 +173,8 @@ export function randomIntegers(
 // The weights of an opened checkpoint.
 
 /**
- * The tensors of `layer` as a checkpoint holds them, each under its own name or one of its aliases,
- * without prefixes of wrappers. Buffers that it leaves out are computed. It must stay open for as long
- * as there is something to read.
+ * The tensors of `layer` in a checkpoint, each under its own name or one of its aliases, without prefixes of wrappers.
+ * Missing buffers are computed. The checkpoint must stay open while tensors are read.
  * @throws UserError when a tensor is missing, misshapen or not of floats, or names collide.
  */
 export function checkpointWeights(layer: Layer, checkpoint: Checkpoint): WeightSource {
@@ -239,7 +236,7 @@ function rangeOf(tensor: StoredTensor): FileRange | undefined {
   return { path: storage.file.locate(), position, bytes, dtype };
 }
 
-/** Elements that are read at a time. A multiple of four: so many packed values are whole bytes. */
+/** Elements read at a time. A multiple of four, so that packed values fill whole bytes. */
 const BLOCK = 1 << 18;
 
 function readElements(tensor: StoredTensor, first: number, target: Float32Array): void {

@@ -32,7 +32,7 @@ export interface Sidecar {
   readonly name: string;
   readonly path: string;
   readonly bytes: number;
-  /** When it was last changed, in milliseconds since 1970. */
+  /** Time of the last change, in milliseconds since 1970. */
   readonly changedAt: number;
 }
 
@@ -52,7 +52,7 @@ export function sidecarsOf(checkpoint: Pick<Checkpoint, 'path' | 'files'>): Side
     });
 }
 
-/** The output's copies. @throws UserError, when they are written, for one that is too large or has changed. */
+/** Copies for the output. @throws UserError when writing one that is too large or has changed. */
 const copiesOf = (sidecars: readonly Sidecar[]): OutputFile[] =>
   sidecars.map(({ name, path: file, bytes }) => ({
     name,
@@ -71,7 +71,7 @@ const copiesOf = (sidecars: readonly Sidecar[]): OutputFile[] =>
     },
   }));
 
-/** Notes on files next to the input that the output does not have. */
+/** Notes on files next to the input that are not copied. */
 export function sidecarNotes(
   checkpoint: Pick<Checkpoint, 'path' | 'files'>,
   kind: 'file' | 'folder',
@@ -94,7 +94,7 @@ export function sidecarNotes(
   return others.length > 0 ? [`Not copied from the folder of the input: ${listed(others)}`] : [];
 }
 
-/** @throws UserError when a folder that would be replaced holds sidecars that the new one would lack. */
+/** @throws UserError when replacing a folder would delete sidecars that the new one lacks. */
 export function refuseLostSidecars(out: string, written: readonly Sidecar[]): void {
   const kept = new Set(written.map(({ name }) => name));
   const lost = namesIn(out).filter((name) => isSidecarName(name) && !kept.has(name));
@@ -114,7 +114,7 @@ const isFolderInput = ({ path: input }: Pick<Checkpoint, 'path'>): boolean =>
 const folderOf = ({ path: input, files }: Pick<Checkpoint, 'path' | 'files'>): string =>
   isFolderInput({ path: input }) ? input : path.dirname(files[0]?.path ?? input);
 
-/** Names in a folder, sorted; none where it cannot be read. */
+/** Names in a folder, sorted; empty when it cannot be read. */
 function namesIn(folder: string): string[] {
   try {
     return fs.readdirSync(folder).sort();
@@ -124,8 +124,8 @@ function namesIn(folder: string): string[] {
 }
 
 /**
- * The config of a checkpoint with some values changed, all others as they were saved: the whole numbers
- * and the floats among them. Undefined when it holds none that is a dict.
+ * The config of a checkpoint with some values changed. The others keep their types, including integer or float.
+ * Undefined without a dict.
  */
 function configWith({ content }: Checkpoint, settings: readonly Setting[]): Writable | undefined {
   const config = content.get('config');
@@ -137,14 +137,14 @@ function configWith({ content }: Checkpoint, settings: readonly Setting[]): Writ
 }
 
 function withValue(at: Value, [key, ...rest]: readonly string[], value: unknown): Value {
-  // Plain values are written as they are read.
+  // Unchanged values are copied.
   if (key === undefined) return writableOf(value) as Value;
   const dict: Dict = isKind(at, 'dict') ? at : { kind: 'dict', type: 'dict', entries: new Map() };
   const inner = withValue(dict.entries.get(key) ?? null, rest, value);
   return { ...dict, entries: new Map(dict.entries).set(key, inner) };
 }
 
-/** Plain data as what Python would have read from the same YAML. */
+/** Data converted to the types that Python reads from the same YAML. */
 function writableOf(data: unknown): Writable {
   if (data === null || data === undefined) return null;
   if (typeof data === 'number') {
@@ -164,7 +164,7 @@ function writableOf(data: unknown): Writable {
   return dict;
 }
 
-/** Training steps, as the file says. */
+/** Training steps from the file. */
 function stepOf({ content, metadata }: Checkpoint): number | bigint | null {
   const step = content.get('step') ?? metadata.get('step');
   if (typeof step === 'number' || typeof step === 'bigint') return step;
@@ -175,9 +175,9 @@ export const configFormatOf = ({ config }: ConversionPlan): ConfigFormat =>
   config?.written.format ?? 'yaml';
 
 /**
- * The files of an output, once it is known how their values come about.
- * @param configName Name of the config beside the output.
- * @throws UserError when the container cannot hold what is asked for.
+ * The files of an output, once the source of their values is known.
+ * @param configName Name of the config next to the output.
+ * @throws UserError when the container does not support the request.
  */
 export function outputFilesOf(
   { job, place }: ConversionInput,
@@ -210,7 +210,7 @@ export function outputFilesOf(
         ];
 }
 
-/** @param name Name of the only file, where the output is not a folder. */
+/** @param name Name of the single file, when the output is not a folder. */
 function shardsIn(
   { kind }: CheckpointPlace,
   { tensors }: ConversionPlan,
@@ -224,15 +224,14 @@ function shardsIn(
   return [{ ...only, file: name }];
 }
 
-/** The path of an output, where it is a link to it. */
+/** Path of an output, resolved if it is a link. */
 const fileOf = ({ path: target, kind }: CheckpointPlace): string =>
   findOutputPlace(target, kind).file;
 
 /**
- * Name of the config beside an output: `config.yaml` or, in the form of Hugging Face, `config.json`, unless
- * another model's config has that name, or another would be taken for the output's. Even by force no config is
- * replaced that the conversion reads.
- * @throws UserError when there is no name left for it.
+ * Name of the config next to an output: `config.yaml` or, for Hugging Face, `config.json`. Another name is used if that
+ * file belongs to another model or would be read as the output's. An input config is never replaced, even with force.
+ * @throws UserError when no name is left.
  */
 export function configNameFor(
   { source, place, job: { force, target, config } }: ConversionInput,
@@ -246,7 +245,7 @@ export function configNameFor(
   const read = [target, config, source?.origin === 'inside' ? undefined : source?.file];
   const isRead = (name: string) =>
     read.some((file) => file !== undefined && isSameFile(file, path.join(folder, name)));
-  // Beside an output that is not there yet it is another model's.
+  // Next to a missing output, an existing config belongs to another model.
   const mayReplace = force && fs.existsSync(output);
   const isUsable = (name: string) =>
     !fs.existsSync(path.join(folder, name)) || (mayReplace && !isRead(name));
@@ -260,7 +259,7 @@ export function configNameFor(
   });
 }
 
-/** @param isNew Whether the config is not the input's, but for the values that the conversion changes. */
+/** @param isNew Whether the config differs from the input's by more than the conversion's values. */
 function accompanyingData(
   checkpoint: Checkpoint,
   { config, keepsConfig }: ConversionPlan,
@@ -269,7 +268,7 @@ function accompanyingData(
   const metadata = new Map(
     [...checkpoint.metadata].filter(([key]) => !checkpoint.aliases.has(key) && key !== 'step'),
   );
-  // A config that came with the checkpoint keeps its whole numbers and floats apart.
+  // A config from the checkpoint distinguishes integers and floats.
   const kept =
     isNew || !config?.isInside || config.written.format === 'json'
       ? undefined
@@ -285,7 +284,7 @@ function accompanyingData(
   };
 }
 
-/** A config that cannot be read here stays in a PyTorch file as it was, while it is true. */
+/** An unreadable config in a PyTorch file is copied while it is still valid. */
 function unreadConfig({ content }: Checkpoint): AccompanyingData['config'] {
   const value = content.get('config');
   return value === undefined ? null : { text: null, value };

@@ -27,16 +27,15 @@ import {
 } from './table-rows.js';
 import { storedUnder } from './tensor-values.js';
 
-/** A table of the output. */
 export interface MeasuredTable extends PlannedTable {
   readonly energy: number | null;
-  /** One for each table that it takes the place of. */
+  /** One error per replaced table. */
   readonly errors: readonly TableError[];
 }
 
 /**
- * Compares the tables of the output with those that they take the place of.
- * @param made Tables that were worked out, by number.
+ * Compares the tables of the output with the replaced ones.
+ * @param made Computed tables, by number.
  * @throws UserError when reading fails, or values are not finite.
  */
 export async function measureTables(
@@ -52,7 +51,7 @@ export async function measureTables(
     const known = made[number];
     const errors = known?.errors ?? (await measureTable(input, srte, table, output, resources));
     const { rank = table.rank, energy = null } = known ?? {};
-    // Layers that had the same table have the same error.
+    // Layers with the same table have the same error.
     const isShared = input.srte?.tables?.sharing === 'shared';
     result.push({
       ...table,
@@ -64,7 +63,7 @@ export async function measureTables(
   return result;
 }
 
-/** Compares over the rows that both have. */
+/** Compares the rows that both have. */
 async function measureTable(
   { job, srte: source }: ConversionInput,
   srte: SrtePlan,
@@ -87,7 +86,7 @@ async function measureTable(
   return errors.map((error, index) => ({ layers: [replaced[index]?.number ?? 0], ...error }));
 }
 
-/** The error of one tensor that is not part of the SRTE. */
+/** Error of one tensor outside the SRTE. */
 export type TensorError = Omit<TableError, 'layers'>;
 
 /**
@@ -109,10 +108,10 @@ export async function measureTie(
   return compareRows(input.path, gets, had, blockRows, tell);
 }
 
-/** Numbers of a tied tensor that are compared at a time. */
+/** Numbers of a tied tensor compared at a time. */
 const BLOCK_NUMBERS = 2 ** 17;
 
-/** The errors of `gets` in the place of each of `had`, over the rows of `gets`. */
+/** The errors of `gets` as a replacement for each of `had`, over the rows of `gets`. */
 async function compareRows(
   file: string,
   gets: RowSource,
@@ -143,7 +142,7 @@ async function compareRows(
   return comparisons.map((each, index) => ({ name: names[index] ?? '', ...each.result() }));
 }
 
-/** Whether the table is the one that it replaces, to the last bit, as far as it reaches. */
+/** Whether the table equals the replaced one exactly, over its rows. */
 function isExact(srte: SrtePlan, table: PlannedTable, tables: SrteTables | null): boolean {
   const [source] = table.sources;
   const stored = tables?.tables[source ?? 0];
@@ -190,7 +189,7 @@ function outputRows(
 }
 
 /**
- * @param valuesOf The bytes that a tensor should have.
+ * @param valuesOf Expected bytes of a tensor.
  * @throws UserError when a name is missing, or a tensor has other values.
  */
 export async function checkOutput(
@@ -219,7 +218,7 @@ export async function checkOutput(
   }
 }
 
-/** The output differs from what was written. */
+/** The output differs from the written data. */
 export class WrongOutput extends UserError {}
 
 function differs(file: string, name: string, message: string): UserError {
@@ -228,7 +227,7 @@ function differs(file: string, name: string, message: string): UserError {
   });
 }
 
-/** Compares bytes that come in pieces of different sizes. */
+/** Compares streams of bytes with pieces of different sizes. */
 async function compare(
   found: AsyncIterable<Uint8Array>,
   wanted: AsyncIterable<Uint8Array>,
@@ -256,16 +255,16 @@ async function compare(
   if (rest.length > 0 || !(await pieces.next()).done) throw refuse();
 }
 
-/** The input and the output, run on the same tokens; its memory and its time are not those of the run. */
+/** The input and the output, run on the same tokens. Its memory and time are not part of the conversion's. */
 export interface Proof {
   /**
-   * `same` within rounding; `differs` as a conversion that is not exact may; `failed` when one that keeps all
-   * values differs by more than rounding; `skipped` when it could not be made.
+   * `same` within rounding; `differs` when values change; `failed` when an exact conversion differs by more than
+   * rounding; `skipped` when it could not run.
    */
   readonly verdict: 'same' | 'differs' | 'failed' | 'skipped';
-  /** Whether the conversion keeps every value that the model computes with. */
+  /** Whether the conversion keeps every value used by the model. */
   readonly isExact: boolean;
-  /** Why it could not be made. */
+  /** Reason why it could not run. */
   readonly why: string | null;
   readonly against: Against | null;
 }
@@ -288,11 +287,10 @@ export type ProofJob = Pick<
 >;
 
 /**
- * Runs both models of a conversion that is done, each by its own config.
- * @param source The config that describes the input.
+ * Runs both models of a finished conversion, each with its own config.
+ * @param source The config of the input.
  * @param keepsSrte Whether every value of the SRTE is the input's.
- * @returns Why there is no proof, when there is no room for a model or no engine. The output is valid all the
- * same.
+ * @returns The reason when there is not enough memory for a model, or no engine. The output is valid all the same.
  */
 export async function prove(
   { checkpoint, out, tie, dtype, target, set = [], ...job }: ProofJob,
@@ -300,7 +298,7 @@ export async function prove(
   keepsSrte: boolean,
 ): Promise<Proof> {
   const { checkpointSide, compareSides } = await import('../../quicktest/sides.js');
-  // When in doubt, not every value that the output's layers compute with is one of the input's.
+  // Conservative: assumes changed values unless every value is certainly one of the input's.
   const isChanged = [tie, dtype, target].some((each) => each !== undefined) || set.length > 0;
   const isExact = keepsSrte && !isChanged;
   let output: OpenedSide | undefined;
@@ -329,7 +327,7 @@ export async function prove(
   }
 }
 
-/** @throws UserError when it is clear before the conversion that the models cannot be run. */
+/** @throws UserError when the models certainly cannot run, before the conversion. */
 export async function checkProvable(job: ConversionJob, source: ModelFile | undefined) {
   const { context = 1, 'max-positions': cut = Number.POSITIVE_INFINITY, device = 'auto' } = job;
   if (source === undefined) {

@@ -1,4 +1,4 @@
-/** Follows a plan: makes the tables, writes the files and puts the output in its place. */
+/** Executes a plan: computes the tables, writes the files and moves the output into place. */
 import { createHash } from 'node:crypto';
 import fs from 'node:fs';
 import path from 'node:path';
@@ -38,12 +38,12 @@ import { type MadeTable, makeTables, type Scratch } from './make-tables.js';
 import type { OutputFile, ValuesOf } from './output-files.js';
 import { valuesOf } from './tensor-values.js';
 
-/** The output of a conversion, as it is or, of a preview, would be. */
+/** The output of a conversion, or of its preview. */
 export interface ConversionOutput {
-  /** With the rank that was found. */
+  /** Includes the computed rank. */
   readonly plan: ConversionPlan;
   readonly files: readonly (Omit<OutputFile, 'fill'> & {
-    /** Whether an earlier run has written it. */
+    /** Whether an earlier run wrote it. */
     readonly resumed?: boolean;
   })[];
   /** Null for a preview. */
@@ -53,8 +53,7 @@ export interface ConversionOutput {
 }
 
 /**
- * Everything that can be known without writing the output. A rank that is given by its error is found, for
- * which the tables are read.
+ * All facts about the output without writing it. If the rank depends on an error, it is computed by reading the tables.
  * @throws UserError as `execute` does, but not for an output that cannot be replaced.
  */
 export async function preview(
@@ -84,7 +83,7 @@ async function findRank(
   }
 }
 
-/** @throws UserError when their place cannot be written to, or their format cannot hold the tensors. */
+/** @throws UserError when the destination is not writable, or the format cannot hold the tensors. */
 const expectedFiles = (
   input: ConversionInput,
   plan: ConversionPlan,
@@ -100,7 +99,7 @@ const noValues: ValuesOf = () => {
 const notesOnFiles = ({ job, place }: ConversionInput): string[] =>
   sidecarNotes(job.checkpoint, place.kind);
 
-/** Why a real run would be refused. */
+/** Reasons why a real run would be refused. */
 function reasonsNotToWrite(input: ConversionInput): string[] {
   const { job, place } = input;
   try {
@@ -120,10 +119,10 @@ function refuseLost({ job, place }: ConversionInput): void {
 }
 
 /**
- * Converts, and puts the output in its place.
- * @param first The plan, of rank 1 while the rank is yet to be found.
- * @throws UserError when reading or writing fails, a value does not fit its type, the input has changed
- * meanwhile, or what was written is not what should have been.
+ * Converts, and moves the output into place.
+ * @param first The plan, with rank 1 while the rank is unknown.
+ * @throws UserError when reading or writing fails, a value does not fit its type, the input has changed meanwhile, or
+ * the written data is wrong.
  */
 export async function execute(
   input: ConversionInput,
@@ -131,9 +130,9 @@ export async function execute(
   resources: Resources,
 ): Promise<ConversionOutput> {
   const { job, place } = input;
-  // All faults of the plan are reported before anything is made.
+  // Reports all faults of the plan before any work.
   const expected = await expectedFiles(input, first);
-  // An output that is resumed takes its space already.
+  // A resumed output already occupies its space.
   if (!job.resume) refuseFullDisk(place.path, expected);
   refuseLost(input);
   const staging = await openStaging(input, first);
@@ -143,7 +142,7 @@ export async function execute(
   };
   process.once('exit', stopped);
   try {
-    // An output that an earlier run has put in its place only needs to be measured.
+    // An output that an earlier run completed is only measured.
     const made = staging.isInPlace ? [] : await makeTables(input, first.srte, resources, scratch);
     const plan = isRankOpen(input)
       ? await planConversion(input, made[0]?.rank ?? rankIn(place.path))
@@ -173,7 +172,7 @@ function rankIn(file: string): number {
   }
 }
 
-/** Writes every file that an earlier run has not finished, and checks the output. */
+/** Writes every file that an earlier run did not finish, and checks the output. */
 async function writeOutput(
   input: ConversionInput,
   plan: ConversionPlan,
@@ -221,13 +220,13 @@ async function writeOutput(
   }
 }
 
-/** The one file with tensors, or the index of several. */
+/** The single file with tensors, or the index of several. */
 function outputPath(staging: Staging, files: readonly OutputFile[]): string {
   const main = files.find(({ name }) => name === INDEX_FILE) ?? files[0];
   return staging.finished(main?.name ?? '');
 }
 
-/** @throws UserError when a file is no longer what it was when it was opened. */
+/** @throws UserError when a file has changed since it was opened. */
 function refuseChanged(files: Checkpoint['files']): void {
   const changed = files.find((file) => file.hasChanged());
   if (changed === undefined) return;
@@ -236,7 +235,10 @@ function refuseChanged(files: Checkpoint['files']): void {
   });
 }
 
-/** Keeps what is done where it is worth it, and says so. A fault that would only occur again keeps nothing. */
+/**
+ * Keeps finished work where it helps a later run, and reports that. Nothing is kept for an error that would occur
+ * again.
+ */
 async function abandoned(error: unknown, staging: Staging, job: ConversionJob): Promise<unknown> {
   const isLost =
     error instanceof WrongOutput || (error instanceof UserError && error.code === 'refused-file');
@@ -260,7 +262,7 @@ async function openStaging(input: ConversionInput, first: ConversionPlan): Promi
   return Staging.open(place.path, { kind: place.kind, force, resume, identity });
 }
 
-/** The parts of a job that its output depends on, besides the files. */
+/** Parts of a job, without the files, that determine its output. */
 const IDENTITY = [
   'to',
   'target',
@@ -282,7 +284,7 @@ const IDENTITY = [
   'seed',
 ] as const satisfies readonly (keyof ConversionJob)[];
 
-/** Changes when the result would: with the input's files, and with what is asked for. */
+/** Hash of everything that determines the result: the input's files and the request. */
 function identityOf({ job, place, source }: ConversionInput, first: ConversionPlan): string {
   const asked = IDENTITY.map((key) => job[key]);
   const target = job.target === undefined ? undefined : first.config?.written.value;
@@ -303,7 +305,7 @@ interface ClosableScratch extends Scratch {
   close(): void;
 }
 
-/** @param pathOf Where a file is, by its name. */
+/** @param pathOf Path of a file by its name. */
 function scratchAt(pathOf: (name: string) => string): ClosableScratch {
   const opened = new Map<string, ByteFile>();
   return {
@@ -320,7 +322,7 @@ function scratchAt(pathOf: (name: string) => string): ClosableScratch {
   };
 }
 
-/** In a folder of its own, for this user alone, that is removed with `close` or at the end of the process. */
+/** A private folder of the user, removed by `close` or at the end of the process. */
 function temporaryScratch(): ClosableScratch {
   const folder = new TemporaryFolder();
   const scratch = scratchAt((name) => path.join(folder.path, name));

@@ -1,4 +1,4 @@
-/** The tables of an output whose values have to be worked out: means, products and low-rank pairs. */
+/** Tables of an output that must be computed: means, products and low-rank pairs. */
 
 import { setImmediate as breathe } from 'node:timers/promises';
 import type { ByteFile } from '../../checkpoint/byte-file.js';
@@ -31,31 +31,29 @@ import {
 import type { TableParts } from './tensor-values.js';
 import { overflowError, tensorIn } from './tensor-values.js';
 
-/** Files beside the output that are kept until it is whole. */
+/** Files next to the output, kept until it is complete. */
 export interface Scratch {
   has(name: string): boolean;
-  /** Writes a file, whole or not at all. */
+  /** Writes a file atomically. */
   write(name: string, fill: (sink: ByteSink) => Promise<void>): Promise<void>;
   /** The file stays open until the scratch is closed. */
   open(name: string): ByteFile;
 }
 
-/** A table that was worked out. */
 export interface MadeTable {
   readonly parts: TableParts;
   /** Null for a full table. */
   readonly rank: number | null;
-  /** Share of the squared norm of the table that a pair keeps; null for a full table, or for zeros. */
+  /** Share of the table's squared norm in a pair; null for a full table, or for zeros. */
   readonly energy: number | null;
-  /** Errors of a full table; a pair's are measured when it has been written. Null when they are yet to be. */
+  /** Errors of a full table; a pair's are measured after writing. Null until then. */
   readonly errors: readonly TableError[] | null;
 }
 
 /**
- * Works out the tables of a plan that have to be, or takes them from the scratch where an earlier run has left
- * them. Undefined for tables that are stored already.
- * @throws UserError when values of the tables are not finite, or do not fit the dtype; when reading or
- * writing fails.
+ * Computes the tables of a plan, or reuses those of an earlier run from the scratch. Undefined for tables that are
+ * stored already.
+ * @throws UserError when values of the tables are not finite, or do not fit the dtype; when reading or writing fails.
  */
 export async function makeTables(
   input: ConversionInput,
@@ -81,23 +79,23 @@ export async function makeTables(
 class Making {
   readonly #table: PlannedTable;
   readonly #dtype: EncodableDtype;
-  /** The input as the user wrote it, for messages. */
+  /** Path of the input as given, for messages. */
   readonly #file: string;
   readonly #job: ConversionJob;
   readonly #products: MatrixProducts;
   readonly #blockRows: number;
   readonly #scratch: Scratch;
-  /** Called with the bytes of tables that have been read. */
+  /** Called with the number of table bytes read. */
   readonly #onBytes: (bytes: number) => void;
-  /** Instead of the planned rank: the largest relative error of the tables that the pair replaces. */
+  /** Alternative to a planned rank: the largest relative error of the replaced tables. */
   readonly #maxError: number | undefined;
   readonly #rows: number;
   readonly #columns: number;
-  /** The tables that the values come from, then those that are only compared. */
+  /** Source tables of the values, followed by those that are only compared. */
   readonly #sources: readonly TableRows[];
   readonly #names: readonly string[];
   readonly #numbers: readonly number[];
-  /** Tables of `#sources` that the values come from. */
+  /** Number of tables in `#sources` that the values come from. */
   readonly #merged: number;
 
   constructor(
@@ -133,7 +131,7 @@ class Making {
         : [sincosRows(this.#rows, this.#columns)];
   }
 
-  /** The mean of the sources, or the only one, as a full table; compared with each of them on the way. */
+  /** The mean of the sources, or the only one, as a full table; computes the errors in the same pass. */
   async full(): Promise<MadeTable> {
     const shape = [1, this.#rows, this.#columns];
     const comparisons = this.#sources.map(() => new TableComparison());
@@ -154,11 +152,11 @@ class Making {
       ...each.result(),
     }));
     const parts = new Map([['freqs', this.#part('freqs', this.#dtype, shape)] as const]);
-    // What an earlier run made was not compared in this one.
+    // Tables of an earlier run were not compared in this one.
     return { parts, rank: null, energy: null, errors: saved === 'made' ? errors : null };
   }
 
-  /** The best pair of the wanted rank for the mean of the sources. */
+  /** The best pair of the requested rank for the mean of the sources. */
   async pair(): Promise<MadeTable> {
     const notes = await this.#pairNotes();
     const { rank, energy } = notes;
@@ -184,8 +182,8 @@ class Making {
   }
 
   /**
-   * The mean of the sources, or a product, written down: in float32, unless the output is in float64. A
-   * single table has to be read once in any case, to see that its values are finite.
+   * The mean of the sources, or a product, stored in float32, or in float64 if the output is. A single table is read
+   * anyway, to check that its values are finite.
    */
   async #tableToFactorise(): Promise<RowSource> {
     const dtype = this.#dtype === 'F64' ? 'F64' : 'F32';
@@ -201,7 +199,7 @@ class Making {
     return storedRows({ rows, projection: null });
   }
 
-  /** Reads all tables once. Where the rank is found by its error, keeps what merging costs. */
+  /** Reads all tables once. If the rank depends on an error, also stores the error of merging. */
   async #mergeRows(onRows: (rows: Float64Array) => Promise<unknown>): Promise<void> {
     const maxError = this.#maxError;
     const spread: Spread = { had: 0, merged: 0, distance: 0 };
@@ -236,13 +234,13 @@ class Making {
         { suggestion: `allow a --max-error above ${cost}, or keep a table for each layer` },
       );
     }
-    // Rounding of the comparison must not carry the reported error beyond the bound.
+    // Rounding of the comparison must not raise the reported error above the bound.
     const loss = isMean ? Math.sqrt(left / tables) : left / Math.sqrt(tables);
     return merged === 0 ? 0 : (loss / Math.sqrt(merged)) * (1 - 1e-6);
   }
 
   async #spread(): Promise<Spread> {
-    // A run that was cut short can leave the merged table alone.
+    // An interrupted run can leave only the merged table.
     if (!this.#scratch.has(this.#nameOf('spread'))) await this.#mergeRows(async () => {});
     return this.#json('spread');
   }
@@ -252,7 +250,7 @@ class Making {
     return JSON.parse(file.read(0, file.size).toString());
   }
 
-  /** @throws UserError when no pair that is worth having keeps within the error. */
+  /** @throws UserError when no useful pair has a sufficiently small error. */
   async #factorised(table: RowSource, allowedLoss: number | undefined): Promise<LowRank> {
     const maxError = this.#maxError;
     const onRows = this.#watchPasses(table);
@@ -277,7 +275,7 @@ class Making {
     );
   }
 
-  /** Shows the progress of each pass over a table. Their number is not known before. */
+  /** Shows the progress of each pass over a table. The number of passes is unknown in advance. */
   #watchPasses({ rows, columns }: RowSource): (rows: number) => void {
     const { step } = this.#job.progress;
     const rowBytes = columns * Float64Array.BYTES_PER_ELEMENT;
@@ -319,7 +317,7 @@ class Making {
     });
   }
 
-  /** Some rows at a time: the mean of the sources, and the rows of each of them. */
+  /** A few rows at a time: the mean of the sources, and the rows of each. */
   async *#means(): AsyncGenerator<{
     readonly rows: Float64Array;
     readonly values: readonly Float64Array[];
@@ -334,7 +332,7 @@ class Making {
       const values = this.#sources.map((_, index) =>
         memory.subarray(index * columns, (index + 1) * columns),
       );
-      // What is not finite in a merged table is not finite in the mean.
+      // A value that is not finite in a merged table is also not finite in the mean.
       const checked = [rows, ...values.slice(this.#merged)];
       if (!checked.every((each) => Number.isFinite(squaredNorm(each)))) {
         for (const [index, own] of values.entries()) nonFinite.add(index, own, firstRow);
@@ -357,8 +355,8 @@ class Making {
   }
 
   /**
-   * Numbers as they are written, and as they will be read again. The memory of both is used again.
-   * @param name Of the tensor, for the message when a number does not fit.
+   * Numbers as written, and as read again. Their memory is reused.
+   * @param name Tensor name for the message when a number does not fit.
    */
   #encoder(name: string, columns: number, dtype: EncodableDtype = this.#dtype) {
     const { saturate } = this.#job;
@@ -403,7 +401,6 @@ class Making {
 interface Spread {
   /** Sum over the replaced tables. */
   had: number;
-  /** The merged table. */
   merged: number;
   /** Sum of the distances between the replaced tables and the merged one. */
   distance: number;
@@ -419,11 +416,11 @@ function addSpread(spread: Spread, merged: Float64Array, tables: readonly Float6
   }
 }
 
-/** The largest rank of which a pair takes less than the table [rows, columns] does; at least 1. */
+/** The largest rank at which a pair is smaller than the table [rows, columns]; at least 1. */
 const largestUsefulRank = ({ rows, columns }: RowSource): number =>
   Math.max(1, Math.min(columns - 1, Math.ceil((rows * columns) / (rows + columns)) - 1));
 
-/** ‖A − U·Σ·Vᵀ‖ / ‖A‖; of zeros 0. */
+/** ‖A − U·Σ·Vᵀ‖ / ‖A‖; 0 for a zero matrix. */
 function lossOf({ squaredNorm: whole, singularValues }: LowRank): number {
   return whole === 0 ? 0 : Math.sqrt(Math.max(0, 1 - squaredNorm(singularValues) / whole));
 }

@@ -1,4 +1,4 @@
-/** The files of an output: its shards, their index, and what is written to each. */
+/** The files of an output: its shards, their index, and their contents. */
 import { FORMAT_KEY } from '../../checkpoint/safetensors/read-safetensors.js';
 import {
   planSafetensors,
@@ -26,16 +26,15 @@ export interface Shard {
   readonly bytes: number;
 }
 
-/** Largest shard unless the user says otherwise: 5 GB, as on the Hugging Face hub. */
+/** Default size of the largest shard: 5 GB, as on the Hugging Face hub. */
 export const DEFAULT_SHARD_BYTES = 5e9;
 
-/** More files than this are a mistake in the size. */
+/** More files indicate an error in the size. */
 const MOST_SHARDS = 99_999;
 
 /**
- * Fills shards one after the other, in the order of the tensors; one that is larger than a shard gets its
- * own.
- * @throws UserError when there would be more shards than their names can count.
+ * Fills shards in the order of the tensors; a larger tensor gets its own.
+ * @throws UserError when there would be too many shards for their names.
  */
 export function shardsOf(tensors: readonly PlannedTensor[], shardBytes: number): Shard[] {
   const shards: { tensors: string[]; bytes: number }[] = [];
@@ -60,7 +59,7 @@ export function shardsOf(tensors: readonly PlannedTensor[], shardBytes: number):
   }));
 }
 
-/** The index of several shards, as the Hugging Face hub has it. */
+/** The index of several shards, in the format of the Hugging Face hub. */
 function indexOfShards(shards: readonly Shard[]): string {
   const total_size = shards.reduce((sum, { bytes }) => sum + bytes, 0);
   const entries = shards.flatMap(({ file, tensors }) =>
@@ -71,26 +70,25 @@ function indexOfShards(shards: readonly Shard[]): string {
 }
 
 export interface OutputFile {
-  /** In the output's folder. */
+  /** Name in the output's folder. */
   readonly name: string;
   readonly bytes: number;
-  /** Tensors that it holds. */
   readonly tensors: readonly string[];
   fill(sink: ByteSink): Promise<void>;
 }
 
-/** The bytes of a tensor; called once for each time that it is written. */
+/** Bytes of a tensor; called once per write. */
 export type ValuesOf = (tensor: PlannedTensor) => AsyncIterable<Uint8Array>;
 
 /** Metadata and config that accompany the tensors. */
 export interface AccompanyingData {
-  /** Training steps, when they are known. */
+  /** Training steps, if known. */
   readonly step: number | bigint | null;
-  /** The text of the new config, where it has one, and what a PyTorch file holds; null for none. */
+  /** Text of the new config, if any, and its value for a PyTorch file; null for none. */
   readonly config: { readonly text: string | null; readonly value: Writable } | null;
-  /** Name of the file with the text. */
+  /** Name of the config's file. */
   readonly configName: string;
-  /** Strings that the input kept in its metadata. */
+  /** Strings from the input's metadata. */
   readonly metadata: ReadonlyMap<string, string>;
 }
 
@@ -132,8 +130,8 @@ export function safetensorsFiles(
 }
 
 /**
- * Names that stand for other tensors are in the metadata, where loaders look for them.
- * @throws UserError when one of them means something else there.
+ * Metadata with the aliases of tensors, where loaders look for them.
+ * @throws UserError when an alias has another meaning there.
  */
 function metadataOf(
   tensors: readonly PlannedTensor[],
@@ -161,9 +159,9 @@ function textFile(name: string, text: string): OutputFile {
 }
 
 /**
- * A PyTorch file: what a training program saves, `{step, model_state_dict, config}`; the bare state dict when
- * neither step nor config is known. Every alias lies on the storage of its tensor.
- * @param name Of the file; without its ending it is the folder in the archive, as PyTorch has it.
+ * A PyTorch file in the format of training programs, `{step, model_state_dict, config}`; only the state dict when
+ * neither step nor config is known. Every alias uses the storage of its tensor.
+ * @param name Name of the file; without its ending it is the folder in the archive, as in PyTorch.
  */
 export function torchFile(
   name: string,
@@ -210,7 +208,7 @@ export function torchFile(
   };
 }
 
-/** The file's name without its ending, when that can be a folder's; else what PyTorch takes then. */
+/** The file's name without its ending, if valid as a folder; else PyTorch's default. */
 function rootOf(name: string): string {
   const stem = name.replace(/\.[^.]*$/, '');
   return /^[\w-][\w.-]*$/.test(stem) ? stem : 'archive';

@@ -1,4 +1,4 @@
-/** Tables as rows of numbers, stored or computed: read alone and together, checked and compared. */
+/** Tables as rows of numbers, stored or computed: read singly or together, checked and compared. */
 import type { StoredTensor } from '../../checkpoint/stored-tensor.js';
 import { readRows, readRowsAsync, rowBytes } from '../../checkpoint/view.js';
 import type { RowSource } from '../../linalg/low-rank.js';
@@ -9,13 +9,13 @@ import { SrteFaults } from '../conversion-rules.js';
 import type { Extension } from '../job.js';
 import type { SrteTable } from '../srte/srte-tables.js';
 
-/** A table whose rows may be those of a tensor. */
+/** A table whose rows may be stored in a tensor. */
 export interface TableRows extends RowSource {
-  /** [rows, columns]; null when they are worked out. */
+  /** [rows, columns]; null when they are computed. */
   readonly stored: StoredTensor | null;
 }
 
-/** A stored table; of a pair, the product. */
+/** A stored table; the product of a pair. */
 export function storedRows(table: SrteValues, product?: MatrixProduct): TableRows {
   const reader = new SrteRowReader(product);
   const [rows = 0, width = 0] = table.rows.shape;
@@ -28,8 +28,8 @@ export function storedRows(table: SrteValues, product?: MatrixProduct): TableRow
 }
 
 /**
- * Sines and cosines: column 2j of row t is sin(t · w), column 2j + 1 is cos(t · w), w = 10000^(−2j / H).
- * In float32 at each step, as the original computes them.
+ * Sines and cosines: column 2j of row t is sin(t · w), column 2j + 1 is cos(t · w), w = 10000^(−2j / H). Each step is
+ * in float32, as in the original.
  */
 export function sincosRows(rows: number, columns: number): TableRows {
   const exponent = Math.fround(-Math.log(10_000) / columns);
@@ -52,7 +52,7 @@ export function sincosRows(rows: number, columns: number): TableRows {
   };
 }
 
-/** The first `rows` rows of a table; beyond its last as `extension` says. */
+/** The first `rows` rows of a table, extended by the rule of `extension`. */
 export function fittedRows(
   source: RowSource,
   rows: number,
@@ -73,16 +73,16 @@ export function fittedRows(
   };
 }
 
-/** Rows of a longer table that are rows of the one it was made from, or zeros, one after the other. */
+/** Consecutive rows of a longer table that are rows of the original, or zeros. */
 export interface Run {
   /** The first row of the original; null for zeros. */
   readonly from: number | null;
-  /** Where the run begins, from the first wanted row. */
+  /** Start of the run, relative to the first requested row. */
   readonly at: number;
   readonly length: number;
 }
 
-/** @param stored Rows of the original. */
+/** @param stored Number of rows of the original. */
 export function* runsOf(
   stored: number,
   firstRow: number,
@@ -106,20 +106,19 @@ export function* runsOf(
 /** The same rows of all tables. */
 export interface TogetherRows {
   readonly firstRow: number;
-  /** [tables, rows · columns]; its memory is used again. */
+  /** [tables, rows · columns]; its memory is reused. */
   readonly values: Float64Array;
-  /** Values of one table. */
   readonly columns: number;
 }
 
-/** So many values of all tables, in float64, stay in a processor's cache while they are worked on. */
+/** Number of float64 values of all tables that stay in a processor's cache. */
 const CACHED_NUMBERS = 2 ** 16;
-/** So that even 4-bit values are whole bytes. */
+/** A multiple that makes even 4-bit values whole bytes. */
 const ROW_STEP = 4;
 
 /**
  * The first `rows` rows of all tables, in order. Stored ones are read ahead, and decoded a few rows at a time.
- * @param blockRows That all tables together may take, in float64, with what is read ahead.
+ * @param blockRows Limit of rows for all tables together in float64, including the data read ahead.
  * @throws UserError when reading fails.
  */
 export async function* rowsTogether(
@@ -149,7 +148,7 @@ async function* workedOutRows(
   }
 }
 
-/** @param tensors [rows, columns] each. */
+/** @param tensors Tensors [rows, columns]. */
 async function* decodedRows(
   tensors: readonly StoredTensor[],
   rows: number,
@@ -171,10 +170,10 @@ async function* decodedRows(
   }
 }
 
-/** Blocks of bytes of all tensors. While one is worked on the next is read. */
+/** Blocks of bytes of all tensors. The next block is read during the work on one. */
 async function* bytesAhead(tensors: readonly StoredTensor[], rows: number, blockRows: number) {
   const widest = Math.max(...tensors.map((tensor) => rowBytes(tensor) / (tensor.shape[1] ?? 1)));
-  // Two blocks as they are stored take as much as one in float64.
+  // Two stored blocks may use the memory of one in float64.
   const most = Math.min(rows, inSteps((blockRows * 8) / (2 * widest)));
   const buffers = [0, 1].map(() =>
     tensors.map((tensor) => new Uint8Array(most * rowBytes(tensor))),
@@ -190,7 +189,7 @@ async function* bytesAhead(tensors: readonly StoredTensor[], rows: number, block
         readRowsAsync(tensor, firstRow, count, bytes[index] ?? new Uint8Array()),
       ),
     );
-    // A failure is met at its turn, when it is awaited.
+    // The error is handled when the read is awaited.
     read.catch(() => {});
     return { firstRow, count, bytes, read };
   };
@@ -203,7 +202,7 @@ async function* bytesAhead(tensors: readonly StoredTensor[], rows: number, block
   }
 }
 
-/** Part `index` of an array whose parts are so long; or several of them. */
+/** Part `index` of an array of equal parts of this length, or several of them. */
 const part = <Values extends Float64Array | Uint8Array>(
   values: Values,
   index: number,
@@ -217,10 +216,10 @@ function* steps(first: number, rows: number, step: number): Generator<readonly [
   for (let row = first; row < rows; row += step) yield [row, Math.min(step, rows - row)];
 }
 
-/** Where the values of a table are. */
+/** Location of a table's values. */
 export type SrteValues = Pick<SrteTable, 'rows' | 'projection'>;
 
-/** Reads rows of tables as float64. Its memory is used again from one reading to the next. */
+/** Reads rows of tables as float64. Its memory is reused between readings. */
 export class SrteRowReader {
   #bytes = new Uint8Array();
   #rows = new Float64Array();
@@ -228,15 +227,14 @@ export class SrteRowReader {
 
   readonly #product: MatrixProduct;
 
-  /** @param product For tables that are stored as pairs. */
+  /** @param product For tables stored as pairs. */
   constructor(product: MatrixProduct = plainProduct) {
     this.#product = product;
   }
 
   /**
-   * Writes rows of a table, row-major, to `target`, which has room for just these.
-   * @param firstRow A multiple of 4, like `rows` but for the last ones: fewer values need be no whole
-   * number of bytes.
+   * Writes rows of a table, row-major, to `target`, which has exactly this size.
+   * @param firstRow A multiple of 4, like `rows` except for the last ones, so that values fill whole bytes.
    * @throws UserError when reading fails.
    */
   async read(
@@ -276,19 +274,19 @@ const atLeast = (numbers: Float64Array<ArrayBuffer>, length: number) =>
 /** The values of a table that are not finite. */
 export interface NonFinite {
   readonly count: number;
-  /** Row and column of the first of them. */
+  /** Row and column of the first one. */
   readonly row: number;
   readonly column: number;
   readonly value: 'NaN' | 'Infinity' | '-Infinity';
 }
 
-/** Collects values that are not finite in tables that are read block by block. */
+/** Collects values that are not finite from blocks of tables. */
 export class NonFiniteValues {
-  /** Null for a table whose values are all finite. */
+  /** Null for a table with only finite values. */
   readonly found: (NonFinite | null)[];
   readonly #columns: number;
 
-  /** @param tables Their number. @param columns Of each of them. */
+  /** @param tables Number of tables. @param columns Columns of each. */
   constructor(tables: number, columns: number) {
     this.found = new Array<null>(tables).fill(null);
     this.#columns = columns;
@@ -310,7 +308,7 @@ export class NonFiniteValues {
     }
   }
 
-  /** @param names Of the tables. @throws UserError when a value is not finite. */
+  /** @param names Names of the tables. @throws UserError when a value is not finite. */
   refuseAny(file: string, names: readonly string[]): void {
     const faults = new SrteFaults(file);
     for (const [table, found] of this.found.entries()) {
@@ -327,13 +325,13 @@ export class NonFiniteValues {
   }
 }
 
-/** Norms are Frobenius'. Null is what has no value: 0/0. */
+/** Norms are Frobenius norms. Null is an undefined value: 0/0. */
 export interface TableError {
-  /** Numbers of the layers whose table it was. */
+  /** Numbers of the layers that use the table. */
   readonly layers: readonly number[];
-  /** The tensor of the input; of a pair, that of the rows. */
+  /** The tensor of the input; for a pair, the one of the rows. */
   readonly name: string;
-  /** ‖had‖, over the rows that both have, as for all below; null when it was copied bit by bit, unread. */
+  /** ‖had‖, over the rows that both have, as for all below; null when it was copied without reading. */
   readonly norm: number | null;
   /** ‖had − gets‖. */
   readonly distance: number;
@@ -343,12 +341,12 @@ export interface TableError {
   readonly cosine: number | null;
 }
 
-/** Adds up, block by block, what is known of a table and the one in its place. */
+/** Accumulates the error of a replaced table block by block. */
 export class TableComparison {
   readonly #sums = emptyComparison();
   #gets = 0;
 
-  /** @param squaredNorm Of what it gets, which several tables may. */
+  /** @param squaredNorm Squared norm of the replacement, which several tables may share. */
   add(had: Float64Array, gets: Float64Array, squaredNorm: number): void {
     this.#gets += squaredNorm;
     addComparison(this.#sums, had, gets);
@@ -362,7 +360,7 @@ export class TableComparison {
       distance: Math.sqrt(squaredDistance),
       relativeError: quotient(Math.sqrt(squaredDistance), Math.sqrt(squaredNorm)),
       largestError: largestDifference,
-      // Rounding may carry it a little beyond; equal tables have none.
+      // Rounding may exceed the range a little; equal tables are exactly 1.
       cosine: squaredDistance === 0 && cosine !== null ? 1 : clamped(cosine),
     };
   }
@@ -374,7 +372,7 @@ const quotient = (part: number, whole: number): number | null =>
 const clamped = (value: number | null) =>
   value === null ? null : Math.max(-1, Math.min(1, value));
 
-/** ‖had − gets‖ / ‖had‖ of all tables together; a table that several layers had counts for each. */
+/** ‖had − gets‖ / ‖had‖ of all tables together; a table of several layers counts for each. */
 export function overallError(errors: readonly TableError[]): number | null {
   let had = 0;
   let lost = 0;

@@ -1,4 +1,4 @@
-/** The values of the tensors of an output, read, cast and put together piece by piece. */
+/** The values of the tensors of an output, read, cast and assembled piece by piece. */
 import type { Formula } from '../../architecture/computed-buffers.js';
 import type { ByteFile } from '../../checkpoint/byte-file.js';
 import type { Checkpoint } from '../../checkpoint/checkpoint.js';
@@ -14,23 +14,23 @@ import { type ConversionPlan, type PlannedTensor, tensorNamed } from '../plan/pl
 import type { SrtePart } from '../srte/srte-tables.js';
 import { runsOf } from './table-rows.js';
 
-/** The tensors of a table that was worked out: [1, rows, …] of the rows that the input has; [H, r] of a projection. */
+/** The tensors of a computed table: [1, rows, …] of the rows that the input has; [H, r] of a projection. */
 export type TableParts = ReadonlyMap<SrtePart, StoredTensor>;
 
 export interface ValueSources {
   readonly checkpoint: Pick<Checkpoint, 'path' | 'tensors' | 'aliases'>;
-  /** By the number of the planned table; undefined where none had to be made. */
+  /** Tables by the number of the planned table; undefined where none was computed. */
   readonly made: readonly ({ readonly parts: TableParts } | undefined)[];
   readonly plan: Pick<ConversionPlan, 'formulas' | 'srte'>;
-  /** Whether values beyond the dtype become its largest. */
+  /** Whether to clamp values beyond the dtype's range. */
   readonly saturate: boolean;
 }
 
-/** Numbers that are worked on at a time. */
+/** Numbers processed at a time. */
 const BLOCK_NUMBERS = 2 ** 17;
 
 /**
- * The bytes of a planned tensor, in order, little-endian. A piece may use the memory of the one before.
+ * The bytes of a planned tensor, in order, little-endian. A piece may reuse the memory of the previous one.
  * @throws UserError when reading fails, or a value does not fit the dtype.
  */
 export function valuesOf(
@@ -65,14 +65,14 @@ export function valuesOf(
   }
 }
 
-/** A tensor that is known to be there. */
+/** A tensor that must exist. */
 export function storedUnder(name: string, checkpoint: ValueSources['checkpoint']): StoredTensor {
   const tensor = tensorNamed(name, checkpoint);
   if (tensor === undefined) throw new Error(`no tensor ${name}`);
   return tensor;
 }
 
-/** @param tensor [heads · d, …], of each head the rows 0, 2, 4, … and then 1, 3, 5, …: as a view. */
+/** A view with the rows of each head reordered: 0, 2, 4, … and then 1, 3, 5, …. @param tensor [heads · d, …] */
 function unpaired(tensor: StoredTensor, heads: number): StoredTensor {
   const [rows = 0, ...rest] = tensor.shape;
   const [step = 0, ...steps] = tensor.strides;
@@ -145,14 +145,14 @@ async function* castTo(
 
 const bytesOf = (numbers: number, dtype: StoredDtype) => (numbers * STORED_DTYPES[dtype].bits) / 8;
 
-/** @param tensors Of one shape. */
+/** @param tensors Tensors of one shape. */
 async function* averaged(
   { name, dtype }: PlannedTensor,
   tensors: readonly StoredTensor[],
   { checkpoint: { path }, saturate }: ValueSources,
 ): AsyncGenerator<Uint8Array, undefined> {
   if (!isEncodable(dtype)) throw new Error(`a mean cannot be written as ${dtype}`);
-  // All are cut in the same places, in spite of different types.
+  // All are split at the same positions, despite different types.
   const wide = tensors.map((tensor) => [...piecesOf(tensor, bytesOf(BLOCK_NUMBERS, tensor.dtype))]);
   let done = 0;
   for (const [index, piece] of wide[0]?.entries() ?? []) {
@@ -194,7 +194,7 @@ async function* computed(
   }
 }
 
-/** The tensor that the whole of a file is. */
+/** A tensor that fills a whole file. */
 export function tensorIn(file: ByteFile, dtype: StoredDtype, shape: Shape): StoredTensor {
   const elements = elementCount(shape) ?? Number.NaN;
   return {
@@ -209,7 +209,7 @@ export function tensorIn(file: ByteFile, dtype: StoredDtype, shape: Shape): Stor
   };
 }
 
-/** A value that is too large for the type that it is to be written as. */
+/** Error for a value beyond the range of its output type. */
 export function overflowError(
   file: string,
   name: string,

@@ -1,13 +1,12 @@
 /**
- * MiniMind's old names and layout of RoPE. Its files from before April 2025 have names of
- * their own, and apply RoPE to neighbouring values instead of to halves of a head: their query and key
- * projections compute the same when the rows of each head are reordered, so that row j becomes old row 2j,
- * and row d/2 + j old row 2j + 1.
+ * MiniMind's old names and layout of RoPE. Its files from before April 2025 have other names, and apply RoPE to
+ * neighbouring values instead of to halves of a head. Their query and key projections are equivalent after reordering
+ * the rows of each head: row j becomes old row 2j, and row d/2 + j old row 2j + 1.
  */
 import { UserError } from '../../errors.js';
 import type { SourceTensor, SourceTensors } from '../plan/plan.js';
 
-/** Names in a layer, old and new. There are no others: such a model has no biases. */
+/** Names in a layer, old and new. The list is complete: such a model has no biases. */
 const LAYER_NAMES = new Map([
   ['attention.wq.weight', 'self_attn.q_proj.weight'],
   ['attention.wk.weight', 'self_attn.k_proj.weight'],
@@ -19,7 +18,7 @@ const LAYER_NAMES = new Map([
   ['feed_forward.gate.weight', 'mlp.gate.weight'],
 ]);
 
-/** One feed-forward, or one of several experts, of which the shared one had no number. */
+/** One feed-forward, or one of several experts; the shared one had no number. */
 const FEED_FORWARD = /^feed_forward\.(experts\.\d+\.|shared_experts\.|)(w[123])\.weight$/;
 const SHARED_EXPERT = 'shared_experts.';
 const PROJECTIONS = { w1: 'gate_proj', w2: 'down_proj', w3: 'up_proj' } as const;
@@ -30,7 +29,7 @@ const TOP_NAMES = new Map([
   ['output.weight', 'lm_head.weight'],
 ]);
 
-/** Tables of RoPE that follow from the config, and that today's files do not hold. */
+/** Tables of RoPE, computed from the config and absent from today's files. */
 const DROPPED = new Set(['pos_cis', 'freqs_cis', 'freqs_cos', 'freqs_sin']);
 
 const LAYER_NAME = /^layers\.(0|[1-9]\d{0,4})\.(.+)$/s;
@@ -39,7 +38,7 @@ const UNPAIRED = /^attention\.w[qk]\.weight$/;
 /**
  * The tensors of an old MiniMind file under today's names.
  * @param heads Attention heads: the query's rows are heads · head dimension.
- * @throws UserError when it has other names, or the sizes do not fit that number of heads.
+ * @throws UserError when it has other names, or the sizes do not match that number of heads.
  */
 export function fromOldMiniMind(
   file: string,

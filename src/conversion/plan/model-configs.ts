@@ -1,4 +1,4 @@
-/** The configs of a conversion: the one that describes the input, and the one of the output. */
+/** The configs of a conversion: those of the input and of the output. */
 
 import { isDeepStrictEqual } from 'node:util';
 import type { Ignored, ModelChange, Setting } from '../../architecture/family.js';
@@ -26,22 +26,22 @@ import type { EncodableDtype } from '../../tensor/encode.js';
 import { isRecord } from '../../text/words.js';
 import type { ConversionJob } from '../job.js';
 
-/** A config that a checkpoint was checked against, and fits. */
+/** A config that matches its checkpoint. */
 export interface SourceConfig extends ModelFile {
   readonly written: ConfigDocument;
   readonly origin: ConfigOrigin;
 }
 
 /**
- * The config that describes a checkpoint, if there is one.
- * @throws UserError when the checkpoint is not as it says; when the user's own choice cannot be read.
+ * The config of a checkpoint, if there is one.
+ * @throws UserError when the checkpoint does not match it, or the given config cannot be read.
  */
 export async function sourceConfigOf(
   job: ConversionJob,
 ): Promise<{ readonly source: SourceConfig | undefined; readonly warnings: readonly Problem[] }> {
   const { checkpoint, config } = job;
   const none = { source: undefined, warnings: [] };
-  // Configs do not describe models under their old names.
+  // Configs do not describe models with old names.
   const isIgnored = job['no-config'] || job.dialect !== undefined;
   if (config === undefined && isIgnored) return none;
   try {
@@ -61,10 +61,10 @@ export async function sourceConfigOf(
   }
 }
 
-/** A file of another program breaks many rules: these are enough to see it. */
+/** A file of another program breaks many rules: these are enough to recognise it. */
 const MOST_REASONS = 3;
 
-/** A config that cannot be read, or is of a family that is not known here. */
+/** An unreadable config, or one of an unknown family. */
 const unusable = (file: string, { message }: UserError): Problem => ({
   severity: 'warning',
   file,
@@ -74,10 +74,10 @@ const unusable = (file: string, { message }: UserError): Problem => ({
 
 const asWarning = (problem: Problem): Problem => ({ ...problem, severity: 'warning' });
 
-/** A checkpoint that is not as its config says. */
+/** A checkpoint that does not match its config. */
 class Unlike extends UserError {}
 
-/** More kinds of faults than this are of another model. */
+/** More kinds of faults indicate another model. */
 const MOST_SHOWN = 20;
 
 function unlike(file: string, config: string, { faults, suggestions }: Reconciliation): UserError {
@@ -96,7 +96,7 @@ function unlike(file: string, config: string, { faults, suggestions }: Reconcili
   });
 }
 
-/** A value of a config before and after; null where it says nothing. */
+/** A value of a config before and after; null where it is absent. */
 export interface ConfigChange {
   readonly path: string;
   readonly from: unknown;
@@ -109,7 +109,7 @@ export interface WrittenConfig {
   readonly format: ConfigFormat;
 }
 
-/** A document with overrides, in the form that it has, where that can say it. */
+/** A document with overrides, in its own format, where that can represent it. */
 async function writtenWith(
   document: ConfigDocument,
   sets: readonly string[],
@@ -121,12 +121,11 @@ async function writtenWith(
   return { value, text: documentText(value), format: 'yaml' };
 }
 
-/** Changes of a model and of its tensors. */
 interface Change extends ModelChange {
   readonly dtype?: EncodableDtype | undefined;
 }
 
-/** The type of its tensors, in a config that says it. */
+/** The tensor type, in a config that includes it. */
 function typeSettings(document: unknown, dtype: EncodableDtype | undefined): Setting[] {
   const path = 'model.torch_dtype';
   const value = dtype && TORCH_TYPES[dtype]?.name;
@@ -137,20 +136,20 @@ function typeSettings(document: unknown, dtype: EncodableDtype | undefined): Set
 /** A config after a conversion. */
 export interface TargetConfig {
   readonly model: LanguageModel;
-  /** As it is to be written: of Hugging Face where the one before is. */
+  /** Config to write: in the format of Hugging Face if the previous one is. */
   readonly written: WrittenConfig;
-  /** Tensors that others store beside the model. */
+  /** Tensors that other programs store in addition to the model. */
   readonly ignored: readonly Ignored[];
-  /** Differences from the config before. */
+  /** Differences from the previous config. */
   readonly changes: readonly ConfigChange[];
-  /** Whether it came with the checkpoint, in its file. */
+  /** Whether it was inside the checkpoint file. */
   readonly isInside: boolean;
-  /** The values that a config needs to say so. */
+  /** The changed settings of the config. */
   readonly settings: readonly Setting[];
 }
 
 /**
- * The config of the source with the changes of a conversion, and with the user's settings.
+ * The config of the source with the changes of a conversion and the user's settings.
  * @throws UserError when the result is not a valid config.
  */
 export async function changedConfig(
@@ -179,7 +178,7 @@ export async function changedConfig(
   };
 }
 
-/** The values that two documents give differently, by their paths; lists are values. */
+/** Values that differ between two documents, by their paths; a list is one value. */
 function changesOf(from: unknown, to: unknown, path: readonly string[] = []): ConfigChange[] {
   if (isRecord(from) && isRecord(to)) {
     const keys = new Set([...Object.keys(from), ...Object.keys(to)]);
@@ -191,7 +190,7 @@ function changesOf(from: unknown, to: unknown, path: readonly string[] = []): Co
   return [{ path: formatPath(path), from: from ?? null, to: to ?? null }];
 }
 
-/** A config that a user wants to arrive at. @throws UserError when it is not valid. */
+/** The config of the target. @throws UserError when it is not valid. */
 export async function targetConfig(
   file: string,
   source: SourceConfig | undefined,

@@ -16,9 +16,7 @@ import { changedConfig, sourceConfigOf, targetConfig } from './model-configs.js'
 import type { ConversionInput, ConversionPlan, Omission } from './plan.js';
 import { planTensors } from './plan-tensors.js';
 
-/**
- * @throws UserError when the checkpoint, its config or the request are wrong, or do not fit each other.
- */
+/** @throws UserError when the checkpoint, its config or the request are wrong or inconsistent. */
 export async function readInput(
   job: ConversionJob,
   place: CheckpointPlace,
@@ -39,13 +37,13 @@ export async function readInput(
   return { job, place, source, target, srte, layout, ...names, warnings };
 }
 
-/** Whether the rank of the output is yet to be found, by its error. */
+/** Whether the rank of the output depends on an error and is still unknown. */
 export const isRankOpen = ({ layout }: ConversionInput): boolean =>
   layout?.form === 'low-rank' && layout.rank === null;
 
 /**
- * @param foundRank The rank of a pair, where it had to be found. Before, the shapes are those of rank 1.
- * @throws UserError when the tensors of the input and of the output do not fit each other.
+ * @param foundRank The computed rank of a pair. Without it, the shapes are those of rank 1.
+ * @throws UserError when the tensors of the input and of the output do not match.
  */
 export async function planConversion(
   input: ConversionInput,
@@ -68,7 +66,7 @@ export async function planConversion(
   return { ...planned, srte: srtePlan, leftOut, config, keepsConfig };
 }
 
-/** @throws UserError when the user's own settings describe another SRTE than is asked for. */
+/** @throws UserError when the user's own settings describe another SRTE than the requested one. */
 function refuseContradiction({ model }: TargetConfig, layout: SrteLayout): void {
   const described = srteLayoutOf(model);
   const keys = ['sharing', 'form', 'rank', 'positions', 'hidden', 'layers'] as const;
@@ -81,7 +79,7 @@ function refuseContradiction({ model }: TargetConfig, layout: SrteLayout): void 
   );
 }
 
-/** Undefined when there is none, and none is asked for. */
+/** Undefined without an SRTE or a request for one. */
 async function srteOf(
   job: ConversionJob,
   stored: StoredNames,
@@ -111,7 +109,7 @@ function layoutFor(
     });
   }
   const { sharing, form, rank, positions } = described;
-  // For its checks of the rows that the input has, and of the rank.
+  // Called for its checks of the input's rows and of the rank.
   requestedLayout(srte.layout, {
     ...job,
     'max-positions': positions,
@@ -120,7 +118,7 @@ function layoutFor(
   return { ...srte.layout, sharing, form, rank, positions };
 }
 
-/** The tensors of the input under the names that the output has for them. */
+/** The tensors of the input under the output's names. */
 function namesOf(
   { checkpoint, dialect, heads }: ConversionJob,
   stored: StoredNames,
@@ -131,7 +129,7 @@ function namesOf(
   return { tensors: sources, dropped: dropped.map((name) => ({ name, why })) };
 }
 
-/** @throws UserError when the SRTE is to become what it is, and nothing else is asked for. */
+/** @throws UserError when the request keeps the SRTE, and changes nothing else. */
 function refuseUnchanged(job: ConversionJob, source: SrteLayout, layout: SrteLayout): void {
   const { to, tie, dtype, container, set = [], 'shard-size': shard } = job;
   const keys = ['sharing', 'form', 'rank', 'positions'] as const;
@@ -161,7 +159,7 @@ const OPTIMIZER = /optim/i;
 
 /**
  * Entries of a training checkpoint that are not part of the model.
- * @param hasConfig Whether the output has the config, or one in its place.
+ * @param hasConfig Whether the output has the config, or a replacement.
  */
 const contentLeftOut = ({ content }: Checkpoint, hasConfig: boolean): Omission[] =>
   [...content.keys()]

@@ -1,4 +1,4 @@
-/** The tensors that an output has to have, and where their values come from. */
+/** The required tensors of an output, and the sources of their values. */
 import type { Formula } from '../../architecture/computed-buffers.js';
 import { computedBuffers } from '../../architecture/computed-buffers.js';
 import type { LanguageModel } from '../../architecture/layer.js';
@@ -39,10 +39,10 @@ import type {
 } from './plan.js';
 
 /**
- * The tensors of the output, and where their values come from.
- * @param config The config of the output; undefined when nothing describes it.
- * @param layout The SRTE of the output; undefined when it stays as it is.
- * @throws UserError with everything that is missing, extra or misshapen; when the request does not fit.
+ * The tensors of the output, and the sources of their values.
+ * @param config The config of the output; undefined without a description.
+ * @param layout The SRTE of the output; undefined to keep it.
+ * @throws UserError with all missing, extra or misshapen tensors; when the request does not apply.
  */
 export function planTensors(
   input: ConversionInput,
@@ -85,7 +85,7 @@ class Resolver {
   readonly #input: ConversionInput;
   readonly #config: TargetConfig | undefined;
   readonly #tables: SrtePlan | null;
-  /** Further names under which the input's own description knows a tensor. */
+  /** Aliases of a tensor in the input's own description. */
   readonly #known: ReadonlyMap<string, readonly string[]>;
 
   constructor(input: ConversionInput, config: TargetConfig | undefined, tables: SrtePlan | null) {
@@ -113,7 +113,7 @@ class Resolver {
     return { name, aliases, role, dtype, shape, bytes, action };
   }
 
-  /** Tensors that the input has and the output does not. One that a described model has no place for is a fault. */
+  /** Input tensors that the output does not use. One that a described model does not contain is a fault. */
   unused(): Omission[] {
     const leftOut: Omission[] = [];
     for (const [name, { own }] of this.#input.tensors) {
@@ -177,7 +177,7 @@ class Resolver {
       );
       return { action: { do: 'copy', from: misshapen.own }, stored: misshapen.tensor };
     }
-    // What is one tensor by the input's own description has been found to hold the same values.
+    // The input's own description declares them one tensor, and their values were compared.
     const known = this.#known.get(first.name);
     const other = others.find(
       ({ tensor, name: another }) => !isSameView(tensor, first.tensor) && !known?.includes(another),
@@ -187,7 +187,7 @@ class Resolver {
     return { action: heads ? { do: 'unpair', from, heads } : { do: 'copy', from }, stored };
   }
 
-  /** One tensor out of two. */
+  /** One tensor from two. */
   #tie(name: string, first: SourceTensor, other: SourceTensor): Resolution {
     const { tie } = this.#input.job;
     const pair = [first.own, other.own] as const;
@@ -219,7 +219,7 @@ class Resolver {
 
   #computed({ name, formula }: ExpectedTensor): Resolution | undefined {
     if (formula !== undefined) {
-      // A PyTorch loader wants every name. A computed SRTE is nothing but its buffer.
+      // A PyTorch loader needs every name. A computed SRTE consists only of its buffer.
       const isExpected = this.#input.place.container === 'pt' || isSrteName(name);
       return isExpected ? { action: { do: 'compute' } } : undefined;
     }
@@ -247,7 +247,7 @@ class Resolver {
 
 interface Resolution {
   readonly action: Action;
-  /** The stored tensor, when the values are those of one. */
+  /** The stored tensor, when the values come from a single one. */
   readonly stored?: StoredTensor;
 }
 
@@ -281,7 +281,7 @@ interface ExpectedTensor {
   readonly aliases: readonly string[];
   readonly shape: Shape;
   readonly role: 'parameter' | 'buffer';
-  /** How it is computed when the input does not have it. */
+  /** Formula for a tensor that the input lacks. */
   readonly formula?: Formula;
 }
 
@@ -305,20 +305,20 @@ const expectedOf = (
   formula: Formula | undefined,
 ): ExpectedTensor => ({ name, aliases, shape, role, ...(formula && { formula }) });
 
-/** Buffers by what PyTorch models call them: they are not cast. */
+/** Buffers by their names in PyTorch models: they are not cast. */
 const BUFFER =
   /(?:^|\.)(?:rope\.(?:inv_freq|cos_cached|sin_cached)|rotary_emb\.(?:inv_freq|cos_cached|sin_cached)|(?:shared_)?srte\.inv_freq)$/;
 
 export const isBufferName = (name: string): boolean => BUFFER.test(name);
 
-/** An SRTE that is only computed: `layers.0.srte.inv_freq`, `shared_srte.inv_freq`. */
+/** A computed SRTE: `layers.0.srte.inv_freq`, `shared_srte.inv_freq`. */
 const SINCOS = /^(?:|.*\.)(?:layers\.[^.]*\.srte|shared_srte)\.inv_freq$/s;
 
-/** Whether a name is that of an SRTE tensor, learned or computed. */
+/** Whether a name belongs to an SRTE tensor, learned or computed. */
 export const isSrteName = (name: string): boolean =>
   srtePlaceOf(name) !== undefined || SINCOS.test(name);
 
-/** The embedding and the head of models, by their names: those that tying makes one. */
+/** Names of the embedding and the head of models, for tying. */
 const TIED_PAIRS = [
   ['embed_tokens.weight', 'lm_head.weight'],
   ['model.embed_tokens.weight', 'lm_head.weight'],
@@ -333,9 +333,9 @@ function tiedPairOf(has: (name: string) => boolean): readonly [string, string] |
 }
 
 /**
- * Tensors of a model that nothing describes: the input's, but for the SRTE.
- * @param layout The SRTE of the output; undefined when it stays as it is.
- * @throws UserError when an embedding and a head that are not there are to be tied.
+ * Tensors of a model without a description: the input's, except the SRTE.
+ * @param layout The SRTE of the output; undefined to keep it.
+ * @throws UserError when an embedding and a head to tie do not exist.
  */
 function expectedByNames(
   { tensors: sources, srte: source, job }: ConversionInput,
@@ -363,7 +363,7 @@ function expectedByNames(
     }),
   );
   const srteTensors = srte ? expectedSrte(srte.layout, srte.prefix) : [];
-  // Before the first layer, where the original registers what the layers share.
+  // Before the first layer, where the original registers shared modules.
   const place = fromNames.findIndex(({ name }) => name.startsWith(`${srte?.prefix}layers.`));
   const tensors = fromNames.toSpliced(Math.max(0, place), 0, ...srteTensors);
   return { tensors, names: tensors.flatMap(({ name, aliases }) => [name, ...aliases]) };

@@ -1,6 +1,6 @@
 /**
- * The plan of a conversion, as data: for every tensor of the output where its values come from. It is made
- * from indexes and configs alone, printed by a dry run, and followed by `execute`.
+ * The plan of a conversion as data: the source of the values of every output tensor. It is made from indexes and
+ * configs only, printed by a dry run, and carried out by `execute`.
  */
 import type { Formula } from '../../architecture/computed-buffers.js';
 import type { SrteLayout } from '../../architecture/srte-layout.js';
@@ -15,55 +15,55 @@ import type { SrtePlan, SrteSource } from '../srte/srte-plan.js';
 import type { SrtePart, SrteTable } from '../srte/srte-tables.js';
 import type { SourceConfig, TargetConfig } from './model-configs.js';
 
-/** A tensor of the input under the name that the output has for it. */
+/** A tensor of the input under the output's name. */
 export interface SourceTensor extends StoredName {
-  /** Attention heads whose rows have to be reordered for RoPE (see legacy/old-minimind-names.ts). */
+  /** Attention heads whose rows must be reordered for RoPE (see legacy/old-minimind-names.ts). */
   readonly heads?: number;
 }
 
 export type SourceTensors = ReadonlyMap<string, SourceTensor>;
 
-/** The input of a job, and the SRTE and config to convert it to. */
+/** The input of a job, and the SRTE and config of its output. */
 export interface ConversionInput {
   readonly job: ConversionJob;
   readonly place: CheckpointPlace;
-  /** The config that describes the input; undefined when there is none. */
+  /** The config of the input; undefined when there is none. */
   readonly source: SourceConfig | undefined;
-  /** The config that the user wants to arrive at. */
+  /** The config given by `--target`. */
   readonly target: TargetConfig | undefined;
   /** Undefined when the input has no SRTE. */
   readonly srte: SrteSource | undefined;
-  /** The SRTE of the output; the rank of a pair is null while it is yet to be found. */
+  /** The SRTE of the output; the rank of a pair is null while unknown. */
   readonly layout: SrteLayout | undefined;
   readonly tensors: SourceTensors;
-  /** Tensors of an old naming scheme that today's files do not hold. */
+  /** Tensors of an old naming scheme that today's files lack. */
   readonly dropped: readonly Omission[];
   readonly warnings: readonly Problem[];
 }
 
-/** Where the values of a tensor come from. Names are the input's own. */
+/** Source of the values of a tensor. Names are the input's own. */
 export type Action =
-  /** One tensor, as it is but for the dtype. */
+  /** One tensor, unchanged except for the dtype. */
   | { readonly do: 'copy'; readonly from: string }
-  /** The first rows of a table or of a pair's rows; more than there are as `extension` says. */
+  /** The first rows of a table or of a pair's rows; additional ones by `extension`. */
   | {
       readonly do: 'fit';
       readonly from: string;
       readonly rows: number;
       readonly extension: Extension | null;
     }
-  /** The rows of each attention head, of which neighbours made a pair for RoPE, as two halves. */
+  /** The rows of each attention head, converted from neighbouring pairs for RoPE to two halves. */
   | { readonly do: 'unpair'; readonly from: string; readonly heads: number }
   /** The mean of two tensors, value by value. */
   | { readonly do: 'average'; readonly from: readonly [string, string] }
   /** A part of a table of `SrtePlan.tables`. */
   | { readonly do: 'table'; readonly table: number; readonly part: SrtePart }
-  /** A buffer that follows from the configuration. */
+  /** A buffer computed from the configuration. */
   | { readonly do: 'compute' };
 
 export interface PlannedTensor {
   readonly name: string;
-  /** Further names of the same values. */
+  /** Other names of the same values. */
   readonly aliases: readonly string[];
   readonly role: 'parameter' | 'buffer';
   readonly dtype: StoredDtype;
@@ -72,7 +72,7 @@ export interface PlannedTensor {
   readonly action: Action;
 }
 
-/** A tensor or another entry of the input that the output does not have. */
+/** A tensor or another entry of the input that the output lacks. */
 export interface Omission {
   readonly name: string;
   readonly why: string;
@@ -80,34 +80,34 @@ export interface Omission {
 
 /** An embedding and a head that become one tensor. */
 export interface PlannedTie {
-  /** The tensor of the output. */
+  /** Name of the output's tensor. */
   readonly name: string;
-  /** The embedding and the head, as the input names them. */
+  /** The input's names of the embedding and the head. */
   readonly from: readonly [string, string];
   readonly values: Tie;
 }
 
 export interface ConversionPlan {
-  /** In the order of the state dict; each once. */
+  /** Distinct tensors in the order of the state dict. */
   readonly tensors: readonly PlannedTensor[];
-  /** All names in the order of the state dict, aliases in their places. */
+  /** All names in the order of the state dict, including aliases. */
   readonly names: readonly string[];
-  /** Null when the SRTE stays as it is. */
+  /** Null when the SRTE is unchanged. */
   readonly srte: SrtePlan | null;
   /** Null when nothing is tied. */
   readonly tie: PlannedTie | null;
   readonly leftOut: readonly Omission[];
   /** Remarks for the user. */
   readonly notes: readonly string[];
-  /** Formulas of the buffers that can be computed, by their names. */
+  /** Formulas of the computable buffers, by their names. */
   readonly formulas: ReadonlyMap<string, Formula>;
-  /** The config of the output; undefined when nothing describes it. */
+  /** The config of the output; undefined without a description. */
   readonly config: TargetConfig | undefined;
-  /** Whether a config that cannot be read here still describes the output. */
+  /** Whether an unreadable config still describes the output. */
   readonly keepsConfig: boolean;
 }
 
-/** Kinds of steps, the most thorough first. A tensor that is made anew is cast on the way, where it has to be. */
+/** Kinds of steps, the largest changes first. A computed tensor is also cast if necessary. */
 export const STEP_KINDS = [
   'factorised',
   'merged',
@@ -125,18 +125,18 @@ export type StepKind = (typeof STEP_KINDS)[number];
 
 export interface TensorStep extends Omit<PlannedTensor, 'action'> {
   readonly action: StepKind;
-  /** Names of the input. */
+  /** Names in the input. */
   readonly from: readonly string[];
-  /** Types of those, each once. */
+  /** Distinct types of those tensors. */
   readonly fromDtypes: readonly StoredDtype[];
-  /** The file of the output that it is in. */
+  /** The file of the output that contains it. */
   readonly file: string;
 }
 
-/** Tensors to which the same is done, those of all layers together. */
+/** Tensors with the same step, over all layers. */
 export interface StepGroup {
   readonly action: StepKind;
-  /** `layers.{0–31}.srte.freqs`; of tensors that are as they were but for the type `layers.{0–31}.…`. */
+  /** `layers.{0–31}.srte.freqs`; `layers.{0–31}.…` for tensors whose values are unchanged except for the type. */
   readonly pattern: string;
   readonly tensors: number;
   readonly bytes: number;
@@ -170,7 +170,7 @@ export function stepsOf(
   });
 }
 
-/** A tensor under a name of its own, or one in the metadata. */
+/** A tensor by its own name, or by an alias in the metadata. */
 export const tensorNamed = (
   name: string,
   { tensors, aliases }: Pick<Checkpoint, 'tensors' | 'aliases'>,
@@ -229,7 +229,7 @@ function kindOfTable(part: SrtePart, sources: number): StepKind {
 /** Kinds of steps that are only counted. */
 const PLAIN: ReadonlySet<StepKind> = new Set(['cast', 'copied']);
 
-/** In the order of `STEP_KINDS`. */
+/** Groups in the order of `STEP_KINDS`. */
 export function groupSteps(steps: readonly TensorStep[]): StepGroup[] {
   const groups = groupAlike(steps, ({ name, action, fromDtypes, dtype }) => {
     const whole = templateOf(name);

@@ -1,4 +1,4 @@
-/** The plan of an SRTE: the layout that a checkpoint has, the one that is asked for, and the tables of the output. */
+/** The plan of an SRTE: the layout of a checkpoint, the requested one, and the tables of the output. */
 import type { LanguageModel } from '../../architecture/layer.js';
 import type { SrteForm, SrteLayout } from '../../architecture/srte-layout.js';
 import { srteLayoutOf } from '../../architecture/srte-layout.js';
@@ -14,18 +14,17 @@ import { LAYOUTS } from '../job.js';
 import type { SrteTables } from './srte-tables.js';
 import { srtePlaceOf, srteTablesWithCopies } from './srte-tables.js';
 
-/** A table of the output. */
 export interface PlannedTable {
   /** `shared_srte`, `layers.0.srte`. */
   readonly name: string;
-  /** Numbers of the input's tables that it takes the place of. */
+  /** Numbers of the input's tables that it replaces. */
   readonly replaces: readonly number[];
-  /** Numbers of those that its values come from. */
+  /** Numbers of the tables that its values come from. */
   readonly sources: readonly number[];
-  /** Whether its values have to be worked out: not, when they are those of one table. */
+  /** Whether its values must be computed, rather than copied from one table. */
   readonly isMade: boolean;
   readonly form: SrteForm;
-  /** Rank of a low-rank pair; null for other forms, and while it is yet to be found. */
+  /** Rank of a low-rank pair; null for other forms, and while unknown. */
   readonly rank: number | null;
   readonly dtype: StoredDtype;
 }
@@ -38,21 +37,21 @@ export interface SrtePlan {
   readonly tables: readonly PlannedTable[];
 }
 
-/** The SRTE of an input, as far as it can be converted. */
+/** The convertible SRTE of an input. */
 export interface SrteSource {
   readonly layout: SrteLayout;
   /** Null when the SRTE is computed. */
   readonly tables: SrteTables | null;
-  /** Before `layers.` in its names. */
+  /** Prefix of `layers.` in its names. */
   readonly prefix: string;
 }
 
-/** The name of a buffer that only a computed SRTE has. */
+/** Buffer name of a computed SRTE. */
 const SINCOS_NAME = /^(|.*\.)(?:layers\.\d+\.srte|shared_srte)\.inv_freq$/s;
 
 /**
- * @param model As its config describes it; undefined when nothing does.
- * @param positions Rows that are asked for: a computed SRTE says nothing of how many it has.
+ * @param model The model of its config; undefined without one.
+ * @param positions Requested rows: a computed SRTE has no number of its own.
  * @throws UserError when there is no SRTE, or it breaks one of `SRTE_RULES`.
  */
 export async function srteSourceOf(
@@ -73,7 +72,7 @@ export async function srteSourceOf(
   return { layout: layoutOfTables(tables, Math.max(1, layers)), tables, prefix };
 }
 
-/** Undefined when some SRTE is learned, or there is none. */
+/** Undefined when an SRTE is learned, or there is none. */
 function computedSource(
   stored: StoredNames,
   positions: number | undefined,
@@ -98,7 +97,7 @@ function computedSource(
   };
 }
 
-/** @param layers How many layers the model has. */
+/** @param layers Number of layers of the model. */
 function layoutOfTables(found: SrteTables, layers: number): SrteLayout {
   const { sharing, positions, hidden, rank } = found;
   return { sharing, form: rank === null ? 'table' : 'low-rank', positions, hidden, rank, layers };
@@ -107,8 +106,8 @@ function layoutOfTables(found: SrteTables, layers: number): SrteLayout {
 type LayoutRequest = Pick<ConversionJob, 'to' | 'rank' | 'max-error' | 'max-positions' | 'extend'>;
 
 /**
- * The layout that a request leads to. The rank of a pair that is to be found by its error is null.
- * @throws UserError when the request contradicts itself, or what there is.
+ * The requested layout. The rank of a pair is null when it depends on an error.
+ * @throws UserError when the request is inconsistent, or does not apply to the source.
  */
 export function requestedLayout(source: SrteLayout, request: LayoutRequest): SrteLayout {
   const { to, 'max-positions': positions = source.positions } = request;
@@ -130,15 +129,15 @@ export function requestedLayout(source: SrteLayout, request: LayoutRequest): Srt
   };
 }
 
-/** Rows of a table that are known: of one that is computed, any number. */
+/** Known rows of a table: infinite for a computed one. */
 const rowsKnown = ({ form, positions }: SrteLayout): number =>
   form === 'sincos' ? Number.POSITIVE_INFINITY : positions;
 
-/** Rows of a table that are worked out: of a longer one only those that the input has. */
+/** Rows of a table to compute: for a longer one only the rows of the input. */
 export const rowsMade = ({ source, target }: SrtePlan): number =>
   Math.min(target.positions, rowsKnown(source));
 
-/** Null when it has to be found. */
+/** Null when it depends on an error. */
 function requestedRank(
   { form, rank, hidden, sharing }: SrteLayout,
   { rank: requested, 'max-error': maxError }: LayoutRequest,
@@ -164,7 +163,7 @@ function requestedRank(
   return requested;
 }
 
-/** @throws UserError when a table [positions, hidden] has no pair of that rank. */
+/** @throws UserError when the rank is invalid for a table [positions, hidden]. */
 function checkRank(rank: number, positions: number, hidden: number): void {
   const most = Math.min(positions, hidden - 1);
   if (rank <= most) return;
@@ -197,9 +196,8 @@ function checkPositions(
 const COMPUTED_DTYPE = 'F32';
 
 /**
- * The tables of the output, and those of the input that each takes the place of.
- * @throws UserError when the merge names a layer that is not there, or the tables have a type that cannot
- * be written.
+ * The tables of the output, and the input tables that each replaces.
+ * @throws UserError when the merge names a missing layer, or the tables have a type that cannot be written.
  */
 export function planTables(
   { tables: found, layout: source, prefix }: SrteSource,
@@ -233,14 +231,14 @@ export function planTables(
   };
 }
 
-/** Only when there are rows that the input does not have. */
+/** Only for rows that the input lacks. */
 const extensionOf = (
   source: SrteLayout,
   target: SrteLayout,
   { extend }: Pick<ConversionJob, 'extend'>,
 ): SrtePlan['extension'] => (target.positions > rowsKnown(source) ? (extend ?? null) : null);
 
-/** Whether a table of one is a table of the other, but for the number of its rows. */
+/** Whether two layouts have the same tables except for the number of rows. */
 const isAlike = (a: SrteLayout, b: SrteLayout): boolean => a.form === b.form && a.rank === b.rank;
 
 function chosen(all: readonly number[], merge: Merge): readonly number[] {
@@ -266,10 +264,10 @@ function dtypeOf(
   });
 }
 
-/** The type that holds the values of all of these. */
+/** The type that holds the values of all given types. */
 function widestOf(dtypes: readonly StoredDtype[]): StoredDtype {
   const bits = (dtype: StoredDtype) => STORED_DTYPES[dtype].bits;
   const [first = COMPUTED_DTYPE, ...others] = [...new Set(dtypes)];
-  // Two types of 16 bits hold different values: those of both fit into float32.
+  // Two types of 16 bits hold different values: float32 holds those of both.
   return others.reduce((a, b) => (bits(a) === bits(b) ? 'F32' : bits(a) > bits(b) ? a : b), first);
 }

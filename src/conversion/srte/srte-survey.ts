@@ -20,16 +20,16 @@ import { STORED_DTYPES, type StoredDtype } from '../../tensor/dtype.js';
 import { type NonFinite, NonFiniteValues, SrteRowReader } from '../execute/table-rows.js';
 import { isSameAs, type SrteTables, srteTablesWithCopies } from './srte-tables.js';
 
-/** Norms and distances are Frobenius'. Null is what has no value: 0/0, or no finite one. */
+/** Norms and distances are Frobenius norms. Null is an undefined value: 0/0, or not finite. */
 export interface TableSurvey {
   /** Null for a shared table. */
   readonly layer: number | null;
-  /** As the file names it; of a low-rank pair, the name of the rows. */
+  /** Name in the file; for a low-rank pair, the name of the rows. */
   readonly name: string;
   readonly norm: number | null;
   readonly cosineToMean: number | null;
   readonly distanceToMean: number | null;
-  /** distanceToMean / norm: the relative error of the mean in the place of this table. */
+  /** distanceToMean / norm: the relative error of replacing this table by the mean. */
   readonly relativeDistance: number | null;
   /** Largest difference between a value of the table and of the mean. */
   readonly largestDifference: number | null;
@@ -43,11 +43,11 @@ export interface SrteSurvey extends SrteStorage {
   readonly positions: number;
   /** Columns of a table. */
   readonly hidden: number;
-  /** Rank of the low-rank pairs that the tables are stored as; null when they are stored whole. */
+  /** Rank of the stored low-rank pairs; null for full tables. */
   readonly storedRank: number | null;
-  /** One for each layer, in order; one when shared. */
+  /** One per layer, in order; one when shared. */
   readonly tables: readonly TableSurvey[];
-  /** Cosine similarity of each table to each. */
+  /** Cosine similarity between all tables. */
   readonly cosines: readonly (readonly (number | null)[])[];
   readonly meanNorm: number | null;
   readonly options: readonly SrteOption[];
@@ -56,39 +56,39 @@ export interface SrteSurvey extends SrteStorage {
 }
 
 export interface SurveyOptions {
-  /** Each from 1 to min(L, H). By default the powers of two that make a table smaller, from 8 on. */
+  /** Ranks from 1 to min(L, H). By default the powers of two from 8 on that make a table smaller. */
   readonly ranks?: readonly number[];
-  /** Called with each further count of bytes of the tables that have been worked on. */
+  /** Called with each further number of processed table bytes. */
   readonly onBytes?: (bytes: number) => void;
 }
 
-/** More layers than any model has; the cosines grow with their square. */
+/** More layers than any model has; the number of cosines grows quadratically. */
 const MOST_TABLES = 512;
 /** Values of a block of all tables: 8 MB. */
 const BLOCK_VALUES = 2 ** 20;
-/** The rows of a block are a multiple of these, so that even 4-bit values are whole bytes. */
+/** Rows of a block are a multiple of this, so that even 4-bit values are whole bytes. */
 const ROW_STEP = 4;
-/** Values of a few rows of all tables, or of a projection, that are held at once: 256 MB. */
+/** Values of a few rows of all tables, or of a projection, in memory at once: 256 MB. */
 const MOST_VALUES = 2 ** 25;
-/** For the Gram matrix of tables that are 9,900 wide. */
+/** Enough for the Gram matrix of tables with 9,900 columns. */
 const MOST_GRAM_BYTES = 400e6;
 
 /**
- * Compares the SRTE tables of a checkpoint with each other and with their mean, the best shared table in
- * the least-squares sense, and works out what the best shared table of each rank would lose. Reads the
- * tables once, in blocks of rows over all layers. All sums are in float64.
+ * Compares the SRTE tables of a checkpoint with each other and with their mean, the best shared table in the
+ * least-squares sense, and computes the error of the best shared table of each rank. Reads the tables once, in blocks
+ * of rows over all layers. All sums are in float64.
  *
- * A table M' for all layers is wrong by Σᵢ‖Tᵢ − M'‖² = Σᵢ‖Tᵢ − M‖² + n·‖M − M'‖², because the
- * differences of the n tables Tᵢ to their mean M add up to zero. For the best M' of each rank the last
- * term comes from the eigenvalues of MᵀM, without a second look at the tables. What is below about 10⁻⁷
- * of the mean's norm cannot be distinguished from rounding; the errors of storing the result are not counted.
+ * A table M' for all layers has the error Σᵢ‖Tᵢ − M'‖² = Σᵢ‖Tᵢ − M‖² + n·‖M − M'‖², because the differences of the n
+ * tables Tᵢ to their mean M add up to zero. For the best M' of each rank the last term comes from the eigenvalues of
+ * MᵀM, without reading the tables again. Differences below about 10⁻⁷ of the mean's norm cannot be distinguished from
+ * rounding; the errors of storing the result are not included.
  *
- * For tables [L, H] the work grows with L·H² and H³ (and with L²·H and L³ if H is more than L), and with
- * n²·L·H. It takes about 20 MB of memory and 4·min(L, H)² bytes: 67 MB for 65536 × 4096, for any number
- * of layers. Signals and timers get through.
+ * For tables [L, H] the work grows with L·H² and H³ (and with L²·H and L³ if H is more than L), and with n²·L·H. It
+ * takes about 20 MB of memory and 4·min(L, H)² bytes: 67 MB for 65536 × 4096, for any number of layers. Signals and
+ * timers are still handled.
  *
- * @throws UserError when there are no such tables or they cannot be compared, with every reason; when a
- * rank is none of theirs; when reading fails.
+ * @throws UserError with every reason when there are no such tables or they cannot be compared; when a rank is invalid;
+ * when reading fails.
  */
 export async function surveySrte(
   checkpoint: Checkpoint,
@@ -125,7 +125,7 @@ export async function surveySrte(
   };
 }
 
-/** Bytes that `surveySrte` will report to `onBytes`, for its progress. @throws UserError as it does. */
+/** Total bytes that `surveySrte` will report to `onBytes`. @throws UserError as it does. */
 export async function bytesToSurvey(checkpoint: Checkpoint): Promise<number> {
   const { tables } = await srteTablesWithCopies(checkpoint);
   return tables.reduce((sum, { rows }) => sum + rows.bytes, 0);
@@ -146,7 +146,7 @@ function checkSize({ tables, hidden, rank }: SrteTables, file: string): void {
   }
 }
 
-/** Null when no rank is asked for, or its memory would be too much. */
+/** Null without requested ranks, or when it needs too much memory. */
 function gramFor({ positions, hidden }: SrteTables, ranks: readonly number[]) {
   const isWanted = ranks.length > 0 && GramAccumulator.bytes(positions, hidden) <= MOST_GRAM_BYTES;
   return isWanted ? new GramAccumulator(positions, hidden) : null;
@@ -187,7 +187,7 @@ function tableSurvey({ sharing, tables }: SrteTables, pass: SrtePass, table: num
     cosineToMean: cosine(dot, squares, pass.squaredMean),
     distanceToMean: finiteOrNull(distance),
     relativeDistance: ratio(distance, norm),
-    // No value is larger than one that is not a number.
+    // NaN has no largest difference.
     largestDifference: Number.isFinite(distance) ? largestDifference : null,
     nonFinite: pass.nonFinite.found[table] ?? null,
   };
@@ -200,10 +200,10 @@ function cosinesOf(dots: SymmetricMatrix): (number | null)[][] {
   );
 }
 
-/** By the squares of both norms: the root of their product makes that of equal tables exactly 1. */
+/** Divides by the root of the product of both squared norms, so that equal tables give exactly 1. */
 function cosine(dot: number, squares: number, others: number): number | null {
   const value = ratio(dot, Math.sqrt(squares * others));
-  // Rounding may carry it a little beyond.
+  // Rounding may exceed the range a little.
   return value === null ? null : Math.max(-1, Math.min(1, value));
 }
 
@@ -230,19 +230,18 @@ const rankNote = ({ positions, hidden }: SrteTables, hasMean: boolean): string =
 export class SrtePass {
   /** The products of all tables with each other, [n, n]. */
   readonly dots: SymmetricMatrix;
-  /** Each table and the mean. */
+  /** Comparison of each table with the mean. */
   readonly comparisons: readonly Comparison[];
   readonly nonFinite: NonFiniteValues;
-  /** Squared norm of the mean. */
   squaredMean = 0;
   readonly #gram: GramAccumulator | null;
   readonly #mean: Float64Array;
 
   /**
-   * @param tables Their number, n.
-   * @param columns Of each of them.
-   * @param blockRows The most rows of a block.
-   * @param gram Takes the rows of the mean as long as they are finite.
+   * @param tables Number of tables, n.
+   * @param columns Columns of each.
+   * @param blockRows Maximum rows of a block.
+   * @param gram Receives the rows of the mean while they are finite.
    */
   constructor(tables: number, columns: number, blockRows: number, gram: GramAccumulator | null) {
     this.dots = symmetricMatrix(tables);
@@ -253,7 +252,7 @@ export class SrtePass {
   }
 
   /**
-   * Takes the next rows of all tables.
+   * Adds the next rows of all tables.
    * @param block [n, rows · columns]: the rows of a table one after the other.
    * @param firstRow Their index in the table.
    */
@@ -272,28 +271,28 @@ export class SrtePass {
   }
 }
 
-/** How tables are stored now. */
+/** Current storage of the tables. */
 export interface SrteStorage {
-  /** The widest of theirs. */
+  /** The widest dtype of the tables. */
   readonly dtype: StoredDtype;
   /** All tables together, shared tensors once. */
   readonly parameters: number;
   readonly bytes: number;
 }
 
-/** A way of storing one table for all layers. */
+/** An option for storing one table for all layers. */
 export interface SrteOption {
-  /** Null for the mean itself; else the best approximation to it of this rank. */
+  /** Null for the mean itself; else its best approximation of this rank. */
   readonly rank: number | null;
   readonly parameters: number;
-  /** In the dtype that the tables have now. */
+  /** Bytes in the current dtype of the tables. */
   readonly bytes: number;
-  /** Fewer than now; negative when there are more. */
+  /** Reduction of the parameters; negative for an increase. */
   readonly savedParameters: number;
   readonly savedBytes: number;
-  /** Share of the mean's squared norm that is kept, 0 to 1; null when there is none to keep. */
+  /** Share of the mean's squared norm that is kept, 0 to 1; null for a zero mean. */
   readonly energy: number | null;
-  /** Root of the sum of all squared differences over that of all squares. */
+  /** Root of the sum of all squared differences over the sum of all squares. */
   readonly relativeError: number | null;
 }
 
@@ -304,7 +303,7 @@ export interface SharingErrors {
   /** Sum of their squared distances to the mean. */
   readonly squaredDistances: number;
   readonly squaredMean: number;
-  /** Eigenvalues of the mean's Gram matrix, the largest first; null when they are not known. */
+  /** Eigenvalues of the mean's Gram matrix, the largest first; null when unknown. */
   readonly eigenvalues: Float64Array | null;
 }
 
@@ -324,10 +323,10 @@ function storageOf({ tables }: SrteTables): SrteStorage {
   };
 }
 
-/** Smaller ranks are of interest only to tables that are small themselves. */
+/** Smaller ranks are only useful for small tables. */
 const USUAL_RANK = 8;
 
-/** The powers of two by which a pair takes less than a table does, and less than what is stored. */
+/** The powers of two at which a pair is smaller than a table and than the stored form. */
 function usualRanks({ positions, hidden, rank: stored }: SrteTables): number[] {
   const most = Math.min(stored ?? hidden, (positions * hidden) / (positions + hidden));
   const ranks: number[] = [];
@@ -336,7 +335,7 @@ function usualRanks({ positions, hidden, rank: stored }: SrteTables): number[] {
   return usual.length > 0 ? usual : ranks;
 }
 
-/** @throws UserError when a rank is none that a table can have. */
+/** @throws UserError when a rank is invalid for the tables. */
 function checkRanks(ranks: readonly number[], { positions, hidden }: SrteTables): void {
   const most = Math.min(positions, hidden);
   const wrong = ranks.find((rank) => !Number.isInteger(rank) || rank < 1 || rank > most);
@@ -346,7 +345,7 @@ function checkRanks(ranks: readonly number[], { positions, hidden }: SrteTables)
   });
 }
 
-/** The mean, unless the table is shared already, and each rank, if errors are known for ranks. */
+/** The mean, unless the table is shared already, and each rank, if errors of ranks are known. */
 function sharingOptions(
   found: SrteTables,
   ranks: readonly number[],
@@ -377,7 +376,6 @@ function sharingOptions(
   ];
 }
 
-/** Null is what has no finite value. */
 const finiteOrNull = (value: number): number | null => (Number.isFinite(value) ? value : null);
 
 /** `part` / `whole`; null when it is 0/0, or either is not finite. */

@@ -1,4 +1,4 @@
-/** The SRTE tables of a checkpoint, found by their names and checked. Reads none of them. */
+/** The SRTE tables of a checkpoint, found by their names and checked without reading values. */
 import type { Checkpoint } from '../../checkpoint/checkpoint.js';
 import { canonicalNames, layerNumber } from '../../checkpoint/names.js';
 import { listed } from '../../checkpoint/rules.js';
@@ -9,15 +9,15 @@ import { isSameView } from '../../checkpoint/stored-tensor.js';
 import { STORED_DTYPES, shapeText } from '../../tensor/dtype.js';
 import { SrteFaults } from '../conversion-rules.js';
 
-/** A table [L, H], as it is stored. */
+/** A stored table [L, H]. */
 export interface SrteTable {
-  /** As the file names it; of a pair, the name of the rows. */
+  /** Name in the file; for a pair, the name of the rows. */
   readonly name: string;
-  /** [L, H]; of a pair, [L, r]. */
+  /** [L, H]; [L, r] for a pair. */
   readonly rows: StoredTensor;
-  /** [H, r] when the table is the product rows · projectionᵀ; null when it is stored whole. */
+  /** [H, r] when the table is the product rows · projectionᵀ; null for a full table. */
   readonly projection: StoredTensor | null;
-  /** As the file names it; null when there is none. */
+  /** Name in the file; null when there is none. */
   readonly projectionName: string | null;
 }
 
@@ -29,20 +29,20 @@ export interface SrteTables {
   readonly positions: number;
   /** H, its columns. */
   readonly hidden: number;
-  /** The r of pairs; null for tables that are stored whole. */
+  /** Rank r of pairs; null for full tables. */
   readonly rank: number | null;
 }
 
 type Tensors = Pick<Checkpoint, 'path' | 'tensors' | 'aliases'>;
 
 /**
- * The SRTE tables of a state dict: `layers.{i}.srte.freqs` [1, L, H], or the pairs `layers.{i}.srte.lowrank`
- * [1, L, r] and `layers.{i}.srte.proj.weight` [H, r], or the same under `shared_srte.`, with any prefix
- * before all of these names. A tensor that several layers name, and no layer another, is a shared table,
- * whether or not it has a name of its own.
+ * The SRTE tables of a state dict: `layers.{i}.srte.freqs` [1, L, H], or the pairs `layers.{i}.srte.lowrank` [1, L, r]
+ * and `layers.{i}.srte.proj.weight` [H, r], or the same under `shared_srte.`, with any prefix before all of these
+ * names. A tensor that all layers name is a shared table, with or without a name of its own.
  *
- * @param sameness Which tensors are one: by default those in one place. `srteTablesWithCopies` compares values.
- * @throws UserError with all that is wrong, by `SRTE_RULES`.
+ * @param sameness Decides which tensors are the same: by default those at one location. `srteTablesWithCopies` compares
+ * values.
+ * @throws UserError with all violations of `SRTE_RULES`.
  */
 export function findSrteTables(
   checkpoint: Tensors,
@@ -72,10 +72,10 @@ export function findSrteTables(
 }
 
 /**
- * The SRTE tables of a state dict, where copies of a shared table are that table: safetensors files may hold
- * it under all of its names. Reads the tables only where names of a shared table lie in different places.
+ * The SRTE tables of a state dict, treating copies of a shared table as one: safetensors files may store it under each
+ * of its names. Reads the tables only if names of a shared table have different locations.
  *
- * @param isShared Whether a description says that the layers share their table.
+ * @param isShared Whether the description shares the table between the layers.
  * @throws UserError as `findSrteTables`, and when reading fails.
  */
 export async function srteTablesWithCopies(
@@ -90,7 +90,7 @@ export async function srteTablesWithCopies(
   return findSrteTables(checkpoint, await samenessOfBytes(groups, watch));
 }
 
-/** Whether a table is this one, in the same place. */
+/** Whether a table is the same tensor at the same location. */
 export const isSameAs =
   (table: SrteTable) =>
   ({ rows, projection }: SrteTable): boolean =>
@@ -99,7 +99,7 @@ export const isSameAs =
       ? projection === table.projection
       : isSameView(projection, table.projection));
 
-/** Whether the tensors of two tables are the same ones, or have the same values. */
+/** Whether the tensors of two tables are identical, or have the same values. */
 const areOne = (a: SrteParts, b: SrteParts, sameness: Sameness): boolean =>
   SRTE_PARTS.every((part) => {
     const [one, other] = [a.get(part)?.tensor, b.get(part)?.tensor];
@@ -160,7 +160,7 @@ function layersInOrder(layers: SrteNames['layers'], faults: SrteFaults): SrtePar
   return numbers.flatMap((number) => byNumber.get(number) ?? []);
 }
 
-/** The table that some tensors are; undefined when they are none, and that is a fault. */
+/** The table stored in some tensors; undefined for a fault. */
 function tableOf(parts: SrteParts, faults: SrteFaults): SrteTable | undefined {
   const full = parts.get('freqs');
   const factors = [parts.get('lowrank'), parts.get('proj.weight')] as const;
@@ -189,7 +189,7 @@ function checkDtypes(parts: SrteParts, faults: SrteFaults): void {
   }
 }
 
-/** The table without the first axis of its rows, if the sizes are right. */
+/** The table without the first axis of its rows, if the shape is correct. */
 function shaped(
   { name, tensor }: NamedTensor,
   projection: NamedTensor | null,
@@ -251,19 +251,19 @@ function checkShared(shared: SrteTable, own: readonly SrteTable[], faults: SrteF
   });
 }
 
-/** Any of some tensors, to say where a fault is. */
+/** Name of one of the tensors, to locate a fault. */
 function nameOf(parts: SrteParts): { readonly tensor?: string } {
   const [first] = parts.values();
   return first ? { tensor: first.name } : {};
 }
 
-/** Tensors that a table is stored as: the whole of it, or one factor of a low-rank pair. */
+/** Tensors of a stored table: the full table, or one factor of a low-rank pair. */
 export const SRTE_PARTS = ['freqs', 'lowrank', 'proj.weight'] as const;
 
 export type SrtePart = (typeof SRTE_PARTS)[number];
 
 export interface NamedTensor {
-  /** As the file has it. */
+  /** Name in the file. */
   readonly name: string;
   readonly tensor: StoredTensor;
 }
@@ -272,21 +272,21 @@ export type SrteParts = ReadonlyMap<SrtePart, NamedTensor>;
 
 /** The SRTE of one model. */
 export interface SrteNames {
-  /** Prefix of `layers.` and `shared_srte.`: empty, or with a dot at the end. */
+  /** Prefix of `layers.` and `shared_srte.`: empty, or ending in a dot. */
   readonly prefix: string;
   /** Tensors under `shared_srte.`. */
   readonly shared: SrteParts;
-  /** Tensors under `layers.{i}.srte.`, by the text that should be a number. */
+  /** Tensors under `layers.{i}.srte.`, by the text of the layer number. */
   readonly layers: ReadonlyMap<string, SrteParts>;
 }
 
-/** Prefix; the layer, or undefined for what is shared; the part. */
+/** Groups: prefix; layer, undefined when shared; part. */
 const SRTE_NAME = /^(|.*\.)(?:layers\.([^.]*)\.srte|shared_srte)\.(freqs|lowrank|proj\.weight)$/s;
 
 /**
- * The SRTE of each model in a state dict, wrappers' prefixes being taken off. Names that stand only in
- * metadata count as names of the tensors that they lead to.
- * @throws UserError when two names become one without those prefixes.
+ * The SRTE of each model in a state dict, without wrappers' prefixes. Aliases in metadata count as names of their
+ * tensors.
+ * @throws UserError when two names are equal without those prefixes.
  */
 function srteNames({
   path,
@@ -313,11 +313,11 @@ function srteNames({
   return Array.from(models, ([prefix, model]) => ({ prefix, ...model }));
 }
 
-/** Model, layer and part that the name of an SRTE tensor means. */
+/** Model, layer and part of an SRTE tensor's name. */
 export interface SrtePlace {
-  /** Before `layers.` and `shared_srte.`. */
+  /** Prefix of `layers.` and `shared_srte.`. */
   readonly prefix: string;
-  /** The layer; null for what is shared. */
+  /** The layer; null when shared. */
   readonly layer: string | null;
   readonly part: SrtePart;
 }

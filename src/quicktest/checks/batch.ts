@@ -11,12 +11,12 @@ import { firstTokens, limitsOf, randomIds, rowsOf } from '../ids.js';
 import { explainedInWhole, hasExperts, roundingOf } from '../rounding.js';
 import type { TestContext } from '../test-context.js';
 
-/** Rows see each other, or do not, in short sequences as in long ones. */
+/** Rows would influence each other in short sequences as in long ones. */
 const TOKENS = 64;
 
 /**
- * A row gives the same whatever stands beside it, to the last bit unless there are experts; and alone, where other kernels may do the
- * work, the same within what rounding explains.
+ * Checks that the output of a row does not depend on the rest of the batch: identical without experts. A row alone may
+ * use other kernels, so it is compared within the rounding error.
  */
 export async function checkBatch(context: TestContext): Promise<Finding> {
   const tokens = Math.min(TOKENS, context.ids.tokens);
@@ -44,14 +44,14 @@ export async function checkBatch(context: TestContext): Promise<Finding> {
   return judgeAlone(context, own, rowAt(first, 0));
 }
 
-/** Nothing, unless experts compute rows together. */
+/** Zero, unless experts compute rows together. */
 async function leakLimit(context: TestContext, own: Ids, beside: Float32Array): Promise<number> {
   if (!hasExperts(context.model)) return 0;
   const { logits } = await roundingOf(context, own, await context.forward(own));
   return explainedInWhole(beside, logits, context.engine.info);
 }
 
-/** @param beside What the row gives in a batch. */
+/** @param beside Output of the row in a batch. */
 async function judgeAlone(context: TestContext, own: Ids, beside: Float32Array): Promise<Finding> {
   const alone = await context.forward(own);
   const difference = largestDifference(beside, alone.output.data);

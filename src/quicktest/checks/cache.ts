@@ -17,13 +17,13 @@ import { firstTokens, span } from '../ids.js';
 import { eachBlock, explainedInWhole, roundingOf, unexplained } from '../rounding.js';
 import type { TestContext } from '../test-context.js';
 
-/** Most tokens that are decoded one by one; the others are given at once before. */
+/** Most tokens that are decoded one by one; the earlier ones are processed in one call. */
 const MOST_STEPS = 32;
 
 /**
- * Keys and values, the inputs of the convolution, the state of the scan and the rows of the SRTE are
- * continued: decoding a sequence step by step gives the logits of the full forward pass, on both sides of
- * the window, wherever a cache can.
+ * Checks the states of decoding: keys and values, inputs of the convolution, state of the scan and rows of the SRTE.
+ * Decoding step by step must give the logits of the full forward pass, inside and beyond the window, as far as a cache
+ * supports it.
  */
 export async function checkCache(context: TestContext): Promise<Finding> {
   const { ids, model } = context;
@@ -50,7 +50,7 @@ interface Whole {
 
 const sizeOf = ({ tokens }: Window) => tokens;
 
-/** Of the heads that have one, each once. */
+/** Distinct windows of the heads. */
 function windowsOf(model: LanguageModel): Window[] {
   const windows = new Map<string, Window>();
   for (const { layer } of model.blocks.flatMap(walk)) {
@@ -62,14 +62,14 @@ function windowsOf(model: LanguageModel): Window[] {
   return [...windows.values()];
 }
 
-/** As many tokens as no window cuts off, and as many as there are and a cache can follow. */
+/** Two lengths: the longest that no window cuts off, and the longest that a cache supports. */
 function lengthsToTry(tokens: number, windows: readonly Window[]): number[] {
   const longest = longestFollowed(tokens, windows);
   const within = Math.min(longest, ...windows.map(sizeOf));
   return [...new Set([within, longest])].filter((each) => each > 1);
 }
 
-/** The mask of a full forward pass may depend on its length in ways that decoding cannot foresee. */
+/** The mask of a full forward pass may depend on its length in ways that decoding cannot predict. */
 function longestFollowed(tokens: number, windows: readonly Window[]): number {
   let length = tokens;
   while (!windows.every((window) => isFollowed(length, window))) {
@@ -105,13 +105,13 @@ async function decode(
   return { ...decoding, ...(await explained(context, whole)) };
 }
 
-/** What is given at once before the steps; at least one token, and all but the steps. */
+/** Number of tokens before the steps; at least one. */
 const prefillOf = (tokens: number) => tokens - Math.min(MOST_STEPS, Math.ceil(tokens / 2));
 
 /**
- * How far a layer's output step by step is from that of all tokens at once.
- * @param expected Of all at once, [B, T, …].
- * @param inputOf Some tokens in a row.
+ * Difference between a layer's output step by step and in one call.
+ * @param expected Output of one call, [B, T, …].
+ * @param inputOf Input of a range of tokens.
  */
 function decodedDifference(
   context: TestContext,
@@ -136,7 +136,7 @@ function decodedDifference(
   return context.with(layer, decodeSteps, { decoding: { totalTokens: tokens } });
 }
 
-/** What rounding explains of a difference, and which block by itself differs by more. */
+/** Expected rounding error, and the first block that differs by more. */
 async function explained(context: TestContext, { ids, full }: Whole) {
   const { logits: rounding } = await roundingOf(context, ids, full);
   const { blocks: layers } = context.model;
@@ -181,7 +181,7 @@ function judge(decoded: readonly Decoding[], remarks: readonly string[]): Findin
   };
 }
 
-/** That a state is lost is said only where a block by itself shows it. */
+/** Reports a lost state only when a single block shows it. */
 const blockText = ({ block }: Decoding) =>
   block
     ? `; ${block.block} by itself, given the same, by ${differenceText(block.difference)}, where rounding ` +

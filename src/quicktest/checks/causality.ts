@@ -8,8 +8,8 @@ import { explainedInWhole, hasExperts, roundingOf } from '../rounding.js';
 import type { TestContext } from '../test-context.js';
 
 /**
- * Changing token t changes no logit before it: not by a single bit, since the same work is done for both, but for
- * experts, which then are sent other rows.
+ * Checks that changing token t changes no earlier logit. They must be identical, because the computation is the same,
+ * except with experts, which then get other rows.
  */
 export async function checkCausality(context: TestContext): Promise<Finding> {
   const { ids, model } = context;
@@ -28,33 +28,33 @@ export async function checkCausality(context: TestContext): Promise<Finding> {
   return judgeTrials(trials, model, explainedInWhole(base.data, logits, context.engine.info));
 }
 
-/** What may change before a token: nothing, unless experts are sent other rows. */
+/** Allowed change before a token: zero, unless experts get other rows. */
 export const usualLeak = ({ model, engine }: TestContext, { data }: Values): number =>
   hasExperts(model) ? allowedDifference(data, engine.info) : 0;
 
 const ONE_TOKEN = 'a vocabulary of one token has no other to put in its place';
 const hasOneToken = (model: LanguageModel) => limitsOf(model).vocabulary < 2;
 
-/** Of two values, a LayerNorm leaves nothing but which is the larger; an RMSNorm of one its sign. */
+/** A LayerNorm of two values keeps only their order; an RMSNorm of one only its sign. */
 const passesSignsAlone = ({ norm }: LanguageModel) =>
   norm.weight.elements <= (norm.kind === 'layerNorm' ? 2 : 1);
 
-/** In the middle of the sequence, at its beginning and at its end. */
+/** Positions in the middle, at the beginning and at the end of the sequence. */
 export const positionsToTry = (tokens: number): number[] =>
   [...new Set([1, Math.floor(tokens / 2), tokens - 1])].filter((each) => each > 0 && each < tokens);
 
-/** What a changed token did. */
+/** Effect of a changed token. */
 export interface Trial {
   readonly position: number;
   /** The largest difference before it. */
   readonly leak: number;
-  /** The first position that changed, when one before the token did. */
+  /** The first changed position, when it is before the token. */
   readonly from: number;
-  /** Whether anything changed from the token on. */
+  /** Whether any logit changed from the token on. */
   readonly isSeen: boolean;
 }
 
-/** @param base Logits, and those with another token at `position`. */
+/** @param changed Logits with another token at `position`. */
 export function trialOf(base: Values, changed: Values, position: number): Trial {
   const difference = (from: number, to: number) =>
     largestDifference(positions(base, from, to), positions(changed, from, to));
@@ -65,7 +65,7 @@ export function trialOf(base: Values, changed: Values, position: number): Trial 
   return { position, leak, from, isSeen };
 }
 
-/** @param limit How much may change before a token. */
+/** @param limit Allowed change before a token. */
 export function judgeTrials(
   trials: readonly Trial[],
   model: LanguageModel,

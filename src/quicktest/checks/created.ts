@@ -5,13 +5,13 @@ import type { Finding } from '../finding.js';
 import { elementsIn, neededTensors } from '../memory.js';
 import type { TestContext } from '../test-context.js';
 
-/** The engine was given every value of the description once: what is shared is shared in it too. */
+/** Checks that the engine received every shared tensor only once. */
 export async function checkCreated(context: TestContext): Promise<Finding> {
   const { elements } = await context.program();
   return judgeElements(context.model, elements);
 }
 
-/** @param elements That the engine received for `layer`. */
+/** @param elements Number of elements that the engine received for `layer`. */
 export function judgeElements(layer: Layer, elements: number): Finding {
   const needed = neededTensors(layer);
   const [parameters, buffers] = (['parameter', 'buffer'] as const).map((role) =>
@@ -38,14 +38,14 @@ export function judgeElements(layer: Layer, elements: number): Finding {
   };
 }
 
-/** Which shared tensors, copied, would be so many elements. */
+/** Shared tensors whose copies would have this number of elements. */
 function copied(tensors: readonly Param[], extra: number): string[] {
   const byHolders = new Map<number, Param[]>();
   for (const tensor of tensors.filter(({ aliases }) => aliases.length > 0)) {
     const { length } = tensor.aliases;
     byHolders.set(length, [...(byHolders.get(length) ?? []), tensor]);
   }
-  // Tensors of one layer are copied together: those that have equally many further names.
+  // Tensors of one layer are copied together: those with the same number of other names.
   const groups = [...byHolders.values(), ...tensors.map((tensor) => [tensor])];
   const group = groups.find((each) => {
     const copies = extra / elementsIn(each);

@@ -9,7 +9,7 @@ import type { Rounding } from '../rounding.js';
 import { eachBlock, explainedInWhole, roundingOf, unexplained } from '../rounding.js';
 import type { TestContext } from '../test-context.js';
 
-/** Another engine gives the same logits and the same output of every block. */
+/** Checks that another engine gives the same logits and the same output of every block. */
 export async function checkAcross(context: TestContext): Promise<Finding> {
   const own = await context.base();
   await context.unload();
@@ -39,7 +39,7 @@ async function runOn(engine: Engine, { model, weights, ids }: TestContext): Prom
   }
 }
 
-/** What the other engine lacks is no fault of the model, nor is it what this engine's advice is about. */
+/** Skips the check: a limit of the other engine is not an error of the model, and its advice is about that engine. */
 const noOpinion = ({ message, suggestion }: UserError, other: Engine | undefined): Finding => ({
   ...skipped(`there is no second opinion: ${other ? `${titleOf(other)}: ` : ''}${message}`),
   remarks: other ? ['a smaller --batch or --context may help'] : suggestion ? [suggestion] : [],
@@ -79,7 +79,7 @@ interface Pair {
 
 const LOGITS = 'logits';
 
-/** In the order in which they are computed. */
+/** Pairs in the order of computation. */
 const pairsOf = (own: RunOutput, theirs: RunOutput): Pair[] => [
   ...[...own.blocks].map(([name, value]) => ({
     name,
@@ -92,7 +92,7 @@ const pairsOf = (own: RunOutput, theirs: RunOutput): Pair[] => [
 interface Compared {
   readonly name: string;
   readonly difference: number;
-  /** How far rounding alone moves it, where that was looked at. */
+  /** Difference caused by rounding alone, where it was measured. */
   readonly rounding: number | undefined;
   readonly limit: number;
 }
@@ -114,7 +114,7 @@ function comparedWith(
   };
 }
 
-/** Both engines, given the same. */
+/** Compares both engines block by block, with the same inputs. */
 function blockByBlock(
   context: TestContext,
   { blocks }: RunOutput,
@@ -130,7 +130,7 @@ function blockByBlock(
   });
 }
 
-/** @param block The first that differs by itself by more than rounding explains. */
+/** @param block The first block that differs by more than the rounding error. */
 function judge(
   other: string,
   compared: readonly Compared[],

@@ -9,7 +9,7 @@ import { hasExperts } from '../rounding.js';
 import type { TestContext } from '../test-context.js';
 import { timed } from './timing.js';
 
-/** The model beside itself in float32, on the same engine and device: what float16 costs, and what it saves. */
+/** Compares the model with itself in float32, on the same engine and device: error and savings of float16. */
 export async function checkFloat16(context: TestContext): Promise<Finding> {
   const { info } = context.engine;
   if (info.compute === 'f32')
@@ -27,11 +27,11 @@ export async function checkFloat16(context: TestContext): Promise<Finding> {
   }
 }
 
-/** Whether no check after this one could run either: it is the same device. */
+/** Whether later checks would fail too: they use the same device. */
 const endsAll = (error: UserError): boolean =>
   error.code === 'interrupted' || error instanceof DeviceLostError;
 
-/** What blocks compute would be copied from the card within the time that is told. */
+/** Without block outputs, whose copies from the card would count in the reported time. */
 const APART = { blocks: false } as const;
 
 /** A forward pass. */

@@ -1,4 +1,4 @@
-/** Where the first value appears that is not finite: the model is run layer by layer until one shows it. */
+/** Finds the origin of the first value that is not finite, by running the model layer by layer. */
 import type { Layer } from '../../architecture/layer.js';
 import type { Param } from '../../architecture/param.js';
 import { stagesOf, tensorsOf } from '../../architecture/walk.js';
@@ -22,20 +22,20 @@ export async function originOf(context: TestContext): Promise<Origin | undefined
   return undefined;
 }
 
-/** Where in a layer that gives something not finite that begins. Runs it with a look at everything inside. */
+/** Origin within a layer whose output is not finite. Runs the layer with taps of everything inside. */
 export async function originIn(
   context: Pick<TestContext, 'once' | 'weights'>,
   layer: Layer,
   input: RunInput,
 ): Promise<Origin | undefined> {
-  // A bad weight is the better answer: it is where the mistake lies, and not only where it shows.
+  // A bad weight is preferred: it is the cause, not only a symptom.
   const weight = badWeight(layer, context.weights);
   if (weight) return weight;
   const { output, taps } = await context.once(layer, input, { taps: true });
   return firstBad(new Map([...taps, [layer.name, output]]));
 }
 
-/** The taps come in the order in which they were computed. */
+/** The taps come in the order of computation. */
 function firstBad(taps: ReadonlyMap<string, Values>): Origin | undefined {
   let after: string | undefined;
   for (const [tensor, { shape, data }] of taps) {
@@ -56,7 +56,7 @@ function badWeight(layer: Layer, weights: WeightSource): Origin | undefined {
   return undefined;
 }
 
-/** Of a weight in which something is not finite; undefined for all others. */
+/** Statistics of a weight with a value that is not finite; undefined for others. */
 function weightStatistics(tensor: Param, weights: WeightSource) {
   const values = new Float32Array(tensor.elements);
   weights.read(tensor, 0, values);
@@ -64,13 +64,13 @@ function weightStatistics(tensor: Param, weights: WeightSource) {
   return notFinite(statistics) > 0 ? statistics : undefined;
 }
 
-/** Logits [B, T, V], all of them finite. When they are not, the model is searched for where that begins. */
+/** Checks that the logits [B, T, V] are finite. If not, finds the origin. */
 export async function checkForward(context: TestContext): Promise<Finding> {
   const { output } = await context.base();
   return judgeLogits(context, output, () => originOf(context));
 }
 
-/** @param search Finds where the first value appeared that is not finite. */
+/** @param search Finds the origin of the first value that is not finite. */
 export async function judgeLogits(
   { ids, model, engine }: Pick<TestContext, 'ids' | 'model' | 'engine'>,
   logits: Values,
@@ -100,7 +100,7 @@ export async function judgeLogits(
   };
 }
 
-/** That logits are no numbers, for what would compare them; undefined when they are. */
+/** Finding for checks that need finite logits; undefined when they are finite. */
 export function notComparable(logits: Values): Finding | undefined {
   if (isAllFinite(logits)) return undefined;
   const bad = notFinite(statisticsOf(logits.data));
@@ -111,7 +111,7 @@ export function notComparable(logits: Values): Finding | undefined {
   };
 }
 
-/** What may help, by what products are computed in. */
+/** Possible remedies, by the number type of products. */
 const REMEDIES: Readonly<Record<Compute, readonly string[]>> = {
   f32: [],
   f16: [

@@ -2,11 +2,11 @@ import { differenceText, isSame, largestDifference } from '../differences.js';
 import type { Finding } from '../finding.js';
 import type { TestContext } from '../test-context.js';
 
-/** Two runs of the same give the same, to the last bit. */
+/** Checks that two runs with the same input give identical output. */
 export async function checkRepeat(context: TestContext): Promise<Finding> {
   const first = (await context.base()).output;
   const second = (await context.forward(context.ids)).output;
-  // Two runs that go wrong in the same way are the same, too.
+  // Two runs with the same NaNs count as identical.
   const difference = isSame(first.data, second.data)
     ? 0
     : largestDifference(first.data, second.data);

@@ -12,12 +12,12 @@ import { firstTokens, limitsOf, randomIds } from '../ids.js';
 import type { TestContext } from '../test-context.js';
 import { notComparable } from './forward.js';
 
-/** Enough tokens to see whose table it is; the first row of sines and cosines is the same for all. */
+/** Enough tokens to identify the table; the first row of sines and cosines is always the same. */
 const TOKENS = { most: 16, fewest: 2 };
 
 /**
- * The encoding's rows are [1, T, H]; and when its table changes, so do the blocks that hold it, each run by
- * itself, and no others.
+ * Checks that the encoding's rows are [1, T, H], and that changing its table changes exactly the blocks that contain
+ * it, each run separately.
  */
 export async function checkSrte(context: TestContext): Promise<Finding> {
   const { model } = context;
@@ -34,7 +34,7 @@ export async function checkSrte(context: TestContext): Promise<Finding> {
   return judgeSharing(rows, await sharingOf(context, srte));
 }
 
-/** The one that is shared; else that of the last block, so that taking the first for all does not pass. */
+/** The shared SRTE, else that of the last block, so that using the first for all blocks fails. */
 function srteOf({ shared, blocks }: LanguageModel): Srte | undefined {
   const all = blocks
     .flatMap(walk)
@@ -89,8 +89,8 @@ function someIds({ ids, model, seed }: TestContext): Ids {
 }
 
 /**
- * All that can be seen of a block: its output may be saturated, or a norm over few values may swallow a change.
- * The same work gives the same bits, so that any other bit is a change.
+ * All visible values inside a block: its output may be saturated, or a norm over few values may hide a change. The same
+ * computation gives identical bits, so any other bit is a change.
  */
 const insideOf = (context: TestContext, block: Layer, input: Values, weights: WeightSource) =>
   context.with(
@@ -102,7 +102,7 @@ const insideOf = (context: TestContext, block: Layer, input: Values, weights: We
     { taps: true, weights },
   );
 
-/** The same weights, but every value of some tensors another, which no rounding undoes. */
+/** The same weights, but with different values in some tensors, by more than rounding. */
 function changed(weights: WeightSource, tensors: ReadonlySet<Param>): WeightSource {
   return {
     rangeOf: (tensor) => (tensors.has(tensor) ? undefined : weights.rangeOf(tensor)),

@@ -1,4 +1,7 @@
-/** How long a forward pass takes, and each of its parts, until what they compute is in the memory of the process. */
+/**
+ * Measures the time of a forward pass and of each of its parts, including the transfer of the results to the memory of
+ * the process.
+ */
 import type { HybridBlock, Layer } from '../../architecture/layer.js';
 import { integer } from '../../budget/trace.js';
 import { widthAfter } from '../../operations/lower.js';
@@ -7,7 +10,7 @@ import type { Finding, PartTiming, Timing } from '../finding.js';
 import { formsOf } from '../memory.js';
 import type { TestContext } from '../test-context.js';
 
-/** Seconds that are spent on timing when nobody says how often. */
+/** Default seconds for timing. */
 const PATIENCE = 0.5;
 const MOST_REPEATS = 20;
 const FEWEST_REPEATS = 3;
@@ -39,15 +42,15 @@ export async function checkTiming(context: TestContext): Promise<Finding> {
 interface Timed {
   readonly seconds: readonly number[];
   readonly mean: number;
-  /** Of one run there is none. */
+  /** Null for a single run. */
   readonly deviation: number | null;
   readonly median: number;
 }
 
 /**
- * Times whole forward passes. Each ends when the logits are in the memory of the process: what a graphics
- * card has yet to compute is waited for. There the program is one that keeps no outputs of blocks, which
- * would be copied too and are no part of a forward pass; the program of the other checks leaves before.
+ * Times whole forward passes. Each ends when the logits are in the memory of the process, so it includes pending work
+ * of a graphics card. The program there keeps no block outputs, whose copies are not part of a forward pass; the
+ * program of the other checks is released first.
  */
 async function timeWhole(context: TestContext): Promise<Timed & { readonly loadSeconds: number }> {
   const { engine, model, ids, repeats } = context;
@@ -64,7 +67,7 @@ async function timeWhole(context: TestContext): Promise<Timed & { readonly loadS
   return context.with(model, timeOf, { blocks: false });
 }
 
-/** Runs a program once without a clock, then `repeats` times with one. */
+/** Runs a program once without timing, then `repeats` times with timing. */
 export async function timed(
   program: Program,
   input: RunInput,
@@ -95,10 +98,10 @@ export async function timed(
   };
 }
 
-/** Seconds for each part. */
+/** Seconds per part. */
 const PART_PATIENCE = 0.02;
 
-/** One block is taken for all of its form: these differ in windows and in the values of their weights. */
+/** Measures one block of each form: the others differ only in windows and weight values. */
 async function timeParts(context: TestContext): Promise<PartTiming[]> {
   const { model, ids } = context;
   const x = await context.embedded(ids);
@@ -107,7 +110,7 @@ async function timeParts(context: TestContext): Promise<PartTiming[]> {
     ...formsOf(model.blocks).flatMap(({ block, times }) =>
       partsOf(block, x).map((part) => ({
         ...part,
-        // What the blocks share is computed once for all of them.
+        // Shared layers are computed once for all blocks.
         times: model.shared.includes(part.layer) ? 1 : times,
       })),
     ),
@@ -130,14 +133,14 @@ interface Part {
   readonly times: number;
 }
 
-/** What a block consists of. Where the values come from does not matter for the time. */
+/** Parts of a block. The input values do not influence the time. */
 function partsOf(block: Layer, x: Values): Omit<Part, 'times'>[] {
   return block.kind === 'hybridBlock'
     ? hybridParts(block, x)
     : plainParts(block, x.shape[2] ?? 0).map((layer) => ({ layer, input: { inputs: [x] } }));
 }
 
-/** The layers of branches, as far as they keep the width. */
+/** The layers of branches that keep the width. */
 function plainParts(layer: Layer, width: number): readonly Layer[] {
   if (layer.kind === 'residual') return layer.branches.flatMap((each) => plainParts(each, width));
   const parts = layer.kind === 'sequence' ? layer.layers : [];

@@ -11,11 +11,11 @@ import type { Cell, Report } from '../kit/report.js';
 
 const NOTHING: Cell = { text: '–', value: '' };
 
-/** The comparison as the published report prints it: billions and per cent. */
+/** The comparison in the format of the published report: billions and per cent. */
 export function srteReport(comparison: SrteComparison & { readonly file: string }): Report {
   const { file, rows, notes, dtype } = comparison;
   const largest = Math.max(...rows.map(({ parameters }) => parameters));
-  // Below a million there is room for every digit.
+  // Values below a million are shown in full.
   const unit = largest < 1e6 ? '' : countUnit(largest);
   const count = (value: number): Cell => ({ text: formatCount(value, unit), value });
   const share = (part: number, whole: number): Cell => ({
@@ -25,7 +25,7 @@ export function srteReport(comparison: SrteComparison & { readonly file: string 
   const baseline = rows.find(({ id }) => id === 'not-shared')?.parameters ?? 0;
   const savedCells = ({ id, savedParameters: saved }: SrteRow): Cell[] => {
     if (saved === null) return [NOTHING, NOTHING];
-    // The row that all others are compared with.
+    // The baseline row.
     if (id === 'not-shared')
       return [
         { ...NOTHING, value: 0 },

@@ -1,4 +1,4 @@
-/** What `minimind compare` prints: models side by side, or below each other when there are many. */
+/** Report of `minimind compare`: models in columns, or in rows when there are many. */
 import type { ColumnValue, Disagreement } from '../../comparison/columns.js';
 import type { ComparedRow, Comparison, ShownColumn } from '../../comparison/compare.js';
 import {
@@ -14,7 +14,7 @@ import type { Block, Cell, Column, Report, TableBlock, Tone } from '../kit/repor
 
 type Value = ColumnValue | undefined;
 
-/** @param flat Whether the reader is a program, for which one table with all values is best. */
+/** @param flat Whether to output one table with all values, for programs. */
 export function compareReport(result: Comparison, { flat }: { readonly flat: boolean }): Report {
   const shown = new Shown(result);
   if (flat) return { blocks: [flatTable(shown)] };
@@ -29,10 +29,10 @@ export function compareReport(result: Comparison, { flat }: { readonly flat: boo
   };
 }
 
-/** A comparison, and what its models are called. */
+/** A comparison, and the labels of its models. */
 class Shown {
   readonly result: Comparison;
-  /** One for each file, as short as they can be told apart. */
+  /** The shortest unique name of each file. */
   readonly names: ReadonlyMap<string, string>;
   readonly folder: string;
 
@@ -73,7 +73,7 @@ function commonFolder(files: readonly string[]): string {
   return folders.findLast((folder) => files.every((file) => file.startsWith(folder))) ?? '';
 }
 
-/** What all configs end with; those of Hugging Face are told apart by their folders. */
+/** Common suffix of configs; those of Hugging Face are named by their folders. */
 const EXTENSION = /(?:\/config)?\.(?:ya?ml|json)$/i;
 
 function shortNames(files: readonly string[], folder: string): Map<string, string> {
@@ -83,7 +83,7 @@ function shortNames(files: readonly string[], folder: string): Map<string, strin
   return new Map(files.map((file, index) => [file, names[index] || file]));
 }
 
-/** `num_layers` of `model.num_layers`. */
+/** `num_layers` from `model.num_layers`. */
 const titleOfKey = (key: string | undefined) => key?.replace(/^model\./, '') ?? '';
 
 function titleOf({ result, names, folder }: Shown): string {
@@ -92,7 +92,7 @@ function titleOf({ result, names, folder }: Shown): string {
   return folder === '' ? many : `${many} in ${folder}`;
 }
 
-/** The setting, as far as the shown figures depend on it. */
+/** Notes on the setting that the shown figures depend on. */
 function conditionNotes({ result, hasSeveralFiles }: Shown): Block[] {
   const { setting, columns } = result;
   const isTraining = columns.some(({ name }) => name.startsWith('training-'));
@@ -105,7 +105,7 @@ function conditionNotes({ result, hasSeveralFiles }: Shown): Block[] {
   ];
 }
 
-/** What the files ask for, in words. */
+/** Settings in which the files disagree. */
 const DISAGREEMENTS = {
   batch: 'batches of the training of',
   context: 'sequences of',
@@ -136,7 +136,7 @@ function textOf(value: ColumnValue, unit: ShownColumn['unit']): string {
   return unit === 'value' || unit === 'word' ? String(value) : FORMATS[unit](wholeOf(value));
 }
 
-/** What a character costs is no whole number. */
+/** Rounded, because costs per character are not integers. */
 const wholeOf = (value: number | bigint) => (typeof value === 'bigint' ? value : Math.round(value));
 
 function cellOf(value: Value, unit: ShownColumn['unit'], tone: Tone = 'plain', mark = ''): Cell {
@@ -145,13 +145,13 @@ function cellOf(value: Value, unit: ShownColumn['unit'], tone: Tone = 'plain', m
   return { text: mark + textOf(value, unit), value: exact, tone };
 }
 
-/** What a column says of a model. */
+/** Value of a model in a column. */
 function valueIn(row: ComparedRow | undefined, { name, unit }: ShownColumn): Value {
   if (unit === 'value') return row?.values?.[name];
   return (row?.figures as Readonly<Record<string, ColumnValue>> | null | undefined)?.[name];
 }
 
-/** The least of its column has a mark that is seen without colours too. */
+/** The minimum of a column has a mark that is visible without colours too. */
 function markedCell({ result }: Shown, row: ComparedRow, column: ShownColumn): Cell {
   const value = valueIn(row, column);
   const least = (result.least as Readonly<Record<string, ColumnValue>>)[column.name];
@@ -168,7 +168,7 @@ function changeCell({ baseline }: Shown, row: ComparedRow, column: ShownColumn):
 const isNumber = (value: Value): value is number | bigint =>
   typeof value === 'number' || typeof value === 'bigint';
 
-/** Two values times the same, so that both are whole: what is lost is far below what is shown. */
+/** Scales two values to integers; the error is far below the shown precision. */
 function inWholes(...pair: [number | bigint, number | bigint]): [number | bigint, number | bigint] {
   const isWhole = pair.every((each) => typeof each === 'bigint' || Number.isInteger(each));
   if (isWhole) return pair;
@@ -183,14 +183,14 @@ const keyCell = (row: ComparedRow, baseline: ComparedRow | undefined, key: strin
 
 const align = ({ unit }: ShownColumn): Column['align'] => (unit === 'word' ? 'left' : 'right');
 
-/** In CSV, with the unit in it: `kv_cache_bytes`. */
+/** Key in CSV, with the unit: `kv_cache_bytes`. */
 function csvKey({ name, unit }: ShownColumn): string {
   if (unit === 'value') return name;
   const suffix = unit === 'bytes' && !name.endsWith('bytes') ? '_bytes' : '';
   return name.replaceAll('-', '_') + suffix;
 }
 
-// ── Models below each other ──────────────────────────────────────────────────────────────────────
+// ── Models in rows ───────────────────────────────────────────────────────────────────────────────
 
 function flatTable(shown: Shown): TableBlock {
   const { result } = shown;
@@ -228,7 +228,7 @@ function rowBlocks(shown: Shown): Block[] {
   ];
 }
 
-/** @param hasChanges Whether each cost has a column for its change against the first model. */
+/** @param hasChanges Whether each cost has a column for its change from the first model. */
 function rowTable(shown: Shown, hasChanges: boolean): TableBlock {
   const { result, hasSeveralFiles } = shown;
   const columns = result.columns.filter(({ name }) => !result.swept.includes(name));
@@ -260,7 +260,7 @@ function rowTable(shown: Shown, hasChanges: boolean): TableBlock {
   };
 }
 
-/** A line for each file: its values of the keys in which they differ. */
+/** One row per file, with the values of the keys that differ. */
 function differenceTable(shown: Shown): TableBlock {
   const { result, baseline } = shown;
   const rows = [...shown.names.keys()].flatMap(
@@ -289,7 +289,7 @@ function differenceTable(shown: Shown): TableBlock {
   };
 }
 
-// ── Models side by side ──────────────────────────────────────────────────────────────────────────
+// ── Models in columns ────────────────────────────────────────────────────────────────────────────
 
 function sideBySideBlocks(shown: Shown): Block[] {
   const { result, baseline } = shown;
@@ -333,7 +333,7 @@ function sideBySideBlocks(shown: Shown): Block[] {
   ];
 }
 
-// ── What is said below ───────────────────────────────────────────────────────────────────────────
+// ── Notes ────────────────────────────────────────────────────────────────────────────────────────
 
 function markNotes(shown: Shown): Block[] {
   const { result, baseline } = shown;

@@ -1,4 +1,4 @@
-/** What would be done to each tensor. */
+/** Report of the planned steps per tensor. */
 import type { SrteForm, SrteLayout } from '../../architecture/srte-layout.js';
 import type { TableError } from '../../conversion/execute/table-rows.js';
 import type { Extension } from '../../conversion/job.js';
@@ -35,7 +35,7 @@ const STEPS = {
   copied: 'copied',
 } as const satisfies Record<StepKind, string>;
 
-/** More lines than this are for programs to read. */
+/** Longer lists are only for programs. */
 const MOST_LINES = 100;
 
 export function planBlocks(groups: readonly StepGroup[]): Block[] {
@@ -71,7 +71,7 @@ function dtypeText({ fromDtypes, dtype }: Pick<StepGroup, 'fromDtypes' | 'dtype'
   return from === '' || from === dtype ? dtype : `${from} → ${dtype}`;
 }
 
-/** For programs: a row for each tensor, in the order of the output. */
+/** Table for programs: one row per tensor, in the order of the output. */
 export const stepsTable = (steps: readonly TensorStep[]): TableBlock => ({
   kind: 'table',
   columns: [
@@ -100,9 +100,9 @@ export const stepsTable = (steps: readonly TensorStep[]): TableBlock => ({
   ]),
 });
 
-// What became of the SRTE in a conversion.
+// Report of the converted SRTE.
 
-/** The bar of a table that is as far from the one it replaces as zero is, in columns. */
+/** Columns of the bar of an error of 100 %, as large as replacing the table by zero. */
 const BAR_WIDTH = 12;
 
 export function srteText(srte: ConvertedSrte): string {
@@ -128,7 +128,7 @@ function layoutText({ sharing, form, positions, hidden, rank, layers }: SrteLayo
   return `${what} for ${whose} ${number}`;
 }
 
-/** Which of the tables of the layers it is, or was made from. */
+/** Source of a table: one of the layers' tables, or their merge. */
 function mergeText({ merge, source, target, tables }: ConvertedSrte): string {
   if (merge === null) return '';
   const which =
@@ -155,7 +155,7 @@ function rowsTexts({ source, target, extension }: ConvertedSrte): string[] {
 const rankText = ({ maxError }: ConvertedSrte): string =>
   maxError === null ? '' : `the smallest rank with an error of at most ${percentText(maxError)}`;
 
-/** Of what was done: what each layer has lost. */
+/** Error of each layer in a finished conversion. */
 export function srteBlocks(srte: ConvertedSrte): Block[] {
   const lines = linesOf(srte);
   if (lines.length === 0) return [];
@@ -209,7 +209,7 @@ export function srteBlocks(srte: ConvertedSrte): Block[] {
   ];
 }
 
-/** What one layer had, and gets. */
+/** Old and new table of one layer. */
 interface Line extends TableError {
   readonly layer: number;
   readonly table: string;
@@ -221,7 +221,7 @@ const linesOf = ({ tables }: ConvertedSrte): Line[] => tables.flatMap(linesOfTab
 const linesOfTable = ({ name: table, energy, errors }: ConvertedTable): Line[] =>
   errors.flatMap((error) => error.layers.map((layer) => ({ ...error, layer, table, energy })));
 
-/** First and last of neighbouring layers with the same figures. */
+/** First and last of consecutive layers with the same figures. */
 function runsOf(lines: readonly Line[]): [Line, Line][] {
   const runs: [Line, Line][] = [];
   for (const line of lines) {
@@ -239,11 +239,11 @@ const isSame = (a: Line, b: Line) => FIGURES.every((figure) => a[figure] === b[f
 const rangeText = (first: Line, last: Line) =>
   first === last ? String(first.layer) : `${first.layer}–${last.layer}`;
 
-/** What was zero has no relative error. */
+/** A zero table has no relative error. */
 const errorCell = (error: number | null): Cell =>
   error === Number.POSITIVE_INFINITY ? { text: '∞', value: 'Infinity' } : percentCell(error);
 
-/** For programs: a row for each layer that had a table. None when the SRTE stays as it is. */
+/** Table for programs: one row per layer with a table. Empty when the SRTE is unchanged. */
 export const errorsTable = (srte: ConvertedSrte | null): TableBlock => ({
   kind: 'table',
   columns: [

@@ -1,4 +1,4 @@
-/** What `minimind convert-checkpoint` prints. */
+/** Report of `minimind convert-checkpoint`. */
 
 import { FORMATS } from '../../checkpoint/formats.js';
 import type { Proof } from '../../conversion/execute/check.js';
@@ -23,10 +23,7 @@ import type { Block, Cell, Report, TableBlock, Tone } from '../kit/report.js';
 import { againstBlocks } from '../quick-test/against.js';
 import { errorsTable, planBlocks, srteBlocks, srteText, stepsTable } from './convert-plan.js';
 
-/**
- * @param flat Whether the reader is a program, which gets one table: the tensors of a plan, or the errors of
- * what was done, by layer.
- */
+/** @param flat Whether to output one table for programs: the tensors of a plan, or the errors per layer. */
 export function convertReport(
   result: ConversionResult,
   { flat }: { readonly flat: boolean },
@@ -61,7 +58,7 @@ function verdict(result: ConversionResult): Block {
   return { kind: 'heading', text: `${done}: ${output.path}${cost}`, tone };
 }
 
-/** The largest relative change of what was made anew: of the SRTE, the embedding or the head. */
+/** The largest relative change of recomputed tensors: SRTE, embedding or head. */
 function worstError({ srte, tie }: ConversionResult) {
   const errors = [
     { what: 'an SRTE error', error: srte?.relativeError ?? null },
@@ -73,11 +70,11 @@ function worstError({ srte, tie }: ConversionResult) {
   return errors.toSorted((a, b) => b.error - a.error)[0];
 }
 
-/** Whether storing the tables made their error larger than was allowed. */
+/** Whether the stored tables exceed the allowed error. */
 export const exceedsBound = ({ srte }: Pick<ConversionResult, 'srte'>): boolean =>
   srte?.maxError != null && srte.relativeError !== null && srte.relativeError > srte.maxError;
 
-/** What the embedding and the head lose by becoming one tensor. */
+/** Error of tying the embedding and the head. */
 function tieBlocks({ tie }: ConversionResult): Block[] {
   if (tie === null || tie.errors.length === 0) return [];
   return [
@@ -139,7 +136,7 @@ function totalsTable({ input, output, srte }: ConversionResult): TableBlock {
   };
 }
 
-/** What is saved, and its share; of what has grown, how many times. */
+/** Savings and their share; for growth, the factor. */
 function savedCells(before: number, after: number, cell: (value: number) => Cell): Cell[] {
   const saved = before - after;
   if (saved === 0) return [{ text: '–' }, { text: '–' }];
@@ -233,7 +230,7 @@ function costBlocks({ memory, run, srte }: ConversionResult): Block[] {
 const secondsText = (seconds: number) =>
   seconds < 10 ? `${seconds.toFixed(2)} s` : formatDuration(seconds);
 
-// What a conversion was found to change of what the model computes.
+// Measured effect of a conversion on the model's output.
 
 export function proofBlocks(proof: Proof | null): Block[] {
   if (proof === null) return [];

@@ -1,4 +1,4 @@
-/** Lower, expected and upper bounds as cells, and the table of memory that training and serving share. */
+/** Lower, expected and upper bounds as cells, and the memory table shared by training and serving. */
 import type { Bounds, Quantity } from '../../budget/quantity.js';
 import type { Verdict } from '../../fit/training/training.js';
 import type { GpuKind } from '../../hardware/gpu.js';
@@ -10,7 +10,6 @@ interface Value {
   readonly value: number | bigint;
 }
 
-/** Bounds as far as they are shown. */
 export interface ShownBounds {
   readonly lower: Value;
   readonly expected: Value;
@@ -23,7 +22,7 @@ export const sameBounds = (value: number | bigint): ShownBounds => ({
   upper: { value },
 });
 
-/** By what they are called where they are explained. */
+/** Parts with the labels used in their explanations. */
 export const labelled = (parts: readonly { readonly bytes: Bounds }[]): MemoryPart[] =>
   parts.map(({ bytes }) => ({ part: bytes.expected.label, bytes }));
 
@@ -32,17 +31,17 @@ interface MemoryPart {
   readonly bytes: ShownBounds;
 }
 
-/** How long the bar of all that there is is, in columns. */
+/** Columns of the bar of the whole capacity. */
 const BAR_WIDTH = 20;
 
-/** How what computes is called, by its kind. */
+/** Nouns for the kinds of devices. */
 const NOUNS = {
   nvidia: { each: 'GPU', own: 'the GPU' },
   processor: { each: 'machine', own: 'this machine' },
   other: { each: 'GPU', own: 'the GPU' },
 } as const satisfies Record<GpuKind, { readonly each: string; readonly own: string }>;
 
-/** Of the fullest GPU or machine: what there is exactly, the workspace, and both beside what it has. */
+/** Memory of the fullest GPU or machine: exact parts, workspace, and total compared with the capacity. */
 export function memoryTable(
   kind: GpuKind,
   exact: readonly MemoryPart[],
@@ -81,7 +80,7 @@ export function memoryTable(
   };
 }
 
-/** What is nothing by any bound is not worth a line. */
+/** Parts that are zero in every bound are omitted. */
 const isThere = ({ bytes: { lower, upper } }: MemoryPart): boolean =>
   Number(lower.value) !== 0 || Number(upper.value) !== 0;
 

@@ -1,4 +1,4 @@
-/** What `minimind fit` prints as CSV: each figure a row, in exact numbers. */
+/** CSV of `minimind fit`: one row per figure, with exact numbers. */
 import type { Quantity } from '../../budget/quantity.js';
 import type { MachineForward } from '../../fit/fits.js';
 import type { LoadAnswer, LoadMet } from '../../fit/serving/queueing.js';
@@ -12,7 +12,7 @@ import { flagsText, type Training } from './fit-training.js';
 interface Row {
   readonly what: string;
   readonly unit: string;
-  /** By each; nothing of what there is none by one. */
+  /** Values by bound; undefined when there is none. */
   readonly bounds: { readonly [bound in keyof ShownBounds]?: ShownBounds[bound] | undefined };
 }
 
@@ -99,7 +99,7 @@ const bytesRow = (what: string, bytes: number | bigint): Row => ({
   bounds: sameBounds(bytes),
 });
 
-/** What there is in all, what there is room for, and whether the one is within the other by each bound. */
+/** Total, capacity, and whether the total fits by each bound. */
 function memoryRows({
   total,
   capacity,
@@ -122,7 +122,7 @@ function memoryRows({
   ];
 }
 
-/** By the speed of each bound; nothing where no number of GPUs meets the load at one. */
+/** Values at the speed of each bound; empty when no number of GPUs supports the load. */
 function loadRows({ lower, expected, upper }: ServingLoad): Row[] {
   const row = (what: string, unit: string, of: (answer: LoadMet) => Quantity): Row => {
     const told = (answer: LoadAnswer) => (answer.met ? of(answer) : undefined);

@@ -1,4 +1,4 @@
-/** What `minimind fit` prints of serving. */
+/** Serving part of the report of `minimind fit`. */
 import type { Quantity } from '../../budget/quantity.js';
 import type { Fits } from '../../fit/fits.js';
 import type { Doubt } from '../../fit/remedies/remedies.js';

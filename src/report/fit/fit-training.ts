@@ -1,4 +1,4 @@
-/** What `minimind fit` prints of a training. */
+/** Training part of the report of `minimind fit`. */
 import type { Bounds } from '../../budget/quantity.js';
 import type { Fits } from '../../fit/fits.js';
 import type { Remedy, StepLimit, StepTime, TrainingTime } from '../../fit/training/training.js';
@@ -72,7 +72,7 @@ function spreadText(setting: Training['setting']): string {
   return parts.join(', ');
 }
 
-/** Each stage; a GPU of one can be the fullest by one bound, and that of another by the next. */
+/** All stages; the fullest one can differ between bounds. */
 function stagesTable({ stages, fullest, total }: Training['fit']): TableBlock {
   const markOf = (index: number, own: Bounds) => {
     const by = (['lower', 'upper'] as const).filter(
@@ -100,7 +100,7 @@ function stagesTable({ stages, fullest, total }: Training['fit']): TableBlock {
   };
 }
 
-/** What decides the time that is expected, in place of the utilisation. */
+/** Limiting factor of the expected time, shown instead of the utilisation. */
 const DECIDING = {
   compute: 'computing decides',
   memory: 'memory and launches decide',
@@ -184,7 +184,7 @@ function remedyBlocks({ setting, fit: { remedies, verdict } }: Training): Block[
 
 const NOTHING = 'Nothing that is known here makes this training fit';
 
-/** What none of them leaves as it is. */
+/** Side effects of the remedies. */
 function caveats(remedies: readonly Remedy[], { cluster: { gpus } }: Training['setting']): Block[] {
   const isAnother = ({ flags }: Remedy) => (flags.optimizer ?? flags.context) !== undefined;
   const here = `${formatInteger(gpus)} ${gpus === 1 ? 'GPU' : 'GPUs'}`;
@@ -198,7 +198,6 @@ function caveats(remedies: readonly Remedy[], { cluster: { gpus } }: Training['s
   return [note(`${first}${needed}.`)];
 }
 
-/** The flag of each setting. */
 const FLAG_NAMES = {
   cluster: 'gpus',
   context: 'context',
@@ -219,8 +218,7 @@ const FLAG_NAMES = {
   mfu: 'mfu',
 } as const satisfies Record<keyof Training['setting'], string>;
 
-/** As they are written on the command line. */
-/** As they are written. */
+/** Flags as written on the command line. */
 export const flagsText = (flags: Remedy['flags']): string =>
   (Object.keys(flags) as (keyof Remedy['flags'])[])
     .map((name) => {

@@ -1,4 +1,4 @@
-/** What `minimind fit` prints: a verdict for training and for serving, and what it rests on. */
+/** Report of `minimind fit`: a verdict for training and for serving, and its basis. */
 import type { Fits, MachineForward } from '../../fit/fits.js';
 import type { Doubt } from '../../fit/remedies/remedies.js';
 import type { Cluster, Gpu, Hardware, Machine, PeakDtype } from '../../hardware/gpu.js';
@@ -25,15 +25,15 @@ export interface FitResult extends Fits {
   readonly family: string;
   readonly parameters: number;
   readonly cluster: Cluster;
-  /** Why it is not certain that all that was asked can be had. */
+  /** Reasons for doubt about the availability of the requested setup. */
   readonly doubts: readonly Doubt[];
-  /** What was measured, when the hardware is this machine. */
+  /** Measured profile when the hardware is this machine. */
   readonly profile: MachineProfile | null;
-  /** A forward pass on it. */
+  /** A forward pass on this machine. */
   readonly forward: MachineForward | null;
 }
 
-/** @param flat Whether the reader is a program, which gets one table. */
+/** @param flat Whether to output one table, for programs. */
 export function fitReport(
   result: FitResult,
   { explain, flat }: { readonly explain: boolean; readonly flat: boolean },
@@ -64,14 +64,14 @@ const sectionsOf = ({ training, serving, forward }: FitResult) => ({
   ...(forward && { 'a forward pass here': forward }),
 });
 
-/** There is no speed of what does not fit. */
+/** A model that does not fit has no speed. */
 function explained(fit: Serving['fit']): Partial<Serving['fit']> {
   if (fit.withoutRoom === null) return fit;
   const { prefill: _, decode: __, ...memory } = fit;
   return memory;
 }
 
-/** As `quick-test` measures it. */
+/** Forward pass, as measured by `quick-test`. */
 const forwardBlocks = (
   { batch, tokens, seconds, bytes }: MachineForward,
   { engine, measured, load, history }: MachineProfile,
@@ -99,7 +99,7 @@ const historyText = ({ measurements, since, leastLoad }: MachineProfile['history
     : `Best and worst are of ${formatInteger(measurements)} measurements since ${since.slice(0, 10)}, the quietest at ` +
       `${loadText(leastLoad)}.`;
 
-// What `minimind fit --list-gpus` prints.
+// Report of `minimind fit --list-gpus`.
 
 export const hardwareReport = ({ gpus, machines }: Hardware): Report => ({
   blocks: [
@@ -115,7 +115,7 @@ export const hardwareReport = ({ gpus, machines }: Hardware): Report => ({
   ],
 });
 
-/** In what order they stand; on a wide terminal, those alone that most models are computed in. */
+/** Order of the types; a wide terminal shows only the usual ones. */
 const IS_USUAL: Readonly<Record<PeakDtype, boolean>> = {
   f32: true,
   tf32: false,
@@ -130,7 +130,7 @@ const IS_USUAL: Readonly<Record<PeakDtype, boolean>> = {
 const PEAKS = Object.keys(IS_USUAL) as PeakDtype[];
 const USUAL = PEAKS.filter((dtype) => IS_USUAL[dtype]);
 
-/** As many of them as 80 columns have room for; names say most of what titles do. */
+/** The types that fit into 80 columns. */
 const FEW = ['f32', 'bf16', 'f16', 'f8'] as const satisfies readonly PeakDtype[];
 
 const gpusTable = (gpus: readonly Gpu[]): TableBlock => ({

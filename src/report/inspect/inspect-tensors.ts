@@ -1,4 +1,4 @@
-/** The tensors of a checkpoint, one by one. */
+/** Tables of the tensors of a checkpoint. */
 
 import type { Sharing } from '../../checkpoint/sharing.js';
 import type { Statistics } from '../../checkpoint/statistics.js';
@@ -11,9 +11,9 @@ import { bytesCell, heading, integerCell, left, note, right } from '../kit/cells
 import type { Block, Cell, Column, TableBlock } from '../kit/report.js';
 import { MAX_ROWS, plainText } from './inspect-text.js';
 
-/** Everything that `minimind inspect` found out. */
+/** Full result of `minimind inspect`. */
 export interface InspectResult extends CheckpointSummary {
-  /** The glob that the names in `tensors` match, when there is one. */
+  /** The glob that the names in `tensors` match, if any. */
   readonly filter?: string;
   readonly srte?: SrteSurvey;
 }
@@ -21,17 +21,17 @@ export interface InspectResult extends CheckpointSummary {
 /** A tensor with its name and the names that share it. */
 interface Row extends TensorSummary {
   readonly name: string;
-  /** All names of the same tensor, when it has others. */
+  /** All names of the same tensor, when there are several. */
   readonly names: readonly string[];
 }
 
-/** A column, and what stands in it. */
+/** A column and its cells. */
 interface Field {
   readonly column: Column;
   readonly cell: (row: Row) => Cell;
 }
 
-/** Characters of a hash that are shown, enough to compare by eye. */
+/** Shown characters of a hash, enough to compare by eye. */
 const SHOWN_HASH = 12;
 
 const NOTHING: Cell = { text: '–', value: '' };
@@ -122,7 +122,7 @@ export function tensorsBlocks(result: InspectResult): Block[] {
   ];
 }
 
-/** All that is known of each tensor, for programs. */
+/** All data of each tensor, for programs. */
 export function tensorsTable(result: InspectResult): TableBlock {
   const rows = rowsOf(result);
   return tableOf(rows, [
@@ -143,7 +143,7 @@ const tableOf = (rows: readonly Row[], fields: readonly Field[]): TableBlock => 
   rows: rows.map((row) => fields.map(({ cell }) => cell(row))),
 });
 
-/** @param most Rows that are made of the first tensors. */
+/** @param most Maximum number of rows. */
 function rowsOf({ tensors, shared }: InspectResult, most = Number.POSITIVE_INFINITY): Row[] {
   const sharers = new Map<string, readonly string[]>();
   for (const { kind, names } of shared) {
@@ -179,7 +179,7 @@ function statisticsBlocks(rows: readonly Row[]): Block[] {
   ];
 }
 
-/** One of the others by name, and how many there are. */
+/** One of the other names, and their number. */
 function sharedCell({ name, names }: Row): Cell {
   const other = names.find((each) => each !== name);
   if (other === undefined) return { text: '', value: '' };
@@ -187,7 +187,7 @@ function sharedCell({ name, names }: Row): Cell {
   return { text: names.length > 2 ? `${shown} … (${names.length} names)` : shown, value: shown };
 }
 
-/** Three digits, which are enough to compare by eye; all of them where they are no more than that. */
+/** Three digits, enough to compare by eye; all digits when there are no more. */
 function numberText(value: number): string {
   const size = Math.abs(value);
   if (Number.isInteger(value) && size < 1e4) return String(value);
@@ -195,9 +195,9 @@ function numberText(value: number): string {
   return text.replace('e+', 'e');
 }
 
-// What `inspect` shows beside the tensors: what they share, and what else a file holds.
+// Shared tensors and additional contents of a file.
 
-/** Most rows of what is beside the point; JSON has all. */
+/** Maximum rows of minor tables; JSON has all. */
 const MAX_BESIDE = 100;
 
 const KINDS = {
@@ -205,7 +205,7 @@ const KINDS = {
   overlapping: 'overlapping',
 } as const satisfies Record<Sharing['kind'], string>;
 
-/** Names that share bytes, and names that only the metadata know. */
+/** Names that share bytes, and names that occur only in the metadata. */
 export function sharingBlocks({ shared, aliases }: CheckpointSummary): Block[] {
   const renamed = Object.entries(aliases);
   const rows: Cell[][] = [
@@ -272,10 +272,10 @@ function contentText({ type, value, tensors, tensorBytes = 0 }: ContentEntry): s
   return type === 'bytes' ? `${text} bytes` : text;
 }
 
-/** Types whose plain data is an object of one key, which says no more than the type. */
+/** Types whose plain data is an object of one key, which adds nothing to the type. */
 const FORMS: ReadonlySet<string> = new Set(['bytes', 'torch.Tensor', 'torch.storage', 'type']);
 
-/** What is worth telling of plain data whose type is told anyway. */
+/** Content of plain data to show in addition to its type. */
 function contentOf(value: Plain, isForm: boolean): Plain {
   if (typeof value !== 'object' || value === null) return value;
   if (isForm) return Object.values(value)[0] ?? null;
@@ -284,7 +284,7 @@ function contentOf(value: Plain, isForm: boolean): Plain {
   return state ?? (Array.isArray(args) && args.length === 1 ? (args[0] ?? null) : args);
 }
 
-/** How many rows are left out, if any. */
+/** Number of omitted rows, if any. */
 export function moreNote(more: number): Block[] {
   return more > 0 ? [note(`${formatInteger(more)} more are not shown; --json has them.`)] : [];
 }

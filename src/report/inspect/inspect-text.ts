@@ -1,4 +1,4 @@
-/** Texts out of checkpoints, short enough for a table. */
+/** Texts from checkpoints, short enough for a table. */
 import type { Plain } from '../../checkpoint/summary-content.js';
 import type { CheckpointFound } from '../../model-input/checkpoint-model.js';
 import { formatBytes, formatInteger } from '../../text/units.js';
@@ -6,23 +6,23 @@ import { shortened } from '../../text/words.js';
 import { bytesCell, heading, integerCell, left, note, right, strong } from '../kit/cells.js';
 import type { Block, Cell } from '../kit/report.js';
 
-/** As much of a configuration as one wants to see in passing. */
+/** Maximum characters of a configuration in a table. */
 const MAX_PLAIN_TEXT = 160;
 
-/** Rows of tensors or layers that people get; programs get all. More than one reads. */
+/** Maximum rows of tensors or layers for people; programs get all. */
 export const MAX_ROWS = 1000;
 
-/** Plain data in one line, without the brackets around the whole. */
+/** Plain data in one line, without the outer brackets. */
 export function plainText(value: Plain): string {
   const line: Line = { parts: [], room: MAX_PLAIN_TEXT };
   write(value, 0, line);
   return shortened(line.parts.join(''), MAX_PLAIN_TEXT);
 }
 
-/** What is written to, as long as there is room. */
+/** Output line with limited room. */
 interface Line {
   readonly parts: string[];
-  /** Characters. */
+  /** Remaining characters. */
   room: number;
 }
 
@@ -31,7 +31,7 @@ function put(line: Line, text: string): void {
   line.room -= text.length;
 }
 
-/** @param depth Of the value, which the form of plain data bounds. */
+/** @param depth Depth of the value, which plain data limits. */
 function write(value: Plain, depth: number, line: Line): void {
   if (typeof value !== 'object' || value === null) {
     put(line, typeof value === 'string' && depth > 0 ? JSON.stringify(value) : String(value));
@@ -48,16 +48,14 @@ function write(value: Plain, depth: number, line: Line): void {
   put(line, close);
 }
 
-// What a checkpoint holds, beside the budgets of its model.
+// Further contents of a checkpoint.
 
-/** Which config it is. */
 const CONFIGS = {
   flag: (file) => file,
   inside: () => 'the one in the checkpoint',
   beside: (file) => `${file}, beside the checkpoint`,
 } as const satisfies Record<CheckpointFound['config']['origin'], (file: string) => string>;
 
-/** `the config is model.yaml, beside the checkpoint`. */
 export const configText = ({ file, origin }: CheckpointFound['config']): string =>
   `the config is ${CONFIGS[origin](file)}`;
 

@@ -1,4 +1,4 @@
-/** What `minimind inspect` prints: what a checkpoint is, and the tensors that it holds. */
+/** Report of `minimind inspect`: a checkpoint's type and tensors. */
 import type { TensorGroup } from '../../checkpoint/summary.js';
 import { formatBytes, formatInteger } from '../../text/units.js';
 import { nameText, shortened } from '../../text/words.js';
@@ -16,9 +16,9 @@ import { MAX_ROWS } from './inspect-text.js';
 import { srteSurveyBlocks } from './srte-survey.js';
 
 interface Options {
-  /** Whether each tensor has a row of its own. */
+  /** Whether each tensor has its own row. */
   readonly listed: boolean;
-  /** Whether the reader is a program, which wants what was asked for and every value of it. */
+  /** Whether the output is for programs, which get only the requested data in full. */
   readonly flat: boolean;
 }
 
@@ -38,7 +38,7 @@ export function inspectReport(result: InspectResult, { listed, flat }: Options):
   };
 }
 
-/** One table of the tensors, unless it is the survey that was asked for. */
+/** One table of the tensors, unless the survey was requested. */
 function flatBlocks(result: InspectResult, listed: boolean, survey: readonly Block[]) {
   if (listed) return [tensorsTable(result)];
   return survey.length > 0 ? survey : [groupsTable(result.groups)];
@@ -56,7 +56,7 @@ function originNotes({ files, stateDict, metadata }: InspectResult): Block[] {
   ];
 }
 
-/** In all; without what is counted twice, where something is; and the mixture of dtypes. */
+/** Total, total without duplicates if there are any, and the mixture of dtypes. */
 function totalsTable({ totals }: InspectResult): TableBlock {
   const isShared = totals.distinctTensors < totals.tensors;
   const [first, ...others] = totals.dtypes;
@@ -160,7 +160,7 @@ function groupLabel({ name, layers }: TensorGroup): string {
   return `${prefix}${texts.join(', ')}`;
 }
 
-/** Ascending numbers as runs of neighbours. */
+/** Ascending numbers as ranges. */
 function runsOf(numbers: readonly number[]): { readonly from: number; readonly to: number }[] {
   const runs: { from: number; to: number }[] = [];
   for (const number of numbers) {

@@ -1,4 +1,4 @@
-/** What `minimind inspect --srte` prints. */
+/** Report of `minimind inspect --srte`. */
 import type { SrteOption, SrteSurvey, TableSurvey } from '../../conversion/srte/srte-survey.js';
 import { formatBytes, formatInteger, formatShare, percentText } from '../../text/units.js';
 import { shortened } from '../../text/words.js';
@@ -16,7 +16,7 @@ import {
 } from '../kit/cells.js';
 import type { Block, Cell, TableBlock } from '../kit/report.js';
 
-/** The bar of a table that is as far from the mean as it is from zero, in columns. */
+/** Columns of the bar of a table whose distance from the mean equals its norm. */
 const BAR_WIDTH = 12;
 
 const NOTHING: Cell = { text: '–', value: '' };
@@ -147,16 +147,16 @@ function optionCells(option: SrteOption, parameters: number): Cell[] {
   ];
 }
 
-// What a survey of SRTE tables comes down to, in a sentence or two.
+// Summary of a survey of SRTE tables, in a sentence or two.
 
-/** Up to this relative error, a table is as good as the one it replaces. */
+/** Up to this relative error, a table can replace another. */
 const CLOSE = 0.05;
-/** Beyond this one, the tables have little in common. */
+/** Above this error, the tables have little in common. */
 const FAR = 0.5;
-/** A rank adds little to an error when that grows by no more than this factor. */
+/** A rank adds little error up to this factor. */
 const LITTLE_MORE = 1.1;
 
-/** Undefined when the numbers say nothing. */
+/** Undefined when the data suggests nothing. */
 function srteAdvice(survey: SrteSurvey): string | undefined {
   const { sharing, tables } = survey;
   if (tables.some(({ nonFinite }) => nonFinite !== null)) {
@@ -194,7 +194,7 @@ function verdict(error: number): string {
   return 'they have little in common, so share it only if the model is trained on';
 }
 
-/** For a table that is the only one. */
+/** Advice for a single table. */
 function rankAdvice({ options, parameters }: SrteSurvey): string | undefined {
   const ranks = options.filter(({ rank }) => rank !== null);
   if (ranks.length === 0) return undefined;
@@ -210,17 +210,17 @@ const isWithin = ({ relativeError }: SrteOption, most: number) =>
 const saved = ({ savedParameters }: SrteOption, parameters: number) =>
   formatShare(savedParameters, parameters);
 
-// How alike tables are: numbers for a few, a picture for many.
+// Similarity of tables: numbers for a few, a picture for many.
 
-/** Cosines of each table to each; null where there is none. */
+/** Cosines between all tables; null where undefined. */
 type Cosines = readonly (readonly (number | null)[])[];
 
-/** More columns of numbers than these are not read. */
+/** Most columns of numbers that are still readable. */
 const MOST_NUMBERS = 8;
-/** Columns of a picture, so that it fits a terminal of 80 beside its labels. */
+/** Columns of a picture, so that it fits a terminal of 80 columns with its labels. */
 const PICTURE_WIDTH = 68;
 
-/** From such a cosine on, a cell looks so. */
+/** Cell characters by minimum cosine. */
 const SHADES = [
   { from: 0.99, sign: '█' },
   { from: 0.9, sign: '▓' },
@@ -257,7 +257,7 @@ function numbers(cosines: Cosines): TableBlock {
   };
 }
 
-/** A line for each layer; when they are too many, for each few of them. */
+/** One line per layer, or per group of layers when there are too many. */
 function picture(cosines: Cosines): TableBlock {
   const groupSize = Math.ceil(cosines.length / PICTURE_WIDTH);
   const groups = grouped(cosines, groupSize);
@@ -277,7 +277,7 @@ function picture(cosines: Cosines): TableBlock {
   return { kind: 'table', columns: [right('layer', 'layer'), left('', 'cosines')], rows };
 }
 
-/** The rows and their places, `size` of them together. */
+/** Groups of `size` rows with their positions. */
 function grouped(cosines: Cosines, size: number) {
   const members = cosines.map((row, index) => ({ row, index }));
   return Array.from({ length: Math.ceil(members.length / size) }, (_, group) =>

@@ -1,4 +1,4 @@
-/** Cells and blocks that reports are made of. */
+/** Cells and blocks of reports. */
 import type { Figure } from '../../budget/figure.js';
 import type { Origin, ResolvedSetting } from '../../budget/profile.js';
 import {
@@ -16,12 +16,12 @@ export const note = (text: string): Block => ({ kind: 'note', text, tone: 'dim' 
 export const left = (title: string, key: string, wrap = false): Column => ({ title, key, wrap });
 export const right = (title: string, key: string): Column => ({ title, key, align: 'right' });
 
-/** Before what a file has as it is. */
+/** Mark of a file's current state. */
 export const CURRENT_MARK = '●';
 
 export const strong = (text: string): Cell => ({ text, tone: 'strong' });
 
-/** CSV holds integers beyond 2^53 − 1 as text, every digit. */
+/** CSV stores integers beyond 2^53 − 1 as text with every digit. */
 const exactValue = (value: number | bigint) => (typeof value === 'bigint' ? String(value) : value);
 
 export const bytesCell = ({ value }: Pick<Figure, 'value'>): Cell => ({
@@ -48,8 +48,7 @@ export const shareCell = (part: number | bigint, whole: number | bigint): Cell =
 const EIGHTHS = ['', '▏', '▎', '▍', '▌', '▋', '▊', '▉'];
 
 /**
- * A horizontal bar, `share` (0 to 1; beyond that it is cut) of `width` terminal columns long, to the
- * nearest eighth of a column.
+ * A horizontal bar, `share` (clamped to 0 to 1) of `width` terminal columns long, to the nearest eighth of a column.
  */
 export function bar(share: number, width: number): string {
   const eighths = Math.round(Math.min(1, Math.max(0, share || 0)) * width * 8);
@@ -67,9 +66,9 @@ export const realCell = (value: number | null): Cell =>
     ? { text: '–', value: '' }
     : { text: value === 0 ? '0' : value.toPrecision(5), value };
 
-// Words that several reports use.
+// Texts shared by several reports.
 
-// At what batch, length and precision figures hold.
+// Setting of figures: batch, length and precision.
 
 const ORIGINS = {
   flag: '',
@@ -78,10 +77,10 @@ const ORIGINS = {
   longest: ' (default: all that the model takes)',
 } as const satisfies Record<Origin, string>;
 
-/** Who says how long a sequence is, where it is not the user. */
+/** Origin of the sequence length, when it is not the user. */
 export const contextText = (origin: Origin): string => ORIGINS[origin];
 
-/** @param file What says so where no flag does. */
+/** @param file Name of the source of values without a flag. */
 export const settingNotes = (setting: ResolvedSetting, file = 'file'): Block[] => [
   inferenceNote(setting, file),
   ...trainingNotes(setting, file),
@@ -89,7 +88,6 @@ export const settingNotes = (setting: ResolvedSetting, file = 'file'): Block[] =
 
 const from = (origin: Origin, file: string) => ORIGINS[origin].replace('file', file);
 
-/** At what the figures of inference hold. */
 export const inferenceNote = ({ inference, origins }: ResolvedSetting, file: string): Block =>
   note(
     `Inference: ${formatInteger(inference.batch)} × ${formatInteger(inference.context)} tokens` +

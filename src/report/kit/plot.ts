@@ -1,33 +1,32 @@
-/** Values drawn with plain characters, on a logarithmic scale. */
+/** Plots with plain characters, on a logarithmic scale. */
 import { printable } from '../../text/escape.js';
 import type { Level, PlotBlock, Series, Tone } from './report.js';
 import { wrap } from './report.js';
 
-/** A piece of a line, and its colour. */
+/** A piece of a line with its colour. */
 interface Piece {
   readonly text: string;
   readonly tone: Tone;
 }
 
-/** Where nothing says how wide to draw. */
 const USUAL_WIDTH = 80;
-/** Wider than so many columns for each value, a line falls apart into dots. */
+/** Most columns per value: more would break a line into dots. */
 const WIDEST_STEP = 2;
-/** Rows for each column, as terminals' characters are about twice as high as wide. */
+/** Rows per column: terminal characters are about twice as high as wide. */
 const ROWS_PER_COLUMN = 0.28;
 const [FEWEST_ROWS, MOST_ROWS] = [12, 26];
 const NARROWEST = 10;
-/** So wide may a plot of a few values be all the same. */
+/** Width that a plot of a few values may always have. */
 const USUAL_COLUMNS = 48;
 const MARGIN = 7;
 
-/** Several series in one place. */
+/** Mark of several series in one cell. */
 const SEVERAL: Piece = { text: '#', tone: 'plain' };
 const EMPTY: Piece = { text: ' ', tone: 'plain' };
 
 const widest = (count: number) => Math.max(count * WIDEST_STEP, USUAL_COLUMNS);
 
-/** The lines of a plot, no wider than `width`. */
+/** The lines of a plot, at most `width` columns wide. */
 export function drawPlot(plot: PlotBlock, width = Number.POSITIVE_INFINITY): Piece[][] {
   const room = Number.isFinite(width) ? width : USUAL_WIDTH;
   const count = Math.max(1, ...plot.series.map(({ values }) => values.length));
@@ -57,7 +56,7 @@ export function drawPlot(plot: PlotBlock, width = Number.POSITIVE_INFINITY): Pie
 const texts = (text: string, width: number, tone: Tone): Piece[][] =>
   wrap(printable(text), width).map((line) => [{ text: line, tone }]);
 
-/** The row of a value, 0 the lowest. */
+/** Maps a value to its row, 0 the lowest. */
 type Scale = (value: number) => number;
 
 function scaleOf({ series, levels }: PlotBlock, rows: number): Scale {
@@ -69,7 +68,7 @@ function scaleOf({ series, levels }: PlotBlock, rows: number): Scale {
   return (value) => Math.round(((Math.log10(value) - low) / span) * (rows - 1));
 }
 
-/** Levels that fall into one row have its columns in turns. */
+/** Levels in the same row alternate by column. */
 function drawLevels(grid: Piece[][], levels: readonly Level[], scale: Scale): void {
   for (const { value } of levels) {
     const row = scale(value);
@@ -103,10 +102,10 @@ function drawSeries(grid: Piece[][], series: readonly Series[], scale: Scale, co
 const columnOf = (index: number, count: number, columns: number): number =>
   count === 1 ? 0 : Math.round((index * (columns - 1)) / (count - 1));
 
-/** With fewer labels nobody can read a value off. */
+/** Minimum labels to read values from the axis. */
 const FEWEST_LABELS = 3;
 
-/** The powers of ten, each at its row; where these are few, twice and five times as much, too. */
+/** Powers of ten by row; when there are few, also their double and fivefold. */
 function ticks(scale: Scale, rows: number): Map<number, string> {
   const labels = new Map<number, string>();
   const add = (digit: number) => {
@@ -129,14 +128,14 @@ function roundNumber(digit: number, power: number): string {
   return unit === undefined ? `${digit}e${power}` : `${digit * 10 ** (power % 3)}${unit}`;
 }
 
-/** Numbers of the values below the axis, where there is room for them. */
+/** Numbers of the values below the axis, where they fit. */
 function columnLabels(count: number, columns: number, first = 0): string {
   let text = '';
   for (const part of [0, 0.25, 0.5, 0.75, 1]) {
     const index = Math.round(part * (count - 1));
     const at = columnOf(index, count, columns);
     const label = String(index + first);
-    // The last ends with the axis.
+    // The last label ends with the axis.
     const start = Math.min(at, columns - label.length);
     if (start >= text.length + (text === '' ? 0 : 1)) text = text.padEnd(start) + label;
   }
@@ -167,7 +166,7 @@ function legend({ series, levels }: PlotBlock, width: number): Piece[][] {
   return lines;
 }
 
-/** Without spaces at its end; pieces of one colour joined. */
+/** Removes spaces at the end, and joins pieces of one colour. */
 function trimmed(pieces: readonly Piece[]): Piece[] {
   const line: Piece[] = [];
   for (const piece of pieces) {

@@ -13,16 +13,16 @@ const SEVERITY_COLOURS = {
   warning: (chalk, text) => chalk.yellow(text),
 } as const satisfies Record<Severity, (chalk: ChalkInstance, text: string) => string>;
 
-/** The problems one after the other, ending with a newline; nothing when there are none. */
+/** The problems one after the other, ending with a newline; empty without problems. */
 export function problemsText(problems: readonly Problem[], options: RenderOptions): string {
   const paper = paperFor(options);
   return stack(problems.map((problem) => problemLines(problem, paper)));
 }
 
-/** All that an error has to say: its message, its problems, what to do. Ends with a newline. */
+/** Full text of an error: message, problems and suggestion. Ends with a newline. */
 export function errorText(error: UserError, options: RenderOptions): string {
   const paper = paperFor(options);
-  // The message may have lines of its own; indented, none of them can pass for another error.
+  // The message may have several lines; indentation prevents them from looking like another error.
   const [message = '', ...details] = error.message.split('\n');
   const head = [
     ...headLines('error', message, paper),
@@ -31,13 +31,13 @@ export function errorText(error: UserError, options: RenderOptions): string {
   const suggestion = suggestionLines(error.suggestion, paper);
   if (error.problems.length === 0) return stack([[...head, ...suggestion]]);
   const problems = error.problems.map((problem) => problemLines(problem, paper));
-  // That a file is refused goes without saying where it is said why.
+  // The problem already names the refused file.
   if (error.code === 'refused-file' && problems.length === 1)
     return stack([...problems, suggestion]);
   return stack([head, ...problems, suggestion]);
 }
 
-/** What `--json` prints of an error; `docs/schemas/error.schema.json` describes it. */
+/** JSON of an error; `docs/schemas/error.schema.json` describes it. */
 export interface ErrorJson {
   readonly schema: 'minimind/error@1';
   readonly code: ErrorCode;
@@ -46,7 +46,6 @@ export interface ErrorJson {
   readonly problems: readonly Problem[];
 }
 
-/** The object that `--json` prints of an error. */
 export function errorJson({ code, message, suggestion, problems }: UserError): ErrorJson {
   return {
     schema: 'minimind/error@1',
@@ -57,9 +56,8 @@ export function errorJson({ code, message, suggestion, problems }: UserError): E
   };
 }
 
-/** What is written on. */
+/** Output medium. */
 interface Paper {
-  /** Columns. */
   readonly width: number;
   readonly chalk: ChalkInstance;
 }
@@ -68,7 +66,7 @@ function paperFor({ width, colourLevel }: RenderOptions): Paper {
   return { width: usableWidth(width), chalk: colours(colourLevel) };
 }
 
-/** Blocks of lines, a blank line between them unless each is a single line. */
+/** Blocks of lines, separated by a blank line unless each is a single line. */
 function stack(blocks: readonly (readonly string[])[]): string {
   const filled = blocks.filter((lines) => lines.length > 0);
   if (filled.length === 0) return '';
@@ -87,13 +85,13 @@ function problemLines(problem: Problem, paper: Paper): string[] {
   ];
 }
 
-/** `file:3:17`; `--set model.num_layers=x` for what has no lines. */
+/** `file:3:17`; `--set model.num_layers=x` for sources without lines. */
 function placeOf({ file, line, column, excerpt }: Problem): string {
   if (line === undefined) return excerpt === undefined ? file : `${file} ${excerpt}`;
   return [file, line, column].filter((part) => part !== undefined).join(':');
 }
 
-/** The path, unless the place says it already. */
+/** The path, unless the location already contains it. */
 function pathOf({ path, line, excerpt }: Problem): string | undefined {
   const isInPlace = line === undefined && excerpt?.startsWith(`${path}=`);
   return isInPlace ? undefined : path;
@@ -111,10 +109,10 @@ function suggestionLines(suggestion: string | undefined, { width, chalk }: Paper
   return wrap(text, width, INDENT + INDENT).map((line) => chalk.cyan(line));
 }
 
-/** With less room than this an excerpt shows nothing. */
+/** Minimum useful width of an excerpt. */
 const NARROWEST_EXCERPT = 8;
 
-/** The line of input behind its number, and below it a caret at the column. */
+/** The line of input after its number, and a caret below its column. */
 function excerptLines({ line, column, excerpt }: Problem, { width, chalk }: Paper): string[] {
   if (line === undefined || excerpt === undefined) return [];
   const gutter = `${INDENT}${line} │`;
@@ -130,15 +128,14 @@ function excerptLines({ line, column, excerpt }: Problem, { width, chalk }: Pape
 }
 
 /**
- * What stands in an excerpt for one character of the input. An excerpt may come with its invisible
- * characters already escaped: `\t` is then one character. (A backslash and a `t` in the input itself look
- * the same; the tab is the likelier of the two to the left of a mistake.)
+ * One character of the input in an excerpt, whose invisible characters may be escaped: `\t` is then one character. (A
+ * backslash and a `t` in the input look the same; the tab is more likely to the left of an error.)
  */
 const INPUT_CHARACTER = /\\(?:[nrt]|x[\da-f]{2}|u[\da-f]{4}|u\{[\da-f]+\})|./gsu;
 
 /**
- * Terminal columns of the printed excerpt before the character that is meant. Undefined when that cannot
- * be told: no column, or an excerpt whose beginning was cut off.
+ * Terminal columns before the marked character in the printed excerpt. Undefined without a column, or when the
+ * excerpt's beginning was cut off.
  */
 function caretOffset(excerpt: string, column: number | undefined): number | undefined {
   if (column === undefined || excerpt.startsWith('…')) return undefined;
@@ -146,8 +143,10 @@ function caretOffset(excerpt: string, column: number | undefined): number | unde
   return textWidth(printable(characters.slice(0, column - 1).join('')));
 }
 
-/** The part of a text of at most `room` columns with the caret in it, and the caret's place in that; cuts are
- * shown as `…`. */
+/**
+ * Part of a text, at most `room` columns, that contains the caret, and the caret's position in it; cuts are shown as
+ * `…`.
+ */
 function cutAround(
   text: string,
   offset: number | undefined,
@@ -159,7 +158,7 @@ function cutAround(
   const characters = graphemes(text);
   let dropped = 0;
   let count = 0;
-  // As much as leaves the caret in the middle, or nothing when it is in the first half anyway.
+  // Cut so that the caret is in the middle, or nothing when it is in the first half.
   while ((caret ?? 0) - dropped > room / 2 && count < characters.length) {
     dropped += textWidth(characters[count] ?? '');
     count++;

@@ -1,21 +1,21 @@
 /**
- * A report: what a command has to say, apart from how it looks. Commands build one; `render.ts` turns
- * it into a table, CSV or Markdown. JSON does not come from here but from the result object itself.
+ * A report: the content of a command's output without its format. Commands build one; `render.ts` turns it into a
+ * table, CSV or Markdown. JSON is made from the result object itself.
  */
 import stringWidth from 'string-width';
 
-/** The ways of printing an answer. JSON prints the result object, the others the report made of it. */
+/** Output formats. JSON prints the result object, the others the report. */
 export const FORMATS = ['table', 'json', 'csv', 'markdown'] as const;
 
 export type Format = (typeof FORMATS)[number];
 
-/** How a piece of text should strike the eye; a colour on a terminal, nothing elsewhere. */
+/** Style of a text; a colour on a terminal, no effect elsewhere. */
 export type Tone = 'plain' | 'dim' | 'strong' | 'good' | 'bad' | 'warning' | Hue;
 
-/** Tells lines of a plot apart, and means nothing else. */
+/** Colour that distinguishes lines of a plot. */
 export type Hue = 'hue1' | 'hue2' | 'hue3' | 'hue4' | 'hue5';
 
-/** One cell: the text that people read and the exact value that programs read (CSV). */
+/** A cell: text for people and exact value for programs (CSV). */
 export interface Cell {
   readonly text: string;
   /** Defaults to the text. */
@@ -26,10 +26,10 @@ export interface Cell {
 export interface Column {
   /** Header for people. */
   readonly title: string;
-  /** Header in CSV, with the unit in it: `srte_parameters`. */
+  /** Header in CSV, with the unit: `srte_parameters`. */
   readonly key: string;
   readonly align?: 'left' | 'right';
-  /** Text that may be wrapped when the terminal is narrow. Numbers never are. */
+  /** Whether text may be wrapped on a narrow terminal. Numbers are never wrapped. */
   readonly wrap?: boolean;
 }
 
@@ -38,7 +38,7 @@ export interface TableBlock {
   readonly columns: readonly Column[];
   /** Each row has a cell for each column. */
   readonly rows: readonly (readonly Cell[])[];
-  /** What is shown in its place on a terminal that is too narrow for it. */
+  /** Replacement on a terminal that is too narrow. */
   readonly narrower?: TableBlock | undefined;
 }
 
@@ -49,34 +49,34 @@ export interface TextBlock {
 }
 
 export interface Series {
-  /** The character that stands for it. */
+  /** Character of the series. */
   readonly mark: string;
   readonly label: string;
   readonly tone: Tone;
-  /** Above zero; the first stands at the left. */
+  /** Positive values from left to right. */
   readonly values: readonly number[];
-  /** Whether its mark is seen where others have theirs too. */
+  /** Whether its mark is drawn over other marks. */
   readonly isOnTop?: boolean;
 }
 
-/** A value over the whole width of a plot. */
+/** A horizontal line across a plot. */
 export interface Level {
-  /** The character that it is drawn with. */
+  /** Character of the line. */
   readonly mark: string;
   readonly label: string;
   readonly value: number;
 }
 
-/** Values on a logarithmic scale, side by side. CSV has none. */
+/** Values on a logarithmic scale, side by side. Omitted in CSV. */
 export interface PlotBlock {
   readonly kind: 'plot';
-  /** What the values are, and what they stand over. */
+  /** Quantities of both axes. */
   readonly title: string;
-  /** The number of the first value; 0 when nothing is said. */
+  /** Number of the first value; default 0. */
   readonly first?: number;
   readonly series: readonly Series[];
   readonly levels: readonly Level[];
-  /** How high it may be, without title, axis and legend; as high as it likes when nothing is said. */
+  /** Maximum height without title, axis and legend; unlimited by default. */
   readonly mostRows?: number;
 }
 
@@ -93,46 +93,45 @@ export interface RenderOptions {
   readonly colourLevel: 0 | 1 | 2 | 3;
 }
 
-// Text measured and laid out in terminal columns. All of it is `printable` text, without colours.
+// Layout of text in terminal columns. All of it is `printable` text, without colours.
 
-/** Below this, lines stay as long: nobody reads at ten columns, and some terminals claim to have none. */
+/** Minimum line width: narrower lines are unreadable, and some terminals report 0. */
 const NARROWEST = 20;
 
-/** The columns to lay out for. A terminal that says 0 does not know its width. */
+/** Columns for the layout. A terminal that reports 0 does not know its width. */
 export function usableWidth(width: number): number {
   return width > 0 ? Math.max(NARROWEST, width) : Number.POSITIVE_INFINITY;
 }
 
 /**
- * Text of which each code unit is one character of one column: ASCII, and the signs, lines and blocks
- * that reports are drawn with. Nearly all text is; the rest needs tables that take milliseconds to load.
+ * Text whose code units each are one character of one column: ASCII, and the signs, lines and blocks of reports. Nearly
+ * all text is; the rest needs tables that take milliseconds to load.
  */
 const SIMPLE = /^[ -~×·–—−…→●\u2500-\u259f]*$/;
 
-/** Columns that `text` takes on a terminal. */
+/** Columns of `text` on a terminal. */
 export function textWidth(text: string): number {
   return SIMPLE.test(text) ? text.length : stringWidth(text);
 }
 
 let segmenter: Intl.Segmenter | undefined;
 
-/** What a reader takes for characters: never to be torn apart. */
+/** User-perceived characters, which must not be split. */
 export function graphemes(text: string): string[] {
   if (SIMPLE.test(text)) return text.split('');
   segmenter ??= new Intl.Segmenter('en');
   return Array.from(segmenter.segment(text), ({ segment }) => segment);
 }
 
-/** `text` cut off at `width` columns. */
+/** Cuts `text` at `width` columns. */
 export function clip(text: string, width: number): string {
   return splitAt(graphemes(text), width)[0];
 }
 
 /**
- * `text` in lines of at most `width` columns, broken between words; a word is broken only when it is
- * longer than a line. Lines after the first begin with `hanging`, by default with as many spaces as the
- * text does. No line ends in a space. A word is broken behind a dot, slash, underscore or hyphen when that
- * leaves half a line or more.
+ * Wraps `text` to lines of at most `width` columns, between words; only a word longer than a line is broken. Later
+ * lines begin with `hanging`, by default the indentation of the text. No line ends in a space. A word is broken after a
+ * dot, slash, underscore or hyphen when that leaves half a line or more.
  */
 export function wrap(text: string, width: number, hanging?: string): string[] {
   const whole = text.trimEnd();
@@ -167,7 +166,7 @@ export function wrap(text: string, width: number, hanging?: string): string[] {
 
 const JOINTS: ReadonlySet<string> = new Set(['.', '/', '_', '-']);
 
-/** `splitAt` for a word: names of tensors and files have joints, at which they are still read easily. */
+/** `splitAt` for a word: prefers the separators in names of tensors and files. */
 function splitWord(characters: readonly string[], width: number): [string, string[]] {
   const [head, tail] = splitAt(characters, width);
   if (tail.length === 0) return [head, tail];
@@ -177,7 +176,7 @@ function splitWord(characters: readonly string[], width: number): [string, strin
   return [characters.slice(0, joint + 1).join(''), characters.slice(joint + 1)];
 }
 
-/** As many characters as fit, at least one, and the rest. */
+/** The characters that fit, at least one, and the rest. */
 function splitAt(characters: readonly string[], width: number): [string, string[]] {
   let used = 0;
   let count = 0;

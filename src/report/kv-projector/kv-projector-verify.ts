@@ -1,4 +1,4 @@
-/** What `minimind kv-projector verify` prints: how fast the two adapters learned, and where the other one wins. */
+/** Report of `minimind kv-projector verify`: loss curves of the two adapters and their crossover. */
 import type { AdapterKind } from '../../kv-projector/projector.js';
 import type { DataKind, Step, Verification } from '../../kv-projector/verify-adapters.js';
 import type { VerifyProjectorsResult } from '../../kv-projector/verify-projectors.js';
@@ -15,9 +15,9 @@ const MARKS = {
 const KINDS = Object.keys(MARKS) as AdapterKind[];
 
 interface Options {
-  /** Whether the reader is a program, which gets every step. */
+  /** Whether the output is for programs, which get every step. */
   readonly flat: boolean;
-  /** What is told of the data. */
+  /** Description of the data. */
   readonly about: string;
 }
 
@@ -60,10 +60,10 @@ const everyStep = ({ steps }: Verification): TableBlock => ({
   rows: steps.map((each) => [integerCell(each.step), ...KINDS.map((kind) => lossCell(each[kind]))]),
 });
 
-/** More rows than about so many nobody reads. */
+/** Maximum rows of steps for people. */
 const MOST_ROWS = 12;
 
-/** Some of the steps, with what was published beside them. */
+/** A sample of the steps, with the published losses. */
 function stepTable({ steps, published }: Verification): TableBlock {
   const period = Math.max(1, Math.ceil(steps.length / MOST_ROWS / 5) * 5);
   const shown = steps.filter(
@@ -101,11 +101,11 @@ function bandCell(
   return within ? { text: `${range} ✓`, tone: 'good' } : { text: `${range} ✗`, tone: 'bad' };
 }
 
-/** Null where there is nothing to draw. */
+/** Null when there is nothing to draw. */
 export function lossPlot(steps: readonly Step[]): PlotBlock | null {
   const series = KINDS.map((kind) => {
     const losses = steps.map((step) => step[kind]);
-    // A scale of logarithms has no place for others, and behind the first of them nothing is learned.
+    // A logarithmic scale needs positive finite losses; training has failed after the first other one.
     const end = losses.findIndex((loss) => !(loss > 0 && Number.isFinite(loss)));
     return { ...MARKS[kind], label: kind, values: end < 0 ? losses : losses.slice(0, end) };
   });

@@ -1,4 +1,4 @@
-/** What `minimind kv-projector project` and `convert` print. */
+/** Reports of `minimind kv-projector project` and `convert`. */
 
 import { FORMATS } from '../../checkpoint/formats.js';
 import type { ProjectorConversion } from '../../kv-projector/convert.js';
@@ -90,11 +90,11 @@ export function projectorConversionReport(result: ProjectorConversion): Report {
   };
 }
 
-// What `minimind kv-projector params` prints: a row for each way of building a projector, and teacher.
+// Report of `minimind kv-projector params`: one row for each kind of projector and teacher.
 
 interface Options {
   readonly explain: boolean;
-  /** Whether the reader is a program, for which one table with all values is best. */
+  /** Whether to output one table with all values, for programs. */
   readonly flat: boolean;
 }
 
@@ -129,11 +129,11 @@ const shortLabelOf = ({ kind, ratio }: ProjectorCosts): string => {
   return ratio === 'recommended' ? ratio : `${kind} ${ratio}`;
 };
 
-/** Where the same table has less room, each of these leaves out more. */
+/** Variants of the table; each omits more. */
 const ROOMS = ['all', 'less', 'least'] as const;
 type Room = (typeof ROOMS)[number];
 
-/** A column of figures: its cell for a teacher, and for all of them. */
+/** A column of figures: a cell for one teacher, and one for the total. */
 interface FigureColumn {
   readonly column: Column;
   readonly rooms: readonly Room[];
@@ -186,7 +186,7 @@ const FIGURES: readonly FigureColumn[] = [
   },
 ];
 
-/** The table, and what it becomes where there is less room. */
+/** The table and its narrower variants. */
 function tableOf(
   result: ProjectorComparison,
   [room, ...narrower]: readonly [Room, ...Room[]] = ROOMS,

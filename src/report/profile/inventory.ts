@@ -1,4 +1,4 @@
-/** The model block by block and tensor by tensor, as `profile` prints it. */
+/** Inventory of the model for `profile`: block by block and tensor by tensor. */
 import type { Figure } from '../../budget/figure.js';
 import type { BlockBudget, TensorEntry } from '../../budget/profile.js';
 import type { Bounds, Quantity } from '../../budget/quantity.js';
@@ -20,7 +20,7 @@ import type { Block, Cell, TableBlock } from '../kit/report.js';
 const spanText = ({ heads, window, rule }: BlockBudget['spans'][number]) =>
   window === undefined ? `${heads} global` : `${heads} ${rule} (${formatInteger(window)})`;
 
-/** As many as people get, or all for a program. */
+/** Limited list for people, or all for a program. */
 const shownOf = <T>(all: readonly T[], flat: boolean): readonly T[] =>
   flat ? all : all.slice(0, MAX_ROWS);
 
@@ -49,7 +49,7 @@ export function layersBlocks(layers: readonly BlockBudget[], flat: boolean): Blo
   ];
 }
 
-/** Parameters as a tree of their names; buffers in a list of their own. */
+/** Parameters as a tree of their names; buffers in a separate list. */
 export function tensorsBlocks(tensors: readonly TensorEntry[], flat: boolean): Block[] {
   const columns = [
     left('tensor', 'tensor'),
@@ -88,7 +88,7 @@ export function tensorsBlocks(tensors: readonly TensorEntry[], flat: boolean): B
   ];
 }
 
-/** Each name below the parts that it shares with the one before it. */
+/** Each name below the parts that it shares with the previous one. */
 function treeRows(
   tensors: readonly TensorEntry[],
   cells: (tensor: TensorEntry, text: string) => Cell[],
@@ -120,9 +120,9 @@ function aliasText(aliases: readonly string[]): string {
   return others.length === 0 ? first : `${first} … (${aliases.length} names)`;
 }
 
-// How the figures of a profile come about: formula, inputs and source of each.
+// Explanations of a profile's figures: formula, inputs and source of each.
 
-/** A figure, or a lower, an expected and an upper bound of one. */
+/** A figure, or its lower, expected and upper bounds. */
 type Explained = readonly [Figure | Quantity] | readonly [Quantity, Quantity, Quantity];
 
 const BOUNDS = ['lower', 'expected', 'upper'] as const satisfies readonly (keyof Bounds)[];
@@ -133,7 +133,7 @@ const isFigure = (value: unknown): value is Figure | Quantity =>
 const isBounds = (value: object): value is Bounds =>
   BOUNDS.every((name) => isFigure((value as Partial<Bounds>)[name]));
 
-/** Every figure of a result, in the order in which they are shown. */
+/** Every figure of a result, in display order. */
 function* figuresOf(value: unknown): Generator<Explained> {
   if (typeof value !== 'object' || value === null) return;
   if (isFigure(value)) {
@@ -150,8 +150,8 @@ function* figuresOf(value: unknown): Generator<Explained> {
 }
 
 /**
- * A table for each section; a figure that stands in two is explained in the first.
- * @param sections Results by their name; every figure inside them is explained.
+ * A table for each section; a figure in two sections is explained in the first.
+ * @param sections Results by name; every figure inside them is explained.
  */
 export function explanationBlocks(sections: Readonly<Record<string, unknown>>): Block[] {
   const seen = new Set<string>();
@@ -214,7 +214,7 @@ function explanationTable(explained: readonly Explained[]): TableBlock {
   };
 }
 
-/** Once, where all bounds have the same; else each after its name, those together that have the same. */
+/** One text when all bounds have the same; else each after the names of its bounds. */
 function told(texts: readonly string[]): string {
   const [first = '', ...others] = texts;
   if (others.every((text) => text === first)) return first;
@@ -245,10 +245,10 @@ const besideEachOther = (texts: readonly string[]): string =>
 const isWhole = (value: number | bigint): boolean =>
   typeof value === 'bigint' || Number.isSafeInteger(value);
 
-/** From here on nobody reads what stands behind the point. */
+/** Numbers from here on are shown without decimals. */
 const LARGE = 1e6;
 
-/** Every digit of a whole number, six of any other. */
+/** Every digit of an integer, six of other numbers. */
 function numberText(value: number | bigint): string {
   if (isWhole(value)) return formatInteger(value);
   const number = Number(value);

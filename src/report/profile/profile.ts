@@ -1,4 +1,4 @@
-/** What `minimind profile` prints: a block of tables for each budget. */
+/** Report of `minimind profile`: a block of tables for each budget. */
 import type { Figure } from '../../budget/figure.js';
 import type {
   BlockBudget,
@@ -36,7 +36,7 @@ import {
 import type { Block, Cell, Report, TableBlock, Tone } from '../kit/report.js';
 import { explanationBlocks, layersBlocks, tensorsBlocks } from './inventory.js';
 
-/** Everything that the command found out. */
+/** Full result of the command. */
 export interface ProfileResult extends ModelProfile {
   readonly file: string;
   readonly family: string;
@@ -45,18 +45,18 @@ export interface ProfileResult extends ModelProfile {
   readonly published?: PublishedReport;
   readonly layers?: readonly BlockBudget[];
   readonly tensors?: readonly TensorEntry[];
-  /** When the model is that of a checkpoint. */
+  /** Set when the model is from a checkpoint. */
   readonly checkpoint?: CheckpointFound;
-  /** When a config says that its weights are quantized. */
+  /** Set when a config has quantized weights. */
   readonly stored?: StoredWeights;
 }
 
-/** How long the bar of the largest component is, in columns. */
+/** Columns of the bar of the largest component. */
 const BAR_WIDTH = 24;
-/** Of everything together, in the narrower table of FLOPs. */
+/** Columns of the bar of the total, in the narrower table of FLOPs. */
 const FLOPS_BAR_WIDTH = 16;
 
-/** @param flat Whether the reader is a program, for which a tree of names is only in the way. */
+/** @param flat Whether to output for programs, without a tree of names. */
 export function profileReport(
   result: ProfileResult,
   { explain, flat }: { readonly explain: boolean; readonly flat: boolean },
@@ -79,7 +79,7 @@ export function profileReport(
   };
 }
 
-/** The budgets that are explained, in the order in which they are shown. */
+/** The explained budgets, in display order. */
 function sectionsOf(result: ProfileResult): Record<string, unknown> {
   const { parameters, bytes, inference, forwardFlops, trainingFlops, training } = result;
   const { layers, stored } = result;
@@ -190,7 +190,7 @@ const contestedNotes = (contested: ProfileResult['parameters']['contested']): Bl
     ),
   );
 
-/** A table of byte figures and of their sum. */
+/** A table of byte figures and their sum. */
 function bytesTable(figures: readonly Figure[], sum: Figure): TableBlock {
   const row = (label: string, figure: Figure, tone: Tone): Cell[] => [
     { text: label, tone },
@@ -224,7 +224,7 @@ function inferenceBlocks({ inference, setting }: ProfileResult): Block[] {
   ];
 }
 
-/** What `fit` calls the types in which weights need scales. */
+/** Names that `fit` uses for the types whose weights need scales. */
 const QUANTISED = {
   f8_e4m3: 'f8',
   f8_e5m2: 'f8',
@@ -232,7 +232,7 @@ const QUANTISED = {
   i4: 'int4',
 } as const satisfies Partial<Record<Dtype, string>>;
 
-/** Profile counts all in one type: files that are served in it hold more. */
+/** Profile uses one type for everything: files served in a quantized type are larger. */
 function quantisedNotes(dtype: Dtype): Block[] {
   if (!(dtype in QUANTISED)) return [];
   const served = QUANTISED[dtype as keyof typeof QUANTISED];
@@ -343,7 +343,7 @@ function trainingBlocks({ training, setting }: ProfileResult): Block[] {
   ];
 }
 
-/** Of what fused kernels would not keep. */
+/** Whether there are activations that fused kernels would not save. */
 const hasPlainKernels = ({ parts }: ProfileResult['training']['activations']): boolean =>
   parts.some(({ part, bytes }) => (part === 'scores' || part === 'scanStates') && bytes.value > 0);
 

@@ -1,4 +1,4 @@
-/** Two models on the same tokens: what `quick-test --against` prints, and the proof of a conversion. */
+/** Comparison of two models on the same tokens: report of `quick-test --against`, and check of a conversion. */
 import type { Against, AgainstSide } from '../../quicktest/sides.js';
 import { formatInteger, percentText } from '../../text/units.js';
 import { counted } from '../../text/words.js';
@@ -6,7 +6,7 @@ import { engineText } from '../doctor.js';
 import { bar, heading, left, note, right } from '../kit/cells.js';
 import type { Block, Cell, Report, TableBlock } from '../kit/report.js';
 
-/** @param flat Whether the reader is a program, which gets one table. */
+/** @param flat Whether to output one table, for programs. */
 export function againstReport(against: Against, { flat }: { readonly flat: boolean }): Report {
   if (flat) return { blocks: [flatTable(against)] };
   return { blocks: [verdict(against), ...againstBlocks(against)] };
@@ -22,7 +22,7 @@ function verdict({ partsAt, threshold, blocks }: Against): Block {
     : heading(blocks === null ? 'their logits differ' : `they part at ${partsAt}`);
 }
 
-/** All but the verdict. */
+/** All blocks except the verdict. */
 export function againstBlocks(against: Against): Block[] {
   const { own, other, blocks, blocksDiffer } = against;
   const isSameEngine = engineOf(own) === engineOf(other);
@@ -89,12 +89,12 @@ function differenceText(value: number): string {
 const shareCell = (value: number): Cell =>
   Number.isFinite(value) ? { text: percentText(value), value } : differenceCell(value);
 
-/** How long the bar of the largest is, in columns. */
+/** Columns of the bar of the largest difference. */
 const BAR_WIDTH = 16;
 
 function blocksTable({ blocks, logits, threshold }: Against): TableBlock {
   const rows = [...(blocks ?? []), { block: 'logits', ...logits }];
-  // What is below the threshold has hardly a bar, also where nothing is above.
+  // Differences below the threshold have a short bar, even when none is above.
   const most = rows.reduce((max, each) => Math.max(max, each.relativeDifference), threshold);
   return {
     kind: 'table',
@@ -113,10 +113,10 @@ function blocksTable({ blocks, logits, threshold }: Against): TableBlock {
   };
 }
 
-/** Beside what is infinite all else is nothing. */
+/** Finite values have no bar when the maximum is infinite. */
 const shareOf = (value: number, most: number) => (Number.isFinite(value) ? value / most : 1);
 
-/** Each number in a row. */
+/** One number per row. */
 function flatTable({ logits, blocks }: Against): TableBlock {
   const row = (where: string, measure: string, value: number): Cell[] => [
     { text: where },

@@ -1,4 +1,4 @@
-/** What `minimind quick-test` prints: a verdict, a line for each check, and the time. */
+/** Report of `minimind quick-test`: a verdict, one line per check, and the time. */
 
 import type { TraceStep } from '../../budget/trace.js';
 import type { CheckName } from '../../quicktest/checks.js';
@@ -17,7 +17,7 @@ interface QuickTestResult extends QuickTest {
   readonly checkpoint: string | null;
 }
 
-/** @param flat Whether the reader is a program, which gets the bare numbers. */
+/** @param flat Whether to output plain numbers, for programs. */
 export function quickTestReport(
   result: QuickTestResult,
   { flat }: { readonly flat: boolean },
@@ -30,7 +30,7 @@ export function quickTestReport(
       verdict(result),
       note(subjectText(result)),
       note(`Engine: ${engineText(result.engine, result.selfCheck)}.`),
-      // Of graphics cards there is a word on stderr, or an error.
+      // Skipped graphics cards are reported on stderr, or as an error.
       ...result.passedOver
         .filter(({ device }) => device === 'cpu')
         .map((each) => note(passedOverText(each))),
@@ -115,7 +115,7 @@ const VERDICTS = {
   skipped: { text: 'skipped', tone: 'dim' },
 } as const satisfies Record<Verdict, { text: string; tone: Tone }>;
 
-/** Time is no matter of right or wrong. */
+/** A time is neither right nor wrong. */
 const isTime = (check: CheckName, verdict: Verdict) => check === 'timing' && verdict === 'passed';
 
 const verdictCell = (check: CheckName, verdict: Verdict): Cell =>
@@ -160,10 +160,10 @@ function checksTable({ checks }: QuickTestResult, flat: boolean): TableBlock {
   };
 }
 
-/** How long the bar of everything together is, in columns. */
+/** Columns of the bar of the total. */
 const BAR_WIDTH = 16;
 
-/** A card computes on its own: what a time on it ends with is not plain. */
+/** A card computes asynchronously, so the end of a timed run needs an explanation. */
 const COPIED = ' A run ends when the logits, but no outputs of blocks, are copied to memory.';
 
 function timingBlocks(timing: Timing, { batch, context, engine }: QuickTestResult): Block[] {
@@ -256,7 +256,7 @@ function memoryBlocks({ memory }: QuickTestResult): Block[] {
   ];
 }
 
-// What `minimind quick-test --trace` prints: a line for each step of a forward pass.
+// Report of `minimind quick-test --trace`: one line for each step of a forward pass.
 
 interface TraceResult {
   readonly file: string;
@@ -265,7 +265,7 @@ interface TraceResult {
   readonly trace: readonly TraceStep[];
 }
 
-/** @param flat Whether the reader is a program, which is told the depth of a step instead of shown it. */
+/** @param flat Whether to output for programs, with the depth of a step as a number. */
 export function traceReport(
   { file, batch, context, trace }: TraceResult,
   { flat }: { readonly flat: boolean },
@@ -299,6 +299,6 @@ export function traceReport(
   };
 }
 
-/** A name without that of the block above it. */
+/** A name without the prefix of its parent block. */
 const lastParts = (name: string, depth: number): string =>
   depth === 0 ? name : name.split('.').slice(2).join('.') || name;

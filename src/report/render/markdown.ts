@@ -4,7 +4,7 @@ import { drawPlot } from '../kit/plot.js';
 import type { Block, PlotBlock, Report, TableBlock, TextBlock } from '../kit/report.js';
 import { textWidth } from '../kit/report.js';
 
-/** GitHub's Markdown, without the newline at the end. */
+/** GitHub's Markdown, without a final newline. */
 export function renderMarkdown(report: Report): string {
   return report.blocks.map(markdownBlock).filter(Boolean).join('\n\n');
 }
@@ -19,7 +19,7 @@ function markdownBlock(block: Block): string {
   return block.kind === 'table' ? table(block) : BLOCKS[block.kind](block);
 }
 
-/** Characters in their places, as code. */
+/** A plot as a code block. */
 function plot(block: PlotBlock): string {
   const lines = drawPlot(block).map((line) => line.map(({ text }) => text).join(''));
   return ['```text', ...lines, '```'].join('\n');
@@ -34,14 +34,14 @@ function table({ columns, rows }: TableBlock): string {
   });
 }
 
-/** Text of a paragraph of its own, whose beginning is not taken for a list, a quote or a rule. */
+/** Text of a paragraph, whose beginning cannot be read as a list, a quote or a rule. */
 function paragraph(text: string): string {
   return inline(text)
     .replace(/^[-+=:]/, '\\$&')
     .replace(/^(\d+)([.)])(?=\s|$)/, '$1\\$2');
 }
 
-/** Text that Markdown shows as it is: no markup, HTML, link, image, formula or cell boundary in it. */
+/** Text that Markdown shows literally: without markup, HTML, links, images, formulas or cell boundaries. */
 function inline(text: string): string {
   return printable(text)
     .trim()
@@ -53,7 +53,7 @@ function inline(text: string): string {
 
 const ENTITIES = { '&': '&amp;', '<': '&lt;', '>': '&gt;' } as const;
 
-/** Underscores within a word, as in `srte_parameters`, are no emphasis. */
+/** Underscores within a word, as in `srte_parameters`, are not emphasis. */
 function escapeUnderscores(run: string, offset: number, text: string): string {
   const isWithinWord =
     /[\p{L}\p{N}]$/u.test(text.slice(Math.max(0, offset - 2), offset)) &&

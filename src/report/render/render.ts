@@ -1,11 +1,10 @@
 import type { Format, RenderOptions, Report } from '../kit/report.js';
 
-/** Formats that are made of a report. */
 export type ReportFormat = Exclude<Format, 'json'>;
 
 type Renderer = (report: Report, options: RenderOptions) => string;
 
-/** Each loads what it needs only when it is asked for. */
+/** Each renderer loads its dependencies on demand. */
 const RENDERERS = {
   table: async () => (await import('./table.js')).renderTable,
   csv: async () => (await import('./csv.js')).renderCsv,
@@ -13,8 +12,7 @@ const RENDERERS = {
 } as const satisfies Record<ReportFormat, () => Promise<Renderer>>;
 
 /**
- * What a report looks like, ending with one newline. Text out of strangers' files is made harmless here,
- * whatever the format: no caller has to think of it.
+ * Renders a report, ending with one newline. It escapes untrusted text from files in every format, so callers need not.
  */
 export async function render(
   report: Report,

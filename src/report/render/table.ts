@@ -8,10 +8,10 @@ import { textWidth, usableWidth, wrap } from '../kit/report.js';
 
 const GAP = '  ';
 
-/** A column whose text may be wrapped is not made narrower than this. */
+/** Minimum width of a column with wrapped text. */
 const NARROWEST_COLUMN = 10;
 
-/** The report for people at a terminal, no line wider than that, without the newline at the end. */
+/** The report for people at a terminal, within its width, without a final newline. */
 export function renderTable(report: Report, options: RenderOptions): string {
   const width = usableWidth(options.width);
   const chalk = colours(options.colourLevel);
@@ -27,7 +27,7 @@ export function renderTable(report: Report, options: RenderOptions): string {
   return text.trimEnd();
 }
 
-/** Notes stand together, and what follows a heading stands right under it. */
+/** No blank line between notes, or after a heading. */
 function separatorBetween(before: Block, block: Block): string {
   const isTogether = before.kind === 'heading' || (before.kind === 'note' && block.kind === 'note');
   return isTogether ? '\n' : '\n\n';
@@ -44,7 +44,7 @@ function renderBlock(block: Block, width: number, chalk: ChalkInstance): string[
   return wrap(printable(block.text), width).map((line) => tinted(chalk, tone, line));
 }
 
-/** A text and its colour, in a row of a table. */
+/** A text with its colour, in a row of a table. */
 interface Item {
   readonly text: string;
   readonly tone: Tone;
@@ -59,7 +59,7 @@ function renderGrid(block: TableBlock, width: number, chalk: ChalkInstance): str
   if (widths === undefined && block.narrower) return renderGrid(block.narrower, width, chalk);
   if (widths === undefined) return records(head, rows, width, chalk);
   const lines = gridLines(block, head, rows, widths, chalk);
-  // The grid is laid out by a library that takes some new emoji for narrower than they are.
+  // The layout library underestimates the width of some new emoji.
   const fits = lines.every((line) => textWidth(line) <= width);
   return fits ? lines : records(head, rows, width, chalk);
 }
@@ -68,7 +68,7 @@ function item(text: string, tone: Tone = 'plain'): Item {
   return { text: printable(text).trimEnd(), tone };
 }
 
-/** The columns' widths that make the table at most `width` wide; undefined when there are none. */
+/** The columns' widths that limit the table to `width`; undefined when impossible. */
 function columnWidths(
   { columns }: TableBlock,
   rows: readonly (readonly Item[])[],
@@ -89,7 +89,7 @@ function columnWidths(
   }
 }
 
-/** Rows that the library lays out. It takes seconds for as many as a file can have tensors. */
+/** Most rows for the layout library. It takes seconds for the number of tensors that a file can have. */
 const MOST_LAID_OUT = 256;
 
 function gridLines(
@@ -109,7 +109,7 @@ function gridLines(
         return columns[index]?.align === 'right' ? padding + drawn : drawn + padding;
       });
     });
-    // One row for each line: for each line of a cell the library goes through all of its text, many times.
+    // One row per line: the library processes all text of a cell for each of its lines.
     const height = Math.max(...cells.map((lines) => lines.length));
     return Array.from({ length: height }, (_, line) =>
       cells.map((lines, index) => lines[line] ?? ' '.repeat(widths[index] ?? 0)),
@@ -143,7 +143,7 @@ const BORDERLESS = {
   middle: GAP,
 } as const;
 
-/** For a table that does not fit: each row as lines of `title: value`, a blank line between two rows. */
+/** Replacement for a table that does not fit: each row as lines of `title: value`, a blank line between rows. */
 function records(
   head: readonly Item[],
   rows: readonly (readonly Item[])[],
@@ -160,7 +160,7 @@ function records(
   ]);
 }
 
-/** Colours for a terminal of this level; level 0 leaves all text as it is. */
+/** Colours for a terminal of this level; level 0 leaves text unchanged. */
 export function colours(level: RenderOptions['colourLevel']): ChalkInstance {
   return new Chalk({ level });
 }
@@ -179,7 +179,6 @@ const TONES = {
   hue5: (chalk, text) => chalk.green(text),
 } as const satisfies Record<Tone, (chalk: ChalkInstance, text: string) => string>;
 
-/** `text` in the colour of a tone. */
 export function tinted(chalk: ChalkInstance, tone: Tone, text: string): string {
   return TONES[tone](chalk, text);
 }

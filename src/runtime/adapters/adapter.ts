@@ -1,4 +1,4 @@
-/** What is known of a graphics adapter. */
+/** Graphics adapters: names, vendors and memory. */
 import { spawn } from 'node:child_process';
 import { constants } from 'node:fs';
 import { access, readdir, readFile } from 'node:fs/promises';
@@ -7,22 +7,22 @@ import os from 'node:os';
 import { pathToFileURL } from 'node:url';
 import type { Finding } from '../../errors.js';
 
-/** Something that graphics libraries compute on. */
+/** A device that graphics libraries compute on. */
 export interface Adapter {
   readonly name: string;
-  /** As people write it: `NVIDIA`. Null when nobody tells. */
+  /** Vendor as people write it: `NVIDIA`. Null when unknown. */
   readonly vendor: string | null;
   /** Whether it computes on the processor: no graphics card. */
   readonly isSoftware: boolean;
-  /** Its own, or where it has none all of the machine's; null when nobody tells. */
+  /** Its own memory, else the memory of the machine; null when unknown. */
   readonly memoryBytes: number | null;
-  /** Of one buffer at most; null, like the two that follow, when nobody tells. */
+  /** Largest buffer; null, like the next two, when unknown. */
   readonly maxBufferBytes: number | null;
-  /** What one operation sees of a buffer at most. */
+  /** Largest part of a buffer that one operation can bind. */
   readonly maxBindingBytes: number | null;
   /** Whether its programs may compute in float16. */
   readonly hasFloat16: boolean | null;
-  /** Who told: `webgpu`, `nvidia-smi`, `sysfs`, … */
+  /** Source of the data: `webgpu`, `nvidia-smi`, `sysfs`, … */
   readonly source: string;
 }
 
@@ -41,21 +41,21 @@ export const card = ({ name, vendor, source, ...more }: Known & Partial<Adapter>
   ...more,
 });
 
-/** More is no name. */
+/** Longer text is not a name. */
 const MAX_CHARACTERS = 100;
 
-/** A name out of a driver in one line, without what would steer a terminal; null when nothing is left of it. */
+/** A driver's name in one line, without terminal control characters; null when nothing is left. */
 export function cleanName(text: unknown): string | null {
   if (typeof text !== 'string') return null;
   const line = text.replace(/[\p{C}\s]+/gu, ' ').trim();
   return [...line].slice(0, MAX_CHARACTERS).join('') || null;
 }
 
-// Who makes graphics cards.
+// Vendors of graphics cards.
 
 /**
- * Their ids on the PCI bus, by https://pci-ids.ucw.cz. Whose cards only show pictures are not among them: those
- * of servers (ASPEED, Matrox) and of virtual machines (Red Hat's virtio, VMware, Bochs, VirtualBox, Hyper-V).
+ * PCI vendor ids, by https://pci-ids.ucw.cz. Excludes display-only adapters: those of servers (ASPEED, Matrox) and
+ * virtual machines (Red Hat's virtio, VMware, Bochs, VirtualBox, Hyper-V).
  */
 const PCI_IDS = {
   '10de': 'NVIDIA',
@@ -72,7 +72,7 @@ export function pciVendor(id: string): string | null {
   return Object.hasOwn(PCI_IDS, key) ? PCI_IDS[key as keyof typeof PCI_IDS] : null;
 }
 
-/** In words that people, drivers and WebGPU use of them, in small letters; some are software's. */
+/** Lowercase words for vendors, as used by people, drivers and WebGPU; some are software adapters. */
 const WORDS = {
   nvidia: 'NVIDIA',
   amd: 'AMD',
@@ -91,7 +91,7 @@ const WORDS = {
   mesa: 'Mesa',
 } as const satisfies Record<string, string>;
 
-/** The first that a text has a word of: `sppci_vendor_amd`, `Intel`. */
+/** The first vendor that a text contains a word of: `sppci_vendor_amd`, `Intel`. */
 export function vendorIn(text: string): string | null {
   const word = text
     .toLowerCase()
@@ -100,7 +100,7 @@ export function vendorIn(text: string): string | null {
   return word === undefined ? null : WORDS[word as keyof typeof WORDS];
 }
 
-/** Those that make cards with memory of their own first: a library that is asked for speed takes them. */
+/** Vendors of cards with their own memory first: libraries prefer them when asked for speed. */
 const FASTEST_FIRST: readonly (string | null)[] = ['NVIDIA', 'AMD', 'Apple', 'Intel'];
 
 function rank(vendor: string | null): number {
@@ -110,24 +110,24 @@ function rank(vendor: string | null): number {
 
 type Rated = Pick<Adapter, 'vendor' | 'memoryBytes'>;
 
-/** The order in which a library that is asked for speed would take them: a guess, which is right for most machines. */
+/** The likely order of preference of a library asked for speed: a guess, right for most machines. */
 export const byLikelySpeed = (a: Rated, b: Rated): number =>
   rank(a.vendor) - rank(b.vendor) || (b.memoryBytes ?? 0) - (a.memoryBytes ?? 0);
 
-// What the operating system tells of graphics cards.
+// Graphics cards as the operating system reports them.
 
 export interface SystemCards {
-  /** All that are there, the likely fastest first. */
+  /** All cards, the likely fastest first. */
   readonly cards: readonly Adapter[];
-  /** Those of them that have what WebGPU needs: a driver, and leave to use it. */
+  /** Cards that WebGPU can use: they have a driver and the user has permission. */
   readonly forWebgpu: readonly Adapter[];
-  /** What stands in the way of the others; where there is none, where was looked. */
+  /** Obstacles of the other cards; without cards, the places that were searched. */
   readonly findings: readonly Finding[];
 }
 
-// What can be asked of the machine about its graphics cards.
+// System calls used to find graphics cards.
 
-/** None of these throws: what cannot be had is empty. */
+/** None of these throws: missing data is empty. */
 export interface Machine {
   readonly platform: NodeJS.Platform;
   readonly memoryBytes: number;
@@ -138,9 +138,9 @@ export interface Machine {
   read(file: string): Promise<string>;
   /** Whether this process may read and write a file. */
   mayOpen(file: string): Promise<boolean>;
-  /** What a program prints until it ends, however it does, or until patience does. */
+  /** Output of a program until it ends or the timeout passes. */
   ask(program: string, words: readonly string[]): Promise<string>;
-  /** URL of the module that a package is; null when it is not installed. */
+  /** URL of a package's module; null when it is not installed. */
   locate(packageName: string): string | null;
 }
 
@@ -165,9 +165,9 @@ export const THIS_MACHINE: Machine = {
   },
 };
 
-/** Milliseconds. A driver that sleeps is awake in two or three seconds; some never answer. */
+/** Milliseconds. A sleeping driver wakes in two or three seconds; some never answer. */
 const PATIENCE = 10_000;
-/** Characters that are listened to. */
+/** Characters of output that are read. */
 const MAX_ANSWER = 2 ** 20;
 
 /** @param patience In milliseconds. */
@@ -184,7 +184,7 @@ export function ask(
     });
     const end = () => {
       clearTimeout(timer);
-      // One that a driver holds in the kernel cannot even be killed: it is left behind.
+      // A process that a driver blocks in the kernel cannot be killed: leave it behind.
       child.kill('SIGKILL');
       child.unref();
       child.stdout?.destroy();

@@ -1,4 +1,4 @@
-/** What graphics adapters this machine has. */
+/** Graphics adapters of this machine. */
 import type { Finding } from '../../errors.js';
 import type { Adapter, Machine, SystemCards } from './adapter.js';
 import { THIS_MACHINE } from './adapter.js';
@@ -9,14 +9,13 @@ import { askWebgpu, WEBGPU_COMMAND, WEBGPU_PACKAGE } from './webgpu.js';
 
 export type { Adapter } from './adapter.js';
 
-/** Where nobody tells what a card is called. */
+/** Name of a card when its real name is unknown. */
 export const UNNAMED_CARD = 'graphics card';
 
 /**
- * What WebGPU would take: by the package `webgpu`, which also tells its limits; where that is not installed or
- * gives no answer, by the system, which knows of cards alone. Then the first is a guess where there are several,
- * and what a driver computes on without one is software. Null when there is none. Never throws, and waits for no
- * driver longer than some seconds.
+ * The adapter that WebGPU would use: from the package `webgpu`, which also reports limits, else from the system. The
+ * system knows only cards: the first of several is a guess, and computing without a driver is software. Null when there
+ * is none. Never throws, and waits at most some seconds for a driver.
  */
 export async function webgpuAdapter(machine = THIS_MACHINE): Promise<Adapter | null> {
   const answer = await webgpuOf(machine);
@@ -25,18 +24,18 @@ export async function webgpuAdapter(machine = THIS_MACHINE): Promise<Adapter | n
     : ((await systemOf(machine)).forWebgpu[0] ?? null);
 }
 
-/** What keeps WebGPU from a card that there is; null where there is none, or nothing is known to keep it. */
+/** Reason why WebGPU cannot use an existing card; null without a card or a known obstacle. */
 export async function webgpuObstacle(machine = THIS_MACHINE): Promise<Finding | null> {
   const { cards, forWebgpu, findings } = await systemOf(machine);
   return cards.length > 0 && forWebgpu.length === 0 ? (findings[0] ?? null) : null;
 }
 
-/** NVIDIA's cards: what its driver does not know of, CUDA cannot use. Never throws. */
+/** NVIDIA's cards as its driver lists them: CUDA cannot use others. Never throws. */
 export async function cudaAdapters(machine = THIS_MACHINE): Promise<Adapter[]> {
   return [...(await nvidiaOf(machine))];
 }
 
-/** What CUDA computes on; which of several different cards that is, nobody says. Null when there is none. */
+/** The adapter that CUDA uses; unknown which of several different cards. Null when there is none. */
 export async function cudaAdapter(machine = THIS_MACHINE): Promise<Adapter | null> {
   const cards = await cudaAdapters(machine);
   const [first] = cards;
@@ -46,18 +45,18 @@ export async function cudaAdapter(machine = THIS_MACHINE): Promise<Adapter | nul
   return { ...first, name, memoryBytes: sizes.length === 0 ? null : Math.min(...sizes) };
 }
 
-/** The name of what CUDA computes on. */
+/** Name of the adapter that CUDA uses. */
 export const cudaCard = async (machine = THIS_MACHINE): Promise<string> =>
   (await cudaAdapter(machine))?.name ?? UNNAMED_CARD;
 
 export interface AdapterSurvey {
-  /** What WebGPU takes first, where it says so. */
+  /** WebGPU's preferred adapter first, where known. */
   readonly adapters: readonly Adapter[];
-  /** Why there are no more, or why no more is known of them. */
+  /** Reasons for missing cards or missing data. */
   readonly findings: readonly Finding[];
 }
 
-/** All that there are, each once. Never throws. */
+/** All adapters, each once. Never throws. */
 export async function surveyAdapters(machine = THIS_MACHINE): Promise<AdapterSurvey> {
   const [webgpu, system] = await Promise.all([webgpuOf(machine), systemOf(machine)]);
   const taken = webgpu.kind === 'answer' ? webgpu.adapter : null;
@@ -99,7 +98,7 @@ async function systemCards(machine: Machine, nvidia: readonly Adapter[]): Promis
   }
 }
 
-/** The package does not tell an adapter's memory; the system may. */
+/** Adds the memory, which the package does not report but the system may. */
 function withMemory(adapter: Adapter, cards: readonly Adapter[]): Adapter {
   const { memoryBytes = null, source = '' } = sameCard(adapter, cards) ?? {};
   return memoryBytes === null
@@ -107,7 +106,7 @@ function withMemory(adapter: Adapter, cards: readonly Adapter[]): Adapter {
     : { ...adapter, memoryBytes, source: `${adapter.source}, ${source}` };
 }
 
-/** The one whose name is in the adapter's, else the only one that may be it: names differ from source to source. */
+/** The card whose name is in the adapter's, else the only candidate: names differ between sources. */
 function sameCard(adapter: Adapter, cards: readonly Adapter[]): Adapter | undefined {
   if (adapter.isSoftware) return undefined;
   const [only, ...others] = cards.filter(

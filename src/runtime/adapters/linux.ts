@@ -1,11 +1,11 @@
-/** Graphics cards of Linux. Nothing is run to find them: all is files. */
+/** Graphics cards of Linux, found by reading files only. */
 import path from 'node:path';
 import type { Finding } from '../../errors.js';
 import type { Adapter, Machine, SystemCards } from './adapter.js';
 import { byLikelySpeed, card, cleanName, pciVendor } from './adapter.js';
 
 const DRM = '/sys/class/drm';
-/** The cards of the Windows around it, under WSL. */
+/** Cards of the Windows host, under WSL. */
 const DXG = '/dev/dxg';
 
 const MESA =
@@ -13,19 +13,19 @@ const MESA =
 const NVIDIA =
   'install the Vulkan part of NVIDIA’s driver too (in a container: NVIDIA_DRIVER_CAPABILITIES=all)';
 
-/** What makes a card compute. */
+/** A driver that lets a card compute. */
 interface Driver {
-  /** Of what is no PCI device, and so has no vendor in sysfs. */
+  /** Vendor of devices outside PCI, which have no vendor in sysfs. */
   readonly maker: string;
   /** Names of its libraries for Vulkan. */
   readonly vulkan: RegExp;
-  /** How to get them. */
+  /** Command that installs them. */
   readonly remedy: string;
 }
 
 /**
- * By the name that the kernel's part has. The libraries are those of Mesa (`meson.build` in its folders
- * `vulkan`), of NVIDIA's driver (its README) and of AMDVLK.
+ * Drivers by the name of their kernel module. The libraries are those of Mesa (`meson.build` in its folders `vulkan`),
+ * of NVIDIA's driver (its README) and of AMDVLK.
  */
 const DRIVERS = {
   nvidia: { maker: 'NVIDIA', vulkan: /lib(GLX|EGL)_nvidia/, remedy: NVIDIA },
@@ -41,13 +41,13 @@ const DRIVERS = {
   powervr: { maker: 'Imagination', vulkan: /libvulkan_powervr/, remedy: MESA },
 } as const satisfies Record<string, Driver>;
 
-/** Of a card that is Windows's, under WSL. */
+/** Driver of a card of the Windows host, under WSL. */
 const DXG_DRIVER: Pick<Driver, 'vulkan' | 'remedy'> = {
   vulkan: /libvulkan_dzn/,
   remedy: 'install a Mesa with the Vulkan driver dzn, or run minimind on Windows itself',
 };
 
-/** They compute on the processor. */
+/** Libraries that compute on the processor. */
 const SOFTWARE_VULKAN = /libvulkan_lvp|libvk_swiftshader/;
 
 export async function linuxCards(
@@ -72,7 +72,7 @@ export async function linuxCards(
   };
 }
 
-/** A card, and what WebGPU misses to compute on it. */
+/** A card, and the reason why WebGPU cannot use it. */
 interface Found {
   readonly adapter: Adapter;
   readonly lack: Finding | null;
@@ -81,7 +81,7 @@ interface Found {
 /** Whether a library for Vulkan is installed. */
 type Has = (pattern: RegExp) => boolean;
 
-/** Those that need no node of the kernel's: NVIDIA's in a container, and those of the Windows around it. */
+/** Cards that need no kernel device node: NVIDIA's in a container, and those of the Windows host. */
 async function drivenElsewhere(
   machine: Machine,
   nvidia: readonly Adapter[],
@@ -100,7 +100,7 @@ async function drivenByNodes(
   has: Has,
 ): Promise<Found[]> {
   const nodes = await renderNodes(machine);
-  // NVIDIA's driver has told of its own already.
+  // NVIDIA's driver has already listed its own cards.
   const others = nodes.filter(({ driver }) => driver !== 'nvidia' || nvidia.length === 0);
   return Promise.all(
     others.map(async ({ adapter, driver, device }) => {
@@ -130,13 +130,12 @@ const nothing = (hasSoftware: boolean): Finding => ({
 
 interface RenderNode {
   readonly adapter: Adapter;
-  /** The kernel's. */
   readonly driver: string;
-  /** What is opened to use it. */
+  /** Device file to open. */
   readonly device: string;
 }
 
-/** Those of cards that can compute; virtual machines and servers have others. */
+/** Nodes of cards that can compute; virtual machines and servers have others. */
 async function renderNodes(machine: Machine): Promise<RenderNode[]> {
   const names = (await machine.list(DRM)).filter((name) => /^renderD\d+$/.test(name));
   const nodes = await Promise.all(names.map((name) => renderNode(machine, name)));
@@ -170,13 +169,16 @@ async function renderNode(machine: Machine, node: string): Promise<RenderNode | 
 const driverOf = (name: string): Driver | undefined =>
   Object.hasOwn(DRIVERS, name) ? DRIVERS[name as keyof typeof DRIVERS] : undefined;
 
-/** Bytes of its own that amdgpu tells (https://docs.kernel.org/gpu/amdgpu/driver-misc.html); others do not. */
+/**
+ * Bytes of its own memory that amdgpu reports (https://docs.kernel.org/gpu/amdgpu/driver-misc.html); other drivers
+ * report none.
+ */
 async function memoryOf(machine: Machine, folder: string): Promise<number | null> {
   const text = await machine.read(`${folder}/mem_info_vram_total`);
   return /^[1-9]\d{0,14}\n?$/.test(text) ? Number(text) : null;
 }
 
-/** What amdgpu tells of some, else what the list of PCI devices has for it, where one is installed. */
+/** Name from amdgpu for some cards, else from the list of PCI devices, where one is installed. */
 async function nameOf(machine: Machine, folder: string, event: string): Promise<string | null> {
   const told = cleanName(await machine.read(`${folder}/product_name`));
   if (told !== null) return told;
@@ -189,7 +191,10 @@ async function nameOf(machine: Machine, folder: string, event: string): Promise<
   return `graphics card ${device.toLowerCase()}`;
 }
 
-/** Of a device in the list, whose lines are `8086  Intel Corporation`, `<tab>9a49  TigerLake-LP GT2 [Iris Xe Graphics]`. */
+/**
+ * Name of a device in the list, whose lines are `8086  Intel Corporation`, `<tab>9a49  TigerLake-LP GT2 [Iris Xe
+ * Graphics]`.
+ */
 function nameIn(list: string, vendor: string, device: string): string | null {
   const lines = list.split('\n');
   const start = lines.findIndex((line) => line.startsWith(`${vendor}  `)) + 1;
@@ -202,7 +207,7 @@ function nameIn(list: string, vendor: string, device: string): string | null {
 }
 
 /**
- * The libraries that Vulkan's loader finds: those that its manifests name
+ * Libraries named in the manifests that Vulkan's loader finds
  * (https://github.com/KhronosGroup/Vulkan-Loader/blob/main/docs/LoaderDriverInterface.md).
  */
 async function vulkanLibraries(machine: Machine): Promise<string[]> {
@@ -228,7 +233,7 @@ async function manifests(machine: Machine): Promise<string[]> {
   return [...new Set(listed.flat())].filter((file) => file.endsWith('.json'));
 }
 
-/** Of settings and data, a user's own and the system's. */
+/** Folders of settings and data, the user's and the system's. */
 const folders = (env: Machine['env']): string[] =>
   [
     env.XDG_CONFIG_HOME || (env.HOME && `${env.HOME}/.config`),

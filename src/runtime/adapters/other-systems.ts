@@ -7,7 +7,7 @@ import { byLikelySpeed, card, cleanName, pciVendor, vendorIn } from './adapter.j
 const PROFILER = '/usr/sbin/system_profiler';
 const MAC_WORDS = ['SPDisplaysDataType', '-json'];
 
-/** Metal is part of macOS and has nothing that computes in software: every adapter is a card. */
+/** Metal is part of macOS and never computes in software: every adapter is a card. */
 export async function macCards(machine: Machine): Promise<SystemCards> {
   const told = displaysIn(await machine.ask(PROFILER, MAC_WORDS));
   const cards = told.flatMap((each) => macCard(each, machine)).sort(byLikelySpeed);
@@ -32,8 +32,8 @@ function displaysIn(answer: string): Display[] {
 }
 
 /**
- * Every Mac that Node.js runs on has Metal; the displays of some virtual machines have not, and say so or are of
- * no maker of cards.
+ * Every Mac that runs Node.js has Metal. Displays of some virtual machines lack it: they say so or have no known
+ * vendor.
  */
 const hasMetal = (display: Display) =>
   !Object.entries(display).some(
@@ -46,12 +46,12 @@ function macCard(display: Display, { memoryBytes }: Machine): Adapter[] {
   const [, id = ''] = /\(0x([\da-f]{4})\)/i.exec(told) ?? [];
   const vendor = pciVendor(id) ?? vendorIn(told);
   if (name === null || vendor === null || !hasMetal(display)) return [];
-  // Apple's own share all of the machine's.
+  // Apple's cards share the memory of the machine.
   const memory = vendor === 'Apple' ? memoryBytes : memoryIn(String(display.spdisplays_vram));
   return [card({ name, vendor, memoryBytes: memory, source: 'system_profiler' })];
 }
 
-/** `8 GB`, `1536 MB`; what is shared with the processor has another key. */
+/** `8 GB`, `1536 MB`; memory shared with the processor has another key. */
 function memoryIn(text: string): number | null {
   const [, digits, unit] = /^(\d{1,6}) (MB|GB)$/.exec(text) ?? [];
   if (digits === undefined) return null;
@@ -60,7 +60,7 @@ function memoryIn(text: string): number | null {
 
 // Graphics cards of Windows.
 
-/** In UTF-8, which is not what it would write by itself. */
+/** UTF-8 must be requested: it is not the default. */
 const SCRIPT =
   '[Console]::OutputEncoding = [Text.Encoding]::UTF8; ' +
   'Get-CimInstance Win32_VideoController | ' +
@@ -68,14 +68,14 @@ const SCRIPT =
 
 const WINDOWS_WORDS = ['-NoProfile', '-NonInteractive', '-Command', SCRIPT];
 
-/** Windows would look for a bare name in the current folder first. */
+/** Full path: Windows would look for a bare name in the current folder first. */
 const powerShell = ({ env }: Machine): string =>
   path.win32.join(
     env.SystemRoot ?? 'C:\\Windows',
     'System32/WindowsPowerShell/v1.0/powershell.exe',
   );
 
-/** Direct3D 12 is part of Windows: a card that has a driver can compute. */
+/** Direct3D 12 is part of Windows: a card with a driver can compute. */
 export async function windowsCards(
   machine: Machine,
   nvidia: readonly Adapter[],
@@ -100,11 +100,11 @@ export async function windowsCards(
 interface Controller {
   readonly Name?: unknown;
   readonly PNPDeviceID?: unknown;
-  /** 0 when it works; 22 when it was turned off, 43 when it was stopped. */
+  /** 0 when it works; 22 when it is disabled, 43 when it was stopped. */
   readonly ConfigManagerErrorCode?: unknown;
 }
 
-/** One alone is no list. */
+/** A single result is not a list. */
 function controllersIn(answer: string): Controller[] {
   try {
     const value: unknown = JSON.parse(answer);
@@ -114,7 +114,7 @@ function controllersIn(answer: string): Controller[] {
   }
 }
 
-/** Its memory is not taken from Windows: `AdapterRAM` has 32 bits, and ends at 4 GiB. */
+/** Its memory is not read from Windows: `AdapterRAM` has 32 bits, so at most 4 GiB. */
 function windowsCard(controller: Controller, nvidia: readonly Adapter[]): Adapter[] {
   const { Name, PNPDeviceID, ConfigManagerErrorCode } = controller;
   const name = cleanName(Name);
@@ -125,8 +125,8 @@ function windowsCard(controller: Controller, nvidia: readonly Adapter[]): Adapte
 }
 
 /**
- * Of `PCI\VEN_10DE&DEV_2684&SUBSYS_16F410DE&REV_A1\4&1FC990D7&0&0019`, or `ACPI\VEN_QCOM&…` for Qualcomm's; those
- * that begin with ROOT, SWD or VMBUS are no cards.
+ * Vendor in `PCI\VEN_10DE&DEV_2684&SUBSYS_16F410DE&REV_A1\4&1FC990D7&0&0019`, or `ACPI\VEN_QCOM&…` for Qualcomm. Ids
+ * that begin with ROOT, SWD or VMBUS are not cards.
  */
 function vendorOf(deviceId: string): string | null {
   if (deviceId.startsWith('ACPI\\VEN_QCOM&')) return 'Qualcomm';
@@ -134,28 +134,28 @@ function vendorOf(deviceId: string): string | null {
   return pciVendor(id);
 }
 
-// NVIDIA's cards, as its driver tells of them.
+// NVIDIA's cards, as its driver reports them.
 
 const QUERY = [
   '--query-gpu=pci.bus_id,name,memory.total',
   '--format=csv,noheader,nounits',
 ] as const;
 
-/** By nvidia-smi, else by what Linux shows of the driver; none when there is no driver. */
+/** Cards from nvidia-smi, else from the driver's files on Linux; empty without a driver. */
 export async function nvidiaCards(machine: Machine): Promise<Adapter[]> {
   const told = fromQuery(await machine.ask(nvidiaSmi(machine), QUERY));
   return told.length > 0 ? told : await fromProc(machine);
 }
 
-/** Windows would look for a bare name in the current folder first. */
+/** Full path: Windows would look for a bare name in the current folder first. */
 const nvidiaSmi = ({ platform, env }: Machine): string =>
   platform === 'win32'
     ? path.win32.join(env.SystemRoot ?? 'C:\\Windows', 'System32', 'nvidia-smi.exe')
     : 'nvidia-smi';
 
 /**
- * `00000000:0F:00.0, NVIDIA H200, 143771`: its place, which alone tells cards from complaints, its name, and
- * mebibytes, or `[N/A]` where it shares the machine's (`nvidia-smi --help-query-gpu`).
+ * A line `00000000:0F:00.0, NVIDIA H200, 143771`: the bus address, which error messages lack, the name, and mebibytes,
+ * or `[N/A]` when it shares the machine's memory (`nvidia-smi --help-query-gpu`).
  */
 const LINE = /^[\da-f]{8}:[\da-f]{2}:[\da-f]{2}\.[\da-f], (.+), (?:(\d{1,9})|\[?N\/A\]?)$/i;
 
@@ -172,8 +172,8 @@ function fromQuery(answer: string): Adapter[] {
 const PROC = '/proc/driver/nvidia/gpus';
 
 /**
- * A file of each card, with a line `Model: 		 NVIDIA H200` (README of NVIDIA's driver for Linux, “The
- * Proc Filesystem Interface”).
+ * One file per card, with a line `Model: 		 NVIDIA H200` (README of NVIDIA's driver for Linux, “The Proc Filesystem
+ * Interface”).
  */
 async function fromProc(machine: Machine): Promise<Adapter[]> {
   if (machine.platform !== 'linux') return [];

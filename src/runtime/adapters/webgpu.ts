@@ -1,23 +1,23 @@
-/** The adapter that WebGPU takes, as the package `webgpu` tells of it: the same library that ONNX Runtime has inside. */
+/** The adapter that WebGPU uses, from the package `webgpu`: ONNX Runtime includes the same library. */
 import { installCommand } from '../select/installation.js';
 import type { Adapter, Machine } from './adapter.js';
 import { card, cleanName, vendorIn } from './adapter.js';
 
 export const WEBGPU_PACKAGE = 'webgpu';
 
-/** Installs it, in the version that this is written for. */
+/** Command that installs the tested version. */
 export const WEBGPU_COMMAND = installCommand(`${WEBGPU_PACKAGE}@0.6.2`);
 
-/** What the package has to say: whether it is installed, whether it gave an answer, and the adapter of the answer. */
+/** Answer of the package: whether it is installed, whether it answered, and the adapter. */
 export type WebgpuAnswer =
   | { readonly kind: 'missing' }
   | { readonly kind: 'silent' }
   | { readonly kind: 'answer'; readonly adapter: Adapter | null };
 
 /**
- * Run in a process of its own: the library writes what it likes on standard error, and loads drivers, which may
- * crash or never answer. `info.device` is the adapter's name in small letters and dashes; the name itself is in
- * the complaint about an adapter that is asked for and not there.
+ * Runs in its own process: the library writes to standard error and loads drivers, which may crash or hang.
+ * `info.device` is the adapter's name in lowercase with dashes. The real name appears in the error about a requested
+ * adapter that does not exist.
  */
 const PROBE = `
 import { writeSync } from 'node:fs';
@@ -50,13 +50,13 @@ export async function askWebgpu(machine: Machine): Promise<WebgpuAnswer> {
   return read(await machine.ask(process.execPath, words));
 }
 
-/** What the probe writes, if all is well. */
+/** Output of a successful probe. */
 interface Told {
   readonly adapter: Readonly<Record<string, unknown>> | null;
   readonly listed: unknown;
 }
 
-/** Drivers may have written around it. */
+/** Drivers may have printed around it. */
 function read(answer: string): WebgpuAnswer {
   const line = answer.split('\n').find((each) => each.startsWith('{"adapter":'));
   try {
@@ -69,7 +69,7 @@ function read(answer: string): WebgpuAnswer {
   }
 }
 
-/** Libraries that compute on the processor, should one not say so. */
+/** Libraries that compute on the processor, in case one does not report it. */
 const SOFTWARE = /llvmpipe|lavapipe|swiftshader|basic render|\bwarp\b/i;
 
 function adapterOf(told: Readonly<Record<string, unknown>>, listed: string): Adapter | null {
@@ -88,7 +88,7 @@ function adapterOf(told: Readonly<Record<string, unknown>>, listed: string): Ada
   });
 }
 
-/** The name of which the library made an identifier, in ` * backend: 'vulkan', name: 'NVIDIA H200'`. */
+/** The real name of an adapter whose identifier is known, in ` * backend: 'vulkan', name: 'NVIDIA H200'`. */
 function listedAs(device: string | null, listed: string): string | null {
   if (device === null) return null;
   const names = [...listed.matchAll(/^ \* backend: '.*?', name: '(.*)'$/gm)].map(
@@ -103,7 +103,7 @@ const idOf = (name: string) =>
     .match(/[a-z\d]+/g)
     ?.join('-') ?? '';
 
-/** No limit may be told as a number beyond all that are exact. */
+/** A limit beyond the exact integers is not reported. */
 const bytesOf = (value: unknown): number | null =>
   typeof value === 'number' && value >= 1
     ? Math.min(Math.floor(value), Number.MAX_SAFE_INTEGER)

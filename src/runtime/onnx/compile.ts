@@ -1,4 +1,4 @@
-/** The description of a model, or of a part of it, as an ONNX graph. */
+/** Compiles a description of a model, or of a part of it, to an ONNX graph. */
 import type { LanguageModel, Layer } from '../../architecture/layer.js';
 import { inputsOf } from '../calls.js';
 import type { LoadOptions } from '../engine.js';
@@ -28,22 +28,21 @@ import { rotaryAlone } from './layers/rotary.js';
 import { router } from './layers/router.js';
 import type { GraphProto, Initializer } from './proto.js';
 
-/** A graph, and what goes into it and comes out of it. */
+/** A graph with its inputs and outputs. */
 export interface CompiledGraph extends Outputs {
   readonly graph: GraphProto;
-  /** What each of its inputs gets. */
   readonly feeds: ReadonlyMap<string, Feed>;
-  /** What the layer computes: one value, or a language model's logits in parts that stand beside each other. */
+  /** Output of the layer: one value, or a language model's logits in column blocks. */
   readonly output: readonly Value[];
-  /** Of the weights that stand in the graph: one that stands there twice counts twice. */
+  /** Weight elements in the graph: a weight that occurs twice counts twice. */
   readonly weightElements: number;
   /** Names of these weights. */
   readonly weights: ReadonlySet<string>;
 }
 
 /**
- * Compiles a layer and all below it.
- * @param place Says where a weight is.
+ * Compiles a layer and its sublayers.
+ * @param place Returns the location of a weight.
  */
 export function compile(
   layer: Layer,
@@ -91,7 +90,7 @@ export function compile(
   return { feeds, output, weightElements, weights, ...shared.outputs, graph: made };
 }
 
-/** The graph of a layer with its products in it. */
+/** Adjusts a layer's graph to the number type of its products. */
 const COMPUTED_IN: Readonly<
   Record<Target['compute'], (graph: GraphProto, layer: Layer) => GraphProto>
 > = {
@@ -100,9 +99,8 @@ const COMPUTED_IN: Readonly<
 };
 
 /**
- * Compiles a language model to a graph for whoever has nothing but ONNX Runtime: token ids `input_ids`
- * [batch, sequence] of int64 go in, `logits` [batch, sequence, vocabulary] come out, and all else is made
- * in the graph.
+ * Compiles a language model to a standalone graph for ONNX Runtime: token ids `input_ids` [batch, sequence] of int64
+ * in, `logits` [batch, sequence, vocabulary] out. The graph computes all other inputs.
  */
 export function compileAlone(model: LanguageModel, place: Place): GraphProto {
   const graph = new GraphBuilder();
@@ -128,7 +126,7 @@ export function compileAlone(model: LanguageModel, place: Place): GraphProto {
   return graph.build('model');
 }
 
-/** Of logits there may be more columns for one operation than of other values. */
+/** An operation may have more columns of logits than of other values. */
 function rowLimit(layer: Layer, target: Target): Shared['mostRows'] {
   if (layer.kind !== 'languageModel') return (tensor) => rowsWithin(target, tensor);
   const columns = logitColumns(target, layer);
@@ -139,7 +137,7 @@ function rowLimit(layer: Layer, target: Target): Shared['mostRows'] {
     );
 }
 
-/** Makes each thing once. */
+/** Creates each value once. */
 function onceEach(): Shared['once'] {
   const made = new Map<unknown, unknown>();
   return <Made>(key: unknown, make: () => Made): Made => {
@@ -148,7 +146,7 @@ function onceEach(): Shared['once'] {
   };
 }
 
-/** For layers whose rows have these sizes. */
+/** Context of layers whose rows have these sizes. */
 function contextOf(shared: Shared, sizes: Value): Context {
   const { graph, outputs } = shared;
   const context: Context = {
@@ -168,7 +166,7 @@ function contextOf(shared: Shared, sizes: Value): Context {
   return context;
 }
 
-/** What the layer to compile is given, and the sizes of it. */
+/** Inputs of the layer to compile, and their sizes. */
 function rootInputs(layer: Layer, shared: Shared): { sizes: Value; inputs: readonly Value[] } {
   const { graph, feed } = shared;
   const values = (count: number) => {
@@ -192,7 +190,7 @@ function rootInputs(layer: Layer, shared: Shared): { sizes: Value; inputs: reado
   }
 }
 
-/** An SRTE's rows are those of a batch of one: 1 and T, [2]. */
+/** An SRTE has the rows of a batch of one: 1 and T, [2]. */
 function encodingSizes(shared: Shared): Value {
   const { graph, once } = shared;
   return once('encoding sizes', () => {
@@ -201,7 +199,7 @@ function encodingSizes(shared: Shared): Value {
   });
 }
 
-/** Adds one layer. @param inputs As many as it takes. */
+/** Adds one layer. @param inputs Its inputs. */
 function addLayer(
   context: Context,
   layer: Layer,

@@ -5,17 +5,16 @@ import type { Feed } from './feeds.js';
 import type { GraphBuilder, Value } from './graph.js';
 import type { Initializer } from './proto.js';
 
-/** What a graph is made for. */
 export interface Target {
-  /** Of ONNX Runtime, which computes it. */
+  /** Execution provider of ONNX Runtime. */
   readonly provider: 'cpu' | 'webgpu' | 'cuda' | 'dml' | 'coreml';
-  /** Bytes of one tensor that an operation can see. */
+  /** Largest tensor in bytes that an operation can bind. */
   readonly maxBindingBytes: number;
-  /** What products will be computed in; the graph is made in float32 first, see float16.ts. */
+  /** Number type of products; the graph is built in float32 first, see float16.ts. */
   readonly compute: Compute;
 }
 
-/** What an operation sees at least, where a provider limits it: WebGPU guarantees it. */
+/** Guaranteed size that an operation can bind, where a provider limits it: by WebGPU's specification. */
 export const GUARANTEED_BYTES = {
   cpu: Number.POSITIVE_INFINITY,
   webgpu: 2 ** 27,
@@ -24,25 +23,25 @@ export const GUARANTEED_BYTES = {
   coreml: Number.POSITIVE_INFINITY,
 } as const satisfies Record<Target['provider'], number>;
 
-/** The processor, which sees all of its memory. */
+/** The processor, without a limit below its memory. */
 export const ON_CPU: Target = {
   provider: 'cpu',
   maxBindingBytes: GUARANTEED_BYTES.cpu,
   compute: 'f32',
 };
 
-/** Elements of float32 that an operation can see of one tensor. */
+/** Float32 elements of one tensor that an operation can bind. */
 export const mostElements = ({ maxBindingBytes }: Target): number =>
   Math.floor(maxBindingBytes / Float32Array.BYTES_PER_ELEMENT);
 
-/** Tokens for which scores are to be small enough for one operation, if those of one head are. */
+/** Tokens for which scores should fit in one operation, if those of one head do. */
 const TOKENS = 4096;
 
-/** Heads whose scores one operation may compute. */
+/** Number of heads whose scores one operation may compute. */
 export const headsAtATime = (target: Target, heads: number): number =>
   Math.min(heads, Math.max(1, Math.floor(mostElements(target) / TOKENS ** 2)));
 
-/** A number as a sum of ones that are at most so large. */
+/** Splits a number into parts of at most the given size. */
 export function parts(whole: number, largest: number): number[] {
   const size = Math.min(whole, largest);
   return Array.from({ length: Math.ceil(whole / size) }, (_, index) =>
@@ -50,66 +49,65 @@ export function parts(whole: number, largest: number): number[] {
   );
 }
 
-/** What leaves a graph under more than its own name. */
+/** Additional outputs of a graph. */
 export interface Outputs {
-  /** Of the blocks of a language model, by their paths; undefined when they are not wanted. */
+  /** Outputs of a language model's blocks, by their paths; undefined when not requested. */
   readonly blocks: Map<string, Value> | undefined;
-  /** Of all layers, by their paths; undefined when they are not wanted. */
+  /** Outputs of all layers, by their paths; undefined when not requested. */
   readonly taps: Map<string, Value> | undefined;
-  /** What the next call gets, by the name of its input; undefined when each call stands alone. */
+  /** States for the next call, by the name of its input; undefined without decoding. */
   readonly states: Map<string, Value> | undefined;
 }
 
-/** Some rows of a tensor [.., columns], all of whose dimensions but the last count rows. */
+/** Some rows of a tensor [.., columns]; all dimensions but the last count rows. */
 export interface Rows {
   readonly first: number;
   readonly count: number;
 }
 
-/** Where a tensor is, or some rows of one: [count, columns]. */
+/** Location of a tensor, or of some rows of one: [count, columns]. */
 export type Place = (tensor: Param, rows?: Rows) => Initializer;
 
-/** What all functions that add to a graph share. */
+/** State shared by all functions that add to a graph. */
 export interface Shared {
   readonly graph: GraphBuilder;
   readonly outputs: Outputs;
   readonly place: Place;
   readonly target: Target;
-  /** Of a weight that one operation may see; at least one. */
+  /** Rows of a weight that one operation may bind; at least one. */
   readonly mostRows: (tensor: Param) => number;
-  /** Whether others than ONNX Runtime check the graph: what it has for itself is told by its domain then. */
+  /** Whether other tools than ONNX Runtime check the graph: its own operators then need their domain. */
   readonly isForOthers: boolean;
-  /** An input of the graph; one of the same name is the same. */
+  /** Adds an input of the graph; inputs of the same name are one. */
   readonly feed: (name: string, feed: Feed) => Value;
-  /** What `make` adds to the graph, added once for the same key. */
+  /** Result of `make`, added to the graph once per key. */
   readonly once: <Made>(key: unknown, make: () => Made) => Made;
 }
 
 /**
- * What the functions that add a layer need. Values between layers are rows [B·T, C], so that a linear
- * layer is one product. An SRTE's are rows [T, H]: they are the same for the whole batch.
+ * Context of the functions that add a layer. Values between layers are rows [B·T, C], so that a linear layer is one
+ * product. An SRTE's rows are [T, H]: they are the same for the whole batch.
  */
 export interface Context extends Shared {
-  /** Adds a layer, and what it holds. */
+  /** Adds a layer and its sublayers. */
   readonly apply: (layer: Layer, ...inputs: readonly Value[]) => Value;
-  /** What the rows are rows of: B and T, [2]. */
+  /** Sizes B and T of the rows, [2]. */
   readonly sizes: Value;
-  /** The same for layers whose rows are rows of something else. */
+  /** The same context for layers whose rows have other sizes. */
   readonly withSizes: (sizes: Value) => Context;
 }
 
-/** A weight as float32. */
 export function weightOf({ graph, place, once }: Shared, tensor: Param): Value {
   return once(tensor, () => asFloats(graph, place(tensor)));
 }
 
-/** Rows of a weight as one operation sees them. */
+/** Rows of a weight for one operation. */
 interface Block extends Rows {
-  /** As float32, [count, columns]. */
+  /** Float32 value, [count, columns]. */
   readonly value: Value;
 }
 
-/** All rows of a weight, or some of them, in blocks that are small enough for one operation each. */
+/** All rows of a weight, or some of them, in blocks small enough for one operation. */
 export function weightBlocks(shared: Shared, tensor: Param, rows = allRows(tensor)): Block[] {
   return blocksOf(shared, tensor, rows).map((block) => ({
     ...block,
@@ -146,13 +144,13 @@ function asFloats(graph: GraphBuilder, initializer: Initializer): Value {
   return initializer.type === 'f32' ? value : graph.cast(value, 'f32');
 }
 
-/** So many rows of a weight may one operation see. */
+/** Number of rows of a weight that one operation may bind. */
 export const rowsWithin = (target: Target, tensor: Param): number =>
   Math.max(1, Math.floor(mostElements(target) / columnsOf(tensor)));
 
 /**
- * Rows of a weight [.., rows, columns], all of whose other dimensions are 1, as float32 [n, columns]. A
- * table of half precision is not converted as a whole.
+ * Rows of a weight [.., rows, columns] with all other dimensions 1, as float32 [n, columns]. A table of half precision
+ * is not converted as a whole.
  * @param indices [n], of int32 where the table may be too large for one operation.
  */
 export function weightRows(shared: Shared, tensor: Param, indices: Value): Value {
@@ -190,7 +188,7 @@ function gathered(graph: GraphBuilder, table: Initializer, indices: Value): Valu
 /** Position of each token of the call, [T]. */
 export const positionsOf = ({ feed }: Shared): Value => feed('positions', { kind: 'positions' });
 
-/** Rows [B·T, …] → [B, T, ...rest], where a rest of −1 is what there is. */
+/** Rows [B·T, …] → [B, T, ...rest], where a rest of −1 is inferred. */
 export function unfolded({ graph, once, sizes }: Context, rows: Value, ...rest: number[]): Value {
   const shape = once(`shape:${sizes}:${rest}`, () =>
     graph.op('Concat', [sizes, graph.ints(...rest)], { attributes: { axis: 0 } }),
@@ -202,15 +200,14 @@ export function unfolded({ graph, once, sizes }: Context, rows: Value, ...rest: 
 export const folded = ({ graph }: Shared, value: Value): Value =>
   graph.op('Flatten', [value], { attributes: { axis: 2 } });
 
-/** A layer's rows as they leave the graph, [B, T, C]. */
+/** A layer's rows as the graph outputs them, [B, T, C]. */
 export const whole = (context: Context, rows: Value): Value =>
   context.once(`whole:${rows}`, () => unfolded(context, rows, -1));
 
-/** Value · number. */
 export function scaled({ graph }: Shared, value: Value, factor: number): Value {
   return factor === 1 ? value : graph.op('Mul', [value, graph.float(factor)]);
 }
 
-/** The second and third of four dimensions change places. */
+/** Swaps the second and third of four dimensions. */
 export const swapped = ({ graph }: Shared, value: Value): Value =>
   graph.op('Transpose', [value], { attributes: { perm: [0, 2, 1, 3] } });

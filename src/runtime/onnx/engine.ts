@@ -22,9 +22,9 @@ import { encodeModel } from './proto.js';
 
 interface ProviderKind {
   readonly device: DeviceName;
-  /** The graphics card that it takes: the first, as the library does. Null when nobody knows of one. */
+  /** The graphics card that the library uses: the first. Null when none is known. */
   adapter(): Promise<Adapter | null>;
-  /** What helps where it is missing. */
+  /** Failures with their remedies. */
   readonly failures: readonly Failure[];
 }
 
@@ -35,7 +35,7 @@ const GRAPHICS_DRIVER: Failure = {
     'install the driver of a graphics card, with Vulkan on Linux: as in apt install mesa-vulkan-drivers',
 };
 
-/** By the library's own names. */
+/** Providers by the library's names. */
 const PROVIDERS = {
   cpu: { device: 'cpu', adapter: async () => null, failures: [] },
   webgpu: { device: 'webgpu', adapter: webgpuAdapter, failures: [GRAPHICS_DRIVER] },
@@ -62,17 +62,20 @@ const PROVIDERS = {
 export type Provider = keyof typeof PROVIDERS;
 
 interface OnnxOptions {
-  /** That one operation is spread over, at most. */
+  /** Threads of one operation, at most. */
   readonly threads: number;
-  /** `cpu` unless said otherwise. */
+  /** Default `cpu`. */
   readonly provider?: Provider;
-  /** `f32` unless said otherwise. */
+  /** Default `f32`. */
   readonly compute?: Compute;
-  /** Whether a software adapter may be taken; it may unless said otherwise. */
+  /** Whether a software adapter is allowed; true by default. */
   readonly acceptsSoftware?: boolean;
-  /** Bytes of a buffer that one operation on a graphics card sees; what the card says or WebGPU guarantees unless said otherwise. */
+  /**
+   * Bytes of a buffer that one operation on a graphics card can bind; by default the card's limit, else WebGPU's
+   * guaranteed one.
+   */
   readonly maxBindingBytes?: number;
-  /** What finds the library, when not the package's own `require`. */
+  /** Finds the library; by default the package's own `require`. */
   readonly require?: Require;
 }
 
@@ -83,7 +86,7 @@ interface OnnxOptions {
 export async function openOnnx(options: OnnxOptions): Promise<Engine> {
   const { threads, provider = 'cpu', compute = 'f32', acceptsSoftware = true, require } = options;
   if (!acceptsSoftware) process.env.VK_LOADER_DRIVERS_DISABLE ??= SOFTWARE_DRIVERS;
-  // Read by CUDA's libraries when they are loaded: products of float32 are not to be rounded to 10 bits.
+  // CUDA's libraries read it when they are loaded: do not round products of float32 to 10 bits.
   process.env.NVIDIA_TF32_OVERRIDE ??= '0';
   const library = loadLibrary(require);
   const settings: SessionOptions = {
@@ -116,22 +119,22 @@ export async function openOnnx(options: OnnxOptions): Promise<Engine> {
         throw error;
       }
     },
-    // All other sessions end with their programs.
+    // Other sessions end with their programs.
     close: async () => held?.release(),
   };
 }
 
 /**
- * Manifests of Vulkan drivers that compute on the processor: its loader leaves them out, which WebGPU would take
- * without a word where the card's own driver does not load
+ * Manifests of Vulkan drivers that compute on the processor. The loader ignores them: WebGPU would use them silently
+ * where the card's own driver does not load
  * (https://github.com/KhronosGroup/Vulkan-Loader/blob/main/docs/LoaderDriverInterface.md).
  */
 const SOFTWARE_DRIVERS = '*lvp_icd*,*swiftshader*';
 
-/** Where nobody tells what it is called. */
+/** Name of a software adapter whose real name is unknown. */
 const SOFTWARE_ADAPTER = 'a software adapter';
 
-/** What is known of what a provider runs on. That nobody knows of a card where there is one, is software. */
+/** Description of a provider's device. An unknown card is software. */
 function cardOf(deviceKind: DeviceName, card: Adapter | null) {
   if (deviceKind === 'cpu') {
     return { deviceKind, device: 'cpu', isSoftware: false, memoryBytes: null };
@@ -146,8 +149,8 @@ function cardOf(deviceKind: DeviceName, card: Adapter | null) {
 }
 
 /**
- * A session of next to nothing: what a provider misses shows there. For as long as it is there, what one
- * session has compiled for a graphics card serves the next: without any, all is thrown away.
+ * A minimal session, which reveals missing parts of a provider. While it is open, kernels compiled for a graphics card
+ * are reused by later sessions; without an open session they are discarded.
  */
 async function heldOpen(
   library: Library,
@@ -164,7 +167,7 @@ async function heldOpen(
   }
 }
 
-/** The first line of the cause is shown: it is all that there is to go by where we do not know better. */
+/** Shows the first line of the cause: the only information about unknown errors. */
 function unusable(provider: Provider, error: unknown): UserError {
   const reason = reasonOf(error);
   const failures: readonly Failure[] = PROVIDERS[provider].failures;
@@ -176,7 +179,7 @@ function unusable(provider: Provider, error: unknown): UserError {
   });
 }
 
-/** The first line, without the place in the library that it often begins with. */
+/** The first line of a message, without the leading source location. */
 function reasonOf(error: unknown): string {
   const [first = ''] = (error instanceof Error ? error.message : String(error))
     .trim()
@@ -193,7 +196,7 @@ interface Loading {
   readonly target: Target;
 }
 
-/** Makes a layer ready to run, in a graph that is made for `target`. */
+/** Prepares a layer for running, in a graph for `target`. */
 export async function load(wanted: Loading): Promise<Program> {
   const { library, settings, layer, source, loading, target } = wanted;
   const weights = new PlacedWeights(source);
@@ -216,7 +219,7 @@ export async function load(wanted: Loading): Promise<Program> {
   } catch (error) {
     throw explained(error, 'load the model');
   } finally {
-    // What is mapped stays, without a name. Windows lets go of it when the program is released.
+    // Mapped files stay readable after removal. Windows deletes them when the program is released.
     weights.release();
   }
 }

@@ -1,4 +1,4 @@
-/** A model as files that ONNX Runtime runs without us: the graph, and its weights in it or beside it. */
+/** Exports a model as standalone files for ONNX Runtime: the graph, and its weights inside or in a separate file. */
 import type { LanguageModel } from '../../architecture/layer.js';
 import type { Param } from '../../architecture/param.js';
 import type { OnnxExport, OnnxOperator, OnnxValue, PlannedFile } from '../engine.js';
@@ -18,17 +18,17 @@ import {
   type ValueInfo,
 } from './proto.js';
 
-/** Weights of more bytes stand in a file of their own: a message of Protocol Buffers ends at 2 GiB. */
+/** Larger weights go to a separate file: a message of Protocol Buffers ends at 2 GiB. */
 const MOST_INSIDE_BYTES = 1e9;
 
 interface ExportOptions extends About {
-  /** What the file of the graph will be called; the graph names the one beside it by its name. */
+  /** File name of the graph, from which the name of the weights' file is derived. */
   readonly name: string;
-  /** Whether weights stand beside the graph however few they are. */
+  /** Whether to store weights of any size in a separate file. */
   readonly external: boolean;
 }
 
-/** Nothing of the weights is read before the files' pieces are. */
+/** Weights are read only when the pieces of the files are. */
 export function planExport(
   model: LanguageModel,
   source: WeightSource,
@@ -60,7 +60,7 @@ function* piecesOf(stretches: readonly (Uint8Array | LateBytes)[]): Generator<Ui
   }
 }
 
-/** Weights one after the other in a file beside the graph, each under the name that it has in the model. */
+/** Weights in one file next to the graph, each under its name in the model. */
 class LaidWeights {
   readonly #source: WeightSource;
   readonly #name: string;
@@ -71,13 +71,13 @@ class LaidWeights {
   readonly #contents = new Map<string, LateBytes>();
   #end = 0;
 
-  /** @param name Of the file. */
+  /** @param name Name of the file. */
   constructor(source: WeightSource, name: string) {
     this.#source = source;
     this.#name = name;
   }
 
-  /** Where a tensor, or some rows of it, are. */
+  /** Location of a tensor, or of some rows of it. */
   place(tensor: Param, rows?: Rows): Initializer {
     const placed = this.#whole(tensor);
     const initializer = rows === undefined ? placed : rowsOf(placed, rows);
@@ -87,7 +87,7 @@ class LaidWeights {
     return initializer;
   }
 
-  /** The bytes of what was placed; undefined for another initializer. */
+  /** Bytes of a placed weight; undefined for another initializer. */
   contentOf({ name }: Initializer): LateBytes | undefined {
     return this.#contents.get(name);
   }
@@ -130,10 +130,10 @@ class LaidWeights {
   }
 }
 
-/** ONNX's own operator set goes without a name in files, and has this one in its documents. */
+/** ONNX's own operator set has an empty name in files, and this one in its documentation. */
 const shownDomain = (domain: string) => domain || 'ai.onnx';
 
-/** As ONNX's documents call them. */
+/** Names of element types in ONNX's documentation. */
 const TYPE_NAMES = {
   f32: 'float32',
   f64: 'float64',

@@ -1,4 +1,4 @@
-/** What the inputs of a graph are made of when it runs. Shapes: B batch, T tokens of the call. */
+/** Inputs of a graph, computed for each run. Shapes: B batch, T tokens of the call. */
 import type { Rotary, Window } from '../../architecture/layer.js';
 import { windowKey } from '../../architecture/masks.js';
 import { rotaryFrequencies } from '../../architecture/rotary-scaling.js';
@@ -7,7 +7,7 @@ import type { Ids, Values } from '../engine.js';
 import type { Library, Tensor } from './library.js';
 import type { ElementType } from './proto.js';
 
-/** Names of sizes that are known when a graph runs. */
+/** Names of sizes that a run determines. */
 const BATCH = 'B';
 const TOKENS = 'T';
 
@@ -15,19 +15,19 @@ const TOKENS = 'T';
 export type Feed =
   /** Token ids, [B, T]. */
   | { readonly kind: 'ids' }
-  /** One of the values that a layer is given, [B, T, C]. */
+  /** A value passed to the layer, [B, T, C]. */
   | { readonly kind: 'value'; readonly index: number }
   /** Position of each token, [T]. */
   | { readonly kind: 'positions' }
-  /** By what angle each pair turns from one position to the next, [rotatedDim / 2]. */
+  /** Rotation angle of each pair per position, [rotatedDim / 2]. */
   | { readonly kind: 'frequencies'; readonly rotary: Rotary }
   /** First position that each token sees, [T]. */
   | { readonly kind: 'firstKeys'; readonly window: Window | undefined }
-  /** Position of each key, those of former calls included, [S]. */
+  /** Position of each key, including former calls, [S]. */
   | { readonly kind: 'keyPositions'; readonly window: Window | undefined }
-  /** How many of these keys the next call needs no more, [1]. */
+  /** Number of these keys that the next call does not need, [1]. */
   | { readonly kind: 'droppedKeys'; readonly window: Window | undefined }
-  /** What the call before left, or zeros, [B, …shape]. */
+  /** State of the previous call, or zeros, [B, …shape]. */
   | { readonly kind: 'state'; readonly shape: readonly number[] };
 
 /** Element type and shape as the graph declares them. */
@@ -60,15 +60,14 @@ export interface Call {
   readonly tokens: number;
   /** Position of the first token. */
   readonly start: number;
-  /** Tokens that there will be in the end, when decoding. */
+  /** Final number of tokens, when decoding. */
   readonly total: number | undefined;
   readonly ids: Ids | undefined;
   readonly inputs: readonly Values[];
-  /** By the name of the input; empty at the beginning. */
+  /** States by the name of the input; empty at the beginning. */
   readonly states: ReadonlyMap<string, Tensor>;
 }
 
-/** The tensor that an input gets. */
 export function tensorFor(library: Library, name: string, feed: Feed, call: Call): Tensor {
   const { Tensor } = library;
   const { batch, tokens, start } = call;
@@ -105,7 +104,7 @@ function zeros({ Tensor }: Library, shape: readonly number[]): Tensor {
   return new Tensor('float32', new Float32Array(elements), [...shape]);
 }
 
-/** Keys that are kept after `position` tokens: those that the last of these saw. */
+/** Number of keys kept after `position` tokens: those visible to the last of these. */
 function keptKeys({ total }: Call, window: Window | undefined, position: number): number {
   if (total === undefined || position === 0) return 0;
   const [first = 0] = decodingKeys(position - 1, 1, window, total);

@@ -1,8 +1,8 @@
 /**
- * Products in float16, all between them in float32: what PyTorch's autocast makes of a model
- * (https://docs.pytorch.org/docs/stable/amp.html#cuda-op-specific-behavior). The operands of a product are
- * rounded to float16 and so is what it gives; norms, softmax, masks, rotary angles and activations see float32
- * alone. What is above 65,504 becomes infinite, in a weight as in a value.
+ * Products in float16 and everything else in float32, like PyTorch's autocast
+ * (https://docs.pytorch.org/docs/stable/amp.html#cuda-op-specific-behavior). Operands and results of a product are
+ * rounded to float16; norms, softmax, masks, rotary angles and activations use float32. Weights and values above 65,504
+ * become infinite.
  */
 import type { Layer } from '../../architecture/layer.js';
 import { walk } from '../../architecture/walk.js';
@@ -10,25 +10,23 @@ import type { ElementType, GraphProto, NodeProto } from './proto.js';
 import { ELEMENT_TYPES } from './proto.js';
 
 /**
- * Operators that are products of matrices, wherever they are from. All their inputs are of one type, so a
- * bias is rounded, too. `MultiHeadAttention` has a softmax inside, and adds a mask to its scores: where
- * products are in float16 it is taken apart, in scores.ts.
+ * Operators that are matrix products, from any layer. All their inputs are of one type, so a bias is rounded, too.
+ * `MultiHeadAttention` contains a softmax and adds a mask to its scores: for float16 products scores.ts splits it into
+ * steps.
  */
 const PRODUCTS: ReadonlySet<string> = new Set(['Gemm', 'MatMul', 'FusedMatMul']);
 
 /**
- * Layers whose own products stay in float32; those of the layers that they hold do not. A router's choice
- * hangs by the last bit where two experts are nearly as good, and costs next to nothing: in float16 a token of
- * fixtures/minimind/v2-moe went elsewhere, which moved its logits by a third of the largest. Others compute it in
- * float32 for that reason, see "selective precision" in section 2.4 of https://arxiv.org/abs/2101.03961. The
- * state of a scan is a sum over all tokens.
+ * Layers whose own products stay in float32, but not those of their sublayers. A router's choice depends on the last
+ * bit when two experts score almost the same, and it costs little. In float16 a token of fixtures/minimind/v2-moe got
+ * another expert, which moved its logits by a third of the largest. See "selective precision" in section 2.4 of
+ * https://arxiv.org/abs/2101.03961. The state of a scan is a sum over all tokens.
  */
 const EXACT: ReadonlySet<Layer['kind']> = new Set(['router', 'mamba'] as const);
 
 /**
- * The graph of a layer with its products in float16. A value is rounded once, however many products read it,
- * and a weight is rounded when the session is made. Bodies of operators, such as that of a scan, stay as they
- * are.
+ * The graph of a layer with its products in float16. A value is rounded once for all products that read it, and a
+ * weight when the session is created. Bodies of operators, such as a scan's, stay unchanged.
  */
 export function withFloat16Products(graph: GraphProto, layer: Layer): GraphProto {
   const rounded = roundedAlready(graph);
@@ -41,10 +39,10 @@ export function withFloat16Products(graph: GraphProto, layer: Layer): GraphProto
   return { ...graph, nodes: withoutUnread(nodes, graph) };
 }
 
-/** The path of the layer that a node was made for, as the graph's builder has it. */
+/** Path of the layer of a node, encoded in its name by the graph builder. */
 const layerOf = ({ name }: NodeProto): string => name.slice(0, name.lastIndexOf('/'));
 
-/** What of a graph is there in float16, by the name of the same in float32: weights that are stored so. */
+/** Names of the weights stored in float16, by the name of their float32 value. */
 function roundedAlready({ nodes, initializers }: GraphProto): Map<string, string> {
   const stored = new Set(initializers.flatMap(({ name, type }) => (type === 'f16' ? [name] : [])));
   return new Map(
@@ -54,7 +52,7 @@ function roundedAlready({ nodes, initializers }: GraphProto): Map<string, string
   );
 }
 
-/** A product, its operands before it, and what it gives as float32 behind it. Adds to `rounded`. */
+/** A product with casts of its operands before it and of its result after it. Adds to `rounded`. */
 function inFloat16(product: NodeProto, rounded: Map<string, string>): NodeProto[] {
   const operands = new Set(product.inputs.filter((each) => each !== '' && !rounded.has(each)));
   const before = [...operands].map((operand) => {
@@ -71,7 +69,7 @@ function inFloat16(product: NodeProto, rounded: Map<string, string>): NodeProto[
   ];
 }
 
-/** @param product For which it is. */
+/** @param product The product that needs the cast. */
 const cast = (from: string, to: string, type: 'f16' | 'f32', { name }: NodeProto): NodeProto => ({
   name: `${name}/${type}:${from}`,
   op: 'Cast',
@@ -81,7 +79,7 @@ const cast = (from: string, to: string, type: 'f16' | 'f32', { name }: NodeProto
   attributes: { to: ELEMENT_TYPES[type] },
 });
 
-/** Without casts whose result nobody reads any more. */
+/** Nodes without casts whose result is unused. */
 function withoutUnread(nodes: readonly NodeProto[], graph: GraphProto): NodeProto[] {
   const read = new Set([...namesRead(nodes), ...graph.outputs.map(nameOf)]);
   return nodes.filter(({ op, outputs }) => op !== 'Cast' || outputs.some((each) => read.has(each)));
@@ -90,7 +88,7 @@ function withoutUnread(nodes: readonly NodeProto[], graph: GraphProto): NodeProt
 const nameOf = (output: GraphProto['outputs'][number]): string =>
   typeof output === 'string' ? output : output.name;
 
-/** Those that bodies read of the graph around them included. */
+/** Names that nodes read, including those that bodies read from the graph around them. */
 function* namesRead(nodes: readonly NodeProto[]): Generator<string> {
   for (const { inputs, attributes } of nodes) {
     yield* inputs;
@@ -118,13 +116,12 @@ const TYPES_BY_NUMBER: ReadonlyMap<unknown, ElementType> = new Map(
 );
 
 /**
- * Bytes that the weights of a graph take where it is computed. A weight is held in each element type in which
- * something reads it: it is cast when the session is made, and what it was cast from is let go. With ONNX
- * Runtime 1.30 a weight of 115 MB took 110 MB of the WebGPU provider's memory in float32 and 56 MB in float16;
- * on the CPU, one of 256 MB took as much in either.
+ * Bytes of a graph's weights on the device. A weight is held in each element type that an operator reads: it is cast
+ * when the session is created, and the original is freed. With ONNX Runtime 1.30 a weight of 115 MB took 110 MB of the
+ * WebGPU provider's memory in float32 and 56 MB in float16; on the CPU, one of 256 MB took the same in either.
  * @param weights Names of the initializers that count.
- * @param hasFloat16 Whether what computes has products of float16. ONNX Runtime's CPU provider has none on
- * x64: it computes in float32 and rounds, and casts the weights back when the session is made.
+ * @param hasFloat16 Whether the provider has products of float16. ONNX Runtime's CPU provider has none on x64: it
+ * computes in float32 and rounds, and casts the weights back when the session is created.
  */
 export function heldBytes(
   { nodes, initializers }: GraphProto,
@@ -141,7 +138,7 @@ export function heldBytes(
     for (const { weight, type } of inputs.flatMap((each) => known.get(each) ?? [])) {
       const casted = op === 'Cast' ? TYPES_BY_NUMBER.get(attributes.to) : undefined;
       if (casted !== undefined) known.set(outputs[0] ?? '', { weight, type: casted });
-      // Rows of a table are taken out of it as they are.
+      // Gather reads rows of a table in their stored type.
       else held.get(weight)?.add(hasFloat16 || type !== 'f16' || op === 'Gather' ? type : 'f32');
     }
   }

@@ -8,19 +8,19 @@ import {
   type ValueInfo,
 } from './proto.js';
 
-/** A value of a graph under construction, by its name in it. */
+/** Name of a value in a graph under construction. */
 export type Value = string & { readonly graphValue: true };
 
-/** The name of an input that a node goes without. */
+/** Name of an omitted input of a node. */
 export const LEFT_OUT = '' as Value;
 
 interface NodeOptions {
   readonly attributes?: Readonly<Record<string, Attribute>>;
-  /** Of the operator; ONNX's own when absent. */
+  /** Domain of the operator; ONNX's own when absent. */
   readonly domain?: string;
 }
 
-/** Builds one ONNX graph, node by node. Names are made here and mean nothing outside. */
+/** Builds one ONNX graph, node by node. Names are generated and have no meaning outside. */
 export class GraphBuilder {
   readonly #nodes: NodeProto[] = [];
   readonly #initializers = new Map<string, Initializer>();
@@ -31,7 +31,7 @@ export class GraphBuilder {
   #scope = '';
   #count = 0;
 
-  /** @param prefix Of all names, so that those of a body differ from those of the graph around it. */
+  /** @param prefix Prefix of all names, so that those of a body differ from those of the graph around it. */
   constructor(prefix = '') {
     this.#prefix = prefix;
   }
@@ -59,7 +59,7 @@ export class GraphBuilder {
     return outputs;
   }
 
-  /** Columns of a value, in parts of these sizes. */
+  /** Splits a value into columns of these sizes. */
   split<const Sizes extends readonly number[]>(
     value: Value,
     sizes: Sizes,
@@ -71,14 +71,14 @@ export class GraphBuilder {
     return outputs as { -readonly [Part in keyof Sizes]: Value };
   }
 
-  /** Rows of a value, in so many parts whose sizes are known when the graph runs: `sizes` [parts]. */
+  /** Splits the rows of a value into `parts`, whose sizes each run determines: `sizes` [parts]. */
   splitRows(value: Value, sizes: Value, parts: number): Value[] {
     const outputs = Array.from({ length: parts }, () => this.#name('Split'));
     this.#add('Split', [value, sizes], outputs, { attributes: { axis: 0 } });
     return outputs;
   }
 
-  /** The reverse of `split`: values beside each other. */
+  /** Joins values along the columns, the reverse of `split`. */
   joined(parts: readonly Value[]): Value {
     const [first = LEFT_OUT, ...others] = parts;
     return others.length > 0 ? this.op('Concat', parts, { attributes: { axis: -1 } }) : first;
@@ -91,23 +91,23 @@ export class GraphBuilder {
     return value;
   }
 
-  /** Makes a value an output of the graph, and returns the name under which it leaves. */
+  /** Makes a value an output of the graph, and returns the output's name. */
   output(value: Value): Value {
     const known = this.#outputs.get(value);
     if (known !== undefined) return known;
-    // What goes straight through has no node that gives it.
+    // An input that is also an output needs a node.
     const given = this.#inputs.has(value) ? this.op('Identity', [value]) : value;
     this.#outputs.set(value, given);
     return given;
   }
 
-  /** Makes a value an output under a name, with a type and shape, that are known outside. */
+  /** Makes a value an output with a given name, type and shape. */
   declareOutput(value: Value, output: ValueInfo): void {
     this.#add('Identity', [value], [output.name as Value], {});
     this.#declared.push(output);
   }
 
-  /** A tensor that the graph holds; one of the same name is held once. */
+  /** A tensor in the graph; one of the same name is stored once. */
   initializer(initializer: Initializer): Value {
     this.#initializers.set(initializer.name, initializer);
     return initializer.name as Value;

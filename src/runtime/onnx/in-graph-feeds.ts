@@ -1,6 +1,6 @@
 /**
- * What a program computes for each call (see feeds.ts), computed in the graph itself, for a whole forward
- * pass. Shapes: T tokens of each sequence. All integers are int64.
+ * Feeds of a program (see feeds.ts), computed in the graph itself for a whole forward pass. Shapes: T tokens of each
+ * sequence. All integers are int64.
  */
 import type { Rotary, Window } from '../../architecture/layer.js';
 import { LARGEST_BLOCK, LONGEST_SLIDING_CONTEXT, reachOf } from '../../architecture/masks.js';
@@ -46,7 +46,7 @@ const positions = (making: Making, ids: Value): Value =>
     return graph.op('Range', [graph.int(0), tokensOf(making, ids), graph.int(1)]);
   });
 
-/** As `firstVisibleKey` of architecture/masks.ts has it, [T]. */
+/** First visible keys by the rule of `firstVisibleKey` in architecture/masks.ts, [T]. */
 function firstKeys(making: Making, ids: Value, window: Window | undefined): Value {
   const { graph } = making;
   const own = positions(making, ids);
@@ -64,7 +64,10 @@ function firstKeys(making: Making, ids: Value, window: Window | undefined): Valu
   return graph.op('Where', [isByBlock, before(blockStart), short]);
 }
 
-/** As `rotaryFrequencies` of architecture/rotary-scaling.ts has them, where T matters, [rotatedDim / 2]. */
+/**
+ * Frequencies by the rule of `rotaryFrequencies` in architecture/rotary-scaling.ts for rules that depend on T,
+ * [rotatedDim / 2].
+ */
 function frequencies(making: Making, tokens: Value, rotary: Rotary): Value {
   const { graph } = making;
   const { scaling } = rotary;
@@ -90,7 +93,7 @@ function frequencies(making: Making, tokens: Value, rotary: Rotary): Value {
   }
 }
 
-/** A base that grows with the length, in double precision up to the last power, as in JavaScript. */
+/** Frequencies of a base that grows with the length, in double precision up to the last power, as in JavaScript. */
 function dynamicFrequencies(
   { graph }: Making,
   tokens: Value,

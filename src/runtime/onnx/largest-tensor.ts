@@ -1,4 +1,4 @@
-/** Whether what a call computes fits into what one operation on a graphics card sees. */
+/** Checks whether the tensors of a call fit into the binding limit of a graphics card. */
 import type { Layer } from '../../architecture/layer.js';
 import { UserError } from '../../errors.js';
 import { primitivesOf } from '../../operations/lower.js';
@@ -15,10 +15,10 @@ interface CallSize {
   readonly start: number;
 }
 
-/** For so many rows the parts of the logits are to be small enough, whatever else is computed. */
+/** Number of rows for which the parts of the logits should be small enough, independent of other layers. */
 const LOGIT_ROWS = 4096;
 
-/** Columns of the logits that one operation computes: of a width that is no more than other layers need. */
+/** Columns of the logits that one operation computes: at least the width of the other layers. */
 export const logitColumns = (target: Target, model: Layer): number =>
   Math.max(
     Math.floor(mostElements(target) / LOGIT_ROWS),
@@ -28,11 +28,10 @@ export const logitColumns = (target: Target, model: Layer): number =>
 const ONE_ROW: CallSize = { batch: 1, tokens: 1, start: 0 };
 
 /**
- * ONNX Runtime 1.30 cuts tensors that are too large into several bindings, but not for every operation: of
- * Softmax, LayerNormalization, Where and LinearAttention the results beyond the limit are wrong without a
- * word.
+ * ONNX Runtime 1.30 splits tensors that are too large into several bindings, but not for every operation: the results
+ * of Softmax, LayerNormalization, Where and LinearAttention are silently wrong beyond the limit.
  * @param areLogitsApart Whether they leave the graph in parts (see `logitColumns`).
- * @throws UserError that says how much of a call would fit.
+ * @throws UserError with the part of the call that would fit.
  */
 export function checkFits(
   layer: Layer,
@@ -67,7 +66,7 @@ export function checkFits(
 const megabytes = (elements: number): number =>
   Math.floor((elements * Float32Array.BYTES_PER_ELEMENT) / 1e6);
 
-/** The largest number below another for which something holds that holds for all smaller ones; 0 for none. */
+/** The largest number below `end` for which a monotonic condition holds; 0 for none. */
 function largestThat(end: number, holds: (count: number) => boolean): number {
   let [good, bad] = [0, end];
   while (bad - good > 1) {
@@ -80,11 +79,11 @@ function largestThat(end: number, holds: (count: number) => boolean): number {
 
 interface Large {
   readonly elements: number;
-  /** Of the layer that computes it. */
+  /** Name of the layer that computes it. */
   readonly name: string;
 }
 
-/** The largest value, but for weights. */
+/** The largest value except weights. */
 export function largestValue(
   layer: Layer,
   call: CallSize,
@@ -98,12 +97,12 @@ export function largestValue(
     .reduce((before, each) => (isLarger(each, before) ? each : before), { elements: 0, name: '' });
 }
 
-/** Where two are as large, the layer that holds the other is named. */
+/** Names the outer layer when sizes are equal. */
 const isLarger = (one: Large, other: Large): boolean =>
   one.elements > other.elements ||
   (one.elements === other.elements && other.name.startsWith(`${one.name}.`));
 
-/** Elements of the largest value of a primitive, where it can be larger than those around it. */
+/** Elements of the largest value inside a primitive, where it can be larger than its input and output. */
 function elementsOf(
   primitive: Primitive,
   { batch, tokens, start }: CallSize,

@@ -1,4 +1,4 @@
-/** onnxruntime-node, which may be missing: it is loaded when it is needed, and not before. */
+/** Loads the optional package onnxruntime-node when it is first needed. */
 import { createRequire } from 'node:module';
 import type * as Ort from 'onnxruntime-node';
 import { UserError } from '../../errors.js';
@@ -9,30 +9,30 @@ export type Session = Ort.InferenceSession;
 export type SessionOptions = Ort.InferenceSession.SessionOptions;
 export type Tensor = Ort.Tensor;
 
-/** Gives a module by its name, as `require` does. */
+/** Returns a module by its name, like `require`. */
 export type Require = (name: string) => unknown;
 
 const PACKAGE = 'onnxruntime-node';
 
 /**
- * Installs the library, in the version that this engine was tested with. Its own install script would
- * fetch what only CUDA needs, and fail without a network.
+ * Command that installs the tested version. The package's own install script would download files that only CUDA needs,
+ * and fail without a network.
  */
 export const INSTALL_COMMAND = installCommand(`--ignore-scripts ${PACKAGE}@1.30.0`);
 
 /**
- * Fetches CUDA's part of the installed library; there is one for Linux on x86-64. It runs the library's own
- * install script: `npm rebuild` skips that, and reports success, where package.json does not allow it.
+ * Command that downloads CUDA's part of the installed library, for Linux on x86-64. It runs the library's own install
+ * script: `npm rebuild` skips it, and reports success, where package.json does not allow it.
  */
 export const CUDA_COMMAND = `node ${shellWord(installScript())} --${PACKAGE}-install=cuda12`;
 
 /** @throws UserError when the library is not installed, or does not load on this machine. */
 export function loadLibrary(require: Require = createRequire(import.meta.url)): Library {
-  // Otherwise it reports what it runs to its makers, and leaves files in the folder for temporary ones.
+  // Disables telemetry, which also leaves files in the temporary folder.
   process.env.ORT_DISABLE_TELEMETRY ??= '1';
   try {
     const library = require(PACKAGE) as Library;
-    // What goes wrong is thrown; standard error is for what we say.
+    // Errors are thrown; standard error is for messages of this program.
     library.env.logLevel = 'fatal';
     return library;
   } catch (error) {
@@ -51,7 +51,7 @@ function whyNot(error: unknown, require: Require): string {
   return `ONNX Runtime does not load: ${reason}`;
 }
 
-/** Version of the library that is installed; undefined when none is. Does not load it. */
+/** Version of the installed library, without loading it; undefined when it is not installed. */
 export function onnxVersion(require: Require = createRequire(import.meta.url)): string | undefined {
   try {
     const { version } = require(`${PACKAGE}/package.json`) as { readonly version: string };

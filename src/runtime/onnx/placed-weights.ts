@@ -12,12 +12,12 @@ import type { ElementType, Initializer, InitializerBytes } from './proto.js';
 
 // Weights as the bytes of a file that ONNX Runtime reads: float32, little-endian.
 
-/** Tensors begin at multiples of this, so that they can be mapped by pages. */
+/** Tensors begin at multiples of the page size, so that they can be mapped. */
 const ALIGNMENT = 4096;
-/** Read and written at a time. */
+/** Elements read and written at a time. */
 const PIECE_ELEMENTS = 2 ** 20;
 
-/** Where the next tensor begins, when what is before it ends at `position`. */
+/** Start of the next tensor after data that ends at `position`. */
 export const aligned = (position: number): number => Math.ceil(position / ALIGNMENT) * ALIGNMENT;
 
 /** `count` elements of a tensor from `first` on, in pieces that reuse their memory. */
@@ -35,7 +35,7 @@ export function* weightBytes(
   }
 }
 
-// Weights on their way into ONNX Runtime, which reads them from files only.
+// Temporary files for weights: ONNX Runtime reads weights from files only.
 
 const FLOAT_BYTES = Float32Array.BYTES_PER_ELEMENT;
 
@@ -48,7 +48,7 @@ export class Spool {
   /** The file, in a folder of its own. */
   readonly file = path.join(this.#folder.path, randomUUID());
 
-  /** Where in the file a tensor will begin. */
+  /** Position at which a tensor will begin in the file. */
   add(tensor: Param): number {
     const position = aligned(this.#end);
     this.#tensors.push({ tensor, position });
@@ -56,7 +56,7 @@ export class Spool {
     return position;
   }
 
-  /** Writes all tensors. @throws UserError when the system refuses; and what the source throws. */
+  /** Writes all tensors. @throws UserError when the system refuses; rethrows errors of the source. */
   async write(source: WeightSource): Promise<void> {
     try {
       const handle = await open(this.file, 'wx', 0o600);
@@ -72,13 +72,13 @@ export class Spool {
     }
   }
 
-  /** May be called again, when the system did not let go of the file the time before. */
+  /** Can be repeated when the system did not delete the file the time before. */
   remove(): void {
     this.#folder.remove();
   }
 }
 
-/** @throws UserError when there is no folder for weights. */
+/** @throws UserError without a folder for weights. */
 function temporaryFolder(): TemporaryFolder {
   try {
     return new TemporaryFolder();
@@ -119,20 +119,20 @@ function cannotSpool(folder: string, bytes: number, error: unknown): unknown {
   });
 }
 
-/** Element types of what a graph reads as it lies in a file. */
+/** Element types that a graph can read directly from a file. */
 const IN_PLACE = {
   F32: 'f32',
   F16: 'f16',
   BF16: 'bf16',
 } as const satisfies Record<MappableDtype, ElementType>;
 
-/** Tensors of fewer elements stand in the graph itself. */
+/** Smaller tensors are stored in the graph itself. */
 const FEW_ELEMENTS = 256;
 
 /**
- * Where a graph finds its weights: in the user's own file where one holds them as they are needed, else in
- * a spool. ONNX Runtime takes names of files below one folder, and neither `..` nor a symbolic link in
- * them; that folder is the root of the file system, so that files of several folders can be used.
+ * Locations of a graph's weights: the user's own file where it has the needed format, else a spool. ONNX Runtime
+ * accepts file names below one folder, without `..` or symbolic links. That folder is the root of the file system, so
+ * that files of several folders can be used.
  */
 export class PlacedWeights {
   readonly #source: WeightSource;
@@ -143,21 +143,21 @@ export class PlacedWeights {
     this.#source = source;
   }
 
-  /** The folder from which the locations of all initializers lead on. */
+  /** The folder that the locations of all initializers are relative to. */
   readonly root = path.parse(os.tmpdir()).root;
 
-  /** What the graph says of a tensor, or of some rows of it; each time the same. */
+  /** The initializer of a tensor, or of some rows of it; always the same one. */
   place(...[tensor, rows]: Parameters<Place>): Initializer {
     const placed = this.#whole(tensor);
     return rows === undefined ? placed : rowsOf(placed, rows);
   }
 
-  /** Brings the weights that are in no file of the user's to where `place` said that they are. */
+  /** Writes the weights that are not in a file of the user's to the locations from `place`. */
   async write(): Promise<void> {
     await this.#spool?.write(this.#source);
   }
 
-  /** Frees what a session does not need once it has been made. */
+  /** Frees data that a created session does not need. */
   release(): void {
     this.#spool?.remove();
   }
@@ -177,7 +177,7 @@ export class PlacedWeights {
   #find(tensor: Param): { type: ElementType; bytes: InitializerBytes } {
     if (tensor.elements < FEW_ELEMENTS) return { type: 'f32', bytes: this.#inline(tensor) };
     const range = this.#source.rangeOf(tensor);
-    // On Windows it may be on another drive than the spool.
+    // On Windows the file may be on another drive than the spool.
     if (range && path.parse(range.path).root === this.root) {
       const type = IN_PLACE[range.dtype];
       return { type, bytes: this.#locate(range.path, range.position, range.bytes) };
@@ -211,7 +211,7 @@ export function rowsOf({ name, type, shape, bytes }: Initializer, rows: Rows): I
   };
 }
 
-/** @param all How many rows the bytes are those of. */
+/** @param all Number of rows in the bytes. */
 function bytesOfRows(
   bytes: InitializerBytes,
   { first, count }: Rows,

@@ -12,9 +12,9 @@ import { explained } from './program.js';
 import { encodeModel } from './proto.js';
 
 interface ProductOptions {
-  /** That one product is spread over, at most. */
+  /** Threads of one product, at most. */
   readonly threads: number;
-  /** What finds the library, when not the package's own `require`. */
+  /** Finds the library; by default the package's own `require`. */
   readonly require?: Require;
 }
 
@@ -25,7 +25,7 @@ export async function openOnnxProducts(options: ProductOptions): Promise<Closabl
     executionProviders: ['cpu'],
     intraOpNumThreads: options.threads,
     logSeverityLevel: 4,
-    // Between products there is other work: threads that wait for the next one busily would be in its way.
+    // Disables busy waiting of threads, which would slow down the work between products.
     extra: { session: { intra_op: { allow_spinning: '0' } } },
   };
   const times = await InferenceSession.create(productModel(0), settings);
@@ -34,7 +34,7 @@ export async function openOnnxProducts(options: ProductOptions): Promise<Closabl
     load: async (values, rows, columns) => new Tensor('float32', values, [rows, columns]),
     times: (a, b) => run(times, a, b),
     timesTransposed: (a, b) => run(timesTransposed, a, b),
-    // It lies in the memory that it was given.
+    // Its memory belongs to the caller.
     release: () => {},
     async close() {
       await times.release();

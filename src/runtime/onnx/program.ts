@@ -13,20 +13,20 @@ import { checkFits } from './largest-tensor.js';
 import type { Library, Session, Tensor } from './library.js';
 import type { PlacedWeights } from './placed-weights.js';
 
-// What ONNX Runtime complains of, said so that somebody can act on it.
+// Errors of ONNX Runtime, translated to actionable messages.
 
 export interface Failure {
   readonly pattern: RegExp;
   readonly message: string;
   readonly suggestion: string;
-  /** Whether nothing can run on the device any more. */
+  /** Whether the device can no longer be used. */
   readonly isDeviceLost?: boolean;
 }
 
-/** What is not our mistake, by what ONNX Runtime says of it. */
+/** Known failures that are not bugs, matched by ONNX Runtime's messages. */
 const FAILURES: readonly Failure[] = [
   {
-    // Of Dawn; of CUDA what leaves its context unusable; of Direct3D.
+    // From Dawn; from CUDA, errors that break its context; from Direct3D.
     pattern:
       /[Dd]evice (is |was |has been )?(lost|removed|hung)|DXGI_ERROR_DEVICE|CUDA failure (46|700|702|709|710|715|719|999)\b|CUDNN_STATUS_EXECUTION_FAILED/,
     message: 'the graphics card went away',
@@ -45,7 +45,7 @@ const FAILURES: readonly Failure[] = [
   },
 ];
 
-/** The same error as a `UserError` where the user can do something about it, else as a bug of ours. */
+/** Converts an error to a `UserError` where the user can act on it, else to an internal error. */
 export function explained(error: unknown, doing: string): Error {
   if (error instanceof UserError) return error;
   const reason = error instanceof Error ? error.message : String(error);
@@ -58,7 +58,7 @@ export function explained(error: unknown, doing: string): Error {
   return new Kind('system', `cannot ${doing}: ${message}`, { suggestion, cause: error });
 }
 
-/** What a call leaves for the next, by the name of the input that gets it. */
+/** State for the next call, by the name of its input. */
 type States = ReadonlyMap<string, Tensor>;
 
 interface Parts {
@@ -117,7 +117,7 @@ export class OnnxProgram implements Program {
     const session = this.#session;
     this.#session = undefined;
     await session?.release().catch((error) => {
-      // Of a device that went away there is nothing to free, and that it did is told already.
+      // A lost device has nothing to free, and its loss was already reported.
       if (!this.#isLost) throw error;
     });
     this.#parts.weights.release();
@@ -131,7 +131,7 @@ export class OnnxProgram implements Program {
     return {
       output: besideEachOther(output.map((part) => valuesOf(tensor(part)))),
       blocks: all(blocks),
-      // Without those of experts that no token went to.
+      // Excludes taps of experts without tokens.
       taps: new Map([...all(taps)].filter(([, { data }]) => data.length > 0)),
       ...(states && {
         state: this.#calls.stateAfter(
@@ -153,7 +153,7 @@ function valuesOf({ data, dims }: Tensor): Values {
   return { shape: dims, data };
 }
 
-/** Columns of a value, as one. */
+/** Joins the columns of a value. */
 function besideEachOther(parts: readonly Values[]): Values {
   const [first, ...others] = parts;
   if (first && others.length === 0) return first;

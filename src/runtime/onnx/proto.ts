@@ -1,5 +1,5 @@
 /**
- * The few messages of ONNX that a graph needs, and their encoding. Field numbers after onnx.proto3,
+ * The messages of ONNX that a graph needs, and their encoding. Field numbers after onnx.proto3,
  * https://github.com/onnx/onnx/blob/main/onnx/onnx.proto3.
  */
 import { PbfWriter } from 'pbf';
@@ -17,7 +17,7 @@ export const ELEMENT_TYPES = {
 
 export type ElementType = keyof typeof ELEMENT_TYPES;
 
-/** Where the bytes of an initializer are: in the model itself, or in a file beside it. */
+/** Bytes of an initializer: in the model itself, or in a separate file. */
 export type InitializerBytes =
   | { readonly raw: Uint8Array }
   | { readonly location: string; readonly offset: number; readonly length: number };
@@ -29,14 +29,14 @@ export interface Initializer {
   readonly bytes: InitializerBytes;
 }
 
-/** An input or output: a name stands for a size that is not known before a run. */
+/** An input or output; a name is a size unknown before a run. */
 export interface ValueInfo {
   readonly name: string;
   readonly type: ElementType;
   readonly shape: readonly (number | string)[];
 }
 
-/** A number is an integer; a float says so. */
+/** A plain number is an integer; a float is marked. */
 export type Attribute =
   | number
   | string
@@ -45,12 +45,12 @@ export type Attribute =
   | GraphProto;
 
 export interface NodeProto {
-  /** Which layer it is for; ONNX Runtime's messages quote it. */
+  /** Path of its layer, quoted in ONNX Runtime's messages. */
   readonly name: string;
   readonly op: string;
-  /** Of the operator: empty for ONNX's own. */
+  /** Domain of the operator: empty for ONNX's own. */
   readonly domain: string;
-  /** An empty name is an input that is left out. */
+  /** An empty name is an omitted input. */
   readonly inputs: readonly string[];
   readonly outputs: readonly string[];
   readonly attributes: Readonly<Record<string, Attribute>>;
@@ -61,14 +61,14 @@ export interface GraphProto {
   readonly nodes: readonly NodeProto[];
   readonly initializers: readonly Initializer[];
   readonly inputs: readonly ValueInfo[];
-  /** Where there is a name alone, type and shape are inferred. */
+  /** Type and shape of a plain name are inferred. */
   readonly outputs: readonly (string | ValueInfo)[];
 }
 
-/** Version 9 is what operator set 20 came with. */
+/** Version 9 belongs to operator set 20. */
 export const IR_VERSION = 9;
 
-/** Where ONNX Runtime's own operators are. */
+/** Domain of ONNX Runtime's own operators. */
 export const MICROSOFT = 'com.microsoft';
 
 export const OPERATOR_SETS = [
@@ -76,7 +76,7 @@ export const OPERATOR_SETS = [
   { domain: MICROSOFT, version: 1 },
 ] as const;
 
-/** A model that holds one graph, as ONNX Runtime takes it. */
+/** Encodes a model with one graph for ONNX Runtime. */
 export function encodeModel(graph: GraphProto): Uint8Array {
   return encoded((writer) => {
     writeMaker(writer);
@@ -85,23 +85,23 @@ export function encodeModel(graph: GraphProto): Uint8Array {
   });
 }
 
-/** What a model says of itself besides its graph. */
+/** Metadata of a model. */
 export interface About {
-  /** Of this program. */
+  /** Version of this program. */
   readonly version: string;
   readonly metadata: ReadonlyMap<string, string>;
 }
 
-/** Bytes that are read when they are written, in pieces that may reuse their memory. */
+/** Bytes that are read only when written, in pieces that may reuse their memory. */
 export interface LateBytes {
   readonly length: number;
   readonly pieces: () => Iterable<Uint8Array>;
 }
 
 /**
- * A model as stretches of its encoding, so that weights need not be in memory.
- * @param contentOf The bytes of an initializer that are to stand in the model in the place of the file that
- * it names; undefined where it stays as it is.
+ * Encodes a model in parts, so that weights need not be in memory.
+ * @param contentOf Bytes of an initializer to store in the model instead of a reference to a file; undefined to leave
+ * it unchanged.
  */
 export function encodeInStretches(
   graph: GraphProto,
@@ -125,7 +125,7 @@ export function encodeInStretches(
   return [head, ...stretches, tail];
 }
 
-/** Bytes in all. */
+/** Total bytes. */
 export const lengthOf = (stretches: readonly { readonly length: number }[]): number =>
   stretches.reduce((sum, { length }) => sum + length, 0);
 
@@ -150,10 +150,10 @@ function encoded(write: (writer: PbfWriter) => void): Uint8Array {
   return writer.finish();
 }
 
-/** Protocol Buffers' wire type of what has its length before it. */
+/** Wire type of Protocol Buffers for length-delimited fields. */
 const LENGTH_DELIMITED = 2;
 
-/** What stands before so many bytes of a field. */
+/** Writes the tag and length of a field. */
 function writeHeader(writer: PbfWriter, field: number, length: number): void {
   writer.writeTag(field, LENGTH_DELIMITED);
   writer.writeVarint(length);

@@ -1,4 +1,4 @@
-/** Ways of running a model: each engine with each of its backends. */
+/** Candidates for running a model: each engine with each of its backends. */
 import { createRequire } from 'node:module';
 import type { Finding } from '../../errors.js';
 import type { Adapter } from '../adapters/adapters.js';
@@ -7,35 +7,35 @@ import type { Compute, DeviceName, Engine, EngineName } from '../engine.js';
 import type { Provider } from '../onnx/engine.js';
 import type { BackendName } from '../tfjs/backends.js';
 
-/** How an engine is opened. */
+/** Options for opening an engine. */
 export interface OpenOptions {
-  /** That one run may take, where the library lets one choose. */
+  /** Threads of one run, at most, where the library supports the choice. */
   readonly threads: number;
   readonly compute: Compute;
-  /** Whether what passes for a graphics card and computes on the processor may be taken. */
+  /** Whether a graphics adapter that computes on the processor is allowed. */
   readonly acceptsSoftware?: boolean;
 }
 
-/** A way of computing that a library offers. */
+/** An engine with one of its backends. */
 export interface Candidate {
   /** `onnx:cpu`, `tfjs:wasm`, … */
   readonly name: `${EngineName}:${string}`;
   readonly engine: EngineName;
-  /** The library's own word. */
+  /** Name in the library. */
   readonly backend: string;
   readonly device: DeviceName;
   readonly package: string;
-  /** Where it exists; everywhere when absent. */
+  /** Platforms that support it; all when absent. */
   readonly platforms?: readonly NodeJS.Platform[];
-  /** What its products can be computed in; anything when absent. */
+  /** Number types of its products; any when absent. */
   readonly computes?: readonly Compute[];
-  /** Whether it is for the user to want: that it is not installed is no news. */
+  /** Whether it is an optional installation: its absence is not reported. */
   readonly isOptional: boolean;
-  /** Whether it is taken without being asked for. */
+  /** Whether it can be selected automatically. */
   readonly isAutomatic: boolean;
-  /** The graphics card that it would take; null when there is none. Absent for what computes on the processor. */
+  /** The graphics card that it would use; null when there is none. Absent for engines on the processor. */
   readonly adapter?: () => Promise<Adapter | null>;
-  /** What keeps it from a card that there is; null when there is none. */
+  /** Reason why it cannot use an existing card; null when there is none. */
   readonly obstacle?: () => Promise<Finding | null>;
   /** @throws UserError when it cannot be used here. */
   readonly open: (options: OpenOptions) => Promise<Engine>;
@@ -98,12 +98,12 @@ const candidate = <const Name extends string>(
   ...ADAPTERS[device],
 });
 
-/** The fastest engine first, and of each the fastest backend. */
+/** The fastest engine first, each with its fastest backend first. */
 export const CANDIDATES = [
   onnx('cuda', { device: 'cuda', platforms: ['linux', 'win32'] }),
   onnx('webgpu', { device: 'webgpu' }),
   onnx('dml', { device: 'directml', platforms: ['win32'] }),
-  // It computes in float16 where it likes to, so nobody gets it without asking.
+  // It may compute in float16 on its own, so it is used only on request.
   onnx('coreml', { device: 'coreml', platforms: ['darwin'], isAutomatic: false }),
   onnx('cpu'),
   tfjs('node-gpu', '@tensorflow/tfjs-node-gpu', {
@@ -118,7 +118,7 @@ export const CANDIDATES = [
 
 export type CandidateName = (typeof CANDIDATES)[number]['name'];
 
-/** Of the package of a candidate, without loading it; null when it is not installed. */
+/** Version of a candidate's package, without loading it; null when it is not installed. */
 export function installedVersion({ package: name }: Pick<Candidate, 'package'>): string | null {
   try {
     const manifest: unknown = createRequire(import.meta.url)(`${name}/package.json`);

@@ -1,4 +1,4 @@
-/** Which engine runs a model, and on what: found, checked, chosen and explained. */
+/** Selects, checks and explains the engine and device for a model. */
 import type { LanguageModel } from '../../architecture/layer.js';
 import { UserError } from '../../errors.js';
 import type { Adapter } from '../adapters/adapters.js';
@@ -11,27 +11,26 @@ import { selfCheck } from './self-check.js';
 
 export type EngineChoice = EngineName | 'auto';
 
-/** `gpu` is any graphics card; `auto` one where there is one that can be used, else the processor. */
+/** `gpu` is any graphics card; `auto` a usable graphics card, else the processor. */
 export type DeviceChoice = DeviceName | 'gpu' | 'auto';
 
-/** A way of computing that cannot be used here. */
+/** A candidate that cannot be used here. */
 export interface PassedOver {
   readonly engine: EngineName;
   readonly backend: string;
   readonly device: DeviceName;
   readonly why: string;
-  /** What would help. */
   readonly suggestion?: string;
 }
 
-/** An engine that computes what it should. */
+/** An engine that passed its self-check. */
 export interface CheckedEngine {
   readonly engine: Engine;
   readonly selfCheck: SelfCheck;
 }
 
 export interface ChosenEngine extends CheckedEngine {
-  /** What would have come first, but for packages that are the user's to want, and are not installed. */
+  /** Candidates of higher priority that were skipped, except optional packages that are not installed. */
   readonly passedOver: readonly PassedOver[];
 }
 
@@ -43,8 +42,8 @@ export interface EngineWish extends OpenOptions {
 type Choosable = Omit<Candidate, 'name'>;
 
 /**
- * Opens the engine that is asked for on the device that is asked for, or under `auto` the fastest, of those
- * that compute what they should. A software adapter is taken only by its own name.
+ * Opens the requested engine on the requested device, or under `auto` the fastest, if it passes its self-check. A
+ * software adapter is used only when requested by name.
  * @throws UserError when there is none.
  */
 export async function chooseEngine(
@@ -69,14 +68,14 @@ export async function chooseEngine(
   return { engine: opened, selfCheck: check, passedOver };
 }
 
-/** Models, and the tokens that each is to run on. */
+/** Models, and the number of tokens of each run. */
 export interface ModelsToRun extends CallSize {
   readonly models: readonly LanguageModel[];
 }
 
 /**
- * The same for models: under `auto` a card that cannot run so many tokens is passed over for the processor.
- * @param notice Told what the user should know of the choice.
+ * Chooses an engine for models: under `auto` a card that cannot run this number of tokens is skipped for the processor.
+ * @param notice Receives notices about the choice for the user.
  * @throws UserError as `chooseEngine`.
  */
 export async function chooseEngineFor(
@@ -122,7 +121,7 @@ function isWishedDevice(wish: DeviceChoice, { device, isAutomatic }: Choosable):
 
 const isAnyCard = ({ device }: EngineWish): boolean => device === 'auto' || device === 'gpu';
 
-/** Whether it is worth a word that it is not to be had: not what is for other systems, or was never installed. */
+/** Whether its absence need not be reported: it is for other systems, or was never installed. */
 const isExpected = (wish: EngineWish, candidate: Choosable, platform: NodeJS.Platform): boolean => {
   const isNamed = candidate.device !== 'cpu' && wish.device !== 'auto';
   const isHere = isFor(candidate, platform);
@@ -133,7 +132,7 @@ const isExpected = (wish: EngineWish, candidate: Choosable, platform: NodeJS.Pla
 const cardsFirst = <T extends Choosable>(candidates: readonly T[]): T[] =>
   candidates.toSorted((a, b) => Number(a.device === 'cpu') - Number(b.device === 'cpu'));
 
-/** What needs not be tried. */
+/** Rejects a candidate that cannot work, without trying it. */
 async function refuseUnfit(wish: EngineWish, candidate: Choosable): Promise<void> {
   const isAny = isAnyCard(wish);
   if (!candidate.adapter || (!isAny && wish.compute === 'f32')) return;
@@ -158,7 +157,7 @@ async function refuseNoCard({ obstacle }: Choosable, adapter: Adapter | null): P
 
 const NO_CARD = 'there is no graphics card that it can use';
 
-/** What the user should know of what was chosen among several; null when there is nothing. */
+/** Notice for the user about a choice among several; null when there is nothing to report. */
 export function noticeOf(
   { device }: Pick<EngineWish, 'device'>,
   { engine, passedOver }: ChosenEngine,
@@ -169,7 +168,7 @@ export function noticeOf(
     return `${title} has only a software adapter here (${info.device}): it computes on the CPU, slowly`;
   }
   const cards = passedOver.filter((each) => each.device !== 'cpu');
-  // What there is says more than what there is not.
+  // A finding about an existing card says more than a missing card.
   const told = cards.find(({ why }) => why !== NO_CARD);
   if (told !== undefined) {
     const { engine: name, backend, why, suggestion } = told;
@@ -180,7 +179,7 @@ export function noticeOf(
   return isDisappointing ? 'running on the CPU: no graphics card was found' : null;
 }
 
-/** Whether it exists on a system. */
+/** Whether a candidate exists on a system. */
 export const isFor = (
   { platforms }: Pick<Candidate, 'platforms'>,
   platform: NodeJS.Platform,
@@ -203,7 +202,7 @@ const SYSTEMS: Partial<Record<NodeJS.Platform, string>> = {
   win32: 'Windows',
 };
 
-/** An engine that is never on such a device, or never computes so. */
+/** Error for an engine that does not support the device or the number type. */
 function noSuchPair(wish: EngineWish, candidates: readonly Choosable[]): UserError {
   const { engine, device, compute } = wish;
   const title = engine === 'auto' ? 'the engine' : ENGINES[engine];
@@ -217,14 +216,14 @@ function noSuchPair(wish: EngineWish, candidates: readonly Choosable[]): UserErr
   );
 }
 
-/** Something of an engine that can be opened on one of its backends. */
+/** Something that can be opened on one of an engine's backends. */
 export type Openable = Pick<Candidate, 'engine' | 'backend' | 'device'>;
 
 interface Closable {
   close(): Promise<void>;
 }
 
-/** What was opened, and how near it comes to what it should compute. */
+/** An opened candidate and the result of its check. */
 interface Checked<T> {
   readonly opened: T;
   readonly selfCheck: SelfCheck;
@@ -232,12 +231,12 @@ interface Checked<T> {
 
 interface Usable<T, C> extends Checked<T> {
   readonly way: C;
-  /** What would have come first. */
+  /** Skipped candidates of higher priority. */
   readonly passedOver: readonly PassedOver[];
 }
 
 /**
- * The first of the candidates that can be opened, and passes its check.
+ * The first of the candidates that opens and passes its check.
  * @throws UserError when there is none.
  */
 export async function firstUsable<T extends Closable, C extends Openable>(
@@ -254,7 +253,7 @@ export async function firstUsable<T extends Closable, C extends Openable>(
   throw noEngine(passedOver);
 }
 
-/** Whether what is asked for is what runs already. */
+/** Whether a request matches the running engine. */
 export const isSameWay = (
   { name, deviceKind, compute }: EngineInfo,
   wish: Pick<EngineWish, 'engine' | 'device' | 'compute'>,
@@ -265,7 +264,7 @@ export const isSameWay = (
     wish.device === deviceKind ||
     (wish.device === 'gpu' && deviceKind !== 'cpu'));
 
-/** What gives a second opinion: on a graphics card the processor, on that the other engine. */
+/** Candidate for a cross-check: the processor for a graphics card, the other engine for the processor. */
 export const otherThan = ({
   name,
   deviceKind,
@@ -274,7 +273,7 @@ export const otherThan = ({
   device: 'cpu',
 });
 
-/** Opens an engine and sees whether it computes what it should. */
+/** Opens an engine and runs its self-check. */
 export async function tryCandidate(
   candidate: Openable & Pick<Candidate, 'open' | 'platforms'>,
   options: OpenOptions,

@@ -1,23 +1,23 @@
-/** npm commands that add packages to this installation, wherever they are pasted. */
+/** npm commands that add packages to this installation, from any working directory. */
 import { existsSync, realpathSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 
-/** How npm got minimind onto this machine. */
+/** Type and location of minimind's npm installation. */
 export interface Installation {
   readonly kind: 'global' | 'project' | 'clone';
   /** The folder that npm calls its prefix. */
   readonly prefix: string;
 }
 
-/** Installed packages at the end of a path, the last of them in the folders of those before. */
+/** Installed packages at the end of a path, including nested ones. */
 const INSTALLED = /(?:[\\/]node_modules[\\/](?:@[^\\/]+[\\/])?[^\\/]+)+$/;
 
-/** Kind of the installation whose package lies in the folder `root`. */
+/** Kind of the installation of the package in the folder `root`. */
 export function installationOf(root: string): Installation {
   const owner = root.replace(INSTALLED, '');
   if (owner === root) return { kind: 'clone', prefix: root };
-  // npm writes one of the two into each project, and neither beside global packages.
+  // npm writes one of the two into each project, and none for global packages.
   const marks = ['package.json', path.join('node_modules', '.package-lock.json')];
   if (marks.some((mark) => existsSync(path.join(owner, mark)))) {
     return { kind: 'project', prefix: owner };
@@ -26,8 +26,8 @@ export function installationOf(root: string): Installation {
 }
 
 /**
- * The command that installs a package where minimind finds it. A clone keeps its package.json.
- * @param cwd Folder in which it will be pasted; null when that is unknown.
+ * The command that installs a package where minimind finds it. It leaves a clone's package.json unchanged.
+ * @param cwd Working directory of the command; null when unknown.
  */
 export function installCommand(
   words: string,
@@ -38,13 +38,13 @@ export function installCommand(
   return ['npm', 'install', ...place(kind, prefix, cwd), ...unsaved, words].join(' ');
 }
 
-/** Options without which npm would work in another folder. */
+/** Options that make npm use the right folder. */
 function place(kind: Installation['kind'], prefix: string, cwd: string | null): string[] {
   if (kind === 'global') return ['--global', '--prefix', shellWord(prefix)];
   return cwd !== null && npmFolder(cwd) === prefix ? [] : ['--prefix', shellWord(prefix)];
 }
 
-/** The folder in which npm works when it is started in `cwd`. */
+/** The folder in which npm works when started in `cwd`. */
 function npmFolder(cwd: string): string {
   for (let folder = cwd; ; folder = path.dirname(folder)) {
     const marks = ['package.json', 'node_modules'].map((name) => path.join(folder, name));
@@ -53,7 +53,7 @@ function npmFolder(cwd: string): string {
   }
 }
 
-/** A path as a shell takes it for one word. */
+/** Quotes a path as one word for a shell. */
 export function shellWord(text: string): string {
   if (/^[\w@%+=:,./\\-]+$/.test(text)) return text;
   return process.platform === 'win32' ? `"${text}"` : `'${text.replaceAll("'", "'\\''")}'`;
@@ -71,7 +71,7 @@ function currentFolder(): string | null {
   try {
     return realpathSync(process.cwd());
   } catch {
-    // It is gone.
+    // The folder no longer exists.
     return null;
   }
 }

@@ -1,4 +1,4 @@
-/** Matrix products by the engines: the fastest whose results are right. */
+/** Matrix products by the engines: the fastest that passes its check. */
 
 import type { MatrixProducts } from '../../linalg/matrix.js';
 import { plainProducts } from '../../linalg/matrix.js';
@@ -37,14 +37,14 @@ const CANDIDATES: readonly Candidate[] = [
 export interface ChosenProducts {
   readonly engine: EngineName;
   readonly backend: string;
-  /** To be closed in the end. */
+  /** The caller closes them. */
   readonly products: ClosableProducts;
-  /** What would have come first. */
+  /** Skipped candidates of higher priority. */
   readonly passedOver: readonly PassedOver[];
 }
 
 /**
- * Products in float32 of the engine that is asked for, or under `auto` of the fastest that is right.
+ * Products in float32 of the requested engine, or under `auto` of the fastest that passes its check.
  * @throws UserError when there is none.
  */
 export async function chooseProducts(
@@ -60,10 +60,10 @@ export async function chooseProducts(
   return { engine, backend, products: opened, passedOver };
 }
 
-/** Of a result that is a sum of 300 products of numbers up to 1; some ten times what rounding makes. */
+/** Error limit of a sum of 300 products of numbers up to 1: about ten times the rounding error. */
 const LIMIT = 1e-4;
 
-/** Compares with plain JavaScript in float64, for sizes that are no multiples of anything. */
+/** Compares with plain JavaScript in float64, for odd sizes. */
 async function checkProducts(products: MatrixProducts): Promise<SelfCheck> {
   const [m, n, k] = [37, 41, 300];
   const [a, b] = [randomMatrix(m, k, 'a'), randomMatrix(n, k, 'b')];
@@ -91,7 +91,7 @@ function randomMatrix(rows: number, columns: number, name: string) {
 }
 
 /**
- * A trainer on the fastest backend of TensorFlow.js whose products are right.
+ * A trainer on the fastest backend of TensorFlow.js that passes its check.
  * @throws UserError when there is none.
  */
 export async function chooseTrainer(

@@ -1,4 +1,4 @@
-/** Small models that have between them everything that models are made of. */
+/** Small models that together contain every kind of layer. */
 import {
   activation,
   alibi,
@@ -36,7 +36,7 @@ import { buffer } from '../../architecture/param.js';
 import type { Engine, EngineInfo, Values } from '../engine.js';
 import { randomWeights } from '../weights.js';
 
-/** With a window that is shorter than the input of the check. */
+/** Its window is shorter than the input of the check. */
 const hybridModel = (): LanguageModel =>
   hybrid.build(
     hybrid.schema.parse({
@@ -58,7 +58,7 @@ const [VOCABULARY, HIDDEN, INNER, POSITIONS] = [8, 16, 24, 48];
 const [HEADS, KEY_VALUE_HEADS, HEAD_DIM] = [4, 2, 8];
 const EPS = 1e-6;
 
-/** No model at all: each block is made as those of another family are. */
+/** An artificial model: each block comes from another family. */
 export function transformerModel(): LanguageModel {
   const embeddings = embedding('embed', VOCABULARY, HIDDEN);
   return languageModel({
@@ -106,7 +106,7 @@ const mlp = (name: string, fn: ActivationName, inner = INNER): GatedMlp =>
     down: product(`${name}.down`, inner, HIDDEN),
   });
 
-/** Grouped keys, normed by head; YaRN; a window; experts of their own tensors and a gated one for all. */
+/** Grouped keys, normed by head; YaRN; a window; experts in separate tensors and a gated shared one. */
 function groupedBlock(name: string): Layer {
   const [queries, keys] = [HEADS * HEAD_DIM, KEY_VALUE_HEADS * HEAD_DIM];
   const mix = attention(`${name}.attention`, {
@@ -152,7 +152,7 @@ function groupedBlock(name: string): Layer {
   return block(name, mix, feed);
 }
 
-/** One product for all inputs; part of each head turned, by the input's length; capped scores. */
+/** One product for all inputs; part of each head rotated, by the input's length; capped scores. */
 function cappedBlock(name: string): Layer {
   const [queries, keys] = [HEADS * HEAD_DIM, KEY_VALUE_HEADS * HEAD_DIM];
   const qkv = product(`${name}.attention.qkv`, HIDDEN, queries + 2 * keys);
@@ -181,7 +181,7 @@ function cappedBlock(name: string): Layer {
   return block(name, mix, feed, 1);
 }
 
-/** Two branches of the same x; ALiBi; one product by head; weights that lie the other way. */
+/** Two branches of the same x; ALiBi; one product by head; transposed weights. */
 function parallelBlock(name: string): Layer {
   const width = HEADS * HEAD_DIM;
   const qkv = transposedLinear(`${name}.attention.qkv`, HIDDEN, 3 * width);
@@ -205,7 +205,7 @@ function parallelBlock(name: string): Layer {
   );
 }
 
-/** Latent attention; experts in two tensors, the best groups of them. */
+/** Latent attention; experts in two tensors, selected by groups. */
 function latentBlock(name: string): Layer {
   const [queryRank, latentRank, nopeDim, turnedDim, valueDim] = [6, 10, 6, 4, 5];
   const at = `${name}.attention`;
@@ -247,10 +247,10 @@ function latentBlock(name: string): Layer {
   return block(name, mix, feed);
 }
 
-// Whether an engine computes what it should, and how fast.
+// Self-check of an engine: correctness and speed.
 
 export interface SelfCheck {
-  /** The largest, from what was computed in float64. Infinite for what is no number. */
+  /** Largest difference from the float64 result. Infinite for NaN. */
   readonly difference: number;
   readonly limit: number;
   readonly passed: boolean;
@@ -258,7 +258,7 @@ export interface SelfCheck {
 
 const SELF_CHECK_SEED = 1;
 
-/** From some number of rows on, graphics cards compute products and attention in another way. */
+/** Enough rows for the kernels that graphics cards use for larger products and attention. */
 const TOKENS = 40;
 const SELF_CHECK_IDS = {
   batch: 1,
@@ -266,7 +266,7 @@ const SELF_CHECK_IDS = {
   data: Int32Array.from({ length: TOKENS }, (_, at) => (5 * at + (at >> 3)) % 8),
 };
 
-/** Models with everything in them that models are made of, and their logits of the last token. */
+/** Models that together contain every kind of layer, and their logits of the last token. */
 const SELF_CHECKS: readonly {
   readonly make: () => LanguageModel;
   readonly expected: readonly number[];
@@ -288,10 +288,10 @@ const SELF_CHECKS: readonly {
 ];
 
 /**
- * Some ten times what rounding to float32 makes. Graphics cards have exponentials of their own, and WebGPU lets
- * them be off by several units in the last place (https://www.w3.org/TR/WGSL/#floating-point-accuracy). Products
- * of float16 have 11 bits, of which a graphics card loses some when it adds them up in float16, too: 4e-4 was
- * measured on the CPU and 1.1e-3 on a software adapter by WebGPU, and some four times that is allowed.
+ * About ten times the rounding error of float32. Graphics cards have their own exponentials, and WebGPU allows errors
+ * of several units in the last place (https://www.w3.org/TR/WGSL/#floating-point-accuracy). Products of float16 have 11
+ * bits, and a graphics card that also adds in float16 loses some. 4e-4 was measured on the CPU and 1.1e-3 on a software
+ * adapter by WebGPU; the limit is about four times that.
  */
 const limitFor = ({ compute, deviceKind }: EngineInfo): number =>
   compute === 'f16' ? 5e-3 : deviceKind === 'cpu' ? 1e-5 : 1e-4;
@@ -320,7 +320,7 @@ async function differenceOf(
   return differences.some(Number.isNaN) ? Number.POSITIVE_INFINITY : Math.max(...differences);
 }
 
-/** Rows and columns of the product that is timed. */
+/** Rows and columns of the timed product. */
 const SIZE = 512;
 /** Seconds. */
 const PATIENCE = 0.25;

@@ -1,4 +1,4 @@
-/** Every engine with every backend of it, tried one by one. */
+/** Survey of every engine with every backend, tried one by one. */
 import type { DeviceName, EngineInfo, EngineName } from '../engine.js';
 import type { Candidate, CandidateName } from './candidates.js';
 import { CANDIDATES, installedVersion } from './candidates.js';
@@ -7,19 +7,19 @@ import { isFor, tryCandidate } from './devices.js';
 import type { SelfCheck } from './self-check.js';
 import { productSpeed } from './self-check.js';
 
-/** A way of computing, and what came of trying it. */
+/** A candidate and the result of trying it. */
 export interface SurveyEntry {
   readonly engine: EngineName;
   readonly backend: string;
   readonly device: DeviceName;
   readonly package: string;
-  /** Of the package; null when it is not installed. */
+  /** Version of the package; null when it is not installed. */
   readonly version: string | null;
-  /** Why no model can run on it; null when models can. */
+  /** Reason why it cannot run models; null when it can. */
   readonly problem: string | null;
-  /** What would help. */
+  /** Suggested fix. */
   readonly remedy: string | null;
-  /** Null, like the two that follow, when it does not compute what it should. */
+  /** Null, like the next two, when it failed its check. */
   readonly info: EngineInfo | null;
   readonly selfCheck: SelfCheck | null;
   /** Floating-point operations per second of a product of two matrices of 512 × 512. */
@@ -28,18 +28,18 @@ export interface SurveyEntry {
 
 interface SurveyOptions {
   readonly threads: number;
-  /** Told of each before it is tried. */
+  /** Called with each candidate before it is tried. */
   readonly watch: (name: CandidateName) => void;
   /**
-   * Tries one in a process of its own, and gives what `doctor --only NAME --json` prints there.
-   * @throws Error that says why there is no answer.
+   * Tries one in its own process and returns the output of `doctor --only NAME --json`.
+   * @throws Error with the reason for a missing answer.
    */
   readonly apart: (name: CandidateName) => Promise<string>;
 }
 
 type KnownCandidate = (typeof CANDIDATES)[number];
 
-/** Tries all that exist on this system. */
+/** Tries all candidates that exist on this system. */
 export async function surveyEngines(
   { threads, watch, apart }: SurveyOptions,
   candidates: readonly KnownCandidate[] = CANDIDATES,
@@ -47,7 +47,7 @@ export async function surveyEngines(
   const entries: SurveyEntry[] = [];
   for (const candidate of candidates.filter((each) => isFor(each, process.platform))) {
     watch(candidate.name);
-    // A driver may write where it wants, and take the process with it.
+    // A driver may write to any stream, and crash the process.
     const isNative = candidate.device !== 'cpu' || candidate.isOptional;
     const isRisky = isNative && installedVersion(candidate) !== null;
     entries.push(isRisky ? await tryApart(candidate, apart) : await tryHere(candidate, threads));
@@ -55,7 +55,6 @@ export async function surveyEngines(
   return entries;
 }
 
-/** Tries one, by its name. */
 export async function surveyEngine(name: CandidateName, threads: number): Promise<SurveyEntry> {
   const candidate = CANDIDATES.find((each) => each.name === name);
   if (!candidate) throw new Error(`there is no ${name}`);
@@ -83,7 +82,7 @@ async function tryApart(
   }
 }
 
-/** Of a process that tried one: what the command gives, or its error. */
+/** Output of the process that tried one: the command's result or its error. */
 type Answer =
   | { readonly engines: readonly [SurveyEntry] }
   | { readonly message: string; readonly suggestion?: string };

@@ -7,7 +7,7 @@ import { projected, rotate } from './projections.js';
 import type { Decoding, HeadMemory, Run } from './run.js';
 import { valuesOf } from './run.js';
 
-// The keys and values of attention, head by head: those of this run, after those remembered; d is headDim.
+// The keys and values of attention by head: those of this run after the cached ones; d is headDim.
 
 /** x [B, T, heads · d] → [T, d] for each sequence and, within it, each head. */
 function splitHeads(tf: Tf, x: Tensor3D, headDim: number): Tensor2D[] {
@@ -20,7 +20,7 @@ function splitHeads(tf: Tf, x: Tensor3D, headDim: number): Tensor2D[] {
   });
 }
 
-/** For each sequence and key-value head. k, v: [B, T, keyValueHeads · d]. */
+/** Keys and values for each sequence and key-value head. k, v: [B, T, keyValueHeads · d]. */
 function headKeys(run: Run, layer: Attention, k: Tensor3D, v: Tensor3D): HeadKeys[] {
   const { tf, decoding } = run;
   const values = splitHeads(tf, v, layer.headDim);
@@ -61,7 +61,7 @@ function concatenated(a: Float32Array, b: Float32Array): Float32Array {
   return result;
 }
 
-/** Without the keys that none of the coming queries will see. */
+/** Cached keys without those that future queries cannot see. */
 function remembered(
   { start, tokens }: Run,
   { totalTokens }: Decoding,
@@ -81,13 +81,13 @@ function remembered(
   });
 }
 
-// Softmax attention of heads whose queries, keys and values are there.
+// Softmax attention over given queries, keys and values.
 
-/** What the queries of a head can see; d is the width of a query. */
+/** Keys and values visible to the queries of a head; d is the width of a query. */
 export interface HeadKeys {
   /** Position of the first key. */
   readonly first: number;
-  /** [d, S]: turned once, for products without transposition. */
+  /** [d, S]: transposed once, so that products need no transposition. */
   readonly keys: Tensor2D;
   /** [S, width of a value] */
   readonly values: Tensor2D;
@@ -95,22 +95,22 @@ export interface HeadKeys {
 
 /** Query heads that read the same keys and values. */
 export interface HeadGroup extends HeadKeys {
-  /** Of each head: [T, d], scaled. */
+  /** Scaled queries of each head: [T, d]. */
   readonly queries: readonly Tensor2D[];
-  /** ALiBi's, of each head. */
+  /** ALiBi's slope of each head. */
   readonly slopes?: readonly number[] | undefined;
 }
 
-/** What holds for all heads that see equally far. */
+/** Rules for all heads with the same window. */
 export interface Rules {
   readonly window: Window | undefined;
   readonly softcap?: number | undefined;
 }
 
-/** Rows of scores of a group that are in memory at a time; keys that none of them sees are left out. */
+/** Rows of scores of a group in memory at a time; keys that none of them sees are excluded. */
 const ROWS_AT_ONCE = 512;
 
-/** Some queries in a row, and the keys that they see: all positions. */
+/** A range of queries and the keys that they see: all positions. */
 interface Block {
   readonly from: number;
   readonly to: number;
@@ -119,8 +119,8 @@ interface Block {
 }
 
 /**
- * The groups of each sequence → [B, T, heads · width of a value]. Two products of plain matrices for each
- * group and block, as the wasm backend is 10 to 20 times slower at batches of them.
+ * The groups of each sequence → [B, T, heads · width of a value]. Computes two products of plain matrices for each
+ * group and block, because the wasm backend is 10 to 20 times slower for batched products.
  */
 function attend(run: Run, sequences: readonly (readonly HeadGroup[])[], rules: Rules): Tensor3D {
   const { tf, start, tokens } = run;
@@ -156,7 +156,7 @@ function attendBlock(
   return tf.stack(rows) as Tensor3D; // (B, to − from, heads · width)
 }
 
-/** Of each head: [to − from, width of a value]. */
+/** Output of each head: [to − from, width of a value]. */
 function attendGroup(
   tf: Tf,
   group: HeadGroup,
@@ -181,7 +181,7 @@ function attendGroup(
   return heads === 1 ? [result] : (tf.split(result, heads) as Tensor2D[]);
 }
 
-/** What ALiBi adds to scores, relative to the last key: softmax sees no more than differences. [heads, 1, S] */
+/** ALiBi's penalty of the scores, relative to the last key: softmax depends only on differences. [heads, 1, S] */
 function penaltyOf(
   tf: Tf,
   { slopes }: HeadGroup,
@@ -192,13 +192,13 @@ function penaltyOf(
   return tf.mul(tf.tensor3d([...slopes], [slopes.length, 1, 1]), distances);
 }
 
-/** 0 where a query sees a key, −∞ elsewhere, [to − from, S]; undefined where all see all. */
+/** 0 where a query sees a key, −∞ elsewhere, [to − from, S]; undefined when every query sees all keys. */
 function maskOf(
   { tf, start }: Run,
   { from, to, firstKey, endKey }: Block,
   seen: Int32Array,
 ): Tensor2D | undefined {
-  // The keys begin where the first of the queries begins to see: a single one sees them all.
+  // The keys start at the first one visible to the first query, so a single query sees them all.
   if (to - from === 1) return undefined;
   const [rows, columns] = [to - from, endKey - firstKey];
   const mask = new Float32Array(rows * columns).fill(Number.NEGATIVE_INFINITY);
@@ -215,7 +215,7 @@ export function attention(run: Run, layer: Attention, u: Tensor3D): Tensor3D {
   const { tf } = run;
   const { queryNorm, keyNorm, rotary, headDim } = layer;
   const normed = (norm: typeof queryNorm, x: Tensor3D) => (norm ? run.apply(norm, x) : x);
-  // The rotary layer turns two values: it has no single one to be kept, and is no step of its own.
+  // The rotary layer transforms two values: it has no single output to keep.
   const turned = (x: Tensor3D) => (rotary ? rotate(run, rotary, x) : x);
   const [q, k, v] = projected(run, layer.inputs, u) as [Tensor3D, Tensor3D, Tensor3D];
   const queries: Tensor3D = tf.mul(turned(normed(queryNorm, q)), layer.scale); // (B, T, heads · d)
@@ -230,7 +230,7 @@ export function attention(run: Run, layer: Attention, u: Tensor3D): Tensor3D {
   return run.apply(layer.out, tf.concat(spans, 2)); // of (B, T, heads · d)
 }
 
-/** The heads of a span, which begins at the head `first`, by the keys that they share; of each sequence. */
+/** Head groups of a span, which begins at the head `first`, by shared keys and for each sequence. */
 function groupsOf(
   { heads, keyValueHeads, alibi }: Attention,
   span: HeadSpan,
@@ -258,7 +258,7 @@ function groupsOf(
   });
 }
 
-/** u [B, T, H] → [B, T, H]. Keys and values of all heads are made of what is remembered, at every run. */
+/** u [B, T, H] → [B, T, H]. Keys and values of all heads are recomputed from the cache in every run. */
 export function latentAttention(run: Run, layer: LatentAttention, u: Tensor3D): Tensor3D {
   const { tf } = run;
   const { latentRank, nopeDim, valueDim, rotary } = layer;
@@ -287,7 +287,7 @@ export function latentAttention(run: Run, layer: LatentAttention, u: Tensor3D): 
   return run.apply(layer.out, attend(run, sequences, { window: undefined }));
 }
 
-/** The end of each head rotated, and all scaled: [B, T, heads · (nopeDim + rotated)]. */
+/** Scaled queries with the end of each head rotated: [B, T, heads · (nopeDim + rotated)]. */
 function queriesOf(run: Run, layer: LatentAttention, u: Tensor3D): Tensor3D {
   const { tf, batch, tokens } = run;
   const { heads, nopeDim, rotary } = layer;
@@ -299,7 +299,7 @@ function queriesOf(run: Run, layer: LatentAttention, u: Tensor3D): Tensor3D {
   return tf.reshape(tf.mul(joined, layer.scale), [batch, tokens, -1]);
 }
 
-/** In two along an axis, the first `width` wide. */
+/** Splits in two along an axis, the first `width` wide. */
 function cut<T extends Tensor2D | Tensor3D>(tf: Tf, x: T, width: number, axis: number): [T, T] {
   return tf.split(x, [width, (x.shape[axis] ?? 0) - width], axis) as [T, T];
 }
@@ -311,7 +311,7 @@ interface Known {
   readonly keys: Tensor3D;
 }
 
-/** What was known before the tokens of this run, and those. */
+/** Cached latents and keys followed by those of this run. */
 function latentsSoFar({ tf, decoding }: Run, layer: LatentAttention, now: Known): Known {
   if (!decoding) return now;
   const before = decoding.before.latents.get(layer);
@@ -326,7 +326,7 @@ function latentsSoFar({ tf, decoding }: Run, layer: LatentAttention, now: Known)
   };
 }
 
-/** Those of each sequence, after what was known of it. */
+/** Cached rows of each sequence followed by the new ones. */
 function rowsAfter(before: readonly Float32Array[] | undefined, now: Tensor3D): Float32Array[] {
   const values = valuesOf(now);
   const [batch] = now.shape;

@@ -1,4 +1,4 @@
-/** The backends of TensorFlow.js: what each needs, and how it is started. */
+/** The backends of TensorFlow.js: their packages and how to start them. */
 import util from 'node:util';
 import { UserError } from '../../errors.js';
 import { cudaCard } from '../adapters/adapters.js';
@@ -8,13 +8,12 @@ import { INSTALLED, inTurn, versionOf } from './library.js';
 import { startWasm } from './wasm.js';
 
 const CORE = '@tensorflow/tfjs-core';
-/** The release that this is written for; its packages go together only when they are the same. */
+/** The supported release; all packages must have the same version. */
 const RELEASE = '4.22.0';
 
 type Started = Omit<Backend, 'version'>;
 
 interface BackendKind {
-  /** What it needs to be installed. */
   readonly package: string;
   start(packages: Packages, threads: number): Promise<Started>;
 }
@@ -25,7 +24,7 @@ const BACKENDS = {
     start: async (packages, threads) => {
       const started = await startNode(packages, '@tensorflow/tfjs-node-gpu', threads);
       if (started.device !== 'cpu') return started;
-      // Its processor backend has the name that tfjs-node's would get.
+      // Its processor backend has the name that tfjs-node's would have.
       started.tf.removeBackend('tensorflow');
       throw new Error('it found no GPU that it can use (it needs CUDA 11.2 and cuDNN 8.1)');
     },
@@ -55,24 +54,24 @@ const BACKENDS = {
 
 export type BackendName = keyof typeof BACKENDS;
 
-/** Without the checks of a debug build, and so without advice on the console. */
+/** Disables the checks of a debug build, and so advice on the console. */
 function loadCore(packages: Packages): Tf {
   const tf = packages.load(CORE) as Tf;
   tf.enableProdMode();
   return tf;
 }
 
-/** What is used of the native backend beyond what all have. */
+/** Additional functions of the native backend. */
 interface NativeBackend {
   readonly isUsingGpuDevice: boolean;
 }
 
 async function startNode(packages: Packages, name: string, threads: number): Promise<Started> {
-  // Called by these packages, and gone from Node 24.
+  // These packages call it, but Node 24 removed it.
   if (!('isNullOrUndefined' in util)) {
     Object.assign(util, { isNullOrUndefined: (value: unknown) => value == null });
   }
-  // Read by TensorFlow when it is loaded: no notices on stderr, and the number of threads.
+  // TensorFlow reads it when it is loaded: no notices on stderr, and the number of threads.
   process.env.TF_CPP_MIN_LOG_LEVEL ??= '2';
   process.env.TF_NUM_INTRAOP_THREADS ??= String(threads);
   const tf = packages.load(name) as Tf;
@@ -90,7 +89,7 @@ async function startNode(packages: Packages, name: string, threads: number): Pro
 const attempts = new WeakMap<Packages, Map<BackendName, Promise<Backend>>>();
 
 /**
- * Starts a backend, once in a process: the first to ask chooses its threads.
+ * Starts a backend, once in a process: the first call sets its threads.
  * @throws UserError when it cannot be used here.
  */
 export function openBackend(

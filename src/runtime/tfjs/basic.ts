@@ -12,7 +12,7 @@ import { normalized } from './differentiable.js';
 import type { Tensor, Tensor2D, Tensor3D, Tf } from './library.js';
 import type { Run } from './run.js';
 
-/** The rows of the ids, [B, T, H]. */
+/** Embedding rows of the ids, [B, T, H]. */
 export function embedding({ tf, weights, ids }: Run, { name, weight }: Embedding): Tensor3D {
   if (!ids) throw new TypeError(`${name} needs token ids`);
   const [, hidden = 0] = weight.shape;
@@ -35,7 +35,7 @@ export function transposedLinear(
 }
 
 /**
- * As one product of two matrices, neither transposed: the wasm backend is 10 to 20 times slower at any other.
+ * Product of two matrices, neither transposed: the wasm backend is 10 to 20 times slower otherwise.
  * @param factor [in, out]
  */
 export function product(
@@ -60,7 +60,7 @@ export function layerNorm({ tf, weights }: Run, layer: LayerNorm, x: Tensor3D): 
   return tf.add(tf.mul(normed, weights.tensor(layer.weight)), weights.tensor(layer.bias));
 }
 
-/** Over each part of the last dimension that is as long as the weight: a head's, or all of it. */
+/** Normalises each part of the last dimension with the length of the weight: each head, or all of it. */
 export function rmsNorm({ tf, weights }: Run, layer: RmsNorm, x: Tensor3D): Tensor3D {
   const parts: Tensor2D = tf.reshape(x, [-1, layer.weight.elements]);
   const meanSquare = tf.mean(tf.square(parts), -1, true);
@@ -70,7 +70,7 @@ export function rmsNorm({ tf, weights }: Run, layer: RmsNorm, x: Tensor3D): Tens
   return tf.reshape(scaled, x.shape);
 }
 
-/** x [B, T, H] + the rows of the positions of this run. */
+/** x [B, T, H] plus the rows of the positions of this run. */
 export function learnedPositions(
   { tf, weights, start, tokens }: Run,
   { weight }: LearnedPositions,
@@ -84,7 +84,7 @@ export function softcap<T extends Tensor>(tf: Tf, x: T, cap: number): T {
   return tf.mul(tf.tanh(tf.div(x, cap)), cap);
 }
 
-/** The rows of the positions of this run, [1, T, H]; once for all blocks that share it. */
+/** The rows of the positions of this run, [1, T, H]; once for all blocks that share them. */
 export function srte(run: Run, layer: Srte): Tensor3D {
   return run.once(layer, () => rowsOf(run, layer));
 }

@@ -1,6 +1,6 @@
 /**
- * Operations that bring their gradients along: the library's package for Node registers none. Products are of two
- * matrices, neither transposed, with the smaller one on the right: on the wasm backend all others take far longer.
+ * Operations with their gradients: the library's package for Node registers none. Products are of two matrices, neither
+ * transposed, with the smaller one on the right: on the wasm backend all others take far longer.
  */
 import type { ActivationName } from '../../architecture/layer.js';
 import { LAPLACE } from '../../architecture/layer.js';
@@ -46,12 +46,11 @@ export function activate<T extends Tensor>(tf: Tf, fn: ActivationName, x: T): T 
 export type Loss = Tensor;
 
 interface Operation<T extends Tensor> {
-  /** What a gradient is wanted for. */
   readonly inputs: readonly Tensor[];
-  /** What `backward` reads, in its order: it outlives the scope that it was made in. */
+  /** Tensors that `backward` reads, in its order: they outlive the scope that created them. */
   readonly saved: Tensor[];
   readonly value: () => T;
-  /** The gradient of each input, from that of the value. */
+  /** The gradient of each input from the gradient of the value. */
   readonly backward: (dy: T, saved: Tensor[]) => Tensor[];
 }
 
@@ -64,7 +63,7 @@ function apply<T extends Tensor>(tf: Tf, { inputs, saved, value, backward }: Ope
   return operation(...inputs) as T;
 }
 
-/** x · weightᵀ + bias; x [N, in], weight [out, in], bias [out] → [N, out]. Data has no gradient. */
+/** x · weightᵀ + bias; x [N, in], weight [out, in], bias [out] → [N, out]. The data has no gradient. */
 export function linear(
   tf: Tf,
   x: Tensor2D,
@@ -121,7 +120,7 @@ export const silu = (tf: Tf, x: Tensor2D): Tensor2D =>
     },
   });
 
-/** What dropout does in training: x times a mask that is no parameter. */
+/** Dropout in training: x times a mask that is not a parameter. */
 export const masked = (tf: Tf, x: Tensor2D, mask: Tensor2D): Tensor2D =>
   apply(tf, {
     inputs: [x],
@@ -130,7 +129,7 @@ export const masked = (tf: Tf, x: Tensor2D, mask: Tensor2D): Tensor2D =>
     backward: (dy, [kept = mask]) => [tf.mul(dy, kept)],
   });
 
-/** Of all elements. */
+/** Mean over all elements. */
 export const meanSquaredError = (tf: Tf, y: Tensor2D, target: Tensor2D): Loss =>
   apply<Loss>(tf, {
     inputs: [y],

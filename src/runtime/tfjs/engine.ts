@@ -95,7 +95,7 @@ export class TfjsProgram implements Program {
 
 const hostValues = (tensor: Tensor): Values => ({ shape: tensor.shape, data: valuesOf(tensor) });
 
-/** Copies the values that a run is to tell of, as they are computed. */
+/** Copies the values that a run reports as they are computed. */
 class Recorder {
   readonly blocks = new Map<string, Values>();
   readonly taps = new Map<string, Values>();
@@ -117,13 +117,13 @@ class Recorder {
 }
 
 interface TfjsOptions {
-  /** A wish: wasm and cpu have one thread under Node. */
+  /** Ignored by wasm and cpu, which have one thread in Node. */
   readonly threads: number;
   readonly backend: BackendName;
 }
 
 /**
- * TensorFlow.js, which interprets the description, in float32: it knows nothing else. Loads the library, so import this lazily.
+ * TensorFlow.js, which interprets the description, in float32 only. Loads the library, so import this lazily.
  * @throws UserError when the backend cannot be used here.
  */
 export async function openTfjs(
@@ -138,7 +138,7 @@ export async function openTfjs(
         const weights = new Weights(backend, planWeights(layer), source);
         return new TfjsProgram(backend, layer, weights, loadOptions);
       }),
-    // A backend belongs to the process; what an engine holds are its programs.
+    // A backend belongs to the process; an engine owns only its programs.
     close: async () => {},
   };
 }

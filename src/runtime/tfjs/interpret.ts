@@ -1,7 +1,6 @@
 /**
- * The description interpreted. All is made of the library's operations, which it can differentiate, except
- * the scan of Mamba and the choice of experts: scan.ts, router.ts and mixture.ts say what a gradient needs
- * there.
+ * Interpreter of the description. It uses the library's differentiable operations, except for the scan of Mamba and the
+ * choice of experts: scan.ts, router.ts and mixture.ts describe what a gradient needs there.
  */
 import type {
   Alignment,
@@ -30,8 +29,8 @@ import type { Run } from './run.js';
 
 /**
  * The value of a layer, [B, T, …].
- * @param inputs Mamba's and attention's for an alignment, none for what starts from ids or positions, one
- * for all others.
+ * @param inputs Mamba's and attention's for an alignment, none for layers that start from ids or positions, one for all
+ * others.
  */
 export function interpret(run: Run, layer: Layer, inputs: readonly Tensor3D[]): Tensor3D {
   const x = (index = 0): Tensor3D => {
@@ -104,7 +103,7 @@ function languageModel(run: Run, model: LanguageModel): Tensor3D {
   return inTurn(run, [model.head, ...model.logitSteps], hidden); // (B, T, V)
 }
 
-/** One layer after the other. */
+/** Applies layers in sequence. */
 const inTurn = (run: Run, layers: readonly Layer[], x: Tensor3D): Tensor3D =>
   layers.reduce((value, layer) => run.apply(layer, value), x);
 

@@ -1,11 +1,10 @@
 /**
- * What is used of TensorFlow.js, whichever package it comes from: `@tensorflow/tfjs-node` and its GPU
- * sibling export all that `@tensorflow/tfjs-core` does. Types only, so nothing is loaded by naming them.
+ * The used part of TensorFlow.js, from any of its packages: `@tensorflow/tfjs-node` and its GPU sibling export all of
+ * `@tensorflow/tfjs-core`. Types only, so that importing it loads nothing.
  */
 import { createRequire } from 'node:module';
 import type * as core from '@tensorflow/tfjs-core';
 
-/** Where packages come from. */
 export interface Packages {
   /** Loads a package, or a JSON file by its path. */
   load(name: string): unknown;
@@ -15,10 +14,7 @@ export interface Packages {
 
 const require = createRequire(import.meta.url);
 
-/**
- * The packages installed beside this one, by `require`: to import TensorFlow.js as ES modules takes twice
- * as long.
- */
+/** The installed packages, loaded by `require`: importing TensorFlow.js as ES modules takes twice as long. */
 export const INSTALLED: Packages = {
   load: (name) => require(name),
   locate: (name, file) => require.resolve(`${name}/${file}`),
@@ -39,40 +35,40 @@ export type { Tensor, Tensor1D, Tensor2D, Tensor3D, Tensor4D } from '@tensorflow
 
 export type Tf = typeof core;
 
-/** Memory of its own that a backend has, and that ends. */
+/** Separate memory of a backend, with a limit. */
 export interface Heap {
   readonly limitBytes: number;
   /**
-   * Makes sure that so much can be had in one piece, and gives it back.
+   * Checks that a contiguous block can be allocated, and frees it.
    * @throws UserError when it cannot.
    */
   reserve(bytes: number): void;
 }
 
-/** A backend of TensorFlow.js that has been started. */
+/** A started backend of TensorFlow.js. */
 export interface Backend {
   readonly tf: Tf;
-  /** The library's own word for it. */
+  /** Name in the library. */
   readonly provider: 'tensorflow' | 'wasm' | 'cpu';
-  /** Of its package. */
+  /** Version of its package. */
   readonly version: string;
-  /** `cpu`, or what is known of the graphics card. */
+  /** `cpu`, or the known name of the graphics card. */
   readonly device: string;
   readonly threads: number;
-  /** With one, each weight of a product is kept a second time, packed, from its first use on. */
+  /** Each weight of a product is stored a second time in the heap, packed, from its first use on. */
   readonly heap?: Heap;
 }
 
 let turn: Promise<unknown> = Promise.resolve();
 
-/** Runs `work` after all that was handed in before: a process has one current backend, for everybody. */
+/** Runs `work` after all earlier work: a process has one current backend. */
 export function inTurn<T>(work: () => Promise<T>): Promise<T> {
   const result = turn.then(work);
   turn = result.catch(() => {});
   return result;
 }
 
-/** Runs `work`, which waits for nothing, with `backend` as the current one. */
+/** Runs synchronous `work` with `backend` as the current one. */
 export function onBackend<T>({ tf, provider }: Backend, work: () => T): Promise<T> {
   return inTurn(async () => {
     if (tf.getBackend() !== provider) await tf.setBackend(provider);
@@ -80,7 +76,7 @@ export function onBackend<T>({ tf, provider }: Backend, work: () => T): Promise<
   });
 }
 
-/** Disposes all tensors that `work` makes and does not keep, also when it throws. */
+/** Disposes all tensors that `work` creates and does not keep, also when it throws. */
 export function scoped<T>(tf: Tf, work: () => T): T {
   tf.engine().startScope();
   try {

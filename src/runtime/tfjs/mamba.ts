@@ -15,7 +15,7 @@ export function causalConv(run: Run, layer: CausalConv, x: Tensor3D): Tensor3D {
   const padding: Tensor3D = before ? tf.tensor3d(before, past) : tf.zeros(past);
   const padded: Tensor3D = tf.concat([padding, x], 1); // (B, kernel − 1 + T, D)
   decoding?.after.convolutions.set(layer, valuesOf(tf.slice(padded, [0, tokens, 0], past)));
-  // Time as the height of an image that is one pixel wide.
+  // Time is the height of an image with a width of one pixel.
   const image: Tensor4D = tf.reshape(padded, [batch, kernel - 1 + tokens, 1, channels]);
   const filter: Tensor4D = tf.reshape(weights.transposed(layer.weight), [kernel, 1, channels, 1]);
   const mixed = tf.depthwiseConv2d(image, filter, 1, 'valid'); // (B, T, 1, D)
@@ -31,7 +31,7 @@ export function mamba(run: Run, layer: Mamba, u: Tensor3D): Tensor3D {
   const projected = run.apply(layer.xProj, x);
   const [low, b, c] = split(tf, projected, [stepRank, stateSize, stateSize]);
   const biased = run.apply(dtProj, low);
-  // The bias a second time, as in the original.
+  // The bias is added a second time, as in the original.
   const step: Tensor3D = tf.softplus(
     dtProj.bias ? tf.add(biased, weights.tensor(dtProj.bias)) : biased,
   );
@@ -49,7 +49,7 @@ interface ScanTensors {
   readonly c: Tensor3D;
 }
 
-/** Runs the scan on plain values, and continues from the state of the run before. */
+/** Runs the scan on plain values, from the state of the previous run. */
 function scan(run: Run, layer: Mamba, { step, x, b, c }: ScanTensors): Tensor3D {
   const { tf, weights, batch, tokens, decoding } = run;
   const { innerSize, stateSize } = layer;
@@ -68,7 +68,7 @@ function scan(run: Run, layer: Mamba, { step, x, b, c }: ScanTensors): Tensor3D 
   return tf.tensor3d(output, [batch, tokens, innerSize]);
 }
 
-/** Cuts the last axis into parts of these sizes. */
+/** Splits the last axis into parts of these sizes. */
 function split<const Sizes extends readonly number[]>(tf: Tf, x: Tensor3D, sizes: Sizes) {
   return tf.split(x, [...sizes], 2) as { [Part in keyof Sizes]: Tensor3D };
 }

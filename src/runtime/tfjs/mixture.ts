@@ -6,9 +6,8 @@ import type { Run } from './run.js';
 import { valuesOf } from './run.js';
 
 /**
- * x [B, T, H] → the weight of every expert, 0 of those that are not chosen: [B, T, experts]. The choice is
- * made of values read back from the library. It is a step, which has no slope: the gradient of the weights
- * passes by it.
+ * x [B, T, H] → the weight of every expert, 0 for unselected ones: [B, T, experts]. The choice uses values read back
+ * from the library. It is a step function without a gradient: the gradient of the weights ignores it.
  */
 export function router(run: Run, layer: Router, x: Tensor3D): Tensor3D {
   const { tf, weights } = run;
@@ -23,7 +22,7 @@ export function router(run: Run, layer: Router, x: Tensor3D): Tensor3D {
   return layer.scale === 1 ? shares : tf.mul(shares, layer.scale);
 }
 
-/** 1 for each expert that a token goes to, else 0. Both [tokens, experts]. */
+/** 1 for each selected expert of a token, else 0. Both [tokens, experts]. */
 function chosenExperts(judged: Float32Array, layer: Router): Float32Array {
   const [experts = 1] = layer.weight.shape;
   const chosen = new Float32Array(judged.length);
@@ -35,7 +34,7 @@ function chosenExperts(judged: Float32Array, layer: Router): Float32Array {
   return chosen;
 }
 
-/** Changes what the experts of groups that are not among the best are judged by. */
+/** Overwrites the scores of experts outside the best groups. */
 function dropGroups(judged: Float32Array, { groups }: Router): void {
   if (!groups) return;
   const size = judged.length / groups.count;
@@ -50,7 +49,7 @@ function dropGroups(judged: Float32Array, { groups }: Router): void {
   }
 }
 
-/** Where the `count` largest are, the largest first; of equal ones the first. */
+/** Indices of the `count` largest values in descending order; of equal values the first. */
 function largest(values: Float32Array, count: number): number[] {
   const found: number[] = [];
   while (found.length < Math.min(count, values.length)) {
@@ -64,9 +63,9 @@ function largest(values: Float32Array, count: number): number[] {
 }
 
 /**
- * x [B, T, H] → [B, T, H]. The tokens of each expert are gathered, and only they are computed. Which those
- * are is read back from the library; all the rest its operations do. A gradient needs that of `gather`,
- * whose kernel UnsortedSegmentSum the wasm backend lacks.
+ * x [B, T, H] → [B, T, H]. Gathers the tokens of each expert, and computes only these. Their indices are read back from
+ * the library; its operations do the rest. A gradient needs that of `gather`, whose kernel UnsortedSegmentSum the wasm
+ * backend lacks.
  */
 export function mixtureOfExperts(run: Run, layer: MixtureOfExperts, x: Tensor3D): Tensor3D {
   const { tf } = run;
@@ -78,7 +77,7 @@ export function mixtureOfExperts(run: Run, layer: MixtureOfExperts, x: Tensor3D)
   return tf.add(routed, tf.mul(sum, gate));
 }
 
-/** Σ over the chosen of weight · output, [B·T, H]. */
+/** Σ of weight · output over the selected experts, [B·T, H]. */
 function routedExperts(run: Run, layer: MixtureOfExperts, x: Tensor3D): Tensor2D {
   const { tf } = run;
   const [experts = 0] = layer.router.weight.shape;
@@ -99,9 +98,9 @@ function routedExperts(run: Run, layer: MixtureOfExperts, x: Tensor3D): Tensor2D
 }
 
 interface Routes {
-  /** Of each expert, in order. */
+  /** Tokens of each expert, in order. */
   readonly tokensOf: readonly (readonly number[])[];
-  /** Of the first, second, … expert of each token: its row, where the rows of one expert follow the other's. */
+  /** Row of the first, second, … expert of each token, in the concatenated rows of all experts. */
   readonly places: readonly Int32Array[];
 }
 

@@ -5,7 +5,7 @@ import type { Backend, Packages, Tensor2D } from './library.js';
 import { onBackend, scoped } from './library.js';
 import { valuesOf } from './run.js';
 
-/** A matrix on a backend, and its transpose from the time that it is needed. */
+/** A matrix on a backend, and its transpose once it is needed. */
 interface Loaded {
   readonly tensor: Tensor2D;
   transposed?: Tensor2D;
@@ -18,7 +18,7 @@ export async function openTfjsProducts(
 ): Promise<ClosableProducts> {
   const backend = await openBackend(name, threads, packages);
   const { tf } = backend;
-  // In scopes, not by `tidy`: that looks for tensors in what is returned, number by number.
+  // Uses scopes instead of `tidy`, which searches the returned value for tensors, number by number.
   return float32Products<Loaded>({
     load: (values, rows, columns) =>
       onBackend(backend, () => ({ tensor: tf.tensor2d(values, [rows, columns], 'float32') })),
@@ -36,8 +36,8 @@ export async function openTfjsProducts(
 }
 
 /**
- * a · bᵀ by a product of two matrices, neither transposed, which alone is fast on wasm: the smaller one is
- * transposed before, and kept so; when that is a, the product is that of b · aᵀ, transposed.
+ * a · bᵀ as a product of two matrices, neither transposed, the only fast form on wasm. The smaller one is transposed
+ * beforehand and cached; for a, the result is the transpose of b · aᵀ.
  */
 function timesTransposed({ tf }: Backend, a: Loaded, b: Loaded): Tensor2D {
   const transposedOf = (x: Loaded) => {

@@ -8,14 +8,14 @@ import { activate } from './differentiable.js';
 import type { Tensor, Tensor3D, Tensor4D } from './library.js';
 import type { Run } from './run.js';
 
-/** Several values of x [B, T, in], each [B, T, its width]. */
+/** Projections of x [B, T, in], each [B, T, its width]. */
 export function projected(run: Run, inputs: Projections, x: Tensor3D): Tensor3D[] {
   return 'kind' in inputs
     ? fusedProjection(run, inputs, x)
     : inputs.map((each) => run.apply(each, x));
 }
 
-/** One product, cut into its values. */
+/** One product, split into its values. */
 export function fusedProjection(run: Run, layer: FusedProjection, x: Tensor3D): Tensor3D[] {
   const { tf } = run;
   const [batch, tokens] = x.shape;
@@ -38,7 +38,7 @@ export function gatedMlp(run: Run, layer: GatedMlp, x: Tensor3D): Tensor3D {
   return run.apply(layer.down, tf.mul(activate(tf, layer.activation, gate), up));
 }
 
-/** Turns each head of x, [B, T, heads · headDim], by the angles of the positions of this run. */
+/** Rotates each head of x, [B, T, heads · headDim], by the angles of the positions of this run. */
 export function rotate(run: Run, layer: Rotary, x: Tensor3D): Tensor3D {
   const { tf } = run;
   const { headDim, rotatedDim } = layer;
@@ -52,7 +52,7 @@ export function rotate(run: Run, layer: Rotary, x: Tensor3D): Tensor3D {
   return tf.reshape(back ? tf.concat([rotated, back], 3) : rotated, [batch, tokens, width]);
 }
 
-/** The two that are rotated together, a and b, to −b and a; x [B, T, heads, rotatedDim]. */
+/** Rotates each pair (a, b) to (−b, a); x [B, T, heads, rotatedDim]. */
 function quarterTurn({ tf }: Run, { rotatedDim, pairs }: Rotary, x: Tensor4D): Tensor4D {
   const half = rotatedDim / 2;
   const isHalves = pairs === 'halves';
@@ -62,7 +62,7 @@ function quarterTurn({ tf }: Run, { rotatedDim, pairs }: Rotary, x: Tensor4D): T
   return tf.reshape(tf.concat([tf.neg(b), a], axis), x.shape);
 }
 
-/** Cosine and sine of each position and frequency, for both of a pair: [T, 1, rotatedDim]. */
+/** Cosine and sine of each position and frequency, for both elements of a pair: [T, 1, rotatedDim]. */
 function tablesOf(run: Run, layer: Rotary): [Tensor, Tensor] {
   const { base, rotatedDim, pairs, scaling } = layer;
   const { start, tokens, decoding } = run;

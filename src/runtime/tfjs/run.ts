@@ -1,4 +1,4 @@
-/** What the functions that compute a layer share while a program runs. */
+/** State shared by the functions that compute layers during a run. */
 import type {
   Attention,
   CausalConv,
@@ -10,7 +10,7 @@ import type { Ids } from '../engine.js';
 import type { Tensor, Tensor3D, Tf } from './library.js';
 import type { Weights } from './weights.js';
 
-/** Letters in shapes, everywhere: B batch, T tokens of this run, S keys, H hidden, D inner, N state. */
+/** Letters in shapes: B batch, T tokens of this run, S keys, H hidden, D inner, N state. */
 export interface Run {
   readonly tf: Tf;
   readonly weights: Weights;
@@ -19,33 +19,33 @@ export interface Run {
   /** Position of the first token; above 0 only when decoding. */
   readonly start: number;
   readonly ids: Ids | undefined;
-  /** Undefined for a run that stands alone. */
+  /** Undefined without decoding. */
   readonly decoding: Decoding | undefined;
-  /** The value of a layer below. */
+  /** The value of a sublayer. */
   apply(layer: Layer, ...inputs: Tensor3D[]): Tensor3D;
-  /** A value that several layers use: computed when its key is first met, disposed after the run. */
+  /** A value shared by several layers: computed at the first use of its key, disposed after the run. */
   once<T extends Tensor>(key: unknown, compute: () => T): T;
 }
 
 export interface Decoding {
-  /** What there will be in the end. */
+  /** Final number of tokens. */
   readonly totalTokens: number;
   readonly before: Memory;
   readonly after: Memory;
 }
 
-/** What layers remember from one run to the next: plain values, which nobody need dispose. */
+/** Memory of layers between runs: plain values, which need no disposal. */
 export interface Memory {
   /** The last inputs, [B, kernel − 1, D]. */
   readonly convolutions: Map<CausalConv, Float32Array>;
   /** The state, [B, D, N]. */
   readonly scans: Map<Mamba, Float32Array>;
-  /** By sequence, then by key-value head. */
+  /** Caches by sequence, then by key-value head. */
   readonly attentions: Map<Attention, readonly HeadMemory[]>;
   readonly latents: Map<LatentAttention, LatentMemory>;
 }
 
-/** Of each sequence, a row for each position. */
+/** Cache of each sequence, one row per position. */
 export interface LatentMemory {
   /** Normed, [S, latentRank]. */
   readonly latents: readonly Float32Array[];

@@ -1,36 +1,36 @@
 /**
- * The scan of a selective state space (Mamba, arXiv 2312.00752), outside the library: as its operations, T
- * steps of eight small ones each take many times as long. It has no gradient; what wants one needs those
- * operations here, or a scan backwards as a custom gradient (`tf.customGrad`).
+ * The scan of a selective state space (Mamba, arXiv 2312.00752), outside the library: T steps of eight small operations
+ * each would take many times as long. It has no gradient; one needs those operations here, or a backward scan as a
+ * custom gradient (`tf.customGrad`).
  */
 import { UserError } from '../../errors.js';
 import type { Code, Local } from './webassembly.js';
 import { f32, f32x4, i32, i32x4, moduleOf, repeatWhile } from './webassembly.js';
 
-// The scan of one channel as WebAssembly, four states at a time: several times as fast as the same loop in
-// JavaScript, which spends its time on exponentials.
+// The scan of one channel as WebAssembly, four states at a time: several times as fast as the same loop in JavaScript,
+// which spends its time on exponentials.
 
-/** States that are worked on together. */
+/** States computed together. */
 const LANES = 4;
 const LANES_BYTES = LANES * Float32Array.BYTES_PER_ELEMENT;
 
 /**
- * A state that should keep less than 2^−64 of itself keeps that: it is nothing beside what float32 can tell
- * apart, and with less, products become subnormal numbers, with which a processor takes four times as long.
+ * A decay below 2^−64 is raised to that: float32 cannot represent the difference. Smaller ones lead to subnormal
+ * products, which take a processor four times as long.
  */
 const LEAST_EXPONENT = -64;
 const EXPONENT_BIAS = 127;
 const MANTISSA_BITS = 23;
-/** Of the series of 2^f; the first that is left out is below 1e−8. */
+/** Terms of the series of 2^f; the first omitted one is below 1e−8. */
 const TERMS = 8;
 
 /** Addresses and lengths are in bytes. */
 const PARAMETERS = [
-  /** At least one. */
+  /** Minimum 1. */
   'tokens',
-  /** From one token to the next in `step`, `x` and `y`. */
+  /** Bytes between tokens in `step`, `x` and `y`. */
   'stride',
-  /** Of the states of a channel; from one token to the next in `b` and `c`. */
+  /** Bytes of a channel's states, and between tokens in `b` and `c`. */
   'width',
   'step',
   'x',
@@ -116,7 +116,7 @@ function total(value: Local): Code {
 
 const PAGE_BYTES = 65_536;
 const FLOAT_BYTES = Float32Array.BYTES_PER_ELEMENT;
-/** Inputs and outputs that are in the kernel's memory at a time. */
+/** Inputs and outputs in the kernel's memory at a time. */
 const CHUNK_BYTES = 16 * 2 ** 20;
 
 export interface ScanSizes {
@@ -140,16 +140,16 @@ export interface ScanInput {
   readonly c: Float32Array;
   /** A · log2(e), [D, N], negative. */
   readonly rates: Float32Array;
-  /** h, [B, D, N]: what the scan starts from, and afterwards what it ended with. */
+  /** h, [B, D, N]: the initial state, overwritten by the final one. */
   readonly state: Float32Array;
 }
 
-/** The rates of states whose log(−A) is stored: exp(Δ · A) = 2^(Δ · A · log2(e)). */
+/** Rates of states whose log(−A) is stored: exp(Δ · A) = 2^(Δ · A · log2(e)). */
 export function ratesOf(stateLog: Float32Array): Float32Array {
   return stateLog.map((value) => -Math.exp(value) * Math.LOG2E);
 }
 
-/** h = h · exp(Δ ⊗ A) + (Δ · x) ⊗ B and y = h · C, token by token. Gives y, [B, T, D]. */
+/** h = h · exp(Δ ⊗ A) + (Δ · x) ⊗ B and y = h · C, token by token. Returns y, [B, T, D]. */
 export function selectiveScan(input: ScanInput): Float32Array {
   const { batch, tokens, inner, state } = input.sizes;
   const output = new Float32Array(batch * tokens * inner);
@@ -166,7 +166,7 @@ export function selectiveScan(input: ScanInput): Float32Array {
 
 const padded = (state: number) => Math.ceil(state / LANES) * LANES;
 
-/** Tokens `from` to `to`, counted over all sequences, of one of them. */
+/** Scans tokens `from` to `to` of one sequence, counted over all sequences. */
 function scanChunk(
   { sizes, step, x, b, c, rates, state }: ScanInput,
   sequence: number,
@@ -212,7 +212,7 @@ function scanChunk(
   copyRows(floats.state, width, own, size);
 }
 
-/** Copies rows of one width to rows of another, as far as they go; a wider target keeps zeros behind them. */
+/** Copies rows to rows of another width; a wider target keeps zeros after them. */
 function copyRows(
   source: Float32Array,
   sourceWidth: number,
@@ -230,7 +230,7 @@ function copyRows(
   }
 }
 
-/** What is used of the global of this name, which Node's types leave out. */
+/** Used part of the global of this name, which Node's types do not declare. */
 declare const WebAssembly: {
   readonly Memory: new (limits: { initial: number }) => Memory;
   readonly Module: new (bytes: Uint8Array<ArrayBuffer>) => object;
@@ -245,7 +245,7 @@ interface Memory {
   grow(pages: number): void;
 }
 
-/** A process may have too little address space left, however little is asked for. */
+/** A process may lack address space even for small allocations. */
 function withMemory<T>(allocate: () => T): T {
   try {
     return allocate();
@@ -271,7 +271,7 @@ function instantiate() {
   });
 }
 
-/** The kernel, and arrays of these lengths in its memory, which hold what was left there. */
+/** The kernel, and uninitialised arrays of these lengths in its memory. */
 function kernel<Name extends string>(lengths: Readonly<Record<Name, number>>) {
   instance ??= instantiate();
   const { memory, run } = instance;

@@ -18,7 +18,7 @@ import type { Backend, Tensor, Tensor1D, Tensor2D, Tf } from './library.js';
 import { onBackend, scoped } from './library.js';
 import { valuesOf } from './run.js';
 
-/** A tensor that is learned, and the running means of its gradient and of that one's square. */
+/** A trained tensor, and the running means of its gradient and of the gradient's square. */
 interface Learned {
   value: Tensor;
   mean: Tensor;
@@ -27,7 +27,7 @@ interface Learned {
 
 /**
  * Decoupled weight decay: Loshchilov and Hutter, arXiv 1711.05101, in the order of operations of torch.optim.AdamW.
- * Holds what it learns until it is disposed.
+ * Holds its tensors until it is disposed.
  */
 class AdamW {
   readonly #tf: Tf;
@@ -51,7 +51,7 @@ class AdamW {
     return this.#learned.map(({ value }) => value);
   }
 
-  /** @param gradients Of the values, in their order; disposed as they are used, for their memory. */
+  /** @param gradients Gradients of the values, in their order; disposed after use to free memory. */
   step(gradients: readonly Tensor[]): void {
     this.#steps++;
     for (const [index, learned] of this.#learned.entries()) {
@@ -112,14 +112,20 @@ export async function openTrainer(threads: number, name: BackendName): Promise<T
 
 const tensorOf = (tf: Tf, { data, shape }: Values): Tensor => tf.tensor(data, [...shape]);
 
-/** Weight and bias, of a layer that has them. */
+/** Weight and bias of a layer that has them. */
 const startOf = (layer: ChainLayer): Values[] =>
   'weight' in layer ? [layer.weight, layer.bias] : [];
 
-/** A chain's parameters, their means, their squares and gradients; a product's operands once more, transposed and packed. */
+/**
+ * A chain's parameters, their means, their squares and gradients; and a product's operands again, transposed and
+ * packed.
+ */
 const COPIES = 6;
 
-/** Values that a row has at the peak of a step for each column: data, activations, mask and gradients. Measured in the heap of wasm. */
+/**
+ * Values per column of a row at the peak of a step: data, activations, mask and gradients. Measured in the heap of
+ * wasm.
+ */
 const COLUMN_COPIES = { input: 10, hidden: 16, output: 8 } as const;
 
 function refuseTooMany({ heap }: Backend, size: TrainingSize): void {
@@ -193,7 +199,7 @@ class TfjsTraining implements Training {
   }
 }
 
-/** @param parameters Of this layer and those behind it; it takes its own. */
+/** @param parameters Parameters of this layer and the later ones; it removes its own. */
 function applyLayer(
   tf: Tf,
   layer: ChainLayer,

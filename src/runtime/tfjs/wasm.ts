@@ -7,12 +7,12 @@ const PACKAGE = '@tensorflow/tfjs-backend-wasm';
 
 /** Addresses of WebAssembly have 32 bits. */
 const HEAP_BYTES = 2 ** 32;
-/** Always left free for what a kernel allocates while it runs: where that fails, its result is garbage. */
+/** Always kept free for allocations of a running kernel: if one fails, its result is garbage. */
 const HEADROOM_BYTES = 64 * 2 ** 20;
 
-/** What is used of the module behind the backend. */
+/** Used part of the module behind the backend. */
 interface WasmModule {
-  /** Gives 0 when there is no room. */
+  /** Returns 0 when memory is exhausted. */
   _malloc(bytes: number): number;
   _free(address: number): void;
 }
@@ -45,7 +45,9 @@ async function initialise(
   return guardHeap(backend.wasm as unknown as WasmModule);
 }
 
-/** A start that fails, as without address space, prints lines of the library; the error that follows says it once. */
+/**
+ * A failed start, such as without address space, prints lines of the library; the error that follows reports it once.
+ */
 async function quietly<T>(work: () => Promise<T>): Promise<T> {
   const { warn, error } = console;
   const ignore = () => {};
@@ -57,7 +59,7 @@ async function quietly<T>(work: () => Promise<T>): Promise<T> {
   }
 }
 
-/** The module's start-up code takes over the uncaught errors of the whole process; this gives them back. */
+/** The module's start-up code handles uncaught errors of the whole process; this restores the listeners. */
 async function withoutNewListeners<T>(work: () => Promise<T>): Promise<T> {
   const events = ['uncaughtException', 'unhandledRejection'];
   const before = new Set(events.flatMap((event) => process.rawListeners(event)));
@@ -72,10 +74,7 @@ async function withoutNewListeners<T>(work: () => Promise<T>): Promise<T> {
   }
 }
 
-/**
- * Makes a failed allocation an error. The backend takes its address, 0, for any other, and writes over its
- * own data.
- */
+/** Makes a failed allocation an error. The backend treats its address, 0, as valid, and overwrites its own data. */
 export function guardHeap(module: WasmModule): Heap {
   const allocate = module._malloc;
   const reserve = (bytes: number) => {

@@ -1,7 +1,7 @@
 /**
- * A small writer of WebAssembly: an expression is the bytes that leave its value on the stack, so a function
- * of expressions reads like a formula. Opcodes and the binary format are those of the WebAssembly core
- * specification 2.0, chapter 5.
+ * A small writer of WebAssembly: an expression is the bytes that leave its value on the stack, so a function of
+ * expressions reads like a formula. Opcodes and the binary format are those of the WebAssembly core specification 2.0,
+ * chapter 5.
  */
 
 /** Instructions in their binary form. */
@@ -47,7 +47,7 @@ export const f32 = {
   store: (address: Code, value: Code): Code => [...address, ...value, 0x38, 2, 0],
 };
 
-/** Four floats side by side. Loads and stores promise no more than the alignment of one float. */
+/** Four floats side by side. Loads and stores assume only the alignment of one float. */
 export const f32x4 = {
   constant(value: number): Code {
     const bytes = new Uint8Array(Float32Array.of(value, value, value, value).buffer);
@@ -89,7 +89,7 @@ const TYPES = { i32: 0x7f, v128: 0x7b };
 
 /**
  * A module that imports the memory `env.memory` and exports one function, `run`, of integers.
- * @param build Gets the variables of the function, and gives its instructions.
+ * @param build Receives the variables of the function and returns its instructions.
  */
 export function moduleOf<
   const Parameters extends readonly string[],

@@ -7,22 +7,22 @@ import type { Backend, Tensor, Tensor2D } from './library.js';
 import { scoped } from './library.js';
 import { ratesOf } from './scan.js';
 
-// Which tensors a layer needs, and in what form: data, made before anything is read.
+// Tensors that a layer needs and their forms, planned before reading.
 
 /**
- * How a weight is held, and how often in a heap where that of a product is held a second time, packed.
- * Nothing is transposed while a model runs.
+ * Forms of a weight, and the copies of each in a heap that stores a product's weight a second time, packed. Nothing is
+ * transposed while a model runs.
  */
 const COPIES = {
-  /** As a tensor of its own shape. */
+  /** A tensor of its own shape. */
   tensor: 1,
-  /** As that of a product, [in, out]. */
+  /** A factor of a product, [in, out]. */
   factor: 2,
-  /** With its first axis last. */
+  /** A tensor with its first axis last. */
   transposed: 2,
   /** [experts, out, in] as a tensor for each expert, with its first axis last. */
   experts: 2,
-  /** As the rates of a scan (see scan.ts), outside the library. */
+  /** Rates of a scan (see scan.ts), outside the library. */
   rates: 0,
 } as const;
 
@@ -30,7 +30,7 @@ export type Form = keyof typeof COPIES;
 
 export type WeightPlan = ReadonlyMap<Param, ReadonlySet<Form>>;
 
-/** Every tensor that a layer and those below it read, each once, with the forms that are asked for. */
+/** Every tensor that a layer and its sublayers read, each once, with the required forms. */
 export function planWeights(layer: Layer): WeightPlan {
   const plan = new Map<Param, Set<Form>>();
   for (const visit of walk(layer)) {
@@ -74,11 +74,11 @@ function needsOf(layer: Layer): readonly (readonly [Param, Form])[] {
   }
 }
 
-/** All there are, each in its own shape. */
+/** All given tensors, each in its own shape. */
 const tensors = (...params: readonly (Param | undefined)[]) =>
   params.flatMap((each) => (each ? [[each, 'tensor'] as const] : []));
 
-/** Bytes that the plan takes of a heap where the weight of a product is held a second time. */
+/** Bytes of the plan in a heap that stores the weight of a product a second time. */
 export function heapBytes(plan: WeightPlan): number {
   let bytes = 0;
   for (const [tensor, forms] of plan) {
@@ -95,11 +95,11 @@ export class Weights {
   readonly #transposed = new Map<Param, Tensor2D>();
   readonly #experts = new Map<Param, readonly Tensor2D[]>();
   readonly #rates = new Map<Param, Float32Array>();
-  /** Of what was made of the weights, further forms of the same left out. */
+  /** Elements created from the weights, without further forms of the same. */
   readonly elements: number;
 
   /**
-   * Reads them, one after the other.
+   * Reads the weights, one after the other.
    * @throws UserError when they do not fit the backend's memory.
    */
   constructor(backend: Backend, plan: WeightPlan, source: WeightSource) {
@@ -119,7 +119,7 @@ export class Weights {
     this.elements = elements;
   }
 
-  /** Gives how many elements it made. */
+  /** Returns the number of created elements. */
   #hold(backend: Backend, tensor: Param, form: Form, values: Float32Array): number {
     const { tf } = backend;
     switch (form) {
@@ -135,7 +135,7 @@ export class Weights {
       }
       case 'experts': {
         const made: Tensor2D[] = [];
-        held(this.#experts, tensor, made); // Disposed of even if one of them fails.
+        held(this.#experts, tensor, made); // Disposed even if one of them fails.
         const [experts = 1, rows = 1] = tensor.shape;
         const size = tensor.elements / experts;
         for (let from = 0; from < tensor.elements; from += size) {
@@ -146,29 +146,29 @@ export class Weights {
     }
   }
 
-  /** In its own shape. */
+  /** A tensor in its own shape. */
   tensor(tensor: Param): Tensor {
     return found(this.#tensors, tensor);
   }
 
-  /** Of a weight [in, out]. */
+  /** A weight [in, out]. */
   factor(tensor: Param): Tensor2D {
     return found(this.#factors, tensor);
   }
 
-  /** Of a weight [out, …]: [… as one axis, out]. */
+  /** A weight [out, …] as [… as one axis, out]. */
   transposed(tensor: Param): Tensor2D {
     return found(this.#transposed, tensor);
   }
 
-  /** Of a weight [experts, out, in]: [in, out]. */
+  /** One expert [in, out] of a weight [experts, out, in]. */
   expert(tensor: Param, expert: number): Tensor2D {
     const factor = found(this.#experts, tensor)[expert];
     if (!factor) throw new RangeError(`${tensor.name} has no expert ${expert}`);
     return factor;
   }
 
-  /** Of a scan, row-major. */
+  /** Rates of a scan, row-major. */
   rates(tensor: Param): Float32Array {
     return found(this.#rates, tensor);
   }
@@ -192,7 +192,7 @@ function found<T>(held: ReadonlyMap<Param, T>, tensor: Param): T {
   return value;
 }
 
-/** [rows, columns], turned. */
+/** Transposes [rows, columns]. */
 function transposedFactor(backend: Backend, values: Float32Array, rows: number): Tensor2D {
   const columns = values.length / rows;
   return factorOf(backend, transpose(values, rows, columns), [columns, rows]);
@@ -206,7 +206,7 @@ function factorOf(
 ): Tensor2D {
   const result = tf.tensor2d(values, [rows, columns], 'float32');
   if (!heap) return result;
-  // A first product packs the weight. Here it is known that there is room for that; a run could not tell.
+  // A first product packs the weight. Run it here, where a lack of memory can be reported.
   try {
     heap.reserve(values.byteLength);
     scoped(tf, () => tf.matMul(tf.zeros([1, rows]), result));
@@ -217,7 +217,7 @@ function factorOf(
   return result;
 }
 
-/** Edge of the squares that are transposed one by one, so that both sides stay in the cache. */
+/** Edge of the square tiles that are transposed one by one, so that both sides stay in the cache. */
 const TILE = 32;
 
 /** [rows, columns] → [columns, rows]. */

@@ -8,7 +8,7 @@ import { LEFT_OUT } from '../graph.js';
 import { MICROSOFT } from '../proto.js';
 import { projected } from './projections.js';
 
-/** Each adds an activation of x. */
+/** Graph of each activation of x. */
 const ACTIVATED: Readonly<Record<ActivationName, (context: Context, x: Value) => Value>> = {
   silu,
   gelu: ({ graph }, x) => graph.op('Gelu', [x]),
@@ -55,10 +55,10 @@ export function capped(context: Context, x: Value, cap: number): Value {
   return scaled(context, graph.op('Tanh', [graph.op('Div', [x, graph.float(cap)])]), cap);
 }
 
-/** Where exp(x) is still finite, and x all there is of the logarithm of 1 + exp(x). */
+/** Threshold above which log(1 + exp(x)) equals x, while exp(x) is still finite. */
 const LARGE = 80;
 
-/** log(1 + exp(x)). ONNX Runtime's own `Softplus` takes four times as long: it goes value by value. */
+/** log(1 + exp(x)). ONNX Runtime's own `Softplus` takes four times as long: it computes value by value. */
 export function softplus({ graph }: Context, x: Value): Value {
   const power = graph.op('Exp', [graph.op('Min', [x, graph.float(LARGE)])]);
   return graph.op('Max', [x, graph.op('Log', [graph.op('Add', [power, graph.float(1)])])]);

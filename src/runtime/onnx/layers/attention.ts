@@ -38,9 +38,9 @@ function turned(context: Context, layer: Attention, x: Value, heads: number): Va
   return layer.rotary ? rotary(context, layer.rotary, rows, heads) : rows;
 }
 
-/** Queries, keys and values of heads that see equally far, [B, T, ·]. */
+/** Queries, keys and values of heads with the same window, [B, T, ·]. */
 interface Part extends HeadRange, Pick<HeadSpan, 'window'>, Given {
-  /** Of what is kept for it between calls. */
+  /** Name of its state between calls. */
   readonly name: string;
   readonly keyValueHeads: number;
 }
@@ -51,7 +51,7 @@ interface Given {
   readonly values: Value;
 }
 
-/** Where heads differ in how far they see, each has its own key and value. */
+/** Groups of heads by window, each with its own keys and values. */
 function partsOf(context: Context, layer: Attention, given: Given): Part[] {
   const { name, keyValueHeads, headDim } = layer;
   const spans = spansOf(layer);

@@ -1,4 +1,4 @@
-/** Layers that lead values through others. Shapes: R = batch · tokens rows, H hidden. */
+/** Layers that combine others. Shapes: R = batch · tokens rows, H hidden. */
 import type {
   Alignment,
   Gate,
@@ -12,7 +12,7 @@ import { LEFT_OUT, type Value } from '../graph.js';
 import { withPositions } from './embeddings.js';
 import { productParts } from './projections.js';
 
-/** One layer after the other. */
+/** Applies layers in sequence. */
 export const inTurn = (context: Context, layers: readonly Layer[], x: Value): Value =>
   layers.reduce((value, each) => context.apply(each, value), x);
 
@@ -21,7 +21,7 @@ export function residual({ graph, apply }: Context, { branches }: Residual, x: V
   return branches.reduce((sum, branch) => graph.op('Add', [sum, apply(branch, x)]), x);
 }
 
-/** Token ids [B, T] → logits, as columns [R, ..] of a block of the head's weight each: together [R, V]. */
+/** Token ids [B, T] → logits [R, V], as columns [R, ..] of one block of the head's weight each. */
 export function languageModel(
   context: Context,
   model: LanguageModel,

@@ -1,6 +1,6 @@
 /**
- * The scan where `Scan` has no kernel: as the linear attention that it is, over chunks of tokens whose
- * decays one operation can see. Shapes: B batch, T tokens, D inner, N state, n chunks of c tokens.
+ * The scan where `Scan` has no kernel, computed as linear attention over chunks of tokens whose decays one operation
+ * can bind. Shapes: B batch, T tokens, D inner, N state, n chunks of c tokens.
  */
 import type { Mamba } from '../../../architecture/layer.js';
 import type { Context } from '../context.js';
@@ -9,10 +9,10 @@ import { GraphBuilder, LEFT_OUT, type Value } from '../graph.js';
 import { type GraphProto, MICROSOFT } from '../proto.js';
 import { decay, type ScanInputs, startingState } from './scan.js';
 
-/** Bytes of a chunk's decays, at most: they are to take little of what memory there is. */
+/** Bytes of a chunk's decays, at most: a small part of the memory. */
 const CHUNK_BYTES = 2 ** 27;
 
-/** As `scan` of scan.ts. Its state is [B, D, N, 1]. */
+/** The same as `scan` of scan.ts. Its state is [B, D, N, 1]. */
 export function chunkedScan(context: Context, layer: Mamba, { step, x, b, c }: ScanInputs): Value {
   const { graph, outputs } = context;
   const { name, innerSize: inner, stateSize: state } = layer;
@@ -39,7 +39,7 @@ interface Chunks {
   readonly missing: Value;
 }
 
-/** As few as there can be, and of one length. @param size Decays of a token. */
+/** The fewest chunks, of equal length. @param size Decays of a token. */
 function chunksOf(context: Context, size: number): Chunks {
   const { graph, once, sizes, target } = context;
   const largest = Math.min(mostElements(target), CHUNK_BYTES / Float32Array.BYTES_PER_ELEMENT);
@@ -60,7 +60,7 @@ function chunksOf(context: Context, size: number): Chunks {
   });
 }
 
-/** Rows [B · T, width] → [B, n, c, width]: behind the last token come zeros, which leave a state as it is. */
+/** Rows [B · T, width] → [B, n, c, width], padded with zeros after the last token, which leave a state unchanged. */
 function chunked(context: Context, chunks: Chunks, rows: Value, width: number): Value {
   const { graph } = context;
   const { count, length, missing } = chunks;
@@ -83,7 +83,7 @@ function joinedChunks(context: Context, y: Value, inner: number): Value {
   return folded(context, graph.op('Slice', [flat, graph.ints(0), tokens, graph.ints(1)]));
 }
 
-/** What is done for one chunk. @param inputs Of the graph around it. @param decays [D, N], of it too. */
+/** Graph of one chunk. @param inputs Inputs from the outer graph. @param decays [D, N], from the outer graph. */
 function chunk(
   { innerSize: inner, stateSize: state }: Mamba,
   inputs: ScanInputsOfChunks,

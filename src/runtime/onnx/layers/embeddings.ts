@@ -1,4 +1,4 @@
-/** What depends on a token or its position alone. Shapes: B batch, T tokens, R = B·T rows, H hidden. */
+/** Layers that depend only on a token or its position. Shapes: B batch, T tokens, R = B·T rows, H hidden. */
 import type {
   Embedding,
   LearnedPositions,
@@ -17,11 +17,11 @@ export function embedding(context: Context, { weight }: Embedding, ids: Value): 
   return weightRows(context, weight, graph.op('Reshape', [ids, graph.ints(-1)]));
 }
 
-/** x [R, H] and, to each token's row, that of its position. */
+/** x [R, H] plus the position's row for each token. */
 export const learnedPositions = (context: Context, { weight }: LearnedPositions, x: Value): Value =>
   withPositions(context, x, weightRows(context, weight, positionsOf(context)));
 
-/** To every sequence of x [R, H] the same rows [T, H]. */
+/** x [R, H] plus the same rows [T, H] for every sequence. */
 export const withPositions = (context: Context, x: Value, rows: Value): Value =>
   folded(context, context.graph.op('Add', [unfolded(context, x, -1), rows]));
 

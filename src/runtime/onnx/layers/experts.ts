@@ -1,6 +1,6 @@
 /**
- * Experts, each on the tokens that were sent to it and no others. Shapes: R rows, H hidden, E experts, K of
- * them for each token, N = R·K errands: a token on its way to one of its experts.
+ * Experts, each computed only for its own tokens. Shapes: R rows, H hidden, E experts, K of them for each token, N =
+ * R·K pairs of a token and one of its experts.
  */
 import type { GatedMlp, MixtureOfExperts, PackedExperts } from '../../../architecture/layer.js';
 import type { Context } from '../context.js';
@@ -43,7 +43,7 @@ function routedOutput(context: Context, layer: MixtureOfExperts, x: Value): Valu
 const hiddenOf = ({ router }: MixtureOfExperts): number => router.weight.shape[1] ?? 0;
 const expertCount = ({ router }: MixtureOfExperts): number => router.weight.shape[0] ?? 0;
 
-/** The errands [N] in the order of their experts, and how many each has, [E]. @param experts [R, K] */
+/** The pairs [N] sorted by expert, and the number of pairs per expert, [E]. @param experts [R, K] */
 function byExpert(context: Context, layer: MixtureOfExperts, experts: Value) {
   const { graph } = context;
   const every = graph.ints(...Array.from({ length: expertCount(layer) }, (_, expert) => expert));
@@ -51,7 +51,7 @@ function byExpert(context: Context, layer: MixtureOfExperts, experts: Value) {
     graph.op('Unsqueeze', [every, graph.ints(1)]),
     graph.op('Reshape', [experts, graph.ints(1, -1)]),
   ]); // [E, N]
-  // Row by row, which is expert by expert.
+  // Row by row, so expert by expert.
   const order = graph.op('Gather', [graph.op('NonZero', [isFor]), graph.int(1)]);
   const counts = graph.op('ReduceSum', [graph.cast(isFor, 'i64'), graph.ints(1)], {
     attributes: { keepdims: 0 },
@@ -59,7 +59,7 @@ function byExpert(context: Context, layer: MixtureOfExperts, experts: Value) {
   return { order, counts };
 }
 
-/** Where each of a permutation's numbers stands in it, [N]. */
+/** Inverse permutation, [N]. */
 function inverse({ graph }: Context, order: Value): Value {
   const places = graph.op('Range', [
     graph.int(0),
@@ -69,7 +69,7 @@ function inverse({ graph }: Context, order: Value): Value {
   return graph.op('ScatterElements', [order, order, places]);
 }
 
-/** What every expert makes of its own rows, behind each other. @param sent [N, H] */
+/** Outputs of all experts for their rows, concatenated. @param sent [N, H] */
 function eachOwn(context: Context, layer: MixtureOfExperts, sent: Value, counts: Value): Value {
   const { graph } = context;
   const shares = graph.splitRows(sent, counts, expertCount(layer));

@@ -19,7 +19,7 @@ export function latentAttention(context: Context, layer: LatentAttention, u: Val
   return context.apply(layer.out, folded(context, results));
 }
 
-/** Each head's last columns turned, [B, T, heads · (nopeDim + d)]. */
+/** Queries with the last columns of each head rotated, [B, T, heads · (nopeDim + d)]. */
 function queriesOf(context: Context, layer: LatentAttention, u: Value): Value {
   const { graph, apply } = context;
   const { heads, nopeDim, rotary: turning } = layer;
@@ -36,13 +36,13 @@ function queriesOf(context: Context, layer: LatentAttention, u: Value): Value {
   ]);
 }
 
-/** Parts of each head [B, S, heads, ·] side by side, [B, S, heads · width]. */
+/** Joins parts of each head [B, S, heads, ·] to [B, S, heads · width]. */
 function headsOf({ graph }: Context, { heads, nopeDim, rotary }: LatentAttention, parts: Value[]) {
   const width = heads * (nopeDim + rotary.headDim);
   return graph.op('Reshape', [graph.joined(parts), graph.ints(0, 0, width)]);
 }
 
-/** Made of what is kept of every token: its latent, and the key that all heads share. */
+/** Keys and values from the cached latents and the key that all heads share. */
 function keysAndValues(context: Context, layer: LatentAttention, u: Value) {
   const { graph, apply } = context;
   const { name, heads, latentRank, nopeDim, valueDim, rotary: turning } = layer;

@@ -7,7 +7,7 @@ import { silu, softplus } from './activations.js';
 import { chunkedScan } from './chunked-scan.js';
 import { scan } from './scan.js';
 
-/** `Scan` where it has a kernel: else it would copy values to and fro for every token. */
+/** Uses `Scan` where it has a kernel: without one, values would be copied back and forth for every token. */
 const SCANS = {
   cpu: scan,
   cuda: scan,
@@ -30,7 +30,7 @@ export function mamba(context: Context, layer: Mamba, u: Value): Value {
   return apply(layer.outProj, graph.op('Mul', [y, silu(context, residual)]));
 }
 
-/** The bias is added a second time: so does the original. */
+/** The bias is added a second time, as in the original. */
 function projectedStep(context: Context, { dtProj }: Mamba, low: Value): Value {
   const once = context.apply(dtProj, low);
   return dtProj.bias ? context.graph.op('Add', [once, weightOf(context, dtProj.bias)]) : once;
@@ -53,7 +53,7 @@ export function causalConv(context: Context, layer: CausalConv, x: Value): Value
   return folded(context, sum);
 }
 
-/** x [B, T, D] behind the K − 1 inputs before it, or zeros. */
+/** x [B, T, D] after the K − 1 previous inputs, or zeros. */
 function withPast(context: Context, { name, weight }: CausalConv, x: Value): Value {
   const { graph, outputs } = context;
   const [inner = 0, , kernel = 0] = weight.shape;

@@ -4,7 +4,7 @@ import type { Context } from '../context.js';
 import { positionsOf } from '../context.js';
 import type { Value } from '../graph.js';
 
-/** What is added to the scores: 0 where a token sees a key, else −∞. [1, 1, T, S] */
+/** Additive mask of the scores: 0 where a token sees a key, else −∞. [1, 1, T, S] */
 export function mask(context: Context, window: Window | undefined): Value {
   const key = windowKey(window);
   return context.once(`mask:${key}`, () => {
@@ -27,7 +27,7 @@ export interface HeadRange {
   readonly heads: number;
 }
 
-/** The same, and a penalty for distance that differs by head. [1, heads, T, S] */
+/** The same mask plus a distance penalty per head. [1, heads, T, S] */
 export function maskWithAlibi(
   context: Context,
   window: Window | undefined,
@@ -56,14 +56,14 @@ const column = ({ graph }: Context, values: Value): Value =>
 const keyPositions = (context: Context, window: Window | undefined): Value =>
   context.feed(`keys.${windowKey(window)}`, { kind: 'keyPositions', window });
 
-/** What is kept between calls for as long as `window` reaches back. */
+/** State between calls, as far back as `window` reaches. */
 export interface Memory {
   readonly name: string;
   readonly width: number;
   readonly window: Window | undefined;
 }
 
-/** Values [B, T, width] behind those of former calls, [B, S, width]. */
+/** Values [B, T, width] after those of former calls, [B, S, width]. */
 export function withPast(context: Context, { name, width, window }: Memory, now: Value): Value {
   const { graph, outputs } = context;
   if (!outputs.states) return now;

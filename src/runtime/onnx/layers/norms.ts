@@ -11,7 +11,7 @@ export function layerNorm(context: Context, { weight, bias, eps }: LayerNorm, x:
   );
 }
 
-/** `SimplifiedLayerNormalization` is ONNX Runtime's own, though it stands among ONNX's operators. */
+/** `SimplifiedLayerNormalization` is ONNX Runtime's own, although its domain is ONNX's. */
 export function rmsNorm(context: Context, layer: RmsNorm, x: Value): Value {
   if (context.isForOthers) return rmsNormInSteps(context, layer, x);
   return context.graph.op('SimplifiedLayerNormalization', [x, factorOf(context, layer)], {
@@ -19,7 +19,7 @@ export function rmsNorm(context: Context, layer: RmsNorm, x: Value): Value {
   });
 }
 
-/** In ONNX's operators, in the form that ONNX Runtime finds and makes one operation of. */
+/** RMS norm in ONNX's operators, in the form that ONNX Runtime fuses to one operation. */
 function rmsNormInSteps(context: Context, layer: RmsNorm, x: Value): Value {
   const { graph } = context;
   const squares = graph.op('Pow', [x, graph.float(2)]);
@@ -28,7 +28,7 @@ function rmsNormInSteps(context: Context, layer: RmsNorm, x: Value): Value {
   return graph.op('Mul', [graph.op('Div', [x, root]), factorOf(context, layer)]);
 }
 
-/** Its sum with the offset is computed once, when the session is made. */
+/** The sum with the offset is computed once, when the session is created. */
 function factorOf(context: Context, { weight, offset }: RmsNorm): Value {
   const { graph, once } = context;
   const values = weightOf(context, weight);

@@ -17,13 +17,13 @@ export function projection(context: Context, layer: Projection, x: Value): Value
 }
 
 interface ProductOptions {
-  /** Of the weight; all when absent. */
+  /** Rows of the weight; all when absent. */
   readonly rows?: Rows;
-  /** As long as these rows are many. */
+  /** One element per row. */
   readonly bias?: Value | undefined;
 }
 
-/** x [R, in] · weightᵀ [in, out] and the bias, as columns [R, ..] of a block of the weight each. */
+/** x [R, in] · weightᵀ [in, out] plus the bias, as columns [R, ..] of one block of the weight each. */
 export function productParts(
   context: Context,
   weight: Param,
@@ -39,7 +39,7 @@ export function productParts(
   );
 }
 
-/** x [R, in] · weight [in, out]: each block of the weight adds what it makes of its columns of x. */
+/** x [R, in] · weight [in, out], as a sum over blocks of the weight and their columns of x. */
 function transposedProduct(
   context: Context,
   weight: Param,
@@ -59,7 +59,7 @@ function transposedProduct(
   );
 }
 
-/** The values that a fused product gives, [R, width] each. */
+/** The outputs of a fused product, [R, width] each. */
 export function fusedParts(context: Context, layer: FusedProjection, x: Value): Value[] {
   const { graph, apply } = context;
   const { widths, groups } = layer;
@@ -76,6 +76,6 @@ export function fusedParts(context: Context, layer: FusedProjection, x: Value): 
   );
 }
 
-/** Several values of x [R, in]: as many as there are projections, or as one product gives. */
+/** Projections of x [R, in], separate or from one fused product. */
 export const projected = (context: Context, inputs: Projections, x: Value): Value[] =>
   'kind' in inputs ? fusedParts(context, inputs, x) : inputs.map((each) => context.apply(each, x));

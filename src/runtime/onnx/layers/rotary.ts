@@ -8,23 +8,23 @@ import { type Context, folded, positionsOf, scaled, swapped, unfolded } from '..
 import type { Value } from '../graph.js';
 import { MICROSOFT } from '../proto.js';
 
-/** Which columns are a pair, as `RotaryEmbedding` asks for it. */
+/** Pairing of columns, as an attribute of `RotaryEmbedding`. */
 const INTERLEAVED = { halves: 0, neighbours: 1 } as const satisfies Record<Rotary['pairs'], 0 | 1>;
 
-/** Turns each head's pairs of columns by the angle of their position, [B, T, heads · d] → the same. */
+/** Rotates each head's pairs of columns by the angle of their position, [B, T, heads · d] → the same. */
 export function rotary(context: Context, layer: Rotary, x: Value, heads: number): Value {
   const { graph } = context;
   const { headDim, rotatedDim, pairs } = layer;
   const { cos, sin } = context.once(`turns:${turningOf(layer)}`, () => tables(context, layer));
   const part = rotatedDim < headDim ? { num_heads: heads, rotary_embedding_dim: rotatedDim } : {};
-  // The tables have a row for each token of the call: their own positions begin at 0.
+  // The tables have a row for each token of the call, so positions begin at 0.
   return graph.op('RotaryEmbedding', [x, graph.ints(0), cos, sin], {
     domain: MICROSOFT,
     attributes: { interleaved: INTERLEAVED[pairs], ...part },
   });
 }
 
-/** By itself, on rows of any number of heads [R, heads · d]: each head is a sequence of its own. */
+/** Rotation as a separate layer, on rows of any number of heads [R, heads · d]: each head is its own sequence. */
 export function rotaryAlone(context: Context, layer: Rotary, x: Value): Value {
   const { graph } = context;
   const byHead = swapped(context, unfolded(context, x, -1, layer.headDim)); // [B, heads, T, d]
@@ -35,7 +35,7 @@ export function rotaryAlone(context: Context, layer: Rotary, x: Value): Value {
   return folded(context, swapped(context, result));
 }
 
-/** The same text for rotations by the same angles. */
+/** Cache key of rotations by the same angles. */
 const turningOf = ({ base, rotatedDim, scaling }: Rotary): string =>
   JSON.stringify([base, rotatedDim, scaling]);
 

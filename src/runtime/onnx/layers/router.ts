@@ -1,10 +1,10 @@
-/** Which experts a token goes to. Shapes: R rows, E experts, K of them for each token, G groups. */
+/** Router: selects the experts of a token. Shapes: R rows, E experts, K of them for each token, G groups. */
 import type { Router, RouterGroups } from '../../../architecture/layer.js';
 import { type Context, scaled, weightOf } from '../context.js';
 import type { Value } from '../graph.js';
 import { productParts } from './projections.js';
 
-/** x [R, H] → the weight of each expert, 0 of those that are not chosen, [R, E]. */
+/** x [R, H] → the weight of each expert, 0 for unselected ones, [R, E]. */
 export function router(context: Context, layer: Router, x: Value): Value {
   const { graph } = context;
   const scores = scoresOf(context, layer, x);
@@ -16,7 +16,7 @@ export function router(context: Context, layer: Router, x: Value): Value {
 
 const LAST = { attributes: { axis: 1 } };
 
-/** The `count` largest of each row and where they stand, [.., count] each. */
+/** The `count` largest of each row and their indices, [.., count] each. */
 export function best({ graph }: Context, values: Value, count: number): [Value, Value] {
   return graph.pair('TopK', [values, graph.ints(count)]);
 }
@@ -33,7 +33,7 @@ function scoresOf(context: Context, { weight, scoring }: Router, x: Value): Valu
   }
 }
 
-/** By what the experts are chosen, [R, E]. */
+/** Scores by which experts are selected, [R, E]. */
 function choiceOf(context: Context, { correction, groups }: Router, scores: Value): Value {
   const choice = correction
     ? context.graph.op('Add', [scores, weightOf(context, correction)])
@@ -41,7 +41,7 @@ function choiceOf(context: Context, { correction, groups }: Router, scores: Valu
   return groups ? inBestGroups(context, groups, choice) : choice;
 }
 
-/** choice [R, E], where the experts of all but the best groups count as `dropped`. */
+/** Scores [R, E] with the experts outside the best groups set to `dropped`. */
 function inBestGroups(context: Context, groups: RouterGroups, choice: Value): Value {
   const { graph } = context;
   const grouped = graph.op('Reshape', [choice, graph.ints(0, groups.count, -1)]); // [R, G, E / G]
@@ -61,7 +61,7 @@ function inBestGroups(context: Context, groups: RouterGroups, choice: Value): Va
 const sumOfLast = ({ graph }: Context, values: Value, keepdims = 0): Value =>
   graph.op('ReduceSum', [values, graph.ints(-1)], { attributes: { keepdims } });
 
-/** The scores of the chosen as the weights of their experts, [R, K]. */
+/** Weights of the selected experts from their scores, [R, K]. */
 function weightsOf(context: Context, { renormalised, scale }: Router, scores: Value): Value {
   const { graph } = context;
   if (!renormalised) return scaled(context, scores, scale);

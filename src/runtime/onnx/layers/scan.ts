@@ -4,7 +4,7 @@ import { folded, parts, unfolded, weightOf } from '../context.js';
 import { GraphBuilder, LEFT_OUT, type Value } from '../graph.js';
 import type { GraphProto } from '../proto.js';
 
-/** What a scan goes over: the step and x [R, D], B and C [R, N]. */
+/** Inputs of a scan: the step and x [R, D], B and C [R, N]. */
 export interface ScanInputs {
   readonly step: Value;
   readonly x: Value;
@@ -13,13 +13,13 @@ export interface ScanInputs {
 }
 
 /**
- * Values of a state that one operation works on, at most. With more, ONNX Runtime spreads these thousands of
- * small operations over threads, which then wait for each other longer than they work: with two threads, N 64
- * and D 1024 a scan takes half as long again. With fewer, there are too many operations.
+ * Values of a state that one operation computes, at most. For larger parts, ONNX Runtime uses threads for these
+ * thousands of small operations, which then wait longer than they compute: with two threads, N 64 and D 1024 a scan
+ * takes 1.5 times as long. Smaller parts need too many operations.
  */
 const PART = 2 ** 15;
 
-/** h = h · exp(step ⊗ A) + (step · x) ⊗ B; y = C · h. From zero, or from the state. Gives y [R, D]. */
+/** h = h · exp(step ⊗ A) + (step · x) ⊗ B; y = C · h, from zero or from the state. Returns y [R, D]. */
 export function scan(context: Context, layer: Mamba, { step, x, b, c }: ScanInputs): Value {
   const { graph, outputs } = context;
   const { name, innerSize: inner, stateSize: state } = layer;
@@ -51,7 +51,7 @@ export function decay(context: Context, { stateLog }: Mamba): Value {
   return graph.op('Neg', [graph.op('Exp', [weightOf(context, stateLog)])]);
 }
 
-/** What the call before left, or zeros, [B, …shape]. */
+/** State of the previous call, or zeros, [B, …shape]. */
 export const startingState = (
   context: Context,
   { name }: Mamba,
@@ -68,7 +68,7 @@ function zeros({ graph, sizes }: Context, shape: readonly number[]): Value {
   return graph.op('ConstantOfShape', [whole]);
 }
 
-/** The scan over one sequence, part by part of the inner values. @param decays Of the graph around it. */
+/** The scan over one sequence, in parts of the inner values. @param decays From the outer graph. */
 function sequence(decays: readonly Value[], widths: readonly number[], prefix: string): GraphProto {
   const graph = new GraphBuilder(prefix);
   const befores = graph.split(graph.input('h', 'f32', ['N', 'D']), widths);
@@ -89,7 +89,7 @@ function sequence(decays: readonly Value[], widths: readonly number[], prefix: s
   return graph.build('sequence');
 }
 
-/** One step of the scan. @param decay [N, D], of the graph around it. */
+/** One step of the scan. @param decay [N, D], from the outer graph. */
 function token(decay: Value, prefix: string): GraphProto {
   const graph = new GraphBuilder(prefix);
   const h = graph.input('h', 'f32', ['N', 'D']);

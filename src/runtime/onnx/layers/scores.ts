@@ -22,7 +22,7 @@ export interface Attended {
   readonly keys: Value;
   /** [B, S, keyValueHeads · valueDim] */
   readonly values: Value;
-  /** What is added to the scores of some of the heads, [1, 1 or heads, T, S]. */
+  /** Value added to the scores of some heads, [1, 1 or heads, T, S]. */
   readonly bias: (heads: HeadRange) => Value;
 }
 
@@ -39,7 +39,7 @@ export function attend(context: Context, all: Heads, attended: Attended): Value 
       keyDim,
     ),
   );
-  // Groups that share a key share a part.
+  // Groups that share a key share its part.
   const shared = groups.filter(({ isFirst }) => isFirst).map(({ keyValueHeads }) => keyValueHeads);
   const keys = graph.split(attended.keys, widths(shared, keyDim));
   const values = graph.split(attended.values, widths(shared, valueDim));
@@ -63,11 +63,11 @@ export function attend(context: Context, all: Heads, attended: Attended): Value 
 /** Heads whose scores are computed together. */
 interface Group extends HeadRange {
   readonly keyValueHeads: number;
-  /** Whether it is the first of its keys and values. */
+  /** Whether it is the first group of its keys and values. */
   readonly isFirst: boolean;
 }
 
-/** At most so many heads together: of several keys and values all that share them, or some of those of one. */
+/** Groups of at most `most` heads: whole sets of heads that share a key, or a part of one set. */
 function groupsOf({ heads, keyValueHeads }: Heads, most: number): Group[] {
   const sharing = heads / keyValueHeads;
   if (most < sharing) {
@@ -96,18 +96,18 @@ function ranges(start: number, count: number, most: number): HeadRange[] {
   });
 }
 
-/** One group, with the bias of its own. */
+/** One group with its own bias. */
 type AttendedAtOnce = Omit<Attended, 'bias'> & { readonly bias: Value };
 
-/** In float16 are products alone, and not the scores with their mask. */
+/** Only the products use float16, not the masked scores. */
 const attendAtOnce = (context: Context, heads: Heads, attended: AttendedAtOnce): Value =>
   heads.softcap === undefined && context.target.compute === 'f32' && FUSES[context.target.provider]
     ? fused(context, heads, attended)
     : stepByStep(context, heads, attended);
 
 /**
- * Whether `MultiHeadAttention` can be relied on. That of WebGPU takes another way from 32 tokens on, and on
- * llvmpipe its results are wrong there without a word (0.07 off, ONNX Runtime 1.30).
+ * Whether `MultiHeadAttention` is reliable. WebGPU's uses another kernel from 32 tokens on, whose results are silently
+ * wrong on llvmpipe (0.07 off, ONNX Runtime 1.30).
  */
 const FUSES = {
   cpu: true,
@@ -117,7 +117,7 @@ const FUSES = {
   coreml: true,
 } as const satisfies Record<Target['provider'], boolean>;
 
-/** In one operation, which wants a key and value for every query. */
+/** Attention in one operation, which requires a key and value for every query head. */
 function fused(
   context: Context,
   each: Heads,
@@ -138,7 +138,7 @@ function fused(
   });
 }
 
-/** Keys or values [B, S, keyValueHeads · d] → [B, S, heads · d]: each for the query heads that share it. */
+/** Keys or values [B, S, keyValueHeads · d] → [B, S, heads · d], repeated for the query heads that share them. */
 export function forEachHead(
   { graph }: Context,
   { heads, keyValueHeads }: Pick<Heads, 'heads' | 'keyValueHeads'>,
@@ -151,7 +151,10 @@ export function forEachHead(
   return graph.op('Reshape', [repeated, graph.ints(0, 0, heads * dim)]);
 }
 
-/** Each step by itself, so that there can be one between scores and softmax. Queries that share their keys are rows of one product. */
+/**
+ * Attention in separate steps, so that steps can be inserted between scores and softmax. Queries that share their keys
+ * are rows of one product.
+ */
 function stepByStep(
   context: Context,
   layer: Heads,
@@ -175,7 +178,10 @@ function stepByStep(
   return graph.op('Reshape', [together, graph.ints(0, 0, heads * valueDim)]);
 }
 
-/** Scaled, and for a cap divided by it, [B, keyValueHeads, G · T, S]. @param q [B, keyValueHeads, G · T, d] */
+/**
+ * Scaled scores, divided by the cap if there is one, [B, keyValueHeads, G · T, S]. @param q [B, keyValueHeads, G · T,
+ * d]
+ */
 function productsOf(context: Context, layer: Heads, q: Value, keys: Value): Value {
   const { graph, target } = context;
   const { keyValueHeads, keyDim, scale, softcap = 1 } = layer;
